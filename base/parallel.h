@@ -1,0 +1,21 @@
+// Data parallelism for the reference evaluator and the judge (fast kernels have their own pool).
+#ifndef MENDEL_BASE_PARALLEL_H_
+#define MENDEL_BASE_PARALLEL_H_
+
+#include <cstdint>
+#include <functional>
+
+namespace mendel {
+
+/// Threads that ParallelFor uses, the caller included. Process-wide; at least 1. The default is the number of CPUs that the
+/// process may run on.
+void SetParallelism(int threads);
+int Parallelism();
+
+/// Calls body(i) once for every i in [0, count), on several threads, and returns when all have finished. The result must not
+/// depend on the order. Calls made inside a body run inline. Thread-safe.
+void ParallelFor(int64_t count, const std::function<void(int64_t)>& body);
+
+}  // namespace mendel
+
+#endif  // MENDEL_BASE_PARALLEL_H_

@@ -1,0 +1,49 @@
+// Where an output element reads from: the input of the region analyzer (docs/verification.md, "regions").
+#ifndef MENDEL_GRAPH_ACCESS_H_
+#define MENDEL_GRAPH_ACCESS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/types.h"
+
+namespace mendel {
+
+/// Along one dimension of an input, output element o reads the positions
+///     sum_j coefficient[j] * o_j + offset + step * r,   r = 0 .. count-1,
+/// those outside [0, extent) being absent (zero padding). `whole`: every position is read, whatever o.
+struct DimAccess {
+  std::vector<int64_t> coefficients;  ///< one an output dimension; empty means all zero
+  int64_t offset = 0;
+  int64_t step = 1;
+  int64_t count = 1;
+  bool whole = false;
+};
+
+/// How all output elements read one input, valid within the pattern's own breaks.
+struct InputAccess {
+  std::vector<DimAccess> dims;  ///< one an input dimension
+};
+
+/// The structure of an operator's output elements as functions of its inputs' elements.
+struct AccessPattern {
+  enum class Combine {
+    kSum,      ///< a sum of terms, each a constant times one element of one input (views, pools, concat, add)
+    kProduct,  ///< a sum of products of one element of every input (conv, matmul, mul)
+    kOracle,   ///< a non-polynomial function of all elements read, jointly (relu, softmax over `whole` dimensions)
+    kReshape,  ///< output flat position = input flat position of input 0; `inputs` is empty
+  };
+  Combine combine = Combine::kSum;
+  std::vector<InputAccess> inputs;
+  /// Positions (other than 0) along each output dimension where the structure changes: group seams, concat seams, borders
+  /// where a coefficient changes. Padding edges need not be listed: the analyzer derives them from the accesses.
+  std::vector<std::vector<int64_t>> breaks;
+  /// Which input is read in the block of output positions that starts at the break (Concat); empty: all inputs everywhere.
+  /// Entry b belongs to the b-th block along dimension `selecting_dim`.
+  int selecting_dim = -1;
+  std::vector<int> selected_input;
+};
+
+}  // namespace mendel
+
+#endif  // MENDEL_GRAPH_ACCESS_H_

@@ -1,0 +1,122 @@
+// The four number systems in which an operator's meaning is evaluated: doubles, exact integers, GF(p) and bounds.
+//
+// An operator's meaning is written once, as a template over the scalar S, using + - * and the members of Arithmetic<S>
+// below for everything else. What is not polynomial goes through Call: a double evaluates the function, GF(p) asks a keyed
+// random oracle (docs/verification.md, "nonlinear operators are random oracles"), a bound becomes a fresh symbol.
+#ifndef MENDEL_GRAPH_ARITHMETIC_H_
+#define MENDEL_GRAPH_ARITHMETIC_H_
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/prime_field.h"
+#include "graph/bound.h"
+
+namespace mendel {
+
+/// A function of scalars that is not a polynomial, known to the oracles by its name. `parameters` (alpha of Elu, ...) are part
+/// of the oracle's identity.
+struct ScalarFunction {
+  std::string_view name;
+  double (*real)(std::span<const double> arguments, std::span<const double> parameters);
+  /// Exact meaning on integers; null when the function is not defined on them.
+  int64_t (*integer)(std::span<const int64_t> arguments, std::span<const double> parameters) = nullptr;
+  /// The fact f(0) = 0 (one argument). State it only where it is true: never for sigmoid.
+  bool zero_at_zero = false;
+  /// The value does not depend on the order or repetition of the arguments (max, min).
+  bool symmetric = false;
+};
+
+template <class S>
+class Arithmetic;
+
+template <>
+class Arithmetic<double> {
+ public:
+  double Literal(double exact) const { return exact; }
+  double FromInteger(int64_t value) const { return static_cast<double>(value); }
+  double Divide(double a, double b) const { return a / b; }
+  double Call(const ScalarFunction& f, std::span<const double> arguments, std::span<const double> parameters = {}) const {
+    return f.real(arguments, parameters);
+  }
+  /// `condition` is 0 or 1.
+  double Select(double condition, double yes, double no) const { return condition != 0 ? yes : no; }
+};
+
+template <>
+class Arithmetic<int64_t> {
+ public:
+  int64_t Literal(double exact) const { return static_cast<int64_t>(exact); }
+  int64_t FromInteger(int64_t value) const { return value; }
+  /// ONNX integer division truncates; division by zero gives 0.
+  int64_t Divide(int64_t a, int64_t b) const {
+    return b == 0 ? 0 : (b == -1 ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : a / b);
+  }
+  int64_t Call(const ScalarFunction& f, std::span<const int64_t> arguments, std::span<const double> parameters = {}) const {
+    MENDEL_CHECK(f.integer != nullptr);
+    return f.integer(arguments, parameters);
+  }
+  int64_t Select(int64_t condition, int64_t yes, int64_t no) const { return condition != 0 ? yes : no; }
+};
+
+/// GF(p) of the thread's FieldScope with oracles under `key`. One object a thread and test.
+template <>
+class Arithmetic<Fp> {
+ public:
+  explicit Arithmetic(std::array<uint64_t, 2> key) : key_(key) {}
+
+  Fp Literal(double exact) const { return {FieldScope::Current().FromDouble(exact)}; }
+  Fp FromInteger(int64_t value) const { return {FieldScope::Current().FromInt(value)}; }
+  /// Division by zero gives 0 and sets zero_denominator(): the draw must then be repeated.
+  Fp Divide(Fp a, Fp b) const {
+    if (b.value == 0) {
+      zero_denominator_ = true;
+      return {0};
+    }
+    return {FieldScope::Current().Mul(a.value, FieldScope::Current().Inverse(b.value))};
+  }
+  Fp Call(const ScalarFunction& f, std::span<const Fp> arguments, std::span<const double> parameters = {}) const;
+  Fp Select(Fp condition, Fp yes, Fp no) const;
+
+  bool zero_denominator() const { return zero_denominator_; }
+  std::array<uint64_t, 2> key() const { return key_; }
+
+ private:
+  std::array<uint64_t, 2> key_;
+  mutable bool zero_denominator_ = false;
+};
+
+/// Bounds. Counts the scalar operands of oracle calls and the largest degree among them.
+template <>
+class Arithmetic<Bound> {
+ public:
+  /// A dyadic literal m 2^e: |m| enters the numerator's norm and 2^-e the denominator's when e < 0.
+  Bound Literal(double exact) const;
+  Bound FromInteger(int64_t value) const { return Literal(static_cast<double>(value)); }
+  Bound Divide(const Bound& a, const Bound& b) const { return a / b; }
+  Bound Call(const ScalarFunction& f, std::span<const Bound> arguments, std::span<const double> parameters = {}) const;
+  Bound Select(const Bound& condition, const Bound& yes, const Bound& no) const;
+
+  /// Scalar operands of oracle calls so far, and a bound that covers each of them.
+  double operand_count() const { return operand_count_; }
+  const Bound& worst_operand() const { return worst_operand_; }
+  void CountOperands(double count, const Bound& operand) const {
+    operand_count_ += count;
+    worst_operand_ = Either(worst_operand_, operand);
+  }
+
+ private:
+  mutable double operand_count_ = 0;
+  mutable Bound worst_operand_;
+};
+
+}  // namespace mendel
+
+#endif  // MENDEL_GRAPH_ARITHMETIC_H_

@@ -1,0 +1,93 @@
+// Reshape: the same elements in row-major order under another shape. ONNX Flatten, Squeeze and Unsqueeze become this.
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "graph/op_helpers.h"
+
+namespace mendel {
+namespace {
+
+struct ReshapeMeaning {
+  template <class S>
+  static S At(const Reader<S>& in, const NodeView& node, int, Index i) {
+    return in.Flat(0, FlatIndex(node.outputs[0].shape, i));
+  }
+};
+
+TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+  TensorType type{inputs[0].dtype, attrs.IntList("shape")};
+  int64_t count = 1;
+  for (int64_t extent : type.shape) {
+    if (extent < 0 || (extent > 0 && count > kMaxElements / extent)) return InvalidInput("bad shape ", ShapeString(type.shape));
+    count *= extent;
+  }
+  if (count != NumElements(inputs[0])) {
+    return InvalidInput("cannot reshape ", ShapeString(inputs[0].shape), " to ", ShapeString(type.shape));
+  }
+  return std::vector<TensorType>{type};
+}
+
+/// Exact where the wanted box is whole in every dimension after the first that is cut, and the input has a dimension boundary
+/// at the same place: rows [begin, end) of the leading part.
+std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+  const Shape& to = node.outputs[0].shape;
+  const Shape& from = node.inputs[0].shape;
+  size_t cut = 0;
+  while (cut < to.size() && to[cut] == 1) ++cut;
+  if (cut == to.size()) return std::nullopt;
+  size_t source = 0;
+  while (source < from.size() && from[source] == 1) ++source;
+  for (size_t d = cut + 1; d < to.size(); ++d) {
+    if (out.begin[d] != 0 || out.end[d] != to[d]) return std::nullopt;
+  }
+  if (source == from.size() || from[source] != to[cut]) return std::nullopt;
+  Restriction restriction{{Box::Whole(from)}, node.attrs};
+  restriction.inputs[0].begin[source] = out.begin[cut];
+  restriction.inputs[0].end[source] = out.end[cut];
+  restriction.attrs.Set("shape", out.Extents());
+  return restriction;
+}
+
+std::optional<AccessPattern> Access(const NodeView& node) {
+  AccessPattern pattern;
+  pattern.combine = AccessPattern::Combine::kReshape;
+  pattern.breaks.resize(node.outputs[0].shape.size());
+  return pattern;
+}
+
+OpSample Sample(Rng& rng) {
+  Shape shape = SampleShape(rng, 1, 4, 6);
+  Shape target;
+  for (int64_t extent : shape) {
+    if (!target.empty() && rng.Flip()) {
+      target.back() *= extent;
+    } else {
+      target.push_back(extent);
+    }
+    if (rng.Flip(0.2)) target.push_back(1);
+  }
+  if (rng.Flip()) std::swap(shape, target);
+  return {{{DType::kF32, shape}}, {{"shape", target}}, {}};
+}
+
+OpDefinition Make() {
+  OpDefinition op;
+  op.name = "Reshape";
+  op.min_inputs = op.max_inputs = 1;
+  op.attributes = {{"shape", Ints(), true}};
+  op.infer = &Infer;
+  op.meaning = MeaningOf<ReshapeMeaning>();
+  op.linear_inputs = &LinearInFirst;
+  op.bound = &BoundOfSelection;
+  op.restrict = &Restrict;
+  op.access = &Access;
+  op.sample = &Sample;
+  op.is_view = true;
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

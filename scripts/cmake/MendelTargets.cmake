@@ -1,0 +1,54 @@
+# mendel_library(NAME SOURCES... [PLUGINS globbed...] DEPS...), mendel_test(NAME SOURCES... DEPS... [LABELS ...]).
+
+add_library(mendel_options INTERFACE)
+target_include_directories(mendel_options INTERFACE ${CMAKE_SOURCE_DIR})
+# Debian's headers are not held to our warnings.
+target_compile_options(mendel_options INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 reports overlapping memcpy inside std::string's own operator+ (its bug 105651).
+  target_compile_options(mendel_options INTERFACE -Wno-restrict)
+endif()
+if(MENDEL_SANITIZE)
+  target_compile_options(mendel_options INTERFACE -fsanitize=${MENDEL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(mendel_options INTERFACE -fsanitize=${MENDEL_SANITIZE})
+endif()
+if(MENDEL_FUZZ)
+  target_compile_options(mendel_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+# Every plug-in folder adds its objects here; registrars in static libraries would be dropped (docs/decisions.md).
+add_library(mendel_plugins INTERFACE)
+
+function(mendel_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC mendel_options ${ARG_DEPS})
+endfunction()
+
+# Self-registering files of one folder: globbed, linked into every executable through mendel_plugins.
+function(mendel_plugin_folder name)
+  cmake_parse_arguments(ARG "" "GLOB" "DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${ARG_GLOB})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  add_library(${name} OBJECT ${sources})
+  target_link_libraries(${name} PUBLIC mendel_options ${ARG_DEPS})
+  target_sources(mendel_plugins INTERFACE $<TARGET_OBJECTS:${name}>)
+  target_link_libraries(mendel_plugins INTERFACE ${ARG_DEPS})
+endfunction()
+
+# A GoogleTest executable with all plug-ins; one ctest entry. LABELS default to quick.
+function(mendel_test name)
+  if(NOT MENDEL_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS quick)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 600)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE mendel_options ${ARG_DEPS} mendel_plugins GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
+endfunction()
