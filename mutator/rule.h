@@ -1,0 +1,74 @@
+// What a rewrite rule is: one value registered by its file mutator/rules/<rule>.cc. The judge runs whatever the rule claims.
+#ifndef MENDEL_MUTATOR_RULE_H_
+#define MENDEL_MUTATOR_RULE_H_
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/random.h"
+#include "graph/graph.h"
+#include "graph/rewrite.h"
+
+namespace mendel {
+
+/// kExact: equal everywhere; an exact rule found partial is an internal error. kPartial: may differ in boxes, to be mended.
+enum class Claim { kExact, kPartial };
+std::string_view ClaimName(Claim claim);
+
+/// kNormalise: applied wherever it matches before the search, by baseline and plan alike (batch-norm folding). kSearch: an
+/// alternative to be measured.
+enum class Stage { kNormalise, kSearch };
+
+/// One place where a rule applies: nodes of the graph (they form the subprogram) and the rule's own choices (factor, axis).
+struct Match {
+  std::vector<int32_t> nodes;
+  std::map<std::string, int64_t> choices;
+};
+
+struct Rule {
+  std::string_view name;    ///< the file's stem
+  std::string_view before;  ///< algebra, e.g. "Conv(x, w, dilation d)"
+  std::string_view after;
+  std::string_view precondition;
+  std::string_view loses_when;
+  Claim claim = Claim::kExact;
+  Stage stage = Stage::kSearch;
+
+  /// All places whose last node (highest id) is `node`, with every choice worth trying. Pure; cheap.
+  std::vector<Match> (*match)(const Graph& graph, int32_t node) = nullptr;
+  /// The mutant of the extracted subprogram (graph/rewrite.h: inputs in0.., outputs out0..): same inputs and outputs.
+  /// FailedPrecondition when the match turns out not to apply.
+  absl::StatusOr<Graph> (*apply)(const Graph& subprogram, const Match& match) = nullptr;
+  /// A random small graph on which the rule matches somewhere; for the registry-driven conformance test.
+  absl::StatusOr<Graph> (*sample)(Rng& rng) = nullptr;
+};
+
+/// All rules sorted by name; null when there is none of this name.
+std::span<const Rule* const> AllRules();
+const Rule* FindRule(std::string_view name);
+
+struct RuleRegistrar {
+  explicit RuleRegistrar(Rule (*make)());
+};
+#define MENDEL_REGISTER_RULE(make) const ::mendel::RuleRegistrar rule_registrar(make)
+
+/// One mutant of one place of a graph.
+struct Mutant {
+  const Rule* rule = nullptr;
+  Match match;
+  Subprogram place;
+  Graph original;  ///< the extracted subprogram
+  Graph mutant;
+};
+
+/// Applies `rule` at `match`: extracts, applies, deduplicates and checks the result (graph checker; Internal when it fails).
+absl::StatusOr<Mutant> MakeMutant(const Graph& graph, const Rule& rule, const Match& match);
+
+}  // namespace mendel
+
+#endif  // MENDEL_MUTATOR_RULE_H_

@@ -1,0 +1,62 @@
+#include "runtime/backend.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace mendel {
+namespace {
+
+std::vector<const Backend* (*)()>& Makers() {
+  static auto* makers = new std::vector<const Backend* (*)()>();
+  return *makers;
+}
+
+}  // namespace
+
+std::string_view NumericsName(Numerics numerics) { return numerics == Numerics::kStrict ? "strict" : "default"; }
+
+absl::StatusOr<Numerics> ParseNumerics(std::string_view name) {
+  for (Numerics numerics : {Numerics::kStrict, Numerics::kDefault}) {
+    if (NumericsName(numerics) == name) return numerics;
+  }
+  return InvalidInput("unknown numerics class '", name, "' (strict, default)");
+}
+
+std::span<const Backend* const> AllBackends() {
+  static const auto* backends = [] {
+    auto* sorted = new std::vector<const Backend*>();
+    for (const Backend* (*make)() : Makers()) sorted->push_back(make());
+    std::sort(sorted->begin(), sorted->end(), [](const auto* a, const auto* b) { return a->name() < b->name(); });
+    for (size_t i = 0; i + 1 < sorted->size(); ++i) MENDEL_CHECK((*sorted)[i]->name() != (*sorted)[i + 1]->name());
+    return sorted;
+  }();
+  return *backends;
+}
+
+const Backend* FindBackend(std::string_view name) {
+  for (const Backend* backend : AllBackends()) {
+    if (backend->name() == name) return backend;
+  }
+  return nullptr;
+}
+
+BackendRegistrar::BackendRegistrar(const Backend* (*make)()) { Makers().push_back(make); }
+
+absl::StatusOr<std::vector<Tensor>> RunOnTensors(Executable& executable, const Graph& graph, std::span<const Tensor> inputs) {
+  std::vector<std::span<const std::byte>> sources;
+  for (const Tensor& input : inputs) sources.push_back(input.bytes());
+  std::vector<std::vector<std::byte>> storage;
+  std::vector<std::span<std::byte>> sinks;
+  for (const GraphOutput& output : graph.outputs()) {
+    storage.emplace_back(static_cast<size_t>(ByteSize(graph.type(output.value))));
+  }
+  for (auto& bytes : storage) sinks.emplace_back(bytes);
+  MENDEL_RETURN_IF_ERROR(executable.Run(sources, sinks));
+  std::vector<Tensor> results;
+  for (size_t k = 0; k < storage.size(); ++k) results.emplace_back(graph.type(graph.outputs()[k].value), std::move(storage[k]));
+  return results;
+}
+
+}  // namespace mendel

@@ -1,0 +1,94 @@
+// The one interface between Mendel and what executes graphs. One folder under kernels/ implements it; nothing else knows
+// oneDNN, CUDA or the reference evaluator.
+#ifndef MENDEL_RUNTIME_BACKEND_H_
+#define MENDEL_RUNTIME_BACKEND_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+
+namespace mendel {
+
+/// What a plan's kernels may do to rounding. `strict`: reassociation of sums only. `default`: bilinear algorithms (Winograd) too.
+enum class Numerics { kStrict, kDefault };
+std::string_view NumericsName(Numerics numerics);
+absl::StatusOr<Numerics> ParseNumerics(std::string_view name);
+
+struct CompileOptions {
+  int threads = 1;
+  Numerics numerics = Numerics::kDefault;
+  /// Algorithm by node id, where the choice is not the backend's own default (see Backend::Algorithms).
+  std::map<int32_t, std::string> algorithms;
+};
+
+/// One kernel call of an executable.
+struct Step {
+  std::string name;            ///< the node's name, or its operator and number
+  std::vector<int32_t> nodes;  ///< nodes of the graph that this step computes (a convolution with its bias and activation)
+  std::string kernel;          ///< implementation, e.g. "jit_wino_4x3:avx512_core"
+  double flops = 0;
+};
+
+struct MemoryReport {
+  int64_t arena_bytes = 0;    ///< activations, after reuse
+  int64_t weight_bytes = 0;   ///< packed weights
+  int64_t scratch_bytes = 0;  ///< kernels' own
+};
+
+/// A compiled graph with its packed weights and static memory plan. Not thread-safe: one Run at a time; several executables
+/// may run side by side.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+
+  /// Buffers in the order of graph.inputs() and graph.outputs(), row-major, of exactly ByteSize(type) bytes
+  /// (InvalidArgument otherwise), aligned to the element size. No allocation after the first call.
+  virtual absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) = 0;
+
+  virtual const std::vector<Step>& steps() const = 0;
+  /// As Run, and `seconds` receives the wall time of each step.
+  virtual absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+                                std::vector<double>& seconds) = 0;
+  virtual MemoryReport memory() const = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  /// OK when this machine can run the backend, else why not.
+  virtual absl::Status Probe() const = 0;
+  /// What stored measurements depend on: device, instruction set, library versions. Stable across processes.
+  virtual std::string Identity() const = 0;
+  /// Algorithms besides the default that the backend can run `node` with under `numerics`; may be empty.
+  virtual std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const = 0;
+  /// Folds weight-only expressions (in double, rounded once), fuses, assigns layouts, plans memory, packs weights.
+  /// Unimplemented names the node that cannot run.
+  virtual absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const = 0;
+};
+
+/// Backends by name, sorted. "reference" is always there; "cpu" where oneDNN was found.
+std::span<const Backend* const> AllBackends();
+/// Null when there is none of this name.
+const Backend* FindBackend(std::string_view name);
+
+struct BackendRegistrar {
+  explicit BackendRegistrar(const Backend* (*make)());
+};
+#define MENDEL_REGISTER_BACKEND(make) const ::mendel::BackendRegistrar backend_registrar(make)
+
+/// Convenience for tests and tools: compiles nothing, runs `executable` on tensors of the graph's input types.
+absl::StatusOr<std::vector<Tensor>> RunOnTensors(Executable& executable, const Graph& graph, std::span<const Tensor> inputs);
+
+}  // namespace mendel
+
+#endif  // MENDEL_RUNTIME_BACKEND_H_
