@@ -1,0 +1,220 @@
+#include "verifier/field_evaluator.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "graph/evaluate.h"
+#include "graph/op_helpers.h"
+#include "graph/text.h"
+
+namespace mendel {
+namespace {
+
+/// Words that keep the families of symbols apart.
+constexpr uint64_t kOpaqueFamily = 0x6f7061717565;
+constexpr std::string_view kNonFinite = "nonfinite";
+
+Draw DrawFrom(Rng& prime_rng, std::array<uint64_t, 2> key) { return {PrimeField::RandomCertifying(prime_rng).prime(), key}; }
+
+std::array<uint64_t, 2> Subkey(std::array<uint64_t, 2> key, std::string_view kind, std::string_view name) {
+  KeyedHash hash(key);
+  hash.Add(kind);
+  hash.Add(name);
+  const Hash128 value = hash.Finish();
+  return {value.high, value.low};
+}
+
+Fp Element(const PrimeField& field, std::array<uint64_t, 2> key, uint64_t position) {
+  KeyedHash hash(key);
+  hash.Add(position);
+  const Hash128 value = hash.Finish();
+  return {field.FromBits(value.high, value.low)};
+}
+
+/// fill(begin, end) over [0, count) on several threads.
+template <class Fill>
+void ParallelRanges(int64_t count, Fill fill) {
+  constexpr int64_t kRange = 1 << 14;
+  ParallelFor((count + kRange - 1) / kRange, [&](int64_t k) { fill(k * kRange, std::min(count, (k + 1) * kRange)); });
+}
+
+bool HasInteger(std::span<const TensorType> types) {
+  return std::any_of(types.begin(), types.end(),
+                     [](const TensorType& type) { return IsIntegral(type.dtype) && type.dtype != DType::kBool; });
+}
+
+}  // namespace
+
+Draw FreshDraw() {
+  // The prime's generator and the key are seeded apart: neither tells anything about the other.
+  Rng rng(FreshEntropy()[0]);
+  return DrawFrom(rng, FreshEntropy());
+}
+
+Draw SeededDraw(Rng& rng) {
+  const uint64_t high = rng.Next();
+  const uint64_t low = rng.Next();
+  return DrawFrom(rng, {high, low});
+}
+
+bool SelectsElements(const OpDefinition& op) { return op.is_view || op.bound == &BoundOfSelection; }
+
+bool IsConcrete(const NodeView& node, const std::vector<bool>& concrete) {
+  const auto integral = [](const TensorType& type) { return IsIntegral(type.dtype); };
+  return std::all_of(node.outputs.begin(), node.outputs.end(), integral) &&
+         std::all_of(node.inputs.begin(), node.inputs.end(), integral) &&
+         std::find(concrete.begin(), concrete.end(), false) == concrete.end();
+}
+
+bool IsOpaque(const OpDefinition& op, const NodeView& node, const std::vector<bool>& concrete) {
+  if (op.opaque) return true;
+  for (size_t k = 0; k < concrete.size() && k < 32; ++k) {
+    if ((op.index_inputs >> k & 1) != 0 && !concrete[k]) return true;
+  }
+  return HasInteger(node.outputs) && !SelectsElements(op);
+}
+
+FieldEvaluator::FieldEvaluator(const Draw& draw, WeightMode weights)
+    : field_(draw.prime), weights_(weights), arithmetic_(draw.key) {}
+
+FieldValue FieldEvaluator::Symbol(std::string_view kind, std::string_view name, int64_t count) const {
+  FieldValue value;
+  value.scalars.resize(static_cast<size_t>(count));
+  const std::array<uint64_t, 2> key = Subkey(arithmetic_.key(), kind, name);
+  ParallelRanges(count, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) value.scalars[static_cast<size_t>(i)] = Element(field_, key, static_cast<uint64_t>(i));
+  });
+  return value;
+}
+
+FieldValue FieldEvaluator::Input(const Node& node) const { return Symbol("input", InputName(node), NumElements(node.outputs[0])); }
+
+FieldValue FieldEvaluator::Constant(const Node& node) const {
+  const Tensor& tensor = ConstantValue(node);
+  const std::string& symbol = SymbolName(node);
+  FieldValue value;
+  if (IsIntegral(tensor.dtype())) {
+    value.integers = tensor.ToInts();
+    value.concrete = true;
+    return value;
+  }
+  if (weights_ == WeightMode::kSymbolic && !symbol.empty()) {
+    return Symbol("weight " + TypeString(tensor.type()), symbol, tensor.size());
+  }
+  value.scalars.resize(static_cast<size_t>(tensor.size()));
+  const std::array<uint64_t, 2> key = Subkey(arithmetic_.key(), kNonFinite, "");
+  ParallelRanges(tensor.size(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const double exact = tensor.DoubleAt(i);
+      const uint64_t which = std::isnan(exact) ? 0 : (exact > 0 ? 1 : 2);
+      value.scalars[static_cast<size_t>(i)] = std::isfinite(exact) ? Fp{field_.FromDouble(exact)} : Element(field_, key, which);
+    }
+  });
+  return value;
+}
+
+FieldValue FieldEvaluator::ApplyOpaque(const OpDefinition& op, const NodeView& node, std::span<const FieldValue* const> inputs,
+                                       int output) const {
+  const FieldScope scope(field_);
+  KeyedHash hash(arithmetic_.key());
+  hash.Add(kOpaqueFamily);
+  hash.Add(op.name);
+  hash.Add(PrintAttributes(node.attrs));
+  hash.Add(static_cast<uint64_t>(inputs.size()));
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    hash.Add(TypeString(node.inputs[k]));
+    for (int64_t i = 0; i < inputs[k]->size(); ++i) hash.Add(inputs[k]->At(i).value);
+  }
+  hash.Add(static_cast<uint64_t>(output));
+  const Hash128 value = hash.Finish();
+  const std::array<uint64_t, 2> key = {value.high, value.low};
+  FieldValue result;
+  result.scalars.resize(static_cast<size_t>(NumElements(node.outputs[static_cast<size_t>(output)])));
+  for (size_t i = 0; i < result.scalars.size(); ++i) result.scalars[i] = Element(field_, key, i);
+  return result;
+}
+
+FieldValue FieldEvaluator::Apply(const OpDefinition& op, const NodeView& node, std::span<const FieldValue* const> inputs,
+                                 int output) const {
+  MENDEL_CHECK(inputs.size() == node.inputs.size());
+  std::vector<bool> concrete;
+  std::vector<Operand<Fp>> operands;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    MENDEL_CHECK(inputs[k]->size() == NumElements(node.inputs[k]));
+    concrete.push_back(inputs[k]->concrete);
+    operands.push_back({&node.inputs[k], inputs[k]->concrete ? nullptr : inputs[k]->scalars.data(),
+                        inputs[k]->concrete ? inputs[k]->integers.data() : nullptr});
+  }
+  if (IsConcrete(node, concrete)) {
+    std::vector<HostValue> host;
+    for (size_t k = 0; k < inputs.size(); ++k) host.push_back({node.inputs[k], {}, inputs[k]->integers});
+    std::vector<const HostValue*> pointers;
+    for (const HostValue& value : host) pointers.push_back(&value);
+    FieldValue result;
+    result.integers = std::move(EvaluateNode(op, node, pointers)[static_cast<size_t>(output)].integers);
+    result.concrete = true;
+    return result;
+  }
+  if (IsOpaque(op, node, concrete)) return ApplyOpaque(op, node, inputs, output);
+  MENDEL_CHECK(op.meaning.field != nullptr);
+  const FieldScope scope(field_);
+  FieldValue result;
+  result.scalars.resize(static_cast<size_t>(NumElements(node.outputs[static_cast<size_t>(output)])));
+  op.meaning.field(Reader<Fp>(arithmetic_, operands), node, output, result.scalars);
+  return result;
+}
+
+absl::StatusOr<std::vector<std::vector<Fp>>> EvaluateOutputs(const Graph& graph, const Draw& draw, WeightMode weights,
+                                                             InputNaming naming) {
+  const FieldEvaluator evaluator(draw, weights);
+  const std::vector<Node>& nodes = graph.nodes();
+  std::vector<size_t> last_use(nodes.size(), 0);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (ValueId value : nodes[i].inputs) last_use[static_cast<size_t>(value.node)] = i;
+  }
+  for (const GraphOutput& output : graph.outputs()) last_use[static_cast<size_t>(output.value.node)] = nodes.size();
+  std::vector<std::vector<FieldValue>> values(nodes.size());
+  int64_t position = 0;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = nodes[i];
+    if (IsInput(node)) {
+      values[i] = {naming == InputNaming::kByName ? evaluator.Input(node)
+                                                  : evaluator.Symbol("position", Cat(position), NumElements(node.outputs[0]))};
+      ++position;
+      continue;
+    }
+    if (IsConstant(node)) {
+      values[i] = {evaluator.Constant(node)};
+      continue;
+    }
+    std::vector<const FieldValue*> operands;
+    for (ValueId value : node.inputs) {
+      operands.push_back(&values[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)]);
+    }
+    WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) {
+      for (size_t k = 0; k < node.outputs.size(); ++k) {
+        values[i].push_back(evaluator.Apply(*node.op, view, operands, static_cast<int>(k)));
+      }
+    });
+    if (evaluator.zero_denominator()) return absl::AbortedError(Cat("a denominator is zero in node ", i, " (", node.op->name, ")"));
+    for (ValueId value : node.inputs) {
+      if (last_use[static_cast<size_t>(value.node)] == i) values[static_cast<size_t>(value.node)].clear();
+    }
+  }
+  const FieldScope scope(evaluator.field());
+  std::vector<std::vector<Fp>> outputs;
+  for (const GraphOutput& output : graph.outputs()) {
+    const FieldValue& value = values[static_cast<size_t>(output.value.node)][static_cast<size_t>(output.value.output)];
+    std::vector<Fp> elements(static_cast<size_t>(value.size()));
+    for (size_t k = 0; k < elements.size(); ++k) elements[k] = value.At(static_cast<int64_t>(k));
+    outputs.push_back(std::move(elements));
+  }
+  return outputs;
+}
+
+}  // namespace mendel
