@@ -1,0 +1,57 @@
+#include "mutator/rule.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace mendel {
+namespace {
+
+std::vector<Rule (*)()>& Makers() {
+  static auto* makers = new std::vector<Rule (*)()>();
+  return *makers;
+}
+
+}  // namespace
+
+std::string_view ClaimName(Claim claim) { return claim == Claim::kExact ? "exact" : "partial"; }
+
+std::span<const Rule* const> AllRules() {
+  static const auto* rules = [] {
+    auto* sorted = new std::vector<const Rule*>();
+    for (Rule (*make)() : Makers()) {
+      const Rule* rule = new Rule(make());
+      MENDEL_CHECK(!rule->name.empty() && rule->match != nullptr && rule->apply != nullptr && rule->sample != nullptr);
+      sorted->push_back(rule);
+    }
+    std::sort(sorted->begin(), sorted->end(), [](const auto* a, const auto* b) { return a->name < b->name; });
+    for (size_t i = 0; i + 1 < sorted->size(); ++i) MENDEL_CHECK((*sorted)[i]->name != (*sorted)[i + 1]->name);
+    return sorted;
+  }();
+  return *rules;
+}
+
+const Rule* FindRule(std::string_view name) {
+  for (const Rule* rule : AllRules()) {
+    if (rule->name == name) return rule;
+  }
+  return nullptr;
+}
+
+RuleRegistrar::RuleRegistrar(Rule (*make)()) { Makers().push_back(make); }
+
+absl::StatusOr<Mutant> MakeMutant(const Graph& graph, const Rule& rule, const Match& match) {
+  Mutant result;
+  result.rule = &rule;
+  result.match = match;
+  MENDEL_ASSIGN_OR_RETURN(result.place, MakeSubprogram(graph, match.nodes));
+  MENDEL_ASSIGN_OR_RETURN(result.original, Extract(graph, result.place));
+  MENDEL_ASSIGN_OR_RETURN(const Graph mutant, rule.apply(result.original, match));
+  MENDEL_ASSIGN_OR_RETURN(result.mutant, Deduplicate(mutant));
+  const absl::Status valid = CheckGraph(result.mutant);
+  if (!valid.ok()) return InternalError("rule ", rule.name, " made an invalid graph: ", valid.message());
+  return result;
+}
+
+}  // namespace mendel

@@ -1,0 +1,80 @@
+// Kernels padded with zeros to a square of odd size, so that libraries' 3x3 code applies.
+//
+//   before  Conv(x, w[O, C, Kh, Kw]){stride 1}, some extent below the largest
+//   after   Conv(x, pad(w)[O, C, K, K]){pads grown by the padding of the kernel}
+//   exact where all values are finite (0 * inf is NaN). loses when the extra arithmetic is not won back (it is 3 or 9 times
+//   for 1x3 and 1x1; only extents of at least half the target are padded).
+
+#include <algorithm>
+
+#include "mutator/conv_chain.h"
+
+namespace mendel {
+namespace {
+
+int64_t Target(const ConvShape& shape) {
+  int64_t target = 1;
+  for (const Window& window : shape.windows) target = std::max(target, window.kernel);
+  return target % 2 == 0 ? target + 1 : target;
+}
+
+bool Accepts(const ConvShape& shape) {
+  const int64_t target = Target(shape);
+  bool changes = false;
+  for (const Window& window : shape.windows) {
+    if (window.dilation != 1 || window.stride != 1 || 2 * window.kernel < target) return false;
+    changes = changes || window.kernel != target;
+  }
+  return changes && target <= 5;
+}
+
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+  const auto chain = WholeChain(subprogram);
+  if (!chain.ok()) return chain.status();
+  const ConvLink& link = chain->front();
+  const ConvShape shape = ShapeOf(subprogram, link.conv);
+  const Node& conv = subprogram.node(link.conv);
+  const int64_t target = Target(shape);
+  Emitter e;
+  const ValueId x = e.InputsOf(subprogram)[0];
+  ValueId w = e.CopyConstantExpression(subprogram, conv.inputs[1]);
+  Ints pads = conv.attrs.IntList("pads");
+  for (size_t d = 0; d < shape.windows.size(); ++d) {
+    const int64_t after = target - shape.windows[d].kernel;
+    w = e.PadZero(w, static_cast<int64_t>(d + 2), 0, after);
+    pads[shape.windows.size() + d] += after;
+  }
+  std::vector<ValueId> inputs = {x, w};
+  if (conv.inputs.size() > 2) inputs.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
+  const Attributes attrs = ChangedWindows(subprogram, link.conv, {.strides = {}, .dilations = {}, .pads = pads});
+  e.Output("out0", EmitTail(e, subprogram, link, e.Op("Conv", inputs, attrs, conv.name)));
+  return e.Finish();
+}
+
+absl::StatusOr<Graph> Sample(Rng& rng) {
+  const int64_t width = rng.Between(2, 4);
+  return MakeConvSample({.input = {1, 2, rng.Between(6, 9), rng.Between(6, 9)},
+                         .weight = {3, 2, 2, width},
+                         .strides = {1, 1},
+                         .dilations = {1, 1},
+                         .pads = {rng.Between(0, 1), rng.Between(0, 1), rng.Between(0, 1), rng.Between(0, 1)},
+                         .bias = rng.Flip()});
+}
+
+Rule Make() {
+  Rule rule;
+  rule.name = "pad_kernel";
+  rule.before = "Conv(x, w[O, C, Kh, Kw])";
+  rule.after = "Conv(x, zero-padded w[O, C, K, K]), K odd";
+  rule.precondition = "stride and dilation 1, every extent at least half of K, K at most 5";
+  rule.loses_when = "the square kernel's implementation is not faster by the added arithmetic";
+  rule.match = [](const Graph& graph, int32_t node) { return MatchChains(graph, node, 1, Accepts, {{}}); };
+  rule.apply = &Apply;
+  rule.sample = &Sample;
+  return rule;
+}
+
+MENDEL_REGISTER_RULE(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,91 @@
+// The cheaper order of a pointwise convolution and an average pool.
+//
+//   before  AveragePool(Conv(x, w[O, C, 1..], b))       after  Conv(AveragePool(x), w, b)      and the converse
+//   exact: an average is linear. With a bias the averaged weights must sum to one everywhere, so padding must not be counted
+//   (or absent). Wins when the pool shrinks the image (DenseNet's transitions): the convolution then does a quarter of the work.
+
+#include <algorithm>
+
+#include "graph/emitter.h"
+#include "mutator/conv_chain.h"
+
+namespace mendel {
+namespace {
+
+bool IsPointwiseConv(const Graph& graph, int32_t id) {
+  if (graph.node(id).op->name != "Conv") return false;
+  const ConvShape shape = ShapeOf(graph, id);
+  return std::all_of(shape.windows.begin(), shape.windows.end(), [](const Window& window) {
+    return window.kernel == 1 && window.stride == 1 && window.pad_begin == 0 && window.pad_end == 0;
+  });
+}
+
+bool AveragesToOne(const Node& pool) {
+  const Ints& pads = pool.attrs.IntList("pads");
+  return pool.attrs.Int("count_include_pad") == 0 || std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; });
+}
+
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+  const Node& last = graph.node(node);
+  const bool pool_last = last.op->name == "AveragePool";
+  if (!pool_last && !IsPointwiseConv(graph, node)) return {};
+  const int32_t first = last.inputs[0].node;
+  if (graph.users(first).size() != 1 || graph.IsOutput(first)) return {};
+  const bool pair = pool_last ? IsPointwiseConv(graph, first) : graph.node(first).op->name == "AveragePool";
+  if (!pair) return {};
+  const Node& conv = pool_last ? graph.node(first) : last;
+  const Node& pool = pool_last ? last : graph.node(first);
+  if (conv.inputs.size() > 2 && !AveragesToOne(pool)) return {};
+  return {{{first, node}, {}}};
+}
+
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+  Emitter e;
+  const ValueId x = e.InputsOf(subprogram)[0];
+  const Node& last = subprogram.node(subprogram.outputs()[0].value.node);
+  const Node& first = subprogram.node(last.inputs[0].node);
+  const auto emit = [&](const Node& node, ValueId input) {
+    std::vector<ValueId> inputs = {input};
+    for (size_t k = 1; k < node.inputs.size(); ++k) inputs.push_back(e.CopyConstantExpression(subprogram, node.inputs[k]));
+    return e.Op(node.op->name, inputs, node.attrs, node.name);
+  };
+  e.Output("out0", emit(first, emit(last, x)));
+  return e.Finish();
+}
+
+absl::StatusOr<Graph> Sample(Rng& rng) {
+  Emitter e("sample");
+  const ValueId x = e.Input("x", {DType::kF32, {rng.Between(1, 2), 3, 6, 6}});
+  std::vector<ValueId> weights = {e.Constant(Tensor::Filled({DType::kF32, {2, 3, 1, 1}}, 1.5), "w")};
+  const bool biased = rng.Flip();
+  if (biased) weights.push_back(e.Constant(Tensor::Filled({DType::kF32, {2}}, 0.5), "b"));
+  const Attributes conv{{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}};
+  const int64_t counted = biased ? 0 : rng.Between(0, 1);
+  const Attributes pool{
+      {"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}, {"count_include_pad", counted}};
+  const auto convolve = [&](ValueId v) {
+    std::vector<ValueId> inputs = {v};
+    inputs.insert(inputs.end(), weights.begin(), weights.end());
+    return e.Op("Conv", inputs, conv);
+  };
+  e.Output("y", rng.Flip() ? e.Op("AveragePool", {convolve(x)}, pool) : convolve(e.Op("AveragePool", {x}, pool)));
+  return e.Finish();
+}
+
+Rule Make() {
+  Rule rule;
+  rule.name = "pool_before_conv1x1";
+  rule.before = "AveragePool(Conv(x, w[O, C, 1, 1], b))";
+  rule.after = "Conv(AveragePool(x), w, b), and the converse";
+  rule.precondition = "no bias, or the pool's weights sum to one (padding absent or not counted)";
+  rule.loses_when = "the pool does not shrink, or the pool on more channels costs more than the convolution saves";
+  rule.match = &FindMatches;
+  rule.apply = &Apply;
+  rule.sample = &Sample;
+  return rule;
+}
+
+MENDEL_REGISTER_RULE(&Make);
+
+}  // namespace
+}  // namespace mendel
