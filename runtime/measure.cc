@@ -1,0 +1,138 @@
+#include "runtime/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "base/status.h"
+
+namespace mendel {
+namespace {
+
+constexpr size_t kEvictBytes = size_t{64} << 20;
+constexpr size_t kCacheLine = 64;
+
+double Quantile(const std::vector<double>& sorted, double q) {
+  const double position = q * static_cast<double>(sorted.size() - 1);
+  const size_t below = static_cast<size_t>(position);
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], position - std::floor(position));
+}
+
+/// Input and output buffers shared by all executables.
+struct Buffers {
+  Buffers(const Graph& graph, std::span<const Tensor> inputs) {
+    for (const Tensor& input : inputs) sources.push_back(input.bytes());
+    for (const GraphOutput& output : graph.outputs()) storage.emplace_back(static_cast<size_t>(ByteSize(graph.type(output.value))));
+    for (auto& bytes : storage) sinks.emplace_back(bytes);
+  }
+  std::vector<std::span<const std::byte>> sources;
+  std::vector<std::vector<std::byte>> storage;
+  std::vector<std::span<std::byte>> sinks;
+};
+
+void Evict(std::vector<unsigned char>& buffer) {
+  for (size_t i = 0; i < buffer.size(); i += kCacheLine) ++buffer[i];
+}
+
+/// Extent of the dimension that `node`'s indices run over.
+int64_t TableSize(const Graph& graph, const Node& node) {
+  const Shape& table = graph.type(node.inputs[0]).shape;
+  if (table.empty()) return 1;
+  if (node.attrs.Has("axis") && std::holds_alternative<int64_t>(node.attrs.Get("axis"))) {
+    const int64_t axis = node.attrs.Int("axis");
+    if (axis >= 0 && axis < static_cast<int64_t>(table.size())) return table[static_cast<size_t>(axis)];
+  }
+  return *std::min_element(table.begin(), table.end());
+}
+
+}  // namespace
+
+Timing Summarise(std::vector<double> times_ms) {
+  MENDEL_CHECK(!times_ms.empty());
+  std::sort(times_ms.begin(), times_ms.end());
+  Timing timing;
+  timing.median_ms = Quantile(times_ms, 0.5);
+  timing.min_ms = times_ms.front();
+  timing.p90_ms = Quantile(times_ms, 0.9);
+  timing.spread = timing.median_ms > 0 ? (Quantile(times_ms, 0.75) - Quantile(times_ms, 0.25)) / timing.median_ms : 0;
+  timing.runs = static_cast<int>(times_ms.size());
+  return timing;
+}
+
+absl::StatusOr<std::vector<Timing>> MeasureInterleaved(std::span<Executable* const> executables, const Graph& graph,
+                                                       std::span<const Tensor> inputs, const MeasureOptions& options) {
+  Buffers buffers(graph, inputs);
+  std::vector<unsigned char> evicted(options.cold ? kEvictBytes : 0);
+  std::vector<std::vector<double>> times(executables.size());
+  const auto round = [&](bool measured) -> absl::Status {
+    for (size_t k = 0; k < executables.size(); ++k) {
+      Evict(evicted);
+      const Stopwatch run;
+      MENDEL_RETURN_IF_ERROR(executables[k]->Run(buffers.sources, buffers.sinks));
+      if (measured) times[k].push_back(run.Seconds() * 1e3);
+    }
+    return absl::OkStatus();
+  };
+  for (int i = 0; i < std::max(1, options.warmup); ++i) {
+    MENDEL_RETURN_IF_ERROR(round(false));
+    if (options.deadline.Passed()) break;
+  }
+  const Stopwatch watch;
+  for (int runs = 0;; ++runs) {
+    const bool enough = runs >= options.min_runs && watch.Seconds() >= options.min_seconds;
+    const bool over = runs >= options.max_runs || watch.Seconds() >= options.max_seconds || options.deadline.Passed();
+    if (runs > 0 && (enough || over)) break;
+    MENDEL_RETURN_IF_ERROR(round(true));
+  }
+  std::vector<Timing> timings;
+  for (auto& list : times) timings.push_back(Summarise(std::move(list)));
+  return timings;
+}
+
+int64_t IndexLimit(const Graph& graph, size_t input) {
+  std::vector<bool> derived(graph.nodes().size(), false);
+  const size_t source = static_cast<size_t>(graph.inputs()[input]);
+  derived[source] = true;
+  std::optional<int64_t> limit;
+  for (size_t id = source + 1; id < graph.nodes().size(); ++id) {
+    const Node& node = graph.nodes()[id];
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (!derived[static_cast<size_t>(node.inputs[k].node)] || IsFloat(graph.type(node.inputs[k]).dtype)) continue;
+      const bool indexes = k < 32 && ((node.op->index_inputs >> k) & 1u) != 0 && graph.type(node.inputs[k]).dtype != DType::kBool;
+      if (indexes) limit = std::min(limit.value_or(std::numeric_limits<int64_t>::max()), TableSize(graph, node));
+      // Values that may be the input's own: views, casts, concatenations and the like of integers.
+      if (!indexes && IsIntegral(node.outputs[0].dtype) && node.outputs[0].dtype != DType::kBool) derived[id] = true;
+    }
+  }
+  return std::max<int64_t>(1, limit.value_or(2));
+}
+
+std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<Tensor> tensors;
+  for (size_t k = 0; k < graph.inputs().size(); ++k) {
+    const TensorType& type = graph.type({graph.inputs()[k], 0});
+    const size_t count = static_cast<size_t>(NumElements(type));
+    Rng stream = rng.Fork();
+    if (IsFloat(type.dtype)) {
+      std::vector<double> values(count);
+      for (double& value : values) value = stream.Normal();
+      tensors.push_back(Tensor::FromDoubles(type, values));
+    } else {
+      int64_t limit = type.dtype == DType::kBool ? 2 : IndexLimit(graph, k);
+      if (type.dtype == DType::kI8 || type.dtype == DType::kU8) limit = std::min<int64_t>(limit, 128);
+      std::vector<int64_t> values(count);
+      for (int64_t& value : values) value = static_cast<int64_t>(stream.Below(static_cast<uint64_t>(limit)));
+      tensors.push_back(Tensor::FromInts(type, values));
+    }
+  }
+  return tensors;
+}
+
+}  // namespace mendel

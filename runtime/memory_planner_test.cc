@@ -1,0 +1,60 @@
+#include "runtime/memory_planner.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "gtest/gtest.h"
+
+namespace mendel {
+namespace {
+
+TEST(MemoryPlanner, ReusesWhatIsDead) {
+  const std::vector<BufferLifetime> chain = {{100, 0, 1}, {100, 1, 2}, {100, 2, 3}, {100, 3, 4}};
+  EXPECT_EQ(PlanMemory(chain).arena_bytes, 256);
+}
+
+TEST(MemoryPlanner, FillsTheTightestGap) {
+  const std::vector<BufferLifetime> buffers = {{640, 0, 9}, {320, 0, 1}, {128, 0, 9}, {256, 2, 3}};
+  const MemoryPlan plan = PlanMemory(buffers);
+  EXPECT_EQ(plan.arena_bytes, 640 + 320 + 128);
+  EXPECT_EQ(plan.offsets[3], plan.offsets[1]);
+}
+
+TEST(MemoryPlanner, NothingAndEmptyBuffers) {
+  EXPECT_EQ(PlanMemory({}).arena_bytes, 0);
+  const std::vector<BufferLifetime> empty = {{0, 0, 5}, {0, 0, 5}};
+  EXPECT_EQ(PlanMemory(empty).arena_bytes, 0);
+}
+
+TEST(MemoryPlanner, RandomPlansNeverOverlap) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed);
+    std::vector<BufferLifetime> buffers(static_cast<size_t>(rng.Between(1, 60)));
+    int64_t largest = 0;
+    int64_t sum = 0;
+    for (BufferLifetime& buffer : buffers) {
+      buffer.bytes = rng.Between(0, 5000);
+      buffer.first = static_cast<int>(rng.Between(0, 40));
+      buffer.last = buffer.first + static_cast<int>(rng.Between(0, 12));
+      largest = std::max(largest, buffer.bytes);
+      sum += (buffer.bytes + 63) / 64 * 64;
+    }
+    const MemoryPlan plan = PlanMemory(buffers);
+    ASSERT_GE(plan.arena_bytes, largest);
+    ASSERT_LE(plan.arena_bytes, sum);
+    for (size_t a = 0; a < buffers.size(); ++a) {
+      ASSERT_EQ(plan.offsets[a] % 64, 0);
+      ASSERT_LE(plan.offsets[a] + buffers[a].bytes, plan.arena_bytes);
+      for (size_t b = 0; b < a; ++b) {
+        const bool together = buffers[a].first <= buffers[b].last && buffers[b].first <= buffers[a].last;
+        const bool apart =
+            plan.offsets[a] + buffers[a].bytes <= plan.offsets[b] || plan.offsets[b] + buffers[b].bytes <= plan.offsets[a];
+        ASSERT_TRUE(!together || apart || buffers[a].bytes == 0 || buffers[b].bytes == 0) << a << " and " << b;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,212 @@
+#include "runtime/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/random.h"
+#include "graph/text.h"
+#include "runtime/backend.h"
+#include "runtime/test_backend.h"
+#include "runtime/test_plan.h"
+
+namespace mendel {
+namespace {
+
+using testing::HasSubstr;
+
+std::string TempPath(const std::string& name) { return testing::TempDir() + "/" + std::to_string(::getpid()) + "-" + name; }
+
+std::vector<std::byte> FileBytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  return {bytes.begin(), bytes.end()};
+}
+
+/// Recomputes all hashes, as an attacker would.
+void Seal(std::vector<std::byte>& file, std::vector<SectionEntry> entries) {
+  for (SectionEntry& entry : entries) entry.hash = SectionHash(std::span(file).subspan(entry.offset, entry.size));
+  const std::vector<std::byte> header = EncodeHeader(entries);
+  std::copy(header.begin(), header.end(), file.begin());
+}
+
+std::vector<std::byte> SmallFile() {
+  const std::string path = TempPath("small.plan");
+  Plan plan = SmallPlan(kTestBackend);
+  plan.certificate_bytes = "certified";
+  EXPECT_TRUE(WritePlan(plan, path).ok());
+  std::vector<std::byte> bytes = FileBytes(path);
+  std::filesystem::remove(path);
+  return bytes;
+}
+
+TEST(Plan, RoundTripsAndSharesTensors) {
+  const std::string path = TempPath("roundtrip.plan");
+  Plan plan = SmallPlan(kTestBackend);
+  plan.certificate_bytes = "certified";
+  (*plan.info.mutable_algorithms())[2] = "winograd";
+  plan::AppliedMutant& mutant = *plan.info.add_mutants();
+  mutant.set_rule("stack");
+  (*mutant.mutable_choices())["axis"] = 2;
+  ASSERT_TRUE(WritePlan(plan, path).ok());
+  const auto read = ReadPlan(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(PrintGraph(read->graph, {}), PrintGraph(plan.graph, {}));
+  EXPECT_EQ(PrintGraph(read->baseline, {}), PrintGraph(plan.baseline, {}));
+  EXPECT_EQ(read->certificate_bytes, "certified");
+  EXPECT_EQ(read->info.mutants(0).choices().at("axis"), 2);
+  EXPECT_EQ(read->info.algorithms().at(2), "winograd");
+  // Both graphs' weights are the same bytes of the mapping.
+  EXPECT_EQ(ConstantValue(read->graph.node(1)).bytes().data(), ConstantValue(read->baseline.node(1)).bytes().data());
+  std::filesystem::remove(path);
+}
+
+TEST(Plan, SamePlanSameBytesAndTheCertificateIsApart) {
+  const std::string path = TempPath("same.plan");
+  Plan plan = SmallPlan(kTestBackend);
+  for (const char* rule : {"b", "a", "c"}) (*plan.info.add_mutants()->mutable_choices())[rule] = 1;
+  for (int32_t node : {3, 0, 2, 1}) (*plan.info.mutable_algorithms())[node] = "x";
+  ASSERT_TRUE(WritePlan(plan, path).ok());
+  const std::vector<std::byte> first = FileBytes(path);
+  const auto first_header = ReadPlanHeader(path);
+  ASSERT_TRUE(WritePlan(plan, path).ok());
+  EXPECT_EQ(first, FileBytes(path));
+  plan.certificate_bytes = "other draws";
+  ASSERT_TRUE(WritePlan(plan, path).ok());
+  const auto second_header = ReadPlanHeader(path);
+  ASSERT_TRUE(first_header.ok() && second_header.ok());
+  EXPECT_EQ(first_header->content_hash, second_header->content_hash);
+  EXPECT_EQ(second_header->certificate_bytes, "other draws");
+  std::filesystem::remove(path);
+}
+
+TEST(Plan, WritingIsAtomic) {
+  const std::string folder = TempPath("atomic");
+  std::filesystem::create_directory(folder);
+  const std::string path = folder + "/m.plan";
+  Plan plan = SmallPlan(kTestBackend);
+  ASSERT_TRUE(WritePlan(plan, path).ok());
+  plan.info.mutable_target()->set_threads(0);
+  EXPECT_EQ(WritePlan(plan, path).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(ReadPlan(path).ok());
+  EXPECT_EQ(WritePlan(SmallPlan(kTestBackend), folder + "/none/m.plan").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()), 1);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Plan, MissingFilesAndFoldersAreRefused) {
+  EXPECT_EQ(ReadPlan(TempPath("absent")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadPlan(testing::TempDir()).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadPlan("/dev/null").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Plan, EveryTruncationIsRefused) {
+  const std::vector<std::byte> file = SmallFile();
+  for (size_t size = 0; size < file.size(); ++size) {
+    const auto plan = ParsePlan(std::span(file).first(size), nullptr);
+    ASSERT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument) << size << " " << plan.status();
+  }
+}
+
+TEST(Plan, EveryFlippedBitIsRefusedOrInPadding) {
+  std::vector<std::byte> file = SmallFile();
+  const auto entries = DecodeHeader(file, file.size());
+  ASSERT_TRUE(entries.ok());
+  Rng rng(3);
+  for (size_t i = 0; i < file.size(); ++i) {
+    const std::byte flip = static_cast<std::byte>(1u << rng.Below(8));
+    file[i] ^= flip;
+    const bool read = ParsePlan(file, nullptr).ok();
+    file[i] ^= flip;
+    bool covered = i < 48 + entries->size() * 64;
+    for (const SectionEntry& entry : *entries) covered |= i >= entry.offset && i < entry.offset + entry.size;
+    ASSERT_EQ(read, !covered) << "byte " << i;
+  }
+}
+
+/// Damaged sections under right hashes: an error or a plan that holds together, never a crash.
+TEST(Plan, HostileSectionsAreRefused) {
+  const std::vector<std::byte> original = SmallFile();
+  const auto entries = DecodeHeader(original, original.size());
+  ASSERT_TRUE(entries.ok());
+  const uint64_t seed = 11;
+  Rng rng(seed);
+  int refused = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    std::vector<std::byte> file = original;
+    const SectionEntry& entry = (*entries)[rng.Below(entries->size())];
+    for (uint64_t k = 0; k <= rng.Below(4); ++k) {
+      file[entry.offset + rng.Below(entry.size)] = static_cast<std::byte>(rng.Below(256));
+    }
+    Seal(file, *entries);
+    const auto plan = ParsePlan(file, nullptr);
+    if (plan.ok()) continue;
+    ++refused;
+    ASSERT_THAT(plan.status().code(), testing::AnyOf(absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented))
+        << plan.status() << " seed " << seed << " trial " << trial;
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(Plan, RefusesOtherVersions) {
+  std::vector<std::byte> file = SmallFile();
+  const uint32_t version = 2;
+  std::memcpy(file.data() + 8, &version, 4);
+  EXPECT_THAT(std::string(ParsePlan(file, nullptr).status().message()), HasSubstr("version 2 is not supported"));
+}
+
+TEST(Plan, RefusesWhatDoesNotFitTogether) {
+  const std::string path = TempPath("bad.plan");
+  Plan plan = SmallPlan(kTestBackend);
+  (*plan.info.mutable_algorithms())[99] = "x";
+  EXPECT_THAT(std::string(WritePlan(plan, path).message()), HasSubstr("node 99"));
+  plan = SmallPlan(kTestBackend);
+  plan.info.mutable_target()->set_numerics("sloppy");
+  EXPECT_EQ(WritePlan(plan, path).code(), absl::StatusCode::kInvalidArgument);
+  plan = SmallPlan(kTestBackend);
+  const auto other = ParseGraph("graph \"g\" { %0 = Input() {name = \"z\", shape = [1]}\n return \"y\" = %0 }");
+  ASSERT_TRUE(other.ok());
+  plan.baseline = *other;
+  EXPECT_THAT(std::string(WritePlan(plan, path).message()), HasSubstr("other inputs or outputs"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(Plan, LargeSectionsAreHashedInChunks) {
+  std::vector<std::byte> bytes((size_t{9} << 20) + 5);
+  Rng rng(1);
+  for (std::byte& b : bytes) b = static_cast<std::byte>(rng.Below(256));
+  const std::string path = TempPath("chunks");
+  const std::span<const std::byte> all(bytes);
+  ASSERT_TRUE(WriteSections({{"a", {all.first(100), all.subspan(100, 0), all.subspan(100)}}, {"empty", {}}}, path).ok());
+  const auto file = MapFile(path);
+  ASSERT_TRUE(file.ok());
+  const auto entries = DecodeHeader(file->bytes, file->bytes.size());
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  EXPECT_EQ((*entries)[0].hash, SectionHash(bytes));
+  EXPECT_TRUE(CheckSection((*entries)[0], file->bytes.subspan((*entries)[0].offset, (*entries)[0].size)).ok());
+  EXPECT_TRUE(CheckSection((*entries)[1], {}).ok());
+  bytes.back() ^= std::byte{1};
+  EXPECT_FALSE(CheckSection((*entries)[0], bytes).ok());
+  std::filesystem::remove(path);
+}
+
+TEST(CheckTarget, NamesBothMachines) {
+  const Backend* backend = FindBackend(kTestBackend);
+  ASSERT_NE(backend, nullptr);
+  Plan plan = SmallPlan(kTestBackend);
+  EXPECT_TRUE(CheckTarget(plan.info, *backend).ok());
+  plan.info.mutable_target()->set_identity("another machine");
+  const absl::Status status = CheckTarget(plan.info, *backend);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  for (const char* part : {"another machine", kTestIdentity, "--retune"})
+    EXPECT_THAT(std::string(status.message()), HasSubstr(part));
+}
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,79 @@
+#include "runtime/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+
+namespace mendel {
+namespace {
+
+absl::StatusOr<const Backend*> PlansBackend(const plan::PlanInfo& info, bool retune) {
+  const Backend* backend = FindBackend(info.target().backend());
+  if (backend == nullptr) {
+    std::string names;
+    for (const Backend* known : AllBackends()) names += Cat(names.empty() ? "" : ", ", known->name());
+    return InvalidInput("the plan is for backend '", info.target().backend(), "', which this program does not have (", names, ")");
+  }
+  MENDEL_RETURN_IF_ERROR(backend->Probe());
+  if (!retune) MENDEL_RETURN_IF_ERROR(CheckTarget(info, *backend));
+  return backend;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Plan& plan, const SessionOptions& options) {
+  if (options.baseline && plan.baseline.nodes().empty()) return InvalidInput("the plan carries no baseline graph");
+  if (options.threads < 0) return InvalidInput("the number of threads must be positive, not ", options.threads);
+  MENDEL_ASSIGN_OR_RETURN(const Backend* backend, PlansBackend(plan.info, options.retune));
+  const plan::Target& target = plan.info.target();
+  CompileOptions compile;
+  compile.threads = options.threads > 0 ? options.threads : std::max(1, target.threads());
+  MENDEL_ASSIGN_OR_RETURN(compile.numerics, ParseNumerics(target.numerics()));
+  const auto& algorithms = options.baseline ? plan.info.baseline_algorithms() : plan.info.algorithms();
+  if (!options.retune) compile.algorithms.insert(algorithms.begin(), algorithms.end());
+
+  std::unique_ptr<Session> session(new Session());
+  session->graph_ = options.baseline ? plan.baseline : plan.graph;
+  session->threads_ = compile.threads;
+  MENDEL_ASSIGN_OR_RETURN(session->executable_, backend->Compile(session->graph_, compile));
+  for (int32_t id : session->graph_.inputs()) {
+    session->inputs_.push_back({InputName(session->graph_.node(id)), session->graph_.type({id, 0})});
+  }
+  for (const GraphOutput& output : session->graph_.outputs()) {
+    session->outputs_.push_back({output.name, session->graph_.type(output.value)});
+  }
+  return session;
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Load(const std::string& path, const SessionOptions& options) {
+  MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(path));
+  absl::StatusOr<std::unique_ptr<Session>> session = Create(plan, options);
+  if (!session.ok()) return Annotate(session.status(), path);
+  return session;
+}
+
+absl::StatusOr<std::vector<Tensor>> Session::Run(const std::map<std::string, Tensor>& inputs) {
+  std::vector<Tensor> ordered;
+  for (const ValueInfo& input : inputs_) {
+    const auto it = inputs.find(input.name);
+    if (it == inputs.end()) return InvalidInput("input '", input.name, "' of type ", TypeString(input.type), " is missing");
+    if (it->second.type() != input.type) {
+      return InvalidInput("input '", input.name, "' has type ", TypeString(it->second.type()), " where ", TypeString(input.type),
+                          " is expected");
+    }
+    ordered.push_back(it->second);
+  }
+  for (const auto& [name, tensor] : inputs) {
+    const bool known = std::any_of(inputs_.begin(), inputs_.end(), [&](const ValueInfo& input) { return input.name == name; });
+    if (!known) return InvalidInput("the plan has no input '", name, "'");
+  }
+  return RunOnTensors(*executable_, graph_, ordered);
+}
+
+absl::Status Session::RunBuffers(std::span<const std::span<const std::byte>> inputs,
+                                 std::span<const std::span<std::byte>> outputs) {
+  return executable_->Run(inputs, outputs);
+}
+
+}  // namespace mendel

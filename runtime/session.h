@@ -1,0 +1,68 @@
+// A plan ready to run: what the command line and the C API use.
+#ifndef MENDEL_RUNTIME_SESSION_H_
+#define MENDEL_RUNTIME_SESSION_H_
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "graph/tensor.h"
+#include "runtime/backend.h"
+#include "runtime/plan.h"
+
+namespace mendel {
+
+/// A graph input or output.
+struct ValueInfo {
+  std::string name;
+  TensorType type;
+};
+
+struct SessionOptions {
+  /// 0: as many as the plan was tuned for.
+  int threads = 0;
+  /// Accept a plan of another machine: its algorithms are dropped and the backend's own defaults used.
+  bool retune = false;
+  /// Run the plan's baseline graph instead of the chosen one.
+  bool baseline = false;
+};
+
+/// One compiled plan with its buffers. Not thread-safe: one Run at a time; several sessions may run side by side.
+class Session {
+ public:
+  /// Compiles `plan` on its backend. InvalidArgument when this program has no such backend, the machine is another
+  /// (CheckTarget), or a baseline is wanted and the plan has none.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(const Plan& plan, const SessionOptions& options);
+  static absl::StatusOr<std::unique_ptr<Session>> Load(const std::string& path, const SessionOptions& options);
+
+  /// In the graph's order.
+  const std::vector<ValueInfo>& inputs() const { return inputs_; }
+  const std::vector<ValueInfo>& outputs() const { return outputs_; }
+  const Graph& graph() const { return graph_; }
+  int threads() const { return threads_; }
+  Executable& executable() { return *executable_; }
+
+  /// Every input by name; InvalidArgument names the missing, unknown or mistyped one. Outputs in the graph's order.
+  absl::StatusOr<std::vector<Tensor>> Run(const std::map<std::string, Tensor>& inputs);
+  /// Buffers in the order of inputs() and outputs(), as Executable::Run.
+  absl::Status RunBuffers(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
+
+ private:
+  Session() = default;
+
+  Graph graph_;
+  int threads_ = 1;
+  std::vector<ValueInfo> inputs_;
+  std::vector<ValueInfo> outputs_;
+  std::unique_ptr<Executable> executable_;
+};
+
+}  // namespace mendel
+
+#endif  // MENDEL_RUNTIME_SESSION_H_

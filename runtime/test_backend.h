@@ -1,0 +1,13 @@
+// A backend for tests of the runtime: runs graphs by their operators' definitions, one step a node.
+#ifndef MENDEL_RUNTIME_TEST_BACKEND_H_
+#define MENDEL_RUNTIME_TEST_BACKEND_H_
+
+namespace mendel {
+
+/// Registered as this name in every executable that links test_backend.cc.
+inline constexpr char kTestBackend[] = "test";
+inline constexpr char kTestIdentity[] = "test-machine";
+
+}  // namespace mendel
+
+#endif  // MENDEL_RUNTIME_TEST_BACKEND_H_
