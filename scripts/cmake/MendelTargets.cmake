@@ -35,6 +35,14 @@ function(mendel_plugin_folder name)
   target_link_libraries(mendel_plugins INTERFACE ${ARG_DEPS})
 endfunction()
 
+# Target tests_LABEL builds every test of that label: quick (scripts/test), asan and tsan (its sanitizer subsets), soak.
+function(mendel_test_group label target)
+  if(NOT TARGET tests_${label})
+    add_custom_target(tests_${label})
+  endif()
+  add_dependencies(tests_${label} ${target})
+endfunction()
+
 # A GoogleTest executable with all plug-ins; one ctest entry. LABELS default to quick.
 function(mendel_test name)
   if(NOT MENDEL_BUILD_TESTS)
@@ -50,5 +58,8 @@ function(mendel_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE mendel_options ${ARG_DEPS} mendel_plugins GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
+  foreach(label ${ARG_LABELS})
+    mendel_test_group(${label} ${name})
+  endforeach()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
 endfunction()

@@ -1,0 +1,122 @@
+#include "optimizer/alternatives.h"
+
+#include <sstream>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "graph/text.h"
+#include "optimizer/subprogram_key.h"
+
+namespace mendel {
+namespace {
+
+std::string VerdictKey(const Mutant& mutant) {
+  return Sha256Hex(Cat("judge ", kJudgeVersion, " rule ", mutant.rule->name, "\n", SubprogramKey(mutant.original), "\n",
+                       SubprogramKey(mutant.mutant)));
+}
+
+/// "verdict outputs {wrong_elements boxes rank {begin end}...}..." - numbers only.
+std::string PrintReport(const JudgeReport& report) {
+  std::ostringstream text;
+  text << static_cast<int>(report.verdict) << ' ' << report.outputs.size();
+  for (const OutputReport& output : report.outputs) {
+    text << ' ' << output.wrong_elements << ' ' << output.wrong.size() << ' ' << output.shape.size();
+    for (int64_t extent : output.shape) text << ' ' << extent;
+    for (const Box& box : output.wrong) {
+      for (size_t d = 0; d < box.begin.size(); ++d) text << ' ' << box.begin[d] << ' ' << box.end[d];
+    }
+  }
+  return text.str();
+}
+
+std::optional<JudgeReport> ParseReport(const std::string& text) {
+  std::istringstream in(text);
+  JudgeReport report;
+  int verdict = 0;
+  size_t outputs = 0;
+  in >> verdict >> outputs;
+  if (!in || verdict < 0 || verdict > static_cast<int>(Verdict::kUnproven) || outputs > 4096) return std::nullopt;
+  report.verdict = static_cast<Verdict>(verdict);
+  for (size_t k = 0; k < outputs; ++k) {
+    OutputReport output;
+    size_t boxes = 0, rank = 0;
+    in >> output.wrong_elements >> boxes >> rank;
+    if (!in || rank > static_cast<size_t>(kMaxRank) || boxes > (size_t{1} << 20)) return std::nullopt;
+    output.shape.resize(rank);
+    for (int64_t& extent : output.shape) in >> extent;
+    output.wrong.assign(boxes, {Shape(rank), Shape(rank)});
+    for (Box& box : output.wrong) {
+      for (size_t d = 0; d < rank; ++d) in >> box.begin[d] >> box.end[d];
+    }
+    report.outputs.push_back(std::move(output));
+  }
+  return in ? std::optional<JudgeReport>(report) : std::nullopt;
+}
+
+absl::StatusOr<JudgeReport> Report(const Mutant& mutant, const JudgeLimits& limits, ProfileCache& cache) {
+  const std::string key = VerdictKey(mutant);
+  if (const auto stored = cache.Get("verdict", key)) {
+    if (const auto report = ParseReport(*stored)) return *report;
+  }
+  JudgeOptions options;
+  options.seed = limits.seed;
+  options.deadline = Deadline::After(limits.max_seconds);
+  JudgeReport report;
+  MENDEL_ASSIGN_OR_RETURN(const bool screened, ScreenedEqual(mutant.original, mutant.mutant, options));
+  if (mutant.rule->claim == Claim::kExact) {
+    if (!screened) {
+      return InternalError("rule ", mutant.rule->name, " claims to be exact, the judge refuses it on\n",
+                           PrintGraph(mutant.original));
+    }
+    report.verdict = Verdict::kEquivalent;
+  } else {
+    auto localised = Localise(mutant.original, mutant.mutant, options);
+    if (absl::IsDeadlineExceeded(localised.status())) {
+      report.reason = "localising took too long";
+      return report;
+    }
+    MENDEL_RETURN_IF_ERROR(localised.status());
+    report = *std::move(localised);
+  }
+  MENDEL_RETURN_IF_ERROR(cache.Put("verdict", key, PrintReport(report)));
+  return report;
+}
+
+}  // namespace
+
+absl::StatusOr<Alternative> Judge(const Mutant& mutant, const JudgeLimits& limits, ProfileCache& cache) {
+  MENDEL_ASSIGN_OR_RETURN(const JudgeReport report, Report(mutant, limits, cache));
+  Alternative result;
+  result.reason = report.reason;
+  if (report.verdict == Verdict::kEquivalent) {
+    result.judgement = Judgement::kEqual;
+    result.graph = mutant.mutant;
+    return result;
+  }
+  if (report.verdict == Verdict::kUnproven) return result;
+  if (report.verdict == Verdict::kDifferent) {
+    result.judgement = Judgement::kScreenedOut;
+    result.reason = "no output element is right";
+    return result;
+  }
+  auto mended = Recompute(mutant.original, mutant.mutant, report, limits.max_wrong_share);
+  if (absl::IsFailedPrecondition(mended.status())) {
+    result.judgement = Judgement::kTooWrong;
+    result.reason = std::string(mended.status().message());
+    return result;
+  }
+  MENDEL_RETURN_IF_ERROR(mended.status());
+  JudgeOptions options;
+  options.seed = limits.seed + 1;
+  MENDEL_ASSIGN_OR_RETURN(const bool screened, ScreenedEqual(mutant.original, mended->graph, options));
+  if (!screened) return InternalError("the judge refuses the mended mutant of rule ", mutant.rule->name);
+  result.judgement = Judgement::kMended;
+  result.graph = std::move(mended->graph);
+  result.mending = std::string(MendingName(mended->mending));
+  result.boxes = std::move(mended->boxes);
+  result.flop_share = mended->flop_share;
+  return result;
+}
+
+}  // namespace mendel

@@ -1,0 +1,145 @@
+#include "optimizer/numeric_gate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "base/deadline.h"
+#include "base/status.h"
+#include "graph/evaluate.h"
+
+namespace mendel {
+namespace {
+
+struct ErrorPair {
+  double max = 0;
+  double p999 = 0;
+};
+
+/// Errors of `got` relative to the largest finite reference magnitude. Equal infinities and NaN against NaN are no error; any
+/// other mismatch of finiteness is an infinite one.
+ErrorPair Errors(const HostValue& reference, const Tensor& got) {
+  const int64_t count = got.size();
+  double scale = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (std::isfinite(reference.At(i))) scale = std::max(scale, std::abs(reference.At(i)));
+  }
+  std::vector<double> errors(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    const double want = reference.At(i);
+    const double have = got.DoubleAt(i);
+    double& error = errors[static_cast<size_t>(i)];
+    if (std::isfinite(want) && std::isfinite(have)) {
+      error = scale > 0 ? std::abs(want - have) / scale : std::abs(have);
+    } else {
+      error = want == have || (std::isnan(want) && std::isnan(have)) ? 0 : std::numeric_limits<double>::infinity();
+    }
+  }
+  ErrorPair pair;
+  if (errors.empty()) return pair;
+  pair.max = *std::max_element(errors.begin(), errors.end());
+  const size_t rank = std::min(errors.size() - 1, static_cast<size_t>(0.999 * static_cast<double>(errors.size())));
+  std::nth_element(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(rank), errors.end());
+  pair.p999 = errors[rank];
+  return pair;
+}
+
+/// Zeros, large magnitudes, denormals and one-hot in place of the float inputs; integer inputs stay.
+std::vector<std::vector<Tensor>> EdgeInputs(const std::vector<Tensor>& random) {
+  std::vector<std::vector<Tensor>> cases(4, random);
+  for (size_t k = 0; k < random.size(); ++k) {
+    if (!IsFloat(random[k].dtype())) continue;
+    std::vector<double> values = random[k].ToDoubles();
+    cases[0][k] = Tensor::Filled(random[k].type(), 0);
+    std::vector<double> large = values, denormal = values, one_hot(values.size(), 0.0);
+    for (double& value : large) value *= 1e4;
+    for (double& value : denormal) value *= 1e-40;
+    if (!one_hot.empty()) one_hot[one_hot.size() / 2] = 1;
+    cases[1][k] = Tensor::FromDoubles(random[k].type(), large);
+    cases[2][k] = Tensor::FromDoubles(random[k].type(), denormal);
+    cases[3][k] = Tensor::FromDoubles(random[k].type(), one_hot);
+  }
+  return cases;
+}
+
+double TotalFlops(const Graph& graph) {
+  double flops = 0;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    flops +=
+        WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) { return CostOf(*graph.nodes()[i].op, view).flops; });
+  }
+  return flops;
+}
+
+absl::StatusOr<std::vector<std::vector<Tensor>>> MakeInputs(const Graph& graph, const GateOptions& options) {
+  std::vector<std::vector<Tensor>> cases;
+  for (const auto& sample : options.samples) {
+    std::vector<Tensor> inputs;
+    for (int32_t id : graph.inputs()) {
+      const std::string& name = InputName(graph.node(id));
+      const auto it = sample.find(name);
+      if (it == sample.end()) return InvalidInput("the sample data has no input '", name, "'");
+      if (it->second.type() != graph.node(id).outputs[0]) {
+        return InvalidInput("sample of '", name, "' is ", TypeString(it->second.type()), ", not ",
+                            TypeString(graph.node(id).outputs[0]));
+      }
+      inputs.push_back(it->second);
+    }
+    cases.push_back(std::move(inputs));
+  }
+  if (!cases.empty()) return cases;
+  cases.push_back(RandomInputs(graph, options.seed));
+  const double flops = std::max(1.0, TotalFlops(graph));
+  for (auto& edge : EdgeInputs(cases[0])) {
+    if (flops * static_cast<double>(cases.size() + 1) <= options.edge_flops) cases.push_back(std::move(edge));
+  }
+  return cases;
+}
+
+void Worsen(plan::NumericResult& result, const ErrorPair& baseline, const ErrorPair& plan) {
+  result.set_baseline_max(std::max(result.baseline_max(), baseline.max));
+  result.set_baseline_p999(std::max(result.baseline_p999(), baseline.p999));
+  result.set_plan_max(std::max(result.plan_max(), plan.max));
+  result.set_plan_p999(std::max(result.plan_p999(), plan.p999));
+}
+
+}  // namespace
+
+absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& baseline, const Variant& plan,
+                                       const Profiler& profiler, const GateOptions& options) {
+  const auto compile = [&](const Variant& variant) {
+    return profiler.backend().Compile(
+        variant.graph,
+        {.threads = profiler.options().threads, .numerics = profiler.options().numerics, .algorithms = variant.algorithms});
+  };
+  MENDEL_ASSIGN_OR_RETURN(const auto baseline_program, compile(baseline));
+  MENDEL_ASSIGN_OR_RETURN(const auto plan_program, compile(plan));
+  MENDEL_ASSIGN_OR_RETURN(const auto cases, MakeInputs(original, options));
+  GateResult result;
+  result.outputs.resize(original.outputs().size());
+  for (const std::vector<Tensor>& inputs : cases) {
+    std::vector<HostValue> host;
+    for (const Tensor& input : inputs) host.push_back(HostValue::FromTensor(input));
+    const Stopwatch clock;
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> reference, Evaluate(original, host));
+    result.reference_seconds += clock.Seconds();
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> by_baseline, RunOnTensors(*baseline_program, baseline.graph, inputs));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> by_plan, RunOnTensors(*plan_program, plan.graph, inputs));
+    for (size_t k = 0; k < reference.size(); ++k) {
+      result.outputs[k].set_output(original.outputs()[k].name);
+      Worsen(result.outputs[k], Errors(reference[k], by_baseline[k]), Errors(reference[k], by_plan[k]));
+    }
+    ++result.inputs;
+  }
+  for (const plan::NumericResult& output : result.outputs) {
+    const double limit = std::max(options.max_error, options.factor * output.baseline_max());
+    if (output.plan_max() <= limit || !result.passed) continue;
+    result.passed = false;
+    result.failure = Cat("output '", output.output(), "': error ", output.plan_max(), " of the largest output exceeds ", limit);
+  }
+  return result;
+}
+
+}  // namespace mendel

@@ -1,0 +1,40 @@
+// The numeric gate (docs/verification.md, section 7): baseline and plan in their own precision against float64.
+#ifndef MENDEL_OPTIMIZER_NUMERIC_GATE_H_
+#define MENDEL_OPTIMIZER_NUMERIC_GATE_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mendel/plan.pb.h"
+#include "optimizer/profiler.h"
+
+namespace mendel {
+
+struct GateOptions {
+  uint64_t seed = 1;
+  /// Inputs by name instead of the random ones (`--data`); edge inputs are then left out.
+  std::vector<std::map<std::string, Tensor>> samples;
+  /// Error that the plan may have, relative to the largest output: the larger of `max_error` and `factor` times the baseline's.
+  double max_error = 1e-5;
+  double factor = 4;
+  /// Edge inputs (zeros, large, denormal, one-hot) are evaluated while the reference needs fewer flops than this in all.
+  double edge_flops = 4e9;
+};
+
+struct GateResult {
+  std::vector<plan::NumericResult> outputs;  ///< worst over all inputs
+  int inputs = 0;
+  double reference_seconds = 0;
+  bool passed = true;
+  std::string failure;  ///< names the output when not passed
+};
+
+/// Runs `baseline` and `plan` on the backend and `original` in double precision. An error only when something cannot run.
+absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& baseline, const Variant& plan,
+                                       const Profiler& profiler, const GateOptions& options);
+
+}  // namespace mendel
+
+#endif  // MENDEL_OPTIMIZER_NUMERIC_GATE_H_

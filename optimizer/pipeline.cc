@@ -1,0 +1,105 @@
+#include "optimizer/pipeline.h"
+
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "optimizer/certificate_proto.h"
+#include "optimizer/normalise.h"
+
+namespace mendel {
+namespace {
+
+/// Runs `step`, notes its seconds under `phase` and tells the watcher that it begins.
+template <class Step>
+auto Timed(const std::string& phase, const OptimizeOptions& options, OptimizeResult& result, Step&& step) {
+  if (options.search.progress) options.search.progress({.phase = phase, .detail = "", .seconds_left = -1});
+  const Stopwatch clock;
+  auto outcome = step();
+  result.phases.emplace_back(phase, clock.Seconds());
+  return outcome;
+}
+
+std::string CertificateKey(const Graph& original, const Graph& plan, const JudgeOptions& options) {
+  return Sha256Hex(Cat("judge ", kJudgeVersion, " target ", options.target_log2, " weights ", static_cast<int>(options.weights),
+                       " ", GraphHash(original, options.weights), " ", GraphHash(plan, options.weights)));
+}
+
+/// A stored certificate of the same two graphs, options and judge, or a fresh one.
+absl::StatusOr<Certificate> CertifyOrReuse(const Graph& original, const Graph& plan, const JudgeOptions& options,
+                                           ProfileCache& cache, bool& reused) {
+  const std::string key = CertificateKey(original, plan, options);
+  reused = false;
+  if (options.fixed_draws.empty()) {
+    if (const auto stored = cache.Get("certificate", key)) {
+      auto certificate = ParseCertificate(*stored);
+      reused = certificate.ok() && certificate->bound_log2 <= options.target_log2;
+      if (reused) return certificate;
+    }
+  }
+  MENDEL_ASSIGN_OR_RETURN(const Certificate certificate, Certify(original, plan, options));
+  if (options.fixed_draws.empty()) MENDEL_RETURN_IF_ERROR(cache.Put("certificate", key, SerializeCertificate(certificate)));
+  return certificate;
+}
+
+/// Everything a plan says about itself that is the same for equal inputs, options and measurements.
+plan::PlanInfo MakeInfo(const OptimizeOptions& options, const Backend& backend, const OptimizeResult& result) {
+  plan::PlanInfo info;
+  info.set_format_version(kPlanInfoVersion);
+  info.set_mendel_version(options.mendel_version);
+  info.mutable_target()->set_backend(options.backend);
+  info.mutable_target()->set_identity(backend.Identity());
+  info.mutable_target()->set_threads(options.threads);
+  info.mutable_target()->set_numerics(std::string(NumericsName(options.numerics)));
+  for (const auto& [node, name] : result.search.best.algorithms) (*info.mutable_algorithms())[node] = name;
+  info.set_weights(options.judge.weights == WeightMode::kSymbolic ? plan::WEIGHTS_MODE_SYMBOLIC : plan::WEIGHTS_MODE_EXACT);
+  for (const plan::AppliedMutant& mutant : result.search.mutants) *info.add_mutants() = mutant;
+  *info.mutable_search() = result.search.counters;
+  const auto timing = [](const Timing& from, plan::TimingProto* to) {
+    to->set_median_ms(from.median_ms);
+    to->set_min_ms(from.min_ms);
+    to->set_p90_ms(from.p90_ms);
+    to->set_spread(from.spread);
+    to->set_runs(from.runs);
+  };
+  timing(result.search.baseline_time, info.mutable_baseline_ms());
+  timing(result.search.best_time, info.mutable_plan_ms());
+  for (const plan::NumericResult& output : result.gate.outputs) *info.add_numeric() = output;
+  info.set_model_name(options.model_name);
+  info.set_model_hash(options.model_hash);
+  for (const std::string& rule : options.search.disabled_rules) info.add_disabled_rules(rule);
+  return info;
+}
+
+}  // namespace
+
+absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options, ProfileCache& cache) {
+  OptimizeResult result;
+  const Backend* backend = FindBackend(options.backend);
+  if (backend == nullptr) return Unsupported("this program has no backend '", options.backend, "'");
+  MENDEL_RETURN_IF_ERROR(Annotate(backend->Probe(), Cat("backend ", options.backend)));
+  Profiler profiler(*backend, cache,
+                    {.threads = options.threads, .numerics = options.numerics, .error_on_miss = options.error_on_cache_miss});
+
+  MENDEL_ASSIGN_OR_RETURN(const Graph baseline,
+                          Timed("normalise", options, result, [&] { return Normalise(original, options.search.disabled_rules); }));
+  MENDEL_ASSIGN_OR_RETURN(result.search,
+                          Timed("search", options, result, [&] { return Search(baseline, profiler, cache, options.search); }));
+  // The draws of the certificate come after the search has fixed the graph.
+  MENDEL_ASSIGN_OR_RETURN(result.certificate, Timed("certify", options, result, [&] {
+                            return CertifyOrReuse(original, result.search.best.graph, options.judge, cache,
+                                                  result.certificate_reused);
+                          }));
+  MENDEL_ASSIGN_OR_RETURN(result.gate, Timed("numeric gate", options, result, [&] {
+                            return NumericGate(original, {baseline, {}}, result.search.best, profiler, options.gate);
+                          }));
+  if (!result.gate.passed) return InternalError("numeric gate: ", result.gate.failure);
+
+  result.plan.graph = result.search.best.graph;
+  result.plan.baseline = baseline;
+  result.plan.certificate_bytes = SerializeCertificate(result.certificate);
+  result.plan.info = MakeInfo(options, *backend, result);
+  return result;
+}
+
+}  // namespace mendel

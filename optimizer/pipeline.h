@@ -1,0 +1,50 @@
+// The whole optimizer as one function: from a graph to a certified plan.
+#ifndef MENDEL_OPTIMIZER_PIPELINE_H_
+#define MENDEL_OPTIMIZER_PIPELINE_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "optimizer/numeric_gate.h"
+#include "optimizer/profile_cache.h"
+#include "optimizer/search.h"
+#include "runtime/plan.h"
+#include "verifier/verifier.h"
+
+namespace mendel {
+
+struct OptimizeOptions {
+  std::string backend = "cpu";
+  int threads = 1;
+  Numerics numerics = Numerics::kDefault;
+  SearchOptions search;
+  GateOptions gate;
+  /// The judge's; fixed draws are for tests only.
+  JudgeOptions judge;
+  bool error_on_cache_miss = false;
+  /// Into the plan, for reports.
+  std::string model_name;
+  std::string model_hash;
+  std::string mendel_version;
+};
+
+struct OptimizeResult {
+  Plan plan;
+  Certificate certificate;
+  GateResult gate;
+  SearchResult search;
+  bool certificate_reused = false;
+  /// Seconds a phase, in order. Not part of the plan: equal inputs give equal plans.
+  std::vector<std::pair<std::string, double>> phases;
+};
+
+/// Normalises, searches, certifies against `original`, checks the numbers and assembles the plan. The caller's graph is left as it
+/// is. Unimplemented when the judge cannot decide the plan even without mutants; Internal when a chosen mutant is refused.
+absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options, ProfileCache& cache);
+
+}  // namespace mendel
+
+#endif  // MENDEL_OPTIMIZER_PIPELINE_H_

@@ -1,0 +1,46 @@
+// What long work tells its watcher, and how it is told to stop.
+#ifndef MENDEL_OPTIMIZER_PROGRESS_H_
+#define MENDEL_OPTIMIZER_PROGRESS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/deadline.h"
+
+namespace mendel {
+
+struct ProgressEvent {
+  std::string phase;       ///< "search", "certify", ...
+  std::string detail;      ///< what is being looked at
+  int64_t candidates = 0;  ///< judged so far
+  double candidates_per_second = 0;
+  double best_speedup = 1;  ///< over the baseline, measured
+  double seconds_left = 0;  ///< of the budget; negative: no budget in this phase
+};
+
+/// Called from the optimizing thread. May be empty.
+using ProgressFunction = std::function<void(const ProgressEvent&)>;
+
+/// Why a search ended: a value in the result, never an error.
+enum class StopReason { kSaturated, kBudget, kInterrupted, kCandidateLimit, kRoundLimit };
+inline const char* StopReasonName(StopReason reason) {
+  switch (reason) {
+    case StopReason::kSaturated:
+      return "saturated";
+    case StopReason::kBudget:
+      return "budget";
+    case StopReason::kInterrupted:
+      return "interrupted";
+    case StopReason::kCandidateLimit:
+      return "candidate limit";
+    case StopReason::kRoundLimit:
+      return "round limit";
+  }
+  return "";
+}
+
+}  // namespace mendel
+
+#endif  // MENDEL_OPTIMIZER_PROGRESS_H_

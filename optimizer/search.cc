@@ -1,0 +1,383 @@
+#include "optimizer/search.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "mutator/rule.h"
+#include "optimizer/alternatives.h"
+#include "optimizer/normalise.h"
+#include "optimizer/subprogram_key.h"
+
+namespace mendel {
+namespace {
+
+constexpr double kWholeWin = 0.99;     // a whole program must get this much faster
+constexpr double kPromising = 1.03;    // a subprogram alone may be this much slower: views may cancel in the whole
+constexpr double kMaxFlopRatio = 2.5;  // more arithmetic than this never won where it was measured
+constexpr double kSubprogramSeconds = 0.15;
+constexpr double kWholeSeconds = 1.5;
+
+/// One kind of place: equal subprograms under one rule and choice.
+struct CandidateClass {
+  const Rule* rule = nullptr;
+  std::map<std::string, int64_t> choices;
+  std::string key;     ///< "rule choice=1 .. hash"
+  double seconds = 0;  ///< in the chain, of all occurrences
+  int64_t occurrences = 0;
+  std::optional<Mutant> first;
+  Alternative alternative;
+  double ratio = 1;  ///< measured alone: alternative over original
+  double original_ns = 0;
+  double mutant_ns = 0;
+  double Gain() const { return seconds * (1 - ratio); }
+};
+
+double Flops(const Graph& graph) {
+  double flops = 0;
+  const std::vector<bool> constant = ConstantExpressions(graph);
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (constant[i] || IsInput(graph.nodes()[i])) continue;
+    flops +=
+        WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) { return CostOf(*graph.nodes()[i].op, view).flops; });
+  }
+  return flops;
+}
+
+class Searcher {
+ public:
+  Searcher(Profiler& profiler, ProfileCache& cache, const SearchOptions& options)
+      : profiler_(profiler), cache_(cache), options_(options), deadline_(Deadline::After(options.budget_seconds)) {}
+
+  absl::StatusOr<SearchResult> Run(const Graph& graph) {
+    baseline_ = {graph, {}};
+    result_.best = baseline_;
+    const std::string key = SearchKey(graph);
+    if (const auto stored = cache_.Get("search", key)) {
+      MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
+      if (replayed) return std::move(result_);
+    }
+    Report("algorithms");
+    MENDEL_RETURN_IF_ERROR(TryWhole(graph, nullptr, {}));
+    int round = 0;
+    for (bool improved = true; improved && !Stopped(); ++round) {
+      if (round == options_.max_rounds) {
+        Stop(StopReason::kRoundLimit);
+        break;
+      }
+      MENDEL_ASSIGN_OR_RETURN(improved, RunRound());
+    }
+    MENDEL_RETURN_IF_ERROR(FinalComparison());
+    result_.counters.set_rounds(round);
+    result_.counters.set_measured(profiler_.measured());
+    result_.counters.set_chosen(static_cast<int64_t>(result_.mutants.size()));
+    result_.counters.set_stop_reason(StopReasonName(result_.stop_reason));
+    result_.counters.set_seed(options_.seed);
+    if (result_.stop_reason != StopReason::kInterrupted) MENDEL_RETURN_IF_ERROR(cache_.Put("search", key, PrintRecord()));
+    return std::move(result_);
+  }
+
+ private:
+  /// Everything the outcome depends on besides the stored measurements.
+  std::string SearchKey(const Graph& graph) const {
+    std::string rules;
+    for (const Rule* rule : AllRules()) {
+      if (options_.disabled_rules.count(std::string(rule->name)) == 0) rules += Cat(rule->name, " ");
+    }
+    const ProfilerOptions& profile = profiler_.options();
+    return Sha256Hex(Cat("judge ", kJudgeVersion, " rules ", rules, "\nbudget ", options_.budget_seconds, " ",
+                         options_.max_candidates, " ", options_.max_rounds, "\nseed ", options_.seed, "\n",
+                         profiler_.backend().Identity(), "\nthreads ", profile.threads, " numerics ",
+                         NumericsName(profile.numerics), "\n", SubprogramKey(graph)));
+  }
+
+  /// The accepted candidates in order and the counters; with the stored measurements enough to make the same result again.
+  std::string PrintRecord() const {
+    std::ostringstream text;
+    text.precision(17);
+    text << static_cast<int>(result_.stop_reason) << ' ' << result_.counters.proposed() << ' ' << result_.counters.screened_out()
+         << ' ' << result_.counters.partial() << ' ' << result_.counters.mended() << ' ' << result_.counters.measured() << ' '
+         << result_.counters.rounds() << ' ' << fell_back_ << '\n';
+    for (const CandidateClass& candidate : record_) {
+      text << candidate.occurrences << ' ' << candidate.original_ns << ' ' << candidate.mutant_ns << ' ' << candidate.key << '\n';
+    }
+    return text.str();
+  }
+
+  /// Makes the recorded result again without searching; false when the record does not fit (it is then as if there were none).
+  absl::StatusOr<bool> Replay(const std::string& record) {
+    std::istringstream lines(record);
+    int reason = 0;
+    std::array<int64_t, 6> counts{};
+    bool fell_back = false;
+    lines >> reason;
+    for (int64_t& count : counts) lines >> count;
+    lines >> fell_back;
+    std::string line;
+    if (!lines || !std::getline(lines, line)) return false;
+    MENDEL_RETURN_IF_ERROR(TryWhole(baseline_.graph, nullptr, {}));
+    while (std::getline(lines, line)) {
+      std::istringstream words(line);
+      CandidateClass candidate;
+      std::string word;
+      words >> candidate.occurrences >> candidate.original_ns >> candidate.mutant_ns >> word;
+      candidate.rule = FindRule(word);
+      candidate.key = word;
+      while (words >> word) {
+        candidate.key += " " + word;
+        const size_t equals = word.find('=');
+        if (equals != std::string::npos) candidate.choices[word.substr(0, equals)] = std::atoll(word.c_str() + equals + 1);
+      }
+      bool accepted = candidate.rule != nullptr;
+      if (accepted) {
+        MENDEL_ASSIGN_OR_RETURN(accepted, TryEverywhere(candidate));
+      }
+      if (!accepted) {
+        result_ = {};
+        result_.best = baseline_;
+        record_.clear();
+        return false;
+      }
+    }
+    MENDEL_RETURN_IF_ERROR(FinalComparison());
+    result_.stop_reason = static_cast<StopReason>(reason);
+    auto& counters = result_.counters;
+    counters.set_proposed(counts[0]);
+    counters.set_screened_out(counts[1]);
+    counters.set_partial(counts[2]);
+    counters.set_mended(counts[3]);
+    counters.set_measured(counts[4]);
+    counters.set_rounds(counts[5]);
+    counters.set_chosen(static_cast<int64_t>(result_.mutants.size()));
+    counters.set_stop_reason(StopReasonName(result_.stop_reason));
+    counters.set_seed(options_.seed);
+    return fell_back == fell_back_;
+  }
+
+  /// Collects, judges and measures candidates of the current best, then tries the winners in the whole program.
+  absl::StatusOr<bool> RunRound() {
+    MENDEL_ASSIGN_OR_RETURN(std::vector<CandidateClass> classes, Collect());
+    std::vector<CandidateClass> promising;
+    for (CandidateClass& candidate : classes) {
+      if (Stopped()) break;
+      Report(std::string(candidate.rule->name));
+      MENDEL_ASSIGN_OR_RETURN(const bool keep, JudgeAndMeasure(candidate));
+      if (keep) promising.push_back(std::move(candidate));
+    }
+    std::stable_sort(promising.begin(), promising.end(), [](const auto& a, const auto& b) { return a.Gain() > b.Gain(); });
+    bool improved = false;
+    for (const CandidateClass& candidate : promising) {
+      if (Stopped()) break;
+      Report(Cat("whole program with ", candidate.rule->name));
+      MENDEL_ASSIGN_OR_RETURN(const bool better, TryEverywhere(candidate));
+      improved = improved || better;
+    }
+    return improved;
+  }
+
+  /// Every distinct candidate of the current best program, most expensive first.
+  absl::StatusOr<std::vector<CandidateClass>> Collect() {
+    const Graph& graph = result_.best.graph;
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<double> seconds, profiler_.NodeSeconds(result_.best));
+    std::map<std::string, CandidateClass> classes;
+    for (const Rule* rule : SearchRules()) {
+      for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+        for (const Match& match : rule->match(graph, node)) {
+          double cost = 0;
+          for (int32_t id : match.nodes) cost += seconds[static_cast<size_t>(id)];
+          auto key = PlaceKey(graph, *rule, match);
+          if (!key.ok() || tried_.count(*key) > 0) continue;
+          CandidateClass& candidate = classes[*key];
+          if (candidate.rule == nullptr) {
+            candidate.rule = rule;
+            candidate.choices = match.choices;
+            candidate.key = *key;
+            auto mutant = MakeMutant(graph, *rule, match);
+            if (absl::IsInternal(mutant.status())) return mutant.status();
+            if (mutant.ok()) candidate.first = *std::move(mutant);
+          }
+          candidate.seconds += cost;
+          ++candidate.occurrences;
+        }
+      }
+    }
+    std::vector<CandidateClass> sorted;
+    for (auto& [key, candidate] : classes) {
+      if (candidate.first.has_value()) sorted.push_back(std::move(candidate));
+    }
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+    return sorted;
+  }
+
+  std::vector<const Rule*> SearchRules() const {
+    std::vector<const Rule*> rules;
+    for (const Rule* rule : AllRules()) {
+      if (rule->stage == Stage::kSearch && options_.disabled_rules.count(std::string(rule->name)) == 0) rules.push_back(rule);
+    }
+    return rules;
+  }
+
+  static absl::StatusOr<std::string> PlaceKey(const Graph& graph, const Rule& rule, const Match& match) {
+    MENDEL_ASSIGN_OR_RETURN(const Subprogram place, MakeSubprogram(graph, match.nodes));
+    MENDEL_ASSIGN_OR_RETURN(const Graph original, Extract(graph, place));
+    std::string key(rule.name);
+    for (const auto& [name, value] : match.choices) key += Cat(" ", name, "=", value);
+    return Cat(key, " ", SubprogramKey(original));
+  }
+
+  /// True when the candidate is worth trying in the whole program.
+  absl::StatusOr<bool> JudgeAndMeasure(CandidateClass& candidate) {
+    tried_.insert(candidate.key);
+    auto& counters = result_.counters;
+    counters.set_proposed(counters.proposed() + 1);
+    const Mutant& mutant = *candidate.first;
+    if (Flops(mutant.mutant) > kMaxFlopRatio * Flops(mutant.original)) {
+      counters.set_screened_out(counters.screened_out() + 1);
+      return false;
+    }
+    MENDEL_ASSIGN_OR_RETURN(candidate.alternative, Judge(mutant, {.seed = options_.seed}, cache_));
+    const Judgement judgement = candidate.alternative.judgement;
+    if (judgement == Judgement::kMended || judgement == Judgement::kTooWrong) counters.set_partial(counters.partial() + 1);
+    if (judgement == Judgement::kMended) counters.set_mended(counters.mended() + 1);
+    if (judgement == Judgement::kScreenedOut || judgement == Judgement::kUnproven)
+      counters.set_screened_out(counters.screened_out() + 1);
+    if (judgement != Judgement::kEqual && judgement != Judgement::kMended) return false;
+    MENDEL_ASSIGN_OR_RETURN(const Algorithms before, profiler_.ChooseAlgorithms(mutant.original, kSubprogramSeconds));
+    MENDEL_ASSIGN_OR_RETURN(const Algorithms after, profiler_.ChooseAlgorithms(candidate.alternative.graph, kSubprogramSeconds));
+    MENDEL_ASSIGN_OR_RETURN(
+        const std::vector<Timing> times,
+        profiler_.Compare({{mutant.original, before}, {candidate.alternative.graph, after}}, kSubprogramSeconds));
+    candidate.original_ns = times[0].median_ms * 1e6;
+    candidate.mutant_ns = times[1].median_ms * 1e6;
+    candidate.ratio = times[1].median_ms / times[0].median_ms;
+    return candidate.ratio < kPromising;
+  }
+
+  /// Applies the candidate wherever it occurs in the current best and keeps the result when it is faster.
+  absl::StatusOr<bool> TryEverywhere(const CandidateClass& candidate) {
+    Graph graph = result_.best.graph;
+    std::vector<plan::AppliedMutant> applied;
+    // A mutant of another rule may have taken some places since; what is left is found again.
+    for (int32_t node = 0;
+         node < static_cast<int32_t>(graph.nodes().size()) && static_cast<int64_t>(applied.size()) < candidate.occurrences;
+         ++node) {
+      for (const Match& match : candidate.rule->match(graph, node)) {
+        if (match.choices != candidate.choices) continue;
+        const auto key = PlaceKey(graph, *candidate.rule, match);
+        if (!key.ok() || *key != candidate.key) continue;
+        // Made anew at every place: the weights have other names there. The verdict is stored, so this is quick.
+        MENDEL_ASSIGN_OR_RETURN(const Mutant mutant, MakeMutant(graph, *candidate.rule, match));
+        MENDEL_ASSIGN_OR_RETURN(const Alternative alternative, Judge(mutant, {.seed = options_.seed}, cache_));
+        if (alternative.judgement != Judgement::kEqual && alternative.judgement != Judgement::kMended) break;
+        MENDEL_ASSIGN_OR_RETURN(const Graph replaced, Replace(graph, mutant.place, alternative.graph));
+        applied.push_back(Describe(graph, candidate, alternative, match));
+        graph = replaced;
+        break;
+      }
+    }
+    if (applied.empty()) return false;
+    MENDEL_ASSIGN_OR_RETURN(graph, Normalise(graph, options_.disabled_rules));
+    MENDEL_RETURN_IF_ERROR(TryWhole(graph, &candidate, applied));
+    if (last_accepted_) record_.push_back(candidate);
+    return last_accepted_;
+  }
+
+  plan::AppliedMutant Describe(const Graph& graph, const CandidateClass& candidate, const Alternative& alternative,
+                               const Match& match) const {
+    plan::AppliedMutant applied;
+    applied.set_rule(std::string(candidate.rule->name));
+    applied.set_claim(std::string(ClaimName(candidate.rule->claim)));
+    for (const auto& [name, value] : candidate.choices) (*applied.mutable_choices())[name] = value;
+    for (int32_t id : match.nodes) applied.add_where(graph.node(id).name);
+    applied.set_mending(alternative.mending);
+    applied.set_flop_share(alternative.flop_share);
+    applied.set_original_ns(candidate.original_ns);
+    applied.set_mutant_ns(candidate.mutant_ns);
+    for (size_t k = 0; k < alternative.boxes.size(); ++k) {
+      plan::MendedOutput* output = applied.add_mended();
+      const GraphOutput& mended = alternative.graph.outputs()[k];
+      output->set_output(mended.name);
+      output->set_elements(NumElements(alternative.graph.type(mended.value)));
+      for (const Box& box : alternative.boxes[k]) {
+        plan::BoxProto* proto = output->add_boxes();
+        for (int64_t value : box.begin) proto->add_begin(value);
+        for (int64_t value : box.end) proto->add_end(value);
+        output->set_wrong_elements(output->wrong_elements() + box.Volume());
+      }
+    }
+    return applied;
+  }
+
+  /// Chooses algorithms for `graph` and makes it the best when the whole program gets faster.
+  absl::Status TryWhole(const Graph& graph, const CandidateClass* candidate, const std::vector<plan::AppliedMutant>& applied) {
+    last_accepted_ = false;
+    MENDEL_ASSIGN_OR_RETURN(const Algorithms algorithms, profiler_.ChooseAlgorithms(graph, kWholeSeconds));
+    if (candidate == nullptr && algorithms.empty()) return absl::OkStatus();
+    const Variant variant{graph, algorithms};
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Timing> times, profiler_.Compare({result_.best, variant}, kWholeSeconds));
+    if (times[1].median_ms >= kWholeWin * times[0].median_ms) return absl::OkStatus();
+    speedup_ *= times[0].median_ms / times[1].median_ms;
+    result_.best = variant;
+    result_.mutants.insert(result_.mutants.end(), applied.begin(), applied.end());
+    last_accepted_ = true;
+    return absl::OkStatus();
+  }
+
+  /// The delivered pair, measured once more; the baseline is delivered when it turns out faster.
+  absl::Status FinalComparison() {
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Timing> times, profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds));
+    result_.baseline_time = times[0];
+    result_.best_time = times[1];
+    if (times[1].median_ms <= times[0].median_ms) return absl::OkStatus();
+    fell_back_ = true;
+    result_.best = baseline_;
+    result_.best_time = result_.baseline_time;
+    result_.mutants.clear();
+    return absl::OkStatus();
+  }
+
+  void Stop(StopReason reason) {
+    if (!stopped_) result_.stop_reason = reason;
+    stopped_ = true;
+  }
+  bool Stopped() {
+    if (options_.interrupted != nullptr && options_.interrupted->load()) Stop(StopReason::kInterrupted);
+    if (deadline_.Passed()) Stop(StopReason::kBudget);
+    if (result_.counters.proposed() >= options_.max_candidates) Stop(StopReason::kCandidateLimit);
+    return stopped_;
+  }
+  void Report(const std::string& detail) {
+    if (!options_.progress) return;
+    const int64_t candidates = result_.counters.proposed();
+    options_.progress({"search", detail, candidates, static_cast<double>(candidates) / std::max(1e-3, clock_.Seconds()), speedup_,
+                       deadline_.SecondsLeft()});
+  }
+
+  Profiler& profiler_;
+  ProfileCache& cache_;
+  const SearchOptions& options_;
+  Deadline deadline_;
+  Stopwatch clock_;
+  Variant baseline_;
+  SearchResult result_;
+  std::set<std::string> tried_;
+  double speedup_ = 1;
+  bool stopped_ = false;
+  bool last_accepted_ = false;
+  bool fell_back_ = false;
+  std::vector<CandidateClass> record_;
+};
+
+}  // namespace
+
+absl::StatusOr<SearchResult> Search(const Graph& graph, Profiler& profiler, ProfileCache& cache, const SearchOptions& options) {
+  return Searcher(profiler, cache, options).Run(graph);
+}
+
+}  // namespace mendel
