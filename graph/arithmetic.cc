@@ -50,9 +50,13 @@ Bound Arithmetic<Bound>::Literal(double exact) const {
   return bound;
 }
 
-Bound Arithmetic<Bound>::Call(const ScalarFunction&, std::span<const Bound> arguments, std::span<const double>) const {
-  for (const Bound& argument : arguments) CountOperands(1, argument);
-  return Bound::Symbol();
+Bound Arithmetic<Bound>::Call(const ScalarFunction& f, std::span<const Bound> arguments, std::span<const double>) const {
+  Bound result = Bound::Symbol();
+  for (const Bound& argument : arguments) {
+    CountOperands(1, argument);
+    if (f.symmetric) result = Either(result, argument);  // max(x, x) = x
+  }
+  return result;
 }
 
 Bound Arithmetic<Bound>::Select(const Bound& condition, const Bound& yes, const Bound& no) const {

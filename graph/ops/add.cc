@@ -1,6 +1,6 @@
 // Add(a, b) = a + b with NumPy broadcasting.
 
-#include "graph/op_helpers.h"
+#include "graph/elementwise.h"
 
 namespace mendel {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 struct AddMeaning {
   template <class S>
   static S At(const Reader<S>& in, const NodeView&, int, Index i) {
-    return in.Broadcast(0, i) + in.Broadcast(1, i);
+    return Plus(in.Broadcast(0, i), in.Broadcast(1, i));
   }
 };
 
@@ -16,11 +16,11 @@ OpDefinition Make() {
   OpDefinition op;
   op.name = "Add";
   op.min_inputs = op.max_inputs = 2;
-  op.infer = &InferBroadcast;
+  op.infer = &InferBroadcastNumeric;
   op.meaning = MeaningOf<AddMeaning>();
   op.restrict = &RestrictElementwise;
   op.access = &AccessElementwiseSum;
-  op.sample = &SampleBinary;
+  op.sample = &SampleBinaryNumeric;
   return op;
 }
 

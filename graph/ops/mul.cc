@@ -1,6 +1,6 @@
 // Mul(a, b) = a * b with NumPy broadcasting.
 
-#include "graph/op_helpers.h"
+#include "graph/elementwise.h"
 
 namespace mendel {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 struct MulMeaning {
   template <class S>
   static S At(const Reader<S>& in, const NodeView&, int, Index i) {
-    return in.Broadcast(0, i) * in.Broadcast(1, i);
+    return Times(in.Broadcast(0, i), in.Broadcast(1, i));
   }
 };
 
@@ -16,12 +16,12 @@ OpDefinition Make() {
   OpDefinition op;
   op.name = "Mul";
   op.min_inputs = op.max_inputs = 2;
-  op.infer = &InferBroadcast;
+  op.infer = &InferBroadcastNumeric;
   op.meaning = MeaningOf<MulMeaning>();
   op.linear_inputs = &LinearInAll;
   op.restrict = &RestrictElementwise;
   op.access = &AccessElementwiseProduct;
-  op.sample = &SampleBinary;
+  op.sample = &SampleBinaryNumeric;
   return op;
 }
 

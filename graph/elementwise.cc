@@ -1,0 +1,83 @@
+#include "graph/elementwise.h"
+
+#include <array>
+#include <utility>
+
+#include "base/status.h"
+
+namespace mendel {
+namespace {
+
+absl::Status RefuseBool(const TensorType& type) {
+  return type.dtype == DType::kBool ? InvalidInput("expected numbers, not ", TypeString(type)) : absl::OkStatus();
+}
+
+DType SampleFloatDType(Rng& rng) {
+  constexpr std::array<DType, 3> kOthers = {DType::kF16, DType::kBF16, DType::kF64};
+  return rng.Flip(0.7) ? DType::kF32 : kOthers[rng.Below(kOthers.size())];
+}
+
+DType SampleNumericDType(Rng& rng) {
+  constexpr std::array<DType, 4> kIntegers = {DType::kI64, DType::kI32, DType::kI8, DType::kU8};
+  return rng.Flip(0.6) ? SampleFloatDType(rng) : kIntegers[rng.Below(kIntegers.size())];
+}
+
+OpSample WithDType(OpSample sample, DType dtype) {
+  for (TensorType& type : sample.inputs) type.dtype = dtype;
+  return sample;
+}
+
+}  // namespace
+
+TypesOr InferBroadcastNumeric(std::span<const TensorType> inputs, const Attributes& attrs) {
+  MENDEL_RETURN_IF_ERROR(RefuseBool(inputs[0]));
+  return InferBroadcast(inputs, attrs);
+}
+
+TypesOr InferBroadcastNumericToBool(std::span<const TensorType> inputs, const Attributes& attrs) {
+  MENDEL_RETURN_IF_ERROR(RefuseBool(inputs[0]));
+  return InferBroadcastToBool(inputs, attrs);
+}
+
+TypesOr InferBroadcastBool(std::span<const TensorType> inputs, const Attributes& attrs) {
+  if (inputs[0].dtype != DType::kBool) return InvalidInput("expected Booleans, not ", TypeString(inputs[0]));
+  return InferBroadcast(inputs, attrs);
+}
+
+TypesOr InferSameNumeric(std::span<const TensorType> inputs, const Attributes& attrs) {
+  MENDEL_RETURN_IF_ERROR(RefuseBool(inputs[0]));
+  return InferSame(inputs, attrs);
+}
+
+TypesOr InferSameFloatToBool(std::span<const TensorType> inputs, const Attributes& attrs) {
+  MENDEL_ASSIGN_OR_RETURN(std::vector<TensorType> types, InferSameFloat(inputs, attrs));
+  types[0].dtype = DType::kBool;
+  return types;
+}
+
+OpSample SampleUnaryFloat(Rng& rng) { return WithDType(SampleUnary(rng), SampleFloatDType(rng)); }
+OpSample SampleUnaryNumeric(Rng& rng) { return WithDType(SampleUnary(rng), SampleNumericDType(rng)); }
+OpSample SampleBinaryNumeric(Rng& rng) { return WithDType(SampleBinary(rng), SampleNumericDType(rng)); }
+OpSample SampleBinaryBool(Rng& rng) { return WithDType(SampleBinary(rng), DType::kBool); }
+
+OpSample SampleUnaryIn(Rng& rng, double low, double high) {
+  OpSample sample = SampleUnaryFloat(rng);
+  sample.ranges.push_back({0, {low, high}});
+  return sample;
+}
+
+OpDefinition ElementwiseOp(std::string_view name, int inputs) {
+  OpDefinition op;
+  op.name = name;
+  op.min_inputs = op.max_inputs = inputs;
+  op.restrict = &RestrictElementwise;
+  op.access = &AccessElementwiseOracle;
+  return op;
+}
+
+Bound BoundOfCall(const NodeView&, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+  constexpr ScalarFunction kAny = {"", nullptr};
+  return arithmetic.Call(kAny, inputs);
+}
+
+}  // namespace mendel

@@ -1,0 +1,19 @@
+// Asinh(x).
+
+#include <cmath>
+
+#include "graph/elementwise.h"
+
+namespace mendel {
+namespace {
+
+constexpr ScalarFunction kAsinh = {.name = "Asinh",
+                                   .real = [](std::span<const double> x, std::span<const double>) { return std::asinh(x[0]); },
+                                   .zero_at_zero = true};
+
+OpDefinition Make() { return UnaryOp<kAsinh>(); }
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,19 @@
+// Atan(x).
+
+#include <cmath>
+
+#include "graph/elementwise.h"
+
+namespace mendel {
+namespace {
+
+constexpr ScalarFunction kAtan = {.name = "Atan",
+                                  .real = [](std::span<const double> x, std::span<const double>) { return std::atan(x[0]); },
+                                  .zero_at_zero = true};
+
+OpDefinition Make() { return UnaryOp<kAtan>(); }
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

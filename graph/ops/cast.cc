@@ -1,0 +1,118 @@
+// Cast(x) to dtype `to`: floats round to nearest even, floats to integers truncate, integers wrap, anything to bool is x != 0.
+//
+// Widening a float is the identity. So is a Boolean as a float. Every other cast of a value known only at run time is an oracle:
+// it rounds, or it leads out of the integers of one width, whose sums wrap where those of the wider type would not.
+
+#include <array>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "base/status.h"
+#include "graph/elementwise.h"
+
+namespace mendel {
+namespace {
+
+DType Target(const Attributes& attrs) { return *ParseDType(attrs.Str("to")); }
+
+bool IsIdentity(DType from, DType to) {
+  if (from == to || (from == DType::kBool && IsFloat(to))) return true;
+  if (!IsFloat(from) || !IsFloat(to)) return false;
+  return to == DType::kF64 || (to == DType::kF32 && from != DType::kF64);
+}
+
+int64_t Wrapped(DType to, int64_t value) {
+  if (to == DType::kI32) return static_cast<int32_t>(value);
+  if (to == DType::kI8) return static_cast<int8_t>(value);
+  if (to == DType::kU8) return static_cast<uint8_t>(value);
+  if (to == DType::kBool) return value != 0;
+  return value;
+}
+
+/// A known integer as a float. By way of float, since double would round a large one twice.
+double RoundedInteger(DType to, int64_t value) {
+  return to == DType::kF64 ? static_cast<double>(value) : RoundTo(to, static_cast<double>(static_cast<float>(value)));
+}
+
+/// Parameters: the target and the integral source, or -1 (a function of real numbers whatever their float dtype).
+constexpr ScalarFunction kCast = {
+    .name = "Cast",
+    .real = [](std::span<const double> x, std::span<const double> p) { return RoundTo(static_cast<DType>(p[0]), x[0]); },
+    .integer = [](std::span<const int64_t> x, std::span<const double> p) { return Wrapped(static_cast<DType>(p[0]), x[0]); },
+    .zero_at_zero = true};
+
+Parameters ParametersOf(const NodeView& node) {
+  const DType from = node.inputs[0].dtype;
+  return {static_cast<double>(Target(node.attrs)), IsIntegral(from) ? static_cast<double>(from) : -1.0};
+}
+
+struct CastMeaning {
+  template <class S>
+  static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
+    const DType to = Target(node.attrs);
+    const Parameters parameters = ParametersOf(node);
+    const bool identity = IsIdentity(node.inputs[0].dtype, to);
+    for (size_t k = 0; k < out.size(); ++k) {
+      const int64_t flat = static_cast<int64_t>(k);
+      out[k] = identity ? in.Flat(0, flat) : Convert(in, flat, to, parameters);
+    }
+  }
+
+  template <class S>
+  static S Convert(const Reader<S>& in, int64_t flat, DType to, const Parameters& parameters) {
+    if (in.IsConcrete(0)) {
+      const int64_t value = in.IntegerFlat(0, flat);
+      if (IsIntegral(to)) return in.FromInteger(Wrapped(to, value));
+      const double rounded = RoundedInteger(to, value);
+      if (std::isfinite(rounded) || std::is_same_v<S, double>) return in.Literal(rounded);
+    }
+    return in.Call(kCast, {in.Flat(0, flat)}, parameters);
+  }
+};
+
+TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+  const std::optional<DType> to = ParseDType(attrs.Str("to"));
+  if (!to.has_value()) return InvalidInput("unknown dtype '", attrs.Str("to"), "'");
+  return std::vector<TensorType>{{*to, inputs[0].shape}};
+}
+
+/// Known integers become literals at most one bit above what they were.
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+  const DType from = node.inputs[0].dtype;
+  if (IsIdentity(from, Target(node.attrs))) return inputs[0];
+  Bound literal = inputs[0];
+  literal.log2_num += 1;
+  const Bound call = arithmetic.Call(kCast, inputs);
+  return IsIntegral(from) ? Either(call, literal) : call;
+}
+
+bool NodeIsIdentity(const NodeView& node) { return IsIdentity(node.inputs[0].dtype, node.outputs[0].dtype); }
+
+OpSample Sample(Rng& rng) {
+  constexpr std::array<DType, 9> kAll = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI8,
+                                         DType::kU8,  DType::kI32, DType::kI64,  DType::kBool};
+  OpSample sample = SampleUnary(rng);
+  sample.inputs[0].dtype = kAll[rng.Below(kAll.size())];
+  sample.attrs.Set("to", std::string(DTypeName(kAll[rng.Below(kAll.size())])));
+  return sample;
+}
+
+OpDefinition Make() {
+  OpDefinition op = ElementwiseOp("Cast", 1);
+  op.attributes = {{"to", std::string(), true}};
+  op.infer = &Infer;
+  op.meaning = MeaningOf<CastMeaning>();
+  op.linear_inputs = [](const NodeView& node) { return NodeIsIdentity(node) ? 1u : 0u; };
+  op.bound = &BoundOf;
+  op.access = [](const NodeView& node) {
+    return NodeIsIdentity(node) ? AccessElementwiseSum(node) : AccessElementwiseOracle(node);
+  };
+  op.sample = &Sample;
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,33 @@
+// HardSigmoid(x) = max(0, min(1, alpha x + beta)). Its value at 0 is beta: nothing is pinned.
+
+#include <algorithm>
+
+#include "graph/elementwise.h"
+
+namespace mendel {
+namespace {
+
+constexpr ScalarFunction kHardSigmoid = {.name = "HardSigmoid", .real = [](std::span<const double> x, std::span<const double> p) {
+                                           return std::max(0.0, std::min(1.0, p[0] * x[0] + p[1]));
+                                         }};
+
+Parameters ParametersOf(const NodeView& node) { return {node.attrs.Float("alpha"), node.attrs.Float("beta")}; }
+
+OpSample Sample(Rng& rng) {
+  OpSample sample = SampleUnaryFloat(rng);
+  sample.attrs.Set("alpha", rng.Uniform(0.1, 1));
+  sample.attrs.Set("beta", rng.Uniform(0.2, 0.8));
+  return sample;
+}
+
+OpDefinition Make() {
+  OpDefinition op = UnaryOp<kHardSigmoid, &ParametersOf>();
+  op.attributes = {{"alpha", 0.2}, {"beta", 0.5}};
+  op.sample = &Sample;
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

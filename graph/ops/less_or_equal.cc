@@ -1,0 +1,13 @@
+// LessOrEqual(a, b) = a <= b, with NumPy broadcasting.
+
+#include "graph/comparison.h"
+
+namespace mendel {
+namespace {
+
+OpDefinition Make() { return CompareOp<kLessOrEqual, false>("LessOrEqual"); }
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,19 @@
+// Sinh(x).
+
+#include <cmath>
+
+#include "graph/elementwise.h"
+
+namespace mendel {
+namespace {
+
+constexpr ScalarFunction kSinh = {.name = "Sinh",
+                                  .real = [](std::span<const double> x, std::span<const double>) { return std::sinh(x[0]); },
+                                  .zero_at_zero = true};
+
+OpDefinition Make() { return UnaryOp<kSinh>(); }
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,19 @@
+// Tanh(x).
+
+#include <cmath>
+
+#include "graph/elementwise.h"
+
+namespace mendel {
+namespace {
+
+constexpr ScalarFunction kTanh = {.name = "Tanh",
+                                  .real = [](std::span<const double> x, std::span<const double>) { return std::tanh(x[0]); },
+                                  .zero_at_zero = true};
+
+OpDefinition Make() { return UnaryOp<kTanh>(); }
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,486 @@
+// What every registered operator must satisfy, whatever it computes. Each check draws nodes from the operator's own sampler.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "base/status.h"
+#include "graph/graph.h"
+#include "graph/sample_node.h"
+#include "graph/text.h"
+
+namespace mendel {
+namespace {
+
+constexpr uint64_t kSeeds = 40;
+
+// ---------------------------------------------------------------------------------------------------------------------------
+// Evaluation of one node in doubles, in GF(p) and as bounds.
+
+std::vector<HostValue> EvaluateReal(const SampledNode& node, const std::vector<HostValue>& inputs) {
+  std::vector<const HostValue*> operands;
+  for (const HostValue& input : inputs) operands.push_back(&input);
+  return EvaluateNode(*node.op, node.view(), operands);
+}
+
+/// One operand in the field: elements, or known integers.
+struct FieldOperand {
+  std::vector<Fp> scalars;
+  std::vector<int64_t> integers;
+};
+
+struct FieldResult {
+  std::vector<std::vector<Fp>> outputs;
+  bool zero_denominator = false;
+};
+
+bool IsIndexInput(const OpDefinition& op, size_t input) { return input < 32 && (op.index_inputs >> input & 1) != 0; }
+
+template <class S>
+std::vector<Operand<S>> OperandsOf(const SampledNode& node, const std::vector<std::vector<S>>& scalars,
+                                   const std::vector<std::vector<int64_t>>& integers) {
+  std::vector<Operand<S>> operands;
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    const bool known = scalars[k].empty();
+    operands.push_back({&node.inputs[k], known ? nullptr : scalars[k].data(), known ? integers[k].data() : nullptr});
+  }
+  return operands;
+}
+
+FieldResult EvaluateField(const SampledNode& node, const std::vector<FieldOperand>& inputs, std::array<uint64_t, 2> key) {
+  std::vector<std::vector<Fp>> scalars;
+  std::vector<std::vector<int64_t>> integers;
+  for (const FieldOperand& input : inputs) {
+    scalars.push_back(input.scalars);
+    integers.push_back(input.integers);
+  }
+  const std::vector<Operand<Fp>> operands = OperandsOf(node, scalars, integers);
+  const Arithmetic<Fp> arithmetic(key);
+  const Reader<Fp> reader(arithmetic, operands);
+  FieldResult result;
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    std::vector<Fp> output(static_cast<size_t>(NumElements(node.outputs[k])));
+    node.op->meaning.field(reader, node.view(), static_cast<int>(k), output);
+    result.outputs.push_back(std::move(output));
+  }
+  result.zero_denominator = arithmetic.zero_denominator();
+  return result;
+}
+
+/// The operands' own values as field elements; integers are known numbers when `known` or when they are indices.
+std::vector<FieldOperand> FieldImages(const SampledNode& node, const std::vector<HostValue>& inputs, bool known) {
+  std::vector<FieldOperand> operands(inputs.size());
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    for (double value : inputs[k].scalars) operands[k].scalars.push_back({FieldScope::Current().FromDouble(value)});
+    operands[k].integers = inputs[k].integers;
+    if (known || IsIndexInput(*node.op, k)) continue;
+    for (int64_t value : inputs[k].integers) operands[k].scalars.push_back({FieldScope::Current().FromInt(value)});
+  }
+  return operands;
+}
+
+/// Random field elements in place of all operands but indices.
+std::vector<FieldOperand> RandomField(const SampledNode& node, const std::vector<HostValue>& inputs, Rng& rng) {
+  std::vector<FieldOperand> operands = FieldImages(node, inputs, false);
+  for (FieldOperand& operand : operands) {
+    for (Fp& element : operand.scalars) element.value = FieldScope::Current().RandomElement(rng);
+  }
+  return operands;
+}
+
+struct BoundResult {
+  Bound bound;
+  double operand_count = 0;
+};
+
+BoundResult EvaluateBound(const SampledNode& node, const std::vector<HostValue>& inputs, int output) {
+  const Arithmetic<Bound> arithmetic;
+  std::vector<std::vector<Bound>> symbols;
+  std::vector<std::vector<int64_t>> integers;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const bool known = IsIndexInput(*node.op, k);
+    symbols.emplace_back(known ? 0 : static_cast<size_t>(NumElements(node.inputs[k])), Bound::Symbol());
+    integers.push_back(inputs[k].integers);
+  }
+  const std::vector<Bound> worst(inputs.size(), Bound::Symbol());
+  if (node.op->bound != nullptr) {
+    return {node.op->bound(node.view(), worst, output, arithmetic), arithmetic.operand_count()};
+  }
+  const std::vector<Operand<Bound>> operands = OperandsOf(node, symbols, integers);
+  return {node.op->meaning.bound(Reader<Bound>(arithmetic, operands), node.view(), output), arithmetic.operand_count()};
+}
+
+// ---------------------------------------------------------------------------------------------------------------------------
+// Small tools.
+
+bool Same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+bool Near(double a, double b) { return Same(a, b) || std::abs(a - b) <= 1e-12 * std::max({1.0, std::abs(a), std::abs(b)}); }
+
+int64_t CountOf(const HostValue& value) { return static_cast<int64_t>(value.scalars.size() + value.integers.size()); }
+
+/// Elements of `value` in `box`.
+HostValue Cut(const HostValue& value, const Box& box) {
+  HostValue cut{{value.type.dtype, box.Extents()}, {}, {}};
+  std::array<int64_t, kMaxRank> offset{};
+  std::array<int64_t, kMaxRank> storage{};
+  const size_t rank = box.begin.size();
+  for (int64_t k = box.Volume(); k > 0; --k) {
+    for (size_t d = 0; d < rank; ++d) storage[d] = box.begin[d] + offset[d];
+    const size_t flat = static_cast<size_t>(FlatIndex(value.type.shape, Index(storage.data(), rank)));
+    if (IsFloat(value.type.dtype)) {
+      cut.scalars.push_back(value.scalars[flat]);
+    } else {
+      cut.integers.push_back(value.integers[flat]);
+    }
+    NextIndex(cut.type.shape, std::span<int64_t>(offset.data(), rank));
+  }
+  return cut;
+}
+
+Box RandomBox(Rng& rng, const Shape& shape) {
+  Box box = Box::Whole(shape);
+  const bool single = rng.Flip(0.4);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    box.begin[d] = rng.Between(0, shape[d] - 1);
+    box.end[d] = single ? box.begin[d] + 1 : rng.Between(box.begin[d] + 1, shape[d]);
+  }
+  return box;
+}
+
+Shape IndexAt(const Shape& shape, int64_t flat) {
+  Shape index(shape.size());
+  for (size_t d = shape.size(); d-- > 0; flat /= shape[d]) index[d] = flat % shape[d];
+  return index;
+}
+
+/// Whether `access` says that output element `out` reads element `in`.
+bool Covers(const InputAccess& access, const Shape& out, const Shape& in) {
+  for (size_t d = 0; d < in.size(); ++d) {
+    const DimAccess& dim = access.dims[d];
+    if (dim.whole) continue;
+    int64_t base = dim.offset;
+    for (size_t j = 0; j < dim.coefficients.size(); ++j) base += dim.coefficients[j] * out[j];
+    bool found = false;
+    for (int64_t r = 0; r < dim.count && !found; ++r) found = base + dim.step * r == in[d];
+    if (!found) return false;
+  }
+  return true;
+}
+
+bool Covers(const AccessPattern& pattern, const SampledNode& node, size_t input, int64_t out_flat, int64_t in_flat) {
+  if (pattern.combine == AccessPattern::Combine::kReshape) return input == 0 && out_flat == in_flat;
+  const Shape out = IndexAt(node.outputs[0].shape, out_flat);
+  if (pattern.selecting_dim >= 0) {
+    const size_t dim = static_cast<size_t>(pattern.selecting_dim);
+    size_t block = 0;
+    while (block < pattern.breaks[dim].size() && out[dim] >= pattern.breaks[dim][block]) ++block;
+    if (pattern.selected_input[block] != static_cast<int>(input)) return false;
+  }
+  return Covers(pattern.inputs[input], out, IndexAt(node.inputs[input].shape, in_flat));
+}
+
+// ---------------------------------------------------------------------------------------------------------------------------
+
+class OpConformance : public testing::TestWithParam<const OpDefinition*> {
+ protected:
+  /// Runs `check(node, rng)` on kSeeds draws.
+  template <class Check>
+  void ForSamples(const Check& check) {
+    const OpDefinition& op = *GetParam();
+    if (op.sample == nullptr) GTEST_SKIP() << op.name << " has no sampler";
+    for (uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
+      Rng rng(seed);
+      const absl::StatusOr<SampledNode> node = SampleNode(op, rng);
+      ASSERT_TRUE(node.ok()) << op.name << " seed " << seed << ": " << node.status();
+      SCOPED_TRACE(Cat("seed ", seed, ": ", DescribeNode(*node)));
+      check(*node, rng);
+    }
+  }
+};
+
+TEST_P(OpConformance, SamplesAreWellFormed) {
+  ForSamples([](const SampledNode& node, Rng&) {
+    ASSERT_FALSE(node.outputs.empty());
+    for (const TensorType& type : node.outputs) EXPECT_LE(NumElements(type), 1 << 20);
+    const Cost cost = CostOf(*node.op, node.view());
+    EXPECT_TRUE(std::isfinite(cost.flops) && cost.flops >= 0);
+    EXPECT_TRUE(std::isfinite(cost.bytes) && cost.bytes >= 0);
+  });
+}
+
+TEST_P(OpConformance, TextFormRoundTrips) {
+  ForSamples([](const SampledNode& node, Rng&) {
+    GraphBuilder builder("g");
+    std::vector<ValueId> values;
+    for (const TensorType& type : node.inputs) values.push_back(builder.Input(Cat("x", values.size()), type));
+    const absl::StatusOr<int32_t> id = builder.AddNode(node.op->name, values, node.attrs);
+    ASSERT_TRUE(id.ok()) << id.status();
+    builder.Output("y", {*id, 0});
+    const absl::StatusOr<Graph> graph = builder.Build();
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const std::string text = PrintGraph(*graph);
+    const absl::StatusOr<Graph> again = ParseGraph(text);
+    ASSERT_TRUE(again.ok()) << again.status() << "\n" << text;
+    EXPECT_EQ(PrintGraph(*again), text);
+  });
+}
+
+TEST_P(OpConformance, RealMeaningIsDeterministicAndDefined) {
+  ForSamples([](const SampledNode& node, Rng& rng) {
+    const std::vector<HostValue> inputs = SampleInputs(node, rng);
+    const std::vector<HostValue> outputs = EvaluateReal(node, inputs);
+    const std::vector<HostValue> again = EvaluateReal(node, inputs);
+    ASSERT_EQ(outputs.size(), node.outputs.size());
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      EXPECT_EQ(outputs[k].type, node.outputs[k]);
+      ASSERT_EQ(CountOf(outputs[k]), NumElements(node.outputs[k]));
+      for (int64_t i = 0; i < CountOf(outputs[k]); ++i) {
+        EXPECT_FALSE(std::isnan(outputs[k].At(i))) << "output " << k << " element " << i;
+        EXPECT_EQ(outputs[k].At(i), again[k].At(i)) << "output " << k << " element " << i;
+      }
+    }
+  });
+}
+
+TEST_P(OpConformance, ExtremeInputsDoNotCrash) {
+  ForSamples([](const SampledNode& node, Rng& rng) {
+    using Limits = std::numeric_limits<double>;
+    constexpr std::array<double, 8> kExtremes = {0.0,   -0.0, Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), 1e38,
+                                                 -1e38, 1e-40};
+    constexpr std::array<int64_t, 5> kIntegers = {0, -1, 1, std::numeric_limits<int64_t>::min(),
+                                                  std::numeric_limits<int64_t>::max()};
+    std::vector<HostValue> inputs = SampleInputs(node, rng);
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      if (IsIndexInput(*node.op, k)) continue;
+      for (double& value : inputs[k].scalars) value = rng.Flip() ? kExtremes[rng.Below(kExtremes.size())] : value;
+      for (int64_t& value : inputs[k].integers) value = rng.Flip(0.3) ? kIntegers[rng.Below(kIntegers.size())] : value;
+      inputs[k] = HostValue::FromTensor(inputs[k].ToTensor());  // into the dtype's range
+    }
+    const std::vector<HostValue> outputs = EvaluateReal(node, inputs);
+    for (size_t k = 0; k < outputs.size(); ++k) EXPECT_EQ(CountOf(outputs[k]), NumElements(node.outputs[k]));
+  });
+}
+
+TEST_P(OpConformance, RestrictedNodeComputesTheBox) {
+  if (GetParam()->restrict == nullptr) GTEST_SKIP() << "no restriction";
+  ForSamples([](const SampledNode& node, Rng& rng) {
+    if (NumElements(node.outputs[0]) == 0) return;
+    const std::vector<HostValue> inputs = SampleInputs(node, rng);
+    const HostValue full = EvaluateReal(node, inputs)[0];
+    for (int trial = 0; trial < 4; ++trial) {
+      const Box box = RandomBox(rng, node.outputs[0].shape);
+      const std::optional<Restriction> restriction = node.op->restrict(node.view(), box);
+      if (!restriction.has_value()) continue;
+      ASSERT_EQ(restriction->inputs.size(), inputs.size());
+      std::vector<HostValue> cut;
+      std::vector<TensorType> types;
+      for (size_t k = 0; k < inputs.size(); ++k) {
+        const Box& part = restriction->inputs[k];
+        if (node.op->max_inputs == kVariadic && part.Volume() == 0) continue;  // left out
+        const Box whole = Box::Whole(node.inputs[k].shape);
+        ASSERT_TRUE(part == whole || Intersect(part, whole) == part) << BoxString(part) << " of input " << k;
+        cut.push_back(Cut(inputs[k], part));
+        types.push_back(cut.back().type);
+      }
+      const absl::StatusOr<SampledNode> small = MakeNode(*node.op, types, restriction->attrs);
+      ASSERT_TRUE(small.ok()) << BoxString(box) << ": " << small.status();
+      ASSERT_EQ(small->outputs[0].shape, box.Extents()) << BoxString(box);
+      const HostValue got = EvaluateReal(*small, cut)[0];
+      const HostValue want = Cut(full, box);
+      for (int64_t i = 0; i < CountOf(want); ++i) {
+        ASSERT_TRUE(Near(got.At(i), want.At(i))) << BoxString(box) << " element " << i << ": " << got.At(i) << " vs " << want.At(i);
+      }
+    }
+  });
+}
+
+TEST_P(OpConformance, FieldMeaningRunsWithoutZeroDenominators) {
+  int runs = 0;
+  int zeros = 0;
+  ForSamples([&](const SampledNode& node, Rng& rng) {
+    if (node.op->opaque) return;
+    const std::vector<HostValue> inputs = SampleInputs(node, rng);
+    const PrimeField field = PrimeField::RandomCertifying(rng);
+    const FieldScope scope(field);
+    const std::vector<FieldOperand> operands = RandomField(node, inputs, rng);
+    const std::array<uint64_t, 2> key = {rng.Next(), rng.Next()};
+    const FieldResult result = EvaluateField(node, operands, key);
+    ++runs;
+    zeros += result.zero_denominator;
+    const FieldResult again = EvaluateField(node, operands, key);
+    for (size_t k = 0; k < result.outputs.size(); ++k) {
+      ASSERT_EQ(result.outputs[k], again.outputs[k]);
+      for (Fp element : result.outputs[k]) ASSERT_LT(element.value, field.prime());
+    }
+  });
+  EXPECT_LE(zeros * 10, runs);
+}
+
+TEST_P(OpConformance, LinearInputsAreLinearInTheField) {
+  if (GetParam()->linear_inputs == nullptr || GetParam()->opaque) GTEST_SKIP() << "linear in nothing";
+  ForSamples([](const SampledNode& node, Rng& rng) {
+    const uint32_t linear = node.op->linear_inputs(node.view());
+    const std::vector<HostValue> inputs = SampleInputs(node, rng);
+    const PrimeField field = PrimeField::RandomCertifying(rng);
+    const FieldScope scope(field);
+    const std::array<uint64_t, 2> key = {rng.Next(), rng.Next()};
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      if ((linear >> k & 1) == 0) continue;
+      ASSERT_FALSE(IsIndexInput(*node.op, k));
+      std::vector<FieldOperand> a = RandomField(node, inputs, rng);
+      std::vector<FieldOperand> b = a;
+      std::vector<FieldOperand> mixed = a;
+      const Fp factor{field.RandomElement(rng)};
+      for (size_t i = 0; i < a[k].scalars.size(); ++i) {
+        b[k].scalars[i].value = field.RandomElement(rng);
+        mixed[k].scalars[i] = a[k].scalars[i] + factor * b[k].scalars[i];
+      }
+      const FieldResult of_a = EvaluateField(node, a, key);
+      const FieldResult of_b = EvaluateField(node, b, key);
+      const FieldResult of_mixed = EvaluateField(node, mixed, key);
+      for (size_t o = 0; o < node.outputs.size(); ++o) {
+        for (size_t i = 0; i < of_a.outputs[o].size(); ++i) {
+          ASSERT_EQ(of_mixed.outputs[o][i], of_a.outputs[o][i] + factor * of_b.outputs[o][i])
+              << "input " << k << " output " << o << " element " << i;
+        }
+      }
+    }
+  });
+}
+
+TEST_P(OpConformance, PolynomialsAgreeInDoublesAndField) {
+  if (GetParam()->opaque) GTEST_SKIP() << "opaque";
+  ForSamples([](const SampledNode& node, Rng& rng) {
+    const std::vector<HostValue> inputs = SampleInputs(node, rng, 1);
+    const std::vector<HostValue> real = EvaluateReal(node, inputs);
+    const PrimeField field = PrimeField::RandomCertifying(rng);
+    const FieldScope scope(field);
+    const FieldResult result = EvaluateField(node, FieldImages(node, inputs, rng.Flip()), {rng.Next(), rng.Next()});
+    for (size_t k = 0; k < real.size(); ++k) {
+      if (NumElements(node.outputs[k]) == 0) continue;
+      const BoundResult bound = EvaluateBound(node, inputs, static_cast<int>(k));
+      if (bound.operand_count > 0 || bound.bound.HasDenominator()) continue;
+      if (node.outputs[k].dtype == DType::kI8 || node.outputs[k].dtype == DType::kU8) continue;  // sums wrap
+      for (int64_t i = 0; i < CountOf(real[k]); ++i) {
+        ASSERT_EQ(result.outputs[k][static_cast<size_t>(i)].value, field.FromDouble(real[k].At(i)))
+            << "output " << k << " element " << i;
+      }
+    }
+  });
+}
+
+// The judge calls two values equal when they are equal in the field. So whatever an operator yields there - pinned points,
+// idempotence, symmetry - must be equal in doubles too: outputs, operands, 0 and 1 are all compared with each other.
+TEST_P(OpConformance, FieldEqualityImpliesRealEquality) {
+  if (GetParam()->opaque) GTEST_SKIP() << "opaque";
+  ForSamples([](const SampledNode& node, Rng& rng) {
+    const std::vector<HostValue> inputs = SampleInputs(node, rng, rng.Flip() ? 1 : 2);
+    const PrimeField field = PrimeField::RandomCertifying(rng);
+    const FieldScope scope(field);
+    const FieldResult result = EvaluateField(node, FieldImages(node, inputs, rng.Flip()), {rng.Next(), rng.Next()});
+    if (result.zero_denominator) return;
+    std::map<uint64_t, double> known = {{0, 0.0}, {1, 1.0}};
+    const auto add = [&](uint64_t element, double value) {
+      const auto [it, inserted] = known.emplace(element, value);
+      EXPECT_TRUE(inserted || Near(it->second, value)) << "one field element for " << it->second << " and " << value;
+    };
+    for (const HostValue& input : inputs) {
+      for (int64_t i = 0; i < CountOf(input); ++i) add(field.FromDouble(input.At(i)), input.At(i));
+    }
+    const std::vector<HostValue> real = EvaluateReal(node, inputs);
+    for (size_t k = 0; k < real.size(); ++k) {
+      if (node.outputs[k].dtype == DType::kI8 || node.outputs[k].dtype == DType::kU8) continue;  // sums wrap
+      for (int64_t i = 0; i < CountOf(real[k]); ++i) add(result.outputs[k][static_cast<size_t>(i)].value, real[k].At(i));
+    }
+  });
+}
+
+TEST_P(OpConformance, BoundsAreFinite) {
+  if (GetParam()->opaque) GTEST_SKIP() << "opaque";
+  ForSamples([](const SampledNode& node, Rng& rng) {
+    const std::vector<HostValue> inputs = SampleInputs(node, rng);
+    ASSERT_TRUE(node.op->bound != nullptr || node.op->meaning.bound != nullptr) << "neither bound nor an At meaning";
+    bool symbols = false;
+    for (size_t k = 0; k < inputs.size(); ++k) symbols = symbols || (!IsIndexInput(*node.op, k) && CountOf(inputs[k]) > 0);
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      if (NumElements(node.outputs[k]) == 0) continue;
+      const BoundResult result = EvaluateBound(node, inputs, static_cast<int>(k));
+      const Bound& bound = result.bound;
+      for (double part : {bound.num_degree, bound.den_degree, bound.log2_num, bound.log2_den, result.operand_count}) {
+        EXPECT_TRUE(std::isfinite(part) && part >= 0) << part;
+      }
+      EXPECT_TRUE(!symbols || bound.num_degree + bound.den_degree >= 1);
+    }
+  });
+}
+
+TEST_P(OpConformance, AccessCoversWhatIsRead) {
+  if (GetParam()->access == nullptr) GTEST_SKIP() << "no access pattern";
+  ForSamples([](const SampledNode& node, Rng& rng) {
+    const std::optional<AccessPattern> pattern = node.op->access(node.view());
+    if (!pattern.has_value() || NumElements(node.outputs[0]) == 0) return;
+    ASSERT_EQ(pattern->breaks.size(), node.outputs[0].shape.size());
+    const std::vector<HostValue> inputs = SampleInputs(node, rng);
+    const HostValue before = EvaluateReal(node, inputs)[0];
+    for (int trial = 0; trial < 12; ++trial) {
+      const size_t k = rng.Below(inputs.size());
+      if (IsIndexInput(*node.op, k) || CountOf(inputs[k]) == 0) continue;
+      const int64_t element = static_cast<int64_t>(rng.Below(static_cast<uint64_t>(CountOf(inputs[k]))));
+      std::vector<HostValue> changed = inputs;
+      const HostValue fresh = SampleInputs(node, rng)[k];
+      const size_t at = static_cast<size_t>(element);
+      if (IsFloat(node.inputs[k].dtype)) {
+        changed[k].scalars[at] = fresh.scalars[at];
+      } else {
+        changed[k].integers[at] = fresh.integers[at];
+      }
+      const HostValue after = EvaluateReal(node, changed)[0];
+      for (int64_t i = 0; i < CountOf(before); ++i) {
+        if (Same(before.At(i), after.At(i))) continue;
+        ASSERT_TRUE(Covers(*pattern, node, k, i, element))
+            << "output element " << i << " reads element " << element << " of input " << k;
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, OpConformance, testing::ValuesIn(AllOps().begin(), AllOps().end()),
+                         [](const testing::TestParamInfo<const OpDefinition*>& info) { return std::string(info.param->name); });
+
+// ---------------------------------------------------------------------------------------------------------------------------
+
+/// Names and file stems without regard to case and underscores: "LeakyRelu" and "leaky_relu".
+std::string Folded(std::string_view text) {
+  std::string folded;
+  for (char c : text) {
+    if (c != '_') folded += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return folded;
+}
+
+TEST(OpRegistry, NamesAreTheFiles) {
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(MENDEL_OPS_DIR)) {
+    const std::filesystem::path& path = entry.path();
+    if (path.extension() == ".cc" && !path.stem().string().ends_with("_test")) files.insert(Folded(path.stem().string()));
+  }
+  std::set<std::string> names;
+  for (const OpDefinition* op : AllOps()) names.insert(Folded(op->name));
+  EXPECT_EQ(names, files);
+}
+
+TEST(OpRegistry, OnlyInputAndConstantHaveNoSampler) {
+  std::vector<std::string> without;
+  for (const OpDefinition* op : AllOps()) {
+    if (op->sample == nullptr) without.emplace_back(op->name);
+  }
+  EXPECT_THAT(without, testing::ElementsAre("Constant", "Input"));
+}
+
+}  // namespace
+}  // namespace mendel
