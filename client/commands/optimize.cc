@@ -1,0 +1,202 @@
+// mendel optimize M.onnx -o M.plan [--shapes ..] [--threads N] [--budget 60s] [--numerics strict|default] [--seed N] ...
+
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "client/command.h"
+#include "client/format.h"
+#include "client/model_options.h"
+#include "client/progress_line.h"
+#include "client/version.h"
+#include "optimizer/pipeline.h"
+#include "runtime/npy.h"
+
+namespace mendel {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string model;
+  std::string output;
+  ModelOptions import;
+  int threads = 0;
+  std::string backend = "cpu";
+  std::string budget = "60s";
+  std::string numerics = "default";
+  uint64_t seed = 1;
+  std::string cache = DefaultCachePath();
+  std::vector<std::string> disabled;
+  std::vector<std::string> data;
+  int64_t max_candidates = SearchOptions().max_candidates;
+  bool error_on_cache_miss = false;
+  uint64_t certificate_seed = 0;
+};
+
+std::atomic<bool> interrupted = false;
+
+/// The first SIGINT asks the search for its best so far; a second one ends the process (exit code 130, nothing written).
+extern "C" void OnInterrupt(int) {
+  if (interrupted.exchange(true)) std::_Exit(130);
+}
+
+/// Memory high-water mark of the process in bytes.
+int64_t PeakMemory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * 1024;
+}
+
+/// "--data DIR": every folder in it, or DIR itself, holds one sample of NAME.npy files.
+absl::StatusOr<std::vector<std::map<std::string, Tensor>>> ReadSamples(const std::vector<std::string>& folders) {
+  std::vector<std::map<std::string, Tensor>> samples;
+  for (const std::string& folder : folders) {
+    std::map<std::string, Tensor> sample;
+    std::error_code code;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, code)) {
+      if (entry.path().extension() != ".npy") continue;
+      MENDEL_ASSIGN_OR_RETURN(Tensor tensor, ReadNpy(entry.path().string()));
+      sample.emplace(entry.path().stem().string(), std::move(tensor));
+    }
+    if (code) return absl::ErrnoToStatus(code.value(), Cat("cannot read ", folder));
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, ProgressLine& line) {
+  OptimizeOptions result;
+  result.backend = options.backend;
+  result.threads = options.threads > 0 ? options.threads : Parallelism();
+  MENDEL_ASSIGN_OR_RETURN(result.numerics, ParseNumerics(options.numerics));
+  MENDEL_ASSIGN_OR_RETURN(result.search.budget_seconds, ParseDuration(options.budget));
+  result.search.max_candidates = options.max_candidates;
+  result.search.seed = options.seed;
+  for (const std::string& rule : options.disabled) {
+    if (FindRule(rule) == nullptr) return InvalidInput("there is no rule '", rule, "' (see mendel rules)");
+    result.search.disabled_rules.insert(rule);
+  }
+  result.search.interrupted = &interrupted;
+  result.search.progress = [&line](const ProgressEvent& event) { line.Show(event); };
+  result.gate.seed = options.seed;
+  MENDEL_ASSIGN_OR_RETURN(result.gate.samples, ReadSamples(options.data));
+  result.error_on_cache_miss = options.error_on_cache_miss;
+  if (options.certificate_seed != 0) {
+    Rng rng(options.certificate_seed);
+    for (int k = 0; k < result.judge.max_tests; ++k) {
+      const uint64_t prime = PrimeField::RandomCertifying(rng).prime();
+      result.judge.fixed_draws.push_back({prime, {rng.Next(), rng.Next()}});
+    }
+  }
+  result.model_name = std::filesystem::path(options.model).filename().string();
+  result.mendel_version = VersionLine();
+  return result;
+}
+
+void TellResult(const OptimizeResult& result, Context& context) {
+  const SearchResult& search = result.search;
+  const double speedup = search.best_time.median_ms > 0 ? search.baseline_time.median_ms / search.best_time.median_ms : 1;
+  Json& facts = context.facts();
+  facts["baseline"] = TimingJson(search.baseline_time);
+  facts["plan"] = TimingJson(search.best_time);
+  facts["speedup"] = speedup;
+  const plan::SearchCounters& counters = search.counters;
+  facts["search"] = {{"proposed", counters.proposed()}, {"screened_out", counters.screened_out()},
+                     {"partial", counters.partial()},   {"mended", counters.mended()},
+                     {"measured", counters.measured()}, {"chosen", counters.chosen()},
+                     {"rounds", counters.rounds()},     {"stop_reason", counters.stop_reason()},
+                     {"seed", counters.seed()},         {"algorithms", search.best.algorithms.size()}};
+  for (const auto& [phase, seconds] : result.phases) facts["seconds"][phase] = seconds;
+  facts["seconds"]["float64 reference"] = result.gate.reference_seconds;
+  facts["peak_memory_bytes"] = PeakMemory();
+  const Certificate& certificate = result.certificate;
+  facts["certificate"] = {{"bound_log2", certificate.bound_log2},
+                          {"tests", certificate.draws.size()},
+                          {"elements", certificate.elements},
+                          {"segments", certificate.segments},
+                          {"reused", result.certificate_reused}};
+  for (const plan::NumericResult& output : result.gate.outputs) {
+    facts["numeric"].push_back({{"output", output.output()},
+                                {"baseline_max", output.baseline_max()},
+                                {"baseline_p999", output.baseline_p999()},
+                                {"plan_max", output.plan_max()},
+                                {"plan_p999", output.plan_p999()}});
+  }
+  context.Line(Cat("            ", "median ms   min ms   operators"));
+  context.Line(Cat("baseline    ", Decimals(search.baseline_time.median_ms, 3), "       ", Decimals(search.baseline_time.min_ms, 3),
+                   "    ", result.plan.baseline.nodes().size()));
+  context.Line(Cat("plan        ", Decimals(search.best_time.median_ms, 3), "       ", Decimals(search.best_time.min_ms, 3), "    ",
+                   result.plan.graph.nodes().size()));
+  context.Line(Cat("speed-up    ", Decimals(speedup, 2), "x  (", counters.chosen(), " mutants, ", search.best.algorithms.size(),
+                   " algorithm choices)"));
+  context.Line(Cat("candidates  ", counters.proposed(), " proposed, ", counters.screened_out(), " screened out, ",
+                   counters.partial(), " partial, ", counters.mended(), " mended, ", counters.measured(),
+                   " programs measured; stopped: ", counters.stop_reason()));
+  context.Line(Cat("certificate every element equal, bound 2^", Decimals(certificate.bound_log2, 0), ", ", certificate.draws.size(),
+                   " tests, ", certificate.segments, " segments", result.certificate_reused ? " (stored)" : ""));
+  for (const plan::NumericResult& output : result.gate.outputs) {
+    char errors[96];
+    std::snprintf(errors, sizeof(errors), "baseline %.1e, plan %.1e (99.9%%: %.1e)", output.baseline_max(), output.plan_max(),
+                  output.plan_p999());
+    context.Line(Cat("error       ", output.output(), ": ", std::string(errors), " of the largest output"));
+  }
+}
+
+absl::Status Run(const Options& options, Context& context) {
+  std::signal(SIGINT, &OnInterrupt);
+  if (options.threads > 0) SetParallelism(options.threads);
+  ProgressLine line(context.json());
+  MENDEL_ASSIGN_OR_RETURN(OptimizeOptions optimize, MakeOptions(options, line));
+  MENDEL_ASSIGN_OR_RETURN(ImportResult model, ImportModel(options.model, options.import, context));
+  optimize.model_hash = model.model_hash;
+  MENDEL_ASSIGN_OR_RETURN(const auto cache, ProfileCache::Open(options.cache));
+  auto result = Optimize(model.graph, optimize, *cache);
+  line.Finish();
+  MENDEL_RETURN_IF_ERROR(result.status());
+  MENDEL_RETURN_IF_ERROR(WritePlan(result->plan, options.output));
+  TellResult(*result, context);
+  context.facts()["file"] = options.output;
+  context.Line(Cat("wrote       ", options.output));
+  return absl::OkStatus();
+}
+
+Action Setup(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("model", options->model, "ONNX file")->required();
+  app.add_option("-o,--output", options->output, "Plan file to write")->required();
+  AddModelOptions(app, options->import);
+  app.add_option("--threads", options->threads, "Threads of the plan (default: all CPUs of this process)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--backend", options->backend, "Backend that the plan is for")->capture_default_str();
+  app.add_option("--budget", options->budget, "Time for the search, e.g. 60s")->capture_default_str();
+  app.add_option("--max-candidates", options->max_candidates, "Candidates after which the search stops")->capture_default_str();
+  app.add_option("--numerics", options->numerics, "strict (reassociation only) or default (Winograd allowed)")
+      ->capture_default_str();
+  app.add_option("--seed", options->seed, "Seed of everything random in the search")->capture_default_str();
+  app.add_option("--cache", options->cache, "Profile cache file")->capture_default_str();
+  app.add_option("--disable", options->disabled, "Rules to leave out, comma-separated")->delimiter(',');
+  app.add_option("--data", options->data, "Folder with NAME.npy inputs for the numeric gate")->take_all();
+  app.add_flag("--error-on-cache-miss", options->error_on_cache_miss, "Fail rather than measure");
+  app.add_option("--certificate-seed", options->certificate_seed,
+                 "Fix the certificate's draws (tests only: it then proves nothing)");
+  return [options](Context& context) { return Run(*options, context); };
+}
+
+Command Make() { return {"optimize", "Makes a faster, certified plan of an ONNX model", &Setup}; }
+
+MENDEL_REGISTER_COMMAND(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,99 @@
+// Every registered rule against the judge and against float64, on the graphs of its own sampler.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "corrector/corrector.h"
+#include "graph/evaluate.h"
+#include "graph/text.h"
+#include "mutator/rule.h"
+#include "verifier/verifier.h"
+
+namespace mendel {
+namespace {
+
+constexpr uint64_t kSeeds = 40;
+
+std::vector<HostValue> RandomInputs(const Graph& graph, Rng& rng) {
+  std::vector<HostValue> inputs;
+  for (int32_t id : graph.inputs()) {
+    HostValue value{graph.node(id).outputs[0], {}, {}};
+    for (int64_t i = 0; i < NumElements(value.type); ++i) value.scalars.push_back(rng.Normal());
+    inputs.push_back(std::move(value));
+  }
+  return inputs;
+}
+
+/// Largest difference between two programs' outputs on random inputs, relative to the largest output.
+double MaxError(const Graph& f, const Graph& g, Rng& rng) {
+  const std::vector<HostValue> inputs = RandomInputs(f, rng);
+  const auto a = Evaluate(f, inputs);
+  const auto b = Evaluate(g, inputs);
+  EXPECT_TRUE(a.ok() && b.ok());
+  double scale = 1e-300, error = 0;
+  for (size_t k = 0; k < a->size(); ++k) {
+    for (int64_t i = 0; i < NumElements((*a)[k].type); ++i) {
+      scale = std::max(scale, std::abs((*a)[k].At(i)));
+      error = std::max(error, std::abs((*a)[k].At(i) - (*b)[k].At(i)));
+    }
+  }
+  return error / scale;
+}
+
+std::vector<Mutant> MutantsOf(const Rule& rule, const Graph& graph) {
+  std::vector<Mutant> mutants;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    for (const Match& match : rule.match(graph, node)) {
+      auto mutant = MakeMutant(graph, rule, match);
+      EXPECT_TRUE(mutant.ok()) << mutant.status() << "\n" << PrintGraph(graph);
+      if (mutant.ok()) mutants.push_back(*std::move(mutant));
+    }
+  }
+  return mutants;
+}
+
+class RuleConformance : public testing::TestWithParam<const Rule*> {};
+
+TEST_P(RuleConformance, ClaimHolds) {
+  const Rule& rule = *GetParam();
+  int64_t matched = 0, partial = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Rng rng(seed);
+    const auto graph = rule.sample(rng);
+    ASSERT_TRUE(graph.ok()) << rule.name << " seed " << seed << ": " << graph.status();
+    for (const Mutant& mutant : MutantsOf(rule, *graph)) {
+      ++matched;
+      const std::string where = testing::PrintToString(rule.name) + " seed " + std::to_string(seed) + "\n" +
+                                PrintGraph(mutant.original) + PrintGraph(mutant.mutant);
+      const auto report = Localise(mutant.original, mutant.mutant, {.seed = seed});
+      ASSERT_TRUE(report.ok()) << report.status() << where;
+      if (report->verdict == Verdict::kEquivalent) {
+        EXPECT_LT(MaxError(mutant.original, mutant.mutant, rng), 1e-10) << where;
+        continue;
+      }
+      ASSERT_EQ(rule.claim, Claim::kPartial) << "claims to be exact, is " << VerdictName(report->verdict) << ": " << report->reason
+                                             << where;
+      ++partial;
+      const auto mended = Recompute(mutant.original, mutant.mutant, *report, 1.0);
+      ASSERT_TRUE(mended.ok()) << mended.status() << where;
+      EXPECT_GT(MaxError(mutant.original, mutant.mutant, rng), 1e-10) << "nothing was wrong" << where;
+      EXPECT_LT(MaxError(mutant.original, mended->graph, rng), 1e-10) << where;
+      const auto again = Localise(mutant.original, mended->graph, {.seed = seed + 1});
+      ASSERT_TRUE(again.ok()) << again.status() << where;
+      EXPECT_EQ(again->verdict, Verdict::kEquivalent) << again->reason << where;
+    }
+  }
+  EXPECT_GT(matched, 0) << "the rule never matched its own samples";
+  if (rule.claim == Claim::kPartial) {
+    EXPECT_GT(partial, 0) << "claims to be partial, is always exact";
+  }
+  std::printf("%s: %lld mutants, %lld partial\n", std::string(rule.name).c_str(), static_cast<long long>(matched),
+              static_cast<long long>(partial));
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, RuleConformance, testing::ValuesIn(AllRules().begin(), AllRules().end()),
+                         [](const auto& info) { return std::string(info.param->name); });
+
+}  // namespace
+}  // namespace mendel
