@@ -1,0 +1,56 @@
+// DepthToSpace(x[N, C, H, W]){blocksize, mode}: y[n, c, h b + i, w b + j] = x[n, (i b + j) C' + c, h, w] (mode "DCR") or
+// x[n, (c b + i) b + j, h, w] (mode "CRD"), with C' = C / b^2 output channels.
+
+#include "base/status.h"
+#include "graph/movement.h"
+
+namespace mendel {
+namespace {
+
+struct DepthToSpaceMeaning {
+  template <class S>
+  static S At(const Reader<S>& in, const NodeView& node, int, Index o) {
+    const int64_t b = node.attrs.Int("blocksize");
+    const int64_t i = o[2] % b;
+    const int64_t j = o[3] % b;
+    const int64_t channels = node.outputs[0].shape[1];
+    const int64_t channel = node.attrs.Str("mode") == "DCR" ? (i * b + j) * channels + o[1] : (o[1] * b + i) * b + j;
+    const std::array<int64_t, 4> source = {o[0], channel, o[2] / b, o[3] / b};
+    return in(0, source);
+  }
+};
+
+TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+  const Shape& x = inputs[0].shape;
+  const int64_t b = attrs.Int("blocksize");
+  const std::string& mode = attrs.Str("mode");
+  if (x.size() != 4) return InvalidInput("expected rank 4, not ", TypeString(inputs[0]));
+  if (mode != "DCR" && mode != "CRD") return InvalidInput("unknown mode '", mode, "'");
+  if (b < 1 || b > (int64_t{1} << 20) || x[1] % (b * b) != 0)
+    return InvalidInput("blocksize ", b, " does not divide ", TypeString(inputs[0]));
+  return std::vector<TensorType>{{inputs[0].dtype, {x[0], x[1] / (b * b), x[2] * b, x[3] * b}}};
+}
+
+OpSample Sample(Rng& rng) {
+  const int64_t b = rng.Between(1, 3);
+  const Shape shape = {rng.Between(1, 2), b * b * rng.Between(1, 3), rng.Between(1, 4), rng.Between(1, 4)};
+  return {{{SampleAnyDType(rng), shape}}, {{"blocksize", b}, {"mode", std::string(rng.Flip() ? "DCR" : "CRD")}}, {}};
+}
+
+OpDefinition Make() {
+  OpDefinition op;
+  op.name = "DepthToSpace";
+  op.min_inputs = op.max_inputs = 1;
+  op.attributes = {{"blocksize", int64_t{1}, true}, {"mode", std::string("DCR")}};
+  op.infer = &Infer;
+  op.meaning = MeaningOf<DepthToSpaceMeaning>();
+  op.linear_inputs = &LinearInFirst;
+  op.bound = &BoundOfSelection;
+  op.sample = &Sample;
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,54 @@
+// Expand(x){shape}: NumPy's broadcast_to. `shape` is the result's shape, into which x must broadcast.
+
+#include "base/status.h"
+#include "graph/movement.h"
+
+namespace mendel {
+namespace {
+
+struct ExpandMeaning {
+  template <class S>
+  static S At(const Reader<S>& in, const NodeView&, int, Index i) {
+    return in.Broadcast(0, i);
+  }
+};
+
+TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+  const Shape& shape = attrs.IntList("shape");
+  MENDEL_RETURN_IF_ERROR(CheckExtents(shape));
+  if (BroadcastShapes(inputs[0].shape, shape) != shape) {
+    return InvalidInput("cannot expand ", ShapeString(inputs[0].shape), " to ", ShapeString(shape));
+  }
+  return std::vector<TensorType>{{inputs[0].dtype, shape}};
+}
+
+std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+  Restriction restriction{{BroadcastBox(node.inputs[0].shape, out)}, node.attrs};
+  restriction.attrs.Set("shape", out.Extents());
+  return restriction;
+}
+
+OpSample Sample(Rng& rng) {
+  const Shape shape = SampleShape(rng, 0, 4, 5);
+  return {{{SampleAnyDType(rng), SampleBroadcastable(rng, shape)}}, {{"shape", shape}}, {}};
+}
+
+OpDefinition Make() {
+  OpDefinition op;
+  op.name = "Expand";
+  op.min_inputs = op.max_inputs = 1;
+  op.attributes = {{"shape", Ints(), true}};
+  op.infer = &Infer;
+  op.meaning = MeaningOf<ExpandMeaning>();
+  op.linear_inputs = &LinearInFirst;
+  op.bound = &BoundOfSelection;
+  op.restrict = &Restrict;
+  op.access = &AccessElementwiseSum;
+  op.sample = &Sample;
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

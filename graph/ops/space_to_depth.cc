@@ -1,0 +1,52 @@
+// SpaceToDepth(x[N, C, H, W]){blocksize}: y[n, (i b + j) C + c, h, w] = x[n, c, h b + i, w b + j].
+
+#include "base/status.h"
+#include "graph/movement.h"
+
+namespace mendel {
+namespace {
+
+struct SpaceToDepthMeaning {
+  template <class S>
+  static S At(const Reader<S>& in, const NodeView& node, int, Index o) {
+    const int64_t b = node.attrs.Int("blocksize");
+    const int64_t channels = in.shape(0)[1];
+    const int64_t block = o[1] / channels;
+    const std::array<int64_t, 4> source = {o[0], o[1] % channels, o[2] * b + block / b, o[3] * b + block % b};
+    return in(0, source);
+  }
+};
+
+TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+  const Shape& x = inputs[0].shape;
+  const int64_t b = attrs.Int("blocksize");
+  if (x.size() != 4) return InvalidInput("expected rank 4, not ", TypeString(inputs[0]));
+  if (b < 1 || b > (int64_t{1} << 20) || x[2] % b != 0 || x[3] % b != 0) {
+    return InvalidInput("blocksize ", b, " does not divide ", TypeString(inputs[0]));
+  }
+  return std::vector<TensorType>{{inputs[0].dtype, {x[0], x[1] * b * b, x[2] / b, x[3] / b}}};
+}
+
+OpSample Sample(Rng& rng) {
+  const int64_t b = rng.Between(1, 3);
+  const Shape shape = {rng.Between(1, 2), rng.Between(1, 3), b * rng.Between(1, 4), b * rng.Between(1, 4)};
+  return {{{SampleAnyDType(rng), shape}}, {{"blocksize", b}}, {}};
+}
+
+OpDefinition Make() {
+  OpDefinition op;
+  op.name = "SpaceToDepth";
+  op.min_inputs = op.max_inputs = 1;
+  op.attributes = {{"blocksize", int64_t{1}, true}};
+  op.infer = &Infer;
+  op.meaning = MeaningOf<SpaceToDepthMeaning>();
+  op.linear_inputs = &LinearInFirst;
+  op.bound = &BoundOfSelection;
+  op.sample = &Sample;
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

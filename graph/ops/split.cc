@@ -1,0 +1,76 @@
+// Split(x){axis, sizes}: output k is the k-th of the consecutive pieces along `axis`, of extents `sizes`.
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/status.h"
+#include "graph/movement.h"
+
+namespace mendel {
+namespace {
+
+struct SplitMeaning {
+  template <class S>
+  static S At(const Reader<S>& in, const NodeView& node, int output, Index i) {
+    const Ints& sizes = node.attrs.IntList("sizes");
+    std::array<int64_t, kMaxRank> source{};
+    std::copy(i.begin(), i.end(), source.begin());
+    source[static_cast<size_t>(node.attrs.Int("axis"))] += std::accumulate(sizes.begin(), sizes.begin() + output, int64_t{0});
+    return in(0, Index(source.data(), i.size()));
+  }
+};
+
+TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+  const Ints& sizes = attrs.IntList("sizes");
+  const int64_t axis = attrs.Int("axis");
+  MENDEL_RETURN_IF_ERROR(CheckAxis(axis, inputs[0].shape.size()));
+  const int64_t extent = inputs[0].shape[static_cast<size_t>(axis)];
+  int64_t total = 0;
+  for (int64_t size : sizes) {
+    if (size < 0 || size > extent - total) return InvalidInput("sizes do not sum up to the extent ", extent);
+    total += size;
+  }
+  if (sizes.empty() || total != extent) return InvalidInput("sizes sum up to ", total, ", not to the extent ", extent);
+  std::vector<TensorType> types;
+  for (int64_t size : sizes) {
+    types.push_back(inputs[0]);
+    types.back().shape[static_cast<size_t>(axis)] = size;
+  }
+  return types;
+}
+
+/// Output 0 only; the other pieces of the restricted node are dropped.
+std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+  const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
+  Restriction restriction{{out}, node.attrs};
+  restriction.attrs.Set("sizes", Ints{out.end[axis] - out.begin[axis]});
+  return restriction;
+}
+
+OpSample Sample(Rng& rng) {
+  Shape shape = SampleShape(rng, 1, 4, 5);
+  const int64_t axis = rng.Between(0, static_cast<int64_t>(shape.size()) - 1);
+  Ints sizes;
+  for (int64_t k = rng.Between(1, 4); k > 0; --k) sizes.push_back(rng.Between(1, 4));
+  shape[static_cast<size_t>(axis)] = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  return {{{SampleAnyDType(rng), shape}}, {{"axis", axis}, {"sizes", sizes}}, {}};
+}
+
+OpDefinition Make() {
+  OpDefinition op;
+  op.name = "Split";
+  op.min_inputs = op.max_inputs = 1;
+  op.attributes = {{"axis", int64_t{0}, true}, {"sizes", Ints(), true}};
+  op.infer = &Infer;
+  op.meaning = MeaningOf<SplitMeaning>();
+  op.linear_inputs = &LinearInFirst;
+  op.bound = &BoundOfSelection;
+  op.restrict = &Restrict;
+  op.sample = &Sample;
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,54 @@
+// Tile(x){repeats}: x repeated repeats[d] times along each dimension d.
+
+#include "base/status.h"
+#include "graph/movement.h"
+
+namespace mendel {
+namespace {
+
+struct TileMeaning {
+  template <class S>
+  static S At(const Reader<S>& in, const NodeView&, int, Index i) {
+    std::array<int64_t, kMaxRank> source{};
+    for (size_t d = 0; d < i.size(); ++d) source[d] = i[d] % in.shape(0)[d];
+    return in(0, Index(source.data(), i.size()));
+  }
+};
+
+TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+  const Ints& repeats = attrs.IntList("repeats");
+  TensorType type = inputs[0];
+  if (repeats.size() != type.shape.size()) return InvalidInput("repeats must have length ", type.shape.size());
+  for (size_t d = 0; d < repeats.size(); ++d) {
+    if (repeats[d] < 0 || repeats[d] > kMaxElements) return InvalidInput("bad repeat ", repeats[d], " in dimension ", d);
+    if (type.shape[d] > 0 && repeats[d] > kMaxElements / type.shape[d]) return InvalidInput("the result is too large");
+    type.shape[d] *= repeats[d];
+  }
+  MENDEL_RETURN_IF_ERROR(CheckExtents(type.shape));
+  return std::vector<TensorType>{type};
+}
+
+OpSample Sample(Rng& rng) {
+  const Shape shape = SampleShape(rng, 0, 4, 4);
+  Ints repeats;
+  for (size_t d = 0; d < shape.size(); ++d) repeats.push_back(rng.Between(1, 3));
+  return {{{SampleAnyDType(rng), shape}}, {{"repeats", repeats}}, {}};
+}
+
+OpDefinition Make() {
+  OpDefinition op;
+  op.name = "Tile";
+  op.min_inputs = op.max_inputs = 1;
+  op.attributes = {{"repeats", Ints(), true}};
+  op.infer = &Infer;
+  op.meaning = MeaningOf<TileMeaning>();
+  op.linear_inputs = &LinearInFirst;
+  op.bound = &BoundOfSelection;
+  op.sample = &Sample;
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel
