@@ -24,6 +24,12 @@ struct Window {
 
   /// Extent of the output rounding down; zero or negative when the window does not fit.
   int64_t OutputExtent() const { return (input + pad_begin + pad_end - dilation * (kernel - 1) - 1) / stride + 1; }
+  /// Extent rounding up, as pools with ceil_mode: the last window may hang over the padding, but must start inside the input or
+  /// the padding before it.
+  int64_t CeilOutputExtent() const {
+    const int64_t extent = OutputExtent() + ((input + pad_begin + pad_end - dilation * (kernel - 1) - 1) % stride != 0 ? 1 : 0);
+    return (extent - 1) * stride >= input + pad_begin ? extent - 1 : extent;
+  }
   /// Input position of tap k at output o; may lie in the padding.
   int64_t Position(int64_t output, int64_t tap) const { return output * stride - pad_begin + tap * dilation; }
 };

@@ -1,0 +1,49 @@
+// What the normalisations share: mean and reciprocal standard deviation of a row of elements. In GF(p) mean and variance are
+// exact and 1 / sqrt(variance + epsilon) is the oracle "Rsqrt".
+#ifndef MENDEL_GRAPH_NORMALIZATION_H_
+#define MENDEL_GRAPH_NORMALIZATION_H_
+
+#include <span>
+
+#include "graph/elementwise.h"
+#include "graph/fill.h"
+#include "graph/functions.h"
+
+namespace mendel {
+
+template <class S>
+struct Moments {
+  S mean{};
+  S rsqrt{};  ///< 1 / sqrt(variance + epsilon)
+};
+
+/// Moments of elements [begin, begin + count) of input 0. `divide` divides by `count`.
+template <class S>
+Moments<S> MomentsOf(const Reader<S>& in, int64_t begin, int64_t count, const S& epsilon, const Divisor<S>& divide) {
+  Moments<S> moments;
+  for (int64_t k = 0; k < count; ++k) moments.mean = Plus(moments.mean, in.Flat(0, begin + k));
+  moments.mean = divide(moments.mean);
+  S squares{};
+  for (int64_t k = 0; k < count; ++k) {
+    const S centered = Minus(in.Flat(0, begin + k), moments.mean);
+    squares = Plus(squares, Times(centered, centered));
+  }
+  if constexpr (!std::is_same_v<S, int64_t>) moments.rsqrt = in.Call(functions::kRsqrt, {divide(squares) + epsilon});
+  return moments;
+}
+
+/// Bound of (x - mean) * Rsqrt(variance + epsilon) over rows of `count` elements bounded by `x`; counts the oracle's operand.
+Bound BoundOfNormalized(double count, const Bound& x, double epsilon, const Arithmetic<Bound>& arithmetic);
+
+/// Epsilon must not be negative: variance + epsilon is then safe under the root.
+absl::Status CheckEpsilon(const Attributes& attrs);
+
+/// Input 0 of a float dtype, inputs 1.. of the same dtype and of shape [channels].
+absl::Status CheckChannelParameters(std::span<const TensorType> inputs, int64_t channels);
+
+/// Five operations an element.
+Cost CostOfNormalization(const NodeView& node);
+
+}  // namespace mendel
+
+#endif  // MENDEL_GRAPH_NORMALIZATION_H_

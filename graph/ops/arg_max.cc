@@ -1,0 +1,19 @@
+// ArgMax(x): the position of the largest element along `axis`.
+
+#include <functional>
+
+#include "graph/arg_extreme.h"
+
+namespace mendel {
+namespace {
+
+OpDefinition Make() {
+  OpDefinition op = ArgExtremeOp("ArgMax");
+  op.meaning = MeaningOf<ArgExtremeMeaning<std::greater<>>>();
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,65 @@
+// CumSum(x): running sums along `axis`; `exclusive` leaves the element itself out, `reverse` sums from the end.
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "graph/elementwise.h"
+#include "graph/lines.h"
+
+namespace mendel {
+namespace {
+
+struct CumSumMeaning {
+  template <class S>
+  static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
+    const bool exclusive = node.attrs.Int("exclusive") != 0;
+    const bool reverse = node.attrs.Int("reverse") != 0;
+    FillLines<false>(in, node.attrs.Int("axis"), out, [&](std::span<S> x) {
+      if (reverse) std::reverse(x.begin(), x.end());
+      S sum{};
+      for (S& v : x) {
+        const S before = sum;
+        sum = Plus(sum, v);
+        v = exclusive ? before : sum;
+      }
+      if (reverse) std::reverse(x.begin(), x.end());
+    });
+  }
+};
+
+TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+  MENDEL_RETURN_IF_ERROR(CheckLineAxis(inputs, attrs));
+  for (const char* flag : {"exclusive", "reverse"}) {
+    if (attrs.Int(flag) != 0 && attrs.Int(flag) != 1) return InvalidInput(flag, " must be 0 or 1, not ", attrs.Int(flag));
+  }
+  return InferSameNumeric(inputs, attrs);
+}
+
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>&) {
+  return SumOf(LineLength(node), inputs[0]);
+}
+
+OpSample Sample(Rng& rng) {
+  OpSample sample = SampleLines(rng);
+  if (rng.Flip(0.3)) sample.inputs[0].dtype = rng.Flip() ? DType::kI32 : DType::kI64;
+  sample.attrs.Set("exclusive", rng.Between(0, 1));
+  sample.attrs.Set("reverse", rng.Between(0, 1));
+  return sample;
+}
+
+OpDefinition Make() {
+  OpDefinition op = LineOp("CumSum");
+  op.attributes.push_back({"exclusive", int64_t{0}});
+  op.attributes.push_back({"reverse", int64_t{0}});
+  op.infer = &Infer;
+  op.meaning = MeaningOf<CumSumMeaning>();
+  op.linear_inputs = &LinearInFirst;
+  op.bound = &BoundOf;
+  op.sample = &Sample;
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,34 @@
+// ReduceMax(x): the largest element over `axes`, NaN when one is; minus infinity over nothing. One symmetric oracle of the set.
+
+#include "graph/functions.h"
+#include "graph/reduction.h"
+
+namespace mendel {
+namespace {
+
+struct ReduceMaxMeaning {
+  template <class S>
+  static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
+    FillReduction(in, node.attrs.IntList("axes"), out, [&](std::span<const S> x) {
+      return x.empty() ? in.Call(functions::kMaxOfNothing, x) : in.Call(functions::kMax, x);
+    });
+  }
+};
+
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+  arithmetic.CountOperands(ReducedCount(node), inputs[0]);
+  return Either(Bound::Symbol(), inputs[0]);  // the oracle of equal elements is that element
+}
+
+OpDefinition Make() {
+  OpDefinition op = ReduceOp("ReduceMax", &SampleReduceNumeric);
+  op.meaning = MeaningOf<ReduceMaxMeaning>();
+  op.bound = &BoundOf;
+  op.infer = &InferReduceAny;
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel

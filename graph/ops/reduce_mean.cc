@@ -1,0 +1,38 @@
+// ReduceMean(x): the mean over `axes`, of floats (a mean of integers would truncate, which no field does).
+
+#include "graph/elementwise.h"
+#include "graph/reduction.h"
+
+namespace mendel {
+namespace {
+
+struct ReduceMeanMeaning {
+  template <class S>
+  static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
+    const Divisor<S> divide(in, static_cast<int64_t>(ReducedCount(node)));
+    FillReduction(in, node.attrs.IntList("axes"), out, [&](std::span<const S> x) {
+      S sum{};
+      for (const S& v : x) sum = Plus(sum, v);
+      return divide(sum);
+    });
+  }
+};
+
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+  const double count = ReducedCount(node);
+  return SumOf(count, inputs[0]) / arithmetic.Literal(count);
+}
+
+OpDefinition Make() {
+  OpDefinition op = ReduceOp("ReduceMean", &SampleReduceFloat);
+  op.meaning = MeaningOf<ReduceMeanMeaning>();
+  op.bound = &BoundOf;
+  op.linear_inputs = &LinearInFirst;
+  op.access = &AccessReduceSum;
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel
