@@ -247,7 +247,7 @@ absl::Status WritePlan(const Plan& plan, const std::string& path) {
 }
 
 absl::StatusOr<Plan> ReadPlan(const std::string& path) {
-  MENDEL_ASSIGN_OR_RETURN(MappedFile file, MapFile(path));
+  MENDEL_ASSIGN_OR_RETURN(MappedPlan file, MapPlanFile(path));
   absl::StatusOr<Plan> plan = ParsePlan(file.bytes, std::move(file.owner));
   if (!plan.ok()) return Annotate(plan.status(), path);
   return plan;
@@ -276,7 +276,7 @@ absl::StatusOr<Plan> ParsePlan(std::span<const std::byte> bytes, std::shared_ptr
 }
 
 absl::StatusOr<PlanHeader> ReadPlanHeader(const std::string& path) {
-  MENDEL_ASSIGN_OR_RETURN(MappedFile file, MapFile(path));
+  MENDEL_ASSIGN_OR_RETURN(MappedPlan file, MapPlanFile(path));
   PlanReader reader(file.bytes, file.owner);
   const auto read = [&]() -> absl::StatusOr<PlanHeader> {
     MENDEL_RETURN_IF_ERROR(reader.Open());

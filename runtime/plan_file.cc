@@ -214,18 +214,18 @@ absl::Status CheckSection(const SectionEntry& entry, std::span<const std::byte> 
   return InvalidInput("damaged plan: section '", entry.name, "' does not have its hash");
 }
 
-absl::StatusOr<MappedFile> MapFile(const std::string& path) {
+absl::StatusOr<MappedPlan> MapPlanFile(const std::string& path) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) return SystemError("cannot open", path, errno);
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return SystemError("cannot read", path, errno);
   if (!S_ISREG(info.st_mode)) return InvalidInput(path, " is not a regular file");
   const size_t size = static_cast<size_t>(info.st_size);
-  if (size == 0) return MappedFile{};
+  if (size == 0) return MappedPlan{};
   void* base = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (base == MAP_FAILED) return SystemError("cannot map", path, errno);
   std::shared_ptr<const void> owner(base, [size](const void* mapped) { ::munmap(const_cast<void*>(mapped), size); });
-  return MappedFile{{static_cast<const std::byte*>(base), size}, std::move(owner)};
+  return MappedPlan{{static_cast<const std::byte*>(base), size}, std::move(owner)};
 }
 
 absl::Status WriteSections(const std::vector<SectionData>& sections, const std::string& path) {

@@ -64,11 +64,11 @@ absl::Status CheckSection(const SectionEntry& entry, std::span<const std::byte> 
 
 /// A file mapped for reading. The file must not be truncated while it is mapped (replace plans by rename, as WriteSections
 /// does). NotFound, PermissionDenied or InvalidArgument (not a regular file).
-struct MappedFile {
+struct MappedPlan {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
 };
-absl::StatusOr<MappedFile> MapFile(const std::string& path);
+absl::StatusOr<MappedPlan> MapPlanFile(const std::string& path);
 
 /// Writes `sections` to `path`: a temporary file beside it, fsync, rename, fsync of the folder. Either the old or the whole new
 /// file is at `path`, whatever happens meanwhile. Same sections, same bytes.

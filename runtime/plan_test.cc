@@ -184,7 +184,7 @@ TEST(Plan, LargeSectionsAreHashedInChunks) {
   const std::string path = TempPath("chunks");
   const std::span<const std::byte> all(bytes);
   ASSERT_TRUE(WriteSections({{"a", {all.first(100), all.subspan(100, 0), all.subspan(100)}}, {"empty", {}}}, path).ok());
-  const auto file = MapFile(path);
+  const auto file = MapPlanFile(path);
   ASSERT_TRUE(file.ok());
   const auto entries = DecodeHeader(file->bytes, file->bytes.size());
   ASSERT_TRUE(entries.ok()) << entries.status();

@@ -1,0 +1,160 @@
+// mendel inspect FILE: what a plan, an ONNX model or a graph in text form holds. Weights of plans are not loaded.
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/status.h"
+#include "client/command.h"
+#include "client/format.h"
+#include "graph/text.h"
+#include "onnx/import.h"
+#include "runtime/plan.h"
+
+namespace mendel {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+enum class FileKind { kPlan, kText, kModel };
+
+absl::StatusOr<FileKind> KindOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const int error = errno;
+  if (!file) return absl::ErrnoToStatus(error, Cat("cannot open ", path));
+  std::string start(8, '\0');
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  if (start == "MENDELPL") return FileKind::kPlan;
+  return start.starts_with("graph \"") ? FileKind::kText : FileKind::kModel;
+}
+
+/// A heading and a value, for people and machines.
+void Tell(Context& context, const std::string& key, const std::string& value) {
+  context.Line(Cat(key, ": ", value));
+  context.facts()[key] = value;
+}
+
+void TellGraph(const Graph& graph, Context& context) {
+  std::map<std::string, int64_t> operators;
+  double flops = 0;
+  int64_t weights = 0;
+  for (size_t id = 0; id < graph.nodes().size(); ++id) {
+    const Node& node = graph.nodes()[id];
+    if (IsConstant(node)) weights += static_cast<int64_t>(ConstantValue(node).bytes().size());
+    if (IsInput(node) || IsConstant(node)) continue;
+    ++operators[std::string(node.op->name)];
+    flops += WithView(graph, static_cast<int32_t>(id), [&](const NodeView& view) { return CostOf(*node.op, view).flops; });
+  }
+  Json& facts = context.facts();
+  for (int32_t id : graph.inputs()) {
+    const std::string type = TypeString(graph.type({id, 0}));
+    context.Line(Cat("input  ", InputName(graph.node(id)), "  ", type));
+    facts["inputs"].push_back({{"name", InputName(graph.node(id))}, {"type", type}});
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    const std::string type = TypeString(graph.type(output.value));
+    context.Line(Cat("output ", output.name, "  ", type));
+    facts["outputs"].push_back({{"name", output.name}, {"type", type}});
+  }
+  std::string line = "operators:";
+  for (const auto& [name, count] : operators) {
+    line += Cat(" ", name, " x", count);
+    facts["operators"][name] = count;
+  }
+  context.Line(line);
+  context.Line(Cat("weights: ", ByteText(static_cast<double>(weights)), ", arithmetic: ", Decimals(flops * 1e-9, 3), " GFLOP"));
+  facts["weight_bytes"] = weights;
+  facts["flops"] = flops;
+}
+
+void TellSections(const PlanHeader& header, Context& context) {
+  for (const SectionEntry& section : header.sections) {
+    context.Line(Cat("section ", section.name, "  ", section.size, " bytes  sha256 ", DigestHex(section.hash)));
+    context.facts()["sections"].push_back(
+        {{"name", section.name}, {"offset", section.offset}, {"size", section.size}, {"hash", DigestHex(section.hash)}});
+  }
+}
+
+void TellCertificate(const std::string& bytes, Context& context) {
+  plan::CertificateProto certificate;
+  if (bytes.empty() || !certificate.ParseFromString(bytes)) {
+    context.Line("certificate: none");
+    context.facts()["certificate"] = nullptr;
+    return;
+  }
+  context.Line(Cat("certificate: wrong with probability at most 2^", Decimals(std::ceil(certificate.bound_log2()), 0), ", ",
+                   certificate.draws_size(), " tests of ", certificate.elements(), " elements"));
+  context.facts()["certificate"] = {{"bound_log2", certificate.bound_log2()},       {"tests", certificate.draws_size()},
+                                    {"elements", certificate.elements()},           {"judge_version", certificate.judge_version()},
+                                    {"original_hash", certificate.original_hash()}, {"plan_hash", certificate.plan_hash()}};
+}
+
+absl::Status InspectPlan(const std::string& path, Context& context) {
+  MENDEL_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(path));
+  const plan::PlanInfo& info = header.info;
+  const plan::Target& target = info.target();
+  Tell(context, "kind", "plan");
+  Tell(context, "model", info.model_name());
+  Tell(context, "model_hash", info.model_hash());
+  Tell(context, "written_by", info.mendel_version());
+  Tell(context, "backend", target.backend());
+  Tell(context, "machine", target.identity());
+  Tell(context, "isa", target.isa());
+  Tell(context, "numerics", target.numerics());
+  Tell(context, "weights", info.weights() == plan::WEIGHTS_MODE_EXACT ? "exact" : "symbolic");
+  Tell(context, "content_hash", header.content_hash);
+  context.Line(Cat("threads: ", target.threads()));
+  context.facts()["threads"] = target.threads();
+  for (const plan::AppliedMutant& mutant : info.mutants()) {
+    context.Line(
+        Cat("mutant ", mutant.rule(), " (", mutant.claim(), ")", mutant.mending().empty() ? "" : ", mended by ", mutant.mending()));
+    context.facts()["mutants"].push_back({{"rule", mutant.rule()}, {"claim", mutant.claim()}, {"mending", mutant.mending()}});
+  }
+  TellSections(header, context);
+  TellCertificate(header.certificate_bytes, context);
+  return absl::OkStatus();
+}
+
+absl::Status InspectText(const std::string& path, Context& context) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  MENDEL_ASSIGN_OR_RETURN(const Graph graph, ParseGraph(text));
+  Tell(context, "kind", "graph");
+  TellGraph(graph, context);
+  return absl::OkStatus();
+}
+
+absl::Status InspectModel(const std::string& path, Context& context) {
+  MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportOnnxFile(path));
+  Tell(context, "kind", "model");
+  Tell(context, "model_hash", model.model_hash);
+  for (const std::string& notice : model.notices) context.Note(notice);
+  TellGraph(model.graph, context);
+  return absl::OkStatus();
+}
+
+absl::Status Inspect(const std::string& path, Context& context) {
+  context.Input(path);
+  MENDEL_ASSIGN_OR_RETURN(const FileKind kind, KindOf(path));
+  if (kind == FileKind::kPlan) return InspectPlan(path, context);
+  return kind == FileKind::kText ? InspectText(path, context) : InspectModel(path, context);
+}
+
+Action Setup(CLI::App& app) {
+  auto path = std::make_shared<std::string>();
+  app.add_option("file", *path, "Plan, ONNX model or graph in text form")->required();
+  return [path](Context& context) { return Inspect(*path, context); };
+}
+
+Command Make() { return {"inspect", "Tells what a plan, a model or a graph holds", &Setup}; }
+
+MENDEL_REGISTER_COMMAND(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,81 @@
+// mendel run M.plan --input NAME=x.npy ... --output-dir DIR
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/status.h"
+#include "client/command.h"
+#include "client/format.h"
+#include "runtime/npy.h"
+#include "runtime/session.h"
+
+namespace mendel {
+namespace {
+
+struct Options {
+  std::string plan;
+  std::vector<std::string> inputs;
+  std::string output_dir = ".";
+  SessionOptions session;
+};
+
+absl::StatusOr<std::map<std::string, Tensor>> ReadInputs(const Options& options, Context& context) {
+  std::map<std::string, Tensor> tensors;
+  for (const std::string& input : options.inputs) {
+    MENDEL_ASSIGN_OR_RETURN(const auto assignment, ParseAssignment(input));
+    context.Input(assignment.second);
+    MENDEL_ASSIGN_OR_RETURN(Tensor tensor, ReadNpy(assignment.second));
+    if (!tensors.emplace(assignment.first, std::move(tensor)).second) {
+      return InvalidInput("input '", assignment.first, "' is given twice");
+    }
+  }
+  return tensors;
+}
+
+absl::Status WriteOutputs(const Session& session, const std::vector<Tensor>& results, const std::string& folder, Context& context) {
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  if (code) return absl::ErrnoToStatus(code.value(), Cat("cannot create ", folder));
+  std::set<std::string> taken;
+  for (size_t k = 0; k < results.size(); ++k) {
+    const ValueInfo& output = session.outputs()[k];
+    std::string file = FileNameOf(output.name);
+    while (!taken.insert(file).second) file += "_";
+    const std::string path = (std::filesystem::path(folder) / (file + ".npy")).string();
+    MENDEL_RETURN_IF_ERROR(WriteNpy(results[k], path));
+    context.Line(Cat(output.name, "  ", TypeString(output.type), "  ", path));
+    context.facts()["outputs"].push_back({{"name", output.name}, {"type", TypeString(output.type)}, {"file", path}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(const Options& options, Context& context) {
+  context.Input(options.plan);
+  MENDEL_ASSIGN_OR_RETURN(const auto inputs, ReadInputs(options, context));
+  MENDEL_ASSIGN_OR_RETURN(const auto session, Session::Load(options.plan, options.session));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> results, session->Run(inputs));
+  return WriteOutputs(*session, results, options.output_dir, context);
+}
+
+Action Setup(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("plan", options->plan, "Plan file")->required();
+  app.add_option("--input", options->inputs, "Value of an input, NAME=FILE.npy")->take_all();
+  app.add_option("--output-dir", options->output_dir, "Folder for one .npy file an output")->required();
+  app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
+  app.add_flag("--retune", options->session.retune, "Accept a plan of another machine, with default algorithms");
+  return [options](Context& context) { return Run(*options, context); };
+}
+
+Command Make() { return {"run", "Runs a plan on .npy inputs", &Setup}; }
+
+MENDEL_REGISTER_COMMAND(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,66 @@
+#include "client/format.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/status.h"
+#include "runtime/measure.h"
+
+namespace mendel {
+
+absl::StatusOr<double> ParseDuration(std::string_view text) {
+  double value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(result.ptr, static_cast<size_t>(text.data() + text.size() - result.ptr));
+  double scale = 0;
+  if (unit.empty() || unit == "s") scale = 1;
+  if (unit == "ms") scale = 1e-3;
+  if (unit == "m" || unit == "min") scale = 60;
+  if (unit == "h") scale = 3600;
+  if (result.ec != std::errc() || scale == 0 || !std::isfinite(value) || value <= 0) {
+    return InvalidInput("'", text, "' is not a duration (3s, 500ms, 2m)");
+  }
+  return value * scale;
+}
+
+absl::StatusOr<std::pair<std::string, std::string>> ParseAssignment(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) return InvalidInput("'", text, "' is not of the form NAME=FILE");
+  return std::pair(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
+}
+
+std::string FileNameOf(std::string_view name) {
+  std::string file(name);
+  for (char& c : file) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') c = '_';
+  }
+  return file.empty() || file[0] == '.' ? "_" + file : file;
+}
+
+std::string Decimals(double value, int digits) {
+  std::array<char, 64> buffer;
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, digits);
+  if (result.ec != std::errc()) return Cat(value);
+  return {buffer.data(), result.ptr};
+}
+
+std::string ByteText(double bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
+  size_t unit = 0;
+  for (; bytes >= 1000 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
+  return Cat(Decimals(bytes, unit == 0 ? 0 : 1), " ", kUnits[unit]);
+}
+
+nlohmann::ordered_json TimingJson(const Timing& timing) {
+  return {{"median_ms", timing.median_ms},
+          {"min_ms", timing.min_ms},
+          {"p90_ms", timing.p90_ms},
+          {"spread", timing.spread},
+          {"runs", timing.runs}};
+}
+
+}  // namespace mendel

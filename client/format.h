@@ -1,0 +1,36 @@
+// Small conversions shared by commands.
+#ifndef MENDEL_CLIENT_FORMAT_H_
+#define MENDEL_CLIENT_FORMAT_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace mendel {
+
+struct Timing;
+
+/// Seconds of "3s", "500ms", "2m" or a plain number of seconds; InvalidArgument otherwise, and when not positive.
+absl::StatusOr<double> ParseDuration(std::string_view text);
+
+/// "NAME=value" at the first '='; InvalidArgument when there is none or the name is empty.
+absl::StatusOr<std::pair<std::string, std::string>> ParseAssignment(std::string_view text);
+
+/// A file name for a value's name: characters other than letters, digits, '.', '_' and '-' become '_'; never "" or hidden.
+std::string FileNameOf(std::string_view name);
+
+/// Fixed decimals, e.g. Decimals(1.234, 2) is "1.23".
+std::string Decimals(double value, int digits);
+
+/// "12.3 MB" (decimal units).
+std::string ByteText(double bytes);
+
+/// median_ms, min_ms, p90_ms, spread, runs.
+nlohmann::ordered_json TimingJson(const Timing& timing);
+
+}  // namespace mendel
+
+#endif  // MENDEL_CLIENT_FORMAT_H_

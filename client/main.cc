@@ -1,0 +1,97 @@
+// The `mendel` command: reads the command line, runs one command (client/commands/), prints, and exits.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/status.h"
+#include "client/bundle.h"
+#include "client/command.h"
+#include "client/exit_codes.h"
+#include "client/version.h"
+
+namespace mendel {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Names in facts come from models and need not be UTF-8.
+std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+
+class ConsoleContext final : public Context {
+ public:
+  bool json() const override { return json_; }
+  Json& facts() override { return facts_; }
+  void Line(const std::string& text) override {
+    if (!json_) std::fprintf(stdout, "%s\n", text.c_str());
+  }
+  void Note(const std::string& text) override { std::fprintf(stderr, "%s\n", text.c_str()); }
+  void Input(const std::string& path) override { inputs_.push_back(path); }
+
+  bool& json_flag() { return json_; }
+  const std::vector<std::string>& inputs() const { return inputs_; }
+
+ private:
+  bool json_ = false;
+  Json facts_ = Json::object();
+  std::vector<std::string> inputs_;
+};
+
+/// Tells an error on standard error and, with --json, in the facts.
+void TellError(ConsoleContext& context, const absl::Status& status, const std::vector<std::string>& command_line) {
+  context.Note(Cat("mendel: ", std::string(status.message())));
+  Json error = {{"code", absl::StatusCodeToString(status.code())}, {"message", std::string(status.message())}};
+  if (ExitCodeOf(status) == kExitInternal) {
+    const absl::StatusOr<std::string> bundle = WriteBundle(".", command_line, context.inputs(), status);
+    context.Note(bundle.ok() ? Cat("mendel: this is a bug; please report it with the files in ", *bundle)
+                             : Cat("mendel: this is a bug; no bundle: ", std::string(bundle.status().message())));
+    if (bundle.ok()) error["bundle"] = *bundle;
+  }
+  context.facts()["error"] = std::move(error);
+}
+
+int Finish(ConsoleContext& context, const absl::Status& status) {
+  if (context.json()) std::fprintf(stdout, "%s\n", Dump(context.facts()).c_str());
+  if (std::fflush(stdout) != 0 && status.ok()) {
+    context.Note("mendel: cannot write to standard output");
+    return kExitInputOutput;
+  }
+  return ExitCodeOf(status);
+}
+
+int Main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  const std::vector<std::string> command_line(argv, argv + argc);
+  CLI::App app("Optimizes ONNX models with mutants that it proves and mends.", "mendel");
+  app.set_version_flag("--version", [] {
+    std::string text = VersionText();
+    if (!text.empty()) text.pop_back();
+    return text;
+  });
+  app.require_subcommand(1);
+  ConsoleContext context;
+  std::map<const CLI::App*, Action> actions;
+  for (const Command* command : AllCommands()) {
+    CLI::App* sub = app.add_subcommand(std::string(command->name), std::string(command->summary));
+    sub->add_flag("--json", context.json_flag(), "Print the same facts as one JSON object");
+    actions[sub] = command->setup(*sub);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // Help and version are "errors" of exit code 0.
+    return app.exit(error) == 0 ? kExitGood : kExitBadInput;
+  }
+  const absl::Status status = actions[app.get_subcommands().front()](context);
+  if (!status.ok()) TellError(context, status, command_line);
+  return Finish(context, status);
+}
+
+}  // namespace
+}  // namespace mendel
+
+int main(int argc, char** argv) { return mendel::Main(argc, argv); }

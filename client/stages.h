@@ -1,0 +1,24 @@
+// Stages that `mendel step` can run alone.
+#ifndef MENDEL_CLIENT_STAGES_H_
+#define MENDEL_CLIENT_STAGES_H_
+
+#include <span>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+
+namespace mendel {
+
+struct Stage {
+  std::string_view name;
+  std::string_view summary;
+  absl::StatusOr<Graph> (*run)(const Graph& graph);
+};
+
+/// Sorted by name; the table stands in stages.cc.
+std::span<const Stage> AllStages();
+
+}  // namespace mendel
+
+#endif  // MENDEL_CLIENT_STAGES_H_

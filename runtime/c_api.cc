@@ -1,0 +1,127 @@
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/mendel.h"
+#include "runtime/session.h"
+
+struct mendel_plan {
+  std::unique_ptr<mendel::Session> session;
+};
+
+namespace mendel {
+namespace {
+
+static_assert(static_cast<int>(DType::kF32) == MENDEL_F32 && static_cast<int>(DType::kF16) == MENDEL_F16);
+static_assert(static_cast<int>(DType::kBF16) == MENDEL_BF16 && static_cast<int>(DType::kF64) == MENDEL_F64);
+static_assert(static_cast<int>(DType::kI8) == MENDEL_I8 && static_cast<int>(DType::kU8) == MENDEL_U8);
+static_assert(static_cast<int>(DType::kI32) == MENDEL_I32 && static_cast<int>(DType::kI64) == MENDEL_I64);
+static_assert(static_cast<int>(DType::kBool) == MENDEL_BOOL);
+
+std::string& LastError() {
+  thread_local std::string message;
+  return message;
+}
+
+mendel_status Report(const absl::Status& status) {
+  LastError() = std::string(status.message());
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return MENDEL_OK;
+    case absl::StatusCode::kInvalidArgument:
+      return MENDEL_INVALID;
+    case absl::StatusCode::kNotFound:
+      return MENDEL_NOT_FOUND;
+    case absl::StatusCode::kUnimplemented:
+      return MENDEL_UNSUPPORTED;
+    default:
+      return MENDEL_ERROR;
+  }
+}
+
+/// Runs `body`, turning exceptions (out of memory) into errors: none may cross the C boundary.
+template <class Body>
+mendel_status Guarded(Body body) {
+  try {
+    return Report(body());
+  } catch (const std::exception& error) {
+    return Report(InternalError(error.what()));
+  }
+}
+
+mendel_status Describe(const std::vector<ValueInfo>& values, int index, mendel_value* value) {
+  if (value == nullptr || index < 0 || static_cast<size_t>(index) >= values.size()) {
+    return Report(InvalidInput("there is no value number ", index));
+  }
+  const ValueInfo& info = values[static_cast<size_t>(index)];
+  value->name = info.name.c_str();
+  value->dtype = static_cast<mendel_dtype>(info.type.dtype);
+  value->rank = static_cast<int>(info.type.shape.size());
+  value->shape = info.type.shape.data();
+  value->bytes = static_cast<size_t>(ByteSize(info.type));
+  return Report(absl::OkStatus());
+}
+
+absl::Status RunPlan(Session& session, const void* const* inputs, void* const* outputs) {
+  std::vector<std::span<const std::byte>> sources;
+  std::vector<std::span<std::byte>> sinks;
+  for (size_t k = 0; k < session.inputs().size(); ++k) {
+    if (inputs == nullptr || inputs[k] == nullptr) return InvalidInput("input '", session.inputs()[k].name, "' is NULL");
+    sources.emplace_back(static_cast<const std::byte*>(inputs[k]), static_cast<size_t>(ByteSize(session.inputs()[k].type)));
+  }
+  for (size_t k = 0; k < session.outputs().size(); ++k) {
+    if (outputs == nullptr || outputs[k] == nullptr) return InvalidInput("output '", session.outputs()[k].name, "' is NULL");
+    sinks.emplace_back(static_cast<std::byte*>(outputs[k]), static_cast<size_t>(ByteSize(session.outputs()[k].type)));
+  }
+  return session.RunBuffers(sources, sinks);
+}
+
+}  // namespace
+}  // namespace mendel
+
+extern "C" {
+
+const char* mendel_version(void) { return MENDEL_VERSION; }
+
+const char* mendel_last_error(void) { return mendel::LastError().c_str(); }
+
+mendel_plan* mendel_load(const char* path, int threads) {
+  auto plan = std::unique_ptr<mendel_plan>();
+  mendel::Guarded([&]() -> absl::Status {
+    if (path == nullptr) return mendel::InvalidInput("the path is NULL");
+    MENDEL_ASSIGN_OR_RETURN(auto session, mendel::Session::Load(path, {.threads = threads}));
+    plan = std::make_unique<mendel_plan>(mendel_plan{std::move(session)});
+    return absl::OkStatus();
+  });
+  return plan.release();
+}
+
+void mendel_free(mendel_plan* plan) { delete plan; }
+
+int mendel_input_count(const mendel_plan* plan) { return plan == nullptr ? -1 : static_cast<int>(plan->session->inputs().size()); }
+
+int mendel_output_count(const mendel_plan* plan) {
+  return plan == nullptr ? -1 : static_cast<int>(plan->session->outputs().size());
+}
+
+mendel_status mendel_input(const mendel_plan* plan, int index, mendel_value* value) {
+  if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  return mendel::Describe(plan->session->inputs(), index, value);
+}
+
+mendel_status mendel_output(const mendel_plan* plan, int index, mendel_value* value) {
+  if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  return mendel::Describe(plan->session->outputs(), index, value);
+}
+
+mendel_status mendel_run(mendel_plan* plan, const void* const* inputs, void* const* outputs) {
+  if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  return mendel::Guarded([&] { return mendel::RunPlan(*plan->session, inputs, outputs); });
+}
+
+}  // extern "C"

@@ -1,0 +1,82 @@
+/* Mendel's C interface: loads plans and runs them.
+ *
+ * Link with -lmendel. Functions that can fail return NULL, -1 or a status other than MENDEL_OK, and mendel_last_error() then says
+ * why. A plan handle may be used by one thread at a time; several handles may run side by side. Nothing here throws.
+ */
+#ifndef MENDEL_RUNTIME_MENDEL_H_
+#define MENDEL_RUNTIME_MENDEL_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define MENDEL_API __attribute__((visibility("default")))
+#else
+#define MENDEL_API
+#endif
+
+typedef struct mendel_plan mendel_plan;
+
+typedef enum mendel_status {
+  MENDEL_OK = 0,
+  MENDEL_INVALID = 1,     /* the caller's mistake, or a plan for another machine or version */
+  MENDEL_NOT_FOUND = 2,   /* no such file */
+  MENDEL_UNSUPPORTED = 3, /* the backend cannot run the plan */
+  MENDEL_ERROR = 4        /* anything else */
+} mendel_status;
+
+/* Element types. 16-bit floats are passed as their bits; booleans are bytes, 0 or 1. */
+typedef enum mendel_dtype {
+  MENDEL_F32 = 0,
+  MENDEL_F16 = 1,
+  MENDEL_BF16 = 2,
+  MENDEL_F64 = 3,
+  MENDEL_I8 = 4,
+  MENDEL_U8 = 5,
+  MENDEL_I32 = 6,
+  MENDEL_I64 = 7,
+  MENDEL_BOOL = 8
+} mendel_dtype;
+
+/* One input or output. The pointers live as long as the plan. */
+typedef struct mendel_value {
+  const char* name;
+  mendel_dtype dtype;
+  int rank;
+  const int64_t* shape; /* `rank` extents, outermost first */
+  size_t bytes;         /* size of the row-major buffer */
+} mendel_value;
+
+/* Version of the library, e.g. "0.1.0". */
+MENDEL_API const char* mendel_version(void);
+
+/* Message of the last failure on this thread; "" when there was none. Valid until the next call on this thread. */
+MENDEL_API const char* mendel_last_error(void);
+
+/* Loads the plan file at `path` and compiles it for `threads` threads (0: as many as it was tuned for). NULL on failure. */
+MENDEL_API mendel_plan* mendel_load(const char* path, int threads);
+
+/* Frees a plan; NULL is allowed. */
+MENDEL_API void mendel_free(mendel_plan* plan);
+
+/* Number of inputs and outputs; -1 when `plan` is NULL. */
+MENDEL_API int mendel_input_count(const mendel_plan* plan);
+MENDEL_API int mendel_output_count(const mendel_plan* plan);
+
+/* Describes input or output number `index`. */
+MENDEL_API mendel_status mendel_input(const mendel_plan* plan, int index, mendel_value* value);
+MENDEL_API mendel_status mendel_output(const mendel_plan* plan, int index, mendel_value* value);
+
+/* Runs the plan. `inputs` and `outputs` hold one pointer an input and an output, in order, each to a buffer of the size that
+ * mendel_input and mendel_output tell, aligned to its element size. */
+MENDEL_API mendel_status mendel_run(mendel_plan* plan, const void* const* inputs, void* const* outputs);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MENDEL_RUNTIME_MENDEL_H_ */

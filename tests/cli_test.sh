@@ -1,0 +1,84 @@
+#!/bin/bash
+# cli_test.sh MENDEL MAKE_SMALL_PLAN: drives the commands that need no model: output, JSON and exit codes.
+set -u
+mendel=$1
+make_small_plan=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+failures=0
+
+# expect CODE WORDS COMMAND...: the exit code, and an extended regular expression that the output (both streams) must match.
+expect() {
+  local code=$1 words=$2 output got
+  shift 2
+  output=$("$@" 2>&1 </dev/null)
+  got=$?
+  if ((got != code)) || ! grep -Eq -- "$words" <<<"$output"; then
+    printf 'FAIL: %s\n  exit code %d, wanted %d; output, wanted /%s/:\n%s\n' "$*" "$got" "$code" "$words" "$output"
+    failures=$((failures + 1))
+  fi
+}
+
+# A .npy file of f32 zeros with shape ($2).
+zeros() {
+  local header="{'descr': '<f4', 'fortran_order': False, 'shape': ($2), }"
+  printf '\x93NUMPY\x01\x00%b\x00%s' "\\x$(printf '%02x' ${#header})" "$header" >"$1"
+  head -c "$3" /dev/zero >>"$1"
+}
+
+backend=cpu
+"$mendel" doctor | grep -q '^backend cpu: ' || backend=reference
+"$mendel" doctor | grep -q "^backend $backend: " || { echo "SKIP: no backend"; exit 77; }
+"$make_small_plan" $backend small.plan || exit 1
+zeros x.npy "2, 8" 64
+zeros wrong.npy "8, 2" 64
+printf 'graph "g" {\n  %%0 = Input() {name = "x", shape = [2]}\n  %%1 = Relu(%%0)\n  %%2 = Relu(%%0)\n  %%3 = Add(%%1, %%2)\n  return "y" = %%3\n}\n' >g.txt
+
+expect 0 '^commit: ' "$mendel" --version
+expect 0 'oneDNN: 2' "$mendel" --version
+expect 0 'doctor' "$mendel" --help
+expect 0 'baseline' "$mendel" bench --help
+expect 2 'subcommand' "$mendel"
+expect 2 '' "$mendel" nonsense
+expect 2 '' "$mendel" run
+expect 2 '' "$mendel" run small.plan --output-dir out --threads 0
+
+expect 0 '"usable": true' "$mendel" doctor --json
+expect 0 '^y +f32\[2,3\] +out/y.npy' "$mendel" run small.plan --input x=x.npy --output-dir out
+expect 0 '"file": "out/y.npy"' "$mendel" run small.plan --input x=x.npy --output-dir out --json
+cmp -s <(tail -c 24 out/y.npy) <(head -c 24 /dev/zero) || { echo "FAIL: zeros do not give zeros"; failures=$((failures + 1)); }
+expect 2 "input 'x' of type f32\[2,8\] is missing" "$mendel" run small.plan --output-dir out
+expect 2 'f32\[8,2\] where f32\[2,8\]' "$mendel" run small.plan --input x=wrong.npy --output-dir out
+expect 2 "no input 'z'" "$mendel" run small.plan --input x=x.npy --input z=x.npy --output-dir out
+expect 2 'NAME=FILE' "$mendel" run small.plan --input x.npy --output-dir out
+expect 5 'none.npy' "$mendel" run small.plan --input x=none.npy --output-dir out
+expect 5 'none.plan' "$mendel" run none.plan --output-dir out
+expect 5 '"code": "NOT_FOUND"' "$mendel" run none.plan --output-dir out --json
+
+expect 0 'plan +median .*runs' "$mendel" bench small.plan --duration 20ms
+expect 0 '"speedup": ' "$mendel" bench small.plan --duration 20ms --baseline --json
+for field in median_ms min_ms p90_ms; do expect 0 "\"$field\": [0-9]" "$mendel" bench small.plan --duration 20ms --json; done
+expect 2 'duration' "$mendel" bench small.plan --duration soon
+
+expect 0 '^content_hash: [0-9a-f]{64}' "$mendel" inspect small.plan
+expect 0 '"kind": "plan"' "$mendel" inspect small.plan --json
+expect 0 'Relu x2' "$mendel" inspect g.txt
+expect 5 '' "$mendel" inspect none
+
+expect 0 '%2 = Add\(%1, %1\)' "$mendel" step deduplicate g.txt
+expect 0 '"changed": true' "$mendel" step deduplicate g.txt --json
+expect 0 '"changed": false' "$mendel" step print g.txt --json
+expect 0 'deduplicate: ' "$mendel" step --list
+expect 2 "no stage 'fold'" "$mendel" step fold g.txt
+expect 2 'line 1' "$mendel" step print x.npy
+
+# Damaged plans: refused, never a crash.
+head -c 300 small.plan >cut.plan
+expect 2 'damaged plan' "$mendel" run cut.plan --input x=x.npy --output-dir out
+{ head -c 500 small.plan; printf 'X'; tail -c +502 small.plan; } >flipped.plan
+expect 2 'damaged plan|hash' "$mendel" run flipped.plan --input x=x.npy --output-dir out
+expect 2 'not a Mendel plan' "$mendel" run x.npy --output-dir out
+
+((failures == 0)) && echo "cli_test: all good"
+exit $((failures > 0))
