@@ -1,0 +1,178 @@
+// Resize(x): interpolation, separable over the dimensions, with constant coefficients (graph/resampling.h). `scales` maps
+// coordinates and `output_sizes` says how many positions there are; `roi` (starts, then ends) is for tf_crop_and_resize alone.
+
+#include <cmath>
+
+#include "base/status.h"
+#include "graph/elementwise.h"
+#include "graph/fill.h"
+#include "graph/resampling.h"
+
+namespace mendel {
+namespace {
+
+struct ResizeMeaning {
+  template <class S>
+  static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
+    Shape shape = in.shape(0);
+    std::vector<S> values(static_cast<size_t>(NumElements(shape)));
+    for (size_t k = 0; k < values.size(); ++k) values[k] = in.Flat(0, static_cast<int64_t>(k));
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const std::vector<ResampleTaps> taps = ResampleDimension(node, d);
+      if (IsIdentity(taps, shape[d])) continue;
+      values = ResizeAlong(in, taps, values, shape, d, node.attrs.Float("extrapolation_value"));
+      shape[d] = static_cast<int64_t>(taps.size());
+    }
+    std::copy(values.begin(), values.end(), out.begin());
+  }
+
+  /// A later dimension's extrapolated positions overwrite; those of an earlier one stay, its shares summing to one.
+  template <class S>
+  static std::vector<S> ResizeAlong(const Reader<S>& in, const std::vector<ResampleTaps>& taps, const std::vector<S>& values,
+                                    const Shape& shape, size_t d, double extrapolation) {
+    const int64_t inner = NumElements(Shape(shape.begin() + static_cast<int64_t>(d) + 1, shape.end()));
+    const int64_t outer = NumElements(Shape(shape.begin(), shape.begin() + static_cast<int64_t>(d)));
+    const int64_t extent = static_cast<int64_t>(taps.size());
+    std::vector<std::vector<S>> coefficients(taps.size());
+    for (size_t y = 0; y < taps.size(); ++y) {
+      for (const ResampleTap& tap : taps[y]) coefficients[y].push_back(in.Literal(tap.coefficient));
+    }
+    const S outside = in.Literal(extrapolation);
+    std::vector<S> result(static_cast<size_t>(outer * extent * inner));
+    ForRanges<S>(outer * extent, 2 * inner, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const size_t y = static_cast<size_t>(row % extent);
+        S* to = result.data() + row * inner;
+        if (taps[y].empty()) std::fill_n(to, inner, outside);
+        for (size_t k = 0; k < taps[y].size(); ++k) {
+          const S* from = values.data() + (row / extent * shape[d] + taps[y][k].position) * inner;
+          for (int64_t j = 0; j < inner; ++j) {
+            const S term = taps[y][k].coefficient == 1 ? from[j] : Times(from[j], coefficients[y][k]);
+            to[j] = k == 0 ? term : Plus(to[j], term);
+          }
+        }
+      }
+    });
+    return result;
+  }
+};
+
+TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+  MENDEL_RETURN_IF_ERROR(CheckResize(inputs[0], attrs));
+  int64_t count = 1;
+  for (int64_t extent : attrs.IntList("output_sizes")) {
+    if (extent > 0 && count > kMaxElements / extent) return InvalidInput("the output is too large");
+    count *= extent;
+  }
+  return std::vector<TensorType>{{inputs[0].dtype, attrs.IntList("output_sizes")}};
+}
+
+uint32_t Linear(const NodeView& node) {
+  const bool constant =
+      node.attrs.Str("coordinate_transformation_mode") == "tf_crop_and_resize" && node.attrs.Float("extrapolation_value") != 0;
+  return constant ? 0u : 1u;
+}
+
+/// Terms c_t x_t with c_t a product of one coefficient a dimension. Coefficients along a dimension are dyadic, c = C / 2^D, so that
+/// the product of all 2^D is a common denominator.
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+  double terms = 1;
+  Bound factor;
+  for (size_t d = 0; d < node.inputs[0].shape.size(); ++d) {
+    double count = 1, largest = 1, denominator = 0;
+    for (const ResampleTaps& taps : ResampleDimension(node, d)) {
+      count = std::max(count, static_cast<double>(taps.size()));
+      for (const ResampleTap& tap : taps) {
+        largest = std::max(largest, std::abs(tap.coefficient));
+        denominator = std::max(denominator, arithmetic.Literal(tap.coefficient).log2_den);
+      }
+    }
+    terms *= count;
+    factor *= Bound{0, 0, std::log2(largest) + denominator, denominator};
+  }
+  const bool extrapolates = Linear(node) == 0;
+  const Bound term = extrapolates ? Either(inputs[0], arithmetic.Literal(node.attrs.Float("extrapolation_value"))) : inputs[0];
+  return SumOf(terms, term) * factor;
+}
+
+/// Cut only where nothing is interpolated (images, channels): elsewhere coordinates depend on the extents.
+std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+  const Shape& x = node.inputs[0].shape;
+  Restriction result{{Box::Whole(x)}, node.attrs};
+  for (size_t d = 0; d < x.size(); ++d) {
+    if (out.begin[d] == 0 && out.end[d] == node.outputs[0].shape[d]) continue;
+    const std::vector<double>& roi = node.attrs.FloatList("roi");
+    const bool plain = roi.empty() || (roi[d] == 0 && roi[x.size() + d] == 1);
+    if (!plain || node.attrs.FloatList("scales")[d] != 1 || x[d] != node.outputs[0].shape[d]) return std::nullopt;
+    result.inputs[0].begin[d] = out.begin[d];
+    result.inputs[0].end[d] = out.end[d];
+  }
+  result.attrs.Set("output_sizes", out.Extents());
+  return result;
+}
+
+template <size_t N>
+std::string Pick(Rng& rng, const std::string_view (&values)[N]) {
+  return std::string(values[rng.Below(N)]);
+}
+
+OpSample Sample(Rng& rng) {
+  constexpr std::string_view kModes[] = {"nearest", "linear", "cubic"};
+  constexpr std::string_view kCoordinates[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                                               "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+  constexpr std::string_view kRounding[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+  const Shape x = SampleShape(rng, 1, 4, 5);
+  const std::string mode = Pick(rng, kModes);
+  const std::string coordinates = Pick(rng, kCoordinates);
+  Ints sizes;
+  std::vector<double> scales, roi;
+  for (int64_t extent : x) {
+    const double scale = rng.Flip(0.3) ? 1.0 : static_cast<double>(rng.Between(3, 20)) / 8;
+    sizes.push_back(std::max<int64_t>(1, static_cast<int64_t>(scale * static_cast<double>(extent))));
+    scales.push_back(rng.Flip() ? static_cast<double>(sizes.back()) / static_cast<double>(extent) : scale);
+  }
+  for (size_t k = 0; coordinates == "tf_crop_and_resize" && k < 2 * x.size(); ++k) {
+    roi.push_back(static_cast<double>(rng.Between(-2, 6)) / 8 + (k < x.size() ? 0 : 0.5));
+  }
+  const bool smooth = mode != "nearest";
+  return {{{DType::kF32, x}},
+          {{"output_sizes", sizes},
+           {"scales", scales},
+           {"roi", roi},
+           {"mode", mode},
+           {"coordinate_transformation_mode", coordinates},
+           {"nearest_mode", Pick(rng, kRounding)},
+           {"cubic_coeff_a", rng.Flip() ? -0.75 : -0.5},
+           {"exclude_outside", smooth ? rng.Between(0, 1) : 0},
+           {"extrapolation_value", rng.Flip() ? 0.0 : 1.5},
+           {"antialias", smooth ? rng.Between(0, 1) : 0}},
+          {}};
+}
+
+OpDefinition Make() {
+  OpDefinition op;
+  op.name = "Resize";
+  op.min_inputs = op.max_inputs = 1;
+  op.attributes = {{"output_sizes", Ints(), true},
+                   {"scales", std::vector<double>(), true},
+                   {"roi", std::vector<double>()},
+                   {"mode", std::string("nearest")},
+                   {"coordinate_transformation_mode", std::string("half_pixel")},
+                   {"nearest_mode", std::string("round_prefer_floor")},
+                   {"cubic_coeff_a", -0.75},
+                   {"exclude_outside", int64_t{0}},
+                   {"extrapolation_value", 0.0},
+                   {"antialias", int64_t{0}}};
+  op.infer = &Infer;
+  op.meaning = MeaningOf<ResizeMeaning>();
+  op.linear_inputs = &Linear;
+  op.bound = &BoundOf;
+  op.restrict = &Restrict;
+  op.sample = &Sample;
+  return op;
+}
+
+MENDEL_REGISTER_OP(&Make);
+
+}  // namespace
+}  // namespace mendel
