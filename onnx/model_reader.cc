@@ -1,0 +1,47 @@
+#include "onnx/model_reader.h"
+
+#include <climits>
+#include <utility>
+
+#include "base/status.h"
+#include "onnx/unknown_fields.h"
+#include "onnx/wire.h"
+
+namespace mendel {
+
+absl::StatusOr<int64_t> StandardOpset(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) {
+  int64_t version = 0;
+  for (const onnx::OperatorSetIdProto& import : imports) {
+    if (!import.domain().empty() && import.domain() != "ai.onnx") continue;
+    if (version != 0 && version != import.version())
+      return InvalidInput("the model imports two versions of the standard operators");
+    version = import.version();
+  }
+  if (version == 0) return Unsupported("the model does not import the standard operators (domain 'ai.onnx')");
+  if (version < kMinOpset || version > kMaxOpset) {
+    return Unsupported("opset ", version, " is not supported, only ", kMinOpset, " to ", kMaxOpset);
+  }
+  return version;
+}
+
+absl::StatusOr<ModelFile> ReadModel(OwnedBytes bytes) {
+  if (bytes.bytes.empty()) return InvalidInput("the model is empty");
+  ModelFile file;
+  MENDEL_ASSIGN_OR_RETURN(StrippedModel stripped, StripRawData(bytes.bytes));
+  file.raw = std::move(stripped.raw);
+  file.bytes = std::move(bytes);
+  if (stripped.message.size() > static_cast<size_t>(INT_MAX)) {
+    return Unsupported("the model has more than 2 GiB besides raw and external tensor data");
+  }
+  if (!file.model.ParseFromArray(stripped.message.data(), static_cast<int>(stripped.message.size()))) {
+    return InvalidInput("the file is not an ONNX model or is truncated");
+  }
+  const int64_t ir = file.model.ir_version();
+  if (ir < 3 || ir > 10) return Unsupported("ONNX IR version ", ir, " is not supported, only 3 to 10");
+  if (!file.model.has_graph()) return InvalidInput("the model has no graph");
+  MENDEL_RETURN_IF_ERROR(RefuseUnknownFields(file.model));
+  MENDEL_RETURN_IF_ERROR(StandardOpset(file.model.opset_import()).status());
+  return file;
+}
+
+}  // namespace mendel
