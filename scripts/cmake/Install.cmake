@@ -9,8 +9,8 @@ install(FILES ${CMAKE_SOURCE_DIR}/runtime/mendel.h DESTINATION include)
 install(FILES ${CMAKE_SOURCE_DIR}/examples/run_plan.c DESTINATION share/doc/mendel/examples)
 
 # What every Debian 12 has (libc6, libgcc-s1, libstdc++6 are needed by apt itself) is not carried.
-set(MENDEL_SYSTEM_LIBRARIES "ld-linux.*" "libc\\.so.*" "libm\\.so.*" "libdl\\.so.*" "libpthread\\.so.*" "librt\\.so.*"
-    "libgcc_s\\.so.*" "libstdc\\+\\+\\.so.*")
+set(MENDEL_SYSTEM_LIBRARIES "ld-linux.*" "libc[.]so.*" "libm[.]so.*" "libdl[.]so.*" "libpthread[.]so.*" "librt[.]so.*"
+    "libgcc_s[.]so.*" "libstdc[+][+][.]so.*")
 install(CODE "set(system_libraries \"${MENDEL_SYSTEM_LIBRARIES}\")")
 install(CODE "set(files_mendel \"$<TARGET_FILE:mendel>\")\nset(files_shared \"$<TARGET_FILE:mendel_shared>\")")
 install(CODE "set(library_folder \"${MENDEL_LIB_DIR}\")")
@@ -18,7 +18,7 @@ install(CODE [[
   file(GET_RUNTIME_DEPENDENCIES
     EXECUTABLES ${files_mendel} LIBRARIES ${files_shared}
     RESOLVED_DEPENDENCIES_VAR resolved UNRESOLVED_DEPENDENCIES_VAR unresolved
-    PRE_EXCLUDE_REGEXES ${system_libraries} POST_EXCLUDE_REGEXES "libmendel\\.so.*")
+    PRE_EXCLUDE_REGEXES ${system_libraries} POST_EXCLUDE_REGEXES "libmendel[.]so.*")
   if(unresolved)
     message(FATAL_ERROR "libraries not found: ${unresolved}")
   endif()
