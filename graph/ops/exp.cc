@@ -1,16 +1,12 @@
 // Exp(x) = e^x.
 
-#include <cmath>
-
 #include "graph/elementwise.h"
+#include "graph/functions.h"
 
 namespace mendel {
 namespace {
 
-constexpr ScalarFunction kExp = {.name = "Exp",
-                                 .real = [](std::span<const double> x, std::span<const double>) { return std::exp(x[0]); }};
-
-OpDefinition Make() { return UnaryOp<kExp>(); }
+OpDefinition Make() { return UnaryOp<functions::kExp>(); }
 
 MENDEL_REGISTER_OP(&Make);
 

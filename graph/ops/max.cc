@@ -1,20 +1,12 @@
 // Max(a, b), NaN when either is. (onnx/ chains more operands.) One symmetric oracle: Max(a, b) = Max(b, a) and Max(a, a) = a.
 
-#include <algorithm>
-#include <cmath>
-
 #include "graph/elementwise.h"
+#include "graph/functions.h"
 
 namespace mendel {
 namespace {
 
-constexpr ScalarFunction kMax = {
-    .name = "Max",
-    .real = [](std::span<const double> x, std::span<const double>) { return x[0] > x[1] || std::isnan(x[0]) ? x[0] : x[1]; },
-    .integer = [](std::span<const int64_t> x, std::span<const double>) { return std::max(x[0], x[1]); },
-    .symmetric = true};
-
-OpDefinition Make() { return BinaryOp<kMax>(); }
+OpDefinition Make() { return BinaryOp<functions::kMax>(); }
 
 MENDEL_REGISTER_OP(&Make);
 

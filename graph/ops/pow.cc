@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "graph/elementwise.h"
+#include "graph/functions.h"
 
 namespace mendel {
 namespace {
@@ -28,7 +29,7 @@ constexpr ScalarFunction kIntegerPow = {
 struct PowMeaning {
   template <class S>
   static S At(const Reader<S>& in, const NodeView& node, int, Index i) {
-    const ScalarFunction& f = IsIntegral(node.outputs[0].dtype) ? kIntegerPow : kPow;
+    const ScalarFunction& f = IsIntegral(node.outputs[0].dtype) ? kIntegerPow : functions::kPow;
     return in.Call(f, {in.Broadcast(0, i), in.Broadcast(1, i)});
   }
 };

@@ -1,18 +1,13 @@
 // Sqrt(x), of x >= 0.
 
-#include <cmath>
-
 #include "graph/elementwise.h"
+#include "graph/functions.h"
 
 namespace mendel {
 namespace {
 
-constexpr ScalarFunction kSqrt = {.name = "Sqrt",
-                                  .real = [](std::span<const double> x, std::span<const double>) { return std::sqrt(x[0]); },
-                                  .zero_at_zero = true};
-
 OpDefinition Make() {
-  OpDefinition op = UnaryOp<kSqrt>();
+  OpDefinition op = UnaryOp<functions::kSqrt>();
   op.sample = [](Rng& rng) { return SampleUnaryIn(rng, 0, 8); };
   return op;
 }
