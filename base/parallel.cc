@@ -48,4 +48,8 @@ void ParallelFor(int64_t count, const std::function<void(int64_t)>& body) {
   for (std::thread& helper : helpers) helper.join();
 }
 
+void ParallelChunks(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+  ParallelFor((count + grain - 1) / grain, [&](int64_t chunk) { body(chunk * grain, std::min(count, (chunk + 1) * grain)); });
+}
+
 }  // namespace mendel

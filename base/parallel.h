@@ -16,6 +16,9 @@ int Parallelism();
 /// depend on the order. Calls made inside a body run inline. Thread-safe.
 void ParallelFor(int64_t count, const std::function<void(int64_t)>& body);
 
+/// Calls body(begin, end) for disjoint ranges of `grain` or fewer items that cover [0, count), as ParallelFor does.
+void ParallelChunks(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
+
 }  // namespace mendel
 
 #endif  // MENDEL_BASE_PARALLEL_H_

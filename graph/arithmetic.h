@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -66,7 +67,8 @@ class Arithmetic<int64_t> {
   int64_t Select(int64_t condition, int64_t yes, int64_t no) const { return condition != 0 ? yes : no; }
 };
 
-/// GF(p) of the thread's FieldScope with oracles under `key`. One object a thread and test.
+/// GF(p) of the thread's FieldScope with oracles under `key`. One object a test; the threads of one parallel loop may share it,
+/// zero_denominator() being read after they have joined.
 template <>
 class Arithmetic<Fp> {
  public:
@@ -77,7 +79,7 @@ class Arithmetic<Fp> {
   /// Division by zero gives 0 and sets zero_denominator(): the draw must then be repeated.
   Fp Divide(Fp a, Fp b) const {
     if (b.value == 0) {
-      zero_denominator_ = true;
+      std::atomic_ref<bool>(zero_denominator_).store(true, std::memory_order_relaxed);
       return {0};
     }
     return {FieldScope::Current().Mul(a.value, FieldScope::Current().Inverse(b.value))};

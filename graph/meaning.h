@@ -25,8 +25,10 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/parallel.h"
 #include "graph/arithmetic.h"
 #include "graph/attributes.h"
+#include "graph/contraction.h"
 #include "graph/types.h"
 
 namespace mendel {
@@ -134,18 +136,34 @@ concept HasFill = requires(const Reader<S>& in, const NodeView& node, std::span<
   M::template Fill<S>(in, node, 0, out);
 };
 
+/// The elements of an At meaning from row-major position `begin` on.
+template <class M, class S>
+void FillFrom(const Reader<S>& in, const NodeView& node, int output, int64_t begin, std::span<S> out) {
+  const Shape& shape = node.outputs[static_cast<size_t>(output)].shape;
+  std::array<int64_t, kMaxRank> storage{};
+  const std::span<int64_t> index(storage.data(), shape.size());
+  for (size_t d = shape.size(); begin != 0 && d-- > 0; begin /= shape[d]) index[d] = begin % shape[d];
+  for (S& element : out) {
+    element = M::template At<S>(in, node, output, index);
+    NextIndex(shape, index);
+  }
+}
+
+/// Elements that make a thread worth starting.
+inline constexpr int64_t kParallelElements = 1 << 15;
+
 template <class M, class S>
 void FillWith(const Reader<S>& in, const NodeView& node, int output, std::span<S> out) {
   if constexpr (HasFill<M, S>) {
     M::template Fill<S>(in, node, output, out);
+  } else if (const int64_t count = static_cast<int64_t>(out.size()); count <= kParallelElements) {
+    FillFrom<M, S>(in, node, output, 0, out);
   } else {
-    const Shape& shape = node.outputs[static_cast<size_t>(output)].shape;
-    std::array<int64_t, kMaxRank> storage{};
-    const std::span<int64_t> index(storage.data(), shape.size());
-    for (S& element : out) {
-      element = M::template At<S>(in, node, output, index);
-      NextIndex(shape, index);
-    }
+    const PrimeField* field = ScalarScope<S>::Current();
+    ParallelChunks(count, kParallelElements, [&](int64_t begin, int64_t end) {
+      const ScalarScope<S> scope(field);
+      FillFrom<M, S>(in, node, output, begin, out.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+    });
   }
 }
 
