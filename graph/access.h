@@ -29,14 +29,19 @@ struct InputAccess {
 struct AccessPattern {
   enum class Combine {
     kSum,      ///< a sum of terms, each a constant times one element of one input (views, pools, concat, add)
-    kProduct,  ///< a sum of products of one element of every input (conv, matmul, mul)
+    kProduct,  ///< a sum of products of one element of every input of a term, see `terms` (conv, matmul, mul)
     kOracle,   ///< a non-polynomial function of all elements read, jointly (relu, softmax over `whole` dimensions)
     kReshape,  ///< output flat position = input flat position of input 0; `inputs` is empty
   };
   Combine combine = Combine::kSum;
   std::vector<InputAccess> inputs;
-  /// Positions (other than 0) along each output dimension where the structure changes: group seams, concat seams, borders
-  /// where a coefficient changes. Padding edges need not be listed: the analyzer derives them from the accesses.
+  /// Of kProduct: which inputs each product multiplies (convolution with a bias: {0, 1} and {2}). Empty: one term of all inputs.
+  std::vector<std::vector<int>> terms;
+  /// Of kProduct: bit k set where the product divides by input k; all elements of it that are read stand in one denominator.
+  uint32_t divided_inputs = 0;
+  /// Positions along each output dimension where the structure changes: group seams, concat seams, borders where a coefficient
+  /// changes. Any order; 0 and the extent may be among them. Padding edges need not be listed: the analyzer derives them from
+  /// the accesses. Missing dimensions have none.
   std::vector<std::vector<int64_t>> breaks;
   /// Which input is read in the block of output positions that starts at the break (Concat); empty: all inputs everywhere.
   /// Entry b belongs to the b-th block along dimension `selecting_dim`.

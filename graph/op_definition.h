@@ -46,7 +46,8 @@ struct OpSample {
 
 /// How an operator computes a box of its output from boxes of its inputs (see restrict in OpDefinition).
 struct Restriction {
-  /// One box an input; the operator applied to the inputs cut to these boxes, with `attrs`, yields exactly the wanted box.
+  /// One box an input; the operator applied to the inputs cut to these boxes, with `attrs`, yields exactly the wanted box. An
+  /// input whose box is empty is left out (variadic operators: Concat, Patch).
   std::vector<Box> inputs;
   Attributes attrs;
 };

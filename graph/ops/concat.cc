@@ -1,5 +1,7 @@
 // Concat(x0, x1, ...): along `axis`.
 
+#include <algorithm>
+
 #include "base/status.h"
 #include "graph/op_helpers.h"
 
@@ -35,6 +37,22 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
     }
   }
   return std::vector<TensorType>{type};
+}
+
+/// Only the pieces that the box meets.
+std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+  Restriction restriction{{}, node.attrs};
+  const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
+  int64_t start = 0;
+  for (const TensorType& input : node.inputs) {
+    const int64_t extent = input.shape[axis];
+    Box box = out;
+    box.begin[axis] = std::clamp<int64_t>(out.begin[axis] - start, 0, extent);
+    box.end[axis] = std::clamp<int64_t>(out.end[axis] - start, 0, extent);
+    restriction.inputs.push_back(box);
+    start += extent;
+  }
+  return restriction;
 }
 
 std::optional<AccessPattern> Access(const NodeView& node) {
@@ -78,6 +96,7 @@ OpDefinition Make() {
   op.infer = &Infer;
   op.meaning = MeaningOf<ConcatMeaning>();
   op.bound = &BoundOfSelection;
+  op.restrict = &Restrict;
   op.access = &Access;
   op.sample = &Sample;
   return op;

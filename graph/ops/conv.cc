@@ -176,7 +176,6 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
 
 /// The channel is a reduction over a whole group; group seams are breaks.
 std::optional<AccessPattern> Access(const NodeView& node) {
-  if (node.inputs.size() > 2) return std::nullopt;  // a sum of a product and a bias: normalised to Conv and Add first
   const size_t rank = node.outputs[0].shape.size();
   AccessPattern pattern;
   pattern.combine = AccessPattern::Combine::kProduct;
@@ -199,6 +198,10 @@ std::optional<AccessPattern> Access(const NodeView& node) {
   const std::vector<Window> windows = Windows(node);
   for (size_t d = 0; d < windows.size(); ++d) x.dims.push_back(WindowAccess(windows[d], d + 2, rank));
   pattern.inputs = {x, w};
+  if (node.inputs.size() > 2) {
+    pattern.inputs.push_back({{out_channel}});
+    pattern.terms = {{0, 1}, {2}};
+  }
   return pattern;
 }
 

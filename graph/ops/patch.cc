@@ -40,6 +40,54 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   return std::vector<TensorType>{inputs[0]};
 }
 
+/// The base cut to the box and the patches that meet it.
+std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+  const Boxes& boxes = node.attrs.BoxList("boxes");
+  Restriction restriction{{out}, {}};
+  Boxes kept;
+  for (const Box& box : boxes) {
+    const std::optional<Box> common = Intersect(box, out);
+    Box piece{Shape(out.begin.size(), 0), Shape(out.begin.size(), 0)};
+    if (common.has_value()) {
+      piece = *common;
+      Box target = *common;
+      for (size_t d = 0; d < out.begin.size(); ++d) {
+        piece.begin[d] -= box.begin[d];
+        piece.end[d] -= box.begin[d];
+        target.begin[d] -= out.begin[d];
+        target.end[d] -= out.begin[d];
+      }
+      kept.push_back(target);
+    }
+    restriction.inputs.push_back(piece);
+  }
+  restriction.attrs.Set("boxes", kept);
+  return restriction;
+}
+
+/// Between the borders of the boxes every element is one element of the base or of one patch.
+std::optional<AccessPattern> Access(const NodeView& node) {
+  const Shape& shape = node.outputs[0].shape;
+  AccessPattern pattern;
+  pattern.breaks.resize(shape.size());
+  Boxes boxes = node.attrs.BoxList("boxes");
+  boxes.insert(boxes.begin(), Box::Whole(shape));
+  for (const Box& box : boxes) {
+    InputAccess access;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      DimAccess dim;
+      dim.coefficients.assign(shape.size(), 0);
+      dim.coefficients[d] = 1;
+      dim.offset = -box.begin[d];
+      access.dims.push_back(dim);
+      pattern.breaks[d].push_back(box.begin[d]);
+      pattern.breaks[d].push_back(box.end[d]);
+    }
+    pattern.inputs.push_back(access);
+  }
+  return pattern;
+}
+
 OpSample Sample(Rng& rng) {
   const Shape shape = SampleShape(rng, 1, 4, 6);
   OpSample sample{{{DType::kF32, shape}}, {}, {}};
@@ -69,6 +117,8 @@ OpDefinition Make() {
   op.infer = &Infer;
   op.meaning = MeaningOf<PatchMeaning>();
   op.bound = &BoundOfSelection;
+  op.restrict = &Restrict;
+  op.access = &Access;
   op.sample = &Sample;
   return op;
 }

@@ -1,0 +1,315 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "base/status.h"
+#include "graph/random_graph.h"
+#include "graph/text.h"
+#include "verifier/box_merge.h"
+#include "verifier/field_evaluator.h"
+#include "verifier/probe.h"
+#include "verifier/regions.h"
+#include "verifier/verifier.h"
+
+namespace mendel {
+namespace {
+
+Graph Parse(const std::string& text) {
+  auto graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *std::move(graph);
+}
+
+JudgeReport MustLocalise(const Graph& f, const Graph& g, const JudgeOptions& options = {}) {
+  auto report = Localise(f, g, options);
+  EXPECT_TRUE(report.ok()) << report.status();
+  return report.ok() ? *std::move(report) : JudgeReport();
+}
+
+/// Which elements of every output differ, by evaluating all of both programs under two draws.
+std::vector<std::vector<bool>> Exhaustive(const Graph& f, const Graph& g, uint64_t seed) {
+  std::vector<std::vector<bool>> differs;
+  Rng rng(seed);
+  for (int test = 0; test < 2;) {
+    const Draw draw = SeededDraw(rng);
+    const auto a = EvaluateOutputs(f, draw, WeightMode::kSymbolic, InputNaming::kByPosition);
+    const auto b = EvaluateOutputs(g, draw, WeightMode::kSymbolic, InputNaming::kByPosition);
+    if (!a.ok() || !b.ok()) continue;  // a zero denominator
+    ++test;
+    differs.resize(a->size());
+    for (size_t k = 0; k < a->size(); ++k) {
+      differs[k].resize((*a)[k].size(), false);
+      for (size_t i = 0; i < (*a)[k].size(); ++i) differs[k][i] = differs[k][i] || (*a)[k][i] != (*b)[k][i];
+    }
+  }
+  return differs;
+}
+
+/// Elements that the report calls wrong; fails when boxes overlap.
+std::vector<bool> Claimed(const OutputReport& output) {
+  std::vector<bool> wrong(static_cast<size_t>(NumElements(output.shape)), false);
+  for (const Box& box : output.wrong) {
+    const Shape extents = box.Extents();
+    std::vector<int64_t> at(extents.size(), 0);
+    do {
+      std::vector<int64_t> position = box.begin;
+      for (size_t d = 0; d < at.size(); ++d) position[d] += at[d];
+      const size_t flat = static_cast<size_t>(FlatIndex(output.shape, position));
+      EXPECT_FALSE(wrong[flat]) << "boxes overlap";
+      wrong[flat] = true;
+    } while (NextIndex(extents, at));
+  }
+  return wrong;
+}
+
+struct Tally {
+  int64_t programs = 0, by_regions = 0, partial = 0, equivalent = 0, different = 0, elements = 0, probes = 0;
+};
+
+void CompareWithExhaustive(uint64_t seed, const Graph& f, const Graph& g, Tally& tally) {
+  JudgeOptions options;
+  options.seed = seed;
+  const auto report = Localise(f, g, options);
+  ASSERT_TRUE(report.ok()) << "seed " << seed << ": " << report.status() << PrintGraph(f) << PrintGraph(g);
+  if (report->verdict == Verdict::kUnproven && report->outputs[0].wrong.empty() && report->tests == 0) return;  // zero denominators
+  const std::vector<std::vector<bool>> expected = Exhaustive(f, g, seed);
+  ++tally.programs;
+  tally.by_regions += report->fallbacks.empty() ? 1 : 0;
+  tally.partial += report->verdict == Verdict::kPartial ? 1 : 0;
+  tally.equivalent += report->verdict == Verdict::kEquivalent ? 1 : 0;
+  tally.different += report->verdict == Verdict::kDifferent ? 1 : 0;
+  tally.probes += report->probes;
+  for (size_t k = 0; k < expected.size(); ++k) {
+    tally.elements += static_cast<int64_t>(expected[k].size());
+    ASSERT_EQ(Claimed(report->outputs[k]), expected[k])
+        << "seed " << seed << " output " << k << "\n"
+        << PrintGraph(f) << PrintGraph(g) << "reproduce: MENDEL_REGION_SEED=" << seed << " verifier/localise_test";
+  }
+}
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+/// MENDEL_REGION_SEED: the first seed; MENDEL_REGION_PROGRAMS: how many (the soak run takes more).
+TEST(Localise, EqualsExhaustiveEvaluationOnRandomPrograms) {
+  const uint64_t first = FromEnvironment("MENDEL_REGION_SEED", 1);
+  const uint64_t count = FromEnvironment("MENDEL_REGION_PROGRAMS", std::getenv("MENDEL_REGION_SEED") != nullptr ? 1 : 2500);
+  Tally tally;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    Rng rng(seed);
+    const Graph f = RandomGraph(rng, static_cast<int>(rng.Between(1, 7)));
+    CompareWithExhaustive(seed, f, RandomMutant(rng, f), tally);
+    if (HasFatalFailure()) return;
+  }
+  std::printf(
+      "[ seeds %llu..%llu: %lld compared, %lld by regions alone; %lld equivalent, %lld partial, %lld different; "
+      "%lld probes for %lld elements ]\n",
+      static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + count - 1),
+      static_cast<long long>(tally.programs), static_cast<long long>(tally.by_regions), static_cast<long long>(tally.equivalent),
+      static_cast<long long>(tally.partial), static_cast<long long>(tally.different), static_cast<long long>(tally.probes),
+      static_cast<long long>(tally.elements));
+}
+
+/// Sums of products of slices of one long vector: many displacement classes, shared sources, flips. Equal on a prefix by design.
+TEST(Localise, EqualsExhaustiveEvaluationOnSumsOfMovingViews) {
+  const uint64_t count = FromEnvironment("MENDEL_REGION_PROGRAMS", 1500);
+  Tally tally;
+  for (uint64_t seed = 1; seed <= count; ++seed) {
+    Rng rng(seed);
+    const int64_t length = rng.Between(6, 24);
+    const auto sum = [&](GraphBuilder& builder, ValueId x, Rng own) {
+      std::optional<ValueId> total;
+      for (int64_t terms = own.Between(1, 3); terms > 0; --terms) {
+        std::optional<ValueId> product;
+        for (int64_t factors = own.Between(1, 2); factors > 0; --factors) {
+          const int64_t step = own.Between(-2, 2);
+          const int64_t start = own.Between(0, 4) + (step < 0 ? -step * (length - 1) : 0);
+          const int64_t end = step == 0 ? start + 1 : start + step * (length - 1) + (step > 0 ? 1 : -1);
+          auto part =
+              builder.Add("Slice", {x}, {{"starts", Ints{start}}, {"ends", Ints{end}}, {"steps", Ints{step == 0 ? 1 : step}}});
+          if (part.ok() && own.Flip(0.3)) part = builder.Add("Relu", {*part});
+          if (part.ok() && product.has_value()) part = builder.Add("Mul", {*product, *part});
+          EXPECT_TRUE(part.ok()) << part.status();
+          product = *part;
+        }
+        total = total.has_value() ? *builder.Add("Add", {*total, *product}) : *product;
+      }
+      return *total;
+    };
+    const Rng stream = rng.Fork();
+    const auto program = [&](bool mutant) {
+      GraphBuilder builder;
+      const ValueId x = builder.Input("x", {DType::kF32, {2 * length + 8}});
+      const ValueId zero =
+          *builder.Add("Mul", {*builder.Add("Slice", {x}, {{"starts", Ints{0}}, {"ends", Ints{length}}, {"steps", Ints{1}}}),
+                               builder.Constant(Tensor::Scalar(DType::kF32, 0))});
+      const ValueId same = *builder.Add("Add", {zero, sum(builder, x, stream)});
+      Rng other = rng;
+      const ValueId value = mutant ? *builder.Add("Add", {zero, sum(builder, x, other)}) : same;
+      // Pieces of f stay in g, so that programs agree in places.
+      const int64_t cut = Rng(seed).Between(0, length - 1);
+      const auto piece = builder.Add("Slice", {value}, {{"starts", Ints{cut}}, {"ends", Ints{length}}, {"steps", Ints{1}}});
+      builder.Output("y", *builder.Add("Patch", {same, *piece}, {{"boxes", Boxes{Box{{cut}, {length}}}}}));
+      return *builder.Build();
+    };
+    CompareWithExhaustive(seed, program(false), program(true), tally);
+    if (HasFatalFailure()) return;
+  }
+  std::printf("[ seeds 1..%llu: %lld by regions alone, %lld partial, %lld probes for %lld elements ]\n",
+              static_cast<unsigned long long>(count), static_cast<long long>(tally.by_regions),
+              static_cast<long long>(tally.partial), static_cast<long long>(tally.probes), static_cast<long long>(tally.elements));
+}
+
+constexpr int kLength = 10;
+
+/// x: a vector with room on both sides; views of it as "name = start:step" are declared before `body`.
+Graph Vectors(const std::string& body) {
+  return Parse(Cat(R"(graph "g" {
+    %0 = Input() {name = "x", shape = [40]}
+    %1 = Slice(%0) {starts = [0], ends = [10], steps = [1]}
+    %2 = Slice(%0) {starts = [11], ends = [1], steps = [-1]}
+    %3 = Slice(%0) {starts = [0], ends = [1], steps = [1]}
+    %4 = Slice(%0) {starts = [1], ends = [2], steps = [1]}
+    %5 = Slice(%0) {starts = [1], ends = [11], steps = [1]}
+    %6 = Slice(%0) {starts = [12], ends = [2], steps = [-1]}
+    %7 = Constant() {value = f32[10]{0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}
+)",
+                   body, "}"));
+}
+
+TEST(Localise, ThreeClassesNeedThreePositions) {
+  // x[t] + x[11-t] against x[0] + x[11] agrees where {t, 11-t} = {0, 11} only; the star of two positions is no proof.
+  const Graph f = Vectors("%8 = Add(%1, %2) return \"y\" = %8");
+  const Graph g =
+      Vectors("%8 = Slice(%0) {starts = [11], ends = [12], steps = [1]} %9 = Add(%3, %8) %10 = Add(%9, %7) return \"y\" = %10");
+  const JudgeReport report = MustLocalise(f, g);
+  EXPECT_EQ(report.verdict, Verdict::kPartial);
+  EXPECT_EQ(report.outputs[0].wrong, (std::vector<Box>{{{1}, {kLength}}}));
+  const Graph near = Parse(R"(graph "g" {
+    %0 = Input() {name = "x", shape = [40]}
+    %1 = Slice(%0) {starts = [20], ends = [30], steps = [1]}
+    %2 = Slice(%0) {starts = [21], ends = [11], steps = [-1]}
+    %3 = Add(%1, %2)
+    return "y" = %3
+  })");
+  const Graph still = Parse(R"(graph "g" {
+    %0 = Input() {name = "x", shape = [40]}
+    %1 = Constant() {value = f32[10]{0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}
+    %2 = Slice(%0) {starts = [20], ends = [21], steps = [1]}
+    %3 = Slice(%0) {starts = [21], ends = [22], steps = [1]}
+    %4 = Add(%2, %3)
+    %5 = Add(%4, %1)
+    return "y" = %5
+  })");
+  const JudgeReport star = MustLocalise(near, still);  // x[t] + x[1-t] and x[0] + x[1]: equal at 0 and 1, wrong from 2 on
+  EXPECT_EQ(star.outputs[0].wrong, (std::vector<Box>{{{2}, {kLength}}}));
+}
+
+TEST(Localise, FunctionsOfOneSourceThatMoveApartInAProduct) {
+  // relu(x[1+t]) * relu(x[12-t]) against the same with the factors' arguments swapped once: condition (b).
+  const Graph f = Vectors("%8 = Relu(%5) %9 = Relu(%6) %10 = Mul(%8, %9) return \"y\" = %10");
+  const Graph g =
+      Vectors(R"(%8 = Slice(%0) {starts = [12], ends = [13], steps = [1]} %9 = Relu(%4) %10 = Relu(%8) %11 = Mul(%9, %10)
+    %12 = Add(%11, %7) return "y" = %12)");
+  const JudgeReport report = MustLocalise(f, g);
+  EXPECT_EQ(report.outputs[0].wrong, (std::vector<Box>{{{1}, {kLength}}}));
+  EXPECT_FALSE(report.fallbacks.empty());
+}
+
+TEST(Localise, ArgumentsOfOneFunctionThatMoveApart) {
+  const Graph f = Vectors("%8 = Max(%5, %6) return \"y\" = %8");
+  const Graph g = Vectors("%8 = Max(%6, %5) return \"y\" = %8");
+  EXPECT_EQ(MustLocalise(f, g).verdict, Verdict::kEquivalent);
+  const Graph h =
+      Vectors("%8 = Slice(%0) {starts = [12], ends = [13], steps = [1]} %9 = Max(%4, %8) %10 = Add(%9, %7) return \"y\" = %10");
+  EXPECT_EQ(MustLocalise(f, h).outputs[0].wrong, (std::vector<Box>{{{1}, {kLength}}}));
+}
+
+TEST(Localise, OneColumnOfALiteralChanged) {
+  const Graph f = Vectors("%8 = Constant() {value = f32[10]{2, 2, 2, 2, 2, 2, 2, 2, 2, 2}} %9 = Mul(%1, %8) return \"y\" = %9");
+  const Graph g = Vectors("%8 = Constant() {value = f32[10]{2, 2, 2, 2, 2, 3, 2, 2, 2, 2}} %9 = Mul(%1, %8) return \"y\" = %9");
+  const JudgeReport report = MustLocalise(f, g);
+  EXPECT_EQ(report.outputs[0].wrong, (std::vector<Box>{{{5}, {6}}}));
+  EXPECT_NE(report.fallbacks.at(0).find("literal"), std::string::npos) << report.fallbacks[0];
+}
+
+TEST(Localise, AveragesThatExcludePaddingDifferAtBordersOnly) {
+  const std::string head = R"(graph "g" { %0 = Input() {name = "x", shape = [1, 1, 12]} %1 = AveragePool(%0)
+    {kernel_shape = [3], strides = [1], dilations = [1], pads = [1, 1], count_include_pad = )";
+  const JudgeReport report = MustLocalise(Parse(head + "0} return \"y\" = %1 }"), Parse(head + "1} return \"y\" = %1 }"));
+  EXPECT_EQ(report.outputs[0].wrong, (std::vector<Box>{{{0, 0, 0}, {1, 1, 1}}, {{0, 0, 11}, {1, 1, 12}}}));
+}
+
+TEST(Localise, SelfProductsAreDecidedByRegions) {
+  const Graph f = Vectors("%8 = Relu(%1) %9 = Mul(%1, %8) return \"y\" = %9");
+  const Graph g = Vectors("%8 = Relu(%1) %9 = Mul(%8, %1) return \"y\" = %9");
+  const JudgeReport report = MustLocalise(f, g);
+  EXPECT_EQ(report.verdict, Verdict::kEquivalent);
+  EXPECT_TRUE(report.fallbacks.empty());
+  EXPECT_EQ(report.probes, 1);
+}
+
+Graph ConvGraph(int64_t images, int64_t channels, int64_t extent, bool stacked) {
+  const std::string shape = Cat("[", images, ", ", channels, ", ", extent, ", ", extent, "]");
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {images, channels, extent, extent}});
+  const ValueId w = builder.Constant(Tensor::Filled({DType::kF32, {channels, channels, 3, 3}}, 1), "w");
+  const ValueId b = builder.Constant(Tensor::Filled({DType::kF32, {channels}}, 1), "b");
+  const Attributes conv{{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}};
+  const Attributes swap{{"perm", Ints{1, 0, 2, 3}}};
+  ValueId value = x;
+  if (stacked) {
+    value = *builder.Add("Transpose", {value}, swap);
+    value = *builder.Add("Reshape", {value}, {{"shape", Ints{1, channels, images * extent, extent}}});
+  }
+  value = *builder.Add("Relu", {*builder.Add("Conv", {value, w, b}, conv)});
+  if (stacked) {
+    value = *builder.Add("Reshape", {value}, {{"shape", Ints{channels, images, extent, extent}}});
+    value = *builder.Add("Transpose", {value}, swap);
+  }
+  builder.Output("y", value);
+  return *builder.Build();
+}
+
+TEST(Localise, StackedImagesAreWrongInOneRowEachSideOfEverySeam) {
+  const JudgeReport report = MustLocalise(ConvGraph(4, 32, 14, false), ConvGraph(4, 32, 14, true));
+  EXPECT_EQ(report.verdict, Verdict::kPartial) << report.reason;
+  EXPECT_TRUE(report.fallbacks.empty()) << report.fallbacks[0];
+  const std::vector<Box> expected = {{{0, 0, 13, 0}, {3, 32, 14, 14}}, {{1, 0, 0, 0}, {4, 32, 1, 14}}};
+  EXPECT_EQ(report.outputs[0].wrong, expected);
+  EXPECT_LE(report.probes, 4 * 9);
+  EXPECT_LE(report.bound_log2, -60);
+}
+
+TEST(Localise, MismatchedTypesAreTheCallersMistake) {
+  EXPECT_EQ(Localise(ConvGraph(1, 1, 4, false), ConvGraph(2, 1, 4, false), {}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Screen, RejectsDifferencesAtBordersOftenAndNeverTheSame) {
+  const Graph f = ConvGraph(2, 4, 6, false);
+  const Graph stacked = ConvGraph(2, 4, 6, true);  // wrong in one row of six
+  int rejected = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    JudgeOptions options;
+    options.seed = seed;
+    const auto wrong = ScreenedEqual(f, stacked, options);
+    const auto same = ScreenedEqual(ConvGraph(1, 4, 6, false), ConvGraph(1, 4, 6, true), options);
+    ASSERT_TRUE(wrong.ok() && same.ok());
+    rejected += *wrong ? 0 : 1;
+    EXPECT_TRUE(*same) << "seed " << seed;
+  }
+  EXPECT_GE(rejected, 5);
+  EXPECT_FALSE(*ScreenedEqual(f, ConvGraph(1, 4, 6, false), {}));  // other types
+}
+
+TEST(BoxMerge, CoversTheSamePositionsWithFewBoxes) {
+  const std::vector<Box> cells = {{{0, 0}, {1, 2}}, {{0, 2}, {1, 3}}, {{1, 0}, {2, 3}}, {{4, 0}, {5, 1}}};
+  EXPECT_EQ(MergeTouching(cells), (std::vector<Box>{{{0, 0}, {2, 3}}, {{4, 0}, {5, 1}}}));
+  EXPECT_TRUE(MergeTouching({}).empty());
+}
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,42 @@
+// Two programs as one, and chosen boxes of their outputs under random tests.
+#ifndef MENDEL_VERIFIER_PROBE_H_
+#define MENDEL_VERIFIER_PROBE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/random.h"
+#include "graph/graph.h"
+#include "verifier/verifier.h"
+
+namespace mendel {
+
+/// Both programs over one set of inputs, what they have in common computed once: outputs 0 .. n-1 are those of f, n .. 2n-1 those
+/// of g. Symbols are renamed in symbolic mode (name and type) and dropped in exact mode. InvalidArgument when inputs or outputs
+/// differ in number or type.
+absl::StatusOr<Graph> JoinPrograms(const Graph& f, const Graph& g, WeightMode weights);
+
+/// A box of output `output` of both programs.
+struct Probe {
+  int output = 0;
+  Box box;
+};
+
+/// Which elements of each probe differ in some test, row-major in the probe's box, and how much that says.
+struct ProbeResult {
+  std::vector<std::vector<bool>> differs;
+  double bound_log2 = 0;  ///< log2 of the probability that an element that differs was not noticed
+  int tests = 0;
+  std::string reason;  ///< why less was tested than `target_log2` asks for
+};
+
+/// Evaluates the probes of `joint` (JoinPrograms) under as many draws from `rng` as `target_log2` needs, at most max_tests, at
+/// least one. Aborted when denominators stay zero, DeadlineExceeded.
+absl::StatusOr<ProbeResult> RunProbes(const Graph& joint, const std::vector<Probe>& probes, const JudgeOptions& options,
+                                      double target_log2, Rng& rng);
+
+}  // namespace mendel
+
+#endif  // MENDEL_VERIFIER_PROBE_H_
