@@ -73,6 +73,9 @@ int Main(int argc, char** argv) {
     return text;
   });
   app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 good; 1 the answer is no; 2 bad input, mismatch or unsupported; 3 undecided; 4 internal error (a\n"
+      "reproduction bundle is written); 5 input/output failure; 130 interrupted with nothing saved.");
   ConsoleContext context;
   std::map<const CLI::App*, Action> actions;
   for (const Command* command : AllCommands()) {

@@ -64,9 +64,10 @@ absl::StatusOr<std::vector<Tensor>> Session::Run(const std::map<std::string, Ten
     }
     ordered.push_back(it->second);
   }
-  for (const auto& [name, tensor] : inputs) {
-    const bool known = std::any_of(inputs_.begin(), inputs_.end(), [&](const ValueInfo& input) { return input.name == name; });
-    if (!known) return InvalidInput("the plan has no input '", name, "'");
+  for (const auto& given : inputs) {
+    const bool known =
+        std::any_of(inputs_.begin(), inputs_.end(), [&](const ValueInfo& input) { return input.name == given.first; });
+    if (!known) return InvalidInput("the plan has no input '", given.first, "'");
   }
   return RunOnTensors(*executable_, graph_, ordered);
 }
