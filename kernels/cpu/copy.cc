@@ -1,0 +1,141 @@
+#include "kernels/cpu/copy.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+
+#include "kernels/cpu/threads.h"
+
+namespace mendel::cpu {
+namespace {
+
+/// Loops outermost first with the destination's nearest elements innermost; neighbouring loops merged.
+StridedCopy Simplified(StridedCopy copy) {
+  std::vector<size_t> order(copy.extents.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return copy.to_strides[a] > copy.to_strides[b]; });
+  StridedCopy result{copy.from, copy.to, {}, {}, {}};
+  for (size_t d : order) {
+    if (copy.extents[d] == 1) continue;
+    const bool follows = !result.extents.empty() && result.from_strides.back() == copy.from_strides[d] * copy.extents[d] &&
+                         result.to_strides.back() == copy.to_strides[d] * copy.extents[d];
+    if (follows) {
+      result.extents.back() *= copy.extents[d];
+      result.from_strides.back() = copy.from_strides[d];
+      result.to_strides.back() = copy.to_strides[d];
+    } else {
+      result.extents.push_back(copy.extents[d]);
+      result.from_strides.push_back(copy.from_strides[d]);
+      result.to_strides.push_back(copy.to_strides[d]);
+    }
+  }
+  while (result.extents.size() < 2) {
+    result.extents.insert(result.extents.begin(), 1);
+    result.from_strides.insert(result.from_strides.begin(), 0);
+    result.to_strides.insert(result.to_strides.begin(), 0);
+  }
+  // The loop next to the innermost is the one along which the source is contiguous, so that a tile of both stays in cache.
+  const size_t last = result.extents.size() - 1;
+  for (size_t d = 0; d + 1 < last; ++d) {
+    if (result.from_strides[d] != 1 || result.from_strides[last] == 1) continue;
+    std::swap(result.extents[d], result.extents[last - 1]);
+    std::swap(result.from_strides[d], result.from_strides[last - 1]);
+    std::swap(result.to_strides[d], result.to_strides[last - 1]);
+    break;
+  }
+  return result;
+}
+
+template <class T>
+void CopyPlane(const StridedCopy& copy, const T* from, T* to, int64_t row_begin, int64_t row_end) {
+  const size_t last = copy.extents.size() - 1;
+  const int64_t columns = copy.extents[last];
+  const int64_t from_row = copy.from_strides[last - 1];
+  const int64_t to_row = copy.to_strides[last - 1];
+  const int64_t from_column = copy.from_strides[last];
+  const int64_t to_column = copy.to_strides[last];
+  if (from_column == 1 && to_column == 1) {
+    for (int64_t r = row_begin; r < row_end; ++r) {
+      std::memcpy(to + r * to_row, from + r * from_row, static_cast<size_t>(columns) * sizeof(T));
+    }
+    return;
+  }
+  constexpr int64_t kTile = 16;
+  for (int64_t r0 = row_begin; r0 < row_end; r0 += kTile) {
+    const int64_t r1 = std::min(row_end, r0 + kTile);
+    for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
+      const int64_t c1 = std::min(columns, c0 + kTile);
+      for (int64_t r = r0; r < r1; ++r) {
+        for (int64_t c = c0; c < c1; ++c) to[r * to_row + c * to_column] = from[r * from_row + c * from_column];
+      }
+    }
+  }
+}
+
+template <class T>
+class CopyKernel : public Kernel {
+ public:
+  CopyKernel(std::optional<Fill> fill, std::vector<StridedCopy> copies) : fill_(fill) {
+    for (StridedCopy& copy : copies) {
+      if (NumElements(copy.extents) > 0) copies_.push_back(Simplified(std::move(copy)));
+    }
+  }
+
+  absl::Status Run(const Bindings& bindings) override {
+    if (fill_.has_value()) {
+      T value;
+      std::memcpy(&value, &fill_->bits, sizeof(T));
+      T* to = bindings.At<T>(fill_->place);
+      ParallelRange(fill_->elements, 1 << 15, [&](int64_t begin, int64_t end) { std::fill(to + begin, to + end, value); });
+    }
+    for (const StridedCopy& copy : copies_) RunOne(copy, bindings.At<T>(copy.from), bindings.At<T>(copy.to));
+    return absl::OkStatus();
+  }
+
+ private:
+  static void RunOne(const StridedCopy& copy, const T* from, T* to) {
+    if (from == to && copy.from_strides == copy.to_strides) return;  // in place already
+    const size_t outer_rank = copy.extents.size() - 2;
+    const int64_t rows = copy.extents[outer_rank];
+    const int64_t planes = NumElements(copy.extents) / rows / copy.extents.back();
+    const int64_t grain = std::max<int64_t>(1, (1 << 14) / copy.extents.back());
+    ParallelRange(planes * rows, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end;) {
+        int64_t plane = row / rows;
+        const int64_t first = row % rows;
+        const int64_t count = std::min(rows - first, end - row);
+        const T* source = from;
+        T* target = to;
+        for (size_t d = outer_rank; d-- > 0; plane /= copy.extents[d]) {
+          source += plane % copy.extents[d] * copy.from_strides[d];
+          target += plane % copy.extents[d] * copy.to_strides[d];
+        }
+        CopyPlane(copy, source, target, first, first + count);
+        row += count;
+      }
+    });
+  }
+
+  std::optional<Fill> fill_;
+  std::vector<StridedCopy> copies_;
+};
+
+std::unique_ptr<Kernel> Make(std::optional<Fill> fill, std::vector<StridedCopy> copies, int64_t element_bytes) {
+  if (element_bytes == 1) return std::make_unique<CopyKernel<uint8_t>>(fill, std::move(copies));
+  if (element_bytes == 2) return std::make_unique<CopyKernel<uint16_t>>(fill, std::move(copies));
+  if (element_bytes == 4) return std::make_unique<CopyKernel<uint32_t>>(fill, std::move(copies));
+  return std::make_unique<CopyKernel<uint64_t>>(fill, std::move(copies));
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeCopyKernel(std::vector<StridedCopy> copies, int64_t element_bytes) {
+  return Make(std::nullopt, std::move(copies), element_bytes);
+}
+
+std::unique_ptr<Kernel> MakeFillAndCopyKernel(Fill fill, std::vector<StridedCopy> copies, int64_t element_bytes) {
+  return Make(std::move(fill), std::move(copies), element_bytes);
+}
+
+}  // namespace mendel::cpu

@@ -1,0 +1,38 @@
+// Runs a program: binds the caller's buffers and calls the kernels in order.
+#ifndef MENDEL_KERNELS_CPU_EXECUTABLE_H_
+#define MENDEL_KERNELS_CPU_EXECUTABLE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/cpu/program.h"
+
+namespace mendel::cpu {
+
+class CpuExecutable : public Executable {
+ public:
+  /// `offsets`: of every arena buffer in an arena of `arena_bytes`.
+  CpuExecutable(Program program, std::vector<int64_t> offsets, int64_t arena_bytes);
+  absl::Status Prepare();
+
+  absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) override;
+  const std::vector<Step>& steps() const override { return steps_; }
+  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+                        std::vector<double>& seconds) override;
+  MemoryReport memory() const override { return report_; }
+
+ private:
+  absl::Status Bind(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
+
+  Program program_;
+  std::vector<Step> steps_;
+  AlignedBytes arena_;
+  AlignedBytes scratch_;
+  Bindings bindings_;
+  MemoryReport report_;
+};
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_EXECUTABLE_H_

@@ -1,0 +1,53 @@
+// Which nodes are computed together.
+#ifndef MENDEL_KERNELS_CPU_FUSE_H_
+#define MENDEL_KERNELS_CPU_FUSE_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kernels/cpu/fold.h"
+#include "oneapi/dnnl/dnnl.hpp"
+
+namespace mendel::cpu {
+
+/// An activation as oneDNN's eltwise post-op.
+struct Activation {
+  dnnl::algorithm algorithm = dnnl::algorithm::eltwise_relu;
+  float alpha = 0;
+  float beta = 0;
+};
+/// nullopt when the node is not an activation that oneDNN knows.
+std::optional<Activation> ActivationOf(const Node& node);
+
+/// One operation applied to a contraction's result.
+struct Post {
+  enum class Kind {
+    kScale,       ///< times the constant `operand`, one element a channel or one in all
+    kDivide,      ///< divided by such a constant
+    kShift,       ///< plus such a constant
+    kUnshift,     ///< minus such a constant
+    kNormalize,   ///< BatchNormalization with constant parameters
+    kResidual,    ///< plus a value of the same type
+    kActivation,  ///< `activation`
+  };
+  Kind kind = Kind::kActivation;
+  std::vector<int32_t> nodes;  ///< the nodes that this post-op computes, the last one's value being the result
+  ValueId operand;
+  Activation activation;
+};
+
+/// Nodes that become one step, ascending. A contraction (Conv, ConvTranspose, MatMul) with its posts, or elementwise nodes.
+/// No value inside is read outside, except the last node's.
+struct Group {
+  std::vector<int32_t> nodes;
+  bool contraction = false;
+  std::vector<Post> posts;
+};
+
+/// Groups by their last node. Every elementwise or contraction node is in exactly one group; other nodes are in none.
+std::vector<std::optional<Group>> FindGroups(const Graph& graph, Folded& folded);
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_FUSE_H_

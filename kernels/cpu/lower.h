@@ -1,0 +1,51 @@
+// The lowerings: each turns nodes into steps, or says that it cannot (false) and changes nothing.
+#ifndef MENDEL_KERNELS_CPU_LOWER_H_
+#define MENDEL_KERNELS_CPU_LOWER_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/cpu/fuse.h"
+#include "kernels/cpu/lowering.h"
+
+namespace mendel::cpu {
+
+/// Everything of one node except what groups below take.
+using LowerNode = absl::StatusOr<bool> (*)(Lowering& lowering, int32_t node);
+/// The specialised lowering of an operator; null: none.
+LowerNode FindLowering(std::string_view op);
+
+/// A convolution, transposed convolution or matrix product with the operations fused to it. What does not fit the library's
+/// fusion becomes a step of its own.
+absl::StatusOr<bool> LowerContraction(Lowering& lowering, const Group& group);
+/// Elementwise nodes, in order, as one kernel; only the last one's value is kept. f32 and bool.
+absl::StatusOr<bool> LowerElementwise(Lowering& lowering, std::span<const int32_t> nodes);
+/// True when LowerElementwise knows the operator with these types.
+bool IsElementwise(const Graph& graph, const Folded& folded, int32_t node);
+/// By the operator's own definition: any operator, any dtype, slowly.
+absl::Status LowerDefinition(Lowering& lowering, int32_t node);
+
+/// Names of algorithms other than the default for a Conv node.
+std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
+
+// lower_move.cc, lower_pool.cc, lower_norm.cc, lower_reduce.cc
+absl::StatusOr<bool> LowerReshape(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerTranspose(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerSlice(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerSplit(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerConcat(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerPad(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerExpand(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerPatch(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerGather(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerPool(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerSoftmax(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerLayerNorm(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerReduce(Lowering& lowering, int32_t node);
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_LOWER_H_

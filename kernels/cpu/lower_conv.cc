@@ -1,0 +1,212 @@
+// Conv and ConvTranspose: the choice among oneDNN's implementations, weights packed into their layout.
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/cpu/contraction.h"
+#include "kernels/cpu/lower.h"
+
+namespace mendel::cpu {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+using Tag = memory::format_tag;
+
+/// One convolution's geometry in oneDNN's terms.
+struct Problem {
+  bool transposed = false;
+  memory::dims src, weights, dst, strides, dilations, pads_begin, pads_end;
+  memory::dims weight_strides;  ///< of the graph's weights, read with the dimensions `weights`
+  bool has_bias = false;
+};
+
+memory::desc F32(const memory::dims& dims, Tag tag) { return {dims, memory::data_type::f32, tag}; }
+
+Problem ProblemOf(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  Problem p;
+  p.transposed = node.op->name == "ConvTranspose";
+  p.src = graph.type(node.inputs[0]).shape;
+  p.dst = node.outputs[0].shape;
+  const Shape& w = graph.type(node.inputs[1]).shape;
+  const size_t spatial = p.src.size() - 2;
+  const int64_t group = node.attrs.Int("group");
+  const Shape kernel(w.begin() + 2, w.end());
+  const int64_t taps = NumElements(kernel);
+  const Shape inner = RowMajorStrides(kernel);
+  const int64_t out = p.dst[1] / group;
+  const int64_t in = p.src[1] / group;
+  p.weights = {out, in};
+  p.weight_strides = p.transposed ? memory::dims{taps, out * taps} : memory::dims{in * taps, taps};
+  if (group > 1) {
+    p.weights.insert(p.weights.begin(), group);
+    p.weight_strides.insert(p.weight_strides.begin(), in * out * taps);
+  }
+  p.weights.insert(p.weights.end(), kernel.begin(), kernel.end());
+  p.weight_strides.insert(p.weight_strides.end(), inner.begin(), inner.end());
+  p.strides = node.attrs.IntList("strides");
+  p.dilations = node.attrs.IntList("dilations");
+  for (int64_t& dilation : p.dilations) --dilation;
+  const Ints& pads = node.attrs.IntList("pads");
+  for (size_t d = 0; d < spatial; ++d) {
+    p.pads_begin.push_back(pads[d]);
+    if (!p.transposed) {
+      p.pads_end.push_back(pads[spatial + d]);
+      continue;
+    }
+    // oneDNN sees the convolution that this one is the transpose of; output padding is padding that it lacks.
+    const int64_t reach = (kernel[d] - 1) * (p.dilations[d] + 1) + 1;
+    p.pads_end.push_back((p.src[d + 2] - 1) * p.strides[d] + reach - p.dst[d + 2] - pads[d]);
+  }
+  return p;
+}
+
+std::optional<Chosen> ChooseFor(const Problem& p, algorithm way, const dnnl::primitive_attr& attributes, const Accept& accept) {
+  const memory::desc bias = p.has_bias ? F32({p.dst[1]}, Tag::x) : memory::desc();
+  try {
+    if (p.transposed) {
+      const dnnl::deconvolution_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm::deconvolution_direct,
+                                                   F32(p.src, Tag::any), F32(p.weights, Tag::any), bias, F32(p.dst, Tag::any),
+                                                   p.strides, p.dilations, p.pads_begin, p.pads_end);
+      return Choose<dnnl::deconvolution_forward>(desc, attributes, accept);
+    }
+    const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_inference, way, F32(p.src, Tag::any),
+                                               F32(p.weights, Tag::any), bias, F32(p.dst, Tag::any), p.strides, p.dilations,
+                                               p.pads_begin, p.pads_end);
+    return Choose<dnnl::convolution_forward>(desc, attributes, accept);
+  } catch (const dnnl::error&) {
+    return std::nullopt;  // a geometry that oneDNN does not describe
+  }
+}
+
+constexpr std::string_view kWinograd = "winograd:";
+constexpr std::string_view kDirect = "direct:";
+
+/// What distinguishes an algorithm's name from others: "2x3" of winograd:2x3, the implementation of direct:....
+algorithm WayOf(const std::string& name) {
+  return name.compare(0, kWinograd.size(), kWinograd) == 0 ? algorithm::convolution_winograd : algorithm::convolution_direct;
+}
+
+Accept AcceptNamed(const std::string& name) {
+  if (WayOf(name) == algorithm::convolution_winograd) {
+    return [tile = "wino_" + name.substr(kWinograd.size())](const std::string& implementation) {
+      return implementation.find(tile) != std::string::npos;
+    };
+  }
+  return [wanted = name.substr(std::min(name.size(), kDirect.size()))](const std::string& implementation) {
+    return implementation == wanted;
+  };
+}
+
+struct Choice {
+  size_t posts = 0;
+  Epilogue epilogue;
+  Chosen chosen;
+};
+
+/// As many posts as one implementation fuses.
+std::optional<Choice> ChooseWithPosts(Lowering& lowering, const Group& group, const Problem& base, algorithm way,
+                                      const Accept& accept) {
+  const Node& node = lowering.graph().node(group.nodes[0]);
+  for (size_t count = group.posts.size() + 1; count-- > 0;) {
+    std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, base.dst[1]);
+    if (!epilogue.has_value()) continue;
+    Problem problem = base;
+    problem.has_bias = !epilogue->bias.empty() || node.inputs.size() > 2;
+    std::optional<Chosen> chosen = ChooseFor(problem, way, epilogue->attributes, accept);
+    if (chosen.has_value()) return Choice{count, std::move(*epilogue), std::move(*chosen)};
+  }
+  return std::nullopt;
+}
+
+/// Constant weights times the epilogue's scale, rounded once.
+Tensor ScaledWeights(Lowering& lowering, const Node& node, const std::vector<double>& scale) {
+  if (scale.empty()) return lowering.folded().Rounded(node.inputs[1]);
+  HostValue weights = lowering.folded().Exact(node.inputs[1]);
+  const Shape& shape = weights.type.shape;
+  const size_t taps = weights.scalars.size() / static_cast<size_t>(shape[0] * shape[1]);
+  const bool transposed = node.op->name == "ConvTranspose";
+  const size_t out = static_cast<size_t>(shape[1]);
+  const size_t in = static_cast<size_t>(shape[0] / node.attrs.Int("group"));
+  for (size_t i = 0; i < weights.scalars.size(); ++i) {
+    const size_t row = i / taps / static_cast<size_t>(shape[1]);
+    weights.scalars[i] *= transposed ? scale[row / in * out + i / taps % out] : scale[row];
+  }
+  return weights.ToTensor();
+}
+
+std::optional<Choice> ChooseDefault(Lowering& lowering, const Group& group, const Problem& problem) {
+  for (const Quality quality : {Quality::kGenerated, Quality::kGemm, Quality::kAnything}) {
+    std::optional<Choice> choice =
+        ChooseWithPosts(lowering, group, problem, algorithm::convolution_direct, AcceptQuality(quality));
+    if (choice.has_value()) return choice;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
+  const Graph& graph = lowering.graph();
+  const int32_t root = group.nodes[0];
+  const Node& node = graph.node(root);
+  if (graph.type(node.inputs[0]).shape.size() > 5) return false;
+  const Problem problem = ProblemOf(graph, root);
+  const auto named = lowering.options().algorithms.find(root);
+  std::optional<Choice> choice;
+  if (named != lowering.options().algorithms.end() && !named->second.empty()) {
+    choice = ChooseWithPosts(lowering, group, problem, WayOf(named->second), AcceptNamed(named->second));
+    if (!choice.has_value()) {
+      return InvalidInput("node '", node.name, "' (", node.op->name, " ", root, ") has no algorithm '", named->second, "' here");
+    }
+  } else {
+    choice = ChooseDefault(lowering, group, problem);
+  }
+  if (!choice.has_value()) return false;
+  const Chosen& chosen = choice->chosen;
+  Operands operands;
+  operands.src = lowering.In(node.inputs[0], Canonical(*LayoutOf(chosen.src), problem.src));
+  const memory::desc stored(problem.weights, memory::data_type::f32, problem.weight_strides);
+  if (lowering.folded().IsConstant(node.inputs[1])) {
+    operands.weights = lowering.PackedWeights(ScaledWeights(lowering, node, choice->epilogue.scale), stored, chosen.weights);
+  } else {
+    operands.weights = lowering.Reordered(lowering.Plain(node.inputs[1]), stored, chosen.weights, "weights of " + node.name);
+  }
+  if (node.inputs.size() > 2 && !lowering.folded().IsConstant(node.inputs[2])) {
+    operands.dynamic_bias = lowering.Plain(node.inputs[2]);
+  }
+  MENDEL_RETURN_IF_ERROR(EmitContraction(lowering, group, choice->posts, choice->epilogue, chosen, operands));
+  return true;
+}
+
+std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics numerics) {
+  const Node& node = graph.node(id);
+  std::vector<std::string> names;
+  if (node.op->name != "Conv" || node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return names;
+  if (node.outputs[0].shape.size() > 5) return names;
+  const Problem problem = ProblemOf(graph, id);
+  // Walking: every implementation is looked at and declined.
+  std::vector<std::string> direct;
+  ChooseFor(problem, algorithm::convolution_direct, UserScratchpad(), [&](const std::string& name) {
+    if (!IsReference(name) && !IsGemm(name)) direct.push_back(name);
+    return false;
+  });
+  // The first is the default. Of the others only those for the same instruction set can be better.
+  const auto isa = [](const std::string& name) { return name.substr(std::min(name.size(), name.find_last_of(':'))); };
+  for (size_t k = 1; k < direct.size(); ++k) {
+    const bool repeated = std::find(direct.begin(), direct.begin() + static_cast<int64_t>(k), direct[k]) !=
+                          direct.begin() + static_cast<int64_t>(k);
+    if (!repeated && isa(direct[k]) == isa(direct[0])) names.push_back(Cat(kDirect, direct[k]));
+  }
+  if (numerics == Numerics::kStrict) return names;
+  ChooseFor(problem, algorithm::convolution_winograd, UserScratchpad(), [&](const std::string& name) {
+    const size_t at = name.find("wino_");
+    if (at != std::string::npos) names.push_back(Cat(kWinograd, name.substr(at + 5, 3)));
+    return false;
+  });
+  return names;
+}
+
+}  // namespace mendel::cpu

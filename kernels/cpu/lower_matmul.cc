@@ -1,0 +1,129 @@
+// MatMul: packed constant operands, bias and post-ops fused, batches broadcast.
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/cpu/contraction.h"
+
+namespace mendel::cpu {
+namespace {
+
+using dnnl::memory;
+
+/// Operand dimensions as oneDNN gets them: of one rank, leading ones added; a constant or shared right side with a batch on the
+/// left only becomes one flat product.
+struct Problem {
+  memory::dims left, right, out;
+  bool flat = false;
+};
+
+Problem ProblemOf(const Graph& graph, const Node& node) {
+  Problem p{graph.type(node.inputs[0]).shape, graph.type(node.inputs[1]).shape, node.outputs[0].shape, false};
+  const size_t rank = p.out.size();
+  p.left.insert(p.left.begin(), rank - p.left.size(), 1);
+  p.right.insert(p.right.begin(), rank - p.right.size(), 1);
+  const auto batch = [&](const memory::dims& dims) { return NumElements(Shape(dims.begin(), dims.end() - 2)); };
+  const bool right_shared = batch(p.right) == 1 && batch(p.left) == batch(p.out);
+  if (right_shared) {
+    p.flat = true;
+    p.left = {batch(p.left) * p.left[rank - 2], p.left.back()};
+    p.right = {p.right[rank - 2], p.right.back()};
+    p.out = {p.left[0], p.right[1]};
+  } else if (batch(p.left) == batch(p.out) && batch(p.right) == batch(p.out)) {
+    p.left = {batch(p.left), p.left[rank - 2], p.left.back()};
+    p.right = {batch(p.right), p.right[rank - 2], p.right.back()};
+    p.out = {batch(p.out), p.out[rank - 2], p.out.back()};
+  }
+  return p;
+}
+
+memory::desc Plain(const memory::dims& dims) { return {dims, memory::data_type::f32, memory::dims(RowMajorStrides(dims))}; }
+memory::desc AnyFormat(const memory::dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::any}; }
+
+/// The operand where it lies, when that is a transposed or strided view of the same rank; row-major otherwise.
+std::pair<Place, memory::desc> Operand(Lowering& lowering, ValueId value, const memory::dims& dims, bool as_it_lies) {
+  const Place any = lowering.Any(value);
+  const Shape& shape = lowering.shape(value);
+  as_it_lies = as_it_lies && IsNested(any.layout, shape);
+  if (as_it_lies && any.layout.block_dim < 0 && shape.size() == dims.size()) return {any, DescOf(shape, any.layout)};
+  // A transposed view whose batch dimensions collapse.
+  if (as_it_lies && any.layout.block_dim < 0 && dims.size() == 3 && shape.size() > 3) {
+    const size_t rank = shape.size();
+    int64_t stride = any.layout.strides[rank - 3];
+    int64_t span = stride * shape[rank - 3];
+    bool collapses = true;
+    for (size_t d = rank - 3; d-- > 0;) {
+      collapses = collapses && (shape[d] == 1 || any.layout.strides[d] == span);
+      span *= shape[d];
+    }
+    const memory::dims strides = {stride, any.layout.strides[rank - 2], any.layout.strides[rank - 1]};
+    if (collapses) return {any, memory::desc(dims, memory::data_type::f32, strides)};
+  }
+  return {lowering.Plain(value), Plain(dims)};
+}
+
+Tensor ScaledColumns(Lowering& lowering, ValueId value, const std::vector<double>& scale) {
+  if (scale.empty()) return lowering.folded().Rounded(value);
+  HostValue weights = lowering.folded().Exact(value);
+  for (size_t i = 0; i < weights.scalars.size(); ++i) weights.scalars[i] *= scale[i % scale.size()];
+  return weights.ToTensor();
+}
+
+struct Choice {
+  size_t posts = 0;
+  Epilogue epilogue;
+  Chosen chosen;
+};
+
+std::optional<Choice> ChooseWithPosts(Lowering& lowering, const Group& group, const Problem& p, const memory::desc& left,
+                                      const memory::desc& right, const Accept& accept) {
+  for (size_t count = group.posts.size() + 1; count-- > 0;) {
+    std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, p.out.back());
+    if (!epilogue.has_value()) continue;
+    memory::desc bias;
+    if (!epilogue->bias.empty()) {
+      memory::dims dims(p.out.size(), 1);
+      dims.back() = p.out.back();
+      bias = Plain(dims);
+    }
+    try {
+      const dnnl::matmul::desc desc(left, right, bias, Plain(p.out));
+      std::optional<Chosen> chosen = Choose<dnnl::matmul>(desc, epilogue->attributes, accept);
+      if (chosen.has_value()) return Choice{count, std::move(*epilogue), std::move(*chosen)};
+    } catch (const dnnl::error&) {
+      continue;  // a combination that oneDNN does not describe
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
+  const Node& node = lowering.graph().node(group.nodes[0]);
+  const Problem p = ProblemOf(lowering.graph(), node);
+  const bool packed = lowering.folded().IsConstant(node.inputs[1]);
+  for (const Quality quality : {Quality::kGenerated, Quality::kGemm, Quality::kAnything}) {
+    for (const bool as_it_lies : {true, false}) {
+      // Only when it is chosen must an operand be copied: look at where it lies first.
+      const bool view = as_it_lies && !lowering.folded().IsConstant(node.inputs[0]);
+      const auto left_now = Operand(lowering, node.inputs[0], p.left, view && !p.flat);
+      std::pair<Place, memory::desc> right_now;
+      if (!packed) right_now = Operand(lowering, node.inputs[1], p.right, as_it_lies && !p.flat);
+      std::optional<Choice> choice = ChooseWithPosts(lowering, group, p, left_now.second,
+                                                     packed ? AnyFormat(p.right) : right_now.second, AcceptQuality(quality));
+      if (!choice.has_value()) continue;
+      Operands operands{left_now.first, right_now.first, std::nullopt};
+      if (packed) {
+        operands.weights = lowering.PackedWeights(ScaledColumns(lowering, node.inputs[1], choice->epilogue.scale), Plain(p.right),
+                                                  choice->chosen.weights);
+      }
+      MENDEL_RETURN_IF_ERROR(EmitContraction(lowering, group, choice->posts, choice->epilogue, choice->chosen, operands));
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace mendel::cpu

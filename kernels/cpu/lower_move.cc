@@ -1,0 +1,193 @@
+// Operators that only move elements: views where possible, strided copies elsewhere. Any dtype.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/cpu/copy.h"
+#include "kernels/cpu/lower.h"
+
+namespace mendel::cpu {
+namespace {
+
+int64_t ElementBytes(Lowering& lowering, ValueId value) { return DTypeSize(lowering.type(value).dtype); }
+
+/// A copy of `value` (unblocked) into `to` at element `at` of a tensor with `strides`.
+StridedCopy CopyInto(Lowering& lowering, ValueId value, const Place& from, Place to, const Shape& strides, int64_t at) {
+  to.offset += at * ElementBytes(lowering, value);
+  return {from, to, lowering.shape(value), from.layout.strides, strides};
+}
+
+/// The value where it lies when that is not blocked, else row-major.
+Place Unblocked(Lowering& lowering, ValueId value) {
+  const Place any = lowering.Any(value);
+  return any.layout.block_dim < 0 ? any : lowering.Plain(value);
+}
+
+}  // namespace
+
+absl::StatusOr<bool> LowerReshape(Lowering& lowering, int32_t id) {
+  const ValueId result{id, 0};
+  Place place = lowering.Plain(lowering.graph().node(id).inputs[0]);
+  place.layout = PlainLayout(lowering.shape(result));
+  lowering.Alias(result, place);
+  return true;
+}
+
+absl::StatusOr<bool> LowerTranspose(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  Place place = Unblocked(lowering, node.inputs[0]);
+  const Ints& perm = node.attrs.IntList("perm");
+  Layout view{Shape(perm.size()), -1, 1};
+  for (size_t d = 0; d < perm.size(); ++d) view.strides[d] = place.layout.strides[static_cast<size_t>(perm[d])];
+  place.layout = Canonical(view, node.outputs[0].shape);
+  lowering.Alias({id, 0}, place);
+  return true;
+}
+
+absl::StatusOr<bool> LowerSlice(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  Place place = Unblocked(lowering, node.inputs[0]);
+  const Ints& starts = node.attrs.IntList("starts");
+  const Ints& steps = node.attrs.IntList("steps");
+  if (starts.size() != place.layout.strides.size()) return false;
+  for (size_t d = 0; d < starts.size(); ++d) {
+    place.offset += starts[d] * place.layout.strides[d] * ElementBytes(lowering, node.inputs[0]);
+    place.layout.strides[d] *= steps[d];
+  }
+  place.layout = Canonical(place.layout, node.outputs[0].shape);
+  lowering.Alias({id, 0}, place);
+  return true;
+}
+
+absl::StatusOr<bool> LowerSplit(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
+  Place place = Unblocked(lowering, node.inputs[0]);
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    Place part = place;
+    part.layout = Canonical(place.layout, node.outputs[k].shape);
+    lowering.Alias({id, static_cast<int32_t>(k)}, part);
+    place.offset += node.outputs[k].shape[axis] * place.layout.strides[axis] * ElementBytes(lowering, node.inputs[0]);
+  }
+  return true;
+}
+
+absl::StatusOr<bool> LowerExpand(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const ValueId result{id, 0};
+  const Place from = Unblocked(lowering, node.inputs[0]);
+  const Shape& shape = lowering.shape(node.inputs[0]);
+  const Shape& target = node.outputs[0].shape;
+  Shape strides(target.size(), 0);
+  const size_t skip = target.size() - shape.size();
+  for (size_t d = 0; d < shape.size(); ++d) strides[skip + d] = shape[d] == 1 ? 0 : from.layout.strides[d];
+  const Place to = lowering.Allocate(result, PlainLayout(target));
+  lowering.Emit({id}, "copy", MakeCopyKernel({{from, to, target, strides, to.layout.strides}}, ElementBytes(lowering, result)),
+                {from, to});
+  return true;
+}
+
+absl::StatusOr<bool> LowerConcat(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const ValueId result{id, 0};
+  const Shape& whole = node.outputs[0].shape;
+  const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
+  const int64_t bytes = ElementBytes(lowering, result);
+  // The layout of the first part that lies blocked (in whole blocks) or channels-last, when the others can follow.
+  Layout layout = PlainLayout(whole);
+  for (ValueId input : node.inputs) {
+    const Layout part = lowering.Any(input).layout;
+    const Shape& shape = lowering.shape(input);
+    if (lowering.folded().IsConstant(input) || axis != 1 || shape.size() < 3 || IsPlain(part, shape)) continue;
+    const auto whole_blocks = [&](ValueId v) { return lowering.shape(v)[1] % part.block == 0; };
+    if (part.block_dim == 1 && SamePlacement(part, BlockedLayout(shape, part.block), shape) &&
+        std::all_of(node.inputs.begin(), node.inputs.end(), whole_blocks)) {
+      layout = BlockedLayout(whole, part.block);
+    } else if (SamePlacement(part, ChannelsLastLayout(shape), shape)) {
+      layout = ChannelsLastLayout(whole);
+    }
+    break;
+  }
+  const Place to = lowering.Allocate(result, layout);
+  std::vector<StridedCopy> copies;
+  std::vector<Place> touched = {to};
+  int64_t at = 0;
+  for (ValueId input : node.inputs) {
+    const Shape& shape = lowering.shape(input);
+    Place target = to;
+    target.offset += at / (to.layout.block_dim < 0 ? 1 : to.layout.block) * to.layout.strides[axis] * bytes;
+    at += shape[axis];
+    Place from = lowering.Any(input);
+    if (from.layout.block_dim >= 0 && to.layout.block_dim < 0) from = lowering.Plain(input);
+    if (to.layout.block_dim >= 0) from = lowering.In(input, BlockedLayout(shape, to.layout.block));
+    touched.push_back(from);
+    if (from.buffer == to.buffer && from.offset == target.offset) continue;
+    if (to.layout.block_dim < 0) {
+      copies.push_back({from, target, shape, from.layout.strides, to.layout.strides});
+      continue;
+    }
+    Shape extents = shape, from_strides = from.layout.strides, to_strides = to.layout.strides;
+    extents[1] /= to.layout.block;
+    extents.push_back(to.layout.block);
+    from_strides.push_back(1);
+    to_strides.push_back(1);
+    copies.push_back({from, target, extents, from_strides, to_strides});
+  }
+  const std::string name = copies.empty() ? "in place" : Cat("copy ", copies.size(), " of ", node.inputs.size());
+  lowering.Emit({id}, name, MakeCopyKernel(std::move(copies), bytes), touched);
+  return true;
+}
+
+absl::StatusOr<bool> LowerPad(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const ValueId result{id, 0};
+  if (node.attrs.Str("mode") != "constant") return false;
+  const Shape& shape = lowering.shape(node.inputs[0]);
+  const Ints& pads = node.attrs.IntList("pads");
+  if (pads.size() != 2 * shape.size()) return false;
+  Place from = Unblocked(lowering, node.inputs[0]);
+  const int64_t bytes = ElementBytes(lowering, result);
+  Shape extents = shape;
+  const Place to = lowering.Allocate(result, PlainLayout(node.outputs[0].shape));
+  Place target = to;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    // Negative pads cut.
+    const int64_t cut = std::max<int64_t>(0, -pads[d]);
+    extents[d] -= cut + std::max<int64_t>(0, -pads[shape.size() + d]);
+    if (extents[d] <= 0) return InternalError("Pad leaves nothing of its input");
+    from.offset += cut * from.layout.strides[d] * bytes;
+    target.offset += std::max<int64_t>(0, pads[d]) * to.layout.strides[d] * bytes;
+  }
+  Fill fill{to, NumElements(node.outputs[0]), 0};
+  const Tensor value = Tensor::Scalar(lowering.type(result).dtype, node.attrs.Float("value"));
+  std::memcpy(&fill.bits, value.bytes().data(), value.bytes().size());
+  lowering.Emit({id}, "pad", MakeFillAndCopyKernel(fill, {{from, target, extents, from.layout.strides, to.layout.strides}}, bytes),
+                {from, to});
+  return true;
+}
+
+absl::StatusOr<bool> LowerPatch(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const ValueId result{id, 0};
+  const Shape& shape = node.outputs[0].shape;
+  const Place base = lowering.Plain(node.inputs[0]);
+  const Place to = lowering.Allocate(result, PlainLayout(shape));
+  std::vector<StridedCopy> copies = {CopyInto(lowering, node.inputs[0], base, to, to.layout.strides, 0)};
+  std::vector<Place> touched = {to, base};
+  bool alone = true;
+  for (size_t k = 1; k < node.inputs.size(); ++k) {
+    const Place patch = Unblocked(lowering, node.inputs[k]);
+    const int64_t at = FlatIndex(shape, node.attrs.BoxList("boxes")[k - 1].begin);
+    copies.push_back(CopyInto(lowering, node.inputs[k], patch, to, to.layout.strides, at));
+    alone = alone && patch.buffer != base.buffer;
+    touched.push_back(patch);
+  }
+  std::optional<std::pair<Place, Place>> in_place;
+  if (alone) in_place = {to, base};
+  lowering.Emit({id}, "patch", MakeCopyKernel(std::move(copies), ElementBytes(lowering, result)), touched, 0, in_place);
+  return true;
+}
+
+}  // namespace mendel::cpu

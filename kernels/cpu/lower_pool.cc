@@ -1,0 +1,92 @@
+// MaxPool and AveragePool by oneDNN, in the layout in which the input lies.
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "graph/pooling.h"
+#include "kernels/cpu/lower.h"
+
+namespace mendel::cpu {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+
+/// What oneDNN's pooling counts differently from the definition: windows wholly in padding, and, where padding counts, windows
+/// that reach beyond it.
+bool WindowsFit(const std::vector<Window>& windows, const Shape& out, bool count_padding) {
+  for (size_t d = 0; d < windows.size(); ++d) {
+    const Window& w = windows[d];
+    if (w.pad_begin >= w.kernel * w.dilation) return false;
+    for (int64_t o = 0; o < out[d + 2]; ++o) {
+      bool inside = false;
+      for (int64_t k = 0; k < w.kernel; ++k) {
+        const int64_t at = w.Position(o, k);
+        inside = inside || (at >= 0 && at < w.input);
+        if (count_padding && at >= w.input + w.pad_end) return false;
+      }
+      if (!inside) return false;
+    }
+  }
+  return true;
+}
+
+/// Layouts to try: the one the input lies in, then row-major.
+std::vector<Layout> Candidates(const Place& place, const Shape& shape) {
+  std::vector<Layout> layouts;
+  if (IsDense(place.layout, shape)) layouts.push_back(place.layout);
+  if (layouts.empty() || !IsPlain(layouts[0], shape)) layouts.push_back(PlainLayout(shape));
+  return layouts;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> LowerPool(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const ValueId result{id, 0};
+  const ValueId input = node.inputs[0];
+  const Shape& shape = lowering.shape(input);
+  const bool average = node.op->name == "AveragePool";
+  const bool count_padding = average && node.attrs.Int("count_include_pad") != 0;
+  if (lowering.type(input).dtype != DType::kF32 || shape.size() > 5) return false;
+  const std::vector<Window> windows =
+      WithView(lowering.graph(), id, [](const NodeView& view) { return PoolWindows(view); });
+  if (!WindowsFit(windows, node.outputs[0].shape, count_padding)) return false;
+  memory::dims strides, kernel, dilations, begin, end;
+  for (size_t d = 0; d < windows.size(); ++d) {
+    const Window& w = windows[d];
+    strides.push_back(w.stride);
+    kernel.push_back(w.kernel);
+    dilations.push_back(w.dilation - 1);
+    begin.push_back(w.pad_begin);
+    end.push_back((node.outputs[0].shape[d + 2] - 1) * w.stride + (w.kernel - 1) * w.dilation + 1 - w.input - w.pad_begin);
+  }
+  const algorithm way = !average ? algorithm::pooling_max
+                                 : (count_padding ? algorithm::pooling_avg_include_padding : algorithm::pooling_avg_exclude_padding);
+  const memory::desc any(node.outputs[0].shape, memory::data_type::f32, memory::format_tag::any);
+  for (const bool accept_reference : {false, true}) {
+    for (const Layout& layout : Candidates(lowering.Any(input), shape)) {
+      try {
+        const dnnl::pooling_v2_forward::desc desc(dnnl::prop_kind::forward_inference, way, DescOf(shape, layout), any, strides, kernel,
+                                                  dilations, begin, end);
+        const dnnl::pooling_v2_forward::primitive_desc chosen(desc, UserScratchpad(), Engine());
+        const std::optional<Layout> out = LayoutOf(chosen.dst_desc());
+        if (!out.has_value() || (!accept_reference && IsReference(chosen.impl_info_str()))) continue;
+        const Place from = lowering.In(input, layout);
+        const Place to = lowering.Allocate(result, Canonical(*out, node.outputs[0].shape));
+        lowering.Emit({id}, chosen.impl_info_str(),
+                      MakePrimitiveKernel(dnnl::pooling_v2_forward(chosen),
+                                          {{DNNL_ARG_SRC, chosen.src_desc(), from}, {DNNL_ARG_DST, chosen.dst_desc(), to}},
+                                          chosen.scratchpad_desc()),
+                      {from, to}, static_cast<int64_t>(chosen.scratchpad_desc().get_size()));
+        return true;
+      } catch (const dnnl::error&) {
+        continue;  // not in this layout
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace mendel::cpu

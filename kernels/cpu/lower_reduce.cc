@@ -1,0 +1,107 @@
+// Reductions and Gather.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/cpu/lower.h"
+#include "kernels/cpu/reduce.h"
+#include "kernels/cpu/threads.h"
+
+namespace mendel::cpu {
+namespace {
+
+std::optional<Reducer> ReducerOf(std::string_view op) {
+  if (op == "ReduceMean" || op == "ReduceSum") return Reducer::kSum;
+  if (op == "ReduceL1") return Reducer::kSumOfMagnitudes;
+  if (op == "ReduceSumSquare") return Reducer::kSumOfSquares;
+  if (op == "ReduceMax") return Reducer::kMax;
+  if (op == "ReduceMin") return Reducer::kMin;
+  return std::nullopt;
+}
+
+/// y[a, i, b] = x[a, index[i], b] for blocks of bytes.
+class GatherKernel : public Kernel {
+ public:
+  GatherKernel(Place data, Place indices, Place to, bool wide, int64_t rows, int64_t axis, int64_t count, int64_t block)
+      : data_(std::move(data)), indices_(std::move(indices)), to_(std::move(to)), wide_(wide), rows_(rows), axis_(axis), count_(count),
+        block_(block) {}
+
+  absl::Status Run(const Bindings& bindings) override {
+    const std::byte* data = bindings.Address(data_);
+    std::byte* to = bindings.Address(to_);
+    for (int64_t i = 0; i < count_; ++i) {
+      int64_t at = wide_ ? bindings.At<int64_t>(indices_)[i] : bindings.At<int32_t>(indices_)[i];
+      if (at < 0) at += axis_;
+      if (at < 0 || at >= axis_) return InvalidInput("index ", at, " lies outside an axis of ", axis_);
+      for (int64_t row = 0; row < rows_; ++row) {
+        std::memcpy(to + (row * count_ + i) * block_, data + (row * axis_ + at) * block_, static_cast<size_t>(block_));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  Place data_, indices_, to_;
+  bool wide_;
+  int64_t rows_, axis_, count_, block_;
+};
+
+}  // namespace
+
+absl::StatusOr<bool> LowerReduce(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const ValueId input = node.inputs[0];
+  const Shape& shape = lowering.shape(input);
+  const Ints& axes = node.attrs.IntList("axes");
+  const std::optional<Reducer> reducer = ReducerOf(node.op->name);
+  if (!reducer.has_value() || lowering.type(input).dtype != DType::kF32) return false;
+  Place from = lowering.Any(input);
+  std::optional<std::vector<PhysicalDim>> order = PhysicalOrder(from.layout, shape);
+  if (!order.has_value()) {
+    from = lowering.Plain(input);
+    order = PhysicalOrder(from.layout, shape);
+  }
+  if (!order.has_value()) return false;
+  Shape kept_shape = shape;
+  for (int64_t axis : axes) kept_shape[static_cast<size_t>(axis)] = 1;
+  const std::optional<Shape> from_strides = StridesAlong(*order, from.layout, shape, shape.size());
+  const std::optional<Shape> to_strides = StridesAlong(*order, PlainLayout(kept_shape), kept_shape, shape.size());
+  if (!from_strides.has_value() || !to_strides.has_value()) return false;
+  ReduceProblem problem;
+  problem.reducer = *reducer;
+  problem.from = from;
+  problem.to = lowering.Allocate({id, 0}, PlainLayout(node.outputs[0].shape));
+  for (size_t k = 0; k < order->size(); ++k) {
+    const bool reduced = std::find(axes.begin(), axes.end(), (*order)[k].dim) != axes.end();
+    (reduced ? problem.reduced : problem.kept).push_back((*order)[k].extent);
+    (reduced ? problem.reduced_from : problem.kept_from).push_back((*from_strides)[k]);
+    if (!reduced) problem.kept_to.push_back((*to_strides)[k]);
+  }
+  if (node.op->name == "ReduceMean") problem.factor = 1.0 / static_cast<double>(NumElements(problem.reduced));
+  const std::vector<Place> touched = {from, problem.to};
+  lowering.Emit({id}, "reduce", MakeReduceKernel(std::move(problem)), touched);
+  return true;
+}
+
+absl::StatusOr<bool> LowerGather(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const TensorType& indices = lowering.type(node.inputs[1]);
+  if (indices.dtype != DType::kI64 && indices.dtype != DType::kI32) return false;
+  const Shape& shape = lowering.shape(node.inputs[0]);
+  const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
+  int64_t block = DTypeSize(lowering.type(node.inputs[0]).dtype);
+  for (size_t d = axis + 1; d < shape.size(); ++d) block *= shape[d];
+  int64_t rows = 1;
+  for (size_t d = 0; d < axis; ++d) rows *= shape[d];
+  const Place data = lowering.Plain(node.inputs[0]);
+  const Place index = lowering.Plain(node.inputs[1]);
+  const Place to = lowering.Allocate({id, 0}, PlainLayout(node.outputs[0].shape));
+  lowering.Emit({id}, "gather",
+                std::make_unique<GatherKernel>(data, index, to, indices.dtype == DType::kI64, rows, shape[axis], NumElements(indices), block),
+                {data, index, to});
+  return true;
+}
+
+}  // namespace mendel::cpu

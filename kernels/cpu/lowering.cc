@@ -1,0 +1,297 @@
+#include "kernels/cpu/lowering.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "kernels/cpu/copy.h"
+
+namespace mendel::cpu {
+namespace {
+
+std::string NameOf(const Graph& graph, int32_t node) {
+  const Node& n = graph.node(node);
+  return n.name.empty() ? Cat(n.op->name, " ", node) : n.name;
+}
+
+std::string Key(const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
+  return std::string(reinterpret_cast<const char*>(&plain.data), sizeof(plain.data)) +
+         std::string(reinterpret_cast<const char*>(&wanted.data), sizeof(wanted.data));
+}
+
+}  // namespace
+
+Lowering::Lowering(const Graph& graph, const CompileOptions& options)
+    : graph_(graph), options_(options), folded_(graph), output_taken_(graph.outputs().size(), false) {
+  program_.threads = options.threads;
+  for (int32_t input : graph.inputs()) {
+    const TensorType& type = graph.node(input).outputs[0];
+    Buffer buffer;
+    buffer.kind = BufferKind::kInput;
+    buffer.bytes = ByteSize(type);
+    buffer.external = program_.inputs.size();
+    program_.inputs.push_back(type);
+    places_[{input, 0}] = {{AddBuffer(std::move(buffer)), 0, PlainLayout(type.shape)}};
+  }
+  for (const GraphOutput& output : graph.outputs()) program_.outputs.push_back(graph.type(output.value));
+  FindConcatSlots();
+}
+
+int Lowering::AddBuffer(Buffer buffer) {
+  program_.buffers.push_back(std::move(buffer));
+  return static_cast<int>(program_.buffers.size()) - 1;
+}
+
+Place Lowering::Any(ValueId value) {
+  std::vector<Place>& places = places_[value];
+  if (places.empty()) {
+    MENDEL_CHECK(folded_.IsConstant(value));
+    const auto tensor = std::make_shared<const Tensor>(folded_.Rounded(value));
+    Buffer buffer;
+    buffer.kind = BufferKind::kConstant;
+    buffer.bytes = ByteSize(tensor->type());
+    buffer.constant = tensor->bytes().data();
+    buffer.packed = !mendel::IsConstant(graph_.node(value.node));
+    buffer.owner = tensor;
+    places.push_back({AddBuffer(std::move(buffer)), 0, PlainLayout(tensor->shape())});
+  }
+  return places.front();
+}
+
+Place Lowering::In(ValueId value, const Layout& layout) {
+  const Shape& extents = shape(value);
+  const Place source = Any(value);
+  for (const Place& place : places_[value]) {
+    if (SamePlacement(place.layout, layout, extents)) return place;
+  }
+  const bool f32 = type(value).dtype == DType::kF32;
+  if (f32 && folded_.IsConstant(value)) {
+    Place packed = PackedWeights(folded_.Rounded(value), DescOf(extents, source.layout), DescOf(extents, layout));
+    packed.layout = layout;
+    places_[value].push_back(packed);
+    return packed;
+  }
+  const bool nested = IsNested(source.layout, extents);
+  if (!nested && layout.block_dim >= 0) {
+    Plain(value);
+    return In(value, layout, places_[value].back());
+  }
+  return In(value, layout, source);
+}
+
+Place Lowering::In(ValueId value, const Layout& layout, const Place& source) {
+  const Shape& extents = shape(value);
+  const Place to = Allocate(value, layout);
+  const std::vector<Place> places = {source, to};
+  if (type(value).dtype == DType::kF32 && IsNested(source.layout, extents)) {
+    dnnl::reorder::primitive_desc desc(Engine(), DescOf(extents, source.layout), Engine(), DescOf(extents, layout), UserScratchpad());
+    std::vector<PrimitiveArgument> arguments = {{DNNL_ARG_FROM, DescOf(extents, source.layout), source},
+                                                {DNNL_ARG_TO, DescOf(extents, layout), to}};
+    const int64_t scratch = static_cast<int64_t>(desc.scratchpad_desc().get_size());
+    Emit({}, Cat("reorder ", desc.impl_info_str()),
+         MakePrimitiveKernel(dnnl::reorder(desc), std::move(arguments), desc.scratchpad_desc()), places, scratch);
+  } else {
+    MENDEL_CHECK(source.layout.block_dim < 0 && layout.block_dim < 0);
+    StridedCopy copy{source, to, extents, source.layout.strides, layout.strides};
+    Emit({}, "copy", MakeCopyKernel({copy}, DTypeSize(type(value).dtype)), places);
+  }
+  program_.steps.back().info.name = Cat("reorder of ", NameOf(graph_, value.node));
+  return to;
+}
+
+std::optional<size_t> Lowering::FreeOutput(ValueId value) const {
+  for (size_t k = 0; k < graph_.outputs().size(); ++k) {
+    if (graph_.outputs()[k].value == value && !output_taken_[k]) return k;
+  }
+  for (int32_t user : graph_.users(value.node)) {
+    if (!graph_.node(user).op->is_view || graph_.node(user).inputs[0] != value) continue;
+    if (const std::optional<size_t> output = FreeOutput({user, 0}); output.has_value()) return output;
+  }
+  return std::nullopt;
+}
+
+Place Lowering::Allocate(ValueId value, const Layout& layout) {
+  if (const auto known = concats_.find(value); known != concats_.end()) {
+    if (SamePlacement(known->second.layout, layout, shape(value))) {
+      places_[value].push_back(known->second);
+      return known->second;
+    }
+  }
+  if (IsPlain(layout, shape(value))) {
+    if (const std::optional<size_t> output = FreeOutput(value); output.has_value()) {
+      output_taken_[*output] = true;
+      Buffer buffer;
+      buffer.kind = BufferKind::kOutput;
+      buffer.bytes = ByteSize(type(value));
+      buffer.external = *output;
+      places_[value].push_back({AddBuffer(std::move(buffer)), 0, layout});
+      return places_[value].back();
+    }
+  }
+  if (const std::optional<Place> part = InConcat(value, layout); part.has_value()) {
+    places_[value].push_back(*part);
+    return *part;
+  }
+  Place place = Temporary(Span(layout, shape(value)) * DTypeSize(type(value).dtype));
+  place.layout = layout;
+  places_[value].push_back(place);
+  return place;
+}
+
+std::optional<Place> Lowering::InConcat(ValueId value, const Layout& layout) {
+  const auto slot = slots_.find(value);
+  if (slot == slots_.end()) return std::nullopt;
+  const ConcatSlot& part = slot->second;
+  const Shape& whole = shape(part.whole);
+  const size_t axis = static_cast<size_t>(part.axis);
+  Layout whole_layout = PlainLayout(whole);
+  if (!IsPlain(layout, shape(value))) {
+    const bool aligned = layout.block_dim == 1 && axis == 1 && part.channel % layout.block == 0 && whole[1] % layout.block == 0 &&
+                         shape(value)[1] % layout.block == 0;
+    if (!aligned || !SamePlacement(layout, BlockedLayout(shape(value), layout.block), shape(value))) return std::nullopt;
+    whole_layout = BlockedLayout(whole, layout.block);
+  }
+  auto target = concats_.find(part.whole);
+  if (target == concats_.end()) {
+    const Place room = Allocate(part.whole, whole_layout);
+    places_[part.whole].pop_back();  // it has no elements yet
+    target = concats_.emplace(part.whole, room).first;
+  }
+  if (!SamePlacement(target->second.layout, whole_layout, whole)) return std::nullopt;
+  Place place = target->second;
+  // Dimensions before the axis have extent one: a part is contiguous.
+  place.offset += part.channel * (NumElements(whole) / whole[axis]) * DTypeSize(type(value).dtype);
+  place.layout = layout;
+  return place;
+}
+
+void Lowering::Alias(ValueId value, Place place) { places_[value].push_back(std::move(place)); }
+
+Place Lowering::Temporary(int64_t bytes) {
+  Buffer buffer;
+  buffer.bytes = bytes;
+  return {AddBuffer(std::move(buffer)), 0, {}};
+}
+
+Place Lowering::Constant(const std::string& key, int64_t bytes, const std::function<void(std::byte*)>& fill) {
+  if (const auto known = constants_.find(key); !key.empty() && known != constants_.end()) return known->second;
+  auto memory = std::make_shared<AlignedBytes>(bytes);
+  fill(memory->data());
+  Buffer buffer;
+  buffer.kind = BufferKind::kConstant;
+  buffer.bytes = bytes;
+  buffer.constant = memory->data();
+  buffer.owner = std::move(memory);
+  buffer.packed = true;
+  const Place place{AddBuffer(std::move(buffer)), 0, {}};
+  if (!key.empty()) constants_.emplace(key, place);
+  return place;
+}
+
+Place Lowering::PackedWeights(const Tensor& tensor, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
+  const auto key = std::make_tuple(tensor.bytes().data(), Key(plain, wanted));
+  if (const auto known = packed_.find(key); known != packed_.end()) return known->second;
+  Place place;
+  if (plain == wanted) {
+    const auto kept = std::make_shared<const Tensor>(tensor);
+    Buffer buffer;
+    buffer.kind = BufferKind::kConstant;
+    buffer.bytes = ByteSize(tensor.type());
+    buffer.constant = kept->bytes().data();
+    buffer.owner = kept;
+    place.buffer = AddBuffer(std::move(buffer));
+  } else {
+    place = Constant("", static_cast<int64_t>(wanted.get_size()), [&](std::byte* to) {
+      dnnl::memory source(plain, Engine(), const_cast<std::byte*>(tensor.bytes().data()));
+      dnnl::memory target(wanted, Engine(), to);
+      dnnl::stream stream(Engine());
+      dnnl::reorder(source, target).execute(stream, source, target);
+      stream.wait();
+    });
+  }
+  kept_.push_back(tensor);  // the key is its address
+  packed_.emplace(key, place);
+  return place;
+}
+
+Place Lowering::Reordered(const Place& from, const dnnl::memory::desc& desc, const dnnl::memory::desc& wanted,
+                          const std::string& name) {
+  if (desc == wanted) return from;
+  const Place to = Temporary(static_cast<int64_t>(wanted.get_size()));
+  dnnl::reorder::primitive_desc reorder(Engine(), desc, Engine(), wanted, UserScratchpad());
+  Emit({}, Cat("reorder ", reorder.impl_info_str()),
+       MakePrimitiveKernel(dnnl::reorder(reorder), {{DNNL_ARG_FROM, desc, from}, {DNNL_ARG_TO, wanted, to}}, reorder.scratchpad_desc()),
+       {from, to}, static_cast<int64_t>(reorder.scratchpad_desc().get_size()));
+  program_.steps.back().info.name = name;
+  return to;
+}
+
+void Lowering::Emit(const std::vector<int32_t>& nodes, std::string implementation, std::unique_ptr<Kernel> kernel,
+                    const std::vector<Place>& places, int64_t scratch, std::optional<std::pair<Place, Place>> in_place) {
+  ProgramStep step;
+  step.info.nodes = nodes;
+  step.info.kernel = std::move(implementation);
+  if (!nodes.empty()) step.info.name = NameOf(graph_, nodes.front());
+  for (int32_t node : nodes) {
+    step.info.flops += WithView(graph_, node, [&](const NodeView& view) { return CostOf(*graph_.node(node).op, view).flops; });
+  }
+  step.kernel = std::move(kernel);
+  for (const Place& place : places) step.buffers.push_back(place.buffer);
+  step.scratch = scratch;
+  if (in_place.has_value() && in_place->first.offset == 0 && in_place->second.offset == 0) {
+    step.in_place = {in_place->first.buffer, in_place->second.buffer};
+  }
+  program_.steps.push_back(std::move(step));
+}
+
+Program Lowering::Finish() {
+  for (size_t k = 0; k < graph_.outputs().size(); ++k) {
+    const ValueId value = graph_.outputs()[k].value;
+    const Place from = Plain(value);
+    const Buffer& holder = program_.buffers[static_cast<size_t>(from.buffer)];
+    if (holder.kind == BufferKind::kOutput && holder.external == k) continue;
+    Buffer buffer;
+    buffer.kind = BufferKind::kOutput;
+    buffer.bytes = ByteSize(type(value));
+    buffer.external = k;
+    const Place to{AddBuffer(std::move(buffer)), 0, from.layout};
+    const Shape flat = {NumElements(shape(value))};
+    Emit({}, "copy", MakeCopyKernel({{from, to, flat, {1}, {1}}}, DTypeSize(type(value).dtype)), {from, to});
+    program_.steps.back().info.name = Cat("output ", graph_.outputs()[k].name);
+  }
+  return std::move(program_);
+}
+
+void Lowering::FindConcatSlots() {
+  std::vector<int32_t> concats;
+  for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+    const int32_t id = static_cast<int32_t>(i);
+    const Node& node = graph_.node(id);
+    if (node.op->name != "Concat" || folded_.IsConstant({id, 0}) || NumElements(node.outputs[0]) == 0) continue;
+    const int64_t axis = node.attrs.Int("axis");
+    const Shape& whole = node.outputs[0].shape;
+    if (std::any_of(whole.begin(), whole.begin() + axis, [](int64_t extent) { return extent != 1; })) continue;
+    // A concatenation that begins with all parts of an earlier one continues it (DenseNet).
+    size_t prefix = 0;
+    for (int32_t earlier : concats) {
+      const Node& other = graph_.node(earlier);
+      const size_t parts = other.inputs.size();
+      const bool begins = parts > prefix && parts < node.inputs.size() && other.attrs.Int("axis") == axis &&
+                          std::equal(other.inputs.begin(), other.inputs.end(), node.inputs.begin());
+      if (!begins || slots_.count({earlier, 0}) != 0) continue;
+      prefix = parts;
+      slots_[{earlier, 0}] = {{id, 0}, 0, axis};
+    }
+    int64_t channel = 0;
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const ValueId part = node.inputs[k];
+      const bool computed = !folded_.IsConstant(part) && !IsInput(graph_.node(part.node));
+      if (k >= prefix && computed) slots_.try_emplace(part, ConcatSlot{{id, 0}, channel, axis});
+      channel += shape(part)[static_cast<size_t>(axis)];
+    }
+    concats.push_back(id);
+  }
+}
+
+}  // namespace mendel::cpu

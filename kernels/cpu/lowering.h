@@ -1,0 +1,88 @@
+// Building a program from a graph: where each value lies, in which layouts, and the kernel calls so far.
+#ifndef MENDEL_KERNELS_CPU_LOWERING_H_
+#define MENDEL_KERNELS_CPU_LOWERING_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/fold.h"
+#include "kernels/cpu/primitive.h"
+#include "kernels/cpu/program.h"
+
+namespace mendel::cpu {
+
+/// A value that lies in a part of a Concat's output, so that concatenating costs nothing.
+struct ConcatSlot {
+  ValueId whole;
+  int64_t channel = 0;  ///< where it begins along the axis
+  int64_t axis = 0;
+};
+
+/// A value may lie in several layouts at once; each is made once. Not thread-safe.
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const CompileOptions& options);
+
+  const Graph& graph() const { return graph_; }
+  const CompileOptions& options() const { return options_; }
+  Folded& folded() { return folded_; }
+  const TensorType& type(ValueId value) const { return graph_.type(value); }
+  const Shape& shape(ValueId value) const { return graph_.type(value).shape; }
+
+  /// Some place of a value that is an input, a constant or has been computed.
+  Place Any(ValueId value);
+  /// The value in this layout, or row-major, reordered into it if need be.
+  Place In(ValueId value, const Layout& layout);
+  Place Plain(ValueId value) { return In(value, PlainLayout(shape(value))); }
+  /// Room for a value about to be computed: in the caller's output buffer or within a concatenation where that works.
+  Place Allocate(ValueId value, const Layout& layout);
+  /// `value` lies where another one does.
+  void Alias(ValueId value, Place place);
+  /// Room that only the next steps use.
+  Place Temporary(int64_t bytes);
+
+  /// A constant of ours, shared by `key` when not empty; `fill` writes its bytes.
+  Place Constant(const std::string& key, int64_t bytes, const std::function<void(std::byte*)>& fill);
+  /// A constant f32 tensor reordered to `wanted` (shared by content address), or as it is when that is how it lies.
+  Place PackedWeights(const Tensor& tensor, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
+  /// Reorders at run time into a descriptor that need not be a Layout.
+  Place Reordered(const Place& from, const dnnl::memory::desc& desc, const dnnl::memory::desc& wanted, const std::string& name);
+
+  /// Appends a step that computes `nodes`; `places` are all that the kernel touches.
+  void Emit(const std::vector<int32_t>& nodes, std::string implementation, std::unique_ptr<Kernel> kernel,
+            const std::vector<Place>& places, int64_t scratch = 0, std::optional<std::pair<Place, Place>> in_place = {});
+
+  /// Copies to graph outputs that were not computed in place; the program is then complete.
+  Program Finish();
+
+ private:
+  /// Reorders from one place.
+  Place In(ValueId value, const Layout& layout, const Place& source);
+  int AddBuffer(Buffer buffer);
+  /// Number of the graph output that may hold `value`'s plain elements, not yet given away.
+  std::optional<size_t> FreeOutput(ValueId value) const;
+  std::optional<Place> InConcat(ValueId value, const Layout& layout);
+  void FindConcatSlots();
+
+  const Graph& graph_;
+  const CompileOptions& options_;
+  Folded folded_;
+  Program program_;
+  std::map<ValueId, std::vector<Place>> places_;
+  std::map<ValueId, ConcatSlot> slots_;
+  std::map<ValueId, Place> concats_;  ///< outputs of Concat with room already
+  std::vector<bool> output_taken_;
+  std::map<std::string, Place> constants_;
+  std::map<std::tuple<const std::byte*, std::string>, Place> packed_;
+  std::vector<Tensor> kept_;
+};
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_LOWERING_H_

@@ -1,0 +1,66 @@
+// A compiled graph as data: buffers and kernel calls in order.
+#ifndef MENDEL_KERNELS_CPU_PROGRAM_H_
+#define MENDEL_KERNELS_CPU_PROGRAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/kernel.h"
+#include "runtime/backend.h"
+
+namespace mendel::cpu {
+
+/// Zero-initialised memory on 64-byte boundaries; large blocks ask for huge pages.
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(int64_t bytes);
+  ~AlignedBytes();
+  AlignedBytes(const AlignedBytes&) = delete;
+  AlignedBytes& operator=(const AlignedBytes&) = delete;
+  std::byte* data() const { return data_; }
+  int64_t size() const { return size_; }
+
+ private:
+  std::byte* data_;
+  int64_t size_;
+  int64_t mapped_ = 0;
+};
+
+enum class BufferKind { kArena, kConstant, kInput, kOutput };
+
+struct Buffer {
+  BufferKind kind = BufferKind::kArena;
+  int64_t bytes = 0;
+  size_t external = 0;                   ///< number of the graph input or output
+  const std::byte* constant = nullptr;   ///< kConstant
+  std::shared_ptr<const void> owner;     ///< keeps `constant` alive
+  bool packed = false;                   ///< the constant is a copy of ours
+};
+
+struct ProgramStep {
+  Step info;
+  std::unique_ptr<Kernel> kernel;
+  std::vector<int> buffers;  ///< all that it reads or writes
+  int64_t scratch = 0;       ///< bytes of scratch memory it wants
+  /// (output, input): the output buffer may be the input's when nothing needs the input afterwards.
+  std::optional<std::pair<int, int>> in_place;
+};
+
+struct Program {
+  std::vector<TensorType> inputs;
+  std::vector<TensorType> outputs;
+  std::vector<Buffer> buffers;
+  std::vector<ProgramStep> steps;
+  int threads = 1;
+};
+
+/// Plans memory (in-place merging included), allocates it and prepares the kernels.
+absl::StatusOr<std::unique_ptr<Executable>> MakeExecutable(Program program);
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_PROGRAM_H_

@@ -1,0 +1,94 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "gtest/gtest.h"
+#include "kernels/cpu/test_support.h"
+
+namespace mendel::cpu {
+namespace {
+
+/// Bytes that start one element after a 64-byte boundary, filled with NaNs.
+class CrookedBuffer {
+ public:
+  CrookedBuffer(int64_t bytes, int64_t element) : storage_(static_cast<size_t>(bytes + 128), std::byte{0xff}), bytes_(bytes) {
+    const uintptr_t start = reinterpret_cast<uintptr_t>(storage_.data());
+    begin_ = (64 - start % 64) + static_cast<size_t>(element);
+  }
+  std::span<std::byte> bytes() { return std::span(storage_).subspan(begin_, static_cast<size_t>(bytes_)); }
+
+ private:
+  std::vector<std::byte> storage_;
+  size_t begin_;
+  int64_t bytes_;
+};
+
+double RoundingOf(DType dtype) {
+  if (dtype == DType::kF16) return 1e-3;
+  if (dtype == DType::kBF16) return 8e-3;
+  return 0;
+}
+
+void ExpectClose(const HostValue& expected, const Tensor& actual, double tolerance) {
+  ASSERT_EQ(expected.type, actual.type());
+  double largest = 0;
+  for (double x : expected.scalars) largest = std::isfinite(x) ? std::max(largest, std::fabs(x)) : largest;
+  const double allowed = (tolerance + RoundingOf(actual.dtype())) * largest + 1e-30;
+  for (int64_t i = 0; i < actual.size(); ++i) {
+    if (IsIntegral(actual.dtype())) {
+      ASSERT_EQ(expected.integers[static_cast<size_t>(i)], actual.IntAt(i)) << "element " << i;
+      continue;
+    }
+    const double want = RoundTo(actual.dtype(), expected.scalars[static_cast<size_t>(i)]);
+    const double got = actual.DoubleAt(i);
+    if (std::isfinite(want)) {
+      ASSERT_NEAR(want, got, allowed) << "element " << i;
+    } else {
+      ASSERT_TRUE(std::isnan(want) ? std::isnan(got) : want == got) << "element " << i << ": " << got << " instead of " << want;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<HostValue>& inputs, const CompileOptions& options,
+                                       double tolerance) {
+  std::vector<std::string> kernels;
+  const absl::StatusOr<std::vector<HostValue>> expected = Evaluate(graph, inputs);
+  EXPECT_TRUE(expected.ok()) << expected.status();
+  absl::StatusOr<std::unique_ptr<Executable>> executable = FindBackend("cpu")->Compile(graph, options);
+  EXPECT_TRUE(executable.ok()) << executable.status();
+  if (!expected.ok() || !executable.ok()) return kernels;
+  for (const Step& step : (*executable)->steps()) kernels.push_back(step.kernel);
+  std::vector<std::vector<Tensor>> runs;
+  for (int run = 0; run < 2; ++run) {
+    std::vector<CrookedBuffer> in, out;
+    std::vector<std::span<const std::byte>> sources;
+    std::vector<std::span<std::byte>> sinks;
+    for (const HostValue& input : inputs) {
+      const Tensor tensor = input.ToTensor();
+      in.emplace_back(ByteSize(input.type), DTypeSize(input.type.dtype));
+      if (!tensor.bytes().empty()) std::memcpy(in.back().bytes().data(), tensor.bytes().data(), tensor.bytes().size());
+    }
+    for (const GraphOutput& output : graph.outputs()) {
+      out.emplace_back(ByteSize(graph.type(output.value)), DTypeSize(graph.type(output.value).dtype));
+    }
+    for (CrookedBuffer& buffer : in) sources.push_back(buffer.bytes());
+    for (CrookedBuffer& buffer : out) sinks.push_back(buffer.bytes());
+    const absl::Status status = (*executable)->Run(sources, sinks);
+    EXPECT_TRUE(status.ok()) << status;
+    if (!status.ok()) return kernels;
+    runs.emplace_back();
+    for (size_t k = 0; k < sinks.size(); ++k) {
+      runs.back().emplace_back(graph.type(graph.outputs()[k].value), std::vector<std::byte>(sinks[k].begin(), sinks[k].end()));
+    }
+  }
+  EXPECT_TRUE(runs[0] == runs[1]) << "two runs differ";
+  for (size_t k = 0; k < runs[0].size(); ++k) {
+    SCOPED_TRACE(testing::Message() << "output " << k << ", first kernel " << (kernels.empty() ? "none" : kernels[0]));
+    ExpectClose((*expected)[k], runs[0][k], tolerance);
+  }
+  return kernels;
+}
+
+}  // namespace mendel::cpu
