@@ -3,11 +3,13 @@
 #include <NTL/lzz_p.h>
 #include <NTL/mat_lzz_p.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 
 #include "base/check.h"
+#include "base/field_gemm.h"
 
 namespace mendel {
 namespace {
@@ -90,7 +92,20 @@ uint64_t PrimeField::FromDouble(double value) const {
 
 void PrimeField::MatMul(int64_t m, int64_t n, int64_t k, const uint64_t* a, int64_t lda, const uint64_t* b, int64_t ldb,
                         uint64_t* c, int64_t ldc, bool accumulate) const {
-  NTL::zz_pPush push(static_cast<long>(prime_));
+  constexpr int64_t kSmall = 6;  // splitting an operand costs about as many products
+  if (std::min({m, n, k}) < kSmall) {
+    NaiveMatMul(*this, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
+  } else if (HasLimbMatMul(*this)) {
+    static const GemmTarget target = SupportedGemmTargets().back();
+    LimbMatMul(*this, target, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
+  } else {
+    NtlMatMul(*this, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
+  }
+}
+
+void NtlMatMul(const PrimeField& field, int64_t m, int64_t n, int64_t k, const uint64_t* a, int64_t lda, const uint64_t* b,
+               int64_t ldb, uint64_t* c, int64_t ldc, bool accumulate) {
+  NTL::zz_pPush push(static_cast<long>(field.prime()));
   NTL::mat_zz_p left(NTL::INIT_SIZE, m, k);
   NTL::mat_zz_p right(NTL::INIT_SIZE, k, n);
   for (int64_t i = 0; i < m; ++i) {
@@ -104,7 +119,7 @@ void PrimeField::MatMul(int64_t m, int64_t n, int64_t k, const uint64_t* a, int6
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       const uint64_t value = static_cast<uint64_t>(NTL::rep(product[i][j]));
-      c[i * ldc + j] = accumulate ? Add(c[i * ldc + j], value) : value;
+      c[i * ldc + j] = accumulate ? field.Add(c[i * ldc + j], value) : value;
     }
   }
 }

@@ -5,6 +5,8 @@
 #include <array>
 #include <vector>
 
+#include "base/field_gemm.h"
+
 namespace mendel {
 namespace {
 
@@ -56,6 +58,45 @@ TEST(PrimeField, MatMulEqualsTheDefinition) {
         for (int64_t p = 0; p < k; ++p)
           sum = field.Add(sum, field.Mul(a[static_cast<size_t>(i * k + p)], b[static_cast<size_t>(p * n + j)]));
         ASSERT_EQ(c[static_cast<size_t>(i * n + j)], sum);
+      }
+    }
+  }
+}
+
+/// Operands of one product: random, with many largest and smallest residues.
+std::vector<uint64_t> Operand(const PrimeField& field, int64_t size, double extreme, Rng& rng) {
+  std::vector<uint64_t> values(static_cast<size_t>(size));
+  for (uint64_t& value : values) {
+    value = rng.Flip(extreme) ? field.prime() - 1 - rng.Below(2) : field.RandomElement(rng);
+    if (rng.Flip(0.05)) value = 0;
+  }
+  return values;
+}
+
+TEST(FieldGemm, AgreesWithNtlAndTheDefinitionOnEveryTarget) {
+  Rng rng(3);
+  std::vector<uint64_t> primes = {3, 83, 65537, 1048573, (uint64_t{1} << 60) - 93};
+  for (int i = 0; i < 2; ++i) primes.push_back(PrimeField::RandomCertifying(rng).prime());
+  for (uint64_t prime : primes) {
+    const PrimeField field(prime);
+    ASSERT_TRUE(HasLimbMatMul(field));
+    for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
+             {1, 1, 1}, {6, 6, 6}, {7, 9, 11}, {129, 5, 3}, {3, 257, 31}, {2, 3, 1025}, {131, 259, 40}, {9, 17, 2100}, {4, 4, 0}}) {
+      for (double extreme : {0.0, 0.3, 1.0}) {
+        const std::vector<uint64_t> a = Operand(field, m * (k + 2), extreme, rng);
+        const std::vector<uint64_t> b = Operand(field, k * (n + 1), extreme, rng);
+        const std::vector<uint64_t> start = Operand(field, m * (n + 3), extreme, rng);
+        const bool accumulate = rng.Flip();
+        std::vector<uint64_t> expected = start, naive = start;
+        NtlMatMul(field, m, n, k, a.data(), k + 2, b.data(), n + 1, expected.data(), n + 3, accumulate);
+        NaiveMatMul(field, m, n, k, a.data(), k + 2, b.data(), n + 1, naive.data(), n + 3, accumulate);
+        ASSERT_EQ(naive, expected) << "prime " << prime << ", " << m << " x " << n << " x " << k;
+        for (GemmTarget target : SupportedGemmTargets()) {
+          std::vector<uint64_t> found = start;
+          LimbMatMul(field, target, m, n, k, a.data(), k + 2, b.data(), n + 1, found.data(), n + 3, accumulate);
+          ASSERT_EQ(found, expected) << "prime " << prime << ", target " << static_cast<int>(target) << ", " << m << " x " << n
+                                     << " x " << k << ", extreme " << extreme;
+        }
       }
     }
   }
