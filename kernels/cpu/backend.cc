@@ -1,5 +1,7 @@
 // The backend "cpu": oneDNN for convolutions, matrix products, pools and normalisations, own kernels for the rest.
 
+#include "runtime/backend.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -8,7 +10,6 @@
 #include "base/status.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/threads.h"
-#include "runtime/backend.h"
 
 namespace mendel::cpu {
 namespace {
@@ -53,7 +54,8 @@ absl::StatusOr<Program> Lower(const Graph& graph, const CompileOptions& options)
       if (!grouped[i]) MENDEL_RETURN_IF_ERROR(LowerAlone(lowering, id));
       continue;
     }
-    absl::StatusOr<bool> done = groups[i]->contraction ? LowerContraction(lowering, *groups[i]) : LowerElementwise(lowering, groups[i]->nodes);
+    absl::StatusOr<bool> done =
+        groups[i]->contraction ? LowerContraction(lowering, *groups[i]) : LowerElementwise(lowering, groups[i]->nodes);
     MENDEL_RETURN_IF_ERROR(done.status());
     if (!*done) MENDEL_RETURN_IF_ERROR(LowerSingly(lowering, *groups[i]));
   }
@@ -109,7 +111,8 @@ class CpuBackend : public Backend {
     const dnnl_version_t* version = dnnl_version();
     std::string identity =
         Cat("cpu; ", CpuModel(), "; ", InstructionSet(), "; oneDNN ", version->major, ".", version->minor, ".", version->patch);
-    for (const char* variable : {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
+    for (const char* variable :
+         {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
       if (const char* value = std::getenv(variable); value != nullptr) identity += Cat("; ", variable, "=", value);
     }
     return identity;

@@ -5,11 +5,11 @@
 #include <cstring>
 
 #include "base/status.h"
+#include "gmock/gmock.h"
 #include "graph/evaluate.h"
 #include "graph/random_graph.h"
 #include "graph/sample_node.h"
 #include "graph/text.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/test_support.h"
 

@@ -67,8 +67,7 @@ absl::Status CpuExecutable::Bind(std::span<const std::span<const std::byte>> inp
   return absl::OkStatus();
 }
 
-absl::Status CpuExecutable::Run(std::span<const std::span<const std::byte>> inputs,
-                                std::span<const std::span<std::byte>> outputs) {
+absl::Status CpuExecutable::Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) {
   MENDEL_RETURN_IF_ERROR(Bind(inputs, outputs));
   const ThreadScope threads(program_.threads);
   for (const ProgramStep& step : program_.steps) MENDEL_RETURN_IF_ERROR(step.kernel->Run(bindings_));

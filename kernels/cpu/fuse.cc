@@ -80,7 +80,8 @@ class Chain {
     const bool shape = s.op->name == "Sigmoid" && m.op->name == "Mul" && m.inputs.size() == 2 && !graph_.IsOutput(sigmoid) &&
                        graph_.users(sigmoid).size() == 1;
     const ValueId gate{sigmoid, 0};
-    const bool matches = shape && ((m.inputs[0] == value_ && m.inputs[1] == gate) || (m.inputs[1] == value_ && m.inputs[0] == gate));
+    const bool matches =
+        shape && ((m.inputs[0] == value_ && m.inputs[1] == gate) || (m.inputs[1] == value_ && m.inputs[0] == gate));
     if (!matches) return std::nullopt;
     return Post{Post::Kind::kActivation, {sigmoid, product}, {}, {algorithm::eltwise_swish, 1, 0}};
   }
@@ -139,7 +140,8 @@ void GroupElementwise(const Graph& graph, Folded& folded, std::vector<int32_t>& 
       const std::vector<int32_t>& users = graph.users(id);
       const int32_t candidate = owner[static_cast<size_t>(users[0])];
       bool joins = candidate >= 0 && groups[static_cast<size_t>(candidate)].has_value() &&
-                   !groups[static_cast<size_t>(candidate)]->contraction && groups[static_cast<size_t>(candidate)]->nodes.size() < 24 &&
+                   !groups[static_cast<size_t>(candidate)]->contraction &&
+                   groups[static_cast<size_t>(candidate)]->nodes.size() < 24 &&
                    graph.node(candidate).outputs[0].shape == graph.node(id).outputs[0].shape;
       for (int32_t user : users) joins = joins && owner[static_cast<size_t>(user)] == candidate;
       if (joins) home = candidate;

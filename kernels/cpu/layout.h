@@ -44,7 +44,7 @@ bool IsNested(const Layout& layout, const Shape& shape);
 
 /// The loops that visit a layout's elements in the order in which they lie: extents outermost first.
 struct PhysicalDim {
-  int dim = 0;           ///< logical dimension
+  int dim = 0;            ///< logical dimension
   bool in_block = false;  ///< the position inside the block of `dim`
   int64_t extent = 1;
   int64_t block = 1;  ///< how many logical positions one step advances

@@ -6,11 +6,26 @@ namespace mendel::cpu {
 namespace {
 
 constexpr std::pair<std::string_view, LowerNode> kLowerings[] = {
-    {"AveragePool", &LowerPool},     {"Concat", &LowerConcat},         {"Expand", &LowerExpand},      {"Gather", &LowerGather},
-    {"LayerNormalization", &LowerLayerNorm}, {"LogSoftmax", &LowerSoftmax}, {"MaxPool", &LowerPool},  {"Pad", &LowerPad},
-    {"Patch", &LowerPatch},          {"ReduceL1", &LowerReduce},       {"ReduceMax", &LowerReduce},   {"ReduceMean", &LowerReduce},
-    {"ReduceMin", &LowerReduce},     {"ReduceSum", &LowerReduce},      {"ReduceSumSquare", &LowerReduce}, {"Reshape", &LowerReshape},
-    {"Slice", &LowerSlice},          {"Softmax", &LowerSoftmax},       {"Split", &LowerSplit},        {"Transpose", &LowerTranspose},
+    {"AveragePool", &LowerPool},
+    {"Concat", &LowerConcat},
+    {"Expand", &LowerExpand},
+    {"Gather", &LowerGather},
+    {"LayerNormalization", &LowerLayerNorm},
+    {"LogSoftmax", &LowerSoftmax},
+    {"MaxPool", &LowerPool},
+    {"Pad", &LowerPad},
+    {"Patch", &LowerPatch},
+    {"ReduceL1", &LowerReduce},
+    {"ReduceMax", &LowerReduce},
+    {"ReduceMean", &LowerReduce},
+    {"ReduceMin", &LowerReduce},
+    {"ReduceSum", &LowerReduce},
+    {"ReduceSumSquare", &LowerReduce},
+    {"Reshape", &LowerReshape},
+    {"Slice", &LowerSlice},
+    {"Softmax", &LowerSoftmax},
+    {"Split", &LowerSplit},
+    {"Transpose", &LowerTranspose},
 };
 
 }  // namespace

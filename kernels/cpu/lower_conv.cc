@@ -139,8 +139,7 @@ Tensor ScaledWeights(Lowering& lowering, const Node& node, const std::vector<dou
 
 std::optional<Choice> ChooseDefault(Lowering& lowering, const Group& group, const Problem& problem) {
   for (const Quality quality : {Quality::kGenerated, Quality::kGemm, Quality::kAnything}) {
-    std::optional<Choice> choice =
-        ChooseWithPosts(lowering, group, problem, algorithm::convolution_direct, AcceptQuality(quality));
+    std::optional<Choice> choice = ChooseWithPosts(lowering, group, problem, algorithm::convolution_direct, AcceptQuality(quality));
     if (choice.has_value()) return choice;
   }
   return std::nullopt;
@@ -196,8 +195,8 @@ std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics
   // The first is the default. Of the others only those for the same instruction set can be better.
   const auto isa = [](const std::string& name) { return name.substr(std::min(name.size(), name.find_last_of(':'))); };
   for (size_t k = 1; k < direct.size(); ++k) {
-    const bool repeated = std::find(direct.begin(), direct.begin() + static_cast<int64_t>(k), direct[k]) !=
-                          direct.begin() + static_cast<int64_t>(k);
+    const bool repeated =
+        std::find(direct.begin(), direct.begin() + static_cast<int64_t>(k), direct[k]) != direct.begin() + static_cast<int64_t>(k);
     if (!repeated && isa(direct[k]) == isa(direct[0])) names.push_back(Cat(kDirect, direct[k]));
   }
   if (numerics == Numerics::kStrict) return names;

@@ -144,10 +144,10 @@ class Builder {
     const Shape& shape = lowering_.shape(result_);
     for (const TileOperand& candidate : program_.operands) {
       if (candidate.boolean || program_.boolean_output || candidate.strides != RowMajorStrides(program_.extents)) continue;
-      const bool alone = std::count_if(program_.operands.begin(), program_.operands.end(), [&](const TileOperand& other) {
-                           return other.place.buffer == candidate.place.buffer;
-                         }) == 1;
-      if (alone && SamePlacement(candidate.place.layout, program_.output.layout, shape)) return {{program_.output, candidate.place}};
+      const bool alone = std::count_if(program_.operands.begin(), program_.operands.end(),
+                                       [&](const TileOperand& other) { return other.place.buffer == candidate.place.buffer; }) == 1;
+      if (alone && SamePlacement(candidate.place.layout, program_.output.layout, shape))
+        return {{program_.output, candidate.place}};
     }
     return std::nullopt;
   }

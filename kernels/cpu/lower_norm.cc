@@ -16,8 +16,9 @@ void EmitPrimitive(Lowering& lowering, int32_t id, dnnl::primitive primitive, co
                    std::vector<PrimitiveArgument> arguments, std::optional<std::pair<Place, Place>> in_place) {
   std::vector<Place> touched;
   for (const PrimitiveArgument& argument : arguments) touched.push_back(argument.place);
-  lowering.Emit({id}, chosen.impl_info_str(), MakePrimitiveKernel(std::move(primitive), std::move(arguments), chosen.scratchpad_desc()),
-                touched, static_cast<int64_t>(chosen.scratchpad_desc().get_size()), std::move(in_place));
+  lowering.Emit({id}, chosen.impl_info_str(),
+                MakePrimitiveKernel(std::move(primitive), std::move(arguments), chosen.scratchpad_desc()), touched,
+                static_cast<int64_t>(chosen.scratchpad_desc().get_size()), std::move(in_place));
 }
 
 }  // namespace
@@ -58,8 +59,8 @@ absl::StatusOr<bool> LowerLayerNorm(Lowering& lowering, int32_t id) {
   auto flags = dnnl::normalization_flags::use_scale;
   if (node.inputs.size() > 2) flags |= dnnl::normalization_flags::use_shift;
   const dnnl::layer_normalization_forward::primitive_desc chosen(
-      dnnl::layer_normalization_forward::desc(dnnl::prop_kind::forward_inference, desc, static_cast<float>(node.attrs.Float("epsilon")),
-                                              flags),
+      dnnl::layer_normalization_forward::desc(dnnl::prop_kind::forward_inference, desc,
+                                              static_cast<float>(node.attrs.Float("epsilon")), flags),
       UserScratchpad(), Engine());
   const Place from = lowering.Plain(input);
   std::vector<PrimitiveArgument> arguments = {{DNNL_ARG_SRC, desc, from}, {DNNL_ARG_SCALE, vector, lowering.Plain(node.inputs[1])}};

@@ -50,8 +50,7 @@ absl::StatusOr<bool> LowerPool(Lowering& lowering, int32_t id) {
   const bool average = node.op->name == "AveragePool";
   const bool count_padding = average && node.attrs.Int("count_include_pad") != 0;
   if (lowering.type(input).dtype != DType::kF32 || shape.size() > 5) return false;
-  const std::vector<Window> windows =
-      WithView(lowering.graph(), id, [](const NodeView& view) { return PoolWindows(view); });
+  const std::vector<Window> windows = WithView(lowering.graph(), id, [](const NodeView& view) { return PoolWindows(view); });
   if (!WindowsFit(windows, node.outputs[0].shape, count_padding)) return false;
   memory::dims strides, kernel, dilations, begin, end;
   for (size_t d = 0; d < windows.size(); ++d) {
@@ -62,14 +61,15 @@ absl::StatusOr<bool> LowerPool(Lowering& lowering, int32_t id) {
     begin.push_back(w.pad_begin);
     end.push_back((node.outputs[0].shape[d + 2] - 1) * w.stride + (w.kernel - 1) * w.dilation + 1 - w.input - w.pad_begin);
   }
-  const algorithm way = !average ? algorithm::pooling_max
-                                 : (count_padding ? algorithm::pooling_avg_include_padding : algorithm::pooling_avg_exclude_padding);
+  const algorithm way = !average
+                            ? algorithm::pooling_max
+                            : (count_padding ? algorithm::pooling_avg_include_padding : algorithm::pooling_avg_exclude_padding);
   const memory::desc any(node.outputs[0].shape, memory::data_type::f32, memory::format_tag::any);
   for (const bool accept_reference : {false, true}) {
     for (const Layout& layout : Candidates(lowering.Any(input), shape)) {
       try {
-        const dnnl::pooling_v2_forward::desc desc(dnnl::prop_kind::forward_inference, way, DescOf(shape, layout), any, strides, kernel,
-                                                  dilations, begin, end);
+        const dnnl::pooling_v2_forward::desc desc(dnnl::prop_kind::forward_inference, way, DescOf(shape, layout), any, strides,
+                                                  kernel, dilations, begin, end);
         const dnnl::pooling_v2_forward::primitive_desc chosen(desc, UserScratchpad(), Engine());
         const std::optional<Layout> out = LayoutOf(chosen.dst_desc());
         if (!out.has_value() || (!accept_reference && IsReference(chosen.impl_info_str()))) continue;

@@ -25,7 +25,13 @@ std::optional<Reducer> ReducerOf(std::string_view op) {
 class GatherKernel : public Kernel {
  public:
   GatherKernel(Place data, Place indices, Place to, bool wide, int64_t rows, int64_t axis, int64_t count, int64_t block)
-      : data_(std::move(data)), indices_(std::move(indices)), to_(std::move(to)), wide_(wide), rows_(rows), axis_(axis), count_(count),
+      : data_(std::move(data)),
+        indices_(std::move(indices)),
+        to_(std::move(to)),
+        wide_(wide),
+        rows_(rows),
+        axis_(axis),
+        count_(count),
         block_(block) {}
 
   absl::Status Run(const Bindings& bindings) override {
@@ -98,9 +104,10 @@ absl::StatusOr<bool> LowerGather(Lowering& lowering, int32_t id) {
   const Place data = lowering.Plain(node.inputs[0]);
   const Place index = lowering.Plain(node.inputs[1]);
   const Place to = lowering.Allocate({id, 0}, PlainLayout(node.outputs[0].shape));
-  lowering.Emit({id}, "gather",
-                std::make_unique<GatherKernel>(data, index, to, indices.dtype == DType::kI64, rows, shape[axis], NumElements(indices), block),
-                {data, index, to});
+  lowering.Emit(
+      {id}, "gather",
+      std::make_unique<GatherKernel>(data, index, to, indices.dtype == DType::kI64, rows, shape[axis], NumElements(indices), block),
+      {data, index, to});
   return true;
 }
 

@@ -85,7 +85,8 @@ Place Lowering::In(ValueId value, const Layout& layout, const Place& source) {
   const Place to = Allocate(value, layout);
   const std::vector<Place> places = {source, to};
   if (type(value).dtype == DType::kF32 && IsNested(source.layout, extents)) {
-    dnnl::reorder::primitive_desc desc(Engine(), DescOf(extents, source.layout), Engine(), DescOf(extents, layout), UserScratchpad());
+    dnnl::reorder::primitive_desc desc(Engine(), DescOf(extents, source.layout), Engine(), DescOf(extents, layout),
+                                       UserScratchpad());
     std::vector<PrimitiveArgument> arguments = {{DNNL_ARG_FROM, DescOf(extents, source.layout), source},
                                                 {DNNL_ARG_TO, DescOf(extents, layout), to}};
     const int64_t scratch = static_cast<int64_t>(desc.scratchpad_desc().get_size());
@@ -221,7 +222,8 @@ Place Lowering::Reordered(const Place& from, const dnnl::memory::desc& desc, con
   const Place to = Temporary(static_cast<int64_t>(wanted.get_size()));
   dnnl::reorder::primitive_desc reorder(Engine(), desc, Engine(), wanted, UserScratchpad());
   Emit({}, Cat("reorder ", reorder.impl_info_str()),
-       MakePrimitiveKernel(dnnl::reorder(reorder), {{DNNL_ARG_FROM, desc, from}, {DNNL_ARG_TO, wanted, to}}, reorder.scratchpad_desc()),
+       MakePrimitiveKernel(dnnl::reorder(reorder), {{DNNL_ARG_FROM, desc, from}, {DNNL_ARG_TO, wanted, to}},
+                           reorder.scratchpad_desc()),
        {from, to}, static_cast<int64_t>(reorder.scratchpad_desc().get_size()));
   program_.steps.back().info.name = name;
   return to;

@@ -1,5 +1,6 @@
 #include "kernels/cpu/primitive.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -80,15 +81,15 @@ dnnl::memory::desc DescOf(const Shape& shape, const Layout& layout) {
   constexpr auto kF32 = dnnl::memory::data_type::f32;
   if (shape.empty()) return {{1}, kF32, dnnl::memory::dims{1}};
   if (layout.block_dim < 0) return {shape, kF32, layout.strides};
-  Shape padded = shape;
+  // There is no constructor for blocked descriptors of any block: a plain one is given blocks and strides.
   const size_t d = static_cast<size_t>(layout.block_dim);
-  padded[d] = (shape[d] + layout.block - 1) / layout.block * layout.block;
-  // There is no constructor for blocked descriptors; a plain one has everything but the block.
-  dnnl::memory::desc desc(shape, kF32, layout.strides);
-  desc.data.padded_dims[d] = padded[d];
-  desc.data.format_desc.blocking.inner_nblks = 1;
-  desc.data.format_desc.blocking.inner_blks[0] = layout.block;
-  desc.data.format_desc.blocking.inner_idxs[0] = layout.block_dim;
+  dnnl::memory::desc desc(shape, kF32, RowMajorStrides(shape));
+  dnnl_blocking_desc_t& blocking = desc.data.format_desc.blocking;
+  desc.data.padded_dims[d] = (shape[d] + layout.block - 1) / layout.block * layout.block;
+  blocking.inner_nblks = 1;
+  blocking.inner_blks[0] = layout.block;
+  blocking.inner_idxs[0] = layout.block_dim;
+  std::copy(layout.strides.begin(), layout.strides.end(), blocking.strides);
   return desc;
 }
 
@@ -117,6 +118,8 @@ std::unique_ptr<Kernel> MakePrimitiveKernel(dnnl::primitive primitive, std::vect
 }
 
 bool IsReference(const std::string& implementation) { return implementation.find("ref") != std::string::npos; }
-bool IsGemm(const std::string& implementation) { return implementation.find("gemm:") != std::string::npos && implementation.find("brg") == std::string::npos; }
+bool IsGemm(const std::string& implementation) {
+  return implementation.find("gemm:") != std::string::npos && implementation.find("brg") == std::string::npos;
+}
 
 }  // namespace mendel::cpu

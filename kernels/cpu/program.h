@@ -35,10 +35,10 @@ enum class BufferKind { kArena, kConstant, kInput, kOutput };
 struct Buffer {
   BufferKind kind = BufferKind::kArena;
   int64_t bytes = 0;
-  size_t external = 0;                   ///< number of the graph input or output
-  const std::byte* constant = nullptr;   ///< kConstant
-  std::shared_ptr<const void> owner;     ///< keeps `constant` alive
-  bool packed = false;                   ///< the constant is a copy of ours
+  size_t external = 0;                  ///< number of the graph input or output
+  const std::byte* constant = nullptr;  ///< kConstant
+  std::shared_ptr<const void> owner;    ///< keeps `constant` alive
+  bool packed = false;                  ///< the constant is a copy of ours
 };
 
 struct ProgramStep {

@@ -10,8 +10,8 @@
 namespace mendel::cpu {
 namespace {
 
-constexpr int64_t kLanes = 64;   ///< results computed side by side
-constexpr int64_t kRun = 256;    ///< terms added in f32
+constexpr int64_t kLanes = 64;  ///< results computed side by side
+constexpr int64_t kRun = 256;   ///< terms added in f32
 
 template <Reducer R>
 float First() {
@@ -68,7 +68,8 @@ class ReduceKernel : public Kernel {
       for (int64_t job = begin; job < end; ++job) {
         const int64_t column = job % strips * kLanes;
         const int64_t first = job / strips * row + column;
-        RunStrip(from + Offset(p_.kept, p_.kept_from, first), to + Offset(p_.kept, p_.kept_to, first), std::min(kLanes, row - column));
+        RunStrip(from + Offset(p_.kept, p_.kept_from, first), to + Offset(p_.kept, p_.kept_to, first),
+                 std::min(kLanes, row - column));
       }
     });
     return absl::OkStatus();

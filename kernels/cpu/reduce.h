@@ -15,8 +15,8 @@ struct ReduceProblem {
   double factor = 1;  ///< the result is multiplied by it (means)
   Place from;
   Place to;
-  Shape kept, kept_from, kept_to;   ///< extents of loops over results, and strides in elements of operand and result
-  Shape reduced, reduced_from;      ///< extents and strides of the loops that are summed over
+  Shape kept, kept_from, kept_to;  ///< extents of loops over results, and strides in elements of operand and result
+  Shape reduced, reduced_from;     ///< extents and strides of the loops that are summed over
 };
 
 /// Sums go over runs of f32 no longer than 256 and then in double.

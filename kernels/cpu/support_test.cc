@@ -29,11 +29,16 @@ double RoundingOf(DType dtype) {
   return 0;
 }
 
-void ExpectClose(const HostValue& expected, const Tensor& actual, double tolerance) {
-  ASSERT_EQ(expected.type, actual.type());
+double Largest(const HostValue& value) {
   double largest = 0;
-  for (double x : expected.scalars) largest = std::isfinite(x) ? std::max(largest, std::fabs(x)) : largest;
-  const double allowed = (tolerance + RoundingOf(actual.dtype())) * largest + 1e-30;
+  for (double x : value.scalars) largest = std::isfinite(x) ? std::max(largest, std::fabs(x)) : largest;
+  return largest;
+}
+
+/// `scale`: the largest input, which bounds what cancellation may leave.
+void ExpectClose(const HostValue& expected, const Tensor& actual, double scale, double tolerance) {
+  ASSERT_EQ(expected.type, actual.type());
+  const double allowed = (tolerance + RoundingOf(actual.dtype())) * std::max(scale, Largest(expected));
   for (int64_t i = 0; i < actual.size(); ++i) {
     if (IsIntegral(actual.dtype())) {
       ASSERT_EQ(expected.integers[static_cast<size_t>(i)], actual.IntAt(i)) << "element " << i;
@@ -84,9 +89,11 @@ std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<Hos
     }
   }
   EXPECT_TRUE(runs[0] == runs[1]) << "two runs differ";
+  double scale = 0;
+  for (const HostValue& input : inputs) scale = std::max(scale, Largest(input));
   for (size_t k = 0; k < runs[0].size(); ++k) {
     SCOPED_TRACE(testing::Message() << "output " << k << ", first kernel " << (kernels.empty() ? "none" : kernels[0]));
-    ExpectClose((*expected)[k], runs[0][k], tolerance);
+    ExpectClose((*expected)[k], runs[0][k], scale, tolerance);
   }
   return kernels;
 }

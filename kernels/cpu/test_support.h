@@ -11,7 +11,7 @@
 namespace mendel::cpu {
 
 /// Compiles, runs twice into fresh, deliberately dirty and barely aligned buffers, and expects both runs to agree bit by bit and
-/// to match Evaluate: floats to `tolerance` of the largest output, integers exactly. Returns the steps' kernels.
+/// to match Evaluate: floats to `tolerance` of the largest output or input, integers exactly. Returns the steps' kernels.
 std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<HostValue>& inputs, const CompileOptions& options,
                                        double tolerance = 1e-5);
 

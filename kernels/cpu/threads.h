@@ -29,7 +29,8 @@ void ParallelRange(int64_t count, int64_t grain, void (*body)(const void*, int64
 template <class Body>
 void ParallelRange(int64_t count, int64_t grain, const Body& body) {
   internal::ParallelRange(
-      count, grain, [](const void* context, int64_t begin, int64_t end) { (*static_cast<const Body*>(context))(begin, end); }, &body);
+      count, grain, [](const void* context, int64_t begin, int64_t end) { (*static_cast<const Body*>(context))(begin, end); },
+      &body);
 }
 
 }  // namespace mendel::cpu
