@@ -181,4 +181,18 @@ absl::StatusOr<Tensor> DecodeTensor(const onnx::TensorProto& proto, const ModelF
   return FromRaw(type, {file.raw[*token], file.bytes.owner});
 }
 
+absl::StatusOr<Tensor> DecodeTensor(onnx::TensorProto proto) {
+  ExternalFiles none("");
+  ModelFile file;
+  const std::string raw = proto.raw_data();
+  if (proto.has_raw_data()) {
+    auto copy = std::make_shared<std::vector<std::byte>>(raw.size());
+    std::memcpy(copy->data(), raw.data(), raw.size());
+    file.raw.push_back(*copy);
+    file.bytes.owner = copy;
+    proto.set_raw_data(RawToken(0));
+  }
+  return DecodeTensor(proto, file, none);
+}
+
 }  // namespace mendel

@@ -24,6 +24,9 @@ absl::Status CheckShape(const Shape& shape);
 /// elsewhere; number of bytes, offset and length are checked against the shape. Messages do not name the tensor.
 absl::StatusOr<Tensor> DecodeTensor(const onnx::TensorProto& proto, const ModelFile& file, ExternalFiles& external);
 
+/// A tensor outside a model, as in ONNX's own test data: no external data.
+absl::StatusOr<Tensor> DecodeTensor(onnx::TensorProto proto);
+
 }  // namespace mendel
 
 #endif  // MENDEL_ONNX_TENSOR_DECODE_H_

@@ -58,6 +58,7 @@ absl::Status AddRange(int64_t extent, int64_t start, int64_t end, int64_t step, 
     start = std::clamp<int64_t>(from_end(start), -1, extent - 1);
     end = std::min(start, std::clamp<int64_t>(from_end(end), -1, extent - 1));
   }
+  if (start == end) start = end = 0, step = 1;
   ranges.starts[axis] = start;
   ranges.ends[axis] = end;
   ranges.steps[axis] = step;

@@ -1,0 +1,150 @@
+#include "onnx/testdata.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/status.h"
+#include "onnx/import.h"
+#include "onnx/tensor_decode.h"
+
+namespace mendel {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string ReadWhole(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// prefix_0.pb, prefix_1.pb, ... as long as they exist.
+absl::StatusOr<std::vector<Tensor>> ReadTensors(const fs::path& folder, const std::string& prefix) {
+  std::vector<Tensor> tensors;
+  for (int k = 0;; ++k) {
+    const fs::path path = folder / Cat(prefix, "_", k, ".pb");
+    if (!fs::exists(path)) return tensors;
+    onnx::TensorProto proto;
+    if (!proto.ParseFromString(ReadWhole(path))) return Unsupported("data that is not a tensor");
+    MENDEL_ASSIGN_OR_RETURN(Tensor tensor, DecodeTensor(std::move(proto)));
+    tensors.push_back(std::move(tensor));
+  }
+}
+
+/// Names of the inputs that the data files stand for.
+std::vector<std::string> InputNames(const std::string& bytes, size_t count) {
+  onnx::ModelProto model;
+  std::vector<std::string> names;
+  if (!model.ParseFromString(bytes)) return names;
+  for (const auto& input : model.graph().input()) names.push_back(input.name());
+  if (names.size() == count) return names;
+  for (const auto& tensor : model.graph().initializer()) std::erase(names, tensor.name());
+  return names;
+}
+
+/// Which inputs become constants, from none to all: the first attempt that imports is taken.
+enum class Binding { kNone, kIntegersButFirst, kAllButFirst, kAll };
+
+bool Binds(Binding binding, size_t k, const Tensor& tensor) {
+  switch (binding) {
+    case Binding::kNone:
+      return false;
+    case Binding::kIntegersButFirst:
+      return k > 0 && IsIntegral(tensor.dtype());
+    case Binding::kAllButFirst:
+      return k > 0;
+    case Binding::kAll:
+      return true;
+  }
+  return false;
+}
+
+absl::StatusOr<Graph> Import(const std::string& bytes, const std::vector<std::string>& names, const std::vector<Tensor>& values) {
+  absl::Status last;
+  for (Binding binding : {Binding::kNone, Binding::kIntegersButFirst, Binding::kAllButFirst, Binding::kAll}) {
+    ImportOptions options;
+    for (size_t k = 0; k < names.size(); ++k) {
+      if (Binds(binding, k, values[k])) {
+        options.bindings.emplace(names[k], values[k]);
+      } else {
+        options.shapes.emplace_back(names[k], values[k].shape());
+      }
+    }
+    auto result = ImportOnnxBytes(bytes, "", options);
+    if (result.ok()) return result->graph;
+    last = result.status();
+  }
+  return last;
+}
+
+/// Largest accepted relative error, from the rounding of the expected values themselves.
+double Tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return 2e-3;
+    case DType::kBF16:
+      return 2e-2;
+    case DType::kF64:
+      return 1e-7;
+    default:
+      return 1e-4;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> ListOnnxTestCases(const std::string& root) {
+  std::vector<std::string> folders;
+  if (!fs::is_directory(root)) return folders;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    if (entry.path().filename() == "model.onnx") folders.push_back(entry.path().parent_path().string());
+  }
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+absl::StatusOr<std::vector<OnnxTestCase>> LoadOnnxTestCases(const std::string& folder) {
+  const std::string bytes = ReadWhole(fs::path(folder) / "model.onnx");
+  std::vector<OnnxTestCase> cases;
+  for (int set = 0;; ++set) {
+    const fs::path data = fs::path(folder) / Cat("test_data_set_", set);
+    if (!fs::is_directory(data)) break;
+    OnnxTestCase test;
+    test.name = Cat(fs::path(folder).filename().string(), "/", set);
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> values, ReadTensors(data, "input"));
+    MENDEL_ASSIGN_OR_RETURN(test.outputs, ReadTensors(data, "output"));
+    const std::vector<std::string> names = InputNames(bytes, values.size());
+    if (names.size() != values.size()) return InvalidInput("has ", values.size(), " data files for ", names.size(), " inputs");
+    MENDEL_ASSIGN_OR_RETURN(test.graph, Import(bytes, names, values));
+    for (int32_t input : test.graph.inputs()) {
+      const auto name = std::find(names.begin(), names.end(), InputName(test.graph.node(input)));
+      test.inputs.push_back(values[static_cast<size_t>(name - names.begin())]);
+    }
+    cases.push_back(std::move(test));
+  }
+  if (cases.empty()) return Unsupported("a case without data");
+  return cases;
+}
+
+std::string CompareWithExpected(const Tensor& actual, const Tensor& expected, double slack) {
+  if (actual.type() != expected.type()) return Cat("type ", TypeString(actual.type()), ", expected ", TypeString(expected.type()));
+  for (int64_t k = 0; k < actual.size(); ++k) {
+    if (IsIntegral(actual.dtype())) {
+      if (actual.IntAt(k) != expected.IntAt(k))
+        return Cat("element ", k, " is ", actual.IntAt(k), ", expected ", expected.IntAt(k));
+      continue;
+    }
+    const double a = actual.DoubleAt(k);
+    const double e = expected.DoubleAt(k);
+    if (a == e || (std::isnan(a) && std::isnan(e))) continue;
+    const double tolerance = slack * Tolerance(actual.dtype()) * (1e-2 + std::fabs(e));
+    if (!(std::fabs(a - e) <= tolerance)) return Cat("element ", k, " is ", a, ", expected ", e);
+  }
+  return "";
+}
+
+}  // namespace mendel

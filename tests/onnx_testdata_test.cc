@@ -1,0 +1,78 @@
+// Every case of ONNX's own test data through the importer and the operators' definitions. Prints how many passed and the reason
+// for every other one; a case that imports must pass.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "graph/evaluate.h"
+#include "onnx/testdata.h"
+
+namespace mendel {
+namespace {
+
+/// Cases whose expected values are themselves coarse: ONNX computed them with another value of pi than their models hold. They
+/// are held to ONNX's own tolerance.
+bool IsCoarse(const std::string& name) {
+  static const std::regex windows("test_(blackman|hamming|hann)window(_symmetric)?_expanded");
+  return std::regex_match(name, windows);
+}
+
+/// The message without the names of nodes and values, so that equal reasons count together.
+std::string Reason(const absl::Status& status) {
+  const std::string text(status.message().data(), status.message().size());
+  return std::regex_replace(std::regex_replace(text, std::regex("node '[^']*' "), ""), std::regex("^output '[^']*': "), "");
+}
+
+/// Empty when the case passes.
+std::string Failure(const OnnxTestCase& test, double slack) {
+  std::vector<HostValue> inputs;
+  for (const Tensor& input : test.inputs) inputs.push_back(HostValue::FromTensor(input));
+  const auto outputs = Evaluate(test.graph, inputs);
+  if (!outputs.ok()) return outputs.status().ToString();
+  if (outputs->size() != test.outputs.size()) return "number of outputs";
+  for (size_t k = 0; k < outputs->size(); ++k) {
+    const std::string difference = CompareWithExpected((*outputs)[k].ToTensor(), test.outputs[k], slack);
+    if (!difference.empty()) return "output " + std::to_string(k) + ": " + difference;
+  }
+  return "";
+}
+
+TEST(OnnxTestData, EveryImportedCasePasses) {
+  const std::vector<std::string> folders = ListOnnxTestCases(kOnnxTestData);
+  if (folders.empty()) {
+    std::printf("SKIP: %s does not exist\n", kOnnxTestData);
+    std::exit(77);
+  }
+  int passed = 0, failed = 0, refused = 0;
+  std::map<std::string, std::vector<std::string>> reasons;
+  for (const std::string& folder : folders) {
+    const std::string name = folder.substr(folder.rfind('/') + 1);
+    const auto cases = LoadOnnxTestCases(folder);
+    if (!cases.ok()) {
+      EXPECT_NE(cases.status().code(), absl::StatusCode::kInternal) << name << ": " << cases.status();
+      ++refused;
+      reasons[Reason(cases.status())].push_back(name);
+      continue;
+    }
+    std::string failure;
+    for (const OnnxTestCase& test : *cases) {
+      if (failure.empty()) failure = Failure(test, IsCoarse(name) ? 10 : 1);
+    }
+    EXPECT_EQ(failure, "") << name;
+    ++(failure.empty() ? passed : failed);
+  }
+  for (const auto& [reason, names] : reasons) {
+    std::printf("refused %3zu: %s [%s%s]\n", names.size(), reason.c_str(), names[0].c_str(), names.size() > 1 ? ", ..." : "");
+  }
+  std::printf("%zu cases: %d passed, %d refused, %d failed\n", folders.size(), passed, refused, failed);
+  EXPECT_GE(passed, 600);
+}
+
+}  // namespace
+}  // namespace mendel
