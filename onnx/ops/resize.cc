@@ -64,9 +64,10 @@ absl::Status SetSizes(const Shape& shape, const std::vector<size_t>& axes, const
 
 absl::Status SetRoi(OpContext& op, const std::vector<size_t>& axes, ResizePlan& plan) {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<double> given, op.ConstantDoubles(1, "region"));
-  if (given.empty()) return absl::OkStatus();
   if (given.size() != 2 * axes.size())
     return InvalidInput("has a region of ", given.size(), " numbers for ", axes.size(), " dimensions");
+  plan.roi.assign(2 * plan.sizes.size(), 0.0);
+  std::fill(plan.roi.begin() + static_cast<int64_t>(plan.sizes.size()), plan.roi.end(), 1.0);
   for (size_t k = 0; k < axes.size(); ++k) {
     plan.roi[axes[k]] = given[k];
     plan.roi[plan.sizes.size() + axes[k]] = given[axes.size() + k];
@@ -74,18 +75,15 @@ absl::Status SetRoi(OpContext& op, const std::vector<size_t>& axes, ResizePlan& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<ResizePlan> UnchangedPlan(const Shape& shape) {
-  ResizePlan plan{shape, std::vector<double>(shape.size(), 1), std::vector<double>(2 * shape.size(), 0)};
-  std::fill(plan.roi.begin() + static_cast<int64_t>(shape.size()), plan.roi.end(), 1.0);
-  return plan;
-}
+/// Keeps every extent; the region is empty, which is the whole.
+ResizePlan UnchangedPlan(const Shape& shape) { return {shape, std::vector<double>(shape.size(), 1), {}}; }
 
 bool IsEmptyConstant(OpContext& op, int k) { return !op.Has(k) || NumElements(op.shape(op.In(k))) == 0; }
 
 absl::Status ImportResize(OpContext& op) {
   const Shape shape = op.shape(op.In(0));
   const bool first_form = op.opset() < 11;  // inputs (x, scales), positions as Upsample
-  MENDEL_ASSIGN_OR_RETURN(ResizePlan plan, UnchangedPlan(shape));
+  ResizePlan plan = UnchangedPlan(shape);
   MENDEL_ASSIGN_OR_RETURN(const std::vector<size_t> axes, ResizedAxes(op));
   const std::string policy = op.Str("keep_aspect_ratio_policy", "stretch");
   const std::string transform = op.Str("coordinate_transformation_mode", first_form ? "asymmetric" : "half_pixel");
@@ -96,7 +94,7 @@ absl::Status ImportResize(OpContext& op) {
     MENDEL_ASSIGN_OR_RETURN(const std::vector<double> scales, op.ConstantDoubles(first_form ? 1 : 2, "scales"));
     MENDEL_RETURN_IF_ERROR(SetScales(shape, axes, scales, plan));
   }
-  if (!first_form && transform == "tf_crop_and_resize" && op.Has(1)) MENDEL_RETURN_IF_ERROR(SetRoi(op, axes, plan));
+  if (!first_form && transform == "tf_crop_and_resize") MENDEL_RETURN_IF_ERROR(SetRoi(op, axes, plan));
   std::string nearest = op.Str("nearest_mode", first_form ? "floor" : "round_prefer_floor");
   const std::string mode = op.Str("mode", "nearest");
   const bool shrinks = std::any_of(plan.scales.begin(), plan.scales.end(), [](double scale) { return scale < 1; });
@@ -116,7 +114,7 @@ absl::Status ImportResize(OpContext& op) {
 
 absl::Status ImportUpsample(OpContext& op) {
   const Shape shape = op.shape(op.In(0));
-  MENDEL_ASSIGN_OR_RETURN(ResizePlan plan, UnchangedPlan(shape));
+  ResizePlan plan = UnchangedPlan(shape);
   std::optional<std::vector<double>> scales = op.FloatList("scales");
   if (!scales.has_value()) {
     MENDEL_ASSIGN_OR_RETURN(scales, op.ConstantDoubles(1, "scales"));
