@@ -19,7 +19,17 @@ namespace {
 constexpr uint64_t kOpaqueFamily = 0x6f7061717565;
 constexpr std::string_view kNonFinite = "nonfinite";
 
-Draw DrawFrom(Rng& prime_rng, std::array<uint64_t, 2> key) { return {PrimeField::RandomCertifying(prime_rng).prime(), key}; }
+/// The generator that a draw's prime comes from: a function of its key, so that neither can be chosen without the other.
+Rng PrimeGenerator(std::array<uint64_t, 2> key) {
+  KeyedHash hash(key);
+  hash.Add("prime");
+  return Rng(hash.Finish().low);
+}
+
+Draw DrawFrom(std::array<uint64_t, 2> key) {
+  Rng rng = PrimeGenerator(key);
+  return {PrimeField::RandomCertifying(rng).prime(), key};
+}
 
 std::array<uint64_t, 2> Subkey(std::array<uint64_t, 2> key, std::string_view kind, std::string_view name) {
   KeyedHash hash(key);
@@ -50,17 +60,15 @@ bool HasInteger(std::span<const TensorType> types) {
 
 }  // namespace
 
-Draw FreshDraw() {
-  // The prime's generator and the key are seeded apart: neither tells anything about the other.
-  Rng rng(FreshEntropy()[0]);
-  return DrawFrom(rng, FreshEntropy());
-}
+Draw FreshDraw() { return DrawFrom(FreshEntropy()); }
 
 Draw SeededDraw(Rng& rng) {
   const uint64_t high = rng.Next();
   const uint64_t low = rng.Next();
-  return DrawFrom(rng, {high, low});
+  return DrawFrom({high, low});
 }
+
+bool FollowsFromKey(const Draw& draw) { return DrawFrom(draw.key) == draw; }
 
 bool SelectsElements(const OpDefinition& op) { return op.is_view || op.bound == &BoundOfSelection; }
 

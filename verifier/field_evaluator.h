@@ -23,6 +23,8 @@ namespace mendel {
 Draw FreshDraw();
 /// A draw that follows from `rng`, with a certifying prime in [2^59, 2^60).
 Draw SeededDraw(Rng& rng);
+/// Is the draw's prime the one that the two functions above derive from its key?
+bool FollowsFromKey(const Draw& draw);
 
 /// Elements of one value, row-major. A concrete integral value has `integers` and no `scalars`.
 struct FieldValue {

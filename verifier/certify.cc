@@ -1,0 +1,286 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "verifier/domain.h"
+#include "verifier/numbering.h"
+#include "verifier/segments.h"
+#include "verifier/verifier.h"
+
+namespace mendel {
+namespace {
+
+/// Draws with a zero denominator that one test may waste.
+constexpr int kMaxRedraws = 3;
+/// Rounds that mend the partition where it failed; the next ones use no cuts at all.
+constexpr int kMendingRounds = 4;
+constexpr int kMaxRounds = 64;
+/// More draws than any certificate has: replay's work must not depend on what a file claims.
+constexpr size_t kMaxReplayedDraws = 257;
+/// Bound of a plan that congruence alone proves: no probability enters.
+constexpr double kProvenLog2 = -1024;
+
+std::string DescribeNumber(const Numbering& numbering, int32_t number) {
+  const NumberedValue& value = numbering.values[static_cast<size_t>(number)];
+  const Node& node = *numbering.NodeOf(number).node;
+  return Cat(value.origin.side == Side::kOriginal ? "original" : "plan", " node ", value.origin.value.node, " (", node.op->name,
+             node.name.empty() ? "" : " '", node.name, node.name.empty() ? ")" : "')");
+}
+
+std::string ElementString(const Shape& shape, int64_t flat) {
+  Shape index(shape.size());
+  for (size_t d = shape.size(); d-- > 0;) {
+    index[d] = flat % shape[d];
+    flat /= shape[d];
+  }
+  std::string text = "[";
+  for (size_t d = 0; d < index.size(); ++d) text += Cat(d == 0 ? "" : ", ", index[d]);
+  return text + "]";
+}
+
+std::map<std::string, TensorType> InputTypesByName(const Graph& graph) {
+  std::map<std::string, TensorType> types;
+  for (int32_t id : graph.inputs()) types[InputName(graph.node(id))] = graph.node(id).outputs[0];
+  return types;
+}
+
+std::map<std::string, TensorType> OutputTypesByName(const Graph& graph) {
+  std::map<std::string, TensorType> types;
+  for (const GraphOutput& output : graph.outputs()) types[output.name] = graph.type(output.value);
+  return types;
+}
+
+/// Both have the same inputs and outputs by name, names are not repeated and a symbol has one type.
+absl::Status CheckInterfaces(const Graph& original, const Graph& plan) {
+  for (const Graph* graph : {&original, &plan}) {
+    if (InputTypesByName(*graph).size() != graph->inputs().size()) return InvalidInput("two inputs have the same name");
+    if (OutputTypesByName(*graph).size() != graph->outputs().size()) return InvalidInput("two outputs have the same name");
+  }
+  if (InputTypesByName(original) != InputTypesByName(plan)) return InvalidInput("the graphs differ in names or types of inputs");
+  if (OutputTypesByName(original) != OutputTypesByName(plan)) return InvalidInput("the graphs differ in names or types of outputs");
+  return absl::OkStatus();
+}
+
+absl::Status CheckDraws(const std::vector<Draw>& draws) {
+  for (const Draw& draw : draws) {
+    if (draw.prime <= 2 || draw.prime >= uint64_t{1} << 60 || !IsPrime(draw.prime)) {
+      return InvalidInput("draw has ", draw.prime, ", which is no prime between 2 and 2^60");
+    }
+  }
+  return absl::OkStatus();
+}
+
+class Certifier {
+ public:
+  /// `exact_tests` >= 0: that many tests, whatever the target.
+  Certifier(const Graph& original, const Graph& plan, const JudgeOptions& options, int exact_tests)
+      : original_(original), plan_(plan), options_(options), exact_tests_(exact_tests), constants_(options.weights) {}
+
+  absl::StatusOr<Certificate> Run() {
+    certificate_.judge_version = kJudgeVersion;
+    certificate_.original_hash = GraphHash(original_, options_.weights);
+    certificate_.plan_hash = GraphHash(plan_, options_.weights);
+    certificate_.weights = options_.weights;
+    numbering_ = NumberValues(original_, plan_, merges_, constants_);
+    certificate_.shared_nodes = numbering_.shared_nodes;
+    if (numbering_.claims.empty()) {
+      certificate_.bound_log2 = kProvenLog2;
+      return certificate_;
+    }
+    MENDEL_RETURN_IF_ERROR(Select());
+    for (int round = 1; round <= kMaxRounds; ++round) {
+      numbering_ = NumberValues(original_, plan_, merges_, constants_);
+      MENDEL_RETURN_IF_ERROR(CheckDomain(numbering_));
+      partition_ = MakePartition(numbering_, whole_, round > kMendingRounds);
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<Mismatch> mismatches, Prove(round));
+      if (mismatches.empty()) return certificate_;
+      MENDEL_RETURN_IF_ERROR(Mend(mismatches));
+    }
+    return Unsupported("unproven: no partition of the plan into equal segments within ", kMaxRounds, " rounds");
+  }
+
+ private:
+  bool DrawsAreFixed() const { return !options_.fixed_draws.empty(); }
+
+  /// Tests the partition with draw number `index` (0: selection); a zero denominator costs a redraw.
+  absl::StatusOr<std::vector<Mismatch>> Test(size_t index, const std::function<void(int32_t, const FieldValue&)>& visit) {
+    for (int attempt = 0; attempt <= kMaxRedraws; ++attempt) {
+      if (DrawsAreFixed() && index >= options_.fixed_draws.size()) {
+        return InvalidInput("the bound needs more than the ", options_.fixed_draws.size(), " given draws");
+      }
+      const Draw draw = DrawsAreFixed() ? options_.fixed_draws[index] : FreshDraw();
+      auto mismatches = TestSegments(numbering_, partition_, draw, options_.weights, options_.deadline, visit);
+      if (mismatches.ok()) {
+        certificate_.draws.resize(index);
+        certificate_.draws.push_back(draw);
+      }
+      if (mismatches.ok() || !absl::IsAborted(mismatches.status())) return mismatches;
+      if (DrawsAreFixed()) break;
+    }
+    return Unsupported("unproven: denominators stay zero after ", kMaxRedraws, " redraws");
+  }
+
+  /// Finds values of the plan that equal values of the original under one draw. Outputs that differ there differ for certain.
+  absl::Status Select() {
+    using Content = std::pair<Hash128, DType>;
+    for (const bool no_cuts : {false, true}) {
+      partition_ = MakePartition(numbering_, {}, no_cuts);
+      std::map<Content, std::vector<int32_t>> groups;
+      const auto visit = [&](int32_t number, const FieldValue& value) {
+        const DType dtype = numbering_.TypeOf(number).dtype;
+        if (!IsFloat(dtype) || value.size() == 0) return;
+        KeyedHash hash({0, static_cast<uint64_t>(value.size())});
+        for (Fp element : value.scalars) hash.Add(element.value);
+        groups[{hash.Finish(), dtype}].push_back(number);
+      };
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<Mismatch> mismatches, Test(0, visit));
+      if (mismatches.empty()) {
+        for (auto& [content, numbers] : groups) MergeGroup(numbers);
+        return absl::OkStatus();
+      }
+      if (no_cuts || std::none_of(partition_.segments.begin(), partition_.segments.end(),
+                                  [](const Segment& segment) { return !segment.cuts.empty(); })) {
+        return Different(mismatches.front());
+      }
+    }
+    return InternalError("selection ended without an answer");
+  }
+
+  /// The earliest number of the original stands for the others.
+  void MergeGroup(std::vector<int32_t>& numbers) {
+    std::sort(numbers.begin(), numbers.end());
+    if (!numbering_.NodeOf(numbers[0]).in_original) return;
+    const Origin& target = numbering_.values[static_cast<size_t>(numbers[0])].origin;
+    for (size_t k = 1; k < numbers.size(); ++k) {
+      const Node& node = *numbering_.NodeOf(numbers[k]).node;
+      if (numbers[k] == numbers[k - 1] || IsInput(node) || IsConstant(node)) continue;
+      merges_[numbering_.values[static_cast<size_t>(numbers[k])].origin] = target;
+    }
+  }
+
+  absl::Status Different(const Mismatch& mismatch) const {
+    const Claim& claim = numbering_.claims[partition_.segments[mismatch.segment].claim];
+    return absl::FailedPreconditionError(Cat("output '", claim.output, "' differs at element ",
+                                             ElementString(numbering_.TypeOf(claim.representative).shape, mismatch.element),
+                                             " as a formal expression: ", DescribeNumber(numbering_, claim.representative),
+                                             " against ", DescribeNumber(numbering_, claim.member)));
+  }
+
+  /// Draws fresh tests until the bound is reached; returns the mismatches of the first test that fails.
+  absl::StatusOr<std::vector<Mismatch>> Prove(int round) {
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<SegmentBound> bounds, BoundSegments(numbering_, partition_, options_.weights));
+    Record(bounds, round);
+    certificate_.draws.resize(1);
+    const auto done = [&](int tests) {
+      if (tests == 0) return false;
+      return exact_tests_ >= 0 ? tests >= exact_tests_ : certificate_.bound_log2 <= options_.target_log2;
+    };
+    for (int tests = 0; !done(tests); ++tests) {
+      if (tests >= options_.max_tests) {
+        return Unsupported("unproven: the bound after ", tests, " tests is only 2^", certificate_.bound_log2);
+      }
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<Mismatch> mismatches, Test(static_cast<size_t>(tests) + 1, nullptr));
+      if (!mismatches.empty()) return mismatches;
+      double miss = -std::numeric_limits<double>::infinity();
+      for (const SegmentBound& bound : bounds) miss = std::max(miss, bound.Log2Miss(certificate_.draws.back().prime));
+      if (miss > 0) return Unsupported("unproven: the degree bound of a segment exceeds the field");
+      certificate_.bound_log2 += miss;
+    }
+    return std::vector<Mismatch>();
+  }
+
+  /// What the certificate says about this partition.
+  void Record(const std::vector<SegmentBound>& bounds, int round) {
+    certificate_.rounds = round;
+    certificate_.bound_log2 = std::log2(round);
+    certificate_.shared_nodes = numbering_.shared_nodes;
+    certificate_.segments = static_cast<int64_t>(partition_.segments.size());
+    certificate_.degree = certificate_.log2_norm = certificate_.oracle_operands = 0;
+    certificate_.elements = 0;
+    for (const SegmentBound& bound : bounds) {
+      certificate_.degree = std::max(certificate_.degree, bound.degree);
+      certificate_.log2_norm = std::max(certificate_.log2_norm, bound.log2_norm);
+      certificate_.oracle_operands = std::max(certificate_.oracle_operands, bound.operands);
+    }
+    for (const Claim& claim : numbering_.claims) certificate_.elements += NumElements(numbering_.TypeOf(claim.member));
+  }
+
+  /// A claim may hold for the values that reach it and not for all: its segment is merged with those before it. Without any cut
+  /// left a claim of the selection was a coincidence and is dropped, one of an output is false.
+  absl::Status Mend(const std::vector<Mismatch>& mismatches) {
+    for (const Mismatch& mismatch : mismatches) {
+      const Segment& segment = partition_.segments[mismatch.segment];
+      const Claim& claim = numbering_.claims[segment.claim];
+      if (!segment.cuts.empty()) {
+        for (int32_t cut : segment.cuts) whole_.insert(numbering_.values[static_cast<size_t>(cut)].origin);
+      } else if (claim.output.empty()) {
+        merges_.erase(claim.merge);
+      } else {
+        return Different(mismatch);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const Graph& original_;
+  const Graph& plan_;
+  const JudgeOptions& options_;
+  const int exact_tests_;
+  ConstantKeys constants_;
+  std::map<Origin, Origin> merges_;
+  std::set<Origin> whole_;
+  Numbering numbering_;
+  Partition partition_;
+  Certificate certificate_;
+};
+
+bool SameCertificate(const Certificate& a, const Certificate& b) {
+  return a.judge_version == b.judge_version && a.original_hash == b.original_hash && a.plan_hash == b.plan_hash &&
+         a.weights == b.weights && a.draws == b.draws && a.degree == b.degree && a.log2_norm == b.log2_norm &&
+         a.oracle_operands == b.oracle_operands && a.elements == b.elements && a.segments == b.segments &&
+         a.shared_nodes == b.shared_nodes && a.rounds == b.rounds && a.bound_log2 == b.bound_log2;
+}
+
+}  // namespace
+
+absl::StatusOr<Certificate> Certify(const Graph& original, const Graph& plan, const JudgeOptions& options) {
+  MENDEL_RETURN_IF_ERROR(CheckGraph(original));
+  MENDEL_RETURN_IF_ERROR(CheckGraph(plan));
+  MENDEL_RETURN_IF_ERROR(CheckInterfaces(original, plan));
+  MENDEL_RETURN_IF_ERROR(CheckDraws(options.fixed_draws));
+  return Certifier(original, plan, options, -1).Run();
+}
+
+absl::Status Replay(const Graph& original, const Graph& plan, const Certificate& certificate) {
+  if (certificate.judge_version != kJudgeVersion) {
+    return InvalidInput("certificate of judge version ", certificate.judge_version, ", this is version ", kJudgeVersion);
+  }
+  MENDEL_RETURN_IF_ERROR(CheckGraph(original));
+  MENDEL_RETURN_IF_ERROR(CheckGraph(plan));
+  MENDEL_RETURN_IF_ERROR(CheckInterfaces(original, plan));
+  if (certificate.original_hash != GraphHash(original, certificate.weights)) {
+    return InvalidInput("the certificate is about another original graph");
+  }
+  if (certificate.plan_hash != GraphHash(plan, certificate.weights)) return InvalidInput("the certificate is about another plan");
+  if (certificate.draws.size() > kMaxReplayedDraws) return InvalidInput("the certificate has ", certificate.draws.size(), " draws");
+  MENDEL_RETURN_IF_ERROR(CheckDraws(certificate.draws));
+  for (const Draw& draw : certificate.draws) {
+    if (!FollowsFromKey(draw)) return InvalidInput("a draw's prime does not follow from its key");
+  }
+  JudgeOptions options;
+  options.weights = certificate.weights;
+  options.fixed_draws = certificate.draws;
+  options.max_tests = std::numeric_limits<int>::max();
+  const int tests = std::max(0, static_cast<int>(certificate.draws.size()) - 1);
+  MENDEL_ASSIGN_OR_RETURN(const Certificate replayed, Certifier(original, plan, options, tests).Run());
+  if (!SameCertificate(replayed, certificate))
+    return absl::FailedPreconditionError("the certificate states what its draws do not show");
+  return absl::OkStatus();
+}
+
+}  // namespace mendel

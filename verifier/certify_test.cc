@@ -1,0 +1,434 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <iostream>
+
+#include "graph/text.h"
+#include "verifier/field_evaluator.h"
+#include "verifier/verifier.h"
+
+namespace mendel {
+namespace {
+
+/// A graph from the text of its nodes and its return line.
+Graph Parse(const std::string& body) {
+  auto graph = ParseGraph("graph \"g\" {\n" + body + "\n}");
+  EXPECT_TRUE(graph.ok()) << graph.status() << "\n" << body;
+  return graph.ok() ? *graph : Graph();
+}
+
+absl::Status Verdict(const std::string& original, const std::string& plan, JudgeOptions options = {}) {
+  const Graph f = Parse(original);
+  const Graph g = Parse(plan);
+  const auto certificate = Certify(f, g, options);
+  if (!certificate.ok()) return certificate.status();
+  EXPECT_LE(certificate->bound_log2, options.target_log2);
+  const absl::Status replay = Replay(f, g, *certificate);
+  EXPECT_TRUE(replay.ok()) << replay;
+  return absl::OkStatus();
+}
+
+constexpr auto kDifferent = absl::StatusCode::kFailedPrecondition;
+constexpr auto kUnproven = absl::StatusCode::kUnimplemented;
+
+const char kConvNet[] = R"(
+  %0 = Input() {name = "x", shape = [1, 2, 6, 6]}
+  %1 = Constant() {symbol = "w1", value = f32[3,2,3,3]{W54}}
+  %2 = Constant() {symbol = "b1", value = f32[3]{1, 2, 3}}
+  %3 = Conv(%0, %1, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %4 = Relu(%3)
+  %5 = Constant() {symbol = "w2", value = f32[4,3,1,1]{W12}}
+  %6 = Conv(%4, %5) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  return "y" = %6)";
+
+/// W54 and the like become that many numbers: symbolic weights need values, the judge does not look at them.
+std::string Fill(std::string text) {
+  size_t at = 0;
+  while ((at = text.find("{W", at)) != std::string::npos) {
+    const size_t end = text.find('}', at);
+    const int count = std::stoi(text.substr(at + 2, end - at - 2));
+    std::string values;
+    for (int i = 0; i < count; ++i) values += (i > 0 ? ", " : "") + std::to_string(i % 7 - 3);
+    text.replace(at + 1, end - at - 1, values);
+  }
+  return text;
+}
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST(Certify, AcceptsItself) {
+  const Graph graph = Parse(Fill(kConvNet));
+  const auto certificate = Certify(graph, graph, {});
+  ASSERT_TRUE(certificate.ok()) << certificate.status();
+  EXPECT_EQ(certificate->segments, 0);
+  EXPECT_EQ(certificate->shared_nodes, 3);
+  EXPECT_LE(certificate->bound_log2, -80);
+}
+
+TEST(Certify, AcceptsRewritesOfAConvolution) {
+  const char kPlan[] = R"(
+  %0 = Input() {name = "x", shape = [1, 2, 6, 6]}
+  %1 = Constant() {symbol = "w1", value = f32[3,2,3,3]{W54}}
+  %2 = Constant() {symbol = "b1", value = f32[3]{1, 2, 3}}
+  %3 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %4 = Reshape(%2) {shape = [3, 1, 1]}
+  %5 = Add(%3, %4)
+  %6 = Relu(%5)
+  %7 = Constant() {symbol = "w2", value = f32[4,3,1,1]{W12}}
+  %8 = Reshape(%7) {shape = [4, 3]}
+  %9 = Reshape(%6) {shape = [3, 36]}
+  %10 = MatMul(%8, %9)
+  %11 = Reshape(%10) {shape = [1, 4, 6, 6]}
+  return "y" = %11)";
+  const Graph original = Parse(Fill(kConvNet));
+  const auto certificate = Certify(original, Parse(Fill(kPlan)), {});
+  ASSERT_TRUE(certificate.ok()) << certificate.status();
+  EXPECT_EQ(certificate->segments, 2);  // each convolution; the Relu between them is congruent
+  EXPECT_EQ(certificate->shared_nodes, 1);
+  EXPECT_EQ(certificate->elements, 3 * 36 + 4 * 36);
+  EXPECT_EQ(certificate->degree, 2);
+  EXPECT_EQ(certificate->oracle_operands, 0);
+  EXPECT_EQ(certificate->draws.size(), 3u);  // the selection and two tests of about 2^-58 each
+  EXPECT_LE(certificate->bound_log2, -110);
+  EXPECT_EQ(Verdict(Fill(kConvNet), Fill(Replaced(kPlan, "Add(%3, %4)", "Mul(%3, %4)"))).code(), kDifferent);
+  const std::string wrong_layout = Replaced(kPlan, "shape = [4, 3]}", "shape = [3, 4]}\n  %80 = Transpose(%8) {perm = [1, 0]}");
+  EXPECT_EQ(Verdict(Fill(kConvNet), Fill(Replaced(wrong_layout, "MatMul(%8, %9)", "MatMul(%80, %9)"))).code(), kDifferent);
+}
+
+TEST(Certify, RejectsMutations) {
+  const std::string net = Fill(kConvNet);
+  const std::vector<std::pair<std::string, std::string>> mutations = {
+      {"symbol = \"b1\"", "symbol = \"b2\""},
+      {"Conv(%0, %1, %2)", "Conv(%0, %1)"},
+      {"pads = [1, 1, 1, 1]", "pads = [2, 1, 0, 1]"},
+      {"pads = [1, 1, 1, 1]", "pads = [1, 0, 1, 2]"},
+      {"Relu(%3)", "Add(%3, %3)"},
+  };
+  for (const auto& [from, to] : mutations) EXPECT_EQ(Verdict(net, Replaced(net, from, to)).code(), kDifferent) << to;
+}
+
+TEST(Certify, NamesTheOutputAndTheElement) {
+  const absl::Status status = Verdict(R"(
+  %0 = Input() {name = "x", shape = [2, 3]}
+  %1 = Constant() {value = f32[2,3]{1, 2, 3, 4, 5, 6}}
+  %2 = Mul(%0, %1)
+  return "y" = %2)",
+                                      R"(
+  %0 = Input() {name = "x", shape = [2, 3]}
+  %1 = Constant() {value = f32[2,3]{1, 2, 3, 4, 5, 7}}
+  %2 = Mul(%0, %1)
+  return "y" = %2)");
+  EXPECT_EQ(status.code(), kDifferent);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("output 'y' differs at element [1, 2]"));
+}
+
+TEST(Certify, RefusesOtherInterfaces) {
+  const std::string net = "  %0 = Input() {name = \"x\", shape = [4]}\n  %1 = Relu(%0)\n  return \"y\" = %1";
+  EXPECT_EQ(Verdict(net, Replaced(net, "\"y\"", "\"z\"")).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Verdict(net, Replaced(net, "\"x\"", "\"z\"")).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Verdict(net, Replaced(net, "[4]", "[5]")).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Certify, AcceptsAScaleFoldedInTheGraph) {
+  const std::string head = R"(
+  %0 = Input() {name = "x", shape = [2, 3, 5, 5]}
+  %1 = Constant() {symbol = "w", value = f32[4,3,3,3]{W108}}
+  %2 = Constant() {symbol = "scale", value = f32[4]{1, 2, 3, 4}}
+  %3 = Constant() {symbol = "shift", value = f32[4]{1, 2, 3, 4}}
+)";
+  const std::string batch_norm = Fill(head + R"(
+  %4 = Conv(%0, %1) {strides = [2, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %5 = Reshape(%2) {shape = [4, 1, 1]}
+  %6 = Mul(%4, %5)
+  %7 = Reshape(%3) {shape = [4, 1, 1]}
+  %8 = Add(%6, %7)
+  %9 = Relu(%8)
+  return "y" = %9)");
+  const std::string folded = Fill(head + R"(
+  %4 = Reshape(%2) {shape = [4, 1, 1, 1]}
+  %5 = Mul(%1, %4)
+  %6 = Conv(%0, %5, %3) {strides = [2, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %7 = Relu(%6)
+  return "y" = %7)");
+  EXPECT_TRUE(Verdict(batch_norm, folded).ok());
+  EXPECT_TRUE(Verdict(folded, batch_norm).ok());
+  JudgeOptions exact;
+  exact.weights = WeightMode::kExact;
+  EXPECT_TRUE(Verdict(batch_norm, folded, exact).ok()) << Verdict(batch_norm, folded, exact);
+  EXPECT_EQ(Verdict(batch_norm, Replaced(folded, "Mul(%1, %4)", "Add(%1, %4)")).code(), kDifferent);
+}
+
+/// y = relu(x w), of square matrices.
+const char kProduct[] = R"(
+  %0 = Input() {name = "x", shape = [4, 4]}
+  %1 = Constant() {symbol = "w", value = f32[4,4]{W16}}
+  %2 = MatMul(%0, %1)
+  %3 = Relu(%2)
+  return "y" = %3)";
+
+TEST(Certify, SplitsAndMergesProducts) {
+  const std::string merged = Fill(R"(
+  %0 = Input() {name = "x", shape = [4, 4]}
+  %1 = Constant() {symbol = "w", value = f32[4,4]{W16}}
+  %2 = Constant() {symbol = "v", value = f32[4,2]{W8}}
+  %3 = Concat(%1, %2) {axis = 1}
+  %4 = MatMul(%0, %3)
+  return "y" = %4)");
+  const std::string apart = Fill(R"(
+  %0 = Input() {name = "x", shape = [4, 4]}
+  %1 = Constant() {symbol = "w", value = f32[4,4]{W16}}
+  %2 = Constant() {symbol = "v", value = f32[4,2]{W8}}
+  %3 = MatMul(%0, %1)
+  %4 = MatMul(%0, %2)
+  %5 = Concat(%3, %4) {axis = 1}
+  return "y" = %5)");
+  EXPECT_TRUE(Verdict(merged, apart).ok());
+  EXPECT_EQ(Verdict(merged, Replaced(apart, "Concat(%3, %4)", "Concat(%4, %3)")).code(), kDifferent);
+  EXPECT_EQ(Verdict(Fill(kProduct), Fill(Replaced(kProduct, "MatMul(%0, %1)", "MatMul(%1, %0)"))).code(), kDifferent);
+}
+
+TEST(Certify, JudgesEveryBoxOfAPatch) {
+  const std::string original = R"(
+  %0 = Input() {name = "x", shape = [1, 1, 6]}
+  %1 = Constant() {symbol = "w", value = f32[1,1,3]{1, 2, 3}}
+  %2 = Conv(%0, %1) {strides = [1], dilations = [1], pads = [1, 1]}
+  return "y" = %2)";
+  // Wrong padding, mended in the two elements at the border.
+  const std::string mended = R"(
+  %0 = Input() {name = "x", shape = [1, 1, 6]}
+  %1 = Constant() {symbol = "w", value = f32[1,1,3]{1, 2, 3}}
+  %2 = Constant() {symbol = "w2", value = f32[1,1,1]{4}}
+  %3 = Concat(%2, %0, %2) {axis = 2}
+  %4 = Conv(%3, %1) {strides = [1], dilations = [1], pads = [0, 0]}
+  %5 = Slice(%0) {starts = [0, 0, 0], ends = [1, 1, 2], steps = [1, 1, 1]}
+  %6 = Conv(%5, %1) {strides = [1], dilations = [1], pads = [1, 0]}
+  %7 = Slice(%0) {starts = [0, 0, 4], ends = [1, 1, 6], steps = [1, 1, 1]}
+  %8 = Conv(%7, %1) {strides = [1], dilations = [1], pads = [0, 1]}
+  %9 = Patch(%4, %6, %8) {boxes = [[0:1, 0:1, 0:1], [0:1, 0:1, 5:6]]}
+  return "y" = %9)";
+  EXPECT_TRUE(Verdict(original, mended).ok()) << Verdict(original, mended);
+  const std::string first_only = Replaced(Replaced(mended, "Patch(%4, %6, %8)", "Patch(%4, %6)"), ", [0:1, 0:1, 5:6]", "");
+  EXPECT_EQ(Verdict(original, first_only).code(), kDifferent);
+  const std::string wrong_place = Replaced(first_only, "[[0:1, 0:1, 0:1]]", "[[0:1, 0:1, 1:2]]");
+  EXPECT_EQ(Verdict(original, wrong_place).code(), kDifferent);
+}
+
+TEST(Certify, KnowsNoFactsOfNonlinearOperatorsButTheTrueOnes) {
+  const std::string inside = R"(
+  %0 = Input() {name = "x", shape = [4]}
+  %1 = Constant() {value = f32[]{2}}
+  %2 = Mul(%0, %1)
+  %3 = Relu(%2)
+  return "y" = %3)";
+  const std::string outside = R"(
+  %0 = Input() {name = "x", shape = [4]}
+  %1 = Constant() {value = f32[]{2}}
+  %2 = Relu(%0)
+  %3 = Mul(%2, %1)
+  return "y" = %3)";
+  EXPECT_FALSE(Verdict(inside, outside).ok());
+  // Relu(0) = 0: it commutes with padding by zeros.
+  const std::string padded = R"(
+  %0 = Input() {name = "x", shape = [4]}
+  %1 = Constant() {value = f32[2]{0, 0}}
+  %2 = Concat(%0, %1) {axis = 0}
+  %3 = Relu(%2)
+  return "y" = %3)";
+  const std::string padded_after = R"(
+  %0 = Input() {name = "x", shape = [4]}
+  %1 = Constant() {value = f32[2]{0, 0}}
+  %2 = Relu(%0)
+  %3 = Concat(%2, %1) {axis = 0}
+  return "y" = %3)";
+  EXPECT_TRUE(Verdict(padded, padded_after).ok()) << Verdict(padded, padded_after);
+  const auto sigmoid = [](const std::string& text) { return Replaced(text, "Relu", "Sigmoid"); };
+  EXPECT_EQ(Verdict(sigmoid(padded), sigmoid(padded_after)).code(), kDifferent);
+}
+
+TEST(Certify, RefusesNewDenominators) {
+  const std::string plain = R"(
+  %0 = Input() {name = "x", shape = [4]}
+  %1 = Relu(%0)
+  return "y" = %0, "r" = %1)";
+  const std::string divided = R"(
+  %0 = Input() {name = "x", shape = [4]}
+  %1 = Relu(%0)
+  %2 = Mul(%0, %1)
+  %3 = Div(%2, %1)
+  return "y" = %3, "r" = %1)";
+  EXPECT_EQ(Verdict(plain, divided).code(), kUnproven);
+  EXPECT_TRUE(Verdict(divided, plain).ok()) << Verdict(divided, plain);
+  // 1 + relu(x) is positive, relu(x) is not.
+  const std::string positive = R"(
+  %0 = Input() {name = "x", shape = [4]}
+  %1 = Relu(%0)
+  %2 = Constant() {value = f32[]{1}}
+  %3 = Add(%1, %2)
+  %4 = Mul(%0, %3)
+  %5 = Div(%4, %3)
+  return "y" = %5, "r" = %1)";
+  EXPECT_TRUE(Verdict(plain, positive).ok()) << Verdict(plain, positive);
+  EXPECT_EQ(Verdict(plain, Replaced(positive, "{1}", "{0}")).code(), kUnproven);
+}
+
+TEST(Certify, WhereIsAnOracleOfThreeArguments) {
+  const std::string original = R"(
+  %0 = Input() {name = "x", shape = [2, 2]}
+  %1 = Input() {dtype = "bool", name = "c", shape = [2, 2]}
+  %2 = Constant() {symbol = "w", value = f32[2,2]{1, 2, 3, 4}}
+  %3 = MatMul(%0, %2)
+  %4 = Where(%1, %3, %0)
+  return "y" = %4)";
+  const std::string flat = Replaced(Replaced(original, "%4 = Where(%1, %3, %0)", R"(%40 = Reshape(%1) {shape = [4]}
+  %5 = Reshape(%3) {shape = [4]}
+  %6 = Reshape(%0) {shape = [4]}
+  %7 = Where(%40, %5, %6)
+  %8 = Reshape(%7) {shape = [2, 2]})"),
+                                    "\"y\" = %4", "\"y\" = %8");
+  EXPECT_TRUE(Verdict(original, flat).ok()) << Verdict(original, flat);
+  EXPECT_EQ(Verdict(original, Replaced(original, "Where(%1, %3, %0)", "Where(%1, %0, %3)")).code(), kDifferent);
+}
+
+/// A relation between cut values: (a + b)(a - b) and aa - bb, where a and b occur in both programs.
+TEST(Certify, UndoesCutsThatHideARelation) {
+  const std::string head = R"(
+  %0 = Input() {name = "x", shape = [4]}
+  %1 = Input() {name = "z", shape = [4]}
+  %2 = Add(%0, %1)
+  %3 = Sub(%0, %1)
+)";
+  const std::string product = head + "  %4 = Mul(%2, %3)\n  return \"y\" = %4, \"s\" = %2, \"d\" = %3";
+  const std::string squares =
+      head + "  %4 = Mul(%0, %0)\n  %5 = Mul(%1, %1)\n  %6 = Sub(%4, %5)\n  return \"y\" = %6, \"s\" = %2, \"d\" = %3";
+  EXPECT_TRUE(Verdict(product, squares).ok()) << Verdict(product, squares);
+  // Both read the cuts, and need what they are made of: (x + z) - (x - z) = 2 z, and 2 (x + z) - 2 x with x from the difference.
+  const std::string twice = head + "  %4 = Sub(%2, %3)\n  %5 = Mul(%4, %4)\n  return \"y\" = %5, \"s\" = %2, \"d\" = %3";
+  const std::string other =
+      head + "  %4 = Add(%1, %1)\n  %5 = Sub(%2, %3)\n  %6 = Mul(%4, %5)\n  return \"y\" = %6, \"s\" = %2, \"d\" = %3";
+  EXPECT_TRUE(Verdict(twice, other).ok()) << Verdict(twice, other);
+}
+
+TEST(Certify, FalseAcceptsOfTinyPrimesStayUnderTheBound) {
+  // The difference of x (x + 1) (x + 2) and the same without the last term vanishes for three values of x in p.
+  const Graph f = Parse(R"(
+  %0 = Input() {name = "x", shape = [1]}
+  %1 = Constant() {value = f32[]{1}}
+  %2 = Constant() {value = f32[]{2}}
+  %3 = Add(%0, %1)
+  %4 = Add(%0, %2)
+  %5 = Mul(%0, %3)
+  %6 = Mul(%5, %4)
+  return "y" = %6)");
+  const Graph g = Parse(R"(
+  %0 = Input() {name = "x", shape = [1]}
+  %1 = Constant() {value = f32[]{0}}
+  %2 = Mul(%0, %1)
+  return "y" = %2)");
+  constexpr int kTrials = 20000;
+  for (const uint64_t prime : {83u, 251u, 65537u}) {
+    // A selection that is fooled, so that what the tests find is seen.
+    Draw fooled{prime, {}};
+    JudgeOptions options;
+    options.target_log2 = 0;
+    Rng rng(prime);
+    while (true) {
+      fooled.key = {rng.Next(), rng.Next()};
+      options.fixed_draws = {fooled, {prime, {rng.Next(), rng.Next()}}};
+      const Draw& draw = options.fixed_draws[0];
+      if (*EvaluateOutputs(f, draw, WeightMode::kSymbolic, InputNaming::kByName) ==
+          *EvaluateOutputs(g, draw, WeightMode::kSymbolic, InputNaming::kByName)) {
+        break;
+      }
+    }
+    int accepted = 0;
+    double bound = 0;
+    for (int i = 0; i < kTrials; ++i) {
+      options.fixed_draws[1].key = {rng.Next(), rng.Next()};
+      const auto certificate = Certify(f, g, options);
+      if (!certificate.ok()) continue;
+      ++accepted;
+      bound = std::exp2(certificate->bound_log2);
+    }
+    const double rate = static_cast<double>(accepted) / kTrials;
+    const double sigma = std::sqrt(rate / kTrials);
+    std::cout << "prime " << prime << ": accepted " << rate << ", bound " << bound << "\n";
+    EXPECT_LE(rate - 3 * sigma, bound);
+    if (prime < 1000) {
+      EXPECT_GT(accepted, 0);
+    }
+  }
+}
+
+TEST(Certify, FixedDrawsRepeat) {
+  Rng rng(5);
+  JudgeOptions options;
+  for (int i = 0; i < 4; ++i) options.fixed_draws.push_back(SeededDraw(rng));
+  const Graph f = Parse(Fill(kProduct));
+  const Graph g = Parse(Fill(R"(
+  %0 = Input() {name = "x", shape = [4, 4]}
+  %1 = Constant() {symbol = "w", value = f32[4,4]{W16}}
+  %2 = MatMul(%0, %1)
+  %3 = Add(%2, %2)
+  %4 = Sub(%3, %2)
+  %5 = Relu(%4)
+  return "y" = %5)"));
+  const auto a = Certify(f, g, options);
+  const auto b = Certify(f, g, options);
+  ASSERT_TRUE(a.ok() && b.ok()) << a.status();
+  EXPECT_EQ(a->draws, b->draws);
+  EXPECT_TRUE(std::equal(a->draws.begin(), a->draws.end(), options.fixed_draws.begin()));
+}
+
+TEST(Replay, RefusesEveryTamperedField) {
+  const Graph f = Parse(Fill(kConvNet));
+  const Graph g =
+      Parse(Replaced(Fill(kConvNet), "return \"y\" = %6", "  %7 = Add(%6, %6)\n  %8 = Sub(%7, %6)\n  return \"y\" = %8"));
+  const auto certificate = Certify(f, g, {});
+  ASSERT_TRUE(certificate.ok()) << certificate.status();
+  EXPECT_TRUE(Replay(f, g, *certificate).ok()) << Replay(f, g, *certificate);
+  using Tamper = void (*)(Certificate&);
+  const std::vector<Tamper> tampers = {
+      [](Certificate& c) { ++c.judge_version; },
+      [](Certificate& c) { c.original_hash[0] ^= 1; },
+      [](Certificate& c) { c.plan_hash[5] ^= 1; },
+      [](Certificate& c) { c.weights = WeightMode::kExact; },
+      [](Certificate& c) { c.draws.pop_back(); },
+      [](Certificate& c) { c.draws.clear(); },
+      [](Certificate& c) { c.draws.push_back(c.draws[0]); },
+      [](Certificate& c) { c.draws[0].key[0] ^= 1; },
+      [](Certificate& c) { c.draws[1].key[1] ^= 1; },
+      [](Certificate& c) { c.draws[1].prime += 2; },
+      [](Certificate& c) { c.draws[1].prime = 83; },
+      [](Certificate& c) { c.degree -= 1; },
+      [](Certificate& c) { c.log2_norm += 1; },
+      [](Certificate& c) { c.oracle_operands += 1; },
+      [](Certificate& c) { c.elements += 1; },
+      [](Certificate& c) { c.segments += 1; },
+      [](Certificate& c) { c.shared_nodes += 1; },
+      [](Certificate& c) { c.rounds += 1; },
+      [](Certificate& c) { c.bound_log2 -= 1; },
+  };
+  for (size_t k = 0; k < tampers.size(); ++k) {
+    Certificate tampered = *certificate;
+    tampers[k](tampered);
+    EXPECT_FALSE(Replay(f, g, tampered).ok()) << "tamper " << k;
+  }
+  EXPECT_FALSE(Replay(f, f, *certificate).ok());
+}
+
+TEST(GraphHash, IsWhatTheJudgeSees) {
+  const Graph net = Parse(Fill(kConvNet));
+  const Graph other_values = Parse(Replaced(Fill(kConvNet), "{1, 2, 3}", "{1, 2, 4}"));
+  EXPECT_EQ(GraphHash(net, WeightMode::kSymbolic), GraphHash(other_values, WeightMode::kSymbolic));
+  EXPECT_NE(GraphHash(net, WeightMode::kExact), GraphHash(other_values, WeightMode::kExact));
+  const Graph other_pads = Parse(Replaced(Fill(kConvNet), "pads = [1, 1, 1, 1]", "pads = [2, 1, 0, 1]"));
+  EXPECT_NE(GraphHash(net, WeightMode::kSymbolic), GraphHash(other_pads, WeightMode::kSymbolic));
+}
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,121 @@
+#include "verifier/numbering.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "graph/text.h"
+
+namespace mendel {
+namespace {
+
+class Builder {
+ public:
+  Builder(const std::map<Origin, Origin>& merges, ConstantKeys& constants) : merges_(merges), constants_(constants) {}
+
+  void AddGraph(const Graph& graph, Side side) {
+    for (size_t i = 0; i < graph.nodes().size(); ++i) AddNode(graph, side, static_cast<int32_t>(i));
+  }
+
+  void AddOutputs(const Graph& original, const Graph& plan) {
+    for (const GraphOutput& output : original.outputs()) {
+      const auto twin = std::find_if(plan.outputs().begin(), plan.outputs().end(),
+                                     [&](const GraphOutput& candidate) { return candidate.name == output.name; });
+      MENDEL_CHECK(twin != plan.outputs().end());
+      const int32_t wanted = NumberOf({Side::kOriginal, output.value});
+      const int32_t found = NumberOf({Side::kPlan, twin->value});
+      if (Representative(wanted) != Representative(found))
+        result_.claims.push_back({wanted, found, {Side::kPlan, twin->value}, output.name});
+    }
+  }
+
+  Numbering Finish() { return std::move(result_); }
+
+ private:
+  int32_t NumberOf(const Origin& origin) const {
+    const auto it = result_.number_of.find(origin);
+    MENDEL_CHECK(it != result_.number_of.end());
+    return it->second;
+  }
+  int32_t Representative(int32_t number) const { return representative_[static_cast<size_t>(number)]; }
+
+  void AddNode(const Graph& graph, Side side, int32_t id) {
+    const Node& node = graph.node(id);
+    NumberedNode numbered{&node, graph.InputTypes(id), {}, side == Side::kOriginal, side == Side::kPlan};
+    for (ValueId input : node.inputs) numbered.inputs.push_back(Representative(NumberOf({side, input})));
+    if (node.op->is_view) {
+      result_.number_of[{side, {id, 0}}] = NumberOf({side, node.inputs[0]});
+      return;
+    }
+    const auto [it, is_new] = first_number_.try_emplace(Key(numbered), static_cast<int32_t>(result_.values.size()));
+    if (is_new) {
+      Define(std::move(numbered), {side, {id, 0}});
+    } else {
+      NumberedNode& known = result_.nodes[static_cast<size_t>(result_.values[static_cast<size_t>(it->second)].node)];
+      if (side == Side::kPlan && known.in_original && !IsInput(node) && !IsConstant(node)) ++result_.shared_nodes;
+      (side == Side::kPlan ? known.in_plan : known.in_original) = true;
+    }
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const Origin origin{side, {id, static_cast<int32_t>(k)}};
+      const int32_t number = it->second + static_cast<int32_t>(k);
+      result_.number_of[origin] = number;
+      Merge(origin, number);
+    }
+  }
+
+  void Define(NumberedNode numbered, Origin origin) {
+    for (size_t k = 0; k < numbered.node->outputs.size(); ++k) {
+      origin.value.output = static_cast<int32_t>(k);
+      representative_.push_back(static_cast<int32_t>(result_.values.size()));
+      result_.values.push_back({static_cast<int32_t>(result_.nodes.size()), static_cast<int32_t>(k), origin});
+    }
+    result_.nodes.push_back(std::move(numbered));
+  }
+
+  void Merge(const Origin& origin, int32_t number) {
+    const auto merge = merges_.find(origin);
+    if (merge == merges_.end() || Representative(number) != number) return;
+    const int32_t target = Representative(NumberOf(merge->second));
+    // Only towards older numbers: representatives then never need to be followed twice.
+    if (target >= number) return;
+    representative_[static_cast<size_t>(number)] = target;
+    result_.claims.push_back({target, number, origin, ""});
+  }
+
+  std::string Key(const NumberedNode& numbered) {
+    const Node& node = *numbered.node;
+    if (IsConstant(node)) return constants_.Of(node);
+    std::string key = Cat(node.op->name, PrintAttributes(node.attrs));
+    for (size_t k = 0; k < numbered.inputs.size(); ++k)
+      key += Cat(" ", numbered.inputs[k], ":", TypeString(numbered.input_types[k]));
+    return key;
+  }
+
+  const std::map<Origin, Origin>& merges_;
+  ConstantKeys& constants_;
+  std::unordered_map<std::string, int32_t> first_number_;
+  std::vector<int32_t> representative_;
+  Numbering result_;
+};
+
+}  // namespace
+
+const std::string& ConstantKeys::Of(const Node& node) {
+  const auto [it, is_new] = keys_.try_emplace(&node);
+  if (!is_new) return it->second;
+  const Tensor& tensor = ConstantValue(node);
+  const bool weight = weights_ == WeightMode::kSymbolic && !SymbolName(node).empty() && IsFloat(tensor.dtype());
+  it->second = weight ? Cat("weight ", TypeString(tensor.type()), " ", SymbolName(node))
+                      : Cat("literal ", TypeString(tensor.type()), " ", tensor.ContentHash());
+  return it->second;
+}
+
+Numbering NumberValues(const Graph& original, const Graph& plan, const std::map<Origin, Origin>& merges, ConstantKeys& constants) {
+  Builder builder(merges, constants);
+  builder.AddGraph(original, Side::kOriginal);
+  builder.AddGraph(plan, Side::kPlan);
+  builder.AddOutputs(original, plan);
+  return builder.Finish();
+}
+
+}  // namespace mendel

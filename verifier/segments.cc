@@ -1,0 +1,280 @@
+#include "verifier/segments.h"
+
+#include <algorithm>
+#include <iterator>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace mendel {
+namespace {
+
+bool IsTerminal(const Numbering& numbering, int32_t number) {
+  const Node& node = *numbering.NodeOf(number).node;
+  return IsInput(node) || IsConstant(node);
+}
+
+NodeView View(const NumberedNode& node) { return {node.input_types, node.node->attrs, node.node->outputs}; }
+
+/// What one side of a claim computes and reads.
+struct Cone {
+  std::vector<int32_t> computed;
+  std::vector<int32_t> cuts;
+};
+
+Cone ConeOf(const Numbering& numbering, const std::vector<bool>& free, int32_t root) {
+  std::set<int32_t> computed = {root};
+  std::set<int32_t> cuts;
+  std::vector<int32_t> open = {root};
+  while (!open.empty()) {
+    const int32_t number = open.back();
+    open.pop_back();
+    for (int32_t input : numbering.NodeOf(number).inputs) {
+      if (free[static_cast<size_t>(input)]) {
+        cuts.insert(input);
+      } else if (computed.insert(input).second) {
+        open.push_back(input);
+      }
+    }
+  }
+  return {{computed.begin(), computed.end()}, {cuts.begin(), cuts.end()}};
+}
+
+std::vector<int32_t> Union(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
+  std::vector<int32_t> all;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(all));
+  return all;
+}
+
+/// The segment of a claim; cuts that only one side reads are added to `one_sided`.
+Segment SegmentOf(const Numbering& numbering, const std::vector<bool>& free, size_t claim, std::vector<int32_t>& one_sided) {
+  const int32_t representative = numbering.claims[claim].representative;
+  const Cone member = ConeOf(numbering, free, numbering.claims[claim].member);
+  Segment segment;
+  segment.claim = claim;
+  // A pair of inverse views gives back the free number it started from; otherwise the representative is computed as well.
+  segment.representative_is_free = std::binary_search(member.cuts.begin(), member.cuts.end(), representative);
+  const Cone wanted = segment.representative_is_free ? Cone{{}, {representative}} : ConeOf(numbering, free, representative);
+  segment.cone = Union(wanted.computed, member.computed);
+  segment.cuts = Union(wanted.cuts, member.cuts);
+  std::set_symmetric_difference(wanted.cuts.begin(), wanted.cuts.end(), member.cuts.begin(), member.cuts.end(),
+                                std::back_inserter(one_sided));
+  return segment;
+}
+
+/// Values of one draw while the segments are walked, with the number of reads still to come.
+class Walk {
+ public:
+  Walk(const Numbering& numbering, const Partition& partition, const Draw& draw, WeightMode weights,
+       const std::function<void(int32_t, const FieldValue&)>& visit)
+      : numbering_(numbering),
+        partition_(partition),
+        evaluator_(draw, weights),
+        visit_(visit),
+        computed_(numbering.values.size()),
+        free_(numbering.values.size()) {
+    std::vector<bool> counted(numbering.values.size(), false);
+    for (const Segment& segment : partition.segments) {
+      for (int32_t number : segment.cone) {
+        if (counted[static_cast<size_t>(number)]) continue;
+        counted[static_cast<size_t>(number)] = true;
+        for (int32_t input : numbering.NodeOf(number).inputs) ++SlotOf(input).reads;
+      }
+      const Claim& claim = numbering.claims[segment.claim];
+      ++(segment.representative_is_free ? free_ : computed_)[static_cast<size_t>(claim.representative)].reads;
+      ++computed_[static_cast<size_t>(claim.member)].reads;
+    }
+  }
+
+  /// The first differing element, -1 when there is none.
+  absl::StatusOr<int64_t> Test(const Segment& segment, const Deadline& deadline) {
+    for (int32_t number : segment.cone) {
+      if (deadline.Passed()) return absl::DeadlineExceededError("certification ran out of time");
+      MENDEL_RETURN_IF_ERROR(Compute(number));
+    }
+    const Claim& claim = numbering_.claims[segment.claim];
+    Slot& wanted = (segment.representative_is_free ? free_ : computed_)[static_cast<size_t>(claim.representative)];
+    Slot& found = computed_[static_cast<size_t>(claim.member)];
+    if (segment.representative_is_free) DrawFree(claim.representative);
+    const int64_t element = FirstDifference(wanted.value, found.value);
+    Release(wanted);
+    Release(found);
+    return element;
+  }
+
+ private:
+  struct Slot {
+    FieldValue value;
+    int64_t reads = 0;
+    bool known = false;
+  };
+
+  Slot& SlotOf(int32_t number) {
+    return (partition_.free[static_cast<size_t>(number)] ? free_ : computed_)[static_cast<size_t>(number)];
+  }
+
+  static void Release(Slot& slot) {
+    MENDEL_CHECK(slot.reads > 0);
+    if (--slot.reads == 0) slot.value = FieldValue();
+  }
+
+  void Keep(int32_t number, Slot& slot, FieldValue value) {
+    slot.value = std::move(value);
+    slot.known = true;
+    if (visit_) visit_(number, slot.value);
+  }
+
+  void DrawFree(int32_t number) {
+    Slot& slot = free_[static_cast<size_t>(number)];
+    if (!slot.known) Keep(number, slot, evaluator_.Symbol("cut", Cat(number), NumElements(numbering_.TypeOf(number))));
+  }
+
+  absl::Status Compute(int32_t number) {
+    Slot& slot = computed_[static_cast<size_t>(number)];
+    if (slot.known) return absl::OkStatus();
+    const NumberedNode& node = numbering_.NodeOf(number);
+    if (IsInput(*node.node)) {
+      Keep(number, slot, evaluator_.Input(*node.node));
+    } else if (IsConstant(*node.node)) {
+      Keep(number, slot, evaluator_.Constant(*node.node));
+    } else {
+      std::vector<const FieldValue*> operands;
+      for (int32_t input : node.inputs) {
+        if (partition_.free[static_cast<size_t>(input)]) DrawFree(input);
+        MENDEL_CHECK(SlotOf(input).known);
+        operands.push_back(&SlotOf(input).value);
+      }
+      const int32_t output = numbering_.values[static_cast<size_t>(number)].output;
+      Keep(number, slot, evaluator_.Apply(*node.node->op, View(node), operands, output));
+    }
+    for (int32_t input : node.inputs) Release(SlotOf(input));
+    if (!evaluator_.zero_denominator()) return absl::OkStatus();
+    return absl::AbortedError(Cat("a denominator is zero in operator ", node.node->op->name));
+  }
+
+  int64_t FirstDifference(const FieldValue& a, const FieldValue& b) const {
+    MENDEL_CHECK(a.size() == b.size());
+    const FieldScope scope(evaluator_.field());
+    for (int64_t i = 0; i < a.size(); ++i) {
+      if (a.At(i) != b.At(i)) return i;
+    }
+    return -1;
+  }
+
+  const Numbering& numbering_;
+  const Partition& partition_;
+  const FieldEvaluator evaluator_;
+  const std::function<void(int32_t, const FieldValue&)>& visit_;
+  std::vector<Slot> computed_;
+  std::vector<Slot> free_;
+};
+
+/// Bounds of all numbers that some segment computes, and the known integers among them.
+class BoundTable {
+ public:
+  BoundTable(const Numbering& numbering, const Partition& partition, WeightMode weights)
+      : numbering_(numbering), partition_(partition), weights_(weights), evaluator_({65537, {}}, weights) {}
+
+  absl::Status Compute(int32_t number) {
+    if (bounds_.contains(number)) return absl::OkStatus();
+    const NumberedNode& node = numbering_.NodeOf(number);
+    if (IsInput(*node.node)) {
+      bounds_[number].element = Bound::Symbol();
+      return absl::OkStatus();
+    }
+    if (IsConstant(*node.node)) {
+      bounds_[number] = BoundOfConstant(*node.node, weights_);
+      if (IsIntegral(numbering_.TypeOf(number).dtype)) known_[number] = evaluator_.Constant(*node.node);
+      return absl::OkStatus();
+    }
+    std::vector<Bound> inputs;
+    std::vector<const FieldValue*> known;
+    std::vector<bool> concrete;
+    for (int32_t input : node.inputs) {
+      inputs.push_back(Of(input));
+      const auto it = known_.find(input);
+      known.push_back(it == known_.end() ? nullptr : &it->second);
+      concrete.push_back(it != known_.end());
+    }
+    const int32_t output = numbering_.values[static_cast<size_t>(number)].output;
+    if (IsConcrete(View(node), concrete)) {
+      const FieldValue& value = known_[number] = evaluator_.Apply(*node.node->op, View(node), known, output);
+      bounds_[number] = BoundOfIntegers(value.integers);
+      return absl::OkStatus();
+    }
+    MENDEL_ASSIGN_OR_RETURN(bounds_[number], BoundOfNode(*node.node->op, View(node), inputs, known, output));
+    return absl::OkStatus();
+  }
+
+  Bound Of(int32_t number) const {
+    return partition_.free[static_cast<size_t>(number)] ? Bound::Symbol() : bounds_.at(number).element;
+  }
+  const ValueBound& Computed(int32_t number) const { return bounds_.at(number); }
+
+ private:
+  const Numbering& numbering_;
+  const Partition& partition_;
+  WeightMode weights_;
+  FieldEvaluator evaluator_;  // for integers only, whose values do not depend on the draw
+  std::unordered_map<int32_t, ValueBound> bounds_;
+  std::unordered_map<int32_t, FieldValue> known_;
+};
+
+}  // namespace
+
+Partition MakePartition(const Numbering& numbering, const std::set<Origin>& whole, bool no_cuts) {
+  Partition partition;
+  partition.free.assign(numbering.values.size(), false);
+  const auto consider = [&](int32_t number) {
+    if (no_cuts || IsTerminal(numbering, number) || !IsFloat(numbering.TypeOf(number).dtype)) return;
+    if (!whole.contains(numbering.values[static_cast<size_t>(number)].origin)) partition.free[static_cast<size_t>(number)] = true;
+  };
+  for (int32_t number = 0; number < static_cast<int32_t>(numbering.values.size()); ++number) {
+    if (numbering.IsShared(number)) consider(number);
+  }
+  for (const Claim& claim : numbering.claims) {
+    if (claim.output.empty()) consider(claim.representative);
+  }
+  while (true) {
+    std::vector<int32_t> one_sided;
+    partition.segments.clear();
+    for (size_t k = 0; k < numbering.claims.size(); ++k) {
+      partition.segments.push_back(SegmentOf(numbering, partition.free, k, one_sided));
+    }
+    if (one_sided.empty()) return partition;
+    for (int32_t number : one_sided) partition.free[static_cast<size_t>(number)] = false;
+  }
+}
+
+absl::StatusOr<std::vector<SegmentBound>> BoundSegments(const Numbering& numbering, const Partition& partition,
+                                                        WeightMode weights) {
+  BoundTable table(numbering, partition, weights);
+  std::vector<SegmentBound> bounds;
+  for (const Segment& segment : partition.segments) {
+    SegmentBound bound;
+    for (int32_t number : segment.cone) {
+      MENDEL_RETURN_IF_ERROR(table.Compute(number));
+      bound.AddToCone(table.Computed(number));
+    }
+    const Claim& claim = numbering.claims[segment.claim];
+    bound.Compare(segment.representative_is_free ? Bound::Symbol() : table.Computed(claim.representative).element,
+                  table.Computed(claim.member).element);
+    bounds.push_back(bound);
+  }
+  return bounds;
+}
+
+absl::StatusOr<std::vector<Mismatch>> TestSegments(const Numbering& numbering, const Partition& partition, const Draw& draw,
+                                                   WeightMode weights, const Deadline& deadline,
+                                                   const std::function<void(int32_t, const FieldValue&)>& visit) {
+  Walk walk(numbering, partition, draw, weights, visit);
+  std::vector<Mismatch> mismatches;
+  for (size_t k = 0; k < partition.segments.size(); ++k) {
+    MENDEL_ASSIGN_OR_RETURN(const int64_t element, walk.Test(partition.segments[k], deadline));
+    if (element >= 0) mismatches.push_back({k, element});
+  }
+  return mismatches;
+}
+
+}  // namespace mendel
