@@ -47,8 +47,8 @@ class EpilogueBuilder {
         if (scalable_) {
           Scale(factors);
         } else {
-          operations_.append_eltwise(1, algorithm::eltwise_linear, static_cast<float>(factors[0]), 0);
           shiftable_ = false;
+          return Eltwise({algorithm::eltwise_linear, static_cast<float>(factors[0]), 0});
         }
         return true;
       }
@@ -61,7 +61,7 @@ class EpilogueBuilder {
         if (shiftable_) {
           Shift(summands);
         } else {
-          operations_.append_eltwise(1, algorithm::eltwise_linear, 1, static_cast<float>(summands[0]));
+          return Eltwise({algorithm::eltwise_linear, 1, static_cast<float>(summands[0])});
         }
         return true;
       }
@@ -75,9 +75,8 @@ class EpilogueBuilder {
         scalable_ = false;
         return true;
       case Post::Kind::kActivation:
-        operations_.append_eltwise(1, post.activation.algorithm, post.activation.alpha, post.activation.beta);
         scalable_ = shiftable_ = false;
-        return true;
+        return Eltwise(post.activation);
     }
     return false;
   }
@@ -89,6 +88,14 @@ class EpilogueBuilder {
   }
 
  private:
+  /// One at most: oneDNN 2.6's AVX-512 direct convolution confuses the slopes of two ReLUs.
+  bool Eltwise(const Activation& activation) {
+    if (has_eltwise_) return false;
+    has_eltwise_ = true;
+    operations_.append_eltwise(1, activation.algorithm, activation.alpha, activation.beta);
+    return true;
+  }
+
   void Scale(const std::vector<double>& factors) {
     if (epilogue_.scale.empty()) epilogue_.scale.assign(factors.size(), 1.0);
     for (size_t c = 0; c < factors.size(); ++c) {
@@ -123,6 +130,7 @@ class EpilogueBuilder {
   dnnl::post_ops operations_;
   bool scalable_ = true;
   bool shiftable_ = true;
+  bool has_eltwise_ = false;
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ struct Epilogue {
   dnnl::primitive_attr attributes;
   std::optional<ValueId> residual;
 };
-/// nullopt when the posts do not fit: more than one residual.
+/// nullopt when the posts do not fit: more than one residual or activation.
 std::optional<Epilogue> MakeEpilogue(Lowering& lowering, const Group& group, size_t count, int64_t channels);
 
 /// Whether an implementation will do, by its impl_info_str.

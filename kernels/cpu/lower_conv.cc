@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/lower.h"
+#include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
 namespace {
@@ -158,7 +159,12 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
   if (named != lowering.options().algorithms.end() && !named->second.empty()) {
     choice = ChooseWithPosts(lowering, group, problem, WayOf(named->second), AcceptNamed(named->second));
     if (!choice.has_value()) {
-      return InvalidInput("node '", node.name, "' (", node.op->name, " ", root, ") has no algorithm '", named->second, "' here");
+      const std::vector<std::string> known = ConvAlgorithms(graph, root, lowering.options().numerics);
+      if (std::find(known.begin(), known.end(), named->second) == known.end()) {
+        return InvalidInput("node '", node.name, "' (", node.op->name, " ", root, ") has no algorithm '", named->second, "' here");
+      }
+      // Known, but declined with this bias or number of threads: the step's kernel shows what runs instead.
+      choice = ChooseDefault(lowering, group, problem);
     }
   } else {
     choice = ChooseDefault(lowering, group, problem);
@@ -200,11 +206,16 @@ std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics
     if (!repeated && isa(direct[k]) == isa(direct[0])) names.push_back(Cat(kDirect, direct[k]));
   }
   if (numerics == Numerics::kStrict) return names;
-  ChooseFor(problem, algorithm::convolution_winograd, UserScratchpad(), [&](const std::string& name) {
-    const size_t at = name.find("wino_");
-    if (at != std::string::npos) names.push_back(Cat(kWinograd, name.substr(at + 5, 3)));
-    return false;
-  });
+  // oneDNN offers Winograd or not by the number of threads, which is not known here.
+  for (const int threads : {1, 2, 8}) {
+    const ThreadScope scope(threads);
+    ChooseFor(problem, algorithm::convolution_winograd, UserScratchpad(), [&](const std::string& name) {
+      const size_t at = name.find("wino_");
+      const std::string found = at == std::string::npos ? "" : Cat(kWinograd, name.substr(at + 5, 3));
+      if (!found.empty() && std::find(names.begin(), names.end(), found) == names.end()) names.push_back(found);
+      return false;
+    });
+  }
   return names;
 }
 

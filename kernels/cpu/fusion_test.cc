@@ -1,0 +1,241 @@
+// Contractions with everything that can be fused to them, in random order, under every algorithm, against double.
+
+#include <map>
+#include <set>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "graph/random_graph.h"
+#include "graph/text.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/test_support.h"
+
+namespace mendel::cpu {
+namespace {
+
+/// Random networks of wide layers: convolutions and products with biases, scales, residuals and activations, some of whose values
+/// are read elsewhere too.
+class NetworkBuilder {
+ public:
+  explicit NetworkBuilder(Rng& rng) : rng_(rng), builder_("network") {}
+
+  Graph Build() {
+    const bool product = rng_.Flip(0.25);
+    if (product) {
+      ValueId x = builder_.Input("x", {DType::kF32, {rng_.Between(1, 3), rng_.Between(1, 20), Pick({4, 16, 33})}});
+      for (int64_t k = rng_.Between(1, 3); k > 0; --k) x = Posts(MatMul(x));
+      builder_.Output("y", x);
+    } else {
+      spatial_ = static_cast<size_t>(rng_.Flip(0.7) ? 2 : rng_.Between(1, 3));
+      Shape shape = {rng_.Between(1, 2), Pick({3, 8, 16, 24, 32})};
+      for (size_t d = 0; d < spatial_; ++d) shape.push_back(rng_.Between(3, spatial_ == 3 ? 6 : 14));
+      ValueId x = builder_.Input("x", {DType::kF32, shape});
+      for (int64_t k = rng_.Between(1, 4); k > 0; --k) x = rng_.Flip(0.2) ? Branches(x) : Posts(Conv(x, true));
+      if (rng_.Flip(0.3)) x = Pool(x);
+      if (rng_.Flip(0.3)) x = Mean(x);
+      builder_.Output("y", x);
+    }
+    for (size_t k = 0; k < kept_.size(); ++k) builder_.Output(Cat("kept", k), kept_[k]);
+    return *builder_.Build();
+  }
+
+ private:
+  int64_t Pick(std::initializer_list<int64_t> choices) { return choices.begin()[rng_.Below(choices.size())]; }
+
+  ValueId Add(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    const absl::StatusOr<ValueId> value = builder_.Add(op, std::move(inputs), std::move(attrs));
+    EXPECT_TRUE(value.ok()) << value.status();
+    return *value;
+  }
+
+  ValueId Weight(Shape shape, double scale) {
+    std::vector<double> values(static_cast<size_t>(NumElements(shape)));
+    for (double& value : values) value = rng_.Uniform(-scale, scale);
+    return builder_.Constant(Tensor::FromDoubles({DType::kF32, std::move(shape)}, values), Cat("w", weights_++));
+  }
+
+  ValueId Conv(ValueId x, bool shrink) {
+    const Shape& shape = builder_.type(x).shape;
+    const int64_t channels = shape[1];
+    int64_t group = 1, out = Pick({5, 8, 16, 32, 48});
+    if (rng_.Flip(0.2)) group = channels, out = channels;  // depthwise
+    if (rng_.Flip(0.2) && channels % 4 == 0) group = 4, out = channels;
+    Shape weight = {out, channels / group};
+    Ints strides, dilations, pads(2 * spatial_);
+    const int64_t kernel = Pick({1, 3, 3, 5});
+    for (size_t d = 0; d < spatial_; ++d) {
+      weight.push_back(kernel);
+      dilations.push_back(shrink && kernel > 1 && rng_.Flip(0.2) ? 2 : 1);
+      strides.push_back(shrink && rng_.Flip(0.2) ? 2 : 1);
+      const int64_t reach = (kernel - 1) * dilations[d];
+      pads[d] = reach / 2;
+      pads[spatial_ + d] = reach - reach / 2;
+      if (shrink && rng_.Flip(0.2)) ++pads[d];
+    }
+    std::vector<ValueId> inputs = {x, Weight(weight, 1.0 / static_cast<double>(kernel))};
+    if (rng_.Flip()) inputs.push_back(Weight({out}, 1));
+    return Add("Conv", inputs, {{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"group", group}});
+  }
+
+  ValueId MatMul(ValueId x) {
+    const int64_t out = Pick({7, 16, 64});
+    return Add("MatMul", {x, Weight({builder_.type(x).shape.back(), out}, 0.3)});
+  }
+
+  ValueId Branches(ValueId x) {
+    std::vector<ValueId> parts;
+    for (int64_t k = rng_.Between(2, 3); k > 0; --k) parts.push_back(Posts(Conv(x, false)));
+    if (rng_.Flip(0.3)) parts.push_back(x);
+    const ValueId whole = Add("Concat", parts, {{"axis", int64_t{1}}});
+    if (rng_.Flip(0.3)) {
+      parts.push_back(Posts(Conv(whole, false)));
+      return Add("Concat", parts, {{"axis", int64_t{1}}});
+    }
+    return whole;
+  }
+
+  ValueId PerChannel(ValueId x, double scale) {
+    const Shape& shape = builder_.type(x).shape;
+    Shape constant(shape.size() - 1, 1);
+    if (spatial_ == 0) {
+      constant.back() = shape.back();
+    } else {
+      constant[0] = shape[1];
+    }
+    return rng_.Flip(0.3) ? builder_.Constant(Tensor::Scalar(DType::kF32, rng_.Uniform(0.5, 1.5))) : Weight(constant, scale);
+  }
+
+  ValueId Normalize(ValueId x) {
+    const int64_t channels = builder_.type(x).shape[1];
+    std::vector<double> variance(static_cast<size_t>(channels), 0.7);
+    const ValueId spread = builder_.Constant(Tensor::FromDoubles({DType::kF32, {channels}}, variance), Cat("w", weights_++));
+    return Add("BatchNormalization", {x, Weight({channels}, 1), Weight({channels}, 1), Weight({channels}, 1), spread});
+  }
+
+  ValueId Post(ValueId x) {
+    switch (rng_.Below(14)) {
+      case 0:
+        return Add("Relu", {x});
+      case 1:
+        return Add("Clip", {x}, {{"min", 0.0}, {"max", 6.0}});
+      case 2:
+        return Add("Mul", {Add("Sigmoid", {x}), x});
+      case 3:
+        return Add("Gelu", {x});
+      case 4:
+        return Add("Tanh", {x});
+      case 5:
+        return Add("Add", {PerChannel(x, 1), x});
+      case 6:
+        return Add("Mul", {x, PerChannel(x, 1)});
+      case 7:
+        return Add("Sub", {x, PerChannel(x, 1)});
+      case 8:
+        return spatial_ == 0 ? x : Normalize(x);
+      case 9:
+        return Add("LeakyRelu", {x}, {{"alpha", 0.1}});
+      case 10:
+        return Add("HardSwish", {x});
+      case 11:
+        kept_.push_back(x);
+        return x;
+      default:
+        return Residual(x);
+    }
+  }
+
+  /// Plus an earlier value of the same type, or another layer on the side.
+  ValueId Residual(ValueId x) {
+    for (ValueId earlier : seen_) {
+      if (earlier != x && builder_.type(earlier) == builder_.type(x) && rng_.Flip(0.7)) return Add("Add", {x, earlier});
+    }
+    return rng_.Flip() ? Add("Add", {Add("Tanh", {x}), x}) : Add("Add", {x, x});
+  }
+
+  ValueId Posts(ValueId x) {
+    for (int64_t k = rng_.Between(0, 5); k > 0; --k) {
+      seen_.push_back(x);
+      x = Post(x);
+    }
+    seen_.push_back(x);
+    return x;
+  }
+
+  ValueId Pool(ValueId x) {
+    const Shape& shape = builder_.type(x).shape;
+    Ints kernel, strides, dilations(spatial_, 1), pads(2 * spatial_, 0);
+    for (size_t d = 0; d < spatial_; ++d) {
+      kernel.push_back(std::min<int64_t>(shape[d + 2], 3));
+      strides.push_back(rng_.Between(1, 2));
+      if (kernel[d] > 1 && rng_.Flip()) pads[d] = 1;
+    }
+    const char* op = rng_.Flip() ? "MaxPool" : "AveragePool";
+    return Add(op, {x}, {{"kernel_shape", kernel}, {"strides", strides}, {"dilations", dilations}, {"pads", pads}});
+  }
+
+  ValueId Mean(ValueId x) {
+    Ints axes;
+    for (size_t d = 2; d < builder_.type(x).shape.size(); ++d) axes.push_back(static_cast<int64_t>(d));
+    return Add("ReduceMean", {x}, {{"axes", axes}, {"keepdims", rng_.Between(0, 1)}});
+  }
+
+  Rng& rng_;
+  GraphBuilder builder_;
+  size_t spatial_ = 0;
+  int weights_ = 0;
+  std::vector<ValueId> seen_;
+  std::vector<ValueId> kept_;
+};
+
+TEST(CpuFusion, RandomNetworksUnderEveryAlgorithm) {
+  std::map<std::string, int> kernels;
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    Rng rng(seed);
+    const Graph graph = NetworkBuilder(rng).Build();
+    std::vector<Tensor> weights;
+    PrintOptions brief;
+    brief.tensors = &weights;
+    SCOPED_TRACE(testing::Message() << "seed " << seed << "\n" << PrintGraph(graph, brief));
+    const std::vector<HostValue> inputs = RandomInputs(rng, graph);
+    std::set<std::string> algorithms = {""};
+    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+      for (std::string& name : FindBackend("cpu")->Algorithms(graph, static_cast<int32_t>(i), Numerics::kDefault)) {
+        algorithms.insert(std::move(name));
+      }
+    }
+    for (const std::string& algorithm : algorithms) {
+      SCOPED_TRACE("algorithm " + algorithm);
+      CompileOptions options;
+      options.threads = seed % 3 == 0 ? 2 : 1;
+      for (size_t i = 0; !algorithm.empty() && i < graph.nodes().size(); ++i) {
+        const int32_t id = static_cast<int32_t>(i);
+        for (const std::string& name : FindBackend("cpu")->Algorithms(graph, id, Numerics::kDefault)) {
+          if (name == algorithm) options.algorithms[id] = name;
+        }
+      }
+      const bool winograd = algorithm.find("winograd") == 0;
+      for (const std::string& kernel : ExpectMatches(graph, inputs, options, winograd ? 1e-4 : 2e-5)) ++kernels[kernel];
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+  for (const auto& [name, count] : kernels) std::cout << count << " x " << name << "\n";
+}
+
+TEST(CpuFusion, UnknownAlgorithmIsRefusedByName) {
+  Rng rng(3);
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {1, 16, 8, 8}});
+  const ValueId w = builder.Constant(Tensor::Filled({DType::kF32, {16, 16, 3, 3}}, 0.1), "w");
+  const Attributes attrs = {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}};
+  const ValueId y = *builder.Add("Conv", {x, w}, attrs, "layer");
+  builder.Output("y", y);
+  const Graph graph = *builder.Build();
+  CompileOptions options;
+  options.algorithms[y.node] = "winograd:9x9";
+  const auto executable = FindBackend("cpu")->Compile(graph, options);
+  EXPECT_EQ(executable.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(executable.status().message().find("layer"), absl::string_view::npos);
+}
+
+}  // namespace
+}  // namespace mendel::cpu
