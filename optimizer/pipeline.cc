@@ -38,7 +38,7 @@ absl::StatusOr<Certificate> CertifyOrReuse(const Graph& original, const Graph& p
     }
   }
   MENDEL_ASSIGN_OR_RETURN(const Certificate certificate, Certify(original, plan, options));
-  if (options.fixed_draws.empty()) MENDEL_RETURN_IF_ERROR(cache.Put("certificate", key, SerializeCertificate(certificate)));
+  if (options.fixed_draws.empty()) MENDEL_RETURN_IF_ERROR(cache.Put("certificate", key, SerialiseCertificate(certificate)));
   return certificate;
 }
 
@@ -97,7 +97,7 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
 
   result.plan.graph = result.search.best.graph;
   result.plan.baseline = baseline;
-  result.plan.certificate_bytes = SerializeCertificate(result.certificate);
+  result.plan.certificate_bytes = SerialiseCertificate(result.certificate);
   result.plan.info = MakeInfo(options, *backend, result);
   return result;
 }

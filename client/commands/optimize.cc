@@ -20,6 +20,7 @@
 #include "client/model_options.h"
 #include "client/progress_line.h"
 #include "client/version.h"
+#include "mutator/rule.h"
 #include "optimizer/pipeline.h"
 #include "runtime/npy.h"
 
