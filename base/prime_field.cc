@@ -92,10 +92,11 @@ uint64_t PrimeField::FromDouble(double value) const {
 
 void PrimeField::MatMul(int64_t m, int64_t n, int64_t k, const uint64_t* a, int64_t lda, const uint64_t* b, int64_t ldb,
                         uint64_t* c, int64_t ldc, bool accumulate) const {
-  constexpr int64_t kSmall = 6;  // splitting an operand costs about as many products
+  constexpr int64_t kSmall = 6;     // splitting an operand costs about as many products
+  constexpr int64_t kShallow = 96;  // putting six planes together costs more than NTL's products of this depth
   if (std::min({m, n, k}) < kSmall) {
     NaiveMatMul(*this, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
-  } else if (HasLimbMatMul(*this)) {
+  } else if (HasLimbMatMul(*this) && (k >= kShallow || prime_ < uint64_t{1} << 20)) {
     static const GemmTarget target = SupportedGemmTargets().back();
     LimbMatMul(*this, target, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
   } else {

@@ -163,6 +163,38 @@ TEST(Certify, AcceptsAScaleFoldedInTheGraph) {
   EXPECT_EQ(Verdict(batch_norm, Replaced(folded, "Mul(%1, %4)", "Add(%1, %4)")).code(), kDifferent);
 }
 
+TEST(Certify, FoldsBatchNormalization) {
+  const std::string head = R"(
+  %0 = Input() {name = "x", shape = [1, 2, 9, 9]}
+  %1 = Constant() {symbol = "w", value = f32[3,2,3,3]{W54}}
+  %2 = Constant() {symbol = "scale", value = f32[3]{1, 2, 3}}
+  %3 = Constant() {symbol = "shift", value = f32[3]{1, 2, 3}}
+  %4 = Constant() {symbol = "mean", value = f32[3]{1, 2, 3}}
+  %5 = Constant() {symbol = "var", value = f32[3]{1, 2, 3}}
+)";
+  const Graph original = Parse(Fill(head + R"(
+  %6 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %7 = BatchNormalization(%6, %2, %3, %4, %5)
+  return "y" = %7)"));
+  const std::string folded = Fill(head + R"(
+  %6 = Constant() {value = f32[1,3]{1, 1, 1}}
+  %7 = Constant() {value = f32[1,3]{0, 0, 0}}
+  %8 = Constant() {value = f32[3]{0, 0, 0}}
+  %9 = BatchNormalization(%6, %2, %8, %8, %5)
+  %10 = BatchNormalization(%7, %2, %3, %4, %5)
+  %11 = Reshape(%9) {shape = [3, 1, 1, 1]}
+  %12 = Mul(%1, %11)
+  %13 = Reshape(%10) {shape = [3]}
+  %14 = Conv(%0, %12, %13) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  return "y" = %14)");
+  const auto certificate = Certify(original, Parse(folded), {});
+  ASSERT_TRUE(certificate.ok()) << certificate.status();
+  EXPECT_EQ(certificate->oracle_operands, 9);  // three nodes of three channels each
+  EXPECT_LE(certificate->draws.size(), 3u);
+  EXPECT_EQ(Certify(original, Parse(Replaced(folded, "(%7, %2, %3, %4, %5)", "(%7, %2, %4, %3, %5)")), {}).status().code(),
+            kDifferent);
+}
+
 /// y = relu(x w), of square matrices.
 const char kProduct[] = R"(
   %0 = Input() {name = "x", shape = [4, 4]}

@@ -70,6 +70,14 @@ Draw SeededDraw(Rng& rng) {
 
 bool FollowsFromKey(const Draw& draw) { return DrawFrom(draw.key) == draw; }
 
+Draw SelectionDraw(std::array<uint64_t, 2> key) {
+  constexpr uint64_t kLow = uint64_t{1} << 19;
+  Rng rng = PrimeGenerator(key);
+  uint64_t prime = 0;
+  while (!IsPrime(prime)) prime = kLow + rng.Below(kLow);
+  return {prime, key};
+}
+
 bool SelectsElements(const OpDefinition& op) { return op.is_view || op.bound == &BoundOfSelection; }
 
 bool IsConcrete(const NodeView& node, const std::vector<bool>& concrete) {

@@ -25,6 +25,9 @@ Draw FreshDraw();
 Draw SeededDraw(Rng& rng);
 /// Is the draw's prime the one that the two functions above derive from its key?
 bool FollowsFromKey(const Draw& draw);
+/// The draw with `key` and a prime in [2^19, 2^20): matrix products are several times faster. It proves nothing; what differs
+/// under it differs.
+Draw SelectionDraw(std::array<uint64_t, 2> key);
 
 /// Elements of one value, row-major. A concrete integral value has `integers` and no `scalars`.
 struct FieldValue {
