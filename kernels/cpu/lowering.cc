@@ -80,7 +80,7 @@ Place Lowering::In(ValueId value, const Layout& layout) {
   return In(value, layout, source);
 }
 
-Place Lowering::In(ValueId value, const Layout& layout, const Place& source) {
+Place Lowering::In(ValueId value, const Layout& layout, Place source) {
   const Shape& extents = shape(value);
   const Place to = Allocate(value, layout);
   const std::vector<Place> places = {source, to};

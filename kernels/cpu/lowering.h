@@ -63,7 +63,7 @@ class Lowering {
 
  private:
   /// Reorders from one place.
-  Place In(ValueId value, const Layout& layout, const Place& source);
+  Place In(ValueId value, const Layout& layout, Place source);
   int AddBuffer(Buffer buffer);
   /// Number of the graph output that may hold `value`'s plain elements, not yet given away.
   std::optional<size_t> FreeOutput(ValueId value) const;

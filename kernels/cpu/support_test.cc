@@ -88,11 +88,14 @@ std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<Hos
       runs.back().emplace_back(graph.type(graph.outputs()[k].value), std::vector<std::byte>(sinks[k].begin(), sinks[k].end()));
     }
   }
+  std::string all;
+  for (const std::string& kernel : kernels) all += kernel + "; ";
+  SCOPED_TRACE("kernels: " + all);
   EXPECT_TRUE(runs[0] == runs[1]) << "two runs differ";
   double scale = 0;
   for (const HostValue& input : inputs) scale = std::max(scale, Largest(input));
   for (size_t k = 0; k < runs[0].size(); ++k) {
-    SCOPED_TRACE(testing::Message() << "output " << k << ", first kernel " << (kernels.empty() ? "none" : kernels[0]));
+    SCOPED_TRACE(testing::Message() << "output " << k);
     ExpectClose((*expected)[k], runs[0][k], scale, tolerance);
   }
   return kernels;
