@@ -46,6 +46,15 @@ class Statement {
   sqlite3_stmt* statement_ = nullptr;
 };
 
+/// An open statement would keep a transaction open, so the version is read in a scope of its own.
+absl::Status CheckVersion(sqlite3* db, const std::string& path) {
+  Statement version(db, "PRAGMA user_version");
+  if (version.Step() != SQLITE_ROW) return InvalidInput(path, " is not a profile cache: ", std::string(sqlite3_errmsg(db)));
+  const int64_t found = version.Int(0);
+  if (found == 0 || found == kSchemaVersion) return absl::OkStatus();
+  return InvalidInput(path, " is a profile cache of version ", found, ", not ", kSchemaVersion);
+}
+
 }  // namespace
 
 std::string DefaultCachePath() {
@@ -71,11 +80,7 @@ absl::StatusOr<std::unique_ptr<ProfileCache>> ProfileCache::Open(const std::stri
   }
   std::unique_ptr<ProfileCache> cache(new ProfileCache(db));
   sqlite3_busy_timeout(db, 10000);
-  Statement version(db, "PRAGMA user_version");
-  if (version.Step() != SQLITE_ROW) return InvalidInput(path, " is not a profile cache: ", std::string(sqlite3_errmsg(db)));
-  const int64_t found = version.Int(0);
-  if (found != 0 && found != kSchemaVersion)
-    return InvalidInput(path, " is a profile cache of version ", found, ", not ", kSchemaVersion);
+  MENDEL_RETURN_IF_ERROR(CheckVersion(db, path));
   MENDEL_RETURN_IF_ERROR(cache->Execute("PRAGMA journal_mode = WAL"));
   MENDEL_RETURN_IF_ERROR(cache->Execute("PRAGMA synchronous = NORMAL"));
   MENDEL_RETURN_IF_ERROR(
