@@ -31,7 +31,7 @@ TEST(ReferenceProgram, FoldsWeightsAndKeepsOutputs) {
   const ReferenceProgram program(Parse(kNet));
   EXPECT_EQ(program.steps().size(), 2u);
   EXPECT_EQ(program.weight_bytes(), 16);  // only the sum is kept
-  const HostValue x{{DType::kF32, {2}}, {3, -5}, {}};
+  const HostValue x = HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {2}}, std::vector<double>{3, -5}));
   std::vector<double> seconds;
   const auto results = program.Run(std::vector<HostValue>{x}, &seconds);
   ASSERT_TRUE(results.ok()) << results.status();
@@ -67,7 +67,8 @@ TEST(ReferenceProgram, ChunksAgreeWithOneThread) {
     %2 = Add(%1, %1)
     return "y" = %2
   })");
-  HostValue x{{DType::kF32, {7, 31, 401}}, {}, {}};
+  HostValue x;
+  x.type = TensorType{DType::kF32, {7, 31, 401}};
   for (int64_t k = 0; k < NumElements(x.type); ++k) x.scalars.push_back(std::sin(static_cast<double>(k)));
   const int before = Parallelism();
   SetParallelism(3);
