@@ -27,7 +27,7 @@ struct CompileOptions {
   int threads = 1;
   Numerics numerics = Numerics::kDefault;
   /// Algorithm by node id, where the choice is not the backend's own default (see Backend::Algorithms).
-  std::map<int32_t, std::string> algorithms;
+  std::map<int32_t, std::string> algorithms = {};
 };
 
 /// One kernel call of an executable.

@@ -41,7 +41,7 @@ struct JudgeOptions {
   /// Seed of the draws of Screen and Localise. Certify draws from the operating system after both graphs are fixed, unless
   /// `fixed_draws` is set (tests, replay).
   uint64_t seed = 1;
-  std::vector<Draw> fixed_draws;
+  std::vector<Draw> fixed_draws = {};
 };
 
 /// Verdict on one output.
