@@ -102,7 +102,7 @@ std::vector<Match> MatchChains(const Graph& graph, int32_t node, size_t max_leng
   }
   std::vector<Match> matches;
   for (size_t count : {size_t{1}, length}) {
-    if (count > length || (count == 1 && !matches.empty())) continue;
+    if (count == 0 || count > length || (count == 1 && !matches.empty())) continue;
     Match match;
     for (size_t k = chain.size() - count; k < chain.size(); ++k) {
       match.nodes.push_back(chain[k].conv);

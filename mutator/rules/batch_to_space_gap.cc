@@ -31,7 +31,7 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   const int64_t dim = match.choices.at("dim");
   const int64_t factor = match.choices.at("factor");
   const ConvLink& link = chain->front();
-  const Window& window = ShapeOf(subprogram, link.conv).windows[static_cast<size_t>(dim - 2)];
+  const Window window = ShapeOf(subprogram, link.conv).windows[static_cast<size_t>(dim - 2)];
   const int64_t gap = std::max(window.pad_begin, window.pad_end);
   Emitter e;
   ValueId x = StackBatch(e, e.PadZero(e.InputsOf(subprogram)[0], dim, 0, gap), dim, factor);

@@ -61,8 +61,11 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   if (biased) weights.push_back(e.Constant(Tensor::Filled({DType::kF32, {2}}, 0.5), "b"));
   const Attributes conv{{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}};
   const int64_t counted = biased ? 0 : rng.Between(0, 1);
-  const Attributes pool{
-      {"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}, {"count_include_pad", counted}};
+  const Attributes pool{{"kernel_shape", Ints{3, 3}},
+                        {"strides", Ints{2, 2}},
+                        {"dilations", Ints{1, 1}},
+                        {"pads", Ints{1, 1, 1, 1}},
+                        {"count_include_pad", counted}};
   const auto convolve = [&](ValueId v) {
     std::vector<ValueId> inputs = {v};
     inputs.insert(inputs.end(), weights.begin(), weights.end());
