@@ -18,6 +18,9 @@ struct ErrorPair {
   double p999 = 0;
 };
 
+/// Below this magnitude a float32 has lost precision to denormals: errors are taken relative to at least this.
+constexpr double kSmallestScale = 0x1p-126 / 0x1p-23;
+
 /// Errors of `got` relative to the largest finite reference magnitude. Equal infinities and NaN against NaN are no error; any
 /// other mismatch of finiteness is an infinite one.
 ErrorPair Errors(const HostValue& reference, const Tensor& got) {
@@ -32,7 +35,7 @@ ErrorPair Errors(const HostValue& reference, const Tensor& got) {
     const double have = got.DoubleAt(i);
     double& error = errors[static_cast<size_t>(i)];
     if (std::isfinite(want) && std::isfinite(have)) {
-      error = scale > 0 ? std::abs(want - have) / scale : std::abs(have);
+      error = std::abs(want - have) / std::max(scale, kSmallestScale);
     } else {
       error = want == have || (std::isnan(want) && std::isnan(have)) ? 0 : std::numeric_limits<double>::infinity();
     }

@@ -122,10 +122,14 @@ absl::StatusOr<std::unique_ptr<Executable>> Profiler::Compile(const Variant& var
 absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double max_seconds) {
   std::map<std::string, Algorithms> by_name;  // one variant an algorithm, used wherever it can be
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    for (const std::string& name : backend_.Algorithms(graph, node, options_.numerics)) by_name[name][node] = name;
+    for (const std::string& name : backend_.Algorithms(graph, node, options_.numerics)) {
+      if (!kept_.has_value() || kept_->count(name) > 0) by_name[name][node] = name;
+    }
   }
   if (by_name.empty()) return Algorithms{};
-  const std::string key = Key({graph, {}});
+  std::string names;
+  for (const auto& [name, algorithms] : by_name) names += name + " ";
+  const std::string key = Sha256Hex(Cat(names, Key({graph, {}})));
   if (const auto stored = cache_.Get("algorithms", key)) return ParseAlgorithms(*stored);
   if (options_.error_on_miss) return absl::NotFoundError("no stored measurement of the algorithms of this graph");
   std::vector<std::unique_ptr<Executable>> executables;
@@ -155,6 +159,15 @@ absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double
   }
   MENDEL_RETURN_IF_ERROR(cache_.Put("algorithms", key, PrintAlgorithms(best)));
   return best;
+}
+
+Algorithms Profiler::Everywhere(const Graph& graph, const std::string& name) const {
+  Algorithms algorithms;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    const std::vector<std::string> names = backend_.Algorithms(graph, node, options_.numerics);
+    if (std::find(names.begin(), names.end(), name) != names.end()) algorithms[node] = name;
+  }
+  return algorithms;
 }
 
 absl::StatusOr<std::vector<Timing>> Profiler::Compare(const std::vector<Variant>& variants, double max_seconds) {

@@ -4,7 +4,11 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -40,6 +44,10 @@ class Profiler {
   /// The best algorithm of every node that has a choice, timed in the chain: the whole graph is compiled once an algorithm and
   /// the steps' times compared over interleaved runs. Nodes whose default is best are absent.
   absl::StatusOr<Algorithms> ChooseAlgorithms(const Graph& graph, double max_seconds);
+  /// From now on ChooseAlgorithms tries only these names: those that won somewhere in the whole program.
+  void KeepAlgorithms(std::set<std::string> names) { kept_ = std::move(names); }
+  /// `name` for every node that can run with it: one sound guess for a small program, without measuring.
+  Algorithms Everywhere(const Graph& graph, const std::string& name) const;
 
   /// Times of programs with the same inputs and outputs, interleaved, with cold caches.
   absl::StatusOr<std::vector<Timing>> Compare(const std::vector<Variant>& variants, double max_seconds);
@@ -59,6 +67,7 @@ class Profiler {
   ProfileCache& cache_;
   ProfilerOptions options_;
   int64_t measured_ = 0;
+  std::optional<std::set<std::string>> kept_;
 };
 
 /// Text forms for the cache.

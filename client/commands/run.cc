@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "runtime/measure.h"
 #include "runtime/npy.h"
 #include "runtime/session.h"
 
@@ -22,6 +23,7 @@ struct Options {
   std::string plan;
   std::vector<std::string> inputs;
   std::string output_dir = ".";
+  uint64_t random_seed = 0;
   SessionOptions session;
 };
 
@@ -57,8 +59,12 @@ absl::Status WriteOutputs(const Session& session, const std::vector<Tensor>& res
 
 absl::Status Run(const Options& options, Context& context) {
   context.Input(options.plan);
-  MENDEL_ASSIGN_OR_RETURN(const auto inputs, ReadInputs(options, context));
+  MENDEL_ASSIGN_OR_RETURN(auto inputs, ReadInputs(options, context));
   MENDEL_ASSIGN_OR_RETURN(const auto session, Session::Load(options.plan, options.session));
+  if (options.random_seed != 0) {  // made-up values for the inputs that were not given
+    const std::vector<Tensor> random = RandomInputs(session->graph(), options.random_seed);
+    for (size_t k = 0; k < random.size(); ++k) inputs.emplace(session->inputs()[k].name, random[k]);
+  }
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> results, session->Run(inputs));
   return WriteOutputs(*session, results, options.output_dir, context);
 }
@@ -67,6 +73,7 @@ Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("plan", options->plan, "Plan file")->required();
   app.add_option("--input", options->inputs, "Value of an input, NAME=FILE.npy")->take_all();
+  app.add_option("--random-inputs", options->random_seed, "Make up the inputs that are not given, from this seed");
   app.add_option("--output-dir", options->output_dir, "Folder for one .npy file an output")->required();
   app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
   app.add_flag("--retune", options->session.retune, "Accept a plan of another machine, with default algorithms");
