@@ -16,7 +16,9 @@ std::string Describe(const Node& node) {
 /// Fills in defaults and refuses unknown, missing and wrongly typed attributes.
 absl::Status CompleteAttributes(const OpDefinition& op, Attributes& attrs) {
   for (const auto& [name, value] : attrs.values()) {
-    const auto spec = std::find_if(op.attributes.begin(), op.attributes.end(), [&](const auto& s) { return s.name == name; });
+    // An init-capture, because clang before 16 captures no structured bindings.
+    const auto spec =
+        std::find_if(op.attributes.begin(), op.attributes.end(), [&name = name](const auto& s) { return s.name == name; });
     if (spec == op.attributes.end()) return InvalidInput("operator ", op.name, " has no attribute '", name, "'");
     if (spec->default_value.index() != value.index()) {
       return InvalidInput("operator ", op.name, ": attribute '", name, "' is of the wrong kind");
