@@ -21,7 +21,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
     if (last.batch % k != 0) break;
     for (size_t d = 0; d < last.windows.size(); ++d) choices.push_back({{"dim", static_cast<int64_t>(d + 2)}, {"factor", k}});
   }
-  return MatchChains(graph, node, 3, KeepsSpace, choices);
+  return MatchChains(graph, node, 2, KeepsSpace, choices);
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {

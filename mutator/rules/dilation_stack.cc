@@ -74,7 +74,7 @@ Rule Make() {
   rule.precondition = "stride 1, space kept, extents divisible by d, padding a multiple of d";
   rule.loses_when = "mending the seams costs more than the dense kernel gains";
   rule.claim = Claim::kPartial;
-  rule.match = [](const Graph& graph, int32_t node) { return MatchChains(graph, node, 3, Accepts, {{}}); };
+  rule.match = [](const Graph& graph, int32_t node) { return MatchChains(graph, node, 2, Accepts, {{}}); };
   rule.apply = &Apply;
   rule.sample = &Sample;
   return rule;

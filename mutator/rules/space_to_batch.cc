@@ -21,7 +21,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
     if (rows.input % k == 0 && rows.input / k > 4 * (rows.kernel - 1) * rows.dilation && rows.kernel > 1)
       choices.push_back({{"dim", 2}, {"factor", k}});
   }
-  return MatchChains(graph, node, 3, KeepsSpace, choices);
+  return MatchChains(graph, node, 2, KeepsSpace, choices);
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
