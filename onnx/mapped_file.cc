@@ -47,7 +47,7 @@ absl::StatusOr<OwnedBytes> Map(const FileDescriptor& file, std::string_view show
 absl::StatusOr<OwnedBytes> MapFile(const std::string& path) {
   // O_NONBLOCK: opening a pipe must not wait for a writer before it is refused.
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) return InvalidInput("cannot open '", path, "': ", std::strerror(errno));
+  if (file.get() < 0) return absl::ErrnoToStatus(errno, Cat("cannot open '", path, "'"));
   return Map(file, path);
 }
 

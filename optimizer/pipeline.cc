@@ -49,6 +49,7 @@ plan::PlanInfo MakeInfo(const OptimizeOptions& options, const Backend& backend, 
   info.set_mendel_version(options.mendel_version);
   info.mutable_target()->set_backend(options.backend);
   info.mutable_target()->set_identity(backend.Identity());
+  info.mutable_target()->set_isa(backend.Isa());
   info.mutable_target()->set_threads(options.threads);
   info.mutable_target()->set_numerics(std::string(NumericsName(options.numerics)));
   for (const auto& [node, name] : result.search.best.algorithms) (*info.mutable_algorithms())[node] = name;

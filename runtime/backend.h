@@ -69,6 +69,8 @@ class Backend {
   virtual absl::Status Probe() const = 0;
   /// What stored measurements depend on: device, instruction set, library versions. Stable across processes.
   virtual std::string Identity() const = 0;
+  /// Instruction set in short, for people; "" where it says nothing.
+  virtual std::string Isa() const { return ""; }
   /// Algorithms besides the default that the backend can run `node` with under `numerics`; may be empty.
   virtual std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const = 0;
   /// Folds weight-only expressions (in double, rounded once), fuses, assigns layouts, plans memory, packs weights.

@@ -1,5 +1,5 @@
-// Every case of ONNX's own test data through the importer and the operators' definitions. Prints how many passed and the reason
-// for every other one; a case that imports must pass.
+// Every case of ONNX's own test data through the importer and every backend ("reference" runs the operators' definitions). Prints
+// how many passed and the reason for every other one; a case that imports must pass.
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/evaluate.h"
 #include "onnx/testdata.h"
+#include "runtime/backend.h"
 
 namespace mendel {
 namespace {
@@ -29,21 +29,23 @@ std::string Reason(const absl::Status& status) {
   return std::regex_replace(std::regex_replace(text, std::regex("node '[^']*' "), ""), std::regex("^output '[^']*': "), "");
 }
 
-/// Empty when the case passes.
-std::string Failure(const OnnxTestCase& test, double slack) {
-  std::vector<HostValue> inputs;
-  for (const Tensor& input : test.inputs) inputs.push_back(HostValue::FromTensor(input));
-  const auto outputs = Evaluate(test.graph, inputs);
+/// Empty when the case passes on `backend`.
+std::string Failure(const OnnxTestCase& test, const Backend& backend, double slack) {
+  auto executable = backend.Compile(test.graph, {.threads = 1});
+  if (!executable.ok()) return executable.status().ToString();
+  const auto outputs = RunOnTensors(**executable, test.graph, test.inputs);
   if (!outputs.ok()) return outputs.status().ToString();
   if (outputs->size() != test.outputs.size()) return "number of outputs";
   for (size_t k = 0; k < outputs->size(); ++k) {
-    const std::string difference = CompareWithExpected((*outputs)[k].ToTensor(), test.outputs[k], slack);
+    const std::string difference = CompareWithExpected((*outputs)[k], test.outputs[k], slack);
     if (!difference.empty()) return "output " + std::to_string(k) + ": " + difference;
   }
   return "";
 }
 
-TEST(OnnxTestData, EveryImportedCasePasses) {
+class OnnxTestData : public testing::TestWithParam<const Backend*> {};
+
+TEST_P(OnnxTestData, EveryImportedCasePasses) {
   const std::vector<std::string> folders = ListOnnxTestCases(kOnnxTestData);
   if (folders.empty()) {
     std::printf("SKIP: %s does not exist\n", kOnnxTestData);
@@ -62,7 +64,7 @@ TEST(OnnxTestData, EveryImportedCasePasses) {
     }
     std::string failure;
     for (const OnnxTestCase& test : *cases) {
-      if (failure.empty()) failure = Failure(test, IsCoarse(name) ? 10 : 1);
+      if (failure.empty()) failure = Failure(test, *GetParam(), IsCoarse(name) ? 10 : 1);
     }
     EXPECT_EQ(failure, "") << name;
     ++(failure.empty() ? passed : failed);
@@ -70,9 +72,13 @@ TEST(OnnxTestData, EveryImportedCasePasses) {
   for (const auto& [reason, names] : reasons) {
     std::printf("refused %3zu: %s [%s%s]\n", names.size(), reason.c_str(), names[0].c_str(), names.size() > 1 ? ", ..." : "");
   }
-  std::printf("%zu cases: %d passed, %d refused, %d failed\n", folders.size(), passed, refused, failed);
+  std::printf("%s: %zu cases: %d passed, %d refused, %d failed\n", std::string(GetParam()->name()).c_str(), folders.size(), passed,
+              refused, failed);
   EXPECT_GE(passed, 600);
 }
+
+INSTANTIATE_TEST_SUITE_P(Backends, OnnxTestData, testing::ValuesIn(AllBackends().begin(), AllBackends().end()),
+                         [](const auto& info) { return std::string(info.param->name()); });
 
 }  // namespace
 }  // namespace mendel

@@ -118,6 +118,8 @@ class CpuBackend : public Backend {
     return identity;
   }
 
+  std::string Isa() const override { return InstructionSet(); }
+
   std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const override {
     try {
       return ConvAlgorithms(graph, node, numerics);
