@@ -94,7 +94,15 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   MENDEL_ASSIGN_OR_RETURN(result.gate, Timed("numeric gate", options, result, [&] {
                             return NumericGate(original, {baseline, {}}, result.search.best, profiler, options.gate);
                           }));
-  if (!result.gate.passed) return InternalError("numeric gate: ", result.gate.failure);
+  if (!result.gate.passed) {
+    if (options.numerics == Numerics::kStrict) return InternalError("numeric gate: ", result.gate.failure);
+    OptimizeOptions strict = options;
+    strict.numerics = Numerics::kStrict;
+    MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, strict, cache));
+    second.notices.push_back(
+        Cat("numerics strict was used, because under default the numeric gate refused: ", result.gate.failure));
+    return second;
+  }
 
   result.plan.graph = result.search.best.graph;
   result.plan.baseline = baseline;

@@ -37,12 +37,15 @@ struct OptimizeResult {
   GateResult gate;
   SearchResult search;
   bool certificate_reused = false;
+  /// What was decided in the caller's place, one sentence each (a numerics class that the gate refused).
+  std::vector<std::string> notices;
   /// Seconds a phase, in order. Not part of the plan: equal inputs give equal plans.
   std::vector<std::pair<std::string, double>> phases;
 };
 
 /// Normalises, searches, certifies against `original`, checks the numbers and assembles the plan. The caller's graph is left as it
-/// is. Unimplemented when the judge cannot decide the plan even without mutants; Internal when a chosen mutant is refused.
+/// is. When the numeric gate refuses Winograd's rounding, `strict` is tried instead (a notice). Unimplemented when the judge cannot
+/// decide the plan even without mutants; Internal when a chosen mutant is refused.
 absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options, ProfileCache& cache);
 
 }  // namespace mendel

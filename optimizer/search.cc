@@ -1,11 +1,8 @@
 #include "optimizer/search.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <map>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "base/hash.h"
@@ -13,6 +10,7 @@
 #include "mutator/rule.h"
 #include "optimizer/alternatives.h"
 #include "optimizer/normalise.h"
+#include "optimizer/search_record.h"
 #include "optimizer/subprogram_key.h"
 
 namespace mendel {
@@ -76,10 +74,11 @@ class Searcher {
     MENDEL_RETURN_IF_ERROR(FinalComparison());
     result_.counters.set_rounds(round);
     result_.counters.set_measured(profiler_.measured());
-    result_.counters.set_chosen(static_cast<int64_t>(result_.mutants.size()));
-    result_.counters.set_stop_reason(StopReasonName(result_.stop_reason));
-    result_.counters.set_seed(options_.seed);
-    if (result_.stop_reason != StopReason::kInterrupted) MENDEL_RETURN_IF_ERROR(cache_.Put("search", key, PrintRecord()));
+    FinishCounters();
+    if (result_.stop_reason != StopReason::kInterrupted) {
+      const SearchRecord record{static_cast<int>(result_.stop_reason), result_.counters, accepted_};
+      MENDEL_RETURN_IF_ERROR(cache_.Put("search", key, PrintSearchRecord(record)));
+    }
     return std::move(result_);
   }
 
@@ -97,67 +96,41 @@ class Searcher {
                          NumericsName(profile.numerics), "\n", SubprogramKey(graph)));
   }
 
-  /// The accepted candidates in order and the counters; with the stored measurements enough to make the same result again.
-  std::string PrintRecord() const {
-    std::ostringstream text;
-    text.precision(17);
-    text << static_cast<int>(result_.stop_reason) << ' ' << result_.counters.proposed() << ' ' << result_.counters.screened_out()
-         << ' ' << result_.counters.partial() << ' ' << result_.counters.mended() << ' ' << result_.counters.measured() << ' '
-         << result_.counters.rounds() << ' ' << fell_back_ << '\n';
-    for (const CandidateClass& candidate : record_) {
-      text << candidate.occurrences << ' ' << candidate.original_ns << ' ' << candidate.mutant_ns << ' ' << candidate.key << '\n';
-    }
-    return text.str();
-  }
-
   /// Makes the recorded result again without searching; false when the record does not fit (it is then as if there were none).
-  absl::StatusOr<bool> Replay(const std::string& record) {
-    std::istringstream lines(record);
-    int reason = 0;
-    std::array<int64_t, 6> counts{};
-    bool fell_back = false;
-    lines >> reason;
-    for (int64_t& count : counts) lines >> count;
-    lines >> fell_back;
-    std::string line;
-    if (!lines || !std::getline(lines, line)) return false;
+  absl::StatusOr<bool> Replay(const std::string& text) {
+    const std::optional<SearchRecord> record = ParseSearchRecord(text);
+    if (!record.has_value()) return false;
     MENDEL_RETURN_IF_ERROR(TryWhole(baseline_.graph, nullptr, {}));
-    while (std::getline(lines, line)) {
-      std::istringstream words(line);
+    for (const AcceptedCandidate& accepted : record->accepted) {
       CandidateClass candidate;
-      std::string word;
-      words >> candidate.occurrences >> candidate.original_ns >> candidate.mutant_ns >> word;
-      candidate.rule = FindRule(word);
-      candidate.key = word;
-      while (words >> word) {
-        candidate.key += " " + word;
-        const size_t equals = word.find('=');
-        if (equals != std::string::npos) candidate.choices[word.substr(0, equals)] = std::atoll(word.c_str() + equals + 1);
+      candidate.rule = FindRule(accepted.rule);
+      candidate.choices = accepted.choices;
+      candidate.key = accepted.key;
+      candidate.occurrences = accepted.occurrences;
+      candidate.original_ns = accepted.original_ns;
+      candidate.mutant_ns = accepted.mutant_ns;
+      bool fits = candidate.rule != nullptr;
+      if (fits) {
+        MENDEL_ASSIGN_OR_RETURN(fits, TryEverywhere(candidate));
       }
-      bool accepted = candidate.rule != nullptr;
-      if (accepted) {
-        MENDEL_ASSIGN_OR_RETURN(accepted, TryEverywhere(candidate));
-      }
-      if (!accepted) {
+      if (!fits) {
         result_ = {};
         result_.best = baseline_;
-        record_.clear();
+        accepted_.clear();
         return false;
       }
     }
     MENDEL_RETURN_IF_ERROR(FinalComparison());
-    result_.stop_reason = static_cast<StopReason>(reason);
-    auto& counters = result_.counters;
-    counters.set_proposed(counts[0]);
-    counters.set_screened_out(counts[1]);
-    counters.set_partial(counts[2]);
-    counters.set_mended(counts[3]);
-    counters.set_measured(counts[4]);
-    counters.set_rounds(counts[5]);
-    counters.set_chosen(static_cast<int64_t>(result_.mutants.size()));
-    counters.set_stop_reason(StopReasonName(result_.stop_reason));
-    counters.set_seed(options_.seed);
-    return fell_back == fell_back_;
+    result_.stop_reason = static_cast<StopReason>(record->stop_reason);
+    result_.counters = record->counters;
+    FinishCounters();
+    return true;
+  }
+
+  void FinishCounters() {
+    result_.counters.set_chosen(static_cast<int64_t>(result_.mutants.size()));
+    result_.counters.set_stop_reason(StopReasonName(result_.stop_reason));
+    result_.counters.set_seed(options_.seed);
   }
 
   /// Collects, judges and measures candidates of the current best, then tries the winners in the whole program.
@@ -294,7 +267,10 @@ class Searcher {
     if (applied.empty()) return false;
     MENDEL_ASSIGN_OR_RETURN(graph, Normalise(graph, options_.disabled_rules));
     MENDEL_RETURN_IF_ERROR(TryWhole(graph, &candidate, applied));
-    if (last_accepted_) record_.push_back(candidate);
+    if (last_accepted_) {
+      accepted_.push_back({std::string(candidate.rule->name), candidate.choices, candidate.key, candidate.occurrences,
+                           candidate.original_ns, candidate.mutant_ns});
+    }
     return last_accepted_;
   }
 
@@ -363,7 +339,6 @@ class Searcher {
     result_.baseline_time = times[0];
     result_.best_time = times[1];
     if (times[1].median_ms <= times[0].median_ms) return absl::OkStatus();
-    fell_back_ = true;
     result_.best = baseline_;
     result_.best_time = result_.baseline_time;
     result_.mutants.clear();
@@ -398,9 +373,8 @@ class Searcher {
   double speedup_ = 1;
   bool stopped_ = false;
   bool last_accepted_ = false;
-  bool fell_back_ = false;
   std::string preferred_;
-  std::vector<CandidateClass> record_;
+  std::vector<AcceptedCandidate> accepted_;
 };
 
 }  // namespace

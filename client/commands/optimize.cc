@@ -167,6 +167,10 @@ absl::Status Run(const Options& options, Context& context) {
   line.Finish();
   MENDEL_RETURN_IF_ERROR(result.status());
   MENDEL_RETURN_IF_ERROR(WritePlan(result->plan, options.output));
+  for (const std::string& notice : result->notices) {
+    context.Note(Cat("note: ", notice));
+    context.facts()["notices"].push_back(notice);
+  }
   TellResult(*result, context);
   context.facts()["file"] = options.output;
   context.Line(Cat("wrote       ", options.output));
