@@ -19,8 +19,6 @@ int64_t IntegerPower(int64_t base, int64_t exponent) {
   return result;
 }
 
-constexpr ScalarFunction kPow = {.name = "Pow",
-                                 .real = [](std::span<const double> x, std::span<const double>) { return std::pow(x[0], x[1]); }};
 constexpr ScalarFunction kIntegerPow = {
     .name = "PowInteger",
     .real = [](std::span<const double> x, std::span<const double>) { return std::trunc(std::pow(x[0], x[1])); },
