@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "client/command.h"
@@ -12,6 +13,7 @@
 #include "optimizer/certificate_proto.h"
 #include "runtime/plan.h"
 #include "verifier/verifier.h"
+#include "verifier/weights.h"
 
 namespace mendel {
 namespace {
@@ -29,6 +31,12 @@ absl::Status Verify(const Options& options, Context& context) {
   if (plan.certificate_bytes.empty()) return InvalidInput(options.plan, " carries no certificate");
   MENDEL_ASSIGN_OR_RETURN(Certificate certificate, ParseCertificate(plan.certificate_bytes));
   MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(options.model, options.import, context));
+  const std::vector<std::string> differing = DifferingWeights(model.graph, plan.graph);
+  context.facts()["differing_weights"] = differing;
+  if (!differing.empty()) {
+    return absl::FailedPreconditionError(
+        Cat("the plan holds other weights than the model: ", differing.size(), " tensors, the first is '", differing[0], "'"));
+  }
   if (options.fresh) {
     JudgeOptions judge;
     judge.weights = certificate.weights;
