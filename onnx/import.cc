@@ -33,7 +33,7 @@ absl::StatusOr<ImportResult> ImportOnnxFile(const std::string& path, const Impor
 absl::StatusOr<ImportResult> ImportOnnxBytes(std::string_view bytes, const std::string& external_data_directory,
                                              const ImportOptions& options) {
   std::shared_ptr<std::byte[]> copy(new std::byte[bytes.size()]);
-  std::memcpy(copy.get(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
   const std::span<const std::byte> span(copy.get(), bytes.size());
   return Import({span, std::shared_ptr<const void>(copy, copy.get())}, external_data_directory, options);
 }

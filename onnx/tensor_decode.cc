@@ -187,7 +187,7 @@ absl::StatusOr<Tensor> DecodeTensor(onnx::TensorProto proto) {
   const std::string raw = proto.raw_data();
   if (proto.has_raw_data()) {
     auto copy = std::make_shared<std::vector<std::byte>>(raw.size());
-    std::memcpy(copy->data(), raw.data(), raw.size());
+    if (!raw.empty()) std::memcpy(copy->data(), raw.data(), raw.size());
     file.raw.push_back(*copy);
     file.bytes.owner = copy;
     proto.set_raw_data(RawToken(0));
