@@ -90,6 +90,21 @@ bool KeepsSpace(const ConvShape& shape) {
   return true;
 }
 
+bool IsPointwiseConv(const ConvShape& shape) {
+  return std::all_of(shape.windows.begin(), shape.windows.end(), [](const Window& window) {
+    return window.kernel == 1 && window.stride == 1 && window.pad_begin == 0 && window.pad_end == 0;
+  });
+}
+
+std::vector<std::map<std::string, int64_t>> BatchStackChoices(const ConvShape& shape) {
+  std::vector<std::map<std::string, int64_t>> choices;
+  for (int64_t k = 2; k <= shape.batch && k <= 16; k *= 2) {
+    if (shape.batch % k != 0) break;
+    for (size_t d = 0; d < shape.windows.size(); ++d) choices.push_back({{"dim", static_cast<int64_t>(d + 2)}, {"factor", k}});
+  }
+  return choices;
+}
+
 std::vector<Match> MatchChains(const Graph& graph, int32_t node, size_t max_length,
                                const std::function<bool(const ConvShape&)>& accepts,
                                const std::vector<std::map<std::string, int64_t>>& choices) {

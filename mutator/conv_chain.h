@@ -3,7 +3,9 @@
 #define MENDEL_MUTATOR_CONV_CHAIN_H_
 
 #include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -36,8 +38,13 @@ struct ConvShape {
   Shape out_spatial;
 };
 ConvShape ShapeOf(const Graph& graph, int32_t conv);
+/// Kernel 1, stride 1 and no padding in all spatial dimensions.
+bool IsPointwiseConv(const ConvShape& shape);
 /// Output extents equal input extents in all spatial dimensions, stride 1.
 bool KeepsSpace(const ConvShape& shape);
+/// Choices {dim, factor} of the rules that stack images of a batch: factors 2, 4, .. 16 that divide it, along each spatial
+/// dimension.
+std::vector<std::map<std::string, int64_t>> BatchStackChoices(const ConvShape& shape);
 
 /// Matches for suffixes of the chain ending at `node` whose every link satisfies `accepts`: the last link alone and, when longer,
 /// the longest suffix of at most `max_length` (links but the last must keep space). `choices` are added to each.

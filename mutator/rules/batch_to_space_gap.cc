@@ -16,13 +16,7 @@ namespace {
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const std::vector<ConvLink> chain = ConvChainEndingAt(graph, node);
   if (chain.empty()) return {};
-  const ConvShape last = ShapeOf(graph, chain.back().conv);
-  std::vector<std::map<std::string, int64_t>> choices;
-  for (int64_t k = 2; k <= last.batch && k <= 16; k *= 2) {
-    if (last.batch % k != 0) break;
-    for (size_t d = 0; d < last.windows.size(); ++d) choices.push_back({{"dim", static_cast<int64_t>(d + 2)}, {"factor", k}});
-  }
-  return MatchChains(graph, node, 1, KeepsSpace, choices);
+  return MatchChains(graph, node, 1, KeepsSpace, BatchStackChoices(ShapeOf(graph, chain.back().conv)));
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {

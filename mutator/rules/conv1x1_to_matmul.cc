@@ -11,11 +11,7 @@
 namespace mendel {
 namespace {
 
-bool Accepts(const ConvShape& shape) {
-  return shape.group == 1 && std::all_of(shape.windows.begin(), shape.windows.end(), [](const Window& window) {
-           return window.kernel == 1 && window.stride == 1 && window.pad_begin == 0 && window.pad_end == 0;
-         });
-}
+bool Accepts(const ConvShape& shape) { return shape.group == 1 && IsPointwiseConv(shape); }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const auto chain = WholeChain(subprogram);

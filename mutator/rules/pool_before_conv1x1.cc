@@ -12,13 +12,7 @@
 namespace mendel {
 namespace {
 
-bool IsPointwiseConv(const Graph& graph, int32_t id) {
-  if (graph.node(id).op->name != "Conv") return false;
-  const ConvShape shape = ShapeOf(graph, id);
-  return std::all_of(shape.windows.begin(), shape.windows.end(), [](const Window& window) {
-    return window.kernel == 1 && window.stride == 1 && window.pad_begin == 0 && window.pad_end == 0;
-  });
-}
+bool IsConv1x1(const Graph& graph, int32_t id) { return graph.node(id).op->name == "Conv" && IsPointwiseConv(ShapeOf(graph, id)); }
 
 bool AveragesToOne(const Node& pool) {
   const Ints& pads = pool.attrs.IntList("pads");
@@ -28,10 +22,10 @@ bool AveragesToOne(const Node& pool) {
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& last = graph.node(node);
   const bool pool_last = last.op->name == "AveragePool";
-  if (!pool_last && !IsPointwiseConv(graph, node)) return {};
+  if (!pool_last && !IsConv1x1(graph, node)) return {};
   const int32_t first = last.inputs[0].node;
   if (graph.users(first).size() != 1 || graph.IsOutput(first)) return {};
-  const bool pair = pool_last ? IsPointwiseConv(graph, first) : graph.node(first).op->name == "AveragePool";
+  const bool pair = pool_last ? IsConv1x1(graph, first) : graph.node(first).op->name == "AveragePool";
   if (!pair) return {};
   const Node& conv = pool_last ? graph.node(first) : last;
   const Node& pool = pool_last ? last : graph.node(first);

@@ -3,8 +3,6 @@
 //   before  Conv(Resize(x){nearest}, w[O, C, 1..], b)      after  Resize(Conv(x, w, b)){nearest}
 //   exact: nearest upsampling copies elements and acts on each channel alike. Wins whenever the image grows.
 
-#include <algorithm>
-
 #include "graph/emitter.h"
 #include "mutator/conv_chain.h"
 
@@ -14,13 +12,11 @@ namespace {
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& conv = graph.node(node);
   if (conv.op->name != "Conv") return {};
-  const ConvShape shape = ShapeOf(graph, node);
-  const bool pointwise = std::all_of(shape.windows.begin(), shape.windows.end(), [](const Window& window) {
-    return window.kernel == 1 && window.stride == 1 && window.pad_begin == 0 && window.pad_end == 0;
-  });
   const int32_t resize = conv.inputs[0].node;
   const Node& producer = graph.node(resize);
-  if (!pointwise || producer.op->name != "Resize" || graph.users(resize).size() != 1 || graph.IsOutput(resize)) return {};
+  if (!IsPointwiseConv(ShapeOf(graph, node)) || producer.op->name != "Resize" || graph.users(resize).size() != 1 ||
+      graph.IsOutput(resize))
+    return {};
   if (producer.attrs.Str("mode") != "nearest" || producer.attrs.Str("coordinate_transformation_mode") == "tf_crop_and_resize")
     return {};
   const Shape& from = graph.type(producer.inputs[0]).shape;
