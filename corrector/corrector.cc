@@ -24,22 +24,10 @@ Box Hull(const Box& a, const Box& b) {
   return hull;
 }
 
-/// Textbook arithmetic of what depends on the inputs; weight-only nodes are computed once, at load.
-double Flops(const Graph& graph) {
-  const std::vector<bool> constant = ConstantExpressions(graph);
-  double flops = 0;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    if (constant[i] || IsInput(node)) continue;
-    flops += WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) { return CostOf(*node.op, view).flops; });
-  }
-  return flops;
-}
-
 /// Arithmetic of computing `box` of the output; infinite when it cannot be restricted.
 double PriceOf(const Graph& original, int output, const Box& box) {
   const auto part = RestrictToBox(original, output, box);
-  return part.ok() ? Flops(*part) : std::numeric_limits<double>::infinity();
+  return part.ok() ? RunTimeFlops(*part) : std::numeric_limits<double>::infinity();
 }
 
 /// Joins boxes whose hull overlaps no other box and costs no more than both: two thin strips beside one seam read almost the same
@@ -116,7 +104,7 @@ absl::StatusOr<MendedMutant> Recompute(const Graph& original, const Graph& mutan
     return result;
   }
   MENDEL_ASSIGN_OR_RETURN(const Graph pieces, RestrictToBoxes(original, wanted));
-  result.flop_share = Flops(pieces) / std::max(1.0, Flops(original));
+  result.flop_share = RunTimeFlops(pieces) / std::max(1.0, RunTimeFlops(original));
   GraphBuilder builder(mutant.name());
   std::vector<ValueId> inputs;
   for (int32_t id : mutant.inputs()) inputs.push_back(builder.Input(InputName(mutant.node(id)), mutant.node(id).outputs[0]));

@@ -57,6 +57,17 @@ std::vector<bool> ConstantExpressions(const Graph& graph) {
   return constant;
 }
 
+double RunTimeFlops(const Graph& graph) {
+  const std::vector<bool> constant = ConstantExpressions(graph);
+  double flops = 0;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    if (constant[i] || IsInput(node)) continue;
+    flops += WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) { return CostOf(*node.op, view).flops; });
+  }
+  return flops;
+}
+
 absl::StatusOr<Subprogram> MakeSubprogram(const Graph& graph, std::vector<int32_t> nodes) {
   const std::vector<bool> constant = ConstantExpressions(graph);
   std::vector<bool> inside(graph.nodes().size(), false);

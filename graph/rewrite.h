@@ -21,6 +21,9 @@ struct Subprogram {
 /// For every node: does it depend on no Input (a weight or a computation on weights only)?
 std::vector<bool> ConstantExpressions(const Graph& graph);
 
+/// Textbook arithmetic of what depends on the inputs; weight-only nodes are computed once, when a plan is loaded.
+double RunTimeFlops(const Graph& graph);
+
 /// Completes `nodes` to a subprogram; InvalidArgument when they are not convex or hold an Input.
 absl::StatusOr<Subprogram> MakeSubprogram(const Graph& graph, std::vector<int32_t> nodes);
 

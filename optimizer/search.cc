@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "graph/rewrite.h"
 #include "mutator/rule.h"
 #include "optimizer/alternatives.h"
 #include "optimizer/normalise.h"
@@ -36,17 +37,6 @@ struct CandidateClass {
   double mutant_ns = 0;
   double Gain() const { return seconds * (1 - ratio); }
 };
-
-double Flops(const Graph& graph) {
-  double flops = 0;
-  const std::vector<bool> constant = ConstantExpressions(graph);
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (constant[i] || IsInput(graph.nodes()[i])) continue;
-    flops +=
-        WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) { return CostOf(*graph.nodes()[i].op, view).flops; });
-  }
-  return flops;
-}
 
 class Searcher {
  public:
@@ -210,7 +200,7 @@ class Searcher {
     auto& counters = result_.counters;
     counters.set_proposed(counters.proposed() + 1);
     const Mutant& mutant = *candidate.first;
-    if (Flops(mutant.mutant) > kMaxFlopRatio * Flops(mutant.original)) {
+    if (RunTimeFlops(mutant.mutant) > kMaxFlopRatio * RunTimeFlops(mutant.original)) {
       counters.set_screened_out(counters.screened_out() + 1);
       return false;
     }
