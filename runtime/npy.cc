@@ -93,8 +93,8 @@ class HeaderParser {
   }
   bool Value(unsigned field, Header& header) {
     if (field == 1) {
-      std::optional<std::string> descr = Quoted();
-      if (descr.has_value()) header.descr = *std::move(descr);
+      const std::optional<std::string> descr = Quoted();
+      header.descr = descr.value_or("");
       return descr.has_value();
     }
     if (field == 2) {

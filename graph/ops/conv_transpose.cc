@@ -168,8 +168,8 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
 /// At most every ceil(K / stride)-th tap of a dimension meets a given output; all of them is simpler and still a bound.
 Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>&) {
   const Shape& w = node.inputs[1].shape;
-  const double depth = static_cast<double>(w[0] / node.attrs.Int("group"));
-  const Bound sum = SumOf(depth * static_cast<double>(NumElements(Spatial(w))), inputs[0] * inputs[1]);
+  const int64_t depth = w[0] / node.attrs.Int("group");
+  const Bound sum = SumOf(static_cast<double>(depth * NumElements(Spatial(w))), inputs[0] * inputs[1]);
   return inputs.size() > 2 ? sum + inputs[2] : sum;
 }
 

@@ -42,8 +42,8 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
 
 Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
   const Shape& x = node.inputs[0].shape;
-  const double count = static_cast<double>(NumElements(Shape(x.begin() + 1, x.end())) / node.attrs.Int("num_groups"));
-  return BoundOfNormalized(count, inputs[0], node.attrs.Float("epsilon"), arithmetic) * inputs[1] + inputs[2];
+  const int64_t count = NumElements(Shape(x.begin() + 1, x.end())) / node.attrs.Int("num_groups");
+  return BoundOfNormalized(static_cast<double>(count), inputs[0], node.attrs.Float("epsilon"), arithmetic) * inputs[1] + inputs[2];
 }
 
 /// Boxes of whole groups.

@@ -15,7 +15,7 @@ class PrimitiveKernel : public Kernel {
                   std::optional<Place> sum_source)
       : primitive_(std::move(primitive)),
         arguments_(std::move(arguments)),
-        scratchpad_(std::move(scratchpad)),
+        scratchpad_(scratchpad),
         sum_source_(std::move(sum_source)),
         stream_(Engine()) {}
 
@@ -113,8 +113,7 @@ dnnl::primitive_attr UserScratchpad() {
 
 std::unique_ptr<Kernel> MakePrimitiveKernel(dnnl::primitive primitive, std::vector<PrimitiveArgument> arguments,
                                             dnnl::memory::desc scratchpad, std::optional<Place> sum_source) {
-  return std::make_unique<PrimitiveKernel>(std::move(primitive), std::move(arguments), std::move(scratchpad),
-                                           std::move(sum_source));
+  return std::make_unique<PrimitiveKernel>(std::move(primitive), std::move(arguments), scratchpad, std::move(sum_source));
 }
 
 bool IsReference(const std::string& implementation) { return implementation.find("ref") != std::string::npos; }
