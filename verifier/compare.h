@@ -1,0 +1,88 @@
+// Two models in, a verdict out: `mendel verify A.onnx B.onnx`.
+//
+// Order of attempts: canonical forms (facts.h), certification with cut points (every element, bound stated), where that says no
+// the exact regions (Localise), and for every wrong box a witness (witness.h). A "no" without a witness is `unproven`.
+#ifndef MENDEL_VERIFIER_COMPARE_H_
+#define MENDEL_VERIFIER_COMPARE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "verifier/verifier.h"
+#include "verifier/witness.h"
+
+namespace mendel {
+
+/// B with the inputs' and outputs' names and order of A, and how they were matched.
+struct MatchedModel {
+  Graph graph;
+  std::vector<std::string> notes;  ///< one a pair that was matched by position
+};
+
+/// Pairs by `names` (A's name to B's), else by name, else - when all the rest has equal types in order - by position.
+/// InvalidArgument naming what cannot be matched or differs in shape or dtype.
+absl::StatusOr<MatchedModel> MatchInterfaces(const Graph& a, const Graph& b, const std::map<std::string, std::string>& names);
+
+struct CompareOptions {
+  JudgeOptions
+      judge;  ///< `weights` kExact: stored floats are dyadic rationals; equal tensors of both sides are tried as symbols first
+  bool regions = true;     ///< wrong boxes exact to the element; otherwise only whether an output has any
+  bool cut_points = true;  ///< false: everything is evaluated, the slow second opinion
+  WitnessOptions witness;
+};
+
+struct ComparedBox {
+  Box box;
+  std::optional<Witness> witness;
+  std::string reason;  ///< why there is no witness
+};
+
+struct ComparedOutput {
+  std::string name;
+  Shape shape;
+  int64_t elements = 0;
+  int64_t wrong_elements = 0;      ///< formally different
+  bool regions_known = true;       ///< false: `boxes` is the whole output though some elements may agree
+  std::vector<ComparedBox> boxes;  ///< disjoint
+};
+
+/// A tensor of A that no tensor of B equals though everything that it is computed of has an equal in B.
+struct DivergentTensor {
+  std::string name;
+  std::string op;
+  Shape shape;
+};
+
+/// A weight that both models hold under one name with different bytes.
+struct WeightDifference {
+  std::string name;
+  int64_t elements = 0;
+  int64_t differing = 0;
+  double largest_ulps = 0;  ///< distance in units of the stored dtype
+};
+
+struct CompareReport {
+  Verdict verdict = Verdict::kUnproven;
+  std::string reason;                ///< of kUnproven
+  std::vector<std::string> lacking;  ///< operators or facts that the judge lacks, by name
+  double bound_log2 = 0;
+  std::vector<Draw> draws;
+  double degree = 0;
+  int64_t segments = 0;
+  std::vector<ComparedOutput> outputs;
+  std::vector<DivergentTensor> earliest;
+  std::vector<WeightDifference> weights;
+  std::map<std::string, int> facts;  ///< how often each was used
+};
+
+/// Inputs and outputs must have equal names and types (MatchInterfaces). Never kDifferent or kPartial without a witness.
+absl::StatusOr<CompareReport> ComparePrograms(const Graph& a, const Graph& b, const CompareOptions& options);
+
+}  // namespace mendel
+
+#endif  // MENDEL_VERIFIER_COMPARE_H_
