@@ -1,8 +1,9 @@
-// The four number systems in which an operator's meaning is evaluated: doubles, exact integers, GF(p) and bounds.
+// The five number systems in which an operator's meaning is evaluated: doubles, exact integers, GF(p), bounds and balls.
 //
 // An operator's meaning is written once, as a template over the scalar S, using + - * and the members of Arithmetic<S>
 // below for everything else. What is not polynomial goes through Call: a double evaluates the function, GF(p) asks a keyed
-// random oracle (docs/verification.md, "nonlinear operators are random oracles"), a bound becomes a fresh symbol.
+// random oracle (docs/verification.md, "nonlinear operators are random oracles"), a bound becomes a fresh symbol, and a ball
+// encloses the function's values.
 #ifndef MENDEL_GRAPH_ARITHMETIC_H_
 #define MENDEL_GRAPH_ARITHMETIC_H_
 
@@ -15,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ball.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/prime_field.h"
@@ -117,6 +119,18 @@ class Arithmetic<Bound> {
  private:
   mutable double operand_count_ = 0;
   mutable Bound worst_operand_;
+};
+
+/// Balls in the thread's BallScope. Functions are found by name (graph/ball_functions.cc); one that is not there fails the context.
+template <>
+class Arithmetic<Ball> {
+ public:
+  Ball Literal(double exact) const { return Ball::FromDouble(exact); }
+  Ball FromInteger(int64_t value) const { return Ball::FromInt(value); }
+  Ball Divide(const Ball& a, const Ball& b) const { return a / b; }
+  Ball Call(const ScalarFunction& f, std::span<const Ball> arguments, std::span<const double> parameters = {}) const;
+  /// Both when `condition` is open.
+  Ball Select(const Ball& condition, const Ball& yes, const Ball& no) const;
 };
 
 }  // namespace mendel

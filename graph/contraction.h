@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/ball.h"
 #include "base/gemm.h"
 #include "base/prime_field.h"
 
@@ -32,7 +33,12 @@ inline void Gemm(int64_t m, int64_t n, int64_t k, const int64_t* a, int64_t lda,
   }
 }
 
-/// Makes the thread's field, if any, that of the threads a parallel loop runs on.
+inline void Gemm(int64_t m, int64_t n, int64_t k, const Ball* a, int64_t lda, const Ball* b, int64_t ldb, Ball* c, int64_t ldc,
+                 bool accumulate) {
+  BallGemm(m, n, k, a, lda, b, ldb, c, ldc, accumulate);
+}
+
+/// Makes the thread's field or precision, if any, that of the threads a parallel loop runs on.
 template <class S>
 struct ScalarScope {
   explicit ScalarScope(const PrimeField*) {}
@@ -43,6 +49,12 @@ struct ScalarScope<Fp> {
   explicit ScalarScope(const PrimeField* field) : scope(*field) {}
   static const PrimeField* Current() { return &FieldScope::Current(); }
   FieldScope scope;
+};
+template <>
+struct ScalarScope<Ball> {
+  explicit ScalarScope(const BallContext* context) : scope(*context) {}
+  static const BallContext* Current() { return &BallScope::Current(); }
+  BallScope scope;
 };
 
 }  // namespace mendel

@@ -20,9 +20,9 @@ inline constexpr int64_t kElementsPerJob = 1 << 15;
 template <class S, class Body>
 void ForRanges(int64_t count, int64_t work, const Body& body) {
   const int64_t grain = std::max<int64_t>(1, kElementsPerJob / std::max<int64_t>(1, work));
-  const PrimeField* field = ScalarScope<S>::Current();
+  const auto* context = ScalarScope<S>::Current();
   ParallelFor((count + grain - 1) / grain, [&](int64_t job) {
-    const ScalarScope<S> scope(field);
+    const ScalarScope<S> scope(context);
     body(job * grain, std::min(count, (job + 1) * grain));
   });
 }

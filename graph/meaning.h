@@ -1,4 +1,4 @@
-// How an operator states its meaning once for doubles, exact integers, GF(p) and bounds.
+// How an operator states its meaning once for doubles, exact integers, GF(p), bounds and balls.
 //
 // An operator's file defines a struct with one static member template:
 //
@@ -119,7 +119,7 @@ class Reader {
 template <class S>
 using FillFunction = void (*)(const Reader<S>& in, const NodeView& node, int output, std::span<S> out);
 
-/// Function pointers to the four instantiations of an operator's meaning.
+/// Function pointers to the five instantiations of an operator's meaning.
 struct Meaning {
   FillFunction<double> real = nullptr;
   FillFunction<int64_t> integer = nullptr;
@@ -127,6 +127,7 @@ struct Meaning {
   /// Bound of one output element (its first), for operators whose elements are all made alike; null for Fill meanings, which
   /// state their bound themselves.
   Bound (*bound)(const Reader<Bound>& in, const NodeView& node, int output) = nullptr;
+  FillFunction<Ball> ball = nullptr;
 };
 
 namespace internal {
@@ -159,9 +160,9 @@ void FillWith(const Reader<S>& in, const NodeView& node, int output, std::span<S
   } else if (const int64_t count = static_cast<int64_t>(out.size()); count <= kParallelElements) {
     FillFrom<M, S>(in, node, output, 0, out);
   } else {
-    const PrimeField* field = ScalarScope<S>::Current();
+    const auto* context = ScalarScope<S>::Current();
     ParallelChunks(count, kParallelElements, [&](int64_t begin, int64_t end) {
-      const ScalarScope<S> scope(field);
+      const ScalarScope<S> scope(context);
       FillFrom<M, S>(in, node, output, begin, out.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
     });
   }
@@ -177,7 +178,8 @@ Bound BoundAtFirst(const Reader<Bound>& in, const NodeView& node, int output) {
 
 template <class M>
 constexpr Meaning MeaningOf() {
-  Meaning meaning{&internal::FillWith<M, double>, &internal::FillWith<M, int64_t>, &internal::FillWith<M, Fp>, nullptr};
+  Meaning meaning{&internal::FillWith<M, double>, &internal::FillWith<M, int64_t>, &internal::FillWith<M, Fp>, nullptr,
+                  &internal::FillWith<M, Ball>};
   if constexpr (!internal::HasFill<M, double>) meaning.bound = &internal::BoundAtFirst<M>;
   return meaning;
 }

@@ -60,6 +60,7 @@ S Scattered(const Reader<S>& in, const std::string& reduction, const S& old, con
 template double Scattered(const Reader<double>&, const std::string&, const double&, const double&);
 template int64_t Scattered(const Reader<int64_t>&, const std::string&, const int64_t&, const int64_t&);
 template Fp Scattered(const Reader<Fp>&, const std::string&, const Fp&, const Fp&);
+template Ball Scattered(const Reader<Ball>&, const std::string&, const Ball&, const Ball&);
 
 Bound BoundOfScatter(const std::string& reduction, double count, const Bound& data, const Bound& update,
                      const Arithmetic<Bound>& arithmetic) {

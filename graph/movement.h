@@ -28,6 +28,8 @@ template <class S>
 S InvalidElement() {
   if constexpr (std::is_same_v<S, double>) {
     return std::numeric_limits<double>::quiet_NaN();
+  } else if constexpr (std::is_same_v<S, Ball>) {
+    return Ball::Indeterminate();
   } else {
     return S{};
   }
@@ -56,6 +58,7 @@ S Scattered(const Reader<S>& in, const std::string& reduction, const S& old, con
 extern template double Scattered(const Reader<double>&, const std::string&, const double&, const double&);
 extern template int64_t Scattered(const Reader<int64_t>&, const std::string&, const int64_t&, const int64_t&);
 extern template Fp Scattered(const Reader<Fp>&, const std::string&, const Fp&, const Fp&);
+extern template Ball Scattered(const Reader<Ball>&, const std::string&, const Ball&, const Ball&);
 /// Bound of an element of `data` that at most `count` updates meet.
 Bound BoundOfScatter(const std::string& reduction, double count, const Bound& data, const Bound& update,
                      const Arithmetic<Bound>& arithmetic);

@@ -75,9 +75,9 @@ struct ConvMeaning {
     const std::vector<Window> windows = Windows(node);
     const std::vector<S> data = Load(in, 0);
     const std::vector<S> weights = Load(in, 1);
-    const PrimeField* field = ScalarScope<S>::Current();
+    const auto* context = ScalarScope<S>::Current();
     ParallelFor(x[0] * groups * tiles, [&](int64_t job) {
-      const ScalarScope<S> scope(field);
+      const ScalarScope<S> scope(context);
       const int64_t begin = job % tiles * tile;
       const int64_t end = std::min(positions, begin + tile);
       const int64_t group = job / tiles % groups;

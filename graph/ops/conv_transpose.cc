@@ -73,9 +73,9 @@ struct ConvTransposeMeaning {
     const std::vector<Dim> dims = DimsOf(node);
     const std::vector<S> data = Load(in, 0);
     const std::vector<S> weights = TransposedWeights(in, groups, depth, w[1] * taps);
-    const PrimeField* field = ScalarScope<S>::Current();
+    const auto* context = ScalarScope<S>::Current();
     ParallelFor(x[0] * groups * blocks, [&](int64_t job) {
-      const ScalarScope<S> scope(field);
+      const ScalarScope<S> scope(context);
       const int64_t first = job % blocks * block;
       const int64_t channels = std::min(block, w[1] - first);
       const int64_t group = job / blocks % groups;

@@ -137,9 +137,9 @@ struct EinsumMeaning {
     const int64_t k = NumElements(ExtentsAlong(roles.summed, extents));
     constexpr int64_t kRows = 64;
     const int64_t strips = (m + kRows - 1) / kRows;
-    const PrimeField* field = ScalarScope<S>::Current();
+    const auto* context = ScalarScope<S>::Current();
     ParallelFor(static_cast<int64_t>(batches.size()) * strips, [&](int64_t job) {
-      const ScalarScope<S> scope(field);
+      const ScalarScope<S> scope(context);
       const int64_t b = job / strips;
       const int64_t row = job % strips * kRows;
       const int64_t count = std::min(kRows, m - row);

@@ -34,9 +34,9 @@ struct MatMulMeaning {
     }
     constexpr int64_t kRows = 64;
     const int64_t strips = (m + kRows - 1) / kRows;
-    const PrimeField* field = ScalarScope<S>::Current();
+    const auto* context = ScalarScope<S>::Current();
     ParallelFor(static_cast<int64_t>(offsets.size()) * strips, [&](int64_t job) {
-      const ScalarScope<S> scope(field);
+      const ScalarScope<S> scope(context);
       const size_t b = static_cast<size_t>(job / strips);
       const int64_t row = job % strips * kRows;
       Gemm(std::min(kRows, m - row), n, k, left.data() + offsets[b].first + row * k, k, right.data() + offsets[b].second, n,

@@ -1,0 +1,128 @@
+// Real numbers enclosed by balls: a midpoint of many bits and a radius, with arithmetic that keeps the true value inside.
+//
+// Source: Arb (F. Johansson, "Arb: efficient arbitrary-precision midpoint-radius interval arithmetic", 2017). Every result holds
+// whatever its operands may stand for. A result that cannot be bounded (a division by a ball around zero) is indeterminate: it
+// encloses everything. Balls may be infinite. Operations round to the precision of the thread's BallScope.
+#ifndef MENDEL_BASE_BALL_H_
+#define MENDEL_BASE_BALL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mendel {
+
+/// Precision of one evaluation, shared by its threads, and the first reason why its results are not to be relied on: a decision
+/// that the balls leave open (the order of two that overlap), or a function that nobody can enclose. Thread-safe.
+class BallContext {
+ public:
+  explicit BallContext(int precision_bits) : precision_(precision_bits) {}
+  BallContext(const BallContext&) = delete;
+  BallContext& operator=(const BallContext&) = delete;
+
+  int precision() const { return precision_; }
+  /// Results hold no more. Of undecided comparisons, a higher precision may help; `for_good` says that it does not.
+  void Fail(std::string_view reason, bool for_good = false) const;
+  /// Empty when results are enclosures.
+  std::string failure() const;
+  bool failed_for_good() const;
+
+ private:
+  int precision_;
+  mutable std::mutex mutex_;
+  mutable std::string failure_;
+  mutable bool for_good_ = false;
+};
+
+/// The context of this thread's balls while the scope lives. Scopes nest.
+class BallScope {
+ public:
+  explicit BallScope(const BallContext& context);
+  ~BallScope() { current_ = previous_; }
+  BallScope(const BallScope&) = delete;
+  BallScope& operator=(const BallScope&) = delete;
+  static const BallContext& Current() { return *current_; }
+
+ private:
+  const BallContext* previous_;
+  static inline thread_local const BallContext* current_ = nullptr;
+};
+
+/// A value type; the default is exactly zero.
+class Ball {
+ public:
+  Ball() noexcept { std::memset(storage_, 0, sizeof(storage_)); }
+  Ball(const Ball& other);
+  Ball(Ball&& other) noexcept {
+    std::memcpy(storage_, other.storage_, sizeof(storage_));
+    std::memset(other.storage_, 0, sizeof(storage_));
+  }
+  Ball& operator=(const Ball& other);
+  Ball& operator=(Ball&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Ball();
+  void swap(Ball& other) noexcept { std::swap(storage_, other.storage_); }
+
+  /// Exact; infinities too. NaN is indeterminate.
+  static Ball FromDouble(double exact);
+  static Ball FromInt(int64_t exact);
+  /// All numbers from `low` to `high`; indeterminate when one of them is NaN.
+  static Ball Interval(double low, double high);
+  static Ball Indeterminate();
+
+  friend Ball operator+(const Ball& a, const Ball& b);
+  friend Ball operator-(const Ball& a, const Ball& b);
+  friend Ball operator*(const Ball& a, const Ball& b);
+  friend Ball operator/(const Ball& a, const Ball& b);
+  Ball operator-() const;
+  Ball& operator+=(const Ball& b);
+  Ball& operator-=(const Ball& b) { return *this = *this - b; }
+  Ball& operator*=(const Ball& b) { return *this = *this * b; }
+
+  /// Decisions for code that must have one (sorting). Where the balls leave it open the context fails and the midpoints decide.
+  friend bool operator<(const Ball& a, const Ball& b);
+  friend bool operator>(const Ball& a, const Ball& b) { return b < a; }
+  friend bool operator==(const Ball& a, const Ball& b);
+
+  /// A bounded set of numbers.
+  bool IsFinite() const;
+  /// One finite number.
+  bool IsExact() const;
+  /// log2 of the radius; -infinity of an exact ball, infinity of one that is not finite.
+  double Log2Radius() const;
+  /// The double next to the midpoint (NaN when indeterminate), and an upper bound of |value - that|.
+  double Middle() const;
+  double ErrorOfMiddle() const;
+  /// Doubles below and above all values, as close as doubles are.
+  std::pair<double, double> Bounds() const;
+
+  /// Arb's own structure (arb_ptr), for base/ball*.cc.
+  void* raw() { return storage_; }
+  const void* raw() const { return storage_; }
+
+ private:
+  alignas(8) std::byte storage_[48];
+};
+
+/// What is certain about all values: a < b, a <= b; whether they may be equal; whether every value of `inner` is one of `outer`.
+bool SurelyLess(const Ball& a, const Ball& b);
+bool SurelyLessOrEqual(const Ball& a, const Ball& b);
+bool MayBeEqual(const Ball& a, const Ball& b);
+bool Contains(const Ball& outer, const Ball& inner);
+
+/// A ball around all values of both.
+Ball Hull(const Ball& a, const Ball& b);
+
+/// c[m x n] (+)= a[m x k] * b[k x n], row-major, every sum with one rounding. Single-threaded; zeros are skipped.
+void BallGemm(int64_t m, int64_t n, int64_t k, const Ball* a, int64_t lda, const Ball* b, int64_t ldb, Ball* c, int64_t ldc,
+              bool accumulate);
+
+}  // namespace mendel
+
+#endif  // MENDEL_BASE_BALL_H_
