@@ -173,6 +173,13 @@ std::pair<double, double> Ball::Bounds() const {
   return {arf_get_d(low.get(), ARF_RND_FLOOR), arf_get_d(high.get(), ARF_RND_CEIL)};
 }
 
+std::optional<int64_t> Ball::AsInteger() const {
+  if (!IsExact() || arf_is_int(arb_midref(Raw(*this))) == 0 || arf_cmpabs_2exp_si(arb_midref(Raw(*this)), 63) >= 0) {
+    return std::nullopt;
+  }
+  return arf_get_si(arb_midref(Raw(*this)), ARF_RND_DOWN);
+}
+
 bool SurelyLess(const Ball& a, const Ball& b) { return arb_lt(Raw(a), Raw(b)) != 0; }
 bool SurelyLessOrEqual(const Ball& a, const Ball& b) { return arb_le(Raw(a), Raw(b)) != 0; }
 bool MayBeEqual(const Ball& a, const Ball& b) { return arb_overlaps(Raw(a), Raw(b)) != 0; }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -101,6 +102,9 @@ class Ball {
   double ErrorOfMiddle() const;
   /// Doubles below and above all values, as close as doubles are.
   std::pair<double, double> Bounds() const;
+
+  /// The integer that an exact ball is, when it is one of 64 bits.
+  std::optional<int64_t> AsInteger() const;
 
   /// Arb's own structure (arb_ptr), for base/ball*.cc.
   void* raw() { return storage_; }

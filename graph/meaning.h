@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "base/check.h"
@@ -47,6 +48,7 @@ struct Operand {
   const TensorType* type = nullptr;
   const S* scalars = nullptr;
   const int64_t* integers = nullptr;
+  const double* exact = nullptr;  ///< of balls, instead of `scalars`: elements that are numbers, in a sixth of the memory
 };
 
 /// Read access to the operands of one node.
@@ -68,6 +70,9 @@ class Reader {
   S Flat(int input, int64_t flat) const {
     const Operand<S>& operand = operands_[static_cast<size_t>(input)];
     if (operand.scalars != nullptr) return operand.scalars[flat];
+    if constexpr (std::is_same_v<S, Ball>) {
+      if (operand.exact != nullptr) return arithmetic_.Literal(operand.exact[flat]);
+    }
     return arithmetic_.FromInteger(operand.integers[flat]);
   }
   /// Element of an integral input as an exact integer (indices). The evaluator guarantees that it is known.
