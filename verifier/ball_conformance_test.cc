@@ -1,0 +1,71 @@
+// Every operator's meaning in balls: enclosures at two precisions meet, are tight, and hold what doubles compute.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/status.h"
+#include "graph/sample_node.h"
+#include "verifier/ball_evaluator.h"
+
+namespace mendel {
+namespace {
+
+constexpr uint64_t kSeeds = 30;
+
+class BallConformance : public testing::TestWithParam<const OpDefinition*> {};
+
+absl::StatusOr<BallValue> At(int precision, const SampledNode& node, const std::vector<HostValue>& inputs, int output) {
+  const BallContext context(precision);
+  const BallScope scope(context);
+  std::vector<BallValue> values;
+  for (const HostValue& input : inputs) values.push_back(BallValue::FromHost(input));
+  std::vector<const BallValue*> operands;
+  for (const BallValue& value : values) operands.push_back(&value);
+  return EvaluateNodeInBalls(*node.op, node.view(), operands, output);
+}
+
+/// One output of one sample: 128 bits against 256 bits and against doubles.
+void Check(const SampledNode& node, const std::vector<HostValue>& inputs, const HostValue& real, int output) {
+  const auto coarse = At(128, node, inputs, output);
+  const auto fine = At(256, node, inputs, output);
+  ASSERT_TRUE(coarse.ok()) << coarse.status();
+  ASSERT_TRUE(fine.ok()) << fine.status();
+  for (int64_t i = 0; i < NumElements(real.type); ++i) {
+    const Ball a = coarse->At(i);
+    const Ball b = fine->At(i);
+    EXPECT_TRUE(MayBeEqual(a, b)) << "element " << i;
+    EXPECT_LE(b.Log2Radius(), a.Log2Radius());
+    const double value = real.At(i);
+    if (!std::isfinite(value)) {
+      EXPECT_FALSE(a.IsFinite()) << "element " << i << " is " << value << " in doubles, " << a.Middle() << " in balls";
+      continue;
+    }
+    ASSERT_TRUE(a.IsFinite()) << "element " << i << " is " << value << " in doubles";
+    EXPECT_LE(a.Log2Radius(), -90 + std::log2(std::max(1.0, std::abs(value)))) << "element " << i;
+    EXPECT_NEAR(a.Middle(), value, 1e-11 * std::max(1.0, std::abs(value))) << "element " << i;
+  }
+}
+
+TEST_P(BallConformance, EnclosesWhatDoublesCompute) {
+  const OpDefinition& op = *GetParam();
+  if (op.sample == nullptr) GTEST_SKIP() << op.name << " has no sampler";
+  for (uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
+    Rng rng(seed);
+    const absl::StatusOr<SampledNode> node = SampleNode(op, rng);
+    ASSERT_TRUE(node.ok()) << node.status();
+    SCOPED_TRACE(Cat("seed ", seed, ": ", DescribeNode(*node)));
+    const std::vector<HostValue> inputs = SampleInputs(*node, rng);
+    std::vector<const HostValue*> operands;
+    for (const HostValue& input : inputs) operands.push_back(&input);
+    const std::vector<HostValue> real = EvaluateNode(op, node->view(), operands);
+    for (size_t k = 0; k < real.size(); ++k) Check(*node, inputs, real[k], static_cast<int>(k));
+  }
+}
+
+std::string NameOf(const testing::TestParamInfo<const OpDefinition*>& info) { return std::string(info.param->name); }
+INSTANTIATE_TEST_SUITE_P(All, BallConformance, testing::ValuesIn(AllOps().begin(), AllOps().end()), NameOf);
+
+}  // namespace
+}  // namespace mendel
