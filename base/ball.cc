@@ -173,6 +173,14 @@ std::pair<double, double> Ball::Bounds() const {
   return {arf_get_d(low.get(), ARF_RND_FLOOR), arf_get_d(high.get(), ARF_RND_CEIL)};
 }
 
+std::pair<double, double> Ball::Magnitude() const {
+  if (arf_is_nan(arb_midref(Raw(*this)))) return {0, std::numeric_limits<double>::infinity()};
+  Arf low, high;
+  arb_get_abs_lbound_arf(low.get(), Raw(*this), kDoublePrecision);
+  arb_get_abs_ubound_arf(high.get(), Raw(*this), kDoublePrecision);
+  return {arf_get_d(low.get(), ARF_RND_FLOOR), arf_get_d(high.get(), ARF_RND_CEIL)};
+}
+
 std::optional<int64_t> Ball::AsInteger() const {
   if (!IsExact() || arf_is_int(arb_midref(Raw(*this))) == 0 || arf_cmpabs_2exp_si(arb_midref(Raw(*this)), 63) >= 0) {
     return std::nullopt;

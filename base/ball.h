@@ -103,6 +103,9 @@ class Ball {
   /// Doubles below and above all values, as close as doubles are.
   std::pair<double, double> Bounds() const;
 
+  /// Doubles below and above the magnitudes of all values.
+  std::pair<double, double> Magnitude() const;
+
   /// The integer that an exact ball is, when it is one of 64 bits.
   std::optional<int64_t> AsInteger() const;
 

@@ -86,6 +86,16 @@ TEST_F(BallTest, IntervalsAndHullsHoldTheirEnds) {
   EXPECT_FALSE(Hull(hull, Ball::Indeterminate()).IsFinite());
 }
 
+TEST_F(BallTest, MagnitudesAreBoundedOnBothSides) {
+  EXPECT_EQ(Ball::FromInt(-3).Magnitude(), std::pair(3.0, 3.0));
+  EXPECT_EQ(Ball::Interval(-3, 1).Magnitude().first, 0);
+  EXPECT_GE(Ball::Interval(-3, 1).Magnitude().second, 3);
+  EXPECT_EQ(Ball::Indeterminate().Magnitude(), std::pair(0.0, kInfinity));
+  const Ball tiny = Ball::FromDouble(0x1p-1000) * Ball::FromDouble(0x1p-1000);
+  EXPECT_EQ(tiny.Magnitude().first, 0);
+  EXPECT_GT(tiny.Magnitude().second, 0);
+}
+
 TEST_F(BallTest, OpenComparisonsFailTheContextAndDecidedOnesDoNot) {
   EXPECT_LT(Ball::FromInt(1), Ball::FromInt(2));
   EXPECT_FALSE(Ball::FromInt(2) < Ball::FromInt(2));

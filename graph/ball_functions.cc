@@ -164,6 +164,7 @@ const std::unordered_map<std::string_view, Function>& Table() {
       {"Mod", &Binary<Remainder>},
       {"NonFinitePadding", [](Balls, Parameters p) { return Exactly(p[0]); }},
       {"Pow", &Binary<balls::Pow>},
+      {"PowInteger", [](Balls x, Parameters) { return balls::Trunc(balls::Pow(x[0], x[1])); }},
       {"Relu", [](Balls x, Parameters) { return balls::Max(x[0], Ball()); }},
       {"Round", &Unary<balls::RoundToEven>},
       {"Rsqrt", &Unary<balls::Rsqrt>},

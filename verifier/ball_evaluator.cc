@@ -37,15 +37,18 @@ std::vector<Operand<Ball>> Operands(std::span<const BallValue* const> inputs) {
   return operands;
 }
 
+/// What a dtype makes of an integer: itself where it fits.
+int64_t Fitting(DType dtype, int64_t value) { return Tensor::FromInts({dtype, {}}, std::span(&value, 1)).IntAt(0); }
+
 /// Turns the balls of an integral value into integers where all of them are; open Booleans stay.
 absl::Status DecideIntegers(std::string_view name, BallValue& value) {
   std::vector<int64_t> integers;
   for (const Ball& ball : value.balls) {
     const std::optional<int64_t> integer = ball.AsInteger();
-    if (!integer.has_value() && value.type.dtype != DType::kBool) {
+    if (!integer.has_value() && value.type.dtype == DType::kBool) return absl::OkStatus();
+    if (!integer.has_value() || *integer != Fitting(value.type.dtype, *integer)) {
       return absl::AbortedError(Cat("an integer made by ", name, " is open"));
     }
-    if (!integer.has_value()) return absl::OkStatus();
     integers.push_back(*integer);
   }
   value.integers = std::move(integers);

@@ -19,7 +19,8 @@
 
 namespace mendel {
 
-/// Both values are exact up to `error_*`: |true - value| <= error over the reals, weights being the numbers that are stored.
+/// Both values are exact up to `error_*`: |true - value| <= error over the reals, weights being the numbers that are stored. The
+/// errors include the rounding to double, so that gaps smaller than that show in `gap` alone.
 struct Witness {
   std::vector<Tensor> inputs;  ///< in the order of f.inputs(), in their own dtypes, so that any runtime can be given them
   Shape element;               ///< index of the output element
@@ -27,6 +28,7 @@ struct Witness {
   double value_g = 0;
   double error_f = 0;
   double error_g = 0;
+  double gap = 0;          ///< |f - g| is at least this (0 when that is too small for a double, though it is not zero)
   int precision_bits = 0;  ///< of the ball arithmetic that parted them
 };
 

@@ -70,7 +70,10 @@ struct ConvMeaning {
     const int64_t out_channels = w[0] / groups;
     const int64_t depth = NumElements(w) / std::max<int64_t>(1, w[0]);
     const int64_t positions = NumElements(Spatial(y));
-    const int64_t tile = std::clamp<int64_t>((int64_t{1} << 20) / std::max<int64_t>(1, depth), 16, 4096);
+    // Columns a job: balls are large, and their products slow enough to share out even 7 x 7 positions.
+    constexpr int64_t kTileElements = int64_t{1} << (std::is_same_v<S, Ball> ? 16 : 20);
+    constexpr int64_t kLeastTile = std::is_same_v<S, Ball> ? 8 : 16;
+    const int64_t tile = std::clamp<int64_t>(kTileElements / std::max<int64_t>(1, depth), kLeastTile, 4096);
     const int64_t tiles = (positions + tile - 1) / tile;
     const std::vector<Window> windows = Windows(node);
     const std::vector<S> data = Load(in, 0);

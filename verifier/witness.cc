@@ -1,0 +1,280 @@
+#include "verifier/witness.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/parallel.h"
+#include "base/status.h"
+#include "verifier/witness_inputs.h"
+#include "verifier/witness_pair.h"
+
+namespace mendel {
+namespace {
+
+using Inputs = std::shared_ptr<const std::vector<HostValue>>;
+
+/// Relative gaps above this are no rounding of double evaluation, however deep the program.
+constexpr double kConvincing = 1e-7;
+/// Boxes whose enclosure is so little work are enclosed whole, and with every candidate that looks best.
+constexpr double kCheapFlops = 2e6;
+constexpr int64_t kCheapElements = 256;
+/// Where the enclosures of a costly box agree to so many bits, more of them are not expected to part.
+constexpr double kAgreement = 0x1p-200;
+constexpr int kFullLadders = 3;  ///< enclosures a query that go up to the largest precision
+constexpr int kShortLadder = 512;
+constexpr int kMaxEnclosures = 10;  ///< a query
+constexpr int kFirstBits = 64;
+constexpr int kFirstBitsCostly = 256;  ///< a deep network loses about six bits a layer
+constexpr int kAscentSteps = 24;
+constexpr double kAscentFlops = 3e10;  ///< a query
+
+double TotalFlops(const Graph& graph) {
+  double flops = 0;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    flops +=
+        WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) { return CostOf(*graph.nodes()[i].op, view).flops; });
+  }
+  return flops;
+}
+
+/// Seconds that ball arithmetic is expected to take: measured, about 20 ns a multiply-add at 256 bits and 42 at 1024.
+double SecondsInBalls(double flops, int precision) { return flops / 2 * (12e-9 + precision * 30e-12) / Parallelism(); }
+
+bool IsCheckpoint(int candidate) { return ((candidate + 1) & candidate) == 0; }  // after 1, 2, 4, 8, ...
+
+Shape IndexAt(const Box& box, int64_t flat) {
+  const Shape extents = box.Extents();
+  Shape index = box.begin;
+  for (size_t d = extents.size(); d-- > 0; flat /= extents[d]) index[d] += flat % extents[d];
+  return index;
+}
+
+Box ElementBox(const Shape& index) {
+  Box box{index, index};
+  for (int64_t& end : box.end) ++end;
+  return box;
+}
+
+/// What is known about one query.
+struct State {
+  const WitnessQuery* query = nullptr;
+  double flops = 0;
+  Inputs inputs;  ///< of the largest gap not yet enclosed
+  Gap gap;
+  bool tried = true;
+  double largest_score = 0;
+  int not_numbers = 0;
+  int enclosures = 0;
+  double closest = std::numeric_limits<double>::infinity();  ///< |f - g| was at most this in some enclosure
+  std::string obstacle;
+  std::optional<Witness> witness;
+
+  bool cheap() const { return flops <= kCheapFlops; }
+};
+
+class Search {
+ public:
+  Search(const Graph& joint, const WitnessOptions& options) : joint_(joint), options_(options), draws_(joint, options.seed) {}
+
+  absl::Status Run(std::span<const WitnessQuery> queries) {
+    for (const WitnessQuery& query : queries) {
+      State state;
+      state.query = &query;
+      MENDEL_ASSIGN_OR_RETURN(const Graph pair, RestrictPair(joint_, {{query.output, query.box}}));
+      state.flops = TotalFlops(pair);
+      states_.push_back(std::move(state));
+    }
+    MENDEL_RETURN_IF_ERROR(TryCandidates());
+    for (State& state : states_) MENDEL_RETURN_IF_ERROR(Ascend(state));
+    return Enclose(/*all=*/true);
+  }
+
+  std::vector<WitnessAnswer> Answers(bool only_constants) const {
+    std::vector<WitnessAnswer> answers;
+    for (const State& state : states_) {
+      answers.push_back({state.witness, state.witness.has_value() ? "" : Reason(state, only_constants)});
+    }
+    return answers;
+  }
+
+ private:
+  std::vector<State*> Pending() {
+    std::vector<State*> pending;
+    for (State& state : states_) {
+      if (!state.witness.has_value()) pending.push_back(&state);
+    }
+    return pending;
+  }
+
+  absl::Status TryCandidates() {
+    std::vector<State*> pending;
+    Graph pairs;
+    for (; candidates_ < options_.max_candidates && !options_.deadline.Passed(); ++candidates_) {
+      if (const std::vector<State*> now = Pending(); now != pending) {
+        pending = now;
+        if (pending.empty()) break;
+        std::vector<OutputBox> boxes;
+        for (const State* state : pending) boxes.push_back({state->query->output, state->query->box});
+        MENDEL_ASSIGN_OR_RETURN(pairs, RestrictPair(joint_, boxes));
+      }
+      const auto inputs = std::make_shared<const std::vector<HostValue>>(draws_.Draw(candidates_));
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values, Evaluate(pairs, *inputs));
+      for (size_t k = 0; k < pending.size(); ++k) Note(*pending[k], inputs, LargestGap(values[2 * k], values[2 * k + 1]));
+      if (IsCheckpoint(candidates_)) MENDEL_RETURN_IF_ERROR(Enclose(/*all=*/false));
+    }
+    return absl::OkStatus();
+  }
+
+  static void Note(State& state, const Inputs& inputs, const Gap& gap) {
+    if (gap.not_numbers) ++state.not_numbers;
+    state.largest_score = std::max(state.largest_score, gap.score);
+    if (!state.tried && gap.score <= state.gap.score) return;
+    state.inputs = inputs;
+    state.gap = gap;
+    state.tried = false;
+  }
+
+  /// Steps from the best inputs so far to larger gaps.
+  absl::Status Ascend(State& state) {
+    if (state.witness.has_value() || state.inputs == nullptr || state.flops * kAscentSteps > kAscentFlops) return absl::OkStatus();
+    MENDEL_ASSIGN_OR_RETURN(const Graph pair, RestrictPair(joint_, {{state.query->output, state.query->box}}));
+    for (int step = 0; step < kAscentSteps && !options_.deadline.Passed(); ++step) {
+      const auto inputs = std::make_shared<const std::vector<HostValue>>(draws_.Near(*state.inputs));
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values, Evaluate(pair, *inputs));
+      ++ascended_;
+      Note(state, inputs, LargestGap(values[0], values[1]));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Encloses the best candidates of queries: of all that are open, or of those that are cheap or have a convincing gap. Queries
+  /// with the same candidate share what they compute.
+  absl::Status Enclose(bool all) {
+    std::map<Inputs, std::vector<State*>> groups;
+    for (State* state : Pending()) {
+      if (state->tried || state->enclosures >= kMaxEnclosures) continue;
+      if (all || state->cheap() || state->gap.score >= kConvincing) groups[state->inputs].push_back(state);
+    }
+    for (const auto& [inputs, group] : groups) {
+      const absl::Status status = EncloseGroup(inputs, group);
+      if (status.ok()) continue;
+      if (status.code() != absl::StatusCode::kAborted && status.code() != absl::StatusCode::kUnimplemented) return status;
+      for (State* state : group) {  // one of them spoils it for all: each alone
+        const absl::Status alone = group.size() == 1 ? status : EncloseGroup(inputs, {state});
+        if (!alone.ok()) state->obstacle = std::string(alone.message());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status EncloseGroup(const Inputs& inputs, std::vector<State*> group) {
+    int bits = std::max(kFirstBits, options_.max_precision_bits);
+    for (State* state : group) {
+      bits = std::min(bits, state->enclosures < kFullLadders ? options_.max_precision_bits : kShortLadder);
+      ++state->enclosures;
+      state->tried = true;
+    }
+    absl::Status last;
+    for (int precision = kFirstBits; precision <= bits && !group.empty(); precision *= 2) {
+      std::vector<OutputBox> boxes;
+      for (const State* state : group) boxes.push_back({state->query->output, BoxToEnclose(*state)});
+      MENDEL_ASSIGN_OR_RETURN(const Graph pairs, RestrictPair(joint_, boxes));
+      const double flops = TotalFlops(pairs);
+      if (flops > kCheapFlops) precision = std::clamp(precision, std::min(bits, kFirstBitsCostly), bits);
+      if (!InTime(flops, precision, group)) return absl::OkStatus();
+      const auto enclosures = EnclosePairs(pairs, *inputs, precision, options_.deadline);
+      last = enclosures.status();
+      if (last.code() == absl::StatusCode::kAborted) continue;  // undecided: more bits
+      if (last.code() == absl::StatusCode::kDeadlineExceeded) {
+        for (State* state : group) state->obstacle = std::string(last.message());
+        return absl::OkStatus();
+      }
+      if (!last.ok()) return last;
+      std::vector<State*> open;
+      for (size_t k = 0; k < group.size(); ++k) {
+        if (!Conclude(*group[k], inputs, boxes[k].box, (*enclosures)[k], flops)) open.push_back(group[k]);
+      }
+      group = std::move(open);
+    }
+    return last;
+  }
+
+  static Box BoxToEnclose(const State& state) {
+    const Box& box = state.query->box;
+    return state.cheap() && box.Volume() <= kCheapElements ? box : ElementBox(IndexAt(box, state.gap.element));
+  }
+
+  bool InTime(double flops, int precision, const std::vector<State*>& group) const {
+    const double seconds = SecondsInBalls(flops, precision);
+    if (seconds < std::max(1.0, options_.deadline.SecondsLeft() * 1.5)) return true;
+    for (State* state : group) {
+      state->obstacle = Cat("an enclosure at ", precision, " bits would take about ", std::ceil(seconds), " s");
+    }
+    return false;
+  }
+
+  /// True when there is nothing more to learn from these inputs.
+  static bool Conclude(State& state, const Inputs& inputs, const Box& box, const std::pair<int64_t, Enclosure>& best,
+                       double flops) {
+    const auto& [flat, enclosure] = best;
+    if (!enclosure.parted) {
+      state.closest = std::min(state.closest, enclosure.difference);
+      if (enclosure.f.IsExact() && enclosure.g.IsExact()) return true;
+      const double size = std::max(enclosure.f.Magnitude().second, enclosure.g.Magnitude().second);
+      return flops > kCheapFlops && enclosure.difference <= kAgreement * size;
+    }
+    Witness witness;
+    for (const HostValue& input : *inputs) witness.inputs.push_back(input.ToTensor());
+    witness.element = IndexAt(box, flat);
+    witness.value_f = enclosure.f.Middle();
+    witness.value_g = enclosure.g.Middle();
+    witness.error_f = enclosure.f.ErrorOfMiddle();
+    witness.error_g = enclosure.g.ErrorOfMiddle();
+    witness.gap = enclosure.gap;
+    witness.precision_bits = enclosure.precision_bits;
+    if (!std::isfinite(witness.value_f) || !std::isfinite(witness.value_g)) {
+      state.obstacle = "the values that differ are too large for doubles";
+      return true;
+    }
+    state.witness = std::move(witness);
+    return true;
+  }
+
+  std::string Reason(const State& state, bool only_constants) const {
+    std::string reason = Cat("no witness among ", candidates_, " inputs");
+    if (ascended_ > 0) reason += " and steps from the best of them";
+    reason += Cat("; largest relative gap in double precision ", state.largest_score);
+    if (state.enclosures > 0 && std::isfinite(state.closest)) {
+      reason += Cat("; ", state.enclosures, " enclosures meet, |f - g| <= ", state.closest, " at the closest");
+    }
+    if (state.not_numbers > 0)
+      reason += Cat("; NaN or infinity against a number in double precision on ", state.not_numbers, " inputs");
+    if (!state.obstacle.empty()) reason += Cat("; ", state.obstacle);
+    if (only_constants) reason += "; the programs differ in stored numbers only";
+    if (options_.deadline.Passed()) reason += "; out of time";
+    return reason;
+  }
+
+  const Graph& joint_;
+  const WitnessOptions& options_;
+  WitnessInputs draws_;
+  std::vector<State> states_;
+  int candidates_ = 0;
+  int ascended_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<WitnessAnswer>> FindWitnesses(const Graph& f, const Graph& g, std::span<const WitnessQuery> queries,
+                                                         const WitnessOptions& options) {
+  MENDEL_ASSIGN_OR_RETURN(const Graph joint, JoinByValue(f, g));
+  Search search(joint, options);
+  MENDEL_RETURN_IF_ERROR(search.Run(queries));
+  return search.Answers(OnlyConstantsDiffer(f, g));
+}
+
+}  // namespace mendel

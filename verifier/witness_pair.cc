@@ -1,0 +1,150 @@
+#include "verifier/witness_pair.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "base/status.h"
+#include "graph/rewrite.h"
+#include "verifier/ball_evaluator.h"
+
+namespace mendel {
+namespace {
+
+/// Magnitudes below this share of the box's largest are cancellation, whose relative gaps say little.
+constexpr double kSmallShare = 1e-6;
+
+absl::Status SameTypes(const Graph& f, const Graph& g) {
+  if (f.inputs().size() != g.inputs().size() || f.outputs().size() != g.outputs().size()) {
+    return InvalidInput("the programs have ", f.inputs().size(), " and ", g.inputs().size(), " inputs, ", f.outputs().size(),
+                        " and ", g.outputs().size(), " outputs");
+  }
+  for (size_t k = 0; k < f.inputs().size(); ++k) {
+    if (f.type({f.inputs()[k], 0}) != g.type({g.inputs()[k], 0})) return InvalidInput("input ", k, " has two types");
+  }
+  for (size_t k = 0; k < f.outputs().size(); ++k) {
+    if (f.type(f.outputs()[k].value) != g.type(g.outputs()[k].value)) return InvalidInput("output ", k, " has two types");
+  }
+  return absl::OkStatus();
+}
+
+/// Appends the nodes of `graph`, constants as literals, and its outputs.
+absl::Status Append(const Graph& graph, const std::vector<ValueId>& inputs, GraphBuilder& builder) {
+  std::vector<int32_t> where(graph.nodes().size(), -1);
+  for (size_t k = 0; k < inputs.size(); ++k) where[static_cast<size_t>(graph.inputs()[k])] = inputs[k].node;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    if (IsInput(node)) continue;
+    if (IsConstant(node)) {
+      where[i] = builder.Constant(ConstantValue(node)).node;
+      continue;
+    }
+    std::vector<ValueId> operands;
+    for (ValueId value : node.inputs) operands.push_back({where[static_cast<size_t>(value.node)], value.output});
+    MENDEL_ASSIGN_OR_RETURN(where[i], builder.CopyNode(node, std::move(operands)));
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    builder.Output("", {where[static_cast<size_t>(output.value.node)], output.value.output});
+  }
+  return absl::OkStatus();
+}
+
+/// How far apart the two balls are: the share of the larger magnitude that surely parts them, 0 when they may be equal.
+double Separation(const Ball& f, const Ball& g, double gap) {
+  if (!f.IsFinite() || !g.IsFinite() || MayBeEqual(f, g)) return 0;
+  const double size = std::max(f.Magnitude().second, g.Magnitude().second);
+  return std::max(std::isfinite(size) ? gap / size : 0, std::numeric_limits<double>::min());
+}
+
+std::pair<int64_t, Enclosure> BestElement(const BallValue& f, const BallValue& g) {
+  std::pair<int64_t, Enclosure> best{0, {}};
+  double best_separation = -1;
+  for (int64_t i = 0; i < NumElements(f.type); ++i) {
+    Enclosure enclosure{f.At(i), g.At(i), BallScope::Current().precision(), false, 0, 0};
+    std::tie(enclosure.gap, enclosure.difference) = (enclosure.f - enclosure.g).Magnitude();
+    const double separation = Separation(enclosure.f, enclosure.g, enclosure.gap);
+    enclosure.parted = separation > 0;
+    if (separation <= best_separation) continue;
+    best_separation = separation;
+    best = {i, std::move(enclosure)};
+  }
+  return best;
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> JoinByValue(const Graph& f, const Graph& g) {
+  MENDEL_RETURN_IF_ERROR(SameTypes(f, g));
+  GraphBuilder builder;
+  std::vector<ValueId> inputs;
+  for (int32_t id : f.inputs()) inputs.push_back(builder.Input(InputName(f.node(id)), f.node(id).outputs[0]));
+  MENDEL_RETURN_IF_ERROR(Append(f, inputs, builder));
+  MENDEL_RETURN_IF_ERROR(Append(g, inputs, builder));
+  MENDEL_ASSIGN_OR_RETURN(const Graph both, builder.Build());
+  return Deduplicate(both);
+}
+
+bool OnlyConstantsDiffer(const Graph& f, const Graph& g) {
+  if (f.nodes().size() != g.nodes().size() || f.outputs().size() != g.outputs().size()) return false;
+  for (size_t i = 0; i < f.nodes().size(); ++i) {
+    const Node& a = f.nodes()[i];
+    const Node& b = g.nodes()[i];
+    if (a.op != b.op || a.inputs != b.inputs || a.outputs != b.outputs) return false;
+    if (!IsConstant(a) && !IsInput(a) && !(a.attrs == b.attrs)) return false;
+  }
+  for (size_t k = 0; k < f.outputs().size(); ++k) {
+    if (f.outputs()[k].value != g.outputs()[k].value) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<Graph> RestrictPair(const Graph& joint, const std::vector<OutputBox>& boxes) {
+  const int outputs = static_cast<int>(joint.outputs().size() / 2);
+  std::vector<OutputBox> both;
+  for (const OutputBox& box : boxes) {
+    if (box.output < 0 || box.output >= outputs) return InvalidInput("there is no output ", box.output);
+    both.push_back(box);
+    both.push_back({box.output + outputs, box.box});
+  }
+  return RestrictToBoxes(joint, both);
+}
+
+Gap LargestGap(const HostValue& f, const HostValue& g) {
+  Gap gap;
+  const int64_t count = NumElements(f.type);
+  double largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    for (double value : {f.At(i), g.At(i)}) {
+      if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+    }
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const double a = f.At(i);
+    const double b = g.At(i);
+    if (!std::isfinite(a) || !std::isfinite(b)) {
+      gap.not_numbers = gap.not_numbers || !(a == b || (std::isnan(a) && std::isnan(b)));
+      continue;
+    }
+    const double score = std::abs(a - b) / std::max({std::abs(a), std::abs(b), kSmallShare * largest});
+    if (!(score > gap.score)) continue;  // neither 0 / 0
+    gap.element = i;
+    gap.score = score;
+    gap.f = a;
+    gap.g = b;
+  }
+  return gap;
+}
+
+absl::StatusOr<std::vector<std::pair<int64_t, Enclosure>>> EnclosePairs(const Graph& pairs, const std::vector<HostValue>& inputs,
+                                                                        int precision_bits, const Deadline& deadline) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<BallValue> values, EvaluateInBalls(pairs, inputs, precision_bits, deadline));
+  const BallContext context(precision_bits);
+  const BallScope scope(context);
+  std::vector<std::pair<int64_t, Enclosure>> best;
+  for (size_t k = 0; k + 1 < values.size(); k += 2) best.push_back(BestElement(values[k], values[k + 1]));
+  return best;
+}
+
+}  // namespace mendel

@@ -1,0 +1,56 @@
+// Two programs side by side for the search of witnesses: gaps in double precision, and enclosures of single elements.
+#ifndef MENDEL_VERIFIER_WITNESS_PAIR_H_
+#define MENDEL_VERIFIER_WITNESS_PAIR_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/ball.h"
+#include "base/deadline.h"
+#include "graph/evaluate.h"
+#include "graph/graph.h"
+#include "graph/restrict.h"
+
+namespace mendel {
+
+/// Outputs 0 .. n-1 of f and n .. 2n-1 of g over one set of inputs, weights as literals, common parts once. InvalidArgument when
+/// inputs or outputs differ in number or type.
+absl::StatusOr<Graph> JoinByValue(const Graph& f, const Graph& g);
+
+/// f and g are the same graph but for stored numbers.
+bool OnlyConstantsDiffer(const Graph& f, const Graph& g);
+
+/// Some boxes of a joint program's outputs, both sides of each: outputs 2k and 2k + 1 are box k of f and of g.
+absl::StatusOr<Graph> RestrictPair(const Graph& joint, const std::vector<OutputBox>& boxes);
+
+/// Where two values are farthest apart in double precision.
+struct Gap {
+  int64_t element = 0;  ///< row-major
+  /// |f - g| relative to the larger of the two, at least a millionth of the largest magnitude in the box; 0 where all are equal.
+  double score = 0;
+  double f = 0;
+  double g = 0;
+  bool not_numbers = false;  ///< somewhere one side is NaN or infinite and the other is not so
+};
+Gap LargestGap(const HostValue& f, const HostValue& g);
+
+/// Both sides of one element.
+struct Enclosure {
+  Ball f;
+  Ball g;
+  int precision_bits = 0;
+  bool parted = false;    ///< finite and disjoint
+  double gap = 0;         ///< |f - g| is at least this
+  double difference = 0;  ///< and at most this
+};
+
+/// Encloses both outputs of every pair of `pairs` (RestrictPair) at `inputs`: for each pair the element whose enclosures are
+/// apart the farthest relative to their sizes, else any. Errors as EvaluateInBalls.
+absl::StatusOr<std::vector<std::pair<int64_t, Enclosure>>> EnclosePairs(const Graph& pairs, const std::vector<HostValue>& inputs,
+                                                                        int precision_bits, const Deadline& deadline);
+
+}  // namespace mendel
+
+#endif  // MENDEL_VERIFIER_WITNESS_PAIR_H_
