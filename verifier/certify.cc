@@ -85,8 +85,8 @@ class Certifier {
 
   absl::StatusOr<Certificate> Run() {
     certificate_.judge_version = kJudgeVersion;
-    certificate_.original_hash = GraphHash(original_, options_.weights);
-    certificate_.plan_hash = GraphHash(plan_, options_.weights);
+    certificate_.original_hash = HashGraph(original_, constants_);
+    certificate_.plan_hash = HashGraph(plan_, constants_);
     certificate_.weights = options_.weights;
     numbering_ = NumberValues(original_, plan_, merges_, constants_);
     certificate_.shared_nodes = numbering_.shared_nodes;
@@ -169,10 +169,10 @@ class Certifier {
 
   absl::Status Different(const Mismatch& mismatch) const {
     const Claim& claim = numbering_.claims[partition_.segments[mismatch.segment].claim];
-    return absl::FailedPreconditionError(Cat("output '", claim.output, "' differs at element ",
-                                             ElementString(numbering_.TypeOf(claim.representative).shape, mismatch.element),
-                                             " as a formal expression: ", DescribeNumber(numbering_, claim.representative),
-                                             " against ", DescribeNumber(numbering_, claim.member)));
+    return absl::FailedPreconditionError(Cat("output '", claim.output, "' is not provably equal: the formal expressions differ at ",
+                                             ElementString(numbering_.TypeOf(claim.representative).shape, mismatch.element), ", ",
+                                             DescribeNumber(numbering_, claim.representative), " against ",
+                                             DescribeNumber(numbering_, claim.member)));
   }
 
   /// Draws fresh tests until the bound is reached; returns the mismatches of the first test that fails.
@@ -182,10 +182,11 @@ class Certifier {
     certificate_.draws.resize(1);
     const auto done = [&](int tests) {
       if (tests == 0) return false;
-      return exact_tests_ >= 0 ? tests >= exact_tests_ : certificate_.bound_log2 <= options_.target_log2;
+      if (exact_tests_ >= 0) return tests >= exact_tests_;
+      return tests >= options_.min_tests && certificate_.bound_log2 <= options_.target_log2;
     };
     for (int tests = 0; !done(tests); ++tests) {
-      if (tests >= options_.max_tests) {
+      if (tests >= std::max(options_.max_tests, options_.min_tests)) {
         return Unsupported("unproven: the bound after ", tests, " tests is only 2^", certificate_.bound_log2);
       }
       MENDEL_ASSIGN_OR_RETURN(const std::vector<Mismatch> mismatches, Test(static_cast<size_t>(tests) + 1, nullptr));

@@ -124,7 +124,7 @@ TEST(Certify, NamesTheOutputAndTheElement) {
   %2 = Mul(%0, %1)
   return "y" = %2)");
   EXPECT_EQ(status.code(), kDifferent);
-  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("output 'y' differs at element [1, 2]"));
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("output 'y' is not provably equal: the formal expressions differ at [1, 2]"));
 }
 
 TEST(Certify, RefusesOtherInterfaces) {

@@ -6,6 +6,7 @@
 #define MENDEL_VERIFIER_COMPARE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,6 +34,9 @@ struct CompareOptions {
       judge;  ///< `weights` kExact: stored floats are dyadic rationals; equal tensors of both sides are tried as symbols first
   bool regions = true;     ///< wrong boxes exact to the element; otherwise only whether an output has any
   bool cut_points = true;  ///< false: everything is evaluated, the slow second opinion
+  /// Called (when set) if equality is not proven, before regions and witnesses are sought. True: the caller has an answer of its
+  /// own, and the report ends there as kUnproven.
+  std::function<absl::StatusOr<bool>()> before_explaining = nullptr;
   WitnessOptions witness;
 };
 

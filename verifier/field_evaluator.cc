@@ -46,6 +46,12 @@ Fp Element(const PrimeField& field, std::array<uint64_t, 2> key, uint64_t positi
   return {field.FromBits(value.high, value.low)};
 }
 
+/// A stored number: the dyadic rational that it is; NaN and the infinities are a symbol each.
+Fp LiteralElement(const PrimeField& field, std::array<uint64_t, 2> key, double exact) {
+  const uint64_t which = std::isnan(exact) ? 0 : (exact > 0 ? 1 : 2);
+  return std::isfinite(exact) ? Fp{field.FromDouble(exact)} : Element(field, key, which);
+}
+
 /// fill(begin, end) over [0, count) on several threads.
 template <class Fill>
 void ParallelRanges(int64_t count, Fill fill) {
@@ -125,12 +131,28 @@ FieldValue FieldEvaluator::Constant(const Node& node) const {
   value.scalars.resize(static_cast<size_t>(tensor.size()));
   const std::array<uint64_t, 2> key = Subkey(arithmetic_.key(), kNonFinite, "");
   ParallelRanges(tensor.size(), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const double exact = tensor.DoubleAt(i);
-      const uint64_t which = std::isnan(exact) ? 0 : (exact > 0 ? 1 : 2);
-      value.scalars[static_cast<size_t>(i)] = std::isfinite(exact) ? Fp{field_.FromDouble(exact)} : Element(field_, key, which);
-    }
+    for (int64_t i = begin; i < end; ++i) value.scalars[static_cast<size_t>(i)] = LiteralElement(field_, key, tensor.DoubleAt(i));
   });
+  return value;
+}
+
+FieldValue FieldEvaluator::SymbolAt(std::string_view kind, std::string_view name, std::span<const int64_t> positions) const {
+  FieldValue value;
+  const std::array<uint64_t, 2> key = Subkey(arithmetic_.key(), kind, name);
+  for (int64_t i : positions) value.scalars.push_back(Element(field_, key, static_cast<uint64_t>(i)));
+  return value;
+}
+
+FieldValue FieldEvaluator::ConstantAt(const Node& node, std::span<const int64_t> positions) const {
+  const Tensor& tensor = ConstantValue(node);
+  const std::string& symbol = SymbolName(node);
+  MENDEL_CHECK(IsFloat(tensor.dtype()));
+  if (weights_ == WeightMode::kSymbolic && !symbol.empty()) {
+    return SymbolAt("weight " + TypeString(tensor.type()), symbol, positions);
+  }
+  FieldValue value;
+  const std::array<uint64_t, 2> key = Subkey(arithmetic_.key(), kNonFinite, "");
+  for (int64_t i : positions) value.scalars.push_back(LiteralElement(field_, key, tensor.DoubleAt(i)));
   return value;
 }
 
@@ -183,54 +205,6 @@ FieldValue FieldEvaluator::Apply(const OpDefinition& op, const NodeView& node, s
   result.scalars.resize(static_cast<size_t>(NumElements(node.outputs[static_cast<size_t>(output)])));
   op.meaning.field(Reader<Fp>(arithmetic_, operands), node, output, result.scalars);
   return result;
-}
-
-absl::StatusOr<std::vector<std::vector<Fp>>> EvaluateOutputs(const Graph& graph, const Draw& draw, WeightMode weights,
-                                                             InputNaming naming) {
-  const FieldEvaluator evaluator(draw, weights);
-  const std::vector<Node>& nodes = graph.nodes();
-  std::vector<size_t> last_use(nodes.size(), 0);
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    for (ValueId value : nodes[i].inputs) last_use[static_cast<size_t>(value.node)] = i;
-  }
-  for (const GraphOutput& output : graph.outputs()) last_use[static_cast<size_t>(output.value.node)] = nodes.size();
-  std::vector<std::vector<FieldValue>> values(nodes.size());
-  int64_t position = 0;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const Node& node = nodes[i];
-    if (IsInput(node)) {
-      values[i] = {naming == InputNaming::kByName ? evaluator.Input(node)
-                                                  : evaluator.Symbol("position", Cat(position), NumElements(node.outputs[0]))};
-      ++position;
-      continue;
-    }
-    if (IsConstant(node)) {
-      values[i] = {evaluator.Constant(node)};
-      continue;
-    }
-    std::vector<const FieldValue*> operands;
-    for (ValueId value : node.inputs) {
-      operands.push_back(&values[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)]);
-    }
-    WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) {
-      for (size_t k = 0; k < node.outputs.size(); ++k) {
-        values[i].push_back(evaluator.Apply(*node.op, view, operands, static_cast<int>(k)));
-      }
-    });
-    if (evaluator.zero_denominator()) return absl::AbortedError(Cat("a denominator is zero in node ", i, " (", node.op->name, ")"));
-    for (ValueId value : node.inputs) {
-      if (last_use[static_cast<size_t>(value.node)] == i) values[static_cast<size_t>(value.node)].clear();
-    }
-  }
-  const FieldScope scope(evaluator.field());
-  std::vector<std::vector<Fp>> outputs;
-  for (const GraphOutput& output : graph.outputs()) {
-    const FieldValue& value = values[static_cast<size_t>(output.value.node)][static_cast<size_t>(output.value.output)];
-    std::vector<Fp> elements(static_cast<size_t>(value.size()));
-    for (size_t k = 0; k < elements.size(); ++k) elements[k] = value.At(static_cast<int64_t>(k));
-    outputs.push_back(std::move(elements));
-  }
-  return outputs;
 }
 
 }  // namespace mendel

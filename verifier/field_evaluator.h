@@ -8,11 +8,13 @@
 #define MENDEL_VERIFIER_FIELD_EVALUATOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/deadline.h"
 #include "base/prime_field.h"
 #include "graph/graph.h"
 #include "verifier/verifier.h"
@@ -62,6 +64,9 @@ class FieldEvaluator {
   /// Of an Input node, drawn by name; of a Constant node.
   FieldValue Input(const Node& node) const;
   FieldValue Constant(const Node& node) const;
+  /// Elements `positions` of Symbol(kind, name, ..), and of Constant(node) for a float Constant, without the others.
+  FieldValue SymbolAt(std::string_view kind, std::string_view name, std::span<const int64_t> positions) const;
+  FieldValue ConstantAt(const Node& node, std::span<const int64_t> positions) const;
   /// Output `output` of a node. Operands must have as many elements as the node's input types say.
   FieldValue Apply(const OpDefinition& op, const NodeView& node, std::span<const FieldValue* const> inputs, int output) const;
 
@@ -78,11 +83,18 @@ class FieldEvaluator {
 
 enum class InputNaming { kByName, kByPosition };
 
-/// All outputs of `graph`, in order, row-major. Two graphs under the same draw see the same inputs where `naming` says so and
-/// the same weights where the symbols are equal. Aborted when a denominator is zero: draw again. Values are freed after their
-/// last use.
+/// Sees a value once. Inputs and Constants are drawn when they are first read.
+using ValueVisitor = std::function<void(ValueId, const FieldValue&)>;
+
+/// Visits every value of `graph` that an output needs, operands before their readers. Two graphs under the same draw see the same
+/// inputs where `naming` says so and the same weights where the symbols are equal. Values live from their first to their last
+/// use. Aborted when a denominator is zero: draw again. DeadlineExceeded.
+absl::Status EvaluateValues(const Graph& graph, const Draw& draw, WeightMode weights, InputNaming naming, const Deadline& deadline,
+                            const ValueVisitor& visit);
+
+/// All outputs of `graph`, in order, row-major; as EvaluateValues.
 absl::StatusOr<std::vector<std::vector<Fp>>> EvaluateOutputs(const Graph& graph, const Draw& draw, WeightMode weights,
-                                                             InputNaming naming);
+                                                             InputNaming naming, const Deadline& deadline = Deadline::Never());
 
 }  // namespace mendel
 

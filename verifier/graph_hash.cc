@@ -22,6 +22,10 @@ std::string_view VerdictName(Verdict verdict) {
 
 std::string GraphHash(const Graph& graph, WeightMode weights) {
   ConstantKeys constants(weights);
+  return HashGraph(graph, constants);
+}
+
+std::string HashGraph(const Graph& graph, ConstantKeys& constants) {
   Sha256 hash;
   for (const Node& node : graph.nodes()) {
     if (IsConstant(node)) {

@@ -1,6 +1,7 @@
 #include "verifier/numbering.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -100,14 +101,15 @@ class Builder {
 
 }  // namespace
 
-const std::string& ConstantKeys::Of(const Node& node) {
-  const auto [it, is_new] = keys_.try_emplace(&node);
-  if (!is_new) return it->second;
+std::string ConstantKeys::Of(const Node& node) {
   const Tensor& tensor = ConstantValue(node);
-  const bool weight = weights_ == WeightMode::kSymbolic && !SymbolName(node).empty() && IsFloat(tensor.dtype());
-  it->second = weight ? Cat("weight ", TypeString(tensor.type()), " ", SymbolName(node))
-                      : Cat("literal ", TypeString(tensor.type()), " ", tensor.ContentHash());
-  return it->second;
+  const std::string type = TypeString(tensor.type());
+  if (weights_ == WeightMode::kSymbolic && !SymbolName(node).empty() && IsFloat(tensor.dtype())) {
+    return Cat("weight ", type, " ", SymbolName(node));
+  }
+  const auto [it, is_new] = hashes_.try_emplace({tensor.bytes().data(), type});
+  if (is_new) it->second = tensor.ContentHash();
+  return Cat("literal ", type, " ", it->second);
 }
 
 Numbering NumberValues(const Graph& original, const Graph& plan, const std::map<Origin, Origin>& merges, ConstantKeys& constants) {

@@ -9,7 +9,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -51,15 +50,16 @@ struct Claim {
   std::string output;  ///< name of the graph output that they are, or empty
 };
 
-/// Keys of Constant nodes, which are costly to make (content hashes). Keeps pointers to nodes of graphs that must outlive it.
+/// Keys of Constant nodes, which are costly to make (content hashes, one a stored tensor however many graphs share it). Keeps
+/// pointers to bytes of graphs that must outlive it.
 class ConstantKeys {
  public:
   explicit ConstantKeys(WeightMode weights) : weights_(weights) {}
-  const std::string& Of(const Node& node);
+  std::string Of(const Node& node);
 
  private:
   WeightMode weights_;
-  std::unordered_map<const Node*, std::string> keys_;
+  std::map<std::pair<const void*, std::string>, std::string> hashes_;  // by address and type
 };
 
 struct Numbering {
@@ -77,6 +77,9 @@ struct Numbering {
   }
   bool IsShared(int32_t number) const { return NodeOf(number).in_original && NodeOf(number).in_plan; }
 };
+
+/// GraphHash (verifier.h) with the content hashes that `constants` knows already.
+std::string HashGraph(const Graph& graph, ConstantKeys& constants);
 
 /// `merges`: values taken to equal a value of the original that stands earlier (or, for values of the plan, anywhere). Readers of
 /// the former read the latter, and each is claimed. Outputs are matched by name, which both graphs must have.

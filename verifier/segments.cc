@@ -89,11 +89,14 @@ class Walk {
 
   /// The first differing element, -1 when there is none.
   absl::StatusOr<int64_t> Test(const Segment& segment, const Deadline& deadline) {
+    // Inputs and Constants wait for their first reader: weights of all segments at once would not fit.
     for (int32_t number : segment.cone) {
       if (deadline.Passed()) return absl::DeadlineExceededError("certification ran out of time");
-      MENDEL_RETURN_IF_ERROR(Compute(number));
+      if (!IsTerminal(numbering_, number)) MENDEL_RETURN_IF_ERROR(Compute(number));
     }
     const Claim& claim = numbering_.claims[segment.claim];
+    if (!segment.representative_is_free) MENDEL_RETURN_IF_ERROR(Compute(claim.representative));
+    MENDEL_RETURN_IF_ERROR(Compute(claim.member));
     Slot& wanted = (segment.representative_is_free ? free_ : computed_)[static_cast<size_t>(claim.representative)];
     Slot& found = computed_[static_cast<size_t>(claim.member)];
     if (segment.representative_is_free) DrawFree(claim.representative);
@@ -142,6 +145,7 @@ class Walk {
       std::vector<const FieldValue*> operands;
       for (int32_t input : node.inputs) {
         if (partition_.free[static_cast<size_t>(input)]) DrawFree(input);
+        if (!SlotOf(input).known && IsTerminal(numbering_, input)) MENDEL_RETURN_IF_ERROR(Compute(input));
         MENDEL_CHECK(SlotOf(input).known);
         operands.push_back(&SlotOf(input).value);
       }

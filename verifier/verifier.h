@@ -42,6 +42,8 @@ struct JudgeOptions {
   /// `fixed_draws` is set (tests, replay).
   uint64_t seed = 1;
   std::vector<Draw> fixed_draws = {};
+  /// Certify makes at least this many tests where congruence alone does not decide.
+  int min_tests = 1;
 };
 
 /// Verdict on one output.

@@ -6,10 +6,14 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "verifier/compare.h"
 
 namespace mendel {
 
-/// Names of the symbols that both graphs hold with different types or bytes, sorted.
+/// Symbols that both graphs hold with different types or bytes, sorted by name. Of different types all elements differ.
+std::vector<WeightDifference> WeightDifferences(const Graph& a, const Graph& b);
+
+/// Their names.
 std::vector<std::string> DifferingWeights(const Graph& a, const Graph& b);
 
 }  // namespace mendel
