@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "base/status.h"
 #include "graph/sample_node.h"
@@ -66,6 +69,54 @@ TEST_P(BallConformance, EnclosesWhatDoublesCompute) {
     for (const HostValue& input : inputs) operands.push_back(&input);
     const std::vector<HostValue> real = EvaluateNode(op, node->view(), operands);
     for (size_t k = 0; k < real.size(); ++k) Check(*node, inputs, real[k], static_cast<int>(k));
+  }
+}
+
+/// One number of each input a number of the output: doubles then neither cancel nor overflow on the way.
+bool IsElementwise(const SampledNode& node) {
+  const std::optional<AccessPattern> pattern = node.op->access == nullptr ? std::nullopt : node.op->access(node.view());
+  if (!pattern.has_value()) return false;
+  for (const InputAccess& input : pattern->inputs) {
+    for (const DimAccess& dim : input.dims) {
+      if (dim.whole || dim.count != 1) return false;
+    }
+  }
+  return true;
+}
+
+/// Numbers far from the samplers' own: nothing may hang, abort or be told apart from what it is.
+TEST_P(BallConformance, HoldsAtExtremes) {
+  const OpDefinition& op = *GetParam();
+  if (op.sample == nullptr) GTEST_SKIP() << op.name << " has no sampler";
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr std::array<double, 14> kExtremes = {0,     -0.0,  1,      -1,     1e10,      -1e10,     3e38,
+                                                -3e38, 1e-38, 1e-300, -1e300, 88.722839, kInfinity, -kInfinity};
+  for (uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
+    Rng rng(seed);
+    const absl::StatusOr<SampledNode> node = SampleNode(op, rng);
+    ASSERT_TRUE(node.ok()) << node.status();
+    SCOPED_TRACE(Cat("seed ", seed, ": ", DescribeNode(*node)));
+    std::vector<HostValue> inputs = SampleInputs(*node, rng);
+    std::vector<const HostValue*> operands;
+    for (HostValue& input : inputs) {
+      for (double& element : input.scalars) {
+        if (rng.Flip(0.7)) element = kExtremes[rng.Below(kExtremes.size())];
+      }
+      operands.push_back(&input);
+    }
+    const std::vector<HostValue> real = EvaluateNode(op, node->view(), operands);
+    for (size_t k = 0; k < real.size(); ++k) {
+      const auto coarse = At(192, *node, inputs, static_cast<int>(k));
+      const auto fine = At(768, *node, inputs, static_cast<int>(k));
+      if (!coarse.ok() || !fine.ok()) continue;
+      for (int64_t i = 0; i < NumElements(real[k].type); ++i) {
+        const Ball ball = coarse->At(i);
+        EXPECT_TRUE(MayBeEqual(ball, fine->At(i))) << "element " << i;
+        const double value = real[k].At(i);
+        if (!IsElementwise(*node) || !ball.IsFinite() || !std::isfinite(value) || std::abs(value) < 1e-290) continue;
+        EXPECT_LE(std::abs(ball.Middle() - value), 1e-7 * std::abs(value) + ball.ErrorOfMiddle()) << "element " << i;
+      }
+    }
   }
 }
 

@@ -17,8 +17,8 @@ namespace {
 
 using Inputs = std::shared_ptr<const std::vector<HostValue>>;
 
-/// Relative gaps above this are no rounding of double evaluation, however deep the program.
-constexpr double kConvincing = 1e-7;
+/// Relative gaps above this are hardly the rounding of double evaluation.
+constexpr double kConvincing = 1e-10;
 /// Boxes whose enclosure is so little work are enclosed whole, and with every candidate that looks best.
 constexpr double kCheapFlops = 2e6;
 constexpr int64_t kCheapElements = 256;
@@ -27,8 +27,9 @@ constexpr double kAgreement = 0x1p-200;
 constexpr int kFullLadders = 3;  ///< enclosures a query that go up to the largest precision
 constexpr int kShortLadder = 512;
 constexpr int kMaxEnclosures = 10;  ///< a query
+constexpr int kMaxEnclosuresCostly = 3;
 constexpr int kFirstBits = 64;
-constexpr int kFirstBitsCostly = 256;  ///< a deep network loses about six bits a layer
+constexpr int kFirstBitsCostly = 128;  ///< ResNet-18 loses 72 of them
 constexpr int kAscentSteps = 24;
 constexpr double kAscentFlops = 3e10;  ///< a query
 
@@ -74,6 +75,7 @@ struct State {
   std::optional<Witness> witness;
 
   bool cheap() const { return flops <= kCheapFlops; }
+  bool exhausted() const { return enclosures >= (cheap() ? kMaxEnclosures : kMaxEnclosuresCostly); }
 };
 
 class Search {
@@ -114,6 +116,7 @@ class Search {
     std::vector<State*> pending;
     Graph pairs;
     for (; candidates_ < options_.max_candidates && !options_.deadline.Passed(); ++candidates_) {
+      if (candidates_ > 0 && OnlyEnclosuresFit(pending)) break;
       if (const std::vector<State*> now = Pending(); now != pending) {
         pending = now;
         if (pending.empty()) break;
@@ -127,6 +130,13 @@ class Search {
       if (IsCheckpoint(candidates_)) MENDEL_RETURN_IF_ERROR(Enclose(/*all=*/false));
     }
     return absl::OkStatus();
+  }
+
+  /// What is left of the time is needed to enclose what has been found.
+  bool OnlyEnclosuresFit(const std::vector<State*>& pending) const {
+    double flops = 0;
+    for (const State* state : pending) flops = std::max(flops, state->tried || state->cheap() ? 0 : state->flops);
+    return options_.deadline.SecondsLeft() < 2 * SecondsInBalls(flops, kFirstBitsCostly);
   }
 
   static void Note(State& state, const Inputs& inputs, const Gap& gap) {
@@ -156,7 +166,7 @@ class Search {
   absl::Status Enclose(bool all) {
     std::map<Inputs, std::vector<State*>> groups;
     for (State* state : Pending()) {
-      if (state->tried || state->enclosures >= kMaxEnclosures) continue;
+      if (state->tried || state->exhausted()) continue;
       if (all || state->cheap() || state->gap.score >= kConvincing) groups[state->inputs].push_back(state);
     }
     for (const auto& [inputs, group] : groups) {

@@ -163,7 +163,12 @@ std::vector<HostValue> WitnessInputs::Near(const std::vector<HostValue>& inputs)
   std::vector<HostValue> moved = inputs;
   const bool all = rng_.Flip();
   const double reach = std::pow(10, rng_.Uniform(-3, 2));
-  for (HostValue& value : moved) {
+  for (size_t k = 0; k < moved.size(); ++k) {
+    HostValue& value = moved[k];
+    if (!value.integers.empty()) {
+      const size_t at = rng_.Below(value.integers.size());
+      value.integers[at] = Integers(value.type, tables_[k], static_cast<int>(rng_.Below(8))).integers[at];
+    }
     if (value.scalars.empty()) continue;
     for (size_t left = all ? value.scalars.size() : 1 + rng_.Below(3); left > 0; --left) {
       double& element = value.scalars[all ? left - 1 : rng_.Below(value.scalars.size())];

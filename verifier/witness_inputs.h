@@ -22,7 +22,7 @@ class WitnessInputs {
   /// Candidate number `k`: normal, uniform, zero, one, tiny, huge, sparse, integral, positive, around thresholds; then the same
   /// recipes with other draws. Integers lie in the tables that they index; those that index nothing are small, now and then large.
   std::vector<HostValue> Draw(int k);
-  /// `inputs` with some elements moved: all of them a little, or a few of them far.
+  /// `inputs` with some elements moved: floats all a little or a few of them far, one of the integers.
   std::vector<HostValue> Near(const std::vector<HostValue>& inputs);
 
  private:
