@@ -19,6 +19,7 @@
 #include "graph/attributes.h"
 #include "graph/bound.h"
 #include "graph/meaning.h"
+#include "graph/sign.h"
 #include "graph/types.h"
 
 namespace mendel {
@@ -52,6 +53,20 @@ struct Restriction {
   Attributes attrs;
 };
 
+/// What the operand of an operator that is not defined everywhere must satisfy. kSameNode: no fact suffices, the operator must
+/// occur with the same operands where it is known to be defined.
+enum class Demand : uint8_t { kNonZero, kPositive, kNonNegative, kSameNode };
+
+/// Where an operator is defined: where input `input` satisfies `demand`.
+struct PartialDomain {
+  size_t input = 0;
+  Demand demand = Demand::kSameNode;
+  /// Operators of one group are defined for the same operand (Div and Reciprocal); empty: only nodes with all inputs equal.
+  std::string_view group = "";
+  /// Input that lifts the demand where it holds whole numbers >= 0 (x^2 is a product); -1: none.
+  int whole_exponent = -1;
+};
+
 inline constexpr int kVariadic = 1 << 20;
 
 struct OpDefinition {
@@ -81,6 +96,15 @@ struct OpDefinition {
   /// Bound of every element of output `output`; null: the meaning's bound of the first element, valid when all elements are
   /// computed alike. Counts operands of oracle calls of ONE output element in `arithmetic`.
   Bound (*bound)(const NodeView& node, std::span<const Bound> inputs, int output, const Arithmetic<Bound>& arithmetic) = nullptr;
+
+  /// Operands of all oracle calls of the whole output, where its elements share calls; null: those of `bound` an element.
+  double (*shared_operands)(const NodeView& node) = nullptr;
+
+  /// Not defined everywhere, on floats. Nothing: defined for all finite inputs.
+  std::optional<PartialDomain> domain = std::nullopt;
+
+  /// Sign of the outputs, of floats. Null: nothing is known.
+  SignRule sign = nullptr;
 
   /// Null: one flop an output element.
   Cost (*cost)(const NodeView& node) = nullptr;

@@ -144,8 +144,7 @@ absl::StatusOr<ValueBound> BoundOfNode(const OpDefinition& op, const NodeView& n
   } else {
     return Unsupported("operator ", op.name, " states no degree bound");
   }
-  // A channel's factor is one call, however many elements it scales.
-  if (op.name == "BatchNormalization") result.operands = static_cast<double>(NumElements(node.inputs[4]));
+  if (op.shared_operands != nullptr) result.operands = op.shared_operands(node);
   result.operand = arithmetic.worst_operand();
   result.denominators = count * result.element.den_degree + result.operands * result.operand.den_degree;
   return result;

@@ -8,8 +8,9 @@
 namespace mendel {
 
 /// Every denominator and every argument of a partial function in the plan must occur as such in the original (the same number) or
-/// be provably inside the domain. Unimplemented naming the first node of the plan for which neither is known.
-absl::Status CheckDomain(const Numbering& numbering);
+/// be provably inside the domain. Unimplemented naming the first node of the plan for which neither is known. In exact mode the
+/// stored elements of weights count as proofs.
+absl::Status CheckDomain(const Numbering& numbering, WeightMode weights = WeightMode::kSymbolic);
 
 }  // namespace mendel
 

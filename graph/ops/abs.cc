@@ -6,7 +6,11 @@
 namespace mendel {
 namespace {
 
-OpDefinition Make() { return UnaryOp<functions::kAbs>(); }
+OpDefinition Make() {
+  OpDefinition op = UnaryOp<functions::kAbs>();
+  op.sign = &SignNonNegative;
+  return op;
+}
 
 MENDEL_REGISTER_OP(&Make);
 

@@ -13,6 +13,7 @@ constexpr ScalarFunction kAcos = {.name = "Acos",
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kAcos>();
   op.sample = [](Rng& rng) { return SampleUnaryIn(rng, -1, 1); };
+  op.domain = {{.demand = Demand::kSameNode}};
   return op;
 }
 

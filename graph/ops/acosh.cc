@@ -13,6 +13,7 @@ constexpr ScalarFunction kAcosh = {.name = "Acosh",
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kAcosh>();
   op.sample = [](Rng& rng) { return SampleUnaryIn(rng, 1, 4); };
+  op.domain = {{.demand = Demand::kSameNode}};
   return op;
 }
 

@@ -14,6 +14,7 @@ constexpr ScalarFunction kAsin = {.name = "Asin",
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kAsin>();
   op.sample = [](Rng& rng) { return SampleUnaryIn(rng, -1, 1); };
+  op.domain = {{.demand = Demand::kSameNode}};
   return op;
 }
 

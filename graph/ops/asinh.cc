@@ -11,7 +11,11 @@ constexpr ScalarFunction kAsinh = {.name = "Asinh",
                                    .real = [](std::span<const double> x, std::span<const double>) { return std::asinh(x[0]); },
                                    .zero_at_zero = true};
 
-OpDefinition Make() { return UnaryOp<kAsinh>(); }
+OpDefinition Make() {
+  OpDefinition op = UnaryOp<kAsinh>();
+  op.sign = &SignOfFirst;
+  return op;
+}
 
 MENDEL_REGISTER_OP(&Make);
 

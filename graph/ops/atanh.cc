@@ -14,6 +14,7 @@ constexpr ScalarFunction kAtanh = {.name = "Atanh",
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kAtanh>();
   op.sample = [](Rng& rng) { return SampleUnaryIn(rng, -0.9, 0.9); };
+  op.domain = {{.demand = Demand::kSameNode}};
   return op;
 }
 

@@ -58,6 +58,22 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   return restriction;
 }
 
+/// x scale / sqrt(variance + epsilon) - mean scale / sqrt(variance + epsilon) + bias.
+std::optional<AccessPattern> Access(const NodeView& node) {
+  const size_t rank = node.inputs[0].shape.size();
+  AccessPattern pattern;
+  pattern.combine = AccessPattern::Combine::kProduct;
+  pattern.breaks.resize(rank);
+  DimAccess channel;
+  channel.coefficients.assign(rank, 0);
+  channel.coefficients[1] = 1;
+  pattern.inputs.assign(5, InputAccess{{channel}});
+  pattern.inputs[0] = BroadcastAccess(node.inputs[0].shape, rank);
+  pattern.terms = {{0, 1, 4}, {3, 1, 4}, {2}};
+  pattern.divided_inputs = 1u << 4;
+  return pattern;
+}
+
 OpSample Sample(Rng& rng) {
   const Shape shape = SampleShape(rng, 2, 5, 4);
   const TensorType parameter{DType::kF32, {shape[1]}};
@@ -76,7 +92,10 @@ OpDefinition Make() {
   op.bound = &BoundOf;
   op.cost = &CostOfNormalization;
   op.restrict = &Restrict;
+  op.access = &Access;
   op.sample = &Sample;
+  // A channel's factor is one call, however many elements it scales.
+  op.shared_operands = [](const NodeView& node) { return static_cast<double>(NumElements(node.inputs[4])); };
   return op;
 }
 

@@ -57,6 +57,9 @@ OpDefinition Make() {
   op.meaning = MeaningOf<ClipMeaning>();
   op.bound = &BoundOfCall;
   op.sample = &Sample;
+  op.sign = [](const NodeView& node, std::span<const Sign> inputs, bool) {
+    return std::min(std::max(inputs[0], SignOf(node.attrs.Float("min"))), SignOf(node.attrs.Float("max")));
+  };
   return op;
 }
 

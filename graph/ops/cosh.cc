@@ -10,7 +10,11 @@ namespace {
 constexpr ScalarFunction kCosh = {.name = "Cosh",
                                   .real = [](std::span<const double> x, std::span<const double>) { return std::cosh(x[0]); }};
 
-OpDefinition Make() { return UnaryOp<kCosh>(); }
+OpDefinition Make() {
+  OpDefinition op = UnaryOp<kCosh>();
+  op.sign = &SignPositive;
+  return op;
+}
 
 MENDEL_REGISTER_OP(&Make);
 

@@ -32,8 +32,17 @@ OpDefinition Make() {
   op.infer = &InferBroadcastNumeric;
   op.meaning = MeaningOf<DivMeaning>();
   op.linear_inputs = [](const NodeView& node) { return IsFloat(node.outputs[0].dtype) ? 1u : 0u; };
-  op.access = nullptr;  // a quotient is neither a sum nor an oracle of both operands: compared element by element
+  op.access = [](const NodeView& node) {
+    if (IsIntegral(node.outputs[0].dtype)) return AccessElementwiseOracle(node);
+    std::optional<AccessPattern> pattern = AccessElementwiseProduct(node);
+    pattern->divided_inputs = 2;
+    return pattern;
+  };
   op.sample = &Sample;
+  op.domain = {{.input = 1, .demand = Demand::kNonZero, .group = "denominator"}};
+  op.sign = [](const NodeView&, std::span<const Sign> inputs, bool) {
+    return inputs[1] == Sign::kPositive ? inputs[0] : Sign::kUnknown;
+  };
   return op;
 }
 

@@ -6,7 +6,11 @@
 namespace mendel {
 namespace {
 
-OpDefinition Make() { return UnaryOp<functions::kExp>(); }
+OpDefinition Make() {
+  OpDefinition op = UnaryOp<functions::kExp>();
+  op.sign = &SignPositive;
+  return op;
+}
 
 MENDEL_REGISTER_OP(&Make);
 

@@ -45,6 +45,7 @@ OpDefinition Make() {
   op.restrict = &Restrict;
   op.access = &AccessElementwiseSum;
   op.sample = &Sample;
+  op.sign = &SignLeast;
   return op;
 }
 

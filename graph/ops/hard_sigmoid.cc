@@ -24,6 +24,7 @@ OpDefinition Make() {
   OpDefinition op = UnaryOp<kHardSigmoid, &ParametersOf>();
   op.attributes = {{"alpha", 0.2}, {"beta", 0.5}};
   op.sample = &Sample;
+  op.sign = [](const NodeView&, std::span<const Sign>, bool) { return Sign::kNonNegative; };
   return op;
 }
 

@@ -9,6 +9,7 @@ namespace {
 OpDefinition Make() {
   OpDefinition op = UnaryOp<functions::kLog>();
   op.sample = [](Rng& rng) { return SampleUnaryIn(rng, 0.125, 8); };
+  op.domain = {{.demand = Demand::kPositive}};
   return op;
 }
 

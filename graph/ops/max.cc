@@ -6,7 +6,11 @@
 namespace mendel {
 namespace {
 
-OpDefinition Make() { return BinaryOp<functions::kMax>(); }
+OpDefinition Make() {
+  OpDefinition op = BinaryOp<functions::kMax>();
+  op.sign = [](const NodeView&, std::span<const Sign> inputs, bool) { return std::max(inputs[0], inputs[1]); };
+  return op;
+}
 
 MENDEL_REGISTER_OP(&Make);
 

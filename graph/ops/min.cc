@@ -6,7 +6,11 @@
 namespace mendel {
 namespace {
 
-OpDefinition Make() { return BinaryOp<functions::kMin>(); }
+OpDefinition Make() {
+  OpDefinition op = BinaryOp<functions::kMin>();
+  op.sign = &SignLeast;
+  return op;
+}
 
 MENDEL_REGISTER_OP(&Make);
 

@@ -47,6 +47,7 @@ OpDefinition Make() {
   op.infer = &Infer;
   op.meaning = MeaningOf<ModMeaning>();
   op.sample = &Sample;
+  op.domain = {{.input = 1, .demand = Demand::kNonZero}};
   return op;
 }
 

@@ -22,6 +22,10 @@ OpDefinition Make() {
   op.restrict = &RestrictElementwise;
   op.access = &AccessElementwiseProduct;
   op.sample = &SampleBinaryNumeric;
+  op.sign = [](const NodeView& node, std::span<const Sign> inputs, bool one_operand) {
+    // A square.
+    return one_operand ? std::max(Sign::kNonNegative, inputs[0]) : SignLeast(node, inputs, one_operand);
+  };
   return op;
 }
 

@@ -51,6 +51,10 @@ OpDefinition Make() {
   op.infer = &Infer;
   op.meaning = MeaningOf<PowMeaning>();
   op.sample = &Sample;
+  op.domain = {{.demand = Demand::kPositive, .whole_exponent = 1}};
+  op.sign = [](const NodeView&, std::span<const Sign> inputs, bool) {
+    return inputs[0] == Sign::kPositive ? Sign::kPositive : Sign::kUnknown;
+  };
   return op;
 }
 

@@ -16,8 +16,9 @@ OpDefinition Make() {
   OpDefinition op = ElementwiseOp("Reciprocal", 1);
   op.infer = &InferSameFloat;
   op.meaning = MeaningOf<ReciprocalMeaning>();
-  op.access = nullptr;  // as in Div
   op.sample = [](Rng& rng) { return SampleUnaryIn(rng, 0.5, 2); };
+  op.domain = {{.demand = Demand::kNonZero, .group = "denominator"}};
+  op.sign = &SignOfFirst;
   return op;
 }
 

@@ -27,6 +27,7 @@ OpDefinition Make() {
   OpDefinition op = ReduceOp("ReduceL1", &SampleReduceNumeric);
   op.meaning = MeaningOf<ReduceL1Meaning>();
   op.bound = &BoundOf;
+  op.sign = &SignOfNorm;
   return op;
 }
 

@@ -27,6 +27,7 @@ OpDefinition Make() {
   OpDefinition op = ReduceOp("ReduceL2", &SampleReduceFloat);
   op.meaning = MeaningOf<ReduceL2Meaning>();
   op.bound = &BoundOf;
+  op.sign = &SignOfNorm;
   return op;
 }
 

@@ -25,6 +25,7 @@ OpDefinition Make() {
   op.meaning = MeaningOf<ReduceMaxMeaning>();
   op.bound = &BoundOf;
   op.infer = &InferReduceAny;
+  op.sign = &SignOfReduction;
   return op;
 }
 

@@ -25,6 +25,7 @@ OpDefinition Make() {
   op.meaning = MeaningOf<ReduceMinMeaning>();
   op.bound = &BoundOf;
   op.infer = &InferReduceAny;
+  op.sign = &SignOfReduction;
   return op;
 }
 

@@ -27,6 +27,7 @@ OpDefinition Make() {
   OpDefinition op = ReduceOp("ReduceProd", &SampleReduceNumeric);
   op.meaning = MeaningOf<ReduceProdMeaning>();
   op.bound = &BoundOf;
+  op.sign = &SignLeast;
   return op;
 }
 

@@ -27,6 +27,7 @@ OpDefinition Make() {
   op.bound = &BoundOf;
   op.linear_inputs = &LinearInFirst;
   op.access = &AccessReduceSum;
+  op.sign = &SignOfReduction;
   return op;
 }
 

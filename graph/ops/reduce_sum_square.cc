@@ -25,6 +25,7 @@ OpDefinition Make() {
   OpDefinition op = ReduceOp("ReduceSumSquare", &SampleReduceNumeric);
   op.meaning = MeaningOf<ReduceSumSquareMeaning>();
   op.bound = &BoundOf;
+  op.sign = &SignOfNorm;
   return op;
 }
 

@@ -5,7 +5,11 @@
 namespace mendel {
 namespace {
 
-OpDefinition Make() { return UnaryOp<kRelu>(); }
+OpDefinition Make() {
+  OpDefinition op = UnaryOp<kRelu>();
+  op.sign = &SignNonNegative;
+  return op;
+}
 
 MENDEL_REGISTER_OP(&Make);
 

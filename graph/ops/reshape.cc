@@ -84,6 +84,7 @@ OpDefinition Make() {
   op.access = &Access;
   op.sample = &Sample;
   op.is_view = true;
+  op.sign = &SignOfFirst;
   return op;
 }
 

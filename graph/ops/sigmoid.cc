@@ -12,7 +12,11 @@ constexpr ScalarFunction kSigmoid = {.name = "Sigmoid", .real = [](std::span<con
                                        return x[0] >= 0 ? 1 / (1 + e) : e / (1 + e);
                                      }};
 
-OpDefinition Make() { return UnaryOp<kSigmoid>(); }
+OpDefinition Make() {
+  OpDefinition op = UnaryOp<kSigmoid>();
+  op.sign = &SignPositive;
+  return op;
+}
 
 MENDEL_REGISTER_OP(&Make);
 

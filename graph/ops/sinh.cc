@@ -11,7 +11,11 @@ constexpr ScalarFunction kSinh = {.name = "Sinh",
                                   .real = [](std::span<const double> x, std::span<const double>) { return std::sinh(x[0]); },
                                   .zero_at_zero = true};
 
-OpDefinition Make() { return UnaryOp<kSinh>(); }
+OpDefinition Make() {
+  OpDefinition op = UnaryOp<kSinh>();
+  op.sign = &SignOfFirst;
+  return op;
+}
 
 MENDEL_REGISTER_OP(&Make);
 

@@ -37,6 +37,7 @@ OpDefinition Make() {
   OpDefinition op = LineOp("Softmax");
   op.meaning = MeaningOf<SoftmaxMeaning>();
   op.bound = &BoundOf;
+  op.sign = &SignPositive;
   return op;
 }
 

@@ -12,7 +12,11 @@ constexpr ScalarFunction kSoftplus = {.name = "Softplus", .real = [](std::span<c
                                         return std::max(x[0], 0.0) + std::log1p(std::exp(-std::abs(x[0])));
                                       }};
 
-OpDefinition Make() { return UnaryOp<kSoftplus>(); }
+OpDefinition Make() {
+  OpDefinition op = UnaryOp<kSoftplus>();
+  op.sign = &SignPositive;
+  return op;
+}
 
 MENDEL_REGISTER_OP(&Make);
 

@@ -12,7 +12,11 @@ constexpr ScalarFunction kSoftsign = {
     .real = [](std::span<const double> x, std::span<const double>) { return x[0] / (1 + std::abs(x[0])); },
     .zero_at_zero = true};
 
-OpDefinition Make() { return UnaryOp<kSoftsign>(); }
+OpDefinition Make() {
+  OpDefinition op = UnaryOp<kSoftsign>();
+  op.sign = &SignOfFirst;
+  return op;
+}
 
 MENDEL_REGISTER_OP(&Make);
 

@@ -9,6 +9,8 @@ namespace {
 OpDefinition Make() {
   OpDefinition op = UnaryOp<functions::kSqrt>();
   op.sample = [](Rng& rng) { return SampleUnaryIn(rng, 0, 8); };
+  op.domain = {{.demand = Demand::kNonNegative}};
+  op.sign = &SignOfFirst;
   return op;
 }
 

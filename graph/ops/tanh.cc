@@ -11,7 +11,11 @@ constexpr ScalarFunction kTanh = {.name = "Tanh",
                                   .real = [](std::span<const double> x, std::span<const double>) { return std::tanh(x[0]); },
                                   .zero_at_zero = true};
 
-OpDefinition Make() { return UnaryOp<kTanh>(); }
+OpDefinition Make() {
+  OpDefinition op = UnaryOp<kTanh>();
+  op.sign = &SignOfFirst;
+  return op;
+}
 
 MENDEL_REGISTER_OP(&Make);
 

@@ -71,6 +71,7 @@ OpDefinition Make() {
   op.restrict = &Restrict;
   op.access = &Access;
   op.sample = &Sample;
+  op.sign = &SignLeast;
   return op;
 }
 

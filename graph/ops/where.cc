@@ -39,6 +39,7 @@ OpDefinition Make() {
   op.meaning = MeaningOf<WhereMeaning>();
   op.bound = &BoundOf;
   op.sample = &Sample;
+  op.sign = [](const NodeView&, std::span<const Sign> inputs, bool) { return std::min(inputs[1], inputs[2]); };
   return op;
 }
 

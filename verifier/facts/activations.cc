@@ -1,0 +1,123 @@
+// Activation functions by their definitions in smaller operators.
+
+#include <array>
+
+#include "verifier/facts/clips.h"
+#include "verifier/facts/rules.h"
+
+namespace mendel {
+namespace {
+
+constexpr std::array<FactDescription, 7> kFacts = {{
+    {"elu, celu and selu by exponentials",
+     "elu(x) = x < 0 ? a (exp(x) - 1) : x, celu(x) = a elu(x / a) with a = 1, a > 0, selu(x) = g elu(x)", "Definitions."},
+    {"gelu by erf", "gelu(x) = x / 2 (erf(x / sqrt 2) + 1)", "The definition; the literal for 1 / sqrt 2 is reported."},
+    {"gelu by tanh", "gelu(x) = x / 2 (tanh(sqrt(2 / pi) (x + 0.044715 x^3)) + 1)",
+     "The definition of the approximation; its literals are reported."},
+    {"hard sigmoid and hard swish by clip", "hard-sigmoid(x) = Clip(a x + b, 0, 1), hard-swish(x) = x Clip(x / 6 + 1/2, 0, 1)",
+     "Definitions."},
+    {"leaky relu by relu", "leaky-relu(x) = Relu(x) + a (x - Relu(x)), likewise with a tensor of slopes",
+     "x - Relu(x) = min(x, 0), and one of the two terms is 0."},
+    {"softsign by absolute value", "softsign(x) = x / (|x| + 1)", "The definition; |x| + 1 > 0."},
+    {"thresholded relu by where", "thresholded-relu(x) = a < x ? x : 0", "The definition."},
+}};
+
+/// The literal nearest to an attribute.
+ValueId Attribute(Terms& t, DType dtype, double value, const std::string& name) {
+  return t.RoundedLiteral(dtype, value, "of attribute " + name);
+}
+
+ValueId EluOf(Terms& t, ValueId x, ValueId alpha) {
+  const ValueId negative = t.Op("Less", {x, t.Literal(t.dtype(x), 0)});
+  return t.Op("Where", {negative, t.Mul(t.Add(t.Unary("Exp", x), -1), alpha), x});
+}
+
+std::optional<ValueId> Elu(Terms& t, ValueId v) {
+  return EluOf(t, t.in(v, 0), Attribute(t, t.dtype(v), t.node(v).attrs.Float("alpha"), "alpha"));
+}
+
+std::optional<ValueId> Celu(Terms& t, ValueId v) {
+  const double alpha = t.node(v).attrs.Float("alpha");
+  if (!(alpha > 0)) return std::nullopt;
+  const ValueId literal = Attribute(t, t.dtype(v), alpha, "alpha");
+  if (!(*t.Scalar(literal) > 0)) return std::nullopt;
+  return t.Mul(EluOf(t, t.Div(t.in(v, 0), literal), t.Literal(t.dtype(v), 1)), literal);
+}
+
+std::optional<ValueId> Selu(Terms& t, ValueId v) {
+  const double alpha = t.node(v).attrs.Float("alpha"), gamma = t.node(v).attrs.Float("gamma");
+  const ValueId elu = EluOf(t, t.in(v, 0), Attribute(t, t.dtype(v), alpha, "alpha"));
+  return t.Mul(elu, Attribute(t, t.dtype(v), gamma, "gamma"));
+}
+
+std::optional<ValueId> GeluByErf(Terms& t, ValueId v) {
+  constexpr double kInverseRootOfTwo = 0.70710678118654752440;
+  const ValueId x = t.in(v, 0);
+  if (t.node(v).attrs.Str("approximate") != "none") return std::nullopt;
+  const ValueId scaled = t.Mul(x, t.RoundedLiteral(t.dtype(v), kInverseRootOfTwo, "1/sqrt(2)"));
+  return t.Mul(t.Mul(x, 0.5), t.Add(t.Unary("Erf", scaled), 1));
+}
+
+std::optional<ValueId> GeluByTanh(Terms& t, ValueId v) {
+  constexpr double kRootOfTwoOverPi = 0.79788456080286535588;
+  const ValueId x = t.in(v, 0);
+  const DType dtype = t.dtype(v);
+  if (t.node(v).attrs.Str("approximate") != "tanh") return std::nullopt;
+  const ValueId cube = t.Mul(t.Mul(x, x), x);
+  const ValueId sum = t.Add(x, t.Mul(cube, t.RoundedLiteral(dtype, 0.044715, "0.044715")));
+  const ValueId argument = t.Mul(sum, t.RoundedLiteral(dtype, kRootOfTwoOverPi, "sqrt(2/pi)"));
+  return t.Mul(t.Mul(x, 0.5), t.Add(t.Unary("Tanh", argument), 1));
+}
+
+std::optional<ValueId> HardSigmoid(Terms& t, ValueId v) {
+  const double alpha = t.node(v).attrs.Float("alpha"), beta = t.node(v).attrs.Float("beta");
+  const ValueId scaled = t.Mul(t.in(v, 0), Attribute(t, t.dtype(v), alpha, "alpha"));
+  return Limit(t, {0, 1, t.Add(scaled, Attribute(t, t.dtype(v), beta, "beta"))});
+}
+
+std::optional<ValueId> HardSwish(Terms& t, ValueId v) {
+  const ValueId x = t.in(v, 0);
+  return t.Mul(x, Limit(t, {0, 1, t.Add(t.Div(x, 6), 0.5)}));
+}
+
+ValueId LeakyOf(Terms& t, ValueId x, ValueId slope) {
+  const ValueId relu = t.Unary("Relu", x);
+  return t.Add(relu, t.Mul(t.Sub(x, relu), slope));
+}
+
+std::optional<ValueId> LeakyRelu(Terms& t, ValueId v) {
+  return LeakyOf(t, t.in(v, 0), Attribute(t, t.dtype(v), t.node(v).attrs.Float("alpha"), "alpha"));
+}
+
+std::optional<ValueId> PRelu(Terms& t, ValueId v) { return LeakyOf(t, t.in(v, 0), t.in(v, 1)); }
+
+std::optional<ValueId> Softsign(Terms& t, ValueId v) {
+  const ValueId x = t.in(v, 0);
+  return t.Div(x, t.Add(t.Unary("Abs", x), 1));
+}
+
+std::optional<ValueId> ThresholdedRelu(Terms& t, ValueId v) {
+  const ValueId x = t.in(v, 0);
+  const ValueId alpha = Attribute(t, t.dtype(v), t.node(v).attrs.Float("alpha"), "alpha");
+  return t.Op("Where", {t.Op("Less", {alpha, x}), x, t.Literal(t.dtype(v), 0)});
+}
+
+constexpr std::array<FactRule, 11> kRules = {{
+    {"elu, celu and selu by exponentials", "Celu", &Celu},
+    {"elu, celu and selu by exponentials", "Elu", &Elu},
+    {"elu, celu and selu by exponentials", "Selu", &Selu},
+    {"gelu by erf", "Gelu", &GeluByErf},
+    {"gelu by tanh", "Gelu", &GeluByTanh},
+    {"hard sigmoid and hard swish by clip", "HardSigmoid", &HardSigmoid},
+    {"hard sigmoid and hard swish by clip", "HardSwish", &HardSwish},
+    {"leaky relu by relu", "LeakyRelu", &LeakyRelu},
+    {"leaky relu by relu", "PRelu", &PRelu},
+    {"softsign by absolute value", "Softsign", &Softsign},
+    {"thresholded relu by where", "ThresholdedRelu", &ThresholdedRelu},
+}};
+
+}  // namespace
+
+FactGroup ActivationFacts() { return {kFacts, kRules}; }
+
+}  // namespace mendel

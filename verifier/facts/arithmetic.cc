@@ -1,0 +1,224 @@
+// Sums and products: literals last and merged, signs and literal factors outermost.
+
+#include <array>
+#include <cmath>
+
+#include "verifier/facts/exact.h"
+#include "verifier/facts/rules.h"
+#include "verifier/facts/scaled.h"
+
+namespace mendel {
+namespace {
+
+constexpr std::array<FactDescription, 6> kFacts = {{
+    {"common factor", "c x + c y = c (x + y)", "Distributivity."},
+    {"factor of a linear operator", "f(c x) = c f(x)", "f is linear in that operand; c is a literal, or -1."},
+    {"merged literals", "(x + a) + b = x + (a + b), (x a) b = x (a b), x / a = x (1 / a), and their kin",
+     "Associativity, where the sum, product or quotient of the literals is a number of the dtype without rounding."},
+    {"neutral literal", "x + 0 = x, x * 1 = x, x / 1 = x, 1 / x is the reciprocal of x", "0 and 1 are neutral."},
+    {"outer sign", "-(-x) = x, (-x) + y = y - x, (-x) y = -(x y), and their kin", "Ring axioms."},
+    {"quotient of a quotient", "x / (1 / y) = x y, 1 / (1 / y) = y, 1 / (x / y) = y / x, for x, y > 0",
+     "Fields; the demand that the denominators are not 0 holds since they are known to be positive."},
+}};
+
+bool IsLiteralLike(const Terms& t, ValueId v) { return IsConstant(t.node(v)); }
+
+std::optional<ValueId> NeutralSum(Terms& t, ValueId v) {
+  if (t.Number(t.in(v, 1)) == 0.0) return t.Fit(t.in(v, 0), t.shape(v));
+  return std::nullopt;
+}
+
+std::optional<ValueId> MergeSum(Terms& t, ValueId v) {
+  const ValueId a = t.in(v, 0);
+  const std::optional<double> b = t.Scalar(t.in(v, 1));
+  if (!b.has_value()) return std::nullopt;
+  const bool nested = t.Is(a, "Add");
+  const std::optional<double> inner = t.Scalar(nested ? t.in(a, 1) : a);
+  if (!inner.has_value()) return std::nullopt;
+  const std::optional<double> sum = exact::Sum(t.dtype(v), *inner, *b);
+  if (!sum.has_value()) return std::nullopt;
+  return nested ? t.Add(t.in(a, 0), *sum) : t.Literal(t.dtype(v), *sum);
+}
+
+std::optional<ValueId> LiteralDifference(Terms& t, ValueId v) {
+  const ValueId a = t.in(v, 0), b = t.in(v, 1);
+  if (const std::optional<double> subtrahend = t.Scalar(b)) return t.Add(a, -*subtrahend);
+  if (!IsLiteralLike(t, a)) return std::nullopt;
+  return t.Add(t.Unary("Neg", b), a);
+}
+
+std::optional<ValueId> SignOfSum(Terms& t, ValueId v) {
+  const ValueId a = t.in(v, 0), b = t.in(v, 1);
+  const bool minus_a = t.Is(a, "Neg"), minus_b = t.Is(b, "Neg");
+  if (minus_a && minus_b) return t.Unary("Neg", t.Add(t.in(a, 0), t.in(b, 0)));
+  if (minus_b) return t.Sub(a, t.in(b, 0));
+  // A literal stays behind the sum.
+  if (minus_a && !IsLiteralLike(t, b)) return t.Sub(b, t.in(a, 0));
+  return std::nullopt;
+}
+
+std::optional<ValueId> SignOfDifference(Terms& t, ValueId v) {
+  const ValueId a = t.in(v, 0), b = t.in(v, 1);
+  const bool minus_a = t.Is(a, "Neg"), minus_b = t.Is(b, "Neg");
+  if (minus_a && minus_b) return t.Sub(t.in(b, 0), t.in(a, 0));
+  if (minus_b) return t.Add(a, t.in(b, 0));
+  if (minus_a) return t.Unary("Neg", t.Add(t.in(a, 0), b));
+  return std::nullopt;
+}
+
+std::optional<ValueId> SignOfNegative(Terms& t, ValueId v) {
+  const ValueId x = t.in(v, 0);
+  if (t.Is(x, "Neg")) return t.in(x, 0);
+  if (t.Is(x, "Sub")) return t.Sub(t.in(x, 1), t.in(x, 0));
+  if (const std::optional<double> number = t.Scalar(x)) return t.Literal(t.dtype(x), -*number);
+  const std::optional<double> summand = t.Is(x, "Add") ? t.Scalar(t.in(x, 1)) : std::nullopt;
+  if (summand.has_value()) return t.Add(t.Unary("Neg", t.in(x, 0)), -*summand);
+  return std::nullopt;
+}
+
+/// Products and quotients.
+std::optional<ValueId> SignOfProduct(Terms& t, ValueId v) {
+  const ValueId a = t.in(v, 0), b = t.in(v, 1);
+  const std::string op(t.node(v).op->name);
+  if (t.Is(a, "Neg")) return t.Unary("Neg", t.Op(op, {t.in(a, 0), b}));
+  if (t.Is(b, "Neg")) return t.Unary("Neg", t.Op(op, {a, t.in(b, 0)}));
+  const std::optional<double> number = t.Scalar(b);
+  if (number.has_value() && *number < 0) return t.Unary("Neg", t.Op(op, {a, t.Literal(t.dtype(v), -*number)}));
+  return std::nullopt;
+}
+
+std::optional<ValueId> NeutralFactor(Terms& t, ValueId v) {
+  if (t.Number(t.in(v, 1)) == 1.0) return t.Fit(t.in(v, 0), t.shape(v));
+  if (t.Is(v, "Div") && t.Number(t.in(v, 0)) == 1.0) return t.Unary("Reciprocal", t.Fit(t.in(v, 1), t.shape(v)));
+  return std::nullopt;
+}
+
+/// x * times / over, the literals merged where that is exact.
+ValueId Ratio(Terms& t, ValueId x, double times, double over) {
+  const DType dtype = t.dtype(x);
+  if (const auto ratio = exact::Quotient(dtype, times, over)) return t.Mul(x, *ratio);
+  if (const auto ratio = exact::Quotient(dtype, over, times)) return t.Div(x, *ratio);
+  return t.Div(t.Mul(x, times), over);
+}
+
+std::optional<ValueId> MergeProduct(Terms& t, ValueId v) {
+  const ValueId a = t.in(v, 0);
+  const std::optional<double> b = t.Scalar(t.in(v, 1));
+  if (!b.has_value() || !(*b > 0)) return std::nullopt;
+  const DType dtype = t.dtype(v);
+  if (const std::optional<double> number = t.Scalar(a)) {
+    const auto product = exact::Product(dtype, *number, *b);
+    return product.has_value() ? std::optional(t.Literal(dtype, *product)) : std::nullopt;
+  }
+  const std::optional<Scaled> inner = AsScaled(t, a);
+  if (!inner.has_value()) return std::nullopt;
+  if (inner->kind == Scaled::Kind::kOver) return Ratio(t, inner->x, *b, inner->factor);
+  const auto product = exact::Product(dtype, inner->factor, *b);
+  if (inner->kind != Scaled::Kind::kTimes || !product.has_value()) return std::nullopt;
+  return t.Mul(inner->x, *product);
+}
+
+std::optional<ValueId> MergeQuotient(Terms& t, ValueId v) {
+  const ValueId a = t.in(v, 0), b = t.in(v, 1);
+  const DType dtype = t.dtype(v);
+  const std::optional<double> over = t.Scalar(b);
+  if (!over.has_value()) {
+    const std::optional<Scaled> factor = AsScaled(t, b);
+    if (!factor.has_value() || factor->kind == Scaled::Kind::kNegated) return std::nullopt;
+    const ValueId quotient = t.Div(a, factor->x);
+    return factor->kind == Scaled::Kind::kTimes ? t.Div(quotient, factor->factor) : t.Mul(quotient, factor->factor);
+  }
+  if (!(*over > 0)) return std::nullopt;
+  if (const std::optional<double> number = t.Scalar(a)) {
+    const auto quotient = exact::Quotient(dtype, *number, *over);
+    return quotient.has_value() ? std::optional(t.Literal(dtype, *quotient)) : std::nullopt;
+  }
+  const auto inverse = exact::Quotient(dtype, 1, *over);
+  if (inverse.has_value()) return t.Mul(a, *inverse);
+  const std::optional<Scaled> inner = AsScaled(t, a);
+  if (!inner.has_value()) return std::nullopt;
+  if (inner->kind == Scaled::Kind::kTimes) {
+    const bool merges =
+        exact::Quotient(dtype, inner->factor, *over).has_value() || exact::Quotient(dtype, *over, inner->factor).has_value();
+    return merges ? std::optional(Ratio(t, inner->x, inner->factor, *over)) : std::nullopt;
+  }
+  const auto product = exact::Product(dtype, inner->factor, *over);
+  if (inner->kind != Scaled::Kind::kOver || !product.has_value()) return std::nullopt;
+  return t.Div(inner->x, *product);
+}
+
+std::optional<ValueId> FactorOfReciprocal(Terms& t, ValueId v) {
+  const std::optional<Scaled> factor = AsScaled(t, t.in(v, 0));
+  if (!factor.has_value()) return std::nullopt;
+  const ValueId inverse = t.Unary("Reciprocal", factor->x);
+  if (factor->kind == Scaled::Kind::kNegated) return t.Unary("Neg", inverse);
+  return factor->kind == Scaled::Kind::kTimes ? t.Div(inverse, factor->factor) : t.Mul(inverse, factor->factor);
+}
+
+std::optional<ValueId> QuotientOfQuotient(Terms& t, ValueId v) {
+  const bool reciprocal = t.Is(v, "Reciprocal");
+  const ValueId denominator = t.in(v, reciprocal ? 0 : 1);
+  if (t.Is(denominator, "Reciprocal") && t.IsPositive(t.in(denominator, 0))) {
+    const ValueId y = t.in(denominator, 0);
+    return reciprocal ? y : t.Mul(t.in(v, 0), y);
+  }
+  if (reciprocal && t.Is(denominator, "Div") && t.IsPositive(t.in(denominator, 0)) && t.IsPositive(t.in(denominator, 1))) {
+    return t.Fit(t.Div(t.in(denominator, 1), t.in(denominator, 0)), t.shape(v));
+  }
+  return std::nullopt;
+}
+
+std::optional<ValueId> CommonFactor(Terms& t, ValueId v) {
+  const std::optional<Scaled> a = AsScaled(t, t.in(v, 0)), b = AsScaled(t, t.in(v, 1));
+  if (!a.has_value() || !b.has_value() || !a->SameScale(*b) || a->kind == Scaled::Kind::kNegated) return std::nullopt;
+  return Scale(t, t.Op(std::string(t.node(v).op->name), {a->x, b->x}), *a);
+}
+
+std::optional<ValueId> LinearFactor(Terms& t, ValueId v) {
+  const Node node = t.node(v);
+  if (node.op->linear_inputs == nullptr || node.outputs.size() != 1 || node.op->name == "Neg") return std::nullopt;
+  const std::vector<TensorType> types = t.InputTypes(v);
+  const uint32_t linear = node.op->linear_inputs({types, node.attrs, node.outputs});
+  for (size_t k = 0; k < std::min<size_t>(node.inputs.size(), 32); ++k) {
+    if ((linear >> k & 1) == 0 || !IsFloat(types[k].dtype)) continue;
+    const std::optional<Scaled> factor = AsScaled(t, node.inputs[k]);
+    if (!factor.has_value()) continue;
+    // Two literals that do not merge stay where they are.
+    if (node.inputs.size() == 2 && t.Scalar(node.inputs[1 - k]).has_value() && (node.op->name == "Mul" || node.op->name == "Div")) {
+      continue;
+    }
+    if (RoundTo(t.dtype(v), factor->factor) != factor->factor) continue;
+    std::vector<ValueId> inputs = node.inputs;
+    inputs[k] = factor->x;
+    return Scale(t, t.Op(node.op->name, std::move(inputs), node.attrs), *factor);
+  }
+  return std::nullopt;
+}
+
+constexpr std::array<FactRule, 19> kRules = {{
+    {"neutral literal", "Add", &NeutralSum},
+    {"neutral literal", "Sub", &NeutralSum},
+    {"neutral literal", "Mul", &NeutralFactor},
+    {"neutral literal", "Div", &NeutralFactor},
+    {"outer sign", "Neg", &SignOfNegative},
+    {"outer sign", "Add", &SignOfSum},
+    {"outer sign", "Sub", &SignOfDifference},
+    {"outer sign", "Mul", &SignOfProduct},
+    {"outer sign", "Div", &SignOfProduct},
+    {"merged literals", "Sub", &LiteralDifference},
+    {"merged literals", "Add", &MergeSum},
+    {"merged literals", "Mul", &MergeProduct},
+    {"merged literals", "Div", &MergeQuotient},
+    {"merged literals", "Reciprocal", &FactorOfReciprocal},
+    {"quotient of a quotient", "Div", &QuotientOfQuotient},
+    {"quotient of a quotient", "Reciprocal", &QuotientOfQuotient},
+    {"common factor", "Add", &CommonFactor},
+    {"common factor", "Sub", &CommonFactor},
+    {"factor of a linear operator", "*", &LinearFactor},
+}};
+
+}  // namespace
+
+FactGroup ArithmeticFacts() { return {kFacts, kRules}; }
+
+}  // namespace mendel

@@ -1,0 +1,90 @@
+// The normalisations by mean, variance, root and division.
+
+#include <array>
+#include <vector>
+
+#include "verifier/facts/rules.h"
+
+namespace mendel {
+namespace {
+
+constexpr std::array<FactDescription, 2> kFacts = {{
+    {"batch normalisation by division", "batch-norm(x) = (x - mean) / sqrt(variance + e) scale + bias",
+     "The definition; both sides demand variance + e > 0. The literal for e is reported where it is rounded."},
+    {"normalisation by division", "(x - m) / sqrt(mean((x - m)^2) + e) scale + bias, m = mean(x), for layer, group and instance",
+     "The definitions. The literal for e is reported where it is rounded."},
+}};
+
+/// x normalised over `axes`.
+ValueId Normalized(Terms& t, ValueId x, const Ints& axes, double epsilon) {
+  const ValueId centered = t.Sub(x, t.Reduce("ReduceMean", x, axes, true));
+  const ValueId variance = t.Reduce("ReduceMean", t.Mul(centered, centered), axes, true);
+  const ValueId literal = t.RoundedLiteral(t.dtype(x), epsilon, "of attribute epsilon");
+  return t.Div(centered, t.Unary("Sqrt", t.Add(variance, literal)));
+}
+
+Ints AxesFrom(size_t first, size_t rank) {
+  Ints axes;
+  for (size_t d = first; d < rank; ++d) axes.push_back(static_cast<int64_t>(d));
+  return axes;
+}
+
+/// A parameter [C] as [C, 1, ...] against x[N, C, ...].
+ValueId PerChannel(Terms& t, ValueId parameter, size_t rank) {
+  Shape shape(rank - 1, 1);
+  shape[0] = t.shape(parameter)[0];
+  return t.Reshape(parameter, shape);
+}
+
+std::optional<ValueId> Layer(Terms& t, ValueId v) {
+  const std::vector<ValueId> inputs = t.node(v).inputs;
+  const size_t axis = static_cast<size_t>(t.node(v).attrs.Int("axis"));
+  if (NumElements(t.shape(v)) == 0) return std::nullopt;
+  const double epsilon = t.node(v).attrs.Float("epsilon");
+  const ValueId scaled = t.Mul(Normalized(t, inputs[0], AxesFrom(axis, t.shape(inputs[0]).size()), epsilon), inputs[1]);
+  return inputs.size() > 2 ? t.Add(scaled, inputs[2]) : scaled;
+}
+
+ValueId Affine(Terms& t, ValueId x, ValueId scale, ValueId bias) {
+  const size_t rank = t.shape(x).size();
+  return t.Add(t.Mul(x, PerChannel(t, scale, rank)), PerChannel(t, bias, rank));
+}
+
+std::optional<ValueId> Instance(Terms& t, ValueId v) {
+  const std::vector<ValueId> inputs = t.node(v).inputs;
+  if (NumElements(t.shape(v)) == 0) return std::nullopt;
+  const double epsilon = t.node(v).attrs.Float("epsilon");
+  return Affine(t, Normalized(t, inputs[0], AxesFrom(2, t.shape(v).size()), epsilon), inputs[1], inputs[2]);
+}
+
+std::optional<ValueId> Group(Terms& t, ValueId v) {
+  const std::vector<ValueId> inputs = t.node(v).inputs;
+  const Shape shape = t.shape(v);
+  if (NumElements(shape) == 0) return std::nullopt;
+  const int64_t groups = t.node(v).attrs.Int("num_groups");
+  const double epsilon = t.node(v).attrs.Float("epsilon");
+  const ValueId grouped = t.Reshape(inputs[0], {shape[0], groups, NumElements(shape) / (shape[0] * groups)});
+  return Affine(t, t.Reshape(Normalized(t, grouped, {2}, epsilon), shape), inputs[1], inputs[2]);
+}
+
+std::optional<ValueId> Batch(Terms& t, ValueId v) {
+  const std::vector<ValueId> inputs = t.node(v).inputs;
+  const size_t rank = t.shape(v).size();
+  const ValueId literal = t.RoundedLiteral(t.dtype(v), t.node(v).attrs.Float("epsilon"), "of attribute epsilon");
+  const ValueId deviation = t.Unary("Sqrt", t.Add(inputs[4], literal));
+  const ValueId centered = t.Sub(inputs[0], PerChannel(t, inputs[3], rank));
+  return Affine(t, t.Div(centered, PerChannel(t, deviation, rank)), inputs[1], inputs[2]);
+}
+
+constexpr std::array<FactRule, 4> kRules = {{
+    {"batch normalisation by division", "BatchNormalization", &Batch},
+    {"normalisation by division", "GroupNormalization", &Group},
+    {"normalisation by division", "InstanceNormalization", &Instance},
+    {"normalisation by division", "LayerNormalization", &Layer},
+}};
+
+}  // namespace
+
+FactGroup NormalizationFacts() { return {kFacts, kRules}; }
+
+}  // namespace mendel

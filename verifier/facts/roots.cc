@@ -1,0 +1,84 @@
+// Powers and roots: whole powers are products, half ones products with a square root.
+
+#include <array>
+#include <cmath>
+
+#include "verifier/facts/rules.h"
+
+namespace mendel {
+namespace {
+
+constexpr std::array<FactDescription, 4> kFacts = {{
+    {"power with a literal exponent", "x^0 = 1, x^n = x ... x, x^(n + 1/2) = x^n sqrt(x), x^-a = 1 / x^a, |a| <= 16",
+     "Definitions; a negative exponent demands x > 0 or x not 0 on both sides, a half one x >= 0."},
+    {"root of a product", "sqrt(x y) = sqrt(x) sqrt(y), sqrt(x / y) = sqrt(x) / sqrt(y)",
+     "Multiplicativity, where neither factor is negative, or one (in a quotient y) is positive, so that both sides demand x >= 0."},
+    {"root of a square", "sqrt(x x) = |x|", "The root of a square is the number's magnitude."},
+    {"square of a root", "sqrt(x) sqrt(x) = x, x / sqrt(x) = sqrt(x)", "x is known not to be negative (denominators: positive)."},
+}};
+
+constexpr double kLargestExponent = 16;
+
+/// x^n, n >= 1.
+ValueId Power(Terms& t, ValueId x, int n) {
+  if (n == 1) return x;
+  const ValueId half = Power(t, x, n / 2);
+  const ValueId square = t.Mul(half, half);
+  return n % 2 == 0 ? square : t.Mul(square, x);
+}
+
+std::optional<ValueId> LiteralPower(Terms& t, ValueId v) {
+  const ValueId x = t.in(v, 0);
+  const std::optional<double> exponent = t.Number(t.in(v, 1));
+  if (!exponent.has_value() || t.shape(x) != t.shape(v)) return std::nullopt;
+  const double size = std::abs(*exponent);
+  const double whole = std::floor(size);
+  if (size > kLargestExponent || (size != whole && size != whole + 0.5)) return std::nullopt;
+  const Shape shape = t.shape(v);
+  const int n = static_cast<int>(whole);
+  if (size == 0) return t.Fit(t.Literal(t.dtype(v), 1), shape);
+  ValueId power = size == whole ? Power(t, x, n) : t.Unary("Sqrt", x);
+  if (size != whole && n > 0) power = t.Mul(Power(t, x, n), power);
+  return *exponent > 0 ? power : t.Unary("Reciprocal", power);
+}
+
+std::optional<ValueId> RootOfSquare(Terms& t, ValueId v) {
+  const ValueId x = t.in(v, 0);
+  if (!t.Is(x, "Mul") || t.in(x, 0) != t.in(x, 1)) return std::nullopt;
+  return t.Unary("Abs", t.in(x, 0));
+}
+
+std::optional<ValueId> RootOfProduct(Terms& t, ValueId v) {
+  const ValueId x = t.in(v, 0);
+  const bool product = t.Is(x, "Mul");
+  if (!product && !t.Is(x, "Div")) return std::nullopt;
+  const ValueId a = t.in(x, 0), b = t.in(x, 1);
+  // x y >= 0 with x > 0 demands y >= 0, as the root of y does.
+  const bool safe = t.IsPositive(b) || (product && (t.IsPositive(a) || (t.IsNonNegative(a) && t.IsNonNegative(b))));
+  if (!safe) return std::nullopt;
+  return t.Op(product ? "Mul" : "Div", {t.Unary("Sqrt", a), t.Unary("Sqrt", b)});
+}
+
+std::optional<ValueId> SquareOfRoot(Terms& t, ValueId v) {
+  const ValueId a = t.in(v, 0), b = t.in(v, 1);
+  if (t.Is(v, "Mul")) {
+    if (a != b || !t.Is(a, "Sqrt") || !t.IsNonNegative(t.in(a, 0))) return std::nullopt;
+    return t.in(a, 0);
+  }
+  if (!t.Is(b, "Sqrt") || t.in(b, 0) != a || !t.IsPositive(a)) return std::nullopt;
+  return b;
+}
+
+constexpr std::array<FactRule, 5> kRules = {{
+    {"power with a literal exponent", "Pow", &LiteralPower, Elements::kFloats},
+    {"root of a square", "Sqrt", &RootOfSquare},
+    {"root of a product", "Sqrt", &RootOfProduct},
+    {"square of a root", "Mul", &SquareOfRoot},
+    {"square of a root", "Div", &SquareOfRoot},
+}};
+
+}  // namespace
+
+FactGroup RootFacts() { return {kFacts, kRules}; }
+
+}  // namespace mendel
