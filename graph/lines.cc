@@ -1,6 +1,7 @@
 #include "graph/lines.h"
 
 #include "base/status.h"
+#include "graph/whole_access.h"
 
 namespace mendel {
 namespace {
@@ -14,6 +15,11 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
   if (out.begin[axis] != 0 || out.end[axis] != node.inputs[0].shape[axis]) return std::nullopt;
   return Restriction{{out}, node.attrs};
+}
+
+/// A function of the whole line: positions along the axis stand on their own.
+std::optional<AccessPattern> AccessLines(const NodeView& node) {
+  return WholeAlong(node, static_cast<size_t>(node.attrs.Int("axis")), static_cast<size_t>(node.attrs.Int("axis")) + 1);
 }
 
 Cost CostOfLines(const NodeView& node) {
@@ -40,6 +46,7 @@ OpDefinition LineOp(std::string_view name) {
   op.infer = &Infer;
   op.cost = &CostOfLines;
   op.restrict = &Restrict;
+  op.access = &AccessLines;
   op.sample = &SampleLines;
   return op;
 }

@@ -1,15 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <set>
-
 #include "base/status.h"
 #include "graph/random_graph.h"
 #include "graph/text.h"
 #include "verifier/box_merge.h"
-#include "verifier/field_evaluator.h"
-#include "verifier/probe.h"
-#include "verifier/regions.h"
+#include "verifier/exhaustive_check.h"
 #include "verifier/verifier.h"
 
 namespace mendel {
@@ -25,142 +20,6 @@ JudgeReport MustLocalise(const Graph& f, const Graph& g, const JudgeOptions& opt
   auto report = Localise(f, g, options);
   EXPECT_TRUE(report.ok()) << report.status();
   return report.ok() ? *std::move(report) : JudgeReport();
-}
-
-/// Which elements of every output differ, by evaluating all of both programs under two draws.
-std::vector<std::vector<bool>> Exhaustive(const Graph& f, const Graph& g, uint64_t seed) {
-  std::vector<std::vector<bool>> differs;
-  Rng rng(seed);
-  for (int test = 0; test < 2;) {
-    const Draw draw = SeededDraw(rng);
-    const auto a = EvaluateOutputs(f, draw, WeightMode::kSymbolic, InputNaming::kByPosition);
-    const auto b = EvaluateOutputs(g, draw, WeightMode::kSymbolic, InputNaming::kByPosition);
-    if (!a.ok() || !b.ok()) continue;  // a zero denominator
-    ++test;
-    differs.resize(a->size());
-    for (size_t k = 0; k < a->size(); ++k) {
-      differs[k].resize((*a)[k].size(), false);
-      for (size_t i = 0; i < (*a)[k].size(); ++i) differs[k][i] = differs[k][i] || (*a)[k][i] != (*b)[k][i];
-    }
-  }
-  return differs;
-}
-
-/// Elements that the report calls wrong; fails when boxes overlap.
-std::vector<bool> Claimed(const OutputReport& output) {
-  std::vector<bool> wrong(static_cast<size_t>(NumElements(output.shape)), false);
-  for (const Box& box : output.wrong) {
-    const Shape extents = box.Extents();
-    std::vector<int64_t> at(extents.size(), 0);
-    do {
-      std::vector<int64_t> position = box.begin;
-      for (size_t d = 0; d < at.size(); ++d) position[d] += at[d];
-      const size_t flat = static_cast<size_t>(FlatIndex(output.shape, position));
-      EXPECT_FALSE(wrong[flat]) << "boxes overlap";
-      wrong[flat] = true;
-    } while (NextIndex(extents, at));
-  }
-  return wrong;
-}
-
-struct Tally {
-  int64_t programs = 0, by_regions = 0, partial = 0, equivalent = 0, different = 0, elements = 0, probes = 0;
-};
-
-void CompareWithExhaustive(uint64_t seed, const Graph& f, const Graph& g, Tally& tally) {
-  JudgeOptions options;
-  options.seed = seed;
-  const auto report = Localise(f, g, options);
-  ASSERT_TRUE(report.ok()) << "seed " << seed << ": " << report.status() << PrintGraph(f) << PrintGraph(g);
-  if (report->verdict == Verdict::kUnproven && report->outputs[0].wrong.empty() && report->tests == 0) return;  // zero denominators
-  const std::vector<std::vector<bool>> expected = Exhaustive(f, g, seed);
-  ++tally.programs;
-  tally.by_regions += report->fallbacks.empty() ? 1 : 0;
-  tally.partial += report->verdict == Verdict::kPartial ? 1 : 0;
-  tally.equivalent += report->verdict == Verdict::kEquivalent ? 1 : 0;
-  tally.different += report->verdict == Verdict::kDifferent ? 1 : 0;
-  tally.probes += report->probes;
-  for (size_t k = 0; k < expected.size(); ++k) {
-    tally.elements += static_cast<int64_t>(expected[k].size());
-    ASSERT_EQ(Claimed(report->outputs[k]), expected[k])
-        << "seed " << seed << " output " << k << "\n"
-        << PrintGraph(f) << PrintGraph(g) << "reproduce: MENDEL_REGION_SEED=" << seed << " verifier/localise_test";
-  }
-}
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-/// MENDEL_REGION_SEED: the first seed; MENDEL_REGION_PROGRAMS: how many (the soak run takes more).
-TEST(Localise, EqualsExhaustiveEvaluationOnRandomPrograms) {
-  const uint64_t first = FromEnvironment("MENDEL_REGION_SEED", 1);
-  const uint64_t count = FromEnvironment("MENDEL_REGION_PROGRAMS", std::getenv("MENDEL_REGION_SEED") != nullptr ? 1 : 2500);
-  Tally tally;
-  for (uint64_t seed = first; seed < first + count; ++seed) {
-    Rng rng(seed);
-    const Graph f = RandomGraph(rng, static_cast<int>(rng.Between(1, 7)));
-    CompareWithExhaustive(seed, f, RandomMutant(rng, f), tally);
-    if (HasFatalFailure()) return;
-  }
-  std::printf(
-      "[ seeds %llu..%llu: %lld compared, %lld by regions alone; %lld equivalent, %lld partial, %lld different; "
-      "%lld probes for %lld elements ]\n",
-      static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + count - 1),
-      static_cast<long long>(tally.programs), static_cast<long long>(tally.by_regions), static_cast<long long>(tally.equivalent),
-      static_cast<long long>(tally.partial), static_cast<long long>(tally.different), static_cast<long long>(tally.probes),
-      static_cast<long long>(tally.elements));
-}
-
-/// Sums of products of slices of one long vector: many displacement classes, shared sources, flips. Equal on a prefix by design.
-TEST(Localise, EqualsExhaustiveEvaluationOnSumsOfMovingViews) {
-  const uint64_t count = FromEnvironment("MENDEL_REGION_PROGRAMS", 1500);
-  Tally tally;
-  for (uint64_t seed = 1; seed <= count; ++seed) {
-    Rng rng(seed);
-    const int64_t length = rng.Between(6, 24);
-    const auto sum = [&](GraphBuilder& builder, ValueId x, Rng own) {
-      std::optional<ValueId> total;
-      for (int64_t terms = own.Between(1, 3); terms > 0; --terms) {
-        std::optional<ValueId> product;
-        for (int64_t factors = own.Between(1, 2); factors > 0; --factors) {
-          const int64_t step = own.Between(-2, 2);
-          const int64_t start = own.Between(0, 4) + (step < 0 ? -step * (length - 1) : 0);
-          const int64_t end = step == 0 ? start + 1 : start + step * (length - 1) + (step > 0 ? 1 : -1);
-          auto part =
-              builder.Add("Slice", {x}, {{"starts", Ints{start}}, {"ends", Ints{end}}, {"steps", Ints{step == 0 ? 1 : step}}});
-          if (part.ok() && own.Flip(0.3)) part = builder.Add("Relu", {*part});
-          if (part.ok() && product.has_value()) part = builder.Add("Mul", {*product, *part});
-          EXPECT_TRUE(part.ok()) << part.status();
-          product = *part;
-        }
-        total = total.has_value() ? *builder.Add("Add", {*total, *product}) : *product;
-      }
-      return *total;
-    };
-    const Rng stream = rng.Fork();
-    const auto program = [&](bool mutant) {
-      GraphBuilder builder;
-      const ValueId x = builder.Input("x", {DType::kF32, {2 * length + 8}});
-      const ValueId zero =
-          *builder.Add("Mul", {*builder.Add("Slice", {x}, {{"starts", Ints{0}}, {"ends", Ints{length}}, {"steps", Ints{1}}}),
-                               builder.Constant(Tensor::Scalar(DType::kF32, 0))});
-      const ValueId same = *builder.Add("Add", {zero, sum(builder, x, stream)});
-      Rng other = rng;
-      const ValueId value = mutant ? *builder.Add("Add", {zero, sum(builder, x, other)}) : same;
-      // Pieces of f stay in g, so that programs agree in places.
-      const int64_t cut = Rng(seed).Between(0, length - 1);
-      const auto piece = builder.Add("Slice", {value}, {{"starts", Ints{cut}}, {"ends", Ints{length}}, {"steps", Ints{1}}});
-      builder.Output("y", *builder.Add("Patch", {same, *piece}, {{"boxes", Boxes{Box{{cut}, {length}}}}}));
-      return *builder.Build();
-    };
-    CompareWithExhaustive(seed, program(false), program(true), tally);
-    if (HasFatalFailure()) return;
-  }
-  std::printf("[ seeds 1..%llu: %lld by regions alone, %lld partial, %lld probes for %lld elements ]\n",
-              static_cast<unsigned long long>(count), static_cast<long long>(tally.by_regions),
-              static_cast<long long>(tally.partial), static_cast<long long>(tally.probes), static_cast<long long>(tally.elements));
 }
 
 constexpr int kLength = 10;

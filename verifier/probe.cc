@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/prime_field.h"
@@ -10,11 +11,14 @@
 #include "graph/rewrite.h"
 #include "verifier/bounds.h"
 #include "verifier/field_evaluator.h"
+#include "verifier/probe_evaluation.h"
 
 namespace mendel {
 namespace {
 
 constexpr int kMaxRedraws = 3;
+/// Values of one evaluation; probes that need more are evaluated in parts.
+constexpr int64_t kMaxBytes = int64_t{256} << 20;
 
 /// Appends the nodes of `graph`; returns its outputs.
 absl::StatusOr<std::vector<ValueId>> Append(const Graph& graph, const std::vector<ValueId>& inputs, WeightMode weights,
@@ -111,15 +115,80 @@ absl::StatusOr<double> Log2Miss(const Graph& graph, WeightMode weights) {
   return segment.Log2Miss(uint64_t{1} << 59);
 }
 
-/// Outputs of `graph` under a draw with no zero denominator.
-absl::StatusOr<std::vector<std::vector<Fp>>> EvaluateOnce(const Graph& graph, WeightMode weights, Rng& rng) {
-  absl::Status last;
-  for (int attempt = 0; attempt <= kMaxRedraws; ++attempt) {
-    auto values = EvaluateOutputs(graph, SeededDraw(rng), weights, InputNaming::kByPosition);
-    if (values.ok() || values.status().code() != absl::StatusCode::kAborted) return values;
-    last = values.status();
+/// Some of the probes, or parts of them, as one restricted program: output 2k and 2k + 1 are part k of both programs.
+struct Batch {
+  struct Part {
+    size_t probe = 0;
+    Box box;
+  };
+  std::vector<Part> parts;
+  Graph graph;
+  double elements = 0;
+};
+
+absl::StatusOr<Graph> RestrictTo(const Graph& joint, const std::vector<Probe>& probes, const std::vector<Batch::Part>& parts) {
+  const int outputs = static_cast<int>(joint.outputs().size() / 2);
+  std::vector<OutputBox> boxes;
+  for (const Batch::Part& part : parts) {
+    boxes.push_back({probes[part.probe].output, part.box});
+    boxes.push_back({probes[part.probe].output + outputs, part.box});
   }
-  return last;
+  return RestrictToBoxes(joint, boxes);
+}
+
+/// Two halves of about the same number of elements; a single part is cut along its longest dimension.
+std::pair<std::vector<Batch::Part>, std::vector<Batch::Part>> Halve(const std::vector<Batch::Part>& parts) {
+  if (parts.size() > 1) {
+    const auto middle = parts.begin() + static_cast<int64_t>(parts.size() / 2);
+    return {{parts.begin(), middle}, {middle, parts.end()}};
+  }
+  const Shape extents = parts[0].box.Extents();
+  const size_t longest = static_cast<size_t>(std::max_element(extents.begin(), extents.end()) - extents.begin());
+  std::vector<Batch::Part> low = parts, high = parts;
+  low[0].box.end[longest] = high[0].box.begin[longest] = parts[0].box.begin[longest] + extents[longest] / 2;
+  return {low, high};
+}
+
+/// Batches whose values fit into memory at once, as far as cutting helps: what a part reads does not shrink with it for ever.
+absl::Status CutToFit(const Graph& joint, const std::vector<Probe>& probes, std::vector<Batch::Part> parts, int64_t worthwhile,
+                      std::vector<Batch>& batches) {
+  Batch batch;
+  for (const Batch::Part& part : parts) batch.elements += static_cast<double>(part.box.Volume());
+  MENDEL_ASSIGN_OR_RETURN(batch.graph, RestrictTo(joint, probes, parts));
+  const int64_t peak = ProbeSchedule(batch.graph).PeakBytes();
+  if (peak > kMaxBytes && peak <= worthwhile && batch.elements > 1) {
+    const auto [low, high] = Halve(parts);
+    MENDEL_RETURN_IF_ERROR(CutToFit(joint, probes, low, peak / 4 * 3, batches));
+    return CutToFit(joint, probes, high, peak / 4 * 3, batches);
+  }
+  batch.parts = std::move(parts);
+  batches.push_back(std::move(batch));
+  return absl::OkStatus();
+}
+
+/// Marks what differs under one draw with no zero denominator.
+absl::Status TestOnce(const Batch& batch, const ProbeSchedule& schedule, const std::vector<Probe>& probes,
+                      const JudgeOptions& options, Rng& rng, std::vector<std::vector<bool>>& differs) {
+  auto values = schedule.Evaluate(SeededDraw(rng), options.weights, options.deadline);
+  for (int attempt = 0; attempt < kMaxRedraws && absl::IsAborted(values.status()); ++attempt) {
+    values = schedule.Evaluate(SeededDraw(rng), options.weights, options.deadline);
+  }
+  MENDEL_RETURN_IF_ERROR(values.status());
+  for (size_t k = 0; k < batch.parts.size(); ++k) {
+    const Batch::Part& part = batch.parts[k];
+    const Box& whole = probes[part.probe].box;
+    const Shape extents = part.box.Extents();
+    std::vector<int64_t> at(extents.size(), 0);
+    for (size_t i = 0; i < (*values)[2 * k].size(); ++i, NextIndex(extents, at)) {
+      if ((*values)[2 * k][i] == (*values)[2 * k + 1][i]) continue;
+      int64_t flat = 0;
+      for (size_t d = 0; d < at.size(); ++d) {
+        flat = flat * (whole.end[d] - whole.begin[d]) + part.box.begin[d] - whole.begin[d] + at[d];
+      }
+      differs[part.probe][static_cast<size_t>(flat)] = true;
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -140,34 +209,35 @@ absl::StatusOr<Graph> JoinPrograms(const Graph& f, const Graph& g, WeightMode we
 absl::StatusOr<ProbeResult> RunProbes(const Graph& joint, const std::vector<Probe>& probes, const JudgeOptions& options,
                                       double target_log2, Rng& rng) {
   ProbeResult result;
-  result.bound_log2 = target_log2;
+  result.bound_log2 = -std::numeric_limits<double>::infinity();
   if (probes.empty()) return result;
-  const int outputs = static_cast<int>(joint.outputs().size() / 2);
-  std::vector<OutputBox> boxes;
+  std::vector<Batch::Part> parts;
   double elements = 0;
   for (const Probe& probe : probes) {
-    boxes.push_back({probe.output, probe.box});
-    boxes.push_back({probe.output + outputs, probe.box});
+    parts.push_back({parts.size(), probe.box});
     result.differs.emplace_back(static_cast<size_t>(probe.box.Volume()), false);
     elements += static_cast<double>(probe.box.Volume());
   }
-  MENDEL_ASSIGN_OR_RETURN(const Graph graph, RestrictToBoxes(joint, boxes));
-  const auto miss = Log2Miss(graph, options.weights);
-  const double per_test = miss.ok() ? *miss : 0;
-  const double wanted = per_test < 0 ? std::ceil((target_log2 - std::log2(elements)) / per_test) : 1;
-  const int tests = static_cast<int>(std::clamp<double>(wanted, 1, std::max(1, options.max_tests)));
-  for (; result.tests < tests; ++result.tests) {
-    if (options.deadline.Passed()) return absl::DeadlineExceededError("localising: out of time");
-    MENDEL_ASSIGN_OR_RETURN(const auto values, EvaluateOnce(graph, options.weights, rng));
-    for (size_t k = 0; k < probes.size(); ++k) {
-      for (size_t i = 0; i < result.differs[k].size(); ++i) {
-        if (values[2 * k][i] != values[2 * k + 1][i]) result.differs[k][i] = true;
-      }
+  std::vector<Batch> batches;
+  MENDEL_RETURN_IF_ERROR(CutToFit(joint, probes, std::move(parts), std::numeric_limits<int64_t>::max(), batches));
+  for (const Batch& batch : batches) {
+    const auto miss = Log2Miss(batch.graph, options.weights);
+    if (!miss.ok()) result.reason = std::string(miss.status().message());
+    const double per_test = miss.ok() ? std::min(0.0, *miss) : 0;
+    const double wanted = per_test < 0 ? std::ceil((target_log2 - std::log2(elements)) / per_test) : 1;
+    const int tests = static_cast<int>(std::clamp<double>(wanted, 1, std::max(1, options.max_tests)));
+    const ProbeSchedule schedule(batch.graph);
+    for (int test = 0; test < tests; ++test) {
+      if (options.deadline.Passed()) return absl::DeadlineExceededError("localising: out of time");
+      MENDEL_RETURN_IF_ERROR(TestOnce(batch, schedule, probes, options, rng, result.differs));
     }
+    result.tests = std::max(result.tests, tests);
+    result.bound_log2 = Log2Sum(result.bound_log2, std::log2(batch.elements) + per_test * tests);
   }
-  result.bound_log2 = std::min(0.0, std::log2(elements) + std::min(0.0, per_test) * tests);
-  if (!miss.ok()) result.reason = std::string(miss.status().message());
-  if (miss.ok() && result.bound_log2 > target_log2) result.reason = Cat(tests, " tests bound the error by 2^", result.bound_log2);
+  result.bound_log2 = std::min(0.0, result.bound_log2);
+  if (result.reason.empty() && result.bound_log2 > target_log2) {
+    result.reason = Cat(result.tests, " tests bound the error by 2^", result.bound_log2);
+  }
   return result;
 }
 

@@ -27,7 +27,8 @@ struct Probe {
 /// Which elements of each probe differ in some test, row-major in the probe's box, and how much that says.
 struct ProbeResult {
   std::vector<std::vector<bool>> differs;
-  double bound_log2 = 0;  ///< log2 of the probability that an element that differs was not noticed
+  /// log2 of the probability that an element that differs was not noticed; minus infinity without probes.
+  double bound_log2 = 0;
   int tests = 0;
   std::string reason;  ///< why less was tested than `target_log2` asks for
 };

@@ -1,5 +1,4 @@
-// The region analyzer: where the structure of a value changes, and how what it reads moves between those places
-// (docs/verification.md, section 5).
+// Two values compared by regions: which positions decide all the others (docs/verification.md, section 5).
 #ifndef MENDEL_VERIFIER_REGIONS_H_
 #define MENDEL_VERIFIER_REGIONS_H_
 
@@ -9,47 +8,44 @@
 #include <string>
 #include <vector>
 
-#include "graph/graph.h"
-#include "verifier/verifier.h"
+#include "verifier/structure.h"
 
 namespace mendel {
 
-/// How the elements that some term of a value reads move: for every source (Input or symbolic Constant node) the displacement
-/// in the source's dimensions for one step along each dimension of the value (empty: it stands still). A source that is absent is
-/// not read by the term.
-using DisplacementClass = std::map<int32_t, std::vector<std::vector<int64_t>>>;
-
-/// The structure of one value. Between breaks, along every dimension, each element is the same sum of products (or of functions)
-/// of elements of the sources, every term translated by one of the classes.
-struct ValueStructure {
-  Shape shape;
-  /// Ascending positions in (0, extent) an entry a dimension. A dimension that is not understood breaks at every position.
-  std::vector<std::vector<int64_t>> breaks;
-  std::set<DisplacementClass> classes;
-  /// Why dimensions break at every position.
-  std::set<std::string> unknown;
-
-  /// Breaks everywhere, or of extent one: displacements along it mean nothing (and are stored as zero).
-  bool Dense(size_t dim) const { return static_cast<int64_t>(breaks[dim].size()) + 1 >= shape[dim]; }
+/// Consecutive positions [begin, end) of one dimension, decided by those before `probed`.
+struct RegionSegment {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t probed = 0;
+  /// Positions a period apart are equal or wrong together; otherwise, where a probe is wrong, the others must be looked at.
+  bool alike = false;
 };
 
-/// The structure of every output of every node of `graph`, by node. Pure; operators without an access pattern, and what the
-/// theorem's conditions do not allow, break at every position.
-std::vector<std::vector<ValueStructure>> AnalyseStructure(const Graph& graph, WeightMode weights);
+/// One dimension of the grid.
+struct RegionDim {
+  int64_t period = 1;
+  /// Displacement classes among the terms of both values: as many periods decide a residue class.
+  int64_t classes = 1;
+  std::vector<std::map<int32_t, Step>> groups;  ///< these classes: the displacement of every source; empty where nothing moves
+  std::vector<RegionSegment> segments;          ///< neighbours that are probed whole are joined
 
-/// Two values of one shape compared: boxes of the common grid of breaks, and along each dimension how many consecutive
-/// positions of a box decide it.
+  int64_t Probed() const;
+};
+
 struct RegionGrid {
-  /// Begins of the boxes along each dimension, from 0.
-  std::vector<std::vector<int64_t>> begins;
-  /// M_j: displacement classes along each dimension among the terms of both values.
-  std::vector<int64_t> classes;
+  std::vector<RegionDim> dims;
   std::set<std::string> unknown;
 
-  /// Number of boxes, as a double: it may exceed every integer.
+  /// Number of regions and of elements probed, as doubles: they may exceed every integer.
   double Boxes() const;
+  double Probes() const;
 };
+
+/// Both of one shape.
 RegionGrid CompareStructures(const ValueStructure& f, const ValueStructure& g);
+
+/// Is a grid worth its boxes for an output of `volume` elements? Else every element is compared.
+bool PaysOff(const RegionGrid& grid, double volume);
 
 }  // namespace mendel
 

@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "graph/contraction.h"
+#include "graph/element_structure.h"
 #include "graph/elementwise.h"
 
 namespace mendel {
@@ -279,7 +280,76 @@ OpDefinition Make() {
   return op;
 }
 
+/// x with stride - 1 zeros behind every position of its spatial dimensions, padded and cropped for a convolution.
+absl::StatusOr<ValueId> Spread(GraphBuilder& builder, ValueId x, const std::vector<Dim>& dims) {
+  Shape shape = builder.type(x).shape;
+  Shape apart(shape.begin(), shape.begin() + 2);
+  Ints zeros(2, 0), ends(2, 0), starts(2, 0), before(2, 0), after(2, 0);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const Dim& dim = dims[d];
+    apart.insert(apart.end(), {dim.input, 1});
+    zeros.insert(zeros.end(), {0, dim.stride - 1});
+    shape[d + 2] = dim.input * dim.stride;
+    const int64_t reach = (dim.kernel - 1) * dim.dilation;
+    const int64_t first = dim.pad - reach;  // the first position that output 0 reads
+    const int64_t last = dim.output - 1 + dim.pad;
+    starts.push_back(std::clamp<int64_t>(first, 0, shape[d + 2]));
+    ends.push_back(std::clamp<int64_t>(last + 1, starts.back(), shape[d + 2]));
+    before.push_back(std::min(last + 1, starts.back()) - first);
+    after.push_back(last + 1 - first - before.back() - (ends.back() - starts.back()));
+  }
+  ends[0] = shape[0];
+  ends[1] = shape[1];
+  Ints pads(apart.size(), 0);
+  pads.insert(pads.end(), zeros.begin(), zeros.end());
+  before.insert(before.end(), after.begin(), after.end());
+  MENDEL_ASSIGN_OR_RETURN(x, builder.Add("Reshape", {x}, {{"shape", apart}}));
+  MENDEL_ASSIGN_OR_RETURN(x, builder.Add("Pad", {x}, {{"pads", pads}}));
+  MENDEL_ASSIGN_OR_RETURN(x, builder.Add("Reshape", {x}, {{"shape", shape}}));
+  MENDEL_ASSIGN_OR_RETURN(x, builder.Add("Slice", {x}, {{"starts", starts}, {"ends", ends}, {"steps", Ints(shape.size(), 1)}}));
+  return builder.Add("Pad", {x}, {{"pads", before}});
+}
+
+/// The convolution's weights: flipped, [C, O / group, K...] as [O, C / group, K...].
+absl::StatusOr<ValueId> FlippedWeights(GraphBuilder& builder, ValueId w, int64_t group) {
+  const Shape shape = builder.type(w).shape;
+  Ints starts(2, 0), ends = {shape[0], shape[1]}, steps(2, 1);
+  Shape grouped = {group, shape[0] / group, shape[1]};
+  Ints perm = {0, 2, 1};
+  Shape result = {group * shape[1], shape[0] / group};
+  for (size_t d = 2; d < shape.size(); ++d) {
+    starts.push_back(shape[d] - 1);
+    ends.push_back(-1);
+    steps.push_back(-1);
+    grouped.push_back(shape[d]);
+    perm.push_back(static_cast<int64_t>(d) + 1);
+    result.push_back(shape[d]);
+  }
+  MENDEL_ASSIGN_OR_RETURN(w, builder.Add("Slice", {w}, {{"starts", starts}, {"ends", ends}, {"steps", steps}}));
+  MENDEL_ASSIGN_OR_RETURN(w, builder.Add("Reshape", {w}, {{"shape", grouped}}));
+  MENDEL_ASSIGN_OR_RETURN(w, builder.Add("Transpose", {w}, {{"perm", perm}}));
+  return builder.Add("Reshape", {w}, {{"shape", result}});
+}
+
+absl::StatusOr<Graph> Lower(const NodeView& node) {
+  GraphBuilder builder;
+  std::vector<ValueId> inputs;
+  for (const TensorType& type : node.inputs)
+    inputs.push_back(builder.Input(std::string(1, static_cast<char>('a' + inputs.size())), type));
+  MENDEL_ASSIGN_OR_RETURN(inputs[0], Spread(builder, inputs[0], DimsOf(node)));
+  MENDEL_ASSIGN_OR_RETURN(inputs[1], FlippedWeights(builder, inputs[1], node.attrs.Int("group")));
+  const size_t rank = node.inputs[0].shape.size() - 2;
+  MENDEL_ASSIGN_OR_RETURN(const ValueId value, builder.Add("Conv", inputs,
+                                                           {{"strides", Ints(rank, 1)},
+                                                            {"dilations", node.attrs.IntList("dilations")},
+                                                            {"pads", Ints(2 * rank, 0)},
+                                                            {"group", node.attrs.Int("group")}}));
+  builder.Output("y", value);
+  return builder.Build();
+}
+
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "ConvTranspose", .lower = &Lower});
 
 }  // namespace
 }  // namespace mendel

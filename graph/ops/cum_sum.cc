@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "graph/elementwise.h"
 #include "graph/lines.h"
+#include "graph/whole_access.h"
 
 namespace mendel {
 namespace {
@@ -54,6 +55,12 @@ OpDefinition Make() {
   op.infer = &Infer;
   op.meaning = MeaningOf<CumSumMeaning>();
   op.linear_inputs = &LinearInFirst;
+  op.access = [](const NodeView& node) {
+    const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
+    AccessPattern pattern = WholeAlong(node, axis, axis + 1);
+    pattern.combine = AccessPattern::Combine::kSum;
+    return std::optional(pattern);
+  };
   op.bound = &BoundOf;
   op.sample = &Sample;
   return op;

@@ -2,6 +2,7 @@
 // x[n, (c b + i) b + j, h, w] (mode "CRD"), with C' = C / b^2 output channels.
 
 #include "base/status.h"
+#include "graph/element_structure.h"
 #include "graph/movement.h"
 
 namespace mendel {
@@ -47,10 +48,27 @@ OpDefinition Make() {
   op.linear_inputs = &LinearInFirst;
   op.bound = &BoundOfSelection;
   op.sample = &Sample;
+  op.sign = &SignOfFirst;
   return op;
 }
 
+absl::StatusOr<Graph> Lower(const NodeView& node) {
+  const Shape& x = node.inputs[0].shape;
+  const int64_t b = node.attrs.Int("blocksize");
+  const int64_t channels = x[1] / (b * b);
+  const bool dcr = node.attrs.Str("mode") == "DCR";
+  GraphBuilder builder;
+  const Ints split = dcr ? Ints{x[0], b, b, channels, x[2], x[3]} : Ints{x[0], channels, b, b, x[2], x[3]};
+  const Ints perm = dcr ? Ints{0, 3, 4, 1, 5, 2} : Ints{0, 1, 4, 2, 5, 3};
+  MENDEL_ASSIGN_OR_RETURN(ValueId value, builder.Add("Reshape", {builder.Input("x", node.inputs[0])}, {{"shape", split}}));
+  MENDEL_ASSIGN_OR_RETURN(value, builder.Add("Transpose", {value}, {{"perm", perm}}));
+  MENDEL_ASSIGN_OR_RETURN(value, builder.Add("Reshape", {value}, {{"shape", node.outputs[0].shape}}));
+  builder.Output("y", value);
+  return builder.Build();
+}
+
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "DepthToSpace", .lower = &Lower});
 
 }  // namespace
 }  // namespace mendel

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "graph/element_structure.h"
 #include "graph/movement.h"
 
 namespace mendel {
@@ -72,10 +73,34 @@ OpDefinition Make() {
   op.bound = &BoundOfSelection;
   op.restrict = &Restrict;
   op.sample = &Sample;
+  op.sign = &SignOfFirst;
   return op;
 }
 
+/// Known indices of rank 0 or 1 that exist.
+std::optional<SeparableTaps> Taps(const NodeView& node, std::span<const Tensor* const> constants, int) {
+  const Shape& shape = node.inputs[0].shape;
+  const size_t rank = node.inputs[1].shape.size();
+  if (constants[1] == nullptr || rank > 1) return std::nullopt;
+  SeparableTaps result;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (static_cast<int64_t>(d) != node.attrs.Int("axis")) {
+      result.dims.push_back(IdentityTaps(static_cast<int>(d), shape[d]));
+      continue;
+    }
+    SeparableTaps::Dim dim{static_cast<int>(d), {}};
+    for (int64_t index : constants[1]->ToInts()) {
+      const std::optional<int64_t> at = ResolveIndex(index, shape[d]);
+      if (!at.has_value()) return std::nullopt;
+      dim.taps.push_back({{*at, 1.0}});
+    }
+    if (rank == 1) result.dims.push_back(std::move(dim));
+  }
+  return result;
+}
+
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "Gather", .taps = &Taps});
 
 }  // namespace
 }  // namespace mendel

@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "graph/normalization.h"
+#include "graph/whole_access.h"
 
 namespace mendel {
 namespace {
@@ -60,6 +61,20 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   return restriction;
 }
 
+/// The images, jointly, times scale, plus bias.
+std::optional<AccessPattern> Access(const NodeView& node) {
+  const size_t rank = node.inputs[0].shape.size();
+  AccessPattern pattern = WholeAlong(node, 1, rank);
+  pattern.combine = AccessPattern::Combine::kProduct;
+  pattern.divided_inputs = 1;
+  DimAccess channel;
+  channel.coefficients.assign(rank, 0);
+  channel.coefficients[1] = 1;
+  pattern.inputs.insert(pattern.inputs.end(), 2, InputAccess{{channel}});
+  pattern.terms = {{0, 1}, {2}};
+  return pattern;
+}
+
 OpSample Sample(Rng& rng) {
   Shape shape = SampleShape(rng, 2, 5, 3);
   const int64_t groups = rng.Between(1, 3);
@@ -78,6 +93,7 @@ OpDefinition Make() {
   op.bound = &BoundOf;
   op.cost = &CostOfNormalization;
   op.restrict = &Restrict;
+  op.access = &Access;
   op.sample = &Sample;
   return op;
 }

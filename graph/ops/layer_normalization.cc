@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "graph/normalization.h"
+#include "graph/whole_access.h"
 
 namespace mendel {
 namespace {
@@ -67,6 +68,18 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   return RestrictElementwise(node, out);
 }
 
+/// The rows, jointly, times scale, plus bias.
+std::optional<AccessPattern> Access(const NodeView& node) {
+  const size_t rank = node.inputs[0].shape.size();
+  AccessPattern pattern = WholeAlong(node, static_cast<size_t>(node.attrs.Int("axis")), rank);
+  pattern.combine = AccessPattern::Combine::kProduct;
+  pattern.divided_inputs = 1;
+  for (const TensorType& parameter : node.inputs.subspan(1)) pattern.inputs.push_back(BroadcastAccess(parameter.shape, rank));
+  pattern.terms = {{0, 1}};
+  if (node.inputs.size() > 2) pattern.terms.push_back({2});
+  return pattern;
+}
+
 OpSample Sample(Rng& rng) {
   const Shape shape = SampleShape(rng, 1, 4, 5);
   const int64_t axis = rng.Between(0, static_cast<int64_t>(shape.size()) - 1);
@@ -89,6 +102,7 @@ OpDefinition Make() {
   op.bound = &BoundOf;
   op.cost = &CostOfNormalization;
   op.restrict = &Restrict;
+  op.access = &Access;
   op.sample = &Sample;
   return op;
 }

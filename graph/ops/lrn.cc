@@ -5,6 +5,7 @@
 #include "graph/elementwise.h"
 #include "graph/fill.h"
 #include "graph/functions.h"
+#include "graph/whole_access.h"
 
 namespace mendel {
 namespace {
@@ -74,6 +75,14 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   return Restriction{{out}, node.attrs};
 }
 
+std::optional<AccessPattern> Access(const NodeView& node) {
+  AccessPattern pattern = WholeAlong(node, 0, 0);
+  const int64_t size = node.attrs.Int("size");
+  pattern.inputs[0].dims[1].offset = -((size - 1) / 2);
+  pattern.inputs[0].dims[1].count = size;
+  return pattern;
+}
+
 OpSample Sample(Rng& rng) {
   Shape shape = SampleShape(rng, 2, 5, 4);
   shape[1] = rng.Between(1, 7);
@@ -95,6 +104,7 @@ OpDefinition Make() {
   op.bound = &BoundOf;
   op.cost = &CostOfLrn;
   op.restrict = &Restrict;
+  op.access = &Access;
   op.sample = &Sample;
   return op;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "graph/element_structure.h"
 #include "graph/movement.h"
 
 namespace mendel {
@@ -170,7 +171,25 @@ OpDefinition Make() {
   return op;
 }
 
+std::optional<SeparableTaps> Taps(const NodeView& node, std::span<const Tensor* const>, int) {
+  const Shape& shape = node.inputs[0].shape;
+  const std::string& mode = node.attrs.Str("mode");
+  SeparableTaps result;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const PaddedDim padded = DimOf(shape, node.attrs.IntList("pads"), d);
+    SeparableTaps::Dim& dim = result.dims.emplace_back();
+    dim.input_dim = static_cast<int>(d);
+    for (int64_t t = 0; t < node.outputs[0].shape[d]; ++t) {
+      const int64_t at = Mirrored(mode, t - padded.before, padded.kept);
+      std::vector<Tap>& list = dim.taps.emplace_back();
+      if (at >= 0) list.push_back({padded.begin + at, 1.0});
+    }
+  }
+  return result;
+}
+
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "Pad", .taps = &Taps});
 
 }  // namespace
 }  // namespace mendel

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "graph/element_structure.h"
 #include "graph/elementwise.h"
 #include "graph/fill.h"
 #include "graph/resampling.h"
@@ -172,7 +173,21 @@ OpDefinition Make() {
   return op;
 }
 
+std::optional<SeparableTaps> Taps(const NodeView& node, std::span<const Tensor* const>, int) {
+  SeparableTaps result;
+  for (size_t d = 0; d < node.inputs[0].shape.size(); ++d) {
+    SeparableTaps::Dim& dim = result.dims.emplace_back();
+    dim.input_dim = static_cast<int>(d);
+    for (const ResampleTaps& taps : ResampleDimension(node, d)) {
+      std::vector<Tap>& list = dim.taps.emplace_back();
+      for (const ResampleTap& tap : taps) list.push_back({tap.position, tap.coefficient});
+    }
+  }
+  return result;
+}
+
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "Resize", .taps = &Taps});
 
 }  // namespace
 }  // namespace mendel

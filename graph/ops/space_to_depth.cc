@@ -1,6 +1,7 @@
 // SpaceToDepth(x[N, C, H, W]){blocksize}: y[n, (i b + j) C + c, h, w] = x[n, c, h b + i, w b + j].
 
 #include "base/status.h"
+#include "graph/element_structure.h"
 #include "graph/movement.h"
 
 namespace mendel {
@@ -43,10 +44,24 @@ OpDefinition Make() {
   op.linear_inputs = &LinearInFirst;
   op.bound = &BoundOfSelection;
   op.sample = &Sample;
+  op.sign = &SignOfFirst;
   return op;
 }
 
+absl::StatusOr<Graph> Lower(const NodeView& node) {
+  const Shape& x = node.inputs[0].shape;
+  const int64_t b = node.attrs.Int("blocksize");
+  GraphBuilder builder;
+  const Ints split = {x[0], x[1], x[2] / b, b, x[3] / b, b};
+  MENDEL_ASSIGN_OR_RETURN(ValueId value, builder.Add("Reshape", {builder.Input("x", node.inputs[0])}, {{"shape", split}}));
+  MENDEL_ASSIGN_OR_RETURN(value, builder.Add("Transpose", {value}, {{"perm", Ints{0, 3, 5, 1, 2, 4}}}));
+  MENDEL_ASSIGN_OR_RETURN(value, builder.Add("Reshape", {value}, {{"shape", node.outputs[0].shape}}));
+  builder.Output("y", value);
+  return builder.Build();
+}
+
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "SpaceToDepth", .lower = &Lower});
 
 }  // namespace
 }  // namespace mendel

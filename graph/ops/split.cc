@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/status.h"
+#include "graph/element_structure.h"
 #include "graph/movement.h"
 
 namespace mendel {
@@ -67,10 +68,25 @@ OpDefinition Make() {
   op.bound = &BoundOfSelection;
   op.restrict = &Restrict;
   op.sample = &Sample;
+  op.sign = &SignLeast;
   return op;
 }
 
+std::optional<SeparableTaps> Taps(const NodeView& node, std::span<const Tensor* const>, int output) {
+  const Ints& sizes = node.attrs.IntList("sizes");
+  const Shape& shape = node.outputs[static_cast<size_t>(output)].shape;
+  SeparableTaps result;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    SeparableTaps::Dim& dim = result.dims.emplace_back(IdentityTaps(static_cast<int>(d), shape[d]));
+    if (static_cast<int64_t>(d) != node.attrs.Int("axis")) continue;
+    const int64_t start = std::accumulate(sizes.begin(), sizes.begin() + output, int64_t{0});
+    for (std::vector<Tap>& list : dim.taps) list[0].position += start;
+  }
+  return result;
+}
+
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "Split", .taps = &Taps});
 
 }  // namespace
 }  // namespace mendel

@@ -1,6 +1,7 @@
 // Tile(x){repeats}: x repeated repeats[d] times along each dimension d.
 
 #include "base/status.h"
+#include "graph/element_structure.h"
 #include "graph/movement.h"
 
 namespace mendel {
@@ -45,10 +46,22 @@ OpDefinition Make() {
   op.linear_inputs = &LinearInFirst;
   op.bound = &BoundOfSelection;
   op.sample = &Sample;
+  op.sign = &SignLeast;
   return op;
 }
 
+std::optional<SeparableTaps> Taps(const NodeView& node, std::span<const Tensor* const>, int) {
+  SeparableTaps result;
+  for (size_t d = 0; d < node.inputs[0].shape.size(); ++d) {
+    SeparableTaps::Dim& dim = result.dims.emplace_back();
+    dim.input_dim = static_cast<int>(d);
+    for (int64_t t = 0; t < node.outputs[0].shape[d]; ++t) dim.taps.push_back({{t % node.inputs[0].shape[d], 1.0}});
+  }
+  return result;
+}
+
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "Tile", .taps = &Taps});
 
 }  // namespace
 }  // namespace mendel

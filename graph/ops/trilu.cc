@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "graph/movement.h"
+#include "graph/whole_access.h"
 
 namespace mendel {
 namespace {
@@ -22,6 +23,14 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes&) {
   return std::vector<TensorType>{inputs[0]};
 }
 
+/// Rows and columns stand on their own.
+std::optional<AccessPattern> Access(const NodeView& node) {
+  const size_t rank = node.outputs[0].shape.size();
+  AccessPattern pattern = WholeAlong(node, rank - 2, rank);
+  pattern.combine = AccessPattern::Combine::kSum;
+  return pattern;
+}
+
 OpSample Sample(Rng& rng) {
   const Attributes attrs{{"upper", rng.Between(0, 1)}, {"k", rng.Between(-6, 6)}};
   return {{{SampleAnyDType(rng), SampleShape(rng, 2, 4, 6)}}, attrs, {}};
@@ -36,6 +45,7 @@ OpDefinition Make() {
   op.meaning = MeaningOf<TriluMeaning>();
   op.linear_inputs = &LinearInFirst;
   op.bound = &BoundOfSelection;
+  op.access = &Access;
   op.sample = &Sample;
   return op;
 }
