@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/threads.h"
+#include "kernels/cpu/winograd.h"
 
 namespace mendel::cpu {
 namespace {
@@ -111,6 +112,8 @@ class CpuBackend : public Backend {
     const dnnl_version_t* version = dnnl_version();
     std::string identity =
         Cat("cpu; ", CpuModel(), "; ", InstructionSet(), "; oneDNN ", version->major, ".", version->minor, ".", version->patch);
+    // The number changes with the speed of the kernels, whose measurements are stored.
+    if (const WinogradIsa* isa = WinogradIsaHere(); isa != nullptr) identity += Cat("; winograd ", isa->name, " 1");
     for (const char* variable :
          {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
       if (const char* value = std::getenv(variable); value != nullptr) identity += Cat("; ", variable, "=", value);

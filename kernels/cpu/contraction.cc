@@ -151,10 +151,26 @@ Accept AcceptQuality(Quality quality) {
   };
 }
 
-absl::Status EmitContraction(Lowering& lowering, const Group& group, size_t count, const Epilogue& epilogue, const Chosen& chosen,
-                             const Operands& operands) {
+std::vector<int32_t> NodesOf(const Group& group, size_t count) {
   std::vector<int32_t> nodes = {group.nodes[0]};
   for (size_t k = 0; k < count; ++k) nodes.insert(nodes.end(), group.posts[k].nodes.begin(), group.posts[k].nodes.end());
+  return nodes;
+}
+
+absl::Status LowerRest(Lowering& lowering, const Group& group, size_t count) {
+  std::vector<int32_t> rest;
+  for (size_t k = count; k < group.posts.size(); ++k) {
+    rest.insert(rest.end(), group.posts[k].nodes.begin(), group.posts[k].nodes.end());
+  }
+  if (rest.empty()) return absl::OkStatus();
+  MENDEL_ASSIGN_OR_RETURN(const bool done, LowerElementwise(lowering, rest));
+  for (size_t k = 0; !done && k < rest.size(); ++k) MENDEL_RETURN_IF_ERROR(LowerDefinition(lowering, rest[k]));
+  return absl::OkStatus();
+}
+
+absl::Status EmitContraction(Lowering& lowering, const Group& group, size_t count, const Epilogue& epilogue, const Chosen& chosen,
+                             const Operands& operands) {
+  const std::vector<int32_t> nodes = NodesOf(group, count);
   const ValueId result{nodes.back(), 0};
   const Layout layout = Canonical(*LayoutOf(chosen.dst), Shape(chosen.dst.dims()));
   // A matrix product may be computed on collapsed dimensions, always row-major.
@@ -190,14 +206,7 @@ absl::Status EmitContraction(Lowering& lowering, const Group& group, size_t coun
   lowering.Emit(nodes, chosen.implementation,
                 MakePrimitiveKernel(chosen.primitive, std::move(arguments), chosen.scratchpad, residual), touched,
                 static_cast<int64_t>(chosen.scratchpad.get_size()), in_place);
-  std::vector<int32_t> rest;
-  for (size_t k = count; k < group.posts.size(); ++k) {
-    rest.insert(rest.end(), group.posts[k].nodes.begin(), group.posts[k].nodes.end());
-  }
-  if (rest.empty()) return absl::OkStatus();
-  MENDEL_ASSIGN_OR_RETURN(const bool done, LowerElementwise(lowering, rest));
-  for (size_t k = 0; !done && k < rest.size(); ++k) MENDEL_RETURN_IF_ERROR(LowerDefinition(lowering, rest[k]));
-  return absl::OkStatus();
+  return LowerRest(lowering, group, count);
 }
 
 absl::StatusOr<bool> LowerContraction(Lowering& lowering, const Group& group) {

@@ -70,6 +70,12 @@ struct Operands {
 absl::Status EmitContraction(Lowering& lowering, const Group& group, size_t count, const Epilogue& epilogue, const Chosen& chosen,
                              const Operands& operands);
 
+/// The contraction and its first `count` posts, and their value.
+std::vector<int32_t> NodesOf(const Group& group, size_t count);
+inline ValueId ResultOf(const Group& group, size_t count) { return {NodesOf(group, count).back(), 0}; }
+/// Elementwise steps for the posts after the first `count`.
+absl::Status LowerRest(Lowering& lowering, const Group& group, size_t count);
+
 absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group);
 absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group);
 

@@ -7,6 +7,7 @@
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/threads.h"
+#include "kernels/cpu/winograd.h"
 
 namespace mendel::cpu {
 namespace {
@@ -157,6 +158,8 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
   const auto named = lowering.options().algorithms.find(root);
   std::optional<Choice> choice;
   if (named != lowering.options().algorithms.end() && !named->second.empty()) {
+    MENDEL_ASSIGN_OR_RETURN(const bool own, LowerWinograd(lowering, group, named->second));
+    if (own) return true;
     choice = ChooseWithPosts(lowering, group, problem, WayOf(named->second), AcceptNamed(named->second));
     if (!choice.has_value()) {
       const std::vector<std::string> known = ConvAlgorithms(graph, root, lowering.options().numerics);
@@ -206,6 +209,8 @@ std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics
     if (!repeated && isa(direct[k]) == isa(direct[0])) names.push_back(Cat(kDirect, direct[k]));
   }
   if (numerics == Numerics::kStrict) return names;
+  const std::vector<std::string> own = WinogradAlgorithms(graph, id);
+  names.insert(names.end(), own.begin(), own.end());
   // oneDNN offers Winograd or not by the number of threads, which is not known here.
   for (const int threads : {1, 2, 8}) {
     const ThreadScope scope(threads);

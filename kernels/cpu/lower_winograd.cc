@@ -1,0 +1,301 @@
+// Conv by the fused Winograd kernels: which nodes, in which layouts, and the operations fused to them.
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/cpu/contraction.h"
+#include "kernels/cpu/lower.h"
+#include "kernels/cpu/tile_math.h"
+#include "kernels/cpu/winograd.h"
+
+namespace mendel::cpu {
+namespace {
+
+/// An activation by a tile function; `gated` multiplies the argument by its value (swish).
+struct Call {
+  TileFunction function = nullptr;
+  std::array<float, 2> parameters{};
+  bool gated = false;
+};
+
+void RunCall(const void* context, float* values, int64_t count) {
+  const Call& call = *static_cast<const Call*>(context);
+  constexpr int64_t kMost = 128;
+  float results[kMost];
+  for (int64_t begin = 0; begin < count; begin += kMost) {
+    const int64_t size = std::min(kMost, count - begin);
+    float* part = values + begin;
+    call.function(results, &part, size, call.parameters.data());
+    for (int64_t i = 0; i < size; ++i) part[i] = call.gated ? part[i] * results[i] : results[i];
+  }
+}
+
+/// An epilogue of oneDNN's post-ops in the kernels' terms.
+struct Posts {
+  WinogradEpilogue epilogue{};
+  Call call;
+};
+
+std::string_view TileNameOf(dnnl::algorithm way) {
+  switch (way) {
+    case dnnl::algorithm::eltwise_logistic:
+    case dnnl::algorithm::eltwise_swish:
+      return "Sigmoid";
+    case dnnl::algorithm::eltwise_tanh:
+      return "Tanh";
+    case dnnl::algorithm::eltwise_elu:
+      return "Elu";
+    case dnnl::algorithm::eltwise_hardswish:
+      return "HardSwish";
+    case dnnl::algorithm::eltwise_gelu_tanh:
+      return "GeluTanh";
+    case dnnl::algorithm::eltwise_gelu_erf:
+      return "GeluErf";
+    default:
+      return "";
+  }
+}
+
+bool SetActivation(dnnl::algorithm way, float alpha, float beta, Posts& posts) {
+  using Kind = WinogradEpilogue::Activation;
+  posts.epilogue.alpha = alpha;
+  posts.epilogue.beta = beta;
+  if (way == dnnl::algorithm::eltwise_relu) {
+    posts.epilogue.activation = Kind::kRelu;
+  } else if (way == dnnl::algorithm::eltwise_clip) {
+    posts.epilogue.activation = Kind::kClip;
+  } else {
+    posts.epilogue.activation = Kind::kCall;
+    posts.call = {FindTileFunction(TileNameOf(way)), {alpha, beta}, way == dnnl::algorithm::eltwise_swish};
+    return posts.call.function != nullptr && !(posts.call.gated && alpha != 1);
+  }
+  return true;
+}
+
+/// nullopt when the kernels do not know the operations.
+std::optional<Posts> PostsOf(const Epilogue& epilogue) {
+  Posts posts;
+  const dnnl::post_ops operations = epilogue.attributes.get_post_ops();
+  for (int k = 0; k < operations.len(); ++k) {
+    if (operations.kind(k) == dnnl::primitive::kind::sum) {
+      posts.epilogue.residual_last = posts.epilogue.activation != WinogradEpilogue::Activation::kNone;
+      continue;
+    }
+    if (operations.kind(k) != dnnl::primitive::kind::eltwise) return std::nullopt;
+    float scale = 1, alpha = 0, beta = 0;
+    dnnl::algorithm way{};
+    operations.get_params_eltwise(k, scale, way, alpha, beta);
+    if (scale != 1 || !SetActivation(way, alpha, beta, posts)) return std::nullopt;
+  }
+  return posts;
+}
+
+class WinogradKernel : public Kernel {
+ public:
+  struct Operands {
+    Place src, weights, bias, dst;
+    std::optional<Place> residual;
+  };
+  WinogradKernel(WinogradPlan plan, Posts posts, Operands operands)
+      : plan_(std::move(plan)), posts_(posts), operands_(std::move(operands)) {}
+
+  absl::Status Run(const Bindings& bindings) override {
+    WinogradEpilogue epilogue = posts_.epilogue;
+    epilogue.bias = bindings.At<const float>(operands_.bias);
+    epilogue.residual = operands_.residual.has_value() ? bindings.At<const float>(*operands_.residual) : nullptr;
+    epilogue.call = &RunCall;
+    epilogue.context = &posts_.call;
+    RunWinograd(plan_, bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights), epilogue,
+                bindings.At<float>(operands_.dst), reinterpret_cast<float*>(bindings.scratch));
+    return absl::OkStatus();
+  }
+
+ private:
+  WinogradPlan plan_;
+  Posts posts_;
+  Operands operands_;
+};
+
+/// The graph's spatial dimensions in the plan's order, those with taps last; -1: missing.
+using Order = std::array<int, 3>;
+
+int64_t TapsAlong(const Shape& weights, int dim) { return dim < 0 ? 1 : weights[static_cast<size_t>(dim) + 2]; }
+
+Order OrderOf(const Shape& weights) {
+  const int spatial = static_cast<int>(weights.size()) - 2;
+  Order order;
+  for (int d = 0; d < 3; ++d) order[static_cast<size_t>(d)] = std::max(-1, d + spatial - 3);
+  std::stable_partition(order.begin(), order.end(), [&](int dim) { return TapsAlong(weights, dim) == 1; });
+  return order;
+}
+
+/// Extents, paddings and dilations; nullopt when the node is not of the kind.
+std::optional<WinogradPlan> Describe(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  if (node.op->name != "Conv" || node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return std::nullopt;
+  const Shape& src = graph.type(node.inputs[0]).shape;
+  const Shape& dst = node.outputs[0].shape;
+  if (dst.size() > 5 || node.attrs.Int("group") != 1 || NumElements(src) == 0) return std::nullopt;
+  for (int64_t stride : node.attrs.IntList("strides")) {
+    if (stride != 1) return std::nullopt;
+  }
+  WinogradPlan plan;
+  plan.batch = dst[0];
+  plan.channels_in = src[1];
+  plan.problem.channels_out = dst[1];
+  const Order order = OrderOf(graph.type(node.inputs[1]).shape);
+  for (size_t d = 0; d < 3; ++d) {
+    const bool missing = order[d] < 0;
+    const size_t own = missing ? 0 : static_cast<size_t>(order[d]);
+    plan.problem.in[d] = missing ? 1 : src[own + 2];
+    plan.problem.out[d] = missing ? 1 : dst[own + 2];
+    plan.problem.pad[d] = missing ? 0 : node.attrs.IntList("pads")[own];
+    plan.problem.step[d] = missing ? 1 : node.attrs.IntList("dilations")[own];
+  }
+  return plan;
+}
+
+/// "4" of F(4x4, 3x3), "2x4x4" of an algorithm with different tiles.
+std::string TileName(const WinogradTransforms& transforms) {
+  std::string name;
+  bool same = true;
+  int largest = 0;
+  for (int d = 0; d < 3; ++d) {
+    if (transforms.r[d] == 1) continue;
+    same = same && (largest == 0 || largest == transforms.m[d]);
+    largest = transforms.m[d];
+    name += Cat(name.empty() ? "" : "x", transforms.m[d]);
+  }
+  return same ? Cat(largest) : name;
+}
+
+std::vector<const WinogradTransforms*> Fitting(const Graph& graph, int32_t id) {
+  std::vector<const WinogradTransforms*> fitting;
+  const WinogradIsa* isa = WinogradIsaHere();
+  if (isa == nullptr || !Describe(graph, id).has_value()) return fitting;
+  const Shape& weights = graph.type(graph.node(id).inputs[1]).shape;
+  const Order order = OrderOf(weights);
+  for (int k = 0; k < isa->transform_count; ++k) {
+    const WinogradTransforms& transforms = isa->transforms[k];
+    bool fits = true;
+    for (size_t d = 0; d < 3; ++d) fits = fits && TapsAlong(weights, order[d]) == transforms.r[d];
+    if (fits) fitting.push_back(&transforms);
+  }
+  return fitting;
+}
+
+WinogradStrides StridesOf(const Layout& layout, const Order& order, int64_t lanes) {
+  WinogradStrides strides{};
+  strides.n = layout.strides[0];
+  strides.c = layout.block_dim == 1 ? layout.strides[1] : lanes * layout.strides[1];
+  for (size_t d = 0; d < 3; ++d) strides.d[d] = order[d] < 0 ? 0 : layout.strides[static_cast<size_t>(order[d]) + 2];
+  return strides;
+}
+
+/// Channels-last where the source already lies so and whole vectors fit, else blocked.
+std::pair<Layout, Layout> Layouts(Lowering& lowering, ValueId src, const Shape& dst, int64_t lanes) {
+  const Shape& shape = lowering.shape(src);
+  const bool whole = shape[1] % lanes == 0 && dst[1] % lanes == 0;
+  if (whole && SamePlacement(lowering.Any(src).layout, ChannelsLastLayout(shape), shape)) {
+    return {ChannelsLastLayout(shape), ChannelsLastLayout(dst)};
+  }
+  return {BlockedLayout(shape, lanes), BlockedLayout(dst, lanes)};
+}
+
+Place Weights(Lowering& lowering, const WinogradPlan& plan, ValueId weights, const std::vector<double>& scale) {
+  return lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* to) {
+    PackWinogradWeights(plan, lowering.folded().Exact(weights).scalars, scale, reinterpret_cast<float*>(to));
+  });
+}
+
+/// One float a channel, zeros up to a whole vector.
+Place Bias(Lowering& lowering, const WinogradPlan& plan, const std::vector<double>& bias) {
+  const int64_t bytes = plan.OutputVectors() * plan.isa->lanes * static_cast<int64_t>(sizeof(float));
+  return lowering.Constant("", bytes, [&](std::byte* to) {
+    for (size_t c = 0; c < bias.size(); ++c) {
+      const float value = static_cast<float>(bias[c]);
+      std::memcpy(to + c * sizeof(float), &value, sizeof(float));
+    }
+  });
+}
+
+absl::Status EmitWinograd(Lowering& lowering, const Group& group, size_t count, const Epilogue& epilogue, const Posts& posts,
+                          WinogradPlan plan) {
+  const Node& node = lowering.graph().node(group.nodes[0]);
+  const ValueId result = ResultOf(group, count);
+  const auto [src_layout, dst_layout] = Layouts(lowering, node.inputs[0], node.outputs[0].shape, plan.isa->lanes);
+  const Order order = OrderOf(lowering.shape(node.inputs[1]));
+  plan.problem.src = StridesOf(src_layout, order, plan.isa->lanes);
+  plan.problem.dst = StridesOf(dst_layout, order, plan.isa->lanes);
+  CutIntoTiles(plan, lowering.options().threads);
+  WinogradKernel::Operands operands;
+  operands.src = lowering.In(node.inputs[0], src_layout);
+  operands.weights = Weights(lowering, plan, node.inputs[1], epilogue.scale);
+  operands.bias = Bias(lowering, plan, epilogue.bias);
+  if (epilogue.residual.has_value()) operands.residual = lowering.In(*epilogue.residual, dst_layout);
+  operands.dst = lowering.Allocate(result, dst_layout);
+  std::vector<Place> touched = {operands.src, operands.weights, operands.bias, operands.dst};
+  std::optional<std::pair<Place, Place>> in_place;
+  if (operands.residual.has_value()) {
+    touched.push_back(*operands.residual);
+    if (operands.residual->buffer != operands.src.buffer) in_place = {operands.dst, *operands.residual};
+  }
+  const std::string name = Cat(kOwnWinograd, TileName(*plan.transforms), ":", plan.isa->name);
+  const int64_t scratch = plan.ScratchBytes();
+  lowering.Emit(NodesOf(group, count), name, std::make_unique<WinogradKernel>(std::move(plan), posts, std::move(operands)), touched,
+                scratch, in_place);
+  return LowerRest(lowering, group, count);
+}
+
+}  // namespace
+
+const WinogradIsa* WinogradIsaHere() {
+  static const WinogradIsa* isa = []() -> const WinogradIsa* {
+    const auto allowed = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+    const auto includes = [&](dnnl::cpu_isa wanted) {
+      return (allowed & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+    };
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    if (avx512 && avx2 && includes(dnnl::cpu_isa::avx512_core)) return &WinogradAvx512();
+    return avx2 && includes(dnnl::cpu_isa::avx2) ? &WinogradAvx2() : nullptr;
+  }();
+  return isa;
+}
+
+std::vector<std::string> WinogradAlgorithms(const Graph& graph, int32_t node) {
+  std::vector<std::string> names;
+  for (const WinogradTransforms* transforms : Fitting(graph, node)) names.push_back(Cat(kOwnWinograd, TileName(*transforms)));
+  return names;
+}
+
+absl::StatusOr<bool> LowerWinograd(Lowering& lowering, const Group& group, const std::string& name) {
+  const Graph& graph = lowering.graph();
+  const int32_t root = group.nodes[0];
+  const Node& node = graph.node(root);
+  for (size_t k = 1; k < node.inputs.size(); ++k) {
+    if (!lowering.folded().IsConstant(node.inputs[k])) return false;
+  }
+  for (const WinogradTransforms* transforms : Fitting(graph, root)) {
+    if (Cat(kOwnWinograd, TileName(*transforms)) != name) continue;
+    WinogradPlan plan = *Describe(graph, root);
+    plan.isa = WinogradIsaHere();
+    plan.transforms = transforms;
+    for (size_t count = group.posts.size() + 1; count-- > 0;) {
+      const std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, plan.problem.channels_out);
+      const std::optional<Posts> posts = epilogue.has_value() ? PostsOf(*epilogue) : std::nullopt;
+      if (!posts.has_value()) continue;
+      MENDEL_RETURN_IF_ERROR(EmitWinograd(lowering, group, count, *epilogue, *posts, std::move(plan)));
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace mendel::cpu

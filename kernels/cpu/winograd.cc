@@ -1,0 +1,210 @@
+#include "kernels/cpu/winograd.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/cpu/threads.h"
+
+namespace mendel::cpu {
+namespace {
+
+constexpr int64_t kLargestBlock = 96;
+using Tiles = std::array<WinogradTile, kLargestBlock>;
+
+/// A stride of an odd number of cache lines, so that the points of one tile fall into different cache sets.
+int64_t OddLines(int64_t floats) {
+  constexpr int64_t kLine = 16;
+  const int64_t lines = (floats + kLine - 1) / kLine;
+  return (lines + 1 - lines % 2) * kLine;
+}
+
+/// First outputs of the tiles along one dimension: `outputs` consecutive ones of each residue class modulo the dilation.
+std::vector<int64_t> TileStarts(int64_t extent, int64_t step, int64_t outputs) {
+  std::vector<int64_t> starts;
+  for (int64_t phase = 0; phase < std::min(step, extent); ++phase) {
+    for (int64_t at = phase; at < extent; at += step * outputs) starts.push_back(at);
+  }
+  return starts;
+}
+
+WinogradTile TileAt(const WinogradPlan& plan, int64_t number) {
+  WinogradTile tile{};
+  for (size_t d = 3; d-- > 0;) {
+    const int64_t count = static_cast<int64_t>(plan.starts[d].size());
+    tile.start[d] = plan.starts[d][static_cast<size_t>(number % count)];
+    number /= count;
+  }
+  tile.image = number;
+  return tile;
+}
+
+/// One call's operands.
+class Convolution {
+ public:
+  Convolution(const WinogradPlan& plan, const float* src, const float* weights, const WinogradEpilogue& epilogue, float* dst)
+      : plan_(plan), src_(src), weights_(weights), epilogue_(epilogue), dst_(dst) {}
+
+  int64_t Load(int64_t begin, int64_t end, Tiles& tiles) const {
+    for (int64_t t = begin; t < end; ++t) tiles[static_cast<size_t>(t - begin)] = TileAt(plan_, t);
+    return end - begin;
+  }
+
+  /// Factors of channel blocks [begin, end).
+  void Transform(const Tiles& tiles, int64_t count, int64_t begin, int64_t end, float* factors) const {
+    plan_.transforms->input(plan_.problem, src_, tiles.data(), count, begin, end, factors, plan_.row, plan_.factor_stride);
+  }
+
+  /// Outputs of the panels [begin, end).
+  void Finish(const Tiles& tiles, int64_t count, int64_t begin, int64_t end, const float* factors, float* products) const {
+    const WinogradIsa& isa = *plan_.isa;
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t first = panel * isa.panel_vectors;
+      const int64_t vectors = std::min<int64_t>(isa.panel_vectors, plan_.OutputVectors() - first);
+      isa.multiply(factors, plan_.row, plan_.factor_stride, weights_ + first * isa.lanes * plan_.points * plan_.channels_in,
+                   plan_.channels_in, count, vectors, plan_.points, products, plan_.product_stride);
+      plan_.transforms->output(plan_.problem, epilogue_, products, plan_.product_stride, tiles.data(), count, first, vectors, dst_);
+    }
+  }
+
+ private:
+  const WinogradPlan& plan_;
+  const float* src_;
+  const float* weights_;
+  const WinogradEpilogue& epilogue_;
+  float* dst_;
+};
+
+/// Calls body(begin, end) for blocks of nearly equal size.
+template <class Body>
+void ForBlocks(int64_t begin, int64_t end, int64_t block, const Body& body) {
+  const int64_t blocks = (end - begin + block - 1) / block;
+  for (int64_t b = 0; b < blocks; ++b) body(begin + (end - begin) * b / blocks, begin + (end - begin) * (b + 1) / blocks);
+}
+
+/// matrix (rows x columns) times every line of `count` numbers a step along one dimension of from[outer][columns][inner].
+void TransformDimension(const double* matrix, int rows, int columns, int64_t outer, int64_t inner, const std::vector<double>& from,
+                        std::vector<double>& to) {
+  std::fill(to.begin(), to.end(), 0.0);
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int r = 0; r < rows; ++r) {
+      double* out = to.data() + (o * rows + r) * inner;
+      for (int k = 0; k < columns; ++k) {
+        const double factor = matrix[r * columns + k];
+        const double* in = from.data() + (o * columns + k) * inner;
+        for (int64_t i = 0; i < inner; ++i) out[i] += factor * in[i];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int64_t WinogradPlan::ScratchBytes() const {
+  const int64_t factors = points * factor_stride;
+  const int64_t products = points * product_stride;
+  const int64_t floats = share_channels ? factors + shares * products : shares * (factors + products);
+  return floats * static_cast<int64_t>(sizeof(float));
+}
+
+void CutIntoTiles(WinogradPlan& plan, int threads) {
+  plan.tiles = plan.batch;
+  plan.points = 1;
+  for (size_t d = 0; d < 3; ++d) {
+    plan.starts[d] = TileStarts(plan.problem.out[d], plan.problem.step[d], plan.transforms->m[d]);
+    plan.tiles *= static_cast<int64_t>(plan.starts[d].size());
+    plan.points *= plan.transforms->m[d] + plan.transforms->r[d] - 1;
+  }
+  plan.row = plan.ChannelBlocks() * plan.isa->lanes;
+  const int64_t panel = int64_t{plan.isa->panel_vectors} * plan.isa->lanes;
+  // Factors and products of a block take half of the second-level cache, but reading the weights must pay: of weights that only
+  // fit into memory, with more tiles.
+  constexpr int64_t kCacheFloats = int64_t{128} << 10;
+  constexpr int64_t kManyWeights = int64_t{2} << 20;
+  const int64_t fewest = plan.WeightFloats() < kManyWeights ? 24 : 48;
+  const int64_t fitting = kCacheFloats / (plan.points * (plan.row + panel));
+  plan.block = std::clamp(fitting, fewest, kLargestBlock);
+  plan.shares = std::max(1, threads);
+  // With few tiles a thread, the threads share the tiles and divide the output channels, so that each reads its own weights.
+  plan.share_channels = plan.shares > 1 && plan.tiles < plan.shares * fewest && plan.Panels() >= plan.shares;
+  const int64_t at_once = plan.share_channels ? plan.tiles : (plan.tiles + plan.shares - 1) / plan.shares;
+  plan.block = std::max<int64_t>(1, std::min(plan.block, at_once));
+  plan.factor_stride = OddLines(plan.block * plan.row);
+  plan.product_stride = OddLines(plan.block * panel);
+}
+
+void PackWinogradWeights(const WinogradPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale,
+                         float* to) {
+  const WinogradIsa& isa = *plan.isa;
+  const WinogradTransforms& transforms = *plan.transforms;
+  const int64_t taps = int64_t{transforms.r[0]} * transforms.r[1] * transforms.r[2];
+  const int64_t out = plan.problem.channels_out;
+  for (int64_t panel = 0; panel < plan.Panels(); ++panel) {
+    const int64_t first = panel * isa.panel_vectors * isa.lanes;
+    const int64_t width = std::min<int64_t>(isa.panel_vectors, plan.OutputVectors() - panel * isa.panel_vectors) * isa.lanes;
+    float* base = to + first * plan.points * plan.channels_in;
+    std::vector<double> values(static_cast<size_t>(plan.points * width)), next(values.size());
+    for (int64_t c = 0; c < plan.channels_in; ++c) {
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        for (int64_t o = 0; o < width; ++o) {
+          double& value = values[static_cast<size_t>(tap * width + o)];
+          value = 0;
+          if (first + o >= out) continue;
+          value = weights[static_cast<size_t>(((first + o) * plan.channels_in + c) * taps + tap)];
+          if (!scale.empty()) value *= scale[static_cast<size_t>(first + o)];
+        }
+      }
+      int64_t outer = 1;
+      int64_t inner = taps * width;
+      for (size_t d = 0; d < 3; ++d) {
+        const int columns = transforms.r[d];
+        const int rows = transforms.m[d] + columns - 1;
+        inner /= columns;
+        if (rows > 1) {
+          TransformDimension(transforms.weights[d], rows, columns, outer, inner, values, next);
+          values.swap(next);
+        }
+        outer *= rows;
+      }
+      for (int64_t p = 0; p < plan.points; ++p) {
+        float* line = base + (p * plan.channels_in + c) * width;
+        for (int64_t o = 0; o < width; ++o) line[o] = static_cast<float>(values[static_cast<size_t>(p * width + o)]);
+      }
+    }
+  }
+}
+
+void RunWinograd(const WinogradPlan& plan, const float* src, const float* weights, const WinogradEpilogue& epilogue, float* dst,
+                 float* scratch) {
+  const Convolution convolution(plan, src, weights, epilogue, dst);
+  const int64_t factor_floats = plan.points * plan.factor_stride;
+  const int64_t product_floats = plan.points * plan.product_stride;
+  if (!plan.share_channels) {
+    ParallelRange(plan.shares, 1, [&](int64_t share_begin, int64_t share_end) {
+      for (int64_t share = share_begin; share < share_end; ++share) {
+        float* factors = scratch + share * (factor_floats + product_floats);
+        Tiles tiles;
+        ForBlocks(plan.tiles * share / plan.shares, plan.tiles * (share + 1) / plan.shares, plan.block,
+                  [&](int64_t begin, int64_t end) {
+                    const int64_t count = convolution.Load(begin, end, tiles);
+                    convolution.Transform(tiles, count, 0, plan.ChannelBlocks(), factors);
+                    convolution.Finish(tiles, count, 0, plan.Panels(), factors, factors + factor_floats);
+                  });
+      }
+    });
+    return;
+  }
+  ForBlocks(0, plan.tiles, plan.block, [&](int64_t begin, int64_t end) {
+    Tiles tiles;
+    const int64_t count = convolution.Load(begin, end, tiles);
+    ParallelRange(plan.ChannelBlocks(), 1,
+                  [&](int64_t from, int64_t until) { convolution.Transform(tiles, count, from, until, scratch); });
+    ParallelRange(plan.shares, 1, [&](int64_t share_begin, int64_t share_end) {
+      for (int64_t share = share_begin; share < share_end; ++share) {
+        convolution.Finish(tiles, count, plan.Panels() * share / plan.shares, plan.Panels() * (share + 1) / plan.shares, scratch,
+                           scratch + factor_floats + share * product_floats);
+      }
+    });
+  });
+}
+
+}  // namespace mendel::cpu

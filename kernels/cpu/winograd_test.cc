@@ -1,0 +1,258 @@
+// The Winograd kernels of every instruction set that this machine has, against direct sums in double.
+
+#include "kernels/cpu/winograd.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/program.h"
+#include "kernels/cpu/threads.h"
+
+namespace mendel::cpu {
+namespace {
+
+using Activation = WinogradEpilogue::Activation;
+
+std::vector<const WinogradIsa*> Isas() {
+  std::vector<const WinogradIsa*> isas;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) isas.push_back(&WinogradAvx2());
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    isas.push_back(&WinogradAvx512());
+  }
+  return isas;
+}
+
+/// Largest error relative to the largest output that F(m, r) may show. A direct sum of these shapes in f32 shows about 3e-7.
+double Allowed(const WinogradTransforms& transforms) {
+  double allowed = 5e-7;
+  for (int d = 0; d < 3; ++d) {
+    const int products = transforms.m[d] + transforms.r[d] - 1;
+    if (products > 1) allowed *= products <= 4 ? 1.5 : products <= 6 ? 3 : products <= 8 ? 8 : 16;
+  }
+  return allowed;
+}
+
+/// A random convolution with its tensors, run and checked.
+class Case {
+ public:
+  Case(const WinogradIsa& isa, const WinogradTransforms& transforms, Rng& rng) : rng_(rng) {
+    plan_.isa = &isa;
+    plan_.transforms = &transforms;
+    plan_.batch = rng.Between(1, 3);
+    plan_.channels_in = rng.Between(1, rng.Flip() ? 9 : 70);
+    plan_.problem.channels_out = rng.Between(1, rng.Flip() ? 9 : 150);
+    for (size_t d = 0; d < 3; ++d) ChooseDimension(d);
+    last_ = rng.Flip();
+    if (last_) {
+      plan_.channels_in = Round(plan_.channels_in);
+      plan_.problem.channels_out = Round(plan_.problem.channels_out);
+    }
+    plan_.problem.src = Strides(plan_.channels_in, plan_.problem.in);
+    plan_.problem.dst = Strides(plan_.problem.channels_out, plan_.problem.out);
+    threads_ = static_cast<int>(rng.Between(1, 3));
+    CutIntoTiles(plan_, threads_);
+  }
+
+  std::string Describe() const {
+    const WinogradProblem& p = plan_.problem;
+    std::string text = Cat(plan_.isa->name, last_ ? " channels-last" : " blocked", " batch ", plan_.batch, " channels ",
+                           plan_.channels_in, " -> ", p.channels_out, " threads ", threads_);
+    for (size_t d = 0; d < 3; ++d) {
+      text += Cat("; F(", plan_.transforms->m[d], ",", plan_.transforms->r[d], ") ", p.in[d], " -> ", p.out[d], " pad ", p.pad[d],
+                  " dilation ", p.step[d]);
+    }
+    return text;
+  }
+
+  /// Error relative to the largest output; infinity when something outside the output was written or it is not a number.
+  double Error() {
+    const std::vector<float> src = Random(plan_.batch * Size(plan_.channels_in, plan_.problem.in));
+    const std::vector<double> weights = RandomWeights();
+    std::vector<double> scale(rng_.Flip() ? static_cast<size_t>(plan_.problem.channels_out) : 0);
+    for (double& factor : scale) factor = rng_.Uniform(0.5, 1.5);
+    std::vector<float> bias(static_cast<size_t>(Round(plan_.problem.channels_out)), 0.0f);
+    for (int64_t o = 0; o < plan_.problem.channels_out; ++o) bias[static_cast<size_t>(o)] = RandomFloat();
+    const std::vector<float> residual = Random(plan_.batch * Size(plan_.problem.channels_out, plan_.problem.out));
+    WinogradEpilogue epilogue = ChooseEpilogue(bias, residual);
+    std::vector<float> packed(static_cast<size_t>(plan_.WeightFloats()));
+    PackWinogradWeights(plan_, weights, scale, packed.data());
+    AlignedBytes scratch(plan_.ScratchBytes());
+    std::fill_n(reinterpret_cast<float*>(scratch.data()), plan_.ScratchBytes() / 4, std::numeric_limits<float>::quiet_NaN());
+    std::vector<float> dst(residual.size(), std::numeric_limits<float>::quiet_NaN());
+    if (epilogue.residual != nullptr && rng_.Flip()) {  // in place
+      dst = residual;
+      epilogue.residual = dst.data();
+    }
+    {
+      const ThreadScope scope(threads_);
+      RunWinograd(plan_, src.data(), packed.data(), epilogue, dst.data(), reinterpret_cast<float*>(scratch.data()));
+    }
+    if (epilogue.residual != nullptr) epilogue.residual = residual.data();
+    return Compare(src, weights, scale, epilogue, dst);
+  }
+
+ private:
+  int64_t Round(int64_t channels) const { return (channels + plan_.isa->lanes - 1) / plan_.isa->lanes * plan_.isa->lanes; }
+  float RandomFloat() { return static_cast<float>(rng_.Uniform(-1, 1)); }
+
+  void ChooseDimension(size_t d) {
+    WinogradProblem& p = plan_.problem;
+    const int64_t taps = plan_.transforms->r[d];
+    const bool used = plan_.transforms->m[d] > 1;
+    p.step[d] = used && rng_.Flip(0.3) ? rng_.Between(2, 3) : 1;
+    const int64_t reach = (taps - 1) * p.step[d];
+    p.pad[d] = used ? rng_.Between(0, reach + 1) : 0;
+    const int64_t pad_end = used ? rng_.Between(0, reach + 1) : 0;
+    const int64_t least = std::max<int64_t>(1, reach + 1 - p.pad[d] - pad_end);
+    p.in[d] = rng_.Between(least, least + (plan_.points > 1 ? 6 : 13));
+    p.out[d] = p.in[d] + p.pad[d] + pad_end - reach;
+    plan_.points *= plan_.transforms->m[d];  // later dimensions are smaller; CutIntoTiles sets it
+  }
+
+  int64_t Size(int64_t channels, const int64_t* extents) const { return Round(channels) * extents[0] * extents[1] * extents[2]; }
+
+  WinogradStrides Strides(int64_t channels, const int64_t* extents) const {
+    const int64_t lanes = plan_.isa->lanes;
+    const int64_t inner = last_ ? channels : lanes;
+    return {Size(channels, extents),
+            last_ ? lanes : extents[0] * extents[1] * extents[2] * lanes,
+            {extents[1] * extents[2] * inner, extents[2] * inner, inner}};
+  }
+
+  std::vector<float> Random(int64_t size) {
+    std::vector<float> values(static_cast<size_t>(size));
+    for (float& value : values) value = RandomFloat();
+    return values;
+  }
+  std::vector<double> RandomWeights() {
+    const int* r = plan_.transforms->r;
+    std::vector<double> weights(static_cast<size_t>(plan_.problem.channels_out * plan_.channels_in * r[0] * r[1] * r[2]));
+    for (double& weight : weights) weight = rng_.Uniform(-1, 1);
+    return weights;
+  }
+
+  static void Square(const void*, float* values, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) values[i] = values[i] * values[i] * 0.01f + 1;
+  }
+
+  WinogradEpilogue ChooseEpilogue(const std::vector<float>& bias, const std::vector<float>& residual) {
+    WinogradEpilogue epilogue{};
+    epilogue.bias = bias.data();
+    epilogue.residual = rng_.Flip() ? residual.data() : nullptr;
+    epilogue.residual_last = rng_.Flip();
+    constexpr Activation kKinds[] = {Activation::kNone, Activation::kRelu, Activation::kClip, Activation::kCall};
+    epilogue.activation = kKinds[rng_.Below(4)];
+    if (epilogue.activation == Activation::kRelu) epilogue.alpha = rng_.Flip() ? 0.0f : 0.25f;
+    if (epilogue.activation == Activation::kClip) epilogue.alpha = 0.5f, epilogue.beta = 6.0f;
+    epilogue.call = &Square;
+    return epilogue;
+  }
+
+  static int64_t At(const WinogradStrides& strides, int64_t lanes, int64_t n, int64_t c, const int64_t* x) {
+    return n * strides.n + c / lanes * strides.c + c % lanes + x[0] * strides.d[0] + x[1] * strides.d[1] + x[2] * strides.d[2];
+  }
+
+  double Sum(const std::vector<float>& src, const std::vector<double>& weights, int64_t n, int64_t o, const int64_t* at) const {
+    const WinogradProblem& p = plan_.problem;
+    const int* r = plan_.transforms->r;
+    double sum = 0;
+    int64_t k[3];
+    for (k[0] = 0; k[0] < r[0]; ++k[0]) {
+      for (k[1] = 0; k[1] < r[1]; ++k[1]) {
+        for (k[2] = 0; k[2] < r[2]; ++k[2]) {
+          int64_t x[3];
+          bool inside = true;
+          for (size_t d = 0; d < 3; ++d) {
+            x[d] = at[d] - p.pad[d] + k[d] * p.step[d];
+            inside = inside && x[d] >= 0 && x[d] < p.in[d];
+          }
+          if (!inside) continue;
+          const int64_t tap = (k[0] * r[1] + k[1]) * r[2] + k[2];
+          const int64_t taps = int64_t{r[0]} * r[1] * r[2];
+          for (int64_t c = 0; c < plan_.channels_in; ++c) {
+            sum += weights[static_cast<size_t>((o * plan_.channels_in + c) * taps + tap)] *
+                   static_cast<double>(src[static_cast<size_t>(At(p.src, plan_.isa->lanes, n, c, x))]);
+          }
+        }
+      }
+    }
+    return sum;
+  }
+
+  static double Activate(const WinogradEpilogue& e, double x) {
+    if (e.activation == Activation::kRelu) return x < 0 ? x * static_cast<double>(e.alpha) : x;
+    if (e.activation == Activation::kClip) return std::clamp(x, static_cast<double>(e.alpha), static_cast<double>(e.beta));
+    return e.activation == Activation::kCall ? x * x * 0.01 + 1 : x;
+  }
+
+  double Compare(const std::vector<float>& src, const std::vector<double>& weights, const std::vector<double>& scale,
+                 const WinogradEpilogue& e, const std::vector<float>& dst) const {
+    const WinogradProblem& p = plan_.problem;
+    double largest = 0, error = 0;
+    int64_t x[3];
+    for (int64_t n = 0; n < plan_.batch; ++n) {
+      for (int64_t o = 0; o < Round(p.channels_out); ++o) {
+        for (x[0] = 0; x[0] < p.out[0]; ++x[0]) {
+          for (x[1] = 0; x[1] < p.out[1]; ++x[1]) {
+            for (x[2] = 0; x[2] < p.out[2]; ++x[2]) {
+              const size_t at = static_cast<size_t>(At(p.dst, plan_.isa->lanes, n, o, x));
+              double want = 0;
+              if (o < p.channels_out) {
+                want = Sum(src, weights, n, o, x) * (scale.empty() ? 1 : scale[static_cast<size_t>(o)]);
+                want += static_cast<double>(e.bias[o]);
+                largest = std::max(largest, std::fabs(want));
+                const double residual = e.residual == nullptr ? 0 : static_cast<double>(e.residual[at]);
+                want = e.residual_last ? Activate(e, want) + residual : Activate(e, want + residual);
+              }
+              const double difference = std::fabs(want - static_cast<double>(dst[at]));
+              if (std::isnan(difference) || (o >= p.channels_out && difference != 0)) {
+                return std::numeric_limits<double>::infinity();
+              }
+              largest = std::max(largest, std::fabs(want));
+              error = std::max(error, difference);
+            }
+          }
+        }
+      }
+    }
+    return error / std::max(largest, 1.0);
+  }
+
+  Rng& rng_;
+  WinogradPlan plan_;
+  bool last_ = false;
+  int threads_ = 1;
+};
+
+TEST(Winograd, EveryKernelMeansItsSums) {
+  if (Isas().empty()) GTEST_SKIP() << "this machine has neither AVX2 nor AVX-512";
+  for (const WinogradIsa* isa : Isas()) {
+    for (int k = 0; k < isa->transform_count; ++k) {
+      const WinogradTransforms& transforms = isa->transforms[k];
+      double largest = 0;
+      for (uint64_t seed = 1; seed <= 25; ++seed) {
+        Rng rng(seed);
+        Case one(*isa, transforms, rng);
+        SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << one.Describe());
+        const double error = one.Error();
+        largest = std::max(largest, error);
+        ASSERT_LE(error, Allowed(transforms));
+      }
+      std::cout << isa->name << " F(" << transforms.m[0] << "x" << transforms.m[1] << "x" << transforms.m[2] << ", "
+                << transforms.r[0] << "x" << transforms.r[1] << "x" << transforms.r[2] << "): largest error " << largest
+                << ", allowed " << Allowed(transforms) << "\n";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mendel::cpu
