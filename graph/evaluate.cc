@@ -89,12 +89,16 @@ absl::StatusOr<std::vector<HostValue>> Evaluate(const Graph& graph, std::span<co
     const Node& node = graph.nodes()[i];
     if (IsInput(node)) continue;
     if (IsConstant(node)) {
-      values[i] = {HostValue::FromTensor(ConstantValue(node))};
+      if (graph.IsOutput(static_cast<int32_t>(i))) values[i] = {HostValue::FromTensor(ConstantValue(node))};
       continue;
     }
     std::vector<const HostValue*> operands;
-    for (ValueId value : node.inputs)
-      operands.push_back(&values[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)]);
+    for (ValueId value : node.inputs) {
+      // Constants are converted when they are needed: in double, all of them at once would be twice the model.
+      std::vector<HostValue>& produced = values[static_cast<size_t>(value.node)];
+      if (produced.empty()) produced = {HostValue::FromTensor(ConstantValue(graph.node(value.node)))};
+      operands.push_back(&produced[static_cast<size_t>(value.output)]);
+    }
     values[i] =
         WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) { return EvaluateNode(*node.op, view, operands); });
     for (ValueId value : node.inputs) {

@@ -1,5 +1,7 @@
 #include "onnx/model_reader.h"
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <climits>
 #include <utility>
 
@@ -33,6 +35,8 @@ absl::StatusOr<ModelFile> ReadModel(OwnedBytes bytes) {
   if (stripped.message.size() > static_cast<size_t>(INT_MAX)) {
     return Unsupported("the model has more than 2 GiB besides raw and external tensor data");
   }
+  // Protocol Buffers would report every malformed string of a hostile file on the standard error stream.
+  const google::protobuf::LogSilencer silencer;
   if (!file.model.ParseFromArray(stripped.message.data(), static_cast<int>(stripped.message.size()))) {
     return InvalidInput("the file is not an ONNX model or is truncated");
   }

@@ -1,5 +1,7 @@
 #include "optimizer/certificate_proto.h"
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <cmath>
 
 #include "base/status.h"
@@ -72,6 +74,7 @@ std::string SerialiseCertificate(const Certificate& certificate) { return ToProt
 
 absl::StatusOr<Certificate> ParseCertificate(const std::string& bytes) {
   plan::CertificateProto proto;
+  const google::protobuf::LogSilencer silencer;  // of malformed strings
   if (!proto.ParseFromString(bytes)) return InvalidInput("damaged certificate: it cannot be decoded");
   return FromProto(proto);
 }

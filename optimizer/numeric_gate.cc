@@ -108,31 +108,40 @@ void Worsen(plan::NumericResult& result, const ErrorPair& baseline, const ErrorP
   result.set_plan_p999(std::max(result.plan_p999(), plan.p999));
 }
 
+/// Outputs of a compiled program for every case.
+absl::StatusOr<std::vector<std::vector<Tensor>>> RunCases(const Variant& variant, const std::vector<std::vector<Tensor>>& cases,
+                                                          const Profiler& profiler) {
+  const ProfilerOptions& options = profiler.options();
+  MENDEL_ASSIGN_OR_RETURN(const auto program, profiler.backend().Compile(variant.graph, {.threads = options.threads,
+                                                                                         .numerics = options.numerics,
+                                                                                         .algorithms = variant.algorithms}));
+  std::vector<std::vector<Tensor>> outputs;
+  for (const std::vector<Tensor>& inputs : cases) {
+    MENDEL_ASSIGN_OR_RETURN(std::vector<Tensor> results, RunOnTensors(*program, variant.graph, inputs));
+    outputs.push_back(std::move(results));
+  }
+  return outputs;
+}
+
 }  // namespace
 
 absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& baseline, const Variant& plan,
                                        const Profiler& profiler, const GateOptions& options) {
-  const auto compile = [&](const Variant& variant) {
-    return profiler.backend().Compile(
-        variant.graph,
-        {.threads = profiler.options().threads, .numerics = profiler.options().numerics, .algorithms = variant.algorithms});
-  };
-  MENDEL_ASSIGN_OR_RETURN(const auto baseline_program, compile(baseline));
-  MENDEL_ASSIGN_OR_RETURN(const auto plan_program, compile(plan));
   MENDEL_ASSIGN_OR_RETURN(const auto cases, MakeInputs(original, options));
+  // One program at a time: each holds its own packed weights, the reference holds them in double precision.
+  MENDEL_ASSIGN_OR_RETURN(const auto by_baseline, RunCases(baseline, cases, profiler));
+  MENDEL_ASSIGN_OR_RETURN(const auto by_plan, RunCases(plan, cases, profiler));
   GateResult result;
   result.outputs.resize(original.outputs().size());
-  for (const std::vector<Tensor>& inputs : cases) {
+  for (size_t i = 0; i < cases.size(); ++i) {
     std::vector<HostValue> host;
-    for (const Tensor& input : inputs) host.push_back(HostValue::FromTensor(input));
+    for (const Tensor& input : cases[i]) host.push_back(HostValue::FromTensor(input));
     const Stopwatch clock;
     MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> reference, Evaluate(original, host));
     result.reference_seconds += clock.Seconds();
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> by_baseline, RunOnTensors(*baseline_program, baseline.graph, inputs));
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> by_plan, RunOnTensors(*plan_program, plan.graph, inputs));
     for (size_t k = 0; k < reference.size(); ++k) {
       result.outputs[k].set_output(original.outputs()[k].name);
-      Worsen(result.outputs[k], Errors(reference[k], by_baseline[k]), Errors(reference[k], by_plan[k]));
+      Worsen(result.outputs[k], Errors(reference[k], by_baseline[i][k]), Errors(reference[k], by_plan[i][k]));
     }
     ++result.inputs;
   }

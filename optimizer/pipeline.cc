@@ -1,5 +1,7 @@
 #include "optimizer/pipeline.h"
 
+#include <malloc.h>
+
 #include <utility>
 
 #include "base/hash.h"
@@ -16,6 +18,7 @@ auto Timed(const std::string& phase, const OptimizeOptions& options, OptimizeRes
   if (options.search.progress) options.search.progress({.phase = phase, .detail = "", .seconds_left = -1});
   const Stopwatch clock;
   auto outcome = step();
+  malloc_trim(0);  // what a phase needed for a moment should not add to the next one's peak
   result.phases.emplace_back(phase, clock.Seconds());
   return outcome;
 }
@@ -86,6 +89,7 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
                           Timed("normalise", options, result, [&] { return Normalise(original, options.search.disabled_rules); }));
   MENDEL_ASSIGN_OR_RETURN(result.search,
                           Timed("search", options, result, [&] { return Search(baseline, profiler, cache, options.search); }));
+  result.notices = result.search.warnings;
   // The draws of the certificate come after the search has fixed the graph.
   MENDEL_ASSIGN_OR_RETURN(result.certificate, Timed("certify", options, result, [&] {
                             return CertifyOrReuse(original, result.search.best.graph, options.judge, cache,

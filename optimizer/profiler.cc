@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -10,81 +11,16 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "optimizer/subprogram_key.h"
+#include "optimizer/trial.h"
 
 namespace mendel {
 namespace {
 
-constexpr uint64_t kInputSeed = 20170317;
+constexpr std::string_view kDropped = "dropped ";
 
-/// Buffers for repeated runs of one graph's executables.
-class Buffers {
- public:
-  explicit Buffers(const Graph& graph) : inputs_(RandomInputs(graph, kInputSeed)) {
-    for (const Tensor& input : inputs_) sources_.push_back(input.bytes());
-    for (const GraphOutput& output : graph.outputs())
-      storage_.emplace_back(static_cast<size_t>(ByteSize(graph.type(output.value))));
-    for (auto& bytes : storage_) sinks_.emplace_back(bytes);
-  }
-  absl::Status RunTimed(Executable& executable, std::vector<double>& seconds) {
-    return executable.RunTimed(sources_, sinks_, seconds);
-  }
-
- private:
-  std::vector<Tensor> inputs_;
-  std::vector<std::span<const std::byte>> sources_;
-  std::vector<std::vector<std::byte>> storage_;
-  std::vector<std::span<std::byte>> sinks_;
-};
-
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-/// Per step of each executable: the times of interleaved runs.
-absl::StatusOr<std::vector<std::vector<double>>> StepMedians(const std::vector<std::unique_ptr<Executable>>& executables,
-                                                             const Graph& graph, double max_seconds, int min_runs) {
-  Buffers buffers(graph);
-  std::vector<std::vector<std::vector<double>>> times(executables.size());
-  const Deadline deadline = Deadline::After(max_seconds);
-  for (int run = -1; run < 50 && (run < min_runs || !deadline.Passed()); ++run) {
-    for (size_t k = 0; k < executables.size(); ++k) {
-      std::vector<double> seconds;
-      MENDEL_RETURN_IF_ERROR(buffers.RunTimed(*executables[k], seconds));
-      times[k].resize(seconds.size());
-      for (size_t step = 0; run >= 0 && step < seconds.size(); ++step) times[k][step].push_back(seconds[step]);
-    }
-  }
-  std::vector<std::vector<double>> medians(executables.size());
-  for (size_t k = 0; k < executables.size(); ++k) {
-    for (auto& step : times[k]) medians[k].push_back(Median(std::move(step)));
-  }
-  return medians;
-}
-
-/// Seconds of the step that computes `node`; negative when no step names it.
-double SecondsOf(const std::vector<Step>& steps, const std::vector<double>& seconds, int32_t node) {
-  for (size_t k = 0; k < steps.size(); ++k) {
-    if (std::find(steps[k].nodes.begin(), steps[k].nodes.end(), node) != steps[k].nodes.end()) return seconds[k];
-  }
-  return -1;
-}
-
-std::string PrintAlgorithms(const Algorithms& algorithms) {
-  std::string text;
-  for (const auto& [node, name] : algorithms) text += Cat(node, " ", name, "\n");
-  return text;
-}
-
-absl::StatusOr<Algorithms> ParseAlgorithms(const std::string& text) {
-  Algorithms algorithms;
-  std::istringstream lines(text);
-  int32_t node = 0;
-  std::string name;
-  while (lines >> node >> name) algorithms[node] = name;
-  return lines.eof() ? absl::StatusOr<Algorithms>(algorithms) : absl::DataLossError("bad algorithms entry in the profile cache");
+Measurement Dropped() {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  return {{.median_ms = kNever, .min_ms = kNever, .p90_ms = kNever, .spread = 0, .runs = 0}, true};
 }
 
 }  // namespace
@@ -105,11 +41,32 @@ absl::StatusOr<Timing> ParseTiming(const std::string& text) {
   return timing;
 }
 
+std::string PrintAlgorithms(const Algorithms& algorithms) {
+  std::string text;
+  for (const auto& [node, name] : algorithms) text += Cat(node, " ", name, "\n");
+  return text;
+}
+
+absl::StatusOr<Algorithms> ParseAlgorithms(const std::string& text) {
+  Algorithms algorithms;
+  std::istringstream lines(text);
+  int32_t node = 0;
+  std::string name;
+  while (lines >> node >> name) algorithms[node] = name;
+  return lines.eof() ? absl::StatusOr<Algorithms>(algorithms) : absl::DataLossError("bad algorithms entry in the profile cache");
+}
+
 Profiler::Profiler(const Backend& backend, ProfileCache& cache, ProfilerOptions options)
     : backend_(backend), cache_(cache), options_(options) {}
 
+void Profiler::LimitTime(Deadline deadline, std::string budget) {
+  deadline_ = deadline;
+  if (budget != budget_) by_signature_.clear();
+  budget_ = std::move(budget);
+}
+
 std::string Profiler::Key(const Variant& variant) const {
-  return Sha256Hex(Cat(backend_.name(), "\n", backend_.Identity(), "\nthreads ", options_.threads, "\nnumerics ",
+  return Sha256Hex(Cat("checked ", backend_.name(), "\n", backend_.Identity(), "\nthreads ", options_.threads, "\nnumerics ",
                        NumericsName(options_.numerics), "\n", SubprogramKey(variant.graph), "\n",
                        PrintAlgorithms(variant.algorithms)));
 }
@@ -119,91 +76,75 @@ absl::StatusOr<std::unique_ptr<Executable>> Profiler::Compile(const Variant& var
                           {.threads = options_.threads, .numerics = options_.numerics, .algorithms = variant.algorithms});
 }
 
-absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double max_seconds) {
-  std::map<std::string, Algorithms> by_name;  // one variant an algorithm, used wherever it can be
-  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    for (const std::string& name : backend_.Algorithms(graph, node, options_.numerics)) {
-      if (!kept_.has_value() || kept_->count(name) > 0) by_name[name][node] = name;
-    }
-  }
-  if (by_name.empty()) return Algorithms{};
-  std::string names;
-  for (const auto& [name, algorithms] : by_name) names += name + " ";
-  const std::string key = Sha256Hex(Cat(names, Key({graph, {}})));
-  if (const auto stored = cache_.Get("algorithms", key)) return ParseAlgorithms(*stored);
-  if (options_.error_on_miss) return absl::NotFoundError("no stored measurement of the algorithms of this graph");
-  std::vector<std::unique_ptr<Executable>> executables;
-  MENDEL_ASSIGN_OR_RETURN(auto standard, Compile({graph, {}}));
-  executables.push_back(std::move(standard));
-  std::vector<const Algorithms*> variants;
-  for (const auto& [name, algorithms] : by_name) {
-    MENDEL_ASSIGN_OR_RETURN(auto executable, Compile({graph, algorithms}));
-    executables.push_back(std::move(executable));
-    variants.push_back(&algorithms);
-  }
-  MENDEL_ASSIGN_OR_RETURN(const auto medians, StepMedians(executables, graph, max_seconds, 5));
-  measured_ += static_cast<int64_t>(executables.size());
-  Algorithms best;
-  std::map<int32_t, double> best_seconds;
-  constexpr double kNoise = 0.97;  // an algorithm must win by more than measurements repeat
-  for (size_t k = 0; k < variants.size(); ++k) {
-    for (const auto& [node, name] : *variants[k]) {
-      const double standard_seconds = SecondsOf(executables[0]->steps(), medians[0], node);
-      const double seconds = SecondsOf(executables[k + 1]->steps(), medians[k + 1], node);
-      const auto it = best_seconds.find(node);
-      const double limit = it != best_seconds.end() ? it->second : kNoise * standard_seconds;
-      if (seconds < 0 || standard_seconds < 0 || seconds >= limit) continue;
-      best[node] = name;
-      best_seconds[node] = seconds;
-    }
-  }
-  MENDEL_RETURN_IF_ERROR(cache_.Put("algorithms", key, PrintAlgorithms(best)));
-  return best;
+void Profiler::Warn(const std::string& what, const std::string& difference) {
+  const std::string warning = Cat("wrong numbers: ", what.empty() ? std::string("a candidate") : what, " on backend ",
+                                  backend_.name(), " differs by ", difference, "; it was dropped");
+  if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
 }
 
-Algorithms Profiler::Everywhere(const Graph& graph, const std::string& name) const {
-  Algorithms algorithms;
-  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    const std::vector<std::string> names = backend_.Algorithms(graph, node, options_.numerics);
-    if (std::find(names.begin(), names.end(), name) != names.end()) algorithms[node] = name;
-  }
-  return algorithms;
-}
-
-absl::StatusOr<std::vector<Timing>> Profiler::Compare(const std::vector<Variant>& variants, double max_seconds) {
+absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Variant>& variants, double max_seconds) {
   std::string key;
   for (const Variant& variant : variants) key += Key(variant);
   key = Sha256Hex(key);
   if (const auto stored = cache_.Get("timing", key)) {
-    std::vector<Timing> timings;
+    std::vector<Measurement> measurements;
     std::istringstream lines(*stored);
     for (std::string line; std::getline(lines, line);) {
+      if (line.compare(0, kDropped.size(), kDropped) == 0) {
+        const size_t k = measurements.size();
+        if (k < variants.size()) Warn(variants[k].name, line.substr(kDropped.size()));
+        measurements.push_back(Dropped());
+        continue;
+      }
       MENDEL_ASSIGN_OR_RETURN(const Timing timing, ParseTiming(line));
-      timings.push_back(timing);
+      measurements.push_back({timing, false});
     }
-    if (timings.size() == variants.size()) return timings;
+    if (measurements.size() == variants.size()) return measurements;
   }
   if (options_.error_on_miss) return absl::NotFoundError("no stored measurement of this pair of programs");
+  MENDEL_ASSIGN_OR_RETURN(std::vector<Measurement> measurements, MeasureAll(variants, max_seconds));
+  return measurements;
+}
+
+absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<Variant>& variants, double max_seconds) {
+  Trial trial(variants[0].graph);
   std::vector<std::unique_ptr<Executable>> executables;
-  std::vector<Executable*> pointers;
-  for (const Variant& variant : variants) {
-    MENDEL_ASSIGN_OR_RETURN(auto executable, Compile(variant));
-    pointers.push_back(executable.get());
+  std::vector<Executable*> right;
+  std::vector<std::string> differences(variants.size());
+  OutputBytes want;
+  std::string key;
+  for (size_t k = 0; k < variants.size(); ++k) {
+    key += Key(variants[k]);
+    MENDEL_ASSIGN_OR_RETURN(auto executable, Compile(variants[k]));
+    MENDEL_ASSIGN_OR_RETURN(const OutputBytes* have, trial.Run(*executable));
+    if (k == 0) want = *have;
+    const OutputDifference difference = CompareOutputs(variants[0].graph, want, *have, options_.numerics);
+    if (difference.wrong) {
+      differences[k] = Cat(difference.error, " of output '", difference.output, "'");
+      Warn(variants[k].name, differences[k]);
+      continue;
+    }
+    right.push_back(executable.get());
     executables.push_back(std::move(executable));
   }
   MeasureOptions options;
   options.min_seconds = 0.3 * max_seconds;
   options.max_seconds = max_seconds;
   options.min_runs = 7;
+  options.warmup = 1;
   options.cold = true;
-  const Graph& graph = variants[0].graph;
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<Timing> timings,
-                          MeasureInterleaved(pointers, graph, RandomInputs(graph, kInputSeed), options));
+  options.deadline = deadline_;
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Timing> timings, MeasureInterleaved(right, variants[0].graph, trial.inputs(), options));
   measured_ += static_cast<int64_t>(variants.size());
+  std::vector<Measurement> measurements;
   std::string text;
-  for (const Timing& timing : timings) text += PrintTiming(timing) + "\n";
-  MENDEL_RETURN_IF_ERROR(cache_.Put("timing", key, text));
-  return timings;
+  for (size_t k = 0, timed = 0; k < variants.size(); ++k) {
+    measurements.push_back(differences[k].empty() ? Measurement{timings[timed++], false} : Dropped());
+    text += differences[k].empty() ? PrintTiming(measurements[k].timing) : Cat(kDropped, differences[k]);
+    text += "\n";
+  }
+  MENDEL_RETURN_IF_ERROR(cache_.Put("timing", Sha256Hex(key), text));
+  return measurements;
 }
 
 absl::StatusOr<std::vector<double>> Profiler::NodeSeconds(const Variant& variant) {
@@ -215,12 +156,13 @@ absl::StatusOr<std::vector<double>> Profiler::NodeSeconds(const Variant& variant
     if (numbers) return seconds;
   }
   if (options_.error_on_miss) return absl::NotFoundError("no stored measurement of this graph's nodes");
-  std::vector<std::unique_ptr<Executable>> executables;
-  MENDEL_ASSIGN_OR_RETURN(auto executable, Compile(variant));
-  executables.push_back(std::move(executable));
-  MENDEL_ASSIGN_OR_RETURN(const auto medians, StepMedians(executables, variant.graph, 1.0, 3));
+  MENDEL_ASSIGN_OR_RETURN(const auto executable, Compile(variant));
+  Trial trial(variant.graph);
+  MENDEL_RETURN_IF_ERROR(trial.Run(*executable).status());
+  Executable* const pointer = executable.get();
+  MENDEL_ASSIGN_OR_RETURN(const auto medians, trial.StepMedians({&pointer, 1}, {.min_runs = 3, .deadline = deadline_}));
   ++measured_;
-  const std::vector<Step>& steps = executables[0]->steps();
+  const std::vector<Step>& steps = executable->steps();
   for (size_t k = 0; k < steps.size(); ++k) {
     if (!steps[k].nodes.empty()) seconds[static_cast<size_t>(steps[k].nodes[0])] += medians[0][k];
   }

@@ -1,4 +1,5 @@
-// Measured costs: which algorithm runs a node best, which of several programs is faster. Everything measured is stored.
+// Measured costs: which algorithm runs a node best, which of several programs is faster. Everything measured is stored, and
+// nothing is measured that computes other numbers than the program that it is compared with.
 #ifndef MENDEL_OPTIMIZER_PROFILER_H_
 #define MENDEL_OPTIMIZER_PROFILER_H_
 
@@ -14,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "base/deadline.h"
 #include "graph/graph.h"
+#include "optimizer/output_check.h"
 #include "optimizer/profile_cache.h"
 #include "runtime/backend.h"
 #include "runtime/measure.h"
@@ -26,6 +28,16 @@ using Algorithms = std::map<int32_t, std::string>;
 struct Variant {
   Graph graph;
   Algorithms algorithms;
+  /// What warnings call it, e.g. "rule conv_merge".
+  std::string name = {};
+};
+
+/// One program of a comparison.
+struct Measurement {
+  /// Infinite and without runs when the program was dropped.
+  Timing timing;
+  /// Its numbers differ from the first program's by more than rounding may (output_check.h); it was not timed.
+  bool dropped = false;
 };
 
 struct ProfilerOptions {
@@ -35,44 +47,68 @@ struct ProfilerOptions {
   bool error_on_miss = false;
 };
 
-/// Not thread-safe: measurements must not disturb each other.
+/// Not thread-safe: measurements must not disturb each other. At most two whole programs are compiled at a time.
 class Profiler {
  public:
   /// Both must outlive the profiler.
   Profiler(const Backend& backend, ProfileCache& cache, ProfilerOptions options);
 
-  /// The best algorithm of every node that has a choice, timed in the chain: the whole graph is compiled once an algorithm and
-  /// the steps' times compared over interleaved runs. Nodes whose default is best are absent.
+  /// From now on measurements that are not stored yet end soon after `deadline`, each with one run at least. `budget` names what
+  /// the deadline was made of: results that it cut short are stored under that name only.
+  void LimitTime(Deadline deadline, std::string budget);
+
+  /// The best algorithm of every node that has a choice, timed in the chain: the whole graph is compiled once an algorithm, and
+  /// its steps' times are compared with those of the default over interleaved runs. An algorithm that makes the graph's numbers
+  /// wrong is dropped with a warning. Nodes whose default is best are absent. Convolutions that were met in an earlier call are
+  /// not measured again when all of a graph's were.
   absl::StatusOr<Algorithms> ChooseAlgorithms(const Graph& graph, double max_seconds);
   /// From now on ChooseAlgorithms tries only these names: those that won somewhere in the whole program.
   void KeepAlgorithms(std::set<std::string> names) { kept_ = std::move(names); }
   /// `name` for every node that can run with it: one sound guess for a small program, without measuring.
   Algorithms Everywhere(const Graph& graph, const std::string& name) const;
 
-  /// Times of programs with the same inputs and outputs, interleaved, with cold caches.
-  absl::StatusOr<std::vector<Timing>> Compare(const std::vector<Variant>& variants, double max_seconds);
+  /// Times of programs with the same inputs and outputs, interleaved, with cold caches. The first one's outputs are what the
+  /// others' are held against before a time counts.
+  absl::StatusOr<std::vector<Measurement>> Compare(const std::vector<Variant>& variants, double max_seconds);
 
   /// Median seconds of every node's step in the chain, 0 for nodes without a step. A step of several nodes counts for its first.
   absl::StatusOr<std::vector<double>> NodeSeconds(const Variant& variant);
 
   int64_t measured() const { return measured_; }
+  /// A sentence for every program or algorithm that was dropped for its numbers, stored ones included, each once.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   const Backend& backend() const { return backend_; }
   const ProfilerOptions& options() const { return options_; }
 
  private:
   std::string Key(const Variant& variant) const;
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Variant& variant) const;
+  absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants, double max_seconds);
+  void Warn(const std::string& what, const std::string& difference);
+
+  // profiler_algorithms.cc
+  struct AlgorithmTimes;
+  absl::Status TimeAlgorithm(const Graph& graph, const std::string& name, const Algorithms& algorithms, double max_seconds,
+                             AlgorithmTimes& times);
+  std::optional<Algorithms> FromSignatures(const Graph& graph, const std::map<std::string, Algorithms>& by_name) const;
+  void NoteSignatures(const Graph& graph, const std::map<std::string, Algorithms>& by_name, const Algorithms& chosen);
 
   const Backend& backend_;
   ProfileCache& cache_;
   ProfilerOptions options_;
+  Deadline deadline_ = Deadline::Never();
+  std::string budget_;
   int64_t measured_ = 0;
   std::optional<std::set<std::string>> kept_;
+  std::map<std::string, std::string> by_signature_;
+  std::vector<std::string> warnings_;
 };
 
 /// Text forms for the cache.
 std::string PrintTiming(const Timing& timing);
 absl::StatusOr<Timing> ParseTiming(const std::string& text);
+std::string PrintAlgorithms(const Algorithms& algorithms);
+absl::StatusOr<Algorithms> ParseAlgorithms(const std::string& text);
 
 }  // namespace mendel
 

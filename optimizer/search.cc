@@ -22,6 +22,9 @@ constexpr double kPromising = 1.03;    // a subprogram alone may be this much sl
 constexpr double kMaxFlopRatio = 2.5;  // more arithmetic than this never won where it was measured
 constexpr double kSubprogramSeconds = 0.15;
 constexpr double kWholeSeconds = 1.5;
+constexpr double kAlgorithmShare = 0.4;  // of the budget, for choosing algorithms in the unmutated program
+constexpr double kJudgeShare = 0.25;     // of what is left, for one candidate
+constexpr double kJudgeSeconds = 5;
 
 /// One kind of place: equal subprograms under one rule and choice.
 struct CandidateClass {
@@ -44,8 +47,9 @@ class Searcher {
       : profiler_(profiler), cache_(cache), options_(options), deadline_(Deadline::After(options.budget_seconds)) {}
 
   absl::StatusOr<SearchResult> Run(const Graph& graph) {
-    baseline_ = {graph, {}};
+    baseline_ = {graph, {}, "the baseline"};
     result_.best = baseline_;
+    profiler_.LimitTime(Deadline::After(kAlgorithmShare * options_.budget_seconds), Cat(options_.budget_seconds, " s"));
     const std::string key = SearchKey(graph);
     if (const auto stored = cache_.Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
@@ -53,6 +57,7 @@ class Searcher {
     }
     Report("algorithms");
     MENDEL_RETURN_IF_ERROR(TryWhole(graph, nullptr, {}));
+    profiler_.LimitTime(deadline_, Cat(options_.budget_seconds, " s"));
     int round = 0;
     for (bool improved = true; improved && !Stopped(); ++round) {
       if (round == options_.max_rounds) {
@@ -61,9 +66,11 @@ class Searcher {
       }
       MENDEL_ASSIGN_OR_RETURN(improved, RunRound());
     }
+    if (left_out_) Stop(StopReason::kBudget);
     MENDEL_RETURN_IF_ERROR(FinalComparison());
     result_.counters.set_rounds(round);
     result_.counters.set_measured(profiler_.measured());
+    result_.counters.set_wrong_numbers(static_cast<int64_t>(profiler_.warnings().size()));
     FinishCounters();
     if (result_.stop_reason != StopReason::kInterrupted) {
       const SearchRecord record{static_cast<int>(result_.stop_reason), result_.counters, accepted_};
@@ -80,7 +87,7 @@ class Searcher {
       if (options_.disabled_rules.count(std::string(rule->name)) == 0) rules += Cat(rule->name, " ");
     }
     const ProfilerOptions& profile = profiler_.options();
-    return Sha256Hex(Cat("judge ", kJudgeVersion, " rules ", rules, "\nbudget ", options_.budget_seconds, " ",
+    return Sha256Hex(Cat("search 2 judge ", kJudgeVersion, " rules ", rules, "\nbudget ", options_.budget_seconds, " ",
                          options_.max_candidates, " ", options_.max_rounds, "\nseed ", options_.seed, "\n",
                          profiler_.backend().Identity(), "\nthreads ", profile.threads, " numerics ",
                          NumericsName(profile.numerics), "\n", SubprogramKey(graph)));
@@ -121,6 +128,7 @@ class Searcher {
     result_.counters.set_chosen(static_cast<int64_t>(result_.mutants.size()));
     result_.counters.set_stop_reason(StopReasonName(result_.stop_reason));
     result_.counters.set_seed(options_.seed);
+    result_.warnings = profiler_.warnings();
   }
 
   /// Collects, judges and measures candidates of the current best, then tries the winners in the whole program.
@@ -128,7 +136,13 @@ class Searcher {
     MENDEL_ASSIGN_OR_RETURN(std::vector<CandidateClass> classes, Collect());
     std::vector<CandidateClass> promising;
     for (CandidateClass& candidate : classes) {
-      if (Stopped()) break;
+      // The best candidates so far must still be tried in the whole program.
+      const double trials = static_cast<double>(std::min<size_t>(promising.size(), 3));
+      if (Stopped() || (!promising.empty() && !Affords(trials * whole_cost_))) break;
+      if (!Affords(AloneCost(candidate))) {
+        left_out_ = true;
+        continue;
+      }
       Report(std::string(candidate.rule->name));
       MENDEL_ASSIGN_OR_RETURN(const bool keep, JudgeAndMeasure(candidate));
       if (keep) promising.push_back(std::move(candidate));
@@ -136,6 +150,7 @@ class Searcher {
     std::stable_sort(promising.begin(), promising.end(), [](const auto& a, const auto& b) { return a.Gain() > b.Gain(); });
     bool improved = false;
     for (const CandidateClass& candidate : promising) {
+      if (!Affords(whole_cost_)) Stop(StopReason::kBudget);
       if (Stopped()) break;
       Report(Cat("whole program with ", candidate.rule->name));
       MENDEL_ASSIGN_OR_RETURN(const bool better, TryEverywhere(candidate));
@@ -144,10 +159,24 @@ class Searcher {
     return improved;
   }
 
+  /// True when work of so many seconds would leave time for the last comparison.
+  bool Affords(double seconds) const { return deadline_.SecondsLeft() >= seconds + whole_cost_; }
+
+  /// Seconds that measuring a candidate alone takes: four programs, run four times at least.
+  static double AloneCost(const CandidateClass& candidate) {
+    return 16 * candidate.seconds / static_cast<double>(std::max<int64_t>(1, candidate.occurrences));
+  }
+
+  JudgeLimits Limits() const {
+    return {.seed = options_.seed, .max_seconds = std::clamp(kJudgeShare * deadline_.SecondsLeft(), 0.1, kJudgeSeconds)};
+  }
+
   /// Every distinct candidate of the current best program, most expensive first.
   absl::StatusOr<std::vector<CandidateClass>> Collect() {
     const Graph& graph = result_.best.graph;
+    const Stopwatch clock;
     MENDEL_ASSIGN_OR_RETURN(const std::vector<double> seconds, profiler_.NodeSeconds(result_.best));
+    whole_cost_ = std::max(whole_cost_, 2 * clock.Seconds());  // two programs rather than one
     std::map<std::string, CandidateClass> classes;
     for (const Rule* rule : SearchRules()) {
       for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
@@ -204,7 +233,7 @@ class Searcher {
       counters.set_screened_out(counters.screened_out() + 1);
       return false;
     }
-    MENDEL_ASSIGN_OR_RETURN(candidate.alternative, Judge(mutant, {.seed = options_.seed}, cache_));
+    MENDEL_ASSIGN_OR_RETURN(candidate.alternative, Judge(mutant, Limits(), cache_));
     const Judgement judgement = candidate.alternative.judgement;
     if (judgement == Judgement::kMended || judgement == Judgement::kTooWrong) counters.set_partial(counters.partial() + 1);
     if (judgement == Judgement::kMended) counters.set_mended(counters.mended() + 1);
@@ -218,14 +247,15 @@ class Searcher {
   absl::StatusOr<bool> MeasureAlone(CandidateClass& candidate) {
     const Graph& original = candidate.first->original;
     const Graph& mutant = candidate.alternative.graph;
-    std::vector<Variant> variants = {{original, {}}, {mutant, {}}};
+    const std::string name = Cat("a mutant of rule ", candidate.rule->name);
+    std::vector<Variant> variants = {{original, {}, "the original"}, {mutant, {}, name}};
     if (!preferred_.empty()) {
-      variants.push_back({original, profiler_.Everywhere(original, preferred_)});
-      variants.push_back({mutant, profiler_.Everywhere(mutant, preferred_)});
+      variants.push_back({original, profiler_.Everywhere(original, preferred_), Cat("the original by ", preferred_)});
+      variants.push_back({mutant, profiler_.Everywhere(mutant, preferred_), Cat(name, " by ", preferred_)});
     }
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<Timing> times, profiler_.Compare(variants, kSubprogramSeconds));
-    double best[2] = {times[0].median_ms, times[1].median_ms};
-    for (size_t k = 2; k < times.size(); ++k) best[k % 2] = std::min(best[k % 2], times[k].median_ms);
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare(variants, kSubprogramSeconds));
+    double best[2] = {times[0].timing.median_ms, times[1].timing.median_ms};
+    for (size_t k = 2; k < times.size(); ++k) best[k % 2] = std::min(best[k % 2], times[k].timing.median_ms);
     candidate.original_ns = best[0] * 1e6;
     candidate.mutant_ns = best[1] * 1e6;
     candidate.ratio = best[1] / best[0];
@@ -246,7 +276,7 @@ class Searcher {
         if (!key.ok() || *key != candidate.key) continue;
         // Made anew at every place: the weights have other names there. The verdict is stored, so this is quick.
         MENDEL_ASSIGN_OR_RETURN(const Mutant mutant, MakeMutant(graph, *candidate.rule, match));
-        MENDEL_ASSIGN_OR_RETURN(const Alternative alternative, Judge(mutant, {.seed = options_.seed}, cache_));
+        MENDEL_ASSIGN_OR_RETURN(const Alternative alternative, Judge(mutant, Limits(), cache_));
         if (alternative.judgement != Judgement::kEqual && alternative.judgement != Judgement::kMended) break;
         MENDEL_ASSIGN_OR_RETURN(const Graph replaced, Replace(graph, mutant.place, alternative.graph));
         applied.push_back(Describe(graph, candidate, alternative, match));
@@ -296,10 +326,16 @@ class Searcher {
     MENDEL_ASSIGN_OR_RETURN(const Algorithms algorithms, profiler_.ChooseAlgorithms(graph, kWholeSeconds));
     if (candidate == nullptr) NoteAlgorithms(algorithms);
     if (candidate == nullptr && algorithms.empty()) return absl::OkStatus();
-    const Variant variant{graph, algorithms};
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<Timing> times, profiler_.Compare({result_.best, variant}, kWholeSeconds));
-    if (times[1].median_ms >= kWholeWin * times[0].median_ms) return absl::OkStatus();
-    speedup_ *= times[0].median_ms / times[1].median_ms;
+    const Variant variant{
+        graph, algorithms,
+        candidate == nullptr ? "the program with the algorithms chosen" : Cat("the program with rule ", candidate->rule->name)};
+    const Stopwatch clock;
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare({result_.best, variant}, kWholeSeconds));
+    whole_cost_ = std::max(whole_cost_, clock.Seconds());
+    const double before = times[0].timing.median_ms, after = times[1].timing.median_ms;
+    // On a busy machine medians alone may be luck: the undisturbed runs must be faster too.
+    if (after >= kWholeWin * before || times[1].timing.min_ms >= times[0].timing.min_ms) return absl::OkStatus();
+    speedup_ *= before / after;
     result_.best = variant;
     result_.mutants.insert(result_.mutants.end(), applied.begin(), applied.end());
     last_accepted_ = true;
@@ -321,14 +357,14 @@ class Searcher {
   /// The delivered pair, measured once more; the baseline is delivered when it turns out faster.
   absl::Status FinalComparison() {
     if (result_.mutants.empty() && result_.best.algorithms.empty()) {  // nothing to compare: the plan is the baseline
-      MENDEL_ASSIGN_OR_RETURN(const std::vector<Timing> alone, profiler_.Compare({baseline_}, kWholeSeconds));
-      result_.baseline_time = result_.best_time = alone[0];
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> alone, profiler_.Compare({baseline_}, kWholeSeconds));
+      result_.baseline_time = result_.best_time = alone[0].timing;
       return absl::OkStatus();
     }
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<Timing> times, profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds));
-    result_.baseline_time = times[0];
-    result_.best_time = times[1];
-    if (times[1].median_ms <= times[0].median_ms) return absl::OkStatus();
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds));
+    result_.baseline_time = times[0].timing;
+    result_.best_time = times[1].timing;
+    if (times[1].timing.median_ms <= times[0].timing.median_ms) return absl::OkStatus();
     result_.best = baseline_;
     result_.best_time = result_.baseline_time;
     result_.mutants.clear();
@@ -361,6 +397,8 @@ class Searcher {
   SearchResult result_;
   std::set<std::string> tried_;
   double speedup_ = 1;
+  double whole_cost_ = 0;  // seconds that a comparison of whole programs took at most so far
+  bool left_out_ = false;  // some candidate could not be afforded
   bool stopped_ = false;
   bool last_accepted_ = false;
   std::string preferred_;

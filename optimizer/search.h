@@ -20,6 +20,8 @@
 namespace mendel {
 
 struct SearchOptions {
+  /// Wall-clock time of the search. Nothing is begun that would not end within it, by what its like has cost so far; what is
+  /// delivered is still compared with the baseline once, which may take a little more.
   double budget_seconds = 60;
   int64_t max_candidates = 100000;
   int max_rounds = 4;
@@ -38,6 +40,8 @@ struct SearchResult {
   StopReason stop_reason = StopReason::kSaturated;
   Timing baseline_time;
   Timing best_time;
+  /// A sentence for each candidate or algorithm that was dropped for its numbers (Profiler::warnings).
+  std::vector<std::string> warnings;
 };
 
 /// `graph` is the normalised baseline.

@@ -28,7 +28,7 @@ std::string PrintSearchRecord(const SearchRecord& record) {
   text.precision(17);
   const plan::SearchCounters& counters = record.counters;
   text << record.stop_reason << ' ' << counters.proposed() << ' ' << counters.screened_out() << ' ' << counters.partial() << ' '
-       << counters.mended() << ' ' << counters.measured() << ' ' << counters.rounds() << '\n';
+       << counters.mended() << ' ' << counters.measured() << ' ' << counters.rounds() << ' ' << counters.wrong_numbers() << '\n';
   for (const AcceptedCandidate& candidate : record.accepted) {
     text << candidate.occurrences << ' ' << candidate.original_ns << ' ' << candidate.mutant_ns << ' ' << candidate.key << '\n';
   }
@@ -38,7 +38,7 @@ std::string PrintSearchRecord(const SearchRecord& record) {
 std::optional<SearchRecord> ParseSearchRecord(const std::string& text) {
   std::istringstream lines(text);
   SearchRecord record;
-  std::array<int64_t, 6> counts{};
+  std::array<int64_t, 7> counts{};
   lines >> record.stop_reason;
   for (int64_t& count : counts) lines >> count;
   std::string line;
@@ -49,6 +49,7 @@ std::optional<SearchRecord> ParseSearchRecord(const std::string& text) {
   record.counters.set_mended(counts[3]);
   record.counters.set_measured(counts[4]);
   record.counters.set_rounds(counts[5]);
+  record.counters.set_wrong_numbers(counts[6]);
   while (std::getline(lines, line)) {
     const auto candidate = ParseAccepted(line);
     if (!candidate.has_value()) return std::nullopt;

@@ -24,7 +24,7 @@ struct AcceptedCandidate {
 
 struct SearchRecord {
   int stop_reason = 0;
-  /// The counters of the search that was made (proposed, screened out, partial, mended, measured, rounds).
+  /// The counters of the search that was made (proposed, screened out, partial, mended, measured, rounds, wrong numbers).
   plan::SearchCounters counters;
   /// In the order of acceptance.
   std::vector<AcceptedCandidate> accepted;

@@ -22,6 +22,7 @@
 #include "client/version.h"
 #include "mutator/rule.h"
 #include "optimizer/pipeline.h"
+#include "runtime/cpu_topology.h"
 #include "runtime/npy.h"
 
 namespace mendel {
@@ -80,7 +81,7 @@ absl::StatusOr<std::vector<std::map<std::string, Tensor>>> ReadSamples(const std
 absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, ProgressLine& line) {
   OptimizeOptions result;
   result.backend = options.backend;
-  result.threads = options.threads > 0 ? options.threads : Parallelism();
+  result.threads = options.threads > 0 ? options.threads : PhysicalCores();
   MENDEL_ASSIGN_OR_RETURN(result.numerics, ParseNumerics(options.numerics));
   MENDEL_ASSIGN_OR_RETURN(result.search.budget_seconds, ParseDuration(options.budget));
   result.search.max_candidates = options.max_candidates;
@@ -114,11 +115,17 @@ void TellResult(const OptimizeResult& result, Context& context) {
   facts["plan"] = TimingJson(search.best_time);
   facts["speedup"] = speedup;
   const plan::SearchCounters& counters = search.counters;
-  facts["search"] = {{"proposed", counters.proposed()}, {"screened_out", counters.screened_out()},
-                     {"partial", counters.partial()},   {"mended", counters.mended()},
-                     {"measured", counters.measured()}, {"chosen", counters.chosen()},
-                     {"rounds", counters.rounds()},     {"stop_reason", counters.stop_reason()},
-                     {"seed", counters.seed()},         {"algorithms", search.best.algorithms.size()}};
+  facts["search"] = {{"proposed", counters.proposed()},
+                     {"screened_out", counters.screened_out()},
+                     {"partial", counters.partial()},
+                     {"mended", counters.mended()},
+                     {"measured", counters.measured()},
+                     {"chosen", counters.chosen()},
+                     {"rounds", counters.rounds()},
+                     {"stop_reason", counters.stop_reason()},
+                     {"seed", counters.seed()},
+                     {"wrong_numbers", counters.wrong_numbers()},
+                     {"algorithms", search.best.algorithms.size()}};
   for (const auto& [phase, seconds] : result.phases) facts["seconds"][phase] = seconds;
   facts["seconds"]["float64 reference"] = result.gate.reference_seconds;
   facts["peak_memory_bytes"] = PeakMemory();
@@ -143,8 +150,8 @@ void TellResult(const OptimizeResult& result, Context& context) {
   context.Line(Cat("speed-up    ", Decimals(speedup, 2), "x  (", counters.chosen(), " mutants, ", search.best.algorithms.size(),
                    " algorithm choices)"));
   context.Line(Cat("candidates  ", counters.proposed(), " proposed, ", counters.screened_out(), " screened out, ",
-                   counters.partial(), " partial, ", counters.mended(), " mended, ", counters.measured(),
-                   " programs measured; stopped: ", counters.stop_reason()));
+                   counters.partial(), " partial, ", counters.mended(), " mended, ", counters.measured(), " programs measured, ",
+                   counters.wrong_numbers(), " dropped for their numbers; stopped: ", counters.stop_reason()));
   context.Line(Cat("certificate every element equal, bound 2^", Decimals(certificate.bound_log2, 0), ", ", certificate.draws.size(),
                    " tests, ", certificate.segments, " segments", result.certificate_reused ? " (stored)" : ""));
   for (const plan::NumericResult& output : result.gate.outputs) {
@@ -182,8 +189,7 @@ Action Setup(CLI::App& app) {
   app.add_option("model", options->model, "ONNX file")->required();
   app.add_option("-o,--output", options->output, "Plan file to write")->required();
   AddModelOptions(app, options->import);
-  app.add_option("--threads", options->threads, "Threads of the plan (default: all CPUs of this process)")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--threads", options->threads, "Threads of the plan (default: physical cores)")->check(CLI::PositiveNumber);
   app.add_option("--backend", options->backend, "Backend that the plan is for")->capture_default_str();
   app.add_option("--budget", options->budget, "Time for the search, e.g. 60s")->capture_default_str();
   app.add_option("--max-candidates", options->max_candidates, "Candidates after which the search stops")->capture_default_str();

@@ -5,6 +5,11 @@
 #include "graph/rewrite.h"
 
 namespace mendel::cpu {
+namespace {
+
+constexpr size_t kLarge = size_t{1} << 20;
+
+}  // namespace
 
 Folded::Folded(const Graph& graph) : graph_(graph), constant_(ConstantExpressions(graph)) {}
 
@@ -13,6 +18,8 @@ const Tensor& Folded::Rounded(ValueId value) {
   if (mendel::IsConstant(node)) return ConstantValue(node);
   if (const auto known = rounded_.find(value); known != rounded_.end()) return known->second;
   Tensor tensor = Evaluated(value.node)[static_cast<size_t>(value.output)].ToTensor();
+  // The double precision of large tensors is seldom asked for again, and takes twice the room.
+  if (tensor.bytes().size() > kLarge && node.outputs.size() == 1) evaluated_.erase(value.node);
   const Tensor& shared = by_content_.try_emplace(tensor.ContentHash(), tensor).first->second;
   return rounded_.emplace(value, shared).first->second;
 }

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/shared_bytes.h"
 
 namespace mendel::cpu {
 namespace {
@@ -177,8 +178,9 @@ Place Lowering::Temporary(int64_t bytes) {
 
 Place Lowering::Constant(const std::string& key, int64_t bytes, const std::function<void(std::byte*)>& fill) {
   if (const auto known = constants_.find(key); !key.empty() && known != constants_.end()) return known->second;
-  auto memory = std::make_shared<AlignedBytes>(bytes);
-  fill(memory->data());
+  auto fresh = std::make_shared<AlignedBytes>(bytes);
+  fill(fresh->data());
+  auto memory = Share(std::move(fresh));
   Buffer buffer;
   buffer.kind = BufferKind::kConstant;
   buffer.bytes = bytes;

@@ -74,6 +74,19 @@ absl::Status ImportDivision(OpContext& op) {
   return ImportDirect(op);
 }
 
+/// x + bias below -lambd, x - bias above lambd, else zero.
+absl::Status ImportShrink(OpContext& op) {
+  const ValueId x = op.In(0);
+  const double bias = op.Float("bias", 0), lambd = op.Float("lambd", 0.5);
+  const ValueId zero = op.ScalarLike(x, 0), offset = op.ScalarLike(x, bias);
+  MENDEL_ASSIGN_OR_RETURN(const ValueId above, op.Emit("Greater", {x, op.ScalarLike(x, lambd)}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId below, op.Emit("Less", {x, op.ScalarLike(x, -lambd)}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId lowered, op.Emit("Sub", {x, offset}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId raised, op.Emit("Add", {x, offset}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId upper, op.Emit("Where", {above, lowered, zero}));
+  return op.SetOutput(0, op.Emit("Where", {below, raised, upper}));
+}
+
 const OpImportRegistrar registrar({
     {"Clip", 1, 3, &ImportClip},
     {"Div", 2, 2, &ImportDivision},
@@ -82,6 +95,7 @@ const OpImportRegistrar registrar({
     {"Min", 1, kVariadic, &ImportVariadic},
     {"Mod", 2, 2, &ImportDivision},
     {"Pow", 2, 2, &ImportPow},
+    {"Shrink", 1, 1, &ImportShrink},
     {"Sum", 1, kVariadic, &ImportVariadic},
 });
 

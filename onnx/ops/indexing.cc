@@ -101,7 +101,30 @@ absl::Status ImportTrilu(OpContext& op) {
   return op.SetOutput(0, op.Emit("Trilu", {op.In(0)}, {{"upper", int64_t{op.Int("upper", 1) != 0}}, {"k", k}}));
 }
 
+/// Compress with a constant condition picks fixed positions; without an axis, of the flattened input.
+absl::Status ImportCompress(OpContext& op) {
+  MENDEL_ASSIGN_OR_RETURN(const Ints condition, op.ConstantInts(1, "condition"));
+  ValueId x = op.In(0);
+  int64_t axis = 0;
+  if (op.HasAttribute("axis")) {
+    MENDEL_ASSIGN_OR_RETURN(axis, op.Axis(op.Int("axis", 0), op.rank(x)));
+  } else {
+    MENDEL_ASSIGN_OR_RETURN(x, op.Reshape(x, {NumElements(op.shape(x))}));
+  }
+  Ints positions;
+  for (size_t k = 0; k < condition.size(); ++k) {
+    if (condition[k] != 0) positions.push_back(static_cast<int64_t>(k));
+  }
+  const int64_t extent = op.shape(x)[static_cast<size_t>(axis)];
+  if (!positions.empty() && positions.back() >= extent) {
+    return InvalidInput("the condition picks position ", positions.back(), " of ", extent);
+  }
+  const TensorType type{DType::kI64, {static_cast<int64_t>(positions.size())}};
+  return op.SetOutput(0, op.Emit("Gather", {x, op.Literal(Tensor::FromInts(type, positions))}, {{"axis", axis}}));
+}
+
 const OpImportRegistrar registrar({
+    {"Compress", 2, 2, &ImportCompress},
     {"Gather", 2, 2, &ImportGather},
     {"GatherElements", 2, 2, &ImportGather},
     {"GatherND", 2, 2, &ImportGatherND},

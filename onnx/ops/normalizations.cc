@@ -87,12 +87,44 @@ absl::Status ImportSoftmax(OpContext& op) {
   return op.SetOutput(0, op.Reshape(result, shape));
 }
 
+/// (x - mean) / (standard deviation + 1e-9), as the operator's function body says.
+absl::Status ImportMeanVarianceNormalization(OpContext& op) {
+  const ValueId x = op.In(0);
+  Ints axes = op.IntList("axes").value_or(Ints{0, 2, 3});
+  for (int64_t& axis : axes) {
+    MENDEL_ASSIGN_OR_RETURN(axis, op.Axis(axis, op.rank(x)));
+  }
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return InvalidInput("an axis is given twice");
+  const Attributes over{{"axes", axes}, {"keepdims", int64_t{1}}};
+  MENDEL_ASSIGN_OR_RETURN(const ValueId mean, op.Emit("ReduceMean", {x}, over));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId centred, op.Emit("Sub", {x, mean}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId square, op.Emit("Mul", {centred, centred}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId variance, op.Emit("ReduceMean", {square}, over));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId deviation, op.Emit("Sqrt", {variance}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId divisor, op.Emit("Add", {deviation, op.ScalarLike(deviation, 1e-9)}));
+  return op.SetOutput(0, op.Emit("Div", {centred, divisor}));
+}
+
+/// x over its L1 or L2 norm along one axis.
+absl::Status ImportLpNormalization(OpContext& op) {
+  const ValueId x = op.In(0);
+  MENDEL_ASSIGN_OR_RETURN(const int64_t axis, op.Axis(op.Int("axis", -1), op.rank(x)));
+  const int64_t p = op.Int("p", 2);
+  if (p != 1 && p != 2) return InvalidInput("p must be 1 or 2, not ", p);
+  MENDEL_ASSIGN_OR_RETURN(const ValueId norm,
+                          op.Emit(p == 1 ? "ReduceL1" : "ReduceL2", {x}, {{"axes", Ints{axis}}, {"keepdims", int64_t{1}}}));
+  return op.SetOutput(0, op.Emit("Div", {x, norm}));
+}
+
 const OpImportRegistrar registrar({
     {"BatchNormalization", 5, 5, &ImportBatchNormalization},
     {"GroupNormalization", 3, 3, &ImportGroupNormalization},
     {"Hardmax", 1, 1, &ImportSoftmax},
     {"InstanceNormalization", 3, 3, &ImportInstanceNormalization},
     {"LayerNormalization", 2, 3, &ImportLayerNormalization},
+    {"LpNormalization", 1, 1, &ImportLpNormalization},
+    {"MeanVarianceNormalization", 1, 1, &ImportMeanVarianceNormalization},
     {"LogSoftmax", 1, 1, &ImportSoftmax},
     {"Softmax", 1, 1, &ImportSoftmax},
 });

@@ -1,0 +1,51 @@
+#include "kernels/cpu/shared_bytes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace mendel::cpu {
+namespace {
+
+constexpr int64_t kSmallest = 64 << 10;  // smaller ones are not worth looking up
+constexpr int64_t kSamples = 64;
+
+/// Equal bytes have equal fingerprints; it only narrows the comparison down, so a few words of each block are enough.
+uint64_t Fingerprint(const AlignedBytes& bytes) {
+  uint64_t hash = static_cast<uint64_t>(bytes.size());
+  const int64_t words = bytes.size() / 8;
+  for (int64_t k = 0; k < std::min(kSamples, words); ++k) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + 8 * (k * words / kSamples), sizeof(word));
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+struct Registry {
+  std::mutex mutex;
+  std::multimap<uint64_t, std::weak_ptr<const AlignedBytes>> known;
+};
+
+}  // namespace
+
+std::shared_ptr<const AlignedBytes> Share(std::shared_ptr<AlignedBytes> fresh) {
+  if (fresh->size() < kSmallest) return fresh;
+  static Registry& registry = *new Registry;  // executables may outlive static objects
+  const uint64_t fingerprint = Fingerprint(*fresh);
+  const std::lock_guard<std::mutex> lock(registry.mutex);
+  std::erase_if(registry.known, [](const auto& entry) { return entry.second.expired(); });
+  const auto [begin, end] = registry.known.equal_range(fingerprint);
+  for (auto it = begin; it != end; ++it) {
+    std::shared_ptr<const AlignedBytes> known = it->second.lock();
+    if (known == nullptr || known->size() != fresh->size()) continue;
+    if (std::memcmp(known->data(), fresh->data(), static_cast<size_t>(fresh->size())) == 0) return known;
+  }
+  registry.known.emplace(fingerprint, fresh);
+  return fresh;
+}
+
+}  // namespace mendel::cpu

@@ -1,0 +1,175 @@
+// ONNX operators that the importer spells in other operators: their numbers, by formulas written down here.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/evaluate.h"
+#include "onnx/import.h"
+#include "onnx/model_builder.h"
+
+namespace mendel {
+namespace {
+
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pointwise;
+using Builder = ModelBuilder;
+
+Tensor Floats(Shape shape, std::vector<double> values) { return Tensor::FromDoubles({DType::kF32, std::move(shape)}, values); }
+
+/// 1, 2, 3, ...
+Tensor Counting(Shape shape) {
+  std::vector<double> values(static_cast<size_t>(NumElements(shape)));
+  for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<double>(k) + 1;
+  return Floats(std::move(shape), values);
+}
+
+/// Output 0 of the imported model in double precision; fails the test when the import does.
+HostValue Computed(const Builder& model, const std::vector<Tensor>& inputs) {
+  const auto imported = ImportOnnxBytes(model.Bytes(), "");
+  EXPECT_TRUE(imported.ok()) << imported.status();
+  if (!imported.ok()) return {};
+  std::vector<HostValue> values;
+  for (const Tensor& input : inputs) values.push_back(HostValue::FromTensor(input));
+  const auto outputs = Evaluate(imported->graph, values);
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  return outputs.ok() ? (*outputs)[0] : HostValue{};
+}
+
+std::vector<std::string> Extents(const Tensor& tensor) {
+  std::vector<std::string> extents;
+  for (int64_t extent : tensor.shape()) extents.push_back(std::to_string(extent));
+  return extents;
+}
+
+Builder EinsumModel(const std::string& equation, const std::vector<Tensor>& operands) {
+  Builder model;
+  std::vector<std::string> names;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    names.push_back(Cat("x", k));
+    model.Input(names.back(), Extents(operands[k]));
+  }
+  model.Output("y");
+  Builder::Set(model.Node("Einsum", names, {"y"}), "equation", equation);
+  return model;
+}
+
+HostValue Einsum(const std::string& equation, const std::vector<Tensor>& operands) {
+  return Computed(EinsumModel(equation, operands), operands);
+}
+
+TEST(Einsum, OneOperand) {
+  EXPECT_THAT(Einsum("ij->ji", {Counting({2, 3})}).scalars, ElementsAre(1, 4, 2, 5, 3, 6));
+  EXPECT_THAT(Einsum("ij->i", {Counting({2, 3})}).scalars, ElementsAre(6, 15));
+  EXPECT_THAT(Einsum("ij->", {Counting({2, 3})}).scalars, ElementsAre(21));
+  EXPECT_THAT(Einsum("ii->i", {Counting({2, 2})}).scalars, ElementsAre(1, 4));
+  EXPECT_THAT(Einsum("ii", {Counting({2, 2})}).scalars, ElementsAre(5));
+  EXPECT_THAT(Einsum("ba", {Counting({2, 3})}).scalars, ElementsAre(1, 4, 2, 5, 3, 6));  // alphabetical
+  EXPECT_THAT(Einsum("...ii->...i", {Counting({2, 2, 2})}).scalars, ElementsAre(1, 4, 5, 8));
+  EXPECT_THAT(Einsum("i...->...", {Counting({2, 3})}).scalars, ElementsAre(5, 7, 9));
+}
+
+TEST(Einsum, EllipsisBroadcasts) {
+  const HostValue product = Einsum("...ij, ...jk -> ...ik", {Counting({2, 1, 1, 2}), Counting({3, 2, 1})});
+  EXPECT_EQ(product.type.shape, (Shape{2, 3, 1, 1}));
+  EXPECT_THAT(product.scalars,
+              ElementsAre(1 * 1 + 2 * 2, 1 * 3 + 2 * 4, 1 * 5 + 2 * 6, 3 * 1 + 4 * 2, 3 * 3 + 4 * 4, 3 * 5 + 4 * 6));
+  const HostValue implicit = Einsum("...i,i", {Counting({2, 2}), Counting({2})});
+  EXPECT_THAT(implicit.scalars, ElementsAre(5, 11));
+  // A dimension under "..." that is one everywhere stays.
+  EXPECT_EQ(Einsum("...i,...i->...", {Counting({1, 2}), Counting({1, 2})}).type.shape, Shape{1});
+}
+
+TEST(Einsum, ThreeOperands) {
+  const HostValue value = Einsum("a,ab,b->", {Counting({2}), Counting({2, 3}), Counting({3})});
+  EXPECT_THAT(value.scalars, ElementsAre(1 * (1 + 4 + 9) + 2 * (4 + 10 + 18)));
+  EXPECT_THAT(Einsum("i,j,i->ji", {Counting({2}), Counting({2}), Counting({2})}).scalars, ElementsAre(1, 4, 2, 8));
+}
+
+TEST(Einsum, BadEquationsAreRefused) {
+  const std::vector<Tensor> matrix = {Counting({2, 2})};
+  for (const char* bad : {"i->i", "ij->k", "ij->ii", "i1->i", "i.j->ij", "ij,jk->ik", "...ijk->i"}) {
+    const absl::Status status = ImportOnnxBytes(EinsumModel(bad, matrix).Bytes(), "").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad << ": " << status;
+  }
+}
+
+TEST(Lowering, MeanVarianceNormalization) {
+  Builder model;
+  model.Input("x", {"1", "2", "1", "2"}).Output("y").Node("MeanVarianceNormalization", {"x"}, {"y"});
+  const std::vector<double> want = {-1, 1, -1, 1};
+  EXPECT_THAT(Computed(model, {Floats({1, 2, 1, 2}, {1, 3, 10, 40})}).scalars, Pointwise(DoubleNear(1e-8), want));
+}
+
+TEST(Lowering, LpNormalization) {
+  for (const int64_t p : {1, 2}) {
+    Builder model;
+    model.Input("x", {"2", "2"}).Output("y");
+    auto& node = model.Node("LpNormalization", {"x"}, {"y"});
+    Builder::Set(node, "p", p);
+    Builder::Set(node, "axis", int64_t{0});
+    const double norm = p == 1 ? 7 : 5;
+    const std::vector<double> want = {3 / norm, 0, -4 / norm, 1};
+    EXPECT_THAT(Computed(model, {Floats({2, 2}, {3, 0, -4, 2})}).scalars, Pointwise(DoubleNear(1e-12), want));
+  }
+}
+
+TEST(Lowering, Shrink) {
+  Builder model;
+  model.Input("x", {"5"}).Output("y");
+  auto& node = model.Node("Shrink", {"x"}, {"y"});
+  Builder::Set(node, "lambd", 1.5f);
+  Builder::Set(node, "bias", 0.5f);
+  EXPECT_THAT(Computed(model, {Floats({5}, {-2, -1.5, 0, 1.5, 2})}).scalars, ElementsAre(-1.5, 0, 0, 0, 1.5));
+}
+
+TEST(Lowering, CompressWithConstantCondition) {
+  Builder model;
+  model.Input("x", {"2", "3"}).Output("y");
+  model.Initializer("condition", Tensor::FromInts({DType::kBool, {3}}, std::vector<int64_t>{0, 1, 1}));
+  auto& node = model.Node("Compress", {"x", "condition"}, {"y"});
+  EXPECT_THAT(Computed(model, {Counting({2, 3})}).scalars, ElementsAre(2, 3));
+  Builder::Set(node, "axis", int64_t{1});
+  EXPECT_THAT(Computed(model, {Counting({2, 3})}).scalars, ElementsAre(2, 3, 5, 6));
+}
+
+TEST(Lowering, QuantizeAndBack) {
+  Builder model;
+  model.Input("x", {"6"}).Output("y");
+  model.Initializer("scale", Tensor::Scalar(DType::kF32, 2)).Initializer("zero", Tensor::Scalar(DType::kU8, 10));
+  model.Node("QuantizeLinear", {"x", "scale", "zero"}, {"q"});
+  model.Node("DequantizeLinear", {"q", "scale", "zero"}, {"y"});
+  // Halves go to even: 1 / 2 -> 0, 3 / 2 -> 2; both ends saturate.
+  EXPECT_THAT(Computed(model, {Floats({6}, {0, 1, 3, -5, 1000, -1000})}).scalars, ElementsAre(0, 0, 4, -4, 490, -20));
+}
+
+TEST(Lowering, DequantizeByChannel) {
+  Builder model;
+  model.Input("x", {"2", "2"}, DType::kI8).Output("y");
+  model.Initializer("scale", Floats({2}, {1, 10}));
+  model.Initializer("zero", Tensor::FromInts({DType::kI8, {2}}, std::vector<int64_t>{0, -128}));
+  Builder::Set(model.Node("DequantizeLinear", {"x", "scale", "zero"}, {"y"}), "axis", int64_t{1});
+  const Tensor x = Tensor::FromInts({DType::kI8, {2, 2}}, std::vector<int64_t>{-3, 127, 4, -128});
+  EXPECT_THAT(Computed(model, {x}).scalars, ElementsAre(-3, 2550, 4, 0));
+}
+
+TEST(HostileFiles, AreRefusedQuietly) {
+  Builder model;
+  model.Input("x", {"1"}).Output("y").Node("Relu", {"x"}, {"y"});
+  model.graph().mutable_node(0)->set_name("\xff\xfe not UTF-8");
+  const std::string bytes = model.Bytes();
+  testing::internal::CaptureStderr();
+  (void)ImportOnnxBytes(bytes, "").status();
+  std::fflush(stderr);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,165 @@
+// Which algorithm runs each node best.
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "graph/text.h"
+#include "optimizer/profiler.h"
+#include "optimizer/trial.h"
+
+namespace mendel {
+namespace {
+
+constexpr double kNoise = 0.97;  // an algorithm must win by more than measurements repeat
+
+/// Seconds of the step that computes `node`; negative when no step names it.
+double SecondsOf(const std::vector<Step>& steps, const std::vector<double>& seconds, int32_t node) {
+  for (size_t k = 0; k < steps.size(); ++k) {
+    if (std::find(steps[k].nodes.begin(), steps[k].nodes.end(), node) != steps[k].nodes.end()) return seconds[k];
+  }
+  return -1;
+}
+
+/// What the time of a node depends on besides its neighbours: operator, attributes and types.
+std::string Signature(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  std::string text = Cat(node.op->name, " ", PrintAttributes(node.attrs));
+  for (const TensorType& type : graph.InputTypes(id)) text += Cat(" ", TypeString(type));
+  return text;
+}
+
+/// Nodes with a choice, once each.
+std::set<int32_t> Nodes(const std::map<std::string, Algorithms>& by_name) {
+  std::set<int32_t> nodes;
+  for (const auto& [name, algorithms] : by_name) {
+    for (const auto& [node, same] : algorithms) nodes.insert(node);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+/// What is known while the algorithms of a graph are timed one after the other.
+struct Profiler::AlgorithmTimes {
+  Trial trial;
+  std::unique_ptr<Executable> standard;
+  OutputBytes want;
+  double first_seconds = 0;  ///< compiling and running once
+  Algorithms best;
+  std::map<int32_t, double> best_ratio;
+  std::string wrong;  ///< two lines for each algorithm that was dropped: its name, the difference
+};
+
+absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double max_seconds) {
+  std::map<std::string, Algorithms> by_name;  // one variant an algorithm, used wherever it can be
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    for (const std::string& name : backend_.Algorithms(graph, node, options_.numerics)) {
+      if (!kept_.has_value() || kept_->count(name) > 0) by_name[name][node] = name;
+    }
+  }
+  if (by_name.empty()) return Algorithms{};
+  std::string names;
+  for (const auto& [name, algorithms] : by_name) names += name + " ";
+  const std::string key = Sha256Hex(Cat(names, Key({graph, {}})));
+  const std::string cut_key = Cat(key, " ", budget_);
+  for (const std::string& stored_key : {key, cut_key}) {
+    const auto stored = cache_.Get("algorithms", stored_key);
+    if (!stored.has_value()) continue;
+    if (const auto wrong = cache_.Get("wrong", stored_key)) {
+      std::istringstream lines(*wrong);
+      for (std::string name, difference; std::getline(lines, name) && std::getline(lines, difference);) Warn(name, difference);
+    }
+    MENDEL_ASSIGN_OR_RETURN(Algorithms chosen, ParseAlgorithms(*stored));
+    NoteSignatures(graph, by_name, chosen);
+    return chosen;
+  }
+  if (options_.error_on_miss) return absl::NotFoundError("no stored measurement of the algorithms of this graph");
+  if (auto known = FromSignatures(graph, by_name)) {
+    MENDEL_RETURN_IF_ERROR(cache_.Put("algorithms", cut_key, PrintAlgorithms(*known)));
+    return *std::move(known);
+  }
+  const Stopwatch clock;
+  AlgorithmTimes times{.trial = Trial(graph), .standard = nullptr, .want = {}, .best = {}, .best_ratio = {}, .wrong = {}};
+  MENDEL_ASSIGN_OR_RETURN(times.standard, Compile({graph, {}}));
+  MENDEL_ASSIGN_OR_RETURN(const OutputBytes* outputs, times.trial.Run(*times.standard));
+  times.want = *outputs;
+  times.first_seconds = clock.Seconds();
+  ++measured_;
+  bool cut = false;
+  for (const auto& [name, algorithms] : by_name) {
+    // One more algorithm costs about two compilations with their first runs; none is begun that cannot be paid for.
+    cut = deadline_.SecondsLeft() < 2 * times.first_seconds;
+    if (cut) break;
+    MENDEL_RETURN_IF_ERROR(TimeAlgorithm(graph, name, algorithms, max_seconds, times));
+  }
+  if (!times.wrong.empty()) MENDEL_RETURN_IF_ERROR(cache_.Put("wrong", cut ? cut_key : key, times.wrong));
+  MENDEL_RETURN_IF_ERROR(cache_.Put("algorithms", cut ? cut_key : key, PrintAlgorithms(times.best)));
+  NoteSignatures(graph, by_name, times.best);
+  return times.best;
+}
+
+absl::Status Profiler::TimeAlgorithm(const Graph& graph, const std::string& name, const Algorithms& algorithms, double max_seconds,
+                                     AlgorithmTimes& times) {
+  MENDEL_ASSIGN_OR_RETURN(const auto executable, Compile({graph, algorithms}));
+  ++measured_;
+  MENDEL_ASSIGN_OR_RETURN(const OutputBytes* have, times.trial.Run(*executable));
+  const OutputDifference difference = CompareOutputs(graph, times.want, *have, options_.numerics);
+  if (difference.wrong) {
+    const std::string what = Cat("algorithm ", name), by = Cat(difference.error, " of output '", difference.output, "'");
+    times.wrong += Cat(what, "\n", by, "\n");
+    Warn(what, by);
+    return absl::OkStatus();
+  }
+  Executable* const pair[] = {times.standard.get(), executable.get()};
+  MENDEL_ASSIGN_OR_RETURN(const auto medians,
+                          times.trial.StepMedians(pair, {.min_runs = 3, .seconds = max_seconds, .deadline = deadline_}));
+  for (const auto& [node, same] : algorithms) {
+    const double standard = SecondsOf(times.standard->steps(), medians[0], node);
+    const double seconds = SecondsOf(executable->steps(), medians[1], node);
+    if (seconds < 0 || standard <= 0) continue;
+    const auto known = times.best_ratio.try_emplace(node, kNoise).first;
+    if (seconds / standard >= known->second) continue;
+    known->second = seconds / standard;
+    times.best[node] = name;
+  }
+  return absl::OkStatus();
+}
+
+std::optional<Algorithms> Profiler::FromSignatures(const Graph& graph, const std::map<std::string, Algorithms>& by_name) const {
+  Algorithms chosen;
+  for (const int32_t node : Nodes(by_name)) {
+    const auto known = by_signature_.find(Signature(graph, node));
+    if (known == by_signature_.end()) return std::nullopt;
+    const auto offered = by_name.find(known->second);
+    if (offered != by_name.end() && offered->second.count(node) > 0) chosen[node] = known->second;
+  }
+  return chosen;
+}
+
+void Profiler::NoteSignatures(const Graph& graph, const std::map<std::string, Algorithms>& by_name, const Algorithms& chosen) {
+  std::map<std::string, std::map<std::string, int>> votes;
+  for (const int32_t node : Nodes(by_name)) {
+    const auto it = chosen.find(node);
+    ++votes[Signature(graph, node)][it == chosen.end() ? "" : it->second];
+  }
+  for (const auto& [signature, names] : votes) {
+    const auto most =
+        std::max_element(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    by_signature_.emplace(signature, most->first);
+  }
+}
+
+Algorithms Profiler::Everywhere(const Graph& graph, const std::string& name) const {
+  Algorithms algorithms;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    const std::vector<std::string> names = backend_.Algorithms(graph, node, options_.numerics);
+    if (std::find(names.begin(), names.end(), name) != names.end()) algorithms[node] = name;
+  }
+  return algorithms;
+}
+
+}  // namespace mendel

@@ -1,0 +1,189 @@
+#include "optimizer/profiler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "graph/evaluate.h"
+
+namespace mendel {
+namespace {
+
+using testing::HasSubstr;
+
+/// Runs the definition, and lies where it is told to: "wrong" adds to the first output element, every algorithm reports step
+/// times of its own.
+class LyingExecutable final : public Executable {
+ public:
+  LyingExecutable(Graph graph, Algorithms algorithms) : graph_(std::move(graph)), algorithms_(std::move(algorithms)) {
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const int32_t id = static_cast<int32_t>(i);
+      if (!IsInput(graph_.node(id)) && !IsConstant(graph_.node(id))) steps_.push_back({"step", {id}, "definition", 1});
+    }
+  }
+  absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) override {
+    std::vector<HostValue> values;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const TensorType& type = graph_.type({graph_.inputs()[k], 0});
+      values.push_back(HostValue::FromTensor(Tensor(type, std::vector<std::byte>(inputs[k].begin(), inputs[k].end()))));
+    }
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> results, Evaluate(graph_, values));
+    for (size_t k = 0; k < results.size(); ++k) {
+      const Tensor tensor = results[k].ToTensor();
+      std::memcpy(outputs[k].data(), tensor.bytes().data(), outputs[k].size());
+      for (const auto& [node, name] : algorithms_) {
+        if (name == "wrong") *reinterpret_cast<float*>(outputs[k].data()) += 0.5f;
+      }
+    }
+    return absl::OkStatus();
+  }
+  const std::vector<Step>& steps() const override { return steps_; }
+  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+                        std::vector<double>& seconds) override {
+    seconds.clear();
+    for (const Step& step : steps_) {
+      const auto it = algorithms_.find(step.nodes[0]);
+      seconds.push_back(it == algorithms_.end() ? 1.0 : it->second == "wrong" ? 0.1 : 0.5);
+    }
+    return Run(inputs, outputs);
+  }
+  MemoryReport memory() const override { return {}; }
+
+ private:
+  Graph graph_;
+  Algorithms algorithms_;
+  std::vector<Step> steps_;
+};
+
+class LyingBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "lying"; }
+  absl::Status Probe() const override { return absl::OkStatus(); }
+  std::string Identity() const override { return "lying"; }
+  std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics) const override {
+    if (graph.node(node).op->name != "Relu") return {};
+    return {"right", "wrong"};
+  }
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
+    ++compiled;
+    return std::make_unique<LyingExecutable>(graph, options.algorithms);
+  }
+  mutable int compiled = 0;
+};
+
+/// relu(x) * scale
+Graph Scaled(double scale) {
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {4, 4}});
+  const ValueId relu = *builder.Add("Relu", {x});
+  builder.Output("y", *builder.Add("Mul", {relu, builder.Constant(Tensor::Scalar(DType::kF32, scale))}));
+  return *builder.Build();
+}
+
+class ProfilerTest : public testing::Test {
+ protected:
+  ProfilerTest() : cache_(*ProfileCache::Open(":memory:")), profiler_(backend_, *cache_, {}) {}
+  LyingBackend backend_;
+  std::unique_ptr<ProfileCache> cache_;
+  Profiler profiler_;
+};
+
+TEST_F(ProfilerTest, AlgorithmsWithWrongNumbersAreNeverChosen) {
+  const auto chosen = profiler_.ChooseAlgorithms(Scaled(2), 0.01);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  ASSERT_EQ(chosen->size(), 1u);
+  EXPECT_EQ(chosen->begin()->second, "right");  // "wrong" reported the best time
+  ASSERT_EQ(profiler_.warnings().size(), 1u);
+  EXPECT_THAT(profiler_.warnings()[0], HasSubstr("algorithm wrong"));
+  EXPECT_THAT(profiler_.warnings()[0], HasSubstr("output 'y'"));
+
+  // The stored decision says the same, warning included.
+  Profiler again(backend_, *cache_, {.error_on_miss = true});
+  EXPECT_EQ(*again.ChooseAlgorithms(Scaled(2), 0.01), *chosen);
+  EXPECT_EQ(again.warnings(), profiler_.warnings());
+}
+
+TEST_F(ProfilerTest, KnownNodesAreNotMeasuredAgain) {
+  ASSERT_TRUE(profiler_.ChooseAlgorithms(Scaled(2), 0.01).ok());
+  const int compiled = backend_.compiled;
+  const auto chosen = profiler_.ChooseAlgorithms(Scaled(3), 0.01);
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_EQ(chosen->size(), 1u);
+  EXPECT_EQ(backend_.compiled, compiled);
+  // Such a decision is stored as well, so that a later process decides alike without having met the first graph.
+  Profiler again(backend_, *cache_, {.error_on_miss = true});
+  EXPECT_EQ(*again.ChooseAlgorithms(Scaled(3), 0.01), *chosen);
+}
+
+TEST_F(ProfilerTest, ProgramsWithWrongNumbersAreDroppedFromComparisons) {
+  const std::vector<Variant> variants = {
+      {Scaled(2), {}, "the original"}, {Scaled(2.1), {}, "rule five_percent"}, {Scaled(2), {}, "a copy"}};
+  for (int pass = 0; pass < 2; ++pass) {  // measured, then stored
+    Profiler profiler(backend_, *cache_, {.error_on_miss = pass == 1});
+    const auto times = profiler.Compare(variants, 0.01);
+    ASSERT_TRUE(times.ok()) << times.status();
+    ASSERT_EQ(times->size(), 3u);
+    EXPECT_FALSE((*times)[0].dropped);
+    EXPECT_GT((*times)[0].timing.runs, 0);
+    EXPECT_TRUE((*times)[1].dropped);
+    EXPECT_EQ((*times)[1].timing.median_ms, std::numeric_limits<double>::infinity());
+    EXPECT_FALSE((*times)[2].dropped);
+    ASSERT_EQ(profiler.warnings().size(), 1u);
+    EXPECT_THAT(profiler.warnings()[0], HasSubstr("rule five_percent"));
+  }
+}
+
+TEST_F(ProfilerTest, PastTheDeadlineNothingIsBegunThatCanWait) {
+  profiler_.LimitTime(Deadline::After(0), "0 s");
+  const auto chosen = profiler_.ChooseAlgorithms(Scaled(2), 10);
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_TRUE(chosen->empty());
+  EXPECT_EQ(backend_.compiled, 1);
+  const auto times = profiler_.Compare({{Scaled(2), {}}, {Scaled(2), {}}}, 10);
+  ASSERT_TRUE(times.ok());
+  EXPECT_EQ((*times)[0].timing.runs, 1);
+  // A decision that the deadline cut short is not kept for other budgets.
+  profiler_.LimitTime(Deadline::Never(), "60 s");
+  EXPECT_EQ(profiler_.ChooseAlgorithms(Scaled(2), 0.01)->size(), 1u);
+}
+
+OutputBytes Bytes(const std::vector<Tensor>& tensors) {
+  OutputBytes bytes;
+  for (const Tensor& tensor : tensors) bytes.emplace_back(tensor.bytes().begin(), tensor.bytes().end());
+  return bytes;
+}
+
+/// Whether outputs of one graph that gives `want` and `have` are called wrong.
+bool Wrong(DType dtype, const std::vector<double>& want, const std::vector<double>& have, Numerics numerics = Numerics::kDefault) {
+  const TensorType type{dtype, {static_cast<int64_t>(want.size())}};
+  GraphBuilder builder;
+  builder.Output("y", *builder.Add("Neg", {builder.Input("x", type)}));
+  return CompareOutputs(*builder.Build(), Bytes({Tensor::FromDoubles(type, want)}), Bytes({Tensor::FromDoubles(type, have)}),
+                        numerics)
+      .wrong;
+}
+
+TEST(OutputCheck, Tolerances) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(Wrong(DType::kF32, {100, 0}, {100.01, 0.01}));  // relative to the largest
+  EXPECT_TRUE(Wrong(DType::kF32, {100, 0}, {100, 0.2}));
+  EXPECT_TRUE(Wrong(DType::kF32, {100, 0}, {100, 0.02}, Numerics::kStrict));
+  EXPECT_FALSE(Wrong(DType::kF16, {100, 0}, {100, 0.2}));
+  EXPECT_FALSE(Wrong(DType::kF32, {kInfinity, nan, 1}, {kInfinity, nan, 1}));
+  EXPECT_TRUE(Wrong(DType::kF32, {kInfinity, 1}, {-kInfinity, 1}));
+  EXPECT_TRUE(Wrong(DType::kF32, {1, 1}, {1, nan}));
+  EXPECT_FALSE(Wrong(DType::kF32, {0, 0}, {0, 1e-45}));
+  EXPECT_TRUE(Wrong(DType::kI64, {3}, {4}));
+  std::vector<double> many(100, 5), one_off = many;
+  one_off[7] = 6;
+  EXPECT_FALSE(Wrong(DType::kI64, many, one_off));
+}
+
+}  // namespace
+}  // namespace mendel
