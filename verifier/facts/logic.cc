@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 
+#include "verifier/facts/exact.h"
 #include "verifier/facts/rules.h"
 #include "verifier/facts/scaled.h"
 
@@ -94,8 +95,13 @@ std::optional<ValueId> WhereAsLeakyRelu(Terms& t, ValueId v) {
 
 std::optional<ValueId> WhereOfMultiples(Terms& t, ValueId v) {
   const std::optional<Scaled> yes = AsScaled(t, t.in(v, 1)), no = AsScaled(t, t.in(v, 2));
-  if (!yes.has_value() || !no.has_value() || !yes->SameScale(*no)) return std::nullopt;
-  return Scale(t, t.Op("Where", {t.in(v, 0), yes->x, no->x}), *yes);
+  if (!yes.has_value() || !no.has_value()) return std::nullopt;
+  if (yes->SameScale(*no)) return Scale(t, t.Op("Where", {t.in(v, 0), yes->x, no->x}), *yes);
+  // One factor is kept where the factors differ: that of the first branch.
+  if (yes->kind != Scaled::Kind::kTimes || no->kind != Scaled::Kind::kTimes) return std::nullopt;
+  const std::optional<double> ratio = exact::Quotient(t.dtype(v), yes->factor, no->factor);
+  if (!ratio.has_value()) return std::nullopt;
+  return Scale(t, t.Op("Where", {t.in(v, 0), t.Mul(yes->x, *ratio), no->x}), *no);
 }
 
 /// Bits of the integers that a dtype holds without gaps, without the sign.

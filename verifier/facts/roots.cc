@@ -9,11 +9,11 @@ namespace mendel {
 namespace {
 
 constexpr std::array<FactDescription, 4> kFacts = {{
-    {"power with a literal exponent", "x^0 = 1, x^n = x ... x, x^(n + 1/2) = x^n sqrt(x), x^-a = 1 / x^a, |a| <= 16",
+    {"power with a literal exponent", "x^0 = 1, x^n = x ... x, x^(n + 1/2) = x^n sqrt(x), x^-a = 1 / x^a, for a up to 16",
      "Definitions; a negative exponent demands x > 0 or x not 0 on both sides, a half one x >= 0."},
     {"root of a product", "sqrt(x y) = sqrt(x) sqrt(y), sqrt(x / y) = sqrt(x) / sqrt(y)",
      "Multiplicativity, where neither factor is negative, or one (in a quotient y) is positive, so that both sides demand x >= 0."},
-    {"root of a square", "sqrt(x x) = |x|", "The root of a square is the number's magnitude."},
+    {"root of a square", "sqrt(x x) = abs(x)", "The root of a square is the number's magnitude."},
     {"square of a root", "sqrt(x) sqrt(x) = x, x / sqrt(x) = sqrt(x)", "x is known not to be negative (denominators: positive)."},
 }};
 
