@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graph/graph.h"
 #include "verifier/verifier.h"
@@ -20,9 +21,13 @@ struct NumberGap {
   std::string where;       ///< of the largest
 };
 
+/// One list an output.
+using WrongBoxes = std::vector<std::vector<Box>>;
+
 /// Inputs random of several magnitudes, integral, zero, one, alternating and one-hot; in symbolic mode other weights each time.
-/// Stops early at a relative gap above `enough`. The programs must have the same interface.
-NumberGap GapInNumbers(const Graph& f, const Graph& g, WeightMode weights, uint64_t seed, int rounds, double enough);
+/// Stops early at a relative gap above `enough`. The programs must have the same interface. Elements in `ignored` are left out.
+NumberGap GapInNumbers(const Graph& f, const Graph& g, WeightMode weights, uint64_t seed, int rounds, double enough,
+                       const WrongBoxes* ignored = nullptr);
 
 /// Gaps above are differences, gaps below are rounding; between them nothing is said.
 inline constexpr double kSurelyDifferent = 1e-6;
@@ -34,8 +39,8 @@ enum class Outcome {
   kFormal,           ///< formally different or unproven, the numbers seen agree
   kUnproven,         ///< unproven, the numbers differ
   kHarmless,         ///< equivalent, and the numbers agree everywhere
-  kFalseEquivalent,  ///< equivalent, and the numbers differ
-  kFalseWitness,     ///< proven different by a witness on which the numbers agree
+  kFalseEquivalent,  ///< equivalent - the programs or elements outside the wrong boxes - and the numbers differ
+  kFalseWitness,     ///< called different without a witness, or with one that plain evaluation refutes
   kError,
 };
 inline constexpr size_t kOutcomes = 8;
@@ -46,7 +51,8 @@ struct Judgement {
   std::string detail;
 };
 
-/// Judges f against g and holds the answer against numbers.
+/// Compares f and g (ComparePrograms) and holds the answer against numbers: equality everywhere, a stated witness at its element,
+/// regions in the elements outside them.
 Judgement JudgePair(const Graph& f, const Graph& g, WeightMode weights, uint64_t seed);
 
 /// Counts of outcomes by kind of mutation.
