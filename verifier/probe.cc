@@ -8,7 +8,6 @@
 #include "base/prime_field.h"
 #include "base/status.h"
 #include "graph/restrict.h"
-#include "graph/rewrite.h"
 #include "verifier/bounds.h"
 #include "verifier/field_evaluator.h"
 #include "verifier/probe_evaluation.h"
@@ -17,51 +16,10 @@ namespace mendel {
 namespace {
 
 constexpr int kMaxRedraws = 3;
+/// Tests where no bound is asked for: a certificate follows.
+constexpr int kQuickTests = 2;
 /// Values of one evaluation; probes that need more are evaluated in parts.
 constexpr int64_t kMaxBytes = int64_t{256} << 20;
-
-/// Appends the nodes of `graph`; returns its outputs.
-absl::StatusOr<std::vector<ValueId>> Append(const Graph& graph, const std::vector<ValueId>& inputs, WeightMode weights,
-                                            GraphBuilder& builder) {
-  std::vector<int32_t> where(graph.nodes().size(), -1);
-  for (size_t k = 0; k < inputs.size(); ++k) where[static_cast<size_t>(graph.inputs()[k])] = inputs[k].node;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    if (IsInput(node)) continue;
-    if (IsConstant(node)) {
-      const std::string& symbol = SymbolName(node);
-      const bool named = weights == WeightMode::kSymbolic && !symbol.empty();
-      where[i] = builder.Constant(ConstantValue(node), named ? Cat(symbol, " ", TypeString(node.outputs[0])) : "").node;
-      continue;
-    }
-    std::vector<ValueId> operands;
-    for (ValueId value : node.inputs) operands.push_back({where[static_cast<size_t>(value.node)], value.output});
-    MENDEL_ASSIGN_OR_RETURN(where[i], builder.CopyNode(node, std::move(operands)));
-  }
-  std::vector<ValueId> outputs;
-  for (const GraphOutput& output : graph.outputs()) {
-    outputs.push_back({where[static_cast<size_t>(output.value.node)], output.value.output});
-  }
-  return outputs;
-}
-
-absl::Status SameTypes(const Graph& f, const Graph& g) {
-  if (f.inputs().size() != g.inputs().size() || f.outputs().size() != g.outputs().size()) {
-    return InvalidInput("the programs have ", f.inputs().size(), " and ", g.inputs().size(), " inputs, ", f.outputs().size(),
-                        " and ", g.outputs().size(), " outputs");
-  }
-  for (size_t k = 0; k < f.inputs().size(); ++k) {
-    const TensorType& a = f.type({f.inputs()[k], 0});
-    const TensorType& b = g.type({g.inputs()[k], 0});
-    if (a != b) return InvalidInput("input ", k, " is ", TypeString(a), " and ", TypeString(b));
-  }
-  for (size_t k = 0; k < f.outputs().size(); ++k) {
-    const TensorType& a = f.type(f.outputs()[k].value);
-    const TensorType& b = g.type(g.outputs()[k].value);
-    if (a != b) return InvalidInput("output ", k, " is ", TypeString(a), " and ", TypeString(b));
-  }
-  return absl::OkStatus();
-}
 
 /// log2 of the probability that one test overlooks one difference, with everything in the graph as one segment; outputs come in
 /// pairs that are compared.
@@ -166,79 +124,118 @@ absl::Status CutToFit(const Graph& joint, const std::vector<Probe>& probes, std:
   return absl::OkStatus();
 }
 
-/// Marks what differs under one draw with no zero denominator.
-absl::Status TestOnce(const Batch& batch, const ProbeSchedule& schedule, const std::vector<Probe>& probes,
-                      const JudgeOptions& options, Rng& rng, std::vector<std::vector<bool>>& differs) {
-  auto values = schedule.Evaluate(SeededDraw(rng), options.weights, options.deadline);
-  for (int attempt = 0; attempt < kMaxRedraws && absl::IsAborted(values.status()); ++attempt) {
-    values = schedule.Evaluate(SeededDraw(rng), options.weights, options.deadline);
+/// The probes of one call and what is known of them.
+class ProbeRun {
+ public:
+  ProbeRun(const Graph& joint, const std::vector<Probe>& probes, const JudgeOptions& options, Rng& rng)
+      : joint_(joint), probes_(probes), options_(options), rng_(rng) {
+    for (const Probe& probe : probes) {
+      parts_.push_back({parts_.size(), probe.box});
+      result_.differs.emplace_back(static_cast<size_t>(probe.box.Volume()), false);
+    }
   }
-  MENDEL_RETURN_IF_ERROR(values.status());
-  for (size_t k = 0; k < batch.parts.size(); ++k) {
-    const Batch::Part& part = batch.parts[k];
-    const Box& whole = probes[part.probe].box;
+
+  absl::StatusOr<ProbeResult> Run(double target_log2) {
+    result_.bound_log2 = -std::numeric_limits<double>::infinity();
+    if (probes_.empty()) return std::move(result_);
+    MENDEL_RETURN_IF_ERROR(Cut());
+    const bool bounded = target_log2 < 0;
+    for (const Batch& batch : batches_) MENDEL_RETURN_IF_ERROR(Test(batch, bounded ? 1 : kQuickTests, true));
+    if (!bounded) {
+      result_.bound_log2 = 0;
+      return std::move(result_);
+    }
+    const size_t before = parts_.size();
+    std::erase_if(parts_, [&](const Batch::Part& part) {
+      const std::vector<bool>& differs = result_.differs[part.probe];
+      return std::find(differs.begin(), differs.end(), false) == differs.end();
+    });
+    if (parts_.empty()) return std::move(result_);  // that all differ needs no bound
+    if (parts_.size() < before) MENDEL_RETURN_IF_ERROR(Cut());
+    MENDEL_RETURN_IF_ERROR(TestToBound(target_log2));
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status Cut() {
+    batches_.clear();
+    return CutToFit(joint_, probes_, parts_, std::numeric_limits<int64_t>::max(), batches_);
+  }
+
+  absl::Status TestToBound(double target_log2) {
+    double elements = 0;
+    for (const Batch& batch : batches_) elements += batch.elements;
+    int most = 0;
+    for (const Batch& batch : batches_) {
+      const auto miss = Log2Miss(batch.graph, options_.weights);
+      if (!miss.ok()) result_.reason = std::string(miss.status().message());
+      const double per_test = miss.ok() ? std::min(0.0, *miss) : 0;
+      const double wanted = per_test < 0 ? std::ceil((target_log2 - std::log2(elements)) / per_test) : 1;
+      const int tests = static_cast<int>(std::clamp<double>(wanted, 1, std::max(1, options_.max_tests)));
+      MENDEL_RETURN_IF_ERROR(Test(batch, tests, false));
+      most = std::max(most, tests);
+      result_.bound_log2 = Log2Sum(result_.bound_log2, std::log2(batch.elements) + per_test * tests);
+    }
+    result_.bound_log2 = std::min(0.0, result_.bound_log2);
+    if (result_.reason.empty() && result_.bound_log2 > target_log2) {
+      result_.reason = Cat(most, " tests bound the error by 2^", result_.bound_log2);
+    }
+    return absl::OkStatus();
+  }
+
+  /// `small`: under small primes, which are several times faster. What differs there differs; what agrees is only likely to.
+  absl::Status Test(const Batch& batch, int tests, bool small) {
+    const ProbeSchedule schedule(batch.graph);
+    tests = std::min(tests, std::max(1, options_.max_tests));
+    for (int test = 0; test < tests; ++test) MENDEL_RETURN_IF_ERROR(TestOnce(batch, schedule, small));
+    result_.tests = std::max(result_.tests, tests);
+    return absl::OkStatus();
+  }
+
+  /// Marks what differs under one draw with no zero denominator: small primes meet many, hence one attempt only.
+  absl::Status TestOnce(const Batch& batch, const ProbeSchedule& schedule, bool small) {
+    absl::Status aborted;
+    for (int attempt = 0; attempt <= kMaxRedraws; ++attempt) {
+      const Draw certifying = SeededDraw(rng_);
+      const Draw draw = small && attempt == 0 ? SelectionDraw(certifying.key) : certifying;
+      const auto values = schedule.Evaluate(draw, options_.weights, options_.deadline);
+      aborted = values.status();
+      if (absl::IsAborted(aborted)) continue;
+      MENDEL_RETURN_IF_ERROR(aborted);
+      for (size_t k = 0; k < batch.parts.size(); ++k) Mark(batch.parts[k], (*values)[2 * k], (*values)[2 * k + 1]);
+      return absl::OkStatus();
+    }
+    return aborted;
+  }
+
+  void Mark(const Batch::Part& part, const std::vector<Fp>& f, const std::vector<Fp>& g) {
+    const Box& whole = probes_[part.probe].box;
     const Shape extents = part.box.Extents();
     std::vector<int64_t> at(extents.size(), 0);
-    for (size_t i = 0; i < (*values)[2 * k].size(); ++i, NextIndex(extents, at)) {
-      if ((*values)[2 * k][i] == (*values)[2 * k + 1][i]) continue;
+    for (size_t i = 0; i < f.size(); ++i, NextIndex(extents, at)) {
+      if (f[i] == g[i]) continue;
       int64_t flat = 0;
       for (size_t d = 0; d < at.size(); ++d) {
         flat = flat * (whole.end[d] - whole.begin[d]) + part.box.begin[d] - whole.begin[d] + at[d];
       }
-      differs[part.probe][static_cast<size_t>(flat)] = true;
+      result_.differs[part.probe][static_cast<size_t>(flat)] = true;
     }
   }
-  return absl::OkStatus();
-}
+
+  const Graph& joint_;
+  const std::vector<Probe>& probes_;
+  const JudgeOptions& options_;
+  Rng& rng_;
+  std::vector<Batch::Part> parts_;
+  std::vector<Batch> batches_;
+  ProbeResult result_;
+};
 
 }  // namespace
 
-absl::StatusOr<Graph> JoinPrograms(const Graph& f, const Graph& g, WeightMode weights) {
-  MENDEL_RETURN_IF_ERROR(SameTypes(f, g));
-  GraphBuilder builder;
-  std::vector<ValueId> inputs;
-  for (int32_t id : f.inputs()) inputs.push_back(builder.Input(InputName(f.node(id)), f.node(id).outputs[0]));
-  for (const Graph* side : {&f, &g}) {
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, Append(*side, inputs, weights, builder));
-    for (ValueId value : outputs) builder.Output("", value);
-  }
-  MENDEL_ASSIGN_OR_RETURN(const Graph both, builder.Build());
-  return Deduplicate(both);
-}
-
 absl::StatusOr<ProbeResult> RunProbes(const Graph& joint, const std::vector<Probe>& probes, const JudgeOptions& options,
                                       double target_log2, Rng& rng) {
-  ProbeResult result;
-  result.bound_log2 = -std::numeric_limits<double>::infinity();
-  if (probes.empty()) return result;
-  std::vector<Batch::Part> parts;
-  double elements = 0;
-  for (const Probe& probe : probes) {
-    parts.push_back({parts.size(), probe.box});
-    result.differs.emplace_back(static_cast<size_t>(probe.box.Volume()), false);
-    elements += static_cast<double>(probe.box.Volume());
-  }
-  std::vector<Batch> batches;
-  MENDEL_RETURN_IF_ERROR(CutToFit(joint, probes, std::move(parts), std::numeric_limits<int64_t>::max(), batches));
-  for (const Batch& batch : batches) {
-    const auto miss = Log2Miss(batch.graph, options.weights);
-    if (!miss.ok()) result.reason = std::string(miss.status().message());
-    const double per_test = miss.ok() ? std::min(0.0, *miss) : 0;
-    const double wanted = per_test < 0 ? std::ceil((target_log2 - std::log2(elements)) / per_test) : 1;
-    const int tests = static_cast<int>(std::clamp<double>(wanted, 1, std::max(1, options.max_tests)));
-    const ProbeSchedule schedule(batch.graph);
-    for (int test = 0; test < tests; ++test) {
-      if (options.deadline.Passed()) return absl::DeadlineExceededError("localising: out of time");
-      MENDEL_RETURN_IF_ERROR(TestOnce(batch, schedule, probes, options, rng, result.differs));
-    }
-    result.tests = std::max(result.tests, tests);
-    result.bound_log2 = Log2Sum(result.bound_log2, std::log2(batch.elements) + per_test * tests);
-  }
-  result.bound_log2 = std::min(0.0, result.bound_log2);
-  if (result.reason.empty() && result.bound_log2 > target_log2) {
-    result.reason = Cat(result.tests, " tests bound the error by 2^", result.bound_log2);
-  }
-  return result;
+  return ProbeRun(joint, probes, options, rng).Run(target_log2);
 }
 
 }  // namespace mendel

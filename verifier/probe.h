@@ -33,8 +33,10 @@ struct ProbeResult {
   std::string reason;  ///< why less was tested than `target_log2` asks for
 };
 
-/// Evaluates the probes of `joint` (JoinPrograms) under as many draws from `rng` as `target_log2` needs, at most max_tests, at
-/// least one. Aborted when denominators stay zero, DeadlineExceeded.
+/// Evaluates the probes of `joint` (JoinPrograms): once under a small prime, which finds most of what differs, and those that do
+/// not all differ there under as many certifying draws from `rng` as `target_log2` needs, at least one and at most max_tests.
+/// target_log2 >= 0 asks for no bound, for tiers that a certificate follows: two tests (or max_tests) under small primes, nothing
+/// else. Aborted when denominators stay zero, DeadlineExceeded.
 absl::StatusOr<ProbeResult> RunProbes(const Graph& joint, const std::vector<Probe>& probes, const JudgeOptions& options,
                                       double target_log2, Rng& rng);
 
