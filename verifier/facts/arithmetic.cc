@@ -10,15 +10,16 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<FactDescription, 6> kFacts = {{
+constexpr std::array<FactDescription, 7> kFacts = {{
     {"common factor", "c x + c y = c (x + y)", "Distributivity."},
     {"factor of a linear operator", "f(c x) = c f(x)", "f is linear in that operand; c is a literal, or -1."},
     {"merged literals", "(x + a) + b = x + (a + b), (x a) b = x (a b), x / a = x (1 / a), and their kin",
      "Associativity, where the sum, product or quotient of the literals is a number of the dtype without rounding."},
     {"neutral literal", "x + 0 = x, x * 1 = x, x / 1 = x, 1 / x is the reciprocal of x", "0 and 1 are neutral."},
     {"outer sign", "-(-x) = x, (-x) + y = y - x, (-x) y = -(x y), and their kin", "Ring axioms."},
-    {"quotient of a quotient", "x / (1 / y) = x y, 1 / (1 / y) = y, 1 / (x / y) = y / x, for x, y > 0",
-     "Fields; the demand that the denominators are not 0 holds since they are known to be positive."},
+    {"quotient as a product", "x / y = x (1 / y)", "The definition of division; both sides demand that y is not 0."},
+    {"reciprocal of a reciprocal", "1 / (1 / y) = y, 1 / (x (1 / y)) = y (1 / x), for x, y > 0",
+     "Fields; no demand is forgotten, since the denominators are known to be positive."},
 }};
 
 bool IsLiteralLike(const Terms& t, ValueId v) { return IsConstant(t.node(v)); }
@@ -122,13 +123,7 @@ std::optional<ValueId> MergeQuotient(Terms& t, ValueId v) {
   const ValueId a = t.in(v, 0), b = t.in(v, 1);
   const DType dtype = t.dtype(v);
   const std::optional<double> over = t.Scalar(b);
-  if (!over.has_value()) {
-    const std::optional<Scaled> factor = AsScaled(t, b);
-    if (!factor.has_value() || factor->kind == Scaled::Kind::kNegated) return std::nullopt;
-    const ValueId quotient = t.Div(a, factor->x);
-    return factor->kind == Scaled::Kind::kTimes ? t.Div(quotient, factor->factor) : t.Mul(quotient, factor->factor);
-  }
-  if (!(*over > 0)) return std::nullopt;
+  if (!over.has_value() || !(*over > 0)) return std::nullopt;
   if (const std::optional<double> number = t.Scalar(a)) {
     const auto quotient = exact::Quotient(dtype, *number, *over);
     return quotient.has_value() ? std::optional(t.Literal(dtype, *quotient)) : std::nullopt;
@@ -155,17 +150,21 @@ std::optional<ValueId> FactorOfReciprocal(Terms& t, ValueId v) {
   return factor->kind == Scaled::Kind::kTimes ? t.Div(inverse, factor->factor) : t.Mul(inverse, factor->factor);
 }
 
-std::optional<ValueId> QuotientOfQuotient(Terms& t, ValueId v) {
-  const bool reciprocal = t.Is(v, "Reciprocal");
-  const ValueId denominator = t.in(v, reciprocal ? 0 : 1);
-  if (t.Is(denominator, "Reciprocal") && t.IsPositive(t.in(denominator, 0))) {
-    const ValueId y = t.in(denominator, 0);
-    return reciprocal ? y : t.Mul(t.in(v, 0), y);
-  }
-  if (reciprocal && t.Is(denominator, "Div") && t.IsPositive(t.in(denominator, 0)) && t.IsPositive(t.in(denominator, 1))) {
-    return t.Fit(t.Div(t.in(denominator, 1), t.in(denominator, 0)), t.shape(v));
+std::optional<ValueId> ReciprocalOfReciprocal(Terms& t, ValueId v) {
+  const ValueId x = t.in(v, 0);
+  if (t.Is(x, "Reciprocal") && t.IsPositive(t.in(x, 0))) return t.in(x, 0);
+  for (size_t k = 0; k < 2 && t.Is(x, "Mul"); ++k) {
+    const ValueId inverse = t.in(x, k), other = t.in(x, 1 - k);
+    if (!t.Is(inverse, "Reciprocal") || !t.IsPositive(inverse) || !t.IsPositive(other)) continue;
+    return t.Mul(t.in(inverse, 0), t.Unary("Reciprocal", other));
   }
   return std::nullopt;
+}
+
+std::optional<ValueId> QuotientAsProduct(Terms& t, ValueId v) {
+  const ValueId y = t.in(v, 1);
+  if (t.Scalar(y).has_value()) return std::nullopt;
+  return t.Mul(t.in(v, 0), t.Unary("Reciprocal", y));
 }
 
 std::optional<ValueId> CommonFactor(Terms& t, ValueId v) {
@@ -210,8 +209,8 @@ constexpr std::array<FactRule, 19> kRules = {{
     {"merged literals", "Mul", &MergeProduct},
     {"merged literals", "Div", &MergeQuotient},
     {"merged literals", "Reciprocal", &FactorOfReciprocal},
-    {"quotient of a quotient", "Div", &QuotientOfQuotient},
-    {"quotient of a quotient", "Reciprocal", &QuotientOfQuotient},
+    {"quotient as a product", "Div", &QuotientAsProduct},
+    {"reciprocal of a reciprocal", "Reciprocal", &ReciprocalOfReciprocal},
     {"common factor", "Add", &CommonFactor},
     {"common factor", "Sub", &CommonFactor},
     {"factor of a linear operator", "*", &LinearFactor},

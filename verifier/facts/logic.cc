@@ -16,7 +16,8 @@ constexpr std::array<FactDescription, 8> kFacts = {{
      "The wide dtype holds every number of the narrow one, and x is a stored, cast or moved value, hence a number of its dtype."},
     {"comparison of multiples", "c x < 0 is x < 0, 0 < c x is 0 < x, c > 0; -x < 0 is 0 < x; -x < -y is y < x",
      "Multiplication by c > 0 is increasing, by -1 decreasing."},
-    {"one order relation", "x > y is y < x; x <= y is not y < x; x >= y is not x < y", "Finite numbers are totally ordered."},
+    {"one order relation", "x > y is y < x; x <= y, and also x < y or x = y, is not y < x; x >= y is not x < y",
+     "Finite numbers are totally ordered."},
     {"where as an extreme", "(x < y ? x : y) = min(x, y), (x < y ? y : x) = max(x, y)",
      "The definitions; where x = y both branches agree."},
     {"where as leaky relu", "(x < 0 ? a x : x) = (0 < x ? x : a x) = Relu(x) + a (x - Relu(x))",
@@ -33,6 +34,18 @@ std::optional<ValueId> DoubleNot(Terms& t, ValueId v) {
 
 std::optional<ValueId> Idempotent(Terms& t, ValueId v) {
   return t.in(v, 0) == t.in(v, 1) ? std::optional(t.in(v, 0)) : std::nullopt;
+}
+
+/// Or(p < q, p = q) in any order.
+std::optional<ValueId> LessOrEqualByOr(Terms& t, ValueId v) {
+  for (size_t k = 0; k < 2; ++k) {
+    const ValueId less = t.in(v, k), equal = t.in(v, 1 - k);
+    if (!t.Is(less, "Less") || !t.Is(equal, "Equal")) continue;
+    const ValueId p = t.in(less, 0), q = t.in(less, 1);
+    const bool same = (t.in(equal, 0) == p && t.in(equal, 1) == q) || (t.in(equal, 0) == q && t.in(equal, 1) == p);
+    if (same) return t.Unary("Not", t.Op("Less", {q, p}));
+  }
+  return std::nullopt;
 }
 
 std::optional<ValueId> Greater(Terms& t, ValueId v) { return t.Op("Less", {t.in(v, 1), t.in(v, 0)}); }
@@ -164,10 +177,11 @@ std::optional<ValueId> CastRoundTrip(Terms& t, ValueId v) {
   return x;
 }
 
-constexpr std::array<FactRule, 12> kRules = {{
+constexpr std::array<FactRule, 13> kRules = {{
     {"boolean identities", "Not", &DoubleNot, Elements::kAny},
     {"boolean identities", "And", &Idempotent, Elements::kAny},
     {"boolean identities", "Or", &Idempotent, Elements::kAny},
+    {"one order relation", "Or", &LessOrEqualByOr, Elements::kAny},
     {"one order relation", "Greater", &Greater, Elements::kAny},
     {"one order relation", "LessOrEqual", &LessOrEqual, Elements::kAny},
     {"one order relation", "GreaterOrEqual", &GreaterOrEqual, Elements::kAny},

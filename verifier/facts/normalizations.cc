@@ -8,11 +8,13 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<FactDescription, 2> kFacts = {{
+constexpr std::array<FactDescription, 3> kFacts = {{
     {"batch normalisation by division", "batch-norm(x) = (x - mean) / sqrt(variance + e) scale + bias",
      "The definition; both sides demand variance + e > 0. The literal for e is reported where it is rounded."},
     {"normalisation by division", "(x - m) / sqrt(mean((x - m)^2) + e) scale + bias, m = mean(x), for layer, group and instance",
      "The definitions. The literal for e is reported where it is rounded."},
+    {"variance by squares", "mean(x x) - mean(x) mean(x) = mean((x - mean(x))^2)",
+     "The binomial formula; the right side is never negative."},
 }};
 
 /// x normalised over `axes`.
@@ -76,11 +78,25 @@ std::optional<ValueId> Batch(Terms& t, ValueId v) {
   return Affine(t, t.Div(centered, PerChannel(t, deviation, rank)), inputs[1], inputs[2]);
 }
 
-constexpr std::array<FactRule, 4> kRules = {{
+/// mean(x x) - mean(x) mean(x).
+std::optional<ValueId> Variance(Terms& t, ValueId v) {
+  const ValueId squares = t.in(v, 0), square = t.in(v, 1);
+  if (!t.Is(squares, "ReduceMean") || !t.Is(square, "Mul") || t.in(square, 0) != t.in(square, 1)) return std::nullopt;
+  const ValueId mean = t.in(square, 0), product = t.in(squares, 0);
+  if (!t.Is(mean, "ReduceMean") || !(t.node(mean).attrs == t.node(squares).attrs)) return std::nullopt;
+  const ValueId x = t.in(mean, 0);
+  if (!t.Is(product, "Mul") || t.in(product, 0) != x || t.in(product, 1) != x || NumElements(t.shape(x)) == 0) return std::nullopt;
+  const Attributes attrs = t.node(mean).attrs;
+  const ValueId centered = t.Sub(x, t.Reduce("ReduceMean", x, attrs.IntList("axes"), true));
+  return t.Op("ReduceMean", {t.Mul(centered, centered)}, attrs);
+}
+
+constexpr std::array<FactRule, 5> kRules = {{
     {"batch normalisation by division", "BatchNormalization", &Batch},
     {"normalisation by division", "GroupNormalization", &Group},
     {"normalisation by division", "InstanceNormalization", &Instance},
     {"normalisation by division", "LayerNormalization", &Layer},
+    {"variance by squares", "Sub", &Variance},
 }};
 
 }  // namespace

@@ -11,10 +11,11 @@ namespace {
 constexpr std::array<FactDescription, 4> kFacts = {{
     {"power with a literal exponent", "x^0 = 1, x^n = x ... x, x^(n + 1/2) = x^n sqrt(x), x^-a = 1 / x^a, for a up to 16",
      "Definitions; a negative exponent demands x > 0 or x not 0 on both sides, a half one x >= 0."},
-    {"root of a product", "sqrt(x y) = sqrt(x) sqrt(y), sqrt(x / y) = sqrt(x) / sqrt(y)",
-     "Multiplicativity, where neither factor is negative, or one (in a quotient y) is positive, so that both sides demand x >= 0."},
+    {"root of a product", "sqrt(x y) = sqrt(x) sqrt(y), sqrt(1 / x) = 1 / sqrt(x)",
+     "Multiplicativity, where neither factor is negative, or one is positive, so that both sides demand the same of the other."},
     {"root of a square", "sqrt(x x) = abs(x)", "The root of a square is the number's magnitude."},
-    {"square of a root", "sqrt(x) sqrt(x) = x, x / sqrt(x) = sqrt(x)", "x is known not to be negative (denominators: positive)."},
+    {"square of a root", "sqrt(x) sqrt(x) = x, x (1 / sqrt(x)) = sqrt(x), and the reciprocals",
+     "x is known not to be negative (positive, where it is a denominator)."},
 }};
 
 constexpr double kLargestExponent = 16;
@@ -59,14 +60,23 @@ std::optional<ValueId> RootOfProduct(Terms& t, ValueId v) {
   return t.Op(product ? "Mul" : "Div", {t.Unary("Sqrt", a), t.Unary("Sqrt", b)});
 }
 
+std::optional<ValueId> RootOfReciprocal(Terms& t, ValueId v) {
+  const ValueId x = t.in(v, 0);
+  if (!t.Is(x, "Reciprocal")) return std::nullopt;
+  return t.Unary("Reciprocal", t.Unary("Sqrt", t.in(x, 0)));
+}
+
 std::optional<ValueId> SquareOfRoot(Terms& t, ValueId v) {
   const ValueId a = t.in(v, 0), b = t.in(v, 1);
-  if (t.Is(v, "Mul")) {
-    if (a != b || !t.Is(a, "Sqrt") || !t.IsNonNegative(t.in(a, 0))) return std::nullopt;
-    return t.in(a, 0);
+  const auto is_root = [&](ValueId root) { return t.Is(root, "Sqrt"); };
+  if (a == b && is_root(a) && t.IsNonNegative(t.in(a, 0))) return t.in(a, 0);
+  const auto is_inverse_root = [&](ValueId y) { return t.Is(y, "Reciprocal") && is_root(t.in(y, 0)); };
+  if (a == b && is_inverse_root(a) && t.IsPositive(t.in(t.in(a, 0), 0))) return t.Unary("Reciprocal", t.in(t.in(a, 0), 0));
+  for (size_t k = 0; k < 2; ++k) {
+    const ValueId x = t.in(v, k), y = t.in(v, 1 - k);
+    if (is_inverse_root(y) && t.in(t.in(y, 0), 0) == x && t.IsPositive(x)) return t.in(y, 0);
   }
-  if (!t.Is(b, "Sqrt") || t.in(b, 0) != a || !t.IsPositive(a)) return std::nullopt;
-  return b;
+  return std::nullopt;
 }
 
 constexpr std::array<FactRule, 5> kRules = {{
@@ -74,7 +84,7 @@ constexpr std::array<FactRule, 5> kRules = {{
     {"root of a square", "Sqrt", &RootOfSquare},
     {"root of a product", "Sqrt", &RootOfProduct},
     {"square of a root", "Mul", &SquareOfRoot},
-    {"square of a root", "Div", &SquareOfRoot},
+    {"root of a product", "Sqrt", &RootOfReciprocal},
 }};
 
 }  // namespace
