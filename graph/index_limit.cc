@@ -12,6 +12,7 @@ namespace {
 int64_t TableSize(const Graph& graph, const Node& node) {
   const Shape& table = graph.type(node.inputs[0]).shape;
   if (table.empty()) return 1;
+  if (node.attrs.Has("time_axis")) return table[static_cast<size_t>(node.attrs.Int("time_axis"))] + 1;  // lengths
   if (node.attrs.Has("axis") && std::holds_alternative<int64_t>(node.attrs.Get("axis"))) {
     const int64_t axis = node.attrs.Int("axis");
     if (axis >= 0 && axis < static_cast<int64_t>(table.size())) return table[static_cast<size_t>(axis)];

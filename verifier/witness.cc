@@ -18,7 +18,7 @@ namespace {
 using Inputs = std::shared_ptr<const std::vector<HostValue>>;
 
 /// Relative gaps above this are hardly the rounding of double evaluation.
-constexpr double kConvincing = 1e-10;
+constexpr double kConvincing = 1e-12;
 /// Boxes whose enclosure is so little work are enclosed whole, and with every candidate that looks best.
 constexpr double kCheapFlops = 2e6;
 constexpr int64_t kCheapElements = 256;
@@ -31,7 +31,10 @@ constexpr int kMaxEnclosuresCostly = 3;
 constexpr int kFirstBits = 64;
 constexpr int kFirstBitsCostly = 128;  ///< ResNet-18 loses 72 of them
 constexpr int kAscentSteps = 24;
-constexpr double kAscentFlops = 3e10;  ///< a query
+constexpr double kAscentFlops = 5e10;  ///< of all queries together
+/// Of candidates, in doubles; the first few are tried whatever they cost.
+constexpr double kCandidateFlops = 2e11;
+constexpr int kLeastCandidates = 8;
 
 double TotalFlops(const Graph& graph) {
   double flops = 0;
@@ -80,7 +83,8 @@ struct State {
 
 class Search {
  public:
-  Search(const Graph& joint, const WitnessOptions& options) : joint_(joint), options_(options), draws_(joint, options.seed) {}
+  Search(const Graph& joint, const WitnessOptions& options)
+      : joint_(joint), options_(options), seconds_(options.deadline.SecondsLeft()), draws_(joint, options.seed) {}
 
   absl::Status Run(std::span<const WitnessQuery> queries) {
     for (const WitnessQuery& query : queries) {
@@ -115,28 +119,32 @@ class Search {
   absl::Status TryCandidates() {
     std::vector<State*> pending;
     Graph pairs;
+    double pairs_flops = 0;
     for (; candidates_ < options_.max_candidates && !options_.deadline.Passed(); ++candidates_) {
       if (candidates_ > 0 && OnlyEnclosuresFit(pending)) break;
+      if (candidates_ >= kLeastCandidates && flops_ > kCandidateFlops) break;
       if (const std::vector<State*> now = Pending(); now != pending) {
         pending = now;
         if (pending.empty()) break;
         std::vector<OutputBox> boxes;
         for (const State* state : pending) boxes.push_back({state->query->output, state->query->box});
         MENDEL_ASSIGN_OR_RETURN(pairs, RestrictPair(joint_, boxes));
+        pairs_flops = TotalFlops(pairs);
       }
       const auto inputs = std::make_shared<const std::vector<HostValue>>(draws_.Draw(candidates_));
       MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values, Evaluate(pairs, *inputs));
+      flops_ += pairs_flops;
       for (size_t k = 0; k < pending.size(); ++k) Note(*pending[k], inputs, LargestGap(values[2 * k], values[2 * k + 1]));
       if (IsCheckpoint(candidates_)) MENDEL_RETURN_IF_ERROR(Enclose(/*all=*/false));
     }
     return absl::OkStatus();
   }
 
-  /// What is left of the time is needed to enclose what has been found.
+  /// What is left of the time is needed to enclose what has been found: half of it, and at least what that may take.
   bool OnlyEnclosuresFit(const std::vector<State*>& pending) const {
     double flops = 0;
     for (const State* state : pending) flops = std::max(flops, state->tried || state->cheap() ? 0 : state->flops);
-    return options_.deadline.SecondsLeft() < 2 * SecondsInBalls(flops, kFirstBitsCostly);
+    return flops > 0 && options_.deadline.SecondsLeft() < std::max(seconds_ / 2, 2 * SecondsInBalls(flops, kFirstBitsCostly));
   }
 
   static void Note(State& state, const Inputs& inputs, const Gap& gap) {
@@ -150,7 +158,9 @@ class Search {
 
   /// Steps from the best inputs so far to larger gaps.
   absl::Status Ascend(State& state) {
-    if (state.witness.has_value() || state.inputs == nullptr || state.flops * kAscentSteps > kAscentFlops) return absl::OkStatus();
+    if (state.witness.has_value() || state.inputs == nullptr) return absl::OkStatus();
+    ascent_flops_ += state.flops * kAscentSteps;
+    if (ascent_flops_ > kAscentFlops) return absl::OkStatus();
     MENDEL_ASSIGN_OR_RETURN(const Graph pair, RestrictPair(joint_, {{state.query->output, state.query->box}}));
     for (int step = 0; step < kAscentSteps && !options_.deadline.Passed(); ++step) {
       const auto inputs = std::make_shared<const std::vector<HostValue>>(draws_.Near(*state.inputs));
@@ -174,6 +184,7 @@ class Search {
       if (status.ok()) continue;
       if (status.code() != absl::StatusCode::kAborted && status.code() != absl::StatusCode::kUnimplemented) return status;
       for (State* state : group) {  // one of them spoils it for all: each alone
+        if (state->witness.has_value()) continue;
         const absl::Status alone = group.size() == 1 ? status : EncloseGroup(inputs, {state});
         if (!alone.ok()) state->obstacle = std::string(alone.message());
       }
@@ -271,10 +282,13 @@ class Search {
 
   const Graph& joint_;
   const WitnessOptions& options_;
+  const double seconds_;  ///< for everything
   WitnessInputs draws_;
   std::vector<State> states_;
   int candidates_ = 0;
   int ascended_ = 0;
+  double flops_ = 0;  ///< of candidates so far
+  double ascent_flops_ = 0;
 };
 
 }  // namespace
