@@ -174,17 +174,35 @@ std::string TileName(const WinogradTransforms& transforms) {
   return same ? Cat(largest) : name;
 }
 
-std::vector<const WinogradTransforms*> Fitting(const Graph& graph, int32_t id) {
-  std::vector<const WinogradTransforms*> fitting;
+/// Whether it is worth a measurement, by multiplications and the reading of weights. On every machine at hand, reading a weight
+/// from memory costs about as much as multiplying it twenty times. The transformed weights of large tiles in three dimensions
+/// would otherwise fill the memory only to lose.
+bool MayWin(WinogradPlan plan) {
+  constexpr int64_t kReading = 20;
+  CutIntoTiles(plan, 1);
+  int64_t outputs = plan.batch;
+  int64_t taps = 1;
+  for (size_t d = 0; d < 3; ++d) {
+    outputs *= plan.problem.out[d];
+    taps *= plan.transforms->r[d];
+  }
+  return plan.points * (plan.tiles + kReading) < taps * (outputs + kReading);
+}
+
+/// Algorithms for a node, as plans whose strides are still missing.
+std::vector<WinogradPlan> Fitting(const Graph& graph, int32_t id) {
+  std::vector<WinogradPlan> fitting;
   const WinogradIsa* isa = WinogradIsaHere();
-  if (isa == nullptr || !Describe(graph, id).has_value()) return fitting;
+  std::optional<WinogradPlan> plan = Describe(graph, id);
+  if (isa == nullptr || !plan.has_value()) return fitting;
   const Shape& weights = graph.type(graph.node(id).inputs[1]).shape;
   const Order order = OrderOf(weights);
   for (int k = 0; k < isa->transform_count; ++k) {
-    const WinogradTransforms& transforms = isa->transforms[k];
     bool fits = true;
-    for (size_t d = 0; d < 3; ++d) fits = fits && TapsAlong(weights, order[d]) == transforms.r[d];
-    if (fits) fitting.push_back(&transforms);
+    for (size_t d = 0; d < 3; ++d) fits = fits && TapsAlong(weights, order[d]) == isa->transforms[k].r[d];
+    plan->isa = isa;
+    plan->transforms = &isa->transforms[k];
+    if (fits && MayWin(*plan)) fitting.push_back(*plan);
   }
   return fitting;
 }
@@ -271,7 +289,7 @@ const WinogradIsa* WinogradIsaHere() {
 
 std::vector<std::string> WinogradAlgorithms(const Graph& graph, int32_t node) {
   std::vector<std::string> names;
-  for (const WinogradTransforms* transforms : Fitting(graph, node)) names.push_back(Cat(kOwnWinograd, TileName(*transforms)));
+  for (const WinogradPlan& plan : Fitting(graph, node)) names.push_back(Cat(kOwnWinograd, TileName(*plan.transforms)));
   return names;
 }
 
@@ -282,11 +300,8 @@ absl::StatusOr<bool> LowerWinograd(Lowering& lowering, const Group& group, const
   for (size_t k = 1; k < node.inputs.size(); ++k) {
     if (!lowering.folded().IsConstant(node.inputs[k])) return false;
   }
-  for (const WinogradTransforms* transforms : Fitting(graph, root)) {
-    if (Cat(kOwnWinograd, TileName(*transforms)) != name) continue;
-    WinogradPlan plan = *Describe(graph, root);
-    plan.isa = WinogradIsaHere();
-    plan.transforms = transforms;
+  for (WinogradPlan& plan : Fitting(graph, root)) {
+    if (Cat(kOwnWinograd, TileName(*plan.transforms)) != name) continue;
     for (size_t count = group.posts.size() + 1; count-- > 0;) {
       const std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, plan.problem.channels_out);
       const std::optional<Posts> posts = epilogue.has_value() ? PostsOf(*epilogue) : std::nullopt;
