@@ -40,13 +40,14 @@ struct RefitTensor {
   std::string expression;         ///< over the other program's constants, e.g. "conv.weight * bn.scale / sqrt(bn.var + 1e-05)"
 };
 
-/// Measured, over random and edge inputs: largest absolute error against A in float64, and relative to A's largest output.
+/// Measured over random and edge inputs as the numeric gate does (numeric_gate.h): errors of both programs, run by the backend,
+/// against A in float64, relative to A's largest output.
 struct RefitError {
   std::string output;
-  double a_max = 0;  ///< A as the backend runs it
-  double a_relative = 0;
-  double b_max = 0;  ///< B as the backend runs it
-  double b_relative = 0;
+  double a_max = 0;
+  double a_p999 = 0;
+  double b_max = 0;
+  double b_p999 = 0;
 };
 
 enum class RefitSide : uint8_t { kA, kB };
@@ -54,6 +55,8 @@ enum class RefitSide : uint8_t { kA, kB };
 struct RefitReport {
   /// Identical after refit, and every replacement lies within the tolerance.
   bool applies = false;
+  /// Proven identical after refit, whatever the distances.
+  bool identical = false;
   std::string reason;                  ///< of not `applies`
   RefitSide refitted = RefitSide::kB;  ///< the side whose constants were replaced: the folded one
   std::vector<RefitTensor> tensors;    ///< in the folded program's order
@@ -62,7 +65,6 @@ struct RefitReport {
   Graph refitted_graph;                ///< the folded program with expressions over the constants of `original`
   Certificate certificate;             ///< of both, symbolic weights; meaningful when they are identical
   std::vector<RefitError> errors;      ///< one an output; empty when not measured
-  int error_inputs = 0;                ///< inputs measured
 };
 
 struct RefitOptions {
