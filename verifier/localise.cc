@@ -1,12 +1,16 @@
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/status.h"
 #include "graph/bound.h"
+#include "graph/rewrite.h"
 #include "verifier/box_merge.h"
 #include "verifier/probe.h"
 #include "verifier/region_plan.h"
+#include "verifier/shared_values.h"
 #include "verifier/shared_weights.h"
 #include "verifier/verifier.h"
 
@@ -17,23 +21,32 @@ namespace {
 constexpr double kEnoughLog2 = -60;
 /// Bound of what congruence alone proves: no probability enters.
 constexpr double kProvenLog2 = -1024;
+/// Cutting shared values free is not tried where it leaves more of the arithmetic than this.
+constexpr double kMostOfTheWork = 0.5;
 
 bool AnyWrong(const std::vector<bool>& differs) { return std::find(differs.begin(), differs.end(), true) != differs.end(); }
 
 class Localiser {
  public:
   Localiser(const Graph& f, const Graph& joint, const JudgeOptions& options)
-      : f_(f), joint_(joint), options_(options), rng_(options.seed), wrong_(f.outputs().size()) {}
+      : f_(f),
+        joint_(joint),
+        options_(options),
+        rng_(options.seed),
+        wrong_(f.outputs().size()),
+        proven_(f.outputs().size(), false) {}
 
   absl::StatusOr<JudgeReport> Run() {
     report_.bound_log2 = -std::numeric_limits<double>::infinity();
+    MENDEL_RETURN_IF_ERROR(ProveWithSharedValuesFree());
     MENDEL_ASSIGN_OR_RETURN(const RegionProgram program, MakeRegionProgram(joint_, options_.weights));
     std::vector<Region> regions = Plan(program);
     std::vector<Region> open;  // to be decided in the given weights
     if (program.stronger) {
       std::vector<Region> small;
       for (Region& region : regions) (region.Whole() ? open : small).push_back(std::move(region));
-      MENDEL_ASSIGN_OR_RETURN(const ProbeResult free, Evaluate(program.graph, program.weights, small));
+      MENDEL_ASSIGN_OR_RETURN(const ProbeResult free, Evaluate(program.graph, program.weights, small, options_.target_log2));
+      Account(free);
       // What differs for some weights may be equal for these, at some positions.
       for (size_t k = 0; k < small.size(); ++k) {
         if (!AnyWrong(free.differs[k])) continue;
@@ -49,7 +62,34 @@ class Localiser {
   }
 
  private:
-  /// Regions of all outputs that are not congruent.
+  /// What both programs compute need not be computed where the rest of them agrees whatever it is.
+  absl::Status ProveWithSharedValuesFree() {
+    MENDEL_ASSIGN_OR_RETURN(const std::optional<Graph> cut, CutAtSharedValues(joint_));
+    if (!cut.has_value() || RunTimeFlops(*cut) > kMostOfTheWork * RunTimeFlops(joint_)) return absl::OkStatus();
+    MENDEL_ASSIGN_OR_RETURN(const RegionProgram program, MakeRegionProgram(*cut, options_.weights));
+    std::vector<Region> regions = Plan(program);
+    std::vector<bool> equal(proven_.size(), true);
+    for (const double target : {0.0, options_.target_log2}) {
+      const int64_t probes = report_.probes;
+      auto result = Evaluate(program.graph, program.weights, regions, target);
+      if (target < 0) report_.probes = probes;  // the same elements again
+      if (absl::IsAborted(result.status())) break;
+      MENDEL_RETURN_IF_ERROR(result.status());
+      for (size_t k = 0; k < regions.size(); ++k) {
+        if (AnyWrong(result->differs[k])) equal[static_cast<size_t>(regions[k].output)] = false;
+      }
+      std::erase_if(regions, [&](const Region& region) { return !equal[static_cast<size_t>(region.output)]; });
+      if (regions.empty() || !result->reason.empty()) break;
+      if (target == 0 && options_.target_log2 < 0) continue;
+      Account(*result);
+      proven_ = equal;
+      break;
+    }
+    std::erase_if(fallbacks_, [&](const auto& one) { return !proven_[static_cast<size_t>(one.first)]; });
+    return absl::OkStatus();
+  }
+
+  /// Regions of all outputs that are neither congruent nor proven equal.
   std::vector<Region> Plan(const RegionProgram& program) {
     std::vector<Region> regions;
     const Graph& joint = program.graph;
@@ -59,7 +99,7 @@ class Localiser {
       const ValueId a = joint.outputs()[k].value;
       const ValueId b = joint.outputs()[count + k].value;
       const Shape& shape = joint.type(a).shape;
-      if (a == b || NumElements(shape) == 0) continue;
+      if (a == b || NumElements(shape) == 0 || proven_[k]) continue;
       const auto at = [&](ValueId value) -> const ValueStructure& {
         return structures[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)];
       };
@@ -69,14 +109,15 @@ class Localiser {
       if (planned.size() > 1 || !planned[0].Whole()) continue;
       std::string reason = Cat(f_.outputs()[k].name, ": ", grid.Boxes(), " boxes for ", NumElements(shape), " elements");
       for (const std::string& unknown : grid.unknown) reason += "; " + unknown;
-      report_.fallbacks.push_back(std::move(reason));
+      fallbacks_.emplace_back(static_cast<int>(k), std::move(reason));
     }
     return regions;
   }
 
   /// Where a probe differs along a dimension with several classes, the rest of the box is not decided: look at all of it.
   absl::Status Decide(const std::vector<Region>& regions) {
-    MENDEL_ASSIGN_OR_RETURN(const ProbeResult first, Evaluate(joint_, options_.weights, regions));
+    MENDEL_ASSIGN_OR_RETURN(const ProbeResult first, Evaluate(joint_, options_.weights, regions, options_.target_log2));
+    Account(first);
     std::vector<Region> undecided;
     for (size_t k = 0; k < regions.size(); ++k) {
       if (!AnyWrong(first.differs[k])) continue;
@@ -87,7 +128,8 @@ class Localiser {
         undecided.push_back(std::move(rest));
       }
     }
-    MENDEL_ASSIGN_OR_RETURN(const ProbeResult second, Evaluate(joint_, options_.weights, undecided));
+    MENDEL_ASSIGN_OR_RETURN(const ProbeResult second, Evaluate(joint_, options_.weights, undecided, options_.target_log2));
+    Account(second);
     for (size_t k = 0; k < undecided.size(); ++k) Collect(undecided[k], second.differs[k]);
     return absl::OkStatus();
   }
@@ -98,7 +140,8 @@ class Localiser {
     wrong.insert(wrong.end(), boxes.begin(), boxes.end());
   }
 
-  absl::StatusOr<ProbeResult> Evaluate(const Graph& joint, WeightMode weights, const std::vector<Region>& regions) {
+  absl::StatusOr<ProbeResult> Evaluate(const Graph& joint, WeightMode weights, const std::vector<Region>& regions,
+                                       double target_log2) {
     std::vector<Probe> probes;
     for (const Region& region : regions) {
       probes.push_back({region.output, region.probe});
@@ -106,15 +149,18 @@ class Localiser {
     }
     JudgeOptions options = options_;
     options.weights = weights;
-    MENDEL_ASSIGN_OR_RETURN(ProbeResult result,
-                            RunProbes(joint, probes, options, std::max(options.target_log2, kEnoughLog2), rng_));
+    return RunProbes(joint, probes, options, std::max(target_log2, kEnoughLog2), rng_);
+  }
+
+  /// Adds what an evaluation whose answer counts may have overlooked.
+  void Account(const ProbeResult& result) {
     report_.bound_log2 = std::min(0.0, Log2Sum(report_.bound_log2, result.bound_log2));
     report_.tests = std::max(report_.tests, result.tests);
     if (report_.reason.empty()) report_.reason = result.reason;
-    return result;
   }
 
   void Conclude() {
+    for (auto& [output, reason] : fallbacks_) report_.fallbacks.push_back(std::move(reason));
     int64_t wrong = 0;
     int64_t elements = 0;
     for (size_t k = 0; k < wrong_.size(); ++k) {
@@ -138,7 +184,9 @@ class Localiser {
   const Graph& joint_;
   const JudgeOptions& options_;
   Rng rng_;
-  std::vector<std::vector<Box>> wrong_;  // an entry an output
+  std::vector<std::vector<Box>> wrong_;                 // an entry an output
+  std::vector<bool> proven_;                            // an entry an output: equal
+  std::vector<std::pair<int, std::string>> fallbacks_;  // output, reason
   JudgeReport report_;
 };
 

@@ -4,29 +4,15 @@
 #include <vector>
 
 #include "base/status.h"
+#include "verifier/shared_values.h"
 
 namespace mendel {
-namespace {
-
-/// Nodes that outputs [first, last) are computed from.
-std::vector<bool> Cone(const Graph& graph, size_t first, size_t last) {
-  std::vector<bool> cone(graph.nodes().size(), false);
-  for (size_t k = first; k < last; ++k) cone[static_cast<size_t>(graph.outputs()[k].value.node)] = true;
-  for (size_t i = graph.nodes().size(); i-- > 0;) {
-    if (!cone[i]) continue;
-    for (ValueId value : graph.nodes()[i].inputs) cone[static_cast<size_t>(value.node)] = true;
-  }
-  return cone;
-}
-
-}  // namespace
-
 absl::StatusOr<RegionProgram> MakeRegionProgram(const Graph& joint, WeightMode weights) {
   const RegionProgram unchanged{joint, weights, false};
   if (weights == WeightMode::kSymbolic) return unchanged;
   const size_t count = joint.outputs().size() / 2;
-  const std::vector<bool> f = Cone(joint, 0, count);
-  const std::vector<bool> g = Cone(joint, count, joint.outputs().size());
+  const std::vector<bool> f = OutputCone(joint, 0, count);
+  const std::vector<bool> g = OutputCone(joint, count, joint.outputs().size());
   const auto shared = [&](size_t i) {
     const Node& node = joint.nodes()[i];
     return IsConstant(node) && f[i] && g[i] && IsFloat(node.outputs[0].dtype) && NumElements(node.outputs[0]) > 1;

@@ -51,7 +51,6 @@ OpDefinition Make() {
   op.bound = [](const NodeView&, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
     return arithmetic.Divide(arithmetic.FromInteger(1), inputs[0]);
   };
-  op.access = nullptr;  // as in Div
   op.sample = [](Rng& rng) { return SampleUnaryIn(rng, 0.5, 2); };
   op.domain = {{.demand = Demand::kNonZero, .group = "denominator"}};
   op.sign = &SignOfFirst;
