@@ -71,6 +71,7 @@ absl::StatusOr<JudgeReport> Report(const Mutant& mutant, const JudgeLimits& limi
     }
     report.verdict = Verdict::kEquivalent;
   } else {
+    options.target_log2 = 0;  // the plan is certified
     auto localised = Localise(mutant.original, mutant.mutant, options);
     if (absl::IsDeadlineExceeded(localised.status())) {
       report.reason = "localising took too long";
@@ -79,7 +80,8 @@ absl::StatusOr<JudgeReport> Report(const Mutant& mutant, const JudgeLimits& limi
     MENDEL_RETURN_IF_ERROR(localised.status());
     report = *std::move(localised);
   }
-  MENDEL_RETURN_IF_ERROR(cache.Put("verdict", key, PrintReport(report)));
+  const bool timed_out = report.verdict == Verdict::kUnproven && options.deadline.Passed();
+  if (!timed_out) MENDEL_RETURN_IF_ERROR(cache.Put("verdict", key, PrintReport(report)));
   return report;
 }
 
