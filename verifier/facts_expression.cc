@@ -1,9 +1,12 @@
 #include "verifier/facts_expression.h"
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -87,6 +90,44 @@ class Translator {
   std::map<std::string, int> names_;
 };
 
+double Number(Rng& rng) {
+  constexpr std::array<double, 13> kNumbers = {
+      0, 1, -1, 2, -2, 3, 0.5, 6, -0.25, 1.0 / 9, 1.0 / 6, 0.70710678118654752, 1.4142135623730951};
+  return kNumbers[rng.Below(kNumbers.size())];
+}
+
+using Names = std::vector<std::string_view>;
+
+/// Operators of like operands; a repeated one is drawn more often.
+const std::vector<Names>& Families() {
+  static const auto* const families = new std::vector<Names>{
+      {"Relu", "Relu", "Neg",       "Neg",         "Abs",        "Exp", "Erf",  "Sigmoid", "Tanh",     "Softplus",
+       "Mish", "Gelu", "HardSwish", "HardSigmoid", "LeakyRelu",  "Elu", "Celu", "Selu",    "Softsign", "ThresholdedRelu",
+       "Cos",  "Clip", "Sqrt",      "Log",         "Reciprocal", "Sign"},
+      {"Add", "Add", "Sub", "Mul", "Mul", "Max", "Max", "Min", "Div", "PRelu"},
+      {"ReduceMax", "ReduceMin", "ReduceSum", "ReduceMean"},
+      {"Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal"},
+      {"Softmax", "LogSoftmax"}};
+  return *families;
+}
+
+/// One change of `node` and its operands, which may make it invalid.
+void Change(Rng& rng, Node& node, std::vector<ValueId>& inputs) {
+  if (IsConstant(node) && SymbolName(node).empty()) {
+    node.attrs.Set("value", Tensor::Filled(ConstantValue(node).type(), Number(rng)));
+    return;
+  }
+  if (inputs.size() > 1 && rng.Flip()) return std::swap(inputs[inputs.size() - 2], inputs.back());
+  if (node.attrs.Has("axis")) return node.attrs.Set("axis", rng.Between(0, 3));
+  if (node.attrs.Has("axes") && rng.Flip()) return node.attrs.Set("axes", Ints{rng.Between(0, 3)});
+  for (const Names& names : Families()) {
+    if (std::find(names.begin(), names.end(), node.op->name) == names.end()) continue;
+    node.op = &GetOp(names[rng.Below(names.size())]);
+    if (names == Families()[0]) node.attrs = {};
+    return;
+  }
+}
+
 class Sampler {
  public:
   explicit Sampler(Rng& rng) : rng_(rng), builder_("random") {
@@ -111,37 +152,32 @@ class Sampler {
  private:
   ValueId Pick() { return rng_.Flip(0.6) ? values_.back() : values_[rng_.Below(values_.size())]; }
   ValueId Literal() {
-    constexpr double kNumbers[] = {0, 1, -1, 2, -2, 3, 0.5, 6, -0.25, 1.0 / 9, 1.0 / 6, 0.70710678118654752, 1.4142135623730951};
-    return builder_.Constant(Tensor::Scalar(dtype_, kNumbers[rng_.Below(13)]));
+    if (rng_.Flip(0.2)) return builder_.Constant(Tensor::Filled(builder_.type(values_.back()), Number(rng_)));
+    return builder_.Constant(Tensor::Scalar(dtype_, Number(rng_)));
   }
   void Push(const absl::StatusOr<ValueId>& value) {
     if (value.ok()) values_.push_back(*value);
   }
-  template <size_t N>
-  std::string_view OneOf(const char* const (&names)[N]) {
-    return names[rng_.Below(N)];
+  std::string_view OneOf(size_t family) {
+    const Names& names = Families()[family];
+    return names[rng_.Below(names.size())];
   }
 
   void Step() {
-    static constexpr const char* kUnary[] = {
-        "Relu", "Relu", "Neg",       "Neg",         "Abs",       "Exp", "Erf",  "Sigmoid", "Tanh",     "Softplus",
-        "Mish", "Gelu", "HardSwish", "HardSigmoid", "LeakyRelu", "Elu", "Celu", "Selu",    "Softsign", "ThresholdedRelu",
-        "Cos",  "Clip"};
-    static constexpr const char* kBinary[] = {"Add", "Add", "Sub", "Mul", "Mul", "Max", "Max", "Min", "Div", "PRelu"};
     const ValueId x = Pick();
     const int64_t rank = static_cast<int64_t>(builder_.type(x).shape.size());
     switch (rng_.Below(10)) {
       case 0:
       case 1:
-        return Push(builder_.Add(OneOf(kUnary), {x}));
+        return Push(builder_.Add(OneOf(0), {x}));
       case 2:
       case 3:
-        return Push(builder_.Add(OneOf(kBinary), {x, Literal()}));
+        return Push(builder_.Add(OneOf(1), {x, Literal()}));
       case 4:
-        return Push(builder_.Add(OneOf(kBinary), {Literal(), x}));
+        return Push(builder_.Add(OneOf(1), {Literal(), x}));
       case 5:
       case 6:
-        return Push(builder_.Add(OneOf(kBinary), {x, Pick()}));
+        return Push(builder_.Add(OneOf(1), {x, Pick()}));
       case 7:
         return Reduce(x, rank);
       case 8:
@@ -152,7 +188,6 @@ class Sampler {
   }
 
   void Reduce(ValueId x, int64_t rank) {
-    static constexpr const char* kReductions[] = {"ReduceMax", "ReduceMin", "ReduceSum", "ReduceMean"};
     if (rank == 4 && rng_.Flip(0.4)) {
       const Ints kernel = {rng_.Between(1, 3), rng_.Between(1, 3)}, strides = {rng_.Between(1, 2), rng_.Between(1, 2)};
       const Ints pads = {rng_.Between(0, 1), rng_.Between(0, 1), rng_.Between(0, 1), rng_.Between(0, 1)};
@@ -166,13 +201,12 @@ class Sampler {
     if (rank == 0) return;
     const int64_t axis = rng_.Between(0, rank - 1);
     if (rng_.Flip(0.3)) return Push(builder_.Add(rng_.Flip() ? "Softmax" : "LogSoftmax", {x}, {{"axis", axis}}));
-    Push(builder_.Add(OneOf(kReductions), {x}, {{"axes", Ints{axis}}, {"keepdims", int64_t{1}}}));
+    Push(builder_.Add(OneOf(2), {x}, {{"axes", Ints{axis}}, {"keepdims", int64_t{1}}}));
   }
 
   void Choose(ValueId x) {
-    static constexpr const char* kOrders[] = {"Less", "Greater", "LessOrEqual", "GreaterOrEqual"};
     const ValueId y = rng_.Flip() ? Pick() : Literal();
-    const auto condition = builder_.Add(OneOf(kOrders), {x, y});
+    const auto condition = builder_.Add(OneOf(3), {x, y});
     if (!condition.ok()) return;
     Push(builder_.Add("Where", rng_.Flip() ? std::vector<ValueId>{*condition, x, y} : std::vector<ValueId>{*condition, Pick(), x}));
   }
@@ -196,5 +230,28 @@ class Sampler {
 Graph ParseExpression(std::string_view text) { return Translator(text).Parse(); }
 
 Graph RandomExpression(Rng& rng) { return Sampler(rng).Draw(); }
+
+Graph RandomVariant(Rng& rng, const Graph& graph) {
+  GraphBuilder builder(graph.name());
+  std::vector<int32_t> where;
+  // Inputs and weights do not change.
+  const auto changes = [&](const Node& node) { return !IsInput(node) && !(IsConstant(node) && !SymbolName(node).empty()); };
+  size_t chosen = 0;
+  for (int tries = 0; tries < 50 && !changes(graph.nodes()[chosen]); ++tries) chosen = rng.Below(graph.nodes().size());
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    Node node = graph.nodes()[i];
+    std::vector<ValueId> inputs;
+    for (ValueId input : node.inputs) inputs.push_back({where[static_cast<size_t>(input.node)], input.output});
+    const std::vector<ValueId> as_before = inputs;
+    if (i == chosen) Change(rng, node, inputs);
+    auto copy = builder.CopyNode(node, inputs);
+    const bool fits = copy.ok() && builder.type({*copy, 0}) == graph.type({static_cast<int32_t>(i), 0});
+    where.push_back(fits ? *copy : *builder.CopyNode(graph.nodes()[i], as_before));
+  }
+  builder.Output("out", {where[static_cast<size_t>(graph.outputs()[0].value.node)], 0});
+  auto variant = builder.Build();
+  MENDEL_CHECK(variant.ok());
+  return *std::move(variant);
+}
 
 }  // namespace mendel::facts_test

@@ -17,6 +17,9 @@ Graph ParseExpression(std::string_view text);
 /// A few operators with literals on small floats of one dtype, many of them patterns that a fact looks for.
 Graph RandomExpression(Rng& rng);
 
+/// `graph` with one operator, literal, order of operands or axis replaced by another of its kind; now and then equal to it.
+Graph RandomVariant(Rng& rng, const Graph& graph);
+
 }  // namespace mendel::facts_test
 
 #endif  // MENDEL_VERIFIER_FACTS_EXPRESSION_H_

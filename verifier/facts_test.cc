@@ -388,6 +388,12 @@ TEST(Canonicalise, IsIdempotentAndDeterministic) {
   }
 }
 
+/// Random programs to draw: more for long runs.
+uint64_t Programs(uint64_t usual) {
+  const char* const programs = std::getenv("MENDEL_FACT_PROGRAMS");
+  return programs != nullptr ? std::strtoull(programs, nullptr, 10) : usual;
+}
+
 TEST(Canonicalise, KeepsTheValueOfRandomGraphs) {
   constexpr uint64_t kSeed = 11;
   std::cout << "seed " << kSeed << "\n";
@@ -407,8 +413,7 @@ TEST(Canonicalise, KeepsTheValueOfRandomExpressions) {
   constexpr uint64_t kSeed = 1000;
   std::cout << "seed " << kSeed << "\n";
   std::map<std::string, int> used;
-  const char* const programs = std::getenv("MENDEL_FACT_PROGRAMS");
-  const uint64_t count = programs != nullptr ? std::strtoull(programs, nullptr, 10) : 3000;
+  const uint64_t count = Programs(3000);
   for (uint64_t k = 0; k < count; ++k) {
     Rng rng(kSeed + k);
     const Graph graph = facts_test::RandomExpression(rng);
@@ -427,6 +432,43 @@ TEST(Canonicalise, KeepsTheValueOfRandomExpressions) {
   for (const FactDescription& fact : AllFacts()) {
     if (!used.contains(std::string(fact.name))) std::cout << "not met: " << fact.name << "\n";
   }
+}
+
+/// Elements where f is finite and g is not the same.
+int64_t Wrong(const Graph& f, const Graph& g, const std::vector<HostValue>& inputs, double tolerance) {
+  const auto a = Evaluate(f, inputs), b = Evaluate(g, inputs);
+  EXPECT_TRUE(a.ok() && b.ok());
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < NumElements(a->front().type); ++i) {
+    const double x = a->front().At(i), y = b->front().At(i);
+    if (std::abs(x) < 1e3 && !(std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x)))) ++wrong;
+  }
+  return wrong;
+}
+
+TEST(Canonicalise, ProvesNoDifferentVariantEqual) {
+  constexpr uint64_t kSeed = 500000;
+  const uint64_t count = Programs(3000);
+  int proven = 0, changed = 0;
+  for (uint64_t k = 0; k < count && !HasFailure(); ++k) {
+    Rng rng(kSeed + k);
+    const Graph graph = facts_test::RandomExpression(rng), variant = facts_test::RandomVariant(rng, graph);
+    const WeightMode weights = k % 2 == 0 ? WeightMode::kSymbolic : WeightMode::kExact;
+    std::map<std::string, int> used;
+    const Graph f = Canonical(graph, weights, &used), g = Canonical(variant, weights, &used);
+    if (!Certify(f, g, {.weights = weights}).ok()) continue;
+    ++proven;
+    changed += PrintGraph(graph) != PrintGraph(variant);
+    const bool rounded = std::any_of(used.begin(), used.end(), [](const auto& use) { return use.first.starts_with("literal "); });
+    const std::vector<HostValue> inputs = Inputs(rng, graph);
+    if (!AllSmall(graph, inputs)) continue;
+    EXPECT_EQ(Wrong(graph, variant, inputs, rounded ? 1e-2 : 1e-6), 0)
+        << "seed " << kSeed + k << "\n"
+        << PrintGraph(graph) << PrintGraph(variant) << PrintGraph(f) << PrintGraph(g);
+  }
+  std::cout << "seed " << kSeed << ": " << proven << " of " << count << " variants proven equal, " << changed
+            << " of them changed\n";
+  EXPECT_GT(changed, 20);
 }
 
 }  // namespace
