@@ -213,7 +213,7 @@ void BallGemm(int64_t m, int64_t n, int64_t k, const Ball* a, int64_t lda, const
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < count; ++j) {
         arb_ptr sum = Raw(c[i * ldc + first + j]);
-        arb_dot(sum, accumulate ? sum : nullptr, 0, static_cast<arb_srcptr>(a[i * lda].raw()), 1, columns.data() + j * k, 1, k,
+        arb_dot(sum, accumulate ? sum : nullptr, 0, reinterpret_cast<arb_srcptr>(a + i * lda), 1, columns.data() + j * k, 1, k,
                 Precision());
       }
     }
