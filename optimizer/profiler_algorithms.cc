@@ -41,6 +41,14 @@ std::set<int32_t> Nodes(const std::map<std::string, Algorithms>& by_name) {
   return nodes;
 }
 
+/// Names by what they promise, the most first.
+std::vector<std::string> Order(const std::map<std::string, double>& promise) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : promise) names.push_back(name);
+  std::stable_sort(names.begin(), names.end(), [&](const auto& a, const auto& b) { return promise.at(a) > promise.at(b); });
+  return names;
+}
+
 }  // namespace
 
 /// What is known while the algorithms of a graph are timed one after the other.
@@ -56,9 +64,14 @@ struct Profiler::AlgorithmTimes {
 
 absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double max_seconds) {
   std::map<std::string, Algorithms> by_name;  // one variant an algorithm, used wherever it can be
+  std::map<std::string, double> promise;      // arithmetic of its nodes, less where the backend ranks others before it
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    double rank = 0;
     for (const std::string& name : backend_.Algorithms(graph, node, options_.numerics)) {
-      if (!kept_.has_value() || kept_->count(name) > 0) by_name[name][node] = name;
+      if (kept_.has_value() && kept_->count(name) == 0) continue;
+      by_name[name][node] = name;
+      const double flops = WithView(graph, node, [&](const NodeView& view) { return CostOf(*graph.node(node).op, view).flops; });
+      promise[name] += flops / ++rank;
     }
   }
   if (by_name.empty()) return Algorithms{};
@@ -90,11 +103,11 @@ absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double
   times.first_seconds = clock.Seconds();
   ++measured_;
   bool cut = false;
-  for (const auto& [name, algorithms] : by_name) {
+  for (const std::string& name : Order(promise)) {
     // One more algorithm costs about two compilations with their first runs; none is begun that cannot be paid for.
     cut = deadline_.SecondsLeft() < 2 * times.first_seconds;
     if (cut) break;
-    MENDEL_RETURN_IF_ERROR(TimeAlgorithm(graph, name, algorithms, max_seconds, times));
+    MENDEL_RETURN_IF_ERROR(TimeAlgorithm(graph, name, by_name[name], max_seconds, times));
   }
   if (!times.wrong.empty()) MENDEL_RETURN_IF_ERROR(cache_.Put("wrong", cut ? cut_key : key, times.wrong));
   MENDEL_RETURN_IF_ERROR(cache_.Put("algorithms", cut ? cut_key : key, PrintAlgorithms(times.best)));
@@ -116,7 +129,7 @@ absl::Status Profiler::TimeAlgorithm(const Graph& graph, const std::string& name
   }
   Executable* const pair[] = {times.standard.get(), executable.get()};
   MENDEL_ASSIGN_OR_RETURN(const auto medians,
-                          times.trial.StepMedians(pair, {.min_runs = 3, .seconds = max_seconds, .deadline = deadline_}));
+                          times.trial.StepMedians(pair, {.min_runs = 2, .seconds = max_seconds, .deadline = deadline_}));
   for (const auto& [node, same] : algorithms) {
     const double standard = SecondsOf(times.standard->steps(), medians[0], node);
     const double seconds = SecondsOf(executable->steps(), medians[1], node);

@@ -356,6 +356,8 @@ class Searcher {
 
   /// The delivered pair, measured once more; the baseline is delivered when it turns out faster.
   absl::Status FinalComparison() {
+    // Its time was kept free; past the deadline it still gets more than one run.
+    profiler_.LimitTime(Deadline::After(std::max(deadline_.SecondsLeft(), 2 * kWholeSeconds)), Cat(options_.budget_seconds, " s"));
     if (result_.mutants.empty() && result_.best.algorithms.empty()) {  // nothing to compare: the plan is the baseline
       MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> alone, profiler_.Compare({baseline_}, kWholeSeconds));
       result_.baseline_time = result_.best_time = alone[0].timing;
