@@ -18,8 +18,6 @@ namespace {
 constexpr int kMaxRedraws = 3;
 /// Tests where no bound is asked for: a certificate follows.
 constexpr int kQuickTests = 2;
-/// Values of one evaluation; probes that need more are evaluated in parts.
-constexpr int64_t kMaxBytes = int64_t{256} << 20;
 
 /// log2 of the probability that one test overlooks one difference, with everything in the graph as one segment; outputs come in
 /// pairs that are compared.
@@ -108,16 +106,16 @@ std::pair<std::vector<Batch::Part>, std::vector<Batch::Part>> Halve(const std::v
 }
 
 /// Batches whose values fit into memory at once, as far as cutting helps: what a part reads does not shrink with it for ever.
-absl::Status CutToFit(const Graph& joint, const std::vector<Probe>& probes, std::vector<Batch::Part> parts, int64_t worthwhile,
-                      std::vector<Batch>& batches) {
+absl::Status CutToFit(const Graph& joint, const std::vector<Probe>& probes, std::vector<Batch::Part> parts, int64_t max_bytes,
+                      int64_t worthwhile, std::vector<Batch>& batches) {
   Batch batch;
   for (const Batch::Part& part : parts) batch.elements += static_cast<double>(part.box.Volume());
   MENDEL_ASSIGN_OR_RETURN(batch.graph, RestrictTo(joint, probes, parts));
   const int64_t peak = ProbeSchedule(batch.graph).PeakBytes();
-  if (peak > kMaxBytes && peak <= worthwhile && batch.elements > 1) {
+  if (peak > max_bytes && peak <= worthwhile && batch.elements > 1) {
     const auto [low, high] = Halve(parts);
-    MENDEL_RETURN_IF_ERROR(CutToFit(joint, probes, low, peak / 4 * 3, batches));
-    return CutToFit(joint, probes, high, peak / 4 * 3, batches);
+    MENDEL_RETURN_IF_ERROR(CutToFit(joint, probes, low, max_bytes, peak / 4 * 3, batches));
+    return CutToFit(joint, probes, high, max_bytes, peak / 4 * 3, batches);
   }
   batch.parts = std::move(parts);
   batches.push_back(std::move(batch));
@@ -127,8 +125,8 @@ absl::Status CutToFit(const Graph& joint, const std::vector<Probe>& probes, std:
 /// The probes of one call and what is known of them.
 class ProbeRun {
  public:
-  ProbeRun(const Graph& joint, const std::vector<Probe>& probes, const JudgeOptions& options, Rng& rng)
-      : joint_(joint), probes_(probes), options_(options), rng_(rng) {
+  ProbeRun(const Graph& joint, const std::vector<Probe>& probes, const JudgeOptions& options, Rng& rng, int64_t max_bytes)
+      : joint_(joint), probes_(probes), options_(options), rng_(rng), max_bytes_(max_bytes) {
     for (const Probe& probe : probes) {
       parts_.push_back({parts_.size(), probe.box});
       result_.differs.emplace_back(static_cast<size_t>(probe.box.Volume()), false);
@@ -159,7 +157,7 @@ class ProbeRun {
  private:
   absl::Status Cut() {
     batches_.clear();
-    return CutToFit(joint_, probes_, parts_, std::numeric_limits<int64_t>::max(), batches_);
+    return CutToFit(joint_, probes_, parts_, max_bytes_, std::numeric_limits<int64_t>::max(), batches_);
   }
 
   absl::Status TestToBound(double target_log2) {
@@ -226,6 +224,7 @@ class ProbeRun {
   const std::vector<Probe>& probes_;
   const JudgeOptions& options_;
   Rng& rng_;
+  const int64_t max_bytes_;
   std::vector<Batch::Part> parts_;
   std::vector<Batch> batches_;
   ProbeResult result_;
@@ -234,8 +233,8 @@ class ProbeRun {
 }  // namespace
 
 absl::StatusOr<ProbeResult> RunProbes(const Graph& joint, const std::vector<Probe>& probes, const JudgeOptions& options,
-                                      double target_log2, Rng& rng) {
-  return ProbeRun(joint, probes, options, rng).Run(target_log2);
+                                      double target_log2, Rng& rng, int64_t max_bytes) {
+  return ProbeRun(joint, probes, options, rng, max_bytes).Run(target_log2);
 }
 
 }  // namespace mendel

@@ -37,8 +37,9 @@ struct ProbeResult {
 /// not all differ there under as many certifying draws from `rng` as `target_log2` needs, at least one and at most max_tests.
 /// target_log2 >= 0 asks for no bound, for tiers that a certificate follows: two tests (or max_tests) under small primes, nothing
 /// else. Aborted when denominators stay zero, DeadlineExceeded.
+/// Probes whose values need more than `max_bytes` at once are evaluated in parts, as far as cutting them helps.
 absl::StatusOr<ProbeResult> RunProbes(const Graph& joint, const std::vector<Probe>& probes, const JudgeOptions& options,
-                                      double target_log2, Rng& rng);
+                                      double target_log2, Rng& rng, int64_t max_bytes = int64_t{256} << 20);
 
 }  // namespace mendel
 
