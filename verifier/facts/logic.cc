@@ -154,15 +154,18 @@ bool Holds(DType wide, DType narrow) {
   return IntegerBits(narrow) <= IntegerBits(wide);
 }
 
-/// The elements are numbers of the dtype: stored, cast, or moved from such. Sums and products are real numbers to the judge.
+/// The elements are numbers of the dtype: Booleans, stored, cast, or moved from such. Sums and products are real numbers to the
+/// judge, or 64-bit integers.
 bool HoldsItsDType(const Terms& t, ValueId v) {
-  if (IsIntegral(t.dtype(v))) return true;
+  if (t.dtype(v) == DType::kBool) return true;
   for (int steps = 0; steps < 64; ++steps) {
     if (IsInput(t.node(v)) || IsConstant(t.node(v)) || t.Is(v, "Cast")) return true;
     const std::string_view op = t.node(v).op->name;
-    const bool moves = op == "Reshape" || op == "Transpose" || op == "Slice" || op == "Expand" || op == "Tile" || op == "Relu" ||
-                       op == "Neg" || op == "Abs" || op == "Split" || op == "ReduceMax" || op == "ReduceMin";
-    if (!moves) return false;
+    const bool moves = op == "Reshape" || op == "Transpose" || op == "Slice" || op == "Expand" || op == "Tile" || op == "Split" ||
+                       op == "Relu" || op == "ReduceMax" || op == "ReduceMin";
+    // The negative of the least integer is none of its dtype.
+    const bool reflects = (op == "Neg" || op == "Abs") && IsFloat(t.dtype(v));
+    if (!moves && !reflects) return false;
     v = t.in(v, 0);
   }
   return false;
