@@ -1,8 +1,7 @@
 // What every scalar function is on balls: the one table from names to enclosures.
 //
-// A name has one meaning in the whole graph language (graph/functions.h), so the table needs no operator. Constants that an
-// operator's definition writes as decimals (0.044715 of Gelu) or irrationals (2 / pi) are enclosed together with their nearest
-// f32 and f64 numbers: a definition does not say which of them it means, and programs that differ in nothing else get no witness.
+// A name has one meaning in the whole graph language (graph/functions.h), so the table needs no operator. Constants that
+// definitions give as decimals are read as graph/ball_reading.h says.
 #include "base/ball_functions.h"
 
 #include <array>
@@ -13,6 +12,7 @@
 
 #include "base/status.h"
 #include "graph/arithmetic.h"
+#include "graph/ball_reading.h"
 #include "graph/tensor.h"
 
 namespace mendel {
@@ -47,16 +47,22 @@ Ball Softplus(const Ball& x) {
 
 Ball Clamped(const Ball& x, double low, double high) { return balls::Min(balls::Max(x, Exactly(low)), Exactly(high)); }
 
+Ball Constant(const Ball& real, double as_double, float as_float) {
+  const ConstantReading reading = ConstantReadingScope::Read();
+  if (reading == ConstantReading::kReal) return real;
+  return Exactly(reading == ConstantReading::kDouble ? as_double : static_cast<double>(as_float));
+}
+
 Ball Gelu(const Ball& x, bool by_tanh) {
   const Ball half = Exactly(0.5) * x;
   if (!by_tanh) return half * balls::Erfc(-x / balls::Sqrt(Exactly(2)));
-  const Ball cubic = Hull(Exactly(44715) / Exactly(1e6), Hull(Exactly(0.044715), Exactly(0.044715F)));
-  const Ball pi = Hull(balls::Pi(), Hull(Exactly(3.14159265358979323846), Exactly(3.14159265358979323846F)));
+  const Ball cubic = Constant(Exactly(44715) / Exactly(1e6), 0.044715, 0.044715F);
+  const Ball pi = Constant(balls::Pi(), 3.14159265358979323846, 3.14159265358979323846F);
   return half * (Exactly(1) + balls::Tanh(balls::Sqrt(Exactly(2) / pi) * (x + cubic * x * x * x)));
 }
 
 Ball HardSwish(const Ball& x) {
-  const Ball sixth = Hull(Exactly(1) / Exactly(6), Hull(Exactly(1.0 / 6), Exactly(1.0F / 6)));
+  const Ball sixth = Constant(Exactly(1) / Exactly(6), 1.0 / 6, 1.0F / 6);
   return x * Clamped(x * sixth + Exactly(0.5), 0, 1);
 }
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "base/status.h"
+#include "graph/ball_reading.h"
 #include "graph/rewrite.h"
 #include "verifier/ball_evaluator.h"
 
@@ -51,21 +51,31 @@ absl::Status Append(const Graph& graph, const std::vector<ValueId>& inputs, Grap
   return absl::OkStatus();
 }
 
-/// How far apart the two balls are: the share of the larger magnitude that surely parts them, 0 when they may be equal.
-double Separation(const Ball& f, const Ball& g, double gap) {
-  if (!f.IsFinite() || !g.IsFinite() || MayBeEqual(f, g)) return 0;
-  const double size = std::max(f.Magnitude().second, g.Magnitude().second);
-  return std::max(std::isfinite(size) ? gap / size : 0, std::numeric_limits<double>::min());
+/// Both sides' values under each reading of constants: outputs 2k and 2k + 1 are pair k.
+using Readings = std::vector<std::vector<BallValue>>;
+
+Enclosure EncloseElement(const Readings& readings, size_t pair, int64_t element) {
+  Enclosure enclosure{{}, {}, BallScope::Current().precision(), true, std::numeric_limits<double>::infinity(), 0};
+  for (size_t r = 0; r < readings.size(); ++r) {
+    const Ball f = readings[r][2 * pair].At(element);
+    const Ball g = readings[r][2 * pair + 1].At(element);
+    const auto [gap, difference] = (f - g).Magnitude();
+    enclosure.parted = enclosure.parted && f.IsFinite() && g.IsFinite() && !MayBeEqual(f, g);
+    enclosure.gap = std::min(enclosure.gap, gap);
+    enclosure.difference = std::max(enclosure.difference, difference);
+    enclosure.f = r == 0 ? f : Hull(enclosure.f, f);
+    enclosure.g = r == 0 ? g : Hull(enclosure.g, g);
+  }
+  return enclosure;
 }
 
-std::pair<int64_t, Enclosure> BestElement(const BallValue& f, const BallValue& g) {
+std::pair<int64_t, Enclosure> BestElement(const Readings& readings, size_t pair) {
   std::pair<int64_t, Enclosure> best{0, {}};
   double best_separation = -1;
-  for (int64_t i = 0; i < NumElements(f.type); ++i) {
-    Enclosure enclosure{f.At(i), g.At(i), BallScope::Current().precision(), false, 0, 0};
-    std::tie(enclosure.gap, enclosure.difference) = (enclosure.f - enclosure.g).Magnitude();
-    const double separation = Separation(enclosure.f, enclosure.g, enclosure.gap);
-    enclosure.parted = separation > 0;
+  for (int64_t i = 0; i < NumElements(readings[0][2 * pair].type); ++i) {
+    Enclosure enclosure = EncloseElement(readings, pair, i);
+    const double size = std::max(enclosure.f.Magnitude().second, enclosure.g.Magnitude().second);
+    const double separation = enclosure.parted ? std::max(enclosure.gap / size, std::numeric_limits<double>::min()) : 0;
     if (separation <= best_separation) continue;
     best_separation = separation;
     best = {i, std::move(enclosure)};
@@ -139,11 +149,19 @@ Gap LargestGap(const HostValue& f, const HostValue& g) {
 
 absl::StatusOr<std::vector<std::pair<int64_t, Enclosure>>> EnclosePairs(const Graph& pairs, const std::vector<HostValue>& inputs,
                                                                         int precision_bits, const Deadline& deadline) {
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<BallValue> values, EvaluateInBalls(pairs, inputs, precision_bits, deadline));
+  Readings readings;
+  bool ambiguous = true;
+  for (ConstantReading reading : {ConstantReading::kReal, ConstantReading::kDouble, ConstantReading::kFloat}) {
+    if (!ambiguous) break;
+    const ConstantReadingScope constants(reading);
+    MENDEL_ASSIGN_OR_RETURN(std::vector<BallValue> values, EvaluateInBalls(pairs, inputs, precision_bits, deadline));
+    readings.push_back(std::move(values));
+    ambiguous = constants.used();
+  }
   const BallContext context(precision_bits);
   const BallScope scope(context);
   std::vector<std::pair<int64_t, Enclosure>> best;
-  for (size_t k = 0; k + 1 < values.size(); k += 2) best.push_back(BestElement(values[k], values[k + 1]));
+  for (size_t k = 0; k < pairs.outputs().size() / 2; ++k) best.push_back(BestElement(readings, k));
   return best;
 }
 

@@ -47,7 +47,8 @@ struct Enclosure {
 };
 
 /// Encloses both outputs of every pair of `pairs` (RestrictPair) at `inputs`: for each pair the element whose enclosures are
-/// apart the farthest relative to their sizes, else any. Errors as EvaluateInBalls.
+/// apart the farthest relative to their sizes, else any. Where constants have several readings (graph/ball_reading.h), the two
+/// sides are apart under each of them, and the balls enclose the values of all. Errors as EvaluateInBalls.
 absl::StatusOr<std::vector<std::pair<int64_t, Enclosure>>> EnclosePairs(const Graph& pairs, const std::vector<HostValue>& inputs,
                                                                         int precision_bits, const Deadline& deadline);
 

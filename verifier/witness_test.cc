@@ -171,6 +171,17 @@ TEST(Witness, SeparatesNormalisationsOnlyWhereTheyDiffer) {
   MustFind(OfVector("%1 = Gelu(%0)\nreturn \"y\" = %1"), OfVector("%1 = Gelu(%0) {approximate = \"tanh\"}\nreturn \"y\" = %1"));
 }
 
+TEST(Witness, RoundedConstantsOfDefinitionsSeparateNothing) {
+  const Graph f = OfVector("%1 = HardSwish(%0)\nreturn \"y\" = %1");
+  const auto spelled = [](std::string_view sixth) {
+    return OfVector(Cat("%1 = HardSigmoid(%0) {alpha = ", sixth, ", beta = 0.5}\n%2 = Mul(%0, %1)\nreturn \"y\" = %2"));
+  };
+  MustNotFind(f, spelled("0.16666667163372040"));  // 1/6 as a float
+  MustNotFind(f, spelled("0.16666666666666666"));  // and as a double
+  MustFind(f, spelled("0.166667"));
+  MustFind(f, OfVector("%1 = HardSwish(%0)\n%2 = Relu(%1)\nreturn \"y\" = %2"));
+}
+
 TEST(Witness, SpellsOutGelu) {
   const Graph f = OfVector("%1 = Gelu(%0)\nreturn \"y\" = %1");
   const Graph g = OfVector(
