@@ -54,6 +54,9 @@ std::optional<JudgeReport> ParseReport(const std::string& text) {
   return in ? std::optional<JudgeReport>(report) : std::nullopt;
 }
 
+/// The judge ran out of time or cannot decide: the candidate is not used, the search goes on.
+bool Undecided(const absl::Status& status) { return absl::IsDeadlineExceeded(status) || absl::IsUnimplemented(status); }
+
 absl::StatusOr<JudgeReport> Report(const Mutant& mutant, const JudgeLimits& limits, ProfileCache& cache) {
   const std::string key = VerdictKey(mutant);
   if (const auto stored = cache.Get("verdict", key)) {
@@ -63,9 +66,14 @@ absl::StatusOr<JudgeReport> Report(const Mutant& mutant, const JudgeLimits& limi
   options.seed = limits.seed;
   options.deadline = Deadline::After(limits.max_seconds);
   JudgeReport report;
-  MENDEL_ASSIGN_OR_RETURN(const bool screened, ScreenedEqual(mutant.original, mutant.mutant, options));
+  const auto screened = ScreenedEqual(mutant.original, mutant.mutant, options);
+  if (Undecided(screened.status())) {
+    report.reason = Cat("screening: ", screened.status().message());
+    return report;
+  }
+  MENDEL_RETURN_IF_ERROR(screened.status());
   if (mutant.rule->claim == Claim::kExact) {
-    if (!screened) {
+    if (!*screened) {
       return InternalError("rule ", mutant.rule->name, " claims to be exact, the judge refuses it on\n",
                            PrintGraph(mutant.original));
     }
@@ -73,8 +81,8 @@ absl::StatusOr<JudgeReport> Report(const Mutant& mutant, const JudgeLimits& limi
   } else {
     options.target_log2 = 0;  // the plan is certified
     auto localised = Localise(mutant.original, mutant.mutant, options);
-    if (absl::IsDeadlineExceeded(localised.status())) {
-      report.reason = "localising took too long";
+    if (Undecided(localised.status())) {
+      report.reason = Cat("localising: ", localised.status().message());
       return report;
     }
     MENDEL_RETURN_IF_ERROR(localised.status());
@@ -111,8 +119,18 @@ absl::StatusOr<Alternative> Judge(const Mutant& mutant, const JudgeLimits& limit
   MENDEL_RETURN_IF_ERROR(mended.status());
   JudgeOptions options;
   options.seed = limits.seed + 1;
-  MENDEL_ASSIGN_OR_RETURN(const bool screened, ScreenedEqual(mutant.original, mended->graph, options));
-  if (!screened) return InternalError("the judge refuses the mended mutant of rule ", mutant.rule->name);
+  options.deadline = Deadline::After(limits.max_seconds);
+  const std::string key = Cat("mended ", VerdictKey(mutant));
+  if (!cache.Get("verdict", key).has_value()) {
+    const auto screened = ScreenedEqual(mutant.original, mended->graph, options);
+    if (Undecided(screened.status())) {
+      result.reason = Cat("screening the mended mutant: ", screened.status().message());
+      return result;
+    }
+    MENDEL_RETURN_IF_ERROR(screened.status());
+    if (!*screened) return InternalError("the judge refuses the mended mutant of rule ", mutant.rule->name);
+    MENDEL_RETURN_IF_ERROR(cache.Put("verdict", key, "equal"));
+  }
   result.judgement = Judgement::kMended;
   result.graph = std::move(mended->graph);
   result.mending = std::string(MendingName(mended->mending));

@@ -36,8 +36,9 @@ struct JudgeLimits {
 };
 
 /// Judges `mutant` by its rule's claim. An exact claim is screened here and proven when the whole plan is certified; an exact
-/// mutant that the screen refuses is an Internal error. A partial claim is localised and mended by recomputation. Verdicts are
-/// stored in `cache`; they steer the search only, since every delivered plan is certified afresh.
+/// mutant that the screen refuses is an Internal error. A partial claim is localised and mended by recomputation. A candidate that
+/// the judge cannot decide within its time is kUnproven. Verdicts are stored in `cache`; they steer the search only, since every
+/// delivered plan is certified afresh.
 absl::StatusOr<Alternative> Judge(const Mutant& mutant, const JudgeLimits& limits, ProfileCache& cache);
 
 }  // namespace mendel
