@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "verifier/domain.h"
+#include "verifier/facts.h"
 #include "verifier/numbering.h"
 #include "verifier/segments.h"
 #include "verifier/verifier.h"
@@ -81,13 +82,16 @@ class Certifier {
  public:
   /// `exact_tests` >= 0: that many tests, whatever the target.
   Certifier(const Graph& original, const Graph& plan, const JudgeOptions& options, int exact_tests)
-      : original_(original), plan_(plan), options_(options), exact_tests_(exact_tests), constants_(options.weights) {}
+      : given_original_(original), given_plan_(plan), options_(options), exact_tests_(exact_tests), constants_(options.weights) {}
 
   absl::StatusOr<Certificate> Run() {
     certificate_.judge_version = kJudgeVersion;
-    certificate_.original_hash = HashGraph(original_, constants_);
-    certificate_.plan_hash = HashGraph(plan_, constants_);
+    certificate_.original_hash = HashGraph(given_original_, constants_);
+    certificate_.plan_hash = HashGraph(given_plan_, constants_);
     certificate_.weights = options_.weights;
+    // Canonical forms depend on the graphs alone, so that a replay compares the same two.
+    MENDEL_ASSIGN_OR_RETURN(original_, Canonicalise(given_original_, options_.weights));
+    MENDEL_ASSIGN_OR_RETURN(plan_, Canonicalise(given_plan_, options_.weights));
     numbering_ = NumberValues(original_, plan_, merges_, constants_);
     certificate_.shared_nodes = numbering_.shared_nodes;
     if (numbering_.claims.empty()) {
@@ -97,7 +101,7 @@ class Certifier {
     MENDEL_RETURN_IF_ERROR(Select());
     for (int round = 1; round <= kMaxRounds; ++round) {
       numbering_ = NumberValues(original_, plan_, merges_, constants_);
-      MENDEL_RETURN_IF_ERROR(CheckDomain(numbering_));
+      MENDEL_RETURN_IF_ERROR(CheckDomain(numbering_, options_.weights));
       partition_ = MakePartition(numbering_, whole_, round > kMendingRounds);
       MENDEL_ASSIGN_OR_RETURN(const std::vector<Mismatch> mismatches, Prove(round));
       if (mismatches.empty()) return certificate_;
@@ -232,8 +236,10 @@ class Certifier {
     return absl::OkStatus();
   }
 
-  const Graph& original_;
-  const Graph& plan_;
+  const Graph& given_original_;
+  const Graph& given_plan_;
+  Graph original_;  ///< canonical forms, which are what is compared
+  Graph plan_;
   const JudgeOptions& options_;
   const int exact_tests_;
   ConstantKeys constants_;

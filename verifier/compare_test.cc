@@ -246,7 +246,7 @@ TEST(Compare, UndefinedWhereTheOtherIsNotIsUnproven) {
   return "y" = %3)";
   const CompareReport report = Compare(kPlain, kQuotient);
   EXPECT_EQ(report.verdict, Verdict::kUnproven);
-  EXPECT_THAT(report.reason, HasSubstr("Div"));
+  EXPECT_THAT(report.reason, HasSubstr("is not defined everywhere"));
 }
 
 TEST(Compare, WithoutRegionsStillNeedsAWitness) {

@@ -101,7 +101,7 @@ absl::StatusOr<Certificate> CertifyWithoutCuts(const Graph& a, const Graph& b, c
     MENDEL_RETURN_IF_ERROR(tested);
     if (!bound.has_value()) {
       ConstantKeys constants(options.weights);
-      MENDEL_RETURN_IF_ERROR(CheckDomain(NumberValues(a, b, {}, constants)));
+      MENDEL_RETURN_IF_ERROR(CheckDomain(NumberValues(a, b, {}, constants), options.weights));
       MENDEL_ASSIGN_OR_RETURN(bound, BoundPrograms(a, b, options.weights));
     }
     const double miss = bound->Log2Miss(draw.prime);

@@ -83,7 +83,8 @@ struct Certificate {
   double bound_log2 = 0;
 };
 
-inline constexpr int kJudgeVersion = 1;
+/// 2: both graphs are compared in canonical form (facts.h).
+inline constexpr int kJudgeVersion = 2;
 
 /// Identity of a graph to the judge: text without node names; in exact mode with the weights' bytes.
 std::string GraphHash(const Graph& graph, WeightMode weights);
