@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "client/exit_codes.h"
 
 namespace CLI {
 class App;
@@ -31,6 +32,8 @@ class Context {
   virtual void Line(const std::string& text) = 0;
   /// A line on standard error: notices and progress, with --json too.
   virtual void Note(const std::string& text) = 0;
+  /// The exit code of a command that ends well with another answer than "good".
+  virtual void Answer(ExitCode code) = 0;
   /// Files that belong into the reproduction bundle should the command end with an internal error.
   virtual void Input(const std::string& path) = 0;
 };

@@ -30,13 +30,16 @@ class ConsoleContext final : public Context {
     if (!json_) std::fprintf(stdout, "%s\n", text.c_str());
   }
   void Note(const std::string& text) override { std::fprintf(stderr, "%s\n", text.c_str()); }
+  void Answer(ExitCode code) override { answer_ = code; }
   void Input(const std::string& path) override { inputs_.push_back(path); }
 
   bool& json_flag() { return json_; }
+  ExitCode answer() const { return answer_; }
   const std::vector<std::string>& inputs() const { return inputs_; }
 
  private:
   bool json_ = false;
+  ExitCode answer_ = kExitGood;
   Json facts_ = Json::object();
   std::vector<std::string> inputs_;
 };
@@ -60,7 +63,7 @@ int Finish(ConsoleContext& context, const absl::Status& status) {
     context.Note("mendel: cannot write to standard output");
     return kExitInputOutput;
   }
-  return ExitCodeOf(status);
+  return status.ok() ? context.answer() : ExitCodeOf(status);
 }
 
 int Main(int argc, char** argv) {

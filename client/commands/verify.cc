@@ -1,6 +1,8 @@
+// mendel verify A.onnx B.onnx: do two models compute the same function, and where not?
 // mendel verify M.plan --model M.onnx: replays the certificate from the two files alone.
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +12,7 @@
 #include "client/command.h"
 #include "client/format.h"
 #include "client/model_options.h"
+#include "client/verify_pair.h"
 #include "optimizer/certificate_proto.h"
 #include "runtime/plan.h"
 #include "verifier/verifier.h"
@@ -19,31 +22,39 @@ namespace mendel {
 namespace {
 
 struct Options {
-  std::string plan;
   std::string model;
   bool fresh = false;
-  ModelOptions import;
+  PairOptions pair;
 };
 
-absl::Status Verify(const Options& options, Context& context) {
-  context.Input(options.plan);
-  MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(options.plan));
-  if (plan.certificate_bytes.empty()) return InvalidInput(options.plan, " carries no certificate");
+/// What the judge cannot decide is no bad input.
+absl::Status AsUndecided(const absl::Status& status) {
+  return absl::IsUnimplemented(status) ? absl::AbortedError(status.message()) : status;
+}
+
+absl::Status Check(const Graph& model, const Graph& plan, bool fresh, Certificate& certificate) {
+  if (!fresh) return AsUndecided(Replay(model, plan, certificate));
+  JudgeOptions judge;
+  judge.weights = certificate.weights;
+  absl::StatusOr<Certificate> made = Certify(model, plan, judge);
+  if (!made.ok()) return AsUndecided(made.status());
+  certificate = *std::move(made);
+  return absl::OkStatus();
+}
+
+absl::Status VerifyPlan(const Options& options, Context& context) {
+  context.Input(options.pair.a);
+  MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(options.pair.a));
+  if (plan.certificate_bytes.empty()) return InvalidInput(options.pair.a, " carries no certificate");
   MENDEL_ASSIGN_OR_RETURN(Certificate certificate, ParseCertificate(plan.certificate_bytes));
-  MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(options.model, options.import, context));
+  MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(options.model, options.pair.import, context));
   const std::vector<std::string> differing = DifferingWeights(model.graph, plan.graph);
   context.facts()["differing_weights"] = differing;
   if (!differing.empty()) {
     return absl::FailedPreconditionError(
         Cat("the plan holds other weights than the model: ", differing.size(), " tensors, the first is '", differing[0], "'"));
   }
-  if (options.fresh) {
-    JudgeOptions judge;
-    judge.weights = certificate.weights;
-    MENDEL_ASSIGN_OR_RETURN(certificate, Certify(model.graph, plan.graph, judge));
-  } else {
-    MENDEL_RETURN_IF_ERROR(Replay(model.graph, plan.graph, certificate));
-  }
+  MENDEL_RETURN_IF_ERROR(Check(model.graph, plan.graph, options.fresh, certificate));
   context.facts()["verdict"] = "equivalent";
   context.facts()["bound_log2"] = certificate.bound_log2;
   context.facts()["tests"] = certificate.draws.size();
@@ -57,16 +68,41 @@ absl::Status Verify(const Options& options, Context& context) {
   return absl::OkStatus();
 }
 
+absl::Status Verify(const Options& options, Context& context) {
+  if (options.model.empty() == options.pair.b.empty()) {
+    return InvalidInput("verify takes two models (A.onnx B.onnx), or a plan and --model M.onnx");
+  }
+  return options.model.empty() ? VerifyPair(options.pair, context) : VerifyPlan(options, context);
+}
+
+void AddPairOptions(CLI::App& app, PairOptions& pair) {
+  const std::map<std::string, WeightMode> modes = {{"exact", WeightMode::kExact}, {"symbolic", WeightMode::kSymbolic}};
+  app.add_option("--weights", pair.weights, "exact: weights are the numbers stored; symbolic: random tensors equal by name")
+      ->transform(CLI::CheckedTransformer(modes, CLI::ignore_case));
+  app.add_option("--tests", pair.tests, "Make at least this many random tests")->check(CLI::Range(1, 256));
+  app.add_option("--seed", pair.seed, "Seed of regions and witnesses; the deciding tests are always fresh");
+  app.add_flag("--regions,!--no-regions", pair.regions, "Report the wrong boxes, exact to the element (default)");
+  app.add_option("--time-limit", pair.time_limit, "Stop undecided after this time, e.g. 30s");
+  app.add_option("--map", pair.names, "Pair A's input, output or weight with B's, NAME_OF_A=NAME_OF_B")->take_all();
+  app.add_option("--outputs", pair.outputs, "Compare only these outputs of A")->delimiter(',')->take_all();
+  app.add_option("--witness", pair.witness_folder, "Folder for the inputs of witnesses, as float64 .npy files");
+  app.add_option("--junit", pair.junit, "Also write the verdict as JUnit XML");
+  app.add_flag("!--no-cut-points", pair.cut_points, "Evaluate both programs whole: slower, a second opinion");
+  app.add_flag("--explain-regions", pair.explain_regions, "Tell where the regions' borders come from");
+}
+
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("plan", options->plan, "Plan file")->required();
-  app.add_option("--model", options->model, "The ONNX model that the plan was made of")->required();
-  app.add_flag("--fresh", options->fresh, "Certify anew with fresh draws instead of replaying the recorded ones");
-  AddModelOptions(app, options->import);
+  app.add_option("a", options->pair.a, "A model, or a plan together with --model")->required();
+  app.add_option("b", options->pair.b, "The model (or plan) that is compared with it");
+  app.add_option("--model", options->model, "The ONNX model that the plan was made of");
+  app.add_flag("--fresh", options->fresh, "With --model: certify anew with fresh draws instead of replaying the recorded ones");
+  AddModelOptions(app, options->pair.import);
+  AddPairOptions(app, options->pair);
   return [options](Context& context) { return Verify(*options, context); };
 }
 
-Command Make() { return {"verify", "Checks a plan's certificate against its model", &Setup}; }
+Command Make() { return {"verify", "Compares two models, or checks a plan's certificate against its model", &Setup}; }
 
 MENDEL_REGISTER_COMMAND(&Make);
 

@@ -1,0 +1,48 @@
+// The verdict on two models, as `mendel verify A B` tells it: for programs (JSON, docs/verify.md), for continuous integration
+// (JUnit) and for people. All three say the same.
+#ifndef MENDEL_CLIENT_VERDICT_H_
+#define MENDEL_CLIENT_VERDICT_H_
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "client/exit_codes.h"
+#include "verifier/compare.h"
+
+namespace mendel {
+
+/// Version of the JSON form. Members may be added within a version; none changes its meaning or goes.
+inline constexpr std::string_view kVerdictSchema = "mendel.verify/1";
+
+struct PairVerdict {
+  std::string file_a;
+  std::string file_b;
+  CompareReport report;
+  std::vector<std::string> notes;  ///< inputs and outputs that were matched by position
+  WeightMode weights = WeightMode::kExact;
+  uint64_t seed = 0;
+  /// Files of the witness's inputs, by input name; keyed by the positions of output and box.
+  std::map<std::pair<size_t, size_t>, std::map<std::string, std::string>> witness_files;
+};
+
+/// "equivalent", "partial", "different" or "unproven".
+std::string_view VerdictWord(const PairVerdict& verdict);
+ExitCode ExitCodeOf(const PairVerdict& verdict);
+
+/// The object of docs/verify.md.
+nlohmann::ordered_json VerdictJson(const PairVerdict& verdict);
+
+/// Lines without newlines, the verdict first.
+std::vector<std::string> VerdictLines(const PairVerdict& verdict);
+
+/// One test suite with a test case an output. "no" is a failure, undecided an error.
+std::string VerdictJUnit(const PairVerdict& verdict);
+
+}  // namespace mendel
+
+#endif  // MENDEL_CLIENT_VERDICT_H_

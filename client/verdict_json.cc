@@ -1,0 +1,98 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "client/verdict.h"
+
+namespace mendel {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// JSON has no infinity: null.
+Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json WitnessJson(const PairVerdict& verdict, size_t output, size_t box) {
+  const Witness& witness = *verdict.report.outputs[output].boxes[box].witness;
+  Json json = {{"output", verdict.report.outputs[output].name},
+               {"element", witness.element},
+               {"value_a", Number(witness.value_f)},
+               {"value_b", Number(witness.value_g)},
+               {"error_a", Number(witness.error_f)},
+               {"error_b", Number(witness.error_g)},
+               {"gap", Number(witness.gap)},
+               {"precision_bits", witness.precision_bits}};
+  const auto files = verdict.witness_files.find({output, box});
+  if (files != verdict.witness_files.end()) json["inputs"] = files->second;
+  return json;
+}
+
+Json OutputJson(const PairVerdict& verdict, size_t k) {
+  const ComparedOutput& output = verdict.report.outputs[k];
+  Json boxes = Json::array();
+  for (size_t i = 0; i < output.boxes.size(); ++i) {
+    const ComparedBox& box = output.boxes[i];
+    Json one = {{"begin", box.box.begin}, {"end", box.box.end}, {"status", box.witness.has_value() ? "wrong" : "unproven"}};
+    if (box.witness.has_value()) one["witness"] = WitnessJson(verdict, k, i);
+    if (!box.witness.has_value() && !box.reason.empty()) one["reason"] = box.reason;
+    boxes.push_back(std::move(one));
+  }
+  return {{"name", output.name},
+          {"shape", output.shape},
+          {"elements", output.elements},
+          {"wrong_elements", output.wrong_elements},
+          {"regions_known", output.regions_known},
+          {"boxes", std::move(boxes)}};
+}
+
+/// The first witness of all, null when there is none.
+Json FirstWitness(const PairVerdict& verdict) {
+  for (size_t k = 0; k < verdict.report.outputs.size(); ++k) {
+    const auto& boxes = verdict.report.outputs[k].boxes;
+    for (size_t i = 0; i < boxes.size(); ++i) {
+      if (boxes[i].witness.has_value()) return WitnessJson(verdict, k, i);
+    }
+  }
+  return Json();
+}
+
+}  // namespace
+
+Json VerdictJson(const PairVerdict& verdict) {
+  const CompareReport& report = verdict.report;
+  Json primes = Json::array();
+  for (const Draw& draw : report.draws) primes.push_back(draw.prime);
+  Json outputs = Json::array();
+  for (size_t k = 0; k < report.outputs.size(); ++k) outputs.push_back(OutputJson(verdict, k));
+  Json earliest = Json::array();
+  for (const DivergentTensor& tensor : report.earliest) {
+    earliest.push_back({{"name", tensor.name}, {"op", tensor.op}, {"shape", tensor.shape}});
+  }
+  Json differing = Json::array();
+  for (const WeightDifference& weight : report.weights) {
+    differing.push_back({{"name", weight.name},
+                         {"elements", weight.elements},
+                         {"differing", weight.differing},
+                         {"largest_ulps", Number(weight.largest_ulps)}});
+  }
+  return {{"schema", kVerdictSchema},
+          {"a", verdict.file_a},
+          {"b", verdict.file_b},
+          {"verdict", VerdictWord(verdict)},
+          {"reason", report.reason},
+          {"lacking", report.lacking},
+          {"weight_mode", verdict.weights == WeightMode::kExact ? "exact" : "symbolic"},
+          {"bound_log2", report.bound_log2},
+          {"tests", report.draws.size()},
+          {"primes", std::move(primes)},
+          {"seed", verdict.seed},
+          {"degree", report.degree},
+          {"segments", report.segments},
+          {"outputs", std::move(outputs)},
+          {"witness", FirstWitness(verdict)},
+          {"earliest", std::move(earliest)},
+          {"weights", std::move(differing)},
+          {"facts", report.facts},
+          {"notes", verdict.notes}};
+}
+
+}  // namespace mendel

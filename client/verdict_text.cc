@@ -1,0 +1,133 @@
+#include <cmath>
+#include <cstdio>
+
+#include "base/status.h"
+#include "client/format.h"
+#include "client/verdict.h"
+
+namespace mendel {
+namespace {
+
+/// More boxes and tensors than these are only counted; --json tells them all.
+constexpr size_t kBoxesTold = 8;
+constexpr size_t kTensorsTold = 8;
+
+std::string Exact(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
+
+std::string Short(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.2g", value);
+  return text;
+}
+
+std::string IndexText(const Shape& index) {
+  std::string text;
+  for (int64_t at : index) text += Cat(text.empty() ? "" : ", ", at);
+  return "[" + text + "]";
+}
+
+std::string Headline(const PairVerdict& verdict) {
+  const CompareReport& report = verdict.report;
+  std::string text(VerdictWord(verdict));
+  int64_t wrong = 0;
+  int64_t elements = 0;
+  bool known = true;
+  for (const ComparedOutput& output : report.outputs) {
+    wrong += output.wrong_elements;
+    elements += output.elements;
+    known = known && output.regions_known;
+  }
+  if (report.verdict == Verdict::kEquivalent) {
+    text += Cat(": every element of ", report.outputs.size(), report.outputs.size() == 1 ? " output" : " outputs");
+    text += report.draws.empty() ? ", by congruence alone"
+                                 : Cat(", bound 2^", Decimals(report.bound_log2, 0), ", ", report.draws.size(), " tests, ",
+                                       report.segments, " segments, degree ", Decimals(report.degree, 0));
+    if (verdict.weights == WeightMode::kSymbolic) text += "; the same program of the weights";
+    return text;
+  }
+  if (report.verdict == Verdict::kUnproven) return text + ": " + report.reason;
+  return text + Cat(": ", known ? "" : "at least ", wrong, " of ", elements, " output elements are wrong");
+}
+
+void AddOutput(const ComparedOutput& output, std::vector<std::string>& lines) {
+  if (output.boxes.empty()) return;
+  lines.push_back(Cat("output '", output.name, "' [", ShapeString(output.shape), "]: ", output.regions_known ? "" : "at least ",
+                      output.wrong_elements, " of ", output.elements, " elements differ formally"));
+  for (size_t i = 0; i < output.boxes.size() && i < kBoxesTold; ++i) {
+    const ComparedBox& box = output.boxes[i];
+    std::string line = Cat("  ", BoxString(box.box));
+    if (box.witness.has_value()) {
+      const Witness& witness = *box.witness;
+      line += Cat(" wrong: at ", IndexText(witness.element), " A gives ", Exact(witness.value_f), " (error at most ",
+                  Short(witness.error_f), "), B ", Exact(witness.value_g), " (", Short(witness.error_g), ")");
+    } else {
+      line += Cat(" unproven", box.reason.empty() ? "" : ": ", box.reason);
+    }
+    lines.push_back(std::move(line));
+  }
+  if (output.boxes.size() > kBoxesTold) lines.push_back(Cat("  and ", output.boxes.size() - kBoxesTold, " more boxes"));
+}
+
+void AddWitnessFiles(const PairVerdict& verdict, std::vector<std::string>& lines) {
+  for (const auto& [box, files] : verdict.witness_files) {
+    for (const auto& [input, file] : files) lines.push_back(Cat("witness input '", input, "': ", file));
+    return;
+  }
+}
+
+void AddTensors(const CompareReport& report, std::vector<std::string>& lines) {
+  if (!report.earliest.empty()) lines.push_back("earliest tensors of A that no tensor of B equals:");
+  for (size_t i = 0; i < report.earliest.size() && i < kTensorsTold; ++i) {
+    const DivergentTensor& tensor = report.earliest[i];
+    lines.push_back(Cat("  ", tensor.name, "  ", tensor.op, " [", ShapeString(tensor.shape), "]"));
+  }
+  if (report.earliest.size() > kTensorsTold) lines.push_back(Cat("  and ", report.earliest.size() - kTensorsTold, " more"));
+  if (!report.weights.empty()) lines.push_back("weights of one name that are stored differently:");
+  for (size_t i = 0; i < report.weights.size() && i < kTensorsTold; ++i) {
+    const WeightDifference& weight = report.weights[i];
+    lines.push_back(Cat("  ", weight.name, "  ", weight.differing, " of ", weight.elements, " elements, by up to ",
+                        Short(weight.largest_ulps), " ulps"));
+  }
+  if (report.weights.size() > kTensorsTold) lines.push_back(Cat("  and ", report.weights.size() - kTensorsTold, " more"));
+}
+
+}  // namespace
+
+std::string_view VerdictWord(const PairVerdict& verdict) { return VerdictName(verdict.report.verdict); }
+
+ExitCode ExitCodeOf(const PairVerdict& verdict) {
+  switch (verdict.report.verdict) {
+    case Verdict::kEquivalent:
+      return kExitGood;
+    case Verdict::kPartial:
+    case Verdict::kDifferent:
+      return kExitNo;
+    case Verdict::kUnproven:
+      return kExitUndecided;
+  }
+  return kExitUndecided;
+}
+
+std::vector<std::string> VerdictLines(const PairVerdict& verdict) {
+  const CompareReport& report = verdict.report;
+  std::vector<std::string> lines = {Headline(verdict)};
+  if (!report.lacking.empty()) {
+    std::string operators;
+    for (const std::string& op : report.lacking) operators += (operators.empty() ? "" : ", ") + op;
+    lines.push_back("the judge lacks facts about: " + operators);
+  }
+  for (const ComparedOutput& output : report.outputs) AddOutput(output, lines);
+  AddWitnessFiles(verdict, lines);
+  AddTensors(report, lines);
+  std::string facts;
+  for (const auto& [name, count] : report.facts) facts += Cat(facts.empty() ? "" : ", ", name, " x", count);
+  if (!facts.empty()) lines.push_back("facts used: " + facts);
+  for (const std::string& note : verdict.notes) lines.push_back("note: " + note);
+  return lines;
+}
+
+}  // namespace mendel
