@@ -193,5 +193,20 @@ TEST_F(BallTest, ThreadsShareAContext) {
   EXPECT_NE(context_.failure(), "");
 }
 
+TEST_F(BallTest, NumbersWithHugeExponentsOutliveTheirThreads) {
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Ball> results(256);
+    ParallelFor(256, [&](int64_t i) {
+      const BallScope scope(context_);
+      results[static_cast<size_t>(i)] = balls::Exp(Ball::FromDouble(1e25 * static_cast<double>(i + 1)));
+    });
+    for (size_t i = 1; i < results.size(); ++i) {
+      EXPECT_TRUE(SurelyLess(results[i - 1], results[i]));
+      results[i - 1] = results[i] * results[i];
+    }
+    EXPECT_EQ(results[0].Middle(), kInfinity);
+  }
+}
+
 }  // namespace
 }  // namespace mendel

@@ -73,7 +73,7 @@ struct State {
   double largest_score = 0;
   int not_numbers = 0;
   int enclosures = 0;
-  double closest = std::numeric_limits<double>::infinity();  ///< |f - g| was at most this in some enclosure
+  std::vector<double> differences;  ///< of each enclosure: |f - g| is at most this
   std::string obstacle;
   std::optional<Witness> witness;
 
@@ -243,7 +243,8 @@ class Search {
                        double flops) {
     const auto& [flat, enclosure] = best;
     if (!enclosure.parted) {
-      state.closest = std::min(state.closest, enclosure.difference);
+      state.differences.resize(static_cast<size_t>(state.enclosures), std::numeric_limits<double>::infinity());
+      state.differences.back() = std::min(state.differences.back(), enclosure.difference);
       if (enclosure.f.IsExact() && enclosure.g.IsExact()) return true;
       const double size = std::max(enclosure.f.Magnitude().second, enclosure.g.Magnitude().second);
       return flops > kCheapFlops && enclosure.difference <= kAgreement * size;
@@ -269,8 +270,16 @@ class Search {
     std::string reason = Cat("no witness among ", candidates_, " inputs");
     if (ascended_ > 0) reason += " and steps from the best of them";
     reason += Cat("; largest relative gap in double precision ", state.largest_score);
-    if (state.enclosures > 0 && std::isfinite(state.closest)) {
-      reason += Cat("; ", state.enclosures, " enclosures meet, |f - g| <= ", state.closest, " at the closest");
+    if (!state.differences.empty()) {
+      double largest = 0;
+      size_t bounded = 0;
+      for (double difference : state.differences) {
+        if (!std::isfinite(difference)) continue;
+        largest = std::max(largest, difference);
+        ++bounded;
+      }
+      reason += Cat("; ", state.differences.size(), " enclosures meet");
+      if (bounded > 0) reason += Cat(", |f - g| <= ", largest, bounded == state.differences.size() ? "" : " where it is bounded");
     }
     if (state.not_numbers > 0)
       reason += Cat("; NaN or infinity against a number in double precision on ", state.not_numbers, " inputs");
