@@ -22,40 +22,35 @@ constexpr std::array<FactDescription, 7> kFacts = {{
     {"thresholded relu by where", "thresholded-relu(x) = a < x ? x : 0", "The definition."},
 }};
 
-/// The literal nearest to an attribute.
-ValueId Attribute(Terms& t, DType dtype, double value, const std::string& name) {
-  return t.RoundedLiteral(dtype, value, "of attribute " + name);
-}
-
 ValueId EluOf(Terms& t, ValueId x, ValueId alpha) {
   const ValueId negative = t.Op("Less", {x, t.Literal(t.dtype(x), 0)});
   return t.Op("Where", {negative, t.Mul(t.Add(t.Unary("Exp", x), -1), alpha), x});
 }
 
 std::optional<ValueId> Elu(Terms& t, ValueId v) {
-  return EluOf(t, t.in(v, 0), Attribute(t, t.dtype(v), t.node(v).attrs.Float("alpha"), "alpha"));
+  const std::optional<ValueId> alpha = t.Attribute(v, "alpha");
+  return alpha.has_value() ? std::optional(EluOf(t, t.in(v, 0), *alpha)) : std::nullopt;
 }
 
 std::optional<ValueId> Celu(Terms& t, ValueId v) {
-  const double alpha = t.node(v).attrs.Float("alpha");
-  if (!(alpha > 0)) return std::nullopt;
-  const ValueId literal = Attribute(t, t.dtype(v), alpha, "alpha");
-  if (!(*t.Scalar(literal) > 0)) return std::nullopt;
-  return t.Mul(EluOf(t, t.Div(t.in(v, 0), literal), t.Literal(t.dtype(v), 1)), literal);
+  const std::optional<ValueId> alpha = t.Attribute(v, "alpha");
+  if (!alpha.has_value() || !t.IsPositive(*alpha)) return std::nullopt;
+  return t.Mul(EluOf(t, t.Div(t.in(v, 0), *alpha), t.Literal(t.dtype(v), 1)), *alpha);
 }
 
 std::optional<ValueId> Selu(Terms& t, ValueId v) {
-  const double alpha = t.node(v).attrs.Float("alpha"), gamma = t.node(v).attrs.Float("gamma");
-  const ValueId elu = EluOf(t, t.in(v, 0), Attribute(t, t.dtype(v), alpha, "alpha"));
-  return t.Mul(elu, Attribute(t, t.dtype(v), gamma, "gamma"));
+  const std::optional<ValueId> alpha = t.Attribute(v, "alpha"), gamma = t.Attribute(v, "gamma");
+  if (!alpha.has_value() || !gamma.has_value()) return std::nullopt;
+  return t.Mul(EluOf(t, t.in(v, 0), *alpha), *gamma);
 }
 
 std::optional<ValueId> GeluByErf(Terms& t, ValueId v) {
   constexpr double kInverseRootOfTwo = 0.70710678118654752440;
   const ValueId x = t.in(v, 0);
   if (t.node(v).attrs.Str("approximate") != "none") return std::nullopt;
-  const ValueId scaled = t.Mul(x, t.RoundedLiteral(t.dtype(v), kInverseRootOfTwo, "1/sqrt(2)"));
-  return t.Mul(t.Mul(x, 0.5), t.Add(t.Unary("Erf", scaled), 1));
+  const std::optional<ValueId> factor = t.RoundedLiteral(t.dtype(v), kInverseRootOfTwo, "1/sqrt(2)");
+  if (!factor.has_value()) return std::nullopt;
+  return t.Mul(t.Mul(x, 0.5), t.Add(t.Unary("Erf", t.Mul(x, *factor)), 1));
 }
 
 std::optional<ValueId> GeluByTanh(Terms& t, ValueId v) {
@@ -63,16 +58,17 @@ std::optional<ValueId> GeluByTanh(Terms& t, ValueId v) {
   const ValueId x = t.in(v, 0);
   const DType dtype = t.dtype(v);
   if (t.node(v).attrs.Str("approximate") != "tanh") return std::nullopt;
-  const ValueId cube = t.Mul(t.Mul(x, x), x);
-  const ValueId sum = t.Add(x, t.Mul(cube, t.RoundedLiteral(dtype, 0.044715, "0.044715")));
-  const ValueId argument = t.Mul(sum, t.RoundedLiteral(dtype, kRootOfTwoOverPi, "sqrt(2/pi)"));
-  return t.Mul(t.Mul(x, 0.5), t.Add(t.Unary("Tanh", argument), 1));
+  const std::optional<ValueId> cubic = t.RoundedLiteral(dtype, 0.044715, "0.044715");
+  const std::optional<ValueId> factor = t.RoundedLiteral(dtype, kRootOfTwoOverPi, "sqrt(2/pi)");
+  if (!cubic.has_value() || !factor.has_value()) return std::nullopt;
+  const ValueId sum = t.Add(x, t.Mul(t.Mul(t.Mul(x, x), x), *cubic));
+  return t.Mul(t.Mul(x, 0.5), t.Add(t.Unary("Tanh", t.Mul(sum, *factor)), 1));
 }
 
 std::optional<ValueId> HardSigmoid(Terms& t, ValueId v) {
-  const double alpha = t.node(v).attrs.Float("alpha"), beta = t.node(v).attrs.Float("beta");
-  const ValueId scaled = t.Mul(t.in(v, 0), Attribute(t, t.dtype(v), alpha, "alpha"));
-  return Limit(t, {0, 1, t.Add(scaled, Attribute(t, t.dtype(v), beta, "beta"))});
+  const std::optional<ValueId> alpha = t.Attribute(v, "alpha"), beta = t.Attribute(v, "beta");
+  if (!alpha.has_value() || !beta.has_value()) return std::nullopt;
+  return Limit(t, {0, 1, t.Add(t.Mul(t.in(v, 0), *alpha), *beta)});
 }
 
 std::optional<ValueId> HardSwish(Terms& t, ValueId v) {
@@ -86,7 +82,8 @@ ValueId LeakyOf(Terms& t, ValueId x, ValueId slope) {
 }
 
 std::optional<ValueId> LeakyRelu(Terms& t, ValueId v) {
-  return LeakyOf(t, t.in(v, 0), Attribute(t, t.dtype(v), t.node(v).attrs.Float("alpha"), "alpha"));
+  const std::optional<ValueId> alpha = t.Attribute(v, "alpha");
+  return alpha.has_value() ? std::optional(LeakyOf(t, t.in(v, 0), *alpha)) : std::nullopt;
 }
 
 std::optional<ValueId> PRelu(Terms& t, ValueId v) { return LeakyOf(t, t.in(v, 0), t.in(v, 1)); }
@@ -98,8 +95,9 @@ std::optional<ValueId> Softsign(Terms& t, ValueId v) {
 
 std::optional<ValueId> ThresholdedRelu(Terms& t, ValueId v) {
   const ValueId x = t.in(v, 0);
-  const ValueId alpha = Attribute(t, t.dtype(v), t.node(v).attrs.Float("alpha"), "alpha");
-  return t.Op("Where", {t.Op("Less", {alpha, x}), x, t.Literal(t.dtype(v), 0)});
+  const std::optional<ValueId> alpha = t.Attribute(v, "alpha");
+  if (!alpha.has_value()) return std::nullopt;
+  return t.Op("Where", {t.Op("Less", {*alpha, x}), x, t.Literal(t.dtype(v), 0)});
 }
 
 constexpr std::array<FactRule, 11> kRules = {{

@@ -18,11 +18,10 @@ constexpr std::array<FactDescription, 3> kFacts = {{
 }};
 
 /// x normalised over `axes`.
-ValueId Normalized(Terms& t, ValueId x, const Ints& axes, double epsilon) {
+ValueId Normalized(Terms& t, ValueId x, const Ints& axes, ValueId epsilon) {
   const ValueId centered = t.Sub(x, t.Reduce("ReduceMean", x, axes, true));
   const ValueId variance = t.Reduce("ReduceMean", t.Mul(centered, centered), axes, true);
-  const ValueId literal = t.RoundedLiteral(t.dtype(x), epsilon, "of attribute epsilon");
-  return t.Div(centered, t.Unary("Sqrt", t.Add(variance, literal)));
+  return t.Div(centered, t.Unary("Sqrt", t.Add(variance, epsilon)));
 }
 
 Ints AxesFrom(size_t first, size_t rank) {
@@ -41,9 +40,9 @@ ValueId PerChannel(Terms& t, ValueId parameter, size_t rank) {
 std::optional<ValueId> Layer(Terms& t, ValueId v) {
   const std::vector<ValueId> inputs = t.node(v).inputs;
   const size_t axis = static_cast<size_t>(t.node(v).attrs.Int("axis"));
-  if (NumElements(t.shape(v)) == 0) return std::nullopt;
-  const double epsilon = t.node(v).attrs.Float("epsilon");
-  const ValueId scaled = t.Mul(Normalized(t, inputs[0], AxesFrom(axis, t.shape(inputs[0]).size()), epsilon), inputs[1]);
+  const std::optional<ValueId> epsilon = t.Attribute(v, "epsilon");
+  if (NumElements(t.shape(v)) == 0 || !epsilon.has_value()) return std::nullopt;
+  const ValueId scaled = t.Mul(Normalized(t, inputs[0], AxesFrom(axis, t.shape(inputs[0]).size()), *epsilon), inputs[1]);
   return inputs.size() > 2 ? t.Add(scaled, inputs[2]) : scaled;
 }
 
@@ -54,26 +53,27 @@ ValueId Affine(Terms& t, ValueId x, ValueId scale, ValueId bias) {
 
 std::optional<ValueId> Instance(Terms& t, ValueId v) {
   const std::vector<ValueId> inputs = t.node(v).inputs;
-  if (NumElements(t.shape(v)) == 0) return std::nullopt;
-  const double epsilon = t.node(v).attrs.Float("epsilon");
-  return Affine(t, Normalized(t, inputs[0], AxesFrom(2, t.shape(v).size()), epsilon), inputs[1], inputs[2]);
+  const std::optional<ValueId> epsilon = t.Attribute(v, "epsilon");
+  if (NumElements(t.shape(v)) == 0 || !epsilon.has_value()) return std::nullopt;
+  return Affine(t, Normalized(t, inputs[0], AxesFrom(2, t.shape(v).size()), *epsilon), inputs[1], inputs[2]);
 }
 
 std::optional<ValueId> Group(Terms& t, ValueId v) {
   const std::vector<ValueId> inputs = t.node(v).inputs;
   const Shape shape = t.shape(v);
-  if (NumElements(shape) == 0) return std::nullopt;
+  const std::optional<ValueId> epsilon = t.Attribute(v, "epsilon");
+  if (NumElements(shape) == 0 || !epsilon.has_value()) return std::nullopt;
   const int64_t groups = t.node(v).attrs.Int("num_groups");
-  const double epsilon = t.node(v).attrs.Float("epsilon");
   const ValueId grouped = t.Reshape(inputs[0], {shape[0], groups, NumElements(shape) / (shape[0] * groups)});
-  return Affine(t, t.Reshape(Normalized(t, grouped, {2}, epsilon), shape), inputs[1], inputs[2]);
+  return Affine(t, t.Reshape(Normalized(t, grouped, {2}, *epsilon), shape), inputs[1], inputs[2]);
 }
 
 std::optional<ValueId> Batch(Terms& t, ValueId v) {
   const std::vector<ValueId> inputs = t.node(v).inputs;
   const size_t rank = t.shape(v).size();
-  const ValueId literal = t.RoundedLiteral(t.dtype(v), t.node(v).attrs.Float("epsilon"), "of attribute epsilon");
-  const ValueId deviation = t.Unary("Sqrt", t.Add(inputs[4], literal));
+  const std::optional<ValueId> epsilon = t.Attribute(v, "epsilon");
+  if (!epsilon.has_value()) return std::nullopt;
+  const ValueId deviation = t.Unary("Sqrt", t.Add(inputs[4], *epsilon));
   const ValueId centered = t.Sub(inputs[0], PerChannel(t, inputs[3], rank));
   // The factor is one number a channel: cheaper to know than to apply twice.
   const ValueId factor = t.Div(inputs[1], deviation);

@@ -1,7 +1,10 @@
 #include "verifier/facts/terms.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "base/status.h"
@@ -42,9 +45,19 @@ ValueId Terms::Constant(const Tensor& value, const std::string& symbol) {
 
 ValueId Terms::Literal(DType dtype, double value) { return Constant(Tensor::Scalar(dtype, value == 0 ? 0 : value), ""); }
 
-ValueId Terms::RoundedLiteral(DType dtype, double value, const std::string& what) {
-  if (RoundTo(dtype, value) != value) Use(Cat("literal ", what));
-  return Literal(dtype, value);
+std::optional<ValueId> Terms::RoundedLiteral(DType dtype, double value, const std::string& what) {
+  if (RoundTo(dtype, value) == value) return Literal(dtype, value);
+  if (dtype != DType::kF32 && dtype != DType::kF64) return std::nullopt;
+  Use(Cat("literal ", what));
+  return Literal(dtype, RoundTo(dtype, value));
+}
+
+std::optional<ValueId> Terms::Attribute(ValueId value, const std::string& name) {
+  const double number = node(value).attrs.Float(name);
+  std::array<char, 32> digits{};
+  std::snprintf(digits.data(), digits.size(), "%.7g", number);
+  if (RoundTo(dtype(value), number) != number && std::strtod(digits.data(), nullptr) != number) return std::nullopt;
+  return RoundedLiteral(dtype(value), number, Cat("of attribute ", name));
 }
 
 ValueId Terms::Reduce(std::string_view op, ValueId x, Ints axes, bool keepdims) {

@@ -30,8 +30,11 @@ class Terms {
   int32_t Copy(const Node& node, std::vector<ValueId> inputs);
   /// A literal of rank 0. `value` must be one of the dtype's (see RoundedLiteral).
   ValueId Literal(DType dtype, double value);
-  /// The literal that stands for a constant which the dtype need not hold; counted when it is rounded.
-  ValueId RoundedLiteral(DType dtype, double value, const std::string& what);
+  /// The literal that stands for a constant, counted when it is rounded: of f32 and f64, whose rounding is no more than that of
+  /// the constants that exporters write; nothing in the 16-bit formats unless it is exact.
+  std::optional<ValueId> RoundedLiteral(DType dtype, double value, const std::string& what);
+  /// As RoundedLiteral for an attribute, which must be a number of the dtype or a decimal of few digits (0.01, 1e-5).
+  std::optional<ValueId> Attribute(ValueId value, const std::string& name);
 
   ValueId Add(ValueId a, ValueId b) { return Op("Add", {a, b}); }
   ValueId Sub(ValueId a, ValueId b) { return Op("Sub", {a, b}); }
