@@ -116,16 +116,18 @@ void CutIntoTiles(WinogradPlan& plan, int threads) {
   }
   plan.row = plan.ChannelBlocks() * plan.isa->lanes;
   const int64_t panel = int64_t{plan.isa->panel_vectors} * plan.isa->lanes;
-  // Factors and products of a block take half of the second-level cache, but reading the weights must pay: of weights that only
-  // fit into memory, with more tiles.
+  // Factors and products of a block take half of the second-level cache, but at least as many tiles as pay for reading the weights
+  // once a block: weights beyond that cache come from further away, and then factors may as well.
   constexpr int64_t kCacheFloats = int64_t{128} << 10;
-  constexpr int64_t kManyWeights = int64_t{2} << 20;
-  const int64_t fewest = plan.WeightFloats() < kManyWeights ? 24 : 48;
-  const int64_t fitting = kCacheFloats / (plan.points * (plan.row + panel));
-  plan.block = std::clamp(fitting, fewest, kLargestBlock);
+  constexpr int64_t kManyWeights = int64_t{1} << 20;
+  constexpr int64_t kFarFloats = int64_t{2} << 20;
+  constexpr int64_t kFewest = 24;
+  const int64_t tile_floats = plan.points * (plan.row + panel);
+  const int64_t floats = plan.WeightFloats() < kManyWeights ? kCacheFloats : kFarFloats;
+  plan.block = std::clamp(floats / tile_floats, kFewest, kLargestBlock);
   plan.shares = std::max(1, threads);
   // With few tiles a thread, the threads share the tiles and divide the output channels, so that each reads its own weights.
-  plan.share_channels = plan.shares > 1 && plan.tiles < plan.shares * fewest && plan.Panels() >= plan.shares;
+  plan.share_channels = plan.shares > 1 && plan.tiles < plan.shares * kFewest && plan.Panels() >= plan.shares;
   const int64_t at_once = plan.share_channels ? plan.tiles : (plan.tiles + plan.shares - 1) / plan.shares;
   plan.block = std::max<int64_t>(1, std::min(plan.block, at_once));
   plan.factor_stride = OddLines(plan.block * plan.row);
