@@ -1,6 +1,8 @@
 #include "verifier/compare.h"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "verifier/facts.h"
 #include "verifier/field_evaluator.h"
 #include "verifier/full_certify.h"
+#include "verifier/sweep.h"
 #include "verifier/weights.h"
 
 namespace mendel {
@@ -40,8 +43,6 @@ class Comparison {
       report_.outputs.push_back({output.name, shape, NumElements(shape), 0, true, {}});
     }
     report_.weights = WeightDifferences(a_, b_);
-    MENDEL_ASSIGN_OR_RETURN(formal_a_, Canonicalise(a_, options_.judge.weights, &report_.facts));
-    MENDEL_ASSIGN_OR_RETURN(formal_b_, Canonicalise(b_, options_.judge.weights, &report_.facts));
     const absl::Status proven = Prove();
     if (proven.ok()) {
       report_.verdict = Verdict::kEquivalent;
@@ -61,11 +62,28 @@ class Comparison {
   }
 
  private:
-  absl::StatusOr<Certificate> Certified(const Graph& a, const Graph& b, WeightMode weights) const {
+  /// First the programs as they are, then by facts; the bound covers both attempts.
+  absl::Status Certified(const Graph& a, const Graph& b, WeightMode weights) {
     JudgeOptions judge = options_.judge;
     judge.weights = weights;
-    return options_.cut_points ? Certify(a, b, judge) : CertifyWithoutCuts(a, b, judge);
+    const absl::Status given = Record(options_.cut_points ? Certify(a, b, judge) : CertifyWithoutCuts(a, b, judge));
+    if (!IsNo(given)) return given;
+    std::map<std::string, int> facts;
+    const absl::Status by_facts = Record(options_.cut_points ? CertifySwept(a, b, judge, &facts) : Canonical(a, b, judge, &facts));
+    if (IsNo(by_facts)) return given;
+    if (by_facts.ok()) report_.facts = std::move(facts);
+    report_.bound_log2 += 1;
+    return by_facts;
   }
+
+  static absl::StatusOr<Certificate> Canonical(const Graph& a, const Graph& b, const JudgeOptions& judge,
+                                               std::map<std::string, int>* facts) {
+    MENDEL_ASSIGN_OR_RETURN(const Graph canonical_a, Canonicalise(a, judge.weights, facts));
+    MENDEL_ASSIGN_OR_RETURN(const Graph canonical_b, Canonicalise(b, judge.weights, facts));
+    return CertifyWithoutCuts(canonical_a, canonical_b, judge);
+  }
+
+  static bool IsNo(const absl::Status& status) { return absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status); }
 
   absl::Status Record(const absl::StatusOr<Certificate>& certificate) {
     MENDEL_RETURN_IF_ERROR(certificate.status());
@@ -78,17 +96,12 @@ class Comparison {
     return absl::OkStatus();
   }
 
-  /// The full evaluation knows no facts of its own.
-  const Graph& ProgramA() const { return options_.cut_points ? a_ : formal_a_; }
-  const Graph& ProgramB() const { return options_.cut_points ? b_ : formal_b_; }
-
   /// In exact mode equal tensors are first one symbol, which bounds better than their digits.
   absl::Status Prove() {
-    if (options_.judge.weights == WeightMode::kSymbolic) return Record(Certified(ProgramA(), ProgramB(), WeightMode::kSymbolic));
-    MENDEL_ASSIGN_OR_RETURN(const auto shared, ShareEqualConstants(ProgramA(), ProgramB()));
-    const absl::Status as_symbols = Record(Certified(shared.first, shared.second, WeightMode::kSymbolic));
-    if (!absl::IsFailedPrecondition(as_symbols) && !absl::IsUnimplemented(as_symbols)) return as_symbols;
-    return Record(Certified(ProgramA(), ProgramB(), WeightMode::kExact));
+    if (options_.judge.weights == WeightMode::kSymbolic) return Certified(a_, b_, WeightMode::kSymbolic);
+    MENDEL_ASSIGN_OR_RETURN(const auto shared, ShareEqualConstants(a_, b_));
+    const absl::Status as_symbols = Certified(shared.first, shared.second, WeightMode::kSymbolic);
+    return IsNo(as_symbols) ? Certified(a_, b_, WeightMode::kExact) : as_symbols;
   }
 
   absl::StatusOr<CompareReport> OutOfTime() {
@@ -112,11 +125,30 @@ class Comparison {
     return Witnesses();
   }
 
-  absl::Status Diverge() {
+  absl::StatusOr<Divergence> DivergenceOf(const Graph& a, const Graph& b) const {
     Rng rng(options_.judge.seed);
     absl::StatusOr<Divergence> found = absl::AbortedError("");
     for (int k = 0; k <= kMaxRedraws && absl::IsAborted(found.status()); ++k) {
-      found = FindDivergence(formal_a_, formal_b_, SeededDraw(rng), options_.judge.weights, options_.judge.deadline);
+      found = FindDivergence(a, b, SeededDraw(rng), options_.judge.weights, options_.judge.deadline);
+    }
+    return found;
+  }
+
+  /// Facts may show more elements equal or, where they part what oracles hold together, fewer: the better view is taken.
+  absl::Status Diverge() {
+    formal_a_ = a_;
+    formal_b_ = b_;
+    absl::StatusOr<Divergence> found = DivergenceOf(a_, b_);
+    std::map<std::string, int> facts;
+    MENDEL_ASSIGN_OR_RETURN(const Graph canonical_a, Canonicalise(a_, options_.judge.weights, &facts));
+    MENDEL_ASSIGN_OR_RETURN(const Graph canonical_b, Canonicalise(b_, options_.judge.weights, &facts));
+    const absl::StatusOr<Divergence> by_facts = DivergenceOf(canonical_a, canonical_b);
+    const auto total = [](const Divergence& one) { return std::reduce(one.differing.begin(), one.differing.end()); };
+    if (by_facts.ok() && found.ok() && total(*by_facts) < total(*found)) {
+      formal_a_ = canonical_a;
+      formal_b_ = canonical_b;
+      found = by_facts;
+      report_.facts = std::move(facts);
     }
     for (size_t k = 0; k < report_.outputs.size(); ++k) {
       ComparedOutput& output = report_.outputs[k];
@@ -231,7 +263,7 @@ class Comparison {
   const Graph& a_;
   const Graph& b_;
   const CompareOptions& options_;
-  Graph formal_a_;  ///< canonical forms
+  Graph formal_a_;  ///< as given or canonical, whichever agree more
   Graph formal_b_;
   bool undecided_ = false;  ///< the judge does not even know whether the programs differ formally
   CompareReport report_;

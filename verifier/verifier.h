@@ -83,7 +83,7 @@ struct Certificate {
   double bound_log2 = 0;
 };
 
-/// 2: both graphs are compared in canonical form (facts.h).
+/// 2: domains know the signs of stored weights in exact mode. Plans are certified without facts (facts.h, sweep.h).
 inline constexpr int kJudgeVersion = 2;
 
 /// Identity of a graph to the judge: text without node names; in exact mode with the weights' bytes.

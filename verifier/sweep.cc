@@ -1,0 +1,193 @@
+#include "verifier/sweep.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "verifier/facts.h"
+#include "verifier/field_evaluator.h"
+#include "verifier/numeric_twins.h"
+
+namespace mendel {
+namespace {
+
+constexpr int kMaxRounds = 12;
+constexpr int kMaxRedraws = 3;
+
+/// Readers of the key read a free input of this name.
+using Cuts = std::map<ValueId, std::string>;
+
+std::string CutName(ValueId value) { return Cat("cut ", value.node, " ", value.output); }
+
+/// `graph` with its cuts as further inputs, in the order of `names`, and `obligations` as further outputs, computed.
+absl::StatusOr<Graph> CutGraph(const Graph& graph, const Cuts& cuts, const std::map<std::string, TensorType>& names,
+                               const std::vector<ValueId>& obligations) {
+  GraphBuilder builder(graph.name());
+  std::map<ValueId, ValueId> computed;
+  for (int32_t id : graph.inputs()) computed[{id, 0}] = builder.Input(InputName(graph.node(id)), graph.node(id).outputs[0]);
+  std::map<std::string, ValueId> free;
+  for (const auto& [name, type] : names) free[name] = builder.Input(name, type);
+  const auto read = [&](ValueId value) {
+    const auto cut = cuts.find(value);
+    return cut != cuts.end() ? free.at(cut->second) : computed.at(value);
+  };
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    const int32_t id = static_cast<int32_t>(i);
+    if (IsInput(node)) continue;
+    if (IsConstant(node)) {
+      computed[{id, 0}] = builder.Constant(ConstantValue(node), SymbolName(node));
+      continue;
+    }
+    std::vector<ValueId> inputs;
+    for (ValueId input : node.inputs) inputs.push_back(read(input));
+    MENDEL_ASSIGN_OR_RETURN(const int32_t copy, builder.CopyNode(node, std::move(inputs)));
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const int32_t output = static_cast<int32_t>(k);
+      computed[{id, output}] = {copy, output};
+    }
+  }
+  for (const GraphOutput& output : graph.outputs()) builder.Output(output.name, read(output.value));
+  for (size_t k = 0; k < obligations.size(); ++k) builder.Output(Cat("obligation ", k), computed.at(obligations[k]));
+  return builder.Build();
+}
+
+/// Hashes of the outputs' elements under one draw.
+absl::StatusOr<std::vector<Hash128>> OutputHashes(const Graph& graph, const Draw& draw, const JudgeOptions& options) {
+  const PrimeField field(draw.prime);
+  std::map<ValueId, Hash128> hashes;
+  for (const GraphOutput& output : graph.outputs()) hashes[output.value] = {};
+  MENDEL_RETURN_IF_ERROR(EvaluateValues(graph, draw, options.weights, InputNaming::kByName, options.deadline,
+                                        [&](ValueId id, const FieldValue& value) {
+                                          const auto wanted = hashes.find(id);
+                                          if (wanted == hashes.end()) return;
+                                          const FieldScope scope(field);
+                                          KeyedHash hash({0, static_cast<uint64_t>(value.size())});
+                                          for (int64_t i = 0; i < value.size(); ++i) hash.Add(value.At(i).value);
+                                          wanted->second = hash.Finish();
+                                        }));
+  std::vector<Hash128> result;
+  for (const GraphOutput& output : graph.outputs()) result.push_back(hashes[output.value]);
+  return result;
+}
+
+/// Names of the cuts that output `k` is computed from.
+std::set<std::string> CutsBehind(const Graph& graph, size_t k) {
+  std::set<std::string> names;
+  std::set<int32_t> seen;
+  std::vector<int32_t> open = {graph.outputs()[k].value.node};
+  while (!open.empty()) {
+    const int32_t id = open.back();
+    open.pop_back();
+    if (!seen.insert(id).second) continue;
+    const Node& node = graph.node(id);
+    if (IsInput(node) && InputName(node).starts_with("cut ")) names.insert(InputName(node));
+    for (ValueId input : node.inputs) open.push_back(input.node);
+  }
+  return names;
+}
+
+class Sweeper {
+ public:
+  Sweeper(const Graph& a, const Graph& b, const JudgeOptions& options, std::map<std::string, int>* used)
+      : a_(a), b_(b), options_(options), used_(used), rng_(options.seed) {}
+
+  absl::StatusOr<Certificate> Run() {
+    MENDEL_ASSIGN_OR_RETURN(NumericComparison numeric, CompareNumerically(a_, b_, options_.seed, options_.deadline));
+    if (numeric.outputs_differ) return absl::FailedPreconditionError("the programs differ on a random input");
+    twins_ = std::move(numeric.twins);
+    for (int round = 1; round <= kMaxRounds; ++round) {
+      MENDEL_RETURN_IF_ERROR(Cut());
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<size_t> failing, Failing());
+      if (failing.empty()) {
+        MENDEL_ASSIGN_OR_RETURN(Certificate certificate, Certify(cut_a_, cut_b_, options_));
+        certificate.bound_log2 += std::log2(round);
+        return certificate;
+      }
+      MENDEL_RETURN_IF_ERROR(Mend(failing));
+    }
+    return absl::FailedPreconditionError(
+        Cat("no cut points between which facts prove the programs equal in ", kMaxRounds, " rounds"));
+  }
+
+ private:
+  /// Both programs between the cuts that are left, in canonical form.
+  absl::Status Cut() {
+    Cuts cuts_of_a;
+    Cuts cuts_of_b;
+    std::map<std::string, TensorType> names;
+    std::vector<ValueId> obligations_of_a;
+    std::vector<ValueId> obligations_of_b;
+    for (const auto& [x, y] : twins_) {
+      cuts_of_a[x] = cuts_of_b[y] = CutName(x);
+      names[CutName(x)] = a_.type(x);
+      obligations_of_a.push_back(x);
+      obligations_of_b.push_back(y);
+    }
+    MENDEL_ASSIGN_OR_RETURN(const Graph a, CutGraph(a_, cuts_of_a, names, obligations_of_a));
+    MENDEL_ASSIGN_OR_RETURN(const Graph b, CutGraph(b_, cuts_of_b, names, obligations_of_b));
+    std::map<std::string, int> used;
+    MENDEL_ASSIGN_OR_RETURN(cut_a_, Canonicalise(a, options_.weights, &used));
+    MENDEL_ASSIGN_OR_RETURN(cut_b_, Canonicalise(b, options_.weights, &used));
+    if (used_ != nullptr) *used_ = std::move(used);
+    return absl::OkStatus();
+  }
+
+  /// Outputs of the cut programs that differ in one draw.
+  absl::StatusOr<std::vector<size_t>> Failing() {
+    for (int redraw = 0;; ++redraw) {
+      const Draw draw = SeededDraw(rng_);
+      const auto of_a = OutputHashes(cut_a_, draw, options_);
+      const auto of_b = of_a.ok() ? OutputHashes(cut_b_, draw, options_) : of_a;
+      if (absl::IsAborted(of_b.status()) && redraw < kMaxRedraws) continue;
+      MENDEL_RETURN_IF_ERROR(of_b.status());
+      std::vector<size_t> failing;
+      for (size_t k = 0; k < of_a->size(); ++k) {
+        if (!((*of_a)[k] == (*of_b)[k])) failing.push_back(k);
+      }
+      return failing;
+    }
+  }
+
+  /// A cut that fails is no cut: those who read it look behind it. An output that fails looks behind the cuts that it reads.
+  absl::Status Mend(const std::vector<size_t>& failing) {
+    std::set<std::string> dropped;
+    const size_t outputs = a_.outputs().size();
+    for (size_t k : failing) {
+      if (k >= outputs) {
+        dropped.insert(CutName(twins_[k - outputs].first));
+        continue;
+      }
+      dropped.merge(CutsBehind(cut_a_, k));
+      dropped.merge(CutsBehind(cut_b_, k));
+    }
+    const size_t before = twins_.size();
+    std::erase_if(twins_, [&](const TwinValues& twin) { return dropped.contains(CutName(twin.first)); });
+    if (twins_.size() < before) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        Cat("output '", a_.outputs()[failing.front()].name, "' differs as a formal expression, facts applied"));
+  }
+
+  const Graph& a_;
+  const Graph& b_;
+  const JudgeOptions& options_;
+  std::map<std::string, int>* const used_;
+  Rng rng_;
+  std::vector<TwinValues> twins_;
+  Graph cut_a_;
+  Graph cut_b_;
+};
+
+}  // namespace
+
+absl::StatusOr<Certificate> CertifySwept(const Graph& a, const Graph& b, const JudgeOptions& options,
+                                         std::map<std::string, int>* used) {
+  return Sweeper(a, b, options, used).Run();
+}
+
+}  // namespace mendel

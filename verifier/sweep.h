@@ -1,0 +1,30 @@
+// Proof by canonical forms between cut points that are found numerically (docs/verification.md, "sweeping").
+//
+// A fact looks at how an operand is made (exp(a + b) = exp(a) exp(b)), so that it may part what oracles would hold together when
+// the two programs make that operand differently. Therefore values that look equal in doubles are cut first: each becomes one free
+// input of both programs and an obligation of its own, and facts apply only between cuts.
+//
+// Why all obligations together prove the programs equal: give every cut the value it has in A. Going through B in topological
+// order, each cut value of B is computed from cut values that are A's already, and its obligation, which holds for all values of
+// the cuts, says that it is A's too; the outputs are obligations like the others.
+#ifndef MENDEL_VERIFIER_SWEEP_H_
+#define MENDEL_VERIFIER_SWEEP_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "verifier/verifier.h"
+
+namespace mendel {
+
+/// As Certify, for programs that need facts at some places and algebra at others. Inputs and outputs of equal names, in the same
+/// order. FailedPrecondition: not proven, which says nothing about equality. The certificate cannot be replayed: its hashes are
+/// those of the cut programs. `used` (may be null) counts facts.
+absl::StatusOr<Certificate> CertifySwept(const Graph& a, const Graph& b, const JudgeOptions& options,
+                                         std::map<std::string, int>* used);
+
+}  // namespace mendel
+
+#endif  // MENDEL_VERIFIER_SWEEP_H_
