@@ -101,7 +101,7 @@ WitnessInputs::Recipe WitnessInputs::FloatRecipe(int k, size_t count) {
     case 6:
       return [this, sign](size_t) { return sign() * std::pow(10, rng_.Uniform(-3, 3)); };
     case 7:
-      return [this, all = Threshold()](size_t) { return all; };
+      return [all = Threshold()](size_t) { return all; };
     case 8:
       return [this](size_t) { return rng_.Flip(0.1) ? rng_.Normal() : 0.0; };
     case 9:
