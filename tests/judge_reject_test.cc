@@ -33,13 +33,17 @@ struct Mutant {
 std::optional<Mutant> MutantOf(uint64_t seed, const std::vector<Graph>& models) {
   Rng rng(seed);
   const auto kinds = MutationKinds();
-  const std::string_view kind = kinds[seed % kinds.size()];
-  for (int attempt = 0; attempt < 40; ++attempt) {
+  std::string_view kind = kinds[seed % kinds.size()];
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    // Few programs have the nodes that some faults need.
+    if (attempt >= 40) kind = kinds[PickIndex(rng, kinds.size())];
     const bool part = !models.empty() && rng.Flip(0.4);
     const std::optional<Graph> graph =
         part ? RandomPart(rng, models[PickIndex(rng, models.size())], kMaxFlops) : RandomProgram(rng);
     if (!graph.has_value()) continue;
-    Mutant mutant{*graph, {}, {}, rng.Flip() ? WeightMode::kSymbolic : WeightMode::kExact};
+    // Other numbers under another name are mostly a matter of exact weights.
+    const double symbolic = kind == "coefficient" || kind == "weight" ? 0.1 : 0.5;
+    Mutant mutant{*graph, {}, {}, rng.Flip(symbolic) ? WeightMode::kSymbolic : WeightMode::kExact};
     auto mutated = RandomMutation(rng, *graph, kind, mutant.mutation);
     if (!mutated.has_value()) continue;
     mutant.mutated = *std::move(mutated);

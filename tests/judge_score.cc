@@ -176,7 +176,6 @@ Judgement JudgePair(const Graph& f, const Graph& g, WeightMode weights, uint64_t
   options.judge.weights = weights;
   options.judge.seed = seed;
   options.judge.deadline = Deadline::After(kSecondsAPair);
-  options.witness.max_candidates = 24;
   const auto report = ComparePrograms(f, g, options);
   if (!report.ok()) return {Outcome::kError, Cat(std::string(report.status().message()))};
   if (report->verdict == Verdict::kEquivalent) {

@@ -65,10 +65,10 @@ HardPair OraclePair(int degree) {
   std::vector<std::string> constants = Factors(degree);
   int next = 1;
   const std::string f = Product(constants, next);
-  const std::string last = Cat("  %", next, " = Sigmoid(%", next - 1, ")\n  return \"y\" = %", next, "\n");
+  const std::string last = Cat("  %", next, " = Cos(%", next - 1, ")\n  return \"y\" = %", next, "\n");
   constants.back() = Cat(degree - 1, ", ", degree, ", ", degree - 1);
   next = 1;
-  return {Cat("sigmoid of a product of ", degree), Parse(f + last), Parse(Product(constants, next) + last)};
+  return {Cat("cosine of a product of ", degree), Parse(f + last), Parse(Product(constants, next) + last)};
 }
 
 /// Sums of `count` fractions 1 / (x + k), of which one element of one has another numerator.
