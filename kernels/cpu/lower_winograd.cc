@@ -174,22 +174,25 @@ std::string TileName(const WinogradTransforms& transforms) {
   return same ? Cat(largest) : name;
 }
 
-/// Whether it is worth a measurement, by multiplications and the reading of weights. On every machine at hand, reading a weight
-/// from memory costs about as much as multiplying it twenty times. The transformed weights of large tiles in three dimensions
-/// would otherwise fill the memory only to lose.
-bool MayWin(WinogradPlan plan) {
+/// Multiplications and the reading of weights, for each pair of channels. On every machine at hand, reading a weight from memory
+/// costs about as much as multiplying it twenty times.
+int64_t Cost(int64_t points, int64_t tiles) {
   constexpr int64_t kReading = 20;
-  CutIntoTiles(plan, 1);
+  return points * (tiles + kReading);
+}
+
+int64_t DirectCost(const WinogradPlan& plan) {
   int64_t outputs = plan.batch;
   int64_t taps = 1;
   for (size_t d = 0; d < 3; ++d) {
     outputs *= plan.problem.out[d];
     taps *= plan.transforms->r[d];
   }
-  return plan.points * (plan.tiles + kReading) < taps * (outputs + kReading);
+  return Cost(taps, outputs);
 }
 
-/// Algorithms for a node, as plans whose strides are still missing.
+/// Algorithms for a node, as plans whose strides are still missing, the most promising first. Those that promise nothing are left
+/// out: the weights of large tiles in three dimensions would fill the memory only to lose.
 std::vector<WinogradPlan> Fitting(const Graph& graph, int32_t id) {
   std::vector<WinogradPlan> fitting;
   const WinogradIsa* isa = WinogradIsaHere();
@@ -202,8 +205,12 @@ std::vector<WinogradPlan> Fitting(const Graph& graph, int32_t id) {
     for (size_t d = 0; d < 3; ++d) fits = fits && TapsAlong(weights, order[d]) == isa->transforms[k].r[d];
     plan->isa = isa;
     plan->transforms = &isa->transforms[k];
-    if (fits && MayWin(*plan)) fitting.push_back(*plan);
+    if (!fits) continue;
+    CutIntoTiles(*plan, 1);
+    if (Cost(plan->points, plan->tiles) < DirectCost(*plan)) fitting.push_back(*plan);
   }
+  std::stable_sort(fitting.begin(), fitting.end(),
+                   [](const WinogradPlan& a, const WinogradPlan& b) { return Cost(a.points, a.tiles) < Cost(b.points, b.tiles); });
   return fitting;
 }
 
