@@ -46,6 +46,7 @@ absl::StatusOr<Mutant> MakeMutant(const Graph& graph, const Rule& rule, const Ma
   result.rule = &rule;
   result.match = match;
   MENDEL_ASSIGN_OR_RETURN(result.place, MakeSubprogram(graph, match.nodes));
+  if (result.place.nodes.empty()) return absl::FailedPreconditionError("the match holds weights only");
   MENDEL_ASSIGN_OR_RETURN(result.original, Extract(graph, result.place));
   MENDEL_ASSIGN_OR_RETURN(const Graph mutant, rule.apply(result.original, match));
   MENDEL_ASSIGN_OR_RETURN(result.mutant, Deduplicate(mutant));

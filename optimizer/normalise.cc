@@ -33,10 +33,12 @@ absl::StatusOr<Graph> Normalise(const Graph& graph, const std::set<std::string>&
     for (int32_t node = 0; node < static_cast<int32_t>(current.nodes().size()); ++node) {
       const std::vector<Match> matches = rule->match(current, node);
       if (matches.empty()) continue;
-      MENDEL_ASSIGN_OR_RETURN(const Mutant mutant, MakeMutant(current, *rule, matches[0]));
-      MENDEL_RETURN_IF_ERROR(ScreenOnce(mutant, screened));
+      const auto mutant = MakeMutant(current, *rule, matches[0]);
+      if (absl::IsFailedPrecondition(mutant.status())) continue;  // does not apply, e.g. to an expression of weights
+      MENDEL_RETURN_IF_ERROR(mutant.status());
+      MENDEL_RETURN_IF_ERROR(ScreenOnce(*mutant, screened));
       const size_t before = current.nodes().size();
-      MENDEL_ASSIGN_OR_RETURN(current, Replace(current, mutant.place, mutant.mutant));
+      MENDEL_ASSIGN_OR_RETURN(current, Replace(current, mutant->place, mutant->mutant));
       node = before == current.nodes().size() ? node : -1;
     }
   }
