@@ -10,10 +10,12 @@
 #include <map>
 #include <vector>
 
+#include "base/check.h"
 #include "base/deadline.h"
 #include "base/status.h"
 #include "graph/rewrite.h"
 #include "graph/text.h"
+#include "tests/graph_edit.h"
 #include "tests/judge_score.h"
 #include "tests/legal_rewrites.h"
 #include "tests/program_source.h"
@@ -54,6 +56,20 @@ bool HasRunTimeIntegers(const Graph& graph) {
   return false;
 }
 
+/// Some values of `graph` passed through a nonlinear operator: what rewrites change then stands in the arguments of oracles.
+Graph WithActivations(Rng& rng, const Graph& graph) {
+  static const std::vector<std::string> kActivations = {"Elu",  "Exp",     "Gelu",    "HardSwish", "LeakyRelu", "Mish", "Relu",
+                                                        "Selu", "Sigmoid", "Softmax", "Softplus",  "Softsign",  "Tanh"};
+  const auto edit = [&](GraphBuilder& builder, const NodeSite& site) -> std::vector<ValueId> {
+    if (IsInput(site.node) || IsConstant(site.node) || site.outputs.size() != 1 || !rng.Flip(0.4)) return {};
+    const auto value = TryAdd(builder, kActivations[PickIndex(rng, kActivations.size())], site.outputs);
+    return value.has_value() ? std::vector<ValueId>{*value} : std::vector<ValueId>();
+  };
+  auto result = EditGraph(graph, edit);
+  MENDEL_CHECK(result.ok());
+  return *std::move(result);
+}
+
 TEST(JudgeAccepts, RewrittenPrograms) {
   const uint64_t first = NumberFromEnvironment("MENDEL_REWRITTEN_SEED", 1);
   const uint64_t count = NumberFromEnvironment("MENDEL_REWRITTEN", 1000);
@@ -62,7 +78,8 @@ TEST(JudgeAccepts, RewrittenPrograms) {
   for (uint64_t seed = first; seed < first + count; ++seed) {
     Rng rng(seed);
     const WeightMode weights = rng.Flip() ? WeightMode::kSymbolic : WeightMode::kExact;
-    const Graph f = RandomProgram(rng);
+    const Graph program = RandomProgram(rng);
+    const Graph f = rng.Flip() ? WithActivations(rng, program) : program;
     if (HasRunTimeIntegers(f)) continue;
     ++programs;
     const Graph g = RandomLegalRewrite(rng, f, static_cast<int>(rng.Between(1, 6)), weights, &used);

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <string_view>
+#include <string>
 
 #include "base/status.h"
+#include "graph/text.h"
+#include "verifier/field_evaluator.h"
 #include "verifier/signs.h"
 
 namespace mendel {
@@ -60,12 +62,48 @@ bool Satisfied(const NumberedNode& node, const PartialDomain& domain, Signs& sig
 }
 
 /// Where an operand of a partial function occurs: the operators of one group demand the same.
-using Occurrence = std::pair<std::string_view, std::vector<int32_t>>;
+using Occurrence = std::pair<std::string, std::vector<int32_t>>;
 
 Occurrence OccurrenceOf(const NumberedNode& node, const PartialDomain& domain) {
-  if (!domain.group.empty()) return {domain.group, {node.inputs[domain.input]}};
-  return {node.node->op->name, node.inputs};
+  const std::string attrs = PrintAttributes(node.node->attrs);  // an epsilon moves the border
+  if (!domain.group.empty()) return {Cat(domain.group, attrs), {node.inputs[domain.input]}};
+  return {Cat(node.node->op->name, attrs), node.inputs};
 }
+
+/// Literals that are no numbers: symbols to the field, so that sums and products of them cancel there and nowhere else.
+class NonFinite {
+ public:
+  NonFinite(const Numbering& numbering, WeightMode weights) : numbering_(numbering), weights_(weights) {}
+
+  /// Elements of the value may be such literals, moved or chosen.
+  bool MayHold(int32_t number) {
+    const auto known = known_.find(number);
+    if (known != known_.end()) return known->second;
+    const NumberedNode& node = numbering_.NodeOf(number);
+    bool holds = false;
+    if (IsConstant(*node.node)) {
+      holds = IsFloat(numbering_.TypeOf(number).dtype) && IsKnown(*node.node, weights_) &&
+              !KnownAll(*node.node, weights_, [](double) { return true; });
+    } else if (SelectsElements(*node.node->op) || node.node->op->name == "Where") {
+      holds = AnyOperand(node);
+    }
+    return known_[number] = holds;
+  }
+
+  /// The node computes with them.
+  bool Reaches(const NumberedNode& node) {
+    return !SelectsElements(*node.node->op) && node.node->op->name != "Where" && AnyOperand(node);
+  }
+
+ private:
+  bool AnyOperand(const NumberedNode& node) {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int32_t input) { return MayHold(input); });
+  }
+
+  const Numbering& numbering_;
+  const WeightMode weights_;
+  std::map<int32_t, bool> known_;
+};
 
 }  // namespace
 
@@ -76,7 +114,12 @@ absl::Status CheckDomain(const Numbering& numbering, WeightMode weights) {
     if (node.in_original && domain.has_value()) original.insert(OccurrenceOf(node, *domain));
   }
   Signs signs(numbering, weights);
+  NonFinite non_finite(numbering, weights);
   for (const NumberedNode& node : numbering.nodes) {
+    if (!node.in_original && non_finite.Reaches(node)) {
+      return Unsupported("unproven: ", node.node->op->name, " '", node.node->name,
+                         "' of the plan computes with infinities or NaN in a way that the original does not");
+    }
     const std::optional<PartialDomain>& domain = node.node->op->domain;
     if (node.in_original || !domain.has_value() || IsIntegral(node.node->outputs[0].dtype)) continue;
     if (original.contains(OccurrenceOf(node, *domain)) || Satisfied(node, *domain, signs)) continue;

@@ -94,6 +94,7 @@ OpDefinition Make() {
   op.restrict = &Restrict;
   op.access = &Access;
   op.sample = &Sample;
+  op.domain = {{.input = 4, .demand = Demand::kPositive, .group = "variance"}};
   // A channel's factor is one call, however many elements it scales.
   op.shared_operands = [](const NodeView& node) { return static_cast<double>(NumElements(node.inputs[4])); };
   return op;

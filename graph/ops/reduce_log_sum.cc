@@ -33,6 +33,7 @@ OpDefinition Make() {
   OpDefinition op = ReduceOp("ReduceLogSum", &Sample);
   op.meaning = MeaningOf<ReduceLogSumMeaning>();
   op.bound = &BoundOf;
+  op.domain = {{.demand = Demand::kPositive}};
   return op;
 }
 

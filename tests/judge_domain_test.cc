@@ -1,0 +1,90 @@
+// Programs that agree as formulas and not as functions: whatever the judge accepts must be a number wherever the original is one.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <map>
+
+#include "base/status.h"
+#include "graph/rewrite.h"
+#include "graph/text.h"
+#include "tests/graph_edit.h"
+#include "tests/judge_score.h"
+#include "tests/op_graphs.h"
+#include "tests/program_source.h"
+#include "verifier/verifier.h"
+
+namespace mendel {
+namespace {
+
+/// z, or z + o - o for the outputs o of `graph`: formally equal whatever o is. The inputs are those of `graph` and the z.
+Graph Cancelled(const Graph& graph, bool with_difference) {
+  GraphBuilder builder("cancelled");
+  std::vector<ValueId> inputs;
+  for (int32_t id : graph.inputs()) inputs.push_back(builder.Input(InputName(graph.node(id)), graph.node(id).outputs[0]));
+  const auto outputs = Inline(graph, inputs, builder);
+  EXPECT_TRUE(outputs.ok());
+  for (size_t k = 0; k < outputs->size(); ++k) {
+    const TensorType type = builder.type((*outputs)[k]);
+    if (!IsFloat(type.dtype)) continue;
+    const ValueId z = builder.Input(Cat("z", k), type);
+    const auto sum = TryAdd(builder, "Add", {z, (*outputs)[k]});
+    const auto same = TryAdd(builder, "Sub", {*sum, (*outputs)[k]});
+    builder.Output(Cat("y", k), with_difference ? *same : z);
+  }
+  auto result = builder.Build();
+  EXPECT_TRUE(result.ok());
+  return *std::move(result);
+}
+
+/// z + o - o is z only where o is a number: whatever the judge accepts must be one everywhere.
+TEST(JudgeDomain, PartialFunctionsThatCancel) {
+  const uint64_t seeds = NumberFromEnvironment("MENDEL_CANCELLED", 8);
+  std::map<std::string, int> refused;
+  int accepted = 0;
+  for (const OpDefinition* op : AllOps()) {
+    for (uint64_t seed = 1; op->sample != nullptr && seed <= seeds; ++seed) {
+      Rng rng(seed);
+      const Graph graph = RandomOpGraph(rng, *op);
+      const Graph f = Cancelled(graph, false), g = Cancelled(graph, true);
+      if (f.outputs().empty()) continue;
+      const auto certificate = Certify(f, g, {.weights = WeightMode::kExact});
+      if (!certificate.ok()) {
+        EXPECT_EQ(certificate.status().code(), absl::StatusCode::kUnimplemented) << certificate.status() << PrintGraph(g);
+        ++refused[std::string(op->name)];
+        continue;
+      }
+      ++accepted;
+      const NumberGap gap = GapInNumbers(f, g, WeightMode::kExact, seed, 30, 1);
+      EXPECT_FALSE(gap.undefined) << "seed " << seed << ": " << gap.where << "\n" << PrintGraph(g);
+    }
+  }
+  std::printf("%d accepted, never undefined; refused:", accepted);
+  for (const auto& [name, times] : refused) std::printf(" %s %d", name.c_str(), times);
+  std::printf("\n");
+}
+
+/// An infinite literal is no number to cancel either, and 0 times it is not 0.
+TEST(JudgeDomain, InfiniteLiteralsThatCancel) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const bool product : {false, true}) {
+    for (const double value : {infinity, -infinity, std::nan("")}) {
+      const auto program = [&](bool with) {
+        GraphBuilder builder;
+        const ValueId x = builder.Input("x", {DType::kF32, {4}});
+        const ValueId zero = ScalarLike(builder, x, 0), literal = ScalarLike(builder, x, value);
+        ValueId y = product ? *builder.Add("Mul", {x, zero}) : x;
+        if (with && product) y = *builder.Add("Mul", {y, literal});
+        if (with && !product) y = *builder.Add("Sub", {*builder.Add("Add", {y, literal}), literal});
+        builder.Output("y", y);
+        return *builder.Build();
+      };
+      EXPECT_FALSE(Certify(program(false), program(true), {}).ok()) << value << (product ? " times zero" : " cancelled");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mendel
