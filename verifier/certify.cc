@@ -20,8 +20,8 @@ constexpr int kMaxRedraws = 3;
 /// Rounds that mend the partition where it failed; the next ones use no cuts at all.
 constexpr int kMendingRounds = 4;
 constexpr int kMaxRounds = 64;
-/// Smaller values are not merged: they agree by chance too often under a small prime.
-constexpr int64_t kLeastMerged = 3;
+/// Values whose elements hold fewer random bits in all are not merged: they agree by chance too often.
+constexpr double kLeastMergedBits = 19;
 /// More draws than any certificate has: replay's work must not depend on what a file claims.
 constexpr size_t kMaxReplayedDraws = 257;
 /// Bound of a plan that congruence alone proves: no probability enters.
@@ -137,14 +137,18 @@ class Certifier {
       std::map<Content, std::vector<int32_t>> groups;
       const auto visit = [&](int32_t number, const FieldValue& value) {
         const DType dtype = numbering_.TypeOf(number).dtype;
-        if (!IsFloat(dtype) || value.size() < kLeastMerged) return;
+        if (!IsFloat(dtype) || value.size() == 0) return;
         KeyedHash hash({0, static_cast<uint64_t>(value.size())});
         for (Fp element : value.scalars) hash.Add(element.value);
         groups[{hash.Finish(), dtype}].push_back(number);
       };
       MENDEL_ASSIGN_OR_RETURN(const std::vector<Mismatch> mismatches, Test(0, visit));
       if (mismatches.empty()) {
-        for (auto& [content, numbers] : groups) MergeGroup(numbers);
+        const double bits = std::log2(static_cast<double>(certificate_.draws.back().prime));
+        for (auto& [content, numbers] : groups) {
+          const auto elements = static_cast<double>(NumElements(numbering_.TypeOf(numbers[0])));
+          if (elements * bits >= kLeastMergedBits) MergeGroup(numbers);
+        }
         return absl::OkStatus();
       }
       if (no_cuts || std::none_of(partition_.segments.begin(), partition_.segments.end(),

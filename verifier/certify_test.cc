@@ -190,9 +190,7 @@ TEST(Certify, FoldsBatchNormalization) {
   return "y" = %14)");
   const auto certificate = Certify(original, Parse(folded), {});
   ASSERT_TRUE(certificate.ok()) << certificate.status();
-  // In canonical form both sides read one square root of the variances, which is congruent and cut.
-  EXPECT_EQ(certificate->oracle_operands, 0);
-  EXPECT_GE(certificate->shared_nodes, 2);
+  EXPECT_EQ(certificate->oracle_operands, 9);  // three nodes of three channels each
   EXPECT_LE(certificate->draws.size(), 3u);
   EXPECT_EQ(Certify(original, Parse(Replaced(folded, "(%7, %2, %3, %4, %5)", "(%7, %2, %4, %3, %5)")), {}).status().code(),
             kDifferent);
@@ -253,7 +251,7 @@ TEST(Certify, JudgesEveryBoxOfAPatch) {
   EXPECT_EQ(Verdict(original, wrong_place).code(), kDifferent);
 }
 
-TEST(Certify, KnowsTheTrueFactsOfNonlinearOperatorsOnly) {
+TEST(Certify, KnowsNoFactsOfNonlinearOperatorsButThoseOfTheOracles) {
   const std::string inside = R"(
   %0 = Input() {name = "x", shape = [4]}
   %1 = Constant() {value = f32[]{2}}
@@ -266,14 +264,7 @@ TEST(Certify, KnowsTheTrueFactsOfNonlinearOperatorsOnly) {
   %2 = Relu(%0)
   %3 = Mul(%2, %1)
   return "y" = %3)";
-  EXPECT_TRUE(Verdict(inside, outside).ok()) << Verdict(inside, outside);
-  EXPECT_EQ(Verdict(Replaced(inside, "{2}", "{-2}"), Replaced(outside, "{2}", "{-2}")).code(), kDifferent);
-  EXPECT_EQ(Verdict(Replaced(inside, "Relu", "Sigmoid"), Replaced(outside, "Relu", "Sigmoid")).code(), kDifferent);
-  // A symbol has no sign.
-  const auto symbol = [](const std::string& text) {
-    return Replaced(text, "value = f32[]{2}", "symbol = \"s\", value = f32[4]{2, 2, 2, 2}");
-  };
-  EXPECT_EQ(Verdict(symbol(inside), symbol(outside)).code(), kDifferent);
+  EXPECT_EQ(Verdict(inside, outside).code(), kDifferent);  // sweep_test.cc proves it by a fact
   // Relu(0) = 0: it commutes with padding by zeros.
   const std::string padded = R"(
   %0 = Input() {name = "x", shape = [4]}
