@@ -6,15 +6,15 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <memory>
 #include <string>
 
 #include "base/random.h"
 #include "base/status.h"
+#include "graph/graph.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/program.h"
 #include "kernels/cpu/threads.h"
+#include "runtime/backend.h"
 
 namespace mendel::cpu {
 namespace {
@@ -232,6 +232,24 @@ class Case {
   bool last_ = false;
   int threads_ = 1;
 };
+
+TEST(Winograd, StrictNumericsDoNotOfferIt) {
+  if (WinogradIsaHere() == nullptr) GTEST_SKIP() << "no kernels for this machine, or oneDNN is limited to less";
+  const auto offered = [](const Ints& strides, int64_t dilation, Numerics numerics) {
+    GraphBuilder builder;
+    const ValueId x = builder.Input("x", {DType::kF32, {1, 16, 20, 20}});
+    const ValueId w = builder.Constant(Tensor::Filled({DType::kF32, {16, 16, 3, 3}}, 0.1), "w");
+    const Attributes attrs = {{"strides", strides}, {"dilations", Ints{dilation, dilation}}, {"pads", Ints{1, 0, 2, 1}}};
+    builder.Output("y", *builder.Add("Conv", {x, w}, attrs, "layer"));
+    const Graph graph = *builder.Build();
+    const std::vector<std::string> names = FindBackend("cpu")->Algorithms(graph, graph.outputs()[0].value.node, numerics);
+    return std::count_if(names.begin(), names.end(), [](const std::string& name) { return name.find(kOwnWinograd) == 0; });
+  };
+  EXPECT_EQ(offered({1, 1}, 1, Numerics::kDefault), 2);
+  EXPECT_EQ(offered({1, 1}, 3, Numerics::kDefault), 2);
+  EXPECT_EQ(offered({2, 1}, 1, Numerics::kDefault), 0);
+  EXPECT_EQ(offered({1, 1}, 1, Numerics::kStrict), 0);
+}
 
 TEST(Winograd, EveryKernelMeansItsSums) {
   if (Isas().empty()) GTEST_SKIP() << "this machine has neither AVX2 nor AVX-512";
