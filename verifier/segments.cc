@@ -111,6 +111,7 @@ class Walk {
     FieldValue value;
     int64_t reads = 0;
     bool known = false;
+    bool visited = false;
   };
 
   Slot& SlotOf(int32_t number) {
@@ -122,10 +123,20 @@ class Walk {
     if (--slot.reads == 0) slot.value = FieldValue();
   }
 
+  /// A large weight is drawn again for its next reader, which may come long after: all weights at once would not fit.
+  void Forget(int32_t number) {
+    constexpr int64_t kLarge = 1 << 16;
+    Slot& slot = SlotOf(number);
+    if (!slot.known || !IsConstant(*numbering_.NodeOf(number).node) || slot.value.size() < kLarge) return;
+    slot.value = FieldValue();
+    slot.known = false;
+  }
+
   void Keep(int32_t number, Slot& slot, FieldValue value) {
     slot.value = std::move(value);
     slot.known = true;
-    if (visit_) visit_(number, slot.value);
+    if (visit_ && !slot.visited) visit_(number, slot.value);
+    slot.visited = true;
   }
 
   void DrawFree(int32_t number) {
@@ -153,6 +164,7 @@ class Walk {
       Keep(number, slot, evaluator_.Apply(*node.node->op, View(node), operands, output));
     }
     for (int32_t input : node.inputs) Release(SlotOf(input));
+    for (int32_t input : node.inputs) Forget(input);
     if (!evaluator_.zero_denominator()) return absl::OkStatus();
     return absl::AbortedError(Cat("a denominator is zero in operator ", node.node->op->name));
   }
