@@ -86,5 +86,47 @@ TEST(JudgeDomain, InfiniteLiteralsThatCancel) {
   }
 }
 
+/// A quotient that the original computes under a guard is no excuse for one without.
+TEST(JudgeDomain, DenominatorsGuardedInTheOriginal) {
+  const auto program = [](bool with) {
+    GraphBuilder builder;
+    const TensorType type{DType::kF32, {4}};
+    const ValueId a = builder.Input("a", type), b = builder.Input("b", type), c = builder.Input("c", {DType::kBool, {4}});
+    builder.Output("guarded", *builder.Add("Where", {c, *builder.Add("Div", {a, b}), a}));
+    builder.Output("y", with ? *builder.Add("Div", {*builder.Add("Mul", {a, b}), b}) : a);
+    return *builder.Build();
+  };
+  EXPECT_FALSE(Certify(program(false), program(true), {}).ok());
+}
+
+/// The same with the quotient itself read outside its guard.
+TEST(JudgeDomain, GuardedQuotientsReadOutsideTheirGuard) {
+  const auto program = [](bool with) {
+    GraphBuilder builder;
+    const TensorType type{DType::kF32, {4}};
+    const ValueId a = builder.Input("a", type), b = builder.Input("b", type), c = builder.Input("c", {DType::kBool, {4}});
+    const ValueId quotient = *builder.Add("Div", {a, b});
+    builder.Output("guarded", *builder.Add("Where", {c, quotient, a}));
+    builder.Output("y", with ? *builder.Add("Mul", {quotient, b}) : a);
+    return *builder.Build();
+  };
+  EXPECT_FALSE(Certify(program(false), program(true), {}).ok());
+  EXPECT_TRUE(Certify(program(false), program(false), {}).ok());
+}
+
+/// Under the same guard a quotient may be written otherwise.
+TEST(JudgeDomain, QuotientsUnderTheSameGuard) {
+  const auto program = [](bool with) {
+    GraphBuilder builder;
+    const TensorType type{DType::kF32, {4}};
+    const ValueId a = builder.Input("a", type), b = builder.Input("b", type), c = builder.Input("c", {DType::kBool, {4}});
+    ValueId quotient = *builder.Add("Div", {a, b});
+    if (with) quotient = *builder.Add("Neg", {*builder.Add("Div", {*builder.Add("Neg", {a}), b})});
+    builder.Output("y", *builder.Add("Where", {c, quotient, a}));
+    return *builder.Build();
+  };
+  EXPECT_TRUE(Certify(program(false), program(true), {}).ok()) << Certify(program(false), program(true), {}).status();
+}
+
 }  // namespace
 }  // namespace mendel

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "graph/text.h"
 #include "verifier/field_evaluator.h"
+#include "verifier/guards.h"
 #include "verifier/signs.h"
 
 namespace mendel {
@@ -108,21 +110,37 @@ class NonFinite {
 }  // namespace
 
 absl::Status CheckDomain(const Numbering& numbering, WeightMode weights) {
-  std::set<Occurrence> original;
-  for (const NumberedNode& node : numbering.nodes) {
-    const std::optional<PartialDomain>& domain = node.node->op->domain;
-    if (node.in_original && domain.has_value()) original.insert(OccurrenceOf(node, *domain));
+  const bool partial = std::any_of(numbering.nodes.begin(), numbering.nodes.end(),
+                                   [](const NumberedNode& node) { return node.in_plan && node.node->op->domain.has_value(); });
+  std::vector<std::optional<Guards>> in_original, in_plan;
+  if (partial) {
+    in_original = GuardsOf(numbering, Side::kOriginal);
+    in_plan = GuardsOf(numbering, Side::kPlan);
   }
+  std::map<Occurrence, std::vector<Guards>> original;
+  for (size_t i = 0; partial && i < numbering.nodes.size(); ++i) {
+    const NumberedNode& node = numbering.nodes[i];
+    const std::optional<PartialDomain>& domain = node.node->op->domain;
+    if (!node.in_original || !domain.has_value() || !in_original[i].has_value()) continue;
+    original[OccurrenceOf(node, *domain)].push_back(*in_original[i]);
+  }
+  const auto occurs = [&](const NumberedNode& node, const Guards& guards) {
+    const auto it = original.find(OccurrenceOf(node, *node.node->op->domain));
+    return it != original.end() && std::any_of(it->second.begin(), it->second.end(), [&](const Guards& known) {
+             return std::includes(guards.begin(), guards.end(), known.begin(), known.end());
+           });
+  };
   Signs signs(numbering, weights);
   NonFinite non_finite(numbering, weights);
-  for (const NumberedNode& node : numbering.nodes) {
+  for (size_t i = 0; i < numbering.nodes.size(); ++i) {
+    const NumberedNode& node = numbering.nodes[i];
     if (!node.in_original && non_finite.Reaches(node)) {
       return Unsupported("unproven: ", node.node->op->name, " '", node.node->name,
                          "' of the plan computes with infinities or NaN in a way that the original does not");
     }
     const std::optional<PartialDomain>& domain = node.node->op->domain;
-    if (node.in_original || !domain.has_value() || IsIntegral(node.node->outputs[0].dtype)) continue;
-    if (original.contains(OccurrenceOf(node, *domain)) || Satisfied(node, *domain, signs)) continue;
+    if (!node.in_plan || !domain.has_value() || IsIntegral(node.node->outputs[0].dtype) || !in_plan[i].has_value()) continue;
+    if (occurs(node, *in_plan[i]) || Satisfied(node, *domain, signs)) continue;
     return Unsupported("unproven: ", node.node->op->name, " '", node.node->name,
                        "' of the plan is not defined everywhere, and the original has none with the same argument");
   }

@@ -25,6 +25,8 @@ class Builder {
       MENDEL_CHECK(twin != plan.outputs().end());
       const int32_t wanted = NumberOf({Side::kOriginal, output.value});
       const int32_t found = NumberOf({Side::kPlan, twin->value});
+      result_.original_outputs.push_back(wanted);
+      result_.plan_outputs.push_back(found);
       if (Representative(wanted) != Representative(found))
         result_.claims.push_back({wanted, found, {Side::kPlan, twin->value}, output.name});
     }

@@ -70,6 +70,8 @@ struct Numbering {
   std::vector<Claim> claims;
   int64_t shared_nodes = 0;  ///< nodes of the plan, Inputs and Constants apart, that are nodes of the original
   std::map<Origin, int32_t> number_of;
+  std::vector<int32_t> original_outputs;  ///< numbers of the outputs of both graphs
+  std::vector<int32_t> plan_outputs;
 
   const NumberedNode& NodeOf(int32_t number) const { return nodes[static_cast<size_t>(values[static_cast<size_t>(number)].node)]; }
   const TensorType& TypeOf(int32_t number) const {
