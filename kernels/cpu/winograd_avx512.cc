@@ -34,6 +34,7 @@ MENDEL_INLINE Vec FirstLanes(int64_t count) {
 }
 
 #include "kernels/cpu/winograd_kernels.inc"
+#include "kernels/cpu/winograd_multiply.inc"
 
 }  // namespace
 
