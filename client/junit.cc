@@ -37,6 +37,7 @@ enum class Result { kPass, kFailure, kError };
 
 /// An output passes when it has no wrong or unproven box.
 Result ResultOf(const PairVerdict& verdict, const ComparedOutput& output) {
+  if (verdict.refit.has_value() && verdict.refit->applies) return verdict.accept_refit ? Result::kPass : Result::kFailure;
   if (verdict.report.verdict == Verdict::kEquivalent || (output.regions_known && output.boxes.empty())) return Result::kPass;
   for (const ComparedBox& box : output.boxes) {
     if (box.witness.has_value()) return Result::kFailure;

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "client/exit_codes.h"
+#include "optimizer/refit.h"
 #include "verifier/compare.h"
 
 namespace mendel {
@@ -28,9 +30,13 @@ struct PairVerdict {
   uint64_t seed = 0;
   /// Files of the witness's inputs, by input name; keyed by the positions of output and box.
   std::map<std::pair<size_t, size_t>, std::map<std::string, std::string>> witness_files;
+  /// Exact mode, not equivalent: are they once folded constants are exact?
+  std::optional<RefitReport> refit;
+  double fold_tolerance = 16;  ///< ulps
+  bool accept_refit = false;   ///< the caller named a tolerance: within it the answer is good
 };
 
-/// "equivalent", "partial", "different" or "unproven".
+/// "equivalent", "equivalent-after-refit", "partial", "different" or "unproven".
 std::string_view VerdictWord(const PairVerdict& verdict);
 ExitCode ExitCodeOf(const PairVerdict& verdict);
 

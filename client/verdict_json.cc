@@ -44,6 +44,38 @@ Json OutputJson(const PairVerdict& verdict, size_t k) {
           {"boxes", std::move(boxes)}};
 }
 
+Json RefitJson(const PairVerdict& verdict) {
+  if (!verdict.refit.has_value()) return Json();
+  const RefitReport& refit = *verdict.refit;
+  Json tensors = Json::array();
+  for (const RefitTensor& tensor : refit.tensors) {
+    tensors.push_back({{"name", tensor.name},
+                       {"type", TypeString(tensor.type)},
+                       {"elements", tensor.elements},
+                       {"replaced", tensor.replaced},
+                       {"differing", tensor.differing},
+                       {"largest_ulps", Number(tensor.largest_ulps)},
+                       {"largest_value_ulps", Number(tensor.largest_value_ulps)},
+                       {"expression", tensor.expression}});
+  }
+  Json errors = Json::array();
+  for (const RefitError& error : refit.errors) {
+    errors.push_back({{"output", error.output},
+                      {"a_max", Number(error.a_max)},
+                      {"a_p999", Number(error.a_p999)},
+                      {"b_max", Number(error.b_max)},
+                      {"b_p999", Number(error.b_p999)}});
+  }
+  return {{"applies", refit.applies},
+          {"identical", refit.identical},
+          {"reason", refit.reason},
+          {"refitted", refit.refitted == RefitSide::kB ? "B" : "A"},
+          {"tolerance_ulps", verdict.fold_tolerance},
+          {"largest_ulps", Number(refit.largest_ulps)},
+          {"tensors", std::move(tensors)},
+          {"errors", std::move(errors)}};
+}
+
 /// The first witness of all, null when there is none.
 Json FirstWitness(const PairVerdict& verdict) {
   for (size_t k = 0; k < verdict.report.outputs.size(); ++k) {
@@ -59,8 +91,12 @@ Json FirstWitness(const PairVerdict& verdict) {
 
 Json VerdictJson(const PairVerdict& verdict) {
   const CompareReport& report = verdict.report;
+  // A refit is proven by its own certificate, whose first draw selects cut points.
+  const bool refitted = verdict.refit.has_value() && verdict.refit->applies;
+  std::vector<Draw> draws = refitted ? verdict.refit->certificate.draws : report.draws;
+  if (refitted && !draws.empty()) draws.erase(draws.begin());
   Json primes = Json::array();
-  for (const Draw& draw : report.draws) primes.push_back(draw.prime);
+  for (const Draw& draw : draws) primes.push_back(draw.prime);
   Json outputs = Json::array();
   for (size_t k = 0; k < report.outputs.size(); ++k) outputs.push_back(OutputJson(verdict, k));
   Json earliest = Json::array();
@@ -81,17 +117,18 @@ Json VerdictJson(const PairVerdict& verdict) {
           {"reason", report.reason},
           {"lacking", report.lacking},
           {"weight_mode", verdict.weights == WeightMode::kExact ? "exact" : "symbolic"},
-          {"bound_log2", report.bound_log2},
-          {"tests", report.draws.size()},
+          {"bound_log2", refitted ? verdict.refit->certificate.bound_log2 : report.bound_log2},
+          {"tests", draws.size()},
           {"primes", std::move(primes)},
           {"seed", verdict.seed},
-          {"degree", report.degree},
-          {"segments", report.segments},
+          {"degree", refitted ? verdict.refit->certificate.degree : report.degree},
+          {"segments", refitted ? verdict.refit->certificate.segments : report.segments},
           {"outputs", std::move(outputs)},
           {"witness", FirstWitness(verdict)},
           {"earliest", std::move(earliest)},
           {"weights", std::move(differing)},
           {"facts", report.facts},
+          {"refit", RefitJson(verdict)},
           {"notes", verdict.notes}};
 }
 

@@ -158,6 +158,35 @@ TEST(VerdictLines, VerdictFirst) {
   EXPECT_THAT(VerdictLines(Equivalent())[0], HasSubstr("equivalent: every element of 1 output, bound 2^-116, 2 tests"));
 }
 
+TEST(VerdictRefit, IsGoodOnlyWhenAskedFor) {
+  PairVerdict verdict;
+  verdict.report.outputs = {{"y", {2}, 2, 0, true, {}}};
+  verdict.refit.emplace();
+  verdict.refit->reason = "no";
+  EXPECT_EQ(VerdictWord(verdict), "unproven");
+  EXPECT_THAT(SchemaErrors(verdict), IsEmpty());
+  verdict.refit->applies = true;
+  RefitTensor& tensor = verdict.refit->tensors.emplace_back();
+  tensor.name = "w";
+  tensor.replaced = 2;
+  tensor.differing = 1;
+  tensor.largest_ulps = 0.5;
+  tensor.expression = "a * b";
+  verdict.refit->errors.push_back({"y", 1e-7, 1e-8, 2e-7, 1e-8});
+  verdict.refit->certificate.bound_log2 = -90;
+  verdict.refit->certificate.draws = {{97, {}}, {89, {}}};
+  EXPECT_EQ(VerdictWord(verdict), "equivalent-after-refit");
+  EXPECT_THAT(SchemaErrors(verdict), IsEmpty());
+  EXPECT_EQ(VerdictJson(verdict)["bound_log2"], -90);
+  EXPECT_EQ(VerdictJson(verdict)["primes"], Json::array({89}));
+  EXPECT_EQ(ExitCodeOf(verdict), 1);
+  EXPECT_THAT(VerdictJUnit(verdict), HasSubstr("failures=\"1\""));
+  verdict.accept_refit = true;
+  EXPECT_EQ(ExitCodeOf(verdict), 0);
+  EXPECT_THAT(VerdictJUnit(verdict), HasSubstr("failures=\"0\""));
+  EXPECT_THAT(VerdictLines(verdict), testing::Contains(HasSubstr("w = a * b: 1 of 2 elements differ, by up to 0.5 ulps")));
+}
+
 TEST(VerdictJUnit, CountsAndEscapes) {
   const std::string text = VerdictJUnit(Partial());
   EXPECT_THAT(text, HasSubstr("tests=\"2\" failures=\"1\" errors=\"0\""));

@@ -30,8 +30,38 @@ std::string IndexText(const Shape& index) {
   return "[" + text + "]";
 }
 
+bool Refitted(const PairVerdict& verdict) { return verdict.refit.has_value() && verdict.refit->applies; }
+
+std::string RefitHeadline(const PairVerdict& verdict) {
+  const RefitReport& refit = *verdict.refit;
+  return Cat("equivalent-after-refit: ", refit.tensors.size(), " folded tensors of ", refit.refitted == RefitSide::kB ? "B" : "A",
+             " lie within ", Short(refit.largest_ulps), " ulps (tolerance ", Short(verdict.fold_tolerance), "), bound 2^",
+             Decimals(refit.certificate.bound_log2, 0));
+}
+
+/// What was replaced, and what rounding it cost: the verdict itself says nothing about |A - B|.
+void AddRefit(const PairVerdict& verdict, std::vector<std::string>& lines) {
+  if (!verdict.refit.has_value()) return;
+  const RefitReport& refit = *verdict.refit;
+  if (!refit.applies) {
+    lines.push_back("no refit: " + refit.reason);
+    return;
+  }
+  for (size_t i = 0; i < refit.tensors.size() && i < kTensorsTold; ++i) {
+    const RefitTensor& tensor = refit.tensors[i];
+    lines.push_back(Cat("  ", tensor.name, " = ", tensor.expression, ": ", tensor.differing, " of ", tensor.replaced,
+                        " elements differ, by up to ", Short(tensor.largest_ulps), " ulps"));
+  }
+  if (refit.tensors.size() > kTensorsTold) lines.push_back(Cat("  and ", refit.tensors.size() - kTensorsTold, " more"));
+  for (const RefitError& error : refit.errors) {
+    lines.push_back(Cat("measured error of '", error.output, "': A ", Short(error.a_max), ", B ", Short(error.b_max),
+                        " of the largest output"));
+  }
+}
+
 std::string Headline(const PairVerdict& verdict) {
   const CompareReport& report = verdict.report;
+  if (Refitted(verdict)) return RefitHeadline(verdict);
   std::string text(VerdictWord(verdict));
   int64_t wrong = 0;
   int64_t elements = 0;
@@ -97,9 +127,12 @@ void AddTensors(const CompareReport& report, std::vector<std::string>& lines) {
 
 }  // namespace
 
-std::string_view VerdictWord(const PairVerdict& verdict) { return VerdictName(verdict.report.verdict); }
+std::string_view VerdictWord(const PairVerdict& verdict) {
+  return Refitted(verdict) ? "equivalent-after-refit" : VerdictName(verdict.report.verdict);
+}
 
 ExitCode ExitCodeOf(const PairVerdict& verdict) {
+  if (Refitted(verdict)) return verdict.accept_refit ? kExitGood : kExitNo;
   switch (verdict.report.verdict) {
     case Verdict::kEquivalent:
       return kExitGood;
@@ -120,6 +153,7 @@ std::vector<std::string> VerdictLines(const PairVerdict& verdict) {
     for (const std::string& op : report.lacking) operators += (operators.empty() ? "" : ", ") + op;
     lines.push_back("the judge lacks facts about: " + operators);
   }
+  AddRefit(verdict, lines);
   for (const ComparedOutput& output : report.outputs) AddOutput(output, lines);
   AddWitnessFiles(verdict, lines);
   AddTensors(report, lines);

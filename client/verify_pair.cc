@@ -14,6 +14,7 @@
 #include "client/format.h"
 #include "client/verdict.h"
 #include "graph/rewrite.h"
+#include "optimizer/refit.h"
 #include "runtime/npy.h"
 #include "runtime/plan.h"
 #include "verifier/compare.h"
@@ -167,6 +168,19 @@ CompareOptions ComparisonOf(const PairOptions& options, const Deadline& deadline
   return compare;
 }
 
+/// Folded constants explain a "no" better than a witness of rounding does.
+absl::StatusOr<bool> TryRefit(const Pair& pair, const JudgeOptions& judge, PairVerdict& verdict) {
+  RefitOptions options;
+  options.tolerance_ulps = verdict.fold_tolerance;
+  options.judge = judge;
+  options.seed = judge.seed;
+  absl::StatusOr<RefitReport> refit = Refit(pair.a, pair.b, options);
+  if (absl::IsUnimplemented(refit.status()) || absl::IsDeadlineExceeded(refit.status())) return false;
+  MENDEL_RETURN_IF_ERROR(refit.status());
+  verdict.refit = *std::move(refit);
+  return verdict.refit->applies;
+}
+
 absl::Status Explain(const Pair& pair, const JudgeOptions& judge, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const auto regions, ExplainRegions(pair.a, pair.b, judge));
   context.Line(PrintRegions(regions));
@@ -188,13 +202,18 @@ absl::Status VerifyPair(const PairOptions& options, Context& context) {
     deadline = Deadline::After(seconds);
   }
   MENDEL_ASSIGN_OR_RETURN(Pair pair, LoadPair(options, context));
-  const CompareOptions compare = ComparisonOf(options, deadline);
+  CompareOptions compare = ComparisonOf(options, deadline);
   PairVerdict verdict;
   verdict.file_a = options.a;
   verdict.file_b = options.b;
   verdict.notes = std::move(pair.notes);
   verdict.weights = options.weights;
   verdict.seed = options.seed;
+  verdict.accept_refit = options.fold_tolerance.has_value();
+  verdict.fold_tolerance = options.fold_tolerance.value_or(verdict.fold_tolerance);
+  if (options.weights == WeightMode::kExact) {
+    compare.before_explaining = [&]() -> absl::StatusOr<bool> { return TryRefit(pair, compare.judge, verdict); };
+  }
   MENDEL_ASSIGN_OR_RETURN(verdict.report, ComparePrograms(pair.a, pair.b, compare));
   if (!options.witness_folder.empty()) MENDEL_RETURN_IF_ERROR(WriteWitnesses(pair.a, options.witness_folder, verdict));
   for (const std::string& line : VerdictLines(verdict)) context.Line(line);

@@ -3,6 +3,7 @@
 #define MENDEL_CLIENT_VERIFY_PAIR_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct PairOptions {
   bool regions = true;
   bool cut_points = true;
   bool explain_regions = false;
+  std::optional<double> fold_tolerance;  ///< ulps; set: `equivalent-after-refit` is good
   std::string time_limit;
   std::string witness_folder;
   std::string junit;

@@ -88,6 +88,8 @@ void AddPairOptions(CLI::App& app, PairOptions& pair) {
   app.add_option("--witness", pair.witness_folder, "Folder for the inputs of witnesses, as float64 .npy files");
   app.add_option("--junit", pair.junit, "Also write the verdict as JUnit XML");
   app.add_flag("!--no-cut-points", pair.cut_points, "Evaluate both programs whole: slower, a second opinion");
+  app.add_option("--fold-tolerance", pair.fold_tolerance, "Accept constants folded within so many units in the last place")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--explain-regions", pair.explain_regions, "Tell where the regions' borders come from");
 }
 
