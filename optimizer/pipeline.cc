@@ -99,12 +99,18 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
                             return NumericGate(original, {baseline, {}}, result.search.best, profiler, options.gate);
                           }));
   if (!result.gate.passed) {
-    if (options.numerics == Numerics::kStrict) return InternalError("numeric gate: ", result.gate.failure);
-    OptimizeOptions strict = options;
-    strict.numerics = Numerics::kStrict;
-    MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, strict, cache));
-    second.notices.push_back(
-        Cat("numerics strict was used, because under default the numeric gate refused: ", result.gate.failure));
+    if (options.search.baseline_only) return InternalError("numeric gate: ", result.gate.failure);
+    // Less daring, step by step: no algorithms of other rounding, then no mutants (sums in another order can be too much for an
+    // ill-conditioned network).
+    OptimizeOptions careful = options;
+    careful.search.baseline_only = options.numerics == Numerics::kStrict;
+    careful.numerics = Numerics::kStrict;
+    MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
+    const std::string notice =
+        careful.search.baseline_only
+            ? Cat("the plan is the baseline, because the numeric gate refused the mutants found: ", result.gate.failure)
+            : Cat("numerics strict was used, because under default the numeric gate refused: ", result.gate.failure);
+    second.notices.push_back(notice);
     return second;
   }
 

@@ -50,6 +50,11 @@ class Searcher {
     baseline_ = {graph, {}, "the baseline"};
     result_.best = baseline_;
     profiler_.LimitTime(Deadline::After(kAlgorithmShare * options_.budget_seconds), Cat(options_.budget_seconds, " s"));
+    if (options_.baseline_only) {
+      MENDEL_RETURN_IF_ERROR(FinalComparison());
+      FinishCounters();
+      return std::move(result_);
+    }
     const std::string key = SearchKey(graph);
     if (const auto stored = cache_.Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));

@@ -30,6 +30,8 @@ struct SearchOptions {
   /// Set by a signal handler: the search returns its best so far after the current candidate.
   const std::atomic<bool>* interrupted = nullptr;
   ProgressFunction progress;
+  /// No search: the baseline is measured and delivered.
+  bool baseline_only = false;
 };
 
 struct SearchResult {
