@@ -102,7 +102,7 @@ TEST(Domains, OperatorsAreFiniteInside) {
       for (double v : outputs[0].scalars) EXPECT_TRUE(std::isfinite(v)) << DescribeNode(*node);
     }
   }
-  EXPECT_GE(partial, 12);  // Acos, Acosh, Asin, Atanh, Div, Log, Mod, Pow, Reciprocal, Sqrt
+  EXPECT_GE(partial, 12);  // Acos, Asin, BatchNormalization, Div, Log, ...
 }
 
 }  // namespace
