@@ -41,8 +41,8 @@ absl::StatusOr<Graph> LoadProgram(const std::string& path, const ModelOptions& i
 absl::StatusOr<Names> ParseNames(const std::vector<std::string>& texts) {
   Names names;
   for (const std::string& text : texts) {
-    MENDEL_ASSIGN_OR_RETURN(auto pair, ParseAssignment(text));
-    if (!names.insert(std::move(pair)).second) return InvalidInput("--map pairs '", pair.first, "' twice");
+    MENDEL_ASSIGN_OR_RETURN(const auto pair, ParseAssignment(text));
+    if (!names.insert(pair).second) return InvalidInput("--map pairs '", pair.first, "' twice");
   }
   return names;
 }

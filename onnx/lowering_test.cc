@@ -18,7 +18,6 @@ namespace {
 
 using testing::DoubleNear;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::Pointwise;
 using Builder = ModelBuilder;
 

@@ -157,7 +157,8 @@ class Algorithm {
       denominators[row] = static_cast<double>(common);
       for (size_t k = 0; k < columns; ++k) {
         const Rational& number = matrix[row * columns + k];
-        numerators[k * static_cast<size_t>(rows) + row] = static_cast<double>(number.numerator * (common / number.denominator));
+        const int64_t numerator = number.numerator * (common / number.denominator);
+        numerators[k * static_cast<size_t>(rows) + row] = static_cast<double>(numerator);
       }
     }
     const ValueId product = Add("MatMul", {Transpose(x, perm), Literal({static_cast<int64_t>(columns), rows}, numerators)});
