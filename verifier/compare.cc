@@ -1,6 +1,7 @@
 #include "verifier/compare.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -20,6 +21,8 @@ namespace mendel {
 namespace {
 
 constexpr int kMaxRedraws = 3;
+/// Ways to a "yes": as given and by facts, with equal weights as symbols and with their values.
+constexpr int kMaxAttempts = 4;
 /// Regions and witnesses explain a "no"; without a limit of the caller's they end after this many seconds.
 constexpr double kRegionSeconds = 60;
 constexpr double kWitnessSeconds = 120;
@@ -62,17 +65,17 @@ class Comparison {
   }
 
  private:
-  /// First the programs as they are, then by facts; the bound covers both attempts.
+  /// First the programs as they are, then by facts.
   absl::Status Certified(const Graph& a, const Graph& b, WeightMode weights) {
     JudgeOptions judge = options_.judge;
     judge.weights = weights;
+    judge.target_log2 -= std::log2(kMaxAttempts);
     const absl::Status given = Record(options_.cut_points ? Certify(a, b, judge) : CertifyWithoutCuts(a, b, judge));
     if (!IsNo(given)) return given;
     std::map<std::string, int> facts;
     const absl::Status by_facts = Record(options_.cut_points ? CertifySwept(a, b, judge, &facts) : Canonical(a, b, judge, &facts));
     if (IsNo(by_facts)) return given;
     if (by_facts.ok()) report_.facts = std::move(facts);
-    report_.bound_log2 += 1;
     return by_facts;
   }
 
@@ -85,9 +88,11 @@ class Comparison {
 
   static bool IsNo(const absl::Status& status) { return absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status); }
 
+  /// Each attempt before this one could have accepted a wrong program with the same probability: the bound adds them up.
   absl::Status Record(const absl::StatusOr<Certificate>& certificate) {
+    ++attempts_;
     MENDEL_RETURN_IF_ERROR(certificate.status());
-    report_.bound_log2 = certificate->bound_log2;
+    report_.bound_log2 = certificate->bound_log2 + std::log2(attempts_);
     report_.draws = certificate->draws;
     report_.degree = certificate->degree;
     report_.segments = certificate->segments;
@@ -142,7 +147,7 @@ class Comparison {
     std::map<std::string, int> facts;
     MENDEL_ASSIGN_OR_RETURN(const Graph canonical_a, Canonicalise(a_, options_.judge.weights, &facts));
     MENDEL_ASSIGN_OR_RETURN(const Graph canonical_b, Canonicalise(b_, options_.judge.weights, &facts));
-    const absl::StatusOr<Divergence> by_facts = DivergenceOf(canonical_a, canonical_b);
+    const absl::StatusOr<Divergence> by_facts = facts.empty() ? found : DivergenceOf(canonical_a, canonical_b);
     const auto total = [](const Divergence& one) { return std::reduce(one.differing.begin(), one.differing.end()); };
     if (by_facts.ok() && found.ok() && total(*by_facts) < total(*found)) {
       formal_a_ = canonical_a;
@@ -268,6 +273,7 @@ class Comparison {
   const CompareOptions& options_;
   Graph formal_a_;  ///< as given or canonical, whichever agree more
   Graph formal_b_;
+  int attempts_ = 0;
   bool undecided_ = false;  ///< the judge does not even know whether the programs differ formally
   CompareReport report_;
 };

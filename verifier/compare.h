@@ -1,7 +1,8 @@
 // Two models in, a verdict out: `mendel verify A.onnx B.onnx`.
 //
-// Order of attempts: canonical forms (facts.h), certification with cut points (every element, bound stated), where that says no
-// the exact regions (Localise), and for every wrong box a witness (witness.h). A "no" without a witness is `unproven`.
+// Order of attempts: certification of the programs as given (every element, bound stated), then by facts between cut points
+// (sweep.h), both with equal weights as symbols and, in exact mode, with their values; where all say no, the exact regions
+// (Localise), and for every wrong box a witness (witness.h). A "no" without a witness is `unproven`.
 #ifndef MENDEL_VERIFIER_COMPARE_H_
 #define MENDEL_VERIFIER_COMPARE_H_
 

@@ -9,8 +9,10 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "verifier/domain.h"
 #include "verifier/facts.h"
 #include "verifier/field_evaluator.h"
+#include "verifier/numbering.h"
 #include "verifier/numeric_twins.h"
 
 namespace mendel {
@@ -22,7 +24,10 @@ constexpr int kMaxRedraws = 3;
 /// Readers of the key read a free input of this name.
 using Cuts = std::map<ValueId, std::string>;
 
-std::string CutName(ValueId value) { return Cat("cut ", value.node, " ", value.output); }
+/// No user's tensor has such a name: Protobuf strings from files hold no such byte by accident.
+constexpr std::string_view kCutPrefix = "\x01 cut ";
+
+std::string CutName(ValueId value) { return Cat(kCutPrefix, value.node, " ", value.output); }
 
 /// `graph` with its cuts as further inputs, in the order of `names`, and `obligations` as further outputs, computed.
 absl::StatusOr<Graph> CutGraph(const Graph& graph, const Cuts& cuts, const std::map<std::string, TensorType>& names,
@@ -53,7 +58,7 @@ absl::StatusOr<Graph> CutGraph(const Graph& graph, const Cuts& cuts, const std::
     }
   }
   for (const GraphOutput& output : graph.outputs()) builder.Output(output.name, read(output.value));
-  for (size_t k = 0; k < obligations.size(); ++k) builder.Output(Cat("obligation ", k), computed.at(obligations[k]));
+  for (size_t k = 0; k < obligations.size(); ++k) builder.Output(Cat("\x01 obligation ", k), computed.at(obligations[k]));
   return builder.Build();
 }
 
@@ -86,7 +91,7 @@ std::set<std::string> CutsBehind(const Graph& graph, size_t k) {
     open.pop_back();
     if (!seen.insert(id).second) continue;
     const Node& node = graph.node(id);
-    if (IsInput(node) && InputName(node).starts_with("cut ")) names.insert(InputName(node));
+    if (IsInput(node) && InputName(node).starts_with(kCutPrefix)) names.insert(InputName(node));
     for (ValueId input : node.inputs) open.push_back(input.node);
   }
   return names;
@@ -105,7 +110,10 @@ class Sweeper {
       MENDEL_RETURN_IF_ERROR(Cut());
       MENDEL_ASSIGN_OR_RETURN(const std::vector<size_t> failing, Failing());
       if (failing.empty()) {
-        MENDEL_ASSIGN_OR_RETURN(Certificate certificate, Certify(cut_a_, cut_b_, options_));
+        JudgeOptions judge = options_;
+        judge.target_log2 -= std::log2(round);
+        MENDEL_ASSIGN_OR_RETURN(Certificate certificate, Certify(cut_a_, cut_b_, judge));
+        MENDEL_RETURN_IF_ERROR(CheckDomains());
         certificate.bound_log2 += std::log2(round);
         return certificate;
       }
@@ -136,6 +144,20 @@ class Sweeper {
     MENDEL_ASSIGN_OR_RETURN(cut_b_, Canonicalise(b, options_.weights, &used));
     if (used_ != nullptr) *used_ = std::move(used);
     return absl::OkStatus();
+  }
+
+  /// A cut is an output of the cut program, so there a partial function that A computes under a guard only (Where) would excuse
+  /// the same one without a guard in B. The domain is therefore checked without cuts, the proven twins merged.
+  absl::Status CheckDomains() const {
+    ConstantKeys keys(options_.weights);
+    std::map<Origin, Origin> merges;
+    for (const auto& [x, y] : twins_) merges[{Side::kPlan, y}] = {Side::kOriginal, x};
+    const absl::Status merged = CheckDomain(NumberValues(a_, b_, merges, keys), options_.weights);
+    if (merged.ok()) return merged;
+    MENDEL_ASSIGN_OR_RETURN(const Graph a, Canonicalise(a_, options_.weights, nullptr));
+    MENDEL_ASSIGN_OR_RETURN(const Graph b, Canonicalise(b_, options_.weights, nullptr));
+    ConstantKeys canonical_keys(options_.weights);
+    return CheckDomain(NumberValues(a, b, {}, canonical_keys), options_.weights).ok() ? absl::OkStatus() : merged;
   }
 
   /// Outputs of the cut programs that differ in one draw.

@@ -1,4 +1,4 @@
-// Proof by canonical forms between cut points that are found numerically (docs/verification.md, "sweeping").
+// Proof by canonical forms between cut points that are found numerically (docs/verification.md, "Sweeping").
 //
 // A fact looks at how an operand is made (exp(a + b) = exp(a) exp(b)), so that it may part what oracles would hold together when
 // the two programs make that operand differently. Therefore values that look equal in doubles are cut first: each becomes one free
@@ -6,7 +6,8 @@
 //
 // Why all obligations together prove the programs equal: give every cut the value it has in A. Going through B in topological
 // order, each cut value of B is computed from cut values that are A's already, and its obligation, which holds for all values of
-// the cuts, says that it is A's too; the outputs are obligations like the others.
+// the cuts, says that it is A's too; the outputs are obligations like the others. The domain is checked without cuts, which
+// would make outputs of what A computes under a guard only.
 #ifndef MENDEL_VERIFIER_SWEEP_H_
 #define MENDEL_VERIFIER_SWEEP_H_
 

@@ -67,7 +67,7 @@ TEST(Sweep, RefusesWhatDiffers) {
       Swept(kWhole, Replaced(kSplit, "starts = [0, 2], ends = [3, 4]", "starts = [0, 1], ends = [3, 3]"))));
 }
 
-/// Equal on the input drawn, not in general: |x + 10| against x + 10 is no proof, and neither is a cut there.
+/// Equal on the input drawn, not in general: relu(x + 1000) against x + 1000 is no proof, and neither is a cut there.
 TEST(Sweep, DropsCutsThatHoldOnTheDrawnInputOnly) {
   const std::string plain = R"(
   %0 = Input() {name = "x", shape = [4]}
@@ -106,6 +106,40 @@ TEST(Sweep, FactsNeedSignsOfLiterals) {
     return Replaced(text, "value = f32[]{2}", "symbol = \"s\", value = f32[4]{2, 2, 2, 2}");
   };
   EXPECT_TRUE(absl::IsFailedPrecondition(Swept(symbol(inside), symbol(outside))));
+}
+
+/// A cut makes an output of what the original computes under a guard only: that excuses nothing in the other program.
+TEST(Sweep, CutsExcuseNoPartialFunction) {
+  const std::string guarded = R"(
+  %0 = Input() {name = "a", shape = [4]}
+  %1 = Input() {name = "b", shape = [4]}
+  %2 = Input() {name = "c", shape = [4], dtype = "bool"}
+  %3 = Div(%0, %1)
+  %4 = Where(%2, %3, %0)
+  %5 = Relu(%0)
+  return "g" = %4, "y" = %5)";
+  const std::string undefined = R"(
+  %0 = Input() {name = "a", shape = [4]}
+  %1 = Input() {name = "b", shape = [4]}
+  %2 = Input() {name = "c", shape = [4], dtype = "bool"}
+  %3 = Div(%0, %1)
+  %4 = Where(%2, %3, %0)
+  %5 = Mul(%0, %1)
+  %6 = Div(%5, %1)
+  %7 = Relu(%6)
+  return "g" = %4, "y" = %7)";
+  EXPECT_TRUE(absl::IsUnimplemented(Swept(guarded, undefined))) << Swept(guarded, undefined);
+  EXPECT_NE(ComparePrograms(Parse(guarded), Parse(undefined), {})->verdict, Verdict::kEquivalent);
+}
+
+/// In exact mode up to four attempts could accept a wrong program; the bound adds them up.
+TEST(Sweep, TheBoundCoversEveryAttempt) {
+  CompareOptions options;
+  options.judge.weights = WeightMode::kExact;
+  const auto report = ComparePrograms(Parse(kWhole), Parse(kSplit), options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->verdict, Verdict::kEquivalent);
+  EXPECT_LE(report->bound_log2, options.judge.target_log2);
 }
 
 }  // namespace
