@@ -5,12 +5,15 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "verifier/root_of_two.h"
 
 namespace mendel {
 namespace {
 
-/// Number of primes in [2^59, 2^60), rounded down: 2^60/ln(2^60) - 2^59/ln(2^59) = 1.39e16.
-constexpr double kCertifyingPrimes = 1.37e16;
+/// Number of certifying primes, rounded down by two percent: half of the 1.396e16 primes in [2^59, 2^60), those that are 1 or 7
+/// mod 8. That the residues part them evenly up to less than one percent is proven (Bennett, Martin, O'Bryant and Rechnitzer,
+/// 2018).
+constexpr double kCertifyingPrimes = 1.37e16 / 2;
 
 /// The bound that the meaning states for its first element, every operand element being bounded alike.
 Bound BoundAtFirst(const OpDefinition& op, const NodeView& node, std::span<const Bound> inputs,
@@ -145,6 +148,10 @@ absl::StatusOr<ValueBound> BoundOfNode(const OpDefinition& op, const NodeView& n
     return Unsupported("operator ", op.name, " states no degree bound");
   }
   if (op.shared_operands != nullptr) result.operands = op.shared_operands(node);
+  if (IsSquareRoot(op)) {
+    result.has_root_of_two = true;
+    result.element.log2_num = std::max(result.element.log2_num, 0.5);
+  }
   result.operand = arithmetic.worst_operand();
   result.denominators = count * result.element.den_degree + result.operands * result.operand.den_degree;
   return result;
@@ -153,6 +160,7 @@ absl::StatusOr<ValueBound> BoundOfNode(const OpDefinition& op, const NodeView& n
 void SegmentBound::AddToCone(const ValueBound& value) {
   operands += value.operands;
   denominators += value.denominators;
+  has_root_of_two = has_root_of_two || value.has_root_of_two;
   if (value.operands > 0) worst_operand_ = Either(worst_operand_, value.operand);
 }
 
@@ -165,6 +173,7 @@ void SegmentBound::Cover(const Bound& a, const Bound& b) {
 void SegmentBound::Compare(const Bound& a, const Bound& b) {
   Cover(a, b);
   if (operands > 0) Cover(worst_operand_, worst_operand_);
+  if (has_root_of_two) Cover(worst_operand_, {.log2_num = 1});
 }
 
 double SegmentBound::Log2Miss(uint64_t prime) const {
@@ -174,8 +183,11 @@ double SegmentBound::Log2Miss(uint64_t prime) const {
   if (!std::isfinite(degree) || !std::isfinite(log2_norm) || !std::isfinite(operands) || !(denominators < smallest))
     return kUnknown;
   // A prime that is not random divides every coefficient of some polynomial unless they are all smaller.
-  const double bad = log2_norm < std::log2(smallest) ? 0 : (certifying ? log2_norm / 59 / kCertifyingPrimes : 1);
-  const double scalars = operands > 0 ? operands + 1 : 0;  // the pinned zero is one more
+  // A coefficient a + b sqrt(2) vanishes only modulo primes that divide a^2 - 2 b^2, the product of two numbers below the norm.
+  const double log2_integer = has_root_of_two ? 2 * log2_norm : log2_norm;
+  const double bad = log2_integer < std::log2(smallest) ? 0 : (certifying ? log2_integer / 59 / kCertifyingPrimes : 1);
+  const double pinned = has_root_of_two ? 2 : 1;
+  const double scalars = operands > 0 ? operands + pinned : 0;
   const double pairs = scalars * (scalars - 1) / 2 + 1;
   const double miss = pairs * (std::max(degree, 1.0) / (smallest - denominators) + bad);
   return miss < 1 ? std::log2(miss) : kUnknown;

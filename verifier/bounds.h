@@ -19,6 +19,9 @@ struct ValueBound {
   double operands = 0;      ///< scalar operands of all oracle calls of the node, all elements together
   Bound operand;            ///< of each of them
   double denominators = 0;  ///< degrees of the denominators of all elements and operands, added up
+  /// Elements may be the square root of 2 (root_of_two.h). Norms then are sums of |a| + sqrt(2) |b| over coefficients a + b
+  /// sqrt(2).
+  bool has_root_of_two = false;
 };
 
 /// Of a float constant: a symbol, or the worst of its dyadic elements; of an integral one, its largest magnitude.
@@ -36,6 +39,7 @@ struct SegmentBound {
   double log2_norm = 0;     ///< of its L1 norm
   double operands = 0;      ///< oracle operands in both cones
   double denominators = 0;  ///< degree of all denominators
+  bool has_root_of_two = false;
 
   /// Adds a value of one of the cones.
   void AddToCone(const ValueBound& value);

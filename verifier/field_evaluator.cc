@@ -11,6 +11,7 @@
 #include "graph/evaluate.h"
 #include "graph/op_helpers.h"
 #include "graph/text.h"
+#include "verifier/root_of_two.h"
 
 namespace mendel {
 namespace {
@@ -28,7 +29,10 @@ Rng PrimeGenerator(std::array<uint64_t, 2> key) {
 
 Draw DrawFrom(std::array<uint64_t, 2> key) {
   Rng rng = PrimeGenerator(key);
-  return {PrimeField::RandomCertifying(rng).prime(), key};
+  while (true) {
+    const uint64_t prime = PrimeField::RandomCertifying(rng).prime();
+    if (HasRootOfTwo(prime)) return {prime, key};
+  }
 }
 
 std::array<uint64_t, 2> Subkey(std::array<uint64_t, 2> key, std::string_view kind, std::string_view name) {
@@ -80,7 +84,7 @@ Draw SelectionDraw(std::array<uint64_t, 2> key) {
   constexpr uint64_t kLow = uint64_t{1} << 19;
   Rng rng = PrimeGenerator(key);
   uint64_t prime = 0;
-  while (!IsPrime(prime)) prime = kLow + rng.Below(kLow);
+  while (!HasRootOfTwo(prime) || !IsPrime(prime)) prime = kLow + rng.Below(kLow);
   return {prime, key};
 }
 
@@ -177,6 +181,16 @@ FieldValue FieldEvaluator::ApplyOpaque(const OpDefinition& op, const NodeView& n
   return result;
 }
 
+void FieldEvaluator::PinRootOfTwo(const FieldValue& operand, FieldValue& root) const {
+  if (!HasRootOfTwo(field_.prime())) return;
+  const auto is_two = [](Fp element) { return element.value == 2; };
+  if (std::none_of(operand.scalars.begin(), operand.scalars.end(), is_two)) return;
+  const Fp value = {RootOfTwo(field_, (arithmetic_.key()[0] & 1) != 0)};
+  for (size_t i = 0; i < root.scalars.size(); ++i) {
+    if (is_two(operand.scalars[i])) root.scalars[i] = value;
+  }
+}
+
 FieldValue FieldEvaluator::Apply(const OpDefinition& op, const NodeView& node, std::span<const FieldValue* const> inputs,
                                  int output) const {
   MENDEL_CHECK(inputs.size() == node.inputs.size());
@@ -204,6 +218,7 @@ FieldValue FieldEvaluator::Apply(const OpDefinition& op, const NodeView& node, s
   FieldValue result;
   result.scalars.resize(static_cast<size_t>(NumElements(node.outputs[static_cast<size_t>(output)])));
   op.meaning.field(Reader<Fp>(arithmetic_, operands), node, output, result.scalars);
+  if (IsSquareRoot(op)) PinRootOfTwo(*inputs[0], result);
   return result;
 }
 

@@ -21,13 +21,14 @@
 
 namespace mendel {
 
-/// A draw from the operating system's entropy, with a certifying prime.
+/// A draw from the operating system's entropy, with a certifying prime: random in [2^59, 2^60) among those modulo which 2 is a
+/// square.
 Draw FreshDraw();
-/// A draw that follows from `rng`, with a certifying prime in [2^59, 2^60).
+/// A draw that follows from `rng`, with a certifying prime.
 Draw SeededDraw(Rng& rng);
 /// Is the draw's prime the one that the two functions above derive from its key?
 bool FollowsFromKey(const Draw& draw);
-/// The draw with `key` and a prime in [2^19, 2^20): matrix products are several times faster. It proves nothing; what differs
+/// The draw with `key` and such a prime in [2^19, 2^20): matrix products are several times faster. It proves nothing; what differs
 /// under it differs.
 Draw SelectionDraw(std::array<uint64_t, 2> key);
 
@@ -75,6 +76,8 @@ class FieldEvaluator {
 
  private:
   FieldValue ApplyOpaque(const OpDefinition& op, const NodeView& node, std::span<const FieldValue* const> inputs, int output) const;
+  /// Elements of `root` = Sqrt(operand) where the operand is 2 (root_of_two.h).
+  void PinRootOfTwo(const FieldValue& operand, FieldValue& root) const;
 
   PrimeField field_;
   WeightMode weights_;

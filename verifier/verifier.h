@@ -83,8 +83,9 @@ struct Certificate {
   double bound_log2 = 0;
 };
 
-/// 2: domains know the signs of stored weights in exact mode. Plans are certified without facts (facts.h, sweep.h).
-inline constexpr int kJudgeVersion = 2;
+/// 2: domains know the signs of stored weights in exact mode. 3: primes modulo which 2 is a square. Plans are certified without
+/// facts (facts.h, sweep.h).
+inline constexpr int kJudgeVersion = 3;
 
 /// Identity of a graph to the judge: text without node names; in exact mode with the weights' bytes.
 std::string GraphHash(const Graph& graph, WeightMode weights);
