@@ -95,6 +95,16 @@ TEST(Import, SymbolicDimensionsAreFixedOrOneWithANotice) {
   EXPECT_THAT(Message(Import(model, options).status()), HasSubstr("no input 'w'"));
 }
 
+TEST(Import, AQuestionMarkNamesNoDimension) {
+  Builder model;
+  model.Input("x", {"?", "?"}).Output("z").Node("Relu", {"x"}, {"z"});
+  ImportOptions options;
+  options.shapes = {{"x", {4, 3}}};
+  const auto imported = Import(model, options);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(imported->graph.type({0, 0}).shape, (Shape{4, 3}));
+}
+
 TEST(Import, WeightsAreSymbolsScalarsAndIntegersLiterals) {
   Builder model;
   model.Input("x", {"2"}).Initializer("w", Floats({2}, {1, 2})).Initializer("s", Floats({1}, {3})).Output("z");

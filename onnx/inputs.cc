@@ -30,7 +30,8 @@ absl::StatusOr<DeclaredInput> Declared(const onnx::ValueInfoProto& info) {
   for (const auto& dim : info.type().tensor_type().shape().dim()) {
     // Old exporters write -1 for an unknown extent.
     input.extents.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : kUnknown);
-    input.symbols.push_back(dim.dim_param());
+    // Paddle's exporter calls every unknown extent "?".
+    input.symbols.push_back(dim.dim_param() == "?" ? "" : dim.dim_param());
   }
   return input;
 }

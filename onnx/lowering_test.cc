@@ -159,6 +159,67 @@ TEST(Lowering, DequantizeByChannel) {
   EXPECT_THAT(Computed(model, {x}).scalars, ElementsAre(-3, 2550, 4, 0));
 }
 
+/// Output `output` of one recurrent node over 3 steps of a batch of 1, 2 inputs and 2 hidden, all states.
+std::vector<double> Recurrent(const std::string& op, const std::string& direction, const Tensor& x, int64_t gates) {
+  const int64_t directions = direction == "bidirectional" ? 2 : 1;
+  const auto waves = [&](Shape shape, double phase) {
+    std::vector<double> values(static_cast<size_t>(NumElements(shape)));
+    // Both directions have the same weights.
+    const size_t each = values.size() / static_cast<size_t>(directions);
+    for (size_t k = 0; k < values.size(); ++k) values[k] = std::sin(phase + static_cast<double>(k % each));
+    return Floats(std::move(shape), values);
+  };
+  Builder model;
+  model.Input("x", Extents(x)).Output("y");
+  model.Initializer("w", waves({directions, gates * 2, 2}, 0.1)).Initializer("r", waves({directions, gates * 2, 2}, 0.2));
+  model.Initializer("b", waves({directions, gates * 4}, 0.3));
+  auto& node = model.Node(op, {"x", "w", "r", "b"}, {"y"});
+  Builder::Set(node, "direction", direction);
+  if (op == "GRU") Builder::Set(node, "linear_before_reset", int64_t{1});
+  return Computed(model, {x}).scalars;
+}
+
+/// ONNX's own cases run forward only: backward over x is forward over x reversed, and both directions stand side by side.
+TEST(Lowering, RecurrenceInBothDirections) {
+  const Tensor x = Floats({3, 1, 2}, {1, -2, 0.5, 3, -1, 0.25});
+  const Tensor reversed = Floats({3, 1, 2}, {-1, 0.25, 0.5, 3, 1, -2});
+  for (const auto& [op, gates] : std::vector<std::pair<std::string, int64_t>>{{"RNN", 1}, {"GRU", 3}, {"LSTM", 4}}) {
+    const std::vector<double> forward = Recurrent(op, "forward", x, gates);
+    const std::vector<double> backward = Recurrent(op, "reverse", x, gates);
+    const std::vector<double> mirrored = Recurrent(op, "forward", reversed, gates);
+    const std::vector<double> both = Recurrent(op, "bidirectional", x, gates);
+    ASSERT_EQ(both.size(), 12u) << op;
+    for (size_t t = 0; t < 3; ++t) {
+      for (size_t k = 0; k < 2; ++k) {
+        EXPECT_NEAR(backward[2 * t + k], mirrored[2 * (2 - t) + k], 1e-12) << op;
+        EXPECT_NEAR(both[4 * t + k], forward[2 * t + k], 1e-12) << op;
+        EXPECT_NEAR(both[4 * t + 2 + k], backward[2 * t + k], 1e-12) << op;
+      }
+    }
+    EXPECT_GT(std::abs(forward[0] - backward[0]), 1e-3) << op;
+  }
+}
+
+TEST(Lowering, RecurrenceRefusesByName) {
+  Builder model;
+  model.Input("x", {"3", "1", "2"}).Output("y");
+  model.Initializer("w", Counting({1, 8, 2})).Initializer("r", Counting({1, 8, 2}));
+  Builder::Set(model.Node("LSTM", {"x", "w", "r"}, {"y"}), "clip", 1.0f);
+  EXPECT_THAT(std::string(ImportOnnxBytes(model.Bytes(), "").status().message()), testing::HasSubstr("clipping is not supported"));
+}
+
+/// Negative pads cut first, as ONNX Runtime does.
+TEST(Lowering, NegativePadsCutBeforeEdgesAreRepeated) {
+  const auto padded = [](const std::string& mode, std::initializer_list<int64_t> pads) {
+    Builder model;
+    model.Input("x", {"6"}).Output("y").Ints("pads", pads);
+    Builder::Set(model.Node("Pad", {"x", "pads"}, {"y"}), "mode", mode);
+    return Computed(model, {Counting({6})}).scalars;
+  };
+  EXPECT_THAT(padded("edge", {-1, 2}), ElementsAre(2, 3, 4, 5, 6, 6, 6));
+  EXPECT_THAT(padded("reflect", {2, -1}), ElementsAre(3, 2, 1, 2, 3, 4, 5));
+}
+
 TEST(HostileFiles, AreRefusedQuietly) {
   Builder model;
   model.Input("x", {"1"}).Output("y").Node("Relu", {"x"}, {"y"});

@@ -116,7 +116,7 @@ absl::StatusOr<Ints> PaddedAxes(OpContext& op) {
   return axes;
 }
 
-/// Negative pads cut: they become a Slice, and zero.
+/// Negative pads cut, in every mode before the others add: they become a Slice, and zero.
 absl::StatusOr<ValueId> CutNegativePads(OpContext& op, ValueId x, Ints& pads) {
   const Shape shape = op.shape(x);
   const size_t rank = shape.size();
@@ -144,8 +144,6 @@ absl::Status ImportPad(OpContext& op) {
     if (values.size() != 1) return InvalidInput("the padding value must be one element");
     value = values[0];
   }
-  const bool cuts = std::any_of(pads.begin(), pads.end(), [](int64_t pad) { return pad < 0; });
-  if (cuts && mode != "constant") return Unsupported("negative pads in mode '", mode, "' are not supported");
   MENDEL_ASSIGN_OR_RETURN(const ValueId x, CutNegativePads(op, op.In(0), pads));
   if (std::all_of(pads.begin(), pads.end(), [](int64_t pad) { return pad == 0; })) return op.SetOutput(0, x);
   return op.SetOutput(0, op.Emit("Pad", {x}, {{"pads", pads}, {"mode", mode}, {"value", value}}));
