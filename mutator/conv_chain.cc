@@ -83,50 +83,23 @@ ConvShape ShapeOf(const Graph& graph, int32_t conv) {
   return shape;
 }
 
-bool KeepsSpace(const ConvShape& shape) {
-  for (size_t d = 0; d < shape.windows.size(); ++d) {
-    if (shape.windows[d].stride != 1 || shape.windows[d].input != shape.out_spatial[d]) return false;
-  }
-  return true;
-}
-
 bool IsPointwiseConv(const ConvShape& shape) {
   return std::all_of(shape.windows.begin(), shape.windows.end(), [](const Window& window) {
     return window.kernel == 1 && window.stride == 1 && window.pad_begin == 0 && window.pad_end == 0;
   });
 }
 
-std::vector<std::map<std::string, int64_t>> BatchStackChoices(const ConvShape& shape) {
-  std::vector<std::map<std::string, int64_t>> choices;
-  for (int64_t k = 2; k <= shape.batch && k <= 16; k *= 2) {
-    if (shape.batch % k != 0) break;
-    for (size_t d = 0; d < shape.windows.size(); ++d) choices.push_back({{"dim", static_cast<int64_t>(d + 2)}, {"factor", k}});
-  }
-  return choices;
-}
-
-std::vector<Match> MatchChains(const Graph& graph, int32_t node, size_t max_length,
-                               const std::function<bool(const ConvShape&)>& accepts,
-                               const std::vector<std::map<std::string, int64_t>>& choices) {
+std::vector<Match> MatchLink(const Graph& graph, int32_t node, const std::function<bool(const ConvShape&)>& accepts,
+                             const std::vector<std::map<std::string, int64_t>>& choices) {
   const std::vector<ConvLink> chain = ConvChainEndingAt(graph, node);
-  size_t length = 0;
-  while (length < chain.size() && length < max_length) {
-    const ConvShape shape = ShapeOf(graph, chain[chain.size() - 1 - length].conv);
-    if (!accepts(shape) || (length > 0 && !KeepsSpace(shape))) break;
-    ++length;
-  }
+  if (chain.empty() || !accepts(ShapeOf(graph, chain.back().conv))) return {};
+  Match match;
+  match.nodes.push_back(chain.back().conv);
+  match.nodes.insert(match.nodes.end(), chain.back().tail.begin(), chain.back().tail.end());
   std::vector<Match> matches;
-  for (size_t count : {size_t{1}, length}) {
-    if (count == 0 || count > length || (count == 1 && !matches.empty())) continue;
-    Match match;
-    for (size_t k = chain.size() - count; k < chain.size(); ++k) {
-      match.nodes.push_back(chain[k].conv);
-      match.nodes.insert(match.nodes.end(), chain[k].tail.begin(), chain[k].tail.end());
-    }
-    for (const auto& choice : choices) {
-      match.choices = choice;
-      matches.push_back(match);
-    }
+  for (const auto& choice : choices) {
+    match.choices = choice;
+    matches.push_back(match);
   }
   return matches;
 }

@@ -40,17 +40,10 @@ struct ConvShape {
 ConvShape ShapeOf(const Graph& graph, int32_t conv);
 /// Kernel 1, stride 1 and no padding in all spatial dimensions.
 bool IsPointwiseConv(const ConvShape& shape);
-/// Output extents equal input extents in all spatial dimensions, stride 1.
-bool KeepsSpace(const ConvShape& shape);
-/// Choices {dim, factor} of the rules that stack images of a batch: factors 2, 4, .. 16 that divide it, along each spatial
-/// dimension.
-std::vector<std::map<std::string, int64_t>> BatchStackChoices(const ConvShape& shape);
 
-/// Matches for suffixes of the chain ending at `node` whose every link satisfies `accepts`: the last link alone and, when longer,
-/// the longest suffix of at most `max_length` (links but the last must keep space). `choices` are added to each.
-std::vector<Match> MatchChains(const Graph& graph, int32_t node, size_t max_length,
-                               const std::function<bool(const ConvShape&)>& accepts,
-                               const std::vector<std::map<std::string, int64_t>>& choices);
+/// The link ending at `node` with each of `choices`, when it satisfies `accepts`.
+std::vector<Match> MatchLink(const Graph& graph, int32_t node, const std::function<bool(const ConvShape&)>& accepts,
+                             const std::vector<std::map<std::string, int64_t>>& choices);
 
 /// The chain of an extracted subprogram that consists of nothing else; FailedPrecondition otherwise.
 absl::StatusOr<std::vector<ConvLink>> WholeChain(const Graph& subprogram);

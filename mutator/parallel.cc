@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace mendel {
 namespace {
 
@@ -37,6 +39,12 @@ std::vector<std::vector<int32_t>> IndependentGroups(const Graph& graph, const st
   }
   std::erase_if(groups, [](const auto& group) { return group.size() < 2; });
   return groups;
+}
+
+ValueId OperandOf(const Graph& subprogram, ValueId value, const std::vector<ValueId>& inputs) {
+  const auto place = std::find(subprogram.inputs().begin(), subprogram.inputs().end(), value.node);
+  MENDEL_CHECK(place != subprogram.inputs().end());
+  return inputs[static_cast<size_t>(place - subprogram.inputs().begin())];
 }
 
 bool IsWeight(const Graph& graph, ValueId value) {

@@ -29,6 +29,9 @@ class Reachability {
 /// closed when a candidate depends on one of its members.
 std::vector<std::vector<int32_t>> IndependentGroups(const Graph& graph, const std::vector<int32_t>& candidates);
 
+/// The value of `inputs` (Emitter::InputsOf(subprogram)) that stands for `value`, an input of the subprogram (CHECK).
+ValueId OperandOf(const Graph& subprogram, ValueId value, const std::vector<ValueId>& inputs);
+
 /// True when `value` is a weight: a constant or an expression of constants.
 bool IsWeight(const Graph& graph, ValueId value);
 

@@ -32,6 +32,7 @@ struct Match {
 
 struct Rule {
   std::string_view name;    ///< the file's stem
+  std::string_view family;  ///< what it moves: "batch and space", "dilation and stride", "kernel shape", "groups", "sharing", ..
   std::string_view before;  ///< algebra, e.g. "Conv(x, w, dilation d)"
   std::string_view after;
   std::string_view precondition;
@@ -44,6 +45,9 @@ struct Rule {
   /// The mutant of the extracted subprogram (graph/rewrite.h: inputs in0.., outputs out0..): same inputs and outputs.
   /// FailedPrecondition when the match turns out not to apply.
   absl::StatusOr<Graph> (*apply)(const Graph& subprogram, const Match& match) = nullptr;
+  /// Partial rules: boxes of each output of the extracted subprogram in which its mutant may differ, exactly those where it does
+  /// for generic weights (they may overlap). Null: not predicted. Only the judge's boxes are ever mended.
+  absl::StatusOr<std::vector<std::vector<Box>>> (*wrong)(const Graph& subprogram, const Match& match) = nullptr;
   /// A random small graph on which the rule matches somewhere; for the registry-driven conformance test.
   absl::StatusOr<Graph> (*sample)(Rng& rng) = nullptr;
 };

@@ -68,6 +68,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
 Rule Make() {
   Rule rule;
   rule.name = "batch_matmuls";
+  rule.family = "sharing";
   rule.before = "MatMul(x1, w), MatMul(x2, w), ..";
   rule.after = "Split(MatMul([x1; x2; ..], w)) along the rows";
   rule.precondition = "one constant right operand of rank 2, no product depends on another";

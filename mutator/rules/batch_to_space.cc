@@ -1,56 +1,65 @@
 // Images of a batch tiled into larger ones.
 //
-//   before  Conv(x[N, C, H, W], w){keeps space}  [chains]
-//   after   unstack(Conv(stack(x)[N/k, C, k*H, W], w))   (or along W)
-//   partial: wrong in reach rows on each side of every seam, growing link by link.
+//   before  Conv(x[N, C, H, W], w)  [regions: pools, biases, activations, residual adds and further convolutions ride along]
+//   after   untile(Conv(tile(x)[N/k, C, k_h*H, k_w*W], w)),  k = k_h*k_w, also along one dimension, also in 3-D
+//   partial: wrong in reach rows on each side of every seam, growing link by link. Strides need slots that they divide: images
+//   are padded to that, and a batch that k does not divide is padded with empty images.
 //   loses when mending costs more than the larger image gains. batch_to_space_gap is the exact variant.
 // Source: PET figure 3.
 
-#include "mutator/conv_chain.h"
-#include "mutator/space.h"
+#include "mutator/layout.h"
+#include "mutator/sample.h"
 
 namespace mendel {
 namespace {
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
-  const std::vector<ConvLink> chain = ConvChainEndingAt(graph, node);
-  if (chain.empty()) return {};
-  return MatchChains(graph, node, 2, KeepsSpace, BatchStackChoices(ShapeOf(graph, chain.back().conv)));
+constexpr int kMaxWindows = 8;
+constexpr double kMaxShare = 0.5;
+
+Layout LayoutOf(const Graph& region, const Match& match) {
+  return {Move::kBatchToSpace, FactorsOf(match, SpatialRank(region)), false};
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
-  const auto chain = WholeChain(subprogram);
-  if (!chain.ok()) return chain.status();
-  const int64_t dim = match.choices.at("dim");
-  const int64_t factor = match.choices.at("factor");
-  Emitter e;
-  ValueId x = StackBatch(e, e.InputsOf(subprogram)[0], dim, factor);
-  for (const ConvLink& link : *chain) x = EmitLink(e, subprogram, link, x, subprogram.node(link.conv).attrs);
-  e.Output("out0", UnstackBatch(e, x, dim, factor));
-  return e.Finish();
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+  return MatchLayouts(graph, node, kMaxWindows, kMaxShare,
+                      [](const Graph& region) { return TileLayouts(region, Move::kBatchToSpace); });
+}
+
+absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) { return ApplyLayout(region, LayoutOf(region, match)); }
+
+absl::StatusOr<std::vector<std::vector<Box>>> Wrong(const Graph& region, const Match& match) {
+  auto wrong = WrongIn(region, LayoutOf(region, match));
+  if (!wrong.ok()) return wrong.status();
+  return std::vector<std::vector<Box>>{std::move(wrong->boxes)};
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
-  const int64_t kernel = rng.Flip() ? 3 : 5;
-  return MakeConvSample({.input = {2 * rng.Between(1, 2), 2, rng.Between(7, 9), rng.Between(7, 9)},
-                         .weight = {2, 2, kernel, kernel},
-                         .strides = {1, 1},
-                         .dilations = {1, 1},
-                         .pads = {kernel / 2, kernel / 2, kernel / 2, kernel / 2},
-                         .bias = rng.Flip(),
-                         .length = rng.Flip() && kernel == 3 ? 2 : 1});
+  const size_t rank = static_cast<size_t>(rng.Between(1, 3));
+  Shape input = {rng.Between(2, 6), 2};
+  Shape kernel;
+  for (size_t d = 0; d < rank; ++d) {
+    input.push_back(rng.Between(rank == 3 ? 4 : 7, rank == 3 ? 6 : 9));
+    kernel.push_back(rng.Between(2, rank == 3 ? 3 : 4));
+  }
+  return MakeRegionSample(rng, {.input = input,
+                                .kernel = kernel,
+                                .first_stride = rng.Between(1, 2),
+                                .links = static_cast<int>(rng.Between(1, rank == 3 ? 1 : 2)),
+                                .padded = rng.Between(0, 3) > 0});
 }
 
 Rule Make() {
   Rule rule;
   rule.name = "batch_to_space";
-  rule.before = "Conv(x[N, C, H, W], w), chains with pointwise operators between";
-  rule.after = "unstack(Conv(stack(x)[N/k, C, k*H, W], w)), or along W";
-  rule.precondition = "stride 1, space kept, k divides the batch";
+  rule.family = "batch and space";
+  rule.before = "Conv(x[N, C, H, W], w), regions with pools, residual adds and pointwise operators";
+  rule.after = "untile(Conv(tile(x)[N/k, C, k_h*H, k_w*W], w)), any k, any dimensions";
+  rule.precondition = "at most half of the output wrong; k divides the batch or the batch is padded";
   rule.loses_when = "mending the seams costs more than the larger image gains";
   rule.claim = Claim::kPartial;
   rule.match = &FindMatches;
   rule.apply = &Apply;
+  rule.wrong = &Wrong;
   rule.sample = &Sample;
   return rule;
 }

@@ -1,56 +1,58 @@
-// Images of a batch tiled into larger ones with a zero gap between them: batch_to_space made exact (prevention).
+// Images of a batch tiled into larger ones with zero gaps between them: batch_to_space made exact (prevention).
 //
-//   before  Conv(x[N, C, H, W], w){keeps space}
-//   after   crop(unstack(Conv(stack(pad(x))[N/k, C, k*(H+g), W], w))),  g = reach of the window along H
-//   exact: a window that crosses a seam meets zeros only, as it met padding before.
+//   before  Conv(x[N, C, H, W], w)  [regions, as batch_to_space]
+//   after   crop(untile(Conv(tile(pad(x))[N/k, C, k_h*(H+g), k_w*(W+g)], w))),  gaps set to zero again before every further window
+//   exact (where all values are finite): a window that crosses a seam meets zeros only, as it met padding before.
 //   loses when the copy into the padded image costs more than the larger image gains.
 
-#include <algorithm>
-
-#include "mutator/conv_chain.h"
-#include "mutator/space.h"
+#include "mutator/layout.h"
+#include "mutator/sample.h"
 
 namespace mendel {
 namespace {
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
-  const std::vector<ConvLink> chain = ConvChainEndingAt(graph, node);
-  if (chain.empty()) return {};
-  return MatchChains(graph, node, 1, KeepsSpace, BatchStackChoices(ShapeOf(graph, chain.back().conv)));
+constexpr int kMaxWindows = 4;
+
+std::vector<Layout> Layouts(const Graph& region) {
+  std::vector<Layout> layouts;
+  for (Layout layout : TileLayouts(region, Move::kBatchToSpace)) {
+    const auto without = WrongIn(region, layout);
+    if (without.ok() && without->boxes.empty()) continue;  // needs no gap
+    layout.gaps = true;
+    layouts.push_back(layout);
+  }
+  return layouts;
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
-  const auto chain = WholeChain(subprogram);
-  if (!chain.ok()) return chain.status();
-  const int64_t dim = match.choices.at("dim");
-  const int64_t factor = match.choices.at("factor");
-  const ConvLink& link = chain->front();
-  const Window window = ShapeOf(subprogram, link.conv).windows[static_cast<size_t>(dim - 2)];
-  const int64_t gap = std::max(window.pad_begin, window.pad_end);
-  Emitter e;
-  ValueId x = StackBatch(e, e.PadZero(e.InputsOf(subprogram)[0], dim, 0, gap), dim, factor);
-  x = EmitLink(e, subprogram, link, x, subprogram.node(link.conv).attrs);
-  e.Output("out0", e.Slice(UnstackBatch(e, x, dim, factor), dim, 0, window.input));
-  return e.Finish();
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) { return MatchLayouts(graph, node, kMaxWindows, 0, Layouts); }
+
+absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) {
+  return ApplyLayout(region, {Move::kBatchToSpace, FactorsOf(match, SpatialRank(region)), true});
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
-  const int64_t kernel = rng.Flip() ? 3 : 5;
-  return MakeConvSample({.input = {2 * rng.Between(1, 2), 2, rng.Between(5, 9), rng.Between(5, 9)},
-                         .weight = {2, 2, kernel, kernel},
-                         .strides = {1, 1},
-                         .dilations = {1, 1},
-                         .pads = {kernel / 2, kernel / 2, kernel / 2, kernel / 2},
-                         .bias = rng.Flip()});
+  const size_t rank = static_cast<size_t>(rng.Between(1, 3));
+  Shape input = {rng.Between(2, 6), 2};
+  Shape kernel;
+  for (size_t d = 0; d < rank; ++d) {
+    input.push_back(rng.Between(3, rank == 3 ? 4 : 9));
+    kernel.push_back(rng.Between(2, rank == 3 ? 3 : 4));
+  }
+  return MakeRegionSample(rng, {.input = input,
+                                .kernel = kernel,
+                                .dilation = rng.Between(1, 2),
+                                .first_stride = rng.Between(1, 2),
+                                .links = static_cast<int>(rng.Between(1, rank == 3 ? 1 : 2))});
 }
 
 Rule Make() {
   Rule rule;
   rule.name = "batch_to_space_gap";
-  rule.before = "Conv(x[N, C, H, W], w)";
-  rule.after = "crop(unstack(Conv(stack(pad(x)), w))) with a zero gap between images";
-  rule.precondition = "stride 1, space kept, k divides the batch";
-  rule.loses_when = "padding and cropping copies cost more than the larger image gains";
+  rule.family = "batch and space";
+  rule.before = "Conv(x[N, C, H, W], w), regions with residual adds and pointwise operators";
+  rule.after = "crop(untile(Conv(tile(pad(x)), w))) with zero gaps between images, any k, any dimensions";
+  rule.precondition = "every window that leaves an image reads zeros there (no pool that tells padding from zero)";
+  rule.loses_when = "padding, zeroing and cropping copies cost more than the larger image gains";
   rule.match = &FindMatches;
   rule.apply = &Apply;
   rule.sample = &Sample;

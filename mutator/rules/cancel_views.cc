@@ -69,6 +69,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
 Rule Make() {
   Rule rule;
   rule.name = "cancel_views";
+  rule.family = "views";
   rule.before = "view(view(x))";
   rule.after = "one view, or x";
   rule.precondition = "both Reshape or both Transpose, or a view that changes nothing";

@@ -43,11 +43,12 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
 Rule Make() {
   Rule rule;
   rule.name = "conv1x1_to_matmul";
+  rule.family = "linear order";
   rule.before = "Conv(x, w[O, C, 1, 1])";
   rule.after = "Reshape(MatMul(w, Reshape(x)) + bias)";
   rule.precondition = "stride 1, no padding, group 1";
   rule.loses_when = "neighbours keep a blocked layout that the product leaves";
-  rule.match = [](const Graph& graph, int32_t node) { return MatchChains(graph, node, 1, Accepts, {{}}); };
+  rule.match = [](const Graph& graph, int32_t node) { return MatchLink(graph, node, Accepts, {{}}); };
   rule.apply = &Apply;
   rule.sample = &Sample;
   return rule;

@@ -67,6 +67,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
 Rule Make() {
   Rule rule;
   rule.name = "fold_batch_norm";
+  rule.family = "constants";
   rule.before = "BatchNormalization(Conv(x, w, b))";
   rule.after = "Conv(x, w * s, b * s + t)";
   rule.precondition = "weights and statistics constant; the convolution is read once";

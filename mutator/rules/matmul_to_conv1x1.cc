@@ -46,6 +46,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
 Rule Make() {
   Rule rule;
   rule.name = "matmul_to_conv1x1";
+  rule.family = "linear order";
   rule.before = "MatMul(x, w)";
   rule.after = "unview(Conv(view(x), w[N, K, 1, 1]))";
   rule.precondition = "constant right operand of rank 2, at least 16 rows";

@@ -76,6 +76,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
 Rule Make() {
   Rule rule;
   rule.name = "merge_convs";
+  rule.family = "sharing";
   rule.before = "Conv(x, w1, b1), Conv(x, w2, b2), ..";
   rule.after = "Split(Conv(x, [w1; w2; ..], [b1; b2; ..]))";
   rule.precondition = "one input, equal kernels, strides, dilations and pads, group 1";

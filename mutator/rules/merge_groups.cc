@@ -20,8 +20,8 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   for (int64_t f : {2, 4}) {
     if (last.group % f == 0 && per_group > 1 && per_group * f <= 32) choices.push_back({{"factor", f}});
   }
-  return MatchChains(
-      graph, node, 1, [](const ConvShape& s) { return s.group > 1; }, choices);
+  return MatchLink(
+      graph, node, [](const ConvShape& s) { return s.group > 1; }, choices);
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
@@ -63,6 +63,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
 Rule Make() {
   Rule rule;
   rule.name = "merge_groups";
+  rule.family = "groups";
   rule.before = "Conv(x, w){group g}";
   rule.after = "Conv(x, block diagonal of w){group g/f}";
   rule.precondition = "f divides g; not depthwise; at most 32 channels a new group";

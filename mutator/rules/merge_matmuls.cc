@@ -98,6 +98,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
 Rule Make() {
   Rule rule;
   rule.name = "merge_matmuls";
+  rule.family = "sharing";
   rule.before = "MatMul(x, w1) + b1, MatMul(x, w2) + b2, ..";
   rule.after = "Split(MatMul(x, [w1 | w2 | ..]) + [b1 | b2 | ..])";
   rule.precondition = "one left operand, constant right operands of rank 2, no product depends on another";

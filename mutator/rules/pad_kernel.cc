@@ -64,11 +64,12 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
 Rule Make() {
   Rule rule;
   rule.name = "pad_kernel";
+  rule.family = "kernel shape";
   rule.before = "Conv(x, w[O, C, Kh, Kw])";
   rule.after = "Conv(x, zero-padded w[O, C, K, K]), K odd";
   rule.precondition = "stride and dilation 1, every extent at least half of K, K at most 5";
   rule.loses_when = "the square kernel's implementation is not faster by the added arithmetic";
-  rule.match = [](const Graph& graph, int32_t node) { return MatchChains(graph, node, 1, Accepts, {{}}); };
+  rule.match = [](const Graph& graph, int32_t node) { return MatchLink(graph, node, Accepts, {{}}); };
   rule.apply = &Apply;
   rule.sample = &Sample;
   return rule;

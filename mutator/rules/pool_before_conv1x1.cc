@@ -72,6 +72,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
 Rule Make() {
   Rule rule;
   rule.name = "pool_before_conv1x1";
+  rule.family = "linear order";
   rule.before = "AveragePool(Conv(x, w[O, C, 1, 1], b))";
   rule.after = "Conv(AveragePool(x), w, b), and the converse";
   rule.precondition = "no bias, or the pool's weights sum to one (padding absent or not counted)";

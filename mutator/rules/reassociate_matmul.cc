@@ -62,6 +62,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
 Rule Make() {
   Rule rule;
   rule.name = "reassociate_matmul";
+  rule.family = "linear order";
   rule.before = "MatMul(MatMul(a, b), c)";
   rule.after = "MatMul(a, MatMul(b, c)), and the converse";
   rule.precondition = "matrices of rank 2; the inner product is read once";

@@ -1,61 +1,66 @@
-// One image cut into stripes that go to the batch.
+// One image cut into stripes or tiles that go to the batch.
 //
-//   before  Conv(x[N, C, H, W], w){keeps space}  [chains]
-//   after   stack(Conv(unstack(x)[N*k, C, H/k, W], w))
-//   partial: wrong in reach rows on each side of every cut. space_to_batch_halo is the exact variant.
+//   before  Conv(x[N, C, H, W], w)  [regions, as batch_to_space]
+//   after   join(Conv(cut(x)[N*k, C, H/k_h, W/k_w], w))
+//   partial: wrong in reach rows on each side of every cut. An extent that k (times the strides) does not divide is padded, which
+//   grows the wrong region at the far edge. space_to_batch_halo is the exact variant.
 //   loses almost always on one core; wins where a batch is parallelised better than an image.
 
-#include "mutator/conv_chain.h"
-#include "mutator/space.h"
+#include "mutator/layout.h"
+#include "mutator/sample.h"
 
 namespace mendel {
 namespace {
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
-  const std::vector<ConvLink> chain = ConvChainEndingAt(graph, node);
-  if (chain.empty()) return {};
-  const ConvShape last = ShapeOf(graph, chain.back().conv);
-  std::vector<std::map<std::string, int64_t>> choices;
-  for (int64_t k : {2, 4}) {
-    const Window& rows = last.windows[0];
-    if (rows.input % k == 0 && rows.input / k > 4 * (rows.kernel - 1) * rows.dilation && rows.kernel > 1)
-      choices.push_back({{"dim", 2}, {"factor", k}});
+constexpr int kMaxWindows = 4;
+constexpr double kMaxShare = 0.25;
+
+std::vector<Layout> Layouts(const Graph& region) {
+  std::vector<Layout> layouts;
+  for (Layout layout : TileLayouts(region, Move::kSpaceToBatch)) {
+    const auto wrong = WrongIn(region, layout);
+    if (wrong.ok() && !wrong->boxes.empty()) layouts.push_back(layout);  // windows of 1 gain nothing
   }
-  return MatchChains(graph, node, 2, KeepsSpace, choices);
+  return layouts;
 }
 
-absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
-  const auto chain = WholeChain(subprogram);
-  if (!chain.ok()) return chain.status();
-  const int64_t dim = match.choices.at("dim");
-  const int64_t factor = match.choices.at("factor");
-  Emitter e;
-  ValueId x = UnstackBatch(e, e.InputsOf(subprogram)[0], dim, factor);
-  for (const ConvLink& link : *chain) x = EmitLink(e, subprogram, link, x, subprogram.node(link.conv).attrs);
-  e.Output("out0", StackBatch(e, x, dim, factor));
-  return e.Finish();
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+  return MatchLayouts(graph, node, kMaxWindows, kMaxShare, Layouts);
+}
+
+absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) {
+  return ApplyLayout(region, {Move::kSpaceToBatch, FactorsOf(match, SpatialRank(region)), false});
+}
+
+absl::StatusOr<std::vector<std::vector<Box>>> Wrong(const Graph& region, const Match& match) {
+  auto wrong = WrongIn(region, {Move::kSpaceToBatch, FactorsOf(match, SpatialRank(region)), false});
+  if (!wrong.ok()) return wrong.status();
+  return std::vector<std::vector<Box>>{std::move(wrong->boxes)};
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
-  return MakeConvSample({.input = {rng.Between(1, 2), 2, 18 + 2 * rng.Between(0, 3), rng.Between(3, 6)},
-                         .weight = {2, 2, 3, 3},
-                         .strides = {1, 1},
-                         .dilations = {1, 1},
-                         .pads = {1, 1, 1, 1},
-                         .bias = rng.Flip(),
-                         .length = rng.Flip() ? 2 : 1});
+  const size_t rank = static_cast<size_t>(rng.Between(1, 2));
+  Shape input = {rng.Between(1, 2), 2, rng.Between(18, 25)};
+  if (rank == 2) input.push_back(rng.Between(10, 14));
+  return MakeRegionSample(rng, {.input = input,
+                                .kernel = Shape(rank, rng.Between(2, 3)),
+                                .first_stride = rng.Between(1, 2),
+                                .links = static_cast<int>(rng.Between(1, 2)),
+                                .padded = rng.Between(0, 3) > 0});
 }
 
 Rule Make() {
   Rule rule;
   rule.name = "space_to_batch";
-  rule.before = "Conv(x[N, C, H, W], w), chains with pointwise operators between";
-  rule.after = "stack(Conv(unstack(x)[N*k, C, H/k, W], w))";
-  rule.precondition = "stride 1, space kept, k divides H, stripes much higher than the window";
+  rule.family = "batch and space";
+  rule.before = "Conv(x[N, C, H, W], w), regions with pools, residual adds and pointwise operators";
+  rule.after = "join(Conv(cut(x)[N*k, C, H/k_h, W/k_w], w)), along one dimension or several";
+  rule.precondition = "at most a quarter of the output wrong";
   rule.loses_when = "the machine parallelises one image as well as a batch";
   rule.claim = Claim::kPartial;
   rule.match = &FindMatches;
   rule.apply = &Apply;
+  rule.wrong = &Wrong;
   rule.sample = &Sample;
   return rule;
 }

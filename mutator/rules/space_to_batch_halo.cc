@@ -1,26 +1,58 @@
-// One image cut into stripes with the rows their windows need from the neighbours: space_to_batch made exact (prevention).
+// One image cut into stripes or tiles with what their windows need of the neighbours: space_to_batch made exact (prevention).
 //
-//   before  Conv(x[N, C, H, W], w){keeps space}
-//   after   stack(Conv(concat_i(rows [i*H/k - before, (i+1)*H/k + after) of pad(x)), w){no padding along H})
-//   exact. loses when copying the halo costs more than the batch gains.
+//   before  Conv(x[N, C, H, W], w)
+//   after   join(Conv(concat_i(positions [i*L*s - pad, i*L*s - pad + reach) of x), w){no padding}),  L = ceil(out / k)
+//   exact; any stride and dilation, k along one dimension or several, extents padded where k does not divide them.
+//   loses when copying the halo costs more than the batch gains.
 
+#include <algorithm>
+
+#include "base/status.h"
 #include "mutator/conv_chain.h"
+#include "mutator/layout.h"
+#include "mutator/sample.h"
 #include "mutator/space.h"
 
 namespace mendel {
 namespace {
 
+constexpr double kMaxCopied = 1.5;  // times the input
+
+int64_t TileReach(const Window& window, int64_t outputs) {
+  return (outputs - 1) * window.stride + window.dilation * (window.kernel - 1) + 1;
+}
+
+bool Worthwhile(const ConvShape& shape, const Ints& factors) {
+  double copied = 1;
+  bool overlaps = false;
+  for (size_t d = 0; d < factors.size(); ++d) {
+    if (factors[d] == 1) continue;
+    const int64_t outputs = (shape.out_spatial[d] + factors[d] - 1) / factors[d];
+    copied *= static_cast<double>(factors[d] * TileReach(shape.windows[d], outputs)) / static_cast<double>(shape.windows[d].input);
+    overlaps = overlaps || shape.windows[d].kernel > 1;
+  }
+  return overlaps && copied <= kMaxCopied;
+}
+
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const std::vector<ConvLink> chain = ConvChainEndingAt(graph, node);
   if (chain.empty()) return {};
-  const ConvShape last = ShapeOf(graph, chain.back().conv);
+  const ConvShape shape = ShapeOf(graph, chain.back().conv);
+  const size_t rank = shape.windows.size();
   std::vector<std::map<std::string, int64_t>> choices;
-  for (int64_t k : {2, 4}) {
-    const Window& rows = last.windows[0];
-    if (rows.input % k == 0 && rows.kernel > 1 && rows.input / k > 4 * (rows.kernel - 1) * rows.dilation)
-      choices.push_back({{"factor", k}});
+  for (int64_t factor : {2, 4}) {
+    Ints rows(rank, 1), both(rank, 1);
+    rows[0] = factor;
+    both[rank - 1] = both[0] = 2;
+    for (const Ints& factors : {rows, both}) {
+      if (!Worthwhile(shape, factors) || (factors == both && (factor == 4 || rank == 1))) continue;
+      std::map<std::string, int64_t> choice;
+      for (size_t d = 0; d < rank; ++d) choice[Cat("dim", d + 2)] = factors[d];
+      choices.push_back(choice);
+    }
   }
-  return MatchChains(graph, node, 1, KeepsSpace, choices);
+  return MatchLink(
+      graph, node, [](const ConvShape&) { return true; }, choices);
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
@@ -28,40 +60,54 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   if (!chain.ok()) return chain.status();
   const ConvLink& link = chain->front();
   const ConvShape shape = ShapeOf(subprogram, link.conv);
-  const Window& rows = shape.windows[0];
-  const int64_t factor = match.choices.at("factor");
-  const int64_t stripe = rows.input / factor;
+  const size_t rank = shape.windows.size();
+  const Ints factors = FactorsOf(match, rank);
   Emitter e;
-  const ValueId x = e.PadZero(e.InputsOf(subprogram)[0], 2, rows.pad_begin, rows.pad_end);
-  std::vector<ValueId> stripes;
-  for (int64_t i = 0; i < factor; ++i)
-    stripes.push_back(e.Slice(x, 2, i * stripe, (i + 1) * stripe + rows.pad_begin + rows.pad_end));
+  std::vector<ValueId> tiles = {e.InputsOf(subprogram)[0]};
   Ints pads = subprogram.node(link.conv).attrs.IntList("pads");
-  pads[0] = 0;
-  pads[shape.windows.size()] = 0;
-  const ValueId y = EmitLink(e, subprogram, link, e.Concat(stripes, 0),
+  for (size_t d = 0; d < rank; ++d) {
+    if (factors[d] == 1) continue;
+    const Window& window = shape.windows[d];
+    const int64_t dim = static_cast<int64_t>(d + 2);
+    const int64_t outputs = (shape.out_spatial[d] + factors[d] - 1) / factors[d];
+    const int64_t reach = TileReach(window, outputs);
+    const int64_t needed = (factors[d] - 1) * outputs * window.stride + reach;
+    std::vector<ValueId> cut;
+    for (ValueId tile : tiles) {
+      const ValueId x = e.PadZero(tile, dim, window.pad_begin, std::max<int64_t>(0, needed - window.pad_begin - window.input));
+      for (int64_t i = 0; i < factors[d]; ++i) {
+        cut.push_back(e.Slice(x, dim, i * outputs * window.stride, i * outputs * window.stride + reach));
+      }
+    }
+    tiles = std::move(cut);
+    pads[d] = pads[rank + d] = 0;
+  }
+  const ValueId y = EmitLink(e, subprogram, link, e.Concat(tiles, 0),
                              ChangedWindows(subprogram, link.conv, {.strides = {}, .dilations = {}, .pads = pads}));
-  std::vector<ValueId> parts;
-  for (int64_t i = 0; i < factor; ++i) parts.push_back(e.Slice(y, 0, i * shape.batch, (i + 1) * shape.batch));
-  e.Output("out0", e.Concat(parts, 2));
+  e.Output("out0", e.Cut(JoinTiles(e, y, factors), Box::Whole(subprogram.type(subprogram.outputs()[0].value).shape)));
   return e.Finish();
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
-  return MakeConvSample({.input = {rng.Between(1, 2), 2, 18 + 2 * rng.Between(0, 3), rng.Between(3, 6)},
-                         .weight = {2, 2, 3, 3},
-                         .strides = {1, 1},
-                         .dilations = {1, 1},
-                         .pads = {1, 1, 1, 1},
-                         .bias = rng.Flip()});
+  const size_t rank = static_cast<size_t>(rng.Between(1, 3));
+  Shape input = {rng.Between(1, 2), 2};
+  for (size_t d = 0; d < rank; ++d) input.push_back(rng.Between(rank == 3 ? 9 : 14, rank == 3 ? 10 : 24));
+  return MakeRegionSample(rng, {.input = input,
+                                .kernel = Shape(rank, rng.Between(2, 3)),
+                                .dilation = rng.Between(1, rank == 3 ? 1 : 2),
+                                .first_stride = rng.Between(1, 2),
+                                .padded = rng.Flip(),
+                                .residual = false,
+                                .pool = false});
 }
 
 Rule Make() {
   Rule rule;
   rule.name = "space_to_batch_halo";
+  rule.family = "batch and space";
   rule.before = "Conv(x[N, C, H, W], w)";
-  rule.after = "concat of k stripes in the batch with halo, Conv without padding along H, concat back";
-  rule.precondition = "stride 1, space kept, k divides H, stripes much higher than the window";
+  rule.after = "concat of k tiles in the batch with halo, Conv without padding, joined back; any stride and dilation";
+  rule.precondition = "tiles with halo at most 1.5 times the input";
   rule.loses_when = "copying the halo costs more than the batch gains";
   rule.match = &FindMatches;
   rule.apply = &Apply;

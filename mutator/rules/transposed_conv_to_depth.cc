@@ -76,6 +76,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
 Rule Make() {
   Rule rule;
   rule.name = "transposed_conv_to_depth";
+  rule.family = "phases";
   rule.before = "ConvTranspose(x, w[C, O, K..], b){strides K}";
   rule.after = "interleave(Conv(x, w[O*K.., C, 1..], b))";
   rule.precondition = "strides equal the kernel, no padding, dilation 1, group 1, 1-D or 2-D";

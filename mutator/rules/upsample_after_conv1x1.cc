@@ -58,6 +58,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
 Rule Make() {
   Rule rule;
   rule.name = "upsample_after_conv1x1";
+  rule.family = "linear order";
   rule.before = "Conv(Resize(x){nearest}, w[O, C, 1, 1], b)";
   rule.after = "Resize(Conv(x, w, b)){nearest}";
   rule.precondition = "nearest upsampling of space only, read once";

@@ -1,0 +1,63 @@
+#include "mutator/conv_at.h"
+
+#include <algorithm>
+
+namespace mendel {
+
+Reads ReadsOf(const Window& window, int64_t outputs) { return {-window.pad_begin, outputs, window.stride, window.dilation}; }
+
+ValueId ConvAt(Emitter& e, ValueId x, ValueId w, std::optional<ValueId> bias, const std::vector<Reads>& reads, int64_t group,
+               const std::string& name) {
+  const size_t rank = reads.size();
+  const Shape kernel = e.shape(w);
+  Ints strides, dilations, pads(2 * rank);
+  for (size_t d = 0; d < rank; ++d) {
+    const Reads& read = reads[d];
+    const int64_t dim = static_cast<int64_t>(d + 2);
+    const int64_t extent = e.shape(x)[d + 2];
+    const int64_t end = (read.outputs - 1) * read.stride + read.first + read.dilation * (kernel[d + 2] - 1) + 1;
+    const int64_t before = std::max<int64_t>(0, -read.first);
+    const int64_t behind = std::max<int64_t>(0, end - extent);
+    const int64_t from = std::max<int64_t>(0, read.first);
+    const int64_t to = std::min(extent, end);
+    if (from < to) {
+      x = e.Slice(x, dim, from, to);
+      pads[d] = before;
+      pads[rank + d] = behind;
+    } else {  // nothing but padding is read
+      x = e.Slice(e.PadZero(x, dim, before, behind), dim, read.first + before, end + before);
+    }
+    strides.push_back(read.stride);
+    dilations.push_back(read.dilation);
+  }
+  std::vector<ValueId> inputs = {x, w};
+  if (bias.has_value()) inputs.push_back(*bias);
+  return e.Op("Conv", inputs, {{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"group", group}}, name);
+}
+
+ValueId TapsOf(Emitter& e, ValueId w, size_t d, int64_t begin, int64_t end, int64_t step) {
+  return e.Slice(w, static_cast<int64_t>(d + 2), begin, end, step);
+}
+
+ValueId ReversedTaps(Emitter& e, ValueId w, size_t d, int64_t last, int64_t first, int64_t step) {
+  const Shape shape = e.shape(w);
+  Ints starts(shape.size(), 0), ends = shape, steps(shape.size(), 1);
+  starts[d + 2] = last;
+  ends[d + 2] = first - 1;
+  steps[d + 2] = -step;
+  return e.Op("Slice", {w}, {{"starts", starts}, {"ends", ends}, {"steps", steps}});
+}
+
+ValueId ScaleRows(Emitter& e, ValueId w, ValueId factor) {
+  Shape shape(e.shape(w).size(), 1);
+  shape[0] = e.shape(w)[0];
+  return e.Mul(w, e.Reshape(factor, shape));
+}
+
+ValueId ScaleColumns(Emitter& e, ValueId w, ValueId factor) {
+  Shape shape(e.shape(w).size(), 1);
+  shape[1] = e.shape(w)[1];
+  return e.Mul(w, e.Reshape(factor, shape));
+}
+
+}  // namespace mendel

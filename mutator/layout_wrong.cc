@@ -1,0 +1,205 @@
+// Where a region computed in a layout is wrong, one dimension at a time: windows are products of ranges, so an output element is
+// wrong when its position along some dimension is.
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "base/status.h"
+#include "mutator/layout.h"
+#include "mutator/parallel.h"
+#include "mutator/region.h"
+
+namespace mendel {
+namespace {
+
+/// What a place of a slot holds: the value it stands for, something else in its stead, zero where it stands for nothing, or
+/// anything where it stands for nothing.
+enum class Held : uint8_t { kRight, kWrong, kZero, kJunk };
+
+/// One dimension of one node's value in the layout: `parts` entries of the batch with `extent` places each.
+struct Line {
+  int64_t parts = 1;
+  int64_t extent = 0;
+  std::vector<int64_t> owner;  ///< image * extents + position that the place stands for; -1: nothing
+  std::vector<Held> held;
+  bool uneven = false;  ///< some channels only are as wrong as `held` says
+
+  size_t At(int64_t part, int64_t place) const { return static_cast<size_t>(part * extent + place); }
+};
+
+struct Dimension {
+  const Graph& region;
+  const Layout& layout;
+  const std::vector<LaidOutNode>& plan;
+  size_t d;
+  int64_t images;  ///< present in a tile (batch to space)
+
+  Line EmptyLine(const LaidOutNode& node) const {
+    const int64_t factor = layout.factors[d], extents = node.extents[d], slot = node.slots[d];
+    const bool in_batch = layout.move == Move::kSpaceToBatch || layout.move == Move::kResiduesToBatch;
+    Line line;
+    line.parts = in_batch ? factor : 1;
+    line.extent = in_batch ? slot : factor * slot;
+    line.owner.assign(static_cast<size_t>(factor * slot), -1);
+    line.held.assign(line.owner.size(), Held::kZero);
+    for (int64_t image = 0; image < (layout.move == Move::kBatchToSpace ? images : 1); ++image) {
+      for (int64_t p = 0; p < extents; ++p) {
+        int64_t place = image * slot + p;  // stripes lie one behind the other, too
+        if (layout.move == Move::kResiduesToBatch || layout.move == Move::kResiduesStacked) place = p % factor * slot + p / factor;
+        line.owner[static_cast<size_t>(place)] = image * extents + p;
+        line.held[static_cast<size_t>(place)] = Held::kRight;
+      }
+    }
+    return line;
+  }
+
+  Line Windowed(int32_t id, const Line& input) const {
+    const Node& node = region.node(id);
+    const LaidOutNode& here = plan[static_cast<size_t>(id)];
+    const Window original = WindowsOfNode(region, id)[d];
+    const Window& window = here.windows[d];
+    const bool conv = node.op->name == "Conv";
+    const bool zero_is_padding = conv || (node.op->name == "AveragePool" && node.attrs.Int("count_include_pad") == 1);
+    const bool zero_stays = !(conv && node.inputs.size() > 2);
+    Line line = EmptyLine(here);
+    line.uneven = input.uneven && !(conv && node.attrs.Int("group") == 1);
+    for (int64_t part = 0; part < line.parts; ++part) {
+      for (int64_t place = 0; place < line.extent; ++place) {
+        const size_t at = line.At(part, place);
+        const int64_t position = line.owner[at] % std::max<int64_t>(1, here.extents[d]);
+        const int64_t image = line.owner[at] / std::max<int64_t>(1, here.extents[d]);
+        bool right = true, zero = zero_stays;
+        for (int64_t tap = 0; tap < window.kernel; ++tap) {
+          const int64_t read = window.Position(place, tap);
+          const bool padding = read < 0 || read >= input.extent;
+          const size_t source = padding ? 0 : input.At(part, read);
+          zero = zero && (padding || input.held[source] == Held::kZero);
+          if (line.owner[at] < 0) continue;
+          const int64_t wanted = original.Position(position, tap);
+          if (wanted < 0 || wanted >= original.input) {
+            right = right && (padding || (zero_is_padding && input.held[source] == Held::kZero));
+          } else {
+            right =
+                right && !padding && input.held[source] == Held::kRight && input.owner[source] == image * original.input + wanted;
+          }
+        }
+        if (line.owner[at] >= 0) {
+          line.held[at] = right ? Held::kRight : Held::kWrong;
+        } else {
+          line.held[at] = zero ? Held::kZero : Held::kJunk;
+        }
+      }
+    }
+    return line;
+  }
+
+  Line Combined(int32_t id, const std::vector<Line>& lines) const {
+    static const auto* zero_stays = new std::vector<std::string_view>{"Relu", "Add", "Sub", "Mul", "Neg", "Concat"};
+    const Node& node = region.node(id);
+    Line line = EmptyLine(plan[static_cast<size_t>(id)]);
+    bool constants = false, first = true;
+    std::vector<Held> before;
+    for (ValueId value : node.inputs) {
+      if (IsWeight(region, value)) {
+        constants = true;
+        continue;
+      }
+      const Line& input = lines[static_cast<size_t>(value.node)];
+      line.uneven = line.uneven || input.uneven || (!first && node.op->name == "Concat" && input.held != before);
+      before = input.held;
+      for (size_t at = 0; at < line.held.size(); ++at) {
+        if (input.held[at] == Held::kWrong || input.held[at] == Held::kJunk) line.held[at] = input.held[at];
+      }
+      first = false;
+    }
+    const bool stays = std::find(zero_stays->begin(), zero_stays->end(), node.op->name) != zero_stays->end() &&
+                       (!constants || node.op->name == "Mul");
+    for (size_t at = 0; at < line.held.size(); ++at) {
+      if (line.held[at] == Held::kZero && line.owner[at] < 0 && !stays) line.held[at] = Held::kJunk;
+    }
+    return line;
+  }
+
+  /// wrong[image * extents + position] of the region's output.
+  absl::StatusOr<std::vector<bool>> Wrong() const {
+    std::vector<Line> lines(plan.size());
+    for (size_t i = 0; i < plan.size(); ++i) {
+      const int32_t id = static_cast<int32_t>(i);
+      if (plan[i].extents.empty()) continue;
+      if (IsInput(region.node(id))) {
+        lines[i] = EmptyLine(plan[i]);
+        continue;
+      }
+      lines[i] =
+          plan[i].windows.empty() ? Combined(id, lines) : Windowed(id, lines[static_cast<size_t>(region.node(id).inputs[0].node)]);
+      if (!layout.gaps) continue;
+      for (size_t at = 0; at < lines[i].held.size(); ++at) {
+        if (lines[i].owner[at] < 0) lines[i].held[at] = Held::kZero;
+      }
+    }
+    const size_t last = static_cast<size_t>(region.outputs()[0].value.node);
+    const Line& line = lines[last];
+    const int64_t shown = layout.move == Move::kBatchToSpace ? layout.factors[d] : 1;
+    std::vector<bool> wrong(static_cast<size_t>(shown * plan[last].extents[d]), false);
+    bool any = false;
+    for (size_t at = 0; at < line.owner.size(); ++at) {
+      if (line.owner[at] < 0 || line.held[at] != Held::kWrong) continue;
+      wrong[static_cast<size_t>(line.owner[at])] = true;
+      any = true;
+    }
+    if (any && line.uneven) return absl::FailedPreconditionError("channels are wrong in different places");
+    return wrong;
+  }
+};
+
+/// Runs of wrong positions [from, from + extent) as boxes of images [first, last).
+void AddBoxes(const std::vector<bool>& wrong, size_t from, const Shape& shape, size_t dim, int64_t first, int64_t last,
+              std::vector<Box>& boxes) {
+  Box box = Box::Whole(shape);
+  box.begin[0] = first;
+  box.end[0] = last;
+  for (int64_t p = 0; p < shape[dim]; ++p) {
+    if (!wrong[from + static_cast<size_t>(p)]) continue;
+    box.begin[dim] = p;
+    while (p < shape[dim] && wrong[from + static_cast<size_t>(p)]) ++p;
+    box.end[dim] = p;
+    boxes.push_back(box);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<WrongRegion> WrongIn(const Graph& region, const Layout& layout) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<LaidOutNode> plan, PlanLayout(region, layout));
+  const Shape& shape = region.type(region.outputs()[0].value).shape;
+  WrongRegion result;
+  double right_share = 1;
+  int64_t inner = 1;  // images of a tile that the dimensions behind this one tell apart
+  for (size_t d = layout.factors.size(); d-- > 0;) {
+    const int64_t factor = layout.factors[d];
+    if (factor == 1) continue;
+    const size_t extent = static_cast<size_t>(shape[d + 2]);
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<bool> wrong, (Dimension{region, layout, plan, d, factor}.Wrong()));
+    right_share *= 1 - static_cast<double>(std::count(wrong.begin(), wrong.end(), true)) /
+                           static_cast<double>(std::max<size_t>(1, wrong.size()));
+    if (layout.move != Move::kBatchToSpace) {
+      AddBoxes(wrong, 0, shape, d + 2, 0, shape[0], result.boxes);
+      continue;
+    }
+    const int64_t filled = shape[0] - shape[0] % (factor * inner);  // what is left stands in a tile of its own, one dimension
+    std::vector<bool> rest = wrong;
+    if (filled != shape[0]) {
+      MENDEL_ASSIGN_OR_RETURN(rest, (Dimension{region, layout, plan, d, shape[0] - filled}.Wrong()));
+    }
+    for (int64_t n = 0; n < shape[0]; ++n) {
+      const size_t image = static_cast<size_t>(n / inner % factor);
+      AddBoxes(n < filled ? wrong : rest, image * extent, shape, d + 2, n, n + 1, result.boxes);
+    }
+    inner *= factor;
+  }
+  result.share = 1 - right_share;
+  return result;
+}
+
+}  // namespace mendel
