@@ -14,7 +14,6 @@ constexpr std::pair<std::string_view, LowerNode> kLowerings[] = {
     {"LogSoftmax", &LowerSoftmax},
     {"MaxPool", &LowerPool},
     {"Pad", &LowerPad},
-    {"Patch", &LowerPatch},
     {"ReduceL1", &LowerReduce},
     {"ReduceMax", &LowerReduce},
     {"ReduceMean", &LowerReduce},

@@ -39,7 +39,6 @@ absl::StatusOr<bool> LowerSplit(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerConcat(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerPad(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerExpand(Lowering& lowering, int32_t node);
-absl::StatusOr<bool> LowerPatch(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerGather(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerPool(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerSoftmax(Lowering& lowering, int32_t node);

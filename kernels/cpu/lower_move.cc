@@ -13,12 +13,6 @@ namespace {
 
 int64_t ElementBytes(Lowering& lowering, ValueId value) { return DTypeSize(lowering.type(value).dtype); }
 
-/// A copy of `value` (unblocked) into `to` at element `at` of a tensor with `strides`.
-StridedCopy CopyInto(Lowering& lowering, ValueId value, const Place& from, Place to, const Shape& strides, int64_t at) {
-  to.offset += at * ElementBytes(lowering, value);
-  return {from, to, lowering.shape(value), from.layout.strides, strides};
-}
-
 /// The value where it lies when that is not blocked, else row-major.
 Place Unblocked(Lowering& lowering, ValueId value) {
   const Place any = lowering.Any(value);
@@ -165,28 +159,6 @@ absl::StatusOr<bool> LowerPad(Lowering& lowering, int32_t id) {
   std::memcpy(&fill.bits, value.bytes().data(), value.bytes().size());
   lowering.Emit({id}, "pad", MakeFillAndCopyKernel(fill, {{from, target, extents, from.layout.strides, to.layout.strides}}, bytes),
                 {from, to});
-  return true;
-}
-
-absl::StatusOr<bool> LowerPatch(Lowering& lowering, int32_t id) {
-  const Node& node = lowering.graph().node(id);
-  const ValueId result{id, 0};
-  const Shape& shape = node.outputs[0].shape;
-  const Place base = lowering.Plain(node.inputs[0]);
-  const Place to = lowering.Allocate(result, PlainLayout(shape));
-  std::vector<StridedCopy> copies = {CopyInto(lowering, node.inputs[0], base, to, to.layout.strides, 0)};
-  std::vector<Place> touched = {to, base};
-  bool alone = true;
-  for (size_t k = 1; k < node.inputs.size(); ++k) {
-    const Place patch = Unblocked(lowering, node.inputs[k]);
-    const int64_t at = FlatIndex(shape, node.attrs.BoxList("boxes")[k - 1].begin);
-    copies.push_back(CopyInto(lowering, node.inputs[k], patch, to, to.layout.strides, at));
-    alone = alone && patch.buffer != base.buffer;
-    touched.push_back(patch);
-  }
-  std::optional<std::pair<Place, Place>> in_place;
-  if (alone) in_place = {to, base};
-  lowering.Emit({id}, "patch", MakeCopyKernel(std::move(copies), ElementBytes(lowering, result)), touched, 0, in_place);
   return true;
 }
 

@@ -10,90 +10,11 @@
 #include "base/status.h"
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/lower.h"
-#include "kernels/cpu/tile_math.h"
+#include "kernels/cpu/own_posts.h"
 #include "kernels/cpu/winograd.h"
 
 namespace mendel::cpu {
 namespace {
-
-/// An activation by a tile function; `gated` multiplies the argument by its value (swish).
-struct Call {
-  TileFunction function = nullptr;
-  std::array<float, 2> parameters{};
-  bool gated = false;
-};
-
-void RunCall(const void* context, float* values, int64_t count) {
-  const Call& call = *static_cast<const Call*>(context);
-  constexpr int64_t kMost = 128;
-  float results[kMost];
-  for (int64_t begin = 0; begin < count; begin += kMost) {
-    const int64_t size = std::min(kMost, count - begin);
-    float* part = values + begin;
-    call.function(results, &part, size, call.parameters.data());
-    for (int64_t i = 0; i < size; ++i) part[i] = call.gated ? part[i] * results[i] : results[i];
-  }
-}
-
-/// An epilogue of oneDNN's post-ops in the kernels' terms.
-struct Posts {
-  WinogradEpilogue epilogue{};
-  Call call;
-};
-
-std::string_view TileNameOf(dnnl::algorithm way) {
-  switch (way) {
-    case dnnl::algorithm::eltwise_logistic:
-    case dnnl::algorithm::eltwise_swish:
-      return "Sigmoid";
-    case dnnl::algorithm::eltwise_tanh:
-      return "Tanh";
-    case dnnl::algorithm::eltwise_elu:
-      return "Elu";
-    case dnnl::algorithm::eltwise_hardswish:
-      return "HardSwish";
-    case dnnl::algorithm::eltwise_gelu_tanh:
-      return "GeluTanh";
-    case dnnl::algorithm::eltwise_gelu_erf:
-      return "GeluErf";
-    default:
-      return "";
-  }
-}
-
-bool SetActivation(dnnl::algorithm way, float alpha, float beta, Posts& posts) {
-  using Kind = WinogradEpilogue::Activation;
-  posts.epilogue.alpha = alpha;
-  posts.epilogue.beta = beta;
-  if (way == dnnl::algorithm::eltwise_relu) {
-    posts.epilogue.activation = Kind::kRelu;
-  } else if (way == dnnl::algorithm::eltwise_clip) {
-    posts.epilogue.activation = Kind::kClip;
-  } else {
-    posts.epilogue.activation = Kind::kCall;
-    posts.call = {FindTileFunction(TileNameOf(way)), {alpha, beta}, way == dnnl::algorithm::eltwise_swish};
-    return posts.call.function != nullptr && !(posts.call.gated && alpha != 1);
-  }
-  return true;
-}
-
-/// nullopt when the kernels do not know the operations.
-std::optional<Posts> PostsOf(const Epilogue& epilogue) {
-  Posts posts;
-  const dnnl::post_ops operations = epilogue.attributes.get_post_ops();
-  for (int k = 0; k < operations.len(); ++k) {
-    if (operations.kind(k) == dnnl::primitive::kind::sum) {
-      posts.epilogue.residual_last = posts.epilogue.activation != WinogradEpilogue::Activation::kNone;
-      continue;
-    }
-    if (operations.kind(k) != dnnl::primitive::kind::eltwise) return std::nullopt;
-    float scale = 1, alpha = 0, beta = 0;
-    dnnl::algorithm way{};
-    operations.get_params_eltwise(k, scale, way, alpha, beta);
-    if (scale != 1 || !SetActivation(way, alpha, beta, posts)) return std::nullopt;
-  }
-  return posts;
-}
 
 class WinogradKernel : public Kernel {
  public:
@@ -101,14 +22,14 @@ class WinogradKernel : public Kernel {
     Place src, weights, bias, dst;
     std::optional<Place> residual;
   };
-  WinogradKernel(WinogradPlan plan, Posts posts, Operands operands)
+  WinogradKernel(WinogradPlan plan, OwnPosts posts, Operands operands)
       : plan_(std::move(plan)), posts_(posts), operands_(std::move(operands)) {}
 
   absl::Status Run(const Bindings& bindings) override {
     WinogradEpilogue epilogue = posts_.epilogue;
     epilogue.bias = bindings.At<const float>(operands_.bias);
     epilogue.residual = operands_.residual.has_value() ? bindings.At<const float>(*operands_.residual) : nullptr;
-    epilogue.call = &RunCall;
+    epilogue.call = &RunTileCall;
     epilogue.context = &posts_.call;
     RunWinograd(plan_, bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights), epilogue,
                 bindings.At<float>(operands_.dst), reinterpret_cast<float*>(bindings.scratch));
@@ -117,7 +38,7 @@ class WinogradKernel : public Kernel {
 
  private:
   WinogradPlan plan_;
-  Posts posts_;
+  OwnPosts posts_;
   Operands operands_;
 };
 
@@ -249,7 +170,7 @@ Place Bias(Lowering& lowering, const WinogradPlan& plan, const std::vector<doubl
   });
 }
 
-absl::Status EmitWinograd(Lowering& lowering, const Group& group, size_t count, const Epilogue& epilogue, const Posts& posts,
+absl::Status EmitWinograd(Lowering& lowering, const Group& group, size_t count, const Epilogue& epilogue, const OwnPosts& posts,
                           WinogradPlan plan) {
   const Node& node = lowering.graph().node(group.nodes[0]);
   const ValueId result = ResultOf(group, count);
@@ -311,7 +232,7 @@ absl::StatusOr<bool> LowerWinograd(Lowering& lowering, const Group& group, const
     if (Cat(kOwnWinograd, TileName(*plan.transforms)) != name) continue;
     for (size_t count = group.posts.size() + 1; count-- > 0;) {
       const std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, plan.problem.channels_out);
-      const std::optional<Posts> posts = epilogue.has_value() ? PostsOf(*epilogue) : std::nullopt;
+      const std::optional<OwnPosts> posts = epilogue.has_value() ? OwnPostsOf(*epilogue) : std::nullopt;
       if (!posts.has_value()) continue;
       MENDEL_RETURN_IF_ERROR(EmitWinograd(lowering, group, count, *epilogue, *posts, std::move(plan)));
       return true;

@@ -113,6 +113,48 @@ std::optional<size_t> Lowering::FreeOutput(ValueId value) const {
   return std::nullopt;
 }
 
+bool Lowering::IsOnlyPatched(ValueId value, int32_t patch) const {
+  const std::vector<ValueId>& operands = graph_.node(patch).inputs;
+  if (operands[0] != value || std::count(operands.begin(), operands.end(), value) != 1) return false;
+  // A part may be read for what is added to it, before the Patch.
+  const auto read_before = [&](int32_t user) {
+    if (graph_.node(user).op->name != "Slice") return false;
+    bool added = false;
+    while (user != patch && graph_.users(user).size() == 1 && !graph_.IsOutput(user)) {
+      user = graph_.users(user)[0];
+      added = added || graph_.node(user).op->name == "Add";
+    }
+    return user == patch && added;
+  };
+  const std::vector<int32_t>& users = graph_.users(value.node);
+  return std::all_of(users.begin(), users.end(), [&](int32_t user) { return user == patch || read_before(user); });
+}
+
+std::optional<size_t> Lowering::FreePatchedOutput(ValueId value) const {
+  const Node& node = graph_.node(value.node);
+  if (graph_.IsOutput(value.node) || node.outputs.size() != 1) return std::nullopt;
+  const std::vector<int32_t>& users = graph_.users(value.node);
+  if (users.size() == 1 && graph_.node(users[0]).op->is_view) return FreePatchedOutput({users[0], 0});
+  for (int32_t user : users) {
+    if (graph_.node(user).op->name != "Patch") continue;
+    if (!IsOnlyPatched(value, user)) return std::nullopt;
+    const std::optional<size_t> output = FreeOutput({user, 0});
+    return output.has_value() ? output : FreePatchedOutput({user, 0});
+  }
+  return std::nullopt;
+}
+
+std::optional<Place> Lowering::InOutputOf(ValueId base, ValueId patched) const {
+  const auto places = places_.find(base);
+  if (places == places_.end() || !IsOnlyPatched(base, patched.node)) return std::nullopt;
+  for (const Place& place : places->second) {
+    // An output other than that of the patched value would be an output of `base` itself, and `base` then has another reader.
+    if (program_.buffers[static_cast<size_t>(place.buffer)].kind == BufferKind::kOutput && !graph_.IsOutput(base.node))
+      return place;
+  }
+  return std::nullopt;
+}
+
 Place Lowering::Allocate(ValueId value, const Layout& layout) {
   if (const auto known = concats_.find(value); known != concats_.end()) {
     if (SamePlacement(known->second.layout, layout, shape(value))) {
@@ -121,7 +163,9 @@ Place Lowering::Allocate(ValueId value, const Layout& layout) {
     }
   }
   if (IsPlain(layout, shape(value))) {
-    if (const std::optional<size_t> output = FreeOutput(value); output.has_value()) {
+    std::optional<size_t> output = FreeOutput(value);
+    if (!output.has_value()) output = FreePatchedOutput(value);
+    if (output.has_value()) {
       output_taken_[*output] = true;
       Buffer buffer;
       buffer.kind = BufferKind::kOutput;

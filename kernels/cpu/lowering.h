@@ -42,6 +42,10 @@ class Lowering {
   Place Plain(ValueId value) { return In(value, PlainLayout(shape(value))); }
   /// Room for a value about to be computed: in the caller's output buffer or within a concatenation where that works.
   Place Allocate(ValueId value, const Layout& layout);
+  /// True when Allocate(value, plain) would give the caller's output buffer.
+  bool GoesToOutput(ValueId value) const { return FreeOutput(value).has_value(); }
+  /// Where `base` lies in the output buffer that `patched`, which overwrites parts of it, is to fill: nothing else reads `base`.
+  std::optional<Place> InOutputOf(ValueId base, ValueId patched) const;
   /// `value` lies where another one does.
   void Alias(ValueId value, Place place);
   /// Room that only the next steps use.
@@ -67,6 +71,9 @@ class Lowering {
   int AddBuffer(Buffer buffer);
   /// Number of the graph output that may hold `value`'s plain elements, not yet given away.
   std::optional<size_t> FreeOutput(ValueId value) const;
+  /// The same for a value that only a Patch overwrites on its way to the output.
+  std::optional<size_t> FreePatchedOutput(ValueId value) const;
+  bool IsOnlyPatched(ValueId value, int32_t patch) const;
   std::optional<Place> InConcat(ValueId value, const Layout& layout);
   void FindConcatSlots();
 

@@ -1,0 +1,35 @@
+// An epilogue of oneDNN's post-ops in the terms of our own kernels.
+#ifndef MENDEL_KERNELS_CPU_OWN_POSTS_H_
+#define MENDEL_KERNELS_CPU_OWN_POSTS_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "kernels/cpu/contraction.h"
+#include "kernels/cpu/tile_math.h"
+#include "kernels/cpu/winograd_kernels.h"
+
+namespace mendel::cpu {
+
+/// An activation by a tile function; `gated` multiplies the argument by its value (swish).
+struct TileCall {
+  TileFunction function = nullptr;
+  std::array<float, 2> parameters{};
+  bool gated = false;
+};
+
+/// WinogradEpilogue::call with a TileCall as its context.
+void RunTileCall(const void* context, float* values, int64_t count);
+
+/// The activation and the order of the residual; addresses are filled in when a kernel runs.
+struct OwnPosts {
+  WinogradEpilogue epilogue{};
+  TileCall call;
+};
+/// nullopt when our kernels do not know the operations.
+std::optional<OwnPosts> OwnPostsOf(const Epilogue& epilogue);
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_OWN_POSTS_H_

@@ -1,0 +1,51 @@
+// The inner kernels of convolutions on thin boxes (strip.h), compiled once for each instruction set (strip_avx2.cc,
+// strip_avx512.cc).
+#ifndef MENDEL_KERNELS_CPU_STRIP_KERNELS_H_
+#define MENDEL_KERNELS_CPU_STRIP_KERNELS_H_
+
+#include <cstdint>
+
+#include "kernels/cpu/winograd_kernels.h"
+
+namespace mendel::cpu {
+
+/// Positions that the product kernel takes at once.
+inline constexpr int kStripRows = 6;
+/// Taps that one call of the product kernel takes at most.
+inline constexpr int kStripTaps = 16;
+/// Floats of the widest panel of output channels.
+inline constexpr int kStripPanel = 64;
+
+/// What becomes of one position's sums over a panel of channels.
+struct StripRow {
+  const float* sums;
+  int64_t channels;
+  const float* bias;              ///< one a channel
+  const float* residual;          ///< of the first channel; null: none
+  const int64_t* residual_steps;  ///< floats from the first channel to each of the panel
+  float* to;
+  const int64_t* to_steps;
+};
+
+/// The kernels of one instruction set.
+struct StripIsa {
+  const char* name;
+  int lanes;          ///< floats a vector
+  int panel_vectors;  ///< vectors of a full panel of output channels
+  /// sums[r] += sum over t and k of rows[t * kStripRows + r][k] * weights[t * depth + k], for `count` rows, weights and sums being
+  /// vectors * lanes wide and the weights dense.
+  void (*multiply)(const float* const* rows, int64_t count, int64_t taps, int64_t depth, const float* weights, int64_t vectors,
+                   float* const* sums);
+  /// to[p * row + c] = from[c * channel_step + p * position_step].
+  void (*gather)(const float* from, int64_t channel_step, int64_t position_step, int64_t channels, int64_t positions, float* to,
+                 int64_t row);
+  /// Adds bias and residual, applies the activation, stores. Of the epilogue only the activation's fields are read.
+  void (*finish)(const StripRow& row, const WinogradEpilogue& epilogue);
+};
+
+const StripIsa& StripAvx2();
+const StripIsa& StripAvx512();
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_STRIP_KERNELS_H_
