@@ -57,20 +57,16 @@ std::vector<Box> JoinWhereCheaper(const Graph& original, int output, std::vector
   return boxes;
 }
 
-/// The boxes to overwrite on each output; FailedPrecondition when they are too many or cover too much.
-absl::StatusOr<std::vector<std::vector<Box>>> ChooseBoxes(const Graph& original, const JudgeReport& report, double max_share) {
-  std::vector<std::vector<Box>> chosen;
-  for (size_t k = 0; k < report.outputs.size(); ++k) {
-    const OutputReport& output = report.outputs[k];
+absl::Status CheckShare(const JudgeReport& report, double max_share) {
+  for (const OutputReport& output : report.outputs) {
     const double share =
         static_cast<double>(output.wrong_elements) / static_cast<double>(std::max<int64_t>(1, NumElements(output.shape)));
     if (share > max_share || output.wrong.size() > kMaxBoxes) {
       return absl::FailedPreconditionError(Cat("output '", output.name, "' is wrong in ", output.wrong.size(), " boxes, ",
                                                share * 100, " % of its elements: not worth mending"));
     }
-    chosen.push_back(JoinWhereCheaper(original, static_cast<int>(k), output.wrong));
   }
-  return chosen;
+  return absl::OkStatus();
 }
 
 absl::Status CheckMatch(const Graph& original, const Graph& mutant, const JudgeReport& report) {
@@ -91,10 +87,17 @@ absl::Status CheckMatch(const Graph& original, const Graph& mutant, const JudgeR
 
 std::string_view MendingName(Mending mending) { return mending == Mending::kRecompute ? "recompute" : "difference"; }
 
-absl::StatusOr<MendedMutant> Recompute(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share) {
+absl::Status CheckMendable(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share) {
   MENDEL_RETURN_IF_ERROR(CheckMatch(original, mutant, report));
+  return CheckShare(report, max_share);
+}
+
+absl::StatusOr<MendedMutant> Recompute(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share) {
+  MENDEL_RETURN_IF_ERROR(CheckMendable(original, mutant, report, max_share));
   MendedMutant result;
-  MENDEL_ASSIGN_OR_RETURN(result.boxes, ChooseBoxes(original, report, max_share));
+  for (size_t k = 0; k < report.outputs.size(); ++k) {
+    result.boxes.push_back(JoinWhereCheaper(original, static_cast<int>(k), report.outputs[k].wrong));
+  }
   std::vector<OutputBox> wanted;
   for (size_t k = 0; k < result.boxes.size(); ++k) {
     for (const Box& box : result.boxes[k]) wanted.push_back({static_cast<int>(k), box});

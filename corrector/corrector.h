@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
 #include "verifier/verifier.h"
@@ -25,9 +26,20 @@ struct MendedMutant {
   double flop_share = 0;
 };
 
+/// FailedPrecondition when the boxes cover more than `max_share` of some output or are too many (not worth mending);
+/// InvalidArgument when the three do not belong together.
+absl::Status CheckMendable(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share);
+
 /// Recompute: every wrong box of every output is computed by the original program restricted to it and patched over the
-/// mutant's output. FailedPrecondition when the boxes cover more than `max_share` of some output (not worth mending).
+/// mutant's output. Errors as CheckMendable.
 absl::StatusOr<MendedMutant> Recompute(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share);
+
+/// Difference: on every wrong box the mutant's result before any elementwise operator, plus the convolution of what only the
+/// original reads, minus that of what only the mutant reads (the rows over a seam); the elementwise operators follow, over the
+/// whole. Both programs must be one convolution with the same weights, the mutant's between views. Errors as CheckMendable, and
+/// FailedPrecondition "no difference: ..." where the programs are not of that kind (a chain is not linear in what one of its
+/// convolutions reads). Wrong boxes that are half one thing and half another are cut.
+absl::StatusOr<MendedMutant> Difference(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share);
 
 }  // namespace mendel
 

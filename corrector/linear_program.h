@@ -1,0 +1,45 @@
+// A program that is one convolution between views, seen as linear: what each of its outputs reads.
+#ifndef MENDEL_CORRECTOR_LINEAR_PROGRAM_H_
+#define MENDEL_CORRECTOR_LINEAR_PROGRAM_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "graph/window.h"
+
+namespace mendel {
+
+/// Output of a graph = views and elementwise operators of (Conv(views(input), w, b)).
+struct LinearProgram {
+  int32_t conv = -1;
+  int32_t input = -1;            ///< the Input node that the convolution reads
+  std::vector<int32_t> tail;     ///< elementwise operators after it, in order
+  std::vector<Window> windows;   ///< of the convolution, spatial dimensions
+  Shape source;                  ///< extents of the input
+  Shape conv_in, conv_out, out;  ///< extents
+  /// For image and spatial position of the convolution's input, row-major: the input's position in image and space, plus one; 0 for
+  /// zeros.
+  std::vector<int64_t> reads;
+  /// For image and spatial position of the output: position of the convolution's output in image and space.
+  std::vector<int64_t> from;
+};
+
+/// FailedPrecondition says what else the program does.
+absl::StatusOr<LinearProgram> AnalyseLinear(const Graph& graph);
+
+/// The program without its tail: what reaches the output before any elementwise operator.
+absl::StatusOr<ValueId> EmitWithoutTail(const Graph& graph, const LinearProgram& program, const std::vector<ValueId>& inputs,
+                                        GraphBuilder& builder);
+/// The tail applied to `value`.
+absl::StatusOr<ValueId> EmitTailOf(const Graph& graph, const LinearProgram& program, ValueId value, GraphBuilder& builder);
+/// The weight expression `value` and all that it depends on.
+absl::StatusOr<ValueId> CopyWeights(const Graph& graph, ValueId value, GraphBuilder& builder);
+
+/// Extents without the channel dimension.
+Shape WithoutChannels(const Shape& shape);
+
+}  // namespace mendel
+
+#endif  // MENDEL_CORRECTOR_LINEAR_PROGRAM_H_
