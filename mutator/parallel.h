@@ -10,24 +10,13 @@
 
 namespace mendel {
 
-/// For every node: the set of nodes it depends on, as bits. Quadratic in memory, so only for graphs of some thousand nodes;
-/// larger graphs get an empty result and no such mutants.
-class Reachability {
- public:
-  explicit Reachability(const Graph& graph);
-  bool known() const { return !ancestors_.empty(); }
-  /// Does `node` depend on `ancestor`?
-  bool Depends(int32_t node, int32_t ancestor) const {
-    return ancestors_[static_cast<size_t>(node)][static_cast<size_t>(ancestor)];
-  }
-
- private:
-  std::vector<std::vector<bool>> ancestors_;
-};
-
-/// Groups (ascending ids, at least two) of mutually independent nodes among `candidates`; greedy, deterministic. A group is
-/// closed when a candidate depends on one of its members.
+/// Groups (at least two) of mutually independent nodes among `candidates` (ascending); greedy, deterministic. A group is closed
+/// when a candidate depends on one of its members. Visits the nodes between the first candidate and the last.
 std::vector<std::vector<int32_t>> IndependentGroups(const Graph& graph, const std::vector<int32_t>& candidates);
+
+/// The group that ends with `node` among nodes for which `like` holds, at most `max_members`, out of the `max_members` nearest
+/// before `node` and `node` itself; empty when there is none.
+std::vector<int32_t> GroupEndingAt(const Graph& graph, int32_t node, size_t max_members, const std::function<bool(int32_t)>& like);
 
 /// The value of `inputs` (Emitter::InputsOf(subprogram)) that stands for `value`, an input of the subprogram (CHECK).
 ValueId OperandOf(const Graph& subprogram, ValueId value, const std::vector<ValueId>& inputs);

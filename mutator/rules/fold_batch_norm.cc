@@ -4,49 +4,23 @@
 //   after   Conv(x, w * s, b * s + t),  s = BatchNorm(1){shift 0, mean 0},  t = BatchNorm(0)
 //   exact. s and t are weight expressions, computed once when the plan is loaded. Never loses: applied before the search.
 
-#include "graph/emitter.h"
-#include "mutator/parallel.h"
+#include "mutator/batch_norm.h"
+#include "mutator/rule.h"
 
 namespace mendel {
 namespace {
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
-  const Node& norm = graph.node(node);
-  if (norm.op->name != "BatchNormalization") return {};
-  const int32_t conv = norm.inputs[0].node;
-  if (graph.node(conv).op->name != "Conv" || graph.users(conv).size() != 1 || graph.IsOutput(conv)) return {};
-  for (size_t k = 1; k < norm.inputs.size(); ++k) {
-    if (!IsWeight(graph, norm.inputs[k])) return {};
-  }
-  for (size_t k = 1; k < graph.node(conv).inputs.size(); ++k) {
-    if (!IsWeight(graph, graph.node(conv).inputs[k])) return {};
-  }
-  return {{{conv, node}, {}}};
+  if (!IsConstantBatchNorm(graph, node) || !IsFoldableConv(graph, graph.node(node).inputs[0].node)) return {};
+  return {{{graph.node(node).inputs[0].node, node}, {}}};
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   Emitter e;
   const ValueId x = e.InputsOf(subprogram)[0];
-  const Node& norm = subprogram.node(subprogram.outputs()[0].value.node);
-  const Node& conv = subprogram.node(norm.inputs[0].node);
-  const DType dtype = conv.outputs[0].dtype;
-  const int64_t channels = conv.outputs[0].shape[1];
-  const auto filled = [&](Shape shape, double value) { return e.Constant(Tensor::Filled({dtype, std::move(shape)}, value)); };
-  std::vector<ValueId> parameters;
-  for (size_t k = 1; k < norm.inputs.size(); ++k) parameters.push_back(e.CopyConstantExpression(subprogram, norm.inputs[k]));
-  const ValueId none = filled({channels}, 0);
-  const ValueId s = e.Reshape(
-      e.Op("BatchNormalization", {filled({1, channels}, 1), parameters[0], none, none, parameters[3]}, norm.attrs), {channels});
-  const ValueId t =
-      e.Reshape(e.Op("BatchNormalization", {filled({1, channels}, 0), parameters[0], parameters[1], parameters[2], parameters[3]},
-                     norm.attrs),
-                {channels});
-  const ValueId w = e.CopyConstantExpression(subprogram, conv.inputs[1]);
-  Shape per_output(e.shape(w).size(), 1);
-  per_output[0] = channels;
-  ValueId bias = t;
-  if (conv.inputs.size() > 2) bias = e.Add(e.Mul(e.CopyConstantExpression(subprogram, conv.inputs[2]), s), t);
-  e.Output("out0", e.Op("Conv", {x, e.Mul(w, e.Reshape(s, per_output)), bias}, conv.attrs, conv.name));
+  const int32_t norm = subprogram.outputs()[0].value.node;
+  const ChannelAffine affine = AffineOf(e, subprogram, norm);
+  e.Output("out0", FoldedConv(e, subprogram, subprogram.node(norm).inputs[0].node, x, affine.factor, &affine.shift));
   return e.Finish();
 }
 

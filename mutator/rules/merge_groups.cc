@@ -11,15 +11,23 @@
 namespace mendel {
 namespace {
 
+constexpr int64_t kMaxFactor = 8;
+constexpr int64_t kMaxChannels = 64;  // of a new group
+
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const std::vector<ConvLink> chain = ConvChainEndingAt(graph, node);
   if (chain.empty()) return {};
   const ConvShape last = ShapeOf(graph, chain.back().conv);
   const int64_t per_group = last.channels / std::max<int64_t>(1, last.group);
-  std::vector<std::map<std::string, int64_t>> choices;
-  for (int64_t f : {2, 4}) {
-    if (last.group % f == 0 && per_group > 1 && per_group * f <= 32) choices.push_back({{"factor", f}});
+  int64_t smallest = 0, largest = 0;
+  for (int64_t f = 2; f <= std::min(last.group, kMaxFactor); ++f) {
+    if (last.group % f != 0 || per_group * f > kMaxChannels) continue;
+    if (smallest == 0) smallest = f;
+    largest = f;
   }
+  std::vector<std::map<std::string, int64_t>> choices;
+  if (smallest > 0) choices.push_back({{"factor", smallest}});
+  if (largest > smallest) choices.push_back({{"factor", largest}});
   return MatchLink(
       graph, node, [](const ConvShape& s) { return s.group > 1; }, choices);
 }
@@ -50,9 +58,9 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
-  const int64_t group = 2 * rng.Between(1, 2);
-  return MakeConvSample({.input = {1, 2 * group, 5, 5},
-                         .weight = {3 * group, 2, 3, 3},
+  const int64_t group = rng.Between(2, 9), per_group = rng.Between(1, 2);
+  return MakeConvSample({.input = {1, per_group * group, 5, 5},
+                         .weight = {3 * group, per_group, 3, 3},
                          .strides = {1, 1},
                          .dilations = {1, 1},
                          .pads = {1, 1, 1, 1},
@@ -66,7 +74,7 @@ Rule Make() {
   rule.family = "groups";
   rule.before = "Conv(x, w){group g}";
   rule.after = "Conv(x, block diagonal of w){group g/f}";
-  rule.precondition = "f divides g; not depthwise; at most 32 channels a new group";
+  rule.precondition = "f divides g, up to 8; at most 64 channels a new group";
   rule.loses_when = "the library runs small groups well: f times the arithmetic is done";
   rule.match = &FindMatches;
   rule.apply = &Apply;

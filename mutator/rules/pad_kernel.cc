@@ -1,9 +1,8 @@
-// Kernels padded with zeros to a square of odd size, so that libraries' 3x3 code applies.
+// Kernels embedded in larger ones, so that libraries' 3x3 and 5x5 code applies.
 //
-//   before  Conv(x, w[O, C, Kh, Kw]){stride 1}, some extent below the largest
-//   after   Conv(x, pad(w)[O, C, K, K]){pads grown by the padding of the kernel}
-//   exact where all values are finite (0 * inf is NaN). loses when the extra arithmetic is not won back (it is 3 or 9 times
-//   for 1x3 and 1x1; only extents of at least half the target are padded).
+//   before  Conv(x, w[O, C, K_h, K_w]), some extent below the largest or even
+//   after   Conv(x, pad(w)[O, C, K, K]){pads grown by the padding of the kernel},  K odd; 3, 5 or 7
+//   exact where all values are finite (0 * inf is NaN). loses when the extra arithmetic is not won back (3 times for 1x3).
 
 #include <algorithm>
 
@@ -11,6 +10,8 @@
 
 namespace mendel {
 namespace {
+
+constexpr double kMaxGrowth = 3;
 
 int64_t Target(const ConvShape& shape) {
   int64_t target = 1;
@@ -20,12 +21,9 @@ int64_t Target(const ConvShape& shape) {
 
 bool Accepts(const ConvShape& shape) {
   const int64_t target = Target(shape);
-  bool changes = false;
-  for (const Window& window : shape.windows) {
-    if (window.dilation != 1 || window.stride != 1 || 2 * window.kernel < target) return false;
-    changes = changes || window.kernel != target;
-  }
-  return changes && target <= 5;
+  double growth = 1;
+  for (const Window& window : shape.windows) growth *= static_cast<double>(target) / static_cast<double>(window.kernel);
+  return growth > 1 && growth <= kMaxGrowth && target <= 7;
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
@@ -42,7 +40,7 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   for (size_t d = 0; d < shape.windows.size(); ++d) {
     const int64_t after = target - shape.windows[d].kernel;
     w = e.PadZero(w, static_cast<int64_t>(d + 2), 0, after);
-    pads[shape.windows.size() + d] += after;
+    pads[shape.windows.size() + d] += after * shape.windows[d].dilation;
   }
   std::vector<ValueId> inputs = {x, w};
   if (conv.inputs.size() > 2) inputs.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
@@ -52,11 +50,12 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
-  const int64_t width = rng.Between(2, 4);
-  return MakeConvSample({.input = {1, 2, rng.Between(6, 9), rng.Between(6, 9)},
-                         .weight = {3, 2, 2, width},
-                         .strides = {1, 1},
-                         .dilations = {1, 1},
+  const int64_t height = rng.Between(1, 4);
+  const int64_t stride = rng.Between(1, 2), dilation = rng.Between(1, 2);
+  return MakeConvSample({.input = {1, 2, rng.Between(8, 9), rng.Between(8, 9)},
+                         .weight = {3, 2, height, height == 1 ? 3 : rng.Between(2, 4)},
+                         .strides = {stride, stride},
+                         .dilations = {dilation, dilation},
                          .pads = {rng.Between(0, 1), rng.Between(0, 1), rng.Between(0, 1), rng.Between(0, 1)},
                          .bias = rng.Flip()});
 }
@@ -67,7 +66,7 @@ Rule Make() {
   rule.family = "kernel shape";
   rule.before = "Conv(x, w[O, C, Kh, Kw])";
   rule.after = "Conv(x, zero-padded w[O, C, K, K]), K odd";
-  rule.precondition = "stride and dilation 1, every extent at least half of K, K at most 5";
+  rule.precondition = "at most 3 times the taps, K at most 7; any stride, dilation and groups";
   rule.loses_when = "the square kernel's implementation is not faster by the added arithmetic";
   rule.match = [](const Graph& graph, int32_t node) { return MatchLink(graph, node, Accepts, {{}}); };
   rule.apply = &Apply;

@@ -1,10 +1,12 @@
 // The cheaper order of a pointwise convolution and an average pool.
 //
 //   before  AveragePool(Conv(x, w[O, C, 1..], b))       after  Conv(AveragePool(x), w, b)      and the converse
+//   before  ReduceMean(Conv(x, w[O, C, 1..], b)){space} after  Conv(ReduceMean(x), w, b)
 //   exact: an average is linear. With a bias the averaged weights must sum to one everywhere, so padding must not be counted
 //   (or absent). Wins when the pool shrinks the image (DenseNet's transitions): the convolution then does a quarter of the work.
 
 #include <algorithm>
+#include <numeric>
 
 #include "graph/emitter.h"
 #include "mutator/conv_chain.h"
@@ -14,14 +16,25 @@ namespace {
 
 bool IsConv1x1(const Graph& graph, int32_t id) { return graph.node(id).op->name == "Conv" && IsPointwiseConv(ShapeOf(graph, id)); }
 
+/// The mean over space alone: a pool over the whole image.
+bool IsSpatialMean(const Node& node) {
+  if (node.op->name != "ReduceMean" || node.attrs.Int("keepdims") != 1) return false;
+  Ints axes = node.attrs.IntList("axes");
+  std::sort(axes.begin(), axes.end());
+  Ints space(node.outputs[0].shape.size() - std::min<size_t>(2, node.outputs[0].shape.size()));
+  std::iota(space.begin(), space.end(), 2);
+  return !space.empty() && axes == space;
+}
+
 bool AveragesToOne(const Node& pool) {
+  if (pool.op->name == "ReduceMean") return true;
   const Ints& pads = pool.attrs.IntList("pads");
   return pool.attrs.Int("count_include_pad") == 0 || std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; });
 }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& last = graph.node(node);
-  const bool pool_last = last.op->name == "AveragePool";
+  const bool pool_last = last.op->name == "AveragePool" || IsSpatialMean(last);
   if (!pool_last && !IsConv1x1(graph, node)) return {};
   const int32_t first = last.inputs[0].node;
   if (graph.users(first).size() != 1 || graph.IsOutput(first)) return {};
@@ -65,6 +78,10 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     inputs.insert(inputs.end(), weights.begin(), weights.end());
     return e.Op("Conv", inputs, conv);
   };
+  if (rng.Between(0, 2) == 0) {
+    e.Output("y", e.Op("ReduceMean", {convolve(x)}, {{"axes", Ints{2, 3}}}));
+    return e.Finish();
+  }
   e.Output("y", rng.Flip() ? e.Op("AveragePool", {convolve(x)}, pool) : convolve(e.Op("AveragePool", {x}, pool)));
   return e.Finish();
 }
@@ -74,7 +91,7 @@ Rule Make() {
   rule.name = "pool_before_conv1x1";
   rule.family = "linear order";
   rule.before = "AveragePool(Conv(x, w[O, C, 1, 1], b))";
-  rule.after = "Conv(AveragePool(x), w, b), and the converse";
+  rule.after = "Conv(AveragePool(x), w, b), and the converse; also the mean over space";
   rule.precondition = "no bias, or the pool's weights sum to one (padding absent or not counted)";
   rule.loses_when = "the pool does not shrink, or the pool on more channels costs more than the convolution saves";
   rule.match = &FindMatches;

@@ -1,0 +1,26 @@
+// What a batch normalisation does to each channel.
+#ifndef MENDEL_MUTATOR_BATCH_NORM_H_
+#define MENDEL_MUTATOR_BATCH_NORM_H_
+
+#include "graph/emitter.h"
+
+namespace mendel {
+
+/// y = factor * x + shift, both weight expressions of shape [C].
+struct ChannelAffine {
+  ValueId factor, shift;
+};
+
+/// True for a BatchNormalization with constant statistics.
+bool IsConstantBatchNorm(const Graph& graph, int32_t node);
+/// Of such a node, stated by the operator itself: BatchNorm(1){shift 0, mean 0} and BatchNorm(0).
+ChannelAffine AffineOf(Emitter& e, const Graph& graph, int32_t node);
+
+/// Conv with constant weights, read once.
+bool IsFoldableConv(const Graph& graph, int32_t node);
+/// `factor` * Conv(x, ..) + `shift` (where given) as one convolution.
+ValueId FoldedConv(Emitter& e, const Graph& graph, int32_t conv, ValueId x, ValueId factor, const ValueId* shift);
+
+}  // namespace mendel
+
+#endif  // MENDEL_MUTATOR_BATCH_NORM_H_

@@ -1,0 +1,122 @@
+// Per-channel constants beside a convolution folded into its weights and bias.
+//
+//   before  Conv(x, w, b) * s      Conv(x, w, b) + t      Conv(x * s, w, b)
+//   after   Conv(x, w*s, b*s)      Conv(x, w, b + t)      Conv(x, w*s along input channels, b)
+//   exact (zero padding stays zero under a factor). Wins always: a pass over the data is gone. Shifts before a padded
+//   convolution are shift_through_conv.
+
+#include <algorithm>
+
+#include "mutator/batch_norm.h"
+#include "mutator/conv_at.h"
+#include "mutator/parallel.h"
+#include "mutator/rule.h"
+#include "mutator/sample.h"
+
+namespace mendel {
+namespace {
+
+/// The operand of `node` that is a constant per channel (or one element) of rank at most the result's, or -1.
+int ChannelConstant(const Graph& graph, const Node& node) {
+  const Shape& shape = node.outputs[0].shape;
+  if (node.inputs.size() != 2 || shape.size() < 3) return -1;
+  for (int k : {0, 1}) {
+    const Shape& constant = graph.type(node.inputs[static_cast<size_t>(k)]).shape;
+    if (!IsWeight(graph, node.inputs[static_cast<size_t>(k)])) continue;
+    bool uniform = constant.size() <= shape.size();
+    for (size_t d = 0; uniform && d < constant.size(); ++d) {
+      uniform = constant[d] == 1 || (shape.size() - constant.size() + d == 1 && constant[d] == shape[1]);
+    }
+    if (uniform && graph.type(node.inputs[static_cast<size_t>(1 - k)]) == node.outputs[0]) return k;
+  }
+  return -1;
+}
+
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+  const Node& last = graph.node(node);
+  if (last.op->name == "Mul" || last.op->name == "Add") {
+    const int k = ChannelConstant(graph, last);
+    if (k < 0 || !IsFoldableConv(graph, last.inputs[static_cast<size_t>(1 - k)].node)) return {};
+    return {{{last.inputs[static_cast<size_t>(1 - k)].node, node}, {}}};
+  }
+  if (last.op->name != "Conv" || last.attrs.Int("group") != 1 || !IsWeight(graph, last.inputs[1])) return {};
+  const int32_t first = last.inputs[0].node;
+  const Node& scale = graph.node(first);
+  if (scale.op->name != "Mul" || graph.users(first).size() != 1 || graph.IsOutput(first)) return {};
+  if (IsWeight(graph, {first, 0}) || ChannelConstant(graph, scale) < 0) return {};
+  return {{{first, node}, {}}};
+}
+
+/// The constant as [channels].
+ValueId PerChannel(Emitter& e, const Graph& graph, ValueId value, int64_t channels) {
+  const ValueId constant = e.CopyConstantExpression(graph, value);
+  const int64_t count = NumElements(e.shape(constant));
+  const ValueId flat = e.Reshape(constant, {count});
+  return count == channels ? flat : e.Op("Expand", {flat}, {{"shape", Ints{channels}}});
+}
+
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+  Emitter e;
+  const ValueId x = e.InputsOf(subprogram)[0];
+  const int32_t id = subprogram.outputs()[0].value.node;
+  const Node& last = subprogram.node(id);
+  if (last.op->name == "Conv") {
+    const Node& scale = subprogram.node(last.inputs[0].node);
+    const size_t k = static_cast<size_t>(ChannelConstant(subprogram, scale));
+    const ValueId factor = PerChannel(e, subprogram, scale.inputs[k], scale.outputs[0].shape[1]);
+    std::vector<ValueId> inputs = {x, ScaleColumns(e, e.CopyConstantExpression(subprogram, last.inputs[1]), factor)};
+    if (last.inputs.size() > 2) inputs.push_back(e.CopyConstantExpression(subprogram, last.inputs[2]));
+    e.Output("out0", e.Op("Conv", inputs, last.attrs, last.name));
+    return e.Finish();
+  }
+  const size_t k = static_cast<size_t>(ChannelConstant(subprogram, last));
+  const int32_t conv = last.inputs[1 - k].node;
+  const ValueId constant = PerChannel(e, subprogram, last.inputs[k], last.outputs[0].shape[1]);
+  if (last.op->name == "Mul") {
+    e.Output("out0", FoldedConv(e, subprogram, conv, x, constant, nullptr));
+    return e.Finish();
+  }
+  const Node& node = subprogram.node(conv);
+  std::vector<ValueId> inputs = {x, e.CopyConstantExpression(subprogram, node.inputs[1]), constant};
+  if (node.inputs.size() > 2) inputs[2] = e.Add(e.CopyConstantExpression(subprogram, node.inputs[2]), constant);
+  e.Output("out0", e.Op("Conv", inputs, node.attrs, node.name));
+  return e.Finish();
+}
+
+absl::StatusOr<Graph> Sample(Rng& rng) {
+  Emitter e("sample");
+  const int64_t kind = rng.Between(0, 2);
+  const int64_t group = kind == 2 ? 1 : rng.Between(1, 2);
+  ValueId x = e.Input("x", {DType::kF32, {2, 4, 5, 4}});
+  const Shape constant = rng.Flip() ? Shape{1, 4, 1, 1} : (rng.Flip() ? Shape{4, 1, 1} : Shape{});
+  const ValueId c = e.Constant(Tensor::Filled({DType::kF32, constant}, 0.75), constant.empty() ? "" : "c");
+  if (kind == 2) x = rng.Flip() ? e.Mul(x, c) : e.Mul(c, x);
+  std::vector<ValueId> inputs = {x, SampleWeight(e, rng, {4, 4 / group, 3, 3}, "w")};
+  if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {4}, "b"));
+  Attributes attrs = WindowAttributes(2, rng.Between(1, 2), 1, 1);
+  attrs.Set("group", group);
+  ValueId y = e.Op("Conv", inputs, attrs);
+  if (kind == 0) y = rng.Flip() ? e.Mul(y, c) : e.Mul(c, y);
+  if (kind == 1) y = rng.Flip() ? e.Add(y, c) : e.Add(c, y);
+  e.Output("y", y);
+  return e.Finish();
+}
+
+Rule Make() {
+  Rule rule;
+  rule.name = "constants_into_conv";
+  rule.family = "constants";
+  rule.before = "Conv(x, w, b) * s, Conv(x, w, b) + t, Conv(x * s, w, b)";
+  rule.after = "Conv(x, w*s, b*s), Conv(x, w, b + t), Conv(x, w*s, b)";
+  rule.precondition = "s, t constant, one element or one a channel; read once; factors before: group 1";
+  rule.loses_when = "never";
+  rule.match = &FindMatches;
+  rule.apply = &Apply;
+  rule.sample = &Sample;
+  return rule;
+}
+
+MENDEL_REGISTER_RULE(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,146 @@
+// Parallel convolutions of different kernels on one input as one with the smaller kernels embedded in a larger one.
+//
+//   before  Conv(x, w1[O1, C, K1..], b1), Conv(x, w2[O2, C, K2..], b2), ..   (equal strides and output extents, dilation 1)
+//   after   Split(Conv(x, [embed(w1); embed(w2); ..], [b1; b2; ..])),  the window is the union of theirs
+//   exact where all values are finite. loses when the zeros added cost more than one larger convolution gains.
+// Source: TASO (enlarge and merge).
+
+#include <algorithm>
+
+#include "mutator/conv_at.h"
+#include "mutator/conv_chain.h"
+#include "mutator/parallel.h"
+#include "mutator/sample.h"
+
+namespace mendel {
+namespace {
+
+constexpr double kMaxGrowth = 2.5;
+
+/// Window of the union: positions first..last relative to the output's, a dimension each.
+struct Union {
+  Ints first, last;
+};
+
+bool Fits(const Graph& graph, int32_t id, const Node& like) {
+  const Node& conv = graph.node(id);
+  if (conv.op->name != "Conv" || conv.inputs[0] != like.inputs[0] || conv.attrs.Int("group") != 1) return false;
+  if (conv.attrs.IntList("strides") != like.attrs.IntList("strides") || conv.inputs.size() != like.inputs.size()) return false;
+  const Ints& dilations = conv.attrs.IntList("dilations");
+  const Shape &a = conv.outputs[0].shape, &b = like.outputs[0].shape;
+  return std::all_of(dilations.begin(), dilations.end(), [](int64_t d) { return d == 1; }) &&
+         std::equal(a.begin() + 2, a.end(), b.begin() + 2) &&
+         std::all_of(conv.inputs.begin() + 1, conv.inputs.end(), [&](ValueId v) { return IsWeight(graph, v); });
+}
+
+Union UnionOf(const Graph& graph, const std::vector<int32_t>& convs) {
+  Union result;
+  for (int32_t id : convs) {
+    const std::vector<Window> windows = ShapeOf(graph, id).windows;
+    result.first.resize(windows.size(), 0);
+    result.last.resize(windows.size(), 0);
+    for (size_t d = 0; d < windows.size(); ++d) {
+      const int64_t first = -windows[d].pad_begin, last = first + windows[d].kernel - 1;
+      result.first[d] = id == convs[0] ? first : std::min(result.first[d], first);
+      result.last[d] = id == convs[0] ? last : std::max(result.last[d], last);
+    }
+  }
+  return result;
+}
+
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+  const Node& last = graph.node(node);
+  if (last.op->name != "Conv" || IsWeight(graph, last.inputs[0]) || !Fits(graph, node, last)) return {};
+  std::vector<int32_t> siblings;
+  for (int32_t user : graph.users(last.inputs[0].node)) {
+    if (Fits(graph, user, last)) siblings.push_back(user);
+  }
+  std::vector<Match> matches;
+  for (const auto& group : IndependentGroups(graph, siblings)) {
+    if (group.back() != node) continue;
+    const Union all = UnionOf(graph, group);
+    double before = 0, channels = 0, taps = 1;
+    bool unequal = false;
+    for (int32_t id : group) {
+      const Shape& w = graph.type(graph.node(id).inputs[1]).shape;
+      before += static_cast<double>(NumElements(w)) / static_cast<double>(w[1]);
+      channels += static_cast<double>(w[0]);
+      unequal = unequal || !(graph.node(id).attrs == last.attrs &&
+                             std::equal(w.begin() + 2, w.end(), graph.type(last.inputs[1]).shape.begin() + 2));
+    }
+    for (size_t d = 0; d < all.first.size(); ++d) taps *= static_cast<double>(all.last[d] - all.first[d] + 1);
+    if (unequal && channels * taps <= kMaxGrowth * before) matches.push_back({group, {}});
+  }
+  return matches;
+}
+
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
+  Emitter e;
+  const ValueId x = e.InputsOf(subprogram)[0];
+  std::vector<int32_t> convs;
+  for (const GraphOutput& output : subprogram.outputs()) convs.push_back(output.value.node);
+  const Union all = UnionOf(subprogram, convs);
+  std::vector<ValueId> weights, biases;
+  Ints sizes;
+  for (int32_t id : convs) {
+    const Node& conv = subprogram.node(id);
+    const std::vector<Window> windows = ShapeOf(subprogram, id).windows;
+    ValueId w = e.CopyConstantExpression(subprogram, conv.inputs[1]);
+    for (size_t d = 0; d < windows.size(); ++d) {
+      const int64_t before = -windows[d].pad_begin - all.first[d];
+      w = e.PadZero(w, static_cast<int64_t>(d + 2), before, all.last[d] - all.first[d] + 1 - windows[d].kernel - before);
+    }
+    weights.push_back(w);
+    sizes.push_back(e.shape(w)[0]);
+    if (conv.inputs.size() > 2) biases.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
+  }
+  const ConvShape shape = ShapeOf(subprogram, convs[0]);
+  std::vector<Reads> reads;
+  for (size_t d = 0; d < shape.windows.size(); ++d) {
+    reads.push_back({all.first[d], shape.out_spatial[d], shape.windows[d].stride, 1});
+  }
+  std::optional<ValueId> bias;
+  if (!biases.empty()) bias = e.Concat(biases, 0);
+  const ValueId y = ConvAt(e, x, e.Concat(weights, 0), bias, reads);
+  const std::vector<ValueId> parts = e.Ops("Split", {y}, sizes.size(), {{"axis", int64_t{1}}, {"sizes", sizes}});
+  for (size_t k = 0; k < parts.size(); ++k) e.Output(subprogram.outputs()[k].name, parts[k]);
+  return e.Finish();
+}
+
+absl::StatusOr<Graph> Sample(Rng& rng) {
+  Emitter e("sample");
+  const ValueId x = e.Input("x", {DType::kF32, {rng.Between(1, 2), 2, 7, 8}});
+  const int64_t stride = rng.Between(1, 2);
+  const bool biased = rng.Flip();
+  const Shape kernels[] = {{3, 3}, {1, 3}, {3, 1}, {3, 3}, {1, 1}};
+  int64_t count = 0;
+  for (int64_t k : {int64_t{0}, rng.Between(1, 4), rng.Between(1, 3)}) {
+    const Shape& kernel = kernels[k];
+    const int64_t channels = k == 0 ? 6 : rng.Between(1, 2);
+    const std::string number = std::to_string(count++);
+    std::vector<ValueId> inputs = {x, SampleWeight(e, rng, {channels, 2, kernel[0], kernel[1]}, "w" + number)};
+    if (biased) inputs.push_back(SampleWeight(e, rng, {channels}, "b" + number));
+    const Ints pads = {kernel[0] / 2, kernel[1] / 2, kernel[0] / 2, kernel[1] / 2};
+    e.Output("y" + number, e.Op("Conv", inputs, {{"strides", Ints{stride, stride}}, {"dilations", Ints{1, 1}}, {"pads", pads}}));
+  }
+  return e.Finish();
+}
+
+Rule Make() {
+  Rule rule;
+  rule.name = "merge_unequal_convs";
+  rule.family = "kernel shape";
+  rule.before = "Conv(x, w1), Conv(x, w2), .. of different kernels";
+  rule.after = "Split(Conv(x, [w1; w2; ..] embedded in one window))";
+  rule.precondition = "one input, equal strides and output extents, dilation 1, group 1, at most 2.5 times the taps";
+  rule.loses_when = "the zeros added cost more than one larger convolution gains";
+  rule.match = &FindMatches;
+  rule.apply = &Apply;
+  rule.sample = &Sample;
+  return rule;
+}
+
+MENDEL_REGISTER_RULE(&Make);
+
+}  // namespace
+}  // namespace mendel
