@@ -1,0 +1,74 @@
+// The translation's inside: reads the element of a value at given forms, as a sum of terms.
+#ifndef MENDEL_MUTATOR_INDEX_READER_H_
+#define MENDEL_MUTATOR_INDEX_READER_H_
+
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "mutator/index/expression.h"
+
+namespace mendel {
+
+using Terms = std::vector<IndexTerm>;
+using Forms = std::vector<Affine>;
+
+/// Reads values of one graph at affine positions. Invariant of every Read: the terms are the value's element where all positions
+/// are inside, and zero elsewhere; an operator for which that cannot be had is read as a leaf.
+class ExpressionReader {
+ public:
+  /// `closed` nodes are leaves whatever they are.
+  ExpressionReader(const Graph& graph, const std::vector<bool>& weights, const std::set<int32_t>& closed, int max_nodes)
+      : graph_(graph), weights_(weights), closed_(closed), max_nodes_(max_nodes) {}
+
+  Terms Read(ValueId value, const Forms& at);
+  Terms ReadLeaf(ValueId value, const Forms& at);
+  /// Read, if that is one factor of something outside (a view); else a leaf.
+  Factor ReadOperand(ValueId value, const Forms& at);
+
+  const Graph& graph() const { return graph_; }
+  const Shape& shape(ValueId value) const { return graph_.type(value).shape; }
+  bool Inside(const Affine& form, int64_t extent) const { return RangeOf(form, extents).Within(0, extent); }
+  /// Notes that the reading would go further if `iterator` were split into (extent / factor, factor).
+  void WishSplit(const Affine& form, int64_t factor);
+
+  Extents extents;
+  std::vector<ValueId> leaves;
+  std::set<int32_t> inlined;
+  std::optional<std::pair<Iterator, int64_t>> wish;
+  bool has_product = false;
+
+ private:
+  std::optional<Terms> Inline(ValueId value, const Forms& at);
+
+  const Graph& graph_;
+  const std::vector<bool>& weights_;
+  const std::set<int32_t>& closed_;
+  const int max_nodes_;
+};
+
+/// The terms of one operator, nullopt when it must be a leaf here.
+using ReadOp = std::optional<Terms> (*)(ExpressionReader& reader, const Node& node, const Forms& at);
+std::optional<Terms> ReadConv(ExpressionReader& reader, const Node& node, const Forms& at);
+std::optional<Terms> ReadConvTranspose(ExpressionReader& reader, const Node& node, const Forms& at);
+std::optional<Terms> ReadMatMul(ExpressionReader& reader, const Node& node, const Forms& at);
+std::optional<Terms> ReadEinsum(ExpressionReader& reader, const Node& node, const Forms& at);
+std::optional<Terms> ReadMul(ExpressionReader& reader, const Node& node, const Forms& at);
+std::optional<Terms> ReadAdd(ExpressionReader& reader, const Node& node, const Forms& at);
+std::optional<Terms> ReadReduceSum(ExpressionReader& reader, const Node& node, const Forms& at);
+std::optional<Terms> ReadReshape(ExpressionReader& reader, const Node& node, const Forms& at);
+std::optional<Terms> ReadTranspose(ExpressionReader& reader, const Node& node, const Forms& at);
+std::optional<Terms> ReadSlice(ExpressionReader& reader, const Node& node, const Forms& at);
+std::optional<Terms> ReadPad(ExpressionReader& reader, const Node& node, const Forms& at);
+std::optional<Terms> ReadConcat(ExpressionReader& reader, const Node& node, const Forms& at);
+
+/// Terms that are equal but for constants in arithmetic progression, as one that is affine in `step`; the j-th of `pieces` is the
+/// value at step = j. Reduction iterators are matched by their order. nullopt when they are not.
+std::optional<IndexTerm> RollTerms(const Terms& pieces, Iterator step, const Extents& extents);
+
+}  // namespace mendel
+
+#endif  // MENDEL_MUTATOR_INDEX_READER_H_

@@ -1,0 +1,119 @@
+#include "mutator/index/translate.h"
+
+#include <algorithm>
+
+#include "graph/rewrite.h"
+#include "mutator/index/reader.h"
+
+namespace mendel {
+namespace {
+
+constexpr int kAttempts = 8;  // splits of output dimensions and closed nodes that a site may need
+
+/// One dimension of the result, in mixed radix by the splits wished for.
+struct RootDim {
+  std::vector<int64_t> radices;
+};
+
+struct Attempt {
+  IndexExpression stage;
+  std::vector<ValueId> leaves;
+  std::set<int32_t> inlined;
+  std::optional<std::pair<size_t, int64_t>> wish;  ///< output iterator by position, inner extent
+  bool has_product = false;
+};
+
+Attempt TryReading(const Graph& graph, int32_t last, const std::vector<bool>& weights, const std::set<int32_t>& closed,
+                   const std::vector<RootDim>& dims, int max_nodes) {
+  ExpressionReader reader(graph, weights, closed, max_nodes);
+  Attempt attempt;
+  Forms at;
+  for (const RootDim& dim : dims) {
+    Affine form;
+    OutputDim output;
+    for (int64_t radix : dim.radices) {
+      output.iterators.push_back(attempt.stage.NewIterator(radix));
+      form = form * radix + Affine::Of(output.iterators.back());
+      output.extent *= radix;
+    }
+    attempt.stage.outputs.push_back(output);
+    at.push_back(form);
+  }
+  const size_t roots = attempt.stage.extents.size();
+  reader.extents = attempt.stage.extents;
+  attempt.stage.terms = reader.Read({last, 0}, at);
+  if (attempt.stage.terms.size() > 2) {
+    reader.extents.push_back(static_cast<int64_t>(attempt.stage.terms.size()));
+    const Iterator step = static_cast<Iterator>(reader.extents.size() - 1);
+    if (auto rolled = RollTerms(attempt.stage.terms, step, reader.extents)) {
+      rolled->sums.push_back(step);
+      attempt.stage.terms = {*rolled};
+    }
+  }
+  attempt.stage.extents = reader.extents;
+  attempt.leaves = reader.leaves;
+  attempt.inlined = reader.inlined;
+  attempt.has_product = reader.has_product;
+  if (reader.wish.has_value() && static_cast<size_t>(reader.wish->first) < roots) {
+    attempt.wish = {static_cast<size_t>(reader.wish->first), reader.wish->second};
+  }
+  return attempt;
+}
+
+/// Nodes of the attempt, but the last, that something outside reads, or that are a leaf in another place.
+std::vector<int32_t> ReadOutside(const Graph& graph, int32_t last, const std::set<int32_t>& inlined,
+                                 const std::vector<ValueId>& leaves) {
+  std::vector<int32_t> found;
+  for (ValueId leaf : leaves) {
+    if (inlined.count(leaf.node) > 0) found.push_back(leaf.node);
+  }
+  for (int32_t node : inlined) {
+    if (node == last) continue;
+    const std::vector<int32_t>& users = graph.users(node);
+    const bool inside = std::all_of(users.begin(), users.end(), [&](int32_t user) { return inlined.count(user) > 0; });
+    if (!inside || graph.IsOutput(node)) found.push_back(node);
+  }
+  return found;
+}
+
+void ApplyWish(std::vector<RootDim>& dims, size_t position, int64_t inner) {
+  for (RootDim& dim : dims) {
+    if (position >= dim.radices.size()) {
+      position -= dim.radices.size();
+      continue;
+    }
+    dim.radices[position] /= inner;
+    dim.radices.insert(dim.radices.begin() + static_cast<std::ptrdiff_t>(position) + 1, inner);
+    return;
+  }
+}
+
+}  // namespace
+
+std::optional<IndexSite> TranslateSite(const Graph& graph, int32_t last, int max_nodes) {
+  const std::vector<bool> weights = ConstantExpressions(graph);
+  const Node& node = graph.node(last);
+  if (weights[static_cast<size_t>(last)] || node.outputs.size() != 1 || !IsFloat(node.outputs[0].dtype)) return std::nullopt;
+  std::set<int32_t> closed;
+  std::vector<RootDim> dims;
+  for (int64_t extent : node.outputs[0].shape) dims.push_back({{extent}});
+  for (int k = 0; k < kAttempts; ++k) {
+    Attempt attempt = TryReading(graph, last, weights, closed, dims, max_nodes);
+    if (attempt.wish.has_value()) {
+      ApplyWish(dims, attempt.wish->first, attempt.wish->second);
+      continue;
+    }
+    if (!attempt.has_product) return std::nullopt;
+    const std::vector<int32_t> shared = ReadOutside(graph, last, attempt.inlined, attempt.leaves);
+    if (!shared.empty()) {
+      closed.insert(shared.begin(), shared.end());
+      continue;
+    }
+    IndexSite site{{attempt.inlined.begin(), attempt.inlined.end()}, attempt.leaves, {{}, {attempt.stage}}};
+    for (ValueId leaf : site.leaves) site.program.leaves.push_back(graph.type(leaf).shape);
+    return site;
+  }
+  return std::nullopt;
+}
+
+}  // namespace mendel
