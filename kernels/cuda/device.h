@@ -1,0 +1,43 @@
+// Where emitted kernels run: a GPU, or the emulator. Tests are written against this, so that one command runs them on either.
+#ifndef MENDEL_KERNELS_CUDA_DEVICE_H_
+#define MENDEL_KERNELS_CUDA_DEVICE_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/cuda/emit/kernel_text.h"
+
+namespace mendel::cuda {
+
+/// Memory that a kernel's pointer refers to. It is copied to the device before the launch and back after it.
+struct Argument {
+  std::string name;
+  std::span<std::byte> bytes;
+  bool writable = false;
+  size_t offset = 0;  ///< the pointer is this many bytes beyond the begin of `bytes`
+};
+
+/// Compiled texts.
+class Module {
+ public:
+  virtual ~Module() = default;
+  /// Runs the entry `name` to its end. Equal pointers are passed for arguments with equal `bytes`.
+  virtual absl::Status Launch(const std::string& name, const LaunchShape& launch, std::span<const Argument> arguments) = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  /// Name and versions, for people.
+  virtual std::string Identity() const = 0;
+  /// InvalidArgument with the compiler's log when a text does not compile.
+  virtual absl::StatusOr<std::unique_ptr<Module>> Load(std::span<const EmittedKernel> kernels) const = 0;
+};
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_DEVICE_H_

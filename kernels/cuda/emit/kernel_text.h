@@ -1,0 +1,57 @@
+// From a correction to CUDA C++: a tiled implicit GEMM over all its boxes in one launch, with the epilogue inside.
+//
+// The text includes nothing and needs no toolkit's headers: NVRTC, nvcc and (behind emulator/shim.h) the host's compiler take the
+// same bytes. Shapes are constants; what differs between boxes is a table with prefix sums of their tiles. Everything that computes
+// is a template over the number type, so that the text can also be instantiated with elements of a prime field.
+#ifndef MENDEL_KERNELS_CUDA_EMIT_KERNEL_TEXT_H_
+#define MENDEL_KERNELS_CUDA_EMIT_KERNEL_TEXT_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/emit/correction.h"
+
+namespace mendel::cuda {
+
+/// A block of threads computes rows x columns (positions x output channels), `depth` products at a time; a thread computes
+/// thread_rows x thread_columns of them in registers.
+struct Tile {
+  int rows = 64;
+  int columns = 64;
+  int depth = 16;
+  int thread_rows = 4;
+  int thread_columns = 4;
+
+  int threads() const { return rows / thread_rows * (columns / thread_columns); }
+};
+/// All that are tried, larger ones first.
+std::span<const Tile> Tiles();
+/// The tile whose padding costs least, the larger one of equals unless the launch would have fewer blocks than a GPU has
+/// multiprocessors.
+Tile ChooseTile(const Correction& correction);
+
+struct LaunchShape {
+  unsigned grid = 1;    ///< blocks, one dimension
+  unsigned block = 1;   ///< threads a block, one dimension
+  unsigned shared = 0;  ///< bytes of dynamic shared memory for 4-byte numbers
+};
+
+struct EmittedKernel {
+  std::string name;        ///< of the entry, in C linkage
+  std::string name_space;  ///< of the template Mend<Number> and the number types
+  std::string text;
+  LaunchShape launch;
+  Tile tile;
+  int operands = 0;  ///< parameters are x, packed weights, bias (if any), operands of the additions, y: all pointers
+  bool bias = false;
+};
+
+/// InvalidArgument or Unimplemented as CheckCorrection. The text depends on the correction only.
+absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction);
+absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction, const Tile& tile);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_EMIT_KERNEL_TEXT_H_

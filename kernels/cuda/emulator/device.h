@@ -1,0 +1,46 @@
+// The emulator as a device: kernel text compiled by the host's compiler at run time.
+#ifndef MENDEL_KERNELS_CUDA_EMULATOR_DEVICE_H_
+#define MENDEL_KERNELS_CUDA_EMULATOR_DEVICE_H_
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/emulator/launch.h"
+
+namespace mendel::cuda {
+
+/// A library of compiled texts, loaded; unloaded and deleted with the object.
+class EmulatedModule : public Module {
+ public:
+  ~EmulatedModule() override;
+  EmulatedModule(const EmulatedModule&) = delete;
+  EmulatedModule& operator=(const EmulatedModule&) = delete;
+
+  /// Compiles all texts as one file, which costs less than one by one, and `extra` after them. Every entry in `extra` that is to be
+  /// launched needs the line MENDEL_ENTRY(name, qualified::name). InvalidArgument with the compiler's output.
+  static absl::StatusOr<std::unique_ptr<EmulatedModule>> Compile(std::span<const EmittedKernel> kernels,
+                                                                 const std::string& extra = "");
+
+  absl::Status Launch(const std::string& name, const LaunchShape& launch, std::span<const Argument> arguments) override;
+  /// An object or function with C linkage; null when there is none.
+  void* Symbol(const std::string& name) const;
+
+ private:
+  EmulatedModule() = default;
+
+  std::string folder_;
+  void* library_ = nullptr;
+  uintptr_t image_low_ = 0, image_high_ = 0;
+};
+
+class EmulatorDevice : public Device {
+ public:
+  std::string Identity() const override;
+  absl::StatusOr<std::unique_ptr<Module>> Load(std::span<const EmittedKernel> kernels) const override;
+};
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_EMULATOR_DEVICE_H_

@@ -1,0 +1,141 @@
+#include "kernels/cuda/emulator/launch.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "kernels/cuda/emulator/fiber.h"
+
+namespace mendel::cuda {
+namespace {
+
+constexpr size_t kStackBytes = 64 << 10;
+
+struct Dim3 {
+  unsigned x = 1, y = 1, z = 1;
+};
+/// mendel_emulator_state of shim.h.
+struct State {
+  Dim3 thread, block, block_dim, grid_dim;
+  unsigned long stack_low = 0, stack_bytes = 0;
+  void (*barrier)(int line) = nullptr;
+  void (*access)(unsigned long address, unsigned long size, bool write, bool aligned) = nullptr;
+};
+
+/// One launch. The compiled text calls back into the one that runs.
+class Run {
+ public:
+  Run(const EmulatedKernel& kernel, const LaunchShape& launch, std::span<void*> arguments, std::span<const GlobalBuffer> buffers)
+      : kernel_(kernel),
+        launch_(launch),
+        arguments_(arguments),
+        memory_(kernel.shared, launch.shared, buffers),
+        state_(*static_cast<State*>(kernel.state)) {
+    for (unsigned k = 0; k < launch.block; ++k) threads_.push_back({std::make_unique<Fiber>(kStackBytes)});
+  }
+
+  absl::Status Execute() {
+    MENDEL_CHECK(current_ == nullptr);
+    current_ = this;
+    state_.block_dim = {launch_.block, 1, 1};
+    state_.grid_dim = {launch_.grid, 1, 1};
+    state_.barrier = [](int line) { current_->AtBarrier(line); };
+    state_.access = [](unsigned long address, unsigned long size, bool write, bool aligned) {
+      current_->AtAccess(address, size, write, aligned);
+    };
+    for (unsigned block = 0; block < launch_.grid && fault_.empty(); ++block) ExecuteBlock(block);
+    current_ = nullptr;
+    return fault_.empty() ? absl::OkStatus() : absl::AbortedError(fault_);
+  }
+
+ private:
+  enum class Place { kBarrier, kEnd };
+  struct Thread {
+    std::unique_ptr<Fiber> fiber;
+    Place place = Place::kBarrier;
+    int line = 0;  // of the barrier where it waits
+  };
+
+  void ExecuteBlock(unsigned block) {
+    memory_.BeginBlock();
+    block_ = block;
+    for (Thread& thread : threads_) {
+      thread.place = Place::kBarrier;
+      thread.fiber->Start([](void* self) { static_cast<Run*>(self)->Body(); }, this);
+    }
+    while (fault_.empty()) {
+      for (running_ = 0; running_ < threads_.size() && fault_.empty(); ++running_) {
+        if (threads_[running_].place != Place::kEnd) Resume();
+      }
+      const auto ended = [](const Thread& thread) { return thread.place == Place::kEnd; };
+      if (!fault_.empty() || std::all_of(threads_.begin(), threads_.end(), ended)) return;
+      CheckSamePlace();
+      memory_.Barrier();
+    }
+  }
+
+  void Resume() {
+    const Fiber& fiber = *threads_[running_].fiber;
+    state_.thread = {static_cast<unsigned>(running_), 0, 0};
+    state_.block = {block_, 0, 0};
+    state_.stack_low = fiber.stack_low();
+    state_.stack_bytes = fiber.stack_bytes();
+    threads_[running_].fiber->Resume();
+  }
+
+  void CheckSamePlace() {
+    for (size_t k = 1; k < threads_.size(); ++k) {
+      if (threads_[k].place == threads_[0].place && threads_[k].line == threads_[0].line) continue;
+      const auto place = [&](const Thread& thread) {
+        return thread.place == Place::kEnd ? std::string("has ended") : Cat("waits at the barrier in line ", thread.line);
+      };
+      fault_ =
+          Cat("divergent barrier: in block ", block_, " thread 0 ", place(threads_[0]), ", thread ", k, " ", place(threads_[k]));
+      return;
+    }
+  }
+
+  // From here on the stack is a fiber's.
+  void Body() {
+    kernel_.call(arguments_.data());
+    threads_[running_].place = Place::kEnd;
+    threads_[running_].line = 0;
+    threads_[running_].fiber->Yield();
+  }
+  void AtBarrier(int line) {
+    threads_[running_].line = line;
+    threads_[running_].fiber->Yield();
+  }
+  void AtAccess(uintptr_t address, size_t size, bool write, bool aligned) {
+    if (address - reinterpret_cast<uintptr_t>(kernel_.state) < sizeof(State)) return;
+    const bool shared = address - reinterpret_cast<uintptr_t>(kernel_.shared) < kernel_.shared_bytes;
+    if (!shared && !write && address >= kernel_.image_low && address < kernel_.image_high) return;
+    const uint32_t thread = block_ * launch_.block + static_cast<uint32_t>(running_);
+    std::string fault = memory_.Access(address, size, write, aligned, thread);
+    if (fault.empty()) return;
+    fault_ = std::move(fault);
+    threads_[running_].fiber->Yield();  // and is never resumed
+  }
+
+  const EmulatedKernel& kernel_;
+  const LaunchShape& launch_;
+  std::span<void*> arguments_;
+  MemoryChecker memory_;
+  State& state_;
+  std::vector<Thread> threads_;
+  size_t running_ = 0;
+  unsigned block_ = 0;
+  std::string fault_;
+
+  static inline Run* current_ = nullptr;
+};
+
+}  // namespace
+
+absl::Status Emulate(const EmulatedKernel& kernel, const LaunchShape& launch, std::span<void*> arguments,
+                     std::span<const GlobalBuffer> buffers) {
+  return Run(kernel, launch, arguments, buffers).Execute();
+}
+
+}  // namespace mendel::cuda
