@@ -109,6 +109,20 @@ std::optional<std::string> ProfileCache::Get(std::string_view kind, std::string_
   return value;
 }
 
+absl::StatusOr<std::vector<std::string>> ProfileCache::All(std::string_view kind) {
+  const std::scoped_lock lock(mutex_);
+  Statement query(db_, "SELECT value, hash FROM entry WHERE kind = ?1 ORDER BY key");
+  query.Bind(1, kind);
+  std::vector<std::string> values;
+  int result = query.Step();
+  for (; result == SQLITE_ROW; result = query.Step()) {
+    std::string value = query.Text(0);
+    if (Sha256Hex(value) == query.Text(1)) values.push_back(std::move(value));
+  }
+  if (result != SQLITE_DONE) return query.Error();
+  return values;
+}
+
 absl::Status ProfileCache::Put(std::string_view kind, std::string_view key, std::string_view value) {
   const std::scoped_lock lock(mutex_);
   Statement insert(db_, "INSERT OR REPLACE INTO entry VALUES (?1, ?2, ?3, ?4, (julianday('now') - 2440587.5) * 86400.0)");

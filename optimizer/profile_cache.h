@@ -1,7 +1,8 @@
 // The store of measurements and judgements: one SQLite file that survives kill -9 and is shared by processes.
 //
 // Keys name everything a value depends on (graph text, algorithms, device identity, threads, numerics, judge version), so a value
-// is never stale: what changed has another key. Kinds: "timing", "algorithms", "verdict", "certificate", "gate".
+// is never stale: what changed has another key. Kinds: "timing", "algorithms", "nodes", "operators", "search",
+// "verdict", "certificate", "gate".
 #ifndef MENDEL_OPTIMIZER_PROFILE_CACHE_H_
 #define MENDEL_OPTIMIZER_PROFILE_CACHE_H_
 
@@ -38,6 +39,8 @@ class ProfileCache {
   ~ProfileCache();
 
   std::optional<std::string> Get(std::string_view kind, std::string_view key);
+  /// Values of all intact entries of a kind, in the order of their keys.
+  absl::StatusOr<std::vector<std::string>> All(std::string_view kind);
   /// Errors (a full disk, a locked file) are returned; callers may go on without the entry.
   absl::Status Put(std::string_view kind, std::string_view key, std::string_view value);
 

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "optimizer/operator_profiles.h"
 #include "optimizer/subprogram_key.h"
 #include "optimizer/trial.h"
 
@@ -63,6 +64,12 @@ void Profiler::LimitTime(Deadline deadline, std::string budget) {
   deadline_ = deadline;
   if (budget != budget_) by_signature_.clear();
   budget_ = std::move(budget);
+}
+
+std::string Profiler::Device() const {
+  return Sha256Hex(Cat(backend_.name(), "\n", backend_.Identity(), "\nthreads ", options_.threads, "\nnumerics ",
+                       NumericsName(options_.numerics)))
+      .substr(0, 16);
 }
 
 std::string Profiler::Key(const Variant& variant) const {
@@ -170,6 +177,7 @@ absl::StatusOr<std::vector<double>> Profiler::NodeSeconds(const Variant& variant
   text.precision(17);
   for (double value : seconds) text << value << "\n";
   MENDEL_RETURN_IF_ERROR(cache_.Put("nodes", key, text.str()));
+  MENDEL_RETURN_IF_ERROR(cache_.Put("operators", key, PrintOperatorProfiles(variant.graph, seconds, steps, Device())));
   return seconds;
 }
 

@@ -74,6 +74,8 @@ class Profiler {
   /// Median seconds of every node's step in the chain, 0 for nodes without a step. A step of several nodes counts for its first.
   absl::StatusOr<std::vector<double>> NodeSeconds(const Variant& variant);
 
+  /// A short name for what times depend on besides the program: backend, device, threads, numerics.
+  std::string Device() const;
   int64_t measured() const { return measured_; }
   /// A sentence for every program or algorithm that was dropped for its numbers, stored ones included, each once.
   const std::vector<std::string>& warnings() const { return warnings_; }

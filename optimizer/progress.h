@@ -24,7 +24,7 @@ struct ProgressEvent {
 using ProgressFunction = std::function<void(const ProgressEvent&)>;
 
 /// Why a search ended: a value in the result, never an error.
-enum class StopReason { kSaturated, kBudget, kInterrupted, kCandidateLimit, kRoundLimit };
+enum class StopReason { kSaturated, kBudget, kInterrupted, kCandidateLimit, kRoundLimit, kNodeLimit, kClassLimit, kByteLimit };
 inline const char* StopReasonName(StopReason reason) {
   switch (reason) {
     case StopReason::kSaturated:
@@ -37,6 +37,12 @@ inline const char* StopReasonName(StopReason reason) {
       return "candidate limit";
     case StopReason::kRoundLimit:
       return "round limit";
+    case StopReason::kNodeLimit:
+      return "node limit";
+    case StopReason::kClassLimit:
+      return "class limit";
+    case StopReason::kByteLimit:
+      return "byte limit";
   }
   return "";
 }

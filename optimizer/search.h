@@ -1,15 +1,17 @@
 // The search: which alternatives, together, make the fastest program. Every decision rests on a stored measurement.
 //
-// Cost-ordered: subprograms are tried from the most expensive (measured in the chain) to the cheapest; equal subprograms are
-// judged and measured once. What wins alone is then tried in the whole program and kept only if the whole program gets faster.
-// The baseline is a candidate, so the result is never slower beyond measured noise.
+// Two methods behind one interface: `beam` improves one program step by step, `egraph` holds all alternatives in one e-graph and
+// extracts the cheapest program. Both judge every mutant, search equal subprograms once, and keep only what makes the whole
+// program measurably faster. The baseline is a candidate, so the result is never slower beyond measured noise.
 #ifndef MENDEL_OPTIMIZER_SEARCH_H_
 #define MENDEL_OPTIMIZER_SEARCH_H_
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,7 +21,13 @@
 
 namespace mendel {
 
+enum class SearchMethod { kBeam, kEGraph };
+/// "beam", "egraph".
+std::string_view SearchMethodName(SearchMethod method);
+absl::StatusOr<SearchMethod> ParseSearchMethod(std::string_view name);
+
 struct SearchOptions {
+  SearchMethod method = SearchMethod::kBeam;
   /// Wall-clock time of the search. Nothing is begun that would not end within it, by what its like has cost so far; what is
   /// delivered is still compared with the baseline once, which may take a little more.
   double budget_seconds = 60;
@@ -30,8 +38,29 @@ struct SearchOptions {
   /// Set by a signal handler: the search returns its best so far after the current candidate.
   const std::atomic<bool>* interrupted = nullptr;
   ProgressFunction progress;
+  /// egraph: limit on the bytes alive at a time in the delivered program (egraph/extract.h); 0: none. ResourceExhausted when
+  /// neither the baseline nor anything at least as fast stays below it.
+  int64_t max_peak_bytes = 0;
   /// No search: the baseline is measured and delivered.
   bool baseline_only = false;
+};
+
+/// What the e-graph held at the end, and how good the last extraction is.
+struct EGraphReport {
+  int64_t nodes = 0;
+  int64_t classes = 0;
+  int64_t applications = 0;  ///< alternatives added, an entry a place
+  int64_t banned = 0;        ///< times that the scheduler held a rule back
+  int64_t extractions = 0;
+  std::string extraction;  ///< "ilp" or "greedy"
+  int64_t columns = 0;
+  int64_t rows = 0;
+  int64_t loop_cuts = 0;
+  double extraction_seconds = 0;
+  double predicted_ms = 0;    ///< cost of the last extraction
+  double lower_bound_ms = 0;  ///< no program of the e-graph costs less
+  double gap = 0;             ///< (predicted - lower bound) / predicted
+  int64_t peak_bytes = 0;
 };
 
 struct SearchResult {
@@ -42,6 +71,8 @@ struct SearchResult {
   StopReason stop_reason = StopReason::kSaturated;
   Timing baseline_time;
   Timing best_time;
+  /// Method egraph only.
+  std::optional<EGraphReport> egraph;
   /// A sentence for each candidate or algorithm that was dropped for its numbers (Profiler::warnings).
   std::vector<std::string> warnings;
 };

@@ -1,4 +1,4 @@
-// mendel cache ls|prune|verify: the store of measurements.
+// mendel cache ls|prune|verify|predictor: the store of measurements, and how well times are predicted from it.
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "optimizer/operator_profiles.h"
 #include "optimizer/profile_cache.h"
 
 namespace mendel {
@@ -19,6 +20,17 @@ struct Options {
   double days = 90;
 };
 
+/// How far predicted times of operators are from stored ones that the predictor was not trained on.
+absl::Status TellPredictor(ProfileCache& cache, Context& context) {
+  MENDEL_ASSIGN_OR_RETURN(const OperatorProfiles profiles, OperatorProfiles::Load(cache, ""));
+  const PredictorError error = HeldOutError(profiles.samples());
+  context.facts()["predictor"] = {
+      {"samples", error.tested}, {"median_factor", error.median_factor}, {"p90_factor", error.p90_factor}};
+  context.Line(Cat("predictor: ", error.tested, " measured operators, five-fold: predicted times are off by a factor of ",
+                   Decimals(error.median_factor, 2), " in the median, ", Decimals(error.p90_factor, 2), " at the 90th percentile"));
+  return absl::OkStatus();
+}
+
 absl::Status Run(const Options& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const auto cache, ProfileCache::Open(options.cache));
   context.facts()["file"] = options.cache;
@@ -27,6 +39,7 @@ absl::Status Run(const Options& options, Context& context) {
     context.Line(Cat(options.cache, ": every entry is intact"));
     return absl::OkStatus();
   }
+  if (options.action == "predictor") return TellPredictor(*cache, context);
   if (options.action == "prune") {
     MENDEL_ASSIGN_OR_RETURN(const int64_t removed, cache->Prune(options.days));
     context.facts()["removed"] = removed;
@@ -45,13 +58,15 @@ absl::Status Run(const Options& options, Context& context) {
 
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("action", options->action, "ls, prune or verify")->required()->check(CLI::IsMember({"ls", "prune", "verify"}));
+  app.add_option("action", options->action, "ls, prune, verify or predictor")
+      ->required()
+      ->check(CLI::IsMember({"ls", "prune", "verify", "predictor"}));
   app.add_option("--cache", options->cache, "Profile cache file")->capture_default_str();
   app.add_option("--days", options->days, "prune: age of the entries that stay")->capture_default_str();
   return [options](Context& context) { return Run(*options, context); };
 }
 
-Command Make() { return {"cache", "Lists, prunes or checks the profile cache", &Setup}; }
+Command Make() { return {"cache", "Lists, prunes or checks the profile cache; tests its predictor", &Setup}; }
 
 MENDEL_REGISTER_COMMAND(&Make);
 

@@ -38,6 +38,8 @@ struct Options {
   std::string backend = "cpu";
   std::string budget = "60s";
   std::string numerics = "default";
+  std::string search = std::string(SearchMethodName(SearchOptions().method));
+  int64_t peak_memory = 0;
   uint64_t seed = 1;
   std::string cache = DefaultCachePath();
   std::vector<std::string> disabled;
@@ -84,6 +86,8 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, ProgressLine
   result.threads = options.threads > 0 ? options.threads : PhysicalCores();
   MENDEL_ASSIGN_OR_RETURN(result.numerics, ParseNumerics(options.numerics));
   MENDEL_ASSIGN_OR_RETURN(result.search.budget_seconds, ParseDuration(options.budget));
+  MENDEL_ASSIGN_OR_RETURN(result.search.method, ParseSearchMethod(options.search));
+  result.search.max_peak_bytes = options.peak_memory;
   result.search.max_candidates = options.max_candidates;
   result.search.seed = options.seed;
   for (const std::string& rule : options.disabled) {
@@ -107,7 +111,31 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, ProgressLine
   return result;
 }
 
-void TellResult(const OptimizeResult& result, Context& context) {
+Json EGraphJson(const EGraphReport& report) {
+  return {{"nodes", report.nodes},
+          {"classes", report.classes},
+          {"applications", report.applications},
+          {"banned", report.banned},
+          {"extractions", report.extractions},
+          {"extraction", report.extraction},
+          {"columns", report.columns},
+          {"rows", report.rows},
+          {"loop_cuts", report.loop_cuts},
+          {"extraction_seconds", report.extraction_seconds},
+          {"predicted_ms", report.predicted_ms},
+          {"lower_bound_ms", report.lower_bound_ms},
+          {"gap", report.gap},
+          {"peak_bytes", report.peak_bytes}};
+}
+
+void TellEGraph(const EGraphReport& report, Context& context) {
+  context.Line(Cat("e-graph     ", report.nodes, " e-nodes, ", report.classes, " classes, ", report.applications, " alternatives, ",
+                   report.banned, " rules held back; ", report.extractions, " extractions, the last by ", report.extraction, " (",
+                   report.columns, " variables, ", report.rows, " rows, ", report.loop_cuts, " loop cuts): ",
+                   Decimals(report.predicted_ms, 3), " ms, at most ", Decimals(100 * report.gap, 2), " % above the optimum"));
+}
+
+void TellResult(const OptimizeResult& result, const Options& options, Context& context) {
   const SearchResult& search = result.search;
   const double speedup = search.best_time.median_ms > 0 ? search.baseline_time.median_ms / search.best_time.median_ms : 1;
   Json& facts = context.facts();
@@ -115,7 +143,8 @@ void TellResult(const OptimizeResult& result, Context& context) {
   facts["plan"] = TimingJson(search.best_time);
   facts["speedup"] = speedup;
   const plan::SearchCounters& counters = search.counters;
-  facts["search"] = {{"proposed", counters.proposed()},
+  facts["search"] = {{"method", options.search},
+                     {"proposed", counters.proposed()},
                      {"screened_out", counters.screened_out()},
                      {"partial", counters.partial()},
                      {"mended", counters.mended()},
@@ -126,6 +155,7 @@ void TellResult(const OptimizeResult& result, Context& context) {
                      {"seed", counters.seed()},
                      {"wrong_numbers", counters.wrong_numbers()},
                      {"algorithms", search.best.algorithms.size()}};
+  if (search.egraph.has_value()) facts["search"]["egraph"] = EGraphJson(*search.egraph);
   for (const auto& [phase, seconds] : result.phases) facts["seconds"][phase] = seconds;
   facts["seconds"]["float64 reference"] = result.gate.reference_seconds;
   facts["peak_memory_bytes"] = PeakMemory();
@@ -152,6 +182,7 @@ void TellResult(const OptimizeResult& result, Context& context) {
   context.Line(Cat("candidates  ", counters.proposed(), " proposed, ", counters.screened_out(), " screened out, ",
                    counters.partial(), " partial, ", counters.mended(), " mended, ", counters.measured(), " programs measured, ",
                    counters.wrong_numbers(), " dropped for their numbers; stopped: ", counters.stop_reason()));
+  if (search.egraph.has_value()) TellEGraph(*search.egraph, context);
   context.Line(Cat("certificate every element equal, bound 2^", Decimals(certificate.bound_log2, 0), ", ", certificate.draws.size(),
                    " tests, ", certificate.segments, " segments", result.certificate_reused ? " (stored)" : ""));
   for (const plan::NumericResult& output : result.gate.outputs) {
@@ -178,7 +209,7 @@ absl::Status Run(const Options& options, Context& context) {
     context.Note(Cat("note: ", notice));
     context.facts()["notices"].push_back(notice);
   }
-  TellResult(*result, context);
+  TellResult(*result, options, context);
   context.facts()["file"] = options.output;
   context.Line(Cat("wrote       ", options.output));
   return absl::OkStatus();
@@ -192,6 +223,11 @@ Action Setup(CLI::App& app) {
   app.add_option("--threads", options->threads, "Threads of the plan (default: physical cores)")->check(CLI::PositiveNumber);
   app.add_option("--backend", options->backend, "Backend that the plan is for")->capture_default_str();
   app.add_option("--budget", options->budget, "Time for the search, e.g. 60s")->capture_default_str();
+  app.add_option("--search", options->search, "Search method: beam or egraph")
+      ->check(CLI::IsMember({"beam", "egraph"}))
+      ->capture_default_str();
+  app.add_option("--peak-memory", options->peak_memory, "Limit on the bytes of values alive at a time (egraph only)")
+      ->check(CLI::PositiveNumber);
   app.add_option("--max-candidates", options->max_candidates, "Candidates after which the search stops")->capture_default_str();
   app.add_option("--numerics", options->numerics, "strict (reassociation only) or default (Winograd allowed)")
       ->capture_default_str();

@@ -91,11 +91,12 @@ void EGraph::MarkConstant(ENodeId start) {
 }
 
 absl::StatusOr<std::vector<std::vector<ClassId>>> EGraph::AddGraph(const Graph& graph, const std::vector<ClassId>& inputs,
-                                                                   int32_t origin) {
+                                                                   int32_t origin, std::vector<ENodeId>* enodes) {
   if (!inputs.empty() && inputs.size() != graph.inputs().size()) {
     return InvalidInput("graph has ", graph.inputs().size(), " inputs, not ", inputs.size());
   }
   std::vector<std::vector<ClassId>> where(graph.nodes().size());
+  if (enodes != nullptr) enodes->assign(graph.nodes().size(), -1);
   for (size_t k = 0; k < inputs.size(); ++k) {
     const int32_t input = graph.inputs()[k];
     if (graph.type({input, 0}) != type(inputs[k])) return InvalidInput("input ", k, " is of another type than its class");
@@ -108,6 +109,7 @@ absl::StatusOr<std::vector<std::vector<ClassId>>> EGraph::AddGraph(const Graph& 
     for (ValueId value : node.inputs) operands.push_back(where[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)]);
     MENDEL_ASSIGN_OR_RETURN(const ENodeId id, Add(node, operands, origin));
     where[i] = nodes_[static_cast<size_t>(id)].outputs;
+    if (enodes != nullptr) (*enodes)[i] = id;
   }
   return where;
 }

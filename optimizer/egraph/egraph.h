@@ -59,9 +59,10 @@ class EGraph {
   absl::StatusOr<ENodeId> Add(const Node& node, const std::vector<ClassId>& operands, int32_t origin = -1);
 
   /// All of `graph`, whose inputs stand for `inputs` (empty: they become Input e-nodes of their own). Returns the class of every
-  /// value: an entry a node, an entry an output. Constants with a symbol are one e-node wherever the name is equal.
+  /// value: an entry a node, an entry an output; and in `enodes` the e-node of every node, -1 for inputs that stand for classes.
+  /// Constants with a symbol are one e-node wherever the name is equal.
   absl::StatusOr<std::vector<std::vector<ClassId>>> AddGraph(const Graph& graph, const std::vector<ClassId>& inputs = {},
-                                                             int32_t origin = -1);
+                                                             int32_t origin = -1, std::vector<ENodeId>* enodes = nullptr);
 
   /// States that the values of `a` and `b` are equal; false when that was known. InvalidArgument when their types differ.
   /// Congruence is restored by the next Rebuild.

@@ -1,0 +1,221 @@
+// Cost-ordered search: subprograms are tried from the most expensive (measured in the chain) to the cheapest; equal subprograms are
+// judged and measured once. What wins alone is then tried in the whole program and kept only if the whole program gets faster.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/status.h"
+#include "graph/rewrite.h"
+#include "mutator/rule.h"
+#include "optimizer/contest.h"
+#include "optimizer/normalise.h"
+#include "optimizer/search.h"
+#include "optimizer/search_record.h"
+
+namespace mendel {
+namespace {
+
+constexpr double kPromising = 1.03;  // a subprogram alone may be this much slower: views may cancel in the whole
+
+/// One kind of place: equal subprograms under one rule and choice.
+struct CandidateClass {
+  const Rule* rule = nullptr;
+  std::map<std::string, int64_t> choices;
+  std::string key;     ///< "rule choice=1 .. hash"
+  double seconds = 0;  ///< in the chain, of all occurrences
+  int64_t occurrences = 0;
+  std::optional<Mutant> first;
+  Alternative alternative;
+  AloneTimes alone;
+  double Gain() const { return seconds * (1 - alone.ratio); }
+};
+
+class BeamSearcher {
+ public:
+  explicit BeamSearcher(Contest& contest) : contest_(contest), options_(contest.options()), result_(contest.result()) {}
+
+  absl::Status Run() {
+    const std::string key = contest_.Key("search 2");
+    if (const auto stored = contest_.cache().Get("search", key)) {
+      MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
+      if (replayed) return absl::OkStatus();
+    }
+    MENDEL_RETURN_IF_ERROR(contest_.Begin());
+    int round = 0;
+    for (bool improved = true; improved && !contest_.Stopped(); ++round) {
+      if (round == options_.max_rounds) {
+        contest_.Stop(StopReason::kRoundLimit);
+        break;
+      }
+      MENDEL_ASSIGN_OR_RETURN(improved, RunRound());
+    }
+    if (left_out_) contest_.Stop(StopReason::kBudget);
+    MENDEL_RETURN_IF_ERROR(contest_.FinalComparison());
+    result_.counters.set_rounds(round);
+    contest_.FinishCounters(true);
+    if (result_.stop_reason == StopReason::kInterrupted) return absl::OkStatus();
+    const SearchRecord record{static_cast<int>(result_.stop_reason), result_.counters, accepted_};
+    return contest_.cache().Put("search", key, PrintSearchRecord(record));
+  }
+
+ private:
+  /// Makes the recorded result again without searching; false when the record does not fit (it is then as if there were none).
+  absl::StatusOr<bool> Replay(const std::string& text) {
+    const std::optional<SearchRecord> record = ParseSearchRecord(text);
+    if (!record.has_value()) return false;
+    MENDEL_RETURN_IF_ERROR(contest_.Begin());
+    for (const AcceptedCandidate& accepted : record->accepted) {
+      CandidateClass candidate;
+      candidate.rule = FindRule(accepted.rule);
+      candidate.choices = accepted.choices;
+      candidate.key = accepted.key;
+      candidate.occurrences = accepted.occurrences;
+      candidate.alone = {1, accepted.original_ns, accepted.mutant_ns};
+      bool fits = candidate.rule != nullptr;
+      if (fits) {
+        MENDEL_ASSIGN_OR_RETURN(fits, TryEverywhere(candidate));
+      }
+      if (!fits) {
+        contest_.Reset();
+        accepted_.clear();
+        return false;
+      }
+    }
+    MENDEL_RETURN_IF_ERROR(contest_.FinalComparison());
+    result_.stop_reason = static_cast<StopReason>(record->stop_reason);
+    result_.counters = record->counters;
+    contest_.FinishCounters(false);
+    return true;
+  }
+
+  /// Collects, judges and measures candidates of the current best, then tries the winners in the whole program.
+  absl::StatusOr<bool> RunRound() {
+    MENDEL_ASSIGN_OR_RETURN(std::vector<CandidateClass> classes, Collect());
+    std::vector<CandidateClass> promising;
+    for (CandidateClass& candidate : classes) {
+      // The best candidates so far must still be tried in the whole program.
+      const double trials = static_cast<double>(std::min<size_t>(promising.size(), 3));
+      if (contest_.Stopped() || (!promising.empty() && !contest_.Affords(trials * contest_.whole_seconds()))) break;
+      if (!contest_.Affords(AloneCost(candidate))) {
+        left_out_ = true;
+        continue;
+      }
+      contest_.Report(std::string(candidate.rule->name));
+      MENDEL_ASSIGN_OR_RETURN(const bool keep, JudgeAndMeasure(candidate));
+      if (keep) promising.push_back(std::move(candidate));
+    }
+    std::stable_sort(promising.begin(), promising.end(), [](const auto& a, const auto& b) { return a.Gain() > b.Gain(); });
+    bool improved = false;
+    for (const CandidateClass& candidate : promising) {
+      if (!contest_.Affords(contest_.whole_seconds())) contest_.Stop(StopReason::kBudget);
+      if (contest_.Stopped()) break;
+      contest_.Report(Cat("whole program with ", candidate.rule->name));
+      MENDEL_ASSIGN_OR_RETURN(const bool better, TryEverywhere(candidate));
+      improved = improved || better;
+    }
+    return improved;
+  }
+
+  /// Seconds that measuring a candidate alone takes: four programs, run four times at least.
+  static double AloneCost(const CandidateClass& candidate) {
+    return 16 * candidate.seconds / static_cast<double>(std::max<int64_t>(1, candidate.occurrences));
+  }
+
+  /// Every distinct candidate of the current best program, most expensive first.
+  absl::StatusOr<std::vector<CandidateClass>> Collect() {
+    const Graph& graph = result_.best.graph;
+    const Stopwatch clock;
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<double> seconds, contest_.profiler().NodeSeconds(result_.best));
+    contest_.NoteWholeSeconds(2 * clock.Seconds());  // two programs rather than one
+    std::map<std::string, CandidateClass> classes;
+    for (const Rule* rule : RulesOfSearch(options_, false)) {
+      for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+        for (const Match& match : rule->match(graph, node)) {
+          double cost = 0;
+          for (int32_t id : match.nodes) cost += seconds[static_cast<size_t>(id)];
+          auto key = PlaceKey(graph, *rule, match);
+          if (!key.ok() || tried_.count(*key) > 0) continue;
+          CandidateClass& candidate = classes[*key];
+          if (candidate.rule == nullptr) {
+            candidate.rule = rule;
+            candidate.choices = match.choices;
+            candidate.key = *key;
+            auto mutant = MakeMutant(graph, *rule, match);
+            if (absl::IsInternal(mutant.status())) return mutant.status();
+            if (mutant.ok()) candidate.first = *std::move(mutant);
+          }
+          candidate.seconds += cost;
+          ++candidate.occurrences;
+        }
+      }
+    }
+    std::vector<CandidateClass> sorted;
+    for (auto& [key, candidate] : classes) {
+      if (candidate.first.has_value()) sorted.push_back(std::move(candidate));
+    }
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+    return sorted;
+  }
+
+  /// True when the candidate is worth trying in the whole program.
+  absl::StatusOr<bool> JudgeAndMeasure(CandidateClass& candidate) {
+    tried_.insert(candidate.key);
+    const Mutant& mutant = *candidate.first;
+    MENDEL_ASSIGN_OR_RETURN(const bool usable, contest_.JudgeCandidate(mutant, candidate.alternative));
+    if (!usable) return false;
+    MENDEL_ASSIGN_OR_RETURN(candidate.alone, contest_.MeasureAlone(mutant.original, candidate.alternative.graph,
+                                                                   Cat("a mutant of rule ", candidate.rule->name)));
+    return candidate.alone.ratio < kPromising;
+  }
+
+  /// Applies the candidate wherever it occurs in the current best and keeps the result when it is faster.
+  absl::StatusOr<bool> TryEverywhere(const CandidateClass& candidate) {
+    Graph graph = result_.best.graph;
+    std::vector<plan::AppliedMutant> applied = result_.mutants;
+    const size_t before = applied.size();
+    // A mutant of another rule may have taken some places since; what is left is found again.
+    for (int32_t node = 0;
+         node < static_cast<int32_t>(graph.nodes().size()) && static_cast<int64_t>(applied.size() - before) < candidate.occurrences;
+         ++node) {
+      for (const Match& match : candidate.rule->match(graph, node)) {
+        if (match.choices != candidate.choices) continue;
+        const auto key = PlaceKey(graph, *candidate.rule, match);
+        if (!key.ok() || *key != candidate.key) continue;
+        // Made anew at every place: the weights have other names there. The verdict is stored, so this is quick.
+        MENDEL_ASSIGN_OR_RETURN(const Mutant mutant, MakeMutant(graph, *candidate.rule, match));
+        MENDEL_ASSIGN_OR_RETURN(const Alternative alternative, Judge(mutant, contest_.Limits(), contest_.cache()));
+        if (alternative.judgement != Judgement::kEqual && alternative.judgement != Judgement::kMended) break;
+        MENDEL_ASSIGN_OR_RETURN(const Graph replaced, Replace(graph, mutant.place, alternative.graph));
+        applied.push_back(
+            DescribeMutant(graph, *candidate.rule, match, alternative, candidate.alone.original_ns, candidate.alone.mutant_ns));
+        graph = replaced;
+        break;
+      }
+    }
+    if (applied.size() == before) return false;
+    MENDEL_ASSIGN_OR_RETURN(graph, Normalise(graph, options_.disabled_rules));
+    MENDEL_ASSIGN_OR_RETURN(const Contest::Trial trial,
+                            contest_.TryWhole(graph, Cat("the program with rule ", candidate.rule->name), applied));
+    if (trial.accepted) {
+      accepted_.push_back({std::string(candidate.rule->name), candidate.choices, candidate.key, candidate.occurrences,
+                           candidate.alone.original_ns, candidate.alone.mutant_ns});
+    }
+    return trial.accepted;
+  }
+
+  Contest& contest_;
+  const SearchOptions& options_;
+  SearchResult& result_;
+  std::set<std::string> tried_;
+  bool left_out_ = false;  // some candidate could not be afforded
+  std::vector<AcceptedCandidate> accepted_;
+};
+
+}  // namespace
+
+absl::Status BeamSearch(Contest& contest) { return BeamSearcher(contest).Run(); }
+
+}  // namespace mendel

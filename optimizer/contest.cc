@@ -1,0 +1,228 @@
+#include "optimizer/contest.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "graph/rewrite.h"
+#include "optimizer/subprogram_key.h"
+
+namespace mendel {
+namespace {
+
+constexpr double kWholeWin = 0.99;     // a whole program must get this much faster
+constexpr double kMaxFlopRatio = 2.5;  // more arithmetic than this never won where it was measured
+constexpr double kSubprogramSeconds = 0.15;
+constexpr double kWholeSeconds = 1.5;
+constexpr double kAlgorithmShare = 0.4;  // of the budget, for choosing algorithms in the unmutated program
+constexpr double kJudgeShare = 0.25;     // of what is left, for one candidate
+constexpr double kJudgeSeconds = 5;
+
+std::string BudgetName(const SearchOptions& options) { return Cat(options.budget_seconds, " s"); }
+
+}  // namespace
+
+std::vector<const Rule*> RulesOfSearch(const SearchOptions& options, bool all) {
+  std::vector<const Rule*> rules;
+  for (const Rule* rule : AllRules()) {
+    const bool wanted = all || rule->stage == Stage::kSearch;
+    if (wanted && options.disabled_rules.count(std::string(rule->name)) == 0) rules.push_back(rule);
+  }
+  return rules;
+}
+
+absl::StatusOr<std::string> PlaceKey(const Graph& graph, const Rule& rule, const Match& match) {
+  MENDEL_ASSIGN_OR_RETURN(const Subprogram place, MakeSubprogram(graph, match.nodes));
+  MENDEL_ASSIGN_OR_RETURN(const Graph original, Extract(graph, place));
+  std::string key(rule.name);
+  for (const auto& [name, value] : match.choices) key += Cat(" ", name, "=", value);
+  return Cat(key, " ", SubprogramKey(original));
+}
+
+plan::AppliedMutant DescribeMutant(const Graph& graph, const Rule& rule, const Match& match, const Alternative& alternative,
+                                   double original_ns, double mutant_ns) {
+  plan::AppliedMutant applied;
+  applied.set_rule(std::string(rule.name));
+  applied.set_claim(std::string(ClaimName(rule.claim)));
+  for (const auto& [name, value] : match.choices) (*applied.mutable_choices())[name] = value;
+  for (int32_t id : match.nodes) applied.add_where(graph.node(id).name);
+  applied.set_mending(alternative.mending);
+  applied.set_flop_share(alternative.flop_share);
+  applied.set_original_ns(original_ns);
+  applied.set_mutant_ns(mutant_ns);
+  for (size_t k = 0; k < alternative.boxes.size(); ++k) {
+    plan::MendedOutput* output = applied.add_mended();
+    const GraphOutput& mended = alternative.graph.outputs()[k];
+    output->set_output(mended.name);
+    output->set_elements(NumElements(alternative.graph.type(mended.value)));
+    for (const Box& box : alternative.boxes[k]) {
+      plan::BoxProto* proto = output->add_boxes();
+      for (int64_t value : box.begin) proto->add_begin(value);
+      for (int64_t value : box.end) proto->add_end(value);
+      output->set_wrong_elements(output->wrong_elements() + box.Volume());
+    }
+  }
+  return applied;
+}
+
+Contest::Contest(const Graph& baseline, Profiler& profiler, ProfileCache& cache, const SearchOptions& options)
+    : profiler_(profiler),
+      cache_(cache),
+      options_(options),
+      deadline_(Deadline::After(options.budget_seconds)),
+      baseline_{baseline, {}, "the baseline"} {
+  result_.best = baseline_;
+  profiler_.LimitTime(Deadline::After(kAlgorithmShare * options_.budget_seconds), BudgetName(options_));
+}
+
+std::string Contest::Key(const std::string& method) const {
+  std::string rules;
+  for (const Rule* rule : AllRules()) {
+    if (options_.disabled_rules.count(std::string(rule->name)) == 0) rules += Cat(rule->name, " ");
+  }
+  const ProfilerOptions& profile = profiler_.options();
+  return Sha256Hex(Cat(method, " judge ", kJudgeVersion, " rules ", rules, "\nbudget ", options_.budget_seconds, " ",
+                       options_.max_candidates, " ", options_.max_rounds, "\nseed ", options_.seed, "\n",
+                       profiler_.backend().Identity(), "\nthreads ", profile.threads, " numerics ", NumericsName(profile.numerics),
+                       "\n", SubprogramKey(baseline_.graph)));
+}
+
+absl::Status Contest::Begin() {
+  Report("algorithms");
+  MENDEL_ASSIGN_OR_RETURN(const Algorithms algorithms, profiler_.ChooseAlgorithms(baseline_.graph, kWholeSeconds));
+  NoteAlgorithms(algorithms);
+  if (!algorithms.empty()) {
+    MENDEL_RETURN_IF_ERROR(TryWhole(baseline_.graph, "the program with the algorithms chosen", {}).status());
+  }
+  profiler_.LimitTime(deadline_, BudgetName(options_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Contest::Trial> Contest::TryWhole(const Graph& graph, const std::string& name,
+                                                 const std::vector<plan::AppliedMutant>& applied) {
+  Trial trial;
+  MENDEL_ASSIGN_OR_RETURN(Algorithms algorithms, profiler_.ChooseAlgorithms(graph, kWholeSeconds));
+  trial.variant = {graph, std::move(algorithms), name};
+  const Stopwatch clock;
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare({result_.best, trial.variant}, kWholeSeconds));
+  NoteWholeSeconds(clock.Seconds());
+  const double before = times[0].timing.median_ms, after = times[1].timing.median_ms;
+  trial.dropped = times[1].dropped;
+  // On a busy machine medians alone may be luck: the undisturbed runs must be faster too.
+  if (after >= kWholeWin * before || times[1].timing.min_ms >= times[0].timing.min_ms) return trial;
+  speedup_ *= before / after;
+  result_.best = trial.variant;
+  result_.mutants = applied;
+  trial.accepted = true;
+  return trial;
+}
+
+absl::StatusOr<bool> Contest::JudgeCandidate(const Mutant& mutant, Alternative& alternative) {
+  plan::SearchCounters& counters = result_.counters;
+  counters.set_proposed(counters.proposed() + 1);
+  if (RunTimeFlops(mutant.mutant) > kMaxFlopRatio * RunTimeFlops(mutant.original)) {
+    counters.set_screened_out(counters.screened_out() + 1);
+    return false;
+  }
+  MENDEL_ASSIGN_OR_RETURN(alternative, Judge(mutant, Limits(), cache_));
+  const Judgement judgement = alternative.judgement;
+  if (judgement == Judgement::kMended || judgement == Judgement::kTooWrong) counters.set_partial(counters.partial() + 1);
+  if (judgement == Judgement::kMended) counters.set_mended(counters.mended() + 1);
+  if (judgement == Judgement::kScreenedOut || judgement == Judgement::kUnproven)
+    counters.set_screened_out(counters.screened_out() + 1);
+  return judgement == Judgement::kEqual || judgement == Judgement::kMended;
+}
+
+absl::StatusOr<AloneTimes> Contest::MeasureAlone(const Graph& original, const Graph& mutant, const std::string& name) {
+  std::vector<Variant> variants = {{original, {}, "the original"}, {mutant, {}, name}};
+  if (!preferred_.empty()) {
+    variants.push_back({original, profiler_.Everywhere(original, preferred_), Cat("the original by ", preferred_)});
+    variants.push_back({mutant, profiler_.Everywhere(mutant, preferred_), Cat(name, " by ", preferred_)});
+  }
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare(variants, kSubprogramSeconds));
+  double best[2] = {times[0].timing.median_ms, times[1].timing.median_ms};
+  for (size_t k = 2; k < times.size(); ++k) best[k % 2] = std::min(best[k % 2], times[k].timing.median_ms);
+  return AloneTimes{best[1] / best[0], best[0] * 1e6, best[1] * 1e6};
+}
+
+/// What won in the unmutated program is what is tried from here on.
+void Contest::NoteAlgorithms(const Algorithms& algorithms) {
+  std::map<std::string, int> wins;
+  std::set<std::string> names;
+  for (const auto& [node, name] : algorithms) ++wins[name];
+  for (const auto& [name, count] : wins) {
+    names.insert(name);
+    if (preferred_.empty() || count > wins[preferred_]) preferred_ = name;
+  }
+  profiler_.KeepAlgorithms(std::move(names));
+}
+
+absl::Status Contest::FinalComparison() {
+  // Its time was kept free; past the deadline it still gets more than one run.
+  profiler_.LimitTime(Deadline::After(std::max(deadline_.SecondsLeft(), 2 * kWholeSeconds)), BudgetName(options_));
+  if (result_.mutants.empty() && result_.best.algorithms.empty()) {  // nothing to compare: the plan is the baseline
+    result_.best = baseline_;
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> alone, profiler_.Compare({baseline_}, kWholeSeconds));
+    result_.baseline_time = result_.best_time = alone[0].timing;
+    return absl::OkStatus();
+  }
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds));
+  result_.baseline_time = times[0].timing;
+  result_.best_time = times[1].timing;
+  if (times[1].timing.median_ms <= times[0].timing.median_ms) return absl::OkStatus();
+  result_.best = baseline_;
+  result_.best_time = result_.baseline_time;
+  result_.mutants.clear();
+  return absl::OkStatus();
+}
+
+void Contest::FinishCounters(bool searched) {
+  plan::SearchCounters& counters = result_.counters;
+  if (searched) {
+    counters.set_measured(profiler_.measured());
+    counters.set_wrong_numbers(static_cast<int64_t>(profiler_.warnings().size()));
+  }
+  counters.set_chosen(static_cast<int64_t>(result_.mutants.size()));
+  counters.set_stop_reason(StopReasonName(result_.stop_reason));
+  counters.set_seed(options_.seed);
+  result_.warnings = profiler_.warnings();
+}
+
+void Contest::Reset() {
+  result_ = {};
+  result_.best = baseline_;
+  speedup_ = 1;
+  stopped_ = false;
+}
+
+void Contest::Stop(StopReason reason) {
+  if (!stopped_) result_.stop_reason = reason;
+  stopped_ = true;
+}
+
+bool Contest::Stopped() {
+  if (options_.interrupted != nullptr && options_.interrupted->load()) Stop(StopReason::kInterrupted);
+  if (deadline_.Passed()) Stop(StopReason::kBudget);
+  if (result_.counters.proposed() >= options_.max_candidates) Stop(StopReason::kCandidateLimit);
+  return stopped_;
+}
+
+bool Contest::MayGoOn() const { return (options_.interrupted == nullptr || !options_.interrupted->load()) && !deadline_.Passed(); }
+
+void Contest::NoteWholeSeconds(double seconds) { whole_seconds_ = std::max(whole_seconds_, seconds); }
+
+JudgeLimits Contest::Limits() const {
+  return {.seed = options_.seed, .max_seconds = std::clamp(kJudgeShare * deadline_.SecondsLeft(), 0.1, kJudgeSeconds)};
+}
+
+void Contest::Report(const std::string& detail) {
+  if (!options_.progress) return;
+  const int64_t candidates = result_.counters.proposed();
+  options_.progress({"search", detail, candidates, static_cast<double>(candidates) / std::max(1e-3, clock_.Seconds()), speedup_,
+                     deadline_.SecondsLeft()});
+}
+
+}  // namespace mendel

@@ -1,0 +1,100 @@
+// What every search method shares: whole programs compete with the best so far, the budget is kept, the outcome is delivered.
+#ifndef MENDEL_OPTIMIZER_CONTEST_H_
+#define MENDEL_OPTIMIZER_CONTEST_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/deadline.h"
+#include "mutator/rule.h"
+#include "optimizer/alternatives.h"
+#include "optimizer/search.h"
+
+namespace mendel {
+
+/// Rules of Stage::kSearch that are not disabled, and those of Stage::kNormalise too if `all`.
+std::vector<const Rule*> RulesOfSearch(const SearchOptions& options, bool all);
+
+/// "rule choice=1 .. hash": equal keys are equal subprograms under one rule and choice.
+absl::StatusOr<std::string> PlaceKey(const Graph& graph, const Rule& rule, const Match& match);
+
+/// What the plan says about a mutant in it.
+plan::AppliedMutant DescribeMutant(const Graph& graph, const Rule& rule, const Match& match, const Alternative& alternative,
+                                   double original_ns, double mutant_ns);
+
+/// Original and mutant measured alone, each with the better of its default algorithms and the preferred one.
+struct AloneTimes {
+  double ratio = 1;  ///< mutant over original; infinite when the mutant was dropped for its numbers
+  double original_ns = 0;
+  double mutant_ns = 0;
+};
+
+/// Not thread-safe; all arguments must outlive it.
+class Contest {
+ public:
+  Contest(const Graph& baseline, Profiler& profiler, ProfileCache& cache, const SearchOptions& options);
+
+  /// Everything the outcome depends on besides the stored measurements, hashed. `method` names the method and its version.
+  std::string Key(const std::string& method) const;
+
+  /// Chooses algorithms for the unmutated program; from here on the search's own deadline counts.
+  absl::Status Begin();
+  /// A whole program measured against the best so far.
+  struct Trial {
+    Variant variant;  ///< with the algorithms chosen
+    bool accepted = false;
+    bool dropped = false;  ///< for its numbers
+  };
+  /// Chooses algorithms for `graph`, which holds the mutants `applied`, and makes it the best when the whole program gets faster.
+  absl::StatusOr<Trial> TryWhole(const Graph& graph, const std::string& name, const std::vector<plan::AppliedMutant>& applied);
+  /// Judges a mutant, counting what becomes of it. True when `alternative` may be used.
+  absl::StatusOr<bool> JudgeCandidate(const Mutant& mutant, Alternative& alternative);
+  absl::StatusOr<AloneTimes> MeasureAlone(const Graph& original, const Graph& mutant, const std::string& name);
+  /// The delivered pair, measured once more; the baseline is delivered when it turns out faster.
+  absl::Status FinalComparison();
+  /// Counters that are known at the end. `searched`: measurements were made (else the counters of a record stand).
+  void FinishCounters(bool searched);
+  /// Back to where nothing was tried.
+  void Reset();
+
+  const Variant& baseline() const { return baseline_; }
+  SearchResult& result() { return result_; }
+  Profiler& profiler() { return profiler_; }
+  ProfileCache& cache() { return cache_; }
+  const SearchOptions& options() const { return options_; }
+
+  void Stop(StopReason reason);
+  /// Asks the caller's signal, the clock and the candidate limit, too.
+  bool Stopped();
+  /// Neither interrupted nor out of time; a search that is stopped for another reason may still try what it has.
+  bool MayGoOn() const;
+  double SecondsLeft() const { return deadline_.SecondsLeft(); }
+  /// True when work of so many seconds would leave time for the last comparison.
+  bool Affords(double seconds) const { return deadline_.SecondsLeft() >= seconds + whole_seconds_; }
+  /// Seconds that a comparison of whole programs took at most so far.
+  double whole_seconds() const { return whole_seconds_; }
+  void NoteWholeSeconds(double seconds);
+  JudgeLimits Limits() const;
+  void Report(const std::string& detail);
+
+ private:
+  void NoteAlgorithms(const Algorithms& algorithms);
+
+  Profiler& profiler_;
+  ProfileCache& cache_;
+  const SearchOptions& options_;
+  Deadline deadline_;
+  Stopwatch clock_;
+  Variant baseline_;
+  SearchResult result_;
+  double speedup_ = 1;
+  double whole_seconds_ = 0;
+  bool stopped_ = false;
+  std::string preferred_;
+};
+
+}  // namespace mendel
+
+#endif  // MENDEL_OPTIMIZER_CONTEST_H_
