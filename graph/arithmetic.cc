@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "base/element_stream.h"
+
 namespace mendel {
 namespace {
 
@@ -14,8 +16,7 @@ Fp Oracle(std::array<uint64_t, 2> key, std::string_view name, std::span<const Fp
   for (double parameter : parameters) hash.Add(std::bit_cast<uint64_t>(parameter));
   hash.Add(static_cast<uint64_t>(arguments.size()));
   for (Fp argument : arguments) hash.Add(argument.value);
-  const Hash128 value = hash.Finish();
-  return {FieldScope::Current().FromBits(value.high, value.low)};
+  return {ElementOfHash(FieldScope::Current(), hash.Finish())};
 }
 
 }  // namespace

@@ -10,15 +10,14 @@
 
 namespace mendel {
 
-/// Calls body(values), which rewrites one line in place, for every line of input 0 along `axis`. With `Divides` the body may
-/// divide (see ForRangesDividing).
-template <bool Divides, class S, class Body>
+/// Calls body(values), which rewrites one line in place, for every line of input 0 along `axis`.
+template <class S, class Body>
 void FillLines(const Reader<S>& in, int64_t axis, std::span<S> out, const Body& body) {
   const Shape& shape = in.shape(0);
   const int64_t length = shape[static_cast<size_t>(axis)];
   const int64_t step = NumElements(Shape(shape.begin() + axis + 1, shape.end()));
   const int64_t lines = length == 0 ? 0 : NumElements(shape) / length;
-  const auto range = [&](int64_t begin, int64_t end) {
+  ForRanges<S>(lines, 4 * length, [&](int64_t begin, int64_t end) {
     std::vector<S> values(static_cast<size_t>(length));
     for (int64_t line = begin; line < end; ++line) {
       const int64_t base = line / step * length * step + line % step;
@@ -26,12 +25,7 @@ void FillLines(const Reader<S>& in, int64_t axis, std::span<S> out, const Body& 
       body(std::span<S>(values));
       for (int64_t k = 0; k < length; ++k) out[static_cast<size_t>(base + k * step)] = values[static_cast<size_t>(k)];
     }
-  };
-  if constexpr (Divides) {
-    ForRangesDividing<S>(lines, 4 * length, range);
-  } else {
-    ForRanges<S>(lines, 4 * length, range);
-  }
+  });
 }
 
 /// Length of a line.

@@ -339,7 +339,43 @@ constexpr std::array<LegalRewrite, 21> kRewrites = {{{"associate", &Associate},
                                                      {"transpose product", &TransposeProduct},
                                                      {"transpose through", &TransposeThrough}}};
 
+/// Two tiles that meet near the middle of the first dimension that can be cut, channels first.
+MaybeValue Halves(const Place& at) {
+  if (at.site.node.op->restrict == nullptr) return std::nullopt;
+  const int64_t group = at.Is("Conv") ? at.site.node.attrs.Int("group") : 1;
+  for (size_t k = 1; k <= at.shape().size(); ++k) {
+    const size_t d = k % at.shape().size();
+    Box first = Box::Whole(at.shape()), second = first;
+    const int64_t per_group = d == 1 ? at.shape()[d] / group : 1;
+    const int64_t middle = group > 1 || d != 1 ? at.shape()[d] / per_group / 2 * per_group : at.shape()[d] / 2;
+    if (middle == 0) continue;
+    first.end[d] = second.begin[d] = middle;
+    const MaybeValue whole = at.Concat(Tile(at, first), Tile(at, second), d);
+    if (whole) return whole;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+Graph WithOtherProducts(Rng& rng, const Graph& graph, int* changed, int only) {
+  static const std::set<std::string_view> kProducts = {"Conv", "ConvTranspose", "MatMul"};
+  int met = 0;
+  const auto edit = [&](GraphBuilder& builder, const NodeSite& site) -> std::vector<ValueId> {
+    if (!kProducts.contains(site.node.op->name) || (met++ != only && only >= 0)) return {};
+    const Place place{rng, builder, site, WeightMode::kSymbolic};
+    for (const auto rewrite : {&SplitInner, &SplitInputChannels, &Halves}) {
+      const MaybeValue value = rewrite(place);
+      if (!value.has_value() || builder.type(*value) != builder.type(site.outputs[0])) continue;
+      ++*changed;
+      return {*value};
+    }
+    return {};
+  };
+  auto rewritten = EditGraph(graph, edit);
+  MENDEL_CHECK(rewritten.ok());
+  return *std::move(rewritten);
+}
 
 Graph RandomLegalRewrite(Rng& rng, const Graph& graph, int count, WeightMode weights, std::map<std::string, int>* used) {
   std::set<int32_t> wanted;

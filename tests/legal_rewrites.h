@@ -17,6 +17,10 @@ namespace mendel {
 /// counts the rewrites by name.
 Graph RandomLegalRewrite(Rng& rng, const Graph& graph, int count, WeightMode weights, std::map<std::string, int>* used = nullptr);
 
+/// `graph` with its convolutions and matrix products computed another way with as many multiply-adds: split along the summed
+/// dimension or, where that is not possible, along an output one. All, or only the `only`-th. `changed` counts them.
+Graph WithOtherProducts(Rng& rng, const Graph& graph, int* changed, int only = -1);
+
 }  // namespace mendel
 
 #endif  // MENDEL_TESTS_LEGAL_REWRITES_H_

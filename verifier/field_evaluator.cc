@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/element_stream.h"
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "base/status.h"
@@ -46,14 +47,42 @@ std::array<uint64_t, 2> Subkey(std::array<uint64_t, 2> key, std::string_view kin
 Fp Element(const PrimeField& field, std::array<uint64_t, 2> key, uint64_t position) {
   KeyedHash hash(key);
   hash.Add(position);
-  const Hash128 value = hash.Finish();
-  return {field.FromBits(value.high, value.low)};
+  return {ElementOfHash(field, hash.Finish())};
 }
 
+/// Elements first, first + 1, ... of the same.
+void FillFrom(const PrimeField& field, std::array<uint64_t, 2> key, int64_t first, std::span<Fp> out) {
+  static_assert(sizeof(Fp) == sizeof(uint64_t));
+  FillElements(field, key, static_cast<uint64_t>(first), {reinterpret_cast<uint64_t*>(out.data()), out.size()});
+}
+
+/// Field elements of finite doubles, the powers of two computed once: for tensors of stored weights.
+class Dyadics {
+ public:
+  explicit Dyadics(const PrimeField& field) : field_(field), powers_(kExponents) {
+    powers_[0] = field.FromDouble(0x1p-1074);
+    for (size_t e = 1; e < kExponents; ++e) powers_[e] = field.Add(powers_[e - 1], powers_[e - 1]);
+  }
+
+  Fp operator()(double value) const {
+    const uint64_t bits = std::bit_cast<uint64_t>(value);
+    const uint64_t biased = bits >> 52 & 0x7ff;  // value = mantissa 2^(max(biased, 1) - 1075)
+    const uint64_t mantissa = (bits & ((uint64_t{1} << 52) - 1)) | (biased == 0 ? 0 : uint64_t{1} << 52);
+    const uint64_t magnitude = field_.Mul(mantissa % field_.prime(), powers_[biased == 0 ? 0 : biased - 1]);
+    return {bits >> 63 == 0 ? magnitude : field_.Neg(magnitude)};
+  }
+
+ private:
+  static constexpr size_t kExponents = 2046;
+  const PrimeField& field_;
+  std::vector<uint64_t> powers_;
+};
+
 /// A stored number: the dyadic rational that it is; NaN and the infinities are a symbol each.
-Fp LiteralElement(const PrimeField& field, std::array<uint64_t, 2> key, double exact) {
+template <class FiniteElement>
+Fp LiteralElement(const PrimeField& field, std::array<uint64_t, 2> key, double exact, const FiniteElement& finite) {
   const uint64_t which = std::isnan(exact) ? 0 : (exact > 0 ? 1 : 2);
-  return std::isfinite(exact) ? Fp{field.FromDouble(exact)} : Element(field, key, which);
+  return std::isfinite(exact) ? finite(exact) : Element(field, key, which);
 }
 
 /// fill(begin, end) over [0, count) on several threads.
@@ -113,7 +142,7 @@ FieldValue FieldEvaluator::Symbol(std::string_view kind, std::string_view name, 
   value.scalars.resize(static_cast<size_t>(count));
   const std::array<uint64_t, 2> key = Subkey(arithmetic_.key(), kind, name);
   ParallelRanges(count, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) value.scalars[static_cast<size_t>(i)] = Element(field_, key, static_cast<uint64_t>(i));
+    FillFrom(field_, key, begin, std::span(value.scalars).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
   });
   return value;
 }
@@ -134,9 +163,19 @@ FieldValue FieldEvaluator::Constant(const Node& node) const {
   }
   value.scalars.resize(static_cast<size_t>(tensor.size()));
   const std::array<uint64_t, 2> key = Subkey(arithmetic_.key(), kNonFinite, "");
-  ParallelRanges(tensor.size(), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) value.scalars[static_cast<size_t>(i)] = LiteralElement(field_, key, tensor.DoubleAt(i));
-  });
+  const auto fill = [&](const auto& finite) {
+    ParallelRanges(tensor.size(), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        value.scalars[static_cast<size_t>(i)] = LiteralElement(field_, key, tensor.DoubleAt(i), finite);
+      }
+    });
+  };
+  constexpr int64_t kWorthATable = 256;
+  if (tensor.size() < kWorthATable) {
+    fill([&](double exact) { return Fp{field_.FromDouble(exact)}; });
+  } else {
+    fill(Dyadics(field_));
+  }
   return value;
 }
 
@@ -156,7 +195,8 @@ FieldValue FieldEvaluator::ConstantAt(const Node& node, std::span<const int64_t>
   }
   FieldValue value;
   const std::array<uint64_t, 2> key = Subkey(arithmetic_.key(), kNonFinite, "");
-  for (int64_t i : positions) value.scalars.push_back(LiteralElement(field_, key, tensor.DoubleAt(i)));
+  const auto finite = [&](double exact) { return Fp{field_.FromDouble(exact)}; };
+  for (int64_t i : positions) value.scalars.push_back(LiteralElement(field_, key, tensor.DoubleAt(i), finite));
   return value;
 }
 
@@ -177,7 +217,7 @@ FieldValue FieldEvaluator::ApplyOpaque(const OpDefinition& op, const NodeView& n
   const std::array<uint64_t, 2> key = {value.high, value.low};
   FieldValue result;
   result.scalars.resize(static_cast<size_t>(NumElements(node.outputs[static_cast<size_t>(output)])));
-  for (size_t i = 0; i < result.scalars.size(); ++i) result.scalars[i] = Element(field_, key, i);
+  FillFrom(field_, key, 0, result.scalars);
   return result;
 }
 

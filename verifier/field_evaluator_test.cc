@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+
 #include "graph/text.h"
 
 namespace mendel {
@@ -70,6 +73,23 @@ TEST(FieldEvaluator, NonFiniteLiteralsAreSymbolsOfTheirOwn) {
   EXPECT_EQ(values[0][0], values[0][2]);
   EXPECT_NE(values[0][0], values[0][1]);
   EXPECT_NE(values[0][0], values[0][3]);
+}
+
+/// Large tensors take their elements from a table of powers of two, small ones and single positions do not.
+TEST(FieldEvaluator, StoredWeightsAreTheirDyadicRationals) {
+  Rng rng(9);
+  std::vector<double> numbers = {0, -0.0, 1, -1, 0.1, -0.1, 0x1p-1074, -0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023, 0x1p1023};
+  while (numbers.size() < 1000) numbers.push_back(std::bit_cast<double>(rng.Next()));
+  for (double& number : numbers) number = std::isfinite(number) ? number : 0.5;
+  GraphBuilder builder;
+  builder.Output("y", builder.Constant(Tensor::FromDoubles({DType::kF64, {1000}}, numbers), "w"));
+  const auto graph = builder.Build();
+  ASSERT_TRUE(graph.ok());
+  for (const Draw& draw : {SeededDraw(rng), SelectionDraw({1, 2}), Draw{7, {3, 4}}}) {
+    const PrimeField field(draw.prime);
+    const auto values = Values(*graph, draw, WeightMode::kExact);
+    for (size_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(values[0][i].value, field.FromDouble(numbers[i])) << numbers[i];
+  }
 }
 
 TEST(FieldEvaluator, RunTimeIntegersAreOpaqueAndConstantOnesExact) {

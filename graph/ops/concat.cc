@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "graph/fill.h"
 #include "graph/op_helpers.h"
 
 namespace mendel {
@@ -10,13 +11,15 @@ namespace {
 
 struct ConcatMeaning {
   template <class S>
-  static S At(const Reader<S>& in, const NodeView& node, int, Index i) {
+  static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
     const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
-    std::array<int64_t, kMaxRank> storage{};
-    std::copy(i.begin(), i.end(), storage.begin());
-    int k = 0;
-    while (storage[axis] >= in.shape(k)[axis]) storage[axis] -= in.shape(k++)[axis];
-    return in(k, Index(storage.data(), i.size()));
+    FillByPosition(node.outputs[0].shape, out, [&](Index i) {
+      std::array<int64_t, kMaxRank> storage{};
+      std::copy(i.begin(), i.end(), storage.begin());
+      int k = 0;
+      while (storage[axis] >= in.shape(k)[axis]) storage[axis] -= in.shape(k++)[axis];
+      return in(k, Index(storage.data(), i.size()));
+    });
   }
 };
 

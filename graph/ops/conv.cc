@@ -2,10 +2,12 @@
 // y[n, o, p...] = bias[o] + sum over c, k of w[o, c, k...] * x[n, g * C / group + c, p * stride - pad + k * dilation].
 
 #include <algorithm>
+#include <memory>
 
 #include "base/parallel.h"
 #include "base/status.h"
 #include "graph/contraction.h"
+#include "graph/fill.h"
 #include "graph/op_helpers.h"
 #include "graph/window.h"
 
@@ -70,39 +72,45 @@ struct ConvMeaning {
     const int64_t out_channels = w[0] / groups;
     const int64_t depth = NumElements(w) / std::max<int64_t>(1, w[0]);
     const int64_t positions = NumElements(Spatial(y));
-    // Columns a job: balls are large, and their products slow enough to share out even 7 x 7 positions.
-    constexpr int64_t kTileElements = int64_t{1} << (std::is_same_v<S, Ball> ? 16 : 20);
-    constexpr int64_t kLeastTile = std::is_same_v<S, Ball> ? 8 : 16;
+    // Columns a job: balls are large.
+    constexpr int64_t kTileElements = int64_t{1} << (std::is_same_v<S, Ball> ? 18 : 20);
+    constexpr int64_t kLeastTile = 16;
     const int64_t tile = std::clamp<int64_t>(kTileElements / std::max<int64_t>(1, depth), kLeastTile, 4096);
     const int64_t tiles = (positions + tile - 1) / tile;
+    // Where there are too few tiles for the threads, each is gathered for several strips of output channels.
+    const int64_t strips =
+        std::clamp<int64_t>(Parallelism() / std::max<int64_t>(1, x[0] * groups * tiles), 1, std::max<int64_t>(1, out_channels));
+    const int64_t strip = (out_channels + strips - 1) / strips;
     const std::vector<Window> windows = Windows(node);
-    const std::vector<S> data = Load(in, 0);
-    const std::vector<S> weights = Load(in, 1);
+    std::vector<S> loaded_data, loaded_weights;
+    const S* const data = AllElements(in, 0, loaded_data);
+    const S* const weights = AllElements(in, 1, loaded_weights);
     const auto* context = ScalarScope<S>::Current();
-    ParallelFor(x[0] * groups * tiles, [&](int64_t job) {
+    ParallelFor(x[0] * groups * tiles * strips, [&](int64_t job) {
       const ScalarScope<S> scope(context);
-      const int64_t begin = job % tiles * tile;
+      const int64_t first = job % strips * strip;
+      const int64_t channels = std::min(out_channels, first + strip) - first;
+      if (channels <= 0) return;
+      const int64_t begin = job / strips % tiles * tile;
       const int64_t end = std::min(positions, begin + tile);
-      const int64_t group = job / tiles % groups;
-      const int64_t n = job / tiles / groups;
-      const S* image = data.data() + (n * x[1] + group * w[1]) * NumElements(Spatial(x));
-      std::vector<S> columns(static_cast<size_t>(depth * (end - begin)));
-      GatherColumns(image, w[1], Spatial(x), Spatial(w), Spatial(y), windows, begin, end, columns.data());
-      S* result = out.data() + (n * y[1] + group * out_channels) * positions + begin;
-      Gemm(out_channels, end - begin, depth, weights.data() + group * out_channels * depth, depth, columns.data(), end - begin,
+      const int64_t group = job / strips / tiles % groups;
+      const int64_t n = job / strips / tiles / groups;
+      const S* image = data + (n * x[1] + group * w[1]) * NumElements(Spatial(x));
+      const auto columns = Uninitialised<S>(depth * (end - begin));
+      GatherColumns(image, w[1], Spatial(x), Spatial(w), Spatial(y), windows, begin, end, columns.get());
+      S* result = out.data() + (n * y[1] + group * out_channels + first) * positions + begin;
+      Gemm(channels, end - begin, depth, weights + (group * out_channels + first) * depth, depth, columns.get(), end - begin,
            result, positions, false);
-      for (int64_t o = 0; in.size() > 2 && o < out_channels; ++o) {
-        const S bias = in.Flat(2, group * out_channels + o);
+      for (int64_t o = 0; in.size() > 2 && o < channels; ++o) {
+        const S bias = in.Flat(2, group * out_channels + first + o);
         for (int64_t j = 0; j < end - begin; ++j) result[o * positions + j] += bias;
       }
     });
   }
 
   template <class S>
-  static std::vector<S> Load(const Reader<S>& in, int input) {
-    std::vector<S> values(static_cast<size_t>(NumElements(in.shape(input))));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = in.Flat(input, static_cast<int64_t>(i));
-    return values;
+  static std::unique_ptr<S[]> Uninitialised(int64_t count) {
+    return std::make_unique_for_overwrite<S[]>(static_cast<size_t>(count));
   }
 };
 

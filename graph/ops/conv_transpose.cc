@@ -9,6 +9,7 @@
 #include "graph/contraction.h"
 #include "graph/element_structure.h"
 #include "graph/elementwise.h"
+#include "graph/fill.h"
 
 namespace mendel {
 namespace {
@@ -72,7 +73,8 @@ struct ConvTransposeMeaning {
     const int64_t block = std::clamp<int64_t>((w[1] + 7) / 8, 1, std::max<int64_t>(1, 512 / taps));  // channels a job
     const int64_t blocks = (w[1] + block - 1) / block;
     const std::vector<Dim> dims = DimsOf(node);
-    const std::vector<S> data = Load(in, 0);
+    std::vector<S> loaded;
+    const S* const data = AllElements(in, 0, loaded);
     const std::vector<S> weights = TransposedWeights(in, groups, depth, w[1] * taps);
     const auto* context = ScalarScope<S>::Current();
     ParallelFor(x[0] * groups * blocks, [&](int64_t job) {
@@ -81,7 +83,7 @@ struct ConvTransposeMeaning {
       const int64_t channels = std::min(block, w[1] - first);
       const int64_t group = job / blocks % groups;
       const int64_t n = job / blocks / groups;
-      const S* image = data.data() + (n * x[1] + group * depth) * positions;
+      const S* image = data + (n * x[1] + group * depth) * positions;
       const S* matrix = weights.data() + (group * w[1] + first) * taps * depth;
       S* planes = out.data() + ((n * groups + group) * w[1] + first) * plane;
       for (int64_t c = 0; c < channels; ++c) {
@@ -97,13 +99,6 @@ struct ConvTransposeMeaning {
         }
       }
     });
-  }
-
-  template <class S>
-  static std::vector<S> Load(const Reader<S>& in, int input) {
-    std::vector<S> values(static_cast<size_t>(NumElements(in.shape(input))));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = in.Flat(input, static_cast<int64_t>(i));
-    return values;
   }
 
   /// w[group][depth][rows] as [group][rows][depth].

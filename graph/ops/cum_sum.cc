@@ -15,7 +15,7 @@ struct CumSumMeaning {
   static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
     const bool exclusive = node.attrs.Int("exclusive") != 0;
     const bool reverse = node.attrs.Int("reverse") != 0;
-    FillLines<false>(in, node.attrs.Int("axis"), out, [&](std::span<S> x) {
+    FillLines(in, node.attrs.Int("axis"), out, [&](std::span<S> x) {
       if (reverse) std::reverse(x.begin(), x.end());
       S sum{};
       for (S& v : x) {

@@ -8,7 +8,7 @@ namespace {
 struct HardmaxMeaning {
   template <class S>
   static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
-    FillLines<false>(in, node.attrs.Int("axis"), out, [&](std::span<S> x) {
+    FillLines(in, node.attrs.Int("axis"), out, [&](std::span<S> x) {
       const auto first = std::max_element(x.begin(), x.end());
       const auto best = first - x.begin();
       std::fill(x.begin(), x.end(), S{});

@@ -10,7 +10,7 @@ namespace {
 struct LogSoftmaxMeaning {
   template <class S>
   static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
-    FillLines<false>(in, node.attrs.Int("axis"), out, [&](std::span<S> x) {
+    FillLines(in, node.attrs.Int("axis"), out, [&](std::span<S> x) {
       S shift{};
       if constexpr (std::is_same_v<S, double>) shift = functions::kMax.real(x, {});
       S sum{};

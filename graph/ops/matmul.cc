@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "graph/contraction.h"
+#include "graph/fill.h"
 #include "graph/op_helpers.h"
 
 namespace mendel {
@@ -20,10 +21,9 @@ struct MatMulMeaning {
     const int64_t n = y.back();
     const int64_t k = in.shape(0).back();
     const Shape batch = Batch(y);
-    std::vector<S> left(static_cast<size_t>(NumElements(in.shape(0))));
-    std::vector<S> right(static_cast<size_t>(NumElements(in.shape(1))));
-    for (size_t i = 0; i < left.size(); ++i) left[i] = in.Flat(0, static_cast<int64_t>(i));
-    for (size_t i = 0; i < right.size(); ++i) right[i] = in.Flat(1, static_cast<int64_t>(i));
+    std::vector<S> loaded_left, loaded_right;
+    const S* const left = AllElements(in, 0, loaded_left);
+    const S* const right = AllElements(in, 1, loaded_right);
     // Offsets of each batch's matrices: output index (batch..., 0, 0) broadcast into the operands.
     std::vector<std::pair<int64_t, int64_t>> offsets;
     std::array<int64_t, kMaxRank> storage{};
@@ -32,14 +32,17 @@ struct MatMulMeaning {
       offsets.emplace_back(LeadingOffset(in.shape(0), index), LeadingOffset(in.shape(1), index));
       NextIndex(batch, index.first(batch.size()));
     }
-    constexpr int64_t kRows = 64;
-    const int64_t strips = (m + kRows - 1) / kRows;
+    // High strips share the preparation of the right operand; there are enough of them for all threads.
+    constexpr int64_t kMostRows = 256;
+    const int64_t wanted = (2 * Parallelism() + static_cast<int64_t>(offsets.size()) - 1) / std::max<size_t>(1, offsets.size());
+    const int64_t rows = std::clamp<int64_t>((m + wanted - 1) / std::max<int64_t>(1, wanted), 8, kMostRows);
+    const int64_t strips = (m + rows - 1) / rows;
     const auto* context = ScalarScope<S>::Current();
     ParallelFor(static_cast<int64_t>(offsets.size()) * strips, [&](int64_t job) {
       const ScalarScope<S> scope(context);
       const size_t b = static_cast<size_t>(job / strips);
-      const int64_t row = job % strips * kRows;
-      Gemm(std::min(kRows, m - row), n, k, left.data() + offsets[b].first + row * k, k, right.data() + offsets[b].second, n,
+      const int64_t row = job % strips * rows;
+      Gemm(std::min(rows, m - row), n, k, left + offsets[b].first + row * k, k, right + offsets[b].second, n,
            out.data() + static_cast<int64_t>(b) * m * n + row * n, n, false);
     });
   }

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "graph/element_structure.h"
+#include "graph/fill.h"
 #include "graph/movement.h"
 
 namespace mendel {
@@ -47,17 +48,20 @@ int64_t Mirrored(const std::string& mode, int64_t at, int64_t kept) {
 
 struct PadMeaning {
   template <class S>
-  static S At(const Reader<S>& in, const NodeView& node, int, Index i) {
+  static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
     const Ints& pads = node.attrs.IntList("pads");
     const std::string& mode = node.attrs.Str("mode");
-    std::array<int64_t, kMaxRank> source{};
-    for (size_t d = 0; d < i.size(); ++d) {
-      const PaddedDim dim = DimOf(in.shape(0), pads, d);
-      const int64_t at = Mirrored(mode, i[d] - dim.before, dim.kept);
-      if (at < 0) return Padding(in, node.attrs.Float("value"));
-      source[d] = dim.begin + at;
-    }
-    return in(0, Index(source.data(), i.size()));
+    const double value = node.attrs.Float("value");
+    FillByPosition(node.outputs[0].shape, out, [&](Index i) {
+      std::array<int64_t, kMaxRank> source{};
+      for (size_t d = 0; d < i.size(); ++d) {
+        const PaddedDim dim = DimOf(in.shape(0), pads, d);
+        const int64_t at = Mirrored(mode, i[d] - dim.before, dim.kept);
+        if (at < 0) return Padding(in, value);
+        source[d] = dim.begin + at;
+      }
+      return in(0, Index(source.data(), i.size()));
+    });
   }
 
   template <class S>

@@ -2,6 +2,7 @@
 // each pk recomputes the original program on one wrong box. Boxes are disjoint and have the extents of their patches.
 
 #include "base/status.h"
+#include "graph/fill.h"
 #include "graph/op_helpers.h"
 
 namespace mendel {
@@ -9,15 +10,17 @@ namespace {
 
 struct PatchMeaning {
   template <class S>
-  static S At(const Reader<S>& in, const NodeView& node, int, Index i) {
+  static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
     const Boxes& boxes = node.attrs.BoxList("boxes");
-    for (size_t k = 0; k < boxes.size(); ++k) {
-      if (!boxes[k].Contains(i)) continue;
-      int64_t flat = 0;
-      for (size_t d = 0; d < i.size(); ++d) flat = flat * (boxes[k].end[d] - boxes[k].begin[d]) + i[d] - boxes[k].begin[d];
-      return in.Flat(static_cast<int>(k) + 1, flat);
-    }
-    return in(0, i);
+    FillByPosition(node.outputs[0].shape, out, [&](Index i) {
+      for (size_t k = 0; k < boxes.size(); ++k) {
+        if (!boxes[k].Contains(i)) continue;
+        int64_t flat = 0;
+        for (size_t d = 0; d < i.size(); ++d) flat = flat * (boxes[k].end[d] - boxes[k].begin[d]) + i[d] - boxes[k].begin[d];
+        return in.Flat(static_cast<int>(k) + 1, flat);
+      }
+      return in(0, i);
+    });
   }
 };
 

@@ -32,7 +32,7 @@ struct ReciprocalMeaning {
   static void Fill(const Reader<S>& in, const NodeView&, int, std::span<S> out) {
     constexpr int64_t kBlock = 1024;
     const int64_t count = static_cast<int64_t>(out.size());
-    ForRangesDividing<S>(count, 1, [&](int64_t begin, int64_t end) {
+    ForRanges<S>(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; block += kBlock) {
         const int64_t size = std::min(kBlock, end - block);
         if constexpr (std::is_same_v<S, Fp>) {

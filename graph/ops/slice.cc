@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "graph/fill.h"
 #include "graph/movement.h"
 
 namespace mendel {
@@ -12,12 +13,14 @@ namespace {
 
 struct SliceMeaning {
   template <class S>
-  static S At(const Reader<S>& in, const NodeView& node, int, Index i) {
+  static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
     const Ints& starts = node.attrs.IntList("starts");
     const Ints& steps = node.attrs.IntList("steps");
-    std::array<int64_t, kMaxRank> source{};
-    for (size_t d = 0; d < i.size(); ++d) source[d] = starts[d] + i[d] * steps[d];
-    return in(0, Index(source.data(), i.size()));
+    FillByPosition(node.outputs[0].shape, out, [&](Index i) {
+      std::array<int64_t, kMaxRank> source{};
+      for (size_t d = 0; d < i.size(); ++d) source[d] = starts[d] + i[d] * steps[d];
+      return in(0, Index(source.data(), i.size()));
+    });
   }
 };
 

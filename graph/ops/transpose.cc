@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "graph/fill.h"
 #include "graph/movement.h"
 
 namespace mendel {
@@ -10,11 +11,13 @@ namespace {
 
 struct TransposeMeaning {
   template <class S>
-  static S At(const Reader<S>& in, const NodeView& node, int, Index i) {
+  static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
     const Ints& perm = node.attrs.IntList("perm");
-    std::array<int64_t, kMaxRank> source{};
-    for (size_t d = 0; d < i.size(); ++d) source[static_cast<size_t>(perm[d])] = i[d];
-    return in(0, Index(source.data(), i.size()));
+    FillByPosition(node.outputs[0].shape, out, [&](Index i) {
+      std::array<int64_t, kMaxRank> source{};
+      for (size_t d = 0; d < i.size(); ++d) source[static_cast<size_t>(perm[d])] = i[d];
+      return in(0, Index(source.data(), i.size()));
+    });
   }
 };
 
