@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "graph/whole_access.h"
 
 namespace mendel {
 
@@ -21,6 +22,12 @@ Bound BoundOfNormalized(double count, const Bound& x, double epsilon, const Arit
 
 absl::Status CheckEpsilon(const Attributes& attrs) {
   const double epsilon = attrs.Float("epsilon");
+  if (!(epsilon > 0) || std::isinf(epsilon)) return InvalidInput("epsilon must be finite and positive, not ", epsilon);
+  return absl::OkStatus();
+}
+
+absl::Status CheckEpsilonOfVariance(const Attributes& attrs) {
+  const double epsilon = attrs.Float("epsilon");
   if (!(epsilon >= 0) || std::isinf(epsilon)) return InvalidInput("epsilon must be finite and not negative, not ", epsilon);
   return absl::OkStatus();
 }
@@ -34,6 +41,19 @@ absl::Status CheckChannelParameters(std::span<const TensorType> inputs, int64_t 
     }
   }
   return absl::OkStatus();
+}
+
+AccessPattern AccessNormalizedChannels(const NodeView& node, size_t first) {
+  const size_t rank = node.inputs[0].shape.size();
+  AccessPattern pattern = WholeAlong(node, first, rank);
+  pattern.combine = AccessPattern::Combine::kProduct;
+  pattern.divided_inputs = 1;
+  DimAccess channel;
+  channel.coefficients.assign(rank, 0);
+  channel.coefficients[1] = 1;
+  pattern.inputs.insert(pattern.inputs.end(), 2, InputAccess{{channel}});
+  pattern.terms = {{0, 1}, {2}};
+  return pattern;
 }
 
 Cost CostOfNormalization(const NodeView& node) {

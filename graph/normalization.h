@@ -35,11 +35,17 @@ Moments<S> MomentsOf(const Reader<S>& in, int64_t begin, int64_t count, const S&
 /// Bound of (x - mean) * Rsqrt(variance + epsilon) over rows of `count` elements bounded by `x`; counts the oracle's operand.
 Bound BoundOfNormalized(double count, const Bound& x, double epsilon, const Arithmetic<Bound>& arithmetic);
 
-/// Epsilon must not be negative: variance + epsilon is then safe under the root.
+/// Epsilon must be positive, so that variance + epsilon is safe under the root: with 0 a row of equal elements divides by zero, and
+/// the operator would be a partial function.
 absl::Status CheckEpsilon(const Attributes& attrs);
+/// Epsilon must not be negative, where the variance is an operand with a domain of its own.
+absl::Status CheckEpsilonOfVariance(const Attributes& attrs);
 
 /// Input 0 of a float dtype, inputs 1.. of the same dtype and of shape [channels].
 absl::Status CheckChannelParameters(std::span<const TensorType> inputs, int64_t channels);
+
+/// Access of x normalised over dimensions [first, rank), times a scale and plus a bias of shape [channels].
+AccessPattern AccessNormalizedChannels(const NodeView& node, size_t first);
 
 /// Five operations an element.
 Cost CostOfNormalization(const NodeView& node);

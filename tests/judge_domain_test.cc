@@ -86,6 +86,39 @@ TEST(JudgeDomain, InfiniteLiteralsThatCancel) {
   }
 }
 
+/// Attributes that would make an operator partial: 1 / sqrt(0) of a row of equal elements, 0^-beta, x / 0.
+TEST(JudgeDomain, AttributesThatMakePartialFunctionsAreRefused) {
+  struct Case {
+    std::string op;
+    Attributes good;
+    std::string attribute;
+    std::vector<double> bad;
+  };
+  const std::vector<Case> cases = {
+      {"LRN", {{"size", int64_t{3}}}, "bias", {0, -1, std::nan("")}},
+      {"LRN", {{"size", int64_t{3}}}, "alpha", {-1e-4}},
+      {"LayerNormalization", {{"axis", int64_t{1}}}, "epsilon", {0, -1e-5}},
+      {"GroupNormalization", {{"num_groups", int64_t{1}}}, "epsilon", {0, -1e-5}},
+      {"InstanceNormalization", {}, "epsilon", {0, -1e-5}},
+      {"BatchNormalization", {}, "epsilon", {-1e-5}},
+      {"Celu", {}, "alpha", {0}},
+  };
+  for (const Case& one : cases) {
+    GraphBuilder builder;
+    std::vector<ValueId> operands = {builder.Input("x", {DType::kF32, {2, 3, 3}})};
+    const int parameters = one.op == "LayerNormalization" ? 1 : FindOp(one.op)->min_inputs - 1;
+    for (int k = 0; k < parameters; ++k) operands.push_back(builder.Input(Cat("p", k), {DType::kF32, {3}}));
+    ASSERT_TRUE(builder.Add(one.op, operands, one.good).ok()) << one.op << builder.Add(one.op, operands, one.good).status();
+    for (const double value : one.bad) {
+      Attributes attrs = one.good;
+      attrs.Set(one.attribute, value);
+      const auto refused = builder.Add(one.op, operands, attrs);
+      ASSERT_FALSE(refused.ok()) << one.op << " " << one.attribute << " " << value;
+      EXPECT_NE(std::string(refused.status().message()).find(one.attribute), std::string::npos) << refused.status();
+    }
+  }
+}
+
 /// A quotient that the original computes under a guard is no excuse for one without.
 TEST(JudgeDomain, DenominatorsGuardedInTheOriginal) {
   const auto program = [](bool with) {

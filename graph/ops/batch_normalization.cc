@@ -43,7 +43,7 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const Shape& x = inputs[0].shape;
   if (x.size() < 2) return InvalidInput("input ", ShapeString(x), " must have a rank of at least 2");
   MENDEL_RETURN_IF_ERROR(CheckChannelParameters(inputs, x[1]));
-  MENDEL_RETURN_IF_ERROR(CheckEpsilon(attrs));
+  MENDEL_RETURN_IF_ERROR(CheckEpsilonOfVariance(attrs));
   return std::vector<TensorType>{inputs[0]};
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/status.h"
 #include "graph/elementwise.h"
 
 namespace mendel {
@@ -14,6 +15,12 @@ constexpr ScalarFunction kCelu = {
 
 Parameters ParametersOf(const NodeView& node) { return {node.attrs.Float("alpha")}; }
 
+TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+  const double alpha = attrs.Float("alpha");
+  if (alpha == 0 || !std::isfinite(alpha)) return InvalidInput("alpha must be finite and not 0, not ", alpha);
+  return InferSameFloat(inputs, attrs);
+}
+
 OpSample Sample(Rng& rng) {
   OpSample sample = SampleUnaryFloat(rng);
   sample.attrs.Set("alpha", rng.Uniform(0.5, 2));
@@ -23,6 +30,7 @@ OpSample Sample(Rng& rng) {
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kCelu, &ParametersOf>();
   op.attributes = {{"alpha", 1.0}};
+  op.infer = &Infer;
   op.sample = &Sample;
   return op;
 }

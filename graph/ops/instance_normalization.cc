@@ -2,7 +2,6 @@
 
 #include "base/status.h"
 #include "graph/normalization.h"
-#include "graph/whole_access.h"
 
 namespace mendel {
 namespace {
@@ -55,18 +54,7 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
 }
 
 /// The planes, jointly, times scale, plus bias.
-std::optional<AccessPattern> Access(const NodeView& node) {
-  const size_t rank = node.inputs[0].shape.size();
-  AccessPattern pattern = WholeAlong(node, 2, rank);
-  pattern.combine = AccessPattern::Combine::kProduct;
-  pattern.divided_inputs = 1;
-  DimAccess channel;
-  channel.coefficients.assign(rank, 0);
-  channel.coefficients[1] = 1;
-  pattern.inputs.insert(pattern.inputs.end(), 2, InputAccess{{channel}});
-  pattern.terms = {{0, 1}, {2}};
-  return pattern;
-}
+std::optional<AccessPattern> Access(const NodeView& node) { return AccessNormalizedChannels(node, 2); }
 
 OpSample Sample(Rng& rng) {
   const Shape shape = SampleShape(rng, 3, 5, 4);

@@ -1,6 +1,8 @@
 // LRN(x[N, C, ...]): x / (bias + alpha / size * s)^beta with s the sum of squares over channels c - floor((size - 1) / 2) up to
 // c + ceil((size - 1) / 2). In GF(p) the power is the oracle "Pow".
 
+#include <cmath>
+
 #include "base/status.h"
 #include "graph/elementwise.h"
 #include "graph/fill.h"
@@ -52,6 +54,11 @@ struct LrnMeaning {
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   if (inputs[0].shape.size() < 2) return InvalidInput("input ", TypeString(inputs[0]), " must have a rank of at least 2");
   if (attrs.Int("size") < 1) return InvalidInput("size must be positive, not ", attrs.Int("size"));
+  // The base of the power is then positive; otherwise the operator would be a partial function.
+  const double bias = attrs.Float("bias"), alpha = attrs.Float("alpha");
+  if (!(bias > 0) || !(alpha >= 0) || std::isinf(bias) || std::isinf(alpha)) {
+    return InvalidInput("bias must be finite and positive and alpha finite and not negative, not ", bias, " and ", alpha);
+  }
   return InferSameFloat(inputs, attrs);
 }
 

@@ -12,6 +12,7 @@ constexpr ScalarFunction kTan = {
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kTan>();
+  op.domain = {{.demand = Demand::kSameNode}};
   op.sample = [](Rng& rng) { return SampleUnaryIn(rng, -1, 1); };
   return op;
 }
