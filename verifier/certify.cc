@@ -6,17 +6,17 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/parallel.h"
 #include "base/status.h"
 #include "verifier/domain.h"
 #include "verifier/numbering.h"
+#include "verifier/redraw.h"
 #include "verifier/segments.h"
 #include "verifier/verifier.h"
 
 namespace mendel {
 namespace {
 
-/// Draws with a zero denominator that one test may waste.
-constexpr int kMaxRedraws = 3;
 /// Rounds that mend the partition where it failed; the next ones use no cuts at all.
 constexpr int kMendingRounds = 4;
 constexpr int kMaxRounds = 64;
@@ -43,6 +43,25 @@ std::string ElementString(const Shape& shape, int64_t flat) {
   std::string text = "[";
   for (size_t d = 0; d < index.size(); ++d) text += Cat(d == 0 ? "" : ", ", index[d]);
   return text + "]";
+}
+
+/// Equal for equal elements. Ranges are hashed apart, on several threads.
+Hash128 Fingerprint(const std::vector<Fp>& elements) {
+  constexpr size_t kRange = 1 << 15;
+  std::vector<Hash128> hashes((elements.size() + kRange - 1) / kRange);
+  ParallelFor(static_cast<int64_t>(hashes.size()), [&](int64_t k) {
+    const size_t begin = static_cast<size_t>(k) * kRange;
+    KeyedHash hash({0, static_cast<uint64_t>(elements.size())});
+    for (size_t i = begin; i < std::min(elements.size(), begin + kRange); ++i) hash.Add(elements[i].value);
+    hashes[static_cast<size_t>(k)] = hash.Finish();
+  });
+  if (hashes.size() == 1) return hashes[0];
+  KeyedHash hash({1, static_cast<uint64_t>(elements.size())});
+  for (const Hash128& one : hashes) {
+    hash.Add(one.high);
+    hash.Add(one.low);
+  }
+  return hash.Finish();
 }
 
 std::map<std::string, TensorType> InputTypesByName(const Graph& graph) {
@@ -111,22 +130,25 @@ class Certifier {
 
   /// Tests the partition with draw number `index` (0: selection); a zero denominator costs a redraw.
   absl::StatusOr<std::vector<Mismatch>> Test(size_t index, const std::function<void(int32_t, const FieldValue&)>& visit) {
-    for (int attempt = 0; attempt <= kMaxRedraws; ++attempt) {
-      if (DrawsAreFixed() && index >= options_.fixed_draws.size()) {
-        return InvalidInput("the bound needs more than the ", options_.fixed_draws.size(), " given draws");
-      }
-      // A small prime selects faster; divisions by its frequent zeros leave it to a large one.
-      const bool small = index == 0 && attempt == 0;
-      const Draw draw = DrawsAreFixed() ? options_.fixed_draws[index] : (small ? SelectionDraw(FreshEntropy()) : FreshDraw());
-      auto mismatches = TestSegments(numbering_, partition_, draw, options_.weights, options_.deadline, visit);
-      if (mismatches.ok()) {
-        certificate_.draws.resize(index);
-        certificate_.draws.push_back(draw);
-      }
-      if (mismatches.ok() || !absl::IsAborted(mismatches.status())) return mismatches;
-      if (DrawsAreFixed()) break;
+    if (DrawsAreFixed() && index >= options_.fixed_draws.size()) {
+      return InvalidInput("the bound needs more than the ", options_.fixed_draws.size(), " given draws");
     }
-    return Unsupported("unproven: denominators stay zero after ", kMaxRedraws, " redraws");
+    Draw draw;
+    const auto test = [&](int redraw) {
+      // A small prime selects faster; divisions by its frequent zeros leave it to a large one.
+      const bool small = index == 0 && redraw == 0;
+      draw = DrawsAreFixed() ? options_.fixed_draws[index] : (small ? SelectionDraw(FreshEntropy()) : FreshDraw());
+      return TestSegments(numbering_, partition_, draw, options_.weights, options_.deadline, visit);
+    };
+    auto mismatches = DrawsAreFixed() ? test(0) : WithRedraws(test);
+    if (absl::IsAborted(mismatches.status())) {
+      return Unsupported("unproven: denominators stay zero after ", kMaxRedraws, " redraws");
+    }
+    if (mismatches.ok()) {
+      certificate_.draws.resize(index);
+      certificate_.draws.push_back(draw);
+    }
+    return mismatches;
   }
 
   /// Finds values of the plan that equal values of the original under one draw. Outputs that differ there differ for certain.
@@ -138,9 +160,7 @@ class Certifier {
       const auto visit = [&](int32_t number, const FieldValue& value) {
         const DType dtype = numbering_.TypeOf(number).dtype;
         if (!IsFloat(dtype) || value.size() == 0) return;
-        KeyedHash hash({0, static_cast<uint64_t>(value.size())});
-        for (Fp element : value.scalars) hash.Add(element.value);
-        groups[{hash.Finish(), dtype}].push_back(number);
+        groups[{Fingerprint(value.scalars), dtype}].push_back(number);
       };
       MENDEL_ASSIGN_OR_RETURN(const std::vector<Mismatch> mismatches, Test(0, visit));
       if (mismatches.empty()) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -13,14 +14,15 @@
 #include "verifier/divergence.h"
 #include "verifier/facts.h"
 #include "verifier/field_evaluator.h"
+#include "verifier/first_look.h"
 #include "verifier/full_certify.h"
+#include "verifier/redraw.h"
 #include "verifier/sweep.h"
 #include "verifier/weights.h"
 
 namespace mendel {
 namespace {
 
-constexpr int kMaxRedraws = 3;
 /// Ways to a "yes": as given and by facts, with equal weights as symbols and with their values.
 constexpr int kMaxAttempts = 4;
 /// Regions and witnesses explain a "no"; without a limit of the caller's they end after this many seconds.
@@ -28,6 +30,8 @@ constexpr double kRegionSeconds = 60;
 constexpr double kWitnessSeconds = 120;
 /// Share of the time left that the regions may take.
 constexpr double kRegionShare = 0.4;
+/// And that a witness sought before a proof by facts may.
+constexpr double kFirstWitnessShare = 0.6;
 /// Boxes for which a witness is sought.
 constexpr size_t kMaxWitnessedBoxes = 64;
 constexpr std::string_view kOutOfTime = "out of time";
@@ -47,6 +51,7 @@ class Comparison {
     }
     report_.weights = WeightDifferences(a_, b_);
     const absl::Status proven = Prove();
+    if (answered_) return std::move(report_);
     if (proven.ok()) {
       report_.verdict = Verdict::kEquivalent;
       return std::move(report_);
@@ -55,28 +60,38 @@ class Comparison {
     if (!undecided_ && !absl::IsFailedPrecondition(proven) && !absl::IsDeadlineExceeded(proven)) return proven;
     report_.reason = std::string(proven.message());
     if (absl::IsDeadlineExceeded(proven)) return OutOfTime();
-    if (options_.before_explaining) {
-      MENDEL_ASSIGN_OR_RETURN(const bool answered, options_.before_explaining());
-      if (answered) return std::move(report_);
-    }
+    MENDEL_RETURN_IF_ERROR(AskCaller(true));
+    if (answered_) return std::move(report_);
     MENDEL_RETURN_IF_ERROR(Explain());
     Conclude();
     return std::move(report_);
   }
 
  private:
-  /// First the programs as they are, then by facts.
-  absl::Status Certified(const Graph& a, const Graph& b, WeightMode weights) {
+  JudgeOptions JudgeFor(WeightMode weights) const {
     JudgeOptions judge = options_.judge;
     judge.weights = weights;
     judge.target_log2 -= std::log2(kMaxAttempts);
-    const absl::Status given = Record(options_.cut_points ? Certify(a, b, judge) : CertifyWithoutCuts(a, b, judge));
-    if (!IsNo(given)) return given;
+    return judge;
+  }
+
+  absl::Status AsGiven(const Graph& a, const Graph& b, WeightMode weights) {
+    const JudgeOptions judge = JudgeFor(weights);
+    return Record(options_.cut_points ? Certify(a, b, judge) : CertifyWithoutCuts(a, b, judge));
+  }
+
+  absl::Status ByFacts(const Graph& a, const Graph& b, WeightMode weights) {
+    const JudgeOptions judge = JudgeFor(weights);
     std::map<std::string, int> facts;
-    const absl::Status by_facts = Record(options_.cut_points ? CertifySwept(a, b, judge, &facts) : Canonical(a, b, judge, &facts));
-    if (IsNo(by_facts)) return given;
-    if (by_facts.ok()) report_.facts = std::move(facts);
-    return by_facts;
+    const absl::Status proven = Record(options_.cut_points ? CertifySwept(a, b, judge, &facts) : Canonical(a, b, judge, &facts));
+    if (proven.ok()) report_.facts = std::move(facts);
+    return proven;
+  }
+
+  absl::Status AskCaller(bool last) {
+    if (!options_.before_explaining) return absl::OkStatus();
+    MENDEL_ASSIGN_OR_RETURN(answered_, options_.before_explaining(last));
+    return absl::OkStatus();
   }
 
   static absl::StatusOr<Certificate> Canonical(const Graph& a, const Graph& b, const JudgeOptions& judge,
@@ -90,9 +105,9 @@ class Comparison {
 
   /// Each attempt before this one could have accepted a wrong program with the same probability: the bound adds them up.
   absl::Status Record(const absl::StatusOr<Certificate>& certificate) {
-    ++attempts_;
+    ++report_.attempts;
     MENDEL_RETURN_IF_ERROR(certificate.status());
-    report_.bound_log2 = certificate->bound_log2 + std::log2(attempts_);
+    report_.bound_log2 = certificate->bound_log2 + std::log2(report_.attempts);
     report_.draws = certificate->draws;
     report_.degree = certificate->degree;
     report_.segments = certificate->segments;
@@ -101,12 +116,52 @@ class Comparison {
     return absl::OkStatus();
   }
 
-  /// In exact mode equal tensors are first one symbol, which bounds better than their digits.
+  /// The first answer that is no "no". In exact mode equal tensors are first one symbol, which bounds better than their digits;
+  /// where stored weights differ, an answer of the caller's is likelier than a proof by facts and costs less.
   absl::Status Prove() {
-    if (options_.judge.weights == WeightMode::kSymbolic) return Certified(a_, b_, WeightMode::kSymbolic);
-    MENDEL_ASSIGN_OR_RETURN(const auto shared, ShareEqualConstants(a_, b_));
-    const absl::Status as_symbols = Certified(shared.first, shared.second, WeightMode::kSymbolic);
-    return IsNo(as_symbols) ? Certified(a_, b_, WeightMode::kExact) : as_symbols;
+    const bool exact = options_.judge.weights == WeightMode::kExact;
+    std::pair<Graph, Graph> shared;
+    if (exact) {
+      MENDEL_ASSIGN_OR_RETURN(shared, ShareEqualConstants(a_, b_));
+    }
+    const Graph& a = exact ? shared.first : a_;
+    const Graph& b = exact ? shared.second : b_;
+    const absl::Status given = AsGiven(a, b, WeightMode::kSymbolic);
+    if (!IsNo(given)) return given;
+    if (exact && !report_.weights.empty()) {
+      MENDEL_RETURN_IF_ERROR(AskCaller(false));
+      if (answered_) return given;
+    }
+    if (absl::IsFailedPrecondition(given)) MENDEL_RETURN_IF_ERROR(SeekFirstWitness());
+    if (first_witness_.has_value()) return given;
+    const absl::Status by_facts = ByFacts(a, b, WeightMode::kSymbolic);
+    if (!IsNo(by_facts) || !exact) return IsNo(by_facts) ? given : by_facts;
+    const absl::Status stored = AsGiven(a_, b_, WeightMode::kExact);
+    if (!IsNo(stored)) return stored;
+    const absl::Status both = ByFacts(a_, b_, WeightMode::kExact);
+    return IsNo(both) ? stored : both;
+  }
+
+  /// Inputs on which the programs provably differ make proofs by facts futile.
+  absl::Status SeekFirstWitness() {
+    MENDEL_ASSIGN_OR_RETURN(const Graph b, WithWitnessedWeights());
+    MENDEL_ASSIGN_OR_RETURN(look_, LookForDifference(a_, b, options_.judge.seed));
+    if (!look_.suspect.has_value()) return absl::OkStatus();
+    WitnessOptions witness = options_.witness;
+    witness.seed = options_.judge.seed;
+    witness.max_candidates = 1;
+    witness.deadline = Within(options_.judge.deadline, kWitnessSeconds, kFirstWitnessShare);
+    auto answers = FindWitnesses(a_, b, {&*look_.suspect, 1}, witness);
+    if (absl::IsUnimplemented(answers.status()) || absl::IsDeadlineExceeded(answers.status())) return absl::OkStatus();
+    MENDEL_RETURN_IF_ERROR(answers.status());
+    first_witness_ = std::move(answers->front().witness);
+    return absl::OkStatus();
+  }
+
+  /// In symbolic mode both programs get the weights of A: the verdict is about the programs.
+  absl::StatusOr<Graph> WithWitnessedWeights() const {
+    if (options_.judge.weights == WeightMode::kSymbolic) return WithWeightsOf(a_, b_);
+    return b_;
   }
 
   absl::StatusOr<CompareReport> OutOfTime() {
@@ -132,11 +187,7 @@ class Comparison {
 
   absl::StatusOr<Divergence> DivergenceOf(const Graph& a, const Graph& b) const {
     Rng rng(options_.judge.seed);
-    absl::StatusOr<Divergence> found = absl::AbortedError("");
-    for (int k = 0; k <= kMaxRedraws && absl::IsAborted(found.status()); ++k) {
-      found = FindDivergence(a, b, SeededDraw(rng), options_.judge.weights, options_.judge.deadline);
-    }
-    return found;
+    return WithRedraws([&](int) { return FindDivergence(a, b, SeededDraw(rng), options_.judge.weights, options_.judge.deadline); });
   }
 
   /// Facts may show more elements equal or, where they part what oracles hold together, fewer: the better view is taken.
@@ -147,7 +198,8 @@ class Comparison {
     std::map<std::string, int> facts;
     MENDEL_ASSIGN_OR_RETURN(const Graph canonical_a, Canonicalise(a_, options_.judge.weights, &facts));
     MENDEL_ASSIGN_OR_RETURN(const Graph canonical_b, Canonicalise(b_, options_.judge.weights, &facts));
-    const absl::StatusOr<Divergence> by_facts = facts.empty() ? found : DivergenceOf(canonical_a, canonical_b);
+    const bool as_given = facts.empty() || look_.all_apart;  // no fact makes equal what differs so much
+    const absl::StatusOr<Divergence> by_facts = as_given ? found : DivergenceOf(canonical_a, canonical_b);
     const auto total = [](const Divergence& one) { return std::reduce(one.differing.begin(), one.differing.end()); };
     if (by_facts.ok() && found.ok() && total(*by_facts) < total(*found)) {
       formal_a_ = canonical_a;
@@ -201,13 +253,16 @@ class Comparison {
     return absl::OkStatus();
   }
 
-  /// In symbolic mode both programs get the weights of A: the verdict is about the programs.
   absl::Status Witnesses() {
     std::vector<WitnessQuery> queries;
     std::vector<ComparedBox*> boxes;
     for (size_t k = 0; k < report_.outputs.size(); ++k) {
       for (ComparedBox& box : report_.outputs[k].boxes) {
         if (box.box.Volume() == 0) continue;
+        if (HoldsFirstWitness(static_cast<int>(k), box.box)) {
+          box.witness = first_witness_;
+          continue;
+        }
         if (queries.size() == kMaxWitnessedBoxes) {
           box.reason = Cat("not sought: more than ", kMaxWitnessedBoxes, " boxes");
           continue;
@@ -216,10 +271,8 @@ class Comparison {
         boxes.push_back(&box);
       }
     }
-    Graph b = b_;
-    if (options_.judge.weights == WeightMode::kSymbolic) {
-      MENDEL_ASSIGN_OR_RETURN(b, WithWeightsOf(a_, b_));
-    }
+    if (queries.empty()) return absl::OkStatus();
+    MENDEL_ASSIGN_OR_RETURN(const Graph b, WithWitnessedWeights());
     WitnessOptions witness = options_.witness;
     witness.seed = options_.judge.seed;
     witness.deadline = Within(options_.judge.deadline, kWitnessSeconds, 1);
@@ -234,6 +287,10 @@ class Comparison {
       boxes[k]->reason = std::move((*answers)[k].reason);
     }
     return absl::OkStatus();
+  }
+
+  bool HoldsFirstWitness(int output, const Box& box) const {
+    return first_witness_.has_value() && look_.suspect->output == output && box.Contains(first_witness_->element);
   }
 
   void Conclude() {
@@ -273,8 +330,10 @@ class Comparison {
   const CompareOptions& options_;
   Graph formal_a_;  ///< as given or canonical, whichever agree more
   Graph formal_b_;
-  int attempts_ = 0;
-  bool undecided_ = false;  ///< the judge does not even know whether the programs differ formally
+  bool answered_ = false;
+  FirstLook look_;
+  std::optional<Witness> first_witness_;  ///< of look_'s suspect
+  bool undecided_ = false;                ///< the judge does not even know whether the programs differ formally
   CompareReport report_;
 };
 

@@ -10,11 +10,10 @@
 #include "verifier/domain.h"
 #include "verifier/field_evaluator.h"
 #include "verifier/numbering.h"
+#include "verifier/redraw.h"
 
 namespace mendel {
 namespace {
-
-constexpr int kMaxRedraws = 3;
 
 /// Adds all values of `graph` to `cone`; returns the bounds of its outputs.
 absl::StatusOr<std::vector<Bound>> BoundGraph(const Graph& graph, WeightMode weights, SegmentBound& cone) {
@@ -86,18 +85,17 @@ absl::StatusOr<Certificate> CertifyWithoutCuts(const Graph& a, const Graph& b, c
   Certificate certificate;
   certificate.judge_version = kJudgeVersion;
   certificate.weights = options.weights;
-  int redraws = 0;
   std::optional<SegmentBound> bound;
   for (int tests = 0; tests < std::max(1, options.min_tests) || certificate.bound_log2 > options.target_log2;) {
     if (tests >= std::max(options.max_tests, options.min_tests)) {
       return Unsupported("unproven: the bound after ", tests, " tests is only 2^", std::round(certificate.bound_log2));
     }
-    const Draw draw = FreshDraw();
-    const absl::Status tested = TestOnce(a, b, draw, options);
-    if (absl::IsAborted(tested) && ++redraws > kMaxRedraws) {
-      return Unsupported("unproven: denominators stay zero after ", kMaxRedraws, " redraws");
-    }
-    if (absl::IsAborted(tested)) continue;
+    Draw draw;
+    const absl::Status tested = WithRedraws([&](int) {
+      draw = FreshDraw();
+      return TestOnce(a, b, draw, options);
+    });
+    if (absl::IsAborted(tested)) return Unsupported("unproven: denominators stay zero after ", kMaxRedraws, " redraws");
     MENDEL_RETURN_IF_ERROR(tested);
     if (!bound.has_value()) {
       ConstantKeys constants(options.weights);

@@ -11,11 +11,11 @@
 #include "verifier/bounds.h"
 #include "verifier/field_evaluator.h"
 #include "verifier/probe_evaluation.h"
+#include "verifier/redraw.h"
 
 namespace mendel {
 namespace {
 
-constexpr int kMaxRedraws = 3;
 /// Tests where no bound is asked for: a certificate follows.
 constexpr int kQuickTests = 2;
 
@@ -192,18 +192,13 @@ class ProbeRun {
 
   /// Marks what differs under one draw with no zero denominator: small primes meet many, hence one attempt only.
   absl::Status TestOnce(const Batch& batch, const ProbeSchedule& schedule, bool small) {
-    absl::Status aborted;
-    for (int attempt = 0; attempt <= kMaxRedraws; ++attempt) {
-      const Draw certifying = SeededDraw(rng_);
-      const Draw draw = small && attempt == 0 ? SelectionDraw(certifying.key) : certifying;
-      const auto values = schedule.Evaluate(draw, options_.weights, options_.deadline);
-      aborted = values.status();
-      if (absl::IsAborted(aborted)) continue;
-      MENDEL_RETURN_IF_ERROR(aborted);
-      for (size_t k = 0; k < batch.parts.size(); ++k) Mark(batch.parts[k], (*values)[2 * k], (*values)[2 * k + 1]);
-      return absl::OkStatus();
-    }
-    return aborted;
+    MENDEL_ASSIGN_OR_RETURN(const auto values, WithRedraws([&](int redraw) {
+                              const Draw certifying = SeededDraw(rng_);
+                              const Draw draw = small && redraw == 0 ? SelectionDraw(certifying.key) : certifying;
+                              return schedule.Evaluate(draw, options_.weights, options_.deadline);
+                            }));
+    for (size_t k = 0; k < batch.parts.size(); ++k) Mark(batch.parts[k], values[2 * k], values[2 * k + 1]);
+    return absl::OkStatus();
   }
 
   void Mark(const Batch::Part& part, const std::vector<Fp>& f, const std::vector<Fp>& g) {

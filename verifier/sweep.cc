@@ -14,12 +14,15 @@
 #include "verifier/field_evaluator.h"
 #include "verifier/numbering.h"
 #include "verifier/numeric_twins.h"
+#include "verifier/redraw.h"
 
 namespace mendel {
 namespace {
 
 constexpr int kMaxRounds = 12;
-constexpr int kMaxRedraws = 3;
+/// With so many cuts, of which so large a share fails at once, the programs differ in more than a few places.
+constexpr size_t kManyCuts = 64;
+constexpr size_t kManyFailing = 10;
 
 /// Readers of the key read a free input of this name.
 using Cuts = std::map<ValueId, std::string>;
@@ -162,21 +165,20 @@ class Sweeper {
 
   /// Outputs of the cut programs that differ in one draw.
   absl::StatusOr<std::vector<size_t>> Failing() {
-    for (int redraw = 0;; ++redraw) {
+    return WithRedraws([&](int) -> absl::StatusOr<std::vector<size_t>> {
       const Draw draw = SeededDraw(rng_);
-      const auto of_a = OutputHashes(cut_a_, draw, options_);
-      const auto of_b = of_a.ok() ? OutputHashes(cut_b_, draw, options_) : of_a;
-      if (absl::IsAborted(of_b.status()) && redraw < kMaxRedraws) continue;
-      MENDEL_RETURN_IF_ERROR(of_b.status());
+      MENDEL_ASSIGN_OR_RETURN(const auto of_a, OutputHashes(cut_a_, draw, options_));
+      MENDEL_ASSIGN_OR_RETURN(const auto of_b, OutputHashes(cut_b_, draw, options_));
       std::vector<size_t> failing;
-      for (size_t k = 0; k < of_a->size(); ++k) {
-        if (!((*of_a)[k] == (*of_b)[k])) failing.push_back(k);
+      for (size_t k = 0; k < of_a.size(); ++k) {
+        if (!(of_a[k] == of_b[k])) failing.push_back(k);
       }
       return failing;
-    }
+    });
   }
 
-  /// A cut that fails is no cut: those who read it look behind it. An output that fails looks behind the cuts that it reads.
+  /// A cut that fails is no cut: those who read it look behind it. An output that fails looks behind the cuts that it reads. Where
+  /// many cuts fail, all that are computed from one go with it: level by level, each round would fail those of the next.
   absl::Status Mend(const std::vector<size_t>& failing) {
     std::set<std::string> dropped;
     const size_t outputs = a_.outputs().size();
@@ -188,11 +190,24 @@ class Sweeper {
       dropped.merge(CutsBehind(cut_a_, k));
       dropped.merge(CutsBehind(cut_b_, k));
     }
+    if (twins_.size() >= kManyCuts && failing.size() * kManyFailing >= twins_.size()) DropReaders(dropped);
     const size_t before = twins_.size();
     std::erase_if(twins_, [&](const TwinValues& twin) { return dropped.contains(CutName(twin.first)); });
     if (twins_.size() < before) return absl::OkStatus();
     return absl::FailedPreconditionError(
         Cat("output '", a_.outputs()[failing.front()].name, "' differs as a formal expression, facts applied"));
+  }
+
+  /// Adds every cut that is computed from one of `dropped`, at any distance. Twins are in B's order.
+  void DropReaders(std::set<std::string>& dropped) const {
+    const size_t outputs = a_.outputs().size();
+    for (size_t k = 0; k < twins_.size(); ++k) {
+      const std::string name = CutName(twins_[k].first);
+      if (dropped.contains(name)) continue;
+      const std::set<std::string> read = CutsBehind(cut_b_, outputs + k);
+      if (std::any_of(read.begin(), read.end(), [&](const std::string& cut) { return dropped.contains(cut); }))
+        dropped.insert(name);
+    }
   }
 
   const Graph& a_;

@@ -31,14 +31,6 @@ constexpr std::array<FactDescription, 9> kFacts = {{
 
 constexpr double kLargestPower = 8;
 
-/// x^k, k >= 1.
-ValueId Power(Terms& t, ValueId x, int k) {
-  if (k == 1) return x;
-  const ValueId half = Power(t, x, k / 2);
-  const ValueId square = t.Mul(half, half);
-  return k % 2 == 0 ? square : t.Mul(square, x);
-}
-
 std::optional<ValueId> ExpOfSum(Terms& t, ValueId v) {
   const ValueId x = t.in(v, 0);
   if (t.Scalar(x) == 0.0) return t.Literal(t.dtype(v), 1);
@@ -53,7 +45,7 @@ std::optional<ValueId> ExpOfMultiple(Terms& t, ValueId v) {
   if (!scale.has_value() || scale->kind != Scaled::Kind::kTimes) return std::nullopt;
   const double k = scale->factor;
   if (k != std::floor(k) || k < 2 || k > kLargestPower) return std::nullopt;
-  return Power(t, t.Unary("Exp", scale->x), static_cast<int>(k));
+  return t.Power(t.Unary("Exp", scale->x), static_cast<int>(k));
 }
 
 std::optional<ValueId> ExpOfLog(Terms& t, ValueId v) {

@@ -20,14 +20,6 @@ constexpr std::array<FactDescription, 4> kFacts = {{
 
 constexpr double kLargestExponent = 16;
 
-/// x^n, n >= 1.
-ValueId Power(Terms& t, ValueId x, int n) {
-  if (n == 1) return x;
-  const ValueId half = Power(t, x, n / 2);
-  const ValueId square = t.Mul(half, half);
-  return n % 2 == 0 ? square : t.Mul(square, x);
-}
-
 std::optional<ValueId> LiteralPower(Terms& t, ValueId v) {
   const ValueId x = t.in(v, 0);
   const std::optional<double> exponent = t.Number(t.in(v, 1));
@@ -38,8 +30,8 @@ std::optional<ValueId> LiteralPower(Terms& t, ValueId v) {
   const Shape shape = t.shape(v);
   const int n = static_cast<int>(whole);
   if (size == 0) return t.Fit(t.Literal(t.dtype(v), 1), shape);
-  ValueId power = size == whole ? Power(t, x, n) : t.Unary("Sqrt", x);
-  if (size != whole && n > 0) power = t.Mul(Power(t, x, n), power);
+  ValueId power = size == whole ? t.Power(x, n) : t.Unary("Sqrt", x);
+  if (size != whole && n > 0) power = t.Mul(t.Power(x, n), power);
   return *exponent > 0 ? power : t.Unary("Reciprocal", power);
 }
 

@@ -60,6 +60,13 @@ std::optional<ValueId> Terms::Attribute(ValueId value, const std::string& name) 
   return RoundedLiteral(dtype(value), number, Cat("of attribute ", name));
 }
 
+ValueId Terms::Power(ValueId x, int n) {
+  if (n == 1) return x;
+  const ValueId half = Power(x, n / 2);
+  const ValueId square = Mul(half, half);
+  return n % 2 == 0 ? square : Mul(square, x);
+}
+
 ValueId Terms::Reduce(std::string_view op, ValueId x, Ints axes, bool keepdims) {
   return Op(op, {x}, {{"axes", std::move(axes)}, {"keepdims", int64_t{keepdims}}});
 }

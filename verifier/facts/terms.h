@@ -44,6 +44,8 @@ class Terms {
   ValueId Add(ValueId a, double b) { return Add(a, Literal(type(a).dtype, b)); }
   ValueId Mul(ValueId a, double b) { return Mul(a, Literal(type(a).dtype, b)); }
   ValueId Div(ValueId a, double b) { return Div(a, Literal(type(a).dtype, b)); }
+  /// x^n, n >= 1.
+  ValueId Power(ValueId x, int n);
   ValueId Reduce(std::string_view op, ValueId x, Ints axes, bool keepdims);
   ValueId Reshape(ValueId x, const Shape& shape);
   /// `x` broadcast to `shape`, or itself.
