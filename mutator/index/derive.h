@@ -33,6 +33,9 @@ void StageProducts(const Program& program, std::vector<Derived>& derived);
 /// sum over w of a[b, w] * c[b + w] as sum over j of a[b, j - b] * c[j].
 void SkewSums(const Program& program, std::vector<Derived>& derived);
 
+/// Two iterators that occur as one number in mixed radix only become one.
+void MergeIterators(const Program& program, std::vector<Derived>& derived);
+
 struct NamedStep {
   std::string_view name;
   DeriveStep step;
@@ -44,7 +47,7 @@ const std::vector<NamedStep>& AllSteps();
 /// v = b only, so that a sum over v is one term.
 void Normalise(Program& program);
 
-/// Sets of iterators to which one step applies together: all that want the same, and each alone.
+/// Sets of iterators to which one step applies together: first all that want the same, then each alone.
 struct Wanted {
   Iterator iterator = 0;
   int64_t factor = 0;

@@ -21,7 +21,7 @@ struct GenerateOptions {
   int depth = 4;             ///< derivation steps
   int64_t programs = 200;    ///< different programs looked at
   double seconds = 0.5;      ///< wall clock
-  size_t keep = 16;          ///< proposals returned
+  size_t keep = 48;          ///< proposals returned
   double worst_ratio = 100;  ///< predicted seconds over those of the site as it is
 };
 

@@ -86,7 +86,6 @@ void Normalise(Program& program) {
 std::vector<std::vector<Wanted>> Together(const std::vector<Wanted>& wanted) {
   std::vector<std::vector<Wanted>> sets;
   for (size_t k = 0; k < wanted.size(); ++k) {
-    sets.push_back({wanted[k]});
     const bool seen = std::any_of(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(k),
                                   [&](const Wanted& other) { return other.factor == wanted[k].factor; });
     if (seen) continue;
@@ -97,13 +96,14 @@ std::vector<std::vector<Wanted>> Together(const std::vector<Wanted>& wanted) {
     }
     if (same.size() > 1) sets.push_back(same);
   }
+  for (const Wanted& wish : wanted) sets.push_back({wish});
   return sets;
 }
 
 const std::vector<NamedStep>& AllSteps() {
-  static const auto* steps =
-      new std::vector<NamedStep>{{"split outputs", &SplitOutputs}, {"split sums", &SplitSums}, {"unroll", &UnrollSums},
-                                 {"tighten", &TightenSums},        {"stage", &StageProducts},  {"skew", &SkewSums}};
+  static const auto* steps = new std::vector<NamedStep>{
+      {"split outputs", &SplitOutputs}, {"split sums", &SplitSums}, {"unroll", &UnrollSums},   {"tighten", &TightenSums},
+      {"stage", &StageProducts},        {"skew", &SkewSums},        {"merge", &MergeIterators}};
   return *steps;
 }
 
