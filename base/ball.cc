@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 namespace mendel {
 namespace {
@@ -198,26 +197,6 @@ Ball Hull(const Ball& a, const Ball& b) {
   Ball result;
   arb_union(Raw(result), Raw(a), Raw(b), Precision());
   return result;
-}
-
-void BallGemm(int64_t m, int64_t n, int64_t k, const Ball* a, int64_t lda, const Ball* b, int64_t ldb, Ball* c, int64_t ldc,
-              bool accumulate) {
-  // Columns of b side by side, so that the inner products read memory in order. The copies share b's digits: never cleared.
-  constexpr int64_t kColumns = 8;
-  std::vector<arb_struct> columns(static_cast<size_t>(kColumns * k));
-  for (int64_t first = 0; first < n; first += kColumns) {
-    const int64_t count = std::min(kColumns, n - first);
-    for (int64_t p = 0; p < k; ++p) {
-      for (int64_t j = 0; j < count; ++j) columns[static_cast<size_t>(j * k + p)] = *Raw(b[p * ldb + first + j]);
-    }
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < count; ++j) {
-        arb_ptr sum = Raw(c[i * ldc + first + j]);
-        arb_dot(sum, accumulate ? sum : nullptr, 0, reinterpret_cast<arb_srcptr>(a + i * lda), 1, columns.data() + j * k, 1, k,
-                Precision());
-      }
-    }
-  }
 }
 
 }  // namespace mendel

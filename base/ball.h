@@ -6,6 +6,7 @@
 #ifndef MENDEL_BASE_BALL_H_
 #define MENDEL_BASE_BALL_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,11 +18,17 @@
 
 namespace mendel {
 
+/// How an evaluation reads the constants that a definition gives as a decimal or an irrational without saying how it is rounded:
+/// 0.044715 and pi of Gelu by tanh, 1/6 of HardSwish. Runtimes hold them in float, libraries in double. A claim that holds under
+/// every reading does not depend on the choice.
+enum class ConstantReading { kReal, kDouble, kFloat };
+
 /// Precision of one evaluation, shared by its threads, and the first reason why its results are not to be relied on: a decision
 /// that the balls leave open (the order of two that overlap), or a function that nobody can enclose. Thread-safe.
 class BallContext {
  public:
-  explicit BallContext(int precision_bits) : precision_(precision_bits) {}
+  explicit BallContext(int precision_bits, ConstantReading reading = ConstantReading::kReal)
+      : precision_(precision_bits), reading_(reading) {}
   BallContext(const BallContext&) = delete;
   BallContext& operator=(const BallContext&) = delete;
 
@@ -32,8 +39,18 @@ class BallContext {
   std::string failure() const;
   bool failed_for_good() const;
 
+  /// For the functions that have such constants.
+  ConstantReading ReadConstant() const {
+    constant_read_.store(true, std::memory_order_relaxed);
+    return reading_;
+  }
+  /// Results depend on the reading.
+  bool constant_read() const { return constant_read_.load(std::memory_order_relaxed); }
+
  private:
   int precision_;
+  ConstantReading reading_;
+  mutable std::atomic<bool> constant_read_ = false;
   mutable std::mutex mutex_;
   mutable std::string failure_;
   mutable bool for_good_ = false;
@@ -126,7 +143,8 @@ bool Contains(const Ball& outer, const Ball& inner);
 /// A ball around all values of both.
 Ball Hull(const Ball& a, const Ball& b);
 
-/// c[m x n] (+)= a[m x k] * b[k x n], row-major, every sum with one rounding. Single-threaded; zeros are skipped.
+/// c[m x n] (+)= a[m x k] * b[k x n], row-major, every sum with one rounding. Large products are as precise as the largest element
+/// of a row of `a` and of a column of `b` asks for. Single-threaded.
 void BallGemm(int64_t m, int64_t n, int64_t k, const Ball* a, int64_t lda, const Ball* b, int64_t ldb, Ball* c, int64_t ldc,
               bool accumulate);
 

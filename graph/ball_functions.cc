@@ -1,7 +1,7 @@
 // What every scalar function is on balls: the one table from names to enclosures.
 //
 // A name has one meaning in the whole graph language (graph/functions.h), so the table needs no operator. Constants that
-// definitions give as decimals are read as graph/ball_reading.h says.
+// definitions give as decimals are read as the BallContext says.
 #include "base/ball_functions.h"
 
 #include <array>
@@ -12,7 +12,6 @@
 
 #include "base/status.h"
 #include "graph/arithmetic.h"
-#include "graph/ball_reading.h"
 #include "graph/tensor.h"
 
 namespace mendel {
@@ -48,7 +47,7 @@ Ball Softplus(const Ball& x) {
 Ball Clamped(const Ball& x, double low, double high) { return balls::Min(balls::Max(x, Exactly(low)), Exactly(high)); }
 
 Ball Constant(const Ball& real, double as_double, float as_float) {
-  const ConstantReading reading = ConstantReadingScope::Read();
+  const ConstantReading reading = BallScope::Current().ReadConstant();
   if (reading == ConstantReading::kReal) return real;
   return Exactly(reading == ConstantReading::kDouble ? as_double : static_cast<double>(as_float));
 }

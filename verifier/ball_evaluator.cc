@@ -91,12 +91,11 @@ absl::StatusOr<BallValue> EvaluateNodeInBalls(const OpDefinition& op, const Node
   return value;
 }
 
-absl::StatusOr<std::vector<BallValue>> EvaluateInBalls(const Graph& graph, std::span<const HostValue> inputs, int precision_bits,
-                                                       const Deadline& deadline) {
+absl::StatusOr<std::vector<BallValue>> EvaluateInBalls(const Graph& graph, std::span<const HostValue> inputs,
+                                                       const BallContext& context, const Deadline& deadline) {
   if (inputs.size() != graph.inputs().size()) {
     return InvalidInput("graph has ", graph.inputs().size(), " inputs, not ", inputs.size());
   }
-  const BallContext context(precision_bits);
   const BallScope scope(context);
   std::vector<int32_t> last_use(graph.nodes().size(), -1);
   for (size_t i = 0; i < graph.nodes().size(); ++i) {

@@ -35,8 +35,8 @@ absl::StatusOr<BallValue> EvaluateNodeInBalls(const OpDefinition& op, const Node
 
 /// The graph's outputs in order; `inputs` as Evaluate takes them (InvalidArgument). Values are freed after their last use. Also
 /// DeadlineExceeded, looked at between nodes.
-absl::StatusOr<std::vector<BallValue>> EvaluateInBalls(const Graph& graph, std::span<const HostValue> inputs, int precision_bits,
-                                                       const Deadline& deadline);
+absl::StatusOr<std::vector<BallValue>> EvaluateInBalls(const Graph& graph, std::span<const HostValue> inputs,
+                                                       const BallContext& context, const Deadline& deadline);
 
 }  // namespace mendel
 

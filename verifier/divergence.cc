@@ -1,6 +1,8 @@
 #include "verifier/divergence.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -8,6 +10,8 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "verifier/field_evaluator.h"
+#include "verifier/numbering.h"
+#include "verifier/segments.h"
 
 namespace mendel {
 namespace {
@@ -15,33 +19,54 @@ namespace {
 /// What is compared of a value: its elements in order, whatever its shape.
 using Content = std::pair<Hash128, DType>;
 
-/// Contents and outputs of one program under one draw.
+/// Contents of both programs' values under one draw, and the elements of outputs. What both compute is computed once.
 class Recorder {
  public:
-  Recorder(const Graph& graph, const PrimeField& field) : graph_(graph), field_(field), outputs_(graph.outputs().size()) {
-    for (const Node& node : graph.nodes()) contents_.emplace_back(node.outputs.size());
-  }
-
-  void Visit(ValueId id, const FieldValue& value) {
-    const FieldScope scope(field_);
-    KeyedHash hash({0, static_cast<uint64_t>(value.size())});
-    for (int64_t i = 0; i < value.size(); ++i) hash.Add(value.At(i).value);
-    contents_[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)] = {hash.Finish(), graph_.type(id).dtype};
-    for (size_t k = 0; k < outputs_.size(); ++k) {
-      if (graph_.outputs()[k].value != id) continue;
-      for (int64_t i = 0; i < value.size(); ++i) outputs_[k].push_back(value.At(i));
+  Recorder(const Numbering& numbering, const PrimeField& field)
+      : numbering_(numbering), field_(field), contents_(numbering.values.size()) {
+    for (const Claim& claim : numbering.claims) {
+      outputs_[claim.representative];
+      outputs_[claim.member];
     }
   }
 
-  const Content& Of(ValueId id) const { return contents_[static_cast<size_t>(id.node)][static_cast<size_t>(id.output)]; }
-  const std::vector<std::vector<Content>>& contents() const { return contents_; }
-  const std::vector<std::vector<Fp>>& outputs() const { return outputs_; }
+  void Visit(int32_t number, const FieldValue& value) {
+    const FieldScope scope(field_);
+    KeyedHash hash({0, static_cast<uint64_t>(value.size())});
+    for (int64_t i = 0; i < value.size(); ++i) hash.Add(value.At(i).value);
+    contents_[static_cast<size_t>(number)] = {hash.Finish(), numbering_.TypeOf(number).dtype};
+    const auto output = outputs_.find(number);
+    if (output == outputs_.end()) return;
+    for (int64_t i = 0; i < value.size(); ++i) output->second.push_back(value.At(i));
+  }
+
+  int64_t Differing(const Claim& claim) const {
+    const std::vector<Fp>& x = outputs_.at(claim.representative);
+    const std::vector<Fp>& y = outputs_.at(claim.member);
+    int64_t count = 0;
+    for (size_t i = 0; i < x.size(); ++i) count += x[i] == y[i] ? 0 : 1;
+    return count;
+  }
+
+  /// Numbers of A that B has, or whose elements some tensor of B has.
+  std::vector<bool> Equalled() const {
+    std::set<Content> of_b;
+    std::vector<bool> equalled(contents_.size());
+    for (size_t k = 0; k < contents_.size(); ++k) {
+      equalled[k] = numbering_.NodeOf(static_cast<int32_t>(k)).in_plan;
+      if (equalled[k] && contents_[k].has_value()) of_b.insert(*contents_[k]);
+    }
+    for (size_t k = 0; k < contents_.size(); ++k) {
+      equalled[k] = equalled[k] || (contents_[k].has_value() && of_b.contains(*contents_[k]));
+    }
+    return equalled;
+  }
 
  private:
-  const Graph& graph_;
+  const Numbering& numbering_;
   const PrimeField& field_;
-  std::vector<std::vector<Content>> contents_;
-  std::vector<std::vector<Fp>> outputs_;
+  std::vector<std::optional<Content>> contents_;  // by number; nothing of values that no differing output is computed of
+  std::map<int32_t, std::vector<Fp>> outputs_;
 };
 
 DivergentTensor Describe(const Graph& graph, ValueId id) {
@@ -55,9 +80,9 @@ DivergentTensor Describe(const Graph& graph, ValueId id) {
 }
 
 /// Goes back from the outputs that differ through values without an equal in B.
-std::vector<DivergentTensor> EarliestOf(const Graph& graph, const Recorder& values, const std::set<Content>& others,
+std::vector<DivergentTensor> EarliestOf(const Graph& graph, const Numbering& numbering, const std::vector<bool>& equalled,
                                         const std::vector<int64_t>& differing) {
-  const auto has_equal = [&](ValueId id) { return others.contains(values.Of(id)); };
+  const auto has_equal = [&](ValueId id) { return equalled[static_cast<size_t>(numbering.number_of.at({Side::kOriginal, id}))]; };
   std::set<ValueId> seen;
   std::vector<ValueId> open;
   const auto reach = [&](ValueId id) {
@@ -84,23 +109,21 @@ std::vector<DivergentTensor> EarliestOf(const Graph& graph, const Recorder& valu
 absl::StatusOr<Divergence> FindDivergence(const Graph& a, const Graph& b, const Draw& draw, WeightMode weights,
                                           const Deadline& deadline) {
   const PrimeField field(draw.prime);
-  Recorder of_a(a, field);
-  Recorder of_b(b, field);
-  MENDEL_RETURN_IF_ERROR(EvaluateValues(a, draw, weights, InputNaming::kByName, deadline,
-                                        [&](ValueId id, const FieldValue& value) { of_a.Visit(id, value); }));
-  MENDEL_RETURN_IF_ERROR(EvaluateValues(b, draw, weights, InputNaming::kByName, deadline,
-                                        [&](ValueId id, const FieldValue& value) { of_b.Visit(id, value); }));
+  ConstantKeys constants(weights);
+  const Numbering numbering = NumberValues(a, b, {}, constants);
+  const Partition everything = MakePartition(numbering, {}, /*no_cuts=*/true);
+  Recorder recorder(numbering, field);
+  MENDEL_RETURN_IF_ERROR(TestSegments(numbering, everything, draw, weights, deadline, [&](int32_t number, const FieldValue& value) {
+                           recorder.Visit(number, value);
+                         }).status());
   Divergence divergence;
-  for (size_t k = 0; k < a.outputs().size(); ++k) {
-    const std::vector<Fp>& x = of_a.outputs()[k];
-    const std::vector<Fp>& y = of_b.outputs()[k];
-    int64_t count = 0;
-    for (size_t i = 0; i < x.size(); ++i) count += x[i] == y[i] ? 0 : 1;
-    divergence.differing.push_back(count);
+  divergence.differing.resize(a.outputs().size());
+  for (const Claim& claim : numbering.claims) {
+    for (size_t k = 0; k < a.outputs().size(); ++k) {
+      if (a.outputs()[k].name == claim.output) divergence.differing[k] = recorder.Differing(claim);
+    }
   }
-  std::set<Content> others;
-  for (const auto& contents : of_b.contents()) others.insert(contents.begin(), contents.end());
-  divergence.earliest = EarliestOf(a, of_a, others, divergence.differing);
+  divergence.earliest = EarliestOf(a, numbering, recorder.Equalled(), divergence.differing);
   return divergence;
 }
 

@@ -21,7 +21,7 @@ struct Divergence {
   std::vector<DivergentTensor> earliest;
 };
 
-/// Inputs are matched by name, outputs by position. Aborted: a zero denominator; DeadlineExceeded.
+/// Inputs and outputs are matched by name. Aborted: a zero denominator; DeadlineExceeded.
 absl::StatusOr<Divergence> FindDivergence(const Graph& a, const Graph& b, const Draw& draw, WeightMode weights,
                                           const Deadline& deadline);
 

@@ -30,23 +30,19 @@ constexpr int kMaxEnclosures = 10;  ///< a query
 constexpr int kMaxEnclosuresCostly = 3;
 constexpr int kFirstBits = 64;
 constexpr int kFirstBitsCostly = 128;  ///< ResNet-18 loses 72 of them
+/// A costly box's next precision comes from the radius of the last enclosure.
+constexpr int kLeastStep = 64;
+constexpr int kStep = 32;
+constexpr int kMargin = 8;
+constexpr int kUnseenGap = 60;
 constexpr int kAscentSteps = 24;
 constexpr double kAscentFlops = 5e10;  ///< of all queries together
 /// Of candidates, in doubles; the first few are tried whatever they cost.
 constexpr double kCandidateFlops = 2e11;
 constexpr int kLeastCandidates = 8;
 
-double TotalFlops(const Graph& graph) {
-  double flops = 0;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    flops +=
-        WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) { return CostOf(*graph.nodes()[i].op, view).flops; });
-  }
-  return flops;
-}
-
-/// Seconds that ball arithmetic is expected to take: measured, about 20 ns a multiply-add at 256 bits and 42 at 1024.
-double SecondsInBalls(double flops, int precision) { return flops / 2 * (12e-9 + precision * 30e-12) / Parallelism(); }
+/// Seconds that ball arithmetic is expected to take: measured, 1.2 to 2.2 ns a multiply-add at 128 bits and 4 to 6 at 512.
+double SecondsInBalls(double flops, int precision) { return flops / 2 * (1e-9 + precision * 10e-12) / Parallelism(); }
 
 bool IsCheckpoint(int candidate) { return ((candidate + 1) & candidate) == 0; }  // after 1, 2, 4, 8, ...
 
@@ -63,6 +59,17 @@ Box ElementBox(const Shape& index) {
   return box;
 }
 
+/// Radii shrink with the precision: how many bits make them smaller than the gap that doubles see or, where that may be their
+/// rounding, than 2^-kUnseenGap of the values.
+int PrecisionToPart(const Enclosure& enclosure, const Gap& gap) {
+  const double radius = std::max(enclosure.f.Log2Radius(), enclosure.g.Log2Radius());
+  const double size = std::max(std::abs(enclosure.f.Middle()), std::abs(enclosure.g.Middle()));
+  const double wanted = gap.score >= kConvincing ? std::log2(std::abs(gap.f - gap.g)) : std::log2(size) - kUnseenGap;
+  const double bits = enclosure.precision_bits + radius - wanted + kMargin;
+  if (!(bits < 4 * enclosure.precision_bits)) return 2 * enclosure.precision_bits;
+  return static_cast<int>(std::ceil(bits / kStep)) * kStep;
+}
+
 /// What is known about one query.
 struct State {
   const WitnessQuery* query = nullptr;
@@ -75,6 +82,8 @@ struct State {
   int enclosures = 0;
   std::vector<double> differences;  ///< of each enclosure: |f - g| is at most this
   std::string obstacle;
+  int evaluations = 0;     ///< in balls
+  int next_precision = 0;  ///< that the last enclosure asks for
   std::optional<Witness> witness;
 
   bool cheap() const { return flops <= kCheapFlops; }
@@ -102,7 +111,7 @@ class Search {
   std::vector<WitnessAnswer> Answers(bool only_constants) const {
     std::vector<WitnessAnswer> answers;
     for (const State& state : states_) {
-      answers.push_back({state.witness, state.witness.has_value() ? "" : Reason(state, only_constants)});
+      answers.push_back({state.witness, state.witness.has_value() ? "" : Reason(state, only_constants), state.evaluations});
     }
     return answers;
   }
@@ -200,13 +209,15 @@ class Search {
       state->tried = true;
     }
     absl::Status last;
-    for (int precision = kFirstBits; precision <= bits && !group.empty(); precision *= 2) {
+    for (int precision = kFirstBits, next = 0; precision <= bits && !group.empty(); precision = next) {
       std::vector<OutputBox> boxes;
       for (const State* state : group) boxes.push_back({state->query->output, BoxToEnclose(*state)});
       MENDEL_ASSIGN_OR_RETURN(const Graph pairs, RestrictPair(joint_, boxes));
       const double flops = TotalFlops(pairs);
       if (flops > kCheapFlops) precision = std::clamp(precision, std::min(bits, kFirstBitsCostly), bits);
+      next = 2 * precision;
       if (!InTime(flops, precision, group)) return absl::OkStatus();
+      for (State* state : group) ++state->evaluations;
       const auto enclosures = EnclosePairs(pairs, *inputs, precision, options_.deadline);
       last = enclosures.status();
       if (last.code() == absl::StatusCode::kAborted) continue;  // undecided: more bits
@@ -220,6 +231,9 @@ class Search {
         if (!Conclude(*group[k], inputs, boxes[k].box, (*enclosures)[k], flops)) open.push_back(group[k]);
       }
       group = std::move(open);
+      if (flops <= kCheapFlops || group.empty()) continue;
+      next = precision + kLeastStep;
+      for (const State* state : group) next = std::max(next, state->next_precision);
     }
     return last;
   }
@@ -247,6 +261,7 @@ class Search {
       state.differences.back() = std::min(state.differences.back(), enclosure.difference);
       if (enclosure.f.IsExact() && enclosure.g.IsExact()) return true;
       const double size = std::max(enclosure.f.Magnitude().second, enclosure.g.Magnitude().second);
+      state.next_precision = PrecisionToPart(enclosure, state.gap);
       return flops > kCheapFlops && enclosure.difference <= kAgreement * size;
     }
     Witness witness;

@@ -49,6 +49,7 @@ struct WitnessAnswer {
   std::optional<Witness> witness;
   /// Of no witness: what was tried, the largest gap seen, and what could not be enclosed (an operator without ball meaning).
   std::string reason;
+  int evaluations = 0;  ///< in balls, shared with other queries or not
 };
 
 /// One answer a query, in order. Inputs and outputs of f and g are matched by position and have equal types (InvalidArgument

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/status.h"
-#include "graph/ball_reading.h"
 #include "graph/rewrite.h"
 #include "verifier/ball_evaluator.h"
 
@@ -121,6 +120,15 @@ absl::StatusOr<Graph> RestrictPair(const Graph& joint, const std::vector<OutputB
   return RestrictToBoxes(joint, both);
 }
 
+double TotalFlops(const Graph& graph) {
+  double flops = 0;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    flops += WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) { return CostOf(*node.op, view).flops; });
+  }
+  return flops;
+}
+
 Gap LargestGap(const HostValue& f, const HostValue& g) {
   Gap gap;
   const int64_t count = NumElements(f.type);
@@ -153,10 +161,10 @@ absl::StatusOr<std::vector<std::pair<int64_t, Enclosure>>> EnclosePairs(const Gr
   bool ambiguous = true;
   for (ConstantReading reading : {ConstantReading::kReal, ConstantReading::kDouble, ConstantReading::kFloat}) {
     if (!ambiguous) break;
-    const ConstantReadingScope constants(reading);
-    MENDEL_ASSIGN_OR_RETURN(std::vector<BallValue> values, EvaluateInBalls(pairs, inputs, precision_bits, deadline));
+    const BallContext context(precision_bits, reading);
+    MENDEL_ASSIGN_OR_RETURN(std::vector<BallValue> values, EvaluateInBalls(pairs, inputs, context, deadline));
     readings.push_back(std::move(values));
-    ambiguous = constants.used();
+    ambiguous = context.constant_read();
   }
   const BallContext context(precision_bits);
   const BallScope scope(context);

@@ -25,6 +25,9 @@ bool OnlyConstantsDiffer(const Graph& f, const Graph& g);
 /// Some boxes of a joint program's outputs, both sides of each: outputs 2k and 2k + 1 are box k of f and of g.
 absl::StatusOr<Graph> RestrictPair(const Graph& joint, const std::vector<OutputBox>& boxes);
 
+/// Floating-point operations of one evaluation.
+double TotalFlops(const Graph& graph);
+
 /// Where two values are farthest apart in double precision.
 struct Gap {
   int64_t element = 0;  ///< row-major
@@ -47,7 +50,7 @@ struct Enclosure {
 };
 
 /// Encloses both outputs of every pair of `pairs` (RestrictPair) at `inputs`: for each pair the element whose enclosures are
-/// apart the farthest relative to their sizes, else any. Where constants have several readings (graph/ball_reading.h), the two
+/// apart the farthest relative to their sizes, else any. Where constants have several readings (base/ball.h), the two
 /// sides are apart under each of them, and the balls enclose the values of all. Errors as EvaluateInBalls.
 absl::StatusOr<std::vector<std::pair<int64_t, Enclosure>>> EnclosePairs(const Graph& pairs, const std::vector<HostValue>& inputs,
                                                                         int precision_bits, const Deadline& deadline);

@@ -1,0 +1,184 @@
+// Products of matrices of balls against exact rationals' stand-in: the same sums at a precision that holds them.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/ball.h"
+#include "base/ball_functions.h"
+#include "base/random.h"
+
+namespace mendel {
+namespace {
+
+constexpr int kExact = 4000;
+
+struct Extents {
+  int64_t m, n, k;
+};
+
+/// How elements are drawn. A ball stands for a range of numbers, of which `points` holds one.
+struct Matrix {
+  std::vector<Ball> balls;
+  std::vector<Ball> points;
+
+  void Add(const Ball& ball, const Ball& point) {
+    balls.push_back(ball);
+    points.push_back(point);
+  }
+};
+
+Ball ScaledByPowerOfTwo(const Ball& x, int64_t exponent) {
+  Ball result = x;
+  for (; exponent > 1000; exponent -= 1000) result *= Ball::FromDouble(0x1p1000);
+  for (; exponent < -1000; exponent += 1000) result *= Ball::FromDouble(0x1p-1000);
+  return result * Ball::FromDouble(std::ldexp(1.0, static_cast<int>(exponent)));
+}
+
+/// Numbers of `reach` binary orders of magnitude; of each, with `rounded`, what is left after computing it at `precision`.
+Matrix Draw(Rng& rng, int64_t count, int64_t reach, bool rounded, int precision) {
+  const BallContext exact(kExact), coarse(precision);
+  Matrix matrix;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t exponent = rng.Between(-reach, reach);
+    const double number = rng.Flip(0.2) ? 0 : static_cast<double>(static_cast<float>(rng.Normal()));
+    const auto value = [&](const BallContext& context) {
+      const BallScope scope(context);
+      const Ball x = ScaledByPowerOfTwo(Ball::FromDouble(number), exponent);
+      return rounded ? x / Ball::FromInt(3) : x;
+    };
+    matrix.Add(value(coarse), value(exact));
+  }
+  return matrix;
+}
+
+/// Largest radius of the product in units of the last place of the largest product in its sum; checks that each is an enclosure.
+double Check(const Extents& e, const Matrix& a, const Matrix& b, int precision, bool accumulate) {
+  const BallContext exact(kExact), coarse(precision);
+  std::vector<Ball> got(static_cast<size_t>(e.m * e.n), Ball::FromInt(accumulate ? 7 : 0));
+  {
+    const BallScope scope(coarse);
+    BallGemm(e.m, e.n, e.k, a.balls.data(), e.k, b.balls.data(), e.n, got.data(), e.n, accumulate);
+  }
+  const BallScope scope(exact);
+  double worst = -std::numeric_limits<double>::infinity();
+  for (int64_t i = 0; i < e.m; ++i) {
+    for (int64_t j = 0; j < e.n; ++j) {
+      Ball sum = Ball::FromInt(accumulate ? 7 : 0);
+      double largest_a = 0, largest_b = 0;
+      for (int64_t p = 0; p < e.k; ++p) {
+        const Ball& x = a.points[static_cast<size_t>(i * e.k + p)];
+        const Ball& y = b.points[static_cast<size_t>(p * e.n + j)];
+        sum += x * y;
+        largest_a = std::max(largest_a, x.Magnitude().second);
+        largest_b = std::max(largest_b, y.Magnitude().second);
+      }
+      const Ball& enclosure = got[static_cast<size_t>(i * e.n + j)];
+      EXPECT_TRUE(Contains(enclosure, sum)) << i << ", " << j;
+      const double scale = std::log2(largest_a * largest_b * static_cast<double>(e.k) + (accumulate ? 7 : 0));
+      if (enclosure.Log2Radius() > -std::numeric_limits<double>::infinity()) {
+        worst = std::max(worst, enclosure.Log2Radius() - scale + precision);
+      }
+    }
+  }
+  return worst;
+}
+
+TEST(BallGemm, EnclosesProductsOfAllKinds) {
+  Rng rng(3);
+  RecordProperty("seed", 3);
+  for (const Extents& e : {Extents{4, 4, 1}, Extents{5, 9, 40}, Extents{9, 7, 150}, Extents{3, 20, 20}}) {
+    for (const int precision : {32, 64, 100, 128, 333}) {
+      for (const bool rounded_a : {false, true}) {
+        for (const bool rounded_b : {false, true}) {
+          const Matrix a = Draw(rng, e.m * e.k, 10, rounded_a, precision);
+          const Matrix b = Draw(rng, e.k * e.n, 10, rounded_b, precision);
+          EXPECT_LE(Check(e, a, b, precision, rng.Flip()), 4) << e.m << " " << e.n << " " << e.k << " at " << precision;
+        }
+      }
+    }
+  }
+}
+
+TEST(BallGemm, SizesFarApartCostPrecisionAndNothingElse) {
+  Rng rng(4);
+  RecordProperty("seed", 4);
+  const Extents e{6, 6, 30};
+  for (const int64_t reach : {60, 300, 480}) {
+    for (const bool rounded : {false, true}) {
+      const Matrix a = Draw(rng, e.m * e.k, reach, rounded, 128);
+      const Matrix b = Draw(rng, e.k * e.n, reach, rounded, 128);
+      EXPECT_LE(Check(e, a, b, 128, false), 4) << reach;
+    }
+  }
+}
+
+/// Wide balls, of which only the ends are extreme.
+TEST(BallGemm, RadiiOfBothSidesCount) {
+  Rng rng(5);
+  RecordProperty("seed", 5);
+  const Extents e{5, 6, 12};
+  const BallContext exact(kExact);
+  const BallScope scope(exact);
+  for (int round = 0; round < 40; ++round) {
+    Matrix a, b;
+    for (Matrix* matrix : {&a, &b}) {
+      const double width = std::pow(10, rng.Uniform(-12, 2));
+      for (int64_t i = 0; i < 100; ++i) {
+        const double low = rng.Flip(0.3) ? 0 : rng.Normal();
+        const double high = rng.Flip(0.3) ? low : low + width * rng.Uniform(0, 1);
+        matrix->Add(Ball::Interval(low, high), Ball::FromDouble(rng.Flip() ? low : high));
+      }
+    }
+    Check(e, a, b, 128, round % 2 == 0);
+  }
+}
+
+TEST(BallGemm, EqualElementsAddUp) {
+  const Extents e{4, 4, 1500};
+  const BallContext exact(kExact), coarse(128);
+  Matrix a, b;
+  for (int64_t i = 0; i < 4 * e.k; ++i) {
+    for (Matrix* matrix : {&a, &b}) {
+      const auto third = [](const BallContext& context) {
+        const BallScope scope(context);
+        return Ball::FromInt(1) / Ball::FromInt(3);
+      };
+      matrix->Add(third(coarse), third(exact));
+    }
+  }
+  EXPECT_LE(Check(e, a, b, 128, false), 4);
+}
+
+TEST(BallGemm, IntegersThatFitAreExact) {
+  Rng rng(6);
+  RecordProperty("seed", 6);
+  const Extents e{8, 8, 64};
+  Matrix a, b;
+  for (Matrix* matrix : {&a, &b}) {
+    for (int64_t i = 0; i < 512; ++i) {
+      const Ball number = Ball::FromInt(rng.Between(-1'000'000'000'000, 1'000'000'000'000));
+      matrix->Add(number, number);
+    }
+  }
+  EXPECT_EQ(Check(e, a, b, 128, false), -std::numeric_limits<double>::infinity());
+}
+
+TEST(BallGemm, WhatIsNotFiniteStaysSo) {
+  const BallContext context(128);
+  const BallScope scope(context);
+  std::vector<Ball> a(16, Ball::FromInt(1)), b(16, Ball::FromInt(2)), c(16);
+  a[5] = Ball::FromDouble(std::numeric_limits<double>::infinity());
+  b[2] = Ball::Indeterminate();
+  BallGemm(4, 4, 4, a.data(), 4, b.data(), 4, c.data(), 4, false);
+  for (size_t i = 0; i < 4; ++i) {
+    for (size_t j = 0; j < 4; ++j) EXPECT_EQ(c[i * 4 + j].IsFinite(), i != 1 && j != 2);
+  }
+  EXPECT_EQ(c[0].Middle(), 8);
+}
+
+}  // namespace
+}  // namespace mendel

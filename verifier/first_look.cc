@@ -1,0 +1,77 @@
+#include "verifier/first_look.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/evaluate.h"
+#include "verifier/witness_inputs.h"
+#include "verifier/witness_pair.h"
+
+namespace mendel {
+namespace {
+
+/// Relative to an output's largest element; double evaluation of a hundred layers rounds to about 1e-14 of it.
+constexpr double kRounding = 1e-12;
+constexpr double kMaxFlops = 1e12;
+
+/// Same operators on the same operands in the same order.
+bool AreAlike(const Graph& f, const Graph& g) {
+  return std::equal(f.nodes().begin(), f.nodes().end(), g.nodes().begin(), g.nodes().end(),
+                    [](const Node& a, const Node& b) { return a.op == b.op && a.inputs == b.inputs && a.outputs == b.outputs; });
+}
+
+struct Distance {
+  double least = 0;  ///< |f - g| over all elements, relative to the largest magnitude
+  double largest = 0;
+};
+
+/// Of finite values; nothing where some are not.
+std::optional<Distance> DistanceOf(const HostValue& f, const HostValue& g) {
+  const int64_t count = NumElements(f.type);
+  double magnitude = 0;
+  double least = HUGE_VAL;
+  double largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double difference = std::abs(f.At(i) - g.At(i));
+    if (!std::isfinite(difference)) return std::nullopt;
+    magnitude = std::max({magnitude, std::abs(f.At(i)), std::abs(g.At(i))});
+    least = std::min(least, difference);
+    largest = std::max(largest, difference);
+  }
+  if (magnitude == 0) return Distance{};
+  return Distance{least / magnitude, largest / magnitude};
+}
+
+Box ElementBox(const Shape& shape, int64_t flat) {
+  Box box{shape, shape};
+  for (size_t d = shape.size(); d-- > 0; flat /= shape[d]) box.end[d] = (box.begin[d] = flat % shape[d]) + 1;
+  return box;
+}
+
+}  // namespace
+
+absl::StatusOr<FirstLook> LookForDifference(const Graph& f, const Graph& g, uint64_t seed) {
+  FirstLook look;
+  MENDEL_ASSIGN_OR_RETURN(const Graph joint, JoinByValue(f, g));
+  if (TotalFlops(joint) > kMaxFlops) return look;
+  WitnessInputs draws(joint, seed);
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values, Evaluate(joint, draws.Draw(0)));
+  const double rounding = AreAlike(f, g) ? 0 : kRounding;
+  const size_t outputs = f.outputs().size();
+  look.all_apart = true;
+  double farthest = rounding;
+  for (size_t k = 0; k < outputs; ++k) {
+    const HostValue& x = values[k];
+    const std::optional<Distance> distance = DistanceOf(x, values[outputs + k]);
+    look.all_apart = look.all_apart && distance.has_value() && (NumElements(x.type) == 0 || distance->least > kRounding);
+    if (!distance.has_value() || distance->largest <= farthest) continue;
+    farthest = distance->largest;
+    const Gap gap = LargestGap(x, values[outputs + k]);
+    look.suspect = WitnessQuery{static_cast<int>(k), ElementBox(x.type.shape, gap.element)};
+  }
+  return look;
+}
+
+}  // namespace mendel
