@@ -124,6 +124,7 @@ class Extractor {
         if (!AddLoopCuts(solved.chosen, rows)) return InternalError("a program that cannot be derived has no loop");
         Repair(solved.chosen, costs);
       } else if (Offer(*derivation, "ilp")) {
+        if (solved.optimal) result_.method = "ilp";  // also when it proves the greedy one
         return absl::OkStatus();
       } else {
         Exclude(*derivation, rows);

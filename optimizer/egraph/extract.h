@@ -39,7 +39,7 @@ struct Extraction {
   double lower_bound = 0;
   /// (cost - lower_bound) / cost; 0 when the selection is optimal.
   double gap = 0;
-  /// "ilp" or "greedy": what found the selection.
+  /// "ilp" or "greedy": what found or proved the selection.
   std::string method;
   int64_t peak_bytes = 0;
   // Size of the integer program after reduction, and what was added to it.

@@ -148,7 +148,7 @@ absl::StatusOr<Saturator::Judged> Saturator::JudgeOnce(const Place& place, const
   const double before = Sum(profiles_.NodeSeconds(mutant->original)), after = Sum(profiles_.NodeSeconds(alternative.graph));
   judged.times.ratio = before > 0 ? after / before : after > 0 ? kMeasureBelow : 1;
   // Four programs, run four times at least.
-  if (judged.times.ratio > kMeasureBelow || seconds <= 0) return judged;
+  if (!limits_.measure || judged.times.ratio > kMeasureBelow || seconds <= 0) return judged;
   if (!contest_.Affords(16 * seconds + keep_seconds_)) {
     left_out_ = true;
     return judged;

@@ -28,6 +28,8 @@ struct SaturateLimits {
   int64_t match_limit = 300;  ///< new places of a rule in a round (scheduler.h)
   int64_t ban_length = 1;
   int max_contexts = 16;  ///< graphs that rules are applied to, a round
+  /// False: alternatives cost what is predicted, nothing is run.
+  bool measure = true;
   /// Share of the budget that must be left when the last alternative is added.
   double keep_share = 0.4;
 };
