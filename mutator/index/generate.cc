@@ -125,6 +125,7 @@ class Generator {
       ++result_.realised;
       Proposal proposal{state.program, realise, state.steps, MakeUp(*graph), PredictSeconds(*graph)};
       if (proposal.predicted_seconds > options_.worst_ratio * result_.site_seconds) continue;
+      if (RunTimeFlops(*graph) > options_.worst_flops * RunTimeFlops(subprogram_)) continue;
       const auto place = best_.find(proposal.make_up);
       if (place == best_.end() || proposal.predicted_seconds < place->second.predicted_seconds) {
         best_.insert_or_assign(proposal.make_up, std::move(proposal));

@@ -23,6 +23,7 @@ struct GenerateOptions {
   double seconds = 0.5;      ///< wall clock
   size_t keep = 48;          ///< proposals returned
   double worst_ratio = 100;  ///< predicted seconds over those of the site as it is
+  double worst_flops = 100;  ///< the same of the arithmetic
 };
 
 enum class GenerateStop { kSaturated, kDepth, kPrograms, kSeconds };

@@ -70,6 +70,8 @@ std::vector<Iterator> MatMulOrder(const Staging& staging, size_t moving) {
   for (const Iterator i : staging.dims) {
     if (!Uses(x, i)) others.push_back(i);
   }
+  // Leading iterators are a batch of the product only where others of the same factor follow.
+  if (rest.empty()) std::swap(lead, rest);
   std::vector<Iterator> order = batch;
   for (const auto* part : {&lead, &others, &rest}) order.insert(order.end(), part->begin(), part->end());
   return order;

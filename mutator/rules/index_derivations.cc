@@ -22,11 +22,11 @@
 namespace mendel {
 namespace {
 
-constexpr int kMostNodes = 48;        // of a site
+constexpr int kMostNodes = 256;       // of a site
 constexpr size_t kMostProposals = 2;  // a site
 constexpr size_t kMostRemembered = 512;
 /// No limit in seconds: what is offered must not depend on the machine's load.
-const GenerateOptions kLimits{.depth = 3, .programs = 60, .seconds = 1e9, .keep = 8, .worst_ratio = 0.95};
+const GenerateOptions kLimits{.depth = 3, .programs = 60, .seconds = 1e9, .keep = 8, .worst_ratio = 0.95, .worst_flops = 2.5};
 
 using Proposals = std::vector<Proposal>;
 
