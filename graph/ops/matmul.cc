@@ -13,6 +13,9 @@ namespace {
 
 Shape Batch(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
 
+constexpr int64_t kLeastStrip = 64;
+constexpr int64_t kMostStrip = 512;
+
 struct MatMulMeaning {
   template <class S>
   static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
@@ -32,18 +35,22 @@ struct MatMulMeaning {
       offsets.emplace_back(LeadingOffset(in.shape(0), index), LeadingOffset(in.shape(1), index));
       NextIndex(batch, index.first(batch.size()));
     }
-    // High strips share the preparation of the right operand; there are enough of them for all threads.
-    constexpr int64_t kMostRows = 256;
-    const int64_t wanted = (2 * Parallelism() + static_cast<int64_t>(offsets.size()) - 1) / std::max<size_t>(1, offsets.size());
-    const int64_t rows = std::clamp<int64_t>((m + wanted - 1) / std::max<int64_t>(1, wanted), 8, kMostRows);
-    const int64_t strips = (m + rows - 1) / rows;
+    // Enough strips for all threads, along the longer side: the operand that all strips of a batch read is prepared once a strip.
+    const int64_t batches = static_cast<int64_t>(offsets.size());
+    const bool by_columns = n > m;
+    const int64_t wanted = (2 * Parallelism() + batches - 1) / std::max<int64_t>(1, batches);
+    const int64_t extent = by_columns ? n : m;
+    const int64_t strip = std::clamp<int64_t>((extent + wanted - 1) / std::max<int64_t>(1, wanted), kLeastStrip, kMostStrip);
+    const int64_t strips = (extent + strip - 1) / strip;
     const auto* context = ScalarScope<S>::Current();
-    ParallelFor(static_cast<int64_t>(offsets.size()) * strips, [&](int64_t job) {
+    ParallelFor(batches * strips, [&](int64_t job) {
       const ScalarScope<S> scope(context);
       const size_t b = static_cast<size_t>(job / strips);
-      const int64_t row = job % strips * rows;
-      Gemm(std::min(rows, m - row), n, k, left + offsets[b].first + row * k, k, right + offsets[b].second, n,
-           out.data() + static_cast<int64_t>(b) * m * n + row * n, n, false);
+      const int64_t begin = job % strips * strip;
+      const int64_t row = by_columns ? 0 : begin, column = by_columns ? begin : 0;
+      Gemm(by_columns ? m : std::min(strip, m - row), by_columns ? std::min(strip, n - column) : n, k,
+           left + offsets[b].first + row * k, k, right + offsets[b].second + column, n,
+           out.data() + static_cast<int64_t>(b) * m * n + row * n + column, n, false);
     });
   }
 
