@@ -10,6 +10,7 @@
 #include "client/machine.h"
 #include "client/version.h"
 #include "runtime/backend.h"
+#include "runtime/kernel_text.h"
 
 namespace mendel {
 namespace {
@@ -46,6 +47,12 @@ absl::Status Doctor(Context& context) {
     const std::string told = probe.ok() ? backend->Identity() : Cat("not usable: ", std::string(probe.message()));
     context.Line(Cat("backend ", backend->name(), ": ", told));
     backends.push_back({{"name", backend->name()}, {"usable", probe.ok()}, {probe.ok() ? "identity" : "reason", told}});
+  }
+  for (const KernelWriter* writer : AllKernelWriters()) {
+    for (const std::string& line : writer->Describe()) {
+      context.Line(Cat(writer->name(), ": ", line));
+      context.facts()[std::string(writer->name())].push_back(line);
+    }
   }
   return usable ? absl::OkStatus() : Unsupported("no backend can run on this machine");
 }

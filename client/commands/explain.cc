@@ -1,6 +1,8 @@
 // mendel explain M.plan: what was mutated where, which boxes were mended, what it brought.
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,6 +10,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "runtime/kernel_text.h"
 #include "runtime/measure.h"
 #include "runtime/session.h"
 
@@ -19,6 +22,8 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string plan;
   bool steps = false;
+  std::string cuda_folder;
+  bool channels_last = false;
   SessionOptions session;
 };
 
@@ -80,6 +85,30 @@ absl::Status TellSteps(Session& session, const std::string& what, Context& conte
   return absl::OkStatus();
 }
 
+/// Writes a .cu file for every correction of the plan, and tells what is in it.
+absl::Status EmitCuda(const Graph& graph, const Options& options, Context& context) {
+  const KernelWriter* writer = FindKernelWriter("cuda");
+  if (writer == nullptr) return Unsupported("this build writes no CUDA text");
+  MENDEL_ASSIGN_OR_RETURN(const KernelTexts texts, writer->Write(graph, !options.channels_last));
+  std::error_code error;
+  std::filesystem::create_directories(options.cuda_folder, error);
+  context.facts()["cuda_kernels"] = Json::array();
+  for (const KernelText& kernel : texts.kernels) {
+    const std::string path = std::filesystem::path(options.cuda_folder) / kernel.file_name;
+    std::ofstream file(path);
+    file << kernel.text;
+    file.close();
+    if (!file) return absl::UnavailableError(Cat("cannot write ", path));
+    context.Line(Cat(path, " mends ", kernel.mutant));
+    for (const std::string& remark : kernel.remarks) context.Line(Cat("  ", remark));
+    context.facts()["cuda_kernels"].push_back({{"file", path}, {"mutant", kernel.mutant}, {"remarks", kernel.remarks}});
+  }
+  for (const std::string& refused : texts.refused) context.Line(Cat("no CUDA kernel: ", refused));
+  context.facts()["cuda_refused"] = texts.refused;
+  if (texts.kernels.empty() && texts.refused.empty()) context.Line("no mended boxes: no CUDA kernels");
+  return absl::OkStatus();
+}
+
 absl::Status Explain(const Options& options, Context& context) {
   context.Input(options.plan);
   MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(options.plan));
@@ -98,6 +127,7 @@ absl::Status Explain(const Options& options, Context& context) {
     context.Line(Cat("algorithm ", name, " for ", chosen.name.empty() ? Cat("%", node) : chosen.name));
     context.facts()["algorithms"].push_back({{"node", chosen.name}, {"algorithm", name}});
   }
+  if (!options.cuda_folder.empty()) MENDEL_RETURN_IF_ERROR(EmitCuda(plan.graph, options, context));
   if (!options.steps) return absl::OkStatus();
   SessionOptions baseline_options = options.session;
   baseline_options.baseline = true;
@@ -111,6 +141,9 @@ Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("plan", options->plan, "Plan file")->required();
   app.add_flag("--steps", options->steps, "Also time every step of baseline and plan");
+  CLI::Option* emit =
+      app.add_option("--emit-cuda", options->cuda_folder, "Write the CUDA text of the corrections into this folder");
+  app.add_flag("--channels-last", options->channels_last, "CUDA text for activations with the channels last")->needs(emit);
   app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
   return [options](Context& context) { return Explain(*options, context); };
 }

@@ -99,18 +99,23 @@ std::string EpilogueText(const std::vector<EpilogueStep>& steps) {
 
 int64_t PackedRow(const Correction& correction) { return (correction.out_channels + 3) / 4 * 4; }
 
-std::vector<double> PackWeights(const Correction& correction, const std::vector<double>& weights) {
+std::vector<int64_t> PackedOrder(const Correction& correction) {
   const int64_t taps = NumElements(correction.kernel);
   const int64_t row = PackedRow(correction);
-  std::vector<double> packed(static_cast<size_t>(taps * correction.channels * row));
+  std::vector<int64_t> order(static_cast<size_t>(taps * correction.channels * row), -1);
   for (int64_t o = 0; o < correction.out_channels; ++o) {
     for (int64_t c = 0; c < correction.channels; ++c) {
       for (int64_t tap = 0; tap < taps; ++tap) {
-        packed[static_cast<size_t>((tap * correction.channels + c) * row + o)] =
-            weights[static_cast<size_t>((o * correction.channels + c) * taps + tap)];
+        order[static_cast<size_t>((tap * correction.channels + c) * row + o)] = (o * correction.channels + c) * taps + tap;
       }
     }
   }
+  return order;
+}
+
+std::vector<double> PackWeights(const Correction& correction, const std::vector<double>& weights) {
+  std::vector<double> packed;
+  for (int64_t at : PackedOrder(correction)) packed.push_back(at < 0 ? 0 : weights[static_cast<size_t>(at)]);
   return packed;
 }
 

@@ -66,8 +66,10 @@ struct Correction {
 
 /// Channels a row of the packed weights has: out_channels, a multiple of four.
 int64_t PackedRow(const Correction& correction);
-/// Where element (o, c, tap) of the weights [O, C / group, K...] goes: depth tap * channels + c, then the output channel; the rest
-/// of a row is zero.
+/// The weights [O, C / group, K...] as kernels read them: row tap * channels + c, then the output channel. An entry an element: its
+/// place in the weights, -1 for zeros that fill up a row.
+std::vector<int64_t> PackedOrder(const Correction& correction);
+/// `weights` in that order.
 std::vector<double> PackWeights(const Correction& correction, const std::vector<double>& weights);
 
 /// InvalidArgument when ranks, extents or views do not fit together, or something does not fit the kernel's integers.

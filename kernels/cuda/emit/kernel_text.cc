@@ -165,8 +165,10 @@ Tile ChooseTile(const Correction& correction) {
   double least = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
     const double waves = std::max(1.0, static_cast<double>(BlocksOf(correction, tile)) / kMultiprocessors);
-    // A product needs 1/rows + 1/columns loads from shared memory.
-    const double cost = waves * tile.rows * tile.columns * (1 + 1.0 / tile.thread_rows + 1.0 / tile.thread_columns);
+    // Instructions a product, roughly: itself, its loads from shared memory, and its share of bringing operands there (an element
+    // of x first has to be found).
+    const double instructions = 1 + 1.0 / tile.thread_rows + 1.0 / tile.thread_columns + 12.0 / tile.columns + 4.0 / tile.rows;
+    const double cost = waves * tile.rows * tile.columns * instructions;
     if (cost >= least) continue;
     best = tile;
     least = cost;

@@ -10,7 +10,7 @@
 namespace mendel::cuda {
 namespace {
 
-constexpr size_t kStackBytes = 64 << 10;
+constexpr size_t kStackBytes = 256 << 10;
 
 struct Dim3 {
   unsigned x = 1, y = 1, z = 1;
@@ -68,10 +68,9 @@ class Run {
       for (running_ = 0; running_ < threads_.size() && fault_.empty(); ++running_) {
         if (threads_[running_].place != Place::kEnd) Resume();
       }
-      const auto ended = [](const Thread& thread) { return thread.place == Place::kEnd; };
-      if (!fault_.empty() || std::all_of(threads_.begin(), threads_.end(), ended)) return;
-      CheckSamePlace();
-      memory_.Barrier();
+      if (fault_.empty()) CheckSamePlace();
+      if (fault_.empty()) fault_ = memory_.Barrier();
+      if (threads_[0].place == Place::kEnd) return;
     }
   }
 

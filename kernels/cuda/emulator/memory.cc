@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/status.h"
 
@@ -22,6 +23,15 @@ MemoryChecker::MemoryChecker(unsigned char* shared, size_t shared_bytes, std::sp
   for (const GlobalBuffer& buffer : buffers) {
     globals_.push_back({buffer, std::vector<Shadow>(buffer.writable ? (buffer.bytes.size() + 1) / 2 : 0)});
   }
+}
+
+std::string MemoryChecker::Barrier() {
+  ++epoch_;
+  return std::exchange(suspicion_, "");
+}
+
+void MemoryChecker::Suspect(std::string fault) {
+  if (suspicion_.empty()) suspicion_ = std::move(fault);
 }
 
 void MemoryChecker::BeginBlock() {
@@ -57,9 +67,11 @@ std::string MemoryChecker::AccessShared(size_t begin, size_t size, bool write, u
       word.writer = thread;
       continue;
     }
-    if (word.written < block_epoch_) return Cat("uninitialised shared memory: thread ", thread, " reads word ", k);
-    if (word.written + 1 < epoch_) {
-      return Cat("stale shared memory: thread ", thread, " reads word ", k, ", written ", epoch_ - word.written, " barriers ago");
+    // Another thread may yet write the word before the next barrier: then it is a race, and called so.
+    if (word.written < block_epoch_) {
+      Suspect(Cat("uninitialised shared memory: thread ", thread, " reads word ", k));
+    } else if (word.written + 1 < epoch_) {
+      Suspect(Cat("stale shared memory: thread ", thread, " reads word ", k, ", written ", epoch_ - word.written, " barriers ago"));
     }
     word.reader = word.read == epoch_ && word.reader != thread ? kMany : thread;
     word.read = epoch_;

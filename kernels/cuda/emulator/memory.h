@@ -25,8 +25,8 @@ class MemoryChecker {
 
   /// A new block: its shared memory holds nothing.
   void BeginBlock();
-  /// All threads of the block have passed a barrier.
-  void Barrier() { ++epoch_; }
+  /// All threads of the block have passed a barrier, or have ended: the fault that is certain now, empty when there is none.
+  std::string Barrier();
   /// The fault of this access by `thread` (its number in the grid), empty when there is none.
   std::string Access(uintptr_t address, size_t size, bool write, bool aligned, uint32_t thread);
 
@@ -43,12 +43,14 @@ class MemoryChecker {
     std::vector<Shadow> shadow;  // of writable buffers
   };
 
+  void Suspect(std::string fault);
   std::string AccessShared(size_t begin, size_t size, bool write, uint32_t thread);
   std::string AccessGlobal(Global& global, size_t begin, size_t size, bool write, uint32_t thread);
 
   unsigned char* shared_;
   std::vector<Word> words_;
   std::vector<Global> globals_;
+  std::string suspicion_;  // a fault unless a race explains it
   uint32_t epoch_ = 0;
   uint32_t block_epoch_ = 0;
 };

@@ -1,0 +1,67 @@
+#include "kernels/cuda/driver_table/driver.h"
+
+#include <memory>
+
+#include "base/status.h"
+#include "kernels/cuda/driver_table/library.h"
+
+namespace mendel::cuda {
+namespace {
+
+constexpr int kOldestVersion = 11040;
+
+absl::Status ResolveAll(const Library& library, Driver& driver) {
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuInit", driver.Init));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDriverGetVersion", driver.DriverGetVersion));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuGetErrorString", driver.GetErrorString));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceGetCount", driver.DeviceGetCount));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceGet", driver.DeviceGet));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceGetName", driver.DeviceGetName));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceGetAttribute", driver.DeviceGetAttribute));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDevicePrimaryCtxRetain", driver.DevicePrimaryCtxRetain));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuCtxSetCurrent", driver.CtxSetCurrent));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuCtxSynchronize", driver.CtxSynchronize));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuModuleLoadData", driver.ModuleLoadData));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuModuleUnload", driver.ModuleUnload));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuModuleGetFunction", driver.ModuleGetFunction));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuFuncSetAttribute", driver.FuncSetAttribute));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemAlloc_v2", driver.MemAlloc));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemFree_v2", driver.MemFree));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemcpyHtoD_v2", driver.MemcpyHtoD));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemcpyDtoH_v2", driver.MemcpyDtoH));
+  return Resolve(library, "cuLaunchKernel", driver.LaunchKernel);
+}
+
+absl::StatusOr<const Driver*> Open() {
+  // The toolkit's stub of the same name only serves linking, so that toolkit folders are not searched.
+  MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibrary({"libcuda.so.1"}, {""}));
+  auto driver = std::make_unique<Driver>();
+  driver->path = library.path;
+  MENDEL_RETURN_IF_ERROR(ResolveAll(library, *driver));
+  if (const int result = driver->Init(0); result != 0) {
+    return absl::UnavailableError(std::string(driver->Check(result, "cuInit").message()));
+  }
+  MENDEL_RETURN_IF_ERROR(driver->Check(driver->DriverGetVersion(&driver->version), "cuDriverGetVersion"));
+  if (driver->version < kOldestVersion)
+    return absl::FailedPreconditionError(Cat("the driver's CUDA ", driver->version, " is older than 11.4"));
+  int count = 0;  // left untouched on error
+  MENDEL_RETURN_IF_ERROR(driver->Check(driver->DeviceGetCount(&count), "cuDeviceGetCount"));
+  if (count == 0) return absl::UnavailableError("the driver has no device");
+  return driver.release();
+}
+
+}  // namespace
+
+absl::StatusOr<const Driver*> Driver::Get() {
+  static const auto* driver = new absl::StatusOr<const Driver*>(Open());
+  return *driver;
+}
+
+absl::Status Driver::Check(int result, const char* what) const {
+  if (result == 0) return absl::OkStatus();
+  const char* text = nullptr;
+  if (GetErrorString != nullptr) GetErrorString(result, &text);
+  return InternalError(what, ": ", text == nullptr ? "unknown error" : text, " (", result, ")");
+}
+
+}  // namespace mendel::cuda

@@ -1,0 +1,54 @@
+// The CUDA driver behind dlopen: the few entry points that launching needs, declared here so that no toolkit is.
+#ifndef MENDEL_KERNELS_CUDA_DRIVER_TABLE_DRIVER_H_
+#define MENDEL_KERNELS_CUDA_DRIVER_TABLE_DRIVER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace mendel::cuda {
+
+struct DriverContext;
+struct DriverModule;
+struct DriverFunction;
+struct DriverStream;
+
+/// As in cuda.h; results are 0 or an error. The names are the driver's, without "cu" and version suffix.
+struct Driver {
+  int (*Init)(unsigned flags) = nullptr;
+  int (*DriverGetVersion)(int* version) = nullptr;
+  int (*GetErrorString)(int error, const char** text) = nullptr;
+  int (*DeviceGetCount)(int* count) = nullptr;
+  int (*DeviceGet)(int* device, int ordinal) = nullptr;
+  int (*DeviceGetName)(char* name, int length, int device) = nullptr;
+  int (*DeviceGetAttribute)(int* value, int attribute, int device) = nullptr;
+  int (*DevicePrimaryCtxRetain)(DriverContext** context, int device) = nullptr;
+  int (*CtxSetCurrent)(DriverContext* context) = nullptr;
+  int (*CtxSynchronize)() = nullptr;
+  int (*ModuleLoadData)(DriverModule** module, const void* image) = nullptr;
+  int (*ModuleUnload)(DriverModule* module) = nullptr;
+  int (*ModuleGetFunction)(DriverFunction** function, DriverModule* module, const char* name) = nullptr;
+  int (*FuncSetAttribute)(DriverFunction* function, int attribute, int value) = nullptr;
+  int (*MemAlloc)(uint64_t* address, size_t bytes) = nullptr;
+  int (*MemFree)(uint64_t address) = nullptr;
+  int (*MemcpyHtoD)(uint64_t to, const void* from, size_t bytes) = nullptr;
+  int (*MemcpyDtoH)(void* to, uint64_t from, size_t bytes) = nullptr;
+  int (*LaunchKernel)(DriverFunction* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                      unsigned block_y, unsigned block_z, unsigned shared_bytes, DriverStream* stream, void** arguments,
+                      void** extra) = nullptr;
+
+  std::string path;
+  int version = 0;  ///< 13000: 13.0, of the CUDA that the driver supports
+
+  /// The one of this process, initialised, with at least one device. NotFound where there is no driver, Unavailable where it has no
+  /// device, FailedPrecondition when it is older than CUDA 11.4.
+  static absl::StatusOr<const Driver*> Get();
+  /// OK, or Internal naming `what` with the driver's text.
+  absl::Status Check(int result, const char* what) const;
+};
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_DRIVER_TABLE_DRIVER_H_

@@ -1,0 +1,111 @@
+#include "kernels/cuda/nvrtc/compiler.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "base/status.h"
+#include "kernels/cuda/driver_table/library.h"
+
+namespace mendel::cuda {
+namespace {
+
+// As in nvrtc.h, which is not needed: the interface of these functions has not changed since 11.4.
+struct Program;
+constexpr int kSuccess = 0;
+constexpr int kOldestVersion = 1104;
+
+/// The number before `after`, summed over all its places.
+int SumBefore(const std::string& text, const std::string& after) {
+  int sum = 0;
+  for (size_t at = text.find(after); at != std::string::npos; at = text.find(after, at + 1)) {
+    size_t begin = at;
+    while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
+    sum += std::atoi(text.substr(begin, at - begin).c_str());
+  }
+  return sum;
+}
+
+}  // namespace
+
+struct Compiler::Table {
+  int (*version)(int* major, int* minor) = nullptr;
+  int (*supported_count)(int* count) = nullptr;
+  int (*supported)(int* architectures) = nullptr;
+  int (*create)(Program** program, const char* text, const char* name, int headers, const char* const*,
+                const char* const*) = nullptr;
+  int (*destroy)(Program** program) = nullptr;
+  int (*compile)(Program* program, int count, const char* const* options) = nullptr;
+  int (*log_size)(Program* program, size_t* size) = nullptr;
+  int (*log)(Program* program, char* log) = nullptr;
+  int (*cubin_size)(Program* program, size_t* size) = nullptr;
+  int (*cubin)(Program* program, char* cubin) = nullptr;
+};
+
+ResourceUsage ParseUsage(const std::string& log) {
+  return {SumBefore(log, " registers"), SumBefore(log, " bytes spill stores") + SumBefore(log, " bytes spill loads"),
+          SumBefore(log, " bytes stack frame")};
+}
+
+absl::StatusOr<const Compiler*> Compiler::Get() {
+  static const auto* compiler = new absl::StatusOr<const Compiler*>(Open());
+  return *compiler;
+}
+
+absl::StatusOr<const Compiler*> Compiler::Open() {
+  MENDEL_ASSIGN_OR_RETURN(const Library library,
+                          OpenLibrary({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"}));
+  auto table = std::make_unique<Table>();
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcVersion", table->version));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetNumSupportedArchs", table->supported_count));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetSupportedArchs", table->supported));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcCreateProgram", table->create));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcDestroyProgram", table->destroy));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcCompileProgram", table->compile));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetProgramLogSize", table->log_size));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetProgramLog", table->log));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetCUBINSize", table->cubin_size));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetCUBIN", table->cubin));
+  int major = 0, minor = 0, count = 0;
+  if (table->version(&major, &minor) != kSuccess || major * 100 + minor < kOldestVersion) {
+    return absl::FailedPreconditionError(Cat(library.path, " is version ", major, ".", minor, ", older than 11.4"));
+  }
+  auto compiler = std::make_unique<Compiler>();
+  if (table->supported_count(&count) != kSuccess) return absl::UnavailableError(Cat(library.path, " tells no architectures"));
+  compiler->architectures_.resize(static_cast<size_t>(count));
+  table->supported(compiler->architectures_.data());
+  compiler->version_ = Cat(major, ".", minor);
+  compiler->path_ = library.path;
+  compiler->table_ = table.release();
+  return compiler.release();
+}
+
+bool Compiler::Supports(int architecture) const {
+  return std::find(architectures_.begin(), architectures_.end(), architecture) != architectures_.end();
+}
+
+absl::StatusOr<CompiledKernel> Compiler::Compile(const std::string& text, const std::string& name, int architecture) const {
+  Program* program = nullptr;
+  if (table_->create(&program, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr) != kSuccess) {
+    return absl::UnavailableError("NVRTC makes no program");
+  }
+  const auto destroy = [this](Program* made) { table_->destroy(&made); };
+  const std::unique_ptr<Program, decltype(destroy)> owner(program, destroy);
+  const std::string target = Cat("--gpu-architecture=sm_", architecture);
+  const char* options[] = {target.c_str(), "--std=c++17", "--ptxas-options=-v"};
+  const int result = table_->compile(program, 3, options);
+  size_t size = 0;
+  table_->log_size(program, &size);
+  std::string log(size, '\0');
+  if (size > 0) table_->log(program, log.data());
+  if (result != kSuccess) return InvalidInput(name, " for sm_", architecture, ": ", log);
+  CompiledKernel kernel;
+  kernel.usage = ParseUsage(log);
+  size = 0;
+  table_->cubin_size(program, &size);
+  kernel.cubin.resize(size);
+  if (size == 0 || table_->cubin(program, kernel.cubin.data()) != kSuccess) return absl::UnavailableError(Cat(name, ": no cubin"));
+  return kernel;
+}
+
+}  // namespace mendel::cuda
