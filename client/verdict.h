@@ -15,6 +15,7 @@
 #include "client/exit_codes.h"
 #include "optimizer/refit.h"
 #include "verifier/compare.h"
+#include "verifier/explain_regions.h"
 
 namespace mendel {
 
@@ -34,6 +35,8 @@ struct PairVerdict {
   std::optional<RefitReport> refit;
   double fold_tolerance = 16;  ///< ulps
   bool accept_refit = false;   ///< the caller named a tolerance: within it the answer is good
+  /// Where the borders of regions come from, when the caller asked.
+  std::optional<std::vector<ExplainedOutput>> regions;
 };
 
 /// "equivalent", "equivalent-after-refit", "partial", "different" or "unproven".

@@ -76,6 +76,34 @@ Json RefitJson(const PairVerdict& verdict) {
           {"errors", std::move(errors)}};
 }
 
+Json DimensionJson(const ExplainedDimension& dim) {
+  Json breaks = Json::array();
+  for (const ExplainedBreak& one : dim.breaks) {
+    breaks.push_back({{"at", one.at}, {"node", one.node}, {"op", one.op}, {"what", one.what}});
+  }
+  Json cause;
+  if (dim.period != 1) cause = {{"node", dim.period_node}, {"op", dim.period_op}, {"what", dim.period_what}};
+  return {{"extent", dim.extent},         {"breaks", std::move(breaks)}, {"period", dim.period}, {"period_cause", std::move(cause)},
+          {"classes", dim.displacements}, {"probed", dim.probed}};
+}
+
+Json RegionsJson(const std::vector<ExplainedOutput>& outputs) {
+  Json json = Json::array();
+  for (const ExplainedOutput& output : outputs) {
+    Json dims = Json::array();
+    for (const ExplainedDimension& dim : output.dims) dims.push_back(DimensionJson(dim));
+    json.push_back({{"name", output.name},
+                    {"shape", output.shape},
+                    {"congruent", output.congruent},
+                    {"by_regions", output.by_regions},
+                    {"regions", Number(output.regions)},
+                    {"probes", Number(output.probes)},
+                    {"dimensions", std::move(dims)},
+                    {"not_understood", output.reasons}});
+  }
+  return json;
+}
+
 /// The first witness of all, null when there is none.
 Json FirstWitness(const PairVerdict& verdict) {
   for (size_t k = 0; k < verdict.report.outputs.size(); ++k) {
@@ -110,26 +138,28 @@ Json VerdictJson(const PairVerdict& verdict) {
                          {"differing", weight.differing},
                          {"largest_ulps", Number(weight.largest_ulps)}});
   }
-  return {{"schema", kVerdictSchema},
-          {"a", verdict.file_a},
-          {"b", verdict.file_b},
-          {"verdict", VerdictWord(verdict)},
-          {"reason", report.reason},
-          {"lacking", report.lacking},
-          {"weight_mode", verdict.weights == WeightMode::kExact ? "exact" : "symbolic"},
-          {"bound_log2", refitted ? verdict.refit->certificate.bound_log2 : report.bound_log2},
-          {"tests", draws.size()},
-          {"primes", std::move(primes)},
-          {"seed", verdict.seed},
-          {"degree", refitted ? verdict.refit->certificate.degree : report.degree},
-          {"segments", refitted ? verdict.refit->certificate.segments : report.segments},
-          {"outputs", std::move(outputs)},
-          {"witness", FirstWitness(verdict)},
-          {"earliest", std::move(earliest)},
-          {"weights", std::move(differing)},
-          {"facts", report.facts},
-          {"refit", RefitJson(verdict)},
-          {"notes", verdict.notes}};
+  Json json = {{"schema", kVerdictSchema},
+               {"a", verdict.file_a},
+               {"b", verdict.file_b},
+               {"verdict", VerdictWord(verdict)},
+               {"reason", report.reason},
+               {"lacking", report.lacking},
+               {"weight_mode", verdict.weights == WeightMode::kExact ? "exact" : "symbolic"},
+               {"bound_log2", refitted ? verdict.refit->certificate.bound_log2 : report.bound_log2},
+               {"tests", draws.size()},
+               {"primes", std::move(primes)},
+               {"seed", verdict.seed},
+               {"degree", refitted ? verdict.refit->certificate.degree : report.degree},
+               {"segments", refitted ? verdict.refit->certificate.segments : report.segments},
+               {"outputs", std::move(outputs)},
+               {"witness", FirstWitness(verdict)},
+               {"earliest", std::move(earliest)},
+               {"weights", std::move(differing)},
+               {"facts", report.facts},
+               {"refit", RefitJson(verdict)},
+               {"notes", verdict.notes}};
+  if (verdict.regions.has_value()) json["regions"] = RegionsJson(*verdict.regions);
+  return json;
 }
 
 }  // namespace mendel

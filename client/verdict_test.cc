@@ -149,6 +149,32 @@ TEST(VerdictJson, TellsTheWitness) {
   EXPECT_TRUE(VerdictJson(Equivalent())["primes"] == nlohmann::ordered_json::array({97, 89}));
 }
 
+TEST(VerdictJson, ExplainsRegionsWhenAsked) {
+  PairVerdict verdict = Partial();
+  EXPECT_FALSE(VerdictJson(verdict).contains("regions"));
+  ExplainedOutput output;
+  output.name = "y";
+  output.shape = {9};
+  output.by_regions = true;
+  output.regions = std::numeric_limits<double>::infinity();
+  output.probes = 4;
+  output.reasons = {"TopK: no access pattern"};
+  ExplainedDimension dim;
+  dim.extent = 9;
+  dim.breaks = {{3, "conv1", "Conv", "padding edge"}};
+  dim.displacements = {"x +1 along 0"};
+  output.dims = {dim, dim};
+  output.dims[1].period = 2;
+  output.dims[1].period_op = "Resize";
+  verdict.regions = {output};
+  EXPECT_THAT(SchemaErrors(verdict), IsEmpty());
+  const auto json = VerdictJson(verdict)["regions"][0];
+  EXPECT_TRUE(json["regions"].is_null());
+  EXPECT_EQ(json["dimensions"][0]["breaks"][0]["what"], "padding edge");
+  EXPECT_TRUE(json["dimensions"][0]["period_cause"].is_null());
+  EXPECT_EQ(json["dimensions"][1]["period_cause"]["op"], "Resize");
+}
+
 TEST(VerdictLines, VerdictFirst) {
   const auto lines = VerdictLines(Partial());
   EXPECT_EQ(lines[0], "partial: 4 of 9 output elements are wrong");

@@ -168,23 +168,22 @@ CompareOptions ComparisonOf(const PairOptions& options, const Deadline& deadline
   return compare;
 }
 
-/// Folded constants explain a "no" better than a witness of rounding does.
-absl::StatusOr<bool> TryRefit(const Pair& pair, const JudgeOptions& judge, PairVerdict& verdict) {
-  RefitOptions options;
-  options.tolerance_ulps = verdict.fold_tolerance;
-  options.judge = judge;
-  options.seed = judge.seed;
-  absl::StatusOr<RefitReport> refit = Refit(pair.a, pair.b, options);
-  if (absl::IsUnimplemented(refit.status()) || absl::IsDeadlineExceeded(refit.status())) return false;
-  MENDEL_RETURN_IF_ERROR(refit.status());
-  verdict.refit = *std::move(refit);
-  return verdict.refit->applies;
-}
-
-absl::Status Explain(const Pair& pair, const JudgeOptions& judge, Context& context) {
-  MENDEL_ASSIGN_OR_RETURN(const auto regions, ExplainRegions(pair.a, pair.b, judge));
-  context.Line(PrintRegions(regions));
-  return absl::OkStatus();
+/// Folded constants explain a "no" better than a witness of rounding does. Where every stored element is the folded one, folding
+/// may even have been exact: `last` tells that no proof of that has succeeded.
+absl::StatusOr<bool> TryRefit(const Pair& pair, const JudgeOptions& judge, bool last, PairVerdict& verdict) {
+  if (!verdict.refit.has_value()) {
+    RefitOptions options;
+    options.tolerance_ulps = verdict.fold_tolerance;
+    options.judge = judge;
+    options.seed = judge.seed;
+    absl::StatusOr<RefitReport> refit = Refit(pair.a, pair.b, options);
+    if (absl::IsUnimplemented(refit.status()) || absl::IsDeadlineExceeded(refit.status())) return false;
+    MENDEL_RETURN_IF_ERROR(refit.status());
+    verdict.refit = *std::move(refit);
+  }
+  const auto rounded = [](const RefitTensor& tensor) { return tensor.differing > 0; };
+  const std::vector<RefitTensor>& tensors = verdict.refit->tensors;
+  return verdict.refit->applies && (last || std::any_of(tensors.begin(), tensors.end(), rounded));
 }
 
 }  // namespace
@@ -212,15 +211,19 @@ absl::Status VerifyPair(const PairOptions& options, Context& context) {
   verdict.accept_refit = options.fold_tolerance.has_value();
   verdict.fold_tolerance = options.fold_tolerance.value_or(verdict.fold_tolerance);
   if (options.weights == WeightMode::kExact) {
-    compare.before_explaining = [&]() -> absl::StatusOr<bool> { return TryRefit(pair, compare.judge, verdict); };
+    compare.before_explaining = [&](bool last) -> absl::StatusOr<bool> { return TryRefit(pair, compare.judge, last, verdict); };
   }
   MENDEL_ASSIGN_OR_RETURN(verdict.report, ComparePrograms(pair.a, pair.b, compare));
+  if (verdict.report.verdict == Verdict::kEquivalent) verdict.refit.reset();
   if (!options.witness_folder.empty()) MENDEL_RETURN_IF_ERROR(WriteWitnesses(pair.a, options.witness_folder, verdict));
+  if (options.explain_regions) {
+    MENDEL_ASSIGN_OR_RETURN(verdict.regions, ExplainRegions(pair.a, pair.b, compare.judge));
+  }
   for (const std::string& line : VerdictLines(verdict)) context.Line(line);
+  if (verdict.regions.has_value()) context.Line(PrintRegions(*verdict.regions));
   context.facts().update(VerdictJson(verdict));
   context.Answer(ExitCodeOf(verdict));
   if (!options.junit.empty()) MENDEL_RETURN_IF_ERROR(WriteText(options.junit, VerdictJUnit(verdict)));
-  if (options.explain_regions) MENDEL_RETURN_IF_ERROR(Explain(pair, compare.judge, context));
   return absl::OkStatus();
 }
 

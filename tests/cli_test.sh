@@ -3,22 +3,10 @@
 set -u
 mendel=$1
 make_small_plan=$2
+. "$(dirname "$0")/cli_expect.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-failures=0
-
-# expect CODE WORDS COMMAND...: the exit code, and an extended regular expression that the output (both streams) must match.
-expect() {
-  local code=$1 words=$2 output got
-  shift 2
-  output=$("$@" 2>&1 </dev/null)
-  got=$?
-  if ((got != code)) || ! grep -Eq -- "$words" <<<"$output"; then
-    printf 'FAIL: %s\n  exit code %d, wanted %d; output, wanted /%s/:\n%s\n' "$*" "$got" "$code" "$words" "$output"
-    failures=$((failures + 1))
-  fi
-}
 
 # A .npy file of f32 zeros with shape ($2).
 zeros() {
@@ -40,6 +28,8 @@ expect 0 'oneDNN: 2' "$mendel" --version
 expect 0 'doctor' "$mendel" --help
 expect 0 'baseline' "$mendel" bench --help
 expect 2 'subcommand' "$mendel"
+expect 0 '^\| `dilation_stack` \| dilation and stride \| partial \| `Conv' "$mendel" rules --markdown
+expect 0 '"family": "dilation and stride"' "$mendel" rules --json
 expect 2 '' "$mendel" nonsense
 expect 2 '' "$mendel" run
 expect 2 '' "$mendel" run small.plan --output-dir out --threads 0

@@ -4,26 +4,10 @@
 set -u
 mendel=$1
 model=$2
+. "$(dirname "$0")/cli_expect.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-failures=0
-
-fail() {
-  printf 'FAIL: %s\n' "$*"
-  failures=$((failures + 1))
-}
-
-# expect CODE WORDS COMMAND...
-expect() {
-  local code=$1 words=$2 output got
-  shift 2
-  output=$("$@" 2>&1 </dev/null)
-  got=$?
-  if ((got != code)) || ! grep -Eq -- "$words" <<<"$output"; then
-    fail "$* - exit code $got, wanted $code; wanted /$words/ in: $output"
-  fi
-}
 
 optimize=("$mendel" optimize "$model" --threads 1 --cache cache.sqlite --max-candidates 2 --budget 20s)
 

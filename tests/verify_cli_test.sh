@@ -3,22 +3,10 @@
 set -u
 mendel=$1
 make_pairs=$2
+. "$(dirname "$0")/cli_expect.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-failures=0
-
-# expect CODE WORDS COMMAND...: the exit code, and an extended regular expression that the output (both streams) must match.
-expect() {
-  local code=$1 words=$2 output got
-  shift 2
-  output=$("$@" 2>&1 </dev/null)
-  got=$?
-  if ((got != code)) || ! grep -Eq -- "$words" <<<"$output"; then
-    printf 'FAIL: %s\n  exit code %d, wanted %d; output, wanted /%s/:\n%s\n' "$*" "$got" "$code" "$words" "$output"
-    failures=$((failures + 1))
-  fi
-}
 
 "$make_pairs" . || exit 1
 
@@ -65,6 +53,9 @@ for member in schema verdict reason lacking bound_log2 tests primes seed degree 
   expect 1 "\"$member\": " "$mendel" verify net.onnx one_weight.onnx --json
 done
 expect 0 '"schema": "mendel.verify/1"' "$mendel" verify net.onnx rewritten.onnx --json
+for member in regions congruent by_regions probes dimensions extent breaks period period_cause classes probed not_understood; do
+  expect 1 "\"$member\": " "$mendel" verify net.onnx one_weight.onnx --json --explain-regions
+done
 expect 3 '"verdict": "unproven"' "$mendel" verify waves.onnx ones.onnx --json
 expect 1 '"seed": 77' "$mendel" verify net.onnx one_weight.onnx --json --seed 77
 expect 2 '"code": "INVALID_ARGUMENT"' "$mendel" verify net.onnx taller.onnx --json
