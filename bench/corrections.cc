@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -131,13 +132,16 @@ Graph Layer(int64_t channels, int64_t extent, int64_t kernel, bool relu) {
   return Expect(e.Finish());
 }
 
-/// The mutant of `rule` that stacks along `dim`; nullopt when it has none.
+/// The mutant of `rule` that stacks two images along `dim` (2 or 3); nullopt when it has none.
 std::optional<Mutant> Stacked(const Graph& layer, std::string_view rule, int64_t dim) {
   const Rule* found = FindRule(rule);
   if (found == nullptr) return std::nullopt;
   for (const Match& match : found->match(layer, layer.outputs()[0].value.node)) {
-    const auto along = match.choices.find("dim");
-    if (along != match.choices.end() && along->second == dim) return Expect(MakeMutant(layer, *found, match));
+    const auto factor = [&](int64_t d) {
+      const auto choice = match.choices.find(Cat("dim", d));
+      return choice == match.choices.end() ? 1 : choice->second;
+    };
+    if (factor(dim) == 2 && factor(5 - dim) == 1) return Expect(MakeMutant(layer, *found, match));
   }
   return std::nullopt;
 }
@@ -145,7 +149,11 @@ std::optional<Mutant> Stacked(const Graph& layer, std::string_view rule, int64_t
 void MeasureSeam(int64_t channels, int64_t extent, int64_t kernel, int64_t dim, const Options& options) {
   const Graph layer = Layer(channels, extent, kernel, options.relu);
   const std::optional<Mutant> mutant = Stacked(layer, "batch_to_space", dim);
-  if (!mutant.has_value()) return;
+  if (!mutant.has_value()) {
+    std::printf("no mutant of %d channels, %d x %d\n", static_cast<int>(channels), static_cast<int>(extent),
+                static_cast<int>(extent));
+    return;
+  }
   const JudgeReport report = Expect(Localise(mutant->original, mutant->mutant, {.target_log2 = 0}));
   std::vector<std::unique_ptr<Timed>> programs;
   programs.push_back(std::make_unique<Timed>("original", mutant->original, options.threads));

@@ -12,11 +12,11 @@ namespace {
 constexpr int64_t kShareRows = 192;   // their sums over a panel stay in the first-level cache and leave room for weights
 constexpr int64_t kWorkDepth = 1024;  // channels times taps whose weights of a panel stay in the second-level cache
 constexpr int64_t kGatherGrain = 4;   // lines
+constexpr int64_t kLine = 16;         // floats a cache line
 constexpr size_t kDims = 3;
 
 /// A stride of an odd number of cache lines, so that neighbouring positions fall into different cache sets.
 int64_t OddLines(int64_t floats) {
-  constexpr int64_t kLine = 16;
   const int64_t lines = (floats + kLine - 1) / kLine;
   return (lines + 1 - lines % 2) * kLine;
 }
@@ -268,31 +268,64 @@ void StripPlan::FinishRows(const StripOperands& operands, const WinogradEpilogue
   }
 }
 
-void StripPlan::RunShare(const StripOperands& operands, const WinogradEpilogue& epilogue, const Share& share, const Panel& panel,
-                         const float* scratch) const {
+const float* StripPlan::WeightsOf(const StripOperands& operands, const Work& work, const Panel& panel) const {
+  const StripWeights& w = problem_.weights[static_cast<size_t>(work.weights)];
+  const int64_t lanes = problem_.isa->lanes;
+  return operands.weights[static_cast<size_t>(work.weights)] +
+         (panel.vectors_before * w.Taps() + work.tap * panel.vectors) * lanes * w.channels_in;
+}
+
+void StripPlan::RunWork(const StripOperands& operands, const Share& share, const Work& work, const Panel& panel, const Ahead& ahead,
+                        const float* scratch, float* sums) const {
+  const StripWeights& w = problem_.weights[static_cast<size_t>(work.weights)];
   const int64_t width = panel.vectors * problem_.isa->lanes;
-  alignas(64) float sums[kShareRows * kStripPanel];
-  std::fill_n(sums, (share.end - share.begin) * width, 0.0f);
+  const float* weights = WeightsOf(operands, work, panel);
+  const int64_t count = static_cast<int64_t>(work.entries.size());
+  const int64_t blocks = (count + kStripRows - 1) / kStripRows;  // of nearly equal height
+  // Each block asks for its part of what follows.
+  const int64_t steps = work.taps * w.channels_in;
+  const int64_t lines = (ahead.lines + blocks * steps - 1) / (blocks * steps);
   const float* rows[kStripTaps * kStripRows];
   float* targets[kStripRows];
-  for (const Work& work : share.works) {
-    const StripWeights& w = problem_.weights[static_cast<size_t>(work.weights)];
-    const float* weights = operands.weights[static_cast<size_t>(work.weights)] +
-                           (panel.vectors_before * problem_.isa->lanes * w.Taps() + work.tap * width) * w.channels_in;
-    const int64_t count = static_cast<int64_t>(work.entries.size());
-    const int64_t blocks = (count + kStripRows - 1) / kStripRows;  // of nearly equal height
-    for (int64_t b = 0; b < blocks; ++b) {
-      const int64_t begin = count * b / blocks;
-      const int64_t height = count * (b + 1) / blocks - begin;
-      for (int64_t r = 0; r < height; ++r) {
-        const Entry& entry = work.entries[static_cast<size_t>(begin + r)];
-        const int64_t* offsets = halos_[static_cast<size_t>(entry.halo)].tap_offsets.data() + work.tap;
-        const float* from = scratch + entry.from + panel.group * w.channels_in;
-        for (int64_t t = 0; t < work.taps; ++t) rows[t * kStripRows + r] = from + offsets[t];
-        targets[r] = sums + (entry.row - share.begin) * width;
-      }
-      problem_.isa->multiply(rows, height, work.taps, w.channels_in, weights, panel.vectors, targets);
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t begin = count * b / blocks;
+    const int64_t height = count * (b + 1) / blocks - begin;
+    for (int64_t r = 0; r < height; ++r) {
+      const Entry& entry = work.entries[static_cast<size_t>(begin + r)];
+      const int64_t* offsets = halos_[static_cast<size_t>(entry.halo)].tap_offsets.data() + work.tap;
+      const float* from = scratch + entry.from + panel.group * w.channels_in;
+      for (int64_t t = 0; t < work.taps; ++t) rows[t * kStripRows + r] = from + offsets[t];
+      targets[r] = sums + (entry.row - share.begin) * width;
     }
+    const int64_t asked = b * steps * lines;
+    const bool more = asked < ahead.lines;
+    problem_.isa->multiply(rows, height, work.taps, w.channels_in, weights, panel.vectors, targets,
+                           more ? ahead.weights + asked * kLine : nullptr, more ? lines : 0);
+  }
+}
+
+StripPlan::Ahead StripPlan::AheadOf(const StripOperands& operands, const Work& work, const Panel& panel) const {
+  const int64_t floats =
+      work.taps * problem_.weights[static_cast<size_t>(work.weights)].channels_in * panel.vectors * problem_.isa->lanes;
+  return {WeightsOf(operands, work, panel), (floats + kLine - 1) / kLine};
+}
+
+void StripPlan::RunTask(const StripOperands& operands, const WinogradEpilogue& epilogue, int64_t task, bool last,
+                        const float* scratch) const {
+  const auto share_of = [&](int64_t number) -> const Share& { return shares_[static_cast<size_t>(number) % shares_.size()]; };
+  const auto panel_of = [&](int64_t number) -> const Panel& { return panels_[static_cast<size_t>(number) / shares_.size()]; };
+  const Share& share = share_of(task);
+  const Panel& panel = panel_of(task);
+  alignas(64) float sums[kShareRows * kStripPanel];
+  std::fill_n(sums, (share.end - share.begin) * panel.vectors * problem_.isa->lanes, 0.0f);
+  for (size_t k = 0; k < share.works.size(); ++k) {
+    Ahead ahead;
+    if (k + 1 < share.works.size()) {
+      ahead = AheadOf(operands, share.works[k + 1], panel);
+    } else if (!last && !share_of(task + 1).works.empty()) {
+      ahead = AheadOf(operands, share_of(task + 1).works[0], panel_of(task + 1));
+    }
+    RunWork(operands, share, share.works[k], panel, ahead, scratch, sums);
   }
   FinishRows(operands, epilogue, share, panel, sums);
 }
@@ -301,13 +334,8 @@ void StripPlan::Run(const StripOperands& operands, const WinogradEpilogue& epilo
   ParallelRange(lines_, kGatherGrain, [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) GatherLine(operands, line, scratch);
   });
-  const int64_t panels = static_cast<int64_t>(panels_.size());
-  const int64_t shares = static_cast<int64_t>(shares_.size());
-  ParallelRange(panels * shares, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      RunShare(operands, epilogue, shares_[static_cast<size_t>(task % shares)], panels_[static_cast<size_t>(task / shares)],
-               scratch);
-    }
+  ParallelRange(static_cast<int64_t>(panels_.size() * shares_.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) RunTask(operands, epilogue, task, task + 1 == end, scratch);
   });
 }
 

@@ -139,8 +139,18 @@ class StripPlan {
   void AddRows(const StripBox& box, size_t first_halo);
   void MakeShares(int threads, const std::vector<Entry>& entries);
   void GatherLine(const StripOperands& operands, int64_t line, float* scratch) const;
-  void RunShare(const StripOperands& operands, const WinogradEpilogue& epilogue, const Share& share, const Panel& panel,
-                const float* scratch) const;
+  const float* WeightsOf(const StripOperands& operands, const Work& work, const Panel& panel) const;
+  /// Weights that are needed next.
+  struct Ahead {
+    const float* weights = nullptr;
+    int64_t lines = 0;
+  };
+  Ahead AheadOf(const StripOperands& operands, const Work& work, const Panel& panel) const;
+  void RunWork(const StripOperands& operands, const Share& share, const Work& work, const Panel& panel, const Ahead& ahead,
+               const float* scratch, float* sums) const;
+  /// One panel of the rows of one share; `last`: the thread has no further task.
+  void RunTask(const StripOperands& operands, const WinogradEpilogue& epilogue, int64_t task, bool last,
+               const float* scratch) const;
   void FinishRows(const StripOperands& operands, const WinogradEpilogue& epilogue, const Share& share, const Panel& panel,
                   const float* sums) const;
 

@@ -18,7 +18,6 @@ constexpr const char* kIsaName = "avx512";
 MENDEL_INLINE Vec Load(const float* from) { return _mm512_loadu_ps(from); }
 MENDEL_INLINE void Store(float* to, Vec x) { _mm512_storeu_ps(to, x); }
 MENDEL_INLINE Vec Same(float x) { return _mm512_set1_ps(x); }
-MENDEL_INLINE Vec Zero() { return _mm512_setzero_ps(); }
 MENDEL_INLINE Vec MultiplyAdd(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
 
 #include "kernels/cpu/strip_kernels.inc"

@@ -33,9 +33,10 @@ struct StripIsa {
   int lanes;          ///< floats a vector
   int panel_vectors;  ///< vectors of a full panel of output channels
   /// sums[r] += sum over t and k of rows[t * kStripRows + r][k] * weights[t * depth + k], for `count` rows, weights and sums being
-  /// vectors * lanes wide and the weights dense.
+  /// vectors * lanes wide and the weights dense. Meanwhile taps * depth * `lines` cache lines from `next` are asked for: weights
+  /// that come from further away than the second-level cache then arrive in time.
   void (*multiply)(const float* const* rows, int64_t count, int64_t taps, int64_t depth, const float* weights, int64_t vectors,
-                   float* const* sums);
+                   float* const* sums, const float* next, int64_t lines);
   /// to[p * row + c] = from[c * channel_step + p * position_step].
   void (*gather)(const float* from, int64_t channel_step, int64_t position_step, int64_t channels, int64_t positions, float* to,
                  int64_t row);
