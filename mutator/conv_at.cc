@@ -20,10 +20,12 @@ ValueId ConvAt(Emitter& e, ValueId x, ValueId w, std::optional<ValueId> bias, co
     const int64_t behind = std::max<int64_t>(0, end - extent);
     const int64_t from = std::max<int64_t>(0, read.first);
     const int64_t to = std::min(extent, end);
+    const int64_t most = read.dilation * (kernel[d + 2] - 1);
     if (from < to) {
-      x = e.Slice(x, dim, from, to);
-      pads[d] = before;
-      pads[rank + d] = behind;
+      // Padding wider than the window's reach would make windows of padding only, which libraries may not take.
+      x = e.PadZero(e.Slice(x, dim, from, to), dim, std::max<int64_t>(0, before - most), std::max<int64_t>(0, behind - most));
+      pads[d] = std::min(before, most);
+      pads[rank + d] = std::min(behind, most);
     } else {  // nothing but padding is read
       x = e.Slice(e.PadZero(x, dim, before, behind), dim, read.first + before, end + before);
     }

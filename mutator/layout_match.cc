@@ -13,6 +13,7 @@ namespace mendel {
 namespace {
 
 constexpr int64_t kMaxTiles = 16;
+constexpr int64_t kManyRows = 64;
 
 /// Divisors of `count` worth trying as numbers of tiles: the smallest, the middle and the largest up to 16; 2 where none divides.
 Ints TileCounts(int64_t count) {
@@ -39,7 +40,10 @@ int64_t SquarestFactor(int64_t count) {
 std::vector<Layout> TileLayouts(const Graph& region, Move move) {
   const size_t rank = SpatialRank(region);
   const Shape& shape = region.type(region.outputs()[0].value).shape;
-  const Ints counts = move == Move::kBatchToSpace ? TileCounts(shape[0]) : Ints{2, 4};
+  const bool images = move == Move::kBatchToSpace;
+  // Cutting one image seldom wins: few choices, four stripes of large images only.
+  const int64_t rows = shape[rank > 1 ? rank : 2];
+  const Ints counts = images ? TileCounts(shape[0]) : (rows >= kManyRows ? Ints{2, 4} : Ints{2});
   std::set<Ints> factors;
   for (int64_t count : counts) {
     Ints along(rank, 1);
@@ -47,13 +51,14 @@ std::vector<Layout> TileLayouts(const Graph& region, Move move) {
     factors.insert(along);
   }
   if (!counts.empty() && rank > 1) {
-    const int64_t count = counts.back();
+    const int64_t count = images ? counts.back() : 4;
     Ints across(rank, 1), both(rank, 1), deep(rank, 1);
-    across[rank - 1] = move == Move::kBatchToSpace ? count : 2;
+    across[rank - 1] = deep[0] = images ? count : 2;
     both[rank - 2] = count / SquarestFactor(count);
     both[rank - 1] = SquarestFactor(count);
-    deep[0] = move == Move::kBatchToSpace ? count : 2;
-    factors.insert({across, both, deep});
+    factors.insert(both);
+    if (images) factors.insert(across);
+    if (images || rank == 3) factors.insert(deep);
   }
   std::vector<Layout> layouts;
   for (const Ints& list : factors) layouts.push_back({move, list, false});

@@ -2,7 +2,7 @@
 //
 //   before  Conv(x[N, C, H, W], w[O, C, ..])
 //   after   (channels) crop(Conv(pad(x)[N, C', ..], pad(w)[O', C', ..])),  C', O' multiples of m
-//   after   (space)    crop(Conv(x, w){pads grown}) with the last extent of the result a multiple of m
+//   after   (space)    crop(Conv(pad(x), w)) with the last extent of the result a multiple of m
 //   exact where all values are finite. loses when the copies cost more than full vectors gain.
 
 #include <algorithm>
@@ -48,7 +48,6 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   ValueId w = e.CopyConstantExpression(subprogram, conv.inputs[1]);
   std::vector<ValueId> bias;
   if (conv.inputs.size() > 2) bias.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
-  Attributes attrs = conv.attrs;
   if (match.choices.count("channels") > 0) {
     const int64_t m = match.choices.at("channels");
     const int64_t columns = RoundUp(shape.channels, m) - shape.channels, rows = RoundUp(shape.out_channels, m) - shape.out_channels;
@@ -56,15 +55,13 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
     w = e.PadZero(e.PadZero(w, 1, 0, columns), 0, 0, rows);
     for (ValueId& b : bias) b = e.PadZero(b, 0, 0, rows);
   } else {
-    const size_t rank = shape.windows.size();
     const int64_t outputs = shape.out_spatial.back();
-    Ints pads = conv.attrs.IntList("pads");
-    pads[2 * rank - 1] += (RoundUp(outputs, match.choices.at("space")) - outputs) * shape.windows.back().stride;
-    attrs.Set("pads", pads);
+    const int64_t extra = (RoundUp(outputs, match.choices.at("space")) - outputs) * shape.windows.back().stride;
+    x = e.PadZero(x, static_cast<int64_t>(shape.windows.size() + 1), 0, extra);
   }
   std::vector<ValueId> inputs = {x, w};
   inputs.insert(inputs.end(), bias.begin(), bias.end());
-  const ValueId y = e.Op("Conv", inputs, attrs, conv.name);
+  const ValueId y = e.Op("Conv", inputs, conv.attrs, conv.name);
   e.Output("out0", EmitTail(e, subprogram, link, e.Cut(y, Box::Whole(conv.outputs[0].shape))));
   return e.Finish();
 }

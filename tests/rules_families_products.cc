@@ -1,0 +1,281 @@
+// Examples of rules_families.h: groups, sharing, linear order, phases, constants, attention, views.
+#include "tests/rules_families.h"
+
+namespace mendel {
+
+std::vector<FamilyExample> ProductExamples() {
+  return {
+      {"GroupsMergedByThree", "merge_groups", R"(
+  %0 = Input() {name = "x", shape = [1, 12, 8, 8]}
+  %1 = Constant() {symbol = "w", value = f32[12,2,3,3]{W216}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1], group = 6}
+  return "y0" = %2
+)"},
+      {"GroupsSplit", "split_groups", R"(
+  %0 = Input() {name = "x", shape = [1, 12, 8, 8]}
+  %1 = Constant() {symbol = "w", value = f32[12,4,3,3]{W432}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1], group = 3}
+  return "y0" = %2
+)"},
+      {"ParallelConvsGrouped", "group_convs", R"(
+  %0 = Input() {name = "a", shape = [1, 4, 8, 8]}
+  %1 = Input() {name = "b", shape = [1, 4, 8, 8]}
+  %2 = Constant() {symbol = "v", value = f32[4,4,3,3]{W144}}
+  %3 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
+  %4 = Conv(%0, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %5 = Conv(%1, %3) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %6 = Add(%4, %5)
+  return "y0" = %6
+)"},
+      {"ParallelConvsMerged", "merge_convs", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
+  %1 = Constant() {symbol = "v", value = f32[3,4,3,3]{W108}}
+  %2 = Constant() {symbol = "w", value = f32[5,4,3,3]{W180}}
+  %3 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %4 = Conv(%0, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  return "y0" = %3, "y1" = %4
+)"},
+      {"QkvMerged", "merge_matmuls", R"(
+  %0 = Input() {name = "x", shape = [2, 6, 8]}
+  %1 = Constant() {symbol = "wq", value = f32[8,8]{W64}}
+  %2 = Constant() {symbol = "wk", value = f32[8,8]{W64}}
+  %3 = Constant() {symbol = "wv", value = f32[8,8]{W64}}
+  %4 = Constant() {symbol = "bq", value = f32[8]{W8}}
+  %5 = Constant() {symbol = "bk", value = f32[8]{W8}}
+  %6 = Constant() {symbol = "bv", value = f32[8]{W8}}
+  %7 = MatMul(%0, %1)
+  %8 = MatMul(%0, %2)
+  %9 = MatMul(%0, %3)
+  %10 = Add(%7, %4)
+  %11 = Add(%8, %5)
+  %12 = Add(%9, %6)
+  return "y0" = %10, "y1" = %11, "y2" = %12
+)"},
+      {"RecurrentInputsBatched", "batch_matmuls", R"(
+  %0 = Input() {name = "a", shape = [1, 8]}
+  %1 = Input() {name = "b", shape = [1, 8]}
+  %2 = Constant() {symbol = "w", value = f32[8,6]{W48}}
+  %3 = MatMul(%0, %2)
+  %4 = MatMul(%1, %2)
+  %5 = Add(%3, %4)
+  return "y0" = %5
+)"},
+      {"EqualMatMulsBatched", "stack_matmuls", R"(
+  %0 = Input() {name = "a", shape = [4, 8]}
+  %1 = Input() {name = "b", shape = [4, 8]}
+  %2 = Constant() {symbol = "v", value = f32[8,6]{W48}}
+  %3 = Constant() {symbol = "w", value = f32[8,6]{W48}}
+  %4 = MatMul(%0, %2)
+  %5 = MatMul(%1, %3)
+  %6 = Add(%4, %5)
+  return "y0" = %6
+)"},
+      {"PoolBeforeOneByOne", "pool_before_conv1x1", R"(
+  %0 = Input() {name = "x", shape = [1, 8, 8, 8]}
+  %1 = Constant() {symbol = "w", value = f32[4,8,1,1]{W32}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  %3 = AveragePool(%2) {kernel_shape = [2, 2], strides = [2, 2], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  return "y0" = %3
+)"},
+      {"MeanBeforeOneByOne", "pool_before_conv1x1", R"(
+  %0 = Input() {name = "x", shape = [1, 8, 8, 8]}
+  %1 = Constant() {symbol = "w", value = f32[4,8,1,1]{W32}}
+  %2 = Constant() {symbol = "b", value = f32[4]{W4}}
+  %3 = Conv(%0, %1, %2) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  %4 = ReduceMean(%3) {axes = [2, 3], keepdims = 1}
+  return "y0" = %4
+)"},
+      {"UpsampleAfterOneByOne", "upsample_after_conv1x1", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
+  %1 = Resize(%0) {output_sizes = [1, 4, 12, 12], scales = [1.0, 1.0, 2.0, 2.0], mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"}
+  %2 = Constant() {symbol = "w", value = f32[2,4,1,1]{W8}}
+  %3 = Conv(%1, %2) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  return "y0" = %3
+)"},
+      {"UpsamplePhases", "upsample_phases", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
+  %1 = Resize(%0) {output_sizes = [1, 4, 12, 12], scales = [1.0, 1.0, 2.0, 2.0], mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"}
+  %2 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
+  %3 = Constant() {symbol = "b", value = f32[4]{W4}}
+  %4 = Conv(%1, %2, %3) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  return "y0" = %4
+)"},
+      {"TransposedConvPhases", "transposed_conv_phases", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
+  %1 = Constant() {symbol = "w", value = f32[4,3,4,4]{W192}}
+  %2 = Constant() {symbol = "b", value = f32[3]{W3}}
+  %3 = ConvTranspose(%0, %1, %2) {strides = [2, 2], dilations = [1, 1], pads = [1, 1, 1, 1], output_padding = [0, 0]}
+  return "y0" = %3
+)"},
+      {"TransposedConvToDepth", "transposed_conv_to_depth", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
+  %1 = Constant() {symbol = "w", value = f32[4,3,2,2]{W48}}
+  %2 = ConvTranspose(%0, %1) {strides = [2, 2], dilations = [1, 1], pads = [0, 0, 0, 0], output_padding = [0, 0]}
+  return "y0" = %2
+)"},
+      {"SliceIntoConv", "slice_into_conv", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 12, 12]}
+  %1 = Constant() {symbol = "w", value = f32[6,4,3,3]{W216}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %3 = Slice(%2) {starts = [0, 2, 1, 0], ends = [1, 5, 12, 12], steps = [1, 1, 2, 2]}
+  return "y0" = %3
+)"},
+      {"ConvOfConcat", "conv_of_concat", R"(
+  %0 = Input() {name = "a", shape = [1, 3, 8, 8]}
+  %1 = Input() {name = "b", shape = [1, 5, 8, 8]}
+  %2 = Concat(%0, %1) {axis = 1}
+  %3 = Constant() {symbol = "w", value = f32[4,8,1,1]{W32}}
+  %4 = Conv(%2, %3) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  return "y0" = %4
+)"},
+      {"SumOfMatMuls", "sum_to_concat", R"(
+  %0 = Input() {name = "x", shape = [2, 6]}
+  %1 = Input() {name = "h", shape = [2, 8]}
+  %2 = Constant() {symbol = "w", value = f32[6,8]{W48}}
+  %3 = Constant() {symbol = "u", value = f32[8,8]{W64}}
+  %4 = MatMul(%0, %2)
+  %5 = MatMul(%1, %3)
+  %6 = Add(%4, %5)
+  %7 = Tanh(%6)
+  return "y0" = %7
+)"},
+      {"ResidualProjection", "sum_to_concat", R"(
+  %0 = Input() {name = "a", shape = [1, 4, 8, 8]}
+  %1 = Input() {name = "b", shape = [1, 6, 8, 8]}
+  %2 = Constant() {symbol = "v", value = f32[4,4,1,1]{W16}}
+  %3 = Constant() {symbol = "w", value = f32[4,6,1,1]{W24}}
+  %4 = Conv(%0, %2) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  %5 = Conv(%1, %3) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  %6 = Add(%4, %5)
+  return "y0" = %6
+)"},
+      {"MatMulChainOfFive", "matmul_chain", R"(
+  %0 = Input() {name = "x", shape = [6, 8]}
+  %1 = Constant() {symbol = "w0", value = f32[8,10]{W80}}
+  %2 = Constant() {symbol = "b0", value = f32[10]{W10}}
+  %3 = Constant() {symbol = "w1", value = f32[10,12]{W120}}
+  %4 = Constant() {symbol = "w2", value = f32[12,10]{W120}}
+  %5 = Constant() {symbol = "w3", value = f32[10,2]{W20}}
+  %6 = MatMul(%0, %1)
+  %7 = Add(%6, %2)
+  %8 = MatMul(%7, %3)
+  %9 = MatMul(%8, %4)
+  %10 = MatMul(%9, %5)
+  return "y0" = %10
+)"},
+      {"ValueAndOutputProjection", "matmul_chain", R"(
+  %0 = Input() {name = "p", shape = [2, 6, 6]}
+  %1 = Input() {name = "x", shape = [2, 6, 8]}
+  %2 = Constant() {symbol = "wv", value = f32[8,8]{W64}}
+  %3 = Constant() {symbol = "wo", value = f32[8,8]{W64}}
+  %4 = MatMul(%1, %2)
+  %5 = MatMul(%0, %4)
+  %6 = MatMul(%5, %3)
+  return "y0" = %6
+)"},
+      {"MatMulsReassociated", "reassociate_matmul", R"(
+  %0 = Input() {name = "x", shape = [6, 2]}
+  %1 = Constant() {symbol = "w", value = f32[2,6]{W12}}
+  %2 = Input() {name = "y", shape = [6, 2]}
+  %3 = MatMul(%0, %1)
+  %4 = MatMul(%3, %2)
+  return "y0" = %4
+)"},
+      {"AttentionScale", "scale_into_matmul", R"(
+  %0 = Input() {name = "x", shape = [1, 5, 8]}
+  %1 = Input() {name = "k", shape = [1, 2, 4, 5]}
+  %2 = Constant() {symbol = "wq", value = f32[8,8]{W64}}
+  %3 = Constant() {symbol = "bq", value = f32[8]{W8}}
+  %4 = MatMul(%0, %2)
+  %5 = Add(%4, %3)
+  %6 = Reshape(%5) {shape = [1, 5, 2, 4]}
+  %7 = Transpose(%6) {perm = [0, 2, 1, 3]}
+  %8 = MatMul(%7, %1)
+  %9 = Constant() {value = f32[]{0.5}}
+  %10 = Mul(%8, %9)
+  return "y0" = %10
+)"},
+      {"BatchNormFolded", "fold_batch_norm", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
+  %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %3 = Constant() {symbol = "scale", value = f32[4]{P4}}
+  %4 = Constant() {symbol = "shift", value = f32[4]{W4}}
+  %5 = Constant() {symbol = "mean", value = f32[4]{W4}}
+  %6 = Constant() {symbol = "variance", value = f32[4]{P4}}
+  %7 = BatchNormalization(%2, %3, %4, %5, %6)
+  return "y0" = %7
+)"},
+      {"BatchNormAcrossAdd", "batch_norm_across", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
+  %1 = Constant() {symbol = "v", value = f32[4,4,3,3]{W144}}
+  %2 = Constant() {symbol = "w", value = f32[4,4,1,1]{W16}}
+  %3 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %4 = Conv(%0, %2) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  %5 = Add(%3, %4)
+  %6 = Constant() {symbol = "scale", value = f32[4]{P4}}
+  %7 = Constant() {symbol = "shift", value = f32[4]{W4}}
+  %8 = Constant() {symbol = "mean", value = f32[4]{W4}}
+  %9 = Constant() {symbol = "variance", value = f32[4]{P4}}
+  %10 = BatchNormalization(%5, %6, %7, %8, %9)
+  return "y0" = %10
+)"},
+      {"BatchNormAcrossConcat", "batch_norm_across", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
+  %1 = Constant() {symbol = "v", value = f32[4,4,3,3]{W144}}
+  %2 = Constant() {symbol = "w", value = f32[3,4,1,1]{W12}}
+  %3 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %4 = Conv(%0, %2) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  %5 = Concat(%3, %4) {axis = 1}
+  %6 = Constant() {symbol = "scale", value = f32[7]{P7}}
+  %7 = Constant() {symbol = "shift", value = f32[7]{W7}}
+  %8 = Constant() {symbol = "mean", value = f32[7]{W7}}
+  %9 = Constant() {symbol = "variance", value = f32[7]{P7}}
+  %10 = BatchNormalization(%5, %6, %7, %8, %9)
+  return "y0" = %10
+)"},
+      {"ScaleIntoConv", "constants_into_conv", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
+  %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
+  %2 = Constant() {symbol = "b", value = f32[4]{W4}}
+  %3 = Conv(%0, %1, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %4 = Constant() {symbol = "s", value = f32[1,4,1,1]{W4}}
+  %5 = Mul(%3, %4)
+  return "y0" = %5
+)"},
+      {"BatchNormThroughConv", "shift_through_conv", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 10, 10]}
+  %1 = Constant() {symbol = "scale", value = f32[4]{P4}}
+  %2 = Constant() {symbol = "shift", value = f32[4]{W4}}
+  %3 = Constant() {symbol = "mean", value = f32[4]{W4}}
+  %4 = Constant() {symbol = "variance", value = f32[4]{P4}}
+  %5 = BatchNormalization(%0, %1, %2, %3, %4)
+  %6 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
+  %7 = Conv(%5, %6) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  return "y0" = %7
+)"},
+      {"OddChannels", "pad_sizes", R"(
+  %0 = Input() {name = "x", shape = [1, 7, 13, 13]}
+  %1 = Constant() {symbol = "w", value = f32[15,7,3,3]{W945}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  return "y0" = %2
+)"},
+      {"ConcatEliminated", "cancel_parts", R"(
+  %0 = Input() {name = "a", shape = [1, 3, 6]}
+  %1 = Input() {name = "b", shape = [1, 5, 6]}
+  %2 = Concat(%0, %1) {axis = 1}
+  %3 = Slice(%2) {starts = [0, 4, 0], ends = [1, 8, 6], steps = [1, 1, 1]}
+  %4 = Relu(%3)
+  return "y0" = %4
+)"},
+      {"ViewsCancelled", "cancel_views", R"(
+  %0 = Input() {name = "x", shape = [2, 3, 4]}
+  %1 = Transpose(%0) {perm = [2, 0, 1]}
+  %2 = Transpose(%1) {perm = [1, 2, 0]}
+  %3 = Relu(%2)
+  return "y0" = %3
+)"},
+  };
+}
+
+}  // namespace mendel
