@@ -42,7 +42,13 @@ absl::StatusOr<Graph> MakeRegionSample(Rng& rng, const RegionSample& sample) {
   }
   ValueId x = e.Input("x", {DType::kF32, sample.input});
   ValueId kept;
-  for (int k = 0; k < sample.links; ++k) {
+  const auto fits = [&](ValueId value) {
+    for (size_t d = 0; d < rank; ++d) {
+      if (e.shape(value)[d + 2] + pads[d] + pads[rank + d] <= sample.dilation * (sample.kernel[d] - 1)) return false;
+    }
+    return true;
+  };
+  for (int k = 0; k < sample.links && (k == 0 || fits(x)); ++k) {
     std::vector<ValueId> inputs = {x, SampleWeight(e, rng, weight, Cat("w", k))};
     if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {channels}, Cat("b", k)));
     Attributes attrs = WindowAttributes(rank, k == 0 ? sample.first_stride : 1, sample.dilation, 0);
