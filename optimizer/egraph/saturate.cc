@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kMeasureBelow = 1.5;  // predicted to be slower than this against its original: not measured
 constexpr double kExpandBelow = 1.25;  // slower alone than this: no further rules on top of it
+constexpr double kLastShare = 0.7;     // of the time kept: when it is spent too, nothing more is judged and added
 constexpr double kLeastShare = 0.02;   // of an alternative's time that its own e-nodes cost at least
 // Preferences, not seconds, when a graph is made that shows certain alternatives.
 constexpr double kWanted = 1e-3, kBase = 1, kOther = 1e3;
@@ -62,7 +63,7 @@ absl::Status Saturator::Run(const EGraphContext& start, const std::vector<ClassI
 
 bool Saturator::Stopped() {
   if (const auto limit = egraph_.Exceeded()) contest_.Stop(ReasonOf(*limit));
-  if (contest_.SecondsLeft() < keep_seconds_) left_out_ = true;
+  if (contest_.SecondsLeft() < kLastShare * keep_seconds_) left_out_ = true;
   return contest_.Stopped() || left_out_;
 }
 
@@ -147,12 +148,9 @@ absl::StatusOr<Saturator::Judged> Saturator::JudgeOnce(const Place& place, const
   if (!judged.usable) return judged;
   const double before = Sum(profiles_.NodeSeconds(mutant->original)), after = Sum(profiles_.NodeSeconds(alternative.graph));
   judged.times.ratio = before > 0 ? after / before : after > 0 ? kMeasureBelow : 1;
-  // Four programs, run four times at least.
   if (!limits_.measure || judged.times.ratio > kMeasureBelow || seconds <= 0) return judged;
-  if (!contest_.Affords(16 * seconds + keep_seconds_)) {
-    left_out_ = true;
-    return judged;
-  }
+  // Four programs, run four times at least. What cannot be afforded costs what is predicted.
+  if (!contest_.Affords(16 * seconds + keep_seconds_)) return judged;
   MENDEL_ASSIGN_OR_RETURN(judged.times,
                           contest_.MeasureAlone(mutant->original, alternative.graph, Cat("a mutant of rule ", place.rule->name)));
   judged.measured = true;

@@ -30,7 +30,7 @@ struct SaturateLimits {
   int max_contexts = 16;  ///< graphs that rules are applied to, a round
   /// False: alternatives cost what is predicted, nothing is run.
   bool measure = true;
-  /// Share of the budget that must be left when the last alternative is added.
+  /// Share of the budget that must be left when the last alternative is measured.
   double keep_share = 0.4;
 };
 
