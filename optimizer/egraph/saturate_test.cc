@@ -129,10 +129,11 @@ TEST(Saturator, EveryExtractedProgramIsEqual) {
 
 TEST(Saturator, EqualPlacesAreJudgedOnce) {
   const SaturateLimits limits{.max_rounds = 1};
-  Filled two(Chain(2), 60, limits), six(Chain(6), 60, limits);
-  ASSERT_TRUE(two.status.ok() && six.status.ok());
-  EXPECT_EQ(six.contest.result().counters.proposed(), two.contest.result().counters.proposed());
-  EXPECT_GT(six.saturator->applications().size(), two.saturator->applications().size());
+  // No rule takes more than four convolutions at once: longer chains have more places, but none that differs.
+  Filled four(Chain(4), 60, limits), twelve(Chain(12), 60, limits);
+  ASSERT_TRUE(four.status.ok() && twelve.status.ok());
+  EXPECT_EQ(twelve.contest.result().counters.proposed(), four.contest.result().counters.proposed());
+  EXPECT_GT(twelve.saturator->applications().size(), four.saturator->applications().size());
 }
 
 TEST(Saturator, LimitsAreReasons) {
