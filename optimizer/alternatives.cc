@@ -1,5 +1,6 @@
 #include "optimizer/alternatives.h"
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -93,6 +94,49 @@ absl::StatusOr<JudgeReport> Report(const Mutant& mutant, const JudgeLimits& limi
   return report;
 }
 
+/// Recomputation and, where it applies, the difference; only the one that was preferred, if one was. FailedPrecondition when the
+/// mutant is not worth mending.
+absl::StatusOr<std::vector<MendedMutant>> WaysOfMending(const Mutant& mutant, const JudgeReport& report, const JudgeLimits& limits,
+                                                        ProfileCache& cache) {
+  std::vector<MendedMutant> ways;
+  const std::optional<std::string> preferred = cache.Get("mending", VerdictKey(mutant));
+  for (const auto mend : {&Recompute, &Difference}) {
+    auto mended = mend(mutant.original, mutant.mutant, report, limits.max_wrong_share);
+    if (absl::IsFailedPrecondition(mended.status()) && mend == &Difference) continue;
+    MENDEL_RETURN_IF_ERROR(mended.status());
+    ways.push_back(*std::move(mended));
+  }
+  const auto other = [&](const MendedMutant& way) { return MendingName(way.mending) != *preferred; };
+  if (preferred.has_value() && !std::all_of(ways.begin(), ways.end(), other)) {
+    ways.erase(std::remove_if(ways.begin(), ways.end(), other), ways.end());
+  }
+  return ways;
+}
+
+/// Why a mended mutant cannot be used; empty: it can. Internal when the judge refuses it.
+absl::StatusOr<std::string> ScreenMended(const Mutant& mutant, const MendedMutant& mended, const JudgeLimits& limits,
+                                         ProfileCache& cache) {
+  JudgeOptions options;
+  options.seed = limits.seed + 1;
+  options.deadline = Deadline::After(limits.max_seconds);
+  const std::string way(MendingName(mended.mending));
+  const std::string key = Cat("mended by ", way, " ", VerdictKey(mutant));
+  if (cache.Get("verdict", key).has_value()) return std::string();
+  const auto screened = ScreenedEqual(mutant.original, mended.graph, options);
+  if (Undecided(screened.status())) return Cat("screening the mended mutant: ", screened.status().message());
+  MENDEL_RETURN_IF_ERROR(screened.status());
+  if (!*screened) return InternalError("the judge refuses the mutant of rule ", mutant.rule->name, " mended by ", way);
+  MENDEL_RETURN_IF_ERROR(cache.Put("verdict", key, "equal"));
+  return std::string();
+}
+
+void Use(MendedMutant&& way, Alternative& alternative) {
+  alternative.graph = std::move(way.graph);
+  alternative.mending = std::string(MendingName(way.mending));
+  alternative.boxes = std::move(way.boxes);
+  alternative.flop_share = way.flop_share;
+}
+
 }  // namespace
 
 absl::StatusOr<Alternative> Judge(const Mutant& mutant, const JudgeLimits& limits, ProfileCache& cache) {
@@ -110,33 +154,31 @@ absl::StatusOr<Alternative> Judge(const Mutant& mutant, const JudgeLimits& limit
     result.reason = "no output element is right";
     return result;
   }
-  auto mended = Recompute(mutant.original, mutant.mutant, report, limits.max_wrong_share);
-  if (absl::IsFailedPrecondition(mended.status())) {
+  auto ways = WaysOfMending(mutant, report, limits, cache);
+  if (absl::IsFailedPrecondition(ways.status())) {
     result.judgement = Judgement::kTooWrong;
-    result.reason = std::string(mended.status().message());
+    result.reason = std::string(ways.status().message());
     return result;
   }
-  MENDEL_RETURN_IF_ERROR(mended.status());
-  JudgeOptions options;
-  options.seed = limits.seed + 1;
-  options.deadline = Deadline::After(limits.max_seconds);
-  const std::string key = Cat("mended ", VerdictKey(mutant));
-  if (!cache.Get("verdict", key).has_value()) {
-    const auto screened = ScreenedEqual(mutant.original, mended->graph, options);
-    if (Undecided(screened.status())) {
-      result.reason = Cat("screening the mended mutant: ", screened.status().message());
-      return result;
+  MENDEL_RETURN_IF_ERROR(ways.status());
+  for (MendedMutant& way : *ways) {
+    MENDEL_ASSIGN_OR_RETURN(const std::string undecided, ScreenMended(mutant, way, limits, cache));
+    if (!undecided.empty()) {
+      result.reason = undecided;
+    } else if (result.judgement == Judgement::kMended) {
+      result.others.push_back(std::move(way));
+    } else {
+      result.judgement = Judgement::kMended;
+      Use(std::move(way), result);
     }
-    MENDEL_RETURN_IF_ERROR(screened.status());
-    if (!*screened) return InternalError("the judge refuses the mended mutant of rule ", mutant.rule->name);
-    MENDEL_RETURN_IF_ERROR(cache.Put("verdict", key, "equal"));
   }
-  result.judgement = Judgement::kMended;
-  result.graph = std::move(mended->graph);
-  result.mending = std::string(MendingName(mended->mending));
-  result.boxes = std::move(mended->boxes);
-  result.flop_share = mended->flop_share;
   return result;
+}
+
+absl::Status PreferMending(const Mutant& mutant, int number, Alternative& alternative, ProfileCache& cache) {
+  if (number >= 0) Use(std::move(alternative.others[static_cast<size_t>(number)]), alternative);
+  alternative.others.clear();
+  return cache.Put("mending", VerdictKey(mutant), alternative.mending);
 }
 
 }  // namespace mendel

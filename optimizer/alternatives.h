@@ -23,9 +23,11 @@ struct Alternative {
   std::string reason;
   /// kEqual: the mutant; kMended: the mutant with its correction.
   Graph graph;
-  std::string mending;                  ///< "" or "recompute"
+  std::string mending;                  ///< "", "recompute" or "difference"
   std::vector<std::vector<Box>> boxes;  ///< mended, an entry an output
   double flop_share = 0;                ///< of the correction
+  /// Other ways of mending, equally right: to be measured beside `graph` and told to PreferMending. Empty once that is done.
+  std::vector<MendedMutant> others;
 };
 
 struct JudgeLimits {
@@ -36,10 +38,13 @@ struct JudgeLimits {
 };
 
 /// Judges `mutant` by its rule's claim. An exact claim is screened here and proven when the whole plan is certified; an exact
-/// mutant that the screen refuses is an Internal error. A partial claim is localised and mended by recomputation. A candidate that
-/// the judge cannot decide within its time is kUnproven. Verdicts are stored in `cache`; they steer the search only, since every
-/// delivered plan is certified afresh.
+/// mutant that the screen refuses is an Internal error. A partial claim is localised and mended, by recomputation unless another
+/// way was preferred. A candidate that the judge cannot decide within its time is kUnproven. Verdicts are stored in `cache`; they
+/// steer the search only, since every delivered plan is certified afresh.
 absl::StatusOr<Alternative> Judge(const Mutant& mutant, const JudgeLimits& limits, ProfileCache& cache);
+
+/// Makes others[number] the way in which `mutant` is mended (`number` < 0: the one that it is), here and wherever Judge meets it.
+absl::Status PreferMending(const Mutant& mutant, int number, Alternative& alternative, ProfileCache& cache);
 
 }  // namespace mendel
 

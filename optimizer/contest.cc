@@ -133,7 +133,22 @@ absl::StatusOr<bool> Contest::JudgeCandidate(const Mutant& mutant, Alternative& 
   if (judgement == Judgement::kMended) counters.set_mended(counters.mended() + 1);
   if (judgement == Judgement::kScreenedOut || judgement == Judgement::kUnproven)
     counters.set_screened_out(counters.screened_out() + 1);
+  if (judgement == Judgement::kMended) MENDEL_RETURN_IF_ERROR(ChooseMending(mutant, alternative));
   return judgement == Judgement::kEqual || judgement == Judgement::kMended;
+}
+
+absl::Status Contest::ChooseMending(const Mutant& mutant, Alternative& alternative) {
+  if (alternative.others.empty()) return absl::OkStatus();
+  std::vector<Variant> variants = {{alternative.graph, {}, Cat("mended by ", alternative.mending)}};
+  for (const MendedMutant& other : alternative.others) {
+    variants.push_back({other.graph, {}, Cat("mended by ", MendingName(other.mending))});
+  }
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare(variants, kSubprogramSeconds));
+  size_t fastest = 0;
+  for (size_t k = 1; k < times.size(); ++k) {
+    if (!times[k].dropped && times[k].timing.median_ms < times[fastest].timing.median_ms) fastest = k;
+  }
+  return PreferMending(mutant, static_cast<int>(fastest) - 1, alternative, cache_);
 }
 
 absl::StatusOr<AloneTimes> Contest::MeasureAlone(const Graph& original, const Graph& mutant, const std::string& name) {

@@ -81,6 +81,8 @@ class Contest {
 
  private:
   void NoteAlgorithms(const Algorithms& algorithms);
+  /// Of several ways of mending the fastest.
+  absl::Status ChooseMending(const Mutant& mutant, Alternative& alternative);
 
   Profiler& profiler_;
   ProfileCache& cache_;
