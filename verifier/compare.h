@@ -2,7 +2,8 @@
 //
 // Order of attempts: certification of the programs as given (every element, bound stated), then by facts between cut points
 // (sweep.h), both with equal weights as symbols and, in exact mode, with their values; where all say no, the exact regions
-// (Localise), and for every wrong box a witness (witness.h). A "no" without a witness is `unproven`.
+// (Localise), and for every wrong box a witness (witness.h). A "no" without a witness is `unproven`. Where one random input tells
+// the programs apart after the first "no" (first_look.h), a witness is sought at once, and one that is found ends the proofs.
 #ifndef MENDEL_VERIFIER_COMPARE_H_
 #define MENDEL_VERIFIER_COMPARE_H_
 
@@ -35,9 +36,10 @@ struct CompareOptions {
       judge;  ///< `weights` kExact: stored floats are dyadic rationals; equal tensors of both sides are tried as symbols first
   bool regions = true;     ///< wrong boxes exact to the element; otherwise only whether an output has any
   bool cut_points = true;  ///< false: everything is evaluated, the slow second opinion
-  /// Called (when set) if equality is not proven, before regions and witnesses are sought. True: the caller has an answer of its
-  /// own, and the report ends there as kUnproven.
-  std::function<absl::StatusOr<bool>()> before_explaining = nullptr;
+  /// Called (when set) when equality is not proven: where stored weights differ early, before facts are tried, and in the end
+  /// (`last`), before regions and witnesses are sought. True: the caller has an answer of its own, and the report ends there as
+  /// kUnproven.
+  std::function<absl::StatusOr<bool>(bool last)> before_explaining = nullptr;
   WitnessOptions witness;
 };
 
@@ -75,6 +77,7 @@ struct CompareReport {
   Verdict verdict = Verdict::kUnproven;
   std::string reason;                ///< of kUnproven
   std::vector<std::string> lacking;  ///< operators or facts that the judge lacks, by name
+  int attempts = 0;                  ///< certifications tried: one if a witness of a "no" was found before the next
   double bound_log2 = 0;
   std::vector<Draw> draws;
   double degree = 0;

@@ -1,0 +1,132 @@
+// A "no" that one look shows: found without proofs by facts, by one enclosure, and as rigorous as any.
+
+#include "verifier/first_look.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "graph/text.h"
+#include "verifier/compare.h"
+
+namespace mendel {
+namespace {
+
+struct Fault {
+  int layer = -1;        ///< whose kernel gets
+  double relative = 0;   ///< this share more in one weight, or
+  bool flipped = false;  ///< is read backwards
+};
+
+/// Four 3x3 convolutions of 8 channels with relu between them, a mean over all positions and a product of matrices.
+Graph Network(const Fault& fault) {
+  Rng rng(11);
+  GraphBuilder builder;
+  ValueId value = builder.Input("x", {DType::kF32, {1, 8, 10, 10}});
+  for (int layer = 0; layer < 4; ++layer) {
+    std::vector<double> weights(8 * 8 * 9);
+    for (double& weight : weights) weight = static_cast<double>(static_cast<float>(rng.Normal() / 6));
+    if (layer == fault.layer && fault.flipped) std::reverse(weights.begin(), weights.end());
+    if (layer == fault.layer) weights[100] *= 1 + fault.relative;
+    const ValueId w = builder.Constant(Tensor::FromDoubles({DType::kF32, {8, 8, 3, 3}}, weights), Cat("w", layer));
+    value = *builder.Add("Conv", {value, w}, {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}});
+    value = *builder.Add("Relu", {value});
+  }
+  value = *builder.Add("ReduceMean", {value}, {{"axes", Ints{2, 3}}, {"keepdims", int64_t{0}}});
+  std::vector<double> last(8 * 5);
+  for (double& weight : last) weight = static_cast<double>(static_cast<float>(rng.Normal()));
+  value = *builder.Add("MatMul", {value, builder.Constant(Tensor::FromDoubles({DType::kF32, {8, 5}}, last), "last")});
+  builder.Output("y", value);
+  return *builder.Build();
+}
+
+FirstLook Look(const Graph& f, const Graph& g) {
+  const auto look = LookForDifference(f, g, 1);
+  EXPECT_TRUE(look.ok()) << look.status();
+  return look.ok() ? *look : FirstLook{};
+}
+
+TEST(FirstLook, SuspectsWhatDiffersAndNothingElse) {
+  const Graph f = Network({});
+  EXPECT_FALSE(Look(f, Network({})).suspect.has_value());
+  for (const double relative : {1e-3, 0x1p-23}) {
+    const FirstLook look = Look(f, Network({2, relative, false}));
+    ASSERT_TRUE(look.suspect.has_value()) << relative;
+    EXPECT_EQ(look.suspect->box.Volume(), 1);
+    EXPECT_TRUE(look.all_apart);
+  }
+  EXPECT_TRUE(Look(f, Network({2, 0, true})).all_apart);
+}
+
+Graph OfVector(const std::string& body) {
+  return *ParseGraph("graph \"g\" {\n%0 = Input() {name = \"x\", shape = [4]}\n" + body + "\n}");
+}
+
+TEST(FirstLook, RoundingIsNoDifferenceBetweenPrograms) {
+  const Graph f = OfVector("%1 = Add(%0, %0)\n%2 = Add(%1, %0)\nreturn \"y\" = %2");
+  const Graph g = OfVector(
+      "%1 = Constant() {value = f32[]{0.3}}\n%2 = Constant() {value = f32[]{10}}\n%3 = Mul(%0, %1)\n"
+      "%4 = Mul(%3, %2)\n%5 = Constant() {value = f32[]{3}}\n%6 = Mul(%5, %0)\n%7 = Sub(%6, %4)\n"
+      "%8 = Add(%4, %7)\nreturn \"y\" = %8");
+  EXPECT_FALSE(Look(f, g).suspect.has_value());
+  // NaN against a number is no gap.
+  EXPECT_FALSE(Look(f, OfVector("%1 = Sub(%0, %0)\n%2 = Div(%1, %1)\nreturn \"y\" = %2")).suspect.has_value());
+}
+
+CompareReport Compare(const Graph& a, const Graph& b, WeightMode weights = WeightMode::kExact) {
+  CompareOptions options;
+  options.judge.weights = weights;
+  auto report = ComparePrograms(a, b, options);
+  EXPECT_TRUE(report.ok()) << report.status();
+  return report.ok() ? *std::move(report) : CompareReport{};
+}
+
+TEST(FirstLook, AFaultNeedsOneAttemptAtAProof) {
+  const Graph a = Network({});
+  for (const Fault& fault : {Fault{0, 1e-3, false}, Fault{3, 1e-3, false}, Fault{1, 0x1p-23, false}, Fault{2, 0, true}}) {
+    const CompareReport report = Compare(a, Network(fault));
+    EXPECT_EQ(report.verdict, Verdict::kDifferent);
+    EXPECT_EQ(report.attempts, 1);
+    ASSERT_EQ(report.outputs[0].boxes.size(), 1u);
+    ASSERT_TRUE(report.outputs[0].boxes[0].witness.has_value());
+    const Witness& witness = *report.outputs[0].boxes[0].witness;
+    EXPECT_GT(std::abs(witness.value_f - witness.value_g), witness.error_f + witness.error_g);
+    ASSERT_EQ(report.earliest.size(), 1u);
+    EXPECT_EQ(report.earliest[0].name, Cat("w", fault.layer));
+  }
+}
+
+TEST(FirstLook, ProofsByFactsAreTriedWhereNothingIsSeen) {
+  const Graph f = OfVector("%1 = Constant() {value = f32[]{2}}\n%2 = Mul(%0, %1)\n%3 = Relu(%2)\nreturn \"y\" = %3");
+  const Graph g = OfVector("%1 = Constant() {value = f32[]{2}}\n%2 = Relu(%0)\n%3 = Mul(%2, %1)\nreturn \"y\" = %3");
+  const CompareReport report = Compare(f, g);
+  EXPECT_EQ(report.verdict, Verdict::kEquivalent);
+  EXPECT_GT(report.attempts, 1);
+}
+
+TEST(FirstLook, SymbolicProgramsGetTheWeightsOfA) {
+  const Graph a = Network({});
+  EXPECT_EQ(Compare(a, Network({1, 1e-3, false}), WeightMode::kSymbolic).verdict, Verdict::kEquivalent);
+}
+
+TEST(FirstLook, OneEnclosureIsEnough) {
+  const Graph f = Network({});
+  for (const double relative : {1e-3, 0x1p-23}) {
+    const Graph g = Network({2, relative, false});
+    const FirstLook look = Look(f, g);
+    ASSERT_TRUE(look.suspect.has_value());
+    WitnessOptions options;
+    options.max_candidates = 1;
+    const auto answers = FindWitnesses(f, g, {&*look.suspect, 1}, options);
+    ASSERT_TRUE(answers.ok()) << answers.status();
+    EXPECT_TRUE(answers->front().witness.has_value()) << answers->front().reason;
+    EXPECT_LE(answers->front().evaluations, 2);
+  }
+}
+
+}  // namespace
+}  // namespace mendel
