@@ -29,7 +29,9 @@ constexpr int kShortLadder = 512;
 constexpr int kMaxEnclosures = 10;  ///< a query
 constexpr int kMaxEnclosuresCostly = 3;
 constexpr int kFirstBits = 64;
-constexpr int kFirstBitsCostly = 128;  ///< ResNet-18 loses 72 of them
+/// Costly boxes start with so many bits, and as many more as radii grow by in each product: 3 to 4.5 in networks.
+constexpr int kFirstBitsCostly = 64;
+constexpr double kBitsLostByProduct = 3.5;
 /// A costly box's next precision comes from the radius of the last enclosure.
 constexpr int kLeastStep = 64;
 constexpr int kStep = 32;
@@ -68,6 +70,11 @@ int PrecisionToPart(const Enclosure& enclosure, const Gap& gap) {
   const double bits = enclosure.precision_bits + radius - wanted + kMargin;
   if (!(bits < 4 * enclosure.precision_bits)) return 2 * enclosure.precision_bits;
   return static_cast<int>(std::ceil(bits / kStep)) * kStep;
+}
+
+int FirstPrecision(const Graph& pairs) {
+  const double bits = kFirstBitsCostly + kBitsLostByProduct * ContractionDepth(pairs);
+  return static_cast<int>(std::floor(bits / kStep)) * kStep;
 }
 
 /// What is known about one query.
@@ -153,7 +160,7 @@ class Search {
   bool OnlyEnclosuresFit(const std::vector<State*>& pending) const {
     double flops = 0;
     for (const State* state : pending) flops = std::max(flops, state->tried || state->cheap() ? 0 : state->flops);
-    return flops > 0 && options_.deadline.SecondsLeft() < std::max(seconds_ / 2, 2 * SecondsInBalls(flops, kFirstBitsCostly));
+    return flops > 0 && options_.deadline.SecondsLeft() < std::max(seconds_ / 2, 2 * SecondsInBalls(flops, 2 * kFirstBitsCostly));
   }
 
   static void Note(State& state, const Inputs& inputs, const Gap& gap) {
@@ -214,7 +221,7 @@ class Search {
       for (const State* state : group) boxes.push_back({state->query->output, BoxToEnclose(*state)});
       MENDEL_ASSIGN_OR_RETURN(const Graph pairs, RestrictPair(joint_, boxes));
       const double flops = TotalFlops(pairs);
-      if (flops > kCheapFlops) precision = std::clamp(precision, std::min(bits, kFirstBitsCostly), bits);
+      if (flops > kCheapFlops) precision = std::clamp(precision, std::min(bits, FirstPrecision(pairs)), bits);
       next = 2 * precision;
       if (!InTime(flops, precision, group)) return absl::OkStatus();
       for (State* state : group) ++state->evaluations;

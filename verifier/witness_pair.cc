@@ -129,6 +129,25 @@ double TotalFlops(const Graph& graph) {
   return flops;
 }
 
+int ContractionDepth(const Graph& graph) {
+  constexpr double kLeastFlops = 32;  // an element
+  std::vector<int> depths;
+  int deepest = 0;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    int depth = 0;
+    for (ValueId input : node.inputs) depth = std::max(depth, depths[static_cast<size_t>(input.node)]);
+    if (!IsInput(node) && !IsConstant(node)) {
+      const double flops =
+          WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) { return CostOf(*node.op, view).flops; });
+      if (flops >= kLeastFlops * static_cast<double>(NumElements(node.outputs[0]))) ++depth;
+    }
+    depths.push_back(depth);
+    deepest = std::max(deepest, depth);
+  }
+  return deepest;
+}
+
 Gap LargestGap(const HostValue& f, const HostValue& g) {
   Gap gap;
   const int64_t count = NumElements(f.type);

@@ -28,6 +28,9 @@ absl::StatusOr<Graph> RestrictPair(const Graph& joint, const std::vector<OutputB
 /// Floating-point operations of one evaluation.
 double TotalFlops(const Graph& graph);
 
+/// Products of matrices, convolutions and the like on the longest way from an input to an output.
+int ContractionDepth(const Graph& graph);
+
 /// Where two values are farthest apart in double precision.
 struct Gap {
   int64_t element = 0;  ///< row-major

@@ -17,7 +17,7 @@ constexpr double kMaxShare = 0.25;
 
 std::vector<Layout> Layouts(const Graph& region) {
   std::vector<Layout> layouts;
-  for (Layout layout : TileLayouts(region, Move::kSpaceToBatch)) {
+  for (const Layout& layout : TileLayouts(region, Move::kSpaceToBatch)) {
     const auto wrong = WrongIn(region, layout);
     if (wrong.ok() && !wrong->boxes.empty()) layouts.push_back(layout);  // windows of 1 gain nothing
   }
