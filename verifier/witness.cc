@@ -30,7 +30,7 @@ constexpr int kMaxEnclosures = 10;  ///< a query
 constexpr int kMaxEnclosuresCostly = 3;
 constexpr int kFirstBits = 64;
 /// Costly boxes start with so many bits, and as many more as radii grow by in each product: 3 to 4.5 in networks.
-constexpr int kFirstBitsCostly = 64;
+constexpr int kFirstBitsCostly = 48;
 constexpr double kBitsLostByProduct = 3.5;
 /// A costly box's next precision comes from the radius of the last enclosure.
 constexpr int kLeastStep = 64;
@@ -74,7 +74,7 @@ int PrecisionToPart(const Enclosure& enclosure, const Gap& gap) {
 
 int FirstPrecision(const Graph& pairs) {
   const double bits = kFirstBitsCostly + kBitsLostByProduct * ContractionDepth(pairs);
-  return static_cast<int>(std::floor(bits / kStep)) * kStep;
+  return static_cast<int>(std::ceil(bits / kStep)) * kStep;
 }
 
 /// What is known about one query.
@@ -160,7 +160,7 @@ class Search {
   bool OnlyEnclosuresFit(const std::vector<State*>& pending) const {
     double flops = 0;
     for (const State* state : pending) flops = std::max(flops, state->tried || state->cheap() ? 0 : state->flops);
-    return flops > 0 && options_.deadline.SecondsLeft() < std::max(seconds_ / 2, 2 * SecondsInBalls(flops, 2 * kFirstBitsCostly));
+    return flops > 0 && options_.deadline.SecondsLeft() < std::max(seconds_ / 2, 2 * SecondsInBalls(flops, 3 * kFirstBitsCostly));
   }
 
   static void Note(State& state, const Inputs& inputs, const Gap& gap) {
@@ -269,7 +269,7 @@ class Search {
       if (enclosure.f.IsExact() && enclosure.g.IsExact()) return true;
       const double size = std::max(enclosure.f.Magnitude().second, enclosure.g.Magnitude().second);
       state.next_precision = PrecisionToPart(enclosure, state.gap);
-      return flops > kCheapFlops && enclosure.difference <= kAgreement * size;
+      return flops > kCheapFlops && std::isfinite(enclosure.difference) && enclosure.difference <= kAgreement * size;
     }
     Witness witness;
     for (const HostValue& input : *inputs) witness.inputs.push_back(input.ToTensor());
