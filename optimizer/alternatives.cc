@@ -74,11 +74,7 @@ absl::StatusOr<JudgeReport> Report(const Mutant& mutant, const JudgeLimits& limi
   }
   MENDEL_RETURN_IF_ERROR(screened.status());
   if (mutant.rule->claim == Claim::kExact) {
-    if (!*screened) {
-      return InternalError("rule ", mutant.rule->name, " claims to be exact, the judge refuses it on\n",
-                           PrintGraph(mutant.original));
-    }
-    report.verdict = Verdict::kEquivalent;
+    report.verdict = *screened ? Verdict::kEquivalent : Verdict::kDifferent;
   } else {
     options.target_log2 = 0;  // the plan is certified
     auto localised = Localise(mutant.original, mutant.mutant, options);
@@ -113,21 +109,17 @@ absl::StatusOr<std::vector<MendedMutant>> WaysOfMending(const Mutant& mutant, co
   return ways;
 }
 
-/// Why a mended mutant cannot be used; empty: it can. Internal when the judge refuses it.
-absl::StatusOr<std::string> ScreenMended(const Mutant& mutant, const MendedMutant& mended, const JudgeLimits& limits,
-                                         ProfileCache& cache) {
+/// FailedPrecondition when the judge refuses the mended mutant, Undecided when it cannot tell.
+absl::Status ScreenMended(const Mutant& mutant, const MendedMutant& mended, const JudgeLimits& limits, ProfileCache& cache) {
   JudgeOptions options;
   options.seed = limits.seed + 1;
   options.deadline = Deadline::After(limits.max_seconds);
   const std::string way(MendingName(mended.mending));
   const std::string key = Cat("mended by ", way, " ", VerdictKey(mutant));
-  if (cache.Get("verdict", key).has_value()) return std::string();
-  const auto screened = ScreenedEqual(mutant.original, mended.graph, options);
-  if (Undecided(screened.status())) return Cat("screening the mended mutant: ", screened.status().message());
-  MENDEL_RETURN_IF_ERROR(screened.status());
-  if (!*screened) return InternalError("the judge refuses the mutant of rule ", mutant.rule->name, " mended by ", way);
-  MENDEL_RETURN_IF_ERROR(cache.Put("verdict", key, "equal"));
-  return std::string();
+  if (cache.Get("verdict", key).has_value()) return absl::OkStatus();
+  MENDEL_ASSIGN_OR_RETURN(const bool equal, ScreenedEqual(mutant.original, mended.graph, options));
+  if (!equal) return absl::FailedPreconditionError(Cat("the judge refuses it mended by ", way));
+  return cache.Put("verdict", key, "equal");
 }
 
 void Use(MendedMutant&& way, Alternative& alternative) {
@@ -151,7 +143,8 @@ absl::StatusOr<Alternative> Judge(const Mutant& mutant, const JudgeLimits& limit
   if (report.verdict == Verdict::kUnproven) return result;
   if (report.verdict == Verdict::kDifferent) {
     result.judgement = Judgement::kScreenedOut;
-    result.reason = "no output element is right";
+    result.faulty = mutant.rule->claim == Claim::kExact;
+    result.reason = result.faulty ? "claims to be exact, which the judge refuses" : "no output element is right";
     return result;
   }
   auto ways = WaysOfMending(mutant, report, limits, cache);
@@ -162,10 +155,14 @@ absl::StatusOr<Alternative> Judge(const Mutant& mutant, const JudgeLimits& limit
   }
   MENDEL_RETURN_IF_ERROR(ways.status());
   for (MendedMutant& way : *ways) {
-    MENDEL_ASSIGN_OR_RETURN(const std::string undecided, ScreenMended(mutant, way, limits, cache));
-    if (!undecided.empty()) {
-      result.reason = undecided;
-    } else if (result.judgement == Judgement::kMended) {
+    const absl::Status screened = ScreenMended(mutant, way, limits, cache);
+    if (absl::IsFailedPrecondition(screened) || Undecided(screened)) {
+      result.faulty = result.faulty || !Undecided(screened);
+      result.reason = std::string(screened.message());
+      continue;
+    }
+    MENDEL_RETURN_IF_ERROR(screened);
+    if (result.judgement == Judgement::kMended) {
       result.others.push_back(std::move(way));
     } else {
       result.judgement = Judgement::kMended;

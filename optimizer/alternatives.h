@@ -21,6 +21,7 @@ enum class Judgement { kEqual, kMended, kScreenedOut, kTooWrong, kUnproven };
 struct Alternative {
   Judgement judgement = Judgement::kUnproven;
   std::string reason;
+  bool faulty = false;  ///< the judge refuses what rule or corrector claim: a defect of theirs, and the candidate is not used
   /// kEqual: the mutant; kMended: the mutant with its correction.
   Graph graph;
   std::string mending;                  ///< "", "recompute" or "difference"
@@ -38,9 +39,9 @@ struct JudgeLimits {
 };
 
 /// Judges `mutant` by its rule's claim. An exact claim is screened here and proven when the whole plan is certified; an exact
-/// mutant that the screen refuses is an Internal error. A partial claim is localised and mended, by recomputation unless another
-/// way was preferred. A candidate that the judge cannot decide within its time is kUnproven. Verdicts are stored in `cache`; they
-/// steer the search only, since every delivered plan is certified afresh.
+/// mutant that the screen refuses is kScreenedOut and `faulty`. A partial claim is localised and mended, by recomputation unless
+/// another way was preferred. A candidate that the judge cannot decide within its time is kUnproven. Verdicts are stored in
+/// `cache`; they steer the search only, since every delivered plan is certified afresh.
 absl::StatusOr<Alternative> Judge(const Mutant& mutant, const JudgeLimits& limits, ProfileCache& cache);
 
 /// Makes others[number] the way in which `mutant` is mended (`number` < 0: the one that it is), here and wherever Judge meets it.

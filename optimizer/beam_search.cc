@@ -143,9 +143,7 @@ class BeamSearcher {
             candidate.rule = rule;
             candidate.choices = match.choices;
             candidate.key = *key;
-            auto mutant = MakeMutant(graph, *rule, match);
-            if (absl::IsInternal(mutant.status())) return mutant.status();
-            if (mutant.ok()) candidate.first = *std::move(mutant);
+            candidate.first = contest_.Make(graph, *rule, match);
           }
           candidate.seconds += cost;
           ++candidate.occurrences;
@@ -185,10 +183,11 @@ class BeamSearcher {
         const auto key = PlaceKey(graph, *candidate.rule, match);
         if (!key.ok() || *key != candidate.key) continue;
         // Made anew at every place: the weights have other names there. The verdict is stored, so this is quick.
-        MENDEL_ASSIGN_OR_RETURN(const Mutant mutant, MakeMutant(graph, *candidate.rule, match));
-        MENDEL_ASSIGN_OR_RETURN(const Alternative alternative, Judge(mutant, contest_.Limits(), contest_.cache()));
+        const std::optional<Mutant> mutant = contest_.Make(graph, *candidate.rule, match);
+        if (!mutant.has_value()) break;
+        MENDEL_ASSIGN_OR_RETURN(const Alternative alternative, Judge(*mutant, contest_.Limits(), contest_.cache()));
         if (alternative.judgement != Judgement::kEqual && alternative.judgement != Judgement::kMended) break;
-        MENDEL_ASSIGN_OR_RETURN(const Graph replaced, Replace(graph, mutant.place, alternative.graph));
+        MENDEL_ASSIGN_OR_RETURN(const Graph replaced, Replace(graph, mutant->place, alternative.graph));
         applied.push_back(
             DescribeMutant(graph, *candidate.rule, match, alternative, candidate.alone.original_ns, candidate.alone.mutant_ns));
         graph = replaced;

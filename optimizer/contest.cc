@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "base/hash.h"
@@ -120,6 +119,17 @@ absl::StatusOr<Contest::Trial> Contest::TryWhole(const Graph& graph, const std::
   return trial;
 }
 
+std::optional<Mutant> Contest::Make(const Graph& graph, const Rule& rule, const Match& match) {
+  auto mutant = MakeMutant(graph, rule, match);
+  if (mutant.ok()) return *std::move(mutant);
+  if (absl::IsInternal(mutant.status())) NoteFault(rule, std::string(mutant.status().message()));
+  return std::nullopt;
+}
+
+void Contest::NoteFault(const Rule& rule, std::string_view what) {
+  faults_.insert(Cat("rule ", rule.name, ": ", what, "; the candidate is not used. Please report this"));
+}
+
 absl::StatusOr<bool> Contest::JudgeCandidate(const Mutant& mutant, Alternative& alternative) {
   plan::SearchCounters& counters = result_.counters;
   counters.set_proposed(counters.proposed() + 1);
@@ -128,6 +138,7 @@ absl::StatusOr<bool> Contest::JudgeCandidate(const Mutant& mutant, Alternative& 
     return false;
   }
   MENDEL_ASSIGN_OR_RETURN(alternative, Judge(mutant, Limits(), cache_));
+  if (alternative.faulty) NoteFault(*mutant.rule, alternative.reason);
   const Judgement judgement = alternative.judgement;
   if (judgement == Judgement::kMended || judgement == Judgement::kTooWrong) counters.set_partial(counters.partial() + 1);
   if (judgement == Judgement::kMended) counters.set_mended(counters.mended() + 1);
@@ -204,6 +215,7 @@ void Contest::FinishCounters(bool searched) {
   counters.set_stop_reason(StopReasonName(result_.stop_reason));
   counters.set_seed(options_.seed);
   result_.warnings = profiler_.warnings();
+  result_.warnings.insert(result_.warnings.end(), faults_.begin(), faults_.end());
 }
 
 void Contest::Reset() {

@@ -2,7 +2,10 @@
 #ifndef MENDEL_OPTIMIZER_CONTEST_H_
 #define MENDEL_OPTIMIZER_CONTEST_H_
 
+#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -77,10 +80,14 @@ class Contest {
   double whole_seconds() const { return whole_seconds_; }
   void NoteWholeSeconds(double seconds);
   JudgeLimits Limits() const;
+  /// The mutant, or nothing: the rule does not apply there after all. A graph that is no program is noted as the rule's fault.
+  std::optional<Mutant> Make(const Graph& graph, const Rule& rule, const Match& match);
   void Report(const std::string& detail);
 
  private:
   void NoteAlgorithms(const Algorithms& algorithms);
+  /// A defect of a rule or of the corrector costs its candidate, not the search; the user is told once.
+  void NoteFault(const Rule& rule, std::string_view what);
   /// Of several ways of mending the fastest.
   absl::Status ChooseMending(const Mutant& mutant, Alternative& alternative);
 
@@ -95,6 +102,7 @@ class Contest {
   double whole_seconds_ = 0;
   bool stopped_ = false;
   std::string preferred_;
+  std::set<std::string> faults_;
 };
 
 }  // namespace mendel

@@ -140,9 +140,8 @@ absl::StatusOr<Saturator::Judged> Saturator::JudgeOnce(const Place& place, const
   const auto known = judged_.find(key);
   if (known != judged_.end()) return known->second;
   Judged& judged = judged_[key];
-  const auto mutant = MakeMutant(place.context->graph, *place.rule, place.match);
-  if (absl::IsInternal(mutant.status())) return mutant.status();
-  if (!mutant.ok()) return judged;
+  const std::optional<Mutant> mutant = contest_.Make(place.context->graph, *place.rule, place.match);
+  if (!mutant.has_value()) return judged;
   Alternative alternative;
   MENDEL_ASSIGN_OR_RETURN(judged.usable, contest_.JudgeCandidate(*mutant, alternative));
   if (!judged.usable) return judged;
@@ -161,9 +160,8 @@ absl::StatusOr<Saturator::Judged> Saturator::JudgeOnce(const Place& place, const
 absl::Status Saturator::AddPlaces(const PlaceClass& places, const Judged& judged, Expansion& expansion) {
   for (const Place& place : places.places) {
     if (egraph_.Exceeded().has_value()) break;
-    const auto mutant = MakeMutant(place.context->graph, *place.rule, place.match);
-    if (absl::IsInternal(mutant.status())) return mutant.status();
-    if (!mutant.ok()) continue;
+    const std::optional<Mutant> mutant = contest_.Make(place.context->graph, *place.rule, place.match);
+    if (!mutant.has_value()) continue;
     // The verdict is stored, so this is quick; the weights have other names at every place.
     MENDEL_ASSIGN_OR_RETURN(const Alternative alternative, Judge(*mutant, contest_.Limits(), contest_.cache()));
     if (alternative.judgement != Judgement::kEqual && alternative.judgement != Judgement::kMended) continue;
