@@ -27,7 +27,7 @@ namespace {
 constexpr int kMaxAttempts = 4;
 /// Regions and witnesses explain a "no"; without a limit of the caller's they end after this many seconds.
 constexpr double kRegionSeconds = 60;
-constexpr double kWitnessSeconds = 120;
+constexpr double kWitnessSeconds = 240;
 /// Share of the time left that the regions may take.
 constexpr double kRegionShare = 0.4;
 /// And that a witness sought before a proof by facts may.
