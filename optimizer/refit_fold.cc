@@ -25,6 +25,12 @@ RefitTerm RefitFolder::Scaled(RefitTerm weight, RefitTerm factor) {
   const std::optional<Shape> both = BroadcastShapes(t_.shape(weight), t_.shape(factor));
   if (both == t_.shape(weight) && (t_.IsFilled(factor, 1) || t_.IsFilled(weight, 0))) return weight;
   if (both == t_.shape(factor) && (t_.IsFilled(weight, 1) || t_.IsFilled(factor, 0))) return factor;
+  // A single number (1 / 6 of an activation spelled out, before the weights) stays outermost, where the other program has it, too.
+  const Node node = t_.node(weight);
+  const auto single = [&](RefitTerm term) { return NumElements(t_.shape(term)) == 1; };
+  if (node.op->name == "Mul" && !single(factor) && single(node.inputs[1]) && t_.shape(node.inputs[0]) == t_.shape(weight)) {
+    return Scaled(Scaled(node.inputs[0], factor), node.inputs[1]);
+  }
   return t_.Op("Mul", {weight, factor});
 }
 

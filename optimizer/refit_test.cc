@@ -128,6 +128,28 @@ struct ConvWithNorm {
   Attributes attrs;
 };
 
+/// A number before the convolution, as hard-swish spelled out leaves it, belongs to both programs.
+TEST(Refit, ConvolutionOfAMultiple) {
+  Rng rng(11);
+  const Tensor w = Random(rng, {6, 4, 3, 3}), scale = Random(rng, {6}, 0.5, 1.5);
+  const Tensor folded = Folded([&](Emitter& e) { return e.Mul(e.Constant(w), e.Reshape(e.Constant(scale), {6, 1, 1, 1})); });
+  const Attributes attrs{{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{1}}};
+  const auto multiple = [](Emitter& e, ValueId x) {
+    return e.Op("Div", {e.Op("Relu", {x}), e.Constant(Tensor::Scalar(DType::kF32, 6))});
+  };
+  const Graph a = Program({1, 4, 6, 6}, [&](Emitter& e, ValueId x) {
+    const ValueId y = e.Op("Conv", {multiple(e, x), e.Constant(w, "w")}, attrs);
+    return e.Mul(y, e.Reshape(e.Constant(scale, "scale"), {6, 1, 1}));
+  });
+  const Graph b = Program({1, 4, 6, 6}, [&](Emitter& e, ValueId x) {
+    return e.Op("Conv", {multiple(e, x), e.Constant(folded, "fused")}, attrs);
+  });
+  const RefitReport report = Judge(a, b);
+  EXPECT_TRUE(report.applies) << report.reason;
+  ASSERT_EQ(report.tensors.size(), 1u);
+  EXPECT_EQ(report.tensors[0].expression, "(w * scale)");
+}
+
 TEST(Refit, ConvolutionWithBatchNorm) {
   for (const char* op : {"Conv", "ConvTranspose"}) {
     for (const int64_t group : {1, 2}) {
