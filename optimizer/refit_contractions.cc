@@ -67,7 +67,9 @@ RefitTerm RefitFolder::ConvolutionOf(const Node& node, RefitTerm x, RefitTerm w)
                                           : Scaled(w, Spread(m, t_.shape(w).size(), -1));
       return ConvolutionOf(node, before.inputs[0], factor);
     }
-    if (channels && !transposed && AllAre(node.attrs.IntList("pads"), 0)) {
+    // What a convolution adds to its own result is its bias, in both programs.
+    const bool bias = t_.node(before.inputs[0]).op->name.starts_with("Conv");
+    if (channels && !bias && !transposed && AllAre(node.attrs.IntList("pads"), 0)) {
       return Plus(ConvolutionOf(node, before.inputs[0], w), ShiftOf(node, Spread(m, t_.shape(x).size(), *along), w));
     }
   }

@@ -128,6 +128,29 @@ struct ConvWithNorm {
   Attributes attrs;
 };
 
+/// Nothing between two convolutions with batch norms: the first one's shift stays its bias.
+TEST(Refit, ConvolutionsInARow) {
+  const ConvWithNorm first({"Conv", 1, false}, 7);
+  Rng rng(12);
+  const Tensor w = Random(rng, {5, 6, 1, 1}), scale = Random(rng, {5}, 0.5, 1.5), shift = Random(rng, {5});
+  const Tensor folded = Folded([&](Emitter& e) { return e.Mul(e.Constant(w), e.Reshape(e.Constant(scale), {5, 1, 1, 1})); });
+  const Attributes attrs{{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}, {"group", int64_t{1}}};
+  const Graph a = Program({1, 4, 6, 6}, [&](Emitter& e, ValueId x) {
+    const ValueId norm = e.Op("BatchNormalization",
+                              {e.Op("Conv", {x, e.Constant(first.w, "w")}, first.attrs), e.Constant(first.scale, "scale"),
+                               e.Constant(first.shift, "shift"), e.Constant(first.mean, "mean"), e.Constant(first.var, "var")},
+                              {{"epsilon", 1e-5}});
+    const ValueId y = e.Mul(e.Op("Conv", {norm, e.Constant(w, "w2")}, attrs), e.Reshape(e.Constant(scale, "scale2"), {5, 1, 1}));
+    return e.Add(y, e.Reshape(e.Constant(shift, "shift2"), {5, 1, 1}));
+  });
+  const Graph b = Program({1, 4, 6, 6}, [&](Emitter& e, ValueId x) {
+    const ValueId y = e.Op("Conv", {x, e.Constant(first.folded_w, "fused_w"), e.Constant(first.folded_b, "fused_b")}, first.attrs);
+    return e.Op("Conv", {y, e.Constant(folded, "fused_w2"), e.Constant(shift, "shift2")}, attrs);
+  });
+  const RefitReport report = Judge(a, b);
+  EXPECT_TRUE(report.applies) << report.reason;
+}
+
 /// A number before the convolution, as hard-swish spelled out leaves it, belongs to both programs.
 TEST(Refit, ConvolutionOfAMultiple) {
   Rng rng(11);
