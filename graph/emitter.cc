@@ -55,6 +55,7 @@ ValueId Emitter::Concat(std::vector<ValueId> values, int64_t axis) {
 }
 
 ValueId Emitter::Slice(ValueId x, int64_t axis, int64_t begin, int64_t end, int64_t step) {
+  if (!status_.ok()) return {};  // the placeholder may have fewer dimensions
   const Shape& extents = shape(x);
   if (begin == 0 && end == extents[static_cast<size_t>(axis)] && step == 1) return x;
   Ints starts(extents.size(), 0), ends = extents, steps(extents.size(), 1);
@@ -70,6 +71,7 @@ ValueId Emitter::Cut(ValueId x, const Box& box) {
 }
 
 ValueId Emitter::PadZero(ValueId x, int64_t axis, int64_t before, int64_t after) {
+  if (!status_.ok()) return {};
   if (before == 0 && after == 0) return x;
   const size_t rank = shape(x).size();
   Ints pads(2 * rank, 0);

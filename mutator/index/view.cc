@@ -48,6 +48,7 @@ int64_t BlocksOf(const std::vector<Step>& steps, size_t k) { return CeilDiv(Leng
 /// Interleaves zeros along every dimension that is divided.
 void Dilate(Viewing& view, const std::vector<IndexForm>& index) {
   const Shape shape = view.e.shape(view.value);
+  if (shape.size() != index.size()) return;  // the emitter has failed
   Shape apart, together;
   Ints before, after;
   for (size_t d = 0; d < shape.size(); ++d) {
