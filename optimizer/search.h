@@ -73,7 +73,7 @@ struct SearchResult {
   Timing best_time;
   /// Method egraph only.
   std::optional<EGraphReport> egraph;
-  /// A sentence for each candidate or algorithm that was dropped for its numbers (Profiler::warnings).
+  /// A sentence for each candidate or algorithm that was dropped for its numbers (Profiler::warnings) or for a rule's defect.
   std::vector<std::string> warnings;
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/own_isa.h"
 #include "kernels/cpu/strip.h"
 #include "kernels/cpu/strip_claims.h"
 #include "kernels/cpu/threads.h"
@@ -285,18 +286,15 @@ class Builder {
 }  // namespace
 
 const StripIsa* StripIsaHere() {
-  static const StripIsa* isa = []() -> const StripIsa* {
-    const auto allowed = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-    const auto includes = [&](dnnl::cpu_isa wanted) {
-      return (allowed & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
-    };
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    if (avx512 && avx2 && includes(dnnl::cpu_isa::avx512_core)) return &StripAvx512();
-    return avx2 && includes(dnnl::cpu_isa::avx2) ? &StripAvx2() : nullptr;
-  }();
-  return isa;
+  switch (OwnIsaHere()) {
+    case OwnIsa::kAvx512:
+      return &StripAvx512();
+    case OwnIsa::kAvx2:
+      return &StripAvx2();
+    case OwnIsa::kNone:
+      break;
+  }
+  return nullptr;
 }
 
 void LowerPatch(Lowering& lowering, int32_t patch, const StripClaim& claim) { Builder(lowering, patch, claim).Emit(); }

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/lower.h"
+#include "kernels/cpu/own_isa.h"
 #include "kernels/cpu/own_posts.h"
 #include "kernels/cpu/winograd.h"
 
@@ -201,18 +202,15 @@ absl::Status EmitWinograd(Lowering& lowering, const Group& group, size_t count, 
 }  // namespace
 
 const WinogradIsa* WinogradIsaHere() {
-  static const WinogradIsa* isa = []() -> const WinogradIsa* {
-    const auto allowed = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-    const auto includes = [&](dnnl::cpu_isa wanted) {
-      return (allowed & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
-    };
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    if (avx512 && avx2 && includes(dnnl::cpu_isa::avx512_core)) return &WinogradAvx512();
-    return avx2 && includes(dnnl::cpu_isa::avx2) ? &WinogradAvx2() : nullptr;
-  }();
-  return isa;
+  switch (OwnIsaHere()) {
+    case OwnIsa::kAvx512:
+      return &WinogradAvx512();
+    case OwnIsa::kAvx2:
+      return &WinogradAvx2();
+    case OwnIsa::kNone:
+      break;
+  }
+  return nullptr;
 }
 
 std::vector<std::string> WinogradAlgorithms(const Graph& graph, int32_t node) {

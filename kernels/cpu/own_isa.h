@@ -1,0 +1,16 @@
+// Which instructions own kernels may use: those of the machine that oneDNN is allowed, too (DNNL_MAX_CPU_ISA).
+#ifndef MENDEL_KERNELS_CPU_OWN_ISA_H_
+#define MENDEL_KERNELS_CPU_OWN_ISA_H_
+
+#include <cstdint>
+
+namespace mendel::cpu {
+
+enum class OwnIsa : uint8_t { kNone, kAvx2, kAvx512 };
+
+/// The widest; kAvx2 includes FMA, kAvx512 the subsets F, BW, DQ and VL. Thread-safe.
+OwnIsa OwnIsaHere();
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_OWN_ISA_H_
