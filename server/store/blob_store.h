@@ -1,0 +1,102 @@
+// Bytes by content: a folder in which a file appears under its SHA-256 only when it is whole, checked and safe on disk.
+//
+//   <root>/blobs/ab/abcdef...   complete blobs, read-only
+//   <root>/uploads/<uuid>.<sha256>.<size>   parts of uploads, each with what has been written so far
+//
+// A write is flushed (fdatasync) before it is acknowledged as committed; a finished one is hashed while it is written (and
+// from the start again after a restart), renamed, and its folder synced. Memory: one buffer a stream. Threads: different uploads
+// and reads run side by side; one upload is written by one caller at a time (Aborted otherwise).
+#ifndef MENDEL_SERVER_STORE_BLOB_STORE_H_
+#define MENDEL_SERVER_STORE_BLOB_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace mendel::server {
+
+struct BlobId {
+  std::string sha256;  ///< 64 lower-case hexadecimal digits
+  int64_t size = 0;
+};
+
+/// `blobs/{sha256}/{size}`, and back. InvalidArgument for anything else.
+std::string BlobName(const BlobId& blob);
+absl::StatusOr<BlobId> ParseBlobName(std::string_view name);
+/// `uploads/{uuid}/blobs/{sha256}/{size}`.
+struct UploadId {
+  std::string uuid;
+  BlobId blob;
+};
+absl::StatusOr<UploadId> ParseUploadName(std::string_view name);
+
+struct UploadStatus {
+  int64_t committed = 0;
+  bool complete = false;
+};
+
+struct BlobLimits {
+  int64_t max_blob_bytes = int64_t{64} << 30;
+  int64_t max_total_bytes = 0;  ///< of blobs and uploads together; 0: what the disk holds
+};
+
+/// One blob open for reading; a concurrent Delete does not disturb it.
+class BlobReader {
+ public:
+  virtual ~BlobReader() = default;
+  virtual int64_t size() const = 0;
+  /// Reads at most `capacity` bytes at `offset`; 0 at the end.
+  virtual absl::StatusOr<int64_t> Read(int64_t offset, char* buffer, int64_t capacity) = 0;
+};
+
+/// One upload open for writing.
+class BlobWriter {
+ public:
+  virtual ~BlobWriter() = default;
+  /// Where the next byte goes.
+  virtual int64_t offset() const = 0;
+  /// OutOfRange beyond the announced size, ResourceExhausted on a full disk or limit (what is written so far stays).
+  virtual absl::Status Append(std::string_view bytes) = 0;
+  /// Makes what was appended safe; it is then what Status tells.
+  virtual absl::Status Commit() = 0;
+  /// Ends the upload: the size and the hash must be the announced ones (DataLoss otherwise, and the upload is thrown away).
+  virtual absl::Status Finish() = 0;
+};
+
+class BlobStore {
+ public:
+  virtual ~BlobStore() = default;
+  virtual bool Contains(const BlobId& blob) = 0;
+  /// NotFound when the upload is unknown and the blob absent; complete when the blob is there.
+  virtual absl::StatusOr<UploadStatus> Status(const UploadId& upload) = 0;
+  /// Opens an upload at its committed size, which must be `offset` (OutOfRange tells it otherwise). AlreadyExists when the blob is
+  /// there.
+  virtual absl::StatusOr<std::unique_ptr<BlobWriter>> OpenUpload(const UploadId& upload, int64_t offset) = 0;
+  virtual absl::StatusOr<std::unique_ptr<BlobReader>> OpenBlob(const BlobId& blob) = 0;
+  /// Path of the blob's file, for a worker's read-only view of it.
+  virtual absl::StatusOr<std::string> Path(const BlobId& blob) = 0;
+  /// Takes a file of this machine as a blob (hashed, copied or moved, synced).
+  virtual absl::StatusOr<BlobId> Adopt(const std::string& path) = 0;
+  /// Keeps a blob from garbage collection for the retention time from now on (FindMissingBlobs promised that it is there).
+  virtual void Touch(const BlobId& blob) = 0;
+  /// Deletes blobs that are not in `referenced` and were last touched before `wall_micros`, and uploads as old. Returns bytes
+  /// freed.
+  virtual absl::StatusOr<int64_t> Sweep(const std::set<std::string>& referenced, int64_t wall_micros) = 0;
+  virtual absl::StatusOr<int64_t> TotalBytes() = 0;
+  /// Hashes every blob; one sentence a bad one.
+  virtual absl::StatusOr<std::vector<std::string>> Check() = 0;
+};
+
+class Clock;
+absl::StatusOr<std::unique_ptr<BlobStore>> OpenBlobStore(const std::string& root, const BlobLimits& limits, const Clock& clock);
+
+}  // namespace mendel::server
+
+#endif  // MENDEL_SERVER_STORE_BLOB_STORE_H_

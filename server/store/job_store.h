@@ -1,0 +1,132 @@
+// What the service remembers: jobs with their events, models and plans. One interface for the embedded store (SQLite) and for
+// PostgreSQL; server/store/conformance.h tests both.
+//
+// Durability: when a call that changes something returns OK, the change survives kill -9 and loss of power. Errors: NotFound,
+// AlreadyExists, FailedPrecondition and ResourceExhausted as stated; Unavailable when the database cannot be reached (try again);
+// anything else is a bug or a broken disk. Times are Clock::WallMicros. Implementations are thread-safe.
+//
+// A worker holds a job by a *lease* with a *fence*: a number that grows with every claim. Every write of a worker carries its
+// fence, and the write of a worker that lost its lease (it hung, its machine was cut off) fails with Aborted: at most one worker's
+// result is ever accepted. (Gray and Cheriton, SOSP 1989: leases; Kleppmann: fencing tokens.)
+#ifndef MENDEL_SERVER_STORE_JOB_STORE_H_
+#define MENDEL_SERVER_STORE_JOB_STORE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "mendel/v1/jobs.pb.h"
+#include "mendel/v1/models.pb.h"
+#include "mendel/v1/plans.pb.h"
+
+namespace mendel::server {
+
+/// Limits that Submit checks in the transaction that adds the job. 0: none.
+struct QueueLimits {
+  int64_t pending_total = 0;
+  int64_t pending_per_client = 0;
+};
+
+/// A job as stored. `job.queue_position` is filled by Get and List for PENDING jobs; `job.client` names its owner.
+struct StoredJob {
+  v1::Job job;
+  std::string request_id;
+  /// Set while a worker holds it.
+  std::string lease_owner;
+  int64_t lease_until_micros = 0;
+  int64_t fence = 0;
+};
+
+struct JobFilter {
+  std::vector<v1::JobState> states;  ///< empty: all
+  std::string client;                ///< empty: all
+};
+
+/// A page, newest first, and the token of the next one (empty: there is none). A bad token is InvalidArgument.
+template <class T>
+struct Page {
+  std::vector<T> items;
+  std::string next_token;
+};
+
+/// How a worker's job ended.
+struct Outcome {
+  v1::JobState state = v1::JOB_STATE_FAILED;  ///< SUCCEEDED, FAILED or CANCELLED
+  google::rpc::Status error;                  ///< FAILED
+  std::optional<v1::Plan> plan;               ///< stored with the outcome, in one transaction
+  std::optional<v1::Verdict> verdict;
+  std::string bundle;  ///< `blobs/{sha256}/{size}` or empty
+};
+
+class JobStore {
+ public:
+  virtual ~JobStore() = default;
+
+  /// Adds a PENDING job and its first event. The same client and non-empty request id: the job of the first call (whatever became
+  /// of it), or AlreadyExists when the specs differ. ResourceExhausted when a limit is reached. `job.name` is chosen here
+  /// (`jobs/{uuid}`).
+  virtual absl::StatusOr<StoredJob> Submit(const v1::JobSpec& spec, const std::string& client, const std::string& request_id,
+                                           int32_t priority, const QueueLimits& limits) = 0;
+  virtual absl::StatusOr<StoredJob> GetJob(const std::string& name) = 0;
+  virtual absl::StatusOr<Page<StoredJob>> ListJobs(const JobFilter& filter, int page_size, const std::string& token) = 0;
+  /// PENDING becomes CANCELLED, RUNNING becomes CANCELLING; other states stay. Returns the job afterwards.
+  virtual absl::StatusOr<StoredJob> CancelJob(const std::string& name) = 0;
+  /// FailedPrecondition unless the job has ended.
+  virtual absl::Status DeleteJob(const std::string& name) = 0;
+  /// Events after `after`, in order, at most `limit`.
+  virtual absl::StatusOr<std::vector<v1::JobEvent>> Events(const std::string& name, int64_t after, int limit) = 0;
+
+  /// The next job for a worker, RUNNING and leased until `lease_until_micros`; nullopt when there is none. Fair between clients:
+  /// the client with the fewest leased jobs first, then the highest priority, then the oldest. Counts an attempt.
+  virtual absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner, int64_t lease_until_micros) = 0;
+  /// Aborted when the fence is not the job's or the lease was taken away. Returns the state (RUNNING or CANCELLING).
+  virtual absl::StatusOr<v1::JobState> Renew(const std::string& name, int64_t fence, int64_t lease_until_micros) = 0;
+  /// Appends an event and gives it the next number. Progress also becomes `job.progress`. Older progress events may be thinned out.
+  virtual absl::Status AppendEvent(const std::string& name, int64_t fence, v1::JobEvent event) = 0;
+  /// Ends a job with its outcome and last event. The plan, if any, is stored with it.
+  virtual absl::Status Finish(const std::string& name, int64_t fence, const Outcome& outcome) = 0;
+  /// Puts a leased job back to PENDING without counting the attempt against it (a server that drains).
+  virtual absl::Status Release(const std::string& name, int64_t fence) = 0;
+  /// Takes jobs whose lease ended before `now_micros` from their workers: back to PENDING, CANCELLED when it was CANCELLING, or
+  /// FAILED with a reason once `max_attempts` attempts have been made. Returns their names.
+  virtual absl::StatusOr<std::vector<std::string>> ExpireLeases(int64_t now_micros, int max_attempts) = 0;
+  /// Number of jobs a state, for metrics.
+  virtual absl::StatusOr<std::map<v1::JobState, int64_t>> CountJobs() = 0;
+  /// Blocks until something may have changed since `seen` (a number that an earlier call returned; 0 at first) or `timeout_micros`
+  /// have passed; returns the new number. Changes by other processes are noticed within a second.
+  virtual uint64_t WaitForChange(uint64_t seen, int64_t timeout_micros) = 0;
+
+  /// Models and plans. Put of what exists returns what exists.
+  virtual absl::StatusOr<v1::Model> PutModel(const v1::Model& model) = 0;
+  virtual absl::StatusOr<v1::Model> GetModel(const std::string& name) = 0;
+  virtual absl::StatusOr<Page<v1::Model>> ListModels(int page_size, const std::string& token) = 0;
+  /// FailedPrecondition while a job that has not ended names it.
+  virtual absl::Status DeleteModel(const std::string& name) = 0;
+  virtual absl::StatusOr<v1::Plan> GetPlan(const std::string& name) = 0;
+  virtual absl::StatusOr<Page<v1::Plan>> ListPlans(const std::string& model, int page_size, const std::string& token) = 0;
+  virtual absl::Status DeletePlan(const std::string& name) = 0;
+  /// A plan found earlier for the same work (model, options, device class), or nullopt. `work_key`: server/jobs/work_key.h.
+  virtual absl::StatusOr<std::optional<v1::Plan>> FindPlan(const std::string& work_key) = 0;
+  virtual absl::Status RememberPlan(const std::string& work_key, const std::string& plan) = 0;
+
+  /// Every blob that a model, plan or bundle names (64 hexadecimal digits each); garbage collection keeps these.
+  virtual absl::StatusOr<std::vector<std::string>> ReferencedBlobs() = 0;
+  /// Deletes ended jobs older than this time; returns how many.
+  virtual absl::StatusOr<int64_t> DeleteEndedBefore(int64_t wall_micros) = 0;
+  /// Checks invariants (docs/service.md lists them); one sentence a violation, empty when all hold.
+  virtual absl::StatusOr<std::vector<std::string>> Check() = 0;
+};
+
+/// The embedded store: one SQLite file (WAL, synchronous=FULL), several processes on one machine. Creates or migrates it. `clock`
+/// outlives it.
+class Clock;
+absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteStore(const std::string& path, const Clock& clock);
+
+}  // namespace mendel::server
+
+#endif  // MENDEL_SERVER_STORE_JOB_STORE_H_
