@@ -70,6 +70,12 @@ class BlobWriter {
   virtual absl::Status Finish() = 0;
 };
 
+/// A file of the store as List tells it.
+struct BlobEntry {
+  BlobId blob;
+  int64_t touched_micros = 0;  ///< wall time of the last Touch, or of its completion
+};
+
 class BlobStore {
  public:
   virtual ~BlobStore() = default;
@@ -84,12 +90,15 @@ class BlobStore {
   virtual absl::StatusOr<std::string> Path(const BlobId& blob) = 0;
   /// Takes a file of this machine as a blob (hashed, copied or moved, synced).
   virtual absl::StatusOr<BlobId> Adopt(const std::string& path) = 0;
-  /// Keeps a blob from garbage collection for the retention time from now on (FindMissingBlobs promised that it is there).
+  /// Keeps a blob from garbage collection for the retention time from now on (FindMissingBlobs promised that it is there). To
+  /// promise a blob, Touch it first and then ask Contains: a collection that runs meanwhile then either spares it or has it gone.
   virtual void Touch(const BlobId& blob) = 0;
   /// Deletes blobs that are not in `referenced` and were last touched before `wall_micros`, and uploads as old. Returns bytes
   /// freed.
   virtual absl::StatusOr<int64_t> Sweep(const std::set<std::string>& referenced, int64_t wall_micros) = 0;
   virtual absl::StatusOr<int64_t> TotalBytes() = 0;
+  /// Every complete blob, sorted by digest.
+  virtual absl::StatusOr<std::vector<BlobEntry>> List() = 0;
   /// Hashes every blob; one sentence a bad one.
   virtual absl::StatusOr<std::vector<std::string>> Check() = 0;
 };

@@ -1,0 +1,98 @@
+#include "server/store/blob_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "base/status.h"
+
+namespace mendel::server {
+
+absl::StatusOr<std::shared_ptr<BlobFolder>> BlobFolder::Open(const std::string& root, const BlobLimits& limits,
+                                                             const Clock& clock) {
+  std::error_code error;
+  std::filesystem::create_directories(root, error);
+  if (error) return absl::PermissionDeniedError(Cat("cannot make the folder ", root, ": ", error.message()));
+  const Fd top(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!top.ok()) return Annotate(FileError("cannot open the blob store", errno), root);
+  std::shared_ptr<BlobFolder> folder(new BlobFolder(root, limits, clock));
+  MENDEL_ASSIGN_OR_RETURN(folder->blobs_, OpenFolder(top.get(), "blobs"));
+  MENDEL_ASSIGN_OR_RETURN(folder->uploads_, OpenFolder(top.get(), "uploads"));
+  MENDEL_RETURN_IF_ERROR(folder->Recount().status());
+  return folder;
+}
+
+absl::StatusOr<Fd> BlobFolder::Shard(const std::string& sha256) const { return OpenFolder(blobs_.get(), sha256.substr(0, 2)); }
+
+std::optional<FileInfo> BlobFolder::Find(const BlobId& blob) const {
+  // Without OpenFolder, which would make the folder.
+  const Fd shard(openat(blobs_.get(), blob.sha256.substr(0, 2).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!shard.ok()) return std::nullopt;
+  const std::optional<FileInfo> info = Inspect(shard.get(), blob.sha256);
+  return info.has_value() && info->size == blob.size ? info : std::nullopt;
+}
+
+absl::Status BlobFolder::Install(int file, const std::string& upload_name, const std::string& sha256) const {
+  MENDEL_RETURN_IF_ERROR(SetTime(file, clock_.WallMicros()));
+  if (fchmod(file, 0400) != 0) return FileError("finishing a blob", errno);
+  if (fsync(file) != 0) return FileError("finishing a blob", errno);
+  MENDEL_ASSIGN_OR_RETURN(const Fd shard, Shard(sha256));
+  if (renameat(uploads_.get(), upload_name.c_str(), shard.get(), sha256.c_str()) != 0) return FileError("finishing a blob", errno);
+  MENDEL_RETURN_IF_ERROR(SyncFolder(shard.get()));
+  return SyncFolder(uploads_.get());
+}
+
+absl::Status BlobFolder::Reserve(int64_t bytes) {
+  const int64_t after = used_ += bytes;
+  if (limits_.max_total_bytes == 0 || after <= limits_.max_total_bytes) return absl::OkStatus();
+  used_ -= bytes;
+  return absl::ResourceExhaustedError(Cat("the blob store is full: it may hold ", limits_.max_total_bytes, " bytes"));
+}
+
+absl::StatusOr<int64_t> BlobFolder::Recount() {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<BlobEntry> entries, ListBlobs(*this));
+  int64_t total = 0;
+  for (const BlobEntry& entry : entries) total += entry.blob.size;
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names(uploads_.get()));
+  for (const std::string& name : names) total += Inspect(uploads_.get(), name).value_or(FileInfo{}).size;
+  used_ = total;
+  return total;
+}
+
+void BlobFolder::Pause(const std::string& upload_name, Paused paused) {
+  constexpr size_t kMost = 256;
+  const std::scoped_lock lock(mutex_);
+  if (paused_.size() >= kMost) paused_.erase(paused_.begin());
+  paused_[upload_name] = std::move(paused);
+}
+
+BlobFolder::Paused BlobFolder::Resume(const std::string& upload_name) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = paused_.find(upload_name);
+  if (found == paused_.end()) return {};
+  Paused paused = std::move(found->second);
+  paused_.erase(found);
+  return paused;
+}
+
+std::optional<int64_t> BlobFolder::Committed(const std::string& upload_name) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = committed_.find(upload_name);
+  return found == committed_.end() ? std::nullopt : std::optional<int64_t>(found->second);
+}
+
+void BlobFolder::SetCommitted(const std::string& upload_name, std::optional<int64_t> bytes) {
+  const std::scoped_lock lock(mutex_);
+  if (bytes.has_value()) {
+    committed_[upload_name] = *bytes;
+  } else {
+    committed_.erase(upload_name);
+  }
+}
+
+}  // namespace mendel::server

@@ -1,0 +1,87 @@
+// The blob store's folders, and one upload in them.
+#ifndef MENDEL_SERVER_STORE_BLOB_FOLDER_H_
+#define MENDEL_SERVER_STORE_BLOB_FOLDER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/clock.h"
+#include "server/store/blob_file.h"
+#include "server/store/blob_store.h"
+
+namespace mendel::server {
+
+/// What the store and its uploads share. Thread-safe.
+class BlobFolder {
+ public:
+  static absl::StatusOr<std::shared_ptr<BlobFolder>> Open(const std::string& root, const BlobLimits& limits, const Clock& clock);
+
+  const std::string& root() const { return root_; }
+  const Clock& clock() const { return clock_; }
+  const BlobLimits& limits() const { return limits_; }
+  int uploads() const { return uploads_.get(); }
+  int blobs() const { return blobs_.get(); }
+
+  /// The folder `blobs/ab` of a digest.
+  absl::StatusOr<Fd> Shard(const std::string& sha256) const;
+  std::optional<FileInfo> Find(const BlobId& blob) const;
+  /// Makes the upload's whole, checked file a blob: read-only, synced, renamed, folder synced.
+  absl::Status Install(int file, const std::string& upload_name, const std::string& sha256) const;
+
+  /// Counts bytes against the total limit; ResourceExhausted when they do not fit (and are then not counted).
+  absl::Status Reserve(int64_t bytes);
+  void Unreserve(int64_t bytes) { used_ -= bytes; }
+  /// Counts anew what is there.
+  absl::StatusOr<int64_t> Recount();
+
+  /// A hash on its way, kept while its upload is closed, so that one that goes on is not read again.
+  struct Paused {
+    std::unique_ptr<Sha256> hash;
+    int64_t offset = 0;
+    uint64_t inode = 0;
+  };
+  void Pause(const std::string& upload_name, Paused paused);
+  Paused Resume(const std::string& upload_name);
+
+  /// Bytes of an open upload that are safe; nullopt for one that is not open in this process.
+  std::optional<int64_t> Committed(const std::string& upload_name);
+  void SetCommitted(const std::string& upload_name, std::optional<int64_t> bytes);
+
+ private:
+  BlobFolder(std::string root, const BlobLimits& limits, const Clock& clock)
+      : root_(std::move(root)), limits_(limits), clock_(clock) {}
+
+  const std::string root_;
+  const BlobLimits limits_;
+  const Clock& clock_;
+  Fd blobs_;
+  Fd uploads_;
+  std::atomic<int64_t> used_ = 0;
+  std::mutex mutex_;
+  std::map<std::string, Paused> paused_;
+  std::map<std::string, int64_t> committed_;
+};
+
+std::string UploadFileName(const UploadId& upload);
+/// BlobStore::OpenUpload.
+absl::StatusOr<std::unique_ptr<BlobWriter>> OpenBlobUpload(std::shared_ptr<BlobFolder> folder, const UploadId& upload,
+                                                           int64_t offset);
+/// The bytes written as yet; NotFound for an upload that is not there.
+absl::StatusOr<int64_t> UploadedBytes(BlobFolder& folder, const UploadId& upload);
+/// BlobStore::Adopt.
+absl::StatusOr<BlobId> AdoptFile(BlobFolder& folder, const std::string& path);
+/// BlobStore::Sweep, List and Check.
+absl::StatusOr<int64_t> SweepBlobs(BlobFolder& folder, const std::set<std::string>& referenced, int64_t wall_micros);
+absl::StatusOr<std::vector<BlobEntry>> ListBlobs(const BlobFolder& folder);
+absl::StatusOr<std::vector<std::string>> CheckBlobs(const BlobFolder& folder);
+
+}  // namespace mendel::server
+
+#endif  // MENDEL_SERVER_STORE_BLOB_FOLDER_H_

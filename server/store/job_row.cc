@@ -1,0 +1,120 @@
+#include "server/store/job_row.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/status.h"
+
+namespace mendel::server {
+
+bool HasEnded(v1::JobState state) {
+  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED || state == v1::JOB_STATE_CANCELLED;
+}
+
+bool IsLeased(v1::JobState state) { return state == v1::JOB_STATE_RUNNING || state == v1::JOB_STATE_CANCELLING; }
+
+google::protobuf::Timestamp ToTimestamp(int64_t micros) {
+  google::protobuf::Timestamp time;
+  // Nanoseconds are never negative, also before 1970 (a clock may jump anywhere).
+  const int64_t seconds = micros / 1'000'000 - (micros % 1'000'000 < 0 ? 1 : 0);
+  time.set_seconds(seconds);
+  time.set_nanos(static_cast<int32_t>(micros - seconds * 1'000'000) * 1000);
+  return time;
+}
+
+std::string JobColumns() { return "job.id, job.request_id, job.lease_owner, job.lease_until, job.fence, job.body"; }
+
+absl::StatusOr<JobRow> ReadJob(const SqlRow& row) {
+  JobRow job;
+  job.id = row.Int(0);
+  job.stored.request_id = row.Bytes(1);
+  job.stored.lease_owner = row.Bytes(2);
+  job.stored.lease_until_micros = row.Int(3);
+  job.stored.fence = row.Int(4);
+  if (!job.stored.job.ParseFromString(row.Bytes(5))) return absl::DataLossError(Cat("job ", job.id, " cannot be read"));
+  return job;
+}
+
+absl::StatusOr<JobRow> LoadJob(SqlConnection& sql, const std::string& name, bool to_change) {
+  const std::string query = Cat("SELECT ", JobColumns(), " FROM job WHERE name = ?1", to_change ? "{lock}" : "");
+  MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, {name}));
+  if (rows.empty()) return absl::NotFoundError(Cat("there is no job '", name, "'"));
+  return ReadJob(rows.front());
+}
+
+absl::Status SaveJob(SqlConnection& sql, const JobRow& row) {
+  const StoredJob& stored = row.stored;
+  int64_t ended = 0;
+  if (HasEnded(stored.job.state())) {
+    ended = stored.job.end_time().seconds() * 1'000'000 + stored.job.end_time().nanos() / 1000;
+    if (ended == 0) ended = 1;  // 0 says that it has not ended
+  }
+  return sql
+      .Run("UPDATE job SET state = ?2, lease_owner = ?3, lease_until = ?4, fence = ?5, ended = ?6, body = ?7 WHERE id = ?1",
+           {row.id, int64_t{stored.job.state()}, stored.lease_owner, stored.lease_until_micros, stored.fence, ended,
+            stored.job.SerializeAsString()})
+      .status();
+}
+
+absl::Status AddEvent(SqlConnection& sql, JobRow& row, v1::JobEvent event, int64_t now_micros) {
+  const int64_t sequence = row.stored.job.last_sequence() + 1;
+  row.stored.job.set_last_sequence(sequence);
+  event.set_sequence(sequence);
+  *event.mutable_time() = ToTimestamp(now_micros);
+  const EventKind kind = event.has_state() ? kStateEvent : event.has_progress() ? kProgressEvent : kWarningEvent;
+  if (kind == kProgressEvent) *row.stored.job.mutable_progress() = event.progress();
+  MENDEL_RETURN_IF_ERROR(sql.Run("INSERT INTO event (job, sequence, kind, body) VALUES (?1, ?2, ?3, ?4)",
+                                 {row.id, sequence, int64_t{kind}, event.SerializeAsString()})
+                             .status());
+  // Now and then, so that its cost is small.
+  if (kind != kProgressEvent || sequence % 64 != 0) return absl::OkStatus();
+  return sql
+      .Run("DELETE FROM event WHERE job = ?1 AND sequence <= ?2 AND kind = ?3",
+           {row.id, sequence - kKeptProgressEvents, int64_t{kProgressEvent}})
+      .status();
+}
+
+absl::Status ChangeState(SqlConnection& sql, JobRow& row, v1::JobState state, int64_t now_micros) {
+  v1::Job& job = row.stored.job;
+  job.set_state(state);
+  if (state == v1::JOB_STATE_RUNNING && !job.has_start_time()) *job.mutable_start_time() = ToTimestamp(now_micros);
+  if (HasEnded(state)) *job.mutable_end_time() = ToTimestamp(now_micros);
+  if (!IsLeased(state)) {
+    row.stored.lease_owner.clear();
+    row.stored.lease_until_micros = 0;
+  }
+  v1::JobEvent event;
+  event.set_state(state);
+  MENDEL_RETURN_IF_ERROR(AddEvent(sql, row, std::move(event), now_micros));
+  return SaveJob(sql, row);
+}
+
+absl::Status FillQueuePositions(SqlConnection& sql, std::vector<JobRow>& rows) {
+  std::map<int64_t, v1::Job*> wanted;
+  for (JobRow& row : rows) {
+    if (row.stored.job.state() == v1::JOB_STATE_PENDING) wanted[row.id] = &row.stored.job;
+  }
+  if (wanted.empty()) return absl::OkStatus();
+  MENDEL_ASSIGN_OR_RETURN(
+      const SqlRows queue,
+      sql.Run("SELECT id, client FROM job WHERE state = ?1 ORDER BY client, priority DESC, id", {int64_t{v1::JOB_STATE_PENDING}}));
+  // Workers take clients in turn: before the r-th job of a client come r jobs of every other client that has as many.
+  std::vector<std::pair<int64_t, int64_t>> ranks;  // id, rank
+  std::vector<int64_t> lengths;
+  for (size_t i = 0, rank = 0; i < queue.size(); ++i, ++rank) {
+    if (i > 0 && queue[i].Bytes(1) != queue[i - 1].Bytes(1)) {
+      lengths.push_back(static_cast<int64_t>(rank));
+      rank = 0;
+    }
+    if (wanted.contains(queue[i].Int(0))) ranks.emplace_back(queue[i].Int(0), static_cast<int64_t>(rank));
+    if (i + 1 == queue.size()) lengths.push_back(static_cast<int64_t>(rank) + 1);
+  }
+  for (const auto& [id, rank] : ranks) {
+    int64_t before = 0;
+    for (const int64_t length : lengths) before += std::min(length, rank);
+    wanted[id]->set_queue_position(static_cast<int32_t>(before));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mendel::server

@@ -1,0 +1,154 @@
+// What workers do: claim, renew, report, finish, release; and what takes jobs from workers that are gone.
+#include <algorithm>
+
+#include "base/status.h"
+#include "google/rpc/code.pb.h"
+#include "server/store/job_row.h"
+#include "server/store/sql_catalogue.h"
+#include "server/store/sql_store.h"
+
+namespace mendel::server {
+namespace {
+
+/// The job, for a write of the worker that holds it.
+absl::StatusOr<JobRow> LoadHeld(SqlConnection& sql, const std::string& name, int64_t fence) {
+  MENDEL_ASSIGN_OR_RETURN(JobRow row, LoadJob(sql, name, true));
+  if (row.stored.fence != fence || !IsLeased(row.stored.job.state())) {
+    return absl::AbortedError(Cat("the lease on ", name, " was lost (fence ", fence, ", now ", row.stored.fence, ")"));
+  }
+  return row;
+}
+
+/// Back to the queue, or to its end when it was cancelled. The fence moves on, so that the last holder cannot write any more.
+absl::Status PutBack(SqlConnection& sql, JobRow& row, int64_t now_micros) {
+  ++row.stored.fence;
+  const bool cancelled = row.stored.job.state() == v1::JOB_STATE_CANCELLING;
+  return ChangeState(sql, row, cancelled ? v1::JOB_STATE_CANCELLED : v1::JOB_STATE_PENDING, now_micros);
+}
+
+absl::Status ExpireOne(SqlConnection& sql, JobRow& row, int64_t now_micros, int max_attempts) {
+  v1::Job& job = row.stored.job;
+  if (job.state() == v1::JOB_STATE_CANCELLING || job.attempts() < max_attempts) return PutBack(sql, row, now_micros);
+  ++row.stored.fence;
+  job.mutable_error()->set_code(google::rpc::ABORTED);
+  job.mutable_error()->set_message(
+      Cat("its worker was lost ", job.attempts(), " times (killed, or cut off); it is not tried again"));
+  return ChangeState(sql, row, v1::JOB_STATE_FAILED, now_micros);
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<StoredJob>> SqlStore::Claim(const std::string& owner, int64_t lease_until_micros) {
+  if (owner.empty()) return InvalidInput("a lease needs an owner");
+  // Two claims at once may both count before either takes a job: fair but for jobs that are claimed in the same moment.
+  const std::string query = Cat("SELECT ", JobColumns(),
+                                " FROM job LEFT JOIN (SELECT client, COUNT(*) AS leased FROM job WHERE state IN (?2, ?3) GROUP BY "
+                                "client) AS held ON held.client = job.client WHERE job.state = ?1 "
+                                "ORDER BY COALESCE(held.leased, 0), job.priority DESC, job.id LIMIT 1{skip}");
+  std::optional<StoredJob> result;
+  MENDEL_RETURN_IF_ERROR(database_->Write([&](SqlConnection& sql) -> absl::Status {
+    result.reset();
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, {int64_t{v1::JOB_STATE_PENDING}, int64_t{v1::JOB_STATE_RUNNING},
+                                                                int64_t{v1::JOB_STATE_CANCELLING}}));
+    if (rows.empty()) return absl::OkStatus();
+    MENDEL_ASSIGN_OR_RETURN(JobRow row, ReadJob(rows.front()));
+    ++row.stored.fence;
+    row.stored.lease_owner = owner;
+    row.stored.lease_until_micros = lease_until_micros;
+    row.stored.job.set_attempts(row.stored.job.attempts() + 1);
+    MENDEL_RETURN_IF_ERROR(ChangeState(sql, row, v1::JOB_STATE_RUNNING, clock_.WallMicros()));
+    result = std::move(row.stored);
+    return absl::OkStatus();
+  }));
+  return result;
+}
+
+absl::StatusOr<v1::JobState> SqlStore::Renew(const std::string& name, int64_t fence, int64_t lease_until_micros) {
+  v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
+  MENDEL_RETURN_IF_ERROR(database_->Write([&](SqlConnection& sql) -> absl::Status {
+    MENDEL_ASSIGN_OR_RETURN(JobRow row, LoadHeld(sql, name, fence));
+    row.stored.lease_until_micros = lease_until_micros;
+    state = row.stored.job.state();
+    return SaveJob(sql, row);
+  }));
+  return state;
+}
+
+absl::Status SqlStore::AppendEvent(const std::string& name, int64_t fence, v1::JobEvent event) {
+  if (event.event_case() != v1::JobEvent::kProgress && event.event_case() != v1::JobEvent::kWarning) {
+    return InvalidInput("a worker appends progress and warnings; states change by Finish and Release");
+  }
+  return database_->Write([&](SqlConnection& sql) -> absl::Status {
+    MENDEL_ASSIGN_OR_RETURN(JobRow row, LoadHeld(sql, name, fence));
+    MENDEL_RETURN_IF_ERROR(AddEvent(sql, row, event, clock_.WallMicros()));
+    return SaveJob(sql, row);
+  });
+}
+
+absl::Status SqlStore::Finish(const std::string& name, int64_t fence, const Outcome& outcome) {
+  if (!HasEnded(outcome.state)) return InvalidInput("a job ends as SUCCEEDED, FAILED or CANCELLED");
+  return database_->Write([&](SqlConnection& sql) -> absl::Status {
+    MENDEL_ASSIGN_OR_RETURN(JobRow row, LoadJob(sql, name, true));
+    v1::Job& job = row.stored.job;
+    // The holder's own Finish, repeated because its answer was lost. (Taking a lease away moves the fence.)
+    if (row.stored.fence == fence && job.state() == outcome.state) return absl::OkStatus();
+    MENDEL_ASSIGN_OR_RETURN(row, LoadHeld(sql, name, fence));
+    const int64_t now = clock_.WallMicros();
+    if (outcome.plan.has_value()) {
+      v1::Plan plan = *outcome.plan;
+      if (plan.job().empty()) plan.set_job(name);
+      MENDEL_ASSIGN_OR_RETURN(plan, PutPlan(sql, std::move(plan), now));
+      job.set_plan(plan.name());
+    }
+    if (outcome.verdict.has_value()) *job.mutable_verdict() = *outcome.verdict;
+    if (outcome.state == v1::JOB_STATE_FAILED) *job.mutable_error() = outcome.error;
+    job.set_bundle(outcome.bundle);
+    return ChangeState(sql, row, outcome.state, now);
+  });
+}
+
+absl::Status SqlStore::Release(const std::string& name, int64_t fence) {
+  return database_->Write([&](SqlConnection& sql) -> absl::Status {
+    MENDEL_ASSIGN_OR_RETURN(JobRow row, LoadHeld(sql, name, fence));
+    row.stored.job.set_attempts(row.stored.job.attempts() - 1);
+    return PutBack(sql, row, clock_.WallMicros());
+  });
+}
+
+absl::StatusOr<std::vector<std::string>> SqlStore::ExpireLeases(int64_t now_micros, int max_attempts) {
+  const std::vector<SqlValue> values = {int64_t{v1::JOB_STATE_RUNNING}, int64_t{v1::JOB_STATE_CANCELLING}, now_micros};
+  const std::string query = Cat("SELECT ", JobColumns(), " FROM job WHERE state IN (?1, ?2) AND lease_until < ?3 ORDER BY id");
+  // This is asked every few seconds: look first, lock only when there is something.
+  bool some = false;
+  MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, values));
+    some = !rows.empty();
+    return absl::OkStatus();
+  }));
+  std::vector<std::string> names;
+  if (!some) return names;
+  MENDEL_RETURN_IF_ERROR(database_->Write([&](SqlConnection& sql) -> absl::Status {
+    names.clear();
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query + "{skip}", values));
+    for (const SqlRow& found : rows) {
+      MENDEL_ASSIGN_OR_RETURN(JobRow row, ReadJob(found));
+      names.push_back(row.stored.job.name());
+      MENDEL_RETURN_IF_ERROR(ExpireOne(sql, row, clock_.WallMicros(), max_attempts));
+    }
+    return absl::OkStatus();
+  }));
+  return names;
+}
+
+absl::StatusOr<std::map<v1::JobState, int64_t>> SqlStore::CountJobs() {
+  std::map<v1::JobState, int64_t> counts;
+  MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
+    counts.clear();
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run("SELECT state, COUNT(*) FROM job GROUP BY state", {}));
+    for (const SqlRow& row : rows) counts[static_cast<v1::JobState>(row.Int(0))] = row.Int(1);
+    return absl::OkStatus();
+  }));
+  return counts;
+}
+
+}  // namespace mendel::server

@@ -1,0 +1,52 @@
+#include "server/store/sql_schema.h"
+
+#include "base/status.h"
+
+namespace mendel::server {
+
+const std::vector<std::vector<std::string>>& SchemaSteps() {
+  // `body` is the message (Job, JobEvent, Model, Plan) and says everything; the other columns repeat what is searched for.
+  static const auto* const steps = new std::vector<std::vector<std::string>>{
+      {
+          "CREATE TABLE job (id {id}, name {blob} NOT NULL UNIQUE, client {blob} NOT NULL, request_id {blob} NOT NULL, "
+          "state BIGINT NOT NULL, priority BIGINT NOT NULL, lease_owner {blob} NOT NULL, lease_until BIGINT NOT NULL, "
+          "fence BIGINT NOT NULL, ended BIGINT NOT NULL, body {blob} NOT NULL)",
+          "CREATE UNIQUE INDEX job_request ON job (client, request_id) WHERE length(request_id) > 0",
+          "CREATE INDEX job_state ON job (state, client, priority)",
+          "CREATE INDEX job_client ON job (client, id)",
+          // kind: 1 state, 2 progress, 3 warning.
+          "CREATE TABLE event (job BIGINT NOT NULL REFERENCES job (id) ON DELETE CASCADE, sequence BIGINT NOT NULL, "
+          "kind BIGINT NOT NULL, body {blob} NOT NULL, PRIMARY KEY (job, sequence))",
+          "CREATE TABLE model (id {id}, name {blob} NOT NULL UNIQUE, body {blob} NOT NULL)",
+          "CREATE TABLE plan (id {id}, name {blob} NOT NULL UNIQUE, model {blob} NOT NULL, body {blob} NOT NULL)",
+          "CREATE INDEX plan_model ON plan (model, id)",
+          "CREATE TABLE work (work_key {blob} PRIMARY KEY, plan {blob} NOT NULL REFERENCES plan (name) ON DELETE CASCADE)",
+          "CREATE INDEX work_plan ON work (plan)",
+      },
+  };
+  return *steps;
+}
+
+absl::Status Migrate(SqlDatabase& database, const std::vector<std::vector<std::string>>& steps) {
+  const auto wanted = static_cast<int64_t>(steps.size());
+  return database.Write([&](SqlConnection& sql) -> absl::Status {
+    MENDEL_RETURN_IF_ERROR(sql.Serialise());
+    MENDEL_RETURN_IF_ERROR(sql.Run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", {}).status());
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run("SELECT version FROM schema_version", {}));
+    const int64_t found = rows.empty() ? 0 : rows.front().Int(0);
+    if (found == wanted) return absl::OkStatus();
+    if (found > wanted) {
+      return absl::FailedPreconditionError(
+          Cat("the job store is of version ", found, "; this program knows versions up to ", wanted, ". Use a newer program"));
+    }
+    for (int64_t step = found; step < wanted; ++step) {
+      for (const std::string& statement : steps[static_cast<size_t>(step)]) {
+        MENDEL_RETURN_IF_ERROR(Annotate(sql.Run(statement, {}).status(), Cat("schema step ", step + 1)));
+      }
+    }
+    MENDEL_RETURN_IF_ERROR(sql.Run("DELETE FROM schema_version", {}).status());
+    return sql.Run("INSERT INTO schema_version (version) VALUES (?1)", {wanted}).status();
+  });
+}
+
+}  // namespace mendel::server
