@@ -28,7 +28,7 @@ bool IsElementwise(const Graph& graph, const Folded& folded, int32_t node);
 /// By the operator's own definition: any operator, any dtype, slowly.
 absl::Status LowerDefinition(Lowering& lowering, int32_t node);
 
-/// Names of algorithms other than the default for a Conv node.
+/// Names of algorithms other than the default for a Conv, ConvTranspose or MatMul node.
 std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
 
 // lower_move.cc, lower_pool.cc, lower_norm.cc, lower_reduce.cc

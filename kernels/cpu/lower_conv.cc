@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/lower.h"
+#include "kernels/cpu/lower_direct.h"
 #include "kernels/cpu/threads.h"
 #include "kernels/cpu/winograd.h"
 
@@ -174,6 +175,8 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
   if (named != lowering.options().algorithms.end() && !named->second.empty()) {
     MENDEL_ASSIGN_OR_RETURN(const bool own, LowerWinograd(lowering, group, named->second));
     if (own) return true;
+    MENDEL_ASSIGN_OR_RETURN(const bool direct, LowerDirect(lowering, group, named->second));
+    if (direct) return true;
     choice = ChooseWithPosts(lowering, group, problem, WayOf(named->second), AcceptNamed(named->second));
     if (!choice.has_value()) {
       const std::vector<std::string> known = ConvAlgorithms(graph, root, lowering.options().numerics);
@@ -205,7 +208,7 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
 
 std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics numerics) {
   const Node& node = graph.node(id);
-  std::vector<std::string> names;
+  std::vector<std::string> names = DirectAlgorithms(graph, id);
   if (node.op->name != "Conv" || node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return names;
   if (node.outputs[0].shape.size() > 5) return names;
   const Problem problem = ProblemOf(graph, id);

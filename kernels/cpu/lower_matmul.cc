@@ -5,6 +5,8 @@
 
 #include "base/status.h"
 #include "kernels/cpu/contraction.h"
+#include "kernels/cpu/lower.h"
+#include "kernels/cpu/lower_direct.h"
 
 namespace mendel::cpu {
 namespace {
@@ -102,6 +104,14 @@ std::optional<Choice> ChooseWithPosts(Lowering& lowering, const Group& group, co
 
 absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
   const Node& node = lowering.graph().node(group.nodes[0]);
+  if (const auto named = lowering.options().algorithms.find(group.nodes[0]); named != lowering.options().algorithms.end()) {
+    MENDEL_ASSIGN_OR_RETURN(const bool direct, LowerDirect(lowering, group, named->second));
+    if (direct) return true;
+    const std::vector<std::string> known = DirectAlgorithms(lowering.graph(), group.nodes[0]);
+    if (!named->second.empty() && std::find(known.begin(), known.end(), named->second) == known.end()) {
+      return InvalidInput("node '", node.name, "' (MatMul ", group.nodes[0], ") has no algorithm '", named->second, "' here");
+    }
+  }
   const Problem p = ProblemOf(lowering.graph(), node);
   const bool packed = lowering.folded().IsConstant(node.inputs[1]);
   for (const Quality quality : {Quality::kGenerated, Quality::kGemm, Quality::kAnything}) {

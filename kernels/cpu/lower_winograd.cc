@@ -144,11 +144,13 @@ WinogradStrides StridesOf(const Layout& layout, const Order& order, int64_t lane
   return strides;
 }
 
-/// Channels-last where the source already lies so and whole vectors fit, else blocked.
-std::pair<Layout, Layout> Layouts(Lowering& lowering, ValueId src, const Shape& dst, int64_t lanes) {
+/// Channels-last where the source already lies so and whole vectors fit, else blocked (where parts of a concatenation are computed
+/// in place).
+std::pair<Layout, Layout> Layouts(Lowering& lowering, ValueId src, ValueId result, int64_t lanes) {
   const Shape& shape = lowering.shape(src);
+  const Shape& dst = lowering.shape(result);
   const bool whole = shape[1] % lanes == 0 && dst[1] % lanes == 0;
-  if (whole && SamePlacement(lowering.Any(src).layout, ChannelsLastLayout(shape), shape)) {
+  if (whole && !lowering.IsConcatPart(result) && SamePlacement(lowering.Any(src).layout, ChannelsLastLayout(shape), shape)) {
     return {ChannelsLastLayout(shape), ChannelsLastLayout(dst)};
   }
   return {BlockedLayout(shape, lanes), BlockedLayout(dst, lanes)};
@@ -175,7 +177,7 @@ absl::Status EmitWinograd(Lowering& lowering, const Group& group, size_t count, 
                           WinogradPlan plan) {
   const Node& node = lowering.graph().node(group.nodes[0]);
   const ValueId result = ResultOf(group, count);
-  const auto [src_layout, dst_layout] = Layouts(lowering, node.inputs[0], node.outputs[0].shape, plan.isa->lanes);
+  const auto [src_layout, dst_layout] = Layouts(lowering, node.inputs[0], result, plan.isa->lanes);
   const Order order = OrderOf(lowering.shape(node.inputs[1]));
   plan.problem.src = StridesOf(src_layout, order, plan.isa->lanes);
   plan.problem.dst = StridesOf(dst_layout, order, plan.isa->lanes);

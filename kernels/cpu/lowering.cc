@@ -212,6 +212,11 @@ std::optional<Place> Lowering::InConcat(ValueId value, const Layout& layout) {
   return place;
 }
 
+bool Lowering::IsConcatPart(ValueId value) const {
+  const auto slot = slots_.find(value);
+  return slot != slots_.end() && slot->second.axis == 1;
+}
+
 void Lowering::Alias(ValueId value, Place place) { places_[value].push_back(std::move(place)); }
 
 Place Lowering::Temporary(int64_t bytes) {

@@ -46,6 +46,8 @@ class Lowering {
   bool GoesToOutput(ValueId value) const { return FreeOutput(value).has_value(); }
   /// Where `base` lies in the output buffer that `patched`, which overwrites parts of it, is to fill: nothing else reads `base`.
   std::optional<Place> InOutputOf(ValueId base, ValueId patched) const;
+  /// True when `value` is a part of a concatenation along its channels that Allocate may place it into.
+  bool IsConcatPart(ValueId value) const;
   /// `value` lies where another one does.
   void Alias(ValueId value, Place place);
   /// Room that only the next steps use.

@@ -13,6 +13,8 @@ constexpr int64_t kShareRows = 192;   // their sums over a panel stay in the fir
 constexpr int64_t kWorkDepth = 1024;  // channels times taps whose weights of a panel stay in the second-level cache
 constexpr int64_t kGatherGrain = 4;   // lines
 constexpr int64_t kLine = 16;         // floats a cache line
+constexpr int64_t kAskedLines = 128;  // cache lines under way while a column is gathered, roughly
+constexpr int64_t kMostAhead = 8;
 constexpr size_t kDims = 3;
 
 /// A stride of an odd number of cache lines, so that neighbouring positions fall into different cache sets.
@@ -205,34 +207,88 @@ void StripPlan::Pack(int weights, const std::vector<double>& values, const std::
 
 int64_t StripPlan::ScratchBytes() const { return scratch_ * static_cast<int64_t>(sizeof(float)); }
 
-void StripPlan::GatherLine(const StripOperands& operands, int64_t line, float* scratch) const {
+StripPlan::Line StripPlan::LineOf(const StripOperands& operands, int64_t line) const {
   const auto after = std::upper_bound(halos_.begin(), halos_.end(), line,
                                       [](int64_t number, const Halo& halo) { return number < halo.first_line; });
   const Halo& halo = *(after - 1);
   const StripTerm& term = *halo.term;
-  line -= halo.first_line;
-  float* to = scratch + halo.at + line * halo.extent[2] * halo.row;
-  const int64_t y = line % halo.extent[1] + halo.begin[1];
-  const int64_t z = line / halo.extent[1] % halo.extent[0] + halo.begin[0];
-  const int64_t image = line / (halo.extent[1] * halo.extent[0]);
+  Line result;
+  result.halo = &halo;
+  result.number = line - halo.first_line;
+  const int64_t y = result.number % halo.extent[1] + halo.begin[1];
+  const int64_t z = result.number / halo.extent[1] % halo.extent[0] + halo.begin[0];
+  const int64_t image = result.number / (halo.extent[1] * halo.extent[0]);
   const bool inside = y >= 0 && y < term.in[1] && z >= 0 && z < term.in[0];
-  const int64_t begin = inside ? std::clamp<int64_t>(-halo.begin[2], 0, halo.extent[2]) : halo.extent[2];
-  const int64_t end = std::clamp<int64_t>(term.in[2] - halo.begin[2], begin, halo.extent[2]);
-  std::fill_n(to, begin * halo.row, 0.0f);
-  std::fill_n(to + end * halo.row, (halo.extent[2] - end) * halo.row, 0.0f);
-  const int64_t channels = problem_.groups * problem_.weights[static_cast<size_t>(term.weights)].channels_in;
-  const float* from = operands.sources[static_cast<size_t>(term.source)] + image * term.from.n + z * term.from.d[0] +
-                      y * term.from.d[1] + (begin + halo.begin[2]) * term.from.d[2];
-  if (begin == end) return;
-  to += begin * halo.row;
-  if (term.from.block == 1) {
-    problem_.isa->gather(from, term.from.c, term.from.d[2], channels, end - begin, to, halo.row);
+  result.begin = inside ? std::clamp<int64_t>(-halo.begin[2], 0, halo.extent[2]) : halo.extent[2];
+  result.end = std::clamp<int64_t>(term.in[2] - halo.begin[2], result.begin, halo.extent[2]);
+  if (result.begin == result.end) return result;
+  result.from = operands.sources[static_cast<size_t>(term.source)] + image * term.from.n + z * term.from.d[0] + y * term.from.d[1] +
+                (result.begin + halo.begin[2]) * term.from.d[2];
+  return result;
+}
+
+int64_t StripPlan::ChannelsOf(const Halo& halo) const {
+  return problem_.groups * problem_.weights[static_cast<size_t>(halo.term->weights)].channels_in;
+}
+
+void StripPlan::AskForLine(const StripOperands& operands, int64_t line) const {
+  const Line asked = LineOf(operands, line);
+  const StripTensor& from = asked.halo->term->from;
+  const int64_t channels = ChannelsOf(*asked.halo);
+  const int64_t positions = asked.end - asked.begin;
+  // Runs of neighbouring floats: the positions of a channel, or the channels of a position.
+  const bool by_channel = from.block == 1 && from.c != 1;
+  const int64_t inner = by_channel ? from.d[2] * (positions - 1) + 1 : std::min(channels, from.block == 1 ? channels : from.block);
+  for (int64_t c = 0; positions > 0 && c < channels; c += by_channel ? 1 : inner) {
+    for (int64_t p = 0; p < (by_channel ? 1 : positions); ++p) {
+      const float* run = asked.from + from.Channel(c) + p * from.d[2];
+      for (int64_t i = 0; i < inner; i += kLine) __builtin_prefetch(run + i);
+      __builtin_prefetch(run + inner - 1);
+    }
+  }
+}
+
+void StripPlan::GatherLine(const StripOperands& operands, int64_t number, float* scratch) const {
+  const Line line = LineOf(operands, number);
+  const Halo& halo = *line.halo;
+  const StripTensor& from = halo.term->from;
+  float* to = scratch + halo.at + line.number * halo.extent[2] * halo.row;
+  std::fill_n(to, line.begin * halo.row, 0.0f);
+  std::fill_n(to + line.end * halo.row, (halo.extent[2] - line.end) * halo.row, 0.0f);
+  if (line.begin == line.end) return;
+  const int64_t channels = ChannelsOf(halo);
+  to += line.begin * halo.row;
+  if (from.block == 1) {
+    problem_.isa->gather(line.from, from.c, from.d[2], channels, line.end - line.begin, to, halo.row);
     return;
   }
-  for (int64_t x = begin; x < end; ++x, from += term.from.d[2], to += halo.row) {
-    for (int64_t c = 0; c < channels; c += term.from.block) {
-      std::copy_n(from + term.from.Channel(c), std::min(term.from.block, channels - c), to + c);
+  const float* source = line.from;
+  for (int64_t x = line.begin; x < line.end; ++x, source += from.d[2], to += halo.row) {
+    for (int64_t c = 0; c < channels; c += from.block) {
+      std::copy_n(source + from.Channel(c), std::min(from.block, channels - c), to + c);
     }
+  }
+}
+
+void StripPlan::GatherLines(const StripOperands& operands, int64_t begin, int64_t end, float* scratch) const {
+  // Lines of a column lie far apart: each is asked for while the ones before it are gathered.
+  int64_t asked = begin;
+  for (int64_t line = begin; line < end; ++line) {
+    const Halo& halo = *LineOf(operands, line).halo;
+    const int64_t ahead = std::clamp<int64_t>(kAskedLines / ChannelsOf(halo), 1, kMostAhead);
+    for (; asked < std::min(end, line + 1 + ahead); ++asked) {
+      if (asked > line) AskForLine(operands, asked);
+    }
+    GatherLine(operands, line, scratch);
+  }
+}
+
+void StripPlan::AskForRows(const StripOperands& operands, const Entry* entries, int64_t count, const Panel& panel) const {
+  const int64_t* steps = to_steps_.data() + panel.group * problem_.channels_out + panel.channel;
+  const int64_t step = problem_.to.block == 1 && problem_.to.c != 1 ? 1 : std::max<int64_t>(1, std::min(problem_.to.block, kLine));
+  for (int64_t r = 0; r < count; ++r) {
+    const float* to = operands.to + rows_[static_cast<size_t>(entries[r].row)].to;
+    for (int64_t c = 0; c < panel.channels; c += step) __builtin_prefetch(to + steps[c], 1);
   }
 }
 
@@ -276,7 +332,7 @@ const float* StripPlan::WeightsOf(const StripOperands& operands, const Work& wor
 }
 
 void StripPlan::RunWork(const StripOperands& operands, const Share& share, const Work& work, const Panel& panel, const Ahead& ahead,
-                        const float* scratch, float* sums) const {
+                        bool last, const float* scratch, float* sums) const {
   const StripWeights& w = problem_.weights[static_cast<size_t>(work.weights)];
   const int64_t width = panel.vectors * problem_.isa->lanes;
   const float* weights = WeightsOf(operands, work, panel);
@@ -297,6 +353,7 @@ void StripPlan::RunWork(const StripOperands& operands, const Share& share, const
       for (int64_t t = 0; t < work.taps; ++t) rows[t * kStripRows + r] = from + offsets[t];
       targets[r] = sums + (entry.row - share.begin) * width;
     }
+    if (last) AskForRows(operands, work.entries.data() + begin, height, panel);
     const int64_t asked = b * steps * lines;
     const bool more = asked < ahead.lines;
     problem_.isa->multiply(rows, height, work.taps, w.channels_in, weights, panel.vectors, targets,
@@ -325,15 +382,13 @@ void StripPlan::RunTask(const StripOperands& operands, const WinogradEpilogue& e
     } else if (!last && !share_of(task + 1).works.empty()) {
       ahead = AheadOf(operands, share_of(task + 1).works[0], panel_of(task + 1));
     }
-    RunWork(operands, share, share.works[k], panel, ahead, scratch, sums);
+    RunWork(operands, share, share.works[k], panel, ahead, k + 1 == share.works.size(), scratch, sums);
   }
   FinishRows(operands, epilogue, share, panel, sums);
 }
 
 void StripPlan::Run(const StripOperands& operands, const WinogradEpilogue& epilogue, float* scratch) const {
-  ParallelRange(lines_, kGatherGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) GatherLine(operands, line, scratch);
-  });
+  ParallelRange(lines_, kGatherGrain, [&](int64_t begin, int64_t end) { GatherLines(operands, begin, end, scratch); });
   ParallelRange(static_cast<int64_t>(panels_.size() * shares_.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) RunTask(operands, epilogue, task, task + 1 == end, scratch);
   });

@@ -138,7 +138,22 @@ class StripPlan {
   void AddHalo(const StripBox& box, const StripTerm& term);
   void AddRows(const StripBox& box, size_t first_halo);
   void MakeShares(int threads, const std::vector<Entry>& entries);
+  /// What one gathered line reads: positions [begin, end) of it, the first one at `from`; all others are zero.
+  struct Line {
+    const Halo* halo = nullptr;
+    int64_t number = 0;  ///< in the halo
+    int64_t begin = 0;
+    int64_t end = 0;
+    const float* from = nullptr;
+  };
+  Line LineOf(const StripOperands& operands, int64_t line) const;
+  int64_t ChannelsOf(const Halo& halo) const;
+  /// Asks for what GatherLine will read.
+  void AskForLine(const StripOperands& operands, int64_t line) const;
   void GatherLine(const StripOperands& operands, int64_t line, float* scratch) const;
+  void GatherLines(const StripOperands& operands, int64_t begin, int64_t end, float* scratch) const;
+  /// Asks for what `count` entries' rows will overwrite of a panel.
+  void AskForRows(const StripOperands& operands, const Entry* entries, int64_t count, const Panel& panel) const;
   const float* WeightsOf(const StripOperands& operands, const Work& work, const Panel& panel) const;
   /// Weights that are needed next.
   struct Ahead {
@@ -146,8 +161,9 @@ class StripPlan {
     int64_t lines = 0;
   };
   Ahead AheadOf(const StripOperands& operands, const Work& work, const Panel& panel) const;
+  /// `last`: of the share.
   void RunWork(const StripOperands& operands, const Share& share, const Work& work, const Panel& panel, const Ahead& ahead,
-               const float* scratch, float* sums) const;
+               bool last, const float* scratch, float* sums) const;
   /// One panel of the rows of one share; `last`: the thread has no further task.
   void RunTask(const StripOperands& operands, const WinogradEpilogue& epilogue, int64_t task, bool last,
                const float* scratch) const;

@@ -1,0 +1,52 @@
+// Compiled with AVX-512 instructions: only called on machines that have them.
+#include <immintrin.h>
+
+#include "kernels/cpu/direct_kernels.h"
+
+#define MENDEL_INLINE __attribute__((always_inline)) inline
+/// Arrays of vectors must become registers.
+#if defined(__clang__)
+#define MENDEL_UNROLL _Pragma("unroll")
+#else
+#define MENDEL_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+namespace mendel::cpu {
+namespace {
+
+#include "kernels/cpu/vec_avx512.inc"
+
+using Lanes = __m512i;
+/// Positions that are computed together, for 1 to 4 vectors of output channels.
+constexpr int kRowsOf[] = {0, 12, 12, 8, 6};
+constexpr int kPositionsOf[] = {14, 7};
+
+MENDEL_INLINE Vec LoadFirst(const float* from, int64_t count) {
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1u), from);
+}
+MENDEL_INLINE void StoreFirst(float* to, Vec x, int64_t count) {
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1u), x);
+}
+MENDEL_INLINE Lanes LoadLanes(const int32_t* from) { return _mm512_loadu_si512(from); }
+/// Lane k gets lane lanes[k] of x.
+MENDEL_INLINE Vec Pick(Vec x, Lanes lanes) { return _mm512_maskz_permutexvar_ps(0xffff, lanes, x); }
+MENDEL_INLINE void Ask(const float* line) { _mm_prefetch(reinterpret_cast<const char*>(line), _MM_HINT_T1); }
+
+#include "kernels/cpu/direct_finish.inc"
+#include "kernels/cpu/grouped_kernels.inc"
+#include "kernels/cpu/pointwise_kernels.inc"
+
+}  // namespace
+
+const DirectIsa& DirectAvx512() {
+  static constexpr DirectIsa kKernels = {kIsaName,
+                                         kLanes,
+                                         kPanelVectors,
+                                         {kPositionsOf[0], kPositionsOf[1]},
+                                         &Pointwise,
+                                         &Prepare,
+                                         {&Grouped<kPositionsOf[0]>, &Grouped<kPositionsOf[1]>}};
+  return kKernels;
+}
+
+}  // namespace mendel::cpu

@@ -1,0 +1,78 @@
+// The inner kernels of pointwise products (pointwise.h) and grouped convolutions (grouped.h), compiled once for each instruction
+// set (direct_avx2.cc, direct_avx512.cc).
+#ifndef MENDEL_KERNELS_CPU_DIRECT_KERNELS_H_
+#define MENDEL_KERNELS_CPU_DIRECT_KERNELS_H_
+
+#include <cstdint>
+
+#include "kernels/cpu/winograd_kernels.h"
+
+namespace mendel::cpu {
+
+/// A block of positions times one panel of output channels. Channels of a position lie in vectors, `src_c` and `dst_c` floats
+/// apart.
+struct PointwiseBlock {
+  const float* src;
+  const int64_t* src_at;  ///< floats to each position
+  int64_t src_c;
+  int64_t depth;         ///< input channels
+  const float* weights;  ///< depth x vectors vectors, dense
+  const float* bias;     ///< of the panel's first channel, padded to whole vectors
+  float* dst;
+  const int64_t* dst_at;  ///< of the panel's first channel
+  int64_t dst_c;
+  int64_t count;      ///< positions
+  int64_t vectors;    ///< of the panel
+  int64_t channels;   ///< of the panel
+  bool padded;        ///< the last vector has room after its channels, to be filled with zeros
+  const float* next;  ///< weights that are needed next
+  int64_t lines;      ///< cache lines of them
+};
+
+/// y = max(x * factor + summand, floor) for each channel, before a pointwise product.
+struct PointwiseInput {
+  const float* factor;   ///< one a channel, padded with zeros to whole vectors
+  const float* summand;  ///< likewise
+  float floor;           ///< -infinity: none
+};
+
+/// A run of outputs along the last dimension, of one vector of output channels.
+struct GroupedRun {
+  const float* const* rows;  ///< where the first output's first tap reads, for each row of taps
+  int64_t row_count;
+  int64_t taps;          ///< in a row
+  int64_t tap;           ///< floats between taps
+  int64_t stride;        ///< floats between outputs' positions
+  int64_t inputs;        ///< input channels of a group
+  int64_t src_c;         ///< floats between vectors of input channels
+  const int32_t* lanes;  ///< for groups within a vector: [input][output channel], the lane that it reads
+  const float* weights;  ///< [row][input][tap] vectors
+  const float* bias;
+  int64_t count;  ///< outputs to be stored; as many as the kernel takes are read
+  float* dst;
+  int64_t at;        ///< floats to the first output, also in the residual
+  int64_t step;      ///< floats between outputs
+  int64_t channels;  ///< of the vector; the others become zero
+};
+
+/// The kernels of one instruction set.
+struct DirectIsa {
+  const char* name;
+  int lanes;
+  int panel_vectors;  ///< vectors of a full panel of output channels
+  int positions[2];   ///< outputs that each of `grouped` takes at once
+  void (*pointwise)(const PointwiseBlock& block, const WinogradEpilogue& epilogue);
+  /// to[p * row + c] from `count` positions.
+  void (*prepare)(const PointwiseInput& input, const float* src, const int64_t* src_at, int64_t src_c, int64_t count,
+                  int64_t channels, float* to, int64_t row);
+  void (*grouped[2])(const GroupedRun& run, const WinogradEpilogue& epilogue);
+};
+
+const DirectIsa& DirectAvx2();
+const DirectIsa& DirectAvx512();
+/// For this machine, within what oneDNN is allowed to use; null when it has neither.
+const DirectIsa* DirectIsaHere();
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_DIRECT_KERNELS_H_

@@ -1,0 +1,347 @@
+// The direct kernels of every instruction set that this machine has, against sums in double, on tensors of exactly their size.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/grouped.h"
+#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/program.h"
+#include "kernels/cpu/threads.h"
+
+namespace mendel::cpu {
+namespace {
+
+using Activation = WinogradEpilogue::Activation;
+constexpr double kAllowed = 2e-6;  // of the largest output
+
+std::vector<const DirectIsa*> Isas() {
+  std::vector<const DirectIsa*> isas;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) isas.push_back(&DirectAvx2());
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    isas.push_back(&DirectAvx512());
+  }
+  return isas;
+}
+
+/// What both kinds of cases share: random tensors, an epilogue, and the comparison.
+class Case {
+ public:
+  Case(const DirectIsa& isa, Rng& rng) : isa_(isa), rng_(rng), threads_(static_cast<int>(rng.Between(1, 3))) {}
+
+ protected:
+  int64_t Round(int64_t channels) const { return (channels + isa_.lanes - 1) / isa_.lanes * isa_.lanes; }
+  std::vector<float> Random(int64_t size) {
+    std::vector<float> values(static_cast<size_t>(size));
+    for (float& value : values) value = static_cast<float>(rng_.Uniform(-1, 1));
+    return values;
+  }
+  std::vector<double> RandomDoubles(int64_t size) {
+    std::vector<double> values(static_cast<size_t>(size));
+    for (double& value : values) value = rng_.Uniform(-1, 1);
+    return values;
+  }
+
+  static void Square(const void*, float* values, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) values[i] = values[i] * values[i] * 0.01f + 1;
+  }
+
+  /// Chooses the epilogue and runs `run(epilogue, dst, scratch)` on a destination of `size` floats.
+  template <class Run>
+  void Execute(int64_t channels, int64_t size, int64_t scratch_bytes, const Run& run) {
+    bias_ = Random(Round(channels));
+    residual_ = Random(size);
+    epilogue_ = {};
+    epilogue_.bias = bias_.data();
+    epilogue_.residual = rng_.Flip() ? residual_.data() : nullptr;
+    epilogue_.residual_last = rng_.Flip();
+    constexpr Activation kKinds[] = {Activation::kNone, Activation::kRelu, Activation::kClip, Activation::kCall};
+    epilogue_.activation = kKinds[rng_.Below(4)];
+    if (epilogue_.activation == Activation::kRelu) epilogue_.alpha = rng_.Flip() ? 0.0f : 0.25f;
+    if (epilogue_.activation == Activation::kClip) epilogue_.alpha = 0.5f, epilogue_.beta = 6.0f;
+    epilogue_.call = &Square;
+    dst_.assign(static_cast<size_t>(size), std::numeric_limits<float>::quiet_NaN());
+    WinogradEpilogue used = epilogue_;
+    if (used.residual != nullptr && rng_.Flip()) {  // in place
+      dst_ = residual_;
+      used.residual = dst_.data();
+    }
+    AlignedBytes scratch(scratch_bytes + 64);
+    std::fill_n(reinterpret_cast<float*>(scratch.data()), scratch_bytes / 4, std::numeric_limits<float>::quiet_NaN());
+    const ThreadScope scope(threads_);
+    run(used, dst_.data(), reinterpret_cast<float*>(scratch.data()));
+  }
+
+  /// Notes the output at `at`, whose sum in double is `sum`.
+  void Check(int64_t at, int64_t channel, double sum) {
+    double want = sum + static_cast<double>(bias_[static_cast<size_t>(channel)]);
+    const double residual = epilogue_.residual == nullptr ? 0 : static_cast<double>(residual_[static_cast<size_t>(at)]);
+    largest_ = std::max(largest_, std::fabs(want));
+    want = epilogue_.residual_last ? Activate(want) + residual : Activate(want + residual);
+    largest_ = std::max(largest_, std::fabs(want));
+    const double difference = std::fabs(want - static_cast<double>(dst_[static_cast<size_t>(at)]));
+    error_ = std::isnan(difference) ? std::numeric_limits<double>::infinity() : std::max(error_, difference);
+  }
+  void CheckZero(int64_t at) {
+    if (dst_[static_cast<size_t>(at)] != 0) error_ = std::numeric_limits<double>::infinity();
+  }
+  double Error() const { return error_ / std::max(1.0, largest_); }
+
+  const DirectIsa& isa_;
+  Rng& rng_;
+  int threads_;
+
+ private:
+  double Activate(double x) const {
+    const double alpha = static_cast<double>(epilogue_.alpha);
+    if (epilogue_.activation == Activation::kRelu) return x < 0 ? x * alpha : x;
+    if (epilogue_.activation == Activation::kClip) return std::clamp(x, alpha, static_cast<double>(epilogue_.beta));
+    return epilogue_.activation == Activation::kCall ? x * x * 0.01 + 1 : x;
+  }
+
+  std::vector<float> bias_, residual_, dst_;
+  WinogradEpilogue epilogue_{};
+  double largest_ = 0, error_ = 0;
+};
+
+/// Channels in vectors (blocked, padded) or next to each other (channels-last), positions row-major.
+WinogradStrides StridesOf(bool last, int64_t channels, int64_t lanes, const int64_t* extents) {
+  const int64_t inner = last ? channels : lanes;
+  const int64_t positions = extents[0] * extents[1] * extents[2];
+  const int64_t vectors = (channels + lanes - 1) / lanes;
+  return {last ? positions * channels : positions * lanes * vectors,
+          last ? lanes : positions * lanes,
+          {extents[1] * extents[2] * inner, extents[2] * inner, inner}};
+}
+
+int64_t At(const WinogradStrides& s, int64_t lanes, int64_t n, int64_t c, const int64_t* x) {
+  return n * s.n + c / lanes * s.c + c % lanes + x[0] * s.d[0] + x[1] * s.d[1] + x[2] * s.d[2];
+}
+
+class PointwiseCase : public Case {
+ public:
+  PointwiseCase(const DirectIsa& isa, Rng& rng) : Case(isa, rng) {
+    plan_.isa = &isa;
+    plan_.batch = rng.Between(1, 2);
+    plan_.channels_in = rng.Between(1, rng.Flip() ? 40 : 300);
+    plan_.channels_out = rng.Between(1, rng.Flip() ? 40 : 200);
+    for (int64_t& extent : plan_.extent) extent = rng.Between(1, 6);
+    if (rng.Flip(0.2)) plan_.extent[2] = rng.Between(100, 300);
+    last_ = rng.Flip();
+    plan_.padded = !last_;
+    for (size_t d = 0; d < 3; ++d) {
+      step_[d] = rng.Flip(0.2) ? 2 : 1;
+      in_[d] = (plan_.extent[d] - 1) * step_[d] + 1;
+      fold_[d] = rng.Flip(0.2) ? 2 : 1;
+      out_[d] = plan_.extent[d] * fold_[d];
+    }
+    plan_.src = StridesOf(last_, plan_.channels_in, isa.lanes, in_);
+    plan_.dst = StridesOf(last_, plan_.channels_out, isa.lanes, out_);
+    for (size_t d = 0; d < 3; ++d) {
+      std::vector<int64_t> phases;
+      for (int64_t phase : plan_.phases) {
+        for (int64_t k = 0; k < fold_[d]; ++k) phases.push_back(phase + k * plan_.dst.d[d]);
+      }
+      plan_.phases = phases;
+    }
+    dst_ = plan_.dst;
+    for (size_t d = 0; d < 3; ++d) {
+      plan_.src.d[d] *= step_[d];
+      plan_.dst.d[d] *= fold_[d];
+    }
+    plan_.prepared = rng.Flip(0.3);
+    CutPointwise(plan_, threads_);
+  }
+
+  std::string Describe() const {
+    return Cat(isa_.name, last_ ? " channels-last" : " blocked", " batch ", plan_.batch, " channels ", plan_.channels_in, " -> ",
+               plan_.channels_out, " positions ", plan_.extent[0], "x", plan_.extent[1], "x", plan_.extent[2], " step ", step_[0],
+               step_[1], step_[2], " phases ", plan_.phases.size(), plan_.prepared ? " prepared" : "", " threads ", threads_);
+  }
+
+  double Run() {
+    const int64_t in = last_ ? plan_.channels_in : Round(plan_.channels_in);
+    const int64_t out = last_ ? plan_.channels_out : Round(plan_.channels_out);
+    const std::vector<float> src = Random(plan_.batch * in * in_[0] * in_[1] * in_[2]);
+    const int64_t phases = static_cast<int64_t>(plan_.phases.size());
+    const std::vector<double> weights = RandomDoubles(phases * plan_.channels_out * plan_.channels_in);
+    const auto weight = [&](int64_t phase, int64_t o, int64_t c) {
+      return weights[static_cast<size_t>((phase * plan_.channels_out + o) * plan_.channels_in + c)];
+    };
+    const std::vector<double> scale = RandomDoubles(rng_.Flip() ? plan_.channels_out : 0);
+    std::vector<float> packed(static_cast<size_t>(plan_.WeightFloats()), 0.0f);
+    PackPointwiseWeights(plan_, weight, scale, packed.data());
+    const std::vector<float> factor = Random(Round(plan_.channels_in)), summand = Random(Round(plan_.channels_in));
+    const PointwiseInput input{factor.data(), summand.data(), rng_.Flip() ? 0.0f : -std::numeric_limits<float>::infinity()};
+    Execute(plan_.channels_out, plan_.batch * out * out_[0] * out_[1] * out_[2], plan_.ScratchBytes(),
+            [&](const WinogradEpilogue& epilogue, float* dst, float* scratch) {
+              RunPointwise(plan_, {src.data(), packed.data(), &input, dst}, epilogue, scratch);
+            });
+    int64_t x[3];
+    for (int64_t n = 0; n < plan_.batch; ++n) {
+      for (x[0] = 0; x[0] < out_[0]; ++x[0]) {
+        for (x[1] = 0; x[1] < out_[1]; ++x[1]) {
+          for (x[2] = 0; x[2] < out_[2]; ++x[2]) CheckPosition(src, weight, scale, input, n, x);
+        }
+      }
+    }
+    return Error();
+  }
+
+ private:
+  template <class Weight>
+  void CheckPosition(const std::vector<float>& src, const Weight& weight, const std::vector<double>& scale,
+                     const PointwiseInput& input, int64_t n, const int64_t* x) {
+    int64_t phase = 0, from[3];
+    for (size_t d = 0; d < 3; ++d) {
+      phase = phase * fold_[d] + x[d] % fold_[d];
+      from[d] = x[d] / fold_[d];
+    }
+    for (int64_t o = 0; o < (last_ ? plan_.channels_out : Round(plan_.channels_out)); ++o) {
+      const int64_t at = At(dst_, isa_.lanes, n, o, x);
+      if (o >= plan_.channels_out) {
+        CheckZero(at);
+        continue;
+      }
+      double sum = 0;
+      for (int64_t c = 0; c < plan_.channels_in; ++c) {
+        double value = static_cast<double>(src[static_cast<size_t>(At(plan_.src, isa_.lanes, n, c, from))]);
+        if (plan_.prepared) {
+          value = std::max(static_cast<double>(input.floor),
+                           value * static_cast<double>(input.factor[c]) + static_cast<double>(input.summand[c]));
+        }
+        sum += value * weight(phase, o, c);
+      }
+      Check(at, o, sum * (scale.empty() ? 1 : scale[static_cast<size_t>(o)]));
+    }
+  }
+
+  PointwisePlan plan_;
+  WinogradStrides dst_{};
+  bool last_ = false;
+  int64_t in_[3], out_[3], step_[3], fold_[3];
+};
+
+class GroupedCase : public Case {
+ public:
+  GroupedCase(const DirectIsa& isa, Rng& rng) : Case(isa, rng) {
+    plan_.isa = &isa;
+    plan_.batch = rng.Between(1, 2);
+    constexpr int64_t kInputs[] = {1, 1, 2, 4, 8, 16, 32};
+    do {
+      plan_.inputs = kInputs[rng.Below(7)];
+      plan_.channels = plan_.inputs * rng.Between(1, plan_.inputs > 8 ? 3 : 40 / plan_.inputs);
+      last_ = rng.Flip() && plan_.channels % isa.lanes == 0;
+    } while (!GroupsFit(plan_.inputs, plan_.channels, isa.lanes));
+    for (size_t d = 0; d < 3; ++d) ChooseDimension(d);
+    plan_.src = StridesOf(last_, plan_.channels, isa.lanes, plan_.in);
+    plan_.dst = StridesOf(last_, plan_.channels, isa.lanes, plan_.out);
+    CutGrouped(plan_, threads_);
+  }
+
+  std::string Describe() const {
+    std::string text = Cat(isa_.name, last_ ? " channels-last" : " blocked", " batch ", plan_.batch, " channels ", plan_.channels,
+                           " groups of ", plan_.inputs, " threads ", threads_);
+    for (size_t d = 0; d < 3; ++d) {
+      text += Cat("; ", plan_.in[d], " -> ", plan_.out[d], " taps ", plan_.taps[d], " pad ", plan_.pad[d], " stride ",
+                  plan_.stride[d], " dilation ", plan_.dilation[d]);
+    }
+    return text;
+  }
+
+  double Run() {
+    std::vector<float> src = Random(plan_.batch * Size(plan_.in));
+    const std::vector<double> weights = RandomDoubles(plan_.channels * plan_.inputs * plan_.Taps());
+    const std::vector<double> scale = RandomDoubles(rng_.Flip() ? plan_.channels : 0);
+    std::vector<float> packed(static_cast<size_t>(plan_.WeightFloats()), 0.0f);
+    PackGroupedWeights(plan_, weights, scale, packed.data());
+    Execute(plan_.channels, plan_.batch * Size(plan_.out), plan_.ScratchBytes(),
+            [&](const WinogradEpilogue& epilogue, float* dst, float* scratch) {
+              RunGrouped(plan_, src.data(), packed.data(), epilogue, dst, scratch);
+            });
+    int64_t x[3];
+    for (int64_t n = 0; n < plan_.batch; ++n) {
+      for (int64_t o = 0; o < (last_ ? plan_.channels : Round(plan_.channels)); ++o) {
+        for (x[0] = 0; x[0] < plan_.out[0]; ++x[0]) {
+          for (x[1] = 0; x[1] < plan_.out[1]; ++x[1]) {
+            for (x[2] = 0; x[2] < plan_.out[2]; ++x[2]) {
+              const int64_t at = At(plan_.dst, isa_.lanes, n, o, x);
+              if (o >= plan_.channels) {
+                CheckZero(at);
+              } else {
+                Check(at, o, Sum(src, weights, n, o, x) * (scale.empty() ? 1 : scale[static_cast<size_t>(o)]));
+              }
+            }
+          }
+        }
+      }
+    }
+    return Error();
+  }
+
+ private:
+  int64_t Size(const int64_t* extents) const { return Round(plan_.channels) * extents[0] * extents[1] * extents[2]; }
+
+  void ChooseDimension(size_t d) {
+    if (d < 2 && rng_.Flip(0.4)) return;
+    constexpr int64_t kTaps[] = {1, 2, 3, 3, 5};
+    plan_.taps[d] = kTaps[rng_.Below(5)];
+    plan_.stride[d] = rng_.Flip(0.3) ? rng_.Between(2, 3) : 1;
+    plan_.dilation[d] = rng_.Flip(0.2) ? 2 : 1;
+    const int64_t reach = (plan_.taps[d] - 1) * plan_.dilation[d];
+    plan_.pad[d] = rng_.Between(0, reach + 1);
+    const int64_t end = rng_.Between(0, reach + 1);
+    const int64_t least = std::max<int64_t>(1, reach + 1 - plan_.pad[d] - end);
+    plan_.in[d] = rng_.Between(least, least + (d == 2 ? 40 : 5));
+    plan_.out[d] = (plan_.in[d] + plan_.pad[d] + end - reach - 1) / plan_.stride[d] + 1;
+  }
+
+  double Sum(const std::vector<float>& src, const std::vector<double>& weights, int64_t n, int64_t o, const int64_t* at) const {
+    double sum = 0;
+    for (int64_t tap = 0; tap < plan_.Taps(); ++tap) {
+      int64_t x[3], rest = tap;
+      bool inside = true;
+      for (size_t d = 3; d-- > 0; rest /= plan_.taps[d]) {
+        x[d] = at[d] * plan_.stride[d] - plan_.pad[d] + rest % plan_.taps[d] * plan_.dilation[d];
+        inside = inside && x[d] >= 0 && x[d] < plan_.in[d];
+      }
+      for (int64_t c = 0; inside && c < plan_.inputs; ++c) {
+        const int64_t channel = o / plan_.inputs * plan_.inputs + c;
+        sum += weights[static_cast<size_t>((o * plan_.inputs + c) * plan_.Taps() + tap)] *
+               static_cast<double>(src[static_cast<size_t>(At(plan_.src, isa_.lanes, n, channel, x))]);
+      }
+    }
+    return sum;
+  }
+
+  GroupedPlan plan_;
+  bool last_ = false;
+};
+
+template <class OneCase>
+void RunCases(const char* what) {
+  if (Isas().empty()) GTEST_SKIP() << "this machine has neither AVX2 nor AVX-512";
+  for (const DirectIsa* isa : Isas()) {
+    double largest = 0;
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+      Rng rng(seed);
+      OneCase one(*isa, rng);
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << one.Describe());
+      const double error = one.Run();
+      largest = std::max(largest, error);
+      ASSERT_LE(error, kAllowed);
+    }
+    std::cout << isa->name << " " << what << ": largest error " << largest << ", allowed " << kAllowed << "\n";
+  }
+}
+
+TEST(Direct, PointwiseProductsMeanTheirSums) { RunCases<PointwiseCase>("pointwise"); }
+TEST(Direct, GroupedConvolutionsMeanTheirSums) { RunCases<GroupedCase>("grouped"); }
+
+}  // namespace
+}  // namespace mendel::cpu

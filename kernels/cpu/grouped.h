@@ -1,0 +1,54 @@
+// Direct convolutions whose groups have as many outputs as inputs: 1 (depthwise), 2, 4 or 8 channels, or whole vectors. One to
+// three spatial dimensions, any padding, stride and dilation; bias, residual and activation are applied in registers.
+#ifndef MENDEL_KERNELS_CPU_GROUPED_H_
+#define MENDEL_KERNELS_CPU_GROUPED_H_
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/cpu/direct_kernels.h"
+
+namespace mendel::cpu {
+
+inline constexpr std::string_view kOwnGrouped = "grouped-own";
+
+/// One convolution. Missing dimensions come first and have extent one. Channels lie in whole vectors.
+struct GroupedPlan {
+  const DirectIsa* isa = nullptr;
+  int64_t batch = 1;
+  int64_t channels = 1;
+  int64_t inputs = 1;  ///< channels of a group
+  int64_t in[3] = {1, 1, 1};
+  int64_t out[3] = {1, 1, 1};
+  int64_t taps[3] = {1, 1, 1};
+  int64_t pad[3] = {0, 0, 0};
+  int64_t stride[3] = {1, 1, 1};
+  int64_t dilation[3] = {1, 1, 1};
+  WinogradStrides src{};
+  WinogradStrides dst{};
+  int64_t shares = 1;  ///< threads
+  int kernel = 0;      ///< which of the instruction set's
+  std::vector<int32_t> lanes;
+
+  int64_t Vectors() const { return (channels + isa->lanes - 1) / isa->lanes; }
+  int64_t Taps() const { return taps[0] * taps[1] * taps[2]; }
+  int64_t WeightFloats() const { return Vectors() * Taps() * inputs * isa->lanes; }
+  int64_t ScratchBytes() const;
+};
+
+/// Whether groups of `inputs` of `channels` channels can be computed with vectors of `lanes`.
+bool GroupsFit(int64_t inputs, int64_t channels, int64_t lanes);
+/// Fills what follows from the fields up to `dst`.
+void CutGrouped(GroupedPlan& plan, int threads);
+
+/// `weights`: channels x inputs x taps, row-major; `scale`: one factor an output channel, or empty.
+void PackGroupedWeights(const GroupedPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale, float* to);
+
+/// In the current ThreadScope. `scratch`: ScratchBytes() bytes on a 64-byte boundary.
+void RunGrouped(const GroupedPlan& plan, const float* src, const float* weights, const WinogradEpilogue& epilogue, float* dst,
+                float* scratch);
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_GROUPED_H_

@@ -1,0 +1,343 @@
+// Conv, ConvTranspose and MatMul by the direct kernels: which nodes, in which layouts, and the operations fused to them.
+#include "kernels/cpu/lower_direct.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/cpu/contraction.h"
+#include "kernels/cpu/grouped.h"
+#include "kernels/cpu/own_posts.h"
+#include "kernels/cpu/pointwise.h"
+
+namespace mendel::cpu {
+namespace {
+
+struct DirectOperands {
+  Place src, weights, bias, dst;
+  std::optional<Place> residual;
+};
+
+WinogradEpilogue EpilogueOf(const OwnPosts& posts, const DirectOperands& operands, const Bindings& bindings) {
+  WinogradEpilogue epilogue = posts.epilogue;
+  epilogue.bias = bindings.At<const float>(operands.bias);
+  epilogue.residual = operands.residual.has_value() ? bindings.At<const float>(*operands.residual) : nullptr;
+  epilogue.call = &RunTileCall;
+  epilogue.context = &posts.call;
+  return epilogue;
+}
+
+class PointwiseKernel : public Kernel {
+ public:
+  PointwiseKernel(PointwisePlan plan, OwnPosts posts, DirectOperands operands)
+      : plan_(std::move(plan)), posts_(posts), operands_(std::move(operands)) {}
+
+  absl::Status Run(const Bindings& bindings) override {
+    const PointwiseOperands operands{bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights), nullptr,
+                                     bindings.At<float>(operands_.dst)};
+    RunPointwise(plan_, operands, EpilogueOf(posts_, operands_, bindings), reinterpret_cast<float*>(bindings.scratch));
+    return absl::OkStatus();
+  }
+
+ private:
+  PointwisePlan plan_;
+  OwnPosts posts_;
+  DirectOperands operands_;
+};
+
+class GroupedKernel : public Kernel {
+ public:
+  GroupedKernel(GroupedPlan plan, OwnPosts posts, DirectOperands operands)
+      : plan_(std::move(plan)), posts_(posts), operands_(std::move(operands)) {}
+
+  absl::Status Run(const Bindings& bindings) override {
+    RunGrouped(plan_, bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights),
+               EpilogueOf(posts_, operands_, bindings), bindings.At<float>(operands_.dst),
+               reinterpret_cast<float*>(bindings.scratch));
+    return absl::OkStatus();
+  }
+
+ private:
+  GroupedPlan plan_;
+  OwnPosts posts_;
+  DirectOperands operands_;
+};
+
+bool IsConvolution(const Node& node) { return node.op->name == "Conv" || node.op->name == "ConvTranspose"; }
+
+bool IsF32(const Graph& graph, const Node& node) {
+  if (node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return false;
+  return NumElements(graph.type(node.inputs[0])) > 0 && NumElements(graph.type(node.inputs[1])) > 0;
+}
+
+/// A spatial dimension in its place among three, missing ones first.
+size_t Dim(const Shape& shape, size_t spatial) { return spatial + 5 - shape.size(); }
+
+/// A transposed convolution is a product when the outputs of neighbouring positions touch but do not overlap.
+bool IsPointwiseConv(const Graph& graph, const Node& node) {
+  const Shape& src = graph.type(node.inputs[0]).shape;
+  const Shape& dst = node.outputs[0].shape;
+  const Shape& weights = graph.type(node.inputs[1]).shape;
+  if (src.size() > 5 || node.attrs.Int("group") != 1) return false;
+  for (int64_t pad : node.attrs.IntList("pads")) {
+    if (pad != 0) return false;
+  }
+  const bool transposed = node.op->name == "ConvTranspose";
+  for (size_t d = 2; d < src.size(); ++d) {
+    const int64_t stride = node.attrs.IntList("strides")[d - 2];
+    if (!transposed && weights[d] != 1) return false;
+    if (!transposed) continue;
+    const bool touches = weights[d] == stride && node.attrs.IntList("dilations")[d - 2] == 1 && dst[d] == src[d] * stride;
+    if (!touches) return false;
+  }
+  return true;
+}
+
+/// One flat product: rows of the left side times one matrix.
+bool IsFlatProduct(const Graph& graph, const Node& node) {
+  const Shape& left = graph.type(node.inputs[0]).shape;
+  const Shape& right = graph.type(node.inputs[1]).shape;
+  if (left.size() < 2 || right.size() < 2) return false;
+  return NumElements(Shape(right.begin(), right.end() - 2)) == 1 && left.size() >= right.size();
+}
+
+/// True when some input of the graph has an influence: these kernels want constant weights.
+bool DependsOnInput(const Graph& graph, int32_t id, std::set<int32_t>& seen) {
+  if (IsInput(graph.node(id))) return true;
+  if (!seen.insert(id).second) return false;
+  for (ValueId input : graph.node(id).inputs) {
+    if (DependsOnInput(graph, input.node, seen)) return true;
+  }
+  return false;
+}
+
+bool HasConstantWeights(const Graph& graph, const Node& node) {
+  std::set<int32_t> seen;
+  for (size_t k = 1; k < node.inputs.size(); ++k) {
+    if (DependsOnInput(graph, node.inputs[k].node, seen)) return false;
+  }
+  return true;
+}
+
+bool IsPointwise(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  if (node.op->name == "MatMul") return IsF32(graph, node) && IsFlatProduct(graph, node);
+  return IsConvolution(node) && IsF32(graph, node) && IsPointwiseConv(graph, node);
+}
+
+bool IsGrouped(const Graph& graph, int32_t id, int64_t lanes) {
+  constexpr int64_t kMostRows = 64;
+  const Node& node = graph.node(id);
+  if (node.op->name != "Conv" || !IsF32(graph, node) || node.outputs[0].shape.size() > 5) return false;
+  const Shape& src = graph.type(node.inputs[0]).shape;
+  const Shape& weights = graph.type(node.inputs[1]).shape;
+  const int64_t group = node.attrs.Int("group");
+  if (group == 1 || src[1] != node.outputs[0].shape[1] || !GroupsFit(src[1] / group, src[1], lanes)) return false;
+  return NumElements(Shape(weights.begin() + 2, weights.end() - 1)) <= kMostRows;
+}
+
+WinogradStrides StridesOf(const Layout& layout, const Shape& shape, int64_t lanes) {
+  WinogradStrides strides{};
+  strides.n = layout.strides[0];
+  strides.c = layout.block_dim == 1 ? layout.strides[1] : lanes * layout.strides[1];
+  for (size_t d = 2; d < shape.size(); ++d) strides.d[Dim(shape, d - 2)] = layout.strides[d];
+  return strides;
+}
+
+/// Channels-last where the source already lies so and whole vectors fit, else blocked (where parts of a concatenation are computed
+/// in place).
+std::pair<Layout, Layout> Layouts(Lowering& lowering, ValueId src, ValueId dst, int64_t lanes) {
+  const Shape& from = lowering.shape(src);
+  const Shape& to = lowering.shape(dst);
+  const bool whole = from[1] % lanes == 0 && to[1] % lanes == 0;
+  if (whole && !lowering.IsConcatPart(dst) && SamePlacement(lowering.Any(src).layout, ChannelsLastLayout(from), from)) {
+    return {ChannelsLastLayout(from), ChannelsLastLayout(to)};
+  }
+  return {BlockedLayout(from, lanes), BlockedLayout(to, lanes)};
+}
+
+/// One float a channel, zeros up to a whole vector.
+Place Vector(Lowering& lowering, const std::vector<double>& values, int64_t channels, int64_t lanes) {
+  const int64_t padded = (channels + lanes - 1) / lanes * lanes;
+  return lowering.Constant("", padded * static_cast<int64_t>(sizeof(float)), [&](std::byte* to) {
+    for (size_t c = 0; c < values.size(); ++c) {
+      const float value = static_cast<float>(values[c]);
+      std::memcpy(to + c * sizeof(float), &value, sizeof(float));
+    }
+  });
+}
+
+/// The first posts that our kernels can apply.
+struct Fused {
+  size_t count = 0;
+  Epilogue epilogue;
+  OwnPosts posts;
+};
+std::optional<Fused> Fuse(Lowering& lowering, const Group& group, int64_t channels) {
+  for (size_t count = group.posts.size() + 1; count-- > 0;) {
+    std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, channels);
+    const std::optional<OwnPosts> posts = epilogue.has_value() ? OwnPostsOf(*epilogue) : std::nullopt;
+    if (posts.has_value()) return Fused{count, std::move(*epilogue), *posts};
+  }
+  return std::nullopt;
+}
+
+/// Places of everything but the weights.
+DirectOperands Prepare(Lowering& lowering, const Group& group, const Fused& fused, const Layout& src, const Layout& dst,
+                       int64_t channels, int64_t lanes) {
+  DirectOperands operands;
+  operands.src = lowering.In(lowering.graph().node(group.nodes[0]).inputs[0], src);
+  operands.bias = Vector(lowering, fused.epilogue.bias, channels, lanes);
+  if (fused.epilogue.residual.has_value()) operands.residual = lowering.In(*fused.epilogue.residual, dst);
+  operands.dst = lowering.Allocate(ResultOf(group, fused.count), dst);
+  return operands;
+}
+
+template <class OwnKernel, class Plan>
+absl::Status Emit(Lowering& lowering, const Group& group, const Fused& fused, std::string_view name, Plan plan,
+                  DirectOperands operands) {
+  std::vector<Place> touched = {operands.src, operands.weights, operands.bias, operands.dst};
+  std::optional<std::pair<Place, Place>> in_place;
+  if (operands.residual.has_value()) {
+    touched.push_back(*operands.residual);
+    if (operands.residual->buffer != operands.src.buffer) in_place = {operands.dst, *operands.residual};
+  }
+  const int64_t scratch = plan.ScratchBytes();
+  const std::string full = Cat(name, ":", plan.isa->name);
+  lowering.Emit(NodesOf(group, fused.count), full, std::make_unique<OwnKernel>(std::move(plan), fused.posts, std::move(operands)),
+                touched, scratch, in_place);
+  return LowerRest(lowering, group, fused.count);
+}
+
+/// Element of a Conv's [out, in, 1...], a ConvTranspose's [in, out, phases...] or a MatMul's [in, out] weights.
+std::function<double(int64_t, int64_t, int64_t)> Weight(std::string_view op, const std::vector<double>& values, int64_t in,
+                                                        int64_t out, int64_t phases) {
+  if (op == "Conv") return [&values, in](int64_t, int64_t o, int64_t i) { return values[static_cast<size_t>(o * in + i)]; };
+  return [&values, out, phases](int64_t phase, int64_t o, int64_t i) {
+    return values[static_cast<size_t>((i * out + o) * phases + phase)];
+  };
+}
+
+/// Positions and strides of a convolution; of a transposed one the phases, too.
+void DescribeConv(const Graph& graph, const Node& node, PointwisePlan& plan) {
+  const Shape& src = graph.type(node.inputs[0]).shape;
+  const Shape& dst = node.outputs[0].shape;
+  const bool transposed = node.op->name == "ConvTranspose";
+  plan.batch = dst[0];
+  plan.channels_in = src[1];
+  plan.channels_out = dst[1];
+  for (size_t d = 2; d < src.size(); ++d) {
+    const size_t at = Dim(src, d - 2);
+    const int64_t stride = node.attrs.IntList("strides")[d - 2];
+    const int64_t step = plan.dst.d[at];
+    plan.extent[at] = transposed ? src[d] : dst[d];
+    if (!transposed) {
+      plan.src.d[at] *= stride;
+      continue;
+    }
+    plan.dst.d[at] *= stride;
+    std::vector<int64_t> phases;
+    for (const int64_t phase : plan.phases) {
+      for (int64_t k = 0; k < stride; ++k) phases.push_back(phase + k * step);
+    }
+    plan.phases = std::move(phases);
+  }
+}
+
+absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group) {
+  const Graph& graph = lowering.graph();
+  const Node& node = graph.node(group.nodes[0]);
+  const Shape& src = graph.type(node.inputs[0]).shape;
+  const bool product = node.op->name == "MatMul";
+  PointwisePlan plan;
+  plan.isa = DirectIsaHere();
+  const int64_t lanes = plan.isa->lanes;
+  const std::optional<Fused> fused = Fuse(lowering, group, product ? node.outputs[0].shape.back() : node.outputs[0].shape[1]);
+  if (!fused.has_value()) return false;
+  DirectOperands operands;
+  if (product) {
+    plan.channels_in = src.back();
+    plan.channels_out = node.outputs[0].shape.back();
+    plan.extent[2] = NumElements(src) / src.back();
+    plan.src = {0, lanes, {0, 0, plan.channels_in}};
+    plan.dst = {0, lanes, {0, 0, plan.channels_out}};
+    operands = Prepare(lowering, group, *fused, PlainLayout(src), PlainLayout(node.outputs[0].shape), plan.channels_out, lanes);
+  } else {
+    const auto [from, to] = Layouts(lowering, node.inputs[0], ResultOf(group, fused->count), lanes);
+    plan.src = StridesOf(from, src, lanes);
+    plan.dst = StridesOf(to, src, lanes);
+    plan.padded = to.block_dim == 1;
+    DescribeConv(graph, node, plan);
+    operands = Prepare(lowering, group, *fused, from, to, plan.channels_out, lanes);
+  }
+  CutPointwise(plan, lowering.options().threads);
+  operands.weights = lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* to) {
+    const std::vector<double> values = lowering.folded().Exact(node.inputs[1]).scalars;
+    const int64_t phases = static_cast<int64_t>(plan.phases.size());
+    PackPointwiseWeights(plan, Weight(node.op->name, values, plan.channels_in, plan.channels_out, phases), fused->epilogue.scale,
+                         reinterpret_cast<float*>(to));
+  });
+  MENDEL_RETURN_IF_ERROR(Emit<PointwiseKernel>(lowering, group, *fused, kOwnPointwise, std::move(plan), std::move(operands)));
+  return true;
+}
+
+absl::StatusOr<bool> LowerGrouped(Lowering& lowering, const Group& group) {
+  const Graph& graph = lowering.graph();
+  const Node& node = graph.node(group.nodes[0]);
+  const Shape& src = graph.type(node.inputs[0]).shape;
+  const Shape& dst = node.outputs[0].shape;
+  const Shape& weights = graph.type(node.inputs[1]).shape;
+  const std::optional<Fused> fused = Fuse(lowering, group, dst[1]);
+  if (!fused.has_value()) return false;
+  GroupedPlan plan;
+  plan.isa = DirectIsaHere();
+  const int64_t lanes = plan.isa->lanes;
+  const auto [from, to] = Layouts(lowering, node.inputs[0], ResultOf(group, fused->count), lanes);
+  plan.batch = dst[0];
+  plan.channels = dst[1];
+  plan.inputs = weights[1];
+  plan.src = StridesOf(from, src, lanes);
+  plan.dst = StridesOf(to, dst, lanes);
+  for (size_t d = 2; d < src.size(); ++d) {
+    const size_t at = Dim(src, d - 2);
+    plan.in[at] = src[d];
+    plan.out[at] = dst[d];
+    plan.taps[at] = weights[d];
+    plan.pad[at] = node.attrs.IntList("pads")[d - 2];
+    plan.stride[at] = node.attrs.IntList("strides")[d - 2];
+    plan.dilation[at] = node.attrs.IntList("dilations")[d - 2];
+  }
+  CutGrouped(plan, lowering.options().threads);
+  DirectOperands operands = Prepare(lowering, group, *fused, from, to, plan.channels, lanes);
+  operands.weights = lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* bytes) {
+    PackGroupedWeights(plan, lowering.folded().Exact(node.inputs[1]).scalars, fused->epilogue.scale,
+                       reinterpret_cast<float*>(bytes));
+  });
+  MENDEL_RETURN_IF_ERROR(Emit<GroupedKernel>(lowering, group, *fused, kOwnGrouped, std::move(plan), std::move(operands)));
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::string> DirectAlgorithms(const Graph& graph, int32_t node) {
+  const DirectIsa* isa = DirectIsaHere();
+  if (isa == nullptr) return {};
+  const bool contraction = IsConvolution(graph.node(node)) || graph.node(node).op->name == "MatMul";
+  if (!contraction || !HasConstantWeights(graph, graph.node(node))) return {};
+  if (IsPointwise(graph, node)) return {std::string(kOwnPointwise)};
+  if (IsGrouped(graph, node, isa->lanes)) return {std::string(kOwnGrouped)};
+  return {};
+}
+
+absl::StatusOr<bool> LowerDirect(Lowering& lowering, const Group& group, const std::string& name) {
+  const int32_t root = group.nodes[0];
+  const std::vector<std::string> names = DirectAlgorithms(lowering.graph(), root);
+  if (names.empty() || names[0] != name) return false;
+  return name == kOwnPointwise ? LowerPointwise(lowering, group) : LowerGrouped(lowering, group);
+}
+
+}  // namespace mendel::cpu

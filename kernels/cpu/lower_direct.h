@@ -1,0 +1,30 @@
+// Contractions by own direct kernels: pointwise products and grouped convolutions.
+#ifndef MENDEL_KERNELS_CPU_LOWER_DIRECT_H_
+#define MENDEL_KERNELS_CPU_LOWER_DIRECT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/cpu/fuse.h"
+#include "kernels/cpu/lowering.h"
+
+namespace mendel::cpu {
+
+/// Names of the algorithms for a Conv, ConvTranspose or MatMul node. They sum in another order, nothing else: any numerics.
+std::vector<std::string> DirectAlgorithms(const Graph& graph, int32_t node);
+/// The group's contraction by the algorithm `name`; false when it cannot be (another name, weights that are not constant).
+absl::StatusOr<bool> LowerDirect(Lowering& lowering, const Group& group, const std::string& name);
+
+/// A source that a pointwise product prepares itself: one factor and summand a channel, then perhaps a ReLU.
+struct PreparedSource {
+  ValueId source;
+  std::vector<double> factor, summand;
+  bool relu = false;
+  std::vector<int32_t> nodes;  ///< that compute it
+};
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_LOWER_DIRECT_H_

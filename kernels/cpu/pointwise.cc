@@ -1,0 +1,175 @@
+#include "kernels/cpu/pointwise.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/cpu/own_isa.h"
+#include "kernels/cpu/threads.h"
+
+namespace mendel::cpu {
+namespace {
+
+constexpr int64_t kLargestBlock = 192;
+using Offsets = std::array<int64_t, kLargestBlock>;
+
+/// Floats to positions [begin, end), counted from 0 over images and dimensions.
+void Locate(const PointwisePlan& plan, const WinogradStrides& strides, int64_t begin, int64_t end, Offsets& at) {
+  int64_t index[3];
+  int64_t rest = begin;
+  for (size_t d = 3; d-- > 0; rest /= plan.extent[d]) index[d] = rest % plan.extent[d];
+  int64_t image = rest;
+  for (int64_t p = begin; p < end; ++p) {
+    at[static_cast<size_t>(p - begin)] =
+        image * strides.n + index[0] * strides.d[0] + index[1] * strides.d[1] + index[2] * strides.d[2];
+    for (size_t d = 3; d-- > 0;) {
+      if (++index[d] < plan.extent[d]) break;
+      index[d] = 0;
+      if (d == 0) ++image;
+    }
+  }
+}
+
+/// One call's operands.
+class Product {
+ public:
+  Product(const PointwisePlan& plan, const PointwiseOperands& operands, const WinogradEpilogue& epilogue)
+      : plan_(plan), operands_(operands), epilogue_(epilogue) {}
+
+  /// Panels [first, last) of positions [begin, end). Prepared positions go to `scratch`.
+  void Run(int64_t begin, int64_t end, size_t first, size_t last, float* scratch) const {
+    const int64_t blocks = (end - begin + plan_.block - 1) / plan_.block;
+    for (int64_t b = 0; b < blocks; ++b) {
+      RunBlock(begin + (end - begin) * b / blocks, begin + (end - begin) * (b + 1) / blocks, first, last, scratch);
+    }
+  }
+
+ private:
+  void RunBlock(int64_t begin, int64_t end, size_t first, size_t last, float* scratch) const {
+    Offsets src_at, dst_at, panel_at;
+    Locate(plan_, plan_.src, begin, end, src_at);
+    Locate(plan_, plan_.dst, begin, end, dst_at);
+    PointwiseBlock block{};
+    block.src = operands_.src;
+    block.src_at = src_at.data();
+    block.src_c = plan_.src.c;
+    block.depth = plan_.channels_in;
+    block.dst = operands_.dst;
+    block.dst_at = panel_at.data();
+    block.dst_c = plan_.dst.c;
+    block.count = end - begin;
+    block.padded = plan_.padded;
+    if (plan_.prepared) {
+      plan_.isa->prepare(*operands_.input, operands_.src, src_at.data(), plan_.src.c, block.count, plan_.channels_in, scratch,
+                         plan_.row);
+      for (int64_t p = 0; p < block.count; ++p) src_at[static_cast<size_t>(p)] = p * plan_.row;
+      block.src = scratch;
+      block.src_c = plan_.isa->lanes;
+    }
+    for (size_t k = first; k < last; ++k) {
+      const PointwisePlan::Panel& panel = plan_.panels[k];
+      for (size_t p = 0; p < static_cast<size_t>(block.count); ++p) panel_at[p] = dst_at[p] + panel.dst;
+      block.weights = operands_.weights + panel.weights;
+      block.bias = epilogue_.bias + panel.channel;
+      block.vectors = panel.vectors;
+      block.channels = panel.channels;
+      block.next = k + 1 < last ? operands_.weights + plan_.panels[k + 1].weights : nullptr;
+      block.lines = k + 1 < last ? plan_.channels_in * plan_.panels[k + 1].vectors * plan_.isa->lanes / 16 : 0;
+      plan_.isa->pointwise(block, epilogue_);
+    }
+  }
+
+  const PointwisePlan& plan_;
+  const PointwiseOperands& operands_;
+  const WinogradEpilogue& epilogue_;
+};
+
+void MakePanels(PointwisePlan& plan) {
+  plan.panels.clear();
+  const int64_t lanes = plan.isa->lanes;
+  const int64_t width = plan.isa->panel_vectors * lanes;
+  int64_t weights = 0;
+  for (const int64_t phase : plan.phases) {
+    for (int64_t channel = 0; channel < plan.channels_out; channel += width) {
+      PointwisePlan::Panel panel;
+      panel.channel = channel;
+      panel.channels = std::min(width, plan.channels_out - channel);
+      panel.vectors = (panel.channels + lanes - 1) / lanes;
+      panel.weights = weights;
+      panel.dst = phase + channel / lanes * plan.dst.c;
+      weights += panel.vectors * lanes * plan.channels_in;
+      plan.panels.push_back(panel);
+    }
+  }
+}
+
+}  // namespace
+
+const DirectIsa* DirectIsaHere() {
+  switch (OwnIsaHere()) {
+    case OwnIsa::kAvx512:
+      return &DirectAvx512();
+    case OwnIsa::kAvx2:
+      return &DirectAvx2();
+    case OwnIsa::kNone:
+      break;
+  }
+  return nullptr;
+}
+
+int64_t PointwisePlan::WeightFloats() const {
+  return panels.empty() ? 0 : panels.back().weights + panels.back().vectors * isa->lanes * channels_in;
+}
+
+int64_t PointwisePlan::ScratchBytes() const { return prepared ? shares * block * row * static_cast<int64_t>(sizeof(float)) : 0; }
+
+void CutPointwise(PointwisePlan& plan, int threads) {
+  MakePanels(plan);
+  plan.positions = plan.batch * plan.extent[0] * plan.extent[1] * plan.extent[2];
+  plan.shares = std::max(1, threads);
+  // Half of a second-level cache for a block's inputs, the rest for a panel of weights; a multiple of what registers hold.
+  constexpr int64_t kInputFloats = int64_t{96} << 10;
+  constexpr int64_t kFewest = 24;
+  constexpr int64_t kLine = 16;
+  plan.block = std::clamp(kInputFloats / std::max<int64_t>(1, plan.channels_in) / kFewest * kFewest, kFewest * 2, kLargestBlock);
+  const int64_t panels = static_cast<int64_t>(plan.panels.size());
+  // The threads read their own weights where those are more than the inputs, and each its own positions otherwise.
+  const bool heavy = plan.WeightFloats() > plan.positions * plan.channels_in || plan.positions < plan.shares * kFewest;
+  plan.share_panels = plan.shares > 1 && heavy && (panels % plan.shares == 0 || panels >= 4 * plan.shares);
+  plan.row = (plan.channels_in + kLine - 1) / kLine * kLine;
+  if (plan.row / kLine % 2 == 0) plan.row += kLine;  // neighbouring positions in different sets of the cache
+}
+
+void PackPointwiseWeights(const PointwisePlan& plan, const std::function<double(int64_t, int64_t, int64_t)>& weight,
+                          const std::vector<double>& scale, float* to) {
+  const int64_t per_phase = static_cast<int64_t>(plan.panels.size() / plan.phases.size());
+  for (size_t k = 0; k < plan.panels.size(); ++k) {
+    const PointwisePlan::Panel& panel = plan.panels[k];
+    const int64_t phase = static_cast<int64_t>(k) / per_phase;
+    float* line = to + panel.weights;
+    for (int64_t in = 0; in < plan.channels_in; ++in) {
+      for (int64_t o = 0; o < panel.vectors * plan.isa->lanes; ++o, ++line) {
+        const int64_t out = panel.channel + o;
+        if (o >= panel.channels) continue;
+        *line = static_cast<float>(weight(phase, out, in) * (scale.empty() ? 1.0 : scale[static_cast<size_t>(out)]));
+      }
+    }
+  }
+}
+
+void RunPointwise(const PointwisePlan& plan, const PointwiseOperands& operands, const WinogradEpilogue& epilogue, float* scratch) {
+  const Product product(plan, operands, epilogue);
+  const int64_t panels = static_cast<int64_t>(plan.panels.size());
+  ParallelRange(plan.shares, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t share = begin; share < end; ++share) {
+      float* own = scratch + share * plan.block * plan.row;
+      const auto part = [&](int64_t all, int64_t number) { return all * number / plan.shares; };
+      if (plan.share_panels) {
+        product.Run(0, plan.positions, static_cast<size_t>(part(panels, share)), static_cast<size_t>(part(panels, share + 1)), own);
+      } else {
+        product.Run(part(plan.positions, share), part(plan.positions, share + 1), 0, plan.panels.size(), own);
+      }
+    }
+  });
+}
+
+}  // namespace mendel::cpu

@@ -1,0 +1,74 @@
+// Products of every position's channels with one matrix: 1x1 convolutions of any stride, transposed convolutions whose kernel is
+// as large as their stride (one product for each phase), and matrix products with constant right sides. The sums stay in registers
+// until bias, residual and activation have been applied. A factor, a summand and a ReLU for each input channel may come first (a
+// batch normalisation that cannot be folded).
+#ifndef MENDEL_KERNELS_CPU_POINTWISE_H_
+#define MENDEL_KERNELS_CPU_POINTWISE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/cpu/direct_kernels.h"
+#include "kernels/cpu/fuse.h"
+#include "kernels/cpu/lowering.h"
+
+namespace mendel::cpu {
+
+inline constexpr std::string_view kOwnPointwise = "pointwise-own";
+
+/// One product, cut into blocks. Missing dimensions have extent one.
+struct PointwisePlan {
+  /// Output channels computed together.
+  struct Panel {
+    int64_t channel = 0;  ///< first
+    int64_t channels = 0;
+    int64_t vectors = 0;
+    int64_t weights = 0;  ///< floats before its weights
+    int64_t dst = 0;      ///< floats from a position's output to the panel's first channel
+  };
+
+  const DirectIsa* isa = nullptr;
+  int64_t batch = 1;
+  int64_t extent[3] = {1, 1, 1};  ///< positions
+  int64_t channels_in = 1;
+  int64_t channels_out = 1;
+  WinogradStrides src{};              ///< d: floats between positions
+  WinogradStrides dst{};              ///< likewise
+  std::vector<int64_t> phases = {0};  ///< floats from a position's output to that of each phase
+  bool padded = false;                ///< dst has room for whole vectors
+  bool prepared = false;              ///< a PointwiseInput comes first
+  std::vector<Panel> panels;
+  int64_t positions = 1;
+  int64_t block = 1;   ///< positions at once
+  int64_t shares = 1;  ///< threads
+  bool share_panels = false;
+  int64_t row = 0;  ///< floats between prepared positions
+
+  int64_t WeightFloats() const;
+  int64_t ScratchBytes() const;
+};
+
+/// Fills what follows from the fields up to `prepared`.
+void CutPointwise(PointwisePlan& plan, int threads);
+
+/// `weight(phase, out, in)`: a factor; `scale`: one factor an output channel, or empty.
+void PackPointwiseWeights(const PointwisePlan& plan, const std::function<double(int64_t, int64_t, int64_t)>& weight,
+                          const std::vector<double>& scale, float* to);
+
+struct PointwiseOperands {
+  const float* src;
+  const float* weights;
+  const PointwiseInput* input;  ///< null: none
+  float* dst;
+};
+/// In the current ThreadScope. `scratch`: ScratchBytes() bytes on a 64-byte boundary.
+void RunPointwise(const PointwisePlan& plan, const PointwiseOperands& operands, const WinogradEpilogue& epilogue, float* scratch);
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_POINTWISE_H_
