@@ -158,7 +158,7 @@ void MeasureSeam(int64_t channels, int64_t extent, int64_t kernel, int64_t dim, 
   std::vector<std::unique_ptr<Timed>> programs;
   programs.push_back(std::make_unique<Timed>("original", mutant->original, options.threads));
   programs.push_back(std::make_unique<Timed>("mutant", mutant->mutant, options.threads));
-  for (const auto mend : {&Recompute, &Difference}) {
+  for (const auto mend : {&Recompute, &Difference, &Inside}) {
     const auto mended = mend(mutant->original, mutant->mutant, report, 1);
     if (!mended.ok()) continue;
     programs.push_back(std::make_unique<Timed>(std::string(MendingName(mended->mending)), mended->graph, options.threads));

@@ -85,7 +85,17 @@ absl::Status CheckMatch(const Graph& original, const Graph& mutant, const JudgeR
 
 }  // namespace
 
-std::string_view MendingName(Mending mending) { return mending == Mending::kRecompute ? "recompute" : "difference"; }
+std::string_view MendingName(Mending mending) {
+  switch (mending) {
+    case Mending::kRecompute:
+      return "recompute";
+    case Mending::kDifference:
+      return "difference";
+    case Mending::kInside:
+      return "inside";
+  }
+  return "";
+}
 
 absl::Status CheckMendable(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share) {
   MENDEL_RETURN_IF_ERROR(CheckMatch(original, mutant, report));

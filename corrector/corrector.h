@@ -14,7 +14,7 @@
 namespace mendel {
 
 /// How a partial mutant is mended (docs/architecture: correction). Prevent (zero gaps, halos) is a rule's own exact variant.
-enum class Mending { kRecompute, kDifference };
+enum class Mending { kRecompute, kDifference, kInside };
 std::string_view MendingName(Mending mending);
 
 struct MendedMutant {
@@ -40,6 +40,13 @@ absl::StatusOr<MendedMutant> Recompute(const Graph& original, const Graph& mutan
 /// FailedPrecondition "no difference: ..." where the programs are not of that kind (a chain is not linear in what one of its
 /// convolutions reads). Wrong boxes that are half one thing and half another are cut.
 absl::StatusOr<MendedMutant> Difference(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share);
+
+/// Inside the mutant: recomputation that rides in the mutant's last layout change. Wrong boxes of the mutant's convolution's own
+/// result, where it lies, are computed by that convolution over the part of its own input that the original reads, with zeros
+/// around it (a seam between two images); the elementwise operators follow inside the boxes as outside, then the mutant's views
+/// move everything. Conditions as of Difference; FailedPrecondition "not inside: ..." too where what the original reads does not
+/// lie together in the mutant's input.
+absl::StatusOr<MendedMutant> Inside(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share);
 
 }  // namespace mendel
 

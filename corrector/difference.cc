@@ -196,34 +196,6 @@ class TermEmitter {
   double flops_ = 0;
 };
 
-/// Stored tensors are equal to the judge when their symbols are, or when they have none and are the same numbers.
-bool SameWeights(const Graph& f, ValueId a, const Graph& g, ValueId b) {
-  const Node& x = f.node(a.node);
-  const Node& y = g.node(b.node);
-  if (!IsConstant(x) || !IsConstant(y) || f.type(a) != g.type(b)) return false;
-  if (SymbolName(x) != SymbolName(y)) return false;
-  return !SymbolName(x).empty() || ConstantValue(x) == ConstantValue(y);
-}
-
-absl::Status CheckAlike(const Graph& original, const LinearProgram& f, const Graph& mutant, const LinearProgram& g) {
-  const Node& a = original.node(f.conv);
-  const Node& b = mutant.node(g.conv);
-  bool same = a.inputs.size() == b.inputs.size() && a.attrs.Int("group") == b.attrs.Int("group");
-  for (size_t k = 1; same && k < a.inputs.size(); ++k) same = SameWeights(original, a.inputs[k], mutant, b.inputs[k]);
-  if (!same) return absl::FailedPreconditionError("no difference: the mutant has other weights");
-  const auto position = [](const Graph& graph, int32_t input) {
-    return std::find(graph.inputs().begin(), graph.inputs().end(), input) - graph.inputs().begin();
-  };
-  if (position(original, f.input) != position(mutant, g.input)) {
-    return absl::FailedPreconditionError("no difference: the mutant reads another input");
-  }
-  if (f.conv_out != f.out) return absl::FailedPreconditionError("no difference: the original's result is a view");
-  for (size_t i = 0; i < f.reads.size(); ++i) {
-    if (f.reads[i] != static_cast<int64_t>(i) + 1) return absl::FailedPreconditionError("no difference: the original reads a view");
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::vector<MendedBox>> CompareBoxes(const LinearProgram& f, const LinearProgram& g, const OutputReport& output) {
   std::vector<MendedBox> mended;
   Comparer comparer(f, g);

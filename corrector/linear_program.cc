@@ -80,6 +80,15 @@ absl::StatusOr<std::vector<int64_t>> Trace(const Graph& graph, const Shape& oper
   return positions;
 }
 
+/// Stored tensors are equal to the judge when their symbols are, or when they have none and are the same numbers.
+bool SameWeights(const Graph& f, ValueId a, const Graph& g, ValueId b) {
+  const Node& x = f.node(a.node);
+  const Node& y = g.node(b.node);
+  if (!IsConstant(x) || !IsConstant(y) || f.type(a) != g.type(b)) return false;
+  if (SymbolName(x) != SymbolName(y)) return false;
+  return !SymbolName(x).empty() || ConstantValue(x) == ConstantValue(y);
+}
+
 }  // namespace
 
 Shape WithoutChannels(const Shape& shape) {
@@ -130,6 +139,25 @@ absl::StatusOr<LinearProgram> AnalyseLinear(const Graph& graph) {
   return program;
 }
 
+absl::Status CheckAlike(const Graph& original, const LinearProgram& f, const Graph& mutant, const LinearProgram& g) {
+  const Node& a = original.node(f.conv);
+  const Node& b = mutant.node(g.conv);
+  bool same = a.inputs.size() == b.inputs.size() && a.attrs.Int("group") == b.attrs.Int("group");
+  for (size_t k = 1; same && k < a.inputs.size(); ++k) same = SameWeights(original, a.inputs[k], mutant, b.inputs[k]);
+  if (!same) return absl::FailedPreconditionError("no difference: the mutant has other weights");
+  const auto position = [](const Graph& graph, int32_t input) {
+    return std::find(graph.inputs().begin(), graph.inputs().end(), input) - graph.inputs().begin();
+  };
+  if (position(original, f.input) != position(mutant, g.input)) {
+    return absl::FailedPreconditionError("no difference: the mutant reads another input");
+  }
+  if (f.conv_out != f.out) return absl::FailedPreconditionError("no difference: the original's result is a view");
+  for (size_t i = 0; i < f.reads.size(); ++i) {
+    if (f.reads[i] != static_cast<int64_t>(i) + 1) return absl::FailedPreconditionError("no difference: the original reads a view");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ValueId> CopyWeights(const Graph& graph, ValueId value, GraphBuilder& builder) {
   const Node& node = graph.node(value.node);
   if (IsConstant(node)) return builder.Constant(ConstantValue(node), SymbolName(node));
@@ -143,7 +171,7 @@ absl::StatusOr<ValueId> CopyWeights(const Graph& graph, ValueId value, GraphBuil
 }
 
 absl::StatusOr<ValueId> EmitWithoutTail(const Graph& graph, const LinearProgram& program, const std::vector<ValueId>& inputs,
-                                        GraphBuilder& builder) {
+                                        GraphBuilder& builder, const std::function<absl::StatusOr<ValueId>(ValueId)>& after_conv) {
   std::vector<int32_t> path;
   for (int32_t id = graph.outputs()[0].value.node; id != program.input; id = graph.node(id).inputs[0].node) path.push_back(id);
   const auto position = std::find(graph.inputs().begin(), graph.inputs().end(), program.input) - graph.inputs().begin();
@@ -158,6 +186,9 @@ absl::StatusOr<ValueId> EmitWithoutTail(const Graph& graph, const LinearProgram&
     }
     MENDEL_ASSIGN_OR_RETURN(const int32_t copied, builder.CopyNode(node, std::move(operands)));
     value = {copied, 0};
+    if (*id == program.conv && after_conv) {
+      MENDEL_ASSIGN_OR_RETURN(value, after_conv(value));
+    }
   }
   return value;
 }

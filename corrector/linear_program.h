@@ -3,8 +3,10 @@
 #define MENDEL_CORRECTOR_LINEAR_PROGRAM_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
 #include "graph/window.h"
@@ -29,9 +31,14 @@ struct LinearProgram {
 /// FailedPrecondition says what else the program does.
 absl::StatusOr<LinearProgram> AnalyseLinear(const Graph& graph);
 
-/// The program without its tail: what reaches the output before any elementwise operator.
+/// FailedPrecondition unless both are convolutions with equal weights of the same input, the original's without views.
+absl::Status CheckAlike(const Graph& original, const LinearProgram& f, const Graph& mutant, const LinearProgram& g);
+
+/// The program without its tail: what reaches the output before any elementwise operator. `after_conv` may put something in place
+/// of the convolution's result.
 absl::StatusOr<ValueId> EmitWithoutTail(const Graph& graph, const LinearProgram& program, const std::vector<ValueId>& inputs,
-                                        GraphBuilder& builder);
+                                        GraphBuilder& builder,
+                                        const std::function<absl::StatusOr<ValueId>(ValueId)>& after_conv = nullptr);
 /// The tail applied to `value`.
 absl::StatusOr<ValueId> EmitTailOf(const Graph& graph, const LinearProgram& program, ValueId value, GraphBuilder& builder);
 /// The weight expression `value` and all that it depends on.

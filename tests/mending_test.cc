@@ -1,5 +1,5 @@
 // Every family of partial mutants, at random shapes: the mutant, its wrong boxes, and each way of mending it - recompute,
-// difference, prevent - judged, evaluated in double, and executed on the CPU backend against float64 at every element.
+// difference, inside, prevent - judged, evaluated in double, and executed on the CPU backend against float64 at every element.
 // MENDEL_MENDING_CASES and MENDEL_MENDING_SEED choose how many cases and which (scripts/soak mending).
 
 #include <gtest/gtest.h>
@@ -124,6 +124,7 @@ class Cases {
     const std::string family(rule.name);
     TryMending(family + " recompute", *mutant, Recompute(mutant->original, mutant->mutant, *report, 1), seed, rng);
     TryMending(family + " difference", *mutant, Difference(mutant->original, mutant->mutant, *report, 1), seed, rng);
+    TryMending(family + " inside", *mutant, Inside(mutant->original, mutant->mutant, *report, 1), seed, rng);
     TryPrevent(family + " prevent", rule, *mutant, seed, rng);
   }
 

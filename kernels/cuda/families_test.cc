@@ -55,8 +55,9 @@ class Collection {
         const auto report = Localise(mutant->original, mutant->mutant, {});
         if (!report.ok() || report->verdict != Verdict::kPartial) continue;
         ++taken;
-        for (const auto& mended : {Recompute(mutant->original, mutant->mutant, *report, 0.9),
-                                   Difference(mutant->original, mutant->mutant, *report, 0.9)}) {
+        for (const auto& mended :
+             {Recompute(mutant->original, mutant->mutant, *report, 0.9), Difference(mutant->original, mutant->mutant, *report, 0.9),
+              Inside(mutant->original, mutant->mutant, *report, 0.9)}) {
           if (mended.ok()) Add(mended->graph, Cat(rule.name, " by ", MendingName(mended->mending)));
         }
       }
