@@ -1,0 +1,59 @@
+#include "client/service/model_files.h"
+
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "client/service/local_file.h"
+#include "onnx/external_locations.h"
+
+namespace mendel {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::StatusOr<v1::Digest> DigestOf(const std::string& path) {
+  MENDEL_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(path));
+  MENDEL_ASSIGN_OR_RETURN(const int64_t size, file.Size());
+  Sha256 hash;
+  MENDEL_RETURN_IF_ERROR(file.Hash(size, hash));
+  v1::Digest digest;
+  digest.set_sha256(hash.HexDigest());
+  digest.set_size_bytes(size);
+  return digest;
+}
+
+}  // namespace
+
+absl::StatusOr<LocalModel> FindModelFiles(const std::string& path) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<std::string> locations, ExternalLocations(path));
+  const fs::path main(path);
+  std::set<std::string> names = {main.filename().string()};
+  for (const std::string& location : locations) {
+    const fs::path relative = fs::path(location).lexically_normal();
+    if (relative.empty() || relative.is_absolute() || *relative.begin() == "..") {
+      return InvalidInput("external data '", location, "' lies outside the model's folder");
+    }
+    names.insert(relative.generic_string());
+  }
+  LocalModel model;
+  for (const std::string& name : names) {
+    const std::string local = (main.parent_path() / name).string();
+    absl::StatusOr<v1::Digest> digest = DigestOf(local);
+    if (!digest.ok() && name != main.filename()) {
+      return InvalidInput("external data '", name, "': ", std::string(digest.status().message()));
+    }
+    MENDEL_RETURN_IF_ERROR(digest.status());
+    v1::ModelFile& file = *model.manifest.add_files();
+    file.set_path(name);
+    *file.mutable_digest() = *digest;
+    model.path_of.emplace(digest->sha256(), local);
+    model.size_bytes += digest->size_bytes();
+  }
+  model.manifest.set_main_file(main.filename().string());
+  return model;
+}
+
+}  // namespace mendel

@@ -1,0 +1,33 @@
+// Where a server is and how it is talked to.
+#ifndef MENDEL_CLIENT_SERVICE_SERVICE_OPTIONS_H_
+#define MENDEL_CLIENT_SERVICE_SERVICE_OPTIONS_H_
+
+#include <functional>
+#include <string>
+
+namespace mendel {
+
+/// The TLS members are named as in Triton's clients. Files are PEM.
+struct ServiceOptions {
+  /// "host:port", "unix:/path/of/socket", or whatever gRPC resolves.
+  std::string address = "localhost:8471";
+  bool use_ssl = false;
+  /// Certificates to trust; empty: the system's.
+  std::string root_certifications_file;
+  /// The client's own, for mutual TLS: both or none.
+  std::string private_key_file;
+  std::string certificate_chain_file;
+  /// Bearer token: the first line of this file, else `token`. Not sent in the clear but to this machine.
+  std::string token_file;
+  std::string token;
+  /// Longest time for one unary call.
+  double call_seconds = 30;
+  /// Time without progress after which an unreachable or full server is given up. 0: nothing is tried again.
+  double retry_seconds = 60;
+  /// Told before every wait for another attempt. May be empty.
+  std::function<void(const std::string& message)> on_retry;
+};
+
+}  // namespace mendel
+
+#endif  // MENDEL_CLIENT_SERVICE_SERVICE_OPTIONS_H_
