@@ -118,6 +118,13 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   result.plan.baseline = baseline;
   result.plan.certificate_bytes = SerialiseCertificate(result.certificate);
   result.plan.info = MakeInfo(options, *backend, result);
+  // Text for other devices: a plan for this one is whole without it.
+  auto kernels = WriteKernels(result.plan.graph);
+  if (kernels.ok()) {
+    result.plan.kernels = *std::move(kernels);
+  } else {
+    result.notices.push_back(Cat("the plan carries no kernel texts: ", std::string(kernels.status().message())));
+  }
   return result;
 }
 

@@ -3,6 +3,7 @@
 #ifndef MENDEL_RUNTIME_KERNEL_TEXT_H_
 #define MENDEL_RUNTIME_KERNEL_TEXT_H_
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,11 +14,34 @@
 
 namespace mendel {
 
+/// What is known of a kernel on a device that is not here.
+struct KernelEstimate {
+  std::string device;         ///< e.g. "H100"
+  std::string architecture;   ///< e.g. "sm_90"
+  double kernel_seconds = 0;  ///< by roofline of published figures, the launch included; not measured
+  double mutant_seconds = 0;  ///< of the mutant that the kernel mends, likewise
+  /// Of the compiled text, where a compiler was found: `registers` a thread (0: not compiled), bytes spilled, and the share of a
+  /// multiprocessor's threads that can be resident.
+  int registers = 0;
+  int spilled_bytes = 0;
+  double occupancy = 0;
+};
+
 struct KernelText {
   std::string file_name;
   std::string text;
-  std::string mutant;                ///< the node whose boxes it mends
-  std::vector<std::string> remarks;  ///< launch, resources, estimates: a line each
+  int32_t node = -1;                      ///< the Patch whose boxes it mends
+  std::string mutant;                     ///< its name
+  int64_t boxes = 0;                      ///< that one launch computes
+  int64_t blocks = 0;                     ///< of the launch
+  int64_t threads = 0;                    ///< a block
+  int64_t shared = 0;                     ///< bytes of shared memory a block
+  std::vector<KernelEstimate> estimates;  ///< an entry a known device, when they were asked for
+};
+
+struct KernelWriterOptions {
+  bool channels_last = false;  ///< the layout that the activations have on the device; else channels first
+  bool estimates = false;      ///< compiles the texts where a compiler is found: seconds a kernel
 };
 
 struct KernelTexts {
@@ -32,8 +56,8 @@ class KernelWriter {
   virtual std::string_view name() const = 0;
   /// One line a library or device that was looked for: found where and in which version, or why not.
   virtual std::vector<std::string> Describe() const = 0;
-  /// Kernels for the mended boxes of `graph`. `nchw`: the layout that the activations have on the device, else channels last.
-  virtual absl::StatusOr<KernelTexts> Write(const Graph& graph, bool nchw) const = 0;
+  /// Kernels for the mended boxes of `graph`. The texts depend on graph and layout only.
+  virtual absl::StatusOr<KernelTexts> Write(const Graph& graph, const KernelWriterOptions& options) const = 0;
 };
 
 /// By name, sorted.

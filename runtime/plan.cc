@@ -25,6 +25,7 @@ constexpr char kBaseline[] = "baseline";
 constexpr char kTensors[] = "tensors";
 constexpr char kWeights[] = "weights";
 constexpr char kInfo[] = "info";
+constexpr char kKernels[] = "kernels";
 constexpr char kCertificate[] = "certificate";
 constexpr int kMaxThreads = 4096;
 /// Graph texts and protobufs; weights have no limit of their own.
@@ -121,6 +122,7 @@ absl::Status CheckPlan(const Plan& plan) {
   }
   MENDEL_RETURN_IF_ERROR(CheckAlgorithms(plan.info.algorithms(), plan.graph, "graph"));
   MENDEL_RETURN_IF_ERROR(CheckAlgorithms(plan.info.baseline_algorithms(), plan.baseline, "baseline"));
+  MENDEL_RETURN_IF_ERROR(CheckKernels(plan.kernels, plan.graph));
   const plan::Target& target = plan.info.target();
   if (target.threads() < 1 || target.threads() > kMaxThreads)
     return InvalidInput("the plan asks for ", target.threads(), " threads");
@@ -165,6 +167,12 @@ class PlanReader {
     if (info.format_version() == kPlanInfoVersion) return info;
     return InvalidInput("plan information version ", info.format_version(), " is not supported (this program reads version ",
                         kPlanInfoVersion, ")");
+  }
+  /// None in plans that mend nothing or were written before there was the section.
+  absl::StatusOr<std::vector<PlanKernel>> Kernels() const {
+    if (!Has(kKernels)) return std::vector<PlanKernel>();
+    MENDEL_ASSIGN_OR_RETURN(const std::string bytes, Text(kKernels));
+    return ParseKernels(bytes);
   }
   absl::StatusOr<Graph> ReadGraph(std::string_view name, const google::protobuf::RepeatedPtrField<plan::TensorEntry>& entries,
                                   std::span<const std::byte> weights) const {
@@ -236,12 +244,14 @@ absl::Status WritePlan(const Plan& plan, const std::string& path) {
   for (const Tensor& tensor : baseline_tensors) weights.Add(tensor, *table.add_baseline());
   const std::string table_bytes = Serialise(table);
   const std::string info_bytes = Serialise(info);
+  const std::string kernel_bytes = SerialiseKernels(plan.kernels);
 
   std::vector<SectionData> sections = {{kGraph, {AsBytes(graph)}}};
   if (!plan.baseline.nodes().empty()) sections.push_back({kBaseline, {AsBytes(baseline)}});
   sections.push_back({kTensors, {AsBytes(table_bytes)}});
   sections.push_back({kWeights, weights.TakePieces()});
   sections.push_back({kInfo, {AsBytes(info_bytes)}});
+  if (!plan.kernels.empty()) sections.push_back({kKernels, {AsBytes(kernel_bytes)}});
   if (!plan.certificate_bytes.empty()) sections.push_back({kCertificate, {AsBytes(plan.certificate_bytes)}});
   return WriteSections(sections, path);
 }
@@ -268,6 +278,7 @@ absl::StatusOr<Plan> ParsePlan(std::span<const std::byte> bytes, std::shared_ptr
   if (reader.Has(kBaseline)) {
     MENDEL_ASSIGN_OR_RETURN(plan.baseline, reader.ReadGraph(kBaseline, table.baseline(), weights));
   }
+  MENDEL_ASSIGN_OR_RETURN(plan.kernels, reader.Kernels());
   if (reader.Has(kCertificate)) {
     MENDEL_ASSIGN_OR_RETURN(plan.certificate_bytes, reader.Text(kCertificate));
   }
@@ -285,6 +296,7 @@ absl::StatusOr<PlanHeader> ReadPlanHeader(const std::string& path) {
     header.content_hash = ContentHash(reader.entries());
     MENDEL_ASSIGN_OR_RETURN(header.info, reader.Info());
     MENDEL_ASSIGN_OR_RETURN(header.graph_text, reader.Text(kGraph));
+    MENDEL_ASSIGN_OR_RETURN(header.kernels, reader.Kernels());
     if (reader.Has(kCertificate)) {
       MENDEL_ASSIGN_OR_RETURN(header.certificate_bytes, reader.Text(kCertificate));
     }

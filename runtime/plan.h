@@ -5,6 +5,7 @@
 //   tensors      plan::TensorTable: type and place of each @index; both graphs share bytes where tensors are equal
 //   weights      raw row-major tensor bytes, each tensor at a multiple of 64
 //   info         plan::PlanInfo
+//   kernels      plan::KernelTable: what mends the graph's wrong boxes, as text (plan_kernels.h); absent where nothing is mended
 //   certificate  plan::CertificateProto (verifier/); may be absent. Its draws are fresh each time, so that "same inputs, same
 //                bytes" holds for the other sections only: see PlanHeader::content_hash
 //
@@ -24,6 +25,7 @@
 #include "graph/graph.h"
 #include "mendel/plan.pb.h"
 #include "runtime/plan_file.h"
+#include "runtime/plan_kernels.h"
 
 namespace mendel {
 
@@ -37,6 +39,7 @@ struct Plan {
   /// Same input and output names and types as `graph`; a graph without nodes where the plan carries none.
   Graph baseline;
   plan::PlanInfo info;
+  std::vector<PlanKernel> kernels;
   /// A serialised plan::CertificateProto; empty: not certified.
   std::string certificate_bytes;
 };
@@ -47,12 +50,13 @@ struct PlanHeader {
   /// SHA-256 over names and hashes of all sections but the certificate: equal for equal optimizations.
   std::string content_hash;
   plan::PlanInfo info;
+  std::vector<PlanKernel> kernels;
   std::string certificate_bytes;
   std::string graph_text;
 };
 
 /// Atomically replaces `path` (see WriteSections). Sets info.format_version in the file. InvalidArgument when the plan would
-/// not be readable (baseline of other types, algorithms of nodes that are not there).
+/// not be readable (baseline of other types, algorithms or kernels of nodes that are not there).
 absl::Status WritePlan(const Plan& plan, const std::string& path);
 
 /// Maps the file, verifies every section hash, parses and checks both graphs. Tensors refer into the mapping, which lives as
@@ -61,7 +65,7 @@ absl::StatusOr<Plan> ReadPlan(const std::string& path);
 /// The same of bytes in memory, kept alive by `owner` and aligned to 64 bytes (a copy is made of unaligned ones).
 absl::StatusOr<Plan> ParsePlan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
-/// Header, info and certificate; verifies the hashes of the sections it reads.
+/// Header, info, kernels and certificate; verifies the hashes of the sections it reads.
 absl::StatusOr<PlanHeader> ReadPlanHeader(const std::string& path);
 
 /// InvalidArgument naming both when the plan was made for another backend or another machine (instruction set, library

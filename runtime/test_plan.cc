@@ -16,6 +16,21 @@ Tensor Random(Rng& rng, Shape shape) {
   return Tensor::FromDoubles({DType::kF32, std::move(shape)}, values);
 }
 
+Plan PlanOf(const Graph& graph, const std::string& backend) {
+  Plan plan;
+  plan.graph = graph;
+  plan.baseline = graph;
+  plan::Target& target = *plan.info.mutable_target();
+  target.set_backend(backend);
+  const Backend* found = FindBackend(backend);
+  target.set_identity(found != nullptr ? found->Identity() : "");
+  target.set_threads(1);
+  target.set_numerics("default");
+  plan.info.set_weights(plan::WEIGHTS_MODE_SYMBOLIC);
+  plan.info.set_model_name(graph.name() + ".onnx");
+  return plan;
+}
+
 }  // namespace
 
 Plan SmallPlan(const std::string& backend) {
@@ -34,17 +49,34 @@ Plan SmallPlan(const std::string& backend) {
   auto graph = builder.Build();
   MENDEL_CHECK(graph.ok());
 
-  Plan plan;
-  plan.graph = *graph;
-  plan.baseline = *graph;
-  plan::Target& target = *plan.info.mutable_target();
-  target.set_backend(backend);
-  const Backend* found = FindBackend(backend);
-  target.set_identity(found != nullptr ? found->Identity() : "");
-  target.set_threads(1);
-  target.set_numerics("default");
-  plan.info.set_weights(plan::WEIGHTS_MODE_SYMBOLIC);
-  plan.info.set_model_name("small.onnx");
+  return PlanOf(*graph, backend);
+}
+
+Plan MendedPlan(const std::string& backend) {
+  Rng rng(7);
+  GraphBuilder builder("mended");
+  const auto add = [&](const char* op, std::vector<ValueId> inputs, Attributes attrs, const char* name) {
+    const auto value = builder.Add(op, std::move(inputs), std::move(attrs), name);
+    MENDEL_CHECK(value.ok());
+    return *value;
+  };
+  const ValueId x = builder.Input("x", {DType::kF32, {1, 4, 8, 8}});
+  const ValueId w = builder.Constant(Random(rng, {4, 4, 3, 3}), "w");
+  const auto window = [](const Ints& pads) {
+    return Attributes{{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", pads}, {"group", int64_t{1}}};
+  };
+  const ValueId whole = add("Conv", {x, w}, window({1, 1, 1, 1}), "whole");
+  const Ints begin = {0, 0, 2, 0}, end = {1, 4, 5, 8};
+  const ValueId cut = add("Slice", {x}, {{"starts", begin}, {"ends", end}, {"steps", Ints{1, 1, 1, 1}}}, "cut");
+  const ValueId piece = add("Conv", {cut, w}, window({0, 1, 0, 1}), "piece");
+  const Box box{{0, 0, 3, 0}, {1, 4, 4, 8}};
+  builder.Output("y", add("Patch", {whole, piece}, {{"boxes", Boxes{box}}}, "mended"));
+  const auto graph = builder.Build();
+  MENDEL_CHECK(graph.ok());
+  Plan plan = PlanOf(*graph, backend);
+  const auto kernels = WriteKernels(plan.graph);
+  MENDEL_CHECK(kernels.ok());
+  plan.kernels = *kernels;
   return plan;
 }
 

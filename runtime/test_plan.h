@@ -12,6 +12,10 @@ namespace mendel {
 /// the machine the test runs on.
 Plan SmallPlan(const std::string& backend);
 
+/// y = conv(x, w) with x and y f32[1,4,8,8], whose row 3 is mended ("mended", one box); carries the kernels that this program
+/// writes for it, if it has a writer.
+Plan MendedPlan(const std::string& backend);
+
 }  // namespace mendel
 
 #endif  // MENDEL_RUNTIME_TEST_PLAN_H_

@@ -54,6 +54,21 @@ expect 2 'duration' "$mendel" bench small.plan --duration soon
 expect 0 '^content_hash: [0-9a-f]{64}' "$mendel" inspect small.plan
 expect 0 '"kind": "plan"' "$mendel" inspect small.plan --json
 expect 0 'Relu x2' "$mendel" inspect g.txt
+
+# A plan carries the text of its kernels: what is written out is that text, and a changed one is refused.
+"$make_small_plan" $backend mended.plan mended || exit 1
+expect 0 'kernel .*\.cu  cuda, channels last, mends Patch mended  sha256 [0-9a-f]{64}' "$mendel" inspect mended.plan
+expect 0 'mends Patch mended' "$mendel" explain mended.plan --emit-cuda cuda
+expect 0 '"from_plan": true' "$mendel" explain mended.plan --emit-cuda cuda_last --channels-last --json
+for emitted in cuda cuda_last; do
+  for file in "$emitted"/*.cu; do expect 0 "sha256 $(sha256sum "$file" | cut -c1-64)" "$mendel" inspect mended.plan; done
+done
+expect 0 '"y"|wrote|out/y' "$mendel" run mended.plan --random-inputs 1 --output-dir out
+LC_ALL=C sed 's/__global__/__glabol__/' mended.plan >changed.plan
+for command in "inspect changed.plan" "explain changed.plan" "run changed.plan --random-inputs 1 --output-dir out"; do
+  # shellcheck disable=SC2086
+  expect 2 "section 'kernels' does not have its hash" "$mendel" $command
+done
 expect 5 '' "$mendel" inspect none
 
 expect 0 '%2 = Add\(%1, %1\)' "$mendel" step deduplicate g.txt

@@ -3,10 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
@@ -31,6 +33,14 @@ std::string BoxText(const plan::BoxProto& box) {
   return BoxString({Shape(box.begin().begin(), box.begin().end()), Shape(box.end().begin(), box.end().end())});
 }
 
+/// Where in the program a correction is done.
+std::string PlaceOf(const std::string& mending) {
+  if (mending == "recompute") return "at the end, its elementwise operators included";
+  if (mending == "difference") return "before its elementwise operators";
+  if (mending == "inside") return "recomputed before the mutant's last layout change";
+  return "";
+}
+
 void TellMutant(const plan::AppliedMutant& mutant, Context& context) {
   Json fact = {{"rule", mutant.rule()},
                {"claim", mutant.claim()},
@@ -47,14 +57,15 @@ void TellMutant(const plan::AppliedMutant& mutant, Context& context) {
                    Decimals(mutant.mutant_ns() / 1e6, 3), " ms alone"));
   context.Line(Cat("  at ", where));
   for (const plan::MendedOutput& output : mutant.mended()) {
-    context.Line(Cat("  mended by ", mutant.mending(), ": ", output.wrong_elements(), " of ", output.elements(), " elements of ",
-                     output.output()));
+    context.Line(Cat("  mended by ", mutant.mending(), " (", PlaceOf(mutant.mending()), "): ", output.wrong_elements(), " of ",
+                     output.elements(), " elements of ", output.output()));
     Json mended = {{"output", output.output()}, {"elements", output.elements()}, {"wrong_elements", output.wrong_elements()}};
     for (const plan::BoxProto& box : output.boxes()) {
       context.Line(Cat("    box ", BoxText(box)));
       mended["boxes"].push_back(BoxText(box));
     }
     fact["mending"] = mutant.mending();
+    fact["mended_where"] = PlaceOf(mutant.mending());
     fact["mended"].push_back(std::move(mended));
   }
   context.facts()["mutants"].push_back(std::move(fact));
@@ -85,27 +96,79 @@ absl::Status TellSteps(Session& session, const std::string& what, Context& conte
   return absl::OkStatus();
 }
 
-/// Writes a .cu file for every correction of the plan, and tells what is in it.
-absl::Status EmitCuda(const Graph& graph, const Options& options, Context& context) {
+/// What is known of a kernel where there is no device for it.
+void TellEstimates(const KernelText& kernel, Json& fact, Context& context) {
+  context.Line(Cat("  ", kernel.boxes, " boxes in one launch: ", kernel.blocks, " blocks of ", kernel.threads, " threads, ",
+                   kernel.shared, " bytes of shared memory"));
+  fact["boxes"] = kernel.boxes;
+  fact["launch"] = {{"blocks", kernel.blocks}, {"threads", kernel.threads}, {"shared_bytes", kernel.shared}};
+  for (const KernelEstimate& e : kernel.estimates) {
+    std::string line = Cat("  ", e.device, ": ", Decimals(e.kernel_seconds * 1e6, 1), " us beside the mutant's ",
+                           Decimals(e.mutant_seconds * 1e6, 1), " us (estimates by roofline, not measured)");
+    fact["estimates"].push_back({{"device", e.device},
+                                 {"architecture", e.architecture},
+                                 {"kernel_us", e.kernel_seconds * 1e6},
+                                 {"mutant_us", e.mutant_seconds * 1e6}});
+    if (e.registers > 0) {
+      line += Cat("; ", e.architecture, ": ", e.registers, " registers, ", e.spilled_bytes, " bytes spilled, occupancy about ",
+                  Decimals(100 * e.occupancy, 0), " %");
+      Json& compiled = fact["estimates"].back();
+      compiled["registers"] = e.registers;
+      compiled["spilled_bytes"] = e.spilled_bytes;
+      compiled["occupancy"] = e.occupancy;
+    }
+    context.Line(line);
+  }
+}
+
+absl::Status WriteText(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  return file ? absl::OkStatus() : absl::UnavailableError(Cat("cannot write ", path));
+}
+
+/// Writes the plan's own text of every correction into .cu files, and tells what is in them.
+absl::Status EmitCuda(const Plan& plan, const Options& options, Context& context) {
   const KernelWriter* writer = FindKernelWriter("cuda");
   if (writer == nullptr) return Unsupported("this build writes no CUDA text");
-  MENDEL_ASSIGN_OR_RETURN(const KernelTexts texts, writer->Write(graph, !options.channels_last));
+  MENDEL_ASSIGN_OR_RETURN(const KernelTexts fresh,
+                          writer->Write(plan.graph, {.channels_last = options.channels_last, .estimates = true}));
+  std::map<std::string, const PlanKernel*> stored;
+  for (const PlanKernel& kernel : plan.kernels) {
+    if (kernel.language == "cuda" && kernel.channels_last == options.channels_last) stored[kernel.file_name] = &kernel;
+  }
+  const bool carried = !stored.empty();
   std::error_code error;
   std::filesystem::create_directories(options.cuda_folder, error);
+  const auto path_of = [&](const std::string& name) { return (std::filesystem::path(options.cuda_folder) / name).string(); };
   context.facts()["cuda_kernels"] = Json::array();
-  for (const KernelText& kernel : texts.kernels) {
-    const std::string path = std::filesystem::path(options.cuda_folder) / kernel.file_name;
-    std::ofstream file(path);
-    file << kernel.text;
-    file.close();
-    if (!file) return absl::UnavailableError(Cat("cannot write ", path));
+  for (const KernelText& kernel : fresh.kernels) {
+    const auto own = stored.extract(kernel.file_name);
+    if (carried && own.empty()) continue;
+    const bool same = !carried || own.mapped()->text == kernel.text;
+    const std::string path = path_of(kernel.file_name);
+    MENDEL_RETURN_IF_ERROR(WriteText(path, carried ? own.mapped()->text : kernel.text));
     context.Line(Cat(path, " mends ", kernel.mutant));
-    for (const std::string& remark : kernel.remarks) context.Line(Cat("  ", remark));
-    context.facts()["cuda_kernels"].push_back({{"file", path}, {"mutant", kernel.mutant}, {"remarks", kernel.remarks}});
+    Json fact = {{"file", path}, {"mutant", kernel.mutant}, {"sha256", Sha256Hex(carried ? own.mapped()->text : kernel.text)}};
+    fact["from_plan"] = carried;
+    fact["as_this_version_writes"] = same;
+    if (same) {
+      TellEstimates(kernel, fact, context);
+    } else {
+      context.Line("  the plan's own text; this version of the program writes another one, so that nothing is said about it");
+    }
+    context.facts()["cuda_kernels"].push_back(std::move(fact));
   }
-  for (const std::string& refused : texts.refused) context.Line(Cat("no CUDA kernel: ", refused));
-  context.facts()["cuda_refused"] = texts.refused;
-  if (texts.kernels.empty() && texts.refused.empty()) context.Line("no mended boxes: no CUDA kernels");
+  for (const auto& [name, kernel] : stored) {
+    MENDEL_RETURN_IF_ERROR(WriteText(path_of(name), kernel->text));
+    context.Line(Cat(path_of(name), " mends ", kernel->mutant, " (the plan's own text; this version of the program writes none)"));
+    context.facts()["cuda_kernels"].push_back({{"file", path_of(name)}, {"mutant", kernel->mutant}, {"from_plan", true}});
+  }
+  if (!carried && !fresh.kernels.empty()) context.Line("the plan carries no texts: these were written from its graph");
+  for (const std::string& refused : fresh.refused) context.Line(Cat("no CUDA kernel: ", refused));
+  context.facts()["cuda_refused"] = fresh.refused;
+  if (fresh.kernels.empty() && fresh.refused.empty()) context.Line("no mended boxes: no CUDA kernels");
   return absl::OkStatus();
 }
 
@@ -127,7 +190,7 @@ absl::Status Explain(const Options& options, Context& context) {
     context.Line(Cat("algorithm ", name, " for ", chosen.name.empty() ? Cat("%", node) : chosen.name));
     context.facts()["algorithms"].push_back({{"node", chosen.name}, {"algorithm", name}});
   }
-  if (!options.cuda_folder.empty()) MENDEL_RETURN_IF_ERROR(EmitCuda(plan.graph, options, context));
+  if (!options.cuda_folder.empty()) MENDEL_RETURN_IF_ERROR(EmitCuda(plan, options, context));
   if (!options.steps) return absl::OkStatus();
   SessionOptions baseline_options = options.session;
   baseline_options.baseline = true;

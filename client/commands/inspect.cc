@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
@@ -115,6 +116,17 @@ absl::Status InspectPlan(const std::string& path, Context& context) {
     context.Line(
         Cat("mutant ", mutant.rule(), " (", mutant.claim(), ")", mutant.mending().empty() ? "" : ", mended by ", mutant.mending()));
     context.facts()["mutants"].push_back({{"rule", mutant.rule()}, {"claim", mutant.claim()}, {"mending", mutant.mending()}});
+  }
+  for (const PlanKernel& kernel : header.kernels) {
+    const std::string layout = kernel.channels_last ? "channels last" : "channels first";
+    const std::string hash = Sha256Hex(kernel.text);
+    context.Line(
+        Cat("kernel ", kernel.file_name, "  ", kernel.language, ", ", layout, ", mends ", kernel.mutant, "  sha256 ", hash));
+    context.facts()["kernels"].push_back({{"file", kernel.file_name},
+                                          {"language", kernel.language},
+                                          {"layout", layout},
+                                          {"mutant", kernel.mutant},
+                                          {"sha256", hash}});
   }
   TellSections(header, context);
   TellCertificate(header.certificate_bytes, context);

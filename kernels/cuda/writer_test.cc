@@ -22,7 +22,7 @@ TEST(KernelWriter, NamesMutantBoxesAndShapes) {
   const KernelWriter* writer = FindKernelWriter("cuda");
   ASSERT_NE(writer, nullptr);
   EXPECT_THAT(writer->Describe(), SizeIs(2));
-  const auto texts = writer->Write(Subject(), true);
+  const auto texts = writer->Write(Subject(), {.estimates = true});
   ASSERT_TRUE(texts.ok()) << texts.status();
   ASSERT_THAT(texts->kernels, SizeIs(1)) << "one launch a mutant";
   EXPECT_THAT(texts->refused, SizeIs(0));
@@ -35,8 +35,9 @@ TEST(KernelWriter, NamesMutantBoxesAndShapes) {
   EXPECT_THAT(text, HasSubstr("estimate:"));
   EXPECT_THAT(text, Not(HasSubstr("#include")));
   EXPECT_THAT(text, Not(HasSubstr("$")));
-  EXPECT_EQ(writer->Write(Subject(), true)->kernels[0].text, text);
-  EXPECT_NE(writer->Write(Subject(), false)->kernels[0].text, text);
+  EXPECT_EQ(writer->Write(Subject(), {})->kernels[0].text, text);
+  EXPECT_NE(writer->Write(Subject(), {.channels_last = true})->kernels[0].text, text);
+  for (const KernelEstimate& estimate : texts->kernels[0].estimates) EXPECT_GT(estimate.kernel_seconds, 0) << estimate.device;
 }
 
 TEST(EmitKernel, RefusesWhatDoesNotFit) {

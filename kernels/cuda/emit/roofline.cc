@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace mendel::cuda {
 namespace {
@@ -15,6 +16,35 @@ constexpr std::array<GpuModel, 3> kGpus = {{
     {"B200", 100, 75e12, 7.7e12, 148},
 }};
 
+/// Nodes that the patched value needs, those that it shares with the pieces left out.
+std::vector<bool> NodesOfMutant(const Graph& graph, int32_t patch) {
+  std::vector<bool> mutant(graph.nodes().size());
+  std::vector<bool> pieces(graph.nodes().size());
+  const std::vector<ValueId>& operands = graph.node(patch).inputs;
+  mutant[static_cast<size_t>(operands[0].node)] = true;
+  for (size_t k = 1; k < operands.size(); ++k) pieces[static_cast<size_t>(operands[k].node)] = true;
+  for (int32_t id = patch; id-- > 0;) {
+    const size_t at = static_cast<size_t>(id);
+    for (ValueId input : graph.node(id).inputs) {
+      if (mutant[at]) mutant[static_cast<size_t>(input.node)] = true;
+      // What the pieces read of the patched value itself is the mutant's.
+      if (pieces[at] && id != operands[0].node) pieces[static_cast<size_t>(input.node)] = true;
+    }
+  }
+  for (size_t at = 0; at < mutant.size(); ++at) {
+    const bool shared = pieces[at] && static_cast<int32_t>(at) != operands[0].node;
+    mutant[at] = mutant[at] && !shared && !IsInput(graph.nodes()[at]) && !IsConstant(graph.nodes()[at]);
+  }
+  return mutant;
+}
+
+/// Operators that a GPU program runs as part of their neighbours, or not at all.
+bool IsFree(std::string_view op) {
+  constexpr std::array<std::string_view, 12> kFree = {"Reshape", "Slice", "Add",     "Sub",  "Mul",       "Div",
+                                                      "Relu",    "Clip",  "Sigmoid", "Tanh", "LeakyRelu", "BatchNormalization"};
+  return std::find(kFree.begin(), kFree.end(), op) != kFree.end();
+}
+
 }  // namespace
 
 std::span<const GpuModel> KnownGpus() { return kGpus; }
@@ -25,6 +55,18 @@ double RooflineSeconds(const Correction& correction, const LaunchShape& launch, 
   const double padded = 2.0 * launch.grid * tile.rows * tile.columns * depth;
   const double waves = std::min(1.0, static_cast<double>(launch.grid) / gpu.multiprocessors);
   return std::max(padded / (gpu.flops * waves), BytesOf(correction) / gpu.bandwidth) + kLaunchSeconds;
+}
+
+double MutantSeconds(const Graph& graph, int32_t patch, const GpuModel& gpu) {
+  const std::vector<bool> mutant = NodesOfMutant(graph, patch);
+  double seconds = 0;
+  for (int32_t id = 0; id < patch; ++id) {
+    const Node& node = graph.node(id);
+    if (!mutant[static_cast<size_t>(id)] || IsFree(node.op->name)) continue;
+    const Cost cost = WithView(graph, id, [&](const NodeView& view) { return CostOf(*node.op, view); });
+    seconds += std::max(cost.flops / gpu.flops, cost.bytes / gpu.bandwidth) + kLaunchSeconds;
+  }
+  return seconds;
 }
 
 double Occupancy(int compute_capability, int registers, int shared_bytes, int threads) {

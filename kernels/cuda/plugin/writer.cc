@@ -1,7 +1,5 @@
 // Registers the folder: CUDA text for mended boxes, and what of a CUDA installation this machine has.
 
-#include <cstdio>
-
 #include "base/status.h"
 #include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/emit/from_graph.h"
@@ -13,36 +11,24 @@
 namespace mendel::cuda {
 namespace {
 
-std::string Percent(double share) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%.0f %%", 100 * share);
-  return text;
-}
-
-std::string Microseconds(double seconds) {
-  char text[24];
-  std::snprintf(text, sizeof text, "%.1f us", seconds * 1e6);
-  return text;
-}
-
-absl::StatusOr<std::vector<std::string>> Remarks(const Correction& correction, const EmittedKernel& kernel) {
-  std::vector<std::string> remarks = {Cat(correction.boxes.size(), " boxes in one launch: ", kernel.launch.grid, " blocks of ",
-                                          kernel.launch.block, " threads, ", kernel.launch.shared, " bytes of shared memory")};
+absl::StatusOr<std::vector<KernelEstimate>> EstimatesOf(const Graph& graph, int32_t patch, const Correction& correction,
+                                                        const EmittedKernel& kernel) {
+  std::vector<KernelEstimate> estimates;
   const auto compiler = Compiler::Get();
   for (const GpuModel& gpu : KnownGpus()) {
-    std::string remark = Cat(gpu.name, ": ", Microseconds(RooflineSeconds(correction, kernel.launch, kernel.tile, gpu)),
-                             " by roofline (an estimate, not measured)");
+    KernelEstimate estimate{gpu.name, Cat("sm_", gpu.compute_capability),
+                            RooflineSeconds(correction, kernel.launch, kernel.tile, gpu), MutantSeconds(graph, patch, gpu)};
     if (compiler.ok() && (*compiler)->Supports(gpu.compute_capability)) {
       MENDEL_ASSIGN_OR_RETURN(const CompiledKernel compiled,
                               (*compiler)->Compile(kernel.text, kernel.name, gpu.compute_capability));
-      remark += Cat("; sm_", gpu.compute_capability, ": ", compiled.usage.registers, " registers, ", compiled.usage.spilled_bytes,
-                    " bytes spilled, occupancy about ",
-                    Percent(Occupancy(gpu.compute_capability, compiled.usage.registers, static_cast<int>(kernel.launch.shared),
-                                      kernel.tile.threads())));
+      estimate.registers = compiled.usage.registers;
+      estimate.spilled_bytes = compiled.usage.spilled_bytes;
+      estimate.occupancy = Occupancy(gpu.compute_capability, compiled.usage.registers, static_cast<int>(kernel.launch.shared),
+                                     kernel.tile.threads());
     }
-    remarks.push_back(std::move(remark));
+    estimates.push_back(std::move(estimate));
   }
-  return remarks;
+  return estimates;
 }
 
 class Writer : public KernelWriter {
@@ -59,32 +45,45 @@ class Writer : public KernelWriter {
                 : Cat("driver: ", std::string(driver.status().message()))};
   }
 
-  absl::StatusOr<KernelTexts> Write(const Graph& graph, bool nchw) const override {
+  absl::StatusOr<KernelTexts> Write(const Graph& graph, const KernelWriterOptions& options) const override {
     KernelTexts texts;
     for (size_t id = 0; id < graph.nodes().size(); ++id) {
-      const Node& node = graph.node(static_cast<int32_t>(id));
-      if (node.op->name != "Patch") continue;
-      auto mending = MendingOf(graph, static_cast<int32_t>(id), nchw ? Layout::kNchw : Layout::kNhwc);
+      const int32_t patch = static_cast<int32_t>(id);
+      if (graph.node(patch).op->name != "Patch") continue;
+      auto mending = MendingOf(graph, patch, options.channels_last ? Layout::kNhwc : Layout::kNchw);
       if (absl::IsUnimplemented(mending.status())) {
         texts.refused.emplace_back(mending.status().message());
         continue;
       }
       if (!mending.ok()) return mending.status();
-      for (const MendingKernel& kernel : mending->kernels) MENDEL_RETURN_IF_ERROR(Add(kernel.correction, texts));
+      for (const MendingKernel& kernel : mending->kernels) {
+        MENDEL_RETURN_IF_ERROR(Add(graph, patch, kernel.correction, options.estimates, texts));
+      }
     }
     return texts;
   }
 
  private:
-  static absl::Status Add(const Correction& correction, KernelTexts& texts) {
+  static absl::Status Add(const Graph& graph, int32_t patch, const Correction& correction, bool estimates, KernelTexts& texts) {
     const auto emitted = EmitKernel(correction);
     if (absl::IsUnimplemented(emitted.status())) {
       texts.refused.emplace_back(emitted.status().message());
       return absl::OkStatus();
     }
     if (!emitted.ok()) return emitted.status();
-    MENDEL_ASSIGN_OR_RETURN(std::vector<std::string> remarks, Remarks(correction, *emitted));
-    texts.kernels.push_back({emitted->name + ".cu", emitted->text, correction.mutant, std::move(remarks)});
+    KernelText kernel{emitted->name + ".cu",
+                      emitted->text,
+                      patch,
+                      correction.mutant,
+                      static_cast<int64_t>(correction.boxes.size()),
+                      emitted->launch.grid,
+                      emitted->launch.block,
+                      emitted->launch.shared,
+                      {}};
+    if (estimates) {
+      MENDEL_ASSIGN_OR_RETURN(kernel.estimates, EstimatesOf(graph, patch, correction, *emitted));
+    }
+    texts.kernels.push_back(std::move(kernel));
     return absl::OkStatus();
   }
 };

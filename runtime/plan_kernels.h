@@ -1,0 +1,44 @@
+// Kernels as text in a plan: what the optimizer puts there, and what is refused when a plan is read.
+#ifndef MENDEL_RUNTIME_PLAN_KERNELS_H_
+#define MENDEL_RUNTIME_PLAN_KERNELS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+
+namespace mendel {
+
+/// Version of the section's meaning that this program writes and reads.
+inline constexpr int kPlanKernelsVersion = 1;
+
+/// One text. Plans written before there was this section have none.
+struct PlanKernel {
+  std::string language;  ///< "cuda"
+  bool channels_last = false;
+  std::string file_name;
+  int32_t node = -1;   ///< of the plan's graph: the Patch that it computes
+  std::string mutant;  ///< that node's name
+  std::string text;
+};
+
+/// What every writer of this program (kernel_text.h) writes for the mended boxes of `graph`, in both layouts. Depends on the graph
+/// only. The writers' errors.
+absl::StatusOr<std::vector<PlanKernel>> WriteKernels(const Graph& graph);
+
+/// InvalidArgument when a kernel is for a node that is no Patch, or two would be the same file.
+absl::Status CheckKernels(const std::vector<PlanKernel>& kernels, const Graph& graph);
+
+/// The section's bytes, with a SHA-256 of every text; equal kernels give equal bytes.
+std::string SerialiseKernels(const std::vector<PlanKernel>& kernels);
+
+/// InvalidArgument for a text that does not have its hash (the file is named), for a file name that is more than a name, for
+/// another version (both are told), for bytes that cannot be decoded.
+absl::StatusOr<std::vector<PlanKernel>> ParseKernels(const std::string& bytes);
+
+}  // namespace mendel
+
+#endif  // MENDEL_RUNTIME_PLAN_KERNELS_H_
