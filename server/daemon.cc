@@ -1,0 +1,197 @@
+#include "server/daemon.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/status.h"
+#include "server/http_listener.h"
+#include "server/jobs/job_runner.h"
+#include "server/jobs/work_key.h"
+#include "server/metrics.h"
+#include "server/rpc/environment.h"
+#include "server/rpc/rpc_server.h"
+#include "server/store/blob_store.h"
+#include "server/store/job_store.h"
+
+namespace mendel::server {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000;
+constexpr int64_t kLeaseTicks = 5;
+constexpr int64_t kSweepTicks = 3600;
+
+absl::Status MakeFolder(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
+  return absl::NotFoundError(Cat("data: cannot make ", path, ": ", std::strerror(errno)));
+}
+
+std::string StateLabel(v1::JobState state) {
+  std::string name = v1::JobState_Name(state).substr(std::strlen("JOB_STATE_"));
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+double ResidentBytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  if (file == nullptr) return 0;
+  int64_t pages = 0;
+  int64_t resident = 0;
+  if (std::fscanf(file, "%ld %ld", &pages, &resident) != 2) resident = 0;
+  std::fclose(file);
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+class RealDaemon final : public Daemon {
+ public:
+  RealDaemon(const ServerOptions& options, BuildInfo build, const Clock& clock, Logger& log)
+      : options_(options), build_(std::move(build)), clock_(clock), log_(log) {}
+  ~RealDaemon() override {
+    if (rpc_ != nullptr) Drain();
+  }
+
+  absl::Status Open() {
+    if (!options_.store.empty()) return Unsupported("store: this build has no store but the one in the data folder");
+    MENDEL_RETURN_IF_ERROR(MakeFolder(options_.data));
+    MENDEL_ASSIGN_OR_RETURN(jobs_, OpenSqliteStore(options_.data + "/mendel.sqlite", clock_));
+    MENDEL_ASSIGN_OR_RETURN(blobs_, OpenBlobStore(options_.data, {options_.max_blob_bytes, options_.max_store_bytes}, clock_));
+    MENDEL_ASSIGN_OR_RETURN(authenticator_, Authenticator::Create(options_, log_));
+    runner_options_ = options_.runner;
+    if (runner_options_.work_folder.empty()) runner_options_.work_folder = options_.data + "/work";
+    MENDEL_RETURN_IF_ERROR(MakeFolder(runner_options_.work_folder));
+    if (options_.concurrent_jobs > 0) {
+      MENDEL_ASSIGN_OR_RETURN(runner_, StartJobRunner(runner_options_, *jobs_, *blobs_, clock_));
+    }
+    const std::function<std::string(const v1::JobSpec&)> key = [this](const v1::JobSpec& spec) { return WorkKey(spec, runner_options_); };
+    environment_ =
+        std::unique_ptr<Environment>(new Environment{options_, *jobs_, *blobs_, clock_, log_, metrics_, *authenticator_, key});
+    metrics_.AddCollector([this](Metrics& metrics) { Collect(metrics); });
+    metrics_.Set("process_start_time_seconds", {}, static_cast<double>(clock_.WallMicros()) * 1e-6);
+    metrics_.Set("mendel_build_info", {{"version", build_.version}, {"commit", build_.commit}}, 1);
+    MENDEL_ASSIGN_OR_RETURN(rpc_, StartRpcServer(*environment_));
+    if (!options_.metrics_listen.empty()) {
+      const HttpHandler handler = [this](const std::string& path) { return Page(path); };
+      MENDEL_ASSIGN_OR_RETURN(http_, StartHttpListener(options_.metrics_listen, options_.max_http_connections, handler));
+    }
+    return absl::OkStatus();
+  }
+
+  void Tick() override {
+    ++ticks_;
+    if (ticks_ % options_.certificate_refresh_seconds == 0) authenticator_->Refresh();
+    if (ticks_ % kLeaseTicks == 1) ExpireLeases();
+    if (ticks_ % kSweepTicks == 1) Sweep();
+  }
+
+  void Reload() override { authenticator_->Refresh(); }
+
+  void Drain() override {
+    log_.Log(LogLevel::kInfo, "draining");
+    rpc_->BeginDrain();
+    if (runner_ != nullptr) runner_->Drain(options_.drain_seconds * kSecond);
+    rpc_->Stop(options_.drain_seconds * kSecond);
+    runner_.reset();
+    http_.reset();
+    rpc_.reset();
+    log_.Log(LogLevel::kInfo, "drained");
+  }
+
+  RpcServer& rpc() override { return *rpc_; }
+  int metrics_port() const override { return http_ == nullptr ? 0 : http_->port(); }
+
+ private:
+  HttpResponse Page(const std::string& path) {
+    if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_.Text()};
+    return {404, "text/plain; charset=utf-8", "the metrics are at /metrics\n"};
+  }
+
+  void Collect(Metrics& metrics) {
+    if (const auto counts = jobs_->CountJobs(); counts.ok()) {
+      for (int state = v1::JOB_STATE_PENDING; state <= v1::JOB_STATE_CANCELLED; ++state) {
+        const auto found = counts->find(static_cast<v1::JobState>(state));
+        const double count = found == counts->end() ? 0 : static_cast<double>(found->second);
+        metrics.Set("mendel_jobs", {{"state", StateLabel(static_cast<v1::JobState>(state))}}, count);
+        if (state == v1::JOB_STATE_PENDING) metrics.Set("mendel_queue_depth", {}, count);
+      }
+    }
+    if (const auto bytes = blobs_->TotalBytes(); bytes.ok()) metrics.Set("mendel_blob_bytes", {}, static_cast<double>(*bytes));
+    metrics.Set("mendel_draining", {}, environment_->draining ? 1 : 0);
+    metrics.Set("mendel_watchers", {}, static_cast<double>(environment_->watchers.taken()));
+    metrics.Set("process_resident_memory_bytes", {}, ResidentBytes());
+    if (runner_ != nullptr) CollectRunner(runner_->Stats(), metrics);
+  }
+
+  static void CollectRunner(const RunnerStats& stats, Metrics& metrics) {
+    metrics.Set("mendel_workers_running", {}, static_cast<double>(stats.running));
+    metrics.Set("mendel_jobs_started_total", {}, static_cast<double>(stats.started));
+    metrics.Set("mendel_candidates_total", {}, static_cast<double>(stats.candidates));
+    metrics.Set("mendel_jobs_ended_total", {{"state", "succeeded"}}, static_cast<double>(stats.succeeded));
+    metrics.Set("mendel_jobs_ended_total", {{"state", "failed"}}, static_cast<double>(stats.failed));
+    metrics.Set("mendel_jobs_ended_total", {{"state", "cancelled"}}, static_cast<double>(stats.cancelled));
+  }
+
+  void ExpireLeases() {
+    const auto expired = jobs_->ExpireLeases(clock_.WallMicros(), runner_options_.max_attempts);
+    if (!expired.ok()) return Failed("leases", expired.status());
+    for (const std::string& job : *expired) log_.Log(LogLevel::kWarning, "lease ended", {{"job", job}});
+  }
+
+  void Sweep() {
+    const int64_t hour = 3600 * kSecond;
+    const int64_t now = clock_.WallMicros();
+    const auto deleted = jobs_->DeleteEndedBefore(now - options_.retain_jobs_hours * hour);
+    if (!deleted.ok()) return Failed("retention", deleted.status());
+    const auto referenced = jobs_->ReferencedBlobs();
+    if (!referenced.ok()) return Failed("garbage collection", referenced.status());
+    const auto freed = blobs_->Sweep({referenced->begin(), referenced->end()}, now - options_.retain_blobs_hours * hour);
+    if (!freed.ok()) return Failed("garbage collection", freed.status());
+    if (*deleted + *freed > 0) log_.Log(LogLevel::kInfo, "swept", {{"jobs", *deleted}, {"bytes", *freed}});
+  }
+
+  void Failed(std::string_view what, const absl::Status& status) {
+    log_.Log(LogLevel::kError, Cat(what, " failed"), {{"error", std::string(status.message())}});
+  }
+
+  const ServerOptions& options_;
+  const BuildInfo build_;
+  const Clock& clock_;
+  Logger& log_;
+  Metrics metrics_;
+  RunnerOptions runner_options_;
+  std::unique_ptr<JobStore> jobs_;
+  std::unique_ptr<BlobStore> blobs_;
+  std::unique_ptr<Authenticator> authenticator_;
+  std::unique_ptr<JobRunner> runner_;
+  std::unique_ptr<Environment> environment_;
+  std::unique_ptr<RpcServer> rpc_;
+  std::unique_ptr<HttpListener> http_;
+  int64_t ticks_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const ServerOptions& options, const BuildInfo& build, const Clock& clock,
+                                                      Logger& log) {
+  auto daemon = std::make_unique<RealDaemon>(options, build, clock, log);
+  MENDEL_RETURN_IF_ERROR(daemon->Open());
+  return std::unique_ptr<Daemon>(std::move(daemon));
+}
+
+absl::Status CheckConfig(const ServerOptions& options) {
+  MENDEL_RETURN_IF_ERROR(CheckOptions(options));
+  MENDEL_RETURN_IF_ERROR(CheckCertificates(options));
+  Logger quiet(LogLevel::kError, SystemClock(), [](const std::string&) {});
+  MENDEL_RETURN_IF_ERROR(Authenticator::Create(options, quiet).status());
+  if (access(options.data.c_str(), F_OK) == 0 && access(options.data.c_str(), R_OK | W_OK | X_OK) != 0) {
+    return absl::PermissionDeniedError(Cat("data: ", options.data, " cannot be written to"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mendel::server

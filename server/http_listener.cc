@@ -1,0 +1,177 @@
+#include "server/http_listener.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <list>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "server/clock.h"
+
+namespace mendel::server {
+namespace {
+
+constexpr size_t kMaxRequestBytes = 8 << 10;
+constexpr int64_t kTimeoutMicros = 5'000'000;
+constexpr int kTickMillis = 200;
+
+struct Connection {
+  int socket = -1;
+  int64_t until_micros = 0;
+  std::string request;
+  std::string response;
+  size_t sent = 0;
+};
+
+std::string ReasonPhrase(int code) {
+  switch (code) {
+    case 200:
+      return "OK";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    default:
+      return "Bad Request";
+  }
+}
+
+std::string ResponseText(const HttpResponse& response, bool with_body) {
+  return Cat("HTTP/1.1 ", response.code, " ", ReasonPhrase(response.code), "\r\nContent-Type: ", response.type,
+             "\r\nContent-Length: ", response.body.size(), "\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
+             with_body ? response.body : "");
+}
+
+std::string Answer(const std::string& request, const HttpHandler& handler) {
+  const size_t space = request.find(' ');
+  const size_t end = space == std::string::npos ? space : request.find(' ', space + 1);
+  if (end == std::string::npos || end > request.find("\r\n")) return ResponseText({400, "text/plain", "bad request\n"}, true);
+  const std::string method = request.substr(0, space);
+  if (method != "GET" && method != "HEAD") return ResponseText({405, "text/plain", "only GET\n"}, true);
+  return ResponseText(handler(request.substr(space + 1, end - space - 1)), method == "GET");
+}
+
+/// Reads and writes what goes without blocking; false when the connection has ended.
+bool Advance(Connection& connection, const HttpHandler& handler) {
+  char buffer[2048];
+  while (connection.response.empty()) {
+    const ssize_t got = recv(connection.socket, buffer, sizeof(buffer), MSG_DONTWAIT);
+    if (got == 0) return false;
+    if (got < 0) return errno == EAGAIN || errno == EINTR;
+    connection.request.append(buffer, static_cast<size_t>(got));
+    if (connection.request.find("\r\n\r\n") != std::string::npos) {
+      connection.response = Answer(connection.request, handler);
+    } else if (connection.request.size() > kMaxRequestBytes) {
+      connection.response = ResponseText({400, "text/plain", "request too long\n"}, true);
+    }
+  }
+  while (connection.sent < connection.response.size()) {
+    const ssize_t put = send(connection.socket, connection.response.data() + connection.sent,
+                             connection.response.size() - connection.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (put < 0) return errno == EAGAIN || errno == EINTR;
+    connection.sent += static_cast<size_t>(put);
+  }
+  shutdown(connection.socket, SHUT_WR);
+  return false;
+}
+
+class Listener final : public HttpListener {
+ public:
+  Listener(int socket, int port, int64_t max_connections, HttpHandler handler)
+      : socket_(socket),
+        port_(port),
+        max_connections_(static_cast<size_t>(max_connections)),
+        handler_(std::move(handler)),
+        thread_([this] { Run(); }) {}
+  ~Listener() override {
+    stopping_ = true;
+    thread_.join();
+    for (Connection& connection : connections_) close(connection.socket);
+    close(socket_);
+  }
+  int port() const override { return port_; }
+
+ private:
+  void Run() {
+    while (!stopping_) {
+      std::vector<pollfd> events;
+      for (const Connection& connection : connections_) {
+        const int what = connection.response.empty() ? POLLIN : POLLOUT;
+        events.push_back({connection.socket, static_cast<int16_t>(what), 0});
+      }
+      if (connections_.size() < max_connections_) events.push_back({socket_, POLLIN, 0});
+      poll(events.data(), events.size(), kTickMillis);
+      if (connections_.size() < max_connections_ && (events.back().revents & POLLIN) != 0) Accept();
+      const int64_t now = SystemClock().SteadyMicros();
+      connections_.remove_if([&](Connection& connection) {
+        if (now < connection.until_micros && Advance(connection, handler_)) return false;
+        close(connection.socket);
+        return true;
+      });
+    }
+  }
+  void Accept() {
+    const int socket = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (socket >= 0) connections_.push_back({socket, SystemClock().SteadyMicros() + kTimeoutMicros, {}, {}, 0});
+  }
+
+  const int socket_;
+  const int port_;
+  const size_t max_connections_;
+  const HttpHandler handler_;
+  std::list<Connection> connections_;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+/// The port that the socket got.
+int PortOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
+  char port[16] = "0";
+  getnameinfo(reinterpret_cast<sockaddr*>(&address), length, nullptr, 0, port, sizeof(port), NI_NUMERICSERV);
+  return std::atoi(port);
+}
+
+absl::StatusOr<int> Bind(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return InvalidInput("'", address, "' is not host:port");
+  std::string host = address.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.empty() ? nullptr : host.c_str(), address.c_str() + colon + 1, &hints, &found) != 0 || found == nullptr) {
+    return InvalidInput("'", address, "' is not an address of this machine");
+  }
+  const int result = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int on = 1;
+  setsockopt(result, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  const bool bound = result >= 0 && bind(result, found->ai_addr, found->ai_addrlen) == 0 && listen(result, SOMAXCONN) == 0;
+  const int error = errno;
+  freeaddrinfo(found);
+  if (bound) return result;
+  if (result >= 0) close(result);
+  return absl::UnavailableError(Cat("cannot listen on ", address, ": ", std::strerror(error)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpListener>> StartHttpListener(const std::string& address, int64_t max_connections,
+                                                                HttpHandler handler) {
+  MENDEL_ASSIGN_OR_RETURN(const int socket, Bind(address));
+  return std::unique_ptr<HttpListener>(std::make_unique<Listener>(socket, PortOf(socket), max_connections, std::move(handler)));
+}
+
+}  // namespace mendel::server

@@ -1,0 +1,127 @@
+// Where values of options come from, and what must hold between them.
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "base/status.h"
+#include "server/options.h"
+#include "server/rpc/roles.h"
+
+namespace mendel::server {
+namespace {
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+  return text;
+}
+
+bool IsKey(std::string_view key) {
+  return !key.empty() &&
+         std::all_of(key.begin(), key.end(), [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0 || c == '-'; });
+}
+
+absl::Status CheckRole(std::string_view option, const std::string& role, bool automatic) {
+  if ((automatic && role == "auto") || ParseRole(role)) return absl::OkStatus();
+  return InvalidInput(option, ": '", role, "' is not ", automatic ? "auto, " : "", "none, reader, submitter or admin");
+}
+
+absl::Status CheckTls(const ServerOptions& options) {
+  if (options.grpc_use_ssl_mutual && !options.grpc_use_ssl) return InvalidInput("grpc-use-ssl-mutual needs grpc-use-ssl");
+  if (options.grpc_use_ssl && (options.grpc_server_cert.empty() || options.grpc_server_key.empty())) {
+    return InvalidInput("grpc-use-ssl needs grpc-server-cert and grpc-server-key");
+  }
+  if (options.grpc_use_ssl_mutual && options.grpc_root_cert.empty()) {
+    return InvalidInput("grpc-use-ssl-mutual needs grpc-root-cert");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, std::string>> ParseConfig(std::string_view text) {
+  std::map<std::string, std::string> values;
+  for (int line_number = 1; !text.empty(); ++line_number) {
+    const size_t end = text.find('\n');
+    const std::string_view line = Trim(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (line.empty() || line.front() == '#') continue;
+    const size_t equals = line.find('=');
+    const std::string key(Trim(line.substr(0, equals)));
+    if (equals == std::string_view::npos || !IsKey(key)) return InvalidInput("line ", line_number, " is not 'key = value'");
+    if (!values.emplace(key, Trim(line.substr(equals + 1))).second) return InvalidInput("line ", line_number, ": ", key, " again");
+  }
+  return values;
+}
+
+absl::StatusOr<ServerOptions> ResolveOptions(const std::map<std::string, std::string>& flags,
+                                             const std::function<std::optional<std::string>(const std::string&)>& getenv,
+                                             const std::map<std::string, std::string>& file) {
+  ServerOptions options;
+  std::map<std::string, std::string> left = file;
+  for (const OptionSpec& option : OptionTable(options)) {
+    const auto flag = flags.find(option.name);
+    const auto line = left.extract(option.name);
+    if (flag != flags.end()) {
+      MENDEL_RETURN_IF_ERROR(Annotate(SetOption(option, flag->second), "option"));
+    } else if (const std::optional<std::string> variable = getenv(VariableName(option))) {
+      MENDEL_RETURN_IF_ERROR(Annotate(SetOption(option, *variable), VariableName(option)));
+    } else if (!line.empty()) {
+      MENDEL_RETURN_IF_ERROR(Annotate(SetOption(option, line.mapped()), "configuration file"));
+    }
+  }
+  if (!left.empty()) return InvalidInput("configuration file: there is no option ", left.begin()->first);
+  options.runner.concurrent_jobs = static_cast<int>(options.concurrent_jobs);
+  options.runner.max_attempts = static_cast<int>(options.max_attempts);
+  options.runner.lease_micros = options.lease_seconds * 1'000'000;
+  MENDEL_RETURN_IF_ERROR(CheckOptions(options));
+  return options;
+}
+
+bool IsLocalAddress(std::string_view address) {
+  for (std::string_view prefix : {"unix:", "127.", "localhost:", "[::1]:"}) {
+    if (address.substr(0, prefix.size()) == prefix) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> ListenAddresses(const ServerOptions& options) {
+  std::vector<std::string> addresses;
+  for (std::string_view rest = options.listen; !rest.empty();) {
+    const size_t comma = rest.find(',');
+    if (const std::string_view one = Trim(rest.substr(0, comma)); !one.empty()) addresses.emplace_back(one);
+    rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
+  }
+  return addresses;
+}
+
+absl::Status CheckOptions(const ServerOptions& options) {
+  MENDEL_RETURN_IF_ERROR(CheckRole("anonymous-role", options.anonymous_role, true));
+  MENDEL_RETURN_IF_ERROR(CheckRole("certificate-role", options.certificate_role, false));
+  MENDEL_RETURN_IF_ERROR(CheckRole("debug-role", options.debug_role, false));
+  MENDEL_RETURN_IF_ERROR(CheckTls(options));
+  const std::vector<std::string> addresses = ListenAddresses(options);
+  if (addresses.empty()) return InvalidInput("listen: no address");
+  for (const std::string& address : addresses) {
+    if (IsLocalAddress(address)) continue;
+    if (!options.grpc_use_ssl && !options.insecure_bind) {
+      return InvalidInput("listen: ", address, " can be reached from other machines: use TLS (grpc-use-ssl) or insecure-bind");
+    }
+    if (options.auth_file.empty() && !options.grpc_use_ssl_mutual && options.anonymous_role == "auto") {
+      return InvalidInput("listen: ", address,
+                          " lets everybody in: use auth-file, grpc-use-ssl-mutual, or name the anonymous-role");
+    }
+  }
+  if (!options.metrics_listen.empty() && !IsLocalAddress(options.metrics_listen) && !options.insecure_bind) {
+    return InvalidInput("metrics-listen: ", options.metrics_listen, " can be reached from other machines: use insecure-bind");
+  }
+  if (options.max_chunk_bytes + (64 << 10) > options.max_message_bytes) {
+    return InvalidInput("max-chunk-bytes must be less than max-message-bytes by 64 KiB");
+  }
+  for (std::string_view level : {"debug", "info", "warning", "error"}) {
+    if (options.log_level == level) return absl::OkStatus();
+  }
+  return InvalidInput("log-level: '", options.log_level, "' is not debug, info, warning or error");
+}
+
+}  // namespace mendel::server

@@ -1,0 +1,63 @@
+// Who a caller is. The auth file names callers, one a line:
+//
+//   # name      role        credential
+//   pipeline    submitter   sha256:<64 hexadecimal digits: the hash of a token>
+//   dashboard   reader      cert:<common name or alternative name of a client certificate>
+//
+// Tokens come as "authorization: Bearer TOKEN". The file is read again when it changes; one that cannot be read or has a bad line
+// changes nothing and is logged.
+#ifndef MENDEL_SERVER_RPC_AUTHENTICATOR_H_
+#define MENDEL_SERVER_RPC_AUTHENTICATOR_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/log.h"
+#include "server/options.h"
+#include "server/rpc/roles.h"
+
+namespace mendel::server {
+
+/// What a call brings along.
+struct Credentials {
+  std::string authorization;                   ///< the header; empty: none
+  std::vector<std::string> certificate_names;  ///< of a client certificate that the TLS handshake checked
+};
+
+/// The parsed file: credential ("sha256:..." or "cert:...") to caller.
+using AuthTable = std::map<std::string, Caller>;
+/// InvalidArgument names the line (never its content).
+absl::StatusOr<AuthTable> ParseAuthFile(std::string_view text);
+
+/// Thread-safe.
+class Authenticator {
+ public:
+  /// Reads the file. The logger outlives it.
+  static absl::StatusOr<std::unique_ptr<Authenticator>> Create(const ServerOptions& options, Logger& log);
+  /// Unauthenticated for a token that is not known. Callers without credentials are "anonymous".
+  absl::StatusOr<Caller> Identify(const Credentials& credentials) const;
+  /// Reads the file again if it changed since the last look.
+  void Refresh();
+
+ private:
+  Authenticator(const ServerOptions& options, Logger& log);
+  absl::Status Load();
+
+  const std::string path_;
+  Logger& log_;
+  Caller anonymous_;
+  Role certificate_role_;
+  std::string fingerprint_;  ///< of the file that was read last, good or bad
+  mutable std::mutex mutex_;
+  AuthTable table_;
+};
+
+}  // namespace mendel::server
+
+#endif  // MENDEL_SERVER_RPC_AUTHENTICATOR_H_

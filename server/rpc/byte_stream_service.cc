@@ -1,0 +1,133 @@
+// Bytes of files. A transfer holds one message at a time: the next one is asked for, or made, when the last one has been dealt
+// with, so that HTTP/2's flow control slows the other side down.
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "google/bytestream/bytestream.grpc.pb.h"
+#include "server/rpc/errors.h"
+#include "server/rpc/services.h"
+#include "server/rpc/transfer.h"
+#include "server/rpc/unary.h"
+
+#define MENDEL_SERVICE "google.bytestream.ByteStream"
+
+namespace mendel::server {
+namespace {
+
+using google::bytestream::ReadRequest;
+using google::bytestream::ReadResponse;
+using google::bytestream::WriteRequest;
+using google::bytestream::WriteResponse;
+
+constexpr std::string_view kRead = "/google.bytestream.ByteStream/Read";
+constexpr std::string_view kWrite = "/google.bytestream.ByteStream/Write";
+
+/// Ends a transfer that does not move.
+class IdleWatch {
+ public:
+  IdleWatch(Environment& env, grpc::CallbackServerContext& context) : env_(env), id_(env.hub.NewId()) {
+    Moved();
+    env_.hub.Add(id_, [this, &context] {
+      if (env_.clock.SteadyMicros() - moved_ > env_.options.transfer_idle_seconds * 1'000'000) context.TryCancel();
+    });
+  }
+  ~IdleWatch() { env_.hub.Remove(id_); }
+  void Moved() { moved_ = env_.clock.SteadyMicros(); }
+
+ private:
+  Environment& env_;
+  const uint64_t id_;
+  std::atomic<int64_t> moved_ = 0;
+};
+
+class WriteCall final : public grpc::ServerReadReactor<WriteRequest> {
+ public:
+  WriteCall(Environment& env, grpc::CallbackServerContext& context, std::unique_ptr<Places::Place> place, WriteResponse& response)
+      : env_(env), place_(std::move(place)), response_(response), upload_(env.blobs, env.options), idle_(env, context) {
+    StartRead(&request_);
+  }
+  void OnReadDone(bool ok) override {
+    idle_.Moved();
+    env_.pool.Post([this, ok] { Step(ok); });
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void Step(bool ok) {
+    absl::StatusOr<bool> done = ok ? upload_.Take(request_) : upload_.Stop();
+    if (ok) env_.metrics.Add("mendel_transfer_bytes_total", {{"direction", "upload"}}, static_cast<double>(request_.data().size()));
+    if (done.ok() && !*done) return StartRead(&request_);
+    response_.set_committed_size(upload_.committed());
+    Finish(EndCall(env_, kWrite, done.status()));
+  }
+
+  Environment& env_;
+  const std::unique_ptr<Places::Place> place_;
+  WriteResponse& response_;
+  WriteRequest request_;
+  Upload upload_;
+  IdleWatch idle_;
+};
+
+class ReadCall final : public grpc::ServerWriteReactor<ReadResponse> {
+ public:
+  ReadCall(Environment& env, grpc::CallbackServerContext& context, std::unique_ptr<Places::Place> place, const ReadRequest& request)
+      : env_(env), place_(std::move(place)), request_(request), download_(env.blobs), idle_(env, context) {
+    env_.pool.Post([this] { Step(); });
+  }
+  void OnWriteDone(bool ok) override {
+    idle_.Moved();
+    if (!ok) return Finish(EndCall(env_, kRead, absl::CancelledError("the client went away or its time was over")));
+    env_.pool.Post([this] { Step(); });
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void Step() {
+    const absl::StatusOr<bool> more = download_.Next(request_, chunk_);
+    if (!more.ok() || !*more) return Finish(EndCall(env_, kRead, more.status()));
+    env_.metrics.Add("mendel_transfer_bytes_total", {{"direction", "download"}}, static_cast<double>(chunk_.data().size()));
+    StartWrite(&chunk_);
+  }
+
+  Environment& env_;
+  const std::unique_ptr<Places::Place> place_;
+  const ReadRequest request_;
+  ReadResponse chunk_;
+  Download download_;
+  IdleWatch idle_;
+};
+
+class ByteStreamService final : public google::bytestream::ByteStream::CallbackService {
+ public:
+  explicit ByteStreamService(Environment& env) : env_(env) {}
+  MENDEL_UNARY(QueryWriteStatus, google::bytestream::QueryWriteStatusRequest, google::bytestream::QueryWriteStatusResponse)
+
+  grpc::ServerReadReactor<WriteRequest>* Write(grpc::CallbackServerContext* context, WriteResponse* response) override {
+    absl::StatusOr<std::unique_ptr<Places::Place>> place = Place(*context, kWrite);
+    if (!place.ok()) return new Refusal<grpc::ServerReadReactor<WriteRequest>>(EndCall(env_, kWrite, place.status()));
+    return new WriteCall(env_, *context, *std::move(place), *response);
+  }
+
+  grpc::ServerWriteReactor<ReadResponse>* Read(grpc::CallbackServerContext* context, const ReadRequest* request) override {
+    absl::StatusOr<std::unique_ptr<Places::Place>> place = Place(*context, kRead);
+    if (!place.ok()) return new Refusal<grpc::ServerWriteReactor<ReadResponse>>(EndCall(env_, kRead, place.status()));
+    return new ReadCall(env_, *context, *std::move(place), *request);
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<Places::Place>> Place(const grpc::CallbackServerContext& context, std::string_view method) {
+    MENDEL_ASSIGN_OR_RETURN(const Caller caller, Admit(env_, context, method));
+    return env_.transfers.Take(caller.name);
+  }
+
+  Environment& env_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeByteStreamService(Environment& env) { return std::make_unique<ByteStreamService>(env); }
+
+}  // namespace mendel::server

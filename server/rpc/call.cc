@@ -1,0 +1,94 @@
+#include "server/rpc/call.h"
+
+#include <grpcpp/security/auth_context.h>
+
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+#include "server/rpc/errors.h"
+
+namespace mendel::server {
+namespace {
+
+constexpr std::string_view kCommonName = "x509_common_name";
+constexpr std::string_view kAlternativeName = "x509_subject_alternative_name";
+
+Credentials CredentialsOf(const grpc::ServerContextBase& context) {
+  Credentials result;
+  const auto header = context.client_metadata().find("authorization");
+  if (header != context.client_metadata().end()) result.authorization.assign(header->second.data(), header->second.size());
+  const auto auth = context.auth_context();
+  if (auth == nullptr || !auth->IsPeerAuthenticated()) return result;
+  for (std::string_view property : {kAlternativeName, kCommonName}) {
+    for (const grpc::string_ref& name : auth->FindPropertyValues(std::string(property))) {
+      result.certificate_names.emplace_back(name.data(), name.size());
+    }
+  }
+  return result;
+}
+
+std::string NewReference() {
+  static std::atomic<uint64_t> last = 0;
+  return Cat("r", ++last);
+}
+
+Role NeededRole(const ServerOptions& options, const MethodRole& row) {
+  return row.debug ? ParseRole(options.debug_role).value_or(Role::kAdmin) : row.role;
+}
+
+}  // namespace
+
+absl::StatusOr<Caller> Admit(Environment& env, const grpc::ServerContextBase& context, std::string_view method) {
+  const MethodRole* row = FindMethod(method);
+  if (row == nullptr) return InternalError("no role for ", method);
+  MENDEL_ASSIGN_OR_RETURN(const Caller caller, env.authenticator.Identify(CredentialsOf(context)));
+  const Role needed = NeededRole(env.options, *row);
+  if (caller.role < needed) {
+    if (caller.role == Role::kNobody)
+      return WithReason(absl::UnauthenticatedError("a token or a certificate is needed"), "NO_CREDENTIALS");
+    return WithReason(absl::PermissionDeniedError(Cat("needs the role ", RoleName(needed))), "ROLE",
+                      {{"role", std::string(RoleName(needed))}});
+  }
+  MENDEL_RETURN_IF_ERROR(env.rates.Take(caller.name));
+  return caller;
+}
+
+grpc::Status EndCall(Environment& env, std::string_view method, const absl::Status& status) {
+  const std::string code = status.ok() ? "OK" : absl::StatusCodeToString(status.code());
+  env.metrics.Add("mendel_rpcs_total", {{"method", std::string(method)}, {"code", code}});
+  if (status.ok()) return grpc::Status::OK;
+  const std::string reference = NewReference();
+  const google::rpc::Status told = ToRpcStatus(status, reference);
+  const bool ours = absl::IsInternal(status) || absl::IsUnknown(status) || absl::IsDataLoss(status);
+  env.log.Log(
+      ours ? LogLevel::kError : LogLevel::kDebug, "call failed",
+      {{"method", std::string(method)}, {"code", code}, {"error", std::string(status.message())}, {"reference", reference}});
+  return {static_cast<grpc::StatusCode>(told.code()), told.message(), told.SerializeAsString()};
+}
+
+grpc::ServerUnaryReactor* RunUnary(Environment& env, grpc::CallbackServerContext* context, std::string_view method,
+                                   std::function<absl::Status(const Caller&)> handler) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  absl::StatusOr<Caller> caller = Admit(env, *context, method);
+  if (!caller.ok()) {
+    reactor->Finish(EndCall(env, method, caller.status()));
+    return reactor;
+  }
+  const int64_t begin = env.clock.SteadyMicros();
+  const bool posted = env.pool.TryPost([=, &env, caller = *std::move(caller), handler = std::move(handler)] {
+    const absl::Status status =
+        context->IsCancelled() ? absl::CancelledError("the client went away or its time was over") : handler(caller);
+    env.metrics.Observe("mendel_rpc_seconds", {{"method", std::string(method)}},
+                        static_cast<double>(env.clock.SteadyMicros() - begin) * 1e-6);
+    reactor->Finish(EndCall(env, method, status));
+  });
+  if (!posted) {
+    const absl::Status full = WithRetry(absl::ResourceExhaustedError("too many calls wait for a thread"), 1);
+    reactor->Finish(EndCall(env, method, WithReason(full, "TOO_MANY_CALLS")));
+  }
+  return reactor;
+}
+
+}  // namespace mendel::server

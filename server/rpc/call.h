@@ -1,0 +1,41 @@
+// One call: who makes it, whether it may, and how its status goes back. With services.cc and the streams these are the only files
+// that know gRPC.
+#ifndef MENDEL_SERVER_RPC_CALL_H_
+#define MENDEL_SERVER_RPC_CALL_H_
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
+#include <grpcpp/support/status.h>
+
+#include <functional>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/rpc/environment.h"
+#include "server/rpc/roles.h"
+
+namespace mendel::server {
+
+/// The caller, when the table lets him call `method` and he has not called too often. Unauthenticated, PermissionDenied,
+/// ResourceExhausted.
+absl::StatusOr<Caller> Admit(Environment& env, const grpc::ServerContextBase& context, std::string_view method);
+
+/// The status with its details (grpc-status-details-bin); counts the call, and logs what clients are not told.
+grpc::Status EndCall(Environment& env, std::string_view method, const absl::Status& status);
+
+/// Runs a handler on the pool and finishes the call. A call that was cancelled or ran out of time while it waited is not begun.
+grpc::ServerUnaryReactor* RunUnary(Environment& env, grpc::CallbackServerContext* context, std::string_view method,
+                                   std::function<absl::Status(const Caller&)> handler);
+
+/// A reactor that ends a stream at once.
+template <class Reactor>
+class Refusal final : public Reactor {
+ public:
+  explicit Refusal(const grpc::Status& status) { this->Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace mendel::server
+
+#endif  // MENDEL_SERVER_RPC_CALL_H_

@@ -1,0 +1,45 @@
+// What every handler has at hand.
+#ifndef MENDEL_SERVER_RPC_ENVIRONMENT_H_
+#define MENDEL_SERVER_RPC_ENVIRONMENT_H_
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "server/clock.h"
+#include "server/jobs/job_runner.h"
+#include "server/log.h"
+#include "server/metrics.h"
+#include "server/options.h"
+#include "server/rpc/authenticator.h"
+#include "server/rpc/change_hub.h"
+#include "server/rpc/quotas.h"
+#include "server/rpc/thread_pool.h"
+#include "server/store/blob_store.h"
+#include "server/store/job_store.h"
+
+namespace mendel::server {
+
+/// One a server. Everything in it is thread-safe and outlives the calls.
+struct Environment {
+  const ServerOptions& options;
+  JobStore& jobs;
+  BlobStore& blobs;
+  const Clock& clock;
+  Logger& log;
+  Metrics& metrics;
+  Authenticator& authenticator;
+  /// Key under which a search's plan is remembered (server/jobs/work_key.h); empty: it is not looked for.
+  std::function<std::string(const v1::JobSpec&)> work_key;
+
+  RateLimits rates{options.max_rpcs_per_second_per_client, clock};
+  Places transfers{"transfers", options.max_transfers, options.max_transfers_per_client};
+  Places watchers{"calls that wait for jobs", options.max_watchers, options.max_watchers_per_client};
+  ThreadPool pool{static_cast<int>(options.rpc_threads), static_cast<size_t>(options.max_queued_rpcs)};
+  ChangeHub hub{jobs, clock};
+  std::atomic<bool> draining = false;
+};
+
+}  // namespace mendel::server
+
+#endif  // MENDEL_SERVER_RPC_ENVIRONMENT_H_

@@ -1,0 +1,123 @@
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "mendel/v1/jobs.grpc.pb.h"
+#include "server/rpc/errors.h"
+#include "server/rpc/names.h"
+#include "server/rpc/services.h"
+#include "server/rpc/unary.h"
+
+#define MENDEL_SERVICE "mendel.v1.Jobs"
+
+namespace mendel::server {
+namespace {
+
+constexpr std::string_view kWatch = "/mendel.v1.Jobs/WatchJob";
+/// Events that one watcher has in memory at most.
+constexpr int kBatch = 64;
+
+/// Sends a job's events. It reads the journal only when what it read before has been sent: its queue is bounded, a slow watcher
+/// costs nobody anything, and when it lags by a whole batch it leaves out progress that newer progress has overtaken.
+class Watcher final : public grpc::ServerWriteReactor<v1::JobEvent> {
+ public:
+  Watcher(Environment& env, std::unique_ptr<Places::Place> place, const v1::WatchJobRequest& request)
+      : env_(env),
+        place_(std::move(place)),
+        name_(request.name()),
+        after_(request.after_sequence()),
+        stepper_(env.hub, env.pool, [this] { return Step(); }) {
+    stepper_.Start();
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok) cancelled_ = true;
+    stepper_.Resume();
+  }
+  void OnCancel() override {
+    cancelled_ = true;
+    stepper_.Poke();
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  Stepper::Next Step() {
+    if (cancelled_) return End(absl::CancelledError("the client went away or its time was over"));
+    if (queue_.empty()) {
+      // Asked before the journal: a job that ends in between has its last events in the next round.
+      const absl::StatusOr<StoredJob> job = env_.jobs.GetJob(name_);
+      if (!job.ok()) return End(job.status());
+      if (const absl::Status status = Fetch(); !status.ok()) return End(status);
+      if (queue_.empty() && handlers::HasEnded(job->job.state())) return End(absl::OkStatus());
+    }
+    if (queue_.empty()) {
+      if (!env_.draining) return Stepper::Next::kIdle;
+      return End(WithReason(WithRetry(absl::UnavailableError("the server is stopping"), 5), "DRAINING"));
+    }
+    current_ = std::move(queue_.front());
+    queue_.pop_front();
+    StartWrite(&current_);
+    return Stepper::Next::kBusy;
+  }
+
+  absl::Status Fetch() {
+    MENDEL_ASSIGN_OR_RETURN(std::vector<v1::JobEvent> events, env_.jobs.Events(name_, after_, kBatch));
+    if (!events.empty()) after_ = events.back().sequence();
+    const bool lags = events.size() == static_cast<size_t>(kBatch);
+    for (size_t i = 0; i < events.size(); ++i) {
+      const bool overtaken = i + 1 < events.size() && events[i].has_progress() && events[i + 1].has_progress();
+      if (!lags || !overtaken) queue_.push_back(std::move(events[i]));
+    }
+    return absl::OkStatus();
+  }
+
+  Stepper::Next End(const absl::Status& status) {
+    stepper_.Close();
+    Finish(EndCall(env_, kWatch, status));
+    return Stepper::Next::kDone;
+  }
+
+  Environment& env_;
+  const std::unique_ptr<Places::Place> place_;
+  const std::string name_;
+  int64_t after_;
+  std::deque<v1::JobEvent> queue_;
+  v1::JobEvent current_;
+  std::atomic<bool> cancelled_ = false;
+  Stepper stepper_;
+};
+
+class JobsService final : public v1::Jobs::CallbackService {
+ public:
+  explicit JobsService(Environment& env) : env_(env) {}
+  MENDEL_UNARY(SubmitJob, v1::SubmitJobRequest, google::longrunning::Operation)
+  MENDEL_UNARY(GetJob, v1::GetJobRequest, v1::Job)
+  MENDEL_UNARY(ListJobs, v1::ListJobsRequest, v1::ListJobsResponse)
+  MENDEL_UNARY(CancelJob, v1::CancelJobRequest, v1::Job)
+  MENDEL_UNARY(DeleteJob, v1::DeleteJobRequest, google::protobuf::Empty)
+
+  grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(grpc::CallbackServerContext* context,
+                                                   const v1::WatchJobRequest* request) override {
+    absl::StatusOr<std::unique_ptr<Places::Place>> place = Place(*context, *request);
+    if (!place.ok()) return new Refusal<grpc::ServerWriteReactor<v1::JobEvent>>(EndCall(env_, kWatch, place.status()));
+    return new Watcher(env_, *std::move(place), *request);
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<Places::Place>> Place(const grpc::CallbackServerContext& context,
+                                                       const v1::WatchJobRequest& request) {
+    MENDEL_ASSIGN_OR_RETURN(const Caller caller, Admit(env_, context, kWatch));
+    MENDEL_RETURN_IF_ERROR(CheckJobName("name", request.name()));
+    if (request.after_sequence() < 0) return FieldError("after_sequence", "is negative");
+    return env_.watchers.Take(caller.name);
+  }
+
+  Environment& env_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeJobsService(Environment& env) { return std::make_unique<JobsService>(env); }
+
+}  // namespace mendel::server

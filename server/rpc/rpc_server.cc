@@ -1,0 +1,115 @@
+#include "server/rpc/rpc_server.h"
+
+#include <grpcpp/ext/channelz_service_plugin.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/service_type.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/support/server_interceptor.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+#include "base/status.h"
+#include "server/rpc/credentials.h"
+#include "server/rpc/gate.h"
+#include "server/rpc/services.h"
+
+namespace mendel::server {
+namespace {
+
+/// gRPC's plug-ins are switched on for the process, not for a server.
+void SwitchOnPlugins() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::channelz::experimental::InitChannelzService();
+  });
+}
+
+void SetLimits(const ServerOptions& options, grpc::ServerBuilder& builder) {
+  const auto seconds = [](int64_t count) { return static_cast<int>(count * 1000); };
+  grpc::ResourceQuota quota("mendel");
+  quota.Resize(static_cast<size_t>(options.rpc_memory_bytes));
+  builder.SetResourceQuota(quota);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
+  builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, static_cast<int>(options.max_metadata_bytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(options.max_streams_per_connection));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, seconds(options.keepalive_seconds));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, seconds(options.handshake_seconds));
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+}
+
+class Server final : public RpcServer {
+ public:
+  explicit Server(Environment& env) : env_(env) {
+    for (auto* make : {&MakeModelsService, &MakeJobsService, &MakePlansService, &MakeVerifierService, &MakeOperationsService,
+                       &MakeByteStreamService}) {
+      services_.push_back(make(env));
+    }
+  }
+  ~Server() override { Stop(0); }
+
+  absl::Status Start() {
+    SwitchOnPlugins();
+    MENDEL_RETURN_IF_ERROR(CheckCertificates(env_.options));
+    grpc::ServerBuilder builder;
+    SetLimits(env_.options, builder);
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> gates;
+    gates.push_back(MakeGate(env_));
+    builder.experimental().SetInterceptorCreators(std::move(gates));
+    const std::vector<std::string> addresses = ListenAddresses(env_.options);
+    ports_.resize(addresses.size());
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      builder.AddListeningPort(addresses[i], MakeCredentials(env_.options, addresses[i]), &ports_[i]);
+    }
+    for (const auto& service : services_) builder.RegisterService(service.get());
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) return absl::UnavailableError(Cat("cannot listen on ", env_.options.listen, " (is it taken?)"));
+    return absl::OkStatus();
+  }
+
+  const std::vector<int>& ports() const override { return ports_; }
+
+  void BeginDrain() override {
+    env_.draining = true;
+    if (server_ != nullptr && server_->GetHealthCheckService() != nullptr) server_->GetHealthCheckService()->Shutdown();
+    env_.hub.PokeAll();
+  }
+
+  void Stop(int64_t timeout_micros) override {
+    if (server_ == nullptr) return;
+    BeginDrain();
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::microseconds(timeout_micros));
+    server_->Wait();
+    server_.reset();
+  }
+
+  std::shared_ptr<grpc::Channel> InProcessChannel() override { return server_->InProcessChannel(grpc::ChannelArguments()); }
+
+ private:
+  Environment& env_;
+  std::vector<std::unique_ptr<grpc::Service>> services_;
+  std::vector<int> ports_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RpcServer>> StartRpcServer(Environment& env) {
+  auto server = std::make_unique<Server>(env);
+  MENDEL_RETURN_IF_ERROR(server->Start());
+  return std::unique_ptr<RpcServer>(std::move(server));
+}
+
+}  // namespace mendel::server
