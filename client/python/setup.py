@@ -1,0 +1,59 @@
+"""Puts the service's descriptors (service.binpb) into the package: the messages are made of them when it is imported."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROTOS = HERE.parent.parent / "proto"
+SHIPPED = HERE / "mendel_client" / "service.binpb"  # in a source distribution only
+FILES = [
+    "google/bytestream/bytestream.proto",
+    "google/longrunning/operations.proto",
+    "google/rpc/error_details.proto",
+    "google/rpc/status.proto",
+    "grpc/health/v1/health.proto",
+    "mendel/v1/jobs.proto",
+    "mendel/v1/models.proto",
+    "mendel/v1/plans.proto",
+    "mendel/v1/verifier.proto",
+]
+
+
+def write_descriptors(target: pathlib.Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not PROTOS.is_dir():
+        if target != SHIPPED:
+            shutil.copyfile(SHIPPED, target)
+        return
+    options = [f"--proto_path={PROTOS}", "--include_imports", f"--descriptor_set_out={target}", *FILES]
+    protoc = os.environ.get("PROTOC")
+    if protoc:
+        subprocess.run([protoc, *options], check=True)
+        return
+    import grpc_tools  # a build requirement
+    from grpc_tools import protoc as bundled
+
+    well_known = pathlib.Path(grpc_tools.__file__).parent / "_proto"
+    if bundled.main(["protoc", f"--proto_path={well_known}", *options]) != 0:
+        sys.exit("setup.py: protoc failed")
+
+
+class BuildPy(build_py):
+    def run(self):
+        super().run()
+        write_descriptors(pathlib.Path(self.build_lib) / "mendel_client" / "service.binpb")
+
+
+class Sdist(sdist):
+    def make_release_tree(self, base_dir, files):
+        super().make_release_tree(base_dir, files)
+        write_descriptors(pathlib.Path(base_dir) / "mendel_client" / "service.binpb")
+
+
+setup(cmdclass={"build_py": BuildPy, "sdist": Sdist})
