@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/status.h"
+#include "server/store/utf8.h"
 
 namespace mendel::server {
 
@@ -49,10 +50,12 @@ absl::Status SaveJob(SqlConnection& sql, const JobRow& row) {
     ended = stored.job.end_time().seconds() * 1'000'000 + stored.job.end_time().nanos() / 1000;
     if (ended == 0) ended = 1;  // 0 says that it has not ended
   }
+  const std::string body = stored.job.SerializeAsString();
+  // A message with text that is not UTF-8 can be written, but never read again.
+  if (!v1::Job().ParseFromString(body)) return InvalidInput("a text of ", stored.job.name(), " is not UTF-8");
   return sql
       .Run("UPDATE job SET state = ?2, lease_owner = ?3, lease_until = ?4, fence = ?5, ended = ?6, body = ?7 WHERE id = ?1",
-           {row.id, int64_t{stored.job.state()}, stored.lease_owner, stored.lease_until_micros, stored.fence, ended,
-            stored.job.SerializeAsString()})
+           {row.id, int64_t{stored.job.state()}, stored.lease_owner, stored.lease_until_micros, stored.fence, ended, body})
       .status();
 }
 
@@ -61,6 +64,12 @@ absl::Status AddEvent(SqlConnection& sql, JobRow& row, v1::JobEvent event, int64
   row.stored.job.set_last_sequence(sequence);
   event.set_sequence(sequence);
   *event.mutable_time() = ToTimestamp(now_micros);
+  // What workers print comes here.
+  if (event.has_warning()) event.set_warning(CleanUtf8(event.warning()));
+  if (event.has_progress()) {
+    event.mutable_progress()->set_phase(CleanUtf8(event.progress().phase()));
+    event.mutable_progress()->set_detail(CleanUtf8(event.progress().detail()));
+  }
   const EventKind kind = event.has_state() ? kStateEvent : event.has_progress() ? kProgressEvent : kWarningEvent;
   if (kind == kProgressEvent) *row.stored.job.mutable_progress() = event.progress();
   MENDEL_RETURN_IF_ERROR(sql.Run("INSERT INTO event (job, sequence, kind, body) VALUES (?1, ?2, ?3, ?4)",

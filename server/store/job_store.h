@@ -127,6 +127,12 @@ class JobStore {
 class Clock;
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteStore(const std::string& path, const Clock& clock);
 
+/// A PostgreSQL database (`postgresql://...`), for several servers and workers on several machines. Creates or migrates its tables.
+/// Unimplemented when this installation lacks the module, libmendel_postgres.so (`module`: its file; empty: beside the executable
+/// or in ../lib).
+absl::StatusOr<std::unique_ptr<JobStore>> OpenPostgresStore(const std::string& url, const Clock& clock,
+                                                            const std::string& module = "");
+
 }  // namespace mendel::server
 
 #endif  // MENDEL_SERVER_STORE_JOB_STORE_H_

@@ -77,6 +77,7 @@ std::vector<std::string> PlansOf(const v1::JobSpec& spec) {
 
 absl::StatusOr<v1::Plan> PutPlan(SqlConnection& sql, v1::Plan plan, int64_t now_micros) {
   if (!plan.has_create_time()) *plan.mutable_create_time() = ToTimestamp(now_micros);
+  if (!v1::Plan().ParseFromString(plan.SerializeAsString())) return InvalidInput("a text of ", plan.name(), " is not UTF-8");
   MENDEL_ASSIGN_OR_RETURN(
       const SqlRows added,
       sql.Run("INSERT INTO plan (name, model, body) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO NOTHING RETURNING id",
@@ -90,6 +91,7 @@ absl::StatusOr<v1::Model> SqlStore::PutModel(const v1::Model& model) {
   MENDEL_RETURN_IF_ERROR(database_->Write([&](SqlConnection& sql) -> absl::Status {
     result = model;
     if (!result.has_create_time()) *result.mutable_create_time() = ToTimestamp(clock_.WallMicros());
+    if (!v1::Model().ParseFromString(result.SerializeAsString())) return InvalidInput("a text of ", result.name(), " is not UTF-8");
     MENDEL_ASSIGN_OR_RETURN(const SqlRows added,
                             sql.Run("INSERT INTO model (name, body) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING RETURNING id",
                                     {result.name(), result.SerializeAsString()}));

@@ -6,6 +6,7 @@
 #include "server/store/job_row.h"
 #include "server/store/sql_catalogue.h"
 #include "server/store/sql_store.h"
+#include "server/store/utf8.h"
 
 namespace mendel::server {
 namespace {
@@ -101,7 +102,10 @@ absl::Status SqlStore::Finish(const std::string& name, int64_t fence, const Outc
       job.set_plan(plan.name());
     }
     if (outcome.verdict.has_value()) *job.mutable_verdict() = *outcome.verdict;
-    if (outcome.state == v1::JOB_STATE_FAILED) *job.mutable_error() = outcome.error;
+    if (outcome.state == v1::JOB_STATE_FAILED) {
+      *job.mutable_error() = outcome.error;
+      job.mutable_error()->set_message(CleanUtf8(outcome.error.message()));
+    }
     job.set_bundle(outcome.bundle);
     return ChangeState(sql, row, outcome.state, now);
   });
