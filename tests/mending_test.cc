@@ -1,6 +1,7 @@
 // Every family of partial mutants, at random shapes: the mutant, its wrong boxes, and each way of mending it - recompute,
 // difference, inside, prevent - judged, evaluated in double, and executed on the CPU backend against float64 at every element.
-// MENDEL_MENDING_CASES and MENDEL_MENDING_SEED choose how many cases and which (scripts/soak mending).
+// MENDEL_MENDING_CASES and MENDEL_MENDING_SEED choose how many cases and which (scripts/soak mending). With MENDEL_MENDING_EMULATE
+// the CUDA text of every correction is executed too (scripts/soak cuda_mending).
 
 #include <gtest/gtest.h>
 
@@ -16,6 +17,8 @@
 #include "graph/evaluate.h"
 #include "graph/random_graph.h"
 #include "graph/text.h"
+#include "kernels/cuda/emulator/device.h"
+#include "kernels/cuda/mending_case.h"
 #include "mutator/conv_chain.h"
 #include "mutator/rule.h"
 #include "runtime/backend.h"
@@ -73,6 +76,63 @@ absl::StatusOr<Graph> RandomChain(Rng& rng) {
   return MakeConvSample(sample);
 }
 
+/// Corrections as CUDA text in the emulator, compiled some at a time; compared with their meaning over the mutant's whole output.
+class Emulation {
+ public:
+  void Add(const Graph& mended, const std::string& key, const std::string& told, uint64_t seed) {
+    const auto layout = seed % 2 == 0 ? cuda::Layout::kNchw : cuda::Layout::kNhwc;
+    auto one = cuda::MakeCase(mended, layout, Cat("m", cases_.size(), "_"));
+    if (absl::IsUnimplemented(one.status())) {
+      const std::string message(one.status().message());
+      ++refused_[Cat(key, ": ", message.substr(message.find(':') == std::string::npos ? 0 : message.find(':') + 2))];
+      return;
+    }
+    ASSERT_TRUE(one.ok()) << one.status() << told;
+    one->told = told;
+    one->seed = seed;
+    one->exact = false;  // weights are any numbers
+    ++executed_[key];
+    boxes_ += mended.node(PatchOf(mended)).inputs.size() - 1;
+    texts_.insert(texts_.end(), one->kernels.begin(), one->kernels.end());
+    cases_.push_back(*std::move(one));
+    if (texts_.size() >= kTogether) Run();
+  }
+
+  void Run() {
+    if (cases_.empty()) return;
+    const auto module = cuda::EmulatorDevice().Load(texts_);
+    ASSERT_TRUE(module.ok()) << module.status();
+    for (const cuda::MendingCase& one : cases_) {
+      const absl::Status status = cuda::RunCase(one, **module);
+      ASSERT_TRUE(status.ok()) << status;
+    }
+    kernels_ += texts_.size();
+    cases_.clear();
+    texts_.clear();
+  }
+
+  void Print() const {
+    for (const auto& [key, count] : executed_) std::printf("  %-40s %5d emulated and equal\n", key.c_str(), count);
+    for (const auto& [key, count] : refused_) std::printf("    %5d no kernel: %s\n", count, key.c_str());
+    std::printf("  %zu kernels, %zu boxes\n", kernels_, boxes_);
+  }
+
+  static int32_t PatchOf(const Graph& graph) {
+    for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
+      if (graph.node(id).op->name == "Patch") return id;
+    }
+    return -1;
+  }
+
+ private:
+  static constexpr size_t kTogether = 24;
+
+  std::vector<cuda::MendingCase> cases_;
+  std::vector<cuda::EmittedKernel> texts_;
+  std::map<std::string, int> executed_, refused_;
+  size_t kernels_ = 0, boxes_ = 0;
+};
+
 /// Scores of one way of mending.
 struct Score {
   int mended = 0;
@@ -81,6 +141,8 @@ struct Score {
 
 class Cases {
  public:
+  explicit Cases(bool emulate) : emulate_(emulate) {}
+
   void Run(uint64_t first, uint64_t cases) {
     for (uint64_t seed = first; total_ < cases; ++seed) {
       last_ = seed;
@@ -95,6 +157,7 @@ class Cases {
         if (testing::Test::HasFailure()) return;
       }
     }
+    emulation_.Run();
   }
 
   void Print(uint64_t first) const {
@@ -105,6 +168,7 @@ class Cases {
       for (const auto& [reason, count] : score.refused) std::printf("    %5d not: %s\n", count, reason.c_str());
     }
     for (const auto& [kernel, count] : kernels_) std::printf("  %5d x %s\n", count, kernel.c_str());
+    if (emulate_) emulation_.Print();
   }
 
  private:
@@ -139,6 +203,8 @@ class Cases {
     }
     ++scores_[key].mended;
     Check(key, mutant.original, mended->graph, seed, rng);
+    const bool patched = Emulation::PatchOf(mended->graph) >= 0;
+    if (emulate_ && patched) emulation_.Add(mended->graph, key, Cat(key, " seed ", seed), seed);
   }
 
   /// The exact rule on the same subprogram, where it applies.
@@ -199,6 +265,8 @@ class Cases {
     }
   }
 
+  const bool emulate_;
+  Emulation emulation_;
   std::map<std::string, Score> scores_;
   std::map<std::string, int> kernels_;
   uint64_t total_ = 0;
@@ -208,7 +276,7 @@ class Cases {
 TEST(Mending, EveryWayOfEveryFamilyEqualsTheOriginalEverywhere) {
   if (FindBackend("cpu") == nullptr) GTEST_SKIP() << "no backend cpu";
   const uint64_t seed = Setting("MENDEL_MENDING_SEED", 1);
-  Cases cases;
+  Cases cases(Setting("MENDEL_MENDING_EMULATE", 0) != 0);
   cases.Run(seed, Setting("MENDEL_MENDING_CASES", 48));
   cases.Print(seed);
 }
