@@ -25,6 +25,12 @@ std::vector<Operand<S>> Operands(std::span<const HostValue* const> inputs) {
   return operands;
 }
 
+/// Worth converting again for its next reader, which may come long after.
+bool IsLargeConstant(const Node& node) {
+  constexpr int64_t kLarge = 1 << 20;
+  return IsConstant(node) && NumElements(node.outputs[0]) >= kLarge;
+}
+
 }  // namespace
 
 HostValue HostValue::FromTensor(const Tensor& tensor) {
@@ -103,7 +109,8 @@ absl::StatusOr<std::vector<HostValue>> Evaluate(const Graph& graph, std::span<co
         WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) { return EvaluateNode(*node.op, view, operands); });
     for (ValueId value : node.inputs) {
       const size_t producer = static_cast<size_t>(value.node);
-      if (last_use[producer] == static_cast<int32_t>(i) && !graph.IsOutput(value.node)) values[producer].clear();
+      if (graph.IsOutput(value.node)) continue;
+      if (last_use[producer] == static_cast<int32_t>(i) || IsLargeConstant(graph.node(value.node))) values[producer].clear();
     }
   }
   std::vector<HostValue> outputs;

@@ -39,10 +39,18 @@ absl::StatusOr<OwnedBytes> Map(const FileDescriptor& file, std::string_view show
   void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (address == MAP_FAILED) return InvalidInput("cannot map '", shown, "': ", std::strerror(errno));
   std::shared_ptr<const void> owner(address, [size](const void* mapped) { munmap(const_cast<void*>(mapped), size); });
-  return OwnedBytes{{static_cast<const std::byte*>(address), size}, std::move(owner)};
+  return OwnedBytes{{static_cast<const std::byte*>(address), size}, std::move(owner), true};
 }
 
 }  // namespace
+
+void ForgetPages(const OwnedBytes& bytes, std::span<const std::byte> part) {
+  if (!bytes.mapped) return;
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(part.data() + part.size()) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
 
 absl::StatusOr<OwnedBytes> MapFile(const std::string& path) {
   // O_NONBLOCK: opening a pipe must not wait for a writer before it is refused.

@@ -16,7 +16,11 @@ namespace mendel {
 struct OwnedBytes {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
+  bool mapped = false;  ///< pages of a file, read again when they are needed
 };
+
+/// Lets go of the memory behind the whole pages of a part of `bytes`; nothing where these are not mapped.
+void ForgetPages(const OwnedBytes& bytes, std::span<const std::byte> part);
 
 /// Maps a regular file. The file must not be truncated while any tensor of it lives.
 absl::StatusOr<OwnedBytes> MapFile(const std::string& path);

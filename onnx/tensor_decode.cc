@@ -60,6 +60,7 @@ absl::StatusOr<Tensor> FromRaw(const TensorType& type, const OwnedBytes& raw) {
     return Tensor(type, raw.bytes, raw.owner);
   }
   std::vector<std::byte> bytes(raw.bytes.begin(), raw.bytes.end());
+  ForgetPages(raw, raw.bytes);
   if (type.dtype == DType::kBool) {
     for (std::byte& value : bytes) value = value == std::byte{0} ? std::byte{0} : std::byte{1};
   }
@@ -178,7 +179,7 @@ absl::StatusOr<Tensor> DecodeTensor(const onnx::TensorProto& proto, const ModelF
   if (!proto.has_raw_data()) return FromTypedField(type, proto);
   const std::optional<uint64_t> token = ParseRawToken(proto.raw_data());
   if (!token.has_value() || *token >= file.raw.size()) return InternalError("raw data without a token");
-  return FromRaw(type, {file.raw[*token], file.bytes.owner});
+  return FromRaw(type, {file.raw[*token], file.bytes.owner, file.bytes.mapped});
 }
 
 absl::StatusOr<Tensor> DecodeTensor(onnx::TensorProto proto) {

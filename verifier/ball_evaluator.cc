@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "graph/meaning.h"
+#include "graph/op_helpers.h"
 
 namespace mendel {
 namespace {
@@ -19,6 +20,28 @@ BallValue EvaluateIntegers(const OpDefinition& op, const NodeView& node, std::sp
   std::vector<const HostValue*> operands;
   for (const HostValue& value : values) operands.push_back(&value);
   return BallValue::FromHost(EvaluateNode(op, node, operands)[static_cast<size_t>(output)]);
+}
+
+/// Worth converting again for its next reader, which may come long after.
+bool IsLargeConstant(const Node& node) {
+  constexpr int64_t kLarge = 1 << 20;
+  return IsConstant(node) && NumElements(node.outputs[0]) >= kLarge;
+}
+
+/// Does the operator only move elements, to places that do not depend on data?
+bool MovesElements(const OpDefinition& op) {
+  return (op.is_view || op.bound == &BoundOfSelection) && op.index_inputs == 0 && !op.opaque;
+}
+
+/// Moved numbers are numbers: a transposed weight would be six times as large in balls.
+BallValue MoveNumbers(const OpDefinition& op, const NodeView& node, std::span<const BallValue* const> inputs, int output) {
+  const Arithmetic<double> arithmetic;
+  std::vector<Operand<double>> operands;
+  for (const BallValue* input : inputs) operands.push_back({&input->type, input->numbers.data(), nullptr, nullptr});
+  const TensorType& type = node.outputs[static_cast<size_t>(output)];
+  BallValue value{type, {}, {}, std::vector<double>(static_cast<size_t>(NumElements(type)))};
+  op.meaning.real(Reader<double>(arithmetic, operands), node, output, value.numbers);
+  return value;
 }
 
 std::vector<Operand<Ball>> Operands(std::span<const BallValue* const> inputs) {
@@ -73,6 +96,9 @@ absl::StatusOr<BallValue> EvaluateNodeInBalls(const OpDefinition& op, const Node
   const bool integral =
       std::all_of(node.outputs.begin(), node.outputs.end(), [](const TensorType& t) { return IsIntegral(t.dtype); });
   if (known && integral) return EvaluateIntegers(op, node, inputs, output);
+  const bool numbers = std::all_of(inputs.begin(), inputs.end(),
+                                   [](const BallValue* input) { return IsFloat(input->type.dtype) && input->balls.empty(); });
+  if (numbers && !inputs.empty() && IsFloat(type.dtype) && MovesElements(op)) return MoveNumbers(op, node, inputs, output);
   for (size_t k = 0; k < inputs.size() && k < 32; ++k) {
     if ((op.index_inputs >> k & 1) != 0 && !IsKnownInteger(*inputs[k])) {
       return absl::AbortedError(Cat("indices that ", op.name, " reads are open"));
@@ -129,9 +155,9 @@ absl::StatusOr<std::vector<BallValue>> EvaluateInBalls(const Graph& graph, std::
       values[i].push_back(*std::move(output));
     }
     for (ValueId value : node.inputs) {
-      if (last_use[static_cast<size_t>(value.node)] == static_cast<int32_t>(i) && !graph.IsOutput(value.node)) {
-        values[static_cast<size_t>(value.node)] = {};
-      }
+      if (graph.IsOutput(value.node)) continue;
+      const bool last = last_use[static_cast<size_t>(value.node)] == static_cast<int32_t>(i);
+      if (last || IsLargeConstant(graph.node(value.node))) values[static_cast<size_t>(value.node)] = {};
     }
   }
   std::vector<BallValue> outputs;

@@ -14,6 +14,8 @@ namespace {
 
 /// Relative to an output's largest element; double evaluation of a hundred layers rounds to about 1e-14 of it.
 constexpr double kRounding = 1e-12;
+/// A difference that no network's rounding makes of it.
+constexpr double kFar = 1e-8;
 constexpr double kMaxFlops = 1e12;
 
 /// Same operators on the same operands in the same order.
@@ -68,6 +70,7 @@ absl::StatusOr<FirstLook> LookForDifference(const Graph& f, const Graph& g, uint
     look.all_apart = look.all_apart && distance.has_value() && (NumElements(x.type) == 0 || distance->least > kRounding);
     if (!distance.has_value() || distance->largest <= farthest) continue;
     farthest = distance->largest;
+    look.far_apart = farthest > kFar;
     const Gap gap = LargestGap(x, values[outputs + k]);
     look.suspect = WitnessQuery{static_cast<int>(k), ElementBox(x.type.shape, gap.element)};
   }

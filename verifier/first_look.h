@@ -18,6 +18,8 @@ struct FirstLook {
   /// The element where the outputs are farthest apart, if they differ by more than rounding does. FindWitnesses with the same seed
   /// tries the inputs that were looked at first. Nothing also where the evaluation would be too much work.
   std::optional<WitnessQuery> suspect;
+  /// Some output differs by far more than rounding: a proof that the programs are equal will not be found.
+  bool far_apart = false;
   bool all_apart = false;  ///< every element of every output differs by more than rounding
 };
 

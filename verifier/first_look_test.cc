@@ -58,6 +58,7 @@ TEST(FirstLook, SuspectsWhatDiffersAndNothingElse) {
     ASSERT_TRUE(look.suspect.has_value()) << relative;
     EXPECT_EQ(look.suspect->box.Volume(), 1);
     EXPECT_TRUE(look.all_apart);
+    EXPECT_EQ(look.far_apart, relative > 1e-4) << relative;
   }
   EXPECT_TRUE(Look(f, Network({2, 0, true})).all_apart);
 }
@@ -73,6 +74,7 @@ TEST(FirstLook, RoundingIsNoDifferenceBetweenPrograms) {
       "%4 = Mul(%3, %2)\n%5 = Constant() {value = f32[]{3}}\n%6 = Mul(%5, %0)\n%7 = Sub(%6, %4)\n"
       "%8 = Add(%4, %7)\nreturn \"y\" = %8");
   EXPECT_FALSE(Look(f, g).suspect.has_value());
+  EXPECT_FALSE(Look(f, g).far_apart);
   // NaN against a number is no gap.
   EXPECT_FALSE(Look(f, OfVector("%1 = Sub(%0, %0)\n%2 = Div(%1, %1)\nreturn \"y\" = %2")).suspect.has_value());
 }

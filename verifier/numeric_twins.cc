@@ -90,11 +90,13 @@ absl::StatusOr<Prints> PrintsOf(const Graph& graph, const std::vector<HostValue>
     if (deadline.Passed()) return absl::DeadlineExceededError("looking for equal values: out of time");
     const Node& node = graph.nodes()[i];
     if (IsInput(node)) runs[i] = true;
-    if (IsConstant(node)) values[i] = {HostValue::FromTensor(ConstantValue(node))};
     if (IsInput(node) || IsConstant(node)) continue;
     std::vector<const HostValue*> operands;
     for (ValueId input : node.inputs) {
-      operands.push_back(&values[static_cast<size_t>(input.node)][static_cast<size_t>(input.output)]);
+      // Constants are converted when they are needed: in double, all of them at once would be twice the model.
+      std::vector<HostValue>& produced = values[static_cast<size_t>(input.node)];
+      if (produced.empty()) produced = {HostValue::FromTensor(ConstantValue(graph.node(input.node)))};
+      operands.push_back(&produced[static_cast<size_t>(input.output)]);
       runs[i] = runs[i] || runs[static_cast<size_t>(input.node)];
     }
     values[i] =

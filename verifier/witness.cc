@@ -29,12 +29,15 @@ constexpr int kShortLadder = 512;
 constexpr int kMaxEnclosures = 10;  ///< a query
 constexpr int kMaxEnclosuresCostly = 3;
 constexpr int kFirstBits = 64;
-/// Costly boxes start with so many bits, and as many more as radii grow by in each product: 3 to 4.5 in networks.
-constexpr int kFirstBitsCostly = 48;
+/// Costly boxes start with as many bits as radii grow by in each product (3 to 4.5 in networks), those of the gap that doubles
+/// see and so many more; where that gap may be rounding, with so many as an ordinary one takes.
 constexpr double kBitsLostByProduct = 3.5;
+constexpr int kBitsBeyondGap = 24;
+constexpr int kLeastBitsOfGap = 16;
+constexpr int kFirstBitsCostly = 48;
 /// A costly box's next precision comes from the radius of the last enclosure.
 constexpr int kLeastStep = 64;
-constexpr int kStep = 32;
+constexpr int kStep = 16;
 constexpr int kMargin = 8;
 constexpr int kUnseenGap = 60;
 constexpr int kAscentSteps = 24;
@@ -72,8 +75,10 @@ int PrecisionToPart(const Enclosure& enclosure, const Gap& gap) {
   return static_cast<int>(std::ceil(bits / kStep)) * kStep;
 }
 
-int FirstPrecision(const Graph& pairs) {
-  const double bits = kFirstBitsCostly + kBitsLostByProduct * ContractionDepth(pairs);
+int FirstPrecision(const Graph& pairs, double score) {
+  const double seen = std::max<double>(kLeastBitsOfGap, -std::log2(score)) + kBitsBeyondGap;
+  const double gap_bits = score >= kConvincing ? seen : kFirstBitsCostly;
+  const double bits = gap_bits + kBitsLostByProduct * ContractionDepth(pairs);
   return static_cast<int>(std::ceil(bits / kStep)) * kStep;
 }
 
@@ -221,7 +226,7 @@ class Search {
       for (const State* state : group) boxes.push_back({state->query->output, BoxToEnclose(*state)});
       MENDEL_ASSIGN_OR_RETURN(const Graph pairs, RestrictPair(joint_, boxes));
       const double flops = TotalFlops(pairs);
-      if (flops > kCheapFlops) precision = std::clamp(precision, std::min(bits, FirstPrecision(pairs)), bits);
+      if (flops > kCheapFlops) precision = std::clamp(precision, std::min(bits, FirstPrecision(pairs, SmallestScore(group))), bits);
       next = 2 * precision;
       if (!InTime(flops, precision, group)) return absl::OkStatus();
       for (State* state : group) ++state->evaluations;
@@ -243,6 +248,12 @@ class Search {
       for (const State* state : group) next = std::max(next, state->next_precision);
     }
     return last;
+  }
+
+  static double SmallestScore(const std::vector<State*>& group) {
+    double smallest = group[0]->gap.score;
+    for (const State* state : group) smallest = std::min(smallest, state->gap.score);
+    return smallest;
   }
 
   static Box BoxToEnclose(const State& state) {
