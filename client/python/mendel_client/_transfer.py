@@ -16,6 +16,7 @@ from mendel_client._messages import BYTE_STREAM, Method
 from mendel_client._retry import Retrier
 
 _CHUNK = 1 << 20
+_PATIENCE = 4  # a server may take a while to notice that the client which wrote an upload is gone
 _WRITE = Method(BYTE_STREAM, "Write")
 _READ = Method(BYTE_STREAM, "Read")
 _STATUS = Method(BYTE_STREAM, "QueryWriteStatus")
@@ -43,7 +44,7 @@ def upload_uuid(sha256: str) -> str:
 
 def upload(channel: Channel, retrier: Retrier, path: pathlib.Path, sha256: str, size: int, progress: ProgressFunction) -> None:
     name = f"uploads/{upload_uuid(sha256)}/blobs/{sha256}/{size}"
-    own_name, committed = False, 0
+    refused, committed = 0, 0
     with open(path, "rb") as file:
         while True:
             try:
@@ -59,11 +60,12 @@ def upload(channel: Channel, retrier: Retrier, path: pathlib.Path, sha256: str, 
                     return
                 raise MendelError("UNAVAILABLE", "the upload was cut short")
             except MendelError as error:
-                if error.code == "ABORTED" and not own_name:
+                refused += error.code == "ABORTED"
+                if error.code == "ABORTED" and refused == _PATIENCE + 1:
                     # Another client writes under the same name: go on under a name of one's own.
-                    own_name, committed = True, 0
+                    committed = 0
                     name = f"uploads/{uuid.uuid4()}/blobs/{sha256}/{size}"
-                elif error.code == "OUT_OF_RANGE":
+                elif error.code == "OUT_OF_RANGE" or (error.code == "ABORTED" and refused <= _PATIENCE):
                     retrier.again(MendelError("UNAVAILABLE", error.message))
                 else:
                     retrier.again(error)

@@ -103,6 +103,14 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(self.client.upload(path), model.name)
         self.assertEqual(self.server.received, sizes)
 
+    def test_another_clients_upload_is_left_alone(self):
+        def fault(call, done):
+            if call == "Write" and not done and self.server.calls.count("Write") <= 5:
+                raise Fault("ABORTED", "somebody writes")
+        self.server.fault = fault
+        self.client.upload(self.big_model(1 << 20))
+        self.assertEqual(self.server.calls.count("Write"), 5 + 2)
+
     def test_killed_upload_goes_on(self):
         path = self.big_model(16 << 20)
         self.assertTrue(killed_halfway(upload_and_die, self.server.address, str(path)))
