@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/clock.h"
@@ -21,6 +22,13 @@
 #include "server/store/job_store.h"
 
 namespace mendel::server {
+
+/// What a worker measures on: a backend's name, its identity on this machine and its instruction set (runtime/backend.h).
+struct WorkerDevice {
+  std::string name;
+  std::string identity;
+  std::string isa;
+};
 
 struct RunnerOptions {
   std::string executable;   ///< the `mendel` command; empty: this process's own
@@ -36,8 +44,18 @@ struct RunnerOptions {
   int64_t max_memory_bytes = 0;  ///< of a worker; 0: half of the machine's (cgroup's) memory
   int64_t max_output_bytes = int64_t{16} << 30;
   int64_t max_log_bytes = 1 << 20;
-  std::string sandbox = "auto";  ///< "auto", "bubblewrap", "rlimits"
+  int64_t max_answer_bytes = int64_t{64} << 20;  ///< of the facts that a worker prints
+  std::string sandbox = "auto";                  ///< "auto", "bubblewrap", "rlimits"
+  /// Time between SIGTERM and SIGKILL of a search that is cancelled: it certifies its best so far.
+  int64_t cancel_grace_micros = 120'000'000;
+  /// Of this machine's workers. Empty: "cpu", and stored plans are served on this host only.
+  std::vector<WorkerDevice> devices;
+  /// Version of the executable, part of what a stored plan is found by.
+  std::string version;
 };
+
+/// Bytes that a worker may use: `max_memory_bytes`, or half of the machine's (control group's) memory.
+int64_t MemoryLimit(const RunnerOptions& options);
 
 /// Counters for the metrics endpoint.
 struct RunnerStats {

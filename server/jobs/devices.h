@@ -1,0 +1,16 @@
+// The backends that workers of this machine have, for RunnerOptions::devices.
+#ifndef MENDEL_SERVER_JOBS_DEVICES_H_
+#define MENDEL_SERVER_JOBS_DEVICES_H_
+
+#include <vector>
+
+#include "server/jobs/job_runner.h"
+
+namespace mendel::server {
+
+/// Those linked into this program that can run here. `mendel serve` is the same program as its workers.
+std::vector<WorkerDevice> DevicesOfThisMachine();
+
+}  // namespace mendel::server
+
+#endif  // MENDEL_SERVER_JOBS_DEVICES_H_

@@ -1,0 +1,182 @@
+#include "server/jobs/job_attempt.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "base/status.h"
+#include "server/jobs/job_folder.h"
+#include "server/jobs/lease_keeper.h"
+#include "server/jobs/profile_exchange.h"
+#include "server/jobs/watch_worker.h"
+#include "server/jobs/work_key.h"
+#include "server/jobs/worker_command.h"
+#include "server/jobs/worker_outcome.h"
+
+namespace mendel::server {
+namespace {
+
+constexpr int kCpusAtMost = 1024;
+
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status);
+}
+
+WorkerLimitsWatched LimitsOf(const v1::JobSpec& spec, const RunnerOptions& options) {
+  WorkerLimitsWatched limits;
+  const v1::Budget& budget = spec.optimize().budget();
+  limits.wall_micros = static_cast<int64_t>(SecondsOr(budget.wall_time(), static_cast<double>(options.max_wall_seconds)) * 1e6);
+  limits.memory_bytes = budget.memory_bytes() > 0 ? budget.memory_bytes() : MemoryLimit(options);
+  limits.output_bytes = options.max_output_bytes;
+  limits.log_bytes = options.max_log_bytes;
+  limits.answer_bytes = options.max_answer_bytes;
+  return limits;
+}
+
+class Attempt {
+ public:
+  Attempt(const StoredJob& job, RunnerContext& context) : job_(job), context_(context), options_(context.options) {}
+
+  bool Run() {
+    key_ = WorkKey(job_.job.spec(), options_);
+    if (ServeStored()) return true;
+    const absl::Status prepared = Prepare();
+    if (absl::IsNotFound(prepared) || absl::IsInvalidArgument(prepared)) {
+      Fail(MakeError(prepared.code(), absl::IsNotFound(prepared) ? "MISSING" : "INVALID_INPUT", std::string(prepared.message())));
+      return true;
+    }
+    if (!prepared.ok()) {
+      PutBack();
+      return false;
+    }
+    Work();
+    return true;
+  }
+
+ private:
+  std::string Name() const { return job_.job.name(); }
+
+  /// A plan of the same work by an earlier job.
+  bool ServeStored() {
+    if (key_.empty()) return false;
+    const auto plan = context_.jobs.FindPlan(key_);
+    if (!plan.ok() || !plan->has_value()) return false;
+    const auto blob = ParseBlobName((*plan)->blob());
+    if (!blob.ok() || !context_.blobs.Contains(*blob)) return false;
+    v1::JobEvent event;
+    event.mutable_progress()->set_phase("stored plan");
+    event.mutable_progress()->set_best_speedup((*plan)->speedup());
+    context_.jobs.AppendEvent(Name(), job_.fence, event).IgnoreError();
+    Outcome outcome;
+    outcome.state = v1::JOB_STATE_SUCCEEDED;
+    outcome.plan = **plan;
+    Finish(outcome);
+    return true;
+  }
+
+  absl::Status Prepare() {
+    MENDEL_ASSIGN_OR_RETURN(command_, MakeWorkerCommand(job_.job.spec(), options_, context_.jobs, context_.blobs));
+    MENDEL_ASSIGN_OR_RETURN(folder_, JobFolder::Open(options_.work_folder, Name()));
+    // Without the others' measurements a job takes longer, no more.
+    if (command_.searches) CopyProfiles(options_.cache, folder_->CachePath()).IgnoreError();
+    limits_ = LimitsOf(job_.job.spec(), options_);
+    const int64_t cpus = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kCpusAtMost);
+    const Launch launch{options_.executable,
+                        command_.arguments,
+                        folder_->path(),
+                        command_.views,
+                        {limits_.memory_bytes, (limits_.wall_micros / 1'000'000 + 1) * cpus, limits_.output_bytes}};
+    absl::StatusOr<std::unique_ptr<ChildProcess>> child = context_.sandbox.Start(launch);
+    // Whatever it is, it is this machine's trouble and not the job's.
+    if (!child.ok()) return absl::UnavailableError(child.status().message());
+    child_ = *std::move(child);
+    return absl::OkStatus();
+  }
+
+  void Work() {
+    LeaseKeeper keeper(job_, command_.searches, context_);
+    const WorkerCallbacks callbacks = {[&](std::string_view line) { keeper.Progress(line); }, [&] { return keeper.Decide(); }};
+    const WorkerResult result = WatchWorker(*child_, *folder_, limits_, callbacks, context_.clock);
+    child_.reset();
+    if (command_.searches) Merge();
+    if (keeper.lost()) return folder_->Clear(true);
+    if (result.end == WorkerEnd::kStopped && !keeper.cancelled()) return PutBack();
+    Deliver({job_, command_, limits_, result, keeper.cancelled(), context_.sandbox.Description()}, keeper);
+  }
+
+  void Deliver(const EndedWorker& worker, LeaseKeeper& keeper) {
+    while (true) {
+      auto outcome = MakeOutcome(worker, *folder_, options_, context_.blobs, context_.clock);
+      if (outcome.ok()) {
+        const bool whole = outcome->plan.has_value() && !worker.result.terminated;
+        const std::string plan = whole ? outcome->plan->name() : "";
+        if (Finish(*outcome) && whole && !key_.empty()) context_.jobs.RememberPlan(key_, plan).IgnoreError();
+        return folder_->Clear(false);
+      }
+      if (!MayPass(outcome.status())) {
+        Fail(MakeError(absl::StatusCode::kInternal, "STORE", "the job's result cannot be stored"));
+        return folder_->Clear(false);
+      }
+      // A full disk: the result waits for room while the lease is ours.
+      keeper.Decide();
+      if (keeper.lost() || context_.draining) return PutBack();
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+  }
+
+  void Merge() {
+    const std::scoped_lock lock(context_.merging);
+    MergeProfiles(folder_->CachePath(), options_.cache).IgnoreError();
+  }
+
+  void Fail(google::rpc::Status error) {
+    Outcome outcome;
+    outcome.state = v1::JOB_STATE_FAILED;
+    outcome.error = std::move(error);
+    Finish(outcome);
+  }
+
+  /// Tries again while the store cannot be reached: a long search should not be lost to a restarting database. Somebody else's
+  /// lease (Aborted) ends it.
+  bool Finish(const Outcome& outcome) {
+    absl::Status status = context_.jobs.Finish(Name(), job_.fence, outcome);
+    for (int tries = 0; MayPass(status) && tries < 600 && !context_.draining; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      status = context_.jobs.Finish(Name(), job_.fence, outcome);
+    }
+    if (!status.ok()) return false;
+    RunnerCounters& counters = context_.counters;
+    ++(outcome.state == v1::JOB_STATE_SUCCEEDED   ? counters.succeeded
+       : outcome.state == v1::JOB_STATE_CANCELLED ? counters.cancelled
+                                                  : counters.failed);
+    return true;
+  }
+
+  void PutBack() {
+    context_.jobs.Release(Name(), job_.fence).IgnoreError();
+    if (folder_ != nullptr) folder_->Clear(true);
+  }
+
+  const StoredJob& job_;
+  RunnerContext& context_;
+  const RunnerOptions& options_;
+  std::string key_;
+  WorkerCommand command_;
+  std::unique_ptr<JobFolder> folder_;
+  WorkerLimitsWatched limits_;
+  std::unique_ptr<ChildProcess> child_;
+};
+
+}  // namespace
+
+bool RunAttempt(const StoredJob& job, RunnerContext& context) {
+  ++context.counters.started;
+  ++context.counters.running;
+  const bool works = Attempt(job, context).Run();
+  --context.counters.running;
+  return works;
+}
+
+}  // namespace mendel::server

@@ -1,0 +1,49 @@
+// The folder of one job on this machine: `<work_folder>/jobs/<uuid>/` with in, out, tmp and cache (sandbox.h).
+//
+// It is locked while an attempt runs. A new attempt finds it empty but for cache/, whose measurements are what a job continues
+// from; it goes when the job ends.
+#ifndef MENDEL_SERVER_JOBS_JOB_FOLDER_H_
+#define MENDEL_SERVER_JOBS_JOB_FOLDER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/jobs/child_process.h"
+
+namespace mendel::server {
+
+class JobFolder {
+ public:
+  /// `job`: "jobs/{uuid}". Aborted while another attempt of the same job still runs here.
+  static absl::StatusOr<std::unique_ptr<JobFolder>> Open(const std::string& work_folder, const std::string& job);
+
+  const std::string& path() const { return path_; }
+  std::string CachePath() const { return path_ + "/cache/profiles.sqlite"; }
+  /// Bytes and files that the worker wrote.
+  struct Usage {
+    int64_t bytes = 0;
+    int64_t files = 0;
+  };
+  Usage Used() const;
+  /// Path of `out/name` when it is a regular file with one link that no symbolic link leads to; FailedPrecondition otherwise.
+  absl::StatusOr<std::string> Delivered(const std::string& name) const;
+  /// Deletes everything, or everything but the cache.
+  void Clear(bool keep_cache);
+
+ private:
+  JobFolder(std::string path, Descriptor lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  std::string path_;
+  Descriptor lock_;
+};
+
+/// Deletes the folders of jobs for which `ended` is true ("jobs/{uuid}") and that no attempt holds.
+void SweepJobFolders(const std::string& work_folder, const std::function<bool(const std::string& job)>& ended);
+
+}  // namespace mendel::server
+
+#endif  // MENDEL_SERVER_JOBS_JOB_FOLDER_H_

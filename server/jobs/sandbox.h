@@ -1,0 +1,71 @@
+// Where a worker process runs: which files it sees, what it may do.
+//
+// The worker starts in the job's folder and sees, by these names:
+//   in/...    the job's blobs, read-only, under the paths of its manifest
+//   out/      what it delivers
+//   cache/    its profile cache, kept between attempts
+//   tmp/      anything
+// Both kinds have a seccomp filter (seccomp_filter.h), resource limits, no new privileges, an environment of four variables and
+// SIGKILL when the server dies.
+//
+//   bubblewrap  namespaces of its own: the folder above, /usr read-only, no network, no other processes, no /etc but the loader's
+//               files. Blobs are bind-mounted, not copied.
+//   rlimits     for machines where namespaces are not allowed: the filter forbids the network, Landlock (where the kernel has it)
+//               all files but the folder, the system's libraries and the processor's description. Blobs are copied, so that no
+//               worker holds a link to the store's own file.
+#ifndef MENDEL_SERVER_JOBS_SANDBOX_H_
+#define MENDEL_SERVER_JOBS_SANDBOX_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/jobs/child_process.h"
+
+namespace mendel::server {
+
+/// A file beneath in/.
+struct View {
+  std::string source;  ///< path of the blob
+  std::string where;   ///< relative, without "." and ".."
+};
+
+struct WorkerLimits {
+  int64_t memory_bytes = 0;  ///< of private writable memory
+  int64_t cpu_seconds = 0;
+  int64_t file_bytes = 0;  ///< of one file
+};
+
+struct Launch {
+  std::string executable;
+  std::vector<std::string> arguments;
+  std::string folder;  ///< absolute; holds the folders above
+  std::vector<View> views;
+  WorkerLimits limits;
+};
+
+/// Thread-safe.
+class Sandbox {
+ public:
+  virtual ~Sandbox() = default;
+  /// What is used, e.g. "bubblewrap+seccomp".
+  virtual std::string Description() const = 0;
+  virtual absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const Launch& launch) const = 0;
+};
+
+absl::StatusOr<std::unique_ptr<Sandbox>> MakeBubblewrap();
+absl::StatusOr<std::unique_ptr<Sandbox>> MakePlainSandbox();
+
+/// "bubblewrap", "rlimits" or "auto": the first where `executable --version` runs, tried in a new folder within `scratch`.
+/// FailedPrecondition when none does.
+absl::StatusOr<std::unique_ptr<Sandbox>> ChooseSandbox(const std::string& kind, const std::string& executable,
+                                                       const std::string& scratch);
+
+/// The limits that a process starts with.
+std::vector<std::pair<int, rlim_t>> ProcessLimits(const WorkerLimits& limits);
+
+}  // namespace mendel::server
+
+#endif  // MENDEL_SERVER_JOBS_SANDBOX_H_

@@ -1,0 +1,57 @@
+#include "server/jobs/work_key.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "server/jobs/worker_command.h"
+
+namespace mendel::server {
+namespace {
+
+constexpr int kKeyVersion = 1;
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+/// Length first, so that no two lists of texts look alike.
+void Add(Sha256& hash, std::string_view text) { hash.Update(Cat(text.size(), ":", text, ";")); }
+
+std::string Identity(const std::string& device, const RunnerOptions& options) {
+  for (const WorkerDevice& one : options.devices) {
+    if (one.name == device) return Cat(one.identity, " ", one.isa);
+  }
+  return Cat("host ", HostName());
+}
+
+}  // namespace
+
+std::string WorkKey(const v1::JobSpec& spec, const RunnerOptions& options) {
+  if (!spec.has_optimize()) return "";
+  const v1::OptimizeSpec& work = spec.optimize();
+  const std::string device = work.device().empty() ? "cpu" : work.device();
+  const std::set<std::string> disabled(work.disabled_rules().begin(), work.disabled_rules().end());
+  Sha256 hash;
+  Add(hash, Cat("optimize ", kKeyVersion));
+  Add(hash, options.version);
+  Add(hash, work.model());
+  Add(hash, work.shapes());
+  Add(hash, device);
+  Add(hash, Identity(device, options));
+  Add(hash, Cat(work.threads()));
+  Add(hash, work.numerics().empty() ? "default" : work.numerics());
+  Add(hash, Cat(SecondsOr(work.budget().time(), static_cast<double>(options.default_budget_seconds))));
+  Add(hash, Cat(work.budget().candidates()));
+  Add(hash, Cat(work.seed()));
+  Add(hash, Cat(work.target_bound_log2() == 0 ? -80 : work.target_bound_log2()));
+  for (const std::string& rule : disabled) Add(hash, rule);
+  return hash.HexDigest();
+}
+
+}  // namespace mendel::server
