@@ -8,8 +8,9 @@
 #include "base/status.h"
 #include "client/service/channel.h"
 #include "client/service/download.h"
+#include "client/service/make_service_client.h"
 #include "client/service/model_files.h"
-#include "client/service/retry.h"
+#include "client/service/upload.h"
 
 namespace mendel {
 namespace {

@@ -23,14 +23,11 @@
 
 #include "absl/status/statusor.h"
 #include "client/service/service_options.h"
-#include "client/service/upload.h"
 #include "mendel/v1/jobs.pb.h"
 #include "mendel/v1/models.pb.h"
 #include "mendel/v1/plans.pb.h"
 
 namespace mendel {
-
-class Channel;
 
 struct SubmitOptions {
   int priority = 0;  ///< -10 to 10
@@ -69,10 +66,6 @@ class ServiceClient {
 
 /// Opens no connection yet; fails for options that cannot work (channel.h).
 absl::StatusOr<std::unique_ptr<ServiceClient>> ConnectService(const ServiceOptions& options);
-
-/// The same over a channel of the caller's (tests).
-std::unique_ptr<ServiceClient> MakeServiceClient(std::unique_ptr<Channel> channel, const RetryPolicy& policy, Retrier::Sleep sleep,
-                                                 Retrier::Tell tell);
 
 /// Whether the job will not change any more.
 bool HasEnded(v1::JobState state);

@@ -2,15 +2,19 @@
 #ifndef MENDEL_CLIENT_SERVICE_SERVICE_OPTIONS_H_
 #define MENDEL_CLIENT_SERVICE_SERVICE_OPTIONS_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
 namespace mendel {
 
+/// Bytes in place so far, of all bytes of a transfer.
+using TransferFunction = std::function<void(int64_t done, int64_t total)>;
+
 /// The TLS members are named as in Triton's clients. Files are PEM.
 struct ServiceOptions {
   /// "host:port", "unix:/path/of/socket", or whatever gRPC resolves.
-  std::string address = "localhost:8471";
+  std::string address = "localhost:8470";
   bool use_ssl = false;
   /// Certificates to trust; empty: the system's.
   std::string root_certifications_file;

@@ -19,7 +19,9 @@ using google::bytestream::QueryWriteStatusResponse;
 using google::bytestream::WriteRequest;
 using google::bytestream::WriteResponse;
 
-constexpr int64_t kChunk = 1 << 20;  // the server takes messages of at least 4 MiB
+constexpr int64_t kChunk = 1 << 20;  // the server takes messages of 2 MiB
+/// A server may take a while to notice that the client which wrote this upload is gone.
+constexpr int kPatience = 4;
 
 /// A UUID's form with the first 32 digits of a hash (version 8: custom).
 std::string UuidOf(const std::string& hash) {
@@ -35,22 +37,22 @@ class BlobUpload {
   }
 
   absl::Status Run() {
-    bool own_name = false;
-    while (true) {
+    for (int refused = 0;;) {
       MENDEL_ASSIGN_OR_RETURN(const bool complete, FindOffset());
       if (complete) return absl::OkStatus();
       const CallStatus result = Send();
       if (!read_error_.ok()) return read_error_;
       if (result.ok() && committed_ == digest_.size_bytes()) return absl::OkStatus();
-      if (absl::IsAborted(result.status) && !own_name) {
-        own_name = true;
+      const bool taken = absl::IsAborted(result.status) && ++refused <= kPatience;
+      if (absl::IsAborted(result.status) && refused == kPatience + 1) {
         const auto entropy = FreshEntropy();
         Name(UuidOf(Sha256Hex(Cat(digest_.sha256(), entropy[0], "/", entropy[1]))));
         continue;
       }
       // A server that took less than everything, or whose offset is another one by now, is asked again like one that went away.
-      const bool moved = result.ok() || absl::IsOutOfRange(result.status);
-      const CallStatus again = moved ? CallStatus{absl::UnavailableError("the upload was cut short"), {}} : result;
+      const bool moved = taken || result.ok() || absl::IsOutOfRange(result.status);
+      const CallStatus again =
+          moved ? CallStatus{absl::UnavailableError("the upload was cut short or is another client's"), {}} : result;
       if (!retrier_.Again(again)) return result.ok() ? again.status : result.status;
     }
   }

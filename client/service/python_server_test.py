@@ -1,0 +1,37 @@
+"""The Python package against the real server of server_test.sh. usage: python_server_test.py FOLDER (of make_verify_pairs)"""
+import pathlib
+import sys
+
+from mendel_client import Client, JobFailed, MendelError
+
+folder = pathlib.Path(sys.argv[1])
+with Client() as client:
+    assert client.health() and not client.health("no.such.Service")
+    a, b, c = (client.upload(folder / f"{name}.onnx") for name in ("net", "rewritten", "one_weight"))
+    events = []
+    job = client.wait(client.submit(a, budget=1, threads=1), events.append)
+    assert [event.sequence for event in events] == sorted({event.sequence for event in events}) and events[-1].state == "SUCCEEDED", events
+    plan = client.download(job.plan, folder / "python.plan")
+    assert plan.bound_log2 <= -80 and plan.model == a, plan
+    assert client.verify_plan(plan.name, a).kind == "equivalent"
+    assert job.plan in [known.name for known in client.plans(model=a)]
+    assert client.verify(a, b).kind == "equivalent"
+    verdict = client.verify(a, c)
+    assert verdict.kind == "partial" and not verdict and verdict.outputs[0].boxes and verdict.report["schema"] == "mendel.verify/1", verdict
+    for call, code in [
+        (lambda: client.job("jobs/none"), ("NOT_FOUND", "INVALID_ARGUMENT")),
+        (lambda: client.submit("models/x"), ("NOT_FOUND", "INVALID_ARGUMENT")),
+    ]:
+        try:
+            call()
+        except MendelError as error:
+            assert error.code in code, error
+        else:
+            raise AssertionError("no error")
+    try:
+        client.wait(client.submit(a, shapes="none:1x2", budget=1))
+    except JobFailed as error:
+        assert error.code == "INVALID_ARGUMENT", error
+    except MendelError as error:
+        assert error.code == "INVALID_ARGUMENT", error
+print("python client and server: good")
