@@ -2,14 +2,17 @@
 // process, interleaved with the library's default. Prints a Markdown table: milliseconds of the fastest of the runs (other work on
 // the machine only ever adds), nominal GFLOP/s of the best, and how many times faster it is than the default. Nothing is asserted.
 //
-// usage: layers [--threads N] [--rounds N] MODEL.onnx
+// usage: layers [--threads N] [--rounds N] [--steps] MODEL.onnx
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,16 +40,25 @@ struct Variant {
   std::vector<double> seconds;
   std::map<int32_t, std::string> algorithms;
 
-  /// Of the steps that compute `node`, reorders right before them included.
-  double Seconds(int32_t node) const {
-    const std::vector<Step>& steps = executable->steps();
-    for (size_t k = 0; k < steps.size(); ++k) {
-      if (std::find(steps[k].nodes.begin(), steps[k].nodes.end(), node) == steps[k].nodes.end()) continue;
-      double sum = seconds[k];
-      for (size_t before = k; before-- > 0 && steps[before].nodes.empty();) sum += seconds[before];
-      return sum;
+  /// Nodes of the step that computes `node`.
+  std::vector<int32_t> NodesWith(int32_t node) const {
+    for (const Step& step : executable->steps()) {
+      if (std::find(step.nodes.begin(), step.nodes.end(), node) != step.nodes.end()) return step.nodes;
     }
-    return 0;
+    return {};
+  }
+
+  /// Of the steps that compute any of `nodes`, reorders right before them included.
+  double Seconds(const std::set<int32_t>& nodes) const {
+    const std::vector<Step>& steps = executable->steps();
+    double sum = 0;
+    for (size_t k = 0; k < steps.size(); ++k) {
+      const auto wanted = [&](int32_t node) { return nodes.count(node) > 0; };
+      if (std::none_of(steps[k].nodes.begin(), steps[k].nodes.end(), wanted)) continue;
+      sum += seconds[k];
+      for (size_t before = k; before-- > 0 && steps[before].nodes.empty();) sum += seconds[before];
+    }
+    return sum;
   }
 };
 
@@ -68,27 +80,41 @@ void Measure(const Graph& graph, std::map<std::string, Variant>& variants, int r
   }
 }
 
-void Row(const Graph& graph, int32_t node, const std::map<std::string, Variant>& variants, double& before, double& after) {
+struct Totals {
+  double before = 0, after = 0;
+  std::map<int32_t, std::string> each, own;  ///< the best algorithms; the best own ones
+};
+
+void Row(const Graph& graph, int32_t node, const std::map<std::string, Variant>& variants, Totals& totals) {
   const double flops = WithView(graph, node, [&](const NodeView& view) { return CostOf(*graph.node(node).op, view).flops; });
-  const double standard = variants.at("").Seconds(node);
-  double best = standard;
+  // A step may compute more or fewer nodes than the default's: all that any of them computes with this node counts.
+  std::set<int32_t> nodes = {node};
+  for (const auto& [name, variant] : variants) {
+    const auto used = variant.algorithms.find(node);
+    if (!name.empty() && (used == variant.algorithms.end() || used->second != name)) continue;
+    for (const int32_t with : variant.NodesWith(node)) nodes.insert(with);
+  }
+  const double standard = variants.at("").Seconds(nodes);
+  double best = standard, best_own = std::numeric_limits<double>::infinity();
   std::string times, winner = "default";
   for (const auto& [name, variant] : variants) {
     const auto used = variant.algorithms.find(node);
     if (used == variant.algorithms.end() || used->second != name) continue;
-    const double seconds = variant.Seconds(node);
+    const double seconds = variant.Seconds(nodes);
     times += Cat(times.empty() ? "" : ", ", name, " ", std::to_string(1e3 * seconds).substr(0, 6));
     if (seconds < best) best = seconds, winner = name;
+    if (seconds < best_own && name.find("-own") != std::string::npos) best_own = seconds, totals.own[node] = name;
   }
   if (times.empty()) return;
-  before += standard;
-  after += best;
+  totals.before += standard;
+  totals.after += best;
+  if (winner != "default") totals.each[node] = winner;
   std::printf("| %s | %s -> %s | %.3f | %s | %s | %.0f | %.2f |\n", graph.node(node).name.c_str(),
               TypeString(graph.type(graph.node(node).inputs[0])).c_str(), TypeString(graph.node(node).outputs[0]).c_str(),
               1e3 * standard, times.c_str(), winner.c_str(), flops / best * 1e-9, standard / best);
 }
 
-void Run(const std::string& path, int threads, int rounds) {
+void Run(const std::string& path, int threads, int rounds, bool steps) {
   const Graph graph = Expect(ImportOnnxFile(path)).graph;
   const Backend& backend = *FindBackend("cpu");
   std::map<std::string, Variant> variants;
@@ -105,9 +131,29 @@ void Run(const std::string& path, int threads, int rounds) {
   Measure(graph, variants, rounds);
   std::printf("%s, %d thread(s), smallest of %d\n\n", backend.Identity().c_str(), threads, rounds);
   std::printf("| node | shapes | default ms | others ms | best | GFLOP/s | speed-up |\n|---|---|---|---|---|---|---|\n");
-  double before = 0, after = 0;
-  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) Row(graph, node, variants, before, after);
-  std::printf("\nSum: default %.3f ms, best %.3f ms\n", 1e3 * before, 1e3 * after);
+  Totals totals;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) Row(graph, node, variants, totals);
+  std::printf("\nSum: default %.3f ms, best %.3f ms\n", 1e3 * totals.before, 1e3 * totals.after);
+  variants.clear();
+  variants["default"];
+  variants["the best of each"].algorithms = totals.each;
+  variants["own ones throughout"].algorithms = totals.own;
+  for (auto& [name, variant] : variants) {
+    CompileOptions options;
+    options.threads = threads;
+    options.algorithms = variant.algorithms;
+    variant.executable = Expect(backend.Compile(graph, options));
+  }
+  Measure(graph, variants, rounds);
+  for (const auto& [name, variant] : variants) {
+    std::printf("Whole program, steps' sum: %s %.3f ms\n", name.c_str(),
+                1e3 * std::accumulate(variant.seconds.begin(), variant.seconds.end(), 0.0));
+    if (!steps) continue;
+    for (size_t k = 0; k < variant.seconds.size(); ++k) {
+      const Step& step = variant.executable->steps()[k];
+      std::printf("    %.3f %s [%s]\n", 1e3 * variant.seconds[k], step.name.c_str(), step.kernel.c_str());
+    }
+  }
 }
 
 }  // namespace
@@ -115,6 +161,7 @@ void Run(const std::string& path, int threads, int rounds) {
 
 int main(int argc, char** argv) {
   int threads = 1, rounds = 20;
+  bool steps = false;
   std::string path;
   for (int k = 1; k < argc; ++k) {
     const bool has_value = k + 1 < argc;
@@ -122,14 +169,16 @@ int main(int argc, char** argv) {
       threads = std::atoi(argv[++k]);
     } else if (std::strcmp(argv[k], "--rounds") == 0 && has_value) {
       rounds = std::atoi(argv[++k]);
+    } else if (std::strcmp(argv[k], "--steps") == 0) {
+      steps = true;
     } else {
       path = argv[k];
     }
   }
   if (path.empty()) {
-    std::fprintf(stderr, "usage: layers [--threads N] [--rounds N] MODEL.onnx\n");
+    std::fprintf(stderr, "usage: layers [--threads N] [--rounds N] [--steps] MODEL.onnx\n");
     return 2;
   }
-  mendel::Run(path, threads, rounds);
+  mendel::Run(path, threads, rounds, steps);
   return 0;
 }

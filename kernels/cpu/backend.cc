@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "kernels/cpu/lower.h"
+#include "kernels/cpu/lower_direct.h"
 #include "kernels/cpu/strip_claims.h"
 #include "kernels/cpu/threads.h"
 #include "kernels/cpu/winograd.h"
@@ -43,13 +44,14 @@ absl::Status LowerAlone(Lowering& lowering, int32_t node) {
 
 absl::StatusOr<Program> Lower(const Graph& graph, const CompileOptions& options) {
   Lowering lowering(graph, options);
-  const std::vector<std::optional<Group>> groups = FindGroups(graph, lowering.folded());
+  std::vector<std::optional<Group>> groups = FindGroups(graph, lowering.folded());
   std::vector<bool> grouped(graph.nodes().size(), false);
   for (const std::optional<Group>& group : groups) {
     if (!group.has_value()) continue;
     for (int32_t node : group->nodes) grouped[static_cast<size_t>(node)] = true;
   }
   const StripClaims claims = FindStripClaims(lowering, groups);
+  if (claims.nodes.empty()) PrepareSources(lowering, groups);  // their nodes stay marked as grouped
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const int32_t id = static_cast<int32_t>(i);
     if (lowering.folded().IsConstant({id, 0}) || IsInput(graph.node(id)) || claims.nodes.count(id) != 0) continue;
@@ -119,7 +121,8 @@ class CpuBackend : public Backend {
     std::string identity =
         Cat("cpu; ", CpuModel(), "; ", InstructionSet(), "; oneDNN ", version->major, ".", version->minor, ".", version->patch);
     // The number changes with the speed of the kernels, whose measurements are stored.
-    if (const WinogradIsa* isa = WinogradIsaHere(); isa != nullptr) identity += Cat("; winograd ", isa->name, " 1; strips 1; direct 1");
+    if (const WinogradIsa* isa = WinogradIsaHere(); isa != nullptr)
+      identity += Cat("; winograd ", isa->name, " 1; strips 1; direct 1");
     for (const char* variable :
          {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
       if (const char* value = std::getenv(variable); value != nullptr) identity += Cat("; ", variable, "=", value);

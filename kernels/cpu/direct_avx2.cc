@@ -42,6 +42,7 @@ const DirectIsa& DirectAvx2() {
   static constexpr DirectIsa kKernels = {kIsaName,
                                          kLanes,
                                          kPanelVectors,
+                                         {0, 10, 6, 0, 0},
                                          {kPositionsOf[0], kPositionsOf[1]},
                                          &Pointwise,
                                          &Prepare,

@@ -42,6 +42,7 @@ const DirectIsa& DirectAvx512() {
   static constexpr DirectIsa kKernels = {kIsaName,
                                          kLanes,
                                          kPanelVectors,
+                                         {0, 12, 12, 8, 6},
                                          {kPositionsOf[0], kPositionsOf[1]},
                                          &Pointwise,
                                          &Prepare,

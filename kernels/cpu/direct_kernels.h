@@ -31,7 +31,7 @@ struct PointwiseBlock {
 
 /// y = max(x * factor + summand, floor) for each channel, before a pointwise product.
 struct PointwiseInput {
-  const float* factor;   ///< one a channel, padded with zeros to whole vectors
+  const float* factor;   ///< one a channel, padded with zeros to whole vectors; null: y = x
   const float* summand;  ///< likewise
   float floor;           ///< -infinity: none
 };
@@ -60,6 +60,7 @@ struct DirectIsa {
   const char* name;
   int lanes;
   int panel_vectors;  ///< vectors of a full panel of output channels
+  int rows[5];        ///< positions that `pointwise` takes at once, by the panel's vectors
   int positions[2];   ///< outputs that each of `grouped` takes at once
   void (*pointwise)(const PointwiseBlock& block, const WinogradEpilogue& epilogue);
   /// to[p * row + c] from `count` positions.

@@ -37,12 +37,21 @@ struct Post {
   Activation activation;
 };
 
+/// A contraction's source that its kernel computes while reading it: one factor and summand a channel, then perhaps a ReLU.
+struct PreparedSource {
+  ValueId source;
+  std::vector<double> factor, summand;
+  bool relu = false;
+  std::vector<int32_t> nodes;  ///< that compute it
+};
+
 /// Nodes that become one step, ascending. A contraction (Conv, ConvTranspose, MatMul) with its posts, or elementwise nodes.
 /// No value inside is read outside, except the last node's.
 struct Group {
   std::vector<int32_t> nodes;
   bool contraction = false;
   std::vector<Post> posts;
+  std::optional<PreparedSource> prepared = {};  ///< only by kernels that say so
 };
 
 /// Groups by their last node. Every elementwise or contraction node is in exactly one group; other nodes are in none.

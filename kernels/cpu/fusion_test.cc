@@ -221,6 +221,53 @@ TEST(CpuFusion, RandomNetworksUnderEveryAlgorithm) {
   for (const auto& [name, count] : kernels) std::cout << count << " x " << name << "\n";
 }
 
+/// Every node that can be a pointwise product is one, and its step also computes what comes before and after.
+void ExpectPointwise(const Graph& graph, Rng& rng) {
+  CompileOptions options;
+  options.threads = static_cast<int>(rng.Between(1, 2));
+  for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
+    for (const std::string& name : FindBackend("cpu")->Algorithms(graph, id, Numerics::kStrict)) {
+      if (name == "pointwise-own") options.algorithms[id] = name;
+    }
+  }
+  if (options.algorithms.empty()) GTEST_SKIP() << "this machine has neither AVX2 nor AVX-512";
+  int products = 0;
+  for (const std::string& kernel : ExpectMatches(graph, RandomInputs(rng, graph), options, 2e-5)) {
+    EXPECT_EQ(kernel.find("tile"), std::string::npos) << kernel;
+    products += kernel.find("pointwise-own") == 0;
+  }
+  EXPECT_EQ(products, 1);
+}
+
+TEST(CpuFusion, PointwiseProductsComputeTheirSource) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed);
+    GraphBuilder builder;
+    const auto constant = [&](Shape shape, double least, const std::string& name) {
+      std::vector<double> values(static_cast<size_t>(NumElements(shape)));
+      for (double& value : values) value = rng.Uniform(least, 1);
+      return builder.Constant(Tensor::FromDoubles({DType::kF32, std::move(shape)}, values), name);
+    };
+    const int64_t channels = rng.Flip() ? 20 : 80;
+    const bool normalized = rng.Flip(), transposed = rng.Flip(0.3);
+    ValueId x = builder.Input("x", {DType::kF32, {rng.Between(1, 2), channels, rng.Between(1, 9), rng.Between(1, 9)}});
+    if (normalized && !transposed) {
+      x = *builder.Add("BatchNormalization", {x, constant({channels}, -1, "s"), constant({channels}, -1, "b"),
+                                              constant({channels}, -1, "m"), constant({channels}, 0.5, "v")});
+    }
+    if ((!normalized || rng.Flip()) && !transposed) x = *builder.Add("Relu", {x});
+    const int64_t size = transposed ? 2 : 1;
+    const Shape shape = transposed ? Shape{channels, 33, size, size} : Shape{33, channels, size, size};
+    Attributes attrs = {{"strides", Ints{size, size}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}};
+    if (transposed) attrs.Set("output_padding", Ints{0, 0});
+    x = *builder.Add(transposed ? "ConvTranspose" : "Conv", {x, constant(shape, -1, "w"), constant({33}, -1, "c")}, attrs);
+    builder.Output("y", *builder.Add("Relu", {x}));
+    ExpectPointwise(*builder.Build(), rng);
+    if (testing::Test::HasFailure() || testing::Test::IsSkipped()) return;
+  }
+}
+
 TEST(CpuFusion, UnknownAlgorithmIsRefusedByName) {
   Rng rng(3);
   GraphBuilder builder;

@@ -20,6 +20,7 @@ namespace {
 struct DirectOperands {
   Place src, weights, bias, dst;
   std::optional<Place> residual;
+  std::optional<Place> factor, summand;  ///< of a PointwiseInput
 };
 
 WinogradEpilogue EpilogueOf(const OwnPosts& posts, const DirectOperands& operands, const Bindings& bindings) {
@@ -37,7 +38,13 @@ class PointwiseKernel : public Kernel {
       : plan_(std::move(plan)), posts_(posts), operands_(std::move(operands)) {}
 
   absl::Status Run(const Bindings& bindings) override {
-    const PointwiseOperands operands{bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights), nullptr,
+    PointwiseInput input{};
+    if (plan_.prepared) {
+      input.factor = bindings.At<const float>(*operands_.factor);
+      input.summand = bindings.At<const float>(*operands_.summand);
+      input.floor = plan_.floor;
+    }
+    const PointwiseOperands operands{bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights), &input,
                                      bindings.At<float>(operands_.dst)};
     RunPointwise(plan_, operands, EpilogueOf(posts_, operands_, bindings), reinterpret_cast<float*>(bindings.scratch));
     return absl::OkStatus();
@@ -186,11 +193,22 @@ std::optional<Fused> Fuse(Lowering& lowering, const Group& group, int64_t channe
   return std::nullopt;
 }
 
+/// What the contraction reads.
+ValueId SourceOf(const Lowering& lowering, const Group& group) {
+  return group.prepared.has_value() ? group.prepared->source : lowering.graph().node(group.nodes[0]).inputs[0];
+}
+
 /// Places of everything but the weights.
 DirectOperands Prepare(Lowering& lowering, const Group& group, const Fused& fused, const Layout& src, const Layout& dst,
                        int64_t channels, int64_t lanes) {
   DirectOperands operands;
-  operands.src = lowering.In(lowering.graph().node(group.nodes[0]).inputs[0], src);
+  operands.src = lowering.In(SourceOf(lowering, group), src);
+  if (group.prepared.has_value()) {
+    const PreparedSource& prepared = *group.prepared;
+    const int64_t inputs = static_cast<int64_t>(prepared.factor.size());
+    operands.factor = Vector(lowering, prepared.factor, inputs, lanes);
+    operands.summand = Vector(lowering, prepared.summand, inputs, lanes);
+  }
   operands.bias = Vector(lowering, fused.epilogue.bias, channels, lanes);
   if (fused.epilogue.residual.has_value()) operands.residual = lowering.In(*fused.epilogue.residual, dst);
   operands.dst = lowering.Allocate(ResultOf(group, fused.count), dst);
@@ -201,6 +219,11 @@ template <class OwnKernel, class Plan>
 absl::Status Emit(Lowering& lowering, const Group& group, const Fused& fused, std::string_view name, Plan plan,
                   DirectOperands operands) {
   std::vector<Place> touched = {operands.src, operands.weights, operands.bias, operands.dst};
+  std::vector<int32_t> nodes = NodesOf(group, fused.count);
+  if (group.prepared.has_value()) {
+    touched.insert(touched.end(), {*operands.factor, *operands.summand});
+    nodes.insert(nodes.end(), group.prepared->nodes.begin(), group.prepared->nodes.end());
+  }
   std::optional<std::pair<Place, Place>> in_place;
   if (operands.residual.has_value()) {
     touched.push_back(*operands.residual);
@@ -267,10 +290,12 @@ absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group) {
     plan.dst = {0, lanes, {0, 0, plan.channels_out}};
     operands = Prepare(lowering, group, *fused, PlainLayout(src), PlainLayout(node.outputs[0].shape), plan.channels_out, lanes);
   } else {
-    const auto [from, to] = Layouts(lowering, node.inputs[0], ResultOf(group, fused->count), lanes);
+    const auto [from, to] = Layouts(lowering, SourceOf(lowering, group), ResultOf(group, fused->count), lanes);
     plan.src = StridesOf(from, src, lanes);
     plan.dst = StridesOf(to, src, lanes);
     plan.padded = to.block_dim == 1;
+    plan.prepared = group.prepared.has_value();
+    if (plan.prepared && group.prepared->relu) plan.floor = 0;
     DescribeConv(graph, node, plan);
     operands = Prepare(lowering, group, *fused, from, to, plan.channels_out, lanes);
   }

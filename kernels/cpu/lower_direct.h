@@ -3,6 +3,7 @@
 #define MENDEL_KERNELS_CPU_LOWER_DIRECT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,9 @@ std::vector<std::string> DirectAlgorithms(const Graph& graph, int32_t node);
 /// The group's contraction by the algorithm `name`; false when it cannot be (another name, weights that are not constant).
 absl::StatusOr<bool> LowerDirect(Lowering& lowering, const Group& group, const std::string& name);
 
-/// A source that a pointwise product prepares itself: one factor and summand a channel, then perhaps a ReLU.
-struct PreparedSource {
-  ValueId source;
-  std::vector<double> factor, summand;
-  bool relu = false;
-  std::vector<int32_t> nodes;  ///< that compute it
-};
+/// Gives the groups of pointwise products chosen by name the batch normalisation and ReLU that only they read, and removes those
+/// from `groups`; returns the nodes removed. They are then computed while the product reads its source.
+std::vector<int32_t> PrepareSources(Lowering& lowering, std::vector<std::optional<Group>>& groups);
 
 }  // namespace mendel::cpu
 

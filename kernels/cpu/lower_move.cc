@@ -89,8 +89,9 @@ absl::StatusOr<bool> LowerConcat(Lowering& lowering, int32_t id) {
   const Shape& whole = node.outputs[0].shape;
   const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
   const int64_t bytes = ElementBytes(lowering, result);
-  // The layout of the first part that lies blocked (in whole blocks) or channels-last, when the others can follow.
+  // Blocked when some part lies so (in place, then) and the others can follow, else channels-last when the first one does.
   Layout layout = PlainLayout(whole);
+  bool first = true;
   for (ValueId input : node.inputs) {
     const Layout part = lowering.Any(input).layout;
     const Shape& shape = lowering.shape(input);
@@ -99,10 +100,10 @@ absl::StatusOr<bool> LowerConcat(Lowering& lowering, int32_t id) {
     if (part.block_dim == 1 && SamePlacement(part, BlockedLayout(shape, part.block), shape) &&
         std::all_of(node.inputs.begin(), node.inputs.end(), whole_blocks)) {
       layout = BlockedLayout(whole, part.block);
-    } else if (SamePlacement(part, ChannelsLastLayout(shape), shape)) {
-      layout = ChannelsLastLayout(whole);
+      break;
     }
-    break;
+    if (first && SamePlacement(part, ChannelsLastLayout(shape), shape)) layout = ChannelsLastLayout(whole);
+    first = false;
   }
   const Place to = lowering.Allocate(result, layout);
   std::vector<StridedCopy> copies;

@@ -17,6 +17,7 @@ namespace mendel::cpu {
 namespace {
 
 constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
+constexpr int64_t kNarrow = 16;  // positions
 
 class PatchKernel : public Kernel {
  public:
@@ -187,7 +188,7 @@ class Builder {
       return box;
     }
     box.residual = static_cast<int>(parts_.residuals.size());
-    parts_.residuals.push_back(Cut(*piece.residual, box.residual_from));
+    parts_.residuals.push_back(Cut(*piece.residual, box.residual_from, extents.back() < kNarrow));
     base_read_elsewhere_ = base_read_elsewhere_ || parts_.residuals.back().buffer == parts_.base.buffer;
     return box;
   }
@@ -224,13 +225,15 @@ class Builder {
     CutValue source = claim.source;
     source.begin[0] += begin[0] * source.step[0];
     term.source = static_cast<int>(parts_.sources.size());
-    parts_.sources.push_back(Cut(source, term.from));
+    parts_.sources.push_back(Cut(source, term.from, in.back() < kNarrow));
     return term;
   }
 
-  /// The place of a cut value's first element, and its strides.
-  Place Cut(const CutValue& cut, StripTensor& tensor) {
-    Place place = lowering_.Any(cut.root);
+  /// The place of a cut value's first element, and its strides. A narrow cut has few floats in a row of a plain layout: where the
+  /// value lies in blocks of channels too, it is read there.
+  Place Cut(const CutValue& cut, StripTensor& tensor, bool narrow) {
+    const std::optional<Place> in_blocks = narrow ? lowering_.Blocked(cut.root) : std::nullopt;
+    Place place = in_blocks.has_value() ? *in_blocks : lowering_.Any(cut.root);
     const bool blocked = place.layout.block_dim >= 0;
     const bool aligned = place.layout.block_dim == 1 && cut.begin[1] % place.layout.block == 0 && cut.step[1] == 1;
     if (blocked && !aligned) place = lowering_.Plain(cut.root);

@@ -60,6 +60,15 @@ Place Lowering::Any(ValueId value) {
   return places.front();
 }
 
+std::optional<Place> Lowering::Blocked(ValueId value) const {
+  const auto places = places_.find(value);
+  if (places == places_.end()) return std::nullopt;
+  for (const Place& place : places->second) {
+    if (place.layout.block_dim == 1) return place;
+  }
+  return std::nullopt;
+}
+
 Place Lowering::In(ValueId value, const Layout& layout) {
   const Shape& extents = shape(value);
   const Place source = Any(value);

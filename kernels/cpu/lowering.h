@@ -39,6 +39,8 @@ class Lowering {
   Place Any(ValueId value);
   /// The value in this layout, or row-major, reordered into it if need be.
   Place In(ValueId value, const Layout& layout);
+  /// The place in blocks of channels that the value has already; nullopt when it has none.
+  std::optional<Place> Blocked(ValueId value) const;
   Place Plain(ValueId value) { return In(value, PlainLayout(shape(value))); }
   /// Room for a value about to be computed: in the caller's output buffer or within a concatenation where that works.
   Place Allocate(ValueId value, const Layout& layout);

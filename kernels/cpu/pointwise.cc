@@ -58,9 +58,10 @@ class Product {
     block.dst_c = plan_.dst.c;
     block.count = end - begin;
     block.padded = plan_.padded;
-    if (plan_.prepared) {
-      plan_.isa->prepare(*operands_.input, operands_.src, src_at.data(), plan_.src.c, block.count, plan_.channels_in, scratch,
-                         plan_.row);
+    if (plan_.prepared || plan_.gathered) {
+      const PointwiseInput copy{nullptr, nullptr, 0};
+      plan_.isa->prepare(plan_.prepared ? *operands_.input : copy, operands_.src, src_at.data(), plan_.src.c, block.count,
+                         plan_.channels_in, scratch, plan_.row);
       for (int64_t p = 0; p < block.count; ++p) src_at[static_cast<size_t>(p)] = p * plan_.row;
       block.src = scratch;
       block.src_c = plan_.isa->lanes;
@@ -83,10 +84,23 @@ class Product {
   const WinogradEpilogue& epilogue_;
 };
 
+/// Vectors times positions that panels of `most` vectors compute, those for nothing included.
+int64_t Computed(const PointwisePlan& plan, int64_t most) {
+  const int64_t vectors = (plan.channels_out + plan.isa->lanes - 1) / plan.isa->lanes;
+  const auto positions = [&](int64_t of) {
+    const int64_t rows = plan.isa->rows[of];
+    return (plan.positions + rows - 1) / rows * rows;
+  };
+  const int64_t rest = vectors % most;
+  return vectors / most * most * positions(most) + (rest == 0 ? 0 : rest * positions(rest));
+}
+
 void MakePanels(PointwisePlan& plan) {
   plan.panels.clear();
   const int64_t lanes = plan.isa->lanes;
-  const int64_t width = plan.isa->panel_vectors * lanes;
+  const int64_t most = plan.isa->panel_vectors;
+  const bool narrow = most > 2 && Computed(plan, most - 1) < Computed(plan, most);
+  const int64_t width = (narrow ? most - 1 : most) * lanes;
   int64_t weights = 0;
   for (const int64_t phase : plan.phases) {
     for (int64_t channel = 0; channel < plan.channels_out; channel += width) {
@@ -120,11 +134,16 @@ int64_t PointwisePlan::WeightFloats() const {
   return panels.empty() ? 0 : panels.back().weights + panels.back().vectors * isa->lanes * channels_in;
 }
 
-int64_t PointwisePlan::ScratchBytes() const { return prepared ? shares * block * row * static_cast<int64_t>(sizeof(float)) : 0; }
+int64_t PointwisePlan::ScratchBytes() const {
+  return prepared || gathered ? shares * block * row * static_cast<int64_t>(sizeof(float)) : 0;
+}
 
 void CutPointwise(PointwisePlan& plan, int threads) {
-  MakePanels(plan);
   plan.positions = plan.batch * plan.extent[0] * plan.extent[1] * plan.extent[2];
+  MakePanels(plan);
+  // Vectors far apart fall into few sets of the cache, again for every panel.
+  plan.gathered =
+      !plan.prepared && plan.src.c != plan.isa->lanes && plan.channels_in > 4 * plan.isa->lanes && plan.panels.size() > 1;
   plan.shares = std::max(1, threads);
   // Half of a second-level cache for a block's inputs, the rest for a panel of weights; a multiple of what registers hold.
   constexpr int64_t kInputFloats = int64_t{96} << 10;

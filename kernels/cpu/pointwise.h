@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,11 +38,13 @@ struct PointwisePlan {
   int64_t extent[3] = {1, 1, 1};  ///< positions
   int64_t channels_in = 1;
   int64_t channels_out = 1;
-  WinogradStrides src{};              ///< d: floats between positions
-  WinogradStrides dst{};              ///< likewise
-  std::vector<int64_t> phases = {0};  ///< floats from a position's output to that of each phase
-  bool padded = false;                ///< dst has room for whole vectors
-  bool prepared = false;              ///< a PointwiseInput comes first
+  WinogradStrides src{};                                  ///< d: floats between positions
+  WinogradStrides dst{};                                  ///< likewise
+  std::vector<int64_t> phases = {0};                      ///< floats from a position's output to that of each phase
+  bool padded = false;                                    ///< dst has room for whole vectors
+  bool prepared = false;                                  ///< a PointwiseInput comes first
+  float floor = -std::numeric_limits<float>::infinity();  ///< of it
+  bool gathered = false;  ///< inputs are copied into the scratch memory first, where each position's lie together
   std::vector<Panel> panels;
   int64_t positions = 1;
   int64_t block = 1;   ///< positions at once
@@ -53,7 +56,7 @@ struct PointwisePlan {
   int64_t ScratchBytes() const;
 };
 
-/// Fills what follows from the fields up to `prepared`.
+/// Fills what follows from the fields up to `floor`.
 void CutPointwise(PointwisePlan& plan, int threads);
 
 /// `weight(phase, out, in)`: a factor; `scale`: one factor an output channel, or empty.
@@ -63,7 +66,7 @@ void PackPointwiseWeights(const PointwisePlan& plan, const std::function<double(
 struct PointwiseOperands {
   const float* src;
   const float* weights;
-  const PointwiseInput* input;  ///< null: none
+  const PointwiseInput* input;  ///< read when the plan is `prepared`
   float* dst;
 };
 /// In the current ThreadScope. `scratch`: ScratchBytes() bytes on a 64-byte boundary.

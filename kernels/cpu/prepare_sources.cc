@@ -1,0 +1,65 @@
+// Batch normalisations and ReLUs that a pointwise product computes while it reads its source.
+
+#include <cmath>
+#include <utility>
+
+#include "kernels/cpu/lower_direct.h"
+#include "kernels/cpu/pointwise.h"
+
+namespace mendel::cpu {
+namespace {
+
+/// The batch normalisation and ReLU, one or both, that `value` is made of; nullopt when it is made of anything else.
+std::optional<PreparedSource> Prepared(Lowering& lowering, const Group& group, ValueId value) {
+  const Graph& graph = lowering.graph();
+  PreparedSource prepared;
+  const Node* node = &graph.node(value.node);
+  prepared.nodes = group.nodes;
+  if (node->op->name == "Relu") {
+    prepared.relu = true;
+    value = node->inputs[0];
+    node = &graph.node(value.node);
+  }
+  const int64_t channels = graph.type(value).shape[1];
+  prepared.factor.assign(static_cast<size_t>(channels), 1.0);
+  prepared.summand.assign(static_cast<size_t>(channels), 0.0);
+  prepared.source = value;
+  if (group.nodes.size() == (prepared.relu ? 1 : 0)) return prepared;
+  if (group.nodes.size() != (prepared.relu ? 2 : 1) || node->op->name != "BatchNormalization") return std::nullopt;
+  std::vector<double> of[4];
+  for (size_t k = 0; k < 4; ++k) {
+    if (!lowering.folded().IsConstant(node->inputs[k + 1])) return std::nullopt;
+    of[k] = lowering.folded().Exact(node->inputs[k + 1]).scalars;
+  }
+  for (size_t c = 0; c < prepared.factor.size(); ++c) {
+    prepared.factor[c] = of[0][c] / std::sqrt(of[3][c] + node->attrs.Float("epsilon"));
+    prepared.summand[c] = of[1][c] - of[2][c] * prepared.factor[c];
+  }
+  prepared.source = node->inputs[0];
+  return prepared;
+}
+
+}  // namespace
+
+std::vector<int32_t> PrepareSources(Lowering& lowering, std::vector<std::optional<Group>>& groups) {
+  const Graph& graph = lowering.graph();
+  std::vector<int32_t> removed;
+  for (std::optional<Group>& group : groups) {
+    if (!group.has_value() || !group->contraction) continue;
+    const int32_t root = group->nodes[0];
+    const auto named = lowering.options().algorithms.find(root);
+    if (named == lowering.options().algorithms.end() || named->second != kOwnPointwise) continue;
+    const ValueId input = graph.node(root).inputs[0];
+    std::optional<Group>& maker = groups[static_cast<size_t>(input.node)];
+    const bool alone =
+        maker.has_value() && !maker->contraction && graph.users(input.node).size() == 1 && !graph.IsOutput(input.node);
+    if (!alone || graph.node(root).op->name != "Conv" || DirectAlgorithms(graph, root).empty()) continue;
+    group->prepared = Prepared(lowering, *maker, input);
+    if (!group->prepared.has_value()) continue;
+    removed.insert(removed.end(), maker->nodes.begin(), maker->nodes.end());
+    maker.reset();
+  }
+  return removed;
+}
+
+}  // namespace mendel::cpu
