@@ -92,6 +92,8 @@ class Profiler {
   struct AlgorithmTimes;
   absl::Status TimeAlgorithm(const Graph& graph, const std::string& name, const Algorithms& algorithms, double max_seconds,
                              AlgorithmTimes& times);
+  /// One algorithm a node: its best, or the backend's own kernels throughout where those make the whole program faster.
+  absl::StatusOr<Algorithms> CombineAlgorithms(const Graph& graph, double max_seconds, AlgorithmTimes& times);
   std::optional<Algorithms> FromSignatures(const Graph& graph, const std::map<std::string, Algorithms>& by_name) const;
   void NoteSignatures(const Graph& graph, const std::map<std::string, Algorithms>& by_name, const Algorithms& chosen);
 

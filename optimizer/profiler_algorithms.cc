@@ -1,6 +1,8 @@
 // Which algorithm runs each node best.
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -14,15 +16,34 @@
 namespace mendel {
 namespace {
 
-constexpr double kNoise = 0.97;  // an algorithm must win by more than measurements repeat
+constexpr double kNoise = 0.97;      // an algorithm must win by more than measurements repeat
+constexpr double kCombinations = 4;  // time is kept for as many measurements of combined algorithms
+constexpr double kShortest = 0.05;   // seconds
+constexpr double kTie = 1.1;         // an own kernel that loses less than this alone may win among others of its kind
 
-/// Seconds of the step that computes `node`; negative when no step names it.
-double SecondsOf(const std::vector<Step>& steps, const std::vector<double>& seconds, int32_t node) {
-  for (size_t k = 0; k < steps.size(); ++k) {
-    if (std::find(steps[k].nodes.begin(), steps[k].nodes.end(), node) != steps[k].nodes.end()) return seconds[k];
+/// Nodes of the step that computes `node`; empty when no step names it.
+std::vector<int32_t> NodesWith(const std::vector<Step>& steps, int32_t node) {
+  for (const Step& step : steps) {
+    if (std::find(step.nodes.begin(), step.nodes.end(), node) != step.nodes.end()) return step.nodes;
   }
-  return -1;
+  return {};
 }
+
+/// Seconds of the steps that compute any of `nodes`, with the reorders of their operands right before them.
+double SecondsOf(const std::vector<Step>& steps, const std::vector<double>& seconds, const std::set<int32_t>& nodes) {
+  double sum = 0;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const std::vector<int32_t>& own = steps[k].nodes;
+    if (std::none_of(own.begin(), own.end(), [&](int32_t node) { return nodes.count(node) > 0; })) continue;
+    sum += seconds[k];
+    for (size_t before = k; before-- > 0 && steps[before].nodes.empty();) sum += seconds[before];
+  }
+  return sum;
+}
+
+/// The backend's own kernels follow each other's layouts, and compute parts of concatenations in place: taken together they may win
+/// where each alone only ties.
+bool IsOwn(const std::string& algorithm) { return algorithm.find("-own") != std::string::npos; }
 
 /// What the time of a node depends on besides its neighbours: operator, attributes and types.
 std::string Signature(const Graph& graph, int32_t id) {
@@ -56,9 +77,8 @@ struct Profiler::AlgorithmTimes {
   Trial trial;
   std::unique_ptr<Executable> standard;
   OutputBytes want;
-  double first_seconds = 0;  ///< compiling and running once
-  Algorithms best;
-  std::map<int32_t, double> best_ratio;
+  double first_seconds = 0;                                ///< compiling and running once
+  std::map<int32_t, std::map<std::string, double>> ratio;  ///< to the default's seconds, by node and algorithm
   std::string wrong;  ///< two lines for each algorithm that was dropped: its name, the difference
 };
 
@@ -96,23 +116,62 @@ absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double
     return *std::move(known);
   }
   const Stopwatch clock;
-  AlgorithmTimes times{.trial = Trial(graph), .standard = nullptr, .want = {}, .best = {}, .best_ratio = {}, .wrong = {}};
+  AlgorithmTimes times{.trial = Trial(graph), .standard = nullptr, .want = {}, .ratio = {}, .wrong = {}};
   MENDEL_ASSIGN_OR_RETURN(times.standard, Compile({graph, {}}));
   MENDEL_ASSIGN_OR_RETURN(const OutputBytes* outputs, times.trial.Run(*times.standard));
   times.want = *outputs;
   times.first_seconds = clock.Seconds();
   ++measured_;
   bool cut = false;
+  double left = static_cast<double>(promise.size()) + kCombinations;
   for (const std::string& name : Order(promise)) {
-    // One more algorithm costs about two compilations with their first runs; none is begun that cannot be paid for.
     cut = deadline_.SecondsLeft() < 2 * times.first_seconds;
     if (cut) break;
-    MENDEL_RETURN_IF_ERROR(TimeAlgorithm(graph, name, by_name[name], max_seconds, times));
+    const double share = std::clamp(deadline_.SecondsLeft() / left--, std::min(kShortest, max_seconds), max_seconds);
+    MENDEL_RETURN_IF_ERROR(TimeAlgorithm(graph, name, by_name[name], share, times));
   }
   if (!times.wrong.empty()) MENDEL_RETURN_IF_ERROR(cache_.Put("wrong", cut ? cut_key : key, times.wrong));
-  MENDEL_RETURN_IF_ERROR(cache_.Put("algorithms", cut ? cut_key : key, PrintAlgorithms(times.best)));
-  NoteSignatures(graph, by_name, times.best);
-  return times.best;
+  MENDEL_ASSIGN_OR_RETURN(const Algorithms best, CombineAlgorithms(graph, max_seconds, times));
+  MENDEL_RETURN_IF_ERROR(cache_.Put("algorithms", cut ? cut_key : key, PrintAlgorithms(best)));
+  NoteSignatures(graph, by_name, best);
+  return best;
+}
+
+absl::StatusOr<Algorithms> Profiler::CombineAlgorithms(const Graph& graph, double max_seconds, AlgorithmTimes& times) {
+  Algorithms each, tied, own;
+  for (const auto& [node, ratios] : times.ratio) {
+    double least = kNoise, least_own = std::numeric_limits<double>::infinity();
+    for (const auto& [name, ratio] : ratios) {
+      if (ratio < least) least = ratio, each[node] = name;
+      if (IsOwn(name) && ratio < least_own) least_own = ratio, own[node] = name;
+    }
+    if (least_own < kTie) tied[node] = own[node];
+  }
+  std::vector<Algorithms> candidates = {each};
+  for (const Algorithms& more : {tied, own}) {
+    if (!more.empty() && std::find(candidates.begin(), candidates.end(), more) == candidates.end()) candidates.push_back(more);
+  }
+  // As above: nothing is begun that cannot be paid for.
+  if (candidates.size() == 1 || deadline_.SecondsLeft() < 6 * times.first_seconds) return each;
+  std::vector<std::unique_ptr<Executable>> executables;
+  std::vector<Executable*> pointers;
+  for (const Algorithms& candidate : candidates) {
+    MENDEL_ASSIGN_OR_RETURN(auto executable, Compile({graph, candidate}));
+    ++measured_;
+    MENDEL_ASSIGN_OR_RETURN(const OutputBytes* have, times.trial.Run(*executable));
+    if (CompareOutputs(graph, times.want, *have, options_.numerics).wrong) return each;
+    pointers.push_back(executable.get());
+    executables.push_back(std::move(executable));
+  }
+  MENDEL_ASSIGN_OR_RETURN(const auto medians,
+                          times.trial.StepMedians(pointers, {.min_runs = 3, .seconds = max_seconds, .deadline = deadline_}));
+  size_t best = 0;
+  std::vector<double> sums;
+  for (size_t k = 0; k < medians.size(); ++k) {
+    sums.push_back(std::accumulate(medians[k].begin(), medians[k].end(), 0.0));
+    if (sums[k] < sums[best]) best = k;
+  }
+  return candidates[best];
 }
 
 absl::Status Profiler::TimeAlgorithm(const Graph& graph, const std::string& name, const Algorithms& algorithms, double max_seconds,
@@ -131,13 +190,13 @@ absl::Status Profiler::TimeAlgorithm(const Graph& graph, const std::string& name
   MENDEL_ASSIGN_OR_RETURN(const auto medians,
                           times.trial.StepMedians(pair, {.min_runs = 2, .seconds = max_seconds, .deadline = deadline_}));
   for (const auto& [node, same] : algorithms) {
-    const double standard = SecondsOf(times.standard->steps(), medians[0], node);
-    const double seconds = SecondsOf(executable->steps(), medians[1], node);
-    if (seconds < 0 || standard <= 0) continue;
-    const auto known = times.best_ratio.try_emplace(node, kNoise).first;
-    if (seconds / standard >= known->second) continue;
-    known->second = seconds / standard;
-    times.best[node] = name;
+    std::set<int32_t> nodes;
+    for (const Executable* one : pair) {
+      for (const int32_t with : NodesWith(one->steps(), node)) nodes.insert(with);
+    }
+    const double standard = SecondsOf(times.standard->steps(), medians[0], nodes);
+    const double seconds = SecondsOf(executable->steps(), medians[1], nodes);
+    if (!nodes.empty() && standard > 0) times.ratio[node][name] = seconds / standard;
   }
   return absl::OkStatus();
 }
