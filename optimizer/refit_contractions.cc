@@ -97,6 +97,13 @@ RefitTerm RefitFolder::Product(RefitTerm a, RefitTerm b) {
 
 RefitTerm RefitFolder::MatrixProduct(RefitTerm x, RefitTerm w) {
   const Shape shape = t_.shape(x);
+  // Rows may be spread over any dimensions: what stands before such a view is the operand.
+  if (t_.node(x).op->name == "Reshape" && t_.shape(t_.node(x).inputs[0]).back() == shape.back() &&
+      t_.shape(t_.node(x).inputs[0]).size() >= 2) {
+    Shape result = shape;
+    result.back() = t_.shape(w)[1];
+    return t_.Reshape(MatrixProduct(t_.node(x).inputs[0], w), result);
+  }
   const Node node = t_.node(x);
   const std::string_view op = node.op->name;
   const int64_t last = static_cast<int64_t>(shape.size()) - 1;
@@ -118,7 +125,7 @@ RefitTerm RefitFolder::MatrixProduct(RefitTerm x, RefitTerm w) {
   Shape result = shape;
   result.back() = t_.shape(w)[1];
   const RefitTerm matrix = t_.Reshape(x, {NumElements(Shape(shape.begin(), shape.end() - 1)), shape.back()});
-  return t_.Reshape(MatrixProduct(matrix, w), result);
+  return t_.Reshape(t_.Op("MatMul", {matrix, w}), result);
 }
 
 }  // namespace mendel

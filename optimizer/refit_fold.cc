@@ -169,6 +169,7 @@ std::vector<RefitTerm> RefitFolder::Fold(const Node& node, const std::vector<Ref
   if (node.op->name == "Split") return Pieces(node, inputs[0]);
   const std::optional<RefitTerm> folded = FoldOne(node, inputs);
   if (folded.has_value() && t_.type(*folded) == node.outputs[0]) return {*folded};
+  if (const auto moved = Elementwise(node, inputs)) return {*moved};
   return t_.Ops(node.op->name, inputs, node.attrs);
 }
 

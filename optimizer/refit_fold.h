@@ -50,6 +50,10 @@ class RefitFolder {
   RefitTerm Sliced(RefitTerm x, const Ints& starts, const Ints& ends);
   std::optional<RefitTerm> SlicedContraction(RefitTerm x, const Ints& starts, const Ints& ends, int64_t dim);
   std::vector<RefitTerm> Pieces(const Node& split, RefitTerm x);
+  /// An operator that works element by element, on operands of one shape, of which some are views: the view of what it makes of
+  /// the operands' own elements.
+  std::optional<RefitTerm> Elementwise(const Node& node, const std::vector<RefitTerm>& inputs);
+  RefitTerm ElementwiseOf(const Node& node, std::vector<RefitTerm> operands);
   /// The dimension of a Reshape's or Transpose's operand that dimension `dim` of its result is; -2 when there is none.
   int64_t DimBefore(RefitTerm view, int64_t dim) const;
 

@@ -98,7 +98,7 @@ std::vector<uint64_t> Fingerprints(const RefitTerms& terms) {
 
 class Walk {
  public:
-  Walk(const RefitTerms& terms, const RefitNames& names) : t_(terms), names_(names), prints_(Fingerprints(terms)) {}
+  Walk(RefitTerms& terms, const RefitNames& names) : t_(terms), names_(names), prints_(Fingerprints(terms)) {}
 
   RefitPairing Run(const std::vector<std::pair<RefitTerm, RefitTerm>>& outputs) {
     for (const auto& [a, b] : outputs) Push(a, b, false);
@@ -130,15 +130,81 @@ class Walk {
                name == names_.end() ? " " : "' ", TypeString(t_.type(term)));
   }
 
+  /// A product of weights by a factor, the factor one step further inside: with both terms of a sum, or for a single number with
+  /// the second operand of a contraction; `term` itself where there is no such step.
+  RefitTerm MultipliedOut(RefitTerm term) {
+    const Node product = t_.node(term);
+    if (product.op->name != "Mul" || !t_.IsWeight(term)) return term;
+    for (const size_t k : {0, 1}) {
+      const Node inner = t_.node(product.inputs[k]);
+      const RefitTerm factor = product.inputs[1 - k];
+      if (t_.shape(product.inputs[k]) != t_.shape(term)) continue;
+      if (inner.op->name == "Add") return t_.Op("Add", {Scaled(inner.inputs[0], factor), Scaled(inner.inputs[1], factor)});
+      if (inner.op->name == "Conv" && NumElements(t_.shape(factor)) == 1) {
+        return t_.Op("Conv", {inner.inputs[0], Scaled(inner.inputs[1], t_.Reshape(factor, {}))}, inner.attrs);
+      }
+      if (inner.op->name == "MatMul" && NumElements(t_.shape(factor)) == 1) {
+        return t_.Op("MatMul", {inner.inputs[0], Scaled(inner.inputs[1], t_.Reshape(factor, {}))});
+      }
+    }
+    return term;
+  }
+
+  /// Of products; a single number's shape does not matter.
+  std::vector<RefitTerm> Factors(RefitTerm term) const {
+    while (t_.node(term).op->name == "Reshape" && NumElements(t_.type(term)) == 1) term = t_.node(term).inputs[0];
+    if (t_.node(term).op->name != "Mul") return {term};
+    std::vector<RefitTerm> factors = Factors(t_.node(term).inputs[0]);
+    for (RefitTerm factor : Factors(t_.node(term).inputs[1])) factors.push_back(factor);
+    return factors;
+  }
+
+  bool IsSameNumber(RefitTerm a, RefitTerm b) const {
+    if (a == b) return true;
+    if (t_.type(a).dtype != t_.type(b).dtype || NumElements(t_.type(a)) != 1 || NumElements(t_.type(b)) != 1) return false;
+    const Node& x = t_.node(a);
+    const Node& y = t_.node(b);
+    if (IsConstant(x) && IsConstant(y)) return ConstantValue(x).DoubleAt(0) == ConstantValue(y).DoubleAt(0);
+    return x.op == y.op && x.inputs.size() == 1 && y.inputs.size() == 1 && x.op->name == "Reciprocal" &&
+           IsSameNumber(x.inputs[0], y.inputs[0]);
+  }
+
+  /// Products of weights in any order: single numbers that both have are left out. True where one factor of b is left, which
+  /// then stands where the others of a do.
+  bool PairFactors(const Pair& pair) {
+    std::vector<RefitTerm> of_a = Factors(pair.a);
+    std::vector<RefitTerm> of_b = Factors(pair.b);
+    for (size_t k = of_b.size(); k-- > 0;) {
+      const auto same = std::find_if(of_a.begin(), of_a.end(), [&](RefitTerm x) { return IsSameNumber(x, of_b[k]); });
+      if (same == of_a.end()) continue;
+      of_a.erase(same);
+      of_b.erase(of_b.begin() + static_cast<std::ptrdiff_t>(k));
+    }
+    if (of_b.size() != 1 || of_a.size() < 2) return false;
+    RefitTerm product = of_a[0];
+    for (size_t k = 1; k < of_a.size(); ++k) product = Scaled(product, of_a[k]);
+    Push(product, of_b[0], pair.linear);
+    return true;
+  }
+
+  RefitTerm Scaled(RefitTerm weight, RefitTerm factor) { return t_.Op("Mul", {weight, factor}); }
+
   void Descend(const Pair& pair) {
-    const Node& a = t_.node(pair.a);
-    const Node& b = t_.node(pair.b);
+    const Node a = t_.node(pair.a);
+    const Node b = t_.node(pair.b);
     if (a.op != b.op || !(a.attrs == b.attrs) || a.inputs.size() != b.inputs.size() || pair.a.output != pair.b.output ||
         IsConstant(a) || IsInput(a)) {
+      const RefitTerm out_a = MultipliedOut(pair.a);
+      const RefitTerm out_b = MultipliedOut(pair.b);
+      if (t_.IsWeight(pair.a) && t_.IsWeight(pair.b) && (out_a != pair.a || out_b != pair.b))
+        return Push(out_a, out_b, pair.linear);
       return Mismatch(Cat(Describe(pair.a), " faces ", Describe(pair.b)));
     }
     const bool weights = t_.IsWeight(pair.a) && t_.IsWeight(pair.b);
-    const auto print = [&](RefitTerm term) { return prints_[static_cast<size_t>(term.node)]; };
+    if (weights && a.op->name == "Mul" && PairFactors(pair)) return;
+    const auto print = [&](RefitTerm term) {
+      return static_cast<size_t>(term.node) < prints_.size() ? prints_[static_cast<size_t>(term.node)] : 0;
+    };
     const bool swap = a.inputs.size() == 2 && IsOneOf(a.op->name, kCommutative) && print(a.inputs[0]) != print(b.inputs[0]) &&
                       print(a.inputs[0]) == print(b.inputs[1]);
     for (size_t k = 0; k < a.inputs.size(); ++k) {
@@ -168,9 +234,9 @@ class Walk {
     result_.candidates.push_back({constant, pair.b, pair.a, anatomy.moves_only});
   }
 
-  const RefitTerms& t_;
+  RefitTerms& t_;
   const RefitNames& names_;
-  const std::vector<uint64_t> prints_;
+  const std::vector<uint64_t> prints_;  ///< of the programs' terms, not of those made on the way
   std::vector<Pair> open_;
   std::set<Pair> done_;
   RefitPairing result_;
@@ -215,8 +281,7 @@ void Print(const RefitTerms& terms, RefitTerm term, const RefitNames& names, std
 
 }  // namespace
 
-RefitPairing PairPrograms(const RefitTerms& terms, const std::vector<std::pair<RefitTerm, RefitTerm>>& outputs,
-                          const RefitNames& names) {
+RefitPairing PairPrograms(RefitTerms& terms, const std::vector<std::pair<RefitTerm, RefitTerm>>& outputs, const RefitNames& names) {
   return Walk(terms, names).Run(outputs);
 }
 

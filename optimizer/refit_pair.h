@@ -27,9 +27,9 @@ struct RefitPairing {
   std::string mismatch;  ///< why the programs do not fit each other; empty when they do
 };
 
-/// Walks both programs from their outputs (pairs of unfolded and folded term), in canonical form.
-RefitPairing PairPrograms(const RefitTerms& terms, const std::vector<std::pair<RefitTerm, RefitTerm>>& outputs,
-                          const RefitNames& names);
+/// Walks both programs from their outputs (pairs of unfolded and folded term), in canonical form. Adds terms: weights that do not
+/// fit each other are compared once more with their products multiplied out.
+RefitPairing PairPrograms(RefitTerms& terms, const std::vector<std::pair<RefitTerm, RefitTerm>>& outputs, const RefitNames& names);
 
 /// A formula over the names of the constants, views left out; long ones are cut.
 std::string ExpressionString(const RefitTerms& terms, RefitTerm term, const RefitNames& names);

@@ -4,71 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 
-#include "graph/emitter.h"
-#include "graph/evaluate.h"
+#include "optimizer/refit_cases.h"
 
 namespace mendel {
 namespace {
 
 using ::testing::HasSubstr;
-
-Tensor Random(Rng& rng, Shape shape, double least = -1, double most = 1) {
-  std::vector<double> values(static_cast<size_t>(NumElements(shape)));
-  for (double& value : values) value = rng.Uniform(least, most);
-  return Tensor::FromDoubles({DType::kF32, std::move(shape)}, values);
-}
-
-/// An expression of weights as a simplifier computes it: every node rounded to float32.
-Tensor Folded(const std::function<ValueId(Emitter&)>& expression) {
-  Emitter e;
-  e.Output("y", expression(e));
-  const auto graph = e.Finish();
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  std::vector<std::vector<HostValue>> values;
-  for (size_t id = 0; id < graph->nodes().size(); ++id) {
-    const Node& node = graph->nodes()[id];
-    if (IsConstant(node)) {
-      values.push_back({HostValue::FromTensor(ConstantValue(node))});
-      continue;
-    }
-    std::vector<const HostValue*> operands;
-    for (ValueId input : node.inputs)
-      operands.push_back(&values[static_cast<size_t>(input.node)][static_cast<size_t>(input.output)]);
-    auto results =
-        WithView(*graph, static_cast<int32_t>(id), [&](const NodeView& view) { return EvaluateNode(*node.op, view, operands); });
-    for (HostValue& result : results) result = HostValue::FromTensor(result.ToTensor());
-    values.push_back(std::move(results));
-  }
-  const ValueId y = graph->outputs()[0].value;
-  return values[static_cast<size_t>(y.node)][static_cast<size_t>(y.output)].ToTensor();
-}
-
-/// `tensor` with one element moved by `ulps` of its own.
-Tensor Nudged(const Tensor& tensor, int64_t element, int ulps) {
-  std::vector<double> values = tensor.ToDoubles();
-  float value = static_cast<float>(values[static_cast<size_t>(element)]);
-  for (int k = 0; k < ulps; ++k) value = std::nextafter(value, 2 * value);
-  values[static_cast<size_t>(element)] = value;
-  return Tensor::FromDoubles(tensor.type(), values);
-}
-
-/// A graph of one input "x" and one output "y".
-Graph Program(const Shape& x, const std::function<ValueId(Emitter&, ValueId)>& body) {
-  Emitter e;
-  const ValueId input = e.Input("x", {DType::kF32, x});
-  e.Output("y", body(e, input));
-  auto graph = e.Finish();
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
-}
-
-RefitReport Judge(const Graph& a, const Graph& b) {
-  auto report = Refit(a, b);
-  EXPECT_TRUE(report.ok()) << report.status();
-  return report.ok() ? *std::move(report) : RefitReport();
-}
 
 /// Convolution, batch norm, relu; and the convolution with the batch norm folded in float32.
 struct ConvCase {

@@ -1,6 +1,8 @@
 // Views of a refit's canonical form: composed, and moved behind what they commute with.
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "optimizer/refit_fold.h"
@@ -9,6 +11,9 @@ namespace mendel {
 namespace {
 
 constexpr int64_t kNoDim = -2;
+constexpr std::array<std::string_view, 24> kElementwise = {
+    "Abs", "Add", "Clip", "Div", "Elu", "Erf", "Exp",        "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log",
+    "Max", "Min", "Mish", "Mul", "Neg", "Pow", "Reciprocal", "Relu", "Sigmoid",     "Sqrt",      "Sub",       "Tanh"};
 
 /// Does the permutation move dimensions of extent one only?
 bool KeepsOrder(const Shape& shape, const Ints& perm) {
@@ -58,10 +63,23 @@ RefitTerm RefitFolder::Transposed(RefitTerm x, const Ints& perm) {
     return Transposed(node.inputs[0], both);
   }
   const Shape shape = t_.shape(x);
-  if (!KeepsOrder(shape, perm)) return t_.Op("Transpose", {x}, {{"perm", perm}});
   Shape moved;
   for (int64_t d : perm) moved.push_back(shape[static_cast<size_t>(d)]);
-  return t_.Reshape(x, moved);
+  if (KeepsOrder(shape, perm)) return t_.Reshape(x, moved);
+  // Dimensions of one element may come and go between two transpositions: they are no part of either.
+  Ints position(shape.size(), -1);
+  Shape kept;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    position[d] = static_cast<int64_t>(kept.size());
+    kept.push_back(shape[d]);
+  }
+  if (kept.size() == shape.size()) return t_.Op("Transpose", {x}, {{"perm", perm}});
+  Ints kept_perm;
+  for (int64_t d : perm) {
+    if (position[static_cast<size_t>(d)] >= 0) kept_perm.push_back(position[static_cast<size_t>(d)]);
+  }
+  return t_.Reshape(Transposed(t_.Reshape(x, kept), kept_perm), moved);
 }
 
 RefitTerm RefitFolder::Sliced(RefitTerm x, const Ints& starts, const Ints& ends) {
@@ -101,7 +119,17 @@ RefitTerm RefitFolder::Sliced(RefitTerm x, const Ints& starts, const Ints& ends)
       return t_.Reshape(Sliced(node.inputs[0], inner.begin, inner.end), Box{starts, ends}.Extents());
     }
   }
-  return cut(x, {starts, ends});
+  // Dimensions of one element may come and go before: they are no part of the slice.
+  Shape kept;
+  Box inner{{}, {}};
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    kept.push_back(shape[d]);
+    inner.begin.push_back(starts[d]);
+    inner.end.push_back(ends[d]);
+  }
+  if (kept.size() == shape.size()) return cut(x, {starts, ends});
+  return t_.Reshape(cut(t_.Reshape(x, kept), inner), Box{starts, ends}.Extents());
 }
 
 std::optional<RefitTerm> RefitFolder::SlicedContraction(RefitTerm x, const Ints& starts, const Ints& ends, int64_t dim) {
@@ -122,6 +150,41 @@ std::optional<RefitTerm> RefitFolder::SlicedContraction(RefitTerm x, const Ints&
   box.end[weight_dim] = ends[static_cast<size_t>(dim)];
   const RefitTerm part = t_.Op("Slice", {w}, {{"starts", box.begin}, {"ends", box.end}, {"steps", Ints(box.begin.size(), 1)}});
   return t_.Op(op, {node.inputs[0], part}, node.attrs);
+}
+
+std::optional<RefitTerm> RefitFolder::Elementwise(const Node& node, const std::vector<RefitTerm>& inputs) {
+  if (std::find(kElementwise.begin(), kElementwise.end(), node.op->name) == kElementwise.end()) return std::nullopt;
+  const Shape& shape = node.outputs[0].shape;
+  const auto scalar = [&](RefitTerm x) { return t_.IsWeight(x) && NumElements(t_.shape(x)) == 1; };
+  const auto fits = [&](RefitTerm x) { return scalar(x) || t_.shape(x) == shape; };
+  if (!std::all_of(inputs.begin(), inputs.end(), fits) || std::all_of(inputs.begin(), inputs.end(), scalar)) return std::nullopt;
+  std::vector<RefitTerm> operands = inputs;
+  for (RefitTerm& x : operands) {
+    if (scalar(x)) x = Spread(x, 0, -1);
+  }
+  return ElementwiseOf(node, std::move(operands));
+}
+
+RefitTerm RefitFolder::ElementwiseOf(const Node& node, std::vector<RefitTerm> operands) {
+  std::optional<Shape> shape;
+  std::optional<Shape> own;  // of elements before views: that of the fewest dimensions
+  std::optional<Ints> perm;
+  bool transposed = true;
+  for (RefitTerm x : operands) {
+    if (t_.shape(x).empty()) continue;
+    shape = t_.shape(x);
+    const Node& view = t_.node(x);
+    const Shape& before = view.op->name == "Reshape" ? t_.shape(view.inputs[0]) : *shape;
+    if (!own.has_value() || std::pair(before.size(), before) < std::pair(own->size(), *own)) own = before;
+    transposed = transposed && view.op->name == "Transpose" && (!perm.has_value() || *perm == view.attrs.IntList("perm"));
+    if (transposed) perm = view.attrs.IntList("perm");
+  }
+  if (!shape.has_value() || (!transposed && own == shape)) return t_.Op(node.op->name, std::move(operands), node.attrs);
+  for (RefitTerm& x : operands) {
+    if (!t_.shape(x).empty()) x = transposed ? t_.node(x).inputs[0] : t_.Reshape(x, *own);
+  }
+  const RefitTerm result = ElementwiseOf(node, std::move(operands));
+  return transposed ? Transposed(result, *perm) : t_.Reshape(result, *shape);
 }
 
 std::vector<RefitTerm> RefitFolder::Pieces(const Node& split, RefitTerm x) {
