@@ -27,9 +27,10 @@ if [ ! -d "$base/usr" ]; then
   command -v debootstrap >/dev/null || skip "debootstrap is not installed"
   debootstrap --variant=minbase bookworm "$base" >"$work/debootstrap.log" 2>&1 || skip "debootstrap: $(tail -1 "$work/debootstrap.log")"
 fi
-DESTDIR=$work/stage cmake --install "$build" --strip --prefix /opt/mendel >"$work/install.log" 2>&1 || fail "cmake --install: $(tail -3 "$work/install.log")"
+DESTDIR=$work/first/stage cmake --install "$build" --strip --prefix /opt/mendel >"$work/install.log" 2>&1 || fail "cmake --install: $(tail -3 "$work/install.log")"
 
 # The root file system: by buildah, or by the same steps.
+root=$work/root
 buildah=(buildah --root "$work/store" --runroot "$work/run" --storage-driver vfs)
 by_buildah() {
   command -v buildah >/dev/null || return 1
@@ -37,19 +38,19 @@ by_buildah() {
   first=$("${buildah[@]}" from scratch) &&
     "${buildah[@]}" copy -q "$first" "$base" / >/dev/null && "${buildah[@]}" commit -q "$first" localhost/bookworm >/dev/null &&
     "${buildah[@]}" rm "$first" >/dev/null || return 1
-  "${buildah[@]}" build --isolation chroot --layers=false --pull-never --build-arg BASE=localhost/bookworm \
-    --build-context build="$work/stage-root" -t localhost/mendel -f "$here/Containerfile" "$here" || return 1
+  "${buildah[@]}" build --format docker --isolation chroot --layers=false --pull-never --build-arg BASE=localhost/bookworm \
+    --build-context build="$work/first" -t localhost/mendel -f "$here/Containerfile" "$here" || return 1
   container=$("${buildah[@]}" from --pull-never localhost/mendel) || return 1
-  root=$("${buildah[@]}" mount "$container")
+  # A copy: the storage's folders are closed to the user that the image runs as.
+  cp -a "$("${buildah[@]}" mount "$container")" "$root"
 }
 by_steps() {
-  root=$work/root
-  cp -a "$base" "$root" || return 1
+  rm -rf "$root" && cp -a "$base" "$root" || return 1
   chroot "$root" sh -c 'apt-get update -q && apt-get install -y -q --no-install-recommends bubblewrap ca-certificates tini &&
-    useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin mendel && install -d -o mendel -g mendel /data' || return 1
-  cp -a "$work/stage/opt/mendel" "$root/opt/mendel"
+    groupadd --system --gid 10001 mendel && useradd --system --uid 10001 --gid 10001 --home-dir /data --shell /usr/sbin/nologin mendel &&
+    install -d -o mendel -g mendel /data' || return 1
+  cp -a "$work/first/stage/opt/mendel" "$root/opt/mendel"
 }
-mkdir -p "$work/stage-root/stage" && mv "$work/stage/opt" "$work/stage-root/stage/opt" && mkdir -p "$work/stage" && cp -al "$work/stage-root/stage/opt" "$work/stage/opt"
 if by_buildah >"$work/buildah.log" 2>&1; then
   echo "image: buildah $(buildah --version | cut -d' ' -f3)"
 else
