@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "graph/op_helpers.h"
+#include "mutator/parallel.h"
 
 namespace mendel {
 namespace {
@@ -39,6 +40,8 @@ std::optional<ConvLink> LinkEndingAt(const Graph& graph, int32_t node) {
     node = DataInput(graph, node);
     if (node < 0 || OnlyUser(graph, node) != link.tail.front()) return std::nullopt;
   }
+  const std::vector<ValueId>& inputs = graph.node(node).inputs;
+  if (!std::all_of(inputs.begin() + 1, inputs.end(), [&](ValueId value) { return IsWeight(graph, value); })) return std::nullopt;
   link.conv = node;
   return link;
 }

@@ -51,7 +51,8 @@ std::vector<int32_t> GroupEndingAt(const Graph& graph, int32_t node, size_t max_
   return {};
 }
 
-ValueId OperandOf(const Graph& subprogram, ValueId value, const std::vector<ValueId>& inputs) {
+ValueId OperandOf(Emitter& e, const Graph& subprogram, ValueId value, const std::vector<ValueId>& inputs) {
+  if (IsWeight(subprogram, value)) return e.CopyConstantExpression(subprogram, value);
   const auto place = std::find(subprogram.inputs().begin(), subprogram.inputs().end(), value.node);
   MENDEL_CHECK(place != subprogram.inputs().end());
   return inputs[static_cast<size_t>(place - subprogram.inputs().begin())];

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "graph/emitter.h"
 #include "graph/graph.h"
 #include "mutator/rule.h"
 
@@ -18,8 +19,9 @@ std::vector<std::vector<int32_t>> IndependentGroups(const Graph& graph, const st
 /// before `node` and `node` itself; empty when there is none.
 std::vector<int32_t> GroupEndingAt(const Graph& graph, int32_t node, size_t max_members, const std::function<bool(int32_t)>& like);
 
-/// The value of `inputs` (Emitter::InputsOf(subprogram)) that stands for `value`, an input of the subprogram (CHECK).
-ValueId OperandOf(const Graph& subprogram, ValueId value, const std::vector<ValueId>& inputs);
+/// What stands in `e` for `value` of the subprogram: one of `inputs` (Emitter::InputsOf(subprogram)), or a copy when it is a
+/// weight. CHECK-fails for other values.
+ValueId OperandOf(Emitter& e, const Graph& subprogram, ValueId value, const std::vector<ValueId>& inputs);
 
 /// True when `value` is a weight: a constant or an expression of constants.
 bool IsWeight(const Graph& graph, ValueId value);

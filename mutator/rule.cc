@@ -1,6 +1,8 @@
 #include "mutator/rule.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -11,6 +13,14 @@ namespace {
 std::vector<Rule (*)()>& Makers() {
   static auto* makers = new std::vector<Rule (*)()>();
   return *makers;
+}
+
+/// Types of all inputs, then of all outputs.
+std::pair<std::vector<TensorType>, std::vector<TensorType>> Interface(const Graph& graph) {
+  std::pair<std::vector<TensorType>, std::vector<TensorType>> types;
+  for (int32_t id : graph.inputs()) types.first.push_back(graph.node(id).outputs[0]);
+  for (const GraphOutput& output : graph.outputs()) types.second.push_back(graph.type(output.value));
+  return types;
 }
 
 }  // namespace
@@ -52,6 +62,9 @@ absl::StatusOr<Mutant> MakeMutant(const Graph& graph, const Rule& rule, const Ma
   MENDEL_ASSIGN_OR_RETURN(result.mutant, Deduplicate(mutant));
   const absl::Status valid = CheckGraph(result.mutant);
   if (!valid.ok()) return InternalError("rule ", rule.name, " made an invalid graph: ", valid.message());
+  if (Interface(result.mutant) != Interface(result.original)) {
+    return InternalError("rule ", rule.name, " made a graph of other inputs or outputs");
+  }
   return result;
 }
 

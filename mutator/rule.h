@@ -70,7 +70,8 @@ struct Mutant {
   Graph mutant;
 };
 
-/// Applies `rule` at `match`: extracts, applies, deduplicates and checks the result (graph checker; Internal when it fails).
+/// Applies `rule` at `match`: extracts, applies, deduplicates and checks the result (Internal when it is no valid graph, or one of
+/// other inputs or outputs).
 absl::StatusOr<Mutant> MakeMutant(const Graph& graph, const Rule& rule, const Match& match);
 
 }  // namespace mendel

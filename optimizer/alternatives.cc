@@ -131,6 +131,10 @@ void Use(MendedMutant&& way, Alternative& alternative) {
 
 }  // namespace
 
+std::string DescribeFault(const Rule& rule, std::string_view what) {
+  return Cat("rule ", rule.name, ": ", what, "; the candidate is not used. Please report this");
+}
+
 absl::StatusOr<Alternative> Judge(const Mutant& mutant, const JudgeLimits& limits, ProfileCache& cache) {
   MENDEL_ASSIGN_OR_RETURN(const JudgeReport report, Report(mutant, limits, cache));
   Alternative result;

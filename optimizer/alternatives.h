@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,6 +31,9 @@ struct Alternative {
   /// Other ways of mending, equally right: to be measured beside `graph` and told to PreferMending. Empty once that is done.
   std::vector<MendedMutant> others;
 };
+
+/// What the user is told of a defect of `rule`: its name, `what` is wrong, that the search went on without.
+std::string DescribeFault(const Rule& rule, std::string_view what);
 
 struct JudgeLimits {
   uint64_t seed = 1;

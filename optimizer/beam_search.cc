@@ -1,5 +1,6 @@
-// Cost-ordered search: subprograms are tried from the most expensive (measured in the chain) to the cheapest; equal subprograms are
-// judged and measured once. What wins alone is then tried in the whole program and kept only if the whole program gets faster.
+// Cost-ordered search: candidates are tried from those that promise most a second of trying (their places' measured seconds in the
+// chain, what the predictor says of the mutant) to the least; equal subprograms are judged and measured once. What wins alone is
+// then tried in the whole program and kept only if the whole program gets faster.
 
 #include <algorithm>
 #include <map>
@@ -12,6 +13,7 @@
 #include "mutator/rule.h"
 #include "optimizer/contest.h"
 #include "optimizer/normalise.h"
+#include "optimizer/operator_profiles.h"
 #include "optimizer/search.h"
 #include "optimizer/search_record.h"
 
@@ -19,6 +21,10 @@ namespace mendel {
 namespace {
 
 constexpr double kPromising = 1.03;  // a subprogram alone may be this much slower: views may cancel in the whole
+// What is tried first, where the budget may not suffice for all: predictions may be wrong by kDoubt, so that what is predicted
+// slower still has a chance; a candidate that has to be localised and mended takes longer to judge, and pays for its correction.
+constexpr double kDoubt = 0.25, kLeastGain = 0.02;
+constexpr double kExactJudgeSeconds = 0.03, kPartialJudgeSeconds = 0.4, kMendedShare = 0.15;
 
 /// One kind of place: equal subprograms under one rule and choice.
 struct CandidateClass {
@@ -27,6 +33,7 @@ struct CandidateClass {
   std::string key;     ///< "rule choice=1 .. hash"
   double seconds = 0;  ///< in the chain, of all occurrences
   int64_t occurrences = 0;
+  double worth = 0;  ///< seconds gained, as predicted, a second of trying
   std::optional<Mutant> first;
   Alternative alternative;
   AloneTimes alone;
@@ -38,7 +45,7 @@ class BeamSearcher {
   explicit BeamSearcher(Contest& contest) : contest_(contest), options_(contest.options()), result_(contest.result()) {}
 
   absl::Status Run() {
-    const std::string key = contest_.Key("search 2");
+    const std::string key = contest_.Key("search 3");
     if (const auto stored = contest_.cache().Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
       if (replayed) return absl::OkStatus();
@@ -124,7 +131,22 @@ class BeamSearcher {
     return 16 * candidate.seconds / static_cast<double>(std::max<int64_t>(1, candidate.occurrences));
   }
 
-  /// Every distinct candidate of the current best program, most expensive first.
+  /// Seconds that the candidate may gain, in all its places, over those that it takes to find out.
+  static double Worth(const OperatorProfiles& profiles, const CandidateClass& candidate) {
+    const auto predicted = [&](const Graph& graph) {
+      double sum = 0;
+      for (const double seconds : profiles.NodeSeconds(graph)) sum += seconds;
+      return sum;
+    };
+    const bool partial = candidate.rule->claim == Claim::kPartial;
+    const double before = predicted(candidate.first->original);
+    const double after = predicted(candidate.first->mutant) + (partial ? kMendedShare * before : 0);
+    const double share = before > 0 ? 1 + kDoubt - after / before : kDoubt;
+    return candidate.seconds * std::max(kLeastGain, share) /
+           (AloneCost(candidate) + (partial ? kPartialJudgeSeconds : kExactJudgeSeconds));
+  }
+
+  /// Every distinct candidate of the current best program, most worth trying first.
   absl::StatusOr<std::vector<CandidateClass>> Collect() {
     const Graph& graph = result_.best.graph;
     const Stopwatch clock;
@@ -150,11 +172,15 @@ class BeamSearcher {
         }
       }
     }
+    MENDEL_ASSIGN_OR_RETURN(const OperatorProfiles profiles,
+                            OperatorProfiles::Load(contest_.cache(), contest_.profiler().Device()));
     std::vector<CandidateClass> sorted;
     for (auto& [key, candidate] : classes) {
-      if (candidate.first.has_value()) sorted.push_back(std::move(candidate));
+      if (!candidate.first.has_value()) continue;
+      candidate.worth = Worth(profiles, candidate);
+      sorted.push_back(std::move(candidate));
     }
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.worth > b.worth; });
     return sorted;
   }
 
@@ -195,7 +221,7 @@ class BeamSearcher {
       }
     }
     if (applied.size() == before) return false;
-    MENDEL_ASSIGN_OR_RETURN(graph, Normalise(graph, options_.disabled_rules));
+    MENDEL_ASSIGN_OR_RETURN(graph, Normalise(graph, options_.disabled_rules, contest_.faults()));
     MENDEL_ASSIGN_OR_RETURN(const Contest::Trial trial,
                             contest_.TryWhole(graph, Cat("the program with rule ", candidate.rule->name), applied));
     if (trial.accepted) {

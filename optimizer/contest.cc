@@ -126,9 +126,7 @@ std::optional<Mutant> Contest::Make(const Graph& graph, const Rule& rule, const 
   return std::nullopt;
 }
 
-void Contest::NoteFault(const Rule& rule, std::string_view what) {
-  faults_.insert(Cat("rule ", rule.name, ": ", what, "; the candidate is not used. Please report this"));
-}
+void Contest::NoteFault(const Rule& rule, std::string_view what) { faults_.insert(DescribeFault(rule, what)); }
 
 absl::StatusOr<bool> Contest::JudgeCandidate(const Mutant& mutant, Alternative& alternative) {
   plan::SearchCounters& counters = result_.counters;

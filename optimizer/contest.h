@@ -82,6 +82,8 @@ class Contest {
   JudgeLimits Limits() const;
   /// The mutant, or nothing: the rule does not apply there after all. A graph that is no program is noted as the rule's fault.
   std::optional<Mutant> Make(const Graph& graph, const Rule& rule, const Match& match);
+  /// Sentences about defects of rules, as NoteFault makes them; for what works without a contest.
+  std::set<std::string>& faults() { return faults_; }
   void Report(const std::string& detail);
 
  private:

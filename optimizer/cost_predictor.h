@@ -33,6 +33,8 @@ class CostPredictor {
   static CostPredictor Train(const std::vector<CostSample>& samples);
 
   double Seconds(const std::string& op, const CostFeatures& features) const;
+  /// False: predictions are guesses.
+  bool trained() const { return trained_; }
 
  private:
   /// One split and one further split on each side.

@@ -3,16 +3,22 @@
 #define MENDEL_OPTIMIZER_NORMALISE_H_
 
 #include <set>
+#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
+#include "mutator/rule.h"
 
 namespace mendel {
 
 /// Applies the rules of Stage::kNormalise (but the disabled ones) until none matches, screening each application with the judge;
-/// then removes repeated nodes. Internal names the rule when the judge refuses it.
-absl::StatusOr<Graph> Normalise(const Graph& graph, const std::set<std::string>& disabled);
+/// then removes repeated nodes. A defect of a rule - the judge refuses what it made, or it is no program - costs that application
+/// only and adds a sentence naming the rule to `faults`; what the judge cannot decide is left as it was.
+absl::StatusOr<Graph> Normalise(const Graph& graph, const std::set<std::string>& disabled, std::set<std::string>& faults);
+
+/// The same by these rules, whatever their stage.
+absl::StatusOr<Graph> NormaliseBy(std::span<const Rule* const> rules, const Graph& graph, std::set<std::string>& faults);
 
 }  // namespace mendel
 

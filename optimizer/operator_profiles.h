@@ -38,6 +38,8 @@ class OperatorProfiles {
   std::vector<double> NodeSeconds(const Graph& graph) const;
 
   const std::vector<CostSample>& samples() const { return samples_; }
+  /// False: too little was measured for predictions to be more than guesses.
+  bool trained() const { return predictor_.trained(); }
 
  private:
   struct Mean {

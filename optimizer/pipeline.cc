@@ -83,13 +83,18 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   if (backend == nullptr) return Unsupported("this program has no backend '", options.backend, "'");
   MENDEL_RETURN_IF_ERROR(Annotate(backend->Probe(), Cat("backend ", options.backend)));
   Profiler profiler(*backend, cache,
-                    {.threads = options.threads, .numerics = options.numerics, .error_on_miss = options.error_on_cache_miss});
+                    {.threads = options.threads,
+                     .numerics = options.numerics,
+                     .error_on_miss = options.error_on_cache_miss,
+                     .costs = options.costs});
 
-  MENDEL_ASSIGN_OR_RETURN(const Graph baseline,
-                          Timed("normalise", options, result, [&] { return Normalise(original, options.search.disabled_rules); }));
+  std::set<std::string> faults;
+  MENDEL_ASSIGN_OR_RETURN(const Graph baseline, Timed("normalise", options, result,
+                                                      [&] { return Normalise(original, options.search.disabled_rules, faults); }));
   MENDEL_ASSIGN_OR_RETURN(result.search,
                           Timed("search", options, result, [&] { return Search(baseline, profiler, cache, options.search); }));
-  result.notices = result.search.warnings;
+  faults.insert(result.search.warnings.begin(), result.search.warnings.end());
+  result.notices.assign(faults.begin(), faults.end());
   // The draws of the certificate come after the search has fixed the graph.
   MENDEL_ASSIGN_OR_RETURN(result.certificate, Timed("certify", options, result, [&] {
                             return CertifyOrReuse(original, result.search.best.graph, options.judge, cache,

@@ -25,6 +25,8 @@ struct OptimizeOptions {
   /// The judge's; fixed draws are for tests only.
   JudgeOptions judge;
   bool error_on_cache_miss = false;
+  /// Seconds that are taken for measured ones (ProfilerOptions::costs).
+  CostFunction costs = nullptr;
   /// Into the plan, for reports.
   std::string model_name;
   std::string model_hash;

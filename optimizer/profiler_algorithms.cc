@@ -83,6 +83,7 @@ struct Profiler::AlgorithmTimes {
 };
 
 absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double max_seconds) {
+  if (options_.costs) return Algorithms{};
   std::map<std::string, Algorithms> by_name;  // one variant an algorithm, used wherever it can be
   std::map<std::string, double> promise;      // arithmetic of its nodes, less where the backend ranks others before it
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {

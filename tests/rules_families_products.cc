@@ -24,7 +24,7 @@ std::vector<FamilyExample> ProductExamples() {
   %3 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
   %4 = Conv(%0, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
   %5 = Conv(%1, %3) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
-  %6 = Add(%4, %5)
+  %6 = Mul(%4, %5)
   return "y0" = %6
 )"},
       {"ParallelConvsMerged", "merge_convs", R"(
@@ -57,7 +57,7 @@ std::vector<FamilyExample> ProductExamples() {
   %2 = Constant() {symbol = "w", value = f32[8,6]{W48}}
   %3 = MatMul(%0, %2)
   %4 = MatMul(%1, %2)
-  %5 = Add(%3, %4)
+  %5 = Mul(%3, %4)
   return "y0" = %5
 )"},
       {"EqualMatMulsBatched", "stack_matmuls", R"(
@@ -67,7 +67,7 @@ std::vector<FamilyExample> ProductExamples() {
   %3 = Constant() {symbol = "w", value = f32[8,6]{W48}}
   %4 = MatMul(%0, %2)
   %5 = MatMul(%1, %3)
-  %6 = Add(%4, %5)
+  %6 = Mul(%4, %5)
   return "y0" = %6
 )"},
       {"PoolBeforeOneByOne", "pool_before_conv1x1", R"(
@@ -195,6 +195,39 @@ std::vector<FamilyExample> ProductExamples() {
   %10 = Mul(%8, %9)
   return "y0" = %10
 )"},
+      {"ScaleOfStoredQueries", "scale_into_matmul", R"(
+  %0 = Input() {name = "k", shape = [1, 2, 4, 5]}
+  %1 = Constant() {symbol = "q", value = f32[1,5,8]{W40}}
+  %2 = Constant() {symbol = "wq", value = f32[8,8]{W64}}
+  %3 = MatMul(%1, %2)
+  %4 = Reshape(%3) {shape = [1, 5, 2, 4]}
+  %5 = Transpose(%4) {perm = [0, 2, 1, 3]}
+  %6 = MatMul(%5, %0)
+  %7 = Constant() {value = f32[]{0.5}}
+  %8 = Mul(%6, %7)
+  return "y0" = %8
+)"},
+      {"BandedProducts", "index_derivations", R"(
+  %0 = Input() {name = "a", shape = [2, 64, 16]}
+  %1 = Input() {name = "c", shape = [2, 68, 16]}
+  %2 = Slice(%1) {starts = [0, 0, 0], ends = [2, 64, 16], steps = [1, 1, 1]}
+  %3 = Slice(%1) {starts = [0, 1, 0], ends = [2, 65, 16], steps = [1, 1, 1]}
+  %4 = Slice(%1) {starts = [0, 2, 0], ends = [2, 66, 16], steps = [1, 1, 1]}
+  %5 = Slice(%1) {starts = [0, 3, 0], ends = [2, 67, 16], steps = [1, 1, 1]}
+  %6 = Slice(%1) {starts = [0, 4, 0], ends = [2, 68, 16], steps = [1, 1, 1]}
+  %7 = Mul(%0, %2)
+  %8 = Mul(%0, %3)
+  %9 = Mul(%0, %4)
+  %10 = Mul(%0, %5)
+  %11 = Mul(%0, %6)
+  %12 = ReduceSum(%7) {axes = [2], keepdims = 1}
+  %13 = ReduceSum(%8) {axes = [2], keepdims = 1}
+  %14 = ReduceSum(%9) {axes = [2], keepdims = 1}
+  %15 = ReduceSum(%10) {axes = [2], keepdims = 1}
+  %16 = ReduceSum(%11) {axes = [2], keepdims = 1}
+  %17 = Concat(%12, %13, %14, %15, %16) {axis = 2}
+  return "y0" = %17
+)"},
       {"BatchNormFolded", "fold_batch_norm", R"(
   %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
   %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
@@ -252,6 +285,17 @@ std::vector<FamilyExample> ProductExamples() {
   %5 = BatchNormalization(%0, %1, %2, %3, %4)
   %6 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
   %7 = Conv(%5, %6) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  return "y0" = %7
+)"},
+      {"BatchNormThroughOpenConv", "shift_through_conv", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 10, 10]}
+  %1 = Constant() {symbol = "scale", value = f32[4]{P4}}
+  %2 = Constant() {symbol = "shift", value = f32[4]{W4}}
+  %3 = Constant() {symbol = "mean", value = f32[4]{W4}}
+  %4 = Constant() {symbol = "variance", value = f32[4]{P4}}
+  %5 = BatchNormalization(%0, %1, %2, %3, %4)
+  %6 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
+  %7 = Conv(%5, %6) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
   return "y0" = %7
 )"},
       {"OddChannels", "pad_sizes", R"(

@@ -46,7 +46,7 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
     const ValueId shift = e.Slice(affine.shift, 0, begin, end);
     const bool shifted = concat || parts.empty();
     parts.push_back(
-        FoldedConv(e, subprogram, term.node, OperandOf(subprogram, conv.inputs[0], inputs), factor, shifted ? &shift : nullptr));
+        FoldedConv(e, subprogram, term.node, OperandOf(e, subprogram, conv.inputs[0], inputs), factor, shifted ? &shift : nullptr));
     if (concat) begin = end;
   }
   e.Output("out0", concat ? e.Concat(parts, 1) : e.Add(parts[0], parts[1]));

@@ -73,7 +73,7 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
         places[axis] -= begin;
         attrs.Set(name, places);
       }
-      e.Output(output.name, e.Op("Slice", {OperandOf(subprogram, concat.inputs[static_cast<size_t>(k)], inputs)}, attrs));
+      e.Output(output.name, e.Op("Slice", {OperandOf(e, subprogram, concat.inputs[static_cast<size_t>(k)], inputs)}, attrs));
     }
   }
   return e.Finish();

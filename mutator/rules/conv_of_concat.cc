@@ -45,7 +45,7 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   int64_t begin = 0;
   std::optional<ValueId> sum;
   for (ValueId operand : concat.inputs) {
-    const ValueId x = OperandOf(subprogram, operand, inputs);
+    const ValueId x = OperandOf(e, subprogram, operand, inputs);
     const int64_t end = begin + e.shape(x)[static_cast<size_t>(concat.attrs.Int("axis"))];
     std::vector<ValueId> operands = {x, e.Slice(w, w_axis, begin, end)};
     if (!sum.has_value() && conv && linear.inputs.size() > 2)

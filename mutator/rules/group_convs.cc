@@ -39,7 +39,7 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   std::vector<std::vector<ValueId>> operands(3);
   for (const GraphOutput& output : subprogram.outputs()) {
     const Node& conv = subprogram.node(output.value.node);
-    operands[0].push_back(OperandOf(subprogram, conv.inputs[0], inputs));
+    operands[0].push_back(OperandOf(e, subprogram, conv.inputs[0], inputs));
     for (size_t k = 1; k < conv.inputs.size(); ++k) operands[k].push_back(e.CopyConstantExpression(subprogram, conv.inputs[k]));
   }
   const Node& first = subprogram.node(subprogram.outputs()[0].value.node);

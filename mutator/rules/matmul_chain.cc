@@ -160,10 +160,7 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   Emitter e;
   const std::vector<ValueId> inputs = e.InputsOf(subprogram);
   std::vector<ValueId> operands;
-  for (ValueId operand : chain->operands) {
-    operands.push_back(IsWeight(subprogram, operand) ? e.CopyConstantExpression(subprogram, operand)
-                                                     : OperandOf(subprogram, operand, inputs));
-  }
+  for (ValueId operand : chain->operands) operands.push_back(OperandOf(e, subprogram, operand, inputs));
   ValueId y = Emit(e, Order(subprogram, *chain), operands, 0, operands.size() - 1);
   for (const auto& [first, bias] : chain->biases) {
     ValueId row = e.CopyConstantExpression(subprogram, bias);

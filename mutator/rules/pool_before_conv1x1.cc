@@ -10,11 +10,16 @@
 
 #include "graph/emitter.h"
 #include "mutator/conv_chain.h"
+#include "mutator/parallel.h"
 
 namespace mendel {
 namespace {
 
-bool IsConv1x1(const Graph& graph, int32_t id) { return graph.node(id).op->name == "Conv" && IsPointwiseConv(ShapeOf(graph, id)); }
+bool IsConv1x1(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  return node.op->name == "Conv" && IsPointwiseConv(ShapeOf(graph, id)) &&
+         std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId value) { return IsWeight(graph, value); });
+}
 
 /// The mean over space alone: a pool over the whole image.
 bool IsSpatialMean(const Node& node) {

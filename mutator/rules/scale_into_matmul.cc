@@ -65,13 +65,13 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
     path.push_back(&subprogram.node(id));
     id = path.back()->inputs[static_cast<size_t>(FollowedOperand(subprogram, *path.back()))].node;
   }
-  ValueId x = e.MatMul(OperandOf(subprogram, path.back()->inputs[0], inputs), scaled(path.back()->inputs[1]));
+  ValueId x = e.MatMul(OperandOf(e, subprogram, path.back()->inputs[0], inputs), scaled(path.back()->inputs[1]));
   for (size_t k = path.size() - 1; k-- > 0;) {
     const Node& node = *path[k];
     if (node.op->name == "Add") {
       x = e.Add(x, scaled(node.inputs[static_cast<size_t>(1 - FollowedOperand(subprogram, node))]));
     } else if (node.op->name == "MatMul") {
-      x = e.MatMul(x, OperandOf(subprogram, node.inputs[1], inputs));
+      x = e.MatMul(x, OperandOf(e, subprogram, node.inputs[1], inputs));
     } else {
       x = e.Op(node.op->name, {x}, node.attrs);
     }

@@ -41,8 +41,7 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   for (const GraphOutput& output : subprogram.outputs()) {
     const Node& matmul = subprogram.node(output.value.node);
     for (size_t side : {size_t{0}, size_t{1}}) {
-      const ValueId operand = IsWeight(subprogram, matmul.inputs[side]) ? e.CopyConstantExpression(subprogram, matmul.inputs[side])
-                                                                        : OperandOf(subprogram, matmul.inputs[side], inputs);
+      const ValueId operand = OperandOf(e, subprogram, matmul.inputs[side], inputs);
       Shape one = e.shape(operand);
       one.insert(one.begin(), 1);
       stacks[side].push_back(e.Reshape(operand, one));

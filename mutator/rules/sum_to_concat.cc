@@ -56,7 +56,7 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   std::vector<ValueId> data, weights, biases;
   for (ValueId term : add.inputs) {
     const Node& linear = subprogram.node(term.node);
-    data.push_back(OperandOf(subprogram, linear.inputs[0], inputs));
+    data.push_back(OperandOf(e, subprogram, linear.inputs[0], inputs));
     weights.push_back(e.CopyConstantExpression(subprogram, linear.inputs[1]));
     if (linear.inputs.size() > 2) biases.push_back(e.CopyConstantExpression(subprogram, linear.inputs[2]));
   }

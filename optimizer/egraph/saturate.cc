@@ -147,7 +147,9 @@ absl::StatusOr<Saturator::Judged> Saturator::JudgeOnce(const Place& place, const
   if (!judged.usable) return judged;
   const double before = Sum(profiles_.NodeSeconds(mutant->original)), after = Sum(profiles_.NodeSeconds(alternative.graph));
   judged.times.ratio = before > 0 ? after / before : after > 0 ? kMeasureBelow : 1;
-  if (!limits_.measure || judged.times.ratio > kMeasureBelow || seconds <= 0) return judged;
+  // A guess is no reason not to look.
+  const bool hopeless = profiles_.trained() && judged.times.ratio > kMeasureBelow;
+  if (!limits_.measure || hopeless || seconds <= 0) return judged;
   // Four programs, run four times at least. What cannot be afforded costs what is predicted.
   if (!contest_.Affords(16 * seconds + keep_seconds_)) return judged;
   MENDEL_ASSIGN_OR_RETURN(judged.times,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -98,7 +99,9 @@ TEST(Saturator, EveryExtractedProgramIsEqual) {
     Rng rng(kSeed + run);
     const auto sample = rule->sample(rng);
     ASSERT_TRUE(sample.ok()) << sample.status();
-    const Graph graph = *Normalise(*sample, {});
+    std::set<std::string> faults;
+    const Graph graph = *Normalise(*sample, {}, faults);
+    EXPECT_TRUE(faults.empty()) << *faults.begin();
     Filled filled(graph, 20, {.max_rounds = 2, .max_contexts = 3});
     ASSERT_TRUE(filled.status.ok()) << filled.status;
     ASSERT_TRUE(filled.egraph.CheckInvariants().ok()) << filled.egraph.CheckInvariants();

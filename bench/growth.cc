@@ -1,0 +1,148 @@
+// How the search's time grows with a network of repeated parts, of different parts, and with the layers of an encoder. Prints a
+// Markdown table; nothing is asserted. CPU seconds are those of the whole process, as a clock for machines that are not quiet.
+//
+// usage: growth [--search beam|egraph] [--budget SECONDS] [--threads N] [--largest BLOCKS] [--width WIDTH] [--pretend]
+//   --pretend: nothing is timed, operators cost what their arithmetic and traffic suggest; what remains is the search's own work.
+
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/deadline.h"
+#include "base/parallel.h"
+#include "bench/growth_graphs.h"
+#include "graph/rewrite.h"
+#include "optimizer/contest.h"
+#include "optimizer/pipeline.h"
+
+namespace mendel {
+namespace {
+
+struct Settings {
+  SearchOptions search;
+  int threads = 1;
+  int largest = 64;
+  int64_t width = 128;
+  bool pretend = false;
+};
+
+double CpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+std::vector<double> Roofline(const Graph& graph) {
+  std::vector<double> seconds(graph.nodes().size(), 0);
+  const std::vector<bool> constant = ConstantExpressions(graph);
+  for (size_t id = 0; id < seconds.size(); ++id) {
+    if (constant[id] || IsInput(graph.nodes()[id]) || graph.nodes()[id].op->is_view) continue;
+    const Cost cost =
+        WithView(graph, static_cast<int32_t>(id), [&](const NodeView& view) { return CostOf(*graph.nodes()[id].op, view); });
+    seconds[id] = 1e-6 + cost.flops / 5e10 + cost.bytes / 1e10;
+  }
+  return seconds;
+}
+
+/// Places where rules match, and how many of them are different.
+std::pair<size_t, size_t> Places(const Graph& graph) {
+  std::set<std::string> different;
+  size_t all = 0;
+  for (const Rule* rule : RulesOfSearch({}, false)) {
+    for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+      for (const Match& match : rule->match(graph, node)) {
+        const auto key = PlaceKey(graph, *rule, match);
+        if (!key.ok()) continue;
+        ++all;
+        different.insert(*key);
+      }
+    }
+  }
+  return {all, different.size()};
+}
+
+void Row(const Graph& graph, const Settings& settings) {
+  OptimizeOptions options;
+  options.search = settings.search;
+  options.threads = settings.threads;
+  if (settings.pretend) options.costs = &Roofline;
+  const auto cache = ProfileCache::Open(":memory:");
+  MENDEL_CHECK(cache.ok());
+  const double cpu = CpuSeconds();
+  const Stopwatch clock;
+  const auto result = Optimize(graph, options, **cache);
+  if (!result.ok()) std::fprintf(stderr, "%s\n", result.status().ToString().c_str());
+  MENDEL_CHECK(result.ok());
+  const double all_cpu = CpuSeconds() - cpu;
+  double search = 0, certify = 0;
+  for (const auto& [phase, seconds] : result->phases) {
+    if (phase == "search") search = seconds;
+    if (phase == "certify") certify = seconds;
+  }
+  const auto [places, different] = Places(result->plan.baseline);
+  const plan::SearchCounters& counters = result->search.counters;
+  std::printf("| %s | %zu | %zu | %zu | %.2f | %.2f | %.2f | %.2f | %lld | %lld | %lld | %.2f | %s |\n", graph.name().c_str(),
+              graph.nodes().size(), places, different, search, certify, clock.Seconds(), all_cpu,
+              static_cast<long long>(counters.proposed()), static_cast<long long>(counters.measured()),
+              static_cast<long long>(counters.chosen()),
+              result->search.baseline_time.median_ms / std::max(1e-9, result->search.best_time.median_ms),
+              counters.stop_reason().c_str());
+  std::fflush(stdout);
+}
+
+Settings Parse(int argc, char** argv) {
+  Settings settings;
+  for (int k = 1; k < argc; ++k) {
+    const std::string option = argv[k];
+    const char* value = k + 1 < argc ? argv[k + 1] : "";
+    if (option == "--pretend") {
+      settings.pretend = true;
+      continue;
+    }
+    ++k;
+    if (option == "--search") {
+      settings.search.method = std::strcmp(value, "egraph") == 0 ? SearchMethod::kEGraph : SearchMethod::kBeam;
+    } else if (option == "--budget") {
+      settings.search.budget_seconds = std::atof(value);
+    } else if (option == "--threads") {
+      settings.threads = std::atoi(value);
+    } else if (option == "--largest") {
+      settings.largest = std::atoi(value);
+    } else if (option == "--width") {
+      settings.width = std::atoll(value);
+    } else {
+      std::fprintf(stderr, "unknown option %s\n", option.c_str());
+      std::exit(2);
+    }
+  }
+  return settings;
+}
+
+void Main(const Settings& settings) {
+  SetParallelism(settings.threads);
+  std::printf("Search %s, budget %g s, %d threads%s.\n\n", std::string(SearchMethodName(settings.search.method)).c_str(),
+              settings.search.budget_seconds, settings.threads, settings.pretend ? ", nothing timed" : "");
+  std::printf(
+      "| network | nodes | places | different places | search s | certify s | all s | all CPU s | proposed | measured | chosen | "
+      "speed-up | stopped |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
+  for (int blocks = 1; blocks <= settings.largest; blocks *= 2) Row(RepeatedBlocks(blocks), settings);
+  for (int blocks = 1; blocks <= settings.largest; blocks *= 2) Row(DifferentBlocks(blocks), settings);
+  for (const int layers : {6, 12, 24}) {
+    if (layers <= settings.largest) Row(BertLike(layers, settings.width), settings);
+  }
+}
+
+}  // namespace
+}  // namespace mendel
+
+int main(int argc, char** argv) {
+  mendel::Main(mendel::Parse(argc, argv));
+  return 0;
+}
