@@ -255,7 +255,8 @@ class Patcher {
     attrs.Set("pads", pads);
     MENDEL_ASSIGN_OR_RETURN(const ValueId piece, builder_.Add("Conv", std::move(operands), std::move(attrs)));
     const Shape& w = mutant_.type(conv.inputs[1]).shape;
-    flops_ += 2 * static_cast<double>(NumElements(builder_.type(piece))) * static_cast<double>(NumElements(w) / w[0]);
+    const int64_t products = NumElements(w) / w[0];
+    flops_ += 2 * static_cast<double>(NumElements(builder_.type(piece)) * products);
     return EmitTailOf(original_, f_, piece, builder_);
   }
 
