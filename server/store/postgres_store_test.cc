@@ -80,11 +80,14 @@ TEST(PostgresStore, WithoutItsModuleItIsUnimplemented) {
   EXPECT_EQ(OpenPostgresStore("postgresql://x", clock, "/nowhere/module.so").status().code(), absl::StatusCode::kUnimplemented);
 }
 
-/// Submits until it is stopped; what was acknowledged is in `names`.
-void SubmitUntil(JobStore& store, const std::atomic<bool>& stop, std::vector<std::string>& names) {
+/// Submits until it is stopped; what was acknowledged is in `names`, and counted.
+void SubmitUntil(JobStore& store, const std::atomic<bool>& stop, std::vector<std::string>& names, std::atomic<uint64_t>& count) {
   for (int i = 0; !stop; ++i) {
     const auto job = store.Submit(SpecOf(1), "client", Cat("request ", names.size(), "/", i), 0, {});
-    if (job.ok()) names.push_back(job->job.name());
+    if (job.ok()) {
+      names.push_back(job->job.name());
+      ++count;
+    }
     if (!job.ok()) {
       ASSERT_EQ(job.status().code(), absl::StatusCode::kUnavailable) << job.status();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -106,8 +109,12 @@ TEST(PostgresFaults, KilledServerLosesNothing) {
   std::vector<std::string> names;
   for (int64_t moment = 0; moment < moments; ++moment) {
     std::atomic<bool> stop = false;
-    std::thread submitter([&] { SubmitUntil(**store, stop, names); });
-    std::this_thread::sleep_for(std::chrono::microseconds(rng.Below(60'000)));
+    std::atomic<uint64_t> count = 0;
+    std::thread submitter([&] { SubmitUntil(**store, stop, names, count); });
+    // So many acknowledgements, however long they take, and then some moment more.
+    const uint64_t wanted = rng.Below(30);
+    while (count < wanted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::microseconds(rng.Below(5'000)));
     server->Kill();
     stop = true;
     submitter.join();
