@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -100,4 +101,11 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace mendel
 
-int main(int argc, char** argv) { return mendel::Main(argc, argv); }
+int main(int argc, char** argv) {
+  // `mendeld ARGUMENTS` is `mendel serve ARGUMENTS`.
+  std::vector<char*> words(argv, argv + argc);
+  const std::string_view name = argc > 0 ? argv[0] : "";
+  std::string serve = "serve";
+  if (name.substr(name.rfind('/') + 1) == "mendeld") words.insert(words.begin() + 1, serve.data());
+  return mendel::Main(static_cast<int>(words.size()), words.data());
+}

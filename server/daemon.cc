@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <optional>
-#include <set>
 #include <utility>
 
 #include "base/status.h"
@@ -15,9 +13,12 @@
 #include "server/jobs/job_runner.h"
 #include "server/jobs/work_key.h"
 #include "server/metrics.h"
+#include "server/observed_store.h"
 #include "server/rpc/environment.h"
 #include "server/rpc/rpc_server.h"
 #include "server/store/blob_store.h"
+#include "server/store/fsck.h"
+#include "server/store/garbage.h"
 #include "server/store/job_store.h"
 
 namespace mendel::server {
@@ -57,9 +58,8 @@ class RealDaemon final : public Daemon {
   }
 
   absl::Status Open() {
-    if (!options_.store.empty()) return Unsupported("store: this build has no store but the one in the data folder");
     MENDEL_RETURN_IF_ERROR(MakeFolder(options_.data));
-    MENDEL_ASSIGN_OR_RETURN(jobs_, OpenSqliteStore(options_.data + "/mendel.sqlite", clock_));
+    MENDEL_ASSIGN_OR_RETURN(jobs_, OpenStore());
     MENDEL_ASSIGN_OR_RETURN(blobs_, OpenBlobStore(options_.data, {options_.max_blob_bytes, options_.max_store_bytes}, clock_));
     MENDEL_ASSIGN_OR_RETURN(authenticator_, Authenticator::Create(options_, log_));
     runner_options_ = options_.runner;
@@ -68,7 +68,9 @@ class RealDaemon final : public Daemon {
     if (options_.concurrent_jobs > 0) {
       MENDEL_ASSIGN_OR_RETURN(runner_, StartJobRunner(runner_options_, *jobs_, *blobs_, clock_));
     }
-    const std::function<std::string(const v1::JobSpec&)> key = [this](const v1::JobSpec& spec) { return WorkKey(spec, runner_options_); };
+    const std::function<std::string(const v1::JobSpec&)> key = [this](const v1::JobSpec& spec) {
+      return WorkKey(spec, runner_options_);
+    };
     environment_ =
         std::unique_ptr<Environment>(new Environment{options_, *jobs_, *blobs_, clock_, log_, metrics_, *authenticator_, key});
     metrics_.AddCollector([this](Metrics& metrics) { Collect(metrics); });
@@ -106,6 +108,14 @@ class RealDaemon final : public Daemon {
   int metrics_port() const override { return http_ == nullptr ? 0 : http_->port(); }
 
  private:
+  absl::StatusOr<std::unique_ptr<JobStore>> OpenStore() {
+    absl::StatusOr<std::unique_ptr<JobStore>> store = options_.store.empty()
+                                                          ? OpenSqliteStore(Cat(options_.data, "/", kJobStoreFile), clock_)
+                                                          : OpenPostgresStore(options_.store, clock_);
+    MENDEL_RETURN_IF_ERROR(Annotate(store.status(), options_.store.empty() ? "data" : "store"));
+    return ObserveStore(*std::move(store), clock_, metrics_);
+  }
+
   HttpResponse Page(const std::string& path) {
     if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_.Text()};
     return {404, "text/plain; charset=utf-8", "the metrics are at /metrics\n"};
@@ -144,14 +154,15 @@ class RealDaemon final : public Daemon {
 
   void Sweep() {
     const int64_t hour = 3600 * kSecond;
-    const int64_t now = clock_.WallMicros();
-    const auto deleted = jobs_->DeleteEndedBefore(now - options_.retain_jobs_hours * hour);
-    if (!deleted.ok()) return Failed("retention", deleted.status());
-    const auto referenced = jobs_->ReferencedBlobs();
-    if (!referenced.ok()) return Failed("garbage collection", referenced.status());
-    const auto freed = blobs_->Sweep({referenced->begin(), referenced->end()}, now - options_.retain_blobs_hours * hour);
-    if (!freed.ok()) return Failed("garbage collection", freed.status());
-    if (*deleted + *freed > 0) log_.Log(LogLevel::kInfo, "swept", {{"jobs", *deleted}, {"bytes", *freed}});
+    GarbagePolicy policy;
+    policy.retain_jobs_micros = options_.retain_jobs_hours * hour;
+    policy.retain_blobs_micros = options_.retain_blobs_hours * hour;
+    policy.target_bytes = options_.target_bytes;
+    const auto report = CollectGarbage(*jobs_, *blobs_, policy, clock_.WallMicros());
+    if (!report.ok()) return Failed("garbage collection", report.status());
+    if (report->jobs + report->bytes > 0) {
+      log_.Log(LogLevel::kInfo, "garbage collected", {{"jobs", report->jobs}, {"bytes", report->bytes}});
+    }
   }
 
   void Failed(std::string_view what, const absl::Status& status) {

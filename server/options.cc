@@ -71,6 +71,7 @@ std::vector<OptionSpec> WorkLimits(ServerOptions& o) {
   return {
       Bytes("max-blob-bytes", "Longest file", &o.max_blob_bytes),
       Bytes("max-store-bytes", "Bytes of all files; 0: what the disk holds", &o.max_store_bytes, 0),
+      Bytes("target-bytes", "Above so many bytes unused files go after an hour; 0: never for their size", &o.target_bytes, 0),
       Limit("max-model-files", "Files of one model", &o.max_model_files),
       Bytes("max-model-bytes", "Bytes of one model", &o.max_model_bytes),
       Limit("max-path-bytes", "Longest path within a model", &o.max_path_bytes),

@@ -11,7 +11,9 @@ command=()
 archives=()
 for word in "$@"; do
   case "$mode:$word" in
-    static:/*/libabsl_*.so* | static:/*/libprotobuf.so* | static:/*/libcrypto.so* | static:/*/libsqlite3.so* | static:/*/libz.so*)
+    static:/*/libabsl_*.so* | static:/*/libprotobuf.so* | static:/*/libcrypto.so* | static:/*/libsqlite3.so* | static:/*/libz.so* | \
+      static:/*/libgrpc*.so* | static:/*/libgpr.so* | static:/*/libupb.so* | static:/*/libaddress_sorting.so* | static:/*/libssl.so* | \
+      static:/*/libcares.so* | static:/*/libre2.so*)
       archive=${word%%.so*}.a
       if [[ -e $archive ]]; then archives+=("$archive"); else command+=("$word"); fi
       if [[ $word == */libprotobuf.so* && -e ${word%/*}/libz.a ]]; then archives+=("${word%/*}/libz.a"); fi

@@ -60,11 +60,12 @@ class WriteCall final : public grpc::ServerReadReactor<WriteRequest> {
     if (ok) env_.metrics.Add("mendel_transfer_bytes_total", {{"direction", "upload"}}, static_cast<double>(request_.data().size()));
     if (done.ok() && !*done) return StartRead(&request_);
     response_.set_committed_size(upload_.committed());
+    place_.reset();
     Finish(EndCall(env_, kWrite, done.status()));
   }
 
   Environment& env_;
-  const std::unique_ptr<Places::Place> place_;
+  std::unique_ptr<Places::Place> place_;
   WriteResponse& response_;
   WriteRequest request_;
   Upload upload_;
@@ -79,7 +80,7 @@ class ReadCall final : public grpc::ServerWriteReactor<ReadResponse> {
   }
   void OnWriteDone(bool ok) override {
     idle_.Moved();
-    if (!ok) return Finish(EndCall(env_, kRead, absl::CancelledError("the client went away or its time was over")));
+    if (!ok) return End(absl::CancelledError("the client went away or its time was over"));
     env_.pool.Post([this] { Step(); });
   }
   void OnDone() override { delete this; }
@@ -87,13 +88,17 @@ class ReadCall final : public grpc::ServerWriteReactor<ReadResponse> {
  private:
   void Step() {
     const absl::StatusOr<bool> more = download_.Next(request_, chunk_);
-    if (!more.ok() || !*more) return Finish(EndCall(env_, kRead, more.status()));
+    if (!more.ok() || !*more) return End(more.status());
     env_.metrics.Add("mendel_transfer_bytes_total", {{"direction", "download"}}, static_cast<double>(chunk_.data().size()));
     StartWrite(&chunk_);
   }
+  void End(const absl::Status& status) {
+    place_.reset();
+    Finish(EndCall(env_, kRead, status));
+  }
 
   Environment& env_;
-  const std::unique_ptr<Places::Place> place_;
+  std::unique_ptr<Places::Place> place_;
   const ReadRequest request_;
   ReadResponse chunk_;
   Download download_;

@@ -74,12 +74,13 @@ class Watcher final : public grpc::ServerWriteReactor<v1::JobEvent> {
 
   Stepper::Next End(const absl::Status& status) {
     stepper_.Close();
+    place_.reset();
     Finish(EndCall(env_, kWatch, status));
     return Stepper::Next::kDone;
   }
 
   Environment& env_;
-  const std::unique_ptr<Places::Place> place_;
+  std::unique_ptr<Places::Place> place_;
   const std::string name_;
   int64_t after_;
   std::deque<v1::JobEvent> queue_;

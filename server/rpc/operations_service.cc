@@ -44,12 +44,13 @@ class Waiter final : public grpc::ServerUnaryReactor {
     if (operation.ok() && !operation->done() && !over && !env_.draining) return Stepper::Next::kIdle;
     stepper_.Close();
     if (operation.ok()) response_ = *std::move(operation);
+    place_.reset();
     Finish(EndCall(env_, kWait, operation.status()));
     return Stepper::Next::kDone;
   }
 
   Environment& env_;
-  const std::unique_ptr<Places::Place> place_;
+  std::unique_ptr<Places::Place> place_;
   const google::longrunning::WaitOperationRequest& request_;
   google::longrunning::Operation& response_;
   int64_t until_micros_ = 0;

@@ -11,6 +11,7 @@
 #include <grpcpp/support/server_interceptor.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <mutex>
 #include <utility>
@@ -22,6 +23,14 @@
 
 namespace mendel::server {
 namespace {
+
+/// Whose health can be asked for, beside the whole server's ("").
+constexpr std::array kServices = {"mendel.v1.Models",
+                                  "mendel.v1.Jobs",
+                                  "mendel.v1.Plans",
+                                  "mendel.v1.Verifier",
+                                  "google.longrunning.Operations",
+                                  "google.bytestream.ByteStream"};
 
 /// gRPC's plug-ins are switched on for the process, not for a server.
 void SwitchOnPlugins() {
@@ -76,6 +85,7 @@ class Server final : public RpcServer {
     for (const auto& service : services_) builder.RegisterService(service.get());
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return absl::UnavailableError(Cat("cannot listen on ", env_.options.listen, " (is it taken?)"));
+    for (const char* name : kServices) server_->GetHealthCheckService()->SetServingStatus(name, true);
     return absl::OkStatus();
   }
 

@@ -1,0 +1,106 @@
+// The daemon from start to drained, its metrics endpoint, and the check of its configuration.
+#include "server/daemon.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/status.h"
+#include "server/http_listener.h"
+
+namespace mendel::server {
+namespace {
+
+std::string NewFolder() {
+  std::string pattern = std::filesystem::temp_directory_path() / "mendel-daemon-XXXXXX";
+  return mkdtemp(pattern.data()) == nullptr ? "" : pattern;
+}
+
+int Connect(int port) {
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return client;
+}
+
+std::string Fetch(int port, const std::string& request) {
+  const int client = Connect(port);
+  EXPECT_EQ(send(client, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+  std::string answer;
+  char buffer[4096];
+  for (ssize_t got = 0; (got = recv(client, buffer, sizeof(buffer), 0)) > 0;) answer.append(buffer, static_cast<size_t>(got));
+  close(client);
+  return answer;
+}
+
+TEST(Daemon, StartsServesDrainsAndStartsAgain) {
+  const std::string folder = NewFolder();
+  ServerOptions options;
+  options.listen = Cat("unix:", folder, "/socket,127.0.0.1:0");
+  options.data = folder + "/data";
+  options.metrics_listen = "127.0.0.1:0";
+  options.concurrent_jobs = 0;
+  std::string text;
+  Logger log(LogLevel::kInfo, SystemClock(), [&](const std::string& line) { text += line + "\n"; });
+  for (int start = 0; start < 2; ++start) {
+    auto daemon = Daemon::Start(options, {"1.2.3", "abc"}, SystemClock(), log);
+    ASSERT_TRUE(daemon.ok()) << daemon.status();
+    (*daemon)->Tick();
+    (*daemon)->Reload();
+    const std::string page = Fetch((*daemon)->metrics_port(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(page.substr(0, 15), "HTTP/1.1 200 OK");
+    EXPECT_NE(page.find("mendel_build_info{version=\"1.2.3\",commit=\"abc\"} 1\n"), std::string::npos) << page;
+    EXPECT_NE(page.find("mendel_jobs{state=\"pending\"} 0\n"), std::string::npos);
+    EXPECT_NE(page.find("mendel_draining 0\n"), std::string::npos);
+    (*daemon)->Drain();
+  }
+  EXPECT_NE(text.find("\"event\":\"drained\""), std::string::npos);
+  EXPECT_EQ(text.find("\"level\":\"error\""), std::string::npos) << text;
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Daemon, CheckConfigNamesWhatIsWrong) {
+  const std::string folder = NewFolder();
+  ServerOptions options;
+  options.data = folder;
+  EXPECT_TRUE(CheckConfig(options).ok());
+  options.auth_file = folder + "/none";
+  EXPECT_FALSE(CheckConfig(options).ok());
+  options.auth_file.clear();
+  options.grpc_use_ssl = true;
+  options.grpc_server_cert = options.grpc_server_key = folder + "/cert";
+  std::ofstream(options.grpc_server_cert) << "not a certificate";
+  const absl::Status status = CheckConfig(options);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Http, OddRequests) {
+  const auto listener = StartHttpListener("localhost:0", 2, [](const std::string& path) {
+    return HttpResponse{200, "text/plain", path};
+  });
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const int port = (*listener)->port();
+  // One that says nothing takes one of two places; the others are answered all the same.
+  const int silent = Connect(port);
+  EXPECT_NE(Fetch(port, "GET /a?b HTTP/1.1\r\n\r\n").find("\r\n\r\n/a?b"), std::string::npos);
+  EXPECT_NE(Fetch(port, "POST / HTTP/1.1\r\n\r\n").find("405"), std::string::npos);
+  EXPECT_NE(Fetch(port, "\r\n\r\n").find("400"), std::string::npos);
+  EXPECT_NE(Fetch(port, std::string(9000, 'a')).find("400"), std::string::npos);
+  const std::string head = Fetch(port, "HEAD /abc HTTP/1.0\r\n\r\n");
+  EXPECT_NE(head.find("Content-Length: 4"), std::string::npos);
+  EXPECT_EQ(head.find("/abc"), std::string::npos);
+  close(silent);
+  EXPECT_FALSE(StartHttpListener("nonsense", 1, {}).ok());
+}
+
+}  // namespace
+}  // namespace mendel::server
