@@ -237,9 +237,11 @@ void StripPlan::AskForLine(const StripOperands& operands, int64_t line) const {
   const int64_t channels = ChannelsOf(*asked.halo);
   const int64_t positions = asked.end - asked.begin;
   // Runs of neighbouring floats: the positions of a channel, or the channels of a position.
-  const bool by_channel = from.block == 1 && from.c != 1;
-  const int64_t inner = by_channel ? from.d[2] * (positions - 1) + 1 : std::min(channels, from.block == 1 ? channels : from.block);
-  for (int64_t c = 0; positions > 0 && c < channels; c += by_channel ? 1 : inner) {
+  const bool apart = from.block == 1 && from.c != 1;  // channels
+  const bool by_channel = apart && from.d[2] < kLine;
+  const int64_t side_by_side = apart ? 1 : std::min(channels, from.block == 1 ? channels : from.block);
+  const int64_t inner = by_channel ? from.d[2] * (positions - 1) + 1 : side_by_side;
+  for (int64_t c = 0; positions > 0 && c < channels; c += side_by_side) {
     for (int64_t p = 0; p < (by_channel ? 1 : positions); ++p) {
       const float* run = asked.from + from.Channel(c) + p * from.d[2];
       for (int64_t i = 0; i < inner; i += kLine) __builtin_prefetch(run + i);
