@@ -22,6 +22,8 @@ void ProgressLine::Show(const ProgressEvent& event) {
   if (event.phase == "search") {
     line += Cat("  ", event.candidates, " candidates (", Decimals(event.candidates_per_second, 1), "/s)  best ",
                 Decimals(event.best_speedup, 2), "x  ", Decimals(std::max(0.0, event.seconds_left), 0), " s left  ", event.detail);
+  } else if (!event.detail.empty()) {
+    line += Cat("  ", event.detail);
   }
   if (terminal_) {
     std::fprintf(stderr, "\r\033[K%s", line.substr(0, 110).c_str());

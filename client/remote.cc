@@ -23,7 +23,7 @@ namespace {
 /// Written by a signal handler, hence prepared.
 std::array<char, 256> farewell{};
 
-extern "C" void OnInterrupt(int) {
+void SayFarewell(int) {
   const ssize_t written = write(STDERR_FILENO, farewell.data(), std::strlen(farewell.data()));
   _exit(written < 0 ? kExitInterrupted : kExitInterrupted);
 }
@@ -103,7 +103,7 @@ absl::StatusOr<v1::Model> UploadModel(ServiceClient& client, const std::string& 
 
 absl::StatusOr<v1::Job> FollowJob(ServiceClient& client, const std::string& job, int64_t after_sequence, Context& context) {
   std::snprintf(farewell.data(), farewell.size(), "\nmendel: the job goes on; come back with: mendel watch %s\n", job.c_str());
-  std::signal(SIGINT, &OnInterrupt);
+  std::signal(SIGINT, &SayFarewell);
   ProgressLine line(context.json());
   auto ended = client.Watch(job, after_sequence, [&](const v1::JobEvent& event) {
     if (event.has_progress()) line.Show(EventOf(event.progress()));
