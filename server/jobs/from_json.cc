@@ -17,7 +17,7 @@ constexpr size_t kLongestText = 4096;
 constexpr size_t kMostItems = 10'000;
 constexpr int kDeepest = 64;
 
-/// nlohmann's parser recurses no deeper than brackets are nested, and facts are shallow.
+/// Values are destroyed by recursion as deep as brackets are nested; facts are shallow.
 absl::StatusOr<Json> Object(std::string_view text) {
   int depth = 0;
   int deepest = 0;

@@ -100,6 +100,7 @@ class Attempt {
     const WorkerCallbacks callbacks = {[&](std::string_view line) { keeper.Progress(line); }, [&] { return keeper.Decide(); }};
     const WorkerResult result = WatchWorker(*child_, *folder_, limits_, callbacks, context_.clock);
     child_.reset();
+    keeper.TellRest();
     if (command_.searches) Merge();
     if (keeper.lost()) return folder_->Clear(true);
     if (result.end == WorkerEnd::kStopped && !keeper.cancelled()) return PutBack();

@@ -96,6 +96,7 @@ void JobFolder::Clear(bool keep_cache) {
     const bool is_cache = part == kFolders[3];
     if (!(is_cache && keep_cache)) Remove(fs::path(path_) / part);
   }
+  fs::remove(fs::path(path_) / "bundle.tar", code);
   if (keep_cache) return;
   fs::remove(fs::path(path_) / "lock", code);
   fs::remove(path_, code);

@@ -98,7 +98,9 @@ TEST_P(Runners, EveryMisbehaviourFailsItsJobAlone) {
   runner->Drain(20'000'000);
   EXPECT_EQ(runner->Stats().failed, 18);
   EXPECT_EQ(runner->Stats().succeeded, 1);
-  EXPECT_TRUE(std::filesystem::is_empty(world_.folder() + "/work/jobs"));
+  for (const auto& left : std::filesystem::recursive_directory_iterator(world_.folder() + "/work/jobs")) {
+    ADD_FAILURE() << "left behind: " << left.path();
+  }
 }
 
 TEST_P(Runners, WorkersReachNothingButTheirFolder) {

@@ -26,6 +26,12 @@ JobWorld::JobWorld() {
   std::string name = (std::filesystem::temp_directory_path() / "mendel-jobs-XXXXXX").string();
   MENDEL_CHECK(mkdtemp(name.data()) != nullptr);
   folder_ = name;
+  OpenStores();
+}
+
+JobWorld::JobWorld(const std::string& existing) : folder_(existing), owned_(false) { OpenStores(); }
+
+void JobWorld::OpenStores() {
   auto jobs = OpenSqliteStore(folder_ + "/jobs.sqlite", SystemClock());
   MENDEL_CHECK(jobs.ok());
   jobs_ = *std::move(jobs);
@@ -38,7 +44,7 @@ JobWorld::~JobWorld() {
   jobs_.reset();
   blobs_.reset();
   std::error_code code;
-  std::filesystem::remove_all(folder_, code);
+  if (owned_) std::filesystem::remove_all(folder_, code);
 }
 
 std::string JobWorld::AddModel(const std::string& file_name, const std::string& bytes) {

@@ -9,10 +9,11 @@
 
 namespace mendel::server {
 
-/// Stores in a new folder, deleted at the end. CHECKs what must work.
+/// Stores in a new folder, deleted at the end, or in one that another world made. CHECKs what must work.
 class JobWorld {
  public:
   JobWorld();
+  explicit JobWorld(const std::string& existing);
   ~JobWorld();
 
   JobStore& jobs() { return *jobs_; }
@@ -32,7 +33,10 @@ class JobWorld {
   std::string BlobBytes(const std::string& name);
 
  private:
+  void OpenStores();
+
   std::string folder_;
+  bool owned_ = true;
   std::unique_ptr<JobStore> jobs_;
   std::unique_ptr<BlobStore> blobs_;
 };

@@ -41,7 +41,7 @@ Order LeaseKeeper::Decide() {
   if (context_.draining) return Order::kKill;
   if (now - renewed_ > context_.options.lease_micros / 3) Renew(now);
   if (now - looked_ > kLookMicros) Look(now);
-  Tell(now);
+  TellWhenDue(now);
   if (lost_) return Order::kKill;
   if (!cancelled_) return Order::kGoOn;
   if (cancelled_at_ == 0) cancelled_at_ = now;
@@ -65,10 +65,14 @@ void LeaseKeeper::Look(int64_t now) {
   if (stored.ok() && stored->job.state() == v1::JOB_STATE_CANCELLING) cancelled_ = true;
 }
 
-void LeaseKeeper::Tell(int64_t now) {
+void LeaseKeeper::TellWhenDue(int64_t now) {
   if (warnings_.empty() && !news_) return;
   if (now - told_ < (progress_.phase() == told_phase_ ? kTellMicros : kTellPhaseMicros)) return;
   told_ = now;
+  TellRest();
+}
+
+void LeaseKeeper::TellRest() {
   for (const std::string& warning : warnings_) {
     v1::JobEvent event;
     event.set_warning(warning);

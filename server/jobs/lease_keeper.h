@@ -21,6 +21,8 @@ class LeaseKeeper {
   /// For WorkerCallbacks.
   void Progress(std::string_view line);
   Order Decide();
+  /// What the worker told last, once it has ended.
+  void TellRest();
 
   /// The job is no longer ours: nothing may be written.
   bool lost() const { return lost_; }
@@ -29,7 +31,7 @@ class LeaseKeeper {
  private:
   void Renew(int64_t now);
   void Look(int64_t now);
-  void Tell(int64_t now);
+  void TellWhenDue(int64_t now);
   void Append(const v1::JobEvent& event);
 
   const StoredJob& job_;

@@ -16,6 +16,8 @@ constexpr int kPollMillis = 100;
 constexpr int64_t kInspectMicros = 500'000;
 constexpr size_t kKeptLog = 32 << 10;
 constexpr size_t kLongestLine = 16 << 10;
+constexpr int64_t kFirstLines = 200;  // more than `mendel` ever writes; what is beyond is not looked at
+constexpr int64_t kLinesPerSecond = 50;
 
 class Watch {
  public:
@@ -81,7 +83,9 @@ class Watch {
     line_ += text;
     size_t begin = 0;
     for (size_t end = line_.find('\n'); end != std::string::npos; end = line_.find('\n', begin)) {
-      if (callbacks_.progress) callbacks_.progress(std::string_view(line_).substr(begin, end - begin));
+      // Reading a flood line by line would keep the watcher from renewing its lease.
+      if (++lines_ <= kFirstLines + seconds * kLinesPerSecond)
+        callbacks_.progress(std::string_view(line_).substr(begin, end - begin));
       begin = end + 1;
     }
     line_.erase(0, begin);
@@ -145,6 +149,7 @@ class Watch {
   int64_t out_bytes_ = 0;
   int64_t log_bytes_ = 0;
   int64_t progress_bytes_ = 0;
+  int64_t lines_ = 0;
   std::string line_;
   bool ended_ = false;
   WorkerResult result_;

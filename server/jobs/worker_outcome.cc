@@ -18,7 +18,8 @@ constexpr size_t kKeptAnswer = 1 << 20;
 
 /// What a worker says may name its folder or the program; neither is the client's business.
 std::string WithoutPaths(const std::string& text, const JobFolder& folder, const RunnerOptions& options) {
-  std::string result = absl::StrReplaceAll(text, {{folder.path() + "/", ""}, {folder.path(), "."}, {"/job/", ""}});
+  std::string result =
+      absl::StrReplaceAll(text, {{folder.path() + "/", ""}, {folder.path(), "."}, {" /job/", " "}, {"'/job/", "'"}});
   const std::string program = std::filesystem::path(options.executable).parent_path().string();
   if (program.size() > 1) result = absl::StrReplaceAll(result, {{program + "/", ""}});
   return result;
@@ -87,7 +88,7 @@ bool NeedsBundle(const google::rpc::Status& error) {
   return error.details_size() > 0 && error.details(0).UnpackTo(&info) && info.reason().starts_with("WORKER_");
 }
 
-/// The folder's tmp is the server's again once the worker has ended.
+/// The archive lies where no worker can write.
 absl::StatusOr<std::string> AdoptBundle(const EndedWorker& worker, const google::rpc::Status& error, const JobFolder& folder,
                                         const RunnerOptions& options, BlobStore& blobs) {
   std::string command = "mendel";
@@ -102,7 +103,7 @@ absl::StatusOr<std::string> AdoptBundle(const EndedWorker& worker, const google:
                                  "\nsandbox: ", worker.sandbox, "\nmemory limit: ", worker.limits.memory_bytes,
                                  " bytes\ncommand, in a folder with the files below:\n", command, "\n", inputs);
   const std::string log = Ascii(WithoutPaths(result.log, folder, options));
-  const std::string path = folder.path() + ".bundle.tar";
+  const std::string path = folder.path() + "/bundle.tar";
   MENDEL_RETURN_IF_ERROR(WriteTar(path, {{"report.txt", report},
                                          {"spec.txt", worker.job.job.spec().DebugString()},
                                          {"log.txt", log},
