@@ -15,7 +15,7 @@ cd "$folder" || exit 1
 export MENDEL_SERVER=unix:$folder/s
 fail() { echo "FAIL: $1"; failures=$((failures + 1)); }
 start() {
-  "$mendel" serve --listen "unix:$folder/s" --data data --metrics-listen 127.0.0.1:0 --drain-seconds 2 --lease-seconds 5 >>server.log 2>&1 &
+  "$mendel" serve --listen "unix:$folder/s" --data "$folder/data" --metrics-listen 127.0.0.1:0 --drain-seconds 2 --lease-seconds 5 >>server.log 2>&1 &
   server=$!
   for _ in $(seq 200); do "$mendel" health >/dev/null 2>&1 && return; sleep 0.1; done
   echo "FAIL: no server"; tail -5 server.log; exit 1
