@@ -2,7 +2,8 @@
 // replayed, the plan is executed and compared with float64. Costs are those of random machines (pretended_machines.h), so that
 // plans are full of mutants and the search repeats.
 //
-// MENDEL_RANDOM_GRAPHS and MENDEL_RANDOM_SEED choose how many and which (scripts/soak random-graphs).
+// MENDEL_RANDOM_GRAPHS and MENDEL_RANDOM_SEED choose how many and which (scripts/soak random-graphs); MENDEL_RANDOM_MEASURED how
+// many are optimized with a real clock and measured against their baselines.
 
 #include <gtest/gtest.h>
 
@@ -218,6 +219,34 @@ TEST(RandomGraphs, PlansAreCertifiedAndRight) {
               static_cast<long long>(counts.mended), static_cast<long long>(counts.changed));
   for (const auto& [rule, times] : counts.rules) std::printf("  %6lld x %s\n", static_cast<long long>(times), rule.c_str());
   for (const auto& [note, times] : counts.notes) std::printf("  %6lld: %s\n", static_cast<long long>(times), note.c_str());
+}
+
+/// Plans found with a clock, each measured against its baseline once more. Prints; times are never asserted.
+TEST(RandomGraphs, MeasuredPlansAgainstTheirBaselines) {
+  const uint64_t first = NumberFromEnvironment("MENDEL_RANDOM_SEED", 1), count = NumberFromEnvironment("MENDEL_RANDOM_MEASURED", 1);
+  int64_t slower = 0, faster = 0;
+  double worst = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    Rng rng(seed);
+    const Graph graph = RandomNetwork(rng, static_cast<int>(rng.Between(1, 40)));
+    OptimizeOptions options;
+    options.search.method = seed % 2 == 0 ? SearchMethod::kBeam : SearchMethod::kEGraph;
+    options.search.budget_seconds = 3;
+    const auto cache = ProfileCache::Open(":memory:"), fresh = ProfileCache::Open(":memory:");
+    ASSERT_TRUE(cache.ok() && fresh.ok());
+    const auto result = Optimize(graph, options, **cache);
+    ASSERT_TRUE(result.ok()) << "seed " << seed << ": " << result.status() << PrintGraph(graph);
+    Profiler profiler(*FindBackend("cpu"), **fresh, {});
+    const auto times = profiler.Compare({{result->plan.baseline, {}, ""}, result->search.best}, 1);
+    ASSERT_TRUE(times.ok()) << "seed " << seed << ": " << times.status();
+    const double ratio = (*times)[1].timing.median_ms / (*times)[0].timing.median_ms;
+    slower += ratio > 1.05 ? 1 : 0;
+    faster += ratio < 0.95 ? 1 : 0;
+    worst = std::max(worst, ratio);
+    if (ratio > 1.05) std::printf("seed %llu: %.2f of its baseline\n", static_cast<unsigned long long>(seed), ratio);
+  }
+  std::printf("%llu measured plans: %lld more than 5 %% faster than their baselines, %lld slower, the slowest takes %.2f of it\n",
+              static_cast<unsigned long long>(count), static_cast<long long>(faster), static_cast<long long>(slower), worst);
 }
 
 }  // namespace

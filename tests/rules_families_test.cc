@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/status.h"
 #include "corrector/corrector.h"
 #include "graph/evaluate.h"
 #include "graph/rewrite.h"
@@ -92,6 +93,30 @@ TEST_P(Families, ProposedJudgedExecuted) {
 
 INSTANTIATE_TEST_SUITE_P(Examples, Families, testing::ValuesIn(FamilyExamples()),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Rules, AnInputIsNoWeight) {
+  int tried = 0;
+  // Convolutions with their own input for weights: one input, as every rule on convolutions expects.
+  for (const char* convolution :
+       {"strides = [2, 1], dilations = [2, 1], pads = [1, 0, 0, 4]", "strides = [2, 2], dilations = [1, 1], pads = [2, 2, 2, 2]",
+        "strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]"}) {
+    for (const char* shape : {"[1, 3, 2, 2]", "[4, 4, 1, 1]", "[2, 2, 5, 5]"}) {
+      const auto graph = ParseGraph(Cat(R"(graph "g" { %0 = Input() {name = "x", shape = )", shape, "}\n %1 = Conv(%0, %0) {",
+                                        convolution, "}\n %2 = ReduceMean(%1) {axes = [2, 3]}\n", " return \"y\" = %2 }"));
+      if (!graph.ok()) continue;  // the kernel does not fit
+      ++tried;
+      for (const Rule* rule : AllRules()) {
+        for (int32_t node = 0; node < static_cast<int32_t>(graph->nodes().size()); ++node) {
+          for (const Match& match : rule->match(*graph, node)) {
+            const absl::Status status = MakeMutant(*graph, *rule, match).status();
+            EXPECT_FALSE(absl::IsInternal(status)) << rule->name << ": " << status << PrintGraph(*graph);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GE(tried, 4);
+}
 
 TEST(FamilyTable, HoldsEveryRule) {
   std::set<std::string_view> shown;
