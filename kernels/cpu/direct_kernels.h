@@ -44,8 +44,7 @@ struct GroupedRun {
   int64_t tap;           ///< floats between taps
   int64_t stride;        ///< floats between outputs' positions
   int64_t inputs;        ///< input channels of a group
-  int64_t src_c;         ///< floats between vectors of input channels
-  const int32_t* lanes;  ///< for groups within a vector: [input][output channel], the lane that it reads
+  const int32_t* lanes;  ///< [input][output channel], the lane that it reads
   const float* weights;  ///< [row][input][tap] vectors
   const float* bias;
   int64_t count;  ///< outputs to be stored; as many as the kernel takes are read

@@ -232,12 +232,11 @@ class GroupedCase : public Case {
   GroupedCase(const DirectIsa& isa, Rng& rng) : Case(isa, rng) {
     plan_.isa = &isa;
     plan_.batch = rng.Between(1, 2);
-    constexpr int64_t kInputs[] = {1, 1, 2, 4, 8, 16, 32};
     do {
-      plan_.inputs = kInputs[rng.Below(7)];
-      plan_.channels = plan_.inputs * rng.Between(1, plan_.inputs > 8 ? 3 : 40 / plan_.inputs);
-      last_ = rng.Flip() && plan_.channels % isa.lanes == 0;
-    } while (!GroupsFit(plan_.inputs, plan_.channels, isa.lanes));
+      plan_.inputs = int64_t{1} << rng.Between(1, 3);
+    } while (!GroupsFit(plan_.inputs, isa.lanes));
+    plan_.channels = plan_.inputs * rng.Between(1, 40 / plan_.inputs);
+    last_ = rng.Flip() && plan_.channels % isa.lanes == 0;
     for (size_t d = 0; d < 3; ++d) ChooseDimension(d);
     plan_.src = StridesOf(last_, plan_.channels, isa.lanes, plan_.in);
     plan_.dst = StridesOf(last_, plan_.channels, isa.lanes, plan_.out);

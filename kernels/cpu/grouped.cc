@@ -17,9 +17,6 @@ int64_t Reach(const GroupedPlan& plan) {
   return (plan.isa->positions[plan.kernel] - 1) * plan.stride[2] + (plan.taps[2] - 1) * plan.dilation[2] + 1;
 }
 
-/// Vectors of input channels that a vector of output channels reads.
-int64_t InputVectors(const GroupedPlan& plan) { return std::max<int64_t>(1, plan.inputs / plan.isa->lanes); }
-
 /// One call's operands.
 class Convolution {
  public:
@@ -29,8 +26,7 @@ class Convolution {
   /// Outputs of one vector of channels at (d, h), all along the last dimension. `border`: room for inputs with padding.
   void Row(int64_t image, int64_t vector, int64_t d, int64_t h, float* border) const {
     const int64_t lanes = plan_.isa->lanes;
-    const int64_t group_vector = vector / InputVectors(plan_) * InputVectors(plan_);
-    const float* from = src_ + image * plan_.src.n + group_vector * plan_.src.c;
+    const float* from = src_ + image * plan_.src.n + vector * plan_.src.c;
     std::array<const float*, kMostRows> rows{};  // at position 0 of each row of taps
     size_t count = 0;
     for (int64_t kd = 0; kd < plan_.taps[0]; ++kd) {
@@ -67,35 +63,29 @@ class Convolution {
     const bool inside = x >= 0 && x + reach_ <= plan_.in[2];
     for (size_t k = 0; k < static_cast<size_t>(run.row_count); ++k) {
       if (rows[k] == nullptr) continue;
-      starts[k] = inside ? rows[k] + x * plan_.src.d[2] : Border(rows[k], x, border + static_cast<int64_t>(k) * BorderRow());
+      starts[k] =
+          inside ? rows[k] + x * plan_.src.d[2] : Border(rows[k], x, border + static_cast<int64_t>(k) * reach_ * plan_.isa->lanes);
     }
     const int64_t position = inside ? plan_.src.d[2] : plan_.isa->lanes;
     run.rows = starts.data();
     run.tap = plan_.dilation[2] * position;
     run.stride = plan_.stride[2] * position;
-    run.src_c = inside ? plan_.src.c : reach_ * plan_.isa->lanes;
     plan_.isa->grouped[plan_.kernel](run, epilogue_);
   }
 
-  int64_t BorderRow() const { return InputVectors(plan_) * reach_ * plan_.isa->lanes; }
-
   /// The positions from `x` on, zeros outside.
   const float* Border(const float* row, int64_t x, float* to) const {
-    const size_t bytes = static_cast<size_t>(plan_.isa->lanes) * sizeof(float);
+    const int64_t lanes = plan_.isa->lanes;
+    const size_t bytes = static_cast<size_t>(lanes) * sizeof(float);
     const int64_t first = std::clamp<int64_t>(-x, 0, reach_);
     const int64_t last = std::clamp(plan_.in[2] - x, first, reach_);
-    for (int64_t v = 0; v < InputVectors(plan_); ++v) {
-      float* line = to + v * reach_ * plan_.isa->lanes;
-      const float* from = row + v * plan_.src.c + x * plan_.src.d[2];
-      std::memset(line, 0, static_cast<size_t>(first) * bytes);
-      std::memset(line + last * plan_.isa->lanes, 0, static_cast<size_t>(reach_ - last) * bytes);
-      if (plan_.src.d[2] == plan_.isa->lanes) {
-        if (first < last)
-          std::memcpy(line + first * plan_.isa->lanes, from + first * plan_.isa->lanes, static_cast<size_t>(last - first) * bytes);
-        continue;
-      }
-      for (int64_t k = first; k < last; ++k) CopyVector(from + k * plan_.src.d[2], line + k * plan_.isa->lanes);
+    std::memset(to, 0, static_cast<size_t>(first) * bytes);
+    std::memset(to + last * lanes, 0, static_cast<size_t>(reach_ - last) * bytes);
+    if (plan_.src.d[2] == lanes && first < last) {
+      std::memcpy(to + first * lanes, row + (x + first) * lanes, static_cast<size_t>(last - first) * bytes);
+      return to;
     }
+    for (int64_t k = first; k < last; ++k) CopyVector(row + (x + k) * plan_.src.d[2], to + k * lanes);
     return to;
   }
 
@@ -118,12 +108,10 @@ class Convolution {
 
 }  // namespace
 
-bool GroupsFit(int64_t inputs, int64_t channels, int64_t lanes) {
-  return inputs < lanes ? lanes % inputs == 0 : inputs % lanes == 0 && channels % inputs == 0;
-}
+bool GroupsFit(int64_t inputs, int64_t lanes) { return inputs > 1 && inputs < lanes && lanes % inputs == 0; }
 
 int64_t GroupedPlan::ScratchBytes() const {
-  return shares * taps[0] * taps[1] * InputVectors(*this) * Reach(*this) * isa->lanes * static_cast<int64_t>(sizeof(float));
+  return shares * taps[0] * taps[1] * Reach(*this) * isa->lanes * static_cast<int64_t>(sizeof(float));
 }
 
 void CutGrouped(GroupedPlan& plan, int threads) {
@@ -135,7 +123,6 @@ void CutGrouped(GroupedPlan& plan, int threads) {
   };
   plan.kernel = computed(1) * 10 < computed(0) * 9 ? 1 : 0;
   plan.lanes.clear();
-  if (plan.inputs >= plan.isa->lanes) return;
   for (int64_t input = 0; input < plan.inputs; ++input) {
     for (int64_t lane = 0; lane < plan.isa->lanes; ++lane) {
       plan.lanes.push_back(static_cast<int32_t>(lane / plan.inputs * plan.inputs + input));

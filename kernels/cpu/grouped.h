@@ -37,8 +37,8 @@ struct GroupedPlan {
   int64_t ScratchBytes() const;
 };
 
-/// Whether groups of `inputs` of `channels` channels can be computed with vectors of `lanes`.
-bool GroupsFit(int64_t inputs, int64_t channels, int64_t lanes);
+/// Whether groups of `inputs` channels can be computed with vectors of `lanes`.
+bool GroupsFit(int64_t inputs, int64_t lanes);
 /// Fills what follows from the fields up to `dst`.
 void CutGrouped(GroupedPlan& plan, int threads);
 

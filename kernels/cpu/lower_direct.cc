@@ -143,7 +143,7 @@ bool IsGrouped(const Graph& graph, int32_t id, int64_t lanes) {
   const Shape& src = graph.type(node.inputs[0]).shape;
   const Shape& weights = graph.type(node.inputs[1]).shape;
   const int64_t group = node.attrs.Int("group");
-  if (group == 1 || src[1] != node.outputs[0].shape[1] || !GroupsFit(src[1] / group, src[1], lanes)) return false;
+  if (group == 1 || src[1] != node.outputs[0].shape[1] || !GroupsFit(src[1] / group, lanes)) return false;
   return NumElements(Shape(weights.begin() + 2, weights.end() - 1)) <= kMostRows;
 }
 
