@@ -1,6 +1,7 @@
 #include "server/store/postgres_server.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,6 +50,8 @@ int Spawn(const std::vector<std::string>& words, const std::string& folder) {
     const std::string log = folder + "/log";
     const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (geteuid() == 0 && (setgid(UserOfServer()) != 0 || setuid(UserOfServer()) != 0)) return 126;
+    // A test that is killed takes its server along.
+    prctl(PR_SET_PDEATHSIG, SIGQUIT);
     dup2(out, 1);
     dup2(out, 2);
     if (chdir(folder.c_str()) != 0) return 126;
