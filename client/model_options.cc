@@ -18,6 +18,7 @@ void AddModelOptions(CLI::App& app, ModelOptions& options) {
 absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOptions& options, Context& context) {
   context.Input(path);
   ImportOptions import;
+  import.shapes = options.known_shapes;
   for (const std::string& text : options.shapes) {
     MENDEL_ASSIGN_OR_RETURN(auto shapes, ParseShapes(text));
     for (auto& shape : shapes) import.shapes.push_back(std::move(shape));

@@ -3,6 +3,7 @@
 #define MENDEL_CLIENT_MODEL_OPTIONS_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,6 +19,8 @@ namespace mendel {
 struct ModelOptions {
   std::vector<std::string> shapes;
   std::vector<std::string> bindings;
+  /// Shapes that the command itself knows; not an option.
+  std::vector<std::pair<std::string, Shape>> known_shapes = {};
 };
 
 /// Declares --shapes and --bind. `options` must outlive the command line's parsing.

@@ -46,6 +46,14 @@ wait "$pid" || fail "an interrupted search must deliver its best: $(cat interrup
 grep -q interrupted interrupted.txt || fail "the stop reason is missing: $(cat interrupted.txt)"
 [ -s interrupted.plan ] || fail "an interrupted search wrote no plan"
 
+# SIGTERM is the same.
+"$mendel" optimize "$model" --threads 1 --cache other.sqlite --budget 60s -o terminated.plan >terminated.txt 2>&1 &
+pid=$!
+sleep 2
+kill -TERM "$pid"
+wait "$pid" || fail "a terminated search must deliver its best: $(cat terminated.txt)"
+grep -q interrupted terminated.txt || fail "the stop reason is missing: $(cat terminated.txt)"
+
 # Bad input: a sentence and exit code 2, and nothing written.
 head -c 100000 "$model" >cut.onnx
 expect 2 'mendel: ' "$mendel" optimize cut.onnx -o bad.plan --cache cache.sqlite

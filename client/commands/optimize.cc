@@ -18,7 +18,9 @@
 #include "client/command.h"
 #include "client/format.h"
 #include "client/model_options.h"
+#include "client/plan_facts.h"
 #include "client/progress_line.h"
+#include "client/progress_pipe.h"
 #include "client/version.h"
 #include "mutator/rule.h"
 #include "optimizer/pipeline.h"
@@ -47,12 +49,14 @@ struct Options {
   int64_t max_candidates = SearchOptions().max_candidates;
   bool error_on_cache_miss = false;
   uint64_t certificate_seed = 0;
+  double target_bound = JudgeOptions().target_log2;
+  int progress_fd = -1;
 };
 
 std::atomic<bool> interrupted = false;
 
-/// The first SIGINT asks the search for its best so far; a second one ends the process (exit code 130, nothing written).
-extern "C" void OnInterrupt(int) {
+/// The first SIGINT or SIGTERM asks the search for its best so far; a second one ends the process (exit code 130, nothing written).
+extern "C" void OnStopSignal(int) {
   if (interrupted.exchange(true)) std::_Exit(130);
 }
 
@@ -80,7 +84,7 @@ absl::StatusOr<std::vector<std::map<std::string, Tensor>>> ReadSamples(const std
   return samples;
 }
 
-absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, ProgressLine& line) {
+absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options) {
   OptimizeOptions result;
   result.backend = options.backend;
   result.threads = options.threads > 0 ? options.threads : PhysicalCores();
@@ -95,10 +99,10 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, ProgressLine
     result.search.disabled_rules.insert(rule);
   }
   result.search.interrupted = &interrupted;
-  result.search.progress = [&line](const ProgressEvent& event) { line.Show(event); };
   result.gate.seed = options.seed;
   MENDEL_ASSIGN_OR_RETURN(result.gate.samples, ReadSamples(options.data));
   result.error_on_cache_miss = options.error_on_cache_miss;
+  result.judge.target_log2 = options.target_bound;
   if (options.certificate_seed != 0) {
     Rng rng(options.certificate_seed);
     for (int k = 0; k < result.judge.max_tests; ++k) {
@@ -165,13 +169,6 @@ void TellResult(const OptimizeResult& result, const Options& options, Context& c
                           {"elements", certificate.elements},
                           {"segments", certificate.segments},
                           {"reused", result.certificate_reused}};
-  for (const plan::NumericResult& output : result.gate.outputs) {
-    facts["numeric"].push_back({{"output", output.output()},
-                                {"baseline_max", output.baseline_max()},
-                                {"baseline_p999", output.baseline_p999()},
-                                {"plan_max", output.plan_max()},
-                                {"plan_p999", output.plan_p999()}});
-  }
   context.Line(Cat("            ", "median ms   min ms   operators"));
   context.Line(Cat("baseline    ", Decimals(search.baseline_time.median_ms, 3), "       ", Decimals(search.baseline_time.min_ms, 3),
                    "    ", result.plan.baseline.nodes().size()));
@@ -194,22 +191,33 @@ void TellResult(const OptimizeResult& result, const Options& options, Context& c
 }
 
 absl::Status Run(const Options& options, Context& context) {
-  std::signal(SIGINT, &OnInterrupt);
+  std::signal(SIGINT, &OnStopSignal);
+  std::signal(SIGTERM, &OnStopSignal);
   if (options.threads > 0) SetParallelism(options.threads);
   ProgressLine line(context.json());
-  MENDEL_ASSIGN_OR_RETURN(OptimizeOptions optimize, MakeOptions(options, line));
+  ProgressPipe pipe(options.progress_fd);
+  MENDEL_ASSIGN_OR_RETURN(OptimizeOptions optimize, MakeOptions(options));
+  optimize.search.progress = [&](const ProgressEvent& event) {
+    line.Show(event);
+    pipe.Show(event);
+  };
+  pipe.Phase("import");
   MENDEL_ASSIGN_OR_RETURN(ImportResult model, ImportModel(options.model, options.import, context));
+  for (const std::string& notice : model.notices) pipe.Warn(notice);
   optimize.model_hash = model.model_hash;
   MENDEL_ASSIGN_OR_RETURN(const auto cache, ProfileCache::Open(options.cache));
   auto result = Optimize(model.graph, optimize, *cache);
   line.Finish();
   MENDEL_RETURN_IF_ERROR(result.status());
+  pipe.Phase("write");
   MENDEL_RETURN_IF_ERROR(WritePlan(result->plan, options.output));
   for (const std::string& notice : result->notices) {
+    pipe.Warn(notice);
     context.Note(Cat("note: ", notice));
     context.facts()["notices"].push_back(notice);
   }
   TellResult(*result, options, context);
+  TellPlanInfo(result->plan.info, context);
   context.facts()["file"] = options.output;
   context.Line(Cat("wrote       ", options.output));
   return absl::OkStatus();
@@ -235,6 +243,10 @@ Action Setup(CLI::App& app) {
   app.add_option("--cache", options->cache, "Profile cache file")->capture_default_str();
   app.add_option("--disable", options->disabled, "Rules to leave out, comma-separated")->delimiter(',');
   app.add_option("--data", options->data, "Folder with NAME.npy inputs for the numeric gate")->take_all();
+  app.add_option("--target-bound", options->target_bound, "The certificate's bound must be at most 2 to this power")
+      ->check(CLI::Range(-1000.0, -1.0))
+      ->capture_default_str();
+  AddProgressOption(app, options->progress_fd);
   app.add_flag("--error-on-cache-miss", options->error_on_cache_miss, "Fail rather than measure");
   app.add_option("--certificate-seed", options->certificate_seed,
                  "Fix the certificate's draws (tests only: it then proves nothing)");

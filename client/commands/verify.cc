@@ -12,6 +12,9 @@
 #include "client/command.h"
 #include "client/format.h"
 #include "client/model_options.h"
+#include "client/progress_pipe.h"
+#include "client/refit_plan.h"
+#include "client/remote_verify.h"
 #include "client/verify_pair.h"
 #include "optimizer/certificate_proto.h"
 #include "runtime/plan.h"
@@ -25,6 +28,8 @@ struct Options {
   std::string model;
   bool fresh = false;
   PairOptions pair;
+  int progress_fd = -1;
+  ServerOptions server;
 };
 
 /// What the judge cannot decide is no bad input.
@@ -42,18 +47,22 @@ absl::Status Check(const Graph& model, const Graph& plan, bool fresh, Certificat
   return absl::OkStatus();
 }
 
-absl::Status VerifyPlan(const Options& options, Context& context) {
+absl::Status VerifyPlan(const Options& options, ProgressPipe& pipe, Context& context) {
+  pipe.Phase("import");
   context.Input(options.pair.a);
   MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(options.pair.a));
   if (plan.certificate_bytes.empty()) return InvalidInput(options.pair.a, " carries no certificate");
   MENDEL_ASSIGN_OR_RETURN(Certificate certificate, ParseCertificate(plan.certificate_bytes));
-  MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(options.model, options.pair.import, context));
+  ModelOptions import = options.pair.import;
+  if (import.shapes.empty()) import.known_shapes = InputShapes(plan.graph);
+  MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(options.model, import, context));
   const std::vector<std::string> differing = DifferingWeights(model.graph, plan.graph);
   context.facts()["differing_weights"] = differing;
   if (!differing.empty()) {
     return absl::FailedPreconditionError(
         Cat("the plan holds other weights than the model: ", differing.size(), " tensors, the first is '", differing[0], "'"));
   }
+  pipe.Phase("certify");
   MENDEL_RETURN_IF_ERROR(Check(model.graph, plan.graph, options.fresh, certificate));
   context.facts()["verdict"] = "equivalent";
   context.facts()["bound_log2"] = certificate.bound_log2;
@@ -72,7 +81,14 @@ absl::Status Verify(const Options& options, Context& context) {
   if (options.model.empty() == options.pair.b.empty()) {
     return InvalidInput("verify takes two models (A.onnx B.onnx), or a plan and --model M.onnx");
   }
-  return options.model.empty() ? VerifyPair(options.pair, context) : VerifyPlan(options, context);
+  if (!options.server.service.address.empty()) {
+    return options.model.empty() ? VerifyPairRemotely(options.server, options.pair, context)
+                                 : VerifyPlanRemotely(options.server, options.pair.a, options.model, context);
+  }
+  ProgressPipe pipe(options.progress_fd);
+  if (!options.model.empty()) return VerifyPlan(options, pipe, context);
+  pipe.Phase("compare");
+  return VerifyPair(options.pair, context);
 }
 
 void AddPairOptions(CLI::App& app, PairOptions& pair) {
@@ -101,6 +117,8 @@ Action Setup(CLI::App& app) {
   app.add_flag("--fresh", options->fresh, "With --model: certify anew with fresh draws instead of replaying the recorded ones");
   AddModelOptions(app, options->pair.import);
   AddPairOptions(app, options->pair);
+  AddProgressOption(app, options->progress_fd);
+  AddServerOptions(app, options->server, false);
   return [options](Context& context) { return Verify(*options, context); };
 }
 

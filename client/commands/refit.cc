@@ -1,0 +1,80 @@
+// mendel refit M.plan --model NEW.onnx -o NEW.plan: the same plan for new weights, without a search.
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/status.h"
+#include "client/command.h"
+#include "client/format.h"
+#include "client/model_options.h"
+#include "client/plan_facts.h"
+#include "client/progress_pipe.h"
+#include "client/refit_plan.h"
+#include "client/version.h"
+
+namespace mendel {
+namespace {
+
+struct Options {
+  std::string plan;
+  std::string model;
+  std::string output;
+  ModelOptions import;
+  int progress_fd = -1;
+};
+
+void TellResult(const RefittedPlan& result, Context& context) {
+  context.facts()["replaced_weights"] = result.weights;
+  TellPlanTimes(result.plan.info, context);
+  TellPlanInfo(result.plan.info, context);
+  const Certificate& certificate = result.certificate;
+  context.facts()["certificate"] = {{"bound_log2", certificate.bound_log2},
+                                    {"tests", certificate.draws.size()},
+                                    {"elements", certificate.elements},
+                                    {"segments", certificate.segments}};
+  context.Line(Cat("weights     ", result.weights, " tensors taken from the new model"));
+  context.Line(Cat("certificate every element equal, bound 2^", Decimals(certificate.bound_log2, 0), ", ", certificate.draws.size(),
+                   " tests, ", certificate.segments, " segments"));
+}
+
+absl::Status Run(const Options& options, Context& context) {
+  ProgressPipe pipe(options.progress_fd);
+  pipe.Phase("import");
+  context.Input(options.plan);
+  MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(options.plan));
+  ModelOptions import = options.import;
+  import.known_shapes = InputShapes(plan.graph);
+  MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(options.model, import, context));
+  pipe.Phase("certify");
+  MENDEL_ASSIGN_OR_RETURN(RefittedPlan result, RefitPlan(plan, model.graph));
+  result.plan.info.set_model_name(std::filesystem::path(options.model).filename().string());
+  result.plan.info.set_model_hash(model.model_hash);
+  result.plan.info.set_mendel_version(VersionLine());
+  pipe.Phase("write");
+  MENDEL_RETURN_IF_ERROR(WritePlan(result.plan, options.output));
+  TellResult(result, context);
+  context.facts()["file"] = options.output;
+  context.Line(Cat("wrote       ", options.output));
+  return absl::OkStatus();
+}
+
+Action Setup(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("plan", options->plan, "Plan whose certificate holds for all weights")->required();
+  app.add_option("--model", options->model, "ONNX file of the same structure with the new weights")->required();
+  app.add_option("-o,--output", options->output, "Plan file to write")->required();
+  app.add_option("--bind", options->import.bindings, "Make an input a constant, NAME=FILE.npy, as when the plan was made")
+      ->take_all();
+  AddProgressOption(app, options->progress_fd);
+  return [options](Context& context) { return Run(*options, context); };
+}
+
+Command Make() { return {"refit", "Puts new weights into a plan, without a search", &Setup}; }
+
+MENDEL_REGISTER_COMMAND(&Make);
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,18 @@
+// Facts about a plan that `optimize` and `refit` tell alike; the service makes its Plan message of them (server/jobs/from_json.h).
+#ifndef MENDEL_CLIENT_PLAN_FACTS_H_
+#define MENDEL_CLIENT_PLAN_FACTS_H_
+
+#include "client/command.h"
+#include "mendel/plan.pb.h"
+
+namespace mendel {
+
+/// target {backend, isa, threads, numerics}, weights ("symbolic" or "exact"), mutants {rule: how often}, numeric [..].
+void TellPlanInfo(const plan::PlanInfo& info, Context& context);
+
+/// baseline, plan and speedup, as stored in the plan.
+void TellPlanTimes(const plan::PlanInfo& info, Context& context);
+
+}  // namespace mendel
+
+#endif  // MENDEL_CLIENT_PLAN_FACTS_H_
