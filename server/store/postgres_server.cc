@@ -85,7 +85,7 @@ absl::Status PostgresServer::Run() {
   const std::string& folder = folder_.path();
   // Killed processes lose nothing that the system has; without fsync the test is quick.
   pid_ = Spawn({programs_ + "/postgres", "-D", folder + "/data", "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off", "-c",
-                "max_connections=60", "-c", "shared_buffers=16MB"},
+                "max_connections=60", "-c", "dynamic_shared_memory_type=mmap", "-c", "shared_buffers=16MB"},
                folder);
   absl::Status status;
   for (int i = 0; i < 600; ++i) {
