@@ -19,7 +19,7 @@ namespace mendel::server {
 class RpcServer {
  public:
   virtual ~RpcServer() = default;
-  /// Ports of the addresses, in the order of `listen`; 0 for unix sockets.
+  /// Ports of the addresses, in the order of `listen`; without meaning for unix sockets.
   virtual const std::vector<int>& ports() const = 0;
   /// Health says NOT_SERVING, new jobs are refused, watchers are told to come back. Other calls go on.
   virtual void BeginDrain() = 0;
