@@ -123,12 +123,12 @@ int AddRules(void* filter, bool alone) {
   for (const int call : kForbidden) add(EPERM, call);
   add(ENOSYS, SCMP_SYS(clone3));
   add(EPERM, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
-  add(EPERM, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_NE, 0));
+  add(EPERM, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_NE, 0, 0));
   // No commands from a keyboard that somebody else sits at.
   add(EPERM, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, 0x5412));
   if (!alone) {
     add(EPERM, SCMP_SYS(kill));
-    add(EPERM, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_NE, kOwnPid));
+    add(EPERM, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_NE, kOwnPid, 0));
   }
   return result;
 }
