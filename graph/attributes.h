@@ -3,6 +3,7 @@
 #define MENDEL_GRAPH_ATTRIBUTES_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -22,24 +23,30 @@ using AttrValue = std::variant<int64_t, double, std::string, Ints, std::vector<d
 /// node against its operator's specification that would be our bug.
 class Attributes {
  public:
-  Attributes() = default;
-  Attributes(std::initializer_list<std::pair<const std::string, AttrValue>> values) : values_(values) {}
+  // Not inline: nearly every file makes or copies attributes, and the code of a map of variants is long.
+  Attributes();
+  Attributes(std::initializer_list<std::pair<const std::string, AttrValue>> values);
+  Attributes(const Attributes& other);
+  Attributes(Attributes&& other) noexcept;
+  Attributes& operator=(const Attributes& other);
+  Attributes& operator=(Attributes&& other) noexcept;
+  ~Attributes();
 
-  bool Has(std::string_view name) const { return values_.find(name) != values_.end(); }
-  void Set(std::string name, AttrValue value) { values_.insert_or_assign(std::move(name), std::move(value)); }
+  bool Has(std::string_view name) const;
+  void Set(std::string name, AttrValue value);
   void Erase(std::string_view name);
 
   const AttrValue& Get(std::string_view name) const;
-  int64_t Int(std::string_view name) const { return std::get<int64_t>(Get(name)); }
-  double Float(std::string_view name) const { return std::get<double>(Get(name)); }
-  const std::string& Str(std::string_view name) const { return std::get<std::string>(Get(name)); }
-  const Ints& IntList(std::string_view name) const { return std::get<Ints>(Get(name)); }
-  const std::vector<double>& FloatList(std::string_view name) const { return std::get<std::vector<double>>(Get(name)); }
-  const Tensor& TensorValue(std::string_view name) const { return std::get<Tensor>(Get(name)); }
-  const Boxes& BoxList(std::string_view name) const { return std::get<Boxes>(Get(name)); }
+  int64_t Int(std::string_view name) const;
+  double Float(std::string_view name) const;
+  const std::string& Str(std::string_view name) const;
+  const Ints& IntList(std::string_view name) const;
+  const std::vector<double>& FloatList(std::string_view name) const;
+  const Tensor& TensorValue(std::string_view name) const;
+  const Boxes& BoxList(std::string_view name) const;
 
   const std::map<std::string, AttrValue, std::less<>>& values() const { return values_; }
-  bool operator==(const Attributes&) const = default;
+  bool operator==(const Attributes& other) const;
 
  private:
   std::map<std::string, AttrValue, std::less<>> values_;

@@ -80,4 +80,16 @@ Bound BoundOfCall(const NodeView&, std::span<const Bound> inputs, int, const Ari
   return arithmetic.Call(kAny, inputs);
 }
 
+template <class S>
+void FillCalls(const Reader<S>& in, const ScalarFunction& f, const Parameters& parameters, std::span<S> out) {
+  ForRanges<S>(static_cast<int64_t>(out.size()), std::is_same_v<S, Ball> ? 64 : 1, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) out[static_cast<size_t>(k)] = in.Call(f, {in.Flat(0, k)}, parameters);
+  });
+}
+
+template void FillCalls(const Reader<double>&, const ScalarFunction&, const Parameters&, std::span<double>);
+template void FillCalls(const Reader<int64_t>&, const ScalarFunction&, const Parameters&, std::span<int64_t>);
+template void FillCalls(const Reader<Fp>&, const ScalarFunction&, const Parameters&, std::span<Fp>);
+template void FillCalls(const Reader<Ball>&, const ScalarFunction&, const Parameters&, std::span<Ball>);
+
 }  // namespace mendel

@@ -82,11 +82,7 @@ inline Parameters NoParameters(const NodeView&) { return {}; }
 
 /// out[k] = f(input 0's element k). Balls cost so much more than other scalars that few of them are worth a thread.
 template <class S>
-void FillCalls(const Reader<S>& in, const ScalarFunction& f, const Parameters& parameters, std::span<S> out) {
-  ForRanges<S>(static_cast<int64_t>(out.size()), std::is_same_v<S, Ball> ? 64 : 1, [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) out[static_cast<size_t>(k)] = in.Call(f, {in.Flat(0, k)}, parameters);
-  });
-}
+void FillCalls(const Reader<S>& in, const ScalarFunction& f, const Parameters& parameters, std::span<S> out);
 
 template <const ScalarFunction& F, Parameters (*P)(const NodeView&)>
 struct UnaryMeaning {

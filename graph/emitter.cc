@@ -4,6 +4,9 @@
 
 namespace mendel {
 
+Emitter::Emitter(std::string name) : builder_(std::move(name)) {}
+Emitter::~Emitter() = default;
+
 std::vector<ValueId> Emitter::InputsOf(const Graph& like) {
   std::vector<ValueId> values;
   for (int32_t id : like.inputs()) values.push_back(builder_.Input(InputName(like.node(id)), like.node(id).outputs[0]));
@@ -48,6 +51,15 @@ std::vector<ValueId> Emitter::Ops(std::string_view op, std::vector<ValueId> inpu
   }
   return values;
 }
+
+ValueId Emitter::Input(std::string name, TensorType type) { return builder_.Input(std::move(name), std::move(type)); }
+ValueId Emitter::Constant(Tensor value, std::string symbol) { return builder_.Constant(std::move(value), std::move(symbol)); }
+ValueId Emitter::Reshape(ValueId x, Shape shape) { return Op("Reshape", {x}, {{"shape", std::move(shape)}}); }
+ValueId Emitter::Transpose(ValueId x, Ints perm) { return Op("Transpose", {x}, {{"perm", std::move(perm)}}); }
+ValueId Emitter::MatMul(ValueId a, ValueId b) { return Op("MatMul", {a, b}); }
+ValueId Emitter::Add(ValueId a, ValueId b) { return Op("Add", {a, b}); }
+ValueId Emitter::Mul(ValueId a, ValueId b) { return Op("Mul", {a, b}); }
+void Emitter::Output(std::string name, ValueId value) { outputs_.emplace_back(std::move(name), value); }
 
 ValueId Emitter::Concat(std::vector<ValueId> values, int64_t axis) {
   if (values.size() == 1) return values[0];

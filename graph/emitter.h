@@ -16,21 +16,22 @@ namespace mendel {
 /// so that callers may go on; nothing of that reaches a graph, because Finish() returns the error.
 class Emitter {
  public:
-  explicit Emitter(std::string name = "") : builder_(std::move(name)) {}
+  explicit Emitter(std::string name = "");
+  ~Emitter();
 
   /// The inputs of `like`, same names and types, in order.
   std::vector<ValueId> InputsOf(const Graph& like);
   /// `value` of `graph` and all it depends on, where that is weights only.
   ValueId CopyConstantExpression(const Graph& graph, ValueId value);
-  ValueId Input(std::string name, TensorType type) { return builder_.Input(std::move(name), std::move(type)); }
-  ValueId Constant(Tensor value, std::string symbol = "") { return builder_.Constant(std::move(value), std::move(symbol)); }
+  ValueId Input(std::string name, TensorType type);
+  ValueId Constant(Tensor value, std::string symbol = "");
 
   ValueId Op(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {}, std::string name = "");
   /// All outputs of a node with `count` outputs.
   std::vector<ValueId> Ops(std::string_view op, std::vector<ValueId> inputs, size_t count, Attributes attrs = {});
 
-  ValueId Reshape(ValueId x, Shape shape) { return Op("Reshape", {x}, {{"shape", std::move(shape)}}); }
-  ValueId Transpose(ValueId x, Ints perm) { return Op("Transpose", {x}, {{"perm", std::move(perm)}}); }
+  ValueId Reshape(ValueId x, Shape shape);
+  ValueId Transpose(ValueId x, Ints perm);
   ValueId Concat(std::vector<ValueId> values, int64_t axis);
   /// Positions [begin, end) along `axis`, every `step`-th.
   ValueId Slice(ValueId x, int64_t axis, int64_t begin, int64_t end, int64_t step = 1);
@@ -38,13 +39,13 @@ class Emitter {
   ValueId Cut(ValueId x, const Box& box);
   /// `before` and `after` zeros along `axis`; nothing is emitted when both are 0.
   ValueId PadZero(ValueId x, int64_t axis, int64_t before, int64_t after);
-  ValueId MatMul(ValueId a, ValueId b) { return Op("MatMul", {a, b}); }
-  ValueId Add(ValueId a, ValueId b) { return Op("Add", {a, b}); }
-  ValueId Mul(ValueId a, ValueId b) { return Op("Mul", {a, b}); }
+  ValueId MatMul(ValueId a, ValueId b);
+  ValueId Add(ValueId a, ValueId b);
+  ValueId Mul(ValueId a, ValueId b);
 
   const Shape& shape(ValueId value) const { return type(value).shape; }
   const TensorType& type(ValueId value) const;
-  void Output(std::string name, ValueId value) { outputs_.emplace_back(std::move(name), value); }
+  void Output(std::string name, ValueId value);
   /// Records `status` when it is the first error.
   void Fail(absl::Status status);
   /// The graph, or the first error. The emitter is spent.

@@ -6,6 +6,12 @@
 #include "base/check.h"
 
 namespace mendel {
+
+AttributeSpec::AttributeSpec(std::string name, AttrValue default_value, bool required)
+    : name(std::move(name)), default_value(std::move(default_value)), required(required) {}
+AttributeSpec::AttributeSpec(const AttributeSpec& other) = default;
+AttributeSpec& AttributeSpec::operator=(const AttributeSpec& other) = default;
+AttributeSpec::~AttributeSpec() = default;
 namespace {
 
 std::vector<OpDefinition (*)()>& Makers() {

@@ -26,6 +26,11 @@ namespace mendel {
 
 /// Name, kind and default of one attribute. The kind is that of `default_value`; a required attribute has no default.
 struct AttributeSpec {
+  AttributeSpec(std::string name, AttrValue default_value, bool required = false);
+  AttributeSpec(const AttributeSpec& other);
+  AttributeSpec& operator=(const AttributeSpec& other);
+  ~AttributeSpec();
+
   std::string name;
   AttrValue default_value;
   bool required = false;

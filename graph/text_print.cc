@@ -65,11 +65,11 @@ std::string Print(const AttrValue& value, const PrintOptions* options) {
     std::string operator()(double v) const { return Number(v); }
     std::string operator()(const std::string& v) const { return Quote(v); }
     std::string operator()(const Ints& v) const {
-      return "[" + Join(v, [](int64_t i) { return std::to_string(i); }) + "]";
+      return Cat("[", Join(v, [](int64_t i) { return std::to_string(i); }), "]");
     }
-    std::string operator()(const std::vector<double>& v) const { return "[" + Join(v, Number) + "]"; }
+    std::string operator()(const std::vector<double>& v) const { return Cat("[", Join(v, Number), "]"); }
     std::string operator()(const Tensor& v) const { return PrintTensor(v, options); }
-    std::string operator()(const Boxes& v) const { return "[" + Join(v, BoxString) + "]"; }
+    std::string operator()(const Boxes& v) const { return Cat("[", Join(v, BoxString), "]"); }
   };
   return std::visit(Visitor{options}, value);
 }

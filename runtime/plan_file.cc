@@ -229,8 +229,8 @@ absl::StatusOr<MappedPlan> MapPlanFile(const std::string& path) {
 }
 
 absl::Status WriteSections(const std::vector<SectionData>& sections, const std::string& path) {
-  std::string folder = std::filesystem::path(path).parent_path().string();
-  if (folder.empty()) folder = ".";
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  const std::string folder = parent.empty() ? "." : parent;
   std::string temporary;
   const Descriptor fd(CreateTemporary(folder, temporary));
   if (fd.get() < 0) return SystemError("cannot create a file in", folder, errno);

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/status.h"
@@ -59,6 +61,10 @@ class RealDaemon final : public Daemon {
 
   absl::Status Open() {
     MENDEL_RETURN_IF_ERROR(MakeFolder(options_.data));
+    // Workers see the blobs from folders of their own, so that relative paths would lead elsewhere.
+    std::error_code code;
+    options_.data = std::filesystem::absolute(options_.data, code).string();
+    if (code) return absl::ErrnoToStatus(code.value(), "data");
     MENDEL_ASSIGN_OR_RETURN(jobs_, OpenStore());
     MENDEL_ASSIGN_OR_RETURN(blobs_, OpenBlobStore(options_.data, {options_.max_blob_bytes, options_.max_store_bytes}, clock_));
     MENDEL_ASSIGN_OR_RETURN(authenticator_, Authenticator::Create(options_, log_));
@@ -169,7 +175,7 @@ class RealDaemon final : public Daemon {
     log_.Log(LogLevel::kError, Cat(what, " failed"), {{"error", std::string(status.message())}});
   }
 
-  const ServerOptions& options_;
+  ServerOptions options_;
   const BuildInfo build_;
   const Clock& clock_;
   Logger& log_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/status.h"
 #include "graph/emitter.h"
 #include "mutator/conv_chain.h"
 #include "mutator/parallel.h"
@@ -67,7 +68,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     const int64_t width = rng.Between(1, 3);
     channels += width;
     const Shape shape = conv ? Shape{2, width, 5, 4} : Shape{2, 3, width};
-    operands.push_back(e.Input("x" + std::to_string(k), {DType::kF32, shape}));
+    operands.push_back(e.Input(Cat("x", k), {DType::kF32, shape}));
   }
   const ValueId x = e.Concat(operands, conv ? 1 : 2);
   if (!conv) {

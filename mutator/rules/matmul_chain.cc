@@ -10,6 +10,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/status.h"
 #include "graph/emitter.h"
 #include "mutator/parallel.h"
 #include "mutator/rule.h"
@@ -184,10 +185,10 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   const int64_t length = rng.Between(attention ? 2 : 3, 5);
   for (int64_t k = 0; k < length; ++k) {
     const int64_t next = rng.Between(1, 6);
-    x = e.MatMul(x, SampleWeight(e, rng, {width, next}, "w" + std::to_string(k)));
+    x = e.MatMul(x, SampleWeight(e, rng, {width, next}, Cat("w", k)));
     if (attention && k == 0) x = e.MatMul(e.Input("p", {DType::kF32, {2, rows, rows}}), x);
     if (!attention && k + 1 < length && rng.Between(0, 2) == 0)
-      x = e.Add(x, e.Constant(Tensor::Filled({DType::kF32, {next}}, 0.5), next == 1 ? "" : "b" + std::to_string(k)));
+      x = e.Add(x, e.Constant(Tensor::Filled({DType::kF32, {next}}, 0.5), next == 1 ? "" : Cat("b", k)));
     width = next;
   }
   e.Output("y", x);

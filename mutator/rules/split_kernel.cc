@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "base/status.h"
 #include "mutator/conv_at.h"
 #include "mutator/conv_chain.h"
 #include "mutator/sample.h"
@@ -46,7 +47,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   std::vector<std::map<std::string, int64_t>> choices;
   for (const Ints& widths : Widths(ShapeOf(graph, chain.back().conv))) {
     std::map<std::string, int64_t> choice;
-    for (size_t d = 0; d < widths.size(); ++d) choice["width" + std::to_string(d)] = widths[d];
+    for (size_t d = 0; d < widths.size(); ++d) choice[Cat("width", d)] = widths[d];
     choices.push_back(choice);
   }
   return MatchLink(
@@ -67,7 +68,7 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   if (conv.inputs.size() > 2) bias = e.CopyConstantExpression(subprogram, conv.inputs[2]);
   Ints widths, counts;
   for (size_t d = 0; d < rank; ++d) {
-    widths.push_back(match.choices.at("width" + std::to_string(d)));
+    widths.push_back(match.choices.at(Cat("width", d)));
     counts.push_back((shape.windows[d].kernel + widths[d] - 1) / widths[d]);
   }
   std::optional<ValueId> sum;

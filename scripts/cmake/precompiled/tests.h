@@ -1,0 +1,5 @@
+// What the unit tests include besides.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scripts/cmake/precompiled/library.h"
