@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstdio>
+#include <string_view>
 
 #include "base/status.h"
 #include "client/format.h"
@@ -109,14 +110,17 @@ void AddWitnessFiles(const PairVerdict& verdict, std::vector<std::string>& lines
   }
 }
 
+constexpr std::string_view kEarliest = "earliest tensors of A that no tensor of B equals:";
+constexpr std::string_view kWeights = "weights of one name that are stored differently:";
+
 void AddTensors(const CompareReport& report, std::vector<std::string>& lines) {
-  if (!report.earliest.empty()) lines.push_back("earliest tensors of A that no tensor of B equals:");
+  if (!report.earliest.empty()) lines.emplace_back(kEarliest);
   for (size_t i = 0; i < report.earliest.size() && i < kTensorsTold; ++i) {
     const DivergentTensor& tensor = report.earliest[i];
     lines.push_back(Cat("  ", tensor.name, "  ", tensor.op, " [", ShapeString(tensor.shape), "]"));
   }
   if (report.earliest.size() > kTensorsTold) lines.push_back(Cat("  and ", report.earliest.size() - kTensorsTold, " more"));
-  if (!report.weights.empty()) lines.push_back("weights of one name that are stored differently:");
+  if (!report.weights.empty()) lines.emplace_back(kWeights);
   for (size_t i = 0; i < report.weights.size() && i < kTensorsTold; ++i) {
     const WeightDifference& weight = report.weights[i];
     lines.push_back(Cat("  ", weight.name, "  ", weight.differing, " of ", weight.elements, " elements, by up to ",

@@ -1,6 +1,7 @@
 #include "server/jobs/worker_command.h"
 
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -78,7 +79,7 @@ class CommandMaker {
   }
 
  private:
-  void Word(std::string word) { command_.arguments.push_back(std::move(word)); }
+  void Word(std::string_view word) { command_.arguments.emplace_back(word); }
 
   /// An option follows, so that it cannot take what stands behind it.
   void Shapes(const std::string& shapes) {
