@@ -43,9 +43,10 @@ class Waiter final : public grpc::ServerUnaryReactor {
     const bool over = until_micros_ != 0 && env_.clock.SteadyMicros() >= until_micros_;
     if (operation.ok() && !operation->done() && !over && !env_.draining) return Stepper::Next::kIdle;
     stepper_.Close();
-    if (operation.ok()) response_ = *std::move(operation);
+    const absl::Status status = operation.status();
+    if (status.ok()) response_ = *std::move(operation);
     place_.reset();
-    Finish(EndCall(env_, kWait, operation.status()));
+    Finish(EndCall(env_, kWait, status));
     return Stepper::Next::kDone;
   }
 

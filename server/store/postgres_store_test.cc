@@ -24,8 +24,8 @@ class SharedServer final : public testing::Environment {
   PostgresServer* Get() {
     if (server_ == nullptr && reason_.empty()) {
       auto started = Start();
+      reason_ = started.ok() ? "" : started.status().ToString();
       if (started.ok()) server_ = *std::move(started);
-      if (!started.ok()) reason_ = started.status().ToString();
     }
     if (server_ == nullptr) std::printf("SKIP: no PostgreSQL: %s\n", reason_.c_str());
     return server_.get();
