@@ -3,14 +3,6 @@
 
 #include "kernels/cpu/direct_kernels.h"
 
-#define MENDEL_INLINE __attribute__((always_inline)) inline
-/// Arrays of vectors must become registers.
-#if defined(__clang__)
-#define MENDEL_UNROLL _Pragma("unroll")
-#else
-#define MENDEL_UNROLL _Pragma("GCC unroll 16")
-#endif
-
 namespace mendel::cpu {
 namespace {
 
@@ -18,7 +10,7 @@ namespace {
 
 using Lanes = __m256i;
 /// Positions that are computed together, for 1 and 2 vectors of output channels.
-constexpr int kRowsOf[] = {0, 10, 6};
+constexpr int kRowsOf[] = {0, 10, 6, 0, 0};
 constexpr int kPositionsOf[] = {8, 7};
 
 MENDEL_INLINE Vec LoadFirst(const float* from, int64_t count) {
@@ -30,23 +22,13 @@ MENDEL_INLINE void StoreFirst(float* to, Vec x, int64_t count) {
 MENDEL_INLINE Lanes LoadLanes(const int32_t* from) { return _mm256_loadu_si256(reinterpret_cast<const Lanes*>(from)); }
 /// Lane k gets lane lanes[k] of x.
 MENDEL_INLINE Vec Pick(Vec x, Lanes lanes) { return _mm256_permutevar8x32_ps(x, lanes); }
-MENDEL_INLINE void Ask(const float* line) { _mm_prefetch(reinterpret_cast<const char*>(line), _MM_HINT_T1); }
 
-#include "kernels/cpu/direct_finish.inc"
-#include "kernels/cpu/grouped_kernels.inc"
-#include "kernels/cpu/pointwise_kernels.inc"
+#include "kernels/cpu/direct_kernels.inc"
 
 }  // namespace
 
 const DirectIsa& DirectAvx2() {
-  static constexpr DirectIsa kKernels = {kIsaName,
-                                         kLanes,
-                                         kPanelVectors,
-                                         {0, 10, 6, 0, 0},
-                                         {kPositionsOf[0], kPositionsOf[1]},
-                                         &Pointwise,
-                                         &Prepare,
-                                         {&Grouped<kPositionsOf[0]>, &Grouped<kPositionsOf[1]>}};
+  static constexpr DirectIsa kKernels = kIsa;
   return kKernels;
 }
 

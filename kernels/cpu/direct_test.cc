@@ -11,6 +11,7 @@
 #include "kernels/cpu/grouped.h"
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/program.h"
+#include "kernels/cpu/test_support.h"
 #include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
@@ -19,15 +20,7 @@ namespace {
 using Activation = WinogradEpilogue::Activation;
 constexpr double kAllowed = 2e-6;  // of the largest output
 
-std::vector<const DirectIsa*> Isas() {
-  std::vector<const DirectIsa*> isas;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) isas.push_back(&DirectAvx2());
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    isas.push_back(&DirectAvx512());
-  }
-  return isas;
-}
+std::vector<const DirectIsa*> Isas() { return RunnableIsas(&DirectAvx2, &DirectAvx512); }
 
 /// What both kinds of cases share: random tensors, an epilogue, and the comparison.
 class Case {

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/grouped.h"
+#include "kernels/cpu/own_lowering.h"
 #include "kernels/cpu/own_posts.h"
 #include "kernels/cpu/pointwise.h"
 
@@ -155,27 +156,9 @@ WinogradStrides StridesOf(const Layout& layout, const Shape& shape, int64_t lane
   return strides;
 }
 
-/// Channels-last where the source already lies so and whole vectors fit, else blocked (where parts of a concatenation are computed
-/// in place).
-std::pair<Layout, Layout> Layouts(Lowering& lowering, ValueId src, ValueId dst, int64_t lanes) {
-  const Shape& from = lowering.shape(src);
-  const Shape& to = lowering.shape(dst);
-  const bool whole = from[1] % lanes == 0 && to[1] % lanes == 0;
-  if (whole && !lowering.IsConcatPart(dst) && SamePlacement(lowering.Any(src).layout, ChannelsLastLayout(from), from)) {
-    return {ChannelsLastLayout(from), ChannelsLastLayout(to)};
-  }
-  return {BlockedLayout(from, lanes), BlockedLayout(to, lanes)};
-}
-
 /// One float a channel, zeros up to a whole vector.
 Place Vector(Lowering& lowering, const std::vector<double>& values, int64_t channels, int64_t lanes) {
-  const int64_t padded = (channels + lanes - 1) / lanes * lanes;
-  return lowering.Constant("", padded * static_cast<int64_t>(sizeof(float)), [&](std::byte* to) {
-    for (size_t c = 0; c < values.size(); ++c) {
-      const float value = static_cast<float>(values[c]);
-      std::memcpy(to + c * sizeof(float), &value, sizeof(float));
-    }
-  });
+  return OwnVector(lowering, values, (channels + lanes - 1) / lanes * lanes);
 }
 
 /// The first posts that our kernels can apply.
@@ -290,7 +273,7 @@ absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group) {
     plan.dst = {0, lanes, {0, 0, plan.channels_out}};
     operands = Prepare(lowering, group, *fused, PlainLayout(src), PlainLayout(node.outputs[0].shape), plan.channels_out, lanes);
   } else {
-    const auto [from, to] = Layouts(lowering, SourceOf(lowering, group), ResultOf(group, fused->count), lanes);
+    const auto [from, to] = OwnLayouts(lowering, SourceOf(lowering, group), ResultOf(group, fused->count), lanes);
     plan.src = StridesOf(from, src, lanes);
     plan.dst = StridesOf(to, src, lanes);
     plan.padded = to.block_dim == 1;
@@ -321,7 +304,7 @@ absl::StatusOr<bool> LowerGrouped(Lowering& lowering, const Group& group) {
   GroupedPlan plan;
   plan.isa = DirectIsaHere();
   const int64_t lanes = plan.isa->lanes;
-  const auto [from, to] = Layouts(lowering, node.inputs[0], ResultOf(group, fused->count), lanes);
+  const auto [from, to] = OwnLayouts(lowering, node.inputs[0], ResultOf(group, fused->count), lanes);
   plan.batch = dst[0];
   plan.channels = dst[1];
   plan.inputs = weights[1];

@@ -288,17 +288,7 @@ class Builder {
 
 }  // namespace
 
-const StripIsa* StripIsaHere() {
-  switch (OwnIsaHere()) {
-    case OwnIsa::kAvx512:
-      return &StripAvx512();
-    case OwnIsa::kAvx2:
-      return &StripAvx2();
-    case OwnIsa::kNone:
-      break;
-  }
-  return nullptr;
-}
+const StripIsa* StripIsaHere() { return OwnKernelsHere(&StripAvx2, &StripAvx512); }
 
 void LowerPatch(Lowering& lowering, int32_t patch, const StripClaim& claim) { Builder(lowering, patch, claim).Emit(); }
 

@@ -11,6 +11,7 @@
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/own_isa.h"
+#include "kernels/cpu/own_lowering.h"
 #include "kernels/cpu/own_posts.h"
 #include "kernels/cpu/winograd.h"
 
@@ -144,40 +145,21 @@ WinogradStrides StridesOf(const Layout& layout, const Order& order, int64_t lane
   return strides;
 }
 
-/// Channels-last where the source already lies so and whole vectors fit, else blocked (where parts of a concatenation are computed
-/// in place).
-std::pair<Layout, Layout> Layouts(Lowering& lowering, ValueId src, ValueId result, int64_t lanes) {
-  const Shape& shape = lowering.shape(src);
-  const Shape& dst = lowering.shape(result);
-  const bool whole = shape[1] % lanes == 0 && dst[1] % lanes == 0;
-  if (whole && !lowering.IsConcatPart(result) && SamePlacement(lowering.Any(src).layout, ChannelsLastLayout(shape), shape)) {
-    return {ChannelsLastLayout(shape), ChannelsLastLayout(dst)};
-  }
-  return {BlockedLayout(shape, lanes), BlockedLayout(dst, lanes)};
-}
-
 Place Weights(Lowering& lowering, const WinogradPlan& plan, ValueId weights, const std::vector<double>& scale) {
   return lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* to) {
     PackWinogradWeights(plan, lowering.folded().Exact(weights).scalars, scale, reinterpret_cast<float*>(to));
   });
 }
 
-/// One float a channel, zeros up to a whole vector.
 Place Bias(Lowering& lowering, const WinogradPlan& plan, const std::vector<double>& bias) {
-  const int64_t bytes = plan.OutputVectors() * plan.isa->lanes * static_cast<int64_t>(sizeof(float));
-  return lowering.Constant("", bytes, [&](std::byte* to) {
-    for (size_t c = 0; c < bias.size(); ++c) {
-      const float value = static_cast<float>(bias[c]);
-      std::memcpy(to + c * sizeof(float), &value, sizeof(float));
-    }
-  });
+  return OwnVector(lowering, bias, plan.OutputVectors() * plan.isa->lanes);
 }
 
 absl::Status EmitWinograd(Lowering& lowering, const Group& group, size_t count, const Epilogue& epilogue, const OwnPosts& posts,
                           WinogradPlan plan) {
   const Node& node = lowering.graph().node(group.nodes[0]);
   const ValueId result = ResultOf(group, count);
-  const auto [src_layout, dst_layout] = Layouts(lowering, node.inputs[0], result, plan.isa->lanes);
+  const auto [src_layout, dst_layout] = OwnLayouts(lowering, node.inputs[0], result, plan.isa->lanes);
   const Order order = OrderOf(lowering.shape(node.inputs[1]));
   plan.problem.src = StridesOf(src_layout, order, plan.isa->lanes);
   plan.problem.dst = StridesOf(dst_layout, order, plan.isa->lanes);
@@ -203,17 +185,7 @@ absl::Status EmitWinograd(Lowering& lowering, const Group& group, size_t count, 
 
 }  // namespace
 
-const WinogradIsa* WinogradIsaHere() {
-  switch (OwnIsaHere()) {
-    case OwnIsa::kAvx512:
-      return &WinogradAvx512();
-    case OwnIsa::kAvx2:
-      return &WinogradAvx2();
-    case OwnIsa::kNone:
-      break;
-  }
-  return nullptr;
-}
+const WinogradIsa* WinogradIsaHere() { return OwnKernelsHere(&WinogradAvx2, &WinogradAvx512); }
 
 std::vector<std::string> WinogradAlgorithms(const Graph& graph, int32_t node) {
   std::vector<std::string> names;

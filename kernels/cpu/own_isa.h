@@ -11,6 +11,14 @@ enum class OwnIsa : uint8_t { kNone, kAvx2, kAvx512 };
 /// The widest; kAvx2 includes FMA, kAvx512 the subsets F, BW, DQ and VL. Thread-safe.
 OwnIsa OwnIsaHere();
 
+/// Of a kernel's two forms the one for OwnIsaHere(); null: neither.
+template <class Isa>
+const Isa* OwnKernelsHere(const Isa& (*avx2)(), const Isa& (*avx512)()) {
+  const OwnIsa isa = OwnIsaHere();
+  if (isa == OwnIsa::kNone) return nullptr;
+  return isa == OwnIsa::kAvx512 ? &avx512() : &avx2();
+}
+
 }  // namespace mendel::cpu
 
 #endif  // MENDEL_KERNELS_CPU_OWN_ISA_H_

@@ -118,17 +118,7 @@ void MakePanels(PointwisePlan& plan) {
 
 }  // namespace
 
-const DirectIsa* DirectIsaHere() {
-  switch (OwnIsaHere()) {
-    case OwnIsa::kAvx512:
-      return &DirectAvx512();
-    case OwnIsa::kAvx2:
-      return &DirectAvx2();
-    case OwnIsa::kNone:
-      break;
-  }
-  return nullptr;
-}
+const DirectIsa* DirectIsaHere() { return OwnKernelsHere(&DirectAvx2, &DirectAvx512); }
 
 int64_t PointwisePlan::WeightFloats() const {
   return panels.empty() ? 0 : panels.back().weights + panels.back().vectors * isa->lanes * channels_in;

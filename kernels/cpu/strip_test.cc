@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "kernels/cpu/program.h"
+#include "kernels/cpu/test_support.h"
 #include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
@@ -21,15 +22,7 @@ namespace {
 
 using Extents = std::array<int64_t, 3>;
 
-std::vector<const StripIsa*> Isas() {
-  std::vector<const StripIsa*> isas;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) isas.push_back(&StripAvx2());
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    isas.push_back(&StripAvx512());
-  }
-  return isas;
-}
+std::vector<const StripIsa*> Isas() { return RunnableIsas(&StripAvx2, &StripAvx512); }
 
 /// A tensor in a random layout, its elements in a buffer without slack.
 struct Data {

@@ -1,4 +1,4 @@
-// Comparison of compiled graphs with their evaluation in double, for this folder's tests.
+// Comparison of compiled graphs with their evaluation in double, and the instruction sets to test, for this folder's tests.
 #ifndef MENDEL_KERNELS_CPU_TEST_SUPPORT_H_
 #define MENDEL_KERNELS_CPU_TEST_SUPPORT_H_
 
@@ -14,6 +14,18 @@ namespace mendel::cpu {
 /// to match Evaluate: floats to `tolerance` of the largest output or input, integers exactly. Returns the steps' kernels.
 std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<HostValue>& inputs, const CompileOptions& options,
                                        double tolerance = 1e-5);
+
+/// Both forms of a kernel, as far as this machine runs them (whatever oneDNN is allowed).
+template <class Isa>
+std::vector<const Isa*> RunnableIsas(const Isa& (*avx2)(), const Isa& (*avx512)()) {
+  std::vector<const Isa*> isas;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) isas.push_back(&avx2());
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    isas.push_back(&avx512());
+  }
+  return isas;
+}
 
 }  // namespace mendel::cpu
 

@@ -4,8 +4,6 @@
 #include "kernels/cpu/winograd_kernels.h"
 #include "kernels/cpu/winograd_matrices.h"
 
-#define MENDEL_INLINE __attribute__((always_inline)) inline
-
 namespace mendel::cpu {
 namespace {
 

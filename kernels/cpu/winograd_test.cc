@@ -13,6 +13,7 @@
 #include "graph/graph.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/program.h"
+#include "kernels/cpu/test_support.h"
 #include "kernels/cpu/threads.h"
 #include "runtime/backend.h"
 
@@ -21,15 +22,7 @@ namespace {
 
 using Activation = WinogradEpilogue::Activation;
 
-std::vector<const WinogradIsa*> Isas() {
-  std::vector<const WinogradIsa*> isas;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) isas.push_back(&WinogradAvx2());
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    isas.push_back(&WinogradAvx512());
-  }
-  return isas;
-}
+std::vector<const WinogradIsa*> Isas() { return RunnableIsas(&WinogradAvx2, &WinogradAvx512); }
 
 /// Largest error relative to the largest output that F(m, r) may show. A direct sum of these shapes in f32 shows about 3e-7.
 double Allowed(const WinogradTransforms& transforms) {
