@@ -8,7 +8,8 @@
 namespace mendel::cpu {
 namespace {
 
-// clang-format off: the kernels are written over the vectors.
+// The kernels are written over the vectors.
+// clang-format off
 #include "kernels/cpu/vec_avx2.inc"
 #include "kernels/cpu/strip_kernels.inc"
 // clang-format on
