@@ -2,10 +2,15 @@
 
 #include <sqlite3.h>
 
+#include <chrono>
+#include <thread>
+
 #include "base/status.h"
 
 namespace mendel::server {
 namespace {
+
+constexpr std::chrono::milliseconds kBusyTimeout{10'000};
 
 constexpr SqlDialect kDialect = {"?", "BLOB", "INTEGER PRIMARY KEY AUTOINCREMENT", "", ""};
 
@@ -40,13 +45,25 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const s
     return absl::PermissionDeniedError(Cat("cannot open the job store ", path, ": ", std::string(sqlite3_errmsg(db))));
   }
   sqlite3_extended_result_codes(db, 1);
-  sqlite3_busy_timeout(db, 10'000);
+  sqlite3_busy_timeout(db, static_cast<int>(kBusyTimeout.count()));
   // SQLite opens a file that it may not write for reading.
   if (sqlite3_db_readonly(db, "main") == 1) return absl::PermissionDeniedError(Cat("the job store ", path, " is read-only"));
-  for (const char* pragma : {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON"}) {
+  MENDEL_RETURN_IF_ERROR(Annotate(connection->SwitchToWriteAheadLog(), path));
+  for (const char* pragma : {"PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON"}) {
     MENDEL_RETURN_IF_ERROR(Annotate(connection->Run(pragma, {}).status(), path));
   }
   return connection;
+}
+
+absl::Status SqliteConnection::SwitchToWriteAheadLog() {
+  // The switch of a new file upgrades a read lock, and there SQLite answers "busy" at once instead of waiting (two could wait for each
+  // other): of several programs that create one file, all but one would fail.
+  const auto give_up = std::chrono::steady_clock::now() + kBusyTimeout;
+  for (;;) {
+    const absl::Status status = Run("PRAGMA journal_mode = WAL", {}).status();
+    if (!absl::IsUnavailable(status) || std::chrono::steady_clock::now() >= give_up) return status;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
 }
 
 SqliteConnection::~SqliteConnection() {

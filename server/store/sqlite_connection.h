@@ -32,6 +32,7 @@ class SqliteConnection final : public SqlConnection {
 
  private:
   explicit SqliteConnection(sqlite3* db) : db_(db) {}
+  absl::Status SwitchToWriteAheadLog();
   absl::StatusOr<sqlite3_stmt*> Prepare(const std::string& sql);
   absl::Status Error(int code) const;
 
