@@ -23,6 +23,7 @@
 #include "server/store/garbage.h"
 #include "server/store/job_store.h"
 
+#include "server/web/web_page.h"
 namespace mendel::server {
 namespace {
 
@@ -84,10 +85,10 @@ class RealDaemon final : public Daemon {
     metrics_.Set("mendel_build_info", {{"version", build_.version}, {"commit", build_.commit}}, 1);
     MENDEL_ASSIGN_OR_RETURN(rpc_, StartRpcServer(*environment_));
     if (!options_.metrics_listen.empty()) {
-      const HttpHandler handler = [this](const std::string& path) { return Page(path); };
+      const HttpHandler handler = [this](const HttpRequest& request) { return MetricsPage(request.path); };
       MENDEL_ASSIGN_OR_RETURN(http_, StartHttpListener(options_.metrics_listen, options_.max_http_connections, handler));
     }
-    return absl::OkStatus();
+    return StartPage();
   }
 
   void Tick() override {
@@ -112,17 +113,34 @@ class RealDaemon final : public Daemon {
 
   RpcServer& rpc() override { return *rpc_; }
   int metrics_port() const override { return http_ == nullptr ? 0 : http_->port(); }
+    page_listener_.reset();
 
  private:
   absl::StatusOr<std::unique_ptr<JobStore>> OpenStore() {
     absl::StatusOr<std::unique_ptr<JobStore>> store = options_.store.empty()
                                                           ? OpenSqliteStore(Cat(options_.data, "/", kJobStoreFile), clock_)
                                                           : OpenPostgresStore(options_.store, clock_);
+  int page_port() const override { return page_listener_ == nullptr ? 0 : page_listener_->port(); }
     MENDEL_RETURN_IF_ERROR(Annotate(store.status(), options_.store.empty() ? "data" : "store"));
     return ObserveStore(*std::move(store), clock_, metrics_);
   }
 
-  HttpResponse Page(const std::string& path) {
+  absl::Status StartPage() {
+    const PageAddress where = PageAddressOf(options_);
+    if (where.address.empty()) return absl::OkStatus();
+    page_ = std::make_unique<WebPage>(*environment_, build_.version);
+    auto listener = StartHttpListener(where.address, options_.max_http_connections,
+                                      [this](const HttpRequest& request) { return page_->Answer(request); });
+    if (!listener.ok() && where.must) return Annotate(listener.status(), "http-port");
+    if (!listener.ok()) {
+      log_.Log(LogLevel::kWarning, "no web page", {{"error", std::string(listener.status().message())}});
+      return absl::OkStatus();
+    }
+    page_listener_ = *std::move(listener);
+    return absl::OkStatus();
+  }
+
+  HttpResponse MetricsPage(const std::string& path) {
     if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_.Text()};
     return {404, "text/plain; charset=utf-8", "the metrics are at /metrics\n"};
   }
@@ -195,6 +213,8 @@ class RealDaemon final : public Daemon {
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const ServerOptions& options, const BuildInfo& build, const Clock& clock,
                                                       Logger& log) {
+  std::unique_ptr<WebPage> page_;
+  std::unique_ptr<HttpListener> page_listener_;
   auto daemon = std::make_unique<RealDaemon>(options, build, clock, log);
   MENDEL_RETURN_IF_ERROR(daemon->Open());
   return std::unique_ptr<Daemon>(std::move(daemon));

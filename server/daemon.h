@@ -1,4 +1,4 @@
-// mendeld: the stores, the runner, the gRPC server and the metrics endpoint put together, from start to drained.
+// mendeld: the stores, the runner, the gRPC server, the metrics endpoint and the web page put together, from start to drained.
 #ifndef MENDEL_SERVER_DAEMON_H_
 #define MENDEL_SERVER_DAEMON_H_
 
@@ -39,6 +39,8 @@ class Daemon {
   virtual void Drain() = 0;
   virtual RpcServer& rpc() = 0;
   virtual int metrics_port() const = 0;
+  /// Of the web page; 0: there is none.
+  virtual int page_port() const = 0;
 };
 
 /// Everything that can be found wrong without serving: values, certificates, the auth file, the data folder. What `--check-config`

@@ -47,6 +47,7 @@ TEST(Daemon, StartsServesDrainsAndStartsAgain) {
   options.listen = Cat("unix:", folder, "/socket,127.0.0.1:0");
   options.data = folder + "/data";
   options.metrics_listen = "127.0.0.1:0";
+  options.http_port = "0";
   options.concurrent_jobs = 0;
   std::string text;
   Logger log(LogLevel::kInfo, SystemClock(), [&](const std::string& line) { text += line + "\n"; });
@@ -60,6 +61,8 @@ TEST(Daemon, StartsServesDrainsAndStartsAgain) {
     EXPECT_NE(page.find("mendel_build_info{version=\"1.2.3\",commit=\"abc\"} 1\n"), std::string::npos) << page;
     EXPECT_NE(page.find("mendel_jobs{state=\"pending\"} 0\n"), std::string::npos);
     EXPECT_NE(page.find("mendel_draining 0\n"), std::string::npos);
+    const std::string web = Fetch((*daemon)->page_port(), "GET /api/session HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_NE(web.find("\"version\":\"1.2.3\""), std::string::npos) << web;
     (*daemon)->Drain();
   }
   EXPECT_NE(text.find("\"event\":\"drained\""), std::string::npos);
@@ -84,19 +87,22 @@ TEST(Daemon, CheckConfigNamesWhatIsWrong) {
 }
 
 TEST(Http, OddRequests) {
-  const auto listener = StartHttpListener("localhost:0", 2, [](const std::string& path) {
-    return HttpResponse{200, "text/plain", path};
+  const auto listener = StartHttpListener("localhost:0", 2, [](const HttpRequest& request) {
+    return HttpResponse{200, "text/plain", Cat(request.path, " ", request.Parameter("b"), " ", request.Header("x-y"))};
   });
   ASSERT_TRUE(listener.ok()) << listener.status();
   const int port = (*listener)->port();
   // One that says nothing takes one of two places; the others are answered all the same.
   const int silent = Connect(port);
-  EXPECT_NE(Fetch(port, "GET /a?b HTTP/1.1\r\n\r\n").find("\r\n\r\n/a?b"), std::string::npos);
+  EXPECT_NE(Fetch(port, "GET /a?b=c%20d HTTP/1.1\r\nX-Y:  z \r\n\r\n").find("\r\n\r\n/a c d z"), std::string::npos);
   EXPECT_NE(Fetch(port, "POST / HTTP/1.1\r\n\r\n").find("405"), std::string::npos);
-  EXPECT_NE(Fetch(port, "\r\n\r\n").find("400"), std::string::npos);
-  EXPECT_NE(Fetch(port, std::string(9000, 'a')).find("400"), std::string::npos);
+  for (const char* bad : {"\r\n\r\n", "GET a HTTP/1.1\r\n\r\n", "GET /\r\n\r\n", "GET / HTTP/2\r\n\r\n",
+                          "GET / HTTP/1.1\r\nno header\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n"}) {
+    EXPECT_NE(Fetch(port, bad).find("400"), std::string::npos) << bad;
+  }
+  EXPECT_NE(Fetch(port, std::string(17000, 'a')).find("400"), std::string::npos);
   const std::string head = Fetch(port, "HEAD /abc HTTP/1.0\r\n\r\n");
-  EXPECT_NE(head.find("Content-Length: 4"), std::string::npos);
+  EXPECT_NE(head.find("Content-Length: 6"), std::string::npos);
   EXPECT_EQ(head.find("/abc"), std::string::npos);
   close(silent);
   EXPECT_FALSE(StartHttpListener("nonsense", 1, {}).ok());

@@ -5,11 +5,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <list>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,7 +20,8 @@
 namespace mendel::server {
 namespace {
 
-constexpr size_t kMaxRequestBytes = 8 << 10;
+constexpr size_t kMaxRequestBytes = 16 << 10;
+constexpr size_t kPieceBytes = 64 << 10;
 constexpr int64_t kTimeoutMicros = 5'000'000;
 constexpr int kTickMillis = 200;
 
@@ -28,60 +29,77 @@ struct Connection {
   int socket = -1;
   int64_t until_micros = 0;
   std::string request;
-  std::string response;
-  size_t sent = 0;
+  std::string out;  ///< what is being sent: the head with the body, or a piece of the stream
+  size_t sent = 0;  ///< of `out`
+  size_t since_renewal = 0;
+  std::shared_ptr<HttpBody> stream;
+  int64_t offset = 0;  ///< in the stream
 };
 
-std::string ReasonPhrase(int code) {
-  switch (code) {
-    case 200:
-      return "OK";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    default:
-      return "Bad Request";
-  }
+void Begin(Connection& connection, HttpResponse response, bool with_body) {
+  connection.out = HttpHead(response);
+  if (!with_body) return;
+  connection.out += response.body;
+  connection.stream = std::move(response.stream);
 }
 
-std::string ResponseText(const HttpResponse& response, bool with_body) {
-  return Cat("HTTP/1.1 ", response.code, " ", ReasonPhrase(response.code), "\r\nContent-Type: ", response.type,
-             "\r\nContent-Length: ", response.body.size(), "\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
-             with_body ? response.body : "");
+void Answer(Connection& connection, const HttpHandler& handler) {
+  const absl::StatusOr<HttpRequest> request = ParseHttpRequest(connection.request);
+  if (request.ok()) return Begin(connection, handler(*request), !request->head);
+  const bool method = absl::IsUnimplemented(request.status());
+  HttpResponse refusal{method ? 405 : 400, "text/plain; charset=utf-8", Cat(request.status().message(), "\n")};
+  if (method) refusal.headers = {{"Allow", "GET, HEAD"}};
+  Begin(connection, std::move(refusal), true);
 }
 
-std::string Answer(const std::string& request, const HttpHandler& handler) {
-  const size_t space = request.find(' ');
-  const size_t end = space == std::string::npos ? space : request.find(' ', space + 1);
-  if (end == std::string::npos || end > request.find("\r\n")) return ResponseText({400, "text/plain", "bad request\n"}, true);
-  const std::string method = request.substr(0, space);
-  if (method != "GET" && method != "HEAD") return ResponseText({405, "text/plain", "only GET\n"}, true);
-  return ResponseText(handler(request.substr(space + 1, end - space - 1)), method == "GET");
-}
-
-/// Reads and writes what goes without blocking; false when the connection has ended.
-bool Advance(Connection& connection, const HttpHandler& handler) {
+/// Reads what has come; false when the connection has ended.
+bool Receive(Connection& connection, const HttpHandler& handler) {
   char buffer[2048];
-  while (connection.response.empty()) {
+  while (connection.out.empty()) {
     const ssize_t got = recv(connection.socket, buffer, sizeof(buffer), MSG_DONTWAIT);
     if (got == 0) return false;
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     connection.request.append(buffer, static_cast<size_t>(got));
     if (connection.request.find("\r\n\r\n") != std::string::npos) {
-      connection.response = Answer(connection.request, handler);
+      Answer(connection, handler);
+      connection.until_micros = SystemClock().SteadyMicros() + kTimeoutMicros;
     } else if (connection.request.size() > kMaxRequestBytes) {
-      connection.response = ResponseText({400, "text/plain", "request too long\n"}, true);
+      Begin(connection, {400, "text/plain; charset=utf-8", "request too long\n"}, true);
     }
   }
-  while (connection.sent < connection.response.size()) {
-    const ssize_t put = send(connection.socket, connection.response.data() + connection.sent,
-                             connection.response.size() - connection.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (put < 0) return errno == EAGAIN || errno == EINTR;
-    connection.sent += static_cast<size_t>(put);
+  return true;
+}
+
+/// The next piece of the stream; false at its end or when it cannot be read: then the length that was told tells the client.
+bool Refill(Connection& connection) {
+  if (connection.stream == nullptr || connection.offset >= connection.stream->size()) return false;
+  connection.out.resize(kPieceBytes);
+  const absl::StatusOr<int64_t> got = connection.stream->Read(connection.offset, connection.out.data(), kPieceBytes);
+  if (!got.ok() || *got <= 0) return false;
+  connection.out.resize(static_cast<size_t>(*got));
+  connection.offset += *got;
+  connection.sent = 0;
+  return true;
+}
+
+/// Reads and writes what goes without blocking, a piece at most: others have their turn. False when the connection has ended.
+bool Advance(Connection& connection, const HttpHandler& handler) {
+  if (connection.out.empty() && !Receive(connection, handler)) return false;
+  if (connection.out.empty()) return true;
+  if (connection.sent == connection.out.size() && !Refill(connection)) {
+    shutdown(connection.socket, SHUT_WR);
+    return false;
   }
-  shutdown(connection.socket, SHUT_WR);
-  return false;
+  const size_t left = std::min(connection.out.size() - connection.sent, kPieceBytes);
+  const ssize_t put = send(connection.socket, connection.out.data() + connection.sent, left, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (put < 0) return errno == EAGAIN || errno == EINTR;
+  connection.sent += static_cast<size_t>(put);
+  connection.since_renewal += static_cast<size_t>(put);
+  if (connection.since_renewal >= kPieceBytes) {
+    connection.since_renewal = 0;
+    connection.until_micros = SystemClock().SteadyMicros() + kTimeoutMicros;
+  }
+  return true;
 }
 
 class Listener final : public HttpListener {
@@ -105,7 +123,7 @@ class Listener final : public HttpListener {
     while (!stopping_) {
       std::vector<pollfd> events;
       for (const Connection& connection : connections_) {
-        const int what = connection.response.empty() ? POLLIN : POLLOUT;
+        const int what = connection.out.empty() ? POLLIN : POLLOUT;
         events.push_back({connection.socket, static_cast<int16_t>(what), 0});
       }
       if (connections_.size() < max_connections_) events.push_back({socket_, POLLIN, 0});
@@ -121,7 +139,7 @@ class Listener final : public HttpListener {
   }
   void Accept() {
     const int socket = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket >= 0) connections_.push_back({socket, SystemClock().SteadyMicros() + kTimeoutMicros, {}, {}, 0});
+    if (socket >= 0) connections_.push_back({socket, SystemClock().SteadyMicros() + kTimeoutMicros, {}, {}, 0, 0, {}, 0});
   }
 
   const int socket_;

@@ -1,5 +1,6 @@
-// A small HTTP/1.1 server for read-only pages on a port of its own: the Prometheus endpoint. One thread, no keep-alive; a client
-// that is slow to ask or to read is dropped after five seconds, and more connections than allowed wait in the kernel's queue.
+// A small HTTP/1.1 server for read-only pages on a port of its own: the Prometheus endpoint and the web page. One thread, no
+// keep-alive. A client that takes more than five seconds to ask, or for 64 KiB of the answer, is dropped; more connections than
+// allowed wait in the kernel's queue.
 #ifndef MENDEL_SERVER_HTTP_LISTENER_H_
 #define MENDEL_SERVER_HTTP_LISTENER_H_
 
@@ -9,17 +10,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/http_message.h"
 
 namespace mendel::server {
 
-struct HttpResponse {
-  int code = 200;
-  std::string type = "text/plain; charset=utf-8";
-  std::string body;
-};
-
-/// Answers GET (and HEAD) of a path with its query. Runs on the listener's thread.
-using HttpHandler = std::function<HttpResponse(const std::string& path)>;
+/// Answers GET and HEAD. Runs on the listener's thread.
+using HttpHandler = std::function<HttpResponse(const HttpRequest& request)>;
 
 class HttpListener {
  public:

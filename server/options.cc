@@ -28,6 +28,9 @@ std::vector<OptionSpec> Settings(ServerOptions& o) {
       Setting("data", "Folder of the store", &o.data),
       Setting("store", "Other store than the one in the data folder (postgresql://...)", &o.store),
       Setting("metrics-listen", "Address of the Prometheus endpoint; empty: none", &o.metrics_listen),
+      Setting("http-port", "Port of the web page: auto (8472 where every address of listen is loopback), none, or a number",
+              &o.http_port),
+      Setting("http-address", "Numeric address that the web page is served on", &o.http_address),
       Setting("log-level", "debug, info, warning or error", &o.log_level),
       Setting("grpc-use-ssl", "Serve TLS", &o.grpc_use_ssl),
       Setting("grpc-use-ssl-mutual", "Demand client certificates too", &o.grpc_use_ssl_mutual),
@@ -63,7 +66,7 @@ std::vector<OptionSpec> TransportLimits(ServerOptions& o) {
       Bytes("rpc-memory-bytes", "Memory that gRPC may take for messages under way", &o.rpc_memory_bytes, 16 << 20),
       Limit("keepalive-seconds", "Seconds of silence after which a connection is probed", &o.keepalive_seconds),
       Limit("handshake-seconds", "Seconds that a new connection has for its handshake", &o.handshake_seconds),
-      Limit("max-http-connections", "Connections to the Prometheus endpoint", &o.max_http_connections),
+      Limit("max-http-connections", "Connections to the Prometheus endpoint, and to the web page", &o.max_http_connections),
   };
 }
 

@@ -24,6 +24,8 @@ struct ServerOptions {
   std::string data = "mendel-data";
   std::string store;
   std::string metrics_listen = "127.0.0.1:8471";
+  std::string http_port = "auto";
+  std::string http_address = "127.0.0.1";
   std::string log_level = "info";
 
   bool grpc_use_ssl = false;
@@ -108,6 +110,14 @@ bool IsLocalAddress(std::string_view address);
 std::vector<std::string> ListenAddresses(const ServerOptions& options);
 
 /// What no single value tells: open addresses without TLS, TLS without files, roles that do not exist. InvalidArgument.
+/// Where the web page is served, "host:port"; empty: nowhere. `must`: the server does not start when it cannot listen there (with
+/// "auto" the page is left out).
+struct PageAddress {
+  std::string address;
+  bool must = true;
+};
+PageAddress PageAddressOf(const ServerOptions& options);
+
 absl::Status CheckOptions(const ServerOptions& options);
 
 }  // namespace mendel::server

@@ -37,6 +37,28 @@ absl::Status CheckTls(const ServerOptions& options) {
   return absl::OkStatus();
 }
 
+constexpr std::string_view kDefaultPagePort = "8472";
+
+bool IsPort(std::string_view text) {
+  const bool digits = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return digits && !text.empty() && text.size() <= 5 && std::stoi(std::string(text)) <= 65535;
+}
+
+absl::Status CheckPage(const ServerOptions& options) {
+  if (options.http_port != "auto" && options.http_port != "none" && !IsPort(options.http_port)) {
+    return InvalidInput("http-port: '", options.http_port, "' is not auto, none or a port");
+  }
+  const std::string address = PageAddressOf(options).address;
+  if (address.empty() || IsLocalAddress(address)) return absl::OkStatus();
+  if (!options.insecure_bind) {
+    return InvalidInput("http-address: ", address, " can be reached from other machines, without TLS: use insecure-bind");
+  }
+  if (options.auth_file.empty() && options.anonymous_role == "auto") {
+    return InvalidInput("http-address: ", address, " lets everybody in: use auth-file, or name the anonymous-role");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::map<std::string, std::string>> ParseConfig(std::string_view text) {
@@ -95,6 +117,19 @@ std::vector<std::string> ListenAddresses(const ServerOptions& options) {
   return addresses;
 }
 
+PageAddress PageAddressOf(const ServerOptions& options) {
+  const std::string host =
+      options.http_address.find(':') == std::string::npos ? options.http_address : Cat("[", options.http_address, "]");
+  if (options.http_port == "none") return {};
+  if (options.http_port != "auto") return {Cat(host, ":", options.http_port), true};
+  // Who may open a unix socket is the file system's business: a port would let others in.
+  const std::vector<std::string> listen = ListenAddresses(options);
+  const auto is_local = [](const std::string& one) { return IsLocalAddress(one); };
+  const auto is_unix = [](const std::string& one) { return one.starts_with("unix:"); };
+  const bool loopback = std::all_of(listen.begin(), listen.end(), is_local) && !std::all_of(listen.begin(), listen.end(), is_unix);
+  return loopback ? PageAddress{Cat(host, ":", kDefaultPagePort), false} : PageAddress{};
+}
+
 absl::Status CheckOptions(const ServerOptions& options) {
   MENDEL_RETURN_IF_ERROR(CheckRole("anonymous-role", options.anonymous_role, true));
   MENDEL_RETURN_IF_ERROR(CheckRole("certificate-role", options.certificate_role, false));
@@ -115,6 +150,7 @@ absl::Status CheckOptions(const ServerOptions& options) {
   if (!options.metrics_listen.empty() && !IsLocalAddress(options.metrics_listen) && !options.insecure_bind) {
     return InvalidInput("metrics-listen: ", options.metrics_listen, " can be reached from other machines: use insecure-bind");
   }
+  MENDEL_RETURN_IF_ERROR(CheckPage(options));
   if (options.max_chunk_bytes + (64 << 10) > options.max_message_bytes) {
     return InvalidInput("max-chunk-bytes must be less than max-message-bytes by 64 KiB");
   }

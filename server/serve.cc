@@ -52,6 +52,7 @@ absl::Status Serve(const ServerOptions& options, const BuildInfo& build) {
             {{"address", addresses[i]}, {"port", int64_t{daemon->rpc().ports()[i]}}, {"tls", options.grpc_use_ssl ? "yes" : "no"}});
   }
   if (daemon->metrics_port() != 0) log.Log(LogLevel::kInfo, "metrics", {{"port", int64_t{daemon->metrics_port()}}});
+  if (daemon->page_port() != 0) log.Log(LogLevel::kInfo, "web page", {{"port", int64_t{daemon->page_port()}}});
   while (stop_asked == 0) {
     daemon->Tick();
     Wait();

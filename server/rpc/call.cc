@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "server/rpc/admit.h"
 #include "server/rpc/errors.h"
 
 namespace mendel::server {
@@ -34,25 +35,10 @@ std::string NewReference() {
   return Cat("r", ++last);
 }
 
-Role NeededRole(const ServerOptions& options, const MethodRole& row) {
-  return row.debug ? ParseRole(options.debug_role).value_or(Role::kAdmin) : row.role;
-}
-
 }  // namespace
 
 absl::StatusOr<Caller> Admit(Environment& env, const grpc::ServerContextBase& context, std::string_view method) {
-  const MethodRole* row = FindMethod(method);
-  if (row == nullptr) return InternalError("no role for ", method);
-  MENDEL_ASSIGN_OR_RETURN(const Caller caller, env.authenticator.Identify(CredentialsOf(context)));
-  const Role needed = NeededRole(env.options, *row);
-  if (caller.role < needed) {
-    if (caller.role == Role::kNobody)
-      return WithReason(absl::UnauthenticatedError("a token or a certificate is needed"), "NO_CREDENTIALS");
-    return WithReason(absl::PermissionDeniedError(Cat("needs the role ", RoleName(needed))), "ROLE",
-                      {{"role", std::string(RoleName(needed))}});
-  }
-  MENDEL_RETURN_IF_ERROR(env.rates.Take(caller.name));
-  return caller;
+  return Admit(env, CredentialsOf(context), method);
 }
 
 grpc::Status EndCall(Environment& env, std::string_view method, const absl::Status& status) {

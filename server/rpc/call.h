@@ -17,8 +17,7 @@
 
 namespace mendel::server {
 
-/// The caller, when the table lets him call `method` and he has not called too often. Unauthenticated, PermissionDenied,
-/// ResourceExhausted.
+/// As server/rpc/admit.h says, with the credentials of a call.
 absl::StatusOr<Caller> Admit(Environment& env, const grpc::ServerContextBase& context, std::string_view method);
 
 /// The status with its details (grpc-status-details-bin); counts the call, and logs what clients are not told.

@@ -1,0 +1,32 @@
+#include "server/rpc/admit.h"
+
+#include <string>
+
+#include "base/status.h"
+#include "server/rpc/errors.h"
+
+namespace mendel::server {
+namespace {
+
+Role NeededRole(const ServerOptions& options, const MethodRole& row) {
+  return row.debug ? ParseRole(options.debug_role).value_or(Role::kAdmin) : row.role;
+}
+
+}  // namespace
+
+absl::StatusOr<Caller> Admit(Environment& env, const Credentials& credentials, std::string_view method) {
+  const MethodRole* row = FindMethod(method);
+  if (row == nullptr) return InternalError("no role for ", method);
+  MENDEL_ASSIGN_OR_RETURN(const Caller caller, env.authenticator.Identify(credentials));
+  const Role needed = NeededRole(env.options, *row);
+  if (caller.role < needed) {
+    if (caller.role == Role::kNobody)
+      return WithReason(absl::UnauthenticatedError("a token or a certificate is needed"), "NO_CREDENTIALS");
+    return WithReason(absl::PermissionDeniedError(Cat("needs the role ", RoleName(needed))), "ROLE",
+                      {{"role", std::string(RoleName(needed))}});
+  }
+  MENDEL_RETURN_IF_ERROR(env.rates.Take(caller.name));
+  return caller;
+}
+
+}  // namespace mendel::server

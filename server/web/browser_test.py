@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""The web page in a headless Chromium against a real server with real jobs. usage: browser_test.py MENDEL [--pictures FOLDER]
+
+--pictures also writes the documentation's pictures. Without a browser the test is skipped (exit code 77).
+"""
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import devtools  # noqa: E402
+import test_models  # noqa: E402
+
+CONTRAST = """(() => {
+  const channel = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = (color) => { const [r, g, b] = color.match(/[0-9.]+/g).map(Number).map(channel); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const paper = light(getComputedStyle(document.body).backgroundColor);
+  return Math.min(...[...document.querySelectorAll("main h1, main td, main th, main dt, main dd, main a, figcaption")].map((e) => {
+    const ink = light(getComputedStyle(e).color);
+    return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+  }));
+})()"""
+failures = []
+
+
+def check(condition, what):
+    if not condition:
+        failures.append(what)
+        print("FAIL:", what)
+
+
+class Server:
+    """`mendel serve` in a folder; waits until it tells the page's port (or serves, without a page)."""
+
+    def __init__(self, mendel, folder, name, port, *more):
+        self.log = pathlib.Path(folder) / f"{name}.log"
+        self.address = f"unix:{folder}/{name}"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen([mendel, "serve", "--listen", self.address, "--data", f"{folder}/data", "--metrics-listen", "",
+                                             "--drain-seconds", "2", "--http-port", port, *more], stderr=log)
+        event = "serving" if port == "none" else "web page"
+        self.url = ""
+        until = time.monotonic() + devtools.PATIENCE
+        while not self.url:
+            for line in self.log.read_text().splitlines():
+                fact = json.loads(line) if line.startswith("{") else {}
+                if fact.get("event") == event:
+                    self.url = f"http://127.0.0.1:{fact['port']}/"
+            if self.process.poll() is not None or time.monotonic() > until:
+                sys.exit(f"no server: {self.log.read_text()}")
+            time.sleep(0.05)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def check_phone_and_colors(browser, view):
+    for width, dark in [(360, False), (360, True), (1000, True), (1000, False)]:
+        browser.screen(width, 800, dark)
+        over = browser.value("document.documentElement.scrollWidth - innerWidth")
+        check(over <= 0, f"{view}: {over} pixels too wide on a screen of {width}")
+        contrast = browser.value(CONTRAST)
+        check(contrast >= 4.5, f"{view}: contrast {contrast:.2f} (dark: {dark})")
+
+
+def check_live_progress(browser, server, mendel, folder, submit):
+    """A job is watched from the queue to its end without a touch."""
+    job = submit("whole.onnx", "--budget", "1s")
+    browser.open(server.url + "#/" + job)
+    browser.wait("document.querySelector('#facts').innerText.includes('pending')")
+    browser.value("heardTexts = []; new MutationObserver(() => heardTexts.push(document.querySelector('#live').textContent))"
+                  ".observe(document.querySelector('#live'), {childList: true, characterData: true, subtree: true}); 0")
+    worker = Server(mendel, folder, "worker", "none", "--concurrent-jobs", "1")
+    browser.wait("!document.querySelector('#result').hidden")
+    check(browser.value("heardTexts.some((text) => text.includes('succeeded'))"), "the live region tells the end")
+    check("running" in browser.value("document.querySelector('#events').textContent"), "events are listed")
+    return job, worker
+
+
+def check_plan(browser, job, folder, plan):
+    check("at most 2^-" in browser.value("document.querySelector('#result').innerText"), "the certificate's bound is shown")
+    check(browser.value("document.querySelectorAll('#result svg.times rect').length") == 2, "times are drawn")
+    check(test_models.HOSTILE in browser.value("document.querySelector('#facts').textContent"), "a hostile file name is text")
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+    browser.value("[...document.querySelectorAll('#files a')].find((a) => a.textContent.startsWith('Plan')).click()")
+    got = folder / f"mendel-{job[5:13]}.plan"
+    until = time.monotonic() + devtools.PATIENCE
+    while not (got.exists() and got.stat().st_size == plan.stat().st_size) and time.monotonic() < until:
+        time.sleep(0.05)
+    check(got.exists() and hashlib.sha256(got.read_bytes()).digest() == hashlib.sha256(plan.read_bytes()).digest(), "the plan is downloaded")
+    got.unlink(missing_ok=True)
+
+
+def check_regions(browser):
+    """The cross in the middle, and what choosing another dimension does."""
+    browser.wait("document.querySelector('svg.regions')")
+    boxes = browser.value("document.querySelectorAll('svg.regions .wrong').length")
+    check(boxes >= 2, f"{boxes} boxes are drawn")
+    check("480 of 2,048" in browser.value("document.querySelector('figcaption').textContent"), "the caption counts")
+    drawn = "document.querySelector('svg.regions').outerHTML"
+    before = browser.value(drawn)
+    check(browser.value("document.querySelectorAll('.choices select').length") == 2, "two dimensions can be chosen")
+    browser.value("(() => { const s = document.querySelector('.choices select'); s.selectedIndex = 1; s.dispatchEvent(new Event('change')); })()")
+    check(browser.value(drawn) != before, "another dimension is another picture")
+    check(browser.value("document.querySelectorAll('main img').length") == 0, "a hostile output name is text")
+
+
+def check_keyboard(browser, server):
+    """From the list into a job by Tab and Enter alone; where the focus is can be seen."""
+    browser.open(server.url + "#/")
+    browser.wait("document.querySelectorAll('#rows tr').length > 0")
+    for _ in range(20):
+        browser.key("Tab")
+        check(browser.value("getComputedStyle(document.activeElement).outlineStyle") != "none",
+              f"the focus is not seen on {browser.value('document.activeElement.outerHTML')[:80]}")
+        if browser.value("document.activeElement.matches('#rows a')"):
+            break
+    browser.key("Enter")
+    browser.wait("location.hash.startsWith('#/jobs/') && !document.querySelector('#job').hidden")
+
+
+def check_tokens(browser, mendel, folder):
+    auth = folder / "auth"
+    auth.write_text(f"viewer reader sha256:{hashlib.sha256(b'secret').hexdigest()}\n")
+    server = Server(mendel, folder, "closed", "0", "--concurrent-jobs", "0", "--auth-file", str(auth))
+    browser.open(server.url)
+    browser.wait("!document.querySelector('#sign-in').hidden && document.activeElement.id === 'token'")
+    enter = "(document.querySelector('#token').value = '%s', document.querySelector('#sign-in').requestSubmit())"
+    check_phone_and_colors(browser, "signing in")
+    browser.value(enter % "wrong")
+    browser.wait("document.querySelector('#trouble').textContent.includes('not known')")
+    browser.value(enter % "secret")
+    browser.wait("document.querySelectorAll('#rows tr').length > 0")
+    check(browser.value("document.querySelector('#who').textContent").startswith("viewer (reader)"), "the caller is shown")
+    check(browser.value("localStorage.length + document.cookie.length") == 0, "the token is in the tab's storage only")
+    link = browser.value("document.querySelector('#rows a').hash")
+    browser.open(server.url + link)
+    browser.wait("document.querySelector('#files a')")
+    browser.value("document.querySelector('#files a[href$=log]').click()")
+    got = folder / f"mendel-{link[7:15]}.log"
+    until = time.monotonic() + devtools.PATIENCE
+    while not got.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    check(got.exists(), "a file comes with a token")
+    check(not any("secret" in url for url in browser.requests), "no address holds the token")
+    browser.value("document.querySelector('#sign-out').click()")
+    check(browser.value("sessionStorage.length") == 0, "signing out forgets the token")
+    browser.complaints = [text for text in browser.complaints if "401" not in text]
+    server.stop()
+
+
+def main():
+    mendel = sys.argv[1]
+    pictures = pathlib.Path(sys.argv[3]) if "--pictures" in sys.argv else None
+    program = devtools.find_browser()
+    if program is None:
+        print("SKIP: no Chromium (Debian: chromium-headless-shell)")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        os.chdir(folder)
+        hostile = f"{test_models.HOSTILE}.onnx"
+        pathlib.Path("whole.onnx").write_bytes(test_models.whole(16))
+        pathlib.Path(hostile).write_bytes(test_models.whole(12))
+        pathlib.Path("cut.onnx").write_bytes(test_models.cut(16))
+        server = Server(mendel, name, "server", "0", "--concurrent-jobs", "0")
+
+        def command(*words):
+            return subprocess.run([mendel, *words, "--server", server.address], capture_output=True, text=True)
+
+        def submit(*words):
+            return json.loads(command("submit", *words, "--threads", "1", "--json").stdout)["job"]["name"]
+
+        browser = devtools.Browser(program)
+        worker = None
+        try:
+            browser.screen(1000, 800)
+            job, worker = check_live_progress(browser, server, mendel, name, submit)
+            judged = command("verify", "whole.onnx", "cut.onnx", "--json")
+            check(judged.returncode == 1, f"the judge's exit code: {judged.returncode} {judged.stderr}")
+            made = submit(hostile, "--budget", "1s", "--wait", "-o", "made.plan")
+            browser.open(server.url + "#/" + made)
+            browser.wait("!document.querySelector('#result').hidden")
+            check_plan(browser, made, folder, folder / "made.plan")
+            check_phone_and_colors(browser, "a plan")
+            verdict = browser.value("fetch('/api/jobs').then((r) => r.json()).then((l) => l.jobs.find((j) => j.spec.compare_pair).name)")
+            browser.open(server.url + "#/" + verdict)
+            check_regions(browser)
+            check_phone_and_colors(browser, "a verdict")
+            check_keyboard(browser, server)
+            browser.open(server.url + "#/")
+            browser.wait("document.querySelectorAll('#rows tr').length === 3")
+            check_phone_and_colors(browser, "the list")
+            check(browser.value("document.title") != "owned", "no name was run")
+            outside = [url for url in browser.requests if not url.startswith((server.url, "about:", "blob:"))]
+            check(not outside, f"something else was asked for: {outside}")
+            if pictures:
+                take_pictures(browser, server, submit, verdict, pictures)
+            check_tokens(browser, mendel, folder)
+            server.stop()
+            check(not browser.complaints, f"the browser complains: {browser.complaints}")
+        finally:
+            browser.close()
+            for process in [server.process] + ([worker.process] if worker else []):
+                process.terminate()
+                process.wait()
+    print("the page: good" if not failures else f"{len(failures)} failures")
+    sys.exit(1 if failures else 0)
+
+
+def take_pictures(browser, server, submit, verdict, folder):
+    """What docs/service.md shows."""
+    example = pathlib.Path(__file__).resolve().parent.parent.parent / "examples" / "squeezenet1_1.onnx"
+    optimized = submit(str(example), "--budget", "30s", "--wait")
+    folder.mkdir(exist_ok=True)
+    for name, view, width, dark in [("page_jobs", "", 900, False), ("page_plan", optimized, 900, False), ("page_regions", verdict, 900, True),
+                                    ("page_phone", "", 360, False)]:
+        browser.screen(width, 640, dark)
+        browser.open(server.url + "#/" + view)
+        browser.wait("document.querySelector('#result-body').childElementCount > 0" if view else "document.querySelectorAll('#rows tr').length")
+        browser.picture(folder / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main()

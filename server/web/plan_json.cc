@@ -1,0 +1,108 @@
+#include "server/web/plan_json.h"
+
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+
+#include "mendel/plan.pb.h"
+#include "runtime/plan_file.h"
+
+namespace mendel::server {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr uint64_t kLongestSection = 16 << 20;
+constexpr int kMostMutants = 1000;
+constexpr int kMostBoxesShown = 2000;
+
+/// The message of a section; nullopt when it is absent, too long, damaged or none.
+template <class Message>
+std::optional<Message> Section(const MappedPlan& file, const std::vector<SectionEntry>& entries, std::string_view name) {
+  for (const SectionEntry& entry : entries) {
+    if (entry.name != name || entry.size > kLongestSection) continue;
+    const std::span<const std::byte> bytes = file.bytes.subspan(entry.offset, entry.size);
+    Message message;
+    if (CheckSection(entry, bytes).ok() && message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return message;
+  }
+  return std::nullopt;
+}
+
+Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json BoxesJson(const plan::MendedOutput& output, int& boxes) {
+  Json result = Json::array();
+  for (const plan::BoxProto& box : output.boxes()) {
+    if (++boxes > kMostBoxesShown) break;
+    result.push_back({{"begin", std::vector<int64_t>(box.begin().begin(), box.begin().end())},
+                      {"end", std::vector<int64_t>(box.end().begin(), box.end().end())}});
+  }
+  return result;
+}
+
+Json MutantJson(const plan::AppliedMutant& mutant, int& boxes) {
+  Json json = {{"rule", mutant.rule()},
+               {"claim", mutant.claim()},
+               {"mending", mutant.mending()},
+               {"original_ns", Finite(mutant.original_ns())},
+               {"mutant_ns", Finite(mutant.mutant_ns())},
+               {"choices", std::map<std::string, int64_t>(mutant.choices().begin(), mutant.choices().end())},
+               {"where", Json::array()},
+               {"mended", Json::array()}};
+  for (const std::string& name : mutant.where()) json["where"].push_back(name);
+  for (const plan::MendedOutput& output : mutant.mended()) {
+    json["mended"].push_back({{"output", output.output()},
+                              {"elements", output.elements()},
+                              {"wrong_elements", output.wrong_elements()},
+                              {"boxes", BoxesJson(output, boxes)}});
+  }
+  return json;
+}
+
+Json CertificateJson(const plan::CertificateProto& certificate) {
+  Json json = {{"judge_version", certificate.judge_version()},
+               {"original_hash", certificate.original_hash()},
+               {"plan_hash", certificate.plan_hash()},
+               {"degree", Finite(certificate.degree())},
+               {"elements", certificate.elements()},
+               {"segments", certificate.segments()},
+               {"shared_nodes", certificate.shared_nodes()},
+               {"rounds", certificate.rounds()},
+               {"bound_log2", Finite(certificate.bound_log2())},
+               {"primes", Json::array()}};
+  // As texts: a browser's numbers have 53 bits.
+  for (const plan::DrawProto& draw : certificate.draws()) json["primes"].push_back(std::to_string(draw.prime()));
+  return json;
+}
+
+}  // namespace
+
+std::string PlanDetailsJson(BlobStore& blobs, const v1::Plan& plan) {
+  const absl::StatusOr<BlobId> blob = ParseBlobName(plan.blob());
+  const absl::StatusOr<std::string> path = blob.ok() ? blobs.Path(*blob) : absl::StatusOr<std::string>(blob.status());
+  const absl::StatusOr<MappedPlan> file = path.ok() ? MapPlanFile(*path) : absl::StatusOr<MappedPlan>(path.status());
+  if (!file.ok()) return "null";
+  const absl::StatusOr<std::vector<SectionEntry>> entries = DecodeHeader(file->bytes, file->bytes.size());
+  if (!entries.ok()) return "null";
+  const auto info = Section<plan::PlanInfo>(*file, *entries, "info");
+  if (!info) return "null";
+  Json json = {{"mutants", Json::array()}, {"certificate", nullptr}, {"numeric", Json::array()}};
+  int boxes = 0;
+  for (const plan::AppliedMutant& mutant : info->mutants()) {
+    if (json["mutants"].size() == kMostMutants) break;
+    json["mutants"].push_back(MutantJson(mutant, boxes));
+  }
+  for (const plan::NumericResult& output : info->numeric()) {
+    json["numeric"].push_back(
+        {{"output", output.output()}, {"baseline_max", Finite(output.baseline_max())}, {"plan_max", Finite(output.plan_max())}});
+  }
+  if (const auto certificate = Section<plan::CertificateProto>(*file, *entries, "certificate")) {
+    json["certificate"] = CertificateJson(*certificate);
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace mendel::server

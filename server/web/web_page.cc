@@ -1,0 +1,156 @@
+#include "server/web/web_page.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "server/rpc/admit.h"
+#include "server/rpc/errors.h"
+#include "server/web/downloads.h"
+#include "server/web/job_json.h"
+#include "server/web/page_files.h"
+
+namespace mendel::server {
+namespace {
+
+constexpr std::string_view kGetJob = "/mendel.v1.Jobs/GetJob";
+constexpr std::string_view kListJobs = "/mendel.v1.Jobs/ListJobs";
+constexpr std::string_view kWatchJob = "/mendel.v1.Jobs/WatchJob";
+constexpr std::string_view kRead = "/google.bytestream.ByteStream/Read";
+
+int HttpCode(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+      return 400;
+    case absl::StatusCode::kUnauthenticated:
+      return 401;
+    case absl::StatusCode::kPermissionDenied:
+      return 403;
+    case absl::StatusCode::kNotFound:
+      return 404;
+    case absl::StatusCode::kFailedPrecondition:
+      return 409;
+    case absl::StatusCode::kResourceExhausted:
+      return 429;
+    case absl::StatusCode::kUnavailable:
+      return 503;
+    default:
+      return 500;
+  }
+}
+
+/// The host of a Host header, without its port.
+std::string_view HostOf(std::string_view header) {
+  const size_t colon = header.rfind(':');
+  const bool port = colon != std::string_view::npos && header.find(']', colon) == std::string_view::npos;
+  return port ? header.substr(0, colon) : header;
+}
+
+/// Addresses, and names without dots such as localhost. Anybody can let a name of his own lead here, and his pages would then read
+/// ours in the browser of somebody whom we trust (DNS rebinding).
+bool IsNobodysName(std::string_view host) {
+  const bool digits = std::all_of(host.begin(), host.end(), [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
+  return digits || host.starts_with('[') || host.find('.') == std::string_view::npos;
+}
+
+HttpResponse JsonResponse(std::string text) {
+  return {200, "application/json; charset=utf-8", std::move(text), {{"Cache-Control", "no-store"}}};
+}
+
+std::vector<std::string> PartsOf(std::string_view path) {
+  std::vector<std::string> parts;
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const size_t slash = path.find('/');
+    parts.emplace_back(path.substr(0, slash));
+    path.remove_prefix(std::min(slash, path.size()));
+  }
+  return parts;
+}
+
+/// A number of a query; 0 when it is absent.
+absl::StatusOr<int64_t> NumberOf(const HttpRequest& request, const std::string& name) {
+  const std::string_view text = request.Parameter(name);
+  int64_t value = 0;
+  if (text.empty()) return value;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) return FieldError(name, "is not a number");
+  return value;
+}
+
+absl::StatusOr<std::string> JobList(Environment& env, const Caller& caller, const HttpRequest& request) {
+  MENDEL_ASSIGN_OR_RETURN(const int64_t size, NumberOf(request, "page_size"));
+  v1::ListJobsRequest list;
+  list.set_page_size(static_cast<int32_t>(std::min<int64_t>(size, env.options.max_page_size)));
+  list.set_page_token(std::string(request.Parameter("page_token")));
+  if (const std::string state(request.Parameter("state")); !state.empty()) {
+    v1::JobState value = v1::JOB_STATE_UNSPECIFIED;
+    if (!v1::JobState_Parse(state, &value)) return FieldError("state", "is no state");
+    list.add_states(value);
+  }
+  return JobListJson(env, caller, list);
+}
+
+}  // namespace
+
+HttpResponse WebPage::Answer(const HttpRequest& request) {
+  if (const PageFile* file = FindPageFile(request.path)) {
+    return {200, std::string(file->type), std::string(file->text), {{"Cache-Control", "no-cache"}}};
+  }
+  absl::StatusOr<HttpResponse> response = Data(request);
+  return response.ok() ? *std::move(response) : Refusal(response.status());
+}
+
+absl::StatusOr<Caller> WebPage::Enter(const HttpRequest& request, std::string_view method) {
+  const std::string authorization(request.Header("authorization"));
+  if (authorization.empty() && !IsNobodysName(HostOf(request.Header("host")))) {
+    return WithReason(absl::PermissionDeniedError("without a token ask for the server's address or for localhost"), "HOST");
+  }
+  return Admit(env_, {authorization, {}}, method);
+}
+
+absl::StatusOr<HttpResponse> WebPage::Data(const HttpRequest& request) {
+  const std::vector<std::string> parts = PartsOf(request.path);
+  if (parts.size() < 2 || parts.size() > 4 || parts[0] != "api") return absl::NotFoundError("there is no such page");
+  if (parts.size() == 2 && parts[1] == "session") {
+    MENDEL_ASSIGN_OR_RETURN(const Caller caller, Enter(request, kListJobs));
+    const nlohmann::json session = {{"caller", caller.name}, {"role", RoleName(caller.role)}, {"version", version_}};
+    return JsonResponse(session.dump());
+  }
+  if (parts[1] != "jobs") return absl::NotFoundError("there is no such page");
+  if (parts.size() == 2) {
+    MENDEL_ASSIGN_OR_RETURN(const Caller caller, Enter(request, kListJobs));
+    MENDEL_ASSIGN_OR_RETURN(std::string text, JobList(env_, caller, request));
+    return JsonResponse(std::move(text));
+  }
+  const std::string name = "jobs/" + parts[2];
+  const std::string what = parts.size() == 3 ? "" : parts[3];
+  if (parts.size() == 3 || what == "result") {
+    MENDEL_ASSIGN_OR_RETURN(const Caller caller, Enter(request, what.empty() ? kWatchJob : kGetJob));
+    MENDEL_ASSIGN_OR_RETURN(const int64_t after, NumberOf(request, "after"));
+    MENDEL_ASSIGN_OR_RETURN(std::string text, what.empty() ? JobJson(env_, caller, name, after) : ResultJson(env_, caller, name));
+    return JsonResponse(std::move(text));
+  }
+  MENDEL_ASSIGN_OR_RETURN(const Caller caller, Enter(request, what == "plan" || what == "bundle" ? kRead : kWatchJob));
+  return DownloadOf(env_, caller, name, what);
+}
+
+HttpResponse WebPage::Refusal(const absl::Status& status) {
+  const std::string reference = Cat("w", ++refusals_);
+  const google::rpc::Status told = ToRpcStatus(status, reference);
+  const int code = HttpCode(status.code());
+  if (code == 500) {
+    env_.log.Log(LogLevel::kError, "page failed", {{"error", std::string(status.message())}, {"reference", reference}});
+  }
+  const nlohmann::json json = {{"error", {{"code", absl::StatusCodeToString(status.code())}, {"message", told.message()}}}};
+  HttpResponse response = JsonResponse(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  response.code = code;
+  if (code == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
+}
+
+}  // namespace mendel::server

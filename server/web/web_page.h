@@ -1,0 +1,33 @@
+// The read-only web page: its files, and what its script asks for, as JSON. Everything is read through the handlers of the RPCs, by
+// the same roles; docs/service.md lists the addresses.
+#ifndef MENDEL_SERVER_WEB_WEB_PAGE_H_
+#define MENDEL_SERVER_WEB_WEB_PAGE_H_
+
+#include <string>
+
+#include "server/http_message.h"
+#include "server/rpc/environment.h"
+
+namespace mendel::server {
+
+class WebPage {
+ public:
+  /// `env` outlives it.
+  WebPage(Environment& env, std::string version) : env_(env), version_(std::move(version)) {}
+
+  /// Called by one thread at a time. May block on the store.
+  HttpResponse Answer(const HttpRequest& request);
+
+ private:
+  absl::StatusOr<HttpResponse> Data(const HttpRequest& request);
+  absl::StatusOr<Caller> Enter(const HttpRequest& request, std::string_view method);
+  HttpResponse Refusal(const absl::Status& status);
+
+  Environment& env_;
+  const std::string version_;
+  int64_t refusals_ = 0;
+};
+
+}  // namespace mendel::server
+
+#endif  // MENDEL_SERVER_WEB_WEB_PAGE_H_
