@@ -22,8 +22,8 @@
 #include "server/store/fsck.h"
 #include "server/store/garbage.h"
 #include "server/store/job_store.h"
-
 #include "server/web/web_page.h"
+
 namespace mendel::server {
 namespace {
 
@@ -107,20 +107,20 @@ class RealDaemon final : public Daemon {
     rpc_->Stop(options_.drain_seconds * kSecond);
     runner_.reset();
     http_.reset();
+    page_listener_.reset();
     rpc_.reset();
     log_.Log(LogLevel::kInfo, "drained");
   }
 
   RpcServer& rpc() override { return *rpc_; }
   int metrics_port() const override { return http_ == nullptr ? 0 : http_->port(); }
-    page_listener_.reset();
+  int page_port() const override { return page_listener_ == nullptr ? 0 : page_listener_->port(); }
 
  private:
   absl::StatusOr<std::unique_ptr<JobStore>> OpenStore() {
     absl::StatusOr<std::unique_ptr<JobStore>> store = options_.store.empty()
                                                           ? OpenSqliteStore(Cat(options_.data, "/", kJobStoreFile), clock_)
                                                           : OpenPostgresStore(options_.store, clock_);
-  int page_port() const override { return page_listener_ == nullptr ? 0 : page_listener_->port(); }
     MENDEL_RETURN_IF_ERROR(Annotate(store.status(), options_.store.empty() ? "data" : "store"));
     return ObserveStore(*std::move(store), clock_, metrics_);
   }
@@ -206,6 +206,8 @@ class RealDaemon final : public Daemon {
   std::unique_ptr<Environment> environment_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<HttpListener> http_;
+  std::unique_ptr<WebPage> page_;
+  std::unique_ptr<HttpListener> page_listener_;
   int64_t ticks_ = 0;
 };
 
@@ -213,8 +215,6 @@ class RealDaemon final : public Daemon {
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const ServerOptions& options, const BuildInfo& build, const Clock& clock,
                                                       Logger& log) {
-  std::unique_ptr<WebPage> page_;
-  std::unique_ptr<HttpListener> page_listener_;
   auto daemon = std::make_unique<RealDaemon>(options, build, clock, log);
   MENDEL_RETURN_IF_ERROR(daemon->Open());
   return std::unique_ptr<Daemon>(std::move(daemon));

@@ -109,7 +109,6 @@ absl::StatusOr<ServerOptions> ResolveOptions(const std::map<std::string, std::st
 bool IsLocalAddress(std::string_view address);
 std::vector<std::string> ListenAddresses(const ServerOptions& options);
 
-/// What no single value tells: open addresses without TLS, TLS without files, roles that do not exist. InvalidArgument.
 /// Where the web page is served, "host:port"; empty: nowhere. `must`: the server does not start when it cannot listen there (with
 /// "auto" the page is left out).
 struct PageAddress {
@@ -118,6 +117,7 @@ struct PageAddress {
 };
 PageAddress PageAddressOf(const ServerOptions& options);
 
+/// What no single value tells: open addresses without TLS, TLS without files, roles that do not exist. InvalidArgument.
 absl::Status CheckOptions(const ServerOptions& options);
 
 }  // namespace mendel::server
