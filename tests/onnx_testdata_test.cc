@@ -51,6 +51,9 @@ std::string Failure(const OnnxTestCase& test, const Backend& backend, double sla
 class OnnxTestData : public testing::TestWithParam<const Backend*> {};
 
 TEST_P(OnnxTestData, EveryImportedCasePasses) {
+  if (const absl::Status probe = GetParam()->Probe(); !probe.ok()) {
+    GTEST_SKIP() << "backend " << GetParam()->name() << ": " << probe.message();
+  }
   const std::vector<std::string> folders = ListOnnxTestCases(kOnnxTestData);
   if (folders.empty()) {
     std::printf("SKIP: %s does not exist\n", kOnnxTestData);

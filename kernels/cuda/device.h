@@ -18,7 +18,8 @@ struct Argument {
   std::string name;
   std::span<std::byte> bytes;
   bool writable = false;
-  size_t offset = 0;  ///< the pointer is this many bytes beyond the begin of `bytes`
+  size_t offset = 0;   ///< the pointer is this many bytes beyond the begin of `bytes`
+  size_t granule = 2;  ///< bytes that no two threads of a launch share: of the smallest element
 };
 
 /// Compiled texts.

@@ -9,6 +9,24 @@ namespace mendel::cuda {
 namespace {
 
 constexpr int kOldestVersion = 11040;
+constexpr int kOutOfMemory = 2;
+
+absl::Status ResolveStreams(const Library& library, Driver& driver) {
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamCreate", driver.StreamCreate));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamDestroy_v2", driver.StreamDestroy));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamSynchronize", driver.StreamSynchronize));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamBeginCapture_v2", driver.StreamBeginCapture));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamEndCapture", driver.StreamEndCapture));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuGraphInstantiateWithFlags", driver.GraphInstantiate));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuGraphLaunch", driver.GraphLaunch));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuGraphExecDestroy", driver.GraphExecDestroy));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuGraphDestroy", driver.GraphDestroy));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventCreate", driver.EventCreate));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventDestroy_v2", driver.EventDestroy));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventRecord", driver.EventRecord));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventSynchronize", driver.EventSynchronize));
+  return Resolve(library, "cuEventElapsedTime", driver.EventElapsedTime);
+}
 
 absl::Status ResolveAll(const Library& library, Driver& driver) {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuInit", driver.Init));
@@ -18,7 +36,9 @@ absl::Status ResolveAll(const Library& library, Driver& driver) {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceGet", driver.DeviceGet));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceGetName", driver.DeviceGetName));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceGetAttribute", driver.DeviceGetAttribute));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceTotalMem_v2", driver.DeviceTotalMem));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDevicePrimaryCtxRetain", driver.DevicePrimaryCtxRetain));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDevicePrimaryCtxRelease_v2", driver.DevicePrimaryCtxRelease));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuCtxSetCurrent", driver.CtxSetCurrent));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuCtxSynchronize", driver.CtxSynchronize));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuModuleLoadData", driver.ModuleLoadData));
@@ -29,7 +49,12 @@ absl::Status ResolveAll(const Library& library, Driver& driver) {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemFree_v2", driver.MemFree));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemcpyHtoD_v2", driver.MemcpyHtoD));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemcpyDtoH_v2", driver.MemcpyDtoH));
-  return Resolve(library, "cuLaunchKernel", driver.LaunchKernel);
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemHostAlloc", driver.MemHostAlloc));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemFreeHost", driver.MemFreeHost));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemcpyHtoDAsync_v2", driver.MemcpyHtoDAsync));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemcpyDtoHAsync_v2", driver.MemcpyDtoHAsync));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuLaunchKernel", driver.LaunchKernel));
+  return ResolveStreams(library, driver);
 }
 
 absl::StatusOr<const Driver*> Open() {
@@ -61,6 +86,7 @@ absl::Status Driver::Check(int result, const char* what) const {
   if (result == 0) return absl::OkStatus();
   const char* text = nullptr;
   if (GetErrorString != nullptr) GetErrorString(result, &text);
+  if (result == kOutOfMemory) return absl::ResourceExhaustedError(Cat(what, ": out of device memory"));
   return InternalError(what, ": ", text == nullptr ? "unknown error" : text, " (", result, ")");
 }
 

@@ -14,6 +14,9 @@ struct DriverContext;
 struct DriverModule;
 struct DriverFunction;
 struct DriverStream;
+struct DriverEvent;
+struct DriverGraph;
+struct DriverGraphExec;
 
 /// As in cuda.h; results are 0 or an error. The names are the driver's, without "cu" and version suffix.
 struct Driver {
@@ -24,7 +27,9 @@ struct Driver {
   int (*DeviceGet)(int* device, int ordinal) = nullptr;
   int (*DeviceGetName)(char* name, int length, int device) = nullptr;
   int (*DeviceGetAttribute)(int* value, int attribute, int device) = nullptr;
+  int (*DeviceTotalMem)(size_t* bytes, int device) = nullptr;
   int (*DevicePrimaryCtxRetain)(DriverContext** context, int device) = nullptr;
+  int (*DevicePrimaryCtxRelease)(int device) = nullptr;
   int (*CtxSetCurrent)(DriverContext* context) = nullptr;
   int (*CtxSynchronize)() = nullptr;
   int (*ModuleLoadData)(DriverModule** module, const void* image) = nullptr;
@@ -35,6 +40,24 @@ struct Driver {
   int (*MemFree)(uint64_t address) = nullptr;
   int (*MemcpyHtoD)(uint64_t to, const void* from, size_t bytes) = nullptr;
   int (*MemcpyDtoH)(void* to, uint64_t from, size_t bytes) = nullptr;
+  int (*MemHostAlloc)(void** address, size_t bytes, unsigned flags) = nullptr;
+  int (*MemFreeHost)(void* address) = nullptr;
+  int (*MemcpyHtoDAsync)(uint64_t to, const void* from, size_t bytes, DriverStream* stream) = nullptr;
+  int (*MemcpyDtoHAsync)(void* to, uint64_t from, size_t bytes, DriverStream* stream) = nullptr;
+  int (*StreamCreate)(DriverStream** stream, unsigned flags) = nullptr;
+  int (*StreamDestroy)(DriverStream* stream) = nullptr;
+  int (*StreamSynchronize)(DriverStream* stream) = nullptr;
+  int (*StreamBeginCapture)(DriverStream* stream, int mode) = nullptr;
+  int (*StreamEndCapture)(DriverStream* stream, DriverGraph** graph) = nullptr;
+  int (*GraphInstantiate)(DriverGraphExec** exec, DriverGraph* graph, unsigned long long flags) = nullptr;
+  int (*GraphLaunch)(DriverGraphExec* exec, DriverStream* stream) = nullptr;
+  int (*GraphExecDestroy)(DriverGraphExec* exec) = nullptr;
+  int (*GraphDestroy)(DriverGraph* graph) = nullptr;
+  int (*EventCreate)(DriverEvent** event, unsigned flags) = nullptr;
+  int (*EventDestroy)(DriverEvent* event) = nullptr;
+  int (*EventRecord)(DriverEvent* event, DriverStream* stream) = nullptr;
+  int (*EventSynchronize)(DriverEvent* event) = nullptr;
+  int (*EventElapsedTime)(float* milliseconds, DriverEvent* from, DriverEvent* to) = nullptr;
   int (*LaunchKernel)(DriverFunction* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                       unsigned block_y, unsigned block_z, unsigned shared_bytes, DriverStream* stream, void** arguments,
                       void** extra) = nullptr;
@@ -45,7 +68,7 @@ struct Driver {
   /// The one of this process, initialised, with at least one device. NotFound where there is no driver, Unavailable where it has no
   /// device, FailedPrecondition when it is older than CUDA 11.4.
   static absl::StatusOr<const Driver*> Get();
-  /// OK, or Internal naming `what` with the driver's text.
+  /// OK, ResourceExhausted for memory, or Internal; both name `what`, the latter with the driver's text.
   absl::Status Check(int result, const char* what) const;
 };
 

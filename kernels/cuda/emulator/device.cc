@@ -58,7 +58,8 @@ absl::Status RunProgram(std::vector<std::string> words, const fs::path& log) {
 std::string Wrapper(std::span<const EmittedKernel> kernels, const std::string& extra) {
   std::string text =
       "#define MENDEL_ENTRY(name, kernel) \\\n"
-      "  extern \"C\" void mendel_call_##name(void** arguments) { mendel_shim::Call(&kernel, arguments); }\n";
+      "  extern \"C\" void mendel_call_##name(void** arguments) { mendel_shim::Call(&kernel, arguments); } \\\n"
+      "  extern \"C\" int mendel_arity_##name() { return mendel_shim::Arity(&kernel); }\n";
   for (size_t k = 0; k < kernels.size(); ++k) {
     text += Cat("#include \"kernel", k, ".cu\"\nMENDEL_ENTRY(", kernels[k].name, ", ", kernels[k].name_space, "::", kernels[k].name,
                 ")\n");
@@ -126,6 +127,11 @@ absl::StatusOr<std::unique_ptr<EmulatedModule>> EmulatedModule::Compile(std::spa
 
 void* EmulatedModule::Symbol(const std::string& name) const { return dlsym(library_, name.c_str()); }
 
+int EmulatedModule::Arity(const std::string& name) const {
+  const auto arity = reinterpret_cast<int (*)()>(Symbol("mendel_arity_" + name));
+  return arity == nullptr ? -1 : arity();
+}
+
 absl::Status EmulatedModule::Launch(const std::string& name, const LaunchShape& launch, std::span<const Argument> arguments) {
   EmulatedKernel kernel;
   kernel.call = reinterpret_cast<void (*)(void**)>(Symbol("mendel_call_" + name));
@@ -143,7 +149,7 @@ absl::Status EmulatedModule::Launch(const std::string& name, const LaunchShape& 
     const auto same = std::find_if(buffers.begin(), buffers.end(),
                                    [&](const GlobalBuffer& buffer) { return buffer.bytes.data() == argument.bytes.data(); });
     if (same == buffers.end()) {
-      buffers.push_back({argument.name, argument.bytes, argument.writable});
+      buffers.push_back({argument.name, argument.bytes, argument.writable, argument.granule});
     } else {
       same->writable |= argument.writable;
     }

@@ -24,6 +24,8 @@ class EmulatedModule : public Module {
                                                                  const std::string& extra = "");
 
   absl::Status Launch(const std::string& name, const LaunchShape& launch, std::span<const Argument> arguments) override;
+  /// Number of the parameters of entry `name`; -1 when there is no such entry.
+  int Arity(const std::string& name) const;
   /// An object or function with C linkage; null when there is none.
   void* Symbol(const std::string& name) const;
 

@@ -21,7 +21,8 @@ std::string Threads(uint32_t a, uint32_t b) {
 MemoryChecker::MemoryChecker(unsigned char* shared, size_t shared_bytes, std::span<const GlobalBuffer> buffers)
     : shared_(shared), words_((shared_bytes + 3) / 4) {
   for (const GlobalBuffer& buffer : buffers) {
-    globals_.push_back({buffer, std::vector<Shadow>(buffer.writable ? (buffer.bytes.size() + 1) / 2 : 0)});
+    globals_.push_back(
+        {buffer, std::vector<Shadow>(buffer.writable ? (buffer.bytes.size() + buffer.granule - 1) / buffer.granule : 0)});
   }
 }
 
@@ -86,9 +87,10 @@ std::string MemoryChecker::AccessGlobal(Global& global, size_t begin, size_t siz
   if (write && !global.buffer.writable) return Cat("out of bounds: thread ", thread, " writes into ", global.buffer.name);
   if (!global.buffer.writable) return "";
   const uint32_t user = thread + 1;
-  for (size_t k = begin / 2; k <= (begin + size - 1) / 2; ++k) {
+  const size_t granule = global.buffer.granule;
+  for (size_t k = begin / granule; k <= (begin + size - 1) / granule; ++k) {
     Shadow& shadow = global.shadow[k];
-    const auto where = [&] { return Cat(" byte ", 2 * k, " of ", global.buffer.name); };
+    const auto where = [&] { return Cat(" byte ", granule * k, " of ", global.buffer.name); };
     if (write && shadow.writer != 0 && shadow.writer != user)
       return Cat("written twice:", where(), " by ", Threads(thread, shadow.writer - 1));
     const uint32_t other = write ? shadow.reader : shadow.writer;

@@ -15,6 +15,7 @@ struct GlobalBuffer {
   std::string name;
   std::span<std::byte> bytes;
   bool writable = false;
+  size_t granule = 2;  ///< bytes that are watched as one
 };
 
 /// Checks accesses of one launch. A barrier orders everything before it in a block before everything after it; blocks are not
@@ -35,7 +36,7 @@ class MemoryChecker {
     uint32_t written = 0, writer = 0;  // epoch and thread; epoch 0: never
     uint32_t read = 0, reader = 0;
   };
-  struct Shadow {  // of two bytes of global memory; threads count from 1
+  struct Shadow {  // of a granule of global memory; threads count from 1
     uint32_t writer = 0, reader = 0;
   };
   struct Global {

@@ -37,8 +37,37 @@ __attribute__((visibility("default"))) mendel_emulator_state mendel_emulator;
 /// As much as an H100 gives to a block.
 __attribute__((visibility("default"), aligned(128))) unsigned char mendel_shared[227 * 1024];
 
-float expf(float);
-float tanhf(float);
+#define MENDEL_MATH(name) \
+  float name##f(float);   \
+  double name(double);
+MENDEL_MATH(acos)
+MENDEL_MATH(acosh)
+MENDEL_MATH(asin)
+MENDEL_MATH(asinh)
+MENDEL_MATH(atan)
+MENDEL_MATH(atanh)
+MENDEL_MATH(ceil)
+MENDEL_MATH(cos)
+MENDEL_MATH(cosh)
+MENDEL_MATH(erf)
+MENDEL_MATH(erfc)
+MENDEL_MATH(exp)
+MENDEL_MATH(expm1)
+MENDEL_MATH(fabs)
+MENDEL_MATH(floor)
+MENDEL_MATH(log)
+MENDEL_MATH(log1p)
+MENDEL_MATH(rint)
+MENDEL_MATH(sin)
+MENDEL_MATH(sinh)
+MENDEL_MATH(sqrt)
+MENDEL_MATH(tan)
+MENDEL_MATH(tanh)
+#undef MENDEL_MATH
+float powf(float, float);
+double pow(double, double);
+float fmodf(float, float);
+double fmod(double, double);
 void* memcpy(void*, const void*, unsigned long);
 
 #define MENDEL_SEEN(name, size, write, aligned)                                  \
@@ -109,6 +138,11 @@ namespace mendel_shim {
 template <class T>
 MENDEL_UNSEEN T* Pointer(void* argument) {
   return *static_cast<T**>(argument);
+}
+/// Number of a kernel's parameters.
+template <class... T>
+constexpr int Arity(void (*)(T*...)) {
+  return sizeof...(T);
 }
 /// Calls a kernel with arguments as cuLaunchKernel takes them: the addresses of the parameters, all of which are pointers.
 template <class... T>

@@ -1,11 +1,11 @@
 // Registers the folder: CUDA text for mended boxes, and what of a CUDA installation this machine has.
 
 #include "base/status.h"
-#include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/emit/from_graph.h"
 #include "kernels/cuda/emit/kernel_text.h"
 #include "kernels/cuda/emit/roofline.h"
 #include "kernels/cuda/nvrtc/compiler.h"
+#include "kernels/cuda/nvrtc/installation.h"
 #include "runtime/kernel_text.h"
 
 namespace mendel::cuda {
@@ -35,15 +35,7 @@ class Writer : public KernelWriter {
  public:
   std::string_view name() const override { return "cuda"; }
 
-  std::vector<std::string> Describe() const override {
-    const auto compiler = Compiler::Get();
-    const auto driver = Driver::Get();
-    return {compiler.ok() ? Cat("NVRTC ", (*compiler)->version(), " at ", (*compiler)->path())
-                          : Cat("NVRTC: ", std::string(compiler.status().message())),
-            driver.ok()
-                ? Cat("driver for CUDA ", (*driver)->version / 1000, ".", (*driver)->version % 1000 / 10, " at ", (*driver)->path)
-                : Cat("driver: ", std::string(driver.status().message()))};
-  }
+  std::vector<std::string> Describe() const override { return DescribeInstallation(); }
 
   absl::StatusOr<KernelTexts> Write(const Graph& graph, const KernelWriterOptions& options) const override {
     KernelTexts texts;

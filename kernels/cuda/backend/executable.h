@@ -1,0 +1,27 @@
+// A program on a device: weights uploaded once, one captured graph replayed a run.
+#ifndef MENDEL_KERNELS_CUDA_BACKEND_EXECUTABLE_H_
+#define MENDEL_KERNELS_CUDA_BACKEND_EXECUTABLE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/backend/program.h"
+#include "kernels/cuda/driver_table/driver.h"
+#include "runtime/backend.h"
+
+namespace mendel::cuda {
+
+/// The image of a module that the driver's ModuleLoadData takes (a cubin; the fake driver takes the text).
+using ImageOf = std::function<absl::StatusOr<std::vector<char>>(const std::string& text)>;
+
+/// Runs `program` on device 0 of `driver`, which must outlive the result. All memory, events and the graph are made here; a run
+/// allocates nothing and waits once, for its results: copy in, launches and copy out are one graph on a stream of its own.
+/// Errors are Internal with the driver's text, ResourceExhausted where memory ran out; nothing is kept then.
+absl::StatusOr<std::unique_ptr<Executable>> MakeExecutable(const Driver& driver, DeviceProgram program, const ImageOf& image);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_BACKEND_EXECUTABLE_H_

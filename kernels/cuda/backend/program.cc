@@ -1,0 +1,163 @@
+#include "kernels/cuda/backend/program.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/status.h"
+#include "graph/evaluate.h"
+#include "graph/rewrite.h"
+#include "kernels/cuda/fusion/grouping.h"
+#include "kernels/cuda/fusion/preamble.h"
+#include "runtime/memory_planner.h"
+
+namespace mendel::cuda {
+namespace {
+
+int64_t Aligned(int64_t bytes) { return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment; }
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const ProgramOptions& options)
+      : graph_(graph), options_(options), constant_(ConstantExpressions(graph)) {}
+
+  absl::StatusOr<DeviceProgram> Run() {
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, constant_));
+    for (int32_t id : graph_.inputs()) Life({id, 0}, 0);
+    for (const FusionGroup& group : groups) MENDEL_RETURN_IF_ERROR(AddLaunch(group));
+    const int end = static_cast<int>(program_.launches.size());
+    for (const GraphOutput& output : graph_.outputs()) {
+      if (!constant_[static_cast<size_t>(output.value.node)]) Life(output.value, end);
+    }
+    PlaceValues();
+    AddCopies();
+    return std::move(program_);
+  }
+
+ private:
+  /// `value` is alive at `step`.
+  void Life(ValueId value, int step) {
+    if (NumElements(graph_.type(value)) == 0) return;
+    const auto [life, is_new] = lives_.try_emplace(value, BufferLifetime{Aligned(ByteSize(graph_.type(value))), step, step});
+    life->second.last = std::max(life->second.last, step);
+  }
+
+  absl::Status AddLaunch(const FusionGroup& group) {
+    const int step = static_cast<int>(program_.launches.size());
+    MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteKernel(graph_, group));
+    for (const KernelOperand& operand : kernel.operands) {
+      if (operand.value.node >= 0 && !constant_[static_cast<size_t>(operand.value.node)]) Life(operand.value, step);
+    }
+    Life(group.result, step);
+    if (names_.insert(kernel.name).second) program_.texts.push_back(kernel.text);
+    DeviceLaunch launch{kernel.name, kernel.launch, {}, StepOf(group, kernel)};
+    launches_.push_back(std::move(kernel.operands));
+    results_.push_back(group.result);
+    program_.launches.push_back(std::move(launch));
+    return absl::OkStatus();
+  }
+
+  Step StepOf(const FusionGroup& group, const FusedKernel& kernel) const {
+    const Node& node = graph_.node(group.row >= 0 ? group.row : group.result.node);
+    Step step;
+    step.name = node.name.empty() ? Cat(node.op->name, " ", group.result.node) : node.name;
+    step.nodes.assign(group.nodes.begin(), group.nodes.end());
+    step.kernel = Cat(group.row >= 0 ? "rows" : "elements", group.nodes.size() > 1 ? Cat("_of_", group.nodes.size()) : "",
+                      kernel.lanes > 1 ? Cat("_by_", kernel.lanes) : "");
+    for (int32_t id : group.nodes) {
+      step.flops += WithView(graph_, id, [&](const NodeView& view) { return CostOf(*graph_.node(id).op, view).flops; });
+    }
+    return step;
+  }
+
+  void PlaceValues() {
+    std::vector<BufferLifetime> lives;
+    for (auto& [value, life] : lives_) {
+      if (!options_.reuse_memory) life.first = 0, life.last = static_cast<int>(program_.launches.size());
+      lives.push_back(life);
+    }
+    const MemoryPlan plan = PlanMemory(lives, kDeviceAlignment);
+    program_.arena_bytes = plan.arena_bytes;
+    size_t k = 0;
+    for (const auto& [value, life] : lives_) {
+      places_[value] = {DeviceBuffer::Region::kArena, plan.offsets[k++], ByteSize(graph_.type(value))};
+    }
+    for (size_t step = 0; step < launches_.size(); ++step) {
+      std::vector<DeviceBuffer>& pointers = program_.launches[step].pointers;
+      for (const KernelOperand& operand : launches_[step]) {
+        pointers.push_back(operand.value.node < 0 ? Weights(operand.table) : PlaceOf(operand.value));
+      }
+      pointers.push_back(PlaceOf(results_[step]));
+    }
+  }
+
+  DeviceBuffer PlaceOf(ValueId value) {
+    if (constant_[static_cast<size_t>(value.node)]) return Weights(Folded(value));
+    return places_[value];
+  }
+
+  /// A constant's place; equal ones share it.
+  DeviceBuffer Weights(const Tensor& tensor) {
+    const auto [place, is_new] = weights_.try_emplace(tensor.ContentHash());
+    if (is_new) {
+      const std::span<const std::byte> bytes = tensor.bytes();
+      place->second = {DeviceBuffer::Region::kWeights, static_cast<int64_t>(program_.weights.size()),
+                       static_cast<int64_t>(bytes.size())};
+      program_.weights.resize(program_.weights.size() + static_cast<size_t>(Aligned(place->second.bytes)));
+      if (!bytes.empty()) std::memcpy(program_.weights.data() + place->second.offset, bytes.data(), bytes.size());
+    }
+    return place->second;
+  }
+
+  Tensor Folded(ValueId value) {
+    const Node& node = graph_.node(value.node);
+    return IsConstant(node) ? ConstantValue(node) : Evaluated(value.node)[static_cast<size_t>(value.output)].ToTensor();
+  }
+  const std::vector<HostValue>& Evaluated(int32_t id) {
+    if (const auto known = evaluated_.find(id); known != evaluated_.end()) return known->second;
+    const Node& node = graph_.node(id);
+    if (IsConstant(node)) return evaluated_[id] = {HostValue::FromTensor(ConstantValue(node))};
+    std::vector<const HostValue*> operands;
+    for (ValueId input : node.inputs) operands.push_back(&Evaluated(input.node)[static_cast<size_t>(input.output)]);
+    return evaluated_[id] = WithView(graph_, id, [&](const NodeView& view) { return EvaluateNode(*node.op, view, operands); });
+  }
+
+  void AddCopies() {
+    const auto copy = [&](ValueId value, std::string name) {
+      DeviceCopy result{graph_.type(value), std::move(name), {}, program_.staging_bytes};
+      if (ByteSize(result.type) > 0) result.buffer = PlaceOf(value);
+      program_.staging_bytes += Aligned(ByteSize(result.type));
+      return result;
+    };
+    for (int32_t id : graph_.inputs()) program_.inputs.push_back(copy({id, 0}, InputName(graph_.node(id))));
+    for (const GraphOutput& output : graph_.outputs()) program_.outputs.push_back(copy(output.value, output.name));
+  }
+
+  const Graph& graph_;
+  const ProgramOptions& options_;
+  std::vector<bool> constant_;
+  DeviceProgram program_;
+  std::map<ValueId, BufferLifetime> lives_;
+  std::map<ValueId, DeviceBuffer> places_;
+  std::vector<std::vector<KernelOperand>> launches_;
+  std::vector<ValueId> results_;
+  std::set<std::string> names_;
+  std::map<std::string, DeviceBuffer> weights_;
+  std::map<int32_t, std::vector<HostValue>> evaluated_;
+};
+
+}  // namespace
+
+std::string DeviceProgram::ModuleText() const {
+  std::string text = PreambleText();
+  for (const std::string& kernel : texts) text += kernel + "\n";
+  return text;
+}
+
+absl::StatusOr<DeviceProgram> LowerToDevice(const Graph& graph, const ProgramOptions& options) {
+  return Lowering(graph, options).Run();
+}
+
+}  // namespace mendel::cuda

@@ -1,0 +1,217 @@
+#include "kernels/cuda/fake/fake_driver.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "kernels/cuda/fake/fake_state.h"
+
+namespace mendel::cuda {
+namespace {
+
+int GetErrorString(int error, const char** text) {
+  const FakeDriver::State& state = *FakeDriver::State::current;
+  *text = error == kFakeIllegalAddress && !state.fault.empty() ? state.fault.c_str()
+                                                               : (error == 999 ? "injected" : "refused by the fake driver");
+  return 0;
+}
+
+int GetAttribute(int* value, int attribute, int) {
+  const FakeCall call("DeviceGetAttribute");
+  *value = attribute == 75 ? 9 : 0;  // compute capability 9.0
+  return call.code;
+}
+
+int GetName(char* name, int length, int) {
+  const FakeCall call("DeviceGetName");
+  std::strncpy(name, "emulated device", static_cast<size_t>(length) - 1);
+  return call.code;
+}
+
+int Retain(DriverContext** context, int) {
+  const FakeCall call("DevicePrimaryCtxRetain");
+  if (call.code != 0) return call.code;
+  ++call.state.contexts;
+  *context = reinterpret_cast<DriverContext*>(uintptr_t{1});
+  return 0;
+}
+
+int Release(int) {
+  const FakeCall call("DevicePrimaryCtxRelease");
+  if (call.state.contexts == 0) return kFakeInvalidContext;
+  --call.state.contexts;
+  return 0;
+}
+
+int LoadModule(DriverModule** module, const void* image) {
+  const FakeCall call("ModuleLoadData");
+  if (call.code != 0) return call.code;
+  FakeDriver::State& state = call.state;
+  const std::string text = static_cast<const char*>(image);
+  auto made = std::make_unique<FakeDriver::State::FakeModule>();
+  FakeDriver::State::Texts own;
+  for (const std::string& entry : EntriesOf(text)) {
+    const auto prepared = state.prepared.find(entry);
+    if (prepared == state.prepared.end() && own == nullptr) {
+      std::vector<EmittedKernel> kernels;
+      for (const std::string& name : EntriesOf(text)) kernels.push_back({name, "", kernels.empty() ? text : "", {}, {}, 0, false});
+      auto compiled = EmulatedModule::Compile(kernels);
+      state.fault = compiled.ok() ? "" : std::string(compiled.status().message());
+      if (!compiled.ok()) return kFakeInvalidImage;
+      own = *std::move(compiled);
+    }
+    made->entries[entry] = prepared == state.prepared.end() ? own : prepared->second;
+  }
+  *module = state.NewHandle<DriverModule*>();
+  state.modules[*module] = std::move(made);
+  return 0;
+}
+
+int UnloadModule(DriverModule* module) {
+  const FakeCall call("ModuleUnload");
+  const auto found = call.state.modules.find(module);
+  if (found == call.state.modules.end()) return kFakeInvalidHandle;
+  std::erase_if(call.state.functions, [&](const auto& function) { return function.second.module == found->second.get(); });
+  call.state.modules.erase(found);
+  return 0;
+}
+
+int GetFunction(DriverFunction** function, DriverModule* module, const char* name) {
+  const FakeCall call("ModuleGetFunction");
+  if (call.code != 0) return call.code;
+  const auto found = call.state.modules.find(module);
+  if (found == call.state.modules.end()) return kFakeInvalidHandle;
+  if (found->second->entries.count(name) == 0) return kFakeNotFound;
+  *function = call.state.NewHandle<DriverFunction*>();
+  call.state.functions[*function] = {found->second.get(), name};
+  return 0;
+}
+
+int SetAttribute(DriverFunction* function, int, int) {
+  const FakeCall call("FuncSetAttribute");
+  return call.code != 0 ? call.code : (call.state.functions.count(function) != 0 ? 0 : kFakeInvalidHandle);
+}
+
+int Allocate(uint64_t* address, size_t bytes) {
+  const FakeCall call("MemAlloc");
+  if (call.code != 0) return call.code;
+  if (bytes == 0) return kFakeInvalidValue;
+  if (call.state.IsCapturing()) return kFakeCaptureUnsupported;
+  // Dirty, and aligned as device memory is.
+  std::vector<std::byte> memory(bytes + 256, std::byte{0xa5});
+  const uint64_t begin = (reinterpret_cast<uint64_t>(memory.data()) + 255) / 256 * 256;
+  *address = begin;
+  call.state.memory[begin] = std::move(memory);
+  return 0;
+}
+
+int Free(uint64_t address) {
+  const FakeCall call("MemFree");
+  return call.state.memory.erase(address) == 1 ? 0 : kFakeInvalidValue;
+}
+
+int AllocateHost(void** address, size_t bytes, unsigned) {
+  const FakeCall call("MemHostAlloc");
+  if (call.code != 0) return call.code;
+  if (call.state.IsCapturing()) return kFakeCaptureUnsupported;
+  std::vector<std::byte> memory(bytes + 256, std::byte{0xa5});
+  *address = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory.data()) + 255) / 256 * 256);
+  call.state.host_memory[*address] = std::move(memory);
+  return 0;
+}
+
+int FreeHost(void* address) {
+  const FakeCall call("MemFreeHost");
+  return call.state.host_memory.erase(address) == 1 ? 0 : kFakeInvalidValue;
+}
+
+void SetEntries(Driver& table) {
+  table.Init = [](unsigned) { return FakeCall("Init").code; };
+  table.DriverGetVersion = [](int* version) {
+    *version = 13000;
+    return FakeCall("DriverGetVersion").code;
+  };
+  table.GetErrorString = &GetErrorString;
+  table.DeviceGetCount = [](int* count) {
+    *count = 1;
+    return FakeCall("DeviceGetCount").code;
+  };
+  table.DeviceGet = [](int* device, int ordinal) {
+    *device = ordinal;
+    const int code = FakeCall("DeviceGet").code;
+    return code != 0 ? code : (ordinal == 0 ? 0 : kFakeInvalidValue);
+  };
+  table.DeviceGetName = &GetName;
+  table.DeviceGetAttribute = &GetAttribute;
+  table.DeviceTotalMem = [](size_t* bytes, int) {
+    *bytes = size_t{1} << 30;
+    return FakeCall("DeviceTotalMem").code;
+  };
+  table.DevicePrimaryCtxRetain = &Retain;
+  table.DevicePrimaryCtxRelease = &Release;
+  table.CtxSetCurrent = [](DriverContext*) { return FakeCall("CtxSetCurrent").code; };
+  table.ModuleLoadData = &LoadModule;
+  table.ModuleUnload = &UnloadModule;
+  table.ModuleGetFunction = &GetFunction;
+  table.FuncSetAttribute = &SetAttribute;
+  table.MemAlloc = &Allocate;
+  table.MemFree = &Free;
+  table.MemHostAlloc = &AllocateHost;
+  table.MemFreeHost = &FreeHost;
+}
+
+}  // namespace
+
+FakeDriver::State* FakeDriver::State::current = nullptr;
+
+FakeCall::FakeCall(const char* entry) : state(*FakeDriver::State::current), lock_(state.mutex) {
+  if (++state.calls != state.fail_at) return;
+  code = state.fail_with;
+  state.failed_call = entry;
+}
+
+std::vector<std::string> EntriesOf(const std::string& text) {
+  constexpr std::string_view kBegin = "extern \"C\" __global__ void ", kBounds = "__launch_bounds__(";
+  std::vector<std::string> entries;
+  for (size_t at = text.find(kBegin); at != std::string::npos; at = text.find(kBegin, at)) {
+    at += kBegin.size();
+    if (text.compare(at, kBounds.size(), kBounds) == 0) at = text.find(')', at) + 2;
+    entries.push_back(text.substr(at, text.find('(', at) - at));
+  }
+  return entries;
+}
+
+FakeDriver::FakeDriver() : state_(std::make_unique<State>()) {
+  MENDEL_CHECK(State::current == nullptr);
+  State::current = state_.get();
+  table_.path = "emulator";
+  table_.version = 13000;
+  SetEntries(table_);
+  SetStreamEntries(table_);
+}
+
+FakeDriver::~FakeDriver() { State::current = nullptr; }
+
+absl::Status FakeDriver::Prepare(const std::string& texts) {
+  std::vector<EmittedKernel> kernels;
+  for (const std::string& name : EntriesOf(texts)) kernels.push_back({name, "", kernels.empty() ? texts : "", {}, {}, 0, false});
+  MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<EmulatedModule> compiled, EmulatedModule::Compile(kernels));
+  const State::Texts module = std::move(compiled);
+  for (const EmittedKernel& kernel : kernels) state_->prepared[kernel.name] = module;
+  return absl::OkStatus();
+}
+
+void FakeDriver::FailAt(int64_t call, int error) {
+  state_->calls = 0;
+  state_->fail_at = call;
+  state_->fail_with = error;
+  state_->failed_call.clear();
+}
+
+bool FakeDriver::HasFailed() const { return !state_->failed_call.empty(); }
+std::string FakeDriver::FailedCall() const { return state_->failed_call; }
+int64_t FakeDriver::Calls() const { return state_->calls; }
+std::string FakeDriver::Leaks() const { return state_->Leaks(); }
+
+}  // namespace mendel::cuda

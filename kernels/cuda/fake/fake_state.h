@@ -1,0 +1,104 @@
+// What the fake driver remembers, and how its entries begin.
+#ifndef MENDEL_KERNELS_CUDA_FAKE_FAKE_STATE_H_
+#define MENDEL_KERNELS_CUDA_FAKE_FAKE_STATE_H_
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/emulator/device.h"
+#include "kernels/cuda/fake/fake_driver.h"
+
+namespace mendel::cuda {
+
+// As in cuda.h.
+enum FakeError {
+  kFakeSuccess = 0,
+  kFakeInvalidValue = 1,
+  kFakeInvalidImage = 200,
+  kFakeInvalidHandle = 400,
+  kFakeNotFound = 500,
+  kFakeIllegalAddress = 700,
+  kFakeInvalidContext = 201,
+  kFakeCaptureUnsupported = 900,
+};
+
+/// What a stream does, now or in a graph.
+using FakeWork = std::function<int()>;
+
+struct FakeDriver::State {
+  using Texts = std::shared_ptr<EmulatedModule>;
+  struct FakeModule {
+    std::map<std::string, Texts> entries;
+  };
+  struct FakeFunction {
+    const FakeModule* module = nullptr;
+    std::string name;
+  };
+  struct FakeStream {
+    bool captures = false;
+    std::vector<FakeWork> recorded;
+  };
+
+  // A recursive one: launches that a graph replays come by the same entries as others.
+  mutable std::recursive_mutex mutex;
+  int64_t calls = 0, fail_at = 0;
+  int fail_with = 0;
+  std::string failed_call;
+  std::string fault;  // of the last kernel that had one
+
+  int contexts = 0;
+  std::map<uint64_t, std::vector<std::byte>> memory;
+  std::map<void*, std::vector<std::byte>> host_memory;
+  std::map<DriverModule*, std::unique_ptr<FakeModule>> modules;
+  std::map<DriverFunction*, FakeFunction> functions;
+  std::map<DriverStream*, FakeStream> streams;
+  std::map<DriverEvent*, std::chrono::steady_clock::time_point> events;
+  std::map<DriverGraph*, std::vector<FakeWork>> graphs;
+  std::map<DriverGraphExec*, std::vector<FakeWork>> execs;
+  std::map<std::string, Texts> prepared;  // by entry
+  uintptr_t next_handle = 0;
+
+  /// A handle that no memory lies at.
+  template <class Handle>
+  Handle NewHandle() {
+    return reinterpret_cast<Handle>(++next_handle * 16);
+  }
+  /// The allocation that holds [address, address + bytes); null when none does.
+  std::vector<std::byte>* Find(uint64_t address, size_t bytes, size_t* offset = nullptr);
+  bool IsCapturing() const;
+  /// Does `work` on the stream, now or when what it captures is replayed.
+  int Do(DriverStream* stream, FakeWork work);
+  int Launch(const FakeFunction& function, const LaunchShape& shape, const std::vector<uint64_t>& pointers);
+  std::string Leaks() const;
+
+  /// The one in this process.
+  static State* current;
+};
+
+/// The entries that copy, launch and capture (fake_streams.cc), and all others (fake_driver.cc).
+void SetStreamEntries(Driver& table);
+
+/// Holds the state for one call; `code` is the error that was to be injected into it.
+class FakeCall {
+ public:
+  explicit FakeCall(const char* entry);
+  FakeDriver::State& state;
+  int code = 0;
+
+ private:
+  std::lock_guard<std::recursive_mutex> lock_;
+};
+
+/// Entries of texts: names declared extern "C" __global__, in order.
+std::vector<std::string> EntriesOf(const std::string& text);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_FAKE_FAKE_STATE_H_

@@ -1,0 +1,242 @@
+// Copies, launches, streams, captured graphs and events of the fake driver.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/cuda/fake/fake_state.h"
+
+namespace mendel::cuda {
+namespace {
+
+using State = FakeDriver::State;
+
+int CopyIn(State& state, uint64_t to, const void* from, size_t bytes) {
+  if (state.Find(to, bytes) == nullptr) return kFakeIllegalAddress;
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return 0;
+}
+
+int CopyOut(State& state, void* to, uint64_t from, size_t bytes) {
+  if (state.Find(from, bytes) == nullptr) return kFakeIllegalAddress;
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return 0;
+}
+
+/// Asynchronous copies need pinned memory; from other memory a graph would read whatever is there when it is replayed.
+bool IsPinned(const State& state, const void* address) {
+  const uintptr_t at = reinterpret_cast<uintptr_t>(address);
+  return std::any_of(state.host_memory.begin(), state.host_memory.end(), [&](const auto& entry) {
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(entry.first);
+    return at >= begin && at < begin + entry.second.size() - 256;
+  });
+}
+
+int Launch(DriverFunction* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+           unsigned block_z, unsigned shared_bytes, DriverStream* stream, void** arguments, void** extra) {
+  const FakeCall call("LaunchKernel");
+  if (call.code != 0) return call.code;
+  const auto found = call.state.functions.find(function);
+  if (found == call.state.functions.end()) return kFakeInvalidHandle;
+  if (grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 || grid_x == 0 || block_x == 0 || extra != nullptr) {
+    return kFakeInvalidValue;
+  }
+  const int arity = found->second.module->entries.at(found->second.name)->Arity(found->second.name);
+  std::vector<uint64_t> pointers;
+  for (int k = 0; k < arity; ++k) pointers.push_back(*static_cast<const uint64_t*>(arguments[k]));
+  const LaunchShape shape{grid_x, block_x, shared_bytes};
+  return call.state.Do(
+      stream, [&state = call.state, launched = found->second, shape, pointers] { return state.Launch(launched, shape, pointers); });
+}
+
+int BeginCapture(DriverStream* stream, int) {
+  const FakeCall call("StreamBeginCapture");
+  if (call.code != 0) return call.code;
+  const auto found = call.state.streams.find(stream);
+  if (found == call.state.streams.end() || found->second.captures) return kFakeInvalidHandle;
+  found->second = {true, {}};
+  return 0;
+}
+
+int EndCapture(DriverStream* stream, DriverGraph** graph) {
+  const FakeCall call("StreamEndCapture");
+  const auto found = call.state.streams.find(stream);
+  if (found == call.state.streams.end() || !found->second.captures) return kFakeInvalidHandle;
+  found->second.captures = false;
+  if (call.code != 0) return call.code;
+  *graph = call.state.NewHandle<DriverGraph*>();
+  call.state.graphs[*graph] = std::exchange(found->second.recorded, {});
+  return 0;
+}
+
+int Instantiate(DriverGraphExec** exec, DriverGraph* graph, unsigned long long) {
+  const FakeCall call("GraphInstantiate");
+  if (call.code != 0) return call.code;
+  const auto found = call.state.graphs.find(graph);
+  if (found == call.state.graphs.end()) return kFakeInvalidHandle;
+  *exec = call.state.NewHandle<DriverGraphExec*>();
+  call.state.execs[*exec] = found->second;
+  return 0;
+}
+
+int LaunchGraph(DriverGraphExec* exec, DriverStream* stream) {
+  const FakeCall call("GraphLaunch");
+  if (call.code != 0) return call.code;
+  const auto found = call.state.execs.find(exec);
+  if (found == call.state.execs.end() || call.state.streams.count(stream) == 0) return kFakeInvalidHandle;
+  for (const FakeWork& work : found->second) {
+    if (const int code = call.state.Do(stream, work); code != 0) return code;
+  }
+  return 0;
+}
+
+int MakeStream(DriverStream** stream, unsigned) {
+  const FakeCall call("StreamCreate");
+  if (call.code != 0) return call.code;
+  *stream = call.state.NewHandle<DriverStream*>();
+  call.state.streams[*stream] = {};
+  return 0;
+}
+
+int MakeEvent(DriverEvent** event, unsigned) {
+  const FakeCall call("EventCreate");
+  if (call.code != 0) return call.code;
+  *event = call.state.NewHandle<DriverEvent*>();
+  call.state.events[*event] = {};
+  return 0;
+}
+
+int Record(DriverEvent* event, DriverStream* stream) {
+  const FakeCall call("EventRecord");
+  if (call.code != 0) return call.code;
+  if (call.state.events.count(event) == 0) return kFakeInvalidHandle;
+  return call.state.Do(stream, [&state = call.state, event] {
+    state.events[event] = std::chrono::steady_clock::now();
+    return 0;
+  });
+}
+
+int Elapsed(float* milliseconds, DriverEvent* from, DriverEvent* to) {
+  const FakeCall call("EventElapsedTime");
+  if (call.code != 0) return call.code;
+  if (call.state.events.count(from) == 0 || call.state.events.count(to) == 0) return kFakeInvalidHandle;
+  *milliseconds = std::chrono::duration<float, std::milli>(call.state.events[to] - call.state.events[from]).count();
+  return 0;
+}
+
+/// Waiting: nothing is ever under way, but a capture forbids it.
+int Synchronize(const char* entry) {
+  const FakeCall call(entry);
+  return call.code != 0 ? call.code : (call.state.IsCapturing() ? kFakeCaptureUnsupported : 0);
+}
+
+template <class Handle>
+int Destroy(const char* entry, std::map<Handle, std::vector<FakeWork>> State::*all, Handle handle) {
+  const FakeCall call(entry);
+  return (call.state.*all).erase(handle) == 1 ? 0 : kFakeInvalidHandle;
+}
+
+}  // namespace
+
+std::vector<std::byte>* State::Find(uint64_t address, size_t bytes, size_t* offset) {
+  auto found = memory.upper_bound(address);
+  if (found == memory.begin()) return nullptr;
+  --found;
+  if (address + bytes > found->first + found->second.size() - 256) return nullptr;
+  if (offset != nullptr) *offset = address - found->first;
+  return &found->second;
+}
+
+bool State::IsCapturing() const {
+  return std::any_of(streams.begin(), streams.end(), [](const auto& stream) { return stream.second.captures; });
+}
+
+int State::Do(DriverStream* stream, FakeWork work) {
+  const auto found = streams.find(stream);
+  if (found == streams.end()) return stream == nullptr ? work() : kFakeInvalidHandle;
+  if (!found->second.captures) return work();
+  found->second.recorded.push_back(std::move(work));
+  return 0;
+}
+
+int State::Launch(const FakeFunction& function, const LaunchShape& shape, const std::vector<uint64_t>& pointers) {
+  std::vector<Argument> arguments;
+  for (size_t k = 0; k < pointers.size(); ++k) {
+    size_t offset = 0;
+    std::vector<std::byte>* allocation = Find(pointers[k], 1, &offset);
+    if (allocation == nullptr) {
+      fault = Cat(function.name, ": argument ", k, " is in no allocation");
+      return kFakeIllegalAddress;
+    }
+    const uint64_t begin = pointers[k] - offset;
+    arguments.push_back({Cat("argument ", k), {reinterpret_cast<std::byte*>(begin), allocation->size() - 256}, true, offset, 1});
+  }
+  const absl::Status status = function.module->entries.at(function.name)->Launch(function.name, shape, arguments);
+  if (status.ok()) return 0;
+  fault = std::string(status.message());
+  return kFakeIllegalAddress;
+}
+
+std::string State::Leaks() const {
+  std::string leaks;
+  const auto count = [&](const char* what, size_t number) {
+    if (number != 0) leaks += Cat(leaks.empty() ? "" : ", ", number, " ", what);
+  };
+  count("contexts", static_cast<size_t>(contexts));
+  count("allocations", memory.size());
+  count("host allocations", host_memory.size());
+  count("modules", modules.size());
+  count("streams", streams.size());
+  count("events", events.size());
+  count("graphs", graphs.size());
+  count("executable graphs", execs.size());
+  return leaks;
+}
+
+void SetStreamEntries(Driver& table) {
+  table.MemcpyHtoD = [](uint64_t to, const void* from, size_t bytes) {
+    const FakeCall call("MemcpyHtoD");
+    return call.code != 0 ? call.code : (call.state.IsCapturing() ? kFakeCaptureUnsupported : CopyIn(call.state, to, from, bytes));
+  };
+  table.MemcpyDtoH = [](void* to, uint64_t from, size_t bytes) {
+    const FakeCall call("MemcpyDtoH");
+    return call.code != 0 ? call.code : (call.state.IsCapturing() ? kFakeCaptureUnsupported : CopyOut(call.state, to, from, bytes));
+  };
+  table.MemcpyHtoDAsync = [](uint64_t to, const void* from, size_t bytes, DriverStream* stream) {
+    const FakeCall call("MemcpyHtoDAsync");
+    if (call.code != 0) return call.code;
+    if (!IsPinned(call.state, from)) return static_cast<int>(kFakeInvalidValue);
+    return call.state.Do(stream, [&state = call.state, to, from, bytes] { return CopyIn(state, to, from, bytes); });
+  };
+  table.MemcpyDtoHAsync = [](void* to, uint64_t from, size_t bytes, DriverStream* stream) {
+    const FakeCall call("MemcpyDtoHAsync");
+    if (call.code != 0) return call.code;
+    if (!IsPinned(call.state, to)) return static_cast<int>(kFakeInvalidValue);
+    return call.state.Do(stream, [&state = call.state, to, from, bytes] { return CopyOut(state, to, from, bytes); });
+  };
+  table.LaunchKernel = &Launch;
+  table.CtxSynchronize = [] { return Synchronize("CtxSynchronize"); };
+  table.StreamCreate = &MakeStream;
+  table.StreamDestroy = [](DriverStream* stream) {
+    const FakeCall call("StreamDestroy");
+    return call.state.streams.erase(stream) == 1 ? 0 : static_cast<int>(kFakeInvalidHandle);
+  };
+  table.StreamSynchronize = [](DriverStream*) { return Synchronize("StreamSynchronize"); };
+  table.StreamBeginCapture = &BeginCapture;
+  table.StreamEndCapture = &EndCapture;
+  table.GraphInstantiate = &Instantiate;
+  table.GraphLaunch = &LaunchGraph;
+  table.GraphExecDestroy = [](DriverGraphExec* exec) { return Destroy("GraphExecDestroy", &State::execs, exec); };
+  table.GraphDestroy = [](DriverGraph* graph) { return Destroy("GraphDestroy", &State::graphs, graph); };
+  table.EventCreate = &MakeEvent;
+  table.EventDestroy = [](DriverEvent* event) {
+    const FakeCall call("EventDestroy");
+    return call.state.events.erase(event) == 1 ? 0 : static_cast<int>(kFakeInvalidHandle);
+  };
+  table.EventRecord = &Record;
+  table.EventSynchronize = [](DriverEvent*) { return Synchronize("EventSynchronize"); };
+  table.EventElapsedTime = &Elapsed;
+}
+
+}  // namespace mendel::cuda

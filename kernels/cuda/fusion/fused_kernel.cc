@@ -1,0 +1,166 @@
+#include "kernels/cuda/fusion/fused_kernel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "kernels/cuda/fusion/operator_text.h"
+
+namespace mendel::cuda {
+namespace {
+
+constexpr int kBlock = 256;
+constexpr int kWarp = 32;
+constexpr size_t kMaxPointers = 500;  // 4 KiB of parameters
+constexpr int64_t kIntElements = (int64_t{1} << 31) - (1 << 16);
+
+std::string IndexType(const Graph& graph, const FusionGroup& group) {
+  bool large = false;
+  for (int32_t id : group.nodes) {
+    for (const TensorType& type : graph.node(id).outputs) large = large || NumElements(type) >= kIntElements;
+    for (const TensorType& type : graph.InputTypes(id)) large = large || NumElements(type) >= kIntElements;
+  }
+  return large ? "long long" : "int";
+}
+
+/// Text, name and launch around the statements of `code`.
+FusedKernel Finish(const Graph& graph, const FusionGroup& group, KernelCode& code, int64_t blocks, int threads, unsigned shared) {
+  FusedKernel kernel;
+  kernel.operands = code.operands();
+  kernel.launch = {static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared};
+  std::string parameters;
+  for (size_t k = 0; k < kernel.operands.size(); ++k) {
+    parameters += Cat("const ", StoredName(kernel.operands[k].dtype), "* __restrict__ p", k, ", ");
+  }
+  parameters += Cat(StoredName(graph.type(group.result).dtype), "* __restrict__ y");
+  const std::string rest = Cat("(", parameters, ") {\n  using namespace mendel_text;\n", code.Take(), "}\n");
+  kernel.name = Cat("fused_", Sha256Hex(Cat(threads, rest)).substr(0, 24));
+  kernel.text = Cat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", kernel.name, rest);
+  return kernel;
+}
+
+int ThreadsFor(int64_t count) {
+  int threads = kWarp;
+  while (threads < kBlock && threads < count) threads *= 2;
+  return threads;
+}
+
+/// Elements that one access of 16 bytes moves, of the widest type involved; 1 where something sums.
+int Lanes(const Graph& graph, const FusionGroup& group) {
+  int64_t widest = DTypeSize(graph.type(group.result).dtype);
+  for (int32_t id : group.nodes) {
+    if (FindOperatorText(graph.node(id).op->name)->reads == Reads::kMany) return 1;
+    for (const TensorType& type : graph.InputTypes(id)) widest = std::max(widest, DTypeSize(type.dtype));
+  }
+  return static_cast<int>(16 / widest);
+}
+
+std::string Stored(const Graph& graph, ValueId value, const std::string& element) {
+  return Cat(StorageName(graph.type(value).dtype), "::Store(", element, ")");
+}
+
+FusedKernel WriteScalar(const Graph& graph, const FusionGroup& group) {
+  KernelCode code(graph, group.nodes, IndexType(graph, group));
+  const TensorType& type = graph.type(group.result);
+  const int64_t count = NumElements(type);
+  const int threads = ThreadsFor(count);
+  const std::string index = code.index_type();
+  code.Line(
+      Cat("const ", index, " f = static_cast<", index, ">(blockIdx.x) * ", threads, " + static_cast<", index, ">(threadIdx.x);"));
+  code.Line(Cat("if (f >= ", count, ") return;"));
+  const Position position = code.Decode("f", type.shape, true);
+  const std::string element = code.Element(group.result, position);
+  code.Line(Cat("y[f] = ", Stored(graph, group.result, element), ";"));
+  return Finish(graph, group, code, (count + threads - 1) / threads, threads, 0);
+}
+
+/// Null name where no load is a vector's.
+FusedKernel WriteVector(const Graph& graph, const FusionGroup& group, int lanes) {
+  KernelCode code(graph, group.nodes, IndexType(graph, group));
+  const TensorType& type = graph.type(group.result);
+  const int64_t count = NumElements(type);
+  const int64_t packs = (count + lanes - 1) / lanes;
+  const int threads = ThreadsFor(packs);
+  const std::string index = code.index_type();
+  const std::string pack = Cat("Pack<", StoredName(type.dtype), ", ", lanes, ">");
+  code.Line(Cat("const ", index, " first = (static_cast<", index, ">(blockIdx.x) * ", threads, " + static_cast<", index,
+                ">(threadIdx.x)) * ", lanes, ";"));
+  code.Line(Cat("if (first >= ", count, ") return;"));
+  const bool tail = count % lanes != 0;
+  code.Open(tail ? Cat("if (first + ", lanes, " <= ", count, ")") : "");
+  code.Line(Cat(pack, " result;"));
+  code.BeginLanes(lanes, "first", type.shape);
+  code.Line(Cat("const ", index, " f = first + lane;"));
+  const std::string element = code.Element(group.result, code.Decode("f", type.shape, true));
+  code.Line(Cat("result.v[lane] = ", Stored(graph, group.result, element), ";"));
+  if (code.EndLanes(Cat("for (int lane = 0; lane < ", lanes, "; ++lane)")) == 0) return {};
+  code.Line(Cat("*reinterpret_cast<", pack, "*>(y + first) = result;"));
+  code.Line("return;");
+  code.Close();
+  if (tail) {
+    code.Open(Cat("for (", index, " f = first; f < ", count, "; ++f)"));
+    const std::string single = code.Element(group.result, code.Decode("f", type.shape, true));
+    code.Line(Cat("y[f] = ", Stored(graph, group.result, single), ";"));
+    code.Close();
+  }
+  FusedKernel kernel = Finish(graph, group, code, (packs + threads - 1) / threads, threads, 0);
+  kernel.lanes = lanes;
+  return kernel;
+}
+
+/// A block of threads a row.
+FusedKernel WriteRows(const Graph& graph, const FusionGroup& group) {
+  return WithView(graph, group.row, [&](const NodeView& view) {
+    const RowText& text = FindOperatorText(graph.node(group.row).op->name)->row;
+    KernelCode code(graph, group.nodes, IndexType(graph, group));
+    const auto [shape, axes] = text.geometry(view);
+    Shape kept = shape;
+    for (int64_t axis : axes) kept[static_cast<size_t>(axis)] = 1;
+    RowAt row{code, group.row, view, 0, shape, axes, {}};
+    row.threads = ThreadsFor(row.Count());
+    const std::string index = code.index_type();
+    code.Line(Cat("const ", index, " f = static_cast<", index, ">(blockIdx.x);"));
+    row.position = code.Decode("f", kept).at;
+    const std::vector<std::string> statistics = text.statistics(row);
+    const ValueId value{group.row, 0};
+    const TensorType& type = graph.type(value);
+    const auto store = [&](const Position& at, const std::string& offset) {
+      const std::string element = group.result == value ? code.Element(value, at) : code.Element(group.result, at);
+      code.Line(Cat("y[", offset, "] = ", Stored(graph, group.result, element), ";"));
+    };
+    if (text.element == nullptr) {
+      code.Bind(value, statistics.back());
+      code.Open("if (threadIdx.x == 0)");
+      store(code.Decode("f", type.shape, true), "f");
+      code.Close();
+    } else {
+      row.ForElements([&](const std::string& x, const Position& at) {
+        code.Bind(value, code.Let(RealName(type.dtype), text.element(row, statistics, x, at)));
+        store(at, FlatOf(type.shape, at));
+      });
+    }
+    return Finish(graph, group, code, NumElements(kept), row.threads,
+                  static_cast<unsigned>(row.threads) * (view.inputs[0].dtype == DType::kF32 ? 4u : 8u));
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<FusedKernel> WriteKernel(const Graph& graph, const FusionGroup& group) {
+  FusedKernel kernel;
+  if (group.row >= 0) {
+    kernel = WriteRows(graph, group);
+  } else {
+    if (const int lanes = Lanes(graph, group); lanes > 1) kernel = WriteVector(graph, group, lanes);
+    if (kernel.name.empty()) kernel = WriteScalar(graph, group);
+  }
+  if (kernel.operands.size() + 1 > kMaxPointers) {
+    const Node& node = graph.node(group.result.node);
+    return Unsupported(node.op->name, node.name.empty() ? "" : Cat(" '", node.name, "'"), ": a kernel of more than ", kMaxPointers,
+                       " tensors");
+  }
+  return kernel;
+}
+
+}  // namespace mendel::cuda

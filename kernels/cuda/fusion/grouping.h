@@ -1,0 +1,32 @@
+// Which nodes a kernel computes together.
+#ifndef MENDEL_KERNELS_CUDA_FUSION_GROUPING_H_
+#define MENDEL_KERNELS_CUDA_FUSION_GROUPING_H_
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+
+namespace mendel::cuda {
+
+/// One launch: the value `result`, and the nodes that are computed where it is.
+struct FusionGroup {
+  ValueId result;
+  std::set<int32_t> nodes;  ///< with result.node; a view may belong to several groups
+  int32_t row = -1;         ///< the node of a row operator in the group
+};
+
+/// Groups for everything that `graph` computes from its inputs, in the order of their launches. `constant` says for every node that
+/// it depends on no input.
+///
+/// A chain of elementwise operators, broadcasts and views is one group. An operator that sums (a convolution, a reduction, a
+/// softmax) takes the elementwise operators after it along, as its epilogue; a row operator also those before it. Nothing is
+/// computed twice but views, and the elementwise part before a row operator, which its passes repeat.
+/// Unimplemented names the node that no kernel computes.
+absl::StatusOr<std::vector<FusionGroup>> GroupsOf(const Graph& graph, const std::vector<bool>& constant);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_FUSION_GROUPING_H_

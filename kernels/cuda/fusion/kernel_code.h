@@ -1,0 +1,94 @@
+// The text of one kernel while it is written: statements, and the elements of values, computed where fused and loaded where not.
+#ifndef MENDEL_KERNELS_CUDA_FUSION_KERNEL_CODE_H_
+#define MENDEL_KERNELS_CUDA_FUSION_KERNEL_CODE_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "kernels/cuda/fusion/position.h"
+
+namespace mendel::cuda {
+
+/// What a kernel's pointer refers to: a value of the graph, or (value.node -1) a table that the kernel brings along.
+struct KernelOperand {
+  ValueId value;
+  Tensor table = {};
+  DType dtype = DType::kF32;
+};
+
+/// Not thread-safe. `graph` must outlive it.
+class KernelCode {
+ public:
+  /// Nodes in `fused` are computed where they are read.
+  KernelCode(const Graph& graph, const std::set<int32_t>& fused, std::string index_type);
+
+  const Graph& graph() const { return graph_; }
+  /// "int", or "long long" where a tensor has too many elements for it.
+  const std::string& index_type() const { return index_type_; }
+
+  // Statements.
+  void Line(const std::string& text);
+  /// `header` and a brace; Close ends it.
+  void Open(const std::string& header);
+  void Close();
+  /// A new constant of this C type; its name.
+  std::string Let(std::string_view type, const std::string& expression);
+  std::string LetIndex(const std::string& expression) { return Let(index_type_, expression); }
+  /// A new variable.
+  std::string Variable(std::string_view type, const std::string& expression);
+  /// Opens a loop over [0, extent); the name of its index, "0" where one pass suffices. Close ends it.
+  std::string Loop(int64_t extent);
+
+  // Values.
+  /// The element of a value at a position: an expression in RealName of its dtype.
+  std::string Element(ValueId value, const Position& position);
+  /// Row-major number `flat` (an expression) as a position in a tensor of `shape`. `is_root`: its coordinates are the result's.
+  Position Decode(const std::string& flat, const Shape& shape, bool is_root = false);
+  /// The name of the pointer to a table of constants, in the dtype's StoredName.
+  std::string Table(const Tensor& tensor);
+  /// From here on `value` is read as this expression, wherever.
+  void Bind(ValueId value, std::string expression) { bound_[value] = std::move(expression); }
+
+  // Vector access: what is written between BeginLanes and EndLanes is one of `lanes` elements that follow one another, the first of
+  // them at `first`, and becomes the body of a loop. Loads that the lanes can share or make at once are hoisted before it.
+  void BeginLanes(int lanes, const std::string& first, const Shape& root_shape);
+  /// Number of vector loads.
+  int EndLanes(const std::string& loop_header);
+
+  const std::vector<KernelOperand>& operands() const { return operands_; }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string Load(ValueId value, const Position& position);
+  /// Name of the pack that holds the lanes' elements; "" where they do not lie side by side.
+  std::string VectorLoad(const std::string& pointer, const TensorType& type, const Position& position);
+  std::string Operand(KernelOperand operand, const std::string& key);
+  std::string Fresh() { return "v" + std::to_string(next_++); }
+
+  const Graph& graph_;
+  const std::set<int32_t>& fused_;
+  std::string index_type_;
+  std::string text_;
+  int depth_ = 1;
+  int next_ = 0;
+  std::map<ValueId, std::string> bound_;
+  std::vector<KernelOperand> operands_;
+  std::map<std::string, std::string> pointers_;
+
+  int lanes_ = 1;
+  std::string outside_;  // the text before the lanes' loop
+  std::string first_;
+  Position root_;  // of the first lane
+  Shape root_shape_;
+  int vector_loads_ = 0;
+  std::map<std::string, std::string> packs_;
+};
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_FUSION_KERNEL_CODE_H_

@@ -1,0 +1,83 @@
+#include "kernels/cuda/fusion/operator_text.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace mendel::cuda {
+namespace {
+
+std::map<std::string, OperatorText, std::less<>>& Registry() {
+  static auto* registry = new std::map<std::string, OperatorText, std::less<>>();
+  return *registry;
+}
+
+}  // namespace
+
+std::string ElementAt::In(size_t k) const {
+  const Shape& extents = shape(k);
+  if (extents == shape()) return In(k, position);
+  const size_t skip = position.at.size() - extents.size();
+  Position at;
+  for (size_t d = 0; d < extents.size(); ++d) {
+    at.at.push_back(extents[d] == 1 ? "0" : position.at[skip + d]);
+    at.root.push_back(extents[d] == 1 ? -1 : position.RootOf(skip + d));
+  }
+  return In(k, at);
+}
+
+int64_t RowAt::Count() const {
+  int64_t count = 1;
+  for (int64_t axis : axes) count *= shape[static_cast<size_t>(axis)];
+  return count;
+}
+
+void RowAt::ForElements(const std::function<void(const std::string& x, const Position& at)>& body) const {
+  Shape extents;
+  for (int64_t axis : axes) extents.push_back(shape[static_cast<size_t>(axis)]);
+  code.Open(Cat("for (", code.index_type(), " k = static_cast<", code.index_type(), ">(threadIdx.x); k < ", Count(),
+                "; k += ", threads, ")"));
+  const Position inner = code.Decode("k", extents);
+  Position at{position};
+  for (size_t k = 0; k < axes.size(); ++k) at.at[static_cast<size_t>(axes[k])] = inner.at[k];
+  if (shape != view.inputs[0].shape) at = code.Decode(code.LetIndex(FlatOf(shape, at)), view.inputs[0].shape);
+  body(code.Element(code.graph().node(node).inputs[0], at), at);
+  code.Close();
+}
+
+std::string RowAt::Over(std::string_view combine, const std::string& initial,
+                        const std::function<std::string(const std::string&)>& term) const {
+  const std::string_view real = RealName(dtype());
+  const std::string own = code.Variable(real, initial);
+  ForElements(
+      [&](const std::string& x, const Position&) { code.Line(Cat(own, " = ", combine, "::Of(", own, ", ", term(x), ");")); });
+  return code.Let(real, Cat("OverBlock<", combine, ", ", threads, ">(", own, ")"));
+}
+
+const OperatorText* FindOperatorText(std::string_view op) {
+  const auto found = Registry().find(op);
+  return found == Registry().end() ? nullptr : &found->second;
+}
+
+absl::StatusOr<const OperatorText*> OperatorTextOf(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  const std::string name = node.name.empty() ? Cat("node ", id) : Cat("node '", node.name, "'");
+  const OperatorText* text = FindOperatorText(node.op->name);
+  if (text == nullptr) return Unsupported(name, ": no CUDA kernel computes ", node.op->name);
+  if (text->check != nullptr) {
+    MENDEL_RETURN_IF_ERROR(Annotate(WithView(graph, id, [&](const NodeView& view) { return text->check(view); }), name));
+  }
+  return text;
+}
+
+OperatorTextRegistrar::OperatorTextRegistrar(std::vector<OperatorText> texts) {
+  for (OperatorText& text : texts) {
+    std::string op = text.op;
+    MENDEL_CHECK(Registry().emplace(std::move(op), std::move(text)).second);
+  }
+}
+
+}  // namespace mendel::cuda

@@ -1,0 +1,101 @@
+// How an operator is written as CUDA text. One family of operators a file in kernels/cuda/operators/, registered on its last line.
+#ifndef MENDEL_KERNELS_CUDA_FUSION_OPERATOR_TEXT_H_
+#define MENDEL_KERNELS_CUDA_FUSION_OPERATOR_TEXT_H_
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "kernels/cuda/fusion/kernel_code.h"
+#include "kernels/cuda/fusion/preamble.h"
+
+namespace mendel::cuda {
+
+/// One element of a node's output that is to be written.
+struct ElementAt {
+  KernelCode& code;
+  int32_t node;
+  const NodeView& view;
+  int output;
+  const Position& position;
+
+  /// Element of input k.
+  std::string In(size_t k, const Position& at) const { return code.Element(code.graph().node(node).inputs[k], at); }
+  /// The same under broadcasting at `position`.
+  std::string In(size_t k) const;
+  std::string In(size_t k, std::vector<std::string> at) const { return In(k, Position{std::move(at)}); }
+  DType dtype(size_t k) const { return view.inputs[k].dtype; }
+  DType dtype() const { return view.outputs[static_cast<size_t>(output)].dtype; }
+  const Shape& shape(size_t k) const { return view.inputs[k].shape; }
+  const Shape& shape() const { return view.outputs[static_cast<size_t>(output)].shape; }
+  std::string_view real() const { return RealName(dtype()); }
+  std::string Literal(double value) const { return LiteralOf(dtype(), value); }
+};
+
+/// What reading the node means for its inputs, which decides about fusion.
+enum class Reads {
+  kAtPosition,  ///< elementwise: at the output's position, under broadcasting
+  kMoved,       ///< one element of the inputs, somewhere; costs nothing but the index
+  kMany,        ///< several elements, or the same ones for several outputs
+};
+
+/// Rows of input 0 over which something is summed by a block of threads, the row's elements being contiguous in no particular way.
+struct RowAt {
+  KernelCode& code;
+  int32_t node;
+  const NodeView& view;
+  int threads;
+  Shape shape;                        ///< of input 0 as rows see it: as many elements, see RowText::shape
+  Ints axes;                          ///< of `shape`, that are summed over
+  std::vector<std::string> position;  ///< of the row: coordinates of the other axes, "" for `axes`
+
+  int64_t Count() const;
+  DType dtype() const { return view.inputs[0].dtype; }
+  /// Opens a loop of this thread over its elements of the row; `body` gets each with its position in input 0.
+  void ForElements(const std::function<void(const std::string& x, const Position& at)>& body) const;
+  /// term(x) combined over the row: "SumOf", "MaxOf", "MinOf" or "ProductOf". The name of the result, for every thread.
+  std::string Over(std::string_view combine, const std::string& initial,
+                   const std::function<std::string(const std::string&)>& term) const;
+};
+
+struct RowText {
+  /// Extents of input 0 and the axes that are summed over.
+  std::function<std::pair<Shape, Ints>(const NodeView& view)> geometry = {};
+  /// Writes what all elements of the row need: names that the next function gets.
+  std::function<std::vector<std::string>(const RowAt& row)> statistics = {};
+  /// Null: the row has one result, the last of the statistics. Else the result at each of its elements.
+  std::function<std::string(const RowAt& row, const std::vector<std::string>& statistics, const std::string& x, const Position& at)>
+      element = {};
+};
+
+struct OperatorText {
+  std::string op;
+  Reads reads = Reads::kAtPosition;
+  /// Writes what computes one element; an expression in RealName of the output's dtype. Empty for row operators.
+  std::function<std::string(const ElementAt& at)> element = {};
+  /// Reads no element of an input twice, though its output be larger (Concat).
+  bool once = false;
+  /// Empty: not a row operator.
+  RowText row = {};
+  /// Null: every node that inference accepts. Else Unimplemented says what of this node no kernel computes.
+  std::function<absl::Status(const NodeView& view)> check = {};
+
+  bool is_row() const { return row.geometry != nullptr; }
+};
+
+/// Null where the operator has no text.
+const OperatorText* FindOperatorText(std::string_view op);
+/// Those of `op` or an Unimplemented that names the node.
+absl::StatusOr<const OperatorText*> OperatorTextOf(const Graph& graph, int32_t node);
+
+struct OperatorTextRegistrar {
+  explicit OperatorTextRegistrar(std::vector<OperatorText> texts);
+};
+/// `...` is a std::vector<OperatorText>.
+#define MENDEL_REGISTER_OPERATOR_TEXTS(...) const ::mendel::cuda::OperatorTextRegistrar text_registrar(__VA_ARGS__)
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_FUSION_OPERATOR_TEXT_H_

@@ -1,0 +1,225 @@
+#include "kernels/cuda/fusion/preamble.h"
+
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "kernels/cuda/emit/number_text.h"
+
+namespace mendel::cuda {
+namespace {
+
+constexpr std::string_view kBegin = R"(#ifndef MENDEL_TEXT
+#define MENDEL_TEXT
+extern __shared__ __align__(16) unsigned char mendel_shared[];
+#define MENDEL_HERE static __device__ __forceinline__
+
+namespace mendel_text {
+
+// What one vector access moves.
+template <class T, int N>
+struct alignas(sizeof(T) * N) Pack {
+  T v[N];
+};
+
+)";
+
+constexpr std::string_view kIntegers = R"(
+// Integers are computed in 64 bits and wrap.
+template <class T>
+struct Integer {
+  typedef T Stored;
+  typedef long long Real;
+  MENDEL_HERE Real Load(Stored s) { return s; }
+  MENDEL_HERE Stored Store(Real v) { return static_cast<Stored>(v); }
+};
+typedef Integer<signed char> I8;
+typedef Integer<unsigned char> U8;
+typedef Integer<int> I32;
+typedef Integer<long long> I64;
+struct Bool {
+  typedef unsigned char Stored;
+  typedef long long Real;
+  MENDEL_HERE Real Load(Stored s) { return s != 0; }
+  MENDEL_HERE Stored Store(Real v) { return v != 0; }
+};
+struct F64 {
+  typedef double Stored;
+  typedef double Real;
+  MENDEL_HERE Real Load(Stored s) { return s; }
+  MENDEL_HERE Stored Store(Real v) { return v; }
+};
+
+)";
+
+constexpr std::string_view kFunctions = R"(
+#define MENDEL_FUNCTION(Name, name)                          \
+  MENDEL_HERE float Name(float x) { return name##f(x); } \
+  MENDEL_HERE double Name(double x) { return name(x); }
+MENDEL_FUNCTION(Acos, acos)
+MENDEL_FUNCTION(Acosh, acosh)
+MENDEL_FUNCTION(Asin, asin)
+MENDEL_FUNCTION(Asinh, asinh)
+MENDEL_FUNCTION(Atan, atan)
+MENDEL_FUNCTION(Ceil, ceil)
+MENDEL_FUNCTION(Cos, cos)
+MENDEL_FUNCTION(Cosh, cosh)
+MENDEL_FUNCTION(Erf, erf)
+MENDEL_FUNCTION(Erfc, erfc)
+MENDEL_FUNCTION(Exp, exp)
+MENDEL_FUNCTION(Expm1, expm1)
+MENDEL_FUNCTION(Abs, fabs)
+MENDEL_FUNCTION(Floor, floor)
+MENDEL_FUNCTION(Log, log)
+MENDEL_FUNCTION(Log1p, log1p)
+MENDEL_FUNCTION(Rint, rint)
+MENDEL_FUNCTION(Sin, sin)
+MENDEL_FUNCTION(Sinh, sinh)
+MENDEL_FUNCTION(Sqrt, sqrt)
+MENDEL_FUNCTION(Tan, tan)
+MENDEL_FUNCTION(Tanh, tanh)
+MENDEL_FUNCTION(Atanh, atanh)
+
+typedef unsigned long long Word;
+template <class T>
+MENDEL_HERE T Plus(T a, T b) { return a + b; }
+template <class T>
+MENDEL_HERE T Minus(T a, T b) { return a - b; }
+template <class T>
+MENDEL_HERE T Times(T a, T b) { return a * b; }
+MENDEL_HERE long long Plus(long long a, long long b) { return static_cast<long long>(static_cast<Word>(a) + static_cast<Word>(b)); }
+MENDEL_HERE long long Minus(long long a, long long b) { return static_cast<long long>(static_cast<Word>(a) - static_cast<Word>(b)); }
+MENDEL_HERE long long Times(long long a, long long b) { return static_cast<long long>(static_cast<Word>(a) * static_cast<Word>(b)); }
+MENDEL_HERE long long Abs(long long a) { return a < 0 ? Minus(0ll, a) : a; }
+template <class T>
+MENDEL_HERE T Quotient(T a, T b) { return a / b; }
+MENDEL_HERE long long Quotient(long long a, long long b) { return b == 0 ? 0 : (b == -1 ? Minus(0ll, a) : a / b); }
+MENDEL_HERE float Remainder(float a, float b, bool) { return fmodf(a, b); }
+MENDEL_HERE double Remainder(double a, double b, bool) { return fmod(a, b); }
+// The sign is the divisor's, or the dividend's as in fmod.
+MENDEL_HERE long long Remainder(long long a, long long b, bool as_fmod) {
+  if (b == 0 || b == -1) return 0;
+  const long long rest = a % b;
+  return !as_fmod && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+MENDEL_HERE float Power(float a, float b) { return powf(a, b); }
+MENDEL_HERE double Power(double a, double b) { return pow(a, b); }
+MENDEL_HERE long long Power(long long base, long long exponent) {
+  if (exponent < 0) return base == 1 ? 1 : (base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0);
+  long long result = 1;
+  for (; exponent != 0; exponent >>= 1, base = Times(base, base)) {
+    if (exponent & 1) result = Times(result, base);
+  }
+  return result;
+}
+// Not a number wins.
+template <class T>
+MENDEL_HERE T Max(T a, T b) { return b > a || b != b ? b : a; }
+template <class T>
+MENDEL_HERE T Min(T a, T b) { return b < a || b != b ? b : a; }
+template <class T>
+MENDEL_HERE T Clip(T x, T low, T high) {
+  const T above = x < low ? low : x;
+  return above > high ? high : above;
+}
+template <class T>
+MENDEL_HERE T Relu(T x) { return x > T(0) ? x : (x == x ? T(0) : x); }
+template <class T>
+MENDEL_HERE T Sign(T x) { return x > T(0) ? T(1) : (x < T(0) ? T(-1) : x); }
+template <class T>
+MENDEL_HERE T Sigmoid(T x) {
+  const T e = Exp(-Abs(x));
+  return (x >= T(0) ? T(1) : e) / (T(1) + e);
+}
+template <class T>
+MENDEL_HERE T Softplus(T x) { return Max(x, T(0)) + Log1p(Exp(-Abs(x))); }
+
+struct SumOf {
+  template <class T>
+  MENDEL_HERE T Of(T a, T b) { return Plus(a, b); }
+};
+struct ProductOf {
+  template <class T>
+  MENDEL_HERE T Of(T a, T b) { return Times(a, b); }
+};
+struct MaxOf {
+  template <class T>
+  MENDEL_HERE T Of(T a, T b) { return Max(a, b); }
+};
+struct MinOf {
+  template <class T>
+  MENDEL_HERE T Of(T a, T b) { return Min(a, b); }
+};
+// All threads' values combined, for every thread; kThreads a power of two. Needs kThreads elements of shared memory.
+template <class Combine, int kThreads, class T>
+MENDEL_HERE T OverBlock(T value) {
+  T* const shared = reinterpret_cast<T*>(mendel_shared);
+  const int thread = static_cast<int>(threadIdx.x);
+  __syncthreads();
+  shared[thread] = value;
+  __syncthreads();
+  for (int width = kThreads / 2; width > 0; width /= 2) {
+    if (thread < width) shared[thread] = Combine::Of(shared[thread], shared[thread + width]);
+    __syncthreads();
+  }
+  return shared[0];
+}
+
+}  // namespace mendel_text
+#endif
+
+)";
+
+}  // namespace
+
+const std::string& PreambleText() {
+  static const auto* text = new std::string(
+      Cat(kBegin, NumberText(DType::kF32), NumberText(DType::kF16), NumberText(DType::kBF16), kIntegers, kFunctions));
+  return *text;
+}
+
+std::string_view StorageName(DType dtype) {
+  constexpr std::string_view kNames[] = {"F32", "F16", "BF16", "F64", "I8", "U8", "I32", "I64", "Bool"};
+  return kNames[static_cast<size_t>(dtype)];
+}
+
+std::string_view RealName(DType dtype) {
+  if (dtype == DType::kF64) return "double";
+  return IsFloat(dtype) ? "float" : "long long";
+}
+
+std::string_view StoredName(DType dtype) {
+  constexpr std::string_view kNames[] = {"float", "unsigned short", "unsigned short", "double", "signed char", "unsigned char",
+                                         "int",   "long long",      "unsigned char"};
+  return kNames[static_cast<size_t>(dtype)];
+}
+
+std::string LiteralOf(DType dtype, int64_t value) {
+  if (IsFloat(dtype)) return LiteralOf(dtype, static_cast<double>(value));
+  if (value == std::numeric_limits<int64_t>::min()) return "(-9223372036854775807ll - 1)";
+  return value < 0 ? Cat("(", value, "ll)") : Cat(value, "ll");
+}
+
+std::string LiteralOf(DType dtype, double value) {
+  if (!IsFloat(dtype)) {
+    MENDEL_CHECK(std::abs(value) < 0x1p63);
+    return LiteralOf(dtype, static_cast<int64_t>(value));
+  }
+  const bool wide = dtype == DType::kF64;
+  if (!wide) value = static_cast<double>(static_cast<float>(value));
+  if (std::isnan(value)) return wide ? "__longlong_as_double(0x7ff8000000000000ll)" : "__uint_as_float(0x7fc00000u)";
+  if (std::isinf(value)) {
+    const std::string infinity = wide ? "__longlong_as_double(0x7ff0000000000000ll)" : "__uint_as_float(0x7f800000u)";
+    return value < 0 ? Cat("(-", infinity, ")") : infinity;
+  }
+  char text[48];
+  std::snprintf(text, sizeof text, wide ? "%.17g" : "%.9g", value);
+  std::string literal = text;
+  if (literal.find_first_of(".e") == std::string::npos) literal += ".0";
+  if (!wide) literal += "f";
+  return std::signbit(value) ? Cat("(", literal, ")") : literal;
+}
+
+}  // namespace mendel::cuda

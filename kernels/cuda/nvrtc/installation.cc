@@ -1,0 +1,74 @@
+#include "kernels/cuda/nvrtc/installation.h"
+
+#include <cstdio>
+
+#include "base/status.h"
+#include "kernels/cuda/driver_table/library.h"
+#include "kernels/cuda/nvrtc/compiler.h"
+
+namespace mendel::cuda {
+namespace {
+
+// Of cuda.h.
+constexpr int kAttributeClockKhz = 13, kAttributeMultiprocessors = 16, kAttributeMemoryClockKhz = 36;
+constexpr int kAttributeMajor = 75, kAttributeMinor = 76;
+
+constexpr char kNotUsed[] = "this version runs its own kernels in any case";
+
+/// The version that `entry`, of type size_t(), tells.
+absl::StatusOr<std::string> LibraryLine(const std::vector<std::string>& files, const char* entry) {
+  MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibrary(files));
+  size_t (*get_version)() = nullptr;
+  MENDEL_RETURN_IF_ERROR(Resolve(library, entry, get_version));
+  const size_t version = get_version();
+  return Cat(version / 10000, ".", version % 10000 / 100, ".", version % 100, " at ", library.path, "; ", kNotUsed);
+}
+
+std::string Line(const char* name, const absl::StatusOr<std::string>& found, const char* cost) {
+  return found.ok() ? Cat(name, " ", *found) : Cat(name, ": ", std::string(found.status().message()), "; ", cost);
+}
+
+absl::StatusOr<std::string> NvrtcLine() {
+  MENDEL_ASSIGN_OR_RETURN(const Compiler* compiler, Compiler::Get());
+  return Cat(compiler->version(), " at ", compiler->path());
+}
+
+absl::StatusOr<std::string> DriverLine() {
+  MENDEL_ASSIGN_OR_RETURN(const Driver* driver, Driver::Get());
+  return Cat("for CUDA ", driver->version / 1000, ".", driver->version % 1000 / 10, " at ", driver->path);
+}
+
+}  // namespace
+
+std::string DescribeDevice(const Driver& driver) {
+  char name[128] = "";
+  int device = 0;
+  if (driver.DeviceGet(&device, 0) != 0 || driver.DeviceGetName(name, sizeof name, device) != 0) return "device: not told";
+  const auto attribute = [&](int which) {
+    int value = 0;
+    return driver.DeviceGetAttribute(&value, which, device) == 0 ? value : 0;
+  };
+  std::string line = Cat("device: ", name, ", sm_", attribute(kAttributeMajor) * 10 + attribute(kAttributeMinor));
+  if (const int count = attribute(kAttributeMultiprocessors); count > 0) line += Cat(", ", count, " multiprocessors");
+  if (const int khz = attribute(kAttributeClockKhz); khz > 0) line += Cat(" at ", khz / 1000, " MHz");
+  if (size_t bytes = 0; driver.DeviceTotalMem(&bytes, device) == 0) {
+    char text[40];
+    std::snprintf(text, sizeof text, ", %.1f GiB", static_cast<double>(bytes) / (1 << 30));
+    line += text;
+  }
+  if (const int khz = attribute(kAttributeMemoryClockKhz); khz > 0) line += Cat(" at ", khz / 1000, " MHz");
+  return line;
+}
+
+std::vector<std::string> DescribeInstallation() {
+  std::vector<std::string> lines = {
+      Line("NVRTC", NvrtcLine(), "no kernel can be compiled"),
+      Line("cuBLASLt", LibraryLine({"libcublasLt.so.13", "libcublasLt.so.12"}, "cublasLtGetVersion"), kNotUsed),
+      Line("cuDNN", LibraryLine({"libcudnn.so.9"}, "cudnnGetVersion"), kNotUsed),
+      Line("driver", DriverLine(), "nothing runs on a GPU"),
+  };
+  if (const auto driver = Driver::Get(); driver.ok()) lines.push_back(DescribeDevice(**driver));
+  return lines;
+}
+
+}  // namespace mendel::cuda

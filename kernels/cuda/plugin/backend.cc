@@ -1,0 +1,92 @@
+// The backend "cuda": graphs as emitted kernels on device 0, compiled by NVRTC when a plan is loaded.
+
+#include "runtime/backend.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/cuda/backend/executable.h"
+#include "kernels/cuda/backend/program.h"
+#include "kernels/cuda/driver_table/driver.h"
+#include "kernels/cuda/nvrtc/compiler.h"
+
+namespace mendel::cuda {
+namespace {
+
+// Of cuda.h.
+constexpr int kAttributeMajor = 75, kAttributeMinor = 76;
+
+/// What runs texts on this machine.
+struct Gpu {
+  const Driver* driver = nullptr;
+  const Compiler* compiler = nullptr;
+  std::string name;
+  int architecture = 0;  ///< 90: compute capability 9.0
+};
+
+absl::StatusOr<Gpu> FindGpu() {
+  Gpu gpu;
+  MENDEL_ASSIGN_OR_RETURN(gpu.driver, Driver::Get());
+  MENDEL_ASSIGN_OR_RETURN(gpu.compiler, Compiler::Get());
+  const Driver& driver = *gpu.driver;
+  int device = 0, major = 0, minor = 0;
+  char name[128] = "";
+  MENDEL_RETURN_IF_ERROR(driver.Check(driver.DeviceGet(&device, 0), "cuDeviceGet"));
+  MENDEL_RETURN_IF_ERROR(driver.Check(driver.DeviceGetName(name, sizeof name, device), "cuDeviceGetName"));
+  MENDEL_RETURN_IF_ERROR(driver.Check(driver.DeviceGetAttribute(&major, kAttributeMajor, device), "cuDeviceGetAttribute"));
+  MENDEL_RETURN_IF_ERROR(driver.Check(driver.DeviceGetAttribute(&minor, kAttributeMinor, device), "cuDeviceGetAttribute"));
+  gpu.name = name;
+  gpu.architecture = major * 10 + minor;
+  if (!gpu.compiler->Supports(gpu.architecture)) {
+    return absl::FailedPreconditionError(
+        Cat("NVRTC ", gpu.compiler->version(), " does not know sm_", gpu.architecture, " of ", gpu.name));
+  }
+  return gpu;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "cuda"; }
+
+  absl::Status Probe() const override {
+    const absl::Status found = FindGpu().status();
+    if (found.ok()) return found;
+    return absl::Status(found.code(), Cat(std::string(found.message()),
+                                          " - plans for GPUs are made on a machine with a GPU, its driver and NVRTC; without one, "
+                                          "'mendel explain PLAN --emit-cuda FOLDER' writes a plan's correction kernels as text"));
+  }
+
+  std::string Identity() const override {
+    const auto gpu = FindGpu();
+    if (!gpu.ok()) return "cuda:none";
+    return Cat("cuda:", gpu->name, ":sm_", gpu->architecture, ":driver ", gpu->driver->version, ":nvrtc ",
+               gpu->compiler->version());
+  }
+  std::string Isa() const override {
+    const auto gpu = FindGpu();
+    return gpu.ok() ? Cat("sm_", gpu->architecture) : "";
+  }
+
+  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
+
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions&) const override {
+    MENDEL_ASSIGN_OR_RETURN(const Gpu gpu, FindGpu());
+    MENDEL_ASSIGN_OR_RETURN(DeviceProgram program, LowerToDevice(graph));
+    return MakeExecutable(*gpu.driver, std::move(program), [&gpu](const std::string& text) -> absl::StatusOr<std::vector<char>> {
+      MENDEL_ASSIGN_OR_RETURN(CompiledKernel compiled, gpu.compiler->Compile(text, "plan", gpu.architecture));
+      return std::move(compiled.cubin);
+    });
+  }
+};
+
+const Backend* Make() {
+  static const CudaBackend backend;
+  return &backend;
+}
+
+MENDEL_REGISTER_BACKEND(&Make);
+
+}  // namespace
+}  // namespace mendel::cuda
