@@ -18,6 +18,7 @@ constexpr std::array kFamilies = {
     Family{"mendel_blob_bytes", "gauge", "Bytes of stored files and uploads."},
     Family{"mendel_build_info", "gauge", "Always 1; the labels tell what runs."},
     Family{"mendel_candidates_total", "counter", "Candidates that jobs of this server judged."},
+    Family{"mendel_connections_refused_total", "counter", "Connections that were closed because there were too many."},
     Family{"mendel_draining", "gauge", "1 while the server drains."},
     Family{"mendel_jobs", "gauge", "Jobs by state."},
     Family{"mendel_jobs_ended_total", "counter", "Jobs that this server's workers ended, by state."},

@@ -55,6 +55,7 @@ std::vector<OptionSpec> TransportLimits(ServerOptions& o) {
       Bytes("max-metadata-bytes", "Longest headers of a call", &o.max_metadata_bytes, 1 << 10),
       Limit("max-queued-rpcs", "Calls that may wait for a thread", &o.max_queued_rpcs),
       Limit("rpc-threads", "Threads that answer calls", &o.rpc_threads),
+      Limit("max-connections", "Connections at once", &o.max_connections),
       Limit("max-streams-per-connection", "Calls at once on one connection", &o.max_streams_per_connection),
       Limit("max-rpcs-per-second-per-client", "Calls a second of one client", &o.max_rpcs_per_second_per_client),
       Limit("max-watchers", "Calls that wait for jobs", &o.max_watchers),

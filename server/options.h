@@ -44,6 +44,7 @@ struct ServerOptions {
   int64_t max_metadata_bytes = 16 << 10;
   int64_t max_queued_rpcs = 1024;
   int64_t rpc_threads = 8;
+  int64_t max_connections = 4096;
   int64_t max_streams_per_connection = 256;
   int64_t max_rpcs_per_second_per_client = 2000;
   int64_t max_watchers = 2048;

@@ -168,7 +168,11 @@ void ChildProcess::Kill() {
 std::optional<ExitState> ChildProcess::Poll() {
   if (ended_.has_value()) return ended_;
   int status = 0;
-  if (waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid_) return std::nullopt;
+  // What the process left behind goes too, while its number cannot be another's.
+  ::kill(-pid_, SIGKILL);
+  waitpid(pid_, &status, 0);
   ended_.emplace();
   if (WIFSIGNALED(status)) ended_->signal = WTERMSIG(status);
   if (WIFEXITED(status)) ended_->code = WEXITSTATUS(status);

@@ -21,7 +21,14 @@ constexpr int kDeepest = 64;
 absl::StatusOr<Json> Object(std::string_view text) {
   int depth = 0;
   int deepest = 0;
-  for (const char c : text) {
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted) {
+      i += c == '\\' ? 1 : 0;  // an escaped quotation mark ends no text
+      continue;
+    }
     depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0;
     deepest = std::max(deepest, depth);
   }

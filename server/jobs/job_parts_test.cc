@@ -83,6 +83,9 @@ TEST(FromJson, HostileTextIsLeftOut) {
   EXPECT_FALSE(PlanFromJson("[1]").ok());
   EXPECT_FALSE(PlanFromJson(std::string(1'000'000, '[')).ok());
   EXPECT_FALSE(PlanFromJson("{\"speedup\": \xff\xfe}").ok());
+  // Brackets in a text do not make up for those that nest.
+  const std::string nested = std::string(100'000, '[') + std::string(100'000, ']');
+  EXPECT_FALSE(PlanFromJson("{\"a\": \"\\\"" + std::string(100'000, ']') + "\", \"outputs\": " + nested + "}").ok());
   const auto plan = PlanFromJson(R"({"speedup": "fast", "target": 5, "baseline": [], "mutants": {"a": -3, "b": 1e300, "c": 2}})");
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->speedup(), 0);

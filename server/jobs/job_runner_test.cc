@@ -2,11 +2,17 @@
 #include "server/jobs/job_runner.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <thread>
 #include <vector>
 
 #include "base/status.h"
@@ -200,6 +206,40 @@ TEST_P(Runners, APlanFoundOnceIsServedAgain) {
   v1::JobSpec other = OptimizeJob(world_.AddModel("good", "bytes of a model"));
   other.mutable_optimize()->set_seed(2);
   EXPECT_EQ(world_.Await(world_.Submit(other)).progress().phase(), "search");
+}
+
+TEST_P(Runners, WhatAnEarlierAttemptLeftIsEnded) {
+  if (GetParam() != std::string("bubblewrap")) GTEST_SKIP() << "of bubblewrap alone";
+  const std::string job = world_.SubmitFake("good");
+  const std::string out = Options().work_folder + "/" + job + "/out";
+  // What a bubblewrap looks like whose parent was killed too early: it waits for ever.
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const pid_t left = fork();
+  if (left == 0) {
+    dup2(ends[0], 0);
+    execl("/bin/cat", "/usr/bin/bwrap", "-", out.c_str(), nullptr);
+    _exit(127);
+  }
+  const auto name = [&] {
+    std::ifstream file("/proc/" + std::to_string(left) + "/cmdline");
+    std::string text;
+    std::getline(file, text, '\0');
+    return text;
+  };
+  while (name() != "/usr/bin/bwrap") std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto runner = Start(Options());
+  if (runner != nullptr) {
+    EXPECT_EQ(world_.Await(job).state(), v1::JOB_STATE_SUCCEEDED);
+  } else {
+    kill(left, SIGKILL);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(left, &status, 0), left);
+  EXPECT_TRUE(WIFSIGNALED(status)) << status;
+  close(ends[0]);
+  close(ends[1]);
+  if (runner == nullptr) GTEST_SKIP() << no_sandbox_;
 }
 
 TEST_P(Runners, AJobWhoseModelIsGoneFails) {

@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <system_error>
 
 #include "base/status.h"
@@ -51,6 +54,21 @@ std::string AddExecutable(const std::string& executable, Words& words) {
   return "/mendel/bin/mendel";
 }
 
+/// Kills bubblewraps that still name this folder: their lease is over. One whose parent is killed (with its server, say) before it
+/// lets its child go leaves the child waiting for ever.
+void EndStrays(const std::string& folder) {
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", code)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry.path() / "cmdline", std::ios::binary);
+    std::string words;
+    std::getline(file, words);  // a process that ends meanwhile reads as nothing
+    const bool ours = words.starts_with(std::string(kProgram) + '\0') && words.find('\0' + folder + '/') != std::string::npos;
+    if (ours) ::kill(static_cast<pid_t>(std::stol(name)), SIGKILL);
+  }
+}
+
 class Bubblewrap final : public Sandbox {
  public:
   explicit Bubblewrap(std::vector<sock_filter> filter) : filter_(std::move(filter)) {}
@@ -58,6 +76,7 @@ class Bubblewrap final : public Sandbox {
   std::string Description() const override { return "bubblewrap+seccomp"; }
 
   absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const Launch& launch) const override {
+    EndStrays(launch.folder);
     MENDEL_ASSIGN_OR_RETURN(const Descriptor filter, FilterFile());
     ChildOptions options;
     Words& words = options.words;

@@ -1,6 +1,5 @@
 // Jobs: submitted, listed, cancelled, forgotten.
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -91,7 +90,9 @@ absl::Status CheckOwner(const StoredJob& job, const Caller& caller) {
 absl::Status Submit(Environment& env, const Caller& caller, const v1::SubmitJobRequest& request, Operation& operation) {
   if (env.draining) return WithReason(WithRetry(absl::UnavailableError("the server is stopping"), 5), "DRAINING");
   MENDEL_RETURN_IF_ERROR(CheckRequestId("request_id", request.request_id(), env.options.max_request_id_bytes));
-  if (std::abs(request.priority()) > kMaxPriority) return FieldError("priority", "is not within -10 and 10");
+  // The smallest number has no absolute value.
+  if (request.priority() < -kMaxPriority || request.priority() > kMaxPriority)
+    return FieldError("priority", "is not within -10 and 10");
   MENDEL_RETURN_IF_ERROR(CheckWork(env, request.spec()));
   MENDEL_RETURN_IF_ERROR(FieldErrorOf(CheckSpec(request.spec(), env.options.runner)));
   MENDEL_ASSIGN_OR_RETURN(std::optional<Operation> stored, Reuse(env, request.spec()));

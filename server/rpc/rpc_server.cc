@@ -11,12 +11,15 @@
 #include <grpcpp/support/server_interceptor.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <utility>
 
 #include "base/status.h"
+#include "server/rpc/acceptor.h"
 #include "server/rpc/credentials.h"
 #include "server/rpc/gate.h"
 #include "server/rpc/services.h"
@@ -31,6 +34,9 @@ constexpr std::array kServices = {"mendel.v1.Models",
                                   "mendel.v1.Verifier",
                                   "google.longrunning.Operations",
                                   "google.bytestream.ByteStream"};
+
+/// Seconds that a probed connection has for its answer.
+constexpr int64_t kMostAnswerSeconds = 20;
 
 /// gRPC's plug-ins are switched on for the process, not for a server.
 void SwitchOnPlugins() {
@@ -52,11 +58,24 @@ void SetLimits(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, static_cast<int>(options.max_metadata_bytes));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(options.max_streams_per_connection));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, seconds(options.keepalive_seconds));
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                             seconds(std::min<int64_t>(options.keepalive_seconds, kMostAnswerSeconds)));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, seconds(options.handshake_seconds));
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+}
+
+/// Hands connections of an address to the server that is being built.
+std::function<void(int)> TakerOf(grpc::ServerBuilder& builder, const std::string& address, const ServerOptions& options) {
+  using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor =
+      builder.experimental().AddExternalConnectionAcceptor(Type::FROM_FD, MakeCredentials(options, address));
+  return [acceptor](int descriptor) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = descriptor;
+    acceptor->HandleNewConnection(&connection);
+  };
 }
 
 class Server final : public RpcServer {
@@ -78,18 +97,18 @@ class Server final : public RpcServer {
     gates.push_back(MakeGate(env_));
     builder.experimental().SetInterceptorCreators(std::move(gates));
     const std::vector<std::string> addresses = ListenAddresses(env_.options);
-    ports_.resize(addresses.size());
-    for (size_t i = 0; i < addresses.size(); ++i) {
-      builder.AddListeningPort(addresses[i], MakeCredentials(env_.options, addresses[i]), &ports_[i]);
-    }
+    std::vector<AcceptorAddress> listening;
+    for (const std::string& address : addresses) listening.push_back({address, TakerOf(builder, address, env_.options)});
     for (const auto& service : services_) builder.RegisterService(service.get());
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr) return absl::UnavailableError(Cat("cannot listen on ", env_.options.listen, " (is it taken?)"));
+    if (server_ == nullptr) return absl::UnavailableError("gRPC's server cannot be started");
     for (const char* name : kServices) server_->GetHealthCheckService()->SetServingStatus(name, true);
+    const auto refused = [this] { env_.metrics.Add("mendel_connections_refused_total", {}); };
+    MENDEL_ASSIGN_OR_RETURN(acceptor_, StartAcceptor(std::move(listening), env_.options.max_connections, refused));
     return absl::OkStatus();
   }
 
-  const std::vector<int>& ports() const override { return ports_; }
+  const std::vector<int>& ports() const override { return acceptor_->ports(); }
 
   void BeginDrain() override {
     env_.draining = true;
@@ -100,6 +119,7 @@ class Server final : public RpcServer {
   void Stop(int64_t timeout_micros) override {
     if (server_ == nullptr) return;
     BeginDrain();
+    if (acceptor_ != nullptr) acceptor_->Stop();
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::microseconds(timeout_micros));
     server_->Wait();
     server_.reset();
@@ -110,7 +130,7 @@ class Server final : public RpcServer {
  private:
   Environment& env_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
-  std::vector<int> ports_;
+  std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -5,6 +5,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <fstream>
 #include <set>
 
@@ -242,6 +243,13 @@ TEST(Hostile, LimitsHold) {
   submit.mutable_spec()->mutable_optimize()->set_model(model);
   v1::Jobs::Stub jobs(server.channel());
   google::longrunning::Operation operation;
+  for (const int priority : {11, -11, INT_MAX, INT_MIN}) {
+    submit.set_priority(priority);
+    grpc::ClientContext one;
+    Prepare(one);
+    EXPECT_EQ(jobs.SubmitJob(&one, submit, &operation).error_code(), grpc::INVALID_ARGUMENT) << priority;
+  }
+  submit.set_priority(0);
   for (int i = 0; i < 2; ++i) {
     submit.mutable_spec()->mutable_optimize()->set_seed(i + 1);
     grpc::ClientContext one;

@@ -1,0 +1,41 @@
+// Takes new connections for gRPC, as many as the server may have. gRPC's own listener knows no limit, and stops listening for ever
+// when the process has no descriptor left (1.51); here connections beyond the limit are closed, and the rest goes on.
+#ifndef MENDEL_SERVER_RPC_ACCEPTOR_H_
+#define MENDEL_SERVER_RPC_ACCEPTOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace mendel::server {
+
+/// One thread. Thread-safe.
+class Acceptor {
+ public:
+  virtual ~Acceptor() = default;
+  /// Takes no more connections, and removes its unix sockets.
+  virtual void Stop() = 0;
+  /// Ports in the order of the addresses; 1 for unix sockets.
+  virtual const std::vector<int>& ports() const = 0;
+};
+
+/// Where to listen, and what takes the connection: a descriptor that it owns then.
+struct AcceptorAddress {
+  std::string address;  ///< "host:port" (each address that the host has), "[v6]:port", "unix:path", "unix-abstract:name"
+  std::function<void(int descriptor)> take;
+};
+
+/// Binds the addresses and takes connections at once. `max_connections` counts every descriptor that the process has more than now.
+/// The process's own limit is raised for it as far as that is allowed; where it stays too small, fewer connections are taken, so
+/// that some are left for files. `refused` is called for each connection that was closed because there were too many. Unavailable
+/// when an address cannot be bound.
+absl::StatusOr<std::unique_ptr<Acceptor>> StartAcceptor(std::vector<AcceptorAddress> addresses, int64_t max_connections,
+                                                        std::function<void()> refused);
+
+}  // namespace mendel::server
+
+#endif  // MENDEL_SERVER_RPC_ACCEPTOR_H_

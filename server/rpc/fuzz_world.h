@@ -1,0 +1,73 @@
+// The service without gRPC, for the fuzzer of its requests: real stores in a folder of their own, what a worker does, and what must
+// hold after every call.
+#ifndef MENDEL_SERVER_RPC_FUZZ_WORLD_H_
+#define MENDEL_SERVER_RPC_FUZZ_WORLD_H_
+
+#include <google/protobuf/wrappers.pb.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/rpc/handlers.h"
+#include "server/rpc/transfer.h"
+
+namespace mendel::server {
+
+/// Files that the calls are about.
+inline constexpr std::array<const char*, 4> kFuzzContents = {"", "m", "a model", "another one"};
+BlobId BlobOf(std::string_view bytes);
+
+/// One thread. CHECKs that a call neither fails with INTERNAL nor tells a path.
+class World {
+ public:
+  World();
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  Environment& env() { return env_; }
+  Caller caller;
+
+  /// What every answer must be.
+  void Judge(const absl::Status& status);
+  /// Texts of an answer can be used by later calls, as "$0", "$1" and so on.
+  void Learn(google::protobuf::Message& answer);
+  void Resolve(google::protobuf::Message& request) const;
+
+  void Write(const google::bytestream::WriteRequest& request);
+  void StopWriting();
+  void Read(const google::bytestream::ReadRequest& request);
+  void Watch(const v1::WatchJobRequest& request);
+  void Wait(const google::longrunning::WaitOperationRequest& request);
+  /// A worker's claim and one event.
+  void Work(const v1::JobEvent& event);
+  /// A worker's end, with this text as its answer.
+  void Answer(const google::protobuf::StringValue& answer);
+
+  /// CHECKs the stores' invariants, and then nothing is left.
+  void Clear();
+
+ private:
+  void SetPlan(const v1::JobSpec& spec, v1::Plan& plan);
+  void EndJobs();
+
+  const std::string folder_;
+  const ServerOptions options_;
+  Logger log_;
+  Metrics metrics_;
+  std::unique_ptr<JobStore> jobs_;
+  std::unique_ptr<BlobStore> blobs_;
+  std::unique_ptr<Authenticator> authenticator_;
+  Environment env_;
+  std::vector<std::string> names_;
+  std::unique_ptr<Upload> upload_;
+  std::optional<StoredJob> claimed_;
+};
+
+}  // namespace mendel::server
+
+#endif  // MENDEL_SERVER_RPC_FUZZ_WORLD_H_

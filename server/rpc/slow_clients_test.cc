@@ -1,0 +1,158 @@
+// Clients that connect and say nothing, say it a byte at a time, never answer or never read: they are cut off, and others are
+// served meanwhile.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "google/bytestream/bytestream.grpc.pb.h"
+#include "mendel/v1/jobs.grpc.pb.h"
+#include "server/rpc/test_server.h"
+
+namespace mendel::server {
+namespace {
+
+constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Empty SETTINGS and the acknowledgement of the server's.
+constexpr std::string_view kSettings = {"\0\0\0\4\0\0\0\0\0\0\0\0\4\1\0\0\0\0", 18};
+
+/// A client's end of a connection, without a library.
+class Raw {
+ public:
+  explicit Raw(const TestServer& server) : socket_(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    const std::string path = server.folder() + "/socket";
+    path.copy(name.sun_path, sizeof(name.sun_path) - 1);
+    connected_ = connect(socket_, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0;
+  }
+  ~Raw() { close(socket_); }
+  Raw(const Raw&) = delete;
+  Raw& operator=(const Raw&) = delete;
+
+  bool connected() const { return connected_; }
+  void Send(std::string_view bytes) { (void)send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+  /// The next byte of the preface, again and again.
+  void SendByte() { Send(kPreface.substr(sent_++ % kPreface.size(), 1)); }
+  /// Reads what there is; whether the server has ended the connection.
+  bool Ended() {
+    std::array<char, 4096> buffer{};
+    ssize_t got = 0;
+    while ((got = recv(socket_, buffer.data(), buffer.size(), 0)) > 0) {
+    }
+    return got == 0 || (errno != EAGAIN && errno != EINTR);
+  }
+
+ private:
+  const int socket_;
+  bool connected_ = false;
+  size_t sent_ = 0;
+};
+
+std::vector<std::unique_ptr<Raw>> Connect(const TestServer& server, int count) {
+  std::vector<std::unique_ptr<Raw>> connections;
+  for (int i = 0; i < count; ++i) connections.push_back(std::make_unique<Raw>(server));
+  return connections;
+}
+
+/// Polls `step` until it is true; a minute of nothing fails the test.
+void Until(const std::function<bool()>& step) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!step()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+/// An ordinary client, on a connection of its own.
+grpc::Status List(TestServer& server) {
+  v1::Jobs::Stub jobs(server.channel(true));
+  grpc::ClientContext context;
+  Prepare(context);
+  context.set_wait_for_ready(true);
+  v1::ListJobsResponse page;
+  return jobs.ListJobs(&context, {}, &page);
+}
+
+bool AllEnded(const std::vector<std::unique_ptr<Raw>>& connections) {
+  bool all = true;
+  for (const auto& one : connections) all = one->Ended() && all;
+  return all;
+}
+
+TEST(SlowClients, ThoseThatSayNothingOrLittleAreCutOff) {
+  TestServer server([](ServerOptions& options) { options.handshake_seconds = 1; });
+  const auto silent = Connect(server, 60);
+  const auto slow = Connect(server, 60);
+  const auto preface_only = Connect(server, 60);
+  for (const auto& one : preface_only) one->Send(kPreface);
+  EXPECT_TRUE(List(server).ok());
+  Until([&] {
+    for (const auto& one : slow) one->SendByte();
+    return AllEnded(silent) && AllEnded(slow) && AllEnded(preface_only);
+  });
+  EXPECT_TRUE(List(server).ok());
+}
+
+TEST(SlowClients, HalfOpenConnectionsAreCutOff) {
+  TestServer server([](ServerOptions& options) { options.keepalive_seconds = 1; });
+  const auto dead = Connect(server, 30);
+  for (const auto& one : dead) one->Send(Cat(kPreface, kSettings));
+  EXPECT_TRUE(List(server).ok());
+  Until([&] { return AllEnded(dead); });  // they answer no ping
+  EXPECT_TRUE(List(server).ok());
+}
+
+TEST(SlowClients, TooManyConnectionsAreClosedAndTheRestGoesOn) {
+  TestServer server([](ServerOptions& options) { options.max_connections = 40; });
+  v1::Jobs::Stub early(server.channel(true));
+  v1::ListJobsResponse page;
+  grpc::ClientContext first;
+  Prepare(first);
+  ASSERT_TRUE(early.ListJobs(&first, {}, &page).ok());
+  auto flood = Connect(server, 100);  // both ends count here: they are in one process
+  const auto refused = [&] { return server.env().metrics.Value("mendel_connections_refused_total", {}); };
+  Until([&] { return refused() >= 60; });
+  grpc::ClientContext second;
+  Prepare(second);
+  EXPECT_TRUE(early.ListJobs(&second, {}, &page).ok());
+  flood.clear();
+  EXPECT_TRUE(List(server).ok());
+}
+
+TEST(SlowClients, TransfersThatDoNotMoveAreCutOff) {
+  TestServer server([](ServerOptions& options) {
+    options.transfer_idle_seconds = 1;
+    options.max_transfers = options.max_transfers_per_client = 4;
+  });
+  const std::string bytes(8 << 20, 'x');
+  server.MakeModel(bytes);
+  google::bytestream::ByteStream::Stub stub(server.channel(true));
+  std::array<grpc::ClientContext, 2> reading;
+  std::array<grpc::ClientContext, 2> writing;
+  google::bytestream::ReadRequest request;
+  request.set_resource_name(Cat("blobs/", Sha256Hex(std::string_view(bytes)), "/", bytes.size()));
+  std::vector<std::unique_ptr<grpc::ClientReader<google::bytestream::ReadResponse>>> readers;
+  std::vector<std::unique_ptr<grpc::ClientWriter<google::bytestream::WriteRequest>>> writers;
+  google::bytestream::WriteResponse response;
+  for (grpc::ClientContext& context : reading) readers.push_back(stub.Read(&context, request));
+  for (grpc::ClientContext& context : writing) writers.push_back(stub.Write(&context, &response));
+  Until([&] { return server.env().transfers.taken() == 4; });
+  EXPECT_TRUE(List(server).ok());
+  Until([&] { return server.env().transfers.taken() == 0; });
+  for (const auto& one : writers) EXPECT_FALSE(one->Finish().ok());
+  for (grpc::ClientContext& context : reading) context.TryCancel();
+  for (const auto& one : readers) EXPECT_FALSE(one->Finish().ok());
+}
+
+}  // namespace
+}  // namespace mendel::server
