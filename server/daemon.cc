@@ -1,5 +1,6 @@
 #include "server/daemon.h"
 
+#include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +41,11 @@ std::string StateLabel(v1::JobState state) {
   std::string name = v1::JobState_Name(state).substr(std::strlen("JOB_STATE_"));
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return name;
+}
+
+double HeapBytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<double>(info.uordblks) + static_cast<double>(info.hblkhd);
 }
 
 double ResidentBytes() {
@@ -157,6 +163,7 @@ class RealDaemon final : public Daemon {
     if (const auto bytes = blobs_->TotalBytes(); bytes.ok()) metrics.Set("mendel_blob_bytes", {}, static_cast<double>(*bytes));
     metrics.Set("mendel_draining", {}, environment_->draining ? 1 : 0);
     metrics.Set("mendel_watchers", {}, static_cast<double>(environment_->watchers.taken()));
+    metrics.Set("process_heap_bytes", {}, HeapBytes());
     metrics.Set("process_resident_memory_bytes", {}, ResidentBytes());
     if (runner_ != nullptr) CollectRunner(runner_->Stats(), metrics);
   }

@@ -32,6 +32,7 @@ constexpr std::array kFamilies = {
     Family{"mendel_verdicts_total", "counter", "The judge's answers, by kind."},
     Family{"mendel_watchers", "gauge", "Calls that wait for jobs."},
     Family{"mendel_workers_running", "gauge", "Jobs that this server's workers run now."},
+    Family{"process_heap_bytes", "gauge", "Bytes that the program has allocated and not freed."},
     Family{"process_resident_memory_bytes", "gauge", "Resident memory size in bytes."},
     Family{"process_start_time_seconds", "gauge", "Start time of the process since 1970 in seconds."},
 };

@@ -51,6 +51,14 @@ class ObservedStore final : public JobStore {
                                    int32_t priority, const QueueLimits& limits) override {
     return jobs_->Submit(spec, client, request_id, priority, limits);
   }
+  absl::StatusOr<std::optional<std::string>> FindRequest(const std::string& client, const std::string& request_id,
+                                                         const v1::JobSpec& spec) override {
+    return jobs_->FindRequest(client, request_id, spec);
+  }
+  absl::StatusOr<std::string> RememberRequest(const std::string& client, const std::string& request_id, const v1::JobSpec& spec,
+                                              const std::string& operation) override {
+    return jobs_->RememberRequest(client, request_id, spec, operation);
+  }
   absl::StatusOr<StoredJob> GetJob(const std::string& name) override { return jobs_->GetJob(name); }
   absl::StatusOr<Page<StoredJob>> ListJobs(const JobFilter& filter, int page_size, const std::string& token) override {
     return jobs_->ListJobs(filter, page_size, token);

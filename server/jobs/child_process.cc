@@ -142,6 +142,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const ChildOpt
   if (child->pid_ < 0) return absl::ErrnoToStatus(errno, "cannot start a process");
   if (child->pid_ == 0) Become(options, prepared);
   setpgid(child->pid_, child->pid_);  // whichever of the two comes first
+  child->end_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, child->pid_, 0)));
   return child;
 }
 
@@ -167,11 +168,11 @@ void ChildProcess::Kill() {
 
 std::optional<ExitState> ChildProcess::Poll() {
   if (ended_.has_value()) return ended_;
-  int status = 0;
   siginfo_t info{};
   if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid_) return std::nullopt;
   // What the process left behind goes too, while its number cannot be another's.
   ::kill(-pid_, SIGKILL);
+  int status = 0;
   waitpid(pid_, &status, 0);
   ended_.emplace();
   if (WIFSIGNALED(status)) ended_->signal = WTERMSIG(status);

@@ -69,6 +69,8 @@ class ChildProcess {
   Descriptor& out() { return out_; }
   Descriptor& error() { return error_; }
   Descriptor& progress() { return progress_; }
+  /// Readable once the process has ended (for poll); none on kernels before 5.3.
+  const Descriptor& end() const { return end_; }
   /// Sends a signal to the process that does the work: the last of its tree (a sandbox's own processes stand above it).
   void Signal(int number);
   /// SIGKILL to the whole group and every descendant.
@@ -81,7 +83,7 @@ class ChildProcess {
 
   pid_t pid_ = -1;
   std::optional<ExitState> ended_;
-  Descriptor out_, error_, progress_;
+  Descriptor out_, error_, progress_, end_;
 };
 
 /// A pipe, closed on exec: reading end, writing end.

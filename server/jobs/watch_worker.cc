@@ -23,7 +23,13 @@ class Watch {
  public:
   Watch(ChildProcess& child, const JobFolder& folder, const WorkerLimitsWatched& limits, const WorkerCallbacks& callbacks,
         const Clock& clock)
-      : child_(child), folder_(folder), limits_(limits), callbacks_(callbacks), clock_(clock), start_(clock.SteadyMicros()) {}
+      : child_(child),
+        folder_(folder),
+        limits_(limits),
+        callbacks_(callbacks),
+        clock_(clock),
+        start_(clock.SteadyMicros()),
+        inspected_(start_) {}
 
   WorkerResult Run() {
     std::optional<ExitState> state;
@@ -41,8 +47,8 @@ class Watch {
 
  private:
   void Wait() {
-    std::array<pollfd, 3> waiting = {pollfd{child_.out().get(), POLLIN, 0}, pollfd{child_.error().get(), POLLIN, 0},
-                                     pollfd{child_.progress().get(), POLLIN, 0}};
+    std::array<pollfd, 4> waiting = {pollfd{child_.out().get(), POLLIN, 0}, pollfd{child_.error().get(), POLLIN, 0},
+                                     pollfd{child_.progress().get(), POLLIN, 0}, pollfd{child_.end().get(), POLLIN, 0}};
     // Closed pipes would make poll return at once; negative descriptors are left out.
     ::poll(waiting.data(), waiting.size(), kPollMillis);
   }
@@ -145,7 +151,7 @@ class Watch {
   const WorkerCallbacks& callbacks_;
   const Clock& clock_;
   const int64_t start_;
-  int64_t inspected_ = 0;
+  int64_t inspected_;
   int64_t out_bytes_ = 0;
   int64_t log_bytes_ = 0;
   int64_t progress_bytes_ = 0;

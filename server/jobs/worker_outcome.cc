@@ -33,6 +33,13 @@ std::string Ascii(std::string text) {
   return text;
 }
 
+/// The end of a log, for a sentence.
+std::string LastWords(std::string log) {
+  constexpr size_t kMost = 400;
+  log.erase(log.find_last_not_of(" \n\t") + 1);
+  return log.size() > kMost ? "..." + log.substr(log.size() - kMost) : log;
+}
+
 std::string ReasonOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kInvalidArgument:
@@ -54,7 +61,7 @@ std::string ReasonOf(absl::StatusCode code) {
   }
 }
 
-google::rpc::Status ErrorOf(const EndedWorker& worker, const absl::Status& said) {
+google::rpc::Status ErrorOf(const EndedWorker& worker, const absl::Status& said, const std::string& last_words) {
   const WorkerResult& result = worker.result;
   switch (result.end) {
     case WorkerEnd::kCrashed:
@@ -76,8 +83,10 @@ google::rpc::Status ErrorOf(const EndedWorker& worker, const absl::Status& said)
       break;
   }
   if (said.ok()) {
+    // A sandbox that does not start says why on standard error.
     return MakeError(absl::StatusCode::kInternal, "WORKER_INTERNAL",
-                     Cat("the worker ended with code ", result.state.code, " and gave no reason"),
+                     Cat("the worker ended with code ", result.state.code,
+                         last_words.empty() ? std::string(" and gave no reason") : Cat("; it said: ", last_words)),
                      {{"code", Cat(result.state.code)}});
   }
   return MakeError(said.code(), ReasonOf(said.code()), std::string(said.message()));
@@ -168,7 +177,7 @@ absl::StatusOr<Outcome> MakeOutcome(const EndedWorker& worker, const JobFolder& 
   outcome.state = v1::JOB_STATE_FAILED;
   absl::Status said = ErrorFromJson(result.answer);
   if (!said.ok()) said = absl::Status(said.code(), WithoutPaths(std::string(said.message()), folder, options));
-  outcome.error = ErrorOf(worker, said);
+  outcome.error = ErrorOf(worker, said, LastWords(Ascii(WithoutPaths(result.log, folder, options))));
   if (NeedsBundle(outcome.error)) {
     MENDEL_ASSIGN_OR_RETURN(outcome.bundle, AdoptBundle(worker, outcome.error, folder, options, blobs));
   }

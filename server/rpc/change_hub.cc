@@ -1,5 +1,6 @@
 #include "server/rpc/change_hub.h"
 
+#include <chrono>
 #include <utility>
 
 namespace mendel::server {
@@ -7,6 +8,8 @@ namespace {
 
 constexpr int64_t kTickMicros = 100'000;
 constexpr int64_t kPokeMicros = 1'000'000;
+/// A busy store changes all the time, and every poke is a look into it by everybody who waits: twenty looks a second are enough.
+constexpr auto kRest = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -37,6 +40,15 @@ int64_t ChangeHub::size() const {
   return static_cast<int64_t>(entries_.size());
 }
 
+void ChangeHub::Poke(bool all, int64_t now_micros) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& [id, entry] : entries_) {
+    const bool due = entry.due_micros != 0 && entry.due_micros <= now_micros;
+    if (due) entry.due_micros = 0;
+    if (all || due) entry.poke();
+  }
+}
+
 void ChangeHub::Run() {
   uint64_t seen = 0;
   int64_t last_poke = clock_.SteadyMicros();
@@ -46,12 +58,8 @@ void ChangeHub::Run() {
     const bool all = now_seen != seen || now - last_poke >= kPokeMicros;
     seen = now_seen;
     if (all) last_poke = now;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (auto& [id, entry] : entries_) {
-      const bool due = entry.due_micros != 0 && entry.due_micros <= now;
-      if (due) entry.due_micros = 0;
-      if (all || due) entry.poke();
-    }
+    Poke(all, now);
+    if (all) std::this_thread::sleep_for(kRest);
   }
 }
 

@@ -40,6 +40,7 @@ class ChangeHub {
     int64_t due_micros = 0;
   };
   void Run();
+  void Poke(bool all, int64_t now_micros);
 
   JobStore& jobs_;
   const Clock& clock_;

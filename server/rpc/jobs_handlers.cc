@@ -49,6 +49,11 @@ absl::Status CheckWork(Environment& env, const v1::JobSpec& spec) {
   return FieldError("spec.work", "names nothing to do");
 }
 
+absl::Status FillIn(absl::StatusOr<Operation> found, Operation& operation) {
+  MENDEL_ASSIGN_OR_RETURN(operation, std::move(found));
+  return absl::OkStatus();
+}
+
 /// The operation of a search that a stored plan answers.
 absl::StatusOr<std::optional<Operation>> Reuse(Environment& env, const v1::JobSpec& spec) {
   if (!spec.has_optimize() || !env.work_key) return std::optional<Operation>();
@@ -95,8 +100,17 @@ absl::Status Submit(Environment& env, const Caller& caller, const v1::SubmitJobR
     return FieldError("priority", "is not within -10 and 10");
   MENDEL_RETURN_IF_ERROR(CheckWork(env, request.spec()));
   MENDEL_RETURN_IF_ERROR(FieldErrorOf(CheckSpec(request.spec(), env.options.runner)));
+  MENDEL_ASSIGN_OR_RETURN(const auto known, env.jobs.FindRequest(caller.name, request.request_id(), request.spec()));
+  if (known.has_value()) {
+    const absl::Status found = FillIn(FindOperation(env, *known), operation);
+    // What the id once led to may have been deleted; then it is as good as new.
+    if (!absl::IsNotFound(found)) return found;
+  }
   MENDEL_ASSIGN_OR_RETURN(std::optional<Operation> stored, Reuse(env, request.spec()));
   if (stored) {
+    MENDEL_ASSIGN_OR_RETURN(const std::string name,
+                            env.jobs.RememberRequest(caller.name, request.request_id(), request.spec(), stored->name()));
+    if (name != stored->name()) return FillIn(FindOperation(env, name), operation);
     operation = std::move(*stored);
     env.log.Log(LogLevel::kInfo, "search answered by a stored plan", {{"job", operation.name()}, {"client", caller.name}});
     return absl::OkStatus();

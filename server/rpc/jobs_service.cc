@@ -45,11 +45,16 @@ class Watcher final : public grpc::ServerWriteReactor<v1::JobEvent> {
   Stepper::Next Step() {
     if (cancelled_) return End(absl::CancelledError("the client went away or its time was over"));
     if (queue_.empty()) {
-      // Asked before the journal: a job that ends in between has its last events in the next round.
-      const absl::StatusOr<StoredJob> job = env_.jobs.GetJob(name_);
-      if (!job.ok()) return End(job.status());
+      // The job is asked once, for a watcher that knows all its events; after that its events tell.
+      if (!asked_) {
+        const absl::StatusOr<StoredJob> job = env_.jobs.GetJob(name_);
+        if (!job.ok()) return End(job.status());
+        asked_ = true;
+        ended_ = handlers::HasEnded(job->job.state());
+      }
+      const bool ended = ended_;
       if (const absl::Status status = Fetch(); !status.ok()) return End(status);
-      if (queue_.empty() && handlers::HasEnded(job->job.state())) return End(absl::OkStatus());
+      if (queue_.empty() && ended) return End(absl::OkStatus());
     }
     if (queue_.empty()) {
       if (!env_.draining) return Stepper::Next::kIdle;
@@ -66,6 +71,7 @@ class Watcher final : public grpc::ServerWriteReactor<v1::JobEvent> {
     if (!events.empty()) after_ = events.back().sequence();
     const bool lags = events.size() == static_cast<size_t>(kBatch);
     for (size_t i = 0; i < events.size(); ++i) {
+      if (events[i].has_state()) ended_ = handlers::HasEnded(events[i].state());
       const bool overtaken = i + 1 < events.size() && events[i].has_progress() && events[i + 1].has_progress();
       if (!lags || !overtaken) queue_.push_back(std::move(events[i]));
     }
@@ -83,6 +89,8 @@ class Watcher final : public grpc::ServerWriteReactor<v1::JobEvent> {
   std::unique_ptr<Places::Place> place_;
   const std::string name_;
   int64_t after_;
+  bool asked_ = false;
+  bool ended_ = false;
   std::deque<v1::JobEvent> queue_;
   v1::JobEvent current_;
   std::atomic<bool> cancelled_ = false;

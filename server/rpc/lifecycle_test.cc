@@ -215,6 +215,33 @@ TEST(Lifecycle, StoredPlanAnswersTheSameSearch) {
   EXPECT_EQ(server.env().metrics.Value("mendel_plan_reuse_total", {}), 2);
 }
 
+TEST(Lifecycle, ARequestIdIsOneRequestWhateverAnswersIt) {
+  TestServer server;
+  v1::Jobs::Stub jobs(server.channel());
+  v1::SubmitJobRequest submit;
+  submit.mutable_spec()->mutable_optimize()->set_model(server.MakeModel("m"));
+  const auto send = [&](const std::string& id, uint64_t seed) -> std::pair<grpc::StatusCode, Operation> {
+    submit.set_request_id(id);
+    submit.mutable_spec()->mutable_optimize()->set_seed(seed);
+    grpc::ClientContext context;
+    Prepare(context);
+    Operation operation;
+    const grpc::StatusCode code = jobs.SubmitJob(&context, submit, &operation).error_code();
+    return {code, operation};
+  };
+  const std::string found = send("one", 1).second.name();
+  server.WorkOnce(0);  // seed 1 is answered by a stored plan from now on
+  EXPECT_EQ(send("one", 1).second.name(), found);
+  EXPECT_TRUE(send("one", 1).second.done());
+  EXPECT_EQ(send("one", 2).first, grpc::ALREADY_EXISTS);
+  EXPECT_EQ(send("two", 1).second.name(), found);
+  EXPECT_EQ(send("two", 2).first, grpc::ALREADY_EXISTS) << "answered without a job of its own, and remembered all the same";
+  EXPECT_EQ(send("two", 1).second.name(), found);
+  const std::string waits = send("three", 2).second.name();
+  EXPECT_EQ(send("three", 1).first, grpc::ALREADY_EXISTS) << "a stored plan is no reason to forget what was asked for";
+  EXPECT_EQ(send("three", 2).second.name(), waits);
+}
+
 TEST(Lifecycle, WaitEndsWithItsTimeout) {
   TestServer server;
   Operations::Stub operations(server.channel());

@@ -54,6 +54,52 @@ TEST_P(JobStoreConformance, SameRequestIdAtOnceGivesOneJob) {
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), 1U);
 }
 
+TEST_P(JobStoreConformance, RequestsAnsweredWithoutAJobAreRemembered) {
+  EXPECT_EQ(*store_->FindRequest("alice", "", SpecOf(1)), std::nullopt);
+  EXPECT_EQ(*store_->RememberRequest("alice", "", SpecOf(1), "plans/p"), "plans/p") << "an empty id is never known";
+  EXPECT_EQ(*store_->RememberRequest("alice", "once", SpecOf(1), "plans/p"), "plans/p");
+  EXPECT_EQ(*store_->RememberRequest("alice", "once", SpecOf(1), "plans/q"), "plans/p") << "the first answer counts";
+  EXPECT_EQ(**store_->FindRequest("alice", "once", SpecOf(1)), "plans/p");
+  EXPECT_EQ(*store_->FindRequest("bob", "once", SpecOf(1)), std::nullopt);
+  for (const auto code : {store_->FindRequest("alice", "once", SpecOf(2)).status().code(),
+                          store_->RememberRequest("alice", "once", SpecOf(2), "plans/q").status().code(),
+                          store_->Submit(SpecOf(2), "alice", "once", 0, {}).status().code()}) {
+    EXPECT_EQ(code, absl::StatusCode::kAlreadyExists);
+  }
+  const std::string job = Submit("alice", 0, "twice").job.name();
+  EXPECT_EQ(**store_->FindRequest("alice", "twice", SpecOf(1)), job);
+  EXPECT_EQ(*store_->RememberRequest("alice", "twice", SpecOf(1), "plans/p"), job);
+  EXPECT_EQ(store_->FindRequest("alice", "twice", SpecOf(2)).status().code(), absl::StatusCode::kAlreadyExists);
+  clock_.Advance(1'000'000);
+  ASSERT_TRUE(store_->DeleteEndedBefore(clock_.WallMicros()).ok());
+  EXPECT_EQ(*store_->FindRequest("alice", "once", SpecOf(2)), std::nullopt);
+  EXPECT_EQ(**store_->FindRequest("alice", "twice", SpecOf(1)), job) << "it has not ended";
+}
+
+TEST_P(JobStoreConformance, WritersAtOnceDoNotDisturbEachOther) {
+  // More writers than connections, a third of them refused: whatever shares a commit, each gets its own answer.
+  constexpr int kWriters = 24;
+  constexpr int kRounds = 5;
+  Submit();
+  const std::string running = Claim().job.name();
+  InThreads(kWriters, [&](int i) {
+    for (int round = 0; round < kRounds; ++round) {
+      if (i % 3 == 0) {
+        EXPECT_EQ(store_->DeleteJob(running).code(), absl::StatusCode::kFailedPrecondition);
+      } else {
+        const std::string name = Submit(Cat("client", i)).job.name();
+        if (i % 3 == 1) {
+          EXPECT_EQ(store_->CancelJob(name)->job.state(), v1::JOB_STATE_CANCELLED);
+        }
+      }
+    }
+  });
+  auto counts = *store_->CountJobs();
+  EXPECT_EQ(counts[v1::JOB_STATE_PENDING], kWriters / 3 * kRounds);
+  EXPECT_EQ(counts[v1::JOB_STATE_CANCELLED], kWriters / 3 * kRounds);
+  EXPECT_EQ(*store_->Check(), std::vector<std::string>());
+}
+
 TEST_P(JobStoreConformance, NamesOfClientsMayBeOdd) {
   const std::string odd("o'dd\0\xc3\xa9\"%\n", 10);
   const StoredJob job = Submit(odd, 0, odd);

@@ -72,6 +72,14 @@ class JobStore {
   /// (`jobs/{uuid}`).
   virtual absl::StatusOr<StoredJob> Submit(const v1::JobSpec& spec, const std::string& client, const std::string& request_id,
                                            int32_t priority, const QueueLimits& limits) = 0;
+  /// The operation (`jobs/...`, `plans/...`) that this client's request with this id led to, or nullopt; AlreadyExists when it had
+  /// another spec. An empty id is never known.
+  virtual absl::StatusOr<std::optional<std::string>> FindRequest(const std::string& client, const std::string& request_id,
+                                                                 const v1::JobSpec& spec) = 0;
+  /// Remembers that a request was answered by `operation`, without a job of its own, until DeleteEndedBefore. Returns what the id
+  /// has led to: the operation, or that of an earlier call. AlreadyExists as above.
+  virtual absl::StatusOr<std::string> RememberRequest(const std::string& client, const std::string& request_id,
+                                                      const v1::JobSpec& spec, const std::string& operation) = 0;
   virtual absl::StatusOr<StoredJob> GetJob(const std::string& name) = 0;
   virtual absl::StatusOr<Page<StoredJob>> ListJobs(const JobFilter& filter, int page_size, const std::string& token) = 0;
   /// PENDING becomes CANCELLED, RUNNING becomes CANCELLING; other states stay. Returns the job afterwards.
@@ -116,7 +124,7 @@ class JobStore {
 
   /// Every blob that a model, plan or bundle names (64 hexadecimal digits each); garbage collection keeps these.
   virtual absl::StatusOr<std::vector<std::string>> ReferencedBlobs() = 0;
-  /// Deletes ended jobs older than this time; returns how many.
+  /// Deletes ended jobs (and remembered requests) older than this time; returns how many jobs.
   virtual absl::StatusOr<int64_t> DeleteEndedBefore(int64_t wall_micros) = 0;
   /// Checks invariants (docs/service.md lists them); one sentence a violation, empty when all hold.
   virtual absl::StatusOr<std::vector<std::string>> Check() = 0;

@@ -160,7 +160,7 @@ absl::StatusOr<int64_t> SqlStore::DeleteEndedBefore(int64_t wall_micros) {
     MENDEL_ASSIGN_OR_RETURN(const SqlRows rows,
                             sql.Run("DELETE FROM job WHERE ended <> 0 AND ended < ?1 RETURNING id", {wall_micros}));
     deleted = static_cast<int64_t>(rows.size());
-    return absl::OkStatus();
+    return sql.Run("DELETE FROM request WHERE answered < ?1", {wall_micros}).status();
   }));
   return deleted;
 }

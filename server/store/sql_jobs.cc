@@ -56,6 +56,15 @@ absl::StatusOr<StoredJob> WithPosition(SqlConnection& sql, JobRow row) {
   return std::move(rows.front().stored);
 }
 
+/// AlreadyExists when the id belongs to a request with another spec that was answered without a job.
+absl::Status CheckRequest(SqlConnection& sql, const std::string& client, const std::string& request_id, const v1::JobSpec& spec) {
+  if (request_id.empty()) return absl::OkStatus();
+  MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run("SELECT spec, operation FROM request WHERE client = ?1 AND request_id = ?2",
+                                                      {client, request_id}));
+  if (rows.empty() || rows.front().Bytes(0) == spec.SerializeAsString()) return absl::OkStatus();
+  return absl::AlreadyExistsError(Cat("request_id: '", request_id, "' was used for another job, ", rows.front().Bytes(1)));
+}
+
 std::string ListingName(const JobFilter& filter, int64_t mask) { return Cat("jobs/", mask, "/", filter.client); }
 
 }  // namespace
@@ -79,6 +88,7 @@ absl::StatusOr<StoredJob> SqlStore::Submit(const v1::JobSpec& spec, const std::s
         return absl::OkStatus();
       }
     }
+    MENDEL_RETURN_IF_ERROR(CheckRequest(sql, client, request_id, spec));
     MENDEL_RETURN_IF_ERROR(CheckLimits(sql, client, limits));
     StoredJob stored;
     stored.request_id = request_id;

@@ -47,6 +47,16 @@ absl::StatusOr<std::optional<StoredJob>> SqlStore::Claim(const std::string& owne
                                 "client) AS held ON held.client = job.client WHERE job.state = ?1 "
                                 "ORDER BY COALESCE(held.leased, 0), job.priority DESC, job.id LIMIT 1{skip}");
   std::optional<StoredJob> result;
+  // Look first: a transaction that takes nothing would still tell everybody, the idle workers among them, that something has
+  // changed.
+  bool some = false;
+  MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows,
+                            sql.Run("SELECT 1 FROM job WHERE state = ?1 LIMIT 1", {int64_t{v1::JOB_STATE_PENDING}}));
+    some = !rows.empty();
+    return absl::OkStatus();
+  }));
+  if (!some) return result;
   MENDEL_RETURN_IF_ERROR(database_->Write([&](SqlConnection& sql) -> absl::Status {
     result.reset();
     MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, {int64_t{v1::JOB_STATE_PENDING}, int64_t{v1::JOB_STATE_RUNNING},

@@ -23,6 +23,12 @@ const std::vector<std::vector<std::string>>& SchemaSteps() {
           "CREATE TABLE work (work_key {blob} PRIMARY KEY, plan {blob} NOT NULL REFERENCES plan (name) ON DELETE CASCADE)",
           "CREATE INDEX work_plan ON work (plan)",
       },
+      {
+          // Requests that were answered by what was there; those that made a job are in its row.
+          "CREATE TABLE request (client {blob} NOT NULL, request_id {blob} NOT NULL, spec {blob} NOT NULL, operation {blob} NOT "
+          "NULL, "
+          "answered BIGINT NOT NULL, PRIMARY KEY (client, request_id))",
+      },
   };
   return *steps;
 }

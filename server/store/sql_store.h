@@ -1,5 +1,5 @@
-// JobStore over an SQL database: each call is one transaction. Its parts by subject: sql_jobs.cc, sql_leases.cc, sql_catalogue.cc,
-// sql_check.cc; the tables are in sql_schema.cc.
+// JobStore over an SQL database: each call is one transaction. Its parts by subject: sql_jobs.cc, sql_requests.cc, sql_leases.cc,
+// sql_catalogue.cc, sql_check.cc; the tables are in sql_schema.cc.
 #ifndef MENDEL_SERVER_STORE_SQL_STORE_H_
 #define MENDEL_SERVER_STORE_SQL_STORE_H_
 
@@ -23,6 +23,10 @@ class SqlStore final : public JobStore {
 
   absl::StatusOr<StoredJob> Submit(const v1::JobSpec& spec, const std::string& client, const std::string& request_id,
                                    int32_t priority, const QueueLimits& limits) override;
+  absl::StatusOr<std::optional<std::string>> FindRequest(const std::string& client, const std::string& request_id,
+                                                         const v1::JobSpec& spec) override;
+  absl::StatusOr<std::string> RememberRequest(const std::string& client, const std::string& request_id, const v1::JobSpec& spec,
+                                              const std::string& operation) override;
   absl::StatusOr<StoredJob> GetJob(const std::string& name) override;
   absl::StatusOr<Page<StoredJob>> ListJobs(const JobFilter& filter, int page_size, const std::string& token) override;
   absl::StatusOr<StoredJob> CancelJob(const std::string& name) override;

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "server/store/change_signal.h"
 #include "server/store/sqlite_connection.h"
+#include "server/store/sqlite_writer.h"
 
 namespace mendel::server {
 namespace {
@@ -18,11 +19,7 @@ class SqliteDatabase final : public SqlDatabase {
       : path_(std::move(path)), writer_(std::move(writer)), watcher_(std::move(watcher)), version_(watcher_->DataVersion()) {}
 
   absl::Status Write(const Body& body) override {
-    {
-      // SQLite lets waiting writers of one process poll; a mutex wakes them at once.
-      const std::scoped_lock lock(write_mutex_);
-      MENDEL_RETURN_IF_ERROR(writer_->Transaction("BEGIN IMMEDIATE", body));
-    }
+    MENDEL_RETURN_IF_ERROR(writer_.Write(body));
     signal_.Notify();
     return absl::OkStatus();
   }
@@ -62,8 +59,7 @@ class SqliteDatabase final : public SqlDatabase {
   }
 
   const std::string path_;
-  std::mutex write_mutex_;
-  std::unique_ptr<SqliteConnection> writer_;
+  SqliteWriter writer_;
   std::mutex readers_mutex_;
   std::condition_variable reader_free_;
   std::vector<std::unique_ptr<SqliteConnection>> free_readers_;

@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "base/status.h"
@@ -122,6 +124,56 @@ TEST_F(SqliteStore, ManyProcessesCreateOneFile) {
     ASSERT_TRUE(store.ok()) << store.status();
     EXPECT_EQ((*store)->CountJobs()->at(v1::JOB_STATE_PENDING), kProcesses) << path;
   }
+}
+
+TEST_F(SqliteStore, AClaimOfNothingChangesNothing) {
+  const auto store = Open();
+  ASSERT_TRUE(store.ok());
+  const uint64_t before = (*store)->WaitForChange(0, 0);
+  EXPECT_EQ(*(*store)->Claim("worker", 1), std::nullopt);
+  EXPECT_EQ((*store)->WaitForChange(before, 0), before) << "idle workers would wake each other for ever";
+}
+
+TEST_F(SqliteStore, BodiesThatShareACommitFailAlone) {
+  ASSERT_TRUE(Open().ok());
+  const auto database = OpenSqliteDatabase(path_);
+  ASSERT_TRUE(database.ok());
+  ASSERT_TRUE((*database)->Write([](SqlConnection& sql) { return sql.Run("CREATE TABLE t (x INTEGER)", {}).status(); }).ok());
+  // The first holds the writer until all others wait behind it; they then come as one group.
+  constexpr int kWriters = 8;
+  std::atomic<int> begun = 0;
+  std::vector<absl::Status> ends(kWriters);
+  InThreads(kWriters, [&](int i) {
+    const bool first = begun++ == 0;
+    ends[static_cast<size_t>(i)] = (*database)->Write([&](SqlConnection& sql) -> absl::Status {
+      while (first && begun < kWriters) std::this_thread::yield();
+      MENDEL_RETURN_IF_ERROR(sql.Run("INSERT INTO t VALUES (?1)", {int64_t{i}}).status());
+      return i % 2 == 0 ? absl::OkStatus() : absl::AbortedError(Cat(i));
+    });
+  });
+  for (int i = 0; i < kWriters; ++i) {
+    EXPECT_EQ(ends[static_cast<size_t>(i)], i % 2 == 0 ? absl::OkStatus() : absl::AbortedError(Cat(i)));
+  }
+  // A body whose failure ends the whole transaction: the others are run again by themselves.
+  begun = 0;
+  InThreads(kWriters, [&](int i) {
+    const bool first = begun++ == 0;
+    ends[static_cast<size_t>(i)] = (*database)->Write([&](SqlConnection& sql) -> absl::Status {
+      while (first && begun < kWriters) std::this_thread::yield();
+      MENDEL_RETURN_IF_ERROR(sql.Run("INSERT INTO t VALUES (?1)", {int64_t{100 + i}}).status());
+      return i == 3 ? sql.Run("INSERT OR ROLLBACK INTO schema_version VALUES (NULL)", {}).status() : absl::OkStatus();
+    });
+  });
+  for (int i = 0; i < kWriters; ++i) EXPECT_EQ(ends[static_cast<size_t>(i)].ok(), i != 3) << ends[static_cast<size_t>(i)];
+  std::vector<int64_t> found;
+  ASSERT_TRUE((*database)
+                  ->Read([&](SqlConnection& sql) -> absl::Status {
+                    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run("SELECT x FROM t ORDER BY x", {}));
+                    for (const SqlRow& row : rows) found.push_back(row.Int(0));
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_EQ(found, (std::vector<int64_t>{0, 2, 4, 6, 100, 101, 102, 104, 105, 106, 107}));
 }
 
 TEST_F(SqliteStore, FoldersThatCannotBeWrittenAreRefused) {
