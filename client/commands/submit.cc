@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/pipes.h"
 #include "client/remote.h"
 
 namespace mendel {
@@ -72,9 +73,25 @@ absl::StatusOr<v1::JobSpec> MakeSpec(const Options& options, const std::string& 
   return spec;
 }
 
-absl::Status Run(const Options& options, Context& context) {
+absl::StatusOr<v1::Model> Upload(ServiceClient& client, const std::string& path, Context& context) {
+  if (path != "-") return UploadModel(client, path, context);
+  MENDEL_ASSIGN_OR_RETURN(const PipeFolder folder, PipeFolder::Make());
+  const std::string file = folder.File("model.onnx");
+  MENDEL_RETURN_IF_ERROR(ReadStandardInput(file));
+  return UploadModel(client, file, context);
+}
+
+absl::Status Fetch(ServiceClient& client, const std::string& plan, const std::string& path, Context& context) {
+  if (path != "-") return FetchPlan(client, plan, path, context);
+  MENDEL_ASSIGN_OR_RETURN(const PipeFolder folder, PipeFolder::Make());
+  const std::string file = folder.File("model.plan");
+  MENDEL_RETURN_IF_ERROR(FetchPlan(client, plan, file, context));
+  return WriteStandardOutput(file);
+}
+
+absl::Status Submit(const Options& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const auto client, Connect(options.server, context));
-  MENDEL_ASSIGN_OR_RETURN(const v1::Model model, UploadModel(*client, options.model, context));
+  MENDEL_ASSIGN_OR_RETURN(const v1::Model model, Upload(*client, options.model, context));
   MENDEL_ASSIGN_OR_RETURN(const v1::JobSpec spec, MakeSpec(options, model.name()));
   const auto name = client->Submit(spec, options.submit);
   if (!name.ok()) return FromServer(name.status());
@@ -82,15 +99,21 @@ absl::Status Run(const Options& options, Context& context) {
   context.Line(Cat("job         ", *name));
   if (!options.wait && options.output.empty()) return absl::OkStatus();
   MENDEL_ASSIGN_OR_RETURN(const v1::Job job, FollowJob(*client, *name, 0, context));
-  if (!options.output.empty()) return FetchPlan(*client, job.plan(), options.output, context);
+  if (!options.output.empty()) return Fetch(*client, job.plan(), options.output, context);
   context.Line(Cat("plan        ", job.plan()));
   return absl::OkStatus();
 }
 
+absl::Status Run(const Options& options, Context& context) {
+  if (options.output != "-") return Submit(options, context);
+  MENDEL_ASSIGN_OR_RETURN(const auto aside, LinesAside(context));
+  return Submit(options, *aside);
+}
+
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("model", options->model, "ONNX file; its external data goes along")->required();
-  app.add_option("-o,--output", options->output, "Wait, and write the plan to this file");
+  app.add_option("model", options->model, "ONNX file, its external data goes along; -: standard input")->required();
+  app.add_option("-o,--output", options->output, "Wait, and write the plan to this file; -: standard output");
   app.add_flag("--wait", options->wait, "Wait for the job's end");
   AddServerOptions(app, options->server);
   app.add_option("--shapes", options->shapes, "Input shapes, e.g. input:8x3x224x224,mask:8x128")->take_all();

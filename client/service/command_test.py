@@ -66,6 +66,15 @@ class CommandTest(unittest.TestCase):
                          ("data:1x3x224x224", 1, 500_000_000, 2, ["a", "b"], 7, 120))
         self.assertEqual(self.server.blobs[spec_blob(self.server, MODEL)], MODEL.read_bytes())
 
+    def test_pipes(self):
+        with MODEL.open("rb") as model:
+            process = subprocess.run([MENDEL, "submit", "-", "-o", "-"], stdin=model, capture_output=True, cwd=self.folder, timeout=60, check=True,
+                                     env={**os.environ, "MENDEL_SERVER": self.server.address})
+        self.assertEqual(process.stdout, self.data)
+        self.assertIn(b"speed-up    1.70x", process.stderr)
+        self.assertEqual(self.server.blobs[spec_blob(self.server, MODEL)], MODEL.read_bytes())
+        self.expect(2, "cannot take both", "submit", MODEL, "-o", "-", "--json")
+
     def test_progress_and_warnings_as_the_local_command_prints_them(self):
         process = self.command("submit", MODEL, "--wait")
         out, err = process.communicate(timeout=60)

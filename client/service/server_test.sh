@@ -1,6 +1,6 @@
 #!/bin/bash
 # server_test.sh MENDEL MAKE_VERIFY_PAIRS PACKAGE_FOLDER: the command's and the Python package's client against a real server: a job from
-# model to verified plan, the judge, an upload that is killed half-way, a server that restarts under a waiting client.
+# model to verified plan, the judge, a server that restarts under a waiting client.
 set -u
 mendel=$1
 make_pairs=$2
@@ -39,34 +39,6 @@ cmp -s m.plan again.plan || fail "the same request id gave another plan"
 expect 0 '^equivalent' "$mendel" verify net.onnx rewritten.onnx --server "$MENDEL_SERVER"
 expect 1 '^partial|^different' "$mendel" verify net.onnx one_weight.onnx --server "$MENDEL_SERVER"
 expect 5 'NOT_FOUND|no |jobs/' "$mendel" watch 00000000-0000-4000-8000-000000000000
-
-# An upload that is killed half-way (a model with external data of its own size), and goes on.
-python3 - <<'PY'
-def field(number, payload):
-    text, size = bytearray([number << 3 | 2]), len(payload)
-    while size > 127:
-        text.append(size & 127 | 128)
-        size >>= 7
-    return bytes(text) + bytes([size]) + payload
-tensor = b"\x10\x01" + field(8, b"w") + field(13, field(1, b"location") + field(2, b"w.bin")) + b"\x70\x01"
-open("big.onnx", "wb").write(b"\x08\x08" + field(7, field(5, tensor)) + field(8, b"\x10\x11"))
-with open("w.bin", "wb") as file:
-    file.truncate(256 << 20)
-PY
-size=$((256 << 20))
-"$mendel" submit big.onnx --budget 1s >/dev/null 2>&1 &
-client=$!
-uploaded() { find data -type f -size +1M -not -name '*.sqlite*' -printf '%s\n' | sort -n | tail -1; }
-for _ in $(seq 1000); do
-  [ "$(uploaded || echo 0)" -ge $((size / 2)) ] 2>/dev/null && break
-  kill -0 $client 2>/dev/null || break
-  sleep 0.01
-done
-kill -KILL $client 2>/dev/null
-wait $client 2>/dev/null
-before=$(uploaded)
-"$mendel" submit big.onnx --budget 1s --json >second.json 2>&1 || fail "the second upload: $(cat second.json)"
-echo "killed with ${before:-0} of $size bytes in place, then went on"
 
 # A server that is killed and restarts while a client waits.
 "$mendel" submit rewritten.onnx --budget 4s --threads 1 -o waited.plan >waited.log 2>&1 &
