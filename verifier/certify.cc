@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "verifier/domain.h"
+#include "verifier/guesses.h"
 #include "verifier/numbering.h"
 #include "verifier/redraw.h"
 #include "verifier/segments.h"
@@ -118,6 +119,7 @@ class Certifier {
       numbering_ = NumberValues(original_, plan_, merges_, constants_);
       MENDEL_RETURN_IF_ERROR(CheckDomain(numbering_, options_.weights));
       partition_ = MakePartition(numbering_, whole_, round > kMendingRounds);
+      CombineSegments(numbering_, partition_);
       MENDEL_ASSIGN_OR_RETURN(const std::vector<Mismatch> mismatches, Prove(round));
       if (mismatches.empty()) return certificate_;
       MENDEL_RETURN_IF_ERROR(Mend(mismatches));
@@ -153,30 +155,43 @@ class Certifier {
 
   /// Finds values of the plan that equal values of the original under one draw. Outputs that differ there differ for certain.
   absl::Status Select() {
-    using Content = std::pair<Hash128, DType>;
+    merges_ = GuessMerges(numbering_);
+    if (!merges_.empty()) {
+      numbering_ = NumberValues(original_, plan_, merges_, constants_);
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<Mismatch> mismatches, SelectMerges(/*no_cuts=*/false));
+      if (mismatches.empty()) return absl::OkStatus();
+      merges_.clear();
+      numbering_ = NumberValues(original_, plan_, merges_, constants_);
+    }
     for (const bool no_cuts : {false, true}) {
-      partition_ = MakePartition(numbering_, {}, no_cuts);
-      std::map<Content, std::vector<int32_t>> groups;
-      const auto visit = [&](int32_t number, const FieldValue& value) {
-        const DType dtype = numbering_.TypeOf(number).dtype;
-        if (!IsFloat(dtype) || value.size() == 0) return;
-        groups[{Fingerprint(value.scalars), dtype}].push_back(number);
-      };
-      MENDEL_ASSIGN_OR_RETURN(const std::vector<Mismatch> mismatches, Test(0, visit));
-      if (mismatches.empty()) {
-        const double bits = std::log2(static_cast<double>(certificate_.draws.back().prime));
-        for (auto& [content, numbers] : groups) {
-          const auto elements = static_cast<double>(NumElements(numbering_.TypeOf(numbers[0])));
-          if (elements * bits >= kLeastMergedBits) MergeGroup(numbers);
-        }
-        return absl::OkStatus();
-      }
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<Mismatch> mismatches, SelectMerges(no_cuts));
+      if (mismatches.empty()) return absl::OkStatus();
       if (no_cuts || std::none_of(partition_.segments.begin(), partition_.segments.end(),
                                   [](const Segment& segment) { return !segment.cuts.empty(); })) {
         return Different(mismatches.front());
       }
     }
     return InternalError("selection ended without an answer");
+  }
+
+  /// Evaluates what `numbering_` leaves to prove; adds merges when all of it holds.
+  absl::StatusOr<std::vector<Mismatch>> SelectMerges(bool no_cuts) {
+    using Content = std::pair<Hash128, DType>;
+    partition_ = MakePartition(numbering_, {}, no_cuts);
+    std::map<Content, std::vector<int32_t>> groups;
+    const auto visit = [&](int32_t number, const FieldValue& value) {
+      const DType dtype = numbering_.TypeOf(number).dtype;
+      if (!IsFloat(dtype) || value.size() == 0) return;
+      groups[{Fingerprint(value.scalars), dtype}].push_back(number);
+    };
+    MENDEL_ASSIGN_OR_RETURN(std::vector<Mismatch> mismatches, Test(0, visit));
+    if (!mismatches.empty()) return mismatches;
+    const double bits = std::log2(static_cast<double>(certificate_.draws.back().prime));
+    for (auto& [content, numbers] : groups) {
+      const auto elements = static_cast<double>(NumElements(numbering_.TypeOf(numbers[0])));
+      if (elements * bits >= kLeastMergedBits) MergeGroup(numbers);
+    }
+    return mismatches;
   }
 
   /// The earliest number of the original stands for the others.

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "verifier/contraction.h"
 
 namespace mendel {
 namespace {
@@ -63,6 +64,30 @@ Segment SegmentOf(const Numbering& numbering, const std::vector<bool>& free, siz
   return segment;
 }
 
+/// Numbers that a segment computes in full.
+std::vector<int32_t> ComputedOf(const Numbering& numbering, const std::vector<bool>& free, const Segment& segment,
+                                const std::vector<int32_t>& read) {
+  if (segment.combined_axis < 0) return segment.cone;
+  std::vector<int32_t> computed;
+  for (int32_t number : read) {
+    if (!free[static_cast<size_t>(number)]) computed = Union(computed, ConeOf(numbering, free, number).computed);
+  }
+  return computed;
+}
+
+/// Numbers whose elements a combined segment reads, as often as it does.
+std::vector<int32_t> ReadByCombination(const Numbering& numbering, const Contraction& contraction, const Segment& segment) {
+  std::vector<int32_t> read;
+  if (segment.combined_axis < 0) return read;
+  const Claim& claim = numbering.claims[segment.claim];
+  for (int32_t number : {claim.representative, claim.member}) {
+    const auto plan = contraction.Prepare(number, static_cast<size_t>(segment.combined_axis));
+    MENDEL_CHECK(plan.has_value());
+    read.insert(read.end(), plan->whole.begin(), plan->whole.end());
+  }
+  return read;
+}
+
 /// Values of one draw while the segments are walked, with the number of reads still to come.
 class Walk {
  public:
@@ -70,31 +95,38 @@ class Walk {
        const std::function<void(int32_t, const FieldValue&)>& visit)
       : numbering_(numbering),
         partition_(partition),
+        contraction_(numbering, partition.free),
         evaluator_(draw, weights),
         visit_(visit),
         computed_(numbering.values.size()),
         free_(numbering.values.size()) {
     std::vector<bool> counted(numbering.values.size(), false);
     for (const Segment& segment : partition.segments) {
-      for (int32_t number : segment.cone) {
+      read_.push_back(ReadByCombination(numbering, contraction_, segment));
+      wanted_.push_back(ComputedOf(numbering, partition.free, segment, read_.back()));
+      for (int32_t number : wanted_.back()) {
         if (counted[static_cast<size_t>(number)]) continue;
         counted[static_cast<size_t>(number)] = true;
         for (int32_t input : numbering.NodeOf(number).inputs) ++SlotOf(input).reads;
       }
+      for (int32_t number : read_.back()) ++SlotOf(number).reads;
+      if (segment.combined_axis >= 0) continue;
       const Claim& claim = numbering.claims[segment.claim];
       ++(segment.representative_is_free ? free_ : computed_)[static_cast<size_t>(claim.representative)].reads;
       ++computed_[static_cast<size_t>(claim.member)].reads;
     }
   }
 
-  /// The first differing element, -1 when there is none.
-  absl::StatusOr<int64_t> Test(const Segment& segment, const Deadline& deadline) {
+  /// The first differing element of segment `k` (of its combination), -1 when there is none.
+  absl::StatusOr<int64_t> Test(size_t k, const Deadline& deadline) {
+    const Segment& segment = partition_.segments[k];
     // Inputs and Constants wait for their first reader: weights of all segments at once would not fit.
-    for (int32_t number : segment.cone) {
+    for (int32_t number : wanted_[k]) {
       if (deadline.Passed()) return absl::DeadlineExceededError("certification ran out of time");
       if (!IsTerminal(numbering_, number)) MENDEL_RETURN_IF_ERROR(Compute(number));
     }
     const Claim& claim = numbering_.claims[segment.claim];
+    if (segment.combined_axis >= 0) return TestCombined(claim, static_cast<size_t>(segment.combined_axis), read_[k]);
     if (!segment.representative_is_free) MENDEL_RETURN_IF_ERROR(Compute(claim.representative));
     MENDEL_RETURN_IF_ERROR(Compute(claim.member));
     Slot& wanted = (segment.representative_is_free ? free_ : computed_)[static_cast<size_t>(claim.representative)];
@@ -144,6 +176,26 @@ class Walk {
     if (!slot.known) Keep(number, slot, evaluator_.Symbol("cut", Cat(number), NumElements(numbering_.TypeOf(number))));
   }
 
+  absl::StatusOr<int64_t> TestCombined(const Claim& claim, size_t axis, const std::vector<int32_t>& read) {
+    for (int32_t number : read) {
+      if (partition_.free[static_cast<size_t>(number)]) {
+        DrawFree(number);
+      } else if (IsTerminal(numbering_, number)) {
+        MENDEL_RETURN_IF_ERROR(Compute(number));
+      }
+      MENDEL_CHECK(SlotOf(number).known);
+    }
+    const int64_t slices = numbering_.TypeOf(claim.member).shape[axis];
+    const FieldValue factors = evaluator_.Symbol("slice", Cat(claim.member), slices);
+    const auto elements = [&](int32_t number) -> const FieldValue& { return SlotOf(number).value; };
+    const FieldValue wanted = contraction_.Evaluate(evaluator_, claim.representative, axis, factors.scalars, elements);
+    const FieldValue found = contraction_.Evaluate(evaluator_, claim.member, axis, factors.scalars, elements);
+    for (int32_t number : read) Release(SlotOf(number));
+    for (int32_t number : read) Forget(number);
+    if (evaluator_.zero_denominator()) return absl::AbortedError("a denominator is zero");
+    return FirstDifference(wanted, found);
+  }
+
   absl::Status Compute(int32_t number) {
     Slot& slot = computed_[static_cast<size_t>(number)];
     if (slot.known) return absl::OkStatus();
@@ -180,10 +232,13 @@ class Walk {
 
   const Numbering& numbering_;
   const Partition& partition_;
+  const Contraction contraction_;
   const FieldEvaluator evaluator_;
   const std::function<void(int32_t, const FieldValue&)>& visit_;
   std::vector<Slot> computed_;
   std::vector<Slot> free_;
+  std::vector<std::vector<int32_t>> wanted_;  // by segment: ComputedOf, ReadByCombination
+  std::vector<std::vector<int32_t>> read_;
 };
 
 /// Bounds of all numbers that some segment computes, and the known integers among them.
@@ -263,20 +318,50 @@ Partition MakePartition(const Numbering& numbering, const std::set<Origin>& whol
   }
 }
 
-absl::StatusOr<std::vector<SegmentBound>> BoundSegments(const Numbering& numbering, const Partition& partition,
-                                                        WeightMode weights) {
+void CombineSegments(const Numbering& numbering, Partition& partition) {
+  constexpr int64_t kLeastSlices = 4;
+  const Contraction contraction(numbering, partition.free);
+  for (Segment& segment : partition.segments) {
+    const Claim& claim = numbering.claims[segment.claim];
+    const Shape& shape = numbering.TypeOf(claim.representative).shape;
+    if (segment.representative_is_free || numbering.TypeOf(claim.member).shape != shape) continue;
+    double most = 0;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      if (shape[axis] < kLeastSlices) continue;
+      const auto wanted = contraction.Prepare(claim.representative, axis);
+      const auto found = contraction.Prepare(claim.member, axis);
+      if (!wanted.has_value() || !found.has_value() || wanted->saved + found->saved <= most) continue;
+      most = wanted->saved + found->saved;
+      segment.combined_axis = static_cast<int>(axis);
+    }
+  }
+}
+
+absl::StatusOr<std::vector<SegmentBound>> BoundSegments(const Numbering& numbering, Partition& partition, WeightMode weights) {
+  // A combination may make a test worse by so much, or be as good as two tests for the default target need.
+  constexpr double kNoWorse = 2;
+  constexpr double kGood = -41;
+  constexpr uint64_t kSmallestPrime = uint64_t{1} << 59;
   BoundTable table(numbering, partition, weights);
   std::vector<SegmentBound> bounds;
-  for (const Segment& segment : partition.segments) {
+  for (Segment& segment : partition.segments) {
     SegmentBound bound;
     for (int32_t number : segment.cone) {
       MENDEL_RETURN_IF_ERROR(table.Compute(number));
       bound.AddToCone(table.Computed(number));
     }
     const Claim& claim = numbering.claims[segment.claim];
-    bound.Compare(segment.representative_is_free ? Bound::Symbol() : table.Computed(claim.representative).element,
-                  table.Computed(claim.member).element);
-    bounds.push_back(bound);
+    const Bound& found = table.Computed(claim.member).element;
+    SegmentBound combined = bound;
+    bound.Compare(segment.representative_is_free ? Bound::Symbol() : table.Computed(claim.representative).element, found);
+    if (segment.combined_axis >= 0) {
+      const auto slices = static_cast<double>(numbering.TypeOf(claim.member).shape[static_cast<size_t>(segment.combined_axis)]);
+      combined.Compare(SumOf(slices, table.Computed(claim.representative).element * Bound::Symbol()),
+                       SumOf(slices, found * Bound::Symbol()));
+      if (combined.Log2Miss(kSmallestPrime) > std::max(kGood, bound.Log2Miss(kSmallestPrime) + kNoWorse))
+        segment.combined_axis = -1;
+    }
+    bounds.push_back(segment.combined_axis >= 0 ? combined : bound);
   }
   return bounds;
 }
@@ -287,8 +372,15 @@ absl::StatusOr<std::vector<Mismatch>> TestSegments(const Numbering& numbering, c
   Walk walk(numbering, partition, draw, weights, visit);
   std::vector<Mismatch> mismatches;
   for (size_t k = 0; k < partition.segments.size(); ++k) {
-    MENDEL_ASSIGN_OR_RETURN(const int64_t element, walk.Test(partition.segments[k], deadline));
-    if (element >= 0) mismatches.push_back({k, element});
+    MENDEL_ASSIGN_OR_RETURN(int64_t element, walk.Test(k, deadline));
+    if (element < 0) continue;
+    if (partition.segments[k].combined_axis >= 0) {
+      Partition alone{partition.free, {partition.segments[k]}};
+      alone.segments[0].combined_axis = -1;
+      MENDEL_ASSIGN_OR_RETURN(element, Walk(numbering, alone, draw, weights, nullptr).Test(0, deadline));
+      MENDEL_CHECK(element >= 0);  // equal elements have equal combinations
+    }
+    mismatches.push_back({k, element});
   }
   return mismatches;
 }

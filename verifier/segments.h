@@ -26,6 +26,8 @@ struct Segment {
   bool representative_is_free = false;  ///< the representative is read as a free number rather than computed
   std::vector<int32_t> cone;            ///< numbers computed, ascending, Inputs and Constants included
   std::vector<int32_t> cuts;            ///< free numbers read, ascending
+  /// Not -1: what is compared is one combination of the slices along this axis, with a random factor each (contraction.h).
+  int combined_axis = -1;
 };
 
 struct Partition {
@@ -37,8 +39,12 @@ struct Partition {
 /// side of some claim reads (such a claim could not hold). `no_cuts`: every value is computed.
 Partition MakePartition(const Numbering& numbering, const std::set<Origin>& whole, bool no_cuts);
 
-/// The bound of each segment, in order.
-absl::StatusOr<std::vector<SegmentBound>> BoundSegments(const Numbering& numbering, const Partition& partition, WeightMode weights);
+/// Chooses the axis along which each segment is combined, where that saves work.
+void CombineSegments(const Numbering& numbering, Partition& partition);
+
+/// The bound of each segment, in order. A segment whose combination would need more tests than its elements do is compared
+/// element by element: its axis is dropped.
+absl::StatusOr<std::vector<SegmentBound>> BoundSegments(const Numbering& numbering, Partition& partition, WeightMode weights);
 
 /// The first element in which a segment's two values differ.
 struct Mismatch {

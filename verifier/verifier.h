@@ -76,16 +76,16 @@ struct Certificate {
   double degree = 0;           ///< largest degree of a segment's cleared difference
   double log2_norm = 0;        ///< largest log2 of its L1 norm
   double oracle_operands = 0;  ///< largest number of oracle operands in one segment
-  int64_t elements = 0;        ///< output elements and cut elements compared, each in every test
+  int64_t elements = 0;        ///< output elements and cut elements compared, each (or one in a combination) in every test
   int64_t segments = 0;        ///< obligations of the final partition
   int64_t shared_nodes = 0;    ///< nodes equal by congruence, not evaluated
   int rounds = 1;              ///< partitions tried; multiplies the bound
   double bound_log2 = 0;
 };
 
-/// 2: domains know the signs of stored weights in exact mode. 3: primes modulo which 2 is a square. Plans are certified without
-/// facts (facts.h, sweep.h).
-inline constexpr int kJudgeVersion = 3;
+/// 2: domains know the signs of stored weights in exact mode. 3: primes modulo which 2 is a square. 4: slices of linear operators
+/// are compared in one random combination (contraction.h). Plans are certified without facts (facts.h, sweep.h).
+inline constexpr int kJudgeVersion = 4;
 
 /// Identity of a graph to the judge: text without node names; in exact mode with the weights' bytes.
 std::string GraphHash(const Graph& graph, WeightMode weights);
