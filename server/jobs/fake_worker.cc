@@ -194,7 +194,11 @@ int Main(int argc, char** argv) {
       {"undecided", [](const Call&) { return Fail("ABORTED", "out of time", 3); }},
       {"internal", [](const Call&) { return Fail("INTERNAL", "a bug", 4); }},
       {"disk", [](const Call&) { return Fail("UNAVAILABLE", "cannot write", 5); }},
-      {"code_9", [](const Call&) { return 9; }},
+      {"code_9",
+       [](const Call&) {
+         std::fprintf(stderr, "bwrap: cannot start\n");
+         return 9;
+       }},
   };
   const auto found = behaviours.find(std::filesystem::path(call.words[1]).filename());
   return found == behaviours.end() ? 76 : found->second(call);

@@ -95,6 +95,9 @@ TEST_P(Runners, EveryMisbehaviourFailsItsJobAlone) {
     EXPECT_EQ(!job.bundle().empty(), outcome.bundle) << job.bundle();
     EXPECT_EQ(job.error().message().find(world_.folder()), std::string::npos) << job.error().message();
     EXPECT_EQ(job.attempts(), 1);
+    if (behaviour == "code_9") {
+      EXPECT_EQ(job.error().message(), "the worker ended with code 9; it said: bwrap: cannot start");
+    }
     if (!outcome.bundle) continue;
     const std::string bundle = world_.BlobBytes(job.bundle());
     EXPECT_NE(bundle.find("report.txt"), std::string::npos);

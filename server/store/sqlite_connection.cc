@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const s
   if (sqlite3_db_readonly(db, "main") == 1) return absl::PermissionDeniedError(Cat("the job store ", path, " is read-only"));
   MENDEL_RETURN_IF_ERROR(Annotate(connection->SwitchToWriteAheadLog(), path));
   // KiB of pages in this connection's memory: a store has half a dozen connections, and the kernel caches the file for all of them.
-  constexpr const char* kCache = "PRAGMA cache_size = -512";
+  constexpr const char* kCache = "PRAGMA cache_size = -256";
   for (const char* pragma : {"PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON", kCache}) {
     MENDEL_RETURN_IF_ERROR(Annotate(connection->Run(pragma, {}).status(), path));
   }
