@@ -1,45 +1,50 @@
-// Graphs on the fake driver, for tests: lowered, run, compared with their meaning.
+// Nodes and graphs as device programs, for tests: lowered, run on a driver, compared with their meaning.
 #ifndef MENDEL_KERNELS_CUDA_DEVICE_CASE_H_
 #define MENDEL_KERNELS_CUDA_DEVICE_CASE_H_
 
-#include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "base/status.h"
+#include "absl/status/statusor.h"
 #include "graph/evaluate.h"
 #include "graph/graph.h"
 #include "kernels/cuda/backend/executable.h"
 #include "kernels/cuda/backend/program.h"
-#include "kernels/cuda/fake/fake_driver.h"
 
 namespace mendel::cuda {
 
-/// Text is its own image.
-inline absl::StatusOr<std::vector<char>> TextImage(const std::string& text) {
-  return std::vector<char>(text.c_str(), text.c_str() + text.size() + 1);
-}
+/// Text is its own image (fake/fake_driver.h).
+absl::StatusOr<std::vector<char>> TextImage(const std::string& text);
 
 /// "" when `got` is `expected` up to `tolerance` of the largest element, or the first element that is not.
-inline std::string Difference(const HostValue& expected, const Tensor& got, double tolerance) {
-  const Tensor rounded = expected.ToTensor();
-  double largest = 1;
-  for (int64_t k = 0; k < got.size(); ++k) {
-    if (std::isfinite(rounded.DoubleAt(k))) largest = std::max(largest, std::abs(rounded.DoubleAt(k)));
-  }
-  for (int64_t k = 0; k < got.size(); ++k) {
-    const double a = rounded.DoubleAt(k), b = got.DoubleAt(k);
-    if ((std::isnan(a) && std::isnan(b)) || a == b) continue;
-    if (IsFloat(got.dtype()) && std::abs(a - b) <= tolerance * largest) continue;
-    return Cat("element ", k, " is ", b, ", not ", a);
-  }
-  return "";
-}
+std::string Difference(const HostValue& expected, const Tensor& got, double tolerance);
 
-/// Rounding of a kernel in this dtype, relative to the largest element.
-inline double ToleranceOf(DType dtype) {
-  return dtype == DType::kBF16 ? 1.0 / 64 : (dtype == DType::kF16 ? 1.0 / 512 : (dtype == DType::kF64 ? 1e-12 : 2e-5));
-}
+struct DeviceCase {
+  std::string told;  ///< operator, types, attributes, seed
+  Graph graph;
+  std::vector<HostValue> inputs;
+  DeviceProgram program;
+};
+
+/// A sampled node of `op`; some of its inputs may be stored tensors. Unimplemented where no kernel computes it.
+absl::StatusOr<DeviceCase> SampledCase(const OpDefinition& op, uint64_t seed);
+
+/// Seeds 1 to `seeds` of every operator that has a sampler.
+struct OperatorCases {
+  std::vector<DeviceCase> cases;
+  int operators = 0;
+  std::vector<std::string> refused;  ///< what no kernel computes, with the reason
+};
+absl::StatusOr<OperatorCases> SampleOperators(uint64_t seeds);
+
+/// One module of all kernels of all cases.
+std::string ModuleOf(const std::vector<DeviceCase>& cases);
+
+/// "" when `executable`, of the case's graph, yields what the graph means.
+std::string FailureOf(Executable& executable, const DeviceCase& one);
+/// "" when the program, compiled and run on `driver`, yields what the graph means: to the rounding of the outputs' dtypes.
+std::string FailureOn(const Driver& driver, const ImageOf& image, const DeviceCase& one);
 
 }  // namespace mendel::cuda
 

@@ -3,11 +3,33 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "kernels/cuda/device_case.h"
 #include "kernels/cuda/gpu_device.h"
 #include "kernels/cuda/mending_case.h"
+#include "runtime/backend.h"
 
 namespace mendel::cuda {
 namespace {
+
+/// Sampled instances of every operator through the backend; the number that is wrong.
+int RunOperators() {
+  const Backend* backend = FindBackend("cuda");
+  const auto sampled = SampleOperators(3);
+  if (backend == nullptr || !sampled.ok()) {
+    std::printf("FAILED: %s\n", backend == nullptr ? "no backend" : std::string(sampled.status().message()).c_str());
+    return 1;
+  }
+  int wrong = 0;
+  for (const DeviceCase& one : sampled->cases) {
+    const auto executable = backend->Compile(one.graph, {});
+    const std::string failure = executable.ok() ? FailureOf(**executable, one) : std::string(executable.status().message());
+    if (failure.empty()) continue;
+    std::printf("FAILED: %s: %s\n", one.told.c_str(), failure.c_str());
+    ++wrong;
+  }
+  std::printf("%zu instances of %d operators on the GPU: %d wrong\n", sampled->cases.size(), sampled->operators, wrong);
+  return wrong;
+}
 
 int Main(int count, uint64_t first) {
   const auto device = OpenGpu();
@@ -29,6 +51,7 @@ int Main(int count, uint64_t first) {
   }
   std::printf("%d random corrections from seed %llu on the GPU: %d runs wrong\n", count, static_cast<unsigned long long>(first),
               wrong);
+  wrong += RunOperators();
   return wrong == 0 ? 0 : 1;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/mending_case.h"
+#include "runtime/backend.h"
 #include "runtime/kernel_text.h"
 
 namespace mendel::cuda {
@@ -38,6 +39,17 @@ TEST(KernelWriter, NamesMutantBoxesAndShapes) {
   EXPECT_EQ(writer->Write(Subject(), {})->kernels[0].text, text);
   EXPECT_NE(writer->Write(Subject(), {.channels_last = true})->kernels[0].text, text);
   for (const KernelEstimate& estimate : texts->kernels[0].estimates) EXPECT_GT(estimate.kernel_seconds, 0) << estimate.device;
+}
+
+TEST(CudaBackend, TellsWhatIsMissing) {
+  const Backend* backend = FindBackend("cuda");
+  ASSERT_NE(backend, nullptr);
+  EXPECT_EQ(backend->Identity(), backend->Identity());
+  const absl::Status probe = backend->Probe();
+  if (probe.ok()) GTEST_SKIP() << "nothing is: " << backend->Identity();
+  EXPECT_NE(probe.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(probe.message()), HasSubstr("without one, 'mendel explain"));
+  EXPECT_EQ(backend->Compile(Subject(), {}).status().code(), probe.code());
 }
 
 TEST(EmitKernel, RefusesWhatDoesNotFit) {

@@ -68,7 +68,8 @@ class CudaExecutable final : public Executable {
     DriverStream* stream = nullptr;
     const int made = driver_.StreamCreate(&stream, kNonBlockingStream);
     MENDEL_RETURN_IF_ERROR(Keep(driver_, made, "cuStreamCreate", stream, driver_.StreamDestroy, stream_));
-    MENDEL_RETURN_IF_ERROR(Allocate(program_.arena_bytes, arena_));
+    memory_.resize(program_.allocations.size());
+    for (size_t k = 0; k < memory_.size(); ++k) MENDEL_RETURN_IF_ERROR(Allocate(program_.allocations[k], memory_[k]));
     MENDEL_RETURN_IF_ERROR(UploadWeights());
     MENDEL_RETURN_IF_ERROR(LoadKernels(image));
     if (program_.staging_bytes > 0) {
@@ -126,10 +127,12 @@ class CudaExecutable final : public Executable {
 
   absl::Status UploadWeights() {
     weight_bytes_ = static_cast<int64_t>(program_.weights.size());
-    MENDEL_RETURN_IF_ERROR(Allocate(weight_bytes_, weights_));
-    if (weight_bytes_ == 0) return absl::OkStatus();
-    MENDEL_RETURN_IF_ERROR(
-        driver_.Check(driver_.MemcpyHtoD(weights_.get(), program_.weights.data(), program_.weights.size()), "cuMemcpyHtoD"));
+    for (const DeviceUpload& upload : program_.uploads) {
+      if (upload.to.bytes == 0) continue;
+      const int result =
+          driver_.MemcpyHtoD(Address(upload.to), program_.weights.data() + upload.from, static_cast<size_t>(upload.to.bytes));
+      MENDEL_RETURN_IF_ERROR(driver_.Check(result, "cuMemcpyHtoD"));
+    }
     program_.weights = {};  // the device has them
     return absl::OkStatus();
   }
@@ -178,8 +181,7 @@ class CudaExecutable final : public Executable {
   }
 
   uint64_t Address(const DeviceBuffer& buffer) const {
-    const Owned<uint64_t>& region = buffer.region == DeviceBuffer::Region::kArena ? arena_ : weights_;
-    return region.get() + static_cast<uint64_t>(buffer.offset);
+    return memory_[buffer.allocation].get() + static_cast<uint64_t>(buffer.offset);
   }
   std::byte* Staging(const DeviceCopy& copy) const { return static_cast<std::byte*>(staging_.get()) + copy.staging; }
 
@@ -253,7 +255,7 @@ class CudaExecutable final : public Executable {
   std::vector<void*> parameters_;
   // Destroyed from the last to the first.
   Context context_;
-  Owned<uint64_t> arena_, weights_;
+  std::vector<Owned<uint64_t>> memory_;
   Owned<void*> staging_;
   Owned<DriverModule*> module_;
   Owned<DriverStream*> stream_;

@@ -33,6 +33,10 @@ class Lowering {
     }
     PlaceValues();
     AddCopies();
+    if (options_.reuse_memory && !program_.weights.empty()) {
+      program_.allocations[0] = static_cast<int64_t>(program_.weights.size());
+      program_.uploads = {{{0, 0, program_.allocations[0]}, 0}};
+    }
     return std::move(program_);
   }
 
@@ -73,17 +77,13 @@ class Lowering {
   }
 
   void PlaceValues() {
+    program_.allocations = {0, 0};  // constants, values
     std::vector<BufferLifetime> lives;
-    for (auto& [value, life] : lives_) {
-      if (!options_.reuse_memory) life.first = 0, life.last = static_cast<int>(program_.launches.size());
-      lives.push_back(life);
-    }
+    for (const auto& [value, life] : lives_) lives.push_back(life);
     const MemoryPlan plan = PlanMemory(lives, kDeviceAlignment);
-    program_.arena_bytes = plan.arena_bytes;
     size_t k = 0;
-    for (const auto& [value, life] : lives_) {
-      places_[value] = {DeviceBuffer::Region::kArena, plan.offsets[k++], ByteSize(graph_.type(value))};
-    }
+    for (const auto& [value, life] : lives_) places_[value] = Place(1, plan.offsets[k++], ByteSize(graph_.type(value)));
+    if (options_.reuse_memory) program_.allocations[1] = program_.arena_bytes = plan.arena_bytes;
     for (size_t step = 0; step < launches_.size(); ++step) {
       std::vector<DeviceBuffer>& pointers = program_.launches[step].pointers;
       for (const KernelOperand& operand : launches_[step]) {
@@ -91,6 +91,14 @@ class Lowering {
       }
       pointers.push_back(PlaceOf(results_[step]));
     }
+  }
+
+  /// In `allocation`, or in one of its own.
+  DeviceBuffer Place(size_t allocation, int64_t offset, int64_t bytes) {
+    if (options_.reuse_memory) return {allocation, offset, bytes};
+    program_.allocations.push_back(bytes);
+    if (allocation == 1) program_.arena_bytes += bytes;
+    return {program_.allocations.size() - 1, 0, bytes};
   }
 
   DeviceBuffer PlaceOf(ValueId value) {
@@ -103,10 +111,11 @@ class Lowering {
     const auto [place, is_new] = weights_.try_emplace(tensor.ContentHash());
     if (is_new) {
       const std::span<const std::byte> bytes = tensor.bytes();
-      place->second = {DeviceBuffer::Region::kWeights, static_cast<int64_t>(program_.weights.size()),
-                       static_cast<int64_t>(bytes.size())};
+      const int64_t from = static_cast<int64_t>(program_.weights.size());
+      place->second = Place(0, from, static_cast<int64_t>(bytes.size()));
       program_.weights.resize(program_.weights.size() + static_cast<size_t>(Aligned(place->second.bytes)));
-      if (!bytes.empty()) std::memcpy(program_.weights.data() + place->second.offset, bytes.data(), bytes.size());
+      if (!bytes.empty()) std::memcpy(program_.weights.data() + from, bytes.data(), bytes.size());
+      if (!options_.reuse_memory) program_.uploads.push_back({place->second, from});
     }
     return place->second;
   }

@@ -15,9 +15,8 @@ namespace mendel::cuda {
 
 /// A place in device memory.
 struct DeviceBuffer {
-  enum class Region { kArena, kWeights };
-  Region region = Region::kArena;
-  int64_t offset = 0;  ///< a multiple of kDeviceAlignment
+  size_t allocation = 0;  ///< of DeviceProgram::allocations
+  int64_t offset = 0;     ///< a multiple of kDeviceAlignment
   int64_t bytes = 0;
 };
 inline constexpr int64_t kDeviceAlignment = 256;
@@ -37,12 +36,20 @@ struct DeviceCopy {
   int64_t staging = 0;  ///< offset in the staging buffer
 };
 
+/// Constants on their way to the device, once.
+struct DeviceUpload {
+  DeviceBuffer to;
+  int64_t from = 0;  ///< offset in DeviceProgram::weights
+};
+
 struct DeviceProgram {
   std::vector<std::string> texts;  ///< of the kernels, each once, without the preamble
   std::vector<DeviceLaunch> launches;
   std::vector<DeviceCopy> inputs, outputs;
-  std::vector<std::byte> weights;  ///< all constants, as they lie in device memory
-  int64_t arena_bytes = 0;
+  std::vector<std::byte> weights;  ///< all constants
+  std::vector<DeviceUpload> uploads;
+  std::vector<int64_t> allocations;  ///< bytes; zero: none is needed
+  int64_t arena_bytes = 0;           ///< of all values
   int64_t staging_bytes = 0;
 
   /// The one module of the program: the preamble and all kernels.
@@ -50,7 +57,8 @@ struct DeviceProgram {
 };
 
 struct ProgramOptions {
-  /// Values whose lives do not meet share memory. False: every value has its own.
+  /// Values whose lives do not meet share memory, all in one allocation. False, for tests: every value and every constant is an
+  /// allocation of exactly its size, so that what lies beyond it is seen.
   bool reuse_memory = true;
 };
 
