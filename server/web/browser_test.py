@@ -201,7 +201,7 @@ def main():
             outside = [url for url in browser.requests if not url.startswith((server.url, "about:", "blob:"))]
             check(not outside, f"something else was asked for: {outside}")
             if pictures:
-                take_pictures(browser, server, submit, verdict, pictures)
+                take_pictures(browser, server, command, submit, pictures)
             check_tokens(browser, mendel, folder)
             server.stop()
             check(not browser.complaints, f"the browser complains: {browser.complaints}")
@@ -214,16 +214,22 @@ def main():
     sys.exit(1 if failures else 0)
 
 
-def take_pictures(browser, server, submit, verdict, folder):
+def take_pictures(browser, server, command, submit, folder):
     """What docs/service.md shows."""
     example = pathlib.Path(__file__).resolve().parent.parent.parent / "examples" / "squeezenet1_1.onnx"
-    optimized = submit(str(example), "--budget", "30s", "--wait")
+    pathlib.Path("original.onnx").write_bytes(test_models.whole(32, "features"))
+    pathlib.Path("in_four_parts.onnx").write_bytes(test_models.cut(32, "features"))
+    pathlib.Path("text.onnx").write_text("this is no model")
+    command("verify", "original.onnx", "in_four_parts.onnx")
+    verdict = browser.value("fetch('/api/jobs').then((r) => r.json()).then((l) => l.jobs[0].name)")
+    command("submit", "text.onnx", "--wait")
+    optimized = submit(str(example), "--budget", "60s", "--wait")
     folder.mkdir(exist_ok=True)
-    for name, view, width, dark in [("page_jobs", "", 900, False), ("page_plan", optimized, 900, False), ("page_regions", verdict, 900, True),
+    for name, view, width, dark in [("page_jobs", "", 800, False), ("page_plan", optimized, 800, False), ("page_regions", verdict, 800, True),
                                     ("page_phone", "", 360, False)]:
-        browser.screen(width, 640, dark)
+        browser.screen(width, 400, dark)
         browser.open(server.url + "#/" + view)
-        browser.wait("document.querySelector('#result-body').childElementCount > 0" if view else "document.querySelectorAll('#rows tr').length")
+        browser.wait("document.querySelector('#result-body').childElementCount" if view else "document.querySelector('#rows tr')")
         browser.picture(folder / f"{name}.png")
 
 

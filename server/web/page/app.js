@@ -135,8 +135,8 @@ function workOf(job) {
 function progressText(job) {
   const progress = job.progress || {};
   if (stateOf(job) === "PENDING") return `${number(job.queue_position)} before it`;
-  const speedup = progress.best_speedup ? `, ${decimals(progress.best_speedup, 2)}x` : "";
-  return ended(stateOf(job)) ? speedup.slice(2) : `${progress.phase || ""}${speedup}`;
+  if (ended(stateOf(job))) return "";  // what the search believed is not what was delivered
+  return `${progress.phase || ""}${progress.best_speedup ? `, ${decimals(progress.best_speedup, 2)}x` : ""}`;
 }
 
 function updateRow(row, job) {
@@ -213,7 +213,7 @@ function showFacts(job, files) {
     ["Phase", phase || (ended(stateOf(job)) ? "" : "waits for a worker")],
     ["Before it", stateOf(job) === "PENDING" ? number(job.queue_position) : ""], ["Candidates", progress.candidates],
     ["A second", progress.candidates_per_second ? decimals(progress.candidates_per_second, 1) : ""],
-    ["Best so far", progress.best_speedup ? `${decimals(progress.best_speedup, 2)}x` : ""],
+    ["Best so far", progress.best_speedup && !ended(stateOf(job)) ? `${decimals(progress.best_speedup, 2)}x` : ""],
     ["Time left", progress.time_left && !ended(stateOf(job)) ? `${Math.round(parseFloat(progress.time_left))} s` : ""]]);
 }
 
