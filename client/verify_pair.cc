@@ -170,13 +170,13 @@ CompareOptions ComparisonOf(const PairOptions& options, const Deadline& deadline
 
 /// Folded constants explain a "no" better than a witness of rounding does. Where every stored element is the folded one, folding
 /// may even have been exact: `last` tells that no proof of that has succeeded.
-absl::StatusOr<bool> TryRefit(const Pair& pair, const JudgeOptions& judge, bool last, PairVerdict& verdict) {
+absl::StatusOr<bool> TryRefit(const Graph& a, const Graph& b, const JudgeOptions& judge, bool last, PairVerdict& verdict) {
   if (!verdict.refit.has_value()) {
     RefitOptions options;
     options.tolerance_ulps = verdict.fold_tolerance;
     options.judge = judge;
     options.seed = judge.seed;
-    absl::StatusOr<RefitReport> refit = Refit(pair.a, pair.b, options);
+    absl::StatusOr<RefitReport> refit = Refit(a, b, options);
     if (absl::IsUnimplemented(refit.status()) || absl::IsDeadlineExceeded(refit.status())) return false;
     MENDEL_RETURN_IF_ERROR(refit.status());
     verdict.refit = *std::move(refit);
@@ -211,7 +211,9 @@ absl::Status VerifyPair(const PairOptions& options, Context& context) {
   verdict.accept_refit = options.fold_tolerance.has_value();
   verdict.fold_tolerance = options.fold_tolerance.value_or(verdict.fold_tolerance);
   if (options.weights == WeightMode::kExact) {
-    compare.before_explaining = [&](bool last) -> absl::StatusOr<bool> { return TryRefit(pair, compare.judge, last, verdict); };
+    compare.before_explaining = [&](const Graph& a, const Graph& b, bool last) -> absl::StatusOr<bool> {
+      return TryRefit(a, b, compare.judge, last, verdict);
+    };
   }
   MENDEL_ASSIGN_OR_RETURN(verdict.report, ComparePrograms(pair.a, pair.b, compare));
   if (verdict.report.verdict == Verdict::kEquivalent) verdict.refit.reset();

@@ -36,6 +36,10 @@ std::optional<RefitTerm> Undone(RefitTerms& terms, RefitTerm constant, RefitTerm
       fitted = terms.Reshape(fitted, terms.shape(view));
     } else if (node.op->name == "Transpose") {
       const Ints& perm = node.attrs.IntList("perm");
+      if (const Node& top = terms.node(fitted); top.op->name == "Transpose" && top.attrs.IntList("perm") == perm) {
+        fitted = top.inputs[0];
+        continue;
+      }
       Ints inverse(perm.size());
       for (size_t d = 0; d < perm.size(); ++d) inverse[static_cast<size_t>(perm[d])] = static_cast<int64_t>(d);
       fitted = terms.Op("Transpose", {fitted}, {{"perm", inverse}});
@@ -91,6 +95,8 @@ class Assembler {
     if (undone.has_value() && whole_is_candidate_ && *undone == *whole_) return;
     const RefitTerm values = undone.value_or(fitted);
     const bool same_bytes = undone.has_value() && !whole_is_candidate_ && pieces_.empty() && SameBytes(*undone);
+    if (undone.has_value() && candidate.moved && !same_bytes) FailWhereAnother(*undone);
+    if (!result_.failure.empty()) return;
     if (!same_bytes) {
       const std::vector<int64_t> elements = undone ? std::vector<int64_t>() : ElementsOf(t_, constant_, candidate.view);
       Measure(candidate, values, elements);
@@ -108,6 +114,17 @@ class Assembler {
   bool SameBytes(RefitTerm term) const {
     while (t_.node(term).op->name == "Reshape") term = t_.node(term).inputs[0];
     return IsConstant(t_.node(term)) && ConstantValue(t_.node(term)).Reshaped(stored_.shape()) == stored_;
+  }
+
+  /// As Measure for a stored weight that moved, without three copies of it in doubles.
+  void FailWhereAnother(RefitTerm term) {
+    while (t_.node(term).op->name == "Reshape") term = t_.node(term).inputs[0];
+    if (!IsConstant(t_.node(term))) return;
+    const Tensor& other = ConstantValue(t_.node(term));
+    for (int64_t p = 0; p < stored_.size(); ++p) {
+      const double value = other.DoubleAt(p), stored = stored_.DoubleAt(p);
+      if (value != stored && !(std::isnan(value) && std::isnan(stored))) return Fail(p, "is another weight", stored, value);
+    }
   }
 
   /// Compares what is stored, and what earlier candidates say, with the values; `elements` empty: in the constant's order.

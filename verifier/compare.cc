@@ -19,6 +19,7 @@
 #include "verifier/large_weights.h"
 #include "verifier/redraw.h"
 #include "verifier/sweep.h"
+#include "verifier/weight_pieces.h"
 #include "verifier/weights.h"
 
 namespace mendel {
@@ -43,8 +44,10 @@ Deadline Within(const Deadline& deadline, double seconds, double share) {
 
 class Comparison {
  public:
-  Comparison(const Graph& a, const Graph& b, std::vector<WeightDifference> weights, const CompareOptions& options)
-      : a_(a), b_(b), options_(options) {
+  /// `pieces`: both programs for the caller; `parts`: the same with large weights read by parts.
+  Comparison(const std::pair<Graph, Graph>& pieces, const std::pair<Graph, Graph>& parts, std::vector<WeightDifference> weights,
+             const CompareOptions& options)
+      : pieces_(pieces), a_(parts.first), b_(parts.second), options_(options) {
     report_.weights = std::move(weights);
   }
 
@@ -93,7 +96,7 @@ class Comparison {
 
   absl::Status AskCaller(bool last) {
     if (!options_.before_explaining) return absl::OkStatus();
-    MENDEL_ASSIGN_OR_RETURN(answered_, options_.before_explaining(last));
+    MENDEL_ASSIGN_OR_RETURN(answered_, options_.before_explaining(pieces_.first, pieces_.second, last));
     return absl::OkStatus();
   }
 
@@ -333,6 +336,7 @@ class Comparison {
     report_.lacking.assign(operators.begin(), operators.end());
   }
 
+  const std::pair<Graph, Graph>& pieces_;
   const Graph& a_;
   const Graph& b_;
   const CompareOptions& options_;
@@ -350,8 +354,9 @@ class Comparison {
 absl::StatusOr<CompareReport> ComparePrograms(const Graph& a, const Graph& b, const CompareOptions& options) {
   MENDEL_RETURN_IF_ERROR(CheckGraph(a));
   MENDEL_RETURN_IF_ERROR(CheckGraph(b));
-  MENDEL_ASSIGN_OR_RETURN(const auto parts, SplitLargeWeights(a, b));
-  return Comparison(parts.first, parts.second, WeightDifferences(a, b), options).Run();
+  MENDEL_ASSIGN_OR_RETURN(const auto pieces, CutLargeWeights(a, b, 2 * kMostElementsOfPart));
+  MENDEL_ASSIGN_OR_RETURN(const auto parts, SplitLargeWeights(pieces.first, pieces.second));
+  return Comparison(pieces, parts, WeightDifferences(a, b), options).Run();
 }
 
 }  // namespace mendel

@@ -37,9 +37,9 @@ struct CompareOptions {
   bool regions = true;     ///< wrong boxes exact to the element; otherwise only whether an output has any
   bool cut_points = true;  ///< false: everything is evaluated, the slow second opinion
   /// Called (when set) when equality is not proven: where stored weights differ early, before facts are tried, and in the end
-  /// (`last`), before regions and witnesses are sought. True: the caller has an answer of its own, and the report ends there as
-  /// kUnproven.
-  std::function<absl::StatusOr<bool>(bool last)> before_explaining = nullptr;
+  /// (`last`), before regions and witnesses are sought. The programs hold weights that they cut as pieces (weight_pieces.h). True:
+  /// the caller has an answer of its own, and the report ends there as kUnproven.
+  std::function<absl::StatusOr<bool>(const Graph& a, const Graph& b, bool last)> before_explaining = nullptr;
   WitnessOptions witness;
 };
 

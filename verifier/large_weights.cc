@@ -78,12 +78,6 @@ class Splitter {
   }
 
  private:
-  struct Part {
-    int64_t begin = 0;
-    int64_t end = 0;
-    ValueId weight;
-  };
-
   ValueId ValueOf(ValueId id) const { return {values_[static_cast<size_t>(id.node)], id.output}; }
 
   bool IsSplit(int32_t id) const { return IsConstant(graph_.node(id)) && types_.contains(TypeString(graph_.node(id).outputs[0])); }
@@ -107,8 +101,8 @@ class Splitter {
       if (transposed && weight.attrs.IntList("perm") == Ints{1, 0}) {
         return Assign(ByColumns(node, parts_.at(weight.inputs[0].node)), value);
       }
-      if (transposed) return Assign(ByRows(node, parts_.at(weight.inputs[0].node)), value);
-      if (IsSplit(node.inputs[1].node)) return Assign(ByRows(node, parts_.at(node.inputs[1].node)), value);
+      if (transposed) return Assign(ByRows(node, weight.inputs[0].node), value);
+      if (IsSplit(node.inputs[1].node)) return Assign(ByRows(node, node.inputs[1].node), value);
     }
     std::vector<ValueId> inputs;
     for (ValueId input : node.inputs) inputs.push_back(ValueOf(input));
@@ -129,40 +123,22 @@ class Splitter {
     for (int64_t begin = 0; begin < matrix.shape()[0]; begin += rows) {
       const int64_t end = std::min(begin + rows, matrix.shape()[0]);
       const std::string& symbol = SymbolName(node);
-      const std::string name = symbol.empty() ? "" : Cat(kPartPrefix, begin, ":", end, " of ", symbol);
+      // The whole's type is part of it: symbols of one name and two types have nothing in common.
+      const std::string name =
+          symbol.empty() ? "" : Cat(kPartPrefix, begin, ":", end, " of ", TypeString(matrix.type()), " ", symbol);
       parts_[id].push_back({begin, end, builder_.Constant(Rows(matrix, begin, end), name)});
     }
   }
 
-  /// x w as the sum of x's columns times w's rows.
-  absl::StatusOr<ValueId> ByRows(const Node& node, const std::vector<Part>& parts) {
-    const ValueId x = ValueOf(node.inputs[0]);
-    const Shape shape = builder_.type(x).shape;
-    ValueId sum;
-    for (const Part& part : parts) {
-      Ints starts(shape.size(), 0);
-      Ints ends = shape;
-      starts.back() = part.begin;
-      ends.back() = part.end;
-      MENDEL_ASSIGN_OR_RETURN(const ValueId columns,
-                              builder_.Add("Slice", {x}, {{"starts", starts}, {"ends", ends}, {"steps", Ints(shape.size(), 1)}}));
-      const bool last = &part == &parts.back();
-      MENDEL_ASSIGN_OR_RETURN(const ValueId product,
-                              builder_.Add("MatMul", {columns, part.weight}, {}, last && parts.size() == 1 ? node.name : ""));
-      if (&part == &parts.front()) {
-        sum = product;
-        continue;
-      }
-      MENDEL_ASSIGN_OR_RETURN(sum, builder_.Add("Add", {sum, product}, {}, last ? node.name : ""));
-    }
-    return sum;
+  absl::StatusOr<ValueId> ByRows(const Node& node, int32_t weight) {
+    return ProductByRows(builder_, ValueOf(node.inputs[0]), parts_.at(weight), node.name);
   }
 
   /// x w', w' the transpose of w: a part of w makes columns of the result.
-  absl::StatusOr<ValueId> ByColumns(const Node& node, const std::vector<Part>& parts) {
+  absl::StatusOr<ValueId> ByColumns(const Node& node, const std::vector<RowPart>& parts) {
     const ValueId x = ValueOf(node.inputs[0]);
     std::vector<ValueId> products;
-    for (const Part& part : parts) {
+    for (const RowPart& part : parts) {
       MENDEL_ASSIGN_OR_RETURN(const ValueId weight, builder_.Add("Transpose", {part.weight}, {{"perm", Ints{1, 0}}}));
       MENDEL_ASSIGN_OR_RETURN(const ValueId product, builder_.Add("MatMul", {x, weight}));
       products.push_back(product);
@@ -176,10 +152,31 @@ class Splitter {
   const int64_t most_elements_;
   GraphBuilder builder_;
   std::vector<int32_t> values_;  ///< nodes of the new graph; none for what parts stand for
-  std::map<int32_t, std::vector<Part>> parts_;
+  std::map<int32_t, std::vector<RowPart>> parts_;
 };
 
 }  // namespace
+
+absl::StatusOr<ValueId> ProductByRows(GraphBuilder& builder, ValueId x, std::span<const RowPart> parts, const std::string& name) {
+  if (parts.size() == 1) return builder.Add("MatMul", {x, parts[0].weight}, {}, name);
+  const Shape shape = builder.type(x).shape;
+  ValueId sum;
+  for (const RowPart& part : parts) {
+    Ints starts(shape.size(), 0);
+    Ints ends = shape;
+    starts.back() = part.begin;
+    ends.back() = part.end;
+    MENDEL_ASSIGN_OR_RETURN(const ValueId columns,
+                            builder.Add("Slice", {x}, {{"starts", starts}, {"ends", ends}, {"steps", Ints(shape.size(), 1)}}));
+    MENDEL_ASSIGN_OR_RETURN(const ValueId product, builder.Add("MatMul", {columns, part.weight}));
+    if (&part == &parts.front()) {
+      sum = product;
+      continue;
+    }
+    MENDEL_ASSIGN_OR_RETURN(sum, builder.Add("Add", {sum, product}, {}, &part == &parts.back() ? name : ""));
+  }
+  return sum;
+}
 
 absl::StatusOr<std::pair<Graph, Graph>> SplitLargeWeights(const Graph& a, const Graph& b, int64_t most_elements) {
   std::set<std::string> unsplittable;

@@ -7,12 +7,24 @@
 #define MENDEL_VERIFIER_LARGE_WEIGHTS_H_
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
 
 namespace mendel {
+
+/// Rows [begin, end) of a matrix.
+struct RowPart {
+  int64_t begin = 0;
+  int64_t end = 0;
+  ValueId weight;
+};
+
+/// x w as the sum of x's columns times w's rows, of which `parts` are all. `name` is that of the sum.
+absl::StatusOr<ValueId> ProductByRows(GraphBuilder& builder, ValueId x, std::span<const RowPart> parts, const std::string& name);
 
 /// Elements of a part: 200 MB of balls.
 inline constexpr int64_t kMostElementsOfPart = int64_t{1} << 22;
