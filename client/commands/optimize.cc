@@ -229,7 +229,7 @@ Action Setup(CLI::App& app) {
   app.add_option("-o,--output", options->output, "Plan file to write")->required();
   AddModelOptions(app, options->import);
   app.add_option("--threads", options->threads, "Threads of the plan (default: physical cores)")->check(CLI::PositiveNumber);
-  app.add_option("--backend", options->backend, "Backend that the plan is for")->capture_default_str();
+  app.add_option("--backend,--device", options->backend, "Backend that the plan is for")->capture_default_str();
   app.add_option("--budget", options->budget, "Time for the search, e.g. 60s")->capture_default_str();
   app.add_option("--search", options->search, "Search method: beam or egraph")
       ->check(CLI::IsMember({"beam", "egraph"}))
