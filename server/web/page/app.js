@@ -45,9 +45,9 @@ function setFacts(list, facts) {
 }
 
 function table(caption, columns, rows) {
-  const cell = (value, i) =>
-    make("td", {"data-label": columns[i].name, className: columns[i].number ? "number" : ""}, String(value));
-  const head = columns.map((column) => make("th", {scope: "col", className: column.number ? "number" : ""}, column.name));
+  const kind = (column) => (column.number ? "number" : column.long ? "long" : "");
+  const cell = (value, i) => make("td", {"data-label": columns[i].name, className: kind(columns[i])}, String(value));
+  const head = columns.map((column) => make("th", {scope: "col", className: kind(column)}, column.name));
   const body = rows.map((row) => make("tr", {}, ...row.map(cell)));
   return make("table", {className: "stack"}, make("caption", {}, caption), make("thead", {}, make("tr", {}, ...head)),
     make("tbody", {}, ...body));
@@ -150,6 +150,7 @@ function newRow(job) {
   const labels = ["Job", "Work", "State", "Progress", "Client", "Submitted"];
   const row = make("tr", {}, ...labels.map((label) => make("td", {"data-label": label})));
   row.dataset.name = job.name;
+  row.cells[4].className = "long";
   row.cells[0].append(make("a", {href: `#/${job.name}`, className: "name"}, shortName(job.name)));
   return row;
 }

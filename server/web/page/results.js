@@ -34,8 +34,8 @@ function timesPicture(plan) {
 function mutantParts(mutants) {
   if (mutants.length === 0) return [];
   const milliseconds = (nanoseconds) => (nanoseconds ? decimals(nanoseconds / 1e6, 3) : "");
-  const columns = [{name: "rule"}, {name: "claim"}, {name: "where"}, {name: "mended"}, {name: "before, ms", number: true},
-    {name: "after, ms", number: true}];
+  const columns = [{name: "rule"}, {name: "claim"}, {name: "where", long: true}, {name: "mended"},
+    {name: "before, ms", number: true}, {name: "after, ms", number: true}];
   const rows = mutants.map((mutant) => [mutant.rule, mutant.claim, mutant.where.join(", "), mutant.mending || "",
     milliseconds(mutant.original_ns), milliseconds(mutant.mutant_ns)]);
   const regions = mutants.flatMap((mutant) => mutant.mended.map((output) => ({
@@ -63,7 +63,8 @@ function verdictParts(verdict, report) {
   const rows = outputs.map((o) => [o.name, (o.shape || []).join(" x "), number(o.elements), number(o.wrong_elements)]);
   const parts = [facts];
   if (rows.length > 0) {
-    const columns = [{name: "output"}, {name: "shape"}, {name: "elements", number: true}, {name: "wrong", number: true}];
+    const columns = [{name: "output", long: true}, {name: "shape"}, {name: "elements", number: true},
+      {name: "wrong", number: true}];
     parts.push(table("Outputs", columns, rows));
   }
   const regions = outputs.map((o) => ({
@@ -142,7 +143,7 @@ function regionPicture(region, row, column) {
     draw("text", {x: 34, y: height + 16, "text-anchor": "end"}, extent(row)));
   const rows = region.boxes.slice(0, 200).map((box) =>
     [box.status, box.begin.map((begin, d) => `${begin}..${box.end[d] - 1}`).join(", ")]);
-  const list = table("First and last index a dimension", [{name: "status"}, {name: "elements"}], rows);
+  const list = table("First and last index a dimension", [{name: "status"}, {name: "elements", long: true}], rows);
   return [make("figure", {}, make("figcaption", {}, text), picture),
     make("details", {}, make("summary", {}, "Boxes as text"), list)];
 }
