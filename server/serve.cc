@@ -44,7 +44,8 @@ void Wait() {
 }  // namespace
 
 absl::Status Serve(const ServerOptions& options, const BuildInfo& build) {
-  // Threads share two heaps: with eight a core, what one thread freed is kept for that thread, and memory grows under load for long.
+  // Threads share two heaps: with eight a core, what one thread freed is kept for that thread, and memory grows under load for
+  // long.
   mallopt(M_ARENA_MAX, 2);
   HandleSignals();
   Logger log(ParseLogLevel(options.log_level), SystemClock(), &LogToStandardError);
