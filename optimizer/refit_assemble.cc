@@ -96,8 +96,7 @@ class Assembler {
     const RefitTerm values = undone.value_or(fitted);
     const bool same_bytes = undone.has_value() && !whole_is_candidate_ && pieces_.empty() && SameBytes(*undone);
     if (undone.has_value() && candidate.moved && !same_bytes) FailWhereAnother(*undone);
-    if (!result_.failure.empty()) return;
-    if (!same_bytes) {
+    if (!same_bytes && result_.failure.empty()) {
       const std::vector<int64_t> elements = undone ? std::vector<int64_t>() : ElementsOf(t_, constant_, candidate.view);
       Measure(candidate, values, elements);
       if (!undone) pieces_.push_back({Flat(t_, fitted), elements});
