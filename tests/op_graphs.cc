@@ -1,7 +1,5 @@
 #include "tests/op_graphs.h"
 
-#include <vector>
-
 #include "base/check.h"
 #include "base/status.h"
 #include "graph/sample_node.h"
@@ -29,6 +27,17 @@ ValueId Followed(Rng& rng, GraphBuilder& builder, ValueId x) {
 }
 
 }  // namespace
+
+const std::vector<const OpDefinition*>& SampledOps() {
+  static const std::vector<const OpDefinition*> ops = [] {
+    std::vector<const OpDefinition*> sampled;
+    for (const OpDefinition* op : AllOps()) {
+      if (op->sample != nullptr) sampled.push_back(op);
+    }
+    return sampled;
+  }();
+  return ops;
+}
 
 Graph RandomOpGraph(Rng& rng, const OpDefinition& op) {
   const auto node = SampleNode(op, rng);

@@ -18,18 +18,6 @@ namespace {
 
 constexpr int64_t kMaxStoredElements = 700000;
 
-/// Operators with a sampler.
-const std::vector<const OpDefinition*>& SampledOps() {
-  static const std::vector<const OpDefinition*> ops = [] {
-    std::vector<const OpDefinition*> sampled;
-    for (const OpDefinition* op : AllOps()) {
-      if (op->sample != nullptr) sampled.push_back(op);
-    }
-    return sampled;
-  }();
-  return ops;
-}
-
 /// Elements of all inputs and constants, which every evaluation draws anew.
 int64_t StoredElements(const Graph& graph) {
   int64_t elements = 0;

@@ -13,23 +13,12 @@
 #include "graph/sample_node.h"
 #include "mutator/rule.h"
 #include "tests/graph_edit.h"
+#include "tests/op_graphs.h"
 
 namespace mendel {
 namespace {
 
 constexpr int64_t kMaxElements = 20000;  // of a value
-
-/// Operators with a sampler.
-const std::vector<const OpDefinition*>& SampledOps() {
-  static const std::vector<const OpDefinition*> ops = [] {
-    std::vector<const OpDefinition*> sampled;
-    for (const OpDefinition* op : AllOps()) {
-      if (op->sample != nullptr) sampled.push_back(op);
-    }
-    return sampled;
-  }();
-  return ops;
-}
 
 class NetworkGrower {
  public:

@@ -244,13 +244,19 @@ TEST(Winograd, StrictNumericsDoNotOfferIt) {
   EXPECT_EQ(offered({1, 1}, 1, Numerics::kStrict), 0);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kCasesPerKernel = 5;  // five times as slow there
+#else
+constexpr uint64_t kCasesPerKernel = 25;
+#endif
+
 TEST(Winograd, EveryKernelMeansItsSums) {
   if (Isas().empty()) GTEST_SKIP() << "this machine has neither AVX2 nor AVX-512";
   for (const WinogradIsa* isa : Isas()) {
     for (int k = 0; k < isa->transform_count; ++k) {
       const WinogradTransforms& transforms = isa->transforms[k];
       double largest = 0;
-      for (uint64_t seed = 1; seed <= 25; ++seed) {
+      for (uint64_t seed = 1; seed <= kCasesPerKernel; ++seed) {
         Rng rng(seed);
         Case one(*isa, transforms, rng);
         SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << one.Describe());

@@ -1,0 +1,6 @@
+// What the files that speak gRPC include besides.
+#include <grpcpp/grpcpp.h>
+
+#include <nlohmann/json.hpp>
+
+#include "scripts/cmake/precompiled/library.h"

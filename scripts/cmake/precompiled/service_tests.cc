@@ -1,0 +1,1 @@
+// Compiles nothing but its precompiled header.
