@@ -87,7 +87,7 @@ TEST(Daemon, CheckConfigNamesWhatIsWrong) {
 }
 
 TEST(Http, OddRequests) {
-  const auto listener = StartHttpListener("localhost:0", 2, [](const HttpRequest& request) {
+  const auto listener = StartHttpListener("127.0.0.1:0", 2, [](const HttpRequest& request) {
     return HttpResponse{200, "text/plain", Cat(request.path, " ", request.Parameter("b"), " ", request.Header("x-y"))};
   });
   ASSERT_TRUE(listener.ok()) << listener.status();
