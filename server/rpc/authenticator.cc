@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "server/rpc/errors.h"
-#include "server/rpc/names.h"
+#include "server/store/blob_store.h"
 
 namespace mendel::server {
 namespace {

@@ -9,6 +9,7 @@
 #include "server/rpc/errors.h"
 #include "server/rpc/handlers.h"
 #include "server/rpc/names.h"
+#include "server/store/blob_store.h"
 
 namespace mendel::server::handlers {
 namespace {

@@ -5,16 +5,13 @@
 
 #include "base/status.h"
 #include "server/rpc/errors.h"
+#include "server/store/blob_store.h"
 
 namespace mendel::server {
 namespace {
 
 constexpr int kMaxPathParts = 32;
 constexpr size_t kMaxPartBytes = 255;
-
-bool IsHex(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
 
 bool HasPrefix(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
 
@@ -51,17 +48,6 @@ absl::Status CheckHashName(std::string_view field, std::string_view name, std::s
 }
 
 }  // namespace
-
-bool IsSha256(std::string_view text) { return text.size() == 64 && IsHex(text); }
-
-bool IsUuid(std::string_view text) {
-  if (text.size() != 36) return false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-    if (dash ? text[i] != '-' : !IsHex(text.substr(i, 1))) return false;
-  }
-  return true;
-}
 
 absl::Status CheckModelName(std::string_view field, std::string_view name) { return CheckHashName(field, name, "models/"); }
 

@@ -10,11 +10,6 @@
 
 namespace mendel::server {
 
-/// 64 lower-case hexadecimal digits.
-bool IsSha256(std::string_view text);
-/// 8-4-4-4-12 lower-case hexadecimal digits.
-bool IsUuid(std::string_view text);
-
 /// `models/{sha256}`, `plans/{sha256}` and `jobs/{uuid}`. The error is a violation of `field`.
 absl::Status CheckModelName(std::string_view field, std::string_view name);
 absl::Status CheckPlanName(std::string_view field, std::string_view name);

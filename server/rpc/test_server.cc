@@ -30,7 +30,7 @@ T Must(absl::StatusOr<T> value) {
 
 }  // namespace
 
-TestServer::TestServer(const std::function<void(ServerOptions&)>& change)
+TestServer::TestServer(const std::function<void(ServerOptions&)>& change, const Clock& clock)
     : folder_(NewFolder()), log_(LogLevel::kDebug, SystemClock(), [this](const std::string& line) {
         const std::lock_guard<std::mutex> lock(mutex_);
         log_text_ += line + "\n";
@@ -41,8 +41,7 @@ TestServer::TestServer(const std::function<void(ServerOptions&)>& change)
   blobs_ = Must(OpenBlobStore(folder_, {options_.max_blob_bytes, options_.max_store_bytes}, SystemClock()));
   authenticator_ = Must(Authenticator::Create(options_, log_));
   const auto key = [](const v1::JobSpec& spec) { return Sha256Hex(std::string_view(spec.SerializeAsString())); };
-  env_ =
-      std::unique_ptr<Environment>(new Environment{options_, *jobs_, *blobs_, SystemClock(), log_, metrics_, *authenticator_, key});
+  env_ = std::unique_ptr<Environment>(new Environment{options_, *jobs_, *blobs_, clock, log_, metrics_, *authenticator_, key});
   rpc_ = Must(StartRpcServer(*env_));
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "mendel/v1/jobs.pb.h"
+#include "server/clock.h"
 #include "server/options.h"
 #include "server/rpc/environment.h"
 #include "server/rpc/rpc_server.h"
@@ -19,8 +20,8 @@ namespace mendel::server {
 /// Listens on a unix socket in the folder. Fails the test when something cannot be made.
 class TestServer {
  public:
-  /// `change` may change the options before the start.
-  explicit TestServer(const std::function<void(ServerOptions&)>& change = {});
+  /// `change` may change the options before the start; the calls go by `clock`.
+  explicit TestServer(const std::function<void(ServerOptions&)>& change = {}, const Clock& clock = SystemClock());
   ~TestServer();
 
   const std::string& folder() const { return folder_; }

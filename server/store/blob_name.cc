@@ -11,16 +11,6 @@ bool IsHex(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-/// 8-4-4-4-12 lower-case hexadecimal digits.
-bool IsUuid(std::string_view text) {
-  if (text.size() != 36) return false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-    if (dash ? text[i] != '-' : !IsHex(text.substr(i, 1))) return false;
-  }
-  return true;
-}
-
 /// Cuts `prefix` off, or tells that it is not there.
 bool Cut(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
@@ -30,12 +20,23 @@ bool Cut(std::string_view& text, std::string_view prefix) {
 
 }  // namespace
 
+bool IsSha256(std::string_view text) { return text.size() == 64 && IsHex(text); }
+
+bool IsUuid(std::string_view text) {
+  if (text.size() != 36) return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    if (dash ? text[i] != '-' : !IsHex(text.substr(i, 1))) return false;
+  }
+  return true;
+}
+
 std::string BlobName(const BlobId& blob) { return Cat("blobs/", blob.sha256, "/", blob.size); }
 
 absl::StatusOr<BlobId> ParseBlobName(std::string_view name) {
   const absl::Status wrong = InvalidInput("'", name.substr(0, 200), "' is not blobs/{64 lower-case hexadecimal digits}/{size}");
   std::string_view rest = name;
-  if (!Cut(rest, "blobs/") || rest.size() < 66 || rest[64] != '/' || !IsHex(rest.substr(0, 64))) return wrong;
+  if (!Cut(rest, "blobs/") || rest.size() < 66 || rest[64] != '/' || !IsSha256(rest.substr(0, 64))) return wrong;
   BlobId blob;
   blob.sha256 = rest.substr(0, 64);
   rest.remove_prefix(65);

@@ -27,6 +27,11 @@ struct BlobId {
   int64_t size = 0;
 };
 
+/// 64 lower-case hexadecimal digits.
+bool IsSha256(std::string_view text);
+/// 8-4-4-4-12 lower-case hexadecimal digits.
+bool IsUuid(std::string_view text);
+
 /// `blobs/{sha256}/{size}`, and back. InvalidArgument for anything else.
 std::string BlobName(const BlobId& blob);
 absl::StatusOr<BlobId> ParseBlobName(std::string_view name);

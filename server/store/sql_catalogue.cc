@@ -7,6 +7,7 @@
 #include "server/store/blob_store.h"
 #include "server/store/job_row.h"
 #include "server/store/page_token.h"
+#include "server/store/spec_names.h"
 #include "server/store/sql_store.h"
 
 namespace mendel::server {
@@ -52,28 +53,6 @@ absl::Status CheckUnused(SqlConnection& sql, const std::string& name, std::vecto
 }
 
 }  // namespace
-
-std::vector<std::string> ModelsOf(const v1::JobSpec& spec) {
-  switch (spec.work_case()) {
-    case v1::JobSpec::kOptimize:
-      return {spec.optimize().model()};
-    case v1::JobSpec::kVerifyPlan:
-      return {spec.verify_plan().model()};
-    case v1::JobSpec::kComparePair:
-      return {spec.compare_pair().model_a(), spec.compare_pair().model_b()};
-    case v1::JobSpec::kRefitPlan:
-      return {spec.refit_plan().model()};
-    case v1::JobSpec::WORK_NOT_SET:
-      return {};
-  }
-  return {};
-}
-
-std::vector<std::string> PlansOf(const v1::JobSpec& spec) {
-  if (spec.has_verify_plan()) return {spec.verify_plan().plan()};
-  if (spec.has_refit_plan()) return {spec.refit_plan().plan()};
-  return {};
-}
 
 absl::StatusOr<v1::Plan> PutPlan(SqlConnection& sql, v1::Plan plan, int64_t now_micros) {
   if (!plan.has_create_time()) *plan.mutable_create_time() = ToTimestamp(now_micros);

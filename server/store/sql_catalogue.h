@@ -13,10 +13,6 @@ namespace mendel::server {
 
 /// Stores a plan, or returns the one of this name.
 absl::StatusOr<v1::Plan> PutPlan(SqlConnection& sql, v1::Plan plan, int64_t now_micros);
-/// `models/...` that a job's spec names.
-std::vector<std::string> ModelsOf(const v1::JobSpec& spec);
-/// `plans/...` likewise.
-std::vector<std::string> PlansOf(const v1::JobSpec& spec);
 /// Parses a message of a row; DataLoss names what is damaged.
 template <class Message>
 absl::StatusOr<Message> ParseBody(const std::string& bytes, const std::string& what) {

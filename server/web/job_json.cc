@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "server/rpc/handlers.h"
+#include "server/store/spec_names.h"
 #include "server/web/plan_json.h"
 
 namespace mendel::server {
@@ -26,22 +27,6 @@ absl::StatusOr<std::string> MessageJson(const google::protobuf::Message& message
 void Shorten(v1::Job& job) {
   job.clear_verdict();
   if (job.has_error()) job.mutable_error()->clear_details();
-}
-
-std::vector<std::string> ModelsOf(const v1::JobSpec& spec) {
-  switch (spec.work_case()) {
-    case v1::JobSpec::kOptimize:
-      return {spec.optimize().model()};
-    case v1::JobSpec::kVerifyPlan:
-      return {spec.verify_plan().model()};
-    case v1::JobSpec::kComparePair:
-      return {spec.compare_pair().model_a(), spec.compare_pair().model_b()};
-    case v1::JobSpec::kRefitPlan:
-      return {spec.refit_plan().model()};
-    case v1::JobSpec::WORK_NOT_SET:
-      break;
-  }
-  return {};
 }
 
 /// Models may have been deleted since.

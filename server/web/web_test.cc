@@ -1,8 +1,5 @@
 // The web page without a browser: its files and headers, who may see what, odd addresses and hostile names, results and downloads.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,6 +9,7 @@
 #include "mendel/plan.pb.h"
 #include "runtime/plan_file.h"
 #include "server/http_listener.h"
+#include "server/http_test_client.h"
 #include "server/rpc/handlers.h"
 #include "server/rpc/test_server.h"
 #include "server/web/downloads.h"
@@ -276,21 +274,6 @@ class LongBody final : public HttpBody {
  private:
   const int64_t size_;
 };
-
-std::string Fetch(int port, const std::string& request) {
-  const int client = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  EXPECT_EQ(send(client, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
-  std::string answer;
-  char buffer[4096];
-  for (ssize_t got = 0; (got = recv(client, buffer, sizeof(buffer), 0)) > 0;) answer.append(buffer, static_cast<size_t>(got));
-  close(client);
-  return answer;
-}
 
 TEST(Web, StreamsArriveWhole) {
   const auto listener = StartHttpListener("127.0.0.1:0", 2, [](const HttpRequest&) {

@@ -1,0 +1,27 @@
+#include "server/store/spec_names.h"
+
+namespace mendel::server {
+
+std::vector<std::string> ModelsOf(const v1::JobSpec& spec) {
+  switch (spec.work_case()) {
+    case v1::JobSpec::kOptimize:
+      return {spec.optimize().model()};
+    case v1::JobSpec::kVerifyPlan:
+      return {spec.verify_plan().model()};
+    case v1::JobSpec::kComparePair:
+      return {spec.compare_pair().model_a(), spec.compare_pair().model_b()};
+    case v1::JobSpec::kRefitPlan:
+      return {spec.refit_plan().model()};
+    case v1::JobSpec::WORK_NOT_SET:
+      return {};
+  }
+  return {};
+}
+
+std::vector<std::string> PlansOf(const v1::JobSpec& spec) {
+  if (spec.has_verify_plan()) return {spec.verify_plan().plan()};
+  if (spec.has_refit_plan()) return {spec.refit_plan().plan()};
+  return {};
+}
+
+}  // namespace mendel::server
