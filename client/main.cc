@@ -1,4 +1,6 @@
 // The `mendel` command: reads the command line, runs one command (client/commands/), prints, and exits.
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
@@ -102,6 +104,9 @@ int Main(int argc, char** argv) {
 }  // namespace mendel
 
 int main(int argc, char** argv) {
+  // Weights and values go back to the system when they are freed. By default the C library raises this threshold with every large
+  // block that is freed, and keeps a tenth of a search's memory in gaps of its heap.
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);
   // `mendeld ARGUMENTS` is `mendel serve ARGUMENTS`.
   std::vector<char*> words(argv, argv + argc);
   const std::string_view name = argc > 0 ? argv[0] : "";

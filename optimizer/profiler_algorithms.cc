@@ -53,6 +53,8 @@ std::string Signature(const Graph& graph, int32_t id) {
   return text;
 }
 
+double Sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
 /// Nodes with a choice, once each.
 std::set<int32_t> Nodes(const std::map<std::string, Algorithms>& by_name) {
   std::set<int32_t> nodes;
@@ -154,23 +156,20 @@ absl::StatusOr<Algorithms> Profiler::CombineAlgorithms(const Graph& graph, doubl
   }
   // As above: nothing is begun that cannot be paid for.
   if (candidates.size() == 1 || deadline_.SecondsLeft() < 6 * times.first_seconds) return each;
-  std::vector<std::unique_ptr<Executable>> executables;
-  std::vector<Executable*> pointers;
-  for (const Algorithms& candidate : candidates) {
-    MENDEL_ASSIGN_OR_RETURN(auto executable, Compile({graph, candidate}));
+  // One after the other beside the default, which all are held against: packed weights of three would be most of a search's memory.
+  const double seconds = max_seconds / static_cast<double>(candidates.size());
+  double least = std::numeric_limits<double>::infinity();
+  size_t best = 0;
+  for (size_t k = 0; k < candidates.size(); ++k) {
+    MENDEL_ASSIGN_OR_RETURN(const auto executable, Compile({graph, candidates[k]}));
     ++measured_;
     MENDEL_ASSIGN_OR_RETURN(const OutputBytes* have, times.trial.Run(*executable));
     if (CompareOutputs(graph, times.want, *have, options_.numerics).wrong) return each;
-    pointers.push_back(executable.get());
-    executables.push_back(std::move(executable));
-  }
-  MENDEL_ASSIGN_OR_RETURN(const auto medians,
-                          times.trial.StepMedians(pointers, {.min_runs = 3, .seconds = max_seconds, .deadline = deadline_}));
-  size_t best = 0;
-  std::vector<double> sums;
-  for (size_t k = 0; k < medians.size(); ++k) {
-    sums.push_back(std::accumulate(medians[k].begin(), medians[k].end(), 0.0));
-    if (sums[k] < sums[best]) best = k;
+    Executable* const pair[] = {times.standard.get(), executable.get()};
+    MENDEL_ASSIGN_OR_RETURN(const auto medians,
+                            times.trial.StepMedians(pair, {.min_runs = 3, .seconds = seconds, .deadline = deadline_}));
+    const double ratio = Sum(medians[1]) / Sum(medians[0]);
+    if (ratio < least) least = ratio, best = k;
   }
   return candidates[best];
 }

@@ -37,6 +37,12 @@ expect 0 'out.onnx' "$mendel" export a.plan --onnx out.onnx
 expect 0 'equivalent' "$mendel" verify a.plan --model out.onnx
 expect 0 'dilation_stack.*partial' "$mendel" rules
 
+# A device that this machine has not is not supported here, which is said before any work.
+if "$mendel" doctor | grep -q '^backend cuda: not usable'; then
+  expect 2 'plans for GPUs are made on a machine with a GPU' "$mendel" optimize "$model" --device cuda -o none.plan
+  [ -e none.plan ] && fail "a plan for a device that is not there"
+fi
+
 # Ctrl-C once: the best so far.
 "$mendel" optimize "$model" --threads 1 --cache other.sqlite --budget 60s -o interrupted.plan >interrupted.txt 2>&1 &
 pid=$!

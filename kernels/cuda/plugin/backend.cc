@@ -53,9 +53,10 @@ class CudaBackend final : public Backend {
   absl::Status Probe() const override {
     const absl::Status found = FindGpu().status();
     if (found.ok()) return found;
-    return absl::Status(found.code(), Cat(std::string(found.message()),
-                                          " - plans for GPUs are made on a machine with a GPU, its driver and NVRTC; without one, "
-                                          "'mendel explain PLAN --emit-cuda FOLDER' writes a plan's correction kernels as text"));
+    // Whatever is missing: what was asked for is not supported here.
+    return absl::UnimplementedError(Cat(std::string(found.message()),
+                                        " - plans for GPUs are made on a machine with a GPU, its driver and NVRTC; without one, "
+                                        "'mendel explain PLAN --emit-cuda FOLDER' writes a plan's correction kernels as text"));
   }
 
   std::string Identity() const override {
