@@ -19,6 +19,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "bench/expect.h"
 #include "corrector/corrector.h"
 #include "graph/emitter.h"
 #include "graph/restrict.h"
@@ -37,15 +38,6 @@ struct Options {
   bool relu = false;
   bool fastest = false;
 };
-
-template <class T>
-T Expect(absl::StatusOr<T> value) {
-  if (!value.ok()) {
-    std::fprintf(stderr, "%s\n", std::string(value.status().message()).c_str());
-    std::exit(1);
-  }
-  return *std::move(value);
-}
 
 ValueId Weights(Emitter& e, const Shape& shape, const std::string& name) {
   Rng rng(5);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "bench/expect.h"
 #include "graph/text.h"
 #include "onnx/import.h"
 #include "runtime/backend.h"
@@ -24,15 +25,6 @@
 
 namespace mendel {
 namespace {
-
-template <class T>
-T Expect(absl::StatusOr<T> value) {
-  if (!value.ok()) {
-    std::fprintf(stderr, "%s\n", std::string(value.status().message()).c_str());
-    std::exit(1);
-  }
-  return *std::move(value);
-}
 
 /// One compilation and the smallest seconds of its steps.
 struct Variant {
@@ -114,6 +106,17 @@ void Row(const Graph& graph, int32_t node, const std::map<std::string, Variant>&
               1e3 * standard, times.c_str(), winner.c_str(), flops / best * 1e-9, standard / best);
 }
 
+void CompileAndMeasure(const Backend& backend, const Graph& graph, int threads, int rounds,
+                       std::map<std::string, Variant>& variants) {
+  for (auto& [name, variant] : variants) {
+    CompileOptions options;
+    options.threads = threads;
+    options.algorithms = variant.algorithms;
+    variant.executable = Expect(backend.Compile(graph, options));
+  }
+  Measure(graph, variants, rounds);
+}
+
 void Run(const std::string& path, int threads, int rounds, bool steps) {
   const Graph graph = Expect(ImportOnnxFile(path)).graph;
   const Backend& backend = *FindBackend("cpu");
@@ -122,13 +125,7 @@ void Run(const std::string& path, int threads, int rounds, bool steps) {
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
     for (const std::string& name : backend.Algorithms(graph, node, Numerics::kDefault)) variants[name].algorithms[node] = name;
   }
-  for (auto& [name, variant] : variants) {
-    CompileOptions options;
-    options.threads = threads;
-    options.algorithms = variant.algorithms;
-    variant.executable = Expect(backend.Compile(graph, options));
-  }
-  Measure(graph, variants, rounds);
+  CompileAndMeasure(backend, graph, threads, rounds, variants);
   std::printf("%s, %d thread(s), smallest of %d\n\n", backend.Identity().c_str(), threads, rounds);
   std::printf("| node | shapes | default ms | others ms | best | GFLOP/s | speed-up |\n|---|---|---|---|---|---|---|\n");
   Totals totals;
@@ -138,13 +135,7 @@ void Run(const std::string& path, int threads, int rounds, bool steps) {
   variants["default"];
   variants["the best of each"].algorithms = totals.each;
   variants["own ones throughout"].algorithms = totals.own;
-  for (auto& [name, variant] : variants) {
-    CompileOptions options;
-    options.threads = threads;
-    options.algorithms = variant.algorithms;
-    variant.executable = Expect(backend.Compile(graph, options));
-  }
-  Measure(graph, variants, rounds);
+  CompileAndMeasure(backend, graph, threads, rounds, variants);
   for (const auto& [name, variant] : variants) {
     std::printf("Whole program, steps' sum: %s %.3f ms\n", name.c_str(),
                 1e3 * std::accumulate(variant.seconds.begin(), variant.seconds.end(), 0.0));

@@ -28,7 +28,7 @@ if(MENDEL_FUZZ)
   target_compile_options(mendel_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 # Tests need no optimizer, and its time is a fifth of theirs.
-set(MENDEL_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
+set(MENDEL_TEST_OPTIONS $<$<CONFIG:Release>:-O1> $<$<CONFIG:RelWithDebInfo>:-O0>)
 # Precompiled standard, Abseil, GoogleTest, gRPC and CLI11 headers (precompiled/KIND.h): a third of the compile time. None of our own, so
 # that a change of a header rebuilds what includes it and nothing else; clang-tidy and the clang preset compile without them and find a
 # missing include. A target names its KIND by PRECOMPILED; what links gRPC needs one with gRPC, since that brings -pthread, a macro more.
