@@ -56,7 +56,9 @@ plan::AppliedMutant DescribeMutant(const Graph& graph, const Rule& rule, const M
     plan::MendedOutput* output = applied.add_mended();
     const GraphOutput& mended = alternative.graph.outputs()[k];
     output->set_output(mended.name);
-    output->set_elements(NumElements(alternative.graph.type(mended.value)));
+    const TensorType& type = alternative.graph.type(mended.value);
+    output->set_elements(NumElements(type));
+    for (const int64_t extent : type.shape) output->add_shape(extent);
     for (const Box& box : alternative.boxes[k]) {
       plan::BoxProto* proto = output->add_boxes();
       for (int64_t value : box.begin) proto->add_begin(value);

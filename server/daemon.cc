@@ -175,6 +175,8 @@ class RealDaemon final : public Daemon {
     metrics.Set("mendel_jobs_ended_total", {{"state", "succeeded"}}, static_cast<double>(stats.succeeded));
     metrics.Set("mendel_jobs_ended_total", {{"state", "failed"}}, static_cast<double>(stats.failed));
     metrics.Set("mendel_jobs_ended_total", {{"state", "cancelled"}}, static_cast<double>(stats.cancelled));
+    metrics.Set("mendel_leases_lost_total", {{"at", "work"}}, static_cast<double>(stats.lost));
+    metrics.Set("mendel_leases_lost_total", {{"at", "result"}}, static_cast<double>(stats.refused));
   }
 
   void ExpireLeases() {

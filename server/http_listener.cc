@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "server/client_address.h"
 #include "server/clock.h"
 
 namespace mendel::server {
@@ -27,6 +28,7 @@ constexpr int kTickMillis = 200;
 
 struct Connection {
   int socket = -1;
+  std::string client;
   int64_t until_micros = 0;
   std::string request;
   std::string out;  ///< what is being sent: the head with the body, or a piece of the stream
@@ -44,7 +46,8 @@ void Begin(Connection& connection, HttpResponse response, bool with_body) {
 }
 
 void Answer(Connection& connection, const HttpHandler& handler) {
-  const absl::StatusOr<HttpRequest> request = ParseHttpRequest(connection.request);
+  absl::StatusOr<HttpRequest> request = ParseHttpRequest(connection.request);
+  if (request.ok()) request->client = connection.client;
   if (request.ok()) return Begin(connection, handler(*request), !request->head);
   const bool method = absl::IsUnimplemented(request.status());
   HttpResponse refusal{method ? 405 : 400, "text/plain; charset=utf-8", Cat(request.status().message(), "\n")};
@@ -138,8 +141,11 @@ class Listener final : public HttpListener {
     }
   }
   void Accept() {
-    const int socket = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket >= 0) connections_.push_back({socket, SystemClock().SteadyMicros() + kTimeoutMicros, {}, {}, 0, 0, {}, 0});
+    sockaddr_storage peer{};
+    socklen_t length = sizeof(peer);
+    const int socket = accept4(socket_, reinterpret_cast<sockaddr*>(&peer), &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (socket < 0) return;
+    connections_.push_back({socket, ClientOf(peer), SystemClock().SteadyMicros() + kTimeoutMicros, {}, {}, 0, 0, {}, 0});
   }
 
   const int socket_;

@@ -20,6 +20,7 @@ struct HttpRequest {
   std::string path;                            ///< as it was sent, before the '?'; nothing is decoded
   std::map<std::string, std::string> query;    ///< decoded; the last of several
   std::map<std::string, std::string> headers;  ///< names in lower case
+  std::string client;                          ///< who asks (client_address.h); the listener fills it in
 
   /// The header or parameter, or nothing.
   std::string_view Header(const std::string& name) const;

@@ -23,6 +23,7 @@ constexpr std::array kFamilies = {
     Family{"mendel_jobs", "gauge", "Jobs by state."},
     Family{"mendel_jobs_ended_total", "counter", "Jobs that this server's workers ended, by state."},
     Family{"mendel_jobs_started_total", "counter", "Jobs that this server's workers began."},
+    Family{"mendel_leases_lost_total", "counter", "Attempts of this server that another took over, by what they were at."},
     Family{"mendel_phase_seconds_total", "counter", "Seconds that jobs of this server spent, by phase."},
     Family{"mendel_plan_reuse_total", "counter", "Submitted searches answered by a stored plan."},
     Family{"mendel_queue_depth", "gauge", "Jobs that wait for a worker."},

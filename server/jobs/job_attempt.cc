@@ -19,6 +19,8 @@ namespace mendel::server {
 namespace {
 
 constexpr int kCpusAtMost = 1024;
+/// The fence of a job's first claim. (Attempts are taken back when a job is released.)
+constexpr int64_t kFirstFence = 1;
 
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status);
@@ -78,7 +80,7 @@ class Attempt {
 
   absl::Status Prepare() {
     MENDEL_ASSIGN_OR_RETURN(command_, MakeWorkerCommand(job_.job.spec(), options_, context_.jobs, context_.blobs));
-    MENDEL_ASSIGN_OR_RETURN(folder_, JobFolder::Open(options_.work_folder, Name()));
+    MENDEL_ASSIGN_OR_RETURN(folder_, JobFolder::Open(options_.work_folder, Name(), job_.fence));
     // Without the others' measurements a job takes longer, no more.
     if (command_.searches) CopyProfiles(options_.cache, folder_->CachePath()).IgnoreError();
     limits_ = LimitsOf(job_.job.spec(), options_);
@@ -87,7 +89,8 @@ class Attempt {
                         command_.arguments,
                         folder_->path(),
                         command_.views,
-                        {limits_.memory_bytes, (limits_.wall_micros / 1'000'000 + 1) * cpus, limits_.output_bytes}};
+                        {limits_.memory_bytes, (limits_.wall_micros / 1'000'000 + 1) * cpus, limits_.output_bytes},
+                        job_.fence > kFirstFence};
     absl::StatusOr<std::unique_ptr<ChildProcess>> child = context_.sandbox.Start(launch);
     // Whatever it is, it is this machine's trouble and not the job's.
     if (!child.ok()) return absl::UnavailableError(child.status().message());
@@ -102,7 +105,10 @@ class Attempt {
     child_.reset();
     keeper.TellRest();
     if (command_.searches) Merge();
-    if (keeper.lost()) return folder_->Clear(true);
+    if (keeper.lost()) {
+      ++context_.counters.lost;
+      return folder_->Clear(true);
+    }
     if (result.end == WorkerEnd::kStopped && !keeper.cancelled()) return PutBack();
     Deliver({job_, command_, limits_, result, keeper.cancelled(), context_.sandbox.Description()}, keeper);
   }
@@ -147,8 +153,9 @@ class Attempt {
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
       status = context_.jobs.Finish(Name(), job_.fence, outcome);
     }
-    if (!status.ok()) return false;
     RunnerCounters& counters = context_.counters;
+    if (absl::IsAborted(status)) ++counters.refused;
+    if (!status.ok()) return false;
     ++(outcome.state == v1::JOB_STATE_SUCCEEDED   ? counters.succeeded
        : outcome.state == v1::JOB_STATE_CANCELLED ? counters.cancelled
                                                   : counters.failed);

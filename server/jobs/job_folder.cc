@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/status.h"
@@ -36,6 +38,18 @@ absl::StatusOr<Descriptor> Lock(const fs::path& path) {
   return lock;
 }
 
+/// Makes the folder and locks it, trying so often.
+absl::StatusOr<Descriptor> MakeAndLock(const fs::path& path, int tries) {
+  while (true) {
+    std::error_code code;
+    fs::create_directories(path, code);
+    if (code) return absl::ErrnoToStatus(code.value(), "cannot create a job's folder");
+    absl::StatusOr<Descriptor> lock = Lock(path);
+    if (!absl::IsAborted(lock.status()) || --tries == 0) return lock;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
 /// A worker may have taken its own permissions away.
 void Remove(const fs::path& path) {
   std::error_code code;
@@ -47,14 +61,17 @@ void Remove(const fs::path& path) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(const std::string& work_folder, const std::string& job) {
+absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(const std::string& work_folder, const std::string& job, int64_t fence) {
   MENDEL_ASSIGN_OR_RETURN(const std::string name, FolderName(job));
   std::error_code code;
-  const fs::path path = fs::absolute(work_folder, code) / "jobs" / name;
-  fs::create_directories(path, code);
-  if (code) return absl::ErrnoToStatus(code.value(), "cannot create a job's folder");
-  MENDEL_ASSIGN_OR_RETURN(Descriptor lock, Lock(path));
-  std::unique_ptr<JobFolder> folder(new JobFolder(path.string(), std::move(lock)));
+  fs::path path = fs::absolute(work_folder, code) / "jobs" / name;
+  absl::StatusOr<Descriptor> lock = MakeAndLock(path, 10);
+  if (absl::IsAborted(lock.status())) {
+    path += Cat(".", fence);
+    lock = MakeAndLock(path, 1);
+  }
+  MENDEL_RETURN_IF_ERROR(lock.status());
+  std::unique_ptr<JobFolder> folder(new JobFolder(path.string(), *std::move(lock)));
   folder->Clear(true);
   for (const char* part : kFolders) {
     fs::create_directory(path / part, code);
@@ -105,7 +122,7 @@ void JobFolder::Clear(bool keep_cache) {
 void SweepJobFolders(const std::string& work_folder, const std::function<bool(const std::string& job)>& ended) {
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(fs::path(work_folder) / "jobs", code)) {
-    const std::string job = Cat("jobs/", entry.path().filename().string());
+    const std::string job = Cat("jobs/", entry.path().stem().string());
     if (!ended(job)) continue;
     const auto lock = Lock(entry.path());
     if (lock.ok()) Remove(entry.path());

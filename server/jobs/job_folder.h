@@ -1,4 +1,4 @@
-// The folder of one job on this machine: `<work_folder>/jobs/<uuid>/` with in, out, tmp and cache (sandbox.h).
+// The folder of one job: `<work_folder>/jobs/<uuid>/` with in, out, tmp and cache (sandbox.h).
 //
 // It is locked while an attempt runs. A new attempt finds it empty but for cache/, whose measurements are what a job continues
 // from; it goes when the job ends.
@@ -18,8 +18,9 @@ namespace mendel::server {
 
 class JobFolder {
  public:
-  /// `job`: "jobs/{uuid}". Aborted while another attempt of the same job still runs here.
-  static absl::StatusOr<std::unique_ptr<JobFolder>> Open(const std::string& work_folder, const std::string& job);
+  /// `job`: "jobs/{uuid}". An earlier attempt whose lease was given away goes within a second, unless its server is cut off from
+  /// the store and shares the work folder with us; then this attempt gets a folder beside, `<uuid>.<fence>`.
+  static absl::StatusOr<std::unique_ptr<JobFolder>> Open(const std::string& work_folder, const std::string& job, int64_t fence);
 
   const std::string& path() const { return path_; }
   std::string CachePath() const { return path_ + "/cache/profiles.sqlite"; }

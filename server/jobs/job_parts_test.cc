@@ -12,6 +12,7 @@
 #include "optimizer/profile_cache.h"
 #include "server/jobs/bundle.h"
 #include "server/jobs/from_json.h"
+#include "server/jobs/job_folder.h"
 #include "server/jobs/job_test_support.h"
 #include "server/jobs/profile_exchange.h"
 #include "server/jobs/work_key.h"
@@ -159,6 +160,25 @@ TEST_F(Profiles, HostileFilesDoNothing) {
                nullptr, nullptr);
   sqlite3_close(db);
   EXPECT_EQ(MergeProfiles(Path("view"), Path("shared")).value_or(0), 0);
+}
+
+TEST_F(Profiles, AFolderThatAnEarlierAttemptHoldsIsLeftToIt) {
+  const std::string job = "jobs/00000000-0000-4000-8000-000000000001";
+  auto held = JobFolder::Open(world_.folder(), job, 1);
+  ASSERT_TRUE(held.ok()) << held.status();
+  std::ofstream((*held)->path() + "/out/plan") << "half";
+  auto beside = JobFolder::Open(world_.folder(), job, 3);
+  ASSERT_TRUE(beside.ok()) << beside.status();
+  EXPECT_EQ((*beside)->path(), (*held)->path() + ".3");
+  EXPECT_TRUE((*held)->Delivered("plan").ok());
+  EXPECT_FALSE((*beside)->Delivered("plan").ok());
+  const std::string first = (*held)->path(), second = (*beside)->path();
+  held->reset();
+  beside->reset();
+  std::vector<std::string> asked;
+  SweepJobFolders(world_.folder(), [&](const std::string& name) { return asked.push_back(name), true; });
+  EXPECT_EQ(asked, (std::vector<std::string>{job, job}));
+  EXPECT_FALSE(std::filesystem::exists(first) || std::filesystem::exists(second));
 }
 
 TEST_F(Profiles, BundlesAreTarArchives) {

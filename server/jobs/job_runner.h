@@ -65,6 +65,8 @@ struct RunnerStats {
   int64_t cancelled = 0;
   int64_t running = 0;
   int64_t candidates = 0;
+  int64_t lost = 0;     ///< attempts whose lease ended while they worked; what they did is thrown away
+  int64_t refused = 0;  ///< results that came after the lease had been given to another
   std::string sandbox;  ///< what is used
 };
 

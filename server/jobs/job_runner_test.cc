@@ -1,6 +1,7 @@
 // Jobs whose workers misbehave (fake_worker.cc), in both sandboxes: each ends as documented, and the others go on.
 #include "server/jobs/job_runner.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -211,38 +212,76 @@ TEST_P(Runners, APlanFoundOnceIsServedAgain) {
   EXPECT_EQ(world_.Await(world_.Submit(other)).progress().phase(), "search");
 }
 
-TEST_P(Runners, WhatAnEarlierAttemptLeftIsEnded) {
-  if (GetParam() != std::string("bubblewrap")) GTEST_SKIP() << "of bubblewrap alone";
-  const std::string job = world_.SubmitFake("good");
-  const std::string out = Options().work_folder + "/" + job + "/out";
-  // What a bubblewrap looks like whose parent was killed too early: it waits for ever.
-  std::array<int, 2> ends{};
-  ASSERT_EQ(pipe(ends.data()), 0);
-  const pid_t left = fork();
-  if (left == 0) {
-    dup2(ends[0], 0);
-    execl("/bin/cat", "/usr/bin/bwrap", "-", out.c_str(), nullptr);
-    _exit(127);
+/// What a bubblewrap looks like whose parent was killed too early: it waits for ever.
+class Stray {
+ public:
+  explicit Stray(const std::string& folder) {
+    EXPECT_EQ(pipe2(ends_.data(), O_CLOEXEC), 0);
+    const std::string out = folder + "/out";
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(ends_[0], 0);
+      execl("/bin/cat", "/usr/bin/bwrap", "-", out.c_str(), nullptr);
+      _exit(127);
+    }
+    while (Name() != "/usr/bin/bwrap") std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  const auto name = [&] {
-    std::ifstream file("/proc/" + std::to_string(left) + "/cmdline");
+  ~Stray() {
+    kill(pid_, SIGKILL);
+    if (!ended_) waitpid(pid_, nullptr, 0);
+    for (const int end : ends_) close(end);
+  }
+  Stray(const Stray&) = delete;
+  Stray& operator=(const Stray&) = delete;
+
+  bool Lives() {
+    ended_ = ended_ || waitpid(pid_, nullptr, WNOHANG) == pid_;
+    return !ended_;
+  }
+
+ private:
+  std::string Name() const {
+    std::ifstream file("/proc/" + std::to_string(pid_) + "/cmdline");
     std::string text;
     std::getline(file, text, '\0');
     return text;
-  };
-  while (name() != "/usr/bin/bwrap") std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const auto runner = Start(Options());
-  if (runner != nullptr) {
-    EXPECT_EQ(world_.Await(job).state(), v1::JOB_STATE_SUCCEEDED);
-  } else {
-    kill(left, SIGKILL);
   }
-  int status = 0;
-  EXPECT_EQ(waitpid(left, &status, 0), left);
-  EXPECT_TRUE(WIFSIGNALED(status)) << status;
-  close(ends[0]);
-  close(ends[1]);
+
+  std::array<int, 2> ends_{};
+  pid_t pid_ = 0;
+  bool ended_ = false;
+};
+
+TEST_P(Runners, WhatAnEarlierAttemptLeftIsEnded) {
+  if (GetParam() != std::string("bubblewrap")) GTEST_SKIP() << "of bubblewrap alone";
+  const std::string retried = world_.SubmitFake("good");
+  const auto earlier = world_.jobs().Claim("earlier", SystemClock().WallMicros() + 60'000'000);
+  ASSERT_TRUE(earlier.ok() && earlier->has_value());
+  ASSERT_TRUE(world_.jobs().Release(retried, (*earlier)->fence).ok());
+  v1::JobSpec spec = OptimizeJob(world_.AddModel("good", "bytes of a model"));
+  spec.mutable_optimize()->set_seed(2);
+  const std::string first = world_.Submit(spec);
+  Stray of_retried(Options().work_folder + "/" + retried);
+  Stray of_first(Options().work_folder + "/" + first);
+  const auto runner = Start(Options());
   if (runner == nullptr) GTEST_SKIP() << no_sandbox_;
+  EXPECT_EQ(world_.Await(retried).state(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(world_.Await(first).state(), v1::JOB_STATE_SUCCEEDED);
+  while (of_retried.Lives()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(of_first.Lives()) << "nobody looked: a first attempt has no predecessor";
+}
+
+TEST_P(Runners, AnAttemptWhoseLeaseIsGoneEnds) {
+  const std::string slow = world_.SubmitFake("slow");
+  const auto runner = Start(Options());
+  if (runner == nullptr) GTEST_SKIP() << no_sandbox_;
+  world_.AwaitPhase(slow, "search");
+  // The lease is taken away, and the job goes to the queue.
+  ASSERT_TRUE(world_.jobs().ExpireLeases(SystemClock().WallMicros() + 3'600'000'000, 10).ok());
+  while (runner->Stats().lost == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(runner->Stats().refused, 0) << "it told nothing";
+  runner->Drain(20'000'000);
+  EXPECT_EQ(world_.Get(slow).state(), v1::JOB_STATE_PENDING);
 }
 
 TEST_P(Runners, AJobWhoseModelIsGoneFails) {

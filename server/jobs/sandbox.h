@@ -44,6 +44,7 @@ struct Launch {
   std::string folder;  ///< absolute; holds the folders above
   std::vector<View> views;
   WorkerLimits limits;
+  bool retried = false;  ///< an earlier attempt may have left processes in the folder: they are ended
 };
 
 /// Thread-safe.

@@ -55,7 +55,7 @@ std::string AddExecutable(const std::string& executable, Words& words) {
 }
 
 /// Kills bubblewraps that still name this folder: their lease is over. One whose parent is killed (with its server, say) before it
-/// lets its child go leaves the child waiting for ever.
+/// lets its child go leaves the child waiting for ever. Reads all of /proc, which first attempts have no need of.
 void EndStrays(const std::string& folder) {
   std::error_code code;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", code)) {
@@ -76,7 +76,7 @@ class Bubblewrap final : public Sandbox {
   std::string Description() const override { return "bubblewrap+seccomp"; }
 
   absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const Launch& launch) const override {
-    EndStrays(launch.folder);
+    if (launch.retried) EndStrays(launch.folder);
     MENDEL_ASSIGN_OR_RETURN(const Descriptor filter, FilterFile());
     ChildOptions options;
     Words& words = options.words;

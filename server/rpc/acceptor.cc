@@ -20,6 +20,8 @@
 #include <utility>
 
 #include "base/status.h"
+#include "server/client_address.h"
+#include "server/rpc/open_connections.h"
 
 namespace mendel::server {
 namespace {
@@ -89,8 +91,8 @@ int64_t RaiseDescriptorLimit(int64_t max_connections) {
 
 class RealAcceptor final : public Acceptor {
  public:
-  RealAcceptor(std::vector<AcceptorAddress> addresses, std::function<void()> refused)
-      : addresses_(std::move(addresses)), refused_(std::move(refused)), wake_(eventfd(0, EFD_CLOEXEC)) {}
+  RealAcceptor(std::vector<AcceptorAddress> addresses, int64_t per_address, std::function<void()> refused)
+      : addresses_(std::move(addresses)), refused_(std::move(refused)), wake_(eventfd(0, EFD_CLOEXEC)), open_(per_address) {}
   ~RealAcceptor() override {
     Stop();
     for (const Listening& one : listening_) close(one.socket);
@@ -189,7 +191,9 @@ class RealAcceptor final : public Acceptor {
   }
 
   void Accept(const Listening& from) {
-    const int socket = accept4(from.socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    sockaddr_storage peer{};
+    socklen_t length = sizeof(peer);
+    const int socket = accept4(from.socket, reinterpret_cast<sockaddr*>(&peer), &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) {
       // No descriptors or memory in the whole system; everything else has passed by the next poll.
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -198,7 +202,7 @@ class RealAcceptor final : public Acceptor {
       return;
     }
     // A new descriptor is the lowest that is free: its number tells how many are open.
-    if (socket >= most_) {
+    if (socket >= most_ || !open_.Add(ClientOf(peer), socket)) {
       close(socket);
       refused_();
       return;
@@ -215,16 +219,17 @@ class RealAcceptor final : public Acceptor {
   std::vector<std::string> paths_;
   std::vector<int> ports_;
   int most_ = 0;
+  OpenConnections open_;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Acceptor>> StartAcceptor(std::vector<AcceptorAddress> addresses, int64_t max_connections,
+absl::StatusOr<std::unique_ptr<Acceptor>> StartAcceptor(std::vector<AcceptorAddress> addresses, const AcceptorLimits& limits,
                                                         std::function<void()> refused) {
-  auto acceptor = std::make_unique<RealAcceptor>(std::move(addresses), std::move(refused));
-  MENDEL_RETURN_IF_ERROR(acceptor->Start(max_connections));
+  auto acceptor = std::make_unique<RealAcceptor>(std::move(addresses), limits.connections_per_address, std::move(refused));
+  MENDEL_RETURN_IF_ERROR(acceptor->Start(limits.connections));
   return std::unique_ptr<Acceptor>(std::move(acceptor));
 }
 

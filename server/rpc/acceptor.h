@@ -29,11 +29,15 @@ struct AcceptorAddress {
   std::function<void(int descriptor)> take;
 };
 
-/// Binds the addresses and takes connections at once. `max_connections` counts every descriptor that the process has more than now.
-/// The process's own limit is raised for it as far as that is allowed; where it stays too small, fewer connections are taken, so
-/// that some are left for files. `refused` is called for each connection that was closed because there were too many. Unavailable
-/// when an address cannot be bound.
-absl::StatusOr<std::unique_ptr<Acceptor>> StartAcceptor(std::vector<AcceptorAddress> addresses, int64_t max_connections,
+struct AcceptorLimits {
+  int64_t connections = 0;              ///< counts every descriptor that the process has more than now
+  int64_t connections_per_address = 0;  ///< of one client address (server/client_address.h)
+};
+
+/// Binds the addresses and takes connections at once. The process's own limit of descriptors is raised as far as that is allowed;
+/// where it stays too small, fewer connections are taken, so that some are left for files. `refused` is called for each connection
+/// that was closed because there were too many. Unavailable when an address cannot be bound.
+absl::StatusOr<std::unique_ptr<Acceptor>> StartAcceptor(std::vector<AcceptorAddress> addresses, const AcceptorLimits& limits,
                                                         std::function<void()> refused);
 
 }  // namespace mendel::server

@@ -28,6 +28,7 @@ namespace mendel::server {
 struct Credentials {
   std::string authorization;                   ///< the header; empty: none
   std::vector<std::string> certificate_names;  ///< of a client certificate that the TLS handshake checked
+  std::string address = {};                    ///< server/client_address.h; empty: a unix socket, or this process
 };
 
 /// The parsed file: credential ("sha256:..." or "cert:...") to caller.

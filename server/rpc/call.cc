@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "server/client_address.h"
 #include "server/rpc/admit.h"
 #include "server/rpc/errors.h"
 
@@ -20,6 +21,7 @@ Credentials CredentialsOf(const grpc::ServerContextBase& context) {
   Credentials result;
   const auto header = context.client_metadata().find("authorization");
   if (header != context.client_metadata().end()) result.authorization.assign(header->second.data(), header->second.size());
+  result.address = ClientOfPeer(context.peer());
   const auto auth = context.auth_context();
   if (auth == nullptr || !auth->IsPeerAuthenticated()) return result;
   for (std::string_view property : {kAlternativeName, kCommonName}) {

@@ -33,6 +33,9 @@ struct Environment {
   std::function<std::string(const v1::JobSpec&)> work_key;
 
   RateLimits rates{options.max_rpcs_per_second_per_client, clock};
+  FailedLogins failed_logins{options.max_failed_logins_per_minute_per_address, clock, [this](const std::string& address) {
+                               log.Log(LogLevel::kWarning, "too many failed logins", {{"address", address}});
+                             }};
   Places transfers{"transfers", options.max_transfers, options.max_transfers_per_client};
   Places watchers{"calls that wait for jobs", options.max_watchers, options.max_watchers_per_client};
   ThreadPool pool{static_cast<int>(options.rpc_threads), static_cast<size_t>(options.max_queued_rpcs)};

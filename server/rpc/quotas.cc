@@ -10,6 +10,7 @@ namespace mendel::server {
 namespace {
 
 constexpr size_t kMaxBuckets = 10'000;
+constexpr double kMinuteMicros = 60e6;
 
 }  // namespace
 
@@ -28,6 +29,38 @@ absl::Status RateLimits::Take(const std::string& client) {
                       "CALL_RATE");
   }
   bucket.tokens -= 1;
+  return absl::OkStatus();
+}
+
+FailedLogins::FailedLogins(int64_t per_minute, const Clock& clock, std::function<void(const std::string& address)> full)
+    : per_minute_(static_cast<double>(per_minute)), clock_(clock), full_(std::move(full)) {}
+
+FailedLogins::Bucket& FailedLogins::BucketOf(const std::string& address) {
+  const int64_t now = clock_.SteadyMicros();
+  Bucket& bucket = buckets_.try_emplace(address, Bucket{per_minute_, now}).first->second;
+  bucket.left = std::min(per_minute_, bucket.left + per_minute_ * static_cast<double>(now - bucket.at_micros) / kMinuteMicros);
+  bucket.at_micros = now;
+  return bucket;
+}
+
+absl::Status FailedLogins::Note(const std::string& address, const std::string& caller) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!caller.empty() && known_.count({address, caller}) > 0) return absl::OkStatus();
+  // Addresses are many to somebody who has a large network; then forgetting lets him try again, as his next address would.
+  if (buckets_.size() > kMaxBuckets) buckets_.clear();
+  if (known_.size() > kMaxBuckets) known_.clear();
+  Bucket& bucket = BucketOf(address);
+  if (bucket.left < 1) {
+    const double seconds = (1 - bucket.left) / per_minute_ * 60;
+    return WithReason(WithRetry(absl::ResourceExhaustedError("too many unknown tokens came from this address"), seconds),
+                      "FAILED_LOGINS");
+  }
+  if (!caller.empty()) {
+    known_.emplace(address, caller);
+    return absl::OkStatus();
+  }
+  bucket.left -= 1;
+  if (bucket.left < 1) full_(address);
   return absl::OkStatus();
 }
 

@@ -1,11 +1,13 @@
-// What one client may take of the server: calls a second, and calls of each long kind at once.
+// What one client may take of the server: calls a second, calls of each long kind at once, and tokens that are wrong.
 #ifndef MENDEL_SERVER_RPC_QUOTAS_H_
 #define MENDEL_SERVER_RPC_QUOTAS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -31,6 +33,30 @@ class RateLimits {
   const Clock& clock_;
   std::mutex mutex_;
   std::map<std::string, Bucket> buckets_;
+};
+
+/// Tokens that nobody has, by the address that sent them: so many a minute (they come back steadily), then every token of that
+/// address is refused, so that guessing tells nothing. Callers whose tokens were good from there before go on. Thread-safe.
+class FailedLogins {
+ public:
+  /// `full` is called when an address has used its last.
+  FailedLogins(int64_t per_minute, const Clock& clock, std::function<void(const std::string& address)> full);
+  /// What came of a token: the caller's name, or "" when it is nobody's. ResourceExhausted with RetryInfo when it does not count.
+  absl::Status Note(const std::string& address, const std::string& caller);
+
+ private:
+  struct Bucket {
+    double left = 0;
+    int64_t at_micros = 0;
+  };
+  Bucket& BucketOf(const std::string& address);
+
+  const double per_minute_;
+  const Clock& clock_;
+  const std::function<void(const std::string& address)> full_;
+  std::mutex mutex_;
+  std::map<std::string, Bucket> buckets_;
+  std::set<std::pair<std::string, std::string>> known_;  ///< address and caller
 };
 
 /// Places for long calls, a number in all and one a client. Thread-safe; outlives its places.

@@ -104,7 +104,8 @@ class Server final : public RpcServer {
     if (server_ == nullptr) return absl::UnavailableError("gRPC's server cannot be started");
     for (const char* name : kServices) server_->GetHealthCheckService()->SetServingStatus(name, true);
     const auto refused = [this] { env_.metrics.Add("mendel_connections_refused_total", {}); };
-    MENDEL_ASSIGN_OR_RETURN(acceptor_, StartAcceptor(std::move(listening), env_.options.max_connections, refused));
+    const AcceptorLimits limits{env_.options.max_connections, env_.options.max_connections_per_address};
+    MENDEL_ASSIGN_OR_RETURN(acceptor_, StartAcceptor(std::move(listening), limits, refused));
     return absl::OkStatus();
   }
 

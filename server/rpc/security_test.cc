@@ -2,11 +2,15 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/util/json_util.h>
+#include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <climits>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "base/status.h"
@@ -14,6 +18,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "mendel/v1/jobs.grpc.pb.h"
 #include "mendel/v1/models.grpc.pb.h"
+#include "server/client_address.h"
 #include "server/rpc/test_server.h"
 
 namespace mendel::server {
@@ -282,11 +287,82 @@ TEST(Hostile, LimitsHold) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::CANCELLED);
 }
 
+/// Time passes only when the test says so.
 class StandingClock final : public Clock {
  public:
   int64_t WallMicros() const override { return SystemClock().WallMicros(); }
-  int64_t SteadyMicros() const override { return 1'000'000; }
+  int64_t SteadyMicros() const override { return micros; }
+  std::atomic<int64_t> micros = 1'000'000;
 };
+
+TEST(Hostile, AnAddressThatGuessesTokensIsShutOut) {
+  StandingClock clock;
+  std::vector<std::string> shut_out;
+  FailedLogins logins(3, clock, [&](const std::string& address) { shut_out.push_back(address); });
+  ASSERT_TRUE(logins.Note("192.0.2.1", "early").ok());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(logins.Note("192.0.2.1", "").ok());
+  EXPECT_EQ(shut_out, std::vector<std::string>{"192.0.2.1"});
+  for (const char* caller : {"", "late"}) EXPECT_TRUE(absl::IsResourceExhausted(logins.Note("192.0.2.1", caller))) << caller;
+  EXPECT_TRUE(logins.Note("192.0.2.1", "early").ok()) << "let in before";
+  EXPECT_TRUE(absl::IsResourceExhausted(logins.Note("192.0.2.1", "")));
+  EXPECT_TRUE(logins.Note("2001:db8::/64", "late").ok()) << "from elsewhere";
+  clock.micros += 20'000'000;  // a third of a minute
+  EXPECT_TRUE(logins.Note("192.0.2.1", "late").ok());
+  EXPECT_TRUE(logins.Note("192.0.2.1", "").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(logins.Note("192.0.2.1", "")));
+  EXPECT_EQ(shut_out.size(), 2u);
+}
+
+TEST(Hostile, GuessedTokensAreCountedByAddress) {
+  std::string auth;
+  const StandingClock clock;
+  TestServer server(
+      [&](ServerOptions& options) {
+        auth = options.listen.substr(5) + ".auth";
+        WriteText(auth, AuthLine("looker", "reader"));
+        options.auth_file = auth;
+        options.listen += ",127.0.0.1:0";
+        options.max_failed_logins_per_minute_per_address = 3;
+      },
+      clock);
+  const auto list = [&](const std::shared_ptr<grpc::Channel>& channel, const std::string& token) {
+    v1::Jobs::Stub jobs(channel);
+    grpc::ClientContext context;
+    Prepare(context, token);
+    v1::ListJobsResponse page;
+    return jobs.ListJobs(&context, {}, &page);
+  };
+  const auto tcp = grpc::CreateChannel(Cat("127.0.0.1:", server.rpc().ports()[1]), grpc::InsecureChannelCredentials());
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(list(tcp, "").error_code(), grpc::StatusCode::UNAUTHENTICATED) << "no attempt";
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(list(server.channel(true), "x").error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(list(tcp, "x").error_code(), grpc::StatusCode::UNAUTHENTICATED) << i;
+  for (const char* token : {"x", "TOKEN-looker"}) {
+    const grpc::Status status = list(tcp, token);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << token;
+    EXPECT_NE(status.error_details().find("FAILED_LOGINS"), std::string::npos);
+  }
+  EXPECT_TRUE(list(server.channel(true), "TOKEN-looker").ok()) << "unix sockets have no address";
+  EXPECT_NE(server.log_text().find("\"address\":\"127.0.0.1\""), std::string::npos) << server.log_text();
+  // The gates of reflection and the web page count alike.
+  const std::string reflection = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+  EXPECT_EQ(Call(tcp, reflection, "x", "", 10'000).first.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST(Hostile, AddressesStandForClients) {
+  for (const auto& [peer, client] : std::map<std::string, std::string>{{"ipv4:192.0.2.7:1234", "192.0.2.7"},
+                                                                       {"ipv6:%5B::ffff:192.0.2.7%5D:1", "192.0.2.7"},
+                                                                       {"ipv6:[2001:db8:1:2:3:4:5:6]:1", "2001:db8:1:2::/64"},
+                                                                       {"ipv6:%5Bfe80::1%25eth0%5D:1", "fe80::/64"},
+                                                                       {"ipv6:%5B::1%5D:1", "::1"},
+                                                                       {"ipv6:%5Bx%5D:1", ""},
+                                                                       {"ipv6:", ""},
+                                                                       {"unix:/run/mendel/socket", ""},
+                                                                       {"unix:ipv4:1.2.3.4:5", ""},
+                                                                       {"inproc", ""},
+                                                                       {"", ""}}) {
+    EXPECT_EQ(ClientOfPeer(peer), client) << peer;
+  }
+}
 
 TEST(Hostile, CallRate) {
   const StandingClock clock;

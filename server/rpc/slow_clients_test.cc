@@ -1,6 +1,9 @@
 // Clients that connect and say nothing, say it a byte at a time, never answer or never read: they are cut off, and others are
 // served meanwhile.
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -35,6 +38,17 @@ class Raw {
     path.copy(name.sun_path, sizeof(name.sun_path) - 1);
     connected_ = connect(socket_, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0;
   }
+  /// Over TCP, from another address of this machine.
+  Raw(int port, const char* from) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in own{}, server{};
+    own.sin_family = server.sin_family = AF_INET;
+    inet_pton(AF_INET, from, &own.sin_addr);
+    inet_pton(AF_INET, "127.0.0.1", &server.sin_addr);
+    server.sin_port = htons(static_cast<uint16_t>(port));
+    connected_ = bind(socket_, reinterpret_cast<const sockaddr*>(&own), sizeof(own)) == 0 &&
+                 connect(socket_, reinterpret_cast<const sockaddr*>(&server), sizeof(server)) == 0;
+    fcntl(socket_, F_SETFL, O_NONBLOCK);
+  }
   ~Raw() { close(socket_); }
   Raw(const Raw&) = delete;
   Raw& operator=(const Raw&) = delete;
@@ -43,18 +57,20 @@ class Raw {
   void Send(std::string_view bytes) { (void)send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
   /// The next byte of the preface, again and again.
   void SendByte() { Send(kPreface.substr(sent_++ % kPreface.size(), 1)); }
+  /// Whether Ended() has read anything.
+  bool heard() const { return heard_; }
   /// Reads what there is; whether the server has ended the connection.
   bool Ended() {
     std::array<char, 4096> buffer{};
     ssize_t got = 0;
-    while ((got = recv(socket_, buffer.data(), buffer.size(), 0)) > 0) {
-    }
+    while ((got = recv(socket_, buffer.data(), buffer.size(), 0)) > 0) heard_ = true;
     return got == 0 || (errno != EAGAIN && errno != EINTR);
   }
 
  private:
   const int socket_;
   bool connected_ = false;
+  bool heard_ = false;
   size_t sent_ = 0;
 };
 
@@ -127,6 +143,35 @@ TEST(SlowClients, TooManyConnectionsAreClosedAndTheRestGoesOn) {
   EXPECT_TRUE(early.ListJobs(&second, {}, &page).ok());
   flood.clear();
   EXPECT_TRUE(List(server).ok());
+}
+
+TEST(SlowClients, OneAddressTakesNoMoreThanItsShareOfConnections) {
+  TestServer server([](ServerOptions& options) {
+    options.listen += ",127.0.0.1:0";
+    options.max_connections_per_address = 5;
+  });
+  const int port = server.rpc().ports()[1];
+  const auto refused = [&] { return server.env().metrics.Value("mendel_connections_refused_total", {}); };
+  std::vector<std::unique_ptr<Raw>> greedy;
+  for (int i = 0; i < 8; ++i) {
+    greedy.push_back(std::make_unique<Raw>(port, "127.0.0.2"));
+    ASSERT_TRUE(greedy.back()->connected());
+  }
+  Until([&] { return refused() == 3; });
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(greedy[static_cast<size_t>(i)]->Ended(), i >= 5) << i;
+  const Raw other(port, "127.0.0.3");
+  const auto local = Connect(server, 20);
+  EXPECT_TRUE(List(server).ok());
+  EXPECT_EQ(refused(), 3) << "others, and unix sockets, have theirs";
+  // What is closed can be had again, as soon as the server knows.
+  greedy.clear();
+  Until([&] {
+    const double before = refused();
+    Raw again(port, "127.0.0.2");
+    again.Send(kPreface);
+    Until([&] { return again.Ended() || again.heard(); });
+    return refused() == before;
+  });
 }
 
 TEST(SlowClients, TransfersThatDoNotMoveAreCutOff) {

@@ -46,14 +46,26 @@ std::string_view SqlState(const PGresult* result) {
 
 absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(const std::string& url) {
   // What the URL says comes later and wins.
-  const std::array<const char*, 5> names = {"connect_timeout", "tcp_user_timeout", "application_name", "dbname", nullptr};
-  const std::array<const char*, 5> values = {"10", "15000", "mendel", url.c_str(), nullptr};
+  constexpr size_t kSettings = 8;
+  const std::array<const char*, kSettings> names = {
+      "connect_timeout",  "tcp_user_timeout", "keepalives_idle", "keepalives_interval",
+      "keepalives_count", "application_name", "dbname",          nullptr};
+  const std::array<const char*, kSettings> values = {"10", "15000", "10", "5", "2", "mendel", url.c_str(), nullptr};
   std::unique_ptr<PostgresConnection> connection(new PostgresConnection(PQconnectdbParams(names.data(), values.data(), 1)));
   // The message may name hosts and users, but never the password.
   if (connection->broken()) return absl::UnavailableError(Cat("job store: ", PQerrorMessage(connection->connection_.get())));
   PQsetNoticeProcessor(
       connection->connection_.get(), [](void*, const char*) {}, nullptr);
-  MENDEL_RETURN_IF_ERROR(connection->Run("SET synchronous_commit = on", {}).status());
+  // A server that is cut off in the middle of a transaction must not keep its rows from the others until the database's system
+  // notices, after hours.
+  MENDEL_RETURN_IF_ERROR(
+      connection
+          ->Run("SELECT set_config('synchronous_commit', 'on', false), "
+                "set_config('idle_in_transaction_session_timeout', '15s', false), "
+                "set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), "
+                "set_config('tcp_keepalives_count', '2', false)",
+                {})
+          .status());
   return connection;
 }
 

@@ -57,6 +57,7 @@ Json MutantJson(const plan::AppliedMutant& mutant, int& boxes) {
     json["mended"].push_back({{"output", output.output()},
                               {"elements", output.elements()},
                               {"wrong_elements", output.wrong_elements()},
+                              {"shape", std::vector<int64_t>(output.shape().begin(), output.shape().end())},
                               {"boxes", BoxesJson(output, boxes)}});
   }
   return json;

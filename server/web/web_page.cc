@@ -110,7 +110,7 @@ absl::StatusOr<Caller> WebPage::Enter(const HttpRequest& request, std::string_vi
   if (authorization.empty() && !IsNobodysName(HostOf(request.Header("host")))) {
     return WithReason(absl::PermissionDeniedError("without a token ask for the server's address or for localhost"), "HOST");
   }
-  return Admit(env_, {authorization, {}}, method);
+  return Admit(env_, {authorization, {}, request.client}, method);
 }
 
 absl::StatusOr<HttpResponse> WebPage::Data(const HttpRequest& request) {

@@ -52,6 +52,7 @@ std::string PlanBytes(const std::string& folder) {
   output.set_output(kHostile);
   output.set_elements(64);
   output.set_wrong_elements(8);
+  for (const int64_t extent : {8, 8}) output.add_shape(extent);
   plan::BoxProto& box = *output.add_boxes();
   for (const int64_t begin : {0, 7}) box.add_begin(begin);
   for (const int64_t end : {8, 8}) box.add_end(end);
@@ -157,6 +158,24 @@ TEST(Web, TokensAsForRpcs) {
   EXPECT_EQ(Get(page, "/").code, 200) << "the page itself holds no data";
 }
 
+TEST(Web, GuessedTokensAreCountedByAddress) {
+  std::string auth;
+  TestServer server([&](ServerOptions& options) {
+    auth = options.listen.substr(5) + ".auth";
+    std::ofstream(auth) << AuthLine("looker", "reader");
+    options.auth_file = auth;
+    options.max_failed_logins_per_minute_per_address = 1;
+  });
+  WebPage page(server.env(), "1");
+  const auto listener = StartHttpListener("127.0.0.1:0", 2, [&](const HttpRequest& request) { return page.Answer(request); });
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const auto ask = [&](const std::string& token) {
+    return Fetch((*listener)->port(), Cat("GET /api/jobs HTTP/1.1\r\nAuthorization: Bearer ", token, "\r\n\r\n"));
+  };
+  EXPECT_EQ(ask("x").rfind("HTTP/1.1 401", 0), 0u);
+  EXPECT_EQ(ask("TOKEN-looker").rfind("HTTP/1.1 429", 0), 0u);
+}
+
 TEST(Web, StrangersNamesForThisMachineAreRefused) {
   TestServer server;
   WebPage page(server.env(), "1");
@@ -211,6 +230,7 @@ TEST(Web, ResultsOfPlansWithHostileNames) {
   EXPECT_EQ(mutant["where"][0], kHostile);
   EXPECT_EQ(mutant["where"][1], "\uFFFD\uFFFD");
   EXPECT_EQ(mutant["mended"][0]["boxes"], json::parse(R"([{"begin":[0,7],"end":[8,8]}])"));
+  EXPECT_EQ(mutant["mended"][0]["shape"], json::parse("[8, 8]"));
   EXPECT_EQ(result["details"]["certificate"]["primes"][0], "9223372036854775808");
   const HttpResponse log = Get(page, Cat("/api/", job, "/log"));
   EXPECT_NE(HttpHead(log).find("Content-Disposition: attachment; filename=\"mendel-"), std::string::npos);

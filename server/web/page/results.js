@@ -40,16 +40,17 @@ function mutantParts(mutants) {
     milliseconds(mutant.original_ns), milliseconds(mutant.mutant_ns)]);
   const regions = mutants.flatMap((mutant) => mutant.mended.map((output) => ({
     name: `${mutant.rule}: ${output.output}`, elements: number(output.elements), wrong: number(output.wrong_elements),
-    boxes: output.boxes, shape: extentOf(output.boxes)})));
+    boxes: output.boxes, shape: shapeOf(output)})));
   return [make("h3", {}, "Mutants"), table("What the plan changes in the model", columns, rows),
     ...regionParts("Wrong regions of the mutants, all mended", regions)];
 }
 
-// A plan tells the boxes of a mutant's output, not its shape.
-function extentOf(boxes) {
-  const shape = [];
-  for (const box of boxes) box.end.forEach((end, d) => { shape[d] = Math.max(shape[d] || 0, end); });
-  return shape;
+// Plans of older programs tell the boxes of a mutant's output, not its shape.
+function shapeOf(output) {
+  if (output.boxes.every((box) => box.end.length === output.shape.length)) return output.shape;
+  const spanned = [];
+  for (const box of output.boxes) box.end.forEach((end, d) => { spanned[d] = Math.max(spanned[d] || 0, end); });
+  return spanned;
 }
 
 function verdictParts(verdict, report) {
