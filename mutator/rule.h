@@ -39,6 +39,8 @@ struct Rule {
   std::string_view loses_when;
   Claim claim = Claim::kExact;
   Stage stage = Stage::kSearch;
+  /// Matches on what stored weights are, where they are literals; such mutants hold for those numbers only.
+  bool reads_values = false;
 
   /// All places whose last node (highest id) is `node`, with every choice worth trying. Pure; cheap.
   std::vector<Match> (*match)(const Graph& graph, int32_t node) = nullptr;

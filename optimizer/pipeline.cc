@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "optimizer/certificate_proto.h"
 #include "optimizer/normalise.h"
+#include "optimizer/stored_values.h"
 
 namespace mendel {
 namespace {
@@ -56,7 +57,7 @@ plan::PlanInfo MakeInfo(const OptimizeOptions& options, const Backend& backend, 
   info.mutable_target()->set_threads(options.threads);
   info.mutable_target()->set_numerics(std::string(NumericsName(options.numerics)));
   for (const auto& [node, name] : result.search.best.algorithms) (*info.mutable_algorithms())[node] = name;
-  info.set_weights(options.judge.weights == WeightMode::kSymbolic ? plan::WEIGHTS_MODE_SYMBOLIC : plan::WEIGHTS_MODE_EXACT);
+  info.set_weights(result.certificate.weights == WeightMode::kSymbolic ? plan::WEIGHTS_MODE_SYMBOLIC : plan::WEIGHTS_MODE_EXACT);
   for (const plan::AppliedMutant& mutant : result.search.mutants) *info.add_mutants() = mutant;
   *info.mutable_search() = result.search.counters;
   const auto timing = [](const Timing& from, plan::TimingProto* to) {
@@ -75,6 +76,16 @@ plan::PlanInfo MakeInfo(const OptimizeOptions& options, const Backend& backend, 
   return info;
 }
 
+/// What is optimized: `original`, or with stored numbers in it where they may be used and are of use. Where none are, the plan may
+/// as well hold for all weights.
+absl::StatusOr<Graph> MakeSource(const Graph& original, const OptimizeOptions& options, JudgeOptions& judge) {
+  if (options.judge.weights == WeightMode::kSymbolic) return original;
+  std::set<std::string> names;
+  MENDEL_ASSIGN_OR_RETURN(Graph source, WithUsefulLiterals(original, options.search.disabled_rules, names));
+  if (names.empty()) judge.weights = WeightMode::kSymbolic;
+  return source;
+}
+
 }  // namespace
 
 absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options, ProfileCache& cache) {
@@ -88,17 +99,18 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
                      .error_on_miss = options.error_on_cache_miss,
                      .costs = options.costs});
 
+  JudgeOptions judge = options.judge;
+  MENDEL_ASSIGN_OR_RETURN(const Graph source, MakeSource(original, options, judge));
   std::set<std::string> faults;
   MENDEL_ASSIGN_OR_RETURN(const Graph baseline, Timed("normalise", options, result,
-                                                      [&] { return Normalise(original, options.search.disabled_rules, faults); }));
+                                                      [&] { return Normalise(source, options.search.disabled_rules, faults); }));
   MENDEL_ASSIGN_OR_RETURN(result.search,
                           Timed("search", options, result, [&] { return Search(baseline, profiler, cache, options.search); }));
   faults.insert(result.search.warnings.begin(), result.search.warnings.end());
   result.notices.assign(faults.begin(), faults.end());
   // The draws of the certificate come after the search has fixed the graph.
   MENDEL_ASSIGN_OR_RETURN(result.certificate, Timed("certify", options, result, [&] {
-                            return CertifyOrReuse(original, result.search.best.graph, options.judge, cache,
-                                                  result.certificate_reused);
+                            return CertifyOrReuse(original, result.search.best.graph, judge, cache, result.certificate_reused);
                           }));
   MENDEL_ASSIGN_OR_RETURN(result.gate, Timed("numeric gate", options, result, [&] {
                             return NumericGate(original, {baseline, {}}, result.search.best, profiler, options.gate);

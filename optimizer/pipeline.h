@@ -22,7 +22,8 @@ struct OptimizeOptions {
   Numerics numerics = Numerics::kDefault;
   SearchOptions search;
   GateOptions gate;
-  /// The judge's; fixed draws are for tests only.
+  /// The judge's; fixed draws are for tests only. Weights exact: rules may use stored numbers (stored_values.h); where they can,
+  /// the plan holds for the stored weights only.
   JudgeOptions judge;
   bool error_on_cache_miss = false;
   /// Seconds that are taken for measured ones (ProfilerOptions::costs).

@@ -23,9 +23,11 @@
 namespace mendel {
 namespace {
 
-absl::StatusOr<OptimizeResult> Found(const Graph& graph, Machine machine, SearchMethod method) {
+absl::StatusOr<OptimizeResult> Found(const Graph& graph, Machine machine, SearchMethod method,
+                                     WeightMode weights = WeightMode::kSymbolic) {
   OptimizeOptions options;
   options.costs = CostsOf(machine);
+  options.judge.weights = weights;
   options.search.method = method;
   options.search.budget_seconds = 120;
   if (method == SearchMethod::kEGraph) {  // keeps the integer programs small
@@ -39,6 +41,7 @@ absl::StatusOr<OptimizeResult> Found(const Graph& graph, Machine machine, Search
 /// The machine on which a rule is worth its while; nothing for rules of the normaliser.
 std::optional<Machine> MachineFor(std::string_view rule) {
   static const std::map<std::string_view, Machine> kMachines = {
+      {"attention_order", Machine::kArithmetic},
       {"batch_matmuls", Machine::kLaunches},
       {"batch_norm_across", Machine::kLaunches},
       {"batch_to_space", Machine::kLargeImages},
@@ -53,6 +56,7 @@ std::optional<Machine> MachineFor(std::string_view rule) {
       {"dilation_to_batch", Machine::kWindows},
       {"group_convs", Machine::kLaunches},
       {"index_derivations", Machine::kLaunches},
+      {"low_rank_weights", Machine::kArithmetic},
       {"matmul_chain", Machine::kArithmetic},
       {"matmul_to_conv1x1", Machine::kConvolutions},
       {"merge_convs", Machine::kLaunches},
@@ -154,6 +158,42 @@ std::vector<FamilyExample> SearchedExamples() {
 
 INSTANTIATE_TEST_SUITE_P(Examples, FamilySearch, testing::ValuesIn(SearchedExamples()),
                          [](const auto& info) { return std::string(info.param.name); });
+
+/// A convolution whose weights are a product of small integers (or random), with a batch norm to fold.
+Graph StoredConvolution(bool product) {
+  std::string body = R"(
+  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
+  %1 = Constant() {symbol = "w", value = f32[8,4,3,3]{L8x36}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %3 = Constant() {symbol = "scale", value = f32[8]{P8}}
+  %4 = Constant() {symbol = "shift", value = f32[8]{W8}}
+  %5 = Constant() {symbol = "mean", value = f32[8]{W8}}
+  %6 = Constant() {symbol = "variance", value = f32[8]{P8}}
+  %7 = BatchNormalization(%2, %3, %4, %5, %6)
+  return "y0" = %7
+)";
+  if (!product) body.replace(body.find("{L8x36}"), 7, "{W288}");
+  return *ExampleGraph({"StoredConvolution", "low_rank_weights", body});
+}
+
+TEST(StoredWeights, AreUsedWhereThePlanMayHoldForThemAlone) {
+  for (const bool product : {true, false}) {
+    for (const WeightMode weights : {WeightMode::kSymbolic, WeightMode::kExact}) {
+      const Graph graph = StoredConvolution(product);
+      const auto found = Found(graph, Machine::kArithmetic, SearchMethod::kBeam, weights);
+      ASSERT_TRUE(found.ok()) << found.status();
+      const bool used = std::any_of(found->search.mutants.begin(), found->search.mutants.end(),
+                                    [](const plan::AppliedMutant& mutant) { return mutant.rule() == "low_rank_weights"; });
+      EXPECT_EQ(used, product && weights == WeightMode::kExact);
+      EXPECT_EQ(found->certificate.weights, used ? WeightMode::kExact : WeightMode::kSymbolic);
+      EXPECT_EQ(found->plan.info.weights(), used ? plan::WEIGHTS_MODE_EXACT : plan::WEIGHTS_MODE_SYMBOLIC);
+      EXPECT_TRUE(Replay(graph, found->plan.graph, found->certificate).ok());
+      EXPECT_LT(ExecutedError(graph, *found), 1e-5);
+      std::printf("stored %s, weights %s: bound 2^%.0f\n", product ? "product" : "numbers",
+                  weights == WeightMode::kExact ? "exact" : "symbolic", found->certificate.bound_log2);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace mendel

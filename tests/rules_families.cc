@@ -15,6 +15,26 @@ const std::vector<FamilyExample>& FamilyExamples() {
   return *examples;
 }
 
+namespace {
+
+std::string ProductOfIntegers(const std::string& size, Rng& rng) {
+  const size_t cross = size.find('x');
+  const int rows = std::stoi(size.substr(0, cross)), columns = std::stoi(size.substr(cross + 1));
+  std::vector<int64_t> left, right;
+  for (int i = 0; i < 2 * rows; ++i) left.push_back(rng.Between(-2, 2));
+  for (int j = 0; j < 2 * columns; ++j) right.push_back(rng.Between(-3, 3));
+  std::string values;
+  for (size_t i = 0; i < left.size(); i += 2) {
+    for (size_t j = 0; j < right.size(); j += 2) {
+      const int64_t value = left[i] * right[j] + left[i + 1] * right[j + 1];
+      values += Cat(values.empty() ? "" : ", ", static_cast<double>(value) / 8);
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
 absl::StatusOr<Graph> ExampleGraph(const FamilyExample& example) {
   std::string body(example.body);
   Rng rng(body.size());
@@ -30,6 +50,10 @@ absl::StatusOr<Graph> ExampleGraph(const FamilyExample& example) {
       }
       body.replace(at + 1, end - at - 1, values);
     }
+  }
+  for (size_t at = body.find("{L"); at != std::string::npos; at = body.find("{L", at)) {
+    const size_t end = body.find('}', at);
+    body.replace(at + 1, end - at - 1, ProductOfIntegers(body.substr(at + 2, end - at - 2), rng));
   }
   return ParseGraph(Cat("graph \"", example.name, "\" {\n", body, "\n}"));
 }

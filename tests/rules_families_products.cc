@@ -181,6 +181,36 @@ std::vector<FamilyExample> ProductExamples() {
   %4 = MatMul(%3, %2)
   return "y0" = %4
 )"},
+      {"AttentionPooling", "attention_order", R"(
+  %0 = Input() {name = "x", shape = [1, 9, 8]}
+  %1 = Constant() {symbol = "wv", value = f32[8,8]{W64}}
+  %2 = Constant() {symbol = "bv", value = f32[8]{W8}}
+  %3 = MatMul(%0, %1)
+  %4 = Add(%3, %2)
+  %5 = Reshape(%4) {shape = [1, 9, 2, 4]}
+  %6 = Transpose(%5) {perm = [0, 2, 1, 3]}
+  %7 = Input() {name = "p", shape = [1, 2, 1, 9]}
+  %8 = MatMul(%7, %6)
+  %9 = Transpose(%8) {perm = [0, 2, 1, 3]}
+  %10 = Reshape(%9) {shape = [1, 1, 8]}
+  %11 = Constant() {symbol = "wo", value = f32[8,8]{W64}}
+  %12 = MatMul(%10, %11)
+  return "y0" = %12
+)"},
+      {"HeadsToNarrowOutput", "attention_order", R"(
+  %0 = Input() {name = "x", shape = [2, 5, 8]}
+  %1 = Constant() {symbol = "wv", value = f32[8,8]{W64}}
+  %2 = MatMul(%0, %1)
+  %3 = Reshape(%2) {shape = [2, 5, 2, 4]}
+  %4 = Transpose(%3) {perm = [0, 2, 1, 3]}
+  %5 = Input() {name = "p", shape = [2, 2, 5, 5]}
+  %6 = MatMul(%5, %4)
+  %7 = Transpose(%6) {perm = [0, 2, 1, 3]}
+  %8 = Reshape(%7) {shape = [2, 5, 8]}
+  %9 = Constant() {symbol = "wo", value = f32[8,1]{W8}}
+  %10 = MatMul(%8, %9)
+  return "y0" = %10
+)"},
       {"AttentionScale", "scale_into_matmul", R"(
   %0 = Input() {name = "x", shape = [1, 5, 8]}
   %1 = Input() {name = "k", shape = [1, 2, 4, 5]}
@@ -227,6 +257,19 @@ std::vector<FamilyExample> ProductExamples() {
   %16 = ReduceSum(%11) {axes = [2], keepdims = 1}
   %17 = Concat(%12, %13, %14, %15, %16) {axis = 2}
   return "y0" = %17
+)"},
+      {"LowRankMatMul", "low_rank_weights", R"(
+  %0 = Input() {name = "x", shape = [6, 12]}
+  %1 = Constant() {value = f32[12,12]{L12x12}}
+  %2 = MatMul(%0, %1)
+  return "y0" = %2
+)"},
+      {"RepeatedChannels", "low_rank_weights", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
+  %1 = Constant() {value = f32[8,4,3,3]{L8x36}}
+  %2 = Constant() {symbol = "b", value = f32[8]{W8}}
+  %3 = Conv(%0, %1, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  return "y0" = %3
 )"},
       {"BatchNormFolded", "fold_batch_norm", R"(
   %0 = Input() {name = "x", shape = [1, 4, 8, 8]}

@@ -40,6 +40,7 @@ struct Options {
   std::string backend = "cpu";
   std::string budget = "60s";
   std::string numerics = "default";
+  std::string weights = "symbolic";
   std::string search = std::string(SearchMethodName(SearchOptions().method));
   int64_t peak_memory = 0;
   uint64_t seed = 1;
@@ -103,6 +104,7 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options) {
   MENDEL_ASSIGN_OR_RETURN(result.gate.samples, ReadSamples(options.data));
   result.error_on_cache_miss = options.error_on_cache_miss;
   result.judge.target_log2 = options.target_bound;
+  result.judge.weights = options.weights == "exact" ? WeightMode::kExact : WeightMode::kSymbolic;
   if (options.certificate_seed != 0) {
     Rng rng(options.certificate_seed);
     for (int k = 0; k < result.judge.max_tests; ++k) {
@@ -238,6 +240,9 @@ Action Setup(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   app.add_option("--max-candidates", options->max_candidates, "Candidates after which the search stops")->capture_default_str();
   app.add_option("--numerics", options->numerics, "strict (reassociation only) or default (Winograd allowed)")
+      ->capture_default_str();
+  app.add_option("--weights", options->weights, "symbolic: the plan holds for all weights; exact: it may use the stored ones")
+      ->check(CLI::IsMember({"exact", "symbolic"}))
       ->capture_default_str();
   app.add_option("--seed", options->seed, "Seed of everything random in the search")->capture_default_str();
   app.add_option("--cache", options->cache, "Profile cache file")->capture_default_str();

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "mutator/conv_chain.h"
+#include "mutator/low_rank.h"
 #include "mutator/parallel.h"
 #include "mutator/rule.h"
 #include "mutator/sample.h"
@@ -71,10 +72,7 @@ std::optional<Factors> FactorsAlong(const Tensor& tensor, size_t a) {
 
 const Tensor* LiteralWeight(const Graph& graph, int32_t id) {
   const Node& conv = graph.node(id);
-  if (conv.op->name != "Conv" || IsWeight(graph, conv.inputs[0])) return nullptr;
-  const Node& w = graph.node(conv.inputs[1].node);
-  if (!IsConstant(w) || !SymbolName(w).empty() || w.outputs[0].dtype != DType::kF32) return nullptr;
-  return &ConstantValue(w);
+  return conv.op->name != "Conv" || IsWeight(graph, conv.inputs[0]) ? nullptr : StoredKernelOf(graph, conv.inputs[1]).values;
 }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -115,7 +113,9 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   along.Set("group", first[0]);
   Emitter e;
   const ValueId u = e.Constant(Tensor::FromDoubles({DType::kF32, first}, factors->u));
-  const ValueId v = e.Constant(Tensor::FromDoubles({DType::kF32, second}, factors->v));
+  ValueId v = e.Constant(Tensor::FromDoubles({DType::kF32, second}, factors->v));
+  const std::optional<ValueId> scale = StoredKernelOf(subprogram, conv.inputs[1]).scale;
+  if (scale.has_value()) v = e.Mul(v, e.CopyConstantExpression(subprogram, *scale));
   std::vector<ValueId> inputs = {e.Op("Conv", {e.InputsOf(subprogram)[0], u}, around, conv.name), v};
   if (conv.inputs.size() > 2) inputs.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
   e.Output("out0", e.Op("Conv", inputs, along, conv.name));
@@ -141,8 +141,11 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     const int64_t tap = i / stride % taps;
     values[static_cast<size_t>(i)] = u[static_cast<size_t>(i - tap * stride)] * v[static_cast<size_t>(i / volume * taps + tap)];
   }
-  std::vector<ValueId> inputs = {e.Input("x", {DType::kF32, input}),
-                                 e.Constant(Tensor::FromDoubles({DType::kF32, weight}, values))};
+  ValueId w = e.Constant(Tensor::FromDoubles({DType::kF32, weight}, values));
+  Shape rows(weight.size(), 1);
+  rows[0] = weight[0];
+  if (rng.Flip()) w = e.Mul(SampleWeight(e, rng, rows, "scale"), w);
+  std::vector<ValueId> inputs = {e.Input("x", {DType::kF32, input}), w};
   if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {4}, "b"));
   Attributes attrs = WindowAttributes(rank, rng.Between(1, 2), 1, rng.Between(0, 1));
   attrs.Set("group", group);
@@ -156,7 +159,8 @@ Rule Make() {
   rule.family = "kernel shape";
   rule.before = "Conv(x, w) where w[o, c, .., k_a, ..] = u[o, c, ..] * v[o, k_a]";
   rule.after = "Conv(Conv(x, u), v){group O}";
-  rule.precondition = "literal weights whose stored numbers are exactly such products";
+  rule.precondition = "literal weights whose stored numbers are exactly such products (a folded batch norm's scale moves to v)";
+  rule.reads_values = true;
   rule.loses_when = "the kernel is small: the second pass reads everything again";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -1,15 +1,14 @@
 #include "optimizer/egraph/extract.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "base/deadline.h"
 #include "base/status.h"
 #include "optimizer/egraph/choice_problem.h"
-#include "optimizer/egraph/ilp.h"
-#include "optimizer/egraph/loops.h"
+#include "optimizer/egraph/parts.h"
+#include "optimizer/egraph/solve.h"
 
 namespace mendel {
 namespace {
@@ -59,14 +58,18 @@ class Extractor {
   absl::StatusOr<Extraction> Run(const std::vector<double>& cost) {
     const Stopwatch clock;
     MENDEL_ASSIGN_OR_RETURN(problem_, MakeChoiceProblem(egraph_, roots_, cost));
-    std::vector<double> costs;
-    for (const auto& node : problem_.nodes) costs.push_back(node.cost);
-    Offer(GreedyDerivation(problem_, costs), "greedy");
-    result_.columns = static_cast<int64_t>(costs.size());
-    if (options_.seconds > 0 && !problem_.nodes.empty()) MENDEL_RETURN_IF_ERROR(Solve(costs));
-    if (!found_) return absl::ResourceExhaustedError(Cat("no program within ", options_.max_peak_bytes, " bytes was found"));
-    if (problem_.nodes.empty()) result_.lower_bound = result_.cost;
-    result_.lower_bound = std::min(result_.lower_bound, result_.cost);
+    result_.columns = static_cast<int64_t>(problem_.nodes.size());
+    MENDEL_ASSIGN_OR_RETURN(Solution solution, SolveParts());
+    Keep(solution);
+    if (options_.max_peak_bytes > 0 && result_.peak_bytes > options_.max_peak_bytes) {  // that is a condition on the whole
+      const auto fits = [&](const std::vector<int>& derivation) {
+        return PeakBytes(egraph_, ToSelection(egraph_, problem_, derivation, roots_), roots_) <= options_.max_peak_bytes;
+      };
+      MENDEL_ASSIGN_OR_RETURN(solution, SolveChoice(problem_, {deadline_, options_.seconds > 0, fits}));
+      if (!solution.found)
+        return absl::ResourceExhaustedError(Cat("no program within ", options_.max_peak_bytes, " bytes was found"));
+      Keep(solution);
+    }
     result_.gap = result_.cost > 0 ? (result_.cost - result_.lower_bound) / result_.cost : 0;
     if (result_.gap < 1e-9) result_.gap = 0;
     result_.seconds = clock.Seconds();
@@ -74,89 +77,60 @@ class Extractor {
   }
 
  private:
-  /// Keeps the derivation when it is the cheapest so far that fits into memory; true when it fits.
-  bool Offer(const std::vector<int>& derivation, const std::string& method) {
-    const double cost = CostOfDerivation(problem_, derivation);
-    if (found_ && cost >= result_.cost && options_.max_peak_bytes == 0) return true;
-    Selection selection = ToSelection(egraph_, problem_, derivation, roots_);
-    const int64_t peak = PeakBytes(egraph_, selection, roots_);
-    if (options_.max_peak_bytes > 0 && peak > options_.max_peak_bytes) return false;
-    if (found_ && cost >= result_.cost) return true;
-    found_ = true;
-    result_.selection = std::move(selection);
-    result_.cost = cost;
-    result_.peak_bytes = peak;
-    result_.method = method;
-    return true;
+  void Keep(const Solution& solution) {
+    result_.selection = ToSelection(egraph_, problem_, solution.derivation, roots_);
+    result_.peak_bytes = PeakBytes(egraph_, result_.selection, roots_);
+    result_.cost = CostOfDerivation(problem_, solution.derivation);
+    result_.lower_bound = std::min(solution.lower_bound, result_.cost);
+    result_.method = solution.method;
+    result_.rows += solution.rows;
+    result_.loop_cuts += solution.loop_cuts;
   }
 
-  /// Every root is computed; a chosen node's operands are.
-  std::vector<IlpRow> Rows() const {
-    std::vector<IlpRow> rows;
-    for (int root : problem_.roots) {
-      rows.push_back({{}, 1});
-      for (int member : problem_.members[static_cast<size_t>(root)]) rows.back().terms.emplace_back(member, 1);
+  /// Part by part, what is read first; to what reads it, a part is a node that costs as much as its solution.
+  absl::StatusOr<Solution> SolveParts() {
+    std::vector<ProblemPart> parts = SplitIntoParts(problem_);
+    std::vector<Solution> solutions;
+    Solution whole;
+    whole.method = options_.seconds > 0 ? "ilp" : "greedy";
+    for (ProblemPart& part : parts) {
+      double unproven = 0;
+      for (const auto& [leaf, maker] : part.leaves) {
+        part.problem.nodes[static_cast<size_t>(leaf)].cost = solutions[maker].cost;
+        unproven += solutions[maker].cost - solutions[maker].lower_bound;
+      }
+      MENDEL_ASSIGN_OR_RETURN(Solution solution, SolveChoice(part.problem, {deadline_, options_.seconds > 0, nullptr}));
+      solution.lower_bound = std::max(0.0, solution.lower_bound - unproven);
+      whole.rows += solution.rows;
+      whole.loop_cuts += solution.loop_cuts;
+      if (solution.method == "greedy") whole.method = "greedy";
+      result_.parts += solution.rows > 0 ? 1 : 0;
+      solutions.push_back(std::move(solution));
     }
-    for (size_t n = 0; n < problem_.nodes.size(); ++n) {
-      for (int operand : problem_.nodes[n].operands) {
-        rows.push_back({{{static_cast<int>(n), -1}}, 0});
-        for (int member : problem_.members[static_cast<size_t>(operand)]) {
-          if (member != static_cast<int>(n)) rows.back().terms.emplace_back(member, 1);
-        }
+    whole.found = true;
+    whole.lower_bound = solutions.back().lower_bound;
+    whole.derivation = Combine(parts, solutions);
+    return whole;
+  }
+
+  /// The derivation of the whole problem: the last part's, and those of the parts whose leaves it uses.
+  std::vector<int> Combine(const std::vector<ProblemPart>& parts, const std::vector<Solution>& solutions) const {
+    std::vector<int> derivation(problem_.classes.size(), -1);
+    std::vector<size_t> work = {parts.size() - 1};
+    while (!work.empty()) {  // every part but the last is a leaf of one part only
+      const ProblemPart& part = parts[work.back()];
+      const std::vector<int>& own = solutions[work.back()].derivation;
+      work.pop_back();
+      std::set<int> used(own.begin(), own.end());
+      for (const auto& [leaf, maker] : part.leaves) {
+        if (used.count(leaf) > 0) work.push_back(maker);
+      }
+      for (size_t c = 0; c < own.size(); ++c) {
+        const int node = own[c] < 0 ? -1 : part.nodes[static_cast<size_t>(own[c])];
+        if (node >= 0) derivation[static_cast<size_t>(part.classes[c])] = node;
       }
     }
-    return rows;
-  }
-
-  absl::Status Solve(const std::vector<double>& costs) {
-    std::vector<IlpRow> rows = Rows();
-    while (!deadline_.Passed()) {
-      result_.rows = static_cast<int64_t>(rows.size());
-      MENDEL_ASSIGN_OR_RETURN(const IlpResult solved, SolveBinary(costs, rows, deadline_.SecondsLeft()));
-      if (solved.infeasible) {  // memory cuts have excluded everything, or everything but what is known
-        if (found_) result_.lower_bound = result_.cost;
-        return absl::OkStatus();
-      }
-      result_.lower_bound = std::max(result_.lower_bound, solved.bound);
-      if (solved.chosen.empty()) return absl::OkStatus();
-      const auto derivation = Derive(problem_, solved.chosen);
-      if (!derivation.has_value()) {
-        if (!AddLoopCuts(solved.chosen, rows)) return InternalError("a program that cannot be derived has no loop");
-        Repair(solved.chosen, costs);
-      } else if (Offer(*derivation, "ilp")) {
-        if (solved.optimal) result_.method = "ilp";  // also when it proves the greedy one
-        return absl::OkStatus();
-      } else {
-        Exclude(*derivation, rows);
-      }
-      if (!solved.optimal) return absl::OkStatus();
-    }
-    return absl::OkStatus();
-  }
-
-  bool AddLoopCuts(const std::vector<bool>& chosen, std::vector<IlpRow>& rows) {
-    const std::vector<std::vector<int>> loops = UnfoundedLoops(problem_, chosen);
-    for (const std::vector<int>& loop : loops) {
-      for (IlpRow& cut : LoopCuts(problem_, loop)) {
-        rows.push_back(std::move(cut));
-        ++result_.loop_cuts;
-      }
-    }
-    return !loops.empty();
-  }
-
-  /// A real program near a cyclic one: the greedy one under costs that favour what was chosen.
-  void Repair(const std::vector<bool>& chosen, std::vector<double> costs) {
-    for (size_t n = 0; n < costs.size(); ++n) costs[n] *= chosen[n] ? 0.01 : 1;
-    Offer(GreedyDerivation(problem_, costs), "greedy");
-  }
-
-  /// This very program does not fit into memory: some node of it must go.
-  void Exclude(const std::vector<int>& derivation, std::vector<IlpRow>& rows) const {
-    std::set<int> nodes(derivation.begin(), derivation.end());
-    nodes.erase(-1);
-    rows.push_back({{}, 1 - static_cast<double>(nodes.size())});
-    for (int n : nodes) rows.back().terms.emplace_back(n, -1);
+    return derivation;
   }
 
   const EGraph& egraph_;
@@ -165,7 +139,6 @@ class Extractor {
   Deadline deadline_;
   ChoiceProblem problem_;
   Extraction result_;
-  bool found_ = false;
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 // Extraction: one program out of an e-graph, as cheap as can be proven in the time given.
 //
 // The cost of a program is the sum over its e-nodes, each counted once however many read it. Finding the cheapest one is NP-hard;
-// it is an integer program (extract.cc) that CBC solves. Cycles are kept out by loop formulas, added where a solution has one: some
-// e-node must lead into every loop that is used (Lin and Zhao, "ASSAT", AIJ 2004). What is returned is derived from its leaves
-// upwards, so it cannot be cyclic whatever the solver did.
+// it is an integer program (solve.cc) that CBC solves, in parts where the e-graph has waists (parts.h). Cycles are kept out by loop
+// formulas, added where a solution has one: some e-node must lead into every loop that is used (Lin and Zhao, "ASSAT", AIJ 2004).
+// What is returned is derived from its leaves upwards, so it cannot be cyclic whatever the solver did.
 #ifndef MENDEL_OPTIMIZER_EGRAPH_EXTRACT_H_
 #define MENDEL_OPTIMIZER_EGRAPH_EXTRACT_H_
 
@@ -42,10 +42,11 @@ struct Extraction {
   /// "ilp" or "greedy": what found or proved the selection.
   std::string method;
   int64_t peak_bytes = 0;
-  // Size of the integer program after reduction, and what was added to it.
+  // Size of the integer programs after reduction, what was added to them, and their number (parts.h).
   int64_t columns = 0;
   int64_t rows = 0;
   int64_t loop_cuts = 0;
+  int64_t parts = 0;
   double seconds = 0;
 };
 

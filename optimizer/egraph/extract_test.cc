@@ -110,7 +110,7 @@ void ExpectSound(const Sample& sample, const Selection& selection) {
 
 TEST(ExtractProgram, AgreesWithBruteForce) {
   constexpr uint64_t kSeed = 41;
-  int cyclic = 0, greedy_worse = 0;
+  int cyclic = 0, greedy_worse = 0, parted = 0;
   for (uint64_t run = 0; run < 3000; ++run) {
     SCOPED_TRACE(Cat("seed ", kSeed + run));
     Rng rng(kSeed + run);
@@ -127,6 +127,7 @@ TEST(ExtractProgram, AgreesWithBruteForce) {
     ASSERT_EQ(CostOfSelection(found->selection, sample.cost), found->cost);
     ASSERT_NO_FATAL_FAILURE(ExpectSound(sample, found->selection));
     cyclic += found->loop_cuts > 0 ? 1 : 0;
+    parted += found->parts > 1 ? 1 : 0;
     const auto greedy = ExtractProgram(sample.egraph, sample.roots, sample.cost, {.seconds = 0});
     ASSERT_TRUE(greedy.ok()) << greedy.status();
     ASSERT_EQ(greedy->method, "greedy");
@@ -135,6 +136,7 @@ TEST(ExtractProgram, AgreesWithBruteForce) {
     greedy_worse += greedy->cost > best ? 1 : 0;
   }
   EXPECT_GT(cyclic, 0);
+  EXPECT_GT(parted, 0);
   EXPECT_GT(greedy_worse, 0);
 }
 
@@ -158,6 +160,36 @@ TEST(ExtractProgram, SharedWorkCountsOnce) {
   EXPECT_EQ(greedy->cost, 13);
   EXPECT_EQ(greedy->lower_bound, 0);
   EXPECT_EQ(greedy->gap, 1);
+}
+
+TEST(ExtractProgram, AChainIsSolvedBlockByBlock) {
+  // The program of SharedWorkCountsOnce, again and again on its own result.
+  const auto solved = [](int blocks) {
+    Sample s;
+    ClassId value = s.egraph.node(AddMade(s.egraph, {}, 1, 0)).outputs[0];
+    s.cost = {0};
+    for (int block = 0; block < blocks; ++block) {
+      const auto add = [&](const std::vector<ClassId>& operands, double cost) {
+        const ENodeId id = AddMade(s.egraph, operands, 1, static_cast<int64_t>(s.cost.size()));
+        s.cost.push_back(cost);
+        return s.egraph.node(id).outputs[0];
+      };
+      const ClassId a = add({value}, 6), b = add({value}, 6), common = add({value}, 7);
+      EXPECT_TRUE(s.egraph.Merge(a, add({common}, 1)).ok());
+      EXPECT_TRUE(s.egraph.Merge(b, add({common}, 1)).ok());
+      value = add({a, b}, 1);
+    }
+    EXPECT_TRUE(s.egraph.Rebuild().ok());
+    s.roots = {value};
+    return *ExtractProgram(s.egraph, s.roots, s.cost, {.seconds = 600});
+  };
+  const Extraction one = solved(1), two = solved(2), many = solved(40);
+  EXPECT_EQ(one.parts, 1);
+  EXPECT_EQ(many.cost, 40 * one.cost);
+  EXPECT_EQ(many.gap, 0);
+  EXPECT_EQ(many.method, "ilp");
+  EXPECT_EQ(many.parts, 40);
+  EXPECT_EQ(many.rows, one.rows + 39 * (two.rows - one.rows));  // the first one reads an input, which needs no row
 }
 
 TEST(ExtractProgram, MemoryLimit) {

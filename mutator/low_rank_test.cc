@@ -1,0 +1,108 @@
+#include "mutator/low_rank.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "mutator/row_basis.h"
+
+namespace mendel {
+namespace {
+
+StoredMatrix Product(const StoredMatrix& a, const StoredMatrix& b) {
+  StoredMatrix c{a.rows, b.columns, std::vector<double>(a.rows * b.columns, 0)};
+  for (size_t i = 0; i < a.rows; ++i) {
+    for (size_t k = 0; k < a.columns; ++k) {
+      for (size_t j = 0; j < b.columns; ++j)
+        c.values[i * b.columns + j] += a.values[i * a.columns + k] * b.values[k * b.columns + j];
+    }
+  }
+  return c;
+}
+
+StoredMatrix Integers(Rng& rng, size_t rows, size_t columns, int64_t largest) {
+  StoredMatrix matrix{rows, columns, {}};
+  for (size_t i = 0; i < rows * columns; ++i) matrix.values.push_back(static_cast<double>(rng.Between(-largest, largest)));
+  return matrix;
+}
+
+/// The factors give the matrix back; every sum here is exact in double.
+void ExpectFactors(const StoredMatrix& matrix, const MatrixFactors& factors) {
+  EXPECT_EQ(Product(factors.left, factors.right).values, matrix.values);
+  for (const StoredMatrix* factor : {&factors.left, &factors.right}) {
+    for (const double value : factor->values) EXPECT_EQ(static_cast<double>(static_cast<float>(value)), value);
+  }
+}
+
+TEST(FactorExactly, ProductsOfSmallIntegers) {
+  constexpr uint64_t kSeed = 17;
+  int found = 0, all = 0;
+  for (uint64_t run = 0; run < 400; ++run) {
+    SCOPED_TRACE(Cat("seed ", kSeed + run));
+    Rng rng(kSeed + run);
+    const size_t rank = static_cast<size_t>(rng.Between(1, 8));
+    const StoredMatrix matrix = Product(Integers(rng, 40, rank, 3), Integers(rng, rank, 30, 3));
+    const auto factors = FactorExactly(matrix, 12);
+    ++all;
+    if (!factors.has_value()) continue;
+    ++found;
+    EXPECT_LE(factors->left.columns, rank);
+    ExpectFactors(matrix, *factors);
+  }
+  std::printf("%d of %d products of ranks 1 to 8 factored\n", found, all);
+  EXPECT_GE(10 * found, 9 * all);
+}
+
+TEST(FactorExactly, RepeatedScaledAndZeroRowsOfAnyFloats) {
+  Rng rng(5);
+  StoredMatrix matrix{20, 50, {}};
+  for (size_t i = 0; i < 20; ++i) {
+    const double scale = i < 3 ? 1 : i == 7 ? 0 : std::ldexp(1.0, static_cast<int>(rng.Between(-3, 3)));
+    for (size_t j = 0; j < 50; ++j)
+      matrix.values.push_back(i < 3 ? static_cast<double>(static_cast<float>(rng.Normal() * 0.1))
+                                    : scale * matrix.values[i % 3 * 50 + j]);
+  }
+  const auto factors = FactorExactly(matrix, 10);
+  ASSERT_TRUE(factors.has_value());
+  EXPECT_EQ(factors->left.columns, 3u);
+  ExpectFactors(matrix, *factors);
+  StoredMatrix turned{50, 20, std::vector<double>(1000)};
+  for (size_t i = 0; i < 20; ++i) {
+    for (size_t j = 0; j < 50; ++j) turned.values[j * 20 + i] = matrix.values[i * 50 + j];
+  }
+  const auto columns = FactorExactly(turned, 10);
+  ASSERT_TRUE(columns.has_value());
+  ExpectFactors(turned, *columns);
+}
+
+TEST(FactorExactly, RefusesWhatIsNoProduct) {
+  Rng rng(9);
+  StoredMatrix matrix = Product(Integers(rng, 30, 4, 3), Integers(rng, 4, 30, 3));
+  EXPECT_FALSE(FactorExactly(matrix, 3).has_value()) << "rank 4";
+  ASSERT_TRUE(FactorExactly(matrix, 5).has_value());
+  matrix.values[431] = std::nextafterf(static_cast<float>(matrix.values[431]), 100.0f);  // rank 5, no short factors
+  const auto touched = FactorExactly(matrix, 5);
+  if (touched.has_value()) ExpectFactors(matrix, *touched);
+  EXPECT_FALSE(FactorExactly(matrix, 4).has_value()) << "one bit of one element";
+  EXPECT_FALSE(FactorExactly({4, 4, std::vector<double>(16, 0)}, 3).has_value()) << "rank 0";
+  EXPECT_FALSE(FactorExactly({2, 2, {1, 2, 2, INFINITY}}, 3).has_value());
+  // Rows of rank 2, the coefficients thirds: no floats.
+  EXPECT_FALSE(FactorExactly({3, 3, {1, 0, 0.3333333432674408, 0, 1, 0.1, 1, 1, 1e-20}}, 2).has_value());
+}
+
+TEST(RowBasis, NumbersOfResidues) {
+  const PrimeField& field = RowBasisField();
+  EXPECT_TRUE(IsPrime(field.prime()));
+  EXPECT_EQ(AsDyadic(field.FromDouble(-0.375)), -0.375);
+  EXPECT_EQ(AsDyadic(field.Inverse(3)), std::nullopt);
+  const auto third = AsFraction(field.Mul(field.FromInt(-7), field.Inverse(3)));
+  ASSERT_TRUE(third.has_value());
+  EXPECT_EQ(*third, (std::pair<int64_t, int64_t>(-7, 3)));
+  EXPECT_EQ(*AsFraction(0), (std::pair<int64_t, int64_t>(0, 1)));
+}
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,36 @@
+// Rows of a matrix that all its rows are combinations of, with the coefficients, in a field of 60 bits.
+#ifndef MENDEL_MUTATOR_ROW_BASIS_H_
+#define MENDEL_MUTATOR_ROW_BASIS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/prime_field.h"
+#include "mutator/low_rank.h"
+
+namespace mendel {
+
+/// The field of RowBasis.
+const PrimeField& RowBasisField();
+
+struct RowBasis {
+  std::vector<size_t> rows;  ///< rank many row numbers, in the order of their largest elements
+  /// coefficients[i][k]: of row rows[k] in row i.
+  std::vector<std::vector<uint64_t>> coefficients;
+};
+
+/// Nullopt when the rank is 0 or above `max_rank`; that is usually seen in a part of the matrix.
+std::optional<RowBasis> FindRowBasis(const StoredMatrix& matrix, size_t max_rank);
+
+/// The number m / 2^s, |m| <= 2^24 and s <= 24, that `residue` stands for; nullopt when there is none.
+std::optional<double> AsDyadic(uint64_t residue);
+
+/// Numerator and denominator below 2^28 in magnitude, or nullopt (rational reconstruction; unique, since the prime is above 2^57).
+std::optional<std::pair<int64_t, int64_t>> AsFraction(uint64_t residue);
+
+}  // namespace mendel
+
+#endif  // MENDEL_MUTATOR_ROW_BASIS_H_

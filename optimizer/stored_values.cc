@@ -1,0 +1,78 @@
+#include "optimizer/stored_values.h"
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/rewrite.h"
+#include "mutator/rule.h"
+
+namespace mendel {
+namespace {
+
+bool IsStoredWeight(const Node& node) {
+  return IsConstant(node) && !SymbolName(node).empty() && node.outputs[0].dtype == DType::kF32 && node.outputs[0].shape.size() > 1;
+}
+
+/// A copy in which weights that `chosen` names are literals; `copied` gets the new number of every node.
+absl::StatusOr<Graph> WithLiterals(const Graph& graph, const std::function<bool(const Node&)>& chosen,
+                                   std::vector<int32_t>& copied) {
+  GraphBuilder builder(graph.name());
+  copied.clear();
+  for (const Node& node : graph.nodes()) {
+    if (IsInput(node)) {
+      copied.push_back(builder.Input(InputName(node), node.outputs[0]).node);
+    } else if (IsStoredWeight(node) && chosen(node)) {
+      copied.push_back(builder.Constant(ConstantValue(node)).node);
+    } else if (IsConstant(node)) {
+      copied.push_back(builder.Constant(ConstantValue(node), SymbolName(node)).node);
+    } else {
+      std::vector<ValueId> inputs = node.inputs;
+      for (ValueId& input : inputs) input.node = copied[static_cast<size_t>(input.node)];
+      MENDEL_ASSIGN_OR_RETURN(const int32_t copy, builder.CopyNode(node, std::move(inputs)));
+      copied.push_back(copy);
+    }
+  }
+  for (const GraphOutput& output : graph.outputs())
+    builder.Output(output.name, {copied[static_cast<size_t>(output.value.node)], output.value.output});
+  return builder.Build();
+}
+
+/// Constants that operators in matches of rules that read values have for operands.
+std::set<int32_t> UsefulConstants(const Graph& graph, const std::set<std::string>& disabled) {
+  std::set<int32_t> useful;
+  for (const Rule* rule : AllRules()) {
+    if (!rule->reads_values || disabled.count(std::string(rule->name)) > 0) continue;
+    for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
+      for (const Match& match : rule->match(graph, id)) {
+        for (int32_t matched : match.nodes) {
+          for (ValueId operand : graph.node(matched).inputs) {
+            if (IsConstant(graph.node(operand.node))) useful.insert(operand.node);
+          }
+        }
+      }
+    }
+  }
+  return useful;
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> WithUsefulLiterals(const Graph& graph, const std::set<std::string>& disabled, std::set<std::string>& names) {
+  names.clear();
+  MENDEL_ASSIGN_OR_RETURN(const Graph needed, Deduplicate(graph));  // so that no number moves when it is copied
+  std::vector<int32_t> copied;
+  MENDEL_ASSIGN_OR_RETURN(const Graph literal, WithLiterals(
+                                                   needed, [](const Node&) { return true; }, copied));
+  const std::set<int32_t> useful = UsefulConstants(literal, disabled);
+  for (size_t id = 0; id < copied.size(); ++id) {
+    const Node& node = needed.nodes()[id];
+    if (IsStoredWeight(node) && useful.count(copied[id]) > 0) names.insert(SymbolName(node));
+  }
+  if (names.empty()) return graph;
+  return WithLiterals(
+      graph, [&](const Node& node) { return names.count(SymbolName(node)) > 0; }, copied);
+}
+
+}  // namespace mendel
