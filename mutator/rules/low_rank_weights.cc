@@ -74,7 +74,7 @@ std::optional<MatrixFactors> FactorsAt(const Graph& graph, int32_t id, int64_t s
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   std::vector<Match> matches;
-  for (const int64_t side : {int64_t{0}, int64_t{1}}) {
+  for (const int64_t side : {kLeft, kRight}) {
     if (FactorsAt(graph, node, side).has_value()) matches.push_back({{node}, {{"side", side}}});
   }
   return matches;
