@@ -58,6 +58,8 @@ expect 0 'Relu x2' "$mendel" inspect g.txt
 # A plan carries the text of its kernels: what is written out is that text, and a changed one is refused.
 "$make_small_plan" $backend mended.plan mended || exit 1
 expect 0 'kernel .*\.cu  cuda, channels last, mends Patch mended  sha256 [0-9a-f]{64}' "$mendel" inspect mended.plan
+expect 0 'mended by recompute .*: 32 of 256 elements of y' "$mendel" explain mended.plan
+expect 0 '"shape":\[1,4,8,8\]' bash -c '"$0" explain mended.plan --json | tr -d " \n"' "$mendel"
 expect 0 'mends Patch mended' "$mendel" explain mended.plan --emit-cuda cuda
 expect 0 '"from_plan": true' "$mendel" explain mended.plan --emit-cuda cuda_last --channels-last --json
 for emitted in cuda cuda_last; do

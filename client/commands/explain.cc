@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/hash.h"
 #include "base/status.h"
@@ -14,6 +15,7 @@
 #include "client/format.h"
 #include "runtime/kernel_text.h"
 #include "runtime/measure.h"
+#include "runtime/offline_device.h"
 #include "runtime/session.h"
 
 namespace mendel {
@@ -59,7 +61,10 @@ void TellMutant(const plan::AppliedMutant& mutant, Context& context) {
   for (const plan::MendedOutput& output : mutant.mended()) {
     context.Line(Cat("  mended by ", mutant.mending(), " (", PlaceOf(mutant.mending()), "): ", output.wrong_elements(), " of ",
                      output.elements(), " elements of ", output.output()));
-    Json mended = {{"output", output.output()}, {"elements", output.elements()}, {"wrong_elements", output.wrong_elements()}};
+    Json mended = {{"output", output.output()},
+                   {"shape", std::vector<int64_t>(output.shape().begin(), output.shape().end())},
+                   {"elements", output.elements()},
+                   {"wrong_elements", output.wrong_elements()}};
     for (const plan::BoxProto& box : output.boxes()) {
       context.Line(Cat("    box ", BoxText(box)));
       mended["boxes"].push_back(BoxText(box));
@@ -177,9 +182,10 @@ absl::Status Explain(const Options& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(options.plan));
   const plan::PlanInfo& info = plan.info;
   context.Line(Cat(info.model_name(), ": ", Decimals(info.baseline_ms().median_ms(), 3), " -> ",
-                   Decimals(info.plan_ms().median_ms(), 3), " ms on ", info.target().identity(), ", ", info.target().threads(),
-                   " threads"));
+                   Decimals(info.plan_ms().median_ms(), 3), " ms ", IsUnmeasured(info) ? "(unmeasured, predicted) " : "", "on ",
+                   info.target().identity(), ", ", info.target().threads(), " threads"));
   context.facts()["model"] = info.model_name();
+  context.facts()["unmeasured"] = IsUnmeasured(info);
   context.facts()["baseline_ms"] = info.baseline_ms().median_ms();
   context.facts()["plan_ms"] = info.plan_ms().median_ms();
   context.facts()["mutants"] = Json::array();

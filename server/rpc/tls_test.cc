@@ -31,8 +31,8 @@ struct Identity {
   }
 };
 
-/// Signed by `issuer`, or by itself.
-std::unique_ptr<Identity> MakeIdentity(const std::string& name, const Identity* issuer) {
+/// Signed by `issuer`, or by itself; it expires after these seconds.
+std::unique_ptr<Identity> MakeIdentity(const std::string& name, const Identity* issuer, int64_t seconds = 3600) {
   auto result = std::make_unique<Identity>();
   result->key = EVP_EC_gen("P-256");
   result->certificate = X509_new();
@@ -40,7 +40,7 @@ std::unique_ptr<Identity> MakeIdentity(const std::string& name, const Identity* 
   X509_set_version(certificate, 2);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate), std::rand() + 1);
   X509_gmtime_adj(X509_getm_notBefore(certificate), -60);
-  X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
+  X509_gmtime_adj(X509_getm_notAfter(certificate), seconds);
   X509_set_pubkey(certificate, result->key);
   X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_ASC,
                              reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
@@ -97,8 +97,8 @@ class Tls : public ::testing::Test {
       WriteServer(*authority_);
     });
   }
-  void WriteServer(const Identity& authority) {
-    const auto identity = MakeIdentity("mendel.test", &authority);
+  void WriteServer(const Identity& authority, int64_t seconds = 3600) {
+    const auto identity = MakeIdentity("mendel.test", &authority, seconds);
     Replace(key_, KeyText(*identity));
     Replace(certificate_, CertificateText(*identity));
   }
@@ -119,6 +119,16 @@ class Tls : public ::testing::Test {
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
     v1::ListJobsResponse response;
     return jobs.ListJobs(&context, v1::ListJobsRequest(), &response).error_code();
+  }
+
+  /// The code once it is another than `old`, or that after a while.
+  grpc::StatusCode AwaitOther(grpc::StatusCode old, const Identity& authority, const Identity* client) {
+    grpc::StatusCode code = old;
+    for (int attempt = 0; attempt < 600 && code == old; ++attempt) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      code = List(authority, client);
+    }
+    return code;
   }
 
   const std::unique_ptr<Identity> authority_ = MakeIdentity("authority", nullptr);
@@ -144,12 +154,20 @@ TEST_F(Tls, CertificatesAreReplacedWithoutRestart) {
   EXPECT_EQ(List(*authority_, nullptr), grpc::UNAUTHENTICATED);  // the connection stands; there is no token
   EXPECT_EQ(List(*next, nullptr), grpc::UNAVAILABLE);
   WriteServer(*next);
-  grpc::StatusCode code = grpc::UNAVAILABLE;
-  for (int attempt = 0; attempt < 600 && code == grpc::UNAVAILABLE; ++attempt) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    code = List(*next, nullptr);
-  }
-  EXPECT_EQ(code, grpc::UNAUTHENTICATED);
+  EXPECT_EQ(AwaitOther(grpc::UNAVAILABLE, *next, nullptr), grpc::UNAUTHENTICATED);
+}
+
+TEST_F(Tls, ExpiredCertificatesAreRefusedUntilTheyAreReplaced) {
+  StartServer(true);
+  constexpr int64_t kExpired = -30;
+  const auto alice = MakeIdentity("alice", authority_.get());
+  const auto late = MakeIdentity("alice", authority_.get(), kExpired);
+  EXPECT_EQ(List(*authority_, alice.get()), grpc::OK);
+  EXPECT_EQ(List(*authority_, late.get()), grpc::UNAVAILABLE);
+  WriteServer(*authority_, kExpired);
+  EXPECT_EQ(AwaitOther(grpc::OK, *authority_, alice.get()), grpc::UNAVAILABLE) << "clients see that it has expired";
+  WriteServer(*authority_);
+  EXPECT_EQ(AwaitOther(grpc::UNAVAILABLE, *authority_, alice.get()), grpc::OK);
 }
 
 }  // namespace

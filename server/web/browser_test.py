@@ -112,6 +112,18 @@ def check_regions(browser):
     check(browser.value("document.querySelectorAll('main img').length") == 0, "a hostile output name is text")
 
 
+def check_mended_regions(browser):
+    """A mended box of a plan is drawn in its output's shape; a plan of an older program tells none, and the frame is what boxes span."""
+    mutant = ('{rule: "r", claim: "partial", where: [], mending: "recompute", mended: [{output: "y", elements: 256, wrong_elements: 32, shape: %s, '
+              'boxes: [{begin: [0, 0, 3, 0], end: [1, 4, 4, 8]}]}]}')
+    part = "(() => { const parts = make('div', {}, ...mutantParts([%s])); return parts.querySelector('%s').%s; })()"
+    for shape, height, spanned in [("[1, 4, 8, 8]", "400", False), ("[]", "200", True)]:
+        ask = (mutant % shape, "svg.regions rect.tensor", "getAttribute('height')")
+        check(browser.value(part % ask) == height, f"the frame of {shape} is as high as its share: {browser.value(part % ask)}")
+        caption = browser.value(part % (mutant % shape, "figcaption", "textContent"))
+        check(("what the boxes span" in caption) == spanned, f"the caption of {shape}: {caption}")
+
+
 def check_keyboard(browser, server):
     """From the list into a job by Tab and Enter alone; where the focus is can be seen."""
     browser.open(server.url + "#/")
@@ -193,6 +205,7 @@ def main():
             verdict = browser.value("fetch('/api/jobs').then((r) => r.json()).then((l) => l.jobs.find((j) => j.spec.compare_pair).name)")
             browser.open(server.url + "#/" + verdict)
             check_regions(browser)
+            check_mended_regions(browser)
             check_phone_and_colors(browser, "a verdict")
             check_keyboard(browser, server)
             browser.open(server.url + "#/")
