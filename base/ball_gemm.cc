@@ -5,16 +5,17 @@
 // Source: K. Ozaki, T. Ogita, S. Oishi, S. M. Rump, "Error-free transformations of matrix multiplication by using fast routines of
 // matrix multiplication and its applications", Numerical Algorithms 59 (2012).
 
-#include <arb.h>
+#include "base/ball_gemm.h"
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <cstdint>
+#include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/ball.h"
+#include "base/ball_slices.h"
 #include "base/gemm.h"
 
 namespace mendel {
@@ -22,199 +23,99 @@ namespace {
 
 /// With fewer rows or columns, cutting costs more than it saves.
 constexpr int64_t kLeastExtent = 4;
-/// Elements of an operand that are held in slices at a time.
-constexpr int64_t kBlockElements = 1 << 21;
+/// Elements of an operand that are held in slices at a time, and the rows and elements of a product.
+constexpr int64_t kBlockElements = 1 << 20;
+constexpr int64_t kBlockRows = 512;
+constexpr int64_t kBlockProduct = 1 << 16;
 /// Slices are that precise beyond the precision wanted, relative to the largest element of a row or column.
 constexpr int64_t kGuardBits = 6;
-constexpr int64_t kMaxWidth = 24;
-/// Magnitudes and radii below 2^-kTiny of their line's largest are taken to be that: products of two never underflow.
-constexpr int64_t kTiny = 400;
+/// Of slices on the right, which floats hold, and on the left.
+constexpr int64_t kMaxWidthRight = 25;
+constexpr int64_t kMaxWidthLeft = 40;
+constexpr int64_t kMostSlices = 400;
 /// Covers the roundings of sums of up to 2^30 nonnegative doubles.
 constexpr double kUpward = 1 + 0x1p-20;
-constexpr int64_t kNone = INT64_MIN / 4;
-constexpr int64_t kMaxExponent = int64_t{1} << 40;
 
 slong Precision() { return BallScope::Current().precision(); }
 arb_srcptr Raw(const Ball* balls) { return reinterpret_cast<arb_srcptr>(balls); }
 
-/// 2^exponent of at most 1000, at least 2^-kTiny.
-double PowerOfTwo(int64_t exponent) {
-  return std::bit_cast<double>(static_cast<uint64_t>(std::max(exponent, -kTiny) + 1023) << 52);
-}
-
-/// One operand as lines - rows of a, columns of b - of `depth` elements each.
-struct Lines {
-  arb_srcptr data;
-  int64_t count;
-  int64_t depth;
-  int64_t stride;  ///< from line to line
-  int64_t step;    ///< within a line
-
-  arb_srcptr At(int64_t line, int64_t p) const { return data + line * stride + p * step; }
-};
-
-/// What the elements of a line have in common.
-struct Scale {
-  int64_t exponent = kNone;  ///< midpoints are below 2^(exponent - 1)
-  int64_t lowest = -kNone;   ///< and multiples of 2^lowest
-  int64_t radius = kNone;    ///< radii are below 2^radius
-
-  bool zero() const { return lowest == -kNone; }  ///< all midpoints are
-};
-
-/// Nothing where an element is not finite or of an absurd size.
-std::optional<Scale> ScaleOf(const Lines& lines, int64_t line) {
-  Scale scale;
-  for (int64_t p = 0; p < lines.depth; ++p) {
-    arb_srcptr x = lines.At(line, p);
-    if (!arb_is_finite(x)) return std::nullopt;
-    if (!mag_is_zero(arb_radref(x))) {
-      const fmpz exponent = MAG_EXP(arb_radref(x));
-      if (COEFF_IS_MPZ(exponent) || std::abs(exponent) > kMaxExponent) return std::nullopt;
-      scale.radius = std::max<int64_t>(scale.radius, exponent);
-    }
-    if (arf_is_zero(arb_midref(x))) continue;
-    const fmpz exponent = ARF_EXP(arb_midref(x));
-    if (COEFF_IS_MPZ(exponent) || std::abs(exponent) > kMaxExponent) return std::nullopt;
-    scale.exponent = std::max<int64_t>(scale.exponent, exponent + 1);
-    scale.lowest = std::min<int64_t>(scale.lowest, exponent - arf_bits(arb_midref(x)));
-  }
-  if (scale.exponent == kNone) scale.exponent = scale.radius == kNone ? 0 : scale.radius;
-  if (scale.radius - scale.exponent > kTiny) return std::nullopt;
-  return scale;
-}
-
-std::optional<std::vector<Scale>> ScalesOf(const Lines& lines) {
-  std::vector<Scale> scales;
-  for (int64_t line = 0; line < lines.count; ++line) {
-    const std::optional<Scale> scale = ScaleOf(lines, line);
-    if (!scale.has_value()) return std::nullopt;
-    scales.push_back(*scale);
-  }
-  return scales;
-}
-
-/// How operands are cut. Digit s of a line is at most 2^(width - 1) in magnitude and stands for multiples of
-/// 2^(exponent - width (s + 1)). Products of digits i and j are computed for i + j < diagonals.
+/// How operands are cut. The product of digits i (left) and j (right) is computed where it is worth at least one in 2^limit of the
+/// lines' largest elements: left_width * i + right_width * j < limit.
 struct Cut {
-  int64_t width = 0;
-  int64_t left = 0;  ///< slices of a, and of b
+  int64_t left_width = 0;
+  int64_t left = 0;  ///< slices
+  int64_t right_width = 0;
   int64_t right = 0;
-  int64_t diagonals = 0;
+  int64_t limit = 0;
+
+  /// Digits on the left that digit j on the right is multiplied by.
+  int64_t Partners(int64_t j) const {
+    return std::clamp<int64_t>((limit - right_width * j + left_width - 1) / left_width, 0, left);
+  }
+  int64_t Products() const {
+    int64_t count = 0;
+    for (int64_t j = 0; j < right; ++j) count += Partners(j);
+    return count;
+  }
 };
 
-int64_t SlicesFor(const std::vector<Scale>& scales, int64_t wanted, int64_t width) {
+int64_t BitsWanted(const std::vector<LineScale>& scales) {
   int64_t bits = 1;
-  for (const Scale& scale : scales) bits = std::max(bits, std::min(scale.exponent - scale.lowest, wanted));
-  return (bits + width - 1) / width;
+  for (const LineScale& scale : scales) bits = std::max(bits, std::min<int64_t>(scale.bits(), Precision() + kGuardBits));
+  return bits;
 }
 
-Cut CutFor(const std::vector<Scale>& left, const std::vector<Scale>& right, int64_t depth) {
-  const int64_t wanted = Precision() + kGuardBits;
+/// The fewest products whose sums over `depth` doubles hold: weights of few bits want wide slices on the other side.
+Cut CutFor(int64_t left_bits, int64_t right_bits, int64_t depth) {
   const int64_t log2_depth = std::bit_width(static_cast<uint64_t>(depth));
-  for (Cut cut{kMaxWidth, 0, 0, 0};; --cut.width) {
-    cut.left = SlicesFor(left, wanted, cut.width);
-    cut.right = SlicesFor(right, wanted, cut.width);
-    const int64_t terms = depth * std::min(cut.left, cut.right);
-    if (2 * (cut.width - 1) + std::bit_width(static_cast<uint64_t>(terms)) > 53) continue;
-    cut.diagonals = std::min(cut.left + cut.right - 1, (wanted + log2_depth + cut.width - 1) / cut.width);
-    return cut;
+  Cut best;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t left = 1; left <= kMostSlices && static_cast<double>(left) < least; ++left) {
+    Cut cut{(left_bits + left - 1) / left, left, 0, 0, Precision() + kGuardBits + log2_depth};
+    cut.right_width = std::min(kMaxWidthRight, 53 - log2_depth - cut.left_width + 2);
+    if (cut.left_width > kMaxWidthLeft || cut.right_width < 2) continue;
+    cut.right = (right_bits + cut.right_width - 1) / cut.right_width;
+    cut.right_width = std::max<int64_t>(2, (right_bits + cut.right - 1) / cut.right);
+    const double cost = static_cast<double>(cut.Products()) + 0.5 * static_cast<double>(cut.right);  // and packing
+    if (cost < least) best = cut;
+    least = std::min(least, cost);
+    if (cut.left_width <= 2) break;
   }
+  return best;
 }
 
-/// The `width` bits from position `from` of a midpoint's digits on; position 0 is the leading one, there are zeros outside.
-uint64_t Bits(mp_srcptr limbs, mp_size_t size, int64_t from, int64_t width) {
-  if (from <= -64 || from >= 64 * size) return 0;
-  const auto limb = [&](int64_t k) { return k >= 0 && k < size ? limbs[size - 1 - k] : 0; };
-  const int64_t first = from >> 6;
-  const int64_t shift = from & 63;
-  const uint64_t bits = shift == 0 ? limb(first) : limb(first) << shift | limb(first + 1) >> (64 - shift);
-  return bits >> (64 - width);
-}
-
-/// An operand in slices, dense in the order of its elements.
-struct Sliced {
-  std::vector<std::vector<double>> digits;
-  std::vector<double> magnitudes;  ///< at least |midpoint| + radius, by 2^exponent of the line
-  std::vector<double> radii;       ///< at least radius + what is cut off, by 2^radius of the line
-  std::vector<Scale> scales;
-  bool exact = true;  ///< all radii are zero
-};
-
-class Slicer {
- public:
-  /// Element (line, p) gets position line * stride + p * step.
-  Slicer(const Lines& lines, std::vector<Scale> scales, int64_t width, int64_t slices, int64_t stride, int64_t step)
-      : lines_(lines), width_(width), slices_(slices), stride_(stride), step_(step) {
-    const size_t size = static_cast<size_t>(lines.count * lines.depth);
-    result_.digits.assign(static_cast<size_t>(slices), std::vector<double>(size));
-    result_.magnitudes.resize(size);
-    result_.radii.resize(size);
-    result_.scales = std::move(scales);
-  }
-
-  Sliced Run() {
-    for (int64_t line = 0; line < lines_.count; ++line) {
-      Scale& scale = result_.scales[static_cast<size_t>(line)];
-      const int64_t end = scale.exponent - width_ * slices_;
-      if (scale.lowest < end) scale.radius = std::max(scale.radius, end) + 1;
-      result_.exact = result_.exact && scale.radius == kNone;
-      for (int64_t p = 0; p < lines_.depth; ++p) {
-        Slice(lines_.At(line, p), scale, end, static_cast<size_t>(line * stride_ + p * step_));
-      }
-    }
-    return std::move(result_);
-  }
-
- private:
-  void Slice(arb_srcptr x, const Scale& scale, int64_t end, size_t at) {
-    double& magnitude = result_.magnitudes[at];
-    double& radius = result_.radii[at];
-    if (!mag_is_zero(arb_radref(x))) {
-      const double mantissa = static_cast<double>(MAG_MAN(arb_radref(x))) * 0x1p-30;
-      const int64_t exponent = MAG_EXP(arb_radref(x));
-      magnitude = mantissa * PowerOfTwo(exponent - scale.exponent);
-      radius = mantissa * PowerOfTwo(exponent - scale.radius);
-    }
-    arf_srcptr middle = arb_midref(x);
-    if (arf_is_zero(middle)) return;
-    mp_srcptr limbs;
-    mp_size_t size;
-    ARF_GET_MPN_READONLY(limbs, size, middle);
-    const int64_t exponent = ARF_EXP(middle);
-    magnitude += static_cast<double>((limbs[size - 1] >> 34) + 1) * 0x1p-30 * PowerOfTwo(exponent - scale.exponent);
-    if (exponent - static_cast<int64_t>(arf_bits(middle)) < end) radius += PowerOfTwo(end - scale.radius);
-    const double sign = ARF_SGNBIT(middle) ? -1 : 1;
-    const int64_t half = int64_t{1} << (width_ - 1);
-    int64_t carry = 0;
-    for (int64_t s = slices_; s-- > 0;) {
-      int64_t digit = carry + static_cast<int64_t>(Bits(limbs, size, width_ * s - (scale.exponent - exponent), width_));
-      carry = digit > half ? 1 : 0;
-      digit -= carry << width_;
-      result_.digits[static_cast<size_t>(s)][at] = sign * static_cast<double>(digit);
-    }
-  }
-
-  const Lines& lines_;
-  int64_t width_;
-  int64_t slices_;
-  int64_t stride_;
-  int64_t step_;
-  Sliced result_;
-};
-
-/// One block of the product.
+/// One block of rows by columns.
 class Product {
  public:
-  Product(const Sliced& left, const Sliced& right, const Cut& cut, int64_t m, int64_t n, int64_t k)
-      : left_(left), right_(right), cut_(cut), m_(m), n_(n), k_(k) {
-    for (int64_t t = 0; t < cut.diagonals; ++t) Diagonal(t);
-    if (!right.exact) Multiply(left.magnitudes, right.radii, right_radii_);
-    if (!left.exact) Multiply(left.radii, right.magnitudes, left_radii_);
+  /// `column_step`: 0 where all columns have one scale.
+  Product(const BallSlices<double>& left, int64_t block, const BallSlices<float>& right, int64_t column_step, const Cut& cut,
+          int64_t n, const BallProducts::Gather& gather)
+      : left_(left),
+        first_(block * left.layout.block),
+        right_(right),
+        column_step_(column_step),
+        cut_(cut),
+        m_(left.LinesOf(block)),
+        n_(n),
+        k_(left.depth),
+        columns_(Scratch(k_ * n)) {
+    const double* const digits = left.digits.data() + left.Begin(block);
+    for (int64_t j = 0; j < cut.right && cut.Partners(j) > 0; ++j) {
+      gather(right.digits.data() + j * right.count * right.depth, columns_);
+      sums_.push_back(Times(digits, cut.Partners(j) * m_));
+    }
+    if (!right.exact) {
+      gather(right.radii.data(), columns_);
+      right_radii_ = Times(left.magnitudes.data() + first_ * k_, m_);
+    }
+    if (!left.exact) {
+      gather(right.magnitudes.data(), columns_);
+      left_radii_ = Times(left.radii.data() + first_ * k_, m_);
+    }
     arf_init(sum_);
     mag_init(bound_);
     arb_init(value_);
-    limbs_.resize(static_cast<size_t>((cut.width * (cut.diagonals - 1) + 64) / 64 + 2));
+    limbs_.resize(static_cast<size_t>((cut.left_width * (cut.left - 1) + cut.right_width * (cut.right - 1) + 64) / 64 + 2));
   }
   ~Product() {
     arf_clear(sum_);
@@ -239,40 +140,41 @@ class Product {
   }
 
  private:
-  void Multiply(const std::vector<double>& a, const std::vector<double>& b, std::vector<double>& c, bool accumulate = false) const {
-    c.resize(static_cast<size_t>(m_ * n_));
-    GemmF64(m_, n_, k_, a.data(), k_, b.data(), n_, c.data(), n_, accumulate);
+  /// Of the thread, for one product at a time: the system takes pages back from large blocks that are freed.
+  static double* Scratch(int64_t size) {
+    thread_local std::vector<double> scratch;
+    scratch.resize(std::max(scratch.size(), static_cast<size_t>(size)));
+    return scratch.data();
   }
 
-  void Diagonal(int64_t t) {
-    sums_.emplace_back();
-    const int64_t first = std::max<int64_t>(0, t - cut_.right + 1);
-    for (int64_t i = first; i <= std::min(t, cut_.left - 1); ++i) {
-      Multiply(left_.digits[static_cast<size_t>(i)], right_.digits[static_cast<size_t>(t - i)], sums_.back(), i > first);
-    }
+  std::vector<double> Times(const double* a, int64_t rows) const {
+    std::vector<double> c(static_cast<size_t>(rows * n_));
+    GemmF64(rows, n_, k_, a, k_, columns_, n_, c.data(), n_, false);
+    return c;
   }
 
-  /// value_ = element (i, j) with its radius.
-  void Assemble(int64_t i, int64_t j) {
-    const size_t at = static_cast<size_t>(i * n_ + j);
-    const Scale& row = left_.scales[static_cast<size_t>(i)];
-    const Scale& column = right_.scales[static_cast<size_t>(j)];
+  /// value_ = element (row, column) with its radius.
+  void Assemble(int64_t row, int64_t column) {
+    const size_t at = static_cast<size_t>(row * n_ + column);
+    const LineScale& a = left_.scales[static_cast<size_t>(first_ + row)];
+    const LineScale& b = right_.scales[static_cast<size_t>(column * column_step_)];
     std::fill(limbs_.begin(), limbs_.end(), 0);
-    for (int64_t t = 0; t < cut_.diagonals; ++t) {
-      const int64_t offset = cut_.width * (cut_.diagonals - 1 - t);
-      const __int128 term = static_cast<__int128>(static_cast<int64_t>(sums_[static_cast<size_t>(t)][at])) << (offset & 63);
-      limbs_[static_cast<size_t>(offset >> 6)] += static_cast<uint64_t>(term);
-      limbs_[static_cast<size_t>(offset >> 6) + 1] += static_cast<int64_t>(term >> 64);
+    for (size_t j = 0; j < sums_.size(); ++j) {
+      int64_t offset = cut_.left_width * (cut_.left - 1) + cut_.right_width * (cut_.right - 1 - static_cast<int64_t>(j));
+      for (size_t from = at; from < sums_[j].size(); from += static_cast<size_t>(m_ * n_), offset -= cut_.left_width) {
+        const __int128 term = static_cast<__int128>(static_cast<int64_t>(sums_[j][from])) << (offset & 63);
+        limbs_[static_cast<size_t>(offset >> 6)] += static_cast<uint64_t>(term);
+        limbs_[static_cast<size_t>(offset >> 6) + 1] += static_cast<int64_t>(term >> 64);
+      }
     }
     SetSum();
-    arf_mul_2exp_si(arb_midref(value_), sum_, row.exponent + column.exponent - cut_.width * (cut_.diagonals + 1));
+    arf_mul_2exp_si(arb_midref(value_), sum_,
+                    a.exponent + b.exponent - cut_.left_width * cut_.left - cut_.right_width * cut_.right);
     mag_zero(arb_radref(value_));
-    if (!right_.exact) AddError(right_radii_[at] * kUpward, row.exponent + column.radius);
-    if (!left_.exact) AddError(left_radii_[at] * kUpward, row.radius + column.exponent);
-    if (cut_.diagonals == cut_.left + cut_.right - 1 || row.zero() || column.zero()) return;
-    // Of each diagonal left out, at most min(left, right) products for each p.
-    AddError(static_cast<double>(k_ * std::min(cut_.left, cut_.right)),
-             row.exponent + column.exponent - cut_.width * cut_.diagonals);
+    if (!right_.exact) AddError(right_radii_[at] * kUpward, a.exponent + b.radius);
+    if (!left_.exact) AddError(left_radii_[at] * kUpward, a.radius + b.exponent);
+    if (left_out_ == 0 || a.zero() || b.zero()) return;
+    AddError(left_out_, a.exponent + b.exponent - cut_.limit);
   }
 
   /// sum_ = what limbs_ hold, each a signed multiple of its power of 2^64.
@@ -301,35 +203,25 @@ class Product {
     mag_add(arb_radref(value_), arb_radref(value_), bound_);
   }
 
-  const Sliced& left_;
-  const Sliced& right_;
+  const BallSlices<double>& left_;
+  int64_t first_;  // row of the left operand
+  const BallSlices<float>& right_;
+  int64_t column_step_;
   const Cut& cut_;
   int64_t m_, n_, k_;
-  std::vector<std::vector<double>> sums_;  // of each diagonal: integers that doubles hold
+  double* columns_;
+  std::vector<std::vector<double>> sums_;  // of digit j on the right: with digit 0 on the left, then 1, ...: integers
   std::vector<double> left_radii_;
   std::vector<double> right_radii_;
+  /// Bounds the products left out, each digit i (or j) having some: a digit is at most 2^-(width s + 1) of its line's largest
+  /// element, so that for each p and i they are at most 2^-(limit + 2) and smaller ones, in all less than twice that.
+  double left_out_ = cut_.Products() == cut_.left * cut_.right ? 0 : static_cast<double>(k_ * std::min(cut_.left, cut_.right)) / 2;
   std::vector<__int128> limbs_;
   std::vector<mp_limb_t> digits_;
   arf_t sum_;
   mag_t bound_;
   arb_t value_;
 };
-
-/// False, and nothing done, where an element has no slices.
-bool BySlices(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, arb_srcptr b, int64_t ldb, arb_ptr c, int64_t ldc,
-              bool accumulate) {
-  const Lines left{a, m, k, lda, 1};
-  const Lines right{b, n, k, 1, ldb};
-  std::optional<std::vector<Scale>> rows = ScalesOf(left);
-  if (!rows.has_value()) return false;
-  std::optional<std::vector<Scale>> columns = ScalesOf(right);
-  if (!columns.has_value()) return false;
-  const Cut cut = CutFor(*rows, *columns, k);
-  const Sliced sliced_left = Slicer(left, *std::move(rows), cut.width, cut.left, k, 1).Run();
-  const Sliced sliced_right = Slicer(right, *std::move(columns), cut.width, cut.right, 1, n).Run();
-  Product(sliced_left, sliced_right, cut, m, n, k).Write(c, ldc, accumulate);
-  return true;
-}
 
 void ByDots(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, arb_srcptr b, int64_t ldb, arb_ptr c, int64_t ldc,
             bool accumulate) {
@@ -350,21 +242,69 @@ void ByDots(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, arb_srcp
   }
 }
 
+/// False, and nothing done, where an element has no slices.
+bool BySlices(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, arb_srcptr b, int64_t ldb, arb_ptr c, int64_t ldc,
+              bool accumulate) {
+  const BallLines rows{a, m, k, lda, 1};
+  std::optional<std::vector<LineScale>> row_scales = ScalesOf(rows);
+  if (!row_scales.has_value()) return false;
+  const std::optional<std::vector<LineScale>> column_scales = ScalesOf({b, n, k, 1, ldb});
+  if (!column_scales.has_value()) return false;
+  const Cut cut = CutFor(BitsWanted(*row_scales), BitsWanted(*column_scales), k);
+  const BallSlices<double> left = CutIntoSlices<double>(rows, *std::move(row_scales), {cut.left_width, cut.left, m, k, 1});
+  const int64_t strip = std::clamp(std::min(kBlockElements / k, kBlockProduct / m), kLeastExtent, n);
+  for (int64_t j = 0; j < n; j += strip) {
+    const int64_t count = std::min(strip, n - j);
+    const BallSlices<float> right =
+        CutIntoSlices<float>({b + j, count, k, 1, ldb}, {column_scales->begin() + j, column_scales->begin() + j + count},
+                             {cut.right_width, cut.right, count, 1, count});
+    const auto copy = [&](const float* plane, double* columns) { std::copy_n(plane, count * k, columns); };
+    Product(left, 0, right, 1, cut, count, copy).Write(c + j, ldc, accumulate);
+  }
+  return true;
+}
+
+class SlicedProducts : public BallProducts {
+ public:
+  SlicedProducts(const Cut& cut, BallSlices<double> left, BallSlices<float> image)
+      : cut_(cut), left_(std::move(left)), image_(std::move(image)) {}
+
+  void Multiply(int64_t block, int64_t n, const Gather& gather, Ball* c, int64_t ldc) const override {
+    Product(left_, block, image_, 0, cut_, n, gather).Write(reinterpret_cast<arb_ptr>(c), ldc, false);
+  }
+
+ private:
+  Cut cut_;
+  BallSlices<double> left_;
+  BallSlices<float> image_;
+};
+
 }  // namespace
+
+std::unique_ptr<const BallProducts> BallProducts::Make(const Ball* left, int64_t rows, int64_t depth, int64_t block,
+                                                       const Ball* image, int64_t size) {
+  if (block < kLeastExtent || depth == 0 || size == 0) return nullptr;
+  const BallLines lines{Raw(left), rows, depth, depth, 1};
+  const BallLines whole{Raw(image), 1, size, size, 1};
+  std::optional<std::vector<LineScale>> row_scales = ScalesOf(lines);
+  if (!row_scales.has_value()) return nullptr;
+  std::optional<std::vector<LineScale>> image_scale = ScalesOf(whole);
+  if (!image_scale.has_value()) return nullptr;
+  const Cut cut = CutFor(BitsWanted(*row_scales), BitsWanted(*image_scale), depth);
+  return std::make_unique<const SlicedProducts>(
+      cut, CutIntoSlices<double>(lines, *std::move(row_scales), {cut.left_width, cut.left, block, depth, 1}),
+      CutIntoSlices<float>(whole, *std::move(image_scale), {cut.right_width, cut.right, 1, size, 1}));
+}
 
 void BallGemm(int64_t m, int64_t n, int64_t k, const Ball* a, int64_t lda, const Ball* b, int64_t ldb, Ball* c, int64_t ldc,
               bool accumulate) {
-  const int64_t block = std::max<int64_t>(kLeastExtent, kBlockElements / std::max<int64_t>(1, k));
+  const int64_t block = std::clamp(kBlockElements / std::max<int64_t>(1, k), kLeastExtent, kBlockRows);
   arb_ptr out = reinterpret_cast<arb_ptr>(c);
   for (int64_t i = 0; i < m; i += block) {
     const int64_t rows = std::min(block, m - i);
-    for (int64_t j = 0; j < n; j += block) {
-      const int64_t columns = std::min(block, n - j);
-      const bool worthwhile = std::min(rows, columns) >= kLeastExtent && k > 0;
-      if (worthwhile && BySlices(rows, columns, k, Raw(a + i * lda), lda, Raw(b + j), ldb, out + i * ldc + j, ldc, accumulate))
-        continue;
-      ByDots(rows, columns, k, Raw(a + i * lda), lda, Raw(b + j), ldb, out + i * ldc + j, ldc, accumulate);
-    }
+    const bool worthwhile = std::min(rows, n) >= kLeastExtent && k > 0;
+    if (worthwhile && BySlices(rows, n, k, Raw(a + i * lda), lda, Raw(b), ldb, out + i * ldc, ldc, accumulate)) continue;
+    ByDots(rows, n, k, Raw(a + i * lda), lda, Raw(b), ldb, out + i * ldc, ldc, accumulate);
   }
 }
 

@@ -1,7 +1,10 @@
 // Products of matrices of balls against exact rationals' stand-in: the same sums at a precision that holds them.
 
+#include "base/ball_gemm.h"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -165,6 +168,84 @@ TEST(BallGemm, IntegersThatFitAreExact) {
     }
   }
   EXPECT_EQ(Check(e, a, b, 128, false), -std::numeric_limits<double>::infinity());
+}
+
+/// Weights of few bits are cut into fewer slices than what they are multiplied by; with `rounded` both are as long.
+TEST(BallProducts, EncloseRowsByGatheredColumns) {
+  Rng rng(7);
+  RecordProperty("seed", 7);
+  constexpr int64_t kRows = 14, kBlock = 5, kDepth = 37, kImage = 60, kColumns = 6;
+  for (const int precision : {40, 128, 300}) {
+    for (const bool rounded : {false, true}) {
+      const Matrix weights = Draw(rng, kRows * kDepth, 6, rounded, precision);
+      const Matrix image = Draw(rng, kImage, 12, precision != 40, precision);
+      std::vector<int64_t> from;  // of each element of the columns; -1: padding
+      for (int64_t i = 0; i < kDepth * kColumns; ++i) from.push_back(rng.Between(-1, kImage - 1));
+      const auto gather = [&](const float* plane, double* columns) {
+        for (size_t i = 0; i < from.size(); ++i) columns[i] = from[i] < 0 ? 0 : plane[from[i]];
+      };
+      std::vector<Ball> got(kRows * kColumns);
+      const BallContext exact(kExact), coarse(precision);
+      {
+        const BallScope scope(coarse);
+        const auto products = BallProducts::Make(weights.balls.data(), kRows, kDepth, kBlock, image.balls.data(), kImage);
+        ASSERT_NE(products, nullptr);
+        for (int64_t block = 0; block * kBlock < kRows; ++block) {
+          products->Multiply(block, kColumns, gather, got.data() + block * kBlock * kColumns, kColumns);
+        }
+      }
+      const BallScope scope(exact);
+      double largest = 0;
+      for (const Ball& x : image.points) largest = std::max(largest, x.Magnitude().second);
+      for (int64_t i = 0; i < kRows; ++i) {
+        for (int64_t j = 0; j < kColumns; ++j) {
+          Ball sum;
+          double weight = 0;
+          for (int64_t p = 0; p < kDepth; ++p) {
+            const Ball& x = weights.points[static_cast<size_t>(i * kDepth + p)];
+            weight = std::max(weight, x.Magnitude().second);
+            if (const int64_t at = from[static_cast<size_t>(p * kColumns + j)]; at >= 0)
+              sum += x * image.points[static_cast<size_t>(at)];
+          }
+          const Ball& enclosure = got[static_cast<size_t>(i * kColumns + j)];
+          EXPECT_TRUE(Contains(enclosure, sum)) << i << ", " << j << " at " << precision;
+          EXPECT_LE(enclosure.Log2Radius(), std::log2(weight * largest * kDepth) - precision + 4);
+        }
+      }
+    }
+  }
+}
+
+TEST(BallProducts, AreNotMadeOfWhatHasNoSlices) {
+  const BallContext context(128);
+  const BallScope scope(context);
+  const std::vector<Ball> rows(32, Ball::FromInt(3));
+  std::vector<Ball> image(8, Ball::FromInt(2));
+  EXPECT_NE(BallProducts::Make(rows.data(), 8, 4, 8, image.data(), 8), nullptr);
+  EXPECT_EQ(BallProducts::Make(rows.data(), 8, 4, 2, image.data(), 8), nullptr);  // few rows
+  image[3] = Ball::Indeterminate();
+  EXPECT_EQ(BallProducts::Make(rows.data(), 8, 4, 8, image.data(), 8), nullptr);
+}
+
+/// Longer than what one job cuts.
+TEST(BallProducts, LargeImagesAreCutInParts) {
+  Rng rng(8);
+  RecordProperty("seed", 8);
+  constexpr int64_t kImage = 40'000, kColumns = kImage / 4;
+  const Matrix image = Draw(rng, kImage, 3, true, 64);
+  const std::vector<Ball> ones(16, Ball::FromInt(1));
+  std::vector<Ball> got(4 * kColumns);
+  const BallContext context(64);
+  const BallScope scope(context);
+  const auto copy = [](const float* plane, double* columns) { std::copy_n(plane, kImage, columns); };
+  BallProducts::Make(ones.data(), 4, 4, 4, image.balls.data(), kImage)->Multiply(0, kColumns, copy, got.data(), kColumns);
+  const BallContext exact(kExact);
+  const BallScope wide(exact);
+  for (size_t j = 0; j < kColumns; ++j) {
+    Ball sum;
+    for (size_t p = 0; p < 4; ++p) sum += image.points[p * kColumns + j];
+    for (size_t i = 0; i < 4; ++i) ASSERT_TRUE(Contains(got[i * kColumns + j], sum)) << i << ", " << j;
+  }
 }
 
 TEST(BallGemm, WhatIsNotFiniteStaysSo) {

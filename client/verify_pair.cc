@@ -18,6 +18,7 @@
 #include "runtime/npy.h"
 #include "runtime/plan.h"
 #include "verifier/compare.h"
+#include "verifier/constants.h"
 #include "verifier/explain_regions.h"
 
 namespace mendel {
@@ -154,7 +155,8 @@ absl::StatusOr<Pair> LoadPair(const PairOptions& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(Graph b, LoadProgram(options.b, import_b, context));
   if (!options.outputs.empty()) MENDEL_RETURN_IF_ERROR(SelectOutputs(options.outputs, names, a, b));
   MENDEL_ASSIGN_OR_RETURN(MatchedModel matched, MatchInterfaces(a, b, names));
-  return Pair{std::move(a), std::move(matched.graph), std::move(matched.notes)};
+  MENDEL_ASSIGN_OR_RETURN(b, HoldEqualWeightsOnce(a, matched.graph));
+  return Pair{std::move(a), std::move(b), std::move(matched.notes)};
 }
 
 CompareOptions ComparisonOf(const PairOptions& options, const Deadline& deadline) {

@@ -125,6 +125,43 @@ TEST_P(BallConformance, HoldsAtExtremes) {
   }
 }
 
+/// Wide enough for products in slices, which the samples are not: groups, strides, padding, and an input that is rounded already.
+TEST(BallConvolution, EnclosesWhatDoublesCompute) {
+  Rng rng(21);
+  RecordProperty("seed", 21);
+  for (const int64_t groups : {1, 2, 3}) {
+    for (const bool rounded : {false, true}) {
+      GraphBuilder builder;
+      const auto draw = [&](Shape shape) {
+        std::vector<double> values;
+        for (int64_t i = NumElements(shape); i > 0; --i) values.push_back(static_cast<float>(rng.Normal()));
+        return Tensor::FromDoubles({DType::kF32, std::move(shape)}, values);
+      };
+      const Tensor image = draw({2, 3 * groups, 9, 7});
+      ValueId x = builder.Input("x", image.type());
+      if (rounded) x = *builder.Add("Tanh", {x});
+      const ValueId y =
+          *builder.Add("Conv", {x, builder.Constant(draw({5 * groups, 3, 3, 2})), builder.Constant(draw({5 * groups}))},
+                       {{"strides", Ints{2, 1}}, {"dilations", Ints{1, 2}}, {"pads", Ints{1, 1, 0, 2}}, {"group", groups}});
+      builder.Output("y", y);
+      const Graph graph = *builder.Build();
+      const std::vector<HostValue> inputs = {HostValue::FromTensor(image)};
+      const auto real = Evaluate(graph, inputs);
+      ASSERT_TRUE(real.ok()) << real.status();
+      for (const int precision : {64, 128, 300}) {
+        const BallContext context(precision);
+        const auto balls = EvaluateInBalls(graph, inputs, context, Deadline::Never());
+        ASSERT_TRUE(balls.ok()) << balls.status();
+        for (int64_t i = 0; i < NumElements((*real)[0].type); ++i) {
+          const Ball ball = (*balls)[0].At(i);
+          ASSERT_NEAR(ball.Middle(), (*real)[0].At(i), 1e-12) << "element " << i << " of " << groups << " groups at " << precision;
+          ASSERT_LE(ball.Log2Radius(), 12 - precision);
+        }
+      }
+    }
+  }
+}
+
 std::string NameOf(const testing::TestParamInfo<const OpDefinition*>& info) { return std::string(info.param->name); }
 INSTANTIATE_TEST_SUITE_P(All, BallConformance, testing::ValuesIn(AllOps().begin(), AllOps().end()), NameOf);
 

@@ -30,10 +30,13 @@ constexpr int kMaxAttempts = 4;
 /// Regions and witnesses explain a "no"; without a limit of the caller's they end after this many seconds.
 constexpr double kRegionSeconds = 60;
 constexpr double kWitnessSeconds = 240;
+/// Of programs that are known to differ by what doubles see of them.
+constexpr double kWitnessSecondsFar = 600;
 /// Share of the time left that the regions may take.
 constexpr double kRegionShare = 0.4;
-/// And that a witness sought before a proof by facts may.
+/// And that a witness sought before a proof by facts may, and one after which no proof is tried.
 constexpr double kFirstWitnessShare = 0.6;
+constexpr double kOnlyWitnessShare = 0.85;
 /// Boxes for which a witness is sought.
 constexpr size_t kMaxWitnessedBoxes = 64;
 constexpr std::string_view kOutOfTime = "out of time";
@@ -156,7 +159,8 @@ class Comparison {
     WitnessOptions witness = options_.witness;
     witness.seed = options_.judge.seed;
     witness.max_candidates = 1;
-    witness.deadline = Within(options_.judge.deadline, kWitnessSeconds, kFirstWitnessShare);
+    witness.deadline = look_.far_apart ? Within(options_.judge.deadline, kWitnessSecondsFar, kOnlyWitnessShare)
+                                       : Within(options_.judge.deadline, kWitnessSeconds, kFirstWitnessShare);
     auto answers = FindWitnesses(a_, b, {&*look_.suspect, 1}, witness);
     if (absl::IsUnimplemented(answers.status()) || absl::IsDeadlineExceeded(answers.status())) return absl::OkStatus();
     MENDEL_RETURN_IF_ERROR(answers.status());

@@ -35,6 +35,20 @@ std::set<std::string> Values(const std::map<const Node*, std::string>& hashes) {
   return values;
 }
 
+/// `b` with the tensors that symbols of these names have in `a`, where `replace` says so.
+absl::StatusOr<Graph> WithTensorsOf(const Graph& a, const Graph& b,
+                                    const std::function<bool(const Tensor& of_a, const Tensor& of_b)>& replace) {
+  std::map<std::string, const Tensor*> weights;
+  for (const Node& node : a.nodes()) {
+    if (IsConstant(node) && !SymbolName(node).empty()) weights.emplace(SymbolName(node), &ConstantValue(node));
+  }
+  return RecastConstants(b, [&](const Node& node) {
+    const auto other = SymbolName(node).empty() ? weights.end() : weights.find(SymbolName(node));
+    const bool replaced = other != weights.end() && replace(*other->second, ConstantValue(node));
+    return RecastConstant{replaced ? *other->second : ConstantValue(node), SymbolName(node)};
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<Graph> RecastConstants(const Graph& graph, const std::function<RecastConstant(const Node&)>& recast) {
@@ -78,15 +92,11 @@ absl::StatusOr<std::pair<Graph, Graph>> ShareEqualConstants(const Graph& a, cons
 }
 
 absl::StatusOr<Graph> WithWeightsOf(const Graph& a, const Graph& b) {
-  std::map<std::string, const Tensor*> weights;
-  for (const Node& node : a.nodes()) {
-    if (IsConstant(node) && !SymbolName(node).empty()) weights.emplace(SymbolName(node), &ConstantValue(node));
-  }
-  return RecastConstants(b, [&](const Node& node) {
-    const auto other = SymbolName(node).empty() ? weights.end() : weights.find(SymbolName(node));
-    const bool replace = other != weights.end() && other->second->type() == ConstantValue(node).type();
-    return RecastConstant{replace ? *other->second : ConstantValue(node), SymbolName(node)};
-  });
+  return WithTensorsOf(a, b, [](const Tensor& of_a, const Tensor& of_b) { return of_a.type() == of_b.type(); });
+}
+
+absl::StatusOr<Graph> HoldEqualWeightsOnce(const Graph& a, const Graph& b) {
+  return WithTensorsOf(a, b, [](const Tensor& of_a, const Tensor& of_b) { return of_a == of_b; });
 }
 
 }  // namespace mendel

@@ -28,6 +28,9 @@ absl::StatusOr<std::pair<Graph, Graph>> ShareEqualConstants(const Graph& a, cons
 /// `b` with the stored values of `a` where a symbol has the same name and type in both.
 absl::StatusOr<Graph> WithWeightsOf(const Graph& a, const Graph& b);
 
+/// `b` with the tensors of `a` where a symbol has the same name, type and bytes in both: memory holds what is equal once.
+absl::StatusOr<Graph> HoldEqualWeightsOnce(const Graph& a, const Graph& b);
+
 }  // namespace mendel
 
 #endif  // MENDEL_VERIFIER_CONSTANTS_H_

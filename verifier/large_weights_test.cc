@@ -10,6 +10,7 @@
 #include "graph/evaluate.h"
 #include "graph/text.h"
 #include "verifier/compare.h"
+#include "verifier/constants.h"
 #include "verifier/verifier.h"
 
 namespace mendel {
@@ -114,6 +115,25 @@ TEST(SplitLargeWeights, PartsDecideAsTheWholeDoes) {
   const auto symbolic = ComparePrograms(different->first, different->second, options);
   ASSERT_TRUE(symbolic.ok()) << symbolic.status();
   EXPECT_EQ(symbolic->verdict, Verdict::kEquivalent);
+}
+
+/// Where bytes of a weight lie.
+const std::byte* Place(const Graph& graph, std::string_view name) {
+  for (const Node& node : graph.nodes()) {
+    if (IsConstant(node) && SymbolName(node) == name) return ConstantValue(node).bytes().data();
+  }
+  return nullptr;
+}
+
+TEST(HoldEqualWeightsOnce, KeepsThoseThatDiffer) {
+  const Graph a = Net(1);
+  const Graph b = Net(2);
+  ASSERT_NE(Place(a, "w"), Place(b, "w"));
+  const auto held = HoldEqualWeightsOnce(a, b);
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_EQ(PrintGraph(*held), PrintGraph(b));
+  EXPECT_EQ(Place(*held, "w"), Place(a, "w"));
+  EXPECT_EQ(Place(*held, "v"), Place(b, "v"));
 }
 
 }  // namespace

@@ -29,9 +29,8 @@ constexpr int kShortLadder = 512;
 constexpr int kMaxEnclosures = 10;  ///< a query
 constexpr int kMaxEnclosuresCostly = 3;
 constexpr int kFirstBits = 64;
-/// Costly boxes start with as many bits as radii grow by in each product (3 to 4.5 in networks), those of the gap that doubles
-/// see and so many more; where that gap may be rounding, with so many as an ordinary one takes.
-constexpr double kBitsLostByProduct = 3.5;
+/// Costly boxes start with as many bits as radii are expected to grow by, those of the gap that doubles see and so many more;
+/// where that gap may be rounding, with so many as an ordinary one takes.
 constexpr int kBitsBeyondGap = 24;
 constexpr int kLeastBitsOfGap = 16;
 constexpr int kFirstBitsCostly = 48;
@@ -78,7 +77,7 @@ int PrecisionToPart(const Enclosure& enclosure, const Gap& gap) {
 int FirstPrecision(const Graph& pairs, double score) {
   const double seen = std::max<double>(kLeastBitsOfGap, -std::log2(score)) + kBitsBeyondGap;
   const double gap_bits = score >= kConvincing ? seen : kFirstBitsCostly;
-  const double bits = gap_bits + kBitsLostByProduct * ContractionDepth(pairs);
+  const double bits = gap_bits + BitsLost(pairs);
   return static_cast<int>(std::ceil(bits / kStep)) * kStep;
 }
 

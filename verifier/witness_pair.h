@@ -28,8 +28,8 @@ absl::StatusOr<Graph> RestrictPair(const Graph& joint, const std::vector<OutputB
 /// Floating-point operations of one evaluation.
 double TotalFlops(const Graph& graph);
 
-/// Products of matrices, convolutions and the like on the longest way from an input to an output.
-int ContractionDepth(const Graph& graph);
+/// About how many bits radii of balls grow by more than values do, on the way from inputs to outputs where that is most.
+double BitsLost(const Graph& graph);
 
 /// Where two values are farthest apart in double precision.
 struct Gap {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/ball_gemm.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "graph/contraction.h"
@@ -21,8 +22,8 @@ std::vector<Window> Windows(const NodeView& node) {
 }
 
 /// Columns of the im2col matrix: for positions [begin, end) of one image and group, rows (c, k...) by positions.
-template <class S>
-void GatherColumns(const S* image, int64_t channels, const Shape& spatial, const Shape& kernel, const Shape& out_spatial,
+template <class From, class S>
+void GatherColumns(const From* image, int64_t channels, const Shape& spatial, const Shape& kernel, const Shape& out_spatial,
                    const std::vector<Window>& windows, int64_t begin, int64_t end, S* columns) {
   const size_t rank = spatial.size();
   const int64_t plane = NumElements(spatial);
@@ -52,15 +53,18 @@ void GatherColumns(const S* image, int64_t channels, const Shape& spatial, const
     const int64_t taps = NumElements(kernel);
     for (int64_t c = 0; c < channels; ++c) {
       S* out = columns + (c * taps + row) * count;
-      const S* in = image + c * plane;
+      const From* in = image + c * plane;
       for (int64_t j = 0; j < count; ++j) {
         const int64_t offset = offsets[static_cast<size_t>(j)];
-        out[j] = offset < 0 ? S{} : in[offset];
+        out[j] = offset < 0 ? S{} : S{in[offset]};
       }
     }
     ++row;
   } while (NextIndex(kernel, tap));
 }
+
+/// Fewer columns do not repay cutting the operands of balls.
+constexpr int64_t kWorthSlicing = 4;
 
 struct ConvMeaning {
   template <class S>
@@ -72,19 +76,21 @@ struct ConvMeaning {
     const int64_t out_channels = w[0] / groups;
     const int64_t depth = NumElements(w) / std::max<int64_t>(1, w[0]);
     const int64_t positions = NumElements(Spatial(y));
-    // Columns a job: balls are large.
-    constexpr int64_t kTileElements = int64_t{1} << (std::is_same_v<S, Ball> ? 18 : 20);
-    constexpr int64_t kLeastTile = 16;
-    const int64_t tile = std::clamp<int64_t>(kTileElements / std::max<int64_t>(1, depth), kLeastTile, 4096);
-    const int64_t tiles = (positions + tile - 1) / tile;
-    // Where there are too few tiles for the threads, each is gathered for several strips of output channels.
-    const int64_t strips =
-        std::clamp<int64_t>(Parallelism() / std::max<int64_t>(1, x[0] * groups * tiles), 1, std::max<int64_t>(1, out_channels));
-    const int64_t strip = (out_channels + strips - 1) / strips;
     const std::vector<Window> windows = Windows(node);
     std::vector<S> loaded_data, loaded_weights;
     const S* const data = AllElements(in, 0, loaded_data);
     const S* const weights = AllElements(in, 1, loaded_weights);
+    const int64_t tile = TileFor<S>(out_channels, depth);
+    const int64_t tiles = (positions + tile - 1) / tile;
+    // Where there are too few tiles for the threads, each is gathered for several strips of output channels.
+    const bool by_groups = std::is_same_v<S, Ball> && groups > 1;  // a block of BallProducts is a group then, else a strip
+    const int64_t wanted = by_groups ? 1 : Parallelism() / std::max<int64_t>(1, x[0] * groups * tiles);
+    const int64_t strips = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, out_channels));
+    const int64_t strip = (out_channels + strips - 1) / strips;
+    std::unique_ptr<const BallProducts> products;
+    if constexpr (std::is_same_v<S, Ball>) {
+      if (positions >= kWorthSlicing) products = BallProducts::Make(weights, w[0], depth, strip, data, NumElements(x));
+    }
     const auto* context = ScalarScope<S>::Current();
     ParallelFor(x[0] * groups * tiles * strips, [&](int64_t job) {
       const ScalarScope<S> scope(context);
@@ -95,12 +101,18 @@ struct ConvMeaning {
       const int64_t end = std::min(positions, begin + tile);
       const int64_t group = job / strips / tiles % groups;
       const int64_t n = job / strips / tiles / groups;
-      const S* image = data + (n * x[1] + group * w[1]) * NumElements(Spatial(x));
-      const auto columns = Uninitialised<S>(depth * (end - begin));
-      GatherColumns(image, w[1], Spatial(x), Spatial(w), Spatial(y), windows, begin, end, columns.get());
+      const int64_t image = (n * x[1] + group * w[1]) * NumElements(Spatial(x));
+      const auto gather = [&](const auto* from, auto* columns) {
+        GatherColumns(from + image, w[1], Spatial(x), Spatial(w), Spatial(y), windows, begin, end, columns);
+      };
       S* result = out.data() + (n * y[1] + group * out_channels + first) * positions + begin;
-      Gemm(channels, end - begin, depth, weights + (group * out_channels + first) * depth, depth, columns.get(), end - begin,
-           result, positions, false);
+      if (products == nullptr) {
+        MultiplyGathered(
+            weights + (group * out_channels + first) * depth, channels, depth, end - begin,
+            [&](S* columns) { gather(data, columns); }, result, positions);
+      } else if constexpr (std::is_same_v<S, Ball>) {
+        products->Multiply(by_groups ? group : job % strips, end - begin, gather, result, positions);
+      }
       for (int64_t o = 0; in.size() > 2 && o < channels; ++o) {
         const S bias = in.Flat(2, group * out_channels + first + o);
         for (int64_t j = 0; j < end - begin; ++j) result[o * positions + j] += bias;
@@ -108,9 +120,28 @@ struct ConvMeaning {
     });
   }
 
+  /// result[channels x count] = weights[channels x depth] * the columns that `gather` writes.
+  template <class S, class Gather>
+  static void MultiplyGathered(const S* weights, int64_t channels, int64_t depth, int64_t count, const Gather& gather, S* result,
+                               int64_t ldc) {
+    const size_t size = static_cast<size_t>(depth * count);
+    // Kept between jobs: the system takes the pages of large blocks back and clears them. Balls would keep digits elsewhere.
+    thread_local std::vector<S> kept;
+    std::vector<S> own(std::is_same_v<S, Ball> ? size : 0);
+    std::vector<S>& columns = std::is_same_v<S, Ball> ? own : kept;
+    if (columns.size() < size) columns.resize(size);
+    gather(columns.data());
+    Gemm(channels, count, depth, weights, depth, columns.data(), count, result, ldc, false);
+  }
+
+  /// Columns a job. Of balls, products come in a dozen parts, and with few columns packing the weights takes longer than they.
   template <class S>
-  static std::unique_ptr<S[]> Uninitialised(int64_t count) {
-    return std::make_unique_for_overwrite<S[]>(static_cast<size_t>(count));
+  static int64_t TileFor(int64_t out_channels, int64_t depth) {
+    constexpr bool kBalls = std::is_same_v<S, Ball>;
+    constexpr int64_t kTileElements = int64_t{1} << (kBalls ? 19 : 20);
+    constexpr int64_t kLeastTile = kBalls ? 192 : 16;
+    const int64_t extent = std::max({int64_t{1}, depth, kBalls ? 8 * out_channels : 0});
+    return std::clamp<int64_t>(kTileElements / extent, kLeastTile, 4096);
   }
 };
 
