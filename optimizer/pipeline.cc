@@ -90,7 +90,7 @@ absl::StatusOr<Graph> MakeSource(const Graph& original, const OptimizeOptions& o
 
 absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options, ProfileCache& cache) {
   OptimizeResult result;
-  const Backend* backend = FindBackend(options.backend);
+  const Backend* backend = options.device != nullptr ? options.device : FindBackend(options.backend);
   if (backend == nullptr) return Unsupported("this program has no backend '", options.backend, "'");
   MENDEL_RETURN_IF_ERROR(Annotate(backend->Probe(), Cat("backend ", options.backend)));
   Profiler profiler(*backend, cache,
@@ -106,6 +106,7 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
                                                       [&] { return Normalise(source, options.search.disabled_rules, faults); }));
   MENDEL_ASSIGN_OR_RETURN(result.search,
                           Timed("search", options, result, [&] { return Search(baseline, profiler, cache, options.search); }));
+  if (options.costs) result.search.baseline_time.runs = result.search.best_time.runs = 0;  // nothing was timed
   faults.insert(result.search.warnings.begin(), result.search.warnings.end());
   result.notices.assign(faults.begin(), faults.end());
   // The draws of the certificate come after the search has fixed the graph.

@@ -18,6 +18,9 @@ namespace mendel {
 
 struct OptimizeOptions {
   std::string backend = "cpu";
+  /// Instead of the registered one of that name (runtime/offline_device.h); must outlive the call. With `costs`, the plan is
+  /// unmeasured.
+  const Backend* device = nullptr;
   int threads = 1;
   Numerics numerics = Numerics::kDefault;
   SearchOptions search;

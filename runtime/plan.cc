@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "graph/text.h"
 #include "runtime/backend.h"
+#include "runtime/offline_device.h"
 
 namespace mendel {
 namespace {
@@ -314,6 +315,11 @@ absl::Status CheckTarget(const plan::PlanInfo& info, const Backend& backend) {
   }
   const std::string here = backend.Identity();
   if (target.identity() == here) return absl::OkStatus();
+  if (IsUnmeasured(info)) {  // for an architecture, not for a machine
+    if (target.isa() == backend.Isa()) return absl::OkStatus();
+    return InvalidInput("the plan was made offline for ", target.isa(), ", and this machine is ", backend.Isa(), " ('", here,
+                        "'); optimize the model here, or run with --retune");
+  }
   return InvalidInput("the plan was tuned for '", target.identity(), "', and this machine is '", here,
                       "'; optimize the model here, or run with --retune to use this machine's default algorithms");
 }

@@ -15,7 +15,9 @@ absl::StatusOr<const Backend*> PlansBackend(const plan::PlanInfo& info, bool ret
     for (const Backend* known : AllBackends()) names += Cat(names.empty() ? "" : ", ", known->name());
     return InvalidInput("the plan is for backend '", info.target().backend(), "', which this program does not have (", names, ")");
   }
-  MENDEL_RETURN_IF_ERROR(backend->Probe());
+  const std::string isa = info.target().isa().empty() ? "" : Cat(" (", info.target().isa(), ")");
+  MENDEL_RETURN_IF_ERROR(
+      Annotate(backend->Probe(), Cat("the plan is for ", backend->name(), isa, ", which this machine cannot run")));
   if (!retune) MENDEL_RETURN_IF_ERROR(CheckTarget(info, *backend));
   return backend;
 }

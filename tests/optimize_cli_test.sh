@@ -39,9 +39,24 @@ expect 0 'dilation_stack.*partial' "$mendel" rules
 
 # A device that this machine has not is not supported here, which is said before any work.
 if "$mendel" doctor | grep -q '^backend cuda: not usable'; then
-  expect 2 'plans for GPUs are made on a machine with a GPU' "$mendel" optimize "$model" --device cuda -o none.plan
+  expect 2 'without a GPU, .*--device cuda:sm_90 --offline' "$mendel" optimize "$model" --device cuda -o none.plan
   [ -e none.plan ] && fail "a plan for a device that is not there"
 fi
+
+# For a device that is not here: predicted, certified, and refused where it cannot run.
+export XDG_CACHE_HOME=$folder/caches
+offline=("$mendel" optimize "$model" --offline --cache cache.sqlite --max-candidates 1 --budget 20s)
+expect 0 'times are predicted for H100 \(sm_90\) by roofline' "${offline[@]}" --device cuda:sm_90 -o gpu.plan
+expect 0 '^times: unmeasured, predicted' "$mendel" inspect gpu.plan
+expect 0 'ms \(unmeasured, predicted\) on cuda:sm_90' "$mendel" explain gpu.plan
+expect 0 '^equivalent' "$mendel" verify gpu.plan --model "$model"
+if "$mendel" doctor | grep -q '^backend cuda: not usable'; then
+  expect 2 'for cuda \(sm_90\), which this machine cannot run: ' "$mendel" run gpu.plan --random-inputs 3 --output-dir out
+  expect 2 'for cuda \(sm_90\), which this machine cannot run: ' "$mendel" bench gpu.plan --duration 20ms
+fi
+expect 2 "not made for 'cuda:sm_12' but for cuda:sm_100, .*cuda:sm_90" "${offline[@]}" --device cuda:sm_12 -o none.plan
+expect 2 'add --offline' "$mendel" optimize "$model" --device cuda:sm_90 -o none.plan
+[ -e none.plan ] && fail "a plan for a device that nobody has"
 
 # Ctrl-C once: the best so far.
 "$mendel" optimize "$model" --threads 1 --cache other.sqlite --budget 60s -o interrupted.plan >interrupted.txt 2>&1 &

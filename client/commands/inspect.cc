@@ -16,6 +16,7 @@
 #include "client/format.h"
 #include "graph/text.h"
 #include "onnx/import.h"
+#include "runtime/offline_device.h"
 #include "runtime/plan.h"
 
 namespace mendel {
@@ -107,6 +108,7 @@ absl::Status InspectPlan(const std::string& path, Context& context) {
   Tell(context, "backend", target.backend());
   Tell(context, "machine", target.identity());
   Tell(context, "isa", target.isa());
+  Tell(context, "times", IsUnmeasured(info) ? "unmeasured, predicted" : info.plan_ms().runs() > 0 ? "measured" : "none");
   Tell(context, "numerics", target.numerics());
   Tell(context, "weights", info.weights() == plan::WEIGHTS_MODE_EXACT ? "exact" : "symbolic");
   Tell(context, "content_hash", header.content_hash);

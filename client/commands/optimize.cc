@@ -1,4 +1,4 @@
-// mendel optimize M.onnx -o M.plan [--shapes ..] [--threads N] [--budget 60s] [--numerics strict|default] [--seed N] ...
+// mendel optimize M.onnx -o M.plan [--device cuda:sm_90 --offline] [--shapes ..] [--threads N] [--budget 60s] [--seed N] ...
 
 #include <sys/resource.h>
 
@@ -26,6 +26,7 @@
 #include "optimizer/pipeline.h"
 #include "runtime/cpu_topology.h"
 #include "runtime/npy.h"
+#include "runtime/offline_device.h"
 
 namespace mendel {
 namespace {
@@ -38,6 +39,7 @@ struct Options {
   ModelOptions import;
   int threads = 0;
   std::string backend = "cpu";
+  bool offline = false;
   std::string budget = "60s";
   std::string numerics = "default";
   std::string weights = "symbolic";
@@ -85,10 +87,19 @@ absl::StatusOr<std::vector<std::map<std::string, Tensor>>> ReadSamples(const std
   return samples;
 }
 
-absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options) {
+/// `device` is set, and used by the result, for --offline.
+absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, std::unique_ptr<OfflineDevice>& device) {
   OptimizeOptions result;
   result.backend = options.backend;
-  result.threads = options.threads > 0 ? options.threads : PhysicalCores();
+  result.threads = options.threads > 0 ? options.threads : (options.offline ? 1 : PhysicalCores());
+  if (options.offline) {
+    MENDEL_ASSIGN_OR_RETURN(device, MakeOfflineDevice(options.backend));
+    result.device = &device->backend();
+    result.backend = std::string(result.device->name());
+    result.costs = [offline = device.get()](const Graph& graph) { return offline->Seconds(graph); };
+  } else if (options.backend.find(':') != std::string::npos) {
+    return InvalidInput("--device ", options.backend, " names an architecture, not a device of this machine: add --offline");
+  }
   MENDEL_ASSIGN_OR_RETURN(result.numerics, ParseNumerics(options.numerics));
   MENDEL_ASSIGN_OR_RETURN(result.search.budget_seconds, ParseDuration(options.budget));
   MENDEL_ASSIGN_OR_RETURN(result.search.method, ParseSearchMethod(options.search));
@@ -192,13 +203,21 @@ void TellResult(const OptimizeResult& result, const Options& options, Context& c
   }
 }
 
+void TellOffline(const OfflineDevice& device, const std::string& kernels, Context& context) {
+  context.Line(Cat("unmeasured  times are ", device.Told()));
+  context.Line("numbers     errors are those of the operators' definitions in double; no kernel was run");
+  context.Line(Cat("kernels     ", kernels));
+  context.facts()["offline"] = {{"predicted", device.Told()}, {"kernels", kernels}};
+}
+
 absl::Status Run(const Options& options, Context& context) {
   std::signal(SIGINT, &OnStopSignal);
   std::signal(SIGTERM, &OnStopSignal);
   if (options.threads > 0) SetParallelism(options.threads);
   ProgressLine line(context.json());
   ProgressPipe pipe(options.progress_fd);
-  MENDEL_ASSIGN_OR_RETURN(OptimizeOptions optimize, MakeOptions(options));
+  std::unique_ptr<OfflineDevice> device;
+  MENDEL_ASSIGN_OR_RETURN(OptimizeOptions optimize, MakeOptions(options, device));
   optimize.search.progress = [&](const ProgressEvent& event) {
     line.Show(event);
     pipe.Show(event);
@@ -211,6 +230,11 @@ absl::Status Run(const Options& options, Context& context) {
   auto result = Optimize(model.graph, optimize, *cache);
   line.Finish();
   MENDEL_RETURN_IF_ERROR(result.status());
+  std::string kernels;
+  if (device != nullptr) {
+    pipe.Phase("kernels");
+    MENDEL_ASSIGN_OR_RETURN(kernels, device->BuildKernels(result->plan.graph));
+  }
   pipe.Phase("write");
   MENDEL_RETURN_IF_ERROR(WritePlan(result->plan, options.output));
   for (const std::string& notice : result->notices) {
@@ -219,6 +243,7 @@ absl::Status Run(const Options& options, Context& context) {
     context.facts()["notices"].push_back(notice);
   }
   TellResult(*result, options, context);
+  if (device != nullptr) TellOffline(*device, kernels, context);
   TellPlanInfo(result->plan.info, context);
   context.facts()["file"] = options.output;
   context.Line(Cat("wrote       ", options.output));
@@ -232,6 +257,7 @@ Action Setup(CLI::App& app) {
   AddModelOptions(app, options->import);
   app.add_option("--threads", options->threads, "Threads of the plan (default: physical cores)")->check(CLI::PositiveNumber);
   app.add_option("--backend,--device", options->backend, "Backend that the plan is for")->capture_default_str();
+  app.add_flag("--offline", options->offline, "For a device that is not here, e.g. --device cuda:sm_90: times are predicted");
   app.add_option("--budget", options->budget, "Time for the search, e.g. 60s")->capture_default_str();
   app.add_option("--search", options->search, "Search method: beam or egraph")
       ->check(CLI::IsMember({"beam", "egraph"}))

@@ -48,7 +48,7 @@ TEST(CudaBackend, TellsWhatIsMissing) {
   const absl::Status probe = backend->Probe();
   if (probe.ok()) GTEST_SKIP() << "nothing is: " << backend->Identity();
   EXPECT_NE(probe.code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(probe.message()), HasSubstr("without one, 'mendel explain"));
+  EXPECT_THAT(std::string(probe.message()), HasSubstr("without a GPU, 'mendel optimize MODEL --device cuda:sm_90 --offline"));
   EXPECT_EQ(backend->Compile(Subject(), {}).status().code(), probe.code());
 }
 

@@ -7,14 +7,16 @@
 namespace mendel::cuda {
 namespace {
 
-constexpr double kLaunchSeconds = 3e-6;
-
-// NVIDIA's data sheets of the SXM modules.
-constexpr std::array<GpuModel, 3> kGpus = {{
-    {"A100", 80, 19.5e12, 2.04e12, 108},
-    {"H100", 90, 66.9e12, 3.35e12, 132},
-    {"B200", 100, 75e12, 7.7e12, 148},
+constexpr std::array<GpuModel, 7> kGpus = {{
+    {"A100", 80, 19.5e12, 2.04e12, 108, 9.7e12, "A100 data sheet, SXM 80 GB"},
+    {"H100", 90, 66.9e12, 3.35e12, 132, 33.5e12, "H100 data sheet, SXM"},
+    {"B200", 100, 75e12, 7.7e12, 148, 37e12, "HGX B200 data sheet, an eighth"},
+    {"T4", 75, 8.1e12, 0.32e12, 40, 0.25e12, "T4 data sheet; f64 1/32, Turing white paper"},
+    {"A10", 86, 31.2e12, 0.6e12, 72, 0.49e12, "A10 data sheet; f64 1/64, Ampere GA102 white paper"},
+    {"L40S", 89, 91.6e12, 0.864e12, 142, 1.43e12, "L40S data sheet; f64 1/64, Ada white paper"},
+    {"RTX 5090", 120, 104.8e12, 1.792e12, 170, 1.64e12, "RTX Blackwell white paper; f64 1/64"},
 }};
+constexpr size_t kEstimated = 3;
 
 /// Nodes that the patched value needs, those that it shares with the pieces left out.
 std::vector<bool> NodesOfMutant(const Graph& graph, int32_t patch) {
@@ -47,7 +49,15 @@ bool IsFree(std::string_view op) {
 
 }  // namespace
 
-std::span<const GpuModel> KnownGpus() { return kGpus; }
+std::span<const GpuModel> AllGpus() { return kGpus; }
+
+std::span<const GpuModel> KnownGpus() { return AllGpus().first(kEstimated); }
+
+const GpuModel* GpuOf(int compute_capability) {
+  const auto found =
+      std::find_if(kGpus.begin(), kGpus.end(), [&](const GpuModel& gpu) { return gpu.compute_capability == compute_capability; });
+  return found == kGpus.end() ? nullptr : &*found;
+}
 
 double RooflineSeconds(const Correction& correction, const LaunchShape& launch, const Tile& tile, const GpuModel& gpu) {
   // What blocks compute, padding included, on as many multiprocessors as there are blocks.

@@ -10,15 +10,25 @@
 
 namespace mendel::cuda {
 
-/// Published figures of one GPU (data sheets: dense f32 without tensor cores, memory bandwidth).
+/// Published figures of one GPU.
 struct GpuModel {
   const char* name;
   int compute_capability;  ///< 80: sm_80
-  double flops;            ///< f32 operations a second
+  double flops;            ///< f32 operations a second, dense, without tensor cores
   double bandwidth;        ///< bytes a second
   int multiprocessors;
+  double double_flops;  ///< f64 operations a second, likewise
+  const char* source;   ///< where the figures are published
 };
+/// One GPU an architecture, those for which estimates are written into kernels' texts first.
+std::span<const GpuModel> AllGpus();
+/// Those for which estimates are written.
 std::span<const GpuModel> KnownGpus();
+/// The one of `compute_capability`; null where there is none.
+const GpuModel* GpuOf(int compute_capability);
+
+/// What a launch is taken to cost besides its work: the usual order of magnitude on an idle stream, not measured here.
+inline constexpr double kLaunchSeconds = 3e-6;
 
 /// Seconds: the larger of the arithmetic, spread over the multiprocessors that the launch's blocks can fill, and the traffic;
 /// plus one launch. An estimate.

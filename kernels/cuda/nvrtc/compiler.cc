@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <sstream>
 
 #include "base/status.h"
 #include "kernels/cuda/driver_table/library.h"
@@ -92,8 +93,12 @@ absl::StatusOr<CompiledKernel> Compiler::Compile(const std::string& text, const 
   const auto destroy = [this](Program* made) { table_->destroy(&made); };
   const std::unique_ptr<Program, decltype(destroy)> owner(program, destroy);
   const std::string target = Cat("--gpu-architecture=sm_", architecture);
-  const char* options[] = {target.c_str(), "--std=c++17", "--ptxas-options=-v"};
-  const int result = table_->compile(program, 3, options);
+  std::vector<std::string> words = {target};
+  std::istringstream fixed(options());
+  for (std::string word; fixed >> word;) words.push_back(word);
+  std::vector<const char*> pointers;
+  for (const std::string& word : words) pointers.push_back(word.c_str());
+  const int result = table_->compile(program, static_cast<int>(pointers.size()), pointers.data());
   size_t size = 0;
   table_->log_size(program, &size);
   std::string log(size, '\0');

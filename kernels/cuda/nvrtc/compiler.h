@@ -32,6 +32,8 @@ class Compiler {
   /// "13.0".
   const std::string& version() const { return version_; }
   const std::string& path() const { return path_; }
+  /// Options of every compilation, the architecture apart.
+  static const char* options() { return "--std=c++17 --ptxas-options=-v"; }
   /// Does this version know sm_`architecture`?
   bool Supports(int architecture) const;
   /// For one real architecture, e.g. 90. InvalidArgument with the log when the text does not compile. Thread-safe.

@@ -11,6 +11,7 @@
 #include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/nvrtc/compiler.h"
+#include "kernels/cuda/nvrtc/module_cache.h"
 
 namespace mendel::cuda {
 namespace {
@@ -55,8 +56,8 @@ class CudaBackend final : public Backend {
     if (found.ok()) return found;
     // Whatever is missing: what was asked for is not supported here.
     return absl::UnimplementedError(Cat(std::string(found.message()),
-                                        " - plans for GPUs are made on a machine with a GPU, its driver and NVRTC; without one, "
-                                        "'mendel explain PLAN --emit-cuda FOLDER' writes a plan's correction kernels as text"));
+                                        " - without a GPU, 'mendel optimize MODEL --device cuda:sm_90 --offline -o PLAN' makes an "
+                                        "unmeasured plan for one (sm_75 to sm_120)"));
   }
 
   std::string Identity() const override {
@@ -73,12 +74,11 @@ class CudaBackend final : public Backend {
   std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
 
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions&) const override {
+    MENDEL_RETURN_IF_ERROR(Probe());
     MENDEL_ASSIGN_OR_RETURN(const Gpu gpu, FindGpu());
     MENDEL_ASSIGN_OR_RETURN(DeviceProgram program, LowerToDevice(graph));
-    return MakeExecutable(*gpu.driver, std::move(program), [&gpu](const std::string& text) -> absl::StatusOr<std::vector<char>> {
-      MENDEL_ASSIGN_OR_RETURN(CompiledKernel compiled, gpu.compiler->Compile(text, "plan", gpu.architecture));
-      return std::move(compiled.cubin);
-    });
+    return MakeExecutable(*gpu.driver, std::move(program),
+                          [&gpu](const std::string& text) { return CompiledModule(*gpu.compiler, text, gpu.architecture); });
   }
 };
 

@@ -1,0 +1,47 @@
+#include "kernels/cuda/cudnn/table.h"
+
+#include <memory>
+
+#include "base/status.h"
+#include "kernels/cuda/driver_table/library.h"
+
+namespace mendel::cuda {
+namespace {
+
+constexpr int kOldestVersion = 90800;
+
+absl::StatusOr<const Cudnn*> Open() {
+  MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibrary({"libcudnn.so.9"}));
+  auto cudnn = std::make_unique<Cudnn>();
+  cudnn->path = library.path;
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnGetVersion", cudnn->GetVersion));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnGetLastErrorString", cudnn->GetLastErrorString));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendCreateDescriptor", cudnn->CreateDescriptor));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendDestroyDescriptor", cudnn->DestroyDescriptor));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendFinalize", cudnn->Finalize));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendSetAttribute", cudnn->SetAttribute));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendGetAttribute", cudnn->GetAttribute));
+  cudnn->version = static_cast<int>(cudnn->GetVersion());
+  if (cudnn->version < kOldestVersion) {
+    return absl::FailedPreconditionError(Cat(library.path, " is version ", cudnn->version, ", older than ", kOldestVersion));
+  }
+  return cudnn.release();
+}
+
+}  // namespace
+
+absl::StatusOr<const Cudnn*> Cudnn::Get() {
+  static const auto* cudnn = new absl::StatusOr<const Cudnn*>(Open());
+  return *cudnn;
+}
+
+absl::Status Cudnn::Check(int result, const std::string& what) const {
+  if (result == 0) return absl::OkStatus();
+  char text[512] = "";
+  if (GetLastErrorString != nullptr) GetLastErrorString(text, sizeof text);
+  const std::string all = text;
+  const std::string told = Cat("cuDNN: ", what, ": ", all.substr(0, all.find('\n')), " (", result, ")");
+  return result / 1000 == 3 ? absl::UnimplementedError(told) : absl::InternalError(told);
+}
+
+}  // namespace mendel::cuda

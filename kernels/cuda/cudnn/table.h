@@ -1,0 +1,116 @@
+// cuDNN 9's backend interface behind dlopen: the few entry points and numbers that convolutions need, declared here so that neither
+// its headers nor a toolkit is needed to build.
+#ifndef MENDEL_KERNELS_CUDA_CUDNN_TABLE_H_
+#define MENDEL_KERNELS_CUDA_CUDNN_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace mendel::cuda {
+
+/// As in cudnn_graph_v9.h; results are 0 or an error.
+struct Cudnn {
+  size_t (*GetVersion)() = nullptr;
+  void (*GetLastErrorString)(char* text, size_t size) = nullptr;
+  int (*CreateDescriptor)(int type, void** descriptor) = nullptr;
+  int (*DestroyDescriptor)(void* descriptor) = nullptr;
+  int (*Finalize)(void* descriptor) = nullptr;
+  int (*SetAttribute)(void* descriptor, int name, int type, int64_t count, const void* values) = nullptr;
+  int (*GetAttribute)(void* descriptor, int name, int type, int64_t room, int64_t* count, void* values) = nullptr;
+
+  std::string path;
+  int version = 0;  ///< 91900: 9.19.0
+
+  /// The one of this process. NotFound where there is none, FailedPrecondition when it is older than 9.8, which planning without a
+  /// device needs.
+  static absl::StatusOr<const Cudnn*> Get();
+  /// OK; Unimplemented where cuDNN does not support what was asked (its codes 3000 to 3999); else Internal. Both name `what` and
+  /// begin with the first line of cuDNN's text.
+  absl::Status Check(int result, const std::string& what) const;
+};
+
+/// Descriptor types, attribute types and attributes.
+namespace cudnn {
+
+enum Type {
+  kPointwise = 0,
+  kConvolution = 1,
+  kEngine = 2,
+  kEngineConfig = 3,
+  kHeuristics = 4,
+  kPlan = 5,
+  kConvolutionForward = 10,
+  kPointwiseOperation = 13,
+  kGraph = 15,
+  kTensor = 17,
+  kDevice = 38,
+};
+
+enum ValueType {
+  kDataType = 1,
+  kBoolean = 2,
+  kInt64 = 3,
+  kFloat = 4,
+  kConvolutionMode = 7,
+  kHeuristicMode = 8,
+  kNumericalNote = 11,
+  kPointwiseMode = 14,
+  kDescriptor = 15,
+  kChar = 24,
+};
+
+enum Attribute {
+  kPointwiseModeOf = 0,
+  kPointwisePrecision = 1,
+  kConvolutionPrecision = 100,
+  kConvolutionModeOf = 101,
+  kConvolutionDilations = 102,
+  kConvolutionStrides = 103,
+  kConvolutionPostPads = 104,
+  kConvolutionPrePads = 105,
+  kConvolutionDimensions = 106,
+  kHeuristicModeOf = 200,
+  kHeuristicGraph = 201,
+  kHeuristicResults = 202,
+  kHeuristicDevice = 204,
+  kConfigEngine = 300,
+  kPlanConfig = 401,
+  kPlanWorkspace = 402,
+  kPlanJson = 405,
+  kPlanDevice = 407,
+  kForwardAlpha = 700,
+  kForwardBeta = 701,
+  kForwardConvolution = 702,
+  kForwardW = 703,
+  kForwardX = 704,
+  kForwardY = 705,
+  kOperationPointwise = 750,
+  kOperationX = 751,
+  kOperationB = 752,
+  kOperationY = 753,
+  kGraphOperations = 801,
+  kTensorAlignment = 900,
+  kTensorDataType = 901,
+  kTensorDimensions = 902,
+  kTensorStrides = 903,
+  kTensorId = 906,
+  kTensorIsVirtual = 907,
+  kEngineNotes = 1303,
+  kDeviceJson = 2702,
+};
+
+inline constexpr int kFloat32 = 0, kFloat16 = 2, kBFloat16 = 9;              // data types
+inline constexpr int kCrossCorrelation = 1;                                  // convolution modes
+inline constexpr int kAdd = 0, kRelu = 100;                                  // pointwise modes
+inline constexpr int kModeA = 3, kModeFallback = 2;                          // heuristics
+inline constexpr int kTensorCores = 0, kDownConverts = 1, kReducedSums = 2;  // numerical notes
+inline constexpr int kFourier = 3, kVaries = 4, kWinograd = 5, kNoteCount = 10;
+
+}  // namespace cudnn
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_CUDNN_TABLE_H_
