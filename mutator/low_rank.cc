@@ -12,7 +12,7 @@
 namespace mendel {
 namespace {
 
-constexpr double kMaxGrowth = 64;
+constexpr double kMaxGrowth = 64, kMaxQuotient = 1 << 20;
 constexpr int64_t kMantissa = int64_t{1} << 24, kDenominator = int64_t{1} << 28, kWhole = int64_t{1} << 40;
 constexpr int kReductions = 200;
 
@@ -134,7 +134,10 @@ void Shorten(Integers& left, Integers& right) {
     for (size_t a = 0; a < right.size(); ++a) {
       for (size_t b = 0; b < right.size(); ++b) {
         const double quotient = a == b ? 0 : std::round(dot(a, b) / dot(b, b));
-        if (quotient == 0 || std::abs(quotient) > static_cast<double>(kMantissa)) continue;
+        if (quotient == 0 || std::abs(quotient) > kMaxQuotient) continue;
+        const bool large = std::any_of(left.begin(), left.end(),
+                                       [&](const auto& row) { return std::max(std::abs(row[a]), std::abs(row[b])) > kWhole; });
+        if (large) return;  // no floats in the end
         const int64_t q = static_cast<int64_t>(quotient);
         for (size_t j = 0; j < right[a].size(); ++j) right[a][j] -= q * right[b][j];
         for (std::vector<int64_t>& row : left) row[b] += q * row[a];
