@@ -48,11 +48,11 @@ TEST(Judge, ARuleThatLiesIsScreenedOutAndNamed) {
 }
 
 /// The first mutant of a sample of batch_to_space that can be mended in two ways.
-Mutant MendableInTwoWays(ProfileCache& cache, Alternative& alternative) {
+Mutant MendableInTwoWays(ProfileCache& cache, Graph& graph, Alternative& alternative) {
   const Rule* rule = FindRule("batch_to_space");
   for (uint64_t seed = 1; seed < 200; ++seed) {
     Rng rng(seed);
-    const Graph graph = *rule->sample(rng);
+    graph = *rule->sample(rng);
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
       for (const Match& match : rule->match(graph, node)) {
         auto mutant = MakeMutant(graph, *rule, match);
@@ -68,10 +68,37 @@ Mutant MendableInTwoWays(ProfileCache& cache, Alternative& alternative) {
   return {};
 }
 
+TEST(DescribeMutant, TellsWhereOutputsWereWrongAndTheirShapes) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  Graph graph;
+  Alternative alternative;
+  const Mutant mutant = MendableInTwoWays(*cache, graph, alternative);
+  const plan::AppliedMutant applied = DescribeMutant(graph, *mutant.rule, mutant.match, alternative, 2, 1);
+  ASSERT_EQ(applied.mended_size(), static_cast<int>(mutant.original.outputs().size()));
+  for (int k = 0; k < applied.mended_size(); ++k) {
+    const plan::MendedOutput& output = applied.mended(k);
+    const Shape& shape = mutant.original.type(mutant.original.outputs()[static_cast<size_t>(k)].value).shape;
+    EXPECT_EQ(Shape(output.shape().begin(), output.shape().end()), shape);
+    EXPECT_EQ(output.elements(), NumElements(shape));
+    int64_t wrong = 0;
+    for (const plan::BoxProto& box : output.boxes()) {
+      ASSERT_EQ(box.end_size(), static_cast<int>(shape.size()));
+      int64_t volume = 1;
+      for (int d = 0; d < box.end_size(); ++d) {
+        EXPECT_LE(box.end(d), shape[static_cast<size_t>(d)]);
+        volume *= box.end(d) - box.begin(d);
+      }
+      wrong += volume;
+    }
+    EXPECT_EQ(output.wrong_elements(), wrong);
+  }
+}
+
 TEST(Judge, ThePreferredWayOfMendingIsRemembered) {
   const auto cache = *ProfileCache::Open(":memory:");
+  Graph graph;
   Alternative alternative;
-  const Mutant mutant = MendableInTwoWays(*cache, alternative);
+  const Mutant mutant = MendableInTwoWays(*cache, graph, alternative);
   ASSERT_FALSE(alternative.others.empty());
   const std::string other(MendingName(alternative.others[0].mending));
   EXPECT_NE(alternative.mending, other);
