@@ -15,7 +15,7 @@ absl::StatusOr<Graph> Check(const Graph& graph) {
 
 absl::StatusOr<Graph> Print(const Graph& graph) { return graph; }
 
-constexpr std::array<Stage, 3> kStages = {{
+constexpr std::array<StageCommand, 3> kStages = {{
     {"check", "derives every type again and checks limits", &Check},
     {"deduplicate", "computes equal nodes once", &Deduplicate},
     {"print", "parses and prints", &Print},
@@ -23,6 +23,6 @@ constexpr std::array<Stage, 3> kStages = {{
 
 }  // namespace
 
-std::span<const Stage> AllStages() { return kStages; }
+std::span<const StageCommand> AllStages() { return kStages; }
 
 }  // namespace mendel

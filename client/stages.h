@@ -10,14 +10,15 @@
 
 namespace mendel {
 
-struct Stage {
+/// One of them: a function from graph to graph.
+struct StageCommand {
   std::string_view name;
   std::string_view summary;
   absl::StatusOr<Graph> (*run)(const Graph& graph);
 };
 
 /// Sorted by name; the table stands in stages.cc.
-std::span<const Stage> AllStages();
+std::span<const StageCommand> AllStages();
 
 }  // namespace mendel
 

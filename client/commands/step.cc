@@ -32,7 +32,7 @@ absl::StatusOr<std::string> ReadText(const std::string& file) {
 }
 
 absl::Status ListStages(Context& context) {
-  for (const Stage& stage : AllStages()) {
+  for (const StageCommand& stage : AllStages()) {
     context.Line(Cat(stage.name, ": ", stage.summary));
     context.facts()["stages"].push_back({{"name", stage.name}, {"summary", stage.summary}});
   }
@@ -41,7 +41,7 @@ absl::Status ListStages(Context& context) {
 
 absl::Status RunStep(const Options& options, Context& context) {
   if (options.list) return ListStages(context);
-  for (const Stage& stage : AllStages()) {
+  for (const StageCommand& stage : AllStages()) {
     if (stage.name != options.name) continue;
     if (options.file != "-") context.Input(options.file);
     MENDEL_ASSIGN_OR_RETURN(const std::string text, ReadText(options.file));

@@ -28,7 +28,7 @@ WinogradEpilogue EpilogueOf(const OwnPosts& posts, const DirectOperands& operand
   WinogradEpilogue epilogue = posts.epilogue;
   epilogue.bias = bindings.At<const float>(operands.bias);
   epilogue.residual = operands.residual.has_value() ? bindings.At<const float>(*operands.residual) : nullptr;
-  epilogue.call = &RunTileCall;
+  epilogue.call = &RunActivation;
   epilogue.context = &posts.call;
   return epilogue;
 }

@@ -57,7 +57,7 @@ class PatchKernel : public Kernel {
     operands.to = bindings.At<float>(parts_.to);
     WinogradEpilogue epilogue = parts_.posts.epilogue;
     epilogue.bias = bindings.At<const float>(parts_.bias);
-    epilogue.call = &RunTileCall;
+    epilogue.call = &RunActivation;
     epilogue.context = &parts_.posts.call;
     parts_.plan->Run(operands, epilogue, reinterpret_cast<float*>(bindings.scratch));
   }

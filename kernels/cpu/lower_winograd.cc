@@ -31,7 +31,7 @@ class WinogradKernel : public Kernel {
     WinogradEpilogue epilogue = posts_.epilogue;
     epilogue.bias = bindings.At<const float>(operands_.bias);
     epilogue.residual = operands_.residual.has_value() ? bindings.At<const float>(*operands_.residual) : nullptr;
-    epilogue.call = &RunTileCall;
+    epilogue.call = &RunActivation;
     epilogue.context = &posts_.call;
     RunWinograd(plan_, bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights), epilogue,
                 bindings.At<float>(operands_.dst), reinterpret_cast<float*>(bindings.scratch));

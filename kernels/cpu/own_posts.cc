@@ -44,8 +44,8 @@ bool SetActivation(dnnl::algorithm way, float alpha, float beta, OwnPosts& posts
 
 }  // namespace
 
-void RunTileCall(const void* context, float* values, int64_t count) {
-  const TileCall& call = *static_cast<const TileCall*>(context);
+void RunActivation(const void* context, float* values, int64_t count) {
+  const ActivationCall& call = *static_cast<const ActivationCall*>(context);
   constexpr int64_t kMost = 128;
   float results[kMost];
   for (int64_t begin = 0; begin < count; begin += kMost) {

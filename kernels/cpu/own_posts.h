@@ -13,19 +13,19 @@
 namespace mendel::cpu {
 
 /// An activation by a tile function; `gated` multiplies the argument by its value (swish).
-struct TileCall {
+struct ActivationCall {
   TileFunction function = nullptr;
   std::array<float, 2> parameters{};
   bool gated = false;
 };
 
-/// WinogradEpilogue::call with a TileCall as its context.
-void RunTileCall(const void* context, float* values, int64_t count);
+/// WinogradEpilogue::call with an ActivationCall as its context.
+void RunActivation(const void* context, float* values, int64_t count);
 
 /// The activation and the order of the residual; addresses are filled in when a kernel runs.
 struct OwnPosts {
   WinogradEpilogue epilogue{};
-  TileCall call;
+  ActivationCall call;
 };
 /// nullopt when our kernels do not know the operations.
 std::optional<OwnPosts> OwnPostsOf(const Epilogue& epilogue);
