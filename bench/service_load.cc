@@ -89,8 +89,8 @@ void CheckJobs(ServiceClient& admin, const std::map<std::string, int>& acknowled
     if (!listed.contains(name)) errors.push_back(Cat(name, " is lost"));
     std::map<v1::JobState, int> entered;
     int64_t last = 0;
-    const auto ended = admin.Watch(name, 0, [&](const v1::JobEvent& event) {
-      if (event.sequence() != ++last) errors.push_back(Cat(name, ": event ", event.sequence(), " follows ", last - 1));
+    const auto ended = admin.Watch(name, 0, [&, &job = name](const v1::JobEvent& event) {
+      if (event.sequence() != ++last) errors.push_back(Cat(job, ": event ", event.sequence(), " follows ", last - 1));
       if (event.has_state()) ++entered[event.state()];
     });
     const bool once = entered == std::map<v1::JobState, int>{
@@ -103,8 +103,8 @@ void PrintCalls(std::map<std::string, std::vector<double>> calls) {
   std::printf("| call | number | p50 ms | p90 ms | p99 ms | longest ms |\n|---|---|---|---|---|---|\n");
   for (auto& [name, seconds] : calls) {
     std::sort(seconds.begin(), seconds.end());
-    const auto at = [&](double share) {
-      return 1e3 * seconds[static_cast<size_t>(share * static_cast<double>(seconds.size() - 1))];
+    const auto at = [&sorted = seconds](double share) {
+      return 1e3 * sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1))];
     };
     std::printf("| %s | %zu | %.1f | %.1f | %.1f | %.1f |\n", name.c_str(), seconds.size(), at(0.5), at(0.9), at(0.99), at(1));
   }
