@@ -36,6 +36,46 @@ std::vector<double> ThresholdsOf(const Graph& graph) {
   return {values.begin(), values.end()};
 }
 
+constexpr size_t kMaxDisputed = 64;
+/// Constants that differ in more elements are not two versions of one.
+constexpr size_t kMaxElementsApart = 16;
+constexpr int64_t kElementsCompared = 65536;
+
+/// Where two versions of one constant differ: the numbers between them, and integers themselves.
+std::vector<double> NumbersApart(const Tensor& a, const Tensor& b) {
+  std::vector<double> between;
+  for (int64_t i = 0; i < std::min(a.size(), kElementsCompared) && between.size() <= 2 * kMaxElementsApart; ++i) {
+    const double x = a.DoubleAt(i);
+    const double y = b.DoubleAt(i);
+    if (x == y || !std::isfinite(x) || !std::isfinite(y)) continue;
+    if (IsIntegral(a.dtype())) {
+      between.insert(between.end(), {x, y});
+    } else {
+      between.insert(between.end(), 2, x + (y - x) / 2);
+    }
+  }
+  if (between.size() > 2 * kMaxElementsApart) between.clear();
+  return between;
+}
+
+/// A comparison with a constant that one program has changed tells them apart between both values only.
+std::vector<double> DisputedOf(const Graph& graph) {
+  std::vector<double> disputed;
+  std::vector<const Tensor*> constants;
+  for (const Node& node : graph.nodes()) {
+    if (!IsConstant(node)) continue;
+    const Tensor& tensor = ConstantValue(node);
+    for (const Tensor* other : constants) {
+      if (disputed.size() >= kMaxDisputed) return disputed;
+      if (other->type() != tensor.type()) continue;
+      const std::vector<double> between = NumbersApart(*other, tensor);
+      disputed.insert(disputed.end(), between.begin(), between.end());
+    }
+    constants.push_back(&tensor);
+  }
+  return disputed;
+}
+
 double LargestFinite(DType dtype) {
   if (dtype == DType::kF16) return 65504;
   if (dtype == DType::kBF16) return 0x1.FEp127;
@@ -59,7 +99,8 @@ std::pair<int64_t, int64_t> RangeOf(DType dtype) {
 
 }  // namespace
 
-WitnessInputs::WitnessInputs(const Graph& graph, uint64_t seed) : rng_(seed), thresholds_(ThresholdsOf(graph)) {
+WitnessInputs::WitnessInputs(const Graph& graph, uint64_t seed)
+    : rng_(seed), thresholds_(ThresholdsOf(graph)), disputed_(DisputedOf(graph)) {
   for (size_t k = 0; k < graph.inputs().size(); ++k) {
     types_.push_back(graph.type({graph.inputs()[k], 0}));
     tables_.push_back(IsIntegral(types_.back().dtype) ? SmallestIndexedTable(graph, k) : std::nullopt);
@@ -75,6 +116,7 @@ std::vector<HostValue> WitnessInputs::Draw(int k) {
 }
 
 double WitnessInputs::Threshold() {
+  if (!disputed_.empty() && rng_.Flip()) return disputed_[rng_.Below(disputed_.size())];
   if (thresholds_.empty()) return rng_.Normal();
   constexpr std::array<double, 7> kFactors = {1 + 0x1p-10, 1 - 0x1p-10, 2, 0.5, -1, -2, 1000};
   const double threshold = thresholds_[rng_.Below(thresholds_.size())];
@@ -138,11 +180,12 @@ HostValue WitnessInputs::Floats(const TensorType& type, int k) {
 
 HostValue WitnessInputs::Integers(const TensorType& type, std::optional<int64_t> table, int k) {
   auto [low, high] = RangeOf(type.dtype);
+  const bool around_thresholds = k % 5 == 3;
   if (table.has_value()) {
     // Negative indices count from the end: one recipe in four draws them too.
     low = k % 4 == 3 ? std::max(low, -*table) : 0;
     high = std::min(high, std::max<int64_t>(1, *table) - 1);
-  } else if (type.dtype != DType::kBool && k % 8 != 7) {
+  } else if (type.dtype != DType::kBool && !around_thresholds && k % 8 != 7) {
     constexpr std::array<int64_t, 4> kReach = {1, 10, 100, 1000};
     const int64_t reach = kReach[static_cast<size_t>(k) % kReach.size()];
     low = std::max(low, k % 2 == 0 ? 0 : -reach);
@@ -151,6 +194,9 @@ HostValue WitnessInputs::Integers(const TensorType& type, std::optional<int64_t>
   HostValue value{type, {}, std::vector<int64_t>(static_cast<size_t>(NumElements(type)))};
   const bool constant = k % 5 == 4;  // all alike: masks of ones, one token repeated
   const auto draw = [&, low = low, high = high] {
+    // Every integral type's numbers near thresholds of interest are exact in double.
+    constexpr double kExact = 0x1p53;
+    if (around_thresholds) return std::clamp(static_cast<int64_t>(std::clamp(std::round(Threshold()), -kExact, kExact)), low, high);
     const uint64_t extent = static_cast<uint64_t>(high) - static_cast<uint64_t>(low) + 1;  // 0: all 64 bits
     return static_cast<int64_t>(static_cast<uint64_t>(low) + (extent == 0 ? rng_.Next() : rng_.Below(extent)));
   };

@@ -16,7 +16,8 @@ namespace mendel {
 /// Every value drawn is a number that the input's own dtype holds. Not thread-safe.
 class WitnessInputs {
  public:
-  /// Inputs of `graph`, whose constants and float attributes are the thresholds that some candidates lie around.
+  /// Inputs of `graph`, whose constants and float attributes are the thresholds that some candidates lie around. Where it holds
+  /// two constants of one type that differ in few elements (`graph` joins two programs), numbers between them are drawn more often.
   WitnessInputs(const Graph& graph, uint64_t seed);
 
   /// Candidate number `k`: normal, uniform, zero, one, tiny, huge, sparse, integral, positive, around thresholds; then the same
@@ -36,6 +37,7 @@ class WitnessInputs {
   std::vector<TensorType> types_;
   std::vector<std::optional<int64_t>> tables_;  // of each input
   std::vector<double> thresholds_;
+  std::vector<double> disputed_;
 };
 
 }  // namespace mendel

@@ -107,6 +107,21 @@ TEST(Witness, FindsTheOneNumberWhereOpenAndClosedBoundsDiffer) {
   EXPECT_FLOAT_EQ(static_cast<float>(MustFind(f, g).value_g), 3.3F);
 }
 
+TEST(Witness, FindsTheGapBetweenTwoVersionsOfABound) {
+  const auto bounded = [](std::string_view bounds) {
+    return OfVector(Cat("%1 = Constant() {value = f32[1,4]", bounds,
+                        "}\n%2 = LessOrEqual(%0, %1)\n%3 = Constant() {value = f32[]{0}}\n",
+                        "%4 = Where(%2, %0, %3)\nreturn \"y\" = %4"));
+  };
+  const Witness witness = MustFind(bounded("{-1.5, 1.25, 0.5, -0.5}"), bounded("{-1.5, 1.25, 0.5, -0.500001}"));
+  EXPECT_NEAR(std::abs(witness.value_f - witness.value_g), 0.5, 1e-5);
+  const auto whole = [](int bound) {
+    return Parse(Cat("graph \"g\" {\n%0 = Input() {name = \"x\", dtype = \"i32\", shape = []}\n%1 = Constant() {value = i32[]{",
+                     bound, "}}\n%2 = GreaterOrEqual(%0, %1)\nreturn \"y\" = %2\n}"));
+  };
+  MustFind(whole(123456), whole(123457));
+}
+
 constexpr std::string_view kConv =
     "graph \"g\" {\n%0 = Input() {name = \"x\", shape = [1, 1, 5, 5]}\n"
     "%1 = Constant() {symbol = \"w\", value = f32[1,1,3,3]{1, 2, 3, 4, 5, 6, 7, 8, 9}}\n"
