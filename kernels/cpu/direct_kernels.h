@@ -1,5 +1,5 @@
-// The inner kernels of pointwise products (pointwise.h) and grouped convolutions (grouped.h), compiled once for each instruction
-// set (direct_avx2.cc, direct_avx512.cc).
+// The inner kernels of pointwise products (pointwise.h, strassen.h) and grouped convolutions (grouped.h), compiled once for each
+// instruction set (direct_avx2.cc, direct_avx512.cc).
 #ifndef MENDEL_KERNELS_CPU_DIRECT_KERNELS_H_
 #define MENDEL_KERNELS_CPU_DIRECT_KERNELS_H_
 
@@ -54,6 +54,37 @@ struct GroupedRun {
   int64_t channels;  ///< of the vector; the others become zero
 };
 
+/// Positions in pairs, r with pairs + r (which may be missing: zeros), and their channels in halves (strassen.h).
+struct StrassenBlock {
+  const float* src;
+  const int64_t* src_at;
+  int64_t src_c;
+  int64_t count;  ///< positions
+  int64_t pairs;
+  int64_t channels;    ///< of a position
+  int64_t half;        ///< first channel of the second half: whole vectors
+  int64_t begin, end;  ///< channels of a half, whole vectors; those that do not exist are zeros
+  float* factors;      ///< seven of them, pairs x (end - begin)
+  int64_t row;         ///< floats between pairs
+  int64_t factor_stride;
+};
+
+/// One panel of output channels of either half, from seven products.
+struct StrassenPanel {
+  const float* products;  ///< pairs x vectors, dense
+  int64_t product_stride;
+  int64_t vectors;
+  const float* bias[2];  ///< of the panel's first channel of either half, padded to whole vectors
+  float* dst;
+  const int64_t* dst_at;
+  int64_t dst_c;
+  int64_t at[2];  ///< floats from a position's output to the panel's first channel
+  int64_t channels[2];
+  int64_t count;
+  int64_t pairs;
+  bool padded;
+};
+
 /// The kernels of one instruction set.
 struct DirectIsa {
   const char* name;
@@ -66,6 +97,8 @@ struct DirectIsa {
   void (*prepare)(const PointwiseInput& input, const float* src, const int64_t* src_at, int64_t src_c, int64_t count,
                   int64_t channels, float* to, int64_t row);
   void (*grouped[2])(const GroupedRun& run, const WinogradEpilogue& epilogue);
+  void (*strassen_factors)(const StrassenBlock& block);
+  void (*strassen_outputs)(const StrassenPanel& panel, const WinogradEpilogue& epilogue);
 };
 
 const DirectIsa& DirectAvx2();

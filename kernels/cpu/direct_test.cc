@@ -11,6 +11,7 @@
 #include "kernels/cpu/grouped.h"
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/program.h"
+#include "kernels/cpu/strassen.h"
 #include "kernels/cpu/test_support.h"
 #include "kernels/cpu/threads.h"
 
@@ -118,7 +119,7 @@ int64_t At(const WinogradStrides& s, int64_t lanes, int64_t n, int64_t c, const 
 
 class PointwiseCase : public Case {
  public:
-  PointwiseCase(const DirectIsa& isa, Rng& rng) : Case(isa, rng) {
+  PointwiseCase(const DirectIsa& isa, Rng& rng, bool strassen = false) : Case(isa, rng), strassen_(strassen) {
     plan_.isa = &isa;
     plan_.batch = rng.Between(1, 2);
     plan_.channels_in = rng.Between(1, rng.Flip() ? 40 : 300);
@@ -130,7 +131,7 @@ class PointwiseCase : public Case {
     for (size_t d = 0; d < 3; ++d) {
       step_[d] = rng.Flip(0.2) ? 2 : 1;
       in_[d] = (plan_.extent[d] - 1) * step_[d] + 1;
-      fold_[d] = rng.Flip(0.2) ? 2 : 1;
+      fold_[d] = !strassen && rng.Flip(0.2) ? 2 : 1;
       out_[d] = plan_.extent[d] * fold_[d];
     }
     plan_.src = StridesOf(last_, plan_.channels_in, isa.lanes, in_);
@@ -147,7 +148,7 @@ class PointwiseCase : public Case {
       plan_.src.d[d] *= step_[d];
       plan_.dst.d[d] *= fold_[d];
     }
-    plan_.prepared = rng.Flip(0.3);
+    plan_.prepared = !strassen && rng.Flip(0.3);
     CutPointwise(plan_, threads_);
   }
 
@@ -167,13 +168,21 @@ class PointwiseCase : public Case {
       return weights[static_cast<size_t>((phase * plan_.channels_out + o) * plan_.channels_in + c)];
     };
     const std::vector<double> scale = RandomDoubles(rng_.Flip() ? plan_.channels_out : 0);
-    std::vector<float> packed(static_cast<size_t>(plan_.WeightFloats()), 0.0f);
-    PackPointwiseWeights(plan_, weight, scale, packed.data());
+    const StrassenPlan seven = strassen_ ? CutStrassen(plan_) : StrassenPlan{};
+    std::vector<float> packed(static_cast<size_t>(strassen_ ? seven.WeightFloats() : plan_.WeightFloats()), 0.0f);
+    if (strassen_) {
+      PackStrassenWeights(seven, weight, scale, packed.data());
+    } else {
+      PackPointwiseWeights(plan_, weight, scale, packed.data());
+    }
     const std::vector<float> factor = Random(Round(plan_.channels_in)), summand = Random(Round(plan_.channels_in));
     const PointwiseInput input{factor.data(), summand.data(), rng_.Flip() ? 0.0f : -std::numeric_limits<float>::infinity()};
-    Execute(plan_.channels_out, plan_.batch * out * out_[0] * out_[1] * out_[2], plan_.ScratchBytes(),
+    Execute(plan_.channels_out, plan_.batch * out * out_[0] * out_[1] * out_[2],
+            strassen_ ? seven.ScratchBytes() : plan_.ScratchBytes(),
             [&](const WinogradEpilogue& epilogue, float* dst, float* scratch) {
-              RunPointwise(plan_, {src.data(), packed.data(), &input, dst}, epilogue, scratch);
+              const PointwiseOperands operands{src.data(), packed.data(), &input, dst};
+              if (strassen_) return RunStrassen(seven, operands, epilogue, scratch);
+              RunPointwise(plan_, operands, epilogue, scratch);
             });
     int64_t x[3];
     for (int64_t n = 0; n < plan_.batch; ++n) {
@@ -214,10 +223,16 @@ class PointwiseCase : public Case {
     }
   }
 
+  bool strassen_;
   PointwisePlan plan_;
   WinogradStrides dst_{};
   bool last_ = false;
   int64_t in_[3], out_[3], step_[3], fold_[3];
+};
+
+class StrassenCase : public PointwiseCase {
+ public:
+  StrassenCase(const DirectIsa& isa, Rng& rng) : PointwiseCase(isa, rng, true) {}
 };
 
 class GroupedCase : public Case {
@@ -333,6 +348,7 @@ void RunCases(const char* what) {
 }
 
 TEST(Direct, PointwiseProductsMeanTheirSums) { RunCases<PointwiseCase>("pointwise"); }
+TEST(Direct, StrassensProductsMeanTheirSums) { RunCases<StrassenCase>("strassen"); }
 TEST(Direct, GroupedConvolutionsMeanTheirSums) { RunCases<GroupedCase>("grouped"); }
 
 }  // namespace

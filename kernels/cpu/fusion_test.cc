@@ -268,6 +268,58 @@ TEST(CpuFusion, PointwiseProductsComputeTheirSource) {
   }
 }
 
+/// A product or 1x1 convolution with bias, residual and activation, of whole numbers so small that every sum is exact in f32.
+Graph WholeNumbers(Rng& rng, bool product) {
+  GraphBuilder builder;
+  const auto constant = [&](Shape shape, const std::string& name) {
+    std::vector<double> values(static_cast<size_t>(NumElements(shape)));
+    for (double& value : values) value = static_cast<double>(rng.Between(-4, 4));
+    return builder.Constant(Tensor::FromDoubles({DType::kF32, std::move(shape)}, values), name);
+  };
+  const int64_t in = rng.Between(256, 700), out = rng.Between(128, 300);
+  const int64_t rows = rng.Between(5, 9), columns = rng.Between(8, 30);
+  ValueId y;
+  if (product) {
+    const ValueId x = builder.Input("x", {DType::kF32, {rows, columns, in}});
+    y = *builder.Add("Add", {*builder.Add("MatMul", {x, constant({in, out}, "w")}), constant({out}, "b")});
+  } else {
+    const ValueId x = builder.Input("x", {DType::kF32, {1, in, rows, columns}});
+    const Attributes attrs = {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}};
+    y = *builder.Add("Conv", {x, constant({out, in, 1, 1}, "w"), constant({out}, "b")}, attrs);
+  }
+  if (rng.Flip()) y = *builder.Add("Add", {y, builder.Input("r", builder.type(y))});
+  if (rng.Flip()) y = *builder.Add("Relu", {y});
+  builder.Output("y", y);
+  return *builder.Build();
+}
+
+TEST(CpuFusion, StrassensProductsAreExactOnSmallWholeNumbers) {
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed);
+    const Graph graph = WholeNumbers(rng, seed % 2 == 0);
+    CompileOptions options;
+    options.threads = static_cast<int>(rng.Between(1, 3));
+    for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
+      for (const std::string& name : FindBackend("cpu")->Algorithms(graph, id, Numerics::kDefault)) {
+        if (name == "strassen-own") options.algorithms[id] = name;
+      }
+      for (const std::string& name : FindBackend("cpu")->Algorithms(graph, id, Numerics::kStrict)) EXPECT_NE(name, "strassen-own");
+    }
+    if (options.algorithms.empty()) GTEST_SKIP() << "this machine has neither AVX2 nor AVX-512";
+    std::vector<HostValue> inputs = RandomInputs(rng, graph);
+    for (HostValue& input : inputs) {
+      for (double& value : input.scalars) value = static_cast<double>(rng.Between(-4, 4));
+    }
+    int products = 0;
+    for (const std::string& kernel : ExpectMatches(graph, inputs, options, 0)) products += kernel.find("strassen-own") == 0;
+    EXPECT_EQ(products, 1);
+    options.numerics = Numerics::kStrict;
+    EXPECT_EQ(FindBackend("cpu")->Compile(graph, options).status().code(), absl::StatusCode::kInvalidArgument);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 TEST(CpuFusion, UnknownAlgorithmIsRefusedByName) {
   Rng rng(3);
   GraphBuilder builder;

@@ -209,6 +209,10 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
 std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics numerics) {
   const Node& node = graph.node(id);
   std::vector<std::string> names = DirectAlgorithms(graph, id);
+  if (numerics != Numerics::kStrict) {
+    const std::vector<std::string> strassen = StrassenAlgorithms(graph, id);
+    names.insert(names.end(), strassen.begin(), strassen.end());
+  }
   if (node.op->name != "Conv" || node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return names;
   if (node.outputs[0].shape.size() > 5) return names;
   const Problem problem = ProblemOf(graph, id);

@@ -14,6 +14,7 @@
 #include "kernels/cpu/own_lowering.h"
 #include "kernels/cpu/own_posts.h"
 #include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/strassen.h"
 
 namespace mendel::cpu {
 namespace {
@@ -22,6 +23,7 @@ struct DirectOperands {
   Place src, weights, bias, dst;
   std::optional<Place> residual;
   std::optional<Place> factor, summand;  ///< of a PointwiseInput
+  float floor = 0;                       ///< of it
 };
 
 WinogradEpilogue EpilogueOf(const OwnPosts& posts, const DirectOperands& operands, const Bindings& bindings) {
@@ -33,26 +35,28 @@ WinogradEpilogue EpilogueOf(const OwnPosts& posts, const DirectOperands& operand
   return epilogue;
 }
 
-class PointwiseKernel : public Kernel {
+/// `Plan`: PointwisePlan or StrassenPlan.
+template <class Plan, void (*kRun)(const Plan&, const PointwiseOperands&, const WinogradEpilogue&, float*)>
+class ProductKernel : public Kernel {
  public:
-  PointwiseKernel(PointwisePlan plan, OwnPosts posts, DirectOperands operands)
+  ProductKernel(Plan plan, OwnPosts posts, DirectOperands operands)
       : plan_(std::move(plan)), posts_(posts), operands_(std::move(operands)) {}
 
   absl::Status Run(const Bindings& bindings) override {
     PointwiseInput input{};
-    if (plan_.prepared) {
+    if (operands_.factor.has_value()) {
       input.factor = bindings.At<const float>(*operands_.factor);
       input.summand = bindings.At<const float>(*operands_.summand);
-      input.floor = plan_.floor;
+      input.floor = operands_.floor;
     }
     const PointwiseOperands operands{bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights), &input,
                                      bindings.At<float>(operands_.dst)};
-    RunPointwise(plan_, operands, EpilogueOf(posts_, operands_, bindings), reinterpret_cast<float*>(bindings.scratch));
+    kRun(plan_, operands, EpilogueOf(posts_, operands_, bindings), reinterpret_cast<float*>(bindings.scratch));
     return absl::OkStatus();
   }
 
  private:
-  PointwisePlan plan_;
+  Plan plan_;
   OwnPosts posts_;
   DirectOperands operands_;
 };
@@ -254,7 +258,21 @@ void DescribeConv(const Graph& graph, const Node& node, PointwisePlan& plan) {
   }
 }
 
-absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group) {
+/// Packs the weights with `pack` and emits the step.
+template <auto kRun, class Plan, class Pack>
+absl::Status EmitProduct(Lowering& lowering, const Group& group, const Fused& fused, std::string_view name, Plan plan,
+                         DirectOperands operands, const PointwisePlan& product, const Pack& pack) {
+  const Node& node = lowering.graph().node(group.nodes[0]);
+  operands.weights = lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* to) {
+    const std::vector<double> values = lowering.folded().Exact(node.inputs[1]).scalars;
+    const int64_t phases = static_cast<int64_t>(product.phases.size());
+    pack(plan, Weight(node.op->name, values, product.channels_in, product.channels_out, phases), fused.epilogue.scale,
+         reinterpret_cast<float*>(to));
+  });
+  return Emit<ProductKernel<Plan, kRun>>(lowering, group, fused, name, std::move(plan), std::move(operands));
+}
+
+absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group, const std::string& name) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.node(group.nodes[0]);
   const Shape& src = graph.type(node.inputs[0]).shape;
@@ -283,13 +301,15 @@ absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group) {
     operands = Prepare(lowering, group, *fused, from, to, plan.channels_out, lanes);
   }
   CutPointwise(plan, lowering.options().threads);
-  operands.weights = lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* to) {
-    const std::vector<double> values = lowering.folded().Exact(node.inputs[1]).scalars;
-    const int64_t phases = static_cast<int64_t>(plan.phases.size());
-    PackPointwiseWeights(plan, Weight(node.op->name, values, plan.channels_in, plan.channels_out, phases), fused->epilogue.scale,
-                         reinterpret_cast<float*>(to));
-  });
-  MENDEL_RETURN_IF_ERROR(Emit<PointwiseKernel>(lowering, group, *fused, kOwnPointwise, std::move(plan), std::move(operands)));
+  operands.floor = plan.floor;
+  if (name == kOwnStrassen) {
+    StrassenPlan strassen = CutStrassen(plan);
+    MENDEL_RETURN_IF_ERROR(EmitProduct<&RunStrassen>(lowering, group, *fused, name, std::move(strassen), std::move(operands), plan,
+                                                     PackStrassenWeights));
+  } else {
+    MENDEL_RETURN_IF_ERROR(
+        EmitProduct<&RunPointwise>(lowering, group, *fused, name, plan, std::move(operands), plan, PackPointwiseWeights));
+  }
   return true;
 }
 
@@ -341,11 +361,28 @@ std::vector<std::string> DirectAlgorithms(const Graph& graph, int32_t node) {
   return {};
 }
 
+std::vector<std::string> StrassenAlgorithms(const Graph& graph, int32_t id) {
+  // Smaller ones lose more by the sums than they gain.
+  constexpr int64_t kFewestInputs = 256, kFewestOutputs = 128, kFewestPositions = 32;
+  const std::vector<std::string> direct = DirectAlgorithms(graph, id);
+  const Node& node = graph.node(id);
+  if (direct.empty() || direct[0] != kOwnPointwise || node.op->name == "ConvTranspose") return {};
+  const bool product = node.op->name == "MatMul";
+  const Shape& src = graph.type(node.inputs[0]).shape;
+  const Shape& dst = node.outputs[0].shape;
+  const int64_t out = product ? dst.back() : dst[1];
+  const bool large = (product ? src.back() : src[1]) >= kFewestInputs && out >= kFewestOutputs;
+  if (!large || NumElements(dst) / out < kFewestPositions) return {};
+  return {std::string(kOwnStrassen)};
+}
+
 absl::StatusOr<bool> LowerDirect(Lowering& lowering, const Group& group, const std::string& name) {
   const int32_t root = group.nodes[0];
-  const std::vector<std::string> names = DirectAlgorithms(lowering.graph(), root);
+  const bool strassen = name == kOwnStrassen && lowering.options().numerics != Numerics::kStrict;
+  const std::vector<std::string> names =
+      strassen ? StrassenAlgorithms(lowering.graph(), root) : DirectAlgorithms(lowering.graph(), root);
   if (names.empty() || names[0] != name) return false;
-  return name == kOwnPointwise ? LowerPointwise(lowering, group) : LowerGrouped(lowering, group);
+  return name == kOwnGrouped ? LowerGrouped(lowering, group) : LowerPointwise(lowering, group, name);
 }
 
 }  // namespace mendel::cpu

@@ -107,7 +107,7 @@ absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
   if (const auto named = lowering.options().algorithms.find(group.nodes[0]); named != lowering.options().algorithms.end()) {
     MENDEL_ASSIGN_OR_RETURN(const bool direct, LowerDirect(lowering, group, named->second));
     if (direct) return true;
-    const std::vector<std::string> known = DirectAlgorithms(lowering.graph(), group.nodes[0]);
+    const std::vector<std::string> known = ConvAlgorithms(lowering.graph(), group.nodes[0], lowering.options().numerics);
     if (!named->second.empty() && std::find(known.begin(), known.end(), named->second) == known.end()) {
       return InvalidInput("node '", node.name, "' (MatMul ", group.nodes[0], ") has no algorithm '", named->second, "' here");
     }

@@ -1,33 +1,12 @@
 #include "kernels/cpu/pointwise.h"
 
 #include <algorithm>
-#include <array>
 
 #include "kernels/cpu/own_isa.h"
 #include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
 namespace {
-
-constexpr int64_t kLargestBlock = 192;
-using Offsets = std::array<int64_t, kLargestBlock>;
-
-/// Floats to positions [begin, end), counted from 0 over images and dimensions.
-void Locate(const PointwisePlan& plan, const WinogradStrides& strides, int64_t begin, int64_t end, Offsets& at) {
-  int64_t index[3];
-  int64_t rest = begin;
-  for (size_t d = 3; d-- > 0; rest /= plan.extent[d]) index[d] = rest % plan.extent[d];
-  int64_t image = rest;
-  for (int64_t p = begin; p < end; ++p) {
-    at[static_cast<size_t>(p - begin)] =
-        image * strides.n + index[0] * strides.d[0] + index[1] * strides.d[1] + index[2] * strides.d[2];
-    for (size_t d = 3; d-- > 0;) {
-      if (++index[d] < plan.extent[d]) break;
-      index[d] = 0;
-      if (d == 0) ++image;
-    }
-  }
-}
 
 /// One call's operands.
 class Product {
@@ -45,9 +24,9 @@ class Product {
 
  private:
   void RunBlock(int64_t begin, int64_t end, size_t first, size_t last, float* scratch) const {
-    Offsets src_at, dst_at, panel_at;
-    Locate(plan_, plan_.src, begin, end, src_at);
-    Locate(plan_, plan_.dst, begin, end, dst_at);
+    PositionOffsets src_at, dst_at, panel_at;
+    LocatePositions(plan_, plan_.src, begin, end, src_at);
+    LocatePositions(plan_, plan_.dst, begin, end, dst_at);
     PointwiseBlock block{};
     block.src = operands_.src;
     block.src_at = src_at.data();
@@ -118,6 +97,22 @@ void MakePanels(PointwisePlan& plan) {
 
 }  // namespace
 
+void LocatePositions(const PointwisePlan& plan, const WinogradStrides& strides, int64_t begin, int64_t end, PositionOffsets& at) {
+  int64_t index[3];
+  int64_t rest = begin;
+  for (size_t d = 3; d-- > 0; rest /= plan.extent[d]) index[d] = rest % plan.extent[d];
+  int64_t image = rest;
+  for (int64_t p = begin; p < end; ++p) {
+    at[static_cast<size_t>(p - begin)] =
+        image * strides.n + index[0] * strides.d[0] + index[1] * strides.d[1] + index[2] * strides.d[2];
+    for (size_t d = 3; d-- > 0;) {
+      if (++index[d] < plan.extent[d]) break;
+      index[d] = 0;
+      if (d == 0) ++image;
+    }
+  }
+}
+
 const DirectIsa* DirectIsaHere() { return OwnKernelsHere(&DirectAvx2, &DirectAvx512); }
 
 int64_t PointwisePlan::WeightFloats() const {
@@ -139,7 +134,8 @@ void CutPointwise(PointwisePlan& plan, int threads) {
   constexpr int64_t kInputFloats = int64_t{96} << 10;
   constexpr int64_t kFewest = 24;
   constexpr int64_t kLine = 16;
-  plan.block = std::clamp(kInputFloats / std::max<int64_t>(1, plan.channels_in) / kFewest * kFewest, kFewest * 2, kLargestBlock);
+  plan.block =
+      std::clamp(kInputFloats / std::max<int64_t>(1, plan.channels_in) / kFewest * kFewest, kFewest * 2, kLargestPointwiseBlock);
   const int64_t panels = static_cast<int64_t>(plan.panels.size());
   // The threads read their own weights where those are more than the inputs, and each its own positions otherwise.
   const bool heavy = plan.WeightFloats() > plan.positions * plan.channels_in || plan.positions < plan.shares * kFewest;

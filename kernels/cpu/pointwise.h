@@ -5,6 +5,7 @@
 #ifndef MENDEL_KERNELS_CPU_POINTWISE_H_
 #define MENDEL_KERNELS_CPU_POINTWISE_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -62,6 +63,11 @@ void CutPointwise(PointwisePlan& plan, int threads);
 /// `weight(phase, out, in)`: a factor; `scale`: one factor an output channel, or empty.
 void PackPointwiseWeights(const PointwisePlan& plan, const std::function<double(int64_t, int64_t, int64_t)>& weight,
                           const std::vector<double>& scale, float* to);
+
+inline constexpr int64_t kLargestPointwiseBlock = 192;
+using PositionOffsets = std::array<int64_t, kLargestPointwiseBlock>;
+/// Floats to positions [begin, end), counted from 0 over images and dimensions; `strides` is one of the plan's.
+void LocatePositions(const PointwisePlan& plan, const WinogradStrides& strides, int64_t begin, int64_t end, PositionOffsets& at);
 
 struct PointwiseOperands {
   const float* src;
