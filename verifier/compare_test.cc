@@ -249,6 +249,18 @@ TEST(Compare, UndefinedWhereTheOtherIsNotIsUnproven) {
   EXPECT_THAT(report.reason, HasSubstr("is not defined everywhere"));
 }
 
+TEST(Compare, DivisionByZeroForEveryInputIsUnproven) {
+  // All taps of the window lie in the padding of rows: the mean is zero whatever x is.
+  const std::string mean = R"(
+  %0 = Input() {name = "x", shape = [1, 2, 1, 4]}
+  %1 = AveragePool(%0) {kernel_shape = [2, 1], strides = [1, 1], dilations = [2, 1], pads = [1, 0, 1, 0], count_include_pad = 1}
+  %2 = Constant() {symbol = "w", value = f32[]{1.8}})";
+  const CompareReport report =
+      Compare(mean + "\n%3 = Div(%1, %2)\nreturn \"y\" = %3", mean + "\n%3 = Div(%2, %1)\nreturn \"y\" = %3");
+  EXPECT_EQ(report.verdict, Verdict::kUnproven);
+  EXPECT_THAT(report.reason, HasSubstr("zero"));
+}
+
 TEST(Compare, WithoutRegionsStillNeedsAWitness) {
   CompareOptions options = Exact();
   options.regions = false;
