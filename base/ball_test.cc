@@ -164,7 +164,11 @@ TEST_F(BallTest, ProductsOfMatricesEncloseTheExactOnes) {
   for (const auto& [m, n, k] : {std::array{1, 1, 0}, std::array{3, 5, 7}, std::array{2, 19, 33}, std::array{4, 8, 1}}) {
     const size_t rows = static_cast<size_t>(m), columns = static_cast<size_t>(n), depth = static_cast<size_t>(k);
     std::vector<Ball> a(rows * depth), b(depth * columns), c(rows * columns, Ball::FromInt(7));
-    const auto draw = [&] { return rng.Flip(0.3) ? Ball() : Ball::FromInt(rng.Between(-9, 9)) / Ball::FromInt(rng.Between(1, 4)); };
+    const auto draw = [&] {
+      if (rng.Flip(0.3)) return Ball();
+      const Ball numerator = Ball::FromInt(rng.Between(-9, 9));
+      return numerator / Ball::FromInt(rng.Between(1, 4));
+    };
     for (Ball& value : a) value = draw();
     for (Ball& value : b) value = draw();
     for (const bool accumulate : {true, false}) {

@@ -46,7 +46,8 @@ Graph Blocks(int blocks, bool different) {
 }
 
 ValueId Linear(Emitter& e, Rng& rng, ValueId x, int64_t width, const std::string& name) {
-  return e.Add(e.MatMul(x, Weight(e, rng, {e.shape(x).back(), width}, name + "w")), Weight(e, rng, {width}, name + "b"));
+  const ValueId bias = Weight(e, rng, {width}, name + "b");
+  return e.Add(e.MatMul(x, Weight(e, rng, {e.shape(x).back(), width}, name + "w")), bias);
 }
 
 ValueId Normalised(Emitter& e, Rng& rng, ValueId x, const std::string& name) {
@@ -60,7 +61,8 @@ ValueId Layer(Emitter& e, Rng& rng, ValueId x, const std::string& name) {
   const auto split = [&](const std::string& part, Ints perm) {
     return e.Transpose(e.Reshape(Linear(e, rng, x, width, name + part), {1, kTokens, heads, kDepth}), std::move(perm));
   };
-  const ValueId scores = e.MatMul(split("q", {0, 2, 1, 3}), split("k", {0, 2, 3, 1}));
+  const ValueId keys = split("k", {0, 2, 3, 1});
+  const ValueId scores = e.MatMul(split("q", {0, 2, 1, 3}), keys);
   const ValueId scale = e.Constant(Tensor::Scalar(DType::kF32, 1 / std::sqrt(static_cast<double>(kDepth))));
   const ValueId weights = e.Op("Softmax", {e.Mul(scores, scale)}, {{"axis", int64_t{3}}});
   const ValueId mixed = e.Transpose(e.MatMul(weights, split("v", {0, 2, 1, 3})), {0, 2, 1, 3});

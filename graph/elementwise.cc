@@ -22,7 +22,10 @@ DType SampleNumericDType(Rng& rng) {
   return rng.Flip(0.6) ? SampleFloatDType(rng) : kIntegers[rng.Below(kIntegers.size())];
 }
 
-OpSample WithDType(OpSample sample, DType dtype) {
+/// `shapes(rng)` with all operands of a dtype of the family. The dtype is drawn first, whatever the compiler.
+OpSample Sampled(Rng& rng, DType (*family)(Rng&), OpSample (*shapes)(Rng&)) {
+  const DType dtype = family(rng);
+  OpSample sample = shapes(rng);
   for (TensorType& type : sample.inputs) type.dtype = dtype;
   return sample;
 }
@@ -55,10 +58,13 @@ TypesOr InferSameFloatToBool(std::span<const TensorType> inputs, const Attribute
   return types;
 }
 
-OpSample SampleUnaryFloat(Rng& rng) { return WithDType(SampleUnary(rng), SampleFloatDType(rng)); }
-OpSample SampleUnaryNumeric(Rng& rng) { return WithDType(SampleUnary(rng), SampleNumericDType(rng)); }
-OpSample SampleBinaryNumeric(Rng& rng) { return WithDType(SampleBinary(rng), SampleNumericDType(rng)); }
-OpSample SampleBinaryBool(Rng& rng) { return WithDType(SampleBinary(rng), DType::kBool); }
+OpSample SampleUnaryFloat(Rng& rng) { return Sampled(rng, &SampleFloatDType, &SampleUnary); }
+OpSample SampleUnaryNumeric(Rng& rng) { return Sampled(rng, &SampleNumericDType, &SampleUnary); }
+OpSample SampleBinaryNumeric(Rng& rng) { return Sampled(rng, &SampleNumericDType, &SampleBinary); }
+OpSample SampleBinaryBool(Rng& rng) {
+  const auto boolean = [](Rng&) { return DType::kBool; };
+  return Sampled(rng, boolean, &SampleBinary);
+}
 
 OpSample SampleUnaryIn(Rng& rng, double low, double high) {
   OpSample sample = SampleUnaryFloat(rng);

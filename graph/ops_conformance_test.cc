@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -360,7 +361,8 @@ TEST_P(OpConformance, PolynomialsAgreeInDoublesAndField) {
     const std::vector<HostValue> real = EvaluateReal(node, inputs);
     const PrimeField field = PrimeField::RandomCertifying(rng);
     const FieldScope scope(field);
-    const FieldResult result = EvaluateField(node, FieldImages(node, inputs, rng.Flip()), {rng.Next(), rng.Next()});
+    const std::array<uint64_t, 2> key = {rng.Next(), rng.Next()};
+    const FieldResult result = EvaluateField(node, FieldImages(node, inputs, rng.Flip()), key);
     for (size_t k = 0; k < real.size(); ++k) {
       if (NumElements(node.outputs[k]) == 0) continue;
       const BoundResult bound = EvaluateBound(node, inputs, static_cast<int>(k));
@@ -382,7 +384,8 @@ TEST_P(OpConformance, FieldEqualityImpliesRealEquality) {
     const std::vector<HostValue> inputs = SampleInputs(node, rng, rng.Flip() ? 1 : 2);
     const PrimeField field = PrimeField::RandomCertifying(rng);
     const FieldScope scope(field);
-    const FieldResult result = EvaluateField(node, FieldImages(node, inputs, rng.Flip()), {rng.Next(), rng.Next()});
+    const std::array<uint64_t, 2> key = {rng.Next(), rng.Next()};
+    const FieldResult result = EvaluateField(node, FieldImages(node, inputs, rng.Flip()), key);
     if (result.zero_denominator) return;
     std::map<uint64_t, double> known = {{0, 0.0}, {1, 1.0}};
     const auto add = [&](uint64_t element, double value) {

@@ -112,7 +112,8 @@ class Grower {
     const int64_t extent = shape(x)[d];
     if (rng_.Flip(0.3)) return Flip(x, d);
     const int64_t begin = rng_.Between(0, extent - 1);
-    return SliceDim(x, d, begin, rng_.Between(begin + 1, extent), rng_.Between(1, 2));
+    const int64_t step = rng_.Between(1, 2);
+    return SliceDim(x, d, begin, rng_.Between(begin + 1, extent), step);
   }
 
   /// Sum or product of two or three parts of one value along one dimension: shifted, flipped, constant or strided.
@@ -185,8 +186,10 @@ class Grower {
         return Concat(x, rng_.Flip() ? x : y);
       case 10:
         return Nonlinear(x);
-      default:
-        return Add(rng_.Flip() ? "Add" : "Mul", {x, rng_.Flip() ? x : y});
+      default: {
+        const ValueId other = rng_.Flip() ? x : y;
+        return Add(rng_.Flip() ? "Add" : "Mul", {x, other});
+      }
     }
   }
 

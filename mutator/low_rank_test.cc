@@ -44,7 +44,8 @@ TEST(FactorExactly, ProductsOfSmallIntegers) {
     SCOPED_TRACE(Cat("seed ", kSeed + run));
     Rng rng(kSeed + run);
     const size_t rank = static_cast<size_t>(rng.Between(1, 8));
-    const StoredMatrix matrix = Product(Integers(rng, 40, rank, 3), Integers(rng, rank, 30, 3));
+    const auto right = Integers(rng, rank, 30, 3);
+    const StoredMatrix matrix = Product(Integers(rng, 40, rank, 3), right);
     const auto factors = FactorExactly(matrix, 12);
     ++all;
     if (!factors.has_value()) continue;
@@ -80,7 +81,8 @@ TEST(FactorExactly, RepeatedScaledAndZeroRowsOfAnyFloats) {
 
 TEST(FactorExactly, RefusesWhatIsNoProduct) {
   Rng rng(9);
-  StoredMatrix matrix = Product(Integers(rng, 30, 4, 3), Integers(rng, 4, 30, 3));
+  const auto right = Integers(rng, 4, 30, 3);
+  StoredMatrix matrix = Product(Integers(rng, 30, 4, 3), right);
   EXPECT_FALSE(FactorExactly(matrix, 3).has_value()) << "rank 4";
   ASSERT_TRUE(FactorExactly(matrix, 5).has_value());
   matrix.values[431] = std::nextafterf(static_cast<float>(matrix.values[431]), 100.0f);  // rank 5, no short factors

@@ -32,6 +32,12 @@ struct Place {
   }
   /// The node again with other operands.
   MaybeValue Again(std::vector<ValueId> inputs) const { return Add(site.node.op->name, std::move(inputs), site.node.attrs); }
+  /// To the judge, sums of integers, which wrap, are unknown functions unless all operands are constants.
+  bool IsArithmetic() const {
+    const auto constant = [&](ValueId value) { return IsConstant(builder.node(value.node)); };
+    return !IsIntegral(type().dtype) || type().dtype == DType::kBool ||
+           std::all_of(site.inputs.begin(), site.inputs.end(), constant);
+  }
   MaybeValue Slice(ValueId x, size_t axis, int64_t begin, int64_t end) const { return SliceOf(builder, x, axis, begin, end); }
   MaybeValue Concat(MaybeValue a, MaybeValue b, size_t axis) const {
     return a && b ? Add("Concat", {*a, *b}, {{"axis", static_cast<int64_t>(axis)}}) : std::nullopt;
@@ -40,7 +46,7 @@ struct Place {
 
 MaybeValue Commute(const Place& at) {
   static const std::set<std::string_view> kCommutative = {"Add", "And", "Equal", "Max", "Min", "Mul", "Or", "Xor"};
-  if (!kCommutative.contains(at.site.node.op->name) || at.site.inputs.size() < 2) return std::nullopt;
+  if (!kCommutative.contains(at.site.node.op->name) || at.site.inputs.size() < 2 || !at.IsArithmetic()) return std::nullopt;
   std::vector<ValueId> operands = at.site.inputs;
   std::rotate(operands.begin(), operands.begin() + 1, operands.end());
   return at.Again(operands);
@@ -48,7 +54,7 @@ MaybeValue Commute(const Place& at) {
 
 /// (a + b) + c = a + (b + c), and the same for products.
 MaybeValue Associate(const Place& at) {
-  if (!at.Is("Add") && !at.Is("Mul")) return std::nullopt;
+  if ((!at.Is("Add") && !at.Is("Mul")) || !at.IsArithmetic()) return std::nullopt;
   for (const bool left : {true, false}) {
     const ValueId outer = at.site.inputs[left ? 1 : 0];
     const ValueId pair = at.site.inputs[left ? 0 : 1];
@@ -75,7 +81,7 @@ MaybeValue Distribute(const Place& at) {
 
 /// A B = A1 B1 + A2 B2, split along the inner dimension.
 MaybeValue SplitInner(const Place& at) {
-  if (!at.Is("MatMul")) return std::nullopt;
+  if (!at.Is("MatMul") || !at.IsArithmetic()) return std::nullopt;
   const ValueId a = at.site.inputs[0], b = at.site.inputs[1];
   const size_t rank_a = at.builder.type(a).shape.size(), rank_b = at.builder.type(b).shape.size();
   if (rank_a < 2 || rank_b < 2) return std::nullopt;
@@ -201,7 +207,7 @@ MaybeValue TransposeThrough(const Place& at) {
 
 /// A B = (B^T A^T)^T.
 MaybeValue TransposeProduct(const Place& at) {
-  if (!at.Is("MatMul")) return std::nullopt;
+  if (!at.Is("MatMul") || !at.IsArithmetic()) return std::nullopt;
   for (ValueId input : at.site.inputs) {
     if (at.builder.type(input).shape.size() != 2) return std::nullopt;
   }

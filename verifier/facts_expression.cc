@@ -171,13 +171,19 @@ class Sampler {
       case 1:
         return Push(builder_.Add(OneOf(0), {x}));
       case 2:
-      case 3:
-        return Push(builder_.Add(OneOf(1), {x, Literal()}));
-      case 4:
-        return Push(builder_.Add(OneOf(1), {Literal(), x}));
+      case 3: {
+        const ValueId literal = Literal();
+        return Push(builder_.Add(OneOf(1), {x, literal}));
+      }
+      case 4: {
+        const ValueId literal = Literal();
+        return Push(builder_.Add(OneOf(1), {literal, x}));
+      }
       case 5:
-      case 6:
-        return Push(builder_.Add(OneOf(1), {x, Pick()}));
+      case 6: {
+        const ValueId other = Pick();
+        return Push(builder_.Add(OneOf(1), {x, other}));
+      }
       case 7:
         return Reduce(x, rank);
       case 8:

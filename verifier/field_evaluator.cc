@@ -11,14 +11,12 @@
 #include "base/status.h"
 #include "graph/evaluate.h"
 #include "graph/op_helpers.h"
-#include "graph/text.h"
+#include "verifier/opaque.h"
 #include "verifier/root_of_two.h"
 
 namespace mendel {
 namespace {
 
-/// Words that keep the families of symbols apart.
-constexpr uint64_t kOpaqueFamily = 0x6f7061717565;
 constexpr std::string_view kNonFinite = "nonfinite";
 
 /// The generator that a draw's prime comes from: a function of its key, so that neither can be chosen without the other.
@@ -200,27 +198,6 @@ FieldValue FieldEvaluator::ConstantAt(const Node& node, std::span<const int64_t>
   return value;
 }
 
-FieldValue FieldEvaluator::ApplyOpaque(const OpDefinition& op, const NodeView& node, std::span<const FieldValue* const> inputs,
-                                       int output) const {
-  const FieldScope scope(field_);
-  KeyedHash hash(arithmetic_.key());
-  hash.Add(kOpaqueFamily);
-  hash.Add(op.name);
-  hash.Add(PrintAttributes(node.attrs));
-  hash.Add(static_cast<uint64_t>(inputs.size()));
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    hash.Add(TypeString(node.inputs[k]));
-    for (int64_t i = 0; i < inputs[k]->size(); ++i) hash.Add(inputs[k]->At(i).value);
-  }
-  hash.Add(static_cast<uint64_t>(output));
-  const Hash128 value = hash.Finish();
-  const std::array<uint64_t, 2> key = {value.high, value.low};
-  FieldValue result;
-  result.scalars.resize(static_cast<size_t>(NumElements(node.outputs[static_cast<size_t>(output)])));
-  FillFrom(field_, key, 0, result.scalars);
-  return result;
-}
-
 void FieldEvaluator::PinRootOfTwo(const FieldValue& operand, FieldValue& root) const {
   if (!HasRootOfTwo(field_.prime())) return;
   const auto is_two = [](Fp element) { return element.value == 2; };
@@ -252,12 +229,16 @@ FieldValue FieldEvaluator::Apply(const OpDefinition& op, const NodeView& node, s
     result.concrete = true;
     return result;
   }
-  if (IsOpaque(op, node, concrete)) return ApplyOpaque(op, node, inputs, output);
-  MENDEL_CHECK(op.meaning.field != nullptr);
   const FieldScope scope(field_);
+  const Reader<Fp> in(arithmetic_, operands);
   FieldValue result;
   result.scalars.resize(static_cast<size_t>(NumElements(node.outputs[static_cast<size_t>(output)])));
-  op.meaning.field(Reader<Fp>(arithmetic_, operands), node, output, result.scalars);
+  if (IsOpaque(op, node, concrete)) {
+    FillOpaque(arithmetic_.key(), op, node, in, output, result.scalars);
+    return result;
+  }
+  MENDEL_CHECK(op.meaning.field != nullptr);
+  op.meaning.field(in, node, output, result.scalars);
   if (IsSquareRoot(op)) PinRootOfTwo(*inputs[0], result);
   return result;
 }

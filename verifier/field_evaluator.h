@@ -46,7 +46,7 @@ struct FieldValue {
   }
 };
 
-/// Is the node one oracle of all elements of its inputs? `concrete[k]` says whether input k is concrete.
+/// Is the node an oracle and no arithmetic (verifier/opaque.h)? `concrete[k]` says whether input k is concrete.
 bool IsOpaque(const OpDefinition& op, const NodeView& node, const std::vector<bool>& concrete);
 /// Are the outputs of a node with these inputs concrete integers?
 bool IsConcrete(const NodeView& node, const std::vector<bool>& concrete);
@@ -75,7 +75,6 @@ class FieldEvaluator {
   bool zero_denominator() const { return arithmetic_.zero_denominator(); }
 
  private:
-  FieldValue ApplyOpaque(const OpDefinition& op, const NodeView& node, std::span<const FieldValue* const> inputs, int output) const;
   /// Elements of `root` = Sqrt(operand) where the operand is 2 (root_of_two.h).
   void PinRootOfTwo(const FieldValue& operand, FieldValue& root) const;
 

@@ -188,7 +188,8 @@ TEST(RegionsExactness, OfAllOperatorsOverSharedSources) {
     Rng rng(seed);
     const Graph f = RandomOperators(rng);
     const Graph g = rng.Flip(0.8) ? RandomMutant(rng, f) : f;
-    CompareWithExhaustive(seed, f, Disguised(rng, g), RandomMode(rng), tally);
+    const WeightMode mode = RandomMode(rng);
+    CompareWithExhaustive(seed, f, Disguised(rng, g), mode, tally);
     if (HasFatalFailure()) return;
   }
   tally.Print("all operators", first, count);
@@ -252,7 +253,9 @@ TEST(RegionsExactness, OfSumsOfMovingViews) {
       builder.Output("y", *builder.Add("Patch", {same, *piece}, {{"boxes", Boxes{Box{{cut}, {length}}}}}));
       return *builder.Build();
     };
-    CompareWithExhaustive(seed, program(false), program(true), RandomMode(rng), tally);
+    const WeightMode mode = RandomMode(rng);
+    const Graph mutant = program(true);
+    CompareWithExhaustive(seed, program(false), mutant, mode, tally);
     if (HasFatalFailure()) return;
   }
   tally.Print("sums of moving views", first, count);

@@ -52,7 +52,7 @@ std::string_view Obstacle(const Graph& graph, const Node& node) {
   for (size_t k = 0; k < node.inputs.size() && k < 32; ++k) {
     if ((node.op->index_inputs >> k & 1) != 0 && !IsConstant(graph.node(node.inputs[k].node))) return "indices are data";
   }
-  // The judge takes arithmetic on run-time integers for one oracle of whole tensors.
+  // The judge takes arithmetic on run-time integers for oracles, of an element's operands at best.
   const bool integer = IsIntegral(node.outputs[0].dtype) && node.outputs[0].dtype != DType::kBool;
   if (integer && !SelectsElements(*node.op)) return "integer arithmetic";
   return "";

@@ -91,8 +91,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   const ValueId a = e.Input("a", {DType::kF32, {2, 4, 3}}), b = e.Input("b", {DType::kF32, {2, 5, 3}});
   const bool second = rng.Flip();
   const int64_t from = rng.Between(0, 2);
-  e.Output("y", e.Slice(e.Concat({a, b}, 1), 1, (second ? 4 : 0) + from, (second ? 4 : 0) + rng.Between(from + 1, 4),
-                        rng.Between(1, 2)));
+  const int64_t step = rng.Between(1, 2), to = rng.Between(from + 1, 4), offset = second ? 4 : 0;
+  e.Output("y", e.Slice(e.Concat({a, b}, 1), 1, offset + from, offset + to, step));
   return e.Finish();
 }
 

@@ -78,7 +78,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   const int64_t kernel = rng.Between(1, 3);
   std::vector<ValueId> inputs = {x, SampleWeight(e, rng, {3, channels, kernel, kernel}, "w")};
   if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {3}, "b"));
-  e.Output("y", e.Op("Conv", inputs, WindowAttributes(2, rng.Between(1, 2), 1, rng.Between(0, 1))));
+  const int64_t pad = rng.Between(0, 1);
+  e.Output("y", e.Op("Conv", inputs, WindowAttributes(2, rng.Between(1, 2), 1, pad)));
   return e.Finish();
 }
 

@@ -165,7 +165,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   if (rng.Flip()) w = e.Mul(w, SampleWeight(e, rng, {shape[0], 1, 1, 1}, "scale"));
   std::vector<ValueId> inputs = {e.Input("x", {DType::kF32, {1, shape[1], 4, 5}}), w};
   if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {shape[0]}, "b"));
-  e.Output("y", e.Op("Conv", inputs, WindowAttributes(2, rng.Between(1, 2), 1, rng.Between(0, 1))));
+  const int64_t pad = rng.Between(0, 1);
+  e.Output("y", e.Op("Conv", inputs, WindowAttributes(2, rng.Between(1, 2), 1, pad)));
   return e.Finish();
 }
 

@@ -147,7 +147,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   if (rng.Flip()) w = e.Mul(SampleWeight(e, rng, rows, "scale"), w);
   std::vector<ValueId> inputs = {e.Input("x", {DType::kF32, input}), w};
   if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {4}, "b"));
-  Attributes attrs = WindowAttributes(rank, rng.Between(1, 2), 1, rng.Between(0, 1));
+  const int64_t pad = rng.Between(0, 1);
+  Attributes attrs = WindowAttributes(rank, rng.Between(1, 2), 1, pad);
   attrs.Set("group", group);
   e.Output("y", e.Op("Conv", inputs, attrs));
   return e.Finish();

@@ -98,7 +98,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   }
   std::vector<ValueId> inputs = {x, SampleWeight(e, rng, {2, 3, 3, 3}, "w")};
   if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {2}, "b"));
-  e.Output("y", e.Op("Conv", inputs, WindowAttributes(2, rng.Between(1, 2), 1, rng.Between(0, 2) > 0 ? 1 : 0)));
+  const int64_t pad = rng.Between(0, 2) > 0 ? 1 : 0;
+  e.Output("y", e.Op("Conv", inputs, WindowAttributes(2, rng.Between(1, 2), 1, pad)));
   return e.Finish();
 }
 

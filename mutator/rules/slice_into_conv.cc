@@ -65,7 +65,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   }
   std::vector<ValueId> inputs = {e.Input("x", {DType::kF32, input}), SampleWeight(e, rng, weight, "w")};
   if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {4}, "b"));
-  const ValueId y = e.Op("Conv", inputs, WindowAttributes(rank, rng.Between(1, 2), 1, rng.Between(0, 1)));
+  const int64_t pad = rng.Between(0, 1);
+  const ValueId y = e.Op("Conv", inputs, WindowAttributes(rank, rng.Between(1, 2), 1, pad));
   Ints starts, ends = e.shape(y), steps;
   for (size_t d = 0; d < ends.size(); ++d) {
     starts.push_back(rng.Between(0, ends[d] - 1));

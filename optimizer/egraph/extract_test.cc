@@ -49,7 +49,8 @@ Sample RandomSample(Rng& rng) {
   }
   const int64_t merges = rng.Between(0, 8);
   for (int64_t k = 0; k < merges; ++k) {
-    EXPECT_TRUE(sample.egraph.Merge(values[rng.Below(values.size())], values[rng.Below(values.size())]).ok());
+    const auto second = values[rng.Below(values.size())];
+    EXPECT_TRUE(sample.egraph.Merge(values[rng.Below(values.size())], second).ok());
   }
   EXPECT_TRUE(sample.egraph.Rebuild().ok());
   sample.roots = {values.back()};
