@@ -22,6 +22,16 @@ MENDEL_INLINE void StoreFirst(float* to, Vec x, int64_t count) {
 MENDEL_INLINE Lanes LoadLanes(const int32_t* from) { return _mm256_loadu_si256(reinterpret_cast<const Lanes*>(from)); }
 /// Lane k gets lane lanes[k] of x.
 MENDEL_INLINE Vec Pick(Vec x, Lanes lanes) { return _mm256_permutevar8x32_ps(x, lanes); }
+MENDEL_INLINE Vec Rounded(Vec x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+/// In two steps, so that neither power lies below the normal numbers.
+MENDEL_INLINE Vec TwoTo(Vec p, Vec n) {
+  const __m256i whole = _mm256_cvtps_epi32(n);
+  const __m256i half = _mm256_srai_epi32(whole, 1);
+  const auto power = [](__m256i exponent) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
+  };
+  return Times(Times(p, power(half)), power(_mm256_sub_epi32(whole, half)));
+}
 
 #include "kernels/cpu/direct_kernels.inc"
 

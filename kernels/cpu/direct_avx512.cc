@@ -22,6 +22,8 @@ MENDEL_INLINE void StoreFirst(float* to, Vec x, int64_t count) {
 MENDEL_INLINE Lanes LoadLanes(const int32_t* from) { return _mm512_loadu_si512(from); }
 /// Lane k gets lane lanes[k] of x.
 MENDEL_INLINE Vec Pick(Vec x, Lanes lanes) { return _mm512_maskz_permutexvar_ps(0xffff, lanes, x); }
+MENDEL_INLINE Vec Rounded(Vec x) { return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+MENDEL_INLINE Vec TwoTo(Vec p, Vec n) { return _mm512_maskz_scalef_ps(0xffff, p, n); }
 
 #include "kernels/cpu/direct_kernels.inc"
 

@@ -1,5 +1,5 @@
-// The inner kernels of pointwise products (pointwise.h, strassen.h) and grouped convolutions (grouped.h), compiled once for each
-// instruction set (direct_avx2.cc, direct_avx512.cc).
+// The inner kernels of pointwise products (pointwise.h, strassen.h), attention (attention.h) and grouped convolutions (grouped.h),
+// compiled once for each instruction set (direct_avx2.cc, direct_avx512.cc).
 #ifndef MENDEL_KERNELS_CPU_DIRECT_KERNELS_H_
 #define MENDEL_KERNELS_CPU_DIRECT_KERNELS_H_
 
@@ -85,6 +85,12 @@ struct StrassenPanel {
   bool padded;
 };
 
+/// Rows of `count` scores, with room for whole vectors.
+struct SoftmaxProblem {
+  int64_t count;
+  float scale;
+};
+
 /// The kernels of one instruction set.
 struct DirectIsa {
   const char* name;
@@ -99,6 +105,9 @@ struct DirectIsa {
   void (*grouped[2])(const GroupedRun& run, const WinogradEpilogue& epilogue);
   void (*strassen_factors)(const StrassenBlock& block);
   void (*strassen_outputs)(const StrassenPanel& panel, const WinogradEpilogue& epilogue);
+  /// scores := exp(t - max t), t = scale * scores + mask (null: none); returns 1 / their sum.
+  float (*softmax_row)(const SoftmaxProblem& problem, float* scores, const float* mask);
+  void (*scale_row)(float* row, int64_t count, float factor);
 };
 
 const DirectIsa& DirectAvx2();

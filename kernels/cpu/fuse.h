@@ -45,13 +45,23 @@ struct PreparedSource {
   std::vector<int32_t> nodes;  ///< that compute it
 };
 
+/// What comes before the second product of softmax(scale * Q K + mask) V.
+struct AttentionChain {
+  int32_t product = -1;          ///< Q K
+  std::vector<int32_t> nodes;    ///< from it to the softmax, ascending
+  std::optional<ValueId> scale;  ///< a Constant of one element
+  bool divided = false;          ///< by the scale
+  std::optional<ValueId> mask;   ///< broadcast to the scores; one element a key
+};
+
 /// Nodes that become one step, ascending. A contraction (Conv, ConvTranspose, MatMul) with its posts, or elementwise nodes.
 /// No value inside is read outside, except the last node's.
 struct Group {
   std::vector<int32_t> nodes;
   bool contraction = false;
   std::vector<Post> posts;
-  std::optional<PreparedSource> prepared = {};  ///< only by kernels that say so
+  std::optional<PreparedSource> prepared = {};   ///< only by kernels that say so
+  std::optional<AttentionChain> attention = {};  ///< computed with the product, likewise
 };
 
 /// Groups by their last node. Every elementwise or contraction node is in exactly one group; other nodes are in none.

@@ -276,7 +276,7 @@ Graph WholeNumbers(Rng& rng, bool product) {
     for (double& value : values) value = static_cast<double>(rng.Between(-4, 4));
     return builder.Constant(Tensor::FromDoubles({DType::kF32, std::move(shape)}, values), name);
   };
-  const int64_t in = rng.Between(256, 700), out = rng.Between(128, 300);
+  const int64_t in = rng.Between(512, 700), out = rng.Between(192, 300);
   const int64_t rows = rng.Between(5, 9), columns = rng.Between(8, 30);
   ValueId y;
   if (product) {

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/lower.h"
+#include "kernels/cpu/lower_attention.h"
 #include "kernels/cpu/lower_direct.h"
 #include "kernels/cpu/threads.h"
 #include "kernels/cpu/winograd.h"
@@ -213,6 +214,8 @@ std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics
     const std::vector<std::string> strassen = StrassenAlgorithms(graph, id);
     names.insert(names.end(), strassen.begin(), strassen.end());
   }
+  const std::vector<std::string> attention = AttentionAlgorithms(graph, id);
+  names.insert(names.end(), attention.begin(), attention.end());
   if (node.op->name != "Conv" || node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return names;
   if (node.outputs[0].shape.size() > 5) return names;
   const Problem problem = ProblemOf(graph, id);

@@ -363,7 +363,7 @@ std::vector<std::string> DirectAlgorithms(const Graph& graph, int32_t node) {
 
 std::vector<std::string> StrassenAlgorithms(const Graph& graph, int32_t id) {
   // Smaller ones lose more by the sums than they gain.
-  constexpr int64_t kFewestInputs = 256, kFewestOutputs = 128, kFewestPositions = 32;
+  constexpr int64_t kFewestInputs = 512, kFewestOutputs = 192, kFewestPositions = 32;
   const std::vector<std::string> direct = DirectAlgorithms(graph, id);
   const Node& node = graph.node(id);
   if (direct.empty() || direct[0] != kOwnPointwise || node.op->name == "ConvTranspose") return {};

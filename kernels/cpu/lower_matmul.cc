@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/lower.h"
+#include "kernels/cpu/lower_attention.h"
 #include "kernels/cpu/lower_direct.h"
 
 namespace mendel::cpu {
@@ -104,6 +105,10 @@ std::optional<Choice> ChooseWithPosts(Lowering& lowering, const Group& group, co
 
 absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
   const Node& node = lowering.graph().node(group.nodes[0]);
+  if (group.attention.has_value()) {
+    MENDEL_RETURN_IF_ERROR(LowerAttention(lowering, group));
+    return true;
+  }
   if (const auto named = lowering.options().algorithms.find(group.nodes[0]); named != lowering.options().algorithms.end()) {
     MENDEL_ASSIGN_OR_RETURN(const bool direct, LowerDirect(lowering, group, named->second));
     if (direct) return true;

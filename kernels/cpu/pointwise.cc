@@ -132,10 +132,9 @@ void CutPointwise(PointwisePlan& plan, int threads) {
   plan.shares = std::max(1, threads);
   // Half of a second-level cache for a block's inputs, the rest for a panel of weights; a multiple of what registers hold.
   constexpr int64_t kInputFloats = int64_t{96} << 10;
-  constexpr int64_t kFewest = 24;
+  constexpr int64_t kFewest = 24, kMost = 192;
   constexpr int64_t kLine = 16;
-  plan.block =
-      std::clamp(kInputFloats / std::max<int64_t>(1, plan.channels_in) / kFewest * kFewest, kFewest * 2, kLargestPointwiseBlock);
+  plan.block = std::clamp(kInputFloats / std::max<int64_t>(1, plan.channels_in) / kFewest * kFewest, kFewest * 2, kMost);
   const int64_t panels = static_cast<int64_t>(plan.panels.size());
   // The threads read their own weights where those are more than the inputs, and each its own positions otherwise.
   const bool heavy = plan.WeightFloats() > plan.positions * plan.channels_in || plan.positions < plan.shares * kFewest;

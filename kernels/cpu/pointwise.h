@@ -64,7 +64,7 @@ void CutPointwise(PointwisePlan& plan, int threads);
 void PackPointwiseWeights(const PointwisePlan& plan, const std::function<double(int64_t, int64_t, int64_t)>& weight,
                           const std::vector<double>& scale, float* to);
 
-inline constexpr int64_t kLargestPointwiseBlock = 192;
+inline constexpr int64_t kLargestPointwiseBlock = 256;
 using PositionOffsets = std::array<int64_t, kLargestPointwiseBlock>;
 /// Floats to positions [begin, end), counted from 0 over images and dimensions; `strides` is one of the plan's.
 void LocatePositions(const PointwisePlan& plan, const WinogradStrides& strides, int64_t begin, int64_t end, PositionOffsets& at);

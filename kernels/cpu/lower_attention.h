@@ -1,0 +1,30 @@
+// softmax(scale * Q K + mask) V as one step (attention.h).
+#ifndef MENDEL_KERNELS_CPU_LOWER_ATTENTION_H_
+#define MENDEL_KERNELS_CPU_LOWER_ATTENTION_H_
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/cpu/fuse.h"
+#include "kernels/cpu/lowering.h"
+
+namespace mendel::cpu {
+
+/// Names of the algorithms for a MatMul node that ends such a chain. Other sums than the library's, nothing else: any numerics.
+std::vector<std::string> AttentionAlgorithms(const Graph& graph, int32_t node);
+
+/// Gives the groups of products chosen by name the nodes before them and takes those out of `groups`; returns these nodes. Nodes in
+/// `taken` are computed elsewhere.
+std::set<int32_t> ClaimAttention(const Lowering& lowering, const std::set<int32_t>& taken,
+                                 std::vector<std::optional<Group>>& groups);
+
+/// A group with `attention`.
+absl::Status LowerAttention(Lowering& lowering, const Group& group);
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_LOWER_ATTENTION_H_
