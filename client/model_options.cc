@@ -1,6 +1,9 @@
 #include "client/model_options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,14 +18,36 @@ void AddModelOptions(CLI::App& app, ModelOptions& options) {
   app.add_option("--bind", options.bindings, "Make an input a constant, NAME=FILE.npy")->take_all();
 }
 
+absl::StatusOr<std::vector<NamedShapes>> ShapeSets(const std::vector<std::string>& texts) {
+  std::vector<NamedShapes> uses;
+  std::map<std::string, size_t> named;  // by how many uses
+  for (const std::string& text : texts) {
+    MENDEL_ASSIGN_OR_RETURN(NamedShapes shapes, ParseShapes(text));
+    for (const auto& [name, shape] : shapes) ++named[name];
+    uses.push_back(std::move(shapes));
+  }
+  const bool bundle = std::any_of(named.begin(), named.end(), [](const auto& input) { return input.second > 1; });
+  if (bundle) {
+    for (const auto& [name, count] : named) {
+      if (count != uses.size()) return InvalidInput("a bundle needs a shape of input '", name, "' in every --shapes");
+    }
+    return uses;
+  }
+  NamedShapes all;
+  for (NamedShapes& use : uses) all.insert(all.end(), std::make_move_iterator(use.begin()), std::make_move_iterator(use.end()));
+  return std::vector<NamedShapes>{std::move(all)};
+}
+
 absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOptions& options, Context& context) {
   context.Input(path);
   ImportOptions import;
   import.shapes = options.known_shapes;
-  for (const std::string& text : options.shapes) {
-    MENDEL_ASSIGN_OR_RETURN(auto shapes, ParseShapes(text));
-    for (auto& shape : shapes) import.shapes.push_back(std::move(shape));
+  MENDEL_ASSIGN_OR_RETURN(auto sets, ShapeSets(options.shapes));
+  if (sets.size() > 1) {
+    return InvalidInput("input '", sets[0][0].first, "' is given ", sets.size(),
+                        " shapes; only mendel optimize takes several, and makes a bundle");
   }
+  for (auto& shape : sets[0]) import.shapes.push_back(std::move(shape));
   for (const std::string& text : options.bindings) {
     MENDEL_ASSIGN_OR_RETURN(const auto assignment, ParseAssignment(text));
     context.Input(assignment.second);

@@ -3,12 +3,12 @@
 #define MENDEL_CLIENT_MODEL_OPTIONS_H_
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/command.h"
 #include "onnx/import.h"
+#include "runtime/plan.h"
 
 namespace CLI {
 class App;
@@ -20,13 +20,18 @@ struct ModelOptions {
   std::vector<std::string> shapes;
   std::vector<std::string> bindings;
   /// Shapes that the command itself knows; not an option.
-  std::vector<std::pair<std::string, Shape>> known_shapes = {};
+  NamedShapes known_shapes = {};
 };
+
+/// The input shapes that the uses of --shapes ask for: all together one set (empty without any), or, where an input is named by
+/// several uses, one set a use, in order: the members of a bundle. InvalidArgument when a use names an input twice, or those of a
+/// bundle do not name the same inputs.
+absl::StatusOr<std::vector<NamedShapes>> ShapeSets(const std::vector<std::string>& shapes);
 
 /// Declares --shapes and --bind. `options` must outlive the command line's parsing.
 void AddModelOptions(CLI::App& app, ModelOptions& options);
 
-/// Imports `path` and tells the importer's notices.
+/// Imports `path` and tells the importer's notices. InvalidArgument when an input is given several shapes.
 absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOptions& options, Context& context);
 
 }  // namespace mendel

@@ -1,6 +1,7 @@
 #include "client/refit_plan.h"
 
 #include <map>
+#include <vector>
 
 #include "base/status.h"
 #include "optimizer/certificate_proto.h"
@@ -100,12 +101,6 @@ absl::StatusOr<GateResult> Gate(const Graph& model, const Plan& plan) {
 }
 
 }  // namespace
-
-std::vector<std::pair<std::string, Shape>> InputShapes(const Graph& graph) {
-  std::vector<std::pair<std::string, Shape>> shapes;
-  for (const int32_t id : graph.inputs()) shapes.emplace_back(InputName(graph.node(id)), graph.node(id).outputs[0].shape);
-  return shapes;
-}
 
 absl::Status CheckRefittable(const Plan& plan, const Certificate& certificate) {
   if (plan.info.weights() != plan::WEIGHTS_MODE_SYMBOLIC || certificate.weights != WeightMode::kSymbolic) {

@@ -7,8 +7,6 @@
 #define MENDEL_CLIENT_REFIT_PLAN_H_
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,9 +16,6 @@
 #include "verifier/verifier.h"
 
 namespace mendel {
-
-/// Names and shapes of a program's inputs, for the importer.
-std::vector<std::pair<std::string, Shape>> InputShapes(const Graph& graph);
 
 /// OK when `plan` may take the weights of a model. InvalidArgument when it carries no certificate, or one for its stored weights
 /// only.

@@ -34,6 +34,7 @@ struct CandidateClass {
   double seconds = 0;  ///< in the chain, of all occurrences
   int64_t occurrences = 0;
   double worth = 0;  ///< seconds gained, as predicted, a second of trying
+  bool first_of_all = false;
   std::optional<Mutant> first;
   Alternative alternative;
   AloneTimes alone;
@@ -167,6 +168,7 @@ class BeamSearcher {
             candidate.key = *key;
             candidate.first = contest_.Make(graph, *rule, match);
           }
+          candidate.first_of_all = candidate.first_of_all || contest_.TriedFirst(graph, *rule, match);
           candidate.seconds += cost;
           ++candidate.occurrences;
         }
@@ -180,7 +182,9 @@ class BeamSearcher {
       candidate.worth = Worth(profiles, candidate);
       sorted.push_back(std::move(candidate));
     }
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.worth > b.worth; });
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.first_of_all, a.worth) > std::pair(b.first_of_all, b.worth);
+    });
     return sorted;
   }
 

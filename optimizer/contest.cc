@@ -41,6 +41,18 @@ absl::StatusOr<std::string> PlaceKey(const Graph& graph, const Rule& rule, const
   return Cat(key, " ", SubprogramKey(original));
 }
 
+std::string PlaceName(const plan::AppliedMutant& mutant) {
+  std::string text = mutant.rule();
+  for (const std::string& name : mutant.where()) text += "\n" + name;
+  return text;
+}
+
+std::string PlaceName(const Graph& graph, const Rule& rule, const Match& match) {
+  std::string text(rule.name);
+  for (const int32_t id : match.nodes) text += "\n" + graph.node(id).name;
+  return text;
+}
+
 plan::AppliedMutant DescribeMutant(const Graph& graph, const Rule& rule, const Match& match, const Alternative& alternative,
                                    double original_ns, double mutant_ns) {
   plan::AppliedMutant applied;
@@ -73,10 +85,10 @@ Contest::Contest(const Graph& baseline, Profiler& profiler, ProfileCache& cache,
     : profiler_(profiler),
       cache_(cache),
       options_(options),
-      deadline_(Deadline::After(options.budget_seconds)),
+      deadline_(Deadline::After(options.budget_seconds + options.spare_seconds)),
       baseline_{baseline, {}, "the baseline"} {
   result_.best = baseline_;
-  profiler_.LimitTime(Deadline::After(kAlgorithmShare * options_.budget_seconds), BudgetName(options_));
+  profiler_.LimitTime(Deadline::After(kAlgorithmShare * deadline_.SecondsLeft()), BudgetName(options_));
 }
 
 std::string Contest::Key(const std::string& method) const {
@@ -84,11 +96,13 @@ std::string Contest::Key(const std::string& method) const {
   for (const Rule* rule : AllRules()) {
     if (options_.disabled_rules.count(std::string(rule->name)) == 0) rules += Cat(rule->name, " ");
   }
+  std::string first;
+  for (const std::string& place : options_.tried_first) first += Cat("\nfirst ", place);
   const ProfilerOptions& profile = profiler_.options();
   return Sha256Hex(Cat(method, " judge ", kJudgeVersion, " rules ", rules, "\nbudget ", options_.budget_seconds, " ",
                        options_.max_candidates, " ", options_.max_rounds, "\nseed ", options_.seed, "\n",
                        profiler_.backend().Identity(), "\nthreads ", profile.threads, " numerics ", NumericsName(profile.numerics),
-                       "\n", SubprogramKey(baseline_.graph)));
+                       "\n", SubprogramKey(baseline_.graph), first));
 }
 
 absl::Status Contest::Begin() {
@@ -243,6 +257,10 @@ void Contest::NoteWholeSeconds(double seconds) { whole_seconds_ = std::max(whole
 
 JudgeLimits Contest::Limits() const {
   return {.seed = options_.seed, .max_seconds = std::clamp(kJudgeShare * deadline_.SecondsLeft(), 0.1, kJudgeSeconds)};
+}
+
+bool Contest::TriedFirst(const Graph& graph, const Rule& rule, const Match& match) const {
+  return !options_.tried_first.empty() && options_.tried_first.count(PlaceName(graph, rule, match)) > 0;
 }
 
 void Contest::Report(const std::string& detail) {

@@ -23,6 +23,10 @@ std::vector<const Rule*> RulesOfSearch(const SearchOptions& options, bool all);
 /// "rule choice=1 .. hash": equal keys are equal subprograms under one rule and choice.
 absl::StatusOr<std::string> PlaceKey(const Graph& graph, const Rule& rule, const Match& match);
 
+/// Rule and names of the nodes that it replaces: the same for a model with inputs of other shapes.
+std::string PlaceName(const plan::AppliedMutant& mutant);
+std::string PlaceName(const Graph& graph, const Rule& rule, const Match& match);
+
 /// What the plan says about a mutant in it.
 plan::AppliedMutant DescribeMutant(const Graph& graph, const Rule& rule, const Match& match, const Alternative& alternative,
                                    double original_ns, double mutant_ns);
@@ -80,6 +84,8 @@ class Contest {
   double whole_seconds() const { return whole_seconds_; }
   void NoteWholeSeconds(double seconds);
   JudgeLimits Limits() const;
+  /// By SearchOptions::tried_first.
+  bool TriedFirst(const Graph& graph, const Rule& rule, const Match& match) const;
   /// The mutant, or nothing: the rule does not apply there after all. A graph that is no program is noted as the rule's fault.
   std::optional<Mutant> Make(const Graph& graph, const Rule& rule, const Match& match);
   /// Sentences about defects of rules, as NoteFault makes them; for what works without a contest.

@@ -31,6 +31,10 @@ struct SearchOptions {
   /// Wall-clock time of the search. Nothing is begun that would not end within it, by what its like has cost so far; what is
   /// delivered is still compared with the baseline once, which may take a little more.
   double budget_seconds = 60;
+  /// Added to the budget: what earlier searches left of a common one. No part of what the outcome is stored under.
+  double spare_seconds = 0;
+  /// Places (PlaceName) that are tried before all others: where a mutant won for other input shapes.
+  std::set<std::string> tried_first;
   int64_t max_candidates = 100000;
   int max_rounds = 4;
   uint64_t seed = 1;

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/bundle_session.h"
 #include "runtime/mendel.h"
 #include "runtime/session.h"
 
 struct mendel_plan {
-  std::unique_ptr<mendel::Session> session;
+  std::unique_ptr<mendel::BundleSession> bundle;
+  mendel::Session* session = nullptr;  // the selected member's
 };
 
 namespace mendel {
@@ -67,6 +69,24 @@ mendel_status Describe(const std::vector<ValueInfo>& values, int index, mendel_v
   return Report(absl::OkStatus());
 }
 
+absl::Status Select(mendel_plan& plan, size_t member) {
+  MENDEL_ASSIGN_OR_RETURN(plan.session, plan.bundle->Member(member));
+  return absl::OkStatus();
+}
+
+absl::Status SelectShapes(mendel_plan& plan, const int* ranks, const int64_t* const* shapes) {
+  NamedShapes wanted = plan.bundle->offered()[0];
+  if (ranks == nullptr || shapes == nullptr) return InvalidInput("the shapes are NULL");
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    if (ranks[k] < 0 || ranks[k] > kMaxRank || (ranks[k] > 0 && shapes[k] == nullptr)) {
+      return InvalidInput("the shape of input '", wanted[k].first, "' has rank ", ranks[k], ranks[k] > 0 ? " or is NULL" : "");
+    }
+    wanted[k].second.assign(shapes[k], shapes[k] + ranks[k]);
+  }
+  MENDEL_ASSIGN_OR_RETURN(const size_t member, ChooseMember(plan.bundle->offered(), wanted));
+  return Select(plan, member);
+}
+
 absl::Status RunPlan(Session& session, const void* const* inputs, void* const* outputs) {
   std::vector<std::span<const std::byte>> sources;
   std::vector<std::span<std::byte>> sinks;
@@ -94,14 +114,32 @@ mendel_plan* mendel_load(const char* path, int threads) {
   auto plan = std::unique_ptr<mendel_plan>();
   mendel::Guarded([&]() -> absl::Status {
     if (path == nullptr) return mendel::InvalidInput("the path is NULL");
-    MENDEL_ASSIGN_OR_RETURN(auto session, mendel::Session::Load(path, {.threads = threads}));
-    plan = std::make_unique<mendel_plan>(mendel_plan{std::move(session)});
+    auto loaded = std::make_unique<mendel_plan>();
+    MENDEL_ASSIGN_OR_RETURN(loaded->bundle, mendel::BundleSession::Load(path, {.threads = threads}));
+    MENDEL_RETURN_IF_ERROR(mendel::Select(*loaded, 0));
+    plan = std::move(loaded);
     return absl::OkStatus();
   });
   return plan.release();
 }
 
 void mendel_free(mendel_plan* plan) { delete plan; }
+
+int mendel_member_count(const mendel_plan* plan) { return plan == nullptr ? -1 : static_cast<int>(plan->bundle->size()); }
+
+mendel_status mendel_select(mendel_plan* plan, int member) {
+  if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  return mendel::Guarded([&]() -> absl::Status {
+    if (member < 0 || static_cast<size_t>(member) >= plan->bundle->size())
+      return mendel::InvalidInput("there is no member ", member);
+    return mendel::Select(*plan, static_cast<size_t>(member));
+  });
+}
+
+mendel_status mendel_select_shapes(mendel_plan* plan, const int* ranks, const int64_t* const* shapes) {
+  if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  return mendel::Guarded([&] { return mendel::SelectShapes(*plan, ranks, shapes); });
+}
 
 int mendel_input_count(const mendel_plan* plan) { return plan == nullptr ? -1 : static_cast<int>(plan->session->inputs().size()); }
 
@@ -122,6 +160,12 @@ mendel_status mendel_output(const mendel_plan* plan, int index, mendel_value* va
 mendel_status mendel_run(mendel_plan* plan, const void* const* inputs, void* const* outputs) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
   return mendel::Guarded([&] { return mendel::RunPlan(*plan->session, inputs, outputs); });
+}
+
+mendel_status mendel_run_shapes(mendel_plan* plan, const int* ranks, const int64_t* const* shapes, const void* const* inputs,
+                                void* const* outputs) {
+  const mendel_status selected = mendel_select_shapes(plan, ranks, shapes);
+  return selected == MENDEL_OK ? mendel_run(plan, inputs, outputs) : selected;
 }
 
 }  // extern "C"

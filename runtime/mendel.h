@@ -57,23 +57,43 @@ MENDEL_API const char* mendel_version(void);
 /* Message of the last failure on this thread; "" when there was none. Valid until the next call on this thread. */
 MENDEL_API const char* mendel_last_error(void);
 
-/* Loads the plan file at `path` and compiles it for `threads` threads (0: as many as it was tuned for). NULL on failure. */
+/* Loads the plan file at `path` and compiles it for `threads` threads (0: as many as it was tuned for). NULL on failure. Of a
+ * bundle member 0 is compiled and selected. */
 MENDEL_API mendel_plan* mendel_load(const char* path, int threads);
 
 /* Frees a plan; NULL is allowed. */
 MENDEL_API void mendel_free(mendel_plan* plan);
 
+/* A file may be a bundle: plans of one model for several input shapes, its members, which have the same inputs and outputs but for
+ * their shapes. One member is selected at a time: mendel_input, mendel_output and mendel_run are about it. A plan of its own is a
+ * bundle of one. */
+
+/* Number of members; -1 when `plan` is NULL. */
+MENDEL_API int mendel_member_count(const mendel_plan* plan);
+
+/* Selects member number `member`, and compiles it if that has not been done: select each once to have no such pause later. Weights
+ * that members have in common are kept once. On failure the selection stays. */
+MENDEL_API mendel_status mendel_select(mendel_plan* plan, int member);
+
+/* Selects the member whose input number k has the `ranks[k]` extents at `shapes[k]`, for every input in order. MENDEL_INVALID tells
+ * the shapes offered when there is none. */
+MENDEL_API mendel_status mendel_select_shapes(mendel_plan* plan, const int* ranks, const int64_t* const* shapes);
+
 /* Number of inputs and outputs; -1 when `plan` is NULL. */
 MENDEL_API int mendel_input_count(const mendel_plan* plan);
 MENDEL_API int mendel_output_count(const mendel_plan* plan);
 
-/* Describes input or output number `index`. */
+/* Describes input or output number `index` of the selected member. */
 MENDEL_API mendel_status mendel_input(const mendel_plan* plan, int index, mendel_value* value);
 MENDEL_API mendel_status mendel_output(const mendel_plan* plan, int index, mendel_value* value);
 
-/* Runs the plan. `inputs` and `outputs` hold one pointer an input and an output, in order, each to a buffer of the size that
- * mendel_input and mendel_output tell, aligned to its element size. */
+/* Runs the selected member. `inputs` and `outputs` hold one pointer an input and an output, in order, each to a buffer of the size
+ * that mendel_input and mendel_output tell, aligned to its element size. */
 MENDEL_API mendel_status mendel_run(mendel_plan* plan, const void* const* inputs, void* const* outputs);
+
+/* mendel_select_shapes, then mendel_run: the member is chosen by the inputs at hand. */
+MENDEL_API mendel_status mendel_run_shapes(mendel_plan* plan, const int* ranks, const int64_t* const* shapes,
+                                           const void* const* inputs, void* const* outputs);
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,6 +31,10 @@
 namespace mendel {
 
 class Backend;
+
+/// Names and shapes of a program's inputs, in its order.
+using NamedShapes = std::vector<std::pair<std::string, Shape>>;
+NamedShapes InputShapes(const Graph& graph);
 
 /// Version of PlanInfo's meaning that this program writes and reads.
 inline constexpr int kPlanInfoVersion = 1;
@@ -53,6 +58,8 @@ struct PlanHeader {
   std::vector<PlanKernel> kernels;
   std::string certificate_bytes;
   std::string graph_text;
+  /// Members of bundles only (plan_bundle.h).
+  NamedShapes inputs;
 };
 
 /// Atomically replaces `path` (see WriteSections). Sets info.format_version in the file. InvalidArgument when the plan would
@@ -60,7 +67,7 @@ struct PlanHeader {
 absl::Status WritePlan(const Plan& plan, const std::string& path);
 
 /// Maps the file, verifies every section hash, parses and checks both graphs. Tensors refer into the mapping, which lives as
-/// long as one of them. NotFound and the like for the file, InvalidArgument for its content.
+/// long as one of them. NotFound and the like for the file, InvalidArgument for its content, a bundle's (plan_bundle.h) included.
 absl::StatusOr<Plan> ReadPlan(const std::string& path);
 /// The same of bytes in memory, kept alive by `owner` and aligned to 64 bytes (a copy is made of unaligned ones).
 absl::StatusOr<Plan> ParsePlan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);

@@ -102,14 +102,20 @@ absl::Status WriteAll(int fd, std::span<const std::byte> bytes, const std::strin
   return absl::OkStatus();
 }
 
-absl::Status WriteBody(int fd, const std::vector<SectionData>& sections, const std::string& path) {
+/// Their places are EncodeHeader's to fill in.
+std::vector<SectionEntry> EntriesOf(const std::vector<SectionData>& sections) {
   std::vector<SectionEntry> entries;
   for (const SectionData& section : sections) {
     SectionEntry entry{section.name, 0, 0, PiecesHash(section.pieces)};
     for (const auto& piece : section.pieces) entry.size += piece.size();
     entries.push_back(std::move(entry));
   }
-  const std::vector<std::byte> header = EncodeHeader(entries);
+  return entries;
+}
+
+absl::Status WriteBody(int fd, const std::vector<SectionData>& sections, uint32_t version, const std::string& path) {
+  std::vector<SectionEntry> entries = EntriesOf(sections);
+  const std::vector<std::byte> header = EncodeHeader(entries, version);
   MENDEL_RETURN_IF_ERROR(WriteAll(fd, header, path));
   uint64_t position = header.size();
   constexpr std::array<std::byte, kSectionAlignment> kZeros{};
@@ -154,8 +160,8 @@ std::string DigestHex(const Digest& digest) {
   return text;
 }
 
-std::vector<std::byte> EncodeHeader(std::vector<SectionEntry>& entries) {
-  MENDEL_CHECK(!entries.empty() && entries.size() <= kMaxSections);
+std::vector<std::byte> EncodeHeader(std::vector<SectionEntry>& entries, uint32_t version) {
+  MENDEL_CHECK(!entries.empty() && entries.size() <= MaxSections(version));
   std::vector<std::byte> table;
   uint64_t end = kFixedHeader + entries.size() * kEntryBytes;
   for (SectionEntry& entry : entries) {
@@ -171,7 +177,7 @@ std::vector<std::byte> EncodeHeader(std::vector<SectionEntry>& entries) {
   }
   std::vector<std::byte> header;
   for (size_t i = 0; i < 8; ++i) Append(header, kMagic[i]);
-  Append(header, kPlanFileVersion);
+  Append(header, version);
   Append(header, static_cast<uint32_t>(entries.size()));
   const Digest hash = SectionHash(table);
   header.insert(header.end(), hash.begin(), hash.end());
@@ -179,14 +185,23 @@ std::vector<std::byte> EncodeHeader(std::vector<SectionEntry>& entries) {
   return header;
 }
 
-absl::StatusOr<std::vector<SectionEntry>> DecodeHeader(std::span<const std::byte> bytes, uint64_t file_size) {
+bool IsBundle(std::span<const std::byte> bytes) {
+  return bytes.size() >= kFixedHeader && std::memcmp(bytes.data(), kMagic, 8) == 0 &&
+         Load<uint32_t>(bytes, 8) == kBundleFileVersion;
+}
+
+absl::StatusOr<std::vector<SectionEntry>> DecodeHeader(std::span<const std::byte> bytes, uint64_t file_size, uint32_t version) {
   if (bytes.size() < kFixedHeader || std::memcmp(bytes.data(), kMagic, 8) != 0) return InvalidInput("not a Mendel plan");
-  const uint32_t version = Load<uint32_t>(bytes, 8);
-  if (version != kPlanFileVersion) {
-    return InvalidInput("plan format version ", version, " is not supported (this program reads version ", kPlanFileVersion, ")");
+  const uint32_t found = Load<uint32_t>(bytes, 8);
+  if (found == kBundleFileVersion && version == kPlanFileVersion) {
+    return InvalidInput("a bundle of plans for several input shapes, where a single plan is expected");
+  }
+  if (found != version) {
+    return InvalidInput("plan format version ", found, " is not supported (this program reads version ", kPlanFileVersion, ", and ",
+                        kBundleFileVersion, " for bundles)");
   }
   const uint32_t count = Load<uint32_t>(bytes, 12);
-  if (count == 0 || count > kMaxSections) return InvalidInput("damaged plan: ", count, " sections");
+  if (count == 0 || count > MaxSections(version)) return InvalidInput("damaged plan: ", count, " sections");
   const size_t header_size = kFixedHeader + count * kEntryBytes;
   if (bytes.size() < header_size) return InvalidInput("damaged plan: the section table is cut off");
   const std::span<const std::byte> table = bytes.subspan(kFixedHeader, count * kEntryBytes);
@@ -228,13 +243,23 @@ absl::StatusOr<MappedPlan> MapPlanFile(const std::string& path) {
   return MappedPlan{{static_cast<const std::byte*>(base), size}, std::move(owner)};
 }
 
-absl::Status WriteSections(const std::vector<SectionData>& sections, const std::string& path) {
+std::vector<std::byte> JoinSections(const std::vector<SectionData>& sections) {
+  std::vector<SectionEntry> entries = EntriesOf(sections);
+  std::vector<std::byte> file = EncodeHeader(entries);
+  for (size_t i = 0; i < sections.size(); ++i) {
+    file.resize(entries[i].offset);
+    for (const auto& piece : sections[i].pieces) file.insert(file.end(), piece.begin(), piece.end());
+  }
+  return file;
+}
+
+absl::Status WriteSections(const std::vector<SectionData>& sections, const std::string& path, uint32_t version) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const std::string folder = parent.empty() ? "." : parent;
   std::string temporary;
   const Descriptor fd(CreateTemporary(folder, temporary));
   if (fd.get() < 0) return SystemError("cannot create a file in", folder, errno);
-  absl::Status status = WriteBody(fd.get(), sections, path);
+  absl::Status status = WriteBody(fd.get(), sections, version, path);
   if (status.ok() && ::fsync(fd.get()) != 0) status = SystemError("cannot sync", path, errno);
   if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = SystemError("cannot rename to", path, errno);
   if (!status.ok()) {

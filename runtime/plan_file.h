@@ -1,7 +1,7 @@
-// The container of plans: a versioned header, then named sections whose hashes the header holds. Data only.
+// The container of plans and of bundles of plans: a versioned header, then named sections whose hashes the header holds. Data only.
 //
 //   offset 0   magic "MENDELPL"
-//          8   u32 format version, u32 number of sections (1 to kMaxSections)
+//          8   u32 format version (1: a plan, 2: a bundle), u32 number of sections (1 to MaxSections of the version)
 //         16   SHA-256 of the table that follows (32 bytes)
 //         48   table, one entry a section: name (16 bytes, zero-padded), u64 offset, u64 size, section hash (32 bytes)
 //
@@ -26,8 +26,11 @@
 namespace mendel {
 
 inline constexpr uint32_t kPlanFileVersion = 1;
+inline constexpr uint32_t kBundleFileVersion = 2;
 inline constexpr size_t kSectionAlignment = 64;
-inline constexpr size_t kMaxSections = 16;
+/// Members of a bundle; its sections are these and the weights.
+inline constexpr size_t kMaxMembers = 64;
+constexpr size_t MaxSections(uint32_t version) { return version == kBundleFileVersion ? kMaxMembers + 1 : 16; }
 
 using Digest = std::array<std::byte, 32>;
 
@@ -53,11 +56,16 @@ struct SectionData {
 };
 
 /// Header and table for sections of these sizes and hashes, in order; fills in the offsets.
-std::vector<std::byte> EncodeHeader(std::vector<SectionEntry>& entries);
+std::vector<std::byte> EncodeHeader(std::vector<SectionEntry>& entries, uint32_t version = kPlanFileVersion);
 
 /// Reads and checks header and table of a file of `file_size` bytes that starts with `bytes`: magic, version, table hash,
-/// names, order and bounds. Does not hash the sections. InvalidArgument says what is wrong.
-absl::StatusOr<std::vector<SectionEntry>> DecodeHeader(std::span<const std::byte> bytes, uint64_t file_size);
+/// names, order and bounds. Does not hash the sections. InvalidArgument says what is wrong, another version than `version`
+/// included.
+absl::StatusOr<std::vector<SectionEntry>> DecodeHeader(std::span<const std::byte> bytes, uint64_t file_size,
+                                                       uint32_t version = kPlanFileVersion);
+
+/// True when `bytes` begin as a bundle does; whether it is one, DecodeHeader tells.
+bool IsBundle(std::span<const std::byte> bytes);
 
 /// InvalidArgument naming the section when its bytes do not have the hash of `entry` (a damaged file).
 absl::Status CheckSection(const SectionEntry& entry, std::span<const std::byte> bytes);
@@ -72,7 +80,10 @@ absl::StatusOr<MappedPlan> MapPlanFile(const std::string& path);
 
 /// Writes `sections` to `path`: a temporary file beside it, fsync, rename, fsync of the folder. Either the old or the whole new
 /// file is at `path`, whatever happens meanwhile. Same sections, same bytes.
-absl::Status WriteSections(const std::vector<SectionData>& sections, const std::string& path);
+absl::Status WriteSections(const std::vector<SectionData>& sections, const std::string& path, uint32_t version = kPlanFileVersion);
+
+/// The file that WriteSections would write, in memory: small plans without weights.
+std::vector<std::byte> JoinSections(const std::vector<SectionData>& sections);
 
 }  // namespace mendel
 

@@ -2,11 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include "base/random.h"
@@ -20,24 +18,8 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string TempPath(const std::string& name) { return testing::TempDir() + "/" + std::to_string(::getpid()) + "-" + name; }
-
-std::vector<std::byte> FileBytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
-  return {bytes.begin(), bytes.end()};
-}
-
-/// Recomputes all hashes, as an attacker would.
-void Seal(std::vector<std::byte>& file, std::vector<SectionEntry> entries) {
-  for (SectionEntry& entry : entries) entry.hash = SectionHash(std::span(file).subspan(entry.offset, entry.size));
-  const std::vector<std::byte> header = EncodeHeader(entries);
-  std::copy(header.begin(), header.end(), file.begin());
-}
-
 std::vector<std::byte> SmallFile() {
-  const std::string path = TempPath("small.plan");
+  const std::string path = TestPath("small.plan");
   Plan plan = SmallPlan(kTestBackend);
   plan.certificate_bytes = "certified";
   EXPECT_TRUE(WritePlan(plan, path).ok());
@@ -47,7 +29,7 @@ std::vector<std::byte> SmallFile() {
 }
 
 TEST(Plan, RoundTripsAndSharesTensors) {
-  const std::string path = TempPath("roundtrip.plan");
+  const std::string path = TestPath("roundtrip.plan");
   Plan plan = SmallPlan(kTestBackend);
   plan.certificate_bytes = "certified";
   (*plan.info.mutable_algorithms())[2] = "winograd";
@@ -68,7 +50,7 @@ TEST(Plan, RoundTripsAndSharesTensors) {
 }
 
 TEST(Plan, SamePlanSameBytesAndTheCertificateIsApart) {
-  const std::string path = TempPath("same.plan");
+  const std::string path = TestPath("same.plan");
   Plan plan = SmallPlan(kTestBackend);
   for (const char* rule : {"b", "a", "c"}) (*plan.info.add_mutants()->mutable_choices())[rule] = 1;
   for (int32_t node : {3, 0, 2, 1}) (*plan.info.mutable_algorithms())[node] = "x";
@@ -87,7 +69,7 @@ TEST(Plan, SamePlanSameBytesAndTheCertificateIsApart) {
 }
 
 TEST(Plan, WritingIsAtomic) {
-  const std::string folder = TempPath("atomic");
+  const std::string folder = TestPath("atomic");
   std::filesystem::create_directory(folder);
   const std::string path = folder + "/m.plan";
   Plan plan = SmallPlan(kTestBackend);
@@ -101,7 +83,7 @@ TEST(Plan, WritingIsAtomic) {
 }
 
 TEST(Plan, MissingFilesAndFoldersAreRefused) {
-  EXPECT_EQ(ReadPlan(TempPath("absent")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadPlan(TestPath("absent")).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(ReadPlan(testing::TempDir()).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ReadPlan("/dev/null").status().code(), absl::StatusCode::kInvalidArgument);
 }
@@ -156,13 +138,13 @@ TEST(Plan, HostileSectionsAreRefused) {
 
 TEST(Plan, RefusesOtherVersions) {
   std::vector<std::byte> file = SmallFile();
-  const uint32_t version = 2;
+  const uint32_t version = 3;
   std::memcpy(file.data() + 8, &version, 4);
-  EXPECT_THAT(std::string(ParsePlan(file, nullptr).status().message()), HasSubstr("version 2 is not supported"));
+  EXPECT_THAT(std::string(ParsePlan(file, nullptr).status().message()), HasSubstr("version 3 is not supported"));
 }
 
 TEST(Plan, RefusesWhatDoesNotFitTogether) {
-  const std::string path = TempPath("bad.plan");
+  const std::string path = TestPath("bad.plan");
   Plan plan = SmallPlan(kTestBackend);
   (*plan.info.mutable_algorithms())[99] = "x";
   EXPECT_THAT(std::string(WritePlan(plan, path).message()), HasSubstr("node 99"));
@@ -181,7 +163,7 @@ TEST(Plan, LargeSectionsAreHashedInChunks) {
   std::vector<std::byte> bytes((size_t{9} << 20) + 5);
   Rng rng(1);
   for (std::byte& b : bytes) b = static_cast<std::byte>(rng.Below(256));
-  const std::string path = TempPath("chunks");
+  const std::string path = TestPath("chunks");
   const std::span<const std::byte> all(bytes);
   ASSERT_TRUE(WriteSections({{"a", {all.first(100), all.subspan(100, 0), all.subspan(100)}}, {"empty", {}}}, path).ok());
   const auto file = MapPlanFile(path);

@@ -48,13 +48,6 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Plan& plan, const
   return session;
 }
 
-absl::StatusOr<std::unique_ptr<Session>> Session::Load(const std::string& path, const SessionOptions& options) {
-  MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(path));
-  absl::StatusOr<std::unique_ptr<Session>> session = Create(plan, options);
-  if (!session.ok()) return Annotate(session.status(), path);
-  return session;
-}
-
 absl::StatusOr<std::vector<Tensor>> Session::Run(const std::map<std::string, Tensor>& inputs) {
   std::vector<Tensor> ordered;
   for (const ValueInfo& input : inputs_) {

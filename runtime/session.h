@@ -39,7 +39,6 @@ class Session {
   /// Compiles `plan` on its backend. InvalidArgument when this program has no such backend, the machine is another
   /// (CheckTarget), or a baseline is wanted and the plan has none.
   static absl::StatusOr<std::unique_ptr<Session>> Create(const Plan& plan, const SessionOptions& options);
-  static absl::StatusOr<std::unique_ptr<Session>> Load(const std::string& path, const SessionOptions& options);
 
   /// In the graph's order.
   const std::vector<ValueInfo>& inputs() const { return inputs_; }

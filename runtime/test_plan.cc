@@ -1,5 +1,12 @@
 #include "runtime/test_plan.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -33,10 +40,10 @@ Plan PlanOf(const Graph& graph, const std::string& backend) {
 
 }  // namespace
 
-Plan SmallPlan(const std::string& backend) {
+Plan SmallPlan(const std::string& backend, int64_t rows) {
   Rng rng(7);
   GraphBuilder builder("small");
-  const ValueId x = builder.Input("x", {DType::kF32, {2, 8}});
+  const ValueId x = builder.Input("x", {DType::kF32, {rows, 8}});
   const ValueId w1 = builder.Constant(Random(rng, {8, 6}), "w1");
   const ValueId w2 = builder.Constant(Random(rng, {6, 3}), "w2");
   const auto hidden = builder.Add("MatMul", {x, w1}, {}, "fc1");
@@ -50,6 +57,12 @@ Plan SmallPlan(const std::string& backend) {
   MENDEL_CHECK(graph.ok());
 
   return PlanOf(*graph, backend);
+}
+
+std::vector<Plan> SmallBundle(const std::string& backend) {
+  std::vector<Plan> members;
+  for (const int64_t rows : {2, 4, 16}) members.push_back(SmallPlan(backend, rows));
+  return members;
 }
 
 Plan MendedPlan(const std::string& backend) {
@@ -91,6 +104,23 @@ Plan MendedPlan(const std::string& backend) {
   MENDEL_CHECK(kernels.ok());
   plan.kernels = *kernels;
   return plan;
+}
+
+std::string TestPath(const std::string& name) {
+  return (std::filesystem::temp_directory_path() / (std::to_string(::getpid()) + "-" + name)).string();
+}
+
+std::vector<std::byte> FileBytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  return {bytes.begin(), bytes.end()};
+}
+
+void Seal(std::vector<std::byte>& file, std::vector<SectionEntry> entries, uint32_t version) {
+  for (SectionEntry& entry : entries) entry.hash = SectionHash(std::span(file).subspan(entry.offset, entry.size));
+  const std::vector<std::byte> header = EncodeHeader(entries, version);
+  std::copy(header.begin(), header.end(), file.begin());
 }
 
 }  // namespace mendel

@@ -73,6 +73,38 @@ for command in "inspect changed.plan" "explain changed.plan" "run changed.plan -
 done
 expect 5 '' "$mendel" inspect none
 
+# A bundle: the plan for the shapes at hand.
+"$make_small_plan" $backend bundle.plan bundle || exit 1
+zeros x4.npy "4, 8" 128
+zeros x3.npy "3, 8" 96
+expect 0 '^y +f32\[2,3\] +out/y.npy' "$mendel" run bundle.plan --input x=x.npy --output-dir out
+expect 0 '^y +f32\[4,3\] +out/y.npy' "$mendel" run bundle.plan --input x=x4.npy --output-dir out
+expect 0 '"inputs": "x:4x8"' "$mendel" run bundle.plan --input x=x4.npy --output-dir out --json
+expect 2 'no member for x:3x8; it offers x:2x8; x:4x8; x:16x8' "$mendel" run bundle.plan --input x=x3.npy --output-dir out
+expect 2 'must choose one: x:2x8; x:4x8; x:16x8' "$mendel" run bundle.plan --random-inputs 3 --output-dir out
+expect 0 '^y +f32\[16,3\]' "$mendel" run bundle.plan --random-inputs 3 --shapes x:16x8 --output-dir out
+expect 2 'no member for x:16x8,x:2x8' "$mendel" run bundle.plan --input x=x.npy --shapes x:16x8 --output-dir out
+expect 2 'the plan is for x:2x8, not for x:4x8' "$mendel" run small.plan --random-inputs 3 --shapes x:4x8 --output-dir out
+expect 0 '^x:16x8 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+$' "$mendel" bench bundle.plan --duration 10ms --baseline
+expect 0 '"inputs":"x:2x8","median_ms":.*"inputs":"x:16x8"' bash -c '"$0" bench bundle.plan --duration 10ms --json | tr -d " \n"' "$mendel"
+expect 0 '^plan +median .*runs' "$mendel" bench bundle.plan --shapes x:4x8 --duration 10ms
+expect 2 'no member for x:5x8' "$mendel" bench bundle.plan --shapes x:5x8 --duration 10ms
+expect 2 "names input 'x' twice" "$mendel" bench bundle.plan --shapes x:4x8 --shapes x:2x8 --duration 10ms
+expect 0 '^kind: bundle' "$mendel" inspect bundle.plan
+expect 0 '^member 1  x:4x8' "$mendel" inspect bundle.plan
+expect 0 '"members":\[\{"inputs":"x:2x8","kind":"plan"' bash -c '"$0" inspect bundle.plan --json | tr -d " \n"' "$mendel"
+expect 0 '^member 2  x:16x8' "$mendel" explain bundle.plan --steps
+expect 0 'small.onnx' "$mendel" explain bundle.plan --shapes x:16x8
+expect 2 'must choose one' "$mendel" explain bundle.plan --emit-cuda cuda
+expect 2 'must choose one: x:2x8; x:4x8; x:16x8' "$mendel" export bundle.plan --onnx out.onnx
+expect 0 'wrote out.onnx' "$mendel" export bundle.plan --onnx out.onnx --shapes x:4x8
+expect 0 'input  x  f32\[4,8\]' "$mendel" inspect out.onnx
+expect 2 'carries no certificate' "$mendel" verify bundle.plan --model out.onnx
+expect 2 'a bundle of plans for several input shapes' "$mendel" refit bundle.plan --model out.onnx -o refitted.plan
+expect 2 'a bundle of plans for several input shapes' "$mendel" verify bundle.plan out.onnx
+head -c 900 bundle.plan >cut.plan
+expect 2 'damaged plan' "$mendel" run cut.plan --input x=x.npy --output-dir out
+
 expect 0 '%2 = Add\(%1, %1\)' "$mendel" step deduplicate g.txt
 expect 0 '"changed": true' "$mendel" step deduplicate g.txt --json
 expect 0 '"changed": false' "$mendel" step print g.txt --json

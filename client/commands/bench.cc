@@ -1,15 +1,17 @@
-// mendel bench M.plan [--threads N] [--duration 3s] [--baseline] [--json]
+// mendel bench M.plan [--shapes ..] [--threads N] [--duration 3s] [--baseline] [--json]
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/members.h"
 #include "runtime/measure.h"
 #include "runtime/session.h"
 
@@ -18,6 +20,7 @@ namespace {
 
 struct Options {
   std::string plan;
+  std::vector<std::string> shapes;
   std::string duration = "3s";
   bool baseline = false;
   bool cold = false;
@@ -30,13 +33,15 @@ std::string TimingLine(const std::string& what, const Timing& timing) {
              Decimals(timing.p90_ms, 3), " ms  (", timing.runs, " runs)");
 }
 
-absl::Status Bench(const Options& options, Context& context) {
-  context.Input(options.plan);
-  MeasureOptions measure;
-  MENDEL_ASSIGN_OR_RETURN(measure.min_seconds, ParseDuration(options.duration));
-  measure.max_seconds = std::max(measure.max_seconds, 2 * measure.min_seconds);
-  measure.cold = options.cold;
-  MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(options.plan));
+/// What was measured of one plan.
+struct PlanTimes {
+  Timing plan;
+  std::optional<Timing> baseline;
+  int threads = 0;
+  double Speedup() const { return plan.median_ms > 0 ? baseline->median_ms / plan.median_ms : 1.0; }
+};
+
+absl::StatusOr<PlanTimes> BenchPlan(const Plan& plan, const Options& options, const MeasureOptions& measure) {
   MENDEL_ASSIGN_OR_RETURN(const auto session, Session::Create(plan, options.session));
   std::vector<Executable*> executables = {&session->executable()};
   std::unique_ptr<Session> baseline;
@@ -48,25 +53,79 @@ absl::Status Bench(const Options& options, Context& context) {
   }
   const std::vector<Tensor> inputs = RandomInputs(plan.graph, options.seed);
   MENDEL_ASSIGN_OR_RETURN(const auto timings, MeasureInterleaved(executables, plan.graph, inputs, measure));
+  PlanTimes times{timings[0], std::nullopt, session->threads()};
+  if (options.baseline) times.baseline = timings[1];
+  return times;
+}
 
-  nlohmann::ordered_json& facts = context.facts();
-  facts = TimingJson(timings[0]);
-  facts["threads"] = session->threads();
+nlohmann::ordered_json TimesJson(const PlanTimes& times, const Plan& plan) {
+  nlohmann::ordered_json facts = TimingJson(times.plan);
+  facts["threads"] = times.threads;
   facts["backend"] = plan.info.target().backend();
-  context.Line(TimingLine("plan    ", timings[0]));
-  if (options.baseline) {
-    const double speedup = timings[0].median_ms > 0 ? timings[1].median_ms / timings[0].median_ms : 1.0;
-    facts["baseline"] = TimingJson(timings[1]);
-    facts["speedup"] = speedup;
-    context.Line(TimingLine("baseline", timings[1]));
-    context.Line(Cat("speed-up  ", Decimals(speedup, 2)));
+  if (times.baseline.has_value()) {
+    facts["baseline"] = TimingJson(*times.baseline);
+    facts["speedup"] = times.Speedup();
   }
+  return facts;
+}
+
+void TellPlan(const PlanTimes& times, Context& context) {
+  context.Line(TimingLine("plan    ", times.plan));
+  if (!times.baseline.has_value()) return;
+  context.Line(TimingLine("baseline", *times.baseline));
+  context.Line(Cat("speed-up  ", Decimals(times.Speedup(), 2)));
+}
+
+std::string Column(const std::string& text, size_t width) { return std::string(width - std::min(width, text.size()), ' ') + text; }
+
+/// A row a member of a bundle.
+void TellTable(const std::vector<NamedShapes>& offered, const std::vector<PlanTimes>& times, Context& context) {
+  size_t width = 6;
+  for (const NamedShapes& shapes : offered) width = std::max(width, ShapesText(shapes).size());
+  const bool baseline = times[0].baseline.has_value();
+  context.Line(Cat("inputs", std::string(width - 6, ' '), " median ms     min ms     p90 ms   runs",
+                   baseline ? "  baseline ms  speed-up" : ""));
+  for (size_t k = 0; k < times.size(); ++k) {
+    const std::string inputs = ShapesText(offered[k]);
+    std::string row = Cat(inputs, std::string(width - inputs.size(), ' '), Column(Decimals(times[k].plan.median_ms, 3), 10),
+                          Column(Decimals(times[k].plan.min_ms, 3), 11), Column(Decimals(times[k].plan.p90_ms, 3), 11),
+                          Column(Cat(times[k].plan.runs), 7));
+    if (baseline) row += Cat(Column(Decimals(times[k].baseline->median_ms, 3), 13), Column(Decimals(times[k].Speedup(), 2), 10));
+    context.Line(row);
+  }
+}
+
+absl::Status Bench(const Options& options, Context& context) {
+  context.Input(options.plan);
+  MeasureOptions measure;
+  MENDEL_ASSIGN_OR_RETURN(measure.min_seconds, ParseDuration(options.duration));
+  measure.max_seconds = std::max(measure.max_seconds, 2 * measure.min_seconds);
+  measure.cold = options.cold;
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Plan> plans, ReadMembers(options.plan, options.shapes));
+  const std::vector<NamedShapes> offered = OfferedShapes(plans);
+  std::vector<PlanTimes> times;
+  for (size_t k = 0; k < plans.size(); ++k) {
+    auto measured = BenchPlan(plans[k], options, measure);
+    if (!measured.ok()) return plans.size() == 1 ? measured.status() : Annotate(measured.status(), ShapesText(offered[k]));
+    times.push_back(*std::move(measured));
+    if (plans.size() == 1) continue;
+    nlohmann::ordered_json member = {{"inputs", ShapesText(offered[k])}};
+    member.update(TimesJson(times[k], plans[k]));
+    context.facts()["members"].push_back(std::move(member));
+  }
+  if (plans.size() > 1) {
+    TellTable(offered, times, context);
+    return absl::OkStatus();
+  }
+  context.facts() = TimesJson(times[0], plans[0]);
+  TellPlan(times[0], context);
   return absl::OkStatus();
 }
 
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("plan", options->plan, "Plan file")->required();
+  AddMemberOption(app, options->shapes);
   app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
   app.add_option("--duration", options->duration, "How long to measure, e.g. 3s or 500ms")->capture_default_str();
   app.add_flag("--baseline", options->baseline, "Also measure the unmodified graph, interleaved");

@@ -7,12 +7,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/members.h"
 #include "runtime/kernel_text.h"
 #include "runtime/measure.h"
 #include "runtime/offline_device.h"
@@ -25,6 +27,7 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string plan;
+  std::vector<std::string> shapes;
   bool steps = false;
   std::string cuda_folder;
   bool channels_last = false;
@@ -177,9 +180,7 @@ absl::Status EmitCuda(const Plan& plan, const Options& options, Context& context
   return absl::OkStatus();
 }
 
-absl::Status Explain(const Options& options, Context& context) {
-  context.Input(options.plan);
-  MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(options.plan));
+absl::Status ExplainPlan(const Plan& plan, const Options& options, Context& context) {
   const plan::PlanInfo& info = plan.info;
   context.Line(Cat(info.model_name(), ": ", Decimals(info.baseline_ms().median_ms(), 3), " -> ",
                    Decimals(info.plan_ms().median_ms(), 3), " ms ", IsUnmeasured(info) ? "(unmeasured, predicted) " : "", "on ",
@@ -206,9 +207,23 @@ absl::Status Explain(const Options& options, Context& context) {
   return TellSteps(*chosen, "plan steps", context);
 }
 
+absl::Status Explain(const Options& options, Context& context) {
+  context.Input(options.plan);
+  std::vector<Plan> plans;
+  if (options.cuda_folder.empty()) {
+    MENDEL_ASSIGN_OR_RETURN(plans, ReadMembers(options.plan, options.shapes));
+  } else {  // one folder holds the texts of one plan
+    MENDEL_ASSIGN_OR_RETURN(Plan plan, ReadMember(options.plan, options.shapes));
+    plans.push_back(std::move(plan));
+  }
+  return TellMembers(OfferedShapes(plans), context,
+                     [&](size_t k, Context& member) { return ExplainPlan(plans[k], options, member); });
+}
+
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("plan", options->plan, "Plan file")->required();
+  AddMemberOption(app, options->shapes);
   app.add_flag("--steps", options->steps, "Also time every step of baseline and plan");
   CLI::Option* emit =
       app.add_option("--emit-cuda", options->cuda_folder, "Write the CUDA text of the corrections into this folder");

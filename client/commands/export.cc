@@ -1,4 +1,4 @@
-// mendel export M.plan --onnx out.onnx: the optimized graph in standard operators.
+// mendel export M.plan --onnx out.onnx [--shapes ..]: the optimized graph in standard operators.
 
 #include "onnx/export.h"
 
@@ -6,22 +6,24 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "client/command.h"
-#include "runtime/plan.h"
+#include "client/members.h"
 
 namespace mendel {
 namespace {
 
 struct Options {
   std::string plan;
+  std::vector<std::string> shapes;
   std::string onnx;
 };
 
 absl::Status Export(const Options& options, Context& context) {
   context.Input(options.plan);
-  MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(options.plan));
+  MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadMember(options.plan, options.shapes));
   MENDEL_RETURN_IF_ERROR(ExportOnnx(plan.graph, options.onnx));
   context.Line(Cat("wrote ", options.onnx));
   context.facts()["file"] = options.onnx;
@@ -32,6 +34,7 @@ Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("plan", options->plan, "Plan file")->required();
   app.add_option("--onnx", options->onnx, "ONNX file to write")->required();
+  AddMemberOption(app, options->shapes);
   return [options](Context& context) { return Export(*options, context); };
 }
 

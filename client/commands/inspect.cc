@@ -9,15 +9,17 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/hash.h"
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/members.h"
 #include "graph/text.h"
 #include "onnx/import.h"
 #include "runtime/offline_device.h"
-#include "runtime/plan.h"
+#include "runtime/plan_bundle.h"
 
 namespace mendel {
 namespace {
@@ -75,8 +77,8 @@ void TellGraph(const Graph& graph, Context& context) {
   facts["flops"] = flops;
 }
 
-void TellSections(const PlanHeader& header, Context& context) {
-  for (const SectionEntry& section : header.sections) {
+void TellSections(const std::vector<SectionEntry>& sections, Context& context) {
+  for (const SectionEntry& section : sections) {
     context.Line(Cat("section ", section.name, "  ", section.size, " bytes  sha256 ", DigestHex(section.hash)));
     context.facts()["sections"].push_back(
         {{"name", section.name}, {"offset", section.offset}, {"size", section.size}, {"hash", DigestHex(section.hash)}});
@@ -97,8 +99,7 @@ void TellCertificate(const std::string& bytes, Context& context) {
                                     {"original_hash", certificate.original_hash()}, {"plan_hash", certificate.plan_hash()}};
 }
 
-absl::Status InspectPlan(const std::string& path, Context& context) {
-  MENDEL_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(path));
+absl::Status TellPlan(const PlanHeader& header, Context& context) {
   const plan::PlanInfo& info = header.info;
   const plan::Target& target = info.target();
   Tell(context, "kind", "plan");
@@ -130,9 +131,26 @@ absl::Status InspectPlan(const std::string& path, Context& context) {
                                           {"mutant", kernel.mutant},
                                           {"sha256", hash}});
   }
-  TellSections(header, context);
+  TellSections(header.sections, context);
   TellCertificate(header.certificate_bytes, context);
   return absl::OkStatus();
+}
+
+absl::Status InspectBundle(const std::string& path, Context& context) {
+  MENDEL_ASSIGN_OR_RETURN(const BundleHeader header, ReadBundleHeader(path));
+  std::vector<NamedShapes> offered;
+  for (const PlanHeader& member : header.members) offered.push_back(member.inputs);
+  Tell(context, "kind", "bundle");
+  Tell(context, "content_hash", header.content_hash);
+  TellSections(header.sections, context);
+  return TellMembers(offered, context, [&](size_t k, Context& member) { return TellPlan(header.members[k], member); });
+}
+
+absl::Status InspectPlan(const std::string& path, Context& context) {
+  MENDEL_ASSIGN_OR_RETURN(const bool bundle, IsBundleFile(path));
+  if (bundle) return InspectBundle(path, context);
+  MENDEL_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(path));
+  return TellPlan(header, context);
 }
 
 absl::Status InspectText(const std::string& path, Context& context) {

@@ -1,6 +1,5 @@
 // mendel optimize M.onnx -o M.plan [--device cuda:sm_90 --offline] [--shapes ..] [--threads N] [--budget 60s] [--seed N] ...
-
-#include <sys/resource.h>
+// --shapes given several times for an input: a bundle of plans.
 
 #include <CLI/CLI.hpp>
 #include <atomic>
@@ -17,21 +16,22 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/members.h"
 #include "client/model_options.h"
+#include "client/optimize_report.h"
 #include "client/plan_facts.h"
 #include "client/progress_line.h"
 #include "client/progress_pipe.h"
 #include "client/version.h"
 #include "mutator/rule.h"
-#include "optimizer/pipeline.h"
+#include "optimizer/optimize_bundle.h"
 #include "runtime/cpu_topology.h"
 #include "runtime/npy.h"
 #include "runtime/offline_device.h"
+#include "runtime/plan_bundle.h"
 
 namespace mendel {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string model;
@@ -61,13 +61,6 @@ std::atomic<bool> interrupted = false;
 /// The first SIGINT or SIGTERM asks the search for its best so far; a second one ends the process (exit code 130, nothing written).
 extern "C" void OnStopSignal(int) {
   if (interrupted.exchange(true)) std::_Exit(130);
-}
-
-/// Memory high-water mark of the process in bytes.
-int64_t PeakMemory() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * 1024;
 }
 
 /// "--data DIR": every folder in it, or DIR itself, holds one sample of NAME.npy files.
@@ -128,86 +121,66 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, std::unique_
   return result;
 }
 
-Json EGraphJson(const EGraphReport& report) {
-  return {{"nodes", report.nodes},
-          {"classes", report.classes},
-          {"applications", report.applications},
-          {"banned", report.banned},
-          {"extractions", report.extractions},
-          {"extraction", report.extraction},
-          {"columns", report.columns},
-          {"rows", report.rows},
-          {"loop_cuts", report.loop_cuts},
-          {"extraction_seconds", report.extraction_seconds},
-          {"predicted_ms", report.predicted_ms},
-          {"lower_bound_ms", report.lower_bound_ms},
-          {"gap", report.gap},
-          {"peak_bytes", report.peak_bytes}};
-}
-
-void TellEGraph(const EGraphReport& report, Context& context) {
-  context.Line(Cat("e-graph     ", report.nodes, " e-nodes, ", report.classes, " classes, ", report.applications, " alternatives, ",
-                   report.banned, " rules held back; ", report.extractions, " extractions, the last by ", report.extraction, " (",
-                   report.columns, " variables, ", report.rows, " rows, ", report.loop_cuts, " loop cuts): ",
-                   Decimals(report.predicted_ms, 3), " ms, at most ", Decimals(100 * report.gap, 2), " % above the optimum"));
-}
-
-void TellResult(const OptimizeResult& result, const Options& options, Context& context) {
-  const SearchResult& search = result.search;
-  const double speedup = search.best_time.median_ms > 0 ? search.baseline_time.median_ms / search.best_time.median_ms : 1;
-  Json& facts = context.facts();
-  facts["baseline"] = TimingJson(search.baseline_time);
-  facts["plan"] = TimingJson(search.best_time);
-  facts["speedup"] = speedup;
-  const plan::SearchCounters& counters = search.counters;
-  facts["search"] = {{"method", options.search},
-                     {"proposed", counters.proposed()},
-                     {"screened_out", counters.screened_out()},
-                     {"partial", counters.partial()},
-                     {"mended", counters.mended()},
-                     {"measured", counters.measured()},
-                     {"chosen", counters.chosen()},
-                     {"rounds", counters.rounds()},
-                     {"stop_reason", counters.stop_reason()},
-                     {"seed", counters.seed()},
-                     {"wrong_numbers", counters.wrong_numbers()},
-                     {"algorithms", search.best.algorithms.size()}};
-  if (search.egraph.has_value()) facts["search"]["egraph"] = EGraphJson(*search.egraph);
-  for (const auto& [phase, seconds] : result.phases) facts["seconds"][phase] = seconds;
-  facts["seconds"]["float64 reference"] = result.gate.reference_seconds;
-  facts["peak_memory_bytes"] = PeakMemory();
-  const Certificate& certificate = result.certificate;
-  facts["certificate"] = {{"bound_log2", certificate.bound_log2},
-                          {"tests", certificate.draws.size()},
-                          {"elements", certificate.elements},
-                          {"segments", certificate.segments},
-                          {"reused", result.certificate_reused}};
-  context.Line(Cat("            ", "median ms   min ms   operators"));
-  context.Line(Cat("baseline    ", Decimals(search.baseline_time.median_ms, 3), "       ", Decimals(search.baseline_time.min_ms, 3),
-                   "    ", result.plan.baseline.nodes().size()));
-  context.Line(Cat("plan        ", Decimals(search.best_time.median_ms, 3), "       ", Decimals(search.best_time.min_ms, 3), "    ",
-                   result.plan.graph.nodes().size()));
-  context.Line(Cat("speed-up    ", Decimals(speedup, 2), "x  (", counters.chosen(), " mutants, ", search.best.algorithms.size(),
-                   " algorithm choices)"));
-  context.Line(Cat("candidates  ", counters.proposed(), " proposed, ", counters.screened_out(), " screened out, ",
-                   counters.partial(), " partial, ", counters.mended(), " mended, ", counters.measured(), " programs measured, ",
-                   counters.wrong_numbers(), " dropped for their numbers; stopped: ", counters.stop_reason()));
-  if (search.egraph.has_value()) TellEGraph(*search.egraph, context);
-  context.Line(Cat("certificate every element equal, bound 2^", Decimals(certificate.bound_log2, 0), ", ", certificate.draws.size(),
-                   " tests, ", certificate.segments, " segments", result.certificate_reused ? " (stored)" : ""));
-  for (const plan::NumericResult& output : result.gate.outputs) {
-    char errors[96];
-    std::snprintf(errors, sizeof(errors), "baseline %.1e, plan %.1e (99.9%%: %.1e)", output.baseline_max(), output.plan_max(),
-                  output.plan_p999());
-    context.Line(Cat("error       ", output.output(), ": ", std::string(errors), " of the largest output"));
-  }
-}
-
 void TellOffline(const OfflineDevice& device, const std::string& kernels, Context& context) {
   context.Line(Cat("unmeasured  times are ", device.Told()));
   context.Line("numbers     errors are those of the operators' definitions in double; no kernel was run");
   context.Line(Cat("kernels     ", kernels));
   context.facts()["offline"] = {{"predicted", device.Told()}, {"kernels", kernels}};
+}
+
+absl::StatusOr<std::vector<Graph>> ImportMembers(const Options& options, std::string& model_hash, ProgressPipe& pipe,
+                                                 Context& context) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<NamedShapes> sets, ShapeSets(options.import.shapes));
+  std::vector<Graph> graphs;
+  for (const NamedShapes& shapes : sets) {
+    ModelOptions import = options.import;
+    import.shapes.clear();
+    import.known_shapes = shapes;
+    MENDEL_ASSIGN_OR_RETURN(ImportResult model, ImportModel(options.model, import, context));
+    for (const std::string& notice : model.notices) pipe.Warn(notice);
+    model_hash = model.model_hash;
+    graphs.push_back(std::move(model.graph));
+  }
+  return graphs;
+}
+
+/// One plan, or a bundle of the results' plans.
+absl::Status Write(const std::vector<OptimizeResult>& results, const std::string& path) {
+  if (results.size() == 1) return WritePlan(results[0].plan, path);
+  std::vector<Plan> plans;
+  for (const OptimizeResult& result : results) plans.push_back(result.plan);
+  return WritePlanBundle(plans, path);
+}
+
+absl::Status OptimizeAndWrite(const std::vector<Graph>& graphs, const OptimizeOptions& optimize, const Options& options,
+                              OfflineDevice* device, ProgressLine& line, ProgressPipe& pipe, Context& context) {
+  MENDEL_ASSIGN_OR_RETURN(const auto cache, ProfileCache::Open(options.cache));
+  const auto results = OptimizeBundle(graphs, optimize, *cache);
+  line.Finish();
+  MENDEL_RETURN_IF_ERROR(results.status());
+  std::vector<std::string> kernels(results->size());
+  if (device != nullptr) {
+    pipe.Phase("kernels");
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      MENDEL_ASSIGN_OR_RETURN(kernels[k], device->BuildKernels((*results)[k].plan.graph));
+    }
+  }
+  pipe.Phase("write");
+  MENDEL_RETURN_IF_ERROR(Write(*results, options.output));
+  std::vector<NamedShapes> shapes;
+  for (const Graph& graph : graphs) shapes.push_back(InputShapes(graph));
+  return TellMembers(shapes, context, [&](size_t k, Context& member) {
+    const OptimizeResult& result = (*results)[k];
+    for (const std::string& notice : result.notices) {
+      pipe.Warn(notice);
+      member.Note(Cat("note: ", notice));
+      member.facts()["notices"].push_back(notice);
+    }
+    TellOptimized(result, options.search, member);
+    if (device != nullptr) TellOffline(*device, kernels[k], member);
+    TellPlanInfo(result.plan.info, member);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status Run(const Options& options, Context& context) {
@@ -223,28 +196,8 @@ absl::Status Run(const Options& options, Context& context) {
     pipe.Show(event);
   };
   pipe.Phase("import");
-  MENDEL_ASSIGN_OR_RETURN(ImportResult model, ImportModel(options.model, options.import, context));
-  for (const std::string& notice : model.notices) pipe.Warn(notice);
-  optimize.model_hash = model.model_hash;
-  MENDEL_ASSIGN_OR_RETURN(const auto cache, ProfileCache::Open(options.cache));
-  auto result = Optimize(model.graph, optimize, *cache);
-  line.Finish();
-  MENDEL_RETURN_IF_ERROR(result.status());
-  std::string kernels;
-  if (device != nullptr) {
-    pipe.Phase("kernels");
-    MENDEL_ASSIGN_OR_RETURN(kernels, device->BuildKernels(result->plan.graph));
-  }
-  pipe.Phase("write");
-  MENDEL_RETURN_IF_ERROR(WritePlan(result->plan, options.output));
-  for (const std::string& notice : result->notices) {
-    pipe.Warn(notice);
-    context.Note(Cat("note: ", notice));
-    context.facts()["notices"].push_back(notice);
-  }
-  TellResult(*result, options, context);
-  if (device != nullptr) TellOffline(*device, kernels, context);
-  TellPlanInfo(result->plan.info, context);
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Graph> graphs, ImportMembers(options, optimize.model_hash, pipe, context));
+  MENDEL_RETURN_IF_ERROR(OptimizeAndWrite(graphs, optimize, options, device.get(), line, pipe, context));
   context.facts()["file"] = options.output;
   context.Line(Cat("wrote       ", options.output));
   return absl::OkStatus();

@@ -1,7 +1,8 @@
-// mendel run M.plan --input NAME=x.npy ... --output-dir DIR
+// mendel run M.plan --input NAME=x.npy ... --output-dir DIR: of a bundle, the plan for the shapes of the given inputs.
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -12,9 +13,10 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/members.h"
+#include "runtime/bundle_session.h"
 #include "runtime/measure.h"
 #include "runtime/npy.h"
-#include "runtime/session.h"
 
 namespace mendel {
 namespace {
@@ -24,6 +26,7 @@ struct Options {
   std::vector<std::string> inputs;
   std::string output_dir = ".";
   uint64_t random_seed = 0;
+  std::vector<std::string> shapes;
   SessionOptions session;
 };
 
@@ -57,10 +60,26 @@ absl::Status WriteOutputs(const Session& session, const std::vector<Tensor>& res
   return absl::OkStatus();
 }
 
+/// By the shapes of the inputs given, and those that the caller names.
+absl::StatusOr<Session*> ChooseSession(BundleSession& bundle, const std::map<std::string, Tensor>& inputs, const Options& options,
+                                       Context& context) {
+  MENDEL_ASSIGN_OR_RETURN(NamedShapes wanted, ParseMemberShapes(options.shapes));
+  for (const auto& [name, tensor] : inputs) wanted.emplace_back(name, tensor.shape());
+  const auto number = options.shapes.empty() ? bundle.Choose(wanted) : ChooseMember(bundle.offered(), wanted);
+  if (!number.ok()) return Annotate(number.status(), options.plan);
+  if (bundle.size() > 1) {
+    const std::string shapes = ShapesText(bundle.offered()[*number]);
+    context.Line(Cat("member ", *number, "  ", shapes));
+    context.facts()["member"] = {{"number", *number}, {"inputs", shapes}};
+  }
+  return bundle.Member(*number);
+}
+
 absl::Status Run(const Options& options, Context& context) {
   context.Input(options.plan);
   MENDEL_ASSIGN_OR_RETURN(auto inputs, ReadInputs(options, context));
-  MENDEL_ASSIGN_OR_RETURN(const auto session, Session::Load(options.plan, options.session));
+  MENDEL_ASSIGN_OR_RETURN(const auto bundle, BundleSession::Load(options.plan, options.session));
+  MENDEL_ASSIGN_OR_RETURN(Session* const session, ChooseSession(*bundle, inputs, options, context));
   if (options.random_seed != 0) {  // made-up values for the inputs that were not given
     const std::vector<Tensor> random = RandomInputs(session->graph(), options.random_seed);
     for (size_t k = 0; k < random.size(); ++k) inputs.emplace(session->inputs()[k].name, random[k]);
@@ -74,6 +93,7 @@ Action Setup(CLI::App& app) {
   app.add_option("plan", options->plan, "Plan file")->required();
   app.add_option("--input", options->inputs, "Value of an input, NAME=FILE.npy")->take_all();
   app.add_option("--random-inputs", options->random_seed, "Make up the inputs that are not given, from this seed");
+  AddMemberOption(app, options->shapes);
   app.add_option("--output-dir", options->output_dir, "Folder for one .npy file an output")->required();
   app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
   app.add_flag("--retune", options->session.retune, "Accept a plan of another machine, with default algorithms");

@@ -11,13 +11,12 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/members.h"
 #include "client/model_options.h"
 #include "client/progress_pipe.h"
-#include "client/refit_plan.h"
 #include "client/remote_verify.h"
 #include "client/verify_pair.h"
 #include "optimizer/certificate_proto.h"
-#include "runtime/plan.h"
 #include "verifier/verifier.h"
 #include "verifier/weights.h"
 
@@ -47,12 +46,10 @@ absl::Status Check(const Graph& model, const Graph& plan, bool fresh, Certificat
   return absl::OkStatus();
 }
 
-absl::Status VerifyPlan(const Options& options, ProgressPipe& pipe, Context& context) {
-  pipe.Phase("import");
-  context.Input(options.pair.a);
-  MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(options.pair.a));
+absl::Status VerifyPlan(const Plan& plan, const Options& options, ProgressPipe& pipe, Context& context) {
   if (plan.certificate_bytes.empty()) return InvalidInput(options.pair.a, " carries no certificate");
   MENDEL_ASSIGN_OR_RETURN(Certificate certificate, ParseCertificate(plan.certificate_bytes));
+  pipe.Phase("import");
   ModelOptions import = options.pair.import;
   if (import.shapes.empty()) import.known_shapes = InputShapes(plan.graph);
   MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(options.model, import, context));
@@ -77,6 +74,18 @@ absl::Status VerifyPlan(const Options& options, ProgressPipe& pipe, Context& con
   return absl::OkStatus();
 }
 
+/// Every member of a bundle, or the one that --shapes chooses. Of a single plan --shapes are the model's, as of a pair.
+absl::Status VerifyPlans(const Options& options, ProgressPipe& pipe, Context& context) {
+  pipe.Phase("import");
+  context.Input(options.pair.a);
+  MENDEL_ASSIGN_OR_RETURN(std::vector<Plan> plans, ReadPlans(options.pair.a));
+  if (plans.size() > 1) {
+    MENDEL_ASSIGN_OR_RETURN(plans, ReadMembers(options.pair.a, options.pair.import.shapes));
+  }
+  return TellMembers(OfferedShapes(plans), context,
+                     [&](size_t k, Context& member) { return VerifyPlan(plans[k], options, pipe, member); });
+}
+
 absl::Status Verify(const Options& options, Context& context) {
   if (options.model.empty() == options.pair.b.empty()) {
     return InvalidInput("verify takes two models (A.onnx B.onnx), or a plan and --model M.onnx");
@@ -86,7 +95,7 @@ absl::Status Verify(const Options& options, Context& context) {
                                  : VerifyPlanRemotely(options.server, options.pair.a, options.model, context);
   }
   ProgressPipe pipe(options.progress_fd);
-  if (!options.model.empty()) return VerifyPlan(options, pipe, context);
+  if (!options.model.empty()) return VerifyPlans(options, pipe, context);
   pipe.Phase("compare");
   return VerifyPair(options.pair, context);
 }

@@ -71,7 +71,9 @@ absl::Status Saturator::RunRound(const std::vector<ContextPointer>& contexts, st
   for (const ContextPointer& context : contexts) CollectPlaces(context);
   MENDEL_ASSIGN_OR_RETURN(auto classes, AdmittedClasses());
   std::vector<std::pair<std::string, PlaceClass>> sorted(classes.begin(), classes.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second.first_of_all, a.second.seconds) > std::pair(b.second.first_of_all, b.second.seconds);
+  });
   for (const auto& [key, places] : sorted) {
     if (Stopped()) return absl::OkStatus();
     contest_.Report(std::string(places.places[0].rule->name));
@@ -121,6 +123,7 @@ absl::StatusOr<std::map<std::string, Saturator::PlaceClass>> Saturator::Admitted
       if (!key.ok()) continue;  // not convex here
       PlaceClass& same = classes[*std::move(key)];
       same.seconds += SecondsOf(place);
+      same.first_of_all = same.first_of_all || contest_.TriedFirst(place.context->graph, *place.rule, place.match);
       same.places.push_back(std::move(place));
     }
     places.clear();

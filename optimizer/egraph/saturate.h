@@ -63,6 +63,7 @@ class Saturator {
   struct PlaceClass {
     std::vector<Place> places;
     double seconds = 0;  ///< of all places, by the e-nodes' costs
+    bool first_of_all = false;
   };
   /// What is known of a class of places that was judged.
   struct Judged {

@@ -1,0 +1,47 @@
+// A plan or a bundle of plans ready to run: the member for the inputs at hand is chosen when it runs.
+#ifndef MENDEL_RUNTIME_BUNDLE_SESSION_H_
+#define MENDEL_RUNTIME_BUNDLE_SESSION_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/plan_bundle.h"
+#include "runtime/session.h"
+
+namespace mendel {
+
+/// Members are compiled when they are first asked for, and kept. Weights lie in one mapping, and those that the CPU backend packs
+/// alike for several members are kept once. Not thread-safe.
+class BundleSession {
+ public:
+  /// Compiles nothing yet. InvalidArgument when there are no members.
+  static absl::StatusOr<std::unique_ptr<BundleSession>> Create(std::vector<Plan> members, const SessionOptions& options);
+  /// A plan's own file is a bundle of one.
+  static absl::StatusOr<std::unique_ptr<BundleSession>> Load(const std::string& path, const SessionOptions& options);
+
+  size_t size() const { return members_.size(); }
+  /// Of every member, in their order.
+  std::span<const NamedShapes> offered() const { return offered_; }
+  /// Compiles member `number` (below size()) if it is not yet; the errors of Session::Create. Lives as long as this.
+  absl::StatusOr<Session*> Member(size_t number);
+  /// The only member, or the one that takes inputs of these shapes (ChooseMember).
+  absl::StatusOr<size_t> Choose(const NamedShapes& wanted) const;
+
+ private:
+  BundleSession() = default;
+
+  std::string path_;
+  SessionOptions options_;
+  std::vector<Plan> members_;
+  std::vector<NamedShapes> offered_;
+  std::vector<std::unique_ptr<Session>> sessions_;  // null: not compiled yet
+};
+
+}  // namespace mendel
+
+#endif  // MENDEL_RUNTIME_BUNDLE_SESSION_H_
