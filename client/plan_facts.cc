@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "runtime/offline_device.h"
+
 namespace mendel {
 namespace {
 
@@ -28,6 +30,7 @@ void TellPlanInfo(const plan::PlanInfo& info, Context& context) {
                      {"threads", target.threads()},
                      {"numerics", target.numerics()}};
   facts["weights"] = info.weights() == plan::WEIGHTS_MODE_SYMBOLIC ? "symbolic" : "exact";
+  facts["unmeasured"] = IsUnmeasured(info);
   std::map<std::string, int> mutants;
   for (const plan::AppliedMutant& mutant : info.mutants()) ++mutants[mutant.rule()];
   facts["mutants"] = mutants;

@@ -7,7 +7,8 @@
 
 namespace mendel {
 
-/// target {backend, isa, threads, numerics}, weights ("symbolic" or "exact"), mutants {rule: how often}, numeric [..].
+/// target {backend, isa, threads, numerics}, weights ("symbolic" or "exact"), unmeasured, mutants {rule: how often},
+/// numeric [..].
 void TellPlanInfo(const plan::PlanInfo& info, Context& context);
 
 /// baseline, plan and speedup, as stored in the plan.

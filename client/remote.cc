@@ -131,8 +131,9 @@ absl::Status FetchPlan(ServiceClient& client, const std::string& plan, const std
   if (!got.ok()) return FromServer(got.status());
   context.facts()["plan"] = PlanJson(*got);
   context.facts()["file"] = path;
-  context.Line(Cat("baseline    ", Decimals(got->baseline_ms(), 3), " ms"));
-  context.Line(Cat("plan        ", Decimals(got->plan_ms(), 3), " ms"));
+  const std::string unit = got->unmeasured() ? " ms (unmeasured, predicted)" : " ms";
+  context.Line(Cat("baseline    ", Decimals(got->baseline_ms(), 3), unit));
+  context.Line(Cat("plan        ", Decimals(got->plan_ms(), 3), unit));
   int mutants = 0;
   for (const auto& [rule, count] : got->mutants()) mutants += count;
   context.Line(

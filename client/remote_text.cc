@@ -104,6 +104,7 @@ Json PlanJson(const v1::Plan& plan) {
                {"baseline_ms", plan.baseline_ms()},
                {"plan_ms", plan.plan_ms()},
                {"speedup", plan.speedup()},
+               {"unmeasured", plan.unmeasured()},
                {"bound_log2", plan.bound_log2()},
                {"weights", plan.weights()},
                {"max_relative_error", plan.max_relative_error()},
@@ -127,9 +128,9 @@ std::string JobLine(const v1::Job& job) {
 }
 
 std::string PlanLine(const v1::Plan& plan) {
-  return Cat(plan.name(), "  ", Decimals(plan.speedup(), 2), "x  ", plan.device(), " ", plan.isa(), " ", plan.threads(),
-             " threads  2^", Decimals(plan.bound_log2(), 0), "  ", ByteText(static_cast<double>(plan.size_bytes())), "  ",
-             TimeText(plan.create_time()), "  of ", plan.model());
+  return Cat(plan.name(), "  ", Decimals(plan.speedup(), 2), plan.unmeasured() ? "x (predicted)  " : "x  ", plan.device(), " ",
+             plan.isa(), " ", plan.threads(), " threads  2^", Decimals(plan.bound_log2(), 0), "  ",
+             ByteText(static_cast<double>(plan.size_bytes())), "  ", TimeText(plan.create_time()), "  of ", plan.model());
 }
 
 absl::Status TellVerdict(const v1::Verdict& verdict, bool refit_is_good, Context& context) {

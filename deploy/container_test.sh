@@ -85,4 +85,5 @@ kill -TERM "${tini:-$server}"
 for _ in $(seq 300); do kill -0 "$server" 2>/dev/null || break; sleep 0.2; done
 kill -0 "$server" 2>/dev/null && fail "SIGTERM does not end it"
 server=""
+MENDEL_IMAGE_ROOT=$root "$here/readme_test.py" container "$build" || fail "README.md's commands"
 echo "container: served, optimized, verified and drained on a read-only root as user 10001"

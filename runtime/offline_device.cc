@@ -21,6 +21,12 @@ OfflineDeviceRegistrar::OfflineDeviceRegistrar(std::vector<std::string> names, M
   for (std::string& name : names) Devices().emplace(std::move(name), make);
 }
 
+std::vector<std::string> OfflineDeviceNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, make] : Devices()) names.push_back(name);
+  return names;
+}
+
 absl::StatusOr<std::unique_ptr<OfflineDevice>> MakeOfflineDevice(const std::string& name) {
   const auto found = Devices().find(name);
   if (found != Devices().end()) return found->second(name);

@@ -28,6 +28,9 @@ class OfflineDevice {
   virtual absl::StatusOr<std::string> BuildKernels(const Graph& graph) const = 0;
 };
 
+/// Sorted.
+std::vector<std::string> OfflineDeviceNames();
+
 /// "cuda:sm_90". InvalidArgument tells the devices that there are.
 absl::StatusOr<std::unique_ptr<OfflineDevice>> MakeOfflineDevice(const std::string& name);
 

@@ -32,9 +32,20 @@ constexpr int64_t kSecond = 1'000'000;
 constexpr int64_t kLeaseTicks = 5;
 constexpr int64_t kSweepTicks = 3600;
 
-absl::Status MakeFolder(const std::string& path) {
+absl::Status MakeFolder(std::string_view option, const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
-  return absl::NotFoundError(Cat("data: cannot make ", path, ": ", std::strerror(errno)));
+  return absl::NotFoundError(Cat(option, ": cannot make ", path, ": ", std::strerror(errno)));
+}
+
+/// Who can write there could put a link in a job's way. Absent is good.
+absl::Status CheckWorkFolder(const std::string& path) {
+  struct stat info {};
+  if (path.empty() || stat(path.c_str(), &info) != 0) return absl::OkStatus();
+  if (!S_ISDIR(info.st_mode)) return InvalidInput("work: ", path, " is no folder");
+  if (info.st_uid != geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return InvalidInput("work: ", path, " can be written to by others: name a folder within it, which will be made");
+  }
+  return absl::OkStatus();
 }
 
 std::string StateLabel(v1::JobState state) {
@@ -67,7 +78,7 @@ class RealDaemon final : public Daemon {
   }
 
   absl::Status Open() {
-    MENDEL_RETURN_IF_ERROR(MakeFolder(options_.data));
+    MENDEL_RETURN_IF_ERROR(MakeFolder("data", options_.data));
     // Workers see the blobs from folders of their own, so that relative paths would lead elsewhere.
     std::error_code code;
     options_.data = std::filesystem::absolute(options_.data, code).string();
@@ -76,8 +87,9 @@ class RealDaemon final : public Daemon {
     MENDEL_ASSIGN_OR_RETURN(blobs_, OpenBlobStore(options_.data, {options_.max_blob_bytes, options_.max_store_bytes}, clock_));
     MENDEL_ASSIGN_OR_RETURN(authenticator_, Authenticator::Create(options_, log_));
     runner_options_ = options_.runner;
+    MENDEL_RETURN_IF_ERROR(CheckWorkFolder(runner_options_.work_folder));
     if (runner_options_.work_folder.empty()) runner_options_.work_folder = options_.data + "/work";
-    MENDEL_RETURN_IF_ERROR(MakeFolder(runner_options_.work_folder));
+    MENDEL_RETURN_IF_ERROR(MakeFolder("work", runner_options_.work_folder));
     if (options_.concurrent_jobs > 0) {
       MENDEL_ASSIGN_OR_RETURN(runner_, StartJobRunner(runner_options_, *jobs_, *blobs_, clock_));
     }
@@ -232,6 +244,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const ServerOptions& optio
 absl::Status CheckConfig(const ServerOptions& options) {
   MENDEL_RETURN_IF_ERROR(CheckOptions(options));
   MENDEL_RETURN_IF_ERROR(CheckCertificates(options));
+  MENDEL_RETURN_IF_ERROR(CheckWorkFolder(options.runner.work_folder));
   Logger quiet(LogLevel::kError, SystemClock(), [](const std::string&) {});
   MENDEL_RETURN_IF_ERROR(Authenticator::Create(options, quiet).status());
   if (access(options.data.c_str(), F_OK) == 0 && access(options.data.c_str(), R_OK | W_OK | X_OK) != 0) {

@@ -49,11 +49,41 @@ TEST(Daemon, StartsServesDrainsAndStartsAgain) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Daemon, WorkFolderIsMadeWhereItIsNamed) {
+  const std::string folder = NewFolder();
+  ServerOptions options;
+  options.listen = Cat("unix:", folder, "/socket");
+  options.data = folder + "/data";
+  options.metrics_listen.clear();
+  options.concurrent_jobs = 0;
+  options.runner.work_folder = folder + "/scratch";
+  Logger log(LogLevel::kInfo, SystemClock(), [](const std::string&) {});
+  ASSERT_TRUE(Daemon::Start(options, {"1.2.3", "abc"}, SystemClock(), log).ok());
+  const auto mode = std::filesystem::status(folder + "/scratch").permissions();
+  EXPECT_EQ(mode, std::filesystem::perms::owner_all);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/data/work"));
+  std::filesystem::permissions(folder + "/scratch", std::filesystem::perms::all);
+  EXPECT_FALSE(Daemon::Start(options, {"1.2.3", "abc"}, SystemClock(), log).ok()) << "others can write there";
+  options.runner.work_folder = folder + "/none/scratch";
+  const absl::Status status = Daemon::Start(options, {"1.2.3", "abc"}, SystemClock(), log).status();
+  EXPECT_EQ(std::string(status.message()).substr(0, 5), "work:") << status;
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Daemon, CheckConfigNamesWhatIsWrong) {
   const std::string folder = NewFolder();
   ServerOptions options;
   options.data = folder;
   EXPECT_TRUE(CheckConfig(options).ok());
+  for (const char* path : {"/scratch", "/none/scratch"}) {
+    options.runner.work_folder = folder + path;
+    EXPECT_TRUE(CheckConfig(options).ok()) << "it will be made, if it can be";
+  }
+  options.runner.work_folder = "/tmp";
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckConfig(options))) << "others can write there";
+  options.runner.work_folder = "/dev/null";
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckConfig(options)));
+  options.runner.work_folder.clear();
   options.auth_file = folder + "/none";
   EXPECT_FALSE(CheckConfig(options).ok());
   options.auth_file.clear();

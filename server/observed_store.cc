@@ -68,8 +68,9 @@ class ObservedStore final : public JobStore {
   absl::StatusOr<std::vector<v1::JobEvent>> Events(const std::string& name, int64_t after, int limit) override {
     return jobs_->Events(name, after, limit);
   }
-  absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner, int64_t until) override {
-    return jobs_->Claim(owner, until);
+  absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner, int64_t until,
+                                                 const std::vector<std::string>& devices) override {
+    return jobs_->Claim(owner, until, devices);
   }
   absl::StatusOr<v1::JobState> Renew(const std::string& name, int64_t fence, int64_t until) override {
     return jobs_->Renew(name, fence, until);

@@ -26,6 +26,8 @@ std::vector<OptionSpec> Settings(ServerOptions& o) {
       Setting("listen", "Addresses, separated by commas: host:port or unix:/path", &o.listen),
       Setting("insecure-bind", "Allow addresses beyond this machine without TLS", &o.insecure_bind),
       Setting("data", "Folder of the store", &o.data),
+      Setting("work", "Folder of running jobs and of measurements, on a disk of this machine; empty: work in the data folder",
+              &o.runner.work_folder),
       Setting("store", "Other store than the one in the data folder (postgresql://...)", &o.store),
       Setting("metrics-listen", "Address of the Prometheus endpoint; empty: none", &o.metrics_listen),
       Setting("http-port", "Port of the web page: auto (8472 where every address of listen is loopback), none, or a number",
@@ -43,6 +45,7 @@ std::vector<OptionSpec> Settings(ServerOptions& o) {
       Setting("certificate-role", "Role of client certificates that the auth file does not name", &o.certificate_role),
       Setting("debug-role", "Role that reflection and channelz need", &o.debug_role),
       Setting("executable", "The mendel command that runs jobs; empty: this one", &o.runner.executable),
+      Setting("devices", "Devices of other workers of the store that jobs may ask for, separated by commas", &o.devices),
       Setting("sandbox", "auto, bubblewrap or rlimits", &o.runner.sandbox),
   };
 }

@@ -23,6 +23,7 @@ struct ServerOptions {
   bool insecure_bind = false;
   std::string data = "mendel-data";
   std::string store;
+  std::string devices;
   std::string metrics_listen = "127.0.0.1:8471";
   std::string http_port = "auto";
   std::string http_address = "127.0.0.1";

@@ -16,6 +16,17 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
+/// Between commas, trimmed, without empty ones.
+std::vector<std::string> Parts(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    if (const std::string_view one = Trim(text.substr(0, comma)); !one.empty()) parts.emplace_back(one);
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return parts;
+}
+
 bool IsKey(std::string_view key) {
   return !key.empty() &&
          std::all_of(key.begin(), key.end(), [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0 || c == '-'; });
@@ -95,6 +106,7 @@ absl::StatusOr<ServerOptions> ResolveOptions(const std::map<std::string, std::st
   if (!left.empty()) return InvalidInput("configuration file: there is no option ", left.begin()->first);
   options.runner.concurrent_jobs = static_cast<int>(options.concurrent_jobs);
   options.runner.max_attempts = static_cast<int>(options.max_attempts);
+  options.runner.other_devices = Parts(options.devices);
   options.runner.lease_micros = options.lease_seconds * 1'000'000;
   MENDEL_RETURN_IF_ERROR(CheckOptions(options));
   return options;
@@ -107,15 +119,7 @@ bool IsLocalAddress(std::string_view address) {
   return false;
 }
 
-std::vector<std::string> ListenAddresses(const ServerOptions& options) {
-  std::vector<std::string> addresses;
-  for (std::string_view rest = options.listen; !rest.empty();) {
-    const size_t comma = rest.find(',');
-    if (const std::string_view one = Trim(rest.substr(0, comma)); !one.empty()) addresses.emplace_back(one);
-    rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
-  }
-  return addresses;
-}
+std::vector<std::string> ListenAddresses(const ServerOptions& options) { return Parts(options.listen); }
 
 PageAddress PageAddressOf(const ServerOptions& options) {
   const std::string host =

@@ -30,6 +30,7 @@ struct Options {
   int64_t memory = 0;
   std::string wall_time;
   std::string numerics;
+  std::string weights;
   uint64_t seed = 1;
   std::vector<std::string> disabled;
   int target_bound = 0;
@@ -66,6 +67,7 @@ absl::StatusOr<v1::JobSpec> MakeSpec(const Options& options, const std::string& 
   optimize.set_isa(options.isa);
   optimize.set_threads(options.threads);
   optimize.set_numerics(options.numerics);
+  optimize.set_weights(options.weights);
   MENDEL_RETURN_IF_ERROR(FillBudget(options, *optimize.mutable_budget()));
   optimize.set_seed(options.seed);
   for (const std::string& rule : options.disabled) optimize.add_disabled_rules(rule);
@@ -117,7 +119,8 @@ Action Setup(CLI::App& app) {
   app.add_flag("--wait", options->wait, "Wait for the job's end");
   AddServerOptions(app, options->server);
   app.add_option("--shapes", options->shapes, "Input shapes, e.g. input:8x3x224x224,mask:8x128")->take_all();
-  app.add_option("--backend", options->backend, "Backend that the plan is for (default: cpu)");
+  app.add_option("--backend,--device", options->backend,
+                 "Backend that the plan is for (default: cpu); a GPU that no worker has, e.g. cuda:sm_90: times are predicted");
   app.add_option("--isa", options->isa, "Instruction set that the plan must run on, e.g. avx2 (default: the worker's)");
   app.add_option("--threads", options->threads, "Threads of the plan (default: the worker's cores)")->check(CLI::PositiveNumber);
   app.add_option("--budget", options->budget, "Time for the search, e.g. 60s (default: the server's)");
@@ -126,6 +129,9 @@ Action Setup(CLI::App& app) {
   app.add_option("--worker-memory", options->memory, "Bytes of memory of the worker")->check(CLI::PositiveNumber);
   app.add_option("--wall-time", options->wall_time, "Time for the whole job (default: the server's)");
   app.add_option("--numerics", options->numerics, "strict or default")->check(CLI::IsMember({"strict", "default"}));
+  app.add_option("--weights", options->weights,
+                 "symbolic: the plan holds for all weights (default); exact: it may use the stored ones")
+      ->check(CLI::IsMember({"exact", "symbolic"}));
   app.add_option("--seed", options->seed, "Seed of everything random in the search")->capture_default_str();
   app.add_option("--disable", options->disabled, "Rules to leave out, comma-separated")->delimiter(',');
   app.add_option("--target-bound", options->target_bound, "The certificate's bound must be at most 2 to this power (default: -80)")

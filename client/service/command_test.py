@@ -64,7 +64,21 @@ class CommandTest(unittest.TestCase):
         self.assertEqual((spec.shapes, spec.budget.time.seconds, spec.budget.time.nanos, spec.threads, list(spec.disabled_rules), spec.seed,
                           spec.budget.wall_time.seconds),
                          ("data:1x3x224x224", 1, 500_000_000, 2, ["a", "b"], 7, 120))
+        self.assertEqual((spec.weights, spec.device), ("", ""))
         self.assertEqual(self.server.blobs[spec_blob(self.server, MODEL)], MODEL.read_bytes())
+
+    def test_exact_weights_and_predicted_times(self):
+        def work(job):
+            job.state = 4
+            job.plan = self.server.add_plan(b"plan", speedup=1.7, baseline_ms=3.4, plan_ms=2, device="cuda", isa="sm_90", unmeasured=True).name
+        self.server.on_submit = work
+        out = self.expect(0, "plan        2.000 ms (unmeasured, predicted)", "submit", MODEL, "-o", "m.plan", "--weights", "exact", "--device", "cuda:sm_90")
+        self.assertIn("baseline    3.400 ms (unmeasured, predicted)", out)
+        (job,) = self.server.jobs.values()
+        self.assertEqual((job.spec.optimize.weights, job.spec.optimize.device), ("exact", "cuda:sm_90"))
+        self.expect(0, "1.70x (predicted)  cuda sm_90", "plans")
+        self.assertIs(json.loads(self.expect(0, "", "plans", "--json"))["plans"][0]["unmeasured"], True)
+        self.expect(2, "approximate", "submit", MODEL, "--weights", "approximate")
 
     def test_pipes(self):
         with MODEL.open("rb") as model:

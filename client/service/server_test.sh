@@ -15,7 +15,7 @@ cd "$folder" || exit 1
 export MENDEL_SERVER=unix:$folder/s
 fail() { echo "FAIL: $1"; failures=$((failures + 1)); }
 start() {
-  "$mendel" serve --listen "unix:$folder/s" --data "$folder/data" --metrics-listen 127.0.0.1:0 --drain-seconds 2 --lease-seconds 5 >>server.log 2>&1 &
+  "$mendel" serve --listen "unix:$folder/s" --data "$folder/data" --work "$folder/work" --metrics-listen 127.0.0.1:0 --drain-seconds 2 --lease-seconds 5 >>server.log 2>&1 &
   server=$!
   for _ in $(seq 200); do "$mendel" health >/dev/null 2>&1 && return; sleep 0.1; done
   echo "FAIL: no server"; tail -5 server.log; exit 1
@@ -36,6 +36,13 @@ expect 0 'equivalent' "$mendel" verify m.plan --model net.onnx --server "$MENDEL
 expect 0 'wrote       again.plan' "$mendel" submit net.onnx --budget 1s --threads 1 -o again.plan --request-id one
 cmp -s m.plan again.plan || fail "the same request id gave another plan"
 [ "$("$mendel" jobs --json | grep -c '"work": "optimize"')" = 1 ] || fail "two jobs for one request id"
+expect 0 'wrote       exact.plan' "$mendel" submit net.onnx --budget 1s --threads 1 --weights exact -o exact.plan
+expect 2 'used for another job' "$mendel" submit net.onnx --budget 1s --threads 1 --weights exact --request-id one
+expect 0 'equivalent' "$mendel" verify exact.plan --model net.onnx
+expect 0 'unmeasured, predicted' "$mendel" submit net.onnx --budget 1s --device cuda:sm_90 -o gpu.plan
+expect 0 'predicted\)  cuda sm_90' "$mendel" plans
+expect 2 'spec.optimize.device' "$mendel" submit net.onnx --device cuda:sm_12
+[ -f work/profiles.sqlite ] && [ ! -e data/work ] || fail "--work"
 expect 0 '^equivalent' "$mendel" verify net.onnx rewritten.onnx --server "$MENDEL_SERVER"
 expect 1 '^partial|^different' "$mendel" verify net.onnx one_weight.onnx --server "$MENDEL_SERVER"
 expect 5 'NOT_FOUND|no |jobs/' "$mendel" watch 00000000-0000-4000-8000-000000000000

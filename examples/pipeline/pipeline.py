@@ -79,6 +79,8 @@ def make_plan(client: Client, version: Version, options: argparse.Namespace) -> 
     plan = client.plan(ended.plan)
     if plan.bound_log2 > options.gates.max_bound_log2:
         raise Refused(f"the certificate's bound is 2^{plan.bound_log2:.0f}, more than 2^{options.gates.max_bound_log2:.0f}")
+    if plan.unmeasured:
+        raise Refused("the plan's times are predicted, not measured")
     if plan.speedup < options.gates.min_speedup:
         raise Refused(f"the plan is {plan.speedup:.2f}x as fast, less than {options.gates.min_speedup:.2f}x")
     verdict = client.verify_plan(plan.name, model, request_id=f"pipeline-verify-{plan.name[6:]}")

@@ -21,7 +21,7 @@ class PipelineTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.repository = pathlib.Path(folder.name)
-        self.speedup, self.bound, self.kind, self.data = 1.5, -100, 1, b"plan"
+        self.speedup, self.bound, self.kind, self.data, self.unmeasured = 1.5, -100, 1, b"plan", False
         self.server.on_submit = self.work
 
     def work(self, job):
@@ -30,7 +30,8 @@ class PipelineTest(unittest.TestCase):
         if job.spec.WhichOneof("work") == "verify_plan":
             job.verdict.kind = self.kind
         else:
-            plan = self.server.add_plan(self.data, speedup=self.speedup, bound_log2=self.bound, job=job.name, device="cpu")
+            plan = self.server.add_plan(self.data, speedup=self.speedup, bound_log2=self.bound, job=job.name, device="cpu",
+                                        unmeasured=self.unmeasured)
             job.plan = plan.name
 
     def add(self, name, content=b"\x08\x08"):
@@ -69,6 +70,10 @@ class PipelineTest(unittest.TestCase):
     def test_too_slow(self):
         self.speedup = 1.01
         self.refused("1.01x")
+
+    def test_predicted_only(self):
+        self.unmeasured = True
+        self.refused("predicted")
 
     def test_bound_too_weak(self):
         self.bound = -40

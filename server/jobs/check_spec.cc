@@ -57,6 +57,7 @@ class Checker {
     }
     const auto found = std::find_if(options_.devices.begin(), options_.devices.end(),
                                     [&](const WorkerDevice& one) { return one.name == (device.empty() ? "cpu" : device); });
+    if (found == options_.devices.end() && Elsewhere(device)) return;
     Require(found != options_.devices.end(), "device", Cat("no worker has '", device.empty() ? "cpu" : device, "'"));
     if (found == options_.devices.end()) return;
     Require(isa.empty() || isa == found->isa, "isa", Cat("no worker has '", isa, "'; this one has '", found->isa, "'"));
@@ -64,6 +65,10 @@ class Checker {
   const absl::Status& status() const { return status_; }
 
  private:
+  bool Elsewhere(const std::string& device) const {
+    return std::find(options_.other_devices.begin(), options_.other_devices.end(), device) != options_.other_devices.end();
+  }
+
   std::string prefix_;
   const RunnerOptions& options_;
   absl::Status status_;
@@ -76,6 +81,7 @@ absl::Status CheckOptimize(const v1::OptimizeSpec& spec, const RunnerOptions& op
   check.Device(spec.device(), spec.isa());
   check.Require(spec.threads() >= 0 && spec.threads() <= kMostThreads, "threads", "must be 0 to 1024");
   check.OneOf(spec.numerics(), {"strict", "default"}, "numerics");
+  check.OneOf(spec.weights(), {"exact", "symbolic"}, "weights");
   check.Limits(spec.budget());
   check.Require(spec.disabled_rules_size() <= kMostRules, "disabled_rules", "are too many");
   for (const std::string& rule : spec.disabled_rules()) {
@@ -102,6 +108,15 @@ absl::Status CheckCompare(const v1::ComparePairSpec& spec, const RunnerOptions& 
 }
 
 }  // namespace
+
+absl::Status CheckDevice(const v1::JobSpec& spec, const RunnerOptions& options) {
+  if (!spec.has_optimize()) return absl::OkStatus();
+  RunnerOptions own = options;
+  own.other_devices.clear();
+  Checker check("spec.optimize", own);
+  check.Device(spec.optimize().device(), spec.optimize().isa());
+  return check.status();
+}
 
 absl::Status CheckSpec(const v1::JobSpec& spec, const RunnerOptions& options) {
   if (spec.has_optimize()) return CheckOptimize(spec.optimize(), options);

@@ -157,6 +157,7 @@ absl::StatusOr<v1::Plan> PlanFromJson(std::string_view facts) {
   plan.set_speedup(Number(Member(json, "speedup")));
   plan.set_bound_log2(Number(Member(Member(json, "certificate"), "bound_log2")));
   plan.set_weights(Text(Member(json, "weights")));
+  plan.set_unmeasured(Member(json, "unmeasured") == Json(true));
   for (const Json& output : Items(Member(json, "numeric"))) {
     plan.set_max_relative_error(std::max(plan.max_relative_error(), Number(Member(output, "plan_max"))));
   }

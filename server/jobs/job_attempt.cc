@@ -79,6 +79,7 @@ class Attempt {
   }
 
   absl::Status Prepare() {
+    MENDEL_RETURN_IF_ERROR(CheckDevice(job_.job.spec(), options_));
     MENDEL_ASSIGN_OR_RETURN(command_, MakeWorkerCommand(job_.job.spec(), options_, context_.jobs, context_.blobs));
     MENDEL_ASSIGN_OR_RETURN(folder_, JobFolder::Open(options_.work_folder, Name(), job_.fence));
     // Without the others' measurements a job takes longer, no more.

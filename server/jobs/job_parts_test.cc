@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include "server/jobs/job_test_support.h"
 #include "server/jobs/profile_exchange.h"
 #include "server/jobs/work_key.h"
+#include "server/jobs/worker_command.h"
 
 namespace mendel::server {
 namespace {
@@ -41,6 +43,7 @@ TEST(CheckSpec, NamesTheFieldThatIsWrong) {
   wrong("isa", [](auto& spec) { spec.set_isa("avx512"); });
   wrong("threads", [](auto& spec) { spec.set_threads(-1); });
   wrong("numerics", [](auto& spec) { spec.set_numerics("sloppy"); });
+  wrong("weights", [](auto& spec) { spec.set_weights("approximate"); });
   wrong("budget.time", [](auto& spec) { spec.mutable_budget()->mutable_time()->set_seconds(3601); });
   wrong("budget.time", [](auto& spec) { spec.mutable_budget()->mutable_time()->set_nanos(-1); });
   wrong("budget.wall_time", [](auto& spec) { spec.mutable_budget()->mutable_wall_time()->set_seconds(-5); });
@@ -49,6 +52,13 @@ TEST(CheckSpec, NamesTheFieldThatIsWrong) {
   wrong("disabled_rules", [](auto& spec) { spec.add_disabled_rules("a,b"); });
   wrong("target_bound_log2", [](auto& spec) { spec.set_target_bound_log2(1); });
   EXPECT_FALSE(CheckSpec({}, options).ok());
+  v1::JobSpec elsewhere = OptimizeJob(kModel);
+  elsewhere.mutable_optimize()->set_device("cuda");
+  elsewhere.mutable_optimize()->set_isa("sm_90");
+  EXPECT_FALSE(CheckSpec(elsewhere, options).ok());
+  options.other_devices = {"cuda"};
+  EXPECT_TRUE(CheckSpec(elsewhere, options).ok());
+  EXPECT_FALSE(CheckDevice(elsewhere, options).ok()) << "not by this machine's workers";
   v1::JobSpec verify;
   verify.mutable_verify_plan()->set_plan("plans/" + std::string(64, '0'));
   verify.mutable_verify_plan()->set_model(kModel);
@@ -70,6 +80,8 @@ TEST(WorkKey, DependsOnWhatTheResultDependsOn) {
   EXPECT_EQ(plain, key([](auto& spec) { spec.set_numerics("default"); }));
   EXPECT_EQ(plain, key([](auto& spec) { spec.mutable_budget()->mutable_time()->set_seconds(60); }));
   EXPECT_EQ(plain, key([](auto& spec) { spec.mutable_budget()->set_memory_bytes(1 << 30); }));
+  EXPECT_EQ(plain, key([](auto& spec) { spec.set_weights("symbolic"); }));
+  EXPECT_NE(plain, key([](auto& spec) { spec.set_weights("exact"); }));
   EXPECT_NE(plain, key([](auto& spec) { spec.set_seed(7); }));
   EXPECT_NE(plain, key([](auto& spec) { spec.set_shapes("x:2"); }));
   EXPECT_NE(plain, key([](auto& spec) { spec.add_disabled_rules("conv_merge"); }));
@@ -77,6 +89,26 @@ TEST(WorkKey, DependsOnWhatTheResultDependsOn) {
   options.devices[0].identity = "another processor";
   EXPECT_NE(plain, key([](auto&) {}));
   EXPECT_EQ(WorkKey({}, options), "");
+}
+
+TEST(WorkerCommand, SaysWhatTheSpecSays) {
+  JobWorld world;
+  RunnerOptions options;
+  options.devices = {{"cpu", "a processor", "avx2"}, {"cuda:sm_90", "predicted", "sm_90", true}};
+  v1::JobSpec spec = OptimizeJob(world.AddModel("m.onnx", "bytes"), "x:2");
+  const auto has = [&](const std::string& word) {
+    EXPECT_TRUE(CheckSpec(spec, options).ok());
+    const auto command = MakeWorkerCommand(spec, options, world.jobs(), world.blobs());
+    EXPECT_TRUE(command.ok()) << command.status();
+    return command.ok() && std::count(command->arguments.begin(), command->arguments.end(), word) == 1;
+  };
+  EXPECT_TRUE(has("--shapes=x:2"));
+  EXPECT_FALSE(has("--weights=exact") || has("--offline"));
+  spec.mutable_optimize()->set_weights("exact");
+  spec.mutable_optimize()->set_device("cpu");
+  EXPECT_TRUE(has("--weights=exact") && has("--backend=cpu") && !has("--offline"));
+  spec.mutable_optimize()->set_device("cuda:sm_90");
+  EXPECT_TRUE(has("--backend=cuda:sm_90") && has("--offline"));
 }
 
 TEST(FromJson, HostileTextIsLeftOut) {
@@ -93,6 +125,9 @@ TEST(FromJson, HostileTextIsLeftOut) {
   EXPECT_EQ(plan->mutants().at("a"), 0);
   EXPECT_EQ(plan->mutants().at("b"), 0);
   EXPECT_EQ(plan->mutants().at("c"), 2);
+  EXPECT_FALSE(plan->unmeasured());
+  EXPECT_FALSE(PlanFromJson(R"({"unmeasured": "yes"})")->unmeasured());
+  EXPECT_TRUE(PlanFromJson(R"({"unmeasured": true})")->unmeasured());
   const auto line =
       ProgressFromJson(R"({"phase": 3, "seconds_left": -1, "warnings": ["w", 4], "candidates": 18446744073709551615})");
   ASSERT_TRUE(line.ok());

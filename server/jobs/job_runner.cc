@@ -29,6 +29,7 @@ class Runner final : public JobRunner {
  public:
   Runner(RunnerOptions options, JobStore& jobs, BlobStore& blobs, const Clock& clock, std::unique_ptr<Sandbox> sandbox)
       : options_(std::move(options)), sandbox_(std::move(sandbox)), context_{options_, jobs, blobs, clock, *sandbox_} {
+    for (const WorkerDevice& device : options_.devices) devices_.push_back(device.name);
     for (int i = 0; i < options_.concurrent_jobs; ++i) threads_.emplace_back([this] { ClaimJobs(); });
     threads_.emplace_back([this] { ExpireLeases(); });
   }
@@ -68,7 +69,7 @@ class Runner final : public JobRunner {
     while (!context_.draining) {
       // The number first: what changes after the claim is noticed.
       seen = context_.jobs.WaitForChange(seen, 0);
-      const auto job = context_.jobs.Claim(options_.owner, context_.clock.WallMicros() + options_.lease_micros);
+      const auto job = context_.jobs.Claim(options_.owner, context_.clock.WallMicros() + options_.lease_micros, devices_);
       if (!job.ok()) {
         Pause(kIdleMicros);
       } else if (!job->has_value()) {
@@ -96,6 +97,7 @@ class Runner final : public JobRunner {
   const RunnerOptions options_;
   const std::unique_ptr<Sandbox> sandbox_;
   RunnerContext context_;
+  std::vector<std::string> devices_;
   std::mutex mutex_;
   std::condition_variable changed_;
   int finished_ = 0;

@@ -23,11 +23,13 @@
 
 namespace mendel::server {
 
-/// What a worker measures on: a backend's name, its identity on this machine and its instruction set (runtime/backend.h).
+/// What a worker measures on: a backend's name, its identity on this machine and its instruction set (runtime/backend.h); or what
+/// it only predicts for (runtime/offline_device.h).
 struct WorkerDevice {
   std::string name;
   std::string identity;
   std::string isa;
+  bool offline = false;
 };
 
 struct RunnerOptions {
@@ -50,6 +52,8 @@ struct RunnerOptions {
   int64_t cancel_grace_micros = 120'000'000;
   /// Of this machine's workers. Empty: "cpu", and stored plans are served on this host only.
   std::vector<WorkerDevice> devices;
+  /// That other workers of the store have: jobs may ask for them here.
+  std::vector<std::string> other_devices;
   /// Version of the executable, part of what a stored plan is found by.
   std::string version;
 };
@@ -86,6 +90,8 @@ absl::StatusOr<std::unique_ptr<JobRunner>> StartJobRunner(const RunnerOptions& o
 /// Checks a spec against the options before it is queued: names well formed, budgets within limits, devices that the workers have.
 /// InvalidArgument with the field's path in front ("spec.optimize.budget.time: ...").
 absl::Status CheckSpec(const v1::JobSpec& spec, const RunnerOptions& options);
+/// The devices alone, for the worker that is to do it: `other_devices` do not count.
+absl::Status CheckDevice(const v1::JobSpec& spec, const RunnerOptions& options);
 
 }  // namespace mendel::server
 

@@ -255,7 +255,7 @@ class Stray {
 TEST_P(Runners, WhatAnEarlierAttemptLeftIsEnded) {
   if (GetParam() != std::string("bubblewrap")) GTEST_SKIP() << "of bubblewrap alone";
   const std::string retried = world_.SubmitFake("good");
-  const auto earlier = world_.jobs().Claim("earlier", SystemClock().WallMicros() + 60'000'000);
+  const auto earlier = world_.jobs().Claim("earlier", SystemClock().WallMicros() + 60'000'000, {});
   ASSERT_TRUE(earlier.ok() && earlier->has_value());
   ASSERT_TRUE(world_.jobs().Release(retried, (*earlier)->fence).ok());
   v1::JobSpec spec = OptimizeJob(world_.AddModel("good", "bytes of a model"));

@@ -51,6 +51,8 @@ std::string WorkKey(const v1::JobSpec& spec, const RunnerOptions& options) {
   Add(hash, Cat(work.seed()));
   Add(hash, Cat(work.target_bound_log2() == 0 ? -80 : work.target_bound_log2()));
   for (const std::string& rule : disabled) Add(hash, rule);
+  // No rule has such a name, and keys of symbolic plans stay what they were.
+  if (work.weights() == "exact") Add(hash, "weights: exact");
   return hash.HexDigest();
 }
 

@@ -1,5 +1,6 @@
 #include "server/jobs/worker_command.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,11 @@ bool StaysBelow(const std::string& path) {
   return true;
 }
 
+bool IsOffline(const std::string& device, const RunnerOptions& options) {
+  return std::any_of(options.devices.begin(), options.devices.end(),
+                     [&](const WorkerDevice& one) { return one.offline && one.name == device; });
+}
+
 class CommandMaker {
  public:
   CommandMaker(const RunnerOptions& options, JobStore& jobs, BlobStore& blobs) : options_(options), jobs_(jobs), blobs_(blobs) {}
@@ -35,7 +41,9 @@ class CommandMaker {
     Word(Cat("--budget=", SecondsOr(spec.budget().time(), static_cast<double>(options_.default_budget_seconds)), "s"));
     Word(Cat("--seed=", spec.seed()));
     if (!spec.numerics().empty()) Word(Cat("--numerics=", spec.numerics()));
+    if (!spec.weights().empty()) Word(Cat("--weights=", spec.weights()));
     if (!spec.device().empty()) Word(Cat("--backend=", spec.device()));
+    if (IsOffline(spec.device(), options_)) Word("--offline");
     if (spec.threads() > 0) Word(Cat("--threads=", spec.threads()));
     if (spec.budget().candidates() > 0) Word(Cat("--max-candidates=", spec.budget().candidates()));
     if (spec.target_bound_log2() != 0) Word(Cat("--target-bound=", spec.target_bound_log2()));

@@ -107,7 +107,7 @@ void World::Wait(const google::longrunning::WaitOperationRequest& request) {
 }
 
 void World::Work(const v1::JobEvent& event) {
-  if (!claimed_) claimed_ = *jobs_->Claim("worker", INT64_MAX);
+  if (!claimed_) claimed_ = *jobs_->Claim("worker", INT64_MAX, {});
   if (claimed_) Judge(jobs_->AppendEvent(claimed_->job.name(), claimed_->fence, event));
 }
 
@@ -166,7 +166,7 @@ void World::SetPlan(const v1::JobSpec& spec, v1::Plan& plan) {
 void World::EndJobs() {
   if (claimed_) jobs_->Release(claimed_->job.name(), claimed_->fence).IgnoreError();
   claimed_.reset();
-  for (auto job = jobs_->Claim("worker", INT64_MAX); job.ok() && *job; job = jobs_->Claim("worker", INT64_MAX)) {
+  for (auto job = jobs_->Claim("worker", INT64_MAX, {}); job.ok() && *job; job = jobs_->Claim("worker", INT64_MAX, {})) {
     Outcome outcome;
     outcome.state = v1::JOB_STATE_CANCELLED;
     MENDEL_CHECK(jobs_->Finish((*job)->job.name(), (*job)->fence, outcome).ok());

@@ -92,7 +92,7 @@ std::string TestServer::SubmitSearch(const std::string& model, const std::string
 }
 
 std::string TestServer::WorkOnce(int progress) {
-  const std::optional<StoredJob> job = Must(jobs_->Claim("worker", SystemClock().WallMicros() + 60'000'000));
+  const std::optional<StoredJob> job = Must(jobs_->Claim("worker", SystemClock().WallMicros() + 60'000'000, {}));
   EXPECT_TRUE(job.has_value());
   for (int i = 0; i < progress; ++i) {
     v1::JobEvent event;

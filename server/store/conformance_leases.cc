@@ -20,7 +20,32 @@ TEST_P(JobStoreConformance, ClaimsAreFairBetweenClients) {
   for (int i = 0; i < 6; ++i) claimed.push_back(Claim());
   // Nobody holds one: the highest priority. Then clients without a job: oldest first. Then those with one, ...
   EXPECT_EQ(NamesOf(claimed), NamesOf({a2, b1, c0, a0, b0, a1}));
-  EXPECT_FALSE(store_->Claim("worker", 1)->has_value());
+  EXPECT_FALSE(store_->Claim("worker", 1, {})->has_value());
+}
+
+TEST_P(JobStoreConformance, WorkersTakeWhatTheyHaveTheDeviceFor) {
+  const auto submit = [&](const std::string& device) {
+    v1::JobSpec spec = SpecOf(1);
+    spec.mutable_optimize()->set_device(device);
+    const auto job = store_->Submit(spec, "alice", "", 0, {});
+    EXPECT_TRUE(job.ok()) << job.status();
+    return *job;
+  };
+  const auto take = [&](const std::vector<std::string>& devices) {
+    const auto job = store_->Claim("worker", clock_.WallMicros() + 60'000'000, devices);
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() && job->has_value() ? (*job)->job.name() : "";
+  };
+  const std::string gpu = submit("cuda").job.name();
+  const std::string cpu = submit("cpu").job.name();
+  const std::string absent = submit("cuda:sm_90").job.name();
+  const std::string any = submit("").job.name();
+  EXPECT_EQ(take({"cpu"}), cpu) << "the older one is for another worker";
+  EXPECT_EQ(take({"cpu", "cuda:sm_75", "cuda:sm_90"}), absent);
+  EXPECT_EQ(take({}), any);
+  EXPECT_EQ(take({"cpu", "cuda:sm_90"}), "");
+  EXPECT_EQ(StateOf(gpu), v1::JOB_STATE_PENDING);
+  EXPECT_EQ(take({"cpu", "cuda"}), gpu);
 }
 
 TEST_P(JobStoreConformance, ClaimCountsAttemptsAndRaisesTheFence) {
@@ -176,7 +201,7 @@ TEST_P(JobStoreConformance, EventsAreNumberedAndThinnedOut) {
 /// Claims and finishes until nothing is left; calls `done` for each.
 void Work(JobStore& store, const std::string& owner, const std::function<void(const StoredJob&)>& done) {
   for (;;) {
-    const auto job = store.Claim(owner, 4'000'000'000'000'000);
+    const auto job = store.Claim(owner, 4'000'000'000'000'000, {});
     ASSERT_TRUE(job.ok()) << job.status();
     if (!job->has_value()) return;
     ASSERT_TRUE(store.Finish((*job)->job.name(), (*job)->fence, Succeeded(static_cast<uint64_t>((*job)->job.priority()))).ok());

@@ -54,7 +54,7 @@ StoredJob JobStoreConformance::Submit(const std::string& client, int32_t priorit
 }
 
 StoredJob JobStoreConformance::Claim(const std::string& owner) {
-  const auto job = store_->Claim(owner, clock_.WallMicros() + 60'000'000);
+  const auto job = store_->Claim(owner, clock_.WallMicros() + 60'000'000, {});
   EXPECT_TRUE(job.ok()) << job.status();
   EXPECT_TRUE(job.ok() && job->has_value()) << "nothing to claim";
   return job.ok() ? job->value_or(StoredJob{}) : StoredJob{};

@@ -122,7 +122,7 @@ class Victim {
   }
 
   void Work() {
-    const auto claimed = stores_.jobs->Claim("victim", 1);
+    const auto claimed = stores_.jobs->Claim("victim", 1, {});
     Demand(claimed.status());
     if (!claimed->has_value()) return Submit();
     const std::string name = (*claimed)->job.name();

@@ -35,7 +35,7 @@ class DataFolder : public testing::Test {
     outcome.plan.emplace();
     outcome.plan->set_name("plans/" + plan.sha256);
     outcome.plan->set_blob(BlobName(plan));
-    EXPECT_TRUE(jobs_->Finish(job->job.name(), (*jobs_->Claim("w", 1))->fence, outcome).ok());
+    EXPECT_TRUE(jobs_->Finish(job->job.name(), (*jobs_->Claim("w", 1, {}))->fence, outcome).ok());
     return *job;
   }
   std::vector<std::string> Violations() { return Fsck(*jobs_, *blobs_)->violations; }

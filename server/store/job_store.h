@@ -90,8 +90,10 @@ class JobStore {
   virtual absl::StatusOr<std::vector<v1::JobEvent>> Events(const std::string& name, int64_t after, int limit) = 0;
 
   /// The next job for a worker, RUNNING and leased until `lease_until_micros`; nullopt when there is none. Fair between clients:
-  /// the client with the fewest leased jobs first, then the highest priority, then the oldest. Counts an attempt.
-  virtual absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner, int64_t lease_until_micros) = 0;
+  /// the client with the fewest leased jobs first, then the highest priority, then the oldest. Counts an attempt. Jobs for a device
+  /// (DeviceOf, server/store/spec_names.h) that is not among `devices` are left to other workers.
+  virtual absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner, int64_t lease_until_micros,
+                                                         const std::vector<std::string>& devices) = 0;
   /// Aborted when the fence is not the job's or the lease was taken away. Returns the state (RUNNING or CANCELLING).
   virtual absl::StatusOr<v1::JobState> Renew(const std::string& name, int64_t fence, int64_t lease_until_micros) = 0;
   /// Appends an event and gives it the next number. Progress also becomes `job.progress`. Older progress events may be thinned out.

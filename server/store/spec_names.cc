@@ -18,6 +18,11 @@ std::vector<std::string> ModelsOf(const v1::JobSpec& spec) {
   return {};
 }
 
+std::string DeviceOf(const v1::JobSpec& spec) {
+  const std::string& device = spec.optimize().device();
+  return device == "cpu" ? "" : device;
+}
+
 std::vector<std::string> PlansOf(const v1::JobSpec& spec) {
   if (spec.has_verify_plan()) return {spec.verify_plan().plan()};
   if (spec.has_refit_plan()) return {spec.refit_plan().plan()};

@@ -11,6 +11,8 @@ namespace mendel::server {
 
 /// `models/...` that a job's spec names.
 std::vector<std::string> ModelsOf(const v1::JobSpec& spec);
+/// What its worker must have ("cuda", "cuda:sm_90"); empty: nothing that not all have.
+std::string DeviceOf(const v1::JobSpec& spec);
 /// `plans/...` likewise.
 std::vector<std::string> PlansOf(const v1::JobSpec& spec);
 

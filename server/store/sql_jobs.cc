@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "server/store/job_row.h"
 #include "server/store/page_token.h"
+#include "server/store/spec_names.h"
 #include "server/store/sql_store.h"
 
 namespace mendel::server {
@@ -40,10 +41,10 @@ absl::StatusOr<JobRow> Insert(SqlConnection& sql, StoredJob stored, int64_t now)
   JobRow row{0, std::move(stored)};
   MENDEL_ASSIGN_OR_RETURN(
       const SqlRows rows,
-      sql.Run("INSERT INTO job (name, client, request_id, state, priority, lease_owner, lease_until, fence, ended, body) "
-              "VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?6) RETURNING id",
+      sql.Run("INSERT INTO job (name, client, request_id, state, priority, lease_owner, lease_until, fence, ended, body, device) "
+              "VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?6, ?7) RETURNING id",
               {row.stored.job.name(), row.stored.job.client(), row.stored.request_id, int64_t{v1::JOB_STATE_PENDING},
-               int64_t{row.stored.job.priority()}, std::string()}));
+               int64_t{row.stored.job.priority()}, std::string(), DeviceOf(row.stored.job.spec())}));
   row.id = rows.front().Int(0);
   MENDEL_RETURN_IF_ERROR(ChangeState(sql, row, v1::JOB_STATE_PENDING, now));
   return row;

@@ -37,30 +37,44 @@ absl::Status ExpireOne(SqlConnection& sql, JobRow& row, int64_t now_micros, int 
   return ChangeState(sql, row, v1::JOB_STATE_FAILED, now_micros);
 }
 
+/// PENDING jobs that a worker with these devices can do; the state and the devices are added to `values`.
+std::string Takeable(const std::vector<std::string>& devices, std::vector<SqlValue>& values) {
+  values.emplace_back(int64_t{v1::JOB_STATE_PENDING});
+  std::string condition = Cat("job.state = ?", values.size(), " AND (length(job.device) = 0");
+  for (const std::string& device : devices) {
+    values.emplace_back(device);
+    condition += Cat(" OR job.device = ?", values.size());
+  }
+  return condition + ")";
+}
+
 }  // namespace
 
-absl::StatusOr<std::optional<StoredJob>> SqlStore::Claim(const std::string& owner, int64_t lease_until_micros) {
+absl::StatusOr<std::optional<StoredJob>> SqlStore::Claim(const std::string& owner, int64_t lease_until_micros,
+                                                         const std::vector<std::string>& devices) {
   if (owner.empty()) return InvalidInput("a lease needs an owner");
   // Two claims at once may both count before either takes a job: fair but for jobs that are claimed in the same moment.
-  const std::string query = Cat("SELECT ", JobColumns(),
-                                " FROM job LEFT JOIN (SELECT client, COUNT(*) AS leased FROM job WHERE state IN (?2, ?3) GROUP BY "
-                                "client) AS held ON held.client = job.client WHERE job.state = ?1 "
-                                "ORDER BY COALESCE(held.leased, 0), job.priority DESC, job.id LIMIT 1{skip}");
+  std::vector<SqlValue> values = {int64_t{v1::JOB_STATE_RUNNING}, int64_t{v1::JOB_STATE_CANCELLING}};
+  const std::string query =
+      Cat("SELECT ", JobColumns(),
+          " FROM job LEFT JOIN (SELECT client, COUNT(*) AS leased FROM job WHERE state IN (?1, ?2) GROUP BY "
+          "client) AS held ON held.client = job.client WHERE ",
+          Takeable(devices, values), " ORDER BY COALESCE(held.leased, 0), job.priority DESC, job.id LIMIT 1{skip}");
   std::optional<StoredJob> result;
   // Look first: a transaction that takes nothing would still tell everybody, the idle workers among them, that something has
   // changed.
   bool some = false;
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
-    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows,
-                            sql.Run("SELECT 1 FROM job WHERE state = ?1 LIMIT 1", {int64_t{v1::JOB_STATE_PENDING}}));
+    std::vector<SqlValue> wanted;
+    const std::string condition = Takeable(devices, wanted);
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(Cat("SELECT 1 FROM job WHERE ", condition, " LIMIT 1"), wanted));
     some = !rows.empty();
     return absl::OkStatus();
   }));
   if (!some) return result;
   MENDEL_RETURN_IF_ERROR(database_->Write([&](SqlConnection& sql) -> absl::Status {
     result.reset();
-    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, {int64_t{v1::JOB_STATE_PENDING}, int64_t{v1::JOB_STATE_RUNNING},
-                                                                int64_t{v1::JOB_STATE_CANCELLING}}));
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, values));
     if (rows.empty()) return absl::OkStatus();
     MENDEL_ASSIGN_OR_RETURN(JobRow row, ReadJob(rows.front()));
     ++row.stored.fence;

@@ -29,6 +29,10 @@ const std::vector<std::vector<std::string>>& SchemaSteps() {
           "NULL, "
           "answered BIGINT NOT NULL, PRIMARY KEY (client, request_id))",
       },
+      {
+          // What a job's worker must have; empty: nothing that not all have.
+          "ALTER TABLE job ADD COLUMN device {blob} NOT NULL DEFAULT ''",
+      },
   };
   return *steps;
 }

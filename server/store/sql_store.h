@@ -33,7 +33,8 @@ class SqlStore final : public JobStore {
   absl::Status DeleteJob(const std::string& name) override;
   absl::StatusOr<std::vector<v1::JobEvent>> Events(const std::string& name, int64_t after, int limit) override;
 
-  absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner, int64_t lease_until_micros) override;
+  absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner, int64_t lease_until_micros,
+                                                 const std::vector<std::string>& devices) override;
   absl::StatusOr<v1::JobState> Renew(const std::string& name, int64_t fence, int64_t lease_until_micros) override;
   absl::Status AppendEvent(const std::string& name, int64_t fence, v1::JobEvent event) override;
   absl::Status Finish(const std::string& name, int64_t fence, const Outcome& outcome) override;

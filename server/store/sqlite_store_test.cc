@@ -78,7 +78,7 @@ TEST_F(SqliteStore, OpensAFileOfVersion1) {
   EXPECT_EQ((*store)->GetJob("jobs/1")->job.client(), "a");
   EXPECT_EQ((*store)->GetPlan("plans/1")->model(), "models/1");
   EXPECT_TRUE((*store)->FindPlan("w")->has_value());
-  EXPECT_EQ((*(*store)->Claim("worker", 1))->job.name(), "jobs/1");
+  EXPECT_EQ((*(*store)->Claim("worker", 1, {}))->job.name(), "jobs/1");
 }
 
 TEST_F(SqliteStore, AMigrationIsAllOrNothing) {
@@ -130,7 +130,7 @@ TEST_F(SqliteStore, AClaimOfNothingChangesNothing) {
   const auto store = Open();
   ASSERT_TRUE(store.ok());
   const uint64_t before = (*store)->WaitForChange(0, 0);
-  EXPECT_EQ(*(*store)->Claim("worker", 1), std::nullopt);
+  EXPECT_EQ(*(*store)->Claim("worker", 1, {}), std::nullopt);
   EXPECT_EQ((*store)->WaitForChange(before, 0), before) << "idle workers would wake each other for ever";
 }
 

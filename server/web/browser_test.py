@@ -124,6 +124,12 @@ def check_mended_regions(browser):
         check(("what the boxes span" in caption) == spanned, f"the caption of {shape}: {caption}")
 
 
+def check_predicted_times(browser):
+    for unmeasured in (True, False):
+        text = browser.value("make('div', {}, ...planParts({speedup: 2, device: 'cuda', unmeasured: %s}, null)).textContent" % str(unmeasured).lower())
+        check(("Predicted speed-up 2.00x" in text) == unmeasured and ("Time of a run, predicted" in text) == unmeasured, f"predicted times: {text}")
+
+
 def check_keyboard(browser, server):
     """From the list into a job by Tab and Enter alone; where the focus is can be seen."""
     browser.open(server.url + "#/")
@@ -206,6 +212,7 @@ def main():
             browser.open(server.url + "#/" + verdict)
             check_regions(browser)
             check_mended_regions(browser)
+            check_predicted_times(browser)
             check_phone_and_colors(browser, "a verdict")
             check_keyboard(browser, server)
             browser.open(server.url + "#/")

@@ -68,7 +68,7 @@ std::string PlanBytes(const std::string& folder) {
 
 /// Ends the next job with an outcome.
 void Finish(Environment& env, const Outcome& outcome) {
-  const auto job = env.jobs.Claim("worker", SystemClock().WallMicros() + 60'000'000);
+  const auto job = env.jobs.Claim("worker", SystemClock().WallMicros() + 60'000'000, {});
   ASSERT_TRUE(job.ok() && job->has_value());
   v1::JobEvent event;
   event.set_warning(Cat(kHostile, "\n\x1b[31m"));

@@ -158,7 +158,8 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A stored plan: what was measured and what is certified. `weights`: "symbolic" or "exact"."""
+    """A stored plan: what was measured and what is certified. `weights`: "symbolic" or "exact". `unmeasured`: it was made for a device
+    that the worker did not have, its times are predicted."""
 
     name: str
     blob: str
@@ -177,10 +178,12 @@ class Plan:
     max_relative_error: float
     stop_reason: str
     mutants: Dict[str, int]
+    unmeasured: bool = False
 
     @classmethod
     def of(cls, m: Any) -> "Plan":
         return cls(
             m.name, m.blob, m.size_bytes, m.model, m.job, _time(m, "create_time"), m.device, m.isa, m.threads, m.baseline_ms, m.plan_ms,
             m.speedup, m.bound_log2, m.weights, m.max_relative_error, m.stop_reason, dict(m.mutants),
+            m.unmeasured,
         )

@@ -91,14 +91,16 @@ class Client:
 
     def submit(self, model: str, *, shapes: str = "", device: str = "", isa: str = "", threads: int = 0, numerics: str = "",
                budget: float = 0, candidates: int = 0, memory_bytes: int = 0, wall_time: float = 0, seed: int = 1,
-               disabled_rules: Iterable[str] = (), target_bound_log2: int = 0, priority: int = 0, request_id: str = "") -> str:
-        """Queues an optimization and returns the job's name. `shapes`: "input:1x3x224x224"; `budget` and `wall_time` in seconds.
+               disabled_rules: Iterable[str] = (), target_bound_log2: int = 0, priority: int = 0, request_id: str = "",
+               weights: str = "") -> str:
+        """Queues an optimization and returns the job's name. `shapes`: "input:1x3x224x224"; `budget` and `wall_time` in seconds;
+        `weights`: "symbolic" or "exact" (the plan may use the stored numbers, and then holds for them only).
         Zero and empty: the server's defaults (jobs.proto). The same `request_id` gives the same job."""
         spec = message("mendel.v1.JobSpec")()
         spec.optimize.model, spec.optimize.shapes, spec.optimize.device, spec.optimize.isa = model, shapes, device, isa
         spec.optimize.threads, spec.optimize.numerics, spec.optimize.seed = threads, numerics, seed
         spec.optimize.disabled_rules.extend(disabled_rules)
-        spec.optimize.target_bound_log2 = target_bound_log2
+        spec.optimize.target_bound_log2, spec.optimize.weights = target_bound_log2, weights
         spec.optimize.budget.candidates, spec.optimize.budget.memory_bytes = candidates, memory_bytes
         if budget:
             spec.optimize.budget.time.MergeFrom(_duration(budget))

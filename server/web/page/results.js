@@ -2,10 +2,12 @@
 
 function planParts(plan, details) {
   const target = [plan.device, plan.isa].filter(Boolean).join(" ");
+  const speedup = `${plan.unmeasured ? "Predicted speed-up" : "Speed-up"} ${decimals(plan.speedup, 2)}x`;
+  const caption = plan.unmeasured ? "Time of a run, predicted: the plan was made without the device" : "Median time of a run, measured interleaved";
   const parts = [
-    make("p", {}, make("strong", {}, `Speed-up ${decimals(plan.speedup, 2)}x`), ` on ${target}, threads: ${number(plan.threads)}`),
+    make("p", {}, make("strong", {}, speedup), ` on ${target}, threads: ${number(plan.threads)}`),
     timesPicture(plan),
-    table("Median time of a run, measured interleaved", [{name: ""}, {name: "milliseconds", number: true}],
+    table(caption, [{name: ""}, {name: "milliseconds", number: true}],
       [["before", decimals(plan.baseline_ms, 3)], ["after", decimals(plan.plan_ms, 3)]])];
   const certificate = (details && details.certificate) || {};
   const facts = make("dl");
