@@ -117,6 +117,11 @@ Draw SelectionDraw(std::array<uint64_t, 2> key) {
 
 bool SelectsElements(const OpDefinition& op) { return op.is_view || op.bound == &BoundOfSelection; }
 
+bool MovesElements(const OpDefinition& op, const Attributes& attrs) {
+  if (op.name != "Pad") return SelectsElements(op);
+  return attrs.Str("mode") != "constant" || attrs.Float("value") == 0;
+}
+
 bool IsConcrete(const NodeView& node, const std::vector<bool>& concrete) {
   const auto integral = [](const TensorType& type) { return IsIntegral(type.dtype); };
   return std::all_of(node.outputs.begin(), node.outputs.end(), integral) &&
@@ -129,7 +134,7 @@ bool IsOpaque(const OpDefinition& op, const NodeView& node, const std::vector<bo
   for (size_t k = 0; k < concrete.size() && k < 32; ++k) {
     if ((op.index_inputs >> k & 1) != 0 && !concrete[k]) return true;
   }
-  return HasInteger(node.outputs) && !SelectsElements(op);
+  return HasInteger(node.outputs) && !MovesElements(op, node.attrs);
 }
 
 FieldEvaluator::FieldEvaluator(const Draw& draw, WeightMode weights)

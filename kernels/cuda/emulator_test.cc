@@ -1,10 +1,17 @@
 // Every emitted kernel is executed and compared with the operators' float64 meaning over the whole of the mutant's output.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
 
+#include "base/status.h"
 #include "kernels/cuda/emulator/device.h"
 #include "kernels/cuda/mending_case.h"
 
@@ -41,6 +48,48 @@ TEST(Emulator, RandomCorrectionsEqualTheirMeaning) {
   }
   std::printf("%ld random corrections from seed %ld: %zu kernels, %zu boxes, equal at every element\n", static_cast<long>(count),
               static_cast<long>(first), kernels, boxes);
+}
+
+/// One element a thread, an object of 64 bytes that y has room for but once.
+EmittedKernel Kernel(const std::string& name, const std::string& body) {
+  EmittedKernel kernel;
+  kernel.name = name;
+  kernel.name_space = "text_" + name;
+  kernel.text = Cat("namespace text_", name, " {\nstruct Row { float v[16]; };\n", "extern \"C\" __global__ void ", name,
+                    "(const float* __restrict__ x, float* __restrict__ y) {\n",
+                    "  const Row* in = reinterpret_cast<const Row*>(x);\n  Row* out = reinterpret_cast<Row*>(y);\n",
+                    "  const unsigned i = threadIdx.x;\n", body, "\n}\n}\n");
+  return kernel;
+}
+
+/// What a kernel gets by value and keeps on its stack is its own; copies of objects are checked like loads and stores of numbers.
+TEST(Emulator, ParametersAreLegalAndCopiesAreChecked) {
+  const std::vector<EmittedKernel> kernels = {
+      Kernel("plain", "y[i] = 2 * x[i];"),
+      Kernel("on_stack", "Row row = in[0]; row.v[i % 16] += 1; out[0].v[i] = row.v[(i + 1) % 16];"),
+      Kernel("copy", "if (i == 0) out[0] = in[0];"),
+      Kernel("read_beyond", "if (i == 0) out[0] = in[1];"),
+      Kernel("write_beyond", "if (i == 0) out[1] = in[0];"),
+      Kernel("copied_twice", "if (i < 2) out[0] = in[0];"),
+  };
+  const std::map<std::string, std::string> faults = {
+      {"read_beyond", "out of bounds"}, {"write_beyond", "out of bounds"}, {"copied_twice", "written twice"}};
+  const auto module = EmulatorDevice().Load(kernels);
+  ASSERT_TRUE(module.ok()) << module.status();
+  for (const EmittedKernel& kernel : kernels) {
+    alignas(64) std::array<float, 16> x{}, y{};
+    for (size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(k + 1);
+    const std::vector<Argument> arguments = {{.name = "x", .bytes = std::as_writable_bytes(std::span(x))},
+                                             {.name = "y", .bytes = std::as_writable_bytes(std::span(y)), .writable = true}};
+    const absl::Status status = (*module)->Launch(kernel.name, {.grid = 1, .block = 16}, arguments);
+    const auto fault = faults.find(kernel.name);
+    if (fault == faults.end()) {
+      EXPECT_TRUE(status.ok()) << kernel.name << ": " << status;
+      EXPECT_EQ(y[2], kernel.name == "plain" ? 6 : kernel.name == "copy" ? 3 : 4) << kernel.name;
+    } else {
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr(fault->second)) << kernel.name;
+    }
+  }
 }
 
 }  // namespace

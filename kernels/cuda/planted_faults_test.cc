@@ -121,6 +121,10 @@ TEST(PlantedFaults, EachIsCaughtByName) {
   const auto module = EmulatorDevice().Load(texts);
   ASSERT_TRUE(module.ok()) << module.status();
   for (size_t k = 0; k < faults.size(); ++k) {
+    if (faults[k].misaligned && !SeesAlignmentOfObjects()) {
+      std::printf("%-45s not seen with this compiler\n", faults[k].name.c_str());
+      continue;
+    }
     const absl::Status status = RunCase(cases[k], **module, faults[k].misaligned);
     EXPECT_EQ(status.ok(), faults[k].name == "none") << faults[k].name << ": " << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(faults[k].caught)) << faults[k].name;

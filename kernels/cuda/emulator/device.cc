@@ -159,6 +159,8 @@ absl::Status EmulatedModule::Launch(const std::string& name, const LaunchShape& 
   return Annotate(Emulate(kernel, launch, parameters, buffers), name);
 }
 
+bool SeesAlignmentOfObjects() { return MENDEL_HOST_COMPILER_IS_GNU != 0; }
+
 std::string EmulatorDevice::Identity() const { return Cat("emulator (", MENDEL_HOST_COMPILER, ")"); }
 
 absl::StatusOr<std::unique_ptr<Module>> EmulatorDevice::Load(std::span<const EmittedKernel> kernels) const {

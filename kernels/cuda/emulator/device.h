@@ -37,6 +37,10 @@ class EmulatedModule : public Module {
   uintptr_t image_low_ = 0, image_high_ = 0;
 };
 
+/// Whether the compiler's instrumentation tells that a load or store is of a whole object, which must be aligned as such. clang's
+/// tells of the object's parts.
+bool SeesAlignmentOfObjects();
+
 class EmulatorDevice : public Device {
  public:
   std::string Identity() const override;

@@ -68,7 +68,6 @@ float powf(float, float);
 double pow(double, double);
 float fmodf(float, float);
 double fmod(double, double);
-void* memcpy(void*, const void*, unsigned long);
 
 #define MENDEL_SEEN(name, size, write, aligned)                                  \
   __attribute__((visibility("hidden"))) MENDEL_UNSEEN void name(void* address) { \
@@ -106,6 +105,24 @@ MENDEL_SEEN_RANGE(__tsan_read_range, false)
 MENDEL_SEEN_RANGE(__tsan_write_range, true)
 #undef MENDEL_SEEN_RANGE
 
+// Copies of objects, which clang leaves to the C library without a word to the instrumentation. Volatile, so that the loops are not
+// taken for calls of themselves.
+__attribute__((visibility("hidden"))) MENDEL_UNSEEN void* memmove(void* to, const void* from, unsigned long size) {
+  __tsan_read_range(const_cast<void*>(from), size);
+  __tsan_write_range(to, size);
+  volatile char* out = static_cast<char*>(to);
+  const volatile char* in = static_cast<const char*>(from);
+  if (out <= in) {
+    for (unsigned long k = 0; k < size; ++k) out[k] = in[k];
+  } else {
+    while (size-- > 0) out[size] = in[size];
+  }
+  return to;
+}
+__attribute__((visibility("hidden"))) MENDEL_UNSEEN void* memcpy(void* to, const void* from, unsigned long size) {
+  return memmove(to, from, size);
+}
+
 __attribute__((visibility("hidden"))) MENDEL_UNSEEN void __tsan_init() {}
 __attribute__((visibility("hidden"))) MENDEL_UNSEEN void __tsan_func_entry(void*) {}
 __attribute__((visibility("hidden"))) MENDEL_UNSEEN void __tsan_func_exit(void*) {}
@@ -135,9 +152,10 @@ MENDEL_UNSEEN inline double __longlong_as_double(long long bits) {
 
 namespace mendel_shim {
 
+/// Parameter k. Not inlined: clang would instrument it as a part of its caller, and the memory of parameters is no buffer.
 template <class T>
-MENDEL_UNSEEN T* Pointer(void* argument) {
-  return *static_cast<T**>(argument);
+__attribute__((noinline)) MENDEL_UNSEEN T* Parameter(void** arguments, int k) {
+  return *static_cast<T**>(arguments[k]);
 }
 /// Number of a kernel's parameters.
 template <class... T>
@@ -145,14 +163,15 @@ constexpr int Arity(void (*)(T*...)) {
   return sizeof...(T);
 }
 /// Calls a kernel with arguments as cuLaunchKernel takes them: the addresses of the parameters, all of which are pointers.
+/// Instrumented like the kernel, which may be inlined here.
 template <class... T>
-MENDEL_UNSEEN void Call(void (*kernel)(T*...), void** arguments) {
+void Call(void (*kernel)(T*...), void** arguments) {
   // Braces evaluate from left to right.
   struct Caller {
-    MENDEL_UNSEEN Caller(void (*kernel)(T*...), T*... pointers) { kernel(pointers...); }
+    Caller(void (*kernel)(T*...), T*... pointers) { kernel(pointers...); }
   };
   int next = 0;
-  Caller{kernel, Pointer<T>(arguments[next++])...};
+  Caller{kernel, Parameter<T>(arguments, next++)...};
 }
 
 }  // namespace mendel_shim
