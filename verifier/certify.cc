@@ -255,20 +255,23 @@ class Certifier {
   }
 
   /// A claim may hold for the values that reach it and not for all: its segment is merged with those before it. Without any cut
-  /// left a claim of the selection was a coincidence and is dropped, one of an output is false.
+  /// left a claim of the selection was a coincidence and is dropped, one of an output is false; unless it read another failed
+  /// claim's value, which may stand for an input and then is no cut.
   absl::Status Mend(const std::vector<Mismatch>& mismatches) {
+    const Mismatch* false_output = nullptr;
+    bool mended = false;
     for (const Mismatch& mismatch : mismatches) {
       const Segment& segment = partition_.segments[mismatch.segment];
       const Claim& claim = numbering_.claims[segment.claim];
-      if (!segment.cuts.empty()) {
-        for (int32_t cut : segment.cuts) whole_.insert(numbering_.values[static_cast<size_t>(cut)].origin);
-      } else if (claim.output.empty()) {
-        merges_.erase(claim.merge);
-      } else {
-        return Different(mismatch);
+      if (segment.cuts.empty() && !claim.output.empty()) {
+        false_output = &mismatch;
+        continue;
       }
+      mended = true;
+      for (int32_t cut : segment.cuts) whole_.insert(numbering_.values[static_cast<size_t>(cut)].origin);
+      if (segment.cuts.empty()) merges_.erase(claim.merge);
     }
-    return absl::OkStatus();
+    return mended || false_output == nullptr ? absl::OkStatus() : Different(*false_output);
   }
 
   const Graph& original_;
