@@ -130,8 +130,8 @@ void RunAttention(const AttentionPlan& plan, const AttentionOperands& operands, 
           Pack(plan, operands.v + HeadOffset(plan, plan.v, head), plan.v, plan.keys, plan.width, values);
           packed = head;
         }
-        const int64_t begin = plan.queries * (job % blocks) / blocks;
-        const int64_t end = plan.queries * (job % blocks + 1) / blocks;
+        const int64_t begin = job % blocks * plan.block;
+        const int64_t end = std::min(begin + plan.block, plan.queries);
         RunBlock(plan, operands, head, begin, end, keys, values, scores);
       }
     }

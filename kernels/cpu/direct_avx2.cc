@@ -23,6 +23,16 @@ MENDEL_INLINE Lanes LoadLanes(const int32_t* from) { return _mm256_loadu_si256(r
 /// Lane k gets lane lanes[k] of x.
 MENDEL_INLINE Vec Pick(Vec x, Lanes lanes) { return _mm256_permutevar8x32_ps(x, lanes); }
 MENDEL_INLINE Vec Rounded(Vec x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+MENDEL_INLINE float SumOf(Vec x) {
+  __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+  return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
+}
+MENDEL_INLINE float LargestOf(Vec x) {
+  __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  y = _mm_max_ps(y, _mm_movehl_ps(y, y));
+  return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
+}
 /// In two steps, so that neither power lies below the normal numbers.
 MENDEL_INLINE Vec TwoTo(Vec p, Vec n) {
   const __m256i whole = _mm256_cvtps_epi32(n);

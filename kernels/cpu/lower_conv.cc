@@ -209,13 +209,10 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
 
 std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics numerics) {
   const Node& node = graph.node(id);
-  std::vector<std::string> names = DirectAlgorithms(graph, id);
-  if (numerics != Numerics::kStrict) {
-    const std::vector<std::string> strassen = StrassenAlgorithms(graph, id);
-    names.insert(names.end(), strassen.begin(), strassen.end());
-  }
-  const std::vector<std::string> attention = AttentionAlgorithms(graph, id);
-  names.insert(names.end(), attention.begin(), attention.end());
+  std::vector<std::string> names = AttentionAlgorithms(graph, id);
+  const auto append = [&](const std::vector<std::string>& more) { names.insert(names.end(), more.begin(), more.end()); };
+  if (numerics != Numerics::kStrict) append(StrassenAlgorithms(graph, id));
+  append(DirectAlgorithms(graph, id));
   if (node.op->name != "Conv" || node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return names;
   if (node.outputs[0].shape.size() > 5) return names;
   const Problem problem = ProblemOf(graph, id);
