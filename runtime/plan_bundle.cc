@@ -104,6 +104,10 @@ absl::Status WritePlanBundle(std::span<const Plan> members, const std::string& p
   return WriteSections(sections, path, kBundleFileVersion);
 }
 
+absl::Status WritePlans(std::span<const Plan> plans, const std::string& path) {
+  return plans.size() == 1 ? WritePlan(plans[0], path) : WritePlanBundle(plans, path);
+}
+
 absl::StatusOr<std::vector<Plan>> ReadPlans(const std::string& path) {
   MENDEL_ASSIGN_OR_RETURN(MappedPlan file, MapPlanFile(path));
   absl::StatusOr<std::vector<Plan>> plans = ParsePlans(file.bytes, std::move(file.owner));

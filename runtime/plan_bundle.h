@@ -28,6 +28,9 @@ namespace mendel {
 /// or more than kMaxMembers.
 absl::Status WritePlanBundle(std::span<const Plan> members, const std::string& path);
 
+/// A single plan as a file of its own (WritePlan), several as a bundle.
+absl::Status WritePlans(std::span<const Plan> plans, const std::string& path);
+
 /// As ReadPlan and ParsePlan, all members. Their tensors refer into one mapping: what members share is there once.
 absl::StatusOr<std::vector<Plan>> ReadPlans(const std::string& path);
 absl::StatusOr<std::vector<Plan>> ParsePlans(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);

@@ -37,6 +37,32 @@ expect 0 'out.onnx' "$mendel" export a.plan --onnx out.onnx
 expect 0 'equivalent' "$mendel" verify a.plan --model out.onnx
 expect 0 'dilation_stack.*partial' "$mendel" rules
 
+# Three batches, one file: y = relu(x w) with x f32[n,4] and w of 64 bytes $1.
+batches() {
+  printf '\x08\x07:\x9d\x01\x0a\x15\x0a\x01x\x0a\x01w\x12\x01h\x1a\x02fc\x22\x06MatMul\x0a\x11\x0a\x01h\x12\x01y\x1a\x03act\x22\x04Relu\x12\x03dyn*K\x08\x04\x08\x04\x10\x01B\x01wJ@'
+  printf "$1%.0s" {1..64}
+  printf 'Z\x14\x0a\x01x\x12\x0f\x0a\x0d\x08\x01\x12\x09\x0a\x03\x12\x01n\x0a\x02\x08\x04b\x09\x0a\x01y\x12\x04\x0a\x02\x08\x01B\x04\x0a\x00\x10\x0d'
+}
+batches '?' >batches.onnx
+batches '>' >other.onnx
+bundle=("$mendel" optimize batches.onnx --threads 1 --cache cache.sqlite --max-candidates 2 --budget 5s --certificate-seed 5
+  --shapes x:1x4 --shapes x:4x4 --shapes x:16x4)
+expect 0 '^member 2  x:16x4' "${bundle[@]}" -o bundle.plan
+expect 0 '"inputs": "x:4x4"' "${bundle[@]}" --error-on-cache-miss -o same.plan --json
+cmp bundle.plan same.plan || fail "two bundles of one cache and seed differ"
+expect 0 '^y +f32\[16,4\]' "$mendel" run bundle.plan --random-inputs 1 --shapes x:16x4 --output-dir out
+expect 2 'no member for x:2x4; it offers x:1x4; x:4x4; x:16x4' "$mendel" run bundle.plan --random-inputs 1 --shapes x:2x4 --output-dir out
+[ "$("$mendel" verify bundle.plan --model batches.onnx | grep -c '^equivalent')" = 3 ] || fail "not every member is verified"
+[ "$("$mendel" verify bundle.plan --model batches.onnx --shapes x:4x4 | grep -c '^equivalent')" = 1 ] || fail "verify --shapes"
+expect 1 'holds other weights' "$mendel" verify bundle.plan --model other.onnx
+expect 0 'wrote +refitted.plan' "$mendel" refit bundle.plan --model other.onnx -o refitted.plan
+expect 0 '^member 2  x:16x4' "$mendel" verify refitted.plan --model other.onnx
+expect 0 '^kind: bundle' "$mendel" inspect refitted.plan
+expect 2 "input 'x' is given two shapes" "$mendel" optimize batches.onnx --shapes x:1x4,x:4x4 -o bad.plan
+expect 2 'members 0 and 1 of the bundle have the same input shapes' "$mendel" optimize batches.onnx --shapes x:1x4 --shapes x:1x4 -o bad.plan
+expect 2 "shape of input 'z' in every --shapes" "$mendel" optimize batches.onnx --shapes x:1x4 --shapes x:4x4,z:1 -o bad.plan
+expect 2 'only mendel optimize takes several' "$mendel" verify batches.onnx batches.onnx --shapes x:1x4 --shapes x:4x4
+
 # A device that this machine has not is not supported here, which is said before any work.
 if "$mendel" doctor | grep -q '^backend cuda: not usable'; then
   expect 2 'without a GPU, .*--device cuda:sm_90 --offline' "$mendel" optimize "$model" --device cuda -o none.plan

@@ -144,14 +144,6 @@ absl::StatusOr<std::vector<Graph>> ImportMembers(const Options& options, std::st
   return graphs;
 }
 
-/// One plan, or a bundle of the results' plans.
-absl::Status Write(const std::vector<OptimizeResult>& results, const std::string& path) {
-  if (results.size() == 1) return WritePlan(results[0].plan, path);
-  std::vector<Plan> plans;
-  for (const OptimizeResult& result : results) plans.push_back(result.plan);
-  return WritePlanBundle(plans, path);
-}
-
 absl::Status OptimizeAndWrite(const std::vector<Graph>& graphs, const OptimizeOptions& optimize, const Options& options,
                               OfflineDevice* device, ProgressLine& line, ProgressPipe& pipe, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const auto cache, ProfileCache::Open(options.cache));
@@ -166,7 +158,9 @@ absl::Status OptimizeAndWrite(const std::vector<Graph>& graphs, const OptimizeOp
     }
   }
   pipe.Phase("write");
-  MENDEL_RETURN_IF_ERROR(Write(*results, options.output));
+  std::vector<Plan> plans;
+  for (const OptimizeResult& result : *results) plans.push_back(result.plan);
+  MENDEL_RETURN_IF_ERROR(WritePlans(plans, options.output));
   std::vector<NamedShapes> shapes;
   for (const Graph& graph : graphs) shapes.push_back(InputShapes(graph));
   return TellMembers(shapes, context, [&](size_t k, Context& member) {

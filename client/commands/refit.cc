@@ -1,14 +1,17 @@
-// mendel refit M.plan --model NEW.onnx -o NEW.plan: the same plan for new weights, without a search.
+// mendel refit M.plan --model NEW.onnx -o NEW.plan: the same plan, or every one of a bundle, for new weights, without a search.
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/members.h"
 #include "client/model_options.h"
 #include "client/plan_facts.h"
 #include "client/progress_pipe.h"
@@ -40,11 +43,8 @@ void TellResult(const RefittedPlan& result, Context& context) {
                    " tests, ", certificate.segments, " segments"));
 }
 
-absl::Status Run(const Options& options, Context& context) {
-  ProgressPipe pipe(options.progress_fd);
+absl::StatusOr<RefittedPlan> RefitMember(const Plan& plan, const Options& options, ProgressPipe& pipe, Context& context) {
   pipe.Phase("import");
-  context.Input(options.plan);
-  MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(options.plan));
   ModelOptions import = options.import;
   import.known_shapes = InputShapes(plan.graph);
   MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(options.model, import, context));
@@ -53,9 +53,22 @@ absl::Status Run(const Options& options, Context& context) {
   result.plan.info.set_model_name(std::filesystem::path(options.model).filename().string());
   result.plan.info.set_model_hash(model.model_hash);
   result.plan.info.set_mendel_version(VersionLine());
+  return result;
+}
+
+absl::Status Run(const Options& options, Context& context) {
+  ProgressPipe pipe(options.progress_fd);
+  context.Input(options.plan);
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Plan> plans, ReadPlans(options.plan));
+  std::vector<Plan> refitted;
+  MENDEL_RETURN_IF_ERROR(TellMembers(OfferedShapes(plans), context, [&](size_t k, Context& member) -> absl::Status {
+    MENDEL_ASSIGN_OR_RETURN(RefittedPlan result, RefitMember(plans[k], options, pipe, member));
+    TellResult(result, member);
+    refitted.push_back(std::move(result.plan));
+    return absl::OkStatus();
+  }));
   pipe.Phase("write");
-  MENDEL_RETURN_IF_ERROR(WritePlan(result.plan, options.output));
-  TellResult(result, context);
+  MENDEL_RETURN_IF_ERROR(WritePlans(refitted, options.output));
   context.facts()["file"] = options.output;
   context.Line(Cat("wrote       ", options.output));
   return absl::OkStatus();
