@@ -3,21 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "base/random.h"
 #include "base/status.h"
 #include "verifier/constants.h"
 #include "verifier/divergence.h"
 #include "verifier/facts.h"
-#include "verifier/field_evaluator.h"
 #include "verifier/first_look.h"
 #include "verifier/full_certify.h"
 #include "verifier/large_weights.h"
-#include "verifier/redraw.h"
 #include "verifier/sweep.h"
 #include "verifier/weight_pieces.h"
 #include "verifier/weights.h"
@@ -197,33 +193,13 @@ class Comparison {
     return Witnesses();
   }
 
-  absl::StatusOr<Divergence> DivergenceOf(const Graph& a, const Graph& b) const {
-    Rng rng(options_.judge.seed);
-    // What differs modulo a small prime differs, at a sixth of the cost.
-    const Draw small = SelectionDraw({options_.judge.seed, 0});
-    absl::StatusOr<Divergence> seen = FindDivergence(a, b, small, options_.judge.weights, options_.judge.deadline);
-    const auto differs = [](const ComparedOutput& output, int64_t differing) { return output.elements == differing; };
-    if (seen.ok() && std::equal(report_.outputs.begin(), report_.outputs.end(), seen->differing.begin(), differs)) return seen;
-    return WithRedraws([&](int) { return FindDivergence(a, b, SeededDraw(rng), options_.judge.weights, options_.judge.deadline); });
-  }
-
   /// Facts may show more elements equal or, where they part what oracles hold together, fewer: the better view is taken.
   absl::Status Diverge() {
     formal_a_ = a_;
     formal_b_ = b_;
-    absl::StatusOr<Divergence> found = DivergenceOf(a_, b_);
-    std::map<std::string, int> facts;
-    MENDEL_ASSIGN_OR_RETURN(const Graph canonical_a, Canonicalise(a_, options_.judge.weights, &facts));
-    MENDEL_ASSIGN_OR_RETURN(const Graph canonical_b, Canonicalise(b_, options_.judge.weights, &facts));
-    const bool as_given = facts.empty() || look_.all_apart;  // no fact makes equal what differs so much
-    const absl::StatusOr<Divergence> by_facts = as_given ? found : DivergenceOf(canonical_a, canonical_b);
-    const auto total = [](const Divergence& one) { return std::reduce(one.differing.begin(), one.differing.end()); };
-    if (by_facts.ok() && found.ok() && total(*by_facts) < total(*found)) {
-      formal_a_ = canonical_a;
-      formal_b_ = canonical_b;
-      found = by_facts;
-      report_.facts = std::move(facts);
-    }
+    DivergenceSearch search(options_.judge.weights, options_.judge.seed, options_.judge.deadline);
+    absl::StatusOr<Divergence> found = search.Find(a_, b_);
+    if (found.ok()) MENDEL_RETURN_IF_ERROR(DivergeByFacts(search, *found));
     for (size_t k = 0; k < report_.outputs.size(); ++k) {
       ComparedOutput& output = report_.outputs[k];
       output.wrong_elements = found.ok() ? found->differing[k] : 0;
@@ -232,6 +208,22 @@ class Comparison {
     }
     MENDEL_RETURN_IF_ERROR(found.status());
     report_.earliest = std::move(found->earliest);
+    return absl::OkStatus();
+  }
+
+  absl::Status DivergeByFacts(DivergenceSearch& search, Divergence& found) {
+    // No fact makes equal what differs so much.
+    if (look_.all_apart || look_.elements_far_apart >= TotalDiffering(found)) return absl::OkStatus();
+    std::map<std::string, int> facts;
+    MENDEL_ASSIGN_OR_RETURN(Graph canonical_a, Canonicalise(a_, options_.judge.weights, &facts));
+    MENDEL_ASSIGN_OR_RETURN(Graph canonical_b, Canonicalise(b_, options_.judge.weights, &facts));
+    if (facts.empty()) return absl::OkStatus();
+    auto fewer = search.FindFewer(canonical_a, canonical_b, TotalDiffering(found));
+    if (!fewer.ok() || !fewer->has_value()) return absl::OkStatus();
+    found = **std::move(fewer);
+    formal_a_ = std::move(canonical_a);
+    formal_b_ = std::move(canonical_b);
+    report_.facts = std::move(facts);
     return absl::OkStatus();
   }
 

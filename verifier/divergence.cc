@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -11,6 +12,7 @@
 #include "base/status.h"
 #include "verifier/field_evaluator.h"
 #include "verifier/numbering.h"
+#include "verifier/redraw.h"
 #include "verifier/segments.h"
 
 namespace mendel {
@@ -125,6 +127,41 @@ absl::StatusOr<Divergence> FindDivergence(const Graph& a, const Graph& b, const 
   }
   divergence.earliest = EarliestOf(a, numbering, recorder.Equalled(), divergence.differing);
   return divergence;
+}
+
+absl::StatusOr<Divergence> DivergenceSearch::Evaluate(const Graph& a, const Graph& b, const Draw& draw) {
+  ++evaluations_;
+  return FindDivergence(a, b, draw, weights_, deadline_);
+}
+
+absl::StatusOr<Divergence> DivergenceSearch::Glance(const Graph& a, const Graph& b) {
+  return Evaluate(a, b, SelectionDraw({seed_, 0}));
+}
+
+absl::StatusOr<Divergence> DivergenceSearch::Look(const Graph& a, const Graph& b) {
+  Rng rng(seed_);
+  return WithRedraws([&](int) { return Evaluate(a, b, SeededDraw(rng)); });
+}
+
+absl::StatusOr<Divergence> DivergenceSearch::Find(const Graph& a, const Graph& b) {
+  int64_t elements = 0;
+  for (const GraphOutput& output : a.outputs()) elements += NumElements(a.type(output.value));
+  // What differs modulo a small prime differs, at a sixth of the cost.
+  absl::StatusOr<Divergence> seen = Glance(a, b);
+  return seen.ok() && TotalDiffering(*seen) == elements ? std::move(seen) : Look(a, b);
+}
+
+absl::StatusOr<std::optional<Divergence>> DivergenceSearch::FindFewer(const Graph& a, const Graph& b, int64_t limit) {
+  if (limit <= 0) return std::nullopt;
+  const absl::StatusOr<Divergence> seen = Glance(a, b);
+  if (seen.ok() && TotalDiffering(*seen) >= limit) return std::nullopt;
+  MENDEL_ASSIGN_OR_RETURN(Divergence found, Look(a, b));
+  if (TotalDiffering(found) >= limit) return std::nullopt;
+  return found;
+}
+
+int64_t TotalDiffering(const Divergence& divergence) {
+  return std::reduce(divergence.differing.begin(), divergence.differing.end());
 }
 
 }  // namespace mendel

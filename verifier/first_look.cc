@@ -48,10 +48,11 @@ bool OnlyWeightsDiffer(const Graph& f, const Graph& g) {
 struct Distance {
   double least = 0;  ///< |f - g| over all elements, relative to the largest magnitude
   double largest = 0;
+  int64_t far = 0;  ///< elements that are farther apart than the limit
 };
 
-/// Of finite values; nothing where some are not.
-std::optional<Distance> DistanceOf(const HostValue& f, const HostValue& g) {
+/// Of finite values; nothing where some are not. `limit`, too, is relative to the largest magnitude.
+std::optional<Distance> DistanceOf(const HostValue& f, const HostValue& g, double limit) {
   const int64_t count = NumElements(f.type);
   double magnitude = 0;
   double least = HUGE_VAL;
@@ -64,7 +65,9 @@ std::optional<Distance> DistanceOf(const HostValue& f, const HostValue& g) {
     largest = std::max(largest, difference);
   }
   if (magnitude == 0) return Distance{};
-  return Distance{least / magnitude, largest / magnitude};
+  int64_t far = 0;
+  for (int64_t i = 0; i < count; ++i) far += std::abs(f.At(i) - g.At(i)) > limit * magnitude ? 1 : 0;
+  return Distance{least / magnitude, largest / magnitude, far};
 }
 
 Box ElementBox(const Shape& shape, int64_t flat) {
@@ -88,8 +91,9 @@ absl::StatusOr<FirstLook> LookForDifference(const Graph& f, const Graph& g, uint
   double farthest = rounding;
   for (size_t k = 0; k < outputs; ++k) {
     const HostValue& x = values[k];
-    const std::optional<Distance> distance = DistanceOf(x, values[outputs + k]);
+    const std::optional<Distance> distance = DistanceOf(x, values[outputs + k], far);
     look.all_apart = look.all_apart && distance.has_value() && (NumElements(x.type) == 0 || distance->least > kRounding);
+    if (distance.has_value()) look.elements_far_apart += distance->far;
     if (!distance.has_value() || distance->largest <= farthest) continue;
     farthest = distance->largest;
     look.far_apart = farthest > far;

@@ -21,6 +21,8 @@ struct FirstLook {
   /// Some output differs by far more than rounding: a proof that the programs are equal will not be found.
   bool far_apart = false;
   bool all_apart = false;  ///< every element of every output differs by more than rounding
+  /// Elements of all outputs that differ by so much that no fact makes them equal.
+  int64_t elements_far_apart = 0;
 };
 
 /// f and g as for FindWitnesses. Programs that are alike but for numbers and attributes round alike: there any difference counts.

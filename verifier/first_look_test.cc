@@ -7,12 +7,14 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
 #include "base/status.h"
 #include "graph/text.h"
 #include "verifier/compare.h"
+#include "verifier/divergence.h"
 
 namespace mendel {
 namespace {
@@ -169,6 +171,55 @@ TEST(FirstLook, OneEnclosureIsEnoughForAChainOfProducts) {
   const Graph f = chain(0);
   const Graph g = chain(0x1p-23);
   EXPECT_EQ(EnclosuresOfSuspect(f, g), 1);
+}
+
+/// Those far apart; the elements that differ by less may yet be equal by facts.
+TEST(FirstLook, CountsElementsFarApart) {
+  const std::string end = "return \"y\" = %2";
+  const Graph f = OfVector("%1 = Constant() {value = f32[4]{1, 1, 1, 1}}\n%2 = Mul(%0, %1)\n" + end);
+  const Graph g = OfVector("%1 = Constant() {value = f32[4]{1, 2, 1.00000012, -1}}\n%2 = Mul(%1, %0)\n" + end);
+  EXPECT_EQ(Look(f, g).elements_far_apart, 2);
+  EXPECT_EQ(Look(f, f).elements_far_apart, 0);
+}
+
+TEST(DivergenceSearch, EvaluatesNoMoreThanTheAnswerNeeds) {
+  const Graph f = OfVector("%1 = Relu(%0)\nreturn \"y\" = %1");
+  const Graph all = OfVector("%1 = Neg(%0)\nreturn \"y\" = %1");
+  const Graph half = OfVector(
+      "%1 = Slice(%0) {starts = [0], ends = [2], steps = [1]}\n%2 = Slice(%0) {starts = [2], ends = [4], steps = [1]}\n"
+      "%3 = Relu(%1)\n%4 = Concat(%3, %2) {axis = 0}\nreturn \"y\" = %4");
+  DivergenceSearch search(WeightMode::kExact, 1, Deadline::Never());
+  int evaluations = 0;
+  const auto more = [&] { return search.evaluations() - std::exchange(evaluations, search.evaluations()); };
+  EXPECT_EQ(search.Find(f, all)->differing, std::vector<int64_t>{4});
+  EXPECT_EQ(more(), 1);
+  const auto found = search.Find(f, half);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->differing, std::vector<int64_t>{2});
+  ASSERT_EQ(found->earliest.size(), 1u);
+  EXPECT_EQ(found->earliest[0].op, "Relu");
+  EXPECT_EQ(more(), 2);
+  EXPECT_FALSE(search.FindFewer(f, half, 2)->has_value());
+  EXPECT_EQ(more(), 1) << "the small prime shows two";
+  EXPECT_EQ((*search.FindFewer(f, half, 3))->differing, std::vector<int64_t>{2});
+  EXPECT_EQ(more(), 2);
+  EXPECT_FALSE(search.FindFewer(f, half, 0)->has_value());
+  EXPECT_EQ(more(), 0);
+}
+
+/// Facts count elements where doubles leave some near: here half of what differs formally.
+TEST(DivergenceSearch, FactsShowMoreElementsEqual) {
+  const std::string two = "%1 = Constant() {value = f32[]{2}}\n";
+  const Graph f = OfVector(two + "%2 = Mul(%0, %1)\n%3 = Relu(%2)\nreturn \"y\" = %3, \"z\" = %0");
+  const Graph g = OfVector(two + "%2 = Relu(%0)\n%3 = Mul(%2, %1)\n%4 = Neg(%0)\nreturn \"y\" = %3, \"z\" = %4");
+  CompareOptions options;
+  options.judge.weights = WeightMode::kExact;
+  const auto report = ComparePrograms(f, g, options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->verdict, Verdict::kPartial) << report->reason;
+  EXPECT_EQ(report->outputs[0].wrong_elements, 0);
+  EXPECT_EQ(report->outputs[1].wrong_elements, 4);
+  EXPECT_FALSE(report->facts.empty());
 }
 
 }  // namespace
