@@ -62,6 +62,7 @@ expect 2 "input 'x' is given two shapes" "$mendel" optimize batches.onnx --shape
 expect 2 'members 0 and 1 of the bundle have the same input shapes' "$mendel" optimize batches.onnx --shapes x:1x4 --shapes x:1x4 -o bad.plan
 expect 2 "shape of input 'z' in every --shapes" "$mendel" optimize batches.onnx --shapes x:1x4 --shapes x:4x4,z:1 -o bad.plan
 expect 2 'only mendel optimize takes several' "$mendel" verify batches.onnx batches.onnx --shapes x:1x4 --shapes x:4x4
+expect 2 'the service makes no bundles' "$mendel" submit batches.onnx --shapes x:1x4 --shapes x:4x4 -o bad.plan
 
 # A device that this machine has not is not supported here, which is said before any work.
 if "$mendel" doctor | grep -q '^backend cuda: not usable'; then

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/model_options.h"
 #include "client/pipes.h"
 #include "client/remote.h"
 
@@ -92,6 +93,8 @@ absl::Status Fetch(ServiceClient& client, const std::string& plan, const std::st
 }
 
 absl::Status Submit(const Options& options, Context& context) {
+  MENDEL_ASSIGN_OR_RETURN(const auto sets, ShapeSets(options.shapes));
+  if (sets.size() > 1) return Unsupported("the service makes no bundles: a job takes one shape of every input");
   MENDEL_ASSIGN_OR_RETURN(const auto client, Connect(options.server, context));
   MENDEL_ASSIGN_OR_RETURN(const v1::Model model, Upload(*client, options.model, context));
   MENDEL_ASSIGN_OR_RETURN(const v1::JobSpec spec, MakeSpec(options, model.name()));
