@@ -77,10 +77,11 @@ TEST(Emulator, ParametersAreLegalAndCopiesAreChecked) {
   const auto module = EmulatorDevice().Load(kernels);
   ASSERT_TRUE(module.ok()) << module.status();
   for (const EmittedKernel& kernel : kernels) {
-    alignas(64) std::array<float, 16> x{}, y{};
+    alignas(64) std::array<float, 64> memory{};  // what lies beyond x and y is no buffer
+    const std::span<float> x = std::span(memory).first(16), y = std::span(memory).subspan(32, 16);
     for (size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(k + 1);
-    const std::vector<Argument> arguments = {{.name = "x", .bytes = std::as_writable_bytes(std::span(x))},
-                                             {.name = "y", .bytes = std::as_writable_bytes(std::span(y)), .writable = true}};
+    const std::vector<Argument> arguments = {{.name = "x", .bytes = std::as_writable_bytes(x)},
+                                             {.name = "y", .bytes = std::as_writable_bytes(y), .writable = true}};
     const absl::Status status = (*module)->Launch(kernel.name, {.grid = 1, .block = 16}, arguments);
     const auto fault = faults.find(kernel.name);
     if (fault == faults.end()) {
