@@ -145,7 +145,8 @@ MaybeValue Retile(const Place& at) {
   if (at.shape()[d] < 2) return std::nullopt;
   Box first = Box::Whole(at.shape()), second = first;
   first.end[d] = second.begin[d] = at.rng.Between(1, at.shape()[d] - 1);
-  return at.Concat(Tile(at, first), Tile(at, second), d);
+  const MaybeValue tail = Tile(at, second);
+  return at.Concat(Tile(at, first), tail, d);
 }
 
 /// The same, the second tile put over a whole (and there wrong or right) result.
@@ -179,7 +180,8 @@ MaybeValue SliceAndConcat(const Place& at) {
   const size_t d = PickIndex(at.rng, at.shape().size());
   if (at.shape()[d] < 2) return std::nullopt;
   const int64_t cut = at.rng.Between(1, at.shape()[d] - 1);
-  return at.Concat(at.Slice(at.value(), d, 0, cut), at.Slice(at.value(), d, cut, at.shape()[d]), d);
+  const MaybeValue tail = at.Slice(at.value(), d, cut, at.shape()[d]);
+  return at.Concat(at.Slice(at.value(), d, 0, cut), tail, d);
 }
 
 MaybeValue PadAndSlice(const Place& at) {
@@ -356,7 +358,8 @@ MaybeValue Halves(const Place& at) {
     const int64_t middle = group > 1 || d != 1 ? at.shape()[d] / per_group / 2 * per_group : at.shape()[d] / 2;
     if (middle == 0) continue;
     first.end[d] = second.begin[d] = middle;
-    const MaybeValue whole = at.Concat(Tile(at, first), Tile(at, second), d);
+    const MaybeValue tail = Tile(at, second);
+    const MaybeValue whole = at.Concat(Tile(at, first), tail, d);
     if (whole) return whole;
   }
   return std::nullopt;
