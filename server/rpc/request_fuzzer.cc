@@ -225,9 +225,11 @@ void MutateCalls(std::vector<Call>& calls, Rng& rng) {
       calls.insert(calls.begin() + any(calls.size() + 1), added);
       break;
     }
-    case 1:
-      calls.insert(calls.begin() + any(calls.size() + 1), Call(GoodCalls()[rng.Below(GoodCalls().size())]));
+    case 1: {
+      const auto place = calls.begin() + any(calls.size() + 1);
+      calls.insert(place, Call(GoodCalls()[rng.Below(GoodCalls().size())]));
       break;
+    }
     case 2:
       calls.erase(calls.begin() + any(calls.size()));
       break;

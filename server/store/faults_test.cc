@@ -39,7 +39,7 @@ int64_t Setting(const char* name, int64_t usual) {
   return text == nullptr ? usual : std::atoll(text);
 }
 
-std::string Bytes(size_t size, Rng& rng) {
+std::string RandomBytes(size_t size, Rng& rng) {
   std::string bytes(size, '\0');
   for (char& byte : bytes) byte = static_cast<char>(rng.Next());
   return bytes;
@@ -95,13 +95,15 @@ class Victim {
   }
 
   void Submit() {
-    const auto job = stores_.jobs->Submit(SpecOf(rng_.Next()), Cat("client", rng_.Below(3)), NewUuid(rng_), 0, {});
+    const v1::JobSpec spec = SpecOf(rng_.Next());
+    const std::string client = Cat("client", rng_.Below(3));
+    const auto job = stores_.jobs->Submit(spec, client, NewUuid(rng_), 0, {});
     Demand(job.status());
     Tell("job " + job->job.name());
   }
 
   void Upload() {
-    const std::string bytes = Bytes(rng_.Below(200'000), rng_);
+    const std::string bytes = RandomBytes(rng_.Below(200'000), rng_);
     const BlobId blob = {Sha256Hex(bytes), static_cast<int64_t>(bytes.size())};
     const std::string name = Cat("uploads/", NewUuid(rng_), "/", BlobName(blob));
     const auto writer = stores_.blobs->OpenUpload(*ParseUploadName(name), 0);
@@ -131,7 +133,7 @@ class Victim {
     event.mutable_progress()->set_candidates(static_cast<int64_t>(rng_.Below(100)));
     Demand(stores_.jobs->AppendEvent(name, fence, event));
     if (rng_.Below(5) == 0) return Demand(stores_.jobs->Release(name, fence));
-    std::ofstream(folder_ + "/made", std::ios::binary) << Bytes(rng_.Below(50'000), rng_);
+    std::ofstream(folder_ + "/made", std::ios::binary) << RandomBytes(rng_.Below(50'000), rng_);
     const auto blob = stores_.blobs->Adopt(folder_ + "/made");
     Demand(blob.status());
     Outcome outcome;
@@ -245,7 +247,7 @@ int FillTheDisk(const std::string& folder, const std::function<void()>& free_spa
   auto stores = OpenStores(folder, clock);
   if (!stores.ok()) return 10;
   Rng rng(1);
-  const std::string bytes = Bytes(3'000'000, rng);
+  const std::string bytes = RandomBytes(3'000'000, rng);
   const UploadId upload = {NewUuid(rng), {Sha256Hex(bytes), static_cast<int64_t>(bytes.size())}};
   auto writer = stores->blobs->OpenUpload(upload, 0);
   if (!writer.ok()) return 11;
