@@ -84,8 +84,9 @@ struct Certificate {
 };
 
 /// 2: domains know the signs of stored weights in exact mode. 3: primes modulo which 2 is a square. 4: slices of linear operators
-/// are compared in one random combination (contraction.h). Plans are certified without facts (facts.h, sweep.h).
-inline constexpr int kJudgeVersion = 4;
+/// are compared in one random combination (contraction.h). 5: oracles of opaque operators follow from the boxes that an element
+/// reads (opaque.h). Plans are certified without facts (facts.h, sweep.h).
+inline constexpr int kJudgeVersion = 5;
 
 /// Identity of a graph to the judge: text without node names; in exact mode with the weights' bytes.
 std::string GraphHash(const Graph& graph, WeightMode weights);
