@@ -44,7 +44,7 @@ std::string Entry(const OptionFacts& option) {
   return Cat(".TP\n", Term(option), "\n", Escaped(text), ".\n");
 }
 
-std::string Command(const CommandFacts& command) {
+std::string CommandText(const CommandFacts& command) {
   std::string usage = Cat("\\fBmendel ", Escaped(command.name), "\\fR");
   for (const OptionFacts& positional : command.positionals) {
     const std::string name = Cat("\\fI", Escaped(positional.value), "\\fR");
@@ -65,7 +65,7 @@ std::string ManualPage(const CommandFacts& root, const std::string& version) {
       Cat(".TH MENDEL 1 \"\" \"mendel ", Escaped(version), "\" \"User Commands\"\n.SH NAME\nmendel \\- optimizes ONNX models with ",
           "mutants that it proves and mends\n.SH SYNOPSIS\n\\fBmendel\\fR \\fIcommand\\fR [\\fIoptions\\fR]\n.SH DESCRIPTION\n",
           Escaped(root.description), "\n.PP\nEvery command takes \\fB\\-\\-help\\fR.\n.SH COMMANDS\n");
-  for (const CommandFacts& command : root.commands) text += Command(command);
+  for (const CommandFacts& command : root.commands) text += CommandText(command);
   text += Cat(".SH EXIT STATUS\n", Escaped(root.footer), "\n");
   return text;
 }

@@ -49,7 +49,7 @@ std::string InterfaceDifference(const Graph& plan, const Graph& model) {
   return "";
 }
 
-std::string WeightDifference(const Weights& plan, const Weights& model) {
+std::string FirstDifference(const Weights& plan, const Weights& model) {
   for (const auto& [name, tensor] : plan) {
     const auto found = model.find(name);
     if (found == model.end()) return Cat("the model has no weight '", name, "'");
@@ -115,8 +115,8 @@ absl::StatusOr<RefittedPlan> RefitPlan(const Plan& plan, const Graph& model) {
   MENDEL_RETURN_IF_ERROR(CheckRefittable(plan, old));
   std::string difference = InterfaceDifference(plan.graph, model);
   const Weights weights = WeightsOf(model);
-  if (difference.empty()) difference = WeightDifference(WeightsOf(plan.graph), weights);
-  if (difference.empty()) difference = WeightDifference(WeightsOf(plan.baseline), weights);
+  if (difference.empty()) difference = FirstDifference(WeightsOf(plan.graph), weights);
+  if (difference.empty()) difference = FirstDifference(WeightsOf(plan.baseline), weights);
   if (difference.empty() && GraphHash(model, WeightMode::kSymbolic) != old.original_hash) {
     difference = "inputs, outputs and weights are alike, but operators, their attributes or single numbers are not";
   }

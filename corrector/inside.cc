@@ -14,7 +14,7 @@
 namespace mendel {
 namespace {
 
-constexpr size_t kMaxBoxes = 256;
+constexpr size_t kMaxPieces = 256;
 
 absl::Status NotInside(const std::string& why) { return absl::FailedPreconditionError(Cat("not inside: ", why)); }
 
@@ -95,7 +95,7 @@ class Finder {
 
   /// Cuts `box` until one part of the convolution's input is what all of its outputs should read.
   absl::Status Fit(const Box& box) {
-    if (found_.size() >= kMaxBoxes) return NotInside("more than 256 boxes");
+    if (found_.size() >= kMaxPieces) return NotInside("more than 256 boxes");
     if (std::optional<Box> region = RegionOf(box); region.has_value()) {
       found_.push_back({box, *std::move(region)});
       return absl::OkStatus();

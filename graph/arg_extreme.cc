@@ -5,7 +5,7 @@
 namespace mendel {
 namespace {
 
-TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+TypesOr InferExtreme(std::span<const TensorType> inputs, const Attributes& attrs) {
   const int64_t last = attrs.Int("select_last_index");
   if (last != 0 && last != 1) return InvalidInput("select_last_index must be 0 or 1, not ", last);
   const int64_t axis = attrs.Int("axis");
@@ -25,7 +25,7 @@ Cost CostOfSearch(const NodeView& node) {
           static_cast<double>(ByteSize(node.inputs[0])) + static_cast<double>(ByteSize(node.outputs[0]))};
 }
 
-std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+std::optional<Restriction> RestrictExtreme(const NodeView& node, const Box& out) {
   return Restriction{{ReducedBox(node.inputs[0].shape, {node.attrs.Int("axis")}, node.attrs.Int("keepdims"), out)}, node.attrs};
 }
 
@@ -45,11 +45,11 @@ OpDefinition ArgExtremeOp(std::string_view name) {
   op.name = name;
   op.min_inputs = op.max_inputs = 1;
   op.attributes = {{"axis", int64_t{0}, true}, {"keepdims", int64_t{1}}, {"select_last_index", int64_t{0}}};
-  op.infer = &Infer;
+  op.infer = &InferExtreme;
   op.opaque = true;
   op.bound = &BoundOf;
   op.cost = &CostOfSearch;
-  op.restrict = &Restrict;
+  op.restrict = &RestrictExtreme;
   op.sample = &Sample;
   return op;
 }

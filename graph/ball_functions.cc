@@ -18,8 +18,8 @@ namespace mendel {
 namespace {
 
 using Balls = std::span<const Ball>;
-using Parameters = std::span<const double>;
-using Function = Ball (*)(Balls x, Parameters p);
+using Scalars = std::span<const double>;
+using Function = Ball (*)(Balls x, Scalars p);
 
 Ball Exactly(double value) { return Ball::FromDouble(value); }
 Ball Bit(bool value) { return Ball::FromInt(value ? 1 : 0); }
@@ -77,7 +77,7 @@ Ball Sign(const Ball& x) {
 }
 
 /// Rounding into a dtype never decreases where its argument increases, so the ends' values bound all others. `p`: see Cast.
-Ball Cast(const Ball& x, Parameters p) {
+Ball Cast(const Ball& x, Scalars p) {
   const DType to = static_cast<DType>(p[0]);
   if (to == DType::kBool) {
     if (!MayBeEqual(x, Ball())) return Bit(true);
@@ -92,7 +92,7 @@ Ball Cast(const Ball& x, Parameters p) {
 }
 
 template <bool kMax>
-Ball Extreme(Balls x, Parameters) {
+Ball Extreme(Balls x, Scalars) {
   Ball best = x[0];
   for (const Ball& v : x.subspan(1)) best = kMax ? balls::Max(best, v) : balls::Min(best, v);
   return best;
@@ -112,11 +112,11 @@ Ball IsEqual(const Ball& a, const Ball& b) {
 }
 
 template <Ball (*F)(const Ball&)>
-Ball Unary(Balls x, Parameters) {
+Ball Unary(Balls x, Scalars) {
   return F(x[0]);
 }
 template <Ball (*F)(const Ball&, const Ball&)>
-Ball Binary(Balls x, Parameters) {
+Ball Binary(Balls x, Scalars) {
   return F(x[0], x[1]);
 }
 
@@ -129,18 +129,18 @@ const std::unordered_map<std::string_view, Function>& Table() {
       {"Asinh", &Unary<balls::Asinh>},
       {"Atan", &Unary<balls::Atan>},
       {"Atanh", &Unary<balls::Atanh>},
-      {"Cast", [](Balls x, Parameters p) { return Cast(x[0], p); }},
+      {"Cast", [](Balls x, Scalars p) { return Cast(x[0], p); }},
       {"Ceil", &Unary<balls::Ceil>},
       {"Celu",
-       [](Balls x, Parameters p) {
+       [](Balls x, Scalars p) {
          return Piecewise(
              x[0], Ball(), [&](const Ball& v) { return Exactly(p[0]) * balls::Expm1(v / Exactly(p[0])); }, Itself);
        }},
-      {"Clip", [](Balls x, Parameters p) { return Clamped(x[0], p[0], p[1]); }},
+      {"Clip", [](Balls x, Scalars p) { return Clamped(x[0], p[0], p[1]); }},
       {"Cos", &Unary<balls::Cos>},
       {"Cosh", &Unary<balls::Cosh>},
       {"Elu",
-       [](Balls x, Parameters p) {
+       [](Balls x, Scalars p) {
          return Piecewise(
              x[0], Ball(), [&](const Ball& v) { return Exactly(p[0]) * balls::Expm1(v); }, Itself);
        }},
@@ -148,13 +148,13 @@ const std::unordered_map<std::string_view, Function>& Table() {
       {"Erf", &Unary<balls::Erf>},
       {"Exp", &Unary<balls::Exp>},
       {"Floor", &Unary<balls::Floor>},
-      {"Gelu", [](Balls x, Parameters p) { return Gelu(x[0], p[0] != 0); }},
-      {"HardSigmoid", [](Balls x, Parameters p) { return Clamped(Exactly(p[0]) * x[0] + Exactly(p[1]), 0, 1); }},
+      {"Gelu", [](Balls x, Scalars p) { return Gelu(x[0], p[0] != 0); }},
+      {"HardSigmoid", [](Balls x, Scalars p) { return Clamped(Exactly(p[0]) * x[0] + Exactly(p[1]), 0, 1); }},
       {"HardSwish", &Unary<HardSwish>},
-      {"IsInf", [](Balls x, Parameters) { return x[0].IsFinite() ? Bit(false) : EitherBit(); }},
-      {"IsNaN", [](Balls x, Parameters) { return x[0].IsFinite() ? Bit(false) : EitherBit(); }},
+      {"IsInf", [](Balls x, Scalars) { return x[0].IsFinite() ? Bit(false) : EitherBit(); }},
+      {"IsNaN", [](Balls x, Scalars) { return x[0].IsFinite() ? Bit(false) : EitherBit(); }},
       {"LeakyRelu",
-       [](Balls x, Parameters p) {
+       [](Balls x, Scalars p) {
          return Piecewise(
              x[0], Ball(), [&](const Ball& v) { return Exactly(p[0]) * v; }, Itself);
        }},
@@ -162,33 +162,33 @@ const std::unordered_map<std::string_view, Function>& Table() {
       {"LessOrEqual", &Binary<IsLessOrEqual>},
       {"Log", &Unary<balls::Log>},
       {"Max", &Extreme<true>},
-      {"MaxOfNothing", [](Balls, Parameters) { return Exactly(-std::numeric_limits<double>::infinity()); }},
+      {"MaxOfNothing", [](Balls, Scalars) { return Exactly(-std::numeric_limits<double>::infinity()); }},
       {"Min", &Extreme<false>},
-      {"MinOfNothing", [](Balls, Parameters) { return Exactly(std::numeric_limits<double>::infinity()); }},
-      {"Mish", [](Balls x, Parameters) { return x[0] * balls::Tanh(Softplus(x[0])); }},
+      {"MinOfNothing", [](Balls, Scalars) { return Exactly(std::numeric_limits<double>::infinity()); }},
+      {"Mish", [](Balls x, Scalars) { return x[0] * balls::Tanh(Softplus(x[0])); }},
       {"Mod", &Binary<Remainder>},
-      {"NonFinitePadding", [](Balls, Parameters p) { return Exactly(p[0]); }},
+      {"NonFinitePadding", [](Balls, Scalars p) { return Exactly(p[0]); }},
       {"Pow", &Binary<balls::Pow>},
-      {"PowInteger", [](Balls x, Parameters) { return balls::Trunc(balls::Pow(x[0], x[1])); }},
-      {"Relu", [](Balls x, Parameters) { return balls::Max(x[0], Ball()); }},
+      {"PowInteger", [](Balls x, Scalars) { return balls::Trunc(balls::Pow(x[0], x[1])); }},
+      {"Relu", [](Balls x, Scalars) { return balls::Max(x[0], Ball()); }},
       {"Round", &Unary<balls::RoundToEven>},
       {"Rsqrt", &Unary<balls::Rsqrt>},
       {"Selu",
-       [](Balls x, Parameters p) {
+       [](Balls x, Scalars p) {
          return Exactly(p[1]) * Piecewise(
                                     x[0], Ball(), [&](const Ball& v) { return Exactly(p[0]) * balls::Expm1(v); }, Itself);
        }},
-      {"Sigmoid", [](Balls x, Parameters) { return Exactly(1) / (Exactly(1) + balls::Exp(-x[0])); }},
+      {"Sigmoid", [](Balls x, Scalars) { return Exactly(1) / (Exactly(1) + balls::Exp(-x[0])); }},
       {"Sign", &Unary<Sign>},
       {"Sin", &Unary<balls::Sin>},
       {"Sinh", &Unary<balls::Sinh>},
       {"Softplus", &Unary<Softplus>},
-      {"Softsign", [](Balls x, Parameters) { return x[0] / (Exactly(1) + balls::Abs(x[0])); }},
+      {"Softsign", [](Balls x, Scalars) { return x[0] / (Exactly(1) + balls::Abs(x[0])); }},
       {"Sqrt", &Unary<balls::Sqrt>},
       {"Tan", &Unary<balls::Tan>},
       {"Tanh", &Unary<balls::Tanh>},
       {"ThresholdedRelu",
-       [](Balls x, Parameters p) {
+       [](Balls x, Scalars p) {
          return Piecewise(
              x[0], Exactly(p[0]), [](const Ball&) { return Ball(); }, Itself);
        }},

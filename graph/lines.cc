@@ -6,12 +6,12 @@
 namespace mendel {
 namespace {
 
-TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
+TypesOr InferLines(std::span<const TensorType> inputs, const Attributes& attrs) {
   MENDEL_RETURN_IF_ERROR(CheckLineAxis(inputs, attrs));
   return InferSameFloat(inputs, attrs);
 }
 
-std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+std::optional<Restriction> RestrictLines(const NodeView& node, const Box& out) {
   const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
   if (out.begin[axis] != 0 || out.end[axis] != node.inputs[0].shape[axis]) return std::nullopt;
   return Restriction{{out}, node.attrs};
@@ -43,9 +43,9 @@ OpDefinition LineOp(std::string_view name) {
   op.name = name;
   op.min_inputs = op.max_inputs = 1;
   op.attributes = {{"axis", int64_t{0}, true}};
-  op.infer = &Infer;
+  op.infer = &InferLines;
   op.cost = &CostOfLines;
-  op.restrict = &Restrict;
+  op.restrict = &RestrictLines;
   op.access = &AccessLines;
   op.sample = &SampleLines;
   return op;

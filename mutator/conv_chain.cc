@@ -11,14 +11,6 @@ namespace {
 
 bool IsOp(const Graph& graph, int32_t node, std::string_view name) { return graph.node(node).op->name == name; }
 
-bool IsUniformOverBatchAndSpace(const Shape& constant, size_t rank) {
-  const size_t skip = rank - constant.size();
-  for (size_t d = 0; d < constant.size(); ++d) {
-    if (constant[d] != 1 && skip + d != 1) return false;
-  }
-  return true;
-}
-
 /// The one user of `node`, or -1.
 int32_t OnlyUser(const Graph& graph, int32_t node) {
   return graph.users(node).size() == 1 && !graph.IsOutput(node) ? graph.users(node)[0] : -1;
@@ -47,6 +39,14 @@ std::optional<ConvLink> LinkEndingAt(const Graph& graph, int32_t node) {
 }
 
 }  // namespace
+
+bool IsUniformOverBatchAndSpace(const Shape& constant, size_t rank) {
+  const size_t skip = rank - constant.size();
+  for (size_t d = 0; d < constant.size(); ++d) {
+    if (constant[d] != 1 && skip + d != 1) return false;
+  }
+  return true;
+}
 
 bool IsPointwise(const Graph& graph, int32_t id) {
   const Node& node = graph.node(id);

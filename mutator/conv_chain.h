@@ -23,6 +23,9 @@ struct ConvLink {
   int32_t last() const { return tail.empty() ? conv : tail.back(); }
 };
 
+/// Of a constant operand of an operator on `rank` dimensions: the same number everywhere in batch and space.
+bool IsUniformOverBatchAndSpace(const Shape& constant, size_t rank);
+
 /// True when `node` is elementwise in exactly one non-constant operand and its other operands are constants that do not vary over
 /// batch or space (a scalar, or [1, C, 1...]): it commutes with every rearrangement of batch and space.
 bool IsPointwise(const Graph& graph, int32_t node);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 
 #include "base/status.h"
 #include "mutator/parallel.h"
@@ -12,7 +11,6 @@
 namespace mendel {
 namespace {
 
-int64_t Product(const Ints& values) { return std::accumulate(values.begin(), values.end(), int64_t{1}, std::multiplies<>()); }
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool InSpace(Move move) { return move == Move::kBatchToSpace || move == Move::kResiduesStacked; }
@@ -89,7 +87,7 @@ ValueId IntoLayout(Emitter& e, ValueId x, const Layout& layout, const Shape& slo
     const int64_t wanted = stacks_batch ? slots[d] : slots[d] * layout.factors[d];
     x = e.PadZero(x, dim, 0, wanted - e.shape(x)[d + 2]);
   }
-  const int64_t images = Product(layout.factors);
+  const int64_t images = NumElements(layout.factors);
   switch (layout.move) {
     case Move::kBatchToSpace:
       return BatchToSpace(e, e.PadZero(x, 0, 0, CeilDiv(e.shape(x)[0], images) * images - e.shape(x)[0]), layout.factors);
@@ -181,7 +179,7 @@ absl::StatusOr<std::vector<LaidOutNode>> PlanLayout(const Graph& region, const L
   for (size_t id = 0; id < plan.size(); ++id) {
     if (steps[id].empty()) continue;
     const Shape& shape = region.nodes()[id].outputs[0].shape;
-    const int64_t images = Product(layout.factors);
+    const int64_t images = NumElements(layout.factors);
     const bool one_dim = std::count_if(layout.factors.begin(), layout.factors.end(), [](int64_t f) { return f > 1; }) == 1;
     if (layout.move == Move::kBatchToSpace && shape[0] % images != 0 && !one_dim) {
       return absl::FailedPreconditionError("the batch does not fill the tiles");

@@ -11,14 +11,6 @@
 namespace mendel {
 namespace {
 
-bool IsUniformOverBatchAndSpace(const Shape& constant, size_t rank) {
-  const size_t skip = rank - constant.size();
-  for (size_t d = 0; d < constant.size(); ++d) {
-    if (constant[d] != 1 && skip + d != 1) return false;
-  }
-  return true;
-}
-
 using Nodes = std::set<int32_t, std::greater<>>;
 
 bool ReadOutside(const Graph& graph, int32_t node, const Nodes& region) {

@@ -8,7 +8,7 @@ namespace mendel {
 namespace {
 
 constexpr uint64_t kPrime = (uint64_t{1} << 60) - 93;
-constexpr int64_t kMantissa = int64_t{1} << 24, kFraction = int64_t{1} << 28;
+constexpr int64_t kLargestEntry = int64_t{1} << 24, kFraction = int64_t{1} << 28;
 constexpr size_t kSpareColumns = 8;
 
 int64_t Centred(uint64_t residue) {
@@ -113,7 +113,7 @@ std::optional<RowBasis> FindRowBasis(const StoredMatrix& matrix, size_t max_rank
 std::optional<double> AsDyadic(uint64_t residue) {
   for (int shift = 0; shift <= 24; ++shift) {
     const int64_t value = Centred(RowBasisField().Mul(residue, uint64_t{1} << shift));
-    if (std::abs(value) <= kMantissa) return std::ldexp(static_cast<double>(value), -shift);
+    if (std::abs(value) <= kLargestEntry) return std::ldexp(static_cast<double>(value), -shift);
   }
   return std::nullopt;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 
 namespace mendel {
 namespace {
@@ -39,14 +38,12 @@ ValueId Rearranged(Emitter& e, ValueId x, const Shape& split, const Ints& perm, 
   return e.Reshape(e.Transpose(e.Reshape(x, short_split), short_perm), merged);
 }
 
-int64_t Product(const Ints& values) { return std::accumulate(values.begin(), values.end(), int64_t{1}, std::multiplies<>()); }
-
 }  // namespace
 
 ValueId BatchToSpace(Emitter& e, ValueId x, const Ints& factors) {
   const Shape shape = e.shape(x);
   const int64_t rank = static_cast<int64_t>(factors.size());
-  Shape split = {shape[0] / Product(factors)};
+  Shape split = {shape[0] / NumElements(factors)};
   split.insert(split.end(), factors.begin(), factors.end());
   split.insert(split.end(), shape.begin() + 1, shape.end());
   Ints perm = {0, rank + 1};
@@ -65,7 +62,7 @@ ValueId SpaceToBatch(Emitter& e, ValueId x, const Ints& factors) {
   perm.push_back(1);
   for (size_t d = 0; d < factors.size(); ++d) perm.push_back(static_cast<int64_t>(3 + 2 * d));
   const Ints inner = Quotients(shape, factors);
-  Shape merged = {shape[0] * Product(factors), shape[1]};
+  Shape merged = {shape[0] * NumElements(factors), shape[1]};
   merged.insert(merged.end(), inner.begin(), inner.end());
   return Rearranged(e, x, SplitSpace(shape, factors, inner), perm, merged);
 }
@@ -74,7 +71,7 @@ ValueId JoinTiles(Emitter& e, ValueId x, const Ints& factors) {
   const Shape shape = e.shape(x);
   const int64_t rank = static_cast<int64_t>(factors.size());
   Shape split = factors;
-  split.push_back(shape[0] / Product(factors));
+  split.push_back(shape[0] / NumElements(factors));
   split.insert(split.end(), shape.begin() + 1, shape.end());
   Ints perm = {rank, rank + 1};
   Shape merged = {split[factors.size()], shape[1]};
@@ -92,7 +89,7 @@ ValueId ResiduesToBatch(Emitter& e, ValueId x, const Ints& factors) {
   for (size_t d = 0; d < factors.size(); ++d) perm.push_back(static_cast<int64_t>(3 + 2 * d));
   perm.insert(perm.end(), {0, 1});
   for (size_t d = 0; d < factors.size(); ++d) perm.push_back(static_cast<int64_t>(2 + 2 * d));
-  Shape merged = {shape[0] * Product(factors), shape[1]};
+  Shape merged = {shape[0] * NumElements(factors), shape[1]};
   merged.insert(merged.end(), quotients.begin(), quotients.end());
   return Rearranged(e, x, SplitSpace(shape, quotients, factors), perm, merged);
 }
@@ -101,7 +98,7 @@ ValueId BatchToResidues(Emitter& e, ValueId x, const Ints& factors) {
   const Shape shape = e.shape(x);
   const size_t rank = factors.size();
   Shape split = factors;
-  split.push_back(shape[0] / Product(factors));
+  split.push_back(shape[0] / NumElements(factors));
   split.insert(split.end(), shape.begin() + 1, shape.end());
   Ints perm = {static_cast<int64_t>(rank), static_cast<int64_t>(rank + 1)};
   Shape merged = {split[rank], shape[1]};
@@ -140,7 +137,7 @@ ValueId ResiduesUnstacked(Emitter& e, ValueId x, const Ints& factors) {
 ValueId SpaceToDepth(Emitter& e, ValueId x, const Ints& factors) {
   const Shape shape = e.shape(x);
   const Ints quotients = Quotients(shape, factors);
-  Shape merged = {shape[0], shape[1] * Product(factors)};
+  Shape merged = {shape[0], shape[1] * NumElements(factors)};
   merged.insert(merged.end(), quotients.begin(), quotients.end());
   Ints perm = {0, 1};
   for (size_t d = 0; d < factors.size(); ++d) perm.push_back(static_cast<int64_t>(3 + 2 * d));

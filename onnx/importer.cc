@@ -10,7 +10,7 @@
 namespace mendel {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxFrames = 64;
 constexpr int64_t kMaxNodes = 1'000'000;
 
 std::string Label(const onnx::NodeProto& node, const Frame& frame) {
@@ -159,7 +159,7 @@ absl::StatusOr<ValueId> Importer::AddConstant(Tensor value, const std::string& n
 }
 
 absl::Status Importer::ImportNodes(const Nodes& nodes, const std::vector<bool>& needed, Scope& scope, const Frame& frame) {
-  if (frame.depth > kMaxDepth) return Unsupported("functions and branches are nested more than ", kMaxDepth, " levels deep");
+  if (frame.depth > kMaxFrames) return Unsupported("functions and branches are nested more than ", kMaxFrames, " levels deep");
   for (int k = 0; k < nodes.size(); ++k) {
     if (!needed[static_cast<size_t>(k)]) continue;
     if (++imported_nodes_ > kMaxNodes) return Unsupported("the model has more than ", kMaxNodes, " nodes after inlining");

@@ -39,7 +39,7 @@ constexpr std::array kChildren = {
     Child{Kind::kTensor, 9, Kind::kRaw},           // raw_data
 };
 
-constexpr int kMaxDepth = 90;  // below protobuf's own limit of 100
+constexpr int kMaxNesting = 90;  // below protobuf's own limit of 100
 
 Kind ChildKind(Kind parent, uint64_t field) {
   const auto found =
@@ -58,7 +58,7 @@ class Stripper {
 
   /// Appends the stripped form of `in` to `out`.
   absl::Status Message(std::span<const std::byte> in, Kind kind, int depth, std::string& out) {
-    if (depth > kMaxDepth) return InvalidInput("the model is nested more than ", kMaxDepth, " levels deep");
+    if (depth > kMaxNesting) return InvalidInput("the model is nested more than ", kMaxNesting, " levels deep");
     size_t at = 0;
     while (at < in.size()) {
       const size_t start = at;

@@ -18,9 +18,6 @@ struct ErrorPair {
   double p999 = 0;
 };
 
-/// Below this magnitude a float32 has lost precision to denormals: errors are taken relative to at least this.
-constexpr double kSmallestScale = 0x1p-126 / 0x1p-23;
-
 /// Errors of `got` relative to the largest finite reference magnitude. Equal infinities and NaN against NaN are no error; any
 /// other mismatch of finiteness is an infinite one.
 ErrorPair Errors(const HostValue& reference, const Tensor& got) {

@@ -12,6 +12,10 @@
 
 namespace mendel {
 
+/// Below this magnitude a float32 has lost precision to denormals, and a backend may flush them: errors are taken relative to at
+/// least this.
+inline constexpr double kSmallestScale = 0x1p-126 / 0x1p-23;
+
 struct GateOptions {
   uint64_t seed = 1;
   /// Inputs by name instead of the random ones (`--data`); edge inputs are then left out.

@@ -6,12 +6,10 @@
 #include <memory>
 
 #include "graph/tensor.h"
+#include "optimizer/numeric_gate.h"
 
 namespace mendel {
 namespace {
-
-/// Below this magnitude float32 loses precision to denormals; a backend may flush them.
-constexpr double kSmallestScale = 0x1p-126 / 0x1p-23;
 
 Tensor View(const TensorType& type, const std::vector<std::byte>& bytes) {
   return Tensor(type, std::span<const std::byte>(bytes), std::shared_ptr<const void>());

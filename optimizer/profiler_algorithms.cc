@@ -53,8 +53,6 @@ std::string Signature(const Graph& graph, int32_t id) {
   return text;
 }
 
-double Sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
-
 /// Nodes with a choice, once each.
 std::set<int32_t> Nodes(const std::map<std::string, Algorithms>& by_name) {
   std::set<int32_t> nodes;
@@ -168,7 +166,7 @@ absl::StatusOr<Algorithms> Profiler::CombineAlgorithms(const Graph& graph, doubl
     Executable* const pair[] = {times.standard.get(), executable.get()};
     MENDEL_ASSIGN_OR_RETURN(const auto medians,
                             times.trial.StepMedians(pair, {.min_runs = 3, .seconds = seconds, .deadline = deadline_}));
-    const double ratio = Sum(medians[1]) / Sum(medians[0]);
+    const double ratio = std::reduce(medians[1].begin(), medians[1].end()) / std::reduce(medians[0].begin(), medians[0].end());
     if (ratio < least) least = ratio, best = k;
   }
   return candidates[best];

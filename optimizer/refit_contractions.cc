@@ -8,7 +8,7 @@
 namespace mendel {
 namespace {
 
-bool AllAre(const Ints& values, int64_t value) {
+bool AllEqual(const Ints& values, int64_t value) {
   return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; });
 }
 
@@ -69,7 +69,7 @@ RefitTerm RefitFolder::ConvolutionOf(const Node& node, RefitTerm x, RefitTerm w)
     }
     // What a convolution adds to its own result is its bias, in both programs.
     const bool bias = t_.node(before.inputs[0]).op->name.starts_with("Conv");
-    if (channels && !bias && !transposed && AllAre(node.attrs.IntList("pads"), 0)) {
+    if (channels && !bias && !transposed && AllEqual(node.attrs.IntList("pads"), 0)) {
       return Plus(ConvolutionOf(node, before.inputs[0], w), ShiftOf(node, Spread(m, t_.shape(x).size(), *along), w));
     }
   }

@@ -8,7 +8,7 @@
 namespace mendel {
 namespace {
 
-std::vector<const Backend* (*)()>& Makers() {
+std::vector<const Backend* (*)()>& BackendMakers() {
   static auto* makers = new std::vector<const Backend* (*)()>();
   return *makers;
 }
@@ -27,7 +27,7 @@ absl::StatusOr<Numerics> ParseNumerics(std::string_view name) {
 std::span<const Backend* const> AllBackends() {
   static const auto* backends = [] {
     auto* sorted = new std::vector<const Backend*>();
-    for (const Backend* (*make)() : Makers()) sorted->push_back(make());
+    for (const Backend* (*make)() : BackendMakers()) sorted->push_back(make());
     std::sort(sorted->begin(), sorted->end(), [](const auto* a, const auto* b) { return a->name() < b->name(); });
     for (size_t i = 0; i + 1 < sorted->size(); ++i) MENDEL_CHECK((*sorted)[i]->name() != (*sorted)[i + 1]->name());
     return sorted;
@@ -42,7 +42,7 @@ const Backend* FindBackend(std::string_view name) {
   return nullptr;
 }
 
-BackendRegistrar::BackendRegistrar(const Backend* (*make)()) { Makers().push_back(make); }
+BackendRegistrar::BackendRegistrar(const Backend* (*make)()) { BackendMakers().push_back(make); }
 
 absl::StatusOr<std::vector<Tensor>> RunOnTensors(Executable& executable, const Graph& graph, std::span<const Tensor> inputs) {
   std::vector<std::span<const std::byte>> sources;

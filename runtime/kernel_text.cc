@@ -7,7 +7,7 @@
 namespace mendel {
 namespace {
 
-std::vector<const KernelWriter* (*)()>& Makers() {
+std::vector<const KernelWriter* (*)()>& WriterMakers() {
   static auto* makers = new std::vector<const KernelWriter* (*)()>();
   return *makers;
 }
@@ -17,7 +17,7 @@ std::vector<const KernelWriter* (*)()>& Makers() {
 std::span<const KernelWriter* const> AllKernelWriters() {
   static const auto* writers = [] {
     auto* sorted = new std::vector<const KernelWriter*>();
-    for (const KernelWriter* (*make)() : Makers()) sorted->push_back(make());
+    for (const KernelWriter* (*make)() : WriterMakers()) sorted->push_back(make());
     std::sort(sorted->begin(), sorted->end(), [](const auto* a, const auto* b) { return a->name() < b->name(); });
     for (size_t i = 0; i + 1 < sorted->size(); ++i) MENDEL_CHECK((*sorted)[i]->name() != (*sorted)[i + 1]->name());
     return sorted;
@@ -32,6 +32,6 @@ const KernelWriter* FindKernelWriter(std::string_view name) {
   return nullptr;
 }
 
-KernelWriterRegistrar::KernelWriterRegistrar(const KernelWriter* (*make)()) { Makers().push_back(make); }
+KernelWriterRegistrar::KernelWriterRegistrar(const KernelWriter* (*make)()) { WriterMakers().push_back(make); }
 
 }  // namespace mendel

@@ -17,7 +17,7 @@
 namespace mendel {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr size_t kMaxHeader = size_t{1} << 20;
 
 struct DTypeCode {
@@ -153,7 +153,8 @@ std::vector<std::byte> FromFortran(const TensorType& type, std::span<const std::
 }  // namespace
 
 absl::StatusOr<Tensor> ParseNpy(std::span<const std::byte> bytes) {
-  if (bytes.size() < 10 || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) return InvalidInput("not a .npy file");
+  if (bytes.size() < 10 || std::memcmp(bytes.data(), kNpyMagic.data(), kNpyMagic.size()) != 0)
+    return InvalidInput("not a .npy file");
   const auto byte = [&](size_t i) { return std::to_integer<size_t>(bytes[i]); };
   const size_t major = byte(6);
   if (major < 1 || major > 3) return InvalidInput(".npy format version ", major, " is not supported");
@@ -204,7 +205,7 @@ absl::StatusOr<std::vector<std::byte>> FormatNpy(const Tensor& tensor) {
   constexpr size_t kFixed = 10;
   header.append((64 - (kFixed + header.size() + 1) % 64) % 64, ' ');
   header += '\n';
-  std::string file = Cat(kMagic, std::string("\x01\x00", 2));
+  std::string file = Cat(kNpyMagic, std::string("\x01\x00", 2));
   file += static_cast<char>(header.size() & 255);
   file += static_cast<char>(header.size() >> 8);
   file += header;

@@ -20,7 +20,7 @@
 namespace mendel {
 namespace {
 
-constexpr char kMagic[] = "MENDELPL";
+constexpr char kPlanMagic[] = "MENDELPL";
 constexpr size_t kFixedHeader = 48;
 constexpr size_t kEntryBytes = 64;
 constexpr size_t kNameBytes = 16;
@@ -176,7 +176,7 @@ std::vector<std::byte> EncodeHeader(std::vector<SectionEntry>& entries, uint32_t
     table.insert(table.end(), entry.hash.begin(), entry.hash.end());
   }
   std::vector<std::byte> header;
-  for (size_t i = 0; i < 8; ++i) Append(header, kMagic[i]);
+  for (size_t i = 0; i < 8; ++i) Append(header, kPlanMagic[i]);
   Append(header, version);
   Append(header, static_cast<uint32_t>(entries.size()));
   const Digest hash = SectionHash(table);
@@ -186,12 +186,12 @@ std::vector<std::byte> EncodeHeader(std::vector<SectionEntry>& entries, uint32_t
 }
 
 bool IsBundle(std::span<const std::byte> bytes) {
-  return bytes.size() >= kFixedHeader && std::memcmp(bytes.data(), kMagic, 8) == 0 &&
+  return bytes.size() >= kFixedHeader && std::memcmp(bytes.data(), kPlanMagic, 8) == 0 &&
          Load<uint32_t>(bytes, 8) == kBundleFileVersion;
 }
 
 absl::StatusOr<std::vector<SectionEntry>> DecodeHeader(std::span<const std::byte> bytes, uint64_t file_size, uint32_t version) {
-  if (bytes.size() < kFixedHeader || std::memcmp(bytes.data(), kMagic, 8) != 0) return InvalidInput("not a Mendel plan");
+  if (bytes.size() < kFixedHeader || std::memcmp(bytes.data(), kPlanMagic, 8) != 0) return InvalidInput("not a Mendel plan");
   const uint32_t found = Load<uint32_t>(bytes, 8);
   if (found == kBundleFileVersion && version == kPlanFileVersion) {
     return InvalidInput("a bundle of plans for several input shapes, where a single plan is expected");

@@ -15,13 +15,13 @@
 namespace mendel::server {
 namespace {
 
-std::string NewFolder() {
+std::string NewDaemonFolder() {
   std::string pattern = std::filesystem::temp_directory_path() / "mendel-daemon-XXXXXX";
   return mkdtemp(pattern.data()) == nullptr ? "" : pattern;
 }
 
 TEST(Daemon, StartsServesDrainsAndStartsAgain) {
-  const std::string folder = NewFolder();
+  const std::string folder = NewDaemonFolder();
   ServerOptions options;
   options.listen = Cat("unix:", folder, "/socket,127.0.0.1:0");
   options.data = folder + "/data";
@@ -50,7 +50,7 @@ TEST(Daemon, StartsServesDrainsAndStartsAgain) {
 }
 
 TEST(Daemon, WorkFolderIsMadeWhereItIsNamed) {
-  const std::string folder = NewFolder();
+  const std::string folder = NewDaemonFolder();
   ServerOptions options;
   options.listen = Cat("unix:", folder, "/socket");
   options.data = folder + "/data";
@@ -71,7 +71,7 @@ TEST(Daemon, WorkFolderIsMadeWhereItIsNamed) {
 }
 
 TEST(Daemon, CheckConfigNamesWhatIsWrong) {
-  const std::string folder = NewFolder();
+  const std::string folder = NewDaemonFolder();
   ServerOptions options;
   options.data = folder;
   EXPECT_TRUE(CheckConfig(options).ok());

@@ -33,7 +33,7 @@ std::string LowerCase(std::string_view text) {
   return result;
 }
 
-std::string_view Trim(std::string_view text) {
+std::string_view WithoutBlanks(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   return text;
@@ -102,7 +102,7 @@ absl::StatusOr<HttpRequest> ParseHttpRequest(std::string_view head) {
     const size_t colon = line.find(':');
     if (colon == std::string_view::npos || !IsToken(line.substr(0, colon))) return InvalidInput("not a header");
     const std::string name = LowerCase(line.substr(0, colon));
-    const bool added = request.headers.emplace(name, Trim(line.substr(colon + 1))).second;
+    const bool added = request.headers.emplace(name, WithoutBlanks(line.substr(colon + 1))).second;
     if (!added && (name == "authorization" || name == "host")) return InvalidInput(name, " comes twice");
   }
   return request;

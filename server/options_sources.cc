@@ -10,7 +10,7 @@
 namespace mendel::server {
 namespace {
 
-std::string_view Trim(std::string_view text) {
+std::string_view WithoutSpace(std::string_view text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
   return text;
@@ -21,7 +21,7 @@ std::vector<std::string> Parts(std::string_view text) {
   std::vector<std::string> parts;
   while (!text.empty()) {
     const size_t comma = text.find(',');
-    if (const std::string_view one = Trim(text.substr(0, comma)); !one.empty()) parts.emplace_back(one);
+    if (const std::string_view one = WithoutSpace(text.substr(0, comma)); !one.empty()) parts.emplace_back(one);
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
   }
   return parts;
@@ -76,13 +76,14 @@ absl::StatusOr<std::map<std::string, std::string>> ParseConfig(std::string_view 
   std::map<std::string, std::string> values;
   for (int line_number = 1; !text.empty(); ++line_number) {
     const size_t end = text.find('\n');
-    const std::string_view line = Trim(text.substr(0, end));
+    const std::string_view line = WithoutSpace(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.empty() || line.front() == '#') continue;
     const size_t equals = line.find('=');
-    const std::string key(Trim(line.substr(0, equals)));
+    const std::string key(WithoutSpace(line.substr(0, equals)));
     if (equals == std::string_view::npos || !IsKey(key)) return InvalidInput("line ", line_number, " is not 'key = value'");
-    if (!values.emplace(key, Trim(line.substr(equals + 1))).second) return InvalidInput("line ", line_number, ": ", key, " again");
+    if (!values.emplace(key, WithoutSpace(line.substr(equals + 1))).second)
+      return InvalidInput("line ", line_number, ": ", key, " again");
   }
   return values;
 }

@@ -117,11 +117,9 @@ Draw SelectionDraw(std::array<uint64_t, 2> key) {
 
 bool SelectsElements(const OpDefinition& op) { return op.is_view || op.bound == &BoundOfSelection; }
 
-bool MovesElements(const OpDefinition& op, const Attributes& attrs, DType dtype) {
+bool MovesElements(const OpDefinition& op, const Attributes& attrs) {
   if (op.name != "Pad") return SelectsElements(op);
-  const double most = dtype == DType::kI8 ? 127 : dtype == DType::kU8 ? 255 : 0x7fffffff;
-  const double value = attrs.Float("value");
-  return attrs.Str("mode") != "constant" || (value <= most && value >= (dtype == DType::kU8 ? 0 : -most));
+  return attrs.Str("mode") != "constant" || attrs.Float("value") == 0;
 }
 
 bool IsConcrete(const NodeView& node, const std::vector<bool>& concrete) {
@@ -136,7 +134,7 @@ bool IsOpaque(const OpDefinition& op, const NodeView& node, const std::vector<bo
   for (size_t k = 0; k < concrete.size() && k < 32; ++k) {
     if ((op.index_inputs >> k & 1) != 0 && !concrete[k]) return true;
   }
-  return HasInteger(node.outputs) && !MovesElements(op, node.attrs, node.outputs[0].dtype);
+  return HasInteger(node.outputs) && !MovesElements(op, node.attrs);
 }
 
 FieldEvaluator::FieldEvaluator(const Draw& draw, WeightMode weights)

@@ -52,8 +52,8 @@ bool IsOpaque(const OpDefinition& op, const NodeView& node, const std::vector<bo
 bool IsConcrete(const NodeView& node, const std::vector<bool>& concrete);
 /// Every output element is an element of an input, chosen without looking at values, or zero (views, slices, concatenations).
 bool SelectsElements(const OpDefinition& op);
-/// The same of a node with integers of `dtype`, or is an element a literal that they hold? Pad may pad by one that wraps.
-bool MovesElements(const OpDefinition& op, const Attributes& attrs, DType dtype);
+/// The same of a node: Pad does unless it pads by a literal, which an integer of its width may not hold.
+bool MovesElements(const OpDefinition& op, const Attributes& attrs);
 
 /// Values under one draw. Immutable but for the zero-denominator flag; one object a thread.
 class FieldEvaluator {

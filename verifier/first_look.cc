@@ -70,7 +70,7 @@ std::optional<Distance> DistanceOf(const HostValue& f, const HostValue& g, doubl
   return Distance{least / magnitude, largest / magnitude, far};
 }
 
-Box ElementBox(const Shape& shape, int64_t flat) {
+Box BoxOfElement(const Shape& shape, int64_t flat) {
   Box box{shape, shape};
   for (size_t d = shape.size(); d-- > 0; flat /= shape[d]) box.end[d] = (box.begin[d] = flat % shape[d]) + 1;
   return box;
@@ -98,7 +98,7 @@ absl::StatusOr<FirstLook> LookForDifference(const Graph& f, const Graph& g, uint
     farthest = distance->largest;
     look.far_apart = farthest > far;
     const Gap gap = LargestGap(x, values[outputs + k]);
-    look.suspect = WitnessQuery{static_cast<int>(k), ElementBox(x.type.shape, gap.element)};
+    look.suspect = WitnessQuery{static_cast<int>(k), BoxOfElement(x.type.shape, gap.element)};
   }
   return look;
 }

@@ -35,7 +35,7 @@ const Node* FindSymbol(const Graph& graph, const std::string& name) {
   return nullptr;
 }
 
-std::string Describe(const Port& port) { return Cat("'", port.name, "' ", TypeString(port.type)); }
+std::string PortText(const Port& port) { return Cat("'", port.name, "' ", TypeString(port.type)); }
 
 /// Pairs the inputs, or the outputs, of two programs.
 class Pairing {
@@ -112,7 +112,7 @@ class Pairing {
 
   static std::string List(const std::vector<Port>& ports) {
     std::string text;
-    for (const Port& port : ports) text += (text.empty() ? "" : ", ") + Describe(port);
+    for (const Port& port : ports) text += (text.empty() ? "" : ", ") + PortText(port);
     return text.empty() ? "none" : text;
   }
 

@@ -34,6 +34,7 @@ struct NumberedNode {
   bool in_original = false;
   bool in_plan = false;
 };
+inline NodeView View(const NumberedNode& node) { return {node.input_types, node.node->attrs, node.node->outputs}; }
 
 /// One number: output `output` of node `node` of Numbering::nodes.
 struct NumberedValue {

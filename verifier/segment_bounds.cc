@@ -9,8 +9,6 @@
 namespace mendel {
 namespace {
 
-NodeView View(const NumberedNode& node) { return {node.input_types, node.node->attrs, node.node->outputs}; }
-
 /// Bounds of all numbers that some segment computes, and the known integers among them.
 class BoundTable {
  public:

@@ -10,12 +10,10 @@
 namespace mendel {
 namespace {
 
-bool IsTerminal(const Numbering& numbering, int32_t number) {
+bool IsTerminalNumber(const Numbering& numbering, int32_t number) {
   const Node& node = *numbering.NodeOf(number).node;
   return IsInput(node) || IsConstant(node);
 }
-
-NodeView View(const NumberedNode& node) { return {node.input_types, node.node->attrs, node.node->outputs}; }
 
 /// What one side of a claim computes and reads.
 struct Cone {
@@ -122,7 +120,7 @@ class Walk {
     // Inputs and Constants wait for their first reader: weights of all segments at once would not fit.
     for (int32_t number : wanted_[k]) {
       if (deadline.Passed()) return absl::DeadlineExceededError("certification ran out of time");
-      if (!IsTerminal(numbering_, number)) MENDEL_RETURN_IF_ERROR(Compute(number));
+      if (!IsTerminalNumber(numbering_, number)) MENDEL_RETURN_IF_ERROR(Compute(number));
     }
     const Claim& claim = numbering_.claims[segment.claim];
     if (segment.combined_axis >= 0) return TestCombined(claim, static_cast<size_t>(segment.combined_axis), read_[k]);
@@ -181,7 +179,7 @@ class Walk {
     for (int32_t number : read) {
       if (partition_.free[static_cast<size_t>(number)]) {
         DrawFree(number);
-      } else if (IsTerminal(numbering_, number)) {
+      } else if (IsTerminalNumber(numbering_, number)) {
         MENDEL_RETURN_IF_ERROR(Compute(number));
       }
       MENDEL_CHECK(SlotOf(number).known);
@@ -209,7 +207,7 @@ class Walk {
       std::vector<const FieldValue*> operands;
       for (int32_t input : node.inputs) {
         if (partition_.free[static_cast<size_t>(input)]) DrawFree(input);
-        if (!SlotOf(input).known && IsTerminal(numbering_, input)) MENDEL_RETURN_IF_ERROR(Compute(input));
+        if (!SlotOf(input).known && IsTerminalNumber(numbering_, input)) MENDEL_RETURN_IF_ERROR(Compute(input));
         MENDEL_CHECK(SlotOf(input).known);
         operands.push_back(&SlotOf(input).value);
       }
@@ -248,7 +246,7 @@ Partition MakePartition(const Numbering& numbering, const std::set<Origin>& whol
   Partition partition;
   partition.free.assign(numbering.values.size(), false);
   const auto consider = [&](int32_t number) {
-    if (no_cuts || IsTerminal(numbering, number) || !IsFloat(numbering.TypeOf(number).dtype)) return;
+    if (no_cuts || IsTerminalNumber(numbering, number) || !IsFloat(numbering.TypeOf(number).dtype)) return;
     if (!whole.contains(numbering.values[static_cast<size_t>(number)].origin)) partition.free[static_cast<size_t>(number)] = true;
   };
   for (int32_t number = 0; number < static_cast<int32_t>(numbering.values.size()); ++number) {

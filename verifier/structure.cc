@@ -54,7 +54,7 @@ std::string_view Obstacle(const Graph& graph, const Node& node) {
   }
   // The judge takes arithmetic on run-time integers for oracles, of an element's operands at best.
   const bool integer = IsIntegral(node.outputs[0].dtype) && node.outputs[0].dtype != DType::kBool;
-  if (integer && !MovesElements(*node.op, node.attrs, node.outputs[0].dtype)) return "integer arithmetic";
+  if (integer && !MovesElements(*node.op, node.attrs)) return "integer arithmetic";
   return "";
 }
 

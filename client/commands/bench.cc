@@ -15,7 +15,7 @@
 #include "runtime/measure.h"
 #include "runtime/session.h"
 
-namespace mendel {
+namespace mendel::commands::bench {
 namespace {
 
 struct Options {
@@ -140,4 +140,4 @@ Command Make() { return {"bench", "Measures a plan, and the unmodified graph bes
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::bench

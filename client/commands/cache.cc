@@ -11,7 +11,7 @@
 #include "optimizer/operator_profiles.h"
 #include "optimizer/profile_cache.h"
 
-namespace mendel {
+namespace mendel::commands::cache {
 namespace {
 
 struct Options {
@@ -71,4 +71,4 @@ Command Make() { return {"cache", "Lists, prunes or checks the profile cache; te
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::cache

@@ -9,7 +9,7 @@
 #include "client/command.h"
 #include "client/remote.h"
 
-namespace mendel {
+namespace mendel::commands::cancel {
 namespace {
 
 struct Options {
@@ -38,4 +38,4 @@ Command Make() { return {"cancel", "Asks a job on a server to end", &Setup}; }
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::cancel

@@ -10,7 +10,7 @@
 #include "client/command_tree.h"
 #include "client/version.h"
 
-namespace mendel {
+namespace mendel::commands::completion {
 namespace {
 
 absl::Status Run(const std::string& kind, const CLI::App& app, Context& context) {
@@ -39,4 +39,4 @@ Command Make() { return {"completion", "Prints shell completion, or the manual p
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::completion

@@ -12,7 +12,7 @@
 #include "runtime/backend.h"
 #include "runtime/kernel_text.h"
 
-namespace mendel {
+namespace mendel::commands::doctor {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -64,4 +64,4 @@ Command Make() { return {"doctor", "Tells what this machine offers", &Setup}; }
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::doctor

@@ -20,7 +20,7 @@
 #include "runtime/offline_device.h"
 #include "runtime/session.h"
 
-namespace mendel {
+namespace mendel::commands::explain {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -237,4 +237,4 @@ Command Make() { return {"explain", "Tells what was mutated where, what was mend
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::explain

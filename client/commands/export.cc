@@ -12,7 +12,7 @@
 #include "client/command.h"
 #include "client/members.h"
 
-namespace mendel {
+namespace mendel::commands::export_plan {
 namespace {
 
 struct Options {
@@ -43,4 +43,4 @@ Command Make() { return {"export", "Writes a plan's graph as an ONNX model", &Se
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::export_plan

@@ -14,7 +14,7 @@
 #include "server/clock.h"
 #include "server/store/garbage.h"
 
-namespace mendel {
+namespace mendel::commands::fsck {
 namespace {
 
 struct Options {
@@ -102,4 +102,4 @@ Command Make() { return {"fsck", "Checks a server's data folder, and collects it
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::fsck

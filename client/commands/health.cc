@@ -9,7 +9,7 @@
 #include "client/command.h"
 #include "client/remote.h"
 
-namespace mendel {
+namespace mendel::commands::health {
 namespace {
 
 struct Options {
@@ -41,4 +41,4 @@ Command Make() { return {"health", "Asks a server whether it can be used", &Setu
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::health

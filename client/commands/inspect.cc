@@ -21,7 +21,7 @@
 #include "runtime/offline_device.h"
 #include "runtime/plan_bundle.h"
 
-namespace mendel {
+namespace mendel::commands::inspect {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -189,4 +189,4 @@ Command Make() { return {"inspect", "Tells what a plan, a model or a graph holds
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::inspect

@@ -10,7 +10,7 @@
 #include "client/command.h"
 #include "client/remote.h"
 
-namespace mendel {
+namespace mendel::commands::jobs {
 namespace {
 
 struct Options {
@@ -61,4 +61,4 @@ Command Make() { return {"jobs", "Lists the jobs of a server", &Setup}; }
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::jobs

@@ -30,7 +30,7 @@
 #include "runtime/offline_device.h"
 #include "runtime/plan_bundle.h"
 
-namespace mendel {
+namespace mendel::commands::optimize {
 namespace {
 
 struct Options {
@@ -236,4 +236,4 @@ Command Make() { return {"optimize", "Makes a faster, certified plan of an ONNX 
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::optimize

@@ -9,7 +9,7 @@
 #include "client/command.h"
 #include "client/remote.h"
 
-namespace mendel {
+namespace mendel::commands::plans {
 namespace {
 
 struct Options {
@@ -57,4 +57,4 @@ Command Make() { return {"plans", "Lists or downloads the plans of a server", &S
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::plans

@@ -18,7 +18,7 @@
 #include "client/refit_plan.h"
 #include "client/version.h"
 
-namespace mendel {
+namespace mendel::commands::refit {
 namespace {
 
 struct Options {
@@ -90,4 +90,4 @@ Command Make() { return {"refit", "Puts new weights into a plan, without a searc
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::refit

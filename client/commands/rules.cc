@@ -10,7 +10,7 @@
 #include "client/command.h"
 #include "mutator/rule.h"
 
-namespace mendel {
+namespace mendel::commands::rules {
 namespace {
 
 /// A cell of a table: bars would end it.
@@ -65,4 +65,4 @@ Command Make() {
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::rules

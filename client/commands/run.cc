@@ -18,7 +18,7 @@
 #include "runtime/measure.h"
 #include "runtime/npy.h"
 
-namespace mendel {
+namespace mendel::commands::run {
 namespace {
 
 struct Options {
@@ -105,4 +105,4 @@ Command Make() { return {"run", "Runs a plan on .npy inputs", &Setup}; }
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::run

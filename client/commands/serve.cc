@@ -16,7 +16,7 @@
 #include "server/jobs/devices.h"
 #include "server/options.h"
 
-namespace mendel {
+namespace mendel::commands::serve {
 namespace {
 
 struct ServeFlags {
@@ -88,4 +88,4 @@ Command Make() {
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::serve

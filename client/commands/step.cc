@@ -14,7 +14,7 @@
 #include "client/stages.h"
 #include "graph/text.h"
 
-namespace mendel {
+namespace mendel::commands::step {
 namespace {
 
 struct Options {
@@ -71,4 +71,4 @@ Command Make() { return {"step", "Runs one stage alone on a graph in text form",
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::step

@@ -13,7 +13,7 @@
 #include "client/pipes.h"
 #include "client/remote.h"
 
-namespace mendel {
+namespace mendel::commands::submit {
 namespace {
 
 struct Options {
@@ -150,4 +150,4 @@ Command Make() { return {"submit", "Optimizes a model on a server", &Setup}; }
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::submit

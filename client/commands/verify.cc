@@ -20,7 +20,7 @@
 #include "verifier/verifier.h"
 #include "verifier/weights.h"
 
-namespace mendel {
+namespace mendel::commands::verify {
 namespace {
 
 struct Options {
@@ -136,4 +136,4 @@ Command Make() { return {"verify", "Compares two models, or checks a plan's cert
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::verify

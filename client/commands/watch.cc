@@ -8,7 +8,7 @@
 #include "client/command.h"
 #include "client/remote.h"
 
-namespace mendel {
+namespace mendel::commands::watch {
 namespace {
 
 struct Options {
@@ -41,4 +41,4 @@ Command Make() { return {"watch", "Follows a job on a server until it has ended"
 MENDEL_REGISTER_COMMAND(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::commands::watch

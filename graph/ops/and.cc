@@ -2,7 +2,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::logical_and {
 namespace {
 
 struct AndMeaning {
@@ -24,4 +24,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::logical_and

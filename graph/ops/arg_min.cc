@@ -4,7 +4,7 @@
 
 #include "graph/arg_extreme.h"
 
-namespace mendel {
+namespace mendel::ops::arg_min {
 namespace {
 
 OpDefinition Make() {
@@ -16,4 +16,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::arg_min

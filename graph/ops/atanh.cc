@@ -4,7 +4,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::atanh {
 namespace {
 
 constexpr ScalarFunction kAtanh = {.name = "Atanh",
@@ -21,4 +21,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::atanh

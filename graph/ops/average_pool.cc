@@ -5,7 +5,7 @@
 #include "graph/elementwise.h"
 #include "graph/pooling.h"
 
-namespace mendel {
+namespace mendel::ops::average_pool {
 namespace {
 
 bool CountsPadding(const NodeView& node) { return node.attrs.Int("count_include_pad") != 0; }
@@ -85,4 +85,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::average_pool

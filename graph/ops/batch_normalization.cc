@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "graph/normalization.h"
 
-namespace mendel {
+namespace mendel::ops::batch_normalization {
 namespace {
 
 struct BatchNormalizationMeaning {
@@ -103,4 +103,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::batch_normalization

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::cast {
 namespace {
 
 DType Target(const Attributes& attrs) { return *ParseDType(attrs.Str("to")); }
@@ -115,4 +115,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::cast

@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::celu {
 namespace {
 
 constexpr ScalarFunction kCelu = {
@@ -38,4 +38,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::celu

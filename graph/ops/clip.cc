@@ -7,7 +7,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::clip {
 namespace {
 
 int64_t ClipInteger(int64_t x, double low, double high) {
@@ -66,4 +66,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::clip

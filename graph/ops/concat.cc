@@ -6,7 +6,7 @@
 #include "graph/fill.h"
 #include "graph/op_helpers.h"
 
-namespace mendel {
+namespace mendel::ops::concat {
 namespace {
 
 struct ConcatMeaning {
@@ -109,4 +109,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::concat

@@ -2,7 +2,7 @@
 
 #include "graph/op_definition.h"
 
-namespace mendel {
+namespace mendel::ops::constant {
 namespace {
 
 absl::StatusOr<std::vector<TensorType>> Infer(std::span<const TensorType>, const Attributes& attrs) {
@@ -20,4 +20,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::constant

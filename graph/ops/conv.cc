@@ -12,7 +12,7 @@
 #include "graph/op_helpers.h"
 #include "graph/window.h"
 
-namespace mendel {
+namespace mendel::ops::conv {
 namespace {
 
 Shape Spatial(const Shape& shape) { return Shape(shape.begin() + 2, shape.end()); }
@@ -289,4 +289,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::conv

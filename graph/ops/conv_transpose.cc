@@ -11,7 +11,7 @@
 #include "graph/elementwise.h"
 #include "graph/fill.h"
 
-namespace mendel {
+namespace mendel::ops::conv_transpose {
 namespace {
 
 constexpr int64_t kMaxValue = int64_t{1} << 31;  // keeps positions far from overflow
@@ -347,4 +347,4 @@ MENDEL_REGISTER_OP(&Make);
 MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "ConvTranspose", .lower = &Lower});
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::conv_transpose

@@ -4,7 +4,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::cos {
 namespace {
 
 constexpr ScalarFunction kCos = {.name = "Cos",
@@ -15,4 +15,4 @@ OpDefinition Make() { return UnaryOp<kCos>(); }
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::cos

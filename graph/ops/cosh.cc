@@ -4,7 +4,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::cosh {
 namespace {
 
 constexpr ScalarFunction kCosh = {.name = "Cosh",
@@ -19,4 +19,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::cosh

@@ -7,7 +7,7 @@
 #include "graph/lines.h"
 #include "graph/whole_access.h"
 
-namespace mendel {
+namespace mendel::ops::cum_sum {
 namespace {
 
 struct CumSumMeaning {
@@ -69,4 +69,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::cum_sum

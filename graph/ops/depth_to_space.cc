@@ -5,7 +5,7 @@
 #include "graph/element_structure.h"
 #include "graph/movement.h"
 
-namespace mendel {
+namespace mendel::ops::depth_to_space {
 namespace {
 
 struct DepthToSpaceMeaning {
@@ -71,4 +71,4 @@ MENDEL_REGISTER_OP(&Make);
 MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "DepthToSpace", .lower = &Lower});
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::depth_to_space

@@ -3,7 +3,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::div {
 namespace {
 
 constexpr ScalarFunction kTruncatedQuotient = {
@@ -49,4 +49,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::div

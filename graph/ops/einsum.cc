@@ -10,7 +10,7 @@
 #include "graph/contraction.h"
 #include "graph/op_helpers.h"
 
-namespace mendel {
+namespace mendel::ops::einsum {
 namespace {
 
 struct Equation {
@@ -272,4 +272,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::einsum

@@ -3,7 +3,7 @@
 
 #include "graph/comparison.h"
 
-namespace mendel {
+namespace mendel::ops::equal {
 namespace {
 
 constexpr ScalarFunction kEqual = {
@@ -34,4 +34,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::equal

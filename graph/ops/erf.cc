@@ -4,7 +4,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::erf {
 namespace {
 
 constexpr ScalarFunction kErf = {
@@ -19,4 +19,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::erf

@@ -3,7 +3,7 @@
 #include "base/status.h"
 #include "graph/movement.h"
 
-namespace mendel {
+namespace mendel::ops::expand {
 namespace {
 
 struct ExpandMeaning {
@@ -52,4 +52,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::expand

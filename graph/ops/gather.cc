@@ -7,7 +7,7 @@
 #include "graph/element_structure.h"
 #include "graph/movement.h"
 
-namespace mendel {
+namespace mendel::ops::gather {
 namespace {
 
 struct GatherMeaning {
@@ -103,4 +103,4 @@ MENDEL_REGISTER_OP(&Make);
 MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "Gather", .taps = &Taps});
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::gather

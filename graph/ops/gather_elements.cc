@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "graph/movement.h"
 
-namespace mendel {
+namespace mendel::ops::gather_elements {
 namespace {
 
 struct GatherElementsMeaning {
@@ -62,4 +62,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::gather_elements

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "graph/movement.h"
 
-namespace mendel {
+namespace mendel::ops::gather_nd {
 namespace {
 
 struct GatherNdMeaning {
@@ -91,4 +91,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::gather_nd

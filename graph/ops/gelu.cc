@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::gelu {
 namespace {
 
 double Gelu(double x, bool by_tanh) {
@@ -45,4 +45,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::gelu

@@ -2,7 +2,7 @@
 
 #include "graph/comparison.h"
 
-namespace mendel {
+namespace mendel::ops::greater {
 namespace {
 
 OpDefinition Make() { return CompareOp<kLess, true>("Greater"); }
@@ -10,4 +10,4 @@ OpDefinition Make() { return CompareOp<kLess, true>("Greater"); }
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::greater

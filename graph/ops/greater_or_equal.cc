@@ -2,7 +2,7 @@
 
 #include "graph/comparison.h"
 
-namespace mendel {
+namespace mendel::ops::greater_or_equal {
 namespace {
 
 OpDefinition Make() { return CompareOp<kLessOrEqual, true>("GreaterOrEqual"); }
@@ -10,4 +10,4 @@ OpDefinition Make() { return CompareOp<kLessOrEqual, true>("GreaterOrEqual"); }
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::greater_or_equal

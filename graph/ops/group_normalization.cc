@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "graph/normalization.h"
 
-namespace mendel {
+namespace mendel::ops::group_normalization {
 namespace {
 
 struct GroupNormalizationMeaning {
@@ -89,4 +89,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::group_normalization

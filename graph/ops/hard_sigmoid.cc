@@ -4,7 +4,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::hard_sigmoid {
 namespace {
 
 constexpr ScalarFunction kHardSigmoid = {.name = "HardSigmoid", .real = [](std::span<const double> x, std::span<const double> p) {
@@ -31,4 +31,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::hard_sigmoid

@@ -4,7 +4,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::hard_swish {
 namespace {
 
 constexpr ScalarFunction kHardSwish = {
@@ -17,4 +17,4 @@ OpDefinition Make() { return UnaryOp<kHardSwish>(); }
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::hard_swish

@@ -2,7 +2,7 @@
 
 #include "graph/lines.h"
 
-namespace mendel {
+namespace mendel::ops::hardmax {
 namespace {
 
 struct HardmaxMeaning {
@@ -33,4 +33,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::hardmax

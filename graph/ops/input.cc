@@ -3,7 +3,7 @@
 #include "base/status.h"
 #include "graph/op_definition.h"
 
-namespace mendel {
+namespace mendel::ops::input {
 namespace {
 
 absl::StatusOr<std::vector<TensorType>> Infer(std::span<const TensorType>, const Attributes& attrs) {
@@ -23,4 +23,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::input

@@ -3,7 +3,7 @@
 #include "base/status.h"
 #include "graph/normalization.h"
 
-namespace mendel {
+namespace mendel::ops::instance_normalization {
 namespace {
 
 struct InstanceNormalizationMeaning {
@@ -80,4 +80,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::instance_normalization

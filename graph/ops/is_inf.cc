@@ -4,7 +4,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::is_inf {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -38,4 +38,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::is_inf

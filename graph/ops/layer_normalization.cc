@@ -5,7 +5,7 @@
 #include "graph/normalization.h"
 #include "graph/whole_access.h"
 
-namespace mendel {
+namespace mendel::ops::layer_normalization {
 namespace {
 
 struct LayerNormalizationMeaning {
@@ -110,4 +110,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::layer_normalization

@@ -2,7 +2,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::leaky_relu {
 namespace {
 
 constexpr ScalarFunction kLeakyRelu = {
@@ -28,4 +28,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::leaky_relu

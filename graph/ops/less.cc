@@ -2,7 +2,7 @@
 
 #include "graph/comparison.h"
 
-namespace mendel {
+namespace mendel::ops::less {
 namespace {
 
 OpDefinition Make() { return CompareOp<kLess, false>("Less"); }
@@ -10,4 +10,4 @@ OpDefinition Make() { return CompareOp<kLess, false>("Less"); }
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::less

@@ -2,7 +2,7 @@
 
 #include "graph/comparison.h"
 
-namespace mendel {
+namespace mendel::ops::less_or_equal {
 namespace {
 
 OpDefinition Make() { return CompareOp<kLessOrEqual, false>("LessOrEqual"); }
@@ -10,4 +10,4 @@ OpDefinition Make() { return CompareOp<kLessOrEqual, false>("LessOrEqual"); }
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::less_or_equal

@@ -5,7 +5,7 @@
 #include "graph/functions.h"
 #include "graph/pooling.h"
 
-namespace mendel {
+namespace mendel::ops::lp_pool {
 namespace {
 
 struct LpPoolMeaning {
@@ -71,4 +71,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::lp_pool

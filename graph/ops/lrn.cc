@@ -9,7 +9,7 @@
 #include "graph/functions.h"
 #include "graph/whole_access.h"
 
-namespace mendel {
+namespace mendel::ops::lrn {
 namespace {
 
 struct LrnMeaning {
@@ -119,4 +119,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::lrn

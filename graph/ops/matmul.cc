@@ -8,7 +8,7 @@
 #include "graph/fill.h"
 #include "graph/op_helpers.h"
 
-namespace mendel {
+namespace mendel::ops::matmul {
 namespace {
 
 Shape Batch(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
@@ -155,4 +155,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::matmul

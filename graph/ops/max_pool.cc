@@ -4,7 +4,7 @@
 #include "graph/functions.h"
 #include "graph/pooling.h"
 
-namespace mendel {
+namespace mendel::ops::max_pool {
 namespace {
 
 struct MaxPoolMeaning {
@@ -32,4 +32,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::max_pool

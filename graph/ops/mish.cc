@@ -5,7 +5,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::mish {
 namespace {
 
 constexpr ScalarFunction kMish = {
@@ -19,4 +19,4 @@ OpDefinition Make() { return UnaryOp<kMish>(); }
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::mish

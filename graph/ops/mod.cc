@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::mod {
 namespace {
 
 int64_t IntegerMod(int64_t a, int64_t b, bool fmod) {
@@ -54,4 +54,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::mod

@@ -2,7 +2,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::neg {
 namespace {
 
 struct NegMeaning {
@@ -25,4 +25,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::neg

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "graph/movement.h"
 
-namespace mendel {
+namespace mendel::ops::one_hot {
 namespace {
 
 struct OneHotMeaning {
@@ -60,4 +60,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::one_hot

@@ -10,7 +10,7 @@
 #include "graph/fill.h"
 #include "graph/movement.h"
 
-namespace mendel {
+namespace mendel::ops::pad {
 namespace {
 
 /// A padding of infinities: a symbol in GF(p), told apart by its value.
@@ -196,4 +196,4 @@ MENDEL_REGISTER_OP(&Make);
 MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "Pad", .taps = &Taps});
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::pad

@@ -5,7 +5,7 @@
 #include "graph/fill.h"
 #include "graph/op_helpers.h"
 
-namespace mendel {
+namespace mendel::ops::patch {
 namespace {
 
 struct PatchMeaning {
@@ -129,4 +129,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::patch

@@ -7,7 +7,7 @@
 #include "graph/elementwise.h"
 #include "graph/functions.h"
 
-namespace mendel {
+namespace mendel::ops::pow {
 namespace {
 
 int64_t IntegerPower(int64_t base, int64_t exponent) {
@@ -61,4 +61,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::pow

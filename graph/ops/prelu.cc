@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::prelu {
 namespace {
 
 struct PReluMeaning {
@@ -40,4 +40,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::prelu

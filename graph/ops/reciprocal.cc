@@ -6,7 +6,7 @@
 #include "graph/elementwise.h"
 #include "graph/fill.h"
 
-namespace mendel {
+namespace mendel::ops::reciprocal {
 namespace {
 
 /// out = 1 / x, by one inversion and three products an element (Montgomery, 1987). False, leaving `out` alone, when some x is 0.
@@ -60,4 +60,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::reciprocal

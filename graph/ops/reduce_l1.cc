@@ -4,7 +4,7 @@
 #include "graph/functions.h"
 #include "graph/reduction.h"
 
-namespace mendel {
+namespace mendel::ops::reduce_l1 {
 namespace {
 
 struct ReduceL1Meaning {
@@ -34,4 +34,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::reduce_l1

@@ -4,7 +4,7 @@
 #include "graph/functions.h"
 #include "graph/reduction.h"
 
-namespace mendel {
+namespace mendel::ops::reduce_log_sum {
 namespace {
 
 struct ReduceLogSumMeaning {
@@ -40,4 +40,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::reduce_log_sum

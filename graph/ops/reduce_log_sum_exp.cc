@@ -8,7 +8,7 @@
 #include "graph/functions.h"
 #include "graph/reduction.h"
 
-namespace mendel {
+namespace mendel::ops::reduce_log_sum_exp {
 namespace {
 
 struct ReduceLogSumExpMeaning {
@@ -44,4 +44,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::reduce_log_sum_exp

@@ -3,7 +3,7 @@
 #include "graph/elementwise.h"
 #include "graph/reduction.h"
 
-namespace mendel {
+namespace mendel::ops::reduce_mean {
 namespace {
 
 struct ReduceMeanMeaning {
@@ -36,4 +36,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::reduce_mean

@@ -3,7 +3,7 @@
 #include "graph/elementwise.h"
 #include "graph/reduction.h"
 
-namespace mendel {
+namespace mendel::ops::reduce_sum_square {
 namespace {
 
 struct ReduceSumSquareMeaning {
@@ -32,4 +32,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::reduce_sum_square

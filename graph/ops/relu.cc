@@ -2,7 +2,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::relu {
 namespace {
 
 OpDefinition Make() {
@@ -14,4 +14,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::relu

@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "graph/op_helpers.h"
 
-namespace mendel {
+namespace mendel::ops::reshape {
 namespace {
 
 struct ReshapeMeaning {
@@ -91,4 +91,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::reshape

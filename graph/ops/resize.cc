@@ -9,7 +9,7 @@
 #include "graph/fill.h"
 #include "graph/resampling.h"
 
-namespace mendel {
+namespace mendel::ops::resize {
 namespace {
 
 struct ResizeMeaning {
@@ -190,4 +190,4 @@ MENDEL_REGISTER_OP(&Make);
 MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "Resize", .taps = &Taps});
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::resize

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "graph/movement.h"
 
-namespace mendel {
+namespace mendel::ops::reverse_sequence {
 namespace {
 
 struct ReverseSequenceMeaning {
@@ -62,4 +62,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::reverse_sequence

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "graph/movement.h"
 
-namespace mendel {
+namespace mendel::ops::scatter_elements {
 namespace {
 
 struct ScatterElementsMeaning {
@@ -83,4 +83,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::scatter_elements

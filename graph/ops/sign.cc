@@ -2,7 +2,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::sign {
 namespace {
 
 constexpr ScalarFunction kSign = {
@@ -16,4 +16,4 @@ OpDefinition Make() { return UnaryOp<kSign>(); }
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::sign

@@ -4,7 +4,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::sin {
 namespace {
 
 constexpr ScalarFunction kSin = {
@@ -15,4 +15,4 @@ OpDefinition Make() { return UnaryOp<kSin>(); }
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::sin

@@ -8,7 +8,7 @@
 #include "graph/fill.h"
 #include "graph/movement.h"
 
-namespace mendel {
+namespace mendel::ops::slice {
 namespace {
 
 struct SliceMeaning {
@@ -112,4 +112,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::slice

@@ -4,7 +4,7 @@
 #include "graph/functions.h"
 #include "graph/lines.h"
 
-namespace mendel {
+namespace mendel::ops::softmax {
 namespace {
 
 struct SoftmaxMeaning {
@@ -44,4 +44,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::softmax

@@ -5,7 +5,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::softplus {
 namespace {
 
 constexpr ScalarFunction kSoftplus = {.name = "Softplus", .real = [](std::span<const double> x, std::span<const double>) {
@@ -21,4 +21,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::softplus

@@ -4,7 +4,7 @@
 #include "graph/element_structure.h"
 #include "graph/movement.h"
 
-namespace mendel {
+namespace mendel::ops::space_to_depth {
 namespace {
 
 struct SpaceToDepthMeaning {
@@ -64,4 +64,4 @@ MENDEL_REGISTER_OP(&Make);
 MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "SpaceToDepth", .lower = &Lower});
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::space_to_depth

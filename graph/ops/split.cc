@@ -7,7 +7,7 @@
 #include "graph/element_structure.h"
 #include "graph/movement.h"
 
-namespace mendel {
+namespace mendel::ops::split {
 namespace {
 
 struct SplitMeaning {
@@ -89,4 +89,4 @@ MENDEL_REGISTER_OP(&Make);
 MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "Split", .taps = &Taps});
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::split

@@ -3,7 +3,7 @@
 #include "graph/elementwise.h"
 #include "graph/functions.h"
 
-namespace mendel {
+namespace mendel::ops::sqrt {
 namespace {
 
 OpDefinition Make() {
@@ -17,4 +17,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::sqrt

@@ -4,7 +4,7 @@
 
 #include "graph/elementwise.h"
 
-namespace mendel {
+namespace mendel::ops::thresholded_relu {
 namespace {
 
 constexpr ScalarFunction kThresholdedRelu = {
@@ -30,4 +30,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::thresholded_relu

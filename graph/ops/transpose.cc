@@ -6,7 +6,7 @@
 #include "graph/fill.h"
 #include "graph/movement.h"
 
-namespace mendel {
+namespace mendel::ops::transpose {
 namespace {
 
 struct TransposeMeaning {
@@ -81,4 +81,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::transpose

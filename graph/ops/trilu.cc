@@ -5,7 +5,7 @@
 #include "graph/movement.h"
 #include "graph/whole_access.h"
 
-namespace mendel {
+namespace mendel::ops::trilu {
 namespace {
 
 struct TriluMeaning {
@@ -53,4 +53,4 @@ OpDefinition Make() {
 MENDEL_REGISTER_OP(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::ops::trilu

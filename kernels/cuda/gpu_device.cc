@@ -12,7 +12,6 @@ namespace mendel::cuda {
 namespace {
 
 // Of cuda.h.
-constexpr int kAttributeMajor = 75, kAttributeMinor = 76;
 constexpr int kFunctionSharedBytes = 8;
 constexpr unsigned kSharedWithoutAsking = 48 << 10;
 

@@ -50,7 +50,7 @@ std::optional<Classes> Classify(const Product& product) {
   return classes;
 }
 
-int64_t Count(const std::vector<Iterator>& iterators, const Extents& extents) {
+int64_t ProductOf(const std::vector<Iterator>& iterators, const Extents& extents) {
   int64_t count = 1;
   for (const Iterator i : iterators) count *= extents[static_cast<size_t>(i)];
   return count;
@@ -66,11 +66,11 @@ ValueId MatrixOf(Emitter& e, const Product& product, size_t side, const Classes&
   order.insert(order.end(), second.begin(), second.end());
   const ValueId view = EmitView(e, product.operands[side], factor.index, order, product.extents);
   Shape shape;
-  if (!classes.batch.empty()) shape.push_back(Count(classes.batch, product.extents));
+  if (!classes.batch.empty()) shape.push_back(ProductOf(classes.batch, product.extents));
   if (!classes.lead.empty() && (has_lead || !classes.batch.empty())) {
-    shape.push_back(has_lead ? Count(classes.lead, product.extents) : 1);
+    shape.push_back(has_lead ? ProductOf(classes.lead, product.extents) : 1);
   }
-  shape.insert(shape.end(), {Count(first, product.extents), Count(second, product.extents)});
+  shape.insert(shape.end(), {ProductOf(first, product.extents), ProductOf(second, product.extents)});
   return ReshapeTo(e, view, shape);
 }
 

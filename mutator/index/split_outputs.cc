@@ -45,7 +45,7 @@ void WantBlocks(const IndexExpression& stage, const IndexTerm& term, Iterator i,
   }
 }
 
-bool Split(IndexExpression& stage, const Wanted& wish) {
+bool SplitOutput(IndexExpression& stage, const Wanted& wish) {
   for (OutputDim& dim : stage.outputs) {
     const auto place = std::find(dim.iterators.begin(), dim.iterators.end(), wish.iterator);
     if (place == dim.iterators.end()) continue;
@@ -87,7 +87,7 @@ void SplitOutputs(const Program& program, std::vector<Derived>& derived) {
     bool done = true;
     for (const Wanted& wish : set) {
       result.step += Cat(" i", wish.iterator, " by ", wish.factor);
-      done = done && Split(result.program.stages.back(), wish);
+      done = done && SplitOutput(result.program.stages.back(), wish);
     }
     if (done) derived.push_back(std::move(result));
   }

@@ -33,7 +33,7 @@ void WantSplits(const Program& program, const IndexTerm& term, Iterator k, std::
   }
 }
 
-void Split(IndexExpression& stage, IndexTerm& term, const Wanted& wish) {
+void SplitSum(IndexExpression& stage, IndexTerm& term, const Wanted& wish) {
   const Iterator outer = stage.NewIterator(CeilDiv(stage.extent(wish.iterator), wish.factor));
   const Iterator inner = stage.NewIterator(wish.factor);
   std::erase(term.sums, wish.iterator);
@@ -98,7 +98,7 @@ void SplitSums(const Program& program, std::vector<Derived>& derived) {
       IndexExpression& split = result.program.stages.back();
       for (const Wanted& wish : set) {
         result.step += Cat(" i", wish.iterator, " by ", wish.factor);
-        Split(split, split.terms[t], wish);
+        SplitSum(split, split.terms[t], wish);
       }
       derived.push_back(std::move(result));
     }

@@ -15,7 +15,7 @@
 #include "mutator/rule.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::attention_order {
 namespace {
 
 constexpr double kWorthwhile = 0.95;  // of the arithmetic before
@@ -210,4 +210,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::attention_order

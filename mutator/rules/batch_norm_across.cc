@@ -11,7 +11,7 @@
 #include "mutator/rule.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::batch_norm_across {
 namespace {
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -93,4 +93,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::batch_norm_across

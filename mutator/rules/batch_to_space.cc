@@ -10,7 +10,7 @@
 #include "mutator/layout.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::batch_to_space {
 namespace {
 
 constexpr int kMaxWindows = 8;
@@ -67,4 +67,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::batch_to_space

@@ -8,7 +8,7 @@
 #include "mutator/layout.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::batch_to_space_gap {
 namespace {
 
 constexpr int kMaxWindows = 4;
@@ -62,4 +62,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::batch_to_space_gap

@@ -10,7 +10,7 @@
 #include "mutator/parallel.h"
 #include "mutator/rule.h"
 
-namespace mendel {
+namespace mendel::rules::cancel_parts {
 namespace {
 
 bool RejoinsSplit(const Graph& graph, const Node& concat) {
@@ -113,4 +113,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::cancel_parts

@@ -9,7 +9,7 @@
 #include "graph/emitter.h"
 #include "mutator/rule.h"
 
-namespace mendel {
+namespace mendel::rules::cancel_views {
 namespace {
 
 bool IsView(const Node& node) { return node.op->name == "Reshape" || node.op->name == "Transpose"; }
@@ -84,4 +84,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::cancel_views

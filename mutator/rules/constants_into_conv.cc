@@ -13,7 +13,7 @@
 #include "mutator/rule.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::constants_into_conv {
 namespace {
 
 /// The operand of `node` that is a constant per channel (or one element) of rank at most the result's, or -1.
@@ -119,4 +119,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::constants_into_conv

@@ -8,7 +8,7 @@
 
 #include "mutator/conv_chain.h"
 
-namespace mendel {
+namespace mendel::rules::conv1x1_to_matmul {
 namespace {
 
 bool Accepts(const ConvShape& shape) { return shape.group == 1 && IsPointwiseConv(shape); }
@@ -57,4 +57,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::conv1x1_to_matmul

@@ -10,7 +10,7 @@
 #include "mutator/conv_chain.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::conv3d_to_conv2d {
 namespace {
 
 constexpr int64_t kMaxTerms = 7;
@@ -110,4 +110,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::conv3d_to_conv2d

@@ -13,7 +13,7 @@
 #include "mutator/parallel.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::conv_of_concat {
 namespace {
 
 constexpr size_t kMaxOperands = 4;
@@ -100,4 +100,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::conv_of_concat

@@ -14,7 +14,7 @@
 #include "mutator/sample.h"
 #include "mutator/space.h"
 
-namespace mendel {
+namespace mendel::rules::dilation_phases {
 namespace {
 
 constexpr int64_t kMaxPhases = 16;
@@ -106,4 +106,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::dilation_phases

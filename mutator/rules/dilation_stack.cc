@@ -8,7 +8,7 @@
 #include "mutator/layout.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::dilation_stack {
 namespace {
 
 constexpr int kMaxWindows = 4;
@@ -60,4 +60,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::dilation_stack

@@ -10,7 +10,7 @@
 #include "mutator/layout.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::dilation_to_batch {
 namespace {
 
 constexpr int kMaxWindows = 16;
@@ -50,4 +50,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::dilation_to_batch

@@ -7,7 +7,7 @@
 #include "mutator/batch_norm.h"
 #include "mutator/rule.h"
 
-namespace mendel {
+namespace mendel::rules::fold_batch_norm {
 namespace {
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -56,4 +56,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::fold_batch_norm

@@ -11,7 +11,7 @@
 #include "mutator/rule.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::group_convs {
 namespace {
 
 constexpr size_t kMaxMembers = 8;
@@ -88,4 +88,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::group_convs

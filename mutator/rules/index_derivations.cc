@@ -19,7 +19,7 @@
 #include "mutator/index/sample_sites.h"
 #include "mutator/rule.h"
 
-namespace mendel {
+namespace mendel::rules::index_derivations {
 namespace {
 
 constexpr int kMostNodes = 256;       // of a site
@@ -135,4 +135,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::index_derivations

@@ -17,7 +17,7 @@
 #include "mutator/rule.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::low_rank_weights {
 namespace {
 
 constexpr double kWorthwhile = 0.75;  // of the arithmetic before
@@ -190,4 +190,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::low_rank_weights

@@ -16,7 +16,7 @@
 #include "mutator/rule.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::matmul_chain {
 namespace {
 
 constexpr size_t kMaxOperands = 16;
@@ -212,4 +212,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::matmul_chain

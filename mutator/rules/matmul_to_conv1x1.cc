@@ -9,7 +9,7 @@
 #include "graph/emitter.h"
 #include "mutator/parallel.h"
 
-namespace mendel {
+namespace mendel::rules::matmul_to_conv1x1 {
 namespace {
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -60,4 +60,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::matmul_to_conv1x1

@@ -10,7 +10,7 @@
 #include "graph/emitter.h"
 #include "mutator/parallel.h"
 
-namespace mendel {
+namespace mendel::rules::merge_convs {
 namespace {
 
 Shape KernelOf(const Graph& graph, const Node& conv) {
@@ -90,4 +90,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::merge_convs

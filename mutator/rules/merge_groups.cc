@@ -8,7 +8,7 @@
 
 #include "mutator/conv_chain.h"
 
-namespace mendel {
+namespace mendel::rules::merge_groups {
 namespace {
 
 constexpr int64_t kMaxFactor = 8;
@@ -85,4 +85,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::merge_groups

@@ -10,7 +10,7 @@
 #include "graph/emitter.h"
 #include "mutator/parallel.h"
 
-namespace mendel {
+namespace mendel::rules::merge_matmuls {
 namespace {
 
 /// The Add of a constant row to `matmul`, when nothing else reads the product; else -1.
@@ -112,4 +112,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::merge_matmuls

@@ -12,7 +12,7 @@
 #include "mutator/parallel.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::merge_unequal_convs {
 namespace {
 
 constexpr double kMaxGrowth = 2.5;
@@ -143,4 +143,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::merge_unequal_convs

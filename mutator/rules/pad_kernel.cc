@@ -8,7 +8,7 @@
 
 #include "mutator/conv_chain.h"
 
-namespace mendel {
+namespace mendel::rules::pad_kernel {
 namespace {
 
 constexpr double kMaxGrowth = 3;
@@ -77,4 +77,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::pad_kernel

@@ -9,7 +9,7 @@
 
 #include "mutator/conv_chain.h"
 
-namespace mendel {
+namespace mendel::rules::pad_sizes {
 namespace {
 
 constexpr double kMaxGrowth = 1.5;
@@ -93,4 +93,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::pad_sizes

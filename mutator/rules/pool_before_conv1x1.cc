@@ -12,7 +12,7 @@
 #include "mutator/conv_chain.h"
 #include "mutator/parallel.h"
 
-namespace mendel {
+namespace mendel::rules::pool_before_conv1x1 {
 namespace {
 
 bool IsConv1x1(const Graph& graph, int32_t id) {
@@ -108,4 +108,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::pool_before_conv1x1

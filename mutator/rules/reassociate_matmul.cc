@@ -6,7 +6,7 @@
 #include "graph/emitter.h"
 #include "mutator/parallel.h"
 
-namespace mendel {
+namespace mendel::rules::reassociate_matmul {
 namespace {
 
 constexpr int64_t kLeft = 0;  // the inner product is the left operand
@@ -76,4 +76,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::reassociate_matmul

@@ -11,7 +11,7 @@
 #include "mutator/rule.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::scale_into_matmul {
 namespace {
 
 constexpr size_t kMaxPath = 12;
@@ -109,4 +109,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::scale_into_matmul

@@ -14,7 +14,7 @@
 #include "mutator/parallel.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::shift_through_conv {
 namespace {
 
 /// The constant operand of an Add of [.., C, 1, 1] to a value of the result's shape, or -1.
@@ -122,4 +122,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::shift_through_conv

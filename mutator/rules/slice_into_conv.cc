@@ -11,7 +11,7 @@
 #include "mutator/parallel.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::slice_into_conv {
 namespace {
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -94,4 +94,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::slice_into_conv

@@ -9,7 +9,7 @@
 #include "mutator/layout.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::space_to_batch {
 namespace {
 
 constexpr int kMaxWindows = 4;
@@ -68,4 +68,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::space_to_batch

@@ -13,7 +13,7 @@
 #include "mutator/sample.h"
 #include "mutator/space.h"
 
-namespace mendel {
+namespace mendel::rules::space_to_batch_halo {
 namespace {
 
 constexpr double kMaxCopied = 1.5;  // times the input
@@ -118,4 +118,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::space_to_batch_halo

@@ -8,7 +8,7 @@
 
 #include "mutator/conv_chain.h"
 
-namespace mendel {
+namespace mendel::rules::split_groups {
 namespace {
 
 constexpr int64_t kMaxParts = 8;
@@ -82,4 +82,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::split_groups

@@ -13,7 +13,7 @@
 #include "mutator/conv_chain.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::split_kernel {
 namespace {
 
 constexpr size_t kMaxParts = 9;
@@ -123,4 +123,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::split_kernel

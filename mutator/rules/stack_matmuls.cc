@@ -11,7 +11,7 @@
 #include "mutator/rule.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::stack_matmuls {
 namespace {
 
 constexpr size_t kMaxMembers = 12;
@@ -94,4 +94,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::stack_matmuls

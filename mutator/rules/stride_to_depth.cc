@@ -11,7 +11,7 @@
 #include "mutator/sample.h"
 #include "mutator/space.h"
 
-namespace mendel {
+namespace mendel::rules::stride_to_depth {
 namespace {
 
 bool Accepts(const ConvShape& shape) {
@@ -92,4 +92,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::stride_to_depth

@@ -14,7 +14,7 @@
 #include "mutator/parallel.h"
 #include "mutator/sample.h"
 
-namespace mendel {
+namespace mendel::rules::sum_to_concat {
 namespace {
 
 bool IsLinear(const Graph& graph, int32_t id) {
@@ -112,4 +112,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::sum_to_concat

@@ -10,7 +10,7 @@
 
 #include "mutator/conv_chain.h"
 
-namespace mendel {
+namespace mendel::rules::transpose_space {
 namespace {
 
 bool Accepts(const ConvShape& shape) {
@@ -68,4 +68,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::transpose_space

@@ -13,7 +13,7 @@
 #include "mutator/sample.h"
 #include "mutator/space.h"
 
-namespace mendel {
+namespace mendel::rules::transposed_conv_phases {
 namespace {
 
 constexpr int64_t kMaxPhases = 16;
@@ -142,4 +142,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::transposed_conv_phases

@@ -9,7 +9,7 @@
 #include "graph/emitter.h"
 #include "mutator/parallel.h"
 
-namespace mendel {
+namespace mendel::rules::transposed_conv_to_depth {
 namespace {
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -90,4 +90,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::transposed_conv_to_depth

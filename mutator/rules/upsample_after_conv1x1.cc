@@ -10,7 +10,7 @@
 #include "mutator/conv_chain.h"
 #include "mutator/parallel.h"
 
-namespace mendel {
+namespace mendel::rules::upsample_after_conv1x1 {
 namespace {
 
 bool IsConv1x1(const Graph& graph, int32_t id) {
@@ -103,4 +103,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::upsample_after_conv1x1

@@ -15,7 +15,7 @@
 #include "mutator/sample.h"
 #include "mutator/space.h"
 
-namespace mendel {
+namespace mendel::rules::upsample_phases {
 namespace {
 
 constexpr int64_t kMaxPhases = 16;
@@ -154,4 +154,4 @@ Rule Make() {
 MENDEL_REGISTER_RULE(&Make);
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::rules::upsample_phases

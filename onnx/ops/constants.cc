@@ -5,7 +5,7 @@
 #include "onnx/op_context.h"
 #include "onnx/tensor_decode.h"
 
-namespace mendel {
+namespace mendel::lowerings::constants {
 namespace {
 
 constexpr int64_t kMaxRange = int64_t{1} << 22;
@@ -155,4 +155,4 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::lowerings::constants

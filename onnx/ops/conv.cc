@@ -4,7 +4,7 @@
 
 #include "onnx/ops/windows.h"
 
-namespace mendel {
+namespace mendel::lowerings::conv {
 namespace {
 
 Shape Spatial(const Shape& shape) { return Shape(shape.begin() + 2, shape.end()); }
@@ -87,4 +87,4 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::lowerings::conv

@@ -5,7 +5,7 @@
 
 #include "onnx/op_context.h"
 
-namespace mendel {
+namespace mendel::lowerings::einsum {
 namespace {
 
 /// A product under way: one value and a letter for each of its dimensions.
@@ -192,4 +192,4 @@ absl::Status ImportEinsum(OpContext& op) {
 const OpImportRegistrar registrar({{"Einsum", 1, kVariadic, &ImportEinsum}});
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::lowerings::einsum

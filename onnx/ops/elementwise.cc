@@ -5,7 +5,7 @@
 
 #include "onnx/op_context.h"
 
-namespace mendel {
+namespace mendel::lowerings::elementwise {
 namespace {
 
 /// The bound in attribute `name` or input `k`, if there is one.
@@ -100,4 +100,4 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::lowerings::elementwise

@@ -2,7 +2,7 @@
 
 #include "onnx/op_context.h"
 
-namespace mendel {
+namespace mendel::lowerings::gemm {
 namespace {
 
 /// `value` times the scalar, or itself when the scalar is one.
@@ -54,4 +54,4 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::lowerings::gemm

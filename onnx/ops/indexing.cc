@@ -5,7 +5,7 @@
 
 #include "onnx/op_context.h"
 
-namespace mendel {
+namespace mendel::lowerings::indexing {
 namespace {
 
 /// Input `k` with every constant index of `extent` moved into [0, extent); run-time indices stay as they are.
@@ -137,4 +137,4 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::lowerings::indexing

@@ -4,7 +4,7 @@
 
 #include "onnx/op_context.h"
 
-namespace mendel {
+namespace mendel::lowerings::normalizations {
 namespace {
 
 absl::Status ImportBatchNormalization(OpContext& op) {
@@ -130,4 +130,4 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::lowerings::normalizations

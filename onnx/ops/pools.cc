@@ -2,7 +2,7 @@
 
 #include "onnx/ops/windows.h"
 
-namespace mendel {
+namespace mendel::lowerings::pools {
 namespace {
 
 absl::Status ImportPool(OpContext& op) {
@@ -49,4 +49,4 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::lowerings::pools

@@ -5,7 +5,7 @@
 #include "onnx/op_context.h"
 #include "onnx/tensor_decode.h"
 
-namespace mendel {
+namespace mendel::lowerings::quantize {
 namespace {
 
 /// Scale or zero point: one element for all, or one for each position along the axis, shaped to broadcast against input 0.
@@ -78,4 +78,4 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::lowerings::quantize

@@ -2,7 +2,7 @@
 
 #include "onnx/ops/recurrence.h"
 
-namespace mendel {
+namespace mendel::lowerings::recurrent {
 namespace {
 
 absl::Status ImportRnn(OpContext& op) {
@@ -124,4 +124,4 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::lowerings::recurrent

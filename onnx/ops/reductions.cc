@@ -4,7 +4,7 @@
 
 #include "onnx/op_context.h"
 
-namespace mendel {
+namespace mendel::lowerings::reductions {
 namespace {
 
 absl::StatusOr<Ints> Axes(OpContext& op, int64_t rank) {
@@ -74,4 +74,4 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::lowerings::reductions

@@ -5,7 +5,7 @@
 
 #include "onnx/op_context.h"
 
-namespace mendel {
+namespace mendel::lowerings::resize {
 namespace {
 
 struct ResizePlan {
@@ -138,4 +138,4 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::lowerings::resize

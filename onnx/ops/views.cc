@@ -5,7 +5,7 @@
 #include "onnx/op_context.h"
 #include "onnx/tensor_decode.h"
 
-namespace mendel {
+namespace mendel::lowerings::views {
 namespace {
 
 absl::Status ImportReshape(OpContext& op) {
@@ -127,4 +127,4 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel
+}  // namespace mendel::lowerings::views

@@ -30,7 +30,7 @@ Timing Restore(const plan::TimingProto& from) {
           .runs = from.runs()};
 }
 
-std::string PrintReport(const EGraphReport& report) {
+std::string PrintEGraphReport(const EGraphReport& report) {
   std::ostringstream text;
   text.precision(17);
   text << report.nodes << ' ' << report.classes << ' ' << report.applications << ' ' << report.banned << ' ' << report.extractions
@@ -40,7 +40,7 @@ std::string PrintReport(const EGraphReport& report) {
   return text.str();
 }
 
-EGraphReport ParseReport(std::istream& text) {
+EGraphReport ParseEGraphReport(std::istream& text) {
   EGraphReport report;
   text >> report.nodes >> report.classes >> report.applications >> report.banned >> report.extractions >> report.extraction >>
       report.columns >> report.rows >> report.loop_cuts >> report.extraction_seconds >> report.predicted_ms >>
@@ -78,7 +78,7 @@ std::optional<std::string> PrintEGraphRecord(const SearchResult& result) {
   Store(result.best_time, info.mutable_plan_ms());
   const std::string facts = info.SerializeAsString();
   return Cat(static_cast<int>(result.stop_reason), " ", facts.size(), " ", count, " ",
-             PrintReport(result.egraph.value_or(EGraphReport())), "\n", names, facts, graph);
+             PrintEGraphReport(result.egraph.value_or(EGraphReport())), "\n", names, facts, graph);
 }
 
 std::optional<SearchResult> ParseEGraphRecord(const std::string& text, const Graph& baseline) {
@@ -87,7 +87,7 @@ std::optional<SearchResult> ParseEGraphRecord(const std::string& text, const Gra
   size_t facts_size = 0, count = 0;
   in >> reason >> facts_size >> count;
   SearchResult result;
-  result.egraph = ParseReport(in);
+  result.egraph = ParseEGraphReport(in);
   std::string line;
   if (!in || !std::getline(in, line)) return std::nullopt;
   std::map<std::string, Tensor> weights;

@@ -1,4 +1,7 @@
-# mendel_library(NAME SOURCES... DEPS... [PRECOMPILED kind]), mendel_test(NAME SOURCES... DEPS... [LABELS ...] [PRECOMPILED kind]).
+# mendel_library(NAME SOURCES... DEPS... [PRECOMPILED kind] [APART]), mendel_test(NAME SOURCES... DEPS... [LABELS ...] [PRECOMPILED kind]
+# [APART]). The presets release, asan and tsan compile several files of a target as one (most of a file's time goes to templates that all of
+# them instantiate), so that private names are chosen once a target; APART: file by file, where several hold the same private names. Plug-ins
+# have a namespace each. The presets debug and clang compile file by file.
 
 add_library(mendel_options INTERFACE)
 target_include_directories(mendel_options INTERFACE ${CMAKE_SOURCE_DIR})
@@ -60,13 +63,16 @@ endfunction()
 add_library(mendel_plugins INTERFACE)
 
 function(mendel_library name)
-  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "PRECOMPILED" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_PRECOMPILED)
     set(ARG_PRECOMPILED library)
   endif()
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC mendel_options ${ARG_DEPS})
   mendel_precompile(${name} ${ARG_PRECOMPILED})
+  if(ARG_APART)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
 endfunction()
 
 # Self-registering files of one folder: globbed, linked into every executable through mendel_plugins.
@@ -96,7 +102,7 @@ function(mendel_test name)
   if(NOT MENDEL_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT;SANITIZED_FILTER;PRECOMPILED" "SOURCES;DEPS;LABELS;PLUGINS" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "TIMEOUT;SANITIZED_FILTER;PRECOMPILED" "SOURCES;DEPS;LABELS;PLUGINS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS quick)
   endif()
@@ -114,6 +120,9 @@ function(mendel_test name)
   target_link_libraries(${name} PRIVATE mendel_options ${ARG_DEPS} ${ARG_PLUGINS} GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${MENDEL_TEST_OPTIONS})
   mendel_precompile(${name} ${ARG_PRECOMPILED})
+  if(ARG_APART)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   foreach(label ${ARG_LABELS})
     mendel_test_group(${label} ${name})

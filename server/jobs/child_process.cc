@@ -55,7 +55,7 @@ bool SetLimits(const std::vector<std::pair<int, rlim_t>>& limits) {
   return true;
 }
 
-bool Filter(std::vector<sock_filter>& filter) {
+bool InstallFilter(std::vector<sock_filter>& filter) {
   if (filter.empty()) return true;
   const auto self = static_cast<uint32_t>(getpid());
   for (sock_filter& instruction : filter) {
@@ -78,7 +78,7 @@ bool Filter(std::vector<sock_filter>& filter) {
   int target = 0;
   for (const Descriptor& source : prepared.descriptors) good = good && dup2(source.get(), target++) >= 0;
   good = good && syscall(SYS_close_range, target, ~0U, 0) == 0 && chdir(options.folder.c_str()) == 0;
-  good = good && SetLimits(options.limits) && Filter(prepared.filter);
+  good = good && SetLimits(options.limits) && InstallFilter(prepared.filter);
   if (good) execve(prepared.words[0], prepared.words.data(), prepared.environment.data());
   _exit(kCannotStart);
 }

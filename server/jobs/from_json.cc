@@ -108,7 +108,7 @@ void AddOutput(const Json& json, int& boxes, v1::Verdict& verdict) {
   }
 }
 
-absl::Status ErrorOf(const Json& facts) {
+absl::Status ErrorIn(const Json& facts) {
   const Json& error = Member(facts, "error");
   if (!error.is_object()) return absl::OkStatus();
   const std::string name = Text(Member(error, "code"));
@@ -142,7 +142,7 @@ absl::StatusOr<ProgressLine> ProgressFromJson(std::string_view line) {
 
 absl::Status ErrorFromJson(std::string_view facts) {
   const absl::StatusOr<Json> json = Object(facts);
-  return json.ok() ? ErrorOf(*json) : absl::OkStatus();
+  return json.ok() ? ErrorIn(*json) : absl::OkStatus();
 }
 
 absl::StatusOr<v1::Plan> PlanFromJson(std::string_view facts) {
@@ -177,7 +177,7 @@ absl::StatusOr<v1::Verdict> VerdictFromJson(std::string_view facts) {
   verdict.set_kind(KindOf(Text(Member(json, "verdict"))));
   verdict.set_reason(Text(Member(json, "reason")));
   if (verdict.kind() == v1::Verdict::KIND_UNSPECIFIED) {
-    const absl::Status error = ErrorOf(json);
+    const absl::Status error = ErrorIn(json);
     if (absl::IsFailedPrecondition(error)) verdict.set_kind(v1::Verdict::KIND_DIFFERENT);
     if (absl::IsAborted(error) || absl::IsDeadlineExceeded(error)) verdict.set_kind(v1::Verdict::KIND_UNPROVEN);
     if (verdict.kind() == v1::Verdict::KIND_UNSPECIFIED) return InvalidInput("the worker told no verdict");

@@ -21,7 +21,7 @@ std::string HostName() {
 }
 
 /// Length first, so that no two lists of texts look alike.
-void Add(Sha256& hash, std::string_view text) { hash.Update(Cat(text.size(), ":", text, ";")); }
+void AddPart(Sha256& hash, std::string_view text) { hash.Update(Cat(text.size(), ":", text, ";")); }
 
 std::string Identity(const std::string& device, const RunnerOptions& options) {
   for (const WorkerDevice& one : options.devices) {
@@ -38,21 +38,21 @@ std::string WorkKey(const v1::JobSpec& spec, const RunnerOptions& options) {
   const std::string device = work.device().empty() ? "cpu" : work.device();
   const std::set<std::string> disabled(work.disabled_rules().begin(), work.disabled_rules().end());
   Sha256 hash;
-  Add(hash, Cat("optimize ", kKeyVersion));
-  Add(hash, options.version);
-  Add(hash, work.model());
-  Add(hash, work.shapes());
-  Add(hash, device);
-  Add(hash, Identity(device, options));
-  Add(hash, Cat(work.threads()));
-  Add(hash, work.numerics().empty() ? "default" : work.numerics());
-  Add(hash, Cat(SecondsOr(work.budget().time(), static_cast<double>(options.default_budget_seconds))));
-  Add(hash, Cat(work.budget().candidates()));
-  Add(hash, Cat(work.seed()));
-  Add(hash, Cat(work.target_bound_log2() == 0 ? -80 : work.target_bound_log2()));
-  for (const std::string& rule : disabled) Add(hash, rule);
+  AddPart(hash, Cat("optimize ", kKeyVersion));
+  AddPart(hash, options.version);
+  AddPart(hash, work.model());
+  AddPart(hash, work.shapes());
+  AddPart(hash, device);
+  AddPart(hash, Identity(device, options));
+  AddPart(hash, Cat(work.threads()));
+  AddPart(hash, work.numerics().empty() ? "default" : work.numerics());
+  AddPart(hash, Cat(SecondsOr(work.budget().time(), static_cast<double>(options.default_budget_seconds))));
+  AddPart(hash, Cat(work.budget().candidates()));
+  AddPart(hash, Cat(work.seed()));
+  AddPart(hash, Cat(work.target_bound_log2() == 0 ? -80 : work.target_bound_log2()));
+  for (const std::string& rule : disabled) AddPart(hash, rule);
   // No rule has such a name, and keys of symbolic plans stay what they were.
-  if (work.weights() == "exact") Add(hash, "weights: exact");
+  if (work.weights() == "exact") AddPart(hash, "weights: exact");
   return hash.HexDigest();
 }
 

@@ -11,8 +11,6 @@
 #include "server/rpc/transfer.h"
 #include "server/rpc/unary.h"
 
-#define MENDEL_SERVICE "google.bytestream.ByteStream"
-
 namespace mendel::server {
 namespace {
 
@@ -107,6 +105,7 @@ class ReadCall final : public grpc::ServerWriteReactor<ReadResponse> {
 
 class ByteStreamService final : public google::bytestream::ByteStream::CallbackService {
  public:
+  static constexpr std::string_view kService = "google.bytestream.ByteStream";
   explicit ByteStreamService(Environment& env) : env_(env) {}
   MENDEL_UNARY(QueryWriteStatus, google::bytestream::QueryWriteStatusRequest, google::bytestream::QueryWriteStatusResponse)
 

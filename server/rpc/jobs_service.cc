@@ -10,8 +10,6 @@
 #include "server/rpc/services.h"
 #include "server/rpc/unary.h"
 
-#define MENDEL_SERVICE "mendel.v1.Jobs"
-
 namespace mendel::server {
 namespace {
 
@@ -99,6 +97,7 @@ class Watcher final : public grpc::ServerWriteReactor<v1::JobEvent> {
 
 class JobsService final : public v1::Jobs::CallbackService {
  public:
+  static constexpr std::string_view kService = "mendel.v1.Jobs";
   explicit JobsService(Environment& env) : env_(env) {}
   MENDEL_UNARY(SubmitJob, v1::SubmitJobRequest, google::longrunning::Operation)
   MENDEL_UNARY(GetJob, v1::GetJobRequest, v1::Job)

@@ -2,13 +2,12 @@
 #include "server/rpc/services.h"
 #include "server/rpc/unary.h"
 
-#define MENDEL_SERVICE "mendel.v1.Models"
-
 namespace mendel::server {
 namespace {
 
 class ModelsService final : public v1::Models::CallbackService {
  public:
+  static constexpr std::string_view kService = "mendel.v1.Models";
   explicit ModelsService(Environment& env) : env_(env) {}
   MENDEL_UNARY(FindMissingBlobs, v1::FindMissingBlobsRequest, v1::FindMissingBlobsResponse)
   MENDEL_UNARY(CreateModel, v1::CreateModelRequest, v1::Model)

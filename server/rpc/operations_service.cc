@@ -8,8 +8,6 @@
 #include "server/rpc/services.h"
 #include "server/rpc/unary.h"
 
-#define MENDEL_SERVICE "google.longrunning.Operations"
-
 namespace mendel::server {
 namespace {
 
@@ -61,6 +59,7 @@ class Waiter final : public grpc::ServerUnaryReactor {
 
 class OperationsService final : public google::longrunning::Operations::CallbackService {
  public:
+  static constexpr std::string_view kService = "google.longrunning.Operations";
   explicit OperationsService(Environment& env) : env_(env) {}
   MENDEL_UNARY(GetOperation, google::longrunning::GetOperationRequest, google::longrunning::Operation)
   MENDEL_UNARY(ListOperations, google::longrunning::ListOperationsRequest, google::longrunning::ListOperationsResponse)

@@ -2,13 +2,12 @@
 #include "server/rpc/services.h"
 #include "server/rpc/unary.h"
 
-#define MENDEL_SERVICE "mendel.v1.Plans"
-
 namespace mendel::server {
 namespace {
 
 class PlansService final : public v1::Plans::CallbackService {
  public:
+  static constexpr std::string_view kService = "mendel.v1.Plans";
   explicit PlansService(Environment& env) : env_(env) {}
   MENDEL_UNARY(GetPlan, v1::GetPlanRequest, v1::Plan)
   MENDEL_UNARY(ListPlans, v1::ListPlansRequest, v1::ListPlansResponse)

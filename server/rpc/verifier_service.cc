@@ -2,13 +2,12 @@
 #include "server/rpc/services.h"
 #include "server/rpc/unary.h"
 
-#define MENDEL_SERVICE "mendel.v1.Verifier"
-
 namespace mendel::server {
 namespace {
 
 class VerifierService final : public v1::Verifier::CallbackService {
  public:
+  static constexpr std::string_view kService = "mendel.v1.Verifier";
   explicit VerifierService(Environment& env) : env_(env) {}
   MENDEL_UNARY(VerifyPlan, v1::VerifyPlanRequest, google::longrunning::Operation)
   MENDEL_UNARY(ComparePair, v1::ComparePairRequest, google::longrunning::Operation)

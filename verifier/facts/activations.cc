@@ -8,7 +8,7 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<FactDescription, 7> kFacts = {{
+constexpr std::array<FactDescription, 7> kActivationsFacts = {{
     {"elu, celu and selu by exponentials",
      "elu(x) = x < 0 ? a (exp(x) - 1) : x, celu(x) = a elu(x / a) with a = 1, a > 0, selu(x) = g elu(x)", "Definitions."},
     {"gelu by erf", "gelu(x) = x / 2 (erf(x / sqrt 2) + 1)", "The definition; the literal for 1 / sqrt 2 is reported."},
@@ -100,7 +100,7 @@ std::optional<ValueId> ThresholdedRelu(Terms& t, ValueId v) {
   return t.Op("Where", {t.Op("Less", {*alpha, x}), x, t.Literal(t.dtype(v), 0)});
 }
 
-constexpr std::array<FactRule, 11> kRules = {{
+constexpr std::array<FactRule, 11> kActivationsRules = {{
     {"elu, celu and selu by exponentials", "Celu", &Celu},
     {"elu, celu and selu by exponentials", "Elu", &Elu},
     {"elu, celu and selu by exponentials", "Selu", &Selu},
@@ -116,6 +116,6 @@ constexpr std::array<FactRule, 11> kRules = {{
 
 }  // namespace
 
-FactGroup ActivationFacts() { return {kFacts, kRules}; }
+FactGroup ActivationFacts() { return {kActivationsFacts, kActivationsRules}; }
 
 }  // namespace mendel

@@ -10,7 +10,7 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<FactDescription, 7> kFacts = {{
+constexpr std::array<FactDescription, 7> kArithmeticFacts = {{
     {"common factor", "c x + c y = c (x + y)", "Distributivity."},
     {"factor of a linear operator", "f(c x) = c f(x)", "f is linear in that operand; c is a literal, or -1."},
     {"merged literals", "(x + a) + b = x + (a + b), (x a) b = x (a b), x / a = x (1 / a), and their kin",
@@ -21,8 +21,6 @@ constexpr std::array<FactDescription, 7> kFacts = {{
     {"reciprocal of a reciprocal", "1 / (1 / y) = y, 1 / (x (1 / y)) = y (1 / x), for x, y > 0",
      "Fields; no demand is forgotten, since the denominators are known to be positive."},
 }};
-
-bool IsLiteralLike(const Terms& t, ValueId v) { return IsConstant(t.node(v)); }
 
 std::optional<ValueId> NeutralSum(Terms& t, ValueId v) {
   if (t.Number(t.in(v, 1)) == 0.0) return t.Fit(t.in(v, 0), t.shape(v));
@@ -44,7 +42,7 @@ std::optional<ValueId> MergeSum(Terms& t, ValueId v) {
 std::optional<ValueId> LiteralDifference(Terms& t, ValueId v) {
   const ValueId a = t.in(v, 0), b = t.in(v, 1);
   if (const std::optional<double> subtrahend = t.Scalar(b)) return t.Add(a, -*subtrahend);
-  if (!IsLiteralLike(t, a)) return std::nullopt;
+  if (!IsConstantTerm(t, a)) return std::nullopt;
   return t.Add(t.Unary("Neg", b), a);
 }
 
@@ -54,7 +52,7 @@ std::optional<ValueId> SignOfSum(Terms& t, ValueId v) {
   if (minus_a && minus_b) return t.Unary("Neg", t.Add(t.in(a, 0), t.in(b, 0)));
   if (minus_b) return t.Sub(a, t.in(b, 0));
   // A literal stays behind the sum.
-  if (minus_a && !IsLiteralLike(t, b)) return t.Sub(b, t.in(a, 0));
+  if (minus_a && !IsConstantTerm(t, b)) return t.Sub(b, t.in(a, 0));
   return std::nullopt;
 }
 
@@ -194,7 +192,7 @@ std::optional<ValueId> LinearFactor(Terms& t, ValueId v) {
   return std::nullopt;
 }
 
-constexpr std::array<FactRule, 19> kRules = {{
+constexpr std::array<FactRule, 19> kArithmeticRules = {{
     {"neutral literal", "Add", &NeutralSum},
     {"neutral literal", "Sub", &NeutralSum},
     {"neutral literal", "Mul", &NeutralFactor},
@@ -218,6 +216,6 @@ constexpr std::array<FactRule, 19> kRules = {{
 
 }  // namespace
 
-FactGroup ArithmeticFacts() { return {kFacts, kRules}; }
+FactGroup ArithmeticFacts() { return {kArithmeticFacts, kArithmeticRules}; }
 
 }  // namespace mendel

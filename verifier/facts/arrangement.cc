@@ -7,19 +7,17 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<FactDescription, 2> kFacts = {{
+constexpr std::array<FactDescription, 2> kArrangementFacts = {{
     {"commutative operands", "f(x, y) = f(y, x) for sum, product, max, min, equality, and, or, xor",
      "Each of them is commutative, on wrapping integers too."},
     {"uniform literal", "a literal with all elements equal to v is the scalar v", "NumPy broadcasting repeats the scalar."},
 }};
 
-bool IsLiteralLike(const Terms& t, ValueId v) { return IsConstant(t.node(v)); }
-
 std::optional<ValueId> Uniform(Terms& t, ValueId v) {
   for (size_t k = 0; k < 2; ++k) {
     const ValueId literal = t.in(v, k), other = t.in(v, 1 - k);
-    if (!IsLiteralLike(t, literal) || t.shape(literal).empty() || t.shape(other) != t.shape(v)) continue;
-    if (IsLiteralLike(t, other) || !t.Number(literal).has_value()) continue;
+    if (!IsConstantTerm(t, literal) || t.shape(literal).empty() || t.shape(other) != t.shape(v)) continue;
+    if (IsConstantTerm(t, other) || !t.Number(literal).has_value()) continue;
     const Tensor& value = ConstantValue(t.node(literal));
     const size_t size = static_cast<size_t>(DTypeSize(value.dtype()));
     const Tensor one({value.dtype(), {}}, {value.bytes().begin(), value.bytes().begin() + static_cast<int64_t>(size)});
@@ -34,13 +32,13 @@ std::optional<ValueId> Uniform(Terms& t, ValueId v) {
 /// Literals last, else the smaller hash first.
 std::optional<ValueId> Commute(Terms& t, ValueId v) {
   const ValueId a = t.in(v, 0), b = t.in(v, 1);
-  const bool a_last = IsLiteralLike(t, a), b_last = IsLiteralLike(t, b);
+  const bool a_last = IsConstantTerm(t, a), b_last = IsConstantTerm(t, b);
   const bool swap = a_last != b_last ? a_last : t.hash(b) < t.hash(a);
   if (!swap) return std::nullopt;
   return t.Op(std::string(t.node(v).op->name), {b, a});
 }
 
-constexpr std::array<FactRule, 20> kRules = {{
+constexpr std::array<FactRule, 20> kArrangementRules = {{
     {"uniform literal", "Add", &Uniform, Elements::kAny},
     {"uniform literal", "Sub", &Uniform, Elements::kAny},
     {"uniform literal", "Mul", &Uniform, Elements::kAny},
@@ -65,6 +63,6 @@ constexpr std::array<FactRule, 20> kRules = {{
 
 }  // namespace
 
-FactGroup ArrangementFacts() { return {kFacts, kRules}; }
+FactGroup ArrangementFacts() { return {kArrangementFacts, kArrangementRules}; }
 
 }  // namespace mendel

@@ -10,7 +10,7 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<FactDescription, 6> kFacts = {{
+constexpr std::array<FactDescription, 6> kClipsFacts = {{
     {"clip as min and max", "Clip(x, a, b) = min(max(x, a), b), Relu(x) = max(x, 0), min(x, 0) = x - Relu(x)",
      "The definitions; max(x, 0) + min(x, 0) = x."},
     {"clip of a clip", "Clip(Clip(x, a, b), c, d) = Clip(x, a', b'), a' and b' being a and b limited to [c, d]",
@@ -93,7 +93,7 @@ std::optional<ValueId> ReluOfProduct(Terms& t, ValueId v) {
   return std::nullopt;
 }
 
-constexpr std::array<FactRule, 12> kRules = {{
+constexpr std::array<FactRule, 12> kClipsRules = {{
     {"clip as min and max", "Max", &LimitOfLiteral},
     {"clip as min and max", "Min", &LimitOfLiteral},
     {"clip of a clip", "Clip", &Compose},
@@ -134,6 +134,6 @@ ValueId Limit(Terms& t, const Interval& interval) {
   return t.Op("Clip", {x}, {{"min", low}, {"max", high}});
 }
 
-FactGroup ClipFacts() { return {kFacts, kRules}; }
+FactGroup ClipFacts() { return {kClipsFacts, kClipsRules}; }
 
 }  // namespace mendel

@@ -11,7 +11,7 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<FactDescription, 9> kFacts = {{
+constexpr std::array<FactDescription, 9> kExponentialsFacts = {{
     {"exponential of a sum", "exp(x + y) = exp(x) exp(y), exp(x - y) = exp(x) / exp(y), exp(-x) = 1 / exp(x), exp(0) = 1",
      "The functional equation of exp; exp is never 0."},
     {"exponential of a whole multiple", "exp(k x) = exp(x)^k, k = 2, ..., 8", "The functional equation of exp."},
@@ -145,7 +145,7 @@ std::optional<ValueId> ConstantFactor(Terms& t, ValueId v) {
   return std::nullopt;
 }
 
-constexpr std::array<FactRule, 26> kRules = {{
+constexpr std::array<FactRule, 26> kExponentialsRules = {{
     {"exponential of a sum", "Exp", &ExpOfSum},
     {"exponential of a whole multiple", "Exp", &ExpOfMultiple},
     {"logarithm of an exponential", "Exp", &ExpOfLog},
@@ -176,6 +176,6 @@ constexpr std::array<FactRule, 26> kRules = {{
 
 }  // namespace
 
-FactGroup ExponentialFacts() { return {kFacts, kRules}; }
+FactGroup ExponentialFacts() { return {kExponentialsFacts, kExponentialsRules}; }
 
 }  // namespace mendel

@@ -11,7 +11,7 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<FactDescription, 6> kFacts = {{
+constexpr std::array<FactDescription, 6> kExtremesFacts = {{
     {"absolute value", "abs(-x) = abs(x), abs(x y) = abs(x) y for y >= 0, abs(x) = x for x >= 0, max(x, -x) = abs(x)",
      "The definition of abs."},
     {"extreme of limited values", "max(max(x, a), y) = max(max(x, y), a), likewise for min and for reductions",
@@ -166,7 +166,7 @@ std::optional<ValueId> NestedReduction(Terms& t, ValueId v) {
   return t.Reshape(t.Reduce(op, x, axes, false), shape);
 }
 
-constexpr std::array<FactRule, 18> kRules = {{
+constexpr std::array<FactRule, 18> kExtremesRules = {{
     {"absolute value", "Abs", &Absolute},
     {"absolute value", "Max", &AbsoluteMax},
     {"extreme of multiples", "Max", &OfMultiples},
@@ -189,6 +189,6 @@ constexpr std::array<FactRule, 18> kRules = {{
 
 }  // namespace
 
-FactGroup ExtremeFacts() { return {kFacts, kRules}; }
+FactGroup ExtremeFacts() { return {kExtremesFacts, kExtremesRules}; }
 
 }  // namespace mendel

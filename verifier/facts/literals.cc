@@ -11,7 +11,7 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<FactDescription, 2> kFacts = {{
+constexpr std::array<FactDescription, 2> kLiteralsFacts = {{
     {"root of a literal", "Sqrt(n) is the number whose square n is", "The root is exact, or the correctly rounded literal for it."},
     {"rounded literal", "x * round(1/k) = x / k, x / round(sqrt k) = x * round(1/sqrt k), and their kin",
      "The literal is the dtype's number nearest to the constant that it stands for; the use is reported."},
@@ -160,7 +160,7 @@ std::optional<ValueId> RootOfLiteral(Terms& t, ValueId v) {
   return t.Literal(t.dtype(v), RoundTo(t.dtype(v), root));
 }
 
-constexpr std::array<FactRule, 3> kRules = {{
+constexpr std::array<FactRule, 3> kLiteralsRules = {{
     {"root of a literal", "Sqrt", &RootOfLiteral},
     {"rounded literal", "Mul", &RoundedFactor},
     {"rounded literal", "Div", &RoundedDivisor},
@@ -168,6 +168,6 @@ constexpr std::array<FactRule, 3> kRules = {{
 
 }  // namespace
 
-FactGroup LiteralFacts() { return {kFacts, kRules}; }
+FactGroup LiteralFacts() { return {kLiteralsFacts, kLiteralsRules}; }
 
 }  // namespace mendel

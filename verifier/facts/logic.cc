@@ -10,7 +10,7 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<FactDescription, 8> kFacts = {{
+constexpr std::array<FactDescription, 8> kLogicFacts = {{
     {"boolean identities", "not not x = x, x and x = x, x or x = x", "Boolean algebra."},
     {"cast round trip", "Cast(Cast(x, wide), narrow) = x; Cast(x, own dtype) = x",
      "The wide dtype holds every number of the narrow one, and x is a stored, cast or moved value, hence a number of its dtype."},
@@ -180,7 +180,7 @@ std::optional<ValueId> CastRoundTrip(Terms& t, ValueId v) {
   return x;
 }
 
-constexpr std::array<FactRule, 13> kRules = {{
+constexpr std::array<FactRule, 13> kLogicRules = {{
     {"boolean identities", "Not", &DoubleNot, Elements::kAny},
     {"boolean identities", "And", &Idempotent, Elements::kAny},
     {"boolean identities", "Or", &Idempotent, Elements::kAny},
@@ -198,6 +198,6 @@ constexpr std::array<FactRule, 13> kRules = {{
 
 }  // namespace
 
-FactGroup LogicFacts() { return {kFacts, kRules}; }
+FactGroup LogicFacts() { return {kLogicFacts, kLogicRules}; }
 
 }  // namespace mendel

@@ -8,7 +8,7 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<FactDescription, 3> kFacts = {{
+constexpr std::array<FactDescription, 3> kNormalizationsFacts = {{
     {"batch normalisation by division", "batch-norm(x) = (x - mean) / sqrt(variance + e) scale + bias",
      "The definition; both sides demand variance + e > 0. The literal for e is reported where it is rounded."},
     {"normalisation by division", "(x - m) / sqrt(mean((x - m)^2) + e) scale + bias, m = mean(x), for layer, group and instance",
@@ -93,7 +93,7 @@ std::optional<ValueId> Variance(Terms& t, ValueId v) {
   return t.Op("ReduceMean", {t.Mul(centered, centered)}, attrs);
 }
 
-constexpr std::array<FactRule, 5> kRules = {{
+constexpr std::array<FactRule, 5> kNormalizationsRules = {{
     {"batch normalisation by division", "BatchNormalization", &Batch},
     {"normalisation by division", "GroupNormalization", &Group},
     {"normalisation by division", "InstanceNormalization", &Instance},
@@ -103,6 +103,6 @@ constexpr std::array<FactRule, 5> kRules = {{
 
 }  // namespace
 
-FactGroup NormalizationFacts() { return {kFacts, kRules}; }
+FactGroup NormalizationFacts() { return {kNormalizationsFacts, kNormalizationsRules}; }
 
 }  // namespace mendel

@@ -11,7 +11,7 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<FactDescription, 2> kFacts = {{
+constexpr std::array<FactDescription, 2> kPoolsFacts = {{
     {"pool of a pool", "MaxPool(MaxPool(x)) = MaxPool(x) with the windows of the composition",
      "The composite window of every output position is checked to be the union of the inner windows that it stands for; none is "
      "empty."},
@@ -121,13 +121,13 @@ std::optional<ValueId> PoolOfIncreasing(Terms& t, ValueId v) {
   return Limit(t, *limited);
 }
 
-constexpr std::array<FactRule, 2> kRules = {{
+constexpr std::array<FactRule, 2> kPoolsRules = {{
     {"pool of an increasing function", "MaxPool", &PoolOfIncreasing},
     {"pool of a pool", "MaxPool", &PoolOfPool, Elements::kAny},
 }};
 
 }  // namespace
 
-FactGroup PoolFacts() { return {kFacts, kRules}; }
+FactGroup PoolFacts() { return {kPoolsFacts, kPoolsRules}; }
 
 }  // namespace mendel

@@ -8,7 +8,7 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<FactDescription, 4> kFacts = {{
+constexpr std::array<FactDescription, 4> kRootsFacts = {{
     {"power with a literal exponent", "x^0 = 1, x^n = x ... x, x^(n + 1/2) = x^n sqrt(x), x^-a = 1 / x^a, for a up to 16",
      "Definitions; a negative exponent demands x > 0 or x not 0 on both sides, a half one x >= 0."},
     {"root of a product", "sqrt(x y) = sqrt(x) sqrt(y), sqrt(1 / x) = 1 / sqrt(x)",
@@ -71,7 +71,7 @@ std::optional<ValueId> SquareOfRoot(Terms& t, ValueId v) {
   return std::nullopt;
 }
 
-constexpr std::array<FactRule, 5> kRules = {{
+constexpr std::array<FactRule, 5> kRootsRules = {{
     {"power with a literal exponent", "Pow", &LiteralPower, Elements::kFloats},
     {"root of a square", "Sqrt", &RootOfSquare},
     {"root of a product", "Sqrt", &RootOfProduct},
@@ -81,6 +81,6 @@ constexpr std::array<FactRule, 5> kRules = {{
 
 }  // namespace
 
-FactGroup RootFacts() { return {kFacts, kRules}; }
+FactGroup RootFacts() { return {kRootsFacts, kRootsRules}; }
 
 }  // namespace mendel

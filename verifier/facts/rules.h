@@ -15,6 +15,8 @@ namespace mendel {
 /// The same value in another form, nearer to the canonical one; nothing where the fact does not apply.
 using Rewriting = std::optional<ValueId> (*)(Terms& terms, ValueId value);
 
+inline bool IsConstantTerm(const Terms& terms, ValueId value) { return IsConstant(terms.node(value)); }
+
 enum class Elements : uint8_t { kFloats, kAny };
 
 struct FactRule {

@@ -8,9 +8,9 @@
 namespace mendel::cuda {
 namespace {
 
-constexpr int kOldestVersion = 90800;
+constexpr int kOldestCudnn = 90800;
 
-absl::StatusOr<const Cudnn*> Open() {
+absl::StatusOr<const Cudnn*> OpenCudnn() {
   MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibrary({"libcudnn.so.9"}));
   auto cudnn = std::make_unique<Cudnn>();
   cudnn->path = library.path;
@@ -22,8 +22,8 @@ absl::StatusOr<const Cudnn*> Open() {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendSetAttribute", cudnn->SetAttribute));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendGetAttribute", cudnn->GetAttribute));
   cudnn->version = static_cast<int>(cudnn->GetVersion());
-  if (cudnn->version < kOldestVersion) {
-    return absl::FailedPreconditionError(Cat(library.path, " is version ", cudnn->version, ", older than ", kOldestVersion));
+  if (cudnn->version < kOldestCudnn) {
+    return absl::FailedPreconditionError(Cat(library.path, " is version ", cudnn->version, ", older than ", kOldestCudnn));
   }
   return cudnn.release();
 }
@@ -31,7 +31,7 @@ absl::StatusOr<const Cudnn*> Open() {
 }  // namespace
 
 absl::StatusOr<const Cudnn*> Cudnn::Get() {
-  static const auto* cudnn = new absl::StatusOr<const Cudnn*>(Open());
+  static const auto* cudnn = new absl::StatusOr<const Cudnn*>(OpenCudnn());
   return *cudnn;
 }
 

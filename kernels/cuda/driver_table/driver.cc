@@ -8,7 +8,7 @@
 namespace mendel::cuda {
 namespace {
 
-constexpr int kOldestVersion = 11040;
+constexpr int kOldestDriver = 11040;
 constexpr int kOutOfMemory = 2;
 
 absl::Status ResolveStreams(const Library& library, Driver& driver) {
@@ -57,7 +57,7 @@ absl::Status ResolveAll(const Library& library, Driver& driver) {
   return ResolveStreams(library, driver);
 }
 
-absl::StatusOr<const Driver*> Open() {
+absl::StatusOr<const Driver*> OpenDriver() {
   // The toolkit's stub of the same name only serves linking, so that toolkit folders are not searched.
   MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibrary({"libcuda.so.1"}, {""}));
   auto driver = std::make_unique<Driver>();
@@ -67,7 +67,7 @@ absl::StatusOr<const Driver*> Open() {
     return absl::UnavailableError(std::string(driver->Check(result, "cuInit").message()));
   }
   MENDEL_RETURN_IF_ERROR(driver->Check(driver->DriverGetVersion(&driver->version), "cuDriverGetVersion"));
-  if (driver->version < kOldestVersion)
+  if (driver->version < kOldestDriver)
     return absl::FailedPreconditionError(Cat("the driver's CUDA ", driver->version, " is older than 11.4"));
   int count = 0;  // left untouched on error
   MENDEL_RETURN_IF_ERROR(driver->Check(driver->DeviceGetCount(&count), "cuDeviceGetCount"));
@@ -78,7 +78,7 @@ absl::StatusOr<const Driver*> Open() {
 }  // namespace
 
 absl::StatusOr<const Driver*> Driver::Get() {
-  static const auto* driver = new absl::StatusOr<const Driver*>(Open());
+  static const auto* driver = new absl::StatusOr<const Driver*>(OpenDriver());
   return *driver;
 }
 

@@ -18,6 +18,9 @@ struct DriverEvent;
 struct DriverGraph;
 struct DriverGraphExec;
 
+/// Attributes of a device, as in cuda.h: its compute capability.
+inline constexpr int kAttributeMajor = 75, kAttributeMinor = 76;
+
 /// As in cuda.h; results are 0 or an error. The names are the driver's, without "cu" and version suffix.
 struct Driver {
   int (*Init)(unsigned flags) = nullptr;

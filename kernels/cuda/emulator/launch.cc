@@ -16,7 +16,7 @@ struct Dim3 {
   unsigned x = 1, y = 1, z = 1;
 };
 /// mendel_emulator_state of shim.h.
-struct State {
+struct KernelState {
   Dim3 thread, block, block_dim, grid_dim;
   unsigned long stack_low = 0, stack_bytes = 0;
   void (*barrier)(int line) = nullptr;
@@ -31,7 +31,7 @@ class Run {
         launch_(launch),
         arguments_(arguments),
         memory_(kernel.shared, launch.shared, buffers),
-        state_(*static_cast<State*>(kernel.state)) {
+        state_(*static_cast<KernelState*>(kernel.state)) {
     for (unsigned k = 0; k < launch.block; ++k) threads_.push_back({std::make_unique<Fiber>(kStackBytes)});
   }
 
@@ -107,7 +107,7 @@ class Run {
     threads_[running_].fiber->Yield();
   }
   void AtAccess(uintptr_t address, size_t size, bool write, bool aligned) {
-    if (address - reinterpret_cast<uintptr_t>(kernel_.state) < sizeof(State)) return;
+    if (address - reinterpret_cast<uintptr_t>(kernel_.state) < sizeof(KernelState)) return;
     const bool shared = address - reinterpret_cast<uintptr_t>(kernel_.shared) < kernel_.shared_bytes;
     if (!shared && !write && address >= kernel_.image_low && address < kernel_.image_high) return;
     const uint32_t thread = block_ * launch_.block + static_cast<uint32_t>(running_);
@@ -121,7 +121,7 @@ class Run {
   const LaunchShape& launch_;
   std::span<void*> arguments_;
   MemoryChecker memory_;
-  State& state_;
+  KernelState& state_;
   std::vector<Thread> threads_;
   size_t running_ = 0;
   unsigned block_ = 0;

@@ -9,10 +9,12 @@
 #include "kernels/cuda/driver_table/library.h"
 
 namespace mendel::cuda {
+
+struct NvrtcProgram;
+
 namespace {
 
 // As in nvrtc.h, which is not needed: the interface of these functions has not changed since 11.4.
-struct Program;
 constexpr int kSuccess = 0;
 constexpr int kOldestVersion = 1104;
 
@@ -33,14 +35,14 @@ struct Compiler::Table {
   int (*version)(int* major, int* minor) = nullptr;
   int (*supported_count)(int* count) = nullptr;
   int (*supported)(int* architectures) = nullptr;
-  int (*create)(Program** program, const char* text, const char* name, int headers, const char* const*,
+  int (*create)(NvrtcProgram** program, const char* text, const char* name, int headers, const char* const*,
                 const char* const*) = nullptr;
-  int (*destroy)(Program** program) = nullptr;
-  int (*compile)(Program* program, int count, const char* const* options) = nullptr;
-  int (*log_size)(Program* program, size_t* size) = nullptr;
-  int (*log)(Program* program, char* log) = nullptr;
-  int (*cubin_size)(Program* program, size_t* size) = nullptr;
-  int (*cubin)(Program* program, char* cubin) = nullptr;
+  int (*destroy)(NvrtcProgram** program) = nullptr;
+  int (*compile)(NvrtcProgram* program, int count, const char* const* options) = nullptr;
+  int (*log_size)(NvrtcProgram* program, size_t* size) = nullptr;
+  int (*log)(NvrtcProgram* program, char* log) = nullptr;
+  int (*cubin_size)(NvrtcProgram* program, size_t* size) = nullptr;
+  int (*cubin)(NvrtcProgram* program, char* cubin) = nullptr;
 };
 
 ResourceUsage ParseUsage(const std::string& log) {
@@ -86,12 +88,12 @@ bool Compiler::Supports(int architecture) const {
 }
 
 absl::StatusOr<CompiledKernel> Compiler::Compile(const std::string& text, const std::string& name, int architecture) const {
-  Program* program = nullptr;
+  NvrtcProgram* program = nullptr;
   if (table_->create(&program, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr) != kSuccess) {
     return absl::UnavailableError("NVRTC makes no program");
   }
-  const auto destroy = [this](Program* made) { table_->destroy(&made); };
-  const std::unique_ptr<Program, decltype(destroy)> owner(program, destroy);
+  const auto destroy = [this](NvrtcProgram* made) { table_->destroy(&made); };
+  const std::unique_ptr<NvrtcProgram, decltype(destroy)> owner(program, destroy);
   const std::string target = Cat("--gpu-architecture=sm_", architecture);
   std::vector<std::string> words = {target};
   std::istringstream fixed(options());

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/status.h"
+#include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/driver_table/library.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 
@@ -11,7 +12,6 @@ namespace {
 
 // Of cuda.h.
 constexpr int kAttributeClockKhz = 13, kAttributeMultiprocessors = 16, kAttributeMemoryClockKhz = 36;
-constexpr int kAttributeMajor = 75, kAttributeMinor = 76;
 
 constexpr char kNotUsed[] = "this version runs its own kernels in any case";
 

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "kernels/cuda/operators/windows.h"
 
-namespace mendel::cuda {
+namespace mendel::cuda::texts::contractions {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -133,4 +133,4 @@ MENDEL_REGISTER_OPERATOR_TEXTS({
 });
 
 }  // namespace
-}  // namespace mendel::cuda
+}  // namespace mendel::cuda::texts::contractions

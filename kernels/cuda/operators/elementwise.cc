@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "kernels/cuda/fusion/operator_text.h"
 
-namespace mendel::cuda {
+namespace mendel::cuda::texts::elementwise {
 namespace {
 
 double AttributeValue(const Attributes& attrs, const std::string& name) {
@@ -124,4 +124,4 @@ std::vector<OperatorText> Texts() {
 MENDEL_REGISTER_OPERATOR_TEXTS(Texts());
 
 }  // namespace
-}  // namespace mendel::cuda
+}  // namespace mendel::cuda::texts::elementwise

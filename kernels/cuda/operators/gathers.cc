@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "kernels/cuda/fusion/operator_text.h"
 
-namespace mendel::cuda {
+namespace mendel::cuda::texts::gathers {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -164,4 +164,4 @@ MENDEL_REGISTER_OPERATOR_TEXTS({
 });
 
 }  // namespace
-}  // namespace mendel::cuda
+}  // namespace mendel::cuda::texts::gathers

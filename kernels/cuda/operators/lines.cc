@@ -3,7 +3,7 @@
 #include "base/status.h"
 #include "kernels/cuda/fusion/operator_text.h"
 
-namespace mendel::cuda {
+namespace mendel::cuda::texts::lines {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -97,4 +97,4 @@ MENDEL_REGISTER_OPERATOR_TEXTS({
 });
 
 }  // namespace
-}  // namespace mendel::cuda
+}  // namespace mendel::cuda::texts::lines

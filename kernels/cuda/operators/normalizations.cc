@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "kernels/cuda/fusion/operator_text.h"
 
-namespace mendel::cuda {
+namespace mendel::cuda::texts::normalizations {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -107,4 +107,4 @@ MENDEL_REGISTER_OPERATOR_TEXTS({
 });
 
 }  // namespace
-}  // namespace mendel::cuda
+}  // namespace mendel::cuda::texts::normalizations

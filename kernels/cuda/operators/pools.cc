@@ -6,7 +6,7 @@
 #include "graph/pooling.h"
 #include "kernels/cuda/operators/windows.h"
 
-namespace mendel::cuda {
+namespace mendel::cuda::texts::pools {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -71,4 +71,4 @@ MENDEL_REGISTER_OPERATOR_TEXTS({
 });
 
 }  // namespace
-}  // namespace mendel::cuda
+}  // namespace mendel::cuda::texts::pools

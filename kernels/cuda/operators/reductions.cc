@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "kernels/cuda/fusion/operator_text.h"
 
-namespace mendel::cuda {
+namespace mendel::cuda::texts::reductions {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -73,4 +73,4 @@ std::vector<OperatorText> Texts() {
 MENDEL_REGISTER_OPERATOR_TEXTS(Texts());
 
 }  // namespace
-}  // namespace mendel::cuda
+}  // namespace mendel::cuda::texts::reductions

@@ -6,7 +6,7 @@
 #include "graph/resampling.h"
 #include "kernels/cuda/fusion/operator_text.h"
 
-namespace mendel::cuda {
+namespace mendel::cuda::texts::resize {
 namespace {
 
 /// One dimension's taps: those of position o lie in [starts[o], starts[o + 1]) of the tables.
@@ -71,4 +71,4 @@ absl::Status OnlyFloats(const NodeView& view) {
 MENDEL_REGISTER_OPERATOR_TEXTS({{.op = "Resize", .reads = Reads::kMany, .element = &ResizeElement, .check = &OnlyFloats}});
 
 }  // namespace
-}  // namespace mendel::cuda
+}  // namespace mendel::cuda::texts::resize

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "kernels/cuda/fusion/operator_text.h"
 
-namespace mendel::cuda {
+namespace mendel::cuda::texts::select {
 namespace {
 
 /// The integer bounds that act as these real ones.
@@ -84,4 +84,4 @@ MENDEL_REGISTER_OPERATOR_TEXTS({
 });
 
 }  // namespace
-}  // namespace mendel::cuda
+}  // namespace mendel::cuda::texts::select

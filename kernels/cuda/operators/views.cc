@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "kernels/cuda/fusion/operator_text.h"
 
-namespace mendel::cuda {
+namespace mendel::cuda::texts::views {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -178,4 +178,4 @@ MENDEL_REGISTER_OPERATOR_TEXTS({
 });
 
 }  // namespace
-}  // namespace mendel::cuda
+}  // namespace mendel::cuda::texts::views

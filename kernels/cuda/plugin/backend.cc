@@ -13,11 +13,8 @@
 #include "kernels/cuda/nvrtc/compiler.h"
 #include "kernels/cuda/nvrtc/module_cache.h"
 
-namespace mendel::cuda {
+namespace mendel::cuda::plugin::backend {
 namespace {
-
-// Of cuda.h.
-constexpr int kAttributeMajor = 75, kAttributeMinor = 76;
 
 /// What runs texts on this machine.
 struct Gpu {
@@ -90,4 +87,4 @@ const Backend* Make() {
 MENDEL_REGISTER_BACKEND(&Make);
 
 }  // namespace
-}  // namespace mendel::cuda
+}  // namespace mendel::cuda::plugin::backend

@@ -12,7 +12,7 @@
 #include "kernels/cuda/offline/predictor.h"
 #include "runtime/offline_device.h"
 
-namespace mendel::cuda {
+namespace mendel::cuda::plugin::offline {
 namespace {
 
 class OfflineBackend final : public Backend {
@@ -85,4 +85,4 @@ std::unique_ptr<OfflineDevice> Make(const std::string& name) {
 MENDEL_REGISTER_OFFLINE_DEVICES(Names(), &Make);
 
 }  // namespace
-}  // namespace mendel::cuda
+}  // namespace mendel::cuda::plugin::offline

@@ -8,7 +8,7 @@
 #include "kernels/cuda/nvrtc/installation.h"
 #include "runtime/kernel_text.h"
 
-namespace mendel::cuda {
+namespace mendel::cuda::plugin::writer {
 namespace {
 
 absl::StatusOr<std::vector<KernelEstimate>> EstimatesOf(const Graph& graph, int32_t patch, const Correction& correction,
@@ -85,4 +85,4 @@ const KernelWriter* Make() { return new Writer(); }
 MENDEL_REGISTER_KERNEL_WRITER(&Make);
 
 }  // namespace
-}  // namespace mendel::cuda
+}  // namespace mendel::cuda::plugin::writer
