@@ -35,11 +35,20 @@ absl::StatusOr<std::vector<Tensor>> ReadTensors(const fs::path& folder, const st
   }
 }
 
+/// The bytes of a sequence may read as a tensor of nonsense: what is declared decides.
+absl::Status CheckAreTensors(const onnx::ModelProto& model) {
+  for (const auto* values : {&model.graph().input(), &model.graph().output()}) {
+    for (const auto& value : *values) {
+      if (value.type().value_case() == onnx::TypeProto::VALUE_NOT_SET || value.type().has_tensor_type()) continue;
+      return Unsupported("data that is not a tensor");
+    }
+  }
+  return absl::OkStatus();
+}
+
 /// Names of the inputs that the data files stand for.
-std::vector<std::string> InputNames(const std::string& bytes, size_t count) {
-  onnx::ModelProto model;
+std::vector<std::string> InputNames(const onnx::ModelProto& model, size_t count) {
   std::vector<std::string> names;
-  if (!model.ParseFromString(bytes)) return names;
   for (const auto& input : model.graph().input()) names.push_back(input.name());
   if (names.size() == count) return names;
   for (const auto& tensor : model.graph().initializer()) std::erase(names, tensor.name());
@@ -109,6 +118,9 @@ std::vector<std::string> ListOnnxTestCases(const std::string& root) {
 
 absl::StatusOr<std::vector<OnnxTestCase>> LoadOnnxTestCases(const std::string& folder) {
   const std::string bytes = ReadWhole(fs::path(folder) / "model.onnx");
+  onnx::ModelProto model;
+  if (!model.ParseFromString(bytes)) return InvalidInput("a model that cannot be read");
+  MENDEL_RETURN_IF_ERROR(CheckAreTensors(model));
   std::vector<OnnxTestCase> cases;
   for (int set = 0;; ++set) {
     const fs::path data = fs::path(folder) / Cat("test_data_set_", set);
@@ -117,7 +129,7 @@ absl::StatusOr<std::vector<OnnxTestCase>> LoadOnnxTestCases(const std::string& f
     test.name = Cat(fs::path(folder).filename().string(), "/", set);
     MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> values, ReadTensors(data, "input"));
     MENDEL_ASSIGN_OR_RETURN(test.outputs, ReadTensors(data, "output"));
-    const std::vector<std::string> names = InputNames(bytes, values.size());
+    const std::vector<std::string> names = InputNames(model, values.size());
     if (names.size() != values.size()) return InvalidInput("has ", values.size(), " data files for ", names.size(), " inputs");
     MENDEL_ASSIGN_OR_RETURN(test.graph, Import(bytes, names, values));
     for (int32_t input : test.graph.inputs()) {
