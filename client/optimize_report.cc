@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "client/format.h"
+#include "client/operator_counts.h"
 
 namespace mendel {
 namespace {
@@ -70,6 +71,8 @@ void TellOptimized(const OptimizeResult& result, const std::string& method, Cont
   for (const auto& [phase, seconds] : result.phases) facts["seconds"][phase] = seconds;
   facts["seconds"]["float64 reference"] = result.gate.reference_seconds;
   facts["peak_memory_bytes"] = PeakMemory();
+  const OperatorCounts before = CountOperators(result.plan.baseline), after = CountOperators(result.plan.graph);
+  facts["operators"] = {{"baseline", before}, {"plan", after}};
   const Certificate& certificate = result.certificate;
   facts["certificate"] = {{"bound_log2", certificate.bound_log2},
                           {"tests", certificate.draws.size()},
@@ -78,9 +81,9 @@ void TellOptimized(const OptimizeResult& result, const std::string& method, Cont
                           {"reused", result.certificate_reused}};
   context.Line(Cat("            ", "median ms   min ms   operators"));
   context.Line(Cat("baseline    ", Decimals(search.baseline_time.median_ms, 3), "       ", Decimals(search.baseline_time.min_ms, 3),
-                   "    ", result.plan.baseline.nodes().size()));
+                   "    ", Total(before)));
   context.Line(Cat("plan        ", Decimals(search.best_time.median_ms, 3), "       ", Decimals(search.best_time.min_ms, 3), "    ",
-                   result.plan.graph.nodes().size()));
+                   Total(after)));
   context.Line(Cat("speed-up    ", Decimals(speedup, 2), "x  (", counters.chosen(), " mutants, ", search.best.algorithms.size(),
                    " algorithm choices)"));
   context.Line(Cat("candidates  ", counters.proposed(), " proposed, ", counters.screened_out(), " screened out, ",

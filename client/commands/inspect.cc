@@ -5,7 +5,6 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,6 +15,8 @@
 #include "client/command.h"
 #include "client/format.h"
 #include "client/members.h"
+#include "client/operator_counts.h"
+#include "graph/rewrite.h"
 #include "graph/text.h"
 #include "onnx/import.h"
 #include "runtime/offline_device.h"
@@ -45,16 +46,11 @@ void Tell(Context& context, const std::string& key, const std::string& value) {
 }
 
 void TellGraph(const Graph& graph, Context& context) {
-  std::map<std::string, int64_t> operators;
-  double flops = 0;
   int64_t weights = 0;
-  for (size_t id = 0; id < graph.nodes().size(); ++id) {
-    const Node& node = graph.nodes()[id];
+  for (const Node& node : graph.nodes()) {
     if (IsConstant(node)) weights += static_cast<int64_t>(ConstantValue(node).bytes().size());
-    if (IsInput(node) || IsConstant(node)) continue;
-    ++operators[std::string(node.op->name)];
-    flops += WithView(graph, static_cast<int32_t>(id), [&](const NodeView& view) { return CostOf(*node.op, view).flops; });
   }
+  const double flops = RunTimeFlops(graph);
   Json& facts = context.facts();
   for (int32_t id : graph.inputs()) {
     const std::string type = TypeString(graph.type({id, 0}));
@@ -67,7 +63,7 @@ void TellGraph(const Graph& graph, Context& context) {
     facts["outputs"].push_back({{"name", output.name}, {"type", type}});
   }
   std::string line = "operators:";
-  for (const auto& [name, count] : operators) {
+  for (const auto& [name, count] : CountOperators(graph)) {
     line += Cat(" ", name, " x", count);
     facts["operators"][name] = count;
   }

@@ -1,0 +1,23 @@
+// What a program executes, counted by operator.
+#ifndef MENDEL_CLIENT_OPERATOR_COUNTS_H_
+#define MENDEL_CLIENT_OPERATOR_COUNTS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "graph/graph.h"
+
+namespace mendel {
+
+using OperatorCounts = std::map<std::string, int64_t>;
+
+/// Operators that depend on an input, views among them. Arithmetic on weights is not counted: it is done once, when a plan is
+/// loaded.
+OperatorCounts CountOperators(const Graph& graph);
+
+int64_t Total(const OperatorCounts& counts);
+
+}  // namespace mendel
+
+#endif  // MENDEL_CLIENT_OPERATOR_COUNTS_H_
