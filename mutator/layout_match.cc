@@ -83,32 +83,30 @@ std::vector<Match> MatchLayouts(const Graph& graph, int32_t node, int max_window
                                 const std::function<std::vector<Layout>(const Graph& region)>& layouts) {
   struct Candidate {
     Layout layout;
-    std::vector<int32_t> smallest, largest;
+    std::vector<int32_t> smallest, largest, several;
   };
   std::vector<Candidate> candidates;
   for (const std::vector<int32_t>& nodes : RegionsEndingAt(graph, node, max_windows)) {
     const auto place = MakeSubprogram(graph, nodes);
-    if (!place.ok() || place->outputs.size() != 1) continue;
+    if (!place.ok()) continue;
     const auto region = Extract(graph, *place);
     if (!region.ok()) continue;
     for (const Layout& layout : layouts(*region)) {
       const auto wrong = WrongIn(*region, layout);
       if (!wrong.ok() || wrong->share > max_share) continue;
-      const auto same = std::find_if(candidates.begin(), candidates.end(),
-                                     [&](const Candidate& c) { return c.layout.factors == layout.factors; });
-      if (same == candidates.end()) {
-        candidates.push_back({layout, nodes, {}});
-      } else {
-        same->largest = nodes;
-      }
+      auto same = std::find_if(candidates.begin(), candidates.end(),
+                               [&](const Candidate& c) { return c.layout.factors == layout.factors; });
+      if (same == candidates.end()) same = candidates.insert(same, {layout, {}, {}, {}});
+      (place->outputs.size() > 1 ? same->several : same->smallest.empty() ? same->smallest : same->largest) = nodes;
     }
   }
   std::vector<Match> matches;
   for (const Candidate& candidate : candidates) {
     std::map<std::string, int64_t> choices;
     for (size_t d = 0; d < candidate.layout.factors.size(); ++d) choices[Cat("dim", d + 2)] = candidate.layout.factors[d];
-    matches.push_back({candidate.smallest, choices});
-    if (!candidate.largest.empty()) matches.push_back({candidate.largest, choices});
+    for (const std::vector<int32_t>* nodes : {&candidate.smallest, &candidate.largest, &candidate.several}) {
+      if (!nodes->empty()) matches.push_back({*nodes, choices});
+    }
   }
   return matches;
 }
