@@ -271,6 +271,12 @@ std::vector<FamilyExample> ProductExamples() {
   %3 = Conv(%0, %1, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
   return "y0" = %3
 )"},
+      {"LowRankGroups", "low_rank_weights", R"(
+  %0 = Input() {name = "x", shape = [1, 8, 8, 8]}
+  %1 = Constant() {value = f32[16,4,3,3]{L16x36}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1], group = 2}
+  return "y0" = %2
+)"},
       {"BatchNormFolded", "fold_batch_norm", R"(
   %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
   %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}

@@ -201,6 +201,19 @@ std::vector<FamilyExample> WindowExamples() {
   %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1], group = 2}
   return "y0" = %2
 )"},
+      {"SumOfSeparables", "separable_kernel", R"(
+  %0 = Input() {name = "x", shape = [1, 2, 12, 12]}
+  %1 = Constant() {value = f32[2,1,7,7]{L14x7}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [3, 3, 3, 3], group = 2}
+  return "y0" = %2
+)"},
+      {"SpatialRankTwo", "separable_kernel", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 12, 12]}
+  %1 = Constant() {value = f32[6,4,5,5]{L120x5}}
+  %2 = Constant() {symbol = "b", value = f32[6]{W6}}
+  %3 = Conv(%0, %1, %2) {strides = [2, 1], dilations = [1, 1], pads = [2, 2, 2, 2]}
+  return "y0" = %3
+)"},
   };
 }
 
