@@ -325,6 +325,36 @@ std::vector<FamilyExample> ProductExamples() {
   %5 = Mul(%3, %4)
   return "y0" = %5
 )"},
+      {"ShiftAcrossResidual", "constants_into_conv", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
+  %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
+  %2 = Constant() {symbol = "b", value = f32[4]{W4}}
+  %3 = Conv(%0, %1, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %4 = Add(%3, %0)
+  %5 = Constant() {symbol = "t", value = f32[1,4,1,1]{W4}}
+  %6 = Add(%4, %5)
+  return "y0" = %6
+)"},
+      {"AffineIntoMatMul", "constants_into_matmul", R"(
+  %0 = Input() {name = "x", shape = [6, 8]}
+  %1 = Constant() {symbol = "s", value = f32[8]{W8}}
+  %2 = Mul(%0, %1)
+  %3 = Constant() {symbol = "t", value = f32[8]{W8}}
+  %4 = Add(%2, %3)
+  %5 = Constant() {symbol = "w", value = f32[8,8]{W64}}
+  %6 = MatMul(%4, %5)
+  return "y0" = %6
+)"},
+      {"ScaleBehindMatMul", "constants_into_matmul", R"(
+  %0 = Input() {name = "x", shape = [6, 8]}
+  %1 = Constant() {symbol = "w", value = f32[8,8]{W64}}
+  %2 = MatMul(%0, %1)
+  %3 = Constant() {symbol = "b", value = f32[8]{W8}}
+  %4 = Add(%2, %3)
+  %5 = Constant() {symbol = "s", value = f32[8]{W8}}
+  %6 = Mul(%4, %5)
+  return "y0" = %6
+)"},
       {"BatchNormThroughConv", "shift_through_conv", R"(
   %0 = Input() {name = "x", shape = [1, 4, 10, 10]}
   %1 = Constant() {symbol = "scale", value = f32[4]{P4}}
