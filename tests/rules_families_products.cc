@@ -92,6 +92,14 @@ std::vector<FamilyExample> ProductExamples() {
   %3 = Conv(%1, %2) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
   return "y0" = %3
 )"},
+      {"LinearUpsampleAfterOneByOne", "upsample_after_conv1x1", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
+  %1 = Resize(%0) {output_sizes = [1, 4, 12, 12], scales = [1.0, 1.0, 2.0, 2.0], mode = "linear", coordinate_transformation_mode = "half_pixel"}
+  %2 = Constant() {symbol = "w", value = f32[2,4,1,1]{W8}}
+  %3 = Constant() {symbol = "b", value = f32[2]{W2}}
+  %4 = Conv(%1, %2, %3) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  return "y0" = %4
+)"},
       {"UpsamplePhases", "upsample_phases", R"(
   %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
   %1 = Resize(%0) {output_sizes = [1, 4, 12, 12], scales = [1.0, 1.0, 2.0, 2.0], mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"}
@@ -105,6 +113,13 @@ std::vector<FamilyExample> ProductExamples() {
   %1 = Constant() {symbol = "w", value = f32[4,3,4,4]{W192}}
   %2 = Constant() {symbol = "b", value = f32[3]{W3}}
   %3 = ConvTranspose(%0, %1, %2) {strides = [2, 2], dilations = [1, 1], pads = [1, 1, 1, 1], output_padding = [0, 0]}
+  return "y0" = %3
+)"},
+      {"TransposedConvWithHoles", "transposed_conv_phases", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
+  %1 = Constant() {symbol = "w", value = f32[4,3,2,3]{W72}}
+  %2 = Constant() {symbol = "b", value = f32[3]{W3}}
+  %3 = ConvTranspose(%0, %1, %2) {strides = [3, 2], dilations = [1, 2], pads = [0, 1, 0, 1], output_padding = [0, 1]}
   return "y0" = %3
 )"},
       {"TransposedConvToDepth", "transposed_conv_to_depth", R"(
