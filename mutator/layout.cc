@@ -212,11 +212,6 @@ absl::StatusOr<std::vector<LaidOutNode>> PlanLayout(const Graph& region, const L
   for (size_t id = 0; id < plan.size(); ++id) {
     if (steps[id].empty()) continue;
     const Shape& shape = region.nodes()[id].outputs[0].shape;
-    const int64_t images = NumElements(layout.factors);
-    const bool one_dim = std::count_if(layout.factors.begin(), layout.factors.end(), [](int64_t f) { return f > 1; }) == 1;
-    if (layout.move == Move::kBatchToSpace && shape[0] % images != 0 && !one_dim) {
-      return absl::FailedPreconditionError("the batch does not fill the tiles");
-    }
     plan[id].extents = SpaceOf(shape);
     for (size_t d = 0; d < rank; ++d)
       units[d] = std::max(units[d], UnitOf(region, static_cast<int32_t>(id), layout, d, steps[id][d]));

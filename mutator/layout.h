@@ -41,7 +41,7 @@ struct LaidOutNode {
 };
 
 /// An entry a node (constants: empty). FailedPrecondition when some node cannot be computed in the layout: dilations or padding
-/// that the factor does not divide, strides under residues, a batch that images of two dimensions do not fill.
+/// that the factor does not divide, strides under residues.
 absl::StatusOr<std::vector<LaidOutNode>> PlanLayout(const Graph& region, const Layout& layout);
 
 /// `region` (inputs and outputs of any number) computed in the layout, with views around it.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
 
 #include "base/status.h"
@@ -176,6 +177,14 @@ void AddBoxes(const std::vector<bool>& wrong, size_t from, const Shape& shape, s
   }
 }
 
+/// Images of a batch that stand in one row with image `n`: the last tile may not be full.
+int64_t ImagesInRow(int64_t n, int64_t batch, int64_t factor, int64_t inner) {
+  const int64_t first = n - n / inner % factor * inner;
+  int64_t images = 0;
+  while (images < factor && first + images * inner < batch) ++images;
+  return images;
+}
+
 double ShareOf(const std::vector<bool>& wrong) {
   return static_cast<double>(std::count(wrong.begin(), wrong.end(), true)) / static_cast<double>(std::max<size_t>(1, wrong.size()));
 }
@@ -196,23 +205,25 @@ absl::StatusOr<WrongRegion> WrongIn(const Graph& region, const Layout& layout) {
   for (size_t d = layout.factors.size(); d-- > 0;) {
     const int64_t factor = layout.factors[d];
     if (factor == 1) continue;
-    MENDEL_ASSIGN_OR_RETURN(const auto wrong, (Dimension{region, layout, plan, d, factor}.Wrong()));
-    const int64_t filled = batch - batch % (factor * inner);  // what is left stands in a tile of its own, one dimension
-    std::vector<std::vector<bool>> rest = wrong;
-    if (layout.move == Move::kBatchToSpace && filled != batch) {
-      MENDEL_ASSIGN_OR_RETURN(rest, (Dimension{region, layout, plan, d, batch - filled}.Wrong()));
+    std::map<int64_t, std::vector<std::vector<bool>>> wrong;  // by the number of images in a row of tiles along this dimension
+    const auto row_of = [&](int64_t n) {
+      return layout.move == Move::kBatchToSpace ? ImagesInRow(n, batch, factor, inner) : factor;
+    };
+    for (int64_t n = -1; n < batch; ++n) {
+      const int64_t row = n < 0 ? factor : row_of(n);  // a full one always, for the share
+      if (wrong.count(row) > 0) continue;
+      MENDEL_ASSIGN_OR_RETURN(wrong[row], (Dimension{region, layout, plan, d, row}.Wrong()));
     }
     for (size_t k = 0; k < outputs; ++k) {
       const Shape& shape = region.type(region.outputs()[k].value).shape;
-      right_share[k] *= 1 - ShareOf(wrong[k]);
+      right_share[k] *= 1 - ShareOf(wrong[factor][k]);
       if (layout.move != Move::kBatchToSpace) {
-        AddBoxes(wrong[k], 0, shape, d + 2, 0, batch, result.boxes[k]);
+        AddBoxes(wrong[factor][k], 0, shape, d + 2, 0, batch, result.boxes[k]);
         continue;
       }
       for (int64_t n = 0; n < batch; ++n) {
         const size_t image = static_cast<size_t>(n / inner % factor);
-        AddBoxes(n < filled ? wrong[k] : rest[k], image * static_cast<size_t>(shape[d + 2]), shape, d + 2, n, n + 1,
-                 result.boxes[k]);
+        AddBoxes(wrong[row_of(n)][k], image * static_cast<size_t>(shape[d + 2]), shape, d + 2, n, n + 1, result.boxes[k]);
       }
     }
     inner *= factor;

@@ -11,6 +11,14 @@ std::vector<FamilyExample> WindowExamples() {
   %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
   return "y0" = %2
 )"},
+      {"BatchToSpaceWithATileToSpare", "batch_to_space", R"(
+  %0 = Input() {name = "x", shape = [5, 4, 12, 12]}
+  %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
+  %2 = Constant() {symbol = "b", value = f32[4]{W4}}
+  %3 = Conv(%0, %1, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %4 = Relu(%3)
+  return "y0" = %4
+)"},
       {"BatchToSpaceStrided", "batch_to_space", R"(
   %0 = Input() {name = "x", shape = [4, 4, 13, 12]}
   %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
@@ -78,6 +86,12 @@ std::vector<FamilyExample> WindowExamples() {
   %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
   %3 = Relu(%2)
   return "y0" = %3
+)"},
+      {"SpaceToBatchColumns", "space_to_batch", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 6, 48]}
+  %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  return "y0" = %2
 )"},
       {"SpaceToBatchHaloStrided", "space_to_batch_halo", R"(
   %0 = Input() {name = "x", shape = [1, 4, 40, 20]}
