@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "base/status.h"
 #include "mutator/parallel.h"
@@ -23,23 +24,53 @@ int64_t ReachBehind(const Window& window, int64_t outputs) {
   return std::max<int64_t>(0, window.Position(outputs - 1, window.kernel - 1) - (window.input - 1));
 }
 
-/// How many input positions one output position of the region stands for, an entry a node and touched dimension; strides multiply
-/// against the edges.
+/// How many positions of the finest value one position of a node's value stands for along dimension `d`, an entry a node (weights:
+/// 0); strides multiply against the edges.
+absl::StatusOr<Shape> StepsAlong(const Graph& region, size_t d) {
+  struct Fraction {
+    int64_t over = 0, under = 1;
+  };
+  std::vector<Fraction> steps(region.nodes().size());
+  const auto stride = [&](int32_t id) { return IsWindowNode(region, id) ? WindowsOfNode(region, id)[d].stride : 1; };
+  std::vector<int32_t> open;
+  const auto meet = [&](int32_t id, Fraction step) {
+    const int64_t common = std::gcd(step.over, step.under);
+    step = {step.over / common, step.under / common};
+    Fraction& known = steps[static_cast<size_t>(id)];
+    if (known.over != 0) return known.over == step.over && known.under == step.under;
+    known = step;
+    open.push_back(id);
+    return true;
+  };
+  for (size_t start = 0; start < steps.size(); ++start) {
+    if (steps[start].over != 0 || IsWeight(region, {static_cast<int32_t>(start), 0})) continue;
+    meet(static_cast<int32_t>(start), {1, 1});
+    while (!open.empty()) {
+      const int32_t id = open.back();
+      open.pop_back();
+      const Fraction here = steps[static_cast<size_t>(id)];
+      bool same = true;
+      for (ValueId value : region.node(id).inputs)
+        same = same && (IsWeight(region, value) || meet(value.node, {here.over * stride(id), here.under}));
+      for (int32_t user : region.users(id)) same = same && meet(user, {here.over, here.under * stride(user)});
+      if (!same) return absl::FailedPreconditionError("branches of different strides meet");
+    }
+  }
+  int64_t under = 1, over = 0;
+  for (const Fraction& step : steps) under = std::lcm(under, step.under);
+  for (const Fraction& step : steps) over = std::gcd(over, step.over * (under / step.under));
+  Shape whole;
+  for (const Fraction& step : steps) whole.push_back(step.over * (under / step.under) / std::max<int64_t>(1, over));
+  return whole;
+}
+
+/// StepsAlong all dimensions, an entry a node (weights: empty).
 absl::StatusOr<std::vector<Shape>> Steps(const Graph& region, size_t rank) {
   std::vector<Shape> steps(region.nodes().size());
-  steps[static_cast<size_t>(region.outputs()[0].value.node)] = Shape(rank, 1);
-  for (size_t id = region.nodes().size(); id-- > 0;) {
-    if (steps[id].empty()) continue;
-    Shape before = steps[id];
-    if (IsWindowNode(region, static_cast<int32_t>(id))) {
-      const std::vector<Window> windows = WindowsOfNode(region, static_cast<int32_t>(id));
-      for (size_t d = 0; d < rank; ++d) before[d] *= windows[d].stride;
-    }
-    for (ValueId value : region.nodes()[id].inputs) {
-      if (IsWeight(region, value)) continue;
-      Shape& input = steps[static_cast<size_t>(value.node)];
-      if (!input.empty() && input != before) return absl::FailedPreconditionError("branches of different strides meet");
-      input = before;
+  for (size_t d = 0; d < rank; ++d) {
+    MENDEL_ASSIGN_OR_RETURN(const Shape along, StepsAlong(region, d));
+    for (size_t id = 0; id < along.size(); ++id) {
+      if (along[id] > 0) steps[id].push_back(along[id]);
     }
   }
   return steps;
@@ -170,8 +201,10 @@ size_t SpatialRank(const Graph& region) { return region.type(region.outputs()[0]
 
 absl::StatusOr<std::vector<LaidOutNode>> PlanLayout(const Graph& region, const Layout& layout) {
   const size_t rank = layout.factors.size();
-  if (region.outputs().size() != 1 || SpatialRank(region) != rank || std::max<size_t>(2, 2 + 2 * rank) > kMaxRank) {
-    return absl::FailedPreconditionError("not a region of one output");
+  const bool fits = std::all_of(region.outputs().begin(), region.outputs().end(),
+                                [&](const GraphOutput& output) { return region.type(output.value).shape.size() == rank + 2; });
+  if (region.outputs().empty() || !fits || 2 + 2 * rank > kMaxRank) {
+    return absl::FailedPreconditionError("outputs of other ranks");
   }
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Shape> steps, Steps(region, rank));
   std::vector<LaidOutNode> plan(region.nodes().size());
@@ -179,11 +212,6 @@ absl::StatusOr<std::vector<LaidOutNode>> PlanLayout(const Graph& region, const L
   for (size_t id = 0; id < plan.size(); ++id) {
     if (steps[id].empty()) continue;
     const Shape& shape = region.nodes()[id].outputs[0].shape;
-    const int64_t images = NumElements(layout.factors);
-    const bool one_dim = std::count_if(layout.factors.begin(), layout.factors.end(), [](int64_t f) { return f > 1; }) == 1;
-    if (layout.move == Move::kBatchToSpace && shape[0] % images != 0 && !one_dim) {
-      return absl::FailedPreconditionError("the batch does not fill the tiles");
-    }
     plan[id].extents = SpaceOf(shape);
     for (size_t d = 0; d < rank; ++d)
       units[d] = std::max(units[d], UnitOf(region, static_cast<int32_t>(id), layout, d, steps[id][d]));
@@ -221,8 +249,8 @@ absl::StatusOr<Graph> ApplyLayout(const Graph& region, const Layout& layout) {
     values[i] = EmitNode(e, region, id, plan[i], values);
     if (layout.gaps && FeedsAWindow(region, id)) values[i] = ZeroGaps(e, values[i], layout, plan[i]);
   }
-  const GraphOutput& output = region.outputs()[0];
-  e.Output(output.name, OutOfLayout(e, values[static_cast<size_t>(output.value.node)], layout, region.type(output.value).shape));
+  for (const GraphOutput& output : region.outputs())
+    e.Output(output.name, OutOfLayout(e, values[static_cast<size_t>(output.value.node)], layout, region.type(output.value).shape));
   return e.Finish();
 }
 

@@ -41,22 +41,25 @@ struct LaidOutNode {
 };
 
 /// An entry a node (constants: empty). FailedPrecondition when some node cannot be computed in the layout: dilations or padding
-/// that the factor does not divide, strides under residues, a batch that images of two dimensions do not fill.
+/// that the factor does not divide, strides under residues.
 absl::StatusOr<std::vector<LaidOutNode>> PlanLayout(const Graph& region, const Layout& layout);
 
-/// `region` (one output; inputs of any number) computed in the layout, with views around it.
+/// `region` (inputs and outputs of any number) computed in the layout, with views around it.
 absl::StatusOr<Graph> ApplyLayout(const Graph& region, const Layout& layout);
 
-/// Where ApplyLayout's result differs from the region, and the share of the output's elements. Boxes may overlap. Exact for
-/// generic weights; larger than the truth only behind functions with f(0) = 0 other than Relu that meet padding rows.
+/// Where ApplyLayout's results differ from the region's, and the largest share of an output's elements. Boxes may overlap. Exact
+/// for generic weights; larger than the truth only behind functions with f(0) = 0 other than Relu that meet padding rows.
 struct WrongRegion {
-  std::vector<Box> boxes;
+  std::vector<std::vector<Box>> boxes;  ///< an entry an output
   double share = 0;
+
+  bool Nowhere() const;
 };
 absl::StatusOr<WrongRegion> WrongIn(const Graph& region, const Layout& layout);
 
 /// Matches of `region`s ending at `node`: for every layout that `layouts` names, the smallest region and the largest of at most
-/// `max_windows` window nodes that are wrong in at most `max_share` of the output. Choices: "dim2", "dim3", ..: the factors.
+/// `max_windows` window nodes that are wrong in at most `max_share` of an output, and the largest of several outputs. Choices:
+/// "dim2", "dim3", ..: the factors.
 std::vector<Match> MatchLayouts(const Graph& graph, int32_t node, int max_windows, double max_share,
                                 const std::function<std::vector<Layout>(const Graph& region)>& layouts);
 /// Layouts worth trying on a region: a handful. Tiles (kBatchToSpace, kSpaceToBatch): along the first dimension, the last, both.
@@ -65,7 +68,7 @@ std::vector<Layout> TileLayouts(const Graph& region, Move move);
 std::vector<Layout> ResidueLayouts(const Graph& region, Move move);
 /// The factors of such a match for a region of `rank` spatial dimensions.
 Ints FactorsOf(const Match& match, size_t rank);
-/// Spatial dimensions of the region's output.
+/// Spatial dimensions of the region's outputs.
 size_t SpatialRank(const Graph& region);
 
 }  // namespace mendel

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "base/status.h"
 #include "graph/rewrite.h"
@@ -26,13 +28,15 @@ Ints TileCounts(int64_t count) {
   return divisors;
 }
 
-/// The factor closest to the square root, from below.
-int64_t SquarestFactor(int64_t count) {
-  int64_t best = 1;
+/// Rows and columns of `count` tiles, as square as can be; where the count is prime, with tiles to spare.
+std::pair<int64_t, int64_t> RowsAndColumns(int64_t count) {
+  int64_t columns = 1, root = 1;
   for (int64_t k = 1; k * k <= count; ++k) {
-    if (count % k == 0) best = k;
+    root = k;
+    if (count % k == 0) columns = k;
   }
-  return best;
+  if (columns == 1 && count > 2) columns = std::max<int64_t>(2, root);
+  return {(count + columns - 1) / columns, columns};
 }
 
 }  // namespace
@@ -41,21 +45,22 @@ std::vector<Layout> TileLayouts(const Graph& region, Move move) {
   const size_t rank = SpatialRank(region);
   const Shape& shape = region.type(region.outputs()[0].value).shape;
   const bool images = move == Move::kBatchToSpace;
-  // Cutting one image seldom wins: few choices, four stripes of large images only.
-  const int64_t rows = shape[rank > 1 ? rank : 2];
+  // Cutting one image seldom wins: few choices, across the longer side, four stripes of large images only.
+  size_t side = rank > 1 ? rank - 2 : 0;
+  if (!images && rank > 1 && shape[rank + 1] > shape[rank]) side = rank - 1;
+  const int64_t rows = shape[side + 2];
   const Ints counts = images ? TileCounts(shape[0]) : (rows >= kManyRows ? Ints{2, 4} : Ints{2});
   std::set<Ints> factors;
   for (int64_t count : counts) {
     Ints along(rank, 1);
-    along[rank > 1 ? rank - 2 : 0] = count;
+    along[side] = count;
     factors.insert(along);
   }
   if (!counts.empty() && rank > 1) {
     const int64_t count = images ? counts.back() : 4;
     Ints across(rank, 1), both(rank, 1), deep(rank, 1);
     across[rank - 1] = deep[0] = images ? count : 2;
-    both[rank - 2] = count / SquarestFactor(count);
-    both[rank - 1] = SquarestFactor(count);
+    std::tie(both[rank - 2], both[rank - 1]) = RowsAndColumns(count);
     factors.insert(both);
     if (images) factors.insert(across);
     if (images || rank == 3) factors.insert(deep);
@@ -83,32 +88,30 @@ std::vector<Match> MatchLayouts(const Graph& graph, int32_t node, int max_window
                                 const std::function<std::vector<Layout>(const Graph& region)>& layouts) {
   struct Candidate {
     Layout layout;
-    std::vector<int32_t> smallest, largest;
+    std::vector<int32_t> smallest, largest, several;
   };
   std::vector<Candidate> candidates;
   for (const std::vector<int32_t>& nodes : RegionsEndingAt(graph, node, max_windows)) {
     const auto place = MakeSubprogram(graph, nodes);
-    if (!place.ok() || place->outputs.size() != 1) continue;
+    if (!place.ok()) continue;
     const auto region = Extract(graph, *place);
     if (!region.ok()) continue;
     for (const Layout& layout : layouts(*region)) {
       const auto wrong = WrongIn(*region, layout);
       if (!wrong.ok() || wrong->share > max_share) continue;
-      const auto same = std::find_if(candidates.begin(), candidates.end(),
-                                     [&](const Candidate& c) { return c.layout.factors == layout.factors; });
-      if (same == candidates.end()) {
-        candidates.push_back({layout, nodes, {}});
-      } else {
-        same->largest = nodes;
-      }
+      auto same = std::find_if(candidates.begin(), candidates.end(),
+                               [&](const Candidate& c) { return c.layout.factors == layout.factors; });
+      if (same == candidates.end()) same = candidates.insert(same, {layout, {}, {}, {}});
+      (place->outputs.size() > 1 ? same->several : same->smallest.empty() ? same->smallest : same->largest) = nodes;
     }
   }
   std::vector<Match> matches;
   for (const Candidate& candidate : candidates) {
     std::map<std::string, int64_t> choices;
     for (size_t d = 0; d < candidate.layout.factors.size(); ++d) choices[Cat("dim", d + 2)] = candidate.layout.factors[d];
-    matches.push_back({candidate.smallest, choices});
-    if (!candidate.largest.empty()) matches.push_back({candidate.largest, choices});
+    for (const std::vector<int32_t>* nodes : {&candidate.smallest, &candidate.largest, &candidate.several}) {
+      if (!nodes->empty()) matches.push_back({*nodes, choices});
+    }
   }
   return matches;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
 
 #include "base/status.h"
@@ -121,8 +122,8 @@ struct Dimension {
     return line;
   }
 
-  /// wrong[image * extents + position] of the region's output.
-  absl::StatusOr<std::vector<bool>> Wrong() const {
+  /// wrong[image * extents + position], an entry an output of the region.
+  absl::StatusOr<std::vector<std::vector<bool>>> Wrong() const {
     std::vector<Line> lines(plan.size());
     for (size_t i = 0; i < plan.size(); ++i) {
       const int32_t id = static_cast<int32_t>(i);
@@ -138,10 +139,18 @@ struct Dimension {
         if (lines[i].owner[at] < 0) lines[i].held[at] = Held::kZero;
       }
     }
-    const size_t last = static_cast<size_t>(region.outputs()[0].value.node);
-    const Line& line = lines[last];
+    std::vector<std::vector<bool>> wrong;
+    for (const GraphOutput& output : region.outputs()) {
+      const size_t id = static_cast<size_t>(output.value.node);
+      MENDEL_ASSIGN_OR_RETURN(std::vector<bool> here, WrongOn(lines[id], plan[id].extents[d]));
+      wrong.push_back(std::move(here));
+    }
+    return wrong;
+  }
+
+  absl::StatusOr<std::vector<bool>> WrongOn(const Line& line, int64_t extents) const {
     const int64_t shown = layout.move == Move::kBatchToSpace ? layout.factors[d] : 1;
-    std::vector<bool> wrong(static_cast<size_t>(shown * plan[last].extents[d]), false);
+    std::vector<bool> wrong(static_cast<size_t>(shown * extents), false);
     bool any = false;
     for (size_t at = 0; at < line.owner.size(); ++at) {
       if (line.owner[at] < 0 || line.held[at] != Held::kWrong) continue;
@@ -168,37 +177,58 @@ void AddBoxes(const std::vector<bool>& wrong, size_t from, const Shape& shape, s
   }
 }
 
+/// Images of a batch that stand in one row with image `n`: the last tile may not be full.
+int64_t ImagesInRow(int64_t n, int64_t batch, int64_t factor, int64_t inner) {
+  const int64_t first = n - n / inner % factor * inner;
+  int64_t images = 0;
+  while (images < factor && first + images * inner < batch) ++images;
+  return images;
+}
+
+double ShareOf(const std::vector<bool>& wrong) {
+  return static_cast<double>(std::count(wrong.begin(), wrong.end(), true)) / static_cast<double>(std::max<size_t>(1, wrong.size()));
+}
+
 }  // namespace
+
+bool WrongRegion::Nowhere() const {
+  return std::all_of(boxes.begin(), boxes.end(), [](const std::vector<Box>& of_output) { return of_output.empty(); });
+}
 
 absl::StatusOr<WrongRegion> WrongIn(const Graph& region, const Layout& layout) {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<LaidOutNode> plan, PlanLayout(region, layout));
-  const Shape& shape = region.type(region.outputs()[0].value).shape;
-  WrongRegion result;
-  double right_share = 1;
+  const size_t outputs = region.outputs().size();
+  WrongRegion result{std::vector<std::vector<Box>>(outputs), 0};
+  std::vector<double> right_share(outputs, 1);
+  const int64_t batch = region.type(region.outputs()[0].value).shape[0];
   int64_t inner = 1;  // images of a tile that the dimensions behind this one tell apart
   for (size_t d = layout.factors.size(); d-- > 0;) {
     const int64_t factor = layout.factors[d];
     if (factor == 1) continue;
-    const size_t extent = static_cast<size_t>(shape[d + 2]);
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<bool> wrong, (Dimension{region, layout, plan, d, factor}.Wrong()));
-    right_share *= 1 - static_cast<double>(std::count(wrong.begin(), wrong.end(), true)) /
-                           static_cast<double>(std::max<size_t>(1, wrong.size()));
-    if (layout.move != Move::kBatchToSpace) {
-      AddBoxes(wrong, 0, shape, d + 2, 0, shape[0], result.boxes);
-      continue;
+    std::map<int64_t, std::vector<std::vector<bool>>> wrong;  // by the number of images in a row of tiles along this dimension
+    const auto row_of = [&](int64_t n) {
+      return layout.move == Move::kBatchToSpace ? ImagesInRow(n, batch, factor, inner) : factor;
+    };
+    for (int64_t n = -1; n < batch; ++n) {
+      const int64_t row = n < 0 ? factor : row_of(n);  // a full one always, for the share
+      if (wrong.count(row) > 0) continue;
+      MENDEL_ASSIGN_OR_RETURN(wrong[row], (Dimension{region, layout, plan, d, row}.Wrong()));
     }
-    const int64_t filled = shape[0] - shape[0] % (factor * inner);  // what is left stands in a tile of its own, one dimension
-    std::vector<bool> rest = wrong;
-    if (filled != shape[0]) {
-      MENDEL_ASSIGN_OR_RETURN(rest, (Dimension{region, layout, plan, d, shape[0] - filled}.Wrong()));
-    }
-    for (int64_t n = 0; n < shape[0]; ++n) {
-      const size_t image = static_cast<size_t>(n / inner % factor);
-      AddBoxes(n < filled ? wrong : rest, image * extent, shape, d + 2, n, n + 1, result.boxes);
+    for (size_t k = 0; k < outputs; ++k) {
+      const Shape& shape = region.type(region.outputs()[k].value).shape;
+      right_share[k] *= 1 - ShareOf(wrong[factor][k]);
+      if (layout.move != Move::kBatchToSpace) {
+        AddBoxes(wrong[factor][k], 0, shape, d + 2, 0, batch, result.boxes[k]);
+        continue;
+      }
+      for (int64_t n = 0; n < batch; ++n) {
+        const size_t image = static_cast<size_t>(n / inner % factor);
+        AddBoxes(wrong[row_of(n)][k], image * static_cast<size_t>(shape[d + 2]), shape, d + 2, n, n + 1, result.boxes[k]);
+      }
     }
     inner *= factor;
   }
-  result.share = 1 - right_share;
+  for (const double share : right_share) result.share = std::max(result.share, 1 - share);
   return result;
 }
 

@@ -242,4 +242,29 @@ std::optional<MatrixFactors> FactorExactly(const StoredMatrix& matrix, size_t ma
   return std::nullopt;
 }
 
+std::optional<std::vector<MatrixFactors>> FactorAllExactly(const std::vector<StoredMatrix>& matrices, size_t max_rank) {
+  std::vector<MatrixFactors> all;
+  size_t rank = 0;
+  for (const StoredMatrix& matrix : matrices) {
+    const bool zero = std::all_of(matrix.values.begin(), matrix.values.end(), [](double value) { return value == 0; });
+    std::optional<MatrixFactors> factors = MatrixFactors{{matrix.rows, 0, {}}, {0, matrix.columns, {}}};
+    if (!zero) factors = FactorExactly(matrix, max_rank);
+    if (!factors.has_value()) return std::nullopt;
+    rank = std::max(rank, factors->left.columns);
+    all.push_back(*std::move(factors));
+  }
+  if (rank == 0) return std::nullopt;
+  for (MatrixFactors& factors : all) {
+    StoredMatrix left{factors.left.rows, rank, std::vector<double>(factors.left.rows * rank, 0)};
+    for (size_t i = 0; i < left.rows; ++i) {
+      for (size_t k = 0; k < factors.left.columns; ++k)
+        left.values[i * rank + k] = factors.left.values[i * factors.left.columns + k];
+    }
+    factors.left = std::move(left);
+    factors.right.rows = rank;
+    factors.right.values.resize(rank * factors.right.columns, 0);
+  }
+  return all;
+}
+
 }  // namespace mendel

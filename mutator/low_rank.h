@@ -39,6 +39,10 @@ struct MatrixFactors {
 /// and the combinations are found modulo one prime of 60 bits: for the judge to prove.
 std::optional<MatrixFactors> FactorExactly(const StoredMatrix& matrix, size_t max_rank);
 
+/// FactorExactly of several matrices through one rank, the highest of theirs, where the others' factors are filled with zeros; a
+/// matrix of zeros has any rank. Nullopt when one is not found, or all are zero.
+std::optional<std::vector<MatrixFactors>> FactorAllExactly(const std::vector<StoredMatrix>& matrices, size_t max_rank);
+
 }  // namespace mendel
 
 #endif  // MENDEL_MUTATOR_LOW_RANK_H_

@@ -95,6 +95,22 @@ TEST(FactorExactly, RefusesWhatIsNoProduct) {
   EXPECT_FALSE(FactorExactly({3, 3, {1, 0, 0.3333333432674408, 0, 1, 0.1, 1, 1, 1e-20}}, 2).has_value());
 }
 
+TEST(FactorExactly, SeveralThroughTheHighestRank) {
+  Rng rng(31);
+  const StoredMatrix two = Product(Integers(rng, 12, 2, 3), Integers(rng, 2, 9, 3));
+  const StoredMatrix one = Product(Integers(rng, 12, 1, 3), Integers(rng, 1, 9, 3));
+  const StoredMatrix zero{12, 9, std::vector<double>(108, 0)};
+  const auto factors = FactorAllExactly({one, zero, two}, 4);
+  ASSERT_TRUE(factors.has_value());
+  ASSERT_EQ(factors->size(), 3u);
+  ExpectFactors(one, (*factors)[0]);
+  ExpectFactors(zero, (*factors)[1]);
+  ExpectFactors(two, (*factors)[2]);
+  for (const MatrixFactors& each : *factors) EXPECT_EQ(each.left.columns, (*factors)[2].left.columns);
+  EXPECT_FALSE(FactorAllExactly({one, two}, 1).has_value());
+  EXPECT_FALSE(FactorAllExactly({zero, zero}, 4).has_value());
+}
+
 TEST(RowBasis, NumbersOfResidues) {
   const PrimeField& field = RowBasisField();
   EXPECT_TRUE(IsPrime(field.prime()));

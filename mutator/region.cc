@@ -32,24 +32,55 @@ std::vector<int32_t> WithoutIdleInputs(const Graph& graph, const Nodes& region) 
   return kept;
 }
 
+/// Read behind `last` by an operator that a region may hold: then one that ends further on does.
+bool ReadFurtherOn(const Graph& graph, int32_t node, int32_t last) {
+  const std::vector<int32_t>& users = graph.users(node);
+  return std::any_of(users.begin(), users.end(),
+                     [&](int32_t user) { return user > last && (IsWindowNode(graph, user) || RidesAlong(graph, user)); });
+}
+
 /// The region with at most `max_windows` window nodes, grown from its end against the edges; highest node first, so that all
-/// readers of a node are decided before it.
-Nodes Grow(const Graph& graph, int32_t last, int max_windows) {
-  Nodes region, frontier = {last};
+/// readers of a node are decided before it. `several`: its values may be read outside, too.
+Nodes Grow(const Graph& graph, int32_t last, int max_windows, bool several) {
+  Nodes region, frontier = {last}, outside;  // outside: what the region reads, and what that depends on
   int windows = 0;
   while (!frontier.empty()) {
-    const int32_t id = *frontier.begin();
-    frontier.erase(frontier.begin());
-    if (id != last && ReadOutside(graph, id, region)) continue;
+    const int32_t id = outside.empty() ? *frontier.begin() : std::max(*frontier.begin(), *outside.begin());
+    const bool wanted = frontier.erase(id) > 0 && outside.erase(id) == 0;
     const bool window = IsWindowNode(graph, id);
-    if (window ? windows == max_windows : !RidesAlong(graph, id)) continue;
-    if (window) ++windows;
-    region.insert(id);
-    for (ValueId value : graph.node(id).inputs) {
-      if (!IsInput(graph.node(value.node)) && !IsWeight(graph, value)) frontier.insert(value.node);
+    const bool kept = id == last || !(several ? ReadFurtherOn(graph, id, last) : ReadOutside(graph, id, region));
+    if (wanted && kept && (window ? windows < max_windows : RidesAlong(graph, id))) {
+      if (window) ++windows;
+      region.insert(id);
+      for (ValueId value : graph.node(id).inputs) {
+        if (!IsInput(graph.node(value.node)) && !IsWeight(graph, value)) frontier.insert(value.node);
+      }
+    } else if (several) {  // no path may leave the region and come back
+      outside.erase(id);
+      for (ValueId value : graph.node(id).inputs) outside.insert(value.node);
     }
   }
   return region;
+}
+
+/// `region` with the operators before its last that read it alone, as far as there are no more than `max_windows` window nodes.
+std::vector<int32_t> WithReaders(const Graph& graph, const std::vector<int32_t>& region, int max_windows) {
+  std::set<int32_t> inside(region.begin(), region.end()), readers;
+  int64_t windows = std::count_if(region.begin(), region.end(), [&](int32_t id) { return IsWindowNode(graph, id); });
+  for (int32_t id : region) readers.insert(graph.users(id).begin(), graph.users(id).end());
+  while (!readers.empty() && *readers.begin() < region.back()) {
+    const int32_t id = *readers.begin();
+    readers.erase(readers.begin());
+    const bool window = IsWindowNode(graph, id);
+    if (inside.count(id) > 0 || (window ? windows == max_windows : !RidesAlong(graph, id))) continue;
+    const std::vector<ValueId>& inputs = graph.node(id).inputs;
+    if (!std::all_of(inputs.begin(), inputs.end(), [&](ValueId v) { return inside.count(v.node) > 0 || IsWeight(graph, v); }))
+      continue;
+    if (window) ++windows;
+    inside.insert(id);
+    readers.insert(graph.users(id).begin(), graph.users(id).end());
+  }
+  return {inside.begin(), inside.end()};
 }
 
 }  // namespace
@@ -100,10 +131,13 @@ std::vector<std::vector<int32_t>> RegionsEndingAt(const Graph& graph, int32_t no
   if (!IsWindowNode(graph, node) && !RidesAlong(graph, node)) return regions;
   const std::vector<int32_t>& users = graph.users(node);
   if (users.size() == 1 && !graph.IsOutput(node) && IsPointwise(graph, users[0])) return regions;
-  for (int windows = 1; windows <= max_windows; windows *= 2) {
-    std::vector<int32_t> region = WithoutIdleInputs(graph, Grow(graph, node, windows));
-    if (region.empty() || region.back() != node) break;
-    if (regions.empty() || regions.back() != region) regions.push_back(std::move(region));
+  for (const bool several : {false, true}) {
+    for (int windows = 1; windows <= max_windows; windows *= 2) {
+      std::vector<int32_t> region = WithoutIdleInputs(graph, Grow(graph, node, windows, several));
+      if (region.empty() || region.back() != node) break;
+      if (several) region = WithReaders(graph, region, windows);
+      if (std::find(regions.begin(), regions.end(), region) == regions.end()) regions.push_back(std::move(region));
+    }
   }
   return regions;
 }

@@ -19,8 +19,10 @@ bool RidesAlong(const Graph& graph, int32_t node);
 std::vector<Window> WindowsOfNode(const Graph& graph, int32_t node);
 
 /// Regions that end with `node`, each nodes ascending: from the one with a single window node to the one with `max_windows`, the
-/// number doubling, without repetition. Within a region every value is read by the region only. Empty when `node` does not end
-/// one, or an elementwise operator behind it belongs to it.
+/// number doubling, without repetition. First those in which every value but the last is read by the region only; then those of
+/// several outputs: values may also be outputs of the graph or read by operators that no region holds, and whatever else of a
+/// region's kind reads the region alone is in it too. Empty when `node` does not end one, or an elementwise operator behind it
+/// belongs to it.
 std::vector<std::vector<int32_t>> RegionsEndingAt(const Graph& graph, int32_t node, int max_windows);
 
 }  // namespace mendel

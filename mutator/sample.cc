@@ -60,6 +60,7 @@ absl::StatusOr<Graph> MakeRegionSample(Rng& rng, const RegionSample& sample) {
     kept = sample.separate_inputs ? e.Input("residual", e.type(x)) : x;
   }
   if (sample.residual && rng.Flip() && e.shape(kept) == e.shape(x)) x = e.Op("Relu", {e.Add(x, kept)});
+  if (sample.outputs && kept != x && !sample.separate_inputs && rng.Between(0, 2) == 0) e.Output("first", kept);
   e.Output("y", x);
   return e.Finish();
 }

@@ -21,6 +21,7 @@ struct RegionSample {
   bool padded = true;            ///< pads that keep space
   bool residual = true;          ///< at random: the result of the first link is added behind the last
   bool pool = true;              ///< at random: an average or max pool that keeps space behind the first link (dilation 1 only)
+  bool outputs = true;           ///< at random: the result of the first link is an output, too
   bool separate_inputs = false;  ///< the residual is an input of its own
 };
 absl::StatusOr<Graph> MakeRegionSample(Rng& rng, const RegionSample& sample);

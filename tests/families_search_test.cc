@@ -48,6 +48,7 @@ std::optional<Machine> MachineFor(std::string_view rule) {
       {"batch_to_space_gap", Machine::kLargeImages},
       {"cancel_parts", Machine::kBytes},
       {"constants_into_conv", Machine::kLaunches},
+      {"constants_into_matmul", Machine::kLaunches},
       {"conv1x1_to_matmul", Machine::kMatrices},
       {"conv3d_to_conv2d", Machine::kWindows},
       {"conv_of_concat", Machine::kConcats},

@@ -92,6 +92,14 @@ std::vector<FamilyExample> ProductExamples() {
   %3 = Conv(%1, %2) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
   return "y0" = %3
 )"},
+      {"LinearUpsampleAfterOneByOne", "upsample_after_conv1x1", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
+  %1 = Resize(%0) {output_sizes = [1, 4, 12, 12], scales = [1.0, 1.0, 2.0, 2.0], mode = "linear", coordinate_transformation_mode = "half_pixel"}
+  %2 = Constant() {symbol = "w", value = f32[2,4,1,1]{W8}}
+  %3 = Constant() {symbol = "b", value = f32[2]{W2}}
+  %4 = Conv(%1, %2, %3) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  return "y0" = %4
+)"},
       {"UpsamplePhases", "upsample_phases", R"(
   %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
   %1 = Resize(%0) {output_sizes = [1, 4, 12, 12], scales = [1.0, 1.0, 2.0, 2.0], mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"}
@@ -105,6 +113,13 @@ std::vector<FamilyExample> ProductExamples() {
   %1 = Constant() {symbol = "w", value = f32[4,3,4,4]{W192}}
   %2 = Constant() {symbol = "b", value = f32[3]{W3}}
   %3 = ConvTranspose(%0, %1, %2) {strides = [2, 2], dilations = [1, 1], pads = [1, 1, 1, 1], output_padding = [0, 0]}
+  return "y0" = %3
+)"},
+      {"TransposedConvWithHoles", "transposed_conv_phases", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
+  %1 = Constant() {symbol = "w", value = f32[4,3,2,3]{W72}}
+  %2 = Constant() {symbol = "b", value = f32[3]{W3}}
+  %3 = ConvTranspose(%0, %1, %2) {strides = [3, 2], dilations = [1, 2], pads = [0, 1, 0, 1], output_padding = [0, 1]}
   return "y0" = %3
 )"},
       {"TransposedConvToDepth", "transposed_conv_to_depth", R"(
@@ -271,6 +286,12 @@ std::vector<FamilyExample> ProductExamples() {
   %3 = Conv(%0, %1, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
   return "y0" = %3
 )"},
+      {"LowRankGroups", "low_rank_weights", R"(
+  %0 = Input() {name = "x", shape = [1, 8, 8, 8]}
+  %1 = Constant() {value = f32[16,4,3,3]{L16x36}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1], group = 2}
+  return "y0" = %2
+)"},
       {"BatchNormFolded", "fold_batch_norm", R"(
   %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
   %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
@@ -318,6 +339,36 @@ std::vector<FamilyExample> ProductExamples() {
   %4 = Constant() {symbol = "s", value = f32[1,4,1,1]{W4}}
   %5 = Mul(%3, %4)
   return "y0" = %5
+)"},
+      {"ShiftAcrossResidual", "constants_into_conv", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
+  %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
+  %2 = Constant() {symbol = "b", value = f32[4]{W4}}
+  %3 = Conv(%0, %1, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %4 = Add(%3, %0)
+  %5 = Constant() {symbol = "t", value = f32[1,4,1,1]{W4}}
+  %6 = Add(%4, %5)
+  return "y0" = %6
+)"},
+      {"AffineIntoMatMul", "constants_into_matmul", R"(
+  %0 = Input() {name = "x", shape = [6, 8]}
+  %1 = Constant() {symbol = "s", value = f32[8]{W8}}
+  %2 = Mul(%0, %1)
+  %3 = Constant() {symbol = "t", value = f32[8]{W8}}
+  %4 = Add(%2, %3)
+  %5 = Constant() {symbol = "w", value = f32[8,8]{W64}}
+  %6 = MatMul(%4, %5)
+  return "y0" = %6
+)"},
+      {"ScaleBehindMatMul", "constants_into_matmul", R"(
+  %0 = Input() {name = "x", shape = [6, 8]}
+  %1 = Constant() {symbol = "w", value = f32[8,8]{W64}}
+  %2 = MatMul(%0, %1)
+  %3 = Constant() {symbol = "b", value = f32[8]{W8}}
+  %4 = Add(%2, %3)
+  %5 = Constant() {symbol = "s", value = f32[8]{W8}}
+  %6 = Mul(%4, %5)
+  return "y0" = %6
 )"},
       {"BatchNormThroughConv", "shift_through_conv", R"(
   %0 = Input() {name = "x", shape = [1, 4, 10, 10]}

@@ -11,6 +11,14 @@ std::vector<FamilyExample> WindowExamples() {
   %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
   return "y0" = %2
 )"},
+      {"BatchToSpaceWithATileToSpare", "batch_to_space", R"(
+  %0 = Input() {name = "x", shape = [5, 4, 12, 12]}
+  %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
+  %2 = Constant() {symbol = "b", value = f32[4]{W4}}
+  %3 = Conv(%0, %1, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %4 = Relu(%3)
+  return "y0" = %4
+)"},
       {"BatchToSpaceStrided", "batch_to_space", R"(
   %0 = Input() {name = "x", shape = [4, 4, 13, 12]}
   %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
@@ -40,6 +48,28 @@ std::vector<FamilyExample> WindowExamples() {
   %13 = Relu(%12)
   return "y0" = %13
 )"},
+      {"BatchToSpaceInnerRead", "batch_to_space", R"(
+  %0 = Input() {name = "x", shape = [4, 4, 16, 16]}
+  %1 = Constant() {symbol = "w0", value = f32[4,4,3,3]{W144}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %3 = Relu(%2)
+  %4 = Constant() {symbol = "w1", value = f32[4,4,3,3]{W144}}
+  %5 = Conv(%3, %4) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %6 = Add(%5, %3)
+  %7 = ReduceMean(%3) {axes = [2, 3], keepdims = 1}
+  return "y0" = %6, "y1" = %7
+)"},
+      {"BatchToSpaceTwoHeads", "batch_to_space", R"(
+  %0 = Input() {name = "x", shape = [4, 4, 16, 16]}
+  %1 = Constant() {symbol = "w0", value = f32[4,4,3,3]{W144}}
+  %2 = Conv(%0, %1) {strides = [2, 2], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %3 = Relu(%2)
+  %4 = Constant() {symbol = "wa", value = f32[3,4,1,1]{W12}}
+  %5 = Conv(%3, %4) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  %6 = Constant() {symbol = "wb", value = f32[4,4,3,3]{W144}}
+  %7 = Conv(%3, %6) {strides = [2, 2], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  return "y0" = %5, "y1" = %7
+)"},
       {"BatchToSpaceGapChain", "batch_to_space_gap", R"(
   %0 = Input() {name = "x", shape = [6, 4, 9, 9]}
   %1 = Constant() {symbol = "w0", value = f32[4,4,3,3]{W144}}
@@ -56,6 +86,12 @@ std::vector<FamilyExample> WindowExamples() {
   %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
   %3 = Relu(%2)
   return "y0" = %3
+)"},
+      {"SpaceToBatchColumns", "space_to_batch", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 6, 48]}
+  %1 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  return "y0" = %2
 )"},
       {"SpaceToBatchHaloStrided", "space_to_batch_halo", R"(
   %0 = Input() {name = "x", shape = [1, 4, 40, 20]}
@@ -78,6 +114,15 @@ std::vector<FamilyExample> WindowExamples() {
   %5 = Conv(%3, %4) {strides = [1, 1], dilations = [4, 4], pads = [4, 4, 4, 4]}
   %6 = Add(%5, %0)
   return "y0" = %6
+)"},
+      {"DilationInnerRead", "dilation_to_batch", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 16, 16]}
+  %1 = Constant() {symbol = "w0", value = f32[4,4,3,3]{W144}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [4, 4], pads = [4, 4, 4, 4]}
+  %3 = Relu(%2)
+  %4 = Constant() {symbol = "w1", value = f32[4,4,3,3]{W144}}
+  %5 = Conv(%3, %4) {strides = [1, 1], dilations = [4, 4], pads = [4, 4, 4, 4]}
+  return "y0" = %3, "y1" = %5
 )"},
       {"DilationStacked", "dilation_stack", R"(
   %0 = Input() {name = "x", shape = [1, 4, 27, 27]}
@@ -169,6 +214,19 @@ std::vector<FamilyExample> WindowExamples() {
   %1 = Constant() {value = f32[2,1,3,3]{0.0625, 0.125, 0.0625, 0.125, 0.25, 0.125, 0.0625, 0.125, 0.0625, 1, 2, 1, 0, 0, 0, -1, -2, -1}}
   %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1], group = 2}
   return "y0" = %2
+)"},
+      {"SumOfSeparables", "separable_kernel", R"(
+  %0 = Input() {name = "x", shape = [1, 2, 12, 12]}
+  %1 = Constant() {value = f32[2,1,7,7]{L14x7}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [3, 3, 3, 3], group = 2}
+  return "y0" = %2
+)"},
+      {"SpatialRankTwo", "separable_kernel", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 12, 12]}
+  %1 = Constant() {value = f32[6,4,5,5]{L120x5}}
+  %2 = Constant() {symbol = "b", value = f32[6]{W6}}
+  %3 = Conv(%0, %1, %2) {strides = [2, 1], dilations = [1, 1], pads = [2, 2, 2, 2]}
+  return "y0" = %3
 )"},
   };
 }

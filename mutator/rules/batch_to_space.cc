@@ -30,7 +30,7 @@ absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) { return Ap
 absl::StatusOr<std::vector<std::vector<Box>>> Wrong(const Graph& region, const Match& match) {
   auto wrong = WrongIn(region, LayoutOf(region, match));
   if (!wrong.ok()) return wrong.status();
-  return std::vector<std::vector<Box>>{std::move(wrong->boxes)};
+  return std::move(wrong->boxes);
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {

@@ -17,7 +17,7 @@ std::vector<Layout> Layouts(const Graph& region) {
   std::vector<Layout> layouts;
   for (Layout layout : TileLayouts(region, Move::kBatchToSpace)) {
     const auto without = WrongIn(region, layout);
-    if (without.ok() && without->boxes.empty()) continue;  // needs no gap
+    if (without.ok() && without->Nowhere()) continue;  // needs no gap
     layout.gaps = true;
     layouts.push_back(layout);
   }

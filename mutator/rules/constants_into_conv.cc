@@ -1,7 +1,7 @@
 // Per-channel constants beside a convolution folded into its weights and bias.
 //
-//   before  Conv(x, w, b) * s      Conv(x, w, b) + t      Conv(x * s, w, b)
-//   after   Conv(x, w*s, b*s)      Conv(x, w, b + t)      Conv(x, w*s along input channels, b)
+//   before  Conv(x, w, b) * s      Conv(x, w, b) + t      (Conv(x, w, b) + y) + t      Conv(x * s, w, b)
+//   after   Conv(x, w*s, b*s)      Conv(x, w, b + t)      Conv(x, w, b + t) + y        Conv(x, w*s along input channels, b)
 //   exact (zero padding stays zero under a factor). Wins always: a pass over the data is gone. Shifts before a padded
 //   convolution are shift_through_conv.
 
@@ -32,12 +32,23 @@ int ChannelConstant(const Graph& graph, const Node& node) {
   return -1;
 }
 
+/// The operand of a residual add that is a convolution to fold into, or -1.
+int ConvTerm(const Graph& graph, const Node& add) {
+  if (add.op->name != "Add" || graph.type(add.inputs[0]) != graph.type(add.inputs[1]) || add.inputs[0] == add.inputs[1]) return -1;
+  return IsFoldableConv(graph, add.inputs[0].node) ? 0 : (IsFoldableConv(graph, add.inputs[1].node) ? 1 : -1);
+}
+
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& last = graph.node(node);
   if (last.op->name == "Mul" || last.op->name == "Add") {
     const int k = ChannelConstant(graph, last);
-    if (k < 0 || !IsFoldableConv(graph, last.inputs[static_cast<size_t>(1 - k)].node)) return {};
-    return {{{last.inputs[static_cast<size_t>(1 - k)].node, node}, {}}};
+    if (k < 0) return {};
+    const int32_t data = last.inputs[static_cast<size_t>(1 - k)].node;
+    if (IsFoldableConv(graph, data)) return {{{data, node}, {}}};
+    const bool across = last.op->name == "Add" && graph.users(data).size() == 1 && !graph.IsOutput(data);
+    const int term = across ? ConvTerm(graph, graph.node(data)) : -1;
+    if (term < 0) return {};
+    return {{{graph.node(data).inputs[static_cast<size_t>(term)].node, data, node}, {}}};
   }
   if (last.op->name != "Conv" || last.attrs.Int("group") != 1 || !IsWeight(graph, last.inputs[1])) return {};
   const int32_t first = last.inputs[0].node;
@@ -57,7 +68,8 @@ ValueId PerChannel(Emitter& e, const Graph& graph, ValueId value, int64_t channe
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   Emitter e;
-  const ValueId x = e.InputsOf(subprogram)[0];
+  const std::vector<ValueId> outside = e.InputsOf(subprogram);
+  const ValueId x = outside[0];
   const int32_t id = subprogram.outputs()[0].value.node;
   const Node& last = subprogram.node(id);
   if (last.op->name == "Conv") {
@@ -70,22 +82,27 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
     return e.Finish();
   }
   const size_t k = static_cast<size_t>(ChannelConstant(subprogram, last));
-  const int32_t conv = last.inputs[1 - k].node;
+  const Node& data = subprogram.node(last.inputs[1 - k].node);
+  const bool across = data.op->name == "Add";
+  const size_t term = across ? static_cast<size_t>(ConvTerm(subprogram, data)) : 0;
+  const int32_t conv = across ? data.inputs[term].node : last.inputs[1 - k].node;
   const ValueId constant = PerChannel(e, subprogram, last.inputs[k], last.outputs[0].shape[1]);
   if (last.op->name == "Mul") {
     e.Output("out0", FoldedConv(e, subprogram, conv, x, constant, nullptr));
     return e.Finish();
   }
   const Node& node = subprogram.node(conv);
-  std::vector<ValueId> inputs = {x, e.CopyConstantExpression(subprogram, node.inputs[1]), constant};
+  std::vector<ValueId> inputs = {OperandOf(e, subprogram, node.inputs[0], outside),
+                                 e.CopyConstantExpression(subprogram, node.inputs[1]), constant};
   if (node.inputs.size() > 2) inputs[2] = e.Add(e.CopyConstantExpression(subprogram, node.inputs[2]), constant);
-  e.Output("out0", e.Op("Conv", inputs, node.attrs, node.name));
+  const ValueId y = e.Op("Conv", inputs, node.attrs, node.name);
+  e.Output("out0", across ? e.Add(y, OperandOf(e, subprogram, data.inputs[1 - term], outside)) : y);
   return e.Finish();
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
   Emitter e("sample");
-  const int64_t kind = rng.Between(0, 2);
+  const int64_t kind = rng.Between(0, 3);
   const int64_t group = kind == 2 ? 1 : rng.Between(1, 2);
   ValueId x = e.Input("x", {DType::kF32, {2, 4, 5, 4}});
   const Shape constant = rng.Flip() ? Shape{1, 4, 1, 1} : (rng.Flip() ? Shape{4, 1, 1} : Shape{});
@@ -97,7 +114,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   attrs.Set("group", group);
   ValueId y = e.Op("Conv", inputs, attrs);
   if (kind == 0) y = rng.Flip() ? e.Mul(y, c) : e.Mul(c, y);
-  if (kind == 1) y = rng.Flip() ? e.Add(y, c) : e.Add(c, y);
+  if (kind == 3) y = rng.Flip() ? e.Add(e.Input("r", e.type(y)), y) : e.Add(y, e.Op("Relu", {e.Input("r", e.type(y))}));
+  if (kind == 1 || kind == 3) y = rng.Flip() ? e.Add(y, c) : e.Add(c, y);
   e.Output("y", y);
   return e.Finish();
 }
@@ -106,8 +124,8 @@ Rule Make() {
   Rule rule;
   rule.name = "constants_into_conv";
   rule.family = "constants";
-  rule.before = "Conv(x, w, b) * s, Conv(x, w, b) + t, Conv(x * s, w, b)";
-  rule.after = "Conv(x, w*s, b*s), Conv(x, w, b + t), Conv(x, w*s, b)";
+  rule.before = "Conv(x, w, b) * s, Conv(x, w, b) + t, (Conv(x, w, b) + y) + t, Conv(x * s, w, b)";
+  rule.after = "Conv(x, w*s, b*s), Conv(x, w, b + t), Conv(x, w, b + t) + y, Conv(x, w*s, b)";
   rule.precondition = "s, t constant, one element or one a channel; read once; factors before: group 1";
   rule.loses_when = "never";
   rule.match = &FindMatches;

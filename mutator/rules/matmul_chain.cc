@@ -19,7 +19,7 @@
 namespace mendel::rules::matmul_chain {
 namespace {
 
-constexpr size_t kMaxOperands = 16;
+constexpr size_t kMaxOperands = 64;
 constexpr double kWorthwhile = 0.95;  // of the arithmetic before
 
 struct Chain {
@@ -201,7 +201,7 @@ Rule Make() {
   rule.family = "linear order";
   rule.before = "((x * w1 + b1) * w2 + b2) * .. * wn, any association";
   rule.after = "the cheapest association + (b1 * w2..wn + ..)";
-  rule.precondition = "3 to 16 operands of rank 2 or one common batch, each product read once; 5 % less arithmetic";
+  rule.precondition = "3 to 64 operands of rank 2 or one common batch, each product read once; 5 % less arithmetic";
   rule.loses_when = "the new order's shapes suit the library less than they save";
   rule.match = &FindMatches;
   rule.apply = &Apply;

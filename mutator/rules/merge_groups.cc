@@ -11,7 +11,6 @@
 namespace mendel::rules::merge_groups {
 namespace {
 
-constexpr int64_t kMaxFactor = 8;
 constexpr int64_t kMaxChannels = 64;  // of a new group
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -19,15 +18,13 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (chain.empty()) return {};
   const ConvShape last = ShapeOf(graph, chain.back().conv);
   const int64_t per_group = last.channels / std::max<int64_t>(1, last.group);
-  int64_t smallest = 0, largest = 0;
-  for (int64_t f = 2; f <= std::min(last.group, kMaxFactor); ++f) {
-    if (last.group % f != 0 || per_group * f > kMaxChannels) continue;
-    if (smallest == 0) smallest = f;
-    largest = f;
+  Ints factors;
+  for (int64_t f = 2; f <= last.group && per_group * f <= kMaxChannels; ++f) {
+    if (last.group % f == 0) factors.push_back(f);
   }
+  if (factors.size() > 3) factors = {factors.front(), factors[factors.size() / 2], factors.back()};
   std::vector<std::map<std::string, int64_t>> choices;
-  if (smallest > 0) choices.push_back({{"factor", smallest}});
-  if (largest > smallest) choices.push_back({{"factor", largest}});
+  for (int64_t f : factors) choices.push_back({{"factor", f}});
   return MatchLink(
       graph, node, [](const ConvShape& s) { return s.group > 1; }, choices);
 }
@@ -74,7 +71,7 @@ Rule Make() {
   rule.family = "groups";
   rule.before = "Conv(x, w){group g}";
   rule.after = "Conv(x, block diagonal of w){group g/f}";
-  rule.precondition = "f divides g, up to 8; at most 64 channels a new group";
+  rule.precondition = "f divides g; at most 64 channels a new group; the smallest f, one in the middle and the largest";
   rule.loses_when = "the library runs small groups well: f times the arithmetic is done";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -19,7 +19,7 @@ std::vector<Layout> Layouts(const Graph& region) {
   std::vector<Layout> layouts;
   for (const Layout& layout : TileLayouts(region, Move::kSpaceToBatch)) {
     const auto wrong = WrongIn(region, layout);
-    if (wrong.ok() && !wrong->boxes.empty()) layouts.push_back(layout);  // windows of 1 gain nothing
+    if (wrong.ok() && !wrong->Nowhere()) layouts.push_back(layout);  // windows of 1 gain nothing
   }
   return layouts;
 }
@@ -35,7 +35,7 @@ absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) {
 absl::StatusOr<std::vector<std::vector<Box>>> Wrong(const Graph& region, const Match& match) {
   auto wrong = WrongIn(region, {Move::kSpaceToBatch, FactorsOf(match, SpatialRank(region)), false});
   if (!wrong.ok()) return wrong.status();
-  return std::vector<std::vector<Box>>{std::move(wrong->boxes)};
+  return std::move(wrong->boxes);
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {

@@ -40,9 +40,10 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const ConvShape shape = ShapeOf(graph, chain.back().conv);
   const size_t rank = shape.windows.size();
   std::vector<std::map<std::string, int64_t>> choices;
+  const auto longest = std::max_element(shape.out_spatial.begin(), shape.out_spatial.end());
   for (int64_t factor : {2, 4}) {
     Ints rows(rank, 1), both(rank, 1);
-    rows[0] = factor;
+    rows[static_cast<size_t>(longest - shape.out_spatial.begin())] = factor;
     both[rank - 1] = both[0] = 2;
     for (const Ints& factors : {rows, both}) {
       if (!Worthwhile(shape, factors) || (factors == both && (factor == 4 || rank == 1))) continue;

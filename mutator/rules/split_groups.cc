@@ -11,7 +11,7 @@
 namespace mendel::rules::split_groups {
 namespace {
 
-constexpr int64_t kMaxParts = 8;
+constexpr int64_t kMaxParts = 32;
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const std::vector<ConvLink> chain = ConvChainEndingAt(graph, node);
@@ -19,14 +19,12 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const ConvShape shape = ShapeOf(graph, chain.back().conv);
   if (shape.channels == shape.group) return {};  // depthwise: every part would be one channel
   std::vector<std::map<std::string, int64_t>> choices;
-  int64_t smallest = 0, largest = 0;
+  Ints divisors;
   for (int64_t parts = 2; parts <= std::min(shape.group, kMaxParts); ++parts) {
-    if (shape.group % parts != 0) continue;
-    if (smallest == 0) smallest = parts;
-    largest = parts;
+    if (shape.group % parts == 0) divisors.push_back(parts);
   }
-  if (smallest > 0) choices.push_back({{"parts", smallest}});
-  if (largest > smallest) choices.push_back({{"parts", largest}});
+  if (divisors.size() > 3) divisors = {divisors.front(), divisors[divisors.size() / 2], divisors.back()};
+  for (int64_t parts : divisors) choices.push_back({{"parts", parts}});
   return MatchLink(
       graph, node, [](const ConvShape&) { return true; }, choices);
 }
@@ -71,7 +69,7 @@ Rule Make() {
   rule.family = "groups";
   rule.before = "Conv(x, w){group g}";
   rule.after = "Concat of h Conv(channels of x, rows of w){group g/h}";
-  rule.precondition = "h up to 8 divides g; not depthwise";
+  rule.precondition = "h up to 32 divides g; not depthwise; the smallest h, one in the middle and the largest";
   rule.loses_when = "slicing and concatenating channels costs more than dense kernels gain";
   rule.match = &FindMatches;
   rule.apply = &Apply;

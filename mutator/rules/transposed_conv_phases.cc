@@ -2,7 +2,8 @@
 //
 //   before  ConvTranspose(x, w[C, O/g, K..], b){stride s, any dilation, padding, groups}
 //   after   interleave_r(Conv(x, w_r, b)),  w_r: the taps t with (r + pad - t*d) mod s = 0, reversed
-//   exact: output s*m + r reads x[m + (r + pad - t*d) / s] by exactly these taps.
+//   exact: output s*m + r reads x[m + (r + pad - t*d) / s] by exactly these taps. A phase without taps (holes between the windows,
+//   dilations that share a factor with s) is the bias.
 //   loses when interleaving costs more than a dense convolution gains over the library's transposed one.
 
 #include <algorithm>
@@ -49,9 +50,6 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   for (const Dim& dim : dims) {
     phases *= dim.stride;
     if (phases > kMaxPhases) return {};
-    for (int64_t r = 0; r < dim.stride; ++r) {
-      if (TapsOfPhase(dim, r).empty()) return {};  // holes between the windows
-    }
   }
   return 2 + 2 * dims.size() <= kMaxRank ? std::vector<Match>{{{node}, {}}} : std::vector<Match>();
 }
@@ -69,6 +67,14 @@ ValueId OutputMajor(Emitter& e, ValueId w, int64_t group) {
   return e.Reshape(e.Transpose(e.Reshape(w, split), perm), merged);
 }
 
+/// The phase that no tap reaches.
+ValueId Hole(Emitter& e, DType dtype, std::optional<ValueId> bias, const Shape& shape) {
+  Shape ones(shape.size(), 1);
+  if (!bias.has_value()) return e.Op("Expand", {e.Constant(Tensor::Filled({dtype, ones}, 0))}, {{"shape", shape}});
+  ones[1] = shape[1];
+  return e.Op("Expand", {e.Reshape(*bias, ones)}, {{"shape", shape}});
+}
+
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   Emitter e;
   const ValueId x = e.InputsOf(subprogram)[0];
@@ -84,18 +90,23 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   for (int64_t k = 0; k < NumElements(strides); ++k) {
     ValueId kernel = w;
     std::vector<Reads> reads(dims.size());
+    Shape extents = {out[0], out[1]};
+    bool hole = false;
     int64_t rest = k;
     for (size_t d = dims.size(); d-- > 0;) {
       const Dim& dim = dims[d];
       const int64_t phase = rest % dim.stride;
       rest /= dim.stride;
       const Ints taps = TapsOfPhase(dim, phase);
+      hole = hole || taps.empty();
+      if (hole) continue;
       const int64_t common = std::gcd(dim.stride, dim.dilation);
       kernel = ReversedTaps(e, kernel, d, taps.back(), taps.front(), dim.stride / common);
       reads[d] = {(phase + dim.pad - taps.back() * dim.dilation) / dim.stride, (out[d + 2] + dim.stride - 1) / dim.stride, 1,
                   dim.dilation / common};
     }
-    phases.push_back(ConvAt(e, x, kernel, bias, reads, group, conv.name));
+    for (size_t d = 0; d < dims.size(); ++d) extents.push_back((out[d + 2] + dims[d].stride - 1) / dims[d].stride);
+    phases.push_back(hole ? Hole(e, conv.outputs[0].dtype, bias, extents) : ConvAt(e, x, kernel, bias, reads, group, conv.name));
   }
   e.Output("out0", e.Cut(Interleave(e, phases, strides), Box::Whole(out)));
   return e.Finish();
@@ -111,7 +122,7 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     input.push_back(rng.Between(4, 5));
     strides.push_back(rng.Between(1, rank == 1 ? 4 : 2));
     dilations.push_back(rng.Between(1, 3));
-    weight.push_back(rng.Between(strides.back(), strides.back() + 3));
+    weight.push_back(rng.Between(std::max<int64_t>(1, strides.back() - 1), strides.back() + 3));
     pads[d] = rng.Between(0, 1);
     pads[rank + d] = rng.Between(0, 1);
     output_padding.push_back(rng.Between(0, std::max(strides.back(), dilations.back()) - 1));
@@ -131,7 +142,7 @@ Rule Make() {
   rule.family = "phases";
   rule.before = "ConvTranspose(x, w, b){stride s}";
   rule.after = "interleaved Conv(x, w_r, b), a phase r each, taps r + pad mod s reversed";
-  rule.precondition = "every phase has a tap; at most 16 phases; constant weights";
+  rule.precondition = "at most 16 phases; constant weights";
   rule.loses_when = "interleaving costs more than the dense kernels gain";
   rule.match = &FindMatches;
   rule.apply = &Apply;

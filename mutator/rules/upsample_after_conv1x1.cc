@@ -1,12 +1,13 @@
-// The cheaper order of a pointwise convolution and a nearest upsampling.
+// The cheaper order of a pointwise convolution and a resizing of the image.
 //
-//   before  Conv(Resize(x){nearest}, w[O, C, 1..], b)      after  Resize(Conv(x, w, b)){nearest}      and the converse
-//   exact: nearest resizing copies elements and acts on each channel alike. Wins whenever the image grows (the converse where
-//   it shrinks).
+//   before  Conv(Resize(x), w[O, C, 1..], b)      after  Resize(Conv(x, w, b))      and the converse
+//   exact: interpolation is linear and acts on each channel alike; a bias stays where the shares of every position sum to one
+//   without rounding (nearest, linear by powers of two). Wins whenever the image grows (the converse where it shrinks).
 
 #include <algorithm>
 
 #include "graph/emitter.h"
+#include "graph/resampling.h"
 #include "mutator/conv_chain.h"
 #include "mutator/parallel.h"
 
@@ -19,25 +20,45 @@ bool IsConv1x1(const Graph& graph, int32_t id) {
          std::all_of(conv.inputs.begin() + 1, conv.inputs.end(), [&](ValueId v) { return IsWeight(graph, v); });
 }
 
-/// Nearest resizing of space alone.
-bool IsCopy(const Graph& graph, int32_t id) {
+/// Whether the shares of every position along dimension `d` sum to one, without rounding.
+bool SharesSumToOne(const NodeView& resize, size_t d) {
+  for (const ResampleTaps& taps : ResampleDimension(resize, d)) {
+    double sum = 0;
+    for (const ResampleTap& tap : taps) {
+      const double next = sum + tap.coefficient, taken = next - sum;
+      if ((sum - (next - taken)) + (tap.coefficient - taken) != 0) return false;  // what the sum lost
+      sum = next;
+    }
+    if (sum != 1) return false;
+  }
+  return true;
+}
+
+/// Resizing of space alone that a constant a channel passes unchanged, if there is one.
+bool Passes(const Graph& graph, int32_t id, bool constant) {
   const Node& resize = graph.node(id);
-  if (resize.op->name != "Resize" || resize.attrs.Str("mode") != "nearest" ||
-      resize.attrs.Str("coordinate_transformation_mode") == "tf_crop_and_resize")
-    return false;
+  if (resize.op->name != "Resize") return false;
   const Shape& from = graph.type(resize.inputs[0]).shape;
   const Shape& to = resize.outputs[0].shape;
-  return from[0] == to[0] && from[1] == to[1];
+  if (from.size() < 3 || from[0] != to[0] || from[1] != to[1]) return false;
+  return WithView(graph, id, [&](const NodeView& view) {
+    bool passes = resize.op->linear_inputs(view) == 1;
+    for (size_t d = 0; d < from.size() && passes; ++d) {
+      const bool space = d >= 2;
+      passes = (space && !constant) || SharesSumToOne(view, d);
+    }
+    return passes;
+  });
 }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (graph.node(node).inputs.empty()) return {};
   const int32_t first = graph.node(node).inputs[0].node;
   if (graph.users(first).size() != 1 || graph.IsOutput(first) || IsWeight(graph, {first, 0})) return {};
-  const bool pair = (IsConv1x1(graph, node) && IsCopy(graph, first)) || (IsCopy(graph, node) && IsConv1x1(graph, first));
-  if (!pair) return {};
   // The convolution goes where the image is smaller.
   const bool conv_last = graph.node(node).op->name == "Conv";
+  const int32_t conv = conv_last ? node : first;
+  if (!IsConv1x1(graph, conv) || !Passes(graph, conv_last ? first : node, graph.node(conv).inputs.size() > 2)) return {};
   const Node& resize = graph.node(conv_last ? first : node);
   const int64_t before = NumElements(graph.type(resize.inputs[0])), after = NumElements(resize.outputs[0]);
   return (conv_last ? before < after : after < before) ? std::vector<Match>{{{first, node}, {}}} : std::vector<Match>();
@@ -67,14 +88,16 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   Emitter e("sample");
   const int64_t factor = rng.Between(2, 3);
   const bool grows = rng.Flip();
+  constexpr std::string_view kModes[] = {"nearest", "linear", "cubic"};
+  const std::string_view mode = kModes[rng.Below(3)];
   const ValueId x = e.Input("x", {DType::kF32, {1, 3, 4 * factor, 5}});
   const double scale = grows ? static_cast<double>(factor) : 1.0 / static_cast<double>(factor);
   const auto resize = [&](ValueId v) {
     return e.Op("Resize", {v},
                 {{"output_sizes", Ints{1, e.shape(v)[1], grows ? 4 * factor * factor : 4, 5}},
                  {"scales", std::vector<double>{1, 1, scale, 1}},
-                 {"mode", std::string("nearest")},
-                 {"coordinate_transformation_mode", std::string("asymmetric")},
+                 {"mode", std::string(mode)},
+                 {"coordinate_transformation_mode", std::string(mode == "nearest" ? "asymmetric" : "half_pixel")},
                  {"nearest_mode", std::string("floor")}});
   };
   const auto convolve = [&](ValueId v) {
@@ -90,9 +113,10 @@ Rule Make() {
   Rule rule;
   rule.name = "upsample_after_conv1x1";
   rule.family = "linear order";
-  rule.before = "Conv(Resize(x){nearest}, w[O, C, 1, 1], b)";
-  rule.after = "Resize(Conv(x, w, b)){nearest}, and the converse";
-  rule.precondition = "nearest resizing of space only, read once; the convolution moves to the smaller image";
+  rule.before = "Conv(Resize(x), w[O, C, 1, 1], b)";
+  rule.after = "Resize(Conv(x, w, b)), and the converse";
+  rule.precondition =
+      "resizing of space only, read once; no bias, or shares that sum to one; the convolution moves to the smaller image";
   rule.loses_when = "the convolution changes the channels so much that the copy grows by more";
   rule.match = &FindMatches;
   rule.apply = &Apply;
