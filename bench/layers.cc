@@ -1,6 +1,8 @@
 // Every contraction of a model under every algorithm that the CPU backend offers for it, timed inside the whole program, in one
 // process, interleaved with the library's default. Prints a Markdown table: milliseconds of the fastest of the runs (other work on
-// the machine only ever adds), nominal GFLOP/s of the best, and how many times faster it is than the default. Nothing is asserted.
+// the machine only ever adds), nominal GFLOP/s of the best, how many times faster it is than the default, and the least time that
+// the best algorithm could take (bench/roofline.h) in percent of it: what bounds it is its arithmetic or the memory that holds its
+// weights. Nothing is asserted.
 //
 // usage: layers [--threads N] [--rounds N] [--steps] MODEL.onnx
 
@@ -18,6 +20,8 @@
 
 #include "base/status.h"
 #include "bench/expect.h"
+#include "bench/machine_peak.h"
+#include "bench/roofline.h"
 #include "graph/text.h"
 #include "onnx/import.h"
 #include "runtime/backend.h"
@@ -72,12 +76,17 @@ void Measure(const Graph& graph, std::map<std::string, Variant>& variants, int r
   }
 }
 
+struct Machine {
+  MachinePeak core;
+  int threads = 1;
+};
+
 struct Totals {
-  double before = 0, after = 0;
+  double before = 0, after = 0, bound = 0;
   std::map<int32_t, std::string> each, own;  ///< the best algorithms; the best own ones
 };
 
-void Row(const Graph& graph, int32_t node, const std::map<std::string, Variant>& variants, Totals& totals) {
+void Row(const Graph& graph, int32_t node, const std::map<std::string, Variant>& variants, const Machine& machine, Totals& totals) {
   const double flops = WithView(graph, node, [&](const NodeView& view) { return CostOf(*graph.node(node).op, view).flops; });
   // A step may compute more or fewer nodes than the default's: all that any of them computes with this node counts.
   std::set<int32_t> nodes = {node};
@@ -101,9 +110,12 @@ void Row(const Graph& graph, int32_t node, const std::map<std::string, Variant>&
   totals.before += standard;
   totals.after += best;
   if (winner != "default") totals.each[node] = winner;
-  std::printf("| %s | %s -> %s | %.3f | %s | %s | %.0f | %.2f |\n", graph.node(node).name.c_str(),
+  const Roofline roofline = RooflineOf(graph, node, winner, machine.core, machine.threads);
+  totals.bound += roofline.Seconds();
+  std::printf("| %s | %s -> %s | %.3f | %s | %s | %.0f | %.2f | %.0f by %s |\n", graph.node(node).name.c_str(),
               TypeString(graph.type(graph.node(node).inputs[0])).c_str(), TypeString(graph.node(node).outputs[0]).c_str(),
-              1e3 * standard, times.c_str(), winner.c_str(), flops / best * 1e-9, standard / best);
+              1e3 * standard, times.c_str(), winner.c_str(), flops / best * 1e-9, standard / best, 100 * roofline.Seconds() / best,
+              roofline.memory_seconds > roofline.arithmetic_seconds ? "weights" : "arithmetic");
 }
 
 void CompileAndMeasure(const Backend& backend, const Graph& graph, int threads, int rounds,
@@ -126,11 +138,16 @@ void Run(const std::string& path, int threads, int rounds, bool steps) {
     for (const std::string& name : backend.Algorithms(graph, node, Numerics::kDefault)) variants[name].algorithms[node] = name;
   }
   CompileAndMeasure(backend, graph, threads, rounds, variants);
-  std::printf("%s, %d thread(s), smallest of %d\n\n", backend.Identity().c_str(), threads, rounds);
-  std::printf("| node | shapes | default ms | others ms | best | GFLOP/s | speed-up |\n|---|---|---|---|---|---|---|\n");
+  std::printf("%s, %d thread(s), smallest of %d\n", backend.Identity().c_str(), threads, rounds);
+  const Machine machine{MeasureMachinePeak(), threads};
+  std::printf("one core: %.0f GFLOP/s, %.1f GB/s from memory\n\n", machine.core.flops * 1e-9, machine.core.bytes * 1e-9);
+  std::printf(
+      "| node | shapes | default ms | others ms | best | GFLOP/s | speed-up | % of its bound "
+      "|\n|---|---|---|---|---|---|---|---|\n");
   Totals totals;
-  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) Row(graph, node, variants, totals);
-  std::printf("\nSum: default %.3f ms, best %.3f ms\n", 1e3 * totals.before, 1e3 * totals.after);
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) Row(graph, node, variants, machine, totals);
+  std::printf("\nSum: default %.3f ms, best %.3f ms, bounds of the best %.3f ms\n", 1e3 * totals.before, 1e3 * totals.after,
+              1e3 * totals.bound);
   variants.clear();
   variants["default"];
   variants["the best of each"].algorithms = totals.each;
