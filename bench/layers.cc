@@ -142,7 +142,7 @@ void Run(const std::string& path, int threads, int rounds, bool steps) {
   const Machine machine{MeasureMachinePeak(), threads};
   std::printf("one core: %.0f GFLOP/s, %.1f GB/s from memory\n\n", machine.core.flops * 1e-9, machine.core.bytes * 1e-9);
   std::printf(
-      "| node | shapes | default ms | others ms | best | GFLOP/s | speed-up | % of its bound "
+      "| node | shapes | default ms | others ms | best | GFLOP/s | speed-up | %% of its bound "
       "|\n|---|---|---|---|---|---|---|---|\n");
   Totals totals;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) Row(graph, node, variants, machine, totals);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "client/progress_pipe.h"
 #include "client/version.h"
 #include "mutator/rule.h"
+#include "optimizer/automatic_budget.h"
 #include "optimizer/optimize_bundle.h"
 #include "runtime/cpu_topology.h"
 #include "runtime/npy.h"
@@ -33,6 +35,8 @@
 namespace mendel::commands::optimize {
 namespace {
 
+constexpr std::string_view kAutomatic = "auto";
+
 struct Options {
   std::string model;
   std::string output;
@@ -40,7 +44,7 @@ struct Options {
   int threads = 0;
   std::string backend = "cpu";
   bool offline = false;
-  std::string budget = "60s";
+  std::string budget = std::string(kAutomatic);
   std::string numerics = "default";
   std::string weights = "symbolic";
   std::string search = std::string(SearchMethodName(SearchOptions().method));
@@ -94,7 +98,9 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, std::unique_
     return InvalidInput("--device ", options.backend, " names an architecture, not a device of this machine: add --offline");
   }
   MENDEL_ASSIGN_OR_RETURN(result.numerics, ParseNumerics(options.numerics));
-  MENDEL_ASSIGN_OR_RETURN(result.search.budget_seconds, ParseDuration(options.budget));
+  if (options.budget != kAutomatic) {
+    MENDEL_ASSIGN_OR_RETURN(result.search.budget_seconds, ParseDuration(options.budget));
+  }
   MENDEL_ASSIGN_OR_RETURN(result.search.method, ParseSearchMethod(options.search));
   result.search.max_peak_bytes = options.peak_memory;
   result.search.max_candidates = options.max_candidates;
@@ -191,6 +197,8 @@ absl::Status Run(const Options& options, Context& context) {
   };
   pipe.Phase("import");
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Graph> graphs, ImportMembers(options, optimize.model_hash, pipe, context));
+  if (options.budget == kAutomatic) optimize.search.budget_seconds = AutomaticBudget(graphs);
+  context.facts()["budget_seconds"] = optimize.search.budget_seconds;
   MENDEL_RETURN_IF_ERROR(OptimizeAndWrite(graphs, optimize, options, device.get(), line, pipe, context));
   context.facts()["file"] = options.output;
   context.Line(Cat("wrote       ", options.output));
@@ -205,7 +213,8 @@ Action Setup(CLI::App& app) {
   app.add_option("--threads", options->threads, "Threads of the plan (default: physical cores)")->check(CLI::PositiveNumber);
   app.add_option("--backend,--device", options->backend, "Backend that the plan is for")->capture_default_str();
   app.add_flag("--offline", options->offline, "For a device that is not here, e.g. --device cuda:sm_90: times are predicted");
-  app.add_option("--budget", options->budget, "Time for the search, e.g. 60s")->capture_default_str();
+  app.add_option("--budget", options->budget, "Time for the search, e.g. 60s; auto: by the number of unlike layers")
+      ->capture_default_str();
   app.add_option("--search", options->search, "Search method: beam or egraph")
       ->check(CLI::IsMember({"beam", "egraph"}))
       ->capture_default_str();
