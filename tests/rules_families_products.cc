@@ -303,6 +303,30 @@ std::vector<FamilyExample> ProductExamples() {
   %7 = BatchNormalization(%2, %3, %4, %5, %6)
   return "y0" = %7
 )"},
+      {"BatchNormOfTransposedConv", "fold_batch_norm", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
+  %1 = Constant() {symbol = "w", value = f32[4,2,3,3]{W72}}
+  %2 = ConvTranspose(%0, %1) {strides = [2, 2], dilations = [1, 1], pads = [1, 1, 1, 1], output_padding = [0, 0], group = 2}
+  %3 = Constant() {symbol = "scale", value = f32[4]{P4}}
+  %4 = Constant() {symbol = "shift", value = f32[4]{W4}}
+  %5 = Constant() {symbol = "mean", value = f32[4]{W4}}
+  %6 = Constant() {symbol = "variance", value = f32[4]{P4}}
+  %7 = BatchNormalization(%2, %3, %4, %5, %6)
+  return "y0" = %7
+)"},
+      {"BatchNormOfMatMul", "constants_into_matmul", R"(
+  %0 = Input() {name = "x", shape = [6, 8]}
+  %1 = Constant() {symbol = "w", value = f32[8,4]{W32}}
+  %2 = MatMul(%0, %1)
+  %3 = Constant() {symbol = "b", value = f32[4]{W4}}
+  %4 = Add(%2, %3)
+  %5 = Constant() {symbol = "scale", value = f32[4]{P4}}
+  %6 = Constant() {symbol = "shift", value = f32[4]{W4}}
+  %7 = Constant() {symbol = "mean", value = f32[4]{W4}}
+  %8 = Constant() {symbol = "variance", value = f32[4]{P4}}
+  %9 = BatchNormalization(%4, %5, %6, %7, %8)
+  return "y0" = %9
+)"},
       {"BatchNormAcrossAdd", "batch_norm_across", R"(
   %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
   %1 = Constant() {symbol = "v", value = f32[4,4,3,3]{W144}}
