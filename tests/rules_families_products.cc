@@ -465,6 +465,16 @@ std::vector<FamilyExample> ProductExamples() {
   %4 = Relu(%3)
   return "y0" = %4
 )"},
+      {"ConcatsJoined", "cancel_parts", R"(
+  %0 = Input() {name = "a", shape = [1, 3, 6]}
+  %1 = Input() {name = "b", shape = [1, 5, 6]}
+  %2 = Input() {name = "c", shape = [1, 4, 6]}
+  %3 = Concat(%0, %1) {axis = 1}
+  %4 = Concat(%3, %2) {axis = 1}
+  %5 = Slice(%4) {starts = [0, 4, 0], ends = [1, 10, 6], steps = [1, 1, 1]}
+  %6 = Relu(%5)
+  return "y0" = %6
+)"},
       {"ViewsCancelled", "cancel_views", R"(
   %0 = Input() {name = "x", shape = [2, 3, 4]}
   %1 = Transpose(%0) {perm = [2, 0, 1]}
