@@ -32,20 +32,31 @@ ChannelAffine AffineOf(Emitter& e, const Graph& graph, int32_t id) {
 
 bool IsFoldableConv(const Graph& graph, int32_t id) {
   const Node& conv = graph.node(id);
-  return conv.op->name == "Conv" && graph.users(id).size() == 1 && !graph.IsOutput(id) &&
+  return (conv.op->name == "Conv" || conv.op->name == "ConvTranspose") && graph.users(id).size() == 1 && !graph.IsOutput(id) &&
          std::all_of(conv.inputs.begin() + 1, conv.inputs.end(), [&](ValueId v) { return IsWeight(graph, v); });
+}
+
+ValueId ScaleOutputs(Emitter& e, const Node& conv, ValueId w, ValueId factor) {
+  if (conv.op->name == "Conv") return ScaleRows(e, w, factor);
+  const Shape shape = e.shape(w);  // [C, O/g, K..]
+  const int64_t group = conv.attrs.Int("group");
+  Shape split = {group, shape[0] / group}, factors(shape.size() + 1, 1);
+  split.insert(split.end(), shape.begin() + 1, shape.end());
+  factors[0] = group;
+  factors[2] = shape[1];
+  return e.Reshape(e.Mul(e.Reshape(w, split), e.Reshape(factor, factors)), shape);
 }
 
 ValueId FoldedConv(Emitter& e, const Graph& graph, int32_t id, ValueId x, ValueId factor, const ValueId* shift) {
   const Node& conv = graph.node(id);
-  std::vector<ValueId> inputs = {x, ScaleRows(e, e.CopyConstantExpression(graph, conv.inputs[1]), factor)};
+  std::vector<ValueId> inputs = {x, ScaleOutputs(e, conv, e.CopyConstantExpression(graph, conv.inputs[1]), factor)};
   if (conv.inputs.size() > 2) {
     const ValueId bias = e.Mul(e.CopyConstantExpression(graph, conv.inputs[2]), factor);
     inputs.push_back(shift == nullptr ? bias : e.Add(bias, *shift));
   } else if (shift != nullptr) {
     inputs.push_back(*shift);
   }
-  return e.Op("Conv", inputs, conv.attrs, conv.name);
+  return e.Op(conv.op->name, inputs, conv.attrs, conv.name);
 }
 
 }  // namespace mendel

@@ -16,8 +16,10 @@ bool IsConstantBatchNorm(const Graph& graph, int32_t node);
 /// Of such a node, stated by the operator itself: BatchNorm(1){shift 0, mean 0} and BatchNorm(0).
 ChannelAffine AffineOf(Emitter& e, const Graph& graph, int32_t node);
 
-/// Conv with constant weights, read once.
+/// Conv or ConvTranspose with constant weights, read once.
 bool IsFoldableConv(const Graph& graph, int32_t node);
+/// Weights `w` of the convolution `conv` (of either kind) with every output channel times its entry of `factor` [O].
+ValueId ScaleOutputs(Emitter& e, const Node& conv, ValueId w, ValueId factor);
 /// `factor` * Conv(x, ..) + `shift` (where given) as one convolution.
 ValueId FoldedConv(Emitter& e, const Graph& graph, int32_t conv, ValueId x, ValueId factor, const ValueId* shift);
 

@@ -50,6 +50,36 @@ ValueId ReversedTaps(Emitter& e, ValueId w, size_t d, int64_t last, int64_t firs
   return e.Op("Slice", {w}, {{"starts", starts}, {"ends", ends}, {"steps", steps}});
 }
 
+Shape TapHull::Extents() const {
+  Shape extents;
+  for (size_t d = 0; d < first.size(); ++d) extents.push_back(last[d] - first[d] + 1);
+  return extents;
+}
+
+TapHull HullOf(const std::vector<std::vector<Window>>& windows) {
+  TapHull hull;
+  for (const std::vector<Window>& each : windows) {
+    const bool fresh = hull.first.empty();
+    hull.first.resize(each.size());
+    hull.last.resize(each.size());
+    for (size_t d = 0; d < each.size(); ++d) {
+      const int64_t first = -each[d].pad_begin, last = first + each[d].kernel - 1;
+      hull.first[d] = fresh ? first : std::min(hull.first[d], first);
+      hull.last[d] = fresh ? last : std::max(hull.last[d], last);
+    }
+  }
+  return hull;
+}
+
+ValueId EmbedTaps(Emitter& e, ValueId w, const std::vector<Window>& windows, const TapHull& hull) {
+  const Shape extents = hull.Extents();
+  for (size_t d = 0; d < windows.size(); ++d) {
+    const int64_t before = -windows[d].pad_begin - hull.first[d];
+    w = e.PadZero(w, static_cast<int64_t>(d + 2), before, extents[d] - windows[d].kernel - before);
+  }
+  return w;
+}
+
 ValueId ScaleRows(Emitter& e, ValueId w, ValueId factor) {
   Shape shape(e.shape(w).size(), 1);
   shape[0] = e.shape(w)[0];

@@ -32,6 +32,16 @@ ValueId TapsOf(Emitter& e, ValueId w, size_t d, int64_t begin, int64_t end, int6
 /// The taps `last`, `last` - step, .., `first`.
 ValueId ReversedTaps(Emitter& e, ValueId w, size_t d, int64_t last, int64_t first, int64_t step);
 
+/// The smallest window that holds several (dilation 1 where there is more than one tap): positions relative to the output's times
+/// the stride, a dimension each.
+struct TapHull {
+  Ints first, last;
+  Shape Extents() const;
+};
+TapHull HullOf(const std::vector<std::vector<Window>>& windows);
+/// `w` of the given windows as a kernel of the hull, zeros around it.
+ValueId EmbedTaps(Emitter& e, ValueId w, const std::vector<Window>& windows, const TapHull& hull);
+
 /// `w` times a per-output-channel (per-input-channel) factor of shape [O] ([C / group]).
 ValueId ScaleRows(Emitter& e, ValueId w, ValueId factor);
 ValueId ScaleColumns(Emitter& e, ValueId w, ValueId factor);

@@ -41,6 +41,7 @@ absl::StatusOr<OptimizeResult> Found(const Graph& graph, Machine machine, Search
 /// The machine on which a rule is worth its while; nothing for rules of the normaliser.
 std::optional<Machine> MachineFor(std::string_view rule) {
   static const std::map<std::string_view, Machine> kMachines = {
+      {"add_kernels", Machine::kLaunches},
       {"attention_order", Machine::kArithmetic},
       {"batch_matmuls", Machine::kLaunches},
       {"batch_norm_across", Machine::kLaunches},

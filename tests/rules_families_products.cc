@@ -70,6 +70,40 @@ std::vector<FamilyExample> ProductExamples() {
   %6 = Mul(%4, %5)
   return "y0" = %6
 )"},
+      {"BranchesAsOneKernel", "add_kernels", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
+  %1 = Constant() {symbol = "v", value = f32[4,4,3,3]{W144}}
+  %2 = Constant() {symbol = "p", value = f32[4]{W4}}
+  %3 = Conv(%0, %1, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %4 = Constant() {symbol = "w", value = f32[4,4,1,1]{W16}}
+  %5 = Conv(%0, %4) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  %6 = Add(%3, %5)
+  %7 = Constant() {symbol = "scale", value = f32[4]{P4}}
+  %8 = Constant() {symbol = "shift", value = f32[4]{W4}}
+  %9 = Constant() {symbol = "mean", value = f32[4]{W4}}
+  %10 = Constant() {symbol = "variance", value = f32[4]{P4}}
+  %11 = BatchNormalization(%0, %7, %8, %9, %10)
+  %12 = Add(%6, %11)
+  %13 = Relu(%12)
+  return "y0" = %13
+)"},
+      {"ResidualInKernel", "add_kernels", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
+  %1 = Constant() {symbol = "w", value = f32[4,2,3,3]{W72}}
+  %2 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1], group = 2}
+  %3 = Add(%2, %0)
+  return "y0" = %3
+)"},
+      {"ResidualInMatMul", "add_kernels", R"(
+  %0 = Input() {name = "x", shape = [6, 8]}
+  %1 = Constant() {symbol = "v", value = f32[8,8]{W64}}
+  %2 = Constant() {symbol = "w", value = f32[8,8]{W64}}
+  %3 = MatMul(%0, %1)
+  %4 = MatMul(%0, %2)
+  %5 = Add(%3, %4)
+  %6 = Add(%0, %5)
+  return "y0" = %6
+)"},
       {"PoolBeforeOneByOne", "pool_before_conv1x1", R"(
   %0 = Input() {name = "x", shape = [1, 8, 8, 8]}
   %1 = Constant() {symbol = "w", value = f32[4,8,1,1]{W32}}
@@ -303,19 +337,44 @@ std::vector<FamilyExample> ProductExamples() {
   %7 = BatchNormalization(%2, %3, %4, %5, %6)
   return "y0" = %7
 )"},
+      {"BatchNormOfTransposedConv", "fold_batch_norm", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 6, 6]}
+  %1 = Constant() {symbol = "w", value = f32[4,2,3,3]{W72}}
+  %2 = ConvTranspose(%0, %1) {strides = [2, 2], dilations = [1, 1], pads = [1, 1, 1, 1], output_padding = [0, 0], group = 2}
+  %3 = Constant() {symbol = "scale", value = f32[4]{P4}}
+  %4 = Constant() {symbol = "shift", value = f32[4]{W4}}
+  %5 = Constant() {symbol = "mean", value = f32[4]{W4}}
+  %6 = Constant() {symbol = "variance", value = f32[4]{P4}}
+  %7 = BatchNormalization(%2, %3, %4, %5, %6)
+  return "y0" = %7
+)"},
+      {"BatchNormOfMatMul", "constants_into_matmul", R"(
+  %0 = Input() {name = "x", shape = [6, 8]}
+  %1 = Constant() {symbol = "w", value = f32[8,4]{W32}}
+  %2 = MatMul(%0, %1)
+  %3 = Constant() {symbol = "b", value = f32[4]{W4}}
+  %4 = Add(%2, %3)
+  %5 = Constant() {symbol = "scale", value = f32[4]{P4}}
+  %6 = Constant() {symbol = "shift", value = f32[4]{W4}}
+  %7 = Constant() {symbol = "mean", value = f32[4]{W4}}
+  %8 = Constant() {symbol = "variance", value = f32[4]{P4}}
+  %9 = BatchNormalization(%4, %5, %6, %7, %8)
+  return "y0" = %9
+)"},
       {"BatchNormAcrossAdd", "batch_norm_across", R"(
   %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
-  %1 = Constant() {symbol = "v", value = f32[4,4,3,3]{W144}}
-  %2 = Constant() {symbol = "w", value = f32[4,4,1,1]{W16}}
-  %3 = Conv(%0, %1) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
-  %4 = Conv(%0, %2) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
-  %5 = Add(%3, %4)
-  %6 = Constant() {symbol = "scale", value = f32[4]{P4}}
-  %7 = Constant() {symbol = "shift", value = f32[4]{W4}}
-  %8 = Constant() {symbol = "mean", value = f32[4]{W4}}
-  %9 = Constant() {symbol = "variance", value = f32[4]{P4}}
-  %10 = BatchNormalization(%5, %6, %7, %8, %9)
-  return "y0" = %10
+  %1 = Input() {name = "z", shape = [1, 4, 8, 8]}
+  %2 = Constant() {symbol = "v", value = f32[4,4,3,3]{W144}}
+  %3 = Constant() {symbol = "w", value = f32[4,4,1,1]{W16}}
+  %4 = Conv(%0, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %5 = Conv(%1, %3) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  %6 = Add(%4, %5)
+  %7 = Constant() {symbol = "scale", value = f32[4]{P4}}
+  %8 = Constant() {symbol = "shift", value = f32[4]{W4}}
+  %9 = Constant() {symbol = "mean", value = f32[4]{W4}}
+  %10 = Constant() {symbol = "variance", value = f32[4]{P4}}
+  %11 = BatchNormalization(%6, %7, %8, %9, %10)
+  return "y0" = %11
 )"},
       {"BatchNormAcrossConcat", "batch_norm_across", R"(
   %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
@@ -405,6 +464,16 @@ std::vector<FamilyExample> ProductExamples() {
   %3 = Slice(%2) {starts = [0, 4, 0], ends = [1, 8, 6], steps = [1, 1, 1]}
   %4 = Relu(%3)
   return "y0" = %4
+)"},
+      {"ConcatsJoined", "cancel_parts", R"(
+  %0 = Input() {name = "a", shape = [1, 3, 6]}
+  %1 = Input() {name = "b", shape = [1, 5, 6]}
+  %2 = Input() {name = "c", shape = [1, 4, 6]}
+  %3 = Concat(%0, %1) {axis = 1}
+  %4 = Concat(%3, %2) {axis = 1}
+  %5 = Slice(%4) {starts = [0, 4, 0], ends = [1, 10, 6], steps = [1, 1, 1]}
+  %6 = Relu(%5)
+  return "y0" = %6
 )"},
       {"ViewsCancelled", "cancel_views", R"(
   %0 = Input() {name = "x", shape = [2, 3, 4]}

@@ -1,7 +1,8 @@
 // Parts of a whole taken from where they came: concatenations and splits that undo each other.
 //
 //   before  Concat(Split(x)[0], Split(x)[1], ..){same axis}      after  x
-//   before  Slice(Concat(a, b, ..)) within one operand           after  Slice(that operand)
+//   before  Slice(Concat(a, b, ..))                              after  the operands it takes from, sliced and concatenated
+//   before  Concat(Concat(a, b), c, ..){same axis}               after  Concat(a, b, c, ..)
 //   exact. Never loses: the copy is gone (concat elimination).
 
 #include <algorithm>
@@ -24,32 +25,86 @@ bool RejoinsSplit(const Graph& graph, const Node& concat) {
   return true;
 }
 
-/// The operand of `concat` that holds all that `slice` takes, and where it begins; -1 when several do.
-int OperandHolding(const Graph& graph, const Node& concat, const Node& slice, int64_t& begin) {
+/// What a slice takes of one operand of a concatenation, along its axis.
+struct Piece {
+  size_t operand;
+  int64_t from, to;
+};
+
+/// The operands that `slice` takes from, in order; empty where it takes nothing, or several operands not in steps of one.
+std::vector<Piece> PiecesOf(const Graph& graph, const Node& concat, const Node& slice) {
   const size_t axis = static_cast<size_t>(concat.attrs.Int("axis"));
   const int64_t from = slice.attrs.IntList("starts")[axis], to = slice.attrs.IntList("ends")[axis];
-  begin = 0;
+  const int64_t step = slice.attrs.IntList("steps")[axis];
+  std::vector<Piece> pieces;
+  int64_t begin = 0;
   for (size_t k = 0; k < concat.inputs.size(); ++k) {
     const int64_t end = begin + graph.type(concat.inputs[k]).shape[axis];
-    if (slice.attrs.IntList("steps")[axis] > 0 && from >= begin && to <= end && from < to) return static_cast<int>(k);
+    if (step > 0 && std::max(from, begin) < std::min(to, end))
+      pieces.push_back({k, std::max(from, begin) - begin, std::min(to, end) - begin});
     begin = end;
   }
-  return -1;
+  return pieces.size() > 1 && step != 1 ? std::vector<Piece>() : pieces;
+}
+
+bool ReadOnce(const Graph& graph, int32_t id) { return graph.users(id).size() == 1 && !graph.IsOutput(id); }
+
+bool IsInnerConcat(const Graph& graph, ValueId value, const Node& outer) {
+  const Node& inner = graph.node(value.node);
+  return inner.op->name == "Concat" && inner.attrs.Int("axis") == outer.attrs.Int("axis") && ReadOnce(graph, value.node) &&
+         !IsWeight(graph, value);
 }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& last = graph.node(node);
   if (last.op->name == "Concat") {
-    if (!RejoinsSplit(graph, last)) return {};
-    return {{{last.inputs[0].node, node}, {}}};
+    if (RejoinsSplit(graph, last)) return {{{last.inputs[0].node, node}, {}}};
+    Match match{{node}, {}};
+    for (ValueId value : last.inputs) {
+      if (IsInnerConcat(graph, value, last)) match.nodes.insert(match.nodes.begin(), value.node);
+    }
+    return match.nodes.size() > 1 ? std::vector<Match>{match} : std::vector<Match>();
   }
   if (last.op->name != "Slice" || graph.node(last.inputs[0].node).op->name != "Concat") return {};
   const int32_t concat = last.inputs[0].node;
-  int64_t begin = 0;
-  if (IsWeight(graph, {concat, 0}) || graph.users(concat).size() != 1 || graph.IsOutput(concat)) return {};
-  const int operand = OperandHolding(graph, graph.node(concat), last, begin);
-  if (operand < 0 || IsWeight(graph, graph.node(concat).inputs[static_cast<size_t>(operand)])) return {};
+  const Node& producer = graph.node(concat);
+  if (IsWeight(graph, {concat, 0}) || !ReadOnce(graph, concat)) return {};
+  const std::vector<Piece> pieces = PiecesOf(graph, producer, last);
+  const bool weights =
+      std::any_of(pieces.begin(), pieces.end(), [&](const Piece& p) { return IsWeight(graph, producer.inputs[p.operand]); });
+  const bool fewer = NumElements(last.outputs[0]) < NumElements(producer.outputs[0]);
+  if (pieces.empty() || weights || (pieces.size() > 1 && !fewer)) return {};
   return {{{concat, node}, {}}};
+}
+
+/// The slice as one of the concatenation's operands.
+ValueId SliceOfPieces(Emitter& e, const Graph& subprogram, const Node& slice, const std::vector<ValueId>& inputs) {
+  const Node& concat = subprogram.node(slice.inputs[0].node);
+  const size_t axis = static_cast<size_t>(concat.attrs.Int("axis"));
+  std::vector<ValueId> parts;
+  for (const Piece& piece : PiecesOf(subprogram, concat, slice)) {
+    Attributes attrs = slice.attrs;
+    Ints starts = slice.attrs.IntList("starts"), ends = slice.attrs.IntList("ends");
+    starts[axis] = piece.from;
+    ends[axis] = piece.to;
+    attrs.Set("starts", starts);
+    attrs.Set("ends", ends);
+    parts.push_back(e.Op("Slice", {OperandOf(e, subprogram, concat.inputs[piece.operand], inputs)}, attrs));
+  }
+  return parts.size() == 1 ? parts[0] : e.Concat(parts, concat.attrs.Int("axis"));
+}
+
+/// `concat` with the operands of concatenations in its operands' place.
+ValueId Flattened(Emitter& e, const Graph& subprogram, const Node& concat, const std::vector<ValueId>& inputs) {
+  std::vector<ValueId> parts;
+  for (ValueId value : concat.inputs) {
+    if (!IsInnerConcat(subprogram, value, concat)) {
+      parts.push_back(OperandOf(e, subprogram, value, inputs));
+      continue;
+    }
+    for (ValueId part : subprogram.node(value.node).inputs) parts.push_back(OperandOf(e, subprogram, part, inputs));
+  }
+  return e.Concat(parts, concat.attrs.Int("axis"));
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
@@ -60,20 +115,9 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
     if (last.op->name == "Split") {  // parts that others read too
       e.Output(output.name, e.Ops("Split", {inputs[0]}, last.outputs.size(), last.attrs)[static_cast<size_t>(output.value.output)]);
     } else if (last.op->name == "Concat") {
-      e.Output(output.name, inputs[0]);
+      e.Output(output.name, RejoinsSplit(subprogram, last) ? inputs[0] : Flattened(e, subprogram, last, inputs));
     } else {
-      const Node& concat = subprogram.node(last.inputs[0].node);
-      const size_t axis = static_cast<size_t>(concat.attrs.Int("axis"));
-      int64_t begin = 0;
-      const int k = OperandHolding(subprogram, concat, last, begin);
-      if (k < 0) return absl::FailedPreconditionError("the slice takes from several operands");
-      Attributes attrs = last.attrs;
-      for (const char* name : {"starts", "ends"}) {
-        Ints places = last.attrs.IntList(name);
-        places[axis] -= begin;
-        attrs.Set(name, places);
-      }
-      e.Output(output.name, e.Op("Slice", {OperandOf(e, subprogram, concat.inputs[static_cast<size_t>(k)], inputs)}, attrs));
+      e.Output(output.name, SliceOfPieces(e, subprogram, last, inputs));
     }
   }
   return e.Finish();
@@ -89,10 +133,16 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     return e.Finish();
   }
   const ValueId a = e.Input("a", {DType::kF32, {2, 4, 3}}), b = e.Input("b", {DType::kF32, {2, 5, 3}});
-  const bool second = rng.Flip();
-  const int64_t from = rng.Between(0, 2);
-  const int64_t step = rng.Between(1, 2), to = rng.Between(from + 1, 4), offset = second ? 4 : 0;
-  e.Output("y", e.Slice(e.Concat({a, b}, 1), 1, offset + from, offset + to, step));
+  const ValueId c = e.Input("c", {DType::kF32, {2, 2, 3}});
+  if (rng.Flip()) {
+    const ValueId inner = e.Concat({a, b}, 1);
+    e.Output("y", rng.Flip() ? e.Concat({inner, c}, 1) : e.Concat({c, inner, a}, 1));
+    return e.Finish();
+  }
+  const bool one = rng.Flip();
+  const int64_t from = rng.Between(0, one ? 2 : 9), to = rng.Between(from + 1, one ? 4 : 11), step = one ? rng.Between(1, 2) : 1;
+  const ValueId y = e.Slice(e.Concat({a, b, c}, 1), 1, from, to, step);
+  e.Output("y", rng.Flip() ? e.Slice(y, 2, 0, 2) : y);
   return e.Finish();
 }
 
@@ -100,9 +150,10 @@ Rule Make() {
   Rule rule;
   rule.name = "cancel_parts";
   rule.family = "views";
-  rule.before = "Concat(Split(x)), Slice(Concat(a, b, ..)) within one operand";
-  rule.after = "x, Slice(that operand)";
-  rule.precondition = "all parts in their order; the concatenation is read once";
+  rule.before = "Concat(Split(x)), Slice(Concat(a, b, ..)), Concat(Concat(a, b), c)";
+  rule.after = "x, slices of the operands it takes from, Concat(a, b, c)";
+  rule.precondition =
+      "all parts in their order; the concatenation is read once; slices of several operands: step 1, something is cut away";
   rule.loses_when = "never";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -2,6 +2,7 @@
 //
 //   before  Conv(x, w, b) * s      Conv(x, w, b) + t      (Conv(x, w, b) + y) + t      Conv(x * s, w, b)
 //   after   Conv(x, w*s, b*s)      Conv(x, w, b + t)      Conv(x, w, b + t) + y        Conv(x, w*s along input channels, b)
+//   and the same of ConvTranspose
 //   exact (zero padding stays zero under a factor). Wins always: a pass over the data is gone. Shifts before a padded
 //   convolution are shift_through_conv.
 
@@ -50,7 +51,8 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
     if (term < 0) return {};
     return {{{graph.node(data).inputs[static_cast<size_t>(term)].node, data, node}, {}}};
   }
-  if (last.op->name != "Conv" || last.attrs.Int("group") != 1 || !IsWeight(graph, last.inputs[1])) return {};
+  const bool plain = last.op->name == "Conv" && last.attrs.Int("group") == 1;
+  if ((!plain && last.op->name != "ConvTranspose") || !IsWeight(graph, last.inputs[1])) return {};
   const int32_t first = last.inputs[0].node;
   const Node& scale = graph.node(first);
   if (scale.op->name != "Mul" || graph.users(first).size() != 1 || graph.IsOutput(first)) return {};
@@ -72,13 +74,14 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const ValueId x = outside[0];
   const int32_t id = subprogram.outputs()[0].value.node;
   const Node& last = subprogram.node(id);
-  if (last.op->name == "Conv") {
+  if (last.op->name == "Conv" || last.op->name == "ConvTranspose") {
     const Node& scale = subprogram.node(last.inputs[0].node);
     const size_t k = static_cast<size_t>(ChannelConstant(subprogram, scale));
     const ValueId factor = PerChannel(e, subprogram, scale.inputs[k], scale.outputs[0].shape[1]);
-    std::vector<ValueId> inputs = {x, ScaleColumns(e, e.CopyConstantExpression(subprogram, last.inputs[1]), factor)};
+    const ValueId w = e.CopyConstantExpression(subprogram, last.inputs[1]);
+    std::vector<ValueId> inputs = {x, last.op->name == "Conv" ? ScaleColumns(e, w, factor) : ScaleRows(e, w, factor)};
     if (last.inputs.size() > 2) inputs.push_back(e.CopyConstantExpression(subprogram, last.inputs[2]));
-    e.Output("out0", e.Op("Conv", inputs, last.attrs, last.name));
+    e.Output("out0", e.Op(last.op->name, inputs, last.attrs, last.name));
     return e.Finish();
   }
   const size_t k = static_cast<size_t>(ChannelConstant(subprogram, last));
@@ -95,7 +98,7 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   std::vector<ValueId> inputs = {OperandOf(e, subprogram, node.inputs[0], outside),
                                  e.CopyConstantExpression(subprogram, node.inputs[1]), constant};
   if (node.inputs.size() > 2) inputs[2] = e.Add(e.CopyConstantExpression(subprogram, node.inputs[2]), constant);
-  const ValueId y = e.Op("Conv", inputs, node.attrs, node.name);
+  const ValueId y = e.Op(node.op->name, inputs, node.attrs, node.name);
   e.Output("out0", across ? e.Add(y, OperandOf(e, subprogram, data.inputs[1 - term], outside)) : y);
   return e.Finish();
 }
@@ -103,7 +106,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
 absl::StatusOr<Graph> Sample(Rng& rng) {
   Emitter e("sample");
   const int64_t kind = rng.Between(0, 3);
-  const int64_t group = kind == 2 ? 1 : rng.Between(1, 2);
+  const bool transposed = rng.Flip();
+  const int64_t group = kind == 2 && !transposed ? 1 : rng.Between(1, 2);
   ValueId x = e.Input("x", {DType::kF32, {2, 4, 5, 4}});
   const Shape constant = rng.Flip() ? Shape{1, 4, 1, 1} : (rng.Flip() ? Shape{4, 1, 1} : Shape{});
   const ValueId c = e.Constant(Tensor::Filled({DType::kF32, constant}, 0.75), constant.empty() ? "" : "c");
@@ -112,7 +116,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {4}, "b"));
   Attributes attrs = WindowAttributes(2, rng.Between(1, 2), 1, 1);
   attrs.Set("group", group);
-  ValueId y = e.Op("Conv", inputs, attrs);
+  if (transposed) attrs.Set("output_padding", Ints{0, 0});
+  ValueId y = e.Op(transposed ? "ConvTranspose" : "Conv", inputs, attrs);
   if (kind == 0) y = rng.Flip() ? e.Mul(y, c) : e.Mul(c, y);
   if (kind == 3) y = rng.Flip() ? e.Add(e.Input("r", e.type(y)), y) : e.Add(y, e.Op("Relu", {e.Input("r", e.type(y))}));
   if (kind == 1 || kind == 3) y = rng.Flip() ? e.Add(y, c) : e.Add(c, y);
@@ -126,7 +131,7 @@ Rule Make() {
   rule.family = "constants";
   rule.before = "Conv(x, w, b) * s, Conv(x, w, b) + t, (Conv(x, w, b) + y) + t, Conv(x * s, w, b)";
   rule.after = "Conv(x, w*s, b*s), Conv(x, w, b + t), Conv(x, w, b + t) + y, Conv(x, w*s, b)";
-  rule.precondition = "s, t constant, one element or one a channel; read once; factors before: group 1";
+  rule.precondition = "s, t constant, one element or one a channel; read once; factors before: group 1, or ConvTranspose";
   rule.loses_when = "never";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -2,13 +2,16 @@
 //
 //   before  ((x * s + t) * w + b) * r     s, t, b, r: constant rows or numbers, some of them absent
 //   after   x * (s*w*r) + (t*w + b)*r
+//   a BatchNormalization of a matrix is an x * s + t (and a y * r + u) of its own
 //   exact: scales along w's rows and columns; a shift meets no padding. The affine end of a layer normalisation goes into the
 //   product behind it. Wins always: passes over the data are gone.
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "graph/emitter.h"
+#include "mutator/batch_norm.h"
 #include "mutator/parallel.h"
 #include "mutator/rule.h"
 #include "mutator/sample.h"
@@ -40,7 +43,8 @@ bool IsProduct(const Graph& graph, ValueId value) {
 struct Site {
   ValueId x;
   const Node *scale_before = nullptr, *shift_before = nullptr, *product = nullptr, *shift = nullptr, *scale = nullptr;
-  std::vector<int32_t> nodes;  ///< ascending
+  int32_t norm_before = -1, norm = -1;  ///< batch normalisations of matrices in place of the constants before, and last of all
+  std::vector<int32_t> nodes;           ///< ascending
 };
 
 /// Steps over a Mul or Add of a constant row; null where there is none.
@@ -52,21 +56,35 @@ const Node* Step(const Graph& graph, std::string_view op, bool last, ValueId& at
   return &node;
 }
 
+/// Steps over a batch normalisation of a matrix; -1 where there is none.
+int32_t StepNorm(const Graph& graph, bool last, ValueId& at, Site& site) {
+  const int32_t id = at.node;
+  if (!IsConstantBatchNorm(graph, id) || graph.type(at).shape.size() != 2 || (!last && !ReadOnce(graph, at))) return -1;
+  site.nodes.insert(site.nodes.begin(), id);
+  at = graph.node(id).inputs[0];
+  return id;
+}
+
 /// All that can be folded around a product, ending with `id`.
 std::optional<Site> SiteEndingAt(const Graph& graph, int32_t id) {
   Site site;
   ValueId at{id, 0};
-  site.scale = Step(graph, "Mul", true, at, site);
+  site.norm = StepNorm(graph, true, at, site);
+  site.scale = Step(graph, "Mul", site.nodes.empty(), at, site);
   site.shift = Step(graph, "Add", site.nodes.empty(), at, site);
   if (!IsProduct(graph, at) || (!site.nodes.empty() && !ReadOnce(graph, at))) return std::nullopt;
   site.product = &graph.node(at.node);
   site.nodes.insert(site.nodes.begin(), at.node);
   at = site.product->inputs[0];
-  site.shift_before = Step(graph, "Add", false, at, site);
-  site.scale_before = Step(graph, "Mul", false, at, site);
+  site.norm_before = StepNorm(graph, false, at, site);
+  if (site.norm_before < 0) {
+    site.shift_before = Step(graph, "Add", false, at, site);
+    site.scale_before = Step(graph, "Mul", false, at, site);
+  }
   site.x = at;
   const bool shifts_meet = site.shift_before != nullptr && site.shift != nullptr;
-  if (site.scale == nullptr && site.scale_before == nullptr && !shifts_meet) return std::nullopt;
+  const bool scales = site.scale != nullptr || site.scale_before != nullptr || site.norm >= 0 || site.norm_before >= 0;
+  if (!scales && !shifts_meet) return std::nullopt;
   return site;
 }
 
@@ -97,6 +115,12 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const ValueId weight = e.CopyConstantExpression(subprogram, site->product->inputs[1]);
   ValueId w = weight;
   std::optional<ValueId> row;
+  if (site->norm_before >= 0) {
+    const ChannelAffine affine = AffineOf(e, subprogram, site->norm_before);
+    const int64_t rows = e.shape(w)[0];
+    w = e.Mul(w, e.Reshape(affine.factor, {rows, 1}));
+    row = e.MatMul(e.Reshape(affine.shift, {1, rows}), weight);
+  }
   if (site->scale_before != nullptr) w = e.Mul(w, e.Reshape(RowOf(e, subprogram, *site->scale_before), {e.shape(w)[0], 1}));
   if (site->shift_before != nullptr) row = e.MatMul(RowOf(e, subprogram, *site->shift_before), weight);
   if (site->shift != nullptr) {
@@ -107,6 +131,13 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
     const ValueId scale = RowOf(e, subprogram, *site->scale);
     w = e.Mul(w, scale);
     if (row.has_value()) row = e.Mul(*row, scale);
+  }
+  if (site->norm >= 0) {
+    const ChannelAffine affine = AffineOf(e, subprogram, site->norm);
+    const Shape columns = {1, e.shape(w)[1]};
+    const ValueId factor = e.Reshape(affine.factor, columns), shift = e.Reshape(affine.shift, columns);
+    w = e.Mul(w, factor);
+    row = row.has_value() ? e.Add(e.Mul(*row, factor), shift) : shift;
   }
   ValueId y = e.MatMul(OperandOf(e, subprogram, site->x, inputs), w);
   if (row.has_value()) y = e.Add(y, *row);
@@ -123,13 +154,22 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     const Shape& kind = kinds[rng.Below(3)];
     return kind.empty() ? e.Constant(Tensor::Scalar(DType::kF32, 0.75)) : SampleWeight(e, rng, kind, name);
   };
-  const int64_t kinds = rng.Between(1, 15);
+  const auto norm = [&](ValueId v, const std::string& name) {
+    const Shape channels = {e.shape(v)[1]};
+    std::vector<ValueId> operands = {v};
+    for (const char* part : {"scale", "shift", "mean"}) operands.push_back(SampleWeight(e, rng, channels, name + part));
+    operands.push_back(e.Constant(Tensor::Filled({DType::kF32, channels}, 4), name + "variance"));
+    return e.Op("BatchNormalization", operands);
+  };
+  const int64_t kinds = rng.Between(1, 63);
   ValueId x = e.Input("x", {DType::kF32, shape});
+  if ((kinds & 16) && shape.size() == 2) x = norm(x, "before");
   if (kinds & 1) x = e.Mul(x, constant(rows, "s"));
   if (kinds & 2) x = e.Add(constant(rows, "t"), x);
   ValueId y = e.MatMul(x, SampleWeight(e, rng, {rows, columns}, "w"));
   if (kinds & 4) y = e.Add(y, constant(columns, "b"));
   if (kinds & 8) y = e.Mul(constant(columns, "r"), y);
+  if ((kinds & 32) && shape.size() == 2) y = norm(y, "behind");
   e.Output("y", y);
   return e.Finish();
 }
@@ -138,7 +178,7 @@ Rule Make() {
   Rule rule;
   rule.name = "constants_into_matmul";
   rule.family = "constants";
-  rule.before = "(MatMul(x * s + t, w) + b) * r";
+  rule.before = "(MatMul(x * s + t, w) + b) * r, batch normalisations of matrices before and behind";
   rule.after = "MatMul(x, s*w*r) + (t*w + b)*r";
   rule.precondition =
       "s, t, b, r constant, one element or one a column, some of them absent; w constant of rank 2; everything read once";

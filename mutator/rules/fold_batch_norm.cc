@@ -1,4 +1,4 @@
-// Batch normalisation folded into the convolution before it.
+// Batch normalisation folded into the convolution, or transposed convolution, before it.
 //
 //   before  BatchNormalization(Conv(x, w, b), scale, shift, mean, var)
 //   after   Conv(x, w * s, b * s + t),  s = BatchNorm(1){shift 0, mean 0},  t = BatchNorm(0)
@@ -6,6 +6,7 @@
 
 #include "mutator/batch_norm.h"
 #include "mutator/rule.h"
+#include "mutator/sample.h"
 
 namespace mendel::rules::fold_batch_norm {
 namespace {
@@ -30,11 +31,17 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   const auto weight = [&](Shape shape, const char* name, double value) {
     return e.Constant(Tensor::Filled({DType::kF32, std::move(shape)}, value), name);
   };
-  std::vector<ValueId> inputs = {x, weight({3, 2, 3, 3}, "w", 1.5)};
-  if (rng.Flip()) inputs.push_back(weight({3}, "b", 0.5));
-  const ValueId y = e.Op("Conv", inputs, {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}});
-  e.Output("y", e.Op("BatchNormalization",
-                     {y, weight({3}, "scale", 2), weight({3}, "shift", 1), weight({3}, "mean", 0.25), weight({3}, "var", 4)}));
+  const bool transposed = rng.Flip();
+  const int64_t group = rng.Between(1, 2);
+  const Shape kernel = transposed ? Shape{2, 4 / group, 3, 3} : Shape{4, 2 / group, 3, 3};
+  std::vector<ValueId> inputs = {x, SampleWeight(e, rng, kernel, "w")};
+  if (rng.Flip()) inputs.push_back(weight({4}, "b", 0.5));
+  Attributes attrs = WindowAttributes(2, rng.Between(1, 2), 1, 1);
+  attrs.Set("group", group);
+  if (transposed) attrs.Set("output_padding", Ints{0, 0});
+  const ValueId y = e.Op(transposed ? "ConvTranspose" : "Conv", inputs, attrs);
+  e.Output("y", e.Op("BatchNormalization", {y, SampleWeight(e, rng, {4}, "scale"), weight({4}, "shift", 1),
+                                            weight({4}, "mean", 0.25), weight({4}, "var", 4)}));
   return e.Finish();
 }
 
@@ -42,8 +49,8 @@ Rule Make() {
   Rule rule;
   rule.name = "fold_batch_norm";
   rule.family = "constants";
-  rule.before = "BatchNormalization(Conv(x, w, b))";
-  rule.after = "Conv(x, w * s, b * s + t)";
+  rule.before = "BatchNormalization(Conv(x, w, b)), BatchNormalization(ConvTranspose(x, w, b))";
+  rule.after = "Conv(x, w * s, b * s + t), ConvTranspose(x, w * s, b * s + t)";
   rule.precondition = "weights and statistics constant; the convolution is read once";
   rule.loses_when = "never";
   rule.stage = Stage::kNormalise;

@@ -17,11 +17,6 @@ namespace {
 
 constexpr double kMaxGrowth = 2.5;
 
-/// Window of the union: positions first..last relative to the output's, a dimension each.
-struct Union {
-  Ints first, last;
-};
-
 bool Fits(const Graph& graph, int32_t id, const Node& like) {
   const Node& conv = graph.node(id);
   if (conv.op->name != "Conv" || conv.inputs[0] != like.inputs[0] || conv.attrs.Int("group") != 1) return false;
@@ -33,19 +28,10 @@ bool Fits(const Graph& graph, int32_t id, const Node& like) {
          std::all_of(conv.inputs.begin() + 1, conv.inputs.end(), [&](ValueId v) { return IsWeight(graph, v); });
 }
 
-Union UnionOf(const Graph& graph, const std::vector<int32_t>& convs) {
-  Union result;
-  for (int32_t id : convs) {
-    const std::vector<Window> windows = ShapeOf(graph, id).windows;
-    result.first.resize(windows.size(), 0);
-    result.last.resize(windows.size(), 0);
-    for (size_t d = 0; d < windows.size(); ++d) {
-      const int64_t first = -windows[d].pad_begin, last = first + windows[d].kernel - 1;
-      result.first[d] = id == convs[0] ? first : std::min(result.first[d], first);
-      result.last[d] = id == convs[0] ? last : std::max(result.last[d], last);
-    }
-  }
-  return result;
+TapHull UnionOf(const Graph& graph, const std::vector<int32_t>& convs) {
+  std::vector<std::vector<Window>> windows;
+  for (int32_t id : convs) windows.push_back(ShapeOf(graph, id).windows);
+  return HullOf(windows);
 }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -58,8 +44,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   std::vector<Match> matches;
   for (const auto& group : IndependentGroups(graph, siblings)) {
     if (group.back() != node) continue;
-    const Union all = UnionOf(graph, group);
-    double before = 0, channels = 0, taps = 1;
+    double before = 0, channels = 0;
     bool unequal = false;
     for (int32_t id : group) {
       const Shape& w = graph.type(graph.node(id).inputs[1]).shape;
@@ -68,7 +53,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
       unequal = unequal || !(graph.node(id).attrs == last.attrs &&
                              std::equal(w.begin() + 2, w.end(), graph.type(last.inputs[1]).shape.begin() + 2));
     }
-    for (size_t d = 0; d < all.first.size(); ++d) taps *= static_cast<double>(all.last[d] - all.first[d] + 1);
+    const double taps = static_cast<double>(NumElements(UnionOf(graph, group).Extents()));
     if (unequal && channels * taps <= kMaxGrowth * before) matches.push_back({group, {}});
   }
   return matches;
@@ -79,19 +64,13 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const ValueId x = e.InputsOf(subprogram)[0];
   std::vector<int32_t> convs;
   for (const GraphOutput& output : subprogram.outputs()) convs.push_back(output.value.node);
-  const Union all = UnionOf(subprogram, convs);
+  const TapHull all = UnionOf(subprogram, convs);
   std::vector<ValueId> weights, biases;
   Ints sizes;
   for (int32_t id : convs) {
     const Node& conv = subprogram.node(id);
-    const std::vector<Window> windows = ShapeOf(subprogram, id).windows;
-    ValueId w = e.CopyConstantExpression(subprogram, conv.inputs[1]);
-    for (size_t d = 0; d < windows.size(); ++d) {
-      const int64_t before = -windows[d].pad_begin - all.first[d];
-      w = e.PadZero(w, static_cast<int64_t>(d + 2), before, all.last[d] - all.first[d] + 1 - windows[d].kernel - before);
-    }
-    weights.push_back(w);
-    sizes.push_back(e.shape(w)[0]);
+    weights.push_back(EmbedTaps(e, e.CopyConstantExpression(subprogram, conv.inputs[1]), ShapeOf(subprogram, id).windows, all));
+    sizes.push_back(e.shape(weights.back())[0]);
     if (conv.inputs.size() > 2) biases.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
   }
   const ConvShape shape = ShapeOf(subprogram, convs[0]);

@@ -33,6 +33,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const int32_t first = add.inputs[0].node, second = add.inputs[1].node;
   if (!IsLinear(graph, first) || !IsLinear(graph, second)) return {};
   const Node &f = graph.node(first), &g = graph.node(second);
+  if (f.inputs[0] == g.inputs[0]) return {};  // add_kernels
   if (f.op != g.op || f.attrs != g.attrs || f.outputs[0] != g.outputs[0]) return {};
   const Shape &a = graph.type(f.inputs[0]).shape, &b = graph.type(g.inputs[0]).shape;
   const Shape &v = graph.type(f.inputs[1]).shape, &w = graph.type(g.inputs[1]).shape;
