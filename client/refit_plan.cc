@@ -1,12 +1,14 @@
 #include "client/refit_plan.h"
 
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "base/status.h"
 #include "optimizer/certificate_proto.h"
 #include "optimizer/profile_cache.h"
 #include "optimizer/profiler.h"
+#include "runtime/offline_device.h"
 #include "runtime/plan_kernels.h"
 
 namespace mendel {
@@ -87,12 +89,18 @@ absl::StatusOr<Graph> WithWeights(const Graph& graph, const Weights& weights) {
 Algorithms AlgorithmsOf(const google::protobuf::Map<int32_t, std::string>& stored) { return {stored.begin(), stored.end()}; }
 
 absl::StatusOr<GateResult> Gate(const Graph& model, const Plan& plan) {
-  const Backend* backend = FindBackend(plan.info.target().backend());
-  if (backend == nullptr) return Unsupported("this program has no backend '", plan.info.target().backend(), "'");
+  const plan::Target& target = plan.info.target();
+  // A plan made without its device passed the gate there, and passes it again there, wherever that is.
+  std::unique_ptr<OfflineDevice> offline;
+  if (IsUnmeasured(plan.info)) {
+    MENDEL_ASSIGN_OR_RETURN(offline, MakeOfflineDevice(Cat(target.backend(), ":", target.isa())));
+  }
+  const Backend* backend = offline != nullptr ? &offline->backend() : FindBackend(target.backend());
+  if (backend == nullptr) return Unsupported("this program has no backend '", target.backend(), "'");
   MENDEL_RETURN_IF_ERROR(CheckTarget(plan.info, *backend));
-  MENDEL_ASSIGN_OR_RETURN(const Numerics numerics, ParseNumerics(plan.info.target().numerics()));
+  MENDEL_ASSIGN_OR_RETURN(const Numerics numerics, ParseNumerics(target.numerics()));
   MENDEL_ASSIGN_OR_RETURN(const auto cache, ProfileCache::Open(":memory:"));
-  const Profiler profiler(*backend, *cache, {.threads = plan.info.target().threads(), .numerics = numerics});
+  const Profiler profiler(*backend, *cache, {.threads = target.threads(), .numerics = numerics});
   GateOptions options;
   options.seed = plan.info.search().seed();
   const bool has_baseline = !plan.baseline.nodes().empty();

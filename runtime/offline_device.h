@@ -31,7 +31,7 @@ class OfflineDevice {
 /// Sorted.
 std::vector<std::string> OfflineDeviceNames();
 
-/// "cuda:sm_90". InvalidArgument tells the devices that there are.
+/// "cuda:sm_90": name and Isa of its backend. InvalidArgument tells the devices that there are.
 absl::StatusOr<std::unique_ptr<OfflineDevice>> MakeOfflineDevice(const std::string& name);
 
 /// The plan's times are predictions: it was made offline. It runs on any device of its architecture.

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -98,6 +100,7 @@ class RealDaemon final : public Daemon {
     };
     environment_ =
         std::unique_ptr<Environment>(new Environment{options_, *jobs_, *blobs_, clock_, log_, metrics_, *authenticator_, key});
+    NameQueues();
     metrics_.AddCollector([this](Metrics& metrics) { Collect(metrics); });
     metrics_.Set("process_start_time_seconds", {}, static_cast<double>(clock_.WallMicros()) * 1e-6);
     metrics_.Set("mendel_build_info", {{"version", build_.version}, {"commit", build_.commit}}, 1);
@@ -169,9 +172,9 @@ class RealDaemon final : public Daemon {
         const auto found = counts->find(static_cast<v1::JobState>(state));
         const double count = found == counts->end() ? 0 : static_cast<double>(found->second);
         metrics.Set("mendel_jobs", {{"state", StateLabel(static_cast<v1::JobState>(state))}}, count);
-        if (state == v1::JOB_STATE_PENDING) metrics.Set("mendel_queue_depth", {}, count);
       }
     }
+    CollectQueue(metrics);
     if (const auto bytes = blobs_->TotalBytes(); bytes.ok()) metrics.Set("mendel_blob_bytes", {}, static_cast<double>(*bytes));
     metrics.Set("mendel_draining", {}, environment_->draining ? 1 : 0);
     metrics.Set("mendel_watchers", {}, static_cast<double>(environment_->watchers.taken()));
@@ -180,9 +183,32 @@ class RealDaemon final : public Daemon {
     if (runner_ != nullptr) CollectRunner(runner_->Stats(), metrics);
   }
 
+  /// Jobs that wait, by what their worker must have. A queue once told stays, at 0 when it is empty: autoscalers would take silence
+  /// for a failure.
+  void CollectQueue(Metrics& metrics) {
+    const auto counts = jobs_->CountPendingByDevice();
+    if (!counts.ok()) return;
+    const std::lock_guard<std::mutex> lock(queues_mutex_);
+    for (const auto& [device, count] : *counts) queues_.insert(device);
+    for (const std::string& device : queues_) {
+      const auto found = counts->find(device);
+      metrics.Set("mendel_queue_depth", {{"device", device}}, found == counts->end() ? 0 : static_cast<double>(found->second));
+    }
+  }
+
+  /// The queues that are told from the start: of the devices that the machine has, and of those that other workers are said to
+  /// have.
+  void NameQueues() {
+    for (const WorkerDevice& device : runner_options_.devices) {
+      if (!device.offline) queues_.insert(device.name);
+    }
+    queues_.insert(runner_options_.other_devices.begin(), runner_options_.other_devices.end());
+    if (runner_ == nullptr) return;
+    for (const std::string& device : queues_) metrics_.Add("mendel_jobs_started_total", {{"device", device}}, 0);
+  }
+
   static void CollectRunner(const RunnerStats& stats, Metrics& metrics) {
     metrics.Set("mendel_workers_running", {}, static_cast<double>(stats.running));
-    metrics.Set("mendel_jobs_started_total", {}, static_cast<double>(stats.started));
     metrics.Set("mendel_candidates_total", {}, static_cast<double>(stats.candidates));
     metrics.Set("mendel_jobs_ended_total", {{"state", "succeeded"}}, static_cast<double>(stats.succeeded));
     metrics.Set("mendel_jobs_ended_total", {{"state", "failed"}}, static_cast<double>(stats.failed));
@@ -229,6 +255,8 @@ class RealDaemon final : public Daemon {
   std::unique_ptr<HttpListener> http_;
   std::unique_ptr<WebPage> page_;
   std::unique_ptr<HttpListener> page_listener_;
+  std::mutex queues_mutex_;
+  std::set<std::string> queues_ = {"cpu"};
   int64_t ticks_ = 0;
 };
 

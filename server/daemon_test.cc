@@ -28,6 +28,7 @@ TEST(Daemon, StartsServesDrainsAndStartsAgain) {
   options.metrics_listen = "127.0.0.1:0";
   options.http_port = "0";
   options.concurrent_jobs = 0;
+  options.runner.other_devices = {"cuda"};
   std::string text;
   Logger log(LogLevel::kInfo, SystemClock(), [&](const std::string& line) { text += line + "\n"; });
   for (int start = 0; start < 2; ++start) {
@@ -39,6 +40,8 @@ TEST(Daemon, StartsServesDrainsAndStartsAgain) {
     EXPECT_EQ(page.substr(0, 15), "HTTP/1.1 200 OK");
     EXPECT_NE(page.find("mendel_build_info{version=\"1.2.3\",commit=\"abc\"} 1\n"), std::string::npos) << page;
     EXPECT_NE(page.find("mendel_jobs{state=\"pending\"} 0\n"), std::string::npos);
+    EXPECT_NE(page.find("mendel_queue_depth{device=\"cpu\"} 0\n"), std::string::npos);
+    EXPECT_NE(page.find("mendel_queue_depth{device=\"cuda\"} 0\n"), std::string::npos) << "autoscalers need a number";
     EXPECT_NE(page.find("mendel_draining 0\n"), std::string::npos);
     const std::string web = Fetch((*daemon)->page_port(), "GET /api/session HTTP/1.1\r\nHost: localhost\r\n\r\n");
     EXPECT_NE(web.find("\"version\":\"1.2.3\""), std::string::npos) << web;

@@ -70,7 +70,9 @@ class ObservedStore final : public JobStore {
   }
   absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner, int64_t until,
                                                  const std::vector<std::string>& devices) override {
-    return jobs_->Claim(owner, until, devices);
+    auto job = jobs_->Claim(owner, until, devices);
+    if (job.ok() && job->has_value()) metrics_.Add("mendel_jobs_started_total", {{"device", (*job)->device}}, 1);
+    return job;
   }
   absl::StatusOr<v1::JobState> Renew(const std::string& name, int64_t fence, int64_t until) override {
     return jobs_->Renew(name, fence, until);
@@ -79,6 +81,7 @@ class ObservedStore final : public JobStore {
     return jobs_->ExpireLeases(now, max_attempts);
   }
   absl::StatusOr<std::map<v1::JobState, int64_t>> CountJobs() override { return jobs_->CountJobs(); }
+  absl::StatusOr<std::map<std::string, int64_t>> CountPendingByDevice() override { return jobs_->CountPendingByDevice(); }
   uint64_t WaitForChange(uint64_t seen, int64_t timeout) override { return jobs_->WaitForChange(seen, timeout); }
   absl::StatusOr<v1::Model> PutModel(const v1::Model& model) override { return jobs_->PutModel(model); }
   absl::StatusOr<v1::Model> GetModel(const std::string& name) override { return jobs_->GetModel(name); }

@@ -1,4 +1,5 @@
-// What the workers of this server tell the store, counted for the metrics on the way: seconds a phase and the judge's answers.
+// What the workers of this server tell the store, counted for the metrics on the way: seconds a phase, jobs begun and the
+// judge's answers.
 #ifndef MENDEL_SERVER_OBSERVED_STORE_H_
 #define MENDEL_SERVER_OBSERVED_STORE_H_
 

@@ -19,6 +19,12 @@ expect 1 'other weights' "$mendel" verify new.plan --model net.onnx
 expect 0 '"bound_log2"' "$mendel" refit net.plan --model one_weight.onnx -o new.plan --json
 expect 0 '^equivalent' "$mendel" verify new.plan --model one_weight.onnx --fresh
 
+# A plan for a GPU that is not here: gated again as it was when it was made, and as unmeasured as before.
+expect 0 'wrote' "$mendel" optimize net.onnx --device cuda:sm_90 --offline --cache cache.sqlite --max-candidates 1 --budget 5s -o gpu.plan
+expect 0 'no kernel was run' "$mendel" refit gpu.plan --model one_weight.onnx -o new_gpu.plan
+expect 0 '^times: unmeasured, predicted' "$mendel" inspect new_gpu.plan
+expect 0 '^equivalent' "$mendel" verify new_gpu.plan --model one_weight.onnx
+
 # Another structure, named.
 expect 2 "outputs? .*structure|structure.*outputs?" "$mendel" refit net.plan --model two.onnx -o bad.plan
 expect 2 "structure.*weight|structure.*operators" "$mendel" refit net.plan --model rewritten.onnx -o bad.plan

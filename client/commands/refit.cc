@@ -17,6 +17,7 @@
 #include "client/progress_pipe.h"
 #include "client/refit_plan.h"
 #include "client/version.h"
+#include "runtime/offline_device.h"
 
 namespace mendel::commands::refit {
 namespace {
@@ -41,6 +42,9 @@ void TellResult(const RefittedPlan& result, Context& context) {
   context.Line(Cat("weights     ", result.weights, " tensors taken from the new model"));
   context.Line(Cat("certificate every element equal, bound 2^", Decimals(certificate.bound_log2, 0), ", ", certificate.draws.size(),
                    " tests, ", certificate.segments, " segments"));
+  if (IsUnmeasured(result.plan.info)) {
+    context.Line("unmeasured  errors are those of the operators' definitions in double; no kernel was run");
+  }
 }
 
 absl::StatusOr<RefittedPlan> RefitMember(const Plan& plan, const Options& options, ProgressPipe& pipe, Context& context) {

@@ -1,11 +1,14 @@
-"""kill -9 of the whole server, of its workers and of clients at random moments, while clients submit, watch, upload and download.
+"""kill -9 of the whole server, of its workers, of clients and of PostgreSQL at random moments, while clients submit, watch, upload and
+download: first with jobs in SQLite, then with jobs in PostgreSQL where it is installed.
 
 usage: service_faults.py MENDEL MAKE_VERIFY_PAIRS   (PYTHONPATH: the package mendel_client)
-MENDEL_FAULT_MOMENTS (4), MENDEL_FAULT_SEED (1), MENDEL_FAULT_RECOVERY_SECONDS (0: printed only) say how often, where, and how long a
-restarted server may take until it answers.
+MENDEL_FAULT_MOMENTS (8, shared by the stores), MENDEL_FAULT_SEED (1), MENDEL_FAULT_RECOVERY_SECONDS (0: printed only) say how often,
+where, and how long it may take from the start of a killed server or database until the service answers.
 
-After every kill of the server: its workers are gone, the folder is consistent (mendel fsck), and once it answers again everything that
-it ever acknowledged is there. At the end every job has ended, no request became two jobs, and only jobs whose worker was killed failed.
+After every kill of the server: its workers are gone, and the folder is consistent (mendel fsck: no file has other bytes than its name
+says). After every kill of the server or of PostgreSQL: once the service answers again everything that it ever acknowledged is there.
+After every kill of a client: no plan lies half-written where it was asked for. At the end every job has ended, no request became two
+jobs, and only jobs whose worker was killed failed.
 """
 import collections
 import contextlib
@@ -19,12 +22,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Dict, List, Set
+from typing import Dict, List, Optional, Set
 
 from mendel_client import Client, Job, MendelError
 from mendel_client._messages import BYTE_STREAM, MODELS, Method
+from postgres import Postgres, programs
 
 CLIENTS = 3
+SLOW = 5.0  # seconds; recoveries above it are counted
 PATIENCE = 300.0  # for what must happen, on a machine of any speed
 HERE = pathlib.Path(__file__).parent
 
@@ -72,8 +77,9 @@ def wait_for(what: str, condition) -> None:
 class Service:
     """The server under test and its clients."""
 
-    def __init__(self, mendel: str, folder: pathlib.Path, seed: int):
-        self.mendel, self.folder, self.rng = mendel, folder, random.Random(seed)
+    def __init__(self, mendel: str, folder: pathlib.Path, seed: int, database: Optional[Postgres]):
+        self.mendel, self.folder, self.rng, self.database = mendel, folder, random.Random(seed), database
+        self.store = ["--data", folder / "data"] + (["--store", database.url()] if database else [])
         self.address = f"unix:{folder}/socket"
         self.server: subprocess.Popen = None
         self.clients: List[subprocess.Popen] = []
@@ -85,8 +91,8 @@ class Service:
     def start_server(self) -> None:
         with open(self.folder / "server.log", "a") as log:
             self.server = subprocess.Popen(
-                [self.mendel, "serve", "--listen", self.address, "--data", self.folder / "data", "--metrics-listen", "", "--lease-seconds", "3",
-                 "--max-attempts", "1000000", "--concurrent-jobs", "2", "--drain-seconds", "60"], stdout=log, stderr=log)
+                [self.mendel, "serve", "--listen", self.address, *self.store, "--metrics-listen", "", "--http-port", "none", "--lease-seconds",
+                 "3", "--max-attempts", "1000000", "--concurrent-jobs", "2", "--drain-seconds", "60"], stdout=log, stderr=log)
         self.started = time.monotonic()
 
     def wait_for_server(self) -> None:
@@ -116,7 +122,7 @@ class Service:
         self.start_server()
 
     def fsck(self) -> None:
-        done = subprocess.run([self.mendel, "fsck", "--data", self.folder / "data"], capture_output=True, text=True, check=False)
+        done = subprocess.run([self.mendel, "fsck", *self.store], capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"fsck: {done.stdout}{done.stderr}"
 
     def kill_worker(self) -> bool:
@@ -132,7 +138,22 @@ class Service:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.clients[number].pid, signal.SIGKILL)
         self.clients[number].wait()
+        self.check_files(number)
         self.clients[number] = self.start_client(number)
+
+    def check_files(self, number: int) -> None:
+        """Plans that a killed client leaves are whole: a download has its name's hash, and the command's is one of the server's."""
+        with Client(self.address, retry_time=PATIENCE, call_timeout=PATIENCE) as client:
+            plans = {plan.name for plan in client.plans(limit=0)}
+        for path in (self.folder / f"client-{number}").glob("*.plan"):
+            name = hashlib.sha256(path.read_bytes()).hexdigest()
+            assert path.stem == name or (path.stem == "command" and f"plans/{name}" in plans), f"{path} is not whole"
+
+    def kill_database(self) -> None:
+        self.database.kill()
+        time.sleep(self.rng.uniform(0, 1))  # without it for a while
+        self.database.start()
+        self.started = time.monotonic()
 
     def check_client(self, number: int) -> None:
         code = self.clients[number].poll()
@@ -193,18 +214,21 @@ class Service:
     def moment(self) -> str:
         """One kill, at a random moment of whatever is under way; what was killed."""
         time.sleep(self.rng.uniform(0, 1.5))
-        kinds = ("server", "worker", "client")  # each at least once
+        kinds = ("server", "worker", "client", *(["database"] if self.database else []))  # each at least once
         done = self.kills.total()
         kind = kinds[done] if done < len(kinds) else self.rng.choice((*kinds, "server"))
         if kind == "worker":
             wait_for("a worker", self.kill_worker)
         elif kind == "client":
             self.kill_client()
+        elif kind == "database":
+            self.kill_database()
         else:
             self.kill_server()
             if self.rng.random() < 0.2:  # once more while it starts
                 time.sleep(self.rng.uniform(0, 0.3))
                 self.kill_server()
+        if kind in ("server", "database"):
             self.wait_for_server()
             self.check_kept()
         self.kills[kind] += 1
@@ -241,17 +265,15 @@ class Service:
         said = collections.Counter(line[0] for line in self.said())
         slow = sorted(self.recoveries) or [0.0]
         return (f"kills: {dict(self.kills)}; acknowledged: {dict(said)}; jobs ended: {dict(states)}; plans checked: {len(self.downloaded)}; "
-                f"recovery of {len(slow)} starts: median {slow[len(slow) // 2]:.2f} s, slowest {slow[-1]:.2f} s")
+                f"recovery of {len(slow)} starts: median {slow[len(slow) // 2]:.2f} s, slowest {slow[-1]:.2f} s, "
+                f"above {SLOW:.0f} s: {sum(seconds > SLOW for seconds in slow)}")
 
 
-def main() -> None:
-    mendel, make_pairs = sys.argv[1:]
-    moments = int(os.environ.get("MENDEL_FAULT_MOMENTS", "4"))
-    seed = int(os.environ.get("MENDEL_FAULT_SEED", "1"))
-    allowed = float(os.environ.get("MENDEL_FAULT_RECOVERY_SECONDS", "0"))
-    print(f"MENDEL_FAULT_SEED={seed}, {moments} moments", flush=True)
+def run(mendel: str, make_pairs: str, store: str, moments: int, seed: int) -> None:
     folder = pathlib.Path(tempfile.mkdtemp(prefix="mendel-faults-"))
-    service = Service(mendel, folder, seed)
+    folder.chmod(0o711)  # PostgreSQL's user may be another
+    database = Postgres(folder, ["-c", "listen_addresses="]) if store == "PostgreSQL" else None
+    service = Service(mendel, folder, seed, database)
     try:
         subprocess.run([make_pairs, folder], check=True, stdout=subprocess.DEVNULL)
         os.environ.update(MENDEL=mendel, MENDEL_SERVER=service.address)
@@ -265,21 +287,34 @@ def main() -> None:
         for moment in range(moments):
             kind = service.moment()
             if moment % 20 == 19:
-                print(f"moment {moment + 1} ({kind}): {service.summary()}", flush=True)
+                print(f"{store}, moment {moment + 1} ({kind}): {service.summary()}", flush=True)
         service.finish()
         failed = sum(state == "FAILED" for state in service.ended.values())
         assert failed <= service.kills["worker"], f"{failed} jobs failed"
+        allowed = float(os.environ.get("MENDEL_FAULT_RECOVERY_SECONDS", "0"))
         assert not allowed or max(service.recoveries) <= allowed, "a recovery took too long"
-        print(service.summary())
-        print("nothing that was acknowledged was lost")
+        print(f"{store}: {service.summary()}", flush=True)
     except BaseException:
-        print(f"failed with MENDEL_FAULT_SEED={seed}; {service.summary()}; the last of the server's log:")
-        log = folder / "server.log"
-        print(log.read_text()[-3000:] if log.exists() else "")
+        print(f"failed with {store}, MENDEL_FAULT_SEED={seed}; {service.summary()}; the last of the logs:")
+        for log in (folder / "server.log", folder / "postgres.log"):
+            print(log.read_text()[-3000:] if log.exists() else "")
         raise
     finally:
         service.stop()
+        if database:
+            database.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    mendel, make_pairs = sys.argv[1:]
+    stores = ["SQLite"] + (["PostgreSQL"] if programs() else [])
+    moments = int(os.environ.get("MENDEL_FAULT_MOMENTS", "8")) // len(stores)
+    seed = int(os.environ.get("MENDEL_FAULT_SEED", "1"))
+    print(f"MENDEL_FAULT_SEED={seed}, {moments} moments each with {' and '.join(stores)}", flush=True)
+    for store in stores:
+        run(mendel, make_pairs, store, moments, seed)
+    print("nothing that was acknowledged was lost")
 
 
 if __name__ == "__main__":

@@ -50,15 +50,15 @@ class Checker {
     const int64_t most = MemoryLimit(options_);
     Require(budget.memory_bytes() <= most, "budget.memory_bytes", Cat("is above the limit of ", most, " bytes"));
   }
-  void Device(const std::string& device, const std::string& isa) {
+  void Device(std::string_view field, const std::string& device, const std::string& isa) {
     if (options_.devices.empty()) {
-      Require(device.empty() || device == "cpu", "device", Cat("no worker has '", device, "'"));
+      Require(device.empty() || device == "cpu", field, Cat("no worker has '", device, "'"));
       return;
     }
     const auto found = std::find_if(options_.devices.begin(), options_.devices.end(),
                                     [&](const WorkerDevice& one) { return one.name == (device.empty() ? "cpu" : device); });
     if (found == options_.devices.end() && Elsewhere(device)) return;
-    Require(found != options_.devices.end(), "device", Cat("no worker has '", device.empty() ? "cpu" : device, "'"));
+    Require(found != options_.devices.end(), field, Cat("no worker has '", device.empty() ? "cpu" : device, "'"));
     if (found == options_.devices.end()) return;
     Require(isa.empty() || isa == found->isa, "isa", Cat("no worker has '", isa, "'; this one has '", found->isa, "'"));
   }
@@ -78,7 +78,7 @@ absl::Status CheckOptimize(const v1::OptimizeSpec& spec, const RunnerOptions& op
   Checker check("spec.optimize", options);
   check.Name(spec.model(), "models", "model");
   check.Shapes(spec.shapes());
-  check.Device(spec.device(), spec.isa());
+  check.Device("device", spec.device(), spec.isa());
   check.Require(spec.threads() >= 0 && spec.threads() <= kMostThreads, "threads", "must be 0 to 1024");
   check.OneOf(spec.numerics(), {"strict", "default"}, "numerics");
   check.OneOf(spec.weights(), {"exact", "symbolic"}, "weights");
@@ -114,7 +114,13 @@ absl::Status CheckDevice(const v1::JobSpec& spec, const RunnerOptions& options) 
   RunnerOptions own = options;
   own.other_devices.clear();
   Checker check("spec.optimize", own);
-  check.Device(spec.optimize().device(), spec.optimize().isa());
+  check.Device("device", spec.optimize().device(), spec.optimize().isa());
+  return check.status();
+}
+
+absl::Status CheckRefitDevice(const std::string& device, const RunnerOptions& options) {
+  Checker check("spec.refit_plan", options);
+  check.Device("plan", device, "");
   return check.status();
 }
 

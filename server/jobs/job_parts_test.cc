@@ -59,6 +59,9 @@ TEST(CheckSpec, NamesTheFieldThatIsWrong) {
   options.other_devices = {"cuda"};
   EXPECT_TRUE(CheckSpec(elsewhere, options).ok());
   EXPECT_FALSE(CheckDevice(elsewhere, options).ok()) << "not by this machine's workers";
+  EXPECT_TRUE(CheckRefitDevice("", options).ok());
+  EXPECT_TRUE(CheckRefitDevice("cuda", options).ok());
+  EXPECT_EQ(std::string(CheckRefitDevice("cuda:sm_90", options).message()), "spec.refit_plan.plan: no worker has 'cuda:sm_90'");
   v1::JobSpec verify;
   verify.mutable_verify_plan()->set_plan("plans/" + std::string(64, '0'));
   verify.mutable_verify_plan()->set_model(kModel);

@@ -90,6 +90,8 @@ absl::StatusOr<std::unique_ptr<JobRunner>> StartJobRunner(const RunnerOptions& o
 /// Checks a spec against the options before it is queued: names well formed, budgets within limits, devices that the workers have.
 /// InvalidArgument with the field's path in front ("spec.optimize.budget.time: ...").
 absl::Status CheckSpec(const v1::JobSpec& spec, const RunnerOptions& options);
+/// That a worker has the device that a refit needs (RefitDeviceOf; "" is "cpu"), before it is queued; other machines' count.
+absl::Status CheckRefitDevice(const std::string& device, const RunnerOptions& options);
 /// The devices alone, for the worker that is to do it: `other_devices` do not count.
 absl::Status CheckDevice(const v1::JobSpec& spec, const RunnerOptions& options);
 

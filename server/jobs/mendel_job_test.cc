@@ -155,5 +155,30 @@ TEST(MendelJobs, EveryKindOfWork) {
   EXPECT_EQ(bad.error().message().find(world.folder()), std::string::npos) << bad.error().message();
 }
 
+TEST(MendelJobs, AnUnmeasuredPlanIsRefittedWithoutItsDevice) {
+  JobWorld world;
+  RunnerOptions options = Options(world);
+  options.devices = {{"cpu", "", ""}, {"cuda:sm_90", "", "sm_90", true}};
+  const auto runner = Start(world, options);
+  ASSERT_NE(runner, nullptr);
+  const std::string model = ExampleModel(world);
+  v1::JobSpec search = SmallSearch(model);
+  search.mutable_optimize()->set_device("cuda:sm_90");
+  search.mutable_optimize()->mutable_budget()->set_candidates(1);
+  const v1::Job optimized = world.Await(world.Submit(search));
+  ASSERT_EQ(optimized.state(), v1::JOB_STATE_SUCCEEDED) << optimized.DebugString();
+  EXPECT_TRUE(world.jobs().GetPlan(optimized.plan())->unmeasured());
+  v1::JobSpec refit;
+  refit.mutable_refit_plan()->set_plan(optimized.plan());
+  refit.mutable_refit_plan()->set_model(model);
+  const v1::Job refitted = world.Await(world.Submit(refit));
+  ASSERT_EQ(refitted.state(), v1::JOB_STATE_SUCCEEDED) << refitted.DebugString();
+  const auto plan = world.jobs().GetPlan(refitted.plan());
+  EXPECT_TRUE(plan->unmeasured());
+  EXPECT_EQ(plan->device(), "cuda");
+  EXPECT_EQ(plan->isa(), "sm_90");
+  EXPECT_LE(plan->bound_log2(), -80);
+}
+
 }  // namespace
 }  // namespace mendel::server

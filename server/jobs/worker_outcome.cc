@@ -16,10 +16,16 @@ namespace {
 
 constexpr size_t kKeptAnswer = 1 << 20;
 
-/// What a worker says may name its folder or the program; neither is the client's business.
-std::string WithoutPaths(const std::string& text, const JobFolder& folder, const RunnerOptions& options) {
+/// What a worker or its sandbox says may name its folder, its inputs or the program; none of them is the client's business.
+std::string WithoutPaths(const std::string& text, const EndedWorker& worker, const JobFolder& folder,
+                         const RunnerOptions& options) {
   std::string result =
       absl::StrReplaceAll(text, {{folder.path() + "/", ""}, {folder.path(), "."}, {" /job/", " "}, {"'/job/", "'"}});
+  if (!worker.command.views.empty()) {
+    // Blobs lie two folders deep (server/store/blob_store.h): their hashes may be told.
+    const std::filesystem::path blobs = std::filesystem::path(worker.command.views.front().source).parent_path().parent_path();
+    result = absl::StrReplaceAll(result, {{blobs.string() + "/", ""}});
+  }
   const std::string program = std::filesystem::path(options.executable).parent_path().string();
   if (program.size() > 1) result = absl::StrReplaceAll(result, {{program + "/", ""}});
   return result;
@@ -111,12 +117,13 @@ absl::StatusOr<std::string> AdoptBundle(const EndedWorker& worker, const google:
                                  "\nreason: ", error.message(), "\nexit code ", result.state.code, ", signal ", result.state.signal,
                                  "\nsandbox: ", worker.sandbox, "\nmemory limit: ", worker.limits.memory_bytes,
                                  " bytes\ncommand, in a folder with the files below:\n", command, "\n", inputs);
-  const std::string log = Ascii(WithoutPaths(result.log, folder, options));
+  const std::string log = Ascii(WithoutPaths(result.log, worker, folder, options));
   const std::string path = folder.path() + "/bundle.tar";
-  MENDEL_RETURN_IF_ERROR(WriteTar(path, {{"report.txt", report},
-                                         {"spec.txt", worker.job.job.spec().DebugString()},
-                                         {"log.txt", log},
-                                         {"answer.json", WithoutPaths(result.answer.substr(0, kKeptAnswer), folder, options)}}));
+  MENDEL_RETURN_IF_ERROR(
+      WriteTar(path, {{"report.txt", report},
+                      {"spec.txt", worker.job.job.spec().DebugString()},
+                      {"log.txt", log},
+                      {"answer.json", WithoutPaths(result.answer.substr(0, kKeptAnswer), worker, folder, options)}}));
   const auto blob = blobs.Adopt(path);
   std::error_code code;
   std::filesystem::remove(path, code);
@@ -176,8 +183,8 @@ absl::StatusOr<Outcome> MakeOutcome(const EndedWorker& worker, const JobFolder& 
   }
   outcome.state = v1::JOB_STATE_FAILED;
   absl::Status said = ErrorFromJson(result.answer);
-  if (!said.ok()) said = absl::Status(said.code(), WithoutPaths(std::string(said.message()), folder, options));
-  outcome.error = ErrorOf(worker, said, LastWords(Ascii(WithoutPaths(result.log, folder, options))));
+  if (!said.ok()) said = absl::Status(said.code(), WithoutPaths(std::string(said.message()), worker, folder, options));
+  outcome.error = ErrorOf(worker, said, LastWords(Ascii(WithoutPaths(result.log, worker, folder, options))));
   if (NeedsBundle(outcome.error)) {
     MENDEL_ASSIGN_OR_RETURN(outcome.bundle, AdoptBundle(worker, outcome.error, folder, options, blobs));
   }

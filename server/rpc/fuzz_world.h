@@ -36,6 +36,7 @@ class World {
   void Judge(const absl::Status& status);
   /// Texts of an answer can be used by later calls, as "$0", "$1" and so on.
   void Learn(google::protobuf::Message& answer);
+  /// Puts them in, and takes the name of our folder out.
   void Resolve(google::protobuf::Message& request) const;
 
   void Write(const google::bytestream::WriteRequest& request);

@@ -8,6 +8,7 @@
 #include "server/rpc/errors.h"
 #include "server/rpc/handlers.h"
 #include "server/rpc/names.h"
+#include "server/store/spec_names.h"
 
 namespace mendel::server::handlers {
 namespace {
@@ -21,13 +22,23 @@ absl::Status CheckModelExists(Environment& env, const std::string& field, const 
   return Annotate(env.jobs.GetModel(name).status(), field);
 }
 
-/// A plan that a spec names. `symbolic`: its certificate must hold for every value of the weights.
-absl::Status CheckPlanExists(Environment& env, const std::string& field, const std::string& name, bool symbolic) {
+/// A plan that a spec names.
+absl::StatusOr<v1::Plan> FindPlan(Environment& env, const std::string& field, const std::string& name) {
   MENDEL_RETURN_IF_ERROR(CheckPlanName(field, name));
-  const absl::StatusOr<v1::Plan> plan = env.jobs.GetPlan(name);
+  absl::StatusOr<v1::Plan> plan = env.jobs.GetPlan(name);
   if (!plan.ok()) return Annotate(plan.status(), field);
-  if (!symbolic || plan->weights() == "symbolic") return absl::OkStatus();
-  return PreconditionError("the plan's certificate holds for the stored weights only (weights: exact)", "WEIGHTS_EXACT", {name});
+  return plan;
+}
+
+/// Its certificate must hold for every value of the weights, and a worker have what it is for.
+absl::Status CheckRefit(Environment& env, const v1::RefitPlanSpec& spec) {
+  MENDEL_ASSIGN_OR_RETURN(const v1::Plan plan, FindPlan(env, "spec.refit_plan.plan", spec.plan()));
+  if (plan.weights() != "symbolic") {
+    return PreconditionError("the plan's certificate holds for the stored weights only (weights: exact)", "WEIGHTS_EXACT",
+                             {spec.plan()});
+  }
+  MENDEL_RETURN_IF_ERROR(FieldErrorOf(CheckRefitDevice(RefitDeviceOf(plan), env.options.runner)));
+  return CheckModelExists(env, "spec.refit_plan.model", spec.model());
 }
 
 absl::Status CheckWork(Environment& env, const v1::JobSpec& spec) {
@@ -35,14 +46,13 @@ absl::Status CheckWork(Environment& env, const v1::JobSpec& spec) {
     case v1::JobSpec::kOptimize:
       return CheckModelExists(env, "spec.optimize.model", spec.optimize().model());
     case v1::JobSpec::kVerifyPlan:
-      MENDEL_RETURN_IF_ERROR(CheckPlanExists(env, "spec.verify_plan.plan", spec.verify_plan().plan(), false));
+      MENDEL_RETURN_IF_ERROR(FindPlan(env, "spec.verify_plan.plan", spec.verify_plan().plan()).status());
       return CheckModelExists(env, "spec.verify_plan.model", spec.verify_plan().model());
     case v1::JobSpec::kComparePair:
       MENDEL_RETURN_IF_ERROR(CheckModelExists(env, "spec.compare_pair.model_a", spec.compare_pair().model_a()));
       return CheckModelExists(env, "spec.compare_pair.model_b", spec.compare_pair().model_b());
     case v1::JobSpec::kRefitPlan:
-      MENDEL_RETURN_IF_ERROR(CheckPlanExists(env, "spec.refit_plan.plan", spec.refit_plan().plan(), true));
-      return CheckModelExists(env, "spec.refit_plan.model", spec.refit_plan().model());
+      return CheckRefit(env, spec.refit_plan());
     case v1::JobSpec::WORK_NOT_SET:
       break;
   }

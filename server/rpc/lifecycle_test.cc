@@ -242,6 +242,48 @@ TEST(Lifecycle, ARequestIdIsOneRequestWhateverAnswersIt) {
   EXPECT_EQ(send("three", 2).second.name(), waits);
 }
 
+TEST(Lifecycle, RefitsNeedADeviceThatSomeWorkerHas) {
+  TestServer server([](ServerOptions& options) {
+    options.runner.devices = {{"cpu", "a processor", "avx2"}, {"cuda:sm_90", "", "sm_90", true}};
+    options.runner.other_devices = {"other"};
+  });
+  const std::string model = server.MakeModel("m");
+  v1::Jobs::Stub jobs(server.channel());
+  JobStore& store = server.env().jobs;
+  int plans = 0;
+  const auto refit = [&](const std::string& device, const std::string& isa, bool unmeasured) {
+    Outcome outcome;
+    outcome.state = v1::JOB_STATE_SUCCEEDED;
+    v1::Plan& plan = outcome.plan.emplace();
+    plan.set_name("plans/" + Sha256Hex(Cat(++plans)));
+    plan.set_weights("symbolic");
+    plan.set_device(device);
+    plan.set_isa(isa);
+    plan.set_unmeasured(unmeasured);
+    server.SubmitSearch(model);
+    const auto job = store.Claim("worker", SystemClock().WallMicros() + 60'000'000, {});
+    EXPECT_TRUE(job.ok() && job->has_value() && store.Finish((*job)->job.name(), (*job)->fence, outcome).ok());
+    v1::SubmitJobRequest submit;
+    submit.mutable_spec()->mutable_refit_plan()->set_plan(plan.name());
+    submit.mutable_spec()->mutable_refit_plan()->set_model(model);
+    grpc::ClientContext context;
+    Prepare(context);
+    Operation operation;
+    const grpc::Status status = jobs.SubmitJob(&context, submit, &operation);
+    if (!status.ok()) return status.error_message();
+    const std::string needed = store.GetJob(operation.name())->device;
+    EXPECT_TRUE(store.CancelJob(operation.name()).ok());
+    return needed;
+  };
+  EXPECT_EQ(refit("cpu", "avx512", false), "cpu") << "which machine it was, its worker finds out";
+  EXPECT_EQ(refit("cuda", "sm_90", true), "cuda:sm_90");
+  EXPECT_EQ(refit("other", "", false), "other");
+  for (const bool unmeasured : {false, true}) {
+    const std::string told = refit("cuda", "sm_80", unmeasured);
+    EXPECT_NE(told.find(unmeasured ? "no worker has 'cuda:sm_80'" : "no worker has 'cuda'"), std::string::npos) << told;
+  }
+}
+
 TEST(Lifecycle, WaitEndsWithItsTimeout) {
   TestServer server;
   Operations::Stub operations(server.channel());

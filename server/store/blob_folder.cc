@@ -37,12 +37,31 @@ std::optional<FileInfo> BlobFolder::Find(const BlobId& blob) const {
   return info.has_value() && info->size == blob.size ? info : std::nullopt;
 }
 
-absl::Status BlobFolder::Install(int file, const std::string& upload_name, const std::string& sha256) const {
+/// Keeps a whole blob of this size that is there already, its time renewed; false when there is none.
+absl::StatusOr<bool> BlobFolder::Keep(int shard, const std::string& sha256, int64_t size) const {
+  const std::optional<FileInfo> found = Inspect(shard, sha256);
+  const absl::StatusOr<Fd> file = OpenFile(shard, sha256, O_RDONLY);
+  if (!found.has_value() || found->size != size || !file.ok()) return false;
+  MENDEL_RETURN_IF_ERROR(SetTime(file->get(), clock_.WallMicros()));
+  // A sweep may have set it aside before it was touched.
+  const std::optional<FileInfo> now = Inspect(shard, sha256);
+  return now.has_value() && now->inode == found->inode;
+}
+
+absl::Status BlobFolder::Install(int file, const std::string& upload_name, const std::string& sha256) {
   MENDEL_RETURN_IF_ERROR(SetTime(file, clock_.WallMicros()));
   if (fchmod(file, 0400) != 0) return FileError("finishing a blob", errno);
   if (fsync(file) != 0) return FileError("finishing a blob", errno);
   MENDEL_ASSIGN_OR_RETURN(const Fd shard, Shard(sha256));
-  if (renameat(uploads_.get(), upload_name.c_str(), shard.get(), sha256.c_str()) != 0) return FileError("finishing a blob", errno);
+  MENDEL_ASSIGN_OR_RETURN(const FileInfo info, Inspect(file));
+  MENDEL_ASSIGN_OR_RETURN(const bool kept, Keep(shard.get(), sha256, info.size));
+  // A job that is about to begin may be mounting the file that is there: it must not lose its name to a copy.
+  if (kept) {
+    if (unlinkat(uploads_.get(), upload_name.c_str(), 0) != 0) return FileError("finishing a blob", errno);
+    Unreserve(info.size);
+  } else if (renameat(uploads_.get(), upload_name.c_str(), shard.get(), sha256.c_str()) != 0) {
+    return FileError("finishing a blob", errno);
+  }
   MENDEL_RETURN_IF_ERROR(SyncFolder(shard.get()));
   return SyncFolder(uploads_.get());
 }

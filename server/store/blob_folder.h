@@ -32,8 +32,9 @@ class BlobFolder {
   /// The folder `blobs/ab` of a digest.
   absl::StatusOr<Fd> Shard(const std::string& sha256) const;
   std::optional<FileInfo> Find(const BlobId& blob) const;
-  /// Makes the upload's whole, checked file a blob: read-only, synced, renamed, folder synced.
-  absl::Status Install(int file, const std::string& upload_name, const std::string& sha256) const;
+  /// Makes the upload's whole, checked file a blob: read-only, synced, renamed, folder synced. Where the blob is there already,
+  /// that stays (and counts as used now), and the upload goes.
+  absl::Status Install(int file, const std::string& upload_name, const std::string& sha256);
 
   /// Counts bytes against the total limit; ResourceExhausted when they do not fit (and are then not counted).
   absl::Status Reserve(int64_t bytes);
@@ -57,6 +58,7 @@ class BlobFolder {
  private:
   BlobFolder(std::string root, const BlobLimits& limits, const Clock& clock)
       : root_(std::move(root)), limits_(limits), clock_(clock) {}
+  absl::StatusOr<bool> Keep(int shard, const std::string& sha256, int64_t size) const;
 
   const std::string root_;
   const BlobLimits limits_;

@@ -204,6 +204,36 @@ TEST_F(Blobs, AdoptTakesAFile) {
   EXPECT_TRUE(std::filesystem::is_empty(root_ + "/uploads"));
 }
 
+TEST_F(Blobs, WhatIsThereIsNotReplaced) {
+  const std::string bytes = Bytes(10'000, 21);
+  const auto inode = [&] {
+    struct stat info {};
+    EXPECT_EQ(stat(blobs_->Path(IdOf(bytes))->c_str(), &info), 0);
+    return info.st_ino;
+  };
+  // Two uploads, begun before either was whole, and a file of the same bytes.
+  const auto first = *blobs_->OpenUpload(UploadOf(bytes, 1), 0);
+  const auto second = *blobs_->OpenUpload(UploadOf(bytes, 2), 0);
+  ASSERT_TRUE(first->Append(bytes).ok() && second->Append(bytes).ok());
+  ASSERT_TRUE(first->Finish().ok());
+  const auto installed = inode();
+  clock_.Advance(1'000'000);
+  const int64_t later = clock_.WallMicros();
+  ASSERT_TRUE(second->Finish().ok());
+  EXPECT_EQ(inode(), installed) << "a job may be mounting it";
+  const std::string path = folder_.path() + "/result";
+  std::ofstream(path, std::ios::binary) << bytes;
+  EXPECT_EQ(blobs_->Adopt(path)->sha256, IdOf(bytes).sha256);
+  EXPECT_EQ(inode(), installed);
+  EXPECT_TRUE(std::filesystem::is_empty(root_ + "/uploads"));
+  EXPECT_EQ(*blobs_->TotalBytes(), 10'000);
+  EXPECT_EQ(*blobs_->Sweep({}, later), 0) << "it was used again";
+  // A damaged one is replaced.
+  std::filesystem::resize_file(*blobs_->Path(IdOf(bytes)), 5);
+  ASSERT_TRUE(blobs_->Adopt(path).ok());
+  EXPECT_EQ(Get(IdOf(bytes)), bytes);
+}
+
 TEST_F(Blobs, SweepSparesWhatIsNeededOrTouched) {
   const std::string needed = Bytes(10, 10);
   const std::string promised = Bytes(20, 11);

@@ -48,6 +48,44 @@ TEST_P(JobStoreConformance, WorkersTakeWhatTheyHaveTheDeviceFor) {
   EXPECT_EQ(take({"cpu", "cuda"}), gpu);
 }
 
+TEST_P(JobStoreConformance, RefitsGoWhereTheirPlanCanBeGated) {
+  uint64_t plans = 0;
+  const auto refit_of = [&](const std::string& device, bool unmeasured) {
+    v1::JobSpec spec = SpecOf(1);
+    EXPECT_TRUE(store_->Submit(spec, "maker", "", 10, {}).ok());
+    const auto made = store_->Claim("worker", clock_.WallMicros() + 60'000'000, {});
+    Outcome outcome = Succeeded(++plans);
+    outcome.plan->set_device(device);
+    outcome.plan->set_isa("sm_90");
+    outcome.plan->set_unmeasured(unmeasured);
+    EXPECT_TRUE(made.ok() && made->has_value() && store_->Finish((*made)->job.name(), (*made)->fence, outcome).ok());
+    spec.mutable_refit_plan()->set_plan(outcome.plan->name());
+    spec.mutable_refit_plan()->set_model("models/m");
+    const auto job = store_->Submit(spec, "alice", "", 0, {});
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() ? *job : StoredJob{};
+  };
+  const StoredJob gpu = refit_of("cuda", false);
+  EXPECT_EQ(gpu.device, "cuda");
+  EXPECT_FALSE(store_->Claim("worker", clock_.WallMicros() + 60'000'000, {"cpu", "cuda:sm_90"})->has_value()) << "it has no GPU";
+  const StoredJob predicted = refit_of("cuda", true);
+  const StoredJob cpu = refit_of("cpu", false);
+  EXPECT_EQ(*store_->CountPendingByDevice(), (std::map<std::string, int64_t>{{"cpu", 1}, {"cuda", 1}, {"cuda:sm_90", 1}}));
+  const auto take = [&](const std::vector<std::string>& devices) {
+    const auto job = store_->Claim("worker", clock_.WallMicros() + 60'000'000, devices);
+    return job.ok() && job->has_value() ? **job : StoredJob{};
+  };
+  const StoredJob first = take({"cpu", "cuda:sm_90"});
+  EXPECT_EQ(first.job.name(), predicted.job.name());
+  EXPECT_EQ(first.device, "cuda:sm_90");
+  EXPECT_EQ(take({}).job.name(), cpu.job.name());
+  EXPECT_EQ(take({"cpu", "cuda"}).job.name(), gpu.job.name());
+  EXPECT_EQ(*store_->CountPendingByDevice(), (std::map<std::string, int64_t>()));
+  v1::JobSpec none;
+  none.mutable_refit_plan()->set_plan(PlanOf(1000).name());
+  EXPECT_TRUE(absl::IsNotFound(store_->Submit(none, "alice", "", 0, {}).status()));
+}
+
 TEST_P(JobStoreConformance, ClaimCountsAttemptsAndRaisesTheFence) {
   const StoredJob job = Submit();
   const StoredJob first = Claim("w1");

@@ -23,7 +23,9 @@ google::protobuf::Timestamp ToTimestamp(int64_t micros) {
   return time;
 }
 
-std::string JobColumns() { return "job.id, job.request_id, job.lease_owner, job.lease_until, job.fence, job.body"; }
+std::string DeviceOfColumn(const std::string& column) { return column.empty() ? "cpu" : column; }
+
+std::string JobColumns() { return "job.id, job.request_id, job.lease_owner, job.lease_until, job.fence, job.body, job.device"; }
 
 absl::StatusOr<JobRow> ReadJob(const SqlRow& row) {
   JobRow job;
@@ -32,6 +34,7 @@ absl::StatusOr<JobRow> ReadJob(const SqlRow& row) {
   job.stored.lease_owner = row.Bytes(2);
   job.stored.lease_until_micros = row.Int(3);
   job.stored.fence = row.Int(4);
+  job.stored.device = DeviceOfColumn(row.Bytes(6));
   if (!job.stored.job.ParseFromString(row.Bytes(5))) return absl::DataLossError(Cat("job ", job.id, " cannot be read"));
   return job;
 }

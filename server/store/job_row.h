@@ -25,6 +25,8 @@ struct JobRow {
   StoredJob stored;
 };
 
+/// StoredJob::device by the column `device`.
+std::string DeviceOfColumn(const std::string& column);
 /// The columns that ReadJob reads, for SELECT.
 std::string JobColumns();
 absl::StatusOr<JobRow> ReadJob(const SqlRow& row);

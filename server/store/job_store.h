@@ -36,6 +36,8 @@ struct QueueLimits {
 struct StoredJob {
   v1::Job job;
   std::string request_id;
+  /// What its worker must have (server/store/spec_names.h); "cpu" where that is nothing special.
+  std::string device;
   /// Set while a worker holds it.
   std::string lease_owner;
   int64_t lease_until_micros = 0;
@@ -69,7 +71,7 @@ class JobStore {
 
   /// Adds a PENDING job and its first event. The same client and non-empty request id: the job of the first call (whatever became
   /// of it), or AlreadyExists when the specs differ. ResourceExhausted when a limit is reached. `job.name` is chosen here
-  /// (`jobs/{uuid}`).
+  /// (`jobs/{uuid}`). NotFound when a refit's plan is not there: the worker must have the plan's device (Claim).
   virtual absl::StatusOr<StoredJob> Submit(const v1::JobSpec& spec, const std::string& client, const std::string& request_id,
                                            int32_t priority, const QueueLimits& limits) = 0;
   /// The operation (`jobs/...`, `plans/...`) that this client's request with this id led to, or nullopt; AlreadyExists when it had
@@ -91,7 +93,7 @@ class JobStore {
 
   /// The next job for a worker, RUNNING and leased until `lease_until_micros`; nullopt when there is none. Fair between clients:
   /// the client with the fewest leased jobs first, then the highest priority, then the oldest. Counts an attempt. Jobs for a device
-  /// (DeviceOf, server/store/spec_names.h) that is not among `devices` are left to other workers.
+  /// (server/store/spec_names.h) that is not among `devices` are left to other workers.
   virtual absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner, int64_t lease_until_micros,
                                                          const std::vector<std::string>& devices) = 0;
   /// Aborted when the fence is not the job's or the lease was taken away. Returns the state (RUNNING or CANCELLING).
@@ -107,6 +109,8 @@ class JobStore {
   virtual absl::StatusOr<std::vector<std::string>> ExpireLeases(int64_t now_micros, int max_attempts) = 0;
   /// Number of jobs a state, for metrics.
   virtual absl::StatusOr<std::map<v1::JobState, int64_t>> CountJobs() = 0;
+  /// Number of PENDING jobs a device (StoredJob::device), for metrics.
+  virtual absl::StatusOr<std::map<std::string, int64_t>> CountPendingByDevice() = 0;
   /// Blocks until something may have changed since `seen` (a number that an earlier call returned; 0 at first) or `timeout_micros`
   /// have passed; returns the new number. Changes by other processes are noticed within a second.
   virtual uint64_t WaitForChange(uint64_t seen, int64_t timeout_micros) = 0;

@@ -1,5 +1,7 @@
 #include "server/store/spec_names.h"
 
+#include "base/status.h"
+
 namespace mendel::server {
 
 std::vector<std::string> ModelsOf(const v1::JobSpec& spec) {
@@ -21,6 +23,11 @@ std::vector<std::string> ModelsOf(const v1::JobSpec& spec) {
 std::string DeviceOf(const v1::JobSpec& spec) {
   const std::string& device = spec.optimize().device();
   return device == "cpu" ? "" : device;
+}
+
+std::string RefitDeviceOf(const v1::Plan& plan) {
+  if (plan.unmeasured()) return Cat(plan.device(), ":", plan.isa());
+  return plan.device() == "cpu" ? "" : plan.device();
 }
 
 std::vector<std::string> PlansOf(const v1::JobSpec& spec) {

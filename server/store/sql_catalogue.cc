@@ -13,12 +13,6 @@
 namespace mendel::server {
 namespace {
 
-absl::StatusOr<v1::Plan> LoadPlan(SqlConnection& sql, const std::string& name) {
-  MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run("SELECT body FROM plan WHERE name = ?1", {name}));
-  if (rows.empty()) return absl::NotFoundError(Cat("there is no plan '", name, "'"));
-  return ParseBody<v1::Plan>(rows.front().Bytes(0), name);
-}
-
 absl::StatusOr<v1::Model> LoadModel(SqlConnection& sql, const std::string& name) {
   MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run("SELECT body FROM model WHERE name = ?1", {name}));
   if (rows.empty()) return absl::NotFoundError(Cat("there is no model '", name, "'"));
@@ -53,6 +47,12 @@ absl::Status CheckUnused(SqlConnection& sql, const std::string& name, std::vecto
 }
 
 }  // namespace
+
+absl::StatusOr<v1::Plan> LoadPlan(SqlConnection& sql, const std::string& name) {
+  MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run("SELECT body FROM plan WHERE name = ?1", {name}));
+  if (rows.empty()) return absl::NotFoundError(Cat("there is no plan '", name, "'"));
+  return ParseBody<v1::Plan>(rows.front().Bytes(0), name);
+}
 
 absl::StatusOr<v1::Plan> PutPlan(SqlConnection& sql, v1::Plan plan, int64_t now_micros) {
   if (!plan.has_create_time()) *plan.mutable_create_time() = ToTimestamp(now_micros);

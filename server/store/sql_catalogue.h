@@ -11,6 +11,8 @@
 
 namespace mendel::server {
 
+/// The plan of this name, or NotFound.
+absl::StatusOr<v1::Plan> LoadPlan(SqlConnection& sql, const std::string& name);
 /// Stores a plan, or returns the one of this name.
 absl::StatusOr<v1::Plan> PutPlan(SqlConnection& sql, v1::Plan plan, int64_t now_micros);
 /// Parses a message of a row; DataLoss names what is damaged.

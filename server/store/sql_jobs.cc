@@ -7,6 +7,7 @@
 #include "server/store/job_row.h"
 #include "server/store/page_token.h"
 #include "server/store/spec_names.h"
+#include "server/store/sql_catalogue.h"
 #include "server/store/sql_store.h"
 
 namespace mendel::server {
@@ -35,16 +36,25 @@ absl::Status CheckLimits(SqlConnection& sql, const std::string& client, const Qu
   return absl::OkStatus();
 }
 
+/// What the job's worker must have.
+absl::StatusOr<std::string> NeededDevice(SqlConnection& sql, const v1::JobSpec& spec) {
+  if (!spec.has_refit_plan()) return DeviceOf(spec);
+  MENDEL_ASSIGN_OR_RETURN(const v1::Plan plan, LoadPlan(sql, spec.refit_plan().plan()));
+  return RefitDeviceOf(plan);
+}
+
 absl::StatusOr<JobRow> Insert(SqlConnection& sql, StoredJob stored, int64_t now) {
   stored.job.set_state(v1::JOB_STATE_PENDING);
   *stored.job.mutable_create_time() = ToTimestamp(now);
   JobRow row{0, std::move(stored)};
+  MENDEL_ASSIGN_OR_RETURN(const std::string device, NeededDevice(sql, row.stored.job.spec()));
+  row.stored.device = DeviceOfColumn(device);
   MENDEL_ASSIGN_OR_RETURN(
       const SqlRows rows,
       sql.Run("INSERT INTO job (name, client, request_id, state, priority, lease_owner, lease_until, fence, ended, body, device) "
               "VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?6, ?7) RETURNING id",
               {row.stored.job.name(), row.stored.job.client(), row.stored.request_id, int64_t{v1::JOB_STATE_PENDING},
-               int64_t{row.stored.job.priority()}, std::string(), DeviceOf(row.stored.job.spec())}));
+               int64_t{row.stored.job.priority()}, std::string(), device}));
   row.id = rows.front().Int(0);
   MENDEL_RETURN_IF_ERROR(ChangeState(sql, row, v1::JOB_STATE_PENDING, now));
   return row;

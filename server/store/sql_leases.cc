@@ -179,4 +179,16 @@ absl::StatusOr<std::map<v1::JobState, int64_t>> SqlStore::CountJobs() {
   return counts;
 }
 
+absl::StatusOr<std::map<std::string, int64_t>> SqlStore::CountPendingByDevice() {
+  std::map<std::string, int64_t> counts;
+  MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
+    counts.clear();
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run("SELECT device, COUNT(*) FROM job WHERE state = ?1 GROUP BY device",
+                                                        {int64_t{v1::JOB_STATE_PENDING}}));
+    for (const SqlRow& row : rows) counts[DeviceOfColumn(row.Bytes(0))] = row.Int(1);
+    return absl::OkStatus();
+  }));
+  return counts;
+}
+
 }  // namespace mendel::server

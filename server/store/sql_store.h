@@ -41,6 +41,7 @@ class SqlStore final : public JobStore {
   absl::Status Release(const std::string& name, int64_t fence) override;
   absl::StatusOr<std::vector<std::string>> ExpireLeases(int64_t now_micros, int max_attempts) override;
   absl::StatusOr<std::map<v1::JobState, int64_t>> CountJobs() override;
+  absl::StatusOr<std::map<std::string, int64_t>> CountPendingByDevice() override;
   uint64_t WaitForChange(uint64_t seen, int64_t timeout_micros) override { return database_->WaitForChange(seen, timeout_micros); }
 
   absl::StatusOr<v1::Model> PutModel(const v1::Model& model) override;
