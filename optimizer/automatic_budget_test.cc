@@ -13,9 +13,9 @@ namespace {
 /// `layers` products and activations in a row; `widths` of them are unlike.
 Graph Chain(int layers, int widths, int64_t rows = 16) {
   Emitter e("chain");
-  ValueId x = e.Input("x", {DType::kF32, {rows, 2}});
+  ValueId x = e.Input("x", {DType::kF32, {rows, 8}});
   for (int layer = 0; layer < layers; ++layer) {
-    const int64_t inner = e.shape(x)[1], outer = 2 + layer % widths;
+    const int64_t inner = e.shape(x)[1], outer = 8 + layer % widths;
     x = e.Op("Relu", {e.MatMul(x, e.Constant(Tensor::Filled({DType::kF32, {inner, outer}}, 0.1), "w" + std::to_string(layer)))});
   }
   e.Output("y", x);
