@@ -23,6 +23,9 @@ int64_t OddLines(int64_t floats) {
   return (lines + 1 - lines % 2) * kLine;
 }
 
+/// Floats between any two neighbouring channels; 0 where they lie in blocks.
+int64_t EqualStep(const StripTensor& tensor) { return tensor.block == 1 ? tensor.c : 0; }
+
 using Position = std::array<int64_t, kDims>;
 
 /// Calls body(position) for all positions below `extent`, the last dimension fastest.
@@ -116,12 +119,13 @@ void StripPlan::AddRows(const StripBox& box, size_t first_halo) {
   }
   for (int64_t n = 0; n < box.images; ++n) {
     ForPositions(box.out, [&](const Position& at) {
-      Row row{box.to + n * problem_.to.n, n * residual.n, box.residual, static_cast<int32_t>(residual_steps_.size() - 1)};
+      Row row{box.to + n * problem_.to.n, n * residual.n, box.residual, static_cast<int32_t>(residual_steps_.size() - 1), false};
       for (size_t d = 0; d < kDims; ++d) {
         row.to += at[d] * problem_.to.d[d];
         row.residual_from += at[d] * residual.d[d];
       }
       if (box.residual == StripBox::kInPlace) row.residual_from = row.to;
+      row.beside = at[2] > 0 && problem_.to.d[2] == 1 && (box.residual == -1 || residual.d[2] == 1);
       for (size_t h = first_halo; h < halos_.size(); ++h) {
         const Halo& halo = halos_[h];
         if (halo.extent[0] * halo.extent[1] * halo.extent[2] == 0) continue;
@@ -287,42 +291,59 @@ void StripPlan::GatherLines(const StripOperands& operands, int64_t begin, int64_
 
 void StripPlan::AskForRows(const StripOperands& operands, const Entry* entries, int64_t count, const Panel& panel) const {
   const int64_t* steps = to_steps_.data() + panel.group * problem_.channels_out + panel.channel;
-  const int64_t step = problem_.to.block == 1 && problem_.to.c != 1 ? 1 : std::max<int64_t>(1, std::min(problem_.to.block, kLine));
+  const bool apart = EqualStep(problem_.to) > 1;
+  const int64_t step = apart ? 1 : std::max<int64_t>(1, std::min(problem_.to.block, kLine));
   for (int64_t r = 0; r < count; ++r) {
-    const float* to = operands.to + rows_[static_cast<size_t>(entries[r].row)].to;
-    for (int64_t c = 0; c < panel.channels; c += step) __builtin_prefetch(to + steps[c], 1);
+    const Row& row = rows_[static_cast<size_t>(entries[r].row)];
+    // Of positions side by side the first and the last: no more than a cache line apart.
+    if (apart && r > 0 && r + 1 < count && row.beside && rows_[static_cast<size_t>(entries[r + 1].row)].beside) continue;
+    for (int64_t c = 0; c < panel.channels; c += step) __builtin_prefetch(operands.to + row.to + steps[c], 1);
   }
+}
+
+StripRow StripPlan::RowOf(const StripOperands& operands, int64_t number, const Panel& panel, PanelSteps& steps) const {
+  const Row& row = rows_[static_cast<size_t>(number)];
+  const size_t channel = static_cast<size_t>(panel.group * problem_.channels_out + panel.channel);
+  StripRow out{};
+  out.channels = panel.channels;
+  out.positions = 1;
+  out.to = operands.to + row.to + to_steps_[channel];
+  out.to_steps = steps.to.data();
+  out.to_step = EqualStep(problem_.to);
+  if (row.residual == -1) return out;
+  const std::vector<int64_t>& all = residual_steps_[static_cast<size_t>(row.box)];
+  for (size_t c = 0; steps.residual_of != row.box && c < static_cast<size_t>(panel.channels); ++c) {
+    steps.residual[c] = all[channel + c] - all[channel];
+  }
+  steps.residual_of = row.box;
+  const bool in_place = row.residual == StripBox::kInPlace;
+  const float* from = in_place ? operands.to : operands.residuals[static_cast<size_t>(row.residual)];
+  out.residual = from + row.residual_from + all[channel];
+  out.residual_steps = steps.residual.data();
+  out.residual_step = in_place ? out.to_step : EqualStep(problem_.boxes[static_cast<size_t>(row.box)].residual_from);
+  return out;
 }
 
 void StripPlan::FinishRows(const StripOperands& operands, const WinogradEpilogue& epilogue, const Share& share, const Panel& panel,
                            const float* sums) const {
   const int64_t channel = panel.group * problem_.channels_out + panel.channel;
-  // Steps count from the panel's first channel.
-  std::array<int64_t, kStripPanel> to_steps;
+  const int64_t width = panel.vectors * problem_.isa->lanes;
+  PanelSteps steps;
   for (int64_t c = 0; c < panel.channels; ++c) {
-    to_steps[static_cast<size_t>(c)] = to_steps_[static_cast<size_t>(channel + c)] - to_steps_[static_cast<size_t>(channel)];
+    steps.to[static_cast<size_t>(c)] = to_steps_[static_cast<size_t>(channel + c)] - to_steps_[static_cast<size_t>(channel)];
   }
-  std::array<int64_t, kStripPanel> residual_steps;
-  int32_t steps_of = -1;
-  for (int64_t r = share.begin; r < share.end; ++r) {
-    const Row& row = rows_[static_cast<size_t>(r)];
-    StripRow out{};
-    out.sums = sums + (r - share.begin) * panel.vectors * problem_.isa->lanes;
-    out.channels = panel.channels;
+  for (int64_t r = share.begin; r < share.end;) {
+    StripRow out = RowOf(operands, r, panel, steps);
+    out.sums = sums + (r - share.begin) * width;
+    out.sums_step = width;
     out.bias = epilogue.bias + channel;
-    out.to = operands.to + row.to + to_steps_[static_cast<size_t>(channel)];
-    out.to_steps = to_steps.data();
-    if (row.residual != -1) {
-      const std::vector<int64_t>& steps = residual_steps_[static_cast<size_t>(row.box)];
-      for (int64_t c = 0; steps_of != row.box && c < panel.channels; ++c) {
-        residual_steps[static_cast<size_t>(c)] = steps[static_cast<size_t>(channel + c)] - steps[static_cast<size_t>(channel)];
-      }
-      steps_of = row.box;
-      const float* from = row.residual == StripBox::kInPlace ? operands.to : operands.residuals[static_cast<size_t>(row.residual)];
-      out.residual = from + row.residual_from + steps[static_cast<size_t>(channel)];
-      out.residual_steps = residual_steps.data();
+    const bool apart = out.to_step > 1 && (out.residual == nullptr || out.residual_step > 1);
+    while (apart && out.positions < kStripBeside && r + out.positions < share.end &&
+           rows_[static_cast<size_t>(r + out.positions)].beside) {
+      ++out.positions;
     }
     problem_.isa->finish(out, epilogue);
+    r += out.positions;
   }
 }
 
@@ -375,8 +396,9 @@ void StripPlan::RunTask(const StripOperands& operands, const WinogradEpilogue& e
   const auto panel_of = [&](int64_t number) -> const Panel& { return panels_[static_cast<size_t>(number) / shares_.size()]; };
   const Share& share = share_of(task);
   const Panel& panel = panel_of(task);
-  alignas(64) float sums[kShareRows * kStripPanel];
-  std::fill_n(sums, (share.end - share.begin) * panel.vectors * problem_.isa->lanes, 0.0f);
+  // Positions are finished some at a time, the last ones with whatever follows.
+  alignas(64) float sums[(kShareRows + kStripBeside - 1) * kStripPanel];
+  std::fill_n(sums, (share.end - share.begin + kStripBeside - 1) * panel.vectors * problem_.isa->lanes, 0.0f);
   for (size_t k = 0; k < share.works.size(); ++k) {
     Ahead ahead;
     if (k + 1 < share.works.size()) {

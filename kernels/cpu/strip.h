@@ -107,6 +107,7 @@ class StripPlan {
     int64_t residual_from;
     int residual;
     int32_t box;
+    bool beside;  ///< lies right behind the row before it, with its residual
   };
   struct Entry {
     int64_t from;  ///< floats into the scratch memory, of tap 0
@@ -167,6 +168,14 @@ class StripPlan {
   /// One panel of the rows of one share; `last`: the thread has no further task.
   void RunTask(const StripOperands& operands, const WinogradEpilogue& epilogue, int64_t task, bool last,
                const float* scratch) const;
+  /// Floats from a panel's first channel to each, where rows go and where their residuals lie.
+  struct PanelSteps {
+    std::array<int64_t, kStripPanel> to{};
+    std::array<int64_t, kStripPanel> residual{};
+    int32_t residual_of = -1;  ///< box
+  };
+  /// Addresses of row `number` over a panel.
+  StripRow RowOf(const StripOperands& operands, int64_t number, const Panel& panel, PanelSteps& steps) const;
   void FinishRows(const StripOperands& operands, const WinogradEpilogue& epilogue, const Share& share, const Panel& panel,
                   const float* sums) const;
 
