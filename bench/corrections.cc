@@ -1,19 +1,27 @@
 // What mending costs: for one seam between two images stacked by the rule batch_to_space, the original layer, the mutant and each
 // way of mending it, timed in one process, interleaved, step by step. Prints milliseconds, the correction's share of the layer's
 // arithmetic, and the correction's time as a multiple of that share of the original convolution's time (at most 1.25 is wanted).
-// Then strips of one row and one column inside a layer in its own layout, in GFLOP/s beside the layer's. Nothing is asserted.
-// On one thread, time that the process had no core is not counted.
+// Beside these stands what bounds them: the rate of the layer and of the correction (their quotient is the multiple), that of a
+// product of matrices in the cache (a direct correction of a layer that runs by Winograd costs at least the quotient of the two),
+// the weights that the correction reads, and how long reading as much takes alone where it is as cold. Then strips of one row and
+// one column inside a layer in its own layout, in GFLOP/s beside the layer's. Nothing is asserted. On one thread, time that the
+// process had no core is not counted.
 //
-// usage: corrections [--threads N] [--rounds N] [--relu] [--min]   (--min: short steps by their fastest run)
+// usage: corrections [--threads N] [--rounds N] [--relu] [--min] [--channels N] [--extent N] [--kernel N]
+//        (--min: short steps by their fastest run; the last three choose seams)
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +45,7 @@ struct Options {
   int rounds = 15;
   bool relu = false;
   bool fastest = false;
+  int64_t channels = 0, extent = 0, kernel = 0;  ///< only these seams; 0: all
 };
 
 ValueId Weights(Emitter& e, const Shape& shape, const std::string& name) {
@@ -82,6 +91,7 @@ class Timed {
     for (const GraphOutput& output : graph_.outputs())
       outputs_.emplace_back(static_cast<size_t>(ByteSize(graph_.type(output.value))));
     times_.resize(executable_->steps().size());
+    whole_.resize(times_.size());
   }
 
   void Run(bool keep) {
@@ -91,9 +101,13 @@ class Timed {
     std::vector<double> seconds;
     const double cpu = CpuSeconds();
     MENDEL_CHECK(executable_->RunTimed(in, out, seconds).ok());
+    for (size_t s = 0; keep && s < seconds.size(); ++s) whole_[s].push_back(seconds[s] * 1e3);
     if (threads_ == 1) TakeOff(CpuSeconds() - cpu, seconds);
     for (size_t s = 0; keep && s < seconds.size(); ++s) times_[s].push_back(seconds[s] * 1e3);
   }
+
+  const Graph& graph() const { return graph_; }
+  const std::vector<Step>& steps() const { return executable_->steps(); }
 
   /// Milliseconds of the steps that `wanted` selects.
   template <class Wanted>
@@ -105,7 +119,8 @@ class Timed {
       std::sort(sorted.begin(), sorted.end());
       const double median = sorted[sorted.size() / 2];
       // What was taken off a long step may be too much in one round.
-      total += options.fastest && median < kLong * 1e3 ? sorted.front() : median;
+      const bool fastest = options.fastest && median < kLong * 1e3;
+      total += fastest ? *std::min_element(whole_[s].begin(), whole_[s].end()) : median;
     }
     return total;
   }
@@ -123,23 +138,63 @@ class Timed {
   std::vector<Tensor> inputs_;
   std::vector<std::vector<std::byte>> outputs_;
   std::vector<std::vector<double>> times_;
+  std::vector<std::vector<double>> whole_;  ///< nothing taken off
 };
+
+/// As many bytes as some correction's weights, read once a round when others have run since.
+class ColdRead {
+ public:
+  explicit ColdRead(int64_t bytes) : floats_(static_cast<size_t>(bytes / 4), 1.0f) {}
+
+  void Run() {
+    const auto begin = std::chrono::steady_clock::now();
+    std::array<float, 4> sums{};
+    for (size_t i = 0; i + 4 * kLine <= floats_.size(); i += 4 * kLine) {
+      for (size_t k = 0; k < sums.size(); ++k) sums[k] += floats_[i + k * kLine];
+    }
+    sum_ = sums[0] + sums[1] + sums[2] + sums[3];
+    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+    fastest_ = std::min(fastest_, taken.count());
+  }
+  double kilobytes() const { return static_cast<double>(floats_.size()) * 4 / 1024; }
+  double milliseconds() const { return fastest_; }
+
+ private:
+  static constexpr size_t kLine = 16;  // floats
+  std::vector<float> floats_;
+  volatile float sum_ = 0;
+  double fastest_ = 1e9;
+};
+
+/// Bytes of the different weights that the corrections of a program read: of all convolutions but the layer's own.
+int64_t CorrectionWeights(const Graph& graph) {
+  std::set<ValueId> weights;
+  int64_t bytes = 0, largest = 0;
+  for (size_t id = 0; id < graph.nodes().size(); ++id) {
+    const Node& node = graph.node(static_cast<int32_t>(id));
+    if (node.op->name == "Conv") largest = std::max(largest, NumElements(node.outputs[0]));
+  }
+  for (size_t id = 0; id < graph.nodes().size(); ++id) {
+    const Node& node = graph.node(static_cast<int32_t>(id));
+    if (node.op->name != "Conv" || NumElements(node.outputs[0]) == largest || !weights.insert(node.inputs[1]).second) continue;
+    bytes += ByteSize(graph.type(node.inputs[1]));
+  }
+  return bytes;
+}
 
 bool IsCorrection(const Step& step) { return step.kernel.compare(0, 6, "strips") == 0 || step.kernel.compare(0, 5, "patch") == 0; }
 
-void Interleave(std::vector<std::unique_ptr<Timed>>& programs, int rounds) {
+void Interleave(std::vector<std::unique_ptr<Timed>>& programs, int rounds, const std::function<void()>& after = nullptr) {
   for (int round = -2; round < rounds; ++round) {
     for (auto& program : programs) program->Run(round >= 0);
+    if (after) after();
   }
 }
 
 /// Time of the convolution that does the layer's work.
 double LayerMilliseconds(const Timed& timed, const Options& options) {
   double largest = 0;
-  timed.Milliseconds(options, [&](const Step& step) {
-    largest = std::max(largest, step.flops);
-    return false;
-  });
+  for (const Step& step : timed.steps()) largest = std::max(largest, step.flops);
   return timed.Milliseconds(options, [&](const Step& step) { return !IsCorrection(step) && step.flops == largest; });
 }
 
@@ -165,7 +220,28 @@ std::optional<Mutant> Stacked(const Graph& layer, std::string_view rule, int64_t
   return std::nullopt;
 }
 
-void MeasureSeam(int64_t channels, int64_t extent, int64_t kernel, int64_t dim, const Options& options) {
+/// How the layer is computed.
+std::string LayerKernel(const Timed& timed) {
+  const auto less = [](const Step& a, const Step& b) { return a.flops < b.flops; };
+  const std::vector<Step>& steps = timed.steps();
+  return steps.empty() ? "" : std::max_element(steps.begin(), steps.end(), less)->kernel;
+}
+
+/// GFLOP/s of a product of matrices that fit the caches.
+double ProductRate(const Options& options) {
+  constexpr int64_t kSize = 192;
+  Emitter e("product");
+  const ValueId x = e.Input("x", {DType::kF32, {kSize, kSize}});
+  e.Output("y", e.Op("MatMul", {x, Weights(e, {kSize, kSize}, "w")}));
+  std::vector<std::unique_ptr<Timed>> programs;
+  programs.push_back(std::make_unique<Timed>("product", Expect(e.Finish()), options.threads));
+  Interleave(programs, 200);
+  Options by_fastest = options;
+  by_fastest.fastest = true;
+  return 2e-6 * static_cast<double>(kSize * kSize * kSize) / LayerMilliseconds(*programs[0], by_fastest);
+}
+
+void MeasureSeam(int64_t channels, int64_t extent, int64_t kernel, int64_t dim, double product_rate, const Options& options) {
   const Graph layer = Layer(channels, extent, kernel, options.relu);
   const std::optional<Mutant> mutant = Stacked(layer, "batch_to_space", dim);
   if (!mutant.has_value()) {
@@ -177,7 +253,7 @@ void MeasureSeam(int64_t channels, int64_t extent, int64_t kernel, int64_t dim, 
   std::vector<std::unique_ptr<Timed>> programs;
   programs.push_back(std::make_unique<Timed>("original", mutant->original, options.threads));
   programs.push_back(std::make_unique<Timed>("mutant", mutant->mutant, options.threads));
-  for (const auto mend : {&Recompute, &Difference, &Inside}) {
+  for (const Mend mend : kWaysOfMending) {
     const auto mended = mend(mutant->original, mutant->mutant, report, 1);
     if (!mended.ok()) continue;
     programs.push_back(std::make_unique<Timed>(std::string(MendingName(mended->mending)), mended->graph, options.threads));
@@ -186,9 +262,20 @@ void MeasureSeam(int64_t channels, int64_t extent, int64_t kernel, int64_t dim, 
   if (const auto gap = Stacked(layer, "batch_to_space_gap", dim); gap.has_value()) {
     programs.push_back(std::make_unique<Timed>("prevent", gap->mutant, options.threads));
   }
-  Interleave(programs, options.rounds);
+  std::vector<std::optional<ColdRead>> weights(programs.size());
+  for (size_t p = 0; p < programs.size(); ++p) {
+    if (programs[p]->share > 0) weights[p].emplace(CorrectionWeights(programs[p]->graph()));
+  }
+  Interleave(programs, options.rounds, [&] {
+    for (std::optional<ColdRead>& read : weights) {
+      if (read.has_value()) read->Run();
+    }
+  });
   const double original = LayerMilliseconds(*programs[0], options);
-  for (const auto& program : programs) {
+  const double gigaflops = 2e-9 * static_cast<double>(2 * channels * channels * kernel * kernel * extent * extent);
+  const double layer_rate = gigaflops / original * 1e3;
+  for (size_t p = 0; p < programs.size(); ++p) {
+    const auto& program = programs[p];
     std::printf("%dx%d %4d ch %4dx%-4d %s  %-11s %9.3f ms", static_cast<int>(kernel), static_cast<int>(kernel),
                 static_cast<int>(channels), static_cast<int>(extent), static_cast<int>(extent), dim == 2 ? "rows   " : "columns",
                 program->name.c_str(), program->Milliseconds(options));
@@ -196,6 +283,11 @@ void MeasureSeam(int64_t channels, int64_t extent, int64_t kernel, int64_t dim, 
       const double own = program->Milliseconds(options, IsCorrection);
       std::printf("   correction %8.4f ms  share %6.2f %%  of the layer's time %6.2f %%  ratio %5.2f", own, 100 * program->share,
                   100 * own / original, own / original / program->share);
+      std::printf("  %6.1f GFLOP/s  weights %6.0f KB, alone %7.4f ms", program->share * gigaflops / own * 1e3,
+                  weights[p]->kilobytes(), weights[p]->milliseconds());
+    } else if (p == 0) {
+      std::printf("   layer %6.1f GFLOP/s by %s  a direct correction's ratio at least %5.2f", layer_rate,
+                  LayerKernel(*program).c_str(), layer_rate / product_rate);
     }
     std::printf("\n");
   }
@@ -233,21 +325,29 @@ void MeasureStrip(int64_t channels, int64_t extent, int64_t kernel, const char* 
   std::fflush(stdout);
 }
 
-void MeasureAll(const Options& options) {
-  std::printf("threads %d, rounds %d, %s, %s\n%s\n", options.threads, options.rounds,
-              options.relu ? "with relu" : "without activation", options.fastest ? "fastest runs" : "medians",
-              FindBackend("cpu")->Identity().c_str());
+void MeasureStrips(const Options& options) {
   for (const int64_t channels : {512, 256, 64}) {
     const int64_t extent = 28, middle = 13;
     MeasureStrip(channels, extent, 3, "row", {{0, 0, middle, 0}, {1, channels, middle + 1, extent}}, options);
     MeasureStrip(channels, extent, 3, "column", {{0, 0, 0, middle}, {1, channels, extent, middle + 1}}, options);
   }
+}
+
+void MeasureAll(const Options& options) {
+  std::printf("threads %d, rounds %d, %s, %s\n%s\n", options.threads, options.rounds,
+              options.relu ? "with relu" : "without activation", options.fastest ? "fastest runs" : "medians",
+              FindBackend("cpu")->Identity().c_str());
+  if (options.channels == 0 && options.extent == 0 && options.kernel == 0) MeasureStrips(options);
+  const double product_rate = ProductRate(options);
+  std::printf("product of matrices in the cache %.1f GFLOP/s\n", product_rate);
+  const auto chosen = [](int64_t value, int64_t option) { return option == 0 || value == option; };
   for (const int64_t kernel : {3, 5}) {
     for (const int64_t extent : {14, 28, 56, 112}) {
       for (const int64_t channels : {64, 128, 256, 512}) {
         // What networks hold: wide layers are small.
         if (channels * extent > 64 * 224) continue;
-        for (const int64_t dim : {2, 3}) MeasureSeam(channels, extent, kernel, dim, options);
+        if (!chosen(kernel, options.kernel) || !chosen(extent, options.extent) || !chosen(channels, options.channels)) continue;
+        for (const int64_t dim : {2, 3}) MeasureSeam(channels, extent, kernel, dim, product_rate, options);
       }
     }
   }
@@ -266,8 +366,11 @@ int main(int argc, char** argv) {
       options.fastest = true;
     } else if ((word == "--threads" || word == "--rounds") && k + 1 < argc && std::atoi(argv[k + 1]) > 0) {
       (word == "--threads" ? options.threads : options.rounds) = std::atoi(argv[++k]);
+    } else if ((word == "--channels" || word == "--extent" || word == "--kernel") && k + 1 < argc && std::atoi(argv[k + 1]) > 0) {
+      (word == "--channels" ? options.channels : word == "--extent" ? options.extent : options.kernel) = std::atoi(argv[++k]);
     } else {
-      std::fprintf(stderr, "usage: corrections [--threads N] [--rounds N] [--relu] [--min]\n");
+      std::fprintf(stderr,
+                   "usage: corrections [--threads N] [--rounds N] [--relu] [--min] [--channels N] [--extent N] [--kernel N]\n");
       return 2;
     }
   }

@@ -93,6 +93,10 @@ std::string_view MendingName(Mending mending) {
       return "difference";
     case Mending::kInside:
       return "inside";
+    case Mending::kAtEnd:
+      return "end";
+    case Mending::kElementwise:
+      return "elementwise";
   }
   return "";
 }

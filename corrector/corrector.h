@@ -14,7 +14,7 @@
 namespace mendel {
 
 /// How a partial mutant is mended (docs/architecture: correction). Prevent (zero gaps, halos) is a rule's own exact variant.
-enum class Mending { kRecompute, kDifference, kInside };
+enum class Mending { kRecompute, kDifference, kInside, kAtEnd, kElementwise };
 std::string_view MendingName(Mending mending);
 
 struct MendedMutant {
@@ -47,6 +47,21 @@ absl::StatusOr<MendedMutant> Difference(const Graph& original, const Graph& muta
 /// move everything. Conditions as of Difference; FailedPrecondition "not inside: ..." too where what the original reads does not
 /// lie together in the mutant's input.
 absl::StatusOr<MendedMutant> Inside(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share);
+
+/// At the end of the mutant, in its last layout change: wrong boxes are computed by the original program and written over the value
+/// that the mutant's last views move, where it lies. For whatever ends with views: chains, which wait until then, and stripes too.
+/// Errors as CheckMendable, and FailedPrecondition "not at the end: ..." where a box lies in more than 256 pieces there.
+absl::StatusOr<MendedMutant> AtEnd(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share);
+
+/// The difference in the elementwise operators that follow: these are applied to the mutant's result over the whole, whose last
+/// layout change rides in their pass, and a wrong box gets them applied to the result there plus the difference, in the
+/// correction's own epilogue. Conditions as of Difference; FailedPrecondition "not in an elementwise operator: ..." too where none
+/// follows.
+absl::StatusOr<MendedMutant> InElementwise(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share);
+
+using Mend = absl::StatusOr<MendedMutant> (*)(const Graph&, const Graph&, const JudgeReport&, double);
+/// Every way of mending, Recompute first.
+inline constexpr Mend kWaysOfMending[] = {&Recompute, &Difference, &Inside, &AtEnd, &InElementwise};
 
 }  // namespace mendel
 

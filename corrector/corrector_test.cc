@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "graph/evaluate.h"
@@ -90,6 +91,47 @@ TEST(Recompute, CostsTheRowsBesideTheSeam) {
   const auto again = Localise(original, mended->graph, {});
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->verdict, Verdict::kEquivalent) << again->reason;
+}
+
+const Node& PatchIn(const Graph& graph) {
+  const auto is_patch = [](const Node& node) { return node.op->name == "Patch"; };
+  return *std::find_if(graph.nodes().begin(), graph.nodes().end(), is_patch);
+}
+
+void ExpectEquivalent(const Graph& original, const MendedMutant& mended) {
+  const auto report = Localise(original, mended.graph, {});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->verdict, Verdict::kEquivalent) << report->reason << PrintGraph(mended.graph);
+}
+
+TEST(AtEnd, WritesOverTheValueThatTheLastViewsMove) {
+  const Graph original = ConvGraph(2, false);
+  const Graph mutant = ConvGraph(2, true);
+  const auto report = Localise(original, mutant, {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  const auto mended = AtEnd(original, mutant, *report, 0.5);
+  ASSERT_TRUE(mended.ok()) << mended.status();
+  EXPECT_EQ(MendingName(mended->mending), "end");
+  EXPECT_NEAR(mended->flop_share, 2.0 / 56, 1e-3);
+  // The seam lies between the rows 27 and 28 of the stacked images.
+  EXPECT_EQ(PatchIn(mended->graph).outputs[0].shape, (Shape{1, 4, 56, 6}));
+  EXPECT_EQ(PatchIn(mended->graph).attrs.BoxList("boxes"), (Boxes{{{0, 0, 27, 0}, {1, 4, 28, 6}}, {{0, 0, 28, 0}, {1, 4, 29, 6}}}));
+  ExpectEquivalent(original, *mended);
+  EXPECT_EQ(AtEnd(mutant, original, *report, 0.5).status().code(), absl::StatusCode::kFailedPrecondition);  // ends without views
+}
+
+TEST(InElementwise, AddsTheDifferenceInsideTheOperatorsThatFollow) {
+  const Graph original = ConvGraph(2, false);
+  const Graph mutant = ConvGraph(2, true);
+  const auto report = Localise(original, mutant, {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  const auto mended = InElementwise(original, mutant, *report, 0.5);
+  ASSERT_TRUE(mended.ok()) << mended.status();
+  EXPECT_NEAR(mended->flop_share, 2.0 / 56 / 3, 1e-3);  // one row of three of the kernel
+  const Node& patch = PatchIn(mended->graph);
+  for (ValueId operand : patch.inputs) EXPECT_EQ(mended->graph.node(operand.node).op->name, "Relu");
+  EXPECT_EQ(mended->graph.outputs()[0].value.node, static_cast<int32_t>(&patch - mended->graph.nodes().data()));
+  ExpectEquivalent(original, *mended);
 }
 
 TEST(Recompute, RefusesWhatIsMostlyWrongAndWhatDoesNotMatch) {

@@ -208,40 +208,64 @@ absl::StatusOr<std::vector<MendedBox>> CompareBoxes(const LinearProgram& f, cons
   return mended;
 }
 
-}  // namespace
-
-absl::StatusOr<MendedMutant> Difference(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share) {
+/// The elementwise operators after the boxes, over the whole; or (`in_tail`) over the whole and in each box.
+absl::StatusOr<MendedMutant> AddTerms(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share,
+                                      bool in_tail) {
   MENDEL_RETURN_IF_ERROR(CheckMendable(original, mutant, report, max_share));
   MENDEL_ASSIGN_OR_RETURN(const LinearProgram f, AnalyseLinear(original));
   MENDEL_ASSIGN_OR_RETURN(const LinearProgram g, AnalyseLinear(mutant));
   MENDEL_RETURN_IF_ERROR(CheckAlike(original, f, mutant, g));
+  if (in_tail && f.tail.empty()) return absl::FailedPreconditionError("not in an elementwise operator: none follows");
+  if (in_tail && !TailMoves(original, f)) {
+    return absl::FailedPreconditionError("not in an elementwise operator: it has constants of its own for each position");
+  }
   MENDEL_ASSIGN_OR_RETURN(const std::vector<MendedBox> mended, CompareBoxes(f, g, report.outputs[0]));
   MendedMutant result;
-  result.mending = Mending::kDifference;
+  result.mending = in_tail ? Mending::kElementwise : Mending::kDifference;
   result.boxes.emplace_back();
   GraphBuilder builder(mutant.name());
   std::vector<ValueId> inputs;
   for (int32_t id : mutant.inputs()) inputs.push_back(builder.Input(InputName(mutant.node(id)), mutant.node(id).outputs[0]));
-  MENDEL_ASSIGN_OR_RETURN(ValueId value, EmitWithoutTail(mutant, g, inputs, builder));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId base, EmitWithoutTail(mutant, g, inputs, builder));
+  ValueId value = base;
+  if (in_tail) {
+    MENDEL_ASSIGN_OR_RETURN(value, EmitTailOf(original, f, base, builder));
+  }
   const auto position = std::find(original.inputs().begin(), original.inputs().end(), f.input) - original.inputs().begin();
   TermEmitter terms(original, f, inputs[static_cast<size_t>(position)], builder);
   std::vector<ValueId> operands = {value};
   for (const MendedBox& box : mended) {
     if (box.cells.empty()) continue;
-    MENDEL_ASSIGN_OR_RETURN(const ValueId piece, terms.Emit(box, value));
+    MENDEL_ASSIGN_OR_RETURN(ValueId piece, terms.Emit(box, base));
+    if (in_tail) {
+      MENDEL_ASSIGN_OR_RETURN(piece, EmitTailOf(original, f, piece, builder));
+    }
     operands.push_back(piece);
     result.boxes[0].push_back(box.box);
   }
   if (operands.size() > 1) {
     MENDEL_ASSIGN_OR_RETURN(value, builder.Add("Patch", std::move(operands), {{"boxes", result.boxes[0]}}));
   }
-  MENDEL_ASSIGN_OR_RETURN(value, EmitTailOf(original, f, value, builder));
+  if (!in_tail) {
+    MENDEL_ASSIGN_OR_RETURN(value, EmitTailOf(original, f, value, builder));
+  }
   builder.Output(mutant.outputs()[0].name, value);
   MENDEL_ASSIGN_OR_RETURN(const Graph built, builder.Build());
   MENDEL_ASSIGN_OR_RETURN(result.graph, Deduplicate(built));
   MENDEL_RETURN_IF_ERROR(Annotate(CheckGraph(result.graph), "mending by difference"));
   result.flop_share = terms.flops() / std::max(1.0, RunTimeFlops(original));
   return result;
+}
+
+}  // namespace
+
+absl::StatusOr<MendedMutant> Difference(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share) {
+  return AddTerms(original, mutant, report, max_share, false);
+}
+
+absl::StatusOr<MendedMutant> InElementwise(const Graph& original, const Graph& mutant, const JudgeReport& report,
+                                           double max_share) {
+  return AddTerms(original, mutant, report, max_share, true);
 }
 
 }  // namespace mendel

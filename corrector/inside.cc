@@ -194,21 +194,6 @@ class Finder {
   std::vector<InsideBox> found_;
 };
 
-/// Elementwise operators whose constants differ between channels at most may be applied in another layout.
-bool TailMoves(const Graph& graph, const LinearProgram& program) {
-  for (int32_t id : program.tail) {
-    const Node& node = graph.node(id);
-    for (size_t k = 1; k < node.inputs.size(); ++k) {
-      const Shape& shape = graph.type(node.inputs[k]).shape;
-      const bool scalar = NumElements(shape) == 1;
-      const bool per_channel = shape.size() + 1 >= program.out.size() && NumElements(shape) == program.out[1] &&
-                               shape[shape.size() + 1 - program.out.size()] == program.out[1];
-      if (!scalar && !per_channel) return false;
-    }
-  }
-  return true;
-}
-
 /// The convolution's result with every box computed again.
 class Patcher {
  public:

@@ -21,12 +21,6 @@ bool IsZeroPad(const Node& node) {
   return node.op->name == "Pad" && node.attrs.Str("mode") == "constant" && node.attrs.Float("value") == 0;
 }
 
-/// Operators whose output elements are single elements of input 0, or zeros.
-bool IsSelection(const Node& node) {
-  constexpr std::array<std::string_view, 3> kMoves = {"Reshape", "Slice", "Transpose"};
-  return std::find(kMoves.begin(), kMoves.end(), node.op->name) != kMoves.end() || IsZeroPad(node);
-}
-
 /// Input of an elementwise operator of one operand that varies; -1 when it is something else.
 int VaryingOperand(const Graph& graph, const std::vector<bool>& constant, int32_t id) {
   const Node& node = graph.node(id);
@@ -52,10 +46,24 @@ absl::StatusOr<Graph> Selections(const Graph& graph, const TensorType& type, con
   return builder.Build();
 }
 
-/// For each image and spatial position of the path's result, in channel 0: the position of its operand's image and space, plus
-/// `bias`; what is not an element of channel 0 is refused, zeros are 0.
-absl::StatusOr<std::vector<int64_t>> Trace(const Graph& graph, const Shape& operand, const std::vector<int32_t>& path,
-                                           int64_t bias) {
+/// Stored tensors are equal to the judge when their symbols are, or when they have none and are the same numbers.
+bool SameWeights(const Graph& f, ValueId a, const Graph& g, ValueId b) {
+  const Node& x = f.node(a.node);
+  const Node& y = g.node(b.node);
+  if (!IsConstant(x) || !IsConstant(y) || f.type(a) != g.type(b)) return false;
+  if (SymbolName(x) != SymbolName(y)) return false;
+  return !SymbolName(x).empty() || ConstantValue(x) == ConstantValue(y);
+}
+
+}  // namespace
+
+bool IsView(const Node& node) {
+  constexpr std::array<std::string_view, 3> kMoves = {"Reshape", "Slice", "Transpose"};
+  return std::find(kMoves.begin(), kMoves.end(), node.op->name) != kMoves.end() || IsZeroPad(node);
+}
+
+absl::StatusOr<std::vector<int64_t>> TraceViews(const Graph& graph, const Shape& operand, const std::vector<int32_t>& path,
+                                                int64_t bias) {
   const TensorType type{DType::kF32, operand};
   MENDEL_ASSIGN_OR_RETURN(const Graph selections, Selections(graph, type, path));
   Box box = Box::Whole(selections.type(selections.outputs()[0].value).shape);
@@ -80,17 +88,6 @@ absl::StatusOr<std::vector<int64_t>> Trace(const Graph& graph, const Shape& oper
   return positions;
 }
 
-/// Stored tensors are equal to the judge when their symbols are, or when they have none and are the same numbers.
-bool SameWeights(const Graph& f, ValueId a, const Graph& g, ValueId b) {
-  const Node& x = f.node(a.node);
-  const Node& y = g.node(b.node);
-  if (!IsConstant(x) || !IsConstant(y) || f.type(a) != g.type(b)) return false;
-  if (SymbolName(x) != SymbolName(y)) return false;
-  return !SymbolName(x).empty() || ConstantValue(x) == ConstantValue(y);
-}
-
-}  // namespace
-
 Shape WithoutChannels(const Shape& shape) {
   Shape result = shape;
   result.erase(result.begin() + 1);
@@ -106,7 +103,7 @@ absl::StatusOr<LinearProgram> AnalyseLinear(const Graph& graph) {
   for (; graph.node(id).op->name != "Conv"; id = graph.node(id).inputs[0].node) {
     const Node& node = graph.node(id);
     if (graph.users(id).size() + (graph.IsOutput(id) ? 1u : 0u) != 1) return NotLinear(Cat(node.op->name, " is read twice"));
-    if (IsSelection(node)) {
+    if (IsView(node)) {
       after.insert(after.begin(), id);
       continue;
     }
@@ -123,8 +120,7 @@ absl::StatusOr<LinearProgram> AnalyseLinear(const Graph& graph) {
   }
   for (id = conv.inputs[0].node; !IsInput(graph.node(id)); id = graph.node(id).inputs[0].node) {
     const std::string_view name = graph.node(id).op->name;
-    if (!IsSelection(graph.node(id)))
-      return NotLinear(Cat(name, " before the last convolution (a longer chain is not linear in one)"));
+    if (!IsView(graph.node(id))) return NotLinear(Cat(name, " before the last convolution (a longer chain is not linear in one)"));
     before.insert(before.begin(), id);
   }
   program.input = id;
@@ -134,8 +130,8 @@ absl::StatusOr<LinearProgram> AnalyseLinear(const Graph& graph) {
   program.out = graph.type(graph.outputs()[0].value).shape;
   const Shape& w = graph.type(conv.inputs[1]).shape;
   program.windows = WindowsOf(Shape(program.conv_in.begin() + 2, program.conv_in.end()), Shape(w.begin() + 2, w.end()), conv.attrs);
-  MENDEL_ASSIGN_OR_RETURN(program.reads, Trace(graph, program.source, before, 1));
-  MENDEL_ASSIGN_OR_RETURN(program.from, Trace(graph, program.conv_out, after, 0));
+  MENDEL_ASSIGN_OR_RETURN(program.reads, TraceViews(graph, program.source, before, 1));
+  MENDEL_ASSIGN_OR_RETURN(program.from, TraceViews(graph, program.conv_out, after, 0));
   return program;
 }
 
@@ -156,6 +152,20 @@ absl::Status CheckAlike(const Graph& original, const LinearProgram& f, const Gra
     if (f.reads[i] != static_cast<int64_t>(i) + 1) return absl::FailedPreconditionError("no difference: the original reads a view");
   }
   return absl::OkStatus();
+}
+
+bool TailMoves(const Graph& graph, const LinearProgram& program) {
+  for (int32_t id : program.tail) {
+    const Node& node = graph.node(id);
+    for (size_t k = 1; k < node.inputs.size(); ++k) {
+      const Shape& shape = graph.type(node.inputs[k]).shape;
+      const bool scalar = NumElements(shape) == 1;
+      const bool per_channel = shape.size() + 1 >= program.out.size() && NumElements(shape) == program.out[1] &&
+                               shape[shape.size() + 1 - program.out.size()] == program.out[1];
+      if (!scalar && !per_channel) return false;
+    }
+  }
+  return true;
 }
 
 absl::StatusOr<ValueId> CopyWeights(const Graph& graph, ValueId value, GraphBuilder& builder) {

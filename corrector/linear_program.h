@@ -44,6 +44,15 @@ absl::StatusOr<ValueId> EmitTailOf(const Graph& graph, const LinearProgram& prog
 /// The weight expression `value` and all that it depends on.
 absl::StatusOr<ValueId> CopyWeights(const Graph& graph, ValueId value, GraphBuilder& builder);
 
+/// Operators whose output elements are single elements of input 0, or zeros.
+bool IsView(const Node& node);
+/// For each image and spatial position of what the views `path` (first to last) make of a value of extents `operand`, in channel 0:
+/// the position of its operand's image and space, plus `bias`; zeros are 0 (refused when `bias` is). FailedPrecondition where the
+/// views mix channels.
+absl::StatusOr<std::vector<int64_t>> TraceViews(const Graph& graph, const Shape& operand, const std::vector<int32_t>& path,
+                                                int64_t bias);
+/// Elementwise operators whose constants differ between channels at most may be applied in another layout, or to a part.
+bool TailMoves(const Graph& graph, const LinearProgram& program);
 /// Extents without the channel dimension.
 Shape WithoutChannels(const Shape& shape);
 

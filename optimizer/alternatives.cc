@@ -90,13 +90,14 @@ absl::StatusOr<JudgeReport> Report(const Mutant& mutant, const JudgeLimits& limi
   return report;
 }
 
-/// Recomputation and, where they apply, the difference and recomputation inside the mutant; only the one that was preferred, if one
-/// was. FailedPrecondition when the mutant is not worth mending.
+/// Recomputation and, where they apply, the other ways (at the end only where not inside the mutant: both ride in its last layout
+/// change); only the one that was preferred, if one was. FailedPrecondition when the mutant is not worth mending.
 absl::StatusOr<std::vector<MendedMutant>> WaysOfMending(const Mutant& mutant, const JudgeReport& report, const JudgeLimits& limits,
                                                         ProfileCache& cache) {
   std::vector<MendedMutant> ways;
   const std::optional<std::string> preferred = cache.Get("mending", VerdictKey(mutant));
-  for (const auto mend : {&Recompute, &Difference, &Inside}) {
+  for (const Mend mend : kWaysOfMending) {
+    if (mend == &AtEnd && ways.back().mending == Mending::kInside) continue;
     auto mended = mend(mutant.original, mutant.mutant, report, limits.max_wrong_share);
     if (absl::IsFailedPrecondition(mended.status()) && mend != &Recompute) continue;
     MENDEL_RETURN_IF_ERROR(mended.status());

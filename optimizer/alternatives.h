@@ -25,7 +25,7 @@ struct Alternative {
   bool faulty = false;  ///< the judge refuses what rule or corrector claim: a defect of theirs, and the candidate is not used
   /// kEqual: the mutant; kMended: the mutant with its correction.
   Graph graph;
-  std::string mending;                  ///< "", "recompute" or "difference"
+  std::string mending;                  ///< "" or a MendingName
   std::vector<std::vector<Box>> boxes;  ///< mended, an entry an output
   double flop_share = 0;                ///< of the correction
   /// Other ways of mending, equally right: to be measured beside `graph` and told to PreferMending. Empty once that is done.

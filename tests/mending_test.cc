@@ -1,7 +1,7 @@
 // Every family of partial mutants, at random shapes: the mutant, its wrong boxes, and each way of mending it - recompute,
-// difference, inside, prevent - judged, evaluated in double, and executed on the CPU backend against float64 at every element.
-// MENDEL_MENDING_CASES and MENDEL_MENDING_SEED choose how many cases and which (scripts/soak mending). With MENDEL_MENDING_EMULATE
-// the CUDA text of every correction is executed too (scripts/soak cuda_mending).
+// difference, inside, end, elementwise, prevent - judged, evaluated in double, and executed on the CPU backend against float64 at
+// every element. MENDEL_MENDING_CASES and MENDEL_MENDING_SEED choose how many cases and which (scripts/soak mending). With
+// MENDEL_MENDING_EMULATE the CUDA text of every correction is executed too (scripts/soak cuda_mending).
 
 #include <gtest/gtest.h>
 
@@ -189,6 +189,8 @@ class Cases {
     TryMending(family + " recompute", *mutant, Recompute(mutant->original, mutant->mutant, *report, 1), seed, rng);
     TryMending(family + " difference", *mutant, Difference(mutant->original, mutant->mutant, *report, 1), seed, rng);
     TryMending(family + " inside", *mutant, Inside(mutant->original, mutant->mutant, *report, 1), seed, rng);
+    TryMending(family + " end", *mutant, AtEnd(mutant->original, mutant->mutant, *report, 1), seed, rng);
+    TryMending(family + " elementwise", *mutant, InElementwise(mutant->original, mutant->mutant, *report, 1), seed, rng);
     TryPrevent(family + " prevent", rule, *mutant, seed, rng);
   }
 

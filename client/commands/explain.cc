@@ -42,6 +42,8 @@ std::string BoxText(const plan::BoxProto& box) {
 std::string PlaceOf(const std::string& mending) {
   if (mending == "recompute") return "at the end, its elementwise operators included";
   if (mending == "difference") return "before its elementwise operators";
+  if (mending == "end") return "recomputed at its end, before the mutant's last layout change";
+  if (mending == "elementwise") return "the difference, in the elementwise operators that follow";
   if (mending == "inside") return "recomputed before the mutant's last layout change";
   return "";
 }

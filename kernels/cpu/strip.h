@@ -92,6 +92,8 @@ class StripPlan {
   void Run(const StripOperands& operands, const WinogradEpilogue& epilogue, float* scratch) const;
 
  private:
+  /// Rows whose sums over a panel stay in the first-level cache and leave room for weights.
+  static constexpr int64_t kShareRows = 192;
   /// The gathered positions of a term.
   struct Halo {
     const StripTerm* term = nullptr;
@@ -107,6 +109,7 @@ class StripPlan {
     int64_t residual_from;
     int residual;
     int32_t box;
+    bool beside;  ///< lies right behind the row before it, with its residual
   };
   struct Entry {
     int64_t from;  ///< floats into the scratch memory, of tap 0
@@ -119,6 +122,7 @@ class StripPlan {
     int64_t tap = 0;
     int64_t taps = 0;
     std::vector<Entry> entries;
+    bool last_of_rows = false;  ///< some of its rows are finished after it
   };
   /// Rows computed together.
   struct Share {
@@ -138,6 +142,7 @@ class StripPlan {
   void AddHalo(const StripBox& box, const StripTerm& term);
   void AddRows(const StripBox& box, size_t first_halo);
   void MakeShares(int threads, const std::vector<Entry>& entries);
+  static void MarkLastWorks(Share& share);
   /// What one gathered line reads: positions [begin, end) of it, the first one at `from`; all others are zero.
   struct Line {
     const Halo* halo = nullptr;
@@ -161,12 +166,19 @@ class StripPlan {
     int64_t lines = 0;
   };
   Ahead AheadOf(const StripOperands& operands, const Work& work, const Panel& panel) const;
-  /// `last`: of the share.
   void RunWork(const StripOperands& operands, const Share& share, const Work& work, const Panel& panel, const Ahead& ahead,
-               bool last, const float* scratch, float* sums) const;
+               const float* scratch, float* sums) const;
   /// One panel of the rows of one share; `last`: the thread has no further task.
   void RunTask(const StripOperands& operands, const WinogradEpilogue& epilogue, int64_t task, bool last,
                const float* scratch) const;
+  /// Floats from a panel's first channel to each, where rows go and where their residuals lie.
+  struct PanelSteps {
+    std::array<int64_t, kStripPanel> to{};
+    std::array<int64_t, kStripPanel> residual{};
+    int32_t residual_of = -1;  ///< box
+  };
+  /// Addresses of row `number` over a panel.
+  StripRow RowOf(const StripOperands& operands, int64_t number, const Panel& panel, PanelSteps& steps) const;
   void FinishRows(const StripOperands& operands, const WinogradEpilogue& epilogue, const Share& share, const Panel& panel,
                   const float* sums) const;
 

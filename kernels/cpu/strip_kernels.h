@@ -16,15 +16,22 @@ inline constexpr int kStripTaps = 16;
 /// Floats of the widest panel of output channels.
 inline constexpr int kStripPanel = 64;
 
-/// What becomes of one position's sums over a panel of channels.
+/// Neighbouring positions that one call of the finishing kernel takes at most.
+inline constexpr int kStripBeside = 8;
+
+/// What becomes of the sums of one position, or of several that lie side by side, over a panel of channels.
 struct StripRow {
   const float* sums;
+  int64_t sums_step;  ///< floats between positions; kStripBeside of them may be read, and whole vectors of channels
+  int64_t positions;  ///< more than one: element p of a channel lies at [p], and both distances between channels are equal ones
   int64_t channels;
   const float* bias;              ///< one a channel
   const float* residual;          ///< of the first channel; null: none
   const int64_t* residual_steps;  ///< floats from the first channel to each of the panel
+  int64_t residual_step;          ///< floats between any two neighbouring channels; 0: not equal
   float* to;
   const int64_t* to_steps;
+  int64_t to_step;
 };
 
 /// The kernels of one instruction set.
@@ -40,7 +47,8 @@ struct StripIsa {
   /// to[p * row + c] = from[c * channel_step + p * position_step].
   void (*gather)(const float* from, int64_t channel_step, int64_t position_step, int64_t channels, int64_t positions, float* to,
                  int64_t row);
-  /// Adds bias and residual, applies the activation, stores. Of the epilogue only the activation's fields are read.
+  /// Adds bias and residual, applies the activation, stores. Nothing else is read of the residual or written. Of the epilogue only
+  /// the activation's fields are read.
   void (*finish)(const StripRow& row, const WinogradEpilogue& epilogue);
 };
 
