@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "kernels/cpu/direct_kernels.h"
+#include "kernels/cpu/unroll.h"
 
 namespace mendel::cpu {
 namespace {

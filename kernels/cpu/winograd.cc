@@ -61,8 +61,8 @@ class Convolution {
       const int64_t first = panel * isa.panel_vectors;
       const int64_t vectors = std::min<int64_t>(isa.panel_vectors, plan_.OutputVectors() - first);
       isa.multiply(factors, plan_.row, plan_.factor_stride, weights_ + first * isa.lanes * plan_.points * plan_.channels_in,
-                   plan_.channels_in, count, vectors, plan_.points, products, plan_.product_stride);
-      plan_.transforms->output(plan_.problem, epilogue_, products, plan_.product_stride, tiles.data(), count, first, vectors, dst_);
+                   plan_.channels_in, count, vectors, plan_.points, products, plan_.product_row);
+      plan_.transforms->output(plan_.problem, epilogue_, products, plan_.product_row, tiles.data(), count, first, vectors, dst_);
     }
   }
 
@@ -101,7 +101,7 @@ void TransformDimension(const double* matrix, int rows, int columns, int64_t out
 
 int64_t WinogradPlan::ScratchBytes() const {
   const int64_t factors = points * factor_stride;
-  const int64_t products = points * product_stride;
+  const int64_t products = block * product_row;
   const int64_t floats = share_channels ? factors + shares * products : shares * (factors + products);
   return floats * static_cast<int64_t>(sizeof(float));
 }
@@ -116,22 +116,24 @@ void CutIntoTiles(WinogradPlan& plan, int threads) {
   }
   plan.row = plan.ChannelBlocks() * plan.isa->lanes;
   const int64_t panel = int64_t{plan.isa->panel_vectors} * plan.isa->lanes;
-  // Factors and products of a block take half of the second-level cache, but at least as many tiles as pay for reading the weights
-  // once a block: weights beyond that cache come from further away, and then factors may as well.
-  constexpr int64_t kCacheFloats = int64_t{128} << 10;
+  // Factors and products of a block stay in a part of the second-level cache, beside its inputs, outputs and the weights passing
+  // through; two passes over the weights are few enough. Weights beyond that cache come from further away: as many tiles as pay
+  // for reading them once a block, and then factors may lie there, too.
+  constexpr int64_t kCacheFloats = int64_t{48} << 10;
   constexpr int64_t kManyWeights = int64_t{1} << 20;
   constexpr int64_t kFarFloats = int64_t{2} << 20;
   constexpr int64_t kFewest = 24;
   const int64_t tile_floats = plan.points * (plan.row + panel);
-  const int64_t floats = plan.WeightFloats() < kManyWeights ? kCacheFloats : kFarFloats;
-  plan.block = std::clamp(floats / tile_floats, kFewest, kLargestBlock);
+  const bool many = plan.WeightFloats() >= kManyWeights;
+  plan.block = many ? std::clamp(kFarFloats / tile_floats, kFewest, kLargestBlock)
+                    : std::clamp<int64_t>(kCacheFloats / tile_floats, 2 * plan.isa->panel_rows, kLargestBlock);
   plan.shares = std::max(1, threads);
   // With few tiles a thread, the threads share the tiles and divide the output channels, so that each reads its own weights.
   plan.share_channels = plan.shares > 1 && plan.tiles < plan.shares * kFewest && plan.Panels() >= plan.shares;
   const int64_t at_once = plan.share_channels ? plan.tiles : (plan.tiles + plan.shares - 1) / plan.shares;
   plan.block = std::max<int64_t>(1, std::min(plan.block, at_once));
   plan.factor_stride = OddLines(plan.block * plan.row);
-  plan.product_stride = OddLines(plan.block * panel);
+  plan.product_row = OddLines(plan.points * panel);
 }
 
 void PackWinogradWeights(const WinogradPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale,
@@ -179,7 +181,7 @@ void RunWinograd(const WinogradPlan& plan, const float* src, const float* weight
                  float* scratch) {
   const Convolution convolution(plan, src, weights, epilogue, dst);
   const int64_t factor_floats = plan.points * plan.factor_stride;
-  const int64_t product_floats = plan.points * plan.product_stride;
+  const int64_t product_floats = plan.block * plan.product_row;
   if (!plan.share_channels) {
     ParallelRange(plan.shares, 1, [&](int64_t share_begin, int64_t share_end) {
       for (int64_t share = share_begin; share < share_end; ++share) {

@@ -38,9 +38,9 @@ struct WinogradPlan {
   int64_t shares = 1;  ///< threads
   bool share_channels = false;
   int64_t points = 1;
-  int64_t row = 0;             ///< floats between factors of neighbouring tiles
-  int64_t factor_stride = 0;   ///< floats between points
-  int64_t product_stride = 0;  ///< floats between points of one panel of products
+  int64_t row = 0;            ///< floats between factors of neighbouring tiles
+  int64_t factor_stride = 0;  ///< floats between points
+  int64_t product_row = 0;    ///< floats between tiles of one panel of products
 
   int64_t ChannelBlocks() const { return (channels_in + isa->lanes - 1) / isa->lanes; }
   int64_t OutputVectors() const { return (problem.channels_out + isa->lanes - 1) / isa->lanes; }

@@ -44,8 +44,8 @@ struct WinogradProblem {
   WinogradStrides dst;
 };
 
-/// The kernels of one F(m1 x m2 x m3, r1 x r2 x r3). Factors lie as factors[point][tile][channel], products as
-/// products[point][tile][channel of a panel]; `point_stride` in floats.
+/// The kernels of one F(m1 x m2 x m3, r1 x r2 x r3). Factors lie as factors[point][tile][channel],
+/// products as products[tile][point][channel of a full panel]; strides and rows in floats.
 struct WinogradTransforms {
   int m[3];
   int r[3];
@@ -54,8 +54,8 @@ struct WinogradTransforms {
   /// Factors of channel blocks [begin, end) of `count` tiles; rows of `row` floats.
   void (*input)(const WinogradProblem& problem, const float* src, const WinogradTile* tiles, int64_t count, int64_t begin,
                 int64_t end, float* factors, int64_t row, int64_t point_stride);
-  /// Outputs of the channel blocks begin ... begin + vectors - 1 from products with rows of `vectors` vectors.
-  void (*output)(const WinogradProblem& problem, const WinogradEpilogue& epilogue, const float* products, int64_t point_stride,
+  /// Outputs of the channel blocks begin ... begin + vectors - 1 from products with `row` floats a tile.
+  void (*output)(const WinogradProblem& problem, const WinogradEpilogue& epilogue, const float* products, int64_t row,
                  const WinogradTile* tiles, int64_t count, int64_t begin, int64_t vectors, float* dst);
 };
 
@@ -65,9 +65,9 @@ struct WinogradIsa {
   int lanes;          ///< floats a vector: the channel block
   int panel_vectors;  ///< vectors of a full panel of output channels
   int panel_rows;     ///< tiles that the product kernel takes at once
-  /// products[p][row] = factors[p][row] * weights[p] for `points` points; weights[p] is depth x vectors * lanes, dense.
+  /// products[row][p] = factors[p][row] * weights[p] for `points` points; weights[p] is depth x vectors * lanes, dense.
   void (*multiply)(const float* factors, int64_t row, int64_t factor_stride, const float* weights, int64_t depth, int64_t rows,
-                   int64_t vectors, int64_t points, float* products, int64_t product_stride);
+                   int64_t vectors, int64_t points, float* products, int64_t product_row);
   const WinogradTransforms* transforms;
   int transform_count;
 };
