@@ -88,7 +88,7 @@ def prepare_container(folder, build, environment):
     stand_in = folder / "bin" / "docker"
     stand_in.symlink_to(HERE / "docker_stand_in.py")
     if subprocess.run([stand_in, "probe"], env=environment).returncode != 0:
-        skip("bubblewrap cannot make its namespaces here")
+        skip("bubblewrap cannot make its namespaces here, or tini is not installed (Debian: tini)")
     environment.update(MENDEL_STAND_IN=str(folder / "engine"), MENDEL_IMAGE_ROOT=root)
     if not root:
         subprocess.run(["cmake", "--install", build, "--prefix", "/opt/mendel"], env={**environment, "DESTDIR": str(folder / "stage")}, check=True,
