@@ -29,7 +29,7 @@ __attribute__((target("avx512f"))) void MultiplyAdd512() {
 #pragma GCC unroll 12
     for (__m512& sum : sums) sum = _mm512_fmadd_ps(a, b, sum);
   }
-  for (const __m512& sum : sums) sink = sink + _mm512_reduce_add_ps(sum);
+  for (const __m512& sum : sums) sink = sink + _mm512_cvtss_f32(sum);
 }
 
 __attribute__((target("avx2,fma"))) void MultiplyAdd256() {

@@ -119,13 +119,16 @@ void JobFolder::Clear(bool keep_cache) {
   fs::remove(path_, code);
 }
 
-void SweepJobFolders(const std::string& work_folder, const std::function<bool(const std::string& job)>& ended) {
+void SweepJobFolders(const std::string& work_folder, const std::function<bool(const std::string& job)>& ended,
+                     const std::function<void(const std::string& folder)>& leave) {
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(fs::path(work_folder) / "jobs", code)) {
     const std::string job = Cat("jobs/", entry.path().stem().string());
     if (!ended(job)) continue;
     const auto lock = Lock(entry.path());
-    if (lock.ok()) Remove(entry.path());
+    if (!lock.ok()) continue;
+    leave(entry.path().string());
+    Remove(entry.path());
   }
 }
 

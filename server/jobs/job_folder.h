@@ -42,8 +42,10 @@ class JobFolder {
   Descriptor lock_;
 };
 
-/// Deletes the folders of jobs for which `ended` is true ("jobs/{uuid}") and that no attempt holds.
-void SweepJobFolders(const std::string& work_folder, const std::function<bool(const std::string& job)>& ended);
+/// Deletes the folders of jobs for which `ended` is true ("jobs/{uuid}") and that no attempt holds; `leave` is called with each
+/// before: nobody begins that job again, so that what its last attempt left behind would stay for ever.
+void SweepJobFolders(const std::string& work_folder, const std::function<bool(const std::string& job)>& ended,
+                     const std::function<void(const std::string& folder)>& leave);
 
 }  // namespace mendel::server
 

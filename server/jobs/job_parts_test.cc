@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <set>
 
 #include "base/status.h"
 #include "optimizer/profile_cache.h"
@@ -214,8 +215,12 @@ TEST_F(Profiles, AFolderThatAnEarlierAttemptHoldsIsLeftToIt) {
   held->reset();
   beside->reset();
   std::vector<std::string> asked;
-  SweepJobFolders(world_.folder(), [&](const std::string& name) { return asked.push_back(name), true; });
+  std::set<std::string> left;
+  SweepJobFolders(
+      world_.folder(), [&](const std::string& name) { return asked.push_back(name), true; },
+      [&](const std::string& folder) { left.insert(folder); });
   EXPECT_EQ(asked, (std::vector<std::string>{job, job}));
+  EXPECT_EQ(left, (std::set<std::string>{first, second}));
   EXPECT_FALSE(std::filesystem::exists(first) || std::filesystem::exists(second));
 }
 

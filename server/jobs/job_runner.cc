@@ -86,10 +86,11 @@ class Runner final : public JobRunner {
   void ExpireLeases() {
     while (!context_.draining) {
       context_.jobs.ExpireLeases(context_.clock.WallMicros(), options_.max_attempts).status().IgnoreError();
-      SweepJobFolders(options_.work_folder, [this](const std::string& job) {
+      const auto ended = [this](const std::string& job) {
         const auto stored = context_.jobs.GetJob(job);
         return stored.ok() ? stored->job.has_end_time() : absl::IsNotFound(stored.status());
-      });
+      };
+      SweepJobFolders(options_.work_folder, ended, [this](const std::string& folder) { sandbox_->EndStrays(folder); });
       Pause(std::max<int64_t>(options_.lease_micros / 3, 100'000));
     }
   }

@@ -271,6 +271,16 @@ TEST_P(Runners, WhatAnEarlierAttemptLeftIsEnded) {
   EXPECT_TRUE(of_first.Lives()) << "nobody looked: a first attempt has no predecessor";
 }
 
+TEST_P(Runners, WhatIsLeftOfAJobThatNobodyBeginsAgainIsEnded) {
+  if (GetParam() != std::string("bubblewrap")) GTEST_SKIP() << "of bubblewrap alone";
+  const std::string folder = Options().work_folder + "/jobs/probe-1";  // as a server that is killed while it starts leaves it
+  std::filesystem::create_directories(folder);
+  Stray of_probe(folder);
+  const auto runner = Start(Options());
+  if (runner == nullptr) GTEST_SKIP() << no_sandbox_;
+  while (of_probe.Lives() || std::filesystem::exists(folder)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 TEST_P(Runners, AnAttemptWhoseLeaseIsGoneEnds) {
   const std::string slow = world_.SubmitFake("slow");
   const auto runner = Start(Options());

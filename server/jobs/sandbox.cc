@@ -4,27 +4,22 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
-#include <system_error>
 #include <thread>
 
 #include "base/deadline.h"
 #include "base/status.h"
+#include "server/jobs/job_folder.h"
 
 namespace mendel::server {
 namespace {
 
 constexpr double kProbeSeconds = 60;
 
-/// Does `executable --version` run and end well?
+/// Does `executable --version` run and end well? Its folder is one of a job that no store knows: when this server is killed
+/// meanwhile, the next one sweeps it, with the processes that are left.
 absl::Status Probe(const Sandbox& sandbox, const std::string& executable, const std::string& scratch) {
-  const std::filesystem::path folder = std::filesystem::path(scratch) / Cat("probe-", getpid());
-  std::error_code code;
-  for (const char* name : {"in", "out", "cache", "tmp"}) {
-    std::filesystem::create_directories(folder / name, code);
-    if (code) return absl::ErrnoToStatus(code.value(), Cat("cannot create ", folder.string()));
-  }
-  const Launch launch{executable, {"--version"}, folder.string(), {}, {int64_t{1} << 32, 60, 1 << 20}};
+  MENDEL_ASSIGN_OR_RETURN(const auto folder, JobFolder::Open(scratch, Cat("jobs/probe-", getpid()), 1));
+  const Launch launch{executable, {"--version"}, folder->path(), {}, {int64_t{1} << 32, 60, 1 << 20}, true};
   absl::Status status = absl::OkStatus();
   std::string said;
   if (auto child = sandbox.Start(launch); child.ok()) {
@@ -44,7 +39,7 @@ absl::Status Probe(const Sandbox& sandbox, const std::string& executable, const 
   } else {
     status = child.status();
   }
-  std::filesystem::remove_all(folder, code);
+  folder->Clear(false);
   return status;
 }
 

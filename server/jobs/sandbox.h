@@ -54,12 +54,14 @@ class Sandbox {
   /// What is used, e.g. "bubblewrap+seccomp".
   virtual std::string Description() const = 0;
   virtual absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const Launch& launch) const = 0;
+  /// Ends processes that an attempt in this folder left behind. Nobody may be at work in it.
+  virtual void EndStrays(const std::string& folder) const = 0;
 };
 
 absl::StatusOr<std::unique_ptr<Sandbox>> MakeBubblewrap();
 absl::StatusOr<std::unique_ptr<Sandbox>> MakePlainSandbox();
 
-/// "bubblewrap", "rlimits" or "auto": the first where `executable --version` runs, tried in a new folder within `scratch`.
+/// "bubblewrap", "rlimits" or "auto": the first where `executable --version` runs, tried in a job's folder within `scratch`.
 /// FailedPrecondition when none does.
 absl::StatusOr<std::unique_ptr<Sandbox>> ChooseSandbox(const std::string& kind, const std::string& executable,
                                                        const std::string& scratch);

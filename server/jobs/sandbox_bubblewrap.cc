@@ -54,21 +54,6 @@ std::string AddExecutable(const std::string& executable, Words& words) {
   return "/mendel/bin/mendel";
 }
 
-/// Kills bubblewraps that still name this folder: their lease is over. One whose parent is killed (with its server, say) before it
-/// lets its child go leaves the child waiting for ever. Reads all of /proc, which first attempts have no need of.
-void EndStrays(const std::string& folder) {
-  std::error_code code;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", code)) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-    std::string words;
-    std::getline(file, words);  // a process that ends meanwhile reads as nothing
-    const bool ours = words.starts_with(std::string(kProgram) + '\0') && words.find('\0' + folder + '/') != std::string::npos;
-    if (ours) ::kill(static_cast<pid_t>(std::stol(name)), SIGKILL);
-  }
-}
-
 class Bubblewrap final : public Sandbox {
  public:
   explicit Bubblewrap(std::vector<sock_filter> filter) : filter_(std::move(filter)) {}
@@ -93,6 +78,21 @@ class Bubblewrap final : public Sandbox {
     options.limits = ProcessLimits(launch.limits);
     options.inherited = {filter.get()};
     return ChildProcess::Start(options);
+  }
+
+  /// Kills bubblewraps that still name this folder: their lease is over. One whose parent is killed (with its server, say) before
+  /// it lets its child go leaves the child waiting for ever. Reads all of /proc, which first attempts have no need of.
+  void EndStrays(const std::string& folder) const override {
+    std::error_code code;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", code)) {
+      const std::string name = entry.path().filename();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      std::ifstream file(entry.path() / "cmdline", std::ios::binary);
+      std::string words;
+      std::getline(file, words);  // a process that ends meanwhile reads as nothing
+      const bool ours = words.starts_with(std::string(kProgram) + '\0') && words.find('\0' + folder + '/') != std::string::npos;
+      if (ours) ::kill(static_cast<pid_t>(std::stol(name)), SIGKILL);
+    }
   }
 
  private:

@@ -90,6 +90,9 @@ class PlainSandbox final : public Sandbox {
     return ChildProcess::Start(options);
   }
 
+  /// Nothing: its processes end with their server at any moment.
+  void EndStrays(const std::string& /*folder*/) const override {}
+
  private:
   std::vector<sock_filter> filter_;
   bool landlock_;
