@@ -113,7 +113,9 @@ Attributes Part(const Attributes& whole, const ConvFactoring& f, bool along, int
 
 const Tensor* LiteralKernel(const Graph& graph, int32_t id) {
   const Node& conv = graph.node(id);
-  return conv.op->name != "Conv" || IsWeight(graph, conv.inputs[0]) ? nullptr : StoredKernelOf(graph, conv.inputs[1]).values;
+  if (conv.op->name != "Conv" || IsWeight(graph, conv.inputs[0])) return nullptr;
+  if (conv.inputs.size() > 2 && !IsWeight(graph, conv.inputs[2])) return nullptr;
+  return StoredKernelOf(graph, conv.inputs[1]).values;
 }
 
 ConvFactoring FactoringOf(const Graph& graph, int32_t conv, FactorBlocks blocks, const std::vector<bool>& along) {

@@ -32,7 +32,8 @@ struct ConvFactoring {
   double After(size_t rank) const { return static_cast<double>(rank) * after_one; }
 };
 
-/// The literal weights of a convolution of run-time data (mutator/low_rank.h: StoredKernelOf); null for other nodes.
+/// The literal weights of a convolution of run-time data with no bias or one that is a weight (mutator/low_rank.h: StoredKernelOf);
+/// null for other nodes.
 const Tensor* LiteralKernel(const Graph& graph, int32_t node);
 
 ConvFactoring FactoringOf(const Graph& graph, int32_t conv, FactorBlocks blocks, const std::vector<bool>& along);

@@ -142,6 +142,46 @@ TEST_P(RuleConformance, ClaimHolds) {
               static_cast<long long>(partial));
 }
 
+/// `graph` with one of its constants given at run time.
+absl::StatusOr<Graph> Given(const Graph& graph, int32_t constant) {
+  GraphBuilder builder(graph.name());
+  std::vector<int32_t> copies;
+  for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
+    const Node& node = graph.node(id);
+    std::vector<ValueId> inputs;
+    for (const ValueId& input : node.inputs) inputs.push_back({copies[static_cast<size_t>(input.node)], input.output});
+    if (id == constant) {
+      copies.push_back(builder.Input("given", node.outputs[0]).node);
+      continue;
+    }
+    auto copy = builder.CopyNode(node, inputs);
+    if (!copy.ok()) return copy.status();
+    copies.push_back(*copy);
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    builder.Output(output.name, {copies[static_cast<size_t>(output.value.node)], output.value.output});
+  }
+  return builder.Build();
+}
+
+/// A rule that takes an operand for a weight declines, or makes a mutant all the same; it does not fail on what is given at run
+/// time.
+TEST_P(RuleConformance, OperandsMayBeInputs) {
+  const Rule& rule = *GetParam();
+  for (uint64_t seed = 1; seed <= Seeds() / 4; ++seed) {
+    Rng rng(seed);
+    const auto graph = rule.sample(rng);
+    ASSERT_TRUE(graph.ok()) << rule.name << " seed " << seed << ": " << graph.status();
+    for (int32_t id = 0; id < static_cast<int32_t>(graph->nodes().size()); ++id) {
+      if (!IsConstant(graph->node(id))) continue;
+      const auto given = Given(*graph, id);
+      ASSERT_TRUE(given.ok()) << given.status();
+      MutantsOf(rule, *given);
+      if (HasFailure()) FAIL() << rule.name << " seed " << seed << ", constant %" << id;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Rules, RuleConformance, testing::ValuesIn(AllRules().begin(), AllRules().end()),
                          [](const auto& info) { return std::string(info.param->name); });
 
