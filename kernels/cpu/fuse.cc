@@ -160,7 +160,10 @@ std::optional<Activation> ActivationOf(const Node& node) {
   const auto value = [&](std::string_view name) { return static_cast<float>(node.attrs.Float(name)); };
   if (op == "Relu") return Activation{algorithm::eltwise_relu, 0, 0};
   if (op == "LeakyRelu") return Activation{algorithm::eltwise_relu, value("alpha"), 0};
-  if (op == "Clip") return Activation{algorithm::eltwise_clip, value("min"), value("max")};
+  if (op == "Clip") {
+    if (value("min") > value("max")) return std::nullopt;  // a constant: oneDNN refuses such bounds
+    return Activation{algorithm::eltwise_clip, value("min"), value("max")};
+  }
   if (op == "Sigmoid") return Activation{algorithm::eltwise_logistic, 0, 0};
   if (op == "Tanh") return Activation{algorithm::eltwise_tanh, 0, 0};
   if (op == "Elu") return Activation{algorithm::eltwise_elu, value("alpha"), 0};

@@ -117,7 +117,7 @@ class NetworkBuilder {
       case 0:
         return Add("Relu", {x});
       case 1:
-        return Add("Clip", {x}, {{"min", 0.0}, {"max", 6.0}});
+        return Add("Clip", {x}, {{"min", 0.0}, {"max", rng_.Below(4) == 0 ? -1.0 : 6.0}});
       case 2:
         return Add("Mul", {Add("Sigmoid", {x}), x});
       case 3:
