@@ -114,7 +114,7 @@ Attributes Part(const Attributes& whole, const ConvFactoring& f, bool along, int
 const Tensor* LiteralKernel(const Graph& graph, int32_t id) {
   const Node& conv = graph.node(id);
   if (conv.op->name != "Conv" || IsWeight(graph, conv.inputs[0])) return nullptr;
-  if (conv.inputs.size() > 2 && !IsWeight(graph, conv.inputs[2])) return nullptr;
+  if (HasRunTimeBias(graph, conv)) return nullptr;
   return StoredKernelOf(graph, conv.inputs[1]).values;
 }
 

@@ -64,4 +64,6 @@ bool IsWeight(const Graph& graph, ValueId value) {
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return IsWeight(graph, input); });
 }
 
+bool HasRunTimeBias(const Graph& graph, const Node& node) { return node.inputs.size() > 2 && !IsWeight(graph, node.inputs[2]); }
+
 }  // namespace mendel

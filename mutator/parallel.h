@@ -26,6 +26,9 @@ ValueId OperandOf(Emitter& e, const Graph& subprogram, ValueId value, const std:
 /// True when `value` is a weight: a constant or an expression of constants.
 bool IsWeight(const Graph& graph, ValueId value);
 
+/// True when a convolution (or product with a bias) takes its bias, operand 2, from run-time data: it cannot be folded.
+bool HasRunTimeBias(const Graph& graph, const Node& node);
+
 }  // namespace mendel
 
 #endif  // MENDEL_MUTATOR_PARALLEL_H_

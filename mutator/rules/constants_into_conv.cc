@@ -53,7 +53,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   }
   const bool plain = last.op->name == "Conv" && last.attrs.Int("group") == 1;
   if ((!plain && last.op->name != "ConvTranspose") || !IsWeight(graph, last.inputs[1])) return {};
-  if (last.inputs.size() > 2 && !IsWeight(graph, last.inputs[2])) return {};
+  if (HasRunTimeBias(graph, last)) return {};
   const int32_t first = last.inputs[0].node;
   const Node& scale = graph.node(first);
   if (scale.op->name != "Mul" || graph.users(first).size() != 1 || graph.IsOutput(first)) return {};

@@ -25,7 +25,7 @@ bool IsLinear(const Graph& graph, const Node& node) {
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& linear = graph.node(node);
-  if (!IsLinear(graph, linear) || (linear.inputs.size() > 2 && !IsWeight(graph, linear.inputs[2]))) return {};
+  if (!IsLinear(graph, linear) || HasRunTimeBias(graph, linear)) return {};
   const int32_t concat = linear.inputs[0].node;
   const Node& producer = graph.node(concat);
   if (producer.op->name != "Concat" || producer.inputs.size() > kMaxOperands || IsWeight(graph, {concat, 0})) return {};

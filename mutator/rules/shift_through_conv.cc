@@ -33,7 +33,7 @@ int ShiftOperand(const Graph& graph, const Node& add) {
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& conv = graph.node(node);
   if (conv.op->name != "Conv" || conv.attrs.Int("group") != 1 || !IsWeight(graph, conv.inputs[1])) return {};
-  if (conv.inputs.size() > 2 && !IsWeight(graph, conv.inputs[2])) return {};
+  if (HasRunTimeBias(graph, conv)) return {};
   const int32_t first = conv.inputs[0].node;
   if (graph.users(first).size() != 1 || graph.IsOutput(first) || IsWeight(graph, {first, 0})) return {};
   const Node& shift = graph.node(first);

@@ -44,7 +44,7 @@ Ints TapsOfPhase(const Dim& dim, int64_t phase) {
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& conv = graph.node(node);
   if (conv.op->name != "ConvTranspose" || !IsWeight(graph, conv.inputs[1])) return {};
-  if ((conv.inputs.size() > 2 && !IsWeight(graph, conv.inputs[2])) || IsWeight(graph, conv.inputs[0])) return {};
+  if (HasRunTimeBias(graph, conv) || IsWeight(graph, conv.inputs[0])) return {};
   int64_t phases = 1;
   const std::vector<Dim> dims = DimsOf(graph, conv);
   for (const Dim& dim : dims) {

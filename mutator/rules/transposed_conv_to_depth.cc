@@ -16,7 +16,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& conv = graph.node(node);
   if (conv.op->name != "ConvTranspose" || conv.attrs.Int("group") != 1) return {};
   const Shape& w = graph.type(conv.inputs[1]).shape;
-  if (w.size() > 4 || !IsWeight(graph, conv.inputs[1]) || (conv.inputs.size() > 2 && !IsWeight(graph, conv.inputs[2]))) return {};
+  if (w.size() > 4 || !IsWeight(graph, conv.inputs[1]) || HasRunTimeBias(graph, conv)) return {};
   const auto zero = [&](std::string_view name) {
     const Ints& list = conv.attrs.IntList(name);
     return std::all_of(list.begin(), list.end(), [](int64_t v) { return v == 0; });

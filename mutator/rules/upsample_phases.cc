@@ -48,7 +48,7 @@ Ints CopyScales(const Graph& graph, const Node& resize) {
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& conv = graph.node(node);
   if (conv.op->name != "Conv" || !IsWeight(graph, conv.inputs[1])) return {};
-  if (conv.inputs.size() > 2 && !IsWeight(graph, conv.inputs[2])) return {};
+  if (HasRunTimeBias(graph, conv)) return {};
   const int32_t resize = conv.inputs[0].node;
   if (graph.node(resize).op->name != "Resize" || CopyScales(graph, graph.node(resize)).empty()) return {};
   const ConvShape shape = ShapeOf(graph, node);
