@@ -39,6 +39,7 @@ struct CandidateClass {
   Alternative alternative;
   AloneTimes alone;
   double Gain() const { return seconds * (1 - alone.ratio); }
+  double SecondsOfOne() const { return seconds / static_cast<double>(std::max<int64_t>(1, occurrences)); }
 };
 
 class BeamSearcher {
@@ -107,7 +108,7 @@ class BeamSearcher {
       // The best candidates so far must still be tried in the whole program.
       const double trials = static_cast<double>(std::min<size_t>(promising.size(), 3));
       if (contest_.Stopped() || (!promising.empty() && !contest_.Affords(trials * contest_.whole_seconds()))) break;
-      if (!contest_.Affords(AloneCost(candidate))) {
+      if (!contest_.Affords(contest_.AloneSeconds(candidate.SecondsOfOne()))) {
         left_out_ = true;
         continue;
       }
@@ -127,11 +128,6 @@ class BeamSearcher {
     return improved;
   }
 
-  /// Seconds that measuring a candidate alone takes: four programs, run four times at least.
-  static double AloneCost(const CandidateClass& candidate) {
-    return 16 * candidate.seconds / static_cast<double>(std::max<int64_t>(1, candidate.occurrences));
-  }
-
   /// Seconds that the candidate may gain, in all its places, over those that it takes to find out.
   static double Worth(const OperatorProfiles& profiles, const CandidateClass& candidate) {
     const auto predicted = [&](const Graph& graph) {
@@ -144,7 +140,7 @@ class BeamSearcher {
     const double after = predicted(candidate.first->mutant) + (partial ? kMendedShare * before : 0);
     const double share = before > 0 ? 1 + kDoubt - after / before : kDoubt;
     return candidate.seconds * std::max(kLeastGain, share) /
-           (AloneCost(candidate) + (partial ? kPartialJudgeSeconds : kExactJudgeSeconds));
+           (Contest::AloneRuns(candidate.SecondsOfOne()) + (partial ? kPartialJudgeSeconds : kExactJudgeSeconds));
   }
 
   /// Every distinct candidate of the current best program, most worth trying first.
@@ -192,9 +188,9 @@ class BeamSearcher {
   absl::StatusOr<bool> JudgeAndMeasure(CandidateClass& candidate) {
     tried_.insert(candidate.key);
     const Mutant& mutant = *candidate.first;
-    MENDEL_ASSIGN_OR_RETURN(const bool usable, contest_.JudgeCandidate(mutant, candidate.alternative));
+    MENDEL_ASSIGN_OR_RETURN(const bool usable, contest_.JudgeCandidate(mutant, candidate.SecondsOfOne(), candidate.alternative));
     if (!usable) return false;
-    MENDEL_ASSIGN_OR_RETURN(candidate.alone, contest_.MeasureAlone(mutant.original, candidate.alternative.graph,
+    MENDEL_ASSIGN_OR_RETURN(candidate.alone, contest_.MeasureAlone(mutant.original, candidate.alternative.graph, candidate.SecondsOfOne(),
                                                                    Cat("a mutant of rule ", candidate.rule->name)));
     return candidate.alone.ratio < kPromising;
   }

@@ -41,16 +41,16 @@ absl::StatusOr<std::string> PlaceKey(const Graph& graph, const Rule& rule, const
   return Cat(key, " ", SubprogramKey(original));
 }
 
-std::string PlaceName(const plan::AppliedMutant& mutant) {
-  std::string text = mutant.rule();
-  for (const std::string& name : mutant.where()) text += "\n" + name;
+std::string PlaceName(std::string_view rule, const std::vector<std::string>& nodes) {
+  std::string text(rule);
+  for (const std::string& node : nodes) text += "\n" + node;
   return text;
 }
 
-std::string PlaceName(const Graph& graph, const Rule& rule, const Match& match) {
-  std::string text(rule.name);
-  for (const int32_t id : match.nodes) text += "\n" + graph.node(id).name;
-  return text;
+std::vector<std::string> NodeNames(const Graph& graph, const Match& match) {
+  std::vector<std::string> names;
+  for (const int32_t id : match.nodes) names.push_back(graph.node(id).name);
+  return names;
 }
 
 plan::AppliedMutant DescribeMutant(const Graph& graph, const Rule& rule, const Match& match, const Alternative& alternative,
@@ -59,7 +59,7 @@ plan::AppliedMutant DescribeMutant(const Graph& graph, const Rule& rule, const M
   applied.set_rule(std::string(rule.name));
   applied.set_claim(std::string(ClaimName(rule.claim)));
   for (const auto& [name, value] : match.choices) (*applied.mutable_choices())[name] = value;
-  for (int32_t id : match.nodes) applied.add_where(graph.node(id).name);
+  for (std::string& name : NodeNames(graph, match)) applied.add_where(std::move(name));
   applied.set_mending(alternative.mending);
   applied.set_flop_share(alternative.flop_share);
   applied.set_original_ns(original_ns);
@@ -119,21 +119,24 @@ absl::Status Contest::Begin() {
 absl::StatusOr<Contest::Trial> Contest::TryWhole(const Graph& graph, const std::string& name,
                                                  const std::vector<plan::AppliedMutant>& applied) {
   Trial trial;
+  // New algorithms must leave time for this comparison and the last one.
+  profiler_.LimitTime(Deadline::After(deadline_.SecondsLeft() - 2 * whole_seconds_), BudgetName(options_));
   MENDEL_ASSIGN_OR_RETURN(Algorithms algorithms, profiler_.ChooseAlgorithms(graph, kWholeSeconds));
+  profiler_.LimitTime(deadline_, BudgetName(options_));
   trial.variant = {graph, std::move(algorithms), name};
   const Stopwatch clock;
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare({result_.best, trial.variant}, kWholeSeconds));
   NoteWholeSeconds(clock.Seconds());
-  const double before = times[0].timing.median_ms, after = times[1].timing.median_ms;
   trial.dropped = times[1].dropped;
-  // On a busy machine medians alone may be luck: the undisturbed runs must be faster too.
-  if (after >= kWholeWin * before || times[1].timing.min_ms >= times[0].timing.min_ms) return trial;
-  speedup_ *= before / after;
+  if (!Faster(times[1].ratio)) return trial;
+  speedup_ /= times[1].ratio.median;
   result_.best = trial.variant;
   result_.mutants = applied;
   trial.accepted = true;
   return trial;
 }
+
+bool Contest::Faster(const PairedRatio& ratio) { return ratio.median < kWholeWin && ratio.high < 1; }
 
 std::optional<Mutant> Contest::Make(const Graph& graph, const Rule& rule, const Match& match) {
   auto mutant = MakeMutant(graph, rule, match);
@@ -144,7 +147,7 @@ std::optional<Mutant> Contest::Make(const Graph& graph, const Rule& rule, const 
 
 void Contest::NoteFault(const Rule& rule, std::string_view what) { faults_.insert(DescribeFault(rule, what)); }
 
-absl::StatusOr<bool> Contest::JudgeCandidate(const Mutant& mutant, Alternative& alternative) {
+absl::StatusOr<bool> Contest::JudgeCandidate(const Mutant& mutant, double seconds, Alternative& alternative) {
   plan::SearchCounters& counters = result_.counters;
   counters.set_proposed(counters.proposed() + 1);
   if (RunTimeFlops(mutant.mutant) > kMaxFlopRatio * RunTimeFlops(mutant.original)) {
@@ -158,12 +161,12 @@ absl::StatusOr<bool> Contest::JudgeCandidate(const Mutant& mutant, Alternative& 
   if (judgement == Judgement::kMended) counters.set_mended(counters.mended() + 1);
   if (judgement == Judgement::kScreenedOut || judgement == Judgement::kUnproven)
     counters.set_screened_out(counters.screened_out() + 1);
-  if (judgement == Judgement::kMended) MENDEL_RETURN_IF_ERROR(ChooseMending(mutant, alternative));
+  const bool compared = judgement == Judgement::kMended && !alternative.others.empty() && Affords(AloneSeconds(seconds));
+  if (compared) MENDEL_RETURN_IF_ERROR(ChooseMending(mutant, alternative));
   return judgement == Judgement::kEqual || judgement == Judgement::kMended;
 }
 
 absl::Status Contest::ChooseMending(const Mutant& mutant, Alternative& alternative) {
-  if (alternative.others.empty()) return absl::OkStatus();
   std::vector<Variant> variants = {{alternative.graph, {}, Cat("mended by ", alternative.mending)}};
   for (const MendedMutant& other : alternative.others) {
     variants.push_back({other.graph, {}, Cat("mended by ", MendingName(other.mending))});
@@ -176,13 +179,21 @@ absl::Status Contest::ChooseMending(const Mutant& mutant, Alternative& alternati
   return PreferMending(mutant, static_cast<int>(fastest) - 1, alternative, cache_);
 }
 
-absl::StatusOr<AloneTimes> Contest::MeasureAlone(const Graph& original, const Graph& mutant, const std::string& name) {
+double Contest::AloneSeconds(double seconds) const {
+  const double expected = std::max(kSubprogramSeconds, AloneRuns(seconds));
+  return alone_spent_ > alone_expected_ ? expected * alone_spent_ / alone_expected_ : expected;
+}
+
+absl::StatusOr<AloneTimes> Contest::MeasureAlone(const Graph& original, const Graph& mutant, double seconds, const std::string& name) {
+  const Stopwatch clock;
   std::vector<Variant> variants = {{original, {}, "the original"}, {mutant, {}, name}};
   if (!preferred_.empty()) {
     variants.push_back({original, profiler_.Everywhere(original, preferred_), Cat("the original by ", preferred_)});
     variants.push_back({mutant, profiler_.Everywhere(mutant, preferred_), Cat(name, " by ", preferred_)});
   }
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare(variants, kSubprogramSeconds));
+  alone_expected_ += std::max(kSubprogramSeconds, AloneRuns(seconds));
+  alone_spent_ += clock.Seconds();
   double best[2] = {times[0].timing.median_ms, times[1].timing.median_ms};
   for (size_t k = 2; k < times.size(); ++k) best[k % 2] = std::min(best[k % 2], times[k].timing.median_ms);
   return AloneTimes{best[1] / best[0], best[0] * 1e6, best[1] * 1e6};
@@ -212,7 +223,7 @@ absl::Status Contest::FinalComparison() {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds));
   result_.baseline_time = times[0].timing;
   result_.best_time = times[1].timing;
-  if (times[1].timing.median_ms <= times[0].timing.median_ms) return absl::OkStatus();
+  if (Faster(times[1].ratio)) return absl::OkStatus();
   result_.best = baseline_;
   result_.best_time = result_.baseline_time;
   result_.mutants.clear();
@@ -245,22 +256,20 @@ void Contest::Stop(StopReason reason) {
 }
 
 bool Contest::Stopped() {
-  if (options_.interrupted != nullptr && options_.interrupted->load()) Stop(StopReason::kInterrupted);
+  if (Interrupted()) Stop(StopReason::kInterrupted);
   if (deadline_.Passed()) Stop(StopReason::kBudget);
   if (result_.counters.proposed() >= options_.max_candidates) Stop(StopReason::kCandidateLimit);
   return stopped_;
 }
 
-bool Contest::MayGoOn() const { return (options_.interrupted == nullptr || !options_.interrupted->load()) && !deadline_.Passed(); }
-
 void Contest::NoteWholeSeconds(double seconds) { whole_seconds_ = std::max(whole_seconds_, seconds); }
 
 JudgeLimits Contest::Limits() const {
-  return {.seed = options_.seed, .max_seconds = std::clamp(kJudgeShare * deadline_.SecondsLeft(), 0.1, kJudgeSeconds)};
+  return {.seed = options_.seed, .max_seconds = std::clamp(kJudgeShare * SpareSeconds(), 0.1, kJudgeSeconds)};
 }
 
 bool Contest::TriedFirst(const Graph& graph, const Rule& rule, const Match& match) const {
-  return !options_.tried_first.empty() && options_.tried_first.count(PlaceName(graph, rule, match)) > 0;
+  return !options_.tried_first.empty() && options_.tried_first.count(PlaceName(rule.name, NodeNames(graph, match))) > 0;
 }
 
 void Contest::Report(const std::string& detail) {

@@ -24,8 +24,9 @@ std::vector<const Rule*> RulesOfSearch(const SearchOptions& options, bool all);
 absl::StatusOr<std::string> PlaceKey(const Graph& graph, const Rule& rule, const Match& match);
 
 /// Rule and names of the nodes that it replaces: the same for a model with inputs of other shapes.
-std::string PlaceName(const plan::AppliedMutant& mutant);
-std::string PlaceName(const Graph& graph, const Rule& rule, const Match& match);
+std::string PlaceName(std::string_view rule, const std::vector<std::string>& nodes);
+/// Names of the nodes of a match.
+std::vector<std::string> NodeNames(const Graph& graph, const Match& match);
 
 /// What the plan says about a mutant in it.
 plan::AppliedMutant DescribeMutant(const Graph& graph, const Rule& rule, const Match& match, const Alternative& alternative,
@@ -56,10 +57,15 @@ class Contest {
   };
   /// Chooses algorithms for `graph`, which holds the mutants `applied`, and makes it the best when the whole program gets faster.
   absl::StatusOr<Trial> TryWhole(const Graph& graph, const std::string& name, const std::vector<plan::AppliedMutant>& applied);
-  /// Judges a mutant, counting what becomes of it. True when `alternative` may be used.
-  absl::StatusOr<bool> JudgeCandidate(const Mutant& mutant, Alternative& alternative);
-  absl::StatusOr<AloneTimes> MeasureAlone(const Graph& original, const Graph& mutant, const std::string& name);
-  /// The delivered pair, measured once more; the baseline is delivered when it turns out faster.
+  /// Judges a mutant, counting what becomes of it. True when `alternative` may be used. `seconds`: of the original in the chain; several
+  /// ways of mending are compared only where that can be afforded.
+  absl::StatusOr<bool> JudgeCandidate(const Mutant& mutant, double seconds, Alternative& alternative);
+  absl::StatusOr<AloneTimes> MeasureAlone(const Graph& original, const Graph& mutant, double seconds, const std::string& name);
+  /// What the runs of MeasureAlone take where the original takes `seconds`: four programs, run four times at least.
+  static double AloneRuns(double seconds) { return 16 * seconds; }
+  /// What MeasureAlone takes with everything around the runs, by what it took so far.
+  double AloneSeconds(double seconds) const;
+  /// The delivered pair, measured once more; the baseline is delivered unless the plan is faster beyond noise.
   absl::Status FinalComparison();
   /// Counters that are known at the end. `searched`: measurements were made (else the counters of a record stand).
   void FinishCounters(bool searched);
@@ -76,10 +82,14 @@ class Contest {
   /// Asks the caller's signal, the clock and the candidate limit, too.
   bool Stopped();
   /// Neither interrupted nor out of time; a search that is stopped for another reason may still try what it has.
-  bool MayGoOn() const;
+  bool MayGoOn() const { return !Interrupted() && !deadline_.Passed(); }
+  bool Interrupted() const { return options_.interrupted != nullptr && options_.interrupted->load(); }
   double SecondsLeft() const { return deadline_.SecondsLeft(); }
-  /// True when work of so many seconds would leave time for the last comparison.
-  bool Affords(double seconds) const { return deadline_.SecondsLeft() >= seconds + whole_seconds_; }
+  /// Time that candidates may not touch, besides that of the last comparison.
+  void KeepFree(double seconds) { kept_seconds_ = seconds; }
+  /// True when work of so many seconds would leave time for the last comparison, and what is kept free.
+  bool Affords(double seconds) const { return SpareSeconds() >= seconds; }
+  double SpareSeconds() const { return deadline_.SecondsLeft() - whole_seconds_ - kept_seconds_; }
   /// Seconds that a comparison of whole programs took at most so far.
   double whole_seconds() const { return whole_seconds_; }
   void NoteWholeSeconds(double seconds);
@@ -98,6 +108,8 @@ class Contest {
   void NoteFault(const Rule& rule, std::string_view what);
   /// Of several ways of mending the fastest.
   absl::Status ChooseMending(const Mutant& mutant, Alternative& alternative);
+  /// The difference is not noise, and worth it.
+  static bool Faster(const PairedRatio& ratio);
 
   Profiler& profiler_;
   ProfileCache& cache_;
@@ -108,6 +120,8 @@ class Contest {
   SearchResult result_;
   double speedup_ = 1;
   double whole_seconds_ = 0;
+  double kept_seconds_ = 0;
+  double alone_expected_ = 0, alone_spent_ = 0;  // seconds of all measurements of candidates alone
   bool stopped_ = false;
   std::string preferred_;
   std::set<std::string> faults_;

@@ -87,7 +87,9 @@ absl::StatusOr<std::vector<OptimizeResult>> OptimizeBundle(const std::vector<Gra
     auto result = Optimize(originals[k], own, cache);
     if (!result.ok()) return Annotate(result.status(), inputs);
     own.search.spare_seconds = std::max(0.0, own.search.spare_seconds + shares[k] - SearchSeconds(*result));
-    for (const plan::AppliedMutant& mutant : result->search.mutants) own.search.tried_first.insert(PlaceName(mutant));
+    for (const plan::AppliedMutant& mutant : result->search.mutants) {
+      own.search.tried_first.insert(PlaceName(mutant.rule(), {mutant.where().begin(), mutant.where().end()}));
+    }
     results[k] = *std::move(result);
   }
   return results;

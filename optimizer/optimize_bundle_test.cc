@@ -84,7 +84,7 @@ TEST(TriedFirst, ThePlacesThatWonForOtherShapesComeFirst) {
         for (const Match& match : rule->match(one, node)) {
           if (rules.size() == 2 || rule->name == unguided || !MakeMutant(one, *rule, match).ok()) continue;
           if (!rules.insert(std::string(rule->name)).second) continue;
-          EXPECT_EQ(FirstRule(four, method, {PlaceName(one, *rule, match)}), rule->name);
+          EXPECT_EQ(FirstRule(four, method, {PlaceName(rule->name, NodeNames(one, match))}), rule->name);
         }
       }
     }

@@ -21,7 +21,22 @@ constexpr std::string_view kDropped = "dropped ";
 
 Measurement Dropped() {
   constexpr double kNever = std::numeric_limits<double>::infinity();
-  return {{.median_ms = kNever, .min_ms = kNever, .p90_ms = kNever, .spread = 0, .runs = 0}, true};
+  return {{.median_ms = kNever, .min_ms = kNever, .p90_ms = kNever, .spread = 0, .runs = 0}, {kNever, kNever}, true};
+}
+
+std::string PrintMeasurement(const Measurement& measurement) {
+  char ratios[64];
+  std::snprintf(ratios, sizeof(ratios), " %.17g %.17g", measurement.ratio.median, measurement.ratio.high);
+  return PrintTiming(measurement.timing) + ratios;
+}
+
+absl::StatusOr<Measurement> ParseMeasurement(const std::string& text) {
+  Measurement measurement;
+  MENDEL_ASSIGN_OR_RETURN(measurement.timing, ParseTiming(text));
+  if (std::sscanf(text.c_str(), "%*f %*f %*f %*f %*d %lf %lf", &measurement.ratio.median, &measurement.ratio.high) != 2) {
+    return absl::DataLossError("bad timing entry in the profile cache");
+  }
+  return measurement;
 }
 
 }  // namespace
@@ -73,7 +88,7 @@ std::string Profiler::Device() const {
 }
 
 std::string Profiler::Key(const Variant& variant) const {
-  return Sha256Hex(Cat(options_.costs ? "pretended " : "checked ", backend_.name(), "\n", backend_.Identity(), "\nthreads ",
+  return Sha256Hex(Cat(options_.costs ? "pretended " : "paired ", backend_.name(), "\n", backend_.Identity(), "\nthreads ",
                        options_.threads, "\nnumerics ", NumericsName(options_.numerics), "\n", SubprogramKey(variant.graph), "\n",
                        PrintAlgorithms(variant.algorithms)));
 }
@@ -103,8 +118,8 @@ absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Var
         measurements.push_back(Dropped());
         continue;
       }
-      MENDEL_ASSIGN_OR_RETURN(const Timing timing, ParseTiming(line));
-      measurements.push_back({timing, false});
+      MENDEL_ASSIGN_OR_RETURN(Measurement measurement, ParseMeasurement(line));
+      measurements.push_back(std::move(measurement));
     }
     if (measurements.size() == variants.size()) return measurements;
   }
@@ -141,30 +156,35 @@ absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<
   options.warmup = 1;
   options.cold = true;
   options.deadline = deadline_;
-  std::vector<Timing> timings;
+  std::vector<std::vector<double>> rounds;  // milliseconds
   if (options_.costs) {
     for (size_t k = 0; k < variants.size(); ++k) {
-      if (differences[k].empty()) timings.push_back(PretendedTime(variants[k].graph));
+      if (differences[k].empty()) rounds.push_back({PretendedMilliseconds(variants[k].graph)});
     }
   } else {
-    MENDEL_ASSIGN_OR_RETURN(timings, MeasureInterleaved(right, variants[0].graph, trial.inputs(), options));
+    MENDEL_ASSIGN_OR_RETURN(rounds, MeasureRounds(right, variants[0].graph, trial.inputs(), options));
   }
   measured_ += static_cast<int64_t>(variants.size());
   std::vector<Measurement> measurements;
   std::string text;
   for (size_t k = 0, timed = 0; k < variants.size(); ++k) {
-    measurements.push_back(differences[k].empty() ? Measurement{timings[timed++], false} : Dropped());
-    text += differences[k].empty() ? PrintTiming(measurements[k].timing) : Cat(kDropped, differences[k]);
+    if (differences[k].empty()) {
+      measurements.push_back({Summarise(rounds[timed]), CompareRounds(rounds[0], rounds[timed]), false});
+      ++timed;
+    } else {
+      measurements.push_back(Dropped());
+    }
+    text += differences[k].empty() ? PrintMeasurement(measurements[k]) : Cat(kDropped, differences[k]);
     text += "\n";
   }
   MENDEL_RETURN_IF_ERROR(cache_.Put("timing", Sha256Hex(key), text));
   return measurements;
 }
 
-Timing Profiler::PretendedTime(const Graph& graph) const {
+double Profiler::PretendedMilliseconds(const Graph& graph) const {
   double milliseconds = 0;
   for (const double seconds : options_.costs(graph)) milliseconds += seconds * 1e3;
-  return {.median_ms = milliseconds, .min_ms = milliseconds, .p90_ms = milliseconds, .spread = 0, .runs = 1};
+  return milliseconds;
 }
 
 absl::StatusOr<std::vector<double>> Profiler::NodeSeconds(const Variant& variant) {

@@ -17,6 +17,7 @@
 #include "base/deadline.h"
 #include "graph/graph.h"
 #include "optimizer/output_check.h"
+#include "optimizer/paired_ratio.h"
 #include "optimizer/profile_cache.h"
 #include "runtime/backend.h"
 #include "runtime/measure.h"
@@ -37,6 +38,8 @@ struct Variant {
 struct Measurement {
   /// Infinite and without runs when the program was dropped.
   Timing timing;
+  /// To the first program of the comparison, round by round; infinite when the program was dropped.
+  PairedRatio ratio;
   /// Its numbers differ from the first program's by more than rounding may (output_check.h); it was not timed.
   bool dropped = false;
 };
@@ -66,8 +69,8 @@ class Profiler {
 
   /// The best algorithm of every node that has a choice, timed in the chain: the whole graph is compiled once an algorithm, and
   /// its steps' times are compared with those of the default over interleaved runs. An algorithm that makes the graph's numbers
-  /// wrong is dropped with a warning. Nodes whose default is best are absent. Convolutions that were met in an earlier call are
-  /// not measured again when all of a graph's were.
+  /// wrong is dropped with a warning. Nodes whose default is best are absent. Nodes whose like (operator, attributes, types) was met
+  /// in an earlier call have the choice of that one, whatever time is left.
   absl::StatusOr<Algorithms> ChooseAlgorithms(const Graph& graph, double max_seconds);
   /// From now on ChooseAlgorithms tries only these names: those that won somewhere in the whole program.
   void KeepAlgorithms(std::set<std::string> names) { kept_ = std::move(names); }
@@ -93,19 +96,25 @@ class Profiler {
   std::string Key(const Variant& variant) const;
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Variant& variant) const;
   /// By the cost function.
-  Timing PretendedTime(const Graph& graph) const;
+  double PretendedMilliseconds(const Graph& graph) const;
   absl::Status PutNodeSeconds(const Variant& variant, const std::vector<double>& seconds, const std::vector<Step>& steps);
   absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants, double max_seconds);
   void Warn(const std::string& what, const std::string& difference);
 
   // profiler_algorithms.cc
   struct AlgorithmTimes;
+  /// Names of algorithms by node, the backend's favourite first; no entry for nodes without a choice.
+  using Offers = std::map<int32_t, std::vector<std::string>>;
+  Offers AllOffers(const Graph& graph) const;
+  /// False when the deadline left some algorithm untimed.
+  absl::StatusOr<bool> TimeOffers(const Graph& graph, const Offers& offers, double max_seconds, AlgorithmTimes& times);
   absl::Status TimeAlgorithm(const Graph& graph, const std::string& name, const Algorithms& algorithms, double max_seconds,
                              AlgorithmTimes& times);
   /// One algorithm a node: its best, or the backend's own kernels throughout where those make the whole program faster.
   absl::StatusOr<Algorithms> CombineAlgorithms(const Graph& graph, double max_seconds, AlgorithmTimes& times);
-  std::optional<Algorithms> FromSignatures(const Graph& graph, const std::map<std::string, Algorithms>& by_name) const;
-  void NoteSignatures(const Graph& graph, const std::map<std::string, Algorithms>& by_name, const Algorithms& chosen);
+  /// Choices of nodes whose like was met before; those nodes leave `offers`.
+  Algorithms TakeKnown(const Graph& graph, Offers& offers) const;
+  void NoteSignatures(const Graph& graph, const Offers& offers, const Algorithms& chosen);
 
   const Backend& backend_;
   ProfileCache& cache_;

@@ -53,15 +53,6 @@ std::string Signature(const Graph& graph, int32_t id) {
   return text;
 }
 
-/// Nodes with a choice, once each.
-std::set<int32_t> Nodes(const std::map<std::string, Algorithms>& by_name) {
-  std::set<int32_t> nodes;
-  for (const auto& [name, algorithms] : by_name) {
-    for (const auto& [node, same] : algorithms) nodes.insert(node);
-  }
-  return nodes;
-}
-
 /// Names by what they promise, the most first.
 std::vector<std::string> Order(const std::map<std::string, double>& promise) {
   std::vector<std::string> names;
@@ -77,27 +68,20 @@ struct Profiler::AlgorithmTimes {
   Trial trial;
   std::unique_ptr<Executable> standard;
   OutputBytes want;
-  double first_seconds = 0;                                ///< compiling and running once
+  Algorithms known;          ///< choices that are made already; the standard has them, and every program that is compared with it
+  double first_seconds = 0;  ///< compiling and running once
   std::map<int32_t, std::map<std::string, double>> ratio;  ///< to the default's seconds, by node and algorithm
   std::string wrong;  ///< two lines for each algorithm that was dropped: its name, the difference
 };
 
 absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double max_seconds) {
   if (options_.costs) return Algorithms{};
-  std::map<std::string, Algorithms> by_name;  // one variant an algorithm, used wherever it can be
-  std::map<std::string, double> promise;      // arithmetic of its nodes, less where the backend ranks others before it
-  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    double rank = 0;
-    for (const std::string& name : backend_.Algorithms(graph, node, options_.numerics)) {
-      if (kept_.has_value() && kept_->count(name) == 0) continue;
-      by_name[name][node] = name;
-      const double flops = WithView(graph, node, [&](const NodeView& view) { return CostOf(*graph.node(node).op, view).flops; });
-      promise[name] += flops / ++rank;
-    }
-  }
-  if (by_name.empty()) return Algorithms{};
+  const Offers offers = AllOffers(graph);
+  if (offers.empty()) return Algorithms{};
+  std::set<std::string> sorted;
+  for (const auto& [node, names] : offers) sorted.insert(names.begin(), names.end());
   std::string names;
-  for (const auto& [name, algorithms] : by_name) names += name + " ";
+  for (const std::string& name : sorted) names += name + " ";
   const std::string key = Sha256Hex(Cat(names, Key({graph, {}})));
   const std::string cut_key = Cat(key, " ", budget_);
   for (const std::string& stored_key : {key, cut_key}) {
@@ -108,34 +92,60 @@ absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double
       for (std::string name, difference; std::getline(lines, name) && std::getline(lines, difference);) Warn(name, difference);
     }
     MENDEL_ASSIGN_OR_RETURN(Algorithms chosen, ParseAlgorithms(*stored));
-    NoteSignatures(graph, by_name, chosen);
+    NoteSignatures(graph, offers, chosen);
     return chosen;
   }
   if (options_.error_on_miss) return absl::NotFoundError("no stored measurement of the algorithms of this graph");
-  if (auto known = FromSignatures(graph, by_name)) {
-    MENDEL_RETURN_IF_ERROR(cache_.Put("algorithms", cut_key, PrintAlgorithms(*known)));
-    return *std::move(known);
+  Offers open = offers;
+  const Algorithms known = TakeKnown(graph, open);
+  bool cut = open.size() < offers.size();  // what was met before depends on the budget, too
+  Algorithms chosen = known;
+  if (!open.empty()) {
+    AlgorithmTimes times{.trial = Trial(graph), .standard = nullptr, .want = {}, .known = known, .ratio = {}, .wrong = {}};
+    MENDEL_ASSIGN_OR_RETURN(const bool all, TimeOffers(graph, open, max_seconds, times));
+    cut = cut || !all;
+    if (!times.wrong.empty()) MENDEL_RETURN_IF_ERROR(cache_.Put("wrong", cut ? cut_key : key, times.wrong));
+    MENDEL_ASSIGN_OR_RETURN(chosen, CombineAlgorithms(graph, max_seconds, times));
+    NoteSignatures(graph, open, chosen);
+  }
+  MENDEL_RETURN_IF_ERROR(cache_.Put("algorithms", cut ? cut_key : key, PrintAlgorithms(chosen)));
+  return chosen;
+}
+
+Profiler::Offers Profiler::AllOffers(const Graph& graph) const {
+  Offers offers;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    for (const std::string& name : backend_.Algorithms(graph, node, options_.numerics)) {
+      if (!kept_.has_value() || kept_->count(name) > 0) offers[node].push_back(name);
+    }
+  }
+  return offers;
+}
+
+absl::StatusOr<bool> Profiler::TimeOffers(const Graph& graph, const Offers& offers, double max_seconds, AlgorithmTimes& times) {
+  std::map<std::string, Algorithms> by_name;  // one variant an algorithm, used wherever it can be
+  std::map<std::string, double> promise;      // arithmetic of its nodes, less where the backend ranks others before it
+  for (const auto& [node, names] : offers) {
+    const double flops = WithView(graph, node, [&](const NodeView& view) { return CostOf(*graph.node(node).op, view).flops; });
+    double rank = 0;
+    for (const std::string& name : names) {
+      by_name[name][node] = name;
+      promise[name] += flops / ++rank;
+    }
   }
   const Stopwatch clock;
-  AlgorithmTimes times{.trial = Trial(graph), .standard = nullptr, .want = {}, .ratio = {}, .wrong = {}};
-  MENDEL_ASSIGN_OR_RETURN(times.standard, Compile({graph, {}}));
+  MENDEL_ASSIGN_OR_RETURN(times.standard, Compile({graph, times.known}));
   MENDEL_ASSIGN_OR_RETURN(const OutputBytes* outputs, times.trial.Run(*times.standard));
   times.want = *outputs;
   times.first_seconds = clock.Seconds();
   ++measured_;
-  bool cut = false;
   double left = static_cast<double>(promise.size()) + kCombinations;
   for (const std::string& name : Order(promise)) {
-    cut = deadline_.SecondsLeft() < 2 * times.first_seconds;
-    if (cut) break;
+    if (deadline_.SecondsLeft() < 2 * times.first_seconds) return false;
     const double share = std::clamp(deadline_.SecondsLeft() / left--, std::min(kShortest, max_seconds), max_seconds);
     MENDEL_RETURN_IF_ERROR(TimeAlgorithm(graph, name, by_name[name], share, times));
   }
-  if (!times.wrong.empty()) MENDEL_RETURN_IF_ERROR(cache_.Put("wrong", cut ? cut_key : key, times.wrong));
-  MENDEL_ASSIGN_OR_RETURN(const Algorithms best, CombineAlgorithms(graph, max_seconds, times));
-  MENDEL_RETURN_IF_ERROR(cache_.Put("algorithms", cut ? cut_key : key, PrintAlgorithms(best)));
-  NoteSignatures(graph, by_name, best);
-  return best;
+  return true;
 }
 
 absl::StatusOr<Algorithms> Profiler::CombineAlgorithms(const Graph& graph, double max_seconds, AlgorithmTimes& times) {
@@ -148,6 +158,10 @@ absl::StatusOr<Algorithms> Profiler::CombineAlgorithms(const Graph& graph, doubl
     }
     if (least_own < kTie) tied[node] = own[node];
   }
+  for (Algorithms* choice : {&each, &tied, &own}) {
+    if (!choice->empty()) choice->insert(times.known.begin(), times.known.end());
+  }
+  if (each.empty()) each = times.known;
   std::vector<Algorithms> candidates = {each};
   for (const Algorithms& more : {tied, own}) {
     if (!more.empty() && std::find(candidates.begin(), candidates.end(), more) == candidates.end()) candidates.push_back(more);
@@ -174,7 +188,9 @@ absl::StatusOr<Algorithms> Profiler::CombineAlgorithms(const Graph& graph, doubl
 
 absl::Status Profiler::TimeAlgorithm(const Graph& graph, const std::string& name, const Algorithms& algorithms, double max_seconds,
                                      AlgorithmTimes& times) {
-  MENDEL_ASSIGN_OR_RETURN(const auto executable, Compile({graph, algorithms}));
+  Algorithms all = algorithms;
+  all.insert(times.known.begin(), times.known.end());
+  MENDEL_ASSIGN_OR_RETURN(const auto executable, Compile({graph, std::move(all)}));
   ++measured_;
   MENDEL_ASSIGN_OR_RETURN(const OutputBytes* have, times.trial.Run(*executable));
   const OutputDifference difference = CompareOutputs(graph, times.want, *have, options_.numerics);
@@ -199,20 +215,24 @@ absl::Status Profiler::TimeAlgorithm(const Graph& graph, const std::string& name
   return absl::OkStatus();
 }
 
-std::optional<Algorithms> Profiler::FromSignatures(const Graph& graph, const std::map<std::string, Algorithms>& by_name) const {
+Algorithms Profiler::TakeKnown(const Graph& graph, Offers& offers) const {
   Algorithms chosen;
-  for (const int32_t node : Nodes(by_name)) {
+  for (auto it = offers.begin(); it != offers.end();) {
+    const auto& [node, names] = *it;
     const auto known = by_signature_.find(Signature(graph, node));
-    if (known == by_signature_.end()) return std::nullopt;
-    const auto offered = by_name.find(known->second);
-    if (offered != by_name.end() && offered->second.count(node) > 0) chosen[node] = known->second;
+    if (known == by_signature_.end()) {
+      ++it;
+      continue;
+    }
+    if (std::find(names.begin(), names.end(), known->second) != names.end()) chosen[node] = known->second;
+    it = offers.erase(it);
   }
   return chosen;
 }
 
-void Profiler::NoteSignatures(const Graph& graph, const std::map<std::string, Algorithms>& by_name, const Algorithms& chosen) {
+void Profiler::NoteSignatures(const Graph& graph, const Offers& offers, const Algorithms& chosen) {
   std::map<std::string, std::map<std::string, int>> votes;
-  for (const int32_t node : Nodes(by_name)) {
+  for (const auto& [node, names] : offers) {
     const auto it = chosen.find(node);
     ++votes[Signature(graph, node)][it == chosen.end() ? "" : it->second];
   }

@@ -120,6 +120,29 @@ TEST_F(ProfilerTest, KnownNodesAreNotMeasuredAgain) {
   EXPECT_EQ(*again.ChooseAlgorithms(Scaled(3), 0.01), *chosen);
 }
 
+/// relu(x) * 2, and a second Relu of twice the columns.
+Graph Widened() {
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {4, 4}});
+  const ValueId relu = *builder.Add("Relu", {x});
+  const ValueId wide = *builder.Add("Concat", {relu, x}, {{"axis", int64_t{1}}});
+  builder.Output("y", *builder.Add("Relu", {wide}));
+  return *builder.Build();
+}
+
+TEST_F(ProfilerTest, KnownChoicesHoldInProgramsThatThereIsNoTimeFor) {
+  profiler_.LimitTime(Deadline::Never(), "1 s");
+  ASSERT_EQ(profiler_.ChooseAlgorithms(Scaled(2), 0.01)->size(), 1u);
+  profiler_.LimitTime(Deadline::After(0), "1 s");
+  const auto chosen = profiler_.ChooseAlgorithms(Widened(), 0.01);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(*chosen, (Algorithms{{1, "right"}}));
+  // With time the other one is chosen, too, beside the known one.
+  Profiler fresh(backend_, *cache_, {});
+  ASSERT_TRUE(fresh.ChooseAlgorithms(Scaled(2), 0.01).ok());
+  EXPECT_EQ(*fresh.ChooseAlgorithms(Widened(), 0.01), (Algorithms{{1, "right"}, {3, "right"}}));
+}
+
 TEST_F(ProfilerTest, ProgramsWithWrongNumbersAreDroppedFromComparisons) {
   const std::vector<Variant> variants = {
       {Scaled(2), {}, "the original"}, {Scaled(2.1), {}, "rule five_percent"}, {Scaled(2), {}, "a copy"}};

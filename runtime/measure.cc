@@ -53,8 +53,8 @@ Timing Summarise(std::vector<double> times_ms) {
   return timing;
 }
 
-absl::StatusOr<std::vector<Timing>> MeasureInterleaved(std::span<Executable* const> executables, const Graph& graph,
-                                                       std::span<const Tensor> inputs, const MeasureOptions& options) {
+absl::StatusOr<std::vector<std::vector<double>>> MeasureRounds(std::span<Executable* const> executables, const Graph& graph,
+                                                               std::span<const Tensor> inputs, const MeasureOptions& options) {
   Buffers buffers(graph, inputs);
   std::vector<unsigned char> evicted(options.cold ? kEvictBytes : 0);
   std::vector<std::vector<double>> times(executables.size());
@@ -78,6 +78,12 @@ absl::StatusOr<std::vector<Timing>> MeasureInterleaved(std::span<Executable* con
     if (runs > 0 && (enough || over)) break;
     MENDEL_RETURN_IF_ERROR(round(true));
   }
+  return times;
+}
+
+absl::StatusOr<std::vector<Timing>> MeasureInterleaved(std::span<Executable* const> executables, const Graph& graph,
+                                                       std::span<const Tensor> inputs, const MeasureOptions& options) {
+  MENDEL_ASSIGN_OR_RETURN(std::vector<std::vector<double>> times, MeasureRounds(executables, graph, inputs, options));
   std::vector<Timing> timings;
   for (auto& list : times) timings.push_back(Summarise(std::move(list)));
   return timings;

@@ -46,6 +46,9 @@ Timing Summarise(std::vector<double> times_ms);
 /// The first error of a run is returned.
 absl::StatusOr<std::vector<Timing>> MeasureInterleaved(std::span<Executable* const> executables, const Graph& graph,
                                                        std::span<const Tensor> inputs, const MeasureOptions& options);
+/// The same, with every single time in milliseconds: a list an executable, an entry a round.
+absl::StatusOr<std::vector<std::vector<double>>> MeasureRounds(std::span<Executable* const> executables, const Graph& graph,
+                                                               std::span<const Tensor> inputs, const MeasureOptions& options);
 
 /// Half-open range that the elements of graph input number `input` (its position in graph.inputs()) must lie in when it is
 /// integral: the smallest table that it, or a value copied from it, indexes (Gather and its kin); [0, 2) when it indexes

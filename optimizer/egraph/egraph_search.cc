@@ -24,7 +24,9 @@ namespace mendel {
 namespace {
 
 constexpr int kMaxExtractions = 12;
-constexpr double kExtractSeconds = 5, kExtractShare = 0.15;  // of the time left, for one extraction
+constexpr double kExtractSeconds = 5, kExtractShare = 0.15;  // at most, and of the time left, for one extraction
+constexpr double kLeastExtractSeconds = 0.5;                 // the first extraction gets that much whatever is left
+constexpr double kTrialWholes = 2.5;  // comparisons of whole programs that trying an extracted one and learning from it takes
 constexpr double kOperatorSeconds = 1e-9;  // of an operator that runs in its producer's step: of two equals the smaller program
 constexpr double kCalmShare = 0.2;         // of a program's time that must be untouched for the machine's drift to be taken out
 
@@ -83,8 +85,11 @@ class EGraphSearcher {
     baseline_nodes_ = start.nodes;
     SaturateLimits limits;
     limits.max_rounds = contest_.options().max_rounds;
+    // One extraction and what it finds must be tried, whatever candidates could still be looked at.
+    contest_.KeepFree(kLeastExtractSeconds + kTrialWholes * contest_.whole_seconds());
     saturator_ = std::make_unique<Saturator>(contest_, egraph_, costs_, profiles_, limits);
     const absl::Status filled = saturator_->Run(start, roots_);
+    contest_.KeepFree(0);
     contest_.result().counters.set_rounds(saturator_->rounds());
     report_.applications = static_cast<int64_t>(saturator_->applications().size());
     report_.banned = saturator_->bans();
@@ -106,11 +111,13 @@ class EGraphSearcher {
   }
 
   absl::Status Improve() {
-    std::set<std::vector<ENodeId>> seen = {Sorted(baseline_nodes_)};
-    for (int round = 0; round < kMaxExtractions && contest_.MayGoOn(); ++round) {
+    std::vector<ENodeId> baseline;
+    for (ENodeId id : baseline_nodes_) baseline.push_back(id < 0 ? id : egraph_.Canonical(id));
+    std::set<std::vector<ENodeId>> seen = {Sorted(std::move(baseline))};
+    for (int round = 0; round < kMaxExtractions && (round == 0 ? !contest_.Interrupted() : contest_.MayGoOn()); ++round) {
       contest_.Report("extracting");
       ExtractOptions options;
-      options.seconds = std::min(kExtractSeconds, kExtractShare * contest_.SecondsLeft());
+      options.seconds = std::clamp(kExtractShare * contest_.SecondsLeft(), kLeastExtractSeconds, kExtractSeconds);
       options.max_peak_bytes = contest_.options().max_peak_bytes;
       const auto found = ExtractProgram(egraph_, roots_, ExtractionCosts(), options);
       if (absl::IsResourceExhausted(found.status())) return absl::OkStatus();  // CheckPeak says what that means
@@ -118,7 +125,7 @@ class EGraphSearcher {
       Note(*found);
       MENDEL_ASSIGN_OR_RETURN(const SelectedGraph program, ToGraph(egraph_, found->selection, roots_, baseline_));
       if (!seen.insert(Sorted(program.nodes)).second) return absl::OkStatus();
-      if (!contest_.Affords(1.5 * contest_.whole_seconds())) {
+      if (!contest_.Affords(kTrialWholes * contest_.whole_seconds())) {
         contest_.Stop(StopReason::kBudget);
         return absl::OkStatus();
       }

@@ -53,6 +53,20 @@ TEST(EGraphSearch, ReportsAndReplays) {
   EXPECT_EQ(second->egraph->nodes, first->egraph->nodes);
 }
 
+TEST(EGraphSearch, WithoutTimeTheBaselineIsExtractedAndDelivered) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  Profiler profiler(*FindBackend("reference"), *cache, {});
+  SearchOptions options = Options();
+  options.budget_seconds = 0;
+  const auto result = Search(Projections(), profiler, *cache, options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->stop_reason, StopReason::kBudget);
+  EXPECT_EQ(result->egraph->applications, 0);
+  EXPECT_EQ(result->egraph->extractions, 1);
+  EXPECT_EQ(result->egraph->gap, 0);
+  EXPECT_EQ(PrintGraph(result->best.graph), PrintGraph(Projections()));
+}
+
 TEST(EGraphSearch, InterruptedDeliversTheBaseline) {
   const auto cache = *ProfileCache::Open(":memory:");
   Profiler profiler(*FindBackend("reference"), *cache, {});

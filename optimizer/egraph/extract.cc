@@ -58,7 +58,6 @@ class Extractor {
   absl::StatusOr<Extraction> Run(const std::vector<double>& cost) {
     const Stopwatch clock;
     MENDEL_ASSIGN_OR_RETURN(problem_, MakeChoiceProblem(egraph_, roots_, cost));
-    result_.columns = static_cast<int64_t>(problem_.nodes.size());
     MENDEL_ASSIGN_OR_RETURN(Solution solution, SolveParts());
     Keep(solution);
     if (options_.max_peak_bytes > 0 && result_.peak_bytes > options_.max_peak_bytes) {  // that is a condition on the whole
@@ -83,6 +82,7 @@ class Extractor {
     result_.cost = CostOfDerivation(problem_, solution.derivation);
     result_.lower_bound = std::min(solution.lower_bound, result_.cost);
     result_.method = solution.method;
+    result_.columns += solution.columns;
     result_.rows += solution.rows;
     result_.loop_cuts += solution.loop_cuts;
   }
@@ -101,6 +101,7 @@ class Extractor {
       }
       MENDEL_ASSIGN_OR_RETURN(Solution solution, SolveChoice(part.problem, {deadline_, options_.seconds > 0, nullptr}));
       solution.lower_bound = std::max(0.0, solution.lower_bound - unproven);
+      whole.columns += solution.columns;
       whole.rows += solution.rows;
       whole.loop_cuts += solution.loop_cuts;
       if (solution.method == "greedy") whole.method = "greedy";

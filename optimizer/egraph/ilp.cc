@@ -50,6 +50,7 @@ absl::StatusOr<IlpResult> SolveBinary(const std::vector<double>& costs, const st
   for (int column = 0; column < columns; ++column) Cbc_setInteger(model.get(), column);
   Cbc_setLogLevel(model.get(), 0);
   Cbc_setParameter(model.get(), "log", "0");
+  Cbc_setParameter(model.get(), "timeMode", "elapsed");  // else the process's threads spend it together
   Cbc_setParameter(model.get(), "sec", std::to_string(std::max(seconds, kMinSeconds)).c_str());
   Cbc_solve(model.get());
   IlpResult result;

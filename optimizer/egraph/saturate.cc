@@ -14,7 +14,6 @@ namespace {
 
 constexpr double kMeasureBelow = 1.5;  // predicted to be slower than this against its original: not measured
 constexpr double kExpandBelow = 1.25;  // slower alone than this: no further rules on top of it
-constexpr double kLastShare = 0.7;     // of the time kept: when it is spent too, nothing more is judged and added
 constexpr double kLeastShare = 0.02;   // of an alternative's time that its own e-nodes cost at least
 // Preferences, not seconds, when a graph is made that shows certain alternatives.
 constexpr double kWanted = 1e-3, kBase = 1, kOther = 1e3;
@@ -37,7 +36,7 @@ Saturator::Saturator(Contest& contest, EGraph& egraph, std::vector<double>& cost
       profiles_(profiles),
       limits_(limits),
       scheduler_(limits.match_limit, limits.ban_length),
-      keep_seconds_(limits.keep_share * contest.SecondsLeft()) {}
+      spare_seconds_(contest.SpareSeconds()) {}
 
 absl::Status Saturator::Run(const EGraphContext& start, const std::vector<ClassId>& roots) {
   roots_ = roots;
@@ -63,7 +62,7 @@ absl::Status Saturator::Run(const EGraphContext& start, const std::vector<ClassI
 
 bool Saturator::Stopped() {
   if (const auto limit = egraph_.Exceeded()) contest_.Stop(ReasonOf(*limit));
-  if (contest_.SecondsLeft() < kLastShare * keep_seconds_) left_out_ = true;
+  if (spare_seconds_ <= 0 || !contest_.Affords(limits_.add_share * spare_seconds_)) left_out_ = true;
   return contest_.Stopped() || left_out_;
 }
 
@@ -146,17 +145,17 @@ absl::StatusOr<Saturator::Judged> Saturator::JudgeOnce(const Place& place, const
   const std::optional<Mutant> mutant = contest_.Make(place.context->graph, *place.rule, place.match);
   if (!mutant.has_value()) return judged;
   Alternative alternative;
-  MENDEL_ASSIGN_OR_RETURN(judged.usable, contest_.JudgeCandidate(*mutant, alternative));
+  MENDEL_ASSIGN_OR_RETURN(judged.usable, contest_.JudgeCandidate(*mutant, seconds, alternative));
   if (!judged.usable) return judged;
   const double before = Sum(profiles_.NodeSeconds(mutant->original)), after = Sum(profiles_.NodeSeconds(alternative.graph));
   judged.times.ratio = before > 0 ? after / before : after > 0 ? kMeasureBelow : 1;
   // A guess is no reason not to look.
   const bool hopeless = profiles_.trained() && judged.times.ratio > kMeasureBelow;
   if (!limits_.measure || hopeless || seconds <= 0) return judged;
-  // Four programs, run four times at least. What cannot be afforded costs what is predicted.
-  if (!contest_.Affords(16 * seconds + keep_seconds_)) return judged;
-  MENDEL_ASSIGN_OR_RETURN(judged.times,
-                          contest_.MeasureAlone(mutant->original, alternative.graph, Cat("a mutant of rule ", place.rule->name)));
+  // What cannot be afforded costs what is predicted.
+  if (!contest_.Affords(contest_.AloneSeconds(seconds) + limits_.measure_share * spare_seconds_)) return judged;
+  MENDEL_ASSIGN_OR_RETURN(judged.times, contest_.MeasureAlone(mutant->original, alternative.graph, seconds,
+                                                              Cat("a mutant of rule ", place.rule->name)));
   judged.measured = true;
   judged.usable = judged.times.ratio < 1e9;  // else it was dropped for its numbers
   return judged;

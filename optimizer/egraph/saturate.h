@@ -30,8 +30,11 @@ struct SaturateLimits {
   int max_contexts = 16;  ///< graphs that rules are applied to, a round
   /// False: alternatives cost what is predicted, nothing is run.
   bool measure = true;
-  /// Share of the budget that must be left when the last alternative is measured.
-  double keep_share = 0.4;
+  /// Of what the contest has to spare at the beginning: when that much is left, nothing is measured any more, and what is judged and
+  /// added from there on costs what is predicted; ...
+  double measure_share = 0.4;
+  /// ... and when no more than this is left, nothing is added.
+  double add_share = 0.28;
 };
 
 /// The state of one search. An application is one alternative added at one place; its number is the origin of the e-nodes that it
@@ -96,7 +99,7 @@ class Saturator {
   const OperatorProfiles& profiles_;
   SaturateLimits limits_;
   BackoffScheduler scheduler_;
-  double keep_seconds_;
+  double spare_seconds_;  // at the beginning
   std::vector<ClassId> roots_;
   Graph start_;
   int64_t round_ = 0;

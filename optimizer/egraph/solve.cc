@@ -1,6 +1,9 @@
 #include "optimizer/egraph/solve.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -8,9 +11,40 @@
 #include "optimizer/egraph/ilp.h"
 #include "optimizer/egraph/loops.h"
 #include "optimizer/egraph/parts.h"
+#include "optimizer/egraph/simplify.h"
 
 namespace mendel {
 namespace {
+
+/// What the dearest root costs if of all operands only the dearest counted: no program costs less.
+double CheapestChain(const ChoiceProblem& problem) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::vector<double> chain(problem.classes.size(), kInfinity);
+  std::vector<size_t> missing(problem.nodes.size());
+  std::vector<double> dearest(problem.nodes.size(), 0);
+  std::set<std::pair<double, int>> ready;  // what a node and its chain cost: the cheapest one is final (Knuth 1977)
+  for (size_t n = 0; n < problem.nodes.size(); ++n) {
+    missing[n] = problem.nodes[n].operands.size();
+    if (missing[n] == 0) ready.emplace(problem.nodes[n].cost, static_cast<int>(n));
+  }
+  while (!ready.empty()) {
+    const auto [cost, node] = *ready.begin();
+    ready.erase(ready.begin());
+    for (int output : problem.nodes[static_cast<size_t>(node)].outputs) {
+      double& least = chain[static_cast<size_t>(output)];
+      if (least < kInfinity) continue;
+      least = cost;
+      for (int reader : problem.readers[static_cast<size_t>(output)]) {
+        const size_t r = static_cast<size_t>(reader);
+        dearest[r] = std::max(dearest[r], cost);
+        if (--missing[r] == 0) ready.emplace(problem.nodes[r].cost + dearest[r], reader);
+      }
+    }
+  }
+  double bound = 0;
+  for (int root : problem.roots) bound = std::max(bound, chain[static_cast<size_t>(root)]);
+  return bound;
+}
 
 class Solver {
  public:
@@ -26,7 +60,7 @@ class Solver {
     } else if (options_.exact && !problem_.nodes.empty()) {
       MENDEL_RETURN_IF_ERROR(Solve());
     }
-    result_.lower_bound = std::min(result_.lower_bound, result_.cost);
+    result_.lower_bound = std::min(std::max(result_.lower_bound, CheapestChain(problem_)), result_.cost);
     return std::move(result_);
   }
 
@@ -64,6 +98,7 @@ class Solver {
   absl::Status Solve() {
     std::vector<IlpRow> rows = Rows();
     while (!options_.deadline.Passed()) {
+      result_.columns = static_cast<int64_t>(costs_.size());
       result_.rows = static_cast<int64_t>(rows.size());
       MENDEL_ASSIGN_OR_RETURN(const IlpResult solved, SolveBinary(costs_, rows, options_.deadline.SecondsLeft()));
       if (solved.infeasible) {  // cuts have excluded everything, or everything but what is known
@@ -121,7 +156,35 @@ class Solver {
 }  // namespace
 
 absl::StatusOr<Solution> SolveChoice(const ChoiceProblem& problem, const SolveOptions& options) {
-  return Solver(problem, options).Run();
+  if (options.accepts != nullptr) return Solver(problem, options).Run();  // which may refuse what is simplest
+  const SimplifiedProblem simple = Simplify(problem);
+  std::vector<size_t> order(simple.pieces.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {  // of little time the small ones need little
+    return simple.pieces[a].problem.nodes.size() < simple.pieces[b].problem.nodes.size();
+  });
+  Solution whole{.found = true, .derivation = {}, .cost = 0, .lower_bound = simple.cost, .method = options.exact ? "ilp" : "greedy"};
+  std::vector<bool> allowed(problem.nodes.size(), false);
+  for (int n : simple.settled) allowed[static_cast<size_t>(n)] = true;
+  for (size_t k : order) {
+    const ProblemPiece& piece = simple.pieces[k];
+    MENDEL_ASSIGN_OR_RETURN(const Solution solution, Solver(piece.problem, options).Run());
+    for (int chosen : solution.derivation) {
+      if (chosen < 0) continue;
+      for (int n : piece.nodes[static_cast<size_t>(chosen)]) allowed[static_cast<size_t>(n)] = true;
+    }
+    whole.lower_bound += solution.lower_bound;
+    whole.columns += solution.columns;
+    whole.rows += solution.rows;
+    whole.loop_cuts += solution.loop_cuts;
+    if (solution.method == "greedy") whole.method = "greedy";
+  }
+  auto derivation = Derive(problem, allowed);
+  if (!derivation.has_value()) return InternalError("the pieces of an extraction make no program");
+  whole.derivation = *std::move(derivation);
+  whole.cost = CostOfDerivation(problem, whole.derivation);
+  whole.lower_bound = std::min(whole.lower_bound, whole.cost);
+  return whole;
 }
 
 }  // namespace mendel

@@ -1,0 +1,83 @@
+#include "optimizer/contest.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "graph/text.h"
+#include "runtime/backend.h"
+
+namespace mendel {
+namespace {
+
+/// -x, or for `steps` 3 its equal -(-(-x)).
+Graph Negated(int steps) {
+  GraphBuilder builder;
+  ValueId x = builder.Input("x", {DType::kF32, {4, 4}});
+  for (int k = 0; k < steps; ++k) x = *builder.Add("Neg", {x});
+  builder.Output("y", x);
+  return *builder.Build();
+}
+
+/// A machine on which a program of one operator takes `one` seconds and all others take one second.
+CostFunction Machine(double one) {
+  return [one](const Graph& graph) {
+    std::vector<double> seconds(graph.nodes().size(), 0);
+    seconds.back() = graph.nodes().size() == 2 ? one : 1;
+    return seconds;
+  };
+}
+
+class ContestTest : public testing::Test {
+ protected:
+  /// What is delivered when a search has found Negated(1) for Negated(3).
+  SearchResult Delivered(double seconds_of_plan) {
+    const auto cache = *ProfileCache::Open(":memory:");
+    Profiler profiler(*FindBackend("reference"), *cache, {.costs = Machine(seconds_of_plan)});
+    const SearchOptions options;
+    const Graph baseline = Negated(3);
+    Contest contest(baseline, profiler, *cache, options);
+    contest.result().best = {Negated(1), {}, "found"};
+    contest.result().mutants.resize(1);
+    EXPECT_TRUE(contest.FinalComparison().ok());
+    return contest.result();
+  }
+};
+
+TEST_F(ContestTest, APlanThatIsNotFasterIsTheBaseline) {
+  for (const double seconds : {1.2, 1.0, 0.995}) {
+    const SearchResult result = Delivered(seconds);
+    EXPECT_EQ(PrintGraph(result.best.graph), PrintGraph(Negated(3))) << seconds;
+    EXPECT_TRUE(result.mutants.empty()) << seconds;
+    EXPECT_EQ(result.best_time.median_ms, result.baseline_time.median_ms) << seconds;
+  }
+  const SearchResult faster = Delivered(0.9);
+  EXPECT_EQ(PrintGraph(faster.best.graph), PrintGraph(Negated(1)));
+  EXPECT_EQ(faster.mutants.size(), 1u);
+}
+
+TEST_F(ContestTest, TimeThatIsKeptIsNotForCandidates) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  Profiler profiler(*FindBackend("reference"), *cache, {});
+  SearchOptions options;
+  options.budget_seconds = 1000;
+  const Graph baseline = Negated(3);
+  Contest contest(baseline, profiler, *cache, options);
+  EXPECT_TRUE(contest.Affords(900));
+  contest.KeepFree(500);
+  EXPECT_FALSE(contest.Affords(600));
+  contest.NoteWholeSeconds(300);
+  EXPECT_TRUE(contest.Affords(100));
+  EXPECT_FALSE(contest.Affords(300));
+  contest.KeepFree(0);
+  EXPECT_TRUE(contest.Affords(600));
+}
+
+TEST(PlaceNames, AMutantIsKnownByItsRuleAndNodes) {
+  EXPECT_EQ(PlaceName("rule", {"a", "b"}), "rule\na\nb");
+  EXPECT_NE(PlaceName("rule", {"a", "b"}), PlaceName("rule", {"b", "a"}));
+}
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,23 @@
+// Is one program faster than another one? Judged round by round of an interleaved measurement, so that what slows the machine down for a
+// while slows both.
+#ifndef MENDEL_OPTIMIZER_PAIRED_RATIO_H_
+#define MENDEL_OPTIMIZER_PAIRED_RATIO_H_
+
+#include <span>
+
+namespace mendel {
+
+/// Times of the second program over those of the first one, a round at a time.
+struct PairedRatio {
+  double median = 1;
+  /// The true median lies below it with 95 % confidence: the bound of the sign test, which assumes nothing about how times are
+  /// distributed. With fewer than eight rounds it is the largest ratio seen.
+  double high = 1;
+};
+
+/// Of the rounds that both have; at least one.
+PairedRatio CompareRounds(std::span<const double> first, std::span<const double> second);
+
+}  // namespace mendel
+
+#endif  // MENDEL_OPTIMIZER_PAIRED_RATIO_H_

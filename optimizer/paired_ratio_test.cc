@@ -1,0 +1,57 @@
+#include "optimizer/paired_ratio.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+#include "base/random.h"
+
+namespace mendel {
+namespace {
+
+TEST(PairedRatio, AFewRoundsMustAgree) {
+  const PairedRatio ratio = CompareRounds(std::vector<double>{10, 20, 10}, std::vector<double>{9, 10, 11});
+  EXPECT_EQ(ratio.median, 0.9);
+  EXPECT_EQ(ratio.high, 1.1);
+  const PairedRatio one = CompareRounds(std::vector<double>{10}, std::vector<double>{5});
+  EXPECT_EQ(one.median, 0.5);
+  EXPECT_EQ(one.high, 0.5);
+}
+
+TEST(PairedRatio, WhatSlowsBothIsNoDifference) {
+  std::vector<double> first, second;
+  for (int k = 0; k < 40; ++k) {
+    first.push_back(k % 2 == 0 ? 1 : 7);
+    second.push_back(first.back() * 0.97);
+  }
+  const PairedRatio ratio = CompareRounds(first, second);
+  EXPECT_NEAR(ratio.median, 0.97, 1e-12);
+  EXPECT_NEAR(ratio.high, 0.97, 1e-12);
+}
+
+TEST(PairedRatio, NothingDividedByNothingIsEqual) {
+  EXPECT_EQ(CompareRounds(std::vector<double>{0}, std::vector<double>{0}).median, 1);
+  EXPECT_EQ(CompareRounds(std::vector<double>{0}, std::vector<double>{1}).high, std::numeric_limits<double>::infinity());
+}
+
+/// Equal programs are called faster in about one of twenty measurements, never much more often.
+TEST(PairedRatio, EqualProgramsAreRarelyCalledFaster) {
+  constexpr uint64_t kSeed = 7;
+  Rng rng(kSeed);
+  for (const int rounds : {5, 7, 10, 30, 200}) {
+    int faster = 0;
+    for (int trial = 0; trial < 2000; ++trial) {
+      std::vector<double> first, second;
+      for (int k = 0; k < rounds; ++k) {
+        first.push_back(1 + rng.Unit());
+        second.push_back(1 + rng.Unit());
+      }
+      faster += CompareRounds(first, second).high < 1 ? 1 : 0;
+    }
+    EXPECT_LT(faster, 2000 / 20 + 40) << rounds << " rounds, seed " << kSeed;
+  }
+}
+
+}  // namespace
+}  // namespace mendel
