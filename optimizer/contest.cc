@@ -220,7 +220,7 @@ absl::Status Contest::FinalComparison() {
     result_.baseline_time = result_.best_time = alone[0].timing;
     return absl::OkStatus();
   }
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds, "final"));
   result_.baseline_time = times[0].timing;
   result_.best_time = times[1].timing;
   if (Faster(times[1].ratio)) return absl::OkStatus();

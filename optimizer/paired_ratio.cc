@@ -12,6 +12,7 @@ namespace mendel {
 namespace {
 
 constexpr double kNormalQuantile = 1.645;  // of 95 %
+constexpr size_t kMostRounds = 64;         // whose pairs are looked at
 
 double Ratio(double first, double second) {
   if (first > 0) return second / first;
@@ -24,13 +25,19 @@ PairedRatio CompareRounds(std::span<const double> first, std::span<const double>
   std::vector<double> ratios;
   for (size_t k = 0; k < std::min(first.size(), second.size()); ++k) ratios.push_back(Ratio(first[k], second[k]));
   MENDEL_CHECK(!ratios.empty());
+  const size_t stride = (ratios.size() + kMostRounds - 1) / kMostRounds;
+  std::vector<double> means;  // of all pairs, each with itself, too
+  for (size_t i = 0; i < ratios.size(); i += stride) {
+    for (size_t k = i; k < ratios.size(); k += stride) means.push_back(0.5 * (ratios[i] + ratios[k]));
+  }
+  std::sort(means.begin(), means.end());
+  const double count = std::ceil(static_cast<double>(ratios.size()) / static_cast<double>(stride));
+  const double spread = std::sqrt(count * (count + 1) * (2 * count + 1) / 24);
+  const size_t above = static_cast<size_t>(std::ceil(0.5 * static_cast<double>(means.size()) + kNormalQuantile * spread));
   std::sort(ratios.begin(), ratios.end());
-  const double count = static_cast<double>(ratios.size());
-  // The number of ratios below the true median is binomial, here by its normal approximation and one more to be safe.
-  const size_t above = static_cast<size_t>(std::ceil(0.5 * count + 0.5 * kNormalQuantile * std::sqrt(count)));
   const size_t middle = ratios.size() / 2;
   const double median = ratios.size() % 2 == 1 ? ratios[middle] : 0.5 * (ratios[middle - 1] + ratios[middle]);
-  return {median, ratios[std::min(above, ratios.size() - 1)]};
+  return {median, means[std::min(above, means.size() - 1)]};
 }
 
 }  // namespace mendel

@@ -10,8 +10,9 @@ namespace mendel {
 /// Times of the second program over those of the first one, a round at a time.
 struct PairedRatio {
   double median = 1;
-  /// The true median lies below it with 95 % confidence: the bound of the sign test, which assumes nothing about how times are
-  /// distributed. With fewer than eight rounds it is the largest ratio seen.
+  /// The typical ratio lies below it with 95 % confidence, by the signed-rank test (Wilcoxon 1945; Hodges and Lehmann, "Estimates of
+  /// location based on rank tests", 1963): a round that something disturbed counts by its rank only. With fewer than five rounds,
+  /// which are too few for that, it is the largest ratio seen.
   double high = 1;
 };
 

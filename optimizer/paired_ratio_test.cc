@@ -30,6 +30,12 @@ TEST(PairedRatio, WhatSlowsBothIsNoDifference) {
   EXPECT_NEAR(ratio.high, 0.97, 1e-12);
 }
 
+TEST(PairedRatio, OneDisturbedRoundOfSevenDoesNotHideAGain) {
+  const std::vector<double> first(7, 10);
+  EXPECT_LT(CompareRounds(first, std::vector<double>{7, 7.1, 6.9, 10.5, 7, 7.2, 6.8}).high, 1);
+  EXPECT_GT(CompareRounds(first, std::vector<double>{9.9, 9.8, 9.9, 12, 9.9, 9.8, 9.9}).high, 1);
+}
+
 TEST(PairedRatio, NothingDividedByNothingIsEqual) {
   EXPECT_EQ(CompareRounds(std::vector<double>{0}, std::vector<double>{0}).median, 1);
   EXPECT_EQ(CompareRounds(std::vector<double>{0}, std::vector<double>{1}).high, std::numeric_limits<double>::infinity());
@@ -38,10 +44,11 @@ TEST(PairedRatio, NothingDividedByNothingIsEqual) {
 /// Equal programs are called faster in about one of twenty measurements, never much more often.
 TEST(PairedRatio, EqualProgramsAreRarelyCalledFaster) {
   constexpr uint64_t kSeed = 7;
+  constexpr int kTrials = 500;
   Rng rng(kSeed);
   for (const int rounds : {5, 7, 10, 30, 200}) {
     int faster = 0;
-    for (int trial = 0; trial < 2000; ++trial) {
+    for (int trial = 0; trial < kTrials; ++trial) {
       std::vector<double> first, second;
       for (int k = 0; k < rounds; ++k) {
         first.push_back(1 + rng.Unit());
@@ -49,7 +56,7 @@ TEST(PairedRatio, EqualProgramsAreRarelyCalledFaster) {
       }
       faster += CompareRounds(first, second).high < 1 ? 1 : 0;
     }
-    EXPECT_LT(faster, 2000 / 20 + 40) << rounds << " rounds, seed " << kSeed;
+    EXPECT_LT(faster, kTrials / 20 + 20) << rounds << " rounds, seed " << kSeed;
   }
 }
 

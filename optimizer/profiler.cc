@@ -104,8 +104,9 @@ void Profiler::Warn(const std::string& what, const std::string& difference) {
   if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
 }
 
-absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Variant>& variants, double max_seconds) {
-  std::string key;
+absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Variant>& variants, double max_seconds,
+                                                           const std::string& occasion) {
+  std::string key = occasion;
   for (const Variant& variant : variants) key += Key(variant);
   key = Sha256Hex(key);
   if (const auto stored = cache_.Get("timing", key)) {
@@ -124,19 +125,17 @@ absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Var
     if (measurements.size() == variants.size()) return measurements;
   }
   if (options_.error_on_miss) return absl::NotFoundError("no stored measurement of this pair of programs");
-  MENDEL_ASSIGN_OR_RETURN(std::vector<Measurement> measurements, MeasureAll(variants, max_seconds));
-  return measurements;
+  return MeasureAll(variants, max_seconds, key);
 }
 
-absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<Variant>& variants, double max_seconds) {
+absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<Variant>& variants, double max_seconds,
+                                                              const std::string& key) {
   Trial trial(variants[0].graph);
   std::vector<std::unique_ptr<Executable>> executables;
   std::vector<Executable*> right;
   std::vector<std::string> differences(variants.size());
   OutputBytes want;
-  std::string key;
   for (size_t k = 0; k < variants.size(); ++k) {
-    key += Key(variants[k]);
     MENDEL_ASSIGN_OR_RETURN(auto executable, Compile(variants[k]));
     MENDEL_ASSIGN_OR_RETURN(const OutputBytes* have, trial.Run(*executable));
     if (k == 0) want = *have;
@@ -177,7 +176,7 @@ absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<
     text += differences[k].empty() ? PrintMeasurement(measurements[k]) : Cat(kDropped, differences[k]);
     text += "\n";
   }
-  MENDEL_RETURN_IF_ERROR(cache_.Put("timing", Sha256Hex(key), text));
+  MENDEL_RETURN_IF_ERROR(cache_.Put("timing", key, text));
   return measurements;
 }
 

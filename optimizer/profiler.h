@@ -78,8 +78,10 @@ class Profiler {
   Algorithms Everywhere(const Graph& graph, const std::string& name) const;
 
   /// Times of programs with the same inputs and outputs, interleaved, with cold caches. The first one's outputs are what the
-  /// others' are held against before a time counts.
-  absl::StatusOr<std::vector<Measurement>> Compare(const std::vector<Variant>& variants, double max_seconds);
+  /// others' are held against before a time counts. The same programs are measured once on each `occasion`: what was selected
+  /// by a measurement is not confirmed by that very one.
+  absl::StatusOr<std::vector<Measurement>> Compare(const std::vector<Variant>& variants, double max_seconds,
+                                                   const std::string& occasion = "");
 
   /// Median seconds of every node's step in the chain, 0 for nodes without a step. A step of several nodes counts for its first.
   absl::StatusOr<std::vector<double>> NodeSeconds(const Variant& variant);
@@ -98,7 +100,8 @@ class Profiler {
   /// By the cost function.
   double PretendedMilliseconds(const Graph& graph) const;
   absl::Status PutNodeSeconds(const Variant& variant, const std::vector<double>& seconds, const std::vector<Step>& steps);
-  absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants, double max_seconds);
+  absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants, double max_seconds,
+                                                      const std::string& key);
   void Warn(const std::string& what, const std::string& difference);
 
   // profiler_algorithms.cc

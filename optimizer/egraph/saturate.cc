@@ -74,7 +74,7 @@ absl::Status Saturator::RunRound(const std::vector<ContextPointer>& contexts, st
     return std::pair(a.second.first_of_all, a.second.seconds) > std::pair(b.second.first_of_all, b.second.seconds);
   });
   for (const auto& [key, places] : sorted) {
-    if (Stopped()) return absl::OkStatus();
+    if (Stopped()) break;  // what was added is made congruent, too
     contest_.Report(std::string(places.places[0].rule->name));
     MENDEL_ASSIGN_OR_RETURN(const Judged judged,
                             JudgeOnce(places.places[0], key, places.seconds / static_cast<double>(places.places.size())));
