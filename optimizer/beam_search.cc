@@ -47,7 +47,7 @@ class BeamSearcher {
   explicit BeamSearcher(Contest& contest) : contest_(contest), options_(contest.options()), result_(contest.result()) {}
 
   absl::Status Run() {
-    const std::string key = contest_.Key("search 3");
+    const std::string key = contest_.Key("search 4");
     if (const auto stored = contest_.cache().Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
       if (replayed) return absl::OkStatus();
@@ -190,8 +190,9 @@ class BeamSearcher {
     const Mutant& mutant = *candidate.first;
     MENDEL_ASSIGN_OR_RETURN(const bool usable, contest_.JudgeCandidate(mutant, candidate.SecondsOfOne(), candidate.alternative));
     if (!usable) return false;
-    MENDEL_ASSIGN_OR_RETURN(candidate.alone, contest_.MeasureAlone(mutant.original, candidate.alternative.graph, candidate.SecondsOfOne(),
-                                                                   Cat("a mutant of rule ", candidate.rule->name)));
+    MENDEL_ASSIGN_OR_RETURN(candidate.alone,
+                            contest_.MeasureAlone(mutant.original, candidate.alternative.graph, candidate.SecondsOfOne(),
+                                                  Cat("a mutant of rule ", candidate.rule->name)));
     return candidate.alone.ratio < kPromising;
   }
 

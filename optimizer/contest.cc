@@ -184,7 +184,8 @@ double Contest::AloneSeconds(double seconds) const {
   return alone_spent_ > alone_expected_ ? expected * alone_spent_ / alone_expected_ : expected;
 }
 
-absl::StatusOr<AloneTimes> Contest::MeasureAlone(const Graph& original, const Graph& mutant, double seconds, const std::string& name) {
+absl::StatusOr<AloneTimes> Contest::MeasureAlone(const Graph& original, const Graph& mutant, double seconds,
+                                                 const std::string& name) {
   const Stopwatch clock;
   std::vector<Variant> variants = {{original, {}, "the original"}, {mutant, {}, name}};
   if (!preferred_.empty()) {
@@ -220,7 +221,8 @@ absl::Status Contest::FinalComparison() {
     result_.baseline_time = result_.best_time = alone[0].timing;
     return absl::OkStatus();
   }
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds, "final"));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times,
+                          profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds, "final"));
   result_.baseline_time = times[0].timing;
   result_.best_time = times[1].timing;
   if (Faster(times[1].ratio)) return absl::OkStatus();

@@ -57,8 +57,8 @@ class Contest {
   };
   /// Chooses algorithms for `graph`, which holds the mutants `applied`, and makes it the best when the whole program gets faster.
   absl::StatusOr<Trial> TryWhole(const Graph& graph, const std::string& name, const std::vector<plan::AppliedMutant>& applied);
-  /// Judges a mutant, counting what becomes of it. True when `alternative` may be used. `seconds`: of the original in the chain; several
-  /// ways of mending are compared only where that can be afforded.
+  /// Judges a mutant, counting what becomes of it. True when `alternative` may be used. `seconds`: of the original in the chain;
+  /// several ways of mending are compared only where that can be afforded.
   absl::StatusOr<bool> JudgeCandidate(const Mutant& mutant, double seconds, Alternative& alternative);
   absl::StatusOr<AloneTimes> MeasureAlone(const Graph& original, const Graph& mutant, double seconds, const std::string& name);
   /// What the runs of MeasureAlone take where the original takes `seconds`: four programs, run four times at least.

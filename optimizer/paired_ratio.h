@@ -1,5 +1,5 @@
-// Is one program faster than another one? Judged round by round of an interleaved measurement, so that what slows the machine down for a
-// while slows both.
+// Is one program faster than another one? Judged round by round of an interleaved measurement, so that what slows the machine down
+// for a while slows both.
 #ifndef MENDEL_OPTIMIZER_PAIRED_RATIO_H_
 #define MENDEL_OPTIMIZER_PAIRED_RATIO_H_
 
@@ -10,9 +10,9 @@ namespace mendel {
 /// Times of the second program over those of the first one, a round at a time.
 struct PairedRatio {
   double median = 1;
-  /// The typical ratio lies below it with 95 % confidence, by the signed-rank test (Wilcoxon 1945; Hodges and Lehmann, "Estimates of
-  /// location based on rank tests", 1963): a round that something disturbed counts by its rank only. With fewer than five rounds,
-  /// which are too few for that, it is the largest ratio seen.
+  /// The typical ratio lies below it with 95 % confidence, by the signed-rank test (Wilcoxon 1945; Hodges and Lehmann, "Estimates
+  /// of location based on rank tests", 1963): a round that something disturbed counts by its rank only. With fewer than five
+  /// rounds, which are too few for that, it is the largest ratio seen.
   double high = 1;
 };
 

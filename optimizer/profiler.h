@@ -69,8 +69,8 @@ class Profiler {
 
   /// The best algorithm of every node that has a choice, timed in the chain: the whole graph is compiled once an algorithm, and
   /// its steps' times are compared with those of the default over interleaved runs. An algorithm that makes the graph's numbers
-  /// wrong is dropped with a warning. Nodes whose default is best are absent. Nodes whose like (operator, attributes, types) was met
-  /// in an earlier call have the choice of that one, whatever time is left.
+  /// wrong is dropped with a warning. Nodes whose default is best are absent. Nodes whose like (operator, attributes, types) was
+  /// met in an earlier call have the choice of that one, whatever time is left.
   absl::StatusOr<Algorithms> ChooseAlgorithms(const Graph& graph, double max_seconds);
   /// From now on ChooseAlgorithms tries only these names: those that won somewhere in the whole program.
   void KeepAlgorithms(std::set<std::string> names) { kept_ = std::move(names); }

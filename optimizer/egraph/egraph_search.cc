@@ -26,7 +26,7 @@ namespace {
 constexpr int kMaxExtractions = 12;
 constexpr double kExtractSeconds = 5, kExtractShare = 0.15;  // at most, and of the time left, for one extraction
 constexpr double kLeastExtractSeconds = 0.5;                 // the first extraction gets that much whatever is left
-constexpr double kTrialWholes = 2.5;  // comparisons of whole programs that trying an extracted one and learning from it takes
+constexpr double kTrialWholes = 2.5;       // comparisons of whole programs that trying an extracted one and learning from it takes
 constexpr double kOperatorSeconds = 1e-9;  // of an operator that runs in its producer's step: of two equals the smaller program
 constexpr double kCalmShare = 0.2;         // of a program's time that must be untouched for the machine's drift to be taken out
 
@@ -35,7 +35,7 @@ class EGraphSearcher {
   explicit EGraphSearcher(Contest& contest) : contest_(contest), baseline_(contest.baseline().graph) {}
 
   absl::Status Run() {
-    const std::string key = contest_.Key(Cat("egraph 1 peak ", contest_.options().max_peak_bytes, " weights ", WeightNames()));
+    const std::string key = contest_.Key(Cat("egraph 2 peak ", contest_.options().max_peak_bytes, " weights ", WeightNames()));
     if (const auto stored = contest_.cache().Get("search", key)) {
       if (auto result = ParseEGraphRecord(*stored, baseline_)) {
         contest_.result() = *std::move(result);

@@ -42,7 +42,8 @@ struct Extraction {
   /// "ilp" or "greedy": what found or proved the selection.
   std::string method;
   int64_t peak_bytes = 0;
-  // Size of the integer programs that were left to solve (simplify.h), what was added to them, and the parts that had any (parts.h).
+  // Size of the integer programs that were left to solve (simplify.h), what was added to them, and the parts that had any
+  // (parts.h).
   int64_t columns = 0;
   int64_t rows = 0;
   int64_t loop_cuts = 0;

@@ -163,8 +163,8 @@ TEST(ExtractProgram, SharedWorkCountsOnce) {
   EXPECT_EQ(greedy->lower_bound, 7);  // the sum, and the cheaper of a and b
 }
 
-/// A dense block as networks have them: every layer reads all before it. Each has an alternative of three steps, and every third one's is
-/// cheaper by one.
+/// A dense block as networks have them: every layer reads all before it. Each has an alternative of three steps, and every third
+/// one's is cheaper by one.
 Sample Dense(int layers, double& cheapest) {
   Sample s;
   const auto add = [&](const std::vector<ClassId>& operands, double cost) {

@@ -30,8 +30,8 @@ struct SaturateLimits {
   int max_contexts = 16;  ///< graphs that rules are applied to, a round
   /// False: alternatives cost what is predicted, nothing is run.
   bool measure = true;
-  /// Of what the contest has to spare at the beginning: when that much is left, nothing is measured any more, and what is judged and
-  /// added from there on costs what is predicted; ...
+  /// Of what the contest has to spare at the beginning: when that much is left, nothing is measured any more, and what is judged
+  /// and added from there on costs what is predicted; ...
   double measure_share = 0.4;
   /// ... and when no more than this is left, nothing is added.
   double add_share = 0.28;

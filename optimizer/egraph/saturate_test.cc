@@ -103,8 +103,8 @@ double Difference(const std::vector<HostValue>& want, const std::vector<HostValu
   return worst;
 }
 
-/// Whatever program is extracted - here under random costs that favour half of the alternatives - computes what the graph does. Each
-/// rule's places come first, then what others make of them; judging takes nearly all of the time, so not all of it is judged.
+/// Whatever program is extracted - here under random costs that favour half of the alternatives - computes what the graph does.
+/// Each rule's places come first, then what others make of them; judging takes nearly all of the time, so not all of it is judged.
 TEST(Saturator, EveryExtractedProgramIsEqual) {
   constexpr uint64_t kSeed = 77;
   constexpr int64_t kCandidates[] = {8, 3};  // of the samples of a rule

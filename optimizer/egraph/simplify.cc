@@ -195,9 +195,9 @@ class Simplifier {
     }
   }
 
-  /// Classes that every program computes although alternatives on the way to them share no operand. What a class cannot do without is
-  /// itself and what all its members cannot do without; sets shrink until that holds, which is right for every derivation, from its
-  /// leaves upwards.
+  /// Classes that every program computes although alternatives on the way to them share no operand. What a class cannot do without
+  /// is itself and what all its members cannot do without; sets shrink until that holds, which is right for every derivation, from
+  /// its leaves upwards.
   void FindNecessary() {
     std::vector<int> left, place(members_.size(), -1);
     for (int c = 0; c < ClassCount(); ++c) {
@@ -247,7 +247,8 @@ class Simplifier {
   void GiveFree() {
     for (int c = 0; c < ClassCount(); ++c) {
       const std::set<int> members = Members(c);
-      const auto free = std::find_if(members.begin(), members.end(), [&](int n) { return At(n).cost == 0 && At(n).operands.empty(); });
+      const auto free =
+          std::find_if(members.begin(), members.end(), [&](int n) { return At(n).cost == 0 && At(n).operands.empty(); });
       if (free == members.end()) continue;
       Settle(*free);
       root_[static_cast<size_t>(c)] = false;

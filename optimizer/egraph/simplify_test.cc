@@ -32,7 +32,8 @@ TEST(Simplify, AChainIsSettled) {
 
 TEST(Simplify, ADearerDetourGoes) {
   // Class 2 from class 0 for 5, or by way of class 1 for 2 + 4; class 0 is read by the sum, too.
-  const auto simple = Simplify(Problem(4, {{0, 1, {}, {0}}, {1, 5, {0}, {2}}, {2, 2, {0}, {1}}, {3, 4, {1}, {2}}, {4, 1, {0, 2}, {3}}}, {3}));
+  const auto simple =
+      Simplify(Problem(4, {{0, 1, {}, {0}}, {1, 5, {0}, {2}}, {2, 2, {0}, {1}}, {3, 4, {1}, {2}}, {4, 1, {0, 2}, {3}}}, {3}));
   EXPECT_TRUE(simple.pieces.empty());
   EXPECT_EQ(simple.cost, 7);
   EXPECT_EQ(Settled(simple), (std::set<int>{0, 1, 4}));
@@ -47,7 +48,8 @@ TEST(Simplify, ARoundTripIsNoWayToBegin) {
 
 TEST(Simplify, AChoiceOfTwoLayoutsRemains) {
   // Either layout may be made first, and the other one from it.
-  const auto simple = Simplify(Problem(3, {{0, 9, {}, {0}}, {1, 8, {}, {1}}, {2, 1, {1}, {0}}, {3, 3, {0}, {1}}, {4, 2, {0, 1}, {2}}}, {2}));
+  const auto simple =
+      Simplify(Problem(3, {{0, 9, {}, {0}}, {1, 8, {}, {1}}, {2, 1, {1}, {0}}, {3, 3, {0}, {1}}, {4, 2, {0, 1}, {2}}}, {2}));
   EXPECT_EQ(simple.cost, 2);
   EXPECT_EQ(Settled(simple), std::set<int>{4});
   ASSERT_EQ(simple.pieces.size(), 1u);

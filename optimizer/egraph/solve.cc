@@ -163,7 +163,8 @@ absl::StatusOr<Solution> SolveChoice(const ChoiceProblem& problem, const SolveOp
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {  // of little time the small ones need little
     return simple.pieces[a].problem.nodes.size() < simple.pieces[b].problem.nodes.size();
   });
-  Solution whole{.found = true, .derivation = {}, .cost = 0, .lower_bound = simple.cost, .method = options.exact ? "ilp" : "greedy"};
+  Solution whole{
+      .found = true, .derivation = {}, .cost = 0, .lower_bound = simple.cost, .method = options.exact ? "ilp" : "greedy"};
   std::vector<bool> allowed(problem.nodes.size(), false);
   for (int n : simple.settled) allowed[static_cast<size_t>(n)] = true;
   for (size_t k : order) {

@@ -26,7 +26,7 @@ struct Solution {
   std::vector<int> derivation;  ///< as Derive gives it
   double cost = 0;
   double lower_bound = 0;
-  std::string method;  ///< "ilp" or "greedy": what found or proved it
+  std::string method;   ///< "ilp" or "greedy": what found or proved it
   int64_t columns = 0;  ///< of the integer programs that were solved
   int64_t rows = 0;
   int64_t loop_cuts = 0;
