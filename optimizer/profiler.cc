@@ -119,8 +119,8 @@ absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Var
         measurements.push_back(Dropped());
         continue;
       }
-      MENDEL_ASSIGN_OR_RETURN(Measurement measurement, ParseMeasurement(line));
-      measurements.push_back(std::move(measurement));
+      MENDEL_ASSIGN_OR_RETURN(const Measurement measurement, ParseMeasurement(line));
+      measurements.push_back(measurement);
     }
     if (measurements.size() == variants.size()) return measurements;
   }

@@ -125,10 +125,11 @@ Profiler::Offers Profiler::AllOffers(const Graph& graph) const {
 absl::StatusOr<bool> Profiler::TimeOffers(const Graph& graph, const Offers& offers, double max_seconds, AlgorithmTimes& times) {
   std::map<std::string, Algorithms> by_name;  // one variant an algorithm, used wherever it can be
   std::map<std::string, double> promise;      // arithmetic of its nodes, less where the backend ranks others before it
-  for (const auto& [node, names] : offers) {
+  for (const auto& offer : offers) {
+    const int32_t node = offer.first;
     const double flops = WithView(graph, node, [&](const NodeView& view) { return CostOf(*graph.node(node).op, view).flops; });
     double rank = 0;
-    for (const std::string& name : names) {
+    for (const std::string& name : offer.second) {
       by_name[name][node] = name;
       promise[name] += flops / ++rank;
     }
