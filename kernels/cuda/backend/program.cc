@@ -24,9 +24,18 @@ class Lowering {
       : graph_(graph), options_(options), constant_(ConstantExpressions(graph)) {}
 
   absl::StatusOr<DeviceProgram> Run() {
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, constant_));
+    std::vector<bool> elsewhere = constant_;  // and what libraries compute
+    MENDEL_ASSIGN_OR_RETURN(
+        const std::vector<LibraryGroup> calls,
+        FindLibraryGroups(graph_, constant_, options_.algorithms, options_.numerics, options_.libraries, elsewhere));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, elsewhere));
     for (int32_t id : graph_.inputs()) Life({id, 0}, 0);
-    for (const FusionGroup& group : groups) MENDEL_RETURN_IF_ERROR(AddLaunch(group));
+    auto call = calls.begin();
+    for (const FusionGroup& group : groups) {
+      for (; call != calls.end() && call->result < group.result; ++call) AddCall(*call);
+      MENDEL_RETURN_IF_ERROR(AddLaunch(group));
+    }
+    for (; call != calls.end(); ++call) AddCall(*call);
     const int end = static_cast<int>(program_.launches.size());
     for (const GraphOutput& output : graph_.outputs()) {
       if (!constant_[static_cast<size_t>(output.value.node)]) Life(output.value, end);
@@ -49,29 +58,43 @@ class Lowering {
   }
 
   absl::Status AddLaunch(const FusionGroup& group) {
-    const int step = static_cast<int>(program_.launches.size());
     MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteKernel(graph_, group));
-    for (const KernelOperand& operand : kernel.operands) {
-      if (operand.value.node >= 0 && !constant_[static_cast<size_t>(operand.value.node)]) Life(operand.value, step);
-    }
-    Life(group.result, step);
     if (names_.insert(kernel.name).second) program_.texts.push_back(kernel.text);
-    DeviceLaunch launch{kernel.name, kernel.launch, {}, StepOf(group, kernel)};
-    launches_.push_back(std::move(kernel.operands));
-    results_.push_back(group.result);
-    program_.launches.push_back(std::move(launch));
+    const std::string told =
+        Cat(group.row >= 0 ? "rows" : "elements", group.nodes.size() > 1 ? Cat("_of_", group.nodes.size()) : "",
+            kernel.lanes > 1 ? Cat("_by_", kernel.lanes) : "");
+    Add({.kernel = kernel.name,
+         .shape = kernel.launch,
+         .info = StepOf(group.row >= 0 ? group.row : group.result.node, group.result.node, group.nodes, told)},
+        std::move(kernel.operands), group.result);
     return absl::OkStatus();
   }
 
-  Step StepOf(const FusionGroup& group, const FusedKernel& kernel) const {
-    const Node& node = graph_.node(group.row >= 0 ? group.row : group.result.node);
+  void AddCall(const LibraryGroup& group) {
+    Add({.call = group.call, .info = StepOf(*group.nodes.begin(), group.result.node, group.nodes, group.call->name())},
+        group.operands, group.result);
+  }
+
+  void Add(DeviceLaunch launch, std::vector<KernelOperand> operands, ValueId result) {
+    const int step = static_cast<int>(program_.launches.size());
+    for (const KernelOperand& operand : operands) {
+      if (operand.value.node >= 0 && !constant_[static_cast<size_t>(operand.value.node)]) Life(operand.value, step);
+    }
+    Life(result, step);
+    launches_.push_back(std::move(operands));
+    results_.push_back(result);
+    program_.launches.push_back(std::move(launch));
+  }
+
+  /// `id`: the node that gives the step its name, or the operator where it has none.
+  Step StepOf(int32_t id, int32_t result, const std::set<int32_t>& nodes, std::string kernel) const {
+    const Node& node = graph_.node(id);
     Step step;
-    step.name = node.name.empty() ? Cat(node.op->name, " ", group.result.node) : node.name;
-    step.nodes.assign(group.nodes.begin(), group.nodes.end());
-    step.kernel = Cat(group.row >= 0 ? "rows" : "elements", group.nodes.size() > 1 ? Cat("_of_", group.nodes.size()) : "",
-                      kernel.lanes > 1 ? Cat("_by_", kernel.lanes) : "");
-    for (int32_t id : group.nodes) {
-      step.flops += WithView(graph_, id, [&](const NodeView& view) { return CostOf(*graph_.node(id).op, view).flops; });
+    step.name = node.name.empty() ? Cat(node.op->name, " ", result) : node.name;
+    step.nodes.assign(nodes.begin(), nodes.end());
+    step.kernel = std::move(kernel);
+    for (int32_t member : nodes) {
+      step.flops += WithView(graph_, member, [&](const NodeView& view) { return CostOf(*graph_.node(member).op, view).flops; });
     }
     return step;
   }
@@ -80,9 +103,18 @@ class Lowering {
     program_.allocations = {0, 0};  // constants, values
     std::vector<BufferLifetime> lives;
     for (const auto& [value, life] : lives_) lives.push_back(life);
+    const auto workspace = [&](size_t step) {
+      return program_.launches[step].call == nullptr ? 0 : program_.launches[step].call->workspace_bytes();
+    };
+    for (size_t step = 0; step < launches_.size(); ++step) {
+      if (workspace(step) > 0) lives.push_back({Aligned(workspace(step)), static_cast<int>(step), static_cast<int>(step)});
+    }
     const MemoryPlan plan = PlanMemory(lives, kDeviceAlignment);
     size_t k = 0;
     for (const auto& [value, life] : lives_) places_[value] = Place(1, plan.offsets[k++], ByteSize(graph_.type(value)));
+    for (size_t step = 0; step < launches_.size(); ++step) {
+      if (workspace(step) > 0) program_.launches[step].workspace = Place(1, plan.offsets[k++], workspace(step));
+    }
     if (options_.reuse_memory) program_.allocations[1] = program_.arena_bytes = plan.arena_bytes;
     for (size_t step = 0; step < launches_.size(); ++step) {
       std::vector<DeviceBuffer>& pointers = program_.launches[step].pointers;

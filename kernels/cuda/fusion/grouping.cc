@@ -14,9 +14,9 @@ constexpr int kMaxOperands = 32;
 
 class Grouping {
  public:
-  Grouping(const Graph& graph, const std::vector<bool>& constant)
+  Grouping(const Graph& graph, const std::vector<bool>& elsewhere)
       : graph_(graph),
-        constant_(constant),
+        elsewhere_(elsewhere),
         texts_(graph.nodes().size(), nullptr),
         fanout_(graph.nodes().size(), 0),
         base_(graph.nodes().size(), -1),
@@ -49,7 +49,7 @@ class Grouping {
   }
 
  private:
-  bool IsComputed(int32_t id) const { return !constant_[static_cast<size_t>(id)] && !IsInput(graph_.node(id)); }
+  bool IsComputed(int32_t id) const { return !elsewhere_[static_cast<size_t>(id)] && !IsInput(graph_.node(id)); }
   const OperatorText& text(int32_t id) const { return *texts_[static_cast<size_t>(id)]; }
   bool IsView(int32_t id) const { return text(id).reads == Reads::kMoved; }
   bool IsLight(int32_t id) const { return text(id).reads != Reads::kMany && !text(id).is_row(); }
@@ -63,7 +63,8 @@ class Grouping {
       if (graph_.IsOutput(id)) fanout_[k] = 1;
       for (int32_t user : graph_.users(id)) {
         for (ValueId input : graph_.node(user).inputs) {
-          if (input.node == id) fanout_[k] += IsView(user) ? fanout_[static_cast<size_t>(user)] : 1;
+          const size_t u = static_cast<size_t>(user);
+          if (input.node == id) fanout_[k] += texts_[u] != nullptr && IsView(user) ? fanout_[u] : 1;
         }
       }
     }
@@ -113,7 +114,7 @@ class Grouping {
   }
 
   const Graph& graph_;
-  const std::vector<bool>& constant_;
+  const std::vector<bool>& elsewhere_;
   std::vector<const OperatorText*> texts_;  // null: nothing to compute
   std::vector<int64_t> fanout_;
   std::vector<int32_t> base_;  // the operator that sums in the node's group so far
@@ -123,8 +124,8 @@ class Grouping {
 
 }  // namespace
 
-absl::StatusOr<std::vector<FusionGroup>> GroupsOf(const Graph& graph, const std::vector<bool>& constant) {
-  return Grouping(graph, constant).Run();
+absl::StatusOr<std::vector<FusionGroup>> GroupsOf(const Graph& graph, const std::vector<bool>& elsewhere) {
+  return Grouping(graph, elsewhere).Run();
 }
 
 }  // namespace mendel::cuda
