@@ -2,7 +2,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <string>
 
+#include "kernels/cuda/cublaslt/product_case.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/gpu_device.h"
 #include "kernels/cuda/mending_case.h"
@@ -31,6 +34,30 @@ int RunOperators() {
   return wrong;
 }
 
+/// Random matrix products by every algorithm that libraries offer for them; the number that is wrong.
+int RunProducts() {
+  const Backend* backend = FindBackend("cuda");
+  int wrong = 0;
+  std::map<std::string, int> runs;  // by algorithm
+  for (uint64_t seed = 1; backend != nullptr && seed <= 60; ++seed) {
+    const auto one = RandomProduct(seed);
+    if (!one.ok()) return 1;
+    for (const std::string& algorithm : backend->Algorithms(one->graph, one->product, Numerics::kStrict)) {
+      const auto executable =
+          backend->Compile(one->graph, {.numerics = Numerics::kStrict, .algorithms = {{one->product, algorithm}}});
+      const DeviceCase as_case{one->told, one->graph, one->inputs, {}};
+      const std::string failure = executable.ok() ? FailureOf(**executable, as_case) : std::string(executable.status().message());
+      ++runs[algorithm];
+      if (failure.empty()) continue;
+      std::printf("FAILED: %s, %s: %s\n", algorithm.c_str(), one->told.c_str(), failure.c_str());
+      ++wrong;
+    }
+  }
+  if (runs.empty()) std::printf("no library offers matrix products here\n");
+  for (const auto& [algorithm, count] : runs) std::printf("%d matrix products by %s\n", count, algorithm.c_str());
+  return wrong;
+}
+
 int Main(int count, uint64_t first) {
   const auto device = OpenGpu();
   if (!device.ok()) {
@@ -52,6 +79,7 @@ int Main(int count, uint64_t first) {
   std::printf("%d random corrections from seed %llu on the GPU: %d runs wrong\n", count, static_cast<unsigned long long>(first),
               wrong);
   wrong += RunOperators();
+  wrong += RunProducts();
   return wrong == 0 ? 0 : 1;
 }
 

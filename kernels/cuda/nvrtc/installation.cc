@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/status.h"
+#include "kernels/cuda/cublaslt/table.h"
 #include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/driver_table/library.h"
 #include "kernels/cuda/nvrtc/compiler.h"
@@ -31,6 +32,11 @@ std::string Line(const char* name, const absl::StatusOr<std::string>& found, con
 absl::StatusOr<std::string> NvrtcLine() {
   MENDEL_ASSIGN_OR_RETURN(const Compiler* compiler, Compiler::Get());
   return Cat(compiler->version(), " at ", compiler->path());
+}
+
+absl::StatusOr<std::string> CublasLtLine() {
+  MENDEL_ASSIGN_OR_RETURN(const CublasLt* lt, CublasLt::Get());
+  return Cat(CublasLtVersionText(lt->version), " at ", lt->path);
 }
 
 absl::StatusOr<std::string> DriverLine() {
@@ -63,7 +69,7 @@ std::string DescribeDevice(const Driver& driver) {
 std::vector<std::string> DescribeInstallation() {
   std::vector<std::string> lines = {
       Line("NVRTC", NvrtcLine(), "no kernel can be compiled"),
-      Line("cuBLASLt", LibraryLine({"libcublasLt.so.13", "libcublasLt.so.12"}, "cublasLtGetVersion"), kNotUsed),
+      Line("cuBLASLt", CublasLtLine(), "matrix products run on kernels of ours only, which are slow"),
       Line("cuDNN", LibraryLine({"libcudnn.so.9"}, "cudnnGetVersion"), kNotUsed),
       Line("driver", DriverLine(), "nothing runs on a GPU"),
   };
