@@ -76,7 +76,7 @@ class CaseMaker {
       }
       case 3: {
         Shape small = shape;
-        for (size_t d = 0; d + 2 < rank; ++d) small[d] = rng_.Flip() ? 1 : small[d];
+        for (int64_t& extent : small) extent = rng_.Below(3) == 0 ? 1 : extent;
         return e_.Op("Expand", {Source(small, stored)}, {{"shape", shape}});
       }
       default:
