@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -18,7 +19,7 @@ namespace {
 using cublaslt::Algorithm;
 using cublaslt::Proposal;
 
-constexpr int kExecutionFailed = 13;
+constexpr int kExecutionFailed = 13, kFakeLtInternalError = 14;
 constexpr uint64_t kMark = 0x4d656e64656c4c74;
 constexpr size_t kWorkspaces[] = {size_t{4} << 10, 0, size_t{1} << 20, size_t{64} << 20};
 
@@ -29,7 +30,8 @@ struct FakeCublasLt::State {
   std::map<void*, FakeOperation> operations;
   std::map<void*, FakeLayout> layouts;
   std::map<void*, FakePreference> preferences;
-  std::map<uint32_t, int> limits;  // by epilogue
+  std::map<uint32_t, int> limits;                  // by epilogue
+  std::set<std::pair<uint64_t, uint64_t>> loaded;  // algorithms of products
   int64_t products = 0;
 
   static State* current;
@@ -153,6 +155,8 @@ int Multiply(void* handle, void* operation, const void* alpha, const void* a, vo
   if (workspace_bytes < needed || space % 256 != 0) return kFakeLtInvalidValue;
   const FakeProduct::Operands operands{
       address(a), address(b), address(c), address(d), *static_cast<const float*>(alpha), *static_cast<const float*>(beta)};
+  const bool is_first = LtState::current->loaded.emplace(data[1], data[2]).second;
+  if (is_first && call.state.IsCapturing()) return kFakeLtInternalError;
   const int done = call.state.Do(stream, [&driver = call.state, product, operands, space, needed] {
     if (needed > 0) {
       if (driver.Find(space, needed) == nullptr) return static_cast<int>(kFakeIllegalAddress);

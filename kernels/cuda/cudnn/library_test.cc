@@ -1,0 +1,350 @@
+// Convolutions of whole programs by cuDNN's interface, executed by a fake of it, against the graphs' meaning.
+
+#include "kernels/cuda/cudnn/library.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "gmock/gmock.h"
+#include "graph/text.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/device_case.h"
+#include "kernels/cuda/fake/fake_cudnn.h"
+#include "kernels/cuda/fake/fake_driver.h"
+
+namespace mendel::cuda {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kDevice[] = "{\"deviceName\":\"fake\"}";
+
+Tensor Small(Rng& rng, TensorType type) {
+  std::vector<double> values;
+  for (int64_t k = 0; k < NumElements(type); ++k) values.push_back(static_cast<double>(rng.Between(-8, 8)) / 4);
+  return Tensor::FromDoubles(std::move(type), values);
+}
+
+/// Random convolutions with what may follow them.
+class NetMaker {
+ public:
+  explicit NetMaker(uint64_t seed) : rng_(seed) {
+    const double dtype = rng_.Unit();
+    dtype_ = dtype < 0.6 ? DType::kF32 : (dtype < 0.8 ? DType::kF16 : DType::kBF16);
+  }
+
+  Graph Make() {
+    Shape shape = {rng_.Between(1, 2), 2 * rng_.Between(1, 3)};
+    for (int64_t d = rng_.Between(1, 3); d > 0; --d) shape.push_back(rng_.Between(4, 7));
+    ValueId value = Given(shape);
+    if (rng_.Flip(0.3)) value = Add("Neg", {value});
+    for (int64_t k = rng_.Between(1, 2); k > 0; --k) {
+      value = Convolution(value);
+      for (int64_t more = rng_.Between(0, 4); more > 0; --more) value = Follower(value);
+    }
+    builder_.Output("y", value);
+    return *builder_.Build();
+  }
+  std::vector<HostValue> TakeInputs() { return std::move(inputs_); }
+
+ private:
+  ValueId Given(const Shape& shape, double constant = 0) {
+    const Tensor tensor = Small(rng_, {dtype_, shape});
+    const std::string name = Cat("t", ++names_);
+    if (rng_.Flip(constant)) return builder_.Constant(tensor, name);
+    inputs_.push_back(HostValue::FromTensor(tensor));
+    return builder_.Input(name, tensor.type());
+  }
+  ValueId Add(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    auto value = builder_.Add(op, std::move(inputs), std::move(attrs));
+    EXPECT_TRUE(value.ok()) << value.status();
+    return *value;
+  }
+
+  ValueId Convolution(ValueId x) {
+    const Shape shape = builder_.type(x).shape;
+    const bool transposed = rng_.Flip(0.25);
+    const int64_t group = rng_.Flip(0.3) ? shape[1] : (shape[1] % 2 == 0 && rng_.Flip(0.3) ? 2 : 1);
+    const int64_t out = group * rng_.Between(1, 3);
+    Shape w = transposed ? Shape{shape[1], out / group} : Shape{out, shape[1] / group};
+    Ints strides, dilations, begin, end, extra;
+    for (size_t d = 2; d < shape.size(); ++d) {
+      w.push_back(rng_.Between(1, std::min<int64_t>(3, shape[d])));
+      strides.push_back(rng_.Between(1, 2));
+      dilations.push_back(2 * w.back() <= shape[d] ? rng_.Between(1, 2) : 1);
+      begin.push_back(rng_.Between(0, w.back() - 1));
+      end.push_back(rng_.Between(0, w.back() - 1));
+      extra.push_back(rng_.Between(0, strides.back() - 1));
+    }
+    begin.insert(begin.end(), end.begin(), end.end());
+    Attributes attrs{{"strides", strides}, {"dilations", dilations}, {"pads", begin}, {"group", group}};
+    if (transposed) attrs.Set("output_padding", extra);
+    std::vector<ValueId> operands = {x, Given(w, 0.7)};
+    if (rng_.Flip()) operands.push_back(Given({out}, 0.7));
+    return Add(transposed ? "ConvTranspose" : "Conv", std::move(operands), std::move(attrs));
+  }
+
+  ValueId Follower(ValueId value) {
+    const Shape shape = builder_.type(value).shape;
+    const double kind = rng_.Unit();
+    if (kind < 0.3) return Add("Relu", {value});
+    if (kind < 0.4) return Add("Neg", {value});
+    if (kind < 0.45) return Add("Add", {value, value});
+    Shape other = shape;
+    if (kind < 0.7) {
+      other.assign(shape.size() - static_cast<size_t>(rng_.Between(0, 1)), 1);
+      other[other.size() - shape.size() + 1] = shape[1];
+    }
+    ValueId second = Given(other, 0.4);
+    if (rng_.Flip(0.3)) second = Add("Neg", {second});
+    return rng_.Flip() ? Add("Add", {value, second}) : Add("Add", {second, value});
+  }
+
+  Rng rng_;
+  DType dtype_;
+  int names_ = 0;
+  GraphBuilder builder_;
+  std::vector<HostValue> inputs_;
+};
+
+/// One of the algorithms of every node that has some.
+std::map<int32_t, std::string> SomeAlgorithms(const Graph& graph, const CallLibrary& library, uint64_t seed) {
+  const CallLibrary* const libraries[] = {&library};
+  std::map<int32_t, std::string> chosen;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    const std::vector<std::string> names = LibraryAlgorithms(graph, node, Numerics::kDefault, libraries);
+    if (!names.empty()) chosen[node] = names[seed++ % names.size()];
+  }
+  return chosen;
+}
+
+TEST(CudnnLibrary, ProgramsMeanTheirGraphs) {
+  FakeDriver driver;
+  FakeCudnn fake;
+  const char* more = std::getenv("MENDEL_CUDA_SEEDS");
+  const uint64_t seeds = 25 * (more == nullptr ? 3 : std::strtoull(more, nullptr, 10));
+  const CudnnLibrary library(fake.table(), kDevice);
+  const CallLibrary* const libraries[] = {&library};
+  std::vector<DeviceCase> cases;
+  size_t calls = 0, with_epilogue = 0, own = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    NetMaker maker(seed);
+    DeviceCase one{"", maker.Make(), {}, {}};
+    one.inputs = maker.TakeInputs();
+    one.told = Cat("seed ", seed, "\n", PrintGraph(one.graph));
+    auto program = LowerToDevice(
+        one.graph, {.reuse_memory = seed % 2 == 0, .algorithms = SomeAlgorithms(one.graph, library, seed), .libraries = libraries});
+    ASSERT_TRUE(program.ok()) << one.told << program.status();
+    for (const DeviceLaunch& launch : program->launches) {
+      (launch.call == nullptr ? own : calls) += 1;
+      with_epilogue += launch.call != nullptr && launch.info.nodes.size() > 1 ? 1 : 0;
+    }
+    one.program = *std::move(program);
+    cases.push_back(std::move(one));
+  }
+  const absl::Status prepared = driver.Prepare(ModuleOf(cases));
+  ASSERT_TRUE(prepared.ok()) << std::string(prepared.message()).substr(0, 4000);
+  for (const DeviceCase& one : cases) EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "") << one.told;
+  EXPECT_EQ(driver.Leaks(), "");
+  EXPECT_EQ(fake.Leaks(), "");
+  EXPECT_GT(with_epilogue, calls / 4);
+  std::printf("%zu graphs: %zu calls of cuDNN, %zu of them with an epilogue, and %zu kernels\n", cases.size(), calls, with_epilogue,
+              own);
+}
+
+Graph Parsed(const std::string& body) {
+  auto graph = ParseGraph("graph \"g\" {\n" + body + "\n}");
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *std::move(graph);
+}
+
+constexpr char kConv[] = R"(%0 = Input() {name = "x", shape = [1, 2, 5, 5]}
+    %1 = Constant() {symbol = "w", value = f32[2, 2, 1, 1]{1, -2, 3, 0.5}}
+    %2 = Conv(%0, %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    %3 = Constant() {symbol = "b", value = f32[2, 1, 1]{1, 2}}
+    %4 = Constant() {symbol = "r", value = f32[1, 1, 5, 1]{1, 2, 3, 4, 5}}
+)";
+
+/// The operators of each launch of the graph, whose node 2 is computed by cuDNN.
+std::vector<std::string> LaunchesOf(const std::string& rest) {
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice);
+  const CallLibrary* const libraries[] = {&library};
+  const Graph graph = Parsed(kConv + rest);
+  const auto program = LowerToDevice(graph, {.algorithms = {{2, "cudnn"}}, .libraries = libraries});
+  EXPECT_TRUE(program.ok()) << program.status();
+  std::vector<std::string> launches;
+  if (!program.ok()) return launches;
+  for (const DeviceLaunch& launch : program->launches) {
+    launches.push_back(launch.call == nullptr ? "kernel" : "cudnn");
+    for (const int32_t node : launch.info.nodes) launches.back() += Cat(" ", graph.node(node).op->name);
+  }
+  return launches;
+}
+
+TEST(CudnnLibrary, TakesWhatTheEpilogueHolds) {
+  EXPECT_THAT(LaunchesOf("%5 = Add(%2, %3)\n%6 = Add(%0, %5)\n%7 = Relu(%6)\nreturn \"y\" = %7"),
+              ElementsAre("cudnn Conv Add Add Relu"));
+  EXPECT_THAT(LaunchesOf("%5 = Add(%2, %0)\n%6 = Add(%3, %5)\nreturn \"y\" = %6"), ElementsAre("cudnn Conv Add Add"));
+  EXPECT_THAT(LaunchesOf("%5 = Relu(%2)\nreturn \"y\" = %5"), ElementsAre("cudnn Conv Relu"));
+  // A second bias, a summand by rows, what follows the activation, other activations: kernels of ours.
+  EXPECT_THAT(LaunchesOf("%5 = Add(%2, %3)\n%6 = Add(%5, %3)\nreturn \"y\" = %6"), ElementsAre("cudnn Conv Add", "kernel Add"));
+  EXPECT_THAT(LaunchesOf("%5 = Add(%2, %4)\nreturn \"y\" = %5"), ElementsAre("cudnn Conv", "kernel Add"));
+  EXPECT_THAT(LaunchesOf("%5 = Relu(%2)\n%6 = Add(%5, %3)\nreturn \"y\" = %6"), ElementsAre("cudnn Conv Relu", "kernel Add"));
+  EXPECT_THAT(LaunchesOf("%5 = Sigmoid(%2)\nreturn \"y\" = %5"), ElementsAre("cudnn Conv", "kernel Sigmoid"));
+  // What is read twice is stored.
+  EXPECT_THAT(LaunchesOf("%5 = Add(%2, %2)\nreturn \"y\" = %5"), ElementsAre("cudnn Conv", "kernel Add"));
+  EXPECT_THAT(LaunchesOf("%5 = Relu(%2)\nreturn \"y\" = %5, \"z\" = %2"), ElementsAre("cudnn Conv", "kernel Relu"));
+  // The addition belongs to the summand that is computed last.
+  EXPECT_THAT(LaunchesOf("%5 = Sin(%0)\n%6 = Add(%2, %5)\nreturn \"y\" = %6"), ElementsAre("cudnn Conv", "kernel Sin Add"));
+}
+
+std::vector<std::string> Names(const Graph& graph, Numerics numerics, int64_t workspace = CudnnLibrary::kDefaultWorkspaceBytes) {
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice, workspace);
+  const CallLibrary* const libraries[] = {&library};
+  return LibraryAlgorithms(graph, 2, numerics, libraries);
+}
+
+std::string KernelOf(const Graph& graph, const std::string& algorithm, Numerics numerics) {
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice);
+  const CallLibrary* const libraries[] = {&library};
+  const auto program = LowerToDevice(graph, {.numerics = numerics, .algorithms = {{2, algorithm}}, .libraries = libraries});
+  return program.ok() ? program->launches[0].info.kernel : std::string(program.status().message());
+}
+
+TEST(CudnnLibrary, NumericsAndWorkspaceChooseTheEngines) {
+  const Graph graph = Parsed(std::string(kConv) + "return \"y\" = %2");
+  EXPECT_THAT(Names(graph, Numerics::kStrict), ElementsAre("cudnn", "cudnn:1"));
+  EXPECT_THAT(Names(graph, Numerics::kDefault), ElementsAre("cudnn", "cudnn:1", "cudnn:2"));
+  EXPECT_THAT(Names(graph, Numerics::kDefault, 2000), ElementsAre("cudnn", "cudnn:1"));
+  EXPECT_THAT(Names(graph, Numerics::kDefault, int64_t{1} << 30), ElementsAre("cudnn", "cudnn:1", "cudnn:2", "cudnn:3"));
+  EXPECT_EQ(KernelOf(graph, "cudnn", Numerics::kStrict), "cudnn engine 0");
+  EXPECT_EQ(KernelOf(graph, "cudnn:1", Numerics::kStrict), "cudnn engine 4");
+  EXPECT_EQ(KernelOf(graph, "cudnn:1", Numerics::kDefault), "cudnn engine 2");
+  for (const char* unknown : {"cudnn:2", "cudnn:", "cudnn:0", "cudnn:1x"}) {
+    const std::string refusal = KernelOf(graph, unknown, Numerics::kStrict);
+    EXPECT_THAT(refusal, HasSubstr(Cat("(Conv 2) has no algorithm '", unknown, "' here: cuDNN 9.19.0, workspace 256 MiB")));
+    EXPECT_THAT(refusal, HasSubstr("numerics strict, has 2 for it"));
+  }
+  const Graph doubles = Parsed(R"(%0 = Input() {dtype = "f64", name = "x", shape = [1, 1, 3]}
+    %1 = Input() {dtype = "f64", name = "w", shape = [1, 1, 1]}
+    %2 = Conv(%0, %1) {dilations = [1], group = 1, pads = [0, 0], strides = [1]}
+    return "y" = %2)");
+  EXPECT_TRUE(Names(doubles, Numerics::kDefault).empty());
+}
+
+/// A chain whose calls share a handle; the second has workspace.
+Graph Net() {
+  return Parsed(std::string(kConv) + R"(%5 = Add(%2, %4)
+    %6 = Add(%5, %3)
+    %7 = Conv(%6, %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    %8 = Relu(%7)
+    %9 = Sin(%8)
+    return "y" = %9)");
+}
+
+absl::StatusOr<DeviceCase> LoweredNet(const CallLibrary& library) {
+  const CallLibrary* const libraries[] = {&library};
+  DeviceCase one{"", Net(), {}, {}};
+  Rng rng(1);
+  one.inputs.push_back(HostValue::FromTensor(Small(rng, {DType::kF32, {1, 2, 5, 5}})));
+  MENDEL_ASSIGN_OR_RETURN(one.program,
+                          LowerToDevice(one.graph, {.algorithms = {{2, "cudnn"}, {7, "cudnn:2"}}, .libraries = libraries}));
+  return one;
+}
+
+TEST(CudnnLibrary, EveryCallMayFail) {
+  FakeDriver driver;
+  FakeCudnn fake;
+  const auto run = [&]() -> std::string {
+    const CudnnLibrary library(fake.table(), kDevice);
+    const auto one = LoweredNet(library);
+    return one.ok() ? FailureOn(driver.table(), &TextImage, *one) : std::string(one.status().message());
+  };
+  {
+    const CudnnLibrary library(fake.table(), kDevice);
+    const auto one = LoweredNet(library);
+    ASSERT_TRUE(one.ok()) << one.status();
+    ASSERT_TRUE(driver.Prepare(one->program.ModuleText()).ok());
+  }
+  driver.FailAt(0);
+  fake.FailAt(0);
+  ASSERT_EQ(run(), "");
+  const int64_t calls = fake.Calls(), driver_calls = driver.Calls();
+  for (int64_t call = 1; call <= calls; ++call) {
+    fake.FailAt(call);
+    const std::string failure = run();
+    const bool gives_back = fake.FailedCall() == "BackendDestroyDescriptor" || fake.FailedCall() == "Destroy";
+    EXPECT_EQ(failure.empty(), gives_back) << call << " " << fake.FailedCall();
+    EXPECT_THAT(failure, HasSubstr(gives_back ? "" : "injected (4000)"));
+    EXPECT_EQ(fake.Leaks() + driver.Leaks(), "") << call << " " << fake.FailedCall();
+  }
+  fake.FailAt(0);
+  for (int64_t call = 1; call <= driver_calls; ++call) {
+    driver.FailAt(call);
+    const std::string failure = run();
+    EXPECT_THAT(failure, HasSubstr(failure.empty() ? "" : "cu" + driver.FailedCall()));
+    EXPECT_EQ(fake.Leaks() + driver.Leaks(), "") << call << " " << driver.FailedCall();
+  }
+  std::printf("%lld calls of cuDNN and %lld of the driver, each failed once\n", static_cast<long long>(calls),
+              static_cast<long long>(driver_calls));
+}
+
+TEST(CudnnLibrary, AnotherVersionDoesNotTakeAPlan) {
+  FakeDriver driver;
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice);
+  const auto one = LoweredNet(library);
+  ASSERT_TRUE(one.ok()) << one.status();
+  ASSERT_TRUE(driver.Prepare(one->program.ModuleText()).ok());
+  fake.SetVersion(92001);
+  const auto loaded = MakeExecutable(driver.table(), one->program, &TextImage);
+  EXPECT_EQ(loaded.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("cuDNN 9.20.1 does not make the plan of engine 0 again"));
+  EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("the plan of another version (1003)"));
+  EXPECT_EQ(fake.Leaks() + driver.Leaks(), "");
+}
+
+TEST(CudnnLibrary, PropertiesOfADeviceThatIsHere) {
+  FakeCudnn fake;
+  EXPECT_EQ(*DevicePropertiesOf(fake.table(), 0), kDevice);
+  EXPECT_FALSE(DevicePropertiesOf(fake.table(), 1).ok());
+  EXPECT_EQ(fake.Leaks(), "");
+}
+
+/// What MatchConvolution makes of random graphs, planned by cuDNN itself.
+TEST(CudnnLibrary, FormsOfProgramsArePlannedWithoutADevice) {
+  const auto cudnn = Cudnn::Get();
+  if (!cudnn.ok()) GTEST_SKIP() << cudnn.status();
+  int convolutions = 0, planned = 0, shortened = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Graph graph = NetMaker(seed).Make();
+    const CudnnLibrary library(**cudnn, DevicePropertiesJson(*GpuOf(90)));
+    const std::vector<bool> none(graph.nodes().size(), false);
+    const GroupingScope scope{graph, none, none};
+    for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+      const auto matches = MatchConvolution(scope, node);
+      if (matches.empty()) continue;
+      ++convolutions;
+      if (library.Algorithms(scope, node, Numerics::kStrict).empty()) continue;
+      const auto group = library.Group(scope, node, "cudnn", Numerics::kStrict);
+      ASSERT_TRUE(group.ok()) << seed << " " << group.status();
+      ++planned;
+      shortened += group->nodes.size() < matches[0].group.nodes.size() ? 1 : 0;
+    }
+  }
+  std::printf("%d convolutions, %d planned in strict f32, f16 or bf16, %d of them with a shorter epilogue\n", convolutions, planned,
+              shortened);
+  EXPECT_GT(planned, convolutions / 2);
+}
+
+}  // namespace
+}  // namespace mendel::cuda
