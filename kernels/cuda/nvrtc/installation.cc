@@ -3,6 +3,8 @@
 #include <cstdio>
 
 #include "base/status.h"
+#include "kernels/cuda/cudnn/convolution.h"
+#include "kernels/cuda/cudnn/table.h"
 #include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/driver_table/library.h"
 #include "kernels/cuda/nvrtc/compiler.h"
@@ -31,6 +33,12 @@ std::string Line(const char* name, const absl::StatusOr<std::string>& found, con
 absl::StatusOr<std::string> NvrtcLine() {
   MENDEL_ASSIGN_OR_RETURN(const Compiler* compiler, Compiler::Get());
   return Cat(compiler->version(), " at ", compiler->path());
+}
+
+absl::StatusOr<std::string> CudnnLine() {
+  MENDEL_ASSIGN_OR_RETURN(const Cudnn* cudnn, Cudnn::Get());
+  if (Driver::Get().ok()) MENDEL_RETURN_IF_ERROR(DevicePropertiesOf(*cudnn, 0).status());
+  return Cat(cudnn->VersionText(), " at ", cudnn->path);
 }
 
 absl::StatusOr<std::string> DriverLine() {
@@ -64,7 +72,7 @@ std::vector<std::string> DescribeInstallation() {
   std::vector<std::string> lines = {
       Line("NVRTC", NvrtcLine(), "no kernel can be compiled"),
       Line("cuBLASLt", LibraryLine({"libcublasLt.so.13", "libcublasLt.so.12"}, "cublasLtGetVersion"), kNotUsed),
-      Line("cuDNN", LibraryLine({"libcudnn.so.9"}, "cudnnGetVersion"), kNotUsed),
+      Line("cuDNN", CudnnLine(), "convolutions run this program's own kernels only, which are far slower"),
       Line("driver", DriverLine(), "nothing runs on a GPU"),
   };
   if (const auto driver = Driver::Get(); driver.ok()) lines.push_back(DescribeDevice(**driver));
