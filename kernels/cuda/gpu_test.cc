@@ -5,10 +5,11 @@
 #include <map>
 #include <string>
 
-#include "kernels/cuda/cublaslt/product_case.h"
+#include "kernels/cuda/convolution_case.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/gpu_device.h"
 #include "kernels/cuda/mending_case.h"
+#include "kernels/cuda/product_case.h"
 #include "runtime/backend.h"
 
 namespace mendel::cuda {
@@ -34,27 +35,28 @@ int RunOperators() {
   return wrong;
 }
 
-/// Random matrix products by every algorithm that libraries offer for them; the number that is wrong.
-int RunProducts() {
+/// Random programs by every algorithm that the libraries of this machine offer for their nodes; the number of runs that are wrong.
+int RunLibraries(const char* what, DeviceCase (*make)(uint64_t seed), uint64_t seeds) {
   const Backend* backend = FindBackend("cuda");
-  int wrong = 0;
-  std::map<std::string, int> runs;  // by algorithm
-  for (uint64_t seed = 1; backend != nullptr && seed <= 60; ++seed) {
-    const auto one = RandomProduct(seed);
-    if (!one.ok()) return 1;
-    for (const std::string& algorithm : backend->Algorithms(one->graph, one->product, Numerics::kStrict)) {
-      const auto executable =
-          backend->Compile(one->graph, {.numerics = Numerics::kStrict, .algorithms = {{one->product, algorithm}}});
-      const DeviceCase as_case{one->told, one->graph, one->inputs, {}};
-      const std::string failure = executable.ok() ? FailureOf(**executable, as_case) : std::string(executable.status().message());
-      ++runs[algorithm];
+  if (backend == nullptr) return 1;  // RunOperators has told it
+  int wrong = 0, runs = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const DeviceCase one = make(seed);
+    std::map<std::string, std::map<int32_t, std::string>> by_name;
+    for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
+      for (const std::string& name : backend->Algorithms(one.graph, node, Numerics::kDefault)) by_name[name][node] = name;
+    }
+    for (const auto& [name, algorithms] : by_name) {
+      const auto executable = backend->Compile(one.graph, {.algorithms = algorithms});
+      const std::string failure = executable.ok() ? FailureOf(**executable, one) : std::string(executable.status().message());
+      ++runs;
       if (failure.empty()) continue;
-      std::printf("FAILED: %s, %s: %s\n", algorithm.c_str(), one->told.c_str(), failure.c_str());
+      std::printf("FAILED: %s: %s: %s\n", name.c_str(), failure.c_str(), one.told.c_str());
       ++wrong;
     }
   }
-  if (runs.empty()) std::printf("no library offers matrix products here\n");
-  for (const auto& [algorithm, count] : runs) std::printf("%d matrix products by %s\n", count, algorithm.c_str());
+  std::printf("%llu programs of %s by libraries (%s): %d runs, %d wrong\n", static_cast<unsigned long long>(seeds), what,
+              backend->Identity().c_str(), runs, wrong);
   return wrong;
 }
 
@@ -79,7 +81,8 @@ int Main(int count, uint64_t first) {
   std::printf("%d random corrections from seed %llu on the GPU: %d runs wrong\n", count, static_cast<unsigned long long>(first),
               wrong);
   wrong += RunOperators();
-  wrong += RunProducts();
+  wrong += RunLibraries("convolutions", &RandomConvolutions, 100);
+  wrong += RunLibraries("matrix products", &RandomProduct, 100);
   return wrong == 0 ? 0 : 1;
 }
 

@@ -2,6 +2,8 @@
 
 #include "kernels/cuda/backend/library_groups.h"
 
+#include <stdlib.h>
+
 #include <memory>
 #include <utility>
 
@@ -9,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
+#include "kernels/cuda/backend/installed_libraries.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/fake/fake_driver.h"
 
@@ -232,6 +235,20 @@ TEST(LibraryGroups, AlgorithmsOfAbsentLibrariesAreRefused) {
   EXPECT_THAT(std::string(other.status().message()), HasSubstr("made_up 1.0"));
   const auto none = LowerToDevice(graph, {.algorithms = {{2, "made_up"}}});
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("found here are: none"));
+}
+
+TEST(InstalledLibraries, TheLimitOfWorkspaceIsANumber) {
+  const char* const variable = "MENDEL_CUDA_WORKSPACE_MIB";
+  ::unsetenv(variable);
+  EXPECT_EQ(*WorkspaceLimit(), int64_t{256} << 20);
+  ::setenv(variable, "3", 1);
+  EXPECT_EQ(*WorkspaceLimit(), int64_t{3} << 20);
+  for (const char* bad : {"", "-1", "1e3", "2000000", "8 MiB"}) {
+    ::setenv(variable, bad, 1);
+    EXPECT_EQ(WorkspaceLimit().status().code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(WorkspaceLimit().status().message()), HasSubstr(Cat("not '", bad, "'")));
+  }
+  ::unsetenv(variable);
 }
 
 }  // namespace

@@ -12,8 +12,6 @@ namespace mendel::cuda {
 namespace {
 
 constexpr char kCublasLt[] = "cublaslt";
-constexpr int kMostLtAlgorithms = 4;
-constexpr int64_t kLtWorkspaceLimit = int64_t{32} << 20;  // what cuBLAS's guide recommends for its newest architectures
 
 std::string LtAlgorithmName(size_t index) { return index == 0 ? kCublasLt : Cat(kCublasLt, ":", index); }
 
@@ -111,18 +109,7 @@ LibraryGroup ProductGroup(const Graph& graph, const ProductMatch& match, std::sh
   return group;
 }
 
-absl::StatusOr<const CublasLtLibrary*> FindCublasLt() {
-  MENDEL_ASSIGN_OR_RETURN(const CublasLt* lt, CublasLt::Get());
-  MENDEL_ASSIGN_OR_RETURN(const Driver* driver, Driver::Get());
-  return new CublasLtLibrary(*lt, *driver);
-}
-
 }  // namespace
-
-absl::StatusOr<const CublasLtLibrary*> CublasLtLibrary::Get() {
-  static const auto* library = new absl::StatusOr<const CublasLtLibrary*>(FindCublasLt());
-  return *library;
-}
 
 CublasLtLibrary::~CublasLtLibrary() {
   if (context_ == nullptr) return;
@@ -131,7 +118,9 @@ CublasLtLibrary::~CublasLtLibrary() {
   driver_.DevicePrimaryCtxRelease(device_);
 }
 
-std::string CublasLtLibrary::Identity() const { return Cat("cublaslt ", CublasLtVersionText(lt_.version)); }
+std::string CublasLtLibrary::Identity() const {
+  return Cat("cublaslt ", CublasLtVersionText(lt_.version), ", workspace ", workspace_bytes_ >> 20, " MiB");
+}
 
 std::vector<std::string> CublasLtLibrary::Algorithms(const GroupingScope& scope, int32_t node, Numerics) const {
   size_t count = 0;
@@ -170,7 +159,7 @@ absl::StatusOr<std::vector<LtAlgorithm>> CublasLtLibrary::AlgorithmsFor(const Lt
   if (const auto known = known_.find(product); known != known_.end()) return known->second;
   MENDEL_RETURN_IF_ERROR(Open());
   MENDEL_ASSIGN_OR_RETURN(std::vector<LtAlgorithm> algorithms,
-                          ProposeAlgorithms(lt_, handle_.get(), product, kLtWorkspaceLimit, kMostLtAlgorithms));
+                          ProposeAlgorithms(lt_, handle_.get(), product, workspace_bytes_, kMostAlgorithms));
   return known_[product] = std::move(algorithms);
 }
 

@@ -25,11 +25,11 @@ namespace mendel::cuda {
 /// Thread-safe. The device's primary context is retained from the first question on, and is then current on the asking thread.
 class CublasLtLibrary final : public CallLibrary {
  public:
-  /// The one of this machine. The status of CublasLt::Get or Driver::Get where one is missing.
-  static absl::StatusOr<const CublasLtLibrary*> Get();
+  static constexpr int kMostAlgorithms = 4;  ///< of a node
 
-  /// Both must outlive the library and its calls.
-  CublasLtLibrary(const CublasLt& lt, const Driver& driver) : lt_(lt), driver_(driver) {}
+  /// Both must outlive the library and its calls, each of which takes at most `workspace_bytes`.
+  CublasLtLibrary(const CublasLt& lt, const Driver& driver, int64_t workspace_bytes)
+      : lt_(lt), driver_(driver), workspace_bytes_(workspace_bytes) {}
   ~CublasLtLibrary() override;
   CublasLtLibrary(const CublasLtLibrary&) = delete;
   CublasLtLibrary& operator=(const CublasLtLibrary&) = delete;
@@ -49,6 +49,7 @@ class CublasLtLibrary final : public CallLibrary {
 
   const CublasLt& lt_;
   const Driver& driver_;
+  const int64_t workspace_bytes_;
   mutable std::mutex mutex_;  // of all that follows
   mutable int device_ = 0;
   mutable DriverContext* context_ = nullptr;

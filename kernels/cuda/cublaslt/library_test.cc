@@ -14,11 +14,11 @@
 #include "graph/rewrite.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/cublaslt/product_case.h"
 #include "kernels/cuda/cublaslt/product_match.h"
 #include "kernels/cuda/cublaslt/strided_value.h"
 #include "kernels/cuda/fake/fake_cublaslt.h"
 #include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/product_case.h"
 
 namespace mendel::cuda {
 namespace {
@@ -32,14 +32,18 @@ Graph Parsed(const std::string& body) {
   return *std::move(graph);
 }
 
-/// All ways to compute the graph's only MatMul.
+/// The graph's first MatMul.
+int32_t ProductOf(const Graph& graph) {
+  int32_t id = 0;
+  while (graph.node(id).op->name != "MatMul") ++id;
+  return id;
+}
+
+/// All ways to compute it.
 std::vector<ProductMatch> Matches(const Graph& graph) {
   const std::vector<bool> constant = ConstantExpressions(graph);
   const std::vector<bool> claimed(constant.size(), false);
-  for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
-    if (graph.node(id).op->name == "MatMul") return MatchProduct({graph, constant, claimed}, id);
-  }
-  return {};
+  return MatchProduct({graph, constant, claimed}, ProductOf(graph));
 }
 
 TEST(StridesReshaped, KeepsElementsWhereTheyAre) {
@@ -132,16 +136,14 @@ TEST(MatchProduct, TakesTheEpilogueAlong) {
   EXPECT_THAT(names("%5 = Add(%4, %4)\nreturn \"y\" = %5"), ElementsAre(""));
 }
 
+constexpr int64_t kWorkspace = int64_t{32} << 20;
+
 /// The fake driver and library, and the library that asks them.
 struct Rig {
   FakeDriver driver;
   FakeCublasLt lt;
-  CublasLtLibrary library{lt.table(), driver.table()};
+  CublasLtLibrary library{lt.table(), driver.table(), kWorkspace};
   const CallLibrary* libraries[1] = {&library};
-
-  std::vector<std::string> Algorithms(const ProductCase& one) const {
-    return LibraryAlgorithms(one.graph, one.product, Numerics::kStrict, libraries);
-  }
 };
 
 TEST(CublasLt, RandomProductsAreRight) {
@@ -151,15 +153,15 @@ TEST(CublasLt, RandomProductsAreRight) {
   int declined = 0;
   std::vector<DeviceCase> cases;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    const auto one = RandomProduct(seed);
-    ASSERT_TRUE(one.ok()) << one.status() << " seed " << seed;
-    const std::vector<std::string> algorithms = rig.Algorithms(*one);
-    EXPECT_EQ(algorithms.empty(), Matches(one->graph).empty()) << one->told;
+    const DeviceCase one = RandomProduct(seed);
+    const int32_t product = ProductOf(one.graph);
+    const std::vector<std::string> algorithms = LibraryAlgorithms(one.graph, product, Numerics::kStrict, rig.libraries);
+    EXPECT_EQ(algorithms.empty(), Matches(one.graph).empty()) << one.told;
     declined += algorithms.empty() ? 1 : 0;
     for (const std::string& algorithm : algorithms) {
-      auto lowered = LoweredProduct(*one, algorithm, rig.libraries);
-      ASSERT_TRUE(lowered.ok()) << lowered.status() << " " << one->told;
-      cases.push_back(*std::move(lowered));
+      auto program = LowerToDevice(one.graph, {.algorithms = {{product, algorithm}}, .libraries = rig.libraries});
+      ASSERT_TRUE(program.ok()) << program.status() << " " << one.told;
+      cases.push_back({Cat(algorithm, ", ", one.told), one.graph, one.inputs, *std::move(program)});
     }
   }
   ASSERT_TRUE(rig.driver.Prepare(ModuleOf(cases)).ok());
@@ -227,14 +229,14 @@ TEST(CublasLt, EveryCallMayFail) {
   FakeDriver driver;
   FakeCublasLt lt;
   {
-    const CublasLtLibrary library(lt.table(), driver.table());
+    const CublasLtLibrary library(lt.table(), driver.table(), kWorkspace);
     const CallLibrary* const libraries[] = {&library};
     const auto program = LowerToDevice(Net(), {.algorithms = {{4, "cublaslt"}, {8, "cublaslt:2"}}, .libraries = libraries});
     ASSERT_TRUE(program.ok()) << program.status();
     ASSERT_TRUE(driver.Prepare(program->ModuleText()).ok());
   }
   const auto compile_and_run = [&]() -> absl::Status {
-    const CublasLtLibrary library(lt.table(), driver.table());
+    const CublasLtLibrary library(lt.table(), driver.table(), kWorkspace);
     const CallLibrary* const libraries[] = {&library};
     MENDEL_ASSIGN_OR_RETURN(DeviceProgram program,
                             LowerToDevice(Net(), {.algorithms = {{4, "cublaslt"}, {8, "cublaslt:2"}}, .libraries = libraries}));
@@ -277,7 +279,7 @@ TEST(CublasLt, AlgorithmsAreThoseThatAnyPartOfTheEpilogueHas) {
   const Graph graph = Net();
   const auto offered = [&] { return LibraryAlgorithms(graph, 4, Numerics::kDefault, rig.libraries); };
   const auto fresh = [&] {
-    const CublasLtLibrary library(rig.lt.table(), rig.driver.table());
+    const CublasLtLibrary library(rig.lt.table(), rig.driver.table(), kWorkspace);
     const CallLibrary* const libraries[] = {&library};
     return LibraryAlgorithms(graph, 4, Numerics::kDefault, libraries);
   };
@@ -287,7 +289,7 @@ TEST(CublasLt, AlgorithmsAreThoseThatAnyPartOfTheEpilogueHas) {
   EXPECT_THAT(fresh(), ElementsAre("cublaslt", "cublaslt:1"));
   // An epilogue that there is none for is computed by a kernel of ours.
   rig.lt.LimitProposals(cublaslt::kBias | cublaslt::kRelu, 0);
-  const CublasLtLibrary library(rig.lt.table(), rig.driver.table());
+  const CublasLtLibrary library(rig.lt.table(), rig.driver.table(), kWorkspace);
   const CallLibrary* const libraries[] = {&library};
   const auto program = LowerToDevice(graph, {.algorithms = {{4, "cublaslt:1"}}, .libraries = libraries});
   ASSERT_TRUE(program.ok()) << program.status();
@@ -305,7 +307,8 @@ TEST(CublasLt, RefusesWhatIsNoneOfItsAlgorithms) {
     EXPECT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument) << algorithm;
     return std::string(program.status().message());
   };
-  EXPECT_THAT(refusal(4, "cublaslt:3"), HasSubstr("cublaslt 13.1.0 has 3 algorithms for node '' (MatMul 4): 'cublaslt:3'"));
+  EXPECT_THAT(refusal(4, "cublaslt:3"),
+              HasSubstr("cublaslt 13.1.0, workspace 32 MiB has 3 algorithms for node '' (MatMul 4): 'cublaslt:3'"));
   for (const char* name : {"cublaslt:", "cublaslt:0", "cublaslt:-1", "cublaslt:1x", "cublaslt:99999999999"}) {
     EXPECT_THAT(refusal(4, name), HasSubstr("is none of them"));
   }
@@ -329,11 +332,10 @@ TEST(CublasLt, DescriptorsNeedNoDevice) {
   }
   std::printf("cuBLASLt %s at %s\n", CublasLtVersionText((*lt)->version).c_str(), (*lt)->path.c_str());
   for (uint64_t seed = 1; seed <= 100; ++seed) {
-    const auto one = RandomProduct(seed);
-    ASSERT_TRUE(one.ok()) << one.status();
-    for (const ProductMatch& match : Matches(one->graph)) {
+    const DeviceCase one = RandomProduct(seed);
+    for (const ProductMatch& match : Matches(one.graph)) {
       const auto described = LtDescriptors::Make(**lt, match.product);
-      EXPECT_TRUE(described.ok()) << described.status() << " " << one->told;
+      EXPECT_TRUE(described.ok()) << described.status() << " " << one.told;
     }
   }
   const absl::Status refused = (*lt)->Check(cublaslt::kNotSupported, "a product");

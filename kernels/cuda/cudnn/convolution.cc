@@ -137,7 +137,7 @@ absl::StatusOr<std::vector<CudnnEngine>> PlanConvolution(const Cudnn& cudnn, con
       if (plans.insert(engine.plan_json).second) engines.push_back(std::move(engine));
     }
   }
-  if (!any) return Unsupported(cudnn.Told(), " has no engine for this convolution on this device");
+  if (!any) return Unsupported("cuDNN ", cudnn.VersionText(), " has no engine for this convolution on this device");
   return engines;
 }
 

@@ -47,8 +47,8 @@ class LoadedConvolution final : public LoadedCall {
     plan_.Text(cudnn::kPlanJson, engine.plan_json);
     if (const absl::Status made = plan_.Finalize(); !made.ok()) {
       if (absl::IsResourceExhausted(made)) return made;
-      return absl::FailedPreconditionError(
-          Cat(cudnn_.Told(), " does not make the plan of engine ", engine.index, " again: ", std::string(made.message())));
+      return absl::FailedPreconditionError(Cat("cuDNN ", cudnn_.VersionText(), " does not make the plan of engine ", engine.index,
+                                               " again: ", std::string(made.message())));
     }
     std::vector<void*> pointers;
     for (const uint64_t address : site.pointers) pointers.push_back(Pointer(address));

@@ -25,7 +25,9 @@ std::string KeyOf(const CudnnConvolution& conv, Numerics numerics) {
 
 }  // namespace
 
-std::string CudnnLibrary::Identity() const { return Cat(cudnn_.Told(), ", workspace ", limits_.workspace_bytes >> 20, " MiB"); }
+std::string CudnnLibrary::Identity() const {
+  return Cat("cuDNN ", cudnn_.VersionText(), ", workspace ", limits_.workspace_bytes >> 20, " MiB");
+}
 
 std::vector<std::string> CudnnLibrary::Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const {
   const auto planned = Plan(scope, node, numerics);

@@ -24,11 +24,11 @@ namespace mendel::cuda {
 /// engine has the whole epilogue, a shorter one is taken.
 class CudnnLibrary final : public CallLibrary {
  public:
-  static constexpr int64_t kDefaultWorkspaceBytes = int64_t{256} << 20;
   static constexpr size_t kEngines = 4;  ///< algorithms of a node
 
-  /// Plans for the device with these properties (convolution.h). `cudnn` outlives this and its calls.
-  CudnnLibrary(const Cudnn& cudnn, std::string device_json, int64_t workspace_bytes = kDefaultWorkspaceBytes)
+  /// Plans for the device with these properties (convolution.h), with so much workspace a call. `cudnn` outlives this and its
+  /// calls.
+  CudnnLibrary(const Cudnn& cudnn, std::string device_json, int64_t workspace_bytes)
       : cudnn_(cudnn), device_json_(std::move(device_json)), limits_{kEngines, workspace_bytes} {}
 
   std::string_view name() const override { return "cudnn"; }

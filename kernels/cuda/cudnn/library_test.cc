@@ -2,17 +2,15 @@
 
 #include "kernels/cuda/cudnn/library.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <set>
 #include <utility>
 
-#include "base/random.h"
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
+#include "kernels/cuda/convolution_case.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/fake/fake_cudnn.h"
 #include "kernels/cuda/fake/fake_driver.h"
@@ -24,94 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr char kDevice[] = "{\"deviceName\":\"fake\"}";
-
-Tensor Small(Rng& rng, TensorType type) {
-  std::vector<double> values;
-  for (int64_t k = 0; k < NumElements(type); ++k) values.push_back(static_cast<double>(rng.Between(-8, 8)) / 4);
-  return Tensor::FromDoubles(std::move(type), values);
-}
-
-/// Random convolutions with what may follow them.
-class NetMaker {
- public:
-  explicit NetMaker(uint64_t seed) : rng_(seed) {
-    const double dtype = rng_.Unit();
-    dtype_ = dtype < 0.6 ? DType::kF32 : (dtype < 0.8 ? DType::kF16 : DType::kBF16);
-  }
-
-  Graph Make() {
-    Shape shape = {rng_.Between(1, 2), 2 * rng_.Between(1, 3)};
-    for (int64_t d = rng_.Between(1, 3); d > 0; --d) shape.push_back(rng_.Between(4, 7));
-    ValueId value = Given(shape);
-    if (rng_.Flip(0.3)) value = Add("Neg", {value});
-    for (int64_t k = rng_.Between(1, 2); k > 0; --k) {
-      value = Convolution(value);
-      for (int64_t more = rng_.Between(0, 4); more > 0; --more) value = Follower(value);
-    }
-    builder_.Output("y", value);
-    return *builder_.Build();
-  }
-  std::vector<HostValue> TakeInputs() { return std::move(inputs_); }
-
- private:
-  ValueId Given(const Shape& shape, double constant = 0) {
-    const Tensor tensor = Small(rng_, {dtype_, shape});
-    const std::string name = Cat("t", ++names_);
-    if (rng_.Flip(constant)) return builder_.Constant(tensor, name);
-    inputs_.push_back(HostValue::FromTensor(tensor));
-    return builder_.Input(name, tensor.type());
-  }
-  ValueId Add(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {}) {
-    auto value = builder_.Add(op, std::move(inputs), std::move(attrs));
-    EXPECT_TRUE(value.ok()) << value.status();
-    return *value;
-  }
-
-  ValueId Convolution(ValueId x) {
-    const Shape shape = builder_.type(x).shape;
-    const bool transposed = rng_.Flip(0.25);
-    const int64_t group = rng_.Flip(0.3) ? shape[1] : (shape[1] % 2 == 0 && rng_.Flip(0.3) ? 2 : 1);
-    const int64_t out = group * rng_.Between(1, 3);
-    Shape w = transposed ? Shape{shape[1], out / group} : Shape{out, shape[1] / group};
-    Ints strides, dilations, begin, end, extra;
-    for (size_t d = 2; d < shape.size(); ++d) {
-      w.push_back(rng_.Between(1, std::min<int64_t>(3, shape[d])));
-      strides.push_back(rng_.Between(1, 2));
-      dilations.push_back(2 * w.back() <= shape[d] ? rng_.Between(1, 2) : 1);
-      begin.push_back(rng_.Between(0, w.back() - 1));
-      end.push_back(rng_.Between(0, w.back() - 1));
-      extra.push_back(rng_.Between(0, strides.back() - 1));
-    }
-    begin.insert(begin.end(), end.begin(), end.end());
-    Attributes attrs{{"strides", strides}, {"dilations", dilations}, {"pads", begin}, {"group", group}};
-    if (transposed) attrs.Set("output_padding", extra);
-    std::vector<ValueId> operands = {x, Given(w, 0.7)};
-    if (rng_.Flip()) operands.push_back(Given({out}, 0.7));
-    return Add(transposed ? "ConvTranspose" : "Conv", std::move(operands), std::move(attrs));
-  }
-
-  ValueId Follower(ValueId value) {
-    const Shape shape = builder_.type(value).shape;
-    const double kind = rng_.Unit();
-    if (kind < 0.3) return Add("Relu", {value});
-    if (kind < 0.4) return Add("Neg", {value});
-    if (kind < 0.45) return Add("Add", {value, value});
-    Shape other = shape;
-    if (kind < 0.7) {
-      other.assign(shape.size() - static_cast<size_t>(rng_.Between(0, 1)), 1);
-      other[other.size() - shape.size() + 1] = shape[1];
-    }
-    ValueId second = Given(other, 0.4);
-    if (rng_.Flip(0.3)) second = Add("Neg", {second});
-    return rng_.Flip() ? Add("Add", {value, second}) : Add("Add", {second, value});
-  }
-
-  Rng rng_;
-  DType dtype_;
-  int names_ = 0;
-  GraphBuilder builder_;
-  std::vector<HostValue> inputs_;
-};
+constexpr int64_t kWorkspace = int64_t{256} << 20;
 
 /// One of the algorithms of every node that has some.
 std::map<int32_t, std::string> SomeAlgorithms(const Graph& graph, const CallLibrary& library, uint64_t seed) {
@@ -129,15 +40,12 @@ TEST(CudnnLibrary, ProgramsMeanTheirGraphs) {
   FakeCudnn fake;
   const char* more = std::getenv("MENDEL_CUDA_SEEDS");
   const uint64_t seeds = 25 * (more == nullptr ? 3 : std::strtoull(more, nullptr, 10));
-  const CudnnLibrary library(fake.table(), kDevice);
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
   const CallLibrary* const libraries[] = {&library};
   std::vector<DeviceCase> cases;
   size_t calls = 0, with_epilogue = 0, own = 0;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    NetMaker maker(seed);
-    DeviceCase one{"", maker.Make(), {}, {}};
-    one.inputs = maker.TakeInputs();
-    one.told = Cat("seed ", seed, "\n", PrintGraph(one.graph));
+    DeviceCase one = RandomConvolutions(seed);
     auto program = LowerToDevice(
         one.graph, {.reuse_memory = seed % 2 == 0, .algorithms = SomeAlgorithms(one.graph, library, seed), .libraries = libraries});
     ASSERT_TRUE(program.ok()) << one.told << program.status();
@@ -174,7 +82,7 @@ constexpr char kConv[] = R"(%0 = Input() {name = "x", shape = [1, 2, 5, 5]}
 /// The operators of each launch of the graph, whose node 2 is computed by cuDNN.
 std::vector<std::string> LaunchesOf(const std::string& rest) {
   FakeCudnn fake;
-  const CudnnLibrary library(fake.table(), kDevice);
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
   const CallLibrary* const libraries[] = {&library};
   const Graph graph = Parsed(kConv + rest);
   const auto program = LowerToDevice(graph, {.algorithms = {{2, "cudnn"}}, .libraries = libraries});
@@ -205,7 +113,7 @@ TEST(CudnnLibrary, TakesWhatTheEpilogueHolds) {
   EXPECT_THAT(LaunchesOf("%5 = Sin(%0)\n%6 = Add(%2, %5)\nreturn \"y\" = %6"), ElementsAre("cudnn Conv", "kernel Sin Add"));
 }
 
-std::vector<std::string> Names(const Graph& graph, Numerics numerics, int64_t workspace = CudnnLibrary::kDefaultWorkspaceBytes) {
+std::vector<std::string> Names(const Graph& graph, Numerics numerics, int64_t workspace = kWorkspace) {
   FakeCudnn fake;
   const CudnnLibrary library(fake.table(), kDevice, workspace);
   const CallLibrary* const libraries[] = {&library};
@@ -214,7 +122,7 @@ std::vector<std::string> Names(const Graph& graph, Numerics numerics, int64_t wo
 
 std::string KernelOf(const Graph& graph, const std::string& algorithm, Numerics numerics) {
   FakeCudnn fake;
-  const CudnnLibrary library(fake.table(), kDevice);
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
   const CallLibrary* const libraries[] = {&library};
   const auto program = LowerToDevice(graph, {.numerics = numerics, .algorithms = {{2, algorithm}}, .libraries = libraries});
   return program.ok() ? program->launches[0].info.kernel : std::string(program.status().message());
@@ -254,8 +162,9 @@ Graph Net() {
 absl::StatusOr<DeviceCase> LoweredNet(const CallLibrary& library) {
   const CallLibrary* const libraries[] = {&library};
   DeviceCase one{"", Net(), {}, {}};
-  Rng rng(1);
-  one.inputs.push_back(HostValue::FromTensor(Small(rng, {DType::kF32, {1, 2, 5, 5}})));
+  std::vector<double> values;
+  for (int k = 0; k < 50; ++k) values.push_back(k % 7 - 3);
+  one.inputs.push_back(HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {1, 2, 5, 5}}, values)));
   MENDEL_ASSIGN_OR_RETURN(one.program,
                           LowerToDevice(one.graph, {.algorithms = {{2, "cudnn"}, {7, "cudnn:2"}}, .libraries = libraries}));
   return one;
@@ -265,12 +174,12 @@ TEST(CudnnLibrary, EveryCallMayFail) {
   FakeDriver driver;
   FakeCudnn fake;
   const auto run = [&]() -> std::string {
-    const CudnnLibrary library(fake.table(), kDevice);
+    const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
     const auto one = LoweredNet(library);
     return one.ok() ? FailureOn(driver.table(), &TextImage, *one) : std::string(one.status().message());
   };
   {
-    const CudnnLibrary library(fake.table(), kDevice);
+    const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
     const auto one = LoweredNet(library);
     ASSERT_TRUE(one.ok()) << one.status();
     ASSERT_TRUE(driver.Prepare(one->program.ModuleText()).ok());
@@ -301,7 +210,7 @@ TEST(CudnnLibrary, EveryCallMayFail) {
 TEST(CudnnLibrary, AnotherVersionDoesNotTakeAPlan) {
   FakeDriver driver;
   FakeCudnn fake;
-  const CudnnLibrary library(fake.table(), kDevice);
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
   const auto one = LoweredNet(library);
   ASSERT_TRUE(one.ok()) << one.status();
   ASSERT_TRUE(driver.Prepare(one->program.ModuleText()).ok());
@@ -326,8 +235,8 @@ TEST(CudnnLibrary, FormsOfProgramsArePlannedWithoutADevice) {
   if (!cudnn.ok()) GTEST_SKIP() << cudnn.status();
   int convolutions = 0, planned = 0, shortened = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    const Graph graph = NetMaker(seed).Make();
-    const CudnnLibrary library(**cudnn, DevicePropertiesJson(*GpuOf(90)));
+    const Graph graph = RandomConvolutions(seed).graph;
+    const CudnnLibrary library(**cudnn, DevicePropertiesJson(*GpuOf(90)), kWorkspace);
     const std::vector<bool> none(graph.nodes().size(), false);
     const GroupingScope scope{graph, none, none};
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {

@@ -51,6 +51,6 @@ absl::Status Cudnn::Check(int result, const std::string& what) const {
   return result / 1000 == 3 ? absl::UnimplementedError(told) : absl::InternalError(told);
 }
 
-std::string Cudnn::Told() const { return Cat("cuDNN ", version / 10000, ".", version % 10000 / 100, ".", version % 100); }
+std::string Cudnn::VersionText() const { return Cat(version / 10000, ".", version % 10000 / 100, ".", version % 100); }
 
 }  // namespace mendel::cuda

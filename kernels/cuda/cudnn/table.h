@@ -36,8 +36,8 @@ struct Cudnn {
   /// OK; Unimplemented where cuDNN does not support what was asked (its codes 3000 to 3999), ResourceExhausted where it found no
   /// memory; else Internal. All name `what`, with the first line of cuDNN's text.
   absl::Status Check(int result, const std::string& what) const;
-  /// "cuDNN 9.19.0".
-  std::string Told() const;
+  /// "9.19.0".
+  std::string VersionText() const;
 };
 
 /// Descriptor types, attribute types and attributes.

@@ -1,7 +1,8 @@
-#include "kernels/cuda/cublaslt/product_case.h"
+#include "kernels/cuda/product_case.h"
 
 #include <utility>
 
+#include "base/check.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "graph/emitter.h"
@@ -10,14 +11,14 @@
 namespace mendel::cuda {
 namespace {
 
-class CaseMaker {
+class ProductMaker {
  public:
-  explicit CaseMaker(uint64_t seed) : rng_(seed) {
+  explicit ProductMaker(uint64_t seed) : rng_(seed) {
     constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
     dtype_ = kTypes[rng_.Below(3)];
   }
 
-  absl::StatusOr<ProductCase> Make() {
+  DeviceCase Make() {
     Shape batch;
     for (int64_t rank = rng_.Between(0, 2); rank > 0; --rank) batch.push_back(rng_.Between(1, 3));
     const int64_t m = Extent(), n = Extent(), k = Extent();
@@ -28,10 +29,9 @@ class CaseMaker {
     result_ = e_.MatMul(left, right);
     Epilogue();
     e_.Output("y", result_);
-    MENDEL_ASSIGN_OR_RETURN(case_.graph, e_.Finish());
-    for (size_t id = 0; id < case_.graph.nodes().size(); ++id) {
-      if (case_.graph.nodes()[id].op->name == "MatMul") case_.product = static_cast<int32_t>(id);
-    }
+    auto graph = e_.Finish();
+    MENDEL_CHECK(graph.ok());
+    case_.graph = *std::move(graph);
     return std::move(case_);
   }
 
@@ -102,24 +102,17 @@ class CaseMaker {
   Rng rng_;
   DType dtype_;
   Emitter e_;
-  ProductCase case_;
+  DeviceCase case_ = {};
   ValueId result_;
   int sources_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<ProductCase> RandomProduct(uint64_t seed) {
-  MENDEL_ASSIGN_OR_RETURN(ProductCase one, CaseMaker(seed).Make());
+DeviceCase RandomProduct(uint64_t seed) {
+  DeviceCase one = ProductMaker(seed).Make();
   one.told = Cat("seed ", seed, "\n", PrintGraph(one.graph));
   return one;
-}
-
-absl::StatusOr<DeviceCase> LoweredProduct(const ProductCase& one, const std::string& algorithm,
-                                          std::span<const CallLibrary* const> libraries) {
-  MENDEL_ASSIGN_OR_RETURN(DeviceProgram program,
-                          LowerToDevice(one.graph, {.algorithms = {{one.product, algorithm}}, .libraries = libraries}));
-  return DeviceCase{Cat(algorithm, ", ", one.told), one.graph, one.inputs, std::move(program)};
 }
 
 }  // namespace mendel::cuda
