@@ -71,8 +71,9 @@ class Lowering {
   }
 
   void AddCall(const LibraryGroup& group) {
-    Add({.call = group.call, .info = StepOf(*group.nodes.begin(), group.result.node, group.nodes, group.call->name())},
-        group.operands, group.result);
+    Step step = StepOf(group.node, group.result.node, group.nodes, group.call->name());
+    std::stable_partition(step.nodes.begin(), step.nodes.end(), [&](int32_t id) { return id == group.node; });
+    Add({.call = group.call, .info = std::move(step)}, group.operands, group.result);
   }
 
   void Add(DeviceLaunch launch, std::vector<KernelOperand> operands, ValueId result) {

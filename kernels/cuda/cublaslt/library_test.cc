@@ -61,9 +61,9 @@ TEST(StridesReshaped, KeepsElementsWhereTheyAre) {
   EXPECT_TRUE(StridesReshaped({1}, {1}, {1, 1}).has_value());
 }
 
-TEST(MatchProduct, ReadsHeadsInPlace) {
-  // Attention's first product: positions and heads side by side, keys transposed.
-  const Graph graph = Parsed(R"(%0 = Input() {name = "q", shape = [1, 5, 12]}
+/// Attention's first product: positions and heads side by side, keys transposed.
+Graph Heads() {
+  return Parsed(R"(%0 = Input() {name = "q", shape = [1, 5, 12]}
     %1 = Input() {name = "k", shape = [1, 7, 12]}
     %2 = Reshape(%0) {shape = [1, 5, 3, 4]}
     %3 = Transpose(%2) {perm = [0, 2, 1, 3]}
@@ -71,6 +71,10 @@ TEST(MatchProduct, ReadsHeadsInPlace) {
     %5 = Transpose(%4) {perm = [0, 2, 3, 1]}
     %6 = MatMul(%3, %5)
     return "y" = %6)");
+}
+
+TEST(MatchProduct, ReadsHeadsInPlace) {
+  const Graph graph = Heads();
   const auto matches = Matches(graph);
   ASSERT_EQ(matches.size(), 1u);
   const ProductMatch& match = matches[0];
@@ -223,6 +227,15 @@ TEST(CublasLt, ProductsAmongKernels) {
   EXPECT_LT(program->arena_bytes, (1 << 20) + 8192);
   ASSERT_TRUE(rig.driver.Prepare(program->ModuleText()).ok());
   EXPECT_EQ(NetFailure(rig), "");
+}
+
+TEST(CublasLt, AStepIsNamedAfterItsProduct) {
+  Rig rig;
+  const auto program = LowerToDevice(Heads(), {.algorithms = {{6, "cublaslt:1"}}, .libraries = rig.libraries});
+  ASSERT_TRUE(program.ok()) << program.status();
+  ASSERT_EQ(program->launches.size(), 1u);
+  EXPECT_EQ(program->launches[0].info.name, "MatMul 6");
+  EXPECT_THAT(program->launches[0].info.nodes, ElementsAre(6, 2, 3, 4, 5));
 }
 
 TEST(CublasLt, EveryCallMayFail) {
