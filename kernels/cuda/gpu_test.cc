@@ -6,6 +6,8 @@
 #include <string>
 
 #include "kernels/cuda/convolution_case.h"
+#include "kernels/cuda/cublaslt/table.h"
+#include "kernels/cuda/cudnn/table.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/gpu_device.h"
 #include "kernels/cuda/mending_case.h"
@@ -36,7 +38,8 @@ int RunOperators() {
 }
 
 /// Random programs by every algorithm that the libraries of this machine offer for their nodes; the number of runs that are wrong.
-int RunLibraries(const char* what, DeviceCase (*make)(uint64_t seed), uint64_t seeds) {
+/// `offered`: there is a library that should offer some.
+int RunLibraries(const char* what, DeviceCase (*make)(uint64_t seed), uint64_t seeds, bool offered) {
   const Backend* backend = FindBackend("cuda");
   if (backend == nullptr) return 1;  // RunOperators has told it
   int wrong = 0, runs = 0;
@@ -57,7 +60,8 @@ int RunLibraries(const char* what, DeviceCase (*make)(uint64_t seed), uint64_t s
   }
   std::printf("%llu programs of %s by libraries (%s): %d runs, %d wrong\n", static_cast<unsigned long long>(seeds), what,
               backend->Identity().c_str(), runs, wrong);
-  return wrong;
+  if (offered && runs == 0) std::printf("FAILED: no library offers algorithms of %s\n", what);
+  return wrong + (offered && runs == 0 ? 1 : 0);
 }
 
 int Main(int count, uint64_t first) {
@@ -81,8 +85,8 @@ int Main(int count, uint64_t first) {
   std::printf("%d random corrections from seed %llu on the GPU: %d runs wrong\n", count, static_cast<unsigned long long>(first),
               wrong);
   wrong += RunOperators();
-  wrong += RunLibraries("convolutions", &RandomConvolutions, 100);
-  wrong += RunLibraries("matrix products", &RandomProduct, 100);
+  wrong += RunLibraries("convolutions", &RandomConvolutions, 100, Cudnn::Get().ok());
+  wrong += RunLibraries("matrix products", &RandomProduct, 100, CublasLt::Get().ok());
   return wrong == 0 ? 0 : 1;
 }
 

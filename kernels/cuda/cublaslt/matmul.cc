@@ -116,8 +116,9 @@ absl::StatusOr<std::vector<LtAlgorithm>> ProposeAlgorithms(const CublasLt& lt, v
   const int result =
       lt.MatmulAlgoGetHeuristic(handle, described.operation(), described.right(), described.left(), described.result(),
                                 described.result(), preference.get(), most, proposals.data(), &count);
-  if (result == cublaslt::kNotSupported) return std::vector<LtAlgorithm>();
-  MENDEL_RETURN_IF_ERROR(lt.Check(result, "cublasLtMatmulAlgoGetHeuristic"));
+  const absl::Status proposed = lt.Check(result, "cublasLtMatmulAlgoGetHeuristic");
+  if (absl::IsUnimplemented(proposed)) return std::vector<LtAlgorithm>();
+  MENDEL_RETURN_IF_ERROR(proposed);
   std::vector<LtAlgorithm> algorithms;
   for (int k = 0; k < std::clamp(count, 0, most); ++k) {
     const Proposal& proposal = proposals[static_cast<size_t>(k)];
