@@ -9,6 +9,8 @@
 #include "base/status.h"
 #include "graph/evaluate.h"
 #include "graph/rewrite.h"
+#include "kernels/cuda/backend/correction_launch.h"
+#include "kernels/cuda/emit/correction_plan.h"
 #include "kernels/cuda/fusion/grouping.h"
 #include "kernels/cuda/fusion/preamble.h"
 #include "runtime/memory_planner.h"
@@ -21,12 +23,18 @@ int64_t Aligned(int64_t bytes) { return (bytes + kDeviceAlignment - 1) / kDevice
 class Lowering {
  public:
   Lowering(const Graph& graph, const ProgramOptions& options)
-      : graph_(graph), options_(options), constant_(ConstantExpressions(graph)) {}
+      : graph_(graph), options_(options), constant_(ConstantExpressions(graph)), plan_(PlanCorrections(graph, constant_)) {}
 
   absl::StatusOr<DeviceProgram> Run() {
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, constant_));
+    std::vector<bool> elsewhere = constant_;
+    for (const PlannedCorrection& correction : plan_.corrections) elsewhere[static_cast<size_t>(correction.patch)] = true;
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, elsewhere, {plan_.unused, plan_.stored}));
     for (int32_t id : graph_.inputs()) Life({id, 0}, 0);
-    for (const FusionGroup& group : groups) MENDEL_RETURN_IF_ERROR(AddLaunch(group));
+    for (const FusionGroup& group : groups) {
+      MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
+      MENDEL_RETURN_IF_ERROR(AddLaunch(group));
+    }
+    MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(static_cast<int32_t>(graph_.nodes().size())));
     const int end = static_cast<int>(program_.launches.size());
     for (const GraphOutput& output : graph_.outputs()) {
       if (!constant_[static_cast<size_t>(output.value.node)]) Life(output.value, end);
@@ -43,23 +51,53 @@ class Lowering {
  private:
   /// `value` is alive at `step`.
   void Life(ValueId value, int step) {
-    if (NumElements(graph_.type(value)) == 0) return;
-    const auto [life, is_new] = lives_.try_emplace(value, BufferLifetime{Aligned(ByteSize(graph_.type(value))), step, step});
+    const ValueId home = Home(value);
+    const int64_t bytes = BytesOf(home);
+    if (bytes == 0) return;
+    const auto [life, is_new] = lives_.try_emplace(home, BufferLifetime{Aligned(bytes), step, step});
     life->second.last = std::max(life->second.last, step);
   }
 
-  absl::Status AddLaunch(const FusionGroup& group) {
+  /// The value in whose memory `value` lies: its own, or what a correction has written over.
+  ValueId Home(ValueId value) const {
+    const auto home = homes_.find(value);
+    return home == homes_.end() ? value : home->second;
+  }
+  int64_t BytesOf(ValueId value) const {
+    const auto scratch = scratch_.find(value);
+    return scratch == scratch_.end() ? ByteSize(graph_.type(value)) : scratch->second;
+  }
+
+  /// The corrections that have not been added yet, of nodes before this one.
+  absl::Status AddCorrectionsBefore(int32_t node) {
+    for (; corrected_ < plan_.corrections.size() && plan_.corrections[corrected_].patch < node; ++corrected_) {
+      const PlannedCorrection& correction = plan_.corrections[corrected_];
+      if (correction.in_place) homes_[correction.result()] = Home(correction.base);
+      if (const int64_t bytes = ScratchBytes(graph_, correction); bytes > 0) scratch_[ScratchOf(correction)] = bytes;
+      MENDEL_ASSIGN_OR_RETURN(auto launches, LaunchesOf(graph_, correction, [&](ValueId value) { return Folded(value); }));
+      for (CorrectionLaunch& launch : launches) {
+        if (names_.insert(launch.kernel).second) program_.texts.push_back(std::move(launch.text));
+        Add({std::move(launch.kernel), launch.shape, {}, std::move(launch.info)}, std::move(launch.operands), launch.result);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void Add(DeviceLaunch launch, std::vector<KernelOperand> operands, ValueId result) {
     const int step = static_cast<int>(program_.launches.size());
-    MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteKernel(graph_, group));
-    for (const KernelOperand& operand : kernel.operands) {
+    for (const KernelOperand& operand : operands) {
       if (operand.value.node >= 0 && !constant_[static_cast<size_t>(operand.value.node)]) Life(operand.value, step);
     }
-    Life(group.result, step);
-    if (names_.insert(kernel.name).second) program_.texts.push_back(kernel.text);
-    DeviceLaunch launch{kernel.name, kernel.launch, {}, StepOf(group, kernel)};
-    launches_.push_back(std::move(kernel.operands));
-    results_.push_back(group.result);
+    Life(result, step);
+    launches_.push_back(std::move(operands));
+    results_.push_back(result);
     program_.launches.push_back(std::move(launch));
+  }
+
+  absl::Status AddLaunch(const FusionGroup& group) {
+    MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteKernel(graph_, group));
+    if (names_.insert(kernel.name).second) program_.texts.push_back(kernel.text);
+    Add({kernel.name, kernel.launch, {}, StepOf(group, kernel)}, std::move(kernel.operands), group.result);
     return absl::OkStatus();
   }
 
@@ -71,6 +109,9 @@ class Lowering {
     step.kernel = Cat(group.row >= 0 ? "rows" : "elements", group.nodes.size() > 1 ? Cat("_of_", group.nodes.size()) : "",
                       kernel.lanes > 1 ? Cat("_by_", kernel.lanes) : "");
     for (int32_t id : group.nodes) {
+      if (const auto refused = plan_.refused.find(id); refused != plan_.refused.end()) {
+        step.kernel += Cat("; boxes copied (", refused->second, ")");
+      }
       step.flops += WithView(graph_, id, [&](const NodeView& view) { return CostOf(*graph_.node(id).op, view).flops; });
     }
     return step;
@@ -82,7 +123,7 @@ class Lowering {
     for (const auto& [value, life] : lives_) lives.push_back(life);
     const MemoryPlan plan = PlanMemory(lives, kDeviceAlignment);
     size_t k = 0;
-    for (const auto& [value, life] : lives_) places_[value] = Place(1, plan.offsets[k++], ByteSize(graph_.type(value)));
+    for (const auto& [value, life] : lives_) places_[value] = Place(1, plan.offsets[k++], BytesOf(value));
     if (options_.reuse_memory) program_.allocations[1] = program_.arena_bytes = plan.arena_bytes;
     for (size_t step = 0; step < launches_.size(); ++step) {
       std::vector<DeviceBuffer>& pointers = program_.launches[step].pointers;
@@ -103,7 +144,7 @@ class Lowering {
 
   DeviceBuffer PlaceOf(ValueId value) {
     if (constant_[static_cast<size_t>(value.node)]) return Weights(Folded(value));
-    return places_[value];
+    return places_[Home(value)];
   }
 
   /// A constant's place; equal ones share it.
@@ -147,6 +188,10 @@ class Lowering {
   const Graph& graph_;
   const ProgramOptions& options_;
   std::vector<bool> constant_;
+  CorrectionPlan plan_;
+  size_t corrected_ = 0;                // of plan_.corrections
+  std::map<ValueId, ValueId> homes_;    // of results that overwrite what they correct
+  std::map<ValueId, int64_t> scratch_;  // bytes
   DeviceProgram program_;
   std::map<ValueId, BufferLifetime> lives_;
   std::map<ValueId, DeviceBuffer> places_;

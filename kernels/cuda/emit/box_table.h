@@ -19,6 +19,7 @@ struct BoxTable {
   std::string entries;                             ///< initialisers, a line a box
   std::map<std::string, std::string> expressions;  ///< by field name: how kernel code reads it, e.g. "box.y_base", "kImages"
   int64_t tiles = 0;                               ///< of all boxes: the launch's blocks
+  int64_t bytes = 0;                               ///< of all entries
 };
 
 /// Fields: images, channels (a group), size_*, x_base, x_n, x_c, x_*, limit_*, origin_*, w_begin, bias_begin, y_*, add<k>_*.

@@ -1,8 +1,11 @@
 #include "kernels/cuda/emit/correction.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <utility>
 
+#include "base/check.h"
 #include "base/status.h"
 
 namespace mendel::cuda {
@@ -117,6 +120,19 @@ std::vector<double> PackWeights(const Correction& correction, const std::vector<
   std::vector<double> packed;
   for (int64_t at : PackedOrder(correction)) packed.push_back(at < 0 ? 0 : weights[static_cast<size_t>(at)]);
   return packed;
+}
+
+Tensor PackWeights(const Correction& correction, const Tensor& weights) {
+  const std::vector<int64_t> order = PackedOrder(correction);
+  const size_t element = static_cast<size_t>(DTypeSize(weights.dtype()));
+  MENDEL_CHECK(weights.dtype() == correction.dtype &&
+               weights.size() == correction.out_channels * correction.channels * NumElements(correction.kernel));
+  std::vector<std::byte> packed(order.size() * element);
+  for (size_t k = 0; k < order.size(); ++k) {
+    if (order[k] >= 0) std::memcpy(&packed[k * element], &weights.bytes()[static_cast<size_t>(order[k]) * element], element);
+  }
+  const int64_t row = PackedRow(correction);
+  return Tensor({correction.dtype, {static_cast<int64_t>(order.size()) / row, row}}, std::move(packed));
 }
 
 absl::Status CheckCorrection(const Correction& correction) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "graph/tensor.h"
 #include "graph/types.h"
 
 namespace mendel::cuda {
@@ -71,6 +72,9 @@ int64_t PackedRow(const Correction& correction);
 std::vector<int64_t> PackedOrder(const Correction& correction);
 /// `weights` in that order.
 std::vector<double> PackWeights(const Correction& correction, const std::vector<double>& weights);
+/// The same for stored elements, whose bytes are kept: [taps * channels, PackedRow]. `weights` has the correction's dtype and as
+/// many elements as its weights (CHECK).
+Tensor PackWeights(const Correction& correction, const Tensor& weights);
 
 /// InvalidArgument when ranks, extents or views do not fit together, or something does not fit the kernel's integers.
 absl::Status CheckCorrection(const Correction& correction);

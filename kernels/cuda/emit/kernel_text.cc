@@ -156,6 +156,17 @@ absl::Status CheckTile(const Tile& tile) {
               : InvalidInput("a tile of ", tile.rows, " by ", tile.columns, " does not divide among its threads");
 }
 
+absl::StatusOr<KernelShape> ShapeFrom(const Correction& correction, const Tile& tile, const BoxTable& table) {
+  if (table.tiles > std::numeric_limits<int32_t>::max()) return Unsupported(correction.name, ": ", table.tiles, " blocks");
+  if (table.bytes > kConstantBytes) {
+    return Unsupported(correction.name, ": a table of ", correction.boxes.size(), " boxes takes ", table.bytes,
+                       " bytes of constant memory, of which there are ", kConstantBytes);
+  }
+  const LaunchShape launch{static_cast<unsigned>(table.tiles), static_cast<unsigned>(tile.threads()),
+                           static_cast<unsigned>(2 * tile.depth * (tile.rows + tile.columns + 8) * 4)};
+  return KernelShape{tile, launch, table.bytes};
+}
+
 }  // namespace
 
 std::span<const Tile> Tiles() { return kTiles; }
@@ -176,6 +187,12 @@ Tile ChooseTile(const Correction& correction) {
   return best;
 }
 
+absl::StatusOr<KernelShape> ShapeOf(const Correction& correction) {
+  MENDEL_RETURN_IF_ERROR(CheckCorrection(correction));
+  const Tile tile = ChooseTile(correction);
+  return ShapeFrom(correction, tile, MakeBoxTable(correction, tile));
+}
+
 absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction) {
   MENDEL_RETURN_IF_ERROR(CheckCorrection(correction));
   return EmitKernel(correction, ChooseTile(correction));
@@ -185,13 +202,12 @@ absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction, const Til
   MENDEL_RETURN_IF_ERROR(CheckCorrection(correction));
   MENDEL_RETURN_IF_ERROR(CheckTile(tile));
   const BoxTable table = MakeBoxTable(correction, tile);
-  if (table.tiles > std::numeric_limits<int32_t>::max()) return Unsupported(correction.name, ": ", table.tiles, " blocks");
+  MENDEL_ASSIGN_OR_RETURN(const KernelShape shape, ShapeFrom(correction, tile, table));
   EmittedKernel kernel;
   kernel.name = correction.name;
   kernel.name_space = correction.name + "_text";
   kernel.tile = tile;
-  kernel.launch = {static_cast<unsigned>(table.tiles), static_cast<unsigned>(tile.threads()),
-                   static_cast<unsigned>(2 * tile.depth * (tile.rows + tile.columns + 8) * 4)};
+  kernel.launch = shape.launch;
   kernel.operands = static_cast<int>(correction.boxes[0].operands.size());
   kernel.bias = std::any_of(correction.epilogue.begin(), correction.epilogue.end(),
                             [](const EpilogueStep& step) { return step.kind == EpilogueStep::Kind::kBias; });
