@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "base/status.h"
 #include "corrector/corrector.h"
 #include "graph/emitter.h"
-#include "kernels/cuda/emit/from_graph.h"
+#include "graph/rewrite.h"
+#include "kernels/cuda/emit/correction_plan.h"
 #include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/mended_plan.h"
 #include "mutator/rule.h"
@@ -66,12 +66,28 @@ int32_t PatchOf(const Graph& graph) {
   return -1;
 }
 
+/// Of the convolutions of the program, those that a launch of its own computes are the mutant's: no smaller than its Patches.
+void ExpectNoPieces(const MendedPlan& plan) {
+  int64_t smallest = kMaxElements;
+  for (const Node& node : plan.graph.nodes()) {
+    if (node.op->name == "Patch") smallest = std::min(smallest, NumElements(node.outputs[0]));
+  }
+  for (const DeviceLaunch& launch : plan.program.launches) {
+    if (launch.info.kernel.starts_with("correction:")) continue;
+    for (const int32_t id : launch.info.nodes) {
+      const Node& node = plan.graph.node(id);
+      if (node.op->name != "Conv") continue;
+      EXPECT_GE(NumElements(node.outputs[0]), smallest) << plan.told << ": " << launch.info.name;
+    }
+  }
+}
+
 /// What the plans of one rule and way of mending are made of.
 struct Score {
   int plans = 0, copied = 0;
   std::map<std::string, int> refused;
-  std::set<size_t> corrections;  // launches
-  std::string steps;             // of the first plan
+  std::map<size_t, int> launches;  // plans by the launches of their correction
+  std::string steps;               // of the first plan
 };
 
 class Plans {
@@ -109,19 +125,21 @@ class Plans {
     plan->tolerance = tolerance;
     Score& score = scores_[key];
     ++score.plans;
-    const auto mending = MendingOf(mended.graph, PatchOf(mended.graph), Layout::kNchw);
-    const auto corrections = LaunchesBy(plan->program, "correction:");
-    if (mending.ok()) {
-      EXPECT_EQ(corrections.size(), mending->kernels.size()) << plan->told;
-      // A difference of several terms is summed in scratch, a chain is a launch each convolution.
-      const bool at_once = mending->scratch_elements == 0 && mended.mending != Mending::kDifference;
-      if (at_once) EXPECT_EQ(corrections.size(), 1u) << plan->told;
-      score.corrections.insert(corrections.size());
-      if (!LaunchesBy(plan->program, "copy").empty()) ++score.copied;
-    } else {
-      EXPECT_TRUE(corrections.empty()) << plan->told;
-      ++score.refused[std::string(mending.status().message())];
+    const CorrectionPlan planned = PlanCorrections(mended.graph, ConstantExpressions(mended.graph));
+    size_t kernels = 0;
+    for (const PlannedCorrection& correction : planned.corrections) {
+      // A difference may have several terms, summed in scratch, and a chain is a launch each convolution.
+      const bool differs = mended.mending == mendel::Mending::kDifference || mended.mending == mendel::Mending::kElementwise;
+      if (correction.mending.scratch_elements == 0 && !differs) {
+        EXPECT_EQ(correction.mending.kernels.size(), 1u) << plan->told;
+      }
+      kernels += correction.mending.kernels.size();
+      score.copied += correction.in_place ? 0 : 1;
     }
+    for (const auto& [patch, reason] : planned.refused) ++score.refused[reason];
+    EXPECT_EQ(LaunchesBy(plan->program, "correction:").size(), kernels) << plan->told;
+    ++score.launches[kernels];
+    if (planned.refused.empty()) ExpectNoPieces(*plan);
     if (score.steps.empty()) {
       for (const DeviceLaunch& launch : plan->program.launches)
         score.steps += Cat("\n      ", launch.info.name, ": ", launch.info.kernel);
@@ -155,6 +173,7 @@ TEST(MendedPlans, EveryRuleAndWayOfMending) {
   EXPECT_EQ(driver.Leaks(), "");
   for (const auto& [key, score] : plans.scores()) {
     std::printf("%s: %d plans, %d with a copy%s\n", key.c_str(), score.plans, score.copied, score.steps.c_str());
+    for (const auto& [launches, count] : score.launches) std::printf("      %d mended by %zu launches\n", count, launches);
     for (const auto& [reason, count] : score.refused) std::printf("      %d not: %s\n", count, reason.c_str());
   }
   for (const char* rule : {"batch_to_space", "space_to_batch", "dilation_stack"}) {
