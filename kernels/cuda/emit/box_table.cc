@@ -56,6 +56,12 @@ std::vector<Field> Fields(const Correction& correction) {
     fields.push_back({"limit_" + names[d], false, [d](const CorrectionBox& box) { return box.x_extents[d]; }});
     fields.push_back({"origin_" + names[d], false, [d](const CorrectionBox& box) { return box.x_origin[d]; }});
   }
+  for (size_t d = 0; d < spatial && HasPartialSums(correction); ++d) {
+    fields.push_back(
+        {"taps_" + names[d], false, [&correction, d](const CorrectionBox& box) { return TapsOf(correction, box).Extents()[d]; }});
+    fields.push_back(
+        {"tap_" + names[d], false, [&correction, d](const CorrectionBox& box) { return TapsOf(correction, box).begin[d]; }});
+  }
   AddView(
       "x", spatial, [](const CorrectionBox& box) -> const View& { return box.x; }, fields);
   AddView(

@@ -22,7 +22,8 @@ struct BoxTable {
   int64_t bytes = 0;                               ///< of all entries
 };
 
-/// Fields: images, channels (a group), size_*, x_base, x_n, x_c, x_*, limit_*, origin_*, w_begin, bias_begin, y_*, add<k>_*.
+/// Fields: images, channels (a group), size_*, x_base, x_n, x_c, x_*, limit_*, origin_*, w_begin, bias_begin, y_*, add<k>_*; where
+/// a box sums over part of the kernel taps_* (extents) and tap_* (the first).
 BoxTable MakeBoxTable(const Correction& correction, const Tile& tile);
 
 /// Blocks that `box` needs.

@@ -252,15 +252,18 @@ class Collector {
       box.x_origin.push_back(windows[d].Position(piece.box.begin[d + 2], 0));
     }
     Sliced weights = Through(conv.inputs[1]);
-    const Shape& stored = graph_.type(weights.root).shape;
-    if (!std::equal(stored.begin() + 1, stored.end(), w.begin() + 1)) weights = {conv.inputs[1], Shape(w.size(), 0)};
+    if (graph_.type(weights.root).shape[1] != w[1]) weights = {conv.inputs[1], Shape(w.size(), 0)};
     if (!constant_[static_cast<size_t>(weights.root.node)]) {
       return Unsupported(NameOf(graph_, piece.conv), ": the weights are computed at run time");
     }
+    const Shape& stored = graph_.type(weights.root).shape;
     kernel.w = weights.root;
     kernel.correction.channels = w[1];
-    kernel.correction.out_channels = graph_.type(weights.root).shape[0];
-    kernel.correction.kernel = {w.begin() + 2, w.end()};
+    kernel.correction.out_channels = stored[0];
+    kernel.correction.kernel = {stored.begin() + 2, stored.end()};
+    // A difference convolves with part of the kernel, each box with its own.
+    box.taps = {{weights.begin.begin() + 2, weights.begin.end()}, {}};
+    for (size_t d = 2; d < w.size(); ++d) box.taps.end.push_back(weights.begin[d] + w[d]);
     box.w_begin = weights.begin[0] + piece.box.begin[1];
     return absl::OkStatus();
   }
