@@ -108,6 +108,13 @@ class Lowering {
     MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
     Add({.call = group.call, .info = StepOf(*group.nodes.begin(), group.result.node, group.nodes, group.call->name())},
         group.operands, group.result);
+    const FusedKernel& finish = group.finish;
+    if (finish.name.empty()) return absl::OkStatus();
+    if (names_.insert(finish.name).second) program_.texts.push_back(finish.text);
+    Step info = program_.launches.back().info;
+    info.kernel = "epilogue in place";
+    info.flops = 0;  // the call's step has them
+    Add({.kernel = finish.name, .shape = finish.launch, .info = std::move(info)}, finish.operands, group.result);
     return absl::OkStatus();
   }
 
