@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
 #include "kernels/cuda/backend/library_call.h"
+#include "kernels/cuda/fusion/fused_kernel.h"
 #include "kernels/cuda/fusion/kernel_code.h"
 #include "runtime/backend.h"
 
@@ -25,7 +26,8 @@ struct LibraryGroup {
   std::set<int32_t> nodes;              ///< with result.node
   std::vector<KernelOperand> operands;  ///< what the call's pointers refer to; one more follows, to the result
   std::shared_ptr<const LibraryCall> call;
-  int32_t node = -1;  ///< whose algorithm it is: gives the step its name and comes first among the step's nodes
+  FusedKernel finish = {};  ///< launched after the call, over its result; no name: none
+  int32_t node = -1;        ///< whose algorithm it is: gives the step its name and comes first among the step's nodes
 };
 
 /// A graph and what of it cannot be part of a group: nodes that depend on no input, and those that others compute already.

@@ -9,6 +9,8 @@
 #include "base/status.h"
 #include "graph/evaluate.h"
 #include "graph/rewrite.h"
+#include "kernels/cuda/backend/correction_launch.h"
+#include "kernels/cuda/emit/correction_plan.h"
 #include "kernels/cuda/fusion/grouping.h"
 #include "kernels/cuda/fusion/preamble.h"
 #include "runtime/memory_planner.h"
@@ -21,21 +23,25 @@ int64_t Aligned(int64_t bytes) { return (bytes + kDeviceAlignment - 1) / kDevice
 class Lowering {
  public:
   Lowering(const Graph& graph, const ProgramOptions& options)
-      : graph_(graph), options_(options), constant_(ConstantExpressions(graph)) {}
+      : graph_(graph), options_(options), constant_(ConstantExpressions(graph)), plan_(PlanCorrections(graph, constant_)) {}
 
   absl::StatusOr<DeviceProgram> Run() {
-    std::vector<bool> elsewhere = constant_;  // and what libraries compute
+    std::vector<bool> elsewhere = constant_;  // and what corrections and libraries compute, or nobody
+    for (const PlannedCorrection& correction : plan_.corrections) elsewhere[static_cast<size_t>(correction.patch)] = true;
+    for (size_t id = 0; id < plan_.unused.size(); ++id) elsewhere[id] = elsewhere[id] || plan_.unused[id];
     MENDEL_ASSIGN_OR_RETURN(
         const std::vector<LibraryGroup> calls,
         FindLibraryGroups(graph_, constant_, options_.algorithms, options_.numerics, options_.libraries, elsewhere));
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, elsewhere));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, elsewhere, {plan_.unused, plan_.stored}));
     for (int32_t id : graph_.inputs()) Life({id, 0}, 0);
     auto call = calls.begin();
     for (const FusionGroup& group : groups) {
-      for (; call != calls.end() && call->result < group.result; ++call) AddCall(*call);
+      for (; call != calls.end() && call->result < group.result; ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
+      MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
       MENDEL_RETURN_IF_ERROR(AddLaunch(group));
     }
-    for (; call != calls.end(); ++call) AddCall(*call);
+    for (; call != calls.end(); ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
+    MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(static_cast<int32_t>(graph_.nodes().size())));
     const int end = static_cast<int>(program_.launches.size());
     for (const GraphOutput& output : graph_.outputs()) {
       if (!constant_[static_cast<size_t>(output.value.node)]) Life(output.value, end);
@@ -52,9 +58,37 @@ class Lowering {
  private:
   /// `value` is alive at `step`.
   void Life(ValueId value, int step) {
-    if (NumElements(graph_.type(value)) == 0) return;
-    const auto [life, is_new] = lives_.try_emplace(value, BufferLifetime{Aligned(ByteSize(graph_.type(value))), step, step});
+    const ValueId home = Home(value);
+    const int64_t bytes = BytesOf(home);
+    if (bytes == 0) return;
+    const auto [life, is_new] = lives_.try_emplace(home, BufferLifetime{Aligned(bytes), step, step});
     life->second.last = std::max(life->second.last, step);
+  }
+
+  /// The value in whose memory `value` lies: its own, or what a correction has written over.
+  ValueId Home(ValueId value) const {
+    const auto home = homes_.find(value);
+    return home == homes_.end() ? value : home->second;
+  }
+  int64_t BytesOf(ValueId value) const {
+    const auto scratch = scratch_.find(value);
+    return scratch == scratch_.end() ? ByteSize(graph_.type(value)) : scratch->second;
+  }
+
+  /// The corrections that have not been added yet, of nodes before this one.
+  absl::Status AddCorrectionsBefore(int32_t node) {
+    for (; corrected_ < plan_.corrections.size() && plan_.corrections[corrected_].patch < node; ++corrected_) {
+      const PlannedCorrection& correction = plan_.corrections[corrected_];
+      if (correction.in_place) homes_[correction.result()] = Home(correction.base);
+      if (const int64_t bytes = ScratchBytes(graph_, correction); bytes > 0) scratch_[ScratchOf(correction)] = bytes;
+      MENDEL_ASSIGN_OR_RETURN(auto launches, LaunchesOf(graph_, correction, [&](ValueId value) { return Folded(value); }));
+      for (CorrectionLaunch& launch : launches) {
+        if (names_.insert(launch.kernel).second) program_.texts.push_back(std::move(launch.text));
+        Add({.kernel = std::move(launch.kernel), .shape = launch.shape, .info = std::move(launch.info)}, std::move(launch.operands),
+            launch.result);
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::Status AddLaunch(const FusionGroup& group) {
@@ -70,10 +104,19 @@ class Lowering {
     return absl::OkStatus();
   }
 
-  void AddCall(const LibraryGroup& group) {
+  absl::Status AddCall(const LibraryGroup& group) {
+    MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
     Step step = StepOf(group.node, group.result.node, group.nodes, group.call->name());
     std::stable_partition(step.nodes.begin(), step.nodes.end(), [&](int32_t id) { return id == group.node; });
     Add({.call = group.call, .info = std::move(step)}, group.operands, group.result);
+    const FusedKernel& finish = group.finish;
+    if (finish.name.empty()) return absl::OkStatus();
+    if (names_.insert(finish.name).second) program_.texts.push_back(finish.text);
+    Step info = program_.launches.back().info;
+    info.kernel = "epilogue in place";
+    info.flops = 0;  // the call's step has them
+    Add({.kernel = finish.name, .shape = finish.launch, .info = std::move(info)}, finish.operands, group.result);
+    return absl::OkStatus();
   }
 
   void Add(DeviceLaunch launch, std::vector<KernelOperand> operands, ValueId result) {
@@ -95,6 +138,9 @@ class Lowering {
     step.nodes.assign(nodes.begin(), nodes.end());
     step.kernel = std::move(kernel);
     for (int32_t member : nodes) {
+      if (const auto refused = plan_.refused.find(member); refused != plan_.refused.end()) {
+        step.kernel += Cat("; boxes copied (", refused->second, ")");
+      }
       step.flops += WithView(graph_, member, [&](const NodeView& view) { return CostOf(*graph_.node(member).op, view).flops; });
     }
     return step;
@@ -112,7 +158,7 @@ class Lowering {
     }
     const MemoryPlan plan = PlanMemory(lives, kDeviceAlignment);
     size_t k = 0;
-    for (const auto& [value, life] : lives_) places_[value] = Place(1, plan.offsets[k++], ByteSize(graph_.type(value)));
+    for (const auto& [value, life] : lives_) places_[value] = Place(1, plan.offsets[k++], BytesOf(value));
     for (size_t step = 0; step < launches_.size(); ++step) {
       if (workspace(step) > 0) program_.launches[step].workspace = Place(1, plan.offsets[k++], workspace(step));
     }
@@ -136,7 +182,7 @@ class Lowering {
 
   DeviceBuffer PlaceOf(ValueId value) {
     if (constant_[static_cast<size_t>(value.node)]) return Weights(Folded(value));
-    return places_[value];
+    return places_[Home(value)];
   }
 
   /// A constant's place; equal ones share it.
@@ -180,6 +226,10 @@ class Lowering {
   const Graph& graph_;
   const ProgramOptions& options_;
   std::vector<bool> constant_;
+  CorrectionPlan plan_;
+  size_t corrected_ = 0;                // of plan_.corrections
+  std::map<ValueId, ValueId> homes_;    // of results that overwrite what they correct
+  std::map<ValueId, int64_t> scratch_;  // bytes
   DeviceProgram program_;
   std::map<ValueId, BufferLifetime> lives_;
   std::map<ValueId, DeviceBuffer> places_;

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "kernels/cuda/cudnn/convolution_call.h"
+#include "kernels/cuda/cudnn/finish_kernel.h"
 
 namespace mendel::cuda {
 namespace {
@@ -55,7 +56,11 @@ absl::StatusOr<LibraryGroup> CudnnLibrary::Group(const GroupingScope& scope, int
 }
 
 absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& scope, int32_t node, Numerics numerics) const {
-  for (ConvolutionMatch& match : MatchConvolution(scope, node)) {
+  std::vector<ConvolutionMatch> matches = MatchConvolution(scope, node);
+  if (!matches.empty() && matches[0].convolution.transposed && matches[0].convolution.bias) {
+    matches = {FinishedByKernel(std::move(matches[0]))};  // no compiled engine has an epilogue
+  }
+  for (ConvolutionMatch& match : matches) {
     MENDEL_ASSIGN_OR_RETURN(Engines engines, EnginesOf(match.convolution, numerics));
     if (!engines.empty()) return Planned{std::move(match), std::move(engines)};
   }
