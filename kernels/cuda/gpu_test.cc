@@ -9,6 +9,7 @@
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/gpu_device.h"
 #include "kernels/cuda/mending_case.h"
+#include "kernels/cuda/product_case.h"
 #include "runtime/backend.h"
 
 namespace mendel::cuda {
@@ -34,13 +35,13 @@ int RunOperators() {
   return wrong;
 }
 
-/// Random convolutions by every algorithm that the libraries of this machine offer for them; the number of runs that are wrong.
-int RunLibraries(uint64_t seeds) {
+/// Random programs by every algorithm that the libraries of this machine offer for their nodes; the number of runs that are wrong.
+int RunLibraries(const char* what, DeviceCase (*make)(uint64_t seed), uint64_t seeds) {
   const Backend* backend = FindBackend("cuda");
   if (backend == nullptr) return 1;  // RunOperators has told it
   int wrong = 0, runs = 0;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    const DeviceCase one = RandomConvolutions(seed);
+    const DeviceCase one = make(seed);
     std::map<std::string, std::map<int32_t, std::string>> by_name;
     for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
       for (const std::string& name : backend->Algorithms(one.graph, node, Numerics::kDefault)) by_name[name][node] = name;
@@ -54,7 +55,7 @@ int RunLibraries(uint64_t seeds) {
       ++wrong;
     }
   }
-  std::printf("%llu programs of convolutions by libraries (%s): %d runs, %d wrong\n", static_cast<unsigned long long>(seeds),
+  std::printf("%llu programs of %s by libraries (%s): %d runs, %d wrong\n", static_cast<unsigned long long>(seeds), what,
               backend->Identity().c_str(), runs, wrong);
   return wrong;
 }
@@ -80,7 +81,8 @@ int Main(int count, uint64_t first) {
   std::printf("%d random corrections from seed %llu on the GPU: %d runs wrong\n", count, static_cast<unsigned long long>(first),
               wrong);
   wrong += RunOperators();
-  wrong += RunLibraries(100);
+  wrong += RunLibraries("convolutions", &RandomConvolutions, 100);
+  wrong += RunLibraries("matrix products", &RandomProduct, 100);
   return wrong == 0 ? 0 : 1;
 }
 

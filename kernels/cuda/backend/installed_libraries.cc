@@ -6,9 +6,12 @@
 
 #include "absl/strings/numbers.h"
 #include "base/status.h"
+#include "kernels/cuda/cublaslt/library.h"
+#include "kernels/cuda/cublaslt/table.h"
 #include "kernels/cuda/cudnn/convolution.h"
 #include "kernels/cuda/cudnn/library.h"
 #include "kernels/cuda/cudnn/table.h"
+#include "kernels/cuda/driver_table/driver.h"
 
 namespace mendel::cuda {
 namespace {
@@ -21,6 +24,13 @@ absl::StatusOr<const CallLibrary*> OpenCudnnLibrary() {
   MENDEL_ASSIGN_OR_RETURN(const int64_t workspace, WorkspaceLimit());
   MENDEL_ASSIGN_OR_RETURN(std::string device, DevicePropertiesOf(*cudnn, 0));
   return new CudnnLibrary(*cudnn, std::move(device), workspace);
+}
+
+absl::StatusOr<const CallLibrary*> OpenCublasLtLibrary() {
+  MENDEL_ASSIGN_OR_RETURN(const CublasLt* lt, CublasLt::Get());
+  MENDEL_ASSIGN_OR_RETURN(const Driver* driver, Driver::Get());
+  MENDEL_ASSIGN_OR_RETURN(const int64_t workspace, WorkspaceLimit());
+  return new CublasLtLibrary(*lt, *driver, workspace);
 }
 
 }  // namespace
@@ -39,6 +49,7 @@ std::span<const CallLibrary* const> InstalledLibraries() {
   static const auto* libraries = [] {
     auto* found = new std::vector<const CallLibrary*>();
     if (const auto cudnn = OpenCudnnLibrary(); cudnn.ok()) found->push_back(*cudnn);
+    if (const auto cublaslt = OpenCublasLtLibrary(); cublaslt.ok()) found->push_back(*cublaslt);
     return found;
   }();
   return *libraries;

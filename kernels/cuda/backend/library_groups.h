@@ -26,6 +26,7 @@ struct LibraryGroup {
   std::set<int32_t> nodes;              ///< with result.node
   std::vector<KernelOperand> operands;  ///< what the call's pointers refer to; one more follows, to the result
   std::shared_ptr<const LibraryCall> call;
+  int32_t node = -1;        ///< whose algorithm it is: gives the step its name and comes first among the step's nodes
   FusedKernel finish = {};  ///< launched after the call, over its result; no name: none
 };
 
@@ -52,7 +53,7 @@ class CallLibrary {
   virtual std::string Identity() const = 0;
   /// For `node`, the most promising first; empty where there is none.
   virtual std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const = 0;
-  /// The group that computes `node` by `algorithm`, with as many of the nodes after it as one call can. InvalidArgument where the
+  /// The group that computes `node` by `algorithm`, with as many of the nodes around it as one call can. InvalidArgument where the
   /// library has no such algorithm for it, naming both.
   virtual absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                              Numerics numerics) const = 0;

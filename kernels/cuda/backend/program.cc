@@ -106,8 +106,9 @@ class Lowering {
 
   absl::Status AddCall(const LibraryGroup& group) {
     MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
-    Add({.call = group.call, .info = StepOf(*group.nodes.begin(), group.result.node, group.nodes, group.call->name())},
-        group.operands, group.result);
+    Step step = StepOf(group.node, group.result.node, group.nodes, group.call->name());
+    std::stable_partition(step.nodes.begin(), step.nodes.end(), [&](int32_t id) { return id == group.node; });
+    Add({.call = group.call, .info = std::move(step)}, group.operands, group.result);
     const FusedKernel& finish = group.finish;
     if (finish.name.empty()) return absl::OkStatus();
     if (names_.insert(finish.name).second) program_.texts.push_back(finish.text);
