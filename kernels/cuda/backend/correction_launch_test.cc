@@ -174,6 +174,77 @@ class Rows {
   ValueId x_, mutant_, w_;
 };
 
+/// A box a part of one kernel of three taps a dimension, every one an odd part of its input.
+Graph PartsOfAKernel(size_t spatial, DType dtype, const Boxes& parts) {
+  Emitter e("parts");
+  Shape extents(spatial, 6);
+  extents[0] = 9;
+  Shape shape = {2, 5}, kernel = {6, 5};
+  shape.insert(shape.end(), extents.begin(), extents.end());
+  kernel.insert(kernel.end(), spatial, 3);
+  const ValueId x = e.Input("x", {dtype, shape});
+  std::vector<double> values;
+  Rng rng(5);
+  for (int64_t i = 0; i < NumElements(kernel); ++i) values.push_back(static_cast<double>(rng.Between(-2, 2)));
+  const ValueId w = e.Constant(Tensor::FromDoubles({dtype, kernel}, values), "w");
+  Shape whole = shape;
+  whole[1] = kernel[0];
+  std::vector<ValueId> operands = {e.Op("Neg", {e.Input("mutant", {dtype, whole})})};
+  Boxes boxes;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    Box target{{0, 0}, {2, 6}}, read{{0, 0}, {2, 5}}, part{{0, 0}, {6, 5}};
+    for (size_t d = 0; d < spatial; ++d) {
+      const int64_t extent = d == 0 ? 1 : 3, begin = d == 0 ? static_cast<int64_t>(2 * k) : 1;
+      target.begin.push_back(begin);
+      target.end.push_back(begin + extent);
+      part.begin.push_back(parts[k].begin[d]);
+      part.end.push_back(parts[k].end[d]);
+      read.begin.push_back(1);
+      read.end.push_back(extent + parts[k].end[d] - parts[k].begin[d]);
+    }
+    const Ints ones(spatial, 1);
+    operands.push_back(e.Op("Conv", {e.Cut(x, read), e.Cut(w, part)},
+                            {{"strides", ones}, {"dilations", ones}, {"pads", Ints(2 * spatial, 0)}, {"group", int64_t{1}}}));
+    boxes.push_back(target);
+  }
+  e.Output("y", e.Op("Patch", operands, {{"boxes", boxes}}));
+  auto graph = e.Finish();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *std::move(graph);
+}
+
+Graph PartsOfAKernel(size_t spatial, DType dtype) {
+  Boxes parts;
+  for (const auto& [first, others] : {std::pair<Box, Box>{{{0}, {1}}, {{0}, {3}}},
+                                      {{{2}, {3}}, {{0}, {2}}},
+                                      {{{0}, {3}}, {{0}, {3}}},
+                                      {{{1}, {3}}, {{1}, {2}}}}) {
+    Box part = first;
+    part.begin.insert(part.begin.end(), spatial - 1, others.begin[0]);
+    part.end.insert(part.end.end(), spatial - 1, others.end[0]);
+    parts.push_back(part);
+  }
+  return PartsOfAKernel(spatial, dtype, parts);
+}
+
+TEST(CorrectionLaunch, PartsOfAKernelShareALaunch) {
+  std::vector<MendedPlan> plans;
+  const auto add = [&](const std::string& told, const Graph& graph, size_t boxes, bool differ) {
+    plans.push_back(PlanOf(graph, Cat("k", plans.size(), "_")));
+    const DeviceProgram& program = plans.back().program;
+    plans.back().told = told;
+    ASSERT_THAT(program.launches, SizeIs(2)) << told;
+    EXPECT_THAT(program.launches[1].info.kernel, HasSubstr(Cat(boxes, boxes == 1 ? " box" : " boxes", " in place"))) << told;
+    EXPECT_EQ(program.texts[1].find("box.taps_") != std::string::npos, differ) << told;
+    EXPECT_NE(program.texts[1].find("RowOfPart"), std::string::npos) << told;
+  };
+  for (const size_t spatial : {1, 2, 3}) add(Cat(spatial, " dimensions"), PartsOfAKernel(spatial, DType::kF32), 4, true);
+  add("f16", PartsOfAKernel(2, DType::kF16), 4, true);
+  const Box row{{2, 0}, {3, 3}};
+  add("one part for all boxes", PartsOfAKernel(2, DType::kBF16, {row, row, row}), 3, false);
+  ExpectAllRight(plans);
+}
+
 TEST(CorrectionLaunch, WhatKernelsReadOfTheMutantIsNotOverwrittenBefore) {
   std::vector<MendedPlan> plans;
   const auto add = [&](const std::string& told, const auto& make, const std::string& where) {
@@ -284,6 +355,7 @@ TEST(CorrectionLaunch, ModuleCompilesForAGpu) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     plans.push_back(PlanOf(With({.followed = true}, Seams(dtype)), Cat("d", plans.size(), "_")));
   }
+  plans.push_back(PlanOf(PartsOfAKernel(3, DType::kF32), "k_"));
   const auto compiled = (*compiler)->Compile(ModuleOf(plans), "plans", 90);
   ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
   EXPECT_EQ(compiled->usage.spilled_bytes, 0);

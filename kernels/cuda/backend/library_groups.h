@@ -26,8 +26,8 @@ struct LibraryGroup {
   std::set<int32_t> nodes;              ///< with result.node
   std::vector<KernelOperand> operands;  ///< what the call's pointers refer to; one more follows, to the result
   std::shared_ptr<const LibraryCall> call;
-  FusedKernel finish = {};  ///< launched after the call, over its result; no name: none
   int32_t node = -1;        ///< whose algorithm it is: gives the step its name and comes first among the step's nodes
+  FusedKernel finish = {};  ///< launched after the call, over its result; no name: none
 };
 
 /// A graph and what of it cannot be part of a group: nodes that depend on no input, and those that others compute already.
