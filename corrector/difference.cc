@@ -167,10 +167,11 @@ class TermEmitter {
     }
     MENDEL_ASSIGN_OR_RETURN(const ValueId part, Source(cell));
     MENDEL_ASSIGN_OR_RETURN(ValueId weights, CopyWeights(graph_, conv.inputs[1], builder_));
-    MENDEL_ASSIGN_OR_RETURN(weights, Slice(weights, w_begin, w_end));
+    // Negated as a whole, so that all terms of a sign are parts of one kernel.
     if (!cell.of_first) {
       MENDEL_ASSIGN_OR_RETURN(weights, builder_.Add("Neg", {weights}));
     }
+    MENDEL_ASSIGN_OR_RETURN(weights, Slice(weights, w_begin, w_end));
     Attributes attrs = conv.attrs;
     attrs.Set("pads", pads);
     MENDEL_ASSIGN_OR_RETURN(const ValueId term, builder_.Add("Conv", {part, weights}, std::move(attrs)));

@@ -2,10 +2,16 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <string>
 
+#include "kernels/cuda/convolution_case.h"
+#include "kernels/cuda/cublaslt/table.h"
+#include "kernels/cuda/cudnn/table.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/gpu_device.h"
 #include "kernels/cuda/mending_case.h"
+#include "kernels/cuda/product_case.h"
 #include "runtime/backend.h"
 
 namespace mendel::cuda {
@@ -31,6 +37,33 @@ int RunOperators() {
   return wrong;
 }
 
+/// Random programs by every algorithm that the libraries of this machine offer for their nodes; the number of runs that are wrong.
+/// `offered`: there is a library that should offer some.
+int RunLibraries(const char* what, DeviceCase (*make)(uint64_t seed), uint64_t seeds, bool offered) {
+  const Backend* backend = FindBackend("cuda");
+  if (backend == nullptr) return 1;  // RunOperators has told it
+  int wrong = 0, runs = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const DeviceCase one = make(seed);
+    std::map<std::string, std::map<int32_t, std::string>> by_name;
+    for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
+      for (const std::string& name : backend->Algorithms(one.graph, node, Numerics::kDefault)) by_name[name][node] = name;
+    }
+    for (const auto& [name, algorithms] : by_name) {
+      const auto executable = backend->Compile(one.graph, {.algorithms = algorithms});
+      const std::string failure = executable.ok() ? FailureOf(**executable, one) : std::string(executable.status().message());
+      ++runs;
+      if (failure.empty()) continue;
+      std::printf("FAILED: %s: %s: %s\n", name.c_str(), failure.c_str(), one.told.c_str());
+      ++wrong;
+    }
+  }
+  std::printf("%llu programs of %s by libraries (%s): %d runs, %d wrong\n", static_cast<unsigned long long>(seeds), what,
+              backend->Identity().c_str(), runs, wrong);
+  if (offered && runs == 0) std::printf("FAILED: no library offers algorithms of %s\n", what);
+  return wrong + (offered && runs == 0 ? 1 : 0);
+}
+
 int Main(int count, uint64_t first) {
   const auto device = OpenGpu();
   if (!device.ok()) {
@@ -52,6 +85,8 @@ int Main(int count, uint64_t first) {
   std::printf("%d random corrections from seed %llu on the GPU: %d runs wrong\n", count, static_cast<unsigned long long>(first),
               wrong);
   wrong += RunOperators();
+  wrong += RunLibraries("convolutions", &RandomConvolutions, 100, Cudnn::Get().ok());
+  wrong += RunLibraries("matrix products", &RandomProduct, 100, CublasLt::Get().ok());
   return wrong == 0 ? 0 : 1;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/cuda/backend/library_call.h"
 #include "kernels/cuda/backend/resources.h"
 
 namespace mendel::cuda {
@@ -72,6 +73,7 @@ class CudaExecutable final : public Executable {
     for (size_t k = 0; k < memory_.size(); ++k) MENDEL_RETURN_IF_ERROR(Allocate(program_.allocations[k], memory_[k]));
     MENDEL_RETURN_IF_ERROR(UploadWeights());
     MENDEL_RETURN_IF_ERROR(LoadKernels(image));
+    MENDEL_RETURN_IF_ERROR(LoadCalls());
     if (program_.staging_bytes > 0) {
       void* staging = nullptr;
       const int pinned = driver_.MemHostAlloc(&staging, static_cast<size_t>(program_.staging_bytes), 0);
@@ -138,13 +140,16 @@ class CudaExecutable final : public Executable {
   }
 
   absl::Status LoadKernels(const ImageOf& image) {
-    if (program_.launches.empty()) return absl::OkStatus();
+    functions_.resize(program_.launches.size());
+    if (program_.texts.empty()) return absl::OkStatus();
     MENDEL_ASSIGN_OR_RETURN(const std::vector<char> bytes, image(program_.ModuleText()));
     DriverModule* module = nullptr;
     const int loaded = driver_.ModuleLoadData(&module, bytes.data());
     MENDEL_RETURN_IF_ERROR(Keep(driver_, loaded, "cuModuleLoadData", module, driver_.ModuleUnload, module_));
     std::map<std::string, DriverFunction*> functions;
-    for (const DeviceLaunch& launch : program_.launches) {
+    for (size_t k = 0; k < functions_.size(); ++k) {
+      const DeviceLaunch& launch = program_.launches[k];
+      if (launch.call != nullptr) continue;
       DriverFunction*& function = functions[launch.kernel];
       if (function == nullptr) {
         MENDEL_RETURN_IF_ERROR(
@@ -154,9 +159,27 @@ class CudaExecutable final : public Executable {
         MENDEL_RETURN_IF_ERROR(driver_.Check(
             driver_.FuncSetAttribute(function, kFunctionSharedBytes, static_cast<int>(launch.shape.shared)), "cuFuncSetAttribute"));
       }
-      functions_.push_back(function);
+      functions_[k] = function;
     }
     return absl::OkStatus();
+  }
+
+  /// Each is made once here, on whatever lies in its memory: what a library loads for its first call, no capture allows.
+  absl::Status LoadCalls() {
+    calls_.resize(program_.launches.size());
+    bool any = false;
+    for (size_t k = 0; k < calls_.size(); ++k) {
+      const DeviceLaunch& launch = program_.launches[k];
+      if (launch.call == nullptr) continue;
+      CallSite site{stream_.get(), {}, launch.workspace.bytes > 0 ? Address(launch.workspace) : 0};
+      for (const DeviceBuffer& buffer : launch.pointers) site.pointers.push_back(Address(buffer));
+      auto loaded = launch.call->Load(site, handles_);
+      if (!loaded.ok()) return Annotate(loaded.status(), launch.info.name);
+      calls_[k] = *std::move(loaded);
+      MENDEL_RETURN_IF_ERROR(Launch(k));
+      any = true;
+    }
+    return any ? Wait() : absl::OkStatus();
   }
 
   /// A whole run as one graph.
@@ -207,6 +230,7 @@ class CudaExecutable final : public Executable {
 
   absl::Status Launch(size_t k) {
     const DeviceLaunch& launch = program_.launches[k];
+    if (calls_[k] != nullptr) return Annotate(calls_[k]->Enqueue(), launch.info.name);
     addresses_.clear();
     for (const DeviceBuffer& buffer : launch.pointers) addresses_.push_back(Address(buffer));
     parameters_.clear();
@@ -250,7 +274,7 @@ class CudaExecutable final : public Executable {
   DeviceProgram program_;
   std::vector<Step> steps_;
   int64_t weight_bytes_ = 0;
-  std::vector<DriverFunction*> functions_;  // a launch each
+  std::vector<DriverFunction*> functions_;  // a launch each; null where a library is called
   std::vector<uint64_t> addresses_;
   std::vector<void*> parameters_;
   // Destroyed from the last to the first.
@@ -259,6 +283,8 @@ class CudaExecutable final : public Executable {
   Owned<void*> staging_;
   Owned<DriverModule*> module_;
   Owned<DriverStream*> stream_;
+  LibraryHandles handles_;
+  std::vector<std::unique_ptr<LoadedCall>> calls_;  // a launch each; null where a kernel is launched
   Owned<DriverGraphExec*> graph_;
   std::vector<Owned<DriverEvent*>> events_;
 };

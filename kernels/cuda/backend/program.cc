@@ -9,6 +9,8 @@
 #include "base/status.h"
 #include "graph/evaluate.h"
 #include "graph/rewrite.h"
+#include "kernels/cuda/backend/correction_launch.h"
+#include "kernels/cuda/emit/correction_plan.h"
 #include "kernels/cuda/fusion/grouping.h"
 #include "kernels/cuda/fusion/preamble.h"
 #include "runtime/memory_planner.h"
@@ -21,12 +23,25 @@ int64_t Aligned(int64_t bytes) { return (bytes + kDeviceAlignment - 1) / kDevice
 class Lowering {
  public:
   Lowering(const Graph& graph, const ProgramOptions& options)
-      : graph_(graph), options_(options), constant_(ConstantExpressions(graph)) {}
+      : graph_(graph), options_(options), constant_(ConstantExpressions(graph)), plan_(PlanCorrections(graph, constant_)) {}
 
   absl::StatusOr<DeviceProgram> Run() {
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, constant_));
+    std::vector<bool> elsewhere = constant_;  // and what corrections and libraries compute, or nobody
+    for (const PlannedCorrection& correction : plan_.corrections) elsewhere[static_cast<size_t>(correction.patch)] = true;
+    for (size_t id = 0; id < plan_.unused.size(); ++id) elsewhere[id] = elsewhere[id] || plan_.unused[id];
+    MENDEL_ASSIGN_OR_RETURN(
+        const std::vector<LibraryGroup> calls,
+        FindLibraryGroups(graph_, constant_, options_.algorithms, options_.numerics, options_.libraries, elsewhere));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, elsewhere, {plan_.unused, plan_.stored}));
     for (int32_t id : graph_.inputs()) Life({id, 0}, 0);
-    for (const FusionGroup& group : groups) MENDEL_RETURN_IF_ERROR(AddLaunch(group));
+    auto call = calls.begin();
+    for (const FusionGroup& group : groups) {
+      for (; call != calls.end() && call->result < group.result; ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
+      MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
+      MENDEL_RETURN_IF_ERROR(AddLaunch(group));
+    }
+    for (; call != calls.end(); ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
+    MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(static_cast<int32_t>(graph_.nodes().size())));
     const int end = static_cast<int>(program_.launches.size());
     for (const GraphOutput& output : graph_.outputs()) {
       if (!constant_[static_cast<size_t>(output.value.node)]) Life(output.value, end);
@@ -43,35 +58,90 @@ class Lowering {
  private:
   /// `value` is alive at `step`.
   void Life(ValueId value, int step) {
-    if (NumElements(graph_.type(value)) == 0) return;
-    const auto [life, is_new] = lives_.try_emplace(value, BufferLifetime{Aligned(ByteSize(graph_.type(value))), step, step});
+    const ValueId home = Home(value);
+    const int64_t bytes = BytesOf(home);
+    if (bytes == 0) return;
+    const auto [life, is_new] = lives_.try_emplace(home, BufferLifetime{Aligned(bytes), step, step});
     life->second.last = std::max(life->second.last, step);
   }
 
-  absl::Status AddLaunch(const FusionGroup& group) {
-    const int step = static_cast<int>(program_.launches.size());
-    MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteKernel(graph_, group));
-    for (const KernelOperand& operand : kernel.operands) {
-      if (operand.value.node >= 0 && !constant_[static_cast<size_t>(operand.value.node)]) Life(operand.value, step);
+  /// The value in whose memory `value` lies: its own, or what a correction has written over.
+  ValueId Home(ValueId value) const {
+    const auto home = homes_.find(value);
+    return home == homes_.end() ? value : home->second;
+  }
+  int64_t BytesOf(ValueId value) const {
+    const auto scratch = scratch_.find(value);
+    return scratch == scratch_.end() ? ByteSize(graph_.type(value)) : scratch->second;
+  }
+
+  /// The corrections that have not been added yet, of nodes before this one.
+  absl::Status AddCorrectionsBefore(int32_t node) {
+    for (; corrected_ < plan_.corrections.size() && plan_.corrections[corrected_].patch < node; ++corrected_) {
+      const PlannedCorrection& correction = plan_.corrections[corrected_];
+      if (correction.in_place) homes_[correction.result()] = Home(correction.base);
+      if (const int64_t bytes = ScratchBytes(graph_, correction); bytes > 0) scratch_[ScratchOf(correction)] = bytes;
+      MENDEL_ASSIGN_OR_RETURN(auto launches, LaunchesOf(graph_, correction, [&](ValueId value) { return Folded(value); }));
+      for (CorrectionLaunch& launch : launches) {
+        if (names_.insert(launch.kernel).second) program_.texts.push_back(std::move(launch.text));
+        Add({.kernel = std::move(launch.kernel), .shape = launch.shape, .info = std::move(launch.info)}, std::move(launch.operands),
+            launch.result);
+      }
     }
-    Life(group.result, step);
-    if (names_.insert(kernel.name).second) program_.texts.push_back(kernel.text);
-    DeviceLaunch launch{kernel.name, kernel.launch, {}, StepOf(group, kernel)};
-    launches_.push_back(std::move(kernel.operands));
-    results_.push_back(group.result);
-    program_.launches.push_back(std::move(launch));
     return absl::OkStatus();
   }
 
-  Step StepOf(const FusionGroup& group, const FusedKernel& kernel) const {
-    const Node& node = graph_.node(group.row >= 0 ? group.row : group.result.node);
+  absl::Status AddLaunch(const FusionGroup& group) {
+    MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteKernel(graph_, group));
+    if (names_.insert(kernel.name).second) program_.texts.push_back(kernel.text);
+    const std::string told =
+        Cat(group.row >= 0 ? "rows" : "elements", group.nodes.size() > 1 ? Cat("_of_", group.nodes.size()) : "",
+            kernel.lanes > 1 ? Cat("_by_", kernel.lanes) : "");
+    Add({.kernel = kernel.name,
+         .shape = kernel.launch,
+         .info = StepOf(group.row >= 0 ? group.row : group.result.node, group.result.node, group.nodes, told)},
+        std::move(kernel.operands), group.result);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddCall(const LibraryGroup& group) {
+    MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
+    Step step = StepOf(group.node, group.result.node, group.nodes, group.call->name());
+    std::stable_partition(step.nodes.begin(), step.nodes.end(), [&](int32_t id) { return id == group.node; });
+    Add({.call = group.call, .info = std::move(step)}, group.operands, group.result);
+    const FusedKernel& finish = group.finish;
+    if (finish.name.empty()) return absl::OkStatus();
+    if (names_.insert(finish.name).second) program_.texts.push_back(finish.text);
+    Step info = program_.launches.back().info;
+    info.kernel = "epilogue in place";
+    info.flops = 0;  // the call's step has them
+    Add({.kernel = finish.name, .shape = finish.launch, .info = std::move(info)}, finish.operands, group.result);
+    return absl::OkStatus();
+  }
+
+  void Add(DeviceLaunch launch, std::vector<KernelOperand> operands, ValueId result) {
+    const int step = static_cast<int>(program_.launches.size());
+    for (const KernelOperand& operand : operands) {
+      if (operand.value.node >= 0 && !constant_[static_cast<size_t>(operand.value.node)]) Life(operand.value, step);
+    }
+    Life(result, step);
+    launches_.push_back(std::move(operands));
+    results_.push_back(result);
+    program_.launches.push_back(std::move(launch));
+  }
+
+  /// `id`: the node that gives the step its name, or the operator where it has none.
+  Step StepOf(int32_t id, int32_t result, const std::set<int32_t>& nodes, std::string kernel) const {
+    const Node& node = graph_.node(id);
     Step step;
-    step.name = node.name.empty() ? Cat(node.op->name, " ", group.result.node) : node.name;
-    step.nodes.assign(group.nodes.begin(), group.nodes.end());
-    step.kernel = Cat(group.row >= 0 ? "rows" : "elements", group.nodes.size() > 1 ? Cat("_of_", group.nodes.size()) : "",
-                      kernel.lanes > 1 ? Cat("_by_", kernel.lanes) : "");
-    for (int32_t id : group.nodes) {
-      step.flops += WithView(graph_, id, [&](const NodeView& view) { return CostOf(*graph_.node(id).op, view).flops; });
+    step.name = node.name.empty() ? Cat(node.op->name, " ", result) : node.name;
+    step.nodes.assign(nodes.begin(), nodes.end());
+    step.kernel = std::move(kernel);
+    for (int32_t member : nodes) {
+      if (const auto refused = plan_.refused.find(member); refused != plan_.refused.end()) {
+        step.kernel += Cat("; boxes copied (", refused->second, ")");
+      }
+      step.flops += WithView(graph_, member, [&](const NodeView& view) { return CostOf(*graph_.node(member).op, view).flops; });
     }
     return step;
   }
@@ -80,9 +150,18 @@ class Lowering {
     program_.allocations = {0, 0};  // constants, values
     std::vector<BufferLifetime> lives;
     for (const auto& [value, life] : lives_) lives.push_back(life);
+    const auto workspace = [&](size_t step) {
+      return program_.launches[step].call == nullptr ? 0 : program_.launches[step].call->workspace_bytes();
+    };
+    for (size_t step = 0; step < launches_.size(); ++step) {
+      if (workspace(step) > 0) lives.push_back({Aligned(workspace(step)), static_cast<int>(step), static_cast<int>(step)});
+    }
     const MemoryPlan plan = PlanMemory(lives, kDeviceAlignment);
     size_t k = 0;
-    for (const auto& [value, life] : lives_) places_[value] = Place(1, plan.offsets[k++], ByteSize(graph_.type(value)));
+    for (const auto& [value, life] : lives_) places_[value] = Place(1, plan.offsets[k++], BytesOf(value));
+    for (size_t step = 0; step < launches_.size(); ++step) {
+      if (workspace(step) > 0) program_.launches[step].workspace = Place(1, plan.offsets[k++], workspace(step));
+    }
     if (options_.reuse_memory) program_.allocations[1] = program_.arena_bytes = plan.arena_bytes;
     for (size_t step = 0; step < launches_.size(); ++step) {
       std::vector<DeviceBuffer>& pointers = program_.launches[step].pointers;
@@ -103,7 +182,7 @@ class Lowering {
 
   DeviceBuffer PlaceOf(ValueId value) {
     if (constant_[static_cast<size_t>(value.node)]) return Weights(Folded(value));
-    return places_[value];
+    return places_[Home(value)];
   }
 
   /// A constant's place; equal ones share it.
@@ -147,6 +226,10 @@ class Lowering {
   const Graph& graph_;
   const ProgramOptions& options_;
   std::vector<bool> constant_;
+  CorrectionPlan plan_;
+  size_t corrected_ = 0;                // of plan_.corrections
+  std::map<ValueId, ValueId> homes_;    // of results that overwrite what they correct
+  std::map<ValueId, int64_t> scratch_;  // bytes
   DeviceProgram program_;
   std::map<ValueId, BufferLifetime> lives_;
   std::map<ValueId, DeviceBuffer> places_;

@@ -3,11 +3,16 @@
 #define MENDEL_KERNELS_CUDA_BACKEND_PROGRAM_H_
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
+#include "kernels/cuda/backend/library_call.h"
+#include "kernels/cuda/backend/library_groups.h"
 #include "kernels/cuda/fusion/fused_kernel.h"
 #include "runtime/backend.h"
 
@@ -21,11 +26,14 @@ struct DeviceBuffer {
 };
 inline constexpr int64_t kDeviceAlignment = 256;
 
+/// Of a kernel, or of a library's call where `call` is set.
 struct DeviceLaunch {
-  std::string kernel;  ///< name of the entry
-  LaunchShape shape;
-  std::vector<DeviceBuffer> pointers;
-  Step info;
+  std::string kernel = "";  ///< name of the entry
+  LaunchShape shape = {};
+  std::shared_ptr<const LibraryCall> call = nullptr;
+  std::vector<DeviceBuffer> pointers = {};
+  DeviceBuffer workspace = {};  ///< of a call; no bytes: it needs none
+  Step info = {};
 };
 
 /// What is copied from or to the caller. The staging buffer in pinned host memory has the same order.
@@ -60,10 +68,14 @@ struct ProgramOptions {
   /// Values whose lives do not meet share memory, all in one allocation. False, for tests: every value and every constant is an
   /// allocation of exactly its size, so that what lies beyond it is seen.
   bool reuse_memory = true;
+  Numerics numerics = Numerics::kDefault;
+  /// Calls of `libraries` by node, as in CompileOptions; all other nodes are computed by kernels of ours.
+  std::map<int32_t, std::string> algorithms = {};
+  std::span<const CallLibrary* const> libraries = {};
 };
 
-/// Folds what depends on no input (in double, rounded once), groups the rest into kernels, plans memory. Unimplemented names the
-/// node that no kernel computes.
+/// Folds what depends on no input (in double, rounded once), groups the rest into calls and kernels, plans memory. Unimplemented
+/// names the node that no kernel computes, InvalidArgument the node and an algorithm that no library has.
 absl::StatusOr<DeviceProgram> LowerToDevice(const Graph& graph, const ProgramOptions& options = {});
 
 }  // namespace mendel::cuda

@@ -2,22 +2,19 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/status.h"
 #include "kernels/cuda/cudnn/descriptor.h"
+#include "kernels/cuda/cudnn/operation_graph.h"
 
 namespace mendel::cuda {
 namespace {
 
 using Shared = std::shared_ptr<Descriptor>;
 
-constexpr int64_t kAlignment = 16;
 constexpr int64_t kMostConfigs = 64;
-
-int DataType(DType dtype) {
-  return dtype == DType::kF16 ? cudnn::kFloat16 : (dtype == DType::kBF16 ? cudnn::kBFloat16 : cudnn::kFloat32);
-}
 
 absl::Status Check(const CudnnConvolution& conv) {
   const size_t rank = conv.x.size();
@@ -32,105 +29,13 @@ absl::Status Check(const CudnnConvolution& conv) {
     if (std::any_of(shape->begin(), shape->end(), [](int64_t extent) { return extent <= 0; }))
       return InvalidInput("an empty tensor");
   }
-  const bool fits = conv.x[1] % conv.w[1] == 0 && conv.w[0] == conv.y[1] && conv.x[0] == conv.y[0];
+  const Shape& from = conv.transposed ? conv.y : conv.x;
+  const Shape& to = conv.transposed ? conv.x : conv.y;
+  const bool fits = from[1] % conv.w[1] == 0 && conv.w[0] == to[1] && from[0] == to[0];
   if (!fits) return InvalidInput("channels or images of a convolution do not fit");
   if (!conv.bias && (conv.residual || conv.relu)) return InvalidInput("an epilogue needs a bias, of zeros where there is none");
   return absl::OkStatus();
 }
-
-class GraphMaker {
- public:
-  GraphMaker(const Cudnn& cudnn, const CudnnConvolution& conv) : cudnn_(cudnn), conv_(conv) {
-    left_ = 1 + (conv.residual ? 1 : 0) + (conv.bias ? 1 : 0) + (conv.relu ? 1 : 0);
-  }
-
-  absl::StatusOr<Shared> Make() {
-    const Shared x = Tensor("x", conv_.x), w = Tensor("w", conv_.w);
-    AddConvolution(x, w);
-    if (conv_.residual) AddPointwise(cudnn::kAdd, Tensor("residual", conv_.y));
-    Shape channels(conv_.y.size(), 1);
-    channels[1] = conv_.y[1];
-    if (conv_.bias) AddPointwise(cudnn::kAdd, Tensor("bias", channels));
-    if (conv_.relu) AddPointwise(cudnn::kRelu, nullptr);
-    const Shared graph = New(cudnn::kGraph, "the graph");
-    graph->Refer(cudnn::kGraphOperations, operations_);
-    MENDEL_RETURN_IF_ERROR(graph->Finalize());
-    return graph;
-  }
-
- private:
-  Shared New(cudnn::Type type, const char* what) const { return std::make_shared<Descriptor>(cudnn_, type, what); }
-
-  Ints StridesOf(const Shape& shape) const {
-    Ints strides(shape.size());
-    int64_t step = 1;
-    const auto next = [&](size_t d) { strides[d] = std::exchange(step, step * shape[d]); };
-    if (conv_.channels_last) next(1);
-    for (size_t d = shape.size(); d-- > 2;) next(d);
-    if (!conv_.channels_last) next(1);
-    next(0);
-    return strides;
-  }
-
-  Shared Tensor(const char* what, const Shape& shape, bool is_virtual = false) {
-    const Shared tensor = New(cudnn::kTensor, what);
-    tensor->Int(cudnn::kTensorId, ++ids_);
-    // What is never stored keeps the precision of the sums.
-    tensor->Enum(cudnn::kTensorDataType, cudnn::kDataType, is_virtual ? cudnn::kFloat32 : DataType(conv_.dtype));
-    tensor->Ints(cudnn::kTensorDimensions, shape);
-    tensor->Ints(cudnn::kTensorStrides, StridesOf(shape));
-    tensor->Int(cudnn::kTensorAlignment, kAlignment);
-    tensor->Flag(cudnn::kTensorIsVirtual, is_virtual);
-    (void)tensor->Finalize();  // sticks, and is told by who refers to it
-    return tensor;
-  }
-  Shared NextResult() {
-    --left_;
-    return result_ = Tensor("y", conv_.y, left_ > 0);
-  }
-
-  void AddConvolution(const Shared& x, const Shared& w) {
-    const Shared convolution = New(cudnn::kConvolution, "the convolution");
-    convolution->Enum(cudnn::kConvolutionPrecision, cudnn::kDataType, cudnn::kFloat32);
-    convolution->Enum(cudnn::kConvolutionModeOf, cudnn::kConvolutionMode, cudnn::kCrossCorrelation);
-    convolution->Ints(cudnn::kConvolutionDilations, conv_.dilations);
-    convolution->Ints(cudnn::kConvolutionStrides, conv_.strides);
-    convolution->Ints(cudnn::kConvolutionPrePads, conv_.pads_begin);
-    convolution->Ints(cudnn::kConvolutionPostPads, conv_.pads_end);
-    convolution->Int(cudnn::kConvolutionDimensions, static_cast<int64_t>(conv_.strides.size()));
-    (void)convolution->Finalize();
-    const Shared operation = New(cudnn::kConvolutionForward, "the operation");
-    operation->Refer(cudnn::kForwardConvolution, {convolution});
-    operation->Refer(cudnn::kForwardX, {x});
-    operation->Refer(cudnn::kForwardW, {w});
-    operation->Refer(cudnn::kForwardY, {NextResult()});
-    operation->Number(cudnn::kForwardAlpha, 1);
-    operation->Number(cudnn::kForwardBeta, 0);
-    (void)operation->Finalize();
-    operations_.push_back(operation);
-  }
-
-  void AddPointwise(int mode, const Shared& other) {
-    const Shared pointwise = New(cudnn::kPointwise, "the pointwise function");
-    pointwise->Enum(cudnn::kPointwiseModeOf, cudnn::kPointwiseMode, mode);
-    pointwise->Enum(cudnn::kPointwisePrecision, cudnn::kDataType, cudnn::kFloat32);
-    (void)pointwise->Finalize();
-    const Shared operation = New(cudnn::kPointwiseOperation, "the pointwise operation");
-    operation->Refer(cudnn::kOperationPointwise, {pointwise});
-    operation->Refer(cudnn::kOperationX, {result_});
-    if (other != nullptr) operation->Refer(cudnn::kOperationB, {other});
-    operation->Refer(cudnn::kOperationY, {NextResult()});
-    (void)operation->Finalize();
-    operations_.push_back(operation);
-  }
-
-  const Cudnn& cudnn_;
-  const CudnnConvolution& conv_;
-  int left_ = 0;  // results to come
-  int64_t ids_ = 0;
-  Shared result_;
-  std::vector<Shared> operations_;
-};
 
 /// Configurations that the heuristics propose, best first.
 absl::StatusOr<std::vector<Shared>> Proposals(const Cudnn& cudnn, const Shared& graph, const Shared& device, int mode) {
@@ -152,20 +57,32 @@ absl::StatusOr<std::vector<Shared>> Proposals(const Cudnn& cudnn, const Shared& 
   return configs;
 }
 
-absl::StatusOr<std::vector<int>> NotesOf(const Cudnn& cudnn, const Descriptor& config) {
-  Descriptor engine(cudnn, cudnn::kEngine, "an engine");
-  MENDEL_RETURN_IF_ERROR(engine.status());
-  void* handle = engine.handle();
-  MENDEL_RETURN_IF_ERROR(config.Get(cudnn::kConfigEngine, cudnn::kDescriptor, 1, &handle).status());
-  std::vector<int> notes(cudnn::kNoteCount);
-  MENDEL_ASSIGN_OR_RETURN(const int64_t count,
-                          engine.Get(cudnn::kEngineNotes, cudnn::kNumericalNote, cudnn::kNoteCount, notes.data()));
-  notes.resize(static_cast<size_t>(std::clamp<int64_t>(count, 0, cudnn::kNoteCount)));
-  return notes;
+/// At most `room` values of `name`.
+absl::StatusOr<std::vector<int>> Listed(const Descriptor& engine, int name, cudnn::ValueType type, int64_t room) {
+  std::vector<int> values(static_cast<size_t>(room));
+  MENDEL_ASSIGN_OR_RETURN(const int64_t count, engine.Get(name, type, room, values.data()));
+  values.resize(static_cast<size_t>(std::clamp<int64_t>(count, 0, room)));
+  return values;
 }
 
-bool Allowed(const std::vector<int>& notes, DType dtype, const CudnnNumerics& numerics) {
-  return std::none_of(notes.begin(), notes.end(), [&](int note) {
+/// What is known of the engine of `config` before a plan is made.
+absl::StatusOr<CudnnEngine> EngineOf(const Cudnn& cudnn, const Descriptor& config) {
+  Descriptor descriptor(cudnn, cudnn::kEngine, "an engine");
+  MENDEL_RETURN_IF_ERROR(descriptor.status());
+  void* handle = descriptor.handle();
+  MENDEL_RETURN_IF_ERROR(config.Get(cudnn::kConfigEngine, cudnn::kDescriptor, 1, &handle).status());
+  CudnnEngine engine;
+  MENDEL_RETURN_IF_ERROR(descriptor.Get(cudnn::kEngineIndex, cudnn::kInt64, 1, &engine.index).status());
+  MENDEL_ASSIGN_OR_RETURN(engine.notes, Listed(descriptor, cudnn::kEngineNotes, cudnn::kNumericalNote, cudnn::kNoteCount));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<int> behavior,
+                          Listed(descriptor, cudnn::kEngineBehavior, cudnn::kBehaviorNote, cudnn::kBehaviorCount));
+  engine.compiled_at_run_time = std::count(behavior.begin(), behavior.end(), cudnn::kCompiledAtRunTime) > 0;
+  return engine;
+}
+
+bool Allowed(const CudnnEngine& engine, DType dtype, const CudnnNumerics& numerics) {
+  if (engine.compiled_at_run_time) return false;
+  return std::none_of(engine.notes.begin(), engine.notes.end(), [&](int note) {
     const bool converts = note == cudnn::kTensorCores || note == cudnn::kDownConverts;
     if (converts) return dtype == DType::kF32 && !numerics.tensor_cores;
     if (note == cudnn::kReducedSums || note == cudnn::kVaries) return true;  // never: plans repeat their numbers
@@ -173,46 +90,62 @@ bool Allowed(const std::vector<int>& notes, DType dtype, const CudnnNumerics& nu
   });
 }
 
-absl::StatusOr<CudnnEngine> Planned(const Cudnn& cudnn, const Shared& config, const Shared& device, std::vector<int> notes) {
+/// A text of unknown length, without what follows its end.
+absl::StatusOr<std::string> TextOf(const Descriptor& descriptor, int name) {
+  MENDEL_ASSIGN_OR_RETURN(const int64_t size, descriptor.Get(name, cudnn::kChar, 0, nullptr));
+  std::string text(static_cast<size_t>(std::max<int64_t>(0, size)), '\0');
+  MENDEL_RETURN_IF_ERROR(descriptor.Get(name, cudnn::kChar, size, text.data()).status());
+  return text.substr(0, text.find('\0'));
+}
+
+absl::Status MakePlan(const Cudnn& cudnn, const Shared& config, const Shared& device, CudnnEngine& engine) {
   Descriptor plan(cudnn, cudnn::kPlan, "the execution plan");
   plan.Refer(cudnn::kPlanConfig, {config});
   plan.Refer(cudnn::kPlanDevice, {device});
   MENDEL_RETURN_IF_ERROR(plan.Finalize());
-  CudnnEngine engine{"", 0, std::move(notes)};
   MENDEL_RETURN_IF_ERROR(plan.Get(cudnn::kPlanWorkspace, cudnn::kInt64, 1, &engine.workspace_bytes).status());
-  MENDEL_ASSIGN_OR_RETURN(const int64_t size, plan.Get(cudnn::kPlanJson, cudnn::kChar, 0, nullptr));
-  std::string json(static_cast<size_t>(std::max<int64_t>(0, size)), '\0');
-  MENDEL_RETURN_IF_ERROR(plan.Get(cudnn::kPlanJson, cudnn::kChar, size, json.data()).status());
-  engine.plan_json = json.substr(0, json.find('\0'));
-  return engine;
+  MENDEL_ASSIGN_OR_RETURN(engine.plan_json, TextOf(plan, cudnn::kPlanJson));
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<CudnnEngine>> PlanConvolution(const Cudnn& cudnn, const CudnnConvolution& convolution,
-                                                         const CudnnNumerics& numerics, const GpuModel& gpu, size_t max_engines) {
+                                                         const CudnnNumerics& numerics, const std::string& device_json,
+                                                         const CudnnLimits& limits) {
   MENDEL_RETURN_IF_ERROR(Check(convolution));
   const auto device = std::make_shared<Descriptor>(cudnn, cudnn::kDevice, "the device's properties");
-  device->Text(cudnn::kDeviceJson, DevicePropertiesJson(gpu));
+  device->Text(cudnn::kDeviceJson, device_json);
   MENDEL_RETURN_IF_ERROR(device->Finalize());
-  MENDEL_ASSIGN_OR_RETURN(const Shared graph, GraphMaker(cudnn, convolution).Make());
+  MENDEL_ASSIGN_OR_RETURN(const Shared graph, MakeOperationGraph(cudnn, convolution));
   std::vector<CudnnEngine> engines;
+  std::set<std::string> plans;  // the two kinds of heuristics may propose the same
   bool any = false;
   for (const int mode : {cudnn::kModeA, cudnn::kModeFallback}) {
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<Shared> configs, Proposals(cudnn, graph, device, mode));
-    for (const Shared& config : configs) {
-      if (engines.size() >= max_engines) return engines;
+    const auto configs = Proposals(cudnn, graph, device, mode);
+    if (absl::IsUnimplemented(configs.status())) continue;  // nothing to propose
+    MENDEL_RETURN_IF_ERROR(configs.status());
+    for (const Shared& config : *configs) {
+      if (engines.size() >= limits.engines) return engines;
       any = true;
-      MENDEL_ASSIGN_OR_RETURN(std::vector<int> notes, NotesOf(cudnn, *config));
-      if (!Allowed(notes, convolution.dtype, numerics)) continue;
-      auto engine = Planned(cudnn, config, device, std::move(notes));
-      if (absl::IsUnimplemented(engine.status())) continue;  // proposed, and not possible here after all
-      if (!engine.ok()) return engine.status();
-      engines.push_back(*std::move(engine));
+      MENDEL_ASSIGN_OR_RETURN(CudnnEngine engine, EngineOf(cudnn, *config));
+      if (!Allowed(engine, convolution.dtype, numerics)) continue;
+      const absl::Status made = MakePlan(cudnn, config, device, engine);
+      if (absl::IsUnimplemented(made)) continue;  // proposed, and not possible here after all
+      MENDEL_RETURN_IF_ERROR(made);
+      if (engine.workspace_bytes > limits.workspace_bytes) continue;
+      if (plans.insert(engine.plan_json).second) engines.push_back(std::move(engine));
     }
   }
-  if (!any) return Unsupported("cuDNN ", cudnn.version, " has no engine for this convolution on sm_", gpu.compute_capability);
+  if (!any) return Unsupported("cuDNN ", cudnn.VersionText(), " has no engine for this convolution on this device");
   return engines;
+}
+
+absl::StatusOr<std::string> DevicePropertiesOf(const Cudnn& cudnn, int ordinal) {
+  Descriptor device(cudnn, cudnn::kDevice, "the device's properties");
+  device.Small(cudnn::kDeviceId, ordinal);
+  MENDEL_RETURN_IF_ERROR(device.Finalize());
+  return TextOf(device, cudnn::kDeviceJson);
 }
 
 }  // namespace mendel::cuda

@@ -3,6 +3,7 @@
 #define MENDEL_KERNELS_CUDA_CUDNN_CONVOLUTION_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,17 @@ namespace mendel::cuda {
 struct CudnnConvolution {
   DType dtype = DType::kF32;  ///< of all stored tensors: f32, f16 or bf16
   bool channels_last = false;
+  bool transposed =
+      false;      ///< from x to y as the gradient goes that a convolution from y to x has: w, strides and pads are that one's
   Shape x, w, y;  ///< w: [out channels, channels a group, kernel...]
   Ints strides, dilations, pads_begin, pads_end;
   bool bias = false;      ///< a tensor [1, out channels, 1...]
   bool residual = false;  ///< a tensor of y's shape and layout; needs a bias
   bool relu = false;      ///< needs a bias
 };
+
+/// Ids of the tensors that a plan reads and writes.
+enum CudnnTensorId : int64_t { kCudnnX = 1, kCudnnW, kCudnnBias, kCudnnResidual, kCudnnY };
 
 /// What an engine's numbers may be made of, besides f32 sums in another order.
 struct CudnnNumerics {
@@ -31,23 +37,36 @@ struct CudnnNumerics {
   bool winograd = false;  ///< and Fourier transforms
 };
 
+/// What is planned at most.
+struct CudnnLimits {
+  size_t engines = 1;
+  int64_t workspace_bytes = std::numeric_limits<int64_t>::max();  ///< of an engine
+};
+
 struct CudnnEngine {
   std::string plan_json;  ///< what cuDNN of the same version makes the execution plan of again
   int64_t workspace_bytes = 0;
+  int64_t index = 0;       ///< cuDNN's number of the engine among those for this kind of graph
   std::vector<int> notes;  ///< cudnn::kTensorCores and so on
+  bool compiled_at_run_time = false;
 };
 
-/// Execution plans for `gpu`, at most `max_engines`, those that cuDNN's heuristics rank best first; none where `numerics` forbids
-/// all. InvalidArgument for shapes that do not fit or an epilogue without bias, Unimplemented where cuDNN has no engine, Internal
-/// for its other errors.
+/// Execution plans for the device with these properties, those that cuDNN's heuristics rank best first; none where `numerics` or
+/// `limits` forbid all. Engines whose kernels cuDNN compiles at run time are left out: that takes seconds a convolution, and
+/// a driver. InvalidArgument for shapes that do not fit or an epilogue without bias, Unimplemented where cuDNN has no engine,
+/// Internal for its other errors.
 ///
 /// The epilogue is in this order because cuDNN has compiled engines for it. An activation straight after the sums, the bias before
 /// the residual, or other activations are compiled at run time, which needs a driver: those stay Mendel's own kernels.
 absl::StatusOr<std::vector<CudnnEngine>> PlanConvolution(const Cudnn& cudnn, const CudnnConvolution& convolution,
-                                                         const CudnnNumerics& numerics, const GpuModel& gpu, size_t max_engines);
+                                                         const CudnnNumerics& numerics, const std::string& device_json,
+                                                         const CudnnLimits& limits);
 
-/// Device properties as cuDNN takes them, of the published figures and limits of the architecture; clocks and sizes only steer the
-/// heuristics.
+/// Device properties as cuDNN takes them, of a device that is here, by its number. Plans run on devices with the properties that
+/// they were made for.
+absl::StatusOr<std::string> DevicePropertiesOf(const Cudnn& cudnn, int ordinal);
+/// The same of a GPU that need not be here, of the published figures and limits of its architecture; clocks and sizes only steer
+/// the heuristics.
 std::string DevicePropertiesJson(const GpuModel& gpu);
 
 }  // namespace mendel::cuda

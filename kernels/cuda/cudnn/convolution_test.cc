@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <set>
+#include <memory>
 
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/cuda/cudnn/descriptor.h"
+#include "kernels/cuda/fake/fake_cudnn.h"
 
 namespace mendel::cuda {
 namespace {
@@ -81,8 +82,8 @@ TEST(CudnnConvolution, EveryFormIsPlannedWithoutADevice) {
   std::printf("cuDNN %d at %s\n", (*cudnn)->version, (*cudnn)->path.c_str());
   for (const Form& form : Forms()) {
     for (const int architecture : {80, 90}) {
-      const auto engines =
-          PlanConvolution(**cudnn, form.convolution, {.tensor_cores = true, .winograd = true}, *GpuOf(architecture), 1);
+      const auto engines = PlanConvolution(**cudnn, form.convolution, {.tensor_cores = true, .winograd = true},
+                                           DevicePropertiesJson(*GpuOf(architecture)), {});
       ASSERT_TRUE(engines.ok()) << form.name << " " << engines.status();
       ASSERT_EQ(engines->size(), 1u) << form.name;
       EXPECT_THAT((*engines)[0].plan_json, HasSubstr("engineId")) << form.name;
@@ -96,8 +97,9 @@ TEST(CudnnConvolution, StrictNumbersComeFromOtherEngines) {
   if (!cudnn.ok()) GTEST_SKIP() << cudnn.status();
   for (const bool last : {false, true}) {
     const CudnnConvolution conv = Same(2, DType::kF32, last, 1, 1);
-    const auto strict = PlanConvolution(**cudnn, conv, {}, *GpuOf(90), 64);
-    const auto any = PlanConvolution(**cudnn, conv, {.tensor_cores = true, .winograd = true}, *GpuOf(90), 64);
+    const auto strict = PlanConvolution(**cudnn, conv, {}, DevicePropertiesJson(*GpuOf(90)), {.engines = 64});
+    const auto any =
+        PlanConvolution(**cudnn, conv, {.tensor_cores = true, .winograd = true}, DevicePropertiesJson(*GpuOf(90)), {.engines = 64});
     ASSERT_TRUE(strict.ok() && any.ok()) << strict.status() << any.status();
     EXPECT_FALSE(strict->empty());
     EXPECT_LT(strict->size(), any->size());
@@ -110,87 +112,57 @@ TEST(CudnnConvolution, StrictNumbersComeFromOtherEngines) {
   }
 }
 
-/// A table whose descriptors are bytes on the heap.
-struct Fake {
-  static inline std::set<void*> alive;
-  static inline int64_t calls = 0, fail_at = 0;
-  static inline int error = 0;
-  static inline bool destroying = false;  ///< the call that failed
-
-  static int Answer(bool destroys = false) {
-    if (++calls != fail_at) return 0;
-    destroying = destroys;
-    return error;
+TEST(CudnnConvolution, PlansAreMadeAgainWithoutADevice) {
+  const auto cudnn = Cudnn::Get();
+  if (!cudnn.ok()) GTEST_SKIP() << cudnn.status();
+  const auto device = std::make_shared<Descriptor>(**cudnn, cudnn::kDevice, "the device's properties");
+  device->Text(cudnn::kDeviceJson, DevicePropertiesJson(*GpuOf(90)));
+  ASSERT_TRUE(device->Finalize().ok()) << device->status();
+  int made = 0;
+  for (const Form& form : Forms()) {
+    const auto engines = PlanConvolution(**cudnn, form.convolution, {}, DevicePropertiesJson(*GpuOf(90)), {.engines = 4});
+    ASSERT_TRUE(engines.ok()) << form.name << " " << engines.status();
+    for (const CudnnEngine& engine : *engines) {
+      Descriptor plan(**cudnn, cudnn::kPlan, "the execution plan");
+      plan.Refer(cudnn::kPlanDevice, {device});
+      plan.Text(cudnn::kPlanJson, engine.plan_json);
+      ASSERT_TRUE(plan.Finalize().ok()) << form.name << " engine " << engine.index << " " << plan.status();
+      int64_t workspace = -1;
+      ASSERT_TRUE(plan.Get(cudnn::kPlanWorkspace, cudnn::kInt64, 1, &workspace).ok());
+      EXPECT_EQ(workspace, engine.workspace_bytes) << form.name;
+      ++made;
+    }
   }
-  static int Create(int, void** descriptor) {
-    if (const int result = Answer()) return result;
-    alive.insert(*descriptor = new char);
-    return 0;
-  }
-  static int Destroy(void* descriptor) {
-    const int result = Answer(true);
-    EXPECT_EQ(alive.erase(descriptor), 1u);
-    delete static_cast<char*>(descriptor);
-    return result;
-  }
-  static int Finalize(void* descriptor) {
-    EXPECT_EQ(alive.count(descriptor), 1u);
-    return Answer();
-  }
-  static int Set(void* descriptor, int, int, int64_t, const void*) {
-    EXPECT_EQ(alive.count(descriptor), 1u);
-    return Answer();
-  }
-  static int Get(void* descriptor, int name, int, int64_t room, int64_t* count, void* values) {
-    EXPECT_EQ(alive.count(descriptor), 1u);
-    if (const int result = Answer()) return result;
-    *count = name == cudnn::kHeuristicResults ? 2 : (name == cudnn::kEngineNotes ? 0 : 1);
-    if (name == cudnn::kPlanWorkspace) *static_cast<int64_t*>(values) = 128;
-    if (name == cudnn::kPlanJson) *count = 3;
-    if (name == cudnn::kPlanJson && room == 3) std::memcpy(values, "{}", 3);
-    return 0;
-  }
-  static void Tell(char* text, size_t size) { std::snprintf(text, size, "made up\nand more"); }
-
-  static const Cudnn& Table() {
-    static const Cudnn table = [] {
-      Cudnn made;
-      made.GetLastErrorString = &Tell;
-      made.CreateDescriptor = &Create;
-      made.DestroyDescriptor = &Destroy;
-      made.Finalize = &Finalize;
-      made.SetAttribute = &Set;
-      made.GetAttribute = &Get;
-      made.version = 91900;
-      return made;
-    }();
-    return table;
-  }
-};
+  Descriptor pack(**cudnn, cudnn::kVariantPack, "the variant pack");
+  pack.Ints(cudnn::kPackIds, {kCudnnX, kCudnnW, kCudnnY});
+  void* const address = reinterpret_cast<void*>(uintptr_t{1} << 20);
+  pack.Pointers(cudnn::kPackPointers, {address, address, address});
+  pack.Pointers(cudnn::kPackWorkspace, {nullptr});
+  EXPECT_TRUE(pack.Finalize().ok()) << pack.status();
+  std::printf("%d plans made again of their text\n", made);
+}
 
 TEST(CudnnConvolution, EveryCallMayFail) {
   CudnnConvolution conv = Same(2, DType::kF32, true, 1, 1);
   conv.bias = conv.residual = conv.relu = true;
+  FakeCudnn fake;
   const auto plan = [&](int64_t call, int error) {
-    Fake::calls = 0;
-    Fake::fail_at = call;
-    Fake::error = error;
-    Fake::destroying = false;
-    return PlanConvolution(Fake::Table(), conv, {}, *GpuOf(90), 3);
+    fake.FailAt(call, error);
+    return PlanConvolution(fake.table(), conv, {.winograd = true}, "{}", {.engines = 4});
   };
   const auto right = plan(0, 0);
   ASSERT_TRUE(right.ok()) << right.status();
-  ASSERT_EQ(right->size(), 3u);
-  EXPECT_EQ((*right)[0].plan_json, "{}");
-  EXPECT_EQ((*right)[0].workspace_bytes, 128);
-  EXPECT_TRUE(Fake::alive.empty());
-  const int64_t calls = Fake::calls;
+  ASSERT_EQ(right->size(), 4u);
+  EXPECT_EQ((*right)[2].index, 4);
+  EXPECT_EQ((*right)[2].workspace_bytes, 1000);
+  EXPECT_EQ(fake.Leaks(), "");
+  const int64_t calls = fake.Calls();
   int left_out = 0;
   for (int64_t call = 1; call <= calls; ++call) {
-    for (const int error : {3000, 4000}) {
+    for (const int error : {3000, 4000, 4004}) {
       const auto result = plan(call, error);
-      EXPECT_TRUE(Fake::alive.empty()) << call;
-      if (Fake::destroying) {
+      EXPECT_EQ(fake.Leaks(), "") << call;
+      if (fake.FailedCall() == "BackendDestroyDescriptor") {
         EXPECT_TRUE(result.ok()) << call;
         continue;
       }
@@ -200,23 +172,25 @@ TEST(CudnnConvolution, EveryCallMayFail) {
         ++left_out;
         continue;
       }
-      EXPECT_EQ(result.status().code(), error == 3000 ? absl::StatusCode::kUnimplemented : absl::StatusCode::kInternal);
-      EXPECT_THAT(std::string(result.status().message()), HasSubstr(": made up (" + std::to_string(error) + ")"));
+      EXPECT_EQ(result.status().code(), error == 3000   ? absl::StatusCode::kUnimplemented
+                                        : error == 4000 ? absl::StatusCode::kInternal
+                                                        : absl::StatusCode::kResourceExhausted);
+      EXPECT_THAT(std::string(result.status().message()), HasSubstr(": injected (" + std::to_string(error) + ")"));
     }
   }
   EXPECT_GT(left_out, 0);
-  std::printf("%lld calls, each failed once with each of two errors\n", static_cast<long long>(calls));
+  std::printf("%lld calls, each failed once with each of three errors\n", static_cast<long long>(calls));
 }
 
 TEST(CudnnConvolution, WrongOnesAreRefused) {
-  const auto refusal = [](auto change) {
+  FakeCudnn fake;
+  const auto refusal = [&](auto change) {
     CudnnConvolution conv = Same(2, DType::kF32, true, 1, 1);
     change(conv);
-    const auto planned = PlanConvolution(Fake::Table(), conv, {}, *GpuOf(90), 1);
+    const auto planned = PlanConvolution(fake.table(), conv, {}, "{}", {});
     return planned.ok() ? absl::StatusCode::kOk : planned.status().code();
   };
   constexpr auto kBad = absl::StatusCode::kInvalidArgument;
-  Fake::fail_at = 0;
   EXPECT_EQ(refusal([](CudnnConvolution&) {}), absl::StatusCode::kOk);
   EXPECT_EQ(refusal([](CudnnConvolution& c) { c.relu = true; }), kBad);
   EXPECT_EQ(refusal([](CudnnConvolution& c) { c.residual = true; }), kBad);

@@ -28,9 +28,11 @@ class Descriptor {
 
   void Ints(int name, const std::vector<int64_t>& values) { Set(name, cudnn::kInt64, values.size(), values.data()); }
   void Int(int name, int64_t value) { Ints(name, {value}); }
+  void Small(int name, int32_t value) { Set(name, cudnn::kInt32, 1, &value); }
   void Flag(int name, bool value) { Set(name, cudnn::kBoolean, 1, &value); }
   void Number(int name, float value) { Set(name, cudnn::kFloat, 1, &value); }
   void Enum(int name, cudnn::ValueType type, int value) { Set(name, type, 1, &value); }
+  void Pointers(int name, const std::vector<void*>& values) { Set(name, cudnn::kPointer, values.size(), values.data()); }
   void Text(int name, const std::string& value) { Set(name, cudnn::kChar, value.size(), value.data()); }
   void Refer(int name, const std::vector<std::shared_ptr<Descriptor>>& others) {
     std::vector<void*> handles;

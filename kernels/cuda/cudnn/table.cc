@@ -9,6 +9,8 @@ namespace mendel::cuda {
 namespace {
 
 constexpr int kOldestCudnn = 90800;
+// Of cudnn_graph_v9.h: memory of the host and of the device.
+constexpr int kNoHostMemory = 4003, kNoDeviceMemory = 4004;
 
 absl::StatusOr<const Cudnn*> OpenCudnn() {
   MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibrary({"libcudnn.so.9"}));
@@ -21,6 +23,10 @@ absl::StatusOr<const Cudnn*> OpenCudnn() {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendFinalize", cudnn->Finalize));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendSetAttribute", cudnn->SetAttribute));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendGetAttribute", cudnn->GetAttribute));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnCreate", cudnn->CreateHandle));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnDestroy", cudnn->DestroyHandle));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnSetStream", cudnn->SetStream));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendExecute", cudnn->Execute));
   cudnn->version = static_cast<int>(cudnn->GetVersion());
   if (cudnn->version < kOldestCudnn) {
     return absl::FailedPreconditionError(Cat(library.path, " is version ", cudnn->version, ", older than ", kOldestCudnn));
@@ -41,7 +47,10 @@ absl::Status Cudnn::Check(int result, const std::string& what) const {
   if (GetLastErrorString != nullptr) GetLastErrorString(text, sizeof text);
   const std::string all = text;
   const std::string told = Cat("cuDNN: ", what, ": ", all.substr(0, all.find('\n')), " (", result, ")");
+  if (result == kNoHostMemory || result == kNoDeviceMemory) return absl::ResourceExhaustedError(told);
   return result / 1000 == 3 ? absl::UnimplementedError(told) : absl::InternalError(told);
 }
+
+std::string Cudnn::VersionText() const { return Cat(version / 10000, ".", version % 10000 / 100, ".", version % 100); }
 
 }  // namespace mendel::cuda

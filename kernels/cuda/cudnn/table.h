@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/cuda/driver_table/driver.h"
 
 namespace mendel::cuda {
 
@@ -21,6 +22,10 @@ struct Cudnn {
   int (*Finalize)(void* descriptor) = nullptr;
   int (*SetAttribute)(void* descriptor, int name, int type, int64_t count, const void* values) = nullptr;
   int (*GetAttribute)(void* descriptor, int name, int type, int64_t room, int64_t* count, void* values) = nullptr;
+  int (*CreateHandle)(void** handle) = nullptr;
+  int (*DestroyHandle)(void* handle) = nullptr;
+  int (*SetStream)(void* handle, DriverStream* stream) = nullptr;
+  int (*Execute)(void* handle, void* plan, void* variant_pack) = nullptr;
 
   std::string path;
   int version = 0;  ///< 91900: 9.19.0
@@ -28,9 +33,11 @@ struct Cudnn {
   /// The one of this process. NotFound where there is none, FailedPrecondition when it is older than 9.8, which planning without a
   /// device needs.
   static absl::StatusOr<const Cudnn*> Get();
-  /// OK; Unimplemented where cuDNN does not support what was asked (its codes 3000 to 3999); else Internal. Both name `what` and
-  /// begin with the first line of cuDNN's text.
+  /// OK; Unimplemented where cuDNN does not support what was asked (its codes 3000 to 3999), ResourceExhausted where it found no
+  /// memory; else Internal. All name `what`, with the first line of cuDNN's text.
   absl::Status Check(int result, const std::string& what) const;
+  /// "9.19.0".
+  std::string VersionText() const;
 };
 
 /// Descriptor types, attribute types and attributes.
@@ -44,8 +51,10 @@ enum Type {
   kHeuristics = 4,
   kPlan = 5,
   kConvolutionForward = 10,
+  kConvolutionBackwardData = 12,
   kPointwiseOperation = 13,
   kGraph = 15,
+  kVariantPack = 16,
   kTensor = 17,
   kDevice = 38,
 };
@@ -55,11 +64,14 @@ enum ValueType {
   kBoolean = 2,
   kInt64 = 3,
   kFloat = 4,
+  kPointer = 6,
   kConvolutionMode = 7,
   kHeuristicMode = 8,
   kNumericalNote = 11,
   kPointwiseMode = 14,
   kDescriptor = 15,
+  kBehaviorNote = 19,
+  kInt32 = 23,
   kChar = 24,
 };
 
@@ -88,6 +100,12 @@ enum Attribute {
   kForwardW = 703,
   kForwardX = 704,
   kForwardY = 705,
+  kBackwardAlpha = 706,
+  kBackwardBeta = 707,
+  kBackwardConvolution = 708,
+  kBackwardW = 709,
+  kBackwardDx = 710,
+  kBackwardDy = 711,
   kOperationPointwise = 750,
   kOperationX = 751,
   kOperationB = 752,
@@ -99,7 +117,13 @@ enum Attribute {
   kTensorStrides = 903,
   kTensorId = 906,
   kTensorIsVirtual = 907,
+  kPackIds = 1000,
+  kPackPointers = 1001,
+  kPackWorkspace = 1003,
+  kEngineIndex = 1301,
   kEngineNotes = 1303,
+  kEngineBehavior = 1305,
+  kDeviceId = 2700,
   kDeviceJson = 2702,
 };
 
@@ -109,6 +133,7 @@ inline constexpr int kAdd = 0, kRelu = 100;                                  // 
 inline constexpr int kModeA = 3, kModeFallback = 2;                          // heuristics
 inline constexpr int kTensorCores = 0, kDownConverts = 1, kReducedSums = 2;  // numerical notes
 inline constexpr int kFourier = 3, kVaries = 4, kWinograd = 5, kNoteCount = 10;
+inline constexpr int kCompiledAtRunTime = 0, kBehaviorCount = 5;  // behavior notes
 
 }  // namespace cudnn
 }  // namespace mendel::cuda

@@ -56,6 +56,12 @@ std::vector<Field> Fields(const Correction& correction) {
     fields.push_back({"limit_" + names[d], false, [d](const CorrectionBox& box) { return box.x_extents[d]; }});
     fields.push_back({"origin_" + names[d], false, [d](const CorrectionBox& box) { return box.x_origin[d]; }});
   }
+  for (size_t d = 0; d < spatial && HasPartialSums(correction); ++d) {
+    fields.push_back(
+        {"taps_" + names[d], false, [&correction, d](const CorrectionBox& box) { return TapsOf(correction, box).Extents()[d]; }});
+    fields.push_back(
+        {"tap_" + names[d], false, [&correction, d](const CorrectionBox& box) { return TapsOf(correction, box).begin[d]; }});
+  }
   AddView(
       "x", spatial, [](const CorrectionBox& box) -> const View& { return box.x; }, fields);
   AddView(
@@ -84,6 +90,7 @@ BoxTable MakeBoxTable(const Correction& correction, const Tile& tile) {
   BoxTable table;
   table.members = "int first_tile;  // tiles of the boxes before\n";
   std::vector<Field> varying;
+  int64_t entry_bytes = 4, alignment = 4;
   for (const Field& field : Fields(correction)) {
     const int64_t first = field.get(correction.boxes[0]);
     const std::string type = field.wide ? "long long" : "int";
@@ -95,8 +102,13 @@ BoxTable MakeBoxTable(const Correction& correction, const Tile& tile) {
       table.members += Cat(type, " ", field.name, ";\n");
       table.expressions[field.name] = "box." + field.name;
       varying.push_back(field);
+      const int64_t size = field.wide ? 8 : 4;
+      alignment = std::max(alignment, size);
+      entry_bytes = (entry_bytes + size - 1) / size * size + size;
     }
   }
+  entry_bytes = (entry_bytes + alignment - 1) / alignment * alignment;
+  table.bytes = entry_bytes * static_cast<int64_t>(correction.boxes.size());
   for (const CorrectionBox& box : correction.boxes) {
     table.entries += Cat("{", table.tiles);
     for (const Field& field : varying) table.entries += Cat(", ", field.get(box));

@@ -19,9 +19,11 @@ struct BoxTable {
   std::string entries;                             ///< initialisers, a line a box
   std::map<std::string, std::string> expressions;  ///< by field name: how kernel code reads it, e.g. "box.y_base", "kImages"
   int64_t tiles = 0;                               ///< of all boxes: the launch's blocks
+  int64_t bytes = 0;                               ///< of all entries
 };
 
-/// Fields: images, channels (a group), size_*, x_base, x_n, x_c, x_*, limit_*, origin_*, w_begin, bias_begin, y_*, add<k>_*.
+/// Fields: images, channels (a group), size_*, x_base, x_n, x_c, x_*, limit_*, origin_*, w_begin, bias_begin, y_*, add<k>_*; where
+/// a box sums over part of the kernel taps_* (extents) and tap_* (the first).
 BoxTable MakeBoxTable(const Correction& correction, const Tile& tile);
 
 /// Blocks that `box` needs.

@@ -1,8 +1,12 @@
 #include "kernels/cuda/emit/correction.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <set>
+#include <utility>
 
+#include "base/check.h"
 #include "base/status.h"
 
 namespace mendel::cuda {
@@ -63,6 +67,11 @@ absl::Status CheckBox(const Correction& correction, const CorrectionBox& box) {
   if (box.w_begin < 0 || box.w_begin + box.extents[1] > correction.out_channels || box.bias_begin < 0) {
     return InvalidInput(correction.name, ": a box reads weights outside their ", correction.out_channels, " channels");
   }
+  const Box taps = TapsOf(correction, box);
+  if (taps.begin.size() != correction.kernel.size() || taps.Volume() == 0 ||
+      Intersect(taps, Box::Whole(correction.kernel)) != taps) {
+    return InvalidInput(correction.name, ": a box sums over taps ", BoxString(taps));
+  }
   for (size_t d = 0; d + 2 < rank; ++d) {
     const int64_t reach = std::max(std::abs(box.x_origin[d]), box.x_extents[d]) + box.extents[d + 2] * correction.strides[d] +
                           correction.kernel[d] * correction.dilations[d];
@@ -97,6 +106,20 @@ std::string EpilogueText(const std::vector<EpilogueStep>& steps) {
   return text.empty() ? "none" : text;
 }
 
+Box TapsOf(const Correction& correction, const CorrectionBox& box) {
+  return box.taps.begin.empty() ? Box::Whole(correction.kernel) : box.taps;
+}
+
+bool HasPartialSums(const Correction& correction) {
+  const Box whole = Box::Whole(correction.kernel);
+  return std::any_of(correction.boxes.begin(), correction.boxes.end(),
+                     [&](const CorrectionBox& box) { return TapsOf(correction, box) != whole; });
+}
+
+int64_t SumOf(const Correction& correction, const CorrectionBox& box) {
+  return TapsOf(correction, box).Volume() * correction.channels;
+}
+
 int64_t PackedRow(const Correction& correction) { return (correction.out_channels + 3) / 4 * 4; }
 
 std::vector<int64_t> PackedOrder(const Correction& correction) {
@@ -119,6 +142,19 @@ std::vector<double> PackWeights(const Correction& correction, const std::vector<
   return packed;
 }
 
+Tensor PackWeights(const Correction& correction, const Tensor& weights) {
+  const std::vector<int64_t> order = PackedOrder(correction);
+  const size_t element = static_cast<size_t>(DTypeSize(weights.dtype()));
+  MENDEL_CHECK(weights.dtype() == correction.dtype &&
+               weights.size() == correction.out_channels * correction.channels * NumElements(correction.kernel));
+  std::vector<std::byte> packed(order.size() * element);
+  for (size_t k = 0; k < order.size(); ++k) {
+    if (order[k] >= 0) std::memcpy(&packed[k * element], &weights.bytes()[static_cast<size_t>(order[k]) * element], element);
+  }
+  const int64_t row = PackedRow(correction);
+  return Tensor({correction.dtype, {static_cast<int64_t>(order.size()) / row, row}}, std::move(packed));
+}
+
 absl::Status CheckCorrection(const Correction& correction) {
   const size_t spatial = correction.kernel.size();
   if (spatial < 1 || spatial > 3) return Unsupported(correction.name, ": a convolution in ", spatial, " dimensions");
@@ -139,24 +175,32 @@ absl::Status CheckCorrection(const Correction& correction) {
 double FlopsOf(const Correction& correction) {
   double flops = 0;
   for (const CorrectionBox& box : correction.boxes) {
-    flops += 2.0 * static_cast<double>(NumElements(box.extents)) *
-             static_cast<double>(NumElements(correction.kernel) * correction.channels);
+    flops += 2.0 * static_cast<double>(NumElements(box.extents)) * static_cast<double>(SumOf(correction, box));
   }
   return flops;
 }
 
 double BytesOf(const Correction& correction) {
-  double elements =
-      static_cast<double>(NumElements(correction.kernel) * correction.channels) * static_cast<double>(correction.out_channels);
+  std::set<Shape> taps;  // that any box reads weights of
+  double elements = 0;
   for (const CorrectionBox& box : correction.boxes) {
+    const Box own = TapsOf(correction, box);
+    const Shape extents = own.Extents();
+    Shape tap(extents.size(), 0);
+    do {
+      Shape at = tap;
+      for (size_t d = 0; d < at.size(); ++d) at[d] += own.begin[d];
+      taps.insert(std::move(at));
+    } while (NextIndex(extents, tap));
     double read = static_cast<double>(box.extents[0] * box.groups * correction.channels);
-    for (size_t d = 0; d < correction.kernel.size(); ++d) {
-      const int64_t reach =
-          (box.extents[d + 2] - 1) * correction.strides[d] + (correction.kernel[d] - 1) * correction.dilations[d] + 1;
+    for (size_t d = 0; d < extents.size(); ++d) {
+      const int64_t reach = (box.extents[d + 2] - 1) * correction.strides[d] + (extents[d] - 1) * correction.dilations[d] + 1;
       read *= static_cast<double>(std::min(box.x_extents[d], reach));
     }
     elements += read + static_cast<double>(NumElements(box.extents)) * static_cast<double>(1 + box.operands.size());
   }
+  elements +=
+      static_cast<double>(static_cast<int64_t>(taps.size()) * correction.channels) * static_cast<double>(correction.out_channels);
   return elements * static_cast<double>(DTypeSize(correction.dtype));
 }
 

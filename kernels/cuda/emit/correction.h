@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "graph/tensor.h"
 #include "graph/types.h"
 
 namespace mendel::cuda {
@@ -34,7 +35,8 @@ struct CorrectionBox {
   int64_t groups = 1;
   View x;                  ///< channel 0 of the first group, position 0 of what may be read
   Shape x_extents;         ///< spatial positions of `x` that may be read; all others are zero
-  Shape x_origin;          ///< position in `x` that tap 0 of output 0 reads, a spatial dimension; may be negative
+  Shape x_origin;          ///< position in `x` that the first tap of output 0 reads, a spatial dimension; may be negative
+  Box taps;                ///< the part of the kernel that is summed over, spatial dimensions; no dimensions: all of it
   int64_t w_begin = 0;     ///< output channel 0 in the packed weights
   int64_t bias_begin = 0;  ///< output channel 0 in the bias
   View y;
@@ -64,6 +66,13 @@ struct Correction {
   std::vector<std::string> told;  ///< the boxes as people read them, an entry a box; may be empty
 };
 
+/// The taps that `box` sums over.
+Box TapsOf(const Correction& correction, const CorrectionBox& box);
+/// Is some box a sum over part of the kernel only?
+bool HasPartialSums(const Correction& correction);
+/// Products in a sum of `box`.
+int64_t SumOf(const Correction& correction, const CorrectionBox& box);
+
 /// Channels a row of the packed weights has: out_channels, a multiple of four.
 int64_t PackedRow(const Correction& correction);
 /// The weights [O, C / group, K...] as kernels read them: row tap * channels + c, then the output channel. An entry an element: its
@@ -71,6 +80,9 @@ int64_t PackedRow(const Correction& correction);
 std::vector<int64_t> PackedOrder(const Correction& correction);
 /// `weights` in that order.
 std::vector<double> PackWeights(const Correction& correction, const std::vector<double>& weights);
+/// The same for stored elements, whose bytes are kept: [taps * channels, PackedRow]. `weights` has the correction's dtype and as
+/// many elements as its weights (CHECK).
+Tensor PackWeights(const Correction& correction, const Tensor& weights);
 
 /// InvalidArgument when ranks, extents or views do not fit together, or something does not fit the kernel's integers.
 absl::Status CheckCorrection(const Correction& correction);

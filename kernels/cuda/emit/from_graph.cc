@@ -60,15 +60,16 @@ std::string NameOf(const Graph& graph, int32_t id) {
   return Cat(node.op->name, " ", node.name.empty() ? Cat("%", id) : node.name);
 }
 
-/// Nodes that only the Patch's pieces need.
-std::vector<bool> PieceOnly(const Graph& graph, int32_t patch) {
+/// Nodes that only pieces of Patches need. What several of them share each computes on its own, into its own scratch buffer: boxes
+/// are small, and a value in memory would be a launch of its own and one more for every such value that is read.
+std::vector<bool> PieceOnly(const Graph& graph) {
   std::vector<bool> only(graph.nodes().size());
-  const std::vector<ValueId>& operands = graph.node(patch).inputs;
-  for (int32_t id = patch; id-- > 0;) {
-    if (IsInput(graph.node(id)) || IsConstant(graph.node(id)) || graph.IsOutput(id) || operands[0].node == id) continue;
+  for (int32_t id = static_cast<int32_t>(only.size()); id-- > 0;) {
+    if (IsInput(graph.node(id)) || IsConstant(graph.node(id)) || graph.IsOutput(id)) continue;
     const std::vector<int32_t>& users = graph.users(id);
     only[static_cast<size_t>(id)] = !users.empty() && std::all_of(users.begin(), users.end(), [&](int32_t user) {
-      return user == patch || only[static_cast<size_t>(user)];
+      const Node& reader = graph.node(user);
+      return only[static_cast<size_t>(user)] || (reader.op->name == "Patch" && reader.inputs[0].node != id);
     });
   }
   return only;
@@ -77,7 +78,7 @@ std::vector<bool> PieceOnly(const Graph& graph, int32_t patch) {
 class Collector {
  public:
   Collector(const Graph& graph, int32_t patch, Layout layout)
-      : graph_(graph), patch_(patch), layout_(layout), constant_(ConstantExpressions(graph)), only_(PieceOnly(graph, patch)) {}
+      : graph_(graph), patch_(patch), layout_(layout), constant_(ConstantExpressions(graph)), only_(PieceOnly(graph)) {}
 
   absl::StatusOr<Mending> Collect() {
     const Node& node = graph_.node(patch_);
@@ -113,7 +114,7 @@ class Collector {
     return sliced;
   }
 
-  /// Is `value` a convolution under activations, additions and slices that only the pieces need?
+  /// Is `value` a convolution under activations, additions and slices that only pieces need?
   bool LeadsToConv(ValueId value) const {
     const Node& node = graph_.node(value.node);
     if (!only_[static_cast<size_t>(value.node)]) return false;
@@ -251,15 +252,18 @@ class Collector {
       box.x_origin.push_back(windows[d].Position(piece.box.begin[d + 2], 0));
     }
     Sliced weights = Through(conv.inputs[1]);
-    const Shape& stored = graph_.type(weights.root).shape;
-    if (!std::equal(stored.begin() + 1, stored.end(), w.begin() + 1)) weights = {conv.inputs[1], Shape(w.size(), 0)};
+    if (graph_.type(weights.root).shape[1] != w[1]) weights = {conv.inputs[1], Shape(w.size(), 0)};
     if (!constant_[static_cast<size_t>(weights.root.node)]) {
       return Unsupported(NameOf(graph_, piece.conv), ": the weights are computed at run time");
     }
+    const Shape& stored = graph_.type(weights.root).shape;
     kernel.w = weights.root;
     kernel.correction.channels = w[1];
-    kernel.correction.out_channels = graph_.type(weights.root).shape[0];
-    kernel.correction.kernel = {w.begin() + 2, w.end()};
+    kernel.correction.out_channels = stored[0];
+    kernel.correction.kernel = {stored.begin() + 2, stored.end()};
+    // A difference convolves with part of the kernel, each box with its own.
+    box.taps = {{weights.begin.begin() + 2, weights.begin.end()}, {}};
+    for (size_t d = 2; d < w.size(); ++d) box.taps.end.push_back(weights.begin[d] + w[d]);
     box.w_begin = weights.begin[0] + piece.box.begin[1];
     return absl::OkStatus();
   }

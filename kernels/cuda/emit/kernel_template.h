@@ -25,7 +25,7 @@ constexpr int kPitchX = kRows + 4;
 constexpr int kPitchW = kColumns + 4;
 
 constexpr int kInChannels = $in_channels;  // input channels a group
-constexpr int kSum = $sum;  // products in a sum: taps * kInChannels, the channel running fastest
+$sum_constant
 constexpr int kWeightRow = $weight_row;  // output channels of the packed weights
 $window_constants
 
@@ -93,10 +93,11 @@ struct Loader {
   __device__ __forceinline__ long long OffsetX(int k, int i) const {
     const int tap = k / kInChannels;
     $tap_position
-    if (k >= kSum || $outside) return -1;
+    if (k >= $sum || $outside) return -1;
     return base[i] + (k % kInChannels) * $x_c + $tap_offset;
   }
 
+  $row_of_part
   $fetch_x
 
   __device__ __forceinline__ void FetchW(int k0) {
@@ -105,8 +106,8 @@ struct Loader {
       const int unit = thread + i * kThreads;  // four output channels of one product
       const int k = k0 + unit / (kColumns / 4);
       const int column = first_column + unit % (kColumns / 4) * 4;
-      const bool any = unit < kDepth * kColumns / 4 && k < kSum && column < $channels;
-      const Stored* const from = w + static_cast<long long>(k) * kWeightRow + first_out + column;
+      const bool any = unit < kDepth * kColumns / 4 && k < $sum && column < $channels;
+      const Stored* const from = w + static_cast<long long>($row_w) * kWeightRow + first_out + column;
       if (any && vector_w && (first_out + column) % 4 == 0) {
         const Pack<Stored, 4> four = *reinterpret_cast<const Pack<Stored, 4>*>(from);
 #pragma unroll
@@ -227,9 +228,9 @@ __device__ __forceinline__ void Mend($parameters) {
   loader.FetchW(0);
   loader.Stage(0);
   __syncthreads();
-  for (int k0 = 0, buffer = 0; k0 < kSum; k0 += kDepth, buffer ^= 1) {
+  for (int k0 = 0, buffer = 0; k0 < $sum; k0 += kDepth, buffer ^= 1) {
     // The next products travel while these are summed; the other buffer is free since the last barrier.
-    const bool more = k0 + kDepth < kSum;
+    const bool more = k0 + kDepth < $sum;
     if (more) loader.FetchX(k0 + kDepth);
     if (more) loader.FetchW(k0 + kDepth);
 #pragma unroll

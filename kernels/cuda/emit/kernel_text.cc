@@ -65,6 +65,7 @@ void AddSpatial(const Correction& correction, Values& values) {
   std::string constants, members, position, tap, outside, tap_offset, decode_output, y_at = "$y_base + rest * $y_n",
                                                                                      rows = "$images";
   std::string divisor;
+  const bool partial = HasPartialSums(correction);
   for (size_t d = names.size(); d-- > 0;) {
     const std::string& n = names[d];
     const std::string upper(1, static_cast<char>(n[0] - 'a' + 'A'));
@@ -72,14 +73,14 @@ void AddSpatial(const Correction& correction, Values& values) {
                      ", kDilation", upper, " = ", correction.dilations[d], ";\n");
     members += Cat("int at_", n, "[kPositions];\n");
     position += Cat("at_", n, "[i] = rest % $size_", n, " * kStride", upper, " + $origin_", n, ";\nrest /= $size_", n, ";\n");
-    tap += Cat("const int ", n, " = at_", n, "[i] + tap", divisor, d > 0 ? Cat(" % kKernel", upper) : "", " * kDilation", upper,
-               ";\n");
+    const std::string taps = partial ? "$taps_" + n : "kKernel" + upper;
+    tap += Cat("const int ", n, " = at_", n, "[i] + tap", divisor, d > 0 ? Cat(" % ", taps) : "", " * kDilation", upper, ";\n");
     outside += Cat(outside.empty() ? "" : " || ", "static_cast<unsigned>(", n, ") >= static_cast<unsigned>($limit_", n, ")");
     tap_offset += Cat(tap_offset.empty() ? "" : " + ", "static_cast<long long>(", n, ") * $x_", n);
     decode_output += Cat("const int ", n, " = rest % $size_", n, ";\nrest /= $size_", n, ";\n");
     y_at += Cat(" + static_cast<long long>(", n, ") * $y_", n);
     rows += Cat(" * $size_", n);
-    divisor += Cat(" / kKernel", upper);
+    divisor += Cat(" / ", taps);
   }
   const Values table = values;  // the fields' expressions
   values["window_constants"] = constants;
@@ -96,6 +97,35 @@ void AddSpatial(const Correction& correction, Values& values) {
   values["decode_output"] = Expand(decode_output, table);
   values["y_at"] = expand(y_at);
   values["box_rows"] = expand(rows);
+}
+
+/// What is summed over: all of the kernel, or for each box its own part.
+void AddSum(const Correction& correction, Values& values) {
+  if (!HasPartialSums(correction)) {
+    values["sum_constant"] = Cat("constexpr int kSum = ", NumElements(correction.kernel) * correction.channels,
+                                 ";  // products in a sum: taps * kInChannels, the channel running fastest\n");
+    values["sum"] = "kSum";
+    values["row_of_part"] = "";
+    values["row_w"] = "k";
+    return;
+  }
+  std::string sum = "(", row, divisor;
+  const std::vector<std::string> names = SpatialNames(correction.kernel.size());
+  for (size_t d = names.size(); d-- > 0;) {
+    const std::string taps = values["taps_" + names[d]];
+    const std::string at = Cat(values["tap_" + names[d]], " + tap", divisor, d > 0 ? Cat(" % ", taps) : "");
+    divisor += Cat(" / ", taps);
+    sum += Cat(taps, " * ");
+    const std::string stride = Cat(
+        d + 1 < names.size() ? NumElements({correction.kernel.begin() + static_cast<int64_t>(d) + 1, correction.kernel.end()}) : 1);
+    row = Cat("(", at, ") * ", stride, row.empty() ? "" : " + ", row);
+  }
+  values["sum_constant"] = "";
+  values["sum"] = sum + "kInChannels)";  // products in a sum
+  values["row_of_part"] = Cat("// The packed row of element k of the sum, whose taps are part of the kernel.\n",
+                              "__device__ __forceinline__ int RowOfPart(int k) const {\n  const int tap = k / kInChannels;\n",
+                              "  return (", row, ") * kInChannels + k % kInChannels;\n}\n\n");
+  values["row_w"] = "RowOfPart(k)";
 }
 
 /// Parameters, and the epilogue's code.
@@ -156,6 +186,17 @@ absl::Status CheckTile(const Tile& tile) {
               : InvalidInput("a tile of ", tile.rows, " by ", tile.columns, " does not divide among its threads");
 }
 
+absl::StatusOr<KernelShape> ShapeFrom(const Correction& correction, const Tile& tile, const BoxTable& table) {
+  if (table.tiles > std::numeric_limits<int32_t>::max()) return Unsupported(correction.name, ": ", table.tiles, " blocks");
+  if (table.bytes > kConstantBytes) {
+    return Unsupported(correction.name, ": a table of ", correction.boxes.size(), " boxes takes ", table.bytes,
+                       " bytes of constant memory, of which there are ", kConstantBytes);
+  }
+  const LaunchShape launch{static_cast<unsigned>(table.tiles), static_cast<unsigned>(tile.threads()),
+                           static_cast<unsigned>(2 * tile.depth * (tile.rows + tile.columns + 8) * 4)};
+  return KernelShape{tile, launch, table.bytes};
+}
+
 }  // namespace
 
 std::span<const Tile> Tiles() { return kTiles; }
@@ -176,6 +217,12 @@ Tile ChooseTile(const Correction& correction) {
   return best;
 }
 
+absl::StatusOr<KernelShape> ShapeOf(const Correction& correction) {
+  MENDEL_RETURN_IF_ERROR(CheckCorrection(correction));
+  const Tile tile = ChooseTile(correction);
+  return ShapeFrom(correction, tile, MakeBoxTable(correction, tile));
+}
+
 absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction) {
   MENDEL_RETURN_IF_ERROR(CheckCorrection(correction));
   return EmitKernel(correction, ChooseTile(correction));
@@ -185,19 +232,19 @@ absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction, const Til
   MENDEL_RETURN_IF_ERROR(CheckCorrection(correction));
   MENDEL_RETURN_IF_ERROR(CheckTile(tile));
   const BoxTable table = MakeBoxTable(correction, tile);
-  if (table.tiles > std::numeric_limits<int32_t>::max()) return Unsupported(correction.name, ": ", table.tiles, " blocks");
+  MENDEL_ASSIGN_OR_RETURN(const KernelShape shape, ShapeFrom(correction, tile, table));
   EmittedKernel kernel;
   kernel.name = correction.name;
   kernel.name_space = correction.name + "_text";
   kernel.tile = tile;
-  kernel.launch = {static_cast<unsigned>(table.tiles), static_cast<unsigned>(tile.threads()),
-                   static_cast<unsigned>(2 * tile.depth * (tile.rows + tile.columns + 8) * 4)};
+  kernel.launch = shape.launch;
   kernel.operands = static_cast<int>(correction.boxes[0].operands.size());
   kernel.bias = std::any_of(correction.epilogue.begin(), correction.epilogue.end(),
                             [](const EpilogueStep& step) { return step.kind == EpilogueStep::Kind::kBias; });
   const std::vector<std::string> names = SpatialNames(correction.kernel.size());
   Values values = table.expressions;
   AddSpatial(correction, values);
+  AddSum(correction, values);
   AddInterface(correction, names, kernel.bias, values);
   AddLayout(correction, tile, names, values);
   values.merge(Values{{"name", kernel.name},
@@ -209,7 +256,6 @@ absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction, const Til
                       {"thread_columns", Cat(tile.thread_columns)},
                       {"threads", Cat(tile.threads())},
                       {"in_channels", Cat(correction.channels)},
-                      {"sum", Cat(NumElements(correction.kernel) * correction.channels)},
                       {"weight_row", Cat(PackedRow(correction))},
                       {"box_constants", table.constants},
                       {"box_members", table.members},

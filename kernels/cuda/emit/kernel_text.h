@@ -38,6 +38,15 @@ struct LaunchShape {
   unsigned shared = 0;  ///< bytes of dynamic shared memory for 4-byte numbers
 };
 
+/// What is decided about a kernel before its text is written.
+struct KernelShape {
+  Tile tile;
+  LaunchShape launch;
+  int64_t constant_bytes = 0;  ///< of the table of boxes, in the constant memory that the kernels of a module share
+};
+/// Constant memory of a module.
+inline constexpr int64_t kConstantBytes = 64 << 10;
+
 struct EmittedKernel {
   std::string name;        ///< of the entry, in C linkage
   std::string name_space;  ///< of the template Mend<Number> and the number types
@@ -48,7 +57,11 @@ struct EmittedKernel {
   bool bias = false;
 };
 
-/// InvalidArgument or Unimplemented as CheckCorrection. The text depends on the correction only.
+/// The shape that EmitKernel gives `correction`. InvalidArgument or Unimplemented as CheckCorrection, and Unimplemented where the
+/// boxes need more blocks than a launch may have or more constant memory than there is.
+absl::StatusOr<KernelShape> ShapeOf(const Correction& correction);
+
+/// Errors as ShapeOf. The text depends on the correction only.
 absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction);
 absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction, const Tile& tile);
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "kernels/cuda/emit/box_table.h"
+
 namespace mendel::cuda {
 namespace {
 
@@ -61,8 +63,11 @@ const GpuModel* GpuOf(int compute_capability) {
 
 double RooflineSeconds(const Correction& correction, const LaunchShape& launch, const Tile& tile, const GpuModel& gpu) {
   // What blocks compute, padding included, on as many multiprocessors as there are blocks.
-  const double depth = static_cast<double>(NumElements(correction.kernel) * correction.channels);
-  const double padded = 2.0 * launch.grid * tile.rows * tile.columns * depth;
+  double padded = 0;
+  for (const CorrectionBox& box : correction.boxes) {
+    padded +=
+        2.0 * static_cast<double>(TilesOf(box, tile) * tile.rows * tile.columns) * static_cast<double>(SumOf(correction, box));
+  }
   const double waves = std::min(1.0, static_cast<double>(launch.grid) / gpu.multiprocessors);
   return std::max(padded / (gpu.flops * waves), BytesOf(correction) / gpu.bandwidth) + kLaunchSeconds;
 }

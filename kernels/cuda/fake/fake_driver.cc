@@ -44,6 +44,15 @@ int Release(int) {
   return 0;
 }
 
+/// The entries of `text`; the first one carries it.
+std::vector<EmittedKernel> KernelsOf(const std::string& text) {
+  std::vector<EmittedKernel> kernels;
+  for (FakeEntry& entry : EntriesOf(text)) {
+    kernels.push_back({std::move(entry.name), std::move(entry.name_space), kernels.empty() ? text : "", {}, {}, 0, false});
+  }
+  return kernels;
+}
+
 int LoadModule(DriverModule** module, const void* image) {
   const FakeCall call("ModuleLoadData");
   if (call.code != 0) return call.code;
@@ -51,12 +60,10 @@ int LoadModule(DriverModule** module, const void* image) {
   const std::string text = static_cast<const char*>(image);
   auto made = std::make_unique<FakeDriver::State::FakeModule>();
   FakeDriver::State::Texts own;
-  for (const std::string& entry : EntriesOf(text)) {
+  for (const auto& [entry, name_space] : EntriesOf(text)) {
     const auto prepared = state.prepared.find(entry);
     if (prepared == state.prepared.end() && own == nullptr) {
-      std::vector<EmittedKernel> kernels;
-      for (const std::string& name : EntriesOf(text)) kernels.push_back({name, "", kernels.empty() ? text : "", {}, {}, 0, false});
-      auto compiled = EmulatedModule::Compile(kernels);
+      auto compiled = EmulatedModule::Compile(KernelsOf(text));
       state.fault = compiled.ok() ? "" : std::string(compiled.status().message());
       if (!compiled.ok()) return kFakeInvalidImage;
       own = *std::move(compiled);
@@ -171,13 +178,15 @@ FakeCall::FakeCall(const char* entry) : state(*FakeDriver::State::current), lock
   state.failed_call = entry;
 }
 
-std::vector<std::string> EntriesOf(const std::string& text) {
+std::vector<FakeEntry> EntriesOf(const std::string& text) {
   constexpr std::string_view kBegin = "extern \"C\" __global__ void ", kBounds = "__launch_bounds__(";
-  std::vector<std::string> entries;
+  std::vector<FakeEntry> entries;
   for (size_t at = text.find(kBegin); at != std::string::npos; at = text.find(kBegin, at)) {
     at += kBegin.size();
     if (text.compare(at, kBounds.size(), kBounds) == 0) at = text.find(')', at) + 2;
-    entries.push_back(text.substr(at, text.find('(', at) - at));
+    const std::string name = text.substr(at, text.find('(', at) - at);
+    const std::string name_space = name + "_text";
+    entries.push_back({name, text.find(Cat("namespace ", name_space, " {")) == std::string::npos ? "" : name_space});
   }
   return entries;
 }
@@ -194,8 +203,7 @@ FakeDriver::FakeDriver() : state_(std::make_unique<State>()) {
 FakeDriver::~FakeDriver() { State::current = nullptr; }
 
 absl::Status FakeDriver::Prepare(const std::string& texts) {
-  std::vector<EmittedKernel> kernels;
-  for (const std::string& name : EntriesOf(texts)) kernels.push_back({name, "", kernels.empty() ? texts : "", {}, {}, 0, false});
+  const std::vector<EmittedKernel> kernels = KernelsOf(texts);
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<EmulatedModule> compiled, EmulatedModule::Compile(kernels));
   const State::Texts module = std::move(compiled);
   for (const EmittedKernel& kernel : kernels) state_->prepared[kernel.name] = module;

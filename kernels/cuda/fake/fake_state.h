@@ -96,8 +96,11 @@ class FakeCall {
   std::lock_guard<std::recursive_mutex> lock_;
 };
 
-/// Entries of texts: names declared extern "C" __global__, in order.
-std::vector<std::string> EntriesOf(const std::string& text);
+/// Entries of texts: names declared extern "C" __global__, in order; where the entry NAME lies in a namespace, that is NAME_text.
+struct FakeEntry {
+  std::string name, name_space;
+};
+std::vector<FakeEntry> EntriesOf(const std::string& text);
 
 }  // namespace mendel::cuda
 

@@ -14,15 +14,19 @@ constexpr int kMaxOperands = 32;
 
 class Grouping {
  public:
-  Grouping(const Graph& graph, const std::vector<bool>& constant)
+  Grouping(const Graph& graph, const std::vector<bool>& elsewhere, const OutsideGroups& outside)
       : graph_(graph),
-        constant_(constant),
+        elsewhere_(elsewhere),
+        unused_(outside.unused.empty() ? std::vector<bool>(graph.nodes().size()) : outside.unused),
+        stored_(graph.nodes().size(), false),
         texts_(graph.nodes().size(), nullptr),
         fanout_(graph.nodes().size(), 0),
         base_(graph.nodes().size(), -1),
         size_(graph.nodes().size(), 1),
         operands_(graph.nodes().size(), 0),
-        inlined_(graph.nodes().size(), false) {}
+        inlined_(graph.nodes().size(), false) {
+    for (const ValueId value : outside.stored) stored_[static_cast<size_t>(value.node)] = true;
+  }
 
   absl::StatusOr<std::vector<FusionGroup>> Run() {
     for (size_t id = 0; id < texts_.size(); ++id) {
@@ -49,7 +53,14 @@ class Grouping {
   }
 
  private:
-  bool IsComputed(int32_t id) const { return !constant_[static_cast<size_t>(id)] && !IsInput(graph_.node(id)); }
+  bool IsComputed(int32_t id) const {
+    return !elsewhere_[static_cast<size_t>(id)] && !unused_[static_cast<size_t>(id)] && !IsInput(graph_.node(id));
+  }
+  std::vector<int32_t> Users(int32_t id) const {
+    std::vector<int32_t> users = graph_.users(id);
+    std::erase_if(users, [&](int32_t user) { return unused_[static_cast<size_t>(user)]; });
+    return users;
+  }
   const OperatorText& text(int32_t id) const { return *texts_[static_cast<size_t>(id)]; }
   bool IsView(int32_t id) const { return text(id).reads == Reads::kMoved; }
   bool IsLight(int32_t id) const { return text(id).reads != Reads::kMany && !text(id).is_row(); }
@@ -60,10 +71,12 @@ class Grouping {
     for (size_t k = texts_.size(); k-- > 0;) {
       const int32_t id = static_cast<int32_t>(k);
       if (texts_[k] == nullptr) continue;
-      if (graph_.IsOutput(id)) fanout_[k] = 1;
-      for (int32_t user : graph_.users(id)) {
+      if (graph_.IsOutput(id) || stored_[k]) fanout_[k] = 1;
+      if (stored_[k]) continue;
+      for (int32_t user : Users(id)) {
         for (ValueId input : graph_.node(user).inputs) {
-          if (input.node == id) fanout_[k] += IsView(user) ? fanout_[static_cast<size_t>(user)] : 1;
+          const size_t u = static_cast<size_t>(user);
+          if (input.node == id) fanout_[k] += texts_[u] != nullptr && IsView(user) ? fanout_[u] : 1;
         }
       }
     }
@@ -72,8 +85,8 @@ class Grouping {
   void Decide(int32_t id) {
     const size_t k = static_cast<size_t>(id);
     if (text(id).reads == Reads::kMany || text(id).is_row()) base_[k] = id;
-    const std::vector<int32_t>& users = graph_.users(id);
-    if (users.empty() || graph_.IsOutput(id)) return;
+    const std::vector<int32_t> users = Users(id);
+    if (users.empty() || graph_.IsOutput(id) || stored_[k]) return;
     if (graph_.node(id).outputs.size() > 1 && !IsView(id)) return;
     if (!IsView(id) && fanout_[k] != 1) return;
     if (!std::all_of(users.begin(), users.end(), [&](int32_t user) { return MayGoInto(id, user); })) return;
@@ -113,7 +126,9 @@ class Grouping {
   }
 
   const Graph& graph_;
-  const std::vector<bool>& constant_;
+  const std::vector<bool>& elsewhere_;
+  const std::vector<bool> unused_;
+  std::vector<bool> stored_;                // some value of the node
   std::vector<const OperatorText*> texts_;  // null: nothing to compute
   std::vector<int64_t> fanout_;
   std::vector<int32_t> base_;  // the operator that sums in the node's group so far
@@ -123,8 +138,9 @@ class Grouping {
 
 }  // namespace
 
-absl::StatusOr<std::vector<FusionGroup>> GroupsOf(const Graph& graph, const std::vector<bool>& constant) {
-  return Grouping(graph, constant).Run();
+absl::StatusOr<std::vector<FusionGroup>> GroupsOf(const Graph& graph, const std::vector<bool>& elsewhere,
+                                                  const OutsideGroups& outside) {
+  return Grouping(graph, elsewhere, outside).Run();
 }
 
 }  // namespace mendel::cuda

@@ -18,14 +18,21 @@ struct FusionGroup {
   int32_t row = -1;         ///< the node of a row operator in the group
 };
 
-/// Groups for everything that `graph` computes from its inputs, in the order of their launches. `constant` says for every node that
-/// it depends on no input.
+/// What kernels that are no groups change for them.
+struct OutsideGroups {
+  std::vector<bool> unused;  ///< by node: nobody reads its values, since such kernels compute what is made of them. Empty: none
+  std::set<ValueId> stored;  ///< values that such kernels read from memory, whatever reads them in the graph
+};
+
+/// Groups for everything that `graph` computes from its inputs, in the order of their launches. `elsewhere` says for every node
+/// that no group is to compute it: it depends on no input, or others compute it, which read its inputs from memory.
 ///
 /// A chain of elementwise operators, broadcasts and views is one group. An operator that sums (a convolution, a reduction, a
 /// softmax) takes the elementwise operators after it along, as its epilogue; a row operator also those before it. Nothing is
 /// computed twice but views, and the elementwise part before a row operator, which its passes repeat.
 /// Unimplemented names the node that no kernel computes.
-absl::StatusOr<std::vector<FusionGroup>> GroupsOf(const Graph& graph, const std::vector<bool>& constant);
+absl::StatusOr<std::vector<FusionGroup>> GroupsOf(const Graph& graph, const std::vector<bool>& elsewhere,
+                                                  const OutsideGroups& outside = {});
 
 }  // namespace mendel::cuda
 

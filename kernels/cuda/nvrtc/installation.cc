@@ -3,8 +3,10 @@
 #include <cstdio>
 
 #include "base/status.h"
+#include "kernels/cuda/cublaslt/table.h"
+#include "kernels/cuda/cudnn/convolution.h"
+#include "kernels/cuda/cudnn/table.h"
 #include "kernels/cuda/driver_table/driver.h"
-#include "kernels/cuda/driver_table/library.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 
 namespace mendel::cuda {
@@ -13,17 +15,6 @@ namespace {
 // Of cuda.h.
 constexpr int kAttributeClockKhz = 13, kAttributeMultiprocessors = 16, kAttributeMemoryClockKhz = 36;
 
-constexpr char kNotUsed[] = "this version runs its own kernels in any case";
-
-/// The version that `entry`, of type size_t(), tells.
-absl::StatusOr<std::string> LibraryLine(const std::vector<std::string>& files, const char* entry) {
-  MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibrary(files));
-  size_t (*get_version)() = nullptr;
-  MENDEL_RETURN_IF_ERROR(Resolve(library, entry, get_version));
-  const size_t version = get_version();
-  return Cat(version / 10000, ".", version % 10000 / 100, ".", version % 100, " at ", library.path, "; ", kNotUsed);
-}
-
 std::string Line(const char* name, const absl::StatusOr<std::string>& found, const char* cost) {
   return found.ok() ? Cat(name, " ", *found) : Cat(name, ": ", std::string(found.status().message()), "; ", cost);
 }
@@ -31,6 +22,17 @@ std::string Line(const char* name, const absl::StatusOr<std::string>& found, con
 absl::StatusOr<std::string> NvrtcLine() {
   MENDEL_ASSIGN_OR_RETURN(const Compiler* compiler, Compiler::Get());
   return Cat(compiler->version(), " at ", compiler->path());
+}
+
+absl::StatusOr<std::string> CublasLtLine() {
+  MENDEL_ASSIGN_OR_RETURN(const CublasLt* lt, CublasLt::Get());
+  return Cat(CublasLtVersionText(lt->version), " at ", lt->path);
+}
+
+absl::StatusOr<std::string> CudnnLine() {
+  MENDEL_ASSIGN_OR_RETURN(const Cudnn* cudnn, Cudnn::Get());
+  if (Driver::Get().ok()) MENDEL_RETURN_IF_ERROR(DevicePropertiesOf(*cudnn, 0).status());
+  return Cat(cudnn->VersionText(), " at ", cudnn->path);
 }
 
 absl::StatusOr<std::string> DriverLine() {
@@ -63,8 +65,8 @@ std::string DescribeDevice(const Driver& driver) {
 std::vector<std::string> DescribeInstallation() {
   std::vector<std::string> lines = {
       Line("NVRTC", NvrtcLine(), "no kernel can be compiled"),
-      Line("cuBLASLt", LibraryLine({"libcublasLt.so.13", "libcublasLt.so.12"}, "cublasLtGetVersion"), kNotUsed),
-      Line("cuDNN", LibraryLine({"libcudnn.so.9"}, "cudnnGetVersion"), kNotUsed),
+      Line("cuBLASLt", CublasLtLine(), "matrix products run this program's own kernels only, which are far slower"),
+      Line("cuDNN", CudnnLine(), "convolutions run this program's own kernels only, which are far slower"),
       Line("driver", DriverLine(), "nothing runs on a GPU"),
   };
   if (const auto driver = Driver::Get(); driver.ok()) lines.push_back(DescribeDevice(**driver));

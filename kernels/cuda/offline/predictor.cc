@@ -4,18 +4,19 @@
 #include <map>
 
 #include "graph/rewrite.h"
+#include "kernels/cuda/emit/correction_plan.h"
 #include "kernels/cuda/fusion/grouping.h"
 #include "kernels/cuda/fusion/operator_text.h"
 
 namespace mendel::cuda {
 namespace {
 
-/// Every computed node alone, for graphs that the backend refuses.
-std::vector<FusionGroup> OneByOne(const Graph& graph, const std::vector<bool>& constant) {
+/// Every node alone that is not computed elsewhere, for graphs that the backend refuses.
+std::vector<FusionGroup> OneByOne(const Graph& graph, const std::vector<bool>& elsewhere, const std::vector<bool>& unused) {
   std::vector<FusionGroup> groups;
   for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
-    if (constant[static_cast<size_t>(id)] || IsInput(node) || node.op->is_view) continue;
+    if (elsewhere[static_cast<size_t>(id)] || unused[static_cast<size_t>(id)] || IsInput(node) || node.op->is_view) continue;
     for (int32_t k = 0; k < static_cast<int32_t>(node.outputs.size()); ++k) groups.push_back({{id, k}, {id}, -1});
   }
   return groups;
@@ -49,13 +50,31 @@ double LaunchSeconds(const Graph& graph, const FusionGroup& group, const GpuMode
   return std::max(flops / (in_double ? gpu.double_flops : gpu.flops), bytes / gpu.bandwidth) + kLaunchSeconds;
 }
 
+/// Its launches, and the copy of the mutant's output where it is not in place.
+double CorrectionSeconds(const Graph& graph, const PlannedCorrection& correction, const GpuModel& gpu) {
+  double seconds = 0;
+  if (!correction.in_place) {
+    seconds += 2 * static_cast<double>(ByteSize(graph.type(correction.base))) / gpu.bandwidth + kLaunchSeconds;
+  }
+  for (size_t k = 0; k < correction.shapes.size(); ++k) {
+    const KernelShape& shape = correction.shapes[k];
+    seconds += RooflineSeconds(correction.mending.kernels[k].correction, shape.launch, shape.tile, gpu);
+  }
+  return seconds;
+}
+
 }  // namespace
 
 std::vector<double> PredictSeconds(const Graph& graph, const GpuModel& gpu) {
-  const std::vector<bool> constant = ConstantExpressions(graph);
-  const auto groups = GroupsOf(graph, constant);
+  std::vector<bool> elsewhere = ConstantExpressions(graph);
+  const CorrectionPlan plan = PlanCorrections(graph, elsewhere);
   std::vector<double> seconds(graph.nodes().size(), 0);
-  for (const FusionGroup& group : groups.ok() ? *groups : OneByOne(graph, constant)) {
+  for (const PlannedCorrection& correction : plan.corrections) {
+    elsewhere[static_cast<size_t>(correction.patch)] = true;
+    seconds[static_cast<size_t>(correction.patch)] = CorrectionSeconds(graph, correction, gpu);
+  }
+  const auto groups = GroupsOf(graph, elsewhere, {plan.unused, plan.stored});
+  for (const FusionGroup& group : groups.ok() ? *groups : OneByOne(graph, elsewhere, plan.unused)) {
     seconds[static_cast<size_t>(group.result.node)] += LaunchSeconds(graph, group, gpu);
   }
   return seconds;

@@ -10,12 +10,13 @@
 namespace mendel::cuda {
 
 /// Goes with plans and stored searches: another number means other predictions.
-inline constexpr int kPredictorVersion = 1;
+inline constexpr int kPredictorVersion = 2;
 
 /// Seconds by node id. A launch (fusion/grouping.h) counts for the node whose value it stores: the larger of its arithmetic at the
 /// peak of its precision and of its traffic at full bandwidth, and kLaunchSeconds. Traffic is what the launch reads of values
-/// outside of it, each once, and its result. Nodes that no kernel computes are launches of their own. Predictions rank
-/// programs; kernels that miss their roofline are slower than this.
+/// outside of it, each once, and its result. Corrections that emitted kernels compute (emit/correction_plan.h) count for their
+/// Patch: the kernels' own roofline (emit/roofline.h), and a copy where they are not in place. Nodes that no kernel computes are
+/// launches of their own. Predictions rank programs; kernels that miss their roofline are slower than this.
 std::vector<double> PredictSeconds(const Graph& graph, const GpuModel& gpu);
 
 }  // namespace mendel::cuda

@@ -8,7 +8,11 @@
 #include <string>
 
 #include "base/status.h"
+#include "graph/rewrite.h"
 #include "graph/text.h"
+#include "kernels/cuda/emit/from_graph.h"
+#include "kernels/cuda/emit/kernel_text.h"
+#include "kernels/cuda/mending_case.h"
 
 namespace mendel::cuda {
 namespace {
@@ -63,6 +67,40 @@ TEST(Predictor, ASliceIsReadWhereItIs) {
     %2 = Exp(%1)
     return "y" = %2)");
   EXPECT_DOUBLE_EQ(Sum(seconds), 2.0 * 16 * 1024 * 4 / GpuOf(80)->bandwidth + kLaunchSeconds);
+}
+
+/// A layer of 64 channels whose mutant is an Input, or is computed, with two rows wrong in each of two images.
+Graph Mended(bool computed) {
+  const Graph mended =
+      MendedConv({.x = {2, 64, 28, 28}, .w = {64, 64, 3, 3}, .strides = {1, 1}, .dilations = {1, 1}, .pads = {1, 1, 1, 1}},
+                 {{{0, 0, 26, 0}, {1, 64, 28, 28}}, {{1, 0, 0, 0}, {2, 64, 2, 28}}});
+  GraphBuilder builder("mended");
+  std::vector<ValueId> inputs;
+  for (const int32_t id : mended.inputs()) {
+    inputs.push_back(builder.Input(InputName(mended.node(id)), mended.node(id).outputs[0]));
+    if (computed && InputName(mended.node(id)) == "mutant") inputs.back() = *builder.Add("Neg", {inputs.back()});
+  }
+  builder.Output("y", Inline(mended, inputs, builder)->at(0));
+  return *builder.Build();
+}
+
+TEST(Predictor, CorrectionsCountByTheirKernelsRoofline) {
+  const GpuModel& gpu = *GpuOf(90);
+  const double traffic = 2.0 * 2 * 64 * 28 * 28 * 4 / gpu.bandwidth + kLaunchSeconds;
+  for (const bool computed : {true, false}) {
+    const Graph graph = Mended(computed);
+    const int32_t patch = graph.outputs()[0].value.node;
+    const auto mending = MendingOf(graph, patch, Layout::kNchw);
+    ASSERT_TRUE(mending.ok()) << mending.status();
+    ASSERT_EQ(mending->kernels.size(), 1u);
+    const auto kernel = EmitKernel(mending->kernels[0].correction);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    const double correction = RooflineSeconds(mending->kernels[0].correction, kernel->launch, kernel->tile, gpu);
+    const std::vector<double> seconds = PredictSeconds(graph, gpu);
+    // In place over what a launch computed; over an input of the graph after a copy, which costs what that launch does.
+    EXPECT_DOUBLE_EQ(seconds[static_cast<size_t>(patch)], computed ? correction : correction + traffic);
+    EXPECT_DOUBLE_EQ(Sum(seconds), correction + traffic);
+  }
 }
 
 TEST(Predictor, DoublesHaveTheirOwnPeak) {

@@ -1,4 +1,5 @@
-// The backend "cuda": graphs as emitted kernels on device 0, compiled by NVRTC when a plan is loaded.
+// The backend "cuda": graphs on device 0 as emitted kernels, compiled by NVRTC when a plan is loaded, and as calls of the libraries
+// that are there.
 
 #include "runtime/backend.h"
 
@@ -8,6 +9,8 @@
 
 #include "base/status.h"
 #include "kernels/cuda/backend/executable.h"
+#include "kernels/cuda/backend/installed_libraries.h"
+#include "kernels/cuda/backend/library_groups.h"
 #include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/nvrtc/compiler.h"
@@ -49,6 +52,7 @@ class CudaBackend final : public Backend {
   std::string_view name() const override { return "cuda"; }
 
   absl::Status Probe() const override {
+    MENDEL_RETURN_IF_ERROR(WorkspaceLimit().status());
     const absl::Status found = FindGpu().status();
     if (found.ok()) return found;
     // Whatever is missing: what was asked for is not supported here.
@@ -60,20 +64,27 @@ class CudaBackend final : public Backend {
   std::string Identity() const override {
     const auto gpu = FindGpu();
     if (!gpu.ok()) return "cuda:none";
-    return Cat("cuda:", gpu->name, ":sm_", gpu->architecture, ":driver ", gpu->driver->version, ":nvrtc ",
-               gpu->compiler->version());
+    std::string identity =
+        Cat("cuda:", gpu->name, ":sm_", gpu->architecture, ":driver ", gpu->driver->version, ":nvrtc ", gpu->compiler->version());
+    for (const CallLibrary* library : InstalledLibraries()) identity += Cat(":", library->Identity());
+    return identity;
   }
   std::string Isa() const override {
     const auto gpu = FindGpu();
     return gpu.ok() ? Cat("sm_", gpu->architecture) : "";
   }
 
-  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
+  std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const override {
+    if (!FindGpu().ok()) return {};
+    return LibraryAlgorithms(graph, node, numerics, InstalledLibraries());
+  }
 
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions&) const override {
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
     MENDEL_RETURN_IF_ERROR(Probe());
     MENDEL_ASSIGN_OR_RETURN(const Gpu gpu, FindGpu());
-    MENDEL_ASSIGN_OR_RETURN(DeviceProgram program, LowerToDevice(graph));
+    MENDEL_ASSIGN_OR_RETURN(
+        DeviceProgram program,
+        LowerToDevice(graph, {.numerics = options.numerics, .algorithms = options.algorithms, .libraries = InstalledLibraries()}));
     return MakeExecutable(*gpu.driver, std::move(program),
                           [&gpu](const std::string& text) { return CompiledModule(*gpu.compiler, text, gpu.architecture); });
   }

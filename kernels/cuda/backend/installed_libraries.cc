@@ -1,0 +1,58 @@
+#include "kernels/cuda/backend/installed_libraries.h"
+
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "base/status.h"
+#include "kernels/cuda/cublaslt/library.h"
+#include "kernels/cuda/cublaslt/table.h"
+#include "kernels/cuda/cudnn/convolution.h"
+#include "kernels/cuda/cudnn/library.h"
+#include "kernels/cuda/cudnn/table.h"
+#include "kernels/cuda/driver_table/driver.h"
+
+namespace mendel::cuda {
+namespace {
+
+constexpr char kWorkspaceVariable[] = "MENDEL_CUDA_WORKSPACE_MIB";
+constexpr int64_t kDefaultMiB = 256, kMostMiB = int64_t{1} << 20;
+
+absl::StatusOr<const CallLibrary*> OpenCudnnLibrary() {
+  MENDEL_ASSIGN_OR_RETURN(const Cudnn* cudnn, Cudnn::Get());
+  MENDEL_ASSIGN_OR_RETURN(const int64_t workspace, WorkspaceLimit());
+  MENDEL_ASSIGN_OR_RETURN(std::string device, DevicePropertiesOf(*cudnn, 0));
+  return new CudnnLibrary(*cudnn, std::move(device), workspace);
+}
+
+absl::StatusOr<const CallLibrary*> OpenCublasLtLibrary() {
+  MENDEL_ASSIGN_OR_RETURN(const CublasLt* lt, CublasLt::Get());
+  MENDEL_ASSIGN_OR_RETURN(const Driver* driver, Driver::Get());
+  MENDEL_ASSIGN_OR_RETURN(const int64_t workspace, WorkspaceLimit());
+  return new CublasLtLibrary(*lt, *driver, workspace);
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> WorkspaceLimit() {
+  const char* text = std::getenv(kWorkspaceVariable);
+  if (text == nullptr) return kDefaultMiB << 20;
+  int64_t mib = -1;
+  if (!absl::SimpleAtoi(text, &mib) || mib < 0 || mib > kMostMiB) {
+    return InvalidInput(kWorkspaceVariable, " must be a number of MiB from 0 to ", kMostMiB, ", not '", text, "'");
+  }
+  return mib << 20;
+}
+
+std::span<const CallLibrary* const> InstalledLibraries() {
+  static const auto* libraries = [] {
+    auto* found = new std::vector<const CallLibrary*>();
+    if (const auto cudnn = OpenCudnnLibrary(); cudnn.ok()) found->push_back(*cudnn);
+    if (const auto cublaslt = OpenCublasLtLibrary(); cublaslt.ok()) found->push_back(*cublaslt);
+    return found;
+  }();
+  return *libraries;
+}
+
+}  // namespace mendel::cuda

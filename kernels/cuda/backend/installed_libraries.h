@@ -1,0 +1,23 @@
+// The libraries of this machine whose calls the backend offers.
+#ifndef MENDEL_KERNELS_CUDA_BACKEND_INSTALLED_LIBRARIES_H_
+#define MENDEL_KERNELS_CUDA_BACKEND_INSTALLED_LIBRARIES_H_
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/backend/library_groups.h"
+
+namespace mendel::cuda {
+
+/// Bytes of workspace that one call may take: MENDEL_CUDA_WORKSPACE_MIB of the environment, 0 to 1048576, or 256 MiB.
+/// InvalidArgument where that is no such number.
+absl::StatusOr<int64_t> WorkspaceLimit();
+
+/// For device 0 of the driver, which is there; opened once in a process. A library that is absent or cannot be used is left out
+/// ('mendel doctor' says why).
+std::span<const CallLibrary* const> InstalledLibraries();
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_BACKEND_INSTALLED_LIBRARIES_H_

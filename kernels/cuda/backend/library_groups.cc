@@ -1,0 +1,63 @@
+#include "kernels/cuda/backend/library_groups.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "graph/rewrite.h"
+
+namespace mendel::cuda {
+namespace {
+
+absl::StatusOr<const CallLibrary*> LibraryOf(const Graph& graph, int32_t node, const std::string& algorithm,
+                                             std::span<const CallLibrary* const> libraries) {
+  const std::string_view name = std::string_view(algorithm).substr(0, algorithm.find(':'));
+  std::string known;
+  for (const CallLibrary* library : libraries) {
+    if (library->name() == name) return library;
+    known += Cat(known.empty() ? "" : ", ", library->Identity());
+  }
+  return InvalidInput("node '", graph.node(node).name, "' (", graph.node(node).op->name, " ", node, ") is to be computed by '",
+                      algorithm, "', and the libraries found here are: ", known.empty() ? "none" : known,
+                      " ('mendel doctor' says what is missing)");
+}
+
+}  // namespace
+
+int32_t GroupingScope::OnlyUser(int32_t node) const {
+  const std::vector<int32_t>& users = graph.users(node);
+  if (users.size() != 1 || graph.IsOutput(node) || graph.node(node).outputs.size() != 1) return -1;
+  const std::vector<ValueId>& read = graph.node(users[0]).inputs;
+  return std::count(read.begin(), read.end(), ValueId{node, 0}) == 1 ? users[0] : -1;
+}
+
+absl::StatusOr<std::vector<LibraryGroup>> FindLibraryGroups(const Graph& graph, const std::vector<bool>& constant,
+                                                            const std::map<int32_t, std::string>& algorithms, Numerics numerics,
+                                                            std::span<const CallLibrary* const> libraries,
+                                                            std::vector<bool>& claimed) {
+  std::vector<LibraryGroup> groups;
+  const GroupingScope scope{graph, constant, claimed};
+  for (const auto& [node, algorithm] : algorithms) {
+    if (algorithm.empty() || claimed[static_cast<size_t>(node)]) continue;
+    MENDEL_ASSIGN_OR_RETURN(const CallLibrary* library, LibraryOf(graph, node, algorithm, libraries));
+    MENDEL_ASSIGN_OR_RETURN(LibraryGroup group, library->Group(scope, node, algorithm, numerics));
+    group.node = node;
+    for (const int32_t member : group.nodes) claimed[static_cast<size_t>(member)] = true;
+    groups.push_back(std::move(group));
+  }
+  std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.result < b.result; });
+  return groups;
+}
+
+std::vector<std::string> LibraryAlgorithms(const Graph& graph, int32_t node, Numerics numerics,
+                                           std::span<const CallLibrary* const> libraries) {
+  const std::vector<bool> constant = ConstantExpressions(graph);
+  const std::vector<bool> claimed(constant.size(), false);
+  std::vector<std::string> names;
+  for (const CallLibrary* library : libraries) {
+    for (std::string& name : library->Algorithms({graph, constant, claimed}, node, numerics)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+}  // namespace mendel::cuda

@@ -1,0 +1,75 @@
+// Nodes that a library computes in one call, and the libraries that offer such calls as algorithms of nodes.
+#ifndef MENDEL_KERNELS_CUDA_BACKEND_LIBRARY_GROUPS_H_
+#define MENDEL_KERNELS_CUDA_BACKEND_LIBRARY_GROUPS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "kernels/cuda/backend/library_call.h"
+#include "kernels/cuda/fusion/fused_kernel.h"
+#include "kernels/cuda/fusion/kernel_code.h"
+#include "runtime/backend.h"
+
+namespace mendel::cuda {
+
+/// One call: the value `result`, and the nodes that it computes with it. No other value of these nodes is read elsewhere.
+struct LibraryGroup {
+  ValueId result;
+  std::set<int32_t> nodes;              ///< with result.node
+  std::vector<KernelOperand> operands;  ///< what the call's pointers refer to; one more follows, to the result
+  std::shared_ptr<const LibraryCall> call;
+  int32_t node = -1;        ///< whose algorithm it is: gives the step its name and comes first among the step's nodes
+  FusedKernel finish = {};  ///< launched after the call, over its result; no name: none
+};
+
+/// A graph and what of it cannot be part of a group: nodes that depend on no input, and those that others compute already.
+struct GroupingScope {
+  const Graph& graph;
+  const std::vector<bool>& constant;
+  const std::vector<bool>& claimed;
+
+  bool IsFree(int32_t node) const {
+    return !constant[static_cast<size_t>(node)] && !claimed[static_cast<size_t>(node)] && !IsInput(graph.node(node));
+  }
+  /// The one reader of `node`, where its one value is read once and is no result of the graph; else -1.
+  int32_t OnlyUser(int32_t node) const;
+};
+
+/// A library whose calls are algorithms of nodes. Thread-safe.
+class CallLibrary {
+ public:
+  virtual ~CallLibrary() = default;
+  /// What the names of its algorithms begin with, up to a colon: "cudnn", "cudnn:1".
+  virtual std::string_view name() const = 0;
+  /// With its version: stored measurements depend on it, and messages name it.
+  virtual std::string Identity() const = 0;
+  /// For `node`, the most promising first; empty where there is none.
+  virtual std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const = 0;
+  /// The group that computes `node` by `algorithm`, with as many of the nodes around it as one call can. InvalidArgument where the
+  /// library has no such algorithm for it, naming both.
+  virtual absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+                                             Numerics numerics) const = 0;
+};
+
+/// The groups of all nodes that `algorithms` names, in the order of their results; their nodes become `claimed`, and nodes that are
+/// claimed already are left to whoever claimed them. InvalidArgument for an algorithm of a library that is not among `libraries`.
+absl::StatusOr<std::vector<LibraryGroup>> FindLibraryGroups(const Graph& graph, const std::vector<bool>& constant,
+                                                            const std::map<int32_t, std::string>& algorithms, Numerics numerics,
+                                                            std::span<const CallLibrary* const> libraries,
+                                                            std::vector<bool>& claimed);
+
+/// Algorithms of all `libraries` for `node`, one library after the other.
+std::vector<std::string> LibraryAlgorithms(const Graph& graph, int32_t node, Numerics numerics,
+                                           std::span<const CallLibrary* const> libraries);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_BACKEND_LIBRARY_GROUPS_H_

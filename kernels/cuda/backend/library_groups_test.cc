@@ -1,0 +1,255 @@
+// Calls of a library as steps of a program: a made-up one, whose calls are kernels of this file.
+
+#include "kernels/cuda/backend/library_groups.h"
+
+#include <stdlib.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "gmock/gmock.h"
+#include "graph/text.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/backend/installed_libraries.h"
+#include "kernels/cuda/device_case.h"
+#include "kernels/cuda/fake/fake_driver.h"
+
+namespace mendel::cuda {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr unsigned kElements = 64;
+
+/// p1 is a workspace: what lay there must not matter, and nobody else may write to it between the two.
+constexpr char kTexts[] = R"(extern "C" __global__ void __launch_bounds__(64) made_up_keep(const float* p0, float* p1) {
+  p1[threadIdx.x] = p0[threadIdx.x];
+}
+extern "C" __global__ void __launch_bounds__(64) made_up_relu(const float* p1, float* y) {
+  y[threadIdx.x] = p1[threadIdx.x] > 0.0f ? p1[threadIdx.x] : 0.0f;
+}
+extern "C" __global__ void __launch_bounds__(64) made_up_relu_neg(const float* p1, float* y) {
+  y[threadIdx.x] = p1[threadIdx.x] > 0.0f ? -p1[threadIdx.x] : 0.0f;
+}
+)";
+
+class MadeUpHandle : public LibraryHandle {
+ public:
+  explicit MadeUpHandle(const Driver& driver) : driver_(driver) {}
+  ~MadeUpHandle() override {
+    if (module_ != nullptr) driver_.ModuleUnload(module_);
+  }
+  absl::Status Open() { return driver_.Check(driver_.ModuleLoadData(&module_, kTexts), "cuModuleLoadData"); }
+  absl::StatusOr<DriverFunction*> Entry(const char* name) const {
+    DriverFunction* function = nullptr;
+    MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.ModuleGetFunction(&function, module_, name), "cuModuleGetFunction"));
+    return function;
+  }
+
+ private:
+  const Driver& driver_;
+  DriverModule* module_ = nullptr;
+};
+
+class LoadedMadeUp : public LoadedCall {
+ public:
+  LoadedMadeUp(const Driver& driver, CallSite site, DriverFunction* keep, DriverFunction* compute)
+      : driver_(driver), site_(std::move(site)), keep_(keep), compute_(compute) {}
+  absl::Status Enqueue() override {
+    MENDEL_RETURN_IF_ERROR(Launch(keep_, site_.pointers[0], site_.workspace));
+    return Launch(compute_, site_.workspace, site_.pointers[1]);
+  }
+
+ private:
+  absl::Status Launch(DriverFunction* function, uint64_t from, uint64_t to) const {
+    void* arguments[] = {&from, &to};
+    return driver_.Check(driver_.LaunchKernel(function, 1, 1, 1, kElements, 1, 1, 0, site_.stream, arguments, nullptr),
+                         "cuLaunchKernel");
+  }
+  const Driver& driver_;
+  const CallSite site_;
+  DriverFunction* keep_;
+  DriverFunction* compute_;
+};
+
+class MadeUpCall : public LibraryCall {
+ public:
+  MadeUpCall(const Driver& driver, bool negated) : driver_(driver), negated_(negated) {}
+  std::string name() const override { return negated_ ? "made_up relu, neg" : "made_up relu"; }
+  int64_t workspace_bytes() const override { return 4 * kElements; }
+  absl::StatusOr<std::unique_ptr<LoadedCall>> Load(const CallSite& site, LibraryHandles& handles) const override {
+    std::unique_ptr<LibraryHandle>& handle = handles["made_up"];
+    if (handle == nullptr) {
+      auto made = std::make_unique<MadeUpHandle>(driver_);
+      MENDEL_RETURN_IF_ERROR(made->Open());
+      handle = std::move(made);
+    }
+    const auto& library = static_cast<const MadeUpHandle&>(*handle);
+    MENDEL_ASSIGN_OR_RETURN(DriverFunction * keep, library.Entry("made_up_keep"));
+    MENDEL_ASSIGN_OR_RETURN(DriverFunction * compute, library.Entry(negated_ ? "made_up_relu_neg" : "made_up_relu"));
+    return std::make_unique<LoadedMadeUp>(driver_, site, keep, compute);
+  }
+
+ private:
+  const Driver& driver_;
+  const bool negated_;
+};
+
+/// Relu of 64 floats, by "made_up:more" with the Neg after it.
+class MadeUpLibrary : public CallLibrary {
+ public:
+  explicit MadeUpLibrary(const Driver& driver) : driver_(driver) {}
+  std::string_view name() const override { return "made_up"; }
+  std::string Identity() const override { return "made_up 1.0"; }
+  std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics) const override {
+    const Node& it = scope.graph.node(node);
+    if (it.op->name != "Relu" || !scope.IsFree(node) || NumElements(it.outputs[0]) != kElements) return {};
+    return {"made_up", "made_up:more"};
+  }
+  absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+                                     Numerics) const override {
+    LibraryGroup group{{node, 0}, {node}, {}, nullptr};
+    const ValueId x = scope.graph.node(node).inputs[0];
+    group.operands.push_back({x, {}, scope.graph.type(x).dtype});
+    const int32_t user = scope.OnlyUser(node);
+    const bool more = algorithm == "made_up:more" && user >= 0 && scope.IsFree(user) && scope.graph.node(user).op->name == "Neg";
+    if (more) group.nodes.insert(user), group.result = {user, 0};
+    group.call = std::make_shared<MadeUpCall>(driver_, more);
+    return group;
+  }
+
+ private:
+  const Driver& driver_;
+};
+
+Graph Parsed(const std::string& body) {
+  auto graph = ParseGraph("graph \"g\" {\n" + body + "\n}");
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *std::move(graph);
+}
+
+/// Calls among kernels that could be fused with them, of a value that is also read elsewhere, and before and after a view.
+Graph Net() {
+  return Parsed(R"(%0 = Input() {name = "x", shape = [8, 8]}
+    %1 = Sin(%0)
+    %2 = Relu(%1)
+    %3 = Neg(%2)
+    %4 = Reshape(%3) {shape = [64]}
+    %5 = Relu(%4)
+    %6 = Neg(%4)
+    %7 = Relu(%6)
+    %8 = Add(%5, %7)
+    return "y" = %8, "z" = %7)");
+}
+const std::map<int32_t, std::string> kByCalls = {{2, "made_up:more"}, {5, "made_up"}, {7, "made_up:more"}};
+
+HostValue Input() {
+  std::vector<double> values;
+  for (unsigned k = 0; k < kElements; ++k) values.push_back(static_cast<double>(k % 13) - 6);
+  return HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {8, 8}}, values));
+}
+
+std::vector<std::string> Kernels(const DeviceProgram& program) {
+  std::vector<std::string> names;
+  for (const DeviceLaunch& launch : program.launches) names.push_back(launch.info.kernel);
+  return names;
+}
+
+TEST(LibraryGroups, AreStepsOfTheProgram) {
+  FakeDriver driver;
+  const MadeUpLibrary library(driver.table());
+  const CallLibrary* const libraries[] = {&library};
+  for (const bool reuse : {true, false}) {
+    DeviceCase one{"calls", Net(), {Input()}, {}};
+    auto program = LowerToDevice(one.graph, {.reuse_memory = reuse, .algorithms = kByCalls, .libraries = libraries});
+    ASSERT_TRUE(program.ok()) << program.status();
+    // A call reads a view as it is stored.
+    EXPECT_THAT(Kernels(*program), ElementsAre("elements_by_4", "made_up relu, neg", "elements_by_4", "made_up relu",
+                                               "elements_by_4", "made_up relu", "elements_by_4"));
+    EXPECT_THAT(program->launches[1].info.nodes, ElementsAre(2, 3));
+    EXPECT_EQ(program->launches[1].info.name, "Relu 3");
+    one.program = *std::move(program);
+    const absl::Status prepared = driver.Prepare(one.program.ModuleText() + kTexts);
+    ASSERT_TRUE(prepared.ok()) << prepared;
+    EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "");
+    EXPECT_EQ(driver.Leaks(), "");
+  }
+}
+
+TEST(LibraryGroups, WorkspacesShareTheArena) {
+  FakeDriver driver;
+  const MadeUpLibrary library(driver.table());
+  const CallLibrary* const libraries[] = {&library};
+  const Graph chain = Parsed(R"(%0 = Input() {name = "x", shape = [64]}
+    %1 = Relu(%0)
+    %2 = Relu(%1)
+    %3 = Relu(%2)
+    return "y" = %3)");
+  const std::map<int32_t, std::string> algorithms = {{1, "made_up"}, {2, "made_up"}, {3, "made_up"}};
+  const auto shared = LowerToDevice(chain, {.algorithms = algorithms, .libraries = libraries});
+  const auto apart = LowerToDevice(chain, {.reuse_memory = false, .algorithms = algorithms, .libraries = libraries});
+  ASSERT_TRUE(shared.ok() && apart.ok()) << shared.status() << apart.status();
+  EXPECT_EQ(shared->arena_bytes, 3 * 256);  // operand, result and workspace of one step
+  EXPECT_EQ(apart->arena_bytes, 7 * 256);
+  EXPECT_TRUE(shared->texts.empty());
+}
+
+TEST(LibraryGroups, EveryCallOfTheDriverMayFail) {
+  FakeDriver driver;
+  const MadeUpLibrary library(driver.table());
+  const CallLibrary* const libraries[] = {&library};
+  const Graph graph = Net();
+  const auto program = LowerToDevice(graph, {.algorithms = kByCalls, .libraries = libraries});
+  ASSERT_TRUE(program.ok()) << program.status();
+  ASSERT_TRUE(driver.Prepare(program->ModuleText() + kTexts).ok());
+  const DeviceCase one{"calls", graph, {Input()}, *program};
+  driver.FailAt(0);
+  ASSERT_EQ(FailureOn(driver.table(), &TextImage, one), "");
+  const int64_t calls = driver.Calls();
+  for (int64_t call = 1; call <= calls; ++call) {
+    driver.FailAt(call);
+    const std::string failure = FailureOn(driver.table(), &TextImage, one);
+    const std::string entry = driver.FailedCall();
+    const bool gives_back = entry.find("Destroy") != std::string::npos || entry.find("Free") != std::string::npos ||
+                            entry == "ModuleUnload" || entry == "DevicePrimaryCtxRelease" ||
+                            (entry == "CtxSetCurrent" && failure.empty());  // that of the destructor
+    EXPECT_EQ(failure.empty(), gives_back) << call << " " << entry;
+    EXPECT_THAT(failure, HasSubstr(gives_back ? "" : "cu" + entry));
+    EXPECT_EQ(driver.Leaks(), "") << call << " " << entry;
+  }
+}
+
+TEST(LibraryGroups, AlgorithmsOfAbsentLibrariesAreRefused) {
+  FakeDriver driver;
+  const MadeUpLibrary library(driver.table());
+  const CallLibrary* const libraries[] = {&library};
+  const Graph graph = Net();
+  EXPECT_THAT(LibraryAlgorithms(graph, 2, Numerics::kStrict, libraries), ElementsAre("made_up", "made_up:more"));
+  EXPECT_TRUE(LibraryAlgorithms(graph, 3, Numerics::kStrict, libraries).empty());
+  EXPECT_TRUE(LibraryAlgorithms(graph, 2, Numerics::kStrict, {}).empty());
+  const auto other = LowerToDevice(graph, {.algorithms = {{2, "other:1"}}, .libraries = libraries});
+  EXPECT_EQ(other.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(other.status().message()), HasSubstr("(Relu 2) is to be computed by 'other:1'"));
+  EXPECT_THAT(std::string(other.status().message()), HasSubstr("made_up 1.0"));
+  const auto none = LowerToDevice(graph, {.algorithms = {{2, "made_up"}}});
+  EXPECT_THAT(std::string(none.status().message()), HasSubstr("found here are: none"));
+}
+
+TEST(InstalledLibraries, TheLimitOfWorkspaceIsANumber) {
+  const char* const variable = "MENDEL_CUDA_WORKSPACE_MIB";
+  ::unsetenv(variable);
+  EXPECT_EQ(*WorkspaceLimit(), int64_t{256} << 20);
+  ::setenv(variable, "3", 1);
+  EXPECT_EQ(*WorkspaceLimit(), int64_t{3} << 20);
+  for (const char* bad : {"", "-1", "1e3", "2000000", "8 MiB"}) {
+    ::setenv(variable, bad, 1);
+    EXPECT_EQ(WorkspaceLimit().status().code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(WorkspaceLimit().status().message()), HasSubstr(Cat("not '", bad, "'")));
+  }
+  ::unsetenv(variable);
+}
+
+}  // namespace
+}  // namespace mendel::cuda

@@ -1,0 +1,112 @@
+#include "kernels/cuda/convolution_case.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "graph/text.h"
+
+namespace mendel::cuda {
+namespace {
+
+Tensor Small(Rng& rng, TensorType type) {
+  std::vector<double> values;
+  for (int64_t k = 0; k < NumElements(type); ++k) values.push_back(static_cast<double>(rng.Between(-8, 8)) / 4);
+  return Tensor::FromDoubles(std::move(type), values);
+}
+
+class NetMaker {
+ public:
+  explicit NetMaker(uint64_t seed) : rng_(seed) {
+    const double dtype = rng_.Unit();
+    dtype_ = dtype < 0.6 ? DType::kF32 : (dtype < 0.8 ? DType::kF16 : DType::kBF16);
+  }
+
+  Graph Make() {
+    Shape shape = {rng_.Between(1, 2), 2 * rng_.Between(1, 3)};
+    for (int64_t d = rng_.Between(1, 3); d > 0; --d) shape.push_back(rng_.Between(4, 7));
+    ValueId value = Given(shape);
+    if (rng_.Flip(0.3)) value = Add("Neg", {value});
+    for (int64_t k = rng_.Between(1, 2); k > 0; --k) {
+      value = Convolution(value);
+      for (int64_t more = rng_.Between(0, 4); more > 0; --more) value = Follower(value);
+    }
+    builder_.Output("y", value);
+    return *builder_.Build();
+  }
+  std::vector<HostValue> TakeInputs() { return std::move(inputs_); }
+
+ private:
+  ValueId Given(const Shape& shape, double constant = 0) {
+    const Tensor tensor = Small(rng_, {dtype_, shape});
+    const std::string name = Cat("t", ++names_);
+    if (rng_.Flip(constant)) return builder_.Constant(tensor, name);
+    inputs_.push_back(HostValue::FromTensor(tensor));
+    return builder_.Input(name, tensor.type());
+  }
+  ValueId Add(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    auto value = builder_.Add(op, std::move(inputs), std::move(attrs));
+    MENDEL_CHECK(value.ok());
+    return *value;
+  }
+
+  ValueId Convolution(ValueId x) {
+    const Shape shape = builder_.type(x).shape;
+    const bool transposed = rng_.Flip(0.25);
+    const int64_t group = rng_.Flip(0.3) ? shape[1] : (shape[1] % 2 == 0 && rng_.Flip(0.3) ? 2 : 1);
+    const int64_t out = group * rng_.Between(1, 3);
+    Shape w = transposed ? Shape{shape[1], out / group} : Shape{out, shape[1] / group};
+    Ints strides, dilations, begin, end, extra;
+    for (size_t d = 2; d < shape.size(); ++d) {
+      w.push_back(rng_.Between(1, std::min<int64_t>(3, shape[d])));
+      strides.push_back(rng_.Between(1, 2));
+      dilations.push_back(2 * w.back() <= shape[d] ? rng_.Between(1, 2) : 1);
+      begin.push_back(rng_.Between(0, w.back() - 1));
+      end.push_back(rng_.Between(0, w.back() - 1));
+      extra.push_back(rng_.Between(0, strides.back() - 1));
+    }
+    begin.insert(begin.end(), end.begin(), end.end());
+    Attributes attrs{{"strides", strides}, {"dilations", dilations}, {"pads", begin}, {"group", group}};
+    if (transposed) attrs.Set("output_padding", extra);
+    std::vector<ValueId> operands = {x, Given(w, 0.7)};
+    if (rng_.Flip()) operands.push_back(Given({out}, 0.7));
+    return Add(transposed ? "ConvTranspose" : "Conv", std::move(operands), std::move(attrs));
+  }
+
+  ValueId Follower(ValueId value) {
+    const Shape shape = builder_.type(value).shape;
+    const double kind = rng_.Unit();
+    if (kind < 0.3) return Add("Relu", {value});
+    if (kind < 0.4) return Add("Neg", {value});
+    if (kind < 0.45) return Add("Add", {value, value});
+    Shape other = shape;
+    if (kind < 0.7) {
+      other.assign(shape.size() - static_cast<size_t>(rng_.Between(0, 1)), 1);
+      other[other.size() - shape.size() + 1] = shape[1];
+    }
+    ValueId second = Given(other, 0.4);
+    if (rng_.Flip(0.3)) second = Add("Neg", {second});
+    return rng_.Flip() ? Add("Add", {value, second}) : Add("Add", {second, value});
+  }
+
+  Rng rng_;
+  DType dtype_;
+  int names_ = 0;
+  GraphBuilder builder_;
+  std::vector<HostValue> inputs_;
+};
+
+}  // namespace
+
+DeviceCase RandomConvolutions(uint64_t seed) {
+  NetMaker maker(seed);
+  DeviceCase one{"", maker.Make(), {}, {}};
+  one.inputs = maker.TakeInputs();
+  one.told = Cat("seed ", seed, "\n", PrintGraph(one.graph));
+  return one;
+}
+
+}  // namespace mendel::cuda

@@ -1,0 +1,17 @@
+// Random convolutions with what may follow them, for tests on a device.
+#ifndef MENDEL_KERNELS_CUDA_CONVOLUTION_CASE_H_
+#define MENDEL_KERNELS_CUDA_CONVOLUTION_CASE_H_
+
+#include <cstdint>
+
+#include "kernels/cuda/device_case.h"
+
+namespace mendel::cuda {
+
+/// One or two convolutions, plain or transposed, of 1 to 3 dimensions, with groups, strides, dilations and lopsided pads, in f32,
+/// f16 or bf16, with biases, residuals, activations and other operators after them; the program is left empty.
+DeviceCase RandomConvolutions(uint64_t seed);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_CONVOLUTION_CASE_H_

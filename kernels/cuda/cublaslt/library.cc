@@ -1,0 +1,178 @@
+#include "kernels/cuda/cublaslt/library.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/cuda/cublaslt/product_match.h"
+
+namespace mendel::cuda {
+namespace {
+
+constexpr char kCublasLt[] = "cublaslt";
+
+std::string LtAlgorithmName(size_t index) { return index == 0 ? kCublasLt : Cat(kCublasLt, ":", index); }
+
+class LtHandle final : public LibraryHandle {
+ public:
+  explicit LtHandle(Owned<void*> handle) : handle_(std::move(handle)) {}
+  void* get() const { return handle_.get(); }
+
+ private:
+  Owned<void*> handle_;
+};
+
+absl::StatusOr<Owned<void*>> MakeLtHandle(const CublasLt& lt) {
+  void* made = nullptr;
+  MENDEL_RETURN_IF_ERROR(lt.Check(lt.Create(&made), "cublasLtCreate"));
+  return Owned<void*>(made, lt.Destroy);
+}
+
+class LoadedProduct final : public LoadedCall {
+ public:
+  LoadedProduct(const CublasLt& lt, void* handle, const LtProduct& product, const LtAlgorithm& algorithm, LtDescriptors descriptors,
+                const CallSite& site)
+      : lt_(lt),
+        handle_(handle),
+        product_(product),
+        algorithm_(algorithm),
+        descriptors_(std::move(descriptors)),
+        workspace_(site.workspace),
+        stream_(site.stream) {
+    auto next = site.pointers.begin();
+    operands_ = {*next++, *next++, product.residual ? *next++ : 0, product.bias ? *next++ : 0, site.pointers.back()};
+  }
+
+  absl::Status SetBias() const {
+    return product_.bias ? mendel::cuda::SetBias(lt_, descriptors_, operands_.bias) : absl::OkStatus();
+  }
+  absl::Status Enqueue() override {
+    return EnqueueProduct(lt_, handle_, product_, descriptors_, algorithm_, operands_, workspace_, stream_);
+  }
+
+ private:
+  const CublasLt& lt_;
+  void* handle_;
+  const LtProduct product_;
+  const LtAlgorithm algorithm_;
+  const LtDescriptors descriptors_;
+  const uint64_t workspace_;
+  DriverStream* stream_;
+  LtOperands operands_;
+};
+
+class ProductCall final : public LibraryCall {
+ public:
+  ProductCall(const CublasLt& lt, std::string name, const LtProduct& product, const LtAlgorithm& algorithm)
+      : lt_(lt), name_(std::move(name)), product_(product), algorithm_(algorithm) {}
+
+  std::string name() const override { return name_; }
+  int64_t workspace_bytes() const override { return algorithm_.workspace_bytes; }
+  absl::StatusOr<std::unique_ptr<LoadedCall>> Load(const CallSite& site, LibraryHandles& handles) const override {
+    std::unique_ptr<LibraryHandle>& handle = handles[kCublasLt];
+    if (handle == nullptr) {
+      MENDEL_ASSIGN_OR_RETURN(Owned<void*> made, MakeLtHandle(lt_));
+      handle = std::make_unique<LtHandle>(std::move(made));
+    }
+    MENDEL_ASSIGN_OR_RETURN(LtDescriptors descriptors, LtDescriptors::Make(lt_, product_));
+    auto loaded = std::make_unique<LoadedProduct>(lt_, static_cast<const LtHandle&>(*handle).get(), product_, algorithm_,
+                                                  std::move(descriptors), site);
+    MENDEL_RETURN_IF_ERROR(loaded->SetBias());
+    return loaded;
+  }
+
+ private:
+  const CublasLt& lt_;
+  const std::string name_;
+  const LtProduct product_;
+  const LtAlgorithm algorithm_;
+};
+
+/// "cublaslt:2" is 2; negative for other names.
+int LtIndexOf(std::string_view algorithm) {
+  if (algorithm == kCublasLt) return 0;
+  algorithm.remove_prefix(std::min(algorithm.size(), sizeof kCublasLt));  // and the colon
+  int index = -1;
+  const auto [end, error] = std::from_chars(algorithm.data(), algorithm.data() + algorithm.size(), index);
+  return error == std::errc() && end == algorithm.data() + algorithm.size() && index > 0 ? index : -1;
+}
+
+LibraryGroup ProductGroup(const Graph& graph, const ProductMatch& match, std::shared_ptr<const LibraryCall> call) {
+  LibraryGroup group{match.result, match.nodes, {}, std::move(call)};
+  const auto add = [&](ValueId value) { group.operands.push_back({value, {}, graph.type(value).dtype}); };
+  add(match.left);
+  add(match.right);
+  if (match.product.residual) add(match.residual);
+  if (match.product.bias) add(match.bias);
+  return group;
+}
+
+}  // namespace
+
+CublasLtLibrary::~CublasLtLibrary() {
+  if (context_ == nullptr) return;
+  driver_.CtxSetCurrent(context_);  // nothing can be done about an error here
+  handle_ = {};
+  driver_.DevicePrimaryCtxRelease(device_);
+}
+
+std::string CublasLtLibrary::Identity() const {
+  return Cat("cublaslt ", CublasLtVersionText(lt_.version), ", workspace ", workspace_bytes_ >> 20, " MiB");
+}
+
+std::vector<std::string> CublasLtLibrary::Algorithms(const GroupingScope& scope, int32_t node, Numerics) const {
+  size_t count = 0;
+  for (const ProductMatch& match : MatchProduct(scope, node)) {
+    const auto algorithms = AlgorithmsFor(match.product);
+    if (!algorithms.ok()) return {};
+    if (match.product.IsAlone() && algorithms->empty()) return {};
+    if (!algorithms->empty()) count = count == 0 ? algorithms->size() : std::min(count, algorithms->size());
+  }
+  std::vector<std::string> names;
+  for (size_t k = 0; k < count; ++k) names.push_back(LtAlgorithmName(k));
+  return names;
+}
+
+absl::StatusOr<LibraryGroup> CublasLtLibrary::Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+                                                    Numerics) const {
+  const int index = LtIndexOf(algorithm);
+  const std::vector<ProductMatch> matches = MatchProduct(scope, node);
+  const std::string told = Cat("node '", scope.graph.node(node).name, "' (", scope.graph.node(node).op->name, " ", node, ")");
+  if (matches.empty()) return InvalidInput(told, " is no product that cuBLASLt makes, as '", algorithm, "' says");
+  for (const ProductMatch& match : matches) {
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<LtAlgorithm> algorithms, AlgorithmsFor(match.product));
+    if (algorithms.empty()) continue;
+    if (index < 0 || static_cast<size_t>(index) >= algorithms.size()) {
+      return InvalidInput(Identity(), " has ", algorithms.size(), " algorithms for ", told, ": '", algorithm, "' is none of them");
+    }
+    auto call = std::make_shared<ProductCall>(lt_, Cat(algorithm, EpilogueName(match.product)), match.product,
+                                              algorithms[static_cast<size_t>(index)]);
+    return ProductGroup(scope.graph, match, std::move(call));
+  }
+  return InvalidInput(Identity(), " has no algorithm for ", told, ", as '", algorithm, "' says");
+}
+
+absl::StatusOr<std::vector<LtAlgorithm>> CublasLtLibrary::AlgorithmsFor(const LtProduct& product) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = known_.find(product); known != known_.end()) return known->second;
+  MENDEL_RETURN_IF_ERROR(Open());
+  MENDEL_ASSIGN_OR_RETURN(std::vector<LtAlgorithm> algorithms,
+                          ProposeAlgorithms(lt_, handle_.get(), product, workspace_bytes_, kMostAlgorithms));
+  return known_[product] = std::move(algorithms);
+}
+
+absl::Status CublasLtLibrary::Open() const {
+  if (context_ == nullptr) {
+    MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.DeviceGet(&device_, 0), "cuDeviceGet"));
+    MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain"));
+  }
+  MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.CtxSetCurrent(context_), "cuCtxSetCurrent"));
+  if (!handle_) {
+    MENDEL_ASSIGN_OR_RETURN(handle_, MakeLtHandle(lt_));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mendel::cuda

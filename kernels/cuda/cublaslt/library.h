@@ -1,0 +1,62 @@
+// cuBLASLt as a library whose calls compute MatMul nodes.
+#ifndef MENDEL_KERNELS_CUDA_CUBLASLT_LIBRARY_H_
+#define MENDEL_KERNELS_CUDA_CUBLASLT_LIBRARY_H_
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/backend/library_groups.h"
+#include "kernels/cuda/backend/resources.h"
+#include "kernels/cuda/cublaslt/matmul.h"
+#include "kernels/cuda/cublaslt/table.h"
+#include "kernels/cuda/driver_table/driver.h"
+
+namespace mendel::cuda {
+
+/// Algorithms "cublaslt", "cublaslt:1" and so on: the first few that cuBLASLt's heuristics propose for the product with its
+/// epilogue (product_match.h) on device 0. Proposals need the device, so that there is no such library without one, and plans that
+/// are made offline name none of its algorithms. Numbers are the same in every numerics class (LtDescriptors).
+///
+/// Thread-safe. The device's primary context is retained from the first question on, and is then current on the asking thread.
+class CublasLtLibrary final : public CallLibrary {
+ public:
+  static constexpr int kMostAlgorithms = 4;  ///< of a node
+
+  /// Both must outlive the library and its calls, each of which takes at most `workspace_bytes`.
+  CublasLtLibrary(const CublasLt& lt, const Driver& driver, int64_t workspace_bytes)
+      : lt_(lt), driver_(driver), workspace_bytes_(workspace_bytes) {}
+  ~CublasLtLibrary() override;
+  CublasLtLibrary(const CublasLtLibrary&) = delete;
+  CublasLtLibrary& operator=(const CublasLtLibrary&) = delete;
+
+  std::string_view name() const override { return "cublaslt"; }
+  std::string Identity() const override;
+  /// As many as there are with any part of the epilogue, since other libraries may take the rest. None after an error, which Group
+  /// then tells.
+  std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
+  /// Of the epilogue, as much as there are algorithms for.
+  absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+                                     Numerics numerics) const override;
+
+ private:
+  absl::StatusOr<std::vector<LtAlgorithm>> AlgorithmsFor(const LtProduct& product) const;
+  absl::Status Open() const;
+
+  const CublasLt& lt_;
+  const Driver& driver_;
+  const int64_t workspace_bytes_;
+  mutable std::mutex mutex_;  // of all that follows
+  mutable int device_ = 0;
+  mutable DriverContext* context_ = nullptr;
+  mutable Owned<void*> handle_;
+  mutable std::map<LtProduct, std::vector<LtAlgorithm>> known_;
+};
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_CUBLASLT_LIBRARY_H_

@@ -1,0 +1,34 @@
+// MatMul nodes with what follows and precedes them, as products that cuBLASLt makes in one call.
+#ifndef MENDEL_KERNELS_CUDA_CUBLASLT_PRODUCT_MATCH_H_
+#define MENDEL_KERNELS_CUDA_CUBLASLT_PRODUCT_MATCH_H_
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "graph/graph.h"
+#include "kernels/cuda/backend/library_groups.h"
+#include "kernels/cuda/cublaslt/matmul.h"
+
+namespace mendel::cuda {
+
+struct ProductMatch {
+  LtProduct product;
+  ValueId result;
+  std::set<int32_t> nodes;  ///< the MatMul, its epilogue, and movers before it that nothing else reads
+  /// The residual and the bias where the product has them.
+  ValueId left, right, residual, bias;
+};
+
+/// The ways to compute the MatMul `node`, with most of its epilogue first and the product alone last; empty for other operators,
+/// other dtypes than f32, f16 and bf16, empty tensors, extents beyond 32 bits and batches that one stride an operand does not
+/// express.
+///
+/// An epilogue is any order of at most one addition of a vector along the columns and one of a tensor of the result's shape, then
+/// at most one of Relu and Gelu by tanh. Operands are read in place through Transpose, Reshape and Expand where strides express it.
+std::vector<ProductMatch> MatchProduct(const GroupingScope& scope, int32_t node);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_CUBLASLT_PRODUCT_MATCH_H_

@@ -1,0 +1,86 @@
+#include "kernels/cuda/cublaslt/strided_value.h"
+
+#include <utility>
+
+namespace mendel::cuda {
+namespace {
+
+bool IsMover(const Node& node) { return node.op->name == "Transpose" || node.op->name == "Reshape" || node.op->name == "Expand"; }
+
+/// Strides of what `mover` makes of elements that lie like this; nullopt where there are none.
+std::optional<Ints> StridesAfter(const Node& mover, const Shape& shape, const Ints& strides) {
+  const Shape& to = mover.outputs[0].shape;
+  if (mover.op->name == "Reshape") return StridesReshaped(shape, strides, to);
+  Ints result(to.size(), 0);
+  if (mover.op->name == "Transpose") {
+    const Ints& perm = mover.attrs.IntList("perm");
+    for (size_t d = 0; d < perm.size(); ++d) result[d] = strides[static_cast<size_t>(perm[d])];
+    return result;
+  }
+  const size_t skip = to.size() - shape.size();
+  for (size_t d = skip; d < to.size(); ++d) result[d] = shape[d - skip] == to[d] ? strides[d - skip] : 0;
+  return result;
+}
+
+/// What the last of `through` reads, as the reader of the first sees it.
+std::optional<StridedValue> ReadThrough(const Graph& graph, std::vector<int32_t> through) {
+  const ValueId source = graph.node(through.back()).inputs[0];
+  StridedValue read{source, graph.type(source).shape, RowMajorStrides(graph.type(source).shape), std::move(through)};
+  for (size_t k = read.through.size(); k-- > 0;) {
+    const Node& mover = graph.node(read.through[k]);
+    std::optional<Ints> strides = StridesAfter(mover, read.shape, read.strides);
+    if (!strides.has_value()) return std::nullopt;
+    read.strides = *std::move(strides);
+    read.shape = mover.outputs[0].shape;
+  }
+  return read;
+}
+
+}  // namespace
+
+std::vector<StridedValue> WaysToRead(const Graph& graph, ValueId value, const std::vector<bool>& constant) {
+  const Shape& shape = graph.type(value).shape;
+  std::vector<StridedValue> ways = {{value, shape, RowMajorStrides(shape), {}}};
+  if (NumElements(shape) == 0) return ways;
+  std::vector<int32_t> through;
+  for (ValueId at = value; !constant[static_cast<size_t>(at.node)] && IsMover(graph.node(at.node));) {
+    through.push_back(at.node);
+    at = graph.node(at.node).inputs[0];
+    if (std::optional<StridedValue> way = ReadThrough(graph, through)) ways.insert(ways.begin(), *std::move(way));
+  }
+  return ways;
+}
+
+std::optional<Ints> StridesReshaped(const Shape& shape, const Ints& strides, const Shape& to) {
+  Shape from;
+  Ints steps;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    from.push_back(shape[d]);
+    steps.push_back(strides[d]);
+  }
+  Ints result(to.size(), 1);
+  size_t old_begin = 0, new_begin = 0;
+  while (old_begin < from.size()) {
+    // The fewest dimensions of both sides with as many elements.
+    size_t old_end = old_begin + 1, new_end = new_begin + 1;
+    int64_t old_count = from[old_begin], new_count = to[new_begin];
+    while (old_count != new_count) {
+      if (old_count < new_count) {
+        old_count *= from[old_end++];
+      } else {
+        new_count *= to[new_end++];
+      }
+    }
+    for (size_t d = old_begin; d + 1 < old_end; ++d) {
+      if (steps[d] != steps[d + 1] * from[d + 1]) return std::nullopt;
+    }
+    int64_t step = steps[old_end - 1];
+    for (size_t d = new_end; d-- > new_begin;) step *= (result[d] = step, to[d]);
+    old_begin = old_end;
+    new_begin = new_end;
+  }
+  return result;
+}
+
+}  // namespace mendel::cuda

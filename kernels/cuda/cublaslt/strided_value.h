@@ -1,0 +1,30 @@
+// Values that are read in place through nodes that only move or repeat elements.
+#ifndef MENDEL_KERNELS_CUDA_CUBLASLT_STRIDED_VALUE_H_
+#define MENDEL_KERNELS_CUDA_CUBLASLT_STRIDED_VALUE_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace mendel::cuda {
+
+/// A value as its reader sees it: element i is element sum(strides[d] * i[d]) of `source`, which lies in memory row by row.
+struct StridedValue {
+  ValueId source;
+  Shape shape;
+  Ints strides;                  ///< in elements; 0 where elements repeat
+  std::vector<int32_t> through;  ///< the nodes from `source` to the reader, the reader's first
+};
+
+/// How `value` can be read, through as many of the Transpose, Reshape and Expand nodes before it as strides express first, and as
+/// what it is last. Nodes in `constant` are folded, so that what they compute is read as it is.
+std::vector<StridedValue> WaysToRead(const Graph& graph, ValueId value, const std::vector<bool>& constant);
+
+/// Strides of the same elements under another shape, as Reshape orders them; nullopt where no strides express it.
+std::optional<Ints> StridesReshaped(const Shape& shape, const Ints& strides, const Shape& to);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_CUBLASLT_STRIDED_VALUE_H_

@@ -1,0 +1,58 @@
+// cuDNN's engines as algorithms of convolutions.
+#ifndef MENDEL_KERNELS_CUDA_CUDNN_LIBRARY_H_
+#define MENDEL_KERNELS_CUDA_CUDNN_LIBRARY_H_
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/backend/library_groups.h"
+#include "kernels/cuda/cudnn/convolution.h"
+#include "kernels/cuda/cudnn/match.h"
+#include "kernels/cuda/cudnn/table.h"
+
+namespace mendel::cuda {
+
+/// "cudnn" is the engine that cuDNN's heuristics rank first for a convolution with its epilogue, "cudnn:1" the second, and so on,
+/// among those that the numerics class allows: for f32 neither tensor cores (TF32) nor, under `strict`, Winograd and Fourier
+/// transforms. What a name stands for depends on the version of cuDNN, the device and the limits, which Identity tells. Where no
+/// engine has the whole epilogue, a shorter one is taken.
+class CudnnLibrary final : public CallLibrary {
+ public:
+  static constexpr size_t kEngines = 4;  ///< algorithms of a node
+
+  /// Plans for the device with these properties (convolution.h), with so much workspace a call. `cudnn` outlives this and its
+  /// calls.
+  CudnnLibrary(const Cudnn& cudnn, std::string device_json, int64_t workspace_bytes)
+      : cudnn_(cudnn), device_json_(std::move(device_json)), limits_{kEngines, workspace_bytes} {}
+
+  std::string_view name() const override { return "cudnn"; }
+  std::string Identity() const override;
+  std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
+  absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+                                     Numerics numerics) const override;
+
+ private:
+  using Engines = std::vector<CudnnEngine>;
+  struct Planned {
+    ConvolutionMatch match;
+    Engines engines;  ///< none: cuDNN cannot compute the node
+  };
+  absl::StatusOr<Planned> Plan(const GroupingScope& scope, int32_t node, Numerics numerics) const;
+  absl::StatusOr<Engines> EnginesOf(const CudnnConvolution& convolution, Numerics numerics) const;
+
+  const Cudnn& cudnn_;
+  const std::string device_json_;
+  const CudnnLimits limits_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, Engines> planned_;  // by convolution and numerics: a search asks for the same ones again and again
+};
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_CUDNN_LIBRARY_H_

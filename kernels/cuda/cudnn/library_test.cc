@@ -1,0 +1,320 @@
+// Convolutions of whole programs by cuDNN's interface, executed by a fake of it, against the graphs' meaning.
+
+#include "kernels/cuda/cudnn/library.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "base/status.h"
+#include "gmock/gmock.h"
+#include "graph/text.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/convolution_case.h"
+#include "kernels/cuda/device_case.h"
+#include "kernels/cuda/fake/fake_cudnn.h"
+#include "kernels/cuda/fake/fake_driver.h"
+
+namespace mendel::cuda {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kDevice[] = "{\"deviceName\":\"fake\"}";
+constexpr int64_t kWorkspace = int64_t{256} << 20;
+
+/// One of the algorithms of every node that has some.
+std::map<int32_t, std::string> SomeAlgorithms(const Graph& graph, const CallLibrary& library, uint64_t seed) {
+  const CallLibrary* const libraries[] = {&library};
+  std::map<int32_t, std::string> chosen;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    const std::vector<std::string> names = LibraryAlgorithms(graph, node, Numerics::kDefault, libraries);
+    if (!names.empty()) chosen[node] = names[seed++ % names.size()];
+  }
+  return chosen;
+}
+
+TEST(CudnnLibrary, ProgramsMeanTheirGraphs) {
+  FakeDriver driver;
+  FakeCudnn fake;
+  const char* more = std::getenv("MENDEL_CUDA_SEEDS");
+  const uint64_t seeds = 25 * (more == nullptr ? 3 : std::strtoull(more, nullptr, 10));
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
+  const CallLibrary* const libraries[] = {&library};
+  std::vector<DeviceCase> cases;
+  size_t calls = 0, with_epilogue = 0, own = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    DeviceCase one = RandomConvolutions(seed);
+    auto program = LowerToDevice(
+        one.graph, {.reuse_memory = seed % 2 == 0, .algorithms = SomeAlgorithms(one.graph, library, seed), .libraries = libraries});
+    ASSERT_TRUE(program.ok()) << one.told << program.status();
+    for (const DeviceLaunch& launch : program->launches) {
+      (launch.call == nullptr ? own : calls) += 1;
+      with_epilogue += launch.call != nullptr && launch.info.nodes.size() > 1 ? 1 : 0;
+    }
+    one.program = *std::move(program);
+    cases.push_back(std::move(one));
+  }
+  const absl::Status prepared = driver.Prepare(ModuleOf(cases));
+  ASSERT_TRUE(prepared.ok()) << std::string(prepared.message()).substr(0, 4000);
+  for (const DeviceCase& one : cases) EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "") << one.told;
+  EXPECT_EQ(driver.Leaks(), "");
+  EXPECT_EQ(fake.Leaks(), "");
+  EXPECT_GT(with_epilogue, calls / 4);
+  std::printf("%zu graphs: %zu calls of cuDNN, %zu of them with an epilogue, and %zu kernels\n", cases.size(), calls, with_epilogue,
+              own);
+}
+
+Graph Parsed(const std::string& body) {
+  auto graph = ParseGraph("graph \"g\" {\n" + body + "\n}");
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *std::move(graph);
+}
+
+constexpr char kConv[] = R"(%0 = Input() {name = "x", shape = [1, 2, 5, 5]}
+    %1 = Constant() {symbol = "w", value = f32[2, 2, 1, 1]{1, -2, 3, 0.5}}
+    %2 = Conv(%0, %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    %3 = Constant() {symbol = "b", value = f32[2, 1, 1]{1, 2}}
+    %4 = Constant() {symbol = "r", value = f32[1, 1, 5, 1]{1, 2, 3, 4, 5}}
+)";
+
+/// The operators of each launch of the graph, whose node 2 is computed by cuDNN.
+std::vector<std::string> LaunchesOf(const std::string& rest) {
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
+  const CallLibrary* const libraries[] = {&library};
+  const Graph graph = Parsed(kConv + rest);
+  const auto program = LowerToDevice(graph, {.algorithms = {{2, "cudnn"}}, .libraries = libraries});
+  EXPECT_TRUE(program.ok()) << program.status();
+  std::vector<std::string> launches;
+  if (!program.ok()) return launches;
+  for (const DeviceLaunch& launch : program->launches) {
+    launches.push_back(launch.call == nullptr ? "kernel" : "cudnn");
+    for (const int32_t node : launch.info.nodes) launches.back() += Cat(" ", graph.node(node).op->name);
+  }
+  return launches;
+}
+
+TEST(CudnnLibrary, TakesWhatTheEpilogueHolds) {
+  EXPECT_THAT(LaunchesOf("%5 = Add(%2, %3)\n%6 = Add(%0, %5)\n%7 = Relu(%6)\nreturn \"y\" = %7"),
+              ElementsAre("cudnn Conv Add Add Relu"));
+  EXPECT_THAT(LaunchesOf("%5 = Add(%2, %0)\n%6 = Add(%3, %5)\nreturn \"y\" = %6"), ElementsAre("cudnn Conv Add Add"));
+  EXPECT_THAT(LaunchesOf("%5 = Relu(%2)\nreturn \"y\" = %5"), ElementsAre("cudnn Conv Relu"));
+  // A second bias, a summand by rows, what follows the activation, other activations: kernels of ours.
+  EXPECT_THAT(LaunchesOf("%5 = Add(%2, %3)\n%6 = Add(%5, %3)\nreturn \"y\" = %6"), ElementsAre("cudnn Conv Add", "kernel Add"));
+  EXPECT_THAT(LaunchesOf("%5 = Add(%2, %4)\nreturn \"y\" = %5"), ElementsAre("cudnn Conv", "kernel Add"));
+  EXPECT_THAT(LaunchesOf("%5 = Relu(%2)\n%6 = Add(%5, %3)\nreturn \"y\" = %6"), ElementsAre("cudnn Conv Relu", "kernel Add"));
+  EXPECT_THAT(LaunchesOf("%5 = Sigmoid(%2)\nreturn \"y\" = %5"), ElementsAre("cudnn Conv", "kernel Sigmoid"));
+  // What is read twice is stored.
+  EXPECT_THAT(LaunchesOf("%5 = Add(%2, %2)\nreturn \"y\" = %5"), ElementsAre("cudnn Conv", "kernel Add"));
+  EXPECT_THAT(LaunchesOf("%5 = Relu(%2)\nreturn \"y\" = %5, \"z\" = %2"), ElementsAre("cudnn Conv", "kernel Relu"));
+  // The addition belongs to the summand that is computed last.
+  EXPECT_THAT(LaunchesOf("%5 = Sin(%0)\n%6 = Add(%2, %5)\nreturn \"y\" = %6"), ElementsAre("cudnn Conv", "kernel Sin Add"));
+}
+
+std::vector<std::string> Names(const Graph& graph, Numerics numerics, int64_t workspace = kWorkspace) {
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice, workspace);
+  const CallLibrary* const libraries[] = {&library};
+  return LibraryAlgorithms(graph, 2, numerics, libraries);
+}
+
+std::string KernelOf(const Graph& graph, const std::string& algorithm, Numerics numerics) {
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
+  const CallLibrary* const libraries[] = {&library};
+  const auto program = LowerToDevice(graph, {.numerics = numerics, .algorithms = {{2, algorithm}}, .libraries = libraries});
+  return program.ok() ? program->launches[0].info.kernel : std::string(program.status().message());
+}
+
+TEST(CudnnLibrary, NumericsAndWorkspaceChooseTheEngines) {
+  const Graph graph = Parsed(std::string(kConv) + "return \"y\" = %2");
+  EXPECT_THAT(Names(graph, Numerics::kStrict), ElementsAre("cudnn", "cudnn:1"));
+  EXPECT_THAT(Names(graph, Numerics::kDefault), ElementsAre("cudnn", "cudnn:1", "cudnn:2"));
+  EXPECT_THAT(Names(graph, Numerics::kDefault, 2000), ElementsAre("cudnn", "cudnn:1"));
+  EXPECT_THAT(Names(graph, Numerics::kDefault, int64_t{1} << 30), ElementsAre("cudnn", "cudnn:1", "cudnn:2", "cudnn:3"));
+  EXPECT_EQ(KernelOf(graph, "cudnn", Numerics::kStrict), "cudnn engine 0");
+  EXPECT_EQ(KernelOf(graph, "cudnn:1", Numerics::kStrict), "cudnn engine 4");
+  EXPECT_EQ(KernelOf(graph, "cudnn:1", Numerics::kDefault), "cudnn engine 2");
+  for (const char* unknown : {"cudnn:2", "cudnn:", "cudnn:0", "cudnn:1x"}) {
+    const std::string refusal = KernelOf(graph, unknown, Numerics::kStrict);
+    EXPECT_THAT(refusal, HasSubstr(Cat("(Conv 2) has no algorithm '", unknown, "' here: cuDNN 9.19.0, workspace 256 MiB")));
+    EXPECT_THAT(refusal, HasSubstr("numerics strict, has 2 for it"));
+  }
+  const Graph doubles = Parsed(R"(%0 = Input() {dtype = "f64", name = "x", shape = [1, 1, 3]}
+    %1 = Input() {dtype = "f64", name = "w", shape = [1, 1, 1]}
+    %2 = Conv(%0, %1) {dilations = [1], group = 1, pads = [0, 0], strides = [1]}
+    return "y" = %2)");
+  EXPECT_TRUE(Names(doubles, Numerics::kDefault).empty());
+}
+
+/// A chain whose calls share a handle; the second has workspace.
+Graph Net() {
+  return Parsed(std::string(kConv) + R"(%5 = Add(%2, %4)
+    %6 = Add(%5, %3)
+    %7 = Conv(%6, %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    %8 = Relu(%7)
+    %9 = Sin(%8)
+    return "y" = %9)");
+}
+
+HostValue FiftyNumbers() {
+  std::vector<double> values;
+  for (int k = 0; k < 50; ++k) values.push_back(k % 7 - 3);
+  return HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {1, 2, 5, 5}}, values));
+}
+
+absl::StatusOr<DeviceCase> LoweredNet(const CallLibrary& library) {
+  const CallLibrary* const libraries[] = {&library};
+  DeviceCase one{"", Net(), {}, {}};
+  one.inputs.push_back(FiftyNumbers());
+  MENDEL_ASSIGN_OR_RETURN(one.program,
+                          LowerToDevice(one.graph, {.algorithms = {{2, "cudnn"}, {7, "cudnn:2"}}, .libraries = libraries}));
+  return one;
+}
+
+TEST(CudnnLibrary, EveryCallMayFail) {
+  FakeDriver driver;
+  FakeCudnn fake;
+  const auto run = [&]() -> std::string {
+    const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
+    const auto one = LoweredNet(library);
+    return one.ok() ? FailureOn(driver.table(), &TextImage, *one) : std::string(one.status().message());
+  };
+  {
+    const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
+    const auto one = LoweredNet(library);
+    ASSERT_TRUE(one.ok()) << one.status();
+    ASSERT_TRUE(driver.Prepare(one->program.ModuleText()).ok());
+  }
+  driver.FailAt(0);
+  fake.FailAt(0);
+  ASSERT_EQ(run(), "");
+  const int64_t calls = fake.Calls(), driver_calls = driver.Calls();
+  for (int64_t call = 1; call <= calls; ++call) {
+    fake.FailAt(call);
+    const std::string failure = run();
+    const bool gives_back = fake.FailedCall() == "BackendDestroyDescriptor" || fake.FailedCall() == "Destroy";
+    EXPECT_EQ(failure.empty(), gives_back) << call << " " << fake.FailedCall();
+    EXPECT_THAT(failure, HasSubstr(gives_back ? "" : "injected (4000)"));
+    EXPECT_EQ(fake.Leaks() + driver.Leaks(), "") << call << " " << fake.FailedCall();
+  }
+  fake.FailAt(0);
+  for (int64_t call = 1; call <= driver_calls; ++call) {
+    driver.FailAt(call);
+    const std::string failure = run();
+    EXPECT_THAT(failure, HasSubstr(failure.empty() ? "" : "cu" + driver.FailedCall()));
+    EXPECT_EQ(fake.Leaks() + driver.Leaks(), "") << call << " " << driver.FailedCall();
+  }
+  std::printf("%lld calls of cuDNN and %lld of the driver, each failed once\n", static_cast<long long>(calls),
+              static_cast<long long>(driver_calls));
+}
+
+TEST(CudnnLibrary, AnotherVersionDoesNotTakeAPlan) {
+  FakeDriver driver;
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
+  const auto one = LoweredNet(library);
+  ASSERT_TRUE(one.ok()) << one.status();
+  ASSERT_TRUE(driver.Prepare(one->program.ModuleText()).ok());
+  fake.SetVersion(92001);
+  const auto loaded = MakeExecutable(driver.table(), one->program, &TextImage);
+  EXPECT_EQ(loaded.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("cuDNN 9.20.1 does not make the plan of engine 0 again"));
+  EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("the plan of another version (1003)"));
+  EXPECT_EQ(fake.Leaks() + driver.Leaks(), "");
+}
+
+TEST(CudnnLibrary, TransposedConvolutionsAreFinishedByAKernel) {
+  FakeDriver driver;
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
+  const CallLibrary* const libraries[] = {&library};
+  const std::string transposed = R"(%0 = Input() {name = "x", shape = [1, 2, 5, 5]}
+    %1 = Constant() {symbol = "w", value = f32[2, 3, 1, 1]{1, -2, 3, 0.5, 2, -1}}
+    %2 = Constant() {symbol = "b", value = f32[3]{1, 2, -3}}
+    %3 = ConvTranspose(%0, %1, %2) {dilations = [1, 1], group = 1, output_padding = [0, 0], pads = [0, 0, 0, 0], strides = [1, 1]}
+    )";
+  const char* const rests[] = {"return \"y\" = %3", "%4 = Relu(%3)\n%5 = Neg(%4)\nreturn \"y\" = %5"};
+  for (const std::string rest : rests) {
+    DeviceCase one{"", Parsed(transposed + rest), {FiftyNumbers()}, {}};
+    auto program = LowerToDevice(one.graph, {.algorithms = {{3, "cudnn"}}, .libraries = libraries});
+    ASSERT_TRUE(program.ok()) << program.status();
+    one.program = *std::move(program);
+    ASSERT_GE(one.program.launches.size(), 2u);
+    EXPECT_EQ(one.program.launches[0].info.kernel, "cudnn engine 0");
+    EXPECT_EQ(one.program.launches[1].info.kernel, "epilogue in place");
+    EXPECT_EQ(one.program.launches[1].info.nodes.size(), one.graph.nodes().size() > 4 ? 2u : 1u);
+    EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "");
+  }
+}
+
+/// A mutant by cuDNN, whose boxes are mended where it lies before another convolution by cuDNN reads it.
+TEST(CudnnLibrary, MutantsAreMendedInPlace) {
+  FakeDriver driver;
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
+  const CallLibrary* const libraries[] = {&library};
+  DeviceCase one{"",
+                 Parsed(std::string(kConv) + R"(%5 = Relu(%2)
+    %6 = Slice(%0) {ends = [1, 2, 3, 5], starts = [0, 0, 2, 0], steps = [1, 1, 1, 1]}
+    %7 = Conv(%6, %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    %8 = Relu(%7)
+    %9 = Patch(%5, %8) {boxes = [[0:1, 0:2, 0:1, 0:5]]}
+    %10 = Conv(%9, %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    return "y" = %10)"),
+                 {FiftyNumbers()},
+                 {}};
+  std::map<int32_t, std::string> algorithms;
+  for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
+    if (one.graph.node(node).op->name == "Conv") algorithms[node] = "cudnn";
+  }
+  ASSERT_EQ(algorithms.size(), 3u);
+  auto program = LowerToDevice(one.graph, {.algorithms = algorithms, .libraries = libraries});
+  ASSERT_TRUE(program.ok()) << program.status();
+  one.program = *std::move(program);
+  ASSERT_EQ(one.program.launches.size(), 3u) << "the piece is the correction's own";
+  EXPECT_EQ(one.program.launches[0].info.kernel, "cudnn engine 0");
+  EXPECT_THAT(one.program.launches[1].info.kernel, HasSubstr("1 box in place"));
+  EXPECT_EQ(one.program.launches[2].info.kernel, "cudnn engine 0");
+  EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "");
+}
+
+TEST(CudnnLibrary, PropertiesOfADeviceThatIsHere) {
+  FakeCudnn fake;
+  EXPECT_EQ(*DevicePropertiesOf(fake.table(), 0), kDevice);
+  EXPECT_FALSE(DevicePropertiesOf(fake.table(), 1).ok());
+  EXPECT_EQ(fake.Leaks(), "");
+}
+
+/// What MatchConvolution makes of random graphs, planned by cuDNN itself.
+TEST(CudnnLibrary, FormsOfProgramsArePlannedWithoutADevice) {
+  const auto cudnn = Cudnn::Get();
+  if (!cudnn.ok()) GTEST_SKIP() << cudnn.status();
+  int convolutions = 0, planned = 0, shortened = 0, finished = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Graph graph = RandomConvolutions(seed).graph;
+    const CudnnLibrary library(**cudnn, DevicePropertiesJson(*GpuOf(90)), kWorkspace);
+    const std::vector<bool> none(graph.nodes().size(), false);
+    const GroupingScope scope{graph, none, none};
+    for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+      const auto matches = MatchConvolution(scope, node);
+      if (matches.empty()) continue;
+      ++convolutions;
+      if (library.Algorithms(scope, node, Numerics::kStrict).empty()) continue;
+      const auto group = library.Group(scope, node, "cudnn", Numerics::kStrict);
+      ASSERT_TRUE(group.ok()) << seed << " " << group.status();
+      ++planned;
+      shortened += group->nodes.size() < matches[0].group.nodes.size() ? 1 : 0;
+      finished += group->finish.name.empty() ? 0 : 1;
+    }
+  }
+  std::printf(
+      "%d convolutions, %d planned in strict f32, f16 or bf16, %d of them with a shorter epilogue, %d finished by a kernel\n",
+      convolutions, planned, shortened, finished);
+  EXPECT_EQ(planned, convolutions);
+}
+
+}  // namespace
+}  // namespace mendel::cuda

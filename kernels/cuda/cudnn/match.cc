@@ -1,0 +1,124 @@
+#include "kernels/cuda/cudnn/match.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace mendel::cuda {
+namespace {
+
+bool HasElements(const Graph& graph, const Node& node) {
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return NumElements(graph.type(input)) > 0; }) &&
+         NumElements(node.outputs[0]) > 0;
+}
+
+/// Shapes and geometry; nullopt where cuDNN has no such convolution.
+std::optional<CudnnConvolution> GeometryOf(const Graph& graph, const Node& node) {
+  const bool transposed = node.op->name == "ConvTranspose";
+  if (!transposed && node.op->name != "Conv") return std::nullopt;
+  CudnnConvolution conv;
+  conv.dtype = node.outputs[0].dtype;
+  conv.transposed = transposed;
+  conv.x = graph.type(node.inputs[0]).shape;
+  conv.w = graph.type(node.inputs[1]).shape;
+  conv.y = node.outputs[0].shape;
+  const bool known = conv.dtype == DType::kF32 || conv.dtype == DType::kF16 || conv.dtype == DType::kBF16;
+  if (!known || conv.x.size() < 3 || conv.x.size() > 5 || !HasElements(graph, node)) return std::nullopt;
+  conv.strides = node.attrs.IntList("strides");
+  conv.dilations = node.attrs.IntList("dilations");
+  const Ints& pads = node.attrs.IntList("pads");
+  const size_t spatial = conv.strides.size();
+  for (size_t d = 0; d < spatial; ++d) {
+    int64_t end = pads[spatial + d];
+    if (transposed) {
+      // Less than a stride of output padding is rounded away by the convolution that this one is the transpose of.
+      const int64_t extra = node.attrs.IntList("output_padding")[d];
+      end -= extra - extra % conv.strides[d];
+    }
+    if (pads[d] < 0 || end < 0) return std::nullopt;
+    conv.pads_begin.push_back(pads[d]);
+    conv.pads_end.push_back(end);
+  }
+  return conv;
+}
+
+/// What is known of a convolution and its epilogue so far.
+struct Chain {
+  CudnnConvolution convolution;
+  ValueId x, w, result;
+  std::optional<ValueId> bias, residual;
+  std::set<int32_t> nodes;
+};
+
+/// True when `shape`, broadcast to `y`, differs by channels alone.
+bool IsPerChannel(const Shape& shape, const Shape& y) {
+  if (shape.size() > y.size()) return false;
+  const size_t missing = y.size() - shape.size();
+  for (size_t d = 0; d < y.size(); ++d) {
+    const int64_t extent = d < missing ? 1 : shape[d - missing];
+    if (extent != (d == 1 ? y[1] : 1)) return false;
+  }
+  return true;
+}
+
+/// The next node taken along; false where the epilogue ends.
+bool Extend(const GroupingScope& scope, Chain& chain) {
+  const int32_t user = scope.OnlyUser(chain.result.node);
+  if (user < 0 || !scope.IsFree(user) || chain.convolution.relu) return false;
+  const Node& node = scope.graph.node(user);
+  if (node.op->name == "Relu") {
+    chain.convolution.relu = true;
+  } else if (node.op->name == "Add" && node.outputs[0].shape == chain.convolution.y) {
+    const ValueId other = node.inputs[node.inputs[0] == chain.result ? 1 : 0];
+    const Shape& shape = scope.graph.type(other).shape;
+    const bool is_last = scope.constant[static_cast<size_t>(other.node)] || other.node < chain.result.node;
+    const bool as_bias = !chain.bias.has_value() && IsPerChannel(shape, chain.convolution.y);
+    if (!is_last || (!as_bias && (chain.residual.has_value() || shape != chain.convolution.y))) return false;
+    (as_bias ? chain.bias : chain.residual) = other;
+  } else {
+    return false;
+  }
+  chain.nodes.insert(user);
+  chain.result = {user, 0};
+  return true;
+}
+
+ConvolutionMatch Finished(const Chain& chain) {
+  ConvolutionMatch match{chain.convolution, {chain.result, chain.nodes, {}, nullptr}, {}};
+  const DType dtype = chain.convolution.dtype;
+  const auto add = [&](KernelOperand operand, CudnnTensorId id) {
+    match.group.operands.push_back(std::move(operand));
+    match.tensors.push_back(id);
+  };
+  add({chain.x, {}, dtype}, kCudnnX);
+  add({chain.w, {}, dtype}, kCudnnW);
+  match.convolution.residual = chain.residual.has_value();
+  match.convolution.bias = chain.bias.has_value() || match.convolution.residual || match.convolution.relu;
+  if (chain.bias.has_value()) {
+    add({*chain.bias, {}, dtype}, kCudnnBias);
+  } else if (match.convolution.bias) {
+    const size_t channels = static_cast<size_t>(chain.convolution.y[1]);
+    add({{}, Tensor::FromDoubles({dtype, {chain.convolution.y[1]}}, std::vector<double>(channels, 0.0)), dtype}, kCudnnBias);
+  }
+  if (chain.residual.has_value()) add({*chain.residual, {}, dtype}, kCudnnResidual);
+  match.tensors.push_back(kCudnnY);
+  return match;
+}
+
+}  // namespace
+
+std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32_t node) {
+  if (!scope.IsFree(node)) return {};
+  const Node& it = scope.graph.node(node);
+  std::optional<CudnnConvolution> convolution = GeometryOf(scope.graph, it);
+  if (!convolution.has_value()) return {};
+  Chain chain{*std::move(convolution), it.inputs[0], it.inputs[1], {node, 0}, std::nullopt, std::nullopt, {node}};
+  if (it.inputs.size() > 2) chain.bias = it.inputs[2];
+  std::vector<ConvolutionMatch> matches = {Finished(chain)};
+  while (Extend(scope, chain)) matches.push_back(Finished(chain));
+  std::reverse(matches.begin(), matches.end());
+  return matches;
+}
+
+}  // namespace mendel::cuda

@@ -1,0 +1,29 @@
+// Convolutions of a graph, with the nodes after them that fit into their epilogue, as cuDNN takes them.
+#ifndef MENDEL_KERNELS_CUDA_CUDNN_MATCH_H_
+#define MENDEL_KERNELS_CUDA_CUDNN_MATCH_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/cuda/backend/library_groups.h"
+#include "kernels/cuda/cudnn/convolution.h"
+
+namespace mendel::cuda {
+
+struct ConvolutionMatch {
+  CudnnConvolution convolution;
+  LibraryGroup group;            ///< without its call
+  std::vector<int64_t> tensors;  ///< CudnnTensorId of the group's operands, then of its result
+};
+
+/// `node` with as many of the nodes after it as an epilogue holds (the addition of a bias and of another value in either order,
+/// then Relu), then with one less, and so on; the last one is `node` alone. Empty where it is no Conv or ConvTranspose of 1 to 3
+/// dimensions in f32, f16 or bf16 with elements. Values lie in the graph's own order, channels before positions.
+///
+/// Of two values that are added, the one that is computed last takes the addition along: which one that is depends on the graph
+/// alone, so that the algorithms of nodes can be chosen one by one.
+std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32_t node);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_CUDNN_MATCH_H_

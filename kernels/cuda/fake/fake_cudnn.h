@@ -1,0 +1,51 @@
+// cuDNN's function table without cuDNN or a GPU: operation graphs are executed by the operators' definitions. For tests.
+#ifndef MENDEL_KERNELS_CUDA_FAKE_FAKE_CUDNN_H_
+#define MENDEL_KERNELS_CUDA_FAKE_FAKE_CUDNN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/cuda/cudnn/table.h"
+
+namespace mendel::cuda {
+
+/// Version 9.19.0, whatever the device. Handles execute in the memory and on the streams of the one FakeDriver, which must be alive
+/// then. As the real library it refuses descriptors that are not finalized or lack something, tensors outside of any allocation,
+/// and a plan of whose kernels the first execution is captured. A plan's JSON is all that it is made of again. What an execution
+/// does with its workspace is to overwrite it.
+///
+/// Engines, as the heuristics list them: 0; 1 by tensor cores; 2 by Winograd, 4,096 bytes of workspace; 3, which no plan can be
+/// made of; 4, 1,000 bytes; 5, whose sums vary; 6, compiled at run time; then, as fallback: 0 again; 7, 1 GiB. Of a depthwise
+/// convolution with a residual and of a transposed one with an epilogue there are none.
+class FakeCudnn {
+ public:
+  FakeCudnn();
+  ~FakeCudnn();
+  FakeCudnn(const FakeCudnn&) = delete;
+  FakeCudnn& operator=(const FakeCudnn&) = delete;
+
+  const Cudnn& table() const { return table_; }
+
+  /// The call with this number, counted from now and from 1, fails with this error, once. 0: none does.
+  void FailAt(int64_t call, int error = 4000);
+  /// The entry of that call; empty while it has not come.
+  std::string FailedCall() const;
+  /// Calls since the last FailAt.
+  int64_t Calls() const;
+  /// Plans are made and made again as by this version: one of another version is refused.
+  void SetVersion(int version);
+
+  /// What has been made and not been given back, for people; empty when there is nothing.
+  std::string Leaks() const;
+
+  struct State;
+
+ private:
+  Cudnn table_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_FAKE_FAKE_CUDNN_H_

@@ -1,0 +1,18 @@
+// Random matrix products with what is around them, for tests on a device.
+#ifndef MENDEL_KERNELS_CUDA_PRODUCT_CASE_H_
+#define MENDEL_KERNELS_CUDA_PRODUCT_CASE_H_
+
+#include <cstdint>
+
+#include "kernels/cuda/device_case.h"
+
+namespace mendel::cuda {
+
+/// One MatMul with odd extents, vectors included, in f32, f16 or bf16: batches that broadcast or do not, operands behind Transpose
+/// (of rows and columns, or of heads and positions), Reshape and Expand, stored right sides, and an epilogue of additions, Relu,
+/// Gelu; the program is left empty.
+DeviceCase RandomProduct(uint64_t seed);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_PRODUCT_CASE_H_
