@@ -82,6 +82,7 @@ class Service:
         self.store = ["--data", folder / "data"] + (["--store", database.url()] if database else [])
         self.address = f"unix:{folder}/socket"
         self.server: subprocess.Popen = None
+        self.model = ""
         self.clients: List[subprocess.Popen] = []
         self.kills = collections.Counter()
         self.recoveries: List[float] = []
@@ -253,6 +254,25 @@ class Service:
         wait_for("the last processes to end", lambda: not naming(self.folder / "data" / "work"))
         self.fsck()
 
+    def exercise(self, make_pairs: str, moments: int, title: str) -> None:
+        """Everything: clients at work, the moments, the end."""
+        subprocess.run([make_pairs, self.folder], check=True, stdout=subprocess.DEVNULL)
+        os.environ.update(MENDEL=self.mendel, MENDEL_SERVER=self.address)
+        self.start_server()
+        self.wait_for_server()
+        with Client() as client:
+            self.model, *others = [client.upload(self.folder / f"{name}.onnx") for name in ("net", "rewritten", "one_weight")]
+        (self.folder / "models").write_text("\n".join([self.model, *others]))
+        self.clients = [self.start_client(number) for number in range(CLIENTS)]
+        wait_for("the first acknowledgements", self.said)
+        for moment in range(moments):
+            kind = self.moment()
+            if moment % 20 == 19:
+                print(f"{title}, moment {moment + 1} ({kind}): {self.summary()}", flush=True)
+        self.finish()
+        allowed = float(os.environ.get("MENDEL_FAULT_RECOVERY_SECONDS", "0"))
+        assert not allowed or max(self.recoveries) <= allowed, "a recovery took too long"
+
     def stop(self) -> None:
         for client in self.clients:
             with contextlib.suppress(ProcessLookupError):
@@ -275,24 +295,9 @@ def run(mendel: str, make_pairs: str, store: str, moments: int, seed: int) -> No
     database = Postgres(folder, ["-c", "listen_addresses="]) if store == "PostgreSQL" else None
     service = Service(mendel, folder, seed, database)
     try:
-        subprocess.run([make_pairs, folder], check=True, stdout=subprocess.DEVNULL)
-        os.environ.update(MENDEL=mendel, MENDEL_SERVER=service.address)
-        service.start_server()
-        service.wait_for_server()
-        with Client() as client:
-            names = [client.upload(folder / f"{name}.onnx") for name in ("net", "rewritten", "one_weight")]
-        (folder / "models").write_text("\n".join(names))
-        service.clients = [service.start_client(number) for number in range(CLIENTS)]
-        wait_for("the first acknowledgements", service.said)
-        for moment in range(moments):
-            kind = service.moment()
-            if moment % 20 == 19:
-                print(f"{store}, moment {moment + 1} ({kind}): {service.summary()}", flush=True)
-        service.finish()
+        service.exercise(make_pairs, moments, store)
         failed = sum(state == "FAILED" for state in service.ended.values())
         assert failed <= service.kills["worker"], f"{failed} jobs failed"
-        allowed = float(os.environ.get("MENDEL_FAULT_RECOVERY_SECONDS", "0"))
-        assert not allowed or max(service.recoveries) <= allowed, "a recovery took too long"
         print(f"{store}: {service.summary()}", flush=True)
     except BaseException:
         print(f"failed with {store}, MENDEL_FAULT_SEED={seed}; {service.summary()}; the last of the logs:")

@@ -36,13 +36,12 @@ absl::Status FileError(std::string_view what, int error) {
     case EDQUOT:
     case EFBIG:
       return absl::ResourceExhaustedError(text);
-    case EROFS:
     case EACCES:
     case EPERM:
       return absl::PermissionDeniedError(text);
     case ENOENT:
       return absl::NotFoundError(text);
-    default:
+    default:  // EROFS among them: a disk after an error, which is no client's lack of rights
       return absl::UnavailableError(text);
   }
 }

@@ -74,11 +74,12 @@ absl::Status PostgresConnection::Error(const PGresult* result) {
   conflict_ = state == "40001" || state == "40P01";
   const std::string text = Cat("job store: ", PQerrorMessage(connection_.get()));
   const std::string_view family = state.substr(0, 2);
-  if (broken() || conflict_ || family == "08" || family == "57" || family == "55" || state == "53300") {
+  // 25006: the database is a standby now, or its disk is read-only.
+  if (broken() || conflict_ || family == "08" || family == "57" || family == "55" || state == "53300" || state == "25006") {
     return absl::UnavailableError(text);
   }
   if (family == "53") return absl::ResourceExhaustedError(text);
-  if (state == "25006" || state == "42501") return absl::PermissionDeniedError(text);
+  if (state == "42501") return absl::PermissionDeniedError(text);
   if (state == "XX001" || state == "XX002") return absl::DataLossError(text);
   return InternalError(text);
 }

@@ -78,11 +78,11 @@ absl::Status SqliteConnection::Error(int code) const {
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
+    case SQLITE_READONLY:  // the disk became so: the file was writable when it was opened
+    case SQLITE_CANTOPEN:
       return absl::UnavailableError(text);
     case SQLITE_FULL:
       return absl::ResourceExhaustedError(text);
-    case SQLITE_READONLY:
-    case SQLITE_CANTOPEN:
     case SQLITE_PERM:
       return absl::PermissionDeniedError(text);
     case SQLITE_CORRUPT:
