@@ -11,6 +11,18 @@
 namespace mendel::cuda {
 namespace {
 
+/// The correction as part of a plan, in place; 1 when it is wrong.
+int RunPlan(const MendingCase& one) {
+  const Backend* backend = FindBackend("cuda");
+  if (backend == nullptr) return 1;  // RunOperators tells it
+  const DeviceCase plan{one.told, WithComputedMutant(one.graph), SmallInputs(one.graph, one.seed), {}};
+  const auto executable = backend->Compile(plan.graph, {});
+  const std::string failure = executable.ok() ? FailureOf(**executable, plan) : std::string(executable.status().message());
+  if (failure.empty()) return 0;
+  std::printf("FAILED: plan of seed %llu: %s\n", static_cast<unsigned long long>(one.seed), failure.c_str());
+  return 1;
+}
+
 /// Sampled instances of every operator through the backend; the number that is wrong.
 int RunOperators() {
   const Backend* backend = FindBackend("cuda");
@@ -29,18 +41,6 @@ int RunOperators() {
   }
   std::printf("%zu instances of %d operators on the GPU: %d wrong\n", sampled->cases.size(), sampled->operators, wrong);
   return wrong;
-}
-
-/// The correction as part of a plan, in place; 1 when it is wrong.
-int RunPlan(const MendingCase& one) {
-  const Backend* backend = FindBackend("cuda");
-  if (backend == nullptr) return 1;  // RunOperators tells it
-  const DeviceCase plan{one.told, WithComputedMutant(one.graph), SmallInputs(one.graph, one.seed), {}};
-  const auto executable = backend->Compile(plan.graph, {});
-  const std::string failure = executable.ok() ? FailureOf(**executable, plan) : std::string(executable.status().message());
-  if (failure.empty()) return 0;
-  std::printf("FAILED: plan of seed %llu: %s\n", static_cast<unsigned long long>(one.seed), failure.c_str());
-  return 1;
 }
 
 int Main(int count, uint64_t first) {
