@@ -17,6 +17,18 @@
 namespace mendel::cuda {
 namespace {
 
+/// The correction as part of a plan, in place; 1 when it is wrong.
+int RunPlan(const MendingCase& one) {
+  const Backend* backend = FindBackend("cuda");
+  if (backend == nullptr) return 1;  // RunOperators tells it
+  const DeviceCase plan{one.told, WithComputedMutant(one.graph), SmallInputs(one.graph, one.seed), {}};
+  const auto executable = backend->Compile(plan.graph, {});
+  const std::string failure = executable.ok() ? FailureOf(**executable, plan) : std::string(executable.status().message());
+  if (failure.empty()) return 0;
+  std::printf("FAILED: plan of seed %llu: %s\n", static_cast<unsigned long long>(one.seed), failure.c_str());
+  return 1;
+}
+
 /// Sampled instances of every operator through the backend; the number that is wrong.
 int RunOperators() {
   const Backend* backend = FindBackend("cuda");
@@ -81,9 +93,10 @@ int Main(int count, uint64_t first) {
       std::printf("FAILED: seed %llu: %s\n", static_cast<unsigned long long>(seed), std::string(status.message()).c_str());
       ++wrong;
     }
+    wrong += RunPlan(one);
   }
-  std::printf("%d random corrections from seed %llu on the GPU: %d runs wrong\n", count, static_cast<unsigned long long>(first),
-              wrong);
+  std::printf("%d random corrections from seed %llu on the GPU, alone and in plans: %d runs wrong\n", count,
+              static_cast<unsigned long long>(first), wrong);
   wrong += RunOperators();
   wrong += RunLibraries("convolutions", &RandomConvolutions, 100, Cudnn::Get().ok());
   wrong += RunLibraries("matrix products", &RandomProduct, 100, CublasLt::Get().ok());

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "graph/emitter.h"
+#include "graph/rewrite.h"
 
 namespace mendel::cuda {
 namespace {
@@ -103,6 +104,25 @@ absl::StatusOr<MendingCase> MakeCase(const Graph& graph, Layout layout, const st
     one.kernels.push_back(std::move(emitted));
   }
   return one;
+}
+
+Graph WithComputedMutant(const Graph& mended) {
+  GraphBuilder builder("computed");
+  std::vector<ValueId> inputs;
+  for (const int32_t id : mended.inputs()) {
+    const std::string& name = InputName(mended.node(id));
+    inputs.push_back(builder.Input(name, mended.node(id).outputs[0]));
+    if (name != "mutant") continue;
+    const auto negated = builder.Add("Neg", {inputs.back()});
+    MENDEL_CHECK(negated.ok());
+    inputs.back() = *negated;
+  }
+  const auto outputs = Inline(mended, inputs, builder);
+  MENDEL_CHECK(outputs.ok());
+  builder.Output("y", outputs->at(0));
+  auto graph = builder.Build();
+  MENDEL_CHECK(graph.ok());
+  return *std::move(graph);
 }
 
 std::vector<HostValue> SmallInputs(const Graph& graph, uint64_t seed) {

@@ -43,6 +43,9 @@ struct ConvShape {
 };
 Graph MendedConv(const ConvShape& shape, const std::vector<Box>& boxes);
 
+/// `mended` with its mutant, an Input, negated first, so that it is computed and can be overwritten in place.
+Graph WithComputedMutant(const Graph& mended);
+
 /// Small integers for every Input, from `seed`.
 std::vector<HostValue> SmallInputs(const Graph& graph, uint64_t seed);
 

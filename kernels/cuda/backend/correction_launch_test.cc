@@ -236,13 +236,21 @@ TEST(CorrectionLaunch, PartsOfAKernelShareALaunch) {
     ASSERT_THAT(program.launches, SizeIs(2)) << told;
     EXPECT_THAT(program.launches[1].info.kernel, HasSubstr(Cat(boxes, boxes == 1 ? " box" : " boxes", " in place"))) << told;
     EXPECT_EQ(program.texts[1].find("box.taps_") != std::string::npos, differ) << told;
-    EXPECT_NE(program.texts[1].find("RowOfPart"), std::string::npos) << told;
+    EXPECT_THAT(program.texts[1], HasSubstr("RowOfPart")) << told;
+    EXPECT_THAT(program.texts[1], HasSubstr(", taps [")) << told;
   };
   for (const size_t spatial : {1, 2, 3}) add(Cat(spatial, " dimensions"), PartsOfAKernel(spatial, DType::kF32), 4, true);
   add("f16", PartsOfAKernel(2, DType::kF16), 4, true);
   const Box row{{2, 0}, {3, 3}};
   add("one part for all boxes", PartsOfAKernel(2, DType::kBF16, {row, row, row}), 3, false);
   ExpectAllRight(plans);
+  // Planted: the weights of the kernel's first taps, whatever the part.
+  std::string& text = plans[1].program.texts[1];
+  const std::string right = "static_cast<long long>(RowOfPart(k))";
+  ASSERT_NE(text.find(right), std::string::npos);
+  text.replace(text.find(right), right.size(), "static_cast<long long>(k)");
+  FakeDriver driver;
+  EXPECT_THAT(FailureOf(driver.table(), plans[1]), HasSubstr("element"));
 }
 
 TEST(CorrectionLaunch, WhatKernelsReadOfTheMutantIsNotOverwrittenBefore) {
@@ -278,6 +286,12 @@ TEST(CorrectionLaunch, WhatKernelsReadOfTheMutantIsNotOverwrittenBefore) {
       },
       "in a copy");
   ExpectAllRight(plans);
+  // Planted: the last one as if it were in place.
+  std::vector<DeviceBuffer>& pointers = plans.back().program.launches.back().pointers;
+  ASSERT_THAT(pointers, SizeIs(4)) << "x, weights, addend, result";
+  pointers[2] = pointers[3];
+  FakeDriver driver;
+  EXPECT_THAT(FailureOf(driver.table(), plans.back()), HasSubstr("read and written"));
 }
 
 TEST(CorrectionLaunch, CorrectionsOfCorrectionsStayInPlace) {

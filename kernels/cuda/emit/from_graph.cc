@@ -221,8 +221,10 @@ class Collector {
     for (const EpilogueStep& step : piece.steps) steps.emplace_back(step.kind, step.low, step.high);
     const Key key{level, kernel.x, kernel.y, kernel.w, kernel.bias, kernel.operands, geometry, steps};
     MendingKernel& shared = kernels_.try_emplace(key, std::move(kernel)).first->second;
+    const bool part = TapsOf(shared.correction, box) != Box::Whole(shared.correction.kernel);
+    const std::string taps = part ? Cat(", taps ", BoxString(box.taps)) : "";
+    shared.correction.told.push_back(Cat(told, "  from ", NameOf(graph_, piece.conv), taps));
     shared.correction.boxes.push_back(std::move(box));
-    shared.correction.told.push_back(Cat(told, "  from ", NameOf(graph_, piece.conv)));
     return level;
   }
 

@@ -116,8 +116,7 @@ void AddSum(const Correction& correction, Values& values) {
     const std::string at = Cat(values["tap_" + names[d]], " + tap", divisor, d > 0 ? Cat(" % ", taps) : "");
     divisor += Cat(" / ", taps);
     sum += Cat(taps, " * ");
-    const std::string stride = Cat(
-        d + 1 < names.size() ? NumElements({correction.kernel.begin() + static_cast<int64_t>(d) + 1, correction.kernel.end()}) : 1);
+    const int64_t stride = NumElements({correction.kernel.begin() + static_cast<int64_t>(d) + 1, correction.kernel.end()});
     row = Cat("(", at, ") * ", stride, row.empty() ? "" : " + ", row);
   }
   values["sum_constant"] = "";

@@ -86,6 +86,10 @@ Fiber::Fiber(size_t stack_bytes) : stack_(nullptr), stack_bytes_(stack_bytes), m
 }
 
 Fiber::~Fiber() {
+#ifdef MENDEL_ASAN
+  // Frames of an entry that was left in the middle; something else may be mapped here next.
+  __asan_unpoison_memory_region(stack_, stack_bytes_);
+#endif
   munmap(stack_, stack_bytes_);
   delete machine_;
 }

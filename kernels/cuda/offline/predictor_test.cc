@@ -8,7 +8,6 @@
 #include <string>
 
 #include "base/status.h"
-#include "graph/rewrite.h"
 #include "graph/text.h"
 #include "kernels/cuda/emit/from_graph.h"
 #include "kernels/cuda/emit/kernel_text.h"
@@ -74,14 +73,7 @@ Graph Mended(bool computed) {
   const Graph mended =
       MendedConv({.x = {2, 64, 28, 28}, .w = {64, 64, 3, 3}, .strides = {1, 1}, .dilations = {1, 1}, .pads = {1, 1, 1, 1}},
                  {{{0, 0, 26, 0}, {1, 64, 28, 28}}, {{1, 0, 0, 0}, {2, 64, 2, 28}}});
-  GraphBuilder builder("mended");
-  std::vector<ValueId> inputs;
-  for (const int32_t id : mended.inputs()) {
-    inputs.push_back(builder.Input(InputName(mended.node(id)), mended.node(id).outputs[0]));
-    if (computed && InputName(mended.node(id)) == "mutant") inputs.back() = *builder.Add("Neg", {inputs.back()});
-  }
-  builder.Output("y", Inline(mended, inputs, builder)->at(0));
-  return *builder.Build();
+  return computed ? WithComputedMutant(mended) : mended;
 }
 
 TEST(Predictor, CorrectionsCountByTheirKernelsRoofline) {
