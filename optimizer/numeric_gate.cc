@@ -122,6 +122,8 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunCases(const Variant& variant
 
 }  // namespace
 
+double AllowedError(Numerics numerics) { return numerics == Numerics::kBf16 ? 8 * 0x1p-8 : 1e-5; }
+
 absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& baseline, const Variant& plan,
                                        const Profiler& profiler, const GateOptions& options) {
   MENDEL_ASSIGN_OR_RETURN(const auto cases, MakeInputs(original, options));
@@ -143,7 +145,7 @@ absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& bas
     ++result.inputs;
   }
   for (const plan::NumericResult& output : result.outputs) {
-    const double limit = std::max(options.max_error, options.factor * output.baseline_max());
+    const double limit = std::max(AllowedError(profiler.options().numerics), options.factor * output.baseline_max());
     if (output.plan_max() <= limit || !result.passed) continue;
     result.passed = false;
     result.failure = Cat("output '", output.output(), "': error ", output.plan_max(), " of the largest output exceeds ", limit);

@@ -16,12 +16,15 @@ namespace mendel {
 /// least this.
 inline constexpr double kSmallestScale = 0x1p-126 / 0x1p-23;
 
+/// Error that a plan of the class may have whatever its baseline has, relative to the largest output. f32's classes: 1e-5. bf16:
+/// 2^-5, the sum of eight roundings of an operand (2^-8 each), or of 64 that are independent, about two for each of 32 layers.
+double AllowedError(Numerics numerics);
+
 struct GateOptions {
   uint64_t seed = 1;
   /// Inputs by name instead of the random ones (`--data`); edge inputs are then left out.
   std::vector<std::map<std::string, Tensor>> samples;
-  /// Error that the plan may have, relative to the largest output: the larger of `max_error` and `factor` times the baseline's.
-  double max_error = 1e-5;
+  /// The plan's error may be the larger of AllowedError and this times the baseline's.
   double factor = 4;
   /// Edge inputs (zeros, large, denormal, one-hot) are evaluated while the reference needs fewer flops than this in all.
   double edge_flops = 4e9;
@@ -35,7 +38,8 @@ struct GateResult {
   std::string failure;  ///< names the output when not passed
 };
 
-/// Runs `baseline` and `plan` on the backend and `original` in double precision. An error only when something cannot run.
+/// Runs `baseline` and `plan` on the backend, in the profiler's numerics class, and `original` in double precision. An error only
+/// when something cannot run.
 absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& baseline, const Variant& plan,
                                        const Profiler& profiler, const GateOptions& options);
 

@@ -22,9 +22,10 @@ struct OutputDifference {
   std::string output;  ///< the one that is furthest beyond its tolerance
 };
 
-/// Difference that rounding may make: reassociated sums (strict) or bilinear algorithms (default), never less than a few units in
-/// the last place of `dtype`. Integral outputs follow from rounded numbers (ArgMax), so a few of many elements may differ. This
-/// finds broken kernels; how good the numbers are is for the numeric gate, which knows the exact ones.
+/// Difference that rounding may make: reassociated sums (strict), bilinear algorithms (default), or operands rounded to bf16 (twice
+/// what the numeric gate allows each of two programs), never less than a few units in the last place of `dtype`. Integral outputs
+/// follow from rounded numbers (ArgMax), so a few of many elements may differ. This finds broken kernels; how good the numbers are
+/// is for the numeric gate, which knows the exact ones.
 double OutputTolerance(DType dtype, Numerics numerics);
 
 /// Buffers in the order of graph.outputs(), of exactly the types' sizes.

@@ -76,6 +76,9 @@ plan::PlanInfo MakeInfo(const OptimizeOptions& options, const Backend& backend, 
   return info;
 }
 
+/// The next stricter class; `strict` has none.
+Numerics Stricter(Numerics numerics) { return numerics == Numerics::kBf16 ? Numerics::kDefault : Numerics::kStrict; }
+
 /// What is optimized: `original`, or with stored numbers in it where they may be used and are of use. Where none are, the plan may
 /// as well hold for all weights.
 absl::StatusOr<Graph> MakeSource(const Graph& original, const OptimizeOptions& options, JudgeOptions& judge) {
@@ -108,7 +111,11 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
                           Timed("search", options, result, [&] { return Search(baseline, profiler, cache, options.search); }));
   if (options.costs) result.search.baseline_time.runs = result.search.best_time.runs = 0;  // nothing was timed
   faults.insert(result.search.warnings.begin(), result.search.warnings.end());
-  result.notices.assign(faults.begin(), faults.end());
+  if (const absl::Status supported = backend->Supports(options.numerics); !supported.ok()) {
+    result.notices.push_back(Cat("numerics ", NumericsName(options.numerics), " allows no more than ",
+                                 NumericsName(Stricter(options.numerics)), " here: ", supported.message()));
+  }
+  result.notices.insert(result.notices.end(), faults.begin(), faults.end());
   // The draws of the certificate come after the search has fixed the graph.
   MENDEL_ASSIGN_OR_RETURN(result.certificate, Timed("certify", options, result, [&] {
                             return CertifyOrReuse(original, result.search.best.graph, judge, cache, result.certificate_reused);
@@ -122,13 +129,14 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
     // ill-conditioned network).
     OptimizeOptions careful = options;
     careful.search.baseline_only = options.numerics == Numerics::kStrict;
-    careful.numerics = Numerics::kStrict;
+    careful.numerics = Stricter(options.numerics);
     MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
     const std::string notice =
         careful.search.baseline_only
             ? Cat("the plan is the baseline, because the numeric gate refused the mutants found: ", result.gate.failure)
-            : Cat("numerics strict was used, because under default the numeric gate refused: ", result.gate.failure);
-    second.notices.push_back(notice);
+            : Cat("numerics ", NumericsName(careful.numerics), " was used, because under ", NumericsName(options.numerics),
+                  " the numeric gate refused: ", result.gate.failure);
+    second.notices.insert(second.notices.begin(), notice);
     return second;
   }
 

@@ -50,8 +50,8 @@ struct OptimizeResult {
 };
 
 /// Normalises, searches, certifies against `original`, checks the numbers and assembles the plan. The caller's graph is left as it
-/// is. When the numeric gate refuses Winograd's rounding, `strict` is tried instead, and then the baseline (notices). Unimplemented
-/// when the judge cannot decide the plan even without mutants; Internal when a chosen mutant is refused.
+/// is. When the numeric gate refuses its numbers, the next stricter class is tried instead, and after `strict` the baseline
+/// (notices). Unimplemented when the judge cannot decide the plan even without mutants; Internal when a chosen mutant is refused.
 absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options, ProfileCache& cache);
 
 }  // namespace mendel

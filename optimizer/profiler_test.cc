@@ -197,6 +197,8 @@ TEST(OutputCheck, Tolerances) {
   EXPECT_FALSE(Wrong(DType::kF32, {100, 0}, {100.01, 0.01}));  // relative to the largest
   EXPECT_TRUE(Wrong(DType::kF32, {100, 0}, {100, 0.2}));
   EXPECT_TRUE(Wrong(DType::kF32, {100, 0}, {100, 0.02}, Numerics::kStrict));
+  EXPECT_FALSE(Wrong(DType::kF32, {100, 0}, {100, 6}, Numerics::kBf16));
+  EXPECT_TRUE(Wrong(DType::kF32, {100, 0}, {100, 7}, Numerics::kBf16));
   EXPECT_FALSE(Wrong(DType::kF16, {100, 0}, {100, 0.2}));
   EXPECT_FALSE(Wrong(DType::kF32, {kInfinity, nan, 1}, {kInfinity, nan, 1}));
   EXPECT_TRUE(Wrong(DType::kF32, {kInfinity, 1}, {-kInfinity, 1}));

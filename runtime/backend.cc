@@ -15,13 +15,30 @@ std::vector<const Backend* (*)()>& BackendMakers() {
 
 }  // namespace
 
-std::string_view NumericsName(Numerics numerics) { return numerics == Numerics::kStrict ? "strict" : "default"; }
+std::string_view NumericsName(Numerics numerics) {
+  switch (numerics) {
+    case Numerics::kStrict:
+      return "strict";
+    case Numerics::kDefault:
+      return "default";
+    case Numerics::kBf16:
+      return "bf16";
+  }
+  MENDEL_CHECK(false);
+}
 
 absl::StatusOr<Numerics> ParseNumerics(std::string_view name) {
-  for (Numerics numerics : {Numerics::kStrict, Numerics::kDefault}) {
+  std::string known;
+  for (const Numerics numerics : kAllNumerics) {
     if (NumericsName(numerics) == name) return numerics;
+    known += Cat(known.empty() ? "" : ", ", NumericsName(numerics));
   }
-  return InvalidInput("unknown numerics class '", name, "' (strict, default)");
+  return InvalidInput("unknown numerics class '", name, "' (", known, ")");
+}
+
+absl::Status Backend::Supports(Numerics numerics) const {
+  if (numerics != Numerics::kBf16) return absl::OkStatus();
+  return Unsupported("backend ", name(), " has no kernels that multiply in bf16");
 }
 
 std::span<const Backend* const> AllBackends() {

@@ -19,8 +19,12 @@
 namespace mendel {
 
 /// What a plan's kernels may do to rounding. `strict`: reassociation of sums only. `default`: bilinear algorithms (Winograd) too.
-enum class Numerics { kStrict, kDefault };
+/// `bf16`: contractions with constant weights may round both operands to bf16, too, and sum in f32.
+enum class Numerics { kStrict, kDefault, kBf16 };
+/// From the strictest to the laxest: each class allows what the ones before it allow.
+inline constexpr Numerics kAllNumerics[] = {Numerics::kStrict, Numerics::kDefault, Numerics::kBf16};
 std::string_view NumericsName(Numerics numerics);
+/// InvalidArgument lists the names that there are.
 absl::StatusOr<Numerics> ParseNumerics(std::string_view name);
 
 struct CompileOptions {
@@ -71,6 +75,9 @@ class Backend {
   virtual std::string Identity() const = 0;
   /// Instruction set in short, for people; "" where it says nothing.
   virtual std::string Isa() const { return ""; }
+  /// OK when the backend has kernels here for all that `numerics` allows, else which are missing: plans of the class then run with
+  /// those of the stricter classes.
+  virtual absl::Status Supports(Numerics numerics) const;
   /// Algorithms besides the default that the backend can run `node` with under `numerics`; may be empty.
   virtual std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const = 0;
   /// Folds weight-only expressions (in double, rounded once), fuses, assigns layouts, plans memory, packs weights.

@@ -49,6 +49,20 @@ TEST(Plan, RoundTripsAndSharesTensors) {
   std::filesystem::remove(path);
 }
 
+TEST(Plan, KeepsItsNumericsClass) {
+  const std::string path = TestPath("numerics.plan");
+  for (const Numerics numerics : kAllNumerics) {
+    Plan plan = SmallPlan(kTestBackend);
+    plan.info.mutable_target()->set_numerics(std::string(NumericsName(numerics)));
+    ASSERT_TRUE(WritePlan(plan, path).ok());
+    const auto read = ReadPlan(path);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(*ParseNumerics(read->info.target().numerics()), numerics);
+  }
+  EXPECT_THAT(std::string(ParseNumerics("sloppy").status().message()), HasSubstr("'sloppy' (strict, default, bf16)"));
+  std::filesystem::remove(path);
+}
+
 TEST(Plan, SamePlanSameBytesAndTheCertificateIsApart) {
   const std::string path = TestPath("same.plan");
   Plan plan = SmallPlan(kTestBackend);

@@ -64,6 +64,18 @@ expect 2 "shape of input 'z' in every --shapes" "$mendel" optimize batches.onnx 
 expect 2 'only mendel optimize takes several' "$mendel" verify batches.onnx batches.onnx --shapes x:1x4 --shapes x:4x4
 expect 2 'the service makes no bundles' "$mendel" submit batches.onnx --shapes x:1x4 --shapes x:4x4 -o bad.plan
 
+# The class bf16: the plan says so, wherever it is read, and machines that do not multiply in bf16 say that.
+low=("$mendel" optimize batches.onnx --shapes x:16x4 --threads 1 --cache cache.sqlite --max-candidates 2 --budget 5s --numerics bf16)
+expect 0 '^error +y: baseline .*, plan ' "${low[@]}" -o low.plan
+expect 0 '^numerics: bf16' "$mendel" inspect low.plan
+expect 0 '1 threads, numerics bf16' "$mendel" explain low.plan
+expect 0 '^equivalent' "$mendel" verify low.plan --model batches.onnx
+expect 0 '^y +f32\[16,4\]' "$mendel" run low.plan --random-inputs 1 --output-dir out
+expect 0 'wrote +relow.plan' "$mendel" refit low.plan --model other.onnx -o relow.plan
+expect 0 '^numerics: bf16' "$mendel" inspect relow.plan
+expect 0 'note: numerics bf16 allows no more than default here: .*multiply in bf16' env DNNL_MAX_CPU_ISA=AVX2 "${low[@]}" -o low.plan
+expect 2 "unknown numerics class 'sloppy' \(strict, default, bf16\)" "$mendel" optimize batches.onnx --numerics sloppy -o bad.plan
+
 # A device that this machine has not is not supported here, which is said before any work.
 if "$mendel" doctor | grep -q '^backend cuda: not usable'; then
   expect 2 'without a GPU, .*--device cuda:sm_90 --offline' "$mendel" optimize "$model" --device cuda -o none.plan

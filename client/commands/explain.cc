@@ -186,7 +186,7 @@ absl::Status ExplainPlan(const Plan& plan, const Options& options, Context& cont
   const plan::PlanInfo& info = plan.info;
   context.Line(Cat(info.model_name(), ": ", Decimals(info.baseline_ms().median_ms(), 3), " -> ",
                    Decimals(info.plan_ms().median_ms(), 3), " ms ", IsUnmeasured(info) ? "(unmeasured, predicted) " : "", "on ",
-                   info.target().identity(), ", ", info.target().threads(), " threads"));
+                   info.target().identity(), ", ", info.target().threads(), " threads, numerics ", info.target().numerics()));
   context.facts()["model"] = info.model_name();
   context.facts()["unmeasured"] = IsUnmeasured(info);
   context.facts()["baseline_ms"] = info.baseline_ms().median_ms();

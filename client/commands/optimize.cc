@@ -221,7 +221,8 @@ Action Setup(CLI::App& app) {
   app.add_option("--peak-memory", options->peak_memory, "Limit on the bytes of values alive at a time (egraph only)")
       ->check(CLI::PositiveNumber);
   app.add_option("--max-candidates", options->max_candidates, "Candidates after which the search stops")->capture_default_str();
-  app.add_option("--numerics", options->numerics, "strict (reassociation only) or default (Winograd allowed)")
+  app.add_option("--numerics", options->numerics,
+                 "strict (reassociation only), default (Winograd allowed) or bf16 (products of operands rounded to bf16, too)")
       ->capture_default_str();
   app.add_option("--weights", options->weights, "symbolic: the plan holds for all weights; exact: it may use the stored ones")
       ->check(CLI::IsMember({"exact", "symbolic"}))

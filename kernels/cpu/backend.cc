@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/cpu/low_precision.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/lower_attention.h"
 #include "kernels/cpu/lower_direct.h"
@@ -54,6 +55,7 @@ absl::StatusOr<Program> Lower(const Graph& graph, const CompileOptions& options)
   const StripClaims claims = FindStripClaims(lowering, groups);
   if (claims.nodes.empty()) PrepareSources(lowering, groups);  // their nodes stay marked as grouped
   const std::set<int32_t> attended = ClaimAttention(lowering, claims.nodes, groups);
+  MarkNarrow(lowering, claims.nodes, groups);
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const int32_t id = static_cast<int32_t>(i);
     if (lowering.folded().IsConstant({id, 0}) || IsInput(graph.node(id)) || claims.nodes.count(id) != 0) continue;
@@ -134,6 +136,11 @@ class CpuBackend : public Backend {
   }
 
   std::string Isa() const override { return InstructionSet(); }
+
+  absl::Status Supports(Numerics numerics) const override {
+    if (numerics != Numerics::kBf16 || MultipliesBf16()) return absl::OkStatus();
+    return Unsupported("this machine does not multiply in bf16 (", InstructionSet(), "; AVX512_BF16 or AMX is needed)");
+  }
 
   std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const override {
     try {

@@ -192,7 +192,8 @@ absl::Status EmitContraction(Lowering& lowering, const Group& group, size_t coun
   }
   std::optional<Place> residual;
   if (epilogue.residual.has_value()) residual = lowering.In(*epilogue.residual, value_layout);
-  const Place dst = lowering.Allocate(result, value_layout);
+  const bool narrow = chosen.dst.data_type() == dnnl::memory::data_type::bf16;
+  const Place dst = narrow ? lowering.AllocateNarrow(result, value_layout) : lowering.Allocate(result, value_layout);
   arguments.push_back({DNNL_ARG_DST, chosen.dst, dst});
 
   std::vector<Place> touched;

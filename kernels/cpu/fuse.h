@@ -62,6 +62,7 @@ struct Group {
   std::vector<Post> posts;
   std::optional<PreparedSource> prepared = {};   ///< only by kernels that say so
   std::optional<AttentionChain> attention = {};  ///< computed with the product, likewise
+  bool narrow = false;                           ///< the group's value may be kept in bf16 (low_precision.h)
 };
 
 /// Groups by their last node. Every elementwise or contraction node is in exactly one group; other nodes are in none.

@@ -1,5 +1,7 @@
 // Contractions with everything that can be fused to them, in random order, under every algorithm, against double.
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -8,6 +10,7 @@
 #include "graph/random_graph.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
+#include "kernels/cpu/low_precision.h"
 #include "kernels/cpu/test_support.h"
 
 namespace mendel::cpu {
@@ -187,6 +190,32 @@ class NetworkBuilder {
   std::vector<ValueId> kept_;
 };
 
+/// Largest value of any node: what the roundings to bf16 inside a network are relative to.
+double LargestValue(const Graph& graph, const std::vector<HostValue>& inputs) {
+  std::vector<std::vector<HostValue>> values(graph.nodes().size());
+  double largest = 0;
+  size_t next = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    if (IsInput(node)) {
+      values[i] = {inputs[next++]};
+    } else if (IsConstant(node)) {
+      values[i] = {HostValue::FromTensor(ConstantValue(node))};
+    } else {
+      std::vector<const HostValue*> operands;
+      for (ValueId input : node.inputs) {
+        operands.push_back(&values[static_cast<size_t>(input.node)][static_cast<size_t>(input.output)]);
+      }
+      values[i] =
+          WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) { return EvaluateNode(*node.op, view, operands); });
+    }
+    for (const HostValue& value : values[i]) {
+      for (double scalar : value.scalars) largest = std::max(largest, std::fabs(scalar));
+    }
+  }
+  return largest;
+}
+
 TEST(CpuFusion, RandomNetworksUnderEveryAlgorithm) {
   std::map<std::string, int> kernels;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
@@ -199,22 +228,25 @@ TEST(CpuFusion, RandomNetworksUnderEveryAlgorithm) {
     const std::vector<HostValue> inputs = RandomInputs(rng, graph);
     std::set<std::string> algorithms = {""};
     for (size_t i = 0; i < graph.nodes().size(); ++i) {
-      for (std::string& name : FindBackend("cpu")->Algorithms(graph, static_cast<int32_t>(i), Numerics::kDefault)) {
+      for (std::string& name : FindBackend("cpu")->Algorithms(graph, static_cast<int32_t>(i), Numerics::kBf16)) {
         algorithms.insert(std::move(name));
       }
     }
     for (const std::string& algorithm : algorithms) {
       SCOPED_TRACE("algorithm " + algorithm);
       CompileOptions options;
+      options.numerics = Numerics::kBf16;
       options.threads = seed % 3 == 0 ? 2 : 1;
       for (size_t i = 0; !algorithm.empty() && i < graph.nodes().size(); ++i) {
         const int32_t id = static_cast<int32_t>(i);
-        for (const std::string& name : FindBackend("cpu")->Algorithms(graph, id, Numerics::kDefault)) {
+        for (const std::string& name : FindBackend("cpu")->Algorithms(graph, id, Numerics::kBf16)) {
           if (name == algorithm) options.algorithms[id] = name;
         }
       }
-      const bool winograd = algorithm.find("winograd") == 0;
-      for (const std::string& kernel : ExpectMatches(graph, inputs, options, winograd ? 1e-4 : 2e-5)) ++kernels[kernel];
+      const double f32 = algorithm.find("winograd") == 0 ? 1e-4 : 2e-5;
+      const bool low = algorithm == kBf16Algorithm;
+      const double scale = low ? LargestValue(graph, inputs) : 0;
+      for (const std::string& kernel : ExpectMatches(graph, inputs, options, low ? 8 * 0x1p-8 : f32, scale)) ++kernels[kernel];
       if (testing::Test::HasFailure()) return;
     }
   }

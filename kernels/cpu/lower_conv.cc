@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "kernels/cpu/contraction.h"
+#include "kernels/cpu/low_precision.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/lower_attention.h"
 #include "kernels/cpu/lower_direct.h"
@@ -24,9 +25,8 @@ struct Problem {
   memory::dims src, weights, dst, strides, dilations, pads_begin, pads_end;
   memory::dims weight_strides;  ///< of the graph's weights, read with the dimensions `weights`
   bool has_bias = false;
+  memory::data_type operands = memory::data_type::f32, result = memory::data_type::f32;
 };
-
-memory::desc F32(const memory::dims& dims, Tag tag) { return {dims, memory::data_type::f32, tag}; }
 
 Problem ProblemOf(const Graph& graph, int32_t id) {
   const Node& node = graph.node(id);
@@ -82,17 +82,16 @@ std::optional<Chosen> ChooseFor(const Problem& p, algorithm way, const dnnl::pri
   const Accept accept = [&](const std::string& name) {
     return !(padding_only && name.find("brg") != std::string::npos) && wanted(name);
   };
-  const memory::desc bias = p.has_bias ? F32({p.dst[1]}, Tag::x) : memory::desc();
+  const memory::desc bias = p.has_bias ? memory::desc({p.dst[1]}, memory::data_type::f32, Tag::x) : memory::desc();
+  const memory::desc src(p.src, p.operands, Tag::any), weights(p.weights, p.operands, Tag::any), dst(p.dst, p.result, Tag::any);
   try {
     if (p.transposed) {
-      const dnnl::deconvolution_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm::deconvolution_direct,
-                                                   F32(p.src, Tag::any), F32(p.weights, Tag::any), bias, F32(p.dst, Tag::any),
-                                                   p.strides, p.dilations, p.pads_begin, p.pads_end);
+      const dnnl::deconvolution_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm::deconvolution_direct, src,
+                                                   weights, bias, dst, p.strides, p.dilations, p.pads_begin, p.pads_end);
       return Choose<dnnl::deconvolution_forward>(desc, attributes, accept);
     }
-    const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_inference, way, F32(p.src, Tag::any),
-                                               F32(p.weights, Tag::any), bias, F32(p.dst, Tag::any), p.strides, p.dilations,
-                                               p.pads_begin, p.pads_end);
+    const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_inference, way, src, weights, bias, dst, p.strides,
+                                               p.dilations, p.pads_begin, p.pads_end);
     return Choose<dnnl::convolution_forward>(desc, attributes, accept);
   } catch (const dnnl::error&) {
     return std::nullopt;  // a geometry that oneDNN does not describe
@@ -163,7 +162,30 @@ std::optional<Choice> ChooseDefault(Lowering& lowering, const Group& group, cons
   return std::nullopt;
 }
 
+std::optional<Choice> ChooseBf16(Lowering& lowering, const Group& group, Problem problem) {
+  problem.operands = memory::data_type::bf16;
+  return ChooseLowPrecision(group, [&](memory::data_type result, Quality quality) {
+    problem.result = result;
+    return ChooseWithPosts(lowering, group, problem, algorithm::convolution_direct, AcceptQuality(quality));
+  });
+}
+
+/// By its name; nullopt: none that computes the bias and works with the number of threads.
+std::optional<Choice> ChooseNamed(Lowering& lowering, const Group& group, const Problem& problem, const std::string& name) {
+  if (name != kBf16Algorithm) return ChooseWithPosts(lowering, group, problem, WayOf(name), AcceptNamed(name));
+  if (LowPrecisionAlgorithms(lowering.graph(), group.nodes[0], lowering.options().numerics).empty()) return std::nullopt;
+  return ChooseBf16(lowering, group, problem);
+}
+
 }  // namespace
+
+bool ConvRunsInBf16(const Graph& graph, int32_t id) {
+  if (graph.node(id).outputs[0].shape.size() > 5) return false;
+  Problem problem = ProblemOf(graph, id);
+  problem.has_bias = true;
+  problem.operands = memory::data_type::bf16;
+  return ChooseFor(problem, algorithm::convolution_direct, UserScratchpad(), AcceptQuality(Quality::kGemm)).has_value();
+}
 
 absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
   const Graph& graph = lowering.graph();
@@ -178,7 +200,7 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
     if (own) return true;
     MENDEL_ASSIGN_OR_RETURN(const bool direct, LowerDirect(lowering, group, named->second));
     if (direct) return true;
-    choice = ChooseWithPosts(lowering, group, problem, WayOf(named->second), AcceptNamed(named->second));
+    choice = ChooseNamed(lowering, group, problem, named->second);
     if (!choice.has_value()) {
       const std::vector<std::string> known = ConvAlgorithms(graph, root, lowering.options().numerics);
       if (std::find(known.begin(), known.end(), named->second) == known.end()) {
@@ -193,7 +215,9 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
   if (!choice.has_value()) return false;
   const Chosen& chosen = choice->chosen;
   Operands operands;
-  operands.src = lowering.In(node.inputs[0], Canonical(*LayoutOf(chosen.src), problem.src));
+  const Layout source = Canonical(*LayoutOf(chosen.src), problem.src);
+  const bool narrow = chosen.src.data_type() == memory::data_type::bf16;
+  operands.src = narrow ? lowering.NarrowIn(node.inputs[0], source) : lowering.In(node.inputs[0], source);
   const memory::desc stored(problem.weights, memory::data_type::f32, problem.weight_strides);
   if (lowering.folded().IsConstant(node.inputs[1])) {
     operands.weights = lowering.PackedWeights(ScaledWeights(lowering, node, choice->epilogue.scale), stored, chosen.weights);
@@ -211,6 +235,7 @@ std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics
   const Node& node = graph.node(id);
   std::vector<std::string> names = AttentionAlgorithms(graph, id);
   const auto append = [&](const std::vector<std::string>& more) { names.insert(names.end(), more.begin(), more.end()); };
+  append(LowPrecisionAlgorithms(graph, id, numerics));
   if (numerics != Numerics::kStrict) append(StrassenAlgorithms(graph, id));
   append(DirectAlgorithms(graph, id));
   if (node.op->name != "Conv" || node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return names;
@@ -243,7 +268,8 @@ std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics
     });
   }
   // Those that save arithmetic first: a search that runs out of time has then looked at the best ones.
-  std::stable_partition(names.begin(), names.end(), [](const std::string& name) { return name.compare(0, 8, "winograd") == 0; });
+  std::stable_partition(names.begin(), names.end(),
+                        [](const std::string& name) { return name == kBf16Algorithm || name.compare(0, 8, "winograd") == 0; });
   return names;
 }
 

@@ -127,14 +127,6 @@ bool DependsOnInput(const Graph& graph, int32_t id, std::set<int32_t>& seen) {
   return false;
 }
 
-bool HasConstantWeights(const Graph& graph, const Node& node) {
-  std::set<int32_t> seen;
-  for (size_t k = 1; k < node.inputs.size(); ++k) {
-    if (DependsOnInput(graph, node.inputs[k].node, seen)) return false;
-  }
-  return true;
-}
-
 bool IsPointwise(const Graph& graph, int32_t id) {
   const Node& node = graph.node(id);
   if (node.op->name == "MatMul") return IsF32(graph, node) && IsFlatProduct(graph, node);
@@ -350,6 +342,14 @@ absl::StatusOr<bool> LowerGrouped(Lowering& lowering, const Group& group) {
 }
 
 }  // namespace
+
+bool HasConstantWeights(const Graph& graph, const Node& node) {
+  std::set<int32_t> seen;
+  for (size_t k = 1; k < node.inputs.size(); ++k) {
+    if (DependsOnInput(graph, node.inputs[k].node, seen)) return false;
+  }
+  return true;
+}
 
 std::vector<std::string> DirectAlgorithms(const Graph& graph, int32_t node) {
   const DirectIsa* isa = DirectIsaHere();

@@ -15,6 +15,8 @@ namespace mendel::cpu {
 
 /// Names of the algorithms for a Conv, ConvTranspose or MatMul node. They sum in another order, nothing else: any numerics.
 std::vector<std::string> DirectAlgorithms(const Graph& graph, int32_t node);
+/// True when no input of the graph has an influence on what `node` reads besides its first input.
+bool HasConstantWeights(const Graph& graph, const Node& node);
 /// Of those for the default numerics only: products large enough for Strassen's seven multiplications (strassen.h).
 std::vector<std::string> StrassenAlgorithms(const Graph& graph, int32_t node);
 /// The group's contraction by the algorithm `name`; false when it cannot be (another name, weights that are not constant).

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "kernels/cpu/contraction.h"
+#include "kernels/cpu/low_precision.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/lower_attention.h"
 #include "kernels/cpu/lower_direct.h"
@@ -41,8 +42,13 @@ Problem ProblemOf(const Graph& graph, const Node& node) {
   return p;
 }
 
-memory::desc Plain(const memory::dims& dims) { return {dims, memory::data_type::f32, memory::dims(RowMajorStrides(dims))}; }
-memory::desc AnyFormat(const memory::dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::any}; }
+constexpr auto kF32 = memory::data_type::f32;
+constexpr auto kBf16 = memory::data_type::bf16;
+
+memory::desc Plain(const memory::dims& dims, memory::data_type type = kF32) {
+  return {dims, type, memory::dims(RowMajorStrides(dims))};
+}
+memory::desc AnyFormat(const memory::dims& dims, memory::data_type type = kF32) { return {dims, type, memory::format_tag::any}; }
 
 /// The operand where it lies, when that is a transposed or strided view of the same rank; row-major otherwise.
 std::pair<Place, memory::desc> Operand(Lowering& lowering, ValueId value, const memory::dims& dims, bool as_it_lies) {
@@ -61,7 +67,7 @@ std::pair<Place, memory::desc> Operand(Lowering& lowering, ValueId value, const 
       span *= shape[d];
     }
     const memory::dims strides = {stride, any.layout.strides[rank - 2], any.layout.strides[rank - 1]};
-    if (collapses) return {any, memory::desc(dims, memory::data_type::f32, strides)};
+    if (collapses) return {any, memory::desc(dims, kF32, strides)};
   }
   return {lowering.Plain(value), Plain(dims)};
 }
@@ -80,7 +86,7 @@ struct Choice {
 };
 
 std::optional<Choice> ChooseWithPosts(Lowering& lowering, const Group& group, const Problem& p, const memory::desc& left,
-                                      const memory::desc& right, const Accept& accept) {
+                                      const memory::desc& right, memory::data_type result, const Accept& accept) {
   for (size_t count = group.posts.size() + 1; count-- > 0;) {
     std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, p.out.back());
     if (!epilogue.has_value()) continue;
@@ -91,7 +97,7 @@ std::optional<Choice> ChooseWithPosts(Lowering& lowering, const Group& group, co
       bias = Plain(dims);
     }
     try {
-      const dnnl::matmul::desc desc(left, right, bias, Plain(p.out));
+      const dnnl::matmul::desc desc(left, right, bias, Plain(p.out, result));
       std::optional<Chosen> chosen = Choose<dnnl::matmul>(desc, epilogue->attributes, accept);
       if (chosen.has_value()) return Choice{count, std::move(*epilogue), std::move(*chosen)};
     } catch (const dnnl::error&) {
@@ -101,7 +107,37 @@ std::optional<Choice> ChooseWithPosts(Lowering& lowering, const Group& group, co
   return std::nullopt;
 }
 
+absl::StatusOr<bool> LowerBf16(Lowering& lowering, const Group& group) {
+  const Node& node = lowering.graph().node(group.nodes[0]);
+  const Problem p = ProblemOf(lowering.graph(), node);
+  const memory::desc left = Plain(p.left, kBf16);
+  const std::optional<Choice> choice = ChooseLowPrecision(group, [&](memory::data_type result, Quality quality) {
+    return ChooseWithPosts(lowering, group, p, left, AnyFormat(p.right, kBf16), result, AcceptQuality(quality));
+  });
+  if (!choice.has_value()) return false;
+  Operands operands;
+  operands.src = lowering.NarrowIn(node.inputs[0], PlainLayout(lowering.shape(node.inputs[0])));
+  operands.weights = lowering.PackedWeights(ScaledColumns(lowering, node.inputs[1], choice->epilogue.scale), Plain(p.right),
+                                            choice->chosen.weights);
+  MENDEL_RETURN_IF_ERROR(EmitContraction(lowering, group, choice->posts, choice->epilogue, choice->chosen, operands));
+  return true;
+}
+
 }  // namespace
+
+bool MatMulRunsInBf16(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  if (graph.type(node.inputs[0]).shape.size() < 2 || graph.type(node.inputs[1]).shape.size() < 2) return false;
+  const Problem p = ProblemOf(graph, node);
+  memory::dims bias(p.out.size(), 1);
+  bias.back() = p.out.back();
+  try {
+    const dnnl::matmul::desc desc(Plain(p.left, kBf16), AnyFormat(p.right, kBf16), Plain(bias), Plain(p.out));
+    return Choose<dnnl::matmul>(desc, UserScratchpad(), AcceptQuality(Quality::kGemm)).has_value();
+  } catch (const dnnl::error&) {
+    return false;  // a combination that oneDNN does not describe
+  }
+}
 
 absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
   const Node& node = lowering.graph().node(group.nodes[0]);
@@ -112,6 +148,11 @@ absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
   if (const auto named = lowering.options().algorithms.find(group.nodes[0]); named != lowering.options().algorithms.end()) {
     MENDEL_ASSIGN_OR_RETURN(const bool direct, LowerDirect(lowering, group, named->second));
     if (direct) return true;
+    if (named->second == kBf16Algorithm &&
+        !LowPrecisionAlgorithms(lowering.graph(), group.nodes[0], lowering.options().numerics).empty()) {
+      MENDEL_ASSIGN_OR_RETURN(const bool low, LowerBf16(lowering, group));
+      if (low) return true;
+    }
     const std::vector<std::string> known = ConvAlgorithms(lowering.graph(), group.nodes[0], lowering.options().numerics);
     if (!named->second.empty() && std::find(known.begin(), known.end(), named->second) == known.end()) {
       return InvalidInput("node '", node.name, "' (MatMul ", group.nodes[0], ") has no algorithm '", named->second, "' here");
@@ -127,7 +168,7 @@ absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
       std::pair<Place, memory::desc> right_now;
       if (!packed) right_now = Operand(lowering, node.inputs[1], p.right, as_it_lies && !p.flat);
       std::optional<Choice> choice = ChooseWithPosts(lowering, group, p, left_now.second,
-                                                     packed ? AnyFormat(p.right) : right_now.second, AcceptQuality(quality));
+                                                     packed ? AnyFormat(p.right) : right_now.second, kF32, AcceptQuality(quality));
       if (!choice.has_value()) continue;
       Operands operands{left_now.first, right_now.first, std::nullopt};
       if (packed) {

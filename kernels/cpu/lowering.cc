@@ -11,6 +11,8 @@
 namespace mendel::cpu {
 namespace {
 
+using DataType = dnnl::memory::data_type;
+
 std::string NameOf(const Graph& graph, int32_t node) {
   const Node& n = graph.node(node);
   return n.name.empty() ? Cat(n.op->name, " ", node) : n.name;
@@ -46,6 +48,10 @@ int Lowering::AddBuffer(Buffer buffer) {
 
 Place Lowering::Any(ValueId value) {
   std::vector<Place>& places = places_[value];
+  if (const auto narrow = narrow_.find(value); places.empty() && narrow != narrow_.end()) {
+    const Place from = narrow->second.front();
+    EmitReorder(value, from, DataType::bf16, Allocate(value, from.layout), DataType::f32);
+  }
   if (places.empty()) {
     MENDEL_CHECK(folded_.IsConstant(value));
     const auto tensor = std::make_shared<const Tensor>(folded_.Rounded(value));
@@ -93,22 +99,45 @@ Place Lowering::In(ValueId value, const Layout& layout) {
 Place Lowering::In(ValueId value, const Layout& layout, Place source) {
   const Shape& extents = shape(value);
   const Place to = Allocate(value, layout);
-  const std::vector<Place> places = {source, to};
   if (type(value).dtype == DType::kF32 && IsNested(source.layout, extents)) {
-    dnnl::reorder::primitive_desc desc(Engine(), DescOf(extents, source.layout), Engine(), DescOf(extents, layout),
-                                       UserScratchpad());
-    std::vector<PrimitiveArgument> arguments = {{DNNL_ARG_FROM, DescOf(extents, source.layout), source},
-                                                {DNNL_ARG_TO, DescOf(extents, layout), to}};
-    const int64_t scratch = static_cast<int64_t>(desc.scratchpad_desc().get_size());
-    Emit({}, Cat("reorder ", desc.impl_info_str()),
-         MakePrimitiveKernel(dnnl::reorder(desc), std::move(arguments), desc.scratchpad_desc()), places, scratch);
+    EmitReorder(value, source, DataType::f32, to, DataType::f32);
   } else {
     MENDEL_CHECK(source.layout.block_dim < 0 && layout.block_dim < 0);
     StridedCopy copy{source, to, extents, source.layout.strides, layout.strides};
-    Emit({}, "copy", MakeCopyKernel({copy}, DTypeSize(type(value).dtype)), places);
+    Emit({}, "copy", MakeCopyKernel({copy}, DTypeSize(type(value).dtype)), {source, to});
+    program_.steps.back().info.name = Cat("reorder of ", NameOf(graph_, value.node));
   }
-  program_.steps.back().info.name = Cat("reorder of ", NameOf(graph_, value.node));
   return to;
+}
+
+void Lowering::EmitReorder(ValueId value, const Place& from, DataType from_type, const Place& to, DataType to_type) {
+  const dnnl::memory::desc source = DescOf(shape(value), from.layout, from_type);
+  const dnnl::memory::desc target = DescOf(shape(value), to.layout, to_type);
+  const dnnl::reorder::primitive_desc desc(Engine(), source, Engine(), target, UserScratchpad());
+  Emit({}, Cat("reorder ", desc.impl_info_str()),
+       MakePrimitiveKernel(dnnl::reorder(desc), {{DNNL_ARG_FROM, source, from}, {DNNL_ARG_TO, target, to}}, desc.scratchpad_desc()),
+       {from, to}, static_cast<int64_t>(desc.scratchpad_desc().get_size()));
+  program_.steps.back().info.name = Cat("reorder of ", NameOf(graph_, value.node));
+}
+
+Place Lowering::NarrowIn(ValueId value, const Layout& layout) {
+  const Shape& extents = shape(value);
+  for (const Place& place : narrow_[value]) {
+    if (SamePlacement(place.layout, layout, extents)) return place;
+  }
+  const bool narrow = !narrow_[value].empty();
+  Place source = narrow ? narrow_[value].front() : Any(value);
+  if (!IsNested(source.layout, extents)) source = Plain(value);
+  const Place to = AllocateNarrow(value, layout);
+  EmitReorder(value, source, narrow ? DataType::bf16 : DataType::f32, to, DataType::bf16);
+  return to;
+}
+
+Place Lowering::AllocateNarrow(ValueId value, const Layout& layout) {
+  Place place = Temporary(Span(layout, shape(value)) * DTypeSize(DType::kBF16));
+  place.layout = layout;
+  narrow_[value].push_back(place);
+  return place;
 }
 
 std::optional<size_t> Lowering::FreeOutput(ValueId value) const {

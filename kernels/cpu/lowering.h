@@ -42,8 +42,12 @@ class Lowering {
   /// The place in blocks of channels that the value has already; nullopt when it has none.
   std::optional<Place> Blocked(ValueId value) const;
   Place Plain(ValueId value) { return In(value, PlainLayout(shape(value))); }
+  /// An f32 value rounded to bf16 in this layout.
+  Place NarrowIn(ValueId value, const Layout& layout);
   /// Room for a value about to be computed: in the caller's output buffer or within a concatenation where that works.
   Place Allocate(ValueId value, const Layout& layout);
+  /// Room for an f32 value about to be computed in bf16. Who reads it as f32 after all gets it widened.
+  Place AllocateNarrow(ValueId value, const Layout& layout);
   /// True when Allocate(value, plain) would give the caller's output buffer.
   bool GoesToOutput(ValueId value) const { return FreeOutput(value).has_value(); }
   /// Where `base` lies in the output buffer that `patched`, which overwrites parts of it, is to fill: nothing else reads `base`.
@@ -72,6 +76,9 @@ class Lowering {
  private:
   /// Reorders from one place.
   Place In(ValueId value, const Layout& layout, Place source);
+  /// oneDNN's reorder of a value between two places.
+  void EmitReorder(ValueId value, const Place& from, dnnl::memory::data_type from_type, const Place& to,
+                   dnnl::memory::data_type to_type);
   int AddBuffer(Buffer buffer);
   /// Number of the graph output that may hold `value`'s plain elements, not yet given away.
   std::optional<size_t> FreeOutput(ValueId value) const;
@@ -86,6 +93,7 @@ class Lowering {
   Folded folded_;
   Program program_;
   std::map<ValueId, std::vector<Place>> places_;
+  std::map<ValueId, std::vector<Place>> narrow_;  ///< in bf16
   std::map<ValueId, ConcatSlot> slots_;
   std::map<ValueId, Place> concats_;  ///< outputs of Concat with room already
   std::vector<bool> output_taken_;

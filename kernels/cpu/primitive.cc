@@ -77,13 +77,12 @@ const dnnl::engine& Engine() {
   return *engine;
 }
 
-dnnl::memory::desc DescOf(const Shape& shape, const Layout& layout) {
-  constexpr auto kF32 = dnnl::memory::data_type::f32;
-  if (shape.empty()) return {{1}, kF32, dnnl::memory::dims{1}};
-  if (layout.block_dim < 0) return {shape, kF32, layout.strides};
+dnnl::memory::desc DescOf(const Shape& shape, const Layout& layout, dnnl::memory::data_type type) {
+  if (shape.empty()) return {{1}, type, dnnl::memory::dims{1}};
+  if (layout.block_dim < 0) return {shape, type, layout.strides};
   // There is no constructor for blocked descriptors of any block: a plain one is given blocks and strides.
   const size_t d = static_cast<size_t>(layout.block_dim);
-  dnnl::memory::desc desc(shape, kF32, RowMajorStrides(shape));
+  dnnl::memory::desc desc(shape, type, RowMajorStrides(shape));
   dnnl_blocking_desc_t& blocking = desc.data.format_desc.blocking;
   desc.data.padded_dims[d] = (shape[d] + layout.block - 1) / layout.block * layout.block;
   blocking.inner_nblks = 1;

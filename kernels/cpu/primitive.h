@@ -15,8 +15,8 @@ namespace mendel::cpu {
 /// The process's CPU engine.
 const dnnl::engine& Engine();
 
-/// f32 descriptor of a layout; rank 0 becomes one dimension of extent one.
-dnnl::memory::desc DescOf(const Shape& shape, const Layout& layout);
+/// Descriptor of a layout; rank 0 becomes one dimension of extent one.
+dnnl::memory::desc DescOf(const Shape& shape, const Layout& layout, dnnl::memory::data_type type = dnnl::memory::data_type::f32);
 /// nullopt when the format is more than one block in one dimension.
 std::optional<Layout> LayoutOf(const dnnl::memory::desc& desc);
 

@@ -57,7 +57,7 @@ void ExpectClose(const HostValue& expected, const Tensor& actual, double scale, 
 }  // namespace
 
 std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<HostValue>& inputs, const CompileOptions& options,
-                                       double tolerance) {
+                                       double tolerance, double scale) {
   std::vector<std::string> kernels;
   const absl::StatusOr<std::vector<HostValue>> expected = Evaluate(graph, inputs);
   EXPECT_TRUE(expected.ok()) << expected.status();
@@ -92,7 +92,6 @@ std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<Hos
   for (const std::string& kernel : kernels) all += kernel + "; ";
   SCOPED_TRACE("kernels: " + all);
   EXPECT_TRUE(runs[0] == runs[1]) << "two runs differ";
-  double scale = 0;
   for (const HostValue& input : inputs) scale = std::max(scale, Largest(input));
   for (size_t k = 0; k < runs[0].size(); ++k) {
     SCOPED_TRACE(testing::Message() << "output " << k);

@@ -11,9 +11,9 @@
 namespace mendel::cpu {
 
 /// Compiles, runs twice into fresh, deliberately dirty and barely aligned buffers, and expects both runs to agree bit by bit and
-/// to match Evaluate: floats to `tolerance` of the largest output or input, integers exactly. Returns the steps' kernels.
+/// to match Evaluate: floats to `tolerance` of the largest output, input or `scale`, integers exactly. Returns the steps' kernels.
 std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<HostValue>& inputs, const CompileOptions& options,
-                                       double tolerance = 1e-5);
+                                       double tolerance = 1e-5, double scale = 0);
 
 /// Both forms of a kernel, as far as this machine runs them (whatever oneDNN is allowed).
 template <class Isa>

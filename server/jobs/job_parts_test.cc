@@ -85,6 +85,7 @@ TEST(WorkKey, DependsOnWhatTheResultDependsOn) {
   EXPECT_EQ(plain, key([](auto& spec) { spec.mutable_budget()->mutable_time()->set_seconds(60); }));
   EXPECT_EQ(plain, key([](auto& spec) { spec.mutable_budget()->set_memory_bytes(1 << 30); }));
   EXPECT_EQ(plain, key([](auto& spec) { spec.set_weights("symbolic"); }));
+  EXPECT_NE(plain, key([](auto& spec) { spec.set_numerics("bf16"); }));
   EXPECT_NE(plain, key([](auto& spec) { spec.set_weights("exact"); }));
   EXPECT_NE(plain, key([](auto& spec) { spec.set_seed(7); }));
   EXPECT_NE(plain, key([](auto& spec) { spec.set_shapes("x:2"); }));

@@ -94,6 +94,7 @@ class Client:
                disabled_rules: Iterable[str] = (), target_bound_log2: int = 0, priority: int = 0, request_id: str = "",
                weights: str = "") -> str:
         """Queues an optimization and returns the job's name. `shapes`: "input:1x3x224x224"; `budget` and `wall_time` in seconds;
+        `numerics`: "strict", "default" or "bf16";
         `weights`: "symbolic" or "exact" (the plan may use the stored numbers, and then holds for them only).
         Zero and empty: the server's defaults (jobs.proto). The same `request_id` gives the same job."""
         spec = message("mendel.v1.JobSpec")()

@@ -1,0 +1,61 @@
+#include "kernels/cpu/low_precision.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/lower_direct.h"
+
+namespace mendel::cpu {
+namespace {
+
+bool IsF32(const TensorType& type) { return type.dtype == DType::kF32 && NumElements(type) > 0; }
+
+/// Chosen by name for the group's contraction, and there.
+bool RunsInBf16(const Lowering& lowering, const Group& group) {
+  const auto named = lowering.options().algorithms.find(group.nodes[0]);
+  if (named == lowering.options().algorithms.end() || named->second != kBf16Algorithm) return false;
+  return !LowPrecisionAlgorithms(lowering.graph(), group.nodes[0], lowering.options().numerics).empty();
+}
+
+}  // namespace
+
+bool MultipliesBf16() {
+  constexpr unsigned kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
+}
+
+std::vector<std::string> LowPrecisionAlgorithms(const Graph& graph, int32_t id, Numerics numerics) {
+  const Node& node = graph.node(id);
+  const bool product = node.op->name == "MatMul";
+  if (numerics != Numerics::kBf16 || !MultipliesBf16()) return {};
+  if (!product && node.op->name != "Conv" && node.op->name != "ConvTranspose") return {};
+  const std::vector<TensorType> inputs = graph.InputTypes(id);
+  if (!IsF32(node.outputs[0]) || !std::all_of(inputs.begin(), inputs.end(), IsF32)) return {};
+  if (!HasConstantWeights(graph, node)) return {};
+  const bool runs = product ? MatMulRunsInBf16(graph, id) : ConvRunsInBf16(graph, id);
+  return runs ? std::vector<std::string>{std::string(kBf16Algorithm)} : std::vector<std::string>{};
+}
+
+void MarkNarrow(const Lowering& lowering, const std::set<int32_t>& taken, std::vector<std::optional<Group>>& groups) {
+  if (lowering.options().numerics != Numerics::kBf16) return;
+  const Graph& graph = lowering.graph();
+  std::set<int32_t> roots;
+  for (const std::optional<Group>& group : groups) {
+    if (!group.has_value() || !group->contraction || taken.count(group->nodes[0]) != 0) continue;
+    if (RunsInBf16(lowering, *group)) roots.insert(group->nodes[0]);
+  }
+  for (std::optional<Group>& group : groups) {
+    if (!group.has_value() || roots.count(group->nodes[0]) == 0) continue;
+    const ValueId result{group->nodes.back(), 0};
+    const auto rounds = [&](int32_t user) {
+      const std::vector<ValueId>& inputs = graph.node(user).inputs;
+      return roots.count(user) != 0 && inputs[0] == result && std::count(inputs.begin(), inputs.end(), result) == 1;
+    };
+    // oneDNN adds a residual in the type of the result.
+    const bool adds =
+        std::any_of(group->posts.begin(), group->posts.end(), [](const Post& post) { return post.kind == Post::Kind::kResidual; });
+    const std::vector<int32_t>& users = graph.users(result.node);
+    group->narrow = !adds && !graph.IsOutput(result.node) && !users.empty() && std::all_of(users.begin(), users.end(), rounds);
+  }
+}
+
+}  // namespace mendel::cpu

@@ -1,0 +1,54 @@
+// Contractions whose operands are rounded to bf16 and whose sums are f32, by oneDNN: what the numerics class bf16 adds.
+#ifndef MENDEL_KERNELS_CPU_LOW_PRECISION_H_
+#define MENDEL_KERNELS_CPU_LOW_PRECISION_H_
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/cpu/contraction.h"
+#include "oneapi/dnnl/dnnl.hpp"
+
+namespace mendel::cpu {
+
+/// The algorithm's name. Constant weights are rounded to bf16 when the program is made (from f32, the epilogue's scales included),
+/// the source while it is reordered; both to nearest, ties to even. Bias, residual and activation are f32. Numbers above bf16's
+/// largest become infinite; denormal ones may be taken as zero.
+inline constexpr std::string_view kBf16Algorithm = "bf16";
+
+/// True where the processor multiplies bf16 (AVX512_BF16 or AMX) and oneDNN may use it. Emulation by f32 is never offered.
+bool MultipliesBf16();
+
+/// The name, for an f32 Conv, ConvTranspose or MatMul with constant weights that oneDNN has more than reference code for; else none.
+std::vector<std::string> LowPrecisionAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
+
+/// lower_conv.cc and lower_matmul.cc: whether oneDNN has that for the contraction with a bias.
+bool ConvRunsInBf16(const Graph& graph, int32_t node);
+bool MatMulRunsInBf16(const Graph& graph, int32_t node);
+
+/// Sets Group::narrow where it may be: every reader of the group's value is a contraction that runs in bf16 and would round it
+/// anyway, so that numbers do not change. `taken`: nodes that have no steps of their own.
+void MarkNarrow(const Lowering& lowering, const std::set<int32_t>& taken, std::vector<std::optional<Group>>& groups);
+
+/// `choose(result, quality)` gives an optional choice with its number of fused posts. A narrow result only where everything is
+/// fused: what the other posts read is f32.
+template <class ChooseResult>
+auto ChooseLowPrecision(const Group& group, const ChooseResult& choose)
+    -> decltype(choose(dnnl::memory::data_type::f32, Quality::kGenerated)) {
+  using Type = dnnl::memory::data_type;
+  for (const Type result : {Type::bf16, Type::f32}) {
+    if (result == Type::bf16 && !group.narrow) continue;
+    for (const Quality quality : {Quality::kGenerated, Quality::kGemm}) {
+      auto choice = choose(result, quality);
+      if (choice.has_value() && (result == Type::f32 || choice->posts == group.posts.size())) return choice;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_LOW_PRECISION_H_
