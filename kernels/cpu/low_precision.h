@@ -22,7 +22,8 @@ inline constexpr std::string_view kBf16Algorithm = "bf16";
 /// True where the processor multiplies bf16 (AVX512_BF16 or AMX) and oneDNN may use it. Emulation by f32 is never offered.
 bool MultipliesBf16();
 
-/// The name, for an f32 Conv, ConvTranspose or MatMul with constant weights that oneDNN has more than reference code for; else none.
+/// The name, for an f32 Conv, ConvTranspose or MatMul with constant weights that oneDNN has more than reference code for; else
+/// none.
 std::vector<std::string> LowPrecisionAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
 
 /// lower_conv.cc and lower_matmul.cc: whether oneDNN has that for the contraction with a bias.
