@@ -22,9 +22,9 @@ constexpr double kProduct = 2 * kRounding + kRounding * kRounding;  // of a prod
 constexpr double kSums = 0x1p-24 * 4096;                            // f32 sums of the few thousand terms here
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kCases = 8;  // five times as slow there
+constexpr uint64_t kCases = 20;  // five times as slow there
 #else
-constexpr uint64_t kCases = 30;
+constexpr uint64_t kCases = 60;
 #endif
 
 #define SKIP_WITHOUT_BF16() \
