@@ -4,7 +4,7 @@ usage: disk_faults.py MENDEL MAKE_VERIFY_PAIRS   (PYTHONPATH: the package mendel
 MENDEL_FAULT_MOMENTS (4), MENDEL_FAULT_SEED (1) and MENDEL_FAULT_RECOVERY_SECONDS as service_faults.py takes them.
 
 Full: the server lives, answers what is there, refuses what it cannot keep with a reason, and goes on when there is room. Read-only: it
-lives and answers; it is killed, the disk is checked (e2fsck) and mounted again, and it is started. After each: everything that it ever
+lives and refuses; it is killed, the disk is checked (e2fsck) and mounted again, and it is started. After each: everything that it ever
 acknowledged is there, no file has other bytes than its name says, and what failed meanwhile failed for the disk.
 """
 import os
@@ -114,11 +114,15 @@ class DiskService(Service):
         for job in jobs.values():
             assert job.state != "FAILED" or any(word in job.error for word in ("space", "disk", "read-only", "Read-only")), job
 
-    def check_refusals(self) -> None:
-        """What is there is answered; what cannot be kept is refused."""
+    def check_refusals(self, reads: bool) -> None:
+        """What is there is answered (`reads`); what cannot be kept is refused."""
         assert self.server.poll() is None, f"the server ended with {self.server.returncode}"
         with Client(self.address, retry_time=0, call_timeout=PATIENCE) as client:
-            client.jobs(limit=1)
+            try:
+                if reads:
+                    client.jobs(limit=1)
+            except MendelError as error:
+                raise AssertionError("a full disk keeps answers away") from error
             try:
                 for _ in range(50):  # a full disk may have a few free pages
                     client.submit(self.model, budget=1, candidates=1, threads=1, request_id=str(uuid.uuid4()))
@@ -131,13 +135,13 @@ class DiskService(Service):
         kind = ("full", "read-only")[self.kills.total() % 2]
         if kind == "full":
             self.disk.fill()
-            self.check_refusals()
+            self.check_refusals(reads=True)
             time.sleep(self.rng.uniform(0, 1.5))
             self.disk.free()
             self.started = time.monotonic()
         else:
             self.disk.break_down()
-            self.check_refusals()
+            self.check_refusals(reads=False)  # none where a commit was under way
             time.sleep(self.rng.uniform(0, 1.5))
             self.kill_server()
         self.wait_for_server()

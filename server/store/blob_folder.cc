@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "base/status.h"
 
@@ -20,7 +21,8 @@ absl::StatusOr<std::shared_ptr<BlobFolder>> BlobFolder::Open(const std::string& 
   if (error) return absl::PermissionDeniedError(Cat("cannot make the folder ", root, ": ", error.message()));
   const Fd top(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!top.ok()) return Annotate(FileError("cannot open the blob store", errno), root);
-  std::shared_ptr<BlobFolder> folder(new BlobFolder(root, limits, clock));
+  MENDEL_ASSIGN_OR_RETURN(DiskProbe probe, DiskProbe::Open(root));
+  std::shared_ptr<BlobFolder> folder(new BlobFolder(root, limits, clock, std::move(probe)));
   MENDEL_ASSIGN_OR_RETURN(folder->blobs_, OpenFolder(top.get(), "blobs"));
   MENDEL_ASSIGN_OR_RETURN(folder->uploads_, OpenFolder(top.get(), "uploads"));
   MENDEL_RETURN_IF_ERROR(folder->Recount().status());
@@ -63,7 +65,12 @@ absl::Status BlobFolder::Install(int file, const std::string& upload_name, const
     return FileError("finishing a blob", errno);
   }
   MENDEL_RETURN_IF_ERROR(SyncFolder(shard.get()));
-  return SyncFolder(uploads_.get());
+  MENDEL_RETURN_IF_ERROR(SyncFolder(uploads_.get()));
+  return probe_.Check();
+}
+
+absl::Status BlobFolder::Sync(int file) const {
+  return fdatasync(file) == 0 ? probe_.Check() : FileError("syncing an upload", errno);
 }
 
 absl::Status BlobFolder::Reserve(int64_t bytes) {

@@ -15,6 +15,7 @@
 #include "server/clock.h"
 #include "server/store/blob_file.h"
 #include "server/store/blob_store.h"
+#include "server/store/disk_probe.h"
 
 namespace mendel::server {
 
@@ -36,6 +37,9 @@ class BlobFolder {
   /// that stays (and counts as used now), and the upload goes.
   absl::Status Install(int file, const std::string& upload_name, const std::string& sha256);
 
+  /// Data of an upload's file to the disk, which is asked whether it has them.
+  absl::Status Sync(int file) const;
+
   /// Counts bytes against the total limit; ResourceExhausted when they do not fit (and are then not counted).
   absl::Status Reserve(int64_t bytes);
   void Unreserve(int64_t bytes) { used_ -= bytes; }
@@ -56,13 +60,14 @@ class BlobFolder {
   void SetCommitted(const std::string& upload_name, std::optional<int64_t> bytes);
 
  private:
-  BlobFolder(std::string root, const BlobLimits& limits, const Clock& clock)
-      : root_(std::move(root)), limits_(limits), clock_(clock) {}
+  BlobFolder(std::string root, const BlobLimits& limits, const Clock& clock, DiskProbe probe)
+      : root_(std::move(root)), limits_(limits), clock_(clock), probe_(std::move(probe)) {}
   absl::StatusOr<bool> Keep(int shard, const std::string& sha256, int64_t size) const;
 
   const std::string root_;
   const BlobLimits limits_;
   const Clock& clock_;
+  const DiskProbe probe_;
   Fd blobs_;
   Fd uploads_;
   std::atomic<int64_t> used_ = 0;

@@ -61,7 +61,7 @@ class FileWriter final : public BlobWriter {
 
   absl::Status Commit() override {
     if (committed_ == offset_) return absl::OkStatus();
-    if (fdatasync(file_.get()) != 0) return FileError("syncing an upload", errno);
+    MENDEL_RETURN_IF_ERROR(folder_->Sync(file_.get()));
     ForgetPages(file_.get(), committed_, offset_ - committed_);
     committed_ = offset_;
     folder_->SetCommitted(name_, committed_);
@@ -138,7 +138,7 @@ absl::StatusOr<std::unique_ptr<BlobWriter>> OpenBlobUpload(std::shared_ptr<BlobF
   if (!named.has_value() || named->inode != info.inode) return absl::AbortedError("the upload has just ended; ask for its status");
   if (offset != info.size) return absl::OutOfRangeError(Cat("the upload goes on at byte ", info.size, ", not ", offset));
   if (info.size == 0) MENDEL_RETURN_IF_ERROR(SyncFolder(folder->uploads()));
-  if (fdatasync(file.get()) != 0) return FileError("syncing an upload", errno);
+  MENDEL_RETURN_IF_ERROR(folder->Sync(file.get()));
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<Sha256> hash, HashSoFar(*folder, name, file.get(), info));
   return std::make_unique<FileWriter>(std::move(folder), upload, std::move(file), info, std::move(hash));
 }
@@ -148,7 +148,7 @@ absl::StatusOr<int64_t> UploadedBytes(BlobFolder& folder, const UploadId& upload
   if (const std::optional<int64_t> open = folder.Committed(name)) return *open;
   MENDEL_ASSIGN_OR_RETURN(const Fd file, OpenFile(folder.uploads(), name, O_RDWR));
   // What a writer that is gone left unsynced counts once it is safe.
-  if (fdatasync(file.get()) != 0) return FileError("syncing an upload", errno);
+  MENDEL_RETURN_IF_ERROR(folder.Sync(file.get()));
   MENDEL_ASSIGN_OR_RETURN(const FileInfo info, Inspect(file.get()));
   return info.size;
 }
