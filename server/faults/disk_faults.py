@@ -20,7 +20,7 @@ import uuid
 from mendel_client import Client, MendelError
 from service_faults import CLIENTS, PATIENCE, Service, wait_for
 
-DISK = 96 << 20
+DISK, DISK_PER_MOMENT = 64 << 20, 4 << 20  # bytes; clients keep uploading
 REFUSALS = ("RESOURCE_EXHAUSTED", "UNAVAILABLE")  # of a client's calls while nothing can be written
 
 
@@ -55,11 +55,11 @@ def enter_namespace() -> None:
 class Disk:
     """A small ext4 file system in a file, at `folder`."""
 
-    def __init__(self, image: pathlib.Path, folder: pathlib.Path):
+    def __init__(self, image: pathlib.Path, folder: pathlib.Path, size: int):
         self.folder = folder
         folder.mkdir()
         with open(image, "wb") as file:
-            file.truncate(DISK)
+            file.truncate(size)
         run("mkfs.ext4", "-q", "-m", "0", "-b", "4096", image)
         made = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=False)
         if made.returncode != 0:
@@ -73,11 +73,12 @@ class Disk:
 
     def fill(self) -> None:
         """To the last block."""
-        with open(self.folder / "filler", "wb", buffering=0) as file:
-            size = 1 << 20
-            while size >= 512:
+        with open(self.folder / "filler", "wb") as file:
+            size, end = 1 << 30, 0
+            while size >= 4096:
                 try:
-                    file.write(bytes(size))
+                    os.posix_fallocate(file.fileno(), end, size)
+                    end += size
                 except OSError:
                     size //= 2
 
@@ -164,7 +165,7 @@ def main() -> None:
     moments, seed = int(os.environ.get("MENDEL_FAULT_MOMENTS", "4")), int(os.environ.get("MENDEL_FAULT_SEED", "1"))
     print(f"MENDEL_FAULT_SEED={seed}, {moments} moments", flush=True)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="mendel-disk-"))
-    disk = Disk(folder / "image", folder / "data")
+    disk = Disk(folder / "image", folder / "data", DISK + moments * DISK_PER_MOMENT)
     service = DiskService(mendel, folder, seed, disk)
     try:
         service.exercise(make_pairs, moments, "disk")
