@@ -18,7 +18,7 @@ import time
 import uuid
 
 from mendel_client import Client, MendelError
-from service_faults import CLIENTS, PATIENCE, Service, wait_for
+from service_faults import PATIENCE, Service, wait_for
 
 DISK, DISK_PER_MOMENT = 64 << 20, 4 << 20  # bytes; clients keep uploading
 REFUSALS = ("RESOURCE_EXHAUSTED", "UNAVAILABLE")  # of a client's calls while nothing can be written
@@ -147,9 +147,6 @@ class DiskService(Service):
             self.kill_server()
         self.wait_for_server()
         self.check_kept()
-        self.kills[kind] += 1
-        for number in range(CLIENTS):
-            self.check_client(number)
         return kind
 
     def fsck(self) -> None:

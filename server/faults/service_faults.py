@@ -232,9 +232,6 @@ class Service:
         if kind in ("server", "database"):
             self.wait_for_server()
             self.check_kept()
-        self.kills[kind] += 1
-        for number in range(CLIENTS):
-            self.check_client(number)
         return kind
 
     def finish(self) -> None:
@@ -267,6 +264,9 @@ class Service:
         wait_for("the first acknowledgements", self.said)
         for moment in range(moments):
             kind = self.moment()
+            self.kills[kind] += 1
+            for number in range(CLIENTS):
+                self.check_client(number)
             if moment % 20 == 19:
                 print(f"{title}, moment {moment + 1} ({kind}): {self.summary()}", flush=True)
         self.finish()
