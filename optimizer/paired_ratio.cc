@@ -13,6 +13,8 @@ namespace {
 
 constexpr double kNormalQuantile = 1.645;  // of 95 %
 constexpr size_t kMostRounds = 64;         // whose pairs are looked at
+constexpr size_t kFewRounds = 5;           // from which on the largest ratio is a bound of 95 %
+constexpr double kFewRoundsMargin = 1.1;   // on the largest of fewer
 
 double Ratio(double first, double second) {
   if (first > 0) return second / first;
@@ -37,6 +39,7 @@ PairedRatio CompareRounds(std::span<const double> first, std::span<const double>
   std::sort(ratios.begin(), ratios.end());
   const size_t middle = ratios.size() / 2;
   const double median = ratios.size() % 2 == 1 ? ratios[middle] : 0.5 * (ratios[middle - 1] + ratios[middle]);
+  if (ratios.size() < kFewRounds) return {median, kFewRoundsMargin * ratios.back()};
   return {median, means[std::min(above, means.size() - 1)]};
 }
 

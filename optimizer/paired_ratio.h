@@ -11,8 +11,8 @@ namespace mendel {
 struct PairedRatio {
   double median = 1;
   /// The typical ratio lies below it with 95 % confidence, by the signed-rank test (Wilcoxon 1945; Hodges and Lehmann, "Estimates
-  /// of location based on rank tests", 1963): a round that something disturbed counts by its rank only. With fewer than five
-  /// rounds, which are too few for that, it is the largest ratio seen.
+  /// of location based on rank tests", 1963): a round that something disturbed counts by its rank only. Ratios are taken to
+  /// lie symmetrically about it. With fewer than five rounds, which are too few for that, it is 1.1 times the largest ratio seen.
   double high = 1;
 };
 

@@ -96,6 +96,14 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   const Backend* backend = options.device != nullptr ? options.device : FindBackend(options.backend);
   if (backend == nullptr) return Unsupported("this program has no backend '", options.backend, "'");
   MENDEL_RETURN_IF_ERROR(Annotate(backend->Probe(), Cat("backend ", options.backend)));
+  if (const absl::Status supported = backend->Supports(options.numerics); !supported.ok()) {
+    OptimizeOptions less = options;
+    less.numerics = Stricter(options.numerics);
+    MENDEL_ASSIGN_OR_RETURN(result, Optimize(original, less, cache));
+    result.notices.insert(result.notices.begin(), Cat("numerics ", NumericsName(options.numerics), " allows no more than ",
+                                                      NumericsName(less.numerics), " here: ", supported.message()));
+    return result;
+  }
   Profiler profiler(*backend, cache,
                     {.threads = options.threads,
                      .numerics = options.numerics,
@@ -111,10 +119,6 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
                           Timed("search", options, result, [&] { return Search(baseline, profiler, cache, options.search); }));
   if (options.costs) result.search.baseline_time.runs = result.search.best_time.runs = 0;  // nothing was timed
   faults.insert(result.search.warnings.begin(), result.search.warnings.end());
-  if (const absl::Status supported = backend->Supports(options.numerics); !supported.ok()) {
-    result.notices.push_back(Cat("numerics ", NumericsName(options.numerics), " allows no more than ",
-                                 NumericsName(Stricter(options.numerics)), " here: ", supported.message()));
-  }
   result.notices.insert(result.notices.end(), faults.begin(), faults.end());
   // The draws of the certificate come after the search has fixed the graph.
   MENDEL_ASSIGN_OR_RETURN(result.certificate, Timed("certify", options, result, [&] {

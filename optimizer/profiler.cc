@@ -18,6 +18,9 @@ namespace mendel {
 namespace {
 
 constexpr std::string_view kDropped = "dropped ";
+constexpr std::string_view kFailed = "failed: ";
+constexpr int kMinRounds = 7;     // of a comparison
+constexpr size_t kFewRounds = 5;  // fewer are kept for searches of the same budget only
 
 Measurement Dropped() {
   constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -88,7 +91,7 @@ std::string Profiler::Device() const {
 }
 
 std::string Profiler::Key(const Variant& variant) const {
-  return Sha256Hex(Cat(options_.costs ? "pretended " : "paired ", backend_.name(), "\n", backend_.Identity(), "\nthreads ",
+  return Sha256Hex(Cat(options_.costs ? "pretended pairs " : "paired ", backend_.name(), "\n", backend_.Identity(), "\nthreads ",
                        options_.threads, "\nnumerics ", NumericsName(options_.numerics), "\n", SubprogramKey(variant.graph), "\n",
                        PrintAlgorithms(variant.algorithms)));
 }
@@ -98,9 +101,12 @@ absl::StatusOr<std::unique_ptr<Executable>> Profiler::Compile(const Variant& var
                           {.threads = options_.threads, .numerics = options_.numerics, .algorithms = variant.algorithms});
 }
 
-void Profiler::Warn(const std::string& what, const std::string& difference) {
-  const std::string warning = Cat("wrong numbers: ", what.empty() ? std::string("a candidate") : what, " on backend ",
-                                  backend_.name(), " differs by ", difference, "; it was dropped");
+std::string Profiler::Failed(const absl::Status& status) { return Cat(kFailed, std::string(status.message())); }
+
+void Profiler::Warn(const std::string& what, const std::string& reason) {
+  const std::string who = Cat(what.empty() ? std::string("a candidate") : what, " on backend ", backend_.name());
+  const std::string warning = reason.starts_with(kFailed) ? Cat(who, " ", reason, "; it was dropped")
+                                                          : Cat("wrong numbers: ", who, " differs by ", reason, "; it was dropped");
   if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
 }
 
@@ -109,7 +115,9 @@ absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Var
   std::string key = occasion;
   for (const Variant& variant : variants) key += Key(variant);
   key = Sha256Hex(key);
-  if (const auto stored = cache_.Get("timing", key)) {
+  for (const std::string& stored_key : {key, Cat(key, " ", budget_)}) {
+    const auto stored = cache_.Get("timing", stored_key);
+    if (!stored.has_value()) continue;
     std::vector<Measurement> measurements;
     std::istringstream lines(*stored);
     for (std::string line; std::getline(lines, line);) {
@@ -136,22 +144,22 @@ absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<
   std::vector<std::string> differences(variants.size());
   OutputBytes want;
   for (size_t k = 0; k < variants.size(); ++k) {
-    MENDEL_ASSIGN_OR_RETURN(auto executable, Compile(variants[k]));
-    MENDEL_ASSIGN_OR_RETURN(const OutputBytes* have, trial.Run(*executable));
-    if (k == 0) want = *have;
-    const OutputDifference difference = CompareOutputs(variants[0].graph, want, *have, options_.numerics);
-    if (difference.wrong) {
-      differences[k] = Cat(difference.error, " of output '", difference.output, "'");
+    auto executable = Compile(variants[k]);
+    absl::StatusOr<const OutputBytes*> have = executable.ok() ? trial.Run(**executable) : executable.status();
+    if (!have.ok() && k == 0) return have.status();
+    if (k == 0) want = **have;
+    differences[k] = have.ok() ? Difference(variants[0].graph, want, **have) : Failed(have.status());
+    if (!differences[k].empty()) {
       Warn(variants[k].name, differences[k]);
       continue;
     }
-    right.push_back(executable.get());
-    executables.push_back(std::move(executable));
+    right.push_back(executable->get());
+    executables.push_back(*std::move(executable));
   }
   MeasureOptions options;
   options.min_seconds = 0.3 * max_seconds;
   options.max_seconds = max_seconds;
-  options.min_runs = 7;
+  options.min_runs = kMinRounds;
   options.warmup = 1;
   options.cold = true;
   options.deadline = deadline_;
@@ -176,8 +184,14 @@ absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<
     text += differences[k].empty() ? PrintMeasurement(measurements[k]) : Cat(kDropped, differences[k]);
     text += "\n";
   }
-  MENDEL_RETURN_IF_ERROR(cache_.Put("timing", key, text));
+  const bool cut = !options_.costs && rounds[0].size() < kFewRounds;
+  MENDEL_RETURN_IF_ERROR(cache_.Put("timing", cut ? Cat(key, " ", budget_) : key, text));
   return measurements;
+}
+
+std::string Profiler::Difference(const Graph& graph, const OutputBytes& want, const OutputBytes& have) const {
+  const OutputDifference difference = CompareOutputs(graph, want, have, options_.numerics);
+  return difference.wrong ? Cat(difference.error, " of output '", difference.output, "'") : "";
 }
 
 double Profiler::PretendedMilliseconds(const Graph& graph) const {

@@ -78,8 +78,8 @@ class Profiler {
   Algorithms Everywhere(const Graph& graph, const std::string& name) const;
 
   /// Times of programs with the same inputs and outputs, interleaved, with cold caches. The first one's outputs are what the
-  /// others' are held against before a time counts. The same programs are measured once on each `occasion`: what was selected
-  /// by a measurement is not confirmed by that very one.
+  /// others' are held against before a time counts; one that is wrong or fails is dropped with a warning. The same programs are
+  /// measured once on each `occasion`: what was selected by a measurement is not confirmed by that very one.
   absl::StatusOr<std::vector<Measurement>> Compare(const std::vector<Variant>& variants, double max_seconds,
                                                    const std::string& occasion = "");
 
@@ -102,7 +102,11 @@ class Profiler {
   absl::Status PutNodeSeconds(const Variant& variant, const std::vector<double>& seconds, const std::vector<Step>& steps);
   absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants, double max_seconds,
                                                       const std::string& key);
-  void Warn(const std::string& what, const std::string& difference);
+  /// `reason`: what the numbers differ by, or Failed.
+  void Warn(const std::string& what, const std::string& reason);
+  static std::string Failed(const absl::Status& status);
+  /// Empty when `have` is right.
+  std::string Difference(const Graph& graph, const OutputBytes& want, const OutputBytes& have) const;
 
   // profiler_algorithms.cc
   struct AlgorithmTimes;

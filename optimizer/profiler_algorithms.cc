@@ -174,11 +174,15 @@ absl::StatusOr<Algorithms> Profiler::CombineAlgorithms(const Graph& graph, doubl
   double least = std::numeric_limits<double>::infinity();
   size_t best = 0;
   for (size_t k = 0; k < candidates.size(); ++k) {
-    MENDEL_ASSIGN_OR_RETURN(const auto executable, Compile({graph, candidates[k]}));
+    const auto executable = Compile({graph, candidates[k]});
     ++measured_;
-    MENDEL_ASSIGN_OR_RETURN(const OutputBytes* have, times.trial.Run(*executable));
-    if (CompareOutputs(graph, times.want, *have, options_.numerics).wrong) return each;
-    Executable* const pair[] = {times.standard.get(), executable.get()};
+    const absl::StatusOr<const OutputBytes*> have = executable.ok() ? times.trial.Run(**executable) : executable.status();
+    if (!have.ok()) {
+      Warn("a choice of algorithms", Failed(have.status()));
+      continue;
+    }
+    if (!Difference(graph, times.want, **have).empty()) return each;
+    Executable* const pair[] = {times.standard.get(), executable->get()};
     MENDEL_ASSIGN_OR_RETURN(const auto medians,
                             times.trial.StepMedians(pair, {.min_runs = 3, .seconds = seconds, .deadline = deadline_}));
     const double ratio = std::reduce(medians[1].begin(), medians[1].end()) / std::reduce(medians[0].begin(), medians[0].end());
@@ -191,17 +195,18 @@ absl::Status Profiler::TimeAlgorithm(const Graph& graph, const std::string& name
                                      AlgorithmTimes& times) {
   Algorithms all = algorithms;
   all.insert(times.known.begin(), times.known.end());
-  MENDEL_ASSIGN_OR_RETURN(const auto executable, Compile({graph, std::move(all)}));
+  const auto executable = Compile({graph, std::move(all)});
   ++measured_;
-  MENDEL_ASSIGN_OR_RETURN(const OutputBytes* have, times.trial.Run(*executable));
-  const OutputDifference difference = CompareOutputs(graph, times.want, *have, options_.numerics);
-  if (difference.wrong) {
-    const std::string what = Cat("algorithm ", name), by = Cat(difference.error, " of output '", difference.output, "'");
-    times.wrong += Cat(what, "\n", by, "\n");
-    Warn(what, by);
+  const absl::StatusOr<const OutputBytes*> have = executable.ok() ? times.trial.Run(**executable) : executable.status();
+  const std::string what = Cat("algorithm ", name);
+  // A library may offer what it then cannot run: that is one choice less, and may be another time.
+  const std::string difference = have.ok() ? Difference(graph, times.want, **have) : Failed(have.status());
+  if (!difference.empty()) {
+    if (have.ok()) times.wrong += Cat(what, "\n", difference, "\n");
+    Warn(what, difference);
     return absl::OkStatus();
   }
-  Executable* const pair[] = {times.standard.get(), executable.get()};
+  Executable* const pair[] = {times.standard.get(), executable->get()};
   MENDEL_ASSIGN_OR_RETURN(const auto medians,
                           times.trial.StepMedians(pair, {.min_runs = 2, .seconds = max_seconds, .deadline = deadline_}));
   for (const auto& [node, same] : algorithms) {
@@ -210,7 +215,7 @@ absl::Status Profiler::TimeAlgorithm(const Graph& graph, const std::string& name
       for (const int32_t with : NodesWith(one->steps(), node)) nodes.insert(with);
     }
     const double standard = SecondsOf(times.standard->steps(), medians[0], nodes);
-    const double seconds = SecondsOf(executable->steps(), medians[1], nodes);
+    const double seconds = SecondsOf((*executable)->steps(), medians[1], nodes);
     if (!nodes.empty() && standard > 0) times.ratio[node][name] = seconds / standard;
   }
   return absl::OkStatus();

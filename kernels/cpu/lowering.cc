@@ -48,7 +48,7 @@ int Lowering::AddBuffer(Buffer buffer) {
 
 Place Lowering::Any(ValueId value) {
   std::vector<Place>& places = places_[value];
-  if (const auto narrow = narrow_.find(value); places.empty() && narrow != narrow_.end()) {
+  if (const auto narrow = narrow_.find(value); places.empty() && narrow != narrow_.end() && !narrow->second.empty()) {
     const Place from = narrow->second.front();
     EmitReorder(value, from, DataType::bf16, Allocate(value, from.layout), DataType::f32);
   }
@@ -125,9 +125,9 @@ Place Lowering::NarrowIn(ValueId value, const Layout& layout) {
   for (const Place& place : narrow_[value]) {
     if (SamePlacement(place.layout, layout, extents)) return place;
   }
-  const bool narrow = !narrow_[value].empty();
+  const bool narrow = !narrow_[value].empty() && IsNested(narrow_[value].front().layout, extents);
   Place source = narrow ? narrow_[value].front() : Any(value);
-  if (!IsNested(source.layout, extents)) source = Plain(value);
+  if (!narrow && !IsNested(source.layout, extents)) source = Plain(value);
   const Place to = AllocateNarrow(value, layout);
   EmitReorder(value, source, narrow ? DataType::bf16 : DataType::f32, to, DataType::bf16);
   return to;

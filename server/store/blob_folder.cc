@@ -21,7 +21,7 @@ absl::StatusOr<std::shared_ptr<BlobFolder>> BlobFolder::Open(const std::string& 
   if (error) return absl::PermissionDeniedError(Cat("cannot make the folder ", root, ": ", error.message()));
   const Fd top(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!top.ok()) return Annotate(FileError("cannot open the blob store", errno), root);
-  MENDEL_ASSIGN_OR_RETURN(DiskProbe probe, DiskProbe::Open(root));
+  MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<DiskProbe> probe, DiskProbe::Open(root));
   std::shared_ptr<BlobFolder> folder(new BlobFolder(root, limits, clock, std::move(probe)));
   MENDEL_ASSIGN_OR_RETURN(folder->blobs_, OpenFolder(top.get(), "blobs"));
   MENDEL_ASSIGN_OR_RETURN(folder->uploads_, OpenFolder(top.get(), "uploads"));
@@ -57,6 +57,7 @@ absl::Status BlobFolder::Install(int file, const std::string& upload_name, const
   MENDEL_ASSIGN_OR_RETURN(const Fd shard, Shard(sha256));
   MENDEL_ASSIGN_OR_RETURN(const FileInfo info, Inspect(file));
   MENDEL_ASSIGN_OR_RETURN(const bool kept, Keep(shard.get(), sha256, info.size));
+  const DiskProbe::Unproven unproven(*probe_);
   // A job that is about to begin may be mounting the file that is there: it must not lose its name to a copy.
   if (kept) {
     if (unlinkat(uploads_.get(), upload_name.c_str(), 0) != 0) return FileError("finishing a blob", errno);
@@ -66,11 +67,11 @@ absl::Status BlobFolder::Install(int file, const std::string& upload_name, const
   }
   MENDEL_RETURN_IF_ERROR(SyncFolder(shard.get()));
   MENDEL_RETURN_IF_ERROR(SyncFolder(uploads_.get()));
-  return probe_.Check();
+  return probe_->Check();
 }
 
 absl::Status BlobFolder::Sync(int file) const {
-  return fdatasync(file) == 0 ? probe_.Check() : FileError("syncing an upload", errno);
+  return fdatasync(file) == 0 ? probe_->Check() : FileError("syncing an upload", errno);
 }
 
 absl::Status BlobFolder::Reserve(int64_t bytes) {

@@ -39,6 +39,8 @@ class BlobFolder {
 
   /// Data of an upload's file to the disk, which is asked whether it has them.
   absl::Status Sync(int file) const;
+  /// DiskProbe::Vouch, for blobs that were found.
+  absl::Status Vouch() const { return probe_->Vouch(); }
 
   /// Counts bytes against the total limit; ResourceExhausted when they do not fit (and are then not counted).
   absl::Status Reserve(int64_t bytes);
@@ -60,14 +62,14 @@ class BlobFolder {
   void SetCommitted(const std::string& upload_name, std::optional<int64_t> bytes);
 
  private:
-  BlobFolder(std::string root, const BlobLimits& limits, const Clock& clock, DiskProbe probe)
+  BlobFolder(std::string root, const BlobLimits& limits, const Clock& clock, std::unique_ptr<DiskProbe> probe)
       : root_(std::move(root)), limits_(limits), clock_(clock), probe_(std::move(probe)) {}
   absl::StatusOr<bool> Keep(int shard, const std::string& sha256, int64_t size) const;
 
   const std::string root_;
   const BlobLimits limits_;
   const Clock& clock_;
-  const DiskProbe probe_;
+  const std::unique_ptr<DiskProbe> probe_;
   Fd blobs_;
   Fd uploads_;
   std::atomic<int64_t> used_ = 0;

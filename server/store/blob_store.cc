@@ -40,11 +40,16 @@ class FileBlobStore final : public BlobStore {
  public:
   explicit FileBlobStore(std::shared_ptr<BlobFolder> folder) : folder_(std::move(folder)) {}
 
-  bool Contains(const BlobId& blob) override { return CheckId(blob).ok() && folder_->Find(blob).has_value(); }
+  bool Contains(const BlobId& blob) override {
+    return CheckId(blob).ok() && folder_->Find(blob).has_value() && folder_->Vouch().ok();
+  }
 
   absl::StatusOr<UploadStatus> Status(const UploadId& upload) override {
     MENDEL_RETURN_IF_ERROR(CheckUpload(upload));
-    if (folder_->Find(upload.blob).has_value()) return UploadStatus{upload.blob.size, true};
+    if (folder_->Find(upload.blob).has_value()) {
+      MENDEL_RETURN_IF_ERROR(folder_->Vouch());
+      return UploadStatus{upload.blob.size, true};
+    }
     const absl::StatusOr<int64_t> bytes = UploadedBytes(*folder_, upload);
     if (bytes.ok()) return UploadStatus{*bytes, false};
     return absl::IsNotFound(bytes.status()) ? absl::NotFoundError("there is no such upload") : bytes.status();
@@ -56,7 +61,10 @@ class FileBlobStore final : public BlobStore {
       return absl::ResourceExhaustedError(
           Cat("a blob may have ", folder_->limits().max_blob_bytes, " bytes, not ", upload.blob.size));
     }
-    if (folder_->Find(upload.blob).has_value()) return absl::AlreadyExistsError(Cat(BlobName(upload.blob), " is there"));
+    if (folder_->Find(upload.blob).has_value()) {
+      MENDEL_RETURN_IF_ERROR(folder_->Vouch());
+      return absl::AlreadyExistsError(Cat(BlobName(upload.blob), " is there"));
+    }
     return OpenBlobUpload(folder_, upload, offset);
   }
 

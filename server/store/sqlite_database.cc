@@ -1,6 +1,5 @@
 #include "server/store/sqlite_database.h"
 
-#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
@@ -19,7 +18,7 @@ namespace {
 class SqliteDatabase final : public SqlDatabase {
  public:
   SqliteDatabase(std::string path, std::unique_ptr<SqliteConnection> writer, std::unique_ptr<SqliteConnection> watcher,
-                 DiskProbe probe)
+                 std::unique_ptr<DiskProbe> probe)
       : path_(std::move(path)),
         writer_(std::move(writer)),
         probe_(std::move(probe)),
@@ -27,10 +26,9 @@ class SqliteDatabase final : public SqlDatabase {
         version_(watcher_->DataVersion()) {}
 
   absl::Status Write(const Body& body) override {
-    ++unproven_;
-    absl::Status status = writer_.Write(body);
-    if (status.ok()) status = AskDisk();
-    --unproven_;
+    const DiskProbe::Unproven unproven(*probe_);
+    const absl::Status status = writer_.Write(body);
+    MENDEL_RETURN_IF_ERROR(probe_->Check());
     if (status.ok()) signal_.Notify();
     return status;
   }
@@ -39,7 +37,7 @@ class SqliteDatabase final : public SqlDatabase {
     MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader, TakeReader());
     absl::Status status = reader->Transaction("BEGIN DEFERRED", body);
     // It may have seen a commit whose writer has not asked yet.
-    if (status.ok() && (failed_ || unproven_ > 0)) status = AskDisk();
+    if (const absl::Status disk = probe_->Vouch(); !disk.ok()) status = disk;
     const std::scoped_lock lock(readers_mutex_);
     free_readers_.push_back(std::move(reader));
     reader_free_.notify_one();
@@ -64,15 +62,6 @@ class SqliteDatabase final : public SqlDatabase {
     return reader;
   }
 
-  /// Whether what is committed so far is on the disk. Once it is not, nothing that the file shows can be told to anyone: it is for
-  /// the next start to find what is left.
-  absl::Status AskDisk() {
-    const absl::Status status = probe_.Check();
-    if (!status.ok()) failed_ = true;
-    if (!failed_) return status;
-    return absl::UnavailableError("job store: its disk failed while it was written to; the server must be started again");
-  }
-
   /// Also true after a change of this process, which costs its watchers one look more.
   bool ChangedElsewhere() {
     const std::scoped_lock lock(watch_mutex_);
@@ -82,9 +71,7 @@ class SqliteDatabase final : public SqlDatabase {
 
   const std::string path_;
   SqliteWriter writer_;
-  const DiskProbe probe_;
-  std::atomic<int> unproven_{0};  // calls that may have committed and have not asked the disk
-  std::atomic<bool> failed_{false};
+  const std::unique_ptr<DiskProbe> probe_;
   std::mutex readers_mutex_;
   std::condition_variable reader_free_;
   std::vector<std::unique_ptr<SqliteConnection>> free_readers_;
@@ -100,7 +87,7 @@ class SqliteDatabase final : public SqlDatabase {
 absl::StatusOr<std::unique_ptr<SqlDatabase>> OpenSqliteDatabase(const std::string& path) {
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> writer, SqliteConnection::Open(path));
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> watcher, SqliteConnection::Open(path));
-  MENDEL_ASSIGN_OR_RETURN(DiskProbe probe, DiskProbe::Open(std::filesystem::path(path).parent_path()));
+  MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<DiskProbe> probe, DiskProbe::Open(std::filesystem::path(path).parent_path()));
   return std::make_unique<SqliteDatabase>(path, std::move(writer), std::move(watcher), std::move(probe));
 }
 
