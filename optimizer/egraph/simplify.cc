@@ -16,6 +16,10 @@ namespace {
 
 using Bits = std::vector<uint64_t>;
 
+// Beyond these sizes what takes the square of their number of steps or bits is left to the integer program, which stays exact.
+constexpr size_t kMostInCycles = 500;
+constexpr size_t kMostForNecessity = 20'000;
+
 bool Contains(const std::set<int>& all, const std::set<int>& some) {
   return std::includes(all.begin(), all.end(), some.begin(), some.end());
 }
@@ -129,6 +133,7 @@ class Simplifier {
     for (const std::vector<int>& component : StrongComponents(edges, all)) {
       if (component.size() < 2) continue;
       for (int c : component) cyclic_[static_cast<size_t>(c)] = true;
+      if (component.size() > kMostInCycles) continue;
       for (int c : component) DropUseless(component, c);
     }
   }
@@ -205,6 +210,7 @@ class Simplifier {
       place[static_cast<size_t>(c)] = static_cast<int>(left.size());
       left.push_back(c);
     }
+    if (left.size() > kMostForNecessity) return;
     std::vector<Bits> necessary(left.size(), Bits((left.size() + 63) / 64, ~uint64_t{0}));
     std::set<int> work(left.begin(), left.end());
     while (!work.empty()) {
