@@ -1,6 +1,7 @@
 #include "kernels/cuda/product_case.h"
 
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/random.h"
@@ -29,6 +30,8 @@ class ProductMaker {
     result_ = e_.MatMul(left, right);
     Epilogue();
     e_.Output("y", result_);
+    // A second reader of what an operand is read through.
+    if (!seen_.empty() && rng_.Flip()) e_.Output("z", e_.Op("Sin", {seen_[rng_.Below(seen_.size())]}));
     auto graph = e_.Finish();
     MENDEL_CHECK(graph.ok());
     case_.graph = *std::move(graph);
@@ -56,6 +59,33 @@ class ProductMaker {
     return e_.Input(name, tensor.type());
   }
 
+  /// A source, or a part of one, or two of them side by side: what a kernel that reads it could compute where it does.
+  ValueId Viewed(const Shape& shape, bool stored) {
+    const uint64_t kind = rng_.Below(4);
+    if (kind > 1) return Source(shape, stored);
+    const size_t axis = rng_.Below(shape.size());
+    if (kind == 1 && shape[axis] > 1) {
+      Shape first = shape, second = shape;
+      first[axis] = rng_.Between(1, shape[axis] - 1);
+      second[axis] -= first[axis];
+      const ValueId left = Source(first, stored);
+      return e_.Op("Concat", {left, Source(second, stored)}, {{"axis", static_cast<int64_t>(axis)}});
+    }
+    Shape larger = shape;
+    larger[axis] += rng_.Between(1, 3);
+    Ints starts(shape.size(), 0), ends = shape;
+    starts[axis] = rng_.Between(0, larger[axis] - shape[axis]);
+    ends[axis] += starts[axis];
+    const Ints steps(shape.size(), 1);
+    return e_.Op("Slice", {Source(larger, stored)}, {{"starts", starts}, {"ends", ends}, {"steps", steps}});
+  }
+
+  /// A node that only moves elements, which others may read too.
+  ValueId Mover(ValueId value) {
+    seen_.push_back(value);
+    return value;
+  }
+
   /// [batch..., rows, columns], by whatever it lies behind.
   ValueId Operand(const Shape& batch, int64_t rows, int64_t columns, bool stored) {
     Shape shape = batch;
@@ -71,20 +101,20 @@ class ProductMaker {
         if (rank > 2) std::swap(perm[rank - 2], perm[rank - 3]);
         break;
       case 2: {
-        const ValueId flat = Source({NumElements(shape)}, stored);
-        return e_.Reshape(flat, shape);
+        const ValueId flat = Viewed({NumElements(shape)}, stored);
+        return Mover(e_.Reshape(flat, shape));
       }
       case 3: {
         Shape small = shape;
         for (int64_t& extent : small) extent = rng_.Below(3) == 0 ? 1 : extent;
-        return e_.Op("Expand", {Source(small, stored)}, {{"shape", shape}});
+        return Mover(e_.Op("Expand", {Viewed(small, stored)}, {{"shape", shape}}));
       }
       default:
-        return Source(shape, stored);
+        return Viewed(shape, stored);
     }
     Shape before(rank);
     for (size_t d = 0; d < rank; ++d) before[static_cast<size_t>(perm[d])] = shape[d];
-    return e_.Transpose(Source(before, stored), perm);
+    return Mover(e_.Transpose(Viewed(before, stored), perm));
   }
 
   void Epilogue() {
@@ -104,6 +134,7 @@ class ProductMaker {
   Emitter e_;
   DeviceCase case_ = {};
   ValueId result_;
+  std::vector<ValueId> seen_;  // by Mover
   int sources_ = 0;
 };
 

@@ -9,8 +9,8 @@
 namespace mendel::cuda {
 
 /// One MatMul with odd extents, vectors included, in f32, f16 or bf16: batches that broadcast or do not, operands behind Transpose
-/// (of rows and columns, or of heads and positions), Reshape and Expand, stored right sides, and an epilogue of additions, Relu,
-/// Gelu; the program is left empty.
+/// (of rows and columns, or of heads and positions), Reshape and Expand, which others may read too, and behind Slice and Concat,
+/// stored right sides, and an epilogue of additions, Relu, Gelu; the program is left empty.
 DeviceCase RandomProduct(uint64_t seed);
 
 }  // namespace mendel::cuda

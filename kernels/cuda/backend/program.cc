@@ -32,7 +32,8 @@ class Lowering {
     MENDEL_ASSIGN_OR_RETURN(
         const std::vector<LibraryGroup> calls,
         FindLibraryGroups(graph_, constant_, options_.algorithms, options_.numerics, options_.libraries, elsewhere));
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, elsewhere, {plan_.unused, plan_.stored}));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups,
+                            GroupsOf(graph_, elsewhere, {plan_.unused, StoredFor(calls)}));
     for (int32_t id : graph_.inputs()) Life({id, 0}, 0);
     auto call = calls.begin();
     for (const FusionGroup& group : groups) {
@@ -56,6 +57,19 @@ class Lowering {
   }
 
  private:
+  /// What lies in memory whoever else reads it: a call may read a value that is no input of any of its nodes, through views.
+  std::set<ValueId> StoredFor(const std::vector<LibraryGroup>& calls) const {
+    std::set<ValueId> stored = plan_.stored;
+    for (const LibraryGroup& call : calls) {
+      for (const auto* operands : {&call.operands, &call.finish.operands}) {
+        for (const KernelOperand& operand : *operands) {
+          if (operand.value.node >= 0 && !constant_[static_cast<size_t>(operand.value.node)]) stored.insert(operand.value);
+        }
+      }
+    }
+    return stored;
+  }
+
   /// `value` is alive at `step`.
   void Life(ValueId value, int step) {
     const ValueId home = Home(value);

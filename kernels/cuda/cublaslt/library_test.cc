@@ -238,6 +238,37 @@ TEST(CublasLt, AStepIsNamedAfterItsProduct) {
   EXPECT_THAT(program->launches[0].info.nodes, ElementsAre(6, 2, 3, 4, 5));
 }
 
+TEST(CublasLt, WhatAProductReadsInPlaceLiesInMemory) {
+  // The product reads the slice through the transposition, which others read too: no kernel may compute the slice where it is read.
+  const Graph graph = Parsed(R"(%0 = Input() {name = "a", shape = [3, 4]}
+    %1 = Input() {name = "x", shape = [5, 6]}
+    %2 = Slice(%1) {ends = [5, 5], starts = [0, 1], steps = [1, 1]}
+    %3 = Transpose(%2) {perm = [1, 0]}
+    %4 = MatMul(%0, %3)
+    %5 = Sin(%3)
+    return "y" = %4, "z" = %5)");
+  std::vector<double> a, x;
+  for (int k = 0; k < 12; ++k) a.push_back(k % 5 - 2);
+  for (int k = 0; k < 30; ++k) x.push_back(k % 7 - 3);
+  Rig rig;
+  const std::vector<std::string> algorithms = LibraryAlgorithms(graph, 4, Numerics::kDefault, rig.libraries);
+  EXPECT_THAT(algorithms, ElementsAre("cublaslt", "cublaslt:1", "cublaslt:2"));
+  for (const std::string& algorithm : algorithms) {
+    for (const bool reuse_memory : {false, true}) {
+      auto program =
+          LowerToDevice(graph, {.reuse_memory = reuse_memory, .algorithms = {{4, algorithm}}, .libraries = rig.libraries});
+      ASSERT_TRUE(program.ok()) << program.status();
+      const DeviceCase one{"",
+                           graph,
+                           {HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {3, 4}}, a)),
+                            HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {5, 6}}, x))},
+                           *std::move(program)};
+      ASSERT_TRUE(rig.driver.Prepare(one.program.ModuleText()).ok());
+      EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "") << algorithm;
+    }
+  }
+}
+
 TEST(CublasLt, EveryCallMayFail) {
   FakeDriver driver;
   FakeCublasLt lt;
