@@ -101,6 +101,20 @@ TEST(CudaExecutable, EveryCallMayFail) {
               destructions);
 }
 
+TEST(CudaExecutable, TheContextOutlivesExecutables) {
+  const Graph graph = Net();
+  FakeDriver driver;
+  PrepareFor(driver, graph);
+  ASSERT_TRUE(KeepPrimaryContext(driver.table()).ok());
+  ASSERT_TRUE(CompileAndRun(driver, graph, false).ok());
+  EXPECT_EQ(driver.Leaks(), "1 contexts");
+  for (int64_t call = 1; call <= 2; ++call) {
+    driver.FailAt(call, 2);
+    EXPECT_EQ(KeepPrimaryContext(driver.table()).ok(), false) << call;
+    EXPECT_EQ(driver.Leaks(), "1 contexts");
+  }
+}
+
 TEST(CudaExecutable, RefusesWrongBuffers) {
   const Graph graph = Net();
   FakeDriver driver;
@@ -185,6 +199,21 @@ TEST(FakeDriver, KernelsFaultsAreTheLaunchs) {
   CopyRig rig(64);
   EXPECT_EQ(rig.Launch(), 700);
   EXPECT_THAT(std::string(rig.table.Check(700, "cuLaunchKernel").message()), HasSubstr("out of bounds"));
+}
+
+TEST(FakeDriver, ANonBlockingStreamDoesNotWaitForACopy) {
+  for (const bool synchronize : {false, true}) {
+    CopyRig rig;
+    ASSERT_EQ(rig.table.StreamDestroy(rig.stream), 0);
+    ASSERT_EQ(rig.table.StreamCreate(&rig.stream, 1), 0);
+    std::vector<float> x(32, 3.5f), y(32);
+    EXPECT_EQ(rig.table.MemcpyHtoD(rig.from, x.data(), 128), 0);
+    const int waited = synchronize ? rig.table.CtxSynchronize() : 0;
+    EXPECT_EQ(waited, 0);
+    EXPECT_EQ(rig.Launch(), 0);
+    EXPECT_EQ(rig.table.MemcpyDtoH(y.data(), rig.to, 128), 0);
+    EXPECT_EQ(y == x, synchronize);
+  }
 }
 
 TEST(FakeDriver, CapturesAndReplays) {

@@ -135,6 +135,8 @@ class CudaExecutable final : public Executable {
           driver_.MemcpyHtoD(Address(upload.to), program_.weights.data() + upload.from, static_cast<size_t>(upload.to.bytes));
       MENDEL_RETURN_IF_ERROR(driver_.Check(result, "cuMemcpyHtoD"));
     }
+    // A copy of pageable memory may return before it has ended, and the stream of this program, a non-blocking one, would not wait.
+    if (!program_.uploads.empty()) MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.CtxSynchronize(), "cuCtxSynchronize"));
     program_.weights = {};  // the device has them
     return absl::OkStatus();
   }
@@ -290,6 +292,13 @@ class CudaExecutable final : public Executable {
 };
 
 }  // namespace
+
+absl::Status KeepPrimaryContext(const Driver& driver) {
+  int device = 0;
+  DriverContext* context = nullptr;
+  MENDEL_RETURN_IF_ERROR(driver.Check(driver.DeviceGet(&device, 0), "cuDeviceGet"));
+  return driver.Check(driver.DevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+}
 
 absl::StatusOr<std::unique_ptr<Executable>> MakeExecutable(const Driver& driver, DeviceProgram program, const ImageOf& image) {
   auto executable = std::make_unique<CudaExecutable>(driver, std::move(program));

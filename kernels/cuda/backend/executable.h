@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/driver_table/driver.h"
@@ -21,6 +22,11 @@ using ImageOf = std::function<absl::StatusOr<std::vector<char>>(const std::strin
 /// allocates nothing and waits once, for its results: copy in, launches and copy out are one graph on a stream of its own.
 /// Errors are Internal with the driver's text, ResourceExhausted where memory ran out; nothing is kept then.
 absl::StatusOr<std::unique_ptr<Executable>> MakeExecutable(const Driver& driver, DeviceProgram program, const ImageOf& image);
+
+/// Retains the primary context of device 0 for the life of the process. Executables retain it for as long as they live, so that
+/// without this it would be destroyed between one and the next, with what libraries keep in it, and made anew. Errors are Internal
+/// with the driver's text, ResourceExhausted where memory ran out.
+absl::Status KeepPrimaryContext(const Driver& driver);
 
 }  // namespace mendel::cuda
 

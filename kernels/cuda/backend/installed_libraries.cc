@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "base/status.h"
+#include "kernels/cuda/backend/executable.h"
 #include "kernels/cuda/cublaslt/library.h"
 #include "kernels/cuda/cublaslt/table.h"
 #include "kernels/cuda/cudnn/convolution.h"
@@ -48,6 +49,8 @@ absl::StatusOr<int64_t> WorkspaceLimit() {
 std::span<const CallLibrary* const> InstalledLibraries() {
   static const auto* libraries = [] {
     auto* found = new std::vector<const CallLibrary*>();
+    const auto driver = Driver::Get();
+    if (!driver.ok() || !KeepPrimaryContext(**driver).ok()) return found;
     if (const auto cudnn = OpenCudnnLibrary(); cudnn.ok()) found->push_back(*cudnn);
     if (const auto cublaslt = OpenCublasLtLibrary(); cublaslt.ok()) found->push_back(*cublaslt);
     return found;

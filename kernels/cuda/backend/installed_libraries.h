@@ -14,7 +14,8 @@ namespace mendel::cuda {
 /// InvalidArgument where that is no such number.
 absl::StatusOr<int64_t> WorkspaceLimit();
 
-/// For device 0 of the driver, which is there; opened once in a process. A library that is absent or cannot be used is left out
+/// For device 0 of the driver, which is there; opened once in a process, whose primary context is kept from then on
+/// (KeepPrimaryContext). A library that is absent or cannot be used is left out
 /// ('mendel doctor' says why).
 std::span<const CallLibrary* const> InstalledLibraries();
 

@@ -39,6 +39,12 @@ struct GroupingScope {
   bool IsFree(int32_t node) const {
     return !constant[static_cast<size_t>(node)] && !claimed[static_cast<size_t>(node)] && !IsInput(graph.node(node));
   }
+  /// True when `value` is there before `node` is computed, in the order of the graph. Of two values that are added, the one that is
+  /// computed last takes the addition along: which library claims it depends on the graph alone, so that the algorithms of nodes
+  /// can be chosen one by one.
+  bool IsThereBefore(ValueId value, int32_t node) const {
+    return constant[static_cast<size_t>(value.node)] || IsInput(graph.node(value.node)) || value.node < node;
+  }
   /// The one reader of `node`, where its one value is read once and is no result of the graph; else -1.
   int32_t OnlyUser(int32_t node) const;
 };

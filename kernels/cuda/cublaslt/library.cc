@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/status.h"
-#include "kernels/cuda/cublaslt/product_match.h"
 
 namespace mendel::cuda {
 namespace {
@@ -122,42 +121,50 @@ std::string CublasLtLibrary::Identity() const {
   return Cat("cublaslt ", CublasLtVersionText(lt_.version), ", workspace ", workspace_bytes_ >> 20, " MiB");
 }
 
-std::vector<std::string> CublasLtLibrary::Algorithms(const GroupingScope& scope, int32_t node, Numerics) const {
-  size_t count = 0;
-  for (const ProductMatch& match : MatchProduct(scope, node)) {
-    const auto algorithms = AlgorithmsFor(match.product);
-    if (!algorithms.ok()) return {};
-    if (match.product.IsAlone() && algorithms->empty()) return {};
-    if (!algorithms->empty()) count = count == 0 ? algorithms->size() : std::min(count, algorithms->size());
-  }
+std::vector<std::string> CublasLtLibrary::Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const {
+  const auto proposed = Propose(MatchProduct(scope, node, numerics));
   std::vector<std::string> names;
+  if (!proposed.ok() || proposed->empty() || !proposed->back().match.product.IsAlone()) return names;
+  size_t count = proposed->front().algorithms.size();
+  for (const Proposed& one : *proposed) count = std::min(count, one.algorithms.size());
   for (size_t k = 0; k < count; ++k) names.push_back(LtAlgorithmName(k));
   return names;
 }
 
 absl::StatusOr<LibraryGroup> CublasLtLibrary::Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
-                                                    Numerics) const {
+                                                    Numerics numerics) const {
   const int index = LtIndexOf(algorithm);
-  const std::vector<ProductMatch> matches = MatchProduct(scope, node);
+  std::vector<ProductMatch> matches = MatchProduct(scope, node, numerics);
   const std::string told = Cat("node '", scope.graph.node(node).name, "' (", scope.graph.node(node).op->name, " ", node, ")");
   if (matches.empty()) return InvalidInput(told, " is no product that cuBLASLt makes, as '", algorithm, "' says");
-  for (const ProductMatch& match : matches) {
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<LtAlgorithm> algorithms, AlgorithmsFor(match.product));
-    if (algorithms.empty()) continue;
-    if (index < 0 || static_cast<size_t>(index) >= algorithms.size()) {
-      return InvalidInput(Identity(), " has ", algorithms.size(), " algorithms for ", told, ": '", algorithm, "' is none of them");
-    }
-    auto call = std::make_shared<ProductCall>(lt_, Cat(algorithm, EpilogueName(match.product)), match.product,
-                                              algorithms[static_cast<size_t>(index)]);
-    return ProductGroup(scope.graph, match, std::move(call));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Proposed> proposed, Propose(std::move(matches)));
+  if (proposed.empty()) return InvalidInput(Identity(), " has no algorithm for ", told, ", as '", algorithm, "' says");
+  const auto& [match, algorithms] = proposed.front();
+  if (index < 0 || static_cast<size_t>(index) >= algorithms.size()) {
+    return InvalidInput(Identity(), " has ", algorithms.size(), " algorithms for ", told, ": '", algorithm, "' is none of them");
   }
-  return InvalidInput(Identity(), " has no algorithm for ", told, ", as '", algorithm, "' says");
+  auto call = std::make_shared<ProductCall>(lt_, Cat(algorithm, EpilogueName(match.product)), match.product,
+                                            algorithms[static_cast<size_t>(index)]);
+  return ProductGroup(scope.graph, match, std::move(call));
+}
+
+absl::StatusOr<std::vector<CublasLtLibrary::Proposed>> CublasLtLibrary::Propose(std::vector<ProductMatch> matches) const {
+  std::vector<Proposed> proposed;
+  if (matches.empty()) return proposed;
+  const std::lock_guard lock(mutex_);
+  MENDEL_RETURN_IF_ERROR(Open());
+  for (ProductMatch& match : matches) {
+    auto algorithms = AlgorithmsFor(match.product);
+    const bool shorter = !match.product.IsAlone() && !absl::IsResourceExhausted(algorithms.status());
+    if (!algorithms.ok() && shorter) continue;
+    MENDEL_RETURN_IF_ERROR(algorithms.status());
+    if (!algorithms->empty()) proposed.push_back({std::move(match), *std::move(algorithms)});
+  }
+  return proposed;
 }
 
 absl::StatusOr<std::vector<LtAlgorithm>> CublasLtLibrary::AlgorithmsFor(const LtProduct& product) const {
-  const std::lock_guard lock(mutex_);
   if (const auto known = known_.find(product); known != known_.end()) return known->second;
-  MENDEL_RETURN_IF_ERROR(Open());
   MENDEL_ASSIGN_OR_RETURN(std::vector<LtAlgorithm> algorithms,
                           ProposeAlgorithms(lt_, handle_.get(), product, workspace_bytes_, kMostAlgorithms));
   return known_[product] = std::move(algorithms);

@@ -13,6 +13,7 @@
 #include "kernels/cuda/backend/library_groups.h"
 #include "kernels/cuda/backend/resources.h"
 #include "kernels/cuda/cublaslt/matmul.h"
+#include "kernels/cuda/cublaslt/product_match.h"
 #include "kernels/cuda/cublaslt/table.h"
 #include "kernels/cuda/driver_table/driver.h"
 
@@ -20,7 +21,7 @@ namespace mendel::cuda {
 
 /// Algorithms "cublaslt", "cublaslt:1" and so on: the first few that cuBLASLt's heuristics propose for the product with its
 /// epilogue (product_match.h) on device 0. Proposals need the device, so that there is no such library without one, and plans that
-/// are made offline name none of its algorithms. Numbers are the same in every numerics class (LtDescriptors).
+/// are made offline name none of its algorithms. Sums are the same in every numerics class (LtDescriptors); `strict` leaves Relu out.
 ///
 /// Thread-safe. The device's primary context is retained from the first question on, and is then current on the asking thread.
 class CublasLtLibrary final : public CallLibrary {
@@ -36,16 +37,23 @@ class CublasLtLibrary final : public CallLibrary {
 
   std::string_view name() const override { return "cublaslt"; }
   std::string Identity() const override;
-  /// As many as there are with any part of the epilogue, since other libraries may take the rest. None after an error, which Group
-  /// then tells.
+  /// As many as there are with any part of the epilogue, since other libraries may take the rest; parts that cuBLASLt proposes
+  /// nothing for, or answers with an error, do not count. None after an error with the product alone, which Group then tells.
   std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
   /// Of the epilogue, as much as there are algorithms for.
   absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                      Numerics numerics) const override;
 
  private:
-  absl::StatusOr<std::vector<LtAlgorithm>> AlgorithmsFor(const LtProduct& product) const;
+  struct Proposed {
+    ProductMatch match;
+    std::vector<LtAlgorithm> algorithms;  ///< not empty
+  };
+  /// Of `matches` those that there are algorithms for, in their order.
+  absl::StatusOr<std::vector<Proposed>> Propose(std::vector<ProductMatch> matches) const;
+  // With the mutex held, the second one after Open.
   absl::Status Open() const;
+  absl::StatusOr<std::vector<LtAlgorithm>> AlgorithmsFor(const LtProduct& product) const;
 
   const CublasLt& lt_;
   const Driver& driver_;

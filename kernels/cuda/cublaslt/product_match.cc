@@ -47,7 +47,8 @@ std::optional<LtMatrix> MatrixOf(const StridedValue& value, const Shape& batch) 
 
 class ProductMatcher {
  public:
-  ProductMatcher(const GroupingScope& scope, int32_t node) : scope_(scope), graph_(scope.graph), node_(node) {}
+  ProductMatcher(const GroupingScope& scope, int32_t node, Numerics numerics)
+      : scope_(scope), graph_(scope.graph), node_(node), numerics_(numerics) {}
 
   std::vector<ProductMatch> Run() {
     if (!MatchAlone()) return {};
@@ -118,9 +119,10 @@ class ProductMatcher {
     const int32_t user = scope_.OnlyUser(match_.result.node);
     if (user < 0 || !scope_.IsFree(user)) return false;
     const Node& node = graph_.node(user);
-    if (node.op->name == "Relu") {
+    const bool is_half = match_.product.dtype != DType::kF32;
+    if (node.op->name == "Relu" && numerics_ != Numerics::kStrict) {
       match_.product.activation = LtActivation::kRelu;
-    } else if (node.op->name == "Gelu" && node.attrs.Str("approximate") == "tanh") {
+    } else if (node.op->name == "Gelu" && is_half && node.attrs.Str("approximate") == "tanh") {
       match_.product.activation = LtActivation::kGeluTanh;
     } else if (node.op->name != "Add" || !ExtendByAddition(node)) {
       return false;
@@ -134,7 +136,7 @@ class ProductMatcher {
     const Shape& shape = graph_.type(match_.result).shape;
     const ValueId other = node.inputs[node.inputs[0] == match_.result ? 1 : 0];
     const Shape& added = graph_.type(other).shape;
-    if (node.outputs[0].shape != shape) return false;
+    if (node.outputs[0].shape != shape || !scope_.IsThereBefore(other, match_.result.node)) return false;
     LtProduct& product = match_.product;
     const bool is_vector = !added.empty() && added.back() == product.n && NumElements(added) == product.n;
     if (is_vector && !product.bias) {
@@ -151,11 +153,14 @@ class ProductMatcher {
   const GroupingScope& scope_;
   const Graph& graph_;
   const int32_t node_;
+  const Numerics numerics_;
   ProductMatch match_;
 };
 
 }  // namespace
 
-std::vector<ProductMatch> MatchProduct(const GroupingScope& scope, int32_t node) { return ProductMatcher(scope, node).Run(); }
+std::vector<ProductMatch> MatchProduct(const GroupingScope& scope, int32_t node, Numerics numerics) {
+  return ProductMatcher(scope, node, numerics).Run();
+}
 
 }  // namespace mendel::cuda

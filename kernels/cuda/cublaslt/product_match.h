@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 #include "kernels/cuda/backend/library_groups.h"
 #include "kernels/cuda/cublaslt/matmul.h"
+#include "runtime/backend.h"
 
 namespace mendel::cuda {
 
@@ -25,9 +26,11 @@ struct ProductMatch {
 /// other dtypes than f32, f16 and bf16, empty tensors, extents beyond 32 bits and batches that one stride an operand does not
 /// express.
 ///
-/// An epilogue is any order of at most one addition of a vector along the columns and one of a tensor of the result's shape, then
-/// at most one of Relu and Gelu by tanh. Operands are read in place through Transpose, Reshape and Expand where strides express it.
-std::vector<ProductMatch> MatchProduct(const GroupingScope& scope, int32_t node);
+/// An epilogue is any order of at most one addition of a vector along the columns and one of a tensor of the result's shape, each
+/// of what is there before the product (GroupingScope::IsThereBefore), then at most one of Relu and Gelu by tanh. Gelu only in f16
+/// and bf16, since cuBLASLt does not say how exact its tanh is; Relu not under `strict`, since cuBLASLt's makes 0 of NaN, which
+/// Mendel's keeps. Operands are read in place through Transpose, Reshape and Expand where strides express it.
+std::vector<ProductMatch> MatchProduct(const GroupingScope& scope, int32_t node, Numerics numerics);
 
 }  // namespace mendel::cuda
 

@@ -108,6 +108,23 @@ absl::Status MakePlan(const Cudnn& cudnn, const Shared& config, const Shared& de
   return absl::OkStatus();
 }
 
+/// The engine of a proposal with its plan. Unimplemented where `numerics` forbids it, and where it is not possible here after all.
+absl::StatusOr<CudnnEngine> PlannedEngine(const Cudnn& cudnn, const Shared& config, const Shared& device, DType dtype,
+                                          const CudnnNumerics& numerics) {
+  MENDEL_ASSIGN_OR_RETURN(CudnnEngine engine, EngineOf(cudnn, *config));
+  if (!Allowed(engine, dtype, numerics)) return Unsupported("engine ", engine.index, " is not allowed");
+  MENDEL_RETURN_IF_ERROR(MakePlan(cudnn, config, device, engine));
+  return engine;
+}
+
+/// What ends planning: that memory ran out. What cuDNN does not have is left out, and so are its other errors, the first of which
+/// becomes `failed`.
+absl::Status OnlyIfExhausted(const absl::Status& status, absl::Status& failed) {
+  if (absl::IsResourceExhausted(status)) return status;
+  if (!absl::IsUnimplemented(status)) failed.Update(status);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<CudnnEngine>> PlanConvolution(const Cudnn& cudnn, const CudnnConvolution& convolution,
@@ -121,22 +138,21 @@ absl::StatusOr<std::vector<CudnnEngine>> PlanConvolution(const Cudnn& cudnn, con
   std::vector<CudnnEngine> engines;
   std::set<std::string> plans;  // the two kinds of heuristics may propose the same
   bool any = false;
+  absl::Status failed;  // the first error: told where it leaves no engine
   for (const int mode : {cudnn::kModeA, cudnn::kModeFallback}) {
     const auto configs = Proposals(cudnn, graph, device, mode);
-    if (absl::IsUnimplemented(configs.status())) continue;  // nothing to propose
-    MENDEL_RETURN_IF_ERROR(configs.status());
+    MENDEL_RETURN_IF_ERROR(OnlyIfExhausted(configs.status(), failed));
+    if (!configs.ok()) continue;
     for (const Shared& config : *configs) {
       if (engines.size() >= limits.engines) return engines;
       any = true;
-      MENDEL_ASSIGN_OR_RETURN(CudnnEngine engine, EngineOf(cudnn, *config));
-      if (!Allowed(engine, convolution.dtype, numerics)) continue;
-      const absl::Status made = MakePlan(cudnn, config, device, engine);
-      if (absl::IsUnimplemented(made)) continue;  // proposed, and not possible here after all
-      MENDEL_RETURN_IF_ERROR(made);
-      if (engine.workspace_bytes > limits.workspace_bytes) continue;
-      if (plans.insert(engine.plan_json).second) engines.push_back(std::move(engine));
+      const auto engine = PlannedEngine(cudnn, config, device, convolution.dtype, numerics);
+      MENDEL_RETURN_IF_ERROR(OnlyIfExhausted(engine.status(), failed));
+      if (!engine.ok() || engine->workspace_bytes > limits.workspace_bytes) continue;
+      if (plans.insert(engine->plan_json).second) engines.push_back(*engine);
     }
   }
+  if (engines.empty()) MENDEL_RETURN_IF_ERROR(failed);
   if (!any) return Unsupported("cuDNN ", cudnn.VersionText(), " has no engine for this convolution on this device");
   return engines;
 }

@@ -53,8 +53,9 @@ struct CudnnEngine {
 
 /// Execution plans for the device with these properties, those that cuDNN's heuristics rank best first; none where `numerics` or
 /// `limits` forbid all. Engines whose kernels cuDNN compiles at run time are left out: that takes seconds a convolution, and
-/// a driver. InvalidArgument for shapes that do not fit or an epilogue without bias, Unimplemented where cuDNN has no engine,
-/// Internal for its other errors.
+/// a driver. Proposals that cuDNN answers with an error are left out, too. InvalidArgument for shapes that do not fit or an
+/// epilogue without bias, Unimplemented where cuDNN has no engine, ResourceExhausted for memory, Internal for other errors that
+/// leave no engine.
 ///
 /// The epilogue is in this order because cuDNN has compiled engines for it. An activation straight after the sums, the bias before
 /// the residual, or other activations are compiled at run time, which needs a driver: those stay Mendel's own kernels.

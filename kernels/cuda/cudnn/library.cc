@@ -56,7 +56,7 @@ absl::StatusOr<LibraryGroup> CudnnLibrary::Group(const GroupingScope& scope, int
 }
 
 absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& scope, int32_t node, Numerics numerics) const {
-  std::vector<ConvolutionMatch> matches = MatchConvolution(scope, node);
+  std::vector<ConvolutionMatch> matches = MatchConvolution(scope, node, numerics);
   if (!matches.empty() && matches[0].convolution.transposed && matches[0].convolution.bias) {
     matches = {FinishedByKernel(std::move(matches[0]))};  // no compiled engine has an epilogue
   }

@@ -63,16 +63,16 @@ bool IsPerChannel(const Shape& shape, const Shape& y) {
 }
 
 /// The next node taken along; false where the epilogue ends.
-bool Extend(const GroupingScope& scope, Chain& chain) {
+bool Extend(const GroupingScope& scope, Numerics numerics, Chain& chain) {
   const int32_t user = scope.OnlyUser(chain.result.node);
   if (user < 0 || !scope.IsFree(user) || chain.convolution.relu) return false;
   const Node& node = scope.graph.node(user);
-  if (node.op->name == "Relu") {
+  if (node.op->name == "Relu" && (numerics != Numerics::kStrict || chain.convolution.transposed)) {
     chain.convolution.relu = true;
   } else if (node.op->name == "Add" && node.outputs[0].shape == chain.convolution.y) {
     const ValueId other = node.inputs[node.inputs[0] == chain.result ? 1 : 0];
     const Shape& shape = scope.graph.type(other).shape;
-    const bool is_last = scope.constant[static_cast<size_t>(other.node)] || other.node < chain.result.node;
+    const bool is_last = scope.IsThereBefore(other, chain.result.node);
     const bool as_bias = !chain.bias.has_value() && IsPerChannel(shape, chain.convolution.y);
     if (!is_last || (!as_bias && (chain.residual.has_value() || shape != chain.convolution.y))) return false;
     (as_bias ? chain.bias : chain.residual) = other;
@@ -108,7 +108,7 @@ ConvolutionMatch Finished(const Chain& chain) {
 
 }  // namespace
 
-std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32_t node) {
+std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32_t node, Numerics numerics) {
   if (!scope.IsFree(node)) return {};
   const Node& it = scope.graph.node(node);
   std::optional<CudnnConvolution> convolution = GeometryOf(scope.graph, it);
@@ -116,7 +116,7 @@ std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32
   Chain chain{*std::move(convolution), it.inputs[0], it.inputs[1], {node, 0}, std::nullopt, std::nullopt, {node}};
   if (it.inputs.size() > 2) chain.bias = it.inputs[2];
   std::vector<ConvolutionMatch> matches = {Finished(chain)};
-  while (Extend(scope, chain)) matches.push_back(Finished(chain));
+  while (Extend(scope, numerics, chain)) matches.push_back(Finished(chain));
   std::reverse(matches.begin(), matches.end());
   return matches;
 }

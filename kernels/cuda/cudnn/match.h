@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/backend/library_groups.h"
 #include "kernels/cuda/cudnn/convolution.h"
+#include "runtime/backend.h"
 
 namespace mendel::cuda {
 
@@ -17,12 +18,13 @@ struct ConvolutionMatch {
 };
 
 /// `node` with as many of the nodes after it as an epilogue holds (the addition of a bias and of another value in either order,
-/// then Relu), then with one less, and so on; the last one is `node` alone. Empty where it is no Conv or ConvTranspose of 1 to 3
-/// dimensions in f32, f16 or bf16 with elements. Values lie in the graph's own order, channels before positions.
+/// each of what is there before the convolution, GroupingScope::IsThereBefore; then Relu), then with one less, and so on; the last
+/// one is `node` alone. Empty where it is no Conv or ConvTranspose of 1 to 3 dimensions in f32, f16 or bf16 with elements. Values
+/// lie in the graph's own order, channels before positions.
 ///
-/// Of two values that are added, the one that is computed last takes the addition along: which one that is depends on the graph
-/// alone, so that the algorithms of nodes can be chosen one by one.
-std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32_t node);
+/// Under `strict`, Relu is only taken along by a ConvTranspose, whose epilogue is a kernel of ours: cuDNN's makes 0 of NaN, which
+/// Mendel's keeps.
+std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32_t node, Numerics numerics);
 
 }  // namespace mendel::cuda
 

@@ -115,6 +115,7 @@ int Allocate(uint64_t* address, size_t bytes) {
 
 int Free(uint64_t address) {
   const FakeCall call("MemFree");
+  call.state.Finish();  // as freeing does
   return call.state.memory.erase(address) == 1 ? 0 : kFakeInvalidValue;
 }
 

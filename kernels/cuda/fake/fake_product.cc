@@ -35,7 +35,7 @@ void StoreElement(int type, uint64_t address, float value) {
 }
 
 double Activated(uint32_t epilogue, double x) {
-  if ((epilogue & cublaslt::kRelu) != 0) return std::max(x, 0.0);
+  if ((epilogue & cublaslt::kRelu) != 0) return x > 0 ? x : 0;  // 0 for NaN, too
   if ((epilogue & cublaslt::kGeluTanh) == 0) return x;
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }

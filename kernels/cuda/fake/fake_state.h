@@ -42,6 +42,7 @@ struct FakeDriver::State {
     std::string name;
   };
   struct FakeStream {
+    bool waits = true;  ///< for what is under way on no stream
     bool captures = false;
     std::vector<FakeWork> recorded;
   };
@@ -59,6 +60,7 @@ struct FakeDriver::State {
   std::map<DriverModule*, std::unique_ptr<FakeModule>> modules;
   std::map<DriverFunction*, FakeFunction> functions;
   std::map<DriverStream*, FakeStream> streams;
+  std::vector<FakeWork> under_way;  // copies of pageable memory, whose calls have returned
   std::map<DriverEvent*, std::chrono::steady_clock::time_point> events;
   std::map<DriverGraph*, std::vector<FakeWork>> graphs;
   std::map<DriverGraphExec*, std::vector<FakeWork>> execs;
@@ -73,6 +75,8 @@ struct FakeDriver::State {
   /// The allocation that holds [address, address + bytes); null when none does.
   std::vector<std::byte>* Find(uint64_t address, size_t bytes, size_t* offset = nullptr);
   bool IsCapturing() const;
+  /// Ends what is under way; the first error.
+  int Finish();
   /// Does `work` on the stream, now or when what it captures is replayed.
   int Do(DriverStream* stream, FakeWork work);
   int Launch(const FakeFunction& function, const LaunchShape& shape, const std::vector<uint64_t>& pointers);

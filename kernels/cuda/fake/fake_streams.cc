@@ -12,6 +12,8 @@ namespace {
 
 using State = FakeDriver::State;
 
+constexpr unsigned kNonBlocking = 1;  // of cuda.h
+
 int CopyIn(State& state, uint64_t to, const void* from, size_t bytes) {
   if (state.Find(to, bytes) == nullptr) return kFakeIllegalAddress;
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
@@ -55,7 +57,8 @@ int BeginCapture(DriverStream* stream, int) {
   if (call.code != 0) return call.code;
   const auto found = call.state.streams.find(stream);
   if (found == call.state.streams.end() || found->second.captures) return kFakeInvalidHandle;
-  found->second = {true, {}};
+  found->second.captures = true;
+  found->second.recorded.clear();
   return 0;
 }
 
@@ -91,11 +94,11 @@ int LaunchGraph(DriverGraphExec* exec, DriverStream* stream) {
   return 0;
 }
 
-int MakeStream(DriverStream** stream, unsigned) {
+int MakeStream(DriverStream** stream, unsigned flags) {
   const FakeCall call("StreamCreate");
   if (call.code != 0) return call.code;
   *stream = call.state.NewHandle<DriverStream*>();
-  call.state.streams[*stream] = {};
+  call.state.streams[*stream].waits = (flags & kNonBlocking) == 0;
   return 0;
 }
 
@@ -125,10 +128,36 @@ int Elapsed(float* milliseconds, DriverEvent* from, DriverEvent* to) {
   return 0;
 }
 
-/// Waiting: nothing is ever under way, but a capture forbids it.
+/// Waiting, which a capture forbids. Streams have nothing under way.
 int Synchronize(const char* entry) {
   const FakeCall call(entry);
   return call.code != 0 ? call.code : (call.state.IsCapturing() ? kFakeCaptureUnsupported : 0);
+}
+
+int SynchronizeAll() {
+  const int code = Synchronize("CtxSynchronize");
+  return code != 0 ? code : FakeDriver::State::current->Finish();
+}
+
+/// Memory that is not pinned is copied to where the device copies it from; when that ends, nobody has waited for.
+int CopyPageable(uint64_t to, const void* from, size_t bytes) {
+  const FakeCall call("MemcpyHtoD");
+  if (call.code != 0) return call.code;
+  if (call.state.IsCapturing()) return kFakeCaptureUnsupported;
+  if (call.state.Find(to, bytes) == nullptr) return kFakeIllegalAddress;
+  const auto* begin = static_cast<const std::byte*>(from);
+  call.state.under_way.push_back([&state = call.state, to, staged = std::vector<std::byte>(begin, begin + bytes)] {
+    return CopyIn(state, to, staged.data(), staged.size());
+  });
+  return 0;
+}
+
+int CopyBack(void* to, uint64_t from, size_t bytes) {
+  const FakeCall call("MemcpyDtoH");
+  if (call.code != 0) return call.code;
+  if (call.state.IsCapturing()) return kFakeCaptureUnsupported;
+  const int finished = call.state.Finish();
+  return finished != 0 ? finished : CopyOut(call.state, to, from, bytes);
 }
 
 template <class Handle>
@@ -152,10 +181,23 @@ bool State::IsCapturing() const {
   return std::any_of(streams.begin(), streams.end(), [](const auto& stream) { return stream.second.captures; });
 }
 
+int State::Finish() {
+  int first = 0;
+  for (const FakeWork& work : std::exchange(under_way, {})) {
+    if (const int code = work(); first == 0) first = code;
+  }
+  return first;
+}
+
 int State::Do(DriverStream* stream, FakeWork work) {
   const auto found = streams.find(stream);
-  if (found == streams.end()) return stream == nullptr ? work() : kFakeInvalidHandle;
-  if (!found->second.captures) return work();
+  if (found == streams.end() && stream != nullptr) return kFakeInvalidHandle;
+  const bool captures = stream != nullptr && found->second.captures;
+  if (!captures) {
+    const bool waits = stream == nullptr || found->second.waits;
+    if (const int code = waits ? Finish() : 0; code != 0) return code;
+    return work();
+  }
   found->second.recorded.push_back(std::move(work));
   return 0;
 }
@@ -195,14 +237,8 @@ std::string State::Leaks() const {
 }
 
 void SetStreamEntries(Driver& table) {
-  table.MemcpyHtoD = [](uint64_t to, const void* from, size_t bytes) {
-    const FakeCall call("MemcpyHtoD");
-    return call.code != 0 ? call.code : (call.state.IsCapturing() ? kFakeCaptureUnsupported : CopyIn(call.state, to, from, bytes));
-  };
-  table.MemcpyDtoH = [](void* to, uint64_t from, size_t bytes) {
-    const FakeCall call("MemcpyDtoH");
-    return call.code != 0 ? call.code : (call.state.IsCapturing() ? kFakeCaptureUnsupported : CopyOut(call.state, to, from, bytes));
-  };
+  table.MemcpyHtoD = &CopyPageable;
+  table.MemcpyDtoH = &CopyBack;
   table.MemcpyHtoDAsync = [](uint64_t to, const void* from, size_t bytes, DriverStream* stream) {
     const FakeCall call("MemcpyHtoDAsync");
     if (call.code != 0) return call.code;
@@ -216,7 +252,7 @@ void SetStreamEntries(Driver& table) {
     return call.state.Do(stream, [&state = call.state, to, from, bytes] { return CopyOut(state, to, from, bytes); });
   };
   table.LaunchKernel = &Launch;
-  table.CtxSynchronize = [] { return Synchronize("CtxSynchronize"); };
+  table.CtxSynchronize = &SynchronizeAll;
   table.StreamCreate = &MakeStream;
   table.StreamDestroy = [](DriverStream* stream) {
     const FakeCall call("StreamDestroy");
