@@ -93,18 +93,21 @@ std::string ModuleOf(const std::vector<DeviceCase>& cases) {
   return text;
 }
 
-std::string FailureOf(Executable& executable, const DeviceCase& one) {
-  const auto expected = Evaluate(one.graph, one.inputs);
-  if (!expected.ok()) return std::string(expected.status().message());
+absl::StatusOr<std::string> WrongNumber(Executable& executable, const DeviceCase& one) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> expected, Evaluate(one.graph, one.inputs));
   std::vector<Tensor> inputs;
   for (const HostValue& input : one.inputs) inputs.push_back(input.ToTensor());
-  const auto results = RunOnTensors(executable, one.graph, inputs);
-  if (!results.ok()) return std::string(results.status().message());
-  for (size_t k = 0; k < results->size(); ++k) {
-    const std::string difference = Difference((*expected)[k], (*results)[k], ToleranceOf((*results)[k].dtype()));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> results, RunOnTensors(executable, one.graph, inputs));
+  for (size_t k = 0; k < results.size(); ++k) {
+    const std::string difference = Difference(expected[k], results[k], ToleranceOf(results[k].dtype()));
     if (!difference.empty()) return Cat("output ", k, ": ", difference);
   }
   return "";
+}
+
+std::string FailureOf(Executable& executable, const DeviceCase& one) {
+  const auto wrong = WrongNumber(executable, one);
+  return wrong.ok() ? *wrong : std::string(wrong.status().message());
 }
 
 std::string FailureOn(const Driver& driver, const ImageOf& image, const DeviceCase& one) {

@@ -2,14 +2,18 @@
 
 #include "kernels/cuda/backend/executable.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/device_case.h"
+#include "kernels/cuda/driver_table/library.h"
 #include "kernels/cuda/fake/fake_driver.h"
 
 namespace mendel::cuda {
@@ -175,6 +179,33 @@ struct CopyRig {
     return table.LaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, nullptr);
   }
 };
+
+TEST(OpenLibraryFor, TakesWhatTheDriverRuns) {
+  namespace fs = std::filesystem;
+  Dl_info self;
+  ASSERT_NE(dladdr(reinterpret_cast<void*>(&dlclose), &self), 0);
+  const fs::path root = fs::path(testing::TempDir()) / "two_toolkits";
+  fs::remove_all(root);
+  std::vector<std::string> folders;
+  for (const char* major : {"13", "12"}) {
+    const fs::path folder = root / major;
+    fs::create_directories(folder);
+    fs::create_symlink(fs::canonical(self.dli_fname), folder / Cat("libmade_up.so.", major));
+    folders.push_back(folder.string());
+  }
+  const std::vector<std::string> names = {"libmade_up.so.13", "libmade_up.so.12"};
+  const auto found = [&](int driver, const std::vector<std::string>& where) {
+    const auto library = OpenLibraryFor(driver, names, where);
+    return library.ok() ? fs::path(library->path).filename().string() : std::string(library.status().message());
+  };
+  EXPECT_EQ(found(13000, folders), "libmade_up.so.13");
+  EXPECT_EQ(found(0, folders), "libmade_up.so.13");
+  EXPECT_EQ(found(12080, folders), "libmade_up.so.12");
+  EXPECT_EQ(found(12080, {folders[0]}), "libmade_up.so.13") << "the only one there is";
+  EXPECT_EQ(found(13000, {folders[1], folders[0]}), "libmade_up.so.12") << "the first folder's";
+  EXPECT_THAT(found(12080, {}), HasSubstr("no libmade_up.so.13"));
+  fs::remove_all(root);
+}
 
 TEST(FakeDriver, AnswersAsADriver) {
   CopyRig rig;

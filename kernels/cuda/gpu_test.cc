@@ -1,10 +1,16 @@
-// The kernels of the emulator's tests on a real GPU: exit 77 where there is none. usage: cuda_gpu_test [COUNT [FIRST_SEED]]
+// The kernels of the emulator's tests on a real GPU, and what the libraries there compute; exit 77 where there is none.
+// usage: cuda_gpu_test [COUNT [FIRST_SEED [SECONDS]]]: so many corrections from this seed, and an end after so many seconds.
+//
+// Ends at the first error that is not a wrong number, since after most of them every call on the context fails, and after 20 wrong
+// ones. What an end comes before is told.
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string>
 
+#include "base/status.h"
 #include "kernels/cuda/convolution_case.h"
 #include "kernels/cuda/cublaslt/table.h"
 #include "kernels/cuda/cudnn/table.h"
@@ -17,95 +23,130 @@
 namespace mendel::cuda {
 namespace {
 
-/// The correction as part of a plan, in place; 1 when it is wrong.
-int RunPlan(const MendingCase& one) {
-  const Backend* backend = FindBackend("cuda");
-  if (backend == nullptr) return 1;  // RunOperators tells it
-  const DeviceCase plan{one.told, WithComputedMutant(one.graph), SmallInputs(one.graph, one.seed), {}};
-  const auto executable = backend->Compile(plan.graph, {});
-  const std::string failure = executable.ok() ? FailureOf(**executable, plan) : std::string(executable.status().message());
-  if (failure.empty()) return 0;
-  std::printf("FAILED: plan of seed %llu: %s\n", static_cast<unsigned long long>(one.seed), failure.c_str());
-  return 1;
+constexpr int kMostFailures = 20;
+
+/// What has failed so far, and whether to go on.
+class Report {
+ public:
+  explicit Report(int seconds) : end_(std::chrono::steady_clock::now() + std::chrono::seconds(seconds)) {}
+
+  /// "": it was right.
+  void Add(const std::string& told, const absl::StatusOr<std::string>& wrong) {
+    ++runs_;
+    if (wrong.ok() && wrong->empty()) return;
+    ++failures_;
+    std::printf("FAILED: %s: %s\n", told.c_str(), wrong.ok() ? wrong->c_str() : wrong.status().ToString().c_str());
+    if (!wrong.ok()) stop_ = "an error that is not a wrong number";
+    if (failures_ >= kMostFailures) stop_ = "too many failures";
+  }
+  void Fail(const std::string& told) { Add(told, std::string("failed")); }
+
+  bool GoesOn() {
+    if (stop_ == nullptr && std::chrono::steady_clock::now() >= end_) stop_ = "the time is over";
+    return stop_ == nullptr;
+  }
+  /// After a part of `all` cases, of which `done` were run.
+  void EndPart(const std::string& what, size_t done, size_t all) {
+    std::printf("%s: %zu of %zu, %d runs, %d wrong%s%s\n", what.c_str(), done, all, runs_, failures_ - before_,
+                done < all ? "; ended early: " : "", done < all && stop_ != nullptr ? stop_ : "");
+    runs_ = 0;
+    before_ = failures_;
+  }
+  int runs() const { return runs_; }
+  int failures() const { return failures_; }
+
+ private:
+  const std::chrono::steady_clock::time_point end_;
+  const char* stop_ = nullptr;  // why
+  int runs_ = 0, failures_ = 0, before_ = 0;
+};
+
+absl::StatusOr<std::string> RunOn(const Backend& backend, const DeviceCase& one, const CompileOptions& options = {}) {
+  MENDEL_ASSIGN_OR_RETURN(const auto executable, backend.Compile(one.graph, options));
+  return WrongNumber(*executable, one);
 }
 
-/// Sampled instances of every operator through the backend; the number that is wrong.
-int RunOperators() {
-  const Backend* backend = FindBackend("cuda");
+/// Sampled instances of every operator.
+void RunOperators(const Backend& backend, Report& report) {
   const auto sampled = SampleOperators(3);
-  if (backend == nullptr || !sampled.ok()) {
-    std::printf("FAILED: %s\n", backend == nullptr ? "no backend" : std::string(sampled.status().message()).c_str());
-    return 1;
+  if (!sampled.ok()) return report.Fail(std::string(sampled.status().message()));
+  size_t done = 0;
+  for (; done < sampled->cases.size() && report.GoesOn(); ++done) {
+    report.Add(sampled->cases[done].told, RunOn(backend, sampled->cases[done]));
   }
-  int wrong = 0;
-  for (const DeviceCase& one : sampled->cases) {
-    const auto executable = backend->Compile(one.graph, {});
-    const std::string failure = executable.ok() ? FailureOf(**executable, one) : std::string(executable.status().message());
-    if (failure.empty()) continue;
-    std::printf("FAILED: %s: %s\n", one.told.c_str(), failure.c_str());
-    ++wrong;
-  }
-  std::printf("%zu instances of %d operators on the GPU: %d wrong\n", sampled->cases.size(), sampled->operators, wrong);
-  return wrong;
+  report.EndPart(Cat("instances of ", sampled->operators, " operators"), done, sampled->cases.size());
 }
 
-/// Random programs by every algorithm that the libraries of this machine offer for their nodes; the number of runs that are wrong.
-/// `offered`: there is a library that should offer some.
-int RunLibraries(const char* what, DeviceCase (*make)(uint64_t seed), uint64_t seeds, bool offered) {
-  const Backend* backend = FindBackend("cuda");
-  if (backend == nullptr) return 1;  // RunOperators has told it
-  int wrong = 0, runs = 0;
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    const DeviceCase one = make(seed);
+/// Random programs by every algorithm that the libraries of this machine offer for their nodes. `found`: that there is the one
+/// which should offer some.
+void RunLibrary(const Backend& backend, const std::string& what, DeviceCase (*make)(uint64_t seed), const absl::Status& found,
+                Report& report) {
+  constexpr size_t kPrograms = 100;
+  if (!found.ok()) return static_cast<void>(std::printf("SKIPPED: %s: %s\n", what.c_str(), std::string(found.message()).c_str()));
+  size_t done = 0;
+  for (; done < kPrograms && report.GoesOn(); ++done) {
+    const DeviceCase one = make(done + 1);
     std::map<std::string, std::map<int32_t, std::string>> by_name;
     for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
-      for (const std::string& name : backend->Algorithms(one.graph, node, Numerics::kDefault)) by_name[name][node] = name;
+      for (const std::string& name : backend.Algorithms(one.graph, node, Numerics::kDefault)) by_name[name][node] = name;
     }
     for (const auto& [name, algorithms] : by_name) {
-      const auto executable = backend->Compile(one.graph, {.algorithms = algorithms});
-      const std::string failure = executable.ok() ? FailureOf(**executable, one) : std::string(executable.status().message());
-      ++runs;
-      if (failure.empty()) continue;
-      std::printf("FAILED: %s: %s: %s\n", name.c_str(), failure.c_str(), one.told.c_str());
-      ++wrong;
+      if (report.GoesOn()) report.Add(Cat(name, ": ", one.told), RunOn(backend, one, {.algorithms = algorithms}));
     }
   }
-  std::printf("%llu programs of %s by libraries (%s): %d runs, %d wrong\n", static_cast<unsigned long long>(seeds), what,
-              backend->Identity().c_str(), runs, wrong);
-  if (offered && runs == 0) std::printf("FAILED: no library offers algorithms of %s\n", what);
-  return wrong + (offered && runs == 0 ? 1 : 0);
+  if (report.GoesOn() && report.runs() == 0) report.Fail(Cat("no library offers algorithms of ", what));
+  report.EndPart(what, done, kPrograms);
 }
 
-int Main(int count, uint64_t first) {
+/// Wrong elements are Aborted (mending_case.h).
+absl::StatusOr<std::string> RunAlone(const MendingCase& one, const Device& device, bool misaligned) {
+  MENDEL_ASSIGN_OR_RETURN(const auto module, device.Load(one.kernels));
+  const absl::Status status = RunCase(one, *module, misaligned);
+  if (absl::IsAborted(status)) return std::string(status.message());
+  MENDEL_RETURN_IF_ERROR(status);
+  return "";
+}
+
+/// Random corrections: their kernels alone, and as part of plans, in place.
+void RunCorrections(const Backend& backend, const Device& device, size_t count, uint64_t first, Report& report) {
+  size_t done = 0;
+  for (; done < count && report.GoesOn(); ++done) {
+    const MendingCase one = RandomCase(first + done);
+    for (const bool misaligned : {false, true}) {
+      if (report.GoesOn()) report.Add(one.told, RunAlone(one, device, misaligned));
+    }
+    const DeviceCase plan{one.told, WithComputedMutant(one.graph), SmallInputs(one.graph, one.seed), {}};
+    if (report.GoesOn()) report.Add(Cat("plan of ", plan.told), RunOn(backend, plan));
+  }
+  report.EndPart(Cat("random corrections from seed ", first, ", alone and in plans"), done, count);
+}
+
+int Main(size_t count, uint64_t first, int seconds) {
   const auto device = OpenGpu();
   if (!device.ok()) {
     std::printf("SKIP: %s\n", std::string(device.status().message()).c_str());
     return 77;
   }
   std::printf("%s\n", (*device)->Identity().c_str());
-  int wrong = 0;
-  for (uint64_t seed = first; seed < first + static_cast<uint64_t>(count); ++seed) {
-    const MendingCase one = RandomCase(seed);
-    const auto module = (*device)->Load(one.kernels);
-    for (const bool misaligned : {false, true}) {
-      const absl::Status status = module.ok() ? RunCase(one, **module, misaligned) : module.status();
-      if (status.ok()) continue;
-      std::printf("FAILED: seed %llu: %s\n", static_cast<unsigned long long>(seed), std::string(status.message()).c_str());
-      ++wrong;
-    }
-    wrong += RunPlan(one);
+  const Backend* backend = FindBackend("cuda");
+  if (backend == nullptr) {
+    std::printf("FAILED: no backend\n");
+    return 1;
   }
-  std::printf("%d random corrections from seed %llu on the GPU, alone and in plans: %d runs wrong\n", count,
-              static_cast<unsigned long long>(first), wrong);
-  wrong += RunOperators();
-  wrong += RunLibraries("convolutions", &RandomConvolutions, 100, Cudnn::Get().ok());
-  wrong += RunLibraries("matrix products", &RandomProduct, 100, CublasLt::Get().ok());
-  return wrong == 0 ? 0 : 1;
+  std::printf("%s\n", backend->Identity().c_str());
+  Report report(seconds);
+  RunOperators(*backend, report);
+  RunLibrary(*backend, "convolutions by cuDNN", &RandomConvolutions, Cudnn::Get().status(), report);
+  RunLibrary(*backend, "matrix products by cuBLASLt", &RandomProduct, CublasLt::Get().status(), report);
+  RunCorrections(*backend, **device, count, first, report);
+  return report.failures() == 0 ? 0 : 1;
 }
 
 }  // namespace
 }  // namespace mendel::cuda
 
 int main(int argc, char** argv) {
-  return mendel::cuda::Main(argc > 1 ? std::atoi(argv[1]) : 36, argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what was told is there when a kernel never ends
+  const auto number = [&](int k, uint64_t otherwise) { return argc > k ? std::strtoull(argv[k], nullptr, 10) : otherwise; };
+  return mendel::cuda::Main(number(1, 36), number(2, 1), static_cast<int>(number(3, 300)));
 }

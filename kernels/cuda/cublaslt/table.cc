@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/status.h"
+#include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/driver_table/library.h"
 
 namespace mendel::cuda {
@@ -23,7 +24,7 @@ absl::Status ResolveDescriptors(const Library& library, CublasLt& lt) {
 }
 
 absl::StatusOr<const CublasLt*> OpenCublasLt() {
-  MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibrary({"libcublasLt.so.13", "libcublasLt.so.12"}));
+  MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibraryFor(Driver::VersionHere(), {"libcublasLt.so.13", "libcublasLt.so.12"}));
   auto lt = std::make_unique<CublasLt>();
   lt->path = library.path;
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cublasLtGetVersion", lt->GetVersion));

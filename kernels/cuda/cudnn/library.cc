@@ -61,8 +61,11 @@ absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& sc
     matches = {FinishedByKernel(std::move(matches[0]))};  // no compiled engine has an epilogue
   }
   for (ConvolutionMatch& match : matches) {
-    MENDEL_ASSIGN_OR_RETURN(Engines engines, EnginesOf(match.convolution, numerics));
-    if (!engines.empty()) return Planned{std::move(match), std::move(engines)};
+    auto engines = EnginesOf(match.convolution, numerics);
+    const bool shorter = &match != &matches.back() && !absl::IsResourceExhausted(engines.status());
+    if (!engines.ok() && shorter) continue;
+    MENDEL_RETURN_IF_ERROR(engines.status());
+    if (!engines->empty()) return Planned{std::move(match), *std::move(engines)};
   }
   return Planned{};
 }

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include "base/status.h"
@@ -183,23 +184,27 @@ absl::StatusOr<DeviceCase> LoweredNet(const CallLibrary& library) {
 TEST(CudnnLibrary, EveryCallMayFail) {
   FakeDriver driver;
   FakeCudnn fake;
-  int64_t planning = 0;
   const auto run = [&]() -> std::string {
     const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
     const auto one = LoweredNet(library);
-    planning = fake.Calls();
     return one.ok() ? FailureOn(driver.table(), &TextImage, *one) : std::string(one.status().message());
   };
-  {
+  // Where a longer epilogue is answered with an error, kernels compute what it lacks.
+  std::set<std::string> modules;
+  int64_t whole_planning = 1;
+  for (int64_t call = 0; call <= whole_planning; ++call) {
+    fake.FailAt(call);
     const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
     const auto one = LoweredNet(library);
-    ASSERT_TRUE(one.ok()) << one.status();
-    ASSERT_TRUE(driver.Prepare(one->program.ModuleText()).ok());
+    if (call == 0) whole_planning = fake.Calls();
+    if (one.ok()) modules.insert(one->program.ModuleText());
   }
+  EXPECT_GT(modules.size(), 1u);
+  for (const std::string& text : modules) ASSERT_TRUE(driver.Prepare(text).ok());
   driver.FailAt(0);
   fake.FailAt(0);
   ASSERT_EQ(run(), "");
-  const int64_t calls = fake.Calls(), driver_calls = driver.Calls(), whole_planning = planning;
+  const int64_t calls = fake.Calls(), driver_calls = driver.Calls();
   int without_an_engine = 0;
   for (int64_t call = 1; call <= calls; ++call) {
     fake.FailAt(call);

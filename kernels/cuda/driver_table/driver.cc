@@ -82,6 +82,11 @@ absl::StatusOr<const Driver*> Driver::Get() {
   return *driver;
 }
 
+int Driver::VersionHere() {
+  const auto driver = Get();
+  return driver.ok() ? (*driver)->version : 0;
+}
+
 absl::Status Driver::Check(int result, const char* what) const {
   if (result == 0) return absl::OkStatus();
   const char* text = nullptr;

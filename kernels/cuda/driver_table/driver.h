@@ -71,6 +71,8 @@ struct Driver {
   /// The one of this process, initialised, with at least one device. NotFound where there is no driver, Unavailable where it has no
   /// device, FailedPrecondition when it is older than CUDA 11.4.
   static absl::StatusOr<const Driver*> Get();
+  /// Its version; 0 where there is none.
+  static int VersionHere();
   /// OK, ResourceExhausted for memory, or Internal; both name `what`, the latter with the driver's text.
   absl::Status Check(int result, const char* what) const;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 
 #include "base/status.h"
@@ -73,6 +74,19 @@ absl::StatusOr<Library> OpenLibrary(const std::vector<std::string>& file_names, 
   }
   return absl::NotFoundError(
       Cat("no ", file_names[0], " (MENDEL_CUDA_PATH, CUDA_HOME, Python's nvidia packages, ldconfig, /usr/local/cuda)", broken));
+}
+
+absl::StatusOr<Library> OpenLibraryFor(int driver_version, const std::vector<std::string>& file_names,
+                                       const std::vector<std::string>& folders) {
+  const auto is_newer = [&](const std::string& name) {
+    return driver_version > 0 && std::atoi(name.c_str() + name.rfind('.') + 1) > driver_version / 1000;
+  };
+  std::vector<std::string> older;
+  std::remove_copy_if(file_names.begin(), file_names.end(), std::back_inserter(older), is_newer);
+  if (!older.empty() && older.size() < file_names.size()) {
+    if (auto library = OpenLibrary(older, folders); library.ok()) return library;
+  }
+  return OpenLibrary(file_names, folders);
 }
 
 absl::StatusOr<void*> FindSymbol(const Library& library, const char* name) {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/status.h"
+#include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/driver_table/library.h"
 
 namespace mendel::cuda {
@@ -57,7 +58,7 @@ absl::StatusOr<const Compiler*> Compiler::Get() {
 
 absl::StatusOr<const Compiler*> Compiler::Open() {
   MENDEL_ASSIGN_OR_RETURN(const Library library,
-                          OpenLibrary({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"}));
+                          OpenLibraryFor(Driver::VersionHere(), {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"}));
   auto table = std::make_unique<Table>();
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcVersion", table->version));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetNumSupportedArchs", table->supported_count));
