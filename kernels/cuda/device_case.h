@@ -41,8 +41,8 @@ absl::StatusOr<OperatorCases> SampleOperators(uint64_t seeds);
 /// One module of all kernels of all cases.
 std::string ModuleOf(const std::vector<DeviceCase>& cases);
 
-/// "" when `executable`, of the case's graph, yields what the graph means; else the first number that is wrong. Other errors are the
-/// status.
+/// "" when `executable`, of the case's graph, yields what the graph means; else the first number that is wrong. Other errors are
+/// the status.
 absl::StatusOr<std::string> WrongNumber(Executable& executable, const DeviceCase& one);
 /// The same with errors as text.
 std::string FailureOf(Executable& executable, const DeviceCase& one);

@@ -245,11 +245,12 @@ TEST(LibraryGroups, ASumBelongsToTheSummandThatIsComputedLast) {
     %1 = Input() {name = "w", shape = [2, 2, 1]}
     %2 = Input() {name = "m", shape = [3, 3]}
     )";
-  const std::string conv = " = Conv(%0, %1) {dilations = [1], group = 1, pads = [0, 0], strides = [1]}\n", product = " = MatMul(%0, %2)\n";
+  const std::string conv = " = Conv(%0, %1) {dilations = [1], group = 1, pads = [0, 0], strides = [1]}\n",
+                    product = " = MatMul(%0, %2)\n";
   const std::string sum = "%5 = Add(%3, %4)\nreturn \"y\" = %5\n}";
   for (const bool product_is_last : {false, true}) {
-    const auto graph = ParseGraph(Cat("graph \"g\" {\n", inputs, "%3", product_is_last ? conv : product, "%4",
-                                      product_is_last ? product : conv, sum));
+    const auto graph = ParseGraph(
+        Cat("graph \"g\" {\n", inputs, "%3", product_is_last ? conv : product, "%4", product_is_last ? product : conv, sum));
     ASSERT_TRUE(graph.ok()) << graph.status();
     const int32_t of_product = product_is_last ? 4 : 3;
     std::vector<bool> none(graph->nodes().size(), false), claimed = none;
@@ -257,7 +258,8 @@ TEST(LibraryGroups, ASumBelongsToTheSummandThatIsComputedLast) {
     const auto convolutions = MatchConvolution({*graph, none, none}, 7 - of_product, Numerics::kDefault);
     EXPECT_EQ(products.size(), product_is_last ? 2u : 1u);
     EXPECT_EQ(convolutions.size(), product_is_last ? 1u : 2u);
-    for (const int32_t node : product_is_last ? products[0].nodes : convolutions[0].group.nodes) claimed[static_cast<size_t>(node)] = true;
+    for (const int32_t node : product_is_last ? products[0].nodes : convolutions[0].group.nodes)
+      claimed[static_cast<size_t>(node)] = true;
     EXPECT_TRUE(claimed[5]);
     const GroupingScope afterwards{*graph, none, claimed};
     if (product_is_last) {

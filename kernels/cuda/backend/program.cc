@@ -32,8 +32,7 @@ class Lowering {
     MENDEL_ASSIGN_OR_RETURN(
         const std::vector<LibraryGroup> calls,
         FindLibraryGroups(graph_, constant_, options_.algorithms, options_.numerics, options_.libraries, elsewhere));
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups,
-                            GroupsOf(graph_, elsewhere, {plan_.unused, StoredFor(calls)}));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, elsewhere, {plan_.unused, StoredFor(calls)}));
     for (int32_t id : graph_.inputs()) Life({id, 0}, 0);
     auto call = calls.begin();
     for (const FusionGroup& group : groups) {

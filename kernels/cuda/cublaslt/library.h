@@ -21,7 +21,8 @@ namespace mendel::cuda {
 
 /// Algorithms "cublaslt", "cublaslt:1" and so on: the first few that cuBLASLt's heuristics propose for the product with its
 /// epilogue (product_match.h) on device 0. Proposals need the device, so that there is no such library without one, and plans that
-/// are made offline name none of its algorithms. Sums are the same in every numerics class (LtDescriptors); `strict` leaves Relu out.
+/// are made offline name none of its algorithms. Sums are the same in every numerics class (LtDescriptors); `strict` leaves Relu
+/// out.
 ///
 /// Thread-safe. The device's primary context is retained from the first question on, and is then current on the asking thread.
 class CublasLtLibrary final : public CallLibrary {

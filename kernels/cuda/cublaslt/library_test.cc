@@ -124,7 +124,8 @@ std::vector<std::string> Epilogues(const std::string& rest, const std::string& d
     return Cat("%", id, " = Input() {name = \"x", id, "\", dtype = \"", dtype, "\", shape = [", shape, "]}\n");
   };
   std::vector<std::string> found;
-  const Graph graph = Parsed(Cat(input(0, "3, 5"), input(1, "5, 6"), input(2, "6"), input(3, "3, 6"), "%4 = MatMul(%0, %1)\n", rest));
+  const Graph graph =
+      Parsed(Cat(input(0, "3, 5"), input(1, "5, 6"), input(2, "6"), input(3, "3, 6"), "%4 = MatMul(%0, %1)\n", rest));
   for (const ProductMatch& match : Matches(graph, numerics)) found.push_back(EpilogueName(match.product));
   return found;
 }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "base/status.h"

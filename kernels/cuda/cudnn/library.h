@@ -20,8 +20,9 @@ namespace mendel::cuda {
 
 /// "cudnn" is the engine that cuDNN's heuristics rank first for a convolution with its epilogue, "cudnn:1" the second, and so on,
 /// among those that the numerics class allows: for f32 neither tensor cores (TF32) nor, under `strict`, Winograd and Fourier
-/// transforms; under `strict` no epilogue of cuDNN's has Relu (match.h). What a name stands for depends on the version of cuDNN, the device and the limits, which Identity tells. Where no
-/// engine has the whole epilogue, or cuDNN answers with an error other than for memory, a shorter one is taken.
+/// transforms; under `strict` no epilogue of cuDNN's has Relu (match.h). What a name stands for depends on the version of cuDNN,
+/// the device and the limits, which Identity tells. Where no engine has the whole epilogue, or cuDNN answers with an error other
+/// than for memory, a shorter one is taken.
 class CudnnLibrary final : public CallLibrary {
  public:
   static constexpr size_t kEngines = 4;  ///< algorithms of a node

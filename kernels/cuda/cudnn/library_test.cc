@@ -211,7 +211,8 @@ TEST(CudnnLibrary, EveryCallMayFail) {
     const std::string failure = run();
     const bool gives_back = fake.FailedCall() == "BackendDestroyDescriptor" || fake.FailedCall() == "Destroy";
     // While it plans, an engine that errs is left out, so that those after it are others, or one less.
-    const bool left_out = call <= whole_planning && (failure.empty() || failure.find("has no algorithm 'cudnn:2'") != std::string::npos);
+    const bool left_out =
+        call <= whole_planning && (failure.empty() || failure.find("has no algorithm 'cudnn:2'") != std::string::npos);
     if (!gives_back && left_out) {
       ++without_an_engine;
     } else {

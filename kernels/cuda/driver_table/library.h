@@ -24,8 +24,8 @@ std::vector<std::string> CudaFolders();
 absl::StatusOr<Library> OpenLibrary(const std::vector<std::string>& file_names,
                                     const std::vector<std::string>& folders = CudaFolders());
 
-/// The same, but names that end with a major version of CUDA newer than `driver_version` (13000: 13.0) come last, wherever they lie:
-/// of two toolkits, the one that the driver runs is taken. 0: there is no driver to ask.
+/// The same, but names that end with a major version of CUDA newer than `driver_version` (13000: 13.0) come last, wherever they
+/// lie: of two toolkits, the one that the driver runs is taken. 0: there is no driver to ask.
 absl::StatusOr<Library> OpenLibraryFor(int driver_version, const std::vector<std::string>& file_names,
                                        const std::vector<std::string>& folders = CudaFolders());
 

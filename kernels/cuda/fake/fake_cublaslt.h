@@ -15,9 +15,9 @@ namespace mendel::cuda {
 ///
 /// As the real one it answers with status codes: attributes of another size, matrices that do not fit, leading dimensions below the
 /// rows, algorithms of another product, too little workspace, and a product whose first execution is captured. It multiplies f32 in
-/// pedantic mode only, so that a product that may use TF32 is refused, and adds parts of sums in f32 only; Relu makes 0 of NaN. It proposes three
-/// algorithms that need 4 KiB, nothing and 1 MiB of workspace (and overwrite it), and a fourth one that needs 64 MiB. One at a time
-/// in a process.
+/// pedantic mode only, so that a product that may use TF32 is refused, and adds parts of sums in f32 only; Relu makes 0 of NaN. It
+/// proposes three algorithms that need 4 KiB, nothing and 1 MiB of workspace (and overwrite it), and a fourth one that needs 64
+/// MiB. One at a time in a process.
 class FakeCublasLt {
  public:
   FakeCublasLt();

@@ -57,8 +57,8 @@ absl::StatusOr<const Compiler*> Compiler::Get() {
 }
 
 absl::StatusOr<const Compiler*> Compiler::Open() {
-  MENDEL_ASSIGN_OR_RETURN(const Library library,
-                          OpenLibraryFor(Driver::VersionHere(), {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"}));
+  MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibraryFor(Driver::VersionHere(), {"libnvrtc.so.13", "libnvrtc.so.12",
+                                                                                        "libnvrtc.so.11.2", "libnvrtc.so"}));
   auto table = std::make_unique<Table>();
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcVersion", table->version));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetNumSupportedArchs", table->supported_count));
