@@ -99,6 +99,20 @@ TEST(CpuBackend, RefusesWrongBuffers) {
   EXPECT_EQ((*executable)->Run(crooked, out).code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(CpuBackend, PadMayCutAllOfItsInput) {
+  for (const char* pads : {"[0, -4, 0, 6]", "[0, 6, 0, -4]", "[-2, 0, 3, 0]"}) {
+    SCOPED_TRACE(pads);
+    const Graph graph = Parse(Cat(R"(graph "g" {
+      %0 = Input() {dtype = "f32", name = "x", shape = [2, 4]}
+      %1 = Pad(%0) {pads = )",
+                                  pads, R"(, value = 3.0}
+      return "y" = %1
+    })"));
+    Rng rng(1);
+    ExpectMatches(graph, RandomInputs(rng, graph), {});
+  }
+}
+
 TEST(CpuBackend, IdentityIsStable) {
   EXPECT_THAT(FindBackend("cpu")->Identity(), HasSubstr("oneDNN"));
   EXPECT_EQ(FindBackend("cpu")->Identity(), FindBackend("cpu")->Identity());
