@@ -18,21 +18,11 @@ import time
 import uuid
 
 from mendel_client import Client, MendelError
+from replicas import run, skip
 from service_faults import PATIENCE, Service, wait_for
 
 DISK, DISK_PER_MOMENT = 64 << 20, 4 << 20  # bytes; clients keep uploading
 REFUSALS = ("RESOURCE_EXHAUSTED", "UNAVAILABLE")  # of a client's calls while nothing can be written
-
-
-def skip(reason: str) -> None:
-    print("SKIP:", reason)
-    sys.exit(77)
-
-
-def run(*words) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
-    return done.stdout.strip()
 
 
 def enter_namespace() -> None:

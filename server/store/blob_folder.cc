@@ -65,9 +65,10 @@ absl::Status BlobFolder::Install(int file, const std::string& upload_name, const
   } else if (renameat(uploads_.get(), upload_name.c_str(), shard.get(), sha256.c_str()) != 0) {
     return FileError("finishing a blob", errno);
   }
-  MENDEL_RETURN_IF_ERROR(SyncFolder(shard.get()));
-  MENDEL_RETURN_IF_ERROR(SyncFolder(uploads_.get()));
-  return probe_->Check();
+  absl::Status synced = SyncFolder(shard.get());
+  synced.Update(SyncFolder(uploads_.get()));
+  synced.Update(probe_->Check());  // asked in any case: others see the blob by now
+  return synced;
 }
 
 absl::Status BlobFolder::Sync(int file) const {
