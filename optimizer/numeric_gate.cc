@@ -122,7 +122,7 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunCases(const Variant& variant
 
 }  // namespace
 
-double AllowedError(Numerics numerics) { return numerics == Numerics::kBf16 ? 8 * 0x1p-8 : 1e-5; }
+double AllowedError(Numerics numerics) { return std::max(1e-5, 8 * OperandRounding(numerics)); }
 
 absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& baseline, const Variant& plan,
                                        const Profiler& profiler, const GateOptions& options) {

@@ -40,7 +40,7 @@ double RelativeDifference(const Tensor& want, const Tensor& have) {
 double OutputTolerance(DType dtype, Numerics numerics) {
   constexpr double kIntegralShare = 1.0 / 64;
   const double f32 = numerics == Numerics::kStrict ? 1e-4 : 1e-3;
-  const double rounding = numerics == Numerics::kBf16 ? 2 * AllowedError(numerics) : f32;
+  const double rounding = std::max(f32, 2 * AllowedError(numerics));
   if (IsIntegral(dtype)) return kIntegralShare;
   if (dtype == DType::kF16) return std::max(rounding, 8 * 0x1p-11);
   if (dtype == DType::kBF16) return std::max(rounding, 8 * 0x1p-8);

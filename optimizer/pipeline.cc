@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <optional>
 #include <utility>
 
 #include "base/hash.h"
@@ -76,8 +77,12 @@ plan::PlanInfo MakeInfo(const OptimizeOptions& options, const Backend& backend, 
   return info;
 }
 
-/// The next stricter class; `strict` has none.
-Numerics Stricter(Numerics numerics) { return numerics == Numerics::kBf16 ? Numerics::kDefault : Numerics::kStrict; }
+/// The next stricter class that `backend` has; itself for the strictest.
+Numerics NextStricter(const Backend& backend, Numerics numerics) {
+  auto next = Stricter(numerics);
+  while (next.has_value() && !backend.Supports(*next).ok()) next = Stricter(*next);
+  return next.value_or(Numerics::kStrict);
+}
 
 /// What is optimized: `original`, or with stored numbers in it where they may be used and are of use. Where none are, the plan may
 /// as well hold for all weights.
@@ -98,7 +103,7 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   MENDEL_RETURN_IF_ERROR(Annotate(backend->Probe(), Cat("backend ", options.backend)));
   if (const absl::Status supported = backend->Supports(options.numerics); !supported.ok()) {
     OptimizeOptions less = options;
-    less.numerics = Stricter(options.numerics);
+    less.numerics = NextStricter(*backend, options.numerics);
     MENDEL_ASSIGN_OR_RETURN(result, Optimize(original, less, cache));
     result.notices.insert(result.notices.begin(), Cat("numerics ", NumericsName(options.numerics), " allows no more than ",
                                                       NumericsName(less.numerics), " here: ", supported.message()));
@@ -133,7 +138,7 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
     // ill-conditioned network).
     OptimizeOptions careful = options;
     careful.search.baseline_only = options.numerics == Numerics::kStrict;
-    careful.numerics = Stricter(options.numerics);
+    careful.numerics = NextStricter(*backend, options.numerics);
     MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
     const std::string notice =
         careful.search.baseline_only

@@ -15,30 +15,9 @@ std::vector<const Backend* (*)()>& BackendMakers() {
 
 }  // namespace
 
-std::string_view NumericsName(Numerics numerics) {
-  switch (numerics) {
-    case Numerics::kStrict:
-      return "strict";
-    case Numerics::kDefault:
-      return "default";
-    case Numerics::kBf16:
-      return "bf16";
-  }
-  MENDEL_CHECK(false);
-}
-
-absl::StatusOr<Numerics> ParseNumerics(std::string_view name) {
-  std::string known;
-  for (const Numerics numerics : kAllNumerics) {
-    if (NumericsName(numerics) == name) return numerics;
-    known += Cat(known.empty() ? "" : ", ", NumericsName(numerics));
-  }
-  return InvalidInput("unknown numerics class '", name, "' (", known, ")");
-}
-
 absl::Status Backend::Supports(Numerics numerics) const {
-  if (numerics != Numerics::kBf16) return absl::OkStatus();
-  return Unsupported("backend ", name(), " has no kernels that multiply in bf16");
+  if (OperandRounding(numerics) == 0) return absl::OkStatus();
+  return Unsupported("backend ", name(), " has no kernels that multiply in ", NumericsName(numerics));
 }
 
 std::span<const Backend* const> AllBackends() {

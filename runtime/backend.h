@@ -15,17 +15,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
+#include "runtime/numerics.h"
 
 namespace mendel {
-
-/// What a plan's kernels may do to rounding. `strict`: reassociation of sums only. `default`: bilinear algorithms (Winograd) too.
-/// `bf16`: contractions with constant weights may round both operands to bf16, too, and sum in f32.
-enum class Numerics { kStrict, kDefault, kBf16 };
-/// From the strictest to the laxest: each class allows what the ones before it allow.
-inline constexpr Numerics kAllNumerics[] = {Numerics::kStrict, Numerics::kDefault, Numerics::kBf16};
-std::string_view NumericsName(Numerics numerics);
-/// InvalidArgument lists the names that there are.
-absl::StatusOr<Numerics> ParseNumerics(std::string_view name);
 
 struct CompileOptions {
   int threads = 1;
@@ -75,8 +67,8 @@ class Backend {
   virtual std::string Identity() const = 0;
   /// Instruction set in short, for people; "" where it says nothing.
   virtual std::string Isa() const { return ""; }
-  /// OK when the backend has kernels here for all that `numerics` allows, else which are missing: plans of the class then run with
-  /// those of the stricter classes.
+  /// OK when the backend has kernels here that `numerics` allows and stricter classes do not, else what is missing: the class is
+  /// then the next stricter one.
   virtual absl::Status Supports(Numerics numerics) const;
   /// Algorithms besides the default that the backend can run `node` with under `numerics`; may be empty.
   virtual std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const = 0;

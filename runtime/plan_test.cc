@@ -59,7 +59,6 @@ TEST(Plan, KeepsItsNumericsClass) {
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_EQ(*ParseNumerics(read->info.target().numerics()), numerics);
   }
-  EXPECT_THAT(std::string(ParseNumerics("sloppy").status().message()), HasSubstr("'sloppy' (strict, default, bf16)"));
   std::filesystem::remove(path);
 }
 

@@ -222,7 +222,8 @@ Action Setup(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   app.add_option("--max-candidates", options->max_candidates, "Candidates after which the search stops")->capture_default_str();
   app.add_option("--numerics", options->numerics,
-                 "strict (reassociation only), default (Winograd allowed) or bf16 (products of operands rounded to bf16, too)")
+                 "strict (reassociation only), default (Winograd allowed), or operands of products rounded, too: high (16 bits), "
+                 "tf32, f16, bf16")
       ->capture_default_str();
   app.add_option("--weights", options->weights, "symbolic: the plan holds for all weights; exact: it may use the stored ones")
       ->check(CLI::IsMember({"exact", "symbolic"}))
