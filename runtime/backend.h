@@ -36,6 +36,7 @@ struct Step {
 
 struct MemoryReport {
   int64_t arena_bytes = 0;    ///< activations, after reuse
+  int64_t alive_bytes = 0;    ///< most that are alive at one step: no arena is smaller
   int64_t weight_bytes = 0;   ///< packed weights
   int64_t scratch_bytes = 0;  ///< kernels' own
 };

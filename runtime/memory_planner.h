@@ -18,11 +18,14 @@ struct BufferLifetime {
 struct MemoryPlan {
   std::vector<int64_t> offsets;  ///< one a buffer, multiples of the alignment
   int64_t arena_bytes = 0;
+  /// Most bytes alive at one step, each buffer rounded up to the alignment: no plan needs less.
+  int64_t bound_bytes = 0;
 };
 
-/// Offsets such that buffers alive at a common step do not overlap: largest first, each into the tightest gap that is free
-/// over its whole life (greedy by size, Pisarchyk and Lee 2020). Deterministic. CHECK-fails on first > last, negative sizes
-/// or an alignment that is no power of two.
+/// Offsets such that buffers alive at a common step do not overlap: one after the other into the tightest gap that is free over its
+/// whole life (greedy by size, Pisarchyk and Lee 2020), in several orders - the largest first, the longest-lived first, those of
+/// the fullest steps first - of which the smallest arena is taken. Deterministic. CHECK-fails on first > last, negative sizes or an
+/// alignment that is no power of two.
 MemoryPlan PlanMemory(std::span<const BufferLifetime> buffers, int64_t alignment = 64);
 
 }  // namespace mendel

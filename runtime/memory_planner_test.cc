@@ -20,6 +20,15 @@ TEST(MemoryPlanner, FillsTheTightestGap) {
   EXPECT_EQ(plan.offsets[3], plan.offsets[1]);
 }
 
+TEST(MemoryPlanner, TriesOtherOrdersThanTheLargestFirst) {
+  // With the largest first these take a third more.
+  const std::vector<BufferLifetime> by_life = {{192, 0, 0}, {192, 4, 5}, {192, 0, 2}, {192, 2, 4}};
+  const std::vector<BufferLifetime> by_fullness = {{192, 5, 8}, {128, 3, 4}, {128, 2, 4}, {192, 4, 5}, {192, 2, 3}};
+  EXPECT_EQ(PlanMemory(by_life).arena_bytes, 384);
+  EXPECT_EQ(PlanMemory(by_fullness).arena_bytes, 448);
+  EXPECT_EQ(PlanMemory(by_fullness).bound_bytes, 448);
+}
+
 TEST(MemoryPlanner, NothingAndEmptyBuffers) {
   EXPECT_EQ(PlanMemory({}).arena_bytes, 0);
   const std::vector<BufferLifetime> empty = {{0, 0, 5}, {0, 0, 5}};
@@ -43,6 +52,16 @@ TEST(MemoryPlanner, RandomPlansNeverOverlap) {
     const MemoryPlan plan = PlanMemory(buffers);
     ASSERT_GE(plan.arena_bytes, largest);
     ASSERT_LE(plan.arena_bytes, sum);
+    int64_t fullest = 0;
+    for (int step = 0; step <= 52; ++step) {
+      int64_t alive = 0;
+      for (const BufferLifetime& buffer : buffers) {
+        if (buffer.first <= step && step <= buffer.last) alive += (buffer.bytes + 63) / 64 * 64;
+      }
+      fullest = std::max(fullest, alive);
+    }
+    ASSERT_EQ(plan.bound_bytes, fullest);
+    ASSERT_GE(plan.arena_bytes, fullest);
     for (size_t a = 0; a < buffers.size(); ++a) {
       ASSERT_EQ(plan.offsets[a] % 64, 0);
       ASSERT_LE(plan.offsets[a] + buffers[a].bytes, plan.arena_bytes);

@@ -38,11 +38,20 @@ struct PlanTimes {
   Timing plan;
   std::optional<Timing> baseline;
   int threads = 0;
+  double load_ms = 0;   ///< from the plan in memory to a program: kernels chosen, weights folded and packed
+  double first_ms = 0;  ///< the first run
+  MemoryReport memory;
   double Speedup() const { return plan.median_ms > 0 ? baseline->median_ms / plan.median_ms : 1.0; }
 };
 
 absl::StatusOr<PlanTimes> BenchPlan(const Plan& plan, const Options& options, const MeasureOptions& measure) {
+  const Stopwatch loading;
   MENDEL_ASSIGN_OR_RETURN(const auto session, Session::Create(plan, options.session));
+  const double load_ms = 1e3 * loading.Seconds();
+  const std::vector<Tensor> inputs = RandomInputs(plan.graph, options.seed);
+  const Stopwatch running;
+  MENDEL_RETURN_IF_ERROR(RunOnTensors(session->executable(), plan.graph, inputs).status());
+  const double first_ms = 1e3 * running.Seconds();
   std::vector<Executable*> executables = {&session->executable()};
   std::unique_ptr<Session> baseline;
   if (options.baseline) {
@@ -51,9 +60,8 @@ absl::StatusOr<PlanTimes> BenchPlan(const Plan& plan, const Options& options, co
     MENDEL_ASSIGN_OR_RETURN(baseline, Session::Create(plan, baseline_options));
     executables.push_back(&baseline->executable());
   }
-  const std::vector<Tensor> inputs = RandomInputs(plan.graph, options.seed);
   MENDEL_ASSIGN_OR_RETURN(const auto timings, MeasureInterleaved(executables, plan.graph, inputs, measure));
-  PlanTimes times{timings[0], std::nullopt, session->threads()};
+  PlanTimes times{timings[0], std::nullopt, session->threads(), load_ms, first_ms, session->executable().memory()};
   if (options.baseline) times.baseline = timings[1];
   return times;
 }
@@ -62,6 +70,12 @@ nlohmann::ordered_json TimesJson(const PlanTimes& times, const Plan& plan) {
   nlohmann::ordered_json facts = TimingJson(times.plan);
   facts["threads"] = times.threads;
   facts["backend"] = plan.info.target().backend();
+  facts["load_ms"] = times.load_ms;
+  facts["first_run_ms"] = times.first_ms;
+  facts["memory"] = {{"activations", times.memory.arena_bytes},
+                     {"alive", times.memory.alive_bytes},
+                     {"weights", times.memory.weight_bytes},
+                     {"scratch", times.memory.scratch_bytes}};
   if (times.baseline.has_value()) {
     facts["baseline"] = TimingJson(*times.baseline);
     facts["speedup"] = times.Speedup();
@@ -71,6 +85,10 @@ nlohmann::ordered_json TimesJson(const PlanTimes& times, const Plan& plan) {
 
 void TellPlan(const PlanTimes& times, Context& context) {
   context.Line(TimingLine("plan    ", times.plan));
+  context.Line(Cat("loaded    in ", Decimals(times.load_ms, 1), " ms, first run ", Decimals(times.first_ms, 1), " ms"));
+  const auto text = [](int64_t bytes) { return ByteText(static_cast<double>(bytes)); };
+  context.Line(Cat("memory    activations ", text(times.memory.arena_bytes), " (alive at once: ", text(times.memory.alive_bytes),
+                   "), packed weights ", text(times.memory.weight_bytes), ", scratch ", text(times.memory.scratch_bytes)));
   if (!times.baseline.has_value()) return;
   context.Line(TimingLine("baseline", *times.baseline));
   context.Line(Cat("speed-up  ", Decimals(times.Speedup(), 2)));

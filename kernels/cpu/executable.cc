@@ -31,8 +31,8 @@ absl::Status CheckSizes(std::string_view what, std::span<const TensorType> types
 
 }  // namespace
 
-CpuExecutable::CpuExecutable(Program program, std::vector<int64_t> offsets, int64_t arena_bytes)
-    : program_(std::move(program)), arena_(arena_bytes), scratch_(LargestScratch(program_)) {
+CpuExecutable::CpuExecutable(Program program, const std::vector<int64_t>& offsets, const MemoryPlan& plan)
+    : program_(std::move(program)), arena_(plan.arena_bytes), scratch_(LargestScratch(program_)) {
   bindings_.scratch = scratch_.data();
   for (size_t b = 0; b < program_.buffers.size(); ++b) {
     const Buffer& buffer = program_.buffers[b];
@@ -44,7 +44,8 @@ CpuExecutable::CpuExecutable(Program program, std::vector<int64_t> offsets, int6
     if (buffer.kind == BufferKind::kConstant && buffer.packed) report_.weight_bytes += buffer.bytes;
   }
   for (const ProgramStep& step : program_.steps) steps_.push_back(step.info);
-  report_.arena_bytes = arena_bytes;
+  report_.arena_bytes = plan.arena_bytes;
+  report_.alive_bytes = plan.bound_bytes;
   report_.scratch_bytes = scratch_.size();
 }
 

@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "kernels/cpu/program.h"
+#include "runtime/memory_planner.h"
 
 namespace mendel::cpu {
 
 class CpuExecutable : public Executable {
  public:
-  /// `offsets`: of every arena buffer in an arena of `arena_bytes`.
-  CpuExecutable(Program program, std::vector<int64_t> offsets, int64_t arena_bytes);
+  /// `offsets`: of every arena buffer, in the arena of `plan`.
+  CpuExecutable(Program program, const std::vector<int64_t>& offsets, const MemoryPlan& plan);
   absl::Status Prepare();
 
   absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) override;

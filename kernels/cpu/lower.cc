@@ -8,6 +8,7 @@ namespace {
 constexpr std::pair<std::string_view, LowerNode> kLowerings[] = {
     {"AveragePool", &LowerPool},
     {"Concat", &LowerConcat},
+    {"DepthToSpace", &LowerDepthToSpace},
     {"Expand", &LowerExpand},
     {"Gather", &LowerGather},
     {"LayerNormalization", &LowerLayerNorm},
@@ -21,9 +22,12 @@ constexpr std::pair<std::string_view, LowerNode> kLowerings[] = {
     {"ReduceSum", &LowerReduce},
     {"ReduceSumSquare", &LowerReduce},
     {"Reshape", &LowerReshape},
+    {"Resize", &LowerResize},
     {"Slice", &LowerSlice},
     {"Softmax", &LowerSoftmax},
+    {"SpaceToDepth", &LowerSpaceToDepth},
     {"Split", &LowerSplit},
+    {"Tile", &LowerTile},
     {"Transpose", &LowerTranspose},
 };
 

@@ -31,7 +31,7 @@ absl::Status LowerDefinition(Lowering& lowering, int32_t node);
 /// Names of algorithms other than the default for a Conv, ConvTranspose or MatMul node.
 std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
 
-// lower_move.cc, lower_pool.cc, lower_norm.cc, lower_reduce.cc
+// lower_move.cc, lower_rearrange.cc, lower_pool.cc, lower_resize.cc, lower_norm.cc, lower_reduce.cc
 absl::StatusOr<bool> LowerReshape(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerTranspose(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerSlice(Lowering& lowering, int32_t node);
@@ -40,7 +40,11 @@ absl::StatusOr<bool> LowerConcat(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerPad(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerExpand(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerGather(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerDepthToSpace(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerSpaceToDepth(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerTile(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerPool(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerResize(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerSoftmax(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerLayerNorm(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerReduce(Lowering& lowering, int32_t node);

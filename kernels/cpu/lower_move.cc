@@ -13,12 +13,6 @@ namespace {
 
 int64_t ElementBytes(Lowering& lowering, ValueId value) { return DTypeSize(lowering.type(value).dtype); }
 
-/// The value where it lies when that is not blocked, else row-major.
-Place Unblocked(Lowering& lowering, ValueId value) {
-  const Place any = lowering.Any(value);
-  return any.layout.block_dim < 0 ? any : lowering.Plain(value);
-}
-
 }  // namespace
 
 absl::StatusOr<bool> LowerReshape(Lowering& lowering, int32_t id) {
@@ -31,7 +25,7 @@ absl::StatusOr<bool> LowerReshape(Lowering& lowering, int32_t id) {
 
 absl::StatusOr<bool> LowerTranspose(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
-  Place place = Unblocked(lowering, node.inputs[0]);
+  Place place = lowering.Unblocked(node.inputs[0]);
   const Ints& perm = node.attrs.IntList("perm");
   Layout view{Shape(perm.size()), -1, 1};
   for (size_t d = 0; d < perm.size(); ++d) view.strides[d] = place.layout.strides[static_cast<size_t>(perm[d])];
@@ -42,7 +36,7 @@ absl::StatusOr<bool> LowerTranspose(Lowering& lowering, int32_t id) {
 
 absl::StatusOr<bool> LowerSlice(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
-  Place place = Unblocked(lowering, node.inputs[0]);
+  Place place = lowering.Unblocked(node.inputs[0]);
   const Ints& starts = node.attrs.IntList("starts");
   const Ints& steps = node.attrs.IntList("steps");
   if (starts.size() != place.layout.strides.size()) return false;
@@ -58,7 +52,7 @@ absl::StatusOr<bool> LowerSlice(Lowering& lowering, int32_t id) {
 absl::StatusOr<bool> LowerSplit(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
   const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
-  Place place = Unblocked(lowering, node.inputs[0]);
+  Place place = lowering.Unblocked(node.inputs[0]);
   for (size_t k = 0; k < node.outputs.size(); ++k) {
     Place part = place;
     part.layout = Canonical(place.layout, node.outputs[k].shape);
@@ -71,7 +65,7 @@ absl::StatusOr<bool> LowerSplit(Lowering& lowering, int32_t id) {
 absl::StatusOr<bool> LowerExpand(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
   const ValueId result{id, 0};
-  const Place from = Unblocked(lowering, node.inputs[0]);
+  const Place from = lowering.Unblocked(node.inputs[0]);
   const Shape& shape = lowering.shape(node.inputs[0]);
   const Shape& target = node.outputs[0].shape;
   Shape strides(target.size(), 0);
@@ -145,7 +139,7 @@ absl::StatusOr<bool> LowerPad(Lowering& lowering, int32_t id) {
   for (size_t d = 0; d < shape.size(); ++d) {  // where all of the input is cut off there is nothing to copy
     if (std::max<int64_t>(0, -pads[d]) + std::max<int64_t>(0, -pads[shape.size() + d]) >= shape[d]) return false;
   }
-  Place from = Unblocked(lowering, node.inputs[0]);
+  Place from = lowering.Unblocked(node.inputs[0]);
   const int64_t bytes = ElementBytes(lowering, result);
   Shape extents = shape;
   const Place to = lowering.Allocate(result, PlainLayout(node.outputs[0].shape));

@@ -66,6 +66,11 @@ Place Lowering::Any(ValueId value) {
   return places.front();
 }
 
+Place Lowering::Unblocked(ValueId value) {
+  const Place any = Any(value);
+  return any.layout.block_dim < 0 ? any : Plain(value);
+}
+
 std::optional<Place> Lowering::Blocked(ValueId value) const {
   const auto places = places_.find(value);
   if (places == places_.end()) return std::nullopt;

@@ -41,6 +41,8 @@ class Lowering {
   Place In(ValueId value, const Layout& layout);
   /// The place in blocks of channels that the value has already; nullopt when it has none.
   std::optional<Place> Blocked(ValueId value) const;
+  /// Where it lies when that is not in blocks, else row-major.
+  Place Unblocked(ValueId value);
   Place Plain(ValueId value) { return In(value, PlainLayout(shape(value))); }
   /// An f32 value rounded to bf16 in this layout.
   Place NarrowIn(ValueId value, const Layout& layout);

@@ -88,7 +88,7 @@ absl::StatusOr<std::unique_ptr<Executable>> MakeExecutable(Program program) {
     const int place = slot[static_cast<size_t>(root[b])];
     if (place >= 0) offsets[b] = plan.offsets[static_cast<size_t>(place)];
   }
-  auto executable = std::make_unique<CpuExecutable>(std::move(program), std::move(offsets), plan.arena_bytes);
+  auto executable = std::make_unique<CpuExecutable>(std::move(program), offsets, plan);
   MENDEL_RETURN_IF_ERROR(executable->Prepare());
   return executable;
 }
