@@ -90,7 +90,7 @@ class ResampleKernel : public Kernel {
         outside_(static_cast<float>(extrapolation)),
         from_(std::move(from)),
         to_(std::move(to)) {
-    if (passes.size() > 1) second_ = passes[0].OutputFloats();
+    for (size_t k = 0; k + 1 < passes.size(); k += 2) second_ = std::max(second_, passes[k].OutputFloats());
   }
 
   absl::Status Run(const Bindings& bindings) override {
