@@ -13,35 +13,52 @@
 namespace mendel::cpu {
 namespace {
 
-/// The layout of the same kind for another shape.
-std::optional<Layout> LayoutAlike(const Layout& layout, const Shape& shape, const Shape& other) {
-  if (IsPlain(layout, shape)) return PlainLayout(other);
-  if (layout.block_dim == 1 && SamePlacement(layout, BlockedLayout(shape, layout.block), shape)) {
-    return BlockedLayout(other, layout.block);
+/// A dense tensor: its loops, outermost first, and how it lies when some of them are longer.
+struct Loops {
+  std::vector<int> dims;  ///< logical dimension of each loop; -1: the positions in a block of channels
+  Shape extents;
+  Layout resized;
+};
+
+/// Row-major, in blocks of channels or channels-last; nullopt for other layouts and where the blocked dimension changes.
+std::optional<Loops> LoopsOf(const Layout& layout, const Shape& shape, const Shape& resized) {
+  Loops loops{{}, shape, PlainLayout(resized)};
+  for (size_t d = 0; d < shape.size(); ++d) loops.dims.push_back(static_cast<int>(d));
+  if (IsPlain(layout, shape)) return loops;
+  if (shape.size() < 3) return std::nullopt;
+  if (SamePlacement(layout, ChannelsLastLayout(shape), shape)) {
+    std::rotate(loops.dims.begin() + 1, loops.dims.begin() + 2, loops.dims.end());
+    std::rotate(loops.extents.begin() + 1, loops.extents.begin() + 2, loops.extents.end());
+    loops.resized = ChannelsLastLayout(resized);
+    return loops;
   }
-  if (shape.size() > 2 && SamePlacement(layout, ChannelsLastLayout(shape), shape)) return ChannelsLastLayout(other);
-  return std::nullopt;
+  if (layout.block_dim != 1 || shape[1] != resized[1]) return std::nullopt;
+  if (!SamePlacement(layout, BlockedLayout(shape, layout.block), shape)) return std::nullopt;
+  loops.dims.push_back(-1);
+  loops.extents[1] = (shape[1] + layout.block - 1) / layout.block;
+  loops.extents.push_back(layout.block);
+  loops.resized = BlockedLayout(resized, layout.block);
+  return loops;
 }
 
 /// Passes over a dense tensor whose loops are `order`, those that shrink it first and those that let it grow most last; of equals
 /// the innermost first, whose loops are the slowest.
-std::vector<ResamplePass> MakePasses(const std::vector<PhysicalDim>& order, std::map<int, std::vector<ResampleTaps>> taps) {
+std::vector<ResamplePass> MakePasses(const Loops& loops, std::map<int, std::vector<ResampleTaps>> taps) {
   std::vector<size_t> sequence;
-  std::vector<int64_t> extents;
-  for (size_t k = 0; k < order.size(); ++k) {
-    extents.push_back(order[k].extent);
-    if (taps.count(order[k].dim) > 0) sequence.push_back(k);
+  for (size_t k = 0; k < loops.dims.size(); ++k) {
+    if (taps.count(loops.dims[k]) > 0) sequence.push_back(k);
   }
   const auto growth = [&](size_t k) {
-    return static_cast<double>(taps.at(order[k].dim).size()) / static_cast<double>(order[k].extent);
+    return static_cast<double>(taps.at(loops.dims[k]).size()) / static_cast<double>(loops.extents[k]);
   };
   std::sort(sequence.begin(), sequence.end(),
             [&](size_t a, size_t b) { return growth(a) != growth(b) ? growth(a) < growth(b) : a > b; });
+  Shape extents = loops.extents;
   std::vector<ResamplePass> passes;
   for (const size_t k : sequence) {
     ResamplePass pass;
     for (size_t d = 0; d < extents.size(); ++d) (d < k ? pass.outer : d == k ? pass.in : pass.inner) *= extents[d];
-    pass.taps = std::move(taps.at(order[k].dim));
+    pass.taps = std::move(taps.at(loops.dims[k]));
     extents[k] = pass.out();
     passes.push_back(std::move(pass));
   }
@@ -64,19 +81,19 @@ absl::StatusOr<bool> LowerResize(Lowering& lowering, int32_t id) {
   }
   // What goes to the caller is row-major in the end: better the input than the (often larger) output is reordered.
   Place from = lowering.GoesToOutput({id, 0}) ? lowering.Plain(input) : lowering.Any(input);
-  std::optional<Layout> layout = LayoutAlike(from.layout, shape, resized);
-  std::optional<std::vector<PhysicalDim>> order = PhysicalOrder(from.layout, shape);
-  if (!layout.has_value() || !order.has_value() || taps.count(from.layout.block_dim) > 0) {
+  std::optional<Loops> loops = LoopsOf(from.layout, shape, resized);
+  // The places after the last channel stay zeros.
+  const bool pads = IsPadded(from.layout, shape) && node.attrs.Float("extrapolation_value") != 0;
+  if (!loops.has_value() || pads) {
     from = lowering.Plain(input);
-    layout = PlainLayout(resized);
-    order = PhysicalOrder(from.layout, shape);
+    loops = LoopsOf(from.layout, shape, resized);
   }
   if (taps.empty()) {
     lowering.Alias({id, 0}, from);
     return true;
   }
-  const std::vector<ResamplePass> passes = MakePasses(*order, std::move(taps));
-  const Place to = lowering.Allocate({id, 0}, *layout);
+  const std::vector<ResamplePass> passes = MakePasses(*loops, std::move(taps));
+  const Place to = lowering.Allocate({id, 0}, loops->resized);
   const int64_t scratch = ResampleScratchFloats(passes) * static_cast<int64_t>(sizeof(float));
   lowering.Emit({id}, "resample", MakeResampleKernel(passes, node.attrs.Float("extrapolation_value"), from, to), {from, to},
                 scratch);
