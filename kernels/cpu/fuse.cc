@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "kernels/cpu/lower.h"
+#include "kernels/cpu/spelled_gelu.h"
 
 namespace mendel::cpu {
 namespace {
@@ -62,8 +63,10 @@ class Chain {
     for (int32_t user : users) {
       if (owner_[static_cast<size_t>(user)] >= 0) return std::nullopt;
     }
-    if (users.size() == 2) return Swish(users[0], users[1]);
-    if (users.size() != 1) return std::nullopt;
+    if (users.size() != 1) {
+      std::optional<Post> swish = users.size() == 2 ? Swish(users[0], users[1]) : std::nullopt;
+      return swish.has_value() ? swish : Gelu();
+    }
     const Node& node = graph_.node(users[0]);
     if (std::count(node.inputs.begin(), node.inputs.end(), value_) != 1) return std::nullopt;
     if (node.outputs.size() != 1 || node.outputs[0] != graph_.type(value_)) return std::nullopt;
@@ -84,6 +87,16 @@ class Chain {
         shape && ((m.inputs[0] == value_ && m.inputs[1] == gate) || (m.inputs[1] == value_ && m.inputs[0] == gate));
     if (!matches) return std::nullopt;
     return Post{Post::Kind::kActivation, {sigmoid, product}, {}, {algorithm::eltwise_swish, 1, 0}};
+  }
+
+  std::optional<Post> Gelu() const {
+    const auto spelled = FindSpelledGelu(graph_, folded_, value_);
+    if (!spelled.has_value()) return std::nullopt;
+    for (const int32_t node : spelled->nodes) {
+      if (owner_[static_cast<size_t>(node)] >= 0) return std::nullopt;
+    }
+    const algorithm way = spelled->tanh ? algorithm::eltwise_gelu_tanh : algorithm::eltwise_gelu_erf;
+    return Post{Post::Kind::kActivation, spelled->nodes, {}, {way, 0, 0}};
   }
 
   std::optional<Post> Normalize(int32_t user) const {

@@ -115,6 +115,28 @@ class NetworkBuilder {
     return Add("BatchNormalization", {x, Weight({channels}, 1), Weight({channels}, 1), Weight({channels}, 1), spread});
   }
 
+  ValueId Number(double number) { return builder_.Constant(Tensor::Scalar(DType::kF32, number)); }
+
+  /// As different exporters write it.
+  ValueId SpelledGelu(ValueId x) {
+    ValueId bent;
+    if (rng_.Flip()) {
+      bent = Add("Erf", {rng_.Flip() ? Add("Div", {x, Number(std::sqrt(2.0))}) : Add("Mul", {Number(std::sqrt(0.5)), x})});
+    } else {
+      const ValueId cube = rng_.Flip() ? Add("Pow", {x, Number(3)}) : Add("Mul", {x, Add("Mul", {x, x})});
+      bent = Add("Tanh", {Add("Mul", {Add("Add", {x, Add("Mul", {cube, Number(0.044715)})}), Number(std::sqrt(2 / M_PI))})});
+    }
+    const ValueId gate = Add("Add", {bent, Number(1)});
+    switch (rng_.Below(3)) {
+      case 0:
+        return Add("Mul", {Add("Mul", {x, gate}), Number(0.5)});
+      case 1:
+        return Add("Mul", {Add("Mul", {x, Number(0.5)}), gate});
+      default:
+        return Add("Mul", {x, Add("Div", {gate, Number(2)})});
+    }
+  }
+
   ValueId Post(ValueId x) {
     switch (rng_.Below(14)) {
       case 0:
@@ -124,7 +146,7 @@ class NetworkBuilder {
       case 2:
         return Add("Mul", {Add("Sigmoid", {x}), x});
       case 3:
-        return Add("Gelu", {x});
+        return rng_.Flip() ? Add("Gelu", {x}) : SpelledGelu(x);
       case 4:
         return Add("Tanh", {x});
       case 5:
@@ -350,6 +372,29 @@ TEST(CpuFusion, StrassensProductsAreExactOnSmallWholeNumbers) {
     EXPECT_EQ(FindBackend("cpu")->Compile(graph, options).status().code(), absl::StatusCode::kInvalidArgument);
     if (testing::Test::HasFailure()) return;
   }
+}
+
+/// What is computed of a product: x * (1 + erf(x / divisor)) * half, whose gate is an output too if `shown`.
+size_t StepsOfGelu(double divisor, double half, bool shown) {
+  GraphBuilder builder;
+  const auto number = [&](double value) { return builder.Constant(Tensor::Scalar(DType::kF32, value)); };
+  std::vector<double> weights(512);
+  for (size_t k = 0; k < weights.size(); ++k) weights[k] = static_cast<double>(k % 13) / 13 - 0.5;
+  const ValueId w = builder.Constant(Tensor::FromDoubles({DType::kF32, {16, 32}}, weights), "w");
+  const ValueId x = *builder.Add("MatMul", {builder.Input("x", {DType::kF32, {5, 16}}), w});
+  const ValueId gate = *builder.Add("Add", {*builder.Add("Erf", {*builder.Add("Div", {x, number(divisor)})}), number(1)});
+  builder.Output("y", *builder.Add("Mul", {*builder.Add("Mul", {x, gate}), number(half)}));
+  if (shown) builder.Output("gate", gate);
+  const Graph graph = *builder.Build();
+  Rng rng(1);
+  return ExpectMatches(graph, RandomInputs(rng, graph), {}).size();
+}
+
+TEST(CpuFusion, AGeluSpelledOutIsPartOfItsProduct) {
+  EXPECT_EQ(StepsOfGelu(std::sqrt(2.0), 0.5, false), 1u);
+  EXPECT_GT(StepsOfGelu(1.41, 0.5, false), 1u);
+  EXPECT_GT(StepsOfGelu(std::sqrt(2.0), 0.4, false), 1u);
+  EXPECT_GT(StepsOfGelu(std::sqrt(2.0), 0.5, true), 1u);
 }
 
 TEST(CpuFusion, UnknownAlgorithmIsRefusedByName) {
