@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "kernels/cuda/convolution_case.h"
@@ -18,6 +19,7 @@
 #include "kernels/cuda/gpu_device.h"
 #include "kernels/cuda/mending_case.h"
 #include "kernels/cuda/product_case.h"
+#include "kernels/cuda/tiled/chain_case.h"
 #include "runtime/backend.h"
 
 namespace mendel::cuda {
@@ -77,10 +79,9 @@ void RunOperators(const Backend& backend, Report& report) {
   report.EndPart(Cat("instances of ", sampled->operators, " operators"), done, sampled->cases.size());
 }
 
-/// Random programs by every algorithm that the libraries of this machine offer for their nodes. `found`: that there is the one
-/// which should offer some.
-void RunLibrary(const Backend& backend, const std::string& what, DeviceCase (*make)(uint64_t seed), const absl::Status& found,
-                Report& report) {
+/// Random programs by every algorithm that `library` offers for their nodes on this machine. `found`: that it is there.
+void RunLibrary(const Backend& backend, const std::string& what, std::string_view library, DeviceCase (*make)(uint64_t seed),
+                const absl::Status& found, Report& report) {
   constexpr size_t kPrograms = 100;
   if (!found.ok()) return static_cast<void>(std::printf("SKIPPED: %s: %s\n", what.c_str(), std::string(found.message()).c_str()));
   size_t done = 0;
@@ -88,7 +89,9 @@ void RunLibrary(const Backend& backend, const std::string& what, DeviceCase (*ma
     const DeviceCase one = make(done + 1);
     std::map<std::string, std::map<int32_t, std::string>> by_name;
     for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
-      for (const std::string& name : backend.Algorithms(one.graph, node, Numerics::kDefault)) by_name[name][node] = name;
+      for (const std::string& name : backend.Algorithms(one.graph, node, Numerics::kDefault)) {
+        if (name.substr(0, name.find(':')) == library) by_name[name][node] = name;
+      }
     }
     for (const auto& [name, algorithms] : by_name) {
       if (report.GoesOn()) report.Add(Cat(name, ": ", one.told), RunOn(backend, one, {.algorithms = algorithms}));
@@ -97,6 +100,8 @@ void RunLibrary(const Backend& backend, const std::string& what, DeviceCase (*ma
   if (report.GoesOn() && report.runs() == 0) report.Fail(Cat("no library offers algorithms of ", what));
   report.EndPart(what, done, kPrograms);
 }
+
+DeviceCase RandomFloatChain(uint64_t seed) { return RandomChain(seed, ChainValues::kFloats); }
 
 /// Wrong elements are Aborted (mending_case.h).
 absl::StatusOr<std::string> RunAlone(const MendingCase& one, const Device& device, bool misaligned) {
@@ -136,8 +141,11 @@ int Main(size_t count, uint64_t first, int seconds) {
   std::printf("%s\n", backend->Identity().c_str());
   Report report(seconds);
   RunOperators(*backend, report);
-  RunLibrary(*backend, "convolutions by cuDNN", &RandomConvolutions, Cudnn::Get().status(), report);
-  RunLibrary(*backend, "matrix products by cuBLASLt", &RandomProduct, CublasLt::Get().status(), report);
+  RunLibrary(*backend, "convolutions by cuDNN", "cudnn", &RandomConvolutions, Cudnn::Get().status(), report);
+  RunLibrary(*backend, "matrix products by cuBLASLt", "cublaslt", &RandomProduct, CublasLt::Get().status(), report);
+  RunLibrary(*backend, "convolutions by tiled kernels", "tile", &RandomConvolutions, absl::OkStatus(), report);
+  RunLibrary(*backend, "matrix products by tiled kernels", "tile", &RandomProduct, absl::OkStatus(), report);
+  RunLibrary(*backend, "chains by tiled kernels", "tile", &RandomFloatChain, absl::OkStatus(), report);
   RunCorrections(*backend, **device, count, first, report);
   return report.failures() == 0 ? 0 : 1;
 }

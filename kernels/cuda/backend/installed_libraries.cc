@@ -13,6 +13,8 @@
 #include "kernels/cuda/cudnn/library.h"
 #include "kernels/cuda/cudnn/table.h"
 #include "kernels/cuda/driver_table/driver.h"
+#include "kernels/cuda/emit/roofline.h"
+#include "kernels/cuda/tiled/library.h"
 
 namespace mendel::cuda {
 namespace {
@@ -34,6 +36,15 @@ absl::StatusOr<const CallLibrary*> OpenCublasLtLibrary() {
   return new CublasLtLibrary(*lt, *driver, workspace);
 }
 
+/// As the table of GPUs says for the device's architecture: it ranks candidates, and does not have to be this one's number.
+int MultiprocessorsOf(const Driver& driver) {
+  int major = 0, minor = 0;
+  driver.DeviceGetAttribute(&major, kAttributeMajor, 0);
+  driver.DeviceGetAttribute(&minor, kAttributeMinor, 0);
+  const GpuModel* gpu = GpuOf(10 * major + minor);
+  return gpu == nullptr ? TiledLibrary::kUsualMultiprocessors : gpu->multiprocessors;
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> WorkspaceLimit() {
@@ -53,6 +64,7 @@ std::span<const CallLibrary* const> InstalledLibraries() {
     if (!driver.ok() || !KeepPrimaryContext(**driver).ok()) return found;
     if (const auto cudnn = OpenCudnnLibrary(); cudnn.ok()) found->push_back(*cudnn);
     if (const auto cublaslt = OpenCublasLtLibrary(); cublaslt.ok()) found->push_back(*cublaslt);
+    found->push_back(new TiledLibrary(MultiprocessorsOf(**driver)));
     return found;
   }();
   return *libraries;

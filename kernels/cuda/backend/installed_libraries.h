@@ -1,4 +1,4 @@
-// The libraries of this machine whose calls the backend offers.
+// The libraries of this machine whose calls the backend offers, and the tiled kernels of ours, which are offered like one.
 #ifndef MENDEL_KERNELS_CUDA_BACKEND_INSTALLED_LIBRARIES_H_
 #define MENDEL_KERNELS_CUDA_BACKEND_INSTALLED_LIBRARIES_H_
 

@@ -42,6 +42,7 @@ absl::StatusOr<std::vector<LibraryGroup>> FindLibraryGroups(const Graph& graph, 
     MENDEL_ASSIGN_OR_RETURN(const CallLibrary* library, LibraryOf(graph, node, algorithm, libraries));
     MENDEL_ASSIGN_OR_RETURN(LibraryGroup group, library->Group(scope, node, algorithm, numerics));
     group.node = node;
+    group.algorithm = algorithm;
     for (const int32_t member : group.nodes) claimed[static_cast<size_t>(member)] = true;
     groups.push_back(std::move(group));
   }

@@ -20,14 +20,17 @@
 
 namespace mendel::cuda {
 
-/// One call: the value `result`, and the nodes that it computes with it. No other value of these nodes is read elsewhere.
+/// One call, or one kernel of ours that is chosen like one: the value `result`, and the nodes that it computes with it. No other
+/// value of these nodes is read elsewhere.
 struct LibraryGroup {
   ValueId result;
-  std::set<int32_t> nodes;              ///< with result.node
-  std::vector<KernelOperand> operands;  ///< what the call's pointers refer to; one more follows, to the result
-  std::shared_ptr<const LibraryCall> call;
+  std::set<int32_t> nodes;                  ///< with result.node
+  std::vector<KernelOperand> operands;      ///< what the call's pointers refer to; one more follows, to the result
+  std::shared_ptr<const LibraryCall> call;  ///< null: `kernel` instead
   int32_t node = -1;        ///< whose algorithm it is: gives the step its name and comes first among the step's nodes
   FusedKernel finish = {};  ///< launched after the call, over its result; no name: none
+  FusedKernel kernel = {};  ///< where there is no call; its operands are the group's
+  std::string algorithm = "";
 };
 
 /// A graph and what of it cannot be part of a group: nodes that depend on no input, and those that others compute already.

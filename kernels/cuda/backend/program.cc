@@ -119,8 +119,15 @@ class Lowering {
 
   absl::Status AddCall(const LibraryGroup& group) {
     MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
-    Step step = StepOf(group.node, group.result.node, group.nodes, group.call->name());
+    Step step = StepOf(group.node, group.result.node, group.nodes,
+                       group.call == nullptr ? Cat(group.algorithm, "_of_", group.nodes.size()) : group.call->name());
     std::stable_partition(step.nodes.begin(), step.nodes.end(), [&](int32_t id) { return id == group.node; });
+    if (group.call == nullptr) {
+      const FusedKernel& kernel = group.kernel;
+      if (names_.insert(kernel.name).second) program_.texts.push_back(kernel.text);
+      Add({.kernel = kernel.name, .shape = kernel.launch, .info = std::move(step)}, group.operands, group.result);
+      return absl::OkStatus();
+    }
     Add({.call = group.call, .info = std::move(step)}, group.operands, group.result);
     const FusedKernel& finish = group.finish;
     if (finish.name.empty()) return absl::OkStatus();

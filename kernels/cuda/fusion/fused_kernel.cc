@@ -15,31 +15,6 @@ constexpr int kWarp = 32;
 constexpr size_t kMaxPointers = 500;  // 4 KiB of parameters
 constexpr int64_t kIntElements = (int64_t{1} << 31) - (1 << 16);
 
-std::string IndexType(const Graph& graph, const FusionGroup& group) {
-  bool large = false;
-  for (int32_t id : group.nodes) {
-    for (const TensorType& type : graph.node(id).outputs) large = large || NumElements(type) >= kIntElements;
-    for (const TensorType& type : graph.InputTypes(id)) large = large || NumElements(type) >= kIntElements;
-  }
-  return large ? "long long" : "int";
-}
-
-/// Text, name and launch around the statements of `code`.
-FusedKernel Finish(const Graph& graph, const FusionGroup& group, KernelCode& code, int64_t blocks, int threads, unsigned shared) {
-  FusedKernel kernel;
-  kernel.operands = code.operands();
-  kernel.launch = {static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared};
-  std::string parameters;
-  for (size_t k = 0; k < kernel.operands.size(); ++k) {
-    parameters += Cat("const ", StoredName(kernel.operands[k].dtype), "* __restrict__ p", k, ", ");
-  }
-  parameters += Cat(StoredName(graph.type(group.result).dtype), "* __restrict__ y");
-  const std::string rest = Cat("(", parameters, ") {\n  using namespace mendel_text;\n", code.Take(), "}\n");
-  kernel.name = Cat("fused_", Sha256Hex(Cat(threads, rest)).substr(0, 24));
-  kernel.text = Cat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", kernel.name, rest);
-  return kernel;
-}
-
 int ThreadsFor(int64_t count) {
   int threads = kWarp;
   while (threads < kBlock && threads < count) threads *= 2;
@@ -61,7 +36,7 @@ std::string Stored(const Graph& graph, ValueId value, const std::string& element
 }
 
 FusedKernel WriteScalar(const Graph& graph, const FusionGroup& group) {
-  KernelCode code(graph, group.nodes, IndexType(graph, group));
+  KernelCode code(graph, group.nodes, IndexTypeOf(graph, group.nodes));
   const TensorType& type = graph.type(group.result);
   const int64_t count = NumElements(type);
   const int threads = ThreadsFor(count);
@@ -72,12 +47,12 @@ FusedKernel WriteScalar(const Graph& graph, const FusionGroup& group) {
   const Position position = code.Decode("f", type.shape, true);
   const std::string element = code.Element(group.result, position);
   code.Line(Cat("y[f] = ", Stored(graph, group.result, element), ";"));
-  return Finish(graph, group, code, (count + threads - 1) / threads, threads, 0);
+  return FinishedKernel(graph, group.result, code, (count + threads - 1) / threads, threads, 0);
 }
 
 /// Null name where no load is a vector's.
 FusedKernel WriteVector(const Graph& graph, const FusionGroup& group, int lanes) {
-  KernelCode code(graph, group.nodes, IndexType(graph, group));
+  KernelCode code(graph, group.nodes, IndexTypeOf(graph, group.nodes));
   const TensorType& type = graph.type(group.result);
   const int64_t count = NumElements(type);
   const int64_t packs = (count + lanes - 1) / lanes;
@@ -104,7 +79,7 @@ FusedKernel WriteVector(const Graph& graph, const FusionGroup& group, int lanes)
     code.Line(Cat("y[f] = ", Stored(graph, group.result, single), ";"));
     code.Close();
   }
-  FusedKernel kernel = Finish(graph, group, code, (packs + threads - 1) / threads, threads, 0);
+  FusedKernel kernel = FinishedKernel(graph, group.result, code, (packs + threads - 1) / threads, threads, 0);
   kernel.lanes = lanes;
   return kernel;
 }
@@ -113,7 +88,7 @@ FusedKernel WriteVector(const Graph& graph, const FusionGroup& group, int lanes)
 FusedKernel WriteRows(const Graph& graph, const FusionGroup& group) {
   return WithView(graph, group.row, [&](const NodeView& view) {
     const RowText& text = FindOperatorText(graph.node(group.row).op->name)->row;
-    KernelCode code(graph, group.nodes, IndexType(graph, group));
+    KernelCode code(graph, group.nodes, IndexTypeOf(graph, group.nodes));
     const auto [shape, axes] = text.geometry(view);
     Shape kept = shape;
     for (int64_t axis : axes) kept[static_cast<size_t>(axis)] = 1;
@@ -140,12 +115,36 @@ FusedKernel WriteRows(const Graph& graph, const FusionGroup& group) {
         store(at, FlatOf(type.shape, at));
       });
     }
-    return Finish(graph, group, code, NumElements(kept), row.threads,
-                  static_cast<unsigned>(row.threads) * (view.inputs[0].dtype == DType::kF32 ? 4u : 8u));
+    return FinishedKernel(graph, group.result, code, NumElements(kept), row.threads,
+                          static_cast<unsigned>(row.threads) * (view.inputs[0].dtype == DType::kF32 ? 4u : 8u));
   });
 }
 
 }  // namespace
+
+std::string IndexTypeOf(const Graph& graph, const std::set<int32_t>& nodes) {
+  bool large = false;
+  for (int32_t id : nodes) {
+    for (const TensorType& type : graph.node(id).outputs) large = large || NumElements(type) >= kIntElements;
+    for (const TensorType& type : graph.InputTypes(id)) large = large || NumElements(type) >= kIntElements;
+  }
+  return large ? "long long" : "int";
+}
+
+FusedKernel FinishedKernel(const Graph& graph, ValueId result, KernelCode& code, int64_t blocks, int threads, unsigned shared) {
+  FusedKernel kernel;
+  kernel.operands = code.operands();
+  kernel.launch = {static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared};
+  std::string parameters;
+  for (size_t k = 0; k < kernel.operands.size(); ++k) {
+    parameters += Cat("const ", StoredName(kernel.operands[k].dtype), "* __restrict__ p", k, ", ");
+  }
+  parameters += Cat(StoredName(graph.type(result).dtype), "* __restrict__ y");
+  const std::string rest = Cat("(", parameters, ") {\n  using namespace mendel_text;\n", code.Take(), "}\n");
+  kernel.name = Cat("fused_", Sha256Hex(Cat(threads, rest)).substr(0, 24));
+  kernel.text = Cat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", kernel.name, rest);
+  return kernel;
+}
 
 absl::StatusOr<FusedKernel> WriteKernel(const Graph& graph, const FusionGroup& group) {
   FusedKernel kernel;

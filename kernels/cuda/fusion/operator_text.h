@@ -70,6 +70,33 @@ struct RowText {
       element = {};
 };
 
+/// The extents of a product: result(z, r, c) = the sum over k < depth of left(z, r, k) * right(z, k, c).
+struct ProductExtents {
+  int64_t batch = 1, rows = 1, columns = 1, depth = 0;
+  /// Elements that lie side by side in memory, from every multiple of this number on: of left along k, of right and of the result
+  /// along c. 1: none do.
+  int64_t left_run = 1, right_run = 1, result_run = 1;
+};
+
+/// Where the elements of one matrix z of the batch lie.
+struct ProductPlaces {
+  std::function<Position(const std::string& r, const std::string& k)> left = {};
+  /// `inside` becomes the condition under which there is such an element, which is 0 elsewhere; "" where there always is.
+  std::function<Position(const std::string& k, const std::string& c, std::string& inside)> right = {};
+  std::function<Position(const std::string& r, const std::string& c)> result = {};
+  /// In input 2, which is added to the sum. Called where there is one.
+  std::function<Position(const std::string& r)> bias = {};
+};
+
+/// How tiled kernels (kernels/cuda/tiled/) see an operator that sums products.
+struct ProductText {
+  size_t left = 0, right = 1;  ///< inputs
+  bool left_has_rows = false;  ///< left's last axis is the depth, so that what normalises its rows can be computed with it
+  std::function<ProductExtents(const NodeView& view)> extents = {};
+  /// Writes what all elements of matrix `z` share; the result refers to `code` and `view`.
+  std::function<ProductPlaces(KernelCode& code, const NodeView& view, const std::string& z)> places = {};
+};
+
 struct OperatorText {
   std::string op;
   Reads reads = Reads::kAtPosition;
@@ -79,10 +106,13 @@ struct OperatorText {
   bool once = false;
   /// Empty: not a row operator.
   RowText row = {};
+  /// Empty: no tiled kernel computes it.
+  ProductText product = {};
   /// Null: every node that inference accepts. Else Unimplemented says what of this node no kernel computes.
   std::function<absl::Status(const NodeView& view)> check = {};
 
   bool is_row() const { return row.geometry != nullptr; }
+  bool is_product() const { return product.extents != nullptr; }
 };
 
 /// Null where the operator has no text.

@@ -1,10 +1,12 @@
-// Convolutions and matrix products, directly: a thread an element. What runs where no library does better.
+// Convolutions and matrix products, directly: a thread an element. What runs where neither a library nor a tiled kernel
+// (products.h) was measured to be better.
 
 #include <algorithm>
 #include <iterator>
 #include <map>
 
 #include "base/status.h"
+#include "kernels/cuda/operators/products.h"
 #include "kernels/cuda/operators/windows.h"
 
 namespace mendel::cuda::texts::contractions {
@@ -126,10 +128,10 @@ std::string EinsumElement(const ElementAt& at) {
 }
 
 MENDEL_REGISTER_OPERATOR_TEXTS({
-    {.op = "Conv", .reads = Reads::kMany, .element = &ConvElement},
-    {.op = "ConvTranspose", .reads = Reads::kMany, .element = &ConvTransposeElement},
+    {.op = "Conv", .reads = Reads::kMany, .element = &ConvElement, .product = ConvProduct()},
+    {.op = "ConvTranspose", .reads = Reads::kMany, .element = &ConvTransposeElement, .product = ConvTransposeProduct()},
     {.op = "Einsum", .reads = Reads::kMany, .element = &EinsumElement},
-    {.op = "MatMul", .reads = Reads::kMany, .element = &MatMulElement},
+    {.op = "MatMul", .reads = Reads::kMany, .element = &MatMulElement, .product = MatMulProduct()},
 });
 
 }  // namespace

@@ -1,0 +1,166 @@
+#include "kernels/cuda/tiled/candidate.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <tuple>
+#include <utility>
+
+#include "base/status.h"
+
+namespace mendel::cuda {
+namespace {
+
+constexpr int64_t kMostShared = 48 << 10;
+constexpr int64_t kRegisters = 65536, kMostRegisters = 255;  // of a multiprocessor, of a thread
+constexpr int64_t kOtherRegisters = 48;                      // indices and addresses
+
+constexpr Tile kTiles[] = {
+    {128, 128, 8, 8, 8}, {128, 64, 8, 8, 4}, {64, 128, 8, 4, 8}, {64, 64, 16, 4, 4}, {64, 32, 16, 4, 2},
+    {32, 64, 16, 2, 4},  {32, 32, 32, 2, 2}, {16, 64, 32, 2, 4}, {16, 32, 32, 1, 2}, {8, 128, 16, 2, 4},
+};
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t RegistersOf(const TiledCandidate& candidate, int64_t real_bytes) {
+  const Tile& tile = candidate.tile;
+  const int64_t products = candidate.products();
+  const int64_t sums = products * tile.thread_rows * tile.thread_columns;
+  const int64_t factors = tile.thread_rows + tile.thread_columns;
+  const int64_t fetched = CeilDiv((tile.rows + products * tile.columns) * tile.depth, tile.threads());
+  const int64_t statistics = candidate.fusion == TiledFusion::kRows ? CeilDiv(tile.rows * tile.depth, tile.threads()) : 0;
+  return (sums + factors + fetched + statistics) * real_bytes / 4 + kOtherRegisters;
+}
+
+absl::Status CheckLimits(const TiledCandidate& candidate, int64_t real_bytes) {
+  const Tile& tile = candidate.tile;
+  const auto is_power = [](int value, int most) { return value >= 1 && value <= most && (value & (value - 1)) == 0; };
+  if (!is_power(tile.rows, 256) || !is_power(tile.columns, 256) || !is_power(tile.depth, 64)) {
+    return InvalidInput("a block computes 1 to 256 rows and columns, 1 to 64 products at a time, powers of two");
+  }
+  if (!is_power(tile.thread_rows, 8) || !is_power(tile.thread_columns, 8)) {
+    return InvalidInput("a thread computes 1 to 8 rows and columns, powers of two");
+  }
+  if (tile.rows < tile.thread_rows || tile.columns < tile.thread_columns) return InvalidInput("a thread has more than its block");
+  const int threads = tile.threads();
+  if (threads < 32 || threads > 1024) return InvalidInput(threads, " threads a block, not 32 to 1,024");
+  const int64_t shared = SharedElements(candidate) * real_bytes;
+  if (shared > kMostShared) return InvalidInput(shared, " bytes of shared memory, more than ", kMostShared);
+  const int64_t registers = RegistersOf(candidate, real_bytes), most = std::min(kMostRegisters, kRegisters / threads);
+  if (registers > most) return InvalidInput("about ", registers, " registers a thread, more than ", most);
+  return absl::OkStatus();
+}
+
+/// "4x2x1" as so many numbers; false for other text.
+bool ParseExtents(std::string_view text, std::span<int* const> numbers) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    if (k > 0 && (at == end || *at++ != 'x')) return false;
+    const auto [rest, error] = std::from_chars(at, end, *numbers[k]);
+    if (error != std::errc()) return false;
+    at = rest;
+  }
+  return at == end;
+}
+
+/// Clock cycles of a launch, roughly.
+double CyclesOf(const TiledCandidate& candidate, const ProductExtents& extents, int64_t real_bytes, int multiprocessors) {
+  constexpr double kProductsACycle = 128, kBytesACycle = 24, kLatency = 500;  // of a multiprocessor; of a read of global memory
+  const Tile& tile = candidate.tile;
+  const int64_t threads = tile.threads(), shared = SharedElements(candidate) * real_bytes;
+  const int64_t resident = std::max<int64_t>(
+      1, std::min({2048 / threads, (100 << 10) / shared, kRegisters / (RegistersOf(candidate, real_bytes) * threads)}));
+  const int64_t blocks = extents.batch * CeilDiv(extents.rows, tile.rows) * CeilDiv(extents.columns, tile.columns);
+  const int64_t together = std::min<int64_t>(resident, CeilDiv(blocks, multiprocessors));
+  const int64_t waves = CeilDiv(blocks, together * multiprocessors), steps = CeilDiv(extents.depth, tile.depth);
+  const double sums = tile.thread_rows * tile.thread_columns, factors = tile.thread_rows + tile.thread_columns;
+  const double products = static_cast<double>(candidate.products() * steps * tile.depth) * tile.rows * tile.columns;
+  const double bytes = static_cast<double>((tile.rows + candidate.products() * tile.columns) * steps * tile.depth * real_bytes);
+  double reads = 1;
+  if (candidate.fusion == TiledFusion::kRows) reads = 2;  // statistics read the rows two or three times, from near caches
+  const double arithmetic = products / kProductsACycle * (1 + factors / (2 * sums));
+  return static_cast<double>(waves) *
+         std::max({static_cast<double>(together) * arithmetic, static_cast<double>(together) * reads * bytes / kBytesACycle,
+                   static_cast<double>(steps) * kLatency});
+}
+
+bool IsMostlyPadding(const Tile& tile, const ProductExtents& extents) {
+  constexpr int64_t kMostPadding = 8;
+  const int64_t rows = CeilDiv(extents.rows, tile.rows) * tile.rows;
+  const int64_t columns = CeilDiv(extents.columns, tile.columns) * tile.columns;
+  return rows * columns > kMostPadding * extents.rows * extents.columns;
+}
+
+}  // namespace
+
+bool TiledCandidate::operator==(const TiledCandidate& other) const {
+  const auto key = [](const TiledCandidate& c) {
+    return std::tuple(c.tile.rows, c.tile.columns, c.tile.depth, c.tile.thread_rows, c.tile.thread_columns, c.fusion);
+  };
+  return key(*this) == key(other);
+}
+
+std::string CandidateName(const TiledCandidate& candidate) {
+  const Tile& tile = candidate.tile;
+  const char* const fusions[] = {"", ":pair", ":rows"};
+  return Cat("tile:", tile.rows, "x", tile.columns, "x", tile.depth, ":", tile.thread_rows, "x", tile.thread_columns,
+             fusions[static_cast<size_t>(candidate.fusion)]);
+}
+
+absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t real_bytes) {
+  std::vector<std::string_view> parts;
+  for (std::string_view rest = name;;) {
+    const size_t colon = rest.find(':');
+    parts.push_back(rest.substr(0, colon));
+    if (colon == std::string_view::npos) break;
+    rest.remove_prefix(colon + 1);
+  }
+  TiledCandidate candidate;
+  Tile& tile = candidate.tile;
+  if (parts.size() == 4 && parts[3] == "pair") candidate.fusion = TiledFusion::kPair;
+  if (parts.size() == 4 && parts[3] == "rows") candidate.fusion = TiledFusion::kRows;
+  const size_t known = candidate.fusion == TiledFusion::kNone ? 3 : 4;
+  const std::array block = {&tile.rows, &tile.columns, &tile.depth};
+  const std::array thread = {&tile.thread_rows, &tile.thread_columns};
+  // Written again, it must be what was read: one name a candidate.
+  if (parts.size() != known || parts[0] != "tile" || !ParseExtents(parts[1], block) || !ParseExtents(parts[2], thread) ||
+      CandidateName(candidate) != name) {
+    return InvalidInput("no name of a tiled kernel, as 'tile:64x64x16:4x4' is");
+  }
+  MENDEL_RETURN_IF_ERROR(CheckLimits(candidate, real_bytes));
+  return candidate;
+}
+
+std::span<const Tile> OfferedTiles() { return kTiles; }
+
+int64_t SharedElements(const TiledCandidate& candidate) {
+  const Tile& tile = candidate.tile;
+  const int64_t pitches = tile.rows + kTilePadding + candidate.products() * (tile.columns + kTilePadding);
+  const int64_t tiles = 2 * tile.depth * pitches;
+  return candidate.fusion == TiledFusion::kRows ? std::max<int64_t>(tiles, tile.threads()) : tiles;
+}
+
+std::vector<TiledCandidate> RankedCandidates(const ProductExtents& extents, int64_t real_bytes,
+                                             std::span<const TiledFusion> fusions, int multiprocessors) {
+  constexpr size_t kMostOfAFusion = 2;
+  constexpr double kHopeless = 4;  // times the best
+  std::vector<TiledCandidate> offered;
+  const auto offer = [&](TiledFusion fusion, size_t most) {
+    std::vector<std::pair<double, TiledCandidate>> ranked;
+    for (const Tile& tile : kTiles) {
+      const TiledCandidate candidate{tile, fusion};
+      if (IsMostlyPadding(tile, extents) || !CheckLimits(candidate, real_bytes).ok()) continue;
+      ranked.emplace_back(CyclesOf(candidate, extents, real_bytes, multiprocessors), candidate);
+    }
+    std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (size_t k = 0; k < std::min(most, ranked.size()); ++k) {
+      if (ranked[k].first <= kHopeless * ranked[0].first) offered.push_back(ranked[k].second);
+    }
+  };
+  for (const TiledFusion fusion : fusions) offer(fusion, kMostOfAFusion);
+  offer(TiledFusion::kNone, std::min<size_t>(4, kMostCandidates - offered.size()));
+  return offered;
+}
+
+}  // namespace mendel::cuda

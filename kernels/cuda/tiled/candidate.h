@@ -1,0 +1,65 @@
+// The search space of tiled kernels: what a block and a thread compute, and which operators beside a product are part of it.
+//
+// Mirage ("Mirage: A Multi-Level Superoptimizer for Tensor Programs", OSDI'25) searches for programs of the kernel, of the block
+// and of the thread together. Here the form of the kernel is given - a loop over the depth of a product with a prologue before and
+// an epilogue after it - and what is searched is its tile and what is fused into it. Every candidate is an algorithm of its
+// product's node, which the search measures.
+#ifndef MENDEL_KERNELS_CUDA_TILED_CANDIDATE_H_
+#define MENDEL_KERNELS_CUDA_TILED_CANDIDATE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/emit/kernel_text.h"
+#include "kernels/cuda/fusion/operator_text.h"
+
+namespace mendel::cuda {
+
+/// What a tiled kernel computes besides one product, the elementwise operators before and after it and views.
+enum class TiledFusion {
+  kNone,
+  kPair,  ///< a second product of the same left side, combined elementwise with the first (a gated MLP)
+  /// The row operator that the left side is made with (a normalisation, a softmax, the mean of squares of an RMS normalisation):
+  /// statistics first, then elements as they are read.
+  kRows,
+};
+
+struct TiledCandidate {
+  Tile tile = {};
+  TiledFusion fusion = TiledFusion::kNone;
+
+  bool operator==(const TiledCandidate& other) const;
+  int products() const { return fusion == TiledFusion::kPair ? 2 : 1; }
+};
+
+/// "tile:64x64x16:4x4" (rows x columns x depth of a block : rows x columns of a thread), then ":pair" or ":rows".
+std::string CandidateName(const TiledCandidate& candidate);
+/// InvalidArgument where `name` is no such name, or beyond the limits below for elements computed in `real_bytes`: powers of two,
+/// extents of a block up to 256, of a thread up to 8 and of the depth up to 64, 32 to 1,024 threads, 48 KiB of shared memory, and
+/// as many registers, by estimate, as those threads can have.
+absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t real_bytes);
+
+/// Statistics that a row operator may have of a row.
+inline constexpr int kMostStatistics = 4;
+/// Elements of shared memory: two buffers of each operand's tile, with rows padded against bank conflicts by kTilePadding. The
+/// reductions of kRows, one a thread, take the same place before.
+int64_t SharedElements(const TiledCandidate& candidate);
+inline constexpr int kTilePadding = 4;
+
+/// All tiles that are offered, from square ones for large products to flat ones for few rows.
+std::span<const Tile> OfferedTiles();
+
+/// The candidates that promise most for a product of these extents on a GPU of so many multiprocessors, the best first: at most
+/// kMostCandidates, and at most two with a fusion for each of `fusions`. None where tiles would be padding mostly. By a simple
+/// model of waves of blocks, whose time is the largest of their arithmetic, traffic and latency; it ranks and predicts nothing.
+inline constexpr size_t kMostCandidates = 6;
+std::vector<TiledCandidate> RankedCandidates(const ProductExtents& extents, int64_t real_bytes,
+                                             std::span<const TiledFusion> fusions, int multiprocessors);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_TILED_CANDIDATE_H_

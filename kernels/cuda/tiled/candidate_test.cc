@@ -1,0 +1,90 @@
+#include "kernels/cuda/tiled/candidate.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mendel::cuda {
+namespace {
+
+using testing::HasSubstr;
+
+std::string Refusal(const std::string& name, int64_t real_bytes = 4) {
+  const auto candidate = ParseCandidate(name, real_bytes);
+  return candidate.ok() ? "" : std::string(candidate.status().message());
+}
+
+TEST(TiledCandidate, HasOneName) {
+  const TiledCandidate candidate{{64, 32, 16, 4, 2}, TiledFusion::kPair};
+  EXPECT_EQ(CandidateName(candidate), "tile:64x32x16:4x2:pair");
+  EXPECT_EQ(*ParseCandidate("tile:64x32x16:4x2:pair", 4), candidate);
+  EXPECT_EQ(ParseCandidate("tile:8x128x16:2x4", 4)->tile.columns, 128);
+  EXPECT_EQ(ParseCandidate("tile:8x128x16:2x4:rows", 4)->fusion, TiledFusion::kRows);
+  for (const char* name :
+       {"", "tile", "tile:", "tile:64x64x16", "tile:64x64x16:4x4:", "tile:64x64x16:4x4:triple",
+        "tile:64x64x16:4x4:pair:", "tile:064x64x16:4x4", "tile:64x64:4x4", "tile:64x64x16x2:4x4", "tile:64x64x16:4",
+        "tile:64x64x16:4x4 ", "Tile:64x64x16:4x4", "tile:64x+64x16:4x4", "tile:99999999999x64x16:4x4"}) {
+    EXPECT_THAT(Refusal(name), HasSubstr("no name of a tiled kernel")) << name;
+  }
+}
+
+TEST(TiledCandidate, StaysWithinTheLimits) {
+  EXPECT_THAT(Refusal("tile:48x64x16:4x4"), HasSubstr("powers of two"));
+  EXPECT_THAT(Refusal("tile:512x64x16:8x8"), HasSubstr("powers of two"));
+  EXPECT_THAT(Refusal("tile:64x64x0:4x4"), HasSubstr("powers of two"));
+  EXPECT_THAT(Refusal("tile:-64x64x16:4x4"), HasSubstr("powers of two"));
+  EXPECT_THAT(Refusal("tile:64x64x16:16x4"), HasSubstr("a thread computes"));
+  EXPECT_THAT(Refusal("tile:4x64x16:8x4"), HasSubstr("more than its block"));
+  EXPECT_THAT(Refusal("tile:8x8x16:4x4"), HasSubstr("4 threads"));
+  EXPECT_THAT(Refusal("tile:128x128x16:2x2"), HasSubstr("4096 threads"));
+  EXPECT_THAT(Refusal("tile:128x128x32:8x8"), HasSubstr("shared memory"));
+  EXPECT_THAT(Refusal("tile:64x64x32:4x4", 8), HasSubstr("shared memory"));
+  EXPECT_EQ(Refusal("tile:64x64x32:4x4", 4), "");
+  EXPECT_THAT(Refusal("tile:64x64x64:8x8:pair"), HasSubstr("shared memory"));
+  EXPECT_THAT(Refusal("tile:256x256x4:8x8"), HasSubstr("registers"));
+  EXPECT_EQ(Refusal("tile:128x128x8:8x8"), "");
+}
+
+std::vector<TiledCandidate> Ranked(int64_t batch, int64_t rows, int64_t columns, int64_t depth,
+                                   std::vector<TiledFusion> fusions = {}, int multiprocessors = 100) {
+  ProductExtents extents;
+  extents.batch = batch;
+  extents.rows = rows;
+  extents.columns = columns;
+  extents.depth = depth;
+  return RankedCandidates(extents, 4, fusions, multiprocessors);
+}
+
+TEST(TiledCandidate, RankingFitsTheProduct) {
+  const auto large = Ranked(1, 4096, 4096, 4096);
+  ASSERT_FALSE(large.empty());
+  EXPECT_EQ(large[0].tile.rows, 128);
+  EXPECT_EQ(large[0].tile.columns, 128);
+  // Few rows: no tile of many; few blocks: smaller ones than where there are enough.
+  const auto flat = Ranked(1, 8, 4096, 1024);
+  ASSERT_FALSE(flat.empty());
+  EXPECT_LE(flat[0].tile.rows, 16);
+  const auto small = Ranked(1, 128, 128, 512);
+  ASSERT_FALSE(small.empty());
+  EXPECT_LT(small[0].tile.rows * small[0].tile.columns, 64 * 64);
+  // A depthwise convolution, a product with a vector.
+  EXPECT_TRUE(Ranked(512, 1, 3136, 9).size() <= 1);
+  EXPECT_TRUE(Ranked(1, 512, 1, 512).empty());
+}
+
+TEST(TiledCandidate, RankingIsSmallAndWithinTheLimits) {
+  for (const int64_t rows : {1, 3, 17, 64, 200, 1000}) {
+    for (const int64_t columns : {8, 33, 256, 3000}) {
+      const auto ranked = Ranked(2, rows, columns, 77, {TiledFusion::kPair, TiledFusion::kRows});
+      EXPECT_LE(ranked.size(), kMostCandidates);
+      int fused = 0;
+      for (const TiledCandidate& candidate : ranked) {
+        EXPECT_EQ(Refusal(CandidateName(candidate)), "");
+        fused += candidate.fusion != TiledFusion::kNone ? 1 : 0;
+      }
+      EXPECT_LE(fused, 4);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mendel::cuda

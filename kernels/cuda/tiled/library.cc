@@ -1,0 +1,56 @@
+#include "kernels/cuda/tiled/library.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/cuda/fusion/operator_text.h"
+#include "kernels/cuda/tiled/candidate.h"
+#include "kernels/cuda/tiled/chain.h"
+#include "kernels/cuda/tiled/tiled_kernel.h"
+
+namespace mendel::cuda {
+namespace {
+
+int64_t RealBytes(const Graph& graph, int32_t node) { return RealName(graph.type({node, 0}).dtype) == "float" ? 4 : 8; }
+
+absl::StatusOr<LibraryGroup> TiledGroup(const GroupingScope& scope, int32_t node, const std::string& algorithm) {
+  MENDEL_ASSIGN_OR_RETURN(const TiledCandidate candidate, ParseCandidate(algorithm, RealBytes(scope.graph, node)));
+  const std::optional<TiledChain> chain = MatchTiledChain(scope, node, candidate.fusion);
+  if (!chain.has_value()) return InvalidInput("there is no such product here");
+  MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteTiledKernel(scope.graph, *chain, candidate));
+  LibraryGroup group{chain->result, chain->nodes, kernel.operands, nullptr};
+  group.kernel = std::move(kernel);
+  return group;
+}
+
+}  // namespace
+
+std::string TiledLibrary::Identity() const { return Cat("tile ", kVersion); }
+
+std::vector<std::string> TiledLibrary::Algorithms(const GroupingScope& scope, int32_t node, Numerics) const {
+  std::vector<std::string> names;
+  if (!MatchTiledChain(scope, node, TiledFusion::kNone).has_value()) return names;
+  std::vector<TiledFusion> fusions;
+  for (const TiledFusion fusion : {TiledFusion::kPair, TiledFusion::kRows}) {
+    if (MatchTiledChain(scope, node, fusion).has_value()) fusions.push_back(fusion);
+  }
+  const ProductExtents extents = WithView(scope.graph, node, [&](const NodeView& view) {
+    return FindOperatorText(scope.graph.node(node).op->name)->product.extents(view);
+  });
+  for (const TiledCandidate& candidate : RankedCandidates(extents, RealBytes(scope.graph, node), fusions, multiprocessors_)) {
+    names.push_back(CandidateName(candidate));
+  }
+  return names;
+}
+
+absl::StatusOr<LibraryGroup> TiledLibrary::Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+                                                 Numerics) const {
+  auto group = TiledGroup(scope, node, algorithm);
+  if (group.ok()) return group;
+  const Node& it = scope.graph.node(node);
+  return InvalidInput("node '", it.name, "' (", it.op->name, " ", node, ") cannot be computed by '", algorithm,
+                      "': ", std::string(group.status().message()));
+}
+
+}  // namespace mendel::cuda

@@ -1,0 +1,256 @@
+// What tiled kernels take along, how they are offered and refused, and that they fit real architectures.
+
+#include "kernels/cuda/tiled/library.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "gmock/gmock.h"
+#include "graph/random_graph.h"
+#include "graph/rewrite.h"
+#include "graph/text.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/device_case.h"
+#include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/fusion/preamble.h"
+#include "kernels/cuda/nvrtc/compiler.h"
+#include "kernels/cuda/tiled/candidate.h"
+
+namespace mendel::cuda {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const TiledLibrary kTiled(100);
+const CallLibrary* const kLibraries[] = {&kTiled};
+
+Graph Parsed(const std::string& body) {
+  auto graph = ParseGraph("graph \"g\" {\n" + body + "\n}");
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *std::move(graph);
+}
+
+/// SiLU(x W1) * (x W3) of 40 rows.
+Graph GatedMlp(const std::string& dtype = "f32", int64_t depth = 24) {
+  const auto shape = [&](int64_t a, int64_t b) { return Cat("dtype = \"", dtype, "\", shape = [", a, ", ", b, "]"); };
+  return Parsed(Cat("%0 = Input() {name = \"x\", ", shape(40, depth), "}\n%1 = Input() {name = \"gate\", ", shape(depth, 36),
+                    "}\n%2 = Input() {name = \"up\", ", shape(depth, 36), R"(}
+    %3 = MatMul(%0, %1)
+    %4 = Sigmoid(%3)
+    %5 = Mul(%3, %4)
+    %6 = MatMul(%0, %2)
+    %7 = Mul(%5, %6)
+    return "y" = %7)"));
+}
+
+/// LayerNorm(x) W + b, then GELU.
+Graph NormalizedProduct(const std::string& dtype = "f32", int64_t depth = 40) {
+  const auto type = [&](const std::string& shape) { return Cat("dtype = \"", dtype, "\", shape = [", shape, "]"); };
+  return Parsed(Cat("%0 = Input() {name = \"x\", ", type(Cat("2, 10, ", depth)), "}\n%1 = Input() {name = \"scale\", ",
+                    type(Cat(depth)), "}\n%2 = Input() {name = \"shift\", ", type(Cat(depth)), "}\n%3 = Input() {name = \"w\", ",
+                    type(Cat(depth, ", 30")), "}\n%4 = Input() {name = \"b\", ", type("30"), R"(}
+    %5 = LayerNormalization(%0, %1, %2) {axis = 2}
+    %6 = MatMul(%5, %3)
+    %7 = Add(%6, %4)
+    %8 = Gelu(%7)
+    return "y" = %8)"));
+}
+
+/// x / sqrt(mean(x^2) + eps) * g, times W: in elementary operators.
+Graph RmsNormalizedProduct() {
+  return Parsed(R"(%0 = Input() {name = "x", shape = [20, 40]}
+    %1 = Input() {name = "g", shape = [40]}
+    %2 = Input() {name = "w", shape = [40, 24]}
+    %3 = Constant() {value = f32[]{0.5}}
+    %4 = Mul(%0, %0)
+    %5 = ReduceMean(%4) {axes = [1], keepdims = 1}
+    %6 = Add(%5, %3)
+    %7 = Sqrt(%6)
+    %8 = Div(%0, %7)
+    %9 = Mul(%8, %1)
+    %10 = MatMul(%9, %2)
+    return "y" = %10)");
+}
+
+Graph GroupedConvolution() {
+  return Parsed(R"(%0 = Input() {name = "x", shape = [2, 32, 9, 9]}
+    %1 = Input() {name = "w", shape = [64, 8, 3, 3]}
+    %2 = Input() {name = "b", shape = [64]}
+    %3 = Input() {name = "residual", shape = [2, 64, 9, 9]}
+    %4 = Conv(%0, %1, %2) {dilations = [1, 1], group = 4, pads = [1, 1, 1, 1], strides = [1, 1]}
+    %5 = Add(%4, %3)
+    %6 = Relu(%5)
+    return "y" = %6)");
+}
+
+DeviceProgram Lowered(const Graph& graph, std::map<int32_t, std::string> algorithms) {
+  auto program = LowerToDevice(graph, {.reuse_memory = false, .algorithms = std::move(algorithms), .libraries = kLibraries});
+  EXPECT_TRUE(program.ok()) << program.status();
+  return program.ok() ? *std::move(program) : DeviceProgram();
+}
+
+std::string Refusal(const Graph& graph, int32_t node, const std::string& algorithm) {
+  const auto program = LowerToDevice(graph, {.algorithms = {{node, algorithm}}, .libraries = kLibraries});
+  EXPECT_TRUE(absl::IsInvalidArgument(program.status())) << program.status();
+  return std::string(program.status().message());
+}
+
+/// What running the program on random inputs finds wrong, with `from` replaced by `to` in its texts.
+std::string WithFault(const Graph& graph, const std::map<int32_t, std::string>& algorithms, const std::string& from = "",
+                      const std::string& to = "") {
+  Rng rng(1);
+  DeviceCase one{"planted", graph, {}, Lowered(graph, algorithms)};
+  for (const HostValue& input : RandomInputs(rng, one.graph)) one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
+  const auto image = [&](const std::string& text) -> absl::StatusOr<std::vector<char>> {
+    std::string changed = text;
+    const size_t begin = changed.find("extern \"C\""), at = from.empty() ? begin : changed.find(from, begin);
+    EXPECT_NE(at, std::string::npos) << from;
+    if (!from.empty()) changed.replace(at, from.size(), to);
+    return TextImage(changed);
+  };
+  FakeDriver driver;
+  return FailureOn(driver.table(), image, one);
+}
+
+TEST(TiledLibrary, ChainsAreOneLaunch) {
+  const std::pair<Graph, std::map<int32_t, std::string>> chains[] = {
+      {GatedMlp(), {{3, "tile:32x32x32:2x2:pair"}}},
+      {NormalizedProduct(), {{6, "tile:16x32x32:1x2:rows"}}},
+      {RmsNormalizedProduct(), {{10, "tile:16x32x32:1x2:rows"}}},
+      {GroupedConvolution(), {{4, "tile:16x64x32:2x4"}}},
+  };
+  for (const auto& [graph, algorithms] : chains) {
+    const DeviceProgram program = Lowered(graph, algorithms);
+    ASSERT_EQ(program.launches.size(), 1u);
+    const Step& step = program.launches[0].info;
+    EXPECT_EQ(step.nodes[0], algorithms.begin()->first);
+    EXPECT_EQ(step.kernel, Cat(algorithms.begin()->second, "_of_", step.nodes.size()));
+    EXPECT_EQ(WithFault(graph, algorithms), "");
+  }
+}
+
+TEST(TiledLibrary, TakesAlongWhatNobodyElseReads) {
+  // The product's sum and the normalised rows are results, too.
+  const Graph graph = Parsed(R"(%0 = Input() {name = "x", shape = [20, 16]}
+    %1 = Input() {name = "w", shape = [16, 24]}
+    %2 = Softmax(%0) {axis = 1}
+    %3 = MatMul(%2, %1)
+    %4 = Relu(%3)
+    return "y" = %4, "sum" = %3, "rows" = %2)");
+  const DeviceProgram program = Lowered(graph, {{3, "tile:16x32x32:1x2"}});
+  ASSERT_EQ(program.launches.size(), 3u);
+  EXPECT_THAT(program.launches[1].info.nodes, ElementsAre(3));
+  EXPECT_THAT(Refusal(graph, 3, "tile:16x32x32:1x2:rows"), HasSubstr("no such product here"));
+  // A residual that is computed later leaves the addition to who computes it.
+  const Graph late = Parsed(R"(%0 = Input() {name = "x", shape = [20, 16]}
+    %1 = Input() {name = "w", shape = [16, 16]}
+    %2 = MatMul(%0, %1)
+    %3 = MatMul(%0, %1)
+    %4 = Softmax(%3) {axis = 1}
+    %5 = Add(%2, %4)
+    return "y" = %5)");
+  EXPECT_THAT(Lowered(late, {{2, "tile:16x32x32:1x2"}}).launches[0].info.nodes, ElementsAre(2));
+  EXPECT_THAT(Refusal(late, 2, "tile:16x32x32:1x2:pair"), HasSubstr("no such product here"));
+}
+
+TEST(TiledLibrary, OffersFewAndFusionsFirst) {
+  const auto offered = [](const Graph& graph, int32_t node) {
+    return LibraryAlgorithms(graph, node, Numerics::kStrict, kLibraries);
+  };
+  const auto pair = offered(GatedMlp(), 3), rows = offered(NormalizedProduct(), 6), conv = offered(GroupedConvolution(), 4);
+  ASSERT_FALSE(pair.empty());
+  EXPECT_THAT(pair[0], HasSubstr(":pair"));
+  ASSERT_FALSE(rows.empty());
+  EXPECT_THAT(rows[0], HasSubstr(":rows"));
+  EXPECT_FALSE(conv.empty());
+  for (const auto& names : {pair, rows, conv}) EXPECT_LE(names.size(), 6u);
+  EXPECT_TRUE(offered(GatedMlp(), 5).empty());  // no product
+  // The second product of a pair has it from the first.
+  const auto second = offered(GatedMlp(), 6);
+  EXPECT_TRUE(std::none_of(second.begin(), second.end(), [](const std::string& name) { return name.find(":pair") != name.npos; }));
+}
+
+TEST(TiledLibrary, RefusesByName) {
+  const Graph graph = GatedMlp();
+  EXPECT_THAT(Refusal(graph, 3, "tile:64x64"),
+              testing::AllOf(HasSubstr("MatMul 3"), HasSubstr("'tile:64x64'"), HasSubstr("no name")));
+  EXPECT_THAT(Refusal(graph, 3, "tile:256x256x64:8x8"), HasSubstr("shared memory"));
+  EXPECT_THAT(Refusal(graph, 4, "tile:64x64x16:4x4"), testing::AllOf(HasSubstr("Sigmoid 4"), HasSubstr("no such product here")));
+  EXPECT_THAT(Refusal(graph, 3, "tile:64x64x16:4x4:rows"), HasSubstr("no such product here"));
+  const auto without = LowerToDevice(graph, {.algorithms = {{3, "tile:64x64x16:4x4"}}});
+  EXPECT_TRUE(absl::IsInvalidArgument(without.status())) << without.status();
+}
+
+TEST(TiledLibrary, PlantedFaultsAreFound) {
+  const Graph pair = GatedMlp(), rows = NormalizedProduct();
+  const std::map<int32_t, std::string> by_pair = {{3, "tile:32x32x8:2x2:pair"}}, by_rows = {{6, "tile:16x32x8:1x2:rows"}};
+  EXPECT_THAT(WithFault(pair, by_pair, "    __syncthreads();\n    buffer ^= 1;", "    buffer ^= 1;"), HasSubstr("race"));
+  EXPECT_THAT(WithFault(pair, by_pair, "row < 40 && column", "row < 41 && column"), HasSubstr("out of bounds"));
+  EXPECT_THAT(WithFault(pair, by_pair, "at < 40", "at < 41"), HasSubstr("out of bounds"));
+  EXPECT_THAT(WithFault(pair, by_pair, "((buffer ^ 1) * 8", "(buffer * 8"), HasSubstr("race"));
+  EXPECT_THAT(WithFault(pair, by_pair, "buffer ^= 1;", ""), HasSubstr("uninitialised shared memory"));
+  EXPECT_THAT(WithFault(pair, by_pair, "Sigmoid(v", "Tanh(v"), HasSubstr("element 0"));
+  EXPECT_THAT(WithFault(rows, by_rows, "  __syncthreads();\n  float sum0", "  float sum0"), HasSubstr("race"));
+  EXPECT_THAT(WithFault(rows, by_rows, "across == r", "across + 1 == r"), HasSubstr("element"));
+}
+
+/// The texts of every tile that is offered, with each fusion that the graph's product has.
+std::vector<std::string> TextsOf(const Graph& graph, int32_t node, const std::vector<const char*>& fusions) {
+  const std::vector<bool> constant = ConstantExpressions(graph), claimed(constant.size(), false);
+  std::vector<std::string> texts;
+  for (const Tile& tile : OfferedTiles()) {
+    for (const char* fusion : fusions) {
+      const std::string name = CandidateName({tile}) + fusion;
+      const auto group = kTiled.Group({graph, constant, claimed}, node, name, Numerics::kDefault);
+      EXPECT_TRUE(group.ok()) << group.status();
+      if (group.ok()) texts.push_back(group->kernel.text);
+    }
+  }
+  return texts;
+}
+
+/// No spills, no local memory. Every text for one architecture, for all of them with MENDEL_CUDA_SEEDS in the environment.
+TEST(TiledLibrary, KernelsCompileWithoutSpills) {
+  const auto compiler = Compiler::Get();
+  if (!compiler.ok()) {
+    EXPECT_FALSE(std::filesystem::exists("/usr/local/cuda")) << compiler.status();
+    GTEST_SKIP() << compiler.status();
+  }
+  std::vector<std::string> texts;
+  for (std::vector<std::string>& more :
+       std::vector{TextsOf(GatedMlp("f32", 512), 3, {"", ":pair"}), TextsOf(NormalizedProduct("bf16", 256), 6, {":rows"}),
+                   TextsOf(GroupedConvolution(), 4, {""})}) {
+    texts.insert(texts.end(), more.begin(), more.end());
+  }
+  constexpr int kArchitectures[] = {75, 80, 90, 100, 120};
+  const bool all = std::getenv("MENDEL_CUDA_SEEDS") != nullptr;
+  for (size_t k = 0; k < std::size(kArchitectures); ++k) {
+    const int architecture = kArchitectures[k];
+    if (!(*compiler)->Supports(architecture)) continue;
+    std::string module = PreambleText();
+    int kernels = 0;
+    for (size_t number = 0; number < texts.size(); ++number) {
+      if (!all && number % std::size(kArchitectures) != k) continue;
+      module += texts[number];
+      ++kernels;
+    }
+    const auto compiled = (*compiler)->Compile(module, "tiled", architecture);
+    ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
+    EXPECT_EQ(compiled->usage.spilled_bytes, 0) << "sm_" << architecture;
+    EXPECT_EQ(compiled->usage.stack_bytes, 0) << "sm_" << architecture;
+    std::printf("%d of %zu kernels for sm_%d: %d registers a thread on average\n", kernels, texts.size(), architecture,
+                compiled->usage.registers / kernels);
+  }
+}
+
+}  // namespace
+}  // namespace mendel::cuda

@@ -1,0 +1,73 @@
+// How the tile of one operand travels, as text: from global memory to registers, to shared memory, and to the threads that
+// multiply.
+#ifndef MENDEL_KERNELS_CUDA_TILED_OPERAND_TEXT_H_
+#define MENDEL_KERNELS_CUDA_TILED_OPERAND_TEXT_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "graph/types.h"
+#include "kernels/cuda/emit/kernel_text.h"
+#include "kernels/cuda/fusion/kernel_code.h"
+#include "kernels/cuda/fusion/position.h"
+
+namespace mendel::cuda {
+
+struct OperandTile {
+  std::string name;       ///< of its buffers in shared memory: [2][depth][pitch]
+  int across = 0;         ///< rows (left) or columns (right) of the tile
+  std::string origin;     ///< the tile's first row or column
+  int64_t limit = 0;      ///< rows or columns of the product
+  bool by_depth = false;  ///< threads that follow one another read along the depth, else across
+  int lanes = 1;          ///< elements a read, side by side in memory in that direction
+
+  int pitch() const;
+};
+
+/// The element's position where row or column `at` and product `k` of the sum are; `inside` as in ProductPlaces::right.
+using PlaceOfElement = std::function<Position(const std::string& at, const std::string& k, std::string& inside)>;
+using ElementAtPosition = std::function<std::string(const Position& position)>;
+
+/// Writes into `code`, which must outlive it. The text has the names `thread`, `k0` (a step's first product) and `buffer`, which
+/// is multiplied while the other one is filled.
+class OperandText {
+ public:
+  OperandText(KernelCode& code, const Tile& tile, std::string_view real, OperandTile operand);
+
+  /// Elements of both buffers.
+  int64_t SharedElements() const;
+  /// Reads of a thread in a step. Each is of `lanes` elements.
+  int Reads() const;
+  /// Opens a loop over them, by `i`: `across` and `depth` are the place of the read's first element in the tile.
+  void OpenReads() const;
+
+  void DeclareRegisters() const;
+  /// Reads the tile of the step that begins with product `k0` of `depth` into registers; zeros lie beyond the product.
+  /// `shape`: of the operand. `element` is called where `i`, `across` and `depth` are known.
+  void Fetch(const std::string& k0, int64_t depth, const std::string& zero, const Shape& shape, const PlaceOfElement& place,
+             const ElementAtPosition& element) const;
+  /// From registers to the buffer that is not multiplied.
+  void Stage() const;
+  /// Product `k` of the step for this thread's `count` rows or columns, from `own` of the tile on, as an array `name`.
+  void Factors(const std::string& name, const std::string& own, int count) const;
+
+ private:
+  void FetchLanes(const Shape& shape, const PlaceOfElement& place, const ElementAtPosition& element) const;
+  void Unrolled(const std::string& header) const;
+  int Units() const;
+  std::string InTile() const;
+
+  KernelCode& code_;
+  const Tile tile_;
+  const std::string real_;
+  const OperandTile operand_;
+};
+
+/// `position` as one that a vector access starts from, with the number `f` of its element.
+Position AsRoot(Position position);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_TILED_OPERAND_TEXT_H_

@@ -1,0 +1,152 @@
+// Tiled kernels of random products, convolutions, chains and graphs in the emulator, against the graphs' meaning.
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "graph/op_definition.h"
+#include "graph/random_graph.h"
+#include "graph/rewrite.h"
+#include "graph/text.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/convolution_case.h"
+#include "kernels/cuda/device_case.h"
+#include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/fusion/operator_text.h"
+#include "kernels/cuda/product_case.h"
+#include "kernels/cuda/tiled/chain.h"
+#include "kernels/cuda/tiled/chain_case.h"
+#include "kernels/cuda/tiled/library.h"
+
+namespace mendel::cuda {
+namespace {
+
+/// Of a GPU with so few multiprocessors, so that small products are offered large tiles, too; and one of another size.
+const TiledLibrary kSizes[] = {TiledLibrary(1), TiledLibrary(1000)};
+
+/// Tiles of a warp: odd extents have several blocks, and some of their tails.
+const std::vector<std::string> kSmall = {"tile:8x16x4:2x2", "tile:16x4x8:2x1", "tile:4x32x1:1x4", "tile:32x8x16:8x1",
+                                         "tile:8x8x2:1x1"};
+
+uint64_t Seeds(uint64_t fewest) {
+  const char* text = std::getenv("MENDEL_CUDA_SEEDS");
+  return text == nullptr ? fewest : fewest * std::strtoull(text, nullptr, 10) / 3;
+}
+
+struct Counted {
+  size_t programs = 0, kernels = 0, pairs = 0, rows = 0, vectors = 0, fused = 0;
+};
+
+/// The cases of `one` by each algorithm of `names`, wherever it can be used.
+void AddByAlgorithm(const DeviceCase& one, uint64_t seed, Counted& counted, std::vector<DeviceCase>& cases) {
+  const TiledLibrary& library = kSizes[seed % 2];
+  const CallLibrary* const libraries[] = {&library};
+  std::map<std::string, std::map<int32_t, std::string>> by_name;
+  const std::vector<bool> constant = ConstantExpressions(one.graph), claimed(constant.size(), false);
+  const GroupingScope scope{one.graph, constant, claimed};
+  for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
+    constexpr std::pair<TiledFusion, const char*> kFusions[] = {
+        {TiledFusion::kNone, ""}, {TiledFusion::kPair, ":pair"}, {TiledFusion::kRows, ":rows"}};
+    const std::string small = kSmall[(seed + static_cast<uint64_t>(node)) % kSmall.size()];
+    for (const auto& [fusion, name] : kFusions) {
+      if (MatchTiledChain(scope, node, fusion).has_value()) by_name[Cat("small", name)][node] = small + name;
+    }
+    const std::vector<std::string> offered = LibraryAlgorithms(one.graph, node, Numerics::kDefault, libraries);
+    if (offered.empty()) continue;
+    by_name["first"][node] = offered.front();
+    by_name["any"][node] = offered[seed % offered.size()];
+  }
+  for (const auto& [name, algorithms] : by_name) {
+    const auto program =
+        LowerToDevice(one.graph, {.reuse_memory = seed % 2 == 0, .algorithms = algorithms, .libraries = libraries});
+    ASSERT_TRUE(program.ok()) << name << ": " << program.status() << "\n" << one.told;
+    for (const DeviceLaunch& launch : program->launches) {
+      if (launch.info.kernel.rfind("tile:", 0) != 0) continue;
+      ++counted.kernels;
+      counted.pairs += launch.info.kernel.find(":pair") != std::string::npos ? 1 : 0;
+      counted.rows += launch.info.kernel.find(":rows") != std::string::npos ? 1 : 0;
+      counted.fused += launch.info.nodes.size() > 1 ? 1 : 0;
+    }
+    for (const std::string& text : program->texts) counted.vectors += text.find(">*>(p") != std::string::npos ? 1 : 0;
+    ++counted.programs;
+    cases.push_back({Cat(name, ": ", one.told), one.graph, one.inputs, *program});
+  }
+}
+
+void ExpectRight(const std::vector<DeviceCase>& cases) {
+  FakeDriver driver;
+  const absl::Status prepared = driver.Prepare(ModuleOf(cases));
+  ASSERT_TRUE(prepared.ok()) << std::string(prepared.message()).substr(0, 4000);
+  int wrong = 0;
+  for (const DeviceCase& one : cases) {
+    const std::string failure = FailureOn(driver.table(), &TextImage, one);
+    EXPECT_EQ(failure, "") << one.told;
+    if (!failure.empty() && ++wrong == 6) FAIL() << "and so on";
+  }
+  EXPECT_EQ(driver.Leaks(), "");
+}
+
+Counted RunAll(const char* what, uint64_t seeds, const std::function<DeviceCase(uint64_t)>& make) {
+  Counted counted;
+  std::vector<DeviceCase> cases;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    AddByAlgorithm(make(seed), seed, counted, cases);
+    if (testing::Test::HasFatalFailure()) return counted;
+  }
+  ExpectRight(cases);
+  std::printf("%s: %zu programs, %zu tiled kernels: %zu of several nodes, %zu pairs, %zu with rows; %zu kernels by vectors\n", what,
+              counted.programs, counted.kernels, counted.fused, counted.pairs, counted.rows, counted.vectors);
+  return counted;
+}
+
+/// Every operator of the registry that says how it is a product, in every dtype that it is sampled in.
+TEST(TiledProducts, MeanWhatSampledOperatorsDo) {
+  std::vector<const OpDefinition*> products;
+  for (const OpDefinition* op : AllOps()) {
+    const OperatorText* text = FindOperatorText(op->name);
+    if (op->sample != nullptr && text != nullptr && text->is_product()) products.push_back(op);
+  }
+  EXPECT_GE(products.size(), 3u);
+  const Counted counted = RunAll("operators", products.size() * Seeds(6), [&](uint64_t seed) {
+    auto one = SampledCase(*products[seed % products.size()], seed);
+    EXPECT_TRUE(one.ok()) << one.status();
+    return *std::move(one);
+  });
+  EXPECT_GT(counted.kernels, 0u);
+}
+
+TEST(TiledProducts, MeanWhatMatMulDoes) {
+  const Counted counted = RunAll("products", Seeds(16), &RandomProduct);
+  EXPECT_GT(counted.fused, counted.kernels / 3);
+  EXPECT_GT(counted.vectors, 0u);
+}
+
+TEST(TiledProducts, MeanWhatConvolutionsDo) {
+  const Counted counted = RunAll("convolutions", Seeds(16), &RandomConvolutions);
+  EXPECT_GT(counted.fused, 0u);
+}
+
+TEST(TiledProducts, MeanWhatChainsDo) {
+  const Counted counted = RunAll("chains", Seeds(16), [](uint64_t seed) { return RandomChain(seed, ChainValues::kFloats); });
+  EXPECT_GT(counted.pairs, 0u);
+  EXPECT_GT(counted.rows, 0u);
+  EXPECT_GT(counted.vectors, 0u);
+}
+
+TEST(TiledProducts, MeanWhatRandomGraphsDo) {
+  const Counted counted = RunAll("graphs", Seeds(36), [](uint64_t seed) {
+    Rng rng(seed);
+    DeviceCase one{"", RandomGraph(rng, static_cast<int>(rng.Between(4, 14))), {}, {}};
+    one.told = Cat("seed ", seed, "\n", PrintGraph(one.graph));
+    for (const HostValue& input : RandomInputs(rng, one.graph)) one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
+    return one;
+  });
+  EXPECT_GT(counted.kernels, 0u);
+}
+
+}  // namespace
+}  // namespace mendel::cuda

@@ -1,0 +1,265 @@
+#include "kernels/cuda/tiled/tiled_kernel.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "kernels/cuda/fusion/kernel_code.h"
+#include "kernels/cuda/fusion/operator_text.h"
+#include "kernels/cuda/fusion/preamble.h"
+#include "kernels/cuda/tiled/operand_order.h"
+#include "kernels/cuda/tiled/operand_text.h"
+
+namespace mendel::cuda {
+namespace {
+
+class TiledWriter {
+ public:
+  TiledWriter(const Graph& graph, const TiledChain& chain, const TiledCandidate& candidate, const NodeView& view)
+      : graph_(graph),
+        chain_(chain),
+        candidate_(candidate),
+        tile_(candidate.tile),
+        view_(view),
+        text_(FindOperatorText(graph.node(chain.products[0]).op->name)->product),
+        extents_(text_.extents(view)),
+        real_(RealName(view.outputs[0].dtype)),
+        widest_lanes_(static_cast<int>(16 / WidestElement(graph, chain.fused))),
+        code_(graph, chain.fused, IndexTypeOf(graph, chain.fused)) {}
+
+  absl::StatusOr<FusedKernel> Write() {
+    const int64_t blocks = extents_.batch * RowTiles() * ColumnTiles();
+    if (blocks > std::numeric_limits<int32_t>::max()) return Unsupported("a launch of ", blocks, " blocks");
+    Begin();
+    if (chain_.row >= 0) Statistics();
+    Sum();
+    Finish();
+    const int64_t shared = SharedElements(candidate_) * (real_ == "float" ? 4 : 8);
+    FusedKernel kernel = FinishedKernel(graph_, chain_.result, code_, blocks, tile_.threads(), static_cast<unsigned>(shared));
+    kernel.lanes = lanes_;
+    return kernel;
+  }
+
+ private:
+  int64_t RowTiles() const { return (extents_.rows + tile_.rows - 1) / tile_.rows; }
+  int64_t ColumnTiles() const { return (extents_.columns + tile_.columns - 1) / tile_.columns; }
+  std::string Index(const std::string& name) const { return Cat("static_cast<", code_.index_type(), ">(", name, ")"); }
+  void Unrolled(const std::string& header) {
+    code_.Line("#pragma unroll");
+    code_.Open(header);
+  }
+  std::string Zero() const { return LiteralOf(view_.outputs[0].dtype, 0.0); }
+  std::string SumOf(size_t product) const { return Cat("sum", product); }
+
+  /// Which tile, and this thread's part of it.
+  void Begin() {
+    const std::string index = code_.index_type();
+    code_.Line("const int thread = static_cast<int>(threadIdx.x);");
+    code_.Line(Cat("const ", index, " block = ", Index("blockIdx.x"), ";"));
+    const std::string column_tile = Modulo("block", ColumnTiles()), rest = Divided("block", ColumnTiles());
+    code_.Line(Cat("const ", index, " column0 = ", Scaled(column_tile, tile_.columns), ";"));
+    code_.Line(Cat("const ", index, " row0 = ", Scaled(Modulo(rest, RowTiles()), tile_.rows), ";"));
+    places_ = text_.places(code_, view_, code_.LetIndex(extents_.batch == 1 ? "0" : Divided(rest, RowTiles())));
+    const Node& node = graph_.node(chain_.products[0]);
+    values_ = {node.inputs[text_.left]};
+    operands_.push_back(Operand("left", tile_.rows, "row0", extents_.rows, true));
+    for (size_t k = 0; k < chain_.products.size(); ++k) {
+      values_.push_back(graph_.node(chain_.products[k]).inputs[text_.right]);
+      operands_.push_back(Operand(Cat("right", k), tile_.columns, "column0", extents_.columns, false));
+    }
+    int64_t offset = 0;
+    for (size_t k = 0; k < operands_.size(); ++k) {
+      code_.Line(Cat(real_, "* const ", k == 0 ? "left" : Cat("right", k - 1), " = reinterpret_cast<", real_,
+                     "*>(mendel_shared) + ", offset, ";"));
+      offset += operands_[k].SharedElements();
+    }
+    const int across = tile_.columns / tile_.thread_columns;
+    code_.Line(Cat("const int thread_row = thread / ", across, " * ", tile_.thread_rows, ";"));
+    code_.Line(Cat("const int thread_column = thread % ", across, " * ", tile_.thread_columns, ";"));
+  }
+
+  /// Of the last value in values_.
+  OperandText Operand(std::string name, int across, std::string origin, int64_t limit, bool is_left) {
+    OperandTile operand{std::move(name), across, std::move(origin), limit};
+    const int64_t run = is_left ? extents_.left_run : extents_.right_run;
+    const bool last_axis_first = FollowsLastAxis(graph_, values_.back(), chain_.fused);
+    operand.by_depth = is_left == last_axis_first && run > 1;
+    const int along = operand.by_depth ? tile_.depth : across;
+    if (last_axis_first && run % widest_lanes_ == 0 && along % widest_lanes_ == 0) operand.lanes = widest_lanes_;
+    return OperandText(code_, tile_, real_, std::move(operand));
+  }
+
+  /// What the row operator needs of the rows that this thread reads, in registers: all threads compute each row of the tile
+  /// together.
+  void Statistics() {
+    code_.Line(Cat(real_, " statistics[", operands_[0].Reads() * kMostStatistics, "];"));
+    code_.Open(Cat("for (int r = 0; r < ", tile_.rows, "; ++r)"));
+    code_.Line(Cat("const ", code_.index_type(), " row = row0 + r;"));
+    code_.Open(Cat("if (row < ", extents_.rows, ")"));  // for all threads or for none
+    WithRow("row", [&](const RowAt& row, const RowText& text) {
+      const std::vector<std::string> names = text.statistics(row);
+      statistics_ = names.size();
+      MENDEL_CHECK(statistics_ <= static_cast<size_t>(kMostStatistics));
+      operands_[0].OpenReads();
+      code_.Open("if (across == r)");
+      for (size_t k = 0; k < names.size(); ++k)
+        code_.Line(Cat("statistics[i * ", kMostStatistics, " + ", k, "] = ", names[k], ";"));
+      code_.Close();
+      code_.Close();
+    });
+    code_.Close();
+    code_.Close();
+    code_.Line("__syncthreads();");
+  }
+
+  void WithRow(const std::string& r, const std::function<void(const RowAt&, const RowText&)>& body) {
+    WithView(graph_, chain_.row, [&](const NodeView& view) {
+      const RowText& text = FindOperatorText(graph_.node(chain_.row).op->name)->row;
+      auto [shape, axes] = text.geometry(view);
+      RowAt row{code_, chain_.row, view, tile_.threads(), std::move(shape), std::move(axes), places_.left(r, "").at};
+      body(row, text);
+    });
+  }
+
+  /// All sums: while the products of one step are summed, those of the next one travel.
+  void Sum() {
+    for (size_t k = 0; k < chain_.products.size(); ++k) {
+      code_.Line(Cat(real_, " ", SumOf(k), "[", tile_.thread_rows, "][", tile_.thread_columns, "];"));
+      Unrolled(Cat("for (int i = 0; i < ", tile_.thread_rows * tile_.thread_columns, "; ++i)"));
+      code_.Line(Cat(SumOf(k), "[i / ", tile_.thread_columns, "][i % ", tile_.thread_columns, "] = ", Zero(), ";"));
+      code_.Close();
+    }
+    for (const OperandText& operand : operands_) operand.DeclareRegisters();
+    code_.Line("int buffer = 1;");
+    const std::string next = Cat("k0 + ", tile_.depth), more = Cat("if (", next, " < ", extents_.depth, ")");
+    code_.Open(Cat("for (", code_.index_type(), " k0 = -", tile_.depth, "; k0 < ", extents_.depth, "; k0 += ", tile_.depth, ")"));
+    code_.Open(more);
+    for (size_t k = 0; k < operands_.size(); ++k) Fetch(k, next);
+    code_.Close();
+    code_.Open("if (k0 >= 0)");
+    Multiply();
+    code_.Close();
+    code_.Open(more);
+    for (const OperandText& operand : operands_) operand.Stage();
+    code_.Close();
+    code_.Line("__syncthreads();");
+    code_.Line("buffer ^= 1;");
+    code_.Close();
+  }
+
+  void Fetch(size_t number, const std::string& k0) {
+    const bool is_left = number == 0;
+    operands_[number].Fetch(
+        k0, extents_.depth, Zero(), graph_.type(values_[number]).shape,
+        [&](const std::string& at, const std::string& k, std::string& inside) {
+          return is_left ? places_.left(at, k) : places_.right(k, at, inside);
+        },
+        [&](const Position& position) {
+          if (is_left && chain_.row >= 0) BindRow(position);
+          return code_.Element(values_[number], position);
+        });
+  }
+
+  /// The row operator's value at a position of the left side.
+  void BindRow(const Position& position) {
+    WithRow("at", [&](const RowAt& row, const RowText& text) {
+      std::vector<std::string> statistics;
+      for (size_t k = 0; k < statistics_; ++k) statistics.push_back(Cat("statistics[i * ", kMostStatistics, " + ", k, "]"));
+      if (text.element == nullptr) return code_.Bind({chain_.row, 0}, statistics.back());
+      const std::string x = code_.Element(graph_.node(chain_.row).inputs[0], position);
+      code_.Bind({chain_.row, 0}, code_.Let(real_, text.element(row, statistics, x, position)));
+    });
+  }
+
+  void Multiply() {
+    Unrolled(Cat("for (int k = 0; k < ", tile_.depth, "; ++k)"));
+    operands_[0].Factors("a", "thread_row", tile_.thread_rows);
+    for (size_t k = 0; k < chain_.products.size(); ++k) {
+      operands_[k + 1].Factors(Cat("b", k), "thread_column", tile_.thread_columns);
+    }
+    Unrolled(Cat("for (int i = 0; i < ", tile_.thread_rows, "; ++i)"));
+    Unrolled(Cat("for (int j = 0; j < ", tile_.thread_columns, "; ++j)"));
+    for (size_t k = 0; k < chain_.products.size(); ++k) {
+      code_.Line(Cat(SumOf(k), "[i][j] = Plus(", SumOf(k), "[i][j], Times(a[i], b", k, "[j]));"));
+    }
+    code_.Close();
+    code_.Close();
+    code_.Close();
+  }
+
+  /// What follows the sums, and the result.
+  void Finish() {
+    const int lanes = std::min(widest_lanes_, tile_.thread_columns);
+    lanes_ = extents_.result_run % lanes == 0 ? lanes : 1;
+    Unrolled(Cat("for (int i = 0; i < ", tile_.thread_rows, "; ++i)"));
+    Unrolled(Cat("for (int j = 0; j < ", tile_.thread_columns, "; j += ", lanes_, ")"));
+    code_.Line(Cat("const ", code_.index_type(), " row = row0 + thread_row + i;"));
+    code_.Line(Cat("const ", code_.index_type(), " column = column0 + thread_column + j;"));
+    code_.Open(Cat("if (row < ", extents_.rows, " && column < ", extents_.columns, ")"));
+    if (lanes_ == 1) {
+      const Position position = places_.result("row", "column");
+      const std::string at = code_.LetIndex(FlatOf(graph_.type(chain_.result).shape, position));
+      code_.Line(Cat("y[", at, "] = ", Result(position, "row", "j"), ";"));
+    } else {
+      FinishLanes();
+    }
+    code_.Close();
+    code_.Close();
+    code_.Close();
+  }
+
+  void FinishLanes() {
+    const TensorType& type = graph_.type(chain_.result);
+    const std::string first = code_.LetIndex(FlatOf(type.shape, places_.result("row", "column")));
+    const std::string pack = Cat("Pack<", StoredName(type.dtype), ", ", lanes_, ">");
+    code_.Line(Cat(pack, " result;"));
+    code_.BeginLanes(lanes_, first, type.shape);
+    code_.Line(Cat("const ", code_.index_type(), " f = ", first, " + lane;"));
+    const Position position = AsRoot(places_.result("row", code_.LetIndex("column + lane")));
+    code_.Line(Cat("result.v[lane] = ", Result(position, "row", "j + lane"), ";"));
+    code_.EndLanes(Cat("for (int lane = 0; lane < ", lanes_, "; ++lane)"));
+    code_.Line(Cat("*reinterpret_cast<", pack, "*>(y + ", first, ") = result;"));
+  }
+
+  /// The result's stored element, where column j of the thread's is.
+  std::string Result(const Position& position, const std::string& row, const std::string& j) {
+    for (size_t k = 0; k < chain_.products.size(); ++k) {
+      std::string sum = Cat(SumOf(k), "[i][", j, "]");
+      const std::vector<ValueId>& inputs = graph_.node(chain_.products[k]).inputs;
+      if (inputs.size() > 2) sum = Cat("Plus(", sum, ", ", code_.Element(inputs[2], places_.bias(row)), ")");
+      code_.Bind({chain_.products[k], 0}, code_.Let(real_, sum));
+    }
+    return Cat(StorageName(graph_.type(chain_.result).dtype), "::Store(", code_.Element(chain_.result, position), ")");
+  }
+
+  const Graph& graph_;
+  const TiledChain& chain_;
+  const TiledCandidate& candidate_;
+  const Tile tile_;
+  const NodeView& view_;
+  const ProductText& text_;
+  const ProductExtents extents_;
+  const std::string real_;
+  const int widest_lanes_;  // elements of one access of 16 bytes
+  KernelCode code_;
+  ProductPlaces places_;
+  std::vector<OperandText> operands_;  // left, then a right one a product
+  std::vector<ValueId> values_;        // likewise
+  size_t statistics_ = 0;
+  int lanes_ = 1;
+};
+
+}  // namespace
+
+absl::StatusOr<FusedKernel> WriteTiledKernel(const Graph& graph, const TiledChain& chain, const TiledCandidate& candidate) {
+  return WithView(graph, chain.products[0],
+                  [&](const NodeView& view) { return TiledWriter(graph, chain, candidate, view).Write(); });
+}
+
+}  // namespace mendel::cuda

@@ -1,0 +1,24 @@
+// The text of a tiled kernel: a block of threads computes a tile of a product through two buffers of shared memory; operands are
+// computed as they are read, and what follows the product is computed in registers. Both are the fusion engine's texts.
+#ifndef MENDEL_KERNELS_CUDA_TILED_TILED_KERNEL_H_
+#define MENDEL_KERNELS_CUDA_TILED_TILED_KERNEL_H_
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "kernels/cuda/fusion/fused_kernel.h"
+#include "kernels/cuda/tiled/candidate.h"
+#include "kernels/cuda/tiled/chain.h"
+
+namespace mendel::cuda {
+
+/// `chain` must be of `candidate`'s fusion. Pointers must be aligned to 16 bytes; FusedKernel::lanes is the elements that one
+/// access stores. Elements of f32, f16 and bf16 are summed in f32, f64 in f64 and integers in 64 bits, each sum in the order of the
+/// depth. Unimplemented where a launch cannot have as many blocks.
+///
+/// With another type in place of `float` the same text computes in that type: sums are Plus and Times, and the shared memory of the
+/// launch is in proportion.
+absl::StatusOr<FusedKernel> WriteTiledKernel(const Graph& graph, const TiledChain& chain, const TiledCandidate& candidate);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_TILED_TILED_KERNEL_H_
