@@ -79,19 +79,20 @@ void RunOperators(const Backend& backend, Report& report) {
 
 /// Random programs by every algorithm that the libraries of this machine offer for their nodes. `found`: that there is the one
 /// which should offer some.
-void RunLibrary(const Backend& backend, const std::string& what, DeviceCase (*make)(uint64_t seed), const absl::Status& found,
-                Report& report) {
+void RunLibrary(const Backend& backend, const std::string& what, DeviceCase (*make)(uint64_t seed, Numerics numerics),
+                Numerics numerics, const absl::Status& found, Report& report) {
   constexpr size_t kPrograms = 100;
   if (!found.ok()) return static_cast<void>(std::printf("SKIPPED: %s: %s\n", what.c_str(), std::string(found.message()).c_str()));
   size_t done = 0;
   for (; done < kPrograms && report.GoesOn(); ++done) {
-    const DeviceCase one = make(done + 1);
+    const DeviceCase one = make(done + 1, numerics);
     std::map<std::string, std::map<int32_t, std::string>> by_name;
     for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
-      for (const std::string& name : backend.Algorithms(one.graph, node, Numerics::kDefault)) by_name[name][node] = name;
+      for (const std::string& name : backend.Algorithms(one.graph, node, numerics)) by_name[name][node] = name;
     }
     for (const auto& [name, algorithms] : by_name) {
-      if (report.GoesOn()) report.Add(Cat(name, ": ", one.told), RunOn(backend, one, {.algorithms = algorithms}));
+      if (report.GoesOn())
+        report.Add(Cat(name, ": ", one.told), RunOn(backend, one, {.numerics = numerics, .algorithms = algorithms}));
     }
   }
   if (report.GoesOn() && report.runs() == 0) report.Fail(Cat("no library offers algorithms of ", what));
@@ -136,8 +137,12 @@ int Main(size_t count, uint64_t first, int seconds) {
   std::printf("%s\n", backend->Identity().c_str());
   Report report(seconds);
   RunOperators(*backend, report);
-  RunLibrary(*backend, "convolutions by cuDNN", &RandomConvolutions, Cudnn::Get().status(), report);
-  RunLibrary(*backend, "matrix products by cuBLASLt", &RandomProduct, CublasLt::Get().status(), report);
+  for (const Numerics numerics : kAllNumerics) {
+    if (numerics == Numerics::kStrict || !backend->Supports(numerics).ok()) continue;
+    const std::string name(NumericsName(numerics));
+    RunLibrary(*backend, "convolutions by cuDNN, " + name, &RandomConvolutions, numerics, Cudnn::Get().status(), report);
+    RunLibrary(*backend, "matrix products by cuBLASLt, " + name, &RandomProduct, numerics, CublasLt::Get().status(), report);
+  }
   RunCorrections(*backend, **device, count, first, report);
   return report.failures() == 0 ? 0 : 1;
 }

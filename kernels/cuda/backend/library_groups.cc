@@ -11,7 +11,7 @@ namespace {
 
 absl::StatusOr<const CallLibrary*> LibraryOf(const Graph& graph, int32_t node, const std::string& algorithm,
                                              std::span<const CallLibrary* const> libraries) {
-  const std::string_view name = std::string_view(algorithm).substr(0, algorithm.find(':'));
+  const std::string_view name = std::string_view(algorithm).substr(0, algorithm.find_first_of(":-"));
   std::string known;
   for (const CallLibrary* library : libraries) {
     if (library->name() == name) return library;
@@ -47,6 +47,23 @@ absl::StatusOr<std::vector<LibraryGroup>> FindLibraryGroups(const Graph& graph, 
   }
   std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.result < b.result; });
   return groups;
+}
+
+absl::Status LibrariesSupport(Numerics numerics, int architecture, std::span<const CallLibrary* const> libraries) {
+  std::string known;
+  bool multiplies = false;
+  for (const CallLibrary* library : libraries) {
+    multiplies = multiplies || library->Multiplies(numerics);
+    known += Cat(known.empty() ? "" : ", ", library->Identity());
+  }
+  if (!multiplies) {
+    return Unsupported("the backend 'cuda' has no kernels of the numerics class '", NumericsName(numerics),
+                       "' here; the libraries found are: ", known.empty() ? "none" : known);
+  }
+  constexpr int kAmpere = 80;  // the first with TF32 and bf16
+  if (numerics == Numerics::kF16 || architecture >= kAmpere) return absl::OkStatus();
+  return Unsupported("GPUs of sm_", architecture, " do not multiply in ", NumericsName(numerics), ", those of sm_", kAmpere,
+                     " and newer do");
 }
 
 std::vector<std::string> LibraryAlgorithms(const Graph& graph, int32_t node, Numerics numerics,

@@ -53,10 +53,12 @@ struct GroupingScope {
 class CallLibrary {
  public:
   virtual ~CallLibrary() = default;
-  /// What the names of its algorithms begin with, up to a colon: "cudnn", "cudnn:1".
+  /// What the names of its algorithms begin with, up to a colon or a hyphen: "cudnn", "cudnn:1", "cudnn-tf32:1".
   virtual std::string_view name() const = 0;
   /// With its version: stored measurements depend on it, and messages name it.
   virtual std::string Identity() const = 0;
+  /// True when it may have algorithms that `numerics` allows and stricter classes do not.
+  virtual bool Multiplies(Numerics numerics) const = 0;
   /// For `node`, the most promising first; empty where there is none.
   virtual std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const = 0;
   /// The group that computes `node` by `algorithm`, with as many of the nodes around it as one call can. InvalidArgument where the
@@ -71,6 +73,10 @@ absl::StatusOr<std::vector<LibraryGroup>> FindLibraryGroups(const Graph& graph, 
                                                             const std::map<int32_t, std::string>& algorithms, Numerics numerics,
                                                             std::span<const CallLibrary* const> libraries,
                                                             std::vector<bool>& claimed);
+
+/// OK where one of `libraries` multiplies in the class's format and GPUs of the architecture (90: compute capability 9.0) have it,
+/// else Unimplemented with what is missing. For classes that round operands.
+absl::Status LibrariesSupport(Numerics numerics, int architecture, std::span<const CallLibrary* const> libraries);
 
 /// Algorithms of all `libraries` for `node`, one library after the other.
 std::vector<std::string> LibraryAlgorithms(const Graph& graph, int32_t node, Numerics numerics,

@@ -12,7 +12,16 @@ namespace {
 
 constexpr char kCublasLt[] = "cublaslt";
 
-std::string LtAlgorithmName(size_t index) { return index == 0 ? kCublasLt : Cat(kCublasLt, ":", index); }
+/// Algorithms of one name, but for their index.
+struct LtKind {
+  std::string_view name;
+  Numerics technique;
+
+  bool is_tf32() const { return technique == Numerics::kTf32; }
+};
+constexpr LtKind kLtKinds[] = {{kCublasLt, Numerics::kStrict}, {"cublaslt-tf32", Numerics::kTf32}};
+
+std::string LtAlgorithmName(std::string_view kind, size_t index) { return index == 0 ? std::string(kind) : Cat(kind, ":", index); }
 
 class LtHandle final : public LibraryHandle {
  public:
@@ -91,11 +100,30 @@ class ProductCall final : public LibraryCall {
 
 /// "cublaslt:2" is 2; negative for other names.
 int LtIndexOf(std::string_view algorithm) {
-  if (algorithm == kCublasLt) return 0;
-  algorithm.remove_prefix(std::min(algorithm.size(), sizeof kCublasLt));  // and the colon
+  const size_t colon = algorithm.find(':');
+  if (colon == std::string_view::npos) return 0;
+  algorithm.remove_prefix(colon + 1);
   int index = -1;
   const auto [end, error] = std::from_chars(algorithm.data(), algorithm.data() + algorithm.size(), index);
   return error == std::errc() && end == algorithm.data() + algorithm.size() && index > 0 ? index : -1;
+}
+
+/// Null where `numerics` does not allow it, or there is none of this name.
+const LtKind* LtKindOf(std::string_view algorithm, Numerics numerics) {
+  const std::string_view name = algorithm.substr(0, algorithm.find(':'));
+  for (const LtKind& kind : kLtKinds) {
+    if (kind.name == name && Allows(numerics, kind.technique)) return &kind;
+  }
+  return nullptr;
+}
+
+/// The ways to compute a MatMul by algorithms of a kind.
+std::vector<ProductMatch> MatchesOf(const GroupingScope& scope, int32_t node, const LtKind& kind, Numerics numerics) {
+  std::vector<ProductMatch> matches = MatchProduct(scope, node, numerics);
+  if (!kind.is_tf32() || matches.empty()) return matches;
+  if (matches[0].product.dtype != DType::kF32) return {};
+  for (ProductMatch& match : matches) match.product.tf32 = true;
+  return matches;
 }
 
 LibraryGroup ProductGroup(const Graph& graph, const ProductMatch& match, std::shared_ptr<const LibraryCall> call) {
@@ -122,20 +150,27 @@ std::string CublasLtLibrary::Identity() const {
 }
 
 std::vector<std::string> CublasLtLibrary::Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const {
-  const auto proposed = Propose(MatchProduct(scope, node, numerics));
   std::vector<std::string> names;
-  if (!proposed.ok() || proposed->empty() || !proposed->back().match.product.IsAlone()) return names;
-  size_t count = proposed->front().algorithms.size();
-  for (const Proposed& one : *proposed) count = std::min(count, one.algorithms.size());
-  for (size_t k = 0; k < count; ++k) names.push_back(LtAlgorithmName(k));
+  for (const LtKind& kind : kLtKinds) {
+    if (!Allows(numerics, kind.technique)) continue;
+    const auto proposed = Propose(MatchesOf(scope, node, kind, numerics));
+    if (!proposed.ok() || proposed->empty() || !proposed->back().match.product.IsAlone()) continue;
+    size_t count = proposed->front().algorithms.size();
+    for (const Proposed& one : *proposed) count = std::min(count, one.algorithms.size());
+    for (size_t k = 0; k < count; ++k) names.push_back(LtAlgorithmName(kind.name, k));
+  }
   return names;
 }
 
 absl::StatusOr<LibraryGroup> CublasLtLibrary::Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                                     Numerics numerics) const {
   const int index = LtIndexOf(algorithm);
-  std::vector<ProductMatch> matches = MatchProduct(scope, node, numerics);
   const std::string told = Cat("node '", scope.graph.node(node).name, "' (", scope.graph.node(node).op->name, " ", node, ")");
+  const LtKind* kind = LtKindOf(algorithm, numerics);
+  if (kind == nullptr) {
+    return InvalidInput(told, " has no algorithm '", algorithm, "' under numerics ", NumericsName(numerics), ": ", Identity());
+  }
+  std::vector<ProductMatch> matches = MatchesOf(scope, node, *kind, numerics);
   if (matches.empty()) return InvalidInput(told, " is no product that cuBLASLt makes, as '", algorithm, "' says");
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Proposed> proposed, Propose(std::move(matches)));
   if (proposed.empty()) return InvalidInput(Identity(), " has no algorithm for ", told, ", as '", algorithm, "' says");

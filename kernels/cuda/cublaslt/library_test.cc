@@ -164,22 +164,25 @@ struct Rig {
   const CallLibrary* libraries[1] = {&library};
 };
 
-TEST(CublasLt, RandomProductsAreRight) {
+void RunRandomProducts(Numerics numerics, uint64_t seeds) {
   const char* wanted = std::getenv("MENDEL_CUDA_SEEDS");
-  const uint64_t seeds = wanted == nullptr ? 150 : 100 * static_cast<uint64_t>(std::atoi(wanted));
+  if (wanted != nullptr) seeds = 100 * static_cast<uint64_t>(std::atoi(wanted));
   Rig rig;
   int declined = 0;
   std::vector<DeviceCase> cases;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    const DeviceCase one = RandomProduct(seed);
+    const DeviceCase one = RandomProduct(seed, numerics);
     const int32_t product = ProductOf(one.graph);
-    const std::vector<std::string> algorithms = LibraryAlgorithms(one.graph, product, Numerics::kDefault, rig.libraries);
+    const std::vector<std::string> algorithms = LibraryAlgorithms(one.graph, product, numerics, rig.libraries);
     EXPECT_EQ(algorithms.empty(), Matches(one.graph).empty()) << one.told;
     declined += algorithms.empty() ? 1 : 0;
     for (const std::string& algorithm : algorithms) {
-      auto program = LowerToDevice(one.graph, {.algorithms = {{product, algorithm}}, .libraries = rig.libraries});
+      auto program =
+          LowerToDevice(one.graph, {.numerics = numerics, .algorithms = {{product, algorithm}}, .libraries = rig.libraries});
       ASSERT_TRUE(program.ok()) << program.status() << " " << one.told;
-      cases.push_back({Cat(algorithm, ", ", one.told), one.graph, one.inputs, *std::move(program)});
+      // Those of stricter classes stay within their own bounds.
+      const Numerics bound = algorithm.starts_with("cublaslt-") ? numerics : Numerics::kDefault;
+      cases.push_back({Cat(algorithm, ", ", one.told), one.graph, one.inputs, *std::move(program), bound});
     }
   }
   ASSERT_TRUE(rig.driver.Prepare(ModuleOf(cases)).ok());
@@ -195,8 +198,43 @@ TEST(CublasLt, RandomProductsAreRight) {
   }
   EXPECT_EQ(epilogues.size(), 12u);
   EXPECT_LT(declined, static_cast<int>(seeds) / 3);
+  EXPECT_EQ(rig.lt.RoundedProducts() > 0, OperandRounding(numerics) > 0);
   std::printf("%llu products, %zu runs with %zu epilogues, %d without a stride for their batch\n",
               static_cast<unsigned long long>(seeds), cases.size(), epilogues.size(), declined);
+}
+
+TEST(CublasLt, RandomProductsAreRight) { RunRandomProducts(Numerics::kDefault, 120); }
+TEST(CublasLt, RandomProductsInTf32AreRight) { RunRandomProducts(Numerics::kTf32, 70); }
+
+/// That a class is exceeded is seen: what TF32 drops is more than other classes may be wrong by.
+TEST(CublasLt, Tf32IsOfferedWhereItIsAllowedAlone) {
+  Rig rig;
+  const Graph graph = Parsed(R"(%0 = Input() {name = "a", shape = [2, 3]}
+    %1 = Input() {name = "b", shape = [3, 2]}
+    %2 = MatMul(%0, %1)
+    return "y" = %2)");
+  const auto input = [](const Shape& shape) {
+    return HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, shape}, std::vector<double>(6, 1 + 0x1p-11 - 0x1p-20)));
+  };
+  const auto failure = [&](const std::string& algorithm, Numerics bound) -> std::string {
+    auto program = LowerToDevice(graph, {.numerics = Numerics::kTf32, .algorithms = {{2, algorithm}}, .libraries = rig.libraries});
+    EXPECT_TRUE(program.ok()) << program.status();
+    return FailureOn(rig.driver.table(), &TextImage, {"", graph, {input({2, 3}), input({3, 2})}, *std::move(program), bound});
+  };
+  EXPECT_EQ(failure("cublaslt:1", Numerics::kDefault), "");
+  EXPECT_EQ(rig.lt.RoundedProducts(), 0);
+  EXPECT_EQ(failure("cublaslt-tf32:1", Numerics::kTf32), "");
+  EXPECT_THAT(failure("cublaslt-tf32", Numerics::kDefault), HasSubstr("output 0: element 0 is 3, not 3.00"));
+  EXPECT_THAT(LibraryAlgorithms(graph, 2, Numerics::kTf32, rig.libraries),
+              ElementsAre("cublaslt", "cublaslt:1", "cublaslt:2", "cublaslt-tf32", "cublaslt-tf32:1", "cublaslt-tf32:2"));
+  for (const Numerics stricter : {Numerics::kStrict, Numerics::kDefault, Numerics::kHigh}) {
+    EXPECT_THAT(LibraryAlgorithms(graph, 2, stricter, rig.libraries), ElementsAre("cublaslt", "cublaslt:1", "cublaslt:2"));
+    const auto refused =
+        LowerToDevice(graph, {.numerics = stricter, .algorithms = {{2, "cublaslt-tf32"}}, .libraries = rig.libraries});
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.status().message()),
+                HasSubstr(Cat("(MatMul 2) has no algorithm 'cublaslt-tf32' under numerics ", NumericsName(stricter))));
+  }
 }
 
 /// Two products among kernels of ours: a view and a value that are read elsewhere, a workspace beside living values.
@@ -459,10 +497,13 @@ TEST(CublasLt, DescriptorsNeedNoDevice) {
   }
   std::printf("cuBLASLt %s at %s\n", CublasLtVersionText((*lt)->version).c_str(), (*lt)->path.c_str());
   for (uint64_t seed = 1; seed <= 100; ++seed) {
-    const DeviceCase one = RandomProduct(seed);
-    for (const ProductMatch& match : Matches(one.graph)) {
-      const auto described = LtDescriptors::Make(**lt, match.product);
-      EXPECT_TRUE(described.ok()) << described.status() << " " << one.told;
+    const DeviceCase one = RandomProduct(seed, Numerics::kDefault);
+    for (ProductMatch match : Matches(one.graph)) {
+      for (const bool tf32 : {false, true}) {
+        match.product.tf32 = tf32;
+        const auto described = LtDescriptors::Make(**lt, match.product);
+        EXPECT_TRUE(described.ok()) << described.status() << " " << one.told;
+      }
     }
   }
   const absl::Status refused = (*lt)->Check(cublaslt::kNotSupported, "a product");

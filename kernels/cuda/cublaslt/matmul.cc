@@ -15,6 +15,11 @@ int LtDataType(DType dtype) {
   return dtype == DType::kF16 ? cublaslt::kFloat16 : (dtype == DType::kBF16 ? cublaslt::kBFloat16 : cublaslt::kFloat32);
 }
 
+int ComputeType(const LtProduct& product) {
+  if (product.dtype != DType::kF32) return cublaslt::kCompute32F;
+  return product.tf32 ? cublaslt::kCompute32FFastTf32 : cublaslt::kCompute32FPedantic;
+}
+
 uint32_t EpilogueOf(const LtProduct& product) {
   const uint32_t bias = product.bias ? uint32_t{cublaslt::kBias} : 0;
   switch (product.activation) {
@@ -34,10 +39,8 @@ class PartMaker {
   explicit PartMaker(const CublasLt& lt) : lt_(lt) {}
 
   absl::StatusOr<Owned<void*>> Operation(const LtProduct& product) {
-    const bool strict = product.dtype == DType::kF32;
     void* made = nullptr;
-    const int result =
-        lt_.MatmulDescCreate(&made, strict ? cublaslt::kCompute32FPedantic : cublaslt::kCompute32F, cublaslt::kFloat32);
+    const int result = lt_.MatmulDescCreate(&made, ComputeType(product), cublaslt::kFloat32);
     MENDEL_RETURN_IF_ERROR(lt_.Check(result, "cublasLtMatmulDescCreate"));
     Owned<void*> operation(made, lt_.MatmulDescDestroy);
     const auto set = [&](int attribute, const auto& value) {

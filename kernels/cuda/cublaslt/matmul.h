@@ -29,6 +29,7 @@ struct LtMatrix {
 /// residual lie row by row without gaps; the bias is a vector of n.
 struct LtProduct {
   DType dtype = DType::kF32;  ///< f32, f16 or bf16
+  bool tf32 = false;          ///< of f32: operands are rounded to TF32
   int64_t batch = 1, m = 0, n = 0, k = 0;
   LtMatrix left, right;
   bool residual = false;
@@ -50,7 +51,8 @@ struct LtAlgorithm {
 /// What of a product cuBLASLt is told at every call. Movable.
 class LtDescriptors {
  public:
-  /// f32 is multiplied as CUBLAS_COMPUTE_32F_PEDANTIC: no TF32, no emulation by smaller formats, whatever the environment says.
+  /// f32 is multiplied as CUBLAS_COMPUTE_32F_PEDANTIC: no TF32, no emulation by smaller formats, whatever the environment says; or
+  /// as CUBLAS_COMPUTE_32F_FAST_TF32 where the product says so.
   /// Products of f16 and bf16 are exact in f32, so that tensor cores may make them.
   static absl::StatusOr<LtDescriptors> Make(const CublasLt& lt, const LtProduct& product);
 

@@ -4,11 +4,13 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "base/status.h"
 #include "gmock/gmock.h"
+#include "graph/rewrite.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/convolution_case.h"
@@ -26,29 +28,31 @@ constexpr char kDevice[] = "{\"deviceName\":\"fake\"}";
 constexpr int64_t kWorkspace = int64_t{256} << 20;
 
 /// One of the algorithms of every node that has some.
-std::map<int32_t, std::string> SomeAlgorithms(const Graph& graph, const CallLibrary& library, uint64_t seed) {
+std::map<int32_t, std::string> SomeAlgorithms(const Graph& graph, const CallLibrary& library, Numerics numerics, uint64_t seed) {
   const CallLibrary* const libraries[] = {&library};
   std::map<int32_t, std::string> chosen;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    const std::vector<std::string> names = LibraryAlgorithms(graph, node, Numerics::kDefault, libraries);
+    const std::vector<std::string> names = LibraryAlgorithms(graph, node, numerics, libraries);
     if (!names.empty()) chosen[node] = names[seed++ % names.size()];
   }
   return chosen;
 }
 
-TEST(CudnnLibrary, ProgramsMeanTheirGraphs) {
+void RunPrograms(Numerics numerics, uint64_t seeds) {
   FakeDriver driver;
   FakeCudnn fake;
   const char* more = std::getenv("MENDEL_CUDA_SEEDS");
-  const uint64_t seeds = 25 * (more == nullptr ? 3 : std::strtoull(more, nullptr, 10));
+  if (more != nullptr) seeds = 25 * std::strtoull(more, nullptr, 10);
   const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
   const CallLibrary* const libraries[] = {&library};
   std::vector<DeviceCase> cases;
   size_t calls = 0, with_epilogue = 0, own = 0;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    DeviceCase one = RandomConvolutions(seed);
-    auto program = LowerToDevice(
-        one.graph, {.reuse_memory = seed % 2 == 0, .algorithms = SomeAlgorithms(one.graph, library, seed), .libraries = libraries});
+    DeviceCase one = RandomConvolutions(seed, numerics);
+    auto program = LowerToDevice(one.graph, {.reuse_memory = seed % 2 == 0,
+                                             .numerics = numerics,
+                                             .algorithms = SomeAlgorithms(one.graph, library, numerics, seed),
+                                             .libraries = libraries});
     ASSERT_TRUE(program.ok()) << one.told << program.status();
     for (const DeviceLaunch& launch : program->launches) {
       (launch.call == nullptr ? own : calls) += 1;
@@ -62,10 +66,15 @@ TEST(CudnnLibrary, ProgramsMeanTheirGraphs) {
   for (const DeviceCase& one : cases) EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "") << one.told;
   EXPECT_EQ(driver.Leaks(), "");
   EXPECT_EQ(fake.Leaks(), "");
-  EXPECT_GT(with_epilogue, calls / 4);
-  std::printf("%zu graphs: %zu calls of cuDNN, %zu of them with an epilogue, and %zu kernels\n", cases.size(), calls, with_epilogue,
-              own);
+  EXPECT_GT(with_epilogue, calls / 5);
+  EXPECT_EQ(fake.Tf32Convolutions() > 0, Allows(numerics, Numerics::kTf32));
+  std::printf("%zu graphs: %zu calls of cuDNN, %zu of them with an epilogue, and %zu kernels; %lld convolutions in TF32\n",
+              cases.size(), calls, with_epilogue, own, static_cast<long long>(fake.Tf32Convolutions()));
 }
+
+TEST(CudnnLibrary, ProgramsMeanTheirGraphs) { RunPrograms(Numerics::kDefault, 60); }
+TEST(CudnnLibrary, StrictProgramsMeanTheirGraphs) { RunPrograms(Numerics::kStrict, 20); }
+TEST(CudnnLibrary, Tf32ProgramsMeanTheirGraphs) { RunPrograms(Numerics::kTf32, 30); }
 
 Graph Parsed(const std::string& body) {
   auto graph = ParseGraph("graph \"g\" {\n" + body + "\n}");
@@ -149,11 +158,43 @@ TEST(CudnnLibrary, NumericsAndWorkspaceChooseTheEngines) {
     EXPECT_THAT(refusal, HasSubstr(Cat("(Conv 2) has no algorithm '", unknown, "' here: cuDNN 9.19.0, workspace 256 MiB")));
     EXPECT_THAT(refusal, HasSubstr("numerics strict, has 2 for it"));
   }
+  EXPECT_THAT(Names(graph, Numerics::kTf32), ElementsAre("cudnn", "cudnn:1", "cudnn:2", "cudnn-tf32", "cudnn-tf32:1"));
+  EXPECT_EQ(KernelOf(graph, "cudnn", Numerics::kTf32), "cudnn engine 0");
+  EXPECT_EQ(KernelOf(graph, "cudnn-tf32", Numerics::kTf32), "cudnn-tf32 engine 1");
+  EXPECT_EQ(KernelOf(graph, "cudnn-tf32:1", Numerics::kBf16), "cudnn-tf32 engine 10");
+  for (const Numerics stricter : {Numerics::kStrict, Numerics::kDefault, Numerics::kHigh}) {
+    EXPECT_THAT(KernelOf(graph, "cudnn-tf32", stricter), HasSubstr("(Conv 2) has no algorithm 'cudnn-tf32' here"));
+    for (const std::string& name : Names(graph, stricter)) EXPECT_THAT(name, testing::Not(HasSubstr("tf32")));
+  }
   const Graph doubles = Parsed(R"(%0 = Input() {dtype = "f64", name = "x", shape = [1, 1, 3]}
     %1 = Input() {dtype = "f64", name = "w", shape = [1, 1, 1]}
     %2 = Conv(%0, %1) {dilations = [1], group = 1, pads = [0, 0], strides = [1]}
     return "y" = %2)");
   EXPECT_TRUE(Names(doubles, Numerics::kDefault).empty());
+}
+
+/// That a class is exceeded is seen: what TF32 drops is more than other classes may be wrong by.
+TEST(CudnnLibrary, Tf32IsFurtherOffThanOtherClassesMayBe) {
+  FakeDriver driver;
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
+  const CallLibrary* const libraries[] = {&library};
+  const Graph graph = Parsed(std::string(kConv) + "return \"y\" = %2");
+  const std::vector<double> values(50, 1 + 0x1p-11 - 0x1p-20);
+  DeviceCase one{"", graph, {HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {1, 2, 5, 5}}, values))}, {}};
+  const auto failure = [&](const std::string& algorithm, Numerics bound) {
+    auto program = LowerToDevice(graph, {.numerics = Numerics::kTf32, .algorithms = {{2, algorithm}}, .libraries = libraries});
+    EXPECT_TRUE(program.ok()) << program.status();
+    one.program = *std::move(program);
+    one.numerics = bound;
+    return FailureOn(driver.table(), &TextImage, one);
+  };
+  EXPECT_EQ(failure("cudnn", Numerics::kDefault), "");
+  EXPECT_EQ(fake.Tf32Convolutions(), 0);
+  EXPECT_EQ(failure("cudnn-tf32", Numerics::kTf32), "");
+  EXPECT_THAT(failure("cudnn-tf32", Numerics::kDefault), HasSubstr("output 0: element 0 is -1, not -1.0"));
+  EXPECT_THAT(failure("cudnn-tf32:1", Numerics::kHigh), HasSubstr("element 0"));
+  EXPECT_GT(fake.Tf32Convolutions(), 0);
 }
 
 /// A chain whose calls share a handle; the second has workspace.
@@ -314,28 +355,31 @@ TEST(CudnnLibrary, PropertiesOfADeviceThatIsHere) {
 TEST(CudnnLibrary, FormsOfProgramsArePlannedWithoutADevice) {
   const auto cudnn = Cudnn::Get();
   if (!cudnn.ok()) GTEST_SKIP() << cudnn.status();
-  int convolutions = 0, planned = 0, shortened = 0, finished = 0;
+  std::map<std::string, int> planned;  // by kind
+  int convolutions = 0, shortened = 0, finished = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    const Graph graph = RandomConvolutions(seed).graph;
+    const Graph graph = RandomConvolutions(seed, Numerics::kTf32).graph;
     const CudnnLibrary library(**cudnn, DevicePropertiesJson(*GpuOf(90)), kWorkspace);
-    const std::vector<bool> none(graph.nodes().size(), false);
-    const GroupingScope scope{graph, none, none};
+    const std::vector<bool> constant = ConstantExpressions(graph), none(graph.nodes().size(), false);
+    const GroupingScope scope{graph, constant, none};
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-      const auto matches = MatchConvolution(scope, node, Numerics::kStrict);
+      const auto matches = MatchConvolution(scope, node, Numerics::kTf32);
       if (matches.empty()) continue;
       ++convolutions;
-      if (library.Algorithms(scope, node, Numerics::kStrict).empty()) continue;
-      const auto group = library.Group(scope, node, "cudnn", Numerics::kStrict);
-      ASSERT_TRUE(group.ok()) << seed << " " << group.status();
-      ++planned;
-      shortened += group->nodes.size() < matches[0].group.nodes.size() ? 1 : 0;
-      finished += group->finish.name.empty() ? 0 : 1;
+      for (const std::string& name : library.Algorithms(scope, node, Numerics::kTf32)) {
+        if (name.find(':') != std::string::npos) continue;
+        const auto group = library.Group(scope, node, name, Numerics::kTf32);
+        ASSERT_TRUE(group.ok()) << seed << " " << group.status();
+        ++planned[name];
+        shortened += group->nodes.size() < matches[0].group.nodes.size() ? 1 : 0;
+        finished += group->finish.name.empty() ? 0 : 1;
+      }
     }
   }
-  std::printf(
-      "%d convolutions, %d planned in strict f32, f16 or bf16, %d of them with a shorter epilogue, %d finished by a kernel\n",
-      convolutions, planned, shortened, finished);
-  EXPECT_EQ(planned, convolutions);
+  std::printf("%d convolutions, %d calls with a shorter epilogue, %d finished by a kernel\n", convolutions, shortened, finished);
+  for (const auto& [name, count] : planned) std::printf("%s: %d planned\n", name.c_str(), count);
+  EXPECT_EQ(planned["cudnn"], convolutions);
+  EXPECT_GT(planned["cudnn-tf32"], 0);
 }
 
 }  // namespace

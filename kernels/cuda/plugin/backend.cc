@@ -74,6 +74,12 @@ class CudaBackend final : public Backend {
     return gpu.ok() ? Cat("sm_", gpu->architecture) : "";
   }
 
+  absl::Status Supports(Numerics numerics) const override {
+    if (OperandRounding(numerics) == 0) return absl::OkStatus();
+    MENDEL_ASSIGN_OR_RETURN(const Gpu gpu, FindGpu());
+    return LibrariesSupport(numerics, gpu.architecture, InstalledLibraries());
+  }
+
   std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const override {
     if (!FindGpu().ok()) return {};
     return LibraryAlgorithms(graph, node, numerics, InstalledLibraries());
