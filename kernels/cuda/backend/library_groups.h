@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -20,14 +21,25 @@
 
 namespace mendel::cuda {
 
+/// How a call has a value in memory where that is not row by row in the value's own dtype.
+struct StoredForm {
+  bool channels_last = false;                   ///< of 3 to 5 dimensions: images, positions, channels
+  std::optional<DType> rounded = std::nullopt;  ///< to this format
+
+  bool IsOwn() const { return !channels_last && !rounded.has_value(); }
+  auto operator<=>(const StoredForm&) const = default;
+};
+
 /// One call: the value `result`, and the nodes that it computes with it. No other value of these nodes is read elsewhere.
 struct LibraryGroup {
   ValueId result;
   std::set<int32_t> nodes;              ///< with result.node
   std::vector<KernelOperand> operands;  ///< what the call's pointers refer to; one more follows, to the result
   std::shared_ptr<const LibraryCall> call;
-  int32_t node = -1;        ///< whose algorithm it is: gives the step its name and comes first among the step's nodes
-  FusedKernel finish = {};  ///< launched after the call, over its result; no name: none
+  int32_t node = -1;                   ///< whose algorithm it is: gives the step its name and comes first among the step's nodes
+  FusedKernel finish = {};             ///< launched after the call, over its result; no name: none
+  std::vector<StoredForm> forms = {};  ///< of the operands, one each; empty: all have their own
+  StoredForm result_form = {};
 };
 
 /// A graph and what of it cannot be part of a group: nodes that depend on no input, and those that others compute already.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
@@ -18,8 +19,15 @@ struct LtKind {
   Numerics technique;
 
   bool is_tf32() const { return technique == Numerics::kTf32; }
+  std::optional<DType> rounded() const {
+    if (technique == Numerics::kF16) return DType::kF16;
+    return technique == Numerics::kBf16 ? std::optional(DType::kBF16) : std::nullopt;
+  }
 };
-constexpr LtKind kLtKinds[] = {{kCublasLt, Numerics::kStrict}, {"cublaslt-tf32", Numerics::kTf32}};
+constexpr LtKind kLtKinds[] = {{kCublasLt, Numerics::kStrict},
+                               {"cublaslt-tf32", Numerics::kTf32},
+                               {"cublaslt-f16", Numerics::kF16},
+                               {"cublaslt-bf16", Numerics::kBf16}};
 
 std::string LtAlgorithmName(std::string_view kind, size_t index) { return index == 0 ? std::string(kind) : Cat(kind, ":", index); }
 
@@ -119,7 +127,7 @@ const LtKind* LtKindOf(std::string_view algorithm, Numerics numerics) {
 
 /// The ways to compute a MatMul by algorithms of a kind.
 std::vector<ProductMatch> MatchesOf(const GroupingScope& scope, int32_t node, const LtKind& kind, Numerics numerics) {
-  std::vector<ProductMatch> matches = MatchProduct(scope, node, numerics);
+  std::vector<ProductMatch> matches = MatchProduct(scope, node, numerics, kind.rounded());
   if (!kind.is_tf32() || matches.empty()) return matches;
   if (matches[0].product.dtype != DType::kF32) return {};
   for (ProductMatch& match : matches) match.product.tf32 = true;
@@ -133,6 +141,10 @@ LibraryGroup ProductGroup(const Graph& graph, const ProductMatch& match, std::sh
   add(match.right);
   if (match.product.residual) add(match.residual);
   if (match.product.bias) add(match.bias);
+  if (match.product.operands != match.product.dtype) {
+    group.forms.resize(group.operands.size());
+    group.forms[0].rounded = group.forms[1].rounded = match.product.operands;
+  }
   return group;
 }
 

@@ -181,7 +181,10 @@ void RunRandomProducts(Numerics numerics, uint64_t seeds) {
           LowerToDevice(one.graph, {.numerics = numerics, .algorithms = {{product, algorithm}}, .libraries = rig.libraries});
       ASSERT_TRUE(program.ok()) << program.status() << " " << one.told;
       // Those of stricter classes stay within their own bounds.
-      const Numerics bound = algorithm.starts_with("cublaslt-") ? numerics : Numerics::kDefault;
+      const size_t suffix = algorithm.find('-');
+      const Numerics bound = suffix == std::string::npos
+                                 ? Numerics::kDefault
+                                 : *ParseNumerics(algorithm.substr(suffix + 1, algorithm.find(':') - suffix - 1));
       cases.push_back({Cat(algorithm, ", ", one.told), one.graph, one.inputs, *std::move(program), bound});
     }
   }
@@ -203,8 +206,61 @@ void RunRandomProducts(Numerics numerics, uint64_t seeds) {
               static_cast<unsigned long long>(seeds), cases.size(), epilogues.size(), declined);
 }
 
-TEST(CublasLt, RandomProductsAreRight) { RunRandomProducts(Numerics::kDefault, 120); }
-TEST(CublasLt, RandomProductsInTf32AreRight) { RunRandomProducts(Numerics::kTf32, 70); }
+TEST(CublasLt, RandomProductsAreRight) { RunRandomProducts(Numerics::kDefault, 100); }
+TEST(CublasLt, RandomProductsInTf32AreRight) { RunRandomProducts(Numerics::kTf32, 50); }
+TEST(CublasLt, RandomProductsInF16AreRight) { RunRandomProducts(Numerics::kF16, 50); }
+TEST(CublasLt, RandomProductsInBf16AreRight) { RunRandomProducts(Numerics::kBf16, 50); }
+
+/// Two products of rounded operands with what is between them.
+TEST(CublasLt, OperandsAreRoundedByTheKernelsBeforeAProduct) {
+  Rig rig;
+  const Graph graph = Parsed(R"(%0 = Input() {name = "x", shape = [3, 4]}
+    %1 = Constant() {symbol = "w", value = f32[4, 2]{1, 2, 3, 4, 5, 6, 7, 8.0625}}
+    %2 = Constant() {symbol = "b", value = f32[2]{1, 2.00390625}}
+    %3 = MatMul(%0, %1)
+    %4 = Add(%3, %2)
+    %5 = Neg(%4)
+    %6 = Transpose(%5) {perm = [1, 0]}
+    %7 = MatMul(%6, %0)
+    return "y" = %7)");
+  const std::vector<double> values(12, 1 + 0x1p-8 - 0x1p-12);
+  DeviceCase one{"", graph, {HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {3, 4}}, values))}, {}, Numerics::kBf16};
+  auto program = LowerToDevice(
+      graph,
+      {.numerics = Numerics::kBf16, .algorithms = {{3, "cublaslt-bf16"}, {7, "cublaslt-bf16:1"}}, .libraries = rig.libraries});
+  ASSERT_TRUE(program.ok()) << program.status();
+  one.program = *std::move(program);
+  std::vector<std::string> launches;
+  for (const DeviceLaunch& launch : one.program.launches) {
+    launches.push_back(launch.call == nullptr ? "kernel" : launch.info.kernel);
+    for (const int32_t node : launch.info.nodes) launches.back() += Cat(" ", graph.node(node).op->name);
+  }
+  // x is rounded once for both; what moves and computes the second operand rounds it, too; the weights are rounded when stored.
+  EXPECT_THAT(launches, ElementsAre("kernel", "cublaslt-bf16_bias MatMul Add", "kernel Neg Transpose", "cublaslt-bf16:1 MatMul"));
+  EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "");
+  EXPECT_EQ(rig.lt.RoundedProducts(), 4);
+  one.numerics = Numerics::kTf32;
+  EXPECT_THAT(FailureOn(rig.driver.table(), &TextImage, one), HasSubstr("output 0: element")) << "further off than TF32 may be";
+}
+
+TEST(CublasLt, AnF16OverflowIsInfinite) {
+  Rig rig;
+  const Graph graph = Parsed(R"(%0 = Input() {name = "a", shape = [1, 1]}
+    %1 = Input() {name = "b", shape = [1, 1]}
+    %2 = MatMul(%0, %1)
+    return "y" = %2)");
+  const auto input = [](double value) {
+    return HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {1, 1}}, std::vector<double>{value}));
+  };
+  const auto failure = [&](const std::string& algorithm, Numerics numerics) -> std::string {
+    auto program = LowerToDevice(graph, {.numerics = numerics, .algorithms = {{2, algorithm}}, .libraries = rig.libraries});
+    EXPECT_TRUE(program.ok()) << program.status();
+    return FailureOn(rig.driver.table(), &TextImage, {"", graph, {input(65536), input(2)}, *std::move(program), numerics});
+  };
+  EXPECT_EQ(failure("cublaslt-f16", Numerics::kF16), "output 0: element 0 is inf, not 131072");
+  EXPECT_EQ(failure("cublaslt-bf16", Numerics::kBf16), "");
+  EXPECT_EQ(failure("cublaslt-tf32", Numerics::kF16), "");
+}
 
 /// That a class is exceeded is seen: what TF32 drops is more than other classes may be wrong by.
 TEST(CublasLt, Tf32IsOfferedWhereItIsAllowedAlone) {
@@ -499,8 +555,9 @@ TEST(CublasLt, DescriptorsNeedNoDevice) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     const DeviceCase one = RandomProduct(seed, Numerics::kDefault);
     for (ProductMatch match : Matches(one.graph)) {
-      for (const bool tf32 : {false, true}) {
-        match.product.tf32 = tf32;
+      for (const DType operands : {match.product.dtype, DType::kF16, DType::kBF16}) {
+        match.product.operands = operands;
+        match.product.tf32 = operands == DType::kF32 && seed % 2 == 0;
         const auto described = LtDescriptors::Make(**lt, match.product);
         EXPECT_TRUE(described.ok()) << described.status() << " " << one.told;
       }

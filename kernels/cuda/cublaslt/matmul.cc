@@ -16,7 +16,7 @@ int LtDataType(DType dtype) {
 }
 
 int ComputeType(const LtProduct& product) {
-  if (product.dtype != DType::kF32) return cublaslt::kCompute32F;
+  if (product.operands != DType::kF32) return cublaslt::kCompute32F;
   return product.tf32 ? cublaslt::kCompute32FFastTf32 : cublaslt::kCompute32FPedantic;
 }
 
@@ -57,11 +57,12 @@ class PartMaker {
   }
 
   /// Of [rows, columns] as the graph sees them.
-  absl::StatusOr<Owned<void*>> Layout(const LtProduct& product, int64_t rows, int64_t columns, const LtMatrix& matrix) {
+  absl::StatusOr<Owned<void*>> Layout(const LtProduct& product, DType dtype, int64_t rows, int64_t columns,
+                                      const LtMatrix& matrix) {
     if (matrix.transposed) std::swap(rows, columns);
     void* made = nullptr;
-    const int result = lt_.MatrixLayoutCreate(&made, LtDataType(product.dtype), static_cast<uint64_t>(columns),
-                                              static_cast<uint64_t>(rows), matrix.leading);
+    const int result = lt_.MatrixLayoutCreate(&made, LtDataType(dtype), static_cast<uint64_t>(columns), static_cast<uint64_t>(rows),
+                                              matrix.leading);
     MENDEL_RETURN_IF_ERROR(lt_.Check(result, "cublasLtMatrixLayoutCreate"));
     Owned<void*> layout(made, lt_.MatrixLayoutDestroy);
     if (product.batch == 1) return layout;
@@ -103,10 +104,10 @@ absl::StatusOr<LtDescriptors> LtDescriptors::Make(const CublasLt& lt, const LtPr
   PartMaker maker(lt);
   LtDescriptors made;
   MENDEL_ASSIGN_OR_RETURN(made.operation_, maker.Operation(product));
-  MENDEL_ASSIGN_OR_RETURN(made.left_, maker.Layout(product, product.m, product.k, product.left));
-  MENDEL_ASSIGN_OR_RETURN(made.right_, maker.Layout(product, product.k, product.n, product.right));
+  MENDEL_ASSIGN_OR_RETURN(made.left_, maker.Layout(product, product.operands, product.m, product.k, product.left));
+  MENDEL_ASSIGN_OR_RETURN(made.right_, maker.Layout(product, product.operands, product.k, product.n, product.right));
   const LtMatrix result{false, product.n, product.m * product.n};
-  MENDEL_ASSIGN_OR_RETURN(made.result_, maker.Layout(product, product.m, product.n, result));
+  MENDEL_ASSIGN_OR_RETURN(made.result_, maker.Layout(product, product.dtype, product.m, product.n, result));
   return made;
 }
 

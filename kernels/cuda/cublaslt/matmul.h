@@ -25,11 +25,12 @@ struct LtMatrix {
   auto operator<=>(const LtMatrix&) const = default;
 };
 
-/// y[batch, m, n] = activation(left[batch, m, k] right[batch, k, n] + residual + bias), all of one dtype, sums in f32. y and the
-/// residual lie row by row without gaps; the bias is a vector of n.
+/// y[batch, m, n] = activation(left[batch, m, k] right[batch, k, n] + residual + bias), sums in f32. y and the residual lie row by
+/// row without gaps; the bias is a vector of n.
 struct LtProduct {
-  DType dtype = DType::kF32;  ///< f32, f16 or bf16
-  bool tf32 = false;          ///< of f32: operands are rounded to TF32
+  DType dtype = DType::kF32;     ///< f32, f16 or bf16
+  DType operands = DType::kF32;  ///< of left and right: dtype, or for f32 one of the others
+  bool tf32 = false;             ///< of f32 operands: they are rounded to TF32
   int64_t batch = 1, m = 0, n = 0, k = 0;
   LtMatrix left, right;
   bool residual = false;

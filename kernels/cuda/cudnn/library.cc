@@ -28,12 +28,16 @@ std::string KeyOf(const CudnnConvolution& conv, const CudnnNumerics& numerics) {
 struct CudnnLibrary::Kind {
   std::string_view name;
   Numerics technique;
+  bool channels_last;
 
   bool is_tf32() const { return technique == Numerics::kTf32; }
 };
 
 std::span<const CudnnLibrary::Kind> CudnnLibrary::Kinds() {
-  static constexpr Kind kKinds[] = {{"cudnn", Numerics::kStrict}, {"cudnn-tf32", Numerics::kTf32}};
+  static constexpr Kind kKinds[] = {{"cudnn", Numerics::kStrict, false},
+                                    {"cudnn-nhwc", Numerics::kStrict, true},
+                                    {"cudnn-tf32", Numerics::kTf32, false},
+                                    {"cudnn-tf32-nhwc", Numerics::kTf32, true}};
   return kKinds;
 }
 
@@ -79,11 +83,21 @@ absl::StatusOr<LibraryGroup> CudnnLibrary::Group(const GroupingScope& scope, int
   return group;
 }
 
+std::vector<ConvolutionMatch> CudnnLibrary::MatchesOf(const GroupingScope& scope, int32_t node, const Kind& kind,
+                                                      Numerics numerics) {
+  std::vector<ConvolutionMatch> matches = MatchConvolution(scope, node, numerics);
+  if (matches.empty() || (kind.is_tf32() && matches[0].convolution.dtype != DType::kF32)) return {};
+  if (!kind.channels_last) return matches;
+  const bool has_constant_weights = scope.constant[static_cast<size_t>(scope.graph.node(node).inputs[1].node)];
+  if (matches[0].convolution.transposed || !has_constant_weights) return {};
+  for (ConvolutionMatch& match : matches) SetChannelsLast(match);
+  return matches;
+}
+
 absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& scope, int32_t node, const Kind& kind,
                                                          Numerics numerics) const {
-  std::vector<ConvolutionMatch> matches = MatchConvolution(scope, node, numerics);
-  if (matches.empty() || (kind.is_tf32() && matches[0].convolution.dtype != DType::kF32)) return Planned{};
-  if (matches[0].convolution.transposed && matches[0].convolution.bias) {
+  std::vector<ConvolutionMatch> matches = MatchesOf(scope, node, kind, numerics);
+  if (!matches.empty() && matches[0].convolution.transposed && matches[0].convolution.bias) {
     matches = {FinishedByKernel(std::move(matches[0]))};  // no compiled engine has an epilogue
   }
   const CudnnNumerics allowed{.tf32 = kind.is_tf32(), .winograd = numerics != Numerics::kStrict && !kind.is_tf32()};

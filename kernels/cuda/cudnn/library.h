@@ -22,13 +22,15 @@ namespace mendel::cuda {
 /// "cudnn" is the engine that cuDNN's heuristics rank first for a convolution with its epilogue, "cudnn:1" the second, and so on,
 /// among those that the numerics class allows: for f32 no tensor cores nor, under `strict`, Winograd and Fourier transforms; under
 /// `strict` no epilogue of cuDNN's has Relu (match.h). "cudnn-tf32", "cudnn-tf32:1" and so on are the engines that multiply f32 as
-/// TF32, where the class allows that; none of them transforms its operands, since what it rounded would be others.
+/// TF32, where the class allows that; none of them transforms its operands, since what it rounded would be others. "cudnn-nhwc",
+/// "cudnn-tf32-nhwc" and so on are planned for values with the channels last (StoredForm), for convolutions that are not transposed
+/// and whose weights are constant.
 ///
 /// What a name stands for depends on the version of cuDNN, the device and the limits, which Identity tells. Where no engine has the
 /// whole epilogue, or cuDNN answers with an error other than for memory, a shorter one is taken.
 class CudnnLibrary final : public CallLibrary {
  public:
-  static constexpr size_t kEngines = 4;  ///< algorithms of a node and kind ("cudnn", "cudnn-tf32")
+  static constexpr size_t kEngines = 4;  ///< algorithms of a node and kind ("cudnn", "cudnn-nhwc")
 
   /// Plans for the device with these properties (convolution.h), with so much workspace a call. `cudnn` outlives this and its
   /// calls.
@@ -53,6 +55,8 @@ class CudnnLibrary final : public CallLibrary {
   /// Null where `numerics` does not allow it, or there is none of this name.
   static const Kind* KindOf(std::string_view algorithm, Numerics numerics);
   absl::StatusOr<Planned> Plan(const GroupingScope& scope, int32_t node, const Kind& kind, Numerics numerics) const;
+  /// As algorithms of the kind compute it; empty where none does.
+  static std::vector<ConvolutionMatch> MatchesOf(const GroupingScope& scope, int32_t node, const Kind& kind, Numerics numerics);
   absl::StatusOr<Engines> EnginesOf(const CudnnConvolution& convolution, const CudnnNumerics& numerics) const;
 
   const Cudnn& cudnn_;

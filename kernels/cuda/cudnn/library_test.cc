@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "gmock/gmock.h"
@@ -123,10 +124,10 @@ TEST(CudnnLibrary, TakesWhatTheEpilogueHolds) {
   EXPECT_THAT(LaunchesOf("%5 = Sin(%0)\n%6 = Add(%2, %5)\nreturn \"y\" = %6"), ElementsAre("cudnn Conv", "kernel Sin Add"));
 }
 
-TEST(CudnnLibrary, StrictKeepsReluOurs) {
-  const std::string rest = "%5 = Add(%2, %3)\n%6 = Relu(%5)\nreturn \"y\" = %6";
-  EXPECT_THAT(LaunchesOf(rest, Numerics::kDefault), ElementsAre("cudnn Conv Add Relu"));
-  EXPECT_THAT(LaunchesOf(rest, Numerics::kStrict), ElementsAre("cudnn Conv Add", "kernel Relu"));
+HostValue FiftyNumbers() {
+  std::vector<double> values;
+  for (int k = 0; k < 50; ++k) values.push_back(k % 7 - 3);
+  return HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {1, 2, 5, 5}}, values));
 }
 
 std::vector<std::string> Names(const Graph& graph, Numerics numerics, int64_t workspace = kWorkspace) {
@@ -134,6 +135,68 @@ std::vector<std::string> Names(const Graph& graph, Numerics numerics, int64_t wo
   const CudnnLibrary library(fake.table(), kDevice, workspace);
   const CallLibrary* const libraries[] = {&library};
   return LibraryAlgorithms(graph, 2, numerics, libraries);
+}
+
+/// The launches of kConv and the rest where all convolutions have the channels last, run: the kernel of each with its operators.
+std::vector<std::string> LastLaunchesOf(const std::string& rest) {
+  FakeDriver driver;
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
+  const CallLibrary* const libraries[] = {&library};
+  DeviceCase one{"", Parsed(kConv + rest), {FiftyNumbers()}, {}};
+  std::map<int32_t, std::string> algorithms;
+  for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
+    if (one.graph.node(node).op->name == "Conv") algorithms[node] = "cudnn-nhwc";
+  }
+  std::vector<std::string> launches;
+  for (const bool reuse : {true, false}) {
+    auto program = LowerToDevice(one.graph, {.reuse_memory = reuse, .algorithms = algorithms, .libraries = libraries});
+    EXPECT_TRUE(program.ok()) << program.status();
+    if (!program.ok()) return {};
+    one.program = *std::move(program);
+    EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "");
+  }
+  for (const DeviceLaunch& launch : one.program.launches) {
+    launches.push_back(launch.call == nullptr ? "kernel" : "cudnn");
+    for (const int32_t node : launch.info.nodes) launches.back() += Cat(" ", one.graph.node(node).op->name);
+  }
+  return launches;
+}
+
+TEST(CudnnLibrary, ValuesStayChannelsLastBetweenCalls) {
+  const auto conv = [](int id, int from) {
+    return Cat("%", id, " = Conv(%", from, ", %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}\n");
+  };
+  // Conversions are kernels without nodes of the graph.
+  EXPECT_THAT(LastLaunchesOf("return \"y\" = %2"), ElementsAre("kernel", "cudnn Conv", "kernel"));
+  EXPECT_THAT(LastLaunchesOf("%5 = Relu(%2)\n" + conv(6, 5) + "return \"y\" = %6"),
+              ElementsAre("kernel", "cudnn Conv Relu", "cudnn Conv", "kernel"));
+  // Elementwise operators in between are computed as they are, their other operands turned: constants once, inputs where read.
+  EXPECT_THAT(LastLaunchesOf("%5 = Sigmoid(%2)\n%6 = Mul(%5, %3)\n%7 = Sub(%6, %4)\n" + conv(8, 7) + "return \"y\" = %8"),
+              ElementsAre("kernel", "cudnn Conv", "kernel Sigmoid Mul Sub", "cudnn Conv", "kernel"));
+  EXPECT_THAT(LastLaunchesOf("%5 = Sin(%2)\n%6 = Mul(%0, %5)\n" + conv(7, 6) + "return \"y\" = %7"),
+              ElementsAre("kernel", "cudnn Conv", "kernel Sin Mul", "cudnn Conv", "kernel"));
+  // A residual is read as the call before has left it.
+  EXPECT_THAT(LastLaunchesOf("%5 = Relu(%2)\n" + conv(6, 5) + "%7 = Add(%6, %5)\n%8 = Relu(%7)\nreturn \"y\" = %8"),
+              ElementsAre("kernel", "cudnn Conv Relu", "cudnn Conv Add Relu", "kernel"));
+  // What no call wants so is converted where it is read; what others read, too, is converted once.
+  EXPECT_THAT(LastLaunchesOf("%5 = Sigmoid(%2)\nreturn \"y\" = %5"), ElementsAre("kernel", "cudnn Conv", "kernel Sigmoid"));
+  EXPECT_THAT(LastLaunchesOf("%5 = Sin(%2)\n" + conv(6, 5) + "return \"y\" = %6, \"z\" = %5"),
+              ElementsAre("kernel", "cudnn Conv", "kernel Sin", "cudnn Conv", "kernel", "kernel"));
+}
+
+TEST(CudnnLibrary, ChannelsLastNeedsStoredWeights) {
+  const Graph graph = Parsed(R"(%0 = Input() {name = "x", shape = [1, 1, 3]}
+    %1 = Input() {name = "w", shape = [1, 1, 1]}
+    %2 = Conv(%0, %1) {dilations = [1], group = 1, pads = [0, 0], strides = [1]}
+    return "y" = %2)");
+  EXPECT_THAT(Names(graph, Numerics::kStrict), ElementsAre("cudnn", "cudnn:1"));
+}
+
+TEST(CudnnLibrary, StrictKeepsReluOurs) {
+  const std::string rest = "%5 = Add(%2, %3)\n%6 = Relu(%5)\nreturn \"y\" = %6";
+  EXPECT_THAT(LaunchesOf(rest, Numerics::kDefault), ElementsAre("cudnn Conv Add Relu"));
+  EXPECT_THAT(LaunchesOf(rest, Numerics::kStrict), ElementsAre("cudnn Conv Add", "kernel Relu"));
 }
 
 std::string KernelOf(const Graph& graph, const std::string& algorithm, Numerics numerics) {
@@ -146,10 +209,17 @@ std::string KernelOf(const Graph& graph, const std::string& algorithm, Numerics 
 
 TEST(CudnnLibrary, NumericsAndWorkspaceChooseTheEngines) {
   const Graph graph = Parsed(std::string(kConv) + "return \"y\" = %2");
-  EXPECT_THAT(Names(graph, Numerics::kStrict), ElementsAre("cudnn", "cudnn:1"));
-  EXPECT_THAT(Names(graph, Numerics::kDefault), ElementsAre("cudnn", "cudnn:1", "cudnn:2"));
-  EXPECT_THAT(Names(graph, Numerics::kDefault, 2000), ElementsAre("cudnn", "cudnn:1"));
-  EXPECT_THAT(Names(graph, Numerics::kDefault, int64_t{1} << 30), ElementsAre("cudnn", "cudnn:1", "cudnn:2", "cudnn:3"));
+  const auto names = [&](auto&&... limits) {
+    std::vector<std::string> all = Names(graph, limits...);
+    const size_t count = std::erase_if(all, [](const std::string& name) { return name.find("-nhwc") != std::string::npos; });
+    EXPECT_EQ(count, all.size()) << "as many with the channels last";
+    return all;
+  };
+  EXPECT_THAT(names(Numerics::kStrict), ElementsAre("cudnn", "cudnn:1"));
+  EXPECT_THAT(Names(graph, Numerics::kStrict), ElementsAre("cudnn", "cudnn:1", "cudnn-nhwc", "cudnn-nhwc:1"));
+  EXPECT_THAT(names(Numerics::kDefault), ElementsAre("cudnn", "cudnn:1", "cudnn:2"));
+  EXPECT_THAT(names(Numerics::kDefault, 2000), ElementsAre("cudnn", "cudnn:1"));
+  EXPECT_THAT(names(Numerics::kDefault, int64_t{1} << 30), ElementsAre("cudnn", "cudnn:1", "cudnn:2", "cudnn:3"));
   EXPECT_EQ(KernelOf(graph, "cudnn", Numerics::kStrict), "cudnn engine 0");
   EXPECT_EQ(KernelOf(graph, "cudnn:1", Numerics::kStrict), "cudnn engine 4");
   EXPECT_EQ(KernelOf(graph, "cudnn:1", Numerics::kDefault), "cudnn engine 2");
@@ -158,7 +228,7 @@ TEST(CudnnLibrary, NumericsAndWorkspaceChooseTheEngines) {
     EXPECT_THAT(refusal, HasSubstr(Cat("(Conv 2) has no algorithm '", unknown, "' here: cuDNN 9.19.0, workspace 256 MiB")));
     EXPECT_THAT(refusal, HasSubstr("numerics strict, has 2 for it"));
   }
-  EXPECT_THAT(Names(graph, Numerics::kTf32), ElementsAre("cudnn", "cudnn:1", "cudnn:2", "cudnn-tf32", "cudnn-tf32:1"));
+  EXPECT_THAT(names(Numerics::kTf32), ElementsAre("cudnn", "cudnn:1", "cudnn:2", "cudnn-tf32", "cudnn-tf32:1"));
   EXPECT_EQ(KernelOf(graph, "cudnn", Numerics::kTf32), "cudnn engine 0");
   EXPECT_EQ(KernelOf(graph, "cudnn-tf32", Numerics::kTf32), "cudnn-tf32 engine 1");
   EXPECT_EQ(KernelOf(graph, "cudnn-tf32:1", Numerics::kBf16), "cudnn-tf32 engine 10");
@@ -207,18 +277,12 @@ Graph Net() {
     return "y" = %9)");
 }
 
-HostValue FiftyNumbers() {
-  std::vector<double> values;
-  for (int k = 0; k < 50; ++k) values.push_back(k % 7 - 3);
-  return HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {1, 2, 5, 5}}, values));
-}
-
 absl::StatusOr<DeviceCase> LoweredNet(const CallLibrary& library) {
   const CallLibrary* const libraries[] = {&library};
   DeviceCase one{"", Net(), {}, {}};
   one.inputs.push_back(FiftyNumbers());
   MENDEL_ASSIGN_OR_RETURN(one.program,
-                          LowerToDevice(one.graph, {.algorithms = {{2, "cudnn"}, {7, "cudnn:2"}}, .libraries = libraries}));
+                          LowerToDevice(one.graph, {.algorithms = {{2, "cudnn"}, {7, "cudnn-nhwc:2"}}, .libraries = libraries}));
   return one;
 }
 
@@ -253,7 +317,7 @@ TEST(CudnnLibrary, EveryCallMayFail) {
     const bool gives_back = fake.FailedCall() == "BackendDestroyDescriptor" || fake.FailedCall() == "Destroy";
     // While it plans, an engine that errs is left out, so that those after it are others, or one less.
     const bool left_out =
-        call <= whole_planning && (failure.empty() || failure.find("has no algorithm 'cudnn:2'") != std::string::npos);
+        call <= whole_planning && (failure.empty() || failure.find("has no algorithm 'cudnn-nhwc:2'") != std::string::npos);
     if (!gives_back && left_out) {
       ++without_an_engine;
     } else {
@@ -342,6 +406,16 @@ TEST(CudnnLibrary, MutantsAreMendedInPlace) {
   EXPECT_THAT(one.program.launches[1].info.kernel, HasSubstr("1 box in place"));
   EXPECT_EQ(one.program.launches[2].info.kernel, "cudnn engine 0");
   EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "");
+  // With the channels last, the mutant is converted for its boxes, and the mended one for its reader.
+  for (auto& [node, algorithm] : algorithms) algorithm = "cudnn-nhwc";
+  auto last = LowerToDevice(one.graph, {.algorithms = algorithms, .libraries = libraries});
+  ASSERT_TRUE(last.ok()) << last.status();
+  one.program = *std::move(last);
+  std::vector<std::string> launches;
+  for (const DeviceLaunch& launch : one.program.launches) launches.push_back(launch.info.kernel);
+  ASSERT_EQ(launches.size(), 7u);
+  EXPECT_THAT(launches[3], HasSubstr("1 box in place"));
+  EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "");
 }
 
 TEST(CudnnLibrary, PropertiesOfADeviceThatIsHere) {
@@ -380,6 +454,8 @@ TEST(CudnnLibrary, FormsOfProgramsArePlannedWithoutADevice) {
   for (const auto& [name, count] : planned) std::printf("%s: %d planned\n", name.c_str(), count);
   EXPECT_EQ(planned["cudnn"], convolutions);
   EXPECT_GT(planned["cudnn-tf32"], 0);
+  EXPECT_GT(planned["cudnn-nhwc"], 0);
+  EXPECT_GT(planned["cudnn-tf32-nhwc"], 0);
 }
 
 }  // namespace

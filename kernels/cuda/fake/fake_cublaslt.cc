@@ -163,7 +163,7 @@ int Multiply(void* handle, void* operation, const void* alpha, const void* a, vo
       std::memset(reinterpret_cast<void*>(space), 0xff, needed);  // whatever lay there is lost
     }
     ++LtState::current->products;
-    LtState::current->rounded += product->IsTf32() ? 1 : 0;
+    LtState::current->rounded += product->Rounds() ? 1 : 0;
     return product->Compute(driver, operands);
   });
   return done == 0 ? 0 : kExecutionFailed;

@@ -32,7 +32,7 @@ class FakeCublasLt {
 
   /// Products that were computed, replayed ones included.
   int64_t Products() const;
-  /// Those of them that rounded their operands.
+  /// Those of them whose operands were rounded: to TF32, or to a smaller format than the result's.
   int64_t RoundedProducts() const;
   /// What has been made and not been destroyed, for people; empty when there is nothing.
   std::string Leaks() const;

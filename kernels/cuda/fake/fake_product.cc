@@ -66,12 +66,13 @@ std::string LayoutKey(const FakeLayout& layout) {
 
 int FakeProduct::Check() const {
   using namespace cublaslt;  // NOLINT(google-build-using-namespace): its numbers
-  const bool is_type = d.type == kFloat32 || d.type == kFloat16 || d.type == kBFloat16;
+  const auto is_half = [](int type) { return type == kFloat16 || type == kBFloat16; };
+  const bool is_type = a.type == b.type && c.type == d.type &&
+                       (d.type == kFloat32 ? a.type == kFloat32 || is_half(a.type) : is_half(d.type) && a.type == d.type);
   const bool is_compute =
-      d.type != kFloat32 ? operation.compute == kCompute32F : operation.compute == kCompute32FPedantic || IsTf32();
+      a.type != kFloat32 ? operation.compute == kCompute32F : operation.compute == kCompute32FPedantic || IsTf32();
   if (!is_type || !is_compute || operation.scale_type != kFloat32) return kNotSupported;
   for (const FakeLayout* layout : {&a, &b, &c, &d}) {
-    if (layout->type != d.type) return kNotSupported;
     if (layout->batch != d.batch || layout->batch < 1 || layout->batch_stride < 0) return kFakeLtInvalidValue;
     if (layout->rows == 0 || layout->columns == 0 || layout->leading < static_cast<int64_t>(layout->rows))
       return kFakeLtInvalidValue;
@@ -88,6 +89,8 @@ int FakeProduct::Check() const {
 }
 
 bool FakeProduct::IsTf32() const { return operation.compute == cublaslt::kCompute32FFastTf32; }
+
+bool FakeProduct::Rounds() const { return IsTf32() || a.type != d.type; }
 
 std::string FakeProduct::Key() const {
   return Cat(operation.compute, " ", operation.transpose_a, operation.transpose_b, " ", operation.epilogue, " ", LayoutKey(a),

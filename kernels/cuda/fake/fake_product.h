@@ -43,6 +43,8 @@ struct FakeProduct {
   int Check() const;
   /// Whether operands are rounded to TF32.
   bool IsTf32() const;
+  /// The same, or that they are stored in a smaller format than the result.
+  bool Rounds() const;
   /// Of everything but addresses.
   std::string Key() const;
 
