@@ -1,6 +1,8 @@
 #include "kernels/cuda/backend/library_groups.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "base/status.h"
@@ -23,6 +25,17 @@ absl::StatusOr<const CallLibrary*> LibraryOf(const Graph& graph, int32_t node, c
 }
 
 }  // namespace
+
+std::string RankedName(std::string_view kind, size_t rank) { return rank == 0 ? std::string(kind) : Cat(kind, ":", rank); }
+
+int RankOf(std::string_view algorithm) {
+  const size_t colon = algorithm.find(':');
+  if (colon == std::string_view::npos) return 0;
+  const std::string_view digits = algorithm.substr(colon + 1);
+  int rank = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  return error == std::errc() && end == digits.data() + digits.size() && rank > 0 ? rank : -1;
+}
 
 int32_t GroupingScope::OnlyUser(int32_t node) const {
   const std::vector<int32_t>& users = graph.users(node);

@@ -42,6 +42,10 @@ struct LibraryGroup {
   StoredForm result_form = {};
 };
 
+/// "cudnn" for the first algorithm of a kind, then "cudnn:1" and so on; and back: negative where what follows the colon is no rank.
+std::string RankedName(std::string_view kind, size_t rank);
+int RankOf(std::string_view algorithm);
+
 /// A graph and what of it cannot be part of a group: nodes that depend on no input, and those that others compute already.
 struct GroupingScope {
   const Graph& graph;
@@ -60,6 +64,9 @@ struct GroupingScope {
   /// The one reader of `node`, where its one value is read once and is no result of the graph; else -1.
   int32_t OnlyUser(int32_t node) const;
 };
+
+/// Algorithms of a node and kind that a library offers. It has those beyond them, too, so that plans of other settings run.
+inline constexpr size_t kOffered = 4, kMostOffered = 64;
 
 /// A library whose calls are algorithms of nodes. Thread-safe.
 class CallLibrary {

@@ -300,5 +300,19 @@ TEST(InstalledLibraries, TheLimitOfWorkspaceIsANumber) {
   ::unsetenv(variable);
 }
 
+TEST(InstalledLibraries, TheNumberOfAlgorithmsIsOne) {
+  const char* const variable = "MENDEL_CUDA_ALGORITHMS";
+  ::unsetenv(variable);
+  EXPECT_EQ(*OfferedAlgorithms(), kOffered);
+  ::setenv(variable, "64", 1);
+  EXPECT_EQ(*OfferedAlgorithms(), kMostOffered);
+  for (const char* bad : {"", "0", "65", "all"}) {
+    ::setenv(variable, bad, 1);
+    EXPECT_EQ(OfferedAlgorithms().status().code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(OfferedAlgorithms().status().message()), HasSubstr(Cat("from 1 to 64, not '", bad, "'")));
+  }
+  ::unsetenv(variable);
+}
+
 }  // namespace
 }  // namespace mendel::cuda

@@ -1,7 +1,6 @@
 #include "kernels/cuda/cublaslt/library.h"
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -28,8 +27,6 @@ constexpr LtKind kLtKinds[] = {{kCublasLt, Numerics::kStrict},
                                {"cublaslt-tf32", Numerics::kTf32},
                                {"cublaslt-f16", Numerics::kF16},
                                {"cublaslt-bf16", Numerics::kBf16}};
-
-std::string LtAlgorithmName(std::string_view kind, size_t index) { return index == 0 ? std::string(kind) : Cat(kind, ":", index); }
 
 class LtHandle final : public LibraryHandle {
  public:
@@ -106,16 +103,6 @@ class ProductCall final : public LibraryCall {
   const LtAlgorithm algorithm_;
 };
 
-/// "cublaslt:2" is 2; negative for other names.
-int LtIndexOf(std::string_view algorithm) {
-  const size_t colon = algorithm.find(':');
-  if (colon == std::string_view::npos) return 0;
-  algorithm.remove_prefix(colon + 1);
-  int index = -1;
-  const auto [end, error] = std::from_chars(algorithm.data(), algorithm.data() + algorithm.size(), index);
-  return error == std::errc() && end == algorithm.data() + algorithm.size() && index > 0 ? index : -1;
-}
-
 /// Null where `numerics` does not allow it, or there is none of this name.
 const LtKind* LtKindOf(std::string_view algorithm, Numerics numerics) {
   const std::string_view name = algorithm.substr(0, algorithm.find(':'));
@@ -169,14 +156,14 @@ std::vector<std::string> CublasLtLibrary::Algorithms(const GroupingScope& scope,
     if (!proposed.ok() || proposed->empty() || !proposed->back().match.product.IsAlone()) continue;
     size_t count = proposed->front().algorithms.size();
     for (const Proposed& one : *proposed) count = std::min(count, one.algorithms.size());
-    for (size_t k = 0; k < count; ++k) names.push_back(LtAlgorithmName(kind.name, k));
+    for (size_t k = 0; k < std::min(count, offered_); ++k) names.push_back(RankedName(kind.name, k));
   }
   return names;
 }
 
 absl::StatusOr<LibraryGroup> CublasLtLibrary::Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                                     Numerics numerics) const {
-  const int index = LtIndexOf(algorithm);
+  const int index = RankOf(algorithm);
   const std::string told = Cat("node '", scope.graph.node(node).name, "' (", scope.graph.node(node).op->name, " ", node, ")");
   const LtKind* kind = LtKindOf(algorithm, numerics);
   if (kind == nullptr) {
@@ -213,7 +200,7 @@ absl::StatusOr<std::vector<CublasLtLibrary::Proposed>> CublasLtLibrary::Propose(
 absl::StatusOr<std::vector<LtAlgorithm>> CublasLtLibrary::AlgorithmsFor(const LtProduct& product) const {
   if (const auto known = known_.find(product); known != known_.end()) return known->second;
   MENDEL_ASSIGN_OR_RETURN(std::vector<LtAlgorithm> algorithms,
-                          ProposeAlgorithms(lt_, handle_.get(), product, workspace_bytes_, kMostAlgorithms));
+                          ProposeAlgorithms(lt_, handle_.get(), product, workspace_bytes_, static_cast<int>(kMostOffered)));
   return known_[product] = std::move(algorithms);
 }
 

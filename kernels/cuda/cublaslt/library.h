@@ -29,11 +29,10 @@ namespace mendel::cuda {
 /// Thread-safe. The device's primary context is retained from the first question on, and is then current on the asking thread.
 class CublasLtLibrary final : public CallLibrary {
  public:
-  static constexpr int kMostAlgorithms = 4;  ///< of a node and kind ("cublaslt", "cublaslt-tf32")
-
-  /// Both must outlive the library and its calls, each of which takes at most `workspace_bytes`.
-  CublasLtLibrary(const CublasLt& lt, const Driver& driver, int64_t workspace_bytes)
-      : lt_(lt), driver_(driver), workspace_bytes_(workspace_bytes) {}
+  /// Both must outlive the library and its calls, each of which takes at most `workspace_bytes`. `offered`: algorithms of a node
+  /// and kind ("cublaslt", "cublaslt-tf32"), at most kMostOffered.
+  CublasLtLibrary(const CublasLt& lt, const Driver& driver, int64_t workspace_bytes, size_t offered = kOffered)
+      : lt_(lt), driver_(driver), workspace_bytes_(workspace_bytes), offered_(offered) {}
   ~CublasLtLibrary() override;
   CublasLtLibrary(const CublasLtLibrary&) = delete;
   CublasLtLibrary& operator=(const CublasLtLibrary&) = delete;
@@ -62,6 +61,7 @@ class CublasLtLibrary final : public CallLibrary {
   const CublasLt& lt_;
   const Driver& driver_;
   const int64_t workspace_bytes_;
+  const size_t offered_;
   mutable std::mutex mutex_;  // of all that follows
   mutable int device_ = 0;
   mutable DriverContext* context_ = nullptr;

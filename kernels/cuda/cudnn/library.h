@@ -30,12 +30,10 @@ namespace mendel::cuda {
 /// whole epilogue, or cuDNN answers with an error other than for memory, a shorter one is taken.
 class CudnnLibrary final : public CallLibrary {
  public:
-  static constexpr size_t kEngines = 4;  ///< algorithms of a node and kind ("cudnn", "cudnn-nhwc")
-
   /// Plans for the device with these properties (convolution.h), with so much workspace a call. `cudnn` outlives this and its
-  /// calls.
-  CudnnLibrary(const Cudnn& cudnn, std::string device_json, int64_t workspace_bytes)
-      : cudnn_(cudnn), device_json_(std::move(device_json)), limits_{kEngines, workspace_bytes} {}
+  /// calls. `offered`: algorithms of a node and kind ("cudnn", "cudnn-nhwc"), at most kMostOffered.
+  CudnnLibrary(const Cudnn& cudnn, std::string device_json, int64_t workspace_bytes, size_t offered = kOffered)
+      : cudnn_(cudnn), device_json_(std::move(device_json)), workspace_bytes_(workspace_bytes), offered_(offered) {}
 
   std::string_view name() const override { return "cudnn"; }
   std::string Identity() const override;
@@ -54,16 +52,19 @@ class CudnnLibrary final : public CallLibrary {
   static std::span<const Kind> Kinds();
   /// Null where `numerics` does not allow it, or there is none of this name.
   static const Kind* KindOf(std::string_view algorithm, Numerics numerics);
-  absl::StatusOr<Planned> Plan(const GroupingScope& scope, int32_t node, const Kind& kind, Numerics numerics) const;
+  /// With `count` engines, or as many as there are.
+  absl::StatusOr<Planned> Plan(const GroupingScope& scope, int32_t node, const Kind& kind, Numerics numerics, size_t count) const;
   /// As algorithms of the kind compute it; empty where none does.
   static std::vector<ConvolutionMatch> MatchesOf(const GroupingScope& scope, int32_t node, const Kind& kind, Numerics numerics);
-  absl::StatusOr<Engines> EnginesOf(const CudnnConvolution& convolution, const CudnnNumerics& numerics) const;
+  absl::StatusOr<Engines> EnginesOf(const CudnnConvolution& convolution, const CudnnNumerics& numerics, size_t count) const;
 
   const Cudnn& cudnn_;
   const std::string device_json_;
-  const CudnnLimits limits_;
+  const int64_t workspace_bytes_;
+  const size_t offered_;
   mutable std::mutex mutex_;
-  mutable std::map<std::string, Engines> planned_;  // by convolution and numbers: a search asks for the same ones again and again
+  // By convolution, numbers and count: a search asks for the same ones again and again.
+  mutable std::map<std::string, Engines> planned_;
 };
 
 }  // namespace mendel::cuda

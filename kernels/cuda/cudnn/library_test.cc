@@ -185,6 +185,21 @@ TEST(CudnnLibrary, ValuesStayChannelsLastBetweenCalls) {
               ElementsAre("kernel", "cudnn Conv", "kernel Sin", "cudnn Conv", "kernel", "kernel"));
 }
 
+TEST(CudnnLibrary, MoreAlgorithmsAreOfferedThanNamed) {
+  FakeCudnn fake;
+  const Graph graph = Parsed(std::string(kConv) + "return \"y\" = %2");
+  const auto offered = [&](size_t count) {
+    const CudnnLibrary library(fake.table(), kDevice, kWorkspace, count);
+    const CallLibrary* const libraries[] = {&library};
+    const auto program = LowerToDevice(graph, {.algorithms = {{2, "cudnn:2"}}, .libraries = libraries});
+    EXPECT_TRUE(program.ok()) << "whatever is offered: " << program.status();
+    return LibraryAlgorithms(graph, 2, Numerics::kDefault, libraries);
+  };
+  EXPECT_THAT(offered(1), ElementsAre("cudnn", "cudnn-nhwc"));
+  EXPECT_THAT(offered(2), ElementsAre("cudnn", "cudnn:1", "cudnn-nhwc", "cudnn-nhwc:1"));
+  EXPECT_EQ(offered(kMostOffered).size(), 6u);
+}
+
 TEST(CudnnLibrary, ChannelsLastNeedsStoredWeights) {
   const Graph graph = Parsed(R"(%0 = Input() {name = "x", shape = [1, 1, 3]}
     %1 = Input() {name = "w", shape = [1, 1, 1]}

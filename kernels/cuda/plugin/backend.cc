@@ -53,6 +53,7 @@ class CudaBackend final : public Backend {
 
   absl::Status Probe() const override {
     MENDEL_RETURN_IF_ERROR(WorkspaceLimit().status());
+    MENDEL_RETURN_IF_ERROR(OfferedAlgorithms().status());
     const absl::Status found = FindGpu().status();
     if (found.ok()) return found;
     // Whatever is missing: what was asked for is not supported here.
