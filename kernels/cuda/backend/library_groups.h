@@ -36,9 +36,11 @@ struct LibraryGroup {
   std::set<int32_t> nodes;              ///< with result.node
   std::vector<KernelOperand> operands;  ///< what the call's pointers refer to; one more follows, to the result
   std::shared_ptr<const LibraryCall> call;
-  int32_t node = -1;                   ///< whose algorithm it is: gives the step its name and comes first among the step's nodes
-  FusedKernel finish = {};             ///< launched after the call, over its result; no name: none
-  std::vector<StoredForm> forms = {};  ///< of the operands, one each; empty: all have their own
+  int32_t node = -1;        ///< whose algorithm it is: gives the step its name and comes first among the step's nodes
+  FusedKernel finish = {};  ///< launched after the call, over its result; no name: none
+  /// Of the operands, one each; empty: all have their own. Where there are some, the first two operands are the first two inputs of
+  /// `node`, and the others what is added, in this order.
+  std::vector<StoredForm> forms = {};
   StoredForm result_form = {};
 };
 

@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "base/status.h"
@@ -108,11 +107,12 @@ class Former {
     }
     const bool last = channels_last_[static_cast<size_t>(id)];
     std::vector<ValueId> inputs;
-    for (const ValueId input : node.inputs) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId input = node.inputs[i];
       if (last && NumElements(TypeOf(input)) != 1) {
         MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), ChannelsLast(input, node.outputs[0].shape.size()));
       } else {
-        MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), InputOf(id, input));
+        MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), InputOf(id, i));
       }
     }
     MENDEL_ASSIGN_OR_RETURN(const int32_t copy, builder_.CopyNode(node, std::move(inputs)));
@@ -128,12 +128,16 @@ class Former {
   }
 
   /// What a node reads: what its call reads in another form comes back from there, so that the graph means what the call computes.
-  absl::StatusOr<ValueId> InputOf(int32_t id, ValueId input) {
+  absl::StatusOr<ValueId> InputOf(int32_t id, size_t i) {
+    const ValueId input = graph_.node(id).inputs[i];
     const int c = call_of_[static_cast<size_t>(id)];
     if (c < 0 || call_of_[static_cast<size_t>(input.node)] == c) return Plain(input);
     const LibraryGroup& call = calls_[static_cast<size_t>(c)];
-    for (size_t k = 0; k < call.forms.size(); ++k) {
-      if (call.operands[k].value != input || call.forms[k].IsOwn()) continue;
+    // The first two operands are those of the node whose call it is, the others are added in their order.
+    const bool multiplied = id == call.node && i < 2;
+    for (size_t k = multiplied ? i : 2; k < call.forms.size(); ++k) {
+      if (call.operands[k].value != input || !read_.insert({c, k}).second) continue;
+      if (call.forms[k].IsOwn()) return Plain(input);
       MENDEL_ASSIGN_OR_RETURN(ValueId value, Formed(input, call.forms[k]));
       std::set<int32_t>& added = added_[c];
       if (call.forms[k].rounded.has_value()) {
@@ -238,6 +242,7 @@ class Former {
   std::map<ValueId, ValueId> plain_;
   std::map<std::pair<ValueId, size_t>, ValueId> last_;  // by value and rank
   std::map<std::pair<ValueId, StoredForm>, ValueId> rounded_;
+  std::set<std::pair<int, size_t>> read_;   // operands of calls that have been met
   std::map<int, std::set<int32_t>> added_;  // nodes between converted operands and a call's own nodes
 };
 

@@ -192,6 +192,26 @@ TEST(CudnnLibrary, ValuesStayChannelsLastBetweenCalls) {
   for (const DeviceCase& one : rig.cases) EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "") << one.told;
 }
 
+/// One value as x, as what is added by channels and as the residual, each in another form.
+TEST(CudnnLibrary, AValueIsReadInSeveralForms) {
+  LastRig rig;
+  const CallLibrary* const libraries[] = {&rig.library};
+  const auto conv = [](int id, int from) {
+    return Cat("%", id, " = Conv(%", from, ", %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}\n");
+  };
+  DeviceCase one{"",
+                 Parsed(R"(%0 = Input() {name = "x", shape = [1, 2, 1, 1]}
+    %1 = Constant() {symbol = "w", value = f32[2, 2, 1, 1]{1, -2, 3, 0.5}}
+    )" + conv(2, 0) + conv(3, 2) +
+                        "%4 = Add(%3, %2)\n%5 = Add(%4, %2)\nreturn \"y\" = %5"),
+                 {HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {1, 2, 1, 1}}, std::vector<double>{3, 5}))},
+                 {}};
+  auto program = LowerToDevice(one.graph, {.algorithms = {{2, "cudnn-nhwc"}, {3, "cudnn-nhwc"}}, .libraries = libraries});
+  ASSERT_TRUE(program.ok()) << program.status();
+  one.program = *std::move(program);
+  EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "");
+}
+
 TEST(CudnnLibrary, MoreAlgorithmsAreOfferedThanNamed) {
   FakeCudnn fake;
   const Graph graph = Parsed(std::string(kConv) + "return \"y\" = %2");
