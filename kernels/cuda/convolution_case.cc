@@ -12,15 +12,20 @@
 namespace mendel::cuda {
 namespace {
 
-Tensor Small(Rng& rng, TensorType type) {
+/// Multiples of 1/4 between -2 and 2; `fine`: with 20 bits more.
+Tensor Small(Rng& rng, TensorType type, bool fine) {
+  constexpr int64_t kFine = int64_t{1} << 20;
+  const int64_t steps = fine ? kFine : 1;
   std::vector<double> values;
-  for (int64_t k = 0; k < NumElements(type); ++k) values.push_back(static_cast<double>(rng.Between(-8, 8)) / 4);
+  for (int64_t k = 0; k < NumElements(type); ++k) {
+    values.push_back(static_cast<double>(rng.Between(-8 * steps, 8 * steps)) / static_cast<double>(4 * steps));
+  }
   return Tensor::FromDoubles(std::move(type), values);
 }
 
 class NetMaker {
  public:
-  explicit NetMaker(uint64_t seed) : rng_(seed) {
+  NetMaker(uint64_t seed, Numerics numerics) : rng_(seed), rounds_(OperandRounding(numerics) > 0) {
     const double dtype = rng_.Unit();
     dtype_ = dtype < 0.6 ? DType::kF32 : (dtype < 0.8 ? DType::kF16 : DType::kBF16);
   }
@@ -41,7 +46,7 @@ class NetMaker {
 
  private:
   ValueId Given(const Shape& shape, double constant = 0) {
-    const Tensor tensor = Small(rng_, {dtype_, shape});
+    const Tensor tensor = Small(rng_, {dtype_, shape}, rounds_ && dtype_ == DType::kF32);
     const std::string name = Cat("t", ++names_);
     if (rng_.Flip(constant)) return builder_.Constant(tensor, name);
     inputs_.push_back(HostValue::FromTensor(tensor));
@@ -93,6 +98,7 @@ class NetMaker {
   }
 
   Rng rng_;
+  const bool rounds_;
   DType dtype_;
   int names_ = 0;
   GraphBuilder builder_;
@@ -101,11 +107,11 @@ class NetMaker {
 
 }  // namespace
 
-DeviceCase RandomConvolutions(uint64_t seed) {
-  NetMaker maker(seed);
-  DeviceCase one{"", maker.Make(), {}, {}};
+DeviceCase RandomConvolutions(uint64_t seed, Numerics numerics) {
+  NetMaker maker(seed, numerics);
+  DeviceCase one{"", maker.Make(), {}, {}, numerics};
   one.inputs = maker.TakeInputs();
-  one.told = Cat("seed ", seed, "\n", PrintGraph(one.graph));
+  one.told = Cat("seed ", seed, ", ", NumericsName(numerics), "\n", PrintGraph(one.graph));
   return one;
 }
 

@@ -99,7 +99,8 @@ absl::StatusOr<std::string> WrongNumber(Executable& executable, const DeviceCase
   for (const HostValue& input : one.inputs) inputs.push_back(input.ToTensor());
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> results, RunOnTensors(executable, one.graph, inputs));
   for (size_t k = 0; k < results.size(); ++k) {
-    const std::string difference = Difference(expected[k], results[k], ToleranceOf(results[k].dtype()));
+    const double tolerance = std::max(ToleranceOf(results[k].dtype()), 8 * OperandRounding(one.numerics));
+    const std::string difference = Difference(expected[k], results[k], tolerance);
     if (!difference.empty()) return Cat("output ", k, ": ", difference);
   }
   return "";

@@ -25,6 +25,7 @@ struct DeviceCase {
   Graph graph;
   std::vector<HostValue> inputs;
   DeviceProgram program;
+  Numerics numerics = Numerics::kDefault;  ///< how far from their meaning its outputs may be
 };
 
 /// A sampled node of `op`; some of its inputs may be stored tensors. Unimplemented where no kernel computes it.
@@ -41,12 +42,12 @@ absl::StatusOr<OperatorCases> SampleOperators(uint64_t seeds);
 /// One module of all kernels of all cases.
 std::string ModuleOf(const std::vector<DeviceCase>& cases);
 
-/// "" when `executable`, of the case's graph, yields what the graph means; else the first number that is wrong. Other errors are
-/// the status.
+/// "" when `executable`, of the case's graph, yields what the graph means: to the rounding of the outputs' dtypes, or to the bound
+/// of the case's numerics class where that is more; else the first number that is wrong. Other errors are the status.
 absl::StatusOr<std::string> WrongNumber(Executable& executable, const DeviceCase& one);
 /// The same with errors as text.
 std::string FailureOf(Executable& executable, const DeviceCase& one);
-/// "" when the program, compiled and run on `driver`, yields what the graph means: to the rounding of the outputs' dtypes.
+/// The same of the program, compiled and run on `driver`.
 std::string FailureOn(const Driver& driver, const ImageOf& image, const DeviceCase& one);
 
 }  // namespace mendel::cuda

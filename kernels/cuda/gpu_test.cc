@@ -80,28 +80,30 @@ void RunOperators(const Backend& backend, Report& report) {
 }
 
 /// Random programs by every algorithm that `library` offers for their nodes on this machine. `found`: that it is there.
-void RunLibrary(const Backend& backend, const std::string& what, std::string_view library, DeviceCase (*make)(uint64_t seed),
-                const absl::Status& found, Report& report) {
+void RunLibrary(const Backend& backend, const std::string& what, std::string_view library,
+                DeviceCase (*make)(uint64_t seed, Numerics numerics), Numerics numerics, const absl::Status& found,
+                Report& report) {
   constexpr size_t kPrograms = 100;
   if (!found.ok()) return static_cast<void>(std::printf("SKIPPED: %s: %s\n", what.c_str(), std::string(found.message()).c_str()));
   size_t done = 0;
   for (; done < kPrograms && report.GoesOn(); ++done) {
-    const DeviceCase one = make(done + 1);
+    const DeviceCase one = make(done + 1, numerics);
     std::map<std::string, std::map<int32_t, std::string>> by_name;
     for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
-      for (const std::string& name : backend.Algorithms(one.graph, node, Numerics::kDefault)) {
-        if (name.substr(0, name.find(':')) == library) by_name[name][node] = name;
+      for (const std::string& name : backend.Algorithms(one.graph, node, numerics)) {
+        if (name.rfind(library, 0) == 0) by_name[name][node] = name;
       }
     }
     for (const auto& [name, algorithms] : by_name) {
-      if (report.GoesOn()) report.Add(Cat(name, ": ", one.told), RunOn(backend, one, {.algorithms = algorithms}));
+      if (report.GoesOn())
+        report.Add(Cat(name, ": ", one.told), RunOn(backend, one, {.numerics = numerics, .algorithms = algorithms}));
     }
   }
   if (report.GoesOn() && report.runs() == 0) report.Fail(Cat("no library offers algorithms of ", what));
   report.EndPart(what, done, kPrograms);
 }
 
-DeviceCase RandomFloatChain(uint64_t seed) { return RandomChain(seed, ChainValues::kFloats); }
+DeviceCase RandomFloatChain(uint64_t seed, Numerics) { return RandomChain(seed, ChainValues::kFloats); }
 
 /// Wrong elements are Aborted (mending_case.h).
 absl::StatusOr<std::string> RunAlone(const MendingCase& one, const Device& device, bool misaligned) {
@@ -141,11 +143,17 @@ int Main(size_t count, uint64_t first, int seconds) {
   std::printf("%s\n", backend->Identity().c_str());
   Report report(seconds);
   RunOperators(*backend, report);
-  RunLibrary(*backend, "convolutions by cuDNN", "cudnn", &RandomConvolutions, Cudnn::Get().status(), report);
-  RunLibrary(*backend, "matrix products by cuBLASLt", "cublaslt", &RandomProduct, CublasLt::Get().status(), report);
-  RunLibrary(*backend, "convolutions by tiled kernels", "tile", &RandomConvolutions, absl::OkStatus(), report);
-  RunLibrary(*backend, "matrix products by tiled kernels", "tile", &RandomProduct, absl::OkStatus(), report);
-  RunLibrary(*backend, "chains by tiled kernels", "tile", &RandomFloatChain, absl::OkStatus(), report);
+  for (const Numerics numerics : kAllNumerics) {
+    if (numerics == Numerics::kStrict || !backend->Supports(numerics).ok()) continue;
+    const std::string name(NumericsName(numerics));
+    RunLibrary(*backend, "convolutions by cuDNN, " + name, "cudnn", &RandomConvolutions, numerics, Cudnn::Get().status(), report);
+    RunLibrary(*backend, "matrix products by cuBLASLt, " + name, "cublaslt", &RandomProduct, numerics, CublasLt::Get().status(),
+               report);
+  }
+  const Numerics exact = Numerics::kDefault;
+  RunLibrary(*backend, "convolutions by tiled kernels", "tile", &RandomConvolutions, exact, absl::OkStatus(), report);
+  RunLibrary(*backend, "matrix products by tiled kernels", "tile", &RandomProduct, exact, absl::OkStatus(), report);
+  RunLibrary(*backend, "chains by tiled kernels", "tile", &RandomFloatChain, exact, absl::OkStatus(), report);
   RunCorrections(*backend, **device, count, first, report);
   return report.failures() == 0 ? 0 : 1;
 }

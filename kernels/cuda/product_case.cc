@@ -14,7 +14,8 @@ namespace {
 
 class ProductMaker {
  public:
-  explicit ProductMaker(uint64_t seed) : rng_(seed) {
+  ProductMaker(uint64_t seed, Numerics numerics) : rng_(seed), rounds_(OperandRounding(numerics) > 0) {
+    case_.numerics = numerics;
     constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
     dtype_ = kTypes[rng_.Below(3)];
   }
@@ -51,7 +52,10 @@ class ProductMaker {
 
   ValueId Source(const Shape& shape, bool stored) {
     std::vector<double> values;
-    for (int64_t left = NumElements(shape); left > 0; --left) values.push_back(static_cast<double>(rng_.Between(-16, 16)) / 8);
+    const int64_t steps = rounds_ && dtype_ == DType::kF32 ? int64_t{1} << 20 : 1;
+    for (int64_t left = NumElements(shape); left > 0; --left) {
+      values.push_back(static_cast<double>(rng_.Between(-16 * steps, 16 * steps)) / static_cast<double>(8 * steps));
+    }
     const Tensor tensor = Tensor::FromDoubles({dtype_, shape}, values);
     const std::string name = Cat("v", sources_++);
     if (stored) return e_.Constant(tensor, name);
@@ -130,6 +134,7 @@ class ProductMaker {
   }
 
   Rng rng_;
+  const bool rounds_;
   DType dtype_;
   Emitter e_;
   DeviceCase case_ = {};
@@ -140,9 +145,9 @@ class ProductMaker {
 
 }  // namespace
 
-DeviceCase RandomProduct(uint64_t seed) {
-  DeviceCase one = ProductMaker(seed).Make();
-  one.told = Cat("seed ", seed, "\n", PrintGraph(one.graph));
+DeviceCase RandomProduct(uint64_t seed, Numerics numerics) {
+  DeviceCase one = ProductMaker(seed, numerics).Make();
+  one.told = Cat("seed ", seed, ", ", NumericsName(numerics), "\n", PrintGraph(one.graph));
   return one;
 }
 

@@ -20,20 +20,23 @@ namespace mendel::cuda {
 namespace {
 
 constexpr char kWorkspaceVariable[] = "MENDEL_CUDA_WORKSPACE_MIB";
+constexpr char kAlgorithmsVariable[] = "MENDEL_CUDA_ALGORITHMS";
 constexpr int64_t kDefaultMiB = 256, kMostMiB = int64_t{1} << 20;
 
 absl::StatusOr<const CallLibrary*> OpenCudnnLibrary() {
   MENDEL_ASSIGN_OR_RETURN(const Cudnn* cudnn, Cudnn::Get());
   MENDEL_ASSIGN_OR_RETURN(const int64_t workspace, WorkspaceLimit());
+  MENDEL_ASSIGN_OR_RETURN(const size_t offered, OfferedAlgorithms());
   MENDEL_ASSIGN_OR_RETURN(std::string device, DevicePropertiesOf(*cudnn, 0));
-  return new CudnnLibrary(*cudnn, std::move(device), workspace);
+  return new CudnnLibrary(*cudnn, std::move(device), workspace, offered);
 }
 
 absl::StatusOr<const CallLibrary*> OpenCublasLtLibrary() {
   MENDEL_ASSIGN_OR_RETURN(const CublasLt* lt, CublasLt::Get());
   MENDEL_ASSIGN_OR_RETURN(const Driver* driver, Driver::Get());
   MENDEL_ASSIGN_OR_RETURN(const int64_t workspace, WorkspaceLimit());
-  return new CublasLtLibrary(*lt, *driver, workspace);
+  MENDEL_ASSIGN_OR_RETURN(const size_t offered, OfferedAlgorithms());
+  return new CublasLtLibrary(*lt, *driver, workspace, offered);
 }
 
 /// As the table of GPUs says for the device's architecture: it ranks candidates, and does not have to be this one's number.
@@ -55,6 +58,16 @@ absl::StatusOr<int64_t> WorkspaceLimit() {
     return InvalidInput(kWorkspaceVariable, " must be a number of MiB from 0 to ", kMostMiB, ", not '", text, "'");
   }
   return mib << 20;
+}
+
+absl::StatusOr<size_t> OfferedAlgorithms() {
+  const char* text = std::getenv(kAlgorithmsVariable);
+  if (text == nullptr) return kOffered;
+  int64_t count = -1;
+  if (!absl::SimpleAtoi(text, &count) || count < 1 || count > static_cast<int64_t>(kMostOffered)) {
+    return InvalidInput(kAlgorithmsVariable, " must be a number from 1 to ", kMostOffered, ", not '", text, "'");
+  }
+  return static_cast<size_t>(count);
 }
 
 std::span<const CallLibrary* const> InstalledLibraries() {

@@ -2,6 +2,7 @@
 #ifndef MENDEL_KERNELS_CUDA_BACKEND_INSTALLED_LIBRARIES_H_
 #define MENDEL_KERNELS_CUDA_BACKEND_INSTALLED_LIBRARIES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -13,6 +14,10 @@ namespace mendel::cuda {
 /// Bytes of workspace that one call may take: MENDEL_CUDA_WORKSPACE_MIB of the environment, 0 to 1048576, or 256 MiB.
 /// InvalidArgument where that is no such number.
 absl::StatusOr<int64_t> WorkspaceLimit();
+
+/// Algorithms of a node and kind that a library offers: MENDEL_CUDA_ALGORITHMS of the environment, 1 to kMostOffered, or kOffered.
+/// InvalidArgument where that is no such number.
+absl::StatusOr<size_t> OfferedAlgorithms();
 
 /// For device 0 of the driver, which is there; opened once in a process, whose primary context is kept from then on
 /// (KeepPrimaryContext). A library that is absent or cannot be used is left out

@@ -1,6 +1,8 @@
 #include "kernels/cuda/backend/library_groups.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "base/status.h"
@@ -11,7 +13,7 @@ namespace {
 
 absl::StatusOr<const CallLibrary*> LibraryOf(const Graph& graph, int32_t node, const std::string& algorithm,
                                              std::span<const CallLibrary* const> libraries) {
-  const std::string_view name = std::string_view(algorithm).substr(0, algorithm.find(':'));
+  const std::string_view name = std::string_view(algorithm).substr(0, algorithm.find_first_of(":-"));
   std::string known;
   for (const CallLibrary* library : libraries) {
     if (library->name() == name) return library;
@@ -23,6 +25,17 @@ absl::StatusOr<const CallLibrary*> LibraryOf(const Graph& graph, int32_t node, c
 }
 
 }  // namespace
+
+std::string RankedName(std::string_view kind, size_t rank) { return rank == 0 ? std::string(kind) : Cat(kind, ":", rank); }
+
+int RankOf(std::string_view algorithm) {
+  const size_t colon = algorithm.find(':');
+  if (colon == std::string_view::npos) return 0;
+  const std::string_view digits = algorithm.substr(colon + 1);
+  int rank = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  return error == std::errc() && end == digits.data() + digits.size() && rank > 0 ? rank : -1;
+}
 
 int32_t GroupingScope::OnlyUser(int32_t node) const {
   const std::vector<int32_t>& users = graph.users(node);
@@ -48,6 +61,23 @@ absl::StatusOr<std::vector<LibraryGroup>> FindLibraryGroups(const Graph& graph, 
   }
   std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.result < b.result; });
   return groups;
+}
+
+absl::Status LibrariesSupport(Numerics numerics, int architecture, std::span<const CallLibrary* const> libraries) {
+  std::string known;
+  bool multiplies = false;
+  for (const CallLibrary* library : libraries) {
+    multiplies = multiplies || library->Multiplies(numerics);
+    known += Cat(known.empty() ? "" : ", ", library->Identity());
+  }
+  if (!multiplies) {
+    return Unsupported("the backend 'cuda' has no kernels of the numerics class '", NumericsName(numerics),
+                       "' here; the libraries found are: ", known.empty() ? "none" : known);
+  }
+  constexpr int kAmpere = 80;  // the first with TF32 and bf16
+  if (numerics == Numerics::kF16 || architecture >= kAmpere) return absl::OkStatus();
+  return Unsupported("GPUs of sm_", architecture, " do not multiply in ", NumericsName(numerics), ", those of sm_", kAmpere,
+                     " and newer do");
 }
 
 std::vector<std::string> LibraryAlgorithms(const Graph& graph, int32_t node, Numerics numerics,

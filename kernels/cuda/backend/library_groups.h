@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -20,6 +21,15 @@
 
 namespace mendel::cuda {
 
+/// How a call has a value in memory where that is not row by row in the value's own dtype.
+struct StoredForm {
+  bool channels_last = false;                   ///< of 3 to 5 dimensions: images, positions, channels
+  std::optional<DType> rounded = std::nullopt;  ///< to this format
+
+  bool IsOwn() const { return !channels_last && !rounded.has_value(); }
+  auto operator<=>(const StoredForm&) const = default;
+};
+
 /// One call, or one kernel of ours that is chosen like one: the value `result`, and the nodes that it computes with it. No other
 /// value of these nodes is read elsewhere.
 struct LibraryGroup {
@@ -31,7 +41,15 @@ struct LibraryGroup {
   FusedKernel finish = {};  ///< launched after the call, over its result; no name: none
   FusedKernel kernel = {};  ///< where there is no call; its operands are the group's
   std::string algorithm = "";
+  /// Of the operands, one each; empty: all have their own. Where there are some, the first two operands are the first two inputs of
+  /// `node`, and the others what is added, in this order.
+  std::vector<StoredForm> forms = {};
+  StoredForm result_form = {};
 };
+
+/// "cudnn" for the first algorithm of a kind, then "cudnn:1" and so on; and back: negative where what follows the colon is no rank.
+std::string RankedName(std::string_view kind, size_t rank);
+int RankOf(std::string_view algorithm);
 
 /// A graph and what of it cannot be part of a group: nodes that depend on no input, and those that others compute already.
 struct GroupingScope {
@@ -52,14 +70,19 @@ struct GroupingScope {
   int32_t OnlyUser(int32_t node) const;
 };
 
+/// Algorithms of a node and kind that a library offers. It has those beyond them, too, so that plans of other settings run.
+inline constexpr size_t kOffered = 4, kMostOffered = 64;
+
 /// A library whose calls are algorithms of nodes. Thread-safe.
 class CallLibrary {
  public:
   virtual ~CallLibrary() = default;
-  /// What the names of its algorithms begin with, up to a colon: "cudnn", "cudnn:1".
+  /// What the names of its algorithms begin with, up to a colon or a hyphen: "cudnn", "cudnn:1", "cudnn-tf32:1".
   virtual std::string_view name() const = 0;
   /// With its version: stored measurements depend on it, and messages name it.
   virtual std::string Identity() const = 0;
+  /// True when it may have algorithms that `numerics` allows and stricter classes do not.
+  virtual bool Multiplies(Numerics numerics) const = 0;
   /// For `node`, the most promising first; empty where there is none.
   virtual std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const = 0;
   /// The group that computes `node` by `algorithm`, with as many of the nodes around it as one call can. InvalidArgument where the
@@ -74,6 +97,10 @@ absl::StatusOr<std::vector<LibraryGroup>> FindLibraryGroups(const Graph& graph, 
                                                             const std::map<int32_t, std::string>& algorithms, Numerics numerics,
                                                             std::span<const CallLibrary* const> libraries,
                                                             std::vector<bool>& claimed);
+
+/// OK where one of `libraries` multiplies in the class's format and GPUs of the architecture (90: compute capability 9.0) have it,
+/// else Unimplemented with what is missing. For classes that round operands.
+absl::Status LibrariesSupport(Numerics numerics, int architecture, std::span<const CallLibrary* const> libraries);
 
 /// Algorithms of all `libraries` for `node`, one library after the other.
 std::vector<std::string> LibraryAlgorithms(const Graph& graph, int32_t node, Numerics numerics,

@@ -105,6 +105,7 @@ class MadeUpLibrary : public CallLibrary {
   explicit MadeUpLibrary(const Driver& driver) : driver_(driver) {}
   std::string_view name() const override { return "made_up"; }
   std::string Identity() const override { return "made_up 1.0"; }
+  bool Multiplies(Numerics numerics) const override { return numerics == Numerics::kBf16 || numerics == Numerics::kF16; }
   std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics) const override {
     const Node& it = scope.graph.node(node);
     if (it.op->name != "Relu" || !scope.IsFree(node) || NumElements(it.outputs[0]) != kElements) return {};
@@ -239,6 +240,21 @@ TEST(LibraryGroups, AlgorithmsOfAbsentLibrariesAreRefused) {
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("found here are: none"));
 }
 
+TEST(LibraryGroups, ClassesAreThoseOfTheLibrariesAndTheArchitecture) {
+  FakeDriver driver;
+  const MadeUpLibrary library(driver.table());
+  const CallLibrary* const libraries[] = {&library};
+  EXPECT_TRUE(LibrariesSupport(Numerics::kBf16, 80, libraries).ok());
+  EXPECT_TRUE(LibrariesSupport(Numerics::kF16, 75, libraries).ok());
+  const absl::Status old = LibrariesSupport(Numerics::kBf16, 75, libraries);
+  EXPECT_TRUE(absl::IsUnimplemented(old));
+  EXPECT_THAT(std::string(old.message()), HasSubstr("sm_75 do not multiply in bf16"));
+  for (const Numerics numerics : {Numerics::kHigh, Numerics::kTf32}) {
+    EXPECT_THAT(std::string(LibrariesSupport(numerics, 90, libraries).message()), HasSubstr("made_up 1.0"));
+    EXPECT_TRUE(absl::IsUnimplemented(LibrariesSupport(numerics, 90, {}))) << NumericsName(numerics);
+  }
+}
+
 /// The algorithms of nodes are chosen one by one: who takes an addition along must not depend on what others have claimed.
 TEST(LibraryGroups, ASumBelongsToTheSummandThatIsComputedLast) {
   const char* const inputs = R"(%0 = Input() {name = "x", shape = [1, 2, 3]}
@@ -280,6 +296,20 @@ TEST(InstalledLibraries, TheLimitOfWorkspaceIsANumber) {
     ::setenv(variable, bad, 1);
     EXPECT_EQ(WorkspaceLimit().status().code(), absl::StatusCode::kInvalidArgument) << bad;
     EXPECT_THAT(std::string(WorkspaceLimit().status().message()), HasSubstr(Cat("not '", bad, "'")));
+  }
+  ::unsetenv(variable);
+}
+
+TEST(InstalledLibraries, TheNumberOfAlgorithmsIsOne) {
+  const char* const variable = "MENDEL_CUDA_ALGORITHMS";
+  ::unsetenv(variable);
+  EXPECT_EQ(*OfferedAlgorithms(), kOffered);
+  ::setenv(variable, "64", 1);
+  EXPECT_EQ(*OfferedAlgorithms(), kMostOffered);
+  for (const char* bad : {"", "0", "65", "all"}) {
+    ::setenv(variable, bad, 1);
+    EXPECT_EQ(OfferedAlgorithms().status().code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(OfferedAlgorithms().status().message()), HasSubstr(Cat("from 1 to 64, not '", bad, "'")));
   }
   ::unsetenv(variable);
 }

@@ -10,6 +10,7 @@
 #include "graph/evaluate.h"
 #include "graph/rewrite.h"
 #include "kernels/cuda/backend/correction_launch.h"
+#include "kernels/cuda/backend/stored_forms.h"
 #include "kernels/cuda/emit/correction_plan.h"
 #include "kernels/cuda/fusion/grouping.h"
 #include "kernels/cuda/fusion/preamble.h"
@@ -20,27 +21,42 @@ namespace {
 
 int64_t Aligned(int64_t bytes) { return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment; }
 
+/// Who computes what.
+struct Outline {
+  explicit Outline(const Graph& graph) : constant(ConstantExpressions(graph)), plan(PlanCorrections(graph, constant)) {
+    elsewhere = constant;
+    for (const PlannedCorrection& correction : plan.corrections) elsewhere[static_cast<size_t>(correction.patch)] = true;
+    for (size_t id = 0; id < plan.unused.size(); ++id) elsewhere[id] = elsewhere[id] || plan.unused[id];
+  }
+
+  std::vector<bool> constant;
+  CorrectionPlan plan;
+  std::vector<bool> elsewhere;  ///< constants, and what corrections and calls compute, or nobody
+  std::vector<LibraryGroup> calls = {};
+  std::vector<NodeOrigin> origins = {};  ///< by node; empty: each is its own
+};
+
 class Lowering {
  public:
-  Lowering(const Graph& graph, const ProgramOptions& options)
-      : graph_(graph), options_(options), constant_(ConstantExpressions(graph)), plan_(PlanCorrections(graph, constant_)) {}
+  Lowering(const Graph& graph, const ProgramOptions& options, Outline outline)
+      : graph_(graph),
+        options_(options),
+        constant_(std::move(outline.constant)),
+        plan_(std::move(outline.plan)),
+        elsewhere_(std::move(outline.elsewhere)),
+        calls_(std::move(outline.calls)),
+        origins_(std::move(outline.origins)) {}
 
   absl::StatusOr<DeviceProgram> Run() {
-    std::vector<bool> elsewhere = constant_;  // and what corrections and libraries compute, or nobody
-    for (const PlannedCorrection& correction : plan_.corrections) elsewhere[static_cast<size_t>(correction.patch)] = true;
-    for (size_t id = 0; id < plan_.unused.size(); ++id) elsewhere[id] = elsewhere[id] || plan_.unused[id];
-    MENDEL_ASSIGN_OR_RETURN(
-        const std::vector<LibraryGroup> calls,
-        FindLibraryGroups(graph_, constant_, options_.algorithms, options_.numerics, options_.libraries, elsewhere));
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, elsewhere, {plan_.unused, StoredFor(calls)}));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, elsewhere_, {plan_.unused, Stored()}));
     for (int32_t id : graph_.inputs()) Life({id, 0}, 0);
-    auto call = calls.begin();
+    auto call = calls_.begin();
     for (const FusionGroup& group : groups) {
-      for (; call != calls.end() && call->result < group.result; ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
+      for (; call != calls_.end() && call->result < group.result; ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
       MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
       MENDEL_RETURN_IF_ERROR(AddLaunch(group));
     }
-    for (; call != calls.end(); ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
+    for (; call != calls_.end(); ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
     MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(static_cast<int32_t>(graph_.nodes().size())));
     const int end = static_cast<int>(program_.launches.size());
     for (const GraphOutput& output : graph_.outputs()) {
@@ -57,9 +73,9 @@ class Lowering {
 
  private:
   /// What lies in memory whoever else reads it: a call may read a value that is no input of any of its nodes, through views.
-  std::set<ValueId> StoredFor(const std::vector<LibraryGroup>& calls) const {
+  std::set<ValueId> Stored() const {
     std::set<ValueId> stored = plan_.stored;
-    for (const LibraryGroup& call : calls) {
+    for (const LibraryGroup& call : calls_) {
       for (const auto* operands : {&call.operands, &call.finish.operands}) {
         for (const KernelOperand& operand : *operands) {
           if (operand.value.node >= 0 && !constant_[static_cast<size_t>(operand.value.node)]) stored.insert(operand.value);
@@ -121,7 +137,7 @@ class Lowering {
     MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
     Step step = StepOf(group.node, group.result.node, group.nodes,
                        group.call == nullptr ? Cat(group.algorithm, "_of_", group.nodes.size()) : group.call->name());
-    std::stable_partition(step.nodes.begin(), step.nodes.end(), [&](int32_t id) { return id == group.node; });
+    std::stable_partition(step.nodes.begin(), step.nodes.end(), [&](int32_t id) { return id == OriginOf(group.node).node; });
     if (group.call == nullptr) {
       const FusedKernel& kernel = group.kernel;
       if (names_.insert(kernel.name).second) program_.texts.push_back(kernel.text);
@@ -150,14 +166,18 @@ class Lowering {
     program_.launches.push_back(std::move(launch));
   }
 
-  /// `id`: the node that gives the step its name, or the operator where it has none.
+  NodeOrigin OriginOf(int32_t id) const { return origins_.empty() ? NodeOrigin{id} : origins_[static_cast<size_t>(id)]; }
+
+  /// `id`: the node that gives the step its name, or the operator where it has none. Nodes are those of the graph that is lowered;
+  /// conversions are none.
   Step StepOf(int32_t id, int32_t result, const std::set<int32_t>& nodes, std::string kernel) const {
     const Node& node = graph_.node(id);
     Step step;
-    step.name = node.name.empty() ? Cat(node.op->name, " ", result) : node.name;
-    step.nodes.assign(nodes.begin(), nodes.end());
+    step.name = node.name.empty() ? Cat(node.op->name, " ", OriginOf(result).node) : node.name;
     step.kernel = std::move(kernel);
     for (int32_t member : nodes) {
+      if (OriginOf(member).conversion) continue;
+      step.nodes.push_back(OriginOf(member).node);
       if (const auto refused = plan_.refused.find(member); refused != plan_.refused.end()) {
         step.kernel += Cat("; boxes copied (", refused->second, ")");
       }
@@ -245,8 +265,11 @@ class Lowering {
 
   const Graph& graph_;
   const ProgramOptions& options_;
-  std::vector<bool> constant_;
-  CorrectionPlan plan_;
+  const std::vector<bool> constant_;
+  const CorrectionPlan plan_;
+  const std::vector<bool> elsewhere_;
+  const std::vector<LibraryGroup> calls_;
+  const std::vector<NodeOrigin> origins_;
   size_t corrected_ = 0;                // of plan_.corrections
   std::map<ValueId, ValueId> homes_;    // of results that overwrite what they correct
   std::map<ValueId, int64_t> scratch_;  // bytes
@@ -269,7 +292,18 @@ std::string DeviceProgram::ModuleText() const {
 }
 
 absl::StatusOr<DeviceProgram> LowerToDevice(const Graph& graph, const ProgramOptions& options) {
-  return Lowering(graph, options).Run();
+  Outline outline(graph);
+  MENDEL_ASSIGN_OR_RETURN(outline.calls, FindLibraryGroups(graph, outline.constant, options.algorithms, options.numerics,
+                                                           options.libraries, outline.elsewhere));
+  if (!HaveForms(outline.calls)) return Lowering(graph, options, std::move(outline)).Run();
+  MENDEL_ASSIGN_OR_RETURN(FormedGraph formed, WithStoredForms(graph, std::move(outline.calls), outline.elsewhere));
+  Outline with_forms(formed.graph);
+  with_forms.calls = std::move(formed.calls);
+  with_forms.origins = std::move(formed.origins);
+  for (const LibraryGroup& call : with_forms.calls) {
+    for (const int32_t member : call.nodes) with_forms.elsewhere[static_cast<size_t>(member)] = true;
+  }
+  return Lowering(formed.graph, options, std::move(with_forms)).Run();
 }
 
 }  // namespace mendel::cuda

@@ -1,8 +1,8 @@
 #include "kernels/cuda/cublaslt/library.h"
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
@@ -12,7 +12,21 @@ namespace {
 
 constexpr char kCublasLt[] = "cublaslt";
 
-std::string LtAlgorithmName(size_t index) { return index == 0 ? kCublasLt : Cat(kCublasLt, ":", index); }
+/// Algorithms of one name, but for their index.
+struct LtKind {
+  std::string_view name;
+  Numerics technique;
+
+  bool is_tf32() const { return technique == Numerics::kTf32; }
+  std::optional<DType> rounded() const {
+    if (technique == Numerics::kF16) return DType::kF16;
+    return technique == Numerics::kBf16 ? std::optional(DType::kBF16) : std::nullopt;
+  }
+};
+constexpr LtKind kLtKinds[] = {{kCublasLt, Numerics::kStrict},
+                               {"cublaslt-tf32", Numerics::kTf32},
+                               {"cublaslt-f16", Numerics::kF16},
+                               {"cublaslt-bf16", Numerics::kBf16}};
 
 class LtHandle final : public LibraryHandle {
  public:
@@ -89,13 +103,22 @@ class ProductCall final : public LibraryCall {
   const LtAlgorithm algorithm_;
 };
 
-/// "cublaslt:2" is 2; negative for other names.
-int LtIndexOf(std::string_view algorithm) {
-  if (algorithm == kCublasLt) return 0;
-  algorithm.remove_prefix(std::min(algorithm.size(), sizeof kCublasLt));  // and the colon
-  int index = -1;
-  const auto [end, error] = std::from_chars(algorithm.data(), algorithm.data() + algorithm.size(), index);
-  return error == std::errc() && end == algorithm.data() + algorithm.size() && index > 0 ? index : -1;
+/// Null where `numerics` does not allow it, or there is none of this name.
+const LtKind* LtKindOf(std::string_view algorithm, Numerics numerics) {
+  const std::string_view name = algorithm.substr(0, algorithm.find(':'));
+  for (const LtKind& kind : kLtKinds) {
+    if (kind.name == name && Allows(numerics, kind.technique)) return &kind;
+  }
+  return nullptr;
+}
+
+/// The ways to compute a MatMul by algorithms of a kind.
+std::vector<ProductMatch> MatchesOf(const GroupingScope& scope, int32_t node, const LtKind& kind, Numerics numerics) {
+  std::vector<ProductMatch> matches = MatchProduct(scope, node, numerics, kind.rounded());
+  if (!kind.is_tf32() || matches.empty()) return matches;
+  if (matches[0].product.dtype != DType::kF32) return {};
+  for (ProductMatch& match : matches) match.product.tf32 = true;
+  return matches;
 }
 
 LibraryGroup ProductGroup(const Graph& graph, const ProductMatch& match, std::shared_ptr<const LibraryCall> call) {
@@ -105,6 +128,10 @@ LibraryGroup ProductGroup(const Graph& graph, const ProductMatch& match, std::sh
   add(match.right);
   if (match.product.residual) add(match.residual);
   if (match.product.bias) add(match.bias);
+  if (match.product.operands != match.product.dtype) {
+    group.forms.resize(group.operands.size());
+    group.forms[0].rounded = group.forms[1].rounded = match.product.operands;
+  }
   return group;
 }
 
@@ -122,20 +149,27 @@ std::string CublasLtLibrary::Identity() const {
 }
 
 std::vector<std::string> CublasLtLibrary::Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const {
-  const auto proposed = Propose(MatchProduct(scope, node, numerics));
   std::vector<std::string> names;
-  if (!proposed.ok() || proposed->empty() || !proposed->back().match.product.IsAlone()) return names;
-  size_t count = proposed->front().algorithms.size();
-  for (const Proposed& one : *proposed) count = std::min(count, one.algorithms.size());
-  for (size_t k = 0; k < count; ++k) names.push_back(LtAlgorithmName(k));
+  for (const LtKind& kind : kLtKinds) {
+    if (!Allows(numerics, kind.technique)) continue;
+    const auto proposed = Propose(MatchesOf(scope, node, kind, numerics));
+    if (!proposed.ok() || proposed->empty() || !proposed->back().match.product.IsAlone()) continue;
+    size_t count = proposed->front().algorithms.size();
+    for (const Proposed& one : *proposed) count = std::min(count, one.algorithms.size());
+    for (size_t k = 0; k < std::min(count, offered_); ++k) names.push_back(RankedName(kind.name, k));
+  }
   return names;
 }
 
 absl::StatusOr<LibraryGroup> CublasLtLibrary::Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                                     Numerics numerics) const {
-  const int index = LtIndexOf(algorithm);
-  std::vector<ProductMatch> matches = MatchProduct(scope, node, numerics);
+  const int index = RankOf(algorithm);
   const std::string told = Cat("node '", scope.graph.node(node).name, "' (", scope.graph.node(node).op->name, " ", node, ")");
+  const LtKind* kind = LtKindOf(algorithm, numerics);
+  if (kind == nullptr) {
+    return InvalidInput(told, " has no algorithm '", algorithm, "' under numerics ", NumericsName(numerics), ": ", Identity());
+  }
+  std::vector<ProductMatch> matches = MatchesOf(scope, node, *kind, numerics);
   if (matches.empty()) return InvalidInput(told, " is no product that cuBLASLt makes, as '", algorithm, "' says");
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Proposed> proposed, Propose(std::move(matches)));
   if (proposed.empty()) return InvalidInput(Identity(), " has no algorithm for ", told, ", as '", algorithm, "' says");
@@ -166,7 +200,7 @@ absl::StatusOr<std::vector<CublasLtLibrary::Proposed>> CublasLtLibrary::Propose(
 absl::StatusOr<std::vector<LtAlgorithm>> CublasLtLibrary::AlgorithmsFor(const LtProduct& product) const {
   if (const auto known = known_.find(product); known != known_.end()) return known->second;
   MENDEL_ASSIGN_OR_RETURN(std::vector<LtAlgorithm> algorithms,
-                          ProposeAlgorithms(lt_, handle_.get(), product, workspace_bytes_, kMostAlgorithms));
+                          ProposeAlgorithms(lt_, handle_.get(), product, workspace_bytes_, static_cast<int>(kMostOffered)));
   return known_[product] = std::move(algorithms);
 }
 

@@ -21,23 +21,25 @@ namespace mendel::cuda {
 
 /// Algorithms "cublaslt", "cublaslt:1" and so on: the first few that cuBLASLt's heuristics propose for the product with its
 /// epilogue (product_match.h) on device 0. Proposals need the device, so that there is no such library without one, and plans that
-/// are made offline name none of its algorithms. Sums are the same in every numerics class (LtDescriptors); `strict` leaves Relu
-/// out.
+/// are made offline name none of its algorithms. Where the numerics class allows TF32, products of f32 have the algorithms
+/// "cublaslt-tf32", "cublaslt-tf32:1" and so on besides, and under `f16` and `bf16` "cublaslt-f16" or "cublaslt-bf16", whose
+/// operands are rounded to the format before (StoredForm); those of the first names multiply the same numbers in every class
+/// (LtDescriptors). `strict` leaves Relu out.
 ///
 /// Thread-safe. The device's primary context is retained from the first question on, and is then current on the asking thread.
 class CublasLtLibrary final : public CallLibrary {
  public:
-  static constexpr int kMostAlgorithms = 4;  ///< of a node
-
-  /// Both must outlive the library and its calls, each of which takes at most `workspace_bytes`.
-  CublasLtLibrary(const CublasLt& lt, const Driver& driver, int64_t workspace_bytes)
-      : lt_(lt), driver_(driver), workspace_bytes_(workspace_bytes) {}
+  /// Both must outlive the library and its calls, each of which takes at most `workspace_bytes`. `offered`: algorithms of a node
+  /// and kind ("cublaslt", "cublaslt-tf32"), at most kMostOffered.
+  CublasLtLibrary(const CublasLt& lt, const Driver& driver, int64_t workspace_bytes, size_t offered = kOffered)
+      : lt_(lt), driver_(driver), workspace_bytes_(workspace_bytes), offered_(offered) {}
   ~CublasLtLibrary() override;
   CublasLtLibrary(const CublasLtLibrary&) = delete;
   CublasLtLibrary& operator=(const CublasLtLibrary&) = delete;
 
   std::string_view name() const override { return "cublaslt"; }
   std::string Identity() const override;
+  bool Multiplies(Numerics numerics) const override { return OperandRounding(numerics) > 0 && numerics != Numerics::kHigh; }
   /// As many as there are with any part of the epilogue, since other libraries may take the rest; parts that cuBLASLt proposes
   /// nothing for, or answers with an error, do not count. None after an error with the product alone, which Group then tells.
   std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
@@ -59,6 +61,7 @@ class CublasLtLibrary final : public CallLibrary {
   const CublasLt& lt_;
   const Driver& driver_;
   const int64_t workspace_bytes_;
+  const size_t offered_;
   mutable std::mutex mutex_;  // of all that follows
   mutable int device_ = 0;
   mutable DriverContext* context_ = nullptr;

@@ -15,6 +15,11 @@ int LtDataType(DType dtype) {
   return dtype == DType::kF16 ? cublaslt::kFloat16 : (dtype == DType::kBF16 ? cublaslt::kBFloat16 : cublaslt::kFloat32);
 }
 
+int ComputeType(const LtProduct& product) {
+  if (product.operands != DType::kF32) return cublaslt::kCompute32F;
+  return product.tf32 ? cublaslt::kCompute32FFastTf32 : cublaslt::kCompute32FPedantic;
+}
+
 uint32_t EpilogueOf(const LtProduct& product) {
   const uint32_t bias = product.bias ? uint32_t{cublaslt::kBias} : 0;
   switch (product.activation) {
@@ -34,10 +39,8 @@ class PartMaker {
   explicit PartMaker(const CublasLt& lt) : lt_(lt) {}
 
   absl::StatusOr<Owned<void*>> Operation(const LtProduct& product) {
-    const bool strict = product.dtype == DType::kF32;
     void* made = nullptr;
-    const int result =
-        lt_.MatmulDescCreate(&made, strict ? cublaslt::kCompute32FPedantic : cublaslt::kCompute32F, cublaslt::kFloat32);
+    const int result = lt_.MatmulDescCreate(&made, ComputeType(product), cublaslt::kFloat32);
     MENDEL_RETURN_IF_ERROR(lt_.Check(result, "cublasLtMatmulDescCreate"));
     Owned<void*> operation(made, lt_.MatmulDescDestroy);
     const auto set = [&](int attribute, const auto& value) {
@@ -54,11 +57,12 @@ class PartMaker {
   }
 
   /// Of [rows, columns] as the graph sees them.
-  absl::StatusOr<Owned<void*>> Layout(const LtProduct& product, int64_t rows, int64_t columns, const LtMatrix& matrix) {
+  absl::StatusOr<Owned<void*>> Layout(const LtProduct& product, DType dtype, int64_t rows, int64_t columns,
+                                      const LtMatrix& matrix) {
     if (matrix.transposed) std::swap(rows, columns);
     void* made = nullptr;
-    const int result = lt_.MatrixLayoutCreate(&made, LtDataType(product.dtype), static_cast<uint64_t>(columns),
-                                              static_cast<uint64_t>(rows), matrix.leading);
+    const int result = lt_.MatrixLayoutCreate(&made, LtDataType(dtype), static_cast<uint64_t>(columns), static_cast<uint64_t>(rows),
+                                              matrix.leading);
     MENDEL_RETURN_IF_ERROR(lt_.Check(result, "cublasLtMatrixLayoutCreate"));
     Owned<void*> layout(made, lt_.MatrixLayoutDestroy);
     if (product.batch == 1) return layout;
@@ -100,10 +104,10 @@ absl::StatusOr<LtDescriptors> LtDescriptors::Make(const CublasLt& lt, const LtPr
   PartMaker maker(lt);
   LtDescriptors made;
   MENDEL_ASSIGN_OR_RETURN(made.operation_, maker.Operation(product));
-  MENDEL_ASSIGN_OR_RETURN(made.left_, maker.Layout(product, product.m, product.k, product.left));
-  MENDEL_ASSIGN_OR_RETURN(made.right_, maker.Layout(product, product.k, product.n, product.right));
+  MENDEL_ASSIGN_OR_RETURN(made.left_, maker.Layout(product, product.operands, product.m, product.k, product.left));
+  MENDEL_ASSIGN_OR_RETURN(made.right_, maker.Layout(product, product.operands, product.k, product.n, product.right));
   const LtMatrix result{false, product.n, product.m * product.n};
-  MENDEL_ASSIGN_OR_RETURN(made.result_, maker.Layout(product, product.m, product.n, result));
+  MENDEL_ASSIGN_OR_RETURN(made.result_, maker.Layout(product, product.dtype, product.m, product.n, result));
   return made;
 }
 

@@ -25,10 +25,12 @@ struct LtMatrix {
   auto operator<=>(const LtMatrix&) const = default;
 };
 
-/// y[batch, m, n] = activation(left[batch, m, k] right[batch, k, n] + residual + bias), all of one dtype, sums in f32. y and the
-/// residual lie row by row without gaps; the bias is a vector of n.
+/// y[batch, m, n] = activation(left[batch, m, k] right[batch, k, n] + residual + bias), sums in f32. y and the residual lie row by
+/// row without gaps; the bias is a vector of n.
 struct LtProduct {
-  DType dtype = DType::kF32;  ///< f32, f16 or bf16
+  DType dtype = DType::kF32;     ///< f32, f16 or bf16
+  DType operands = DType::kF32;  ///< of left and right: dtype, or for f32 one of the others
+  bool tf32 = false;             ///< of f32 operands: they are rounded to TF32
   int64_t batch = 1, m = 0, n = 0, k = 0;
   LtMatrix left, right;
   bool residual = false;
@@ -50,7 +52,8 @@ struct LtAlgorithm {
 /// What of a product cuBLASLt is told at every call. Movable.
 class LtDescriptors {
  public:
-  /// f32 is multiplied as CUBLAS_COMPUTE_32F_PEDANTIC: no TF32, no emulation by smaller formats, whatever the environment says.
+  /// f32 is multiplied as CUBLAS_COMPUTE_32F_PEDANTIC: no TF32, no emulation by smaller formats, whatever the environment says; or
+  /// as CUBLAS_COMPUTE_32F_FAST_TF32 where the product says so.
   /// Products of f16 and bf16 are exact in f32, so that tensor cores may make them.
   static absl::StatusOr<LtDescriptors> Make(const CublasLt& lt, const LtProduct& product);
 

@@ -47,8 +47,8 @@ std::optional<LtMatrix> MatrixOf(const StridedValue& value, const Shape& batch) 
 
 class ProductMatcher {
  public:
-  ProductMatcher(const GroupingScope& scope, int32_t node, Numerics numerics)
-      : scope_(scope), graph_(scope.graph), node_(node), numerics_(numerics) {}
+  ProductMatcher(const GroupingScope& scope, int32_t node, Numerics numerics, std::optional<DType> rounded)
+      : scope_(scope), graph_(scope.graph), node_(node), numerics_(numerics), rounded_(rounded) {}
 
   std::vector<ProductMatch> Run() {
     if (!MatchAlone()) return {};
@@ -65,6 +65,8 @@ class ProductMatcher {
     const TensorType& type = node.outputs[0];
     LtProduct& product = match_.product;
     product.dtype = type.dtype;
+    product.operands = rounded_.value_or(type.dtype);
+    if (rounded_.has_value() && type.dtype != DType::kF32) return false;
     if (type.dtype != DType::kF32 && type.dtype != DType::kF16 && type.dtype != DType::kBF16) return false;
     const Shape batch = BatchOf(type.shape);
     product.batch = NumElements(batch);
@@ -82,7 +84,9 @@ class ProductMatcher {
   }
 
   bool Read(ValueId value, const Shape& batch, LtMatrix& matrix, ValueId& source) {
-    for (const StridedValue& way : WaysToRead(graph_, value, scope_.constant)) {
+    std::vector<StridedValue> ways = WaysToRead(graph_, value, scope_.constant);
+    if (rounded_.has_value()) ways.erase(ways.begin(), ways.end() - 1);  // whoever rounds it moves it
+    for (const StridedValue& way : ways) {
       const std::optional<LtMatrix> fits = MatrixOf(way, batch);
       if (!fits.has_value()) continue;
       matrix = *fits;
@@ -154,13 +158,14 @@ class ProductMatcher {
   const Graph& graph_;
   const int32_t node_;
   const Numerics numerics_;
+  const std::optional<DType> rounded_;
   ProductMatch match_;
 };
 
 }  // namespace
 
-std::vector<ProductMatch> MatchProduct(const GroupingScope& scope, int32_t node, Numerics numerics) {
-  return ProductMatcher(scope, node, numerics).Run();
+std::vector<ProductMatch> MatchProduct(const GroupingScope& scope, int32_t node, Numerics numerics, std::optional<DType> rounded) {
+  return ProductMatcher(scope, node, numerics, rounded).Run();
 }
 
 }  // namespace mendel::cuda

@@ -30,7 +30,11 @@ struct ProductMatch {
 /// of what is there before the product (GroupingScope::IsThereBefore), then at most one of Relu and Gelu by tanh. Gelu only in f16
 /// and bf16, since cuBLASLt does not say how exact its tanh is; Relu not under `strict`, since cuBLASLt's makes 0 of NaN, which
 /// Mendel's keeps. Operands are read in place through Transpose, Reshape and Expand where strides express it.
-std::vector<ProductMatch> MatchProduct(const GroupingScope& scope, int32_t node, Numerics numerics);
+///
+/// `rounded`: the operands are rounded to this format before the product of f32 reads them, as its own inputs; empty for other
+/// dtypes.
+std::vector<ProductMatch> MatchProduct(const GroupingScope& scope, int32_t node, Numerics numerics,
+                                       std::optional<DType> rounded = std::nullopt);
 
 }  // namespace mendel::cuda
 

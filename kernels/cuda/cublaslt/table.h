@@ -29,7 +29,7 @@ struct Proposal {
   int reserved[4] = {};
 };
 
-enum Compute { kCompute32F = 68, kCompute32FPedantic = 69 };
+enum Compute { kCompute32F = 68, kCompute32FPedantic = 69, kCompute32FFastTf32 = 77 };
 enum DataType { kFloat32 = 0, kFloat16 = 2, kBFloat16 = 14 };
 enum OperationAttribute { kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8 };
 enum LayoutAttribute { kBatchCount = 5, kBatchStride = 6 };

@@ -82,9 +82,10 @@ absl::StatusOr<CudnnEngine> EngineOf(const Cudnn& cudnn, const Descriptor& confi
 
 bool Allowed(const CudnnEngine& engine, DType dtype, const CudnnNumerics& numerics) {
   if (engine.compiled_at_run_time) return false;
+  const bool tensor_cores = std::count(engine.notes.begin(), engine.notes.end(), cudnn::kTensorCores) > 0;
+  if (dtype == DType::kF32 && tensor_cores != numerics.tf32) return false;
   return std::none_of(engine.notes.begin(), engine.notes.end(), [&](int note) {
-    const bool converts = note == cudnn::kTensorCores || note == cudnn::kDownConverts;
-    if (converts) return dtype == DType::kF32 && !numerics.tensor_cores;
+    if (note == cudnn::kDownConverts) return dtype == DType::kF32;
     if (note == cudnn::kReducedSums || note == cudnn::kVaries) return true;  // never: plans repeat their numbers
     return note >= cudnn::kFourier && note < cudnn::kNoteCount - 1 && !numerics.winograd;
   });

@@ -32,8 +32,9 @@ enum CudnnTensorId : int64_t { kCudnnX = 1, kCudnnW, kCudnnBias, kCudnnResidual,
 
 /// What an engine's numbers may be made of, besides f32 sums in another order.
 struct CudnnNumerics {
-  bool tensor_cores =
-      false;              ///< for f32: TF32. f16 and bf16 may always use them, since they are exact products of the stored numbers
+  /// f32 is multiplied as TF32, by tensor cores, and never otherwise. f16 and bf16 may always use them, since they are exact
+  /// products of the stored numbers. Engines that convert f32 to smaller formats than TF32 are never used.
+  bool tf32 = false;
   bool winograd = false;  ///< and Fourier transforms
 };
 

@@ -70,10 +70,15 @@ class LoadedConvolution final : public LoadedCall {
 
 class ConvolutionCall final : public LibraryCall {
  public:
-  ConvolutionCall(const Cudnn& cudnn, CudnnEngine engine, std::vector<int64_t> tensors, std::string device_json)
-      : cudnn_(cudnn), engine_(std::move(engine)), tensors_(std::move(tensors)), device_json_(std::move(device_json)) {}
+  ConvolutionCall(const Cudnn& cudnn, std::string_view kind, CudnnEngine engine, std::vector<int64_t> tensors,
+                  std::string device_json)
+      : cudnn_(cudnn),
+        name_(Cat(kind, " engine ", engine.index)),
+        engine_(std::move(engine)),
+        tensors_(std::move(tensors)),
+        device_json_(std::move(device_json)) {}
 
-  std::string name() const override { return Cat("cudnn engine ", engine_.index); }
+  std::string name() const override { return name_; }
   int64_t workspace_bytes() const override { return engine_.workspace_bytes; }
 
   absl::StatusOr<std::unique_ptr<LoadedCall>> Load(const CallSite& site, LibraryHandles& handles) const override {
@@ -90,6 +95,7 @@ class ConvolutionCall final : public LibraryCall {
 
  private:
   const Cudnn& cudnn_;
+  const std::string name_;
   const CudnnEngine engine_;
   const std::vector<int64_t> tensors_;
   const std::string device_json_;
@@ -97,9 +103,9 @@ class ConvolutionCall final : public LibraryCall {
 
 }  // namespace
 
-std::shared_ptr<const LibraryCall> MakeConvolutionCall(const Cudnn& cudnn, CudnnEngine engine, std::vector<int64_t> tensors,
-                                                       std::string device_json) {
-  return std::make_shared<ConvolutionCall>(cudnn, std::move(engine), std::move(tensors), std::move(device_json));
+std::shared_ptr<const LibraryCall> MakeConvolutionCall(const Cudnn& cudnn, std::string_view kind, CudnnEngine engine,
+                                                       std::vector<int64_t> tensors, std::string device_json) {
+  return std::make_shared<ConvolutionCall>(cudnn, kind, std::move(engine), std::move(tensors), std::move(device_json));
 }
 
 }  // namespace mendel::cuda

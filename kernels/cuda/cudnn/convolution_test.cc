@@ -83,12 +83,14 @@ TEST(CudnnConvolution, EveryFormIsPlannedWithoutADevice) {
   std::printf("cuDNN %d at %s\n", (*cudnn)->version, (*cudnn)->path.c_str());
   for (const Form& form : Forms()) {
     for (const int architecture : {80, 90}) {
-      const auto engines = PlanConvolution(**cudnn, form.convolution, {.tensor_cores = true, .winograd = true},
-                                           DevicePropertiesJson(*GpuOf(architecture)), {});
-      ASSERT_TRUE(engines.ok()) << form.name << " " << engines.status();
-      ASSERT_EQ(engines->size(), 1u) << form.name;
-      EXPECT_THAT((*engines)[0].plan_json, HasSubstr("engineId")) << form.name;
-      EXPECT_GE((*engines)[0].workspace_bytes, 0);
+      for (const bool tf32 : {false, true}) {
+        const auto engines = PlanConvolution(**cudnn, form.convolution, {.tf32 = tf32, .winograd = !tf32},
+                                             DevicePropertiesJson(*GpuOf(architecture)), {});
+        ASSERT_TRUE(engines.ok()) << form.name << " " << engines.status();
+        ASSERT_EQ(engines->size(), 1u) << form.name << (tf32 ? " TF32" : "");
+        EXPECT_THAT((*engines)[0].plan_json, HasSubstr("engineId")) << form.name;
+        EXPECT_GE((*engines)[0].workspace_bytes, 0);
+      }
     }
   }
 }
@@ -99,17 +101,24 @@ TEST(CudnnConvolution, StrictNumbersComeFromOtherEngines) {
   for (const bool last : {false, true}) {
     const CudnnConvolution conv = Same(2, DType::kF32, last, 1, 1);
     const auto strict = PlanConvolution(**cudnn, conv, {}, DevicePropertiesJson(*GpuOf(90)), {.engines = 64});
-    const auto any =
-        PlanConvolution(**cudnn, conv, {.tensor_cores = true, .winograd = true}, DevicePropertiesJson(*GpuOf(90)), {.engines = 64});
-    ASSERT_TRUE(strict.ok() && any.ok()) << strict.status() << any.status();
+    const auto tf32 = PlanConvolution(**cudnn, conv, {.tf32 = true}, DevicePropertiesJson(*GpuOf(90)), {.engines = 64});
+    const auto old = PlanConvolution(**cudnn, conv, {.tf32 = true}, DevicePropertiesJson(*GpuOf(75)), {.engines = 64});
+    ASSERT_TRUE(strict.ok() && tf32.ok() && old.ok()) << strict.status() << tf32.status() << old.status();
     EXPECT_FALSE(strict->empty());
-    EXPECT_LT(strict->size(), any->size());
+    EXPECT_FALSE(tf32->empty());
+    EXPECT_TRUE(old->empty()) << "sm_75 has no TF32";
+    for (const CudnnEngine& engine : *tf32) {
+      EXPECT_EQ(std::count(engine.notes.begin(), engine.notes.end(), cudnn::kTensorCores), 1) << engine.plan_json;
+      for (const int note : {cudnn::kDownConverts, cudnn::kReducedSums, cudnn::kVaries, cudnn::kFourier, cudnn::kWinograd}) {
+        EXPECT_EQ(std::count(engine.notes.begin(), engine.notes.end(), note), 0) << engine.plan_json;
+      }
+    }
     for (const CudnnEngine& engine : *strict) {
       for (const int note : {cudnn::kTensorCores, cudnn::kDownConverts, cudnn::kVaries, cudnn::kFourier, cudnn::kWinograd}) {
         EXPECT_EQ(std::count(engine.notes.begin(), engine.notes.end(), note), 0) << engine.plan_json;
       }
     }
-    std::printf("%s: %zu engines, %zu of them strict f32\n", last ? "NHWC" : "NCHW", any->size(), strict->size());
+    std::printf("%s: %zu engines in strict f32, %zu in TF32\n", last ? "NHWC" : "NCHW", strict->size(), tf32->size());
   }
 }
 
@@ -121,9 +130,14 @@ TEST(CudnnConvolution, PlansAreMadeAgainWithoutADevice) {
   ASSERT_TRUE(device->Finalize().ok()) << device->status();
   int made = 0;
   for (const Form& form : Forms()) {
-    const auto engines = PlanConvolution(**cudnn, form.convolution, {}, DevicePropertiesJson(*GpuOf(90)), {.engines = 4});
-    ASSERT_TRUE(engines.ok()) << form.name << " " << engines.status();
-    for (const CudnnEngine& engine : *engines) {
+    std::vector<CudnnEngine> all;
+    for (const bool tf32 : {false, true}) {
+      const auto engines =
+          PlanConvolution(**cudnn, form.convolution, {.tf32 = tf32}, DevicePropertiesJson(*GpuOf(90)), {.engines = 4});
+      ASSERT_TRUE(engines.ok()) << form.name << " " << engines.status();
+      all.insert(all.end(), engines->begin(), engines->end());
+    }
+    for (const CudnnEngine& engine : all) {
       Descriptor plan(**cudnn, cudnn::kPlan, "the execution plan");
       plan.Refer(cudnn::kPlanDevice, {device});
       plan.Text(cudnn::kPlanJson, engine.plan_json);

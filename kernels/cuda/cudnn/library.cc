@@ -10,13 +10,9 @@
 namespace mendel::cuda {
 namespace {
 
-constexpr std::string_view kName = "cudnn";
-
-std::string AlgorithmName(size_t rank) { return rank == 0 ? std::string(kName) : Cat(kName, ":", rank); }
-
-std::string KeyOf(const CudnnConvolution& conv, Numerics numerics) {
-  std::string key = Cat(NumericsName(numerics), " ", DTypeName(conv.dtype), conv.channels_last, conv.transposed, conv.bias,
-                        conv.residual, conv.relu);
+std::string KeyOf(const CudnnConvolution& conv, const CudnnNumerics& numerics, size_t count) {
+  std::string key = Cat(count, " ", numerics.tf32, numerics.winograd, " ", DTypeName(conv.dtype), conv.channels_last,
+                        conv.transposed, conv.bias, conv.residual, conv.relu);
   for (const Ints* values : {&conv.x, &conv.w, &conv.y, &conv.strides, &conv.dilations, &conv.pads_begin, &conv.pads_end}) {
     for (const int64_t value : *values) key += Cat(" ", value);
     key += ";";
@@ -26,15 +22,43 @@ std::string KeyOf(const CudnnConvolution& conv, Numerics numerics) {
 
 }  // namespace
 
+/// Algorithms of one name, but for the engine's rank.
+struct CudnnLibrary::Kind {
+  std::string_view name;
+  Numerics technique;
+  bool channels_last;
+
+  bool is_tf32() const { return technique == Numerics::kTf32; }
+};
+
+std::span<const CudnnLibrary::Kind> CudnnLibrary::Kinds() {
+  static constexpr Kind kKinds[] = {{"cudnn", Numerics::kStrict, false},
+                                    {"cudnn-nhwc", Numerics::kStrict, true},
+                                    {"cudnn-tf32", Numerics::kTf32, false},
+                                    {"cudnn-tf32-nhwc", Numerics::kTf32, true}};
+  return kKinds;
+}
+
+const CudnnLibrary::Kind* CudnnLibrary::KindOf(std::string_view algorithm, Numerics numerics) {
+  const std::string_view name = algorithm.substr(0, algorithm.find(':'));
+  for (const Kind& kind : Kinds()) {
+    if (kind.name == name && Allows(numerics, kind.technique)) return &kind;
+  }
+  return nullptr;
+}
+
 std::string CudnnLibrary::Identity() const {
-  return Cat("cuDNN ", cudnn_.VersionText(), ", workspace ", limits_.workspace_bytes >> 20, " MiB");
+  return Cat("cuDNN ", cudnn_.VersionText(), ", workspace ", workspace_bytes_ >> 20, " MiB");
 }
 
 std::vector<std::string> CudnnLibrary::Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const {
-  const auto planned = Plan(scope, node, numerics);
   std::vector<std::string> names;
-  if (!planned.ok()) return names;
-  for (size_t rank = 0; rank < planned->engines.size(); ++rank) names.push_back(AlgorithmName(rank));
+  for (const Kind& kind : Kinds()) {
+    if (!Allows(numerics, kind.technique)) continue;
+    const auto planned = Plan(scope, node, kind, numerics, offered_);
+    if (!planned.ok()) continue;
+    for (size_t rank = 0; rank < planned->engines.size(); ++rank) names.push_back(RankedName(kind.name, rank));
+  }
   return names;
 }
 
@@ -42,26 +66,41 @@ absl::StatusOr<LibraryGroup> CudnnLibrary::Group(const GroupingScope& scope, int
                                                  Numerics numerics) const {
   const Node& it = scope.graph.node(node);
   const std::string told = Cat("node '", it.name, "' (", it.op->name, " ", node, ")");
-  auto planned = Plan(scope, node, numerics);
+  const Kind* kind = KindOf(algorithm, numerics);
+  const int rank = RankOf(algorithm);
+  const size_t count = std::clamp(static_cast<size_t>(std::max(rank, 0)) + 1, offered_, kMostOffered);
+  auto planned = kind == nullptr ? Planned{} : Plan(scope, node, *kind, numerics, count);
   if (!planned.ok()) return Annotate(planned.status(), Cat(told, ", algorithm '", algorithm, "'"));
-  size_t rank = 0;
-  while (rank < planned->engines.size() && AlgorithmName(rank) != algorithm) ++rank;
-  if (rank == planned->engines.size()) {
+  if (rank < 0 || static_cast<size_t>(rank) >= planned->engines.size()) {
     return InvalidInput(told, " has no algorithm '", algorithm, "' here: ", Identity(), ", numerics ", NumericsName(numerics),
                         ", has ", planned->engines.size(), " for it");
   }
   LibraryGroup group = std::move(planned->match.group);
-  group.call = MakeConvolutionCall(cudnn_, std::move(planned->engines[rank]), std::move(planned->match.tensors), device_json_);
+  group.call = MakeConvolutionCall(cudnn_, kind->name, std::move(planned->engines[static_cast<size_t>(rank)]),
+                                   std::move(planned->match.tensors), device_json_);
   return group;
 }
 
-absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& scope, int32_t node, Numerics numerics) const {
+std::vector<ConvolutionMatch> CudnnLibrary::MatchesOf(const GroupingScope& scope, int32_t node, const Kind& kind,
+                                                      Numerics numerics) {
   std::vector<ConvolutionMatch> matches = MatchConvolution(scope, node, numerics);
+  if (matches.empty() || (kind.is_tf32() && matches[0].convolution.dtype != DType::kF32)) return {};
+  if (!kind.channels_last) return matches;
+  const bool has_constant_weights = scope.constant[static_cast<size_t>(scope.graph.node(node).inputs[1].node)];
+  if (matches[0].convolution.transposed || !has_constant_weights) return {};
+  for (ConvolutionMatch& match : matches) SetChannelsLast(match);
+  return matches;
+}
+
+absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& scope, int32_t node, const Kind& kind,
+                                                         Numerics numerics, size_t count) const {
+  std::vector<ConvolutionMatch> matches = MatchesOf(scope, node, kind, numerics);
   if (!matches.empty() && matches[0].convolution.transposed && matches[0].convolution.bias) {
     matches = {FinishedByKernel(std::move(matches[0]))};  // no compiled engine has an epilogue
   }
+  const CudnnNumerics allowed{.tf32 = kind.is_tf32(), .winograd = numerics != Numerics::kStrict && !kind.is_tf32()};
   for (ConvolutionMatch& match : matches) {
-    auto engines = EnginesOf(match.convolution, numerics);
+    auto engines = EnginesOf(match.convolution, allowed, count);
     const bool shorter = &match != &matches.back() && !absl::IsResourceExhausted(engines.status());
     if (!engines.ok() && shorter) continue;
     MENDEL_RETURN_IF_ERROR(engines.status());
@@ -70,12 +109,13 @@ absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& sc
   return Planned{};
 }
 
-absl::StatusOr<CudnnLibrary::Engines> CudnnLibrary::EnginesOf(const CudnnConvolution& convolution, Numerics numerics) const {
-  const std::string key = KeyOf(convolution, numerics);
+absl::StatusOr<CudnnLibrary::Engines> CudnnLibrary::EnginesOf(const CudnnConvolution& convolution, const CudnnNumerics& numerics,
+                                                              size_t count) const {
+  const std::string key = KeyOf(convolution, numerics, count);
   const std::lock_guard lock(mutex_);
   if (const auto known = planned_.find(key); known != planned_.end()) return known->second;
-  auto engines = PlanConvolution(cudnn_, convolution, {.tensor_cores = false, .winograd = numerics != Numerics::kStrict},
-                                 device_json_, limits_);
+  auto engines =
+      PlanConvolution(cudnn_, convolution, numerics, device_json_, {.engines = count, .workspace_bytes = workspace_bytes_});
   if (absl::IsUnimplemented(engines.status())) engines = Engines();
   MENDEL_RETURN_IF_ERROR(engines.status());
   return planned_[key] = *std::move(engines);

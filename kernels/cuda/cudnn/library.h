@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,21 +20,24 @@
 namespace mendel::cuda {
 
 /// "cudnn" is the engine that cuDNN's heuristics rank first for a convolution with its epilogue, "cudnn:1" the second, and so on,
-/// among those that the numerics class allows: for f32 neither tensor cores (TF32) nor, under `strict`, Winograd and Fourier
-/// transforms; under `strict` no epilogue of cuDNN's has Relu (match.h). What a name stands for depends on the version of cuDNN,
-/// the device and the limits, which Identity tells. Where no engine has the whole epilogue, or cuDNN answers with an error other
-/// than for memory, a shorter one is taken.
+/// among those that the numerics class allows: for f32 no tensor cores nor, under `strict`, Winograd and Fourier transforms; under
+/// `strict` no epilogue of cuDNN's has Relu (match.h). "cudnn-tf32", "cudnn-tf32:1" and so on are the engines that multiply f32 as
+/// TF32, where the class allows that; none of them transforms its operands, since what it rounded would be others. "cudnn-nhwc",
+/// "cudnn-tf32-nhwc" and so on are planned for values with the channels last (StoredForm), for convolutions that are not transposed
+/// and whose weights are constant.
+///
+/// What a name stands for depends on the version of cuDNN, the device and the limits, which Identity tells. Where no engine has the
+/// whole epilogue, or cuDNN answers with an error other than for memory, a shorter one is taken.
 class CudnnLibrary final : public CallLibrary {
  public:
-  static constexpr size_t kEngines = 4;  ///< algorithms of a node
-
   /// Plans for the device with these properties (convolution.h), with so much workspace a call. `cudnn` outlives this and its
-  /// calls.
-  CudnnLibrary(const Cudnn& cudnn, std::string device_json, int64_t workspace_bytes)
-      : cudnn_(cudnn), device_json_(std::move(device_json)), limits_{kEngines, workspace_bytes} {}
+  /// calls. `offered`: algorithms of a node and kind ("cudnn", "cudnn-nhwc"), at most kMostOffered.
+  CudnnLibrary(const Cudnn& cudnn, std::string device_json, int64_t workspace_bytes, size_t offered = kOffered)
+      : cudnn_(cudnn), device_json_(std::move(device_json)), workspace_bytes_(workspace_bytes), offered_(offered) {}
 
   std::string_view name() const override { return "cudnn"; }
   std::string Identity() const override;
+  bool Multiplies(Numerics numerics) const override { return numerics == Numerics::kTf32; }
   std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
   absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                      Numerics numerics) const override;
@@ -44,14 +48,23 @@ class CudnnLibrary final : public CallLibrary {
     ConvolutionMatch match;
     Engines engines;  ///< none: cuDNN cannot compute the node
   };
-  absl::StatusOr<Planned> Plan(const GroupingScope& scope, int32_t node, Numerics numerics) const;
-  absl::StatusOr<Engines> EnginesOf(const CudnnConvolution& convolution, Numerics numerics) const;
+  struct Kind;
+  static std::span<const Kind> Kinds();
+  /// Null where `numerics` does not allow it, or there is none of this name.
+  static const Kind* KindOf(std::string_view algorithm, Numerics numerics);
+  /// With `count` engines, or as many as there are.
+  absl::StatusOr<Planned> Plan(const GroupingScope& scope, int32_t node, const Kind& kind, Numerics numerics, size_t count) const;
+  /// As algorithms of the kind compute it; empty where none does.
+  static std::vector<ConvolutionMatch> MatchesOf(const GroupingScope& scope, int32_t node, const Kind& kind, Numerics numerics);
+  absl::StatusOr<Engines> EnginesOf(const CudnnConvolution& convolution, const CudnnNumerics& numerics, size_t count) const;
 
   const Cudnn& cudnn_;
   const std::string device_json_;
-  const CudnnLimits limits_;
+  const int64_t workspace_bytes_;
+  const size_t offered_;
   mutable std::mutex mutex_;
-  mutable std::map<std::string, Engines> planned_;  // by convolution and numerics: a search asks for the same ones again and again
+  // By convolution, numbers and count: a search asks for the same ones again and again.
+  mutable std::map<std::string, Engines> planned_;
 };
 
 }  // namespace mendel::cuda

@@ -108,6 +108,13 @@ ConvolutionMatch Finished(const Chain& chain) {
 
 }  // namespace
 
+void SetChannelsLast(ConvolutionMatch& match) {
+  match.convolution.channels_last = match.group.result_form.channels_last = true;
+  for (size_t k = 0; k < match.group.operands.size(); ++k) {
+    match.group.forms.push_back({.channels_last = match.tensors[k] != kCudnnBias});
+  }
+}
+
 std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32_t node, Numerics numerics) {
   if (!scope.IsFree(node)) return {};
   const Node& it = scope.graph.node(node);

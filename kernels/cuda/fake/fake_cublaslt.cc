@@ -32,7 +32,7 @@ struct FakeCublasLt::State {
   std::map<void*, FakePreference> preferences;
   std::map<uint32_t, int> limits;                  // by epilogue
   std::set<std::pair<uint64_t, uint64_t>> loaded;  // algorithms of products
-  int64_t products = 0;
+  int64_t products = 0, rounded = 0;
 
   static State* current;
 };
@@ -163,6 +163,7 @@ int Multiply(void* handle, void* operation, const void* alpha, const void* a, vo
       std::memset(reinterpret_cast<void*>(space), 0xff, needed);  // whatever lay there is lost
     }
     ++LtState::current->products;
+    LtState::current->rounded += product->Rounds() ? 1 : 0;
     return product->Compute(driver, operands);
   });
   return done == 0 ? 0 : kExecutionFailed;
@@ -240,6 +241,7 @@ FakeCublasLt::~FakeCublasLt() { LtState::current = nullptr; }
 
 void FakeCublasLt::LimitProposals(uint32_t epilogue, int most) { state_->limits[epilogue] = most; }
 int64_t FakeCublasLt::Products() const { return state_->products; }
+int64_t FakeCublasLt::RoundedProducts() const { return state_->rounded; }
 
 std::string FakeCublasLt::Leaks() const {
   std::string leaks;

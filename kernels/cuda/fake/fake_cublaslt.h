@@ -15,9 +15,9 @@ namespace mendel::cuda {
 ///
 /// As the real one it answers with status codes: attributes of another size, matrices that do not fit, leading dimensions below the
 /// rows, algorithms of another product, too little workspace, and a product whose first execution is captured. It multiplies f32 in
-/// pedantic mode only, so that a product that may use TF32 is refused, and adds parts of sums in f32 only; Relu makes 0 of NaN. It
-/// proposes three algorithms that need 4 KiB, nothing and 1 MiB of workspace (and overwrite it), and a fourth one that needs 64
-/// MiB. One at a time in a process.
+/// pedantic mode or, rounding the operands, in TF32, and refuses other modes; it adds parts of sums in f32 only; Relu makes 0 of
+/// NaN. It proposes three algorithms that need 4 KiB, nothing and 1 MiB of workspace (and overwrite it), and a fourth one that
+/// needs 64 MiB. One at a time in a process.
 class FakeCublasLt {
  public:
   FakeCublasLt();
@@ -32,6 +32,8 @@ class FakeCublasLt {
 
   /// Products that were computed, replayed ones included.
   int64_t Products() const;
+  /// Those of them whose operands were rounded: to TF32, or to a smaller format than the result's.
+  int64_t RoundedProducts() const;
   /// What has been made and not been destroyed, for people; empty when there is nothing.
   std::string Leaks() const;
 

@@ -69,7 +69,7 @@ int Set(void* descriptor, int name, int type, int64_t count, const void* values)
 /// The engines that heuristics list, into configurations that are there already.
 int64_t ListEngines(State& state, const FakeDescriptor& heuristics, int64_t room, void* values) {
   const bool fallback = heuristics.All<int>(cudnn::kHeuristicModeOf) == std::vector<int>{cudnn::kModeFallback};
-  const std::vector<int> engines = fallback ? std::vector<int>{0, 7} : std::vector<int>{0, 1, 2, 3, 4, 5, 6};
+  const std::vector<int> engines = fallback ? std::vector<int>{0, 7} : std::vector<int>{0, 1, 2, 3, 4, 5, 6, 8, 9, 10};
   int64_t count = 0;
   for (const int engine : engines) {
     if (count == room) break;
@@ -140,7 +140,9 @@ int SetStream(void* handle, DriverStream* stream) {
 }
 
 /// What an execution does when its turn on the stream comes: an error of the driver.
-int Work(const FakeOperations& operations, const std::map<int64_t, uint64_t>& memory, uint64_t workspace, size_t bytes) {
+int Work(const FakeOperations& operations, const FakeEngine& engine, const std::map<int64_t, uint64_t>& memory,
+         uint64_t workspace) {
+  const size_t bytes = static_cast<size_t>(engine.workspace_bytes);
   FakeDriver::State& driver = *FakeDriver::State::current;
   for (const auto& [id, address] : memory) {
     const FakeTensor& tensor = operations.tensors.at(id);
@@ -155,7 +157,10 @@ int Work(const FakeOperations& operations, const std::map<int64_t, uint64_t>& me
     }
     std::memset(reinterpret_cast<void*>(workspace), 0x7f, bytes);
   }
-  const absl::Status run = operations.Run([&](int64_t id) { return reinterpret_cast<std::byte*>(memory.at(id)); });
+  const bool tensor_cores = std::count(engine.notes.begin(), engine.notes.end(), cudnn::kTensorCores) > 0;
+  const bool tf32 = tensor_cores && operations.tensors.at(operations.operations[0].x).dtype == DType::kF32;
+  const absl::Status run = operations.Run([&](int64_t id) { return reinterpret_cast<std::byte*>(memory.at(id)); }, tf32);
+  State::current->tf32_convolutions += tf32 ? 1 : 0;
   if (run.ok()) return 0;
   driver.fault = std::string(run.message());
   return kFakeIllegalAddress;
@@ -181,10 +186,10 @@ int Execute(void* handle, void* plan, void* pack) {
   for (const auto& [id, tensor] : made->operations->tensors) {
     if (tensor.is_virtual == (memory.count(id) > 0)) return state.Refuse(kFakeBadParam, Cat("no memory for tensor ", id));
   }
-  const size_t bytes = static_cast<size_t>(FakeEngines()[static_cast<size_t>(made->engine)].workspace_bytes);
+  const FakeEngine& engine = FakeEngines()[static_cast<size_t>(made->engine)];
   const uint64_t workspace = with->All<uint64_t>(cudnn::kPackWorkspace)[0];
-  const int code = driver.Do(found->second, [operations = made->operations, memory, workspace, bytes] {
-    return Work(*operations, memory, workspace, bytes);
+  const int code = driver.Do(found->second, [operations = made->operations, &engine, memory, workspace] {
+    return Work(*operations, engine, memory, workspace);
   });
   return code == 0 ? 0 : state.Refuse(kFakeExecutionFailed, driver.fault);
 }
@@ -252,6 +257,7 @@ void FakeCudnn::FailAt(int64_t call, int error) {
 
 std::string FakeCudnn::FailedCall() const { return state_->failed_call; }
 int64_t FakeCudnn::Calls() const { return state_->calls; }
+int64_t FakeCudnn::Tf32Convolutions() const { return state_->tf32_convolutions; }
 void FakeCudnn::SetVersion(int version) { table_.version = state_->version = version; }
 
 std::string FakeCudnn::Leaks() const {

@@ -168,6 +168,9 @@ const std::vector<FakeEngine>& FakeEngines() {
       {{cudnn::kVaries}},
       {{}, true},
       {{}, false, true, int64_t{1} << 30},
+      {{cudnn::kTensorCores, cudnn::kWinograd}},
+      {{cudnn::kTensorCores, cudnn::kDownConverts}},
+      {{cudnn::kTensorCores}, false, true, 512},
   };
   return *engines;
 }

@@ -1,5 +1,6 @@
 #include "kernels/cuda/fake/fake_operations.h"
 
+#include <algorithm>
 #include <cstring>
 #include <sstream>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "base/status.h"
 #include "graph/evaluate.h"
 #include "graph/graph.h"
+#include "kernels/cuda/fake/tf32.h"
 
 namespace mendel::cuda {
 namespace {
@@ -31,6 +33,10 @@ HostValue Loaded(const FakeTensor& tensor, const std::byte* memory) {
     std::memcpy(bytes.data() + static_cast<size_t>(flat) * size, memory + static_cast<size_t>(offset) * size, size);
   });
   return HostValue::FromTensor(Tensor({tensor.dtype, tensor.dimensions}, std::move(bytes)));
+}
+
+void RoundToTf32(HostValue& value) {
+  for (double& scalar : value.scalars) scalar = RoundedToTf32(static_cast<float>(scalar));
 }
 
 void Store(const FakeTensor& tensor, const HostValue& value, std::byte* memory) {
@@ -81,6 +87,13 @@ int64_t FakeTensor::Bytes() const {
   return (last + 1) * DTypeSize(dtype);
 }
 
+bool FakeOperations::IsMultiplied(int64_t id) const {
+  return std::any_of(operations.begin(), operations.end(), [&](const FakeOperation& it) {
+    const bool multiplies = it.kind == FakeKind::kConvolution || it.kind == FakeKind::kBackwardData;
+    return multiplies && (it.x == id || it.other == id);
+  });
+}
+
 std::string FakeOperations::Print() const {
   std::ostringstream out;
   out << tensors.size() << ' ';
@@ -124,7 +137,7 @@ absl::StatusOr<FakeOperations> FakeOperations::Parse(const std::string& text) {
   return result;
 }
 
-absl::Status FakeOperations::Run(const std::function<std::byte*(int64_t id)>& memory) const {
+absl::Status FakeOperations::Run(const std::function<std::byte*(int64_t id)>& memory, bool tf32) const {
   GraphBuilder builder;
   std::map<int64_t, ValueId> values;
   std::vector<HostValue> inputs;
@@ -132,6 +145,7 @@ absl::Status FakeOperations::Run(const std::function<std::byte*(int64_t id)>& me
     if (const auto known = values.find(id); known != values.end()) return known->second;
     const FakeTensor& tensor = tensors.at(id);
     inputs.push_back(Loaded(tensor, memory(id)));
+    if (tf32 && IsMultiplied(id)) RoundToTf32(inputs.back());
     return values[id] = builder.Input(Cat("t", id), inputs.back().type);
   };
   for (const FakeOperation& it : operations) {

@@ -40,11 +40,14 @@ struct FakeOperations {
 
   /// The id of the tensor that the last operation yields.
   int64_t Result() const { return operations.back().y; }
+  /// Whether it is an operand of a convolution.
+  bool IsMultiplied(int64_t id) const;
   /// Numbers with blanks between them, and back. InvalidArgument for what Print did not write.
   std::string Print() const;
   static absl::StatusOr<FakeOperations> Parse(const std::string& text);
-  /// InvalidArgument where shapes do not fit. In double, rounded once; memory by id.
-  absl::Status Run(const std::function<std::byte*(int64_t id)>& memory) const;
+  /// InvalidArgument where shapes do not fit. In double, rounded once; memory by id. `tf32`: convolutions round their operands
+  /// first.
+  absl::Status Run(const std::function<std::byte*(int64_t id)>& memory, bool tf32) const;
 };
 
 }  // namespace mendel::cuda

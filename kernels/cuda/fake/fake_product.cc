@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "graph/tensor.h"
 #include "kernels/cuda/cublaslt/table.h"
+#include "kernels/cuda/fake/tf32.h"
 
 namespace mendel::cuda {
 namespace {
@@ -65,11 +66,13 @@ std::string LayoutKey(const FakeLayout& layout) {
 
 int FakeProduct::Check() const {
   using namespace cublaslt;  // NOLINT(google-build-using-namespace): its numbers
-  const bool is_type = d.type == kFloat32 || d.type == kFloat16 || d.type == kBFloat16;
-  const int compute = d.type == kFloat32 ? kCompute32FPedantic : kCompute32F;
-  if (!is_type || operation.compute != compute || operation.scale_type != kFloat32) return kNotSupported;
+  const auto is_half = [](int type) { return type == kFloat16 || type == kBFloat16; };
+  const bool is_type = a.type == b.type && c.type == d.type &&
+                       (d.type == kFloat32 ? a.type == kFloat32 || is_half(a.type) : is_half(d.type) && a.type == d.type);
+  const bool is_compute =
+      a.type != kFloat32 ? operation.compute == kCompute32F : operation.compute == kCompute32FPedantic || IsTf32();
+  if (!is_type || !is_compute || operation.scale_type != kFloat32) return kNotSupported;
   for (const FakeLayout* layout : {&a, &b, &c, &d}) {
-    if (layout->type != d.type) return kNotSupported;
     if (layout->batch != d.batch || layout->batch < 1 || layout->batch_stride < 0) return kFakeLtInvalidValue;
     if (layout->rows == 0 || layout->columns == 0 || layout->leading < static_cast<int64_t>(layout->rows))
       return kFakeLtInvalidValue;
@@ -85,6 +88,10 @@ int FakeProduct::Check() const {
   return fits && known && lone ? 0 : kFakeLtInvalidValue;
 }
 
+bool FakeProduct::IsTf32() const { return operation.compute == cublaslt::kCompute32FFastTf32; }
+
+bool FakeProduct::Rounds() const { return IsTf32() || a.type != d.type; }
+
 std::string FakeProduct::Key() const {
   return Cat(operation.compute, " ", operation.transpose_a, operation.transpose_b, " ", operation.epilogue, " ", LayoutKey(a),
              LayoutKey(b), LayoutKey(c), LayoutKey(d));
@@ -99,13 +106,14 @@ int FakeProduct::Compute(FakeDriver::State& state, const Operands& operands) con
   if (!allocated) return kFakeIllegalAddress;
   const bool ta = operation.transpose_a != 0, tb = operation.transpose_b != 0;
   const uint64_t inner = ta ? a.rows : a.columns;
+  const auto multiplied = [tf32 = IsTf32()](double x) { return tf32 ? RoundedToTf32(static_cast<float>(x)) : x; };
   for (int64_t batch = 0; batch < d.batch; ++batch) {
     for (uint64_t column = 0; column < d.columns; ++column) {
       for (uint64_t row = 0; row < d.rows; ++row) {
         double sum = 0;
         for (uint64_t k = 0; k < inner; ++k) {
-          sum += LoadElement(a.type, ta ? am.At(batch, k, row) : am.At(batch, row, k)) *
-                 LoadElement(b.type, tb ? bm.At(batch, column, k) : bm.At(batch, k, column));
+          sum += multiplied(LoadElement(a.type, ta ? am.At(batch, k, row) : am.At(batch, row, k))) *
+                 multiplied(LoadElement(b.type, tb ? bm.At(batch, column, k) : bm.At(batch, k, column)));
         }
         sum *= operands.alpha;
         if (operands.beta != 0) sum += operands.beta * LoadElement(c.type, cm.At(batch, row, column));

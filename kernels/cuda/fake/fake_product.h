@@ -41,6 +41,10 @@ struct FakeProduct {
 
   /// 0, or the status that cuBLASLt has for what does not fit or is not supported.
   int Check() const;
+  /// Whether operands are rounded to TF32.
+  bool IsTf32() const;
+  /// The same, or that they are stored in a smaller format than the result.
+  bool Rounds() const;
   /// Of everything but addresses.
   std::string Key() const;
 

@@ -53,6 +53,7 @@ class CudaBackend final : public Backend {
 
   absl::Status Probe() const override {
     MENDEL_RETURN_IF_ERROR(WorkspaceLimit().status());
+    MENDEL_RETURN_IF_ERROR(OfferedAlgorithms().status());
     const absl::Status found = FindGpu().status();
     if (found.ok()) return found;
     // Whatever is missing: what was asked for is not supported here.
@@ -72,6 +73,12 @@ class CudaBackend final : public Backend {
   std::string Isa() const override {
     const auto gpu = FindGpu();
     return gpu.ok() ? Cat("sm_", gpu->architecture) : "";
+  }
+
+  absl::Status Supports(Numerics numerics) const override {
+    if (OperandRounding(numerics) == 0) return absl::OkStatus();
+    MENDEL_ASSIGN_OR_RETURN(const Gpu gpu, FindGpu());
+    return LibrariesSupport(numerics, gpu.architecture, InstalledLibraries());
   }
 
   std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const override {

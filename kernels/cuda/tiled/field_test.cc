@@ -185,8 +185,8 @@ TEST(TiledField, EqualsTheJudgeAtEveryElement) {
   FieldCases cases;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     ASSERT_NO_FATAL_FAILURE(cases.Add(RandomChain(seed, ChainValues::kPolynomial), seed));
-    ASSERT_NO_FATAL_FAILURE(cases.Add(RandomProduct(seed), seed));
-    ASSERT_NO_FATAL_FAILURE(cases.Add(RandomConvolutions(seed), seed));
+    ASSERT_NO_FATAL_FAILURE(cases.Add(RandomProduct(seed, Numerics::kDefault), seed));
+    ASSERT_NO_FATAL_FAILURE(cases.Add(RandomConvolutions(seed, Numerics::kDefault), seed));
   }
   auto module = cases.Compile();
   ASSERT_TRUE(module.ok()) << std::string(module.status().message()).substr(0, 4000);

@@ -23,6 +23,7 @@ class TiledLibrary final : public CallLibrary {
 
   std::string_view name() const override { return "tile"; }
   std::string Identity() const override;
+  bool Multiplies(Numerics) const override { return false; }
   /// At most six (RankedCandidates); those with a fusion first.
   std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
   /// Any candidate within the limits, offered or not. InvalidArgument names the node, the algorithm and what is wrong: a name that

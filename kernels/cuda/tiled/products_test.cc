@@ -120,13 +120,14 @@ TEST(TiledProducts, MeanWhatSampledOperatorsDo) {
 }
 
 TEST(TiledProducts, MeanWhatMatMulDoes) {
-  const Counted counted = RunAll("products", Seeds(16), &RandomProduct);
+  const Counted counted = RunAll("products", Seeds(16), [](uint64_t seed) { return RandomProduct(seed, Numerics::kDefault); });
   EXPECT_GT(counted.fused, counted.kernels / 3);
   EXPECT_GT(counted.vectors, 0u);
 }
 
 TEST(TiledProducts, MeanWhatConvolutionsDo) {
-  const Counted counted = RunAll("convolutions", Seeds(16), &RandomConvolutions);
+  const Counted counted =
+      RunAll("convolutions", Seeds(16), [](uint64_t seed) { return RandomConvolutions(seed, Numerics::kDefault); });
   EXPECT_GT(counted.fused, 0u);
 }
 

@@ -1,0 +1,263 @@
+#include "kernels/cuda/backend/stored_forms.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/cuda/fusion/operator_text.h"
+
+namespace mendel::cuda {
+namespace {
+
+constexpr size_t kLeastRank = 3, kMostRank = 5;
+
+/// From the graph's order to channels last, or back.
+Ints Permutation(size_t rank, bool back) {
+  Ints perm(rank, 0);
+  for (size_t d = 1; d < rank; ++d) {
+    const size_t last = d + 1 < rank ? d + 1 : 1;
+    perm[back ? last : d] = static_cast<int64_t>(back ? d : last);
+  }
+  return perm;
+}
+
+class Former {
+ public:
+  Former(const Graph& graph, std::vector<LibraryGroup> calls, const std::vector<bool>& elsewhere)
+      : graph_(graph),
+        calls_(std::move(calls)),
+        elsewhere_(elsewhere),
+        call_of_(graph.nodes().size(), -1),
+        wanted_(graph.nodes().size(), false),
+        channels_last_(graph.nodes().size(), false) {
+    for (size_t c = 0; c < calls_.size(); ++c) {
+      for (const int32_t member : calls_[c].nodes) call_of_[static_cast<size_t>(member)] = static_cast<int>(c);
+    }
+  }
+
+  absl::StatusOr<FormedGraph> Run() {
+    Decide();
+    std::vector<LibraryGroup> formed;
+    for (int32_t id = 0; id < static_cast<int32_t>(graph_.nodes().size()); ++id) {
+      MENDEL_RETURN_IF_ERROR(Copy(id));
+      const int call = call_of_[static_cast<size_t>(id)];
+      if (call < 0 || calls_[static_cast<size_t>(call)].result.node != id) continue;
+      MENDEL_ASSIGN_OR_RETURN(LibraryGroup group, Finished(calls_[static_cast<size_t>(call)]));
+      formed.push_back(std::move(group));
+    }
+    for (const GraphOutput& output : graph_.outputs()) {
+      MENDEL_ASSIGN_OR_RETURN(const ValueId value, Plain(output.value));
+      builder_.Output(output.name, value);
+    }
+    MENDEL_ASSIGN_OR_RETURN(Graph graph, builder_.Build());
+    // Nothing is made that nothing needs, so that the builder's numbers hold.
+    if (graph.nodes().size() != origins_.size())
+      return InternalError("stored forms left ", origins_.size(), " nodes, not all read");
+    return FormedGraph{std::move(graph), std::move(formed), std::move(origins_)};
+  }
+
+ private:
+  const TensorType& TypeOf(ValueId value) const { return graph_.type(value); }
+
+  /// Whether the node could be computed in any layout.
+  bool IsElementwise(int32_t id) const {
+    const Node& node = graph_.node(id);
+    const size_t k = static_cast<size_t>(id), rank = node.outputs[0].shape.size();
+    if (elsewhere_[k] || call_of_[k] >= 0 || IsInput(node) || node.outputs.size() != 1) return false;
+    if (rank < kLeastRank || rank > kMostRank || node.op->name == "BatchNormalization") return false;  // reads by channel
+    const OperatorText* text = FindOperatorText(node.op->name);
+    return text != nullptr && text->reads == Reads::kAtPosition && !text->is_row();
+  }
+
+  void Decide() {
+    std::set<ValueId> read, born;
+    for (const LibraryGroup& call : calls_) {
+      if (call.result_form.channels_last) born.insert(call.result);
+      for (size_t k = 0; k < call.forms.size(); ++k) {
+        if (call.forms[k].channels_last) read.insert(call.operands[k].value);
+      }
+    }
+    for (int32_t id = static_cast<int32_t>(graph_.nodes().size()); id-- > 0;) {
+      const std::vector<int32_t>& users = graph_.users(id);
+      wanted_[static_cast<size_t>(id)] = read.count({id, 0}) != 0 || std::any_of(users.begin(), users.end(), [&](int32_t user) {
+                                           return wanted_[static_cast<size_t>(user)] && IsElementwise(user) &&
+                                                  graph_.node(user).outputs[0].shape == graph_.node(id).outputs[0].shape;
+                                         });
+    }
+    for (int32_t id = 0; id < static_cast<int32_t>(graph_.nodes().size()); ++id) {
+      if (!wanted_[static_cast<size_t>(id)] || !IsElementwise(id)) continue;
+      const Node& node = graph_.node(id);
+      channels_last_[static_cast<size_t>(id)] = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+        return born.count(input) != 0 && TypeOf(input).shape == node.outputs[0].shape;
+      });
+      if (channels_last_[static_cast<size_t>(id)]) born.insert({id, 0});
+    }
+  }
+
+  absl::Status Copy(int32_t id) {
+    const Node& node = graph_.node(id);
+    if (IsInput(node)) {
+      plain_[{id, 0}] = builder_.Input(InputName(node), node.outputs[0]);
+      Note(plain_[{id, 0}].node, {id});
+      return absl::OkStatus();
+    }
+    const bool last = channels_last_[static_cast<size_t>(id)];
+    std::vector<ValueId> inputs;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId input = node.inputs[i];
+      if (last && NumElements(TypeOf(input)) != 1) {
+        MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), ChannelsLast(input, node.outputs[0].shape.size()));
+      } else {
+        MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), InputOf(id, i));
+      }
+    }
+    MENDEL_ASSIGN_OR_RETURN(const int32_t copy, builder_.CopyNode(node, std::move(inputs)));
+    Note(copy, {id});
+    for (int32_t k = 0; k < static_cast<int32_t>(node.outputs.size()); ++k) {
+      if (last) {
+        last_[{{id, k}, node.outputs[0].shape.size()}] = {copy, k};
+      } else {
+        plain_[{id, k}] = {copy, k};
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  /// What a node reads: what its call reads in another form comes back from there, so that the graph means what the call computes.
+  absl::StatusOr<ValueId> InputOf(int32_t id, size_t i) {
+    const ValueId input = graph_.node(id).inputs[i];
+    const int c = call_of_[static_cast<size_t>(id)];
+    if (c < 0 || call_of_[static_cast<size_t>(input.node)] == c) return Plain(input);
+    const LibraryGroup& call = calls_[static_cast<size_t>(c)];
+    // The first two operands are those of the node whose call it is, the others are added in their order.
+    const bool multiplied = id == call.node && i < 2;
+    for (size_t k = multiplied ? i : 2; k < call.forms.size(); ++k) {
+      if (call.operands[k].value != input || !read_.insert({c, k}).second) continue;
+      if (call.forms[k].IsOwn()) return Plain(input);
+      MENDEL_ASSIGN_OR_RETURN(ValueId value, Formed(input, call.forms[k]));
+      std::set<int32_t>& added = added_[c];
+      if (call.forms[k].rounded.has_value()) {
+        MENDEL_ASSIGN_OR_RETURN(value, Convert("Cast", value, {{"to", std::string(DTypeName(TypeOf(input).dtype))}}, input));
+        added.insert(value.node);
+      }
+      if (call.forms[k].channels_last) {
+        MENDEL_ASSIGN_OR_RETURN(value, Transposed(value, input, true));
+        added.insert(value.node);
+      }
+      return value;
+    }
+    return Plain(input);
+  }
+
+  /// `call`, all of whose nodes have been copied.
+  absl::StatusOr<LibraryGroup> Finished(const LibraryGroup& call) {
+    LibraryGroup formed = call;
+    formed.nodes = added_[call_of_[static_cast<size_t>(call.result.node)]];
+    for (const int32_t member : call.nodes) formed.nodes.insert(plain_.at({member, 0}).node);
+    formed.node = plain_.at({call.node, 0}).node;
+    formed.result = plain_.at(call.result);
+    if (call.result_form.channels_last) {
+      MENDEL_ASSIGN_OR_RETURN(formed.result, Transposed(formed.result, call.result, false));
+      formed.nodes.insert(formed.result.node);
+      last_[{call.result, TypeOf(call.result).shape.size()}] = formed.result;
+      plain_.erase(call.result);  // nobody but the call has it
+    }
+    for (size_t k = 0; k < call.operands.size(); ++k) {
+      KernelOperand& operand = formed.operands[k];
+      if (operand.value.node < 0) continue;
+      const StoredForm form = call.forms.empty() ? StoredForm() : call.forms[k];
+      MENDEL_ASSIGN_OR_RETURN(operand.value, Formed(operand.value, form));
+      operand.dtype = form.rounded.value_or(operand.dtype);
+    }
+    for (KernelOperand& operand : formed.finish.operands) {
+      if (operand.value.node < 0) continue;
+      MENDEL_ASSIGN_OR_RETURN(operand.value, Plain(operand.value));
+    }
+    formed.forms.clear();
+    formed.result_form = {};
+    return formed;
+  }
+
+  absl::StatusOr<ValueId> Formed(ValueId value, const StoredForm& form) {
+    ValueId base;
+    if (form.channels_last) {
+      MENDEL_ASSIGN_OR_RETURN(base, ChannelsLast(value, TypeOf(value).shape.size()));
+    } else {
+      MENDEL_ASSIGN_OR_RETURN(base, Plain(value));
+    }
+    if (!form.rounded.has_value()) return base;
+    const auto [rounded, is_new] = rounded_.try_emplace({value, form});
+    if (is_new) {
+      MENDEL_ASSIGN_OR_RETURN(rounded->second, Convert("Cast", base, {{"to", std::string(DTypeName(*form.rounded))}}, value));
+    }
+    return rounded->second;
+  }
+
+  absl::StatusOr<ValueId> Plain(ValueId value) {
+    const auto [plain, is_new] = plain_.try_emplace(value);
+    if (is_new) {
+      const ValueId last = last_.at({value, TypeOf(value).shape.size()});
+      MENDEL_ASSIGN_OR_RETURN(plain->second, Transposed(last, value, true));
+    }
+    return plain->second;
+  }
+
+  /// As an operand of `rank` dimensions, to which it may be broadcast.
+  absl::StatusOr<ValueId> ChannelsLast(ValueId value, size_t rank) {
+    if (const auto known = last_.find({value, rank}); known != last_.end()) return known->second;
+    MENDEL_ASSIGN_OR_RETURN(ValueId from, Plain(value));
+    Shape shape = TypeOf(value).shape;
+    if (shape.size() < rank) {
+      shape.insert(shape.begin(), rank - shape.size(), 1);
+      MENDEL_ASSIGN_OR_RETURN(from, Convert("Reshape", from, {{"shape", shape}}, value));
+    }
+    MENDEL_ASSIGN_OR_RETURN(const ValueId last, Transposed(from, value, false));
+    return last_[{value, rank}] = last;
+  }
+
+  absl::StatusOr<ValueId> Transposed(ValueId from, ValueId of, bool back) {
+    return Convert("Transpose", from, {{"perm", Permutation(builder_.type(from).shape.size(), back)}}, of);
+  }
+  absl::StatusOr<ValueId> Convert(std::string_view op, ValueId from, Attributes attrs, ValueId of) {
+    MENDEL_ASSIGN_OR_RETURN(const ValueId value, builder_.Add(op, {from}, std::move(attrs)));
+    Note(value.node, {of.node, true});
+    return value;
+  }
+  void Note(int32_t made, NodeOrigin origin) {
+    if (static_cast<size_t>(made) >= origins_.size()) origins_.resize(static_cast<size_t>(made) + 1);
+    origins_[static_cast<size_t>(made)] = origin;
+  }
+
+  const Graph& graph_;
+  const std::vector<LibraryGroup> calls_;
+  const std::vector<bool>& elsewhere_;
+  std::vector<int> call_of_;  // by node; -1: none
+  std::vector<bool> wanted_, channels_last_;
+  GraphBuilder builder_;
+  std::vector<NodeOrigin> origins_;
+  std::map<ValueId, ValueId> plain_;
+  std::map<std::pair<ValueId, size_t>, ValueId> last_;  // by value and rank
+  std::map<std::pair<ValueId, StoredForm>, ValueId> rounded_;
+  std::set<std::pair<int, size_t>> read_;   // operands of calls that have been met
+  std::map<int, std::set<int32_t>> added_;  // nodes between converted operands and a call's own nodes
+};
+
+}  // namespace
+
+bool HaveForms(const std::vector<LibraryGroup>& calls) {
+  return std::any_of(calls.begin(), calls.end(), [](const LibraryGroup& call) {
+    return !call.result_form.IsOwn() ||
+           std::any_of(call.forms.begin(), call.forms.end(), [](const StoredForm& form) { return !form.IsOwn(); });
+  });
+}
+
+absl::StatusOr<FormedGraph> WithStoredForms(const Graph& graph, std::vector<LibraryGroup> calls,
+                                            const std::vector<bool>& elsewhere) {
+  return Former(graph, std::move(calls), elsewhere).Run();
+}
+
+}  // namespace mendel::cuda

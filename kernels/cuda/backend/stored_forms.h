@@ -1,0 +1,41 @@
+// Values as library calls want them in memory: where they are converted, and where they stay as one call left them for the next.
+#ifndef MENDEL_KERNELS_CUDA_BACKEND_STORED_FORMS_H_
+#define MENDEL_KERNELS_CUDA_BACKEND_STORED_FORMS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "kernels/cuda/backend/library_groups.h"
+
+namespace mendel::cuda {
+
+struct NodeOrigin {
+  int32_t node = -1;        ///< of the graph that was given
+  bool conversion = false;  ///< of that node's value, and no copy of the node
+};
+
+struct FormedGraph {
+  Graph graph;
+  std::vector<LibraryGroup> calls;
+  std::vector<NodeOrigin> origins;  ///< by node of `graph`
+};
+
+/// True where some call has a value in another form than its own.
+bool HaveForms(const std::vector<LibraryGroup>& calls);
+
+/// `graph` with Transpose and Cast nodes wherever a call of `calls` has a value in another form, and the calls reading and yielding
+/// the converted values, each of which has its own form then: kernels and folding do the rest, so that a conversion is fused with
+/// the elementwise operators beside it, and that of a stored weight is made once. A value is converted once for all of its readers.
+///
+/// What one call yields with the channels last and another one reads so is not converted. Nor are elementwise operators between
+/// them: one that reads such a value, and whose value some call wants so, directly or through others, is computed with the channels
+/// last. Nodes in `elsewhere` are others' (constants, corrections, calls) and stay as they are. Sums are the same, but for the
+/// rounding that the forms say.
+absl::StatusOr<FormedGraph> WithStoredForms(const Graph& graph, std::vector<LibraryGroup> calls,
+                                            const std::vector<bool>& elsewhere);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_BACKEND_STORED_FORMS_H_
