@@ -138,7 +138,7 @@ class CpuBackend : public Backend {
   std::string Isa() const override { return InstructionSet(); }
 
   absl::Status Supports(Numerics numerics) const override {
-    if (numerics != Numerics::kBf16) return Backend::Supports(numerics);
+    if (numerics != Numerics::kBf16 && numerics != Numerics::kHigh) return Backend::Supports(numerics);
     if (MultipliesBf16()) return absl::OkStatus();
     return Unsupported("this machine does not multiply in bf16 (", InstructionSet(), "; AVX512_BF16 or AMX is needed)");
   }

@@ -266,9 +266,10 @@ TEST(CpuFusion, RandomNetworksUnderEveryAlgorithm) {
         }
       }
       const double f32 = algorithm.find("winograd") == 0 ? 1e-4 : 2e-5;
-      const bool low = algorithm == kBf16Algorithm;
-      const double scale = low ? LargestValue(graph, inputs) : 0;
-      for (const std::string& kernel : ExpectMatches(graph, inputs, options, low ? 8 * 0x1p-8 : f32, scale)) ++kernels[kernel];
+      const double rounding = algorithm == kBf16Algorithm ? 0x1p-8 : algorithm == kBf16x3Algorithm ? 3 * 0x1p-16 : 0;
+      const double scale = rounding > 0 ? LargestValue(graph, inputs) : 0;
+      const double tolerance = rounding > 0 ? 8 * rounding : f32;
+      for (const std::string& kernel : ExpectMatches(graph, inputs, options, tolerance, scale)) ++kernels[kernel];
       if (testing::Test::HasFailure()) return;
     }
   }

@@ -13,7 +13,7 @@ bool IsF32(const TensorType& type) { return type.dtype == DType::kF32 && NumElem
 bool RunsInBf16(const Lowering& lowering, const Group& group) {
   const auto named = lowering.options().algorithms.find(group.nodes[0]);
   if (named == lowering.options().algorithms.end() || named->second != kBf16Algorithm) return false;
-  return !LowPrecisionAlgorithms(lowering.graph(), group.nodes[0], lowering.options().numerics).empty();
+  return OffersLowPrecision(lowering.graph(), group.nodes[0], lowering.options().numerics, kBf16Algorithm);
 }
 
 }  // namespace
@@ -23,20 +23,28 @@ bool MultipliesBf16() {
   return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
 }
 
-std::vector<std::string> LowPrecisionAlgorithms(const Graph& graph, int32_t id, Numerics numerics) {
+bool OffersLowPrecision(const Graph& graph, int32_t id, Numerics numerics, std::string_view algorithm) {
   const Node& node = graph.node(id);
   const bool product = node.op->name == "MatMul";
-  if (numerics != Numerics::kBf16 || !MultipliesBf16()) return {};
-  if (!product && node.op->name != "Conv" && node.op->name != "ConvTranspose") return {};
+  if (algorithm != kBf16Algorithm && algorithm != kBf16x3Algorithm) return false;
+  if (!Allows(numerics, algorithm == kBf16Algorithm ? Numerics::kBf16 : Numerics::kHigh) || !MultipliesBf16()) return false;
+  if (!product && node.op->name != "Conv" && node.op->name != "ConvTranspose") return false;
   const std::vector<TensorType> inputs = graph.InputTypes(id);
-  if (!IsF32(node.outputs[0]) || !std::all_of(inputs.begin(), inputs.end(), IsF32)) return {};
-  if (!HasConstantWeights(graph, node)) return {};
-  const bool runs = product ? MatMulRunsInBf16(graph, id) : ConvRunsInBf16(graph, id);
-  return runs ? std::vector<std::string>{std::string(kBf16Algorithm)} : std::vector<std::string>{};
+  if (!IsF32(node.outputs[0]) || !std::all_of(inputs.begin(), inputs.end(), IsF32)) return false;
+  if (!HasConstantWeights(graph, node)) return false;
+  return product ? MatMulRunsIn(algorithm, graph, id) : ConvRunsIn(algorithm, graph, id);
+}
+
+std::vector<std::string> LowPrecisionAlgorithms(const Graph& graph, int32_t id, Numerics numerics) {
+  std::vector<std::string> names;
+  for (const std::string_view algorithm : {kBf16Algorithm, kBf16x3Algorithm}) {
+    if (OffersLowPrecision(graph, id, numerics, algorithm)) names.emplace_back(algorithm);
+  }
+  return names;
 }
 
 void MarkNarrow(const Lowering& lowering, const std::set<int32_t>& taken, std::vector<std::optional<Group>>& groups) {
-  if (lowering.options().numerics != Numerics::kBf16) return;
+  if (!Allows(lowering.options().numerics, Numerics::kBf16)) return;
   const Graph& graph = lowering.graph();
   std::set<int32_t> roots;
   for (const std::optional<Group>& group : groups) {

@@ -1,4 +1,5 @@
-// Contractions whose operands are rounded to bf16 and whose sums are f32, by oneDNN: what the numerics class bf16 adds.
+// Contractions whose operands are rounded to one or two numbers of bf16 and whose sums are f32, by oneDNN: what the numerics
+// classes bf16 and high add.
 #ifndef MENDEL_KERNELS_CPU_LOW_PRECISION_H_
 #define MENDEL_KERNELS_CPU_LOW_PRECISION_H_
 
@@ -18,17 +19,23 @@ namespace mendel::cpu {
 /// the source while it is reordered; both to nearest, ties to even. Bias, residual and activation are f32. Numbers above bf16's
 /// largest become infinite; denormal ones may be taken as zero.
 inline constexpr std::string_view kBf16Algorithm = "bf16";
+/// Of the class high, for contractions without groups: both operands are sums of two numbers of bf16 (bf16_split.h), the product of
+/// the small ones is left out. One contraction of three times the depth, whose sums stay in registers. Infinities and NaN are what
+/// they are in f32. Low parts below bf16's smallest normal number may be taken as zero: numbers below 2^-110 keep eight bits.
+inline constexpr std::string_view kBf16x3Algorithm = "bf16x3";
 
 /// True where the processor multiplies bf16 (AVX512_BF16 or AMX) and oneDNN may use it. Emulation by f32 is never offered.
 bool MultipliesBf16();
 
-/// The name, for an f32 Conv, ConvTranspose or MatMul with constant weights that oneDNN has more than reference code for; else
-/// none.
+/// Those names that `numerics` allows for an f32 Conv, ConvTranspose or MatMul with constant weights that oneDNN has more than
+/// reference code for.
 std::vector<std::string> LowPrecisionAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
+/// Whether `algorithm` is among them.
+bool OffersLowPrecision(const Graph& graph, int32_t node, Numerics numerics, std::string_view algorithm);
 
-/// lower_conv.cc and lower_matmul.cc: whether oneDNN has that for the contraction with a bias.
-bool ConvRunsInBf16(const Graph& graph, int32_t node);
-bool MatMulRunsInBf16(const Graph& graph, int32_t node);
+/// lower_conv.cc and lower_matmul.cc: whether oneDNN has one of those algorithms for the contraction with a bias.
+bool ConvRunsIn(std::string_view algorithm, const Graph& graph, int32_t node);
+bool MatMulRunsIn(std::string_view algorithm, const Graph& graph, int32_t node);
 
 /// Sets Group::narrow where it may be: every reader of the group's value is a contraction that runs in bf16 and would round it
 /// anyway, so that numbers do not change. `taken`: nodes that have no steps of their own.

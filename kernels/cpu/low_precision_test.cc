@@ -1,4 +1,4 @@
-// Contractions in bf16 against their operators' own definitions in double, within what rounding both operands may do.
+// Contractions in bf16 and bf16x3 against their operators' own definitions in double, within what rounding both operands may do.
 
 #include "kernels/cpu/low_precision.h"
 
@@ -17,9 +17,16 @@
 namespace mendel::cpu {
 namespace {
 
-constexpr double kRounding = 0x1p-8;                                // of one operand: bf16 has eight bits
-constexpr double kProduct = 2 * kRounding + kRounding * kRounding;  // of a product of two
-constexpr double kSums = 0x1p-24 * 4096;                            // f32 sums of the few thousand terms here
+struct Precision {
+  std::string_view algorithm;
+  Numerics numerics;
+  double product;  ///< largest relative error of one product of two rounded operands
+  int parts;       ///< terms summed for it
+};
+constexpr double kRounding = 0x1p-8;  // of one operand: bf16 has eight bits
+constexpr Precision kBf16 = {kBf16Algorithm, Numerics::kBf16, 2 * kRounding + kRounding* kRounding, 1};
+/// Both operands are wrong by the rounding of what a rounding left, and the product of the two low parts is missing.
+constexpr Precision kBf16x3 = {kBf16x3Algorithm, Numerics::kHigh, 3.02 * kRounding* kRounding, 3};
 
 #if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kCases = 20;  // five times as slow there
@@ -27,17 +34,14 @@ constexpr uint64_t kCases = 20;  // five times as slow there
 constexpr uint64_t kCases = 60;
 #endif
 
-#define SKIP_WITHOUT_BF16() \
-  if (!MultipliesBf16()) GTEST_SKIP() << "this machine does not multiply in bf16, or oneDNN is limited to less"
-
-/// Every node that can be one runs in bf16.
-CompileOptions InBf16(const Graph& graph, int threads = 1) {
+/// Every node that can be one runs in it.
+CompileOptions In(const Precision& precision, const Graph& graph, int threads = 1) {
   CompileOptions options;
   options.threads = threads;
-  options.numerics = Numerics::kBf16;
+  options.numerics = precision.numerics;
   for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
-    const std::vector<std::string> names = FindBackend("cpu")->Algorithms(graph, id, Numerics::kBf16);
-    if (std::count(names.begin(), names.end(), kBf16Algorithm) != 0) options.algorithms[id] = kBf16Algorithm;
+    const std::vector<std::string> names = FindBackend("cpu")->Algorithms(graph, id, precision.numerics);
+    if (std::count(names.begin(), names.end(), precision.algorithm) != 0) options.algorithms[id] = precision.algorithm;
   }
   return options;
 }
@@ -92,19 +96,27 @@ std::string Told(const std::vector<Step>& steps) {
   return text;
 }
 
-/// The chain by its definition, and what bf16 may be wrong by in each element: an operand is wrong by what the layer before leaves
-/// and its own rounding, a product by that and the weight's rounding, and sums add the absolute errors up.
+/// Largest number of products in a sum.
+int64_t Depth(const Layer& layer) {
+  const Shape& shape = layer.weights[0].type.shape;
+  if (layer.op->name == "MatMul") return shape[shape.size() - 2];
+  return NumElements(shape) / shape[layer.op->name == "Conv" ? 0 : 1];
+}
+
+/// The chain by its definition, and what the roundings may be wrong by in each element: an operand is wrong by what the layer
+/// before leaves and its own rounding, a product by that and the weight's rounding, and sums add the absolute errors up.
 struct Bounded {
   HostValue exact, error;
 };
-Bounded Bound(const std::vector<Layer>& layers, const HostValue& x) {
+Bounded Bound(const Precision& precision, const std::vector<Layer>& layers, const HostValue& x) {
   Bounded bounded{x, x};
   std::fill(bounded.error.scalars.begin(), bounded.error.scalars.end(), 0.0);
   for (const Layer& layer : layers) {
     HostValue& exact = bounded.exact;
     HostValue& error = bounded.error;
+    const double relative = precision.product + 0x1p-23 * static_cast<double>(precision.parts * Depth(layer));
     for (size_t i = 0; i < error.scalars.size(); ++i) {
-      error.scalars[i] = (kProduct + kSums) * std::fabs(exact.scalars[i]) + (1 + kProduct + kSums) * error.scalars[i];
+      error.scalars[i] = relative * std::fabs(exact.scalars[i]) + (1 + relative) * error.scalars[i];
     }
     error = Linear(layer, error, true);
     exact = Linear(layer, exact, false);
@@ -116,15 +128,15 @@ Bounded Bound(const std::vector<Layer>& layers, const HostValue& x) {
   return bounded;
 }
 
-/// Runs the chain in bf16 and compares each element with double. Returns the largest share of its bound.
-double ExpectWithinBound(const std::vector<Layer>& layers, const HostValue& x, int threads) {
+/// Runs the chain and compares each element with double. Returns the largest share of its bound.
+double ExpectWithinBound(const Precision& precision, const std::vector<Layer>& layers, const HostValue& x, int threads) {
   const Graph graph = Chain(layers, x.type);
-  const auto executable = FindBackend("cpu")->Compile(graph, InBf16(graph, threads));
+  const auto executable = FindBackend("cpu")->Compile(graph, In(precision, graph, threads));
   EXPECT_TRUE(executable.ok()) << executable.status();
   SCOPED_TRACE(Told((*executable)->steps()));
   const auto results = RunOnTensors(**executable, graph, {{x.ToTensor()}});
   EXPECT_TRUE(results.ok()) << results.status();
-  const Bounded bounded = Bound(layers, x);
+  const Bounded bounded = Bound(precision, layers, x);
   double largest = 0;
   for (int64_t i = 0; i < (*results)[0].size(); ++i) {
     const double difference = std::fabs((*results)[0].DoubleAt(i) - bounded.exact.At(i));
@@ -147,22 +159,31 @@ TEST(LowPrecision, OfferedOnlyInItsClassAndWhereTheMachineHasIt) {
   const Backend& backend = *FindBackend("cpu");
   for (const Numerics numerics : kAllNumerics) {
     const std::vector<std::string> names = backend.Algorithms(graph, h.node, numerics);
-    const bool expected = numerics == Numerics::kBf16 && MultipliesBf16();
-    EXPECT_EQ(std::count(names.begin(), names.end(), kBf16Algorithm), expected ? 1 : 0) << NumericsName(numerics);
     const std::vector<std::string> dynamic = backend.Algorithms(graph, y.node, numerics);
-    EXPECT_EQ(std::count(dynamic.begin(), dynamic.end(), kBf16Algorithm), 0) << "weights that are not constant";
-    EXPECT_EQ(backend.Supports(numerics).ok(), numerics != Numerics::kBf16 || MultipliesBf16()) << NumericsName(numerics);
     CompileOptions options;
     options.numerics = numerics;
     EXPECT_TRUE(backend.Compile(graph, options).ok());
-    options.algorithms[h.node] = kBf16Algorithm;
-    const auto code = expected ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument;
-    EXPECT_EQ(backend.Compile(graph, options).status().code(), code) << NumericsName(numerics);
+    for (const Precision& precision : {kBf16, kBf16x3}) {
+      SCOPED_TRACE(testing::Message() << precision.algorithm << " in " << NumericsName(numerics));
+      const bool expected = Allows(numerics, precision.numerics) && MultipliesBf16();
+      EXPECT_EQ(std::count(names.begin(), names.end(), precision.algorithm), expected ? 1 : 0);
+      EXPECT_EQ(std::count(dynamic.begin(), dynamic.end(), precision.algorithm), 0) << "weights that are not constant";
+      options.algorithms[h.node] = precision.algorithm;
+      const auto code = expected ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument;
+      EXPECT_EQ(backend.Compile(graph, options).status().code(), code);
+    }
+    const bool in_bf16 = numerics == Numerics::kBf16 || numerics == Numerics::kHigh;
+    EXPECT_EQ(backend.Supports(numerics).ok(), in_bf16 ? MultipliesBf16() : OperandRounding(numerics) == 0)
+        << NumericsName(numerics);
   }
 }
 
-TEST(LowPrecision, EveryContractionWithinItsRoundings) {
-  SKIP_WITHOUT_BF16();
+class LowPrecisionClass : public testing::TestWithParam<Precision> {};
+INSTANTIATE_TEST_SUITE_P(Each, LowPrecisionClass, testing::Values(kBf16, kBf16x3),
+                         [](const auto& info) { return std::string(info.param.algorithm); });
+
+TEST_P(LowPrecisionClass, EveryContractionWithinItsRoundings) {
+  MENDEL_SKIP_WITHOUT_BF16();
   std::map<std::string, int> ran;
   std::map<std::string, double> share;
   for (const OpDefinition* op : AllOps()) {
@@ -177,14 +198,15 @@ TEST(LowPrecision, EveryContractionWithinItsRoundings) {
       for (HostValue& value : values) value = HostValue::FromTensor(value.ToTensor());
       const std::vector<Layer> layers = {{op, node->attrs, {values.begin() + 1, values.end()}, rng.Flip()}};
       const Graph graph = Chain({{op, node->attrs, layers[0].weights, false}}, node->inputs[0]);
-      if (InBf16(graph).algorithms.empty()) continue;
+      if (In(GetParam(), graph).algorithms.empty()) continue;
       double& largest = share[std::string(op->name)];
-      largest = std::max(largest, ExpectWithinBound(layers, values[0], static_cast<int>(rng.Between(1, 2))));
+      largest = std::max(largest, ExpectWithinBound(GetParam(), layers, values[0], static_cast<int>(rng.Between(1, 2))));
       if (testing::Test::HasFailure()) return;
       ++ran[std::string(op->name)];
     }
   }
   EXPECT_GT(ran["Conv"], 10);
+  EXPECT_GT(ran["ConvTranspose"], 2);
   EXPECT_GT(ran["MatMul"], 10);
   for (const auto& [name, count] : ran) std::cout << count << " x " << name << ": " << share[name] << " of the bound at most\n";
 }
@@ -275,20 +297,28 @@ class LayersBuilder {
   bool whole_;
 };
 
-TEST(LowPrecision, ChainsWithinTheirRoundings) {
-  SKIP_WITHOUT_BF16();
+/// Layers that have the algorithm: all of them, or all without groups.
+size_t Offered(const Precision& precision, const std::vector<Layer>& layers) {
+  return static_cast<size_t>(std::count_if(layers.begin(), layers.end(), [&](const Layer& layer) {
+    return precision.algorithm == kBf16Algorithm || layer.op->name != "Conv" || layer.attrs.Int("group") == 1;
+  }));
+}
+
+TEST_P(LowPrecisionClass, ChainsWithinTheirRoundings) {
+  MENDEL_SKIP_WITHOUT_BF16();
   for (uint64_t seed = 1; seed <= kCases; ++seed) {
     Rng rng(seed);
     HostValue x;
     const std::vector<Layer> layers = LayersBuilder(rng, false).Build(static_cast<int>(rng.Between(1, 3)), x);
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    ExpectWithinBound(layers, x, static_cast<int>(rng.Between(1, 2)));
+    EXPECT_EQ(In(GetParam(), Chain(layers, x.type)).algorithms.size(), Offered(GetParam(), layers));
+    ExpectWithinBound(GetParam(), layers, x, static_cast<int>(rng.Between(1, 2)));
     if (testing::Test::HasFailure()) return;
   }
 }
 
-TEST(LowPrecision, WholeNumbersAreExact) {
-  SKIP_WITHOUT_BF16();
+TEST_P(LowPrecisionClass, WholeNumbersAreExact) {
+  MENDEL_SKIP_WITHOUT_BF16();
   for (uint64_t seed = 1; seed <= kCases; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Rng rng(seed);
@@ -296,16 +326,32 @@ TEST(LowPrecision, WholeNumbersAreExact) {
     const std::vector<Layer> layers = LayersBuilder(rng, true).Build(2, x);
     for (const bool kept : {false, true}) {
       const Graph graph = Chain(layers, x.type, kept);
-      const CompileOptions options = InBf16(graph, static_cast<int>(rng.Between(1, 2)));
-      EXPECT_GT(options.algorithms.size(), 0u);
+      const CompileOptions options = In(GetParam(), graph, static_cast<int>(rng.Between(1, 2)));
+      EXPECT_EQ(options.algorithms.size(), Offered(GetParam(), layers));
       ExpectMatches(graph, {x}, options, 0);
       if (testing::Test::HasFailure()) return;
     }
   }
 }
 
+TEST(LowPrecision, SixteenBitsOfAnOperandAreExactInHigh) {
+  MENDEL_SKIP_WITHOUT_BF16();
+  for (uint64_t seed = 1; seed <= kCases; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed);
+    HostValue x;
+    std::vector<Layer> layers = LayersBuilder(rng, true).Build(1, x);
+    const bool in_source = rng.Flip();
+    for (double& scalar : in_source ? x.scalars : layers[0].weights[0].scalars)
+      scalar *= static_cast<double>(rng.Between(1, 0x3fff));
+    const Graph graph = Chain(layers, x.type);
+    ExpectMatches(graph, {x}, In(kBf16x3, graph, static_cast<int>(rng.Between(1, 2))), 0);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 TEST(LowPrecision, ValuesBetweenProductsStayNarrow) {
-  SKIP_WITHOUT_BF16();
+  MENDEL_SKIP_WITHOUT_BF16();
   Rng rng(1);
   const auto weights = [&](int64_t rows, int64_t columns) {
     HostValue value{{DType::kF32, {rows, columns}}, {}, {}};
@@ -315,15 +361,19 @@ TEST(LowPrecision, ValuesBetweenProductsStayNarrow) {
   const std::vector<Layer> layers = {{FindOp("MatMul"), {}, {weights(32, 64)}, true},
                                      {FindOp("MatMul"), {}, {weights(64, 16)}, false}};
   const TensorType type{DType::kF32, {8, 32}};
-  const auto steps = [&](bool kept) {
+  const auto steps = [&](bool kept, bool mixed = false) {
     const Graph graph = Chain(layers, type, kept);
-    const auto executable = FindBackend("cpu")->Compile(graph, InBf16(graph));
+    CompileOptions options = In(kBf16, graph);
+    if (mixed) options.algorithms.rbegin()->second = kBf16x3Algorithm;
+    const auto executable = FindBackend("cpu")->Compile(graph, options);
     EXPECT_TRUE(executable.ok()) << executable.status();
     return (*executable)->steps();
   };
   // The source is rounded; a value that is read elsewhere is f32, and rounded for the product only.
   EXPECT_EQ(steps(false).size(), 3u) << Told(steps(false));
   EXPECT_EQ(steps(true).size(), 4u) << Told(steps(true));
+  // One who rounds less wants it whole.
+  EXPECT_EQ(steps(false, true).size(), 4u) << Told(steps(false, true));
 }
 
 TEST(LowPrecision, NarrowValuesAreWidenedForWhoWantsThem) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
+#include "kernels/cpu/bf16_split.h"
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/low_precision.h"
 #include "kernels/cpu/lower.h"
@@ -26,6 +28,7 @@ struct Problem {
   memory::dims weight_strides;  ///< of the graph's weights, read with the dimensions `weights`
   bool has_bias = false;
   memory::data_type operands = memory::data_type::f32, result = memory::data_type::f32;
+  std::optional<SplitRowsOf> split;  ///< bf16x3: three times the channels
 };
 
 Problem ProblemOf(const Graph& graph, int32_t id) {
@@ -67,6 +70,22 @@ Problem ProblemOf(const Graph& graph, int32_t id) {
   return p;
 }
 
+/// The problem by an algorithm of low_precision.h, in the forms to try; it may have none for groups.
+std::vector<Problem> InLowPrecision(Problem problem, std::string_view algorithm) {
+  problem.operands = memory::data_type::bf16;
+  if (algorithm == kBf16Algorithm) return {problem};
+  if (problem.weights.size() > problem.src.size()) return {};
+  std::vector<Problem> forms;
+  for (const int64_t block : {1, 16}) {  // oneDNN's transposed convolutions want blocks
+    const SplitRowsOf rows{1, block};
+    Problem& form = forms.emplace_back(problem);
+    form.split = rows;
+    form.src[1] = form.weights[1] = 3 * rows.Channels(problem.src);
+    if (!form.transposed) form.weight_strides[0] = form.weights[1] * form.weight_strides[1];
+  }
+  return forms;
+}
+
 /// True when some outputs read nothing but padding: oneDNN 2.6's brgconv leaves the bias out there, or crashes.
 bool ReadsPaddingOnly(const Problem& p) {
   const size_t first = p.weights.size() - p.strides.size();
@@ -83,7 +102,9 @@ std::optional<Chosen> ChooseFor(const Problem& p, algorithm way, const dnnl::pri
     return !(padding_only && name.find("brg") != std::string::npos) && wanted(name);
   };
   const memory::desc bias = p.has_bias ? memory::desc({p.dst[1]}, memory::data_type::f32, Tag::x) : memory::desc();
-  const memory::desc src(p.src, p.operands, Tag::any), weights(p.weights, p.operands, Tag::any), dst(p.dst, p.result, Tag::any);
+  const memory::desc src =
+      p.split.has_value() ? DescOf(p.src, p.split->Source(p.src), p.operands) : memory::desc(p.src, p.operands, Tag::any);
+  const memory::desc weights(p.weights, p.operands, Tag::any), dst(p.dst, p.result, Tag::any);
   try {
     if (p.transposed) {
       const dnnl::deconvolution_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm::deconvolution_direct, src,
@@ -138,10 +159,10 @@ std::optional<Choice> ChooseWithPosts(Lowering& lowering, const Group& group, co
   return std::nullopt;
 }
 
-/// Constant weights times the epilogue's scale, rounded once.
-Tensor ScaledWeights(Lowering& lowering, const Node& node, const std::vector<double>& scale) {
-  if (scale.empty()) return lowering.folded().Rounded(node.inputs[1]);
+/// Constant weights times the epilogue's scale, not rounded.
+HostValue ScaledWeights(Lowering& lowering, const Node& node, const std::vector<double>& scale) {
   HostValue weights = lowering.folded().Exact(node.inputs[1]);
+  if (scale.empty()) return weights;
   const Shape& shape = weights.type.shape;
   const size_t taps = weights.scalars.size() / static_cast<size_t>(shape[0] * shape[1]);
   const bool transposed = node.op->name == "ConvTranspose";
@@ -151,7 +172,26 @@ Tensor ScaledWeights(Lowering& lowering, const Node& node, const std::vector<dou
     const size_t row = i / taps / static_cast<size_t>(shape[1]);
     weights.scalars[i] *= transposed ? scale[row / in * out + i / taps % out] : scale[row];
   }
-  return weights.ToTensor();
+  return weights;
+}
+
+/// Rounded once, and packed for the problem.
+Place PackWeights(Lowering& lowering, const Node& node, const Problem& problem, const std::vector<double>& scale,
+                  const memory::desc& wanted) {
+  const auto stored = [&](memory::data_type type) { return memory::desc(problem.weights, type, problem.weight_strides); };
+  if (problem.split.has_value()) {
+    const Tensor parts = SplitWeights(ScaledWeights(lowering, node, scale), problem.transposed ? 0 : 1, problem.src[1] / 3);
+    return lowering.PackedWeights(parts, stored(memory::data_type::bf16), wanted);
+  }
+  const Tensor weights =
+      scale.empty() ? lowering.folded().Rounded(node.inputs[1]) : ScaledWeights(lowering, node, scale).ToTensor();
+  return lowering.PackedWeights(weights, stored(memory::data_type::f32), wanted);
+}
+
+Place PlaceSource(Lowering& lowering, ValueId value, const Problem& problem, const memory::desc& wanted) {
+  if (problem.split.has_value()) return lowering.SplitIn(value, *problem.split);
+  const Layout layout = Canonical(*LayoutOf(wanted), problem.src);
+  return wanted.data_type() == memory::data_type::bf16 ? lowering.NarrowIn(value, layout) : lowering.In(value, layout);
 }
 
 std::optional<Choice> ChooseDefault(Lowering& lowering, const Group& group, const Problem& problem) {
@@ -162,29 +202,38 @@ std::optional<Choice> ChooseDefault(Lowering& lowering, const Group& group, cons
   return std::nullopt;
 }
 
-std::optional<Choice> ChooseBf16(Lowering& lowering, const Group& group, Problem problem) {
-  problem.operands = memory::data_type::bf16;
+std::optional<Choice> ChooseLow(Lowering& lowering, const Group& group, Problem problem) {
   return ChooseLowPrecision(group, [&](memory::data_type result, Quality quality) {
     problem.result = result;
     return ChooseWithPosts(lowering, group, problem, algorithm::convolution_direct, AcceptQuality(quality));
   });
 }
 
-/// By its name; nullopt: none that computes the bias and works with the number of threads.
-std::optional<Choice> ChooseNamed(Lowering& lowering, const Group& group, const Problem& problem, const std::string& name) {
-  if (name != kBf16Algorithm) return ChooseWithPosts(lowering, group, problem, WayOf(name), AcceptNamed(name));
-  if (LowPrecisionAlgorithms(lowering.graph(), group.nodes[0], lowering.options().numerics).empty()) return std::nullopt;
-  return ChooseBf16(lowering, group, problem);
+/// By its name; nullopt: none that computes the bias and works with the number of threads. `problem` becomes the algorithm's.
+std::optional<Choice> ChooseNamed(Lowering& lowering, const Group& group, Problem& problem, const std::string& name) {
+  if (name != kBf16Algorithm && name != kBf16x3Algorithm) {
+    return ChooseWithPosts(lowering, group, problem, WayOf(name), AcceptNamed(name));
+  }
+  if (!OffersLowPrecision(lowering.graph(), group.nodes[0], lowering.options().numerics, name)) return std::nullopt;
+  for (const Problem& form : InLowPrecision(problem, name)) {
+    std::optional<Choice> choice = ChooseLow(lowering, group, form);
+    if (!choice.has_value()) continue;
+    problem = form;
+    return choice;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
-bool ConvRunsInBf16(const Graph& graph, int32_t id) {
+bool ConvRunsIn(std::string_view algorithm, const Graph& graph, int32_t id) {
   if (graph.node(id).outputs[0].shape.size() > 5) return false;
   Problem problem = ProblemOf(graph, id);
   problem.has_bias = true;
-  problem.operands = memory::data_type::bf16;
-  return ChooseFor(problem, algorithm::convolution_direct, UserScratchpad(), AcceptQuality(Quality::kGemm)).has_value();
+  const std::vector<Problem> forms = InLowPrecision(problem, algorithm);
+  return std::any_of(forms.begin(), forms.end(), [](const Problem& form) {
+    return ChooseFor(form, algorithm::convolution_direct, UserScratchpad(), AcceptQuality(Quality::kGemm)).has_value();
+  });
 }
 
 absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
@@ -192,7 +241,7 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
   const int32_t root = group.nodes[0];
   const Node& node = graph.node(root);
   if (graph.type(node.inputs[0]).shape.size() > 5) return false;
-  const Problem problem = ProblemOf(graph, root);
+  Problem problem = ProblemOf(graph, root);
   const auto named = lowering.options().algorithms.find(root);
   std::optional<Choice> choice;
   if (named != lowering.options().algorithms.end() && !named->second.empty()) {
@@ -215,13 +264,11 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
   if (!choice.has_value()) return false;
   const Chosen& chosen = choice->chosen;
   Operands operands;
-  const Layout source = Canonical(*LayoutOf(chosen.src), problem.src);
-  const bool narrow = chosen.src.data_type() == memory::data_type::bf16;
-  operands.src = narrow ? lowering.NarrowIn(node.inputs[0], source) : lowering.In(node.inputs[0], source);
-  const memory::desc stored(problem.weights, memory::data_type::f32, problem.weight_strides);
+  operands.src = PlaceSource(lowering, node.inputs[0], problem, chosen.src);
   if (lowering.folded().IsConstant(node.inputs[1])) {
-    operands.weights = lowering.PackedWeights(ScaledWeights(lowering, node, choice->epilogue.scale), stored, chosen.weights);
+    operands.weights = PackWeights(lowering, node, problem, choice->epilogue.scale, chosen.weights);
   } else {
+    const memory::desc stored(problem.weights, memory::data_type::f32, problem.weight_strides);
     operands.weights = lowering.Reordered(lowering.Plain(node.inputs[1]), stored, chosen.weights, "weights of " + node.name);
   }
   if (node.inputs.size() > 2 && !lowering.folded().IsConstant(node.inputs[2])) {
@@ -268,8 +315,9 @@ std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics
     });
   }
   // Those that save arithmetic first: a search that runs out of time has then looked at the best ones.
-  std::stable_partition(names.begin(), names.end(),
-                        [](const std::string& name) { return name == kBf16Algorithm || name.compare(0, 8, "winograd") == 0; });
+  std::stable_partition(names.begin(), names.end(), [](const std::string& name) {
+    return name.compare(0, 4, "bf16") == 0 || name.compare(0, 8, "winograd") == 0;
+  });
   return names;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/cpu/bf16_split.h"
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/low_precision.h"
 #include "kernels/cpu/lower.h"
@@ -72,11 +73,15 @@ std::pair<Place, memory::desc> Operand(Lowering& lowering, ValueId value, const 
   return {lowering.Plain(value), Plain(dims)};
 }
 
-Tensor ScaledColumns(Lowering& lowering, ValueId value, const std::vector<double>& scale) {
-  if (scale.empty()) return lowering.folded().Rounded(value);
+/// Constant columns times the epilogue's scale, not rounded.
+HostValue ScaledColumns(Lowering& lowering, ValueId value, const std::vector<double>& scale) {
   HostValue weights = lowering.folded().Exact(value);
-  for (size_t i = 0; i < weights.scalars.size(); ++i) weights.scalars[i] *= scale[i % scale.size()];
-  return weights.ToTensor();
+  for (size_t i = 0; !scale.empty() && i < weights.scalars.size(); ++i) weights.scalars[i] *= scale[i % scale.size()];
+  return weights;
+}
+
+Tensor RoundedColumns(Lowering& lowering, ValueId value, const std::vector<double>& scale) {
+  return scale.empty() ? lowering.folded().Rounded(value) : ScaledColumns(lowering, value, scale).ToTensor();
 }
 
 struct Choice {
@@ -107,28 +112,45 @@ std::optional<Choice> ChooseWithPosts(Lowering& lowering, const Group& group, co
   return std::nullopt;
 }
 
-absl::StatusOr<bool> LowerBf16(Lowering& lowering, const Group& group) {
+/// The problem by an algorithm of low_precision.h.
+Problem InLowPrecision(Problem p, std::string_view algorithm) {
+  const int64_t times = algorithm == kBf16x3Algorithm ? 3 : 1;
+  p.left.back() *= times;
+  p.right[p.right.size() - 2] *= times;
+  return p;
+}
+
+absl::StatusOr<bool> LowerLowPrecision(Lowering& lowering, const Group& group, std::string_view algorithm) {
   const Node& node = lowering.graph().node(group.nodes[0]);
-  const Problem p = ProblemOf(lowering.graph(), node);
+  const Problem p = InLowPrecision(ProblemOf(lowering.graph(), node), algorithm);
   const memory::desc left = Plain(p.left, kBf16);
   const std::optional<Choice> choice = ChooseLowPrecision(group, [&](memory::data_type result, Quality quality) {
     return ChooseWithPosts(lowering, group, p, left, AnyFormat(p.right, kBf16), result, AcceptQuality(quality));
   });
   if (!choice.has_value()) return false;
+  const Shape& source = lowering.shape(node.inputs[0]);
+  const std::vector<double>& scale = choice->epilogue.scale;
+  const memory::desc& wanted = choice->chosen.weights;
   Operands operands;
-  operands.src = lowering.NarrowIn(node.inputs[0], PlainLayout(lowering.shape(node.inputs[0])));
-  operands.weights = lowering.PackedWeights(ScaledColumns(lowering, node.inputs[1], choice->epilogue.scale), Plain(p.right),
-                                            choice->chosen.weights);
+  if (algorithm == kBf16x3Algorithm) {
+    const Shape& right = lowering.shape(node.inputs[1]);
+    const Tensor parts = SplitWeights(ScaledColumns(lowering, node.inputs[1], scale), right.size() - 2, source.back());
+    operands.src = lowering.SplitIn(node.inputs[0], {source.size() - 1, 1});
+    operands.weights = lowering.PackedWeights(parts, Plain(p.right, kBf16), wanted);
+  } else {
+    operands.src = lowering.NarrowIn(node.inputs[0], PlainLayout(source));
+    operands.weights = lowering.PackedWeights(RoundedColumns(lowering, node.inputs[1], scale), Plain(p.right), wanted);
+  }
   MENDEL_RETURN_IF_ERROR(EmitContraction(lowering, group, choice->posts, choice->epilogue, choice->chosen, operands));
   return true;
 }
 
 }  // namespace
 
-bool MatMulRunsInBf16(const Graph& graph, int32_t id) {
+bool MatMulRunsIn(std::string_view algorithm, const Graph& graph, int32_t id) {
   const Node& node = graph.node(id);
   if (graph.type(node.inputs[0]).shape.size() < 2 || graph.type(node.inputs[1]).shape.size() < 2) return false;
-  const Problem p = ProblemOf(graph, node);
+  const Problem p = InLowPrecision(ProblemOf(graph, node), algorithm);
   memory::dims bias(p.out.size(), 1);
   bias.back() = p.out.back();
   try {
@@ -148,9 +170,8 @@ absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
   if (const auto named = lowering.options().algorithms.find(group.nodes[0]); named != lowering.options().algorithms.end()) {
     MENDEL_ASSIGN_OR_RETURN(const bool direct, LowerDirect(lowering, group, named->second));
     if (direct) return true;
-    if (named->second == kBf16Algorithm &&
-        !LowPrecisionAlgorithms(lowering.graph(), group.nodes[0], lowering.options().numerics).empty()) {
-      MENDEL_ASSIGN_OR_RETURN(const bool low, LowerBf16(lowering, group));
+    if (OffersLowPrecision(lowering.graph(), group.nodes[0], lowering.options().numerics, named->second)) {
+      MENDEL_ASSIGN_OR_RETURN(const bool low, LowerLowPrecision(lowering, group, named->second));
       if (low) return true;
     }
     const std::vector<std::string> known = ConvAlgorithms(lowering.graph(), group.nodes[0], lowering.options().numerics);
@@ -172,7 +193,7 @@ absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
       if (!choice.has_value()) continue;
       Operands operands{left_now.first, right_now.first, std::nullopt};
       if (packed) {
-        operands.weights = lowering.PackedWeights(ScaledColumns(lowering, node.inputs[1], choice->epilogue.scale), Plain(p.right),
+        operands.weights = lowering.PackedWeights(RoundedColumns(lowering, node.inputs[1], choice->epilogue.scale), Plain(p.right),
                                                   choice->chosen.weights);
       }
       MENDEL_RETURN_IF_ERROR(EmitContraction(lowering, group, choice->posts, choice->epilogue, choice->chosen, operands));

@@ -138,6 +138,28 @@ Place Lowering::NarrowIn(ValueId value, const Layout& layout) {
   return to;
 }
 
+Place Lowering::SplitIn(ValueId value, const SplitRowsOf& rows) {
+  const auto [known, fresh] = split_.try_emplace({value, rows});
+  if (!fresh) return known->second;
+  const Shape& extents = shape(value);
+  Place source = Any(value);
+  std::optional<SplitPlan> plan;
+  for (const Place& place : places_[value]) {
+    if (plan.has_value()) break;
+    plan = PlanSplit(place.layout, extents, rows);
+    source = place;
+  }
+  if (!plan.has_value()) {
+    source = In(value, rows.Source(extents));
+    plan = PlanSplit(source.layout, extents, rows);
+  }
+  const Place to = Temporary(3 * plan->images * plan->positions * plan->channels * DTypeSize(DType::kBF16));
+  known->second = to;
+  Emit({}, "split into bf16", MakeSplitKernel(*plan, source, to), {source, to});
+  program_.steps.back().info.name = Cat("split of ", NameOf(graph_, value.node));
+  return to;
+}
+
 Place Lowering::AllocateNarrow(ValueId value, const Layout& layout) {
   Place place = Temporary(Span(layout, shape(value)) * DTypeSize(DType::kBF16));
   place.layout = layout;

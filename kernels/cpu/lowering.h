@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/bf16_split.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/primitive.h"
 #include "kernels/cpu/program.h"
@@ -46,6 +47,8 @@ class Lowering {
   Place Plain(ValueId value) { return In(value, PlainLayout(shape(value))); }
   /// An f32 value rounded to bf16 in this layout.
   Place NarrowIn(ValueId value, const Layout& layout);
+  /// An f32 value in dense rows of its parts (bf16_split.h).
+  Place SplitIn(ValueId value, const SplitRowsOf& rows);
   /// Room for a value about to be computed: in the caller's output buffer or within a concatenation where that works.
   Place Allocate(ValueId value, const Layout& layout);
   /// Room for an f32 value about to be computed in bf16. Who reads it as f32 after all gets it widened.
@@ -63,7 +66,7 @@ class Lowering {
 
   /// A constant of ours, shared by `key` when not empty; `fill` writes its bytes.
   Place Constant(const std::string& key, int64_t bytes, const std::function<void(std::byte*)>& fill);
-  /// A constant f32 tensor reordered to `wanted` (shared by content address), or as it is when that is how it lies.
+  /// A constant tensor reordered to `wanted` (shared by content address), or as it is when that is how it lies.
   Place PackedWeights(const Tensor& tensor, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
   /// Reorders at run time into a descriptor that need not be a Layout.
   Place Reordered(const Place& from, const dnnl::memory::desc& desc, const dnnl::memory::desc& wanted, const std::string& name);
@@ -96,6 +99,7 @@ class Lowering {
   Program program_;
   std::map<ValueId, std::vector<Place>> places_;
   std::map<ValueId, std::vector<Place>> narrow_;  ///< in bf16
+  std::map<std::pair<ValueId, SplitRowsOf>, Place> split_;
   std::map<ValueId, ConcatSlot> slots_;
   std::map<ValueId, Place> concats_;  ///< outputs of Concat with room already
   std::vector<bool> output_taken_;

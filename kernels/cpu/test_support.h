@@ -6,7 +6,13 @@
 #include <vector>
 
 #include "graph/evaluate.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/low_precision.h"
 #include "runtime/backend.h"
+
+/// In a test that needs it.
+#define MENDEL_SKIP_WITHOUT_BF16() \
+  if (!mendel::cpu::MultipliesBf16()) GTEST_SKIP() << "this machine does not multiply in bf16, or oneDNN is limited to less"
 
 namespace mendel::cpu {
 
