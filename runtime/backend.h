@@ -42,8 +42,8 @@ struct MemoryReport {
   int64_t scratch_bytes = 0;  ///< kernels' own
 };
 
-/// A run whose inputs and outputs lie on the executable's device. Handles and addresses are those of the device's own interface: for
-/// CUDA a CUstream, a CUevent and CUdeviceptr.
+/// A run whose inputs and outputs lie on the executable's device. Handles and addresses are those of the device's own interface:
+/// for CUDA a CUstream, a CUevent and CUdeviceptr.
 struct DeviceRun {
   std::span<const uint64_t> inputs;   ///< addresses in the order of graph.inputs(), aligned to the element size
   std::span<const uint64_t> outputs;  ///< likewise; memory that no other input or output of the run shares
@@ -81,6 +81,8 @@ class Executable {
   virtual MemoryReport memory() const = 0;
 };
 
+class MeasuringDevice;
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -99,6 +101,9 @@ class Backend {
   /// Folds weight-only expressions (in double, rounded once), fuses, assigns layouts, plans memory, packs weights.
   /// Unimplemented names the node that cannot run.
   virtual absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const = 0;
+  /// The device that Compile's executables run on, for who measures them (measuring_device.h); null: the processor, or none is
+  /// here.
+  virtual const MeasuringDevice* measuring_device() const { return nullptr; }
 };
 
 /// Backends by name, sorted. "reference" is always there; "cpu" where oneDNN was found.

@@ -88,9 +88,7 @@ struct Caller {
     std::copy(input.As<float>().begin(), input.As<float>().end(), static_cast<float*>(pinned));
     EXPECT_EQ(table.MemcpyHtoDAsync(x, pinned, kBytes, stream), 0);
   }
-  absl::Status Run(Executable& executable) const {
-    return executable.RunOnDevice({{&x, 1}, {&y, 1}, stream, ready});
-  }
+  absl::Status Run(Executable& executable) const { return executable.RunOnDevice({{&x, 1}, {&y, 1}, stream, ready}); }
   std::vector<float> Result() {
     EXPECT_EQ(table.MemcpyDtoHAsync(pinned, y, kBytes, stream), 0);
     EXPECT_EQ(table.StreamSynchronize(stream), 0);
@@ -328,7 +326,8 @@ int64_t CallOf(FakeDriver& driver, const std::string& entry, const std::function
 
 TEST(StickyErrors, AreNamedByEveryLaterCall) {
   for (const int error : {700, 214}) {
-    const std::string text = error == 700 ? "an illegal memory access was encountered (700)" : "uncorrectable ECC error encountered (214)";
+    const std::string text =
+        error == 700 ? "an illegal memory access was encountered (700)" : "uncorrectable ECC error encountered (214)";
     const absl::StatusCode code = error == 700 ? absl::StatusCode::kInternal : absl::StatusCode::kUnavailable;
     FakeDriver driver;
     Prepare(driver);

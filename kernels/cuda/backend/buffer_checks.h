@@ -17,7 +17,8 @@ namespace mendel::cuda {
 /// "output".
 absl::Status CheckBuffers(std::string_view what, const std::vector<DeviceCopy>& copies,
                           std::span<const std::span<const std::byte>> buffers);
-absl::Status CheckBuffers(std::string_view what, const std::vector<DeviceCopy>& copies, std::span<const std::span<std::byte>> buffers);
+absl::Status CheckBuffers(std::string_view what, const std::vector<DeviceCopy>& copies,
+                          std::span<const std::span<std::byte>> buffers);
 
 /// Addresses on the device, whose sizes nobody tells.
 absl::Status CheckAddresses(std::string_view what, const std::vector<DeviceCopy>& copies, std::span<const uint64_t> addresses);

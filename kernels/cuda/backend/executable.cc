@@ -103,10 +103,12 @@ class CudaExecutable final : public Executable {
     MENDEL_RETURN_IF_ERROR(AfterLastRun(stream));
     const absl::Status enqueued = EnqueueOn(stream, run);
     // Also after an error: what has been put onto the stream must have ended before the next run begins.
-    MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.EventRecord(done_.get(), stream), "cuEventRecord"));
+    const int recorded = driver_.EventRecord(done_.get(), stream);
     MENDEL_RETURN_IF_ERROR(enqueued);
+    MENDEL_RETURN_IF_ERROR(driver_.Check(recorded, "cuEventRecord"));
     if (run.ready_event == nullptr) return absl::OkStatus();
-    return driver_.Check(driver_.EventRecord(static_cast<DriverEvent*>(run.ready_event), stream), "cuEventRecord of the ready event");
+    return driver_.Check(driver_.EventRecord(static_cast<DriverEvent*>(run.ready_event), stream),
+                         "cuEventRecord of the ready event");
   }
 
   const std::vector<Step>& steps() const override { return steps_; }
@@ -275,7 +277,8 @@ class CudaExecutable final : public Executable {
     if (copy.buffer.bytes == 0) return absl::OkStatus();
     const int result = driver_.MemcpyDtoDAsync(to, from, static_cast<size_t>(copy.buffer.bytes), stream);
     if (result == kInvalidValue) {
-      return InvalidInput(what, " '", copy.name, "' is not the address of ", copy.buffer.bytes, " bytes that ", device(), " can reach");
+      return InvalidInput(what, " '", copy.name, "' is not the address of ", copy.buffer.bytes, " bytes that ", device(),
+                          " can reach");
     }
     return driver_.Check(result, "cuMemcpyDtoDAsync");
   }
@@ -376,8 +379,8 @@ class CudaExecutable final : public Executable {
   Owned<DriverStream*> stream_;
   LibraryHandles handles_;
   std::vector<std::unique_ptr<LoadedCall>> calls_;  // a launch each; null where a kernel is launched
-  Owned<DriverGraphExec*> graph_;     // a whole run: copies in, launches, copies out
-  Owned<DriverGraphExec*> launches_;  // the launches alone
+  Owned<DriverGraphExec*> graph_;                   // a whole run: copies in, launches, copies out
+  Owned<DriverGraphExec*> launches_;                // the launches alone
   std::vector<Owned<DriverEvent*>> events_;
   Owned<DriverEvent*> done_;  // after the last run on a caller's stream
 };

@@ -201,7 +201,8 @@ FakeCall::FakeCall(const char* entry) : state(*FakeDriver::State::current), lock
   if (injected && (state.fail_with == kFakeIllegalAddress || state.fail_with == kFakeEccUncorrectable)) {
     state.sticky = state.fail_with;
   }
-  const bool asks_the_device = std::string_view(entry).starts_with("Device") && !std::string_view(entry).starts_with("DevicePrimary");
+  const bool asks_the_device =
+      std::string_view(entry).starts_with("Device") && !std::string_view(entry).starts_with("DevicePrimary");
   code = injected ? state.fail_with : (asks_the_device ? 0 : state.sticky);
 }
 

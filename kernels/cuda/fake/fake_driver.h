@@ -21,8 +21,8 @@ namespace mendel::cuda {
 /// As a real driver it answers with error codes: what lies outside of any allocation or of a module that was unloaded, calls that a
 /// capture forbids, handles it did not give out. A kernel's own faults (emulator/launch.h) are errors of its launch; the text of
 /// error 700 then tells them. So is memory that two streams access, one writing, without an event or a wait between them
-/// (fake_order.h; a kernel counts as writing to all its arguments). Errors 700 and 214, injected ones too, stick: calls that concern
-/// the context answer them ever after. Thread-safe; one such driver at a time in a process.
+/// (fake_order.h; a kernel counts as writing to all its arguments). Errors 700 and 214, injected ones too, stick: calls that
+/// concern the context answer them ever after. Thread-safe; one such driver at a time in a process.
 class FakeDriver {
  public:
   FakeDriver();
