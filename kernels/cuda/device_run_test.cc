@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -172,6 +173,29 @@ TEST(TimeRun, EventsStandAroundAReplayOfTheLaunches) {
     ExpectNear(*cold, Expected(2));
     EXPECT_EQ(Noted::calls, "WH" + filled + "MEGED!");
     EXPECT_EQ(Noted::written, size_t{2} << 16) << "twice the cache";
+  }
+}
+
+TEST(TimeRun, StepsAreTimedInAGraphOfTheirOwn) {
+  FakeDriver driver;
+  Prepare(driver);
+  Noted noted(driver.table());
+  const auto executable = Compile(noted.table);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  const size_t steps = (*executable)->steps().size();
+  for (const int number : {1, 2}) {
+    const Tensor x = Input(number);
+    std::vector<float> y(kElements);
+    const std::vector<std::span<const std::byte>> inputs = {x.bytes()};
+    const std::vector<std::span<std::byte>> outputs = {std::as_writable_bytes(std::span(y))};
+    std::vector<double> seconds;
+    Noted::calls.clear();
+    const absl::Status status = (*executable)->RunTimed(inputs, outputs, seconds);
+    ASSERT_TRUE(status.ok()) << status;
+    ExpectNear(y, Expected(number));
+    ASSERT_EQ(seconds.size(), steps);
+    EXPECT_GT(*std::min_element(seconds.begin(), seconds.end()), 0) << "the emulator takes its time";
+    EXPECT_EQ(Noted::calls, "W" + std::string(number == 1 ? steps + 1 : 0, '!') + "HGD!");
   }
 }
 

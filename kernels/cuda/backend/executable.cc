@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "kernels/cuda/backend/buffer_checks.h"
 #include "kernels/cuda/backend/context.h"
+#include "kernels/cuda/backend/device_cache.h"
 #include "kernels/cuda/backend/library_call.h"
 #include "kernels/cuda/backend/resources.h"
 
@@ -24,6 +25,7 @@ constexpr unsigned kSharedWithoutAsking = 48 << 10;
 constexpr unsigned kNonBlockingStream = 1;
 constexpr int kThreadLocalCapture = 1;
 constexpr unsigned kEventWithoutTime = 2;
+constexpr unsigned kExternalEvent = 1;  // a captured record is one that others may wait for or take the time of
 constexpr int kInvalidValue = 1;
 
 class CudaExecutable final : public Executable {
@@ -76,7 +78,7 @@ class CudaExecutable final : public Executable {
     MENDEL_RETURN_IF_ERROR(MakeEvents(2));
     MENDEL_RETURN_IF_ERROR(CopyIn());
     if (evict != nullptr) {
-      MENDEL_RETURN_IF_ERROR(FillCache());
+      MENDEL_RETURN_IF_ERROR(cache_.Fill(driver_, context_.device(), stream_.get()));
     } else {
       MENDEL_RETURN_IF_ERROR(Replay(launches_, stream_.get()));
       MENDEL_RETURN_IF_ERROR(CopyIn());
@@ -117,12 +119,9 @@ class CudaExecutable final : public Executable {
                         std::vector<double>& seconds) override {
     MENDEL_RETURN_IF_ERROR(Begin(inputs, outputs));
     MENDEL_RETURN_IF_ERROR(MakeEvents(program_.launches.size() + 1));
+    if (!timed_) MENDEL_RETURN_IF_ERROR(Capture(&CudaExecutable::EnqueueTimed, timed_));
     MENDEL_RETURN_IF_ERROR(CopyIn());
-    MENDEL_RETURN_IF_ERROR(Record(0));
-    for (size_t k = 0; k < program_.launches.size(); ++k) {
-      MENDEL_RETURN_IF_ERROR(Launch(k));
-      MENDEL_RETURN_IF_ERROR(Record(k + 1));
-    }
+    MENDEL_RETURN_IF_ERROR(Replay(timed_, stream_.get()));
     MENDEL_RETURN_IF_ERROR(CopyOut());
     MENDEL_RETURN_IF_ERROR(Wait());
     seconds.assign(program_.launches.size(), 0);
@@ -231,17 +230,14 @@ class CudaExecutable final : public Executable {
     return absl::OkStatus();
   }
 
-  /// Writes a buffer of twice the device's L2 cache.
-  absl::Status FillCache() {
-    if (!evicting_) {
-      int bytes = 0;
-      MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.DeviceGetAttribute(&bytes, kAttributeL2Bytes, context_.device()),
-                                           "cuDeviceGetAttribute of the L2 cache"));
-      if (bytes <= 0) return Unsupported("the driver does not tell the size of the L2 cache, so that it cannot be emptied");
-      evicting_bytes_ = 2 * static_cast<size_t>(bytes);
-      MENDEL_RETURN_IF_ERROR(Allocate(static_cast<int64_t>(evicting_bytes_), evicting_));
+  /// The launches with an event around each.
+  absl::Status EnqueueTimed() {
+    for (size_t k = 0; k <= program_.launches.size(); ++k) {
+      MENDEL_RETURN_IF_ERROR(
+          driver_.Check(driver_.EventRecordWithFlags(events_[k].get(), stream_.get(), kExternalEvent), "cuEventRecordWithFlags"));
+      if (k < program_.launches.size()) MENDEL_RETURN_IF_ERROR(Launch(k));
     }
-    return driver_.Check(driver_.MemsetD8Async(evicting_.get(), 0, evicting_bytes_, stream_.get()), "cuMemsetD8Async");
+    return absl::OkStatus();
   }
 
   /// That a run can be put onto the caller's stream.
@@ -366,23 +362,23 @@ class CudaExecutable final : public Executable {
   DeviceProgram program_;
   std::vector<Step> steps_;
   int64_t weight_bytes_ = 0;
-  size_t evicting_bytes_ = 0;
   std::vector<DriverFunction*> functions_;  // a launch each; null where a library is called
   std::vector<uint64_t> addresses_;
   std::vector<void*> parameters_;
   // Destroyed from the last to the first.
   Context context_;
   std::vector<Owned<uint64_t>> memory_;
-  Owned<uint64_t> evicting_;  // FillCache's, from its first call on
+  DeviceCache cache_;
   Owned<void*> staging_;
   Owned<DriverModule*> module_;
   Owned<DriverStream*> stream_;
   LibraryHandles handles_;
   std::vector<std::unique_ptr<LoadedCall>> calls_;  // a launch each; null where a kernel is launched
+  std::vector<Owned<DriverEvent*>> events_;         // those that take the time
   Owned<DriverGraphExec*> graph_;                   // a whole run: copies in, launches, copies out
   Owned<DriverGraphExec*> launches_;                // the launches alone
-  std::vector<Owned<DriverEvent*>> events_;
-  Owned<DriverEvent*> done_;  // after the last run on a caller's stream
+  Owned<DriverGraphExec*> timed_;                   // these with an event around each; made by the first RunTimed
+  Owned<DriverEvent*> done_;                        // after the last run on a caller's stream
 };
 
 }  // namespace

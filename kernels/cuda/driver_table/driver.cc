@@ -61,6 +61,7 @@ absl::Status ResolveStreams(const Library& library, Driver& driver) {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventCreate", driver.EventCreate));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventDestroy_v2", driver.EventDestroy));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventRecord", driver.EventRecord));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventRecordWithFlags", driver.EventRecordWithFlags));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventSynchronize", driver.EventSynchronize));
   return Resolve(library, "cuEventElapsedTime", driver.EventElapsedTime);
 }

@@ -74,6 +74,7 @@ struct Driver {
   int (*EventCreate)(DriverEvent** event, unsigned flags) = nullptr;
   int (*EventDestroy)(DriverEvent* event) = nullptr;
   int (*EventRecord)(DriverEvent* event, DriverStream* stream) = nullptr;
+  int (*EventRecordWithFlags)(DriverEvent* event, DriverStream* stream, unsigned flags) = nullptr;
   int (*EventSynchronize)(DriverEvent* event) = nullptr;
   int (*EventElapsedTime)(float* milliseconds, DriverEvent* from, DriverEvent* to) = nullptr;
   int (*LaunchKernel)(DriverFunction* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,

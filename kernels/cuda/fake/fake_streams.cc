@@ -12,7 +12,7 @@ namespace {
 
 using State = FakeDriver::State;
 
-constexpr unsigned kNonBlocking = 1;  // of cuda.h
+constexpr unsigned kNonBlocking = 1, kExternal = 1;  // of cuda.h
 
 int CopyIn(State& state, uint64_t to, const void* from, size_t bytes) {
   if (state.Find(to, bytes) == nullptr) return kFakeIllegalAddress;
@@ -136,15 +136,29 @@ int MakeEvent(DriverEvent** event, unsigned) {
   return 0;
 }
 
-int Record(DriverEvent* event, DriverStream* stream) {
-  const FakeCall call("EventRecord");
-  if (call.code != 0) return call.code;
-  if (call.state.events.count(event) == 0) return kFakeInvalidHandle;
-  return call.state.Do(stream, [&state = call.state, event] {
+int RecordNow(State& state, DriverEvent* event, DriverStream* stream) {
+  if (state.events.count(event) == 0) return kFakeInvalidHandle;
+  return state.Do(stream, [&state, event] {
     state.events[event] = std::chrono::steady_clock::now();
     state.order.Record(event, state.running);
     return 0;
   });
+}
+
+int Record(DriverEvent* event, DriverStream* stream) {
+  const FakeCall call("EventRecord");
+  if (call.code != 0) return call.code;
+  const auto found = call.state.streams.find(stream);
+  // As a captured one it would be no record of the graph's.
+  if (found != call.state.streams.end() && found->second.captures) return kFakeCaptureUnsupported;
+  return RecordNow(call.state, event, stream);
+}
+
+/// In a capture, only an external event's record is one of the graph's work; another's orders streams that capture together.
+int RecordWithFlags(DriverEvent* event, DriverStream* stream, unsigned flags) {
+  const FakeCall call("EventRecordWithFlags");
+  if (call.code != 0) return call.code;
+  return flags == kExternal ? RecordNow(call.state, event, stream) : static_cast<int>(kFakeInvalidValue);
 }
 
 int WaitForEvent(DriverStream* stream, DriverEvent* event, unsigned) {
@@ -357,6 +371,7 @@ void SetStreamEntries(Driver& table) {
     return call.state.events.erase(event) == 1 ? 0 : static_cast<int>(kFakeInvalidHandle);
   };
   table.EventRecord = &Record;
+  table.EventRecordWithFlags = &RecordWithFlags;
   table.EventSynchronize = [](DriverEvent* event) {
     return Synchronize("EventSynchronize", [event](FakeOrder& order) { order.HostWaits(event); });
   };
