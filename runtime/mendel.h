@@ -107,29 +107,36 @@ MENDEL_API mendel_status mendel_run_shapes(mendel_plan* plan, const int* ranks, 
  *   my_kernel<<<grid, block, 0, stream>>>(y);   // reads what the plan wrote
  */
 
-/* Where the plan's device memory is: "cuda:0", the first GPU that CUDA shows this process (CUDA_VISIBLE_DEVICES); "cpu" when the plan
- * runs on the host and mendel_run_device does not. NULL when `plan` is NULL. The text lives as long as the plan. */
+/* Where the plan's device memory is: "cuda:0", the first GPU that CUDA shows this process (CUDA_VISIBLE_DEVICES); "cpu" when the
+ * plan runs on the host and mendel_run_device does not. NULL when `plan` is NULL. The text lives as long as the plan. */
 MENDEL_API const char* mendel_device(const mendel_plan* plan);
 
 /* Puts a run of the selected member onto `stream` and returns.
  *
- * Pointers: one an input and an output, in order, to memory that the device can reach (cuMemAlloc, cudaMalloc, cudaMallocManaged or
- *   a pool), of the size that mendel_input and mendel_output tell, row-major, aligned to the element size. No output may share
- *   memory with another output or with an input. Where a value has no bytes, its pointer may be NULL.
- * Stream: a CUstream (that is a cudaStream_t) of the device's primary context, the one of the CUDA runtime and of what is built upon
- *   it; NULL is the default stream. It must not be capturing.
- * Order: the run begins after the work that was on the stream before, and what is put there afterwards sees the outputs. Inputs may be
- *   overwritten and all buffers freed in stream order. `ready_event`, where not NULL, a CUevent (cudaEvent_t), is recorded when the
- *   outputs are there, for other streams and for the host to wait for.
- * Inside: nothing is allocated, and nothing waits for the device; copies on the device to and from the plan's own memory, and the
- *   replay of its graph between them. The calling thread's current context is the same afterwards.
- * Threads: as for all calls, one thread a plan handle at a time. Several runs of one handle may be under way, also on different streams;
- *   they are done one after the other, since they share the plan's memory. Runs of different handles overlap as the device allows.
- * Lifetime: the stream and the event must live until the run has ended. mendel_free and mendel_run wait for runs that are under way.
+ * Pointers: one an input and an output, in order, to memory that the device can reach (cuMemAlloc, cudaMalloc,
+ * cudaMallocManaged or a pool), of the size that mendel_input and mendel_output tell, row-major, aligned to the element size. No
+ * output may share memory with another output or with an input. Where a value has no bytes, its pointer may be NULL.
  *
- * MENDEL_INVALID names a pointer or stream that cannot be used; MENDEL_UNSUPPORTED: mendel_device is "cpu". Errors of work that was put
- * onto the device earlier, this plan's or another's, may be answered here (MENDEL_ERROR). After a kernel's fault or the loss of the
- * device every later call answers MENDEL_ERROR, and mendel_last_error names the first error: such a process must be started again. */
+ * Stream: a CUstream (that is a cudaStream_t) of the device's primary context, the one of the CUDA runtime and of what is built
+ * upon it; NULL is the default stream. It must not be capturing.
+ *
+ * Order: the run begins after the work that was on the stream before, and what is put there afterwards sees the outputs. Inputs
+ * may be overwritten and all buffers freed in stream order. `ready_event`, where not NULL, a CUevent (cudaEvent_t), is recorded
+ * when the outputs are there, for other streams and for the host to wait for.
+ *
+ * Inside: nothing is allocated on the device, and nothing waits for it: copies on the device to and from the plan's own memory,
+ * and the replay of its graph between them. The calling thread's current context is the same afterwards.
+ *
+ * Threads: as for all calls, one thread a plan handle at a time. Several runs of one handle may be under way, also on different
+ * streams; they are done one after the other, since they share the plan's memory. Runs of different handles overlap as the
+ * device allows.
+ *
+ * Lifetime: the stream and the event must live until the run has ended. mendel_free and mendel_run wait for runs under way.
+ *
+ * Errors: MENDEL_INVALID names a pointer or stream that cannot be used; MENDEL_UNSUPPORTED: mendel_device is "cpu". Errors of
+ * work that was put onto the device earlier, this plan's or another's, may be answered here (MENDEL_ERROR). After a kernel's
+ * fault or the loss of the device every later call answers MENDEL_ERROR, and mendel_last_error names the first error: such a
+ * process must be started again. */
 MENDEL_API mendel_status mendel_run_device(mendel_plan* plan, const void* const* inputs, void* const* outputs, void* stream,
                                            void* ready_event);
 
