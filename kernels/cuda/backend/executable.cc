@@ -36,7 +36,7 @@ class CudaExecutable final : public Executable {
   ~CudaExecutable() override {
     if (!stream_) return;
     (void)context_.MakeCurrent();
-    if (done_) driver_.EventSynchronize(done_.get());  // a run on the caller's stream may be under way
+    if (ran_elsewhere_) driver_.EventSynchronize(done_.get());  // a run on a caller's stream may be under way
   }
 
   absl::Status Prepare(const ImageOf& image) {
@@ -69,9 +69,8 @@ class CudaExecutable final : public Executable {
     return absl::OkStatus();
   }
 
-  /// Events around a replay of the launches alone. What precedes it keeps the device busy until the replay is queued, so that no
-  /// time of the host's is counted: writing the cache full, or one more replay, after which the caches are warm. The inputs' memory
-  /// may have been used for other values by a replay, so that they are copied before each.
+  /// Events around a replay of the launches. What precedes it (writing the cache full, or a replay that warms it) keeps the device
+  /// busy until all is queued, so that no time of the host's counts. A replay may reuse the inputs' memory: they are copied again.
   absl::StatusOr<double> TimeRun(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
                                  const std::function<void()>& evict) override {
     MENDEL_RETURN_IF_ERROR(Begin(inputs, outputs));
@@ -103,6 +102,7 @@ class CudaExecutable final : public Executable {
     auto* stream = static_cast<DriverStream*>(run.stream);
     MENDEL_RETURN_IF_ERROR(CheckStream(stream));
     MENDEL_RETURN_IF_ERROR(AfterLastRun(stream));
+    ran_elsewhere_ = true;
     const absl::Status enqueued = EnqueueOn(stream, run);
     // Also after an error: what has been put onto the stream must have ended before the next run begins.
     const int recorded = driver_.EventRecord(done_.get(), stream);
@@ -362,6 +362,7 @@ class CudaExecutable final : public Executable {
   DeviceProgram program_;
   std::vector<Step> steps_;
   int64_t weight_bytes_ = 0;
+  bool ran_elsewhere_ = false;              // on a caller's stream
   std::vector<DriverFunction*> functions_;  // a launch each; null where a library is called
   std::vector<uint64_t> addresses_;
   std::vector<void*> parameters_;
