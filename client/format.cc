@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "runtime/measure.h"
+#include "runtime/measuring_device.h"
 
 namespace mendel {
 
@@ -61,6 +62,21 @@ nlohmann::ordered_json TimingJson(const Timing& timing) {
           {"p90_ms", timing.p90_ms},
           {"spread", timing.spread},
           {"runs", timing.runs}};
+}
+
+nlohmann::ordered_json ConditionsJson(const DeviceConditions& conditions) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  const auto add = [&json](const char* name, const auto& value) {
+    if (value.has_value()) json[name] = *value;
+  };
+  add("clock_mhz", conditions.clock_mhz);
+  add("max_clock_mhz", conditions.max_clock_mhz);
+  add("memory_mhz", conditions.memory_mhz);
+  add("watts", conditions.watts);
+  add("limit_watts", conditions.limit_watts);
+  add("celsius", conditions.celsius);
+  add("held_by", conditions.held_by);
+  return json;
 }
 
 }  // namespace mendel

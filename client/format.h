@@ -11,6 +11,7 @@
 
 namespace mendel {
 
+struct DeviceConditions;
 struct Timing;
 
 /// Seconds of "3s", "500ms", "2m" or a plain number of seconds; InvalidArgument otherwise, and when not positive.
@@ -30,6 +31,9 @@ std::string ByteText(double bytes);
 
 /// median_ms, min_ms, p90_ms, spread, runs.
 nlohmann::ordered_json TimingJson(const Timing& timing);
+
+/// clock_mhz, max_clock_mhz, memory_mhz, watts, limit_watts, celsius, held_by: what is known of them.
+nlohmann::ordered_json ConditionsJson(const DeviceConditions& conditions);
 
 }  // namespace mendel
 

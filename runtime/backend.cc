@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/deadline.h"
 #include "base/status.h"
 
 namespace mendel {
@@ -14,6 +15,18 @@ std::vector<const Backend* (*)()>& BackendMakers() {
 }
 
 }  // namespace
+
+absl::StatusOr<double> Executable::TimeRun(std::span<const std::span<const std::byte>> inputs,
+                                           std::span<const std::span<std::byte>> outputs, const std::function<void()>& evict) {
+  if (evict != nullptr) evict();
+  const Stopwatch clock;
+  MENDEL_RETURN_IF_ERROR(Run(inputs, outputs));
+  return clock.Seconds();
+}
+
+absl::Status Executable::RunOnDevice(const DeviceRun&) {
+  return Unsupported("the plan runs on ", device(), ", which has no device memory: run it with buffers of the host");
+}
 
 absl::Status Backend::Supports(Numerics numerics) const {
   if (OperandRounding(numerics) == 0) return absl::OkStatus();

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -41,6 +42,15 @@ struct MemoryReport {
   int64_t scratch_bytes = 0;  ///< kernels' own
 };
 
+/// A run whose inputs and outputs lie on the executable's device. Handles and addresses are those of the device's own interface:
+/// for CUDA a CUstream, a CUevent and CUdeviceptr.
+struct DeviceRun {
+  std::span<const uint64_t> inputs;   ///< addresses in the order of graph.inputs(), aligned to the element size
+  std::span<const uint64_t> outputs;  ///< likewise; memory that no other input or output of the run shares
+  void* stream = nullptr;             ///< null: the device's default stream
+  void* ready_event = nullptr;        ///< recorded on the stream when the outputs are there; null: none
+};
+
 /// A compiled graph with its packed weights and static memory plan. Not thread-safe: one Run at a time; several executables
 /// may run side by side.
 class Executable {
@@ -51,12 +61,27 @@ class Executable {
   /// (InvalidArgument otherwise), aligned to the element size. No allocation after the first call.
   virtual absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) = 0;
 
+  /// Seconds of one run as comparisons count them; outputs as Run. Without a device of its own: the wall clock around Run, after
+  /// `evict`, which empties the host's caches (null: they are left warm). Where values live on a device: what that spends on the
+  /// program alone, inputs there already and nothing copied from or to the host; where `evict` is set it empties the device's
+  /// caches instead of calling it. First calls may allocate.
+  virtual absl::StatusOr<double> TimeRun(std::span<const std::span<const std::byte>> inputs,
+                                         std::span<const std::span<std::byte>> outputs, const std::function<void()>& evict);
+
+  /// Where inputs and outputs of RunOnDevice lie: "cuda:0"; "cpu" where there is no such thing.
+  virtual std::string device() const { return "cpu"; }
+  /// Puts a run onto the caller's stream and returns: neither waits nor allocates. Runs of one executable follow each other on
+  /// whatever streams they are. Unimplemented on "cpu"; InvalidArgument names the wrong buffer, or what is wrong about the stream.
+  virtual absl::Status RunOnDevice(const DeviceRun& run);
+
   virtual const std::vector<Step>& steps() const = 0;
   /// As Run, and `seconds` receives the wall time of each step.
   virtual absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
                                 std::vector<double>& seconds) = 0;
   virtual MemoryReport memory() const = 0;
 };
+
+class MeasuringDevice;
 
 class Backend {
  public:
@@ -76,6 +101,9 @@ class Backend {
   /// Folds weight-only expressions (in double, rounded once), fuses, assigns layouts, plans memory, packs weights.
   /// Unimplemented names the node that cannot run.
   virtual absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const = 0;
+  /// The device that Compile's executables run on, for who measures them (measuring_device.h); null: the processor, or none is
+  /// here.
+  virtual const MeasuringDevice* measuring_device() const { return nullptr; }
 };
 
 /// Backends by name, sorted. "reference" is always there; "cpu" where oneDNN was found.

@@ -1,4 +1,5 @@
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <span>
@@ -14,6 +15,8 @@
 struct mendel_plan {
   std::unique_ptr<mendel::BundleSession> bundle;
   mendel::Session* session = nullptr;  // the selected member's
+  std::string device;
+  std::vector<uint64_t> inputs, outputs;  // of a run on the device, kept so that none allocates
 };
 
 namespace mendel {
@@ -101,6 +104,22 @@ absl::Status RunPlan(Session& session, const void* const* inputs, void* const* o
   return session.RunBuffers(sources, sinks);
 }
 
+/// Null for values without bytes is the backend's to judge.
+template <class Pointer>
+absl::Status Addresses(const char* what, const std::vector<ValueInfo>& values, Pointer const* pointers,
+                       std::vector<uint64_t>& addresses) {
+  if (pointers == nullptr && !values.empty()) return InvalidInput("the ", what, "s are NULL");
+  addresses.clear();
+  for (size_t k = 0; k < values.size(); ++k) addresses.push_back(reinterpret_cast<uintptr_t>(pointers[k]));
+  return absl::OkStatus();
+}
+
+absl::Status RunOnDevice(mendel_plan& plan, const void* const* inputs, void* const* outputs, void* stream, void* ready_event) {
+  MENDEL_RETURN_IF_ERROR(Addresses("input", plan.session->inputs(), inputs, plan.inputs));
+  MENDEL_RETURN_IF_ERROR(Addresses("output", plan.session->outputs(), outputs, plan.outputs));
+  return plan.session->executable().RunOnDevice({plan.inputs, plan.outputs, stream, ready_event});
+}
+
 }  // namespace
 }  // namespace mendel
 
@@ -117,6 +136,7 @@ mendel_plan* mendel_load(const char* path, int threads) {
     auto loaded = std::make_unique<mendel_plan>();
     MENDEL_ASSIGN_OR_RETURN(loaded->bundle, mendel::BundleSession::Load(path, {.threads = threads}));
     MENDEL_RETURN_IF_ERROR(mendel::Select(*loaded, 0));
+    loaded->device = loaded->session->executable().device();
     plan = std::move(loaded);
     return absl::OkStatus();
   });
@@ -166,6 +186,14 @@ mendel_status mendel_run_shapes(mendel_plan* plan, const int* ranks, const int64
                                 void* const* outputs) {
   const mendel_status selected = mendel_select_shapes(plan, ranks, shapes);
   return selected == MENDEL_OK ? mendel_run(plan, inputs, outputs) : selected;
+}
+
+const char* mendel_device(const mendel_plan* plan) { return plan == nullptr ? nullptr : plan->device.c_str(); }
+
+mendel_status mendel_run_device(mendel_plan* plan, const void* const* inputs, void* const* outputs, void* stream,
+                                void* ready_event) {
+  if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
+  return mendel::Guarded([&] { return mendel::RunOnDevice(*plan, inputs, outputs, stream, ready_event); });
 }
 
 }  // extern "C"

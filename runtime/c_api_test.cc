@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <span>
 #include <thread>
+#include <utility>
 
+#include "base/status.h"
 #include "graph/evaluate.h"
+#include "runtime/backend.h"
 #include "runtime/measure.h"
 #include "runtime/mendel.h"
 #include "runtime/plan_bundle.h"
@@ -15,6 +20,62 @@
 
 namespace mendel {
 namespace {
+
+constexpr char kDeviceBackend[] = "test_device";
+
+/// As the test backend, with a device whose addresses are the host's. `last` is what the last run got.
+class DeviceExecutable final : public Executable {
+ public:
+  explicit DeviceExecutable(const Graph& graph, std::unique_ptr<Executable> host) : graph_(graph), host_(std::move(host)) {}
+  absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) override {
+    return host_->Run(inputs, outputs);
+  }
+  std::string device() const override { return "test_device:0"; }
+  absl::Status RunOnDevice(const DeviceRun& run) override {
+    last = run;
+    std::vector<std::span<const std::byte>> inputs;
+    std::vector<std::span<std::byte>> outputs;
+    for (size_t k = 0; k < run.inputs.size(); ++k) {
+      const auto bytes = static_cast<size_t>(ByteSize(graph_.type({graph_.inputs()[k], 0})));
+      inputs.emplace_back(reinterpret_cast<const std::byte*>(run.inputs[k]), bytes);
+    }
+    for (size_t k = 0; k < run.outputs.size(); ++k) {
+      const auto bytes = static_cast<size_t>(ByteSize(graph_.type(graph_.outputs()[k].value)));
+      outputs.emplace_back(reinterpret_cast<std::byte*>(run.outputs[k]), bytes);
+    }
+    return host_->Run(inputs, outputs);
+  }
+  const std::vector<Step>& steps() const override { return host_->steps(); }
+  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+                        std::vector<double>& seconds) override {
+    return host_->RunTimed(inputs, outputs, seconds);
+  }
+  MemoryReport memory() const override { return {}; }
+
+  static DeviceRun last;
+
+ private:
+  const Graph graph_;
+  std::unique_ptr<Executable> host_;
+};
+DeviceRun DeviceExecutable::last;
+
+class DeviceBackend final : public Backend {
+ public:
+  std::string_view name() const override { return kDeviceBackend; }
+  absl::Status Probe() const override { return absl::OkStatus(); }
+  std::string Identity() const override { return kTestIdentity; }
+  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
+    MENDEL_ASSIGN_OR_RETURN(auto host, FindBackend(kTestBackend)->Compile(graph, options));
+    return std::make_unique<DeviceExecutable>(graph, std::move(host));
+  }
+};
+const Backend* MakeDeviceBackend() {
+  static const DeviceBackend backend;
+  return &backend;
+}
+MENDEL_REGISTER_BACKEND(&MakeDeviceBackend);
 
 class CApi : public testing::Test {
  protected:
@@ -50,6 +111,45 @@ TEST_F(CApi, LoadsDescribesAndRuns) {
   ASSERT_TRUE(expected.ok());
   const Tensor wanted = (*expected)[0].ToTensor();
   EXPECT_THAT(y, testing::ElementsAreArray(wanted.As<float>()));
+  mendel_free(plan);
+}
+
+TEST_F(CApi, RunsWithBuffersOnTheDevice) {
+  Plan small = SmallPlan(kTestBackend);
+  small.info.mutable_target()->set_backend(kDeviceBackend);
+  ASSERT_TRUE(WritePlan(small, path_).ok());
+  mendel_plan* plan = mendel_load(path_.c_str(), 0);
+  ASSERT_NE(plan, nullptr) << mendel_last_error();
+  EXPECT_STREQ(mendel_device(plan), "test_device:0");
+  const Tensor x = RandomInputs(small.graph, 3)[0];
+  std::vector<float> y(6), expected(6);
+  const void* inputs[] = {x.bytes().data()};
+  void* outputs[] = {y.data()};
+  void* wanted[] = {expected.data()};
+  int stream = 0, event = 0;
+  ASSERT_EQ(mendel_run(plan, inputs, wanted), MENDEL_OK);
+  ASSERT_EQ(mendel_run_device(plan, inputs, outputs, &stream, &event), MENDEL_OK) << mendel_last_error();
+  EXPECT_EQ(y, expected);
+  EXPECT_EQ(DeviceExecutable::last.stream, &stream);
+  EXPECT_EQ(DeviceExecutable::last.ready_event, &event);
+  EXPECT_EQ(mendel_run_device(plan, nullptr, outputs, nullptr, nullptr), MENDEL_INVALID);
+  EXPECT_THAT(mendel_last_error(), testing::HasSubstr("inputs are NULL"));
+  EXPECT_EQ(mendel_run_device(plan, inputs, nullptr, nullptr, nullptr), MENDEL_INVALID);
+  mendel_free(plan);
+}
+
+TEST_F(CApi, APlanOfTheHostHasNoDevice) {
+  mendel_plan* plan = mendel_load(path_.c_str(), 0);
+  ASSERT_NE(plan, nullptr) << mendel_last_error();
+  EXPECT_STREQ(mendel_device(plan), "cpu");
+  const float x[16] = {};
+  float y[6];
+  const void* inputs[] = {x};
+  void* outputs[] = {y};
+  EXPECT_EQ(mendel_run_device(plan, inputs, outputs, nullptr, nullptr), MENDEL_UNSUPPORTED);
+  EXPECT_THAT(mendel_last_error(), testing::HasSubstr("runs on cpu"));
+  EXPECT_EQ(mendel_run_device(nullptr, inputs, outputs, nullptr, nullptr), MENDEL_INVALID);
+  EXPECT_EQ(mendel_device(nullptr), nullptr);
   mendel_free(plan);
 }
 

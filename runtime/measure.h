@@ -14,7 +14,7 @@
 
 namespace mendel {
 
-/// Wall times of one executable in milliseconds.
+/// Times of one executable in milliseconds: of Executable::TimeRun, the wall clock on the host, a GPU's own events there.
 struct Timing {
   double median_ms = 0;
   double min_ms = 0;
@@ -32,8 +32,8 @@ struct MeasureOptions {
   int max_runs = 100000;
   /// Unmeasured rounds before; at least one is made (first runs allocate).
   int warmup = 2;
-  /// Evict the caches before every run by touching a buffer of 64 MiB: weights and activations then come from memory, as in a
-  /// program that does something else between two inferences.
+  /// Evict the caches before every run, the host's by touching a buffer of 64 MiB, a GPU's by writing one of twice its L2 cache:
+  /// weights and activations then come from memory, as in a program that does something else between two inferences.
   bool cold = false;
   Deadline deadline = Deadline::Never();
 };

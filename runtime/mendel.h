@@ -1,7 +1,8 @@
 /* Mendel's C interface: loads plans and runs them.
  *
  * Link with -lmendel. Functions that can fail return NULL, -1 or a status other than MENDEL_OK, and mendel_last_error() then says
- * why. A plan handle may be used by one thread at a time; several handles may run side by side. Nothing here throws.
+ * why. A plan handle may be used by one thread at a time; several handles may run side by side. Nothing here throws. Functions that
+ * compile or run a plan for a GPU leave its primary context current on the calling thread, but for mendel_run_device.
  */
 #ifndef MENDEL_RUNTIME_MENDEL_H_
 #define MENDEL_RUNTIME_MENDEL_H_
@@ -94,6 +95,50 @@ MENDEL_API mendel_status mendel_run(mendel_plan* plan, const void* const* inputs
 /* mendel_select_shapes, then mendel_run: the member is chosen by the inputs at hand. */
 MENDEL_API mendel_status mendel_run_shapes(mendel_plan* plan, const int* ranks, const int64_t* const* shapes,
                                            const void* const* inputs, void* const* outputs);
+
+/* Runs with inputs and outputs in a GPU's memory
+ *
+ * A plan for CUDA can be put onto a stream of the caller's between its own work, with pointers to device memory: no copy to or from
+ * the host, and no waiting.
+ *
+ *   const void* inputs[] = {x};   // of cuMemAlloc or cudaMalloc, filled by work on `stream`
+ *   void* outputs[] = {y};
+ *   mendel_run_device(plan, inputs, outputs, stream, NULL);
+ *   my_kernel<<<grid, block, 0, stream>>>(y);   // reads what the plan wrote
+ */
+
+/* Where the plan's device memory is: "cuda:0", the first GPU that CUDA shows this process (CUDA_VISIBLE_DEVICES); "cpu" when the
+ * plan runs on the host and mendel_run_device does not. NULL when `plan` is NULL. The text lives as long as the plan. */
+MENDEL_API const char* mendel_device(const mendel_plan* plan);
+
+/* Puts a run of the selected member onto `stream` and returns.
+ *
+ * Pointers: one an input and an output, in order, to memory that the device can reach (cuMemAlloc, cudaMalloc,
+ * cudaMallocManaged or a pool), of the size that mendel_input and mendel_output tell, row-major, aligned to the element size. No
+ * output may share memory with another output or with an input. Where a value has no bytes, its pointer may be NULL.
+ *
+ * Stream: a CUstream (that is a cudaStream_t) of the device's primary context, the one of the CUDA runtime and of what is built
+ * upon it; NULL is the default stream. It must not be capturing.
+ *
+ * Order: the run begins after the work that was on the stream before, and what is put there afterwards sees the outputs. Inputs
+ * may be overwritten and all buffers freed in stream order. `ready_event`, where not NULL, a CUevent (cudaEvent_t), is recorded
+ * when the outputs are there, for other streams and for the host to wait for.
+ *
+ * Inside: nothing is allocated on the device, and nothing waits for it: copies on the device to and from the plan's own memory,
+ * and the replay of its graph between them. The calling thread's current context is the same afterwards.
+ *
+ * Threads: as for all calls, one thread a plan handle at a time. Several runs of one handle may be under way, also on different
+ * streams; they are done one after the other, since they share the plan's memory. Runs of different handles overlap as the
+ * device allows.
+ *
+ * Lifetime: the stream and the event must live until the run has ended. mendel_free and mendel_run wait for runs under way.
+ *
+ * Errors: MENDEL_INVALID names a pointer or stream that cannot be used; MENDEL_UNSUPPORTED: mendel_device is "cpu". Errors of
+ * work that was put onto the device earlier, this plan's or another's, may be answered here (MENDEL_ERROR). After a kernel's
+ * fault or the loss of the device every later call answers MENDEL_ERROR, and mendel_last_error names the first error: such a
+ * process must be started again. */
+MENDEL_API mendel_status mendel_run_device(mendel_plan* plan, const void* const* inputs, void* const* outputs, void* stream,
+                                           void* ready_event);
 
 #ifdef __cplusplus
 }

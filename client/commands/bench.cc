@@ -6,13 +6,16 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
 #include "client/members.h"
+#include "runtime/backend.h"
 #include "runtime/measure.h"
+#include "runtime/measuring_device.h"
 #include "runtime/session.h"
 
 namespace mendel::commands::bench {
@@ -33,6 +36,11 @@ std::string TimingLine(const std::string& what, const Timing& timing) {
              Decimals(timing.p90_ms, 3), " ms  (", timing.runs, " runs)");
 }
 
+/// Of the device, just before the first run and just after the last one.
+struct Conditions {
+  absl::StatusOr<DeviceConditions> before, after;
+};
+
 /// What was measured of one plan.
 struct PlanTimes {
   Timing plan;
@@ -41,8 +49,15 @@ struct PlanTimes {
   double load_ms = 0;   ///< from the plan in memory to a program: kernels chosen, weights folded and packed
   double first_ms = 0;  ///< the first run
   MemoryReport memory;
+  std::optional<Conditions> conditions = {};  ///< where the plan's backend has a device of its own
   double Speedup() const { return plan.median_ms > 0 ? baseline->median_ms / plan.median_ms : 1.0; }
 };
+
+/// Null where the plan runs on the processor.
+const MeasuringDevice* DeviceOf(const Plan& plan) {
+  const Backend* backend = FindBackend(plan.info.target().backend());
+  return backend == nullptr ? nullptr : backend->measuring_device();
+}
 
 absl::StatusOr<PlanTimes> BenchPlan(const Plan& plan, const Options& options, const MeasureOptions& measure) {
   const Stopwatch loading;
@@ -60,8 +75,12 @@ absl::StatusOr<PlanTimes> BenchPlan(const Plan& plan, const Options& options, co
     MENDEL_ASSIGN_OR_RETURN(baseline, Session::Create(plan, baseline_options));
     executables.push_back(&baseline->executable());
   }
+  const MeasuringDevice* device = DeviceOf(plan);
+  std::optional<absl::StatusOr<DeviceConditions>> before;
+  if (device != nullptr) before = device->Conditions();
   MENDEL_ASSIGN_OR_RETURN(const auto timings, MeasureInterleaved(executables, plan.graph, inputs, measure));
   PlanTimes times{timings[0], std::nullopt, session->threads(), load_ms, first_ms, session->executable().memory()};
+  if (device != nullptr) times.conditions = {*std::move(before), device->Conditions()};
   if (options.baseline) times.baseline = timings[1];
   return times;
 }
@@ -80,7 +99,18 @@ nlohmann::ordered_json TimesJson(const PlanTimes& times, const Plan& plan) {
     facts["baseline"] = TimingJson(*times.baseline);
     facts["speedup"] = times.Speedup();
   }
+  if (times.conditions.has_value()) {
+    const auto json = [](const absl::StatusOr<DeviceConditions>& conditions) -> nlohmann::ordered_json {
+      if (conditions.ok()) return ConditionsJson(*conditions);
+      return {{"not_told", std::string(conditions.status().message())}};
+    };
+    facts["device"] = {{"before", json(times.conditions->before)}, {"after", json(times.conditions->after)}};
+  }
   return facts;
+}
+
+void TellConditions(const std::string& what, const absl::StatusOr<DeviceConditions>& conditions, Context& context) {
+  context.Line(Cat(what, conditions.ok() ? ConditionsText(*conditions) : Cat("not told: ", conditions.status().message())));
 }
 
 void TellPlan(const PlanTimes& times, Context& context) {
@@ -89,9 +119,13 @@ void TellPlan(const PlanTimes& times, Context& context) {
   const auto text = [](int64_t bytes) { return ByteText(static_cast<double>(bytes)); };
   context.Line(Cat("memory    activations ", text(times.memory.arena_bytes), " (alive at once: ", text(times.memory.alive_bytes),
                    "), packed weights ", text(times.memory.weight_bytes), ", scratch ", text(times.memory.scratch_bytes)));
-  if (!times.baseline.has_value()) return;
-  context.Line(TimingLine("baseline", *times.baseline));
-  context.Line(Cat("speed-up  ", Decimals(times.Speedup(), 2)));
+  if (times.baseline.has_value()) {
+    context.Line(TimingLine("baseline", *times.baseline));
+    context.Line(Cat("speed-up  ", Decimals(times.Speedup(), 2)));
+  }
+  if (!times.conditions.has_value()) return;
+  TellConditions("device before  ", times.conditions->before, context);
+  TellConditions("device after   ", times.conditions->after, context);
 }
 
 std::string Column(const std::string& text, size_t width) { return std::string(width - std::min(width, text.size()), ' ') + text; }
@@ -121,6 +155,10 @@ absl::Status Bench(const Options& options, Context& context) {
   measure.cold = options.cold;
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Plan> plans, ReadMembers(options.plan, options.shapes));
   const std::vector<NamedShapes> offered = OfferedShapes(plans);
+  std::unique_ptr<DeviceLock> lock;
+  if (const MeasuringDevice* device = DeviceOf(plans[0])) {
+    MENDEL_ASSIGN_OR_RETURN(lock, device->Lock({.tell = [&](const std::string& text) { context.Note(text); }}));
+  }
   std::vector<PlanTimes> times;
   for (size_t k = 0; k < plans.size(); ++k) {
     auto measured = BenchPlan(plans[k], options, measure);

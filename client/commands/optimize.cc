@@ -27,7 +27,9 @@
 #include "mutator/rule.h"
 #include "optimizer/automatic_budget.h"
 #include "optimizer/optimize_bundle.h"
+#include "runtime/backend.h"
 #include "runtime/cpu_topology.h"
+#include "runtime/measuring_device.h"
 #include "runtime/npy.h"
 #include "runtime/offline_device.h"
 #include "runtime/plan_bundle.h"
@@ -183,6 +185,14 @@ absl::Status OptimizeAndWrite(const std::vector<Graph>& graphs, const OptimizeOp
   });
 }
 
+/// Null where nothing is measured, or on the processor.
+absl::StatusOr<std::unique_ptr<DeviceLock>> LockDevice(const Options& options, Context& context) {
+  const Backend* backend = options.offline ? nullptr : FindBackend(options.backend);
+  const MeasuringDevice* device = backend == nullptr ? nullptr : backend->measuring_device();
+  if (device == nullptr) return nullptr;
+  return device->Lock({.tell = [&](const std::string& text) { context.Note(text); }, .interrupted = &interrupted});
+}
+
 absl::Status Run(const Options& options, Context& context) {
   std::signal(SIGINT, &OnStopSignal);
   std::signal(SIGTERM, &OnStopSignal);
@@ -199,6 +209,7 @@ absl::Status Run(const Options& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Graph> graphs, ImportMembers(options, optimize.model_hash, pipe, context));
   if (options.budget == kAutomatic) optimize.search.budget_seconds = AutomaticBudget(graphs);
   context.facts()["budget_seconds"] = optimize.search.budget_seconds;
+  MENDEL_ASSIGN_OR_RETURN(const auto lock, LockDevice(options, context));
   MENDEL_RETURN_IF_ERROR(OptimizeAndWrite(graphs, optimize, options, device.get(), line, pipe, context));
   context.facts()["file"] = options.output;
   context.Line(Cat("wrote       ", options.output));

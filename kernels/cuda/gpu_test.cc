@@ -7,20 +7,28 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/random.h"
 #include "base/status.h"
+#include "graph/evaluate.h"
+#include "graph/text.h"
 #include "kernels/cuda/convolution_case.h"
 #include "kernels/cuda/cublaslt/table.h"
 #include "kernels/cuda/cudnn/table.h"
 #include "kernels/cuda/device_case.h"
+#include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/gpu_device.h"
 #include "kernels/cuda/mending_case.h"
 #include "kernels/cuda/product_case.h"
 #include "kernels/cuda/tiled/chain_case.h"
 #include "runtime/backend.h"
+#include "runtime/measuring_device.h"
 
 namespace mendel::cuda {
 namespace {
@@ -105,6 +113,78 @@ void RunLibrary(const Backend& backend, const std::string& what, std::string_vie
 
 DeviceCase RandomFloatChain(uint64_t seed, Numerics) { return RandomChain(seed, ChainValues::kFloats); }
 
+/// "" when TimeRun's outputs are right, cold and warm, and the times can be.
+absl::StatusOr<std::string> WrongTimes(Executable& executable, const DeviceCase& one) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> expected, Evaluate(one.graph, one.inputs));
+  const Tensor x = one.inputs[0].ToTensor();
+  Tensor y = expected[0].ToTensor();
+  std::vector<std::byte> bytes(y.bytes().size());
+  const std::vector<std::span<const std::byte>> inputs = {x.bytes()};
+  const std::vector<std::span<std::byte>> outputs = {bytes};
+  for (const bool cold : {false, true}) {
+    std::function<void()> evict;
+    if (cold) evict = [] {};
+    MENDEL_ASSIGN_OR_RETURN(const double seconds, executable.TimeRun(inputs, outputs, evict));
+    std::printf("%s run of %zu launches: %.1f us\n", cold ? "cold" : "warm", executable.steps().size(), seconds * 1e6);
+    if (!(seconds > 0 && seconds < 1)) return Cat(seconds, " seconds");
+    const std::string wrong = Difference(expected[0], Tensor(y.type(), bytes), 1e-5);
+    if (!wrong.empty()) return Cat(cold ? "cold: " : "warm: ", wrong);
+  }
+  return "";
+}
+
+/// "" when runs on two streams with device memory give what the graph means.
+absl::StatusOr<std::string> WrongOnStreams(const Driver& driver, Executable& executable, const DeviceCase& one) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> expected, Evaluate(one.graph, one.inputs));
+  const Tensor x = one.inputs[0].ToTensor();
+  const TensorType type = expected[0].ToTensor().type();
+  std::vector<std::byte> bytes(static_cast<size_t>(ByteSize(type)));
+  for (const unsigned flags : {0u, 1u}) {
+    DriverStream* stream = nullptr;
+    uint64_t from = 0, to = 0;
+    MENDEL_RETURN_IF_ERROR(driver.Check(driver.StreamCreate(&stream, flags), "cuStreamCreate"));
+    MENDEL_RETURN_IF_ERROR(driver.Check(driver.MemAlloc(&from, x.bytes().size()), "cuMemAlloc"));
+    MENDEL_RETURN_IF_ERROR(driver.Check(driver.MemAlloc(&to, bytes.size()), "cuMemAlloc"));
+    MENDEL_RETURN_IF_ERROR(driver.Check(driver.MemcpyHtoD(from, x.bytes().data(), x.bytes().size()), "cuMemcpyHtoD"));
+    MENDEL_RETURN_IF_ERROR(driver.Check(driver.CtxSynchronize(), "cuCtxSynchronize"));
+    for (int run = 0; run < 3; ++run) MENDEL_RETURN_IF_ERROR(executable.RunOnDevice({{&from, 1}, {&to, 1}, stream, nullptr}));
+    MENDEL_RETURN_IF_ERROR(driver.Check(driver.StreamSynchronize(stream), "cuStreamSynchronize"));
+    MENDEL_RETURN_IF_ERROR(driver.Check(driver.MemcpyDtoH(bytes.data(), to, bytes.size()), "cuMemcpyDtoH"));
+    driver.MemFree(from);
+    driver.MemFree(to);
+    driver.StreamDestroy(stream);
+    const std::string wrong = Difference(expected[0], Tensor(type, bytes), 1e-5);
+    if (!wrong.empty()) return Cat("stream of flags ", flags, ": ", wrong);
+  }
+  return "";
+}
+
+/// What the backend does besides Run: times, the caller's streams, the device's conditions.
+void RunStreams(const Backend& backend, Report& report) {
+  const auto graph = ParseGraph(R"(graph "chain" {
+    %0 = Input() {name = "x", shape = [64, 1000]}
+    %1 = Softmax(%0) {axis = 1}
+    %2 = Softmax(%1) {axis = 1}
+    %3 = Softmax(%2) {axis = 0}
+    return "y" = %3
+  })");
+  if (!graph.ok()) return report.Fail(std::string(graph.status().message()));
+  Rng rng(1);
+  std::vector<double> values(64000);
+  for (double& value : values) value = rng.Normal();
+  const DeviceCase one{"chain", *graph, {HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {64, 1000}}, values))}, {}};
+  const auto driver = Driver::Get();
+  const auto executable = backend.Compile(one.graph, {});
+  if (!driver.ok() || !executable.ok()) return report.Fail("no executable");
+  report.Add("times", WrongTimes(**executable, one));
+  if (report.GoesOn()) report.Add("streams", WrongOnStreams(**driver, **executable, one));
+  if (report.GoesOn()) report.Add("a run of the host afterwards", WrongNumber(**executable, one));
+  const auto conditions = backend.measuring_device()->Conditions();
+  std::printf("conditions: %s\n",
+              conditions.ok() ? ConditionsText(*conditions).c_str() : std::string(conditions.status().message()).c_str());
+  report.EndPart("times and streams", static_cast<size_t>(report.runs()), 3);
+}
+
 /// Wrong elements are Aborted (mending_case.h).
 absl::StatusOr<std::string> RunAlone(const MendingCase& one, const Device& device, bool misaligned) {
   MENDEL_ASSIGN_OR_RETURN(const auto module, device.Load(one.kernels));
@@ -142,6 +222,7 @@ int Main(size_t count, uint64_t first, int seconds) {
   }
   std::printf("%s\n", backend->Identity().c_str());
   Report report(seconds);
+  RunStreams(*backend, report);
   RunOperators(*backend, report);
   for (const Numerics numerics : kAllNumerics) {
     if (numerics == Numerics::kStrict || !backend->Supports(numerics).ok()) continue;

@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/cuda/backend/buffer_checks.h"
+#include "kernels/cuda/backend/context.h"
+#include "kernels/cuda/backend/device_cache.h"
 #include "kernels/cuda/backend/library_call.h"
 #include "kernels/cuda/backend/resources.h"
 
@@ -17,42 +24,9 @@ constexpr int kFunctionSharedBytes = 8;
 constexpr unsigned kSharedWithoutAsking = 48 << 10;
 constexpr unsigned kNonBlockingStream = 1;
 constexpr int kThreadLocalCapture = 1;
-
-/// The device's primary context, retained.
-class Context {
- public:
-  ~Context() {
-    if (driver_ != nullptr) driver_->DevicePrimaryCtxRelease(device_);
-  }
-  absl::Status Retain(const Driver& driver) {
-    MENDEL_RETURN_IF_ERROR(driver.Check(driver.DeviceGet(&device_, 0), "cuDeviceGet"));
-    MENDEL_RETURN_IF_ERROR(driver.Check(driver.DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain"));
-    driver_ = &driver;
-    return absl::OkStatus();
-  }
-  /// For the calling thread.
-  absl::Status MakeCurrent() const { return driver_->Check(driver_->CtxSetCurrent(context_), "cuCtxSetCurrent"); }
-
- private:
-  const Driver* driver_ = nullptr;
-  int device_ = 0;
-  DriverContext* context_ = nullptr;
-};
-
-absl::Status CheckBuffers(std::string_view what, const std::vector<DeviceCopy>& copies, auto buffers) {
-  if (buffers.size() != copies.size()) return InvalidInput("expected ", copies.size(), " ", what, "s, not ", buffers.size());
-  for (size_t k = 0; k < copies.size(); ++k) {
-    const TensorType& type = copies[k].type;
-    if (static_cast<int64_t>(buffers[k].size()) != ByteSize(type)) {
-      return InvalidInput(what, " '", copies[k].name, "' is ", TypeString(type), ": ", ByteSize(type), " bytes, not ",
-                          buffers[k].size());
-    }
-    if (reinterpret_cast<uintptr_t>(buffers[k].data()) % static_cast<uintptr_t>(DTypeSize(type.dtype)) != 0) {
-      return InvalidInput(what, " '", copies[k].name, "' is not aligned to its element size");
-    }
-  }
-  return absl::OkStatus();
-}
+constexpr unsigned kEventWithoutTime = 2;
+constexpr unsigned kExternalEvent = 1;  // a captured record is one that others may wait for or take the time of
+constexpr int kInvalidValue = 1;
 
 class CudaExecutable final : public Executable {
  public:
@@ -60,10 +34,13 @@ class CudaExecutable final : public Executable {
     for (const DeviceLaunch& launch : program_.launches) steps_.push_back(launch.info);
   }
   ~CudaExecutable() override {
-    if (stream_) (void)context_.MakeCurrent();
+    if (!stream_) return;
+    (void)context_.MakeCurrent();
+    if (ran_elsewhere_) driver_.EventSynchronize(done_.get());  // a run on a caller's stream may be under way
   }
 
   absl::Status Prepare(const ImageOf& image) {
+    MENDEL_RETURN_IF_ERROR(driver_.CheckUsable());
     MENDEL_RETURN_IF_ERROR(context_.Retain(driver_));
     MENDEL_RETURN_IF_ERROR(context_.MakeCurrent());
     DriverStream* stream = nullptr;
@@ -79,15 +56,61 @@ class CudaExecutable final : public Executable {
       const int pinned = driver_.MemHostAlloc(&staging, static_cast<size_t>(program_.staging_bytes), 0);
       MENDEL_RETURN_IF_ERROR(Keep(driver_, pinned, "cuMemHostAlloc", staging, driver_.MemFreeHost, staging_));
     }
-    return Capture();
+    MENDEL_RETURN_IF_ERROR(MakeEvent(kEventWithoutTime, done_));
+    MENDEL_RETURN_IF_ERROR(Capture(&CudaExecutable::Enqueue, graph_));
+    return Capture(&CudaExecutable::EnqueueLaunches, launches_);
   }
 
   absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) override {
     MENDEL_RETURN_IF_ERROR(Begin(inputs, outputs));
-    MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.GraphLaunch(graph_.get(), stream_.get()), "cuGraphLaunch"));
+    MENDEL_RETURN_IF_ERROR(Replay(graph_, stream_.get()));
     MENDEL_RETURN_IF_ERROR(Wait());
     Deliver(outputs);
     return absl::OkStatus();
+  }
+
+  /// Events around a replay of the launches. What precedes it (writing the cache full, or a replay that warms it) keeps the device
+  /// busy until all is queued, so that no time of the host's counts. A replay may reuse the inputs' memory: they are copied again.
+  absl::StatusOr<double> TimeRun(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+                                 const std::function<void()>& evict) override {
+    MENDEL_RETURN_IF_ERROR(Begin(inputs, outputs));
+    MENDEL_RETURN_IF_ERROR(MakeEvents(2));
+    MENDEL_RETURN_IF_ERROR(CopyIn());
+    if (evict != nullptr) {
+      MENDEL_RETURN_IF_ERROR(cache_.Fill(driver_, context_.device(), stream_.get()));
+    } else {
+      MENDEL_RETURN_IF_ERROR(Replay(launches_, stream_.get()));
+      MENDEL_RETURN_IF_ERROR(CopyIn());
+    }
+    MENDEL_RETURN_IF_ERROR(Record(0));
+    MENDEL_RETURN_IF_ERROR(Replay(launches_, stream_.get()));
+    MENDEL_RETURN_IF_ERROR(Record(1));
+    MENDEL_RETURN_IF_ERROR(CopyOut());
+    MENDEL_RETURN_IF_ERROR(Wait());
+    Deliver(outputs);
+    return SecondsBetween(0, 1);
+  }
+
+  std::string device() const override { return Cat("cuda:", context_.device()); }
+
+  absl::Status RunOnDevice(const DeviceRun& run) override {
+    MENDEL_RETURN_IF_ERROR(driver_.CheckUsable());
+    MENDEL_RETURN_IF_ERROR(CheckAddresses("input", program_.inputs, run.inputs));
+    MENDEL_RETURN_IF_ERROR(CheckAddresses("output", program_.outputs, run.outputs));
+    ContextScope scope(driver_);
+    MENDEL_RETURN_IF_ERROR(scope.Enter(context_));
+    auto* stream = static_cast<DriverStream*>(run.stream);
+    MENDEL_RETURN_IF_ERROR(CheckStream(stream));
+    MENDEL_RETURN_IF_ERROR(AfterLastRun(stream));
+    ran_elsewhere_ = true;
+    const absl::Status enqueued = EnqueueOn(stream, run);
+    // Also after an error: what has been put onto the stream must have ended before the next run begins.
+    const int recorded = driver_.EventRecord(done_.get(), stream);
+    MENDEL_RETURN_IF_ERROR(enqueued);
+    MENDEL_RETURN_IF_ERROR(driver_.Check(recorded, "cuEventRecord"));
+    if (run.ready_event == nullptr) return absl::OkStatus();
+    return driver_.Check(driver_.EventRecord(static_cast<DriverEvent*>(run.ready_event), stream),
+                         "cuEventRecord of the ready event");
   }
 
   const std::vector<Step>& steps() const override { return steps_; }
@@ -95,21 +118,15 @@ class CudaExecutable final : public Executable {
   absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
                         std::vector<double>& seconds) override {
     MENDEL_RETURN_IF_ERROR(Begin(inputs, outputs));
-    MENDEL_RETURN_IF_ERROR(MakeEvents());
+    MENDEL_RETURN_IF_ERROR(MakeEvents(program_.launches.size() + 1));
+    if (!timed_) MENDEL_RETURN_IF_ERROR(Capture(&CudaExecutable::EnqueueTimed, timed_));
     MENDEL_RETURN_IF_ERROR(CopyIn());
-    MENDEL_RETURN_IF_ERROR(Record(0));
-    for (size_t k = 0; k < program_.launches.size(); ++k) {
-      MENDEL_RETURN_IF_ERROR(Launch(k));
-      MENDEL_RETURN_IF_ERROR(Record(k + 1));
-    }
+    MENDEL_RETURN_IF_ERROR(Replay(timed_, stream_.get()));
     MENDEL_RETURN_IF_ERROR(CopyOut());
     MENDEL_RETURN_IF_ERROR(Wait());
     seconds.assign(program_.launches.size(), 0);
     for (size_t k = 0; k < seconds.size(); ++k) {
-      float milliseconds = 0;
-      MENDEL_RETURN_IF_ERROR(
-          driver_.Check(driver_.EventElapsedTime(&milliseconds, events_[k].get(), events_[k + 1].get()), "cuEventElapsedTime"));
-      seconds[k] = static_cast<double>(milliseconds) * 1e-3;
+      MENDEL_ASSIGN_OR_RETURN(seconds[k], SecondsBetween(k, k + 1));
     }
     Deliver(outputs);
     return absl::OkStatus();
@@ -184,10 +201,10 @@ class CudaExecutable final : public Executable {
     return any ? Wait() : absl::OkStatus();
   }
 
-  /// A whole run as one graph.
-  absl::Status Capture() {
+  /// What `enqueue` puts onto the stream as one graph.
+  absl::Status Capture(absl::Status (CudaExecutable::*enqueue)(), Owned<DriverGraphExec*>& replayed) {
     MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.StreamBeginCapture(stream_.get(), kThreadLocalCapture), "cuStreamBeginCapture"));
-    const absl::Status enqueued = Enqueue();
+    const absl::Status enqueued = (this->*enqueue)();
     // Ended in any case: a stream that captures can do nothing else, not even be destroyed in peace.
     DriverGraph* captured = nullptr;
     const int ended = driver_.StreamEndCapture(stream_.get(), &captured);
@@ -196,13 +213,70 @@ class CudaExecutable final : public Executable {
     MENDEL_RETURN_IF_ERROR(driver_.Check(ended, "cuStreamEndCapture"));
     DriverGraphExec* exec = nullptr;
     const int made = driver_.GraphInstantiate(&exec, graph.get(), 0);
-    return Keep(driver_, made, "cuGraphInstantiate", exec, driver_.GraphExecDestroy, graph_);
+    return Keep(driver_, made, "cuGraphInstantiate", exec, driver_.GraphExecDestroy, replayed);
+  }
+  absl::Status Replay(const Owned<DriverGraphExec*>& graph, DriverStream* stream) {
+    return driver_.Check(driver_.GraphLaunch(graph.get(), stream), "cuGraphLaunch");
   }
 
+  /// A whole run.
   absl::Status Enqueue() {
     MENDEL_RETURN_IF_ERROR(CopyIn());
-    for (size_t k = 0; k < program_.launches.size(); ++k) MENDEL_RETURN_IF_ERROR(Launch(k));
+    MENDEL_RETURN_IF_ERROR(EnqueueLaunches());
     return CopyOut();
+  }
+  absl::Status EnqueueLaunches() {
+    for (size_t k = 0; k < program_.launches.size(); ++k) MENDEL_RETURN_IF_ERROR(Launch(k));
+    return absl::OkStatus();
+  }
+
+  /// The launches with an event around each.
+  absl::Status EnqueueTimed() {
+    for (size_t k = 0; k <= program_.launches.size(); ++k) {
+      MENDEL_RETURN_IF_ERROR(
+          driver_.Check(driver_.EventRecordWithFlags(events_[k].get(), stream_.get(), kExternalEvent), "cuEventRecordWithFlags"));
+      if (k < program_.launches.size()) MENDEL_RETURN_IF_ERROR(Launch(k));
+    }
+    return absl::OkStatus();
+  }
+
+  /// That a run can be put onto the caller's stream.
+  absl::Status CheckStream(DriverStream* stream) {
+    int capturing = 0;
+    MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.StreamIsCapturing(stream, &capturing), "cuStreamIsCapturing"));
+    if (capturing != 0) return InvalidInput("the stream is being captured, and a plan's run cannot be");
+    DriverContext* context = nullptr;
+    MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.StreamGetCtx(stream, &context), "cuStreamGetCtx"));
+    if (context == context_.get()) return absl::OkStatus();
+    return InvalidInput("the stream belongs to another context than the primary one of ", device(), ", where the plan is");
+  }
+
+  /// The plan's memory is one run's at a time, on whatever streams they are.
+  absl::Status AfterLastRun(DriverStream* stream) {
+    return driver_.Check(driver_.StreamWaitEvent(stream, done_.get(), 0), "cuStreamWaitEvent");
+  }
+
+  absl::Status EnqueueOn(DriverStream* stream, const DeviceRun& run) {
+    for (size_t k = 0; k < run.inputs.size(); ++k) {
+      const DeviceCopy& input = program_.inputs[k];
+      MENDEL_RETURN_IF_ERROR(CopyOnDevice("input", input, Address(input.buffer), run.inputs[k], stream));
+    }
+    MENDEL_RETURN_IF_ERROR(Replay(launches_, stream));
+    for (size_t k = 0; k < run.outputs.size(); ++k) {
+      const DeviceCopy& output = program_.outputs[k];
+      MENDEL_RETURN_IF_ERROR(CopyOnDevice("output", output, run.outputs[k], Address(output.buffer), stream));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CopyOnDevice(std::string_view what, const DeviceCopy& copy, uint64_t to, uint64_t from, DriverStream* stream) {
+    if (copy.buffer.bytes == 0) return absl::OkStatus();
+    const int result = driver_.MemcpyDtoDAsync(to, from, static_cast<size_t>(copy.buffer.bytes), stream);
+    if (result == kInvalidValue) {
+      return InvalidInput(what, " '", copy.name, "' is not the address of ", copy.buffer.bytes, " bytes that ", device(),
+                          " can reach");
+    }
+    return driver_.Check(result, "cuMemcpyDtoDAsync");
   }
 
   uint64_t Address(const DeviceBuffer& buffer) const {
@@ -245,7 +319,9 @@ class CudaExecutable final : public Executable {
   absl::Status Begin(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) {
     MENDEL_RETURN_IF_ERROR(CheckBuffers("input", program_.inputs, inputs));
     MENDEL_RETURN_IF_ERROR(CheckBuffers("output", program_.outputs, outputs));
+    MENDEL_RETURN_IF_ERROR(driver_.CheckUsable());
     MENDEL_RETURN_IF_ERROR(context_.MakeCurrent());
+    MENDEL_RETURN_IF_ERROR(AfterLastRun(stream_.get()));
     for (size_t k = 0; k < inputs.size(); ++k) {
       if (!inputs[k].empty()) std::memcpy(Staging(program_.inputs[k]), inputs[k].data(), inputs[k].size());
     }
@@ -260,35 +336,50 @@ class CudaExecutable final : public Executable {
     }
   }
 
-  absl::Status MakeEvents() {
-    while (events_.size() <= program_.launches.size()) {
-      DriverEvent* event = nullptr;
-      const int made = driver_.EventCreate(&event, 0);
-      Owned<DriverEvent*> owned;
-      MENDEL_RETURN_IF_ERROR(Keep(driver_, made, "cuEventCreate", event, driver_.EventDestroy, owned));
-      events_.push_back(std::move(owned));
+  absl::Status MakeEvent(unsigned flags, Owned<DriverEvent*>& event) {
+    DriverEvent* handle = nullptr;
+    const int made = driver_.EventCreate(&handle, flags);
+    return Keep(driver_, made, "cuEventCreate", handle, driver_.EventDestroy, event);
+  }
+  /// At least so many that take the time.
+  absl::Status MakeEvents(size_t count) {
+    while (events_.size() < count) {
+      Owned<DriverEvent*> event;
+      MENDEL_RETURN_IF_ERROR(MakeEvent(0, event));
+      events_.push_back(std::move(event));
     }
     return absl::OkStatus();
   }
   absl::Status Record(size_t k) { return driver_.Check(driver_.EventRecord(events_[k].get(), stream_.get()), "cuEventRecord"); }
+  absl::StatusOr<double> SecondsBetween(size_t from, size_t to) {
+    float milliseconds = 0;
+    MENDEL_RETURN_IF_ERROR(
+        driver_.Check(driver_.EventElapsedTime(&milliseconds, events_[from].get(), events_[to].get()), "cuEventElapsedTime"));
+    return static_cast<double>(milliseconds) * 1e-3;
+  }
 
   const Driver& driver_;
   DeviceProgram program_;
   std::vector<Step> steps_;
   int64_t weight_bytes_ = 0;
+  bool ran_elsewhere_ = false;              // on a caller's stream
   std::vector<DriverFunction*> functions_;  // a launch each; null where a library is called
   std::vector<uint64_t> addresses_;
   std::vector<void*> parameters_;
   // Destroyed from the last to the first.
   Context context_;
   std::vector<Owned<uint64_t>> memory_;
+  DeviceCache cache_;
   Owned<void*> staging_;
   Owned<DriverModule*> module_;
   Owned<DriverStream*> stream_;
   LibraryHandles handles_;
   std::vector<std::unique_ptr<LoadedCall>> calls_;  // a launch each; null where a kernel is launched
-  Owned<DriverGraphExec*> graph_;
-  std::vector<Owned<DriverEvent*>> events_;
+  std::vector<Owned<DriverEvent*>> events_;         // those that take the time
+  Owned<DriverGraphExec*> graph_;                   // a whole run: copies in, launches, copies out
+  Owned<DriverGraphExec*> launches_;                // the launches alone
+  Owned<DriverGraphExec*> timed_;                   // these with an event around each; made by the first RunTimed
+  Owned<DriverEvent*> done_;                        // after the last run on a caller's stream
 };
 
 }  // namespace

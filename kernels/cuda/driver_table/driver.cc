@@ -9,12 +9,49 @@ namespace mendel::cuda {
 namespace {
 
 constexpr int kOldestDriver = 11040;
-constexpr int kOutOfMemory = 2;
+
+/// What an error means for who meets it; of cuda.h's errors, those that are not simply a failed call.
+enum class Meaning { kFailed, kOutOfMemory, kFault, kLostDevice, kOtherArchitecture, kDriverTooOld };
+Meaning MeaningOf(int error) {
+  switch (error) {
+    case 2:  // OUT_OF_MEMORY
+      return Meaning::kOutOfMemory;
+    case 700:  // ILLEGAL_ADDRESS
+    case 702:  // LAUNCH_TIMEOUT
+    case 710:  // ASSERT
+    case 714:  // HARDWARE_STACK_ERROR
+    case 715:  // ILLEGAL_INSTRUCTION
+    case 716:  // MISALIGNED_ADDRESS
+    case 717:  // INVALID_ADDRESS_SPACE
+    case 718:  // INVALID_PC
+    case 719:  // LAUNCH_FAILED
+      return Meaning::kFault;
+    case 46:   // DEVICE_UNAVAILABLE
+    case 214:  // ECC_UNCORRECTABLE
+    case 220:  // NVLINK_UNCORRECTABLE
+    case 709:  // CONTEXT_IS_DESTROYED
+    case 721:  // EXTERNAL_DEVICE
+      return Meaning::kLostDevice;
+    case 209:  // NO_BINARY_FOR_GPU
+      return Meaning::kOtherArchitecture;
+    case 222:  // UNSUPPORTED_PTX_VERSION
+      return Meaning::kDriverTooOld;
+    default:
+      return Meaning::kFailed;
+  }
+}
+
+constexpr char kRestart[] = "; this process cannot use the GPU any more and must be started again";
+
+std::string VersionText(int version) { return Cat(version / 1000, ".", version % 1000 / 10); }
 
 absl::Status ResolveStreams(const Library& library, Driver& driver) {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamCreate", driver.StreamCreate));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamDestroy_v2", driver.StreamDestroy));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamSynchronize", driver.StreamSynchronize));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamWaitEvent", driver.StreamWaitEvent));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamGetCtx", driver.StreamGetCtx));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamIsCapturing", driver.StreamIsCapturing));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamBeginCapture_v2", driver.StreamBeginCapture));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamEndCapture", driver.StreamEndCapture));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuGraphInstantiateWithFlags", driver.GraphInstantiate));
@@ -24,6 +61,7 @@ absl::Status ResolveStreams(const Library& library, Driver& driver) {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventCreate", driver.EventCreate));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventDestroy_v2", driver.EventDestroy));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventRecord", driver.EventRecord));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventRecordWithFlags", driver.EventRecordWithFlags));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuEventSynchronize", driver.EventSynchronize));
   return Resolve(library, "cuEventElapsedTime", driver.EventElapsedTime);
 }
@@ -37,9 +75,12 @@ absl::Status ResolveAll(const Library& library, Driver& driver) {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceGetName", driver.DeviceGetName));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceGetAttribute", driver.DeviceGetAttribute));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceTotalMem_v2", driver.DeviceTotalMem));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceGetUuid", driver.DeviceGetUuid));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDevicePrimaryCtxRetain", driver.DevicePrimaryCtxRetain));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDevicePrimaryCtxRelease_v2", driver.DevicePrimaryCtxRelease));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuCtxSetCurrent", driver.CtxSetCurrent));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuCtxPushCurrent_v2", driver.CtxPushCurrent));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuCtxPopCurrent_v2", driver.CtxPopCurrent));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuCtxSynchronize", driver.CtxSynchronize));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuModuleLoadData", driver.ModuleLoadData));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuModuleUnload", driver.ModuleUnload));
@@ -53,6 +94,8 @@ absl::Status ResolveAll(const Library& library, Driver& driver) {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemFreeHost", driver.MemFreeHost));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemcpyHtoDAsync_v2", driver.MemcpyHtoDAsync));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemcpyDtoHAsync_v2", driver.MemcpyDtoHAsync));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemcpyDtoDAsync_v2", driver.MemcpyDtoDAsync));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuMemsetD8Async", driver.MemsetD8Async));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuLaunchKernel", driver.LaunchKernel));
   return ResolveStreams(library, driver);
 }
@@ -63,15 +106,7 @@ absl::StatusOr<const Driver*> OpenDriver() {
   auto driver = std::make_unique<Driver>();
   driver->path = library.path;
   MENDEL_RETURN_IF_ERROR(ResolveAll(library, *driver));
-  if (const int result = driver->Init(0); result != 0) {
-    return absl::UnavailableError(std::string(driver->Check(result, "cuInit").message()));
-  }
-  MENDEL_RETURN_IF_ERROR(driver->Check(driver->DriverGetVersion(&driver->version), "cuDriverGetVersion"));
-  if (driver->version < kOldestDriver)
-    return absl::FailedPreconditionError(Cat("the driver's CUDA ", driver->version, " is older than 11.4"));
-  int count = 0;  // left untouched on error
-  MENDEL_RETURN_IF_ERROR(driver->Check(driver->DeviceGetCount(&count), "cuDeviceGetCount"));
-  if (count == 0) return absl::UnavailableError("the driver has no device");
+  MENDEL_RETURN_IF_ERROR(driver->Start());
   return driver.release();
 }
 
@@ -87,12 +122,51 @@ int Driver::VersionHere() {
   return driver.ok() ? (*driver)->version : 0;
 }
 
+absl::Status Driver::Start() {
+  if (const int result = Init(0); result != 0) return absl::UnavailableError(std::string(Check(result, "cuInit").message()));
+  MENDEL_RETURN_IF_ERROR(Check(DriverGetVersion(&version), "cuDriverGetVersion"));
+  if (version < kOldestDriver) {
+    return absl::FailedPreconditionError(
+        Cat("the driver is too old: it supports CUDA ", VersionText(version), ", and ", VersionText(kOldestDriver), " is needed"));
+  }
+  int count = 0;  // left untouched on error
+  MENDEL_RETURN_IF_ERROR(Check(DeviceGetCount(&count), "cuDeviceGetCount"));
+  return count > 0 ? absl::OkStatus() : absl::UnavailableError("the driver has no device");
+}
+
 absl::Status Driver::Check(int result, const char* what) const {
   if (result == 0) return absl::OkStatus();
   const char* text = nullptr;
   if (GetErrorString != nullptr) GetErrorString(result, &text);
-  if (result == kOutOfMemory) return absl::ResourceExhaustedError(Cat(what, ": out of device memory"));
-  return InternalError(what, ": ", text == nullptr ? "unknown error" : text, " (", result, ")");
+  const std::string told = Cat(what, ": ", text == nullptr ? "unknown error" : text, " (", result, ")");
+  switch (MeaningOf(result)) {
+    case Meaning::kOutOfMemory:
+      return absl::ResourceExhaustedError(Cat(what, ": out of device memory"));
+    case Meaning::kOtherArchitecture:
+      return absl::FailedPreconditionError(Cat(told, ": the code was compiled for another architecture than this device's"));
+    case Meaning::kDriverTooOld:
+      return absl::FailedPreconditionError(
+          Cat(told, ": the driver, which supports CUDA ", VersionText(version), ", is older than the compiler of this code"));
+    case Meaning::kFailed:
+      return InternalError(told);
+    case Meaning::kFault:
+    case Meaning::kLostDevice:
+      break;
+  }
+  int first = 0;
+  if (!lost->compare_exchange_strong(first, result)) return Annotate(CheckUsable(), told);
+  if (MeaningOf(result) == Meaning::kLostDevice) return absl::UnavailableError(Cat(told, kRestart));
+  return InternalError(told, kRestart);
+}
+
+absl::Status Driver::CheckUsable() const {
+  const int first = lost->load();
+  if (first == 0) return absl::OkStatus();
+  const char* text = nullptr;
+  if (GetErrorString != nullptr) GetErrorString(first, &text);
+  const std::string error = Cat(text == nullptr ? "unknown error" : text, " (", first, ")", kRestart);
+  if (MeaningOf(first) == Meaning::kLostDevice) return absl::UnavailableError(Cat("the device was lost earlier: ", error));
+  return InternalError("a kernel failed earlier: ", error);
 }
 
 }  // namespace mendel::cuda

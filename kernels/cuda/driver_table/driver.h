@@ -2,8 +2,10 @@
 #ifndef MENDEL_KERNELS_CUDA_DRIVER_TABLE_DRIVER_H_
 #define MENDEL_KERNELS_CUDA_DRIVER_TABLE_DRIVER_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -18,8 +20,13 @@ struct DriverEvent;
 struct DriverGraph;
 struct DriverGraphExec;
 
-/// Attributes of a device, as in cuda.h: its compute capability.
-inline constexpr int kAttributeMajor = 75, kAttributeMinor = 76;
+/// Attributes of a device, as in cuda.h: its compute capability, and the bytes of its L2 cache.
+inline constexpr int kAttributeMajor = 75, kAttributeMinor = 76, kAttributeL2Bytes = 38;
+
+/// CUuuid.
+struct DeviceUuid {
+  unsigned char bytes[16] = {};
+};
 
 /// As in cuda.h; results are 0 or an error. The names are the driver's, without "cu" and version suffix.
 struct Driver {
@@ -31,9 +38,12 @@ struct Driver {
   int (*DeviceGetName)(char* name, int length, int device) = nullptr;
   int (*DeviceGetAttribute)(int* value, int attribute, int device) = nullptr;
   int (*DeviceTotalMem)(size_t* bytes, int device) = nullptr;
+  int (*DeviceGetUuid)(DeviceUuid* uuid, int device) = nullptr;  ///< of the whole GPU, also where it is partitioned
   int (*DevicePrimaryCtxRetain)(DriverContext** context, int device) = nullptr;
   int (*DevicePrimaryCtxRelease)(int device) = nullptr;
   int (*CtxSetCurrent)(DriverContext* context) = nullptr;
+  int (*CtxPushCurrent)(DriverContext* context) = nullptr;
+  int (*CtxPopCurrent)(DriverContext** context) = nullptr;
   int (*CtxSynchronize)() = nullptr;
   int (*ModuleLoadData)(DriverModule** module, const void* image) = nullptr;
   int (*ModuleUnload)(DriverModule* module) = nullptr;
@@ -47,9 +57,14 @@ struct Driver {
   int (*MemFreeHost)(void* address) = nullptr;
   int (*MemcpyHtoDAsync)(uint64_t to, const void* from, size_t bytes, DriverStream* stream) = nullptr;
   int (*MemcpyDtoHAsync)(void* to, uint64_t from, size_t bytes, DriverStream* stream) = nullptr;
+  int (*MemcpyDtoDAsync)(uint64_t to, uint64_t from, size_t bytes, DriverStream* stream) = nullptr;
+  int (*MemsetD8Async)(uint64_t to, unsigned char value, size_t bytes, DriverStream* stream) = nullptr;
   int (*StreamCreate)(DriverStream** stream, unsigned flags) = nullptr;
   int (*StreamDestroy)(DriverStream* stream) = nullptr;
   int (*StreamSynchronize)(DriverStream* stream) = nullptr;
+  int (*StreamWaitEvent)(DriverStream* stream, DriverEvent* event, unsigned flags) = nullptr;
+  int (*StreamGetCtx)(DriverStream* stream, DriverContext** context) = nullptr;
+  int (*StreamIsCapturing)(DriverStream* stream, int* status) = nullptr;
   int (*StreamBeginCapture)(DriverStream* stream, int mode) = nullptr;
   int (*StreamEndCapture)(DriverStream* stream, DriverGraph** graph) = nullptr;
   int (*GraphInstantiate)(DriverGraphExec** exec, DriverGraph* graph, unsigned long long flags) = nullptr;
@@ -59,6 +74,7 @@ struct Driver {
   int (*EventCreate)(DriverEvent** event, unsigned flags) = nullptr;
   int (*EventDestroy)(DriverEvent* event) = nullptr;
   int (*EventRecord)(DriverEvent* event, DriverStream* stream) = nullptr;
+  int (*EventRecordWithFlags)(DriverEvent* event, DriverStream* stream, unsigned flags) = nullptr;
   int (*EventSynchronize)(DriverEvent* event) = nullptr;
   int (*EventElapsedTime)(float* milliseconds, DriverEvent* from, DriverEvent* to) = nullptr;
   int (*LaunchKernel)(DriverFunction* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
@@ -67,14 +83,27 @@ struct Driver {
 
   std::string path;
   int version = 0;  ///< 13000: 13.0, of the CUDA that the driver supports
+  /// The first error that ended the use of the GPU by this process, 0 while there was none; copies share it.
+  std::shared_ptr<std::atomic<int>> lost = std::make_shared<std::atomic<int>>(0);
 
   /// The one of this process, initialised, with at least one device. NotFound where there is no driver, Unavailable where it has no
   /// device, FailedPrecondition when it is older than CUDA 11.4.
   static absl::StatusOr<const Driver*> Get();
   /// Its version; 0 where there is none.
   static int VersionHere();
-  /// OK, ResourceExhausted for memory, or Internal; both name `what`, the latter with the driver's text.
+  /// Initialises a table whose entries are set, and asks for `version`: Unavailable where there is no device or the kernel's module
+  /// is another version's, FailedPrecondition when the driver is older than CUDA 11.4.
+  absl::Status Start();
+  /// OK, or a status that names `what`, with the driver's text:
+  ///   ResourceExhausted   out of device memory
+  ///   FailedPrecondition  the code is for another architecture, or newer than the driver
+  ///   Unavailable         the device is lost (memory errors, fallen off the bus)
+  ///   Internal            anything else
+  /// Errors after which a process cannot use the GPU any more - a kernel's fault, a lost device - say so, and are remembered:
+  /// every later call of Check or CheckUsable that fails for them names the first one.
   absl::Status Check(int result, const char* what) const;
+  /// OK until such an error has happened.
+  absl::Status CheckUsable() const;
 };
 
 }  // namespace mendel::cuda

@@ -1,6 +1,7 @@
 #include "kernels/cuda/fake/fake_driver.h"
 
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -12,14 +13,19 @@ namespace {
 
 int GetErrorString(int error, const char** text) {
   const FakeDriver::State& state = *FakeDriver::State::current;
-  *text = error == kFakeIllegalAddress && !state.fault.empty() ? state.fault.c_str()
-                                                               : (error == 999 ? "injected" : "refused by the fake driver");
+  if (error == kFakeIllegalAddress) {
+    *text = state.fault.empty() ? "an illegal memory access was encountered" : state.fault.c_str();
+  } else if (error == kFakeEccUncorrectable) {
+    *text = "uncorrectable ECC error encountered";
+  } else {
+    *text = error == 999 ? "injected" : "refused by the fake driver";
+  }
   return 0;
 }
 
 int GetAttribute(int* value, int attribute, int) {
   const FakeCall call("DeviceGetAttribute");
-  *value = attribute == 75 ? 9 : 0;  // compute capability 9.0
+  *value = attribute == kAttributeMajor ? 9 : (attribute == kAttributeL2Bytes ? 1 << 16 : 0);  // compute capability 9.0
   return call.code;
 }
 
@@ -33,7 +39,7 @@ int Retain(DriverContext** context, int) {
   const FakeCall call("DevicePrimaryCtxRetain");
   if (call.code != 0) return call.code;
   ++call.state.contexts;
-  *context = reinterpret_cast<DriverContext*>(uintptr_t{1});
+  *context = FakePrimaryContext();
   return 0;
 }
 
@@ -116,6 +122,7 @@ int Allocate(uint64_t* address, size_t bytes) {
 int Free(uint64_t address) {
   const FakeCall call("MemFree");
   call.state.Finish();  // as freeing does
+  call.state.order.Forget(address);
   return call.state.memory.erase(address) == 1 ? 0 : kFakeInvalidValue;
 }
 
@@ -137,8 +144,9 @@ int FreeHost(void* address) {
 void SetEntries(Driver& table) {
   table.Init = [](unsigned) { return FakeCall("Init").code; };
   table.DriverGetVersion = [](int* version) {
-    *version = 13000;
-    return FakeCall("DriverGetVersion").code;
+    const FakeCall call("DriverGetVersion");
+    *version = call.state.version;
+    return call.code;
   };
   table.GetErrorString = &GetErrorString;
   table.DeviceGetCount = [](int* count) {
@@ -158,6 +166,20 @@ void SetEntries(Driver& table) {
   };
   table.DevicePrimaryCtxRetain = &Retain;
   table.DevicePrimaryCtxRelease = &Release;
+  table.DeviceGetUuid = [](DeviceUuid* uuid, int) {
+    for (int k = 0; k < 16; ++k) uuid->bytes[k] = static_cast<unsigned char>(0x10 * (k % 10) + k);
+    return FakeCall("DeviceGetUuid").code;
+  };
+  table.CtxPushCurrent = [](DriverContext*) {
+    const FakeCall call("CtxPushCurrent");
+    if (call.code == 0) ++call.state.pushed;
+    return call.code;
+  };
+  table.CtxPopCurrent = [](DriverContext** context) {
+    const FakeCall call("CtxPopCurrent");
+    *context = FakePrimaryContext();
+    return --call.state.pushed < 0 ? static_cast<int>(kFakeInvalidContext) : call.code;
+  };
   table.CtxSetCurrent = [](DriverContext*) { return FakeCall("CtxSetCurrent").code; };
   table.ModuleLoadData = &LoadModule;
   table.ModuleUnload = &UnloadModule;
@@ -174,9 +196,14 @@ void SetEntries(Driver& table) {
 FakeDriver::State* FakeDriver::State::current = nullptr;
 
 FakeCall::FakeCall(const char* entry) : state(*FakeDriver::State::current), lock_(state.mutex) {
-  if (++state.calls != state.fail_at) return;
-  code = state.fail_with;
-  state.failed_call = entry;
+  const bool injected = ++state.calls == state.fail_at;
+  if (injected) state.failed_call = entry;
+  if (injected && (state.fail_with == kFakeIllegalAddress || state.fail_with == kFakeEccUncorrectable)) {
+    state.sticky = state.fail_with;
+  }
+  const bool asks_the_device =
+      std::string_view(entry).starts_with("Device") && !std::string_view(entry).starts_with("DevicePrimary");
+  code = injected ? state.fail_with : (asks_the_device ? 0 : state.sticky);
 }
 
 std::vector<FakeEntry> EntriesOf(const std::string& text) {
@@ -209,6 +236,14 @@ absl::Status FakeDriver::Prepare(const std::string& texts) {
   const State::Texts module = std::move(compiled);
   for (const EmittedKernel& kernel : kernels) state_->prepared[kernel.name] = module;
   return absl::OkStatus();
+}
+
+void FakeDriver::SetVersion(int version) { state_->version = version; }
+
+DriverStream* FakeDriver::ForeignStream() {
+  auto* stream = state_->NewHandle<DriverStream*>();
+  state_->streams[stream].context = reinterpret_cast<DriverContext*>(uintptr_t{2});
+  return stream;
 }
 
 void FakeDriver::FailAt(int64_t call, int error) {

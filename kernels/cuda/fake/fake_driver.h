@@ -20,7 +20,9 @@ namespace mendel::cuda {
 ///
 /// As a real driver it answers with error codes: what lies outside of any allocation or of a module that was unloaded, calls that a
 /// capture forbids, handles it did not give out. A kernel's own faults (emulator/launch.h) are errors of its launch; the text of
-/// error 700 then tells them. Thread-safe; one such driver at a time in a process.
+/// error 700 then tells them. So is memory that two streams access, one writing, without an event or a wait between them
+/// (fake_order.h; a kernel counts as writing to all its arguments). Errors 700 and 214, injected ones too, stick: calls that
+/// concern the context answer them ever after. Thread-safe; one such driver at a time in a process.
 class FakeDriver {
  public:
   FakeDriver();
@@ -32,6 +34,11 @@ class FakeDriver {
 
   /// Compiles all texts as one, which costs less than one by one; modules whose entries are all among them load at once.
   absl::Status Prepare(const std::string& texts);
+
+  /// Of the CUDA that it says it supports.
+  void SetVersion(int version);
+  /// A stream of another context than the primary one; never given back.
+  DriverStream* ForeignStream();
 
   /// The call with this number, counted from now and from 1, fails with this error, once. 0: none does.
   void FailAt(int64_t call, int error = 999);

@@ -14,13 +14,15 @@
 
 #include "kernels/cuda/emulator/device.h"
 #include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/fake/fake_order.h"
 
 namespace mendel::cuda {
 
 // As in cuda.h.
-enum FakeError {
+enum FakeError : int {
   kFakeSuccess = 0,
   kFakeInvalidValue = 1,
+  kFakeEccUncorrectable = 214,
   kFakeInvalidImage = 200,
   kFakeInvalidHandle = 400,
   kFakeNotFound = 500,
@@ -28,6 +30,9 @@ enum FakeError {
   kFakeInvalidContext = 201,
   kFakeCaptureUnsupported = 900,
 };
+
+/// The handle of the device's primary context.
+inline DriverContext* FakePrimaryContext() { return reinterpret_cast<DriverContext*>(uintptr_t{1}); }
 
 /// What a stream does, now or in a graph.
 using FakeWork = std::function<int()>;
@@ -43,6 +48,7 @@ struct FakeDriver::State {
   };
   struct FakeStream {
     bool waits = true;  ///< for what is under way on no stream
+    DriverContext* context = FakePrimaryContext();
     bool captures = false;
     std::vector<FakeWork> recorded;
   };
@@ -53,8 +59,11 @@ struct FakeDriver::State {
   int fail_with = 0;
   std::string failed_call;
   std::string fault;  // of the last kernel that had one
+  int sticky = 0;     // the error that every call answers from now on
 
+  int version = 13000;
   int contexts = 0;
+  int pushed = 0;  // contexts, by all threads
   std::map<uint64_t, std::vector<std::byte>> memory;
   std::map<void*, std::vector<std::byte>> host_memory;
   std::map<DriverModule*, std::unique_ptr<FakeModule>> modules;
@@ -66,6 +75,8 @@ struct FakeDriver::State {
   std::map<DriverGraphExec*, std::vector<FakeWork>> execs;
   std::map<std::string, Texts> prepared;  // by entry
   uintptr_t next_handle = 0;
+  FakeOrder order;
+  DriverStream* running = nullptr;  // the stream whose work is being done
 
   /// A handle that no memory lies at.
   template <class Handle>
@@ -74,6 +85,8 @@ struct FakeDriver::State {
   }
   /// The allocation that holds [address, address + bytes); null when none does.
   std::vector<std::byte>* Find(uint64_t address, size_t bytes, size_t* offset = nullptr);
+  /// The same for an access by the work that is being done; a fault where another stream's is not ordered with it.
+  std::vector<std::byte>* FindOrdered(uint64_t address, size_t bytes, bool writes, size_t* offset = nullptr);
   bool IsCapturing() const;
   /// Ends what is under way; the first error.
   int Finish();
@@ -89,7 +102,7 @@ struct FakeDriver::State {
 /// The entries that copy, launch and capture (fake_streams.cc), and all others (fake_driver.cc).
 void SetStreamEntries(Driver& table);
 
-/// Holds the state for one call; `code` is the error that was to be injected into it.
+/// Holds the state for one call; `code` is the error that was to be injected into it, or the one that sticks.
 class FakeCall {
  public:
   explicit FakeCall(const char* entry);

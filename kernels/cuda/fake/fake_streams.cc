@@ -12,7 +12,7 @@ namespace {
 
 using State = FakeDriver::State;
 
-constexpr unsigned kNonBlocking = 1;  // of cuda.h
+constexpr unsigned kNonBlocking = 1, kExternal = 1;  // of cuda.h
 
 int CopyIn(State& state, uint64_t to, const void* from, size_t bytes) {
   if (state.Find(to, bytes) == nullptr) return kFakeIllegalAddress;
@@ -24,6 +24,30 @@ int CopyOut(State& state, void* to, uint64_t from, size_t bytes) {
   if (state.Find(from, bytes) == nullptr) return kFakeIllegalAddress;
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   return 0;
+}
+
+int CopyWithin(uint64_t to, uint64_t from, size_t bytes, DriverStream* stream) {
+  const FakeCall call("MemcpyDtoDAsync");
+  if (call.code != 0) return call.code;
+  if (call.state.Find(to, bytes) == nullptr || call.state.Find(from, bytes) == nullptr) return kFakeInvalidValue;
+  return call.state.Do(stream, [&state = call.state, to, from, bytes] {
+    if (state.FindOrdered(from, bytes, false) == nullptr || state.FindOrdered(to, bytes, true) == nullptr) {
+      return static_cast<int>(kFakeIllegalAddress);
+    }
+    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    return 0;
+  });
+}
+
+int Fill(uint64_t to, unsigned char value, size_t bytes, DriverStream* stream) {
+  const FakeCall call("MemsetD8Async");
+  if (call.code != 0) return call.code;
+  if (call.state.Find(to, bytes) == nullptr) return kFakeInvalidValue;
+  return call.state.Do(stream, [&state = call.state, to, value, bytes] {
+    if (state.FindOrdered(to, bytes, true) == nullptr) return static_cast<int>(kFakeIllegalAddress);
+    std::memset(reinterpret_cast<void*>(to), value, bytes);
+    return 0;
+  });
 }
 
 /// Asynchronous copies need pinned memory; from other memory a graph would read whatever is there when it is replayed.
@@ -87,7 +111,7 @@ int LaunchGraph(DriverGraphExec* exec, DriverStream* stream) {
   const FakeCall call("GraphLaunch");
   if (call.code != 0) return call.code;
   const auto found = call.state.execs.find(exec);
-  if (found == call.state.execs.end() || call.state.streams.count(stream) == 0) return kFakeInvalidHandle;
+  if (found == call.state.execs.end() || (stream != nullptr && call.state.streams.count(stream) == 0)) return kFakeInvalidHandle;
   for (const FakeWork& work : found->second) {
     if (const int code = call.state.Do(stream, work); code != 0) return code;
   }
@@ -98,7 +122,9 @@ int MakeStream(DriverStream** stream, unsigned flags) {
   const FakeCall call("StreamCreate");
   if (call.code != 0) return call.code;
   *stream = call.state.NewHandle<DriverStream*>();
-  call.state.streams[*stream].waits = (flags & kNonBlocking) == 0;
+  const bool waits = (flags & kNonBlocking) == 0;
+  call.state.streams[*stream].waits = waits;
+  call.state.order.AddStream(*stream, waits);
   return 0;
 }
 
@@ -110,12 +136,37 @@ int MakeEvent(DriverEvent** event, unsigned) {
   return 0;
 }
 
+int RecordNow(State& state, DriverEvent* event, DriverStream* stream) {
+  if (state.events.count(event) == 0) return kFakeInvalidHandle;
+  return state.Do(stream, [&state, event] {
+    state.events[event] = std::chrono::steady_clock::now();
+    state.order.Record(event, state.running);
+    return 0;
+  });
+}
+
 int Record(DriverEvent* event, DriverStream* stream) {
   const FakeCall call("EventRecord");
   if (call.code != 0) return call.code;
+  const auto found = call.state.streams.find(stream);
+  // As a captured one it would be no record of the graph's.
+  if (found != call.state.streams.end() && found->second.captures) return kFakeCaptureUnsupported;
+  return RecordNow(call.state, event, stream);
+}
+
+/// In a capture, only an external event's record is one of the graph's work; another's orders streams that capture together.
+int RecordWithFlags(DriverEvent* event, DriverStream* stream, unsigned flags) {
+  const FakeCall call("EventRecordWithFlags");
+  if (call.code != 0) return call.code;
+  return flags == kExternal ? RecordNow(call.state, event, stream) : static_cast<int>(kFakeInvalidValue);
+}
+
+int WaitForEvent(DriverStream* stream, DriverEvent* event, unsigned) {
+  const FakeCall call("StreamWaitEvent");
+  if (call.code != 0) return call.code;
   if (call.state.events.count(event) == 0) return kFakeInvalidHandle;
   return call.state.Do(stream, [&state = call.state, event] {
-    state.events[event] = std::chrono::steady_clock::now();
+    state.order.Wait(state.running, event);
     return 0;
   });
 }
@@ -128,14 +179,18 @@ int Elapsed(float* milliseconds, DriverEvent* from, DriverEvent* to) {
   return 0;
 }
 
-/// Waiting, which a capture forbids. Streams have nothing under way.
-int Synchronize(const char* entry) {
+/// Waiting, which a capture forbids. Streams have nothing under way; `order` notes what the host knows now.
+template <class Order>
+int Synchronize(const char* entry, Order order) {
   const FakeCall call(entry);
-  return call.code != 0 ? call.code : (call.state.IsCapturing() ? kFakeCaptureUnsupported : 0);
+  if (call.code != 0) return call.code;
+  if (call.state.IsCapturing()) return kFakeCaptureUnsupported;
+  order(call.state.order);
+  return 0;
 }
 
 int SynchronizeAll() {
-  const int code = Synchronize("CtxSynchronize");
+  const int code = Synchronize("CtxSynchronize", [](FakeOrder& order) { order.HostWaitsForAll(); });
   return code != 0 ? code : FakeDriver::State::current->Finish();
 }
 
@@ -177,6 +232,18 @@ std::vector<std::byte>* State::Find(uint64_t address, size_t bytes, size_t* offs
   return &found->second;
 }
 
+std::vector<std::byte>* State::FindOrdered(uint64_t address, size_t bytes, bool writes, size_t* offset) {
+  size_t begin = 0;
+  std::vector<std::byte>* found = Find(address, bytes, &begin);
+  if (found == nullptr) return nullptr;
+  if (!order.Access(address - begin, running, writes)) {
+    fault = "memory is accessed on two streams that nothing orders";
+    return nullptr;
+  }
+  if (offset != nullptr) *offset = begin;
+  return found;
+}
+
 bool State::IsCapturing() const {
   return std::any_of(streams.begin(), streams.end(), [](const auto& stream) { return stream.second.captures; });
 }
@@ -196,7 +263,11 @@ int State::Do(DriverStream* stream, FakeWork work) {
   if (!captures) {
     const bool waits = stream == nullptr || found->second.waits;
     if (const int code = waits ? Finish() : 0; code != 0) return code;
-    return work();
+    order.Begin(stream);
+    running = stream;
+    const int code = work();
+    if (code == kFakeIllegalAddress) sticky = code;
+    return code;
   }
   found->second.recorded.push_back(std::move(work));
   return 0;
@@ -206,11 +277,10 @@ int State::Launch(const FakeFunction& function, const LaunchShape& shape, const 
   std::vector<Argument> arguments;
   for (size_t k = 0; k < pointers.size(); ++k) {
     size_t offset = 0;
-    std::vector<std::byte>* allocation = Find(pointers[k], 1, &offset);
-    if (allocation == nullptr) {
-      fault = Cat(function.name, ": argument ", k, " is in no allocation");
-      return kFakeIllegalAddress;
-    }
+    fault = Cat(function.name, ": argument ", k, " is in no allocation");
+    std::vector<std::byte>* allocation = FindOrdered(pointers[k], 1, true, &offset);
+    if (allocation == nullptr) return kFakeIllegalAddress;
+    fault.clear();
     const uint64_t begin = pointers[k] - offset;
     arguments.push_back({Cat("argument ", k), {reinterpret_cast<std::byte*>(begin), allocation->size() - 256}, true, offset, 1});
   }
@@ -226,6 +296,7 @@ std::string State::Leaks() const {
     if (number != 0) leaks += Cat(leaks.empty() ? "" : ", ", number, " ", what);
   };
   count("contexts", static_cast<size_t>(contexts));
+  count("pushed contexts", static_cast<size_t>(pushed));
   count("allocations", memory.size());
   count("host allocations", host_memory.size());
   count("modules", modules.size());
@@ -243,22 +314,50 @@ void SetStreamEntries(Driver& table) {
     const FakeCall call("MemcpyHtoDAsync");
     if (call.code != 0) return call.code;
     if (!IsPinned(call.state, from)) return static_cast<int>(kFakeInvalidValue);
-    return call.state.Do(stream, [&state = call.state, to, from, bytes] { return CopyIn(state, to, from, bytes); });
+    return call.state.Do(stream, [&state = call.state, to, from, bytes] {
+      const bool ordered = state.FindOrdered(to, bytes, true) != nullptr;
+      return ordered ? CopyIn(state, to, from, bytes) : static_cast<int>(kFakeIllegalAddress);
+    });
   };
   table.MemcpyDtoHAsync = [](void* to, uint64_t from, size_t bytes, DriverStream* stream) {
     const FakeCall call("MemcpyDtoHAsync");
     if (call.code != 0) return call.code;
     if (!IsPinned(call.state, to)) return static_cast<int>(kFakeInvalidValue);
-    return call.state.Do(stream, [&state = call.state, to, from, bytes] { return CopyOut(state, to, from, bytes); });
+    return call.state.Do(stream, [&state = call.state, to, from, bytes] {
+      const bool ordered = state.FindOrdered(from, bytes, false) != nullptr;
+      return ordered ? CopyOut(state, to, from, bytes) : static_cast<int>(kFakeIllegalAddress);
+    });
   };
+  table.MemcpyDtoDAsync = &CopyWithin;
+  table.MemsetD8Async = &Fill;
   table.LaunchKernel = &Launch;
   table.CtxSynchronize = &SynchronizeAll;
   table.StreamCreate = &MakeStream;
   table.StreamDestroy = [](DriverStream* stream) {
     const FakeCall call("StreamDestroy");
+    call.state.order.RemoveStream(stream);
     return call.state.streams.erase(stream) == 1 ? 0 : static_cast<int>(kFakeInvalidHandle);
   };
-  table.StreamSynchronize = [](DriverStream*) { return Synchronize("StreamSynchronize"); };
+  table.StreamSynchronize = [](DriverStream* stream) {
+    return Synchronize("StreamSynchronize", [stream](FakeOrder& order) { order.HostWaits(stream); });
+  };
+  table.StreamWaitEvent = &WaitForEvent;
+  table.StreamGetCtx = [](DriverStream* stream, DriverContext** context) {
+    const FakeCall call("StreamGetCtx");
+    if (call.code != 0) return call.code;
+    const auto found = call.state.streams.find(stream);
+    if (stream != nullptr && found == call.state.streams.end()) return static_cast<int>(kFakeInvalidHandle);
+    *context = stream == nullptr ? FakePrimaryContext() : found->second.context;
+    return 0;
+  };
+  table.StreamIsCapturing = [](DriverStream* stream, int* status) {
+    const FakeCall call("StreamIsCapturing");
+    if (call.code != 0) return call.code;
+    const auto found = call.state.streams.find(stream);
+    if (stream != nullptr && found == call.state.streams.end()) return static_cast<int>(kFakeInvalidHandle);
+    *status = stream != nullptr && found->second.captures ? 1 : 0;
+    return 0;
+  };
   table.StreamBeginCapture = &BeginCapture;
   table.StreamEndCapture = &EndCapture;
   table.GraphInstantiate = &Instantiate;
@@ -268,10 +367,14 @@ void SetStreamEntries(Driver& table) {
   table.EventCreate = &MakeEvent;
   table.EventDestroy = [](DriverEvent* event) {
     const FakeCall call("EventDestroy");
+    call.state.order.Forget(event);
     return call.state.events.erase(event) == 1 ? 0 : static_cast<int>(kFakeInvalidHandle);
   };
   table.EventRecord = &Record;
-  table.EventSynchronize = [](DriverEvent*) { return Synchronize("EventSynchronize"); };
+  table.EventRecordWithFlags = &RecordWithFlags;
+  table.EventSynchronize = [](DriverEvent* event) {
+    return Synchronize("EventSynchronize", [event](FakeOrder& order) { order.HostWaits(event); });
+  };
   table.EventElapsedTime = &Elapsed;
 }
 

@@ -7,6 +7,7 @@
 #include "kernels/cuda/cudnn/convolution.h"
 #include "kernels/cuda/cudnn/table.h"
 #include "kernels/cuda/driver_table/driver.h"
+#include "kernels/cuda/driver_table/nvml.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 
 namespace mendel::cuda {
@@ -33,6 +34,11 @@ absl::StatusOr<std::string> CudnnLine() {
   MENDEL_ASSIGN_OR_RETURN(const Cudnn* cudnn, Cudnn::Get());
   if (Driver::Get().ok()) MENDEL_RETURN_IF_ERROR(DevicePropertiesOf(*cudnn, 0).status());
   return Cat(cudnn->VersionText(), " at ", cudnn->path);
+}
+
+absl::StatusOr<std::string> NvmlLine() {
+  MENDEL_ASSIGN_OR_RETURN(const Nvml* nvml, Nvml::Get());
+  return Cat("of driver ", nvml->driver_version, " at ", nvml->path);
 }
 
 absl::StatusOr<std::string> DriverLine() {
@@ -68,6 +74,7 @@ std::vector<std::string> DescribeInstallation() {
       Line("cuBLASLt", CublasLtLine(), "matrix products run this program's own kernels only, which are far slower"),
       Line("cuDNN", CudnnLine(), "convolutions run this program's own kernels only, which are far slower"),
       Line("driver", DriverLine(), "nothing runs on a GPU"),
+      Line("NVML", NvmlLine(), "measurements do not tell the GPU's clock and power"),
   };
   if (const auto driver = Driver::Get(); driver.ok()) lines.push_back(DescribeDevice(**driver));
   return lines;

@@ -11,8 +11,10 @@
 #include "kernels/cuda/backend/executable.h"
 #include "kernels/cuda/backend/installed_libraries.h"
 #include "kernels/cuda/backend/library_groups.h"
+#include "kernels/cuda/backend/measuring_gpu.h"
 #include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/driver_table/driver.h"
+#include "kernels/cuda/driver_table/nvml.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 #include "kernels/cuda/nvrtc/module_cache.h"
 
@@ -94,6 +96,13 @@ class CudaBackend final : public Backend {
         LowerToDevice(graph, {.numerics = options.numerics, .algorithms = options.algorithms, .libraries = InstalledLibraries()}));
     return MakeExecutable(*gpu.driver, std::move(program),
                           [&gpu](const std::string& text) { return CompiledModule(*gpu.compiler, text, gpu.architecture); });
+  }
+
+  const MeasuringDevice* measuring_device() const override {
+    const auto driver = Driver::Get();
+    if (!driver.ok()) return nullptr;
+    static const MeasuringGpu gpu(**driver, Nvml::Get());
+    return &gpu;
   }
 };
 

@@ -1,0 +1,28 @@
+// What callers give a run, checked against what the program's inputs and outputs are.
+#ifndef MENDEL_KERNELS_CUDA_BACKEND_BUFFER_CHECKS_H_
+#define MENDEL_KERNELS_CUDA_BACKEND_BUFFER_CHECKS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/cuda/backend/program.h"
+
+namespace mendel::cuda {
+
+/// Of the host: number, sizes, alignment to the element size. InvalidArgument names the first that is wrong; `what` is "input" or
+/// "output".
+absl::Status CheckBuffers(std::string_view what, const std::vector<DeviceCopy>& copies,
+                          std::span<const std::span<const std::byte>> buffers);
+absl::Status CheckBuffers(std::string_view what, const std::vector<DeviceCopy>& copies,
+                          std::span<const std::span<std::byte>> buffers);
+
+/// Addresses on the device, whose sizes nobody tells.
+absl::Status CheckAddresses(std::string_view what, const std::vector<DeviceCopy>& copies, std::span<const uint64_t> addresses);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_BACKEND_BUFFER_CHECKS_H_
