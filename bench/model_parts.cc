@@ -4,9 +4,9 @@
 //   model_parts fill SHELL.onnx MODEL.onnx [SEED]  with weights drawn from the seed (1)
 //   model_parts unpack MODEL.onnx FOLDER           FOLDER/graph.json and FOLDER/tensors.bin
 //
-// graph.json: "inputs" (name, type, shape; open extents are 1), "outputs" (names), "nodes" (op, name, inputs, outputs, attributes) in the
-// file's order, "tensors": name -> type, shape, and offset in tensors.bin (little endian, row-major, 64-byte aligned). Nodes Constant are
-// tensors. Exit code 1 and one line where a model cannot be told so.
+// graph.json: "opset", "inputs" (name, type, shape; open extents are 1), "outputs" (names), "nodes" (op, name, inputs, outputs,
+// attributes) in the file's order, "tensors": name -> type, shape, and offset in tensors.bin (little endian, row-major, 64-byte
+// aligned). Nodes Constant are tensors. Exit code 1 and one line where a model cannot be told so.
 
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "bench/weight_recipe.h"
 #include "graph/tensor.h"
+#include "onnx/model_reader.h"
 #include "onnx/tensor_decode.h"
 #include "third_party/onnx.pb.h"
 
@@ -79,7 +80,8 @@ absl::StatusOr<Json> AttributeJson(const onnx::AttributeProto& attribute, const 
     case onnx::AttributeProto::FLOATS:
       return Json(std::vector<float>(attribute.floats().begin(), attribute.floats().end()));
     default:
-      return absl::UnimplementedError(Cat("node '", node, "': attribute '", attribute.name(), "' is no number, text or list of numbers"));
+      return absl::UnimplementedError(
+          Cat("node '", node, "': attribute '", attribute.name(), "' is no number, text or list of numbers"));
   }
 }
 
@@ -106,7 +108,8 @@ absl::StatusOr<Json> InputJson(const onnx::ValueInfoProto& input) {
 absl::Status Unpack(const onnx::ModelProto& model, const std::string& folder) {
   std::filesystem::create_directories(folder);
   TensorFile tensors((std::filesystem::path(folder) / "tensors.bin").string());
-  Json told = {{"inputs", Json::array()}, {"outputs", Json::array()}, {"nodes", Json::array()}};
+  MENDEL_ASSIGN_OR_RETURN(const int64_t opset, StandardOpset(model.opset_import()));
+  Json told = {{"opset", opset}, {"inputs", Json::array()}, {"outputs", Json::array()}, {"nodes", Json::array()}};
   std::set<std::string> stored;
   for (const onnx::TensorProto& tensor : model.graph().initializer()) {
     stored.insert(tensor.name());
@@ -147,7 +150,8 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   const bool known = what == "strip" || what == "fill" || what == "unpack";
   if (!known || argc < 4 || argc > (what == "fill" ? 5 : 4)) {
-    std::fprintf(stderr, "usage: model_parts strip MODEL.onnx SHELL.onnx | fill SHELL.onnx MODEL.onnx [SEED] | unpack MODEL.onnx FOLDER\n");
+    std::fprintf(stderr,
+                 "usage: model_parts strip MODEL.onnx SHELL.onnx | fill SHELL.onnx MODEL.onnx [SEED] | unpack MODEL.onnx FOLDER\n");
     return 2;
   }
   const absl::Status status = mendel::Run(what, argv[2], argv[3], argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1);

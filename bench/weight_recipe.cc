@@ -90,7 +90,8 @@ absl::Status FillWeights(onnx::ModelProto& model, uint64_t seed) {
     if (std::sscanf(tensor.doc_string().c_str(), kRecipe, &recipe.mean, &recipe.deviation, &recipe.low, &recipe.high) != 4 ||
         !(recipe.low <= recipe.high && recipe.deviation >= 0) || Elements(tensor) < kFewestStrippedElements ||
         Elements(tensor) > kMaxElements) {
-      return InvalidInput("initializer '", tensor.name(), "' has neither data nor a recipe: '", tensor.doc_string().substr(0, 100), "'");
+      return InvalidInput("initializer '", tensor.name(), "' has neither data nor a recipe: '", tensor.doc_string().substr(0, 100),
+                          "'");
     }
     Rng rng(seed ^ HashOf(tensor.name()));
     std::vector<float> values(static_cast<size_t>(Elements(tensor)));

@@ -1,8 +1,8 @@
 // Models without their weights: what is carried to another machine instead of hundreds of megabytes of random numbers.
 //
-// A large f32 initializer is replaced by a recipe in its doc_string: its mean, standard deviation and range, from which numbers of the
-// same scale are drawn there. Shapes, connections and whatever decides what an operator does stay as they were; the function that the
-// model computes becomes another one, of the same cost.
+// A large f32 initializer is replaced by a recipe in its doc_string: its mean, standard deviation and range, from which numbers of
+// the same scale are drawn there. Shapes, connections and whatever decides what an operator does stay as they were; the function
+// that the model computes becomes another one, of the same cost.
 #ifndef MENDEL_BENCH_WEIGHT_RECIPE_H_
 #define MENDEL_BENCH_WEIGHT_RECIPE_H_
 
