@@ -4,8 +4,8 @@
 usage: gpu_peers.py PEER DEVICE NUMERICS THREADS MODEL.onnx UNPACKED INPUTS.npz OUTPUTS.npz   (PEER: eager, compile, onnxruntime)
        gpu_peers.py versions DEVICE                                                           (one JSON object: peer -> version, or why not)
 
-A run takes its inputs from host memory and brings its outputs back, as a run of `mendel bench` does: page-locked buffers and
-asynchronous copies where PyTorch runs on a GPU. UNPACKED: what `model_parts unpack` wrote.
+A run on a GPU has its inputs there and leaves its outputs there, as `mendel bench` measures plans: PyTorch's time is that between two
+events on its stream, ONNX Runtime's the wall clock's around a bound run. UNPACKED: what `model_parts unpack` wrote.
 """
 import importlib
 import json
@@ -24,23 +24,22 @@ def open_torch(compiled, device, tf32, threads, unpacked, inputs):
     module, told = onnx_torch.load(unpacked)
     module = module.to(device)
     call = torch.compile(module, mode="max-autotune") if compiled else module
-    on_gpu = device == "cuda"
-    sources = [torch.from_numpy(inputs[one["name"]]) for one in told["inputs"]]
-    sources = [source.pin_memory() if on_gpu else source for source in sources]
-    resident = [source.to(device) for source in sources]
-    with torch.inference_mode():
-        sinks = [torch.empty(y.shape, dtype=y.dtype, pin_memory=on_gpu) for y in call(*resident)]
+    resident = [torch.from_numpy(inputs[one["name"]]).to(device) for one in told["inputs"]]
+    last = []
 
-    def run():
+    def run_here():
         with torch.inference_mode():
-            for target, source in zip(resident, sources):
-                target.copy_(source, non_blocking=True)
-            for target, source in zip(sinks, call(*resident)):
-                target.copy_(source, non_blocking=True)
-            if on_gpu:
-                torch.cuda.synchronize()
+            last[:] = call(*resident)
 
-    return run, lambda: [sink.numpy() for sink in sinks]
+    def run_on_gpu():
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        run_here()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end)
+
+    return run_on_gpu if device == "cuda" else run_here, lambda: [value.cpu().numpy() for value in last]
 
 
 def open_onnxruntime(device, tf32, threads, model, inputs):
@@ -51,12 +50,24 @@ def open_onnxruntime(device, tf32, threads, model, inputs):
     session = onnxruntime.InferenceSession(model, options, providers=[provider])
     if device == "cuda" and session.get_providers()[0] != "CUDAExecutionProvider":
         raise RuntimeError("ONNX Runtime could not open CUDA and would run on the CPU")
-    last = []
+    if device == "cpu":
+        last = []
 
-    def run():
-        last[:] = session.run(None, inputs)
+        def run():
+            last[:] = session.run(None, inputs)
 
-    return run, lambda: last
+        return run, lambda: last
+    binding = session.io_binding()
+    for name, value in inputs.items():
+        binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(value, "cuda", 0))
+    for output in session.get_outputs():
+        binding.bind_output(output.name, "cuda")
+
+    def run_bound():
+        session.run_with_iobinding(binding)
+        binding.synchronize_outputs()
+
+    return run_bound, binding.copy_outputs_to_cpu
 
 
 def versions(device):

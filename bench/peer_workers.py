@@ -10,7 +10,8 @@ import time
 
 
 def serve(run, ready="ready"):
-    """The worker's loop over a prepared engine: one line of seconds in, the median and the smallest milliseconds out."""
+    """The worker's loop over a prepared engine: one line of seconds in, the median and the smallest milliseconds out. `run` returns its
+    milliseconds by a clock of its own, or None for the wall clock's."""
     print(json.dumps(ready), flush=True)
     for line in sys.stdin:
         seconds, times = float(line), []
@@ -19,8 +20,8 @@ def serve(run, ready="ready"):
         started = time.perf_counter()
         while len(times) < 3 or time.perf_counter() - started < seconds:
             begin = time.perf_counter()
-            run()
-            times.append(1e3 * (time.perf_counter() - begin))
+            own = run()
+            times.append(1e3 * (time.perf_counter() - begin) if own is None else own)
         print(json.dumps([statistics.median(times), min(times)]), flush=True)
 
 
