@@ -129,8 +129,9 @@ bool GuardedCases::GoesOn() const {
 
 void GuardedCases::EndPart(const std::string& what, size_t done, size_t all) {
   if (++part_ <= shared_->parts) return;
-  const char* const why =
-      shared_->failures >= limits_.failures ? "; ended early: too many failures" : "; ended early: the time is over";
+  const char* const why = shared_->given_up                       ? "; ended early: given up"
+                          : shared_->failures >= limits_.failures ? "; ended early: too many failures"
+                                                                  : "; ended early: the time is over";
   std::printf("%s: %zu of %zu, %d runs, %d wrong%s\n", what.c_str(), done, all, shared_->runs.load(),
               shared_->failures - shared_->failures_before, done < all ? why : "");
   shared_->runs = 0;
