@@ -6,7 +6,7 @@
 // mending has a row. Layers that most arithmetic of the models goes to come first; what is left when --seconds are over is counted.
 // Nothing is asserted.
 //
-// usage: layer_mutants [--device cpu|cuda] [--batch 1,8,16] [--numerics strict,default] [--threads N] [--seconds N] [--each]
+// usage: layer_mutants [--device cpu|cuda] [--batch 1,8,16] [--numerics strict,tf32] [--threads N] [--seconds N] [--each]
 //                      [--layers N] MODEL.onnx...        (exit 77: the device is not here)
 
 #include <algorithm>
@@ -30,6 +30,7 @@
 #include "mutator/rule.h"
 #include "runtime/backend.h"
 #include "runtime/measure.h"
+#include "runtime/numerics.h"
 #include "verifier/verifier.h"
 
 namespace mendel {
@@ -41,7 +42,7 @@ constexpr double kJudgeSeconds = 20;
 struct Options {
   std::string device = "cuda";
   std::vector<int64_t> batches = {1, 8, 16};
-  std::vector<Numerics> numerics = {Numerics::kStrict, Numerics::kDefault};
+  std::vector<Numerics> numerics = {Numerics::kStrict, Numerics::kTf32};
   int threads = 1;
   double seconds = 600;
   size_t layers = 100000;
@@ -281,6 +282,21 @@ void MeasureLayer(const ConvLayer& layer, int64_t batch, Numerics numerics, cons
   }
 }
 
+/// Of the classes asked for, those that the backend has kernels of; the others are named.
+std::vector<Numerics> Supported(const Backend& backend, const Options& options) {
+  std::vector<Numerics> supported;
+  for (const Numerics numerics : options.numerics) {
+    const absl::Status status = backend.Supports(numerics);
+    if (status.ok()) {
+      supported.push_back(numerics);
+    } else {
+      std::printf("left out: numerics %s: %s\n\n", std::string(NumericsName(numerics)).c_str(),
+                  std::string(status.message()).c_str());
+    }
+  }
+  return supported;
+}
+
 int Run(const Options& options) {
   const Backend* const backend = FindBackend(options.device);
   const absl::Status there =
@@ -292,6 +308,7 @@ int Run(const Options& options) {
   std::vector<ConvLayer> layers = Expect(ConvLayersOf(options.models));
   std::printf("%s; %zu different convolutions in %zu models\n\n", backend->Identity().c_str(), layers.size(),
               options.models.size());
+  const std::vector<Numerics> classes = Supported(*backend, options);
   layers.resize(std::min(layers.size(), options.layers));
   std::printf(
       "| models | layer | batch | numerics | direct ms | mutant | mutant ms | mended ms | correction ms | %% of the mutant | "
@@ -301,7 +318,7 @@ int Run(const Options& options) {
   size_t skipped = 0;
   for (const ConvLayer& layer : layers) {
     for (const int64_t batch : options.batches) {
-      for (const Numerics numerics : options.numerics) {
+      for (const Numerics numerics : classes) {
         if (deadline.Passed()) {
           ++skipped;
         } else {
@@ -365,7 +382,7 @@ int main(int argc, char** argv) {
   mendel::Options options;
   if (!mendel::Parse(argc, argv, options)) {
     std::fprintf(stderr,
-                 "usage: layer_mutants [--device cpu|cuda] [--batch 1,8,16] [--numerics strict,default] [--threads N] [--seconds "
+                 "usage: layer_mutants [--device cpu|cuda] [--batch 1,8,16] [--numerics strict,tf32] [--threads N] [--seconds "
                  "N] [--each] "
                  "[--layers N] MODEL.onnx...\n");
     return 2;
