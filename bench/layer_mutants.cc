@@ -14,8 +14,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
-#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -26,10 +24,10 @@
 #include "base/status.h"
 #include "bench/conv_layers.h"
 #include "bench/expect.h"
+#include "bench/laboratory.h"
 #include "corrector/corrector.h"
 #include "mutator/rule.h"
 #include "runtime/backend.h"
-#include "runtime/measure.h"
 #include "runtime/numerics.h"
 #include "verifier/verifier.h"
 
@@ -48,85 +46,6 @@ struct Options {
   size_t layers = 100000;
   bool each = false;
   std::vector<std::string> models;
-};
-
-/// One way to compute a layer.
-struct Program {
-  Graph graph;
-  std::string told;       ///< the rule with its choices, and the way of mending
-  double share = 0;       ///< the correction's arithmetic, of the layer's
-  std::string algorithm;  ///< "": the backend's default
-  std::unique_ptr<Executable> executable;
-  double milliseconds = 0;
-};
-
-class Laboratory {
- public:
-  Laboratory(const Backend& backend, const Options& options, Numerics numerics)
-      : backend_(backend), threads_(options.threads), numerics_(numerics) {}
-
-  /// Algorithms of any node, the default first.
-  std::vector<std::string> Algorithms(const Graph& graph) const {
-    std::set<std::string> names;
-    for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-      for (std::string& name : backend_.Algorithms(graph, node, numerics_)) names.insert(std::move(name));
-    }
-    std::vector<std::string> all = {""};
-    all.insert(all.end(), names.begin(), names.end());
-    return all;
-  }
-
-  /// `program` compiled with the fastest of `algorithms`; the first error where none of them runs.
-  absl::Status Tune(Program& program, const std::vector<std::string>& algorithms) const {
-    absl::Status refused;
-    program.executable = nullptr;
-    for (const std::string& name : algorithms) {
-      auto executable = Compile(program.graph, name);
-      const auto taken = executable.ok() ? QuickMilliseconds(**executable, program.graph) : executable.status();
-      if (!taken.ok()) {
-        if (refused.ok()) refused = taken.status();
-        continue;
-      }
-      if (program.executable != nullptr && *taken >= program.milliseconds) continue;
-      program.executable = *std::move(executable);
-      program.milliseconds = *taken;
-      program.algorithm = name;
-    }
-    return program.executable != nullptr ? absl::OkStatus() : refused;
-  }
-
-  /// Medians, interleaved, into the programs.
-  static absl::Status Compare(const std::vector<Program*>& programs) {
-    std::vector<Executable*> executables;
-    for (Program* program : programs) executables.push_back(program->executable.get());
-    const Graph& graph = programs[0]->graph;
-    MENDEL_ASSIGN_OR_RETURN(const auto timings, MeasureInterleaved(executables, graph, RandomInputs(graph, 1),
-                                                                   {.min_seconds = 0.3, .min_runs = 10, .max_seconds = 3}));
-    for (size_t k = 0; k < programs.size(); ++k) programs[k]->milliseconds = timings[k].median_ms;
-    return absl::OkStatus();
-  }
-
- private:
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const std::string& name) const {
-    CompileOptions options{.threads = threads_, .numerics = numerics_};
-    for (int32_t node = 0; !name.empty() && node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-      const std::vector<std::string> offered = backend_.Algorithms(graph, node, numerics_);
-      if (std::find(offered.begin(), offered.end(), name) != offered.end()) options.algorithms[node] = name;
-    }
-    return backend_.Compile(graph, options);
-  }
-
-  static absl::StatusOr<double> QuickMilliseconds(Executable& executable, const Graph& graph) {
-    Executable* const one = &executable;
-    MENDEL_ASSIGN_OR_RETURN(const auto timings,
-                            MeasureInterleaved({&one, 1}, graph, RandomInputs(graph, 1),
-                                               {.min_seconds = 0.01, .min_runs = 3, .max_seconds = 1, .warmup = 1}));
-    return timings[0].min_ms;
-  }
-
-  const Backend& backend_;
-  const int threads_;
-  const Numerics numerics_;
 };
 
 std::string Told(const Rule& rule, const Match& match) {
@@ -258,7 +177,7 @@ absl::Status MeasureMutant(const ConvLayer& layer, int64_t batch, Numerics numer
 
 void MeasureLayer(const ConvLayer& layer, int64_t batch, Numerics numerics, const Backend& backend, const Options& options,
                   const Deadline& deadline, Summary& summary) {
-  const Laboratory laboratory(backend, options, numerics);
+  const Laboratory laboratory(backend, options.threads, numerics);
   Program direct{Expect(LayerGraph(layer, batch)), "", 0, "", nullptr, 0};
   const absl::Status tuned = laboratory.Tune(direct, laboratory.Algorithms(direct.graph));
   const std::string where = Cat(LayerText(layer), ", batch ", batch, ", ", NumericsName(numerics));
