@@ -79,12 +79,16 @@ class Worker:
         self.errors.close()
 
 
+class OutOfTime(RuntimeError):
+    """A command was ended because its time was over."""
+
+
 def run_json(*command, seconds=None):
     words = [str(word) for word in command]
     try:
         result = subprocess.run(words, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"{' '.join(words[:2])}: ended after {seconds:.0f} s") from None
+        raise OutOfTime(f"{' '.join(words[:2])}: ended after {seconds:.0f} s") from None
     if result.returncode != 0:
         raise RuntimeError(f"{' '.join(words[:2])}: exit code {result.returncode}: {result.stderr[-200:].strip()}")
     return json.loads(result.stdout)
