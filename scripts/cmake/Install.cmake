@@ -27,6 +27,32 @@ install(CODE [[
   endforeach()
 ]])
 
+# Component gpu_check: the programs of scripts/gpu_check, for scripts/gpu_archive, with every library that they need.
+if(TARGET cuda_gpu_test)
+  set(files_gpu "")
+  foreach(program mendel cuda_gpu_test layer_mutants model_parts)
+    if(NOT program STREQUAL "mendel")
+      # Inherited by libdnnl, which has none of its own.
+      target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
+      set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../${MENDEL_LIB_DIR}")
+    endif()
+    install(TARGETS ${program} RUNTIME DESTINATION bin COMPONENT gpu_check EXCLUDE_FROM_ALL)
+    list(APPEND files_gpu $<TARGET_FILE:${program}>)
+  endforeach()
+  install(CODE "set(system_libraries \"${MENDEL_SYSTEM_LIBRARIES}\")\nset(files_gpu \"${files_gpu}\")\nset(library_folder \"${MENDEL_LIB_DIR}\")"
+    COMPONENT gpu_check EXCLUDE_FROM_ALL)
+  install(CODE [[
+    file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${files_gpu} RESOLVED_DEPENDENCIES_VAR resolved UNRESOLVED_DEPENDENCIES_VAR unresolved
+      PRE_EXCLUDE_REGEXES ${system_libraries})
+    if(unresolved)
+      message(FATAL_ERROR "libraries not found: ${unresolved}")
+    endif()
+    foreach(library IN LISTS resolved)
+      file(INSTALL ${library} DESTINATION ${CMAKE_INSTALL_PREFIX}/${library_folder} FOLLOW_SYMLINK_CHAIN)
+    endforeach()
+  ]] COMPONENT gpu_check EXCLUDE_FROM_ALL)
+endif()
+
 set(CPACK_GENERATOR TGZ DEB)
 set(CPACK_PACKAGE_NAME mendel)
 set(CPACK_PACKAGE_VENDOR Mendel)

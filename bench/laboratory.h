@@ -1,0 +1,48 @@
+// Programs timed by the fastest of a backend's algorithms.
+#ifndef MENDEL_BENCH_LABORATORY_H_
+#define MENDEL_BENCH_LABORATORY_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "graph/graph.h"
+#include "runtime/backend.h"
+#include "runtime/numerics.h"
+
+namespace mendel {
+
+/// One way to compute a layer.
+struct Program {
+  Graph graph;
+  std::string told;       ///< the rule with its choices, or the way of mending
+  double share = 0;       ///< the correction's arithmetic, of the layer's
+  std::string algorithm;  ///< "": the backend's default
+  std::unique_ptr<Executable> executable;
+  double milliseconds = 0;
+};
+
+class Laboratory {
+ public:
+  /// `backend` must outlive it.
+  Laboratory(const Backend& backend, int threads, Numerics numerics) : backend_(backend), threads_(threads), numerics_(numerics) {}
+
+  /// Algorithms of any node, the default ("") first.
+  std::vector<std::string> Algorithms(const Graph& graph) const;
+  /// Compiles `program` with the fastest of `algorithms`, by few runs; the first error where none of them runs.
+  absl::Status Tune(Program& program, const std::vector<std::string>& algorithms) const;
+  /// Milliseconds of tuned programs of equal inputs and outputs: medians, interleaved.
+  static absl::Status Compare(const std::vector<Program*>& programs);
+
+ private:
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const std::string& name) const;
+
+  const Backend& backend_;
+  const int threads_;
+  const Numerics numerics_;
+};
+
+}  // namespace mendel
+
+#endif  // MENDEL_BENCH_LABORATORY_H_

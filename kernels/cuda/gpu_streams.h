@@ -1,0 +1,20 @@
+// What the backend does on a GPU besides Run: times, the streams and memory of a caller, the device's conditions.
+#ifndef MENDEL_KERNELS_CUDA_GPU_STREAMS_H_
+#define MENDEL_KERNELS_CUDA_GPU_STREAMS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/backend.h"
+
+namespace mendel::cuda {
+
+/// "" when TimeRun's outputs are right, cold and warm, and the times can be; prints them and the device's conditions.
+absl::StatusOr<std::string> WrongTimes(const Backend& backend);
+
+/// "" when runs on two streams with device memory give what the graph means, and a run of the host afterwards, too.
+absl::StatusOr<std::string> WrongOnStreams(const Backend& backend);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_GPU_STREAMS_H_

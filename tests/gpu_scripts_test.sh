@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# What a GPU is one script away from, where there is none: exit codes and messages, models without weights, and both benchmarks' logic on
+# the CPU. usage: gpu_scripts_test.sh BUILD MAKE_VERIFY_PAIRS
+set -uo pipefail
+build=$(realpath "$1")
+pairs=$(realpath "$2")
+cd "$(dirname "$0")/.."
+. tests/cli_expect.sh
+python=${MENDEL_PYTHON:-/usr/bin/python3}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+parts=$build/bench/model_parts
+layers=$build/bench/layer_mutants
+model=examples/squeezenet1_1.onnx
+
+# Models travel without their weights.
+expect 0 '^$' "$parts" strip "$model" "$folder/shell.onnx"
+(($(stat -c %s "$folder/shell.onnx") * 50 < $(stat -c %s "$model"))) || fail "the shell is not small"
+expect 0 '^$' "$parts" fill "$folder/shell.onnx" "$folder/filled.onnx" 3
+expect 0 '^$' "$parts" fill "$folder/shell.onnx" "$folder/again.onnx" 3
+expect 0 '^$' "$parts" fill "$folder/shell.onnx" "$folder/other.onnx" 4
+cmp -s "$folder/filled.onnx" "$folder/again.onnx" || fail "the same seed gave other weights"
+cmp -s "$folder/filled.onnx" "$folder/other.onnx" && fail "another seed gave the same weights"
+expect 0 '^$' "$parts" fill "$folder/filled.onnx" "$folder/unchanged.onnx"
+cmp -s "$folder/filled.onnx" "$folder/unchanged.onnx" || fail "filling changed a whole model"
+expect 1 "tensor '.*'" "$parts" unpack "$folder/shell.onnx" "$folder/shell"
+sed 's/weights drawn/weights drown/' "$folder/shell.onnx" >"$folder/damaged.onnx"
+expect 1 'neither data nor a recipe' "$parts" fill "$folder/damaged.onnx" "$folder/x.onnx"
+expect 1 'is no ONNX model' "$parts" fill tests/gpu_scripts_test.sh "$folder/x.onnx"
+expect 1 'cannot open' "$parts" strip "$folder/none.onnx" "$folder/x.onnx"
+expect 2 'usage' "$parts" strip "$model"
+
+# Layers and their mutants.
+expect 0 '\| filled \| [0-9]+->[0-9]+ .* \| 1 \| default \| [0-9.]+ ' \
+  "$layers" --device cpu --batch 1 --numerics default --seconds 0.5 --layers 1 "$folder/filled.onnx"
+expect 77 'SKIP: this build has no backend abacus' "$layers" --device abacus "$folder/filled.onnx"
+expect 1 'unknown numerics class' "$layers" --numerics odd "$folder/filled.onnx"
+expect 2 'usage' "$layers" --batch 0 "$folder/filled.onnx"
+
+# The command that only a GPU answers.
+expect 2 'no part dance' "$python" scripts/gpu_check --parts dance
+expect 2 'is no folder' "$python" scripts/gpu_check --models "$folder/none"
+expect 1 "not there: $folder/mendel" "$python" scripts/gpu_check --no-build --build "$folder"
+if "$build/mendel" doctor | grep -q '^backend cuda: not usable'; then
+  expect 77 'SKIP: no GPU for correctness, layers: .*libcuda' "$python" scripts/gpu_check --no-build --build "$build" --parts correctness,layers
+  expect 77 'SKIP: .*libcuda' "$layers" --device cuda "$folder/filled.onnx"
+fi
+
+# Plans beside other engines; those that this Python lacks are named.
+if "$python" -c 'import numpy' 2>/dev/null; then
+  "$pairs" "$folder" || fail "make_verify_pairs"
+  gpu=("$python" bench/gpu --mendel "$build/mendel" --model-parts "$parts" --batch 1)
+  expect 0 '\| net \| 1 \| [0-9.]+ \([0-9]+ %\) \|' "${gpu[@]}" --device cpu --budget 1s --rounds 2 --duration 0.05 --seconds 60 \
+    --output "$folder/table.md" "$folder/net.onnx"
+  "$python" -c 'import torch' 2>/dev/null || grep -q "PyTorch eager: missing: No module named 'torch'" "$folder/table.md" || fail "torch is not named"
+  expect 0 'Left out, the time being over: net at batch 1' "${gpu[@]}" --device cpu --seconds 0 "$folder/net.onnx"
+  expect 2 'no peer slide_rule' "${gpu[@]}" --peers slide_rule "$folder/net.onnx"
+  if "$build/mendel" doctor | grep -q '^backend cuda: not usable'; then expect 77 'SKIP: .*libcuda' "${gpu[@]}" "$folder/net.onnx"; fi
+else
+  echo "not tested: bench/gpu, since $python has no numpy"
+fi
+exit $((failures > 0))
