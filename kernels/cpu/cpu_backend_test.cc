@@ -35,29 +35,11 @@ absl::StatusOr<Graph> GraphOfNode(const SampledNode& node, const std::vector<Hos
 
 /// Operators of which some f32 nodes are computed by their definition: slowly, and allocating. An operator that gets a kernel for
 /// all of them leaves the list; none should join it.
-constexpr std::string_view kByDefinition[] = {"Acos",
-                                              "Acosh",
-                                              "Asin",
-                                              "Asinh",
-                                              "Atan",
-                                              "Atanh",
-                                              "AveragePool",
-                                              "Cast",
-                                              "ConvTranspose",
-                                              "Cosh",
-                                              "Einsum",
-                                              "IsInf",
-                                              "IsNaN",
-                                              "LayerNormalization",
-                                              "Mish",
-                                              "Mod",
-                                              "Pow",
-                                              "Resize",
-                                              "Selu",
-                                              "Sign",
-                                              "Sinh",
-                                              "Tan",
-                                              "ThresholdedRelu"};
+constexpr std::string_view kByDefinition[] = {
+    "Acos",           "Acosh",         "Asin", "Asinh",  "Atan",  "Atanh", "AveragePool",
+    "Cast",           "ConvTranspose", "Cosh", "Einsum", "IsInf", "IsNaN", "LayerNormalization",
+    "Mish",           "Mod",           "Pow",  "Selu",   "Sign",  "Sinh",  "Tan",
+    "ThresholdedRelu"};
 
 /// Whether a kernel of the backend should compute the node: f32 goes in or comes out, and no other floats.
 bool IsF32(const SampledNode& node) {
