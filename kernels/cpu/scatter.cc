@@ -14,7 +14,7 @@ namespace {
 /// Integers wrap around; NaN wins in max and min.
 template <Combination C, class T>
 T Combine(T old, T update) {
-  using Wide = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+  using Wide = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
   if constexpr (C == Combination::kReplace) return update;
   if constexpr (C == Combination::kAdd) return static_cast<T>(static_cast<Wide>(old) + static_cast<Wide>(update));
   if constexpr (C == Combination::kMultiply) return static_cast<T>(static_cast<Wide>(old) * static_cast<Wide>(update));
