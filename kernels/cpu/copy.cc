@@ -1,5 +1,8 @@
 #include "kernels/cpu/copy.h"
 
+#include <emmintrin.h>
+#include <xmmintrin.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -47,28 +50,64 @@ StridedCopy Simplified(StridedCopy copy) {
   return result;
 }
 
+constexpr int64_t kTile = 16;
+
+/// to[r * to_row + c] = from[r + c * from_column] for a square tile of words, four by four in registers.
+void TransposeTile(const uint32_t* from, int64_t from_column, uint32_t* to, int64_t to_row) {
+  for (int64_t r = 0; r < kTile; r += 4) {
+    for (int64_t c = 0; c < kTile; c += 4) {
+      __m128 lines[4];
+      for (int64_t k = 0; k < 4; ++k) {
+        lines[k] = _mm_castsi128_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + (c + k) * from_column + r)));
+      }
+      _MM_TRANSPOSE4_PS(lines[0], lines[1], lines[2], lines[3]);
+      for (int64_t k = 0; k < 4; ++k) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + (r + k) * to_row + c), _mm_castps_si128(lines[k]));
+      }
+    }
+  }
+}
+
+/// Rows and columns of the two innermost loops, with their strides.
+struct Plane {
+  int64_t columns, from_row, to_row, from_column, to_column;
+};
+
+/// The source is contiguous along the rows' numbers: tiles of both stay in cache.
+template <class T>
+void TransposePlane(const Plane& p, const T* from, T* to, int64_t row_begin, int64_t row_end) {
+  for (int64_t r0 = row_begin; r0 < row_end; r0 += kTile) {
+    const int64_t r1 = std::min(row_end, r0 + kTile);
+    for (int64_t c0 = 0; c0 < p.columns; c0 += kTile) {
+      const int64_t c1 = std::min(p.columns, c0 + kTile);
+      if constexpr (sizeof(T) == sizeof(uint32_t)) {
+        if (p.to_column == 1 && r1 - r0 == kTile && c1 - c0 == kTile) {
+          TransposeTile(from + r0 + c0 * p.from_column, p.from_column, to + r0 * p.to_row + c0, p.to_row);
+          continue;
+        }
+      }
+      for (int64_t r = r0; r < r1; ++r) {
+        for (int64_t c = c0; c < c1; ++c) to[r * p.to_row + c * p.to_column] = from[r + c * p.from_column];
+      }
+    }
+  }
+}
+
 template <class T>
 void CopyPlane(const StridedCopy& copy, const T* from, T* to, int64_t row_begin, int64_t row_end) {
   const size_t last = copy.extents.size() - 1;
-  const int64_t columns = copy.extents[last];
-  const int64_t from_row = copy.from_strides[last - 1];
-  const int64_t to_row = copy.to_strides[last - 1];
-  const int64_t from_column = copy.from_strides[last];
-  const int64_t to_column = copy.to_strides[last];
-  if (from_column == 1 && to_column == 1) {
-    for (int64_t r = row_begin; r < row_end; ++r) {
-      std::memcpy(to + r * to_row, from + r * from_row, static_cast<size_t>(columns) * sizeof(T));
-    }
-    return;
-  }
-  constexpr int64_t kTile = 16;
-  for (int64_t r0 = row_begin; r0 < row_end; r0 += kTile) {
-    const int64_t r1 = std::min(row_end, r0 + kTile);
-    for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
-      const int64_t c1 = std::min(columns, c0 + kTile);
-      for (int64_t r = r0; r < r1; ++r) {
-        for (int64_t c = c0; c < c1; ++c) to[r * to_row + c * to_column] = from[r * from_row + c * from_column];
-      }
+  const Plane p{copy.extents[last], copy.from_strides[last - 1], copy.to_strides[last - 1], copy.from_strides[last],
+                copy.to_strides[last]};
+  if (p.from_row == 1 && p.from_column != 1) return TransposePlane(p, from, to, row_begin, row_end);
+  for (int64_t r = row_begin; r < row_end; ++r) {
+    const T* source = from + r * p.from_row;
+    T* target = to + r * p.to_row;
+    if (p.to_column == 1 && p.from_column == 1) {
+      std::memcpy(target, source, static_cast<size_t>(p.columns) * sizeof(T));
+    } else if (p.to_column == 1 && p.from_column == 0) {
+      std::fill(target, target + p.columns, *source);
+    } else {
+      for (int64_t c = 0; c < p.columns; ++c) target[c * p.to_column] = source[c * p.from_column];
     }
   }
 }

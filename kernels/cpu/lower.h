@@ -31,7 +31,8 @@ absl::Status LowerDefinition(Lowering& lowering, int32_t node);
 /// Names of algorithms other than the default for a Conv, ConvTranspose or MatMul node.
 std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
 
-// lower_move.cc, lower_rearrange.cc, lower_pool.cc, lower_resize.cc, lower_norm.cc, lower_reduce.cc
+// lower_move.cc, lower_rearrange.cc, lower_pool.cc, lower_lp_pool.cc, lower_resize.cc, lower_norm.cc, lower_channel_norm.cc,
+// lower_reduce.cc, lower_lines.cc, lower_index.cc
 absl::StatusOr<bool> LowerReshape(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerTranspose(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerSlice(Lowering& lowering, int32_t node);
@@ -48,6 +49,20 @@ absl::StatusOr<bool> LowerResize(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerSoftmax(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerLayerNorm(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerReduce(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerArgExtreme(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerChannelNorm(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerCumSum(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerGatherElements(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerGatherNd(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerHardmax(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerLpPool(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerLrn(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerOneHot(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerReverseSequence(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerScatterElements(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerScatterNd(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerTopK(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerTrilu(Lowering& lowering, int32_t node);
 
 }  // namespace mendel::cpu
 

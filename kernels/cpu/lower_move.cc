@@ -4,14 +4,39 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "base/status.h"
+#include "graph/element_structure.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/lower.h"
+#include "kernels/cpu/pad.h"
 
 namespace mendel::cpu {
 namespace {
 
 int64_t ElementBytes(Lowering& lowering, ValueId value) { return DTypeSize(lowering.type(value).dtype); }
+
+/// Modes in which every element is one of the input's: the operator's element structure says which.
+bool LowerMirroredPad(Lowering& lowering, int32_t id) {
+  const ValueId result{id, 0};
+  const ElementStructure* structure = FindElementStructure("Pad");
+  MENDEL_CHECK(structure != nullptr && structure->taps != nullptr);
+  const std::optional<SeparableTaps> taps =
+      WithView(lowering.graph(), id, [&](const NodeView& view) { return structure->taps(view, {}, 0); });
+  if (!taps.has_value()) return false;
+  const Place from = lowering.Unblocked(lowering.graph().node(id).inputs[0]);
+  std::vector<std::vector<int64_t>> sources;
+  for (const SeparableTaps::Dim& dim : taps->dims) {
+    std::vector<int64_t>& offsets = sources.emplace_back();
+    for (const std::vector<Tap>& position : dim.taps) {
+      MENDEL_CHECK(position.size() == 1);
+      offsets.push_back(position[0].position * from.layout.strides[static_cast<size_t>(dim.input_dim)]);
+    }
+  }
+  const Place to = lowering.Allocate(result, PlainLayout(lowering.shape(result)));
+  lowering.Emit({id}, "pad", MakeSelectKernel(from, to, std::move(sources), ElementBytes(lowering, result)), {from, to});
+  return true;
+}
 
 }  // namespace
 
@@ -132,13 +157,10 @@ absl::StatusOr<bool> LowerConcat(Lowering& lowering, int32_t id) {
 absl::StatusOr<bool> LowerPad(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
   const ValueId result{id, 0};
-  if (node.attrs.Str("mode") != "constant") return false;
+  if (node.attrs.Str("mode") != "constant" && !node.outputs[0].shape.empty()) return LowerMirroredPad(lowering, id);
   const Shape& shape = lowering.shape(node.inputs[0]);
   const Ints& pads = node.attrs.IntList("pads");
   if (pads.size() != 2 * shape.size()) return false;
-  for (size_t d = 0; d < shape.size(); ++d) {  // where all of the input is cut off there is nothing to copy
-    if (std::max<int64_t>(0, -pads[d]) + std::max<int64_t>(0, -pads[shape.size() + d]) >= shape[d]) return false;
-  }
   Place from = lowering.Unblocked(node.inputs[0]);
   const int64_t bytes = ElementBytes(lowering, result);
   Shape extents = shape;
@@ -151,11 +173,28 @@ absl::StatusOr<bool> LowerPad(Lowering& lowering, int32_t id) {
     from.offset += cut * from.layout.strides[d] * bytes;
     target.offset += std::max<int64_t>(0, pads[d]) * to.layout.strides[d] * bytes;
   }
+  // Where all of the input is cut off there is nothing to copy.
+  std::vector<StridedCopy> copies;
+  if (NumElements(extents) > 0) copies.push_back({from, target, extents, from.layout.strides, to.layout.strides});
   Fill fill{to, NumElements(node.outputs[0]), 0};
   const Tensor value = Tensor::Scalar(lowering.type(result).dtype, node.attrs.Float("value"));
   std::memcpy(&fill.bits, value.bytes().data(), value.bytes().size());
-  lowering.Emit({id}, "pad", MakeFillAndCopyKernel(fill, {{from, target, extents, from.layout.strides, to.layout.strides}}, bytes),
-                {from, to});
+  lowering.Emit({id}, "pad", MakeFillAndCopyKernel(fill, std::move(copies), bytes), {from, to});
+  return true;
+}
+
+absl::StatusOr<bool> LowerTrilu(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const Shape& shape = node.outputs[0].shape;
+  const int64_t rows = shape[shape.size() - 2];
+  const int64_t columns = shape.back();
+  const int64_t k = std::clamp(node.attrs.Int("k"), -rows, columns);
+  const Place from = lowering.Plain(node.inputs[0]);
+  const Place to = lowering.Allocate({id, 0}, PlainLayout(shape));
+  lowering.Emit({id}, "triangle",
+                MakeTriluKernel(from, to, NumElements(shape) / (rows * columns), rows, columns, node.attrs.Int("upper") != 0, k,
+                                ElementBytes(lowering, {id, 0})),
+                {from, to}, 0, std::pair{to, from});
   return true;
 }
 

@@ -1,10 +1,11 @@
-// Softmax, LogSoftmax and LayerNormalization by oneDNN.
+// Softmax, LogSoftmax and LayerNormalization by oneDNN; LRN.
 
 #include <cstring>
 #include <utility>
 
 #include "base/status.h"
 #include "kernels/cpu/lower.h"
+#include "kernels/cpu/lrn.h"
 
 namespace mendel::cpu {
 namespace {
@@ -68,6 +69,24 @@ absl::StatusOr<bool> LowerLayerNorm(Lowering& lowering, int32_t id) {
   const Place to = lowering.Allocate({id, 0}, PlainLayout(shape));
   arguments.push_back({DNNL_ARG_DST, desc, to});
   EmitPrimitive(lowering, id, dnnl::layer_normalization_forward(chosen), chosen, std::move(arguments), std::nullopt);
+  return true;
+}
+
+absl::StatusOr<bool> LowerLrn(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const Shape& shape = lowering.shape(node.inputs[0]);
+  if (lowering.type(node.inputs[0]).dtype != DType::kF32) return false;
+  LrnProblem problem;
+  problem.from = lowering.Plain(node.inputs[0]);
+  problem.to = lowering.Allocate({id, 0}, PlainLayout(shape));
+  problem.images = shape[0];
+  problem.channels = shape[1];
+  problem.plane = NumElements(Shape(shape.begin() + 2, shape.end()));
+  problem.size = node.attrs.Int("size");
+  problem.alpha = node.attrs.Float("alpha");
+  problem.beta = node.attrs.Float("beta");
+  problem.bias = node.attrs.Float("bias");
+  lowering.Emit({id}, "lrn", MakeLrnKernel(problem), {problem.from, problem.to});
   return true;
 }
 

@@ -18,6 +18,10 @@ std::optional<Reducer> ReducerOf(std::string_view op) {
   if (op == "ReduceSumSquare") return Reducer::kSumOfSquares;
   if (op == "ReduceMax") return Reducer::kMax;
   if (op == "ReduceMin") return Reducer::kMin;
+  if (op == "ReduceProd") return Reducer::kProduct;
+  if (op == "ReduceL2") return Reducer::kRootOfSquares;
+  if (op == "ReduceLogSum") return Reducer::kLogOfSum;
+  if (op == "ReduceLogSumExp") return Reducer::kLogOfExpSum;
   return std::nullopt;
 }
 

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
+#include "kernels/cpu/log_sum_exp.h"
 #include "kernels/cpu/threads.h"
+#include "kernels/cpu/typed.h"
 
 namespace mendel::cpu {
 namespace {
@@ -13,34 +17,42 @@ namespace {
 constexpr int64_t kLanes = 64;  ///< results computed side by side
 constexpr int64_t kRun = 256;   ///< terms added in f32
 
+constexpr bool IsExtreme(Reducer r) { return r == Reducer::kMax || r == Reducer::kMin; }
+constexpr bool InDouble(Reducer r) { return r == Reducer::kProduct || r == Reducer::kRootOfSquares || r == Reducer::kLogOfSum; }
+
+/// What a run is gathered in.
 template <Reducer R>
-float First() {
+using RunOf = std::conditional_t<InDouble(R), double, float>;
+
+template <Reducer R>
+RunOf<R> First() {
   if constexpr (R == Reducer::kMax) return -std::numeric_limits<float>::infinity();
   if constexpr (R == Reducer::kMin) return std::numeric_limits<float>::infinity();
-  return 0;
+  return R == Reducer::kProduct ? 1 : 0;
 }
 
 template <Reducer R>
-float Combine(float total, float x) {
-  if constexpr (R == Reducer::kSum) return total + x;
+RunOf<R> Combine(RunOf<R> total, RunOf<R> x) {
   if constexpr (R == Reducer::kSumOfMagnitudes) return total + (x < 0 ? -x : x);
-  if constexpr (R == Reducer::kSumOfSquares) return total + x * x;
+  if constexpr (R == Reducer::kSumOfSquares || R == Reducer::kRootOfSquares) return total + x * x;
   if constexpr (R == Reducer::kMax) return x > total || x != x ? x : total;
   if constexpr (R == Reducer::kMin) return x < total || x != x ? x : total;
+  if constexpr (R == Reducer::kProduct) return total * x;
+  return total + x;
 }
-
-constexpr bool IsSum(Reducer r) { return r != Reducer::kMax && r != Reducer::kMin; }
 
 template <Reducer R>
-double Merge(double total, float run) {
-  if constexpr (IsSum(R)) return total + static_cast<double>(run);
-  return static_cast<double>(Combine<R>(static_cast<float>(total), run));
+double Merge(double total, RunOf<R> run) {
+  if constexpr (IsExtreme(R)) return static_cast<double>(Combine<R>(static_cast<float>(total), run));
+  if constexpr (R == Reducer::kProduct) return total * run;
+  return total + static_cast<double>(run);
 }
 
-int64_t Offset(const Shape& extents, const Shape& strides, int64_t flat) {
-  int64_t offset = 0;
-  for (size_t d = extents.size(); d-- > 0; flat /= extents[d]) offset += flat % extents[d] * strides[d];
-  return offset;
+template <Reducer R>
+double Result(double total) {
+  if constexpr (R == Reducer::kRootOfSquares) return std::sqrt(total);
+  if constexpr (R == Reducer::kLogOfSum) return std::log(total);
+  return total;
 }
 
 template <Reducer R>
@@ -48,7 +60,7 @@ class ReduceKernel : public Kernel {
  public:
   explicit ReduceKernel(ReduceProblem problem) : p_(std::move(problem)) {
     terms_.resize(static_cast<size_t>(NumElements(p_.reduced)));
-    for (size_t t = 0; t < terms_.size(); ++t) terms_[t] = Offset(p_.reduced, p_.reduced_from, static_cast<int64_t>(t));
+    for (size_t t = 0; t < terms_.size(); ++t) terms_[t] = OffsetOf(p_.reduced, p_.reduced_from, static_cast<int64_t>(t));
     contiguous_ = !terms_.empty();
     for (size_t t = 0; t < terms_.size(); ++t) contiguous_ = contiguous_ && terms_[t] == static_cast<int64_t>(t);
     if (p_.kept.empty()) {
@@ -68,7 +80,7 @@ class ReduceKernel : public Kernel {
       for (int64_t job = begin; job < end; ++job) {
         const int64_t column = job % strips * kLanes;
         const int64_t first = job / strips * row + column;
-        RunStrip(from + Offset(p_.kept, p_.kept_from, first), to + Offset(p_.kept, p_.kept_to, first),
+        RunStrip(from + OffsetOf(p_.kept, p_.kept_from, first), to + OffsetOf(p_.kept, p_.kept_to, first),
                  std::min(kLanes, row - column));
       }
     });
@@ -83,14 +95,14 @@ class ReduceKernel : public Kernel {
     for (int64_t i = 0; i < count; ++i) to[i * step_to] = RunOne(from + i * step_from);
   }
 
-  float Finish(double total) const { return static_cast<float>(total * p_.factor); }
+  float Finish(double total) const { return static_cast<float>(Result<R>(total) * p_.factor); }
 
   void RunSideBySide(const float* from, float* to, int64_t count) const {
     std::array<double, kLanes> totals;
     totals.fill(static_cast<double>(First<R>()));
     for (size_t t = 0; t < terms_.size();) {
       const size_t end = std::min(terms_.size(), t + static_cast<size_t>(kRun));
-      std::array<float, kLanes> run;
+      std::array<RunOf<R>, kLanes> run;
       run.fill(First<R>());
       for (; t < end; ++t) {
         const float* values = from + terms_[t];
@@ -106,13 +118,13 @@ class ReduceKernel : public Kernel {
     double total = static_cast<double>(First<R>());
     for (size_t t = 0; t < terms_.size();) {
       const size_t end = std::min(terms_.size(), t + static_cast<size_t>(kRun) * kWidth);
-      std::array<float, kWidth> run;
+      std::array<RunOf<R>, kWidth> run;
       run.fill(First<R>());
       for (; contiguous_ && t + kWidth <= end; t += kWidth) {
         for (size_t i = 0; i < kWidth; ++i) run[i] = Combine<R>(run[i], from[t + i]);
       }
       for (; t < end; ++t) run[t % kWidth] = Combine<R>(run[t % kWidth], from[terms_[t]]);
-      for (float lane : run) total = Merge<R>(total, lane);
+      for (const RunOf<R> lane : run) total = Merge<R>(total, lane);
     }
     return Finish(total);
   }
@@ -136,6 +148,14 @@ std::unique_ptr<Kernel> MakeReduceKernel(ReduceProblem problem) {
       return std::make_unique<ReduceKernel<Reducer::kMax>>(std::move(problem));
     case Reducer::kMin:
       return std::make_unique<ReduceKernel<Reducer::kMin>>(std::move(problem));
+    case Reducer::kProduct:
+      return std::make_unique<ReduceKernel<Reducer::kProduct>>(std::move(problem));
+    case Reducer::kRootOfSquares:
+      return std::make_unique<ReduceKernel<Reducer::kRootOfSquares>>(std::move(problem));
+    case Reducer::kLogOfSum:
+      return std::make_unique<ReduceKernel<Reducer::kLogOfSum>>(std::move(problem));
+    case Reducer::kLogOfExpSum:
+      return MakeLogSumExpKernel(std::move(problem));
   }
   return nullptr;
 }

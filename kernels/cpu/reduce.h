@@ -8,7 +8,7 @@
 
 namespace mendel::cpu {
 
-enum class Reducer { kSum, kSumOfMagnitudes, kSumOfSquares, kMax, kMin };
+enum class Reducer { kSum, kSumOfMagnitudes, kSumOfSquares, kMax, kMin, kProduct, kRootOfSquares, kLogOfSum, kLogOfExpSum };
 
 struct ReduceProblem {
   Reducer reducer = Reducer::kSum;
@@ -19,7 +19,8 @@ struct ReduceProblem {
   Shape reduced, reduced_from;     ///< extents and strides of the loops that are summed over
 };
 
-/// Sums go over runs of f32 no longer than 256 and then in double.
+/// Sums go over runs of f32 no longer than 256 and then in double; those under a root or logarithm, and products, wholly in double:
+/// they may leave the range of f32 where the result does not.
 std::unique_ptr<Kernel> MakeReduceKernel(ReduceProblem problem);
 
 }  // namespace mendel::cpu
