@@ -114,7 +114,8 @@ TEST(NumericGate, ABackendWithoutAClassSaysSo) {
     EXPECT_EQ(result->plan.info.target().numerics(), NumericsName(lacks ? Numerics::kDefault : numerics));
     EXPECT_EQ(result->notices.size(), lacks ? 1u : 0u);
     for (const std::string& notice : result->notices) {
-      EXPECT_THAT(notice, HasSubstr(std::string(NumericsName(numerics)) + " allows no more than default here: backend reference has no kernels"));
+      EXPECT_THAT(notice, HasSubstr(std::string(NumericsName(numerics)) +
+                                    " allows no more than default here: backend reference has no kernels"));
     }
   }
 }

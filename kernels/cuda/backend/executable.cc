@@ -133,7 +133,10 @@ class CudaExecutable final : public Executable {
   }
 
   MemoryReport memory() const override {
-    return {.arena_bytes = program_.arena_bytes, .weight_bytes = weight_bytes_, .scratch_bytes = 0};
+    return {.arena_bytes = program_.arena_bytes,
+            .alive_bytes = program_.alive_bytes,
+            .weight_bytes = weight_bytes_,
+            .scratch_bytes = 0};
   }
 
  private:

@@ -202,6 +202,7 @@ class Lowering {
     for (size_t step = 0; step < launches_.size(); ++step) {
       if (workspace(step) > 0) program_.launches[step].workspace = Place(1, plan.offsets[k++], workspace(step));
     }
+    program_.alive_bytes = plan.bound_bytes;
     if (options_.reuse_memory) program_.allocations[1] = program_.arena_bytes = plan.arena_bytes;
     for (size_t step = 0; step < launches_.size(); ++step) {
       std::vector<DeviceBuffer>& pointers = program_.launches[step].pointers;

@@ -58,6 +58,7 @@ struct DeviceProgram {
   std::vector<DeviceUpload> uploads;
   std::vector<int64_t> allocations;  ///< bytes; zero: none is needed
   int64_t arena_bytes = 0;           ///< of all values
+  int64_t alive_bytes = 0;           ///< most of them that are needed at one launch
   int64_t staging_bytes = 0;
 
   /// The one module of the program: the preamble and all kernels.
