@@ -10,6 +10,7 @@
 #include "graph/text.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/driver_table/driver.h"
+#include "runtime/measuring_device.h"
 
 namespace mendel::cuda {
 namespace {
