@@ -49,7 +49,7 @@ expect 5 '"code": "NOT_FOUND"' "$mendel" run none.plan --output-dir out --json
 expect 0 'plan +median .*runs' "$mendel" bench small.plan --duration 20ms
 expect 0 '"speedup": ' "$mendel" bench small.plan --duration 20ms --baseline --json
 expect 0 '^memory +activations .*alive at once: .*packed weights' "$mendel" bench small.plan --duration 20ms
-for field in median_ms min_ms p90_ms load_ms first_run_ms alive; do expect 0 "\"$field\": [0-9]" "$mendel" bench small.plan --duration 20ms --json; done
+for field in median_ms min_ms p90_ms read_ms load_ms first_run_ms alive; do expect 0 "\"$field\": [0-9]" "$mendel" bench small.plan --duration 20ms --json; done
 expect 2 'duration' "$mendel" bench small.plan --duration soon
 
 expect 0 '^content_hash: [0-9a-f]{64}' "$mendel" inspect small.plan

@@ -1,5 +1,6 @@
 #include "kernels/cuda/mended_plan.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -31,6 +32,7 @@ absl::StatusOr<MendedPlan> MakeMendedPlan(const Graph& graph, const std::string&
       if (text.find(Cat("namespace ", name, "_text {")) != std::string::npos) ReplaceAll(name, prefix + name, text);
     }
     launch.kernel = prefix + name;
+    std::replace(plan.program.entries.begin(), plan.program.entries.end(), name, launch.kernel);
   }
   return plan;
 }

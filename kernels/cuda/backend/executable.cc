@@ -163,20 +163,21 @@ class CudaExecutable final : public Executable {
 
   absl::Status LoadKernels(const ImageOf& image) {
     functions_.resize(program_.launches.size());
-    if (program_.texts.empty()) return absl::OkStatus();
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<char> bytes, image(program_.ModuleText()));
-    DriverModule* module = nullptr;
-    const int loaded = driver_.ModuleLoadData(&module, bytes.data());
-    MENDEL_RETURN_IF_ERROR(Keep(driver_, loaded, "cuModuleLoadData", module, driver_.ModuleUnload, module_));
+    MENDEL_ASSIGN_OR_RETURN(const auto images, CompileKernels(program_, image));
     std::map<std::string, DriverFunction*> functions;
+    modules_.resize(images.size());
+    for (size_t k = 0; k < images.size(); ++k) {
+      DriverModule* module = nullptr;
+      const int loaded = driver_.ModuleLoadData(&module, images[k].data());
+      MENDEL_RETURN_IF_ERROR(Keep(driver_, loaded, "cuModuleLoadData", module, driver_.ModuleUnload, modules_[k]));
+      const std::string& entry = program_.entries[k];
+      MENDEL_RETURN_IF_ERROR(
+          driver_.Check(driver_.ModuleGetFunction(&functions[entry], module, entry.c_str()), "cuModuleGetFunction"));
+    }
     for (size_t k = 0; k < functions_.size(); ++k) {
       const DeviceLaunch& launch = program_.launches[k];
       if (launch.call != nullptr) continue;
-      DriverFunction*& function = functions[launch.kernel];
-      if (function == nullptr) {
-        MENDEL_RETURN_IF_ERROR(
-            driver_.Check(driver_.ModuleGetFunction(&function, module, launch.kernel.c_str()), "cuModuleGetFunction"));
-      }
+      DriverFunction* const function = functions.at(launch.kernel);
       if (launch.shape.shared > kSharedWithoutAsking) {
         MENDEL_RETURN_IF_ERROR(driver_.Check(
             driver_.FuncSetAttribute(function, kFunctionSharedBytes, static_cast<int>(launch.shape.shared)), "cuFuncSetAttribute"));
@@ -374,7 +375,7 @@ class CudaExecutable final : public Executable {
   std::vector<Owned<uint64_t>> memory_;
   DeviceCache cache_;
   Owned<void*> staging_;
-  Owned<DriverModule*> module_;
+  std::vector<Owned<DriverModule*>> modules_;  ///< one a kernel
   Owned<DriverStream*> stream_;
   LibraryHandles handles_;
   std::vector<std::unique_ptr<LoadedCall>> calls_;  // a launch each; null where a kernel is launched

@@ -9,14 +9,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/cuda/backend/kernel_images.h"
 #include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/driver_table/driver.h"
 #include "runtime/backend.h"
 
 namespace mendel::cuda {
-
-/// The image of a module that the driver's ModuleLoadData takes (a cubin; the fake driver takes the text).
-using ImageOf = std::function<absl::StatusOr<std::vector<char>>(const std::string& text)>;
 
 /// Runs `program` on device 0 of `driver`, which must outlive the result. All memory, events and the graph are made here; a run
 /// allocates nothing and waits once, for its results: copy in, launches and copy out are one graph on a stream of its own.

@@ -112,7 +112,7 @@ class Lowering {
       if (const int64_t bytes = ScratchBytes(graph_, correction); bytes > 0) scratch_[ScratchOf(correction)] = bytes;
       MENDEL_ASSIGN_OR_RETURN(auto launches, LaunchesOf(graph_, correction, [&](ValueId value) { return Folded(value); }));
       for (CorrectionLaunch& launch : launches) {
-        if (names_.insert(launch.kernel).second) program_.texts.push_back(std::move(launch.text));
+        AddText(launch.kernel, launch.text);
         Add({.kernel = std::move(launch.kernel), .shape = launch.shape, .info = std::move(launch.info)}, std::move(launch.operands),
             launch.result);
       }
@@ -120,9 +120,15 @@ class Lowering {
     return absl::OkStatus();
   }
 
+  void AddText(const std::string& entry, const std::string& text) {
+    if (!names_.insert(entry).second) return;
+    program_.texts.push_back(text);
+    program_.entries.push_back(entry);
+  }
+
   absl::Status AddLaunch(const FusionGroup& group) {
     MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteKernel(graph_, group));
-    if (names_.insert(kernel.name).second) program_.texts.push_back(kernel.text);
+    AddText(kernel.name, kernel.text);
     const std::string told =
         Cat(group.row >= 0 ? "rows" : "elements", group.nodes.size() > 1 ? Cat("_of_", group.nodes.size()) : "",
             kernel.lanes > 1 ? Cat("_by_", kernel.lanes) : "");
@@ -140,14 +146,14 @@ class Lowering {
     std::stable_partition(step.nodes.begin(), step.nodes.end(), [&](int32_t id) { return id == OriginOf(group.node).node; });
     if (group.call == nullptr) {
       const FusedKernel& kernel = group.kernel;
-      if (names_.insert(kernel.name).second) program_.texts.push_back(kernel.text);
+      AddText(kernel.name, kernel.text);
       Add({.kernel = kernel.name, .shape = kernel.launch, .info = std::move(step)}, group.operands, group.result);
       return absl::OkStatus();
     }
     Add({.call = group.call, .info = std::move(step)}, group.operands, group.result);
     const FusedKernel& finish = group.finish;
     if (finish.name.empty()) return absl::OkStatus();
-    if (names_.insert(finish.name).second) program_.texts.push_back(finish.text);
+    AddText(finish.name, finish.text);
     Step info = program_.launches.back().info;
     info.kernel = "epilogue in place";
     info.flops = 0;  // the call's step has them
@@ -285,6 +291,8 @@ class Lowering {
 };
 
 }  // namespace
+
+std::string DeviceProgram::ModuleText(size_t kernel) const { return PreambleText() + texts[kernel] + "\n"; }
 
 std::string DeviceProgram::ModuleText() const {
   std::string text = PreambleText();

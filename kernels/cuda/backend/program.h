@@ -51,7 +51,8 @@ struct DeviceUpload {
 };
 
 struct DeviceProgram {
-  std::vector<std::string> texts;  ///< of the kernels, each once, without the preamble
+  std::vector<std::string> texts;    ///< of the kernels, each once, without the preamble
+  std::vector<std::string> entries;  ///< of the texts
   std::vector<DeviceLaunch> launches;
   std::vector<DeviceCopy> inputs, outputs;
   std::vector<std::byte> weights;  ///< all constants
@@ -61,7 +62,9 @@ struct DeviceProgram {
   int64_t alive_bytes = 0;           ///< most of them that are needed at one launch
   int64_t staging_bytes = 0;
 
-  /// The one module of the program: the preamble and all kernels.
+  /// A module of one kernel: the preamble and its text.
+  std::string ModuleText(size_t kernel) const;
+  /// One of all kernels.
   std::string ModuleText() const;
 };
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kernels/cuda/emulator/device.h"
@@ -50,6 +51,7 @@ struct FakeDriver::State {
     bool waits = true;  ///< for what is under way on no stream
     DriverContext* context = FakePrimaryContext();
     bool captures = false;
+    std::thread::id forbids = {};  ///< whose calls that a capture forbids; no thread's: everybody's
     std::vector<FakeWork> recorded;
   };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/status.h"
@@ -76,12 +77,15 @@ int Launch(DriverFunction* function, unsigned grid_x, unsigned grid_y, unsigned 
       stream, [&state = call.state, launched = found->second, shape, pointers] { return state.Launch(launched, shape, pointers); });
 }
 
-int BeginCapture(DriverStream* stream, int) {
+int BeginCapture(DriverStream* stream, int mode) {
   const FakeCall call("StreamBeginCapture");
   if (call.code != 0) return call.code;
   const auto found = call.state.streams.find(stream);
   if (found == call.state.streams.end() || found->second.captures) return kFakeInvalidHandle;
+  constexpr int kGlobal = 0, kThreadLocal = 1;
+  if (mode != kGlobal && mode != kThreadLocal) return kFakeInvalidHandle;
   found->second.captures = true;
+  found->second.forbids = mode == kGlobal ? std::thread::id() : std::this_thread::get_id();
   found->second.recorded.clear();
   return 0;
 }
@@ -245,7 +249,10 @@ std::vector<std::byte>* State::FindOrdered(uint64_t address, size_t bytes, bool 
 }
 
 bool State::IsCapturing() const {
-  return std::any_of(streams.begin(), streams.end(), [](const auto& stream) { return stream.second.captures; });
+  return std::any_of(streams.begin(), streams.end(), [](const auto& stream) {
+    const std::thread::id forbids = stream.second.forbids;
+    return stream.second.captures && (forbids == std::thread::id() || forbids == std::this_thread::get_id());
+  });
 }
 
 int State::Finish() {

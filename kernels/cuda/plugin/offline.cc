@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "graph/rewrite.h"
+#include "kernels/cuda/backend/kernel_images.h"
 #include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/fusion/grouping.h"
 #include "kernels/cuda/nvrtc/compiler.h"
@@ -57,9 +58,12 @@ class OfflineGpu final : public OfflineDevice {
     if (!(*compiler)->Supports(gpu_.compute_capability)) {
       return Cat(told, ", not compiled: NVRTC ", (*compiler)->version(), " does not know ", backend_.Isa());
     }
-    const auto cubin = CompiledModule(**compiler, program.ModuleText(), gpu_.compute_capability);
-    if (!cubin.ok()) return InternalError("the plan's kernels do not compile: ", std::string(cubin.status().message()));
-    return Cat(told, ", compiled by NVRTC ", (*compiler)->version(), " for ", backend_.Isa(), ": ", cubin->size(), " bytes");
+    const auto cubins =
+        CompileKernels(program, [&](const std::string& text) { return CompiledModule(**compiler, text, gpu_.compute_capability); });
+    if (!cubins.ok()) return InternalError("the plan's kernels do not compile: ", std::string(cubins.status().message()));
+    size_t bytes = 0;
+    for (const std::vector<char>& cubin : *cubins) bytes += cubin.size();
+    return Cat(told, ", compiled by NVRTC ", (*compiler)->version(), " for ", backend_.Isa(), ": ", bytes, " bytes");
   }
 
  private:
