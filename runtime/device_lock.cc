@@ -29,6 +29,10 @@ absl::StatusOr<int> OpenShared(const std::string& path) {
   for (int tries = 0; tries < 3; ++tries) {
     int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (file >= 0) return file;
+    if (errno == EACCES) {  // perhaps another user makes it just now, and has not opened it to all yet
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      continue;
+    }
     if (errno != ENOENT) break;
     file = open(path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (file >= 0) {

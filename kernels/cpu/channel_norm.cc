@@ -55,8 +55,9 @@ class ChannelNormKernel : public Kernel {
     const float center = static_cast<float>(mean);
     factors.center[channel] = center;
     factors.factor[channel] = static_cast<float>(factor);
-    factors.shift[channel] = static_cast<float>(static_cast<double>(bindings.At<float>(p_.bias)[channel]) +
-                                                (static_cast<double>(center) - mean) * factor);
+    const double rest = static_cast<double>(center) - mean;  // 0 of an infinite factor, or of infinities, is no number
+    const double bias = static_cast<double>(bindings.At<float>(p_.bias)[channel]);
+    factors.shift[channel] = static_cast<float>(std::isfinite(factor) && std::isfinite(rest) ? bias + rest * factor : bias);
   }
 
   void UseGiven(const Bindings& bindings, const Factors& factors, int64_t first) const {
@@ -67,13 +68,32 @@ class ChannelNormKernel : public Kernel {
     }
   }
 
-  void SetGroup(const Bindings& bindings, const Factors& factors, int64_t first, const Moments& moments) const {
+  void SetGroup(const Bindings& bindings, const float* image, const Factors& factors, int64_t first, Moments moments) const {
+    // Sums of numbers above 1e36, or of squares of such above 1e18, do not fit into a float.
+    if (!std::isfinite(moments.mean) || !std::isfinite(moments.squares)) moments = InDouble(image, first);
     for (int64_t c = first; c < first + p_.group; ++c) Set(bindings, factors, c, moments.mean, moments.squares / moments.count);
+  }
+
+  /// Of the group that begins with this channel, every sum in double.
+  Moments InDouble(const float* image, int64_t first) const {
+    const auto sum = [&](const auto& term) {
+      double total = 0;
+      for (int64_t c = first; c < first + p_.group; ++c) {
+        constexpr int64_t kWidth = std::max<int64_t>(1, kLanes);
+        const float* x = image + (kLanes == 0 ? c * g_.plane : c / kWidth * g_.strip_step + c % kWidth);
+        for (int64_t k = 0; k < g_.plane; ++k) total += term(static_cast<double>(x[k * (kLanes == 0 ? 1 : g_.position_step)]));
+      }
+      return total;
+    };
+    Moments moments{static_cast<double>(p_.group * g_.plane), 0, 0};
+    moments.mean = sum([](double x) { return x; }) / moments.count;
+    moments.squares = sum([&](double x) { return (x - moments.mean) * (x - moments.mean); });
+    return moments;
   }
 
   void Measure(const Bindings& bindings, const float* image, const Factors& factors, int64_t first) const {
     if constexpr (kLanes == 0) {
-      SetGroup(bindings, factors, first, MomentsOfRow(image + first * g_.plane, p_.group * g_.plane));
+      SetGroup(bindings, image, factors, first, MomentsOfRow(image + first * g_.plane, p_.group * g_.plane));
     } else {
       constexpr int64_t kWidth = kLanes;
       Moments group;
@@ -85,7 +105,7 @@ class ChannelNormKernel : public Kernel {
           group.Merge(lanes.Together(static_cast<size_t>(i), static_cast<size_t>(i + part)));
           const int64_t next = c + i + part;
           if (next % p_.group != 0) continue;
-          SetGroup(bindings, factors, next - p_.group, group);
+          SetGroup(bindings, image, factors, next - p_.group, group);
           group = {};
         }
       }

@@ -164,7 +164,11 @@ absl::Status LowerRest(Lowering& lowering, const Group& group, size_t count) {
   }
   if (rest.empty()) return absl::OkStatus();
   MENDEL_ASSIGN_OR_RETURN(const bool done, LowerElementwise(lowering, rest));
-  for (size_t k = 0; !done && k < rest.size(); ++k) MENDEL_RETURN_IF_ERROR(LowerDefinition(lowering, rest[k]));
+  for (size_t k = count; !done && k < group.posts.size(); ++k) {
+    const std::vector<int32_t>& nodes = group.posts[k].nodes;
+    MENDEL_ASSIGN_OR_RETURN(const bool alone, LowerElementwise(lowering, nodes));
+    for (size_t n = 0; !alone && n < nodes.size(); ++n) MENDEL_RETURN_IF_ERROR(LowerDefinition(lowering, nodes[n]));
+  }
   return absl::OkStatus();
 }
 

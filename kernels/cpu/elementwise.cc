@@ -10,7 +10,6 @@ namespace mendel::cpu {
 namespace {
 
 constexpr int64_t kTile = 512;
-constexpr size_t kMaxRegisters = 64;
 
 /// Merges neighbouring loops along which every operand goes on as it went.
 void Collapse(TileProgram& program) {

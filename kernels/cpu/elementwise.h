@@ -3,6 +3,7 @@
 #define MENDEL_KERNELS_CPU_ELEMENTWISE_H_
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -35,6 +36,9 @@ struct TileProgram {
   Place output;
   bool boolean_output = false;
 };
+
+/// Registers that a program may have.
+inline constexpr size_t kMaxRegisters = 64;
 
 std::unique_ptr<Kernel> MakeElementwiseKernel(TileProgram program);
 

@@ -1,5 +1,6 @@
 // InstanceNormalization, GroupNormalization, and BatchNormalization that nothing else took, where the input lies.
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -68,8 +69,12 @@ absl::StatusOr<bool> LowerChannelNorm(Lowering& lowering, int32_t id) {
     touched.insert(touched.end(), {*problem.mean, *problem.variance});
   }
   problem.to = lowering.Allocate({id, 0}, problem.from.layout);
+  // Parameters that are parts of the input are read after the first image is written.
+  const bool apart =
+      std::none_of(touched.begin() + 1, touched.end(), [&](const Place& place) { return place.buffer == problem.from.buffer; });
   touched.push_back(problem.to);
-  const std::pair in_place(problem.to, problem.from);
+  std::optional<std::pair<Place, Place>> in_place;
+  if (apart) in_place = {problem.to, problem.from};
   const std::string name = geometry->lanes == 0 ? "channel norm" : Cat("channel norm, lanes ", geometry->lanes);
   const int64_t scratch = ChannelNormScratch(problem.geometry);
   lowering.Emit({id}, name, MakeChannelNormKernel(std::move(problem)), touched, scratch, in_place);

@@ -44,6 +44,7 @@ class Builder {
     order_ = *order;
     for (const PhysicalDim& step : order_) program_.extents.push_back(step.extent);
     if (!CollectOperands(layout)) return false;
+    if (program_.operands.size() + nodes_.size() > kMaxRegisters) return false;
     program_.registers = static_cast<int>(program_.operands.size());
     for (int32_t node : nodes_) AddCall(node);
     program_.result = registers_.at(result_);

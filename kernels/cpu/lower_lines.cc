@@ -1,5 +1,6 @@
 // Operators on lines along one axis: CumSum, ArgMax, ArgMin, Hardmax and TopK.
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -62,7 +63,7 @@ absl::StatusOr<bool> LowerTopK(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
   const std::optional<Lines> lines = LinesOf(lowering, node);
   if (!lines.has_value()) return false;
-  const int threads = lowering.options().threads;
+  const int threads = static_cast<int>(std::min<int64_t>(lowering.options().threads, lines->outer * lines->inner));
   const Place from = lowering.Plain(node.inputs[0]);
   const Place values = lowering.Allocate({id, 0}, PlainLayout(node.outputs[0].shape));
   const Place positions = lowering.Allocate({id, 1}, PlainLayout(node.outputs[1].shape));

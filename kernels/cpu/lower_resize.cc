@@ -20,7 +20,7 @@ struct Loops {
   Layout resized;
 };
 
-/// Row-major, in blocks of channels or channels-last; nullopt for other layouts and where the blocked dimension changes.
+/// Row-major, in blocks of channels or channels-last; nullopt for other layouts and where the extent in blocks changes.
 std::optional<Loops> LoopsOf(const Layout& layout, const Shape& shape, const Shape& resized) {
   Loops loops{{}, shape, PlainLayout(resized)};
   for (size_t d = 0; d < shape.size(); ++d) loops.dims.push_back(static_cast<int>(d));
@@ -82,9 +82,10 @@ absl::StatusOr<bool> LowerResize(Lowering& lowering, int32_t id) {
   // What goes to the caller is row-major in the end: better the input than the (often larger) output is reordered.
   Place from = lowering.GoesToOutput({id, 0}) ? lowering.Plain(input) : lowering.Any(input);
   std::optional<Loops> loops = LoopsOf(from.layout, shape, resized);
-  // The places after the last channel stay zeros.
+  // Channels in blocks are no loop of their own; the places after the last channel stay zeros.
+  const bool mixes = from.layout.block_dim >= 0 && taps.count(from.layout.block_dim) > 0;
   const bool pads = IsPadded(from.layout, shape) && node.attrs.Float("extrapolation_value") != 0;
-  if (!loops.has_value() || pads) {
+  if (!loops.has_value() || mixes || pads) {
     from = lowering.Plain(input);
     loops = LoopsOf(from.layout, shape, resized);
   }

@@ -212,10 +212,16 @@ std::optional<size_t> Lowering::FreePatchedOutput(ValueId value) const {
 std::optional<Place> Lowering::InOutputOf(ValueId base, ValueId patched) const {
   const auto places = places_.find(base);
   if (places == places_.end() || !IsOnlyPatched(base, patched.node)) return std::nullopt;
+  // `base` may be a view of a value that is an output itself.
+  const auto becomes = [&](ValueId output) {
+    while (output != patched && (graph_.node(output.node).op->is_view || graph_.node(output.node).op->name == "Patch")) {
+      output = graph_.node(output.node).inputs[0];
+    }
+    return output == patched;
+  };
   for (const Place& place : places->second) {
-    // An output other than that of the patched value would be an output of `base` itself, and `base` then has another reader.
-    if (program_.buffers[static_cast<size_t>(place.buffer)].kind == BufferKind::kOutput && !graph_.IsOutput(base.node))
-      return place;
+    const Buffer& buffer = program_.buffers[static_cast<size_t>(place.buffer)];
+    if (buffer.kind == BufferKind::kOutput && becomes(graph_.outputs()[buffer.external].value)) return place;
   }
   return std::nullopt;
 }

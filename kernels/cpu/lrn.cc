@@ -46,6 +46,17 @@ class LrnKernel : public Kernel {
     const float bias = static_cast<float>(p_.bias);
     for (int64_t i = 0; i < count; ++i) squares[static_cast<size_t>(i)] = bias + factor * squares[static_cast<size_t>(i)];
     Divide(from + channel * p_.plane, squares.data(), to + channel * p_.plane, count);
+    for (int64_t i = 0; i < count; ++i) {
+      if (!std::isfinite(squares[static_cast<size_t>(i)])) InDouble(from + i, to + channel * p_.plane + i, channel, first, last);
+    }
+  }
+
+  /// One element whose squares do not fit into a float.
+  void InDouble(const float* from, float* to, int64_t channel, int64_t first, int64_t last) const {
+    double squares = 0;
+    for (int64_t c = first; c <= last; ++c) squares += std::pow(static_cast<double>(from[c * p_.plane]), 2);
+    const double base = p_.bias + p_.alpha / static_cast<double>(p_.size) * squares;
+    *to = static_cast<float>(static_cast<double>(from[channel * p_.plane]) / std::pow(base, p_.beta));
   }
 
   /// The usual powers need roots only.

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "graph/graph.h"
+#include "graph/random_graph.h"
 #include "graph/sample_node.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
@@ -123,6 +124,32 @@ TEST(CpuOperator, NormalisesLongRows) {
   for (const int64_t count : {1, 15, 17, 1023, 1025, 5000}) {
     Check("InstanceNormalization", {F32({1, 3, count}), F32({3}), F32({3})}, {{"epsilon", 1e-3}});
   }
+}
+
+TEST(CpuOperator, NormalisesWhatFloatsCannotSum) {
+  for (const char* name : {"InstanceNormalization", "GroupNormalization"}) {
+    Attributes attrs{{"epsilon", 1e-3}};
+    if (name[0] == 'G') attrs.Set("num_groups", int64_t{2});
+    Check(name, {F32({1, 4, 300}), F32({4}), F32({4})}, attrs, {}, [](std::vector<HostValue>& values) {
+      for (double& x : values[0].scalars) x = 1e37 + x;
+    });
+  }
+}
+
+TEST(CpuOperator, NormalisesByPartsOfItsOwnInput) {
+  GraphBuilder builder;
+  const ValueId x = *builder.Add("Relu", {builder.Input("x", F32({2, 64}))});
+  const ValueId row = *builder.Add("Slice", {x}, {{"starts", Ints{0, 0}}, {"ends", Ints{1, 64}}, {"steps", Ints{1, 1}}});
+  const ValueId mean = *builder.Add("Reshape", {row}, {{"shape", Ints{64}}});
+  std::vector<ValueId> operands = {x};
+  for (const char* name : {"scale", "bias"}) operands.push_back(builder.Input(name, F32({64})));
+  operands.push_back(mean);
+  operands.push_back(*builder.Add("Abs", {builder.Input("variance", F32({64}))}));
+  const ValueId y = *builder.Add("BatchNormalization", operands, {{"epsilon", 0.5}});
+  builder.Output("y", *builder.Add("Softmax", {y}, {{"axis", int64_t{1}}}));
+  const Graph graph = *builder.Build();
+  Rng rng(1);
+  ExpectMatches(graph, RandomInputs(rng, graph), {});
 }
 
 TEST(CpuOperator, Lrn) {

@@ -133,6 +133,19 @@ absl::StatusOr<Graph> Patched(Rng& rng, const Graph& program) {
   return builder.Build();
 }
 
+TEST(CpuPatch, OfAViewOfAnOutputWritesElsewhere) {
+  GraphBuilder builder;
+  const ValueId x = *builder.Add("Relu", {builder.Input("x", {DType::kF32, {4, 6}})});
+  const ValueId view = *builder.Add("Reshape", {x}, {{"shape", Ints{6, 4}}});
+  const ValueId piece = builder.Input("piece", {DType::kF32, {2, 4}});
+  builder.Output("x", x);
+  builder.Output("y", *builder.Add("Patch", {view, piece}, {{"boxes", std::vector<Box>{{{1, 0}, {3, 4}}}}}));
+  const auto graph = builder.Build();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  Rng rng(1);
+  ExpectMatches(*graph, RandomInputs(rng, *graph), {});
+}
+
 TEST(CpuPatch, RandomBoxesOfRandomConvolutions) {
   std::map<std::string, int> kernels;
   int strips = 0;

@@ -54,8 +54,8 @@ void WeightedRow(const float* from, int64_t inner, const int64_t* position, cons
 void ResampleRow(const Packed& pass, const float* from, float outside, float* to) {
   for (int64_t x = 0; x < pass.out; ++x) {
     const size_t begin = pass.begin[static_cast<size_t>(x)], end = pass.begin[static_cast<size_t>(x) + 1];
-    float sum = begin == end ? outside : 0.0f;
-    for (size_t k = begin; k < end; ++k) sum += pass.factor[k] * from[pass.position[k]];
+    float sum = begin == end ? outside : pass.factor[begin] * from[pass.position[begin]];  // a negative zero stays one
+    for (size_t k = begin + 1; k < end; ++k) sum += pass.factor[k] * from[pass.position[k]];
     to[x] = sum;
   }
 }

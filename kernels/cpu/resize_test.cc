@@ -73,7 +73,9 @@ class CaseBuilder {
     for (size_t d = 0; d < shape.size(); ++d) {
       const bool resized = d >= 2 ? rng_.Flip(0.8) : rng_.Flip(0.1);
       sizes.push_back(resized ? rng_.Between(1, 12) : shape[d]);
-      scales.push_back(static_cast<double>(sizes[d]) / static_cast<double>(shape[d]));
+      // Coordinates follow the scale, also where the extent stays.
+      const double scale = static_cast<double>(sizes[d]) / static_cast<double>(shape[d]);
+      scales.push_back(d == 1 && rng_.Flip(0.2) ? 1.01 * scale : scale);
     }
     for (size_t d = 0; crop && d < 2 * shape.size(); ++d) {
       const bool image = d % shape.size() >= 2;

@@ -11,7 +11,7 @@
 namespace mendel::cpu {
 namespace {
 
-/// Integers wrap around; NaN wins in max and min.
+/// Integers wrap around; NaN wins in max and min. Sums and products are rounded at every update.
 template <Combination C, class T>
 T Combine(T old, T update) {
   using Wide = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;

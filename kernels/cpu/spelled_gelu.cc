@@ -29,7 +29,7 @@ class Match {
 
   bool IsNumber(ValueId value, double number) {
     if (!folded_.IsConstant(value) || NumElements(graph_.type(value)) != 1) return false;
-    return std::abs(folded_.Exact(value).scalars[0] - number) <= 1e-6 * std::abs(number);
+    return std::abs(folded_.Exact(value).At(0) - number) <= 1e-6 * std::abs(number);
   }
 
   /// A product or sum of a value and `number`; the value.
@@ -94,7 +94,9 @@ class Match {
   bool Cube(ValueId value) {
     if (graph_.node(value.node).op->name == "Pow") {
       const Node* power = Made(value, "Pow");
-      return power != nullptr && power->inputs[0] == x_ && IsNumber(power->inputs[1], 3);
+      // Exactly: a power of a negative number is none for any other exponent nearby.
+      return power != nullptr && power->inputs[0] == x_ && IsNumber(power->inputs[1], 3) &&
+             folded_.Exact(power->inputs[1]).At(0) == 3;
     }
     const Node* product = Made(value, "Mul");
     return product != nullptr && EitherWay(*product, [&](ValueId a, ValueId b) {

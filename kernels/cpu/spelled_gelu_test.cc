@@ -26,6 +26,28 @@ size_t StepsOfGelu(double divisor, double half, bool shown) {
   return ExpectMatches(graph, RandomInputs(rng, graph), {}).size();
 }
 
+/// By tanh, with a whole number for the exponent and constants of its own.
+ValueId GeluByTanh(GraphBuilder& builder, ValueId x) {
+  const auto number = [&](double value) { return builder.Constant(Tensor::Scalar(DType::kF32, value)); };
+  const ValueId three = builder.Constant(Tensor::FromInts({DType::kI64, {}}, std::vector<int64_t>{3}), "three");
+  const ValueId cubic = *builder.Add("Mul", {*builder.Add("Pow", {x, three}), number(0.044715)});
+  const ValueId inner = *builder.Add("Mul", {*builder.Add("Add", {x, cubic}), number(std::sqrt(2 / M_PI))});
+  const ValueId gate = *builder.Add("Add", {*builder.Add("Tanh", {inner}), number(1)});
+  return *builder.Add("Mul", {*builder.Add("Mul", {x, gate}), number(0.5)});
+}
+
+TEST(SpelledGelu, ManyInARowFitTheirRegisters) {
+  GraphBuilder builder;
+  std::vector<double> weights(512, 0.1);
+  const ValueId w = builder.Constant(Tensor::FromDoubles({DType::kF32, {16, 32}}, weights), "w");
+  ValueId x = *builder.Add("MatMul", {builder.Input("x", {DType::kF32, {5, 16}}), w});
+  for (int k = 0; k < 12; ++k) x = GeluByTanh(builder, x);
+  builder.Output("y", x);
+  const Graph graph = *builder.Build();
+  Rng rng(1);
+  ExpectMatches(graph, RandomInputs(rng, graph), {});
+}
+
 TEST(SpelledGelu, IsPartOfItsProduct) {
   EXPECT_EQ(StepsOfGelu(std::sqrt(2.0), 0.5, false), 1u);
   EXPECT_GT(StepsOfGelu(1.41, 0.5, false), 1u);

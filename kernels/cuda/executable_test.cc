@@ -215,7 +215,7 @@ TEST(FakeDriver, AnswersAsADriver) {
   EXPECT_EQ(rig.table.MemcpyDtoH(y.data(), rig.to, 128), 0);
   EXPECT_EQ(y, x);
   EXPECT_NE(rig.table.MemcpyDtoH(y.data(), rig.to, 129), 0) << "beyond the allocation";
-  EXPECT_NE(rig.table.MemcpyHtoDAsync(rig.to, x.data(), 128, rig.stream), 0) << "memory that is not pinned";
+  EXPECT_NE(rig.table.MemcpyDtoHAsync(y.data(), rig.to, 128, rig.stream), 0) << "memory that is not pinned";
   DriverFunction* absent = nullptr;
   EXPECT_NE(rig.table.ModuleGetFunction(&absent, rig.module, "absent"), 0);
   EXPECT_EQ(rig.table.MemFree(rig.from), 0);
@@ -252,6 +252,7 @@ TEST(FakeDriver, CapturesAndReplays) {
   std::vector<float> x(32, 1.0f), y(32);
   EXPECT_EQ(rig.table.StreamBeginCapture(rig.stream, 1), 0);
   EXPECT_EQ(rig.Launch(), 0);
+  EXPECT_NE(rig.table.MemcpyHtoDAsync(rig.to, x.data(), 128, rig.stream), 0) << "memory that is not pinned";
   uint64_t more = 0;
   EXPECT_EQ(rig.table.MemAlloc(&more, 16), 900) << "while it captures";
   EXPECT_EQ(rig.table.StreamSynchronize(rig.stream), 900);

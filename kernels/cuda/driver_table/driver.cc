@@ -11,7 +11,7 @@ namespace {
 constexpr int kOldestDriver = 11040;
 
 /// What an error means for who meets it; of cuda.h's errors, those that are not simply a failed call.
-enum class Meaning { kFailed, kOutOfMemory, kFault, kLostDevice, kOtherArchitecture, kDriverTooOld };
+enum class Meaning { kFailed, kBusy, kOutOfMemory, kFault, kLostDevice, kOtherArchitecture, kDriverTooOld };
 Meaning MeaningOf(int error) {
   switch (error) {
     case 2:  // OUT_OF_MEMORY
@@ -25,13 +25,16 @@ Meaning MeaningOf(int error) {
     case 717:  // INVALID_ADDRESS_SPACE
     case 718:  // INVALID_PC
     case 719:  // LAUNCH_FAILED
+    case 721:  // TENSOR_MEMORY_LEAK
       return Meaning::kFault;
-    case 46:   // DEVICE_UNAVAILABLE
+    case 226:  // CONTAINED: a memory error that ends this process's work alone
     case 214:  // ECC_UNCORRECTABLE
     case 220:  // NVLINK_UNCORRECTABLE
     case 709:  // CONTEXT_IS_DESTROYED
-    case 721:  // EXTERNAL_DEVICE
+    case 911:  // EXTERNAL_DEVICE
       return Meaning::kLostDevice;
+    case 46:  // DEVICE_UNAVAILABLE: another process has it for itself, now
+      return Meaning::kBusy;
     case 209:  // NO_BINARY_FOR_GPU
       return Meaning::kOtherArchitecture;
     case 222:  // UNSUPPORTED_PTX_VERSION
@@ -147,6 +150,8 @@ absl::Status Driver::Check(int result, const char* what) const {
     case Meaning::kDriverTooOld:
       return absl::FailedPreconditionError(
           Cat(told, ": the driver, which supports CUDA ", VersionText(version), ", is older than the compiler of this code"));
+    case Meaning::kBusy:
+      return absl::UnavailableError(told);
     case Meaning::kFailed:
       return InternalError(told);
     case Meaning::kFault:

@@ -36,7 +36,12 @@ absl::Status ResolveAll(const Library& library, Nvml& nvml) {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvmlDeviceGetPowerUsage", nvml.DeviceGetPowerUsage));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvmlDeviceGetEnforcedPowerLimit", nvml.DeviceGetEnforcedPowerLimit));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvmlDeviceGetTemperature", nvml.DeviceGetTemperature));
-  return Resolve(library, "nvmlDeviceGetCurrentClocksThrottleReasons", nvml.DeviceGetCurrentClocksThrottleReasons);
+  // Renamed in 2023; a driver may have either name, and conditions without it are told all the same.
+  if (!Resolve(library, "nvmlDeviceGetCurrentClocksThrottleReasons", nvml.DeviceGetCurrentClocksThrottleReasons).ok() &&
+      !Resolve(library, "nvmlDeviceGetCurrentClocksEventReasons", nvml.DeviceGetCurrentClocksThrottleReasons).ok()) {
+    nvml.DeviceGetCurrentClocksThrottleReasons = nullptr;
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<const Nvml*> OpenNvml() {
@@ -85,7 +90,9 @@ absl::StatusOr<DeviceConditions> Nvml::Conditions(const std::string& uuid) const
   conditions.limit_watts = Watts(Told([&](unsigned* milliwatts) { return DeviceGetEnforcedPowerLimit(device, milliwatts); }));
   conditions.celsius = Told([&](unsigned* celsius) { return DeviceGetTemperature(device, kTemperatureGpu, celsius); });
   unsigned long long reasons = 0;
-  if (DeviceGetCurrentClocksThrottleReasons(device, &reasons) != 0) return conditions;
+  if (DeviceGetCurrentClocksThrottleReasons == nullptr || DeviceGetCurrentClocksThrottleReasons(device, &reasons) != 0) {
+    return conditions;
+  }
   conditions.held_by.emplace();
   for (const auto& [bit, words] : kReasons) {
     if ((reasons & bit) != 0) conditions.held_by->push_back(words);

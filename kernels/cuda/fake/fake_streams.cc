@@ -320,7 +320,10 @@ void SetStreamEntries(Driver& table) {
   table.MemcpyHtoDAsync = [](uint64_t to, const void* from, size_t bytes, DriverStream* stream) {
     const FakeCall call("MemcpyHtoDAsync");
     if (call.code != 0) return call.code;
-    if (!IsPinned(call.state, from)) return static_cast<int>(kFakeInvalidValue);
+    // Pageable memory is read at once, which a captured copy could not.
+    const auto found = call.state.streams.find(stream);
+    const bool captures = found != call.state.streams.end() && found->second.captures;
+    if (captures && !IsPinned(call.state, from)) return static_cast<int>(kFakeInvalidValue);
     return call.state.Do(stream, [&state = call.state, to, from, bytes] {
       const bool ordered = state.FindOrdered(to, bytes, true) != nullptr;
       return ordered ? CopyIn(state, to, from, bytes) : static_cast<int>(kFakeIllegalAddress);

@@ -136,8 +136,8 @@ std::span<const Tile> OfferedTiles() { return kTiles; }
 
 int64_t SharedElements(const TiledCandidate& candidate) {
   const Tile& tile = candidate.tile;
-  const int64_t pitches = tile.rows + kTilePadding + candidate.products() * (tile.columns + kTilePadding);
-  const int64_t tiles = 2 * tile.depth * pitches;
+  const auto elements = [&](int across) { return WholePacks(int64_t{2} * tile.depth * (across + kTilePadding)); };
+  const int64_t tiles = elements(tile.rows) + candidate.products() * elements(tile.columns);
   return candidate.fusion == TiledFusion::kRows ? std::max<int64_t>(tiles, tile.threads()) : tiles;
 }
 

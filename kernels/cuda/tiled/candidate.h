@@ -49,6 +49,8 @@ inline constexpr int kMostStatistics = 4;
 /// reductions of kRows, one a thread, take the same place before.
 int64_t SharedElements(const TiledCandidate& candidate);
 inline constexpr int kTilePadding = 4;
+/// Elements of one operand, so that the next one's are aligned to the widest reads.
+constexpr int64_t WholePacks(int64_t elements) { return (elements + 3) / 4 * 4; }
 
 /// All tiles that are offered, from square ones for large products to flat ones for few rows.
 std::span<const Tile> OfferedTiles();

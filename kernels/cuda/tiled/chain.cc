@@ -189,17 +189,19 @@ class ChainMatcher {
     }
     for (const int32_t each : chain_.products) {
       for (const ValueId operand : {LeftOf(each), RightOf(each)}) {
-        if (DependsOnAProduct(operand)) return false;
+        if (Reaches(operand, chain_.products)) return false;
       }
+      // Statistics are those of the left side's rows.
+      if (chain_.row >= 0 && Reaches(RightOf(each), {chain_.row})) return false;
     }
     return Operands() <= kMostOperands;
   }
-  bool DependsOnAProduct(ValueId value) const {
-    const int32_t id = value.node;
-    if (std::find(chain_.products.begin(), chain_.products.end(), id) != chain_.products.end()) return true;
-    if (chain_.fused.count(id) == 0) return false;
-    const std::vector<ValueId>& inputs = graph_.node(id).inputs;
-    return std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) { return DependsOnAProduct(input); });
+  /// Is one of `nodes` computed for `value` in this kernel?
+  bool Reaches(ValueId value, const std::vector<int32_t>& nodes) const {
+    if (std::find(nodes.begin(), nodes.end(), value.node) != nodes.end()) return true;
+    if (chain_.fused.count(value.node) == 0) return false;
+    const std::vector<ValueId>& inputs = graph_.node(value.node).inputs;
+    return std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) { return Reaches(input, nodes); });
   }
 
   const GroupingScope& scope_;

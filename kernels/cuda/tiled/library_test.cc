@@ -65,6 +65,14 @@ Graph NormalizedProduct(const std::string& dtype = "f32", int64_t depth = 40) {
     return "y" = %8)"));
 }
 
+/// A product whose right side is computed from the rows' statistics, too.
+Graph ProductWithItself(const std::string& row) {
+  return Parsed(Cat("%0 = Input() {name = \"x\", shape = [24, 24]}\n%1 = ", row, R"(
+    %2 = Div(%0, %1)
+    %3 = MatMul(%2, %2)
+    return "y" = %3)"));
+}
+
 /// x / sqrt(mean(x^2) + eps) * g, times W: in elementary operators.
 Graph RmsNormalizedProduct() {
   return Parsed(R"(%0 = Input() {name = "x", shape = [20, 40]}
@@ -188,6 +196,16 @@ TEST(TiledLibrary, RefusesByName) {
   EXPECT_THAT(Refusal(graph, 3, "tile:64x64x16:4x4:rows"), HasSubstr("no such product here"));
   const auto without = LowerToDevice(graph, {.algorithms = {{3, "tile:64x64x16:4x4"}}});
   EXPECT_TRUE(absl::IsInvalidArgument(without.status())) << without.status();
+}
+
+TEST(TiledLibrary, StatisticsAreOfTheLeftSideAlone) {
+  for (const std::string row : {"ReduceSum(%0) {axes = [1], keepdims = 1}", "Softmax(%0) {axis = 1}"}) {
+    const Graph graph = ProductWithItself(row);
+    EXPECT_THAT(Refusal(graph, 3, "tile:16x32x32:1x2:rows"), HasSubstr("no such product here")) << row;
+    for (const std::string& name : LibraryAlgorithms(graph, 3, Numerics::kDefault, kLibraries)) {
+      EXPECT_EQ(name.find(":rows"), std::string::npos) << row << ": " << name;
+    }
+  }
 }
 
 TEST(TiledLibrary, PlantedFaultsAreFound) {

@@ -13,7 +13,7 @@ int OperandTile::pitch() const { return across + kTilePadding; }
 OperandText::OperandText(KernelCode& code, const Tile& tile, std::string_view real, OperandTile operand)
     : code_(code), tile_(tile), real_(real), operand_(std::move(operand)) {}
 
-int64_t OperandText::SharedElements() const { return int64_t{2} * tile_.depth * operand_.pitch(); }
+int64_t OperandText::SharedElements() const { return WholePacks(int64_t{2} * tile_.depth * operand_.pitch()); }
 int OperandText::Units() const { return operand_.across * tile_.depth / operand_.lanes; }
 int OperandText::Reads() const { return (Units() + tile_.threads() - 1) / tile_.threads(); }
 

@@ -29,8 +29,8 @@ namespace {
 const TiledLibrary kSizes[] = {TiledLibrary(1), TiledLibrary(1000)};
 
 /// Tiles of a warp: odd extents have several blocks, and some of their tails.
-const std::vector<std::string> kSmall = {"tile:8x16x4:2x2", "tile:16x4x8:2x1", "tile:4x32x1:1x4", "tile:32x8x16:8x1",
-                                         "tile:8x8x2:1x1"};
+const std::vector<std::string> kSmall = {"tile:8x16x4:2x2",  "tile:16x4x8:2x1", "tile:4x32x1:1x4",
+                                         "tile:32x8x16:8x1", "tile:8x8x2:1x1",  "tile:1x128x1:1x4"};
 
 uint64_t Seeds(uint64_t fewest) {
   const char* text = std::getenv("MENDEL_CUDA_SEEDS");
