@@ -5,11 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <utility>
-#include <vector>
 
-#include "kernels/cpu/threads.h"
+#include "kernels/cpu/reduce_loops.h"
 #include "kernels/cpu/tile_math.h"
-#include "kernels/cpu/typed.h"
 
 namespace mendel::cpu {
 namespace {
@@ -37,62 +35,39 @@ void InLanes(const float* values, size_t count, const Take& take) {
 
 class LogSumExpKernel : public Kernel {
  public:
-  explicit LogSumExpKernel(ReduceProblem problem) : p_(std::move(problem)), exp_(FindTileFunction("Exp")) {
-    terms_.resize(static_cast<size_t>(NumElements(p_.reduced)));
-    for (size_t t = 0; t < terms_.size(); ++t) terms_[t] = OffsetOf(p_.reduced, p_.reduced_from, static_cast<int64_t>(t));
-    for (size_t t = 0; t < terms_.size(); ++t) contiguous_ = contiguous_ && terms_[t] == static_cast<int64_t>(t);
-    if (p_.kept.empty()) {
-      p_.kept = {1};
-      p_.kept_from = p_.kept_to = {0};
-    }
-  }
+  explicit LogSumExpKernel(ReduceProblem problem) : loops_(std::move(problem)), exp_(FindTileFunction("Exp")) {}
 
   absl::Status Run(const Bindings& bindings) override {
-    const float* from = bindings.At<float>(p_.from);
-    float* to = bindings.At<float>(p_.to);
-    const int64_t row = p_.kept.back();
-    const int64_t strips = (row + kSide - 1) / kSide;
-    const int64_t work = 8 * static_cast<int64_t>(terms_.size()) * std::min(row, kSide);
-    ParallelRange(NumElements(p_.kept) / row * strips, GrainOf(work), [&](int64_t begin, int64_t end) {
-      for (int64_t job = begin; job < end; ++job) {
-        const int64_t column = job % strips * kSide;
-        const int64_t first = job / strips * row + column;
-        RunStrip(from + OffsetOf(p_.kept, p_.kept_from, first), to + OffsetOf(p_.kept, p_.kept_to, first),
-                 std::min(kSide, row - column));
-      }
-    });
+    constexpr int64_t kWorthAThread = int64_t{1} << 11;
+    loops_.Run<kSide>(
+        bindings, kWorthAThread,
+        [&](const float* from, float* to, int64_t count) { RunSideBySide(from, to, static_cast<size_t>(count)); },
+        [&](const float* from) { return RunOne(from); });
     return absl::OkStatus();
   }
 
  private:
-  void RunStrip(const float* from, float* to, int64_t count) const {
-    const int64_t step_from = p_.kept_from.back();
-    const int64_t step_to = p_.kept_to.back();
-    if (step_from == 1 && count >= 4) return RunSideBySide(from, to, static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) to[i * step_to] = RunOne(from + i * step_from);
-  }
-
   void RunSideBySide(const float* from, float* to, size_t count) const {
     std::array<float, kSide> shifts, shifted, powers;
     std::array<double, kSide> sums{};
     shifts.fill(-std::numeric_limits<float>::infinity());
-    for (int64_t term : terms_) {
+    for (int64_t term : loops_.terms) {
       for (size_t i = 0; i < count; ++i) shifts[i] = Larger(shifts[i], from[term + static_cast<int64_t>(i)]);
     }
     for (float& shift : shifts) shift = Shift(shift);
     const float* const argument = shifted.data();
-    for (int64_t term : terms_) {
+    for (int64_t term : loops_.terms) {
       for (size_t i = 0; i < count; ++i) shifted[i] = from[term + static_cast<int64_t>(i)] - shifts[i];
       exp_(powers.data(), &argument, static_cast<int64_t>(count), nullptr);
       for (size_t i = 0; i < count; ++i) sums[i] += static_cast<double>(powers[i]);
     }
-    for (size_t i = 0; i < count; ++i) to[static_cast<int64_t>(i) * p_.kept_to.back()] = Finish(shifts[i], sums[i]);
+    for (size_t i = 0; i < count; ++i) to[static_cast<int64_t>(i) * loops_.p.kept_to.back()] = Finish(shifts[i], sums[i]);
   }
 
   /// Up to kTile terms from the t-th on, where they lie or gathered into `room`.
   const float* Terms(const float* from, size_t t, size_t count, float* room) const {
-    if (contiguous_) return from + t;
-    for (size_t i = 0; i < count; ++i) room[i] = from[terms_[t + i]];
+    if (loops_.contiguous) return from + t;
+    for (size_t i = 0; i < count; ++i) room[i] = from[loops_.terms[t + i]];
     return room;
   }
 
@@ -100,8 +75,8 @@ class LogSumExpKernel : public Kernel {
     std::array<float, kTile> room, powers;
     std::array<float, kLanes> largest;
     largest.fill(-std::numeric_limits<float>::infinity());
-    for (size_t t = 0; t < terms_.size(); t += kTile) {
-      const size_t count = std::min(kTile, terms_.size() - t);
+    for (size_t t = 0; t < loops_.terms.size(); t += kTile) {
+      const size_t count = std::min(kTile, loops_.terms.size() - t);
       const float* values = Terms(from, t, count, room.data());
       InLanes(values, count, [&](size_t lane, float value) { largest[lane] = Larger(largest[lane], value); });
     }
@@ -109,8 +84,8 @@ class LogSumExpKernel : public Kernel {
     for (float lane : largest) shift = Larger(shift, lane);
     shift = Shift(shift);
     std::array<double, kLanes> sums{};
-    for (size_t t = 0; t < terms_.size(); t += kTile) {
-      const size_t count = std::min(kTile, terms_.size() - t);
+    for (size_t t = 0; t < loops_.terms.size(); t += kTile) {
+      const size_t count = std::min(kTile, loops_.terms.size() - t);
       const float* values = Terms(from, t, count, room.data());
       for (size_t i = 0; i < count; ++i) room[i] = values[i] - shift;
       const float* const argument = room.data();
@@ -124,10 +99,8 @@ class LogSumExpKernel : public Kernel {
 
   static float Finish(float shift, double sum) { return static_cast<float>(static_cast<double>(shift) + std::log(sum)); }
 
-  ReduceProblem p_;
+  ReduceLoops loops_;
   TileFunction exp_;
-  std::vector<int64_t> terms_;
-  bool contiguous_ = true;
 };
 
 }  // namespace

@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "kernels/cpu/log_sum_exp.h"
-#include "kernels/cpu/threads.h"
-#include "kernels/cpu/typed.h"
+#include "kernels/cpu/reduce_loops.h"
 
 namespace mendel::cpu {
 namespace {
@@ -58,80 +57,52 @@ double Result(double total) {
 template <Reducer R>
 class ReduceKernel : public Kernel {
  public:
-  explicit ReduceKernel(ReduceProblem problem) : p_(std::move(problem)) {
-    terms_.resize(static_cast<size_t>(NumElements(p_.reduced)));
-    for (size_t t = 0; t < terms_.size(); ++t) terms_[t] = OffsetOf(p_.reduced, p_.reduced_from, static_cast<int64_t>(t));
-    contiguous_ = !terms_.empty();
-    for (size_t t = 0; t < terms_.size(); ++t) contiguous_ = contiguous_ && terms_[t] == static_cast<int64_t>(t);
-    if (p_.kept.empty()) {
-      p_.kept = {1};
-      p_.kept_from = p_.kept_to = {0};
-    }
-  }
+  explicit ReduceKernel(ReduceProblem problem) : loops_(std::move(problem)) {}
 
   absl::Status Run(const Bindings& bindings) override {
-    const float* from = bindings.At<float>(p_.from);
-    float* to = bindings.At<float>(p_.to);
-    const int64_t row = p_.kept.back();
-    const int64_t rows = NumElements(p_.kept) / row;
-    const int64_t strips = (row + kLanes - 1) / kLanes;
-    const int64_t work = std::max<int64_t>(1, static_cast<int64_t>(terms_.size()) * std::min(row, kLanes));
-    ParallelRange(rows * strips, std::max<int64_t>(1, (1 << 15) / work), [&](int64_t begin, int64_t end) {
-      for (int64_t job = begin; job < end; ++job) {
-        const int64_t column = job % strips * kLanes;
-        const int64_t first = job / strips * row + column;
-        RunStrip(from + OffsetOf(p_.kept, p_.kept_from, first), to + OffsetOf(p_.kept, p_.kept_to, first),
-                 std::min(kLanes, row - column));
-      }
-    });
+    constexpr int64_t kWorthAThread = int64_t{1} << 15;
+    loops_.Run<kLanes>(
+        bindings, kWorthAThread, [&](const float* from, float* to, int64_t count) { RunSideBySide(from, to, count); },
+        [&](const float* from) { return RunOne(from); });
     return absl::OkStatus();
   }
 
  private:
-  void RunStrip(const float* from, float* to, int64_t count) const {
-    const int64_t step_from = p_.kept_from.back();
-    const int64_t step_to = p_.kept_to.back();
-    if (step_from == 1 && count >= 4) return RunSideBySide(from, to, count);
-    for (int64_t i = 0; i < count; ++i) to[i * step_to] = RunOne(from + i * step_from);
-  }
-
-  float Finish(double total) const { return static_cast<float>(Result<R>(total) * p_.factor); }
+  float Finish(double total) const { return static_cast<float>(Result<R>(total) * loops_.p.factor); }
 
   void RunSideBySide(const float* from, float* to, int64_t count) const {
     std::array<double, kLanes> totals;
     totals.fill(static_cast<double>(First<R>()));
-    for (size_t t = 0; t < terms_.size();) {
-      const size_t end = std::min(terms_.size(), t + static_cast<size_t>(kRun));
+    for (size_t t = 0; t < loops_.terms.size();) {
+      const size_t end = std::min(loops_.terms.size(), t + static_cast<size_t>(kRun));
       std::array<RunOf<R>, kLanes> run;
       run.fill(First<R>());
       for (; t < end; ++t) {
-        const float* values = from + terms_[t];
+        const float* values = from + loops_.terms[t];
         for (int64_t i = 0; i < count; ++i) run[static_cast<size_t>(i)] = Combine<R>(run[static_cast<size_t>(i)], values[i]);
       }
       for (size_t i = 0; i < static_cast<size_t>(count); ++i) totals[i] = Merge<R>(totals[i], run[i]);
     }
-    for (int64_t i = 0; i < count; ++i) to[i * p_.kept_to.back()] = Finish(totals[static_cast<size_t>(i)]);
+    for (int64_t i = 0; i < count; ++i) to[i * loops_.p.kept_to.back()] = Finish(totals[static_cast<size_t>(i)]);
   }
 
   float RunOne(const float* from) const {
     constexpr size_t kWidth = 16;
     double total = static_cast<double>(First<R>());
-    for (size_t t = 0; t < terms_.size();) {
-      const size_t end = std::min(terms_.size(), t + static_cast<size_t>(kRun) * kWidth);
+    for (size_t t = 0; t < loops_.terms.size();) {
+      const size_t end = std::min(loops_.terms.size(), t + static_cast<size_t>(kRun) * kWidth);
       std::array<RunOf<R>, kWidth> run;
       run.fill(First<R>());
-      for (; contiguous_ && t + kWidth <= end; t += kWidth) {
+      for (; loops_.contiguous && t + kWidth <= end; t += kWidth) {
         for (size_t i = 0; i < kWidth; ++i) run[i] = Combine<R>(run[i], from[t + i]);
       }
-      for (; t < end; ++t) run[t % kWidth] = Combine<R>(run[t % kWidth], from[terms_[t]]);
+      for (; t < end; ++t) run[t % kWidth] = Combine<R>(run[t % kWidth], from[loops_.terms[t]]);
       for (const RunOf<R> lane : run) total = Merge<R>(total, lane);
     }
     return Finish(total);
   }
 
-  ReduceProblem p_;
-  std::vector<int64_t> terms_;
-  bool contiguous_ = false;
+  ReduceLoops loops_;
 };
 
 }  // namespace
