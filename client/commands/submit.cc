@@ -12,6 +12,7 @@
 #include "client/model_options.h"
 #include "client/pipes.h"
 #include "client/remote.h"
+#include "runtime/numerics.h"
 
 namespace mendel::commands::submit {
 namespace {
@@ -131,8 +132,9 @@ Action Setup(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   app.add_option("--worker-memory", options->memory, "Bytes of memory of the worker")->check(CLI::PositiveNumber);
   app.add_option("--wall-time", options->wall_time, "Time for the whole job (default: the server's)");
-  app.add_option("--numerics", options->numerics, "strict, default, high, tf32, f16 or bf16")
-      ->check(CLI::IsMember({"strict", "default", "high", "tf32", "f16", "bf16"}));
+  std::vector<std::string> classes;
+  for (const Numerics numerics : kAllNumerics) classes.emplace_back(NumericsName(numerics));
+  app.add_option("--numerics", options->numerics, "Class of the plan")->check(CLI::IsMember(classes));
   app.add_option("--weights", options->weights,
                  "symbolic: the plan holds for all weights (default); exact: it may use the stored ones")
       ->check(CLI::IsMember({"exact", "symbolic"}));
