@@ -11,6 +11,7 @@
 #include "kernels/cpu/low_precision.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/lower_attention.h"
+#include "kernels/cpu/lower_depthwise.h"
 #include "kernels/cpu/lower_direct.h"
 #include "kernels/cpu/strip_claims.h"
 #include "kernels/cpu/threads.h"
@@ -54,12 +55,13 @@ absl::StatusOr<Program> Lower(const Graph& graph, const CompileOptions& options)
   }
   const StripClaims claims = FindStripClaims(lowering, groups);
   if (claims.nodes.empty()) PrepareSources(lowering, groups);  // their nodes stay marked as grouped
-  const std::set<int32_t> attended = ClaimAttention(lowering, claims.nodes, groups);
+  std::set<int32_t> claimed = ClaimAttention(lowering, claims.nodes, groups);
+  claimed.merge(ClaimExpansions(lowering, claims.nodes, groups));
   MarkNarrow(lowering, claims.nodes, groups);
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const int32_t id = static_cast<int32_t>(i);
     if (lowering.folded().IsConstant({id, 0}) || IsInput(graph.node(id)) || claims.nodes.count(id) != 0) continue;
-    if (attended.count(id) != 0) continue;
+    if (claimed.count(id) != 0) continue;
     if (const auto patch = claims.by_patch.find(id); patch != claims.by_patch.end() && !HasEmptyTensor(graph, id)) {
       LowerPatch(lowering, id, patch->second);
       continue;
@@ -127,7 +129,7 @@ class CpuBackend : public Backend {
         Cat("cpu; ", CpuModel(), "; ", InstructionSet(), "; oneDNN ", version->major, ".", version->minor, ".", version->patch);
     // The number changes with the speed of the kernels, whose measurements are stored.
     if (const WinogradIsa* isa = WinogradIsaHere(); isa != nullptr)
-      identity += Cat("; winograd ", isa->name, " 2; strips 1; direct 2; attention 1; operators 1");
+      identity += Cat("; winograd ", isa->name, " 3; strips 1; direct 3; attention 1; operators 1");
     for (const char* variable :
          {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
       if (const char* value = std::getenv(variable); value != nullptr) identity += Cat("; ", variable, "=", value);

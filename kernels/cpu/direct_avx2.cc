@@ -23,7 +23,6 @@ MENDEL_INLINE void StoreFirst(float* to, Vec x, int64_t count) {
 MENDEL_INLINE Lanes LoadLanes(const int32_t* from) { return _mm256_loadu_si256(reinterpret_cast<const Lanes*>(from)); }
 /// Lane k gets lane lanes[k] of x.
 MENDEL_INLINE Vec Pick(Vec x, Lanes lanes) { return _mm256_permutevar8x32_ps(x, lanes); }
-MENDEL_INLINE Vec Rounded(Vec x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 MENDEL_INLINE float SumOf(Vec x) {
   __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
   y = _mm_add_ps(y, _mm_movehl_ps(y, y));
@@ -33,15 +32,6 @@ MENDEL_INLINE float LargestOf(Vec x) {
   __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
   y = _mm_max_ps(y, _mm_movehl_ps(y, y));
   return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
-}
-/// In two steps, so that neither power lies below the normal numbers.
-MENDEL_INLINE Vec TwoTo(Vec p, Vec n) {
-  const __m256i whole = _mm256_cvtps_epi32(n);
-  const __m256i half = _mm256_srai_epi32(whole, 1);
-  const auto power = [](__m256i exponent) {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23));
-  };
-  return Times(Times(p, power(half)), power(_mm256_sub_epi32(whole, half)));
 }
 
 #include "kernels/cpu/direct_kernels.inc"

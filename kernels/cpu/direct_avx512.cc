@@ -23,7 +23,6 @@ MENDEL_INLINE void StoreFirst(float* to, Vec x, int64_t count) {
 MENDEL_INLINE Lanes LoadLanes(const int32_t* from) { return _mm512_loadu_si512(from); }
 /// Lane k gets lane lanes[k] of x.
 MENDEL_INLINE Vec Pick(Vec x, Lanes lanes) { return _mm512_maskz_permutexvar_ps(0xffff, lanes, x); }
-MENDEL_INLINE Vec Rounded(Vec x) { return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 MENDEL_INLINE float SumOf(Vec x) {
   const __m256 wide = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, x, 0), _mm512_maskz_extractf32x8_ps(0xff, x, 1));
   __m128 y = _mm_add_ps(_mm256_castps256_ps128(wide), _mm256_extractf128_ps(wide, 1));
@@ -36,7 +35,6 @@ MENDEL_INLINE float LargestOf(Vec x) {
   y = _mm_max_ps(y, _mm_movehl_ps(y, y));
   return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
 }
-MENDEL_INLINE Vec TwoTo(Vec p, Vec n) { return _mm512_maskz_scalef_ps(0xffff, p, n); }
 
 #include "kernels/cpu/direct_kernels.inc"
 

@@ -1,5 +1,5 @@
-// The inner kernels of pointwise products (pointwise.h, strassen.h), attention (attention.h) and grouped convolutions (grouped.h),
-// compiled once for each instruction set (direct_avx2.cc, direct_avx512.cc).
+// The inner kernels of pointwise products (pointwise.h, strassen.h), attention (attention.h), grouped convolutions (grouped.h)
+// and depthwise ones (depthwise.h), compiled once for each instruction set (direct_avx2.cc, direct_avx512.cc).
 #ifndef MENDEL_KERNELS_CPU_DIRECT_KERNELS_H_
 #define MENDEL_KERNELS_CPU_DIRECT_KERNELS_H_
 
@@ -54,6 +54,23 @@ struct GroupedRun {
   int64_t channels;  ///< of the vector; the others become zero
 };
 
+/// A row of outputs along the last dimension, of one vector of channels that are convolved each by itself.
+struct DepthwiseRun {
+  const float* const* rows;  ///< where the first output's first tap reads, for each row of taps; null: zeros
+  int64_t row_count;
+  int64_t taps;          ///< in a row
+  int64_t dilation;      ///< positions between taps; positions are whole vectors, one after the other
+  int64_t stride;        ///< positions between outputs
+  const float* weights;  ///< [row][tap] vectors
+  const float* bias;
+  int64_t count;  ///< outputs; positions are read for the next multiple of what the kernel takes at once
+  float* dst;
+  int64_t at;        ///< floats to the first output, also in the residual
+  int64_t step;      ///< floats between outputs
+  int64_t channels;  ///< of the vector
+  bool padded;       ///< the others exist and become zero
+};
+
 /// Positions in pairs, r with pairs + r (which may be missing: zeros), and their channels in halves (strassen.h).
 struct StrassenBlock {
   const float* src;
@@ -97,12 +114,13 @@ struct DirectIsa {
   int lanes;
   int panel_vectors;  ///< vectors of a full panel of output channels
   int rows[5];        ///< positions that `pointwise` takes at once, by the panel's vectors
-  int positions[2];   ///< outputs that each of `grouped` takes at once
+  int positions[2];   ///< outputs that each of `grouped` and of `depthwise` takes at once
   void (*pointwise)(const PointwiseBlock& block, const WinogradEpilogue& epilogue);
   /// to[p * row + c] from `count` positions.
   void (*prepare)(const PointwiseInput& input, const float* src, const int64_t* src_at, int64_t src_c, int64_t count,
                   int64_t channels, float* to, int64_t row);
   void (*grouped[2])(const GroupedRun& run, const WinogradEpilogue& epilogue);
+  void (*depthwise[2])(const DepthwiseRun& run, const WinogradEpilogue& epilogue);
   void (*strassen_factors)(const StrassenBlock& block);
   void (*strassen_outputs)(const StrassenPanel& panel, const WinogradEpilogue& epilogue);
   /// scores := exp(t - max t), t = scale * scores + mask (null: none); returns 1 / their sum.

@@ -62,6 +62,7 @@ struct Group {
   std::vector<Post> posts;
   std::optional<PreparedSource> prepared = {};   ///< only by kernels that say so
   std::optional<AttentionChain> attention = {};  ///< computed with the product, likewise
+  std::vector<Group> expansion = {};             ///< at most one: the pointwise convolution that makes the source, likewise
   bool narrow = false;                           ///< the group's value may be kept in bf16 (low_precision.h)
 };
 

@@ -10,6 +10,7 @@
 #include "kernels/cpu/low_precision.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/lower_attention.h"
+#include "kernels/cpu/lower_depthwise.h"
 #include "kernels/cpu/lower_direct.h"
 #include "kernels/cpu/threads.h"
 #include "kernels/cpu/winograd.h"
@@ -249,6 +250,8 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
     if (own) return true;
     MENDEL_ASSIGN_OR_RETURN(const bool direct, LowerDirect(lowering, group, named->second));
     if (direct) return true;
+    MENDEL_ASSIGN_OR_RETURN(const bool depthwise, LowerDepthwise(lowering, group, named->second));
+    if (depthwise) return true;
     choice = ChooseNamed(lowering, group, problem, named->second);
     if (!choice.has_value()) {
       const std::vector<std::string> known = ConvAlgorithms(graph, root, lowering.options().numerics);
@@ -285,6 +288,7 @@ std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics
   append(LowPrecisionAlgorithms(graph, id, numerics));
   if (numerics != Numerics::kStrict) append(StrassenAlgorithms(graph, id));
   append(DirectAlgorithms(graph, id));
+  append(DepthwiseAlgorithms(graph, id));
   if (node.op->name != "Conv" || node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return names;
   if (node.outputs[0].shape.size() > 5) return names;
   const Problem problem = ProblemOf(graph, id);

@@ -26,15 +26,6 @@ struct DirectOperands {
   float floor = 0;                       ///< of it
 };
 
-WinogradEpilogue EpilogueOf(const OwnPosts& posts, const DirectOperands& operands, const Bindings& bindings) {
-  WinogradEpilogue epilogue = posts.epilogue;
-  epilogue.bias = bindings.At<const float>(operands.bias);
-  epilogue.residual = operands.residual.has_value() ? bindings.At<const float>(*operands.residual) : nullptr;
-  epilogue.call = &RunActivation;
-  epilogue.context = &posts.call;
-  return epilogue;
-}
-
 /// `Plan`: PointwisePlan or StrassenPlan.
 template <class Plan, void (*kRun)(const Plan&, const PointwiseOperands&, const WinogradEpilogue&, float*)>
 class ProductKernel : public Kernel {
@@ -51,7 +42,7 @@ class ProductKernel : public Kernel {
     }
     const PointwiseOperands operands{bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights), &input,
                                      bindings.At<float>(operands_.dst)};
-    kRun(plan_, operands, EpilogueOf(posts_, operands_, bindings), reinterpret_cast<float*>(bindings.scratch));
+    kRun(plan_, operands, posts_.At(bindings, operands_.bias, operands_.residual), reinterpret_cast<float*>(bindings.scratch));
     return absl::OkStatus();
   }
 
@@ -68,7 +59,7 @@ class GroupedKernel : public Kernel {
 
   absl::Status Run(const Bindings& bindings) override {
     RunGrouped(plan_, bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights),
-               EpilogueOf(posts_, operands_, bindings), bindings.At<float>(operands_.dst),
+               posts_.At(bindings, operands_.bias, operands_.residual), bindings.At<float>(operands_.dst),
                reinterpret_cast<float*>(bindings.scratch));
     return absl::OkStatus();
   }
@@ -85,9 +76,6 @@ bool IsF32(const Graph& graph, const Node& node) {
   if (node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return false;
   return NumElements(graph.type(node.inputs[0])) > 0 && NumElements(graph.type(node.inputs[1])) > 0;
 }
-
-/// A spatial dimension in its place among three, missing ones first.
-size_t Dim(const Shape& shape, size_t spatial) { return spatial + 5 - shape.size(); }
 
 /// A transposed convolution is a product when the outputs of neighbouring positions touch but do not overlap.
 bool IsPointwiseConv(const Graph& graph, const Node& node) {
@@ -144,32 +132,9 @@ bool IsGrouped(const Graph& graph, int32_t id, int64_t lanes) {
   return NumElements(Shape(weights.begin() + 2, weights.end() - 1)) <= kMostRows;
 }
 
-WinogradStrides StridesOf(const Layout& layout, const Shape& shape, int64_t lanes) {
-  WinogradStrides strides{};
-  strides.n = layout.strides[0];
-  strides.c = layout.block_dim == 1 ? layout.strides[1] : lanes * layout.strides[1];
-  for (size_t d = 2; d < shape.size(); ++d) strides.d[Dim(shape, d - 2)] = layout.strides[d];
-  return strides;
-}
-
 /// One float a channel, zeros up to a whole vector.
 Place Vector(Lowering& lowering, const std::vector<double>& values, int64_t channels, int64_t lanes) {
   return OwnVector(lowering, values, (channels + lanes - 1) / lanes * lanes);
-}
-
-/// The first posts that our kernels can apply.
-struct Fused {
-  size_t count = 0;
-  Epilogue epilogue;
-  OwnPosts posts;
-};
-std::optional<Fused> Fuse(Lowering& lowering, const Group& group, int64_t channels) {
-  for (size_t count = group.posts.size() + 1; count-- > 0;) {
-    std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, channels);
-    const std::optional<OwnPosts> posts = epilogue.has_value() ? OwnPostsOf(*epilogue) : std::nullopt;
-    if (posts.has_value()) return Fused{count, std::move(*epilogue), *posts};
-  }
-  return std::nullopt;
 }
 
 /// What the contraction reads.
@@ -178,7 +143,7 @@ ValueId SourceOf(const Lowering& lowering, const Group& group) {
 }
 
 /// Places of everything but the weights.
-DirectOperands Prepare(Lowering& lowering, const Group& group, const Fused& fused, const Layout& src, const Layout& dst,
+DirectOperands Prepare(Lowering& lowering, const Group& group, const OwnFused& fused, const Layout& src, const Layout& dst,
                        int64_t channels, int64_t lanes) {
   DirectOperands operands;
   operands.src = lowering.In(SourceOf(lowering, group), src);
@@ -195,7 +160,7 @@ DirectOperands Prepare(Lowering& lowering, const Group& group, const Fused& fuse
 }
 
 template <class OwnKernel, class Plan>
-absl::Status Emit(Lowering& lowering, const Group& group, const Fused& fused, std::string_view name, Plan plan,
+absl::Status Emit(Lowering& lowering, const Group& group, const OwnFused& fused, std::string_view name, Plan plan,
                   DirectOperands operands) {
   std::vector<Place> touched = {operands.src, operands.weights, operands.bias, operands.dst};
   std::vector<int32_t> nodes = NodesOf(group, fused.count);
@@ -233,7 +198,7 @@ void DescribeConv(const Graph& graph, const Node& node, PointwisePlan& plan) {
   plan.channels_in = src[1];
   plan.channels_out = dst[1];
   for (size_t d = 2; d < src.size(); ++d) {
-    const size_t at = Dim(src, d - 2);
+    const size_t at = OwnDim(src, d - 2);
     const int64_t stride = node.attrs.IntList("strides")[d - 2];
     const int64_t step = plan.dst.d[at];
     plan.extent[at] = transposed ? src[d] : dst[d];
@@ -252,7 +217,7 @@ void DescribeConv(const Graph& graph, const Node& node, PointwisePlan& plan) {
 
 /// Packs the weights with `pack` and emits the step.
 template <auto kRun, class Plan, class Pack>
-absl::Status EmitProduct(Lowering& lowering, const Group& group, const Fused& fused, std::string_view name, Plan plan,
+absl::Status EmitProduct(Lowering& lowering, const Group& group, const OwnFused& fused, std::string_view name, Plan plan,
                          DirectOperands operands, const PointwisePlan& product, const Pack& pack) {
   const Node& node = lowering.graph().node(group.nodes[0]);
   operands.weights = lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* to) {
@@ -272,7 +237,7 @@ absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group, cons
   PointwisePlan plan;
   plan.isa = DirectIsaHere();
   const int64_t lanes = plan.isa->lanes;
-  const std::optional<Fused> fused = Fuse(lowering, group, product ? node.outputs[0].shape.back() : node.outputs[0].shape[1]);
+  const std::optional<OwnFused> fused = OwnFuse(lowering, group, product ? node.outputs[0].shape.back() : node.outputs[0].shape[1]);
   if (!fused.has_value()) return false;
   DirectOperands operands;
   if (product) {
@@ -284,8 +249,8 @@ absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group, cons
     operands = Prepare(lowering, group, *fused, PlainLayout(src), PlainLayout(node.outputs[0].shape), plan.channels_out, lanes);
   } else {
     const auto [from, to] = OwnLayouts(lowering, SourceOf(lowering, group), ResultOf(group, fused->count), lanes);
-    plan.src = StridesOf(from, src, lanes);
-    plan.dst = StridesOf(to, src, lanes);
+    plan.src = OwnStrides(from, src, lanes);
+    plan.dst = OwnStrides(to, src, lanes);
     plan.padded = to.block_dim == 1;
     plan.prepared = group.prepared.has_value();
     if (plan.prepared && group.prepared->relu) plan.floor = 0;
@@ -311,7 +276,7 @@ absl::StatusOr<bool> LowerGrouped(Lowering& lowering, const Group& group) {
   const Shape& src = graph.type(node.inputs[0]).shape;
   const Shape& dst = node.outputs[0].shape;
   const Shape& weights = graph.type(node.inputs[1]).shape;
-  const std::optional<Fused> fused = Fuse(lowering, group, dst[1]);
+  const std::optional<OwnFused> fused = OwnFuse(lowering, group, dst[1]);
   if (!fused.has_value()) return false;
   GroupedPlan plan;
   plan.isa = DirectIsaHere();
@@ -320,10 +285,10 @@ absl::StatusOr<bool> LowerGrouped(Lowering& lowering, const Group& group) {
   plan.batch = dst[0];
   plan.channels = dst[1];
   plan.inputs = weights[1];
-  plan.src = StridesOf(from, src, lanes);
-  plan.dst = StridesOf(to, dst, lanes);
+  plan.src = OwnStrides(from, src, lanes);
+  plan.dst = OwnStrides(to, dst, lanes);
   for (size_t d = 2; d < src.size(); ++d) {
-    const size_t at = Dim(src, d - 2);
+    const size_t at = OwnDim(src, d - 2);
     plan.in[at] = src[d];
     plan.out[at] = dst[d];
     plan.taps[at] = weights[d];

@@ -1,6 +1,7 @@
 #include "kernels/cpu/own_lowering.h"
 
 #include <cstring>
+#include <utility>
 
 namespace mendel::cpu {
 
@@ -12,6 +13,23 @@ std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId ds
     return {ChannelsLastLayout(from), ChannelsLastLayout(to)};
   }
   return {BlockedLayout(from, lanes), BlockedLayout(to, lanes)};
+}
+
+WinogradStrides OwnStrides(const Layout& layout, const Shape& shape, int64_t lanes) {
+  WinogradStrides strides{};
+  strides.n = layout.strides[0];
+  strides.c = layout.block_dim == 1 ? layout.strides[1] : lanes * layout.strides[1];
+  for (size_t d = 2; d < shape.size(); ++d) strides.d[OwnDim(shape, d - 2)] = layout.strides[d];
+  return strides;
+}
+
+std::optional<OwnFused> OwnFuse(Lowering& lowering, const Group& group, int64_t channels) {
+  for (size_t count = group.posts.size() + 1; count-- > 0;) {
+    std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, channels);
+    const std::optional<OwnPosts> posts = epilogue.has_value() ? OwnPostsOf(*epilogue) : std::nullopt;
+    if (posts.has_value()) return OwnFused{count, std::move(*epilogue), *posts};
+  }
+  return std::nullopt;
 }
 
 Place OwnVector(Lowering& lowering, const std::vector<double>& values, int64_t floats) {

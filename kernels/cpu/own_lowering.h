@@ -2,17 +2,34 @@
 #ifndef MENDEL_KERNELS_CPU_OWN_LOWERING_H_
 #define MENDEL_KERNELS_CPU_OWN_LOWERING_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/contraction.h"
 #include "kernels/cpu/lowering.h"
+#include "kernels/cpu/own_posts.h"
 
 namespace mendel::cpu {
 
 /// Layouts of source and result. Channels-last where the source already lies so and whole vectors fit, else blocked (where parts of
 /// a concatenation are computed in place).
 std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId dst, int64_t lanes);
+
+/// A spatial dimension's place among three; missing ones come first.
+inline size_t OwnDim(const Shape& shape, size_t spatial) { return spatial + 5 - shape.size(); }
+/// Strides of a channels-last or blocked layout in vectors of `lanes` channels.
+WinogradStrides OwnStrides(const Layout& layout, const Shape& shape, int64_t lanes);
+
+/// The first posts of a group that our kernels can apply.
+struct OwnFused {
+  size_t count = 0;
+  Epilogue epilogue;
+  OwnPosts posts;
+};
+std::optional<OwnFused> OwnFuse(Lowering& lowering, const Group& group, int64_t channels);
 
 /// One float a channel, zeros up to `floats`.
 Place OwnVector(Lowering& lowering, const std::vector<double>& values, int64_t floats);

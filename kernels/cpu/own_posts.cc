@@ -26,6 +26,19 @@ std::string_view TileNameOf(dnnl::algorithm way) {
   }
 }
 
+WinogradEpilogue::Known KnownOf(dnnl::algorithm way) {
+  switch (way) {
+    case dnnl::algorithm::eltwise_logistic:
+      return WinogradEpilogue::Known::kSigmoid;
+    case dnnl::algorithm::eltwise_swish:
+      return WinogradEpilogue::Known::kSwish;
+    case dnnl::algorithm::eltwise_hardswish:
+      return WinogradEpilogue::Known::kHardSwish;
+    default:
+      return WinogradEpilogue::Known::kNone;
+  }
+}
+
 bool SetActivation(dnnl::algorithm way, float alpha, float beta, OwnPosts& posts) {
   using Kind = WinogradEpilogue::Activation;
   posts.epilogue.alpha = alpha;
@@ -36,6 +49,7 @@ bool SetActivation(dnnl::algorithm way, float alpha, float beta, OwnPosts& posts
     posts.epilogue.activation = Kind::kClip;
   } else {
     posts.epilogue.activation = Kind::kCall;
+    posts.epilogue.known = KnownOf(way);
     posts.call = {FindTileFunction(TileNameOf(way)), {alpha, beta}, way == dnnl::algorithm::eltwise_swish};
     return posts.call.function != nullptr && !(posts.call.gated && alpha != 1);
   }
@@ -54,6 +68,15 @@ void RunActivation(const void* context, float* values, int64_t count) {
     call.function(results, &part, size, call.parameters.data());
     for (int64_t i = 0; i < size; ++i) part[i] = call.gated ? part[i] * results[i] : results[i];
   }
+}
+
+WinogradEpilogue OwnPosts::At(const Bindings& bindings, const Place& bias, const std::optional<Place>& residual) const {
+  WinogradEpilogue at = epilogue;
+  at.bias = bindings.At<const float>(bias);
+  at.residual = residual.has_value() ? bindings.At<const float>(*residual) : nullptr;
+  at.call = &RunActivation;
+  at.context = &call;
+  return at;
 }
 
 std::optional<OwnPosts> OwnPostsOf(const Epilogue& epilogue) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "kernels/cpu/contraction.h"
+#include "kernels/cpu/kernel.h"
 #include "kernels/cpu/tile_math.h"
 #include "kernels/cpu/winograd_kernels.h"
 
@@ -26,6 +27,8 @@ void RunActivation(const void* context, float* values, int64_t count);
 struct OwnPosts {
   WinogradEpilogue epilogue{};
   ActivationCall call;
+  /// With the addresses of a run; valid while this lives.
+  WinogradEpilogue At(const Bindings& bindings, const Place& bias, const std::optional<Place>& residual) const;
 };
 /// nullopt when our kernels do not know the operations.
 std::optional<OwnPosts> OwnPostsOf(const Epilogue& epilogue);

@@ -5,7 +5,7 @@
 #if defined(__clang__)
 #define MENDEL_UNROLL _Pragma("unroll")
 #else
-#define MENDEL_UNROLL _Pragma("GCC unroll 16")
+#define MENDEL_UNROLL _Pragma("GCC unroll 32")
 #endif
 
 #endif  // MENDEL_KERNELS_CPU_UNROLL_H_

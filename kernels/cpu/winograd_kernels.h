@@ -32,6 +32,8 @@ struct WinogradEpilogue {
   /// kCall: the activation of an array, in place.
   void (*call)(const void* context, float* values, int64_t count);
   const void* context;
+  /// kCall: what `call` computes, for kernels that need not leave the registers for it.
+  enum class Known { kNone, kSigmoid, kSwish, kHardSwish } known;
 };
 
 struct WinogradProblem {

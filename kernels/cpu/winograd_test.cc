@@ -142,8 +142,10 @@ class Case {
     epilogue.bias = bias.data();
     epilogue.residual = rng_.Flip() ? residual.data() : nullptr;
     epilogue.residual_last = rng_.Flip();
-    constexpr Activation kKinds[] = {Activation::kNone, Activation::kRelu, Activation::kClip, Activation::kCall};
-    epilogue.activation = kKinds[rng_.Below(4)];
+    constexpr Activation kKinds[] = {Activation::kNone, Activation::kRelu, Activation::kClip, Activation::kCall, Activation::kCall};
+    const size_t choice = rng_.Below(5);
+    epilogue.activation = kKinds[choice];
+    if (choice == 4) epilogue.known = WinogradEpilogue::Known::kSwish;  // must not be called
     if (epilogue.activation == Activation::kRelu) epilogue.alpha = rng_.Flip() ? 0.0f : 0.25f;
     if (epilogue.activation == Activation::kClip) epilogue.alpha = 0.5f, epilogue.beta = 6.0f;
     epilogue.call = &Square;
@@ -184,7 +186,8 @@ class Case {
   static double Activate(const WinogradEpilogue& e, double x) {
     if (e.activation == Activation::kRelu) return x < 0 ? x * static_cast<double>(e.alpha) : x;
     if (e.activation == Activation::kClip) return std::clamp(x, static_cast<double>(e.alpha), static_cast<double>(e.beta));
-    return e.activation == Activation::kCall ? x * x * 0.01 + 1 : x;
+    if (e.activation == Activation::kNone) return x;
+    return e.known == WinogradEpilogue::Known::kSwish ? x / (1 + std::exp(-x)) : x * x * 0.01 + 1;
   }
 
   double Compare(const std::vector<float>& src, const std::vector<double>& weights, const std::vector<double>& scale,

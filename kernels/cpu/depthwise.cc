@@ -1,0 +1,264 @@
+#include "kernels/cpu/depthwise.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/threads.h"
+
+namespace mendel::cpu {
+namespace {
+
+constexpr int64_t kMostRows = 64;       ///< of taps
+constexpr int64_t kMostPositions = 96;  ///< of one product: a multiple of what registers hold
+constexpr int64_t kHeldFloats = int64_t{40} << 10;
+
+/// Rows of the source, padding included, that `rows` rows of outputs read.
+int64_t Reach(const DepthwisePlan& plan, int64_t rows) {
+  return (rows - 1) * plan.stride[0] + (plan.taps[0] - 1) * plan.dilation[0] + 1;
+}
+
+/// One thread's work on one task.
+class Rows {
+ public:
+  Rows(const DepthwisePlan& plan, const DepthwiseOperands& operands, const WinogradEpilogue& product,
+       const WinogradEpilogue& epilogue, float* held)
+      : plan_(plan), operands_(operands), product_(product), epilogue_(epilogue), held_(held) {}
+
+  void Run(const DepthwisePlan::Task& task) {
+    task_ = task;
+    panel_ = plan_.panels[task.panel];
+    ClearPadding();
+    int64_t made = std::max<int64_t>(0, task.first * plan_.stride[0] - plan_.pad[0]);
+    for (int64_t h = task.first; h < task.last; h += plan_.strip) {
+      const int64_t end = std::min(task.last, h + plan_.strip);
+      const int64_t begin = h * plan_.stride[0] - plan_.pad[0];
+      made = std::max(made, begin);
+      const int64_t wanted = std::min(plan_.in[0], begin + Reach(plan_, end - h));
+      if (made < wanted) {
+        if (plan_.inputs > 0) {
+          Multiply(made, wanted);
+        } else {
+          for (int64_t row = made; row < wanted; ++row) Copy(row);
+        }
+        made = wanted;
+      }
+      for (int64_t v = 0; v < panel_.vectors; ++v) {
+        for (int64_t row = h; row < end; ++row) Convolve(row, v);
+      }
+    }
+  }
+
+ private:
+  int64_t At(int64_t row, int64_t vector) const {
+    return (row % plan_.held * panel_.vectors + vector) * plan_.line * plan_.isa->lanes;
+  }
+  int64_t ChannelsOf(int64_t vector) const {
+    return std::min<int64_t>(plan_.isa->lanes, plan_.channels - (panel_.vector + vector) * plan_.isa->lanes);
+  }
+
+  /// Positions before and after a row's own.
+  void ClearPadding() const {
+    const int64_t lanes = plan_.isa->lanes;
+    const int64_t after = plan_.pad[1] + plan_.in[1];
+    for (int64_t k = 0; k < plan_.held * panel_.vectors; ++k) {
+      float* line = held_ + k * plan_.line * lanes;
+      std::fill_n(line, plan_.pad[1] * lanes, 0.0f);
+      std::fill_n(line + after * lanes, (plan_.line - after) * lanes, 0.0f);
+    }
+  }
+
+  void Copy(int64_t row) const {
+    const int64_t lanes = plan_.isa->lanes;
+    for (int64_t v = 0; v < panel_.vectors; ++v) {
+      const float* from = operands_.src + task_.image * plan_.src.n + (panel_.vector + v) * plan_.src.c + row * plan_.src.d[1];
+      float* to = held_ + At(row, v) + plan_.pad[1] * lanes;
+      const int64_t channels = plan_.src_padded ? lanes : ChannelsOf(v);
+      for (int64_t w = 0; w < plan_.in[1]; ++w) CopyVector(from + w * plan_.src.d[2], channels, to + w * lanes);
+    }
+  }
+
+  /// Whole vectors with a size that the compiler knows.
+  void CopyVector(const float* from, int64_t channels, float* to) const {
+    if (channels == 16) {
+      std::memcpy(to, from, 16 * sizeof(float));
+    } else if (channels == 8 && plan_.isa->lanes == 8) {
+      std::memcpy(to, from, 8 * sizeof(float));
+    } else {
+      std::fill_n(std::copy_n(from, channels, to), plan_.isa->lanes - channels, 0.0f);
+    }
+  }
+
+  /// Rows [begin, end) by the product.
+  void Multiply(int64_t begin, int64_t end) const {
+    const int64_t lanes = plan_.isa->lanes;
+    int64_t src_at[kMostPositions], dst_at[kMostPositions];
+    PointwiseBlock block{};
+    block.src = operands_.src + task_.image * plan_.src.n;
+    block.src_at = src_at;
+    block.src_c = plan_.src.c;
+    block.depth = plan_.inputs;
+    block.weights = operands_.product_weights + panel_.weights;
+    block.bias = product_.bias + panel_.vector * lanes;
+    block.dst = held_;
+    block.dst_at = dst_at;
+    block.dst_c = plan_.line * lanes;
+    block.vectors = panel_.vectors;
+    block.channels = std::min(panel_.vectors * lanes, plan_.channels - panel_.vector * lanes);
+    block.padded = true;
+    int64_t row = begin, w = 0;
+    while (row < end) {
+      block.count = 0;
+      for (; row < end && block.count < kMostPositions; w = 0, ++row) {
+        const int64_t from = row * plan_.src.d[1], to = At(row, 0) + plan_.pad[1] * lanes;
+        const int64_t last = std::min(plan_.in[1], w + kMostPositions - block.count);
+        for (; w < last; ++w, ++block.count) {
+          src_at[block.count] = from + w * plan_.src.d[2];
+          dst_at[block.count] = to + w * lanes;
+        }
+        if (w < plan_.in[1]) break;
+      }
+      plan_.isa->pointwise(block, product_);
+    }
+  }
+
+  /// One row of outputs of one vector.
+  void Convolve(int64_t h, int64_t vector) const {
+    const int64_t lanes = plan_.isa->lanes;
+    const float* rows[kMostRows];  // not cleared: this is called for every few outputs
+    for (int64_t k = 0; k < plan_.taps[0]; ++k) {
+      const int64_t at = h * plan_.stride[0] - plan_.pad[0] + k * plan_.dilation[0];
+      rows[k] = at >= 0 && at < plan_.in[0] ? held_ + At(at, vector) : nullptr;
+    }
+    DepthwiseRun run;
+    run.rows = rows;
+    run.row_count = plan_.taps[0];
+    run.taps = plan_.taps[1];
+    run.dilation = plan_.dilation[1];
+    run.stride = plan_.stride[1];
+    run.weights = operands_.weights + (panel_.vector + vector) * plan_.taps[0] * plan_.taps[1] * lanes;
+    run.bias = epilogue_.bias + (panel_.vector + vector) * lanes;
+    run.count = plan_.out[1];
+    run.dst = operands_.dst;
+    run.at = task_.image * plan_.dst.n + (panel_.vector + vector) * plan_.dst.c + h * plan_.dst.d[1];
+    run.step = plan_.dst.d[2];
+    run.channels = ChannelsOf(vector);
+    run.padded = plan_.padded;
+    plan_.isa->depthwise[plan_.kernel](run, epilogue_);
+  }
+
+  const DepthwisePlan& plan_;
+  const DepthwiseOperands& operands_;
+  const WinogradEpilogue& product_;
+  const WinogradEpilogue& epilogue_;
+  float* held_;
+  DepthwisePlan::Task task_;
+  DepthwisePlan::Panel panel_;
+};
+
+/// Cuts vectors [first, last) into panels of like width.
+void AddPanels(DepthwisePlan& plan, int64_t first, int64_t last) {
+  const int64_t most = plan.isa->panel_vectors;
+  const int64_t count = (last - first + most - 1) / most;
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t begin = first + (last - first) * k / count;
+    plan.panels.push_back({begin, first + (last - first) * (k + 1) / count - begin, begin * plan.inputs * plan.isa->lanes});
+  }
+}
+
+/// Threads share the vectors where there are enough of them, else the images or the rows (whose first inputs are then made twice).
+void MakeTasks(DepthwisePlan& plan, int64_t threads) {
+  const int64_t vectors = plan.Vectors();
+  plan.panels.clear();
+  plan.shares.assign(static_cast<size_t>(threads), {});
+  if (vectors % threads == 0 || vectors >= 4 * threads) {
+    for (int64_t share = 0; share < threads; ++share) {
+      const size_t first = plan.panels.size();
+      AddPanels(plan, vectors * share / threads, vectors * (share + 1) / threads);
+      for (size_t panel = first; panel < plan.panels.size(); ++panel) {
+        for (int64_t image = 0; image < plan.batch; ++image) {
+          plan.shares[static_cast<size_t>(share)].push_back({image, 0, plan.out[0], panel});
+        }
+      }
+    }
+    return;
+  }
+  AddPanels(plan, 0, vectors);
+  const int64_t bands = plan.batch % threads == 0 ? 1 : std::min(threads, plan.out[0]);
+  std::vector<DepthwisePlan::Task> tasks;
+  for (int64_t image = 0; image < plan.batch; ++image) {
+    for (int64_t band = 0; band < bands; ++band) {
+      const int64_t first = plan.out[0] * band / bands, last = plan.out[0] * (band + 1) / bands;
+      for (size_t panel = 0; panel < plan.panels.size(); ++panel) tasks.push_back({image, first, last, panel});
+    }
+  }
+  for (size_t k = 0; k < tasks.size(); ++k) {
+    plan.shares[k * static_cast<size_t>(threads) / tasks.size()].push_back(tasks[k]);
+  }
+}
+
+}  // namespace
+
+int64_t DepthwisePlan::HeldFloats() const {
+  int64_t widest = 0;
+  for (const Panel& panel : panels) widest = std::max(widest, panel.vectors);
+  return held * widest * line * isa->lanes;
+}
+
+void CutDepthwise(DepthwisePlan& plan, int threads) {
+  const auto computed = [&](int k) {
+    const int64_t positions = plan.isa->positions[k];
+    return (plan.out[1] + positions - 1) / positions * positions;
+  };
+  // The kernel that computes fewer positions for nothing; a tie goes to the one with more sums in flight.
+  plan.kernel = computed(1) * 10 < computed(0) * 9 ? 1 : 0;
+  MakeTasks(plan, std::max(1, threads));
+  const int64_t read = (computed(plan.kernel) - 1) * plan.stride[1] + (plan.taps[1] - 1) * plan.dilation[1] + 1;
+  plan.line = std::max(read, plan.pad[1] + plan.in[1]);
+  plan.held = 1;
+  const int64_t row = plan.HeldFloats();
+  plan.strip = 1;
+  while (plan.strip < plan.out[0] && Reach(plan, plan.strip + 1) * row <= kHeldFloats) ++plan.strip;
+  plan.held = Reach(plan, plan.strip);
+}
+
+void PackDepthwiseWeights(const DepthwisePlan& plan, const std::vector<double>& weights, const std::vector<double>& scale,
+                          float* to) {
+  const int64_t lanes = plan.isa->lanes;
+  const int64_t taps = plan.taps[0] * plan.taps[1];
+  for (int64_t channel = 0; channel < plan.channels; ++channel) {
+    const double factor = scale.empty() ? 1.0 : scale[static_cast<size_t>(channel)];
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      to[(channel / lanes * taps + tap) * lanes + channel % lanes] =
+          static_cast<float>(weights[static_cast<size_t>(channel * taps + tap)] * factor);
+    }
+  }
+}
+
+void PackProductWeights(const DepthwisePlan& plan, const std::vector<double>& weights, const std::vector<double>& scale,
+                        float* to) {
+  const int64_t lanes = plan.isa->lanes;
+  for (const DepthwisePlan::Panel& panel : plan.panels) {
+    for (int64_t in = 0; in < plan.inputs; ++in) {
+      float* line = to + panel.weights + in * panel.vectors * lanes;
+      for (int64_t k = 0; k < panel.vectors * lanes; ++k) {
+        const int64_t channel = panel.vector * lanes + k;
+        if (channel >= plan.channels) continue;
+        const double factor = scale.empty() ? 1.0 : scale[static_cast<size_t>(channel)];
+        line[k] = static_cast<float>(weights[static_cast<size_t>(channel * plan.inputs + in)] * factor);
+      }
+    }
+  }
+}
+
+void RunDepthwise(const DepthwisePlan& plan, const DepthwiseOperands& operands, const WinogradEpilogue& product,
+                  const WinogradEpilogue& epilogue, float* scratch) {
+  const int64_t held = plan.HeldFloats();
+  ParallelRange(static_cast<int64_t>(plan.shares.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t share = begin; share < end; ++share) {
+      Rows rows(plan, operands, product, epilogue, scratch + share * held);
+      for (const DepthwisePlan::Task& task : plan.shares[static_cast<size_t>(share)]) rows.Run(task);
+    }
+  });
+}
+
+}  // namespace mendel::cpu

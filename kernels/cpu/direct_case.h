@@ -1,0 +1,161 @@
+// Random cases of the direct kernels: tensors of exactly their size, an epilogue, and the comparison with sums in double.
+#ifndef MENDEL_KERNELS_CPU_DIRECT_CASE_H_
+#define MENDEL_KERNELS_CPU_DIRECT_CASE_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iostream>
+#include <limits>
+#include <vector>
+
+#include "base/random.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/direct_kernels.h"
+#include "kernels/cpu/program.h"
+#include "kernels/cpu/test_support.h"
+#include "kernels/cpu/threads.h"
+
+namespace mendel::cpu {
+
+inline constexpr double kAllowed = 2e-6;  // of the largest output
+
+inline std::vector<const DirectIsa*> Isas() { return RunnableIsas(&DirectAvx2, &DirectAvx512); }
+
+/// What both kinds of cases share: random tensors, an epilogue, and the comparison.
+class Case {
+ public:
+  Case(const DirectIsa& isa, Rng& rng) : isa_(isa), rng_(rng), threads_(static_cast<int>(rng.Between(1, 3))) {}
+
+ protected:
+  int64_t Round(int64_t channels) const { return (channels + isa_.lanes - 1) / isa_.lanes * isa_.lanes; }
+  std::vector<float> Random(int64_t size) {
+    std::vector<float> values(static_cast<size_t>(size));
+    for (float& value : values) value = static_cast<float>(rng_.Uniform(-1, 1));
+    return values;
+  }
+  std::vector<double> RandomDoubles(int64_t size) {
+    std::vector<double> values(static_cast<size_t>(size));
+    for (double& value : values) value = rng_.Uniform(-1, 1);
+    return values;
+  }
+
+  /// Some activation; one that is known by its name, too, must not be called.
+  void ChooseActivation(WinogradEpilogue& epilogue) {
+    using Kind = WinogradEpilogue::Activation;
+    using Known = WinogradEpilogue::Known;
+    constexpr Kind kKinds[] = {Kind::kNone, Kind::kRelu, Kind::kClip, Kind::kCall, Kind::kCall};
+    constexpr Known kKnown[] = {Known::kSigmoid, Known::kSwish, Known::kHardSwish};
+    const size_t choice = rng_.Below(5);
+    epilogue.activation = kKinds[choice];
+    if (epilogue.activation == Kind::kRelu) epilogue.alpha = rng_.Flip() ? 0.0f : 0.25f;
+    if (epilogue.activation == Kind::kClip) epilogue.alpha = 0.5f, epilogue.beta = 6.0f;
+    epilogue.call = &Square;
+    epilogue.known = choice == 4 ? kKnown[rng_.Below(3)] : Known::kNone;
+  }
+
+  /// The activation by its definition.
+  static double Activate(const WinogradEpilogue& epilogue, double x) {
+    using Kind = WinogradEpilogue::Activation;
+    const double alpha = static_cast<double>(epilogue.alpha);
+    if (epilogue.activation == Kind::kRelu) return x < 0 ? x * alpha : x;
+    if (epilogue.activation == Kind::kClip) return std::clamp(x, alpha, static_cast<double>(epilogue.beta));
+    if (epilogue.activation == Kind::kNone) return x;
+    switch (epilogue.known) {
+      case WinogradEpilogue::Known::kNone:
+        return x * x * 0.01 + 1;
+      case WinogradEpilogue::Known::kSigmoid:
+        return 1 / (1 + std::exp(-x));
+      case WinogradEpilogue::Known::kSwish:
+        return x / (1 + std::exp(-x));
+      case WinogradEpilogue::Known::kHardSwish:
+        return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
+    }
+    return x;
+  }
+
+  static void Square(const void*, float* values, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) values[i] = values[i] * values[i] * 0.01f + 1;
+  }
+
+  /// Chooses the epilogue and runs `run(epilogue, dst, scratch)` on a destination of `size` floats.
+  template <class Run>
+  void Execute(int64_t channels, int64_t size, int64_t scratch_bytes, const Run& run) {
+    bias_ = Random(Round(channels));
+    residual_ = Random(size);
+    epilogue_ = {};
+    epilogue_.bias = bias_.data();
+    epilogue_.residual = rng_.Flip() ? residual_.data() : nullptr;
+    epilogue_.residual_last = rng_.Flip();
+    ChooseActivation(epilogue_);
+    dst_.assign(static_cast<size_t>(size), std::numeric_limits<float>::quiet_NaN());
+    WinogradEpilogue used = epilogue_;
+    if (used.residual != nullptr && rng_.Flip()) {  // in place
+      dst_ = residual_;
+      used.residual = dst_.data();
+    }
+    AlignedBytes scratch(scratch_bytes + 64);
+    std::fill_n(reinterpret_cast<float*>(scratch.data()), scratch_bytes / 4, std::numeric_limits<float>::quiet_NaN());
+    const ThreadScope scope(threads_);
+    run(used, dst_.data(), reinterpret_cast<float*>(scratch.data()));
+  }
+
+  /// Notes the output at `at`, whose sum in double is `sum`.
+  void Check(int64_t at, int64_t channel, double sum) {
+    double want = sum + static_cast<double>(bias_[static_cast<size_t>(channel)]);
+    const double residual = epilogue_.residual == nullptr ? 0 : static_cast<double>(residual_[static_cast<size_t>(at)]);
+    largest_ = std::max(largest_, std::fabs(want));
+    want = epilogue_.residual_last ? Activate(epilogue_, want) + residual : Activate(epilogue_, want + residual);
+    largest_ = std::max(largest_, std::fabs(want));
+    const double difference = std::fabs(want - static_cast<double>(dst_[static_cast<size_t>(at)]));
+    error_ = std::isnan(difference) ? std::numeric_limits<double>::infinity() : std::max(error_, difference);
+  }
+  void CheckZero(int64_t at) {
+    if (dst_[static_cast<size_t>(at)] != 0) error_ = std::numeric_limits<double>::infinity();
+  }
+  double Error() const { return error_ / std::max(1.0, largest_); }
+
+  const DirectIsa& isa_;
+  Rng& rng_;
+  int threads_;
+
+ private:
+  std::vector<float> bias_, residual_, dst_;
+  WinogradEpilogue epilogue_{};
+  double largest_ = 0, error_ = 0;
+};
+
+/// Channels in vectors (blocked, padded) or next to each other (channels-last), positions row-major.
+inline WinogradStrides StridesOf(bool last, int64_t channels, int64_t lanes, const int64_t* extents) {
+  const int64_t inner = last ? channels : lanes;
+  const int64_t positions = extents[0] * extents[1] * extents[2];
+  const int64_t vectors = (channels + lanes - 1) / lanes;
+  return {last ? positions * channels : positions * lanes * vectors,
+          last ? lanes : positions * lanes,
+          {extents[1] * extents[2] * inner, extents[2] * inner, inner}};
+}
+
+inline int64_t At(const WinogradStrides& s, int64_t lanes, int64_t n, int64_t c, const int64_t* x) {
+  return n * s.n + c / lanes * s.c + c % lanes + x[0] * s.d[0] + x[1] * s.d[1] + x[2] * s.d[2];
+}
+
+template <class OneCase>
+void RunCases(const char* what) {
+  if (Isas().empty()) GTEST_SKIP() << "this machine has neither AVX2 nor AVX-512";
+  for (const DirectIsa* isa : Isas()) {
+    double largest = 0;
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+      Rng rng(seed);
+      OneCase one(*isa, rng);
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << one.Describe());
+      const double error = one.Run();
+      largest = std::max(largest, error);
+      ASSERT_LE(error, kAllowed);
+    }
+    std::cout << isa->name << " " << what << ": largest error " << largest << ", allowed " << kAllowed << "\n";
+  }
+}
+
+}  // namespace mendel::cpu
+
+#endif  // MENDEL_KERNELS_CPU_DIRECT_CASE_H_

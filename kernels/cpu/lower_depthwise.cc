@@ -1,0 +1,207 @@
+#include "kernels/cpu/lower_depthwise.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/cpu/contraction.h"
+#include "kernels/cpu/depthwise.h"
+#include "kernels/cpu/lower_direct.h"
+#include "kernels/cpu/own_lowering.h"
+#include "kernels/cpu/pointwise.h"
+
+namespace mendel::cpu {
+namespace {
+
+struct DepthwisePlaces {
+  Place src, weights, bias, dst;
+  std::optional<Place> residual;
+  std::optional<Place> product_weights, product_bias;
+};
+
+class DepthwiseKernel : public Kernel {
+ public:
+  DepthwiseKernel(DepthwisePlan plan, OwnPosts product, OwnPosts posts, DepthwisePlaces places)
+      : plan_(std::move(plan)), product_(product), posts_(posts), places_(std::move(places)) {}
+
+  absl::Status Run(const Bindings& bindings) override {
+    DepthwiseOperands operands;
+    operands.src = bindings.At<const float>(places_.src);
+    operands.weights = bindings.At<const float>(places_.weights);
+    operands.dst = bindings.At<float>(places_.dst);
+    WinogradEpilogue product{};
+    if (places_.product_weights.has_value()) {
+      operands.product_weights = bindings.At<const float>(*places_.product_weights);
+      product = product_.At(bindings, *places_.product_bias, std::nullopt);
+    }
+    RunDepthwise(plan_, operands, product, posts_.At(bindings, places_.bias, places_.residual),
+                 reinterpret_cast<float*>(bindings.scratch));
+    return absl::OkStatus();
+  }
+
+ private:
+  DepthwisePlan plan_;
+  OwnPosts product_, posts_;
+  DepthwisePlaces places_;
+};
+
+bool IsDepthwise(const Graph& graph, int32_t id) {
+  constexpr int64_t kMostTaps = 64;  // in a column
+  const Node& node = graph.node(id);
+  if (node.op->name != "Conv" || node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return false;
+  const Shape& src = graph.type(node.inputs[0]).shape;
+  const Shape& dst = node.outputs[0].shape;
+  const Shape& weights = graph.type(node.inputs[1]).shape;
+  if (src.size() < 3 || src.size() > 4 || NumElements(src) == 0 || NumElements(weights) == 0) return false;
+  const int64_t group = node.attrs.Int("group");
+  if (group < 2 || src[1] != group || dst[1] != group || weights[2] > kMostTaps) return false;
+  const Ints& pads = node.attrs.IntList("pads");
+  return std::all_of(pads.begin(), pads.end(), [](int64_t pad) { return pad >= 0; });
+}
+
+/// The pointwise convolution without stride whose result, or that of elementwise nodes after it, is all that `node` reads.
+std::optional<int32_t> FindExpansion(const Graph& graph, const Node& node) {
+  ValueId value = node.inputs[0];
+  constexpr int kMostPosts = 4;
+  for (int k = 0; k <= kMostPosts; ++k) {
+    const Node& maker = graph.node(value.node);
+    if (graph.IsOutput(value.node) || maker.outputs.size() != 1 || maker.inputs.empty()) return std::nullopt;
+    if (maker.op->name != "Conv") {
+      value = maker.inputs[0];  // of a gate: its sigmoid or what that reads
+      continue;
+    }
+    const std::vector<std::string> names = DirectAlgorithms(graph, value.node);
+    const Ints& strides = maker.attrs.IntList("strides");
+    const bool dense = std::all_of(strides.begin(), strides.end(), [](int64_t stride) { return stride == 1; });
+    if (names.empty() || names[0] != kOwnPointwise || !dense) return std::nullopt;
+    return value.node;
+  }
+  return std::nullopt;
+}
+
+/// Geometry, without layouts.
+DepthwisePlan PlanOf(const Graph& graph, const Node& node) {
+  const Shape& src = graph.type(node.inputs[0]).shape;
+  const Shape& dst = node.outputs[0].shape;
+  const Shape& weights = graph.type(node.inputs[1]).shape;
+  DepthwisePlan plan;
+  plan.isa = DirectIsaHere();
+  plan.batch = dst[0];
+  plan.channels = dst[1];
+  for (size_t d = 2; d < src.size(); ++d) {
+    const size_t at = OwnDim(src, d - 2) - 1;
+    plan.in[at] = src[d];
+    plan.out[at] = dst[d];
+    plan.taps[at] = weights[d];
+    plan.pad[at] = node.attrs.IntList("pads")[d - 2];
+    plan.stride[at] = node.attrs.IntList("strides")[d - 2];
+    plan.dilation[at] = node.attrs.IntList("dilations")[d - 2];
+  }
+  return plan;
+}
+
+/// Where the value already lies, if in blocks of `lanes` channels; else channels-last.
+Layout LyingOr(Lowering& lowering, ValueId value, int64_t lanes) {
+  const Shape& shape = lowering.shape(value);
+  const Layout blocked = BlockedLayout(shape, lanes);
+  return SamePlacement(lowering.Any(value).layout, blocked, shape) ? blocked : ChannelsLastLayout(shape);
+}
+
+Place PackedConstant(Lowering& lowering, int64_t floats, ValueId weights,
+                     const std::function<void(const std::vector<double>&, float*)>& pack) {
+  return lowering.Constant("", floats * static_cast<int64_t>(sizeof(float)),
+                           [&](std::byte* to) { pack(lowering.folded().Exact(weights).scalars, reinterpret_cast<float*>(to)); });
+}
+
+}  // namespace
+
+std::vector<std::string> DepthwiseAlgorithms(const Graph& graph, int32_t id) {
+  if (DirectIsaHere() == nullptr || !IsDepthwise(graph, id) || !HasConstantWeights(graph, graph.node(id))) return {};
+  std::vector<std::string> names = {std::string(kOwnDepthwise)};
+  if (FindExpansion(graph, graph.node(id)).has_value()) names.emplace_back(kOwnExpandedDepthwise);
+  return names;
+}
+
+std::set<int32_t> ClaimExpansions(Lowering& lowering, const std::set<int32_t>& taken, std::vector<std::optional<Group>>& groups) {
+  const Graph& graph = lowering.graph();
+  std::set<int32_t> claimed;
+  for (std::optional<Group>& group : groups) {
+    if (!group.has_value() || !group->contraction || taken.count(group->nodes[0]) != 0) continue;
+    const int32_t root = group->nodes[0];
+    const auto named = lowering.options().algorithms.find(root);
+    if (named == lowering.options().algorithms.end() || named->second != kOwnExpandedDepthwise) continue;
+    const std::vector<std::string> names = DepthwiseAlgorithms(graph, root);
+    if (std::find(names.begin(), names.end(), kOwnExpandedDepthwise) == names.end()) continue;
+    const ValueId input = graph.node(root).inputs[0];
+    std::optional<Group>& maker = groups[static_cast<size_t>(input.node)];
+    const bool alone = maker.has_value() && maker->contraction && !maker->prepared.has_value() && maker->expansion.empty() &&
+                       graph.users(input.node).size() == 1 && !graph.IsOutput(input.node) && taken.count(maker->nodes[0]) == 0;
+    if (!alone || maker->nodes[0] != FindExpansion(graph, graph.node(root))) continue;
+    const std::optional<OwnFused> fused = OwnFuse(lowering, *maker, lowering.shape(input)[1]);
+    if (!fused.has_value() || fused->count != maker->posts.size() || fused->epilogue.residual.has_value()) continue;
+    claimed.insert(maker->nodes.begin(), maker->nodes.end());
+    group->expansion.push_back(std::move(*maker));
+    maker.reset();
+  }
+  return claimed;
+}
+
+absl::StatusOr<bool> LowerDepthwise(Lowering& lowering, const Group& group, const std::string& name) {
+  const Graph& graph = lowering.graph();
+  const Node& node = graph.node(group.nodes[0]);
+  const std::vector<std::string> names = DepthwiseAlgorithms(graph, group.nodes[0]);
+  if (std::find(names.begin(), names.end(), name) == names.end()) return false;
+  const std::optional<OwnFused> fused = OwnFuse(lowering, group, node.outputs[0].shape[1]);
+  if (!fused.has_value()) return false;
+  const Node* product = group.expansion.empty() ? nullptr : &graph.node(group.expansion[0].nodes[0]);
+  const ValueId source = product == nullptr ? node.inputs[0] : product->inputs[0];
+  const ValueId result = ResultOf(group, fused->count);
+  DepthwisePlan plan = PlanOf(graph, node);
+  const int64_t lanes = plan.isa->lanes;
+  const Layout from = LyingOr(lowering, source, lanes);
+  const Layout to =
+      lowering.IsConcatPart(result) ? BlockedLayout(lowering.shape(result), lanes) : ChannelsLastLayout(lowering.shape(result));
+  plan.src = OwnStrides(from, lowering.shape(source), lanes);
+  plan.dst = OwnStrides(to, lowering.shape(result), lanes);
+  plan.src_padded = from.block_dim == 1;
+  plan.padded = to.block_dim == 1;
+  if (product != nullptr) plan.inputs = lowering.shape(source)[1];
+  CutDepthwise(plan, lowering.options().threads);
+  const int64_t rounded = plan.Vectors() * lanes;
+  DepthwisePlaces places;
+  OwnPosts product_posts;
+  std::vector<Place> touched;
+  std::vector<int32_t> nodes;
+  places.src = lowering.In(source, from);
+  if (product != nullptr) {
+    const Group& expansion = group.expansion[0];
+    const OwnFused expanded = *OwnFuse(lowering, expansion, plan.channels);
+    product_posts = expanded.posts;
+    places.product_weights = PackedConstant(
+        lowering, plan.ProductWeightFloats(), product->inputs[1],
+        [&](const std::vector<double>& weights, float* at) { PackProductWeights(plan, weights, expanded.epilogue.scale, at); });
+    places.product_bias = OwnVector(lowering, expanded.epilogue.bias, rounded);
+    touched = {*places.product_weights, *places.product_bias};
+    nodes = expansion.nodes;
+  }
+  places.weights = PackedConstant(
+      lowering, plan.WeightFloats(), node.inputs[1],
+      [&](const std::vector<double>& weights, float* at) { PackDepthwiseWeights(plan, weights, fused->epilogue.scale, at); });
+  places.bias = OwnVector(lowering, fused->epilogue.bias, rounded);
+  if (fused->epilogue.residual.has_value()) places.residual = lowering.In(*fused->epilogue.residual, to);
+  places.dst = lowering.Allocate(result, to);
+  touched.insert(touched.end(), {places.src, places.weights, places.bias, places.dst});
+  if (places.residual.has_value()) touched.push_back(*places.residual);
+  const std::vector<int32_t> own = NodesOf(group, fused->count);
+  nodes.insert(nodes.end(), own.begin(), own.end());
+  std::sort(nodes.begin(), nodes.end());
+  const int64_t scratch = plan.ScratchBytes();
+  const std::string full = Cat(product == nullptr ? kOwnDepthwise : kOwnExpandedDepthwise, ":", plan.isa->name);
+  lowering.Emit(nodes, full, std::make_unique<DepthwiseKernel>(std::move(plan), product_posts, fused->posts, std::move(places)),
+                touched, scratch);
+  MENDEL_RETURN_IF_ERROR(LowerRest(lowering, group, fused->count));
+  return true;
+}
+
+}  // namespace mendel::cpu
