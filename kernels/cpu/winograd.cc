@@ -97,6 +97,46 @@ void TransformDimension(const double* matrix, int rows, int columns, int64_t out
   }
 }
 
+/// One panel of output channels.
+void PackPanel(const WinogradPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale, int64_t panel,
+               float* to) {
+  const WinogradIsa& isa = *plan.isa;
+  const WinogradTransforms& transforms = *plan.transforms;
+  const int64_t taps = int64_t{transforms.r[0]} * transforms.r[1] * transforms.r[2];
+  const int64_t out = plan.problem.channels_out;
+  const int64_t first = panel * isa.panel_vectors * isa.lanes;
+  const int64_t width = std::min<int64_t>(isa.panel_vectors, plan.OutputVectors() - panel * isa.panel_vectors) * isa.lanes;
+  float* base = to + first * plan.points * plan.channels_in;
+  std::vector<double> values(static_cast<size_t>(plan.points * width)), next(values.size());
+  for (int64_t c = 0; c < plan.channels_in; ++c) {
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      for (int64_t o = 0; o < width; ++o) {
+        double& value = values[static_cast<size_t>(tap * width + o)];
+        value = 0;
+        if (first + o >= out) continue;
+        value = weights[static_cast<size_t>(((first + o) * plan.channels_in + c) * taps + tap)];
+        if (!scale.empty()) value *= scale[static_cast<size_t>(first + o)];
+      }
+    }
+    int64_t outer = 1;
+    int64_t inner = taps * width;
+    for (size_t d = 0; d < 3; ++d) {
+      const int columns = transforms.r[d];
+      const int rows = transforms.m[d] + columns - 1;
+      inner /= columns;
+      if (rows > 1) {
+        TransformDimension(transforms.weights[d], rows, columns, outer, inner, values, next);
+        values.swap(next);
+      }
+      outer *= rows;
+    }
+    for (int64_t p = 0; p < plan.points; ++p) {
+      float* line = base + (p * plan.channels_in + c) * width;
+      for (int64_t o = 0; o < width; ++o) line[o] = static_cast<float>(values[static_cast<size_t>(p * width + o)]);
+    }
+  }
+}
+
 }  // namespace
 
 int64_t WinogradPlan::ScratchBytes() const {
@@ -138,43 +178,9 @@ void CutIntoTiles(WinogradPlan& plan, int threads) {
 
 void PackWinogradWeights(const WinogradPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale,
                          float* to) {
-  const WinogradIsa& isa = *plan.isa;
-  const WinogradTransforms& transforms = *plan.transforms;
-  const int64_t taps = int64_t{transforms.r[0]} * transforms.r[1] * transforms.r[2];
-  const int64_t out = plan.problem.channels_out;
-  for (int64_t panel = 0; panel < plan.Panels(); ++panel) {
-    const int64_t first = panel * isa.panel_vectors * isa.lanes;
-    const int64_t width = std::min<int64_t>(isa.panel_vectors, plan.OutputVectors() - panel * isa.panel_vectors) * isa.lanes;
-    float* base = to + first * plan.points * plan.channels_in;
-    std::vector<double> values(static_cast<size_t>(plan.points * width)), next(values.size());
-    for (int64_t c = 0; c < plan.channels_in; ++c) {
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        for (int64_t o = 0; o < width; ++o) {
-          double& value = values[static_cast<size_t>(tap * width + o)];
-          value = 0;
-          if (first + o >= out) continue;
-          value = weights[static_cast<size_t>(((first + o) * plan.channels_in + c) * taps + tap)];
-          if (!scale.empty()) value *= scale[static_cast<size_t>(first + o)];
-        }
-      }
-      int64_t outer = 1;
-      int64_t inner = taps * width;
-      for (size_t d = 0; d < 3; ++d) {
-        const int columns = transforms.r[d];
-        const int rows = transforms.m[d] + columns - 1;
-        inner /= columns;
-        if (rows > 1) {
-          TransformDimension(transforms.weights[d], rows, columns, outer, inner, values, next);
-          values.swap(next);
-        }
-        outer *= rows;
-      }
-      for (int64_t p = 0; p < plan.points; ++p) {
-        float* line = base + (p * plan.channels_in + c) * width;
-        for (int64_t o = 0; o < width; ++o) line[o] = static_cast<float>(values[static_cast<size_t>(p * width + o)]);
-      }
-    }
-  }
+  ParallelRange(plan.Panels(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) PackPanel(plan, weights, scale, panel, to);
+  });
 }
 
 void RunWinograd(const WinogradPlan& plan, const float* src, const float* weights, const WinogradEpilogue& epilogue, float* dst,
