@@ -52,8 +52,9 @@ struct WinogradPlan {
 /// Fills what follows from the fields up to `channels_in`. Of the problem only the strides may still be missing.
 void CutIntoTiles(WinogradPlan& plan, int threads);
 
-/// `weights`: out x in x taps, row-major; `scale`: one factor an output channel, or empty. Transformed in double, rounded once, in the
-/// current ThreadScope.
+/// `weights`: out x in x taps, row-major; `scale`: one factor an output channel, or empty. Transformed in double and rounded once,
+/// in the current ThreadScope.
+void PackWinogradWeights(const WinogradPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale, float* to);
 void PackWinogradWeights(const WinogradPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale, float* to);
 
 /// Runs one convolution in the current ThreadScope. `scratch`: ScratchBytes() bytes on a 64-byte boundary.
