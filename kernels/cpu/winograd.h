@@ -55,7 +55,6 @@ void CutIntoTiles(WinogradPlan& plan, int threads);
 /// `weights`: out x in x taps, row-major; `scale`: one factor an output channel, or empty. Transformed in double and rounded once,
 /// in the current ThreadScope.
 void PackWinogradWeights(const WinogradPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale, float* to);
-void PackWinogradWeights(const WinogradPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale, float* to);
 
 /// Runs one convolution in the current ThreadScope. `scratch`: ScratchBytes() bytes on a 64-byte boundary.
 void RunWinograd(const WinogradPlan& plan, const float* src, const float* weights, const WinogradEpilogue& epilogue, float* dst,
