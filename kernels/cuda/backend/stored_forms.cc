@@ -36,6 +36,10 @@ class Former {
         channels_last_(graph.nodes().size(), false) {
     for (size_t c = 0; c < calls_.size(); ++c) {
       for (const int32_t member : calls_[c].nodes) call_of_[static_cast<size_t>(member)] = static_cast<int>(c);
+      for (size_t k = 0; k < calls_[c].operands.size(); ++k) {
+        if (calls_[c].forms.empty() || !calls_[c].forms[k].rounded.has_value()) whole_.insert(calls_[c].operands[k].value);
+      }
+      for (const KernelOperand& operand : calls_[c].finish.operands) whole_.insert(operand.value);
     }
   }
 
@@ -109,7 +113,11 @@ class Former {
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId input = node.inputs[i];
-      if (last && NumElements(TypeOf(input)) != 1) {
+      const bool turned = last && NumElements(TypeOf(input)) != 1;
+      const bool spread = turned && TypeOf(input).shape.size() != node.outputs[0].shape.size();
+      if (!spread && WidensAsItReads(id, input)) {
+        MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), Widened(input, turned));
+      } else if (turned) {
         MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), ChannelsLast(input, node.outputs[0].shape.size()));
       } else {
         MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), InputOf(id, i));
@@ -141,7 +149,7 @@ class Former {
       MENDEL_ASSIGN_OR_RETURN(ValueId value, Formed(input, call.forms[k]));
       std::set<int32_t>& added = added_[c];
       if (call.forms[k].rounded.has_value()) {
-        MENDEL_ASSIGN_OR_RETURN(value, Convert("Cast", value, {{"to", std::string(DTypeName(TypeOf(input).dtype))}}, input));
+        MENDEL_ASSIGN_OR_RETURN(value, Rounded(value, TypeOf(input).dtype, input));
         added.insert(value.node);
       }
       if (call.forms[k].channels_last) {
@@ -160,11 +168,20 @@ class Former {
     for (const int32_t member : call.nodes) formed.nodes.insert(plain_.at({member, 0}).node);
     formed.node = plain_.at({call.node, 0}).node;
     formed.result = plain_.at(call.result);
+    if (call.result_form.rounded.has_value()) {
+      MENDEL_ASSIGN_OR_RETURN(formed.result, Rounded(formed.result, *call.result_form.rounded, call.result));
+      formed.nodes.insert(formed.result.node);
+    }
     if (call.result_form.channels_last) {
       MENDEL_ASSIGN_OR_RETURN(formed.result, Transposed(formed.result, call.result, false));
       formed.nodes.insert(formed.result.node);
+    }
+    if (!call.result_form.IsOwn()) plain_.erase(call.result);  // nobody but the call has it
+    if (call.result_form.rounded.has_value()) {
+      left_[call.result] = {call.result_form, formed.result};
+      rounded_[{call.result, call.result_form}] = formed.result;
+    } else if (call.result_form.channels_last) {
       last_[{call.result, TypeOf(call.result).shape.size()}] = formed.result;
-      plain_.erase(call.result);  // nobody but the call has it
     }
     for (size_t k = 0; k < call.operands.size(); ++k) {
       KernelOperand& operand = formed.operands[k];
@@ -183,6 +200,7 @@ class Former {
   }
 
   absl::StatusOr<ValueId> Formed(ValueId value, const StoredForm& form) {
+    if (const auto known = rounded_.find({value, form}); known != rounded_.end()) return known->second;
     ValueId base;
     if (form.channels_last) {
       MENDEL_ASSIGN_OR_RETURN(base, ChannelsLast(value, TypeOf(value).shape.size()));
@@ -190,25 +208,44 @@ class Former {
       MENDEL_ASSIGN_OR_RETURN(base, Plain(value));
     }
     if (!form.rounded.has_value()) return base;
-    const auto [rounded, is_new] = rounded_.try_emplace({value, form});
-    if (is_new) {
-      MENDEL_ASSIGN_OR_RETURN(rounded->second, Convert("Cast", base, {{"to", std::string(DTypeName(*form.rounded))}}, value));
-    }
-    return rounded->second;
+    MENDEL_ASSIGN_OR_RETURN(const ValueId rounded, Rounded(base, *form.rounded, value));
+    return rounded_[{value, form}] = rounded;
+  }
+
+  /// Whether a call has left `input` rounded and `id` converts it where it reads it, which costs less than another value in memory.
+  /// Kernels that read an element several times, views whose readers may be such ones, and calls share one conversion, and so does
+  /// everything where a call reads the value in its own dtype.
+  bool WidensAsItReads(int32_t id, ValueId input) const {
+    const size_t k = static_cast<size_t>(id);
+    if (left_.count(input) == 0 || whole_.count(input) != 0 || elsewhere_[k] || call_of_[k] >= 0) return false;
+    const OperatorText* text = FindOperatorText(graph_.node(id).op->name);
+    return text != nullptr && (text->reads == Reads::kAtPosition || text->is_row());
+  }
+
+  /// What a call has left rounded, in the value's own dtype again. `channels_last`: of the value's own rank.
+  absl::StatusOr<ValueId> Widened(ValueId value, bool channels_last) {
+    const auto& [form, from] = left_.at(value);
+    MENDEL_ASSIGN_OR_RETURN(const ValueId wide, Rounded(from, TypeOf(value).dtype, value));
+    return form.channels_last == channels_last ? wide : Transposed(wide, value, form.channels_last);
   }
 
   absl::StatusOr<ValueId> Plain(ValueId value) {
-    const auto [plain, is_new] = plain_.try_emplace(value);
-    if (is_new) {
-      const ValueId last = last_.at({value, TypeOf(value).shape.size()});
-      MENDEL_ASSIGN_OR_RETURN(plain->second, Transposed(last, value, true));
+    if (const auto known = plain_.find(value); known != plain_.end()) return known->second;
+    if (left_.count(value) != 0 && last_.count({value, TypeOf(value).shape.size()}) == 0) {
+      MENDEL_ASSIGN_OR_RETURN(const ValueId wide, Widened(value, false));
+      return plain_[value] = wide;
     }
-    return plain->second;
+    MENDEL_ASSIGN_OR_RETURN(const ValueId plain, Transposed(last_.at({value, TypeOf(value).shape.size()}), value, true));
+    return plain_[value] = plain;
   }
 
   /// As an operand of `rank` dimensions, to which it may be broadcast.
   absl::StatusOr<ValueId> ChannelsLast(ValueId value, size_t rank) {
     if (const auto known = last_.find({value, rank}); known != last_.end()) return known->second;
+    if (left_.count(value) != 0 && plain_.count(value) == 0 && TypeOf(value).shape.size() == rank) {
+      MENDEL_ASSIGN_OR_RETURN(const ValueId wide, Widened(value, true));
+      return last_[{value, rank}] = wide;
+    }
     MENDEL_ASSIGN_OR_RETURN(ValueId from, Plain(value));
     Shape shape = TypeOf(value).shape;
     if (shape.size() < rank) {
@@ -219,6 +256,9 @@ class Former {
     return last_[{value, rank}] = last;
   }
 
+  absl::StatusOr<ValueId> Rounded(ValueId from, DType to, ValueId of) {
+    return Convert("Cast", from, {{"to", std::string(DTypeName(to))}}, of);
+  }
   absl::StatusOr<ValueId> Transposed(ValueId from, ValueId of, bool back) {
     return Convert("Transpose", from, {{"perm", Permutation(builder_.type(from).shape.size(), back)}}, of);
   }
@@ -242,6 +282,8 @@ class Former {
   std::map<ValueId, ValueId> plain_;
   std::map<std::pair<ValueId, size_t>, ValueId> last_;  // by value and rank
   std::map<std::pair<ValueId, StoredForm>, ValueId> rounded_;
+  std::map<ValueId, std::pair<StoredForm, ValueId>> left_;  // rounded results of calls
+  std::set<ValueId> whole_;                                 // what calls read in the value's own dtype
   std::set<std::pair<int, size_t>> read_;   // operands of calls that have been met
   std::map<int, std::set<int32_t>> added_;  // nodes between converted operands and a call's own nodes
 };
