@@ -284,8 +284,8 @@ class Former {
   std::map<std::pair<ValueId, StoredForm>, ValueId> rounded_;
   std::map<ValueId, std::pair<StoredForm, ValueId>> left_;  // rounded results of calls
   std::set<ValueId> whole_;                                 // what calls read in the value's own dtype
-  std::set<std::pair<int, size_t>> read_;   // operands of calls that have been met
-  std::map<int, std::set<int32_t>> added_;  // nodes between converted operands and a call's own nodes
+  std::set<std::pair<int, size_t>> read_;                   // operands of calls that have been met
+  std::map<int, std::set<int32_t>> added_;                  // nodes between converted operands and a call's own nodes
 };
 
 }  // namespace

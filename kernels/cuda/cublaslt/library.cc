@@ -24,12 +24,9 @@ struct LtKind {
     return technique == Numerics::kBf16 ? std::optional(DType::kBF16) : std::nullopt;
   }
 };
-constexpr LtKind kLtKinds[] = {{kCublasLt, Numerics::kStrict},
-                               {"cublaslt-tf32", Numerics::kTf32},
-                               {"cublaslt-f16", Numerics::kF16},
-                               {"cublaslt-f16-kept", Numerics::kF16, true},
-                               {"cublaslt-bf16", Numerics::kBf16},
-                               {"cublaslt-bf16-kept", Numerics::kBf16, true}};
+constexpr LtKind kLtKinds[] = {{kCublasLt, Numerics::kStrict},     {"cublaslt-tf32", Numerics::kTf32},
+                               {"cublaslt-f16", Numerics::kF16},   {"cublaslt-f16-kept", Numerics::kF16, true},
+                               {"cublaslt-bf16", Numerics::kBf16}, {"cublaslt-bf16-kept", Numerics::kBf16, true}};
 
 class LtHandle final : public LibraryHandle {
  public:

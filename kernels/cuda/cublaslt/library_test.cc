@@ -182,9 +182,10 @@ void RunRandomProducts(Numerics numerics, uint64_t seeds) {
       ASSERT_TRUE(program.ok()) << program.status() << " " << one.told;
       // Those of stricter classes stay within their own bounds.
       const size_t suffix = algorithm.find('-');
-      const Numerics bound = suffix == std::string::npos
-                                 ? Numerics::kDefault
-                                 : *ParseNumerics(algorithm.substr(suffix + 1, algorithm.find(':') - suffix - 1));
+      const Numerics bound =
+          suffix == std::string::npos
+              ? Numerics::kDefault
+              : *ParseNumerics(algorithm.substr(suffix + 1, algorithm.find_first_of(":-", suffix + 1) - suffix - 1));
       cases.push_back({Cat(algorithm, ", ", one.told), one.graph, one.inputs, *std::move(program), bound});
     }
   }
