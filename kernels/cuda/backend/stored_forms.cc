@@ -141,9 +141,10 @@ class Former {
     const int c = call_of_[static_cast<size_t>(id)];
     if (c < 0 || call_of_[static_cast<size_t>(input.node)] == c) return Plain(input);
     const LibraryGroup& call = calls_[static_cast<size_t>(c)];
-    // The first two operands are those of the node whose call it is, the others are added in their order.
-    const bool multiplied = id == call.node && i < 2;
-    for (size_t k = multiplied ? i : 2; k < call.forms.size(); ++k) {
+    // The first two operands are those of the node whose call it is or of views before it, the others are added in their order.
+    const bool multiplied = id < call.node || (id == call.node && i < 2);
+    const size_t first = id == call.node && i < 2 ? i : (multiplied ? 0 : 2), end = multiplied ? 2 : call.forms.size();
+    for (size_t k = first; k < std::min(end, call.forms.size()); ++k) {
       if (call.operands[k].value != input || !read_.insert({c, k}).second) continue;
       if (call.forms[k].IsOwn()) return Plain(input);
       MENDEL_ASSIGN_OR_RETURN(ValueId value, Formed(input, call.forms[k]));

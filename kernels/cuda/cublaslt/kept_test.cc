@@ -112,6 +112,32 @@ TEST_F(KeptProducts, ResultsStayInTheFormatBetweenProducts) {
   ExpectRight();
 }
 
+/// An attention of two heads, whose queries, keys and values are read where the products before have left them.
+TEST_F(KeptProducts, HeadsAreReadInPlace) {
+  const std::string attention = R"(%5 = MatMul(%0, %1)
+    %6 = MatMul(%0, %1)
+    %7 = Reshape(%2) {shape = [6, 2, 4]}
+    %8 = Transpose(%7) {perm = [1, 0, 2]}
+    %9 = Reshape(%5) {shape = [6, 2, 4]}
+    %10 = Transpose(%9) {perm = [1, 2, 0]}
+    %11 = MatMul(%8, %10)
+    %12 = Softmax(%11) {axis = 2}
+    %13 = Reshape(%6) {shape = [6, 2, 4]}
+    %14 = Transpose(%13) {perm = [1, 0, 2]}
+    %15 = MatMul(%12, %14)
+    %16 = Transpose(%15) {perm = [1, 0, 2]}
+    %17 = Reshape(%16) {shape = [6, 8]}
+    %18 = MatMul(%17, %1)
+    return "y" = %18)";
+  const auto launches = Launches(attention, "cublaslt-f16-kept", Numerics::kF16);
+  EXPECT_THAT(launches, ElementsAre("kernel 32 16", "product MatMul 16 16", "product MatMul 16 16", "product MatMul 16 16",
+                                    "product MatMul Reshape Transpose Reshape Transpose 16 16", "kernel Softmax",
+                                    "product MatMul Reshape Transpose 16 16", "kernel Transpose 16 16",
+                                    "product MatMul Reshape 16 16", "kernel 16 32"));
+  EXPECT_EQ(Launches(attention, "cublaslt-f16", Numerics::kF16).size(), 12u) << "three more, which round, and none at the end";
+  ExpectRight();
+}
+
 TEST_F(KeptProducts, OthersReadItInItsOwnDtype) {
   // Elementwise operators convert it where they read it; views, and the output that it is, share a conversion.
   EXPECT_THAT(Launches("%5 = Transpose(%2) {perm = [1, 0]}\n%6 = Sin(%2)\n%7 = Sigmoid(%2)\n"

@@ -258,8 +258,9 @@ TEST(CublasLt, OperandsAreRoundedByTheKernelsBeforeAProduct) {
     launches.push_back(launch.call == nullptr ? "kernel" : launch.info.kernel);
     for (const int32_t node : launch.info.nodes) launches.back() += Cat(" ", graph.node(node).op->name);
   }
-  // x is rounded once for both; what moves and computes the second operand rounds it, too; the weights are rounded when stored.
-  EXPECT_THAT(launches, ElementsAre("kernel", "cublaslt-bf16_bias MatMul Add", "kernel Neg Transpose", "cublaslt-bf16:1 MatMul"));
+  // x is rounded once for both; what computes the second operand rounds it, too, and it is read turned; the weights are rounded
+  // when stored.
+  EXPECT_THAT(launches, ElementsAre("kernel", "cublaslt-bf16_bias MatMul Add", "kernel Neg", "cublaslt-bf16:1 MatMul Transpose"));
   EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "");
   EXPECT_EQ(rig.lt.RoundedProducts(), 4);
   one.numerics = Numerics::kTf32;

@@ -87,9 +87,9 @@ class ProductMatcher {
   }
 
   bool Read(ValueId value, const Shape& batch, LtMatrix& matrix, ValueId& source) {
-    std::vector<StridedValue> ways = WaysToRead(graph_, value, scope_.constant);
-    if (rounding_.has_value()) ways.erase(ways.begin(), ways.end() - 1);  // whoever rounds it moves it
-    for (const StridedValue& way : ways) {
+    for (const StridedValue& way : WaysToRead(graph_, value, scope_.constant)) {
+      // What is rounded is the call's own: a view that others read in f32, too, is rounded as it is.
+      if (rounding_.has_value() && !AreOurs(way.through)) continue;
       const std::optional<LtMatrix> fits = MatrixOf(way, batch);
       if (!fits.has_value()) continue;
       matrix = *fits;
@@ -98,6 +98,14 @@ class ProductMatcher {
       return true;
     }
     return false;
+  }
+
+  /// Whether nothing but this product reads any of them.
+  bool AreOurs(const std::vector<int32_t>& through) const {
+    int32_t reader = node_;
+    return std::all_of(through.begin(), through.end(), [&](int32_t mover) {
+      return scope_.IsFree(mover) && scope_.OnlyUser(mover) == std::exchange(reader, mover);
+    });
   }
 
   /// Those from the reader on that nothing but this product reads.
