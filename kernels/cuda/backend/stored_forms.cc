@@ -14,6 +14,7 @@ namespace mendel::cuda {
 namespace {
 
 constexpr size_t kLeastRank = 3, kMostRank = 5;
+constexpr size_t kReadersOfViews = 2;  // of a value, each of whose views converts it on its own
 
 /// From the graph's order to channels last, or back.
 Ints Permutation(size_t rank, bool back) {
@@ -214,13 +215,27 @@ class Former {
   }
 
   /// Whether a call has left `input` rounded and `id` converts it where it reads it, which costs less than another value in memory.
-  /// Kernels that read an element several times, views whose readers may be such ones, and calls share one conversion, and so does
-  /// everything where a call reads the value in its own dtype.
+  /// Kernels that read an element several times, views with several readers, and calls share one conversion, and so does everything
+  /// where a call reads the value in its own dtype. So do views of what many read: a Concat whose operands are converted in it soon
+  /// has more nodes than a kernel takes.
   bool WidensAsItReads(int32_t id, ValueId input) const {
     const size_t k = static_cast<size_t>(id);
     if (left_.count(input) == 0 || whole_.count(input) != 0 || elsewhere_[k] || call_of_[k] >= 0) return false;
     const OperatorText* text = FindOperatorText(graph_.node(id).op->name);
-    return text != nullptr && (text->reads == Reads::kAtPosition || text->is_row());
+    if (text == nullptr) return false;
+    if (text->reads != Reads::kMoved) return text->reads == Reads::kAtPosition || text->is_row();
+    return graph_.users(input.node).size() <= kReadersOfViews && LeadsToOneReader(id);
+  }
+
+  /// Whether one node reads the view `id`, directly or through other views.
+  bool LeadsToOneReader(int32_t id) const {
+    for (;;) {
+      const std::vector<int32_t>& users = graph_.users(id);
+      if (users.size() + (graph_.IsOutput(id) ? 1 : 0) != 1) return false;
+      const OperatorText* text = users.empty() ? nullptr : FindOperatorText(graph_.node(users[0]).op->name);
+      if (text == nullptr || text->reads != Reads::kMoved) return true;
+      id = users[0];
+    }
   }
 
   /// What a call has left rounded, in the value's own dtype again. `channels_last`: of the value's own rank.

@@ -139,7 +139,11 @@ TEST_F(KeptProducts, HeadsAreReadInPlace) {
 }
 
 TEST_F(KeptProducts, OthersReadItInItsOwnDtype) {
-  // Elementwise operators convert it where they read it; views, and the output that it is, share a conversion.
+  // Everything converts it where it reads it, and the output that it is has a kernel for that; views of what more nodes read share
+  // that conversion.
+  EXPECT_THAT(Launches("%5 = Transpose(%2) {perm = [1, 0]}\n%6 = Sin(%2)\nreturn \"y\" = %5, \"z\" = %6", "cublaslt-f16-kept",
+                       Numerics::kF16),
+              ElementsAre("kernel 32 16", "product MatMul 16 16", "kernel Transpose 16 32", "kernel Sin 16 32"));
   EXPECT_THAT(Launches("%5 = Transpose(%2) {perm = [1, 0]}\n%6 = Sin(%2)\n%7 = Sigmoid(%2)\n"
                        "return \"y\" = %5, \"z\" = %6, \"u\" = %7, \"v\" = %2",
                        "cublaslt-f16-kept", Numerics::kF16),
