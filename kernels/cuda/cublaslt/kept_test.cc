@@ -1,5 +1,6 @@
 // Products of f32 whose results stay in f16 or bf16: what is converted between them, and what it costs in memory.
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
