@@ -12,7 +12,8 @@ namespace mendel {
 
 /// `strict`: reassociation of sums only. `default`: bilinear algorithms (Winograd's, Strassen's), too. The others may also round
 /// both operands of f32 products, whose sums stay f32: `high` to about 16 bits (a sum of two bf16 numbers, the product of the two
-/// small ones left out), `tf32` to 11, `f16` to 11 with f16's range, `bf16` to 8.
+/// small ones left out), `tf32` to 11, `f16` to 11 with f16's range, `bf16` to 8. In `f16` and `bf16` what such a product adds and
+/// yields may be rounded to the format, too.
 enum class Numerics { kStrict, kDefault, kHigh, kTf32, kF16, kBf16 };
 /// From the strictest to the laxest.
 inline constexpr Numerics kAllNumerics[] = {Numerics::kStrict, Numerics::kDefault, Numerics::kHigh,

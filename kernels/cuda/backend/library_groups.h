@@ -42,7 +42,7 @@ struct LibraryGroup {
   FusedKernel kernel = {};  ///< where there is no call; its operands are the group's
   std::string algorithm = "";
   /// Of the operands, one each; empty: all have their own. Where there are some, the first two operands are the first two inputs of
-  /// `node`, and the others what is added, in this order.
+  /// `node`, or what those are views of through nodes of the group, and the others what is added after it, in this order.
   std::vector<StoredForm> forms = {};
   StoredForm result_form = {};
 };

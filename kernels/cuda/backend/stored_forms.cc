@@ -14,6 +14,7 @@ namespace mendel::cuda {
 namespace {
 
 constexpr size_t kLeastRank = 3, kMostRank = 5;
+constexpr size_t kReadersOfViews = 2;  // of a value, each of whose views converts it on its own
 
 /// From the graph's order to channels last, or back.
 Ints Permutation(size_t rank, bool back) {
@@ -36,6 +37,10 @@ class Former {
         channels_last_(graph.nodes().size(), false) {
     for (size_t c = 0; c < calls_.size(); ++c) {
       for (const int32_t member : calls_[c].nodes) call_of_[static_cast<size_t>(member)] = static_cast<int>(c);
+      for (size_t k = 0; k < calls_[c].operands.size(); ++k) {
+        if (calls_[c].forms.empty() || !calls_[c].forms[k].rounded.has_value()) whole_.insert(calls_[c].operands[k].value);
+      }
+      for (const KernelOperand& operand : calls_[c].finish.operands) whole_.insert(operand.value);
     }
   }
 
@@ -109,7 +114,11 @@ class Former {
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId input = node.inputs[i];
-      if (last && NumElements(TypeOf(input)) != 1) {
+      const bool turned = last && NumElements(TypeOf(input)) != 1;
+      const bool spread = turned && TypeOf(input).shape.size() != node.outputs[0].shape.size();
+      if (!spread && WidensAsItReads(id, input)) {
+        MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), Widened(input, turned));
+      } else if (turned) {
         MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), ChannelsLast(input, node.outputs[0].shape.size()));
       } else {
         MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), InputOf(id, i));
@@ -133,15 +142,16 @@ class Former {
     const int c = call_of_[static_cast<size_t>(id)];
     if (c < 0 || call_of_[static_cast<size_t>(input.node)] == c) return Plain(input);
     const LibraryGroup& call = calls_[static_cast<size_t>(c)];
-    // The first two operands are those of the node whose call it is, the others are added in their order.
-    const bool multiplied = id == call.node && i < 2;
-    for (size_t k = multiplied ? i : 2; k < call.forms.size(); ++k) {
+    // The first two operands are those of the node whose call it is or of views before it, the others are added in their order.
+    const bool multiplied = id < call.node || (id == call.node && i < 2);
+    const size_t first = id == call.node && i < 2 ? i : (multiplied ? 0 : 2), end = multiplied ? 2 : call.forms.size();
+    for (size_t k = first; k < std::min(end, call.forms.size()); ++k) {
       if (call.operands[k].value != input || !read_.insert({c, k}).second) continue;
       if (call.forms[k].IsOwn()) return Plain(input);
       MENDEL_ASSIGN_OR_RETURN(ValueId value, Formed(input, call.forms[k]));
       std::set<int32_t>& added = added_[c];
       if (call.forms[k].rounded.has_value()) {
-        MENDEL_ASSIGN_OR_RETURN(value, Convert("Cast", value, {{"to", std::string(DTypeName(TypeOf(input).dtype))}}, input));
+        MENDEL_ASSIGN_OR_RETURN(value, Rounded(value, TypeOf(input).dtype, input));
         added.insert(value.node);
       }
       if (call.forms[k].channels_last) {
@@ -160,11 +170,20 @@ class Former {
     for (const int32_t member : call.nodes) formed.nodes.insert(plain_.at({member, 0}).node);
     formed.node = plain_.at({call.node, 0}).node;
     formed.result = plain_.at(call.result);
+    if (call.result_form.rounded.has_value()) {
+      MENDEL_ASSIGN_OR_RETURN(formed.result, Rounded(formed.result, *call.result_form.rounded, call.result));
+      formed.nodes.insert(formed.result.node);
+    }
     if (call.result_form.channels_last) {
       MENDEL_ASSIGN_OR_RETURN(formed.result, Transposed(formed.result, call.result, false));
       formed.nodes.insert(formed.result.node);
+    }
+    if (!call.result_form.IsOwn()) plain_.erase(call.result);  // nobody but the call has it
+    if (call.result_form.rounded.has_value()) {
+      left_[call.result] = {call.result_form, formed.result};
+      rounded_[{call.result, call.result_form}] = formed.result;
+    } else if (call.result_form.channels_last) {
       last_[{call.result, TypeOf(call.result).shape.size()}] = formed.result;
-      plain_.erase(call.result);  // nobody but the call has it
     }
     for (size_t k = 0; k < call.operands.size(); ++k) {
       KernelOperand& operand = formed.operands[k];
@@ -183,6 +202,7 @@ class Former {
   }
 
   absl::StatusOr<ValueId> Formed(ValueId value, const StoredForm& form) {
+    if (const auto known = rounded_.find({value, form}); known != rounded_.end()) return known->second;
     ValueId base;
     if (form.channels_last) {
       MENDEL_ASSIGN_OR_RETURN(base, ChannelsLast(value, TypeOf(value).shape.size()));
@@ -190,25 +210,58 @@ class Former {
       MENDEL_ASSIGN_OR_RETURN(base, Plain(value));
     }
     if (!form.rounded.has_value()) return base;
-    const auto [rounded, is_new] = rounded_.try_emplace({value, form});
-    if (is_new) {
-      MENDEL_ASSIGN_OR_RETURN(rounded->second, Convert("Cast", base, {{"to", std::string(DTypeName(*form.rounded))}}, value));
+    MENDEL_ASSIGN_OR_RETURN(const ValueId rounded, Rounded(base, *form.rounded, value));
+    return rounded_[{value, form}] = rounded;
+  }
+
+  /// Whether a call has left `input` rounded and `id` converts it where it reads it, which costs less than another value in memory.
+  /// Kernels that read an element several times, views with several readers, and calls share one conversion, and so does everything
+  /// where a call reads the value in its own dtype. So do views of what many read: a Concat whose operands are converted in it soon
+  /// has more nodes than a kernel takes.
+  bool WidensAsItReads(int32_t id, ValueId input) const {
+    const size_t k = static_cast<size_t>(id);
+    if (left_.count(input) == 0 || whole_.count(input) != 0 || elsewhere_[k] || call_of_[k] >= 0) return false;
+    const OperatorText* text = FindOperatorText(graph_.node(id).op->name);
+    if (text == nullptr) return false;
+    if (text->reads != Reads::kMoved) return text->reads == Reads::kAtPosition || text->is_row();
+    return graph_.users(input.node).size() <= kReadersOfViews && LeadsToOneReader(id);
+  }
+
+  /// Whether one node reads the view `id`, directly or through other views.
+  bool LeadsToOneReader(int32_t id) const {
+    for (;;) {
+      const std::vector<int32_t>& users = graph_.users(id);
+      if (users.size() + (graph_.IsOutput(id) ? 1 : 0) != 1) return false;
+      const OperatorText* text = users.empty() ? nullptr : FindOperatorText(graph_.node(users[0]).op->name);
+      if (text == nullptr || text->reads != Reads::kMoved) return true;
+      id = users[0];
     }
-    return rounded->second;
+  }
+
+  /// What a call has left rounded, in the value's own dtype again. `channels_last`: of the value's own rank.
+  absl::StatusOr<ValueId> Widened(ValueId value, bool channels_last) {
+    const auto& [form, from] = left_.at(value);
+    MENDEL_ASSIGN_OR_RETURN(const ValueId wide, Rounded(from, TypeOf(value).dtype, value));
+    return form.channels_last == channels_last ? wide : Transposed(wide, value, form.channels_last);
   }
 
   absl::StatusOr<ValueId> Plain(ValueId value) {
-    const auto [plain, is_new] = plain_.try_emplace(value);
-    if (is_new) {
-      const ValueId last = last_.at({value, TypeOf(value).shape.size()});
-      MENDEL_ASSIGN_OR_RETURN(plain->second, Transposed(last, value, true));
+    if (const auto known = plain_.find(value); known != plain_.end()) return known->second;
+    if (left_.count(value) != 0 && last_.count({value, TypeOf(value).shape.size()}) == 0) {
+      MENDEL_ASSIGN_OR_RETURN(const ValueId wide, Widened(value, false));
+      return plain_[value] = wide;
     }
-    return plain->second;
+    MENDEL_ASSIGN_OR_RETURN(const ValueId plain, Transposed(last_.at({value, TypeOf(value).shape.size()}), value, true));
+    return plain_[value] = plain;
   }
 
   /// As an operand of `rank` dimensions, to which it may be broadcast.
   absl::StatusOr<ValueId> ChannelsLast(ValueId value, size_t rank) {
     if (const auto known = last_.find({value, rank}); known != last_.end()) return known->second;
+    if (left_.count(value) != 0 && plain_.count(value) == 0 && TypeOf(value).shape.size() == rank) {
+      MENDEL_ASSIGN_OR_RETURN(const ValueId wide, Widened(value, true));
+      return last_[{value, rank}] = wide;
+    }
     MENDEL_ASSIGN_OR_RETURN(ValueId from, Plain(value));
     Shape shape = TypeOf(value).shape;
     if (shape.size() < rank) {
@@ -219,6 +272,9 @@ class Former {
     return last_[{value, rank}] = last;
   }
 
+  absl::StatusOr<ValueId> Rounded(ValueId from, DType to, ValueId of) {
+    return Convert("Cast", from, {{"to", std::string(DTypeName(to))}}, of);
+  }
   absl::StatusOr<ValueId> Transposed(ValueId from, ValueId of, bool back) {
     return Convert("Transpose", from, {{"perm", Permutation(builder_.type(from).shape.size(), back)}}, of);
   }
@@ -242,8 +298,10 @@ class Former {
   std::map<ValueId, ValueId> plain_;
   std::map<std::pair<ValueId, size_t>, ValueId> last_;  // by value and rank
   std::map<std::pair<ValueId, StoredForm>, ValueId> rounded_;
-  std::set<std::pair<int, size_t>> read_;   // operands of calls that have been met
-  std::map<int, std::set<int32_t>> added_;  // nodes between converted operands and a call's own nodes
+  std::map<ValueId, std::pair<StoredForm, ValueId>> left_;  // rounded results of calls
+  std::set<ValueId> whole_;                                 // what calls read in the value's own dtype
+  std::set<std::pair<int, size_t>> read_;                   // operands of calls that have been met
+  std::map<int, std::set<int32_t>> added_;                  // nodes between converted operands and a call's own nodes
 };
 
 }  // namespace

@@ -33,6 +33,10 @@ bool HaveForms(const std::vector<LibraryGroup>& calls);
 /// them: one that reads such a value, and whose value some call wants so, directly or through others, is computed with the channels
 /// last. Nodes in `elsewhere` are others' (constants, corrections, calls) and stay as they are. Sums are the same, but for the
 /// rounding that the forms say.
+///
+/// What one call yields rounded and another one reads so is not converted either. Elementwise operators, rows and views convert
+/// such a value where they read it, and what they compute for such a call is stored rounded alone: between two calls that round,
+/// memory has the smaller format only.
 absl::StatusOr<FormedGraph> WithStoredForms(const Graph& graph, std::vector<LibraryGroup> calls,
                                             const std::vector<bool>& elsewhere);
 

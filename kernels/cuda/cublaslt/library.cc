@@ -16,6 +16,7 @@ constexpr char kCublasLt[] = "cublaslt";
 struct LtKind {
   std::string_view name;
   Numerics technique;
+  bool keeps = false;  ///< what is added and the result in the operands' format, too
 
   bool is_tf32() const { return technique == Numerics::kTf32; }
   std::optional<DType> rounded() const {
@@ -23,10 +24,9 @@ struct LtKind {
     return technique == Numerics::kBf16 ? std::optional(DType::kBF16) : std::nullopt;
   }
 };
-constexpr LtKind kLtKinds[] = {{kCublasLt, Numerics::kStrict},
-                               {"cublaslt-tf32", Numerics::kTf32},
-                               {"cublaslt-f16", Numerics::kF16},
-                               {"cublaslt-bf16", Numerics::kBf16}};
+constexpr LtKind kLtKinds[] = {{kCublasLt, Numerics::kStrict},     {"cublaslt-tf32", Numerics::kTf32},
+                               {"cublaslt-f16", Numerics::kF16},   {"cublaslt-f16-kept", Numerics::kF16, true},
+                               {"cublaslt-bf16", Numerics::kBf16}, {"cublaslt-bf16-kept", Numerics::kBf16, true}};
 
 class LtHandle final : public LibraryHandle {
  public:
@@ -114,7 +114,9 @@ const LtKind* LtKindOf(std::string_view algorithm, Numerics numerics) {
 
 /// The ways to compute a MatMul by algorithms of a kind.
 std::vector<ProductMatch> MatchesOf(const GroupingScope& scope, int32_t node, const LtKind& kind, Numerics numerics) {
-  std::vector<ProductMatch> matches = MatchProduct(scope, node, numerics, kind.rounded());
+  const std::optional<DType> rounded = kind.rounded();
+  const auto rounding = rounded.has_value() ? std::optional(ProductRounding{*rounded, kind.keeps}) : std::nullopt;
+  std::vector<ProductMatch> matches = MatchProduct(scope, node, numerics, rounding);
   if (!kind.is_tf32() || matches.empty()) return matches;
   if (matches[0].product.dtype != DType::kF32) return {};
   for (ProductMatch& match : matches) match.product.tf32 = true;
@@ -128,9 +130,15 @@ LibraryGroup ProductGroup(const Graph& graph, const ProductMatch& match, std::sh
   add(match.right);
   if (match.product.residual) add(match.residual);
   if (match.product.bias) add(match.bias);
-  if (match.product.operands != match.product.dtype) {
+  const LtProduct& product = match.product;
+  const DType dtype = graph.type(match.result).dtype;
+  if (product.operands != dtype) {
     group.forms.resize(group.operands.size());
-    group.forms[0].rounded = group.forms[1].rounded = match.product.operands;
+    group.forms[0].rounded = group.forms[1].rounded = product.operands;
+  }
+  if (product.dtype != dtype) {
+    for (StoredForm& form : group.forms) form.rounded = product.dtype;
+    group.result_form.rounded = product.dtype;
   }
   return group;
 }

@@ -23,8 +23,9 @@ namespace mendel::cuda {
 /// epilogue (product_match.h) on device 0. Proposals need the device, so that there is no such library without one, and plans that
 /// are made offline name none of its algorithms. Where the numerics class allows TF32, products of f32 have the algorithms
 /// "cublaslt-tf32", "cublaslt-tf32:1" and so on besides, and under `f16` and `bf16` "cublaslt-f16" or "cublaslt-bf16", whose
-/// operands are rounded to the format before (StoredForm); those of the first names multiply the same numbers in every class
-/// (LtDescriptors). `strict` leaves Relu out.
+/// operands are rounded to the format before (StoredForm), and "cublaslt-f16-kept" or "cublaslt-bf16-kept", which have the
+/// residual, the bias and the result in the format, too, and take a Gelu by tanh along; those of the first names multiply the same
+/// numbers in every class (LtDescriptors). `strict` leaves Relu out.
 ///
 /// Thread-safe. The device's primary context is retained from the first question on, and is then current on the asking thread.
 class CublasLtLibrary final : public CallLibrary {

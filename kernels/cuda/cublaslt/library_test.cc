@@ -182,9 +182,10 @@ void RunRandomProducts(Numerics numerics, uint64_t seeds) {
       ASSERT_TRUE(program.ok()) << program.status() << " " << one.told;
       // Those of stricter classes stay within their own bounds.
       const size_t suffix = algorithm.find('-');
-      const Numerics bound = suffix == std::string::npos
-                                 ? Numerics::kDefault
-                                 : *ParseNumerics(algorithm.substr(suffix + 1, algorithm.find(':') - suffix - 1));
+      const Numerics bound =
+          suffix == std::string::npos
+              ? Numerics::kDefault
+              : *ParseNumerics(algorithm.substr(suffix + 1, algorithm.find_first_of(":-", suffix + 1) - suffix - 1));
       cases.push_back({Cat(algorithm, ", ", one.told), one.graph, one.inputs, *std::move(program), bound});
     }
   }
@@ -257,8 +258,9 @@ TEST(CublasLt, OperandsAreRoundedByTheKernelsBeforeAProduct) {
     launches.push_back(launch.call == nullptr ? "kernel" : launch.info.kernel);
     for (const int32_t node : launch.info.nodes) launches.back() += Cat(" ", graph.node(node).op->name);
   }
-  // x is rounded once for both; what moves and computes the second operand rounds it, too; the weights are rounded when stored.
-  EXPECT_THAT(launches, ElementsAre("kernel", "cublaslt-bf16_bias MatMul Add", "kernel Neg Transpose", "cublaslt-bf16:1 MatMul"));
+  // x is rounded once for both; what computes the second operand rounds it, too, and it is read turned; the weights are rounded
+  // when stored.
+  EXPECT_THAT(launches, ElementsAre("kernel", "cublaslt-bf16_bias MatMul Add", "kernel Neg", "cublaslt-bf16:1 MatMul Transpose"));
   EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "");
   EXPECT_EQ(rig.lt.RoundedProducts(), 4);
   one.numerics = Numerics::kTf32;

@@ -47,8 +47,8 @@ std::optional<LtMatrix> MatrixOf(const StridedValue& value, const Shape& batch) 
 
 class ProductMatcher {
  public:
-  ProductMatcher(const GroupingScope& scope, int32_t node, Numerics numerics, std::optional<DType> rounded)
-      : scope_(scope), graph_(scope.graph), node_(node), numerics_(numerics), rounded_(rounded) {}
+  ProductMatcher(const GroupingScope& scope, int32_t node, Numerics numerics, std::optional<ProductRounding> rounding)
+      : scope_(scope), graph_(scope.graph), node_(node), numerics_(numerics), rounding_(rounding) {}
 
   std::vector<ProductMatch> Run() {
     if (!MatchAlone()) return {};
@@ -64,9 +64,12 @@ class ProductMatcher {
     if (node.op->name != "MatMul" || !scope_.IsFree(node_)) return false;
     const TensorType& type = node.outputs[0];
     LtProduct& product = match_.product;
-    product.dtype = type.dtype;
-    product.operands = rounded_.value_or(type.dtype);
-    if (rounded_.has_value() && type.dtype != DType::kF32) return false;
+    product.dtype = product.operands = type.dtype;
+    if (rounding_.has_value()) {
+      if (type.dtype != DType::kF32) return false;
+      product.operands = rounding_->operands;
+      if (rounding_->kept) product.dtype = rounding_->operands;
+    }
     if (type.dtype != DType::kF32 && type.dtype != DType::kF16 && type.dtype != DType::kBF16) return false;
     const Shape batch = BatchOf(type.shape);
     product.batch = NumElements(batch);
@@ -84,9 +87,9 @@ class ProductMatcher {
   }
 
   bool Read(ValueId value, const Shape& batch, LtMatrix& matrix, ValueId& source) {
-    std::vector<StridedValue> ways = WaysToRead(graph_, value, scope_.constant);
-    if (rounded_.has_value()) ways.erase(ways.begin(), ways.end() - 1);  // whoever rounds it moves it
-    for (const StridedValue& way : ways) {
+    for (const StridedValue& way : WaysToRead(graph_, value, scope_.constant)) {
+      // What is rounded is the call's own: a view that others read in f32, too, is rounded as it is.
+      if (rounding_.has_value() && !AreOurs(way.through)) continue;
       const std::optional<LtMatrix> fits = MatrixOf(way, batch);
       if (!fits.has_value()) continue;
       matrix = *fits;
@@ -95,6 +98,14 @@ class ProductMatcher {
       return true;
     }
     return false;
+  }
+
+  /// Whether nothing but this product reads any of them.
+  bool AreOurs(const std::vector<int32_t>& through) const {
+    int32_t reader = node_;
+    return std::all_of(through.begin(), through.end(), [&](int32_t mover) {
+      return scope_.IsFree(mover) && scope_.OnlyUser(mover) == std::exchange(reader, mover);
+    });
   }
 
   /// Those from the reader on that nothing but this product reads.
@@ -158,14 +169,15 @@ class ProductMatcher {
   const Graph& graph_;
   const int32_t node_;
   const Numerics numerics_;
-  const std::optional<DType> rounded_;
+  const std::optional<ProductRounding> rounding_;
   ProductMatch match_;
 };
 
 }  // namespace
 
-std::vector<ProductMatch> MatchProduct(const GroupingScope& scope, int32_t node, Numerics numerics, std::optional<DType> rounded) {
-  return ProductMatcher(scope, node, numerics, rounded).Run();
+std::vector<ProductMatch> MatchProduct(const GroupingScope& scope, int32_t node, Numerics numerics,
+                                       std::optional<ProductRounding> rounding) {
+  return ProductMatcher(scope, node, numerics, rounding).Run();
 }
 
 }  // namespace mendel::cuda

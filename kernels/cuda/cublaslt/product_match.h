@@ -22,6 +22,12 @@ struct ProductMatch {
   ValueId left, right, residual, bias;
 };
 
+/// What of a product of f32 is rounded before it is read.
+struct ProductRounding {
+  DType operands;     ///< both, to this format
+  bool kept = false;  ///< residual, bias and result are in the format, too
+};
+
 /// The ways to compute the MatMul `node`, with most of its epilogue first and the product alone last; empty for other operators,
 /// other dtypes than f32, f16 and bf16, empty tensors, extents beyond 32 bits and batches that one stride an operand does not
 /// express.
@@ -31,10 +37,9 @@ struct ProductMatch {
 /// and bf16, since cuBLASLt does not say how exact its tanh is; Relu not under `strict`, since cuBLASLt's makes 0 of NaN, which
 /// Mendel's keeps. Operands are read in place through Transpose, Reshape and Expand where strides express it.
 ///
-/// `rounded`: the operands are rounded to this format before the product of f32 reads them, as its own inputs; empty for other
-/// dtypes.
+/// `rounding`: of a product of f32, which then reads through views that are its own alone; empty for other dtypes.
 std::vector<ProductMatch> MatchProduct(const GroupingScope& scope, int32_t node, Numerics numerics,
-                                       std::optional<DType> rounded = std::nullopt);
+                                       std::optional<ProductRounding> rounding = std::nullopt);
 
 }  // namespace mendel::cuda
 

@@ -26,16 +26,21 @@ std::string KeyOf(const CudnnConvolution& conv, const CudnnNumerics& numerics, s
 struct CudnnLibrary::Kind {
   std::string_view name;
   Numerics technique;
-  bool channels_last;
+  StoredForm form;
 
+  bool is_strict() const { return technique == Numerics::kStrict; }
   bool is_tf32() const { return technique == Numerics::kTf32; }
 };
 
 std::span<const CudnnLibrary::Kind> CudnnLibrary::Kinds() {
-  static constexpr Kind kKinds[] = {{"cudnn", Numerics::kStrict, false},
-                                    {"cudnn-nhwc", Numerics::kStrict, true},
-                                    {"cudnn-tf32", Numerics::kTf32, false},
-                                    {"cudnn-tf32-nhwc", Numerics::kTf32, true}};
+  static constexpr Kind kKinds[] = {{"cudnn", Numerics::kStrict, {}},
+                                    {"cudnn-nhwc", Numerics::kStrict, {true}},
+                                    {"cudnn-tf32", Numerics::kTf32, {}},
+                                    {"cudnn-tf32-nhwc", Numerics::kTf32, {true}},
+                                    {"cudnn-f16", Numerics::kF16, {false, DType::kF16}},
+                                    {"cudnn-f16-nhwc", Numerics::kF16, {true, DType::kF16}},
+                                    {"cudnn-bf16", Numerics::kBf16, {false, DType::kBF16}},
+                                    {"cudnn-bf16-nhwc", Numerics::kBf16, {true, DType::kBF16}}};
   return kKinds;
 }
 
@@ -84,11 +89,11 @@ absl::StatusOr<LibraryGroup> CudnnLibrary::Group(const GroupingScope& scope, int
 std::vector<ConvolutionMatch> CudnnLibrary::MatchesOf(const GroupingScope& scope, int32_t node, const Kind& kind,
                                                       Numerics numerics) {
   std::vector<ConvolutionMatch> matches = MatchConvolution(scope, node, numerics);
-  if (matches.empty() || (kind.is_tf32() && matches[0].convolution.dtype != DType::kF32)) return {};
-  if (!kind.channels_last) return matches;
+  if (matches.empty() || (!kind.is_strict() && matches[0].convolution.dtype != DType::kF32)) return {};
+  if (kind.form.IsOwn()) return matches;
   const bool has_constant_weights = scope.constant[static_cast<size_t>(scope.graph.node(node).inputs[1].node)];
-  if (matches[0].convolution.transposed || !has_constant_weights) return {};
-  for (ConvolutionMatch& match : matches) SetChannelsLast(match);
+  if (matches[0].convolution.transposed || (kind.form.channels_last && !has_constant_weights)) return {};
+  for (ConvolutionMatch& match : matches) SetForm(match, kind.form);
   return matches;
 }
 
@@ -98,7 +103,7 @@ absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& sc
   if (!matches.empty() && matches[0].convolution.transposed && matches[0].convolution.bias) {
     matches = {FinishedByKernel(std::move(matches[0]))};  // no compiled engine has an epilogue
   }
-  const CudnnNumerics allowed{.tf32 = kind.is_tf32(), .winograd = numerics != Numerics::kStrict && !kind.is_tf32()};
+  const CudnnNumerics allowed{.tf32 = kind.is_tf32(), .winograd = numerics != Numerics::kStrict && kind.is_strict()};
   for (ConvolutionMatch& match : matches) {
     auto engines = EnginesOf(match.convolution, allowed, count);
     const bool shorter = &match != &matches.back() && !absl::IsResourceExhausted(engines.status());

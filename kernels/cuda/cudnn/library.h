@@ -26,6 +26,10 @@ namespace mendel::cuda {
 /// "cudnn-tf32-nhwc" and so on are planned for values with the channels last (StoredForm), for convolutions that are not transposed
 /// and whose weights are constant.
 ///
+/// Under `f16` and `bf16` convolutions of f32 that are not transposed have "cudnn-f16", "cudnn-f16-nhwc" or those of bf16 besides:
+/// all that such a call reads and what it yields is rounded to the format, since cuDNN has compiled engines for one dtype of all
+/// tensors only; sums are f32, and no engine transforms its operands.
+///
 /// What a name stands for depends on the version of cuDNN, the device and the limits, which Identity tells. Where no engine has the
 /// whole epilogue, or cuDNN answers with an error other than for memory, a shorter one is taken.
 class CudnnLibrary final : public CallLibrary {
@@ -37,7 +41,7 @@ class CudnnLibrary final : public CallLibrary {
 
   std::string_view name() const override { return "cudnn"; }
   std::string Identity() const override;
-  bool Multiplies(Numerics numerics) const override { return numerics == Numerics::kTf32; }
+  bool Multiplies(Numerics numerics) const override { return OperandRounding(numerics) > 0 && numerics != Numerics::kHigh; }
   std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
   absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                      Numerics numerics) const override;

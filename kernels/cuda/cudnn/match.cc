@@ -84,6 +84,10 @@ bool Extend(const GroupingScope& scope, Numerics numerics, Chain& chain) {
   return true;
 }
 
+Tensor Zeros(DType dtype, int64_t count) {
+  return Tensor::FromDoubles({dtype, {count}}, std::vector<double>(static_cast<size_t>(count), 0.0));
+}
+
 ConvolutionMatch Finished(const Chain& chain) {
   ConvolutionMatch match{chain.convolution, {chain.result, chain.nodes, {}, nullptr}, {}};
   const DType dtype = chain.convolution.dtype;
@@ -98,8 +102,7 @@ ConvolutionMatch Finished(const Chain& chain) {
   if (chain.bias.has_value()) {
     add({*chain.bias, {}, dtype}, kCudnnBias);
   } else if (match.convolution.bias) {
-    const size_t channels = static_cast<size_t>(chain.convolution.y[1]);
-    add({{}, Tensor::FromDoubles({dtype, {chain.convolution.y[1]}}, std::vector<double>(channels, 0.0)), dtype}, kCudnnBias);
+    add({{}, Zeros(dtype, chain.convolution.y[1]), dtype}, kCudnnBias);
   }
   if (chain.residual.has_value()) add({*chain.residual, {}, dtype}, kCudnnResidual);
   match.tensors.push_back(kCudnnY);
@@ -108,10 +111,16 @@ ConvolutionMatch Finished(const Chain& chain) {
 
 }  // namespace
 
-void SetChannelsLast(ConvolutionMatch& match) {
-  match.convolution.channels_last = match.group.result_form.channels_last = true;
+void SetForm(ConvolutionMatch& match, const StoredForm& form) {
+  match.convolution.channels_last = form.channels_last;
+  match.convolution.dtype = form.rounded.value_or(match.convolution.dtype);
+  match.group.result_form = form;
   for (size_t k = 0; k < match.group.operands.size(); ++k) {
-    match.group.forms.push_back({.channels_last = match.tensors[k] != kCudnnBias});
+    KernelOperand& operand = match.group.operands[k];
+    const bool is_bias = match.tensors[k] == kCudnnBias;
+    match.group.forms.push_back({.channels_last = form.channels_last && !is_bias, .rounded = form.rounded});
+    operand.dtype = match.convolution.dtype;
+    if (operand.value.node < 0) operand.table = Zeros(operand.dtype, match.convolution.y[1]);
   }
 }
 

@@ -20,14 +20,14 @@ struct ConvolutionMatch {
 /// `node` with as many of the nodes after it as an epilogue holds (the addition of a bias and of another value in either order,
 /// each of what is there before the convolution, GroupingScope::IsThereBefore; then Relu), then with one less, and so on; the last
 /// one is `node` alone. Empty where it is no Conv or ConvTranspose of 1 to 3 dimensions in f32, f16 or bf16 with elements. Values
-/// lie in the graph's own order, channels before positions (SetChannelsLast).
+/// lie in the graph's own order, channels before positions, in the graph's own dtype (SetForm).
 ///
 /// Under `strict`, Relu is only taken along by a ConvTranspose, whose epilogue is a kernel of ours: cuDNN's makes 0 of NaN, which
 /// Mendel's keeps.
 std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32_t node, Numerics numerics);
 
-/// The same with x, w, the residual and the result channels last.
-void SetChannelsLast(ConvolutionMatch& match);
+/// The same with x, w, the bias, the residual and the result in this form; a bias has no order of positions.
+void SetForm(ConvolutionMatch& match, const StoredForm& form);
 
 }  // namespace mendel::cuda
 

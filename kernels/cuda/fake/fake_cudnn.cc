@@ -158,9 +158,11 @@ int Work(const FakeOperations& operations, const FakeEngine& engine, const std::
     std::memset(reinterpret_cast<void*>(workspace), 0x7f, bytes);
   }
   const bool tensor_cores = std::count(engine.notes.begin(), engine.notes.end(), cudnn::kTensorCores) > 0;
-  const bool tf32 = tensor_cores && operations.tensors.at(operations.operations[0].x).dtype == DType::kF32;
+  const DType dtype = operations.tensors.at(operations.operations[0].x).dtype;
+  const bool tf32 = tensor_cores && dtype == DType::kF32;
   const absl::Status run = operations.Run([&](int64_t id) { return reinterpret_cast<std::byte*>(memory.at(id)); }, tf32);
   State::current->tf32_convolutions += tf32 ? 1 : 0;
+  ++State::current->convolutions[dtype];
   if (run.ok()) return 0;
   driver.fault = std::string(run.message());
   return kFakeIllegalAddress;
@@ -258,6 +260,7 @@ void FakeCudnn::FailAt(int64_t call, int error) {
 std::string FakeCudnn::FailedCall() const { return state_->failed_call; }
 int64_t FakeCudnn::Calls() const { return state_->calls; }
 int64_t FakeCudnn::Tf32Convolutions() const { return state_->tf32_convolutions; }
+int64_t FakeCudnn::ConvolutionsOf(DType dtype) const { return state_->convolutions[dtype]; }
 void FakeCudnn::SetVersion(int version) { table_.version = state_->version = version; }
 
 std::string FakeCudnn::Leaks() const {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "graph/types.h"
 #include "kernels/cuda/cudnn/table.h"
 
 namespace mendel::cuda {
@@ -18,7 +19,8 @@ namespace mendel::cuda {
 /// Engines, as the heuristics list them: 0; 1 by tensor cores; 2 by Winograd, 4,096 bytes of workspace; 3, which no plan can be
 /// made of; 4, 1,000 bytes; 5, whose sums vary; 6, compiled at run time; 8 by tensor cores and Winograd; 9 by tensor cores after a
 /// conversion; 10 by tensor cores, 512 bytes; then, as fallback: 0 again; 7, 1 GiB. Those by tensor cores round f32 operands to
-/// TF32. Of a depthwise convolution with a residual and of a transposed one with an epilogue there are none.
+/// TF32. Of a depthwise convolution with a residual, of a transposed one with an epilogue, and of stored tensors of several dtypes
+/// there are none.
 class FakeCudnn {
  public:
   FakeCudnn();
@@ -34,6 +36,8 @@ class FakeCudnn {
   std::string FailedCall() const;
   /// Convolutions that rounded their operands, replayed ones included.
   int64_t Tf32Convolutions() const;
+  /// Convolutions of stored tensors of this dtype, replayed ones included.
+  int64_t ConvolutionsOf(DType dtype) const;
   /// Calls since the last FailAt.
   int64_t Calls() const;
   /// Plans are made and made again as by this version: one of another version is refused.

@@ -93,6 +93,10 @@ bool HasNoEngine(const FakeOperations& operations) {
   const FakeOperation& first = operations.operations[0];
   const FakeTensor& x = operations.tensors.at(first.x);
   const FakeTensor& w = operations.tensors.at(first.other);
+  const bool several_dtypes = std::any_of(operations.tensors.begin(), operations.tensors.end(), [&](const auto& tensor) {
+    return !tensor.second.is_virtual && tensor.second.dtype != x.dtype;
+  });
+  if (several_dtypes) return true;
   if (first.kind == FakeKind::kBackwardData) return operations.operations.size() > 1;
   const bool depthwise = w.dimensions[1] == 1 && x.dimensions[1] > 1;
   return depthwise && std::any_of(operations.operations.begin() + 1, operations.operations.end(), [&](const FakeOperation& it) {

@@ -57,6 +57,7 @@ struct FakeDescriptor {
 struct FakeCudnn::State {
   mutable std::recursive_mutex mutex;
   int64_t calls = 0, fail_at = 0, tf32_convolutions = 0;
+  std::map<DType, int64_t> convolutions;
   int fail_with = 0, version = 91900;
   std::string failed_call, fault;
   std::map<void*, FakeDescriptor> descriptors;
