@@ -219,12 +219,14 @@ absl::Status Contest::FinalComparison() {
     result_.best = baseline_;
     MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> alone, profiler_.Compare({baseline_}, kWholeSeconds));
     result_.baseline_time = result_.best_time = alone[0].timing;
+    result_.conditions = profiler_.Conditions({baseline_});
     return absl::OkStatus();
   }
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times,
                           profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds, "final"));
   result_.baseline_time = times[0].timing;
   result_.best_time = times[1].timing;
+  result_.conditions = profiler_.Conditions({baseline_, result_.best}, "final");
   if (Faster(times[1].ratio)) return absl::OkStatus();
   result_.best = baseline_;
   result_.best_time = result_.baseline_time;

@@ -22,7 +22,7 @@ Graph Negated(int steps) {
 
 /// A machine on which a program of one operator takes `one` seconds and all others take one second.
 CostFunction Machine(double one) {
-  return [one](const Graph& graph) {
+  return [one](const Graph& graph, const CompileOptions&) {
     std::vector<double> seconds(graph.nodes().size(), 0);
     seconds.back() = graph.nodes().size() == 2 ? one : 1;
     return seconds;

@@ -47,6 +47,12 @@ class CublasLtLibrary final : public CallLibrary {
   absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                      Numerics numerics) const override;
 
+  /// What needs no cuBLASLt: names of the kinds whose form the node has, and what a call of such a name takes along at most.
+  /// Whether there is an algorithm is another question. InvalidArgument for a name that is none of them.
+  static std::vector<std::string> FormNames(const GroupingScope& scope, int32_t node, Numerics numerics);
+  static absl::StatusOr<LibraryGroup> FormOf(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+                                             Numerics numerics);
+
  private:
   struct Proposed {
     ProductMatch match;
