@@ -20,10 +20,10 @@
 namespace mendel::cuda {
 
 /// Algorithms "cublaslt", "cublaslt:1" and so on: the first few that cuBLASLt's heuristics propose for the product with its
-/// epilogue (product_match.h) on device 0. Proposals need the device, so that there is no such library without one, and plans that
-/// are made offline name none of its algorithms. Where the numerics class allows TF32, products of f32 have the algorithms
-/// "cublaslt-tf32", "cublaslt-tf32:1" and so on besides, and under `f16` and `bf16` "cublaslt-f16" or "cublaslt-bf16", whose
-/// operands are rounded to the format before (StoredForm); those of the first names multiply the same numbers in every class
+/// epilogue (product_match.h) on device 0. Proposals need the device, so that there is no such library without one; plans that are
+/// made offline name the first of a kind by its form (FormNames). Where the numerics class allows TF32, products of f32 have the
+/// algorithms "cublaslt-tf32", "cublaslt-tf32:1" and so on besides, and under `f16` and `bf16` "cublaslt-f16" or "cublaslt-bf16",
+/// whose operands are rounded to the format before (StoredForm); those of the first names multiply the same numbers in every class
 /// (LtDescriptors). `strict` leaves Relu out.
 ///
 /// Thread-safe. The device's primary context is retained from the first question on, and is then current on the asking thread.
