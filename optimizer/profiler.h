@@ -75,6 +75,8 @@ class Profiler {
   absl::StatusOr<Algorithms> ChooseAlgorithms(const Graph& graph, double max_seconds);
   /// From now on ChooseAlgorithms tries only these names: those that won somewhere in the whole program.
   void KeepAlgorithms(std::set<std::string> names) { kept_ = std::move(names); }
+  /// By the cost function, which there must be; nothing is stored, and later programs do not follow.
+  absl::StatusOr<Algorithms> PredictedAlgorithms(const Graph& graph) const;
   /// `name` for every node that can run with it: one sound guess for a small program, without measuring.
   Algorithms Everywhere(const Graph& graph, const std::string& name) const;
 

@@ -133,6 +133,11 @@ absl::StatusOr<Algorithms> Profiler::PredictAlgorithms(const Graph& graph, const
   return CheapestAlgorithms(like, known, seconds, deadline_, cut);
 }
 
+absl::StatusOr<Algorithms> Profiler::PredictedAlgorithms(const Graph& graph) const {
+  bool cut = false;  // what was found by then is as good a guess as any
+  return PredictAlgorithms(graph, AllOffers(graph), {}, cut);
+}
+
 Profiler::Offers Profiler::AllOffers(const Graph& graph) const {
   Offers offers;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
