@@ -39,7 +39,7 @@ double CpuSeconds() {
          static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
-std::vector<double> Roofline(const Graph& graph) {
+std::vector<double> Roofline(const Graph& graph, const CompileOptions&) {
   std::vector<double> seconds(graph.nodes().size(), 0);
   const std::vector<bool> constant = ConstantExpressions(graph);
   for (size_t id = 0; id < seconds.size(); ++id) {

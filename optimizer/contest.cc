@@ -171,12 +171,21 @@ absl::Status Contest::ChooseMending(const Mutant& mutant, Alternative& alternati
   for (const MendedMutant& other : alternative.others) {
     variants.push_back({other.graph, {}, Cat("mended by ", MendingName(other.mending))});
   }
+  MENDEL_RETURN_IF_ERROR(PredictAlgorithms(variants));
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare(variants, kSubprogramSeconds));
   size_t fastest = 0;
   for (size_t k = 1; k < times.size(); ++k) {
     if (!times[k].dropped && times[k].timing.median_ms < times[fastest].timing.median_ms) fastest = k;
   }
   return PreferMending(mutant, static_cast<int>(fastest) - 1, alternative, cache_);
+}
+
+absl::Status Contest::PredictAlgorithms(std::vector<Variant>& variants) const {
+  if (!IsPredicted()) return absl::OkStatus();
+  for (Variant& variant : variants) {
+    MENDEL_ASSIGN_OR_RETURN(variant.algorithms, profiler_.PredictedAlgorithms(variant.graph));
+  }
+  return absl::OkStatus();
 }
 
 double Contest::AloneSeconds(double seconds) const {
@@ -188,7 +197,8 @@ absl::StatusOr<AloneTimes> Contest::MeasureAlone(const Graph& original, const Gr
                                                  const std::string& name) {
   const Stopwatch clock;
   std::vector<Variant> variants = {{original, {}, "the original"}, {mutant, {}, name}};
-  if (!preferred_.empty()) {
+  MENDEL_RETURN_IF_ERROR(PredictAlgorithms(variants));
+  if (!preferred_.empty() && !IsPredicted()) {
     variants.push_back({original, profiler_.Everywhere(original, preferred_), Cat("the original by ", preferred_)});
     variants.push_back({mutant, profiler_.Everywhere(mutant, preferred_), Cat(name, " by ", preferred_)});
   }
@@ -209,7 +219,8 @@ void Contest::NoteAlgorithms(const Algorithms& algorithms) {
     names.insert(name);
     if (preferred_.empty() || count > wins[preferred_]) preferred_ = name;
   }
-  profiler_.KeepAlgorithms(std::move(names));
+  // Predictions cost so little that whatever a mutant has may be tried, such as another library's products.
+  if (!IsPredicted()) profiler_.KeepAlgorithms(std::move(names));
 }
 
 absl::Status Contest::FinalComparison() {
@@ -219,12 +230,14 @@ absl::Status Contest::FinalComparison() {
     result_.best = baseline_;
     MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> alone, profiler_.Compare({baseline_}, kWholeSeconds));
     result_.baseline_time = result_.best_time = alone[0].timing;
+    result_.conditions = profiler_.Conditions({baseline_});
     return absl::OkStatus();
   }
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times,
                           profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds, "final"));
   result_.baseline_time = times[0].timing;
   result_.best_time = times[1].timing;
+  result_.conditions = profiler_.Conditions({baseline_, result_.best}, "final");
   if (Faster(times[1].ratio)) return absl::OkStatus();
   result_.best = baseline_;
   result_.best_time = result_.baseline_time;

@@ -32,7 +32,8 @@ std::vector<std::string> NodeNames(const Graph& graph, const Match& match);
 plan::AppliedMutant DescribeMutant(const Graph& graph, const Rule& rule, const Match& match, const Alternative& alternative,
                                    double original_ns, double mutant_ns);
 
-/// Original and mutant measured alone, each with the better of its default algorithms and the preferred one.
+/// Original and mutant measured alone, each with the better of its default algorithms and the preferred one; with the cheapest ones
+/// where seconds are predicted.
 struct AloneTimes {
   double ratio = 1;  ///< mutant over original; infinite when the mutant was dropped for its numbers
   double original_ns = 0;
@@ -104,6 +105,9 @@ class Contest {
 
  private:
   void NoteAlgorithms(const Algorithms& algorithms);
+  bool IsPredicted() const { return profiler_.options().costs != nullptr; }
+  /// Gives small programs their cheapest algorithms where seconds are predicted; others are left as they are.
+  absl::Status PredictAlgorithms(std::vector<Variant>& variants) const;
   /// A defect of a rule or of the corrector costs its candidate, not the search; the user is told once.
   void NoteFault(const Rule& rule, std::string_view what);
   /// Of several ways of mending the fastest.

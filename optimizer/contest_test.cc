@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/text.h"
@@ -22,11 +24,53 @@ Graph Negated(int steps) {
 
 /// A machine on which a program of one operator takes `one` seconds and all others take one second.
 CostFunction Machine(double one) {
-  return [one](const Graph& graph) {
+  return [one](const Graph& graph, const CompileOptions&) {
     std::vector<double> seconds(graph.nodes().size(), 0);
     seconds.back() = graph.nodes().size() == 2 ? one : 1;
     return seconds;
   };
+}
+
+/// "reference" with an algorithm of Relu.
+class WithAnAlgorithm final : public Backend {
+ public:
+  std::string_view name() const override { return "with_an_algorithm"; }
+  absl::Status Probe() const override { return absl::OkStatus(); }
+  std::string Identity() const override { return "with an algorithm"; }
+  std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics) const override {
+    return graph.node(node).op->name == "Relu" ? std::vector<std::string>{"quick"} : std::vector<std::string>();
+  }
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions&) const override {
+    return FindBackend("reference")->Compile(graph, {});
+  }
+};
+
+/// A mutant may have algorithms that nothing in the baseline has.
+TEST(PredictedContest, ProgramsAloneHaveTheirCheapestAlgorithms) {
+  const CostFunction costs = [](const Graph& graph, const CompileOptions& options) {
+    std::vector<double> seconds(graph.nodes().size(), 1);
+    for (const auto& [node, name] : options.algorithms) seconds[static_cast<size_t>(node)] = 0.25;
+    return seconds;
+  };
+  const auto cache = *ProfileCache::Open(":memory:");
+  const WithAnAlgorithm backend;
+  Profiler profiler(backend, *cache, {.costs = costs});
+  const SearchOptions options;
+  const Graph baseline = Negated(3);
+  Contest contest(baseline, profiler, *cache, options);
+  ASSERT_TRUE(contest.Begin().ok());
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {4, 4}});
+  builder.Output("y", *builder.Add("Relu", {*builder.Add("Neg", {x})}));
+  const Graph rectified = *builder.Build();
+  GraphBuilder maximum;
+  const ValueId z = maximum.Input("x", {DType::kF32, {4, 4}});
+  const ValueId zero = maximum.Constant(Tensor::Scalar(DType::kF32, 0));
+  maximum.Output("y", *maximum.Add("Max", {*maximum.Add("Neg", {z}), zero}));
+  const auto alone = contest.MeasureAlone(*maximum.Build(), rectified, 1, "a rectifier");
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_NEAR(alone->original_ns, 4e9, 1);  // the input and the constant count here, too
+  EXPECT_NEAR(alone->mutant_ns, 2.25e9, 1);
 }
 
 class ContestTest : public testing::Test {

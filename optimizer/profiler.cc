@@ -13,6 +13,7 @@
 #include "optimizer/operator_profiles.h"
 #include "optimizer/subprogram_key.h"
 #include "optimizer/trial.h"
+#include "runtime/measuring_device.h"
 
 namespace mendel {
 namespace {
@@ -96,9 +97,12 @@ std::string Profiler::Key(const Variant& variant) const {
                        PrintAlgorithms(variant.algorithms)));
 }
 
+CompileOptions Profiler::OptionsFor(const Algorithms& algorithms) const {
+  return {.threads = options_.threads, .numerics = options_.numerics, .algorithms = algorithms};
+}
+
 absl::StatusOr<std::unique_ptr<Executable>> Profiler::Compile(const Variant& variant) const {
-  return backend_.Compile(variant.graph,
-                          {.threads = options_.threads, .numerics = options_.numerics, .algorithms = variant.algorithms});
+  return backend_.Compile(variant.graph, OptionsFor(variant.algorithms));
 }
 
 std::string Profiler::Failed(const absl::Status& status) { return Cat(kFailed, std::string(status.message())); }
@@ -110,11 +114,36 @@ void Profiler::Warn(const std::string& what, const std::string& reason) {
   if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
 }
 
-absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Variant>& variants, double max_seconds,
-                                                           const std::string& occasion) {
+std::string Profiler::ComparisonKey(const std::vector<Variant>& variants, const std::string& occasion) const {
   std::string key = occasion;
   for (const Variant& variant : variants) key += Key(variant);
-  key = Sha256Hex(key);
+  return Sha256Hex(key);
+}
+
+std::vector<std::string> Profiler::Conditions(const std::vector<Variant>& variants, const std::string& occasion) const {
+  std::vector<std::string> conditions;
+  const std::string key = ComparisonKey(variants, occasion);
+  for (const std::string& stored_key : {key, Cat(key, " ", budget_)}) {  // as Compare looks
+    if (!cache_.Get("timing", stored_key).has_value()) continue;
+    std::istringstream lines(cache_.Get("conditions", stored_key).value_or(""));
+    for (std::string line; std::getline(lines, line);) conditions.push_back(line);
+    break;
+  }
+  return conditions;
+}
+
+std::string Profiler::ConditionsNow(const std::string& when) const {
+  const MeasuringDevice* device = options_.costs ? nullptr : backend_.measuring_device();
+  if (device == nullptr) return "";
+  const auto now = device->Conditions();
+  std::string text = Cat(when, ": ", now.ok() ? ConditionsText(*now) : Cat("not told: ", std::string(now.status().message())));
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Variant>& variants, double max_seconds,
+                                                           const std::string& occasion) {
+  const std::string key = ComparisonKey(variants, occasion);
   for (const std::string& stored_key : {key, Cat(key, " ", budget_)}) {
     const auto stored = cache_.Get("timing", stored_key);
     if (!stored.has_value()) continue;
@@ -164,13 +193,17 @@ absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<
   options.cold = true;
   options.deadline = deadline_;
   std::vector<std::vector<double>> rounds;  // milliseconds
+  const std::string before = ConditionsNow("before");
   if (options_.costs) {
     for (size_t k = 0; k < variants.size(); ++k) {
-      if (differences[k].empty()) rounds.push_back({PretendedMilliseconds(variants[k].graph)});
+      if (!differences[k].empty()) continue;
+      MENDEL_ASSIGN_OR_RETURN(const double milliseconds, PretendedMilliseconds(variants[k]));
+      rounds.push_back({milliseconds});
     }
   } else {
     MENDEL_ASSIGN_OR_RETURN(rounds, MeasureRounds(right, variants[0].graph, trial.inputs(), options));
   }
+  const std::string after = ConditionsNow("after");
   measured_ += static_cast<int64_t>(variants.size());
   std::vector<Measurement> measurements;
   std::string text;
@@ -185,7 +218,9 @@ absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<
     text += "\n";
   }
   const bool cut = !options_.costs && rounds[0].size() < kFewRounds;
-  MENDEL_RETURN_IF_ERROR(cache_.Put("timing", cut ? Cat(key, " ", budget_) : key, text));
+  const std::string stored_key = cut ? Cat(key, " ", budget_) : key;
+  if (!before.empty()) MENDEL_RETURN_IF_ERROR(cache_.Put("conditions", stored_key, Cat(before, "\n", after, "\n")));
+  MENDEL_RETURN_IF_ERROR(cache_.Put("timing", stored_key, text));
   return measurements;
 }
 
@@ -194,9 +229,10 @@ std::string Profiler::Difference(const Graph& graph, const OutputBytes& want, co
   return difference.wrong ? Cat(difference.error, " of output '", difference.output, "'") : "";
 }
 
-double Profiler::PretendedMilliseconds(const Graph& graph) const {
+absl::StatusOr<double> Profiler::PretendedMilliseconds(const Variant& variant) const {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<double> nodes, options_.costs(variant.graph, OptionsFor(variant.algorithms)));
   double milliseconds = 0;
-  for (const double seconds : options_.costs(graph)) milliseconds += seconds * 1e3;
+  for (const double seconds : nodes) milliseconds += seconds * 1e3;
   return milliseconds;
 }
 
@@ -210,7 +246,7 @@ absl::StatusOr<std::vector<double>> Profiler::NodeSeconds(const Variant& variant
   }
   if (options_.error_on_miss) return absl::NotFoundError("no stored measurement of this graph's nodes");
   if (options_.costs) {
-    seconds = options_.costs(variant.graph);
+    MENDEL_ASSIGN_OR_RETURN(seconds, options_.costs(variant.graph, OptionsFor(variant.algorithms)));
     std::vector<Step> steps;
     for (size_t id = 0; id < seconds.size(); ++id) {
       if (seconds[id] > 0) steps.push_back({.name = "", .nodes = {static_cast<int32_t>(id)}, .kernel = "", .flops = 0});

@@ -18,13 +18,12 @@
 #include "graph/graph.h"
 #include "optimizer/output_check.h"
 #include "optimizer/paired_ratio.h"
+#include "optimizer/predicted_algorithms.h"
 #include "optimizer/profile_cache.h"
 #include "runtime/backend.h"
 #include "runtime/measure.h"
 
 namespace mendel {
-
-using Algorithms = std::map<int32_t, std::string>;
 
 /// A program as it would run: a graph and the algorithms chosen for its nodes.
 struct Variant {
@@ -44,8 +43,9 @@ struct Measurement {
   bool dropped = false;
 };
 
-/// Seconds of every node of a graph; 0 for nodes that nothing runs.
-using CostFunction = std::function<std::vector<double>(const Graph&)>;
+/// Seconds of every node of a graph by the algorithms and the numerics class given; 0 for nodes that nothing runs. An error: no
+/// program by these algorithms.
+using CostFunction = std::function<absl::StatusOr<std::vector<double>>(const Graph&, const CompileOptions&)>;
 
 struct ProfilerOptions {
   int threads = 1;
@@ -53,7 +53,8 @@ struct ProfilerOptions {
   /// NotFound instead of a measurement.
   bool error_on_miss = false;
   /// Instead of a clock, so that what is found is the same on every machine: programs still run once and are held against each
-  /// other, no algorithms are chosen. One profile cache must not serve two cost functions. Null: times are measured.
+  /// other, algorithms are chosen without running them (predicted_algorithms.h). One profile cache must not serve two cost
+  /// functions. Null: times are measured.
   CostFunction costs = nullptr;
 };
 
@@ -74,6 +75,8 @@ class Profiler {
   absl::StatusOr<Algorithms> ChooseAlgorithms(const Graph& graph, double max_seconds);
   /// From now on ChooseAlgorithms tries only these names: those that won somewhere in the whole program.
   void KeepAlgorithms(std::set<std::string> names) { kept_ = std::move(names); }
+  /// By the cost function, which there must be; nothing is stored, and later programs do not follow.
+  absl::StatusOr<Algorithms> PredictedAlgorithms(const Graph& graph) const;
   /// `name` for every node that can run with it: one sound guess for a small program, without measuring.
   Algorithms Everywhere(const Graph& graph, const std::string& name) const;
 
@@ -82,6 +85,10 @@ class Profiler {
   /// measured once on each `occasion`: what was selected by a measurement is not confirmed by that very one.
   absl::StatusOr<std::vector<Measurement>> Compare(const std::vector<Variant>& variants, double max_seconds,
                                                    const std::string& occasion = "");
+
+  /// What the backend's device told just before and just after a comparison that Compare has answered, a sentence each: clocks,
+  /// power, temperature, or why they are not told. Empty for the processor.
+  std::vector<std::string> Conditions(const std::vector<Variant>& variants, const std::string& occasion = "") const;
 
   /// Median seconds of every node's step in the chain, 0 for nodes without a step. A step of several nodes counts for its first.
   absl::StatusOr<std::vector<double>> NodeSeconds(const Variant& variant);
@@ -96,9 +103,13 @@ class Profiler {
 
  private:
   std::string Key(const Variant& variant) const;
+  std::string ComparisonKey(const std::vector<Variant>& variants, const std::string& occasion) const;
+  /// As a sentence that begins with `when`; no lines within. Empty for the processor, and where nothing is measured.
+  std::string ConditionsNow(const std::string& when) const;
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Variant& variant) const;
+  CompileOptions OptionsFor(const Algorithms& algorithms) const;
   /// By the cost function.
-  double PretendedMilliseconds(const Graph& graph) const;
+  absl::StatusOr<double> PretendedMilliseconds(const Variant& variant) const;
   absl::Status PutNodeSeconds(const Variant& variant, const std::vector<double>& seconds, const std::vector<Step>& steps);
   absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants, double max_seconds,
                                                       const std::string& key);
@@ -110,8 +121,7 @@ class Profiler {
 
   // profiler_algorithms.cc
   struct AlgorithmTimes;
-  /// Names of algorithms by node, the backend's favourite first; no entry for nodes without a choice.
-  using Offers = std::map<int32_t, std::vector<std::string>>;
+  using Offers = AlgorithmOffers;
   Offers AllOffers(const Graph& graph) const;
   /// False when the deadline left some algorithm untimed.
   absl::StatusOr<bool> TimeOffers(const Graph& graph, const Offers& offers, double max_seconds, AlgorithmTimes& times);
@@ -119,6 +129,11 @@ class Profiler {
                              AlgorithmTimes& times);
   /// One algorithm a node: its best, or the backend's own kernels throughout where those make the whole program faster.
   absl::StatusOr<Algorithms> CombineAlgorithms(const Graph& graph, double max_seconds, AlgorithmTimes& times);
+  /// By the cost function; `cut` becomes true when the deadline left something untried.
+  absl::StatusOr<Algorithms> PredictAlgorithms(const Graph& graph, const Offers& offers, const Algorithms& known, bool& cut) const;
+  /// By the clock, likewise.
+  absl::StatusOr<Algorithms> MeasureAlgorithms(const Graph& graph, const Offers& offers, const Algorithms& known,
+                                               const std::string& key, const std::string& cut_key, double max_seconds, bool& cut);
   /// Choices of nodes whose like was met before; those nodes leave `offers`.
   Algorithms TakeKnown(const Graph& graph, Offers& offers) const;
   void NoteSignatures(const Graph& graph, const Offers& offers, const Algorithms& chosen);

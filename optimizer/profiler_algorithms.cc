@@ -75,7 +75,6 @@ struct Profiler::AlgorithmTimes {
 };
 
 absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double max_seconds) {
-  if (options_.costs) return Algorithms{};
   const Offers offers = AllOffers(graph);
   if (offers.empty()) return Algorithms{};
   std::set<std::string> sorted;
@@ -101,15 +100,42 @@ absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double
   bool cut = open.size() < offers.size();  // what was met before depends on the budget, too
   Algorithms chosen = known;
   if (!open.empty()) {
-    AlgorithmTimes times{.trial = Trial(graph), .standard = nullptr, .want = {}, .known = known, .ratio = {}, .wrong = {}};
-    MENDEL_ASSIGN_OR_RETURN(const bool all, TimeOffers(graph, open, max_seconds, times));
-    cut = cut || !all;
-    if (!times.wrong.empty()) MENDEL_RETURN_IF_ERROR(cache_.Put("wrong", cut ? cut_key : key, times.wrong));
-    MENDEL_ASSIGN_OR_RETURN(chosen, CombineAlgorithms(graph, max_seconds, times));
+    MENDEL_ASSIGN_OR_RETURN(chosen, options_.costs ? PredictAlgorithms(graph, open, known, cut)
+                                                   : MeasureAlgorithms(graph, open, known, key, cut_key, max_seconds, cut));
     NoteSignatures(graph, open, chosen);
   }
   MENDEL_RETURN_IF_ERROR(cache_.Put("algorithms", cut ? cut_key : key, PrintAlgorithms(chosen)));
   return chosen;
+}
+
+absl::StatusOr<Algorithms> Profiler::MeasureAlgorithms(const Graph& graph, const Offers& offers, const Algorithms& known,
+                                                       const std::string& key, const std::string& cut_key, double max_seconds,
+                                                       bool& cut) {
+  AlgorithmTimes times{.trial = Trial(graph), .standard = nullptr, .want = {}, .known = known, .ratio = {}, .wrong = {}};
+  MENDEL_ASSIGN_OR_RETURN(const bool all, TimeOffers(graph, offers, max_seconds, times));
+  cut = cut || !all;
+  if (!times.wrong.empty()) MENDEL_RETURN_IF_ERROR(cache_.Put("wrong", cut ? cut_key : key, times.wrong));
+  return CombineAlgorithms(graph, max_seconds, times);
+}
+
+absl::StatusOr<Algorithms> Profiler::PredictAlgorithms(const Graph& graph, const Offers& offers, const Algorithms& known,
+                                                       bool& cut) const {
+  std::vector<AlgorithmOffers> like;
+  std::map<std::string, size_t> places;
+  for (const auto& [node, names] : offers) {
+    const auto [place, is_new] = places.try_emplace(Signature(graph, node), like.size());
+    if (is_new) like.emplace_back();
+    like[place->second][node] = names;
+  }
+  const auto seconds = [&](const Algorithms& algorithms) -> absl::StatusOr<double> {
+    return PretendedMilliseconds({graph, algorithms});
+  };
+  return CheapestAlgorithms(like, known, seconds, deadline_, cut);
+}
+
+absl::StatusOr<Algorithms> Profiler::PredictedAlgorithms(const Graph& graph) const {
+  bool cut = false;  // what was found by then is as good a guess as any
+  return PredictAlgorithms(graph, AllOffers(graph), {}, cut);
 }
 
 Profiler::Offers Profiler::AllOffers(const Graph& graph) const {

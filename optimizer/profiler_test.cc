@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "graph/evaluate.h"
+#include "runtime/measuring_device.h"
 
 namespace mendel {
 namespace {
@@ -60,7 +61,7 @@ class LyingExecutable final : public Executable {
   std::vector<Step> steps_;
 };
 
-class LyingBackend final : public Backend {
+class LyingBackend : public Backend {
  public:
   std::string_view name() const override { return "lying"; }
   absl::Status Probe() const override { return absl::OkStatus(); }
@@ -208,6 +209,82 @@ TEST(OutputCheck, Tolerances) {
   std::vector<double> many(100, 5), one_off = many;
   one_off[7] = 6;
   EXPECT_FALSE(Wrong(DType::kI64, many, one_off));
+}
+
+/// Its clock rises by one at each question.
+class CountingDevice final : public MeasuringDevice {
+ public:
+  absl::StatusOr<DeviceConditions> Conditions() const override {
+    if (silent) return absl::NotFoundError("no library\ntells them");
+    DeviceConditions conditions;
+    conditions.clock_mhz = ++asked;
+    return conditions;
+  }
+  absl::StatusOr<std::unique_ptr<DeviceLock>> Lock(const LockWait&) const override { return Unsupported("no lock"); }
+  mutable int asked = 0;
+  bool silent = false;
+};
+
+class BackendWithDevice final : public LyingBackend {
+ public:
+  const MeasuringDevice* measuring_device() const override { return &device; }
+  CountingDevice device;
+};
+
+TEST(ProfilerConditions, AreKeptWithTheMeasurement) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  BackendWithDevice backend;
+  const std::vector<Variant> variants = {{Scaled(2), {}, "the original"}, {Scaled(2), {}, "a copy"}};
+  Profiler profiler(backend, *cache, {});
+  EXPECT_THAT(profiler.Conditions(variants), testing::IsEmpty());  // not measured yet
+  ASSERT_TRUE(profiler.Compare(variants, 0.01).ok());
+  EXPECT_THAT(profiler.Conditions(variants), testing::ElementsAre("before: 1 MHz", "after: 2 MHz"));
+  // A later process tells what held when the times were taken.
+  Profiler again(backend, *cache, {.error_on_miss = true});
+  ASSERT_TRUE(again.Compare(variants, 0.01).ok());
+  EXPECT_THAT(again.Conditions(variants), testing::ElementsAre("before: 1 MHz", "after: 2 MHz"));
+  backend.device.silent = true;
+  ASSERT_TRUE(again.Compare(variants, 0.01, "another").status().code() == absl::StatusCode::kNotFound);
+  ASSERT_TRUE(profiler.Compare(variants, 0.01, "another").ok());
+  const std::string told = "not told: no library tells them";
+  EXPECT_THAT(profiler.Conditions(variants, "another"), testing::ElementsAre(Cat("before: ", told), Cat("after: ", told)));
+}
+
+TEST(ProfilerConditions, AreNoneWhereNothingIsMeasured) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  BackendWithDevice backend;
+  const std::vector<Variant> variants = {{Scaled(2), {}, "the original"}};
+  const CostFunction costs = [](const Graph& graph, const CompileOptions&) {
+    return std::vector<double>(graph.nodes().size(), 1.0);
+  };
+  Profiler profiler(backend, *cache, {.costs = costs});
+  ASSERT_TRUE(profiler.Compare(variants, 0.01).ok());
+  EXPECT_THAT(profiler.Conditions(variants), testing::IsEmpty());
+  EXPECT_EQ(backend.device.asked, 0);
+}
+
+TEST(ProfilerCosts, ChooseAlgorithmsWithoutRunningThem) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  LyingBackend backend;
+  const CostFunction costs = [](const Graph& graph, const CompileOptions& options) -> absl::StatusOr<std::vector<double>> {
+    std::vector<double> seconds(graph.nodes().size(), 1.0);
+    for (const auto& [node, name] : options.algorithms) {
+      if (name == "wrong") return InvalidInput("there is no such program");
+      seconds[static_cast<size_t>(node)] = options.numerics == Numerics::kStrict ? 2 : 0.5;
+    }
+    return seconds;
+  };
+  Profiler profiler(backend, *cache, {.costs = costs});
+  const auto chosen = profiler.ChooseAlgorithms(Widened(), 0.01);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(*chosen, (Algorithms{{1, "right"}, {3, "right"}}));
+  EXPECT_EQ(backend.compiled, 0);
+  EXPECT_EQ((*profiler.NodeSeconds({Widened(), *chosen}))[1], 0.5);
+  // The class reaches the cost function; the stored choice is found again.
+  Profiler strict(backend, *cache, {.numerics = Numerics::kStrict, .costs = costs});
+  EXPECT_EQ(*strict.ChooseAlgorithms(Widened(), 0.01), Algorithms{});
+  Profiler again(backend, *cache, {.error_on_miss = true, .costs = costs});
+  EXPECT_EQ(*again.ChooseAlgorithms(Widened(), 0.01), *chosen);
 }
 
 }  // namespace

@@ -288,8 +288,8 @@ RefitPairing PairPrograms(RefitTerms& terms, const std::vector<std::pair<RefitTe
 std::string ExpressionString(const RefitTerms& terms, RefitTerm term, const RefitNames& names) {
   std::string text;
   Print(terms, term, names, text);
-  if (text.size() <= kLongestExpression) return text;
-  return text.substr(0, kLongestExpression) + "...";
+  if (text.size() > kLongestExpression) text.replace(kLongestExpression, std::string::npos, "...");
+  return text;
 }
 
 }  // namespace mendel

@@ -75,6 +75,8 @@ struct SearchResult {
   StopReason stop_reason = StopReason::kSaturated;
   Timing baseline_time;
   Timing best_time;
+  /// Under which the two were measured (Profiler::Conditions).
+  std::vector<std::string> conditions;
   /// Method egraph only.
   std::optional<EGraphReport> egraph;
   /// A sentence for each candidate or algorithm that was dropped for its numbers (Profiler::warnings) or for a rule's defect.

@@ -17,15 +17,18 @@ class OfflineDevice {
  public:
   virtual ~OfflineDevice() = default;
   /// Under the name of the backend that will run the plan; Isa is the architecture. Compile refuses what that backend would refuse;
-  /// what its executables compute is the graph's meaning in double, not what the kernels would compute.
+  /// what its executables compute is the graph's meaning in double, not what the kernels would compute. Its algorithms are those
+  /// that the backend has on such devices with the libraries that it knows, whether they are found here or not.
   virtual const Backend& backend() const = 0;
-  /// Predicted seconds of every node, 0 for nodes that run as part of others.
-  virtual std::vector<double> Seconds(const Graph& graph) const = 0;
+  /// Predicted seconds of every node by these algorithms, 0 for nodes that run as part of others. InvalidArgument names the node
+  /// and an algorithm that it does not have.
+  virtual absl::StatusOr<std::vector<double>> Seconds(const Graph& graph, const CompileOptions& options) const = 0;
   /// How seconds are predicted, for people.
   virtual std::string Told() const = 0;
-  /// Writes all kernels of `graph` and compiles them where a compiler for the device is found: a sentence for people. Internal
-  /// when a text does not compile.
-  virtual absl::StatusOr<std::string> BuildKernels(const Graph& graph) const = 0;
+  /// Writes all kernels of `graph` and compiles them where a compiler for the device is found, and asks the libraries that are
+  /// found here and can be asked without the device whether they have the algorithms: a sentence for people. Internal when a text
+  /// does not compile.
+  virtual absl::StatusOr<std::string> BuildKernels(const Graph& graph, const CompileOptions& options) const = 0;
 };
 
 /// Sorted.

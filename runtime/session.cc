@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "runtime/offline_device.h"
 
 namespace mendel {
 namespace {
@@ -38,7 +39,14 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Plan& plan, const
   std::unique_ptr<Session> session(new Session());
   session->graph_ = options.baseline ? plan.baseline : plan.graph;
   session->threads_ = compile.threads;
-  MENDEL_ASSIGN_OR_RETURN(session->executable_, backend->Compile(session->graph_, compile));
+  absl::StatusOr<std::unique_ptr<Executable>> compiled = backend->Compile(session->graph_, compile);
+  if (absl::IsInvalidArgument(compiled.status()) && IsUnmeasured(plan.info) && !compile.algorithms.empty()) {
+    return InvalidInput(
+        "the plan was made offline, and this machine does not have what it names: ", std::string(compiled.status().message()),
+        "; optimize the model here, or run with --retune to use this machine's default algorithms");
+  }
+  MENDEL_RETURN_IF_ERROR(compiled.status());
+  session->executable_ = *std::move(compiled);
   for (int32_t id : session->graph_.inputs()) {
     session->inputs_.push_back({InputName(session->graph_.node(id)), session->graph_.type({id, 0})});
   }

@@ -52,6 +52,23 @@ TEST(Session, RefusesOtherMachinesUnlessRetuned) {
   EXPECT_EQ(Session::Create(plan, {.baseline = true}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(Session, OfflinePlansWhoseAlgorithmsAreNotHereAreRefusedUnlessRetuned) {
+  Plan plan = SmallPlan(kTestBackend);
+  plan.info.mutable_target()->set_identity("any machine of its kind");
+  plan.info.mutable_target()->set_isa(FindBackend(kTestBackend)->Isa());
+  plan.info.mutable_plan_ms()->set_median_ms(1);
+  plan.info.mutable_plan_ms()->set_runs(0);
+  plan.info.clear_algorithms();
+  EXPECT_TRUE(Session::Create(plan, {}).ok());
+  (*plan.info.mutable_algorithms())[1] = "assumed";
+  const absl::Status refused = Session::Create(plan, {}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  for (const char* part : {"made offline", "node 1", "'assumed'", "--retune"}) {
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(part));
+  }
+  EXPECT_TRUE(Session::Create(plan, {.retune = true}).ok());
+}
+
 TEST(Session, ThreadsDefaultToThePlans) {
   Plan plan = SmallPlan(kTestBackend);
   plan.info.mutable_target()->set_threads(3);

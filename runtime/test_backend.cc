@@ -52,7 +52,8 @@ class TestBackend final : public Backend {
   absl::Status Probe() const override { return absl::OkStatus(); }
   std::string Identity() const override { return kTestIdentity; }
   std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions&) const override {
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
+    for (const auto& [node, name] : options.algorithms) return InvalidInput("node ", node, " has no algorithm '", name, "' here");
     return std::make_unique<TestExecutable>(graph);
   }
 };

@@ -33,6 +33,8 @@ Plan PlanOf(const Graph& graph, const std::string& backend) {
   target.set_identity(found != nullptr ? found->Identity() : "");
   target.set_threads(1);
   target.set_numerics("default");
+  plan.info.add_device_conditions("before: 300 of 1980 MHz");
+  plan.info.add_device_conditions("after: 1500 of 1980 MHz");
   plan.info.set_weights(plan::WEIGHTS_MODE_SYMBOLIC);
   plan.info.set_model_name(graph.name() + ".onnx");
   return plan;

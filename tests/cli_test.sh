@@ -54,6 +54,8 @@ expect 2 'duration' "$mendel" bench small.plan --duration soon
 
 expect 0 '^content_hash: [0-9a-f]{64}' "$mendel" inspect small.plan
 expect 0 '"kind": "plan"' "$mendel" inspect small.plan --json
+expect 0 '^device after: 1500 of 1980 MHz' "$mendel" inspect small.plan
+expect 0 '"before: 300 of 1980 MHz"' "$mendel" inspect small.plan --json
 expect 0 'Relu x2' "$mendel" inspect g.txt
 
 # A plan carries the text of its kernels: what is written out is that text, and a changed one is refused.

@@ -88,7 +88,14 @@ offline=("$mendel" optimize "$model" --offline --cache cache.sqlite --max-candid
 expect 0 'times are predicted for H100 \(sm_90\) by roofline' "${offline[@]}" --device cuda:sm_90 -o gpu.plan
 expect 0 '^times: unmeasured, predicted' "$mendel" inspect gpu.plan
 expect 0 'ms \(unmeasured, predicted\) on cuda:sm_90' "$mendel" explain gpu.plan
-expect 0 '^equivalent' "$mendel" verify gpu.plan --model "$model"
+# Algorithms are chosen by predicted seconds, those of the class only, and again the same without predicting anew.
+expect 0 '^algorithm cudnn  for %' "$mendel" inspect gpu.plan
+"$mendel" inspect gpu.plan | grep -q '^algorithm .*tf32' && fail "TF32 under numerics default"
+expect 0 'wrote' "${offline[@]}" --device cuda:sm_90 --certificate-seed 5 -o gpu1.plan
+expect 0 'wrote' "${offline[@]}" --device cuda:sm_90 --certificate-seed 5 --error-on-cache-miss -o gpu2.plan
+cmp gpu1.plan gpu2.plan || fail "two offline plans of one cache and seed differ"
+expect 0 'wrote' "${offline[@]}" --device cuda:sm_90 --numerics tf32 -o tf32.plan
+expect 0 '^algorithm cudnn-tf32-nhwc  for %' "$mendel" inspect tf32.plan
 if "$mendel" doctor | grep -q '^backend cuda: not usable'; then
   expect 2 'for cuda \(sm_90\), which this machine cannot run: ' "$mendel" run gpu.plan --random-inputs 3 --output-dir out
   expect 2 'for cuda \(sm_90\), which this machine cannot run: ' "$mendel" bench gpu.plan --duration 20ms

@@ -120,13 +120,13 @@ double SecondsOn(Machine machine, const OpDefinition& op, const NodeView& node) 
 }  // namespace
 
 CostFunction CostsOf(Machine machine) {
-  return [machine](const Graph& graph) {
+  return [machine](const Graph& graph, const CompileOptions&) {
     return ForNodes(graph, [&](const OpDefinition& op, const NodeView& node) { return SecondsOn(machine, op, node); });
   };
 }
 
 CostFunction RandomMachine(uint64_t seed) {
-  return [seed](const Graph& graph) {
+  return [seed](const Graph& graph, const CompileOptions&) {
     return ForNodes(graph, [&](const OpDefinition& op, const NodeView& node) {
       std::string text = Cat(op.name, PrintAttributes(node.attrs));
       for (const TensorType& type : node.inputs) text += TypeString(type);

@@ -1,10 +1,13 @@
 // mendel inspect FILE: what a plan, an ONNX model or a graph in text form holds. Weights of plans are not loaded.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -95,6 +98,19 @@ void TellCertificate(const std::string& bytes, Context& context) {
                                     {"original_hash", certificate.original_hash()}, {"plan_hash", certificate.plan_hash()}};
 }
 
+/// By the graph's node numbers, which need no weights.
+void TellAlgorithms(const plan::PlanInfo& info, Context& context) {
+  std::map<std::string, std::vector<int32_t>> nodes;
+  for (const auto& [node, name] : info.algorithms()) nodes[name].push_back(node);
+  for (auto& [name, numbers] : nodes) {
+    std::sort(numbers.begin(), numbers.end());
+    std::string line = Cat("algorithm ", name, "  for");
+    for (const int32_t node : numbers) line += Cat(" %", node);
+    context.Line(line);
+    context.facts()["algorithms"].push_back({{"algorithm", name}, {"nodes", numbers}});
+  }
+}
+
 absl::Status TellPlan(const PlanHeader& header, Context& context) {
   const plan::PlanInfo& info = header.info;
   const plan::Target& target = info.target();
@@ -106,6 +122,10 @@ absl::Status TellPlan(const PlanHeader& header, Context& context) {
   Tell(context, "machine", target.identity());
   Tell(context, "isa", target.isa());
   Tell(context, "times", IsUnmeasured(info) ? "unmeasured, predicted" : info.plan_ms().runs() > 0 ? "measured" : "none");
+  for (const std::string& conditions : info.device_conditions()) {
+    context.Line(Cat("device ", conditions));
+    context.facts()["device_conditions"].push_back(conditions);
+  }
   Tell(context, "numerics", target.numerics());
   Tell(context, "weights", info.weights() == plan::WEIGHTS_MODE_EXACT ? "exact" : "symbolic");
   Tell(context, "content_hash", header.content_hash);
@@ -116,6 +136,7 @@ absl::Status TellPlan(const PlanHeader& header, Context& context) {
         Cat("mutant ", mutant.rule(), " (", mutant.claim(), ")", mutant.mending().empty() ? "" : ", mended by ", mutant.mending()));
     context.facts()["mutants"].push_back({{"rule", mutant.rule()}, {"claim", mutant.claim()}, {"mending", mutant.mending()}});
   }
+  TellAlgorithms(info, context);
   for (const PlanKernel& kernel : header.kernels) {
     const std::string layout = kernel.channels_last ? "channels last" : "channels first";
     const std::string hash = Sha256Hex(kernel.text);

@@ -95,7 +95,7 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, std::unique_
     MENDEL_ASSIGN_OR_RETURN(device, MakeOfflineDevice(options.backend));
     result.device = &device->backend();
     result.backend = std::string(result.device->name());
-    result.costs = [offline = device.get()](const Graph& graph) { return offline->Seconds(graph); };
+    result.costs = [offline = device.get()](const Graph& graph, const CompileOptions& by) { return offline->Seconds(graph, by); };
   } else if (options.backend.find(':') != std::string::npos) {
     return InvalidInput("--device ", options.backend, " names an architecture, not a device of this machine: add --offline");
   }
@@ -162,7 +162,11 @@ absl::Status OptimizeAndWrite(const std::vector<Graph>& graphs, const OptimizeOp
   if (device != nullptr) {
     pipe.Phase("kernels");
     for (size_t k = 0; k < kernels.size(); ++k) {
-      MENDEL_ASSIGN_OR_RETURN(kernels[k], device->BuildKernels((*results)[k].plan.graph));
+      const plan::PlanInfo& info = (*results)[k].plan.info;
+      CompileOptions compile{.threads = info.target().threads()};
+      MENDEL_ASSIGN_OR_RETURN(compile.numerics, ParseNumerics(info.target().numerics()));
+      compile.algorithms.insert(info.algorithms().begin(), info.algorithms().end());
+      MENDEL_ASSIGN_OR_RETURN(kernels[k], device->BuildKernels((*results)[k].plan.graph, compile));
     }
   }
   pipe.Phase("write");

@@ -11,6 +11,7 @@
 #include "graph/text.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/device_case.h"
+#include "kernels/cuda/expect_right.h"
 #include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/fusion/operator_text.h"
 #include "kernels/cuda/nvrtc/compiler.h"
@@ -21,19 +22,6 @@ namespace {
 uint64_t Seeds() {
   const char* text = std::getenv("MENDEL_CUDA_SEEDS");
   return text == nullptr ? 3 : std::strtoull(text, nullptr, 10);
-}
-
-void ExpectAllRight(const std::vector<DeviceCase>& cases) {
-  FakeDriver driver;
-  const absl::Status prepared = driver.Prepare(ModuleOf(cases));
-  ASSERT_TRUE(prepared.ok()) << std::string(prepared.message()).substr(0, 4000);
-  int wrong = 0;
-  for (const DeviceCase& one : cases) {
-    const std::string failure = FailureOn(driver.table(), &TextImage, one);
-    EXPECT_EQ(failure, "") << one.told << "\n" << (one.program.texts.empty() ? "" : one.program.texts[0]);
-    if (!failure.empty() && ++wrong == 12) FAIL() << "and so on";
-  }
-  EXPECT_EQ(driver.Leaks(), "");
 }
 
 TEST(CudaConformance, EveryOperatorMeansItsDefinition) {

@@ -1,121 +1,30 @@
-// Runs on the device's own terms: with device memory on the caller's streams, timed, side by side, and after errors that stay.
+// Runs on the device's own terms: with device memory on the caller's streams, timed, and side by side.
 
-#include <algorithm>
-#include <atomic>
 #include <functional>
-#include <memory>
-#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "base/status.h"
 #include "gmock/gmock.h"
-#include "graph/text.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/backend/executable.h"
-#include "kernels/cuda/device_case.h"
+#include "kernels/cuda/device_run_case.h"
 #include "kernels/cuda/fake/fake_driver.h"
 
 namespace mendel::cuda {
 namespace {
 
+using device_run_case::Caller;
+using device_run_case::Compile;
+using device_run_case::Expected;
+using device_run_case::ExpectNear;
+using device_run_case::Input;
+using device_run_case::kBytes;
+using device_run_case::kElements;
+using device_run_case::Prepare;
+using device_run_case::Time;
 using testing::HasSubstr;
-
-constexpr size_t kElements = 3 * 40;
-constexpr size_t kBytes = 4 * kElements;
-
-/// The input's memory is used again before the end.
-Graph Chain() {
-  auto graph = ParseGraph(R"(graph "chain" {
-    %0 = Input() {name = "x", shape = [3, 40]}
-    %1 = Softmax(%0) {axis = 1}
-    %2 = Softmax(%1) {axis = 1}
-    %3 = Softmax(%2) {axis = 0}
-    return "y" = %3
-  })");
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
-}
-
-Tensor Input(int number) {
-  std::vector<double> values;
-  for (size_t k = 0; k < kElements; ++k) values.push_back(static_cast<double>((k * 7 + static_cast<size_t>(number)) % 11) / 4);
-  return Tensor::FromDoubles({DType::kF32, {3, 40}}, values);
-}
-
-std::vector<float> Expected(int number) {
-  const auto results = Evaluate(Chain(), std::vector<HostValue>{HostValue::FromTensor(Input(number))});
-  const Tensor y = (*results)[0].ToTensor();
-  return {y.As<float>().begin(), y.As<float>().end()};
-}
-
-void ExpectNear(const std::vector<float>& got, const std::vector<float>& wanted, const std::string& what = "") {
-  for (size_t k = 0; k < wanted.size(); ++k) ASSERT_NEAR(got[k], wanted[k], 1e-6) << what << " element " << k;
-}
-
-void Prepare(FakeDriver& driver) {
-  const absl::Status prepared = driver.Prepare(LowerToDevice(Chain())->ModuleText());
-  ASSERT_TRUE(prepared.ok()) << prepared;
-}
-
-absl::StatusOr<std::unique_ptr<Executable>> Compile(const Driver& table) {
-  MENDEL_ASSIGN_OR_RETURN(DeviceProgram program, LowerToDevice(Chain()));
-  return MakeExecutable(table, std::move(program), &TextImage);
-}
-
-/// A caller with a stream and device memory of its own, as a program around Mendel has it.
-struct Caller {
-  explicit Caller(const Driver& driver, unsigned flags = 1) : table(driver) {
-    EXPECT_EQ(table.StreamCreate(&stream, flags), 0);
-    EXPECT_EQ(table.EventCreate(&ready, 0), 0);
-    EXPECT_EQ(table.MemAlloc(&x, kBytes), 0);
-    EXPECT_EQ(table.MemAlloc(&y, kBytes), 0);
-    EXPECT_EQ(table.MemHostAlloc(&pinned, kBytes, 0), 0);
-  }
-  ~Caller() {
-    table.StreamDestroy(stream);
-    table.EventDestroy(ready);
-    table.MemFree(x);
-    table.MemFree(y);
-    table.MemFreeHost(pinned);
-  }
-  Caller(const Caller&) = delete;
-  Caller& operator=(const Caller&) = delete;
-
-  void Fill(int number) {
-    const Tensor input = Input(number);
-    std::copy(input.As<float>().begin(), input.As<float>().end(), static_cast<float*>(pinned));
-    EXPECT_EQ(table.MemcpyHtoDAsync(x, pinned, kBytes, stream), 0);
-  }
-  absl::Status Run(Executable& executable) const { return executable.RunOnDevice({{&x, 1}, {&y, 1}, stream, ready}); }
-  std::vector<float> Result() {
-    EXPECT_EQ(table.MemcpyDtoHAsync(pinned, y, kBytes, stream), 0);
-    EXPECT_EQ(table.StreamSynchronize(stream), 0);
-    const auto* begin = static_cast<const float*>(pinned);
-    return {begin, begin + kElements};
-  }
-
-  const Driver& table;
-  DriverStream* stream = nullptr;
-  DriverEvent* ready = nullptr;
-  uint64_t x = 0, y = 0;
-  void* pinned = nullptr;
-};
-
-absl::StatusOr<std::vector<float>> Time(Executable& executable, int number, bool cold) {
-  const Tensor x = Input(number);
-  std::vector<float> y(kElements);
-  const std::vector<std::span<const std::byte>> inputs = {x.bytes()};
-  const std::vector<std::span<std::byte>> outputs = {std::as_writable_bytes(std::span(y))};
-  std::function<void()> evict;
-  if (cold) evict = [] { ADD_FAILURE() << "the host's caches do not matter"; };
-  MENDEL_ASSIGN_OR_RETURN(const double seconds, executable.TimeRun(inputs, outputs, evict));
-  if (!(seconds >= 0)) return InternalError(seconds, " seconds");
-  return y;
-}
 
 /// A table that notes what is called: "H" a copy in, "D" out, "C" on the device, "M" a memset, "G" a replay, "E" an event recorded,
 /// "W" a stream that waits, "!" what allocates or waits on the host.
@@ -304,140 +213,6 @@ TEST(DeviceRun, RefusesWhatItCannotUse) {
   ASSERT_TRUE(status.ok()) << status;
   ExpectNear(caller.Result(), Expected(4));
   EXPECT_THAT(driver.Leaks(), testing::Not(HasSubstr("pushed")));
-}
-
-/// One executable's whole life.
-absl::Status MakeTimeAndRun(const Driver& table, const Caller& caller) {
-  MENDEL_ASSIGN_OR_RETURN(const auto executable, Compile(table));
-  for (const bool cold : {false, true}) MENDEL_RETURN_IF_ERROR(Time(*executable, 1, cold).status());
-  return caller.Run(*executable);
-}
-
-bool GivesBack(const std::string& entry) {
-  return entry.find("Destroy") != std::string::npos || entry.find("Free") != std::string::npos || entry == "ModuleUnload" ||
-         entry == "DevicePrimaryCtxRelease" || entry == "CtxPopCurrent";
-}
-
-TEST(DeviceRun, EveryCallMayFail) {
-  FakeDriver driver;
-  Prepare(driver);
-  int64_t calls = 0;
-  {
-    Caller caller(driver.table());
-    driver.FailAt(0);
-    const absl::Status right = MakeTimeAndRun(driver.table(), caller);
-    ASSERT_TRUE(right.ok()) << right;
-    calls = driver.Calls();
-  }
-  ASSERT_EQ(driver.Leaks(), "");
-  for (int64_t call = 1; call <= calls; ++call) {
-    {
-      Caller caller(driver.table());
-      driver.FailAt(call, 999);
-      const absl::Status status = MakeTimeAndRun(driver.table(), caller);
-      ASSERT_TRUE(driver.HasFailed()) << call;
-      const std::string entry = driver.FailedCall();
-      // The destructor makes its context current and waits, too.
-      const bool may_be_last = entry == "CtxSetCurrent" || entry == "EventSynchronize";
-      EXPECT_TRUE(status.ok() == GivesBack(entry) || (may_be_last && status.ok())) << call << " " << entry;
-      EXPECT_TRUE(status.ok() || status.message().find("cu" + entry) != absl::string_view::npos) << call << " " << status;
-    }
-    EXPECT_EQ(driver.Leaks(), "") << call << " " << driver.FailedCall();
-  }
-  EXPECT_TRUE(driver.table().CheckUsable().ok()) << "none of these stays";
-}
-
-/// The number of the first call of `entry` while `what` is done; 0: there was none.
-int64_t CallOf(FakeDriver& driver, const std::string& entry, const std::function<void()>& what) {
-  for (int64_t call = 1;; ++call) {
-    driver.FailAt(call);
-    what();
-    if (!driver.HasFailed()) return 0;
-    if (driver.FailedCall() == entry) return call;
-  }
-}
-
-TEST(StickyErrors, AreNamedByEveryLaterCall) {
-  for (const int error : {700, 214}) {
-    const std::string text =
-        error == 700 ? "an illegal memory access was encountered (700)" : "uncorrectable ECC error encountered (214)";
-    const absl::StatusCode code = error == 700 ? absl::StatusCode::kInternal : absl::StatusCode::kUnavailable;
-    FakeDriver driver;
-    Prepare(driver);
-    {
-      const auto first = Compile(driver.table()), second = Compile(driver.table());
-      ASSERT_TRUE(first.ok() && second.ok());
-      Caller caller(driver.table());
-      const auto host_run = [&](Executable& executable) { return Time(executable, 1, false).status(); };
-      EXPECT_TRUE(host_run(**first).ok());  // what is made once is there
-      const int64_t wait = CallOf(driver, "StreamSynchronize", [&] { (void)host_run(**first); });
-      ASSERT_GT(wait, 0);
-      driver.FailAt(wait, error);
-      const auto told = [&](const absl::Status& status, const char* what) {
-        EXPECT_EQ(status.code(), code) << what << status;
-        EXPECT_THAT(std::string(status.message()), testing::AllOf(HasSubstr(text), HasSubstr("must be started again"))) << what;
-      };
-      const absl::Status failed = host_run(**first);
-      told(failed, "the call itself");
-      EXPECT_THAT(std::string(failed.message()), HasSubstr("cuStreamSynchronize"));
-      told(host_run(**first), "the same plan");
-      told(host_run(**second), "another plan");
-      told(caller.Run(**second), "on a stream");
-      told(Compile(driver.table()).status(), "a new plan");
-      told(driver.table().CheckUsable(), "asked");
-    }
-    EXPECT_EQ(driver.Leaks(), "") << "what there was is given back all the same";
-  }
-}
-
-TEST(StickyErrors, AKernelsFaultIsOne) {
-  FakeDriver driver;
-  std::atomic<int> planted = 0;
-  const auto image = [&](const std::string& text) -> absl::StatusOr<std::vector<char>> {
-    std::string wrong = text;
-    const size_t at = wrong.find("k < 40");
-    if (at == std::string::npos) return TextImage(text);
-    ++planted;
-    return TextImage(wrong.replace(at, 6, "k < 4000"));
-  };
-  const auto executable = MakeExecutable(driver.table(), *LowerToDevice(Chain(), {.reuse_memory = false}), image);
-  ASSERT_TRUE(executable.ok()) << executable.status();
-  ASSERT_GT(planted, 0) << "the text has changed";
-  const auto failed = Time(**executable, 1, false);
-  EXPECT_THAT(std::string(failed.status().message()), testing::AllOf(HasSubstr("out of bounds"), HasSubstr("started again")));
-  EXPECT_THAT(std::string(Compile(driver.table()).status().message()), HasSubstr("a kernel failed earlier"));
-}
-
-TEST(DriverErrors, CodeForAnotherArchitectureOrANewerDriver) {
-  FakeDriver driver;
-  Prepare(driver);
-  const int64_t load = CallOf(driver, "ModuleLoadData", [&] { (void)Compile(driver.table()); });
-  ASSERT_GT(load, 0);
-  for (const auto& [error, told] : {std::pair(209, "another architecture"), std::pair(222, "supports CUDA 13.0, is older")}) {
-    driver.FailAt(load, error);
-    const absl::Status status = Compile(driver.table()).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-    EXPECT_THAT(std::string(status.message()), testing::AllOf(HasSubstr("cuModuleLoadData"), HasSubstr(told)));
-    EXPECT_TRUE(driver.table().CheckUsable().ok());
-  }
-  EXPECT_EQ(driver.Leaks(), "");
-}
-
-TEST(DriverErrors, StartTellsWhyThereIsNoGpu) {
-  FakeDriver fake;
-  Driver driver = fake.table();
-  driver.version = 0;
-  EXPECT_TRUE(driver.Start().ok());
-  EXPECT_EQ(driver.version, 13000);
-  fake.FailAt(1, 999);
-  EXPECT_EQ(driver.Start().code(), absl::StatusCode::kUnavailable) << "cuInit";
-  fake.FailAt(3, 999);
-  EXPECT_THAT(std::string(driver.Start().message()), HasSubstr("cuDeviceGetCount"));
-  fake.FailAt(0);
-  fake.SetVersion(11030);
-  const absl::Status old = driver.Start();
-  EXPECT_EQ(old.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(old.message()), HasSubstr("too old: it supports CUDA 11.3, and 11.4 is needed"));
 }
 
 /// For ThreadSanitizer, and for the fake driver's view of which stream may touch what.

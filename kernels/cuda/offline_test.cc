@@ -12,6 +12,8 @@
 #include "graph/evaluate.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
+#include "kernels/cuda/backend/program.h"
+#include "kernels/cuda/cudnn/table.h"
 #include "runtime/offline_device.h"
 #include "runtime/plan.h"
 
@@ -61,13 +63,55 @@ TEST(OfflineDevice, ComputesWhatTheGraphMeansAndCompilesItsKernels) {
   EXPECT_EQ((*have)[0].ToDoubles(), (*want)[0].ToTensor().ToDoubles());
   const auto folder = std::filesystem::path(testing::TempDir()) / Cat("mendel_offline_", ::getpid());
   ::setenv("XDG_CACHE_HOME", folder.c_str(), 1);
-  const auto told = (*device)->BuildKernels(graph);
+  const auto told = (*device)->BuildKernels(graph, {});
   std::filesystem::remove_all(folder);
   ASSERT_TRUE(told.ok()) << told.status();
   std::printf("%s\n", told->c_str());
   EXPECT_THAT(*told, HasSubstr("2 kernels in 2 launches"));
   const bool has_toolkit = std::filesystem::exists("/usr/local/cuda");
   EXPECT_THAT(*told, HasSubstr(has_toolkit ? "compiled by NVRTC" : "compiled"));
+}
+
+TEST(OfflineDevice, OffersWhatTheArchitectureHasAndTheClassAllows) {
+  const auto offered = [](const char* name, Numerics numerics) {
+    const auto device = MakeOfflineDevice(name);
+    EXPECT_TRUE(device.ok()) << device.status();
+    const Graph graph = Net();
+    return (*device)->backend().Algorithms(graph, 2, numerics);
+  };
+  using testing::Contains;
+  for (const Numerics numerics : {Numerics::kStrict, Numerics::kDefault, Numerics::kHigh}) {
+    EXPECT_THAT(offered("cuda:sm_90", numerics), testing::IsSupersetOf({"cudnn", "cudnn-nhwc"}));
+    EXPECT_THAT(offered("cuda:sm_90", numerics), testing::Not(Contains(HasSubstr("tf32"))));
+  }
+  EXPECT_THAT(offered("cuda:sm_90", Numerics::kTf32), testing::IsSupersetOf({"cudnn-tf32", "cudnn-tf32-nhwc"}));
+  EXPECT_THAT(offered("cuda:sm_75", Numerics::kTf32), testing::Not(Contains(HasSubstr("tf32"))));
+  const auto turing = MakeOfflineDevice("cuda:sm_75"), hopper = MakeOfflineDevice("cuda:sm_90");
+  ASSERT_TRUE(turing.ok() && hopper.ok());
+  EXPECT_TRUE(absl::IsUnimplemented((*turing)->backend().Supports(Numerics::kTf32)));
+  EXPECT_TRUE((*turing)->backend().Supports(Numerics::kF16).ok());
+  EXPECT_TRUE((*hopper)->backend().Supports(Numerics::kTf32).ok());
+  EXPECT_FALSE((*hopper)->backend().Supports(Numerics::kHigh).ok());
+}
+
+/// The plan's calls are assumed while it is made, and asked of the libraries where it is loaded.
+TEST(OfflineDevice, AlgorithmsArePartOfProgramsAndRefusedWhereTheyAreMissing) {
+  const Graph graph = Net();
+  const auto device = MakeOfflineDevice("cuda:sm_90");
+  ASSERT_TRUE(device.ok()) << device.status();
+  const CompileOptions by_cudnn{.algorithms = {{2, "cudnn"}}};
+  EXPECT_TRUE((*device)->backend().Compile(graph, by_cudnn).ok());
+  const auto told = (*device)->BuildKernels(graph, by_cudnn);
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_THAT(*told, HasSubstr("1 kernels in 2 launches"));
+  EXPECT_THAT(*told, HasSubstr(Cudnn::Get().ok() ? "has engines for 1 of its 1 convolutions on H100" : "in 2 launches"));
+  const CompileOptions unknown{.algorithms = {{2, "cudnn-tf32"}}};
+  for (const absl::Status& refused :
+       {(*device)->backend().Compile(graph, unknown).status(), (*device)->Seconds(graph, unknown).status(),
+        LowerToDevice(graph, {.algorithms = by_cudnn.algorithms}).status()}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("Conv 2"));
+  }
 }
 
 /// A machine with a GPU, as plans see it.

@@ -330,32 +330,51 @@ TEST(CorrectionLaunch, WhatNoKernelComputesIsCopiedAndTold) {
   ExpectAllRight({plan});
 }
 
-TEST(CorrectionLaunch, BoxesOfAPlanShareOneConstantMemory) {
-  // Boxes of one element at uneven places: four numbers an entry. Each Patch would fit alone.
+/// Patches of `boxes` boxes each, of one element at uneven places: four numbers an entry of a table.
+Graph WithManyBoxes(int64_t patches, int64_t boxes) {
   Emitter e("many");
-  const ValueId x = e.Input("x", {DType::kF32, {1, 1, 1, 3000}});
+  const int64_t stride = patches + 1, extent = stride * boxes + 1;
+  const ValueId x = e.Input("x", {DType::kF32, {1, 1, 1, extent}});
   const ValueId w = e.Constant(Tensor::FromDoubles({DType::kF32, {1, 1, 1, 1}}, std::vector<double>{2}), "w");
   const Ints ones = {1, 1};
   ValueId y = e.Op("Neg", {x});
-  for (int64_t k = 0; k < 3; ++k) {
+  for (int64_t k = 0; k < patches; ++k) {
     std::vector<ValueId> operands = {y};
-    Boxes boxes;
-    for (int64_t box = 0; box < 950; ++box) {
-      const int64_t at = 3 * box + k;
-      boxes.push_back({{0, 0, 0, at}, {1, 1, 1, at + 1}});
-      const ValueId cut = e.Cut(x, {{0, 0, 0, 2998 - at}, {1, 1, 1, 2999 - at}});
+    Boxes wrong;
+    for (int64_t box = 0; box < boxes; ++box) {
+      const int64_t at = stride * box + k;
+      wrong.push_back({{0, 0, 0, at}, {1, 1, 1, at + 1}});
+      const ValueId cut = e.Cut(x, {{0, 0, 0, extent - 2 - at}, {1, 1, 1, extent - 1 - at}});
       operands.push_back(
           e.Op("Conv", {cut, w}, {{"strides", ones}, {"dilations", ones}, {"pads", Ints(4, 0)}, {"group", int64_t{1}}}));
     }
-    y = e.Op("Patch", operands, {{"boxes", boxes}});
+    y = e.Op("Patch", operands, {{"boxes", wrong}});
   }
   e.Output("y", y);
-  const auto graph = e.Finish();
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  const CorrectionPlan plan = PlanCorrections(*graph, ConstantExpressions(*graph));
-  EXPECT_THAT(plan.corrections, SizeIs(2));
+  auto graph = e.Finish();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *std::move(graph);
+}
+
+TEST(CorrectionLaunch, EveryKernelHasAConstantMemoryOfItsOwn) {
+  const Graph graph = WithManyBoxes(2, 1750);
+  const CorrectionPlan plan = PlanCorrections(graph, ConstantExpressions(graph));
+  ASSERT_THAT(plan.corrections, SizeIs(2));
+  for (const PlannedCorrection& correction : plan.corrections) {
+    ASSERT_THAT(correction.shapes, SizeIs(1));
+    EXPECT_GE(correction.shapes[0].constant_bytes, 40 << 10);
+  }
+  const MendedPlan mended = PlanOf(graph);
+  EXPECT_THAT(LaunchesBy(mended.program, "correction:"), SizeIs(2));
+  ExpectAllRight({mended});
+}
+
+TEST(CorrectionLaunch, AKernelThatTakesMoreIsRefused) {
+  const Graph graph = WithManyBoxes(1, 2800);
+  const CorrectionPlan plan = PlanCorrections(graph, ConstantExpressions(graph));
+  EXPECT_THAT(plan.corrections, SizeIs(0));
   ASSERT_THAT(plan.refused, SizeIs(1));
-  EXPECT_THAT(plan.refused.begin()->second, HasSubstr("bytes of constant memory, of which a module has 65536"));
+  EXPECT_THAT(plan.refused.begin()->second, HasSubstr("bytes of constant memory, of which there are 65536"));
 }
 
 /// NVRTC takes the module of a whole plan: the corrections' texts among those of the groups.

@@ -8,9 +8,8 @@
 
 #include "base/status.h"
 #include "graph/evaluate.h"
-#include "graph/rewrite.h"
 #include "kernels/cuda/backend/correction_launch.h"
-#include "kernels/cuda/backend/stored_forms.h"
+#include "kernels/cuda/backend/outline.h"
 #include "kernels/cuda/emit/correction_plan.h"
 #include "kernels/cuda/fusion/grouping.h"
 #include "kernels/cuda/fusion/preamble.h"
@@ -21,34 +20,18 @@ namespace {
 
 int64_t Aligned(int64_t bytes) { return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment; }
 
-/// Who computes what.
-struct Outline {
-  explicit Outline(const Graph& graph) : constant(ConstantExpressions(graph)), plan(PlanCorrections(graph, constant)) {
-    elsewhere = constant;
-    for (const PlannedCorrection& correction : plan.corrections) elsewhere[static_cast<size_t>(correction.patch)] = true;
-    for (size_t id = 0; id < plan.unused.size(); ++id) elsewhere[id] = elsewhere[id] || plan.unused[id];
-  }
-
-  std::vector<bool> constant;
-  CorrectionPlan plan;
-  std::vector<bool> elsewhere;  ///< constants, and what corrections and calls compute, or nobody
-  std::vector<LibraryGroup> calls = {};
-  std::vector<NodeOrigin> origins = {};  ///< by node; empty: each is its own
-};
-
 class Lowering {
  public:
-  Lowering(const Graph& graph, const ProgramOptions& options, Outline outline)
-      : graph_(graph),
+  Lowering(const Outline& outline, const ProgramOptions& options)
+      : outline_(outline),
+        graph_(outline.graph),
         options_(options),
-        constant_(std::move(outline.constant)),
-        plan_(std::move(outline.plan)),
-        elsewhere_(std::move(outline.elsewhere)),
-        calls_(std::move(outline.calls)),
-        origins_(std::move(outline.origins)) {}
+        constant_(outline.constant),
+        plan_(outline.plan),
+        calls_(outline.calls) {}
 
   absl::StatusOr<DeviceProgram> Run() {
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, elsewhere_, {plan_.unused, Stored()}));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, outline_.Groups());
     for (int32_t id : graph_.inputs()) Life({id, 0}, 0);
     auto call = calls_.begin();
     for (const FusionGroup& group : groups) {
@@ -72,19 +55,6 @@ class Lowering {
   }
 
  private:
-  /// What lies in memory whoever else reads it: a call may read a value that is no input of any of its nodes, through views.
-  std::set<ValueId> Stored() const {
-    std::set<ValueId> stored = plan_.stored;
-    for (const LibraryGroup& call : calls_) {
-      for (const auto* operands : {&call.operands, &call.finish.operands}) {
-        for (const KernelOperand& operand : *operands) {
-          if (operand.value.node >= 0 && !constant_[static_cast<size_t>(operand.value.node)]) stored.insert(operand.value);
-        }
-      }
-    }
-    return stored;
-  }
-
   /// `value` is alive at `step`.
   void Life(ValueId value, int step) {
     const ValueId home = Home(value);
@@ -172,7 +142,7 @@ class Lowering {
     program_.launches.push_back(std::move(launch));
   }
 
-  NodeOrigin OriginOf(int32_t id) const { return origins_.empty() ? NodeOrigin{id} : origins_[static_cast<size_t>(id)]; }
+  NodeOrigin OriginOf(int32_t id) const { return outline_.OriginOf(id); }
 
   /// `id`: the node that gives the step its name, or the operator where it has none. Nodes are those of the graph that is lowered;
   /// conversions are none.
@@ -270,13 +240,12 @@ class Lowering {
     for (const GraphOutput& output : graph_.outputs()) program_.outputs.push_back(copy(output.value, output.name));
   }
 
+  const Outline& outline_;
   const Graph& graph_;
   const ProgramOptions& options_;
-  const std::vector<bool> constant_;
-  const CorrectionPlan plan_;
-  const std::vector<bool> elsewhere_;
-  const std::vector<LibraryGroup> calls_;
-  const std::vector<NodeOrigin> origins_;
+  const std::vector<bool>& constant_;
+  const CorrectionPlan& plan_;
+  const std::vector<LibraryGroup>& calls_;
   size_t corrected_ = 0;                // of plan_.corrections
   std::map<ValueId, ValueId> homes_;    // of results that overwrite what they correct
   std::map<ValueId, int64_t> scratch_;  // bytes
@@ -301,18 +270,8 @@ std::string DeviceProgram::ModuleText() const {
 }
 
 absl::StatusOr<DeviceProgram> LowerToDevice(const Graph& graph, const ProgramOptions& options) {
-  Outline outline(graph);
-  MENDEL_ASSIGN_OR_RETURN(outline.calls, FindLibraryGroups(graph, outline.constant, options.algorithms, options.numerics,
-                                                           options.libraries, outline.elsewhere));
-  if (!HaveForms(outline.calls)) return Lowering(graph, options, std::move(outline)).Run();
-  MENDEL_ASSIGN_OR_RETURN(FormedGraph formed, WithStoredForms(graph, std::move(outline.calls), outline.elsewhere));
-  Outline with_forms(formed.graph);
-  with_forms.calls = std::move(formed.calls);
-  with_forms.origins = std::move(formed.origins);
-  for (const LibraryGroup& call : with_forms.calls) {
-    for (const int32_t member : call.nodes) with_forms.elsewhere[static_cast<size_t>(member)] = true;
-  }
-  return Lowering(formed.graph, options, std::move(with_forms)).Run();
+  MENDEL_ASSIGN_OR_RETURN(const Outline outline, OutlineOf(graph, options.algorithms, options.numerics, options.libraries));
+  return Lowering(outline, options).Run();
 }
 
 }  // namespace mendel::cuda

@@ -190,6 +190,23 @@ absl::StatusOr<LibraryGroup> CublasLtLibrary::Group(const GroupingScope& scope, 
   return ProductGroup(scope.graph, match, std::move(call));
 }
 
+std::vector<std::string> CublasLtLibrary::FormNames(const GroupingScope& scope, int32_t node, Numerics numerics) {
+  std::vector<std::string> names;
+  for (const LtKind& kind : kLtKinds) {
+    if (Allows(numerics, kind.technique) && !MatchesOf(scope, node, kind, numerics).empty()) names.emplace_back(kind.name);
+  }
+  return names;
+}
+
+absl::StatusOr<LibraryGroup> CublasLtLibrary::FormOf(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+                                                     Numerics numerics) {
+  const LtKind* kind = LtKindOf(algorithm, numerics);
+  std::vector<ProductMatch> matches;
+  if (kind != nullptr && RankOf(algorithm) >= 0) matches = MatchesOf(scope, node, *kind, numerics);
+  if (matches.empty()) return InvalidInput("cuBLASLt has no form '", algorithm, "' for it, numerics ", NumericsName(numerics));
+  return ProductGroup(scope.graph, matches.front(), nullptr);
+}
+
 absl::StatusOr<std::vector<CublasLtLibrary::Proposed>> CublasLtLibrary::Propose(std::vector<ProductMatch> matches) const {
   std::vector<Proposed> proposed;
   if (matches.empty()) return proposed;

@@ -20,10 +20,10 @@
 namespace mendel::cuda {
 
 /// Algorithms "cublaslt", "cublaslt:1" and so on: the first few that cuBLASLt's heuristics propose for the product with its
-/// epilogue (product_match.h) on device 0. Proposals need the device, so that there is no such library without one, and plans that
-/// are made offline name none of its algorithms. Where the numerics class allows TF32, products of f32 have the algorithms
-/// "cublaslt-tf32", "cublaslt-tf32:1" and so on besides, and under `f16` and `bf16` "cublaslt-f16" or "cublaslt-bf16", whose
-/// operands are rounded to the format before (StoredForm), and "cublaslt-f16-kept" or "cublaslt-bf16-kept", which have the
+/// epilogue (product_match.h) on device 0. Proposals need the device, so that there is no such library without one; plans that are
+/// made offline name the first of a kind by its form (FormNames). Where the numerics class allows TF32, products of f32 have the
+/// algorithms "cublaslt-tf32", "cublaslt-tf32:1" and so on besides, and under `f16` and `bf16` "cublaslt-f16" or "cublaslt-bf16",
+/// whose operands are rounded to the format before (StoredForm), and "cublaslt-f16-kept" or "cublaslt-bf16-kept", which have the
 /// residual, the bias and the result in the format, too, and take a Gelu by tanh along; those of the first names multiply the same
 /// numbers in every class (LtDescriptors). `strict` leaves Relu out.
 ///
@@ -47,6 +47,12 @@ class CublasLtLibrary final : public CallLibrary {
   /// Of the epilogue, as much as there are algorithms for.
   absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                      Numerics numerics) const override;
+
+  /// What needs no cuBLASLt: names of the kinds whose form the node has, and what a call of such a name takes along at most.
+  /// Whether there is an algorithm is another question. InvalidArgument for a name that is none of them.
+  static std::vector<std::string> FormNames(const GroupingScope& scope, int32_t node, Numerics numerics);
+  static absl::StatusOr<LibraryGroup> FormOf(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+                                             Numerics numerics);
 
  private:
   struct Proposed {

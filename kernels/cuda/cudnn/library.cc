@@ -90,19 +90,37 @@ std::vector<ConvolutionMatch> CudnnLibrary::MatchesOf(const GroupingScope& scope
                                                       Numerics numerics) {
   std::vector<ConvolutionMatch> matches = MatchConvolution(scope, node, numerics);
   if (matches.empty() || (!kind.is_strict() && matches[0].convolution.dtype != DType::kF32)) return {};
-  if (kind.form.IsOwn()) return matches;
+  if (kind.form.IsOwn()) {
+    // No compiled engine of a transposed one has an epilogue.
+    const bool finished = matches[0].convolution.transposed && matches[0].convolution.bias;
+    return finished ? std::vector{FinishedByKernel(std::move(matches[0]))} : matches;
+  }
   const bool has_constant_weights = scope.constant[static_cast<size_t>(scope.graph.node(node).inputs[1].node)];
   if (matches[0].convolution.transposed || (kind.form.channels_last && !has_constant_weights)) return {};
   for (ConvolutionMatch& match : matches) SetForm(match, kind.form);
   return matches;
 }
 
+std::vector<std::string> CudnnLibrary::FormNames(const GroupingScope& scope, int32_t node, Numerics numerics) {
+  std::vector<std::string> names;
+  for (const Kind& kind : Kinds()) {
+    if (Allows(numerics, kind.technique) && !MatchesOf(scope, node, kind, numerics).empty()) names.emplace_back(kind.name);
+  }
+  return names;
+}
+
+absl::StatusOr<LibraryGroup> CudnnLibrary::FormOf(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+                                                  Numerics numerics) {
+  const Kind* kind = KindOf(algorithm, numerics);
+  std::vector<ConvolutionMatch> matches;
+  if (kind != nullptr && RankOf(algorithm) >= 0) matches = MatchesOf(scope, node, *kind, numerics);
+  if (matches.empty()) return InvalidInput("cuDNN has no form '", algorithm, "' for it, numerics ", NumericsName(numerics));
+  return std::move(matches.front().group);
+}
+
 absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& scope, int32_t node, const Kind& kind,
                                                          Numerics numerics, size_t count) const {
   std::vector<ConvolutionMatch> matches = MatchesOf(scope, node, kind, numerics);
-  if (!matches.empty() && matches[0].convolution.transposed && matches[0].convolution.bias) {
-    matches = {FinishedByKernel(std::move(matches[0]))};  // no compiled engine has an epilogue
-  }
   const CudnnNumerics allowed{.tf32 = kind.is_tf32(), .winograd = numerics != Numerics::kStrict && kind.is_strict()};
   for (ConvolutionMatch& match : matches) {
     auto engines = EnginesOf(match.convolution, allowed, count);

@@ -46,6 +46,12 @@ class CudnnLibrary final : public CallLibrary {
   absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                      Numerics numerics) const override;
 
+  /// What needs no cuDNN: names of the kinds whose form the node has, and what a call of such a name takes along at most. Whether
+  /// there is an engine is another question. InvalidArgument for a name that is none of them.
+  static std::vector<std::string> FormNames(const GroupingScope& scope, int32_t node, Numerics numerics);
+  static absl::StatusOr<LibraryGroup> FormOf(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+                                             Numerics numerics);
+
  private:
   using Engines = std::vector<CudnnEngine>;
   struct Planned {

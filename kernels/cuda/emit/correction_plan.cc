@@ -69,17 +69,9 @@ class Planner {
  private:
   absl::Status Plan(int32_t id, PlannedCorrection& correction) {
     MENDEL_ASSIGN_OR_RETURN(correction.mending, MendingOf(graph_, id, Layout::kNchw));
-    int64_t bytes = constant_bytes_;
     for (const MendingKernel& kernel : correction.mending.kernels) {
-      MENDEL_ASSIGN_OR_RETURN(const KernelShape shape, ShapeOf(kernel.correction));
-      bytes += (shape.constant_bytes + 15) / 16 * 16;
-      correction.shapes.push_back(shape);
+      MENDEL_ASSIGN_OR_RETURN(correction.shapes.emplace_back(), ShapeOf(kernel.correction));
     }
-    if (bytes > kConstantBytes) {
-      return Unsupported("the tables of all boxes take ", bytes, " bytes of constant memory, of which a module has ",
-                         kConstantBytes);
-    }
-    constant_bytes_ = bytes;
     correction.patch = id;
     correction.base = graph_.node(id).inputs[0];
     return absl::OkStatus();
@@ -139,7 +131,6 @@ class Planner {
   CorrectionPlan plan_;
   std::map<int32_t, size_t> places_;  // of a Patch in plan_.corrections
   std::map<ValueId, int> readers_;
-  int64_t constant_bytes_ = 0;
 };
 
 }  // namespace

@@ -36,8 +36,7 @@ struct CorrectionPlan {
 
 /// For every Patch of `graph` that depends on an input; `constant` says which nodes do not. Activations have the channels first. A
 /// Patch is mended in place where its first input is computed here, is no output of the graph, is read by nothing else, and where
-/// no kernel reads of it what another thread overwrites. Boxes of all corrections are held to one module's constant memory
-/// together: those that find none left are refused.
+/// no kernel reads of it what another thread overwrites. The boxes of each kernel are held to a module's constant memory (ShapeOf).
 CorrectionPlan PlanCorrections(const Graph& graph, const std::vector<bool>& constant);
 
 }  // namespace mendel::cuda

@@ -42,7 +42,7 @@ struct LaunchShape {
 struct KernelShape {
   Tile tile;
   LaunchShape launch;
-  int64_t constant_bytes = 0;  ///< of the table of boxes, in the constant memory that the kernels of a module share
+  int64_t constant_bytes = 0;  ///< of the table of boxes, in the constant memory of the kernel's module
 };
 /// Constant memory of a module.
 inline constexpr int64_t kConstantBytes = 64 << 10;

@@ -9,14 +9,15 @@
 namespace mendel::cuda {
 namespace {
 
+// Data sheets give tensor cores' figures with sparsity from A100 on: these are the halves, without.
 constexpr std::array<GpuModel, 7> kGpus = {{
-    {"A100", 80, 19.5e12, 2.04e12, 108, 9.7e12, "A100 data sheet, SXM 80 GB"},
-    {"H100", 90, 66.9e12, 3.35e12, 132, 33.5e12, "H100 data sheet, SXM"},
-    {"B200", 100, 75e12, 7.7e12, 148, 37e12, "HGX B200 data sheet, an eighth"},
-    {"T4", 75, 8.1e12, 0.32e12, 40, 0.25e12, "T4 data sheet; f64 1/32, Turing white paper"},
-    {"A10", 86, 31.2e12, 0.6e12, 72, 0.49e12, "A10 data sheet; f64 1/64, Ampere GA102 white paper"},
-    {"L40S", 89, 91.6e12, 0.864e12, 142, 1.43e12, "L40S data sheet; f64 1/64, Ada white paper"},
-    {"RTX 5090", 120, 104.8e12, 1.792e12, 170, 1.64e12, "RTX Blackwell white paper; f64 1/64"},
+    {"A100", 80, 19.5e12, 2.04e12, 108, 9.7e12, 156e12, 312e12, 312e12, "A100 data sheet, SXM 80 GB"},
+    {"H100", 90, 66.9e12, 3.35e12, 132, 33.5e12, 494e12, 989e12, 989e12, "H100 data sheet, SXM"},
+    {"B200", 100, 75e12, 7.7e12, 148, 37e12, 1125e12, 2250e12, 2250e12, "HGX B200 data sheet, an eighth"},
+    {"T4", 75, 8.1e12, 0.32e12, 40, 0.25e12, 0, 65e12, 0, "T4 data sheet; f64 1/32, Turing white paper"},
+    {"A10", 86, 31.2e12, 0.6e12, 72, 0.49e12, 62.5e12, 125e12, 125e12, "A10 data sheet; f64 1/64, Ampere GA102 white paper"},
+    {"L40S", 89, 91.6e12, 0.864e12, 142, 1.43e12, 183e12, 362e12, 362e12, "L40S data sheet; f64 1/64, Ada white paper"},
+    {"RTX 5090", 120, 104.8e12, 1.792e12, 170, 1.64e12, 104.8e12, 209.5e12, 209.5e12, "RTX Blackwell white paper; f64 1/64"},
 }};
 constexpr size_t kEstimated = 3;
 

@@ -18,7 +18,9 @@ struct GpuModel {
   double bandwidth;        ///< bytes a second
   int multiprocessors;
   double double_flops;  ///< f64 operations a second, likewise
-  const char* source;   ///< where the figures are published
+  /// Of tensor cores, dense, sums in f32: operands of TF32, f16 and bf16. 0: they have no such operands.
+  double tf32_flops, f16_flops, bf16_flops;
+  const char* source;  ///< where the figures are published
 };
 /// One GPU an architecture, those for which estimates are written into kernels' texts first.
 std::span<const GpuModel> AllGpus();

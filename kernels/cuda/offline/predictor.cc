@@ -2,21 +2,25 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
+#include "base/status.h"
 #include "graph/rewrite.h"
-#include "kernels/cuda/emit/correction_plan.h"
-#include "kernels/cuda/fusion/grouping.h"
 #include "kernels/cuda/fusion/operator_text.h"
+#include "kernels/cuda/offline/assumptions.h"
+#include "kernels/cuda/tiled/candidate.h"
 
 namespace mendel::cuda {
 namespace {
 
 /// Every node alone that is not computed elsewhere, for graphs that the backend refuses.
-std::vector<FusionGroup> OneByOne(const Graph& graph, const std::vector<bool>& elsewhere, const std::vector<bool>& unused) {
+std::vector<FusionGroup> OneByOne(const Outline& outline) {
+  const Graph& graph = outline.graph;
   std::vector<FusionGroup> groups;
   for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
-    if (elsewhere[static_cast<size_t>(id)] || unused[static_cast<size_t>(id)] || IsInput(node) || node.op->is_view) continue;
+    if (outline.elsewhere[static_cast<size_t>(id)] || IsInput(node) || node.op->is_view) continue;
     for (int32_t k = 0; k < static_cast<int32_t>(node.outputs.size()); ++k) groups.push_back({{id, k}, {id}, -1});
   }
   return groups;
@@ -31,14 +35,18 @@ int64_t BytesRead(const Graph& graph, int32_t node, ValueId value, ValueId resul
   return std::min(ByteSize(type), NumElements(output) * DTypeSize(type.dtype));
 }
 
+double FlopsOf(const Graph& graph, int32_t id) {
+  return WithView(graph, id, [&](const NodeView& view) { return CostOf(*graph.node(id).op, view).flops; });
+}
+
 double LaunchSeconds(const Graph& graph, const FusionGroup& group, const GpuModel& gpu) {
-  double flops = 0;
-  bool in_double = false;
+  double arithmetic = 0;
   std::map<ValueId, int64_t> read;
   for (const int32_t id : group.nodes) {
     const Node& node = graph.node(id);
-    flops += WithView(graph, id, [&](const NodeView& view) { return CostOf(*node.op, view).flops; });
-    in_double = in_double || node.outputs[0].dtype == DType::kF64;
+    const OperatorText* text = FindOperatorText(node.op->name);
+    const double share = text != nullptr && text->is_product() ? kDirectShare : 1;
+    arithmetic += FlopsOf(graph, id) / (share * (node.outputs[0].dtype == DType::kF64 ? gpu.double_flops : gpu.flops));
     for (const ValueId input : node.inputs) {
       if (group.nodes.count(input.node) > 0) continue;
       int64_t& bytes = read[input];
@@ -47,7 +55,62 @@ double LaunchSeconds(const Graph& graph, const FusionGroup& group, const GpuMode
   }
   double bytes = static_cast<double>(ByteSize(graph.type(group.result)));
   for (const auto& [value, count] : read) bytes += static_cast<double>(count);
-  return std::max(flops / (in_double ? gpu.double_flops : gpu.flops), bytes / gpu.bandwidth) + kLaunchSeconds;
+  return std::max(arithmetic, bytes / gpu.bandwidth) + kLaunchSeconds;
+}
+
+/// What a call or a kernel reads, each value once, and its result.
+double BytesOf(const Graph& graph, const std::vector<KernelOperand>& operands, ValueId result) {
+  double bytes = static_cast<double>(ByteSize(graph.type(result)));
+  std::set<ValueId> read;
+  for (const KernelOperand& operand : operands) {
+    if (operand.value.node < 0) {
+      bytes += static_cast<double>(operand.table.bytes().size());
+    } else if (read.insert(operand.value).second) {
+      bytes += static_cast<double>(ByteSize(graph.type(operand.value)));
+    }
+  }
+  return bytes;
+}
+
+/// Seconds of a tiled kernel's arithmetic: whole blocks, as many at a time as there are multiprocessors.
+absl::StatusOr<double> TiledArithmetic(const Graph& graph, const LibraryGroup& group, const GpuModel& gpu) {
+  const Node& node = graph.node(group.node);
+  const bool in_double = node.outputs[0].dtype == DType::kF64;
+  const int64_t real_bytes = RealName(node.outputs[0].dtype) == "float" ? 4 : 8;
+  MENDEL_ASSIGN_OR_RETURN(const TiledCandidate candidate, ParseCandidate(group.algorithm, real_bytes));
+  const ProductExtents extents =
+      WithView(graph, group.node, [&](const NodeView& view) { return FindOperatorText(node.op->name)->product.extents(view); });
+  const Tile& tile = candidate.tile;
+  const int64_t depth = (extents.depth + tile.depth - 1) / tile.depth * tile.depth;
+  const double block = 2.0 * candidate.products() * tile.rows * tile.columns * static_cast<double>(depth);
+  const double waves = (group.kernel.launch.grid + gpu.multiprocessors - 1) / gpu.multiprocessors;
+  const double peak = kTiledShare * (in_double ? gpu.double_flops : gpu.flops);
+  return waves * gpu.multiprocessors * block / peak;
+}
+
+absl::StatusOr<double> CallSeconds(const Outline& outline, const LibraryGroup& group, const GpuModel& gpu) {
+  const Graph& graph = outline.graph;
+  double bytes = BytesOf(graph, group.operands, group.result), arithmetic = 0, launches = 1;
+  if (group.call == nullptr) {
+    MENDEL_ASSIGN_OR_RETURN(arithmetic, TiledArithmetic(graph, group, gpu));
+  } else {
+    double flops = 0;
+    for (const int32_t id : group.nodes) flops += outline.OriginOf(id).conversion ? 0 : FlopsOf(graph, id);
+    arithmetic = flops / CallFlops(gpu, group.algorithm, group.operands.at(0).dtype);
+    if (ConvertsLayout(group)) {
+      const double converted =
+          static_cast<double>(ByteSize(graph.type(group.operands[0].value)) + ByteSize(graph.type(group.result)));
+      bytes += 2 * converted;
+      launches += 2;
+    }
+  }
+  double seconds = std::max(arithmetic, bytes / gpu.bandwidth);
+  if (!group.finish.name.empty()) {
+    seconds += (BytesOf(graph, group.finish.operands, group.result) + static_cast<double>(ByteSize(graph.type(group.result)))) /
+               gpu.bandwidth;
+    ++launches;
+  }
+  return seconds + launches * kLaunchSeconds;
 }
 
 /// Its launches, and the copy of the mutant's output where it is not in place.
@@ -65,17 +128,30 @@ double CorrectionSeconds(const Graph& graph, const PlannedCorrection& correction
 
 }  // namespace
 
-std::vector<double> PredictSeconds(const Graph& graph, const GpuModel& gpu) {
-  std::vector<bool> elsewhere = ConstantExpressions(graph);
-  const CorrectionPlan plan = PlanCorrections(graph, elsewhere);
+Predictor::Predictor(const GpuModel& gpu) : gpu_(gpu), owned_(AssumedLibraries(gpu)) {
+  for (const auto& library : owned_) libraries_.push_back(library.get());
+}
+
+absl::StatusOr<Outline> Predictor::OutlineFor(const Graph& graph, const std::map<int32_t, std::string>& algorithms,
+                                              Numerics numerics) const {
+  return OutlineOf(graph, algorithms, numerics, libraries_);
+}
+
+absl::StatusOr<std::vector<double>> Predictor::Seconds(const Graph& graph, const std::map<int32_t, std::string>& algorithms,
+                                                       Numerics numerics) const {
+  MENDEL_ASSIGN_OR_RETURN(const Outline outline, OutlineFor(graph, algorithms, numerics));
   std::vector<double> seconds(graph.nodes().size(), 0);
-  for (const PlannedCorrection& correction : plan.corrections) {
-    elsewhere[static_cast<size_t>(correction.patch)] = true;
-    seconds[static_cast<size_t>(correction.patch)] = CorrectionSeconds(graph, correction, gpu);
+  const auto count = [&](int32_t node, double more) { seconds[static_cast<size_t>(outline.OriginOf(node).node)] += more; };
+  for (const PlannedCorrection& correction : outline.plan.corrections) {
+    count(correction.patch, CorrectionSeconds(outline.graph, correction, gpu_));
   }
-  const auto groups = GroupsOf(graph, elsewhere, {plan.unused, plan.stored});
-  for (const FusionGroup& group : groups.ok() ? *groups : OneByOne(graph, elsewhere, plan.unused)) {
-    seconds[static_cast<size_t>(group.result.node)] += LaunchSeconds(graph, group, gpu);
+  for (const LibraryGroup& call : outline.calls) {
+    MENDEL_ASSIGN_OR_RETURN(const double more, CallSeconds(outline, call, gpu_));
+    count(call.result.node, more);
+  }
+  const auto groups = outline.Groups();
+  for (const FusionGroup& group : groups.ok() ? *groups : OneByOne(outline)) {
+    count(group.result.node, LaunchSeconds(outline.graph, group, gpu_));
   }
   return seconds;
 }

@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cuda/convolution_case.h"
 #include "kernels/cuda/device_case.h"
-#include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/expect_right.h"
 #include "kernels/cuda/fusion/operator_text.h"
 #include "kernels/cuda/product_case.h"
 #include "kernels/cuda/tiled/chain.h"
@@ -77,19 +77,6 @@ void AddByAlgorithm(const DeviceCase& one, uint64_t seed, Counted& counted, std:
   }
 }
 
-void ExpectRight(const std::vector<DeviceCase>& cases) {
-  FakeDriver driver;
-  const absl::Status prepared = driver.Prepare(ModuleOf(cases));
-  ASSERT_TRUE(prepared.ok()) << std::string(prepared.message()).substr(0, 4000);
-  int wrong = 0;
-  for (const DeviceCase& one : cases) {
-    const std::string failure = FailureOn(driver.table(), &TextImage, one);
-    EXPECT_EQ(failure, "") << one.told;
-    if (!failure.empty() && ++wrong == 6) FAIL() << "and so on";
-  }
-  EXPECT_EQ(driver.Leaks(), "");
-}
-
 Counted RunAll(const char* what, uint64_t seeds, const std::function<DeviceCase(uint64_t)>& make) {
   Counted counted;
   std::vector<DeviceCase> cases;
@@ -97,7 +84,7 @@ Counted RunAll(const char* what, uint64_t seeds, const std::function<DeviceCase(
     AddByAlgorithm(make(seed), seed, counted, cases);
     if (testing::Test::HasFatalFailure()) return counted;
   }
-  ExpectRight(cases);
+  ExpectAllRight(cases);
   std::printf("%s: %zu programs, %zu tiled kernels: %zu of several nodes, %zu pairs, %zu with rows; %zu kernels by vectors\n", what,
               counted.programs, counted.kernels, counted.fused, counted.pairs, counted.rows, counted.vectors);
   return counted;

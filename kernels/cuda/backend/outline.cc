@@ -1,0 +1,55 @@
+#include "kernels/cuda/backend/outline.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "graph/rewrite.h"
+
+namespace mendel::cuda {
+namespace {
+
+Outline WithoutCalls(const Graph& graph) {
+  Outline outline{graph, ConstantExpressions(graph), {}, {}, {}, {}};
+  outline.plan = PlanCorrections(graph, outline.constant);
+  outline.elsewhere = outline.constant;
+  for (const PlannedCorrection& correction : outline.plan.corrections) {
+    outline.elsewhere[static_cast<size_t>(correction.patch)] = true;
+  }
+  for (size_t id = 0; id < outline.plan.unused.size(); ++id) {
+    outline.elsewhere[id] = outline.elsewhere[id] || outline.plan.unused[id];
+  }
+  return outline;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<FusionGroup>> Outline::Groups() const {
+  // What a call reads lies in memory whoever else reads it: it may be no input of any of its nodes, through views.
+  std::set<ValueId> stored = plan.stored;
+  for (const LibraryGroup& call : calls) {
+    for (const auto* operands : {&call.operands, &call.finish.operands}) {
+      for (const KernelOperand& operand : *operands) {
+        if (operand.value.node >= 0 && !constant[static_cast<size_t>(operand.value.node)]) stored.insert(operand.value);
+      }
+    }
+  }
+  return GroupsOf(graph, elsewhere, {plan.unused, std::move(stored)});
+}
+
+absl::StatusOr<Outline> OutlineOf(const Graph& graph, const std::map<int32_t, std::string>& algorithms, Numerics numerics,
+                                  std::span<const CallLibrary* const> libraries) {
+  Outline outline = WithoutCalls(graph);
+  MENDEL_ASSIGN_OR_RETURN(outline.calls,
+                          FindLibraryGroups(graph, outline.constant, algorithms, numerics, libraries, outline.elsewhere));
+  if (!HaveForms(outline.calls)) return outline;
+  MENDEL_ASSIGN_OR_RETURN(FormedGraph formed, WithStoredForms(graph, std::move(outline.calls), outline.elsewhere));
+  Outline with_forms = WithoutCalls(formed.graph);
+  with_forms.calls = std::move(formed.calls);
+  with_forms.origins = std::move(formed.origins);
+  for (const LibraryGroup& call : with_forms.calls) {
+    for (const int32_t member : call.nodes) with_forms.elsewhere[static_cast<size_t>(member)] = true;
+  }
+  return with_forms;
+}
+
+}  // namespace mendel::cuda

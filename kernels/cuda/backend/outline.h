@@ -1,0 +1,42 @@
+// Who computes what of a graph on the device: constants, emitted corrections, calls of libraries, and groups for the rest.
+#ifndef MENDEL_KERNELS_CUDA_BACKEND_OUTLINE_H_
+#define MENDEL_KERNELS_CUDA_BACKEND_OUTLINE_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "kernels/cuda/backend/library_groups.h"
+#include "kernels/cuda/backend/stored_forms.h"
+#include "kernels/cuda/emit/correction_plan.h"
+#include "kernels/cuda/fusion/grouping.h"
+#include "runtime/backend.h"
+
+namespace mendel::cuda {
+
+struct Outline {
+  Graph graph;                 ///< the given one, with conversions where calls have values in other forms
+  std::vector<bool> constant;  ///< by node of `graph`: depends on no input
+  CorrectionPlan plan;
+  std::vector<bool> elsewhere;      ///< constants, and what corrections and calls compute, or nobody
+  std::vector<LibraryGroup> calls;  ///< in the order of their results
+  std::vector<NodeOrigin> origins;  ///< by node of `graph`; empty: each is its own
+
+  NodeOrigin OriginOf(int32_t id) const { return origins.empty() ? NodeOrigin{id} : origins[static_cast<size_t>(id)]; }
+  /// What kernels compute, in the order of their launches. Unimplemented names the node that none computes.
+  absl::StatusOr<std::vector<FusionGroup>> Groups() const;
+};
+
+/// With calls of `libraries` for the nodes that `algorithms` names. InvalidArgument names the node and an algorithm that no library
+/// has.
+absl::StatusOr<Outline> OutlineOf(const Graph& graph, const std::map<int32_t, std::string>& algorithms, Numerics numerics,
+                                  std::span<const CallLibrary* const> libraries);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_BACKEND_OUTLINE_H_

@@ -1,0 +1,37 @@
+// What libraries and kernels are taken to do on a GPU that is not here: assumptions, and nothing of them was measured.
+#ifndef MENDEL_KERNELS_CUDA_OFFLINE_ASSUMPTIONS_H_
+#define MENDEL_KERNELS_CUDA_OFFLINE_ASSUMPTIONS_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/types.h"
+#include "kernels/cuda/backend/library_groups.h"
+#include "kernels/cuda/emit/roofline.h"
+
+namespace mendel::cuda {
+
+/// Shares of the published peak. Direct kernels: a thread an element, every product reads both factors from near caches. Tiled
+/// ones: factors from shared memory, some reused in registers (blocks and their padding count besides). Calls of libraries: by the
+/// processors' own arithmetic, and by tensor cores, which memory and power hold further below their peak.
+inline constexpr double kDirectShare = 0.1, kTiledShare = 0.5, kCallShare = 0.75, kTensorCoreShare = 0.5;
+
+/// Operations a second, the share included, of a library's call by an algorithm of this name whose factors are read as `factors`:
+/// f32 without tensor cores, or as TF32 where the name has "-tf32"; f16 and bf16 by tensor cores. 0: the GPU has no such
+/// arithmetic.
+double CallFlops(const GpuModel& gpu, std::string_view algorithm, DType factors);
+
+/// Whether the call is a convolution by tensor cores with its channels first. Those engines read and write channels last, so that
+/// the library is taken to convert what it reads and what it writes: a pass each.
+bool ConvertsLayout(const LibraryGroup& call);
+
+/// cuDNN and cuBLASLt by the forms of their calls (FormOf of each), whether they are installed or not, and tiled kernels. A node
+/// is offered the first algorithm of every kind that its form and the GPU's arithmetic have: nothing ranks a library's own
+/// proposals here. Of a form the whole epilogue is taken to be one call. Such calls cannot be loaded.
+std::vector<std::unique_ptr<const CallLibrary>> AssumedLibraries(const GpuModel& gpu);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_OFFLINE_ASSUMPTIONS_H_
