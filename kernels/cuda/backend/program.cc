@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "graph/evaluate.h"
 #include "graph/rewrite.h"
 #include "kernels/cuda/backend/correction_launch.h"
+#include "kernels/cuda/backend/launch_draft.h"
 #include "kernels/cuda/backend/stored_forms.h"
 #include "kernels/cuda/emit/correction_plan.h"
 #include "kernels/cuda/fusion/grouping.h"
@@ -49,7 +51,6 @@ class Lowering {
 
   absl::StatusOr<DeviceProgram> Run() {
     MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, elsewhere_, {plan_.unused, Stored()}));
-    for (int32_t id : graph_.inputs()) Life({id, 0}, 0);
     auto call = calls_.begin();
     for (const FusionGroup& group : groups) {
       for (; call != calls_.end() && call->result < group.result; ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
@@ -58,16 +59,14 @@ class Lowering {
     }
     for (; call != calls_.end(); ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
     MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(static_cast<int32_t>(graph_.nodes().size())));
-    const int end = static_cast<int>(program_.launches.size());
-    for (const GraphOutput& output : graph_.outputs()) {
-      if (!constant_[static_cast<size_t>(output.value.node)]) Life(output.value, end);
-    }
+    ArrangeLaunches();
     PlaceValues();
     AddCopies();
     if (options_.reuse_memory && !program_.weights.empty()) {
       program_.allocations[0] = static_cast<int64_t>(program_.weights.size());
       program_.uploads = {{{0, 0, program_.allocations[0]}, 0}};
     }
+    program_.order = options_.order;
     return std::move(program_);
   }
 
@@ -154,7 +153,7 @@ class Lowering {
     const FusedKernel& finish = group.finish;
     if (finish.name.empty()) return absl::OkStatus();
     AddText(finish.name, finish.text);
-    Step info = program_.launches.back().info;
+    Step info = drafts_.back().launch.info;
     info.kernel = "epilogue in place";
     info.flops = 0;  // the call's step has them
     Add({.kernel = finish.name, .shape = finish.launch, .info = std::move(info)}, finish.operands, group.result);
@@ -162,14 +161,62 @@ class Lowering {
   }
 
   void Add(DeviceLaunch launch, std::vector<KernelOperand> operands, ValueId result) {
-    const int step = static_cast<int>(program_.launches.size());
-    for (const KernelOperand& operand : operands) {
-      if (operand.value.node >= 0 && !constant_[static_cast<size_t>(operand.value.node)]) Life(operand.value, step);
+    drafts_.push_back({std::move(launch), std::move(operands), {result}});
+  }
+
+  bool IsConstantValue(ValueId value) const { return constant_[static_cast<size_t>(value.node)]; }
+
+  ValueUse UseOf(const LaunchDraft& draft) const {
+    ValueUse use;
+    for (const KernelOperand& operand : draft.operands) {
+      if (operand.value.node >= 0 && !IsConstantValue(operand.value)) use.reads.insert(Home(operand.value));
     }
-    Life(result, step);
-    launches_.push_back(std::move(operands));
-    results_.push_back(result);
-    program_.launches.push_back(std::move(launch));
+    for (const ValueId result : draft.results) use.writes.insert(Home(result));
+    return use;
+  }
+
+  /// The steps by which memory is planned are the launches, or the levels where branches are to share none.
+  void ArrangeLaunches() {
+    steps_.resize(drafts_.size());
+    std::iota(steps_.begin(), steps_.end(), 0);
+    if (options_.apart_up_to <= 0) return;
+    const double most = options_.apart_up_to * static_cast<double>(PlannedMemory().arena_bytes);
+    const std::vector<LaunchDraft> drafts = drafts_;
+    const std::vector<int> steps = steps_;
+    ArrangeByLevel();
+    if (static_cast<double>(PlannedMemory().arena_bytes) <= most) return;
+    drafts_ = drafts;
+    steps_ = steps;
+  }
+
+  void ArrangeByLevel() {
+    std::vector<ValueUse> uses;
+    for (const LaunchDraft& draft : drafts_) uses.push_back(UseOf(draft));
+    const std::vector<int> levels = LevelsOf(uses);
+    std::vector<size_t> order(drafts_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return levels[a] < levels[b]; });
+    std::vector<LaunchDraft> drafts;
+    for (size_t k = 0; k < order.size(); ++k) {
+      drafts.push_back(std::move(drafts_[order[k]]));
+      steps_[k] = levels[order[k]];
+    }
+    drafts_ = std::move(drafts);
+  }
+
+  void FindLives() {
+    lives_.clear();
+    for (int32_t id : graph_.inputs()) Life({id, 0}, 0);
+    for (size_t k = 0; k < drafts_.size(); ++k) {
+      const ValueUse use = UseOf(drafts_[k]);
+      for (const auto* values : {&use.reads, &use.writes}) {
+        for (const ValueId value : *values) Life(value, steps_[k]);
+      }
+    }
+    const int end = steps_.empty() ? 0 : steps_.back() + 1;
+    for (const GraphOutput& output : graph_.outputs()) {
+      if (!IsConstantValue(output.value)) Life(output.value, end);
+    }
   }
 
   NodeOrigin OriginOf(int32_t id) const { return origins_.empty() ? NodeOrigin{id} : origins_[static_cast<size_t>(id)]; }
@@ -192,30 +239,38 @@ class Lowering {
     return step;
   }
 
-  void PlaceValues() {
-    program_.allocations = {0, 0};  // constants, values
+  static int64_t WorkspaceOf(const LaunchDraft& draft) {
+    return draft.launch.call == nullptr ? 0 : draft.launch.call->workspace_bytes();
+  }
+
+  /// Of all values, then of all workspaces.
+  MemoryPlan PlannedMemory() {
+    FindLives();
     std::vector<BufferLifetime> lives;
     for (const auto& [value, life] : lives_) lives.push_back(life);
-    const auto workspace = [&](size_t step) {
-      return program_.launches[step].call == nullptr ? 0 : program_.launches[step].call->workspace_bytes();
-    };
-    for (size_t step = 0; step < launches_.size(); ++step) {
-      if (workspace(step) > 0) lives.push_back({Aligned(workspace(step)), static_cast<int>(step), static_cast<int>(step)});
+    for (size_t k = 0; k < drafts_.size(); ++k) {
+      if (WorkspaceOf(drafts_[k]) > 0) lives.push_back({Aligned(WorkspaceOf(drafts_[k])), steps_[k], steps_[k]});
     }
-    const MemoryPlan plan = PlanMemory(lives, kDeviceAlignment);
-    size_t k = 0;
-    for (const auto& [value, life] : lives_) places_[value] = Place(1, plan.offsets[k++], BytesOf(value));
-    for (size_t step = 0; step < launches_.size(); ++step) {
-      if (workspace(step) > 0) program_.launches[step].workspace = Place(1, plan.offsets[k++], workspace(step));
+    return PlanMemory(lives, kDeviceAlignment);
+  }
+
+  void PlaceValues() {
+    program_.allocations = {0, 0};  // constants, values
+    const MemoryPlan plan = PlannedMemory();
+    size_t place = 0;
+    for (const auto& [value, life] : lives_) places_[value] = Place(1, plan.offsets[place++], BytesOf(value));
+    for (LaunchDraft& draft : drafts_) {
+      if (WorkspaceOf(draft) > 0) draft.launch.workspace = Place(1, plan.offsets[place++], WorkspaceOf(draft));
     }
     program_.alive_bytes = plan.bound_bytes;
     if (options_.reuse_memory) program_.allocations[1] = program_.arena_bytes = plan.arena_bytes;
-    for (size_t step = 0; step < launches_.size(); ++step) {
-      std::vector<DeviceBuffer>& pointers = program_.launches[step].pointers;
-      for (const KernelOperand& operand : launches_[step]) {
-        pointers.push_back(operand.value.node < 0 ? Weights(operand.table) : PlaceOf(operand.value));
+    for (LaunchDraft& draft : drafts_) {
+      for (const KernelOperand& operand : draft.operands) {
+        draft.launch.pointers.push_back(operand.value.node < 0 ? Weights(operand.table) : PlaceOf(operand.value));
       }
-      pointers.push_back(PlaceOf(results_[step]));
+      for (const ValueId result : draft.results) draft.launch.pointers.push_back(PlaceOf(result));
+      draft.launch.results = draft.results.size();
+      program_.launches.push_back(std::move(draft.launch));
     }
   }
 
@@ -283,8 +338,8 @@ class Lowering {
   DeviceProgram program_;
   std::map<ValueId, BufferLifetime> lives_;
   std::map<ValueId, DeviceBuffer> places_;
-  std::vector<std::vector<KernelOperand>> launches_;
-  std::vector<ValueId> results_;
+  std::vector<LaunchDraft> drafts_;
+  std::vector<int> steps_;  // one a draft, ascending
   std::set<std::string> names_;
   std::map<std::string, DeviceBuffer> weights_;
   std::map<int32_t, std::vector<HostValue>> evaluated_;
