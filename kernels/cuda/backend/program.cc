@@ -10,12 +10,14 @@
 #include "base/status.h"
 #include "graph/evaluate.h"
 #include "graph/rewrite.h"
+#include "kernels/cuda/backend/beside.h"
 #include "kernels/cuda/backend/correction_launch.h"
 #include "kernels/cuda/backend/launch_draft.h"
 #include "kernels/cuda/backend/stored_forms.h"
 #include "kernels/cuda/emit/correction_plan.h"
 #include "kernels/cuda/fusion/grouping.h"
 #include "kernels/cuda/fusion/preamble.h"
+#include "kernels/cuda/fusion/side_by_side.h"
 #include "runtime/memory_planner.h"
 
 namespace mendel::cuda {
@@ -36,6 +38,7 @@ struct Outline {
   std::vector<bool> elsewhere;  ///< constants, and what corrections and calls compute, or nobody
   std::vector<LibraryGroup> calls = {};
   std::vector<NodeOrigin> origins = {};  ///< by node; empty: each is its own
+  std::set<int32_t> beside = {};         ///< nodes, before conversions, whose kernels may stand beside others
 };
 
 class Lowering {
@@ -47,7 +50,8 @@ class Lowering {
         plan_(std::move(outline.plan)),
         elsewhere_(std::move(outline.elsewhere)),
         calls_(std::move(outline.calls)),
-        origins_(std::move(outline.origins)) {}
+        origins_(std::move(outline.origins)),
+        beside_(std::move(outline.beside)) {}
 
   absl::StatusOr<DeviceProgram> Run() {
     MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, elsewhere_, {plan_.unused, Stored()}));
@@ -59,6 +63,8 @@ class Lowering {
     }
     for (; call != calls_.end(); ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
     MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(static_cast<int32_t>(graph_.nodes().size())));
+    MENDEL_RETURN_IF_ERROR(JoinKernels());
+    for (const LaunchDraft& draft : drafts_) AddText(draft.launch.kernel, draft.text);
     ArrangeLaunches();
     PlaceValues();
     AddCopies();
@@ -111,30 +117,31 @@ class Lowering {
       if (const int64_t bytes = ScratchBytes(graph_, correction); bytes > 0) scratch_[ScratchOf(correction)] = bytes;
       MENDEL_ASSIGN_OR_RETURN(auto launches, LaunchesOf(graph_, correction, [&](ValueId value) { return Folded(value); }));
       for (CorrectionLaunch& launch : launches) {
-        AddText(launch.kernel, launch.text);
         Add({.kernel = std::move(launch.kernel), .shape = launch.shape, .info = std::move(launch.info)}, std::move(launch.operands),
-            launch.result);
+            launch.result, std::move(launch.text));
       }
     }
     return absl::OkStatus();
   }
 
+  /// Of an entry that is a kernel's, once.
   void AddText(const std::string& entry, const std::string& text) {
-    if (!names_.insert(entry).second) return;
+    if (text.empty() || !names_.insert(entry).second) return;
     program_.texts.push_back(text);
     program_.entries.push_back(entry);
   }
 
   absl::Status AddLaunch(const FusionGroup& group) {
     MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteKernel(graph_, group));
-    AddText(kernel.name, kernel.text);
     const std::string told =
         Cat(group.row >= 0 ? "rows" : "elements", group.nodes.size() > 1 ? Cat("_of_", group.nodes.size()) : "",
             kernel.lanes > 1 ? Cat("_by_", kernel.lanes) : "");
     Add({.kernel = kernel.name,
          .shape = kernel.launch,
          .info = StepOf(group.row >= 0 ? group.row : group.result.node, group.result.node, group.nodes, told)},
-        std::move(kernel.operands), group.result);
+        std::move(kernel.operands), group.result, std::move(kernel.text));
+    const NodeOrigin origin = OriginOf(group.result.node);
+    if (!origin.conversion && beside_.count(origin.node) > 0 && MayStandBeside(graph_, group)) drafts_.back().beside = group;
     return absl::OkStatus();
   }
 
@@ -145,23 +152,62 @@ class Lowering {
     std::stable_partition(step.nodes.begin(), step.nodes.end(), [&](int32_t id) { return id == OriginOf(group.node).node; });
     if (group.call == nullptr) {
       const FusedKernel& kernel = group.kernel;
-      AddText(kernel.name, kernel.text);
-      Add({.kernel = kernel.name, .shape = kernel.launch, .info = std::move(step)}, group.operands, group.result);
+      Add({.kernel = kernel.name, .shape = kernel.launch, .info = std::move(step)}, group.operands, group.result, kernel.text);
       return absl::OkStatus();
     }
     Add({.call = group.call, .info = std::move(step)}, group.operands, group.result);
     const FusedKernel& finish = group.finish;
     if (finish.name.empty()) return absl::OkStatus();
-    AddText(finish.name, finish.text);
     Step info = drafts_.back().launch.info;
     info.kernel = "epilogue in place";
     info.flops = 0;  // the call's step has them
-    Add({.kernel = finish.name, .shape = finish.launch, .info = std::move(info)}, finish.operands, group.result);
+    Add({.kernel = finish.name, .shape = finish.launch, .info = std::move(info)}, finish.operands, group.result, finish.text);
     return absl::OkStatus();
   }
 
-  void Add(DeviceLaunch launch, std::vector<KernelOperand> operands, ValueId result) {
-    drafts_.push_back({std::move(launch), std::move(operands), {result}});
+  /// `text`: of a kernel.
+  void Add(DeviceLaunch launch, std::vector<KernelOperand> operands, ValueId result, std::string text = "") {
+    drafts_.push_back({std::move(launch), std::move(operands), {result}, std::move(text)});
+  }
+
+  /// Kernels that may stand beside others and have company become one.
+  absl::Status JoinKernels() {
+    if (beside_.empty()) return absl::OkStatus();
+    std::vector<ValueUse> uses;
+    std::vector<bool> may_join;
+    for (const LaunchDraft& draft : drafts_) {
+      uses.push_back(UseOf(draft));
+      may_join.push_back(draft.beside.has_value());
+    }
+    std::vector<LaunchDraft> launches;
+    for (const std::vector<size_t>& joined : JoinDrafts(uses, may_join, kMostBeside)) {
+      launches.push_back(std::move(drafts_[joined[0]]));
+      if (joined.size() > 1) MENDEL_RETURN_IF_ERROR(StandBeside({joined.begin() + 1, joined.end()}, launches.back()));
+    }
+    drafts_ = std::move(launches);
+    return absl::OkStatus();
+  }
+
+  /// `launch` computes what `others` do, too.
+  absl::Status StandBeside(const std::vector<size_t>& others, LaunchDraft& launch) {
+    std::vector<FusionGroup> groups = {*launch.beside};
+    Step& info = launch.launch.info;
+    for (const size_t k : others) {
+      groups.push_back(*drafts_[k].beside);
+      launch.results.push_back(groups.back().result);
+      const Step& other = drafts_[k].launch.info;
+      info.flops += other.flops;
+      for (const int32_t node : other.nodes) {
+        if (std::find(info.nodes.begin(), info.nodes.end(), node) == info.nodes.end()) info.nodes.push_back(node);
+      }
+    }
+    info.kernel = Cat(kBeside, "_of_", groups.size());
+    MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteSideBySide(graph_, groups));
+    launch.launch.kernel = std::move(kernel.name);
+    launch.launch.shape = kernel.launch;
+    launch.operands = std::move(kernel.operands);
+    launch.text = std::move(kernel.text);
+    return absl::OkStatus();
   }
 
   bool IsConstantValue(ValueId value) const { return constant_[static_cast<size_t>(value.node)]; }
@@ -332,6 +378,7 @@ class Lowering {
   const std::vector<bool> elsewhere_;
   const std::vector<LibraryGroup> calls_;
   const std::vector<NodeOrigin> origins_;
+  const std::set<int32_t> beside_;
   size_t corrected_ = 0;                // of plan_.corrections
   std::map<ValueId, ValueId> homes_;    // of results that overwrite what they correct
   std::map<ValueId, int64_t> scratch_;  // bytes
@@ -357,13 +404,16 @@ std::string DeviceProgram::ModuleText() const {
 
 absl::StatusOr<DeviceProgram> LowerToDevice(const Graph& graph, const ProgramOptions& options) {
   Outline outline(graph);
-  MENDEL_ASSIGN_OR_RETURN(outline.calls, FindLibraryGroups(graph, outline.constant, options.algorithms, options.numerics,
-                                                           options.libraries, outline.elsewhere));
+  std::map<int32_t, std::string> algorithms = options.algorithms;
+  MENDEL_ASSIGN_OR_RETURN(outline.beside, TakeBeside(graph, algorithms));
+  MENDEL_ASSIGN_OR_RETURN(outline.calls, FindLibraryGroups(graph, outline.constant, algorithms, options.numerics, options.libraries,
+                                                           outline.elsewhere));
   if (!HaveForms(outline.calls)) return Lowering(graph, options, std::move(outline)).Run();
   MENDEL_ASSIGN_OR_RETURN(FormedGraph formed, WithStoredForms(graph, std::move(outline.calls), outline.elsewhere));
   Outline with_forms(formed.graph);
   with_forms.calls = std::move(formed.calls);
   with_forms.origins = std::move(formed.origins);
+  with_forms.beside = std::move(outline.beside);
   for (const LibraryGroup& call : with_forms.calls) {
     for (const int32_t member : call.nodes) with_forms.elsewhere[static_cast<size_t>(member)] = true;
   }

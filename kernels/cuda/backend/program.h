@@ -86,7 +86,7 @@ struct ProgramOptions {
   /// the memory; 0: memory is planned for one launch after the other, so that a branch lies where another one did and waits for it.
   double apart_up_to = 0;
   Numerics numerics = Numerics::kDefault;
-  /// Calls of `libraries` by node, as in CompileOptions; all other nodes are computed by kernels of ours.
+  /// By node, as in CompileOptions: calls of `libraries`, or "beside" (beside.h). All other nodes are computed by kernels of ours.
   std::map<int32_t, std::string> algorithms = {};
   std::span<const CallLibrary* const> libraries = {};
 };

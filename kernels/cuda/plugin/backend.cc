@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/cuda/backend/beside.h"
 #include "kernels/cuda/backend/executable.h"
 #include "kernels/cuda/backend/installed_libraries.h"
 #include "kernels/cuda/backend/launch_order.h"
@@ -87,7 +88,9 @@ class CudaBackend final : public Backend {
 
   std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const override {
     if (!FindGpu().ok()) return {};
-    return LibraryAlgorithms(graph, node, numerics, InstalledLibraries());
+    std::vector<std::string> names = LibraryAlgorithms(graph, node, numerics, InstalledLibraries());
+    for (std::string& name : BesideAlgorithms(graph, node)) names.push_back(std::move(name));
+    return names;
   }
 
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
