@@ -8,16 +8,12 @@
 #include <utility>
 
 #include "base/status.h"
-#include "graph/evaluate.h"
-#include "graph/rewrite.h"
 #include "kernels/cuda/backend/beside.h"
-#include "kernels/cuda/backend/correction_launch.h"
+#include "kernels/cuda/backend/folded_values.h"
 #include "kernels/cuda/backend/launch_draft.h"
+#include "kernels/cuda/backend/program_draft.h"
 #include "kernels/cuda/backend/stored_forms.h"
-#include "kernels/cuda/emit/correction_plan.h"
-#include "kernels/cuda/fusion/grouping.h"
 #include "kernels/cuda/fusion/preamble.h"
-#include "kernels/cuda/fusion/side_by_side.h"
 #include "runtime/memory_planner.h"
 
 namespace mendel::cuda {
@@ -25,45 +21,19 @@ namespace {
 
 int64_t Aligned(int64_t bytes) { return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment; }
 
-/// Who computes what.
-struct Outline {
-  explicit Outline(const Graph& graph) : constant(ConstantExpressions(graph)), plan(PlanCorrections(graph, constant)) {
-    elsewhere = constant;
-    for (const PlannedCorrection& correction : plan.corrections) elsewhere[static_cast<size_t>(correction.patch)] = true;
-    for (size_t id = 0; id < plan.unused.size(); ++id) elsewhere[id] = elsewhere[id] || plan.unused[id];
-  }
-
-  std::vector<bool> constant;
-  CorrectionPlan plan;
-  std::vector<bool> elsewhere;  ///< constants, and what corrections and calls compute, or nobody
-  std::vector<LibraryGroup> calls = {};
-  std::vector<NodeOrigin> origins = {};  ///< by node; empty: each is its own
-  std::set<int32_t> beside = {};         ///< nodes, before conversions, whose kernels may stand beside others
-};
-
-class Lowering {
+/// Gives the launches of a draft their memory.
+class Placement {
  public:
-  Lowering(const Graph& graph, const ProgramOptions& options, Outline outline)
+  Placement(const Graph& graph, const ProgramOptions& options, const std::vector<bool>& constant, ProgramDraft draft,
+            FoldedValues& folded)
       : graph_(graph),
         options_(options),
-        constant_(std::move(outline.constant)),
-        plan_(std::move(outline.plan)),
-        elsewhere_(std::move(outline.elsewhere)),
-        calls_(std::move(outline.calls)),
-        origins_(std::move(outline.origins)),
-        beside_(std::move(outline.beside)) {}
+        constant_(constant),
+        draft_(std::move(draft)),
+        drafts_(draft_.launches),
+        folded_(folded) {}
 
-  absl::StatusOr<DeviceProgram> Run() {
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, GroupsOf(graph_, elsewhere_, {plan_.unused, Stored()}));
-    auto call = calls_.begin();
-    for (const FusionGroup& group : groups) {
-      for (; call != calls_.end() && call->result < group.result; ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
-      MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
-      MENDEL_RETURN_IF_ERROR(AddLaunch(group));
-    }
-    for (; call != calls_.end(); ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
-    MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(static_cast<int32_t>(graph_.nodes().size())));
-    MENDEL_RETURN_IF_ERROR(JoinKernels());
+  DeviceProgram Run() {
     for (const LaunchDraft& draft : drafts_) AddText(draft.launch.kernel, draft.text);
     ArrangeLaunches();
     PlaceValues();
@@ -77,51 +47,18 @@ class Lowering {
   }
 
  private:
-  /// What lies in memory whoever else reads it: a call may read a value that is no input of any of its nodes, through views.
-  std::set<ValueId> Stored() const {
-    std::set<ValueId> stored = plan_.stored;
-    for (const LibraryGroup& call : calls_) {
-      for (const auto* operands : {&call.operands, &call.finish.operands}) {
-        for (const KernelOperand& operand : *operands) {
-          if (operand.value.node >= 0 && !constant_[static_cast<size_t>(operand.value.node)]) stored.insert(operand.value);
-        }
-      }
-    }
-    return stored;
-  }
-
   /// `value` is alive at `step`.
   void Life(ValueId value, int step) {
-    const ValueId home = Home(value);
+    const ValueId home = draft_.Home(value);
     const int64_t bytes = BytesOf(home);
     if (bytes == 0) return;
     const auto [life, is_new] = lives_.try_emplace(home, BufferLifetime{Aligned(bytes), step, step});
     life->second.last = std::max(life->second.last, step);
   }
 
-  /// The value in whose memory `value` lies: its own, or what a correction has written over.
-  ValueId Home(ValueId value) const {
-    const auto home = homes_.find(value);
-    return home == homes_.end() ? value : home->second;
-  }
   int64_t BytesOf(ValueId value) const {
-    const auto scratch = scratch_.find(value);
-    return scratch == scratch_.end() ? ByteSize(graph_.type(value)) : scratch->second;
-  }
-
-  /// The corrections that have not been added yet, of nodes before this one.
-  absl::Status AddCorrectionsBefore(int32_t node) {
-    for (; corrected_ < plan_.corrections.size() && plan_.corrections[corrected_].patch < node; ++corrected_) {
-      const PlannedCorrection& correction = plan_.corrections[corrected_];
-      if (correction.in_place) homes_[correction.result()] = Home(correction.base);
-      if (const int64_t bytes = ScratchBytes(graph_, correction); bytes > 0) scratch_[ScratchOf(correction)] = bytes;
-      MENDEL_ASSIGN_OR_RETURN(auto launches, LaunchesOf(graph_, correction, [&](ValueId value) { return Folded(value); }));
-      for (CorrectionLaunch& launch : launches) {
-        Add({.kernel = std::move(launch.kernel), .shape = launch.shape, .info = std::move(launch.info)}, std::move(launch.operands),
-            launch.result, std::move(launch.text));
-      }
-    }
-    return absl::OkStatus();
+    const auto scratch = draft_.scratch.find(value);
+    return scratch == draft_.scratch.end() ? ByteSize(graph_.type(value)) : scratch->second;
   }
 
   /// Of an entry that is a kernel's, once.
@@ -131,95 +68,9 @@ class Lowering {
     program_.entries.push_back(entry);
   }
 
-  absl::Status AddLaunch(const FusionGroup& group) {
-    MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteKernel(graph_, group));
-    const std::string told =
-        Cat(group.row >= 0 ? "rows" : "elements", group.nodes.size() > 1 ? Cat("_of_", group.nodes.size()) : "",
-            kernel.lanes > 1 ? Cat("_by_", kernel.lanes) : "");
-    Add({.kernel = kernel.name,
-         .shape = kernel.launch,
-         .info = StepOf(group.row >= 0 ? group.row : group.result.node, group.result.node, group.nodes, told)},
-        std::move(kernel.operands), group.result, std::move(kernel.text));
-    const NodeOrigin origin = OriginOf(group.result.node);
-    if (!origin.conversion && beside_.count(origin.node) > 0 && MayStandBeside(graph_, group)) drafts_.back().beside = group;
-    return absl::OkStatus();
-  }
-
-  absl::Status AddCall(const LibraryGroup& group) {
-    MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
-    Step step = StepOf(group.node, group.result.node, group.nodes,
-                       group.call == nullptr ? Cat(group.algorithm, "_of_", group.nodes.size()) : group.call->name());
-    std::stable_partition(step.nodes.begin(), step.nodes.end(), [&](int32_t id) { return id == OriginOf(group.node).node; });
-    if (group.call == nullptr) {
-      const FusedKernel& kernel = group.kernel;
-      Add({.kernel = kernel.name, .shape = kernel.launch, .info = std::move(step)}, group.operands, group.result, kernel.text);
-      return absl::OkStatus();
-    }
-    Add({.call = group.call, .info = std::move(step)}, group.operands, group.result);
-    const FusedKernel& finish = group.finish;
-    if (finish.name.empty()) return absl::OkStatus();
-    Step info = drafts_.back().launch.info;
-    info.kernel = "epilogue in place";
-    info.flops = 0;  // the call's step has them
-    Add({.kernel = finish.name, .shape = finish.launch, .info = std::move(info)}, finish.operands, group.result, finish.text);
-    return absl::OkStatus();
-  }
-
-  /// `text`: of a kernel.
-  void Add(DeviceLaunch launch, std::vector<KernelOperand> operands, ValueId result, std::string text = "") {
-    drafts_.push_back({std::move(launch), std::move(operands), {result}, std::move(text)});
-  }
-
-  /// Kernels that may stand beside others and have company become one.
-  absl::Status JoinKernels() {
-    if (beside_.empty()) return absl::OkStatus();
-    std::vector<ValueUse> uses;
-    std::vector<bool> may_join;
-    for (const LaunchDraft& draft : drafts_) {
-      uses.push_back(UseOf(draft));
-      may_join.push_back(draft.beside.has_value());
-    }
-    std::vector<LaunchDraft> launches;
-    for (const std::vector<size_t>& joined : JoinDrafts(uses, may_join, kMostBeside)) {
-      launches.push_back(std::move(drafts_[joined[0]]));
-      if (joined.size() > 1) MENDEL_RETURN_IF_ERROR(StandBeside({joined.begin() + 1, joined.end()}, launches.back()));
-    }
-    drafts_ = std::move(launches);
-    return absl::OkStatus();
-  }
-
-  /// `launch` computes what `others` do, too.
-  absl::Status StandBeside(const std::vector<size_t>& others, LaunchDraft& launch) {
-    std::vector<FusionGroup> groups = {*launch.beside};
-    Step& info = launch.launch.info;
-    for (const size_t k : others) {
-      groups.push_back(*drafts_[k].beside);
-      launch.results.push_back(groups.back().result);
-      const Step& other = drafts_[k].launch.info;
-      info.flops += other.flops;
-      for (const int32_t node : other.nodes) {
-        if (std::find(info.nodes.begin(), info.nodes.end(), node) == info.nodes.end()) info.nodes.push_back(node);
-      }
-    }
-    info.kernel = Cat(kBeside, "_of_", groups.size());
-    MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteSideBySide(graph_, groups));
-    launch.launch.kernel = std::move(kernel.name);
-    launch.launch.shape = kernel.launch;
-    launch.operands = std::move(kernel.operands);
-    launch.text = std::move(kernel.text);
-    return absl::OkStatus();
-  }
-
   bool IsConstantValue(ValueId value) const { return constant_[static_cast<size_t>(value.node)]; }
 
-  ValueUse UseOf(const LaunchDraft& draft) const {
-    ValueUse use;
-    for (const KernelOperand& operand : draft.operands) {
-      if (operand.value.node >= 0 && !IsConstantValue(operand.value)) use.reads.insert(Home(operand.value));
-    }
-    for (const ValueId result : draft.results) use.writes.insert(Home(result));
-    return use;
-  }
+  ValueUse UseOf(const LaunchDraft& draft) const { return draft_.UseOf(draft, constant_); }
 
   /// The steps by which memory is planned are the launches, or the levels where branches are to share none.
   void ArrangeLaunches() {
@@ -263,26 +114,6 @@ class Lowering {
     for (const GraphOutput& output : graph_.outputs()) {
       if (!IsConstantValue(output.value)) Life(output.value, end);
     }
-  }
-
-  NodeOrigin OriginOf(int32_t id) const { return origins_.empty() ? NodeOrigin{id} : origins_[static_cast<size_t>(id)]; }
-
-  /// `id`: the node that gives the step its name, or the operator where it has none. Nodes are those of the graph that is lowered;
-  /// conversions are none.
-  Step StepOf(int32_t id, int32_t result, const std::set<int32_t>& nodes, std::string kernel) const {
-    const Node& node = graph_.node(id);
-    Step step;
-    step.name = node.name.empty() ? Cat(node.op->name, " ", OriginOf(result).node) : node.name;
-    step.kernel = std::move(kernel);
-    for (int32_t member : nodes) {
-      if (OriginOf(member).conversion) continue;
-      step.nodes.push_back(OriginOf(member).node);
-      if (const auto refused = plan_.refused.find(member); refused != plan_.refused.end()) {
-        step.kernel += Cat("; boxes copied (", refused->second, ")");
-      }
-      step.flops += WithView(graph_, member, [&](const NodeView& view) { return CostOf(*graph_.node(member).op, view).flops; });
-    }
-    return step;
   }
 
   static int64_t WorkspaceOf(const LaunchDraft& draft) {
@@ -329,8 +160,8 @@ class Lowering {
   }
 
   DeviceBuffer PlaceOf(ValueId value) {
-    if (constant_[static_cast<size_t>(value.node)]) return Weights(Folded(value));
-    return places_[Home(value)];
+    if (constant_[static_cast<size_t>(value.node)]) return Weights(folded_.Of(value));
+    return places_[draft_.Home(value)];
   }
 
   /// A constant's place; equal ones share it.
@@ -347,19 +178,6 @@ class Lowering {
     return place->second;
   }
 
-  Tensor Folded(ValueId value) {
-    const Node& node = graph_.node(value.node);
-    return IsConstant(node) ? ConstantValue(node) : Evaluated(value.node)[static_cast<size_t>(value.output)].ToTensor();
-  }
-  const std::vector<HostValue>& Evaluated(int32_t id) {
-    if (const auto known = evaluated_.find(id); known != evaluated_.end()) return known->second;
-    const Node& node = graph_.node(id);
-    if (IsConstant(node)) return evaluated_[id] = {HostValue::FromTensor(ConstantValue(node))};
-    std::vector<const HostValue*> operands;
-    for (ValueId input : node.inputs) operands.push_back(&Evaluated(input.node)[static_cast<size_t>(input.output)]);
-    return evaluated_[id] = WithView(graph_, id, [&](const NodeView& view) { return EvaluateNode(*node.op, view, operands); });
-  }
-
   void AddCopies() {
     const auto copy = [&](ValueId value, std::string name) {
       DeviceCopy result{graph_.type(value), std::move(name), {}, program_.staging_bytes};
@@ -373,24 +191,23 @@ class Lowering {
 
   const Graph& graph_;
   const ProgramOptions& options_;
-  const std::vector<bool> constant_;
-  const CorrectionPlan plan_;
-  const std::vector<bool> elsewhere_;
-  const std::vector<LibraryGroup> calls_;
-  const std::vector<NodeOrigin> origins_;
-  const std::set<int32_t> beside_;
-  size_t corrected_ = 0;                // of plan_.corrections
-  std::map<ValueId, ValueId> homes_;    // of results that overwrite what they correct
-  std::map<ValueId, int64_t> scratch_;  // bytes
+  const std::vector<bool>& constant_;
+  ProgramDraft draft_;
+  std::vector<LaunchDraft>& drafts_;
+  FoldedValues& folded_;
+  std::vector<int> steps_;  // one a draft, ascending
   DeviceProgram program_;
   std::map<ValueId, BufferLifetime> lives_;
   std::map<ValueId, DeviceBuffer> places_;
-  std::vector<LaunchDraft> drafts_;
-  std::vector<int> steps_;  // one a draft, ascending
   std::set<std::string> names_;
   std::map<std::string, DeviceBuffer> weights_;
-  std::map<int32_t, std::vector<HostValue>> evaluated_;
 };
+
+absl::StatusOr<DeviceProgram> Lowered(const Graph& graph, const ProgramOptions& options, const Outline& outline) {
+  FoldedValues folded(graph);
+  MENDEL_ASSIGN_OR_RETURN(ProgramDraft draft, DraftLaunches(graph, outline, folded));
+  return Placement(graph, options, outline.constant, std::move(draft), folded).Run();
+}
 
 }  // namespace
 
@@ -408,7 +225,7 @@ absl::StatusOr<DeviceProgram> LowerToDevice(const Graph& graph, const ProgramOpt
   MENDEL_ASSIGN_OR_RETURN(outline.beside, TakeBeside(graph, algorithms));
   MENDEL_ASSIGN_OR_RETURN(outline.calls, FindLibraryGroups(graph, outline.constant, algorithms, options.numerics, options.libraries,
                                                            outline.elsewhere));
-  if (!HaveForms(outline.calls)) return Lowering(graph, options, std::move(outline)).Run();
+  if (!HaveForms(outline.calls)) return Lowered(graph, options, outline);
   MENDEL_ASSIGN_OR_RETURN(FormedGraph formed, WithStoredForms(graph, std::move(outline.calls), outline.elsewhere));
   Outline with_forms(formed.graph);
   with_forms.calls = std::move(formed.calls);
@@ -417,7 +234,7 @@ absl::StatusOr<DeviceProgram> LowerToDevice(const Graph& graph, const ProgramOpt
   for (const LibraryGroup& call : with_forms.calls) {
     for (const int32_t member : call.nodes) with_forms.elsewhere[static_cast<size_t>(member)] = true;
   }
-  return Lowering(formed.graph, options, std::move(with_forms)).Run();
+  return Lowered(formed.graph, options, with_forms);
 }
 
 }  // namespace mendel::cuda
