@@ -151,7 +151,9 @@ class CudaExecutable final : public Executable {
  private:
   /// Decides whether the launches of other branches may run side by side.
   absl::Status ChooseOrder() {
-    branches_ = program_.order != LaunchOrder::kChain && !IsChain(DependenciesOf(UsesOfLaunches(program_)));
+    if (program_.order == LaunchOrder::kChain) return absl::OkStatus();
+    dependencies_ = DependenciesOf(UsesOfLaunches(program_));
+    branches_ = !IsChain(dependencies_);
     if (!branches_ || program_.order == LaunchOrder::kBranches) return absl::OkStatus();
     MENDEL_ASSIGN_OR_RETURN(branches_, BranchesAreFaster());
     return absl::OkStatus();
@@ -192,7 +194,8 @@ class CudaExecutable final : public Executable {
 
   absl::Status Capture(size_t pieces, const std::function<absl::Status(size_t)>& enqueue, const Dependencies* dependencies,
                        Owned<DriverGraphExec*>& captured) {
-    return CaptureGraph(driver_, loaded_.stream(), pieces, enqueue, dependencies, captured);
+    const absl::Status status = CaptureGraph(driver_, loaded_.stream(), pieces, enqueue, dependencies, captured);
+    return dependencies == nullptr ? status : Annotate(status, "branches side by side, which MENDEL_CUDA_BRANCHES=off avoids");
   }
   absl::Status Replay(const Owned<DriverGraphExec*>& graph, DriverStream* stream) {
     return driver_.Check(driver_.GraphLaunch(graph.get(), stream), "cuGraphLaunch");
@@ -210,14 +213,13 @@ class CudaExecutable final : public Executable {
   }
 
   absl::Status CaptureLaunches() {
-    const Dependencies dependencies = branches_ ? DependenciesOf(UsesOfLaunches(program_)) : Dependencies();
     const auto enqueue = [&](size_t k) { return loaded_.Launch(k); };
-    return Capture(program_.launches.size(), enqueue, branches_ ? &dependencies : nullptr, launches_);
+    return Capture(program_.launches.size(), enqueue, branches_ ? &dependencies_ : nullptr, launches_);
   }
 
   /// The launches with an event before and one after them.
   absl::Status CaptureWhole(bool branches, Owned<DriverGraphExec*>& captured) {
-    const Dependencies dependencies = branches ? Framed(DependenciesOf(UsesOfLaunches(program_))) : Dependencies();
+    const Dependencies dependencies = branches ? Framed(dependencies_) : Dependencies();
     const size_t last = program_.launches.size() + 1;
     const auto enqueue = [&](size_t k) { return k == 0 ? Record(0) : (k == last ? Record(1) : loaded_.Launch(k - 1)); };
     return Capture(last + 1, enqueue, branches ? &dependencies : nullptr, captured);
@@ -314,6 +316,7 @@ class CudaExecutable final : public Executable {
 
   const Driver& driver_;
   std::vector<Step> steps_;
+  Dependencies dependencies_;   // of the launches, where they may be more than a chain
   bool branches_ = false;       // launches that nothing orders may run side by side
   bool ran_elsewhere_ = false;  // on a caller's stream
   // Destroyed from the last to the first.

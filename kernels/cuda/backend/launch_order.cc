@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
-#include <string_view>
 
 #include "base/status.h"
 
@@ -80,11 +79,11 @@ Dependencies Framed(const Dependencies& dependencies) {
 
 absl::StatusOr<BranchSetting> BranchSettingHere() {
   const char* const text = std::getenv("MENDEL_CUDA_BRANCHES");
-  const std::string_view value = text == nullptr ? "measured" : text;
+  const std::string value = text == nullptr ? "measured" : text;
   if (value == "measured") return BranchSetting{};
-  if (value == "off") return BranchSetting{LaunchOrder::kChain, 0};
-  if (value == "apart") return BranchSetting{LaunchOrder::kFaster, std::numeric_limits<double>::infinity()};
-  return InvalidInput("MENDEL_CUDA_BRANCHES is '", value, "', not one of measured, off, apart");
+  if (value == "off") return BranchSetting{LaunchOrder::kChain, 0, value};
+  if (value == "on") return BranchSetting{LaunchOrder::kBranches, std::numeric_limits<double>::infinity(), value};
+  return InvalidInput("MENDEL_CUDA_BRANCHES must be 'measured', 'off' or 'on', not '", value, "'");
 }
 
 }  // namespace mendel::cuda

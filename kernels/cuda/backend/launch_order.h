@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,8 +35,9 @@ Dependencies Framed(const Dependencies& dependencies);
 struct BranchSetting {
   LaunchOrder order = LaunchOrder::kFaster;
   double apart_up_to = 1.5;
+  std::string name = "measured";
 };
-/// "measured" or unset: the defaults; "off": one launch after the other; "apart": measured, whatever memory that takes.
+/// "measured" or unset: the defaults; "off": one launch after the other; "on": always side by side, whatever memory that takes.
 /// InvalidArgument names any other value.
 absl::StatusOr<BranchSetting> BranchSettingHere();
 

@@ -73,6 +73,9 @@ class CudaBackend final : public Backend {
     std::string identity =
         Cat("cuda:", gpu->name, ":sm_", gpu->architecture, ":driver ", gpu->driver->version, ":nvrtc ", gpu->compiler->version());
     for (const CallLibrary* library : InstalledLibraries()) identity += Cat(":", library->Identity());
+    // Times depend on it, stored ones too.
+    const auto branches = BranchSettingHere();
+    if (branches.ok() && branches->name != BranchSetting().name) identity += Cat(":branches ", branches->name);
     return identity;
   }
   std::string Isa() const override {
