@@ -207,7 +207,8 @@ void Contest::NoteAlgorithms(const Algorithms& algorithms) {
   std::set<std::string> names;
   const Graph& graph = baseline_.graph;
   for (const auto& [node, name] : algorithms) {
-    wins[name] += WithView(graph, node, [&](const NodeView& view) { return CostOf(*graph.node(node).op, view).flops; });
+    const OpDefinition& op = *graph.node(node).op;
+    wins[name] += WithView(graph, node, [&](const NodeView& view) { return CostOf(op, view).flops; });
   }
   for (const auto& [name, flops] : wins) {
     names.insert(name);
