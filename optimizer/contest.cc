@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "graph/op_definition.h"
 #include "graph/rewrite.h"
 #include "optimizer/subprogram_key.h"
 
@@ -210,14 +211,18 @@ absl::StatusOr<AloneTimes> Contest::MeasureAlone(const Graph& original, const Gr
   return AloneTimes{best[1] / best[0], best[0] * 1e6, best[1] * 1e6};
 }
 
-/// What won in the unmutated program is what is tried from here on.
+/// What won in the unmutated program is what is tried from here on; most arithmetic, not most nodes, makes the preferred one.
 void Contest::NoteAlgorithms(const Algorithms& algorithms) {
-  std::map<std::string, int> wins;
+  std::map<std::string, double> wins;
   std::set<std::string> names;
-  for (const auto& [node, name] : algorithms) ++wins[name];
-  for (const auto& [name, count] : wins) {
+  const Graph& graph = baseline_.graph;
+  for (const auto& [node, name] : algorithms) {
+    const OpDefinition& op = *graph.node(node).op;
+    wins[name] += WithView(graph, node, [&](const NodeView& view) { return CostOf(op, view).flops; });
+  }
+  for (const auto& [name, flops] : wins) {
     names.insert(name);
-    if (preferred_.empty() || count > wins[preferred_]) preferred_ = name;
+    if (preferred_.empty() || flops > wins[preferred_]) preferred_ = name;
   }
   // Predictions cost so little that whatever a mutant has may be tried, such as another library's products.
   if (!IsPredicted()) profiler_.KeepAlgorithms(std::move(names));

@@ -1,7 +1,12 @@
 #include "kernels/cuda/gpu_streams.h"
 
+#include <stdlib.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -28,6 +33,31 @@ absl::StatusOr<DeviceCase> Chain() {
   std::vector<double> values(64000);
   for (double& value : values) value = rng.Normal();
   return DeviceCase{"chain", std::move(graph), {HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {64, 1000}}, values))}, {}};
+}
+
+/// Softmaxes and sums of what was there before, large enough that launches which may overlap do.
+absl::StatusOr<Graph> RandomDag(Rng& rng) {
+  GraphBuilder builder;
+  std::vector<ValueId> values = {builder.Input("x", {DType::kF32, {256, 512}})};
+  for (int k = 0; k < 24; ++k) {
+    // Late values often, so that branches are long.
+    const auto any = [&] {
+      return values[values.size() - 1 - static_cast<size_t>(rng.Below(std::min<uint64_t>(values.size(), 6)))];
+    };
+    const ValueId a = any(), b = any();
+    auto made = k % 3 == 2 ? builder.Add("Add", {a, b}) : builder.Add("Softmax", {a}, {{"axis", rng.Between(0, 1)}});
+    MENDEL_ASSIGN_OR_RETURN(const ValueId value, std::move(made));
+    values.push_back(value);
+  }
+  for (size_t k = values.size() - 6; k < values.size(); ++k) builder.Output(Cat("y", k), values[k]);
+  return builder.Build();
+}
+
+absl::StatusOr<std::unique_ptr<Executable>> CompiledWith(const Backend& backend, const Graph& graph, const char* branches) {
+  ::setenv("MENDEL_CUDA_BRANCHES", branches, 1);
+  auto executable = backend.Compile(graph, {});
+  ::unsetenv("MENDEL_CUDA_BRANCHES");
+  return executable;
 }
 
 }  // namespace
@@ -83,6 +113,27 @@ absl::StatusOr<std::string> WrongOnStreams(const Backend& backend) {
     if (!wrong.empty()) return Cat("stream of flags ", flags, ": ", wrong);
   }
   return WrongNumber(*executable, one);
+}
+
+absl::StatusOr<std::string> WrongBranches(const Backend& backend) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    Rng rng(seed);
+    MENDEL_ASSIGN_OR_RETURN(const Graph graph, RandomDag(rng));
+    MENDEL_ASSIGN_OR_RETURN(const auto chain, CompiledWith(backend, graph, "off"));
+    MENDEL_ASSIGN_OR_RETURN(const auto branches, CompiledWith(backend, graph, "on"));
+    for (int run = 0; run < 20; ++run) {
+      std::vector<double> values(256 * 512);
+      for (double& value : values) value = rng.Normal();
+      const std::vector<Tensor> inputs = {Tensor::FromDoubles({DType::kF32, {256, 512}}, values)};
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> want, RunOnTensors(*chain, graph, inputs));
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> have, RunOnTensors(*branches, graph, inputs));
+      for (size_t k = 0; k < want.size(); ++k) {
+        if (!std::ranges::equal(want[k].bytes(), have[k].bytes()))
+          return Cat("seed ", seed, ", run ", run, ": output ", k, " differs");
+      }
+    }
+  }
+  return "";
 }
 
 }  // namespace mendel::cuda

@@ -15,6 +15,10 @@ absl::StatusOr<std::string> WrongTimes(const Backend& backend);
 /// "" when runs on two streams with device memory give what the graph means, and a run of the host afterwards, too.
 absl::StatusOr<std::string> WrongOnStreams(const Backend& backend);
 
+/// "" when programs with branches, replayed side by side, yield the same bits as one launch after the other, run after run. Sets
+/// MENDEL_CUDA_BRANCHES meanwhile.
+absl::StatusOr<std::string> WrongBranches(const Backend& backend);
+
 }  // namespace mendel::cuda
 
 #endif  // MENDEL_KERNELS_CUDA_GPU_STREAMS_H_

@@ -124,7 +124,8 @@ void RunAll(const Options& options, GuardedCases& report) {
   if (options.Wants("streams")) {
     report.Case("times", [&] { return WrongTimes(backend); });
     if (report.GoesOn()) report.Case("streams", [&] { return WrongOnStreams(backend); });
-    report.EndPart("times and streams", 2, 2);
+    if (report.GoesOn()) report.Case("branches", [&] { return WrongBranches(backend); });
+    report.EndPart("times, streams and branches", 3, 3);
   }
   if (options.Wants("operators")) RunOperators(backend, report);
   if (options.Wants("libraries")) {

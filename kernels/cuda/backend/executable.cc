@@ -1,9 +1,10 @@
 #include "kernels/cuda/backend/executable.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
-#include <map>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,28 +14,48 @@
 #include "kernels/cuda/backend/buffer_checks.h"
 #include "kernels/cuda/backend/context.h"
 #include "kernels/cuda/backend/device_cache.h"
-#include "kernels/cuda/backend/library_call.h"
+#include "kernels/cuda/backend/graph_capture.h"
+#include "kernels/cuda/backend/launch_order.h"
+#include "kernels/cuda/backend/loaded_program.h"
 #include "kernels/cuda/backend/resources.h"
 
 namespace mendel::cuda {
 namespace {
 
 // Of cuda.h.
-constexpr int kFunctionSharedBytes = 8;
-constexpr unsigned kSharedWithoutAsking = 48 << 10;
-constexpr unsigned kNonBlockingStream = 1;
-constexpr int kThreadLocalCapture = 1;
 constexpr unsigned kEventWithoutTime = 2;
 constexpr unsigned kExternalEvent = 1;  // a captured record is one that others may wait for or take the time of
 constexpr int kInvalidValue = 1;
 
+// Whether branches are worth it is measured when a program is loaded: by the least time of a few interleaved replays, within which
+// they must win by more than such times repeat.
+constexpr int kMostRounds = 10;
+constexpr int kLeastRounds = 3;
+constexpr double kSecondsForRounds = 0.02;
+constexpr double kBranchesWin = 0.98;
+
+/// All pieces of a run: inputs, launches, outputs.
+std::vector<MemoryUse> UsesOfRun(const DeviceProgram& program) {
+  std::vector<MemoryUse> uses;
+  for (const DeviceCopy& input : program.inputs) uses.push_back({{}, {input.buffer}});
+  for (const DeviceLaunch& launch : program.launches) uses.push_back(UseOf(launch));
+  for (const DeviceCopy& output : program.outputs) uses.push_back({{output.buffer}, {}});
+  return uses;
+}
+
+std::vector<MemoryUse> UsesOfLaunches(const DeviceProgram& program) {
+  std::vector<MemoryUse> uses;
+  for (const DeviceLaunch& launch : program.launches) uses.push_back(UseOf(launch));
+  return uses;
+}
+
 class CudaExecutable final : public Executable {
  public:
-  CudaExecutable(const Driver& driver, DeviceProgram program) : driver_(driver), program_(std::move(program)) {
+  CudaExecutable(const Driver& driver, DeviceProgram program) : driver_(driver), loaded_(driver, std::move(program)) {
     for (const DeviceLaunch& launch : program_.launches) steps_.push_back(launch.info);
   }
   ~CudaExecutable() override {
-    if (!stream_) return;
+    if (loaded_.stream() == nullptr) return;
     (void)context_.MakeCurrent();
     if (ran_elsewhere_) driver_.EventSynchronize(done_.get());  // a run on a caller's stream may be under way
   }
@@ -43,28 +64,17 @@ class CudaExecutable final : public Executable {
     MENDEL_RETURN_IF_ERROR(driver_.CheckUsable());
     MENDEL_RETURN_IF_ERROR(context_.Retain(driver_));
     MENDEL_RETURN_IF_ERROR(context_.MakeCurrent());
-    DriverStream* stream = nullptr;
-    const int made = driver_.StreamCreate(&stream, kNonBlockingStream);
-    MENDEL_RETURN_IF_ERROR(Keep(driver_, made, "cuStreamCreate", stream, driver_.StreamDestroy, stream_));
-    memory_.resize(program_.allocations.size());
-    for (size_t k = 0; k < memory_.size(); ++k) MENDEL_RETURN_IF_ERROR(Allocate(program_.allocations[k], memory_[k]));
-    MENDEL_RETURN_IF_ERROR(UploadWeights());
-    MENDEL_RETURN_IF_ERROR(LoadKernels(image));
-    MENDEL_RETURN_IF_ERROR(LoadCalls());
-    if (program_.staging_bytes > 0) {
-      void* staging = nullptr;
-      const int pinned = driver_.MemHostAlloc(&staging, static_cast<size_t>(program_.staging_bytes), 0);
-      MENDEL_RETURN_IF_ERROR(Keep(driver_, pinned, "cuMemHostAlloc", staging, driver_.MemFreeHost, staging_));
-    }
+    MENDEL_RETURN_IF_ERROR(loaded_.Load(image));
     MENDEL_RETURN_IF_ERROR(MakeEvent(kEventWithoutTime, done_));
-    MENDEL_RETURN_IF_ERROR(Capture(&CudaExecutable::Enqueue, graph_));
-    return Capture(&CudaExecutable::EnqueueLaunches, launches_);
+    MENDEL_RETURN_IF_ERROR(ChooseOrder());
+    MENDEL_RETURN_IF_ERROR(CaptureRun());
+    return CaptureLaunches();
   }
 
   absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) override {
     MENDEL_RETURN_IF_ERROR(Begin(inputs, outputs));
-    MENDEL_RETURN_IF_ERROR(Replay(graph_, stream_.get()));
-    MENDEL_RETURN_IF_ERROR(Wait());
+    MENDEL_RETURN_IF_ERROR(Replay(graph_, loaded_.stream()));
+    MENDEL_RETURN_IF_ERROR(loaded_.Wait());
     Deliver(outputs);
     return absl::OkStatus();
   }
@@ -74,20 +84,20 @@ class CudaExecutable final : public Executable {
   absl::StatusOr<double> TimeRun(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
                                  const std::function<void()>& evict) override {
     MENDEL_RETURN_IF_ERROR(Begin(inputs, outputs));
-    MENDEL_RETURN_IF_ERROR(MakeEvents(LastEvent() + 1));
-    if (!whole_) MENDEL_RETURN_IF_ERROR(Capture(&CudaExecutable::EnqueueWhole, whole_));
-    MENDEL_RETURN_IF_ERROR(CopyIn());
+    MENDEL_RETURN_IF_ERROR(MakeEvents(2));
+    if (!whole_) MENDEL_RETURN_IF_ERROR(CaptureWhole(branches_, whole_));
+    MENDEL_RETURN_IF_ERROR(loaded_.CopyIn());
     if (evict != nullptr) {
-      MENDEL_RETURN_IF_ERROR(cache_.Fill(driver_, context_.device(), stream_.get()));
+      MENDEL_RETURN_IF_ERROR(cache_.Fill(driver_, context_.device(), loaded_.stream()));
     } else {
-      MENDEL_RETURN_IF_ERROR(Replay(launches_, stream_.get()));
-      MENDEL_RETURN_IF_ERROR(CopyIn());
+      MENDEL_RETURN_IF_ERROR(Replay(launches_, loaded_.stream()));
+      MENDEL_RETURN_IF_ERROR(loaded_.CopyIn());
     }
-    MENDEL_RETURN_IF_ERROR(Replay(whole_, stream_.get()));
-    MENDEL_RETURN_IF_ERROR(CopyOut());
-    MENDEL_RETURN_IF_ERROR(Wait());
+    MENDEL_RETURN_IF_ERROR(Replay(whole_, loaded_.stream()));
+    MENDEL_RETURN_IF_ERROR(loaded_.CopyOut());
+    MENDEL_RETURN_IF_ERROR(loaded_.Wait());
     Deliver(outputs);
-    return SecondsBetween(0, LastEvent());
+    return SecondsBetween(0, 1);
   }
 
   std::string device() const override { return Cat("cuda:", context_.device()); }
@@ -118,11 +128,11 @@ class CudaExecutable final : public Executable {
                         std::vector<double>& seconds) override {
     MENDEL_RETURN_IF_ERROR(Begin(inputs, outputs));
     MENDEL_RETURN_IF_ERROR(MakeEvents(program_.launches.size() + 1));
-    if (!timed_) MENDEL_RETURN_IF_ERROR(Capture(&CudaExecutable::EnqueueTimed, timed_));
-    MENDEL_RETURN_IF_ERROR(CopyIn());
-    MENDEL_RETURN_IF_ERROR(Replay(timed_, stream_.get()));
-    MENDEL_RETURN_IF_ERROR(CopyOut());
-    MENDEL_RETURN_IF_ERROR(Wait());
+    if (!timed_) MENDEL_RETURN_IF_ERROR(CaptureTimed());
+    MENDEL_RETURN_IF_ERROR(loaded_.CopyIn());
+    MENDEL_RETURN_IF_ERROR(Replay(timed_, loaded_.stream()));
+    MENDEL_RETURN_IF_ERROR(loaded_.CopyOut());
+    MENDEL_RETURN_IF_ERROR(loaded_.Wait());
     seconds.assign(program_.launches.size(), 0);
     for (size_t k = 0; k < seconds.size(); ++k) {
       MENDEL_ASSIGN_OR_RETURN(seconds[k], SecondsBetween(k, k + 1));
@@ -134,125 +144,96 @@ class CudaExecutable final : public Executable {
   MemoryReport memory() const override {
     return {.arena_bytes = program_.arena_bytes,
             .alive_bytes = program_.alive_bytes,
-            .weight_bytes = weight_bytes_,
+            .weight_bytes = loaded_.weight_bytes(),
             .scratch_bytes = 0};
   }
 
  private:
-  absl::Status Allocate(int64_t bytes, Owned<uint64_t>& memory) {
-    if (bytes == 0) return absl::OkStatus();
-    uint64_t address = 0;
-    const int result = driver_.MemAlloc(&address, static_cast<size_t>(bytes));
-    return Annotate(Keep(driver_, result, "cuMemAlloc", address, driver_.MemFree, memory), Cat(bytes, " bytes of device memory"));
-  }
-
-  absl::Status UploadWeights() {
-    weight_bytes_ = static_cast<int64_t>(program_.weights.size());
-    for (const DeviceUpload& upload : program_.uploads) {
-      if (upload.to.bytes == 0) continue;
-      const int result = driver_.MemcpyHtoDAsync(Address(upload.to), program_.weights.data() + upload.from,
-                                                 static_cast<size_t>(upload.to.bytes), stream_.get());
-      MENDEL_RETURN_IF_ERROR(driver_.Check(result, "cuMemcpyHtoDAsync"));
-    }
-    // On this stream alone: to synchronise the context would wait for other work, and is forbidden while another thread captures.
-    if (!program_.uploads.empty()) MENDEL_RETURN_IF_ERROR(Wait());
-    program_.weights = {};  // the device has them
+  /// Decides whether the launches of other branches may run side by side.
+  absl::Status ChooseOrder() {
+    if (program_.order == LaunchOrder::kChain) return absl::OkStatus();
+    dependencies_ = DependenciesOf(UsesOfLaunches(program_));
+    branches_ = !IsChain(dependencies_);
+    if (!branches_ || program_.order == LaunchOrder::kBranches) return absl::OkStatus();
+    MENDEL_ASSIGN_OR_RETURN(branches_, BranchesAreFaster());
     return absl::OkStatus();
   }
 
-  absl::Status LoadKernels(const ImageOf& image) {
-    functions_.resize(program_.launches.size());
-    MENDEL_ASSIGN_OR_RETURN(const auto images, CompileKernels(program_, image));
-    std::map<std::string, DriverFunction*> functions;
-    modules_.resize(images.size());
-    for (size_t k = 0; k < images.size(); ++k) {
-      DriverModule* module = nullptr;
-      const int loaded = driver_.ModuleLoadData(&module, images[k].data());
-      MENDEL_RETURN_IF_ERROR(Keep(driver_, loaded, "cuModuleLoadData", module, driver_.ModuleUnload, modules_[k]));
-      const std::string& entry = program_.entries[k];
-      MENDEL_RETURN_IF_ERROR(
-          driver_.Check(driver_.ModuleGetFunction(&functions[entry], module, entry.c_str()), "cuModuleGetFunction"));
-    }
-    for (size_t k = 0; k < functions_.size(); ++k) {
-      const DeviceLaunch& launch = program_.launches[k];
-      if (launch.call != nullptr) continue;
-      DriverFunction* const function = functions.at(launch.kernel);
-      if (launch.shape.shared > kSharedWithoutAsking) {
-        MENDEL_RETURN_IF_ERROR(driver_.Check(
-            driver_.FuncSetAttribute(function, kFunctionSharedBytes, static_cast<int>(launch.shape.shared)), "cuFuncSetAttribute"));
+  /// Compares both orders on inputs that are zero. The faster one's graph is kept for TimeRun.
+  absl::StatusOr<bool> BranchesAreFaster() {
+    MENDEL_RETURN_IF_ERROR(MakeEvents(2));
+    Owned<DriverGraphExec*> chain, branches;
+    MENDEL_RETURN_IF_ERROR(CaptureWhole(false, chain));
+    MENDEL_RETURN_IF_ERROR(CaptureWhole(true, branches));
+    std::array<double, 2> least = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+    double spent = 0;
+    // The first round loads what is loaded late, and does not count.
+    for (int round = 0; round < kLeastRounds || (round < kMostRounds && spent < kSecondsForRounds); ++round) {
+      for (const bool branch : {false, true}) {
+        MENDEL_ASSIGN_OR_RETURN(const double seconds, TimeOnZeros(branch ? branches : chain));
+        spent += seconds;
+        if (round > 0) least[branch] = std::min(least[branch], seconds);
       }
-      functions_[k] = function;
     }
-    return absl::OkStatus();
+    const bool faster = least[true] < kBranchesWin * least[false];
+    whole_ = std::move(faster ? branches : chain);
+    return faster;
   }
 
-  /// Each is made once here, on whatever lies in its memory: what a library loads for its first call, no capture allows.
-  absl::Status LoadCalls() {
-    calls_.resize(program_.launches.size());
-    bool any = false;
-    for (size_t k = 0; k < calls_.size(); ++k) {
-      const DeviceLaunch& launch = program_.launches[k];
-      if (launch.call == nullptr) continue;
-      CallSite site{stream_.get(), {}, launch.workspace.bytes > 0 ? Address(launch.workspace) : 0};
-      for (const DeviceBuffer& buffer : launch.pointers) site.pointers.push_back(Address(buffer));
-      auto loaded = launch.call->Load(site, handles_);
-      if (!loaded.ok()) return Annotate(loaded.status(), launch.info.name);
-      calls_[k] = *std::move(loaded);
-      MENDEL_RETURN_IF_ERROR(Launch(k));
-      any = true;
+  absl::StatusOr<double> TimeOnZeros(const Owned<DriverGraphExec*>& graph) {
+    for (const DeviceCopy& input : program_.inputs) {
+      if (input.buffer.bytes == 0) continue;
+      const int filled =
+          driver_.MemsetD8Async(loaded_.Address(input.buffer), 0, static_cast<size_t>(input.buffer.bytes), loaded_.stream());
+      MENDEL_RETURN_IF_ERROR(driver_.Check(filled, "cuMemsetD8Async"));
     }
-    return any ? Wait() : absl::OkStatus();
+    MENDEL_RETURN_IF_ERROR(Replay(graph, loaded_.stream()));
+    MENDEL_RETURN_IF_ERROR(loaded_.Wait());
+    return SecondsBetween(0, 1);
   }
 
-  /// What `enqueue` puts onto the stream as one graph.
-  absl::Status Capture(absl::Status (CudaExecutable::*enqueue)(), Owned<DriverGraphExec*>& replayed) {
-    MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.StreamBeginCapture(stream_.get(), kThreadLocalCapture), "cuStreamBeginCapture"));
-    const absl::Status enqueued = (this->*enqueue)();
-    // Ended in any case: a stream that captures can do nothing else, not even be destroyed in peace.
-    DriverGraph* captured = nullptr;
-    const int ended = driver_.StreamEndCapture(stream_.get(), &captured);
-    Owned<DriverGraph*> graph(captured, driver_.GraphDestroy);
-    MENDEL_RETURN_IF_ERROR(enqueued);
-    MENDEL_RETURN_IF_ERROR(driver_.Check(ended, "cuStreamEndCapture"));
-    DriverGraphExec* exec = nullptr;
-    const int made = driver_.GraphInstantiate(&exec, graph.get(), 0);
-    return Keep(driver_, made, "cuGraphInstantiate", exec, driver_.GraphExecDestroy, replayed);
+  absl::Status Capture(size_t pieces, const std::function<absl::Status(size_t)>& enqueue, const Dependencies* dependencies,
+                       Owned<DriverGraphExec*>& captured) {
+    const absl::Status status = CaptureGraph(driver_, loaded_.stream(), pieces, enqueue, dependencies, captured);
+    return dependencies == nullptr ? status : Annotate(status, "branches side by side, which MENDEL_CUDA_BRANCHES=off avoids");
   }
   absl::Status Replay(const Owned<DriverGraphExec*>& graph, DriverStream* stream) {
     return driver_.Check(driver_.GraphLaunch(graph.get(), stream), "cuGraphLaunch");
   }
 
   /// A whole run.
-  absl::Status Enqueue() {
-    MENDEL_RETURN_IF_ERROR(CopyIn());
-    MENDEL_RETURN_IF_ERROR(EnqueueLaunches());
-    return CopyOut();
-  }
-  absl::Status EnqueueLaunches() {
-    for (size_t k = 0; k < program_.launches.size(); ++k) MENDEL_RETURN_IF_ERROR(Launch(k));
-    return absl::OkStatus();
+  absl::Status CaptureRun() {
+    const size_t inputs = program_.inputs.size(), launched = inputs + program_.launches.size();
+    const auto enqueue = [&](size_t k) {
+      if (k < inputs) return loaded_.CopyIn(program_.inputs[k]);
+      return k < launched ? loaded_.Launch(k - inputs) : loaded_.CopyOut(program_.outputs[k - launched]);
+    };
+    const Dependencies dependencies = branches_ ? DependenciesOf(UsesOfRun(program_)) : Dependencies();
+    return Capture(launched + program_.outputs.size(), enqueue, branches_ ? &dependencies : nullptr, graph_);
   }
 
-  /// Of the events, the one after the last launch.
-  size_t LastEvent() const { return std::max<size_t>(1, program_.launches.size()); }
-  absl::Status Record(size_t event) {
-    return driver_.Check(driver_.EventRecordWithFlags(events_[event].get(), stream_.get(), kExternalEvent),
-                         "cuEventRecordWithFlags");
+  absl::Status CaptureLaunches() {
+    const auto enqueue = [&](size_t k) { return loaded_.Launch(k); };
+    return Capture(program_.launches.size(), enqueue, branches_ ? &dependencies_ : nullptr, launches_);
   }
 
   /// The launches with an event before and one after them.
-  absl::Status EnqueueWhole() {
-    MENDEL_RETURN_IF_ERROR(Record(0));
-    MENDEL_RETURN_IF_ERROR(EnqueueLaunches());
-    return Record(LastEvent());
+  absl::Status CaptureWhole(bool branches, Owned<DriverGraphExec*>& captured) {
+    const Dependencies dependencies = branches ? Framed(dependencies_) : Dependencies();
+    const size_t last = program_.launches.size() + 1;
+    const auto enqueue = [&](size_t k) { return k == 0 ? Record(0) : (k == last ? Record(1) : loaded_.Launch(k - 1)); };
+    return Capture(last + 1, enqueue, branches ? &dependencies : nullptr, captured);
   }
-  /// The launches with an event around each.
-  absl::Status EnqueueTimed() {
-    for (size_t k = 0; k <= program_.launches.size(); ++k) {
-      MENDEL_RETURN_IF_ERROR(Record(k));
-      if (k < program_.launches.size()) MENDEL_RETURN_IF_ERROR(Launch(k));
-    }
-    return absl::OkStatus();
+
+  /// The launches, one after the other, with an event around each.
+  absl::Status CaptureTimed() {
+    const auto enqueue = [&](size_t k) { return k % 2 == 0 ? Record(k / 2) : loaded_.Launch(k / 2); };
+    return Capture(2 * program_.launches.size() + 1, enqueue, nullptr, timed_);
+  }
+
+  absl::Status Record(size_t event) {
+    return driver_.Check(driver_.EventRecordWithFlags(events_[event].get(), loaded_.stream(), kExternalEvent),
+                         "cuEventRecordWithFlags");
   }
 
   /// That a run can be put onto the caller's stream.
@@ -274,12 +255,12 @@ class CudaExecutable final : public Executable {
   absl::Status EnqueueOn(DriverStream* stream, const DeviceRun& run) {
     for (size_t k = 0; k < run.inputs.size(); ++k) {
       const DeviceCopy& input = program_.inputs[k];
-      MENDEL_RETURN_IF_ERROR(CopyOnDevice("input", input, Address(input.buffer), run.inputs[k], stream));
+      MENDEL_RETURN_IF_ERROR(CopyOnDevice("input", input, loaded_.Address(input.buffer), run.inputs[k], stream));
     }
     MENDEL_RETURN_IF_ERROR(Replay(launches_, stream));
     for (size_t k = 0; k < run.outputs.size(); ++k) {
       const DeviceCopy& output = program_.outputs[k];
-      MENDEL_RETURN_IF_ERROR(CopyOnDevice("output", output, run.outputs[k], Address(output.buffer), stream));
+      MENDEL_RETURN_IF_ERROR(CopyOnDevice("output", output, run.outputs[k], loaded_.Address(output.buffer), stream));
     }
     return absl::OkStatus();
   }
@@ -294,60 +275,21 @@ class CudaExecutable final : public Executable {
     return driver_.Check(result, "cuMemcpyDtoDAsync");
   }
 
-  uint64_t Address(const DeviceBuffer& buffer) const {
-    return memory_[buffer.allocation].get() + static_cast<uint64_t>(buffer.offset);
-  }
-  std::byte* Staging(const DeviceCopy& copy) const { return static_cast<std::byte*>(staging_.get()) + copy.staging; }
-
-  absl::Status CopyIn() {
-    for (const DeviceCopy& copy : program_.inputs) {
-      if (copy.buffer.bytes == 0) continue;
-      MENDEL_RETURN_IF_ERROR(driver_.Check(
-          driver_.MemcpyHtoDAsync(Address(copy.buffer), Staging(copy), static_cast<size_t>(copy.buffer.bytes), stream_.get()),
-          "cuMemcpyHtoDAsync"));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status CopyOut() {
-    for (const DeviceCopy& copy : program_.outputs) {
-      if (copy.buffer.bytes == 0) continue;
-      MENDEL_RETURN_IF_ERROR(driver_.Check(
-          driver_.MemcpyDtoHAsync(Staging(copy), Address(copy.buffer), static_cast<size_t>(copy.buffer.bytes), stream_.get()),
-          "cuMemcpyDtoHAsync"));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Launch(size_t k) {
-    const DeviceLaunch& launch = program_.launches[k];
-    if (calls_[k] != nullptr) return Annotate(calls_[k]->Enqueue(), launch.info.name);
-    addresses_.clear();
-    for (const DeviceBuffer& buffer : launch.pointers) addresses_.push_back(Address(buffer));
-    parameters_.clear();
-    for (uint64_t& address : addresses_) parameters_.push_back(&address);
-    const int result = driver_.LaunchKernel(functions_[k], launch.shape.grid, 1, 1, launch.shape.block, 1, 1, launch.shape.shared,
-                                            stream_.get(), parameters_.data(), nullptr);
-    return Annotate(driver_.Check(result, "cuLaunchKernel"), launch.info.name);
-  }
-
   absl::Status Begin(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) {
     MENDEL_RETURN_IF_ERROR(CheckBuffers("input", program_.inputs, inputs));
     MENDEL_RETURN_IF_ERROR(CheckBuffers("output", program_.outputs, outputs));
     MENDEL_RETURN_IF_ERROR(driver_.CheckUsable());
     MENDEL_RETURN_IF_ERROR(context_.MakeCurrent());
-    MENDEL_RETURN_IF_ERROR(AfterLastRun(stream_.get()));
+    MENDEL_RETURN_IF_ERROR(AfterLastRun(loaded_.stream()));
     for (size_t k = 0; k < inputs.size(); ++k) {
-      if (!inputs[k].empty()) std::memcpy(Staging(program_.inputs[k]), inputs[k].data(), inputs[k].size());
+      if (!inputs[k].empty()) std::memcpy(loaded_.Staging(program_.inputs[k]), inputs[k].data(), inputs[k].size());
     }
     return absl::OkStatus();
   }
 
-  absl::Status Wait() { return driver_.Check(driver_.StreamSynchronize(stream_.get()), "cuStreamSynchronize"); }
-
   void Deliver(std::span<const std::span<std::byte>> outputs) const {
     for (size_t k = 0; k < outputs.size(); ++k) {
-      if (!outputs[k].empty()) std::memcpy(outputs[k].data(), Staging(program_.outputs[k]), outputs[k].size());
+      if (!outputs[k].empty()) std::memcpy(outputs[k].data(), loaded_.Staging(program_.outputs[k]), outputs[k].size());
     }
   }
 
@@ -373,28 +315,21 @@ class CudaExecutable final : public Executable {
   }
 
   const Driver& driver_;
-  DeviceProgram program_;
   std::vector<Step> steps_;
-  int64_t weight_bytes_ = 0;
-  bool ran_elsewhere_ = false;              // on a caller's stream
-  std::vector<DriverFunction*> functions_;  // a launch each; null where a library is called
-  std::vector<uint64_t> addresses_;
-  std::vector<void*> parameters_;
+  Dependencies dependencies_;   // of the launches, where they may be more than a chain
+  bool branches_ = false;       // launches that nothing orders may run side by side
+  bool ran_elsewhere_ = false;  // on a caller's stream
   // Destroyed from the last to the first.
   Context context_;
-  std::vector<Owned<uint64_t>> memory_;
+  LoadedProgram loaded_;
+  const DeviceProgram& program_ = loaded_.program();
   DeviceCache cache_;
-  Owned<void*> staging_;
-  std::vector<Owned<DriverModule*>> modules_;  ///< one a kernel
-  Owned<DriverStream*> stream_;
-  LibraryHandles handles_;
-  std::vector<std::unique_ptr<LoadedCall>> calls_;  // a launch each; null where a kernel is launched
-  std::vector<Owned<DriverEvent*>> events_;         // those that take the time
-  Owned<DriverGraphExec*> graph_;                   // a whole run: copies in, launches, copies out
-  Owned<DriverGraphExec*> launches_;                // the launches alone
-  Owned<DriverGraphExec*> whole_;                   // these between two events; made by the first TimeRun
-  Owned<DriverGraphExec*> timed_;                   // these with an event around each; made by the first RunTimed
-  Owned<DriverEvent*> done_;                        // after the last run on a caller's stream
+  std::vector<Owned<DriverEvent*>> events_;  // those that take the time
+  Owned<DriverGraphExec*> graph_;            // a whole run: copies in, launches, copies out
+  Owned<DriverGraphExec*> launches_;         // the launches alone
+  Owned<DriverGraphExec*> whole_;            // these between two events; made by the first TimeRun, if not before
+  Owned<DriverGraphExec*> timed_;            // these with an event around each; made by the first RunTimed
+  Owned<DriverEvent*> done_;                 // after the last run on a caller's stream
 };
 
 }  // namespace

@@ -7,8 +7,10 @@
 #include <memory>
 #include <utility>
 
+#include "base/random.h"
 #include "base/status.h"
 #include "gmock/gmock.h"
+#include "graph/random_graph.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/backend/installed_libraries.h"
@@ -179,6 +181,29 @@ TEST(LibraryGroups, AreStepsOfTheProgram) {
     EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "");
     EXPECT_EQ(driver.Leaks(), "");
   }
+}
+
+/// A call is several nodes of the captured graph; what they share is kept in order whichever of the allowed orders is drawn.
+TEST(LibraryGroups, CallsOfOtherBranchesRunInAnyOrder) {
+  FakeDriver driver;
+  const MadeUpLibrary library(driver.table());
+  const CallLibrary* const libraries[] = {&library};
+  const Graph graph = Net();
+  for (const double apart_up_to : {0.0, 10.0}) {
+    DeviceCase one{"calls", graph, {Input()}, {}};
+    const auto program = LowerToDevice(
+        graph, {.order = LaunchOrder::kBranches, .apart_up_to = apart_up_to, .algorithms = kByCalls, .libraries = libraries});
+    ASSERT_TRUE(program.ok()) << program.status();
+    ASSERT_TRUE(driver.Prepare(program->ModuleText() + kTexts).ok());
+    const auto executable = MakeExecutable(driver.table(), *program, &TextImage);
+    ASSERT_TRUE(executable.ok()) << executable.status();
+    Rng rng(1);
+    for (int run = 0; run < 20; ++run) {
+      one.inputs = RandomInputs(rng, graph);
+      EXPECT_EQ(FailureOf(**executable, one), "") << run;
+    }
+  }
+  EXPECT_EQ(driver.Leaks(), "");
 }
 
 TEST(LibraryGroups, WorkspacesShareTheArena) {

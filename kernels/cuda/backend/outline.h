@@ -26,6 +26,7 @@ struct Outline {
   std::vector<bool> elsewhere;      ///< constants, and what corrections and calls compute, or nobody
   std::vector<LibraryGroup> calls;  ///< in the order of their results
   std::vector<NodeOrigin> origins;  ///< by node of `graph`; empty: each is its own
+  std::set<int32_t> beside = {};    ///< nodes of the given graph whose kernels may stand beside others
 
   NodeOrigin OriginOf(int32_t id) const { return origins.empty() ? NodeOrigin{id} : origins[static_cast<size_t>(id)]; }
   /// What kernels compute, in the order of their launches. Unimplemented names the node that none computes.

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "base/status.h"
-#include "graph/evaluate.h"
-#include "kernels/cuda/backend/correction_launch.h"
+#include "kernels/cuda/backend/beside.h"
+#include "kernels/cuda/backend/folded_values.h"
+#include "kernels/cuda/backend/launch_draft.h"
 #include "kernels/cuda/backend/outline.h"
-#include "kernels/cuda/emit/correction_plan.h"
-#include "kernels/cuda/fusion/grouping.h"
+#include "kernels/cuda/backend/program_draft.h"
 #include "kernels/cuda/fusion/preamble.h"
 #include "runtime/memory_planner.h"
 
@@ -20,172 +21,133 @@ namespace {
 
 int64_t Aligned(int64_t bytes) { return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment; }
 
-class Lowering {
+/// Gives the launches of a draft their memory.
+class Placement {
  public:
-  Lowering(const Outline& outline, const ProgramOptions& options)
-      : outline_(outline),
-        graph_(outline.graph),
+  Placement(const Graph& graph, const ProgramOptions& options, const std::vector<bool>& constant, ProgramDraft draft,
+            FoldedValues& folded)
+      : graph_(graph),
         options_(options),
-        constant_(outline.constant),
-        plan_(outline.plan),
-        calls_(outline.calls) {}
+        constant_(constant),
+        draft_(std::move(draft)),
+        drafts_(draft_.launches),
+        folded_(folded) {}
 
-  absl::StatusOr<DeviceProgram> Run() {
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<FusionGroup> groups, outline_.Groups());
-    for (int32_t id : graph_.inputs()) Life({id, 0}, 0);
-    auto call = calls_.begin();
-    for (const FusionGroup& group : groups) {
-      for (; call != calls_.end() && call->result < group.result; ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
-      MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
-      MENDEL_RETURN_IF_ERROR(AddLaunch(group));
-    }
-    for (; call != calls_.end(); ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
-    MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(static_cast<int32_t>(graph_.nodes().size())));
-    const int end = static_cast<int>(program_.launches.size());
-    for (const GraphOutput& output : graph_.outputs()) {
-      if (!constant_[static_cast<size_t>(output.value.node)]) Life(output.value, end);
-    }
+  DeviceProgram Run() {
+    for (const LaunchDraft& draft : drafts_) AddText(draft.launch.kernel, draft.text);
+    ArrangeLaunches();
     PlaceValues();
     AddCopies();
     if (options_.reuse_memory && !program_.weights.empty()) {
       program_.allocations[0] = static_cast<int64_t>(program_.weights.size());
       program_.uploads = {{{0, 0, program_.allocations[0]}, 0}};
     }
+    program_.order = options_.order;
     return std::move(program_);
   }
 
  private:
   /// `value` is alive at `step`.
   void Life(ValueId value, int step) {
-    const ValueId home = Home(value);
+    const ValueId home = draft_.Home(value);
     const int64_t bytes = BytesOf(home);
     if (bytes == 0) return;
     const auto [life, is_new] = lives_.try_emplace(home, BufferLifetime{Aligned(bytes), step, step});
     life->second.last = std::max(life->second.last, step);
   }
 
-  /// The value in whose memory `value` lies: its own, or what a correction has written over.
-  ValueId Home(ValueId value) const {
-    const auto home = homes_.find(value);
-    return home == homes_.end() ? value : home->second;
-  }
   int64_t BytesOf(ValueId value) const {
-    const auto scratch = scratch_.find(value);
-    return scratch == scratch_.end() ? ByteSize(graph_.type(value)) : scratch->second;
+    const auto scratch = draft_.scratch.find(value);
+    return scratch == draft_.scratch.end() ? ByteSize(graph_.type(value)) : scratch->second;
   }
 
-  /// The corrections that have not been added yet, of nodes before this one.
-  absl::Status AddCorrectionsBefore(int32_t node) {
-    for (; corrected_ < plan_.corrections.size() && plan_.corrections[corrected_].patch < node; ++corrected_) {
-      const PlannedCorrection& correction = plan_.corrections[corrected_];
-      if (correction.in_place) homes_[correction.result()] = Home(correction.base);
-      if (const int64_t bytes = ScratchBytes(graph_, correction); bytes > 0) scratch_[ScratchOf(correction)] = bytes;
-      MENDEL_ASSIGN_OR_RETURN(auto launches, LaunchesOf(graph_, correction, [&](ValueId value) { return Folded(value); }));
-      for (CorrectionLaunch& launch : launches) {
-        AddText(launch.kernel, launch.text);
-        Add({.kernel = std::move(launch.kernel), .shape = launch.shape, .info = std::move(launch.info)}, std::move(launch.operands),
-            launch.result);
-      }
-    }
-    return absl::OkStatus();
-  }
-
+  /// Of an entry that is a kernel's, once.
   void AddText(const std::string& entry, const std::string& text) {
-    if (!names_.insert(entry).second) return;
+    if (text.empty() || !names_.insert(entry).second) return;
     program_.texts.push_back(text);
     program_.entries.push_back(entry);
   }
 
-  absl::Status AddLaunch(const FusionGroup& group) {
-    MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteKernel(graph_, group));
-    AddText(kernel.name, kernel.text);
-    const std::string told =
-        Cat(group.row >= 0 ? "rows" : "elements", group.nodes.size() > 1 ? Cat("_of_", group.nodes.size()) : "",
-            kernel.lanes > 1 ? Cat("_by_", kernel.lanes) : "");
-    Add({.kernel = kernel.name,
-         .shape = kernel.launch,
-         .info = StepOf(group.row >= 0 ? group.row : group.result.node, group.result.node, group.nodes, told)},
-        std::move(kernel.operands), group.result);
-    return absl::OkStatus();
+  bool IsConstantValue(ValueId value) const { return constant_[static_cast<size_t>(value.node)]; }
+
+  ValueUse UseOf(const LaunchDraft& draft) const { return draft_.UseOf(draft, constant_); }
+
+  /// The steps by which memory is planned are the launches, or the levels where branches are to share none.
+  void ArrangeLaunches() {
+    steps_.resize(drafts_.size());
+    std::iota(steps_.begin(), steps_.end(), 0);
+    if (options_.apart_up_to <= 0) return;
+    const double most = options_.apart_up_to * static_cast<double>(PlannedMemory().arena_bytes);
+    const std::vector<LaunchDraft> drafts = drafts_;
+    const std::vector<int> steps = steps_;
+    ArrangeByLevel();
+    if (static_cast<double>(PlannedMemory().arena_bytes) <= most) return;
+    drafts_ = drafts;
+    steps_ = steps;
   }
 
-  absl::Status AddCall(const LibraryGroup& group) {
-    MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
-    Step step = StepOf(group.node, group.result.node, group.nodes,
-                       group.call == nullptr ? Cat(group.algorithm, "_of_", group.nodes.size()) : group.call->name());
-    std::stable_partition(step.nodes.begin(), step.nodes.end(), [&](int32_t id) { return id == OriginOf(group.node).node; });
-    if (group.call == nullptr) {
-      const FusedKernel& kernel = group.kernel;
-      AddText(kernel.name, kernel.text);
-      Add({.kernel = kernel.name, .shape = kernel.launch, .info = std::move(step)}, group.operands, group.result);
-      return absl::OkStatus();
+  void ArrangeByLevel() {
+    std::vector<ValueUse> uses;
+    for (const LaunchDraft& draft : drafts_) uses.push_back(UseOf(draft));
+    const std::vector<int> levels = LevelsOf(uses);
+    std::vector<size_t> order(drafts_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return levels[a] < levels[b]; });
+    std::vector<LaunchDraft> drafts;
+    for (size_t k = 0; k < order.size(); ++k) {
+      drafts.push_back(std::move(drafts_[order[k]]));
+      steps_[k] = levels[order[k]];
     }
-    Add({.call = group.call, .info = std::move(step)}, group.operands, group.result);
-    const FusedKernel& finish = group.finish;
-    if (finish.name.empty()) return absl::OkStatus();
-    AddText(finish.name, finish.text);
-    Step info = program_.launches.back().info;
-    info.kernel = "epilogue in place";
-    info.flops = 0;  // the call's step has them
-    Add({.kernel = finish.name, .shape = finish.launch, .info = std::move(info)}, finish.operands, group.result);
-    return absl::OkStatus();
+    drafts_ = std::move(drafts);
   }
 
-  void Add(DeviceLaunch launch, std::vector<KernelOperand> operands, ValueId result) {
-    const int step = static_cast<int>(program_.launches.size());
-    for (const KernelOperand& operand : operands) {
-      if (operand.value.node >= 0 && !constant_[static_cast<size_t>(operand.value.node)]) Life(operand.value, step);
-    }
-    Life(result, step);
-    launches_.push_back(std::move(operands));
-    results_.push_back(result);
-    program_.launches.push_back(std::move(launch));
-  }
-
-  NodeOrigin OriginOf(int32_t id) const { return outline_.OriginOf(id); }
-
-  /// `id`: the node that gives the step its name, or the operator where it has none. Nodes are those of the graph that is lowered;
-  /// conversions are none.
-  Step StepOf(int32_t id, int32_t result, const std::set<int32_t>& nodes, std::string kernel) const {
-    const Node& node = graph_.node(id);
-    Step step;
-    step.name = node.name.empty() ? Cat(node.op->name, " ", OriginOf(result).node) : node.name;
-    step.kernel = std::move(kernel);
-    for (int32_t member : nodes) {
-      if (OriginOf(member).conversion) continue;
-      step.nodes.push_back(OriginOf(member).node);
-      if (const auto refused = plan_.refused.find(member); refused != plan_.refused.end()) {
-        step.kernel += Cat("; boxes copied (", refused->second, ")");
+  void FindLives() {
+    lives_.clear();
+    for (int32_t id : graph_.inputs()) Life({id, 0}, 0);
+    for (size_t k = 0; k < drafts_.size(); ++k) {
+      const ValueUse use = UseOf(drafts_[k]);
+      for (const auto* values : {&use.reads, &use.writes}) {
+        for (const ValueId value : *values) Life(value, steps_[k]);
       }
-      step.flops += WithView(graph_, member, [&](const NodeView& view) { return CostOf(*graph_.node(member).op, view).flops; });
     }
-    return step;
+    const int end = steps_.empty() ? 0 : steps_.back() + 1;
+    for (const GraphOutput& output : graph_.outputs()) {
+      if (!IsConstantValue(output.value)) Life(output.value, end);
+    }
+  }
+
+  static int64_t WorkspaceOf(const LaunchDraft& draft) {
+    return draft.launch.call == nullptr ? 0 : draft.launch.call->workspace_bytes();
+  }
+
+  /// Of all values, then of all workspaces.
+  MemoryPlan PlannedMemory() {
+    FindLives();
+    std::vector<BufferLifetime> lives;
+    for (const auto& [value, life] : lives_) lives.push_back(life);
+    for (size_t k = 0; k < drafts_.size(); ++k) {
+      if (WorkspaceOf(drafts_[k]) > 0) lives.push_back({Aligned(WorkspaceOf(drafts_[k])), steps_[k], steps_[k]});
+    }
+    return PlanMemory(lives, kDeviceAlignment);
   }
 
   void PlaceValues() {
     program_.allocations = {0, 0};  // constants, values
-    std::vector<BufferLifetime> lives;
-    for (const auto& [value, life] : lives_) lives.push_back(life);
-    const auto workspace = [&](size_t step) {
-      return program_.launches[step].call == nullptr ? 0 : program_.launches[step].call->workspace_bytes();
-    };
-    for (size_t step = 0; step < launches_.size(); ++step) {
-      if (workspace(step) > 0) lives.push_back({Aligned(workspace(step)), static_cast<int>(step), static_cast<int>(step)});
-    }
-    const MemoryPlan plan = PlanMemory(lives, kDeviceAlignment);
-    size_t k = 0;
-    for (const auto& [value, life] : lives_) places_[value] = Place(1, plan.offsets[k++], BytesOf(value));
-    for (size_t step = 0; step < launches_.size(); ++step) {
-      if (workspace(step) > 0) program_.launches[step].workspace = Place(1, plan.offsets[k++], workspace(step));
+    const MemoryPlan plan = PlannedMemory();
+    size_t place = 0;
+    for (const auto& [value, life] : lives_) places_[value] = Place(1, plan.offsets[place++], BytesOf(value));
+    for (LaunchDraft& draft : drafts_) {
+      if (WorkspaceOf(draft) > 0) draft.launch.workspace = Place(1, plan.offsets[place++], WorkspaceOf(draft));
     }
     program_.alive_bytes = plan.bound_bytes;
     if (options_.reuse_memory) program_.allocations[1] = program_.arena_bytes = plan.arena_bytes;
-    for (size_t step = 0; step < launches_.size(); ++step) {
-      std::vector<DeviceBuffer>& pointers = program_.launches[step].pointers;
-      for (const KernelOperand& operand : launches_[step]) {
-        pointers.push_back(operand.value.node < 0 ? Weights(operand.table) : PlaceOf(operand.value));
+    for (LaunchDraft& draft : drafts_) {
+      for (const KernelOperand& operand : draft.operands) {
+        draft.launch.pointers.push_back(operand.value.node < 0 ? Weights(operand.table) : PlaceOf(operand.value));
       }
-      pointers.push_back(PlaceOf(results_[step]));
+      for (const ValueId result : draft.results) draft.launch.pointers.push_back(PlaceOf(result));
+      draft.launch.results = draft.results.size();
+      program_.launches.push_back(std::move(draft.launch));
     }
   }
 
@@ -198,8 +160,8 @@ class Lowering {
   }
 
   DeviceBuffer PlaceOf(ValueId value) {
-    if (constant_[static_cast<size_t>(value.node)]) return Weights(Folded(value));
-    return places_[Home(value)];
+    if (constant_[static_cast<size_t>(value.node)]) return Weights(folded_.Of(value));
+    return places_[draft_.Home(value)];
   }
 
   /// A constant's place; equal ones share it.
@@ -216,19 +178,6 @@ class Lowering {
     return place->second;
   }
 
-  Tensor Folded(ValueId value) {
-    const Node& node = graph_.node(value.node);
-    return IsConstant(node) ? ConstantValue(node) : Evaluated(value.node)[static_cast<size_t>(value.output)].ToTensor();
-  }
-  const std::vector<HostValue>& Evaluated(int32_t id) {
-    if (const auto known = evaluated_.find(id); known != evaluated_.end()) return known->second;
-    const Node& node = graph_.node(id);
-    if (IsConstant(node)) return evaluated_[id] = {HostValue::FromTensor(ConstantValue(node))};
-    std::vector<const HostValue*> operands;
-    for (ValueId input : node.inputs) operands.push_back(&Evaluated(input.node)[static_cast<size_t>(input.output)]);
-    return evaluated_[id] = WithView(graph_, id, [&](const NodeView& view) { return EvaluateNode(*node.op, view, operands); });
-  }
-
   void AddCopies() {
     const auto copy = [&](ValueId value, std::string name) {
       DeviceCopy result{graph_.type(value), std::move(name), {}, program_.staging_bytes};
@@ -240,23 +189,18 @@ class Lowering {
     for (const GraphOutput& output : graph_.outputs()) program_.outputs.push_back(copy(output.value, output.name));
   }
 
-  const Outline& outline_;
   const Graph& graph_;
   const ProgramOptions& options_;
   const std::vector<bool>& constant_;
-  const CorrectionPlan& plan_;
-  const std::vector<LibraryGroup>& calls_;
-  size_t corrected_ = 0;                // of plan_.corrections
-  std::map<ValueId, ValueId> homes_;    // of results that overwrite what they correct
-  std::map<ValueId, int64_t> scratch_;  // bytes
+  ProgramDraft draft_;
+  std::vector<LaunchDraft>& drafts_;
+  FoldedValues& folded_;
+  std::vector<int> steps_;  // one a draft, ascending
   DeviceProgram program_;
   std::map<ValueId, BufferLifetime> lives_;
   std::map<ValueId, DeviceBuffer> places_;
-  std::vector<std::vector<KernelOperand>> launches_;
-  std::vector<ValueId> results_;
   std::set<std::string> names_;
   std::map<std::string, DeviceBuffer> weights_;
-  std::map<int32_t, std::vector<HostValue>> evaluated_;
 };
 
 }  // namespace
@@ -270,8 +214,13 @@ std::string DeviceProgram::ModuleText() const {
 }
 
 absl::StatusOr<DeviceProgram> LowerToDevice(const Graph& graph, const ProgramOptions& options) {
-  MENDEL_ASSIGN_OR_RETURN(const Outline outline, OutlineOf(graph, options.algorithms, options.numerics, options.libraries));
-  return Lowering(outline, options).Run();
+  std::map<int32_t, std::string> algorithms = options.algorithms;
+  MENDEL_ASSIGN_OR_RETURN(std::set<int32_t> beside, TakeBeside(graph, algorithms));
+  MENDEL_ASSIGN_OR_RETURN(Outline outline, OutlineOf(graph, algorithms, options.numerics, options.libraries));
+  outline.beside = std::move(beside);
+  FoldedValues folded(outline.graph);
+  MENDEL_ASSIGN_OR_RETURN(ProgramDraft draft, DraftLaunches(outline, folded));
+  return Placement(outline.graph, options, outline.constant, std::move(draft), folded).Run();
 }
 
 }  // namespace mendel::cuda

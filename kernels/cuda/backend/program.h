@@ -32,6 +32,7 @@ struct DeviceLaunch {
   LaunchShape shape = {};
   std::shared_ptr<const LibraryCall> call = nullptr;
   std::vector<DeviceBuffer> pointers = {};
+  size_t results = 1;           ///< of the pointers, the last ones: what is written. The others are read
   DeviceBuffer workspace = {};  ///< of a call; no bytes: it needs none
   Step info = {};
 };
@@ -50,6 +51,13 @@ struct DeviceUpload {
   int64_t from = 0;  ///< offset in DeviceProgram::weights
 };
 
+/// How the launches follow each other when they are replayed. All orders compute the same.
+enum class LaunchOrder {
+  kChain,     ///< one after the other
+  kBranches,  ///< each waits for those alone whose memory it shares, so that branches may run side by side
+  kFaster,    ///< one of these, by a few runs when the program is loaded
+};
+
 struct DeviceProgram {
   std::vector<std::string> texts;    ///< of the kernels, each once, without the preamble
   std::vector<std::string> entries;  ///< of the texts
@@ -61,6 +69,7 @@ struct DeviceProgram {
   int64_t arena_bytes = 0;           ///< of all values
   int64_t alive_bytes = 0;           ///< most of them that are needed at one launch
   int64_t staging_bytes = 0;
+  LaunchOrder order = LaunchOrder::kChain;
 
   /// A module of one kernel: the preamble and its text.
   std::string ModuleText(size_t kernel) const;
@@ -72,8 +81,12 @@ struct ProgramOptions {
   /// Values whose lives do not meet share memory, all in one allocation. False, for tests: every value and every constant is an
   /// allocation of exactly its size, so that what lies beyond it is seen.
   bool reuse_memory = true;
+  LaunchOrder order = LaunchOrder::kChain;
+  /// Launches that need not wait for each other's results share no memory either, where all values then take at most so many times
+  /// the memory; 0: memory is planned for one launch after the other, so that a branch lies where another one did and waits for it.
+  double apart_up_to = 0;
   Numerics numerics = Numerics::kDefault;
-  /// Calls of `libraries` by node, as in CompileOptions; all other nodes are computed by kernels of ours.
+  /// By node, as in CompileOptions: calls of `libraries`, or "beside" (beside.h). All other nodes are computed by kernels of ours.
   std::map<int32_t, std::string> algorithms = {};
   std::span<const CallLibrary* const> libraries = {};
 };

@@ -57,6 +57,8 @@ absl::Status ResolveStreams(const Library& library, Driver& driver) {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamIsCapturing", driver.StreamIsCapturing));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamBeginCapture_v2", driver.StreamBeginCapture));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamEndCapture", driver.StreamEndCapture));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamGetCaptureInfo_v2", driver.StreamGetCaptureInfo));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamUpdateCaptureDependencies", driver.StreamUpdateCaptureDependencies));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuGraphInstantiateWithFlags", driver.GraphInstantiate));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuGraphLaunch", driver.GraphLaunch));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuGraphExecDestroy", driver.GraphExecDestroy));

@@ -18,6 +18,7 @@ struct DriverFunction;
 struct DriverStream;
 struct DriverEvent;
 struct DriverGraph;
+struct DriverGraphNode;
 struct DriverGraphExec;
 
 /// Attributes of a device, as in cuda.h: its compute capability, and the bytes of its L2 cache.
@@ -67,6 +68,10 @@ struct Driver {
   int (*StreamIsCapturing)(DriverStream* stream, int* status) = nullptr;
   int (*StreamBeginCapture)(DriverStream* stream, int mode) = nullptr;
   int (*StreamEndCapture)(DriverStream* stream, DriverGraph** graph) = nullptr;
+  int (*StreamGetCaptureInfo)(DriverStream* stream, int* status, uint64_t* id, DriverGraph** graph,
+                              DriverGraphNode* const** dependencies, size_t* count) = nullptr;
+  int (*StreamUpdateCaptureDependencies)(DriverStream* stream, DriverGraphNode** dependencies, size_t count,
+                                         unsigned flags) = nullptr;
   int (*GraphInstantiate)(DriverGraphExec** exec, DriverGraph* graph, unsigned long long flags) = nullptr;
   int (*GraphLaunch)(DriverGraphExec* exec, DriverStream* stream) = nullptr;
   int (*GraphExecDestroy)(DriverGraphExec* exec) = nullptr;

@@ -226,6 +226,7 @@ FakeDriver::FakeDriver() : state_(std::make_unique<State>()) {
   table_.version = 13000;
   SetEntries(table_);
   SetStreamEntries(table_);
+  SetGraphEntries(table_);
 }
 
 FakeDriver::~FakeDriver() { State::current = nullptr; }

@@ -15,7 +15,8 @@ namespace mendel::cuda {
 
 /// One device with a driver of CUDA 13.0. ModuleLoadData takes CUDA text, ended by a zero; its entries are those that are declared
 /// `extern "C" __global__`, outside of any namespace or, as the corrector's are, in one that is called after them (NAME_text).
-/// Streams run what they are given at once, or record it while they capture. A copy of pageable memory to the device ends when
+/// Streams run what they are given at once, or record it while they capture; a graph is replayed in an order that is drawn anew
+/// each time, from a fixed seed, among those that its dependencies allow. A copy of pageable memory to the device ends when
 /// somebody waits for it: CtxSynchronize, a copy back, work on streams that are not non-blocking ones.
 ///
 /// As a real driver it answers with error codes: what lies outside of any allocation or of a module that was unloaded, calls that a

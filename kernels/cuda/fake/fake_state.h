@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "kernels/cuda/emulator/device.h"
 #include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/fake/fake_order.h"
@@ -37,6 +38,12 @@ inline DriverContext* FakePrimaryContext() { return reinterpret_cast<DriverConte
 
 /// What a stream does, now or in a graph.
 using FakeWork = std::function<int()>;
+/// Work of a graph, and the numbers of the earlier nodes that it waits for.
+struct FakeNode {
+  FakeWork work;
+  std::vector<size_t> after;
+};
+using FakeGraph = std::vector<FakeNode>;
 
 struct FakeDriver::State {
   using Texts = std::shared_ptr<EmulatedModule>;
@@ -52,7 +59,9 @@ struct FakeDriver::State {
     DriverContext* context = FakePrimaryContext();
     bool captures = false;
     std::thread::id forbids = {};  ///< whose calls that a capture forbids; no thread's: everybody's
-    std::vector<FakeWork> recorded;
+    FakeGraph recorded;
+    std::vector<size_t> last;               ///< of recorded: what the next work will wait for
+    std::vector<DriverGraphNode*> handles;  ///< of these, while somebody looks at them
   };
 
   // A recursive one: launches that a graph replays come by the same entries as others.
@@ -73,8 +82,9 @@ struct FakeDriver::State {
   std::map<DriverStream*, FakeStream> streams;
   std::vector<FakeWork> under_way;  // copies of pageable memory, whose calls have returned
   std::map<DriverEvent*, std::chrono::steady_clock::time_point> events;
-  std::map<DriverGraph*, std::vector<FakeWork>> graphs;
-  std::map<DriverGraphExec*, std::vector<FakeWork>> execs;
+  std::map<DriverGraph*, FakeGraph> graphs;
+  std::map<DriverGraphExec*, FakeGraph> execs;
+  Rng orders{1};                          ///< draws the order in which a graph is replayed
   std::map<std::string, Texts> prepared;  // by entry
   uintptr_t next_handle = 0;
   FakeOrder order;
@@ -101,8 +111,10 @@ struct FakeDriver::State {
   static State* current;
 };
 
-/// The entries that copy, launch and capture (fake_streams.cc), and all others (fake_driver.cc).
+/// The entries that copy, launch and record events (fake_streams.cc), those that capture and replay (fake_graphs.cc), and all
+/// others (fake_driver.cc).
 void SetStreamEntries(Driver& table);
+void SetGraphEntries(Driver& table);
 
 /// Holds the state for one call; `code` is the error that was to be injected into it, or the one that sticks.
 class FakeCall {

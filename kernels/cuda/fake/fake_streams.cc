@@ -1,4 +1,4 @@
-// Copies, launches, streams, captured graphs and events of the fake driver.
+// Copies, launches, streams and events of the fake driver.
 
 #include <algorithm>
 #include <cstring>
@@ -75,51 +75,6 @@ int Launch(DriverFunction* function, unsigned grid_x, unsigned grid_y, unsigned 
   const LaunchShape shape{grid_x, block_x, shared_bytes};
   return call.state.Do(
       stream, [&state = call.state, launched = found->second, shape, pointers] { return state.Launch(launched, shape, pointers); });
-}
-
-int BeginCapture(DriverStream* stream, int mode) {
-  const FakeCall call("StreamBeginCapture");
-  if (call.code != 0) return call.code;
-  const auto found = call.state.streams.find(stream);
-  if (found == call.state.streams.end() || found->second.captures) return kFakeInvalidHandle;
-  constexpr int kGlobal = 0, kThreadLocal = 1;
-  if (mode != kGlobal && mode != kThreadLocal) return kFakeInvalidHandle;
-  found->second.captures = true;
-  found->second.forbids = mode == kGlobal ? std::thread::id() : std::this_thread::get_id();
-  found->second.recorded.clear();
-  return 0;
-}
-
-int EndCapture(DriverStream* stream, DriverGraph** graph) {
-  const FakeCall call("StreamEndCapture");
-  const auto found = call.state.streams.find(stream);
-  if (found == call.state.streams.end() || !found->second.captures) return kFakeInvalidHandle;
-  found->second.captures = false;
-  if (call.code != 0) return call.code;
-  *graph = call.state.NewHandle<DriverGraph*>();
-  call.state.graphs[*graph] = std::exchange(found->second.recorded, {});
-  return 0;
-}
-
-int Instantiate(DriverGraphExec** exec, DriverGraph* graph, unsigned long long) {
-  const FakeCall call("GraphInstantiate");
-  if (call.code != 0) return call.code;
-  const auto found = call.state.graphs.find(graph);
-  if (found == call.state.graphs.end()) return kFakeInvalidHandle;
-  *exec = call.state.NewHandle<DriverGraphExec*>();
-  call.state.execs[*exec] = found->second;
-  return 0;
-}
-
-int LaunchGraph(DriverGraphExec* exec, DriverStream* stream) {
-  const FakeCall call("GraphLaunch");
-  if (call.code != 0) return call.code;
-  const auto found = call.state.execs.find(exec);
-  if (found == call.state.execs.end() || (stream != nullptr && call.state.streams.count(stream) == 0)) return kFakeInvalidHandle;
-  for (const FakeWork& work : found->second) {
-    if (const int code = call.state.Do(stream, work); code != 0) return code;
-  }
-  return 0;
 }
 
 int MakeStream(DriverStream** stream, unsigned flags) {
@@ -219,12 +174,6 @@ int CopyBack(void* to, uint64_t from, size_t bytes) {
   return finished != 0 ? finished : CopyOut(call.state, to, from, bytes);
 }
 
-template <class Handle>
-int Destroy(const char* entry, std::map<Handle, std::vector<FakeWork>> State::*all, Handle handle) {
-  const FakeCall call(entry);
-  return (call.state.*all).erase(handle) == 1 ? 0 : kFakeInvalidHandle;
-}
-
 }  // namespace
 
 std::vector<std::byte>* State::Find(uint64_t address, size_t bytes, size_t* offset) {
@@ -276,7 +225,9 @@ int State::Do(DriverStream* stream, FakeWork work) {
     if (code == kFakeIllegalAddress) sticky = code;
     return code;
   }
-  found->second.recorded.push_back(std::move(work));
+  FakeStream& capturing = found->second;
+  capturing.recorded.push_back({std::move(work), capturing.last});
+  capturing.last = {capturing.recorded.size() - 1};
   return 0;
 }
 
@@ -360,20 +311,6 @@ void SetStreamEntries(Driver& table) {
     *context = stream == nullptr ? FakePrimaryContext() : found->second.context;
     return 0;
   };
-  table.StreamIsCapturing = [](DriverStream* stream, int* status) {
-    const FakeCall call("StreamIsCapturing");
-    if (call.code != 0) return call.code;
-    const auto found = call.state.streams.find(stream);
-    if (stream != nullptr && found == call.state.streams.end()) return static_cast<int>(kFakeInvalidHandle);
-    *status = stream != nullptr && found->second.captures ? 1 : 0;
-    return 0;
-  };
-  table.StreamBeginCapture = &BeginCapture;
-  table.StreamEndCapture = &EndCapture;
-  table.GraphInstantiate = &Instantiate;
-  table.GraphLaunch = &LaunchGraph;
-  table.GraphExecDestroy = [](DriverGraphExec* exec) { return Destroy("GraphExecDestroy", &State::execs, exec); };
-  table.GraphDestroy = [](DriverGraph* graph) { return Destroy("GraphDestroy", &State::graphs, graph); };
   table.EventCreate = &MakeEvent;
   table.EventDestroy = [](DriverEvent* event) {
     const FakeCall call("EventDestroy");

@@ -1,6 +1,7 @@
 #include "kernels/cuda/fusion/fused_kernel.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/hash.h"
@@ -35,31 +36,33 @@ std::string Stored(const Graph& graph, ValueId value, const std::string& element
   return Cat(StorageName(graph.type(value).dtype), "::Store(", element, ")");
 }
 
-FusedKernel WriteScalar(const Graph& graph, const FusionGroup& group) {
-  KernelCode code(graph, group.nodes, IndexTypeOf(graph, group.nodes));
+/// `block` is the expression of the block's number.
+ElementsCode ScalarCode(const Graph& graph, const FusionGroup& group, int threads, std::string_view block) {
+  ElementsCode result{KernelCode(graph, group.nodes, IndexTypeOf(graph, group.nodes))};
+  KernelCode& code = result.code;
   const TensorType& type = graph.type(group.result);
   const int64_t count = NumElements(type);
-  const int threads = ThreadsFor(count);
   const std::string index = code.index_type();
   code.Line(
-      Cat("const ", index, " f = static_cast<", index, ">(blockIdx.x) * ", threads, " + static_cast<", index, ">(threadIdx.x);"));
+      Cat("const ", index, " f = static_cast<", index, ">(", block, ") * ", threads, " + static_cast<", index, ">(threadIdx.x);"));
   code.Line(Cat("if (f >= ", count, ") return;"));
   const Position position = code.Decode("f", type.shape, true);
   const std::string element = code.Element(group.result, position);
   code.Line(Cat("y[f] = ", Stored(graph, group.result, element), ";"));
-  return FinishedKernel(graph, group.result, code, (count + threads - 1) / threads, threads, 0);
+  result.blocks = (count + threads - 1) / threads;
+  return result;
 }
 
-/// Null name where no load is a vector's.
-FusedKernel WriteVector(const Graph& graph, const FusionGroup& group, int lanes) {
-  KernelCode code(graph, group.nodes, IndexTypeOf(graph, group.nodes));
+/// Nothing where no load is a vector's.
+std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& group, int lanes, int threads,
+                                       std::string_view block) {
+  ElementsCode result{KernelCode(graph, group.nodes, IndexTypeOf(graph, group.nodes))};
+  KernelCode& code = result.code;
   const TensorType& type = graph.type(group.result);
   const int64_t count = NumElements(type);
-  const int64_t packs = (count + lanes - 1) / lanes;
-  const int threads = ThreadsFor(packs);
   const std::string index = code.index_type();
   const std::string pack = Cat("Pack<", StoredName(type.dtype), ", ", lanes, ">");
-  code.Line(Cat("const ", index, " first = (static_cast<", index, ">(blockIdx.x) * ", threads, " + static_cast<", index,
+  code.Line(Cat("const ", index, " first = (static_cast<", index, ">(", block, ") * ", threads, " + static_cast<", index,
                 ">(threadIdx.x)) * ", lanes, ";"));
   code.Line(Cat("if (first >= ", count, ") return;"));
   const bool tail = count % lanes != 0;
@@ -69,7 +72,7 @@ FusedKernel WriteVector(const Graph& graph, const FusionGroup& group, int lanes)
   code.Line(Cat("const ", index, " f = first + lane;"));
   const std::string element = code.Element(group.result, code.Decode("f", type.shape, true));
   code.Line(Cat("result.v[lane] = ", Stored(graph, group.result, element), ";"));
-  if (code.EndLanes(Cat("for (int lane = 0; lane < ", lanes, "; ++lane)")) == 0) return {};
+  if (code.EndLanes(Cat("for (int lane = 0; lane < ", lanes, "; ++lane)")) == 0) return std::nullopt;
   code.Line(Cat("*reinterpret_cast<", pack, "*>(y + first) = result;"));
   code.Line("return;");
   code.Close();
@@ -79,9 +82,10 @@ FusedKernel WriteVector(const Graph& graph, const FusionGroup& group, int lanes)
     code.Line(Cat("y[f] = ", Stored(graph, group.result, single), ";"));
     code.Close();
   }
-  FusedKernel kernel = FinishedKernel(graph, group.result, code, (packs + threads - 1) / threads, threads, 0);
-  kernel.lanes = lanes;
-  return kernel;
+  const int64_t packs = (count + lanes - 1) / lanes;
+  result.blocks = (packs + threads - 1) / threads;
+  result.lanes = lanes;
+  return result;
 }
 
 /// A block of threads a row.
@@ -122,6 +126,31 @@ FusedKernel WriteRows(const Graph& graph, const FusionGroup& group) {
 
 }  // namespace
 
+ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& threads, std::string_view block) {
+  const int64_t count = NumElements(graph.type(group.result));
+  const bool given = threads > 0;
+  if (const int lanes = Lanes(graph, group); lanes > 1) {
+    if (!given) threads = ThreadsFor((count + lanes - 1) / lanes);
+    if (auto code = VectorCode(graph, group, lanes, threads, block)) return *std::move(code);
+  }
+  if (!given) threads = ThreadsFor(count);
+  return ScalarCode(graph, group, threads, block);
+}
+
+std::string PointerParameter(const KernelOperand& operand, const std::string& name) {
+  return Cat("const ", StoredName(operand.dtype), "* __restrict__ ", name);
+}
+std::string ResultParameter(const Graph& graph, ValueId result, const std::string& name) {
+  return Cat(StoredName(graph.type(result).dtype), "* __restrict__ ", name);
+}
+
+absl::Status CheckPointers(const Graph& graph, int32_t id, size_t count) {
+  if (count <= kMaxPointers) return absl::OkStatus();
+  const Node& node = graph.node(id);
+  return Unsupported(node.op->name, node.name.empty() ? "" : Cat(" '", node.name, "'"), ": a kernel of more than ", kMaxPointers,
+                     " tensors");
+}
+
 std::string IndexTypeOf(const Graph& graph, const std::set<int32_t>& nodes) {
   bool large = false;
   for (int32_t id : nodes) {
@@ -136,10 +165,8 @@ FusedKernel FinishedKernel(const Graph& graph, ValueId result, KernelCode& code,
   kernel.operands = code.operands();
   kernel.launch = {static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared};
   std::string parameters;
-  for (size_t k = 0; k < kernel.operands.size(); ++k) {
-    parameters += Cat("const ", StoredName(kernel.operands[k].dtype), "* __restrict__ p", k, ", ");
-  }
-  parameters += Cat(StoredName(graph.type(result).dtype), "* __restrict__ y");
+  for (size_t k = 0; k < kernel.operands.size(); ++k) parameters += PointerParameter(kernel.operands[k], Cat("p", k)) + ", ";
+  parameters += ResultParameter(graph, result, "y");
   const std::string rest = Cat("(", parameters, ") {\n  using namespace mendel_text;\n", code.Take(), "}\n");
   kernel.name = Cat("fused_", Sha256Hex(Cat(threads, rest)).substr(0, 24));
   kernel.text = Cat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", kernel.name, rest);
@@ -151,14 +178,12 @@ absl::StatusOr<FusedKernel> WriteKernel(const Graph& graph, const FusionGroup& g
   if (group.row >= 0) {
     kernel = WriteRows(graph, group);
   } else {
-    if (const int lanes = Lanes(graph, group); lanes > 1) kernel = WriteVector(graph, group, lanes);
-    if (kernel.name.empty()) kernel = WriteScalar(graph, group);
+    int threads = 0;
+    ElementsCode elements = WriteElements(graph, group, threads, "blockIdx.x");
+    kernel = FinishedKernel(graph, group.result, elements.code, elements.blocks, threads, 0);
+    kernel.lanes = elements.lanes;
   }
-  if (kernel.operands.size() + 1 > kMaxPointers) {
-    const Node& node = graph.node(group.result.node);
-    return Unsupported(node.op->name, node.name.empty() ? "" : Cat(" '", node.name, "'"), ": a kernel of more than ", kMaxPointers,
-                       " tensors");
-  }
+  MENDEL_RETURN_IF_ERROR(CheckPointers(graph, group.result.node, kernel.operands.size() + 1));
   return kernel;
 }
 

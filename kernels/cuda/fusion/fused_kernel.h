@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
@@ -24,6 +25,24 @@ struct FusedKernel {
 
 /// Pointers must be aligned to 16 bytes. Unimplemented names the node when the kernel would take more pointers than a launch may.
 absl::StatusOr<FusedKernel> WriteKernel(const Graph& graph, const FusionGroup& group);
+
+/// Statements that compute the elements of a group's result, one or a few side by side a thread. They name their pointers p0, p1,
+/// ... and y, and refer to the group.
+struct ElementsCode {
+  KernelCode code;
+  int64_t blocks = 0;
+  int lanes = 1;
+};
+/// For a group without a row operator; by vectors where that helps. `threads` of a block, 0: as many as suit the group, which it
+/// becomes. `block` is the expression of the block's number, from 0.
+ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& threads, std::string_view block);
+
+/// Declarations of a pointer that is read and of one to a result.
+std::string PointerParameter(const KernelOperand& operand, const std::string& name);
+std::string ResultParameter(const Graph& graph, ValueId result, const std::string& name);
+
+/// Unimplemented names the node when a launch may not take so many pointers.
+absl::Status CheckPointers(const Graph& graph, int32_t node, size_t count);
 
 /// The type of indices in a kernel of these nodes: "int", or "long long" where a tensor has too many elements for it.
 std::string IndexTypeOf(const Graph& graph, const std::set<int32_t>& nodes);

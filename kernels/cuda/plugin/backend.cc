@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/cuda/backend/beside.h"
 #include "kernels/cuda/backend/executable.h"
 #include "kernels/cuda/backend/installed_libraries.h"
+#include "kernels/cuda/backend/launch_order.h"
 #include "kernels/cuda/backend/library_groups.h"
 #include "kernels/cuda/backend/measuring_gpu.h"
 #include "kernels/cuda/backend/program.h"
@@ -56,6 +58,7 @@ class CudaBackend final : public Backend {
   absl::Status Probe() const override {
     MENDEL_RETURN_IF_ERROR(WorkspaceLimit().status());
     MENDEL_RETURN_IF_ERROR(OfferedAlgorithms().status());
+    MENDEL_RETURN_IF_ERROR(BranchSettingHere().status());
     const absl::Status found = FindGpu().status();
     if (found.ok()) return found;
     // Whatever is missing: what was asked for is not supported here.
@@ -70,6 +73,9 @@ class CudaBackend final : public Backend {
     std::string identity =
         Cat("cuda:", gpu->name, ":sm_", gpu->architecture, ":driver ", gpu->driver->version, ":nvrtc ", gpu->compiler->version());
     for (const CallLibrary* library : InstalledLibraries()) identity += Cat(":", library->Identity());
+    // Times depend on it, stored ones too.
+    const auto branches = BranchSettingHere();
+    if (branches.ok() && branches->name != BranchSetting().name) identity += Cat(":branches ", branches->name);
     return identity;
   }
   std::string Isa() const override {
@@ -85,15 +91,20 @@ class CudaBackend final : public Backend {
 
   std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const override {
     if (!FindGpu().ok()) return {};
-    return LibraryAlgorithms(graph, node, numerics, InstalledLibraries());
+    std::vector<std::string> names = LibraryAlgorithms(graph, node, numerics, InstalledLibraries());
+    for (std::string& name : BesideAlgorithms(graph, node)) names.push_back(std::move(name));
+    return names;
   }
 
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
     MENDEL_RETURN_IF_ERROR(Probe());
     MENDEL_ASSIGN_OR_RETURN(const Gpu gpu, FindGpu());
-    MENDEL_ASSIGN_OR_RETURN(
-        DeviceProgram program,
-        LowerToDevice(graph, {.numerics = options.numerics, .algorithms = options.algorithms, .libraries = InstalledLibraries()}));
+    MENDEL_ASSIGN_OR_RETURN(const BranchSetting branches, BranchSettingHere());
+    MENDEL_ASSIGN_OR_RETURN(DeviceProgram program, LowerToDevice(graph, {.order = branches.order,
+                                                                         .apart_up_to = branches.apart_up_to,
+                                                                         .numerics = options.numerics,
+                                                                         .algorithms = options.algorithms,
+                                                                         .libraries = InstalledLibraries()}));
     return MakeExecutable(*gpu.driver, std::move(program),
                           [&gpu](const std::string& text) { return CompiledModule(*gpu.compiler, text, gpu.architecture); });
   }

@@ -1,0 +1,87 @@
+#include "kernels/cuda/backend/launch_draft.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace mendel::cuda {
+namespace {
+
+bool Meet(const std::set<ValueId>& a, const std::set<ValueId>& b) {
+  return std::any_of(a.begin(), a.end(), [&](ValueId value) { return b.count(value) > 0; });
+}
+
+constexpr size_t kWindow = 48;  // drafts between two that may join
+
+struct Launch {
+  std::vector<size_t> drafts;
+  ValueUse use;
+  bool may_join = false;
+};
+
+void Join(Launch& launch, const Launch& other) {
+  launch.drafts.insert(launch.drafts.end(), other.drafts.begin(), other.drafts.end());
+  launch.use.reads.insert(other.use.reads.begin(), other.use.reads.end());
+  launch.use.writes.insert(other.use.writes.begin(), other.use.writes.end());
+}
+
+/// Joins the launch at `at` with later ones; false when it went down to one of them, so that another is at `at` now.
+bool JoinFrom(std::vector<Launch>& launches, size_t at, size_t most) {
+  bool may_move_down = true;
+  for (size_t k = at + 1; k < std::min(launches.size(), at + kWindow); ++k) {
+    Launch &one = launches[at], &other = launches[k];
+    const bool conflict = Conflict(one.use, other.use);
+    if (!conflict && other.may_join && one.drafts.size() + other.drafts.size() <= most) {
+      const auto stays = [&](const Launch& between) { return Conflict(between.use, other.use); };
+      const auto begin = launches.begin() + static_cast<std::ptrdiff_t>(at),
+                 there = launches.begin() + static_cast<std::ptrdiff_t>(k);
+      if (std::none_of(begin + 1, there, stays)) {
+        Join(one, other);
+        launches.erase(there);
+        --k;
+        continue;
+      }
+      if (may_move_down) {
+        Join(one, other);
+        other = std::move(one);
+        launches.erase(begin);
+        return false;
+      }
+    }
+    may_move_down = may_move_down && !conflict;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool Conflict(const ValueUse& a, const ValueUse& b) {
+  return Meet(a.writes, b.writes) || Meet(a.writes, b.reads) || Meet(a.reads, b.writes);
+}
+
+std::vector<int> LevelsOf(std::span<const ValueUse> drafts) {
+  std::map<ValueId, int> after_writes, after_uses;  // the first level that may read, that may write
+  std::vector<int> levels;
+  for (const ValueUse& use : drafts) {
+    int level = 0;
+    for (const ValueId value : use.reads) level = std::max(level, after_writes[value]);
+    for (const ValueId value : use.writes) level = std::max(level, after_uses[value]);
+    for (const ValueId value : use.reads) after_uses[value] = std::max(after_uses[value], level + 1);
+    for (const ValueId value : use.writes) after_writes[value] = after_uses[value] = level + 1;
+    levels.push_back(level);
+  }
+  return levels;
+}
+
+std::vector<std::vector<size_t>> JoinDrafts(std::span<const ValueUse> drafts, const std::vector<bool>& may_join, size_t most) {
+  std::vector<Launch> launches;
+  for (size_t k = 0; k < drafts.size(); ++k) launches.push_back({{k}, drafts[k], may_join[k]});
+  for (size_t at = 0; at < launches.size();) {
+    if (!launches[at].may_join || JoinFrom(launches, at, most)) ++at;
+  }
+  std::vector<std::vector<size_t>> joined;
+  for (Launch& launch : launches) joined.push_back(std::move(launch.drafts));
+  return joined;
+}
+
+}  // namespace mendel::cuda

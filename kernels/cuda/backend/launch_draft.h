@@ -1,0 +1,45 @@
+// Launches of a program before its memory is planned: what they read and write are values, and their order may still change.
+#ifndef MENDEL_KERNELS_CUDA_BACKEND_LAUNCH_DRAFT_H_
+#define MENDEL_KERNELS_CUDA_BACKEND_LAUNCH_DRAFT_H_
+
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/backend/program.h"
+#include "kernels/cuda/fusion/grouping.h"
+#include "kernels/cuda/fusion/kernel_code.h"
+
+namespace mendel::cuda {
+
+struct LaunchDraft {
+  DeviceLaunch launch;                  ///< but for its pointers
+  std::vector<KernelOperand> operands;  ///< what these refer to first
+  std::vector<ValueId> results;         ///< and then
+  std::string text = "";                ///< of the kernel
+  /// Set where the kernel may stand beside others: what it computes.
+  std::optional<FusionGroup> beside = std::nullopt;
+};
+
+/// What a draft reads and writes, by the values in whose memory that lies; without constants.
+struct ValueUse {
+  std::set<ValueId> reads, writes;
+};
+/// True when their order matters.
+bool Conflict(const ValueUse& a, const ValueUse& b);
+
+/// For each draft, in an order that computes what is meant, the launches that have to come before it one after the other: those of
+/// one level can run side by side.
+std::vector<int> LevelsOf(std::span<const ValueUse> drafts);
+
+/// Launches in an order that computes what is meant: each a draft or, of those that `may_join`, up to `most` between which no order
+/// matters. A draft joins an earlier one where it can move up to it, or that one down, past everything in between; pairs further
+/// apart than a few dozen launches are not looked at.
+std::vector<std::vector<size_t>> JoinDrafts(std::span<const ValueUse> drafts, const std::vector<bool>& may_join, size_t most);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_BACKEND_LAUNCH_DRAFT_H_

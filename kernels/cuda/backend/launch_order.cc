@@ -1,0 +1,89 @@
+#include "kernels/cuda/backend/launch_order.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "base/status.h"
+
+namespace mendel::cuda {
+namespace {
+
+bool Overlap(const DeviceBuffer& a, const DeviceBuffer& b) {
+  return a.allocation == b.allocation && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
+bool AnyOverlap(const std::vector<DeviceBuffer>& a, const std::vector<DeviceBuffer>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const DeviceBuffer& one) {
+    return std::any_of(b.begin(), b.end(), [&](const DeviceBuffer& other) { return Overlap(one, other); });
+  });
+}
+
+}  // namespace
+
+MemoryUse UseOf(const DeviceLaunch& launch) {
+  MemoryUse use;
+  const auto results = launch.pointers.end() - static_cast<std::ptrdiff_t>(launch.results);
+  use.reads.assign(launch.pointers.begin(), results);
+  use.writes.assign(results, launch.pointers.end());
+  if (launch.workspace.bytes > 0) use.writes.push_back(launch.workspace);
+  return use;
+}
+
+bool Conflict(const MemoryUse& a, const MemoryUse& b) {
+  return AnyOverlap(a.writes, b.writes) || AnyOverlap(a.writes, b.reads) || AnyOverlap(a.reads, b.writes);
+}
+
+Dependencies DependenciesOf(std::span<const MemoryUse> work) {
+  Dependencies dependencies(work.size());
+  std::vector<std::vector<bool>> before(work.size());  // all that a piece waits for, also by way of others
+  for (size_t k = 0; k < work.size(); ++k) {
+    before[k].assign(k, false);
+    // From the latest on: whoever another dependency waits for need not be waited for again.
+    for (size_t j = k; j-- > 0;) {
+      if (before[k][j] || !Conflict(work[j], work[k])) continue;
+      dependencies[k].push_back(j);
+      before[k][j] = true;
+      for (size_t i = 0; i < j; ++i) before[k][i] = before[k][i] || before[j][i];
+    }
+  }
+  return dependencies;
+}
+
+bool IsChain(const Dependencies& dependencies) {
+  for (size_t k = 1; k < dependencies.size(); ++k) {
+    if (dependencies[k] != std::vector<size_t>{k - 1}) return false;
+  }
+  return true;
+}
+
+Dependencies Framed(const Dependencies& dependencies) {
+  Dependencies framed(1);
+  std::vector<bool> is_waited_for(dependencies.size(), false);
+  for (const std::vector<size_t>& own : dependencies) {
+    std::vector<size_t>& shifted = framed.emplace_back();
+    for (const size_t k : own) {
+      shifted.push_back(k + 1);
+      is_waited_for[k] = true;
+    }
+    if (own.empty()) shifted.push_back(0);
+  }
+  std::vector<size_t> last;
+  for (size_t k = 0; k < dependencies.size(); ++k) {
+    if (!is_waited_for[k]) last.push_back(k + 1);
+  }
+  if (last.empty()) last.push_back(0);
+  framed.push_back(std::move(last));
+  return framed;
+}
+
+absl::StatusOr<BranchSetting> BranchSettingHere() {
+  const char* const text = std::getenv("MENDEL_CUDA_BRANCHES");
+  const std::string value = text == nullptr ? "measured" : text;
+  if (value == "measured") return BranchSetting{};
+  if (value == "off") return BranchSetting{LaunchOrder::kChain, 0, value};
+  if (value == "on") return BranchSetting{LaunchOrder::kBranches, std::numeric_limits<double>::infinity(), value};
+  return InvalidInput("MENDEL_CUDA_BRANCHES must be 'measured', 'off' or 'on', not '", value, "'");
+}
+
+}  // namespace mendel::cuda

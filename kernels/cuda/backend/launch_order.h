@@ -1,0 +1,46 @@
+// Which launches of a program must wait for which, by the memory that they read and write.
+#ifndef MENDEL_KERNELS_CUDA_BACKEND_LAUNCH_ORDER_H_
+#define MENDEL_KERNELS_CUDA_BACKEND_LAUNCH_ORDER_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/backend/program.h"
+
+namespace mendel::cuda {
+
+/// What a piece of work touches.
+struct MemoryUse {
+  std::vector<DeviceBuffer> reads, writes;
+};
+MemoryUse UseOf(const DeviceLaunch& launch);
+/// True when one of the two writes what the other reads or writes, so that their order matters.
+bool Conflict(const MemoryUse& a, const MemoryUse& b);
+
+/// For each piece of work, the earlier ones that it waits for.
+using Dependencies = std::vector<std::vector<size_t>>;
+
+/// The fewest dependencies that keep pieces which conflict in their order: none follows from others. Takes time and memory (bits)
+/// in the square of the number of pieces.
+Dependencies DependenciesOf(std::span<const MemoryUse> work);
+/// True when each piece waits for the one before it, so that nothing can run side by side.
+bool IsChain(const Dependencies& dependencies);
+/// The same pieces between a first one, which all wait for, and a last one, which waits for all.
+Dependencies Framed(const Dependencies& dependencies);
+
+/// The user's: MENDEL_CUDA_BRANCHES in the environment. As in ProgramOptions.
+struct BranchSetting {
+  LaunchOrder order = LaunchOrder::kFaster;
+  double apart_up_to = 1.5;
+  std::string name = "measured";
+};
+/// "measured" or unset: the defaults; "off": one launch after the other; "on": always side by side, whatever memory that takes.
+/// InvalidArgument names any other value.
+absl::StatusOr<BranchSetting> BranchSettingHere();
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_BACKEND_LAUNCH_ORDER_H_

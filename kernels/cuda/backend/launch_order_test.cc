@@ -1,0 +1,128 @@
+// Dependencies of made-up work: that conflicts stay in order, and that nothing else is kept in one.
+
+#include "kernels/cuda/backend/launch_order.h"
+
+#include <stdlib.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/backend/launch_draft.h"
+
+namespace mendel::cuda {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+DeviceBuffer At(int64_t offset, int64_t bytes = 256, size_t allocation = 1) { return {allocation, offset, bytes}; }
+
+TEST(LaunchOrder, ReadersWaitForWritersAndWritersForBoth) {
+  const std::vector<MemoryUse> work = {
+      {{}, {At(0)}},                 // 0 writes a
+      {{At(0)}, {At(256)}},          // 1 reads a
+      {{At(0)}, {At(512)}},          // 2 reads a, too
+      {{At(256), At(512)}, {At(0)}}  // 3 reads what these wrote, over a
+  };
+  EXPECT_THAT(DependenciesOf(work), ElementsAre(IsEmpty(), ElementsAre(0), ElementsAre(0), UnorderedElementsAre(1, 2)));
+  EXPECT_FALSE(IsChain(DependenciesOf(work)));
+}
+
+TEST(LaunchOrder, BytesOfAnAllocationMatter) {
+  EXPECT_TRUE(Conflict({{}, {At(0, 300)}}, {{At(299, 1)}, {}}));
+  EXPECT_FALSE(Conflict({{}, {At(0, 300)}}, {{At(300, 1)}, {}}));
+  EXPECT_FALSE(Conflict({{}, {At(0, 300, 1)}}, {{At(0, 300, 2)}, {}}));
+  EXPECT_FALSE(Conflict({{At(0)}, {}}, {{At(0)}, {}})) << "both only read";
+  EXPECT_FALSE(Conflict({{}, {At(0, 0)}}, {{At(0)}, {}})) << "no bytes";
+}
+
+TEST(LaunchOrder, AChainIsOne) {
+  const std::vector<MemoryUse> chain = {{{}, {At(0)}}, {{At(0)}, {At(256)}}, {{At(256)}, {At(0)}}};
+  EXPECT_TRUE(IsChain(DependenciesOf(chain)));
+  EXPECT_TRUE(IsChain(DependenciesOf({})));
+}
+
+TEST(LaunchOrder, FramesWaitForAllAndAreWaitedFor) {
+  EXPECT_THAT(Framed({{}, {0}, {}}), ElementsAre(IsEmpty(), ElementsAre(0), ElementsAre(1), ElementsAre(0), ElementsAre(2, 3)));
+  EXPECT_THAT(Framed({}), ElementsAre(IsEmpty(), ElementsAre(0)));
+}
+
+/// before[k][j]: k waits for j, by way of others too.
+std::vector<std::vector<bool>> Closure(const Dependencies& dependencies) {
+  std::vector<std::vector<bool>> before(dependencies.size(), std::vector<bool>(dependencies.size(), false));
+  for (size_t k = 0; k < dependencies.size(); ++k) {
+    for (const size_t j : dependencies[k]) {
+      before[k][j] = true;
+      for (size_t i = 0; i < j; ++i) before[k][i] = before[k][i] || before[j][i];
+    }
+  }
+  return before;
+}
+
+TEST(LaunchOrder, RandomWorkKeepsItsConflictsInOrderAndNothingElse) {
+  size_t edges = 0, unordered = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Rng rng(seed);
+    std::vector<MemoryUse> work(static_cast<size_t>(rng.Between(1, 24)));
+    const auto draw = [&] { return At(rng.Between(0, 40) * 64, rng.Between(0, 4) * 64); };
+    for (MemoryUse& use : work) {
+      for (int64_t k = rng.Between(0, 3); k > 0; --k) use.reads.push_back(draw());
+      for (int64_t k = rng.Between(1, 2); k > 0; --k) use.writes.push_back(draw());
+    }
+    Dependencies dependencies = DependenciesOf(work);
+    const auto before = Closure(dependencies);
+    for (size_t k = 0; k < work.size(); ++k) {
+      for (size_t j = 0; j < k; ++j) {
+        unordered += before[k][j] ? 0 : 1;
+        EXPECT_TRUE(before[k][j] || !Conflict(work[j], work[k])) << "seed " << seed << ": " << j << " and " << k;
+      }
+    }
+    for (size_t k = 0; k < work.size(); ++k) {
+      const std::vector<size_t> own = dependencies[k];
+      for (size_t at = 0; at < own.size(); ++at, ++edges) {
+        EXPECT_TRUE(Conflict(work[own[at]], work[k])) << "seed " << seed;
+        dependencies[k].erase(dependencies[k].begin() + static_cast<std::ptrdiff_t>(at));
+        EXPECT_FALSE(Closure(dependencies)[k][own[at]]) << "seed " << seed << ": " << own[at] << " and " << k << " by others";
+        dependencies[k] = own;
+      }
+    }
+  }
+  EXPECT_GT(edges, 200u);
+  EXPECT_GT(unordered, 200u);
+}
+
+TEST(LaunchOrder, LevelsCountWhatMustComeBefore) {
+  const ValueId a{1, 0}, b{2, 0}, c{3, 0}, d{4, 0};
+  // a and b from nothing, c of a, then b again over itself and after its reader.
+  const std::vector<ValueUse> drafts = {{{}, {a}}, {{}, {b}}, {{a}, {c}}, {{b}, {d}}, {{c}, {b}}};
+  EXPECT_THAT(LevelsOf(drafts), ElementsAre(0, 0, 1, 1, 2));
+  EXPECT_TRUE(Conflict(drafts[3], drafts[4]));
+  EXPECT_FALSE(Conflict(drafts[2], drafts[3]));
+}
+
+TEST(LaunchOrder, TheSettingHasThreeValues) {
+  const char* const variable = "MENDEL_CUDA_BRANCHES";
+  ::unsetenv(variable);
+  EXPECT_EQ(BranchSettingHere()->order, LaunchOrder::kFaster);
+  EXPECT_EQ(BranchSettingHere()->apart_up_to, 1.5);
+  ::setenv(variable, "off", 1);
+  EXPECT_EQ(BranchSettingHere()->order, LaunchOrder::kChain);
+  ::setenv(variable, "on", 1);
+  EXPECT_EQ(BranchSettingHere()->order, LaunchOrder::kBranches);
+  EXPECT_GT(BranchSettingHere()->apart_up_to, 1e300);
+  for (const char* bad : {"", "1", "OFF"}) {
+    ::setenv(variable, bad, 1);
+    EXPECT_EQ(BranchSettingHere().status().code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(BranchSettingHere().status().message()), HasSubstr(Cat("not '", bad, "'")));
+  }
+  ::unsetenv(variable);
+}
+
+}  // namespace
+}  // namespace mendel::cuda

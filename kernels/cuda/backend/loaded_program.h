@@ -1,0 +1,69 @@
+// A program on a device: its memory, kernels and library calls, and its work piece by piece on one stream.
+#ifndef MENDEL_KERNELS_CUDA_BACKEND_LOADED_PROGRAM_H_
+#define MENDEL_KERNELS_CUDA_BACKEND_LOADED_PROGRAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/cuda/backend/kernel_images.h"
+#include "kernels/cuda/backend/library_call.h"
+#include "kernels/cuda/backend/program.h"
+#include "kernels/cuda/backend/resources.h"
+#include "kernels/cuda/driver_table/driver.h"
+
+namespace mendel::cuda {
+
+/// Not thread-safe. All calls, the destructor included, with the device's context current. `driver` must outlive it.
+class LoadedProgram {
+ public:
+  LoadedProgram(const Driver& driver, DeviceProgram program) : driver_(driver), program_(std::move(program)) {}
+
+  /// Allocates, uploads weights, loads kernels, makes each library call once, and waits. Once.
+  absl::Status Load(const ImageOf& image);
+
+  /// Without its weights, which the device has.
+  const DeviceProgram& program() const { return program_; }
+  DriverStream* stream() const { return stream_.get(); }
+  uint64_t Address(const DeviceBuffer& buffer) const {
+    return memory_[buffer.allocation].get() + static_cast<uint64_t>(buffer.offset);
+  }
+  /// In pinned host memory.
+  std::byte* Staging(const DeviceCopy& copy) const { return static_cast<std::byte*>(staging_.get()) + copy.staging; }
+  int64_t weight_bytes() const { return weight_bytes_; }
+
+  // Onto the stream.
+  absl::Status CopyIn(const DeviceCopy& input);
+  absl::Status CopyIn();
+  absl::Status CopyOut(const DeviceCopy& output);
+  absl::Status CopyOut();
+  absl::Status Launch(size_t k);
+  /// Until the stream has done everything.
+  absl::Status Wait() { return driver_.Check(driver_.StreamSynchronize(stream_.get()), "cuStreamSynchronize"); }
+
+ private:
+  absl::Status Allocate(int64_t bytes, Owned<uint64_t>& memory);
+  absl::Status UploadWeights();
+  absl::Status LoadKernels(const ImageOf& image);
+  absl::Status LoadCalls();
+
+  const Driver& driver_;
+  DeviceProgram program_;
+  int64_t weight_bytes_ = 0;
+  std::vector<DriverFunction*> functions_;  // a launch each; null where a library is called
+  std::vector<uint64_t> addresses_;
+  std::vector<void*> parameters_;
+  // Destroyed from the last to the first.
+  std::vector<Owned<uint64_t>> memory_;
+  Owned<void*> staging_;
+  std::vector<Owned<DriverModule*>> modules_;  // one a kernel
+  Owned<DriverStream*> stream_;
+  LibraryHandles handles_;
+  std::vector<std::unique_ptr<LoadedCall>> calls_;  // a launch each; null where a kernel is launched
+};
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_BACKEND_LOADED_PROGRAM_H_
