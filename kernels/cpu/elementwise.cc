@@ -1,15 +1,18 @@
 #include "kernels/cpu/elementwise.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
+#include "graph/types.h"
 #include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
 namespace {
 
 constexpr int64_t kTile = 512;
+constexpr size_t kMaxLoops = kMaxRank + 1;  // one dimension may be cut into blocks
 
 /// Merges neighbouring loops along which every operand goes on as it went.
 void Collapse(TileProgram& program) {
@@ -40,25 +43,52 @@ void Collapse(TileProgram& program) {
   for (size_t k = 0; k < strides.size(); ++k) program.operands[k].strides = std::move(strides[k]);
 }
 
+/// A walk over an operand in rows: runs of the innermost loop.
+class Rows {
+ public:
+  Rows(const Shape& extents, const Shape& strides, int64_t begin) : extents_(extents), strides_(strides) {
+    for (size_t d = extents.size(); d-- > 0; begin /= extents[d]) {
+      index_[d] = begin % extents[d];
+      at_ += index_[d] * strides[d];
+    }
+  }
+
+  int64_t at() const { return at_; }
+  /// Elements left in the row.
+  int64_t left() const { return extents_.back() - index_[extents_.size() - 1]; }
+  void Advance(int64_t count) {
+    size_t d = extents_.size() - 1;
+    at_ += count * strides_[d];
+    for (index_[d] += count; index_[d] == extents_[d] && d > 0; ++index_[d]) {
+      at_ -= extents_[d] * strides_[d];
+      index_[d] = 0;
+      at_ += strides_[--d];
+    }
+  }
+
+ private:
+  const Shape& extents_;
+  const Shape& strides_;
+  std::array<int64_t, kMaxLoops> index_{};
+  int64_t at_ = 0;
+};
+
 template <class T>
 void Load(const T* base, const Shape& extents, const Shape& strides, int64_t begin, int64_t count, float* out) {
-  const size_t last = extents.size() - 1;
-  const int64_t row = extents[last];
-  const int64_t step = strides[last];
-  while (count > 0) {
-    const int64_t column = begin % row;
-    const int64_t n = std::min(count, row - column);
-    int64_t rest = begin / row;
-    const T* source = base + column * step;
-    for (size_t d = last; d-- > 0; rest /= extents[d]) source += rest % extents[d] * strides[d];
+  const int64_t step = strides.back();
+  for (Rows rows(extents, strides, begin); count > 0;) {
+    const int64_t n = std::min(count, rows.left());
+    const T* source = base + rows.at();
     if (step == 0) {
       std::fill(out, out + n, static_cast<float>(*source));
+    } else if (step == 1) {
+      std::copy(source, source + n, out);
     } else {
       for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(source[i * step]);
     }
     out += n;
-    begin += n;
     count -= n;
+    rows.Advance(n);
   }
 }
 
@@ -89,6 +119,10 @@ class ElementwiseKernel : public Kernel {
           registers[k] = bindings.At<float>(operand.place) + at;
           continue;
         }
+        if (const float* whole = Unbroken(bindings, operand, at, count); whole != nullptr) {
+          registers[k] = whole;
+          continue;
+        }
         registers[k] = storage[k];
         if (operand.boolean) {
           Load(bindings.At<uint8_t>(operand.place), program_.extents, operand.strides, at, count, storage[k]);
@@ -105,6 +139,13 @@ class ElementwiseKernel : public Kernel {
       }
       Store(bindings, registers[static_cast<size_t>(program_.result)], output, at, count);
     }
+  }
+
+  /// The operand's elements of a tile where they follow each other, else null.
+  const float* Unbroken(const Bindings& bindings, const TileOperand& operand, int64_t at, int64_t count) const {
+    if (operand.boolean || operand.strides.back() != 1 || program_.extents.back() < count) return nullptr;
+    const Rows rows(program_.extents, operand.strides, at);
+    return rows.left() < count ? nullptr : bindings.At<float>(operand.place) + rows.at();
   }
 
   void Store(const Bindings& bindings, const float* values, float* output, int64_t at, int64_t count) const {
