@@ -144,7 +144,11 @@ absl::StatusOr<bool> LowerConcat(Lowering& lowering, int32_t id) {
     Place from = to.layout.block_dim < 0 ? lowering.Any(input) : lowering.WithinOrAny(input);
     if (from.layout.block_dim >= 0 && to.layout.block_dim < 0) from = lowering.Plain(input);
     const bool within = lowering.Within(input).has_value() && from.layout.block == to.layout.block;
-    if (to.layout.block_dim >= 0 && !within) from = lowering.In(input, BlockedLayout(shape, to.layout.block));
+    if (to.layout.block_dim >= 0 && !within) {
+      const Layout layout = BlockedLayout(shape, to.layout.block);
+      from = lowering.In(input, layout);
+      from.layout = layout;  // the same placement may have been described otherwise
+    }
     touched.push_back(from);
     if (from.buffer == to.buffer && from.offset == target.offset) continue;
     if (to.layout.block_dim < 0) {
