@@ -18,7 +18,6 @@ namespace mendel {
 namespace {
 
 constexpr std::string_view kDropped = "dropped ";
-constexpr std::string_view kFailed = "failed: ";
 constexpr int kMinRounds = 7;     // of a comparison
 constexpr size_t kFewRounds = 5;  // fewer are kept for searches of the same budget only
 

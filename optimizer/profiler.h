@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -67,8 +68,9 @@ class Profiler {
   /// the deadline was made of: results that it cut short are stored under that name only.
   void LimitTime(Deadline deadline, std::string budget);
 
-  /// The best algorithm of every node that has a choice, timed in the chain: the whole graph is compiled once an algorithm, and
-  /// its steps' times are compared with those of the default over interleaved runs. An algorithm that makes the graph's numbers
+  /// The best algorithm of every node that has a choice, timed in the chain: the whole graph is compiled with an algorithm for each
+  /// of them until all were tried, and its steps' times are compared with those of the default over interleaved runs, those of
+  /// equal nodes together. What is chosen is the fastest whole program that ran. An algorithm that makes the graph's numbers
   /// wrong is dropped with a warning. Nodes whose default is best are absent. Nodes whose like (operator, attributes, types) was
   /// met in an earlier call have the choice of that one, whatever time is left.
   absl::StatusOr<Algorithms> ChooseAlgorithms(const Graph& graph, double max_seconds);
@@ -102,6 +104,7 @@ class Profiler {
   absl::Status PutNodeSeconds(const Variant& variant, const std::vector<double>& seconds, const std::vector<Step>& steps);
   absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants, double max_seconds,
                                                       const std::string& key);
+  static constexpr std::string_view kFailed = "failed: ";
   /// `reason`: what the numbers differ by, or Failed.
   void Warn(const std::string& what, const std::string& reason);
   static std::string Failed(const absl::Status& status);
@@ -115,10 +118,18 @@ class Profiler {
   Offers AllOffers(const Graph& graph) const;
   /// False when the deadline left some algorithm untimed.
   absl::StatusOr<bool> TimeOffers(const Graph& graph, const Offers& offers, double max_seconds, AlgorithmTimes& times);
-  absl::Status TimeAlgorithm(const Graph& graph, const std::string& name, const Algorithms& algorithms, double max_seconds,
-                             AlgorithmTimes& times);
-  /// One algorithm a node: its best, or the backend's own kernels throughout where those make the whole program faster.
-  absl::StatusOr<Algorithms> CombineAlgorithms(const Graph& graph, double max_seconds, AlgorithmTimes& times);
+  /// A program's steps and their times, and those of the standard's steps beside them.
+  struct Steps {
+    std::vector<Step> steps;
+    std::vector<double> standard, seconds;
+  };
+  /// Nothing, and the `difference`, for wrong numbers.
+  absl::StatusOr<std::optional<Steps>> TimeSteps(const Graph& graph, const Algorithms& algorithms, double max_seconds,
+                                                 AlgorithmTimes& times, std::string& difference);
+  /// One program; with wrong numbers one for each name in it.
+  absl::Status TimeTogether(const Graph& graph, const Algorithms& algorithms, double max_seconds, AlgorithmTimes& times);
+  /// One algorithm a node: its best, or the backend's own kernels throughout, or what was timed together; the fastest as a whole.
+  absl::StatusOr<Algorithms> CombineAlgorithms(const Graph& graph, const Offers& offers, double max_seconds, AlgorithmTimes& times);
   /// Choices of nodes whose like was met before; those nodes leave `offers`.
   Algorithms TakeKnown(const Graph& graph, Offers& offers) const;
   void NoteSignatures(const Graph& graph, const Offers& offers, const Algorithms& chosen);
