@@ -80,9 +80,11 @@ class Profiler {
   Algorithms Everywhere(const Graph& graph, const std::string& name) const;
 
   /// Times of programs with the same inputs and outputs, interleaved, with cold caches. The first one's outputs are what the
-  /// others' are held against before a time counts; one that is wrong or fails is dropped with a warning. The same programs are
-  /// measured once on each `occasion`: what was selected by a measurement is not confirmed by that very one.
-  absl::StatusOr<std::vector<Measurement>> Compare(const std::vector<Variant>& variants, double max_seconds,
+  /// others' are held against before a time counts; one that is wrong or fails is dropped with a warning. Where a program's ratio
+  /// to the first is below `worth` (1: never) and its rounds disagree, it is measured longer than `max_seconds`: up to three times
+  /// as long and five rounds at least, whichever is more. The same programs are measured once on each `occasion`: what was selected
+  /// by a measurement is not confirmed by that very one.
+  absl::StatusOr<std::vector<Measurement>> Compare(const std::vector<Variant>& variants, double max_seconds, double worth = 1,
                                                    const std::string& occasion = "");
 
   /// Median seconds of every node's step in the chain, 0 for nodes without a step. A step of several nodes counts for its first.
@@ -102,7 +104,7 @@ class Profiler {
   /// By the cost function.
   double PretendedMilliseconds(const Graph& graph) const;
   absl::Status PutNodeSeconds(const Variant& variant, const std::vector<double>& seconds, const std::vector<Step>& steps);
-  absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants, double max_seconds,
+  absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants, double max_seconds, double worth,
                                                       const std::string& key);
   static constexpr std::string_view kFailed = "failed: ";
   /// `reason`: what the numbers differ by, or Failed.
