@@ -125,7 +125,8 @@ absl::StatusOr<Contest::Trial> Contest::TryWhole(const Graph& graph, const std::
   profiler_.LimitTime(deadline_, BudgetName(options_));
   trial.variant = {graph, std::move(algorithms), name};
   const Stopwatch clock;
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare({result_.best, trial.variant}, kWholeSeconds, kWholeWin));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times,
+                          profiler_.Compare({result_.best, trial.variant}, kWholeSeconds, kWholeWin));
   NoteWholeSeconds(clock.Seconds());
   trial.dropped = times[1].dropped;
   if (!Faster(times[1].ratio)) return trial;

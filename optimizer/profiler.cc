@@ -119,8 +119,8 @@ void Profiler::Warn(const std::string& what, const std::string& reason) {
   if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
 }
 
-absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Variant>& variants, double max_seconds,
-                                                           double worth, const std::string& occasion) {
+absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Variant>& variants, double max_seconds, double worth,
+                                                           const std::string& occasion) {
   std::string key = occasion;
   for (const Variant& variant : variants) key += Key(variant);
   key = Sha256Hex(key);

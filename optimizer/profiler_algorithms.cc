@@ -138,7 +138,8 @@ absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double
   bool cut = open.size() < offers.size();  // what was met before depends on the budget, too
   Algorithms chosen = known;
   if (!open.empty()) {
-    AlgorithmTimes times{.trial = Trial(graph), .standard = nullptr, .want = {}, .known = known, .seconds = {}, .fastest = {}, .wrong = {}};
+    AlgorithmTimes times{
+        .trial = Trial(graph), .standard = nullptr, .want = {}, .known = known, .seconds = {}, .fastest = {}, .wrong = {}};
     MENDEL_ASSIGN_OR_RETURN(const bool all, TimeOffers(graph, open, max_seconds, times));
     cut = cut || !all;
     if (!times.wrong.empty()) MENDEL_RETURN_IF_ERROR(cache_.Put("wrong", cut ? cut_key : key, times.wrong));
@@ -177,8 +178,8 @@ absl::StatusOr<bool> Profiler::TimeOffers(const Graph& graph, const Offers& offe
 }
 
 absl::StatusOr<std::optional<Profiler::Steps>> Profiler::TimeSteps(const Graph& graph, const Algorithms& algorithms,
-                                                                  double max_seconds, AlgorithmTimes& times,
-                                                                  std::string& difference) {
+                                                                   double max_seconds, AlgorithmTimes& times,
+                                                                   std::string& difference) {
   Algorithms all = algorithms;
   all.insert(times.known.begin(), times.known.end());
   const auto executable = Compile({graph, all});
