@@ -126,7 +126,8 @@ absl::StatusOr<Contest::Trial> Contest::TryWhole(const Graph& graph, const std::
   profiler_.LimitTime(deadline_, BudgetName(options_));
   trial.variant = {graph, std::move(algorithms), name};
   const Stopwatch clock;
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare({result_.best, trial.variant}, kWholeSeconds));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times,
+                          profiler_.Compare({result_.best, trial.variant}, kWholeSeconds, kWholeWin));
   NoteWholeSeconds(clock.Seconds());
   trial.dropped = times[1].dropped;
   if (!Faster(times[1].ratio)) return trial;
@@ -229,8 +230,9 @@ void Contest::NoteAlgorithms(const Algorithms& algorithms) {
 }
 
 absl::Status Contest::FinalComparison() {
-  // Its time was kept free; past the deadline it still gets more than one run.
-  profiler_.LimitTime(Deadline::After(std::max(deadline_.SecondsLeft(), 2 * kWholeSeconds)), BudgetName(options_));
+  // Its time was kept free; past the deadline it still gets as many runs as another comparison.
+  const double seconds = std::max({deadline_.SecondsLeft(), 2 * kWholeSeconds, whole_seconds_});
+  profiler_.LimitTime(Deadline::After(seconds), BudgetName(options_));
   if (result_.mutants.empty() && result_.best.algorithms.empty()) {  // nothing to compare: the plan is the baseline
     result_.best = baseline_;
     MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> alone, profiler_.Compare({baseline_}, kWholeSeconds));
@@ -239,7 +241,7 @@ absl::Status Contest::FinalComparison() {
     return absl::OkStatus();
   }
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times,
-                          profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds, "final"));
+                          profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds, kWholeWin, "final"));
   result_.baseline_time = times[0].timing;
   result_.best_time = times[1].timing;
   result_.conditions = profiler_.Conditions({baseline_, result_.best}, "final");

@@ -62,8 +62,8 @@ class Contest {
   /// several ways of mending are compared only where that can be afforded.
   absl::StatusOr<bool> JudgeCandidate(const Mutant& mutant, double seconds, Alternative& alternative);
   absl::StatusOr<AloneTimes> MeasureAlone(const Graph& original, const Graph& mutant, double seconds, const std::string& name);
-  /// What the runs of MeasureAlone take where the original takes `seconds`: four programs, run four times at least.
-  static double AloneRuns(double seconds) { return 16 * seconds; }
+  /// What the runs of MeasureAlone take where the original takes `seconds`: four programs, run three times at least.
+  static double AloneRuns(double seconds) { return 12 * seconds; }
   /// What MeasureAlone takes with everything around the runs, by what it took so far.
   double AloneSeconds(double seconds) const;
   /// The delivered pair, measured once more; the baseline is delivered unless the plan is faster beyond noise.

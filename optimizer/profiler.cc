@@ -19,9 +19,9 @@ namespace mendel {
 namespace {
 
 constexpr std::string_view kDropped = "dropped ";
-constexpr std::string_view kFailed = "failed: ";
 constexpr int kMinRounds = 7;     // of a comparison
 constexpr size_t kFewRounds = 5;  // fewer are kept for searches of the same budget only
+constexpr double kLonger = 3;     // times as long may a comparison take whose rounds disagree about a gain
 
 Measurement Dropped() {
   constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -41,6 +41,15 @@ absl::StatusOr<Measurement> ParseMeasurement(const std::string& text) {
     return absl::DataLossError("bad timing entry in the profile cache");
   }
   return measurement;
+}
+
+/// Some program seems to gain enough, and may yet owe it to chance.
+bool Undecided(const MeasureOptions::Rounds& rounds, double worth) {
+  for (size_t k = 1; k < rounds.size(); ++k) {
+    const PairedRatio ratio = CompareRounds(rounds[0], rounds[k]);
+    if (ratio.median < worth && ratio.high >= 1) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -141,7 +150,7 @@ std::string Profiler::ConditionsNow(const std::string& when) const {
   return text;
 }
 
-absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Variant>& variants, double max_seconds,
+absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Variant>& variants, double max_seconds, double worth,
                                                            const std::string& occasion) {
   const std::string key = ComparisonKey(variants, occasion);
   for (const std::string& stored_key : {key, Cat(key, " ", budget_)}) {
@@ -162,11 +171,11 @@ absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Var
     if (measurements.size() == variants.size()) return measurements;
   }
   if (options_.error_on_miss) return absl::NotFoundError("no stored measurement of this pair of programs");
-  return MeasureAll(variants, max_seconds, key);
+  return MeasureAll(variants, max_seconds, worth, key);
 }
 
 absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<Variant>& variants, double max_seconds,
-                                                              const std::string& key) {
+                                                              double worth, const std::string& key) {
   Trial trial(variants[0].graph);
   std::vector<std::unique_ptr<Executable>> executables;
   std::vector<Executable*> right;
@@ -189,9 +198,14 @@ absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<
   options.min_seconds = 0.3 * max_seconds;
   options.max_seconds = max_seconds;
   options.min_runs = kMinRounds;
-  options.warmup = 1;
+  options.warmup = 0;  // they have run
   options.cold = true;
   options.deadline = deadline_;
+  if (worth < 1) {
+    options.undecided = [&](const MeasureOptions::Rounds& so_far) { return Undecided(so_far, worth); };
+    options.decisive_runs = static_cast<int>(kFewRounds);
+    options.decisive_seconds = kLonger * max_seconds;
+  }
   std::vector<std::vector<double>> rounds;  // milliseconds
   const std::string before = ConditionsNow("before");
   if (options_.costs) {

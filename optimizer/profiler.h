@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -68,8 +69,9 @@ class Profiler {
   /// the deadline was made of: results that it cut short are stored under that name only.
   void LimitTime(Deadline deadline, std::string budget);
 
-  /// The best algorithm of every node that has a choice, timed in the chain: the whole graph is compiled once an algorithm, and
-  /// its steps' times are compared with those of the default over interleaved runs. An algorithm that makes the graph's numbers
+  /// The best algorithm of every node that has a choice, timed in the chain: the whole graph is compiled with an algorithm for each
+  /// of them until all were tried, and its steps' times are compared with those of the default over interleaved runs, those of
+  /// equal nodes together. What is chosen is the fastest whole program that ran. An algorithm that makes the graph's numbers
   /// wrong is dropped with a warning. Nodes whose default is best are absent. Nodes whose like (operator, attributes, types) was
   /// met in an earlier call have the choice of that one, whatever time is left.
   absl::StatusOr<Algorithms> ChooseAlgorithms(const Graph& graph, double max_seconds);
@@ -81,9 +83,11 @@ class Profiler {
   Algorithms Everywhere(const Graph& graph, const std::string& name) const;
 
   /// Times of programs with the same inputs and outputs, interleaved, with cold caches. The first one's outputs are what the
-  /// others' are held against before a time counts; one that is wrong or fails is dropped with a warning. The same programs are
-  /// measured once on each `occasion`: what was selected by a measurement is not confirmed by that very one.
-  absl::StatusOr<std::vector<Measurement>> Compare(const std::vector<Variant>& variants, double max_seconds,
+  /// others' are held against before a time counts; one that is wrong or fails is dropped with a warning. Where a program's ratio
+  /// to the first is below `worth` (1: never) and its rounds disagree, it is measured longer than `max_seconds`: up to three times
+  /// as long and five rounds at least, whichever is more. The same programs are measured once on each `occasion`: what was selected
+  /// by a measurement is not confirmed by that very one.
+  absl::StatusOr<std::vector<Measurement>> Compare(const std::vector<Variant>& variants, double max_seconds, double worth = 1,
                                                    const std::string& occasion = "");
 
   /// What the backend's device told just before and just after a comparison that Compare has answered, a sentence each: clocks,
@@ -111,8 +115,9 @@ class Profiler {
   /// By the cost function.
   absl::StatusOr<double> PretendedMilliseconds(const Variant& variant) const;
   absl::Status PutNodeSeconds(const Variant& variant, const std::vector<double>& seconds, const std::vector<Step>& steps);
-  absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants, double max_seconds,
+  absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants, double max_seconds, double worth,
                                                       const std::string& key);
+  static constexpr std::string_view kFailed = "failed: ";
   /// `reason`: what the numbers differ by, or Failed.
   void Warn(const std::string& what, const std::string& reason);
   static std::string Failed(const absl::Status& status);
@@ -125,10 +130,18 @@ class Profiler {
   Offers AllOffers(const Graph& graph) const;
   /// False when the deadline left some algorithm untimed.
   absl::StatusOr<bool> TimeOffers(const Graph& graph, const Offers& offers, double max_seconds, AlgorithmTimes& times);
-  absl::Status TimeAlgorithm(const Graph& graph, const std::string& name, const Algorithms& algorithms, double max_seconds,
-                             AlgorithmTimes& times);
-  /// One algorithm a node: its best, or the backend's own kernels throughout where those make the whole program faster.
-  absl::StatusOr<Algorithms> CombineAlgorithms(const Graph& graph, double max_seconds, AlgorithmTimes& times);
+  /// A program's steps and their times, and those of the standard's steps beside them.
+  struct Steps {
+    std::vector<Step> steps;
+    std::vector<double> standard, seconds;
+  };
+  /// Nothing, and the `difference`, for wrong numbers.
+  absl::StatusOr<std::optional<Steps>> TimeSteps(const Graph& graph, const Algorithms& algorithms, double max_seconds,
+                                                 AlgorithmTimes& times, std::string& difference);
+  /// One program; with wrong numbers one for each name in it.
+  absl::Status TimeTogether(const Graph& graph, const Algorithms& algorithms, double max_seconds, AlgorithmTimes& times);
+  /// One algorithm a node: its best, or the backend's own kernels throughout, or what was timed together; the fastest as a whole.
+  absl::StatusOr<Algorithms> CombineAlgorithms(const Graph& graph, const Offers& offers, double max_seconds, AlgorithmTimes& times);
   /// By the cost function; `cut` becomes true when the deadline left something untried.
   absl::StatusOr<Algorithms> PredictAlgorithms(const Graph& graph, const Offers& offers, const Algorithms& known, bool& cut) const;
   /// By the clock, likewise.

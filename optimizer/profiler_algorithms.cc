@@ -1,8 +1,10 @@
 // Which algorithm runs each node best.
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -19,6 +21,7 @@ namespace {
 constexpr double kNoise = 0.97;      // an algorithm must win by more than measurements repeat
 constexpr double kCombinations = 4;  // time is kept for as many measurements of combined algorithms
 constexpr double kShortest = 0.05;   // seconds
+constexpr double kFewRuns = 4;       // more runs than this must fit into a share of the time for a program to run twice
 constexpr double kTie = 1.1;         // an own kernel that loses less than this alone may win among others of its kind
 
 /// Nodes of the step that computes `node`; empty when no step names it.
@@ -53,12 +56,39 @@ std::string Signature(const Graph& graph, int32_t id) {
   return text;
 }
 
-/// Names by what they promise, the most first.
-std::vector<std::string> Order(const std::map<std::string, double>& promise) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : promise) names.push_back(name);
-  std::stable_sort(names.begin(), names.end(), [&](const auto& a, const auto& b) { return promise.at(a) > promise.at(b); });
-  return names;
+/// Choices that are timed in one program.
+struct Together {
+  Algorithms algorithms;
+  double promise = 0;  ///< arithmetic of the nodes, less where the backend ranks other algorithms before these
+};
+
+/// As few programs as time every offer, the most promising first. A program has algorithms of one kind, the backend's own or the
+/// library's, which like their neighbours' layouts: the first of each node, the second of each, and so on.
+std::vector<Together> Programs(const Graph& graph, const std::map<int32_t, std::vector<std::string>>& offers) {
+  std::vector<Together> programs[2];
+  for (const auto& [node, names] : offers) {
+    const double flops = WithView(graph, node, [&](const NodeView& view) { return CostOf(*graph.node(node).op, view).flops; });
+    size_t count[2] = {0, 0};
+    double rank = 0;
+    for (const std::string& name : names) {
+      std::vector<Together>& kind = programs[IsOwn(name)];
+      const size_t at = count[IsOwn(name)]++;
+      if (at == kind.size()) kind.emplace_back();
+      kind[at].algorithms[node] = name;
+      kind[at].promise += flops / ++rank;
+    }
+  }
+  std::vector<Together> sorted = std::move(programs[1]);
+  sorted.insert(sorted.end(), std::make_move_iterator(programs[0].begin()), std::make_move_iterator(programs[0].end()));
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& x, const auto& y) { return x.promise > y.promise; });
+  return sorted;
+}
+
+/// The same algorithms, a program a name.
+std::map<std::string, Algorithms> ByName(const Algorithms& algorithms) {
+  std::map<std::string, Algorithms> by_name;
+  for (const auto& [node, name] : algorithms) by_name[name][node] = name;
+  return by_name;
 }
 
 }  // namespace
@@ -70,7 +100,14 @@ struct Profiler::AlgorithmTimes {
   OutputBytes want;
   Algorithms known;          ///< choices that are made already; the standard has them, and every program that is compared with it
   double first_seconds = 0;  ///< compiling and running once
-  std::map<int32_t, std::map<std::string, double>> ratio;  ///< to the default's seconds, by node and algorithm
+  struct Seconds {
+    double standard = 0, own = 0;
+  };
+  /// By what a node's time depends on (Signature) and algorithm, summed over equal nodes.
+  std::map<std::string, std::map<std::string, Seconds>> seconds;
+  /// Of the whole programs that ran the fastest, and its time over the standard's.
+  Algorithms fastest;
+  double fastest_ratio = 1;
   std::string wrong;  ///< two lines for each algorithm that was dropped: its name, the difference
 };
 
@@ -111,11 +148,12 @@ absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double
 absl::StatusOr<Algorithms> Profiler::MeasureAlgorithms(const Graph& graph, const Offers& offers, const Algorithms& known,
                                                        const std::string& key, const std::string& cut_key, double max_seconds,
                                                        bool& cut) {
-  AlgorithmTimes times{.trial = Trial(graph), .standard = nullptr, .want = {}, .known = known, .ratio = {}, .wrong = {}};
+  AlgorithmTimes times{
+      .trial = Trial(graph), .standard = nullptr, .want = {}, .known = known, .seconds = {}, .fastest = {}, .wrong = {}};
   MENDEL_ASSIGN_OR_RETURN(const bool all, TimeOffers(graph, offers, max_seconds, times));
   cut = cut || !all;
   if (!times.wrong.empty()) MENDEL_RETURN_IF_ERROR(cache_.Put("wrong", cut ? cut_key : key, times.wrong));
-  return CombineAlgorithms(graph, max_seconds, times);
+  return CombineAlgorithms(graph, offers, max_seconds, times);
 }
 
 absl::StatusOr<Algorithms> Profiler::PredictAlgorithms(const Graph& graph, const Offers& offers, const Algorithms& known,
@@ -149,102 +187,99 @@ Profiler::Offers Profiler::AllOffers(const Graph& graph) const {
 }
 
 absl::StatusOr<bool> Profiler::TimeOffers(const Graph& graph, const Offers& offers, double max_seconds, AlgorithmTimes& times) {
-  std::map<std::string, Algorithms> by_name;  // one variant an algorithm, used wherever it can be
-  std::map<std::string, double> promise;      // arithmetic of its nodes, less where the backend ranks others before it
-  for (const auto& offer : offers) {
-    const int32_t node = offer.first;
-    const double flops = WithView(graph, node, [&](const NodeView& view) { return CostOf(*graph.node(node).op, view).flops; });
-    double rank = 0;
-    for (const std::string& name : offer.second) {
-      by_name[name][node] = name;
-      promise[name] += flops / ++rank;
-    }
-  }
+  const std::vector<Together> programs = Programs(graph, offers);
   const Stopwatch clock;
   MENDEL_ASSIGN_OR_RETURN(times.standard, Compile({graph, times.known}));
   MENDEL_ASSIGN_OR_RETURN(const OutputBytes* outputs, times.trial.Run(*times.standard));
   times.want = *outputs;
   times.first_seconds = clock.Seconds();
   ++measured_;
-  double left = static_cast<double>(promise.size()) + kCombinations;
-  for (const std::string& name : Order(promise)) {
+  double left = static_cast<double>(programs.size()) + kCombinations;
+  for (const Together& program : programs) {
     if (deadline_.SecondsLeft() < 2 * times.first_seconds) return false;
     const double share = std::clamp(deadline_.SecondsLeft() / left--, std::min(kShortest, max_seconds), max_seconds);
-    MENDEL_RETURN_IF_ERROR(TimeAlgorithm(graph, name, by_name[name], share, times));
+    MENDEL_RETURN_IF_ERROR(TimeTogether(graph, program.algorithms, share, times));
   }
   return true;
 }
 
-absl::StatusOr<Algorithms> Profiler::CombineAlgorithms(const Graph& graph, double max_seconds, AlgorithmTimes& times) {
+absl::StatusOr<std::optional<Profiler::Steps>> Profiler::TimeSteps(const Graph& graph, const Algorithms& algorithms,
+                                                                   double max_seconds, AlgorithmTimes& times,
+                                                                   std::string& difference) {
+  Algorithms all = algorithms;
+  all.insert(times.known.begin(), times.known.end());
+  const auto executable = Compile({graph, all});
+  ++measured_;
+  const Stopwatch clock;
+  const absl::StatusOr<const OutputBytes*> have = executable.ok() ? times.trial.Run(**executable) : executable.status();
+  difference = have.ok() ? Difference(graph, times.want, **have) : Failed(have.status());
+  if (!difference.empty()) return std::nullopt;
+  Executable* const pair[] = {times.standard.get(), executable->get()};
+  // Of runs that take a good part of the time there is one: what disturbs a step is outweighed by its like in other places.
+  const int runs = kFewRuns * clock.Seconds() > max_seconds ? 1 : 2;
+  MENDEL_ASSIGN_OR_RETURN(auto medians,
+                          times.trial.StepMedians(pair, {.min_runs = runs, .seconds = max_seconds, .deadline = deadline_}));
+  const double ratio = std::reduce(medians[1].begin(), medians[1].end()) / std::reduce(medians[0].begin(), medians[0].end());
+  if (ratio < times.fastest_ratio) times.fastest_ratio = ratio, times.fastest = std::move(all);
+  return Steps{(*executable)->steps(), std::move(medians[0]), std::move(medians[1])};
+}
+
+absl::Status Profiler::TimeTogether(const Graph& graph, const Algorithms& algorithms, double max_seconds, AlgorithmTimes& times) {
+  std::string difference;
+  MENDEL_ASSIGN_OR_RETURN(const std::optional<Steps> steps, TimeSteps(graph, algorithms, max_seconds, times, difference));
+  if (!steps.has_value()) {
+    const std::map<std::string, Algorithms> by_name = ByName(algorithms);
+    for (const auto& [name, alone] : by_name) {
+      if (by_name.size() == 1) {
+        const std::string what = Cat("algorithm ", name);
+        // A library may offer what it then cannot run: that is one choice less, and may be another time.
+        if (!difference.starts_with(kFailed)) times.wrong += Cat(what, "\n", difference, "\n");
+        Warn(what, difference);
+      } else if (deadline_.SecondsLeft() >= 2 * times.first_seconds) {  // some of them are right
+        MENDEL_RETURN_IF_ERROR(TimeTogether(graph, alone, max_seconds / static_cast<double>(by_name.size()), times));
+      }
+    }
+    return absl::OkStatus();
+  }
+  for (const auto& [node, name] : algorithms) {
+    std::set<int32_t> nodes;
+    for (const std::vector<Step>* of : {&times.standard->steps(), &steps->steps}) {
+      for (const int32_t with : NodesWith(*of, node)) nodes.insert(with);
+    }
+    const double standard = SecondsOf(times.standard->steps(), steps->standard, nodes);
+    if (nodes.empty() || standard <= 0) continue;
+    AlgorithmTimes::Seconds& sum = times.seconds[Signature(graph, node)][name];
+    sum.standard += standard;
+    sum.own += SecondsOf(steps->steps, steps->seconds, nodes);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Algorithms> Profiler::CombineAlgorithms(const Graph& graph, const Offers& offers, double max_seconds,
+                                                       AlgorithmTimes& times) {
   Algorithms each, tied, own;
-  for (const auto& [node, ratios] : times.ratio) {
+  for (const auto& [node, names] : offers) {
     double least = kNoise, least_own = std::numeric_limits<double>::infinity();
-    for (const auto& [name, ratio] : ratios) {
+    for (const auto& [name, seconds] : times.seconds[Signature(graph, node)]) {
+      const double ratio = seconds.own / seconds.standard;
       if (ratio < least) least = ratio, each[node] = name;
       if (IsOwn(name) && ratio < least_own) least_own = ratio, own[node] = name;
     }
     if (least_own < kTie) tied[node] = own[node];
   }
-  for (Algorithms* choice : {&each, &tied, &own}) {
-    if (!choice->empty()) choice->insert(times.known.begin(), times.known.end());
+  for (Algorithms* choice : {&own, &tied, &each}) {
+    // As above: nothing is begun that cannot be paid for.
+    if (choice->empty() || deadline_.SecondsLeft() < kFewRuns * times.first_seconds) continue;
+    choice->insert(times.known.begin(), times.known.end());
+    if (*choice == times.fastest) continue;
+    // One after the other beside the default, which all are held against: packed weights of three would be most of a search's
+    // memory.
+    std::string difference;
+    MENDEL_ASSIGN_OR_RETURN(const std::optional<Steps> steps, TimeSteps(graph, *choice, max_seconds / 3, times, difference));
+    if (!steps.has_value()) Warn("a choice of algorithms", difference);
   }
-  if (each.empty()) each = times.known;
-  std::vector<Algorithms> candidates = {each};
-  for (const Algorithms& more : {tied, own}) {
-    if (!more.empty() && std::find(candidates.begin(), candidates.end(), more) == candidates.end()) candidates.push_back(more);
-  }
-  // As above: nothing is begun that cannot be paid for.
-  if (candidates.size() == 1 || deadline_.SecondsLeft() < 6 * times.first_seconds) return each;
-  // One after the other beside the default, which all are held against: packed weights of three would be most of a search's memory.
-  const double seconds = max_seconds / static_cast<double>(candidates.size());
-  double least = std::numeric_limits<double>::infinity();
-  size_t best = 0;
-  for (size_t k = 0; k < candidates.size(); ++k) {
-    const auto executable = Compile({graph, candidates[k]});
-    ++measured_;
-    const absl::StatusOr<const OutputBytes*> have = executable.ok() ? times.trial.Run(**executable) : executable.status();
-    if (!have.ok()) {
-      Warn("a choice of algorithms", Failed(have.status()));
-      continue;
-    }
-    if (!Difference(graph, times.want, **have).empty()) return each;
-    Executable* const pair[] = {times.standard.get(), executable->get()};
-    MENDEL_ASSIGN_OR_RETURN(const auto medians,
-                            times.trial.StepMedians(pair, {.min_runs = 3, .seconds = seconds, .deadline = deadline_}));
-    const double ratio = std::reduce(medians[1].begin(), medians[1].end()) / std::reduce(medians[0].begin(), medians[0].end());
-    if (ratio < least) least = ratio, best = k;
-  }
-  return candidates[best];
-}
-
-absl::Status Profiler::TimeAlgorithm(const Graph& graph, const std::string& name, const Algorithms& algorithms, double max_seconds,
-                                     AlgorithmTimes& times) {
-  Algorithms all = algorithms;
-  all.insert(times.known.begin(), times.known.end());
-  const auto executable = Compile({graph, std::move(all)});
-  ++measured_;
-  const absl::StatusOr<const OutputBytes*> have = executable.ok() ? times.trial.Run(**executable) : executable.status();
-  const std::string what = Cat("algorithm ", name);
-  // A library may offer what it then cannot run: that is one choice less, and may be another time.
-  const std::string difference = have.ok() ? Difference(graph, times.want, **have) : Failed(have.status());
-  if (!difference.empty()) {
-    if (have.ok()) times.wrong += Cat(what, "\n", difference, "\n");
-    Warn(what, difference);
-    return absl::OkStatus();
-  }
-  Executable* const pair[] = {times.standard.get(), executable->get()};
-  MENDEL_ASSIGN_OR_RETURN(const auto medians,
-                          times.trial.StepMedians(pair, {.min_runs = 2, .seconds = max_seconds, .deadline = deadline_}));
-  for (const auto& [node, same] : algorithms) {
-    std::set<int32_t> nodes;
-    for (const Executable* one : pair) {
-      for (const int32_t with : NodesWith(one->steps(), node)) nodes.insert(with);
-    }
-    const double standard = SecondsOf(times.standard->steps(), medians[0], nodes);
-    const double seconds = SecondsOf((*executable)->steps(), medians[1], nodes);
-    if (!nodes.empty() && standard > 0) times.ratio[node][name] = seconds / standard;
-  }
-  return absl::OkStatus();
+  // What was only put together on paper may lose by layouts; that what it was put together from is slower is no reason to take it.
+  return times.fastest_ratio < 1 ? times.fastest : times.known;
 }
 
 Algorithms Profiler::TakeKnown(const Graph& graph, Offers& offers) const {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -144,6 +145,55 @@ TEST_F(ProfilerTest, KnownChoicesHoldInProgramsThatThereIsNoTimeFor) {
   EXPECT_EQ(*fresh.ChooseAlgorithms(Widened(), 0.01), (Algorithms{{1, "right"}, {3, "right"}}));
 }
 
+/// As the above, and a second operator with algorithms: each operator's first and second choice are timed in one program.
+class TwoChoicesBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "two choices"; }
+  absl::Status Probe() const override { return absl::OkStatus(); }
+  std::string Identity() const override { return "two choices"; }
+  std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics) const override {
+    if (graph.node(node).op->name == "Relu") return {"a", "b"};
+    if (graph.node(node).op->name == "Mul") return {"c", spoiled ? "wrong" : "d"};
+    return {};
+  }
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
+    programs.push_back(options.algorithms);
+    return std::make_unique<LyingExecutable>(graph, options.algorithms);
+  }
+  bool spoiled = false;
+  mutable std::vector<mendel::Algorithms> programs;
+};
+
+TEST(Profiler, OneProgramTimesAnAlgorithmOfEveryNode) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  TwoChoicesBackend backend;
+  Profiler profiler(backend, *cache, {});
+  ASSERT_TRUE(profiler.ChooseAlgorithms(Scaled(2), 0.01).ok());
+  ASSERT_GE(backend.programs.size(), 3u);  // combinations may follow
+  EXPECT_EQ(backend.programs[0], Algorithms{});
+  EXPECT_EQ(backend.programs[1], (Algorithms{{1, "a"}, {3, "c"}}));
+  EXPECT_EQ(backend.programs[2], (Algorithms{{1, "b"}, {3, "d"}}));
+}
+
+TEST(Profiler, WrongNumbersInAProgramOfSeveralAlgorithmsAreOneAlgorithmsOwn) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  TwoChoicesBackend backend;
+  backend.spoiled = true;
+  Profiler profiler(backend, *cache, {});
+  const auto chosen = profiler.ChooseAlgorithms(Scaled(2), 0.01);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->size(), 2u);
+  for (const auto& [node, name] : *chosen) EXPECT_NE(name, "wrong");
+  ASSERT_EQ(profiler.warnings().size(), 1u);
+  EXPECT_THAT(profiler.warnings()[0], HasSubstr("algorithm wrong"));
+  const auto tried_alone = [&](const std::string& name) {
+    return std::any_of(backend.programs.begin(), backend.programs.end(),
+                       [&](const Algorithms& program) { return program.size() == 1 && program.begin()->second == name; });
+  };
+  EXPECT_TRUE(tried_alone("b"));
+  EXPECT_TRUE(tried_alone("wrong"));
+}
+
 TEST_F(ProfilerTest, ProgramsWithWrongNumbersAreDroppedFromComparisons) {
   const std::vector<Variant> variants = {
       {Scaled(2), {}, "the original"}, {Scaled(2.1), {}, "rule five_percent"}, {Scaled(2), {}, "a copy"}};
@@ -244,8 +294,8 @@ TEST(ProfilerConditions, AreKeptWithTheMeasurement) {
   ASSERT_TRUE(again.Compare(variants, 0.01).ok());
   EXPECT_THAT(again.Conditions(variants), testing::ElementsAre("before: 1 MHz", "after: 2 MHz"));
   backend.device.silent = true;
-  ASSERT_TRUE(again.Compare(variants, 0.01, "another").status().code() == absl::StatusCode::kNotFound);
-  ASSERT_TRUE(profiler.Compare(variants, 0.01, "another").ok());
+  ASSERT_TRUE(again.Compare(variants, 0.01, 1, "another").status().code() == absl::StatusCode::kNotFound);
+  ASSERT_TRUE(profiler.Compare(variants, 0.01, 1, "another").ok());
   const std::string told = "not told: no library tells them";
   EXPECT_THAT(profiler.Conditions(variants, "another"), testing::ElementsAre(Cat("before: ", told), Cat("after: ", told)));
 }

@@ -71,15 +71,20 @@ absl::StatusOr<std::vector<std::vector<double>>> MeasureRounds(std::span<Executa
     }
     return absl::OkStatus();
   };
-  for (int i = 0; i < std::max(1, options.warmup); ++i) {
+  for (int i = 0; i < options.warmup; ++i) {
     MENDEL_RETURN_IF_ERROR(round(false));
     if (options.deadline.Passed()) break;
   }
   const Stopwatch watch;
+  bool extended = false;
   for (int runs = 0;; ++runs) {
     const bool enough = runs >= options.min_runs && watch.Seconds() >= options.min_seconds;
     const bool over = runs >= options.max_runs || watch.Seconds() >= options.max_seconds || options.deadline.Passed();
-    if (runs > 0 && (enough || over)) break;
+    if (runs > 0 && (enough || over)) {
+      extended = extended || (options.undecided != nullptr && options.undecided(times));
+      const bool decisive = runs >= options.decisive_runs && watch.Seconds() >= options.decisive_seconds;
+      if (!extended || decisive || options.deadline.Passed()) break;
+    }
     MENDEL_RETURN_IF_ERROR(round(true));
   }
   return times;

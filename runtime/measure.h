@@ -3,6 +3,7 @@
 #define MENDEL_RUNTIME_MEASURE_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -30,7 +31,15 @@ struct MeasureOptions {
   int min_runs = 10;
   double max_seconds = 10;
   int max_runs = 100000;
-  /// Unmeasured rounds before; at least one is made (first runs allocate).
+  /// Times of every round so far, as MeasureRounds returns them.
+  using Rounds = std::vector<std::vector<double>>;
+  /// Asked when the limits above are reached, and once it said yes not again (whoever looks after every round finds what he looks
+  /// for): there are then more rounds, until `decisive_runs` were made and `decisive_seconds` are over. The deadline still holds.
+  /// Null: never.
+  std::function<bool(const Rounds&)> undecided = nullptr;
+  double decisive_seconds = 0;
+  int decisive_runs = 0;
+  /// Unmeasured rounds before: at least one unless all executables have run before (first runs allocate).
   int warmup = 2;
   /// Evict the caches before every run, the host's by touching a buffer of 64 MiB, a GPU's by writing one of twice its L2 cache:
   /// weights and activations then come from memory, as in a program that does something else between two inferences.

@@ -80,6 +80,31 @@ TEST(Measure, LimitsAndErrors) {
   EXPECT_EQ(MeasureInterleaved(one, plan.graph, inputs, Rounds(5)).status().code(), absl::StatusCode::kInternal);
 }
 
+TEST(Measure, UndecidedRoundsGoOn) {
+  const Plan plan = SmallPlan(kTestBackend);
+  const std::vector<Tensor> inputs = RandomInputs(plan.graph, 1);
+  std::string log;
+  Recorder a('A', log), b('B', log);
+  const std::vector<Executable*> both = {&a, &b};
+  std::vector<size_t> asked;  // rounds so far
+  bool undecided = true;
+  MeasureOptions options = Rounds(3);
+  options.warmup = 0;
+  options.undecided = [&](const MeasureOptions::Rounds& rounds) {
+    asked.push_back(rounds[1].size());
+    return undecided;
+  };
+  options.decisive_runs = 5;
+  EXPECT_EQ((*MeasureRounds(both, plan.graph, inputs, options))[0].size(), 5u);
+  EXPECT_EQ(asked, (std::vector<size_t>{3}));  // once
+  EXPECT_EQ(log, "ABABABABAB");                // nothing before
+  undecided = false;
+  EXPECT_EQ((*MeasureRounds(both, plan.graph, inputs, options))[0].size(), 3u);
+  undecided = true;
+  options.deadline = Deadline::After(-1);
+  EXPECT_EQ((*MeasureRounds(both, plan.graph, inputs, options))[0].size(), 1u);
+}
+
 TEST(Measure, Summarises) {
   const Timing timing = Summarise({5, 1, 2, 4, 3});
   EXPECT_DOUBLE_EQ(timing.median_ms, 3);

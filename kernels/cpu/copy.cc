@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/check.h"
 #include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
@@ -168,6 +169,17 @@ std::unique_ptr<Kernel> Make(std::optional<Fill> fill, std::vector<StridedCopy> 
 }
 
 }  // namespace
+
+StridedCopy BlockedCopy(const Place& from, const Place& to, const Shape& shape) {
+  const int64_t block = to.layout.block;
+  MENDEL_CHECK(from.layout.block_dim == 1 && to.layout.block_dim == 1 && from.layout.block == block && shape[1] % block == 0);
+  StridedCopy copy{from, to, shape, from.layout.strides, to.layout.strides};
+  copy.extents[1] /= block;
+  copy.extents.push_back(block);
+  copy.from_strides.push_back(1);
+  copy.to_strides.push_back(1);
+  return copy;
+}
 
 std::unique_ptr<Kernel> MakeCopyKernel(std::vector<StridedCopy> copies, int64_t element_bytes) {
   return Make(std::nullopt, std::move(copies), element_bytes);

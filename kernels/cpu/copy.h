@@ -20,6 +20,9 @@ struct StridedCopy {
   Shape to_strides;
 };
 
+/// All elements of a value of this shape; both places in equal blocks of channels without padding.
+StridedCopy BlockedCopy(const Place& from, const Place& to, const Shape& shape);
+
 /// Elements of `element_bytes` (1, 2, 4 or 8).
 std::unique_ptr<Kernel> MakeCopyKernel(std::vector<StridedCopy> copies, int64_t element_bytes);
 

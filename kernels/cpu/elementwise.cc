@@ -1,74 +1,104 @@
 #include "kernels/cpu/elementwise.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
+#include <vector>
 
+#include "graph/types.h"
 #include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
 namespace {
 
 constexpr int64_t kTile = 512;
+constexpr size_t kMaxLoops = kMaxRank + 1;  // one dimension may be cut into blocks
 
-/// Merges neighbouring loops along which every operand goes on as it went.
-void Collapse(TileProgram& program) {
-  Shape extents;
-  std::vector<Shape> strides(program.operands.size());
-  for (size_t d = 0; d < program.extents.size(); ++d) {
-    const int64_t extent = program.extents[d];
-    if (extent == 1) continue;
-    bool follows = !extents.empty();
-    for (size_t k = 0; k < strides.size(); ++k) {
-      follows = follows && strides[k].back() == program.operands[k].strides[d] * extent;
-    }
-    if (follows) {
-      extents.back() *= extent;
+/// The loops over one operand, those along which it goes on as it went merged.
+struct Loops {
+  Shape extents, strides;
+};
+Loops Collapse(const Shape& extents, const Shape& strides) {
+  Loops loops;
+  for (size_t d = 0; d < extents.size(); ++d) {
+    if (extents[d] == 1) continue;
+    if (!loops.extents.empty() && loops.strides.back() == strides[d] * extents[d]) {
+      loops.extents.back() *= extents[d];
+      loops.strides.back() = strides[d];
     } else {
-      extents.push_back(extent);
-    }
-    for (size_t k = 0; k < strides.size(); ++k) {
-      if (follows) strides[k].pop_back();
-      strides[k].push_back(program.operands[k].strides[d]);
+      loops.extents.push_back(extents[d]);
+      loops.strides.push_back(strides[d]);
     }
   }
-  if (extents.empty()) {
-    extents = {1};
-    for (Shape& own : strides) own = {0};
-  }
-  program.extents = std::move(extents);
-  for (size_t k = 0; k < strides.size(); ++k) program.operands[k].strides = std::move(strides[k]);
+  return loops.extents.empty() ? Loops{{1}, {1}} : loops;
 }
 
-template <class T>
-void Load(const T* base, const Shape& extents, const Shape& strides, int64_t begin, int64_t count, float* out) {
-  const size_t last = extents.size() - 1;
-  const int64_t row = extents[last];
-  const int64_t step = strides[last];
-  while (count > 0) {
-    const int64_t column = begin % row;
-    const int64_t n = std::min(count, row - column);
-    int64_t rest = begin / row;
-    const T* source = base + column * step;
-    for (size_t d = last; d-- > 0; rest /= extents[d]) source += rest % extents[d] * strides[d];
-    if (step == 0) {
-      std::fill(out, out + n, static_cast<float>(*source));
-    } else {
-      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(source[i * step]);
+/// A walk over an operand in rows: runs of the innermost loop.
+class Rows {
+ public:
+  Rows(const Loops& loops, int64_t begin) : extents_(loops.extents), strides_(loops.strides) {
+    for (size_t d = extents_.size(); d-- > 0; begin /= extents_[d]) {
+      index_[d] = begin % extents_[d];
+      at_ += index_[d] * strides_[d];
     }
-    out += n;
-    begin += n;
-    count -= n;
+  }
+
+  int64_t at() const { return at_; }
+  /// Elements left in the row.
+  int64_t left() const { return extents_.back() - index_[extents_.size() - 1]; }
+  /// Rows from here on, this one included, at the same address; 1 within a row.
+  int64_t Repeats() const {
+    const size_t last = extents_.size() - 1;
+    return last > 0 && index_[last] == 0 && strides_[last - 1] == 0 ? extents_[last - 1] - index_[last - 1] : 1;
+  }
+  /// Past `count` elements of this row, or where that is all of it past `repeats` rows.
+  void Advance(int64_t count, int64_t repeats) {
+    size_t d = extents_.size() - 1;
+    at_ += count * strides_[d];
+    index_[d] += count;
+    for (int64_t more = repeats; index_[d] == extents_[d] && d > 0; more = 1) {
+      at_ -= extents_[d] * strides_[d];
+      index_[d--] = 0;
+      at_ += more * strides_[d];
+      index_[d] += more;
+    }
+  }
+
+ private:
+  const Shape& extents_;
+  const Shape& strides_;
+  std::array<int64_t, kMaxLoops> index_{};
+  int64_t at_ = 0;
+};
+
+template <class T>
+void Load(const T* base, const Loops& loops, int64_t begin, int64_t count, float* out) {
+  const int64_t step = loops.strides.back();
+  for (Rows rows(loops, begin); count > 0;) {
+    const int64_t row = std::min(count, rows.left());
+    const int64_t repeats = std::min(rows.Repeats(), count / row);
+    const T* source = base + rows.at();
+    if (step == 0) {
+      std::fill(out, out + row, static_cast<float>(*source));
+    } else if (step == 1) {
+      std::copy(source, source + row, out);
+    } else {
+      for (int64_t i = 0; i < row; ++i) out[i] = static_cast<float>(source[i * step]);
+    }
+    // What the positions of a block of channels are multiplied by, say: what is there already is copied as a whole.
+    const int64_t all = row * repeats;
+    for (int64_t done = row; done < all; done *= 2) std::copy(out, out + std::min(done, all - done), out + done);
+    rows.Advance(row, repeats);
+    out += all;
+    count -= all;
   }
 }
 
 class ElementwiseKernel : public Kernel {
  public:
-  explicit ElementwiseKernel(TileProgram program) : program_(std::move(program)) {
-    Collapse(program_);
-    const Shape dense = RowMajorStrides(program_.extents);
-    for (const TileOperand& operand : program_.operands) direct_.push_back(!operand.boolean && operand.strides == dense);
-    total_ = NumElements(program_.extents);
+  explicit ElementwiseKernel(TileProgram program) : program_(std::move(program)), total_(NumElements(program_.extents)) {
+    for (const TileOperand& operand : program_.operands) loops_.push_back(Collapse(program_.extents, operand.strides));
   }
 
   absl::Status Run(const Bindings& bindings) override {
@@ -85,15 +115,13 @@ class ElementwiseKernel : public Kernel {
       const int64_t count = std::min(kTile, end - at);
       for (size_t k = 0; k < program_.operands.size(); ++k) {
         const TileOperand& operand = program_.operands[k];
-        if (direct_[k]) {
-          registers[k] = bindings.At<float>(operand.place) + at;
-          continue;
-        }
+        registers[k] = operand.boolean ? nullptr : Unbroken(bindings.At<float>(operand.place), loops_[k], at, count);
+        if (registers[k] != nullptr) continue;
         registers[k] = storage[k];
         if (operand.boolean) {
-          Load(bindings.At<uint8_t>(operand.place), program_.extents, operand.strides, at, count, storage[k]);
+          Load(bindings.At<uint8_t>(operand.place), loops_[k], at, count, storage[k]);
         } else {
-          Load(bindings.At<float>(operand.place), program_.extents, operand.strides, at, count, storage[k]);
+          Load(bindings.At<float>(operand.place), loops_[k], at, count, storage[k]);
         }
       }
       for (const TileCall& call : program_.calls) {
@@ -107,6 +135,13 @@ class ElementwiseKernel : public Kernel {
     }
   }
 
+  /// The operand's elements of a tile where they follow each other, else null.
+  static const float* Unbroken(const float* base, const Loops& loops, int64_t at, int64_t count) {
+    if (loops.strides.back() != 1 || loops.extents.back() < count) return nullptr;
+    const Rows rows(loops, at);
+    return rows.left() < count ? nullptr : base + rows.at();
+  }
+
   void Store(const Bindings& bindings, const float* values, float* output, int64_t at, int64_t count) const {
     if (!program_.boolean_output) {
       std::memcpy(output + at, values, static_cast<size_t>(count) * sizeof(float));
@@ -117,8 +152,8 @@ class ElementwiseKernel : public Kernel {
   }
 
   TileProgram program_;
-  std::vector<bool> direct_;
-  int64_t total_ = 0;
+  std::vector<Loops> loops_;  ///< an entry an operand
+  int64_t total_;
 };
 
 }  // namespace

@@ -248,7 +248,8 @@ absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group, cons
     plan.dst = {0, lanes, {0, 0, plan.channels_out}};
     operands = Prepare(lowering, group, *fused, PlainLayout(src), PlainLayout(node.outputs[0].shape), plan.channels_out, lanes);
   } else {
-    const auto [from, to] = OwnLayouts(lowering, SourceOf(lowering, group), ResultOf(group, fused->count), lanes);
+    const auto [from, to] =
+        OwnLayouts(lowering, SourceOf(lowering, group), ResultOf(group, fused->count), fused->epilogue.residual.has_value(), lanes);
     plan.src = OwnStrides(from, src, lanes);
     plan.dst = OwnStrides(to, src, lanes);
     plan.padded = to.block_dim == 1;
@@ -281,7 +282,8 @@ absl::StatusOr<bool> LowerGrouped(Lowering& lowering, const Group& group) {
   GroupedPlan plan;
   plan.isa = DirectIsaHere();
   const int64_t lanes = plan.isa->lanes;
-  const auto [from, to] = OwnLayouts(lowering, node.inputs[0], ResultOf(group, fused->count), lanes);
+  const auto [from, to] =
+      OwnLayouts(lowering, node.inputs[0], ResultOf(group, fused->count), fused->epilogue.residual.has_value(), lanes);
   plan.batch = dst[0];
   plan.channels = dst[1];
   plan.inputs = weights[1];

@@ -66,6 +66,7 @@ class Builder {
     for (int32_t node : nodes_) {
       for (ValueId input : lowering_.graph().node(node).inputs) {
         if (Inside(input) || lowering_.folded().IsConstant(input) || lowering_.shape(input) != shape) continue;
+        if (const std::optional<Place> within = lowering_.Within(input)) return BlockedLayout(shape, within->layout.block);
         const Layout layout = lowering_.Any(input).layout;
         if (PhysicalOrder(layout, shape).has_value()) return layout;
       }
@@ -90,7 +91,7 @@ class Builder {
         if (Inside(value) || registers_.count(value) != 0) continue;
         const Shape& shape = lowering_.shape(value);
         const bool boolean = lowering_.type(value).dtype == DType::kBool;
-        if (AddOperand(value, lowering_.Any(value), shape, boolean)) continue;
+        if (AddOperand(value, lowering_.WithinOrAny(value), shape, boolean)) continue;
         if (program_.operands.size() > kMaxOperands) return false;
         const Place place = shape == lowering_.shape(result_) ? lowering_.In(value, layout) : lowering_.Plain(value);
         if (!AddOperand(value, place, shape, boolean)) return false;

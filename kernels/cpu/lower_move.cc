@@ -38,6 +38,30 @@ bool LowerMirroredPad(Lowering& lowering, int32_t id) {
   return true;
 }
 
+/// Blocked when some part lies so (in place, then) and the others can follow, else channels-last when the first one does.
+Layout ConcatLayout(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const Shape& whole = node.outputs[0].shape;
+  Layout layout = PlainLayout(whole);
+  if (node.attrs.Int("axis") != 1) return layout;
+  bool first = true;
+  for (ValueId input : node.inputs) {
+    if (lowering.folded().IsConstant(input)) continue;
+    const Shape& shape = lowering.shape(input);
+    const Layout part = lowering.WithinOrAny(input).layout;
+    if (shape.size() < 3 || IsPlain(part, shape)) continue;
+    const auto whole_blocks = [&](ValueId v) { return lowering.shape(v)[1] % part.block == 0; };
+    const bool within = lowering.Within(input).has_value();
+    if (part.block_dim == 1 && (within || SamePlacement(part, BlockedLayout(shape, part.block), shape)) &&
+        std::all_of(node.inputs.begin(), node.inputs.end(), whole_blocks)) {
+      return lowering.LayoutWithin({id, 0}, part.block).value_or(BlockedLayout(whole, part.block));
+    }
+    if (first && SamePlacement(part, ChannelsLastLayout(shape), shape)) layout = ChannelsLastLayout(whole);
+    first = false;
+  }
+  return layout;
+}
+
 }  // namespace
 
 absl::StatusOr<bool> LowerReshape(Lowering& lowering, int32_t id) {
@@ -105,26 +129,10 @@ absl::StatusOr<bool> LowerExpand(Lowering& lowering, int32_t id) {
 absl::StatusOr<bool> LowerConcat(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
   const ValueId result{id, 0};
-  const Shape& whole = node.outputs[0].shape;
   const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
   const int64_t bytes = ElementBytes(lowering, result);
-  // Blocked when some part lies so (in place, then) and the others can follow, else channels-last when the first one does.
-  Layout layout = PlainLayout(whole);
-  bool first = true;
-  for (ValueId input : node.inputs) {
-    const Layout part = lowering.Any(input).layout;
-    const Shape& shape = lowering.shape(input);
-    if (lowering.folded().IsConstant(input) || axis != 1 || shape.size() < 3 || IsPlain(part, shape)) continue;
-    const auto whole_blocks = [&](ValueId v) { return lowering.shape(v)[1] % part.block == 0; };
-    if (part.block_dim == 1 && SamePlacement(part, BlockedLayout(shape, part.block), shape) &&
-        std::all_of(node.inputs.begin(), node.inputs.end(), whole_blocks)) {
-      layout = BlockedLayout(whole, part.block);
-      break;
-    }
-    if (first && SamePlacement(part, ChannelsLastLayout(shape), shape)) layout = ChannelsLastLayout(whole);
-    first = false;
-  }
-  const Place to = lowering.Allocate(result, layout);
+  const Place to = lowering.Allocate(result, ConcatLayout(lowering, id));
+  const bool continued = lowering.Within(result).has_value();
   std::vector<StridedCopy> copies;
   std::vector<Place> touched = {to};
   int64_t at = 0;
@@ -133,21 +141,22 @@ absl::StatusOr<bool> LowerConcat(Lowering& lowering, int32_t id) {
     Place target = to;
     target.offset += at / (to.layout.block_dim < 0 ? 1 : to.layout.block) * to.layout.strides[axis] * bytes;
     at += shape[axis];
-    Place from = lowering.Any(input);
+    Place from = to.layout.block_dim < 0 ? lowering.Any(input) : lowering.WithinOrAny(input);
     if (from.layout.block_dim >= 0 && to.layout.block_dim < 0) from = lowering.Plain(input);
-    if (to.layout.block_dim >= 0) from = lowering.In(input, BlockedLayout(shape, to.layout.block));
+    const bool within = lowering.Within(input).has_value() && from.layout.block == to.layout.block;
+    if (to.layout.block_dim >= 0 && !within) {
+      const Layout layout = BlockedLayout(shape, to.layout.block);
+      from = lowering.In(input, layout);
+      from.layout = layout;  // the same placement may have been described otherwise
+    }
     touched.push_back(from);
     if (from.buffer == to.buffer && from.offset == target.offset) continue;
     if (to.layout.block_dim < 0) {
       copies.push_back({from, target, shape, from.layout.strides, to.layout.strides});
       continue;
     }
-    Shape extents = shape, from_strides = from.layout.strides, to_strides = to.layout.strides;
-    extents[1] /= to.layout.block;
-    extents.push_back(to.layout.block);
-    from_strides.push_back(1);
-    to_strides.push_back(1);
-    copies.push_back({from, target, extents, from_strides, to_strides});
+    copies.push_back(BlockedCopy(from, target, shape));
+    if (continued) lowering.CopiedWithin(input, target);
   }
   const std::string name = copies.empty() ? "in place" : Cat("copy ", copies.size(), " of ", node.inputs.size());
   lowering.Emit({id}, name, MakeCopyKernel(std::move(copies), bytes), touched);

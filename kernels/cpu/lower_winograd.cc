@@ -161,7 +161,8 @@ absl::Status EmitWinograd(Lowering& lowering, const Group& group, size_t count, 
                           WinogradPlan plan) {
   const Node& node = lowering.graph().node(group.nodes[0]);
   const ValueId result = ResultOf(group, count);
-  const auto [src_layout, dst_layout] = OwnLayouts(lowering, node.inputs[0], result, plan.isa->lanes);
+  const auto [src_layout, dst_layout] =
+      OwnLayouts(lowering, node.inputs[0], result, epilogue.residual.has_value(), plan.isa->lanes);
   const Order order = OrderOf(lowering.shape(node.inputs[1]));
   plan.problem.src = StridesOf(src_layout, order, plan.isa->lanes);
   plan.problem.dst = StridesOf(dst_layout, order, plan.isa->lanes);

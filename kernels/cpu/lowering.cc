@@ -23,6 +23,11 @@ std::string Key(const dnnl::memory::desc& plain, const dnnl::memory::desc& wante
          std::string(reinterpret_cast<const char*>(&wanted.data), sizeof(wanted.data));
 }
 
+/// True when parts along `axis` are not contiguous.
+bool IsOfSeveral(const Shape& whole, int64_t axis) {
+  return std::any_of(whole.begin(), whole.begin() + axis, [](int64_t extent) { return extent != 1; });
+}
+
 }  // namespace
 
 Lowering::Lowering(const Graph& graph, const CompileOptions& options)
@@ -52,6 +57,11 @@ Place Lowering::Any(ValueId value) {
     const Place from = narrow->second.front();
     EmitReorder(value, from, DataType::bf16, Allocate(value, from.layout), DataType::f32);
   }
+  if (const std::optional<Place> within = Within(value); places.empty() && within.has_value()) {
+    const Place to = Allocate(value, BlockedLayout(shape(value), within->layout.block));
+    Emit({}, "copy", MakeCopyKernel({BlockedCopy(*within, to, shape(value))}, DTypeSize(type(value).dtype)), {*within, to});
+    program_.steps.back().info.name = Cat("copy of ", NameOf(graph_, value.node));
+  }
   if (places.empty()) {
     MENDEL_CHECK(folded_.IsConstant(value));
     const auto tensor = std::make_shared<const Tensor>(folded_.Rounded(value));
@@ -80,8 +90,26 @@ std::optional<Place> Lowering::Blocked(ValueId value) const {
   return std::nullopt;
 }
 
+std::optional<Place> Lowering::Within(ValueId value) const {
+  const auto place = within_.find(value);
+  return place == within_.end() ? std::nullopt : std::optional(place->second);
+}
+
+Place Lowering::WithinOrAny(ValueId value) {
+  const std::optional<Place> within = Within(value);
+  return within.has_value() ? *within : Any(value);
+}
+
+std::optional<Layout> Lowering::LayoutWithin(ValueId value, int64_t block) {
+  const std::optional<Place> room = RoomWithin(value, block);
+  return room.has_value() ? std::optional(room->layout) : std::nullopt;
+}
+
 Place Lowering::In(ValueId value, const Layout& layout) {
   const Shape& extents = shape(value);
+  if (const std::optional<Place> within = Within(value); within.has_value() && SamePlacement(within->layout, layout, extents)) {
+    return *within;
+  }
   const Place source = Any(value);
   for (const Place& place : places_[value]) {
     if (SamePlacement(place.layout, layout, extents)) return place;
@@ -227,6 +255,12 @@ std::optional<Place> Lowering::InOutputOf(ValueId base, ValueId patched) const {
 }
 
 Place Lowering::Allocate(ValueId value, const Layout& layout) {
+  if (layout.block_dim == 1 && !IsDense(layout, shape(value))) {
+    const std::optional<Place> room = RoomWithin(value, layout.block);
+    MENDEL_CHECK(room.has_value() && SamePlacement(room->layout, layout, shape(value)));
+    within_[value] = *room;
+    return *room;
+  }
   if (const auto known = concats_.find(value); known != concats_.end()) {
     if (SamePlacement(known->second.layout, layout, shape(value))) {
       places_[value].push_back(known->second);
@@ -262,6 +296,7 @@ std::optional<Place> Lowering::InConcat(ValueId value, const Layout& layout) {
   const ConcatSlot& part = slot->second;
   const Shape& whole = shape(part.whole);
   const size_t axis = static_cast<size_t>(part.axis);
+  if (IsOfSeveral(whole, part.axis)) return std::nullopt;
   Layout whole_layout = PlainLayout(whole);
   if (!IsPlain(layout, shape(value))) {
     const bool aligned = layout.block_dim == 1 && axis == 1 && part.channel % layout.block == 0 && whole[1] % layout.block == 0 &&
@@ -280,6 +315,29 @@ std::optional<Place> Lowering::InConcat(ValueId value, const Layout& layout) {
   // Dimensions before the axis have extent one: a part is contiguous.
   place.offset += part.channel * (NumElements(whole) / whole[axis]) * DTypeSize(type(value).dtype);
   place.layout = layout;
+  return place;
+}
+
+std::optional<Place> Lowering::RoomWithin(ValueId value, int64_t block) {
+  const auto slot = slots_.find(value);
+  if (slot == slots_.end()) return std::nullopt;
+  const ConcatSlot& part = slot->second;
+  const Shape& whole = shape(part.whole);
+  const std::vector<ValueId>& parts = graph_.node(part.whole.node).inputs;
+  const bool aligned = std::all_of(parts.begin(), parts.end(), [&](ValueId one) { return shape(one)[1] % block == 0; });
+  if (!IsOfSeveral(whole, part.axis) || !aligned) return std::nullopt;
+  auto target = concats_.find(part.whole);
+  if (target == concats_.end()) {
+    std::optional<Place> room = RoomWithin(part.whole, block);
+    if (!room.has_value()) {
+      room = Allocate(part.whole, BlockedLayout(whole, block));
+      places_[part.whole].pop_back();  // it has no elements yet
+    }
+    target = concats_.emplace(part.whole, *room).first;
+  }
+  Place place = target->second;
+  if (place.layout.block_dim != 1 || place.layout.block != block) return std::nullopt;
+  place.offset += part.channel / block * place.layout.strides[1] * DTypeSize(type(value).dtype);
   return place;
 }
 
@@ -395,7 +453,8 @@ void Lowering::FindConcatSlots() {
     if (node.op->name != "Concat" || folded_.IsConstant({id, 0}) || NumElements(node.outputs[0]) == 0) continue;
     const int64_t axis = node.attrs.Int("axis");
     const Shape& whole = node.outputs[0].shape;
-    if (std::any_of(whole.begin(), whole.begin() + axis, [](int64_t extent) { return extent != 1; })) continue;
+    const bool several = axis == 1 && whole.size() >= 3;
+    if (!several && IsOfSeveral(whole, axis)) continue;
     // A concatenation that begins with all parts of an earlier one continues it (DenseNet).
     size_t prefix = 0;
     for (int32_t earlier : concats) {

@@ -18,7 +18,9 @@
 
 namespace mendel::cpu {
 
-/// A value that lies in a part of a Concat's output, so that concatenating costs nothing.
+/// A value that lies in a part of a Concat's output, so that concatenating costs nothing. Parts of several images have the other
+/// parts between their images: only kernels that ask for such places (LayoutWithin) write them, only those that ask (Within) read
+/// them as they are, and for all others there is a dense copy.
 struct ConcatSlot {
   ValueId whole;
   int64_t channel = 0;  ///< where it begins along the axis
@@ -42,6 +44,15 @@ class Lowering {
   Place In(ValueId value, const Layout& layout);
   /// The place in blocks of channels that the value has already; nullopt when it has none.
   std::optional<Place> Blocked(ValueId value) const;
+  /// Where the value lies within a concatenation of several images, in blocks of channels; nullopt when it does not.
+  std::optional<Place> Within(ValueId value) const;
+  /// The same if there is such a place, else Any.
+  Place WithinOrAny(ValueId value);
+  /// The layout, in blocks of so many channels, in which a value about to be computed lies within a concatenation of several
+  /// images; nullopt when it does not. Allocate gives that place for this layout.
+  std::optional<Layout> LayoutWithin(ValueId value, int64_t block);
+  /// `value`, computed elsewhere, has been copied to this place within a concatenation, too.
+  void CopiedWithin(ValueId value, const Place& place) { within_.emplace(value, place); }
   /// Where it lies when that is not in blocks, else row-major.
   Place Unblocked(ValueId value);
   Place Plain(ValueId value) { return In(value, PlainLayout(shape(value))); }
@@ -92,6 +103,8 @@ class Lowering {
   bool IsOnlyPatched(ValueId value, int32_t patch) const;
   std::optional<Place> InConcat(ValueId value, const Layout& layout);
   void FindConcatSlots();
+  /// Room for a part of a concatenation of several images in blocks of so many channels.
+  std::optional<Place> RoomWithin(ValueId value, int64_t block);
 
   const Graph& graph_;
   const CompileOptions& options_;
@@ -102,6 +115,7 @@ class Lowering {
   std::map<std::pair<ValueId, SplitRowsOf>, Place> split_;
   std::map<ValueId, ConcatSlot> slots_;
   std::map<ValueId, Place> concats_;  ///< outputs of Concat with room already
+  std::map<ValueId, Place> within_;   ///< parts of concatenations of several images
   std::vector<bool> output_taken_;
   std::map<std::string, Place> constants_;
   std::map<std::tuple<const std::byte*, std::string>, Place> packed_;

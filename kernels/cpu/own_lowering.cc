@@ -1,18 +1,24 @@
 #include "kernels/cpu/own_lowering.h"
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace mendel::cpu {
 
-std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId dst, int64_t lanes) {
+std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId dst, bool residual, int64_t lanes) {
   const Shape& from = lowering.shape(src);
   const Shape& to = lowering.shape(dst);
+  const std::optional<Layout> part = residual ? std::nullopt : lowering.LayoutWithin(dst, lanes);
+  const Layout result = part.value_or(BlockedLayout(to, lanes));
+  if (const std::optional<Place> within = lowering.Within(src); within.has_value() && within->layout.block == lanes) {
+    return {within->layout, result};
+  }
   const bool whole = from[1] % lanes == 0 && to[1] % lanes == 0;
   if (whole && !lowering.IsConcatPart(dst) && SamePlacement(lowering.Any(src).layout, ChannelsLastLayout(from), from)) {
     return {ChannelsLastLayout(from), ChannelsLastLayout(to)};
   }
-  return {BlockedLayout(from, lanes), BlockedLayout(to, lanes)};
+  return {BlockedLayout(from, lanes), result};
 }
 
 WinogradStrides OwnStrides(const Layout& layout, const Shape& shape, int64_t lanes) {

@@ -15,8 +15,8 @@
 namespace mendel::cpu {
 
 /// Layouts of source and result. Channels-last where the source already lies so and whole vectors fit, else blocked (where parts of
-/// a concatenation are computed in place).
-std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId dst, int64_t lanes);
+/// a concatenation are computed in place). A `residual`, which has the result's layout, lies densely.
+std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId dst, bool residual, int64_t lanes);
 
 /// A spatial dimension's place among three; missing ones come first.
 inline size_t OwnDim(const Shape& shape, size_t spatial) { return spatial + 5 - shape.size(); }
