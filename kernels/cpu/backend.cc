@@ -20,15 +20,6 @@
 namespace mendel::cpu {
 namespace {
 
-/// Alone, the members of a group that could not be lowered as one.
-absl::Status LowerSingly(Lowering& lowering, const Group& group) {
-  for (int32_t node : group.nodes) {
-    MENDEL_ASSIGN_OR_RETURN(const bool done, LowerElementwise(lowering, std::span(&node, 1)));
-    if (!done) MENDEL_RETURN_IF_ERROR(LowerDefinition(lowering, node));
-  }
-  return absl::OkStatus();
-}
-
 bool HasEmptyTensor(const Graph& graph, int32_t node) {
   const auto empty = [](const TensorType& type) { return NumElements(type) == 0; };
   const std::vector<TensorType> inputs = graph.InputTypes(node);
@@ -43,6 +34,15 @@ absl::Status LowerAlone(Lowering& lowering, int32_t node) {
     if (done) return absl::OkStatus();
   }
   return LowerDefinition(lowering, node);
+}
+
+/// Alone, the members of a group that could not be lowered as one.
+absl::Status LowerSingly(Lowering& lowering, const Group& group) {
+  for (int32_t node : group.nodes) {
+    MENDEL_ASSIGN_OR_RETURN(const bool done, LowerElementwise(lowering, std::span(&node, 1)));
+    if (!done) MENDEL_RETURN_IF_ERROR(LowerAlone(lowering, node));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Program> Lower(const Graph& graph, const CompileOptions& options) {
