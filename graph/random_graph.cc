@@ -336,7 +336,7 @@ std::vector<HostValue> RandomInputs(Rng& rng, const Graph& graph) {
       if (IsFloat(value.type.dtype)) {
         value.scalars.push_back(rng.Normal());
       } else {
-        value.integers.push_back(rng.Between(0, 3));
+        value.integers.push_back(rng.Between(0, value.type.dtype == DType::kBool ? 1 : 3));
       }
     }
     values.push_back(std::move(value));

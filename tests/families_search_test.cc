@@ -92,7 +92,7 @@ std::optional<Machine> MachineFor(std::string_view rule) {
 
 double MillisecondsOn(Machine machine, const Graph& graph) {
   double milliseconds = 0;
-  for (const double seconds : CostsOf(machine)(graph)) milliseconds += seconds * 1e3;
+  for (const double seconds : *CostsOf(machine)(graph, {})) milliseconds += seconds * 1e3;
   return milliseconds;
 }
 

@@ -1,57 +1,21 @@
-// Einsum(a, b){equation}: "ij,jk->ik", or without an arrow the labels that occur once, in alphabetical order. Labels are letters;
-// one repeated within an operand takes the diagonal. Labels missing from the output are summed over.
+// Einsum(a, b){equation}, see einsum_equation.h.
 
-#include <algorithm>
 #include <map>
 #include <string>
 
 #include "base/parallel.h"
 #include "base/status.h"
 #include "graph/contraction.h"
+#include "graph/einsum_equation.h"
 #include "graph/op_helpers.h"
 
 namespace mendel::ops::einsum {
 namespace {
 
-struct Equation {
-  std::array<std::string, 2> operands;
-  std::string output;
-};
-
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool Contains(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
-
-absl::StatusOr<Equation> Parse(const std::string& text) {
-  std::string plain;
-  for (char c : text) {
-    if (c != ' ') plain.push_back(c);
-  }
-  const size_t comma = plain.find(',');
-  const size_t arrow = plain.find("->");
-  if (comma == std::string::npos || comma > arrow) return InvalidInput("equation '", text, "' must have two operands");
-  Equation equation;
-  equation.operands = {plain.substr(0, comma), plain.substr(comma + 1, arrow == std::string::npos ? arrow : arrow - comma - 1)};
-  const std::string all = equation.operands[0] + equation.operands[1];
-  if (arrow != std::string::npos) {
-    equation.output = plain.substr(arrow + 2);
-  } else {
-    for (char label : all) {
-      if (std::count(all.begin(), all.end(), label) == 1) equation.output.push_back(label);
-    }
-    std::sort(equation.output.begin(), equation.output.end());
-  }
-  if (!std::all_of(all.begin(), all.end(), IsLetter)) return Unsupported("equation '", text, "' has labels that are not letters");
-  for (char label : equation.output) {
-    if (!Contains(all, label) || std::count(equation.output.begin(), equation.output.end(), label) != 1) {
-      return InvalidInput("output label '", std::string(1, label), "' of equation '", text,
-                          "' must occur once there, and in an operand");
-    }
-  }
-  return equation;
-}
+using Equation = EinsumEquation;
 
 Equation EquationOf(const NodeView& node) {
-  auto equation = Parse(node.attrs.Str("equation"));
+  auto equation = ParseEinsum(node.attrs.Str("equation"));
   MENDEL_CHECK(equation.ok());
   return *std::move(equation);
 }
@@ -69,21 +33,6 @@ Shape ExtentsAlong(const std::string& labels, const std::map<char, int64_t>& ext
   for (char label : labels) shape.push_back(extents.at(label));
   return shape;
 }
-
-/// Labels by role. A label of the output belongs to the batch when both operands have it; all others are summed over.
-struct Roles {
-  std::string batch, rows, columns, summed;
-  explicit Roles(const Equation& equation) {
-    for (char label : equation.output) {
-      const bool left = Contains(equation.operands[0], label);
-      const bool right = Contains(equation.operands[1], label);
-      (left && right ? batch : left ? rows : columns).push_back(label);
-    }
-    for (char label : equation.operands[0] + equation.operands[1]) {
-      if (!Contains(equation.output, label) && !Contains(summed, label)) summed.push_back(label);
-    }
-  }
-};
 
 /// Offsets in a tensor with these labels and strides of all positions along `order`, row-major. A repeated label moves along the
 /// diagonal, a missing one not at all.
@@ -125,7 +74,7 @@ struct EinsumMeaning {
   static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
     const Equation equation = EquationOf(node);
     const std::map<char, int64_t> extents = ExtentsOf(equation, node.inputs);
-    const Roles roles(equation);
+    const EinsumRoles roles(equation);
     const std::vector<S> left = Gather(in, 0, equation, extents, {&roles.batch, &roles.rows, &roles.summed});
     const std::vector<S> right = Gather(in, 1, equation, extents, {&roles.batch, &roles.summed, &roles.columns});
     const Shape strides = RowMajorStrides(node.outputs[0].shape);
@@ -158,7 +107,7 @@ struct EinsumMeaning {
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   if (inputs[0].dtype != inputs[1].dtype) return InvalidInput("operands must have one dtype");
   if (inputs[0].dtype == DType::kBool) return InvalidInput("expected numbers, not ", TypeString(inputs[0]));
-  MENDEL_ASSIGN_OR_RETURN(const Equation equation, Parse(attrs.Str("equation")));
+  MENDEL_ASSIGN_OR_RETURN(const Equation equation, ParseEinsum(attrs.Str("equation")));
   std::map<char, int64_t> extents;
   for (size_t side = 0; side < 2; ++side) {
     const std::string& labels = equation.operands[side];
@@ -180,7 +129,7 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
 double SummedCount(const NodeView& node) {
   const Equation equation = EquationOf(node);
   double count = 1;
-  for (int64_t extent : ExtentsAlong(Roles(equation).summed, ExtentsOf(equation, node.inputs)))
+  for (int64_t extent : ExtentsAlong(EinsumRoles(equation).summed, ExtentsOf(equation, node.inputs)))
     count *= static_cast<double>(extent);
   return count;
 }

@@ -1,8 +1,9 @@
 #include "kernels/cpu/attention.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 
+#include "kernels/cpu/attention_hidden.h"
 #include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
@@ -13,12 +14,6 @@ constexpr int64_t kLargestBlock = 96;
 constexpr int64_t kWidest = 64;  ///< floats of a panel
 
 int64_t RoundUp(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
-
-int64_t HeadOffset(const AttentionPlan& plan, const AttentionStrides& strides, int64_t head) {
-  int64_t offset = 0;
-  for (size_t d = plan.heads.size(); d-- > 0; head /= plan.heads[d]) offset += head % plan.heads[d] * strides.heads[d];
-  return offset;
-}
 
 /// A matrix in panels of columns, [panel][row][column], as the product kernel reads its weights. Columns that do not exist become
 /// zeros.
@@ -44,17 +39,19 @@ void Pack(const AttentionPlan& plan, const float* from, const AttentionStrides& 
   }
 }
 
-/// dst = src * packed, `count` rows.
+/// dst = src * packed, `count` rows. Panels of `packed` have `packed_rows` rows, of which the first `depth` are used.
 struct SmallProduct {
   const AttentionPlan& plan;
   const float* src;
   int64_t src_row;
   int64_t depth;
   const float* packed;
+  int64_t packed_rows;
   float* dst;
   int64_t dst_row;
   int64_t columns;
-  bool padded;  ///< the last vector has room
+  bool padded;          ///< the last vector has room
+  int64_t skipped = 0;  ///< rows of `packed` before the first one used
 
   void Run(int64_t count) const {
     alignas(64) static constexpr float kNoBias[kWidest] = {};
@@ -71,31 +68,51 @@ struct SmallProduct {
     b.dst_at = dst_at.data();
     b.count = count;
     b.padded = padded;
-    b.weights = packed;
     for (int64_t r = 0; r < count; ++r) src_at[static_cast<size_t>(r)] = r * src_row;
     for (int64_t begin = 0; begin < columns; begin += panel) {
       b.channels = std::min(panel, columns - begin);
       b.vectors = (b.channels + lanes - 1) / lanes;
       for (int64_t r = 0; r < count; ++r) dst_at[static_cast<size_t>(r)] = r * dst_row + begin;
+      b.weights = packed + packed_rows * begin + skipped * b.vectors * lanes;
       plan.isa->pointwise(b, WinogradEpilogue{});
-      b.weights += depth * b.vectors * lanes;
     }
   }
 };
 
-/// Queries [begin, end) of a head whose K and V are packed.
-void RunBlock(const AttentionPlan& plan, const AttentionOperands& operands, int64_t head, int64_t begin, int64_t end,
-              const float* keys, const float* values, float* scores) {
+/// A head's packed K and V.
+struct PackedHead {
+  int64_t head = -1;
+  float* keys;
+  float* values;
+  HeadSizes sizes;
+};
+
+/// Queries [begin, end) of the packed head.
+void RunBlock(const AttentionPlan& plan, const AttentionOperands& operands, PackedHead& packed, int64_t begin, int64_t end,
+              float* scores) {
+  const int64_t head = packed.head;
   const float* q = operands.q + HeadOffset(plan, plan.q, head) + begin * plan.q.row;
   float* out = operands.out + HeadOffset(plan, plan.out, head) + begin * plan.out.row;
-  SmallProduct{plan, q, plan.q.row, plan.depth, keys, scores, plan.row, plan.keys, true}.Run(end - begin);
+  const KeyRange range = VisibleKeys(plan, operands, head, begin, end, packed.sizes);
+  const int64_t keys = range.end - range.begin;
+  // The range begins and ends with whole panels, or with the last key.
+  const float* first_key = packed.keys + plan.depth * range.begin;
+  SmallProduct{plan, q, plan.q.row, plan.depth, first_key, plan.depth, scores, plan.row, keys, true}.Run(end - begin);
   std::array<float, kLargestBlock> factors;
-  const SoftmaxProblem softmax{plan.keys, plan.scale};
   for (int64_t r = begin; r < end; ++r) {
-    const float* mask = operands.mask == nullptr ? nullptr : operands.mask + HeadOffset(plan, plan.mask, head) + r * plan.mask.row;
-    factors[static_cast<size_t>(r - begin)] = plan.isa->softmax_row(softmax, scores + (r - begin) * plan.row, mask);
+    const std::array<ScoreTerm, kMaxScoreTerms> terms = TermsOfRow(plan, operands, head, r, range.begin);
+    const SoftmaxProblem softmax{keys, plan.scale, terms.data(), static_cast<int64_t>(plan.terms.size())};
+    float* row = scores + (r - begin) * plan.row;
+    float factor = plan.isa->softmax_row(softmax, row);
+    if (plan.zero_nan && std::isnan(factor)) {  // then all of the row's weights are
+      std::fill_n(row, keys, 0.0f);
+      factor = 1;
+    }
+    factors[static_cast<size_t>(r - begin)] = factor;
   }
-  SmallProduct{plan, scores, plan.row, plan.keys, values, out, plan.out.row, plan.width, false}.Run(end - begin);
+  SmallProduct product{plan, scores, plan.row, keys, packed.values, plan.keys, out, plan.out.row, plan.width, false};
+  product.skipped = range.begin;
+  product.Run(end - begin);
   for (int64_t r = 0; r < end - begin; ++r)
     plan.isa->scale_row(out + r * plan.out.row, plan.width, factors[static_cast<size_t>(r)]);
 }
@@ -104,6 +121,28 @@ void RunBlock(const AttentionPlan& plan, const AttentionOperands& operands, int6
 
 int64_t AttentionPlan::KeyFloats() const { return RoundUp(depth * RoundUp(keys, isa->lanes), kLine); }
 int64_t AttentionPlan::ValueFloats() const { return RoundUp(keys * RoundUp(width, isa->lanes), kLine); }
+
+int64_t HeadOffset(const AttentionPlan& plan, const AttentionStrides& strides, int64_t head) {
+  int64_t offset = 0;
+  for (size_t d = plan.heads.size(); d-- > 0; head /= plan.heads[d]) offset += head % plan.heads[d] * strides.heads[d];
+  return offset;
+}
+
+std::array<ScoreTerm, kMaxScoreTerms> TermsOfRow(const AttentionPlan& plan, const AttentionOperands& operands, int64_t head,
+                                                 int64_t query, int64_t begin) {
+  std::array<ScoreTerm, kMaxScoreTerms> terms{};
+  for (size_t k = 0; k < plan.terms.size(); ++k) {
+    const AttentionTerm& term = plan.terms[k];
+    const int64_t at = HeadOffset(plan, term.strides, head) + query * term.strides.row + begin * term.strides.column;
+    terms[k] = {nullptr, nullptr, term.strides.column, term.kept, term.other};
+    if (term.condition) {
+      terms[k].condition = reinterpret_cast<const uint8_t*>(operands.terms[k]) + at;
+    } else {
+      terms[k].summand = reinterpret_cast<const float*>(operands.terms[k]) + at;
+    }
+  }
+  return terms;
+}
 
 void CutAttention(AttentionPlan& plan, int threads) {
   constexpr int64_t kScoreFloats = int64_t{48} << 10;  // of a block, in the second-level cache
@@ -119,20 +158,21 @@ void RunAttention(const AttentionPlan& plan, const AttentionOperands& operands, 
   const int64_t jobs = NumElements(plan.heads) * blocks;
   ParallelRange(plan.shares, 1, [&](int64_t first, int64_t last) {
     for (int64_t share = first; share < last; ++share) {
-      float* keys = scratch + share * (plan.ScoreFloats() + plan.KeyFloats() + plan.ValueFloats());
-      float* values = keys + plan.KeyFloats();
-      float* scores = values + plan.ValueFloats();
-      int64_t packed = -1;
+      PackedHead packed;
+      packed.keys = scratch + share * (plan.ScoreFloats() + plan.KeyFloats() + plan.ValueFloats());
+      packed.values = packed.keys + plan.KeyFloats();
+      float* scores = packed.values + plan.ValueFloats();
       for (int64_t job = jobs * share / plan.shares; job < jobs * (share + 1) / plan.shares; ++job) {
         const int64_t head = job / blocks;
-        if (head != packed) {
-          Pack(plan, operands.k + HeadOffset(plan, plan.k, head), plan.k, plan.depth, plan.keys, keys);
-          Pack(plan, operands.v + HeadOffset(plan, plan.v, head), plan.v, plan.keys, plan.width, values);
-          packed = head;
+        if (head != packed.head) {
+          Pack(plan, operands.k + HeadOffset(plan, plan.k, head), plan.k, plan.depth, plan.keys, packed.keys);
+          Pack(plan, operands.v + HeadOffset(plan, plan.v, head), plan.v, plan.keys, plan.width, packed.values);
+          packed.head = head;
+          packed.sizes = {};
         }
         const int64_t begin = job % blocks * plan.block;
         const int64_t end = std::min(begin + plan.block, plan.queries);
-        RunBlock(plan, operands, head, begin, end, keys, values, scores);
+        RunBlock(plan, operands, packed, begin, end, scores);
       }
     }
   });

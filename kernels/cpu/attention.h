@@ -1,10 +1,14 @@
-// softmax(scale * Q K + mask) V for many heads, a block of queries at a time, so that scores never leave the cache. Each block's
-// scores are complete before their softmax: no running maximum, and the same sums as the operators' own.
+// softmax(t) V, t = scale * Q K and up to four summands or conditions, for many heads, a block of queries at a time, so that scores
+// never leave the cache. Each block's scores are complete before their softmax: no running maximum, and the same sums as the
+// operators' own. Keys before or after all that a block's queries see (attention_hidden.h) are left out.
 #ifndef MENDEL_KERNELS_CPU_ATTENTION_H_
 #define MENDEL_KERNELS_CPU_ATTENTION_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "graph/types.h"
 #include "kernels/cpu/direct_kernels.h"
@@ -12,12 +16,21 @@
 namespace mendel::cpu {
 
 inline constexpr std::string_view kOwnAttention = "attention-own";
+inline constexpr size_t kMaxScoreTerms = 4;
 
-/// Floats between heads (one a dimension of `heads`), rows and columns of a matrix; zero where it is broadcast.
+/// Elements between heads (one a dimension of `heads`), rows and columns of a matrix; zero where it is broadcast.
 struct AttentionStrides {
   Shape heads;
   int64_t row = 0;
   int64_t column = 0;
+};
+
+/// A summand of scores, f32, or a condition, Booleans: where it is not `kept`, the score becomes `other`.
+struct AttentionTerm {
+  AttentionStrides strides;  ///< column: 1 or 0
+  bool condition = false;
+  bool kept = true;
+  float other = 0;
 };
 
 struct AttentionPlan {
@@ -29,12 +42,13 @@ struct AttentionPlan {
   int64_t width = 1;    ///< columns of V
   AttentionStrides q;   ///< column: 1
   AttentionStrides k, v;
-  AttentionStrides mask;  ///< column: 1
-  AttentionStrides out;   ///< column: 1
+  AttentionStrides out;              ///< column: 1
+  std::vector<AttentionTerm> terms;  ///< applied in order, after the scale; kMaxScoreTerms at most
   float scale = 1;
-  int64_t block = 1;   ///< queries at once
-  int64_t shares = 1;  ///< threads
-  int64_t row = 0;     ///< floats between rows of scores
+  bool zero_nan = false;  ///< weights of the softmax that are NaN become zero
+  int64_t block = 1;      ///< queries at once
+  int64_t shares = 1;     ///< threads
+  int64_t row = 0;        ///< floats between rows of scores
 
   int64_t ScoreFloats() const { return block * row; }
   int64_t KeyFloats() const;    ///< of a head's K, packed
@@ -44,18 +58,24 @@ struct AttentionPlan {
   }
 };
 
-/// Fills what follows from the fields up to `scale`.
+/// Fills what follows from the fields up to `zero_nan`.
 void CutAttention(AttentionPlan& plan, int threads);
 
 struct AttentionOperands {
   const float* q;
   const float* k;
   const float* v;
-  const float* mask;  ///< null: none
+  std::array<const std::byte*, kMaxScoreTerms> terms;  ///< of the plan's terms
   float* out;
 };
 /// In the current ThreadScope. `scratch`: ScratchBytes() bytes on a 64-byte boundary.
 void RunAttention(const AttentionPlan& plan, const AttentionOperands& operands, float* scratch);
+
+/// Elements from the first head to a head's matrix.
+int64_t HeadOffset(const AttentionPlan& plan, const AttentionStrides& strides, int64_t head);
+/// The plan's terms for row `query` of a head, from the key `begin`.
+std::array<ScoreTerm, kMaxScoreTerms> TermsOfRow(const AttentionPlan& plan, const AttentionOperands& operands, int64_t head,
+                                                 int64_t query, int64_t begin);
 
 }  // namespace mendel::cpu
 

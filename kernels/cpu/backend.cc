@@ -20,15 +20,6 @@
 namespace mendel::cpu {
 namespace {
 
-/// Alone, the members of a group that could not be lowered as one.
-absl::Status LowerSingly(Lowering& lowering, const Group& group) {
-  for (int32_t node : group.nodes) {
-    MENDEL_ASSIGN_OR_RETURN(const bool done, LowerElementwise(lowering, std::span(&node, 1)));
-    if (!done) MENDEL_RETURN_IF_ERROR(LowerDefinition(lowering, node));
-  }
-  return absl::OkStatus();
-}
-
 bool HasEmptyTensor(const Graph& graph, int32_t node) {
   const auto empty = [](const TensorType& type) { return NumElements(type) == 0; };
   const std::vector<TensorType> inputs = graph.InputTypes(node);
@@ -43,6 +34,15 @@ absl::Status LowerAlone(Lowering& lowering, int32_t node) {
     if (done) return absl::OkStatus();
   }
   return LowerDefinition(lowering, node);
+}
+
+/// Alone, the members of a group that could not be lowered as one.
+absl::Status LowerSingly(Lowering& lowering, const Group& group) {
+  for (int32_t node : group.nodes) {
+    MENDEL_ASSIGN_OR_RETURN(const bool done, LowerElementwise(lowering, std::span(&node, 1)));
+    if (!done) MENDEL_RETURN_IF_ERROR(LowerAlone(lowering, node));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Program> Lower(const Graph& graph, const CompileOptions& options) {
@@ -129,7 +129,7 @@ class CpuBackend : public Backend {
         Cat("cpu; ", CpuModel(), "; ", InstructionSet(), "; oneDNN ", version->major, ".", version->minor, ".", version->patch);
     // The number changes with the speed of the kernels, whose measurements are stored.
     if (const WinogradIsa* isa = WinogradIsaHere(); isa != nullptr)
-      identity += Cat("; winograd ", isa->name, " 3; strips 1; direct 3; attention 1; operators 1");
+      identity += Cat("; winograd ", isa->name, " 3; strips 1; direct 3; attention 2; operators 2");
     for (const char* variable :
          {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
       if (const char* value = std::getenv(variable); value != nullptr) identity += Cat("; ", variable, "=", value);

@@ -33,6 +33,15 @@ MENDEL_INLINE float LargestOf(Vec x) {
   y = _mm_max_ps(y, _mm_movehl_ps(y, y));
   return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
 }
+/// Of the first `count` bytes, which are Booleans.
+using Flags = Vec;
+MENDEL_INLINE Flags LoadFlags(const uint8_t* from, int64_t count) {
+  int64_t bytes = 0;
+  __builtin_memcpy(&bytes, from, static_cast<size_t>(count < kLanes ? count : kLanes));
+  return _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bytes)), _mm256_setzero_si256()));
+}
+MENDEL_INLINE Flags SameFlags(bool x) { return FirstLanes(x ? kLanes : 0); }
+MENDEL_INLINE Vec Select(Flags flags, Vec yes, Vec no) { return _mm256_blendv_ps(no, yes, flags); }
 
 #include "kernels/cpu/direct_kernels.inc"
 

@@ -35,6 +35,14 @@ MENDEL_INLINE float LargestOf(Vec x) {
   y = _mm_max_ps(y, _mm_movehl_ps(y, y));
   return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
 }
+/// Of the first `count` bytes, which are Booleans.
+using Flags = __mmask16;
+MENDEL_INLINE Flags LoadFlags(const uint8_t* from, int64_t count) {
+  const __m128i bytes = _mm_maskz_loadu_epi8(static_cast<__mmask16>((1u << count) - 1u), from);
+  return _mm_test_epi8_mask(bytes, bytes);
+}
+MENDEL_INLINE Flags SameFlags(bool x) { return x ? 0xffff : 0; }
+MENDEL_INLINE Vec Select(Flags flags, Vec yes, Vec no) { return _mm512_mask_blend_ps(flags, no, yes); }
 
 #include "kernels/cpu/direct_kernels.inc"
 

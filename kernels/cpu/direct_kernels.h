@@ -102,10 +102,21 @@ struct StrassenPanel {
   bool padded;
 };
 
-/// Rows of `count` scores, with room for whole vectors.
+/// One step from a product of queries and keys to the scores: a summand, or another value where a condition says so.
+struct ScoreTerm {
+  const float* summand;      ///< of the row's first key; null: a condition
+  const uint8_t* condition;  ///< Booleans
+  int64_t step;              ///< elements to the next key's: 1 or 0
+  bool kept;                 ///< the condition where the score stays
+  float other;               ///< elsewhere
+};
+
+/// A row of `count` scores, with room for whole vectors.
 struct SoftmaxProblem {
   int64_t count;
   float scale;
+  const ScoreTerm* terms;  ///< applied in order, after the scale
+  int64_t term_count;
 };
 
 /// The kernels of one instruction set.
@@ -123,8 +134,8 @@ struct DirectIsa {
   void (*depthwise[2])(const DepthwiseRun& run, const WinogradEpilogue& epilogue);
   void (*strassen_factors)(const StrassenBlock& block);
   void (*strassen_outputs)(const StrassenPanel& panel, const WinogradEpilogue& epilogue);
-  /// scores := exp(t - max t), t = scale * scores + mask (null: none); returns 1 / their sum.
-  float (*softmax_row)(const SoftmaxProblem& problem, float* scores, const float* mask);
+  /// scores := exp(t - max t), t = scale * scores and its terms; returns 1 / their sum.
+  float (*softmax_row)(const SoftmaxProblem& problem, float* scores);
   void (*scale_row)(float* row, int64_t count, float factor);
 };
 

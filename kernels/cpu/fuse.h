@@ -45,13 +45,20 @@ struct PreparedSource {
   std::vector<int32_t> nodes;  ///< that compute it
 };
 
-/// What comes before the second product of softmax(scale * Q K + mask) V.
+/// What comes before the second product of softmax(t) V, t = scale * Q K and its terms.
 struct AttentionChain {
-  int32_t product = -1;          ///< Q K
-  std::vector<int32_t> nodes;    ///< from it to the softmax, ascending
-  std::optional<ValueId> scale;  ///< a Constant of one element
-  bool divided = false;          ///< by the scale
-  std::optional<ValueId> mask;   ///< broadcast to the scores; one element a key
+  /// A summand of the scores or, of dtype bool, a condition: where it is not `kept`, the score becomes `other`. Broadcast to them.
+  struct Term {
+    ValueId operand;
+    bool condition = false;
+    bool kept = true;
+    double other = 0;
+  };
+  int32_t product = -1;        ///< Q K
+  std::vector<int32_t> nodes;  ///< from it to the softmax and what replaces its NaNs, ascending
+  double scale = 1;
+  std::vector<Term> terms;  ///< in order, after the scale
+  bool zero_nan = false;    ///< weights that are NaN become zero
 };
 
 /// Nodes that become one step, ascending. A contraction (Conv, ConvTranspose, MatMul) with its posts, or elementwise nodes.

@@ -13,6 +13,35 @@ namespace mendel::cpu {
 namespace {
 
 template <class T>
+class GatherKernel : public Kernel {
+ public:
+  GatherKernel(IndexedRead read, int64_t outer, int64_t extent, int64_t count, int64_t slice)
+      : read_(std::move(read)), outer_(outer), extent_(extent), count_(count), slice_(slice) {}
+
+  absl::Status Run(const Bindings& bindings) override {
+    const T* data = bindings.At<T>(read_.data);
+    T* to = bindings.At<T>(read_.to);
+    const IndexValues indices(bindings, read_.indices);
+    ParallelRange(outer_ * count_, GrainOf(slice_), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const std::optional<int64_t> at = ResolveIndex(indices[row % count_], extent_);
+        T* slice = to + row * slice_;
+        if (at.has_value()) {
+          std::memcpy(slice, data + (row / count_ * extent_ + *at) * slice_, static_cast<size_t>(slice_) * sizeof(T));
+        } else {
+          std::fill_n(slice, slice_, static_cast<T>(read_.invalid));
+        }
+      }
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  IndexedRead read_;
+  int64_t outer_, extent_, count_, slice_;
+};
+
+template <class T>
 class GatherElementsKernel : public Kernel {
  public:
   GatherElementsKernel(IndexedRead read, const Shape& data, Shape indices, size_t axis)
@@ -154,6 +183,12 @@ class ReverseSequenceKernel : public Kernel {
 };
 
 }  // namespace
+
+std::unique_ptr<Kernel> MakeGatherKernel(const IndexedRead& read, int64_t outer, int64_t extent, int64_t count, int64_t slice) {
+  return WithWord(read.element_bytes, [&](auto word) -> std::unique_ptr<Kernel> {
+    return std::make_unique<GatherKernel<decltype(word)>>(read, outer, extent, count, slice);
+  });
+}
 
 std::unique_ptr<Kernel> MakeGatherElementsKernel(const IndexedRead& read, const Shape& data, const Shape& indices, size_t axis) {
   return WithWord(read.element_bytes, [&](auto word) -> std::unique_ptr<Kernel> {

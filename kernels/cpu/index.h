@@ -38,6 +38,9 @@ struct IndexedRead {
   uint64_t invalid = 0;  ///< the element read outside, in its low bytes
 };
 
+/// Gather: data [outer, extent, slice], `count` indices, the result [outer, count, slice].
+std::unique_ptr<Kernel> MakeGatherKernel(const IndexedRead& read, int64_t outer, int64_t extent, int64_t count, int64_t slice);
+
 /// GatherElements: the result has the shape of the indices.
 std::unique_ptr<Kernel> MakeGatherElementsKernel(const IndexedRead& read, const Shape& data, const Shape& indices, size_t axis);
 

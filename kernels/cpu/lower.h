@@ -32,7 +32,8 @@ absl::Status LowerDefinition(Lowering& lowering, int32_t node);
 std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
 
 // lower_move.cc, lower_rearrange.cc, lower_pool.cc, lower_lp_pool.cc, lower_resize.cc, lower_norm.cc, lower_channel_norm.cc,
-// lower_reduce.cc, lower_lines.cc, lower_index.cc
+// lower_reduce.cc, lower_lines.cc, lower_index.cc, lower_convert.cc,
+// lower_einsum.cc, lower_transposed_conv.cc
 absl::StatusOr<bool> LowerReshape(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerTranspose(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerSlice(Lowering& lowering, int32_t node);
@@ -51,6 +52,9 @@ absl::StatusOr<bool> LowerLayerNorm(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerReduce(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerArgExtreme(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerChannelNorm(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerCast(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerEinsum(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerPow(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerCumSum(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerGatherElements(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerGatherNd(Lowering& lowering, int32_t node);
@@ -62,6 +66,7 @@ absl::StatusOr<bool> LowerReverseSequence(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerScatterElements(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerScatterNd(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerTopK(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerTransposedConv(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerTrilu(Lowering& lowering, int32_t node);
 
 }  // namespace mendel::cpu

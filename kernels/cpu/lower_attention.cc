@@ -1,7 +1,10 @@
 #include "kernels/cpu/lower_attention.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/status.h"
@@ -13,7 +16,7 @@ namespace {
 
 struct AttentionPlaces {
   Place q, k, v, out;
-  std::optional<Place> mask;
+  std::vector<Place> terms;
 };
 
 class AttentionKernel : public Kernel {
@@ -21,9 +24,12 @@ class AttentionKernel : public Kernel {
   AttentionKernel(AttentionPlan plan, AttentionPlaces places) : plan_(std::move(plan)), places_(std::move(places)) {}
 
   absl::Status Run(const Bindings& bindings) override {
-    const AttentionOperands operands{
-        bindings.At<const float>(places_.q), bindings.At<const float>(places_.k), bindings.At<const float>(places_.v),
-        places_.mask.has_value() ? bindings.At<const float>(*places_.mask) : nullptr, bindings.At<float>(places_.out)};
+    AttentionOperands operands{bindings.At<const float>(places_.q),
+                               bindings.At<const float>(places_.k),
+                               bindings.At<const float>(places_.v),
+                               {},
+                               bindings.At<float>(places_.out)};
+    for (size_t k = 0; k < places_.terms.size(); ++k) operands.terms[k] = bindings.Address(places_.terms[k]);
     RunAttention(plan_, operands, reinterpret_cast<float*>(bindings.scratch));
     return absl::OkStatus();
   }
@@ -41,71 +47,129 @@ bool IsProduct(const Graph& graph, int32_t id) {
          IsF32(graph.type(node.inputs[1]));
 }
 
-/// Walks from softmax to the product of Q and K.
+/// The number that all elements of a Constant are.
+std::optional<double> UniformConstant(const Graph& graph, ValueId value) {
+  const Node& node = graph.node(value.node);
+  if (!IsConstant(node) || ConstantValue(node).dtype() != DType::kF32) return std::nullopt;
+  const std::span<const float> elements = ConstantValue(node).As<float>();
+  const auto differs = [&](float x) { return x != elements[0]; };
+  if (elements.empty() || std::any_of(elements.begin(), elements.end(), differs)) return std::nullopt;
+  return static_cast<double>(elements[0]);
+}
+
+/// Walks from the second product to that of Q and K.
 class Walk {
  public:
-  Walk(const Graph& graph, int32_t product) : graph_(graph), user_(product) {}
+  Walk(const Graph& graph, int32_t product) : graph_(graph), product_(product) {}
 
   std::optional<AttentionChain> Find() {
-    if (!IsProduct(graph_, user_)) return std::nullopt;
-    const Shape scores = graph_.type(graph_.node(user_).inputs[0]).shape;
-    const Shape& out = graph_.node(user_).outputs[0].shape;
-    const bool batched = scores.size() == out.size() && std::equal(scores.begin(), scores.end() - 1, out.begin());
-    if (!batched || !Step(graph_.node(user_).inputs[0], scores) || Now().op->name != "Softmax") return std::nullopt;
-    if (Now().attrs.Int("axis") != static_cast<int64_t>(scores.size()) - 1 || !Step(Now().inputs[0], scores)) return std::nullopt;
-    if (Now().op->name == "Add" && !Add(scores)) return std::nullopt;
-    if ((Now().op->name == "Mul" || Now().op->name == "Div") && !Scale(scores)) return std::nullopt;
-    if (!IsProduct(graph_, user_)) return std::nullopt;
-    chain_.product = user_;
+    if (!IsProduct(graph_, product_)) return std::nullopt;
+    const ValueId weights = graph_.node(product_).inputs[0];
+    scores_ = graph_.type(weights).shape;
+    const Shape& out = graph_.node(product_).outputs[0].shape;
+    const bool batched = scores_.size() == out.size() && std::equal(scores_.begin(), scores_.end() - 1, out.begin());
+    if (!batched) return std::nullopt;
+    const std::optional<int32_t> softmax = Softmax(weights);
+    if (!softmax.has_value() || graph_.node(*softmax).attrs.Int("axis") != static_cast<int64_t>(scores_.size()) - 1)
+      return std::nullopt;
+    if (!Scores(*softmax, graph_.node(*softmax).inputs[0])) return std::nullopt;
+    std::reverse(chain_.terms.begin(), chain_.terms.end());
     std::sort(chain_.nodes.begin(), chain_.nodes.end());
     return std::move(chain_);
   }
 
  private:
-  const Node& Now() const { return graph_.node(user_); }
-
-  /// To the node that computes `value`, which nothing else reads.
-  bool Step(ValueId value, const Shape& shape) {
-    const Node& node = graph_.node(value.node);
-    if (graph_.IsOutput(value.node) || graph_.users(value.node).size() != 1 || node.outputs.size() != 1) return false;
-    if (!IsF32(node.outputs[0]) || node.outputs[0].shape != shape || node.inputs.empty()) return false;
-    if (std::count(Now().inputs.begin(), Now().inputs.end(), value) != 1) return false;
-    user_ = value.node;
-    chain_.nodes.push_back(user_);
-    return true;
+  /// Whether nothing but `users` of the node reads it, once each.
+  bool IsInner(int32_t id, size_t users) const {
+    const Node& node = graph_.node(id);
+    return !graph_.IsOutput(id) && graph_.users(id).size() == users && node.outputs.size() == 1 && IsF32(node.outputs[0]) &&
+           node.outputs[0].shape == scores_ && !node.inputs.empty();
   }
 
-  /// A summand with one element a key is a mask.
-  bool Add(const Shape& scores) {
-    const std::vector<ValueId>& inputs = Now().inputs;
+  /// The softmax that makes the weights p, perhaps by way of Where(IsNaN(p), 0, p).
+  std::optional<int32_t> Softmax(ValueId weights) {
+    const Node* node = &graph_.node(weights.node);
+    if (std::count(graph_.node(product_).inputs.begin(), graph_.node(product_).inputs.end(), weights) != 1) return std::nullopt;
+    if (node->op->name == "Softmax" && IsInner(weights.node, 1)) {
+      chain_.nodes = {weights.node};
+      return weights.node;
+    }
+    if (node->op->name != "Where" || !IsInner(weights.node, 1)) return std::nullopt;
+    const int32_t nan = node->inputs[0].node;
+    const ValueId p = node->inputs[2];
+    const bool replaces = graph_.node(nan).op->name == "IsNaN" && graph_.node(nan).inputs[0] == p && !graph_.IsOutput(nan) &&
+                          graph_.users(nan).size() == 1 && UniformConstant(graph_, node->inputs[1]) == 0.0;
+    if (!replaces || graph_.node(p.node).op->name != "Softmax" || !IsInner(p.node, 2)) return std::nullopt;
+    chain_.zero_nan = true;
+    chain_.nodes = {p.node, nan, weights.node};
+    return p.node;
+  }
+
+  /// From `value`, which only `user` reads, to the product of Q and K. Changes the chain when it gets there only.
+  bool Scores(int32_t user, ValueId value) {
+    const std::vector<ValueId>& users_inputs = graph_.node(user).inputs;
+    if (!IsInner(value.node, 1) || std::count(users_inputs.begin(), users_inputs.end(), value) != 1) return false;
+    const AttentionChain before = chain_;
+    chain_.nodes.push_back(value.node);
+    const std::string_view op = graph_.node(value.node).op->name;
+    const bool found = op == "MatMul"               ? Product(value.node)
+                       : op == "Add"                ? Sum(value.node)
+                       : op == "Where"              ? Condition(value.node)
+                       : op == "Mul" || op == "Div" ? Scale(value.node, op == "Div")
+                                                    : false;
+    if (!found) chain_ = before;
+    return found;
+  }
+
+  bool Product(int32_t id) {
+    chain_.product = id;
+    return IsProduct(graph_, id);
+  }
+
+  bool Sum(int32_t id) {
+    const std::vector<ValueId>& inputs = graph_.node(id).inputs;
     for (const size_t k : {size_t{0}, size_t{1}}) {
-      const TensorType& mask = graph_.type(inputs[1 - k]);
-      const std::string_view maker = graph_.node(inputs[k].node).op->name;
-      const bool made = maker == "MatMul" || maker == "Mul" || maker == "Div";
-      if (!made || mask.dtype != DType::kF32 || mask.shape.empty() || mask.shape.back() != scores.back()) continue;
-      const ValueId value = inputs[1 - k];
-      if (!Step(inputs[k], scores)) continue;
-      chain_.mask = value;
-      return true;
+      if (graph_.type(inputs[1 - k]).shape.empty() || !Push({inputs[1 - k]})) continue;
+      if (Scores(id, inputs[k])) return true;
+      chain_.terms.pop_back();
     }
     return false;
   }
 
-  bool Scale(const Shape& scores) {
-    const std::vector<ValueId>& inputs = Now().inputs;
+  bool Condition(int32_t id) {
+    const std::vector<ValueId>& inputs = graph_.node(id).inputs;
+    if (graph_.type(inputs[0]).shape.empty()) return false;
+    for (const size_t k : {size_t{1}, size_t{2}}) {
+      const std::optional<double> other = UniformConstant(graph_, inputs[3 - k]);
+      if (!other.has_value() || !Push({inputs[0], true, k == 1, *other * chain_.scale})) continue;
+      if (Scores(id, inputs[k])) return true;
+      chain_.terms.pop_back();
+    }
+    return false;
+  }
+
+  bool Push(AttentionChain::Term term) {
+    // A summand before a factor would have to be multiplied.
+    if (chain_.terms.size() == kMaxScoreTerms || (!term.condition && chain_.scale != 1)) return false;
+    chain_.terms.push_back(term);
+    return true;
+  }
+
+  bool Scale(int32_t id, bool divides) {
+    const std::vector<ValueId>& inputs = graph_.node(id).inputs;
     for (const size_t k : {size_t{0}, size_t{1}}) {
       const ValueId factor = inputs[1 - k];
-      if (!IsConstant(graph_.node(factor.node)) || NumElements(graph_.type(factor)) != 1) continue;
-      if (k == 1 && Now().op->name == "Div") continue;
-      chain_.divided = Now().op->name == "Div";
-      chain_.scale = factor;
-      return Step(inputs[k], scores);
+      const std::optional<double> number = UniformConstant(graph_, factor);
+      if (!number.has_value() || NumElements(graph_.type(factor)) != 1 || (k == 1 && divides)) continue;
+      chain_.scale *= divides ? 1 / *number : *number;
+      return Scores(id, inputs[k]);
     }
     return false;
   }
 
   const Graph& graph_;
-  int32_t user_;
+  int32_t product_;
+  Shape scores_;
   AttentionChain chain_;
 };
 
@@ -141,6 +205,29 @@ Layout LayoutLike(const Layout& q, const Shape& shape) {
   return Canonical(layout, shape);
 }
 
+/// What is left of a group without the nodes `inside`, by their last nodes; nullopt when a contraction needs one of those.
+std::optional<std::vector<Group>> Without(const Group& group, const std::set<int32_t>& inside) {
+  const auto is_inside = [&](int32_t node) { return inside.count(node) != 0; };
+  std::vector<Group> rest;
+  if (!group.contraction) {
+    for (const int32_t node : group.nodes) {
+      if (is_inside(node)) continue;
+      rest.emplace_back();
+      rest.back().nodes = {node};
+    }
+    return rest;
+  }
+  const int64_t taken = std::count_if(group.nodes.begin(), group.nodes.end(), is_inside);
+  if (taken == static_cast<int64_t>(group.nodes.size())) return rest;
+  Group kept = group;
+  while (!kept.posts.empty() && std::any_of(kept.posts.back().nodes.begin(), kept.posts.back().nodes.end(), is_inside))
+    kept.posts.pop_back();
+  kept.nodes = NodesOf(kept, kept.posts.size());
+  if (kept.nodes.size() + static_cast<size_t>(taken) != group.nodes.size()) return std::nullopt;
+  rest.push_back(std::move(kept));
+  return rest;
+}
+
 }  // namespace
 
 std::vector<std::string> AttentionAlgorithms(const Graph& graph, int32_t node) {
@@ -160,16 +247,18 @@ std::set<int32_t> ClaimAttention(const Lowering& lowering, const std::set<int32_
     const std::set<int32_t> nodes(chain->nodes.begin(), chain->nodes.end());
     const auto inside = [&](int32_t node) { return nodes.count(node) != 0; };
     bool free = std::none_of(nodes.begin(), nodes.end(), [&](int32_t node) { return taken.count(node) != 0; });
-    std::vector<size_t> whole;
-    for (size_t k = 0; k < groups.size(); ++k) {
-      if (!groups[k].has_value()) continue;
-      const std::vector<int32_t>& members = groups[k]->nodes;
-      const int64_t count = std::count_if(members.begin(), members.end(), inside);
-      if (count > 0) whole.push_back(k);
-      free = free && (count == 0 || count == static_cast<int64_t>(members.size()));
+    std::vector<size_t> cut;
+    std::vector<Group> left;
+    for (size_t k = 0; k < groups.size() && free; ++k) {
+      if (!groups[k].has_value() || std::none_of(groups[k]->nodes.begin(), groups[k]->nodes.end(), inside)) continue;
+      std::optional<std::vector<Group>> rest = Without(*groups[k], nodes);
+      free = rest.has_value();
+      cut.push_back(k);
+      if (free) std::move(rest->begin(), rest->end(), std::back_inserter(left));
     }
     if (!free) continue;
-    for (const size_t k : whole) groups[k].reset();
+    for (const size_t k : cut) groups[k].reset();
+    for (Group& rest : left) groups[static_cast<size_t>(rest.nodes.back())] = std::move(rest);
     claimed.insert(nodes.begin(), nodes.end());
     group->attention = std::move(chain);
   }
@@ -187,7 +276,7 @@ absl::Status LowerAttention(Lowering& lowering, const Group& group) {
   places.q = Lying(lowering, first.inputs[0], true);
   places.k = Lying(lowering, first.inputs[1], false);
   places.v = Lying(lowering, second.inputs[1], false);
-  if (chain.mask.has_value()) places.mask = Lying(lowering, *chain.mask, true);
+  for (const AttentionChain::Term& term : chain.terms) places.terms.push_back(Lying(lowering, term.operand, true));
   places.out = lowering.Allocate(result, LayoutLike(places.q.layout, lowering.shape(result)));
   AttentionPlan plan;
   plan.isa = DirectIsaHere();
@@ -199,15 +288,17 @@ absl::Status LowerAttention(Lowering& lowering, const Group& group) {
   plan.q = StridesOf(places.q.layout, lowering.shape(first.inputs[0]), rank);
   plan.k = StridesOf(places.k.layout, lowering.shape(first.inputs[1]), rank);
   plan.v = StridesOf(places.v.layout, lowering.shape(second.inputs[1]), rank);
-  if (chain.mask.has_value()) plan.mask = StridesOf(places.mask->layout, lowering.shape(*chain.mask), rank);
-  plan.out = StridesOf(places.out.layout, lowering.shape(result), rank);
-  if (chain.scale.has_value()) {
-    const double factor = lowering.folded().Exact(*chain.scale).scalars[0];
-    plan.scale = static_cast<float>(chain.divided ? 1 / factor : factor);
+  for (size_t k = 0; k < chain.terms.size(); ++k) {
+    const AttentionChain::Term& term = chain.terms[k];
+    plan.terms.push_back({StridesOf(places.terms[k].layout, lowering.shape(term.operand), rank), term.condition, term.kept,
+                          static_cast<float>(RoundTo(DType::kF32, term.other))});
   }
+  plan.out = StridesOf(places.out.layout, lowering.shape(result), rank);
+  plan.scale = static_cast<float>(chain.scale);
+  plan.zero_nan = chain.zero_nan;
   CutAttention(plan, lowering.options().threads);
   std::vector<Place> touched = {places.q, places.k, places.v, places.out};
-  if (places.mask.has_value()) touched.push_back(*places.mask);
+  touched.insert(touched.end(), places.terms.begin(), places.terms.end());
   std::vector<int32_t> nodes = chain.nodes;
   nodes.push_back(group.nodes[0]);
   const int64_t scratch = plan.ScratchBytes();

@@ -17,12 +17,17 @@ constexpr size_t kMaxOperands = 36;
 std::string_view TileName(const Node& node) {
   if (node.op->name == "Gelu") return node.attrs.Str("approximate") == "tanh" ? "GeluTanh" : "GeluErf";
   if (node.op->name == "BatchNormalization") return "ScaleShift";
+  if (node.op->name == "Cast" && node.outputs[0].dtype == DType::kBool) return "CastBool";
   return node.op->name;
 }
 
 std::array<float, 2> Parameters(const Node& node) {
   const auto value = [&](std::string_view name) { return static_cast<float>(node.attrs.Float(name)); };
   if (node.op->name == "Clip") return {value("min"), value("max")};
+  if (node.op->name == "Selu") return {value("alpha"), value("gamma")};
+  if (node.op->name == "IsInf") {
+    return {static_cast<float>(node.attrs.Int("detect_negative")), static_cast<float>(node.attrs.Int("detect_positive"))};
+  }
   return {node.attrs.Has("alpha") ? value("alpha") : 0.0f, node.attrs.Has("beta") ? value("beta") : 0.0f};
 }
 
@@ -172,8 +177,7 @@ bool IsElementwise(const Graph& graph, const Folded& folded, int32_t id) {
   if (NumElements(node.outputs[0]) == 0) return false;
   const auto fits = [](const TensorType& type) { return type.dtype == DType::kF32 || type.dtype == DType::kBool; };
   const std::vector<TensorType> inputs = graph.InputTypes(id);
-  if (!fits(node.outputs[0]) || !std::all_of(inputs.begin(), inputs.end(), fits)) return false;
-  return node.op->name != "Cast" || node.outputs[0].dtype == DType::kF32 || inputs[0].dtype == DType::kBool;
+  return fits(node.outputs[0]) && std::all_of(inputs.begin(), inputs.end(), fits);
 }
 
 absl::StatusOr<bool> LowerElementwise(Lowering& lowering, std::span<const int32_t> nodes) {

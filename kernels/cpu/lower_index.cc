@@ -1,5 +1,5 @@
-// Operators that read or write at run-time indices: GatherElements, GatherND, OneHot, ReverseSequence and the scatters. Any dtype,
-// but scatters that combine: numbers.
+// Operators that read or write at run-time indices: Gather, GatherElements, GatherND, OneHot, ReverseSequence and the scatters. Any
+// dtype, but scatters that combine: numbers.
 
 #include <cstring>
 #include <limits>
@@ -62,6 +62,17 @@ void EmitScatter(Lowering& lowering, int32_t id, const Scatter& scatter, std::un
 }
 
 }  // namespace
+
+absl::StatusOr<bool> LowerGather(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const Shape& shape = lowering.shape(node.inputs[0]);
+  const auto axis = shape.begin() + node.attrs.Int("axis");
+  const IndexedRead read = ReadOf(lowering, id, node.inputs[0], node.inputs[1]);
+  EmitRead(lowering, id, "gather", read,
+           MakeGatherKernel(read, NumElements(Shape(shape.begin(), axis)), *axis, NumElements(lowering.shape(node.inputs[1])),
+                            NumElements(Shape(axis + 1, shape.end()))));
+  return true;
+}
 
 absl::StatusOr<bool> LowerGatherElements(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);

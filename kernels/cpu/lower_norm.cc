@@ -1,11 +1,17 @@
-// Softmax, LogSoftmax and LayerNormalization by oneDNN; LRN.
+// Softmax, LogSoftmax and LayerNormalization by oneDNN; LayerNormalization with parameters that are broadcast otherwise; LRN.
 
+#include <cmath>
 #include <cstring>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/lrn.h"
+#include "kernels/cpu/moments.h"
+#include "kernels/cpu/threads.h"
+#include "kernels/cpu/typed.h"
 
 namespace mendel::cpu {
 namespace {
@@ -41,6 +47,73 @@ absl::StatusOr<bool> LowerSoftmax(Lowering& lowering, int32_t id) {
   return true;
 }
 
+namespace {
+
+/// Rows of which scale and bias are broadcast in any way; row-major.
+class LayerNormKernel : public Kernel {
+ public:
+  /// `parameters`: scale, and perhaps bias, with their strides along the dimensions of `shape`.
+  LayerNormKernel(Shape shape, int64_t count, double epsilon, Place from, Place to, std::vector<std::pair<Place, Shape>> parameters)
+      : shape_(std::move(shape)),
+        count_(count),
+        epsilon_(epsilon),
+        from_(std::move(from)),
+        to_(std::move(to)),
+        parameters_(std::move(parameters)) {}
+
+  absl::Status Run(const Bindings& bindings) override {
+    const float* scale = bindings.At<float>(parameters_[0].first);
+    const float* bias = parameters_.size() > 1 ? bindings.At<float>(parameters_[1].first) : nullptr;
+    ParallelRange(NumElements(shape_) / count_, GrainOf(4 * count_), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const float* x = bindings.At<float>(from_) + row * count_;
+        float* y = bindings.At<float>(to_) + row * count_;
+        const Moments moments = MomentsOfRow(x, count_);
+        const double factor = 1 / std::sqrt(moments.squares / static_cast<double>(count_) + epsilon_);
+        for (int64_t k = 0; k < count_; ++k) {
+          double value = (static_cast<double>(x[k]) - moments.mean) * factor;
+          value *= static_cast<double>(scale[OffsetOf(shape_, parameters_[0].second, row * count_ + k)]);
+          if (bias != nullptr) value += static_cast<double>(bias[OffsetOf(shape_, parameters_[1].second, row * count_ + k)]);
+          y[k] = static_cast<float>(value);
+        }
+      }
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  Shape shape_;
+  int64_t count_;
+  double epsilon_;
+  Place from_, to_;
+  std::vector<std::pair<Place, Shape>> parameters_;
+};
+
+void EmitLayerNorm(Lowering& lowering, int32_t id, int64_t count) {
+  const Node& node = lowering.graph().node(id);
+  const Shape& shape = lowering.shape(node.inputs[0]);
+  const Place from = lowering.Plain(node.inputs[0]);
+  std::vector<std::pair<Place, Shape>> parameters;
+  std::vector<Place> touched = {from};
+  for (size_t k = 1; k < node.inputs.size(); ++k) {
+    const Shape& own = lowering.shape(node.inputs[k]);
+    const Shape dense = RowMajorStrides(own);
+    Shape strides(shape.size(), 0);
+    for (size_t d = 0; d < own.size(); ++d) {
+      if (own[d] != 1) strides[shape.size() - own.size() + d] = dense[d];
+    }
+    parameters.emplace_back(lowering.Plain(node.inputs[k]), strides);
+    touched.push_back(parameters.back().first);
+  }
+  const Place to = lowering.Allocate({id, 0}, PlainLayout(shape));
+  touched.push_back(to);
+  lowering.Emit({id}, "layer norm",
+                std::make_unique<LayerNormKernel>(shape, count, node.attrs.Float("epsilon"), from, to, std::move(parameters)),
+                touched);
+}
+
+}  // namespace
+
 absl::StatusOr<bool> LowerLayerNorm(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
   const ValueId input = node.inputs[0];
@@ -53,7 +126,10 @@ absl::StatusOr<bool> LowerLayerNorm(Lowering& lowering, int32_t id) {
     // One element a normalised position; leading ones do not matter.
     Shape own = lowering.shape(node.inputs[k]);
     while (own.size() > normalised.size() && own.front() == 1) own.erase(own.begin());
-    if (own != normalised) return false;
+    if (own != normalised) {
+      EmitLayerNorm(lowering, id, count);
+      return true;
+    }
   }
   const memory::desc desc({NumElements(shape) / count, count}, memory::data_type::f32, memory::format_tag::ab);
   const memory::desc vector({count}, memory::data_type::f32, memory::format_tag::a);

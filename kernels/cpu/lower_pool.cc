@@ -1,11 +1,15 @@
-// MaxPool and AveragePool by oneDNN, in the layout in which the input lies.
+// MaxPool and AveragePool by oneDNN, in the layout in which the input lies; averages that it counts differently by an own loop.
 
 #include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "graph/pooling.h"
 #include "kernels/cpu/lower.h"
+#include "kernels/cpu/threads.h"
+#include "kernels/cpu/typed.h"
 
 namespace mendel::cpu {
 namespace {
@@ -40,16 +44,63 @@ std::vector<Layout> Candidates(const Place& place, const Shape& shape) {
   return layouts;
 }
 
-}  // namespace
+/// Row-major, any rank, any windows; sums in double.
+class AveragePoolKernel : public Kernel {
+ public:
+  AveragePoolKernel(PoolGeometry geometry, bool count_padding, int64_t channels, Place from, Place to)
+      : geometry_(std::move(geometry)), channels_(channels), from_(std::move(from)), to_(std::move(to)) {
+    for (size_t o = 0; o + 1 < geometry_.start.size(); ++o) {
+      const int64_t taps = count_padding ? geometry_.padded_size[o] : geometry_.start[o + 1] - geometry_.start[o];
+      divisors_.push_back(static_cast<double>(std::max<int64_t>(1, taps)));
+    }
+  }
 
-absl::StatusOr<bool> LowerPool(Lowering& lowering, int32_t id) {
+  absl::Status Run(const Bindings& bindings) override {
+    const float* from = bindings.At<float>(from_);
+    float* to = bindings.At<float>(to_);
+    ParallelRange(channels_, GrainOf(static_cast<int64_t>(geometry_.offsets.size())), [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        const float* x = from + c * geometry_.plane;
+        float* y = to + c * geometry_.positions();
+        for (size_t o = 0; o < divisors_.size(); ++o) {
+          double sum = 0;
+          for (int64_t k = geometry_.start[o]; k < geometry_.start[o + 1]; ++k) {
+            sum += static_cast<double>(x[geometry_.offsets[static_cast<size_t>(k)]]);
+          }
+          y[o] = static_cast<float>(sum / divisors_[o]);
+        }
+      }
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  PoolGeometry geometry_;
+  std::vector<double> divisors_;
+  int64_t channels_;
+  Place from_, to_;
+};
+
+void EmitAveragePool(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const Shape& shape = lowering.shape(node.inputs[0]);
+  PoolGeometry geometry = WithView(lowering.graph(), id, [](const NodeView& view) { return PoolGeometry(view); });
+  const Place from = lowering.Plain(node.inputs[0]);
+  const Place to = lowering.Allocate({id, 0}, PlainLayout(node.outputs[0].shape));
+  const bool count_padding = node.attrs.Int("count_include_pad") != 0;
+  lowering.Emit({id}, "average pool",
+                std::make_unique<AveragePoolKernel>(std::move(geometry), count_padding, shape[0] * shape[1], from, to), {from, to});
+}
+
+/// False where oneDNN has none, or counts differently.
+bool EmitLibraryPool(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
   const ValueId result{id, 0};
   const ValueId input = node.inputs[0];
   const Shape& shape = lowering.shape(input);
   const bool average = node.op->name == "AveragePool";
   const bool count_padding = average && node.attrs.Int("count_include_pad") != 0;
-  if (lowering.type(input).dtype != DType::kF32 || shape.size() > 5) return false;
+  if (shape.size() > 5) return false;
   const std::vector<Window> windows = WithView(lowering.graph(), id, [](const NodeView& view) { return PoolWindows(view); });
   if (!WindowsFit(windows, node.outputs[0].shape, count_padding)) return false;
   memory::dims strides, kernel, dilations, begin, end;
@@ -87,6 +138,17 @@ absl::StatusOr<bool> LowerPool(Lowering& lowering, int32_t id) {
     }
   }
   return false;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> LowerPool(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  if (lowering.type(node.inputs[0]).dtype != DType::kF32) return false;
+  if (EmitLibraryPool(lowering, id)) return true;
+  if (node.op->name != "AveragePool") return false;
+  EmitAveragePool(lowering, id);
+  return true;
 }
 
 }  // namespace mendel::cpu

@@ -1,13 +1,14 @@
-// Reductions and Gather.
+// Reductions.
 
 #include <algorithm>
-#include <cstring>
+#include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/reduce.h"
-#include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
 namespace {
@@ -24,39 +25,6 @@ std::optional<Reducer> ReducerOf(std::string_view op) {
   if (op == "ReduceLogSumExp") return Reducer::kLogOfExpSum;
   return std::nullopt;
 }
-
-/// y[a, i, b] = x[a, index[i], b] for blocks of bytes.
-class GatherKernel : public Kernel {
- public:
-  GatherKernel(Place data, Place indices, Place to, bool wide, int64_t rows, int64_t axis, int64_t count, int64_t block)
-      : data_(std::move(data)),
-        indices_(std::move(indices)),
-        to_(std::move(to)),
-        wide_(wide),
-        rows_(rows),
-        axis_(axis),
-        count_(count),
-        block_(block) {}
-
-  absl::Status Run(const Bindings& bindings) override {
-    const std::byte* data = bindings.Address(data_);
-    std::byte* to = bindings.Address(to_);
-    for (int64_t i = 0; i < count_; ++i) {
-      int64_t at = wide_ ? bindings.At<int64_t>(indices_)[i] : bindings.At<int32_t>(indices_)[i];
-      if (at < 0) at += axis_;
-      if (at < 0 || at >= axis_) return InvalidInput("index ", at, " lies outside an axis of ", axis_);
-      for (int64_t row = 0; row < rows_; ++row) {
-        std::memcpy(to + (row * count_ + i) * block_, data + (row * axis_ + at) * block_, static_cast<size_t>(block_));
-      }
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  Place data_, indices_, to_;
-  bool wide_;
-  int64_t rows_, axis_, count_, block_;
-};
 
 /// One loop over the operand's elements, and what a step of it moves, in elements.
 struct Loop {
@@ -140,26 +108,6 @@ absl::StatusOr<bool> LowerReduce(Lowering& lowering, int32_t id) {
     if (node.op->name == "ReduceMean") problem.factor = 1.0 / static_cast<double>(NumElements(problem.reduced));
     lowering.Emit({id}, "reduce", MakeReduceKernel(std::move(problem)), {from, to});
   }
-  return true;
-}
-
-absl::StatusOr<bool> LowerGather(Lowering& lowering, int32_t id) {
-  const Node& node = lowering.graph().node(id);
-  const TensorType& indices = lowering.type(node.inputs[1]);
-  if (indices.dtype != DType::kI64 && indices.dtype != DType::kI32) return false;
-  const Shape& shape = lowering.shape(node.inputs[0]);
-  const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
-  int64_t block = DTypeSize(lowering.type(node.inputs[0]).dtype);
-  for (size_t d = axis + 1; d < shape.size(); ++d) block *= shape[d];
-  int64_t rows = 1;
-  for (size_t d = 0; d < axis; ++d) rows *= shape[d];
-  const Place data = lowering.Plain(node.inputs[0]);
-  const Place index = lowering.Plain(node.inputs[1]);
-  const Place to = lowering.Allocate({id, 0}, PlainLayout(node.outputs[0].shape));
-  lowering.Emit(
-      {id}, "gather",
-      std::make_unique<GatherKernel>(data, index, to, indices.dtype == DType::kI64, rows, shape[axis], NumElements(indices), block),
-      {data, index, to});
   return true;
 }
 

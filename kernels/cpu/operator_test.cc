@@ -25,38 +25,9 @@ using testing::Not;
 constexpr double kDoubleNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kDoubleInfinity = std::numeric_limits<double>::infinity();
 
-using Ranges = std::vector<std::pair<int, std::pair<double, double>>>;
-using Change = std::function<void(std::vector<HostValue>&)>;
-
-/// One node whose operands are all inputs and pass a Neg and back where they are f32, so that they lie in the arena and the kernel
-/// may work in place. No step may be a definition.
-void Check(const std::string& name, const std::vector<TensorType>& inputs, const Attributes& attrs, const Ranges& ranges = {},
-           const Change& change = nullptr, double tolerance = 1e-5) {
-  for (const int threads : {1, 3}) {
-    absl::StatusOr<SampledNode> node = MakeNode(*FindOp(name), inputs, attrs);
-    ASSERT_TRUE(node.ok()) << node.status();
-    node->ranges = ranges;
-    SCOPED_TRACE(testing::Message() << DescribeNode(*node) << " threads " << threads);
-    Rng rng(7);
-    std::vector<HostValue> values = SampleInputs(*node, rng);
-    if (change != nullptr) change(values);
-    GraphBuilder builder;
-    std::vector<ValueId> operands;
-    for (size_t k = 0; k < inputs.size(); ++k) {
-      ValueId value = builder.Input(Cat("x", k), inputs[k]);
-      if (inputs[k].dtype == DType::kF32) value = *builder.Add("Neg", {*builder.Add("Neg", {value})});
-      operands.push_back(value);
-    }
-    const absl::StatusOr<int32_t> id = builder.AddNode(name, operands, attrs);
-    ASSERT_TRUE(id.ok()) << id.status();
-    for (size_t k = 0; k < node->outputs.size(); ++k) builder.Output(Cat("y", k), {*id, static_cast<int32_t>(k)});
-    const absl::StatusOr<Graph> graph = builder.Build();
-    ASSERT_TRUE(graph.ok()) << graph.status();
-    CompileOptions options;
-    options.threads = threads;
-    EXPECT_THAT(ExpectMatches(*graph, values, options, tolerance), Not(Contains("definition")));
-    if (testing::Test::HasFailure()) return;
-  }
+void Check(const std::string& name, const std::vector<TensorType>& inputs, const Attributes& attrs, const SampleRanges& ranges = {},
+           const ChangeInputs& change = nullptr, double tolerance = 1e-5) {
+  CheckOperator(name, inputs, attrs, ranges, change, tolerance);
 }
 
 TensorType F32(Shape shape) { return {DType::kF32, std::move(shape)}; }
@@ -175,7 +146,7 @@ TEST(CpuOperator, LpPool) {
 TEST(CpuOperator, Reductions) {
   for (const char* name : {"ReduceProd", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSum", "ReduceMax"}) {
     const bool positive = std::string(name) == "ReduceLogSum" || std::string(name) == "ReduceProd";
-    const Ranges ranges = positive ? Ranges{{0, {0.5, 1.5}}} : Ranges{};
+    const SampleRanges ranges = positive ? SampleRanges{{0, {0.5, 1.5}}} : SampleRanges{};
     for (const Ints& axes : {Ints{0}, Ints{1}, Ints{2}, Ints{0, 2}, Ints{0, 1, 2}}) {
       for (const int64_t keepdims : {0, 1}) {
         Check(name, {F32({2, 66, 70})}, {{"axes", axes}, {"keepdims", keepdims}}, ranges);
@@ -190,7 +161,7 @@ TEST(CpuOperator, ReductionsOfLargeValues) {
   };
   for (const Ints& axes : {Ints{0}, Ints{1}}) {
     Check("ReduceProd", {F32({66, 66})}, {{"axes", axes}, {"keepdims", int64_t{1}}}, {{0, {0.9, 1.1}}},
-          axes[0] == 0 ? Change(scale) : nullptr);
+          axes[0] == 0 ? ChangeInputs(scale) : nullptr);
     Check("ReduceL2", {F32({66, 66})}, {{"axes", axes}, {"keepdims", int64_t{1}}}, {}, scale);
     Check("ReduceLogSumExp", {F32({66, 66})}, {{"axes", axes}, {"keepdims", int64_t{1}}}, {}, [](std::vector<HostValue>& values) {
       for (double& x : values[0].scalars) x *= 500;
@@ -225,12 +196,12 @@ TEST(CpuOperator, Lines) {
           if (IsFloat(dtype)) Check(name, {type}, attrs, {}, Salt);
         }
         for (const int64_t k : {1, 2})
-          Check("TopK", {type}, {{"k", k}, {"axis", axis}, {"largest", flag}}, {}, IsFloat(dtype) ? Salt : Change());
+          Check("TopK", {type}, {{"k", k}, {"axis", axis}, {"largest", flag}}, {}, IsFloat(dtype) ? Salt : ChangeInputs());
       }
       if (IsFloat(dtype)) Check("Hardmax", {type}, {{"axis", axis}}, {}, Salt);
     }
     for (const int64_t k : {1, 30, 70, 500, 999, 1000}) {
-      Check("TopK", {{dtype, {5, 1000}}}, {{"k", k}, {"axis", int64_t{1}}}, {}, IsFloat(dtype) ? Salt : Change());
+      Check("TopK", {{dtype, {5, 1000}}}, {{"k", k}, {"axis", int64_t{1}}}, {}, IsFloat(dtype) ? Salt : ChangeInputs());
     }
   }
 }
@@ -243,6 +214,7 @@ TEST(CpuOperator, ReadsAtIndices) {
       const double extent = axis == 0 ? 4 : axis == 1 ? 30 : 17;
       // Some indices lie outside.
       Check("GatherElements", {{dtype, {4, 30, 17}}, I64(indices)}, {{"axis", axis}}, {{1, {-extent - 1, extent + 1}}});
+      Check("Gather", {{dtype, {4, 30, 17}}, I64({5, 7})}, {{"axis", axis}}, {{1, {-extent - 1, extent + 1}}});
       Check("OneHot", {{DType::kI32, {40, 30}}, {dtype, {2}}}, {{"axis", axis}, {"depth", int64_t{20}}}, {{0, {-24, 24}}});
     }
     for (const int64_t tuple : {1, 2, 3}) {

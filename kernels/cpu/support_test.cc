@@ -2,6 +2,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/random.h"
+#include "base/status.h"
+#include "gmock/gmock.h"
+#include "graph/sample_node.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/test_support.h"
 
@@ -98,6 +102,35 @@ std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<Hos
     ExpectClose((*expected)[k], runs[0][k], scale, tolerance);
   }
   return kernels;
+}
+
+void CheckOperator(const std::string& name, const std::vector<TensorType>& inputs, const Attributes& attrs,
+                   const SampleRanges& ranges, const ChangeInputs& change, double tolerance) {
+  for (const int threads : {1, 3}) {
+    absl::StatusOr<SampledNode> node = MakeNode(*FindOp(name), inputs, attrs);
+    ASSERT_TRUE(node.ok()) << node.status();
+    node->ranges = ranges;
+    SCOPED_TRACE(testing::Message() << DescribeNode(*node) << " threads " << threads);
+    Rng rng(7);
+    std::vector<HostValue> values = SampleInputs(*node, rng);
+    if (change != nullptr) change(values);
+    GraphBuilder builder;
+    std::vector<ValueId> operands;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      ValueId value = builder.Input(Cat("x", k), inputs[k]);
+      if (inputs[k].dtype == DType::kF32) value = *builder.Add("Neg", {*builder.Add("Neg", {value})});
+      operands.push_back(value);
+    }
+    const absl::StatusOr<int32_t> id = builder.AddNode(name, operands, attrs);
+    ASSERT_TRUE(id.ok()) << id.status();
+    for (size_t k = 0; k < node->outputs.size(); ++k) builder.Output(Cat("y", k), {*id, static_cast<int32_t>(k)});
+    const absl::StatusOr<Graph> graph = builder.Build();
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    CompileOptions options;
+    options.threads = threads;
+    EXPECT_THAT(ExpectMatches(*graph, values, options, tolerance), testing::Not(testing::Contains("definition")));
+    if (testing::Test::HasFailure()) return;
+  }
 }
 
 }  // namespace mendel::cpu

@@ -2,7 +2,9 @@
 #ifndef MENDEL_KERNELS_CPU_TEST_SUPPORT_H_
 #define MENDEL_KERNELS_CPU_TEST_SUPPORT_H_
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/evaluate.h"
@@ -20,6 +22,14 @@ namespace mendel::cpu {
 /// to match Evaluate: floats to `tolerance` of the largest output, input or `scale`, integers exactly. Returns the steps' kernels.
 std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<HostValue>& inputs, const CompileOptions& options,
                                        double tolerance = 1e-5, double scale = 0);
+
+using SampleRanges = std::vector<std::pair<int, std::pair<double, double>>>;
+using ChangeInputs = std::function<void(std::vector<HostValue>&)>;
+/// One node whose operands are all inputs and pass a Neg and back where they are f32, so that they lie in the arena and the kernel
+/// may work in place, by one thread and by three. Inputs are drawn (`ranges` as in SampledNode), then changed. Expects
+/// ExpectMatches, and that no step is a definition.
+void CheckOperator(const std::string& name, const std::vector<TensorType>& inputs, const Attributes& attrs,
+                   const SampleRanges& ranges = {}, const ChangeInputs& change = nullptr, double tolerance = 1e-5);
 
 /// Both forms of a kernel, as far as this machine runs them (whatever oneDNN is allowed).
 template <class Isa>
