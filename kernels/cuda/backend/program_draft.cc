@@ -166,8 +166,6 @@ ValueUse ProgramDraft::UseOf(const LaunchDraft& launch, const std::vector<bool>&
   return use;
 }
 
-absl::StatusOr<ProgramDraft> DraftLaunches(const Outline& outline, FoldedValues& folded) {
-  return Drafting(outline, folded).Run();
-}
+absl::StatusOr<ProgramDraft> DraftLaunches(const Outline& outline, FoldedValues& folded) { return Drafting(outline, folded).Run(); }
 
 }  // namespace mendel::cuda

@@ -28,8 +28,8 @@ struct ProgramDraft {
   ValueUse UseOf(const LaunchDraft& launch, const std::vector<bool>& constant) const;
 };
 
-/// The calls, corrections and kernels of the outline's graph, and kernels side by side where that was asked for. Unimplemented names
-/// the node that no kernel computes.
+/// The calls, corrections and kernels of the outline's graph, and kernels side by side where that was asked for. Unimplemented
+/// names the node that no kernel computes.
 absl::StatusOr<ProgramDraft> DraftLaunches(const Outline& outline, FoldedValues& folded);
 
 }  // namespace mendel::cuda
