@@ -125,10 +125,9 @@ absl::StatusOr<Contest::Trial> Contest::TryWhole(const Graph& graph, const std::
   MENDEL_ASSIGN_OR_RETURN(Algorithms algorithms, profiler_.ChooseAlgorithms(graph, kWholeSeconds));
   profiler_.LimitTime(deadline_, BudgetName(options_));
   trial.variant = {graph, std::move(algorithms), name};
-  const Stopwatch clock;
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times,
-                          profiler_.Compare({result_.best, trial.variant}, kWholeSeconds, kWholeWin));
-  NoteWholeSeconds(clock.Seconds());
+                          profiler_.Compare({result_.best, trial.variant}, kWholeSeconds, kWholeWin, "whole"));
+  NoteWholeSeconds(profiler_.plain_seconds());
   trial.dropped = times[1].dropped;
   if (!Faster(times[1].ratio)) return trial;
   speedup_ /= times[1].ratio.median;
@@ -240,11 +239,11 @@ absl::Status Contest::FinalComparison() {
     result_.conditions = profiler_.Conditions({baseline_});
     return absl::OkStatus();
   }
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times,
-                          profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds, kWholeWin, "final"));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare({baseline_, result_.best}, 2 * kWholeSeconds,
+                                                                                  kWholeWin, std::string(Profiler::kLastOccasion)));
   result_.baseline_time = times[0].timing;
   result_.best_time = times[1].timing;
-  result_.conditions = profiler_.Conditions({baseline_, result_.best}, "final");
+  result_.conditions = profiler_.Conditions({baseline_, result_.best}, std::string(Profiler::kLastOccasion));
   if (Faster(times[1].ratio)) return absl::OkStatus();
   result_.best = baseline_;
   result_.best_time = result_.baseline_time;

@@ -152,6 +152,7 @@ std::string Profiler::ConditionsNow(const std::string& when) const {
 
 absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Variant>& variants, double max_seconds, double worth,
                                                            const std::string& occasion) {
+  plain_seconds_ = 0;
   const std::string key = ComparisonKey(variants, occasion);
   for (const std::string& stored_key : {key, Cat(key, " ", budget_)}) {
     const auto stored = cache_.Get("timing", stored_key);
@@ -171,11 +172,12 @@ absl::StatusOr<std::vector<Measurement>> Profiler::Compare(const std::vector<Var
     if (measurements.size() == variants.size()) return measurements;
   }
   if (options_.error_on_miss) return absl::NotFoundError("no stored measurement of this pair of programs");
-  return MeasureAll(variants, max_seconds, worth, key);
+  return MeasureAll(variants, max_seconds, worth, occasion == kLastOccasion, key);
 }
 
 absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<Variant>& variants, double max_seconds,
-                                                              double worth, const std::string& key) {
+                                                              double worth, bool last, const std::string& key) {
+  const Stopwatch clock;
   Trial trial(variants[0].graph);
   std::vector<std::unique_ptr<Executable>> executables;
   std::vector<Executable*> right;
@@ -202,7 +204,12 @@ absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<
   options.cold = true;
   options.deadline = deadline_;
   if (worth < 1) {
-    options.undecided = [&](const MeasureOptions::Rounds& so_far) { return Undecided(so_far, worth); };
+    options.undecided = [&](const MeasureOptions::Rounds& so_far) {
+      plain_seconds_ = clock.Seconds();
+      // What is added must leave time for the last comparison, which takes about as long.
+      const bool affordable = last || deadline_.SecondsLeft() >= kLonger * plain_seconds_;
+      return affordable && Undecided(so_far, worth);
+    };
     options.decisive_runs = static_cast<int>(kFewRounds);
     options.decisive_seconds = kLonger * max_seconds;
   }
@@ -216,6 +223,7 @@ absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<
     }
   } else {
     MENDEL_ASSIGN_OR_RETURN(rounds, MeasureRounds(right, variants[0].graph, trial.inputs(), options));
+    if (plain_seconds_ == 0) plain_seconds_ = clock.Seconds();
   }
   const std::string after = ConditionsNow("after");
   measured_ += static_cast<int64_t>(variants.size());

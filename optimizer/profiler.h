@@ -85,10 +85,15 @@ class Profiler {
   /// Times of programs with the same inputs and outputs, interleaved, with cold caches. The first one's outputs are what the
   /// others' are held against before a time counts; one that is wrong or fails is dropped with a warning. Where a program's ratio
   /// to the first is below `worth` (1: never) and its rounds disagree, it is measured longer than `max_seconds`: up to three times
-  /// as long and five rounds at least, whichever is more. The same programs are measured once on each `occasion`: what was selected
-  /// by a measurement is not confirmed by that very one.
+  /// as long and five rounds at least, whichever is more, as far as the deadline then leaves time for the last comparison
+  /// (kLastOccasion, which may take all of it). The same programs are measured once on each `occasion`, which stands for `worth`,
+  /// too: what was selected by a measurement is not confirmed by that very one.
   absl::StatusOr<std::vector<Measurement>> Compare(const std::vector<Variant>& variants, double max_seconds, double worth = 1,
                                                    const std::string& occasion = "");
+
+  static constexpr std::string_view kLastOccasion = "final";
+  /// What the last comparison took before its rounds were found to disagree; 0 when it was stored.
+  double plain_seconds() const { return plain_seconds_; }
 
   /// What the backend's device told just before and just after a comparison that Compare has answered, a sentence each: clocks,
   /// power, temperature, or why they are not told. Empty for the processor.
@@ -116,7 +121,7 @@ class Profiler {
   absl::StatusOr<double> PretendedMilliseconds(const Variant& variant) const;
   absl::Status PutNodeSeconds(const Variant& variant, const std::vector<double>& seconds, const std::vector<Step>& steps);
   absl::StatusOr<std::vector<Measurement>> MeasureAll(const std::vector<Variant>& variants, double max_seconds, double worth,
-                                                      const std::string& key);
+                                                      bool last, const std::string& key);
   static constexpr std::string_view kFailed = "failed: ";
   /// `reason`: what the numbers differ by, or Failed.
   void Warn(const std::string& what, const std::string& reason);
@@ -157,6 +162,7 @@ class Profiler {
   Deadline deadline_ = Deadline::Never();
   std::string budget_;
   int64_t measured_ = 0;
+  double plain_seconds_ = 0;
   std::optional<std::set<std::string>> kept_;
   std::map<std::string, std::string> by_signature_;
   std::vector<std::string> warnings_;

@@ -67,7 +67,8 @@ struct Together {
 std::vector<Together> Programs(const Graph& graph, const std::map<int32_t, std::vector<std::string>>& offers) {
   std::vector<Together> programs[2];
   for (const auto& [node, names] : offers) {
-    const double flops = WithView(graph, node, [&](const NodeView& view) { return CostOf(*graph.node(node).op, view).flops; });
+    const OpDefinition& op = *graph.node(node).op;
+    const double flops = WithView(graph, node, [&](const NodeView& view) { return CostOf(op, view).flops; });
     size_t count[2] = {0, 0};
     double rank = 0;
     for (const std::string& name : names) {
@@ -242,6 +243,12 @@ absl::Status Profiler::TimeTogether(const Graph& graph, const Algorithms& algori
     return absl::OkStatus();
   }
   for (const auto& [node, name] : algorithms) {
+    // A later node's algorithm may compute this one, too, whatever its name: the time is then that one's.
+    const std::vector<int32_t> with_it = NodesWith(steps->steps, node);
+    const auto last = std::max_element(with_it.begin(), with_it.end(), [&](int32_t a, int32_t b) {
+      return algorithms.count(a) != algorithms.count(b) ? algorithms.count(a) < algorithms.count(b) : a < b;
+    });
+    if (last != with_it.end() && *last != node) continue;
     std::set<int32_t> nodes;
     for (const std::vector<Step>* of : {&times.standard->steps(), &steps->steps}) {
       for (const int32_t with : NodesWith(*of, node)) nodes.insert(with);
@@ -261,17 +268,19 @@ absl::StatusOr<Algorithms> Profiler::CombineAlgorithms(const Graph& graph, const
   for (const auto& [node, names] : offers) {
     double least = kNoise, least_own = std::numeric_limits<double>::infinity();
     for (const auto& [name, seconds] : times.seconds[Signature(graph, node)]) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) continue;  // what like nodes have depends on neighbours
       const double ratio = seconds.own / seconds.standard;
       if (ratio < least) least = ratio, each[node] = name;
       if (IsOwn(name) && ratio < least_own) least_own = ratio, own[node] = name;
     }
     if (least_own < kTie) tied[node] = own[node];
   }
+  std::set<Algorithms> tried = {times.fastest};
   for (Algorithms* choice : {&own, &tied, &each}) {
     // As above: nothing is begun that cannot be paid for.
     if (choice->empty() || deadline_.SecondsLeft() < kFewRuns * times.first_seconds) continue;
     choice->insert(times.known.begin(), times.known.end());
-    if (*choice == times.fastest) continue;
+    if (!tried.insert(*choice).second) continue;
     // One after the other beside the default, which all are held against: packed weights of three would be most of a search's
     // memory.
     std::string difference;

@@ -168,5 +168,31 @@ TEST(CpuFusion, AttentionIsOneStep) {
   }
 }
 
+/// The product that ends one attention begins another: it can be part of one step only.
+TEST(CpuFusion, AttentionOfAttentionKeepsTheInnerOne) {
+  if (DirectIsaHere() == nullptr) GTEST_SKIP() << "this machine has neither AVX2 nor AVX-512";
+  GraphBuilder builder;
+  const auto input = [&](const char* name) { return builder.Input(name, {DType::kF32, {2, 3, 8, 8}}); };
+  ValueId y = *builder.Add("MatMul", {input("a"), input("b")});
+  for (const char* name : {"c", "v"}) {
+    y = *builder.Add("MatMul", {*builder.Add("Softmax", {y}, {{"axis", int64_t{3}}}), input(name)});
+  }
+  builder.Output("y", y);
+  const Graph graph = *builder.Build();
+  CompileOptions options;
+  options.threads = 1;
+  for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
+    for (const std::string& name : FindBackend("cpu")->Algorithms(graph, id, Numerics::kDefault)) {
+      if (name == kOwnAttention) options.algorithms[id] = name;
+    }
+  }
+  EXPECT_EQ(options.algorithms.size(), 2u);
+  Rng rng(1);
+  int64_t steps = 0;
+  for (const std::string& kernel : ExpectMatches(graph, RandomInputs(rng, graph), options))
+    steps += kernel.starts_with(kOwnAttention);
+  EXPECT_EQ(steps, 1);
+}
+
 }  // namespace
 }  // namespace mendel::cpu

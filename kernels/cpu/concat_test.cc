@@ -116,5 +116,32 @@ TEST(CpuConcat, PartsAndReadersOfEveryKind) {
   }
 }
 
+/// What our kernels make of one position lies in blocks as it lies row-major; readers go by their own description of it.
+TEST(CpuConcat, OnePositionIsReadAsItsReaderSaysItLies) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed);
+    GraphBuilder builder("one position");
+    const int64_t images = rng.Between(1, 3), in = rng.Flip() ? 64 : 24;
+    const ValueId x = builder.Input("x", {DType::kF32, {images, in, 1, 1}});
+    std::vector<double> weights(static_cast<size_t>(32 * in));
+    for (double& weight : weights) weight = rng.Uniform(-1, 1);
+    const ValueId w = builder.Constant(Tensor::FromDoubles({DType::kF32, {32, in, 1, 1}}, weights), "w");
+    const ValueId y =
+        *builder.Add("Conv", {x, w}, {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}});
+    const ValueId other = builder.Input("other", {DType::kF32, {images, 8, 1, 1}});
+    builder.Output("whole", *builder.Add("Concat", {y, other}, {{"axis", int64_t{1}}}));
+    if (rng.Flip()) builder.Output("again", *builder.Add("Concat", {other, y}, {{"axis", int64_t{1}}}));
+    if (rng.Flip()) {
+      const Attributes half = {{"starts", Ints{0, 16, 0, 0}}, {"ends", Ints{images, 32, 1, 1}}, {"steps", Ints{1, 1, 1, 1}}};
+      builder.Output("half", *builder.Add("Slice", {y}, half));
+    }
+    if (rng.Flip()) builder.Output("turned", *builder.Add("Transpose", {y}, {{"perm", Ints{1, 0, 2, 3}}}));
+    const Graph graph = *builder.Build();
+    ExpectMatches(graph, RandomInputs(rng, graph), OwnKernels(graph, rng, 1), 1e-4);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 }  // namespace
 }  // namespace mendel::cpu

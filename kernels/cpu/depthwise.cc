@@ -9,7 +9,7 @@ namespace mendel::cpu {
 namespace {
 
 constexpr int64_t kMostRows = 64;       ///< of taps
-constexpr int64_t kMostPositions = 96;  ///< of one product: a multiple of what registers hold
+constexpr int64_t kMostPositions = 96;  ///< of one product: a multiple of what most kernels hold in registers
 constexpr int64_t kHeldFloats = int64_t{40} << 10;
 
 /// Rows of the source, padding included, that `rows` rows of outputs read.

@@ -1,8 +1,8 @@
 // Depthwise convolutions: every channel by itself, one or two spatial dimensions, any padding, stride and dilation; bias, residual
 // and activation are applied in registers. What is read lies in held rows, a few vectors of channels wide, that stay in the
-// second-level cache. Held rows are copied from the source or, `inputs` > 0, made by a pointwise product with an epilogue of its
-// own just before they are convolved (depth first: the product's outputs, often the largest tensors of a network, are never in
-// memory). Sums are exact reorderings: class `strict`.
+// second-level cache unless a row is very long. Held rows are copied from the source or, `inputs` > 0, made by a pointwise product
+// with an epilogue of its own just before they are convolved (depth first: the product's outputs, often the largest tensors of a
+// network, are never in memory). Sums are exact reorderings: class `strict`.
 #ifndef MENDEL_KERNELS_CPU_DEPTHWISE_H_
 #define MENDEL_KERNELS_CPU_DEPTHWISE_H_
 

@@ -217,6 +217,7 @@ std::optional<std::vector<Group>> Without(const Group& group, const std::set<int
     }
     return rest;
   }
+  if (group.attention.has_value() || group.prepared.has_value() || !group.expansion.empty()) return std::nullopt;  // it holds more
   const int64_t taken = std::count_if(group.nodes.begin(), group.nodes.end(), is_inside);
   if (taken == static_cast<int64_t>(group.nodes.size())) return rest;
   Group kept = group;

@@ -47,7 +47,8 @@ class DepthwiseKernel : public Kernel {
 };
 
 bool IsDepthwise(const Graph& graph, int32_t id) {
-  constexpr int64_t kMostTaps = 64;  // in a column
+  constexpr int64_t kMostTaps = 64;                // in a column
+  constexpr int64_t kMostHeld = int64_t{1} << 16;  // positions of the rows that one output row reads: 16 MB of four vectors
   const Node& node = graph.node(id);
   if (node.op->name != "Conv" || node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return false;
   const Shape& src = graph.type(node.inputs[0]).shape;
@@ -56,7 +57,9 @@ bool IsDepthwise(const Graph& graph, int32_t id) {
   if (src.size() < 3 || src.size() > 4 || NumElements(src) == 0 || NumElements(weights) == 0) return false;
   const int64_t group = node.attrs.Int("group");
   if (group < 2 || src[1] != group || dst[1] != group || weights[2] > kMostTaps) return false;
+  const int64_t reach = src.size() == 3 ? 1 : (weights[2] - 1) * node.attrs.IntList("dilations")[0] + 1;
   const Ints& pads = node.attrs.IntList("pads");
+  if (reach * (src.back() + pads[src.size() - 3]) > kMostHeld) return false;
   return std::all_of(pads.begin(), pads.end(), [](int64_t pad) { return pad >= 0; });
 }
 

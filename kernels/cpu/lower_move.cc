@@ -145,9 +145,7 @@ absl::StatusOr<bool> LowerConcat(Lowering& lowering, int32_t id) {
     if (from.layout.block_dim >= 0 && to.layout.block_dim < 0) from = lowering.Plain(input);
     const bool within = lowering.Within(input).has_value() && from.layout.block == to.layout.block;
     if (to.layout.block_dim >= 0 && !within) {
-      const Layout layout = BlockedLayout(shape, to.layout.block);
-      from = lowering.In(input, layout);
-      from.layout = layout;  // the same placement may have been described otherwise
+      from = lowering.In(input, BlockedLayout(shape, to.layout.block));
     }
     touched.push_back(from);
     if (from.buffer == to.buffer && from.offset == target.offset) continue;

@@ -107,12 +107,13 @@ std::optional<Layout> Lowering::LayoutWithin(ValueId value, int64_t block) {
 
 Place Lowering::In(ValueId value, const Layout& layout) {
   const Shape& extents = shape(value);
+  // One placement may have several descriptions, of which a reader wants its own: its strides are what it goes by.
   if (const std::optional<Place> within = Within(value); within.has_value() && SamePlacement(within->layout, layout, extents)) {
-    return *within;
+    return {within->buffer, within->offset, layout};
   }
   const Place source = Any(value);
   for (const Place& place : places_[value]) {
-    if (SamePlacement(place.layout, layout, extents)) return place;
+    if (SamePlacement(place.layout, layout, extents)) return {place.buffer, place.offset, layout};
   }
   const bool f32 = type(value).dtype == DType::kF32;
   if (f32 && folded_.IsConstant(value)) {
@@ -263,8 +264,8 @@ Place Lowering::Allocate(ValueId value, const Layout& layout) {
   }
   if (const auto known = concats_.find(value); known != concats_.end()) {
     if (SamePlacement(known->second.layout, layout, shape(value))) {
-      places_[value].push_back(known->second);
-      return known->second;
+      places_[value].push_back({known->second.buffer, known->second.offset, layout});
+      return places_[value].back();
     }
   }
   if (IsPlain(layout, shape(value))) {
