@@ -66,9 +66,7 @@ class CudaExecutable final : public Executable {
     MENDEL_RETURN_IF_ERROR(context_.MakeCurrent());
     MENDEL_RETURN_IF_ERROR(loaded_.Load(image));
     MENDEL_RETURN_IF_ERROR(MakeEvent(kEventWithoutTime, done_));
-    MENDEL_RETURN_IF_ERROR(ChooseOrder());
-    MENDEL_RETURN_IF_ERROR(CaptureRun());
-    return CaptureLaunches();
+    return CaptureInOrder();
   }
 
   absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) override {
@@ -149,35 +147,40 @@ class CudaExecutable final : public Executable {
   }
 
  private:
-  /// Decides whether the launches of other branches may run side by side.
-  absl::Status ChooseOrder() {
-    if (program_.order == LaunchOrder::kChain) return absl::OkStatus();
-    dependencies_ = DependenciesOf(UsesOfLaunches(program_));
+  /// Captures what runs replay; launches of other branches side by side where that is asked for, or measured to be faster.
+  absl::Status CaptureInOrder() {
+    if (program_.order != LaunchOrder::kChain) dependencies_ = DependenciesOf(UsesOfLaunches(program_));
     branches_ = !IsChain(dependencies_);
-    if (!branches_ || program_.order == LaunchOrder::kBranches) return absl::OkStatus();
-    MENDEL_ASSIGN_OR_RETURN(branches_, BranchesAreFaster());
-    return absl::OkStatus();
+    if (!branches_ || program_.order == LaunchOrder::kBranches) return CaptureRuns();
+    MENDEL_RETURN_IF_ERROR(MakeEvents(2));
+    MENDEL_RETURN_IF_ERROR(CaptureWhole(false, whole_));
+    const absl::StatusOr<bool> taken = TakeBranchesWhereFaster();
+    if (taken.ok() && *taken) return absl::OkStatus();
+    MENDEL_RETURN_IF_ERROR(driver_.CheckUsable());
+    // Nobody asked for branches: what fails with them is told, and does not keep the program from running.
+    if (!taken.ok()) steps_[0].kernel += ChainTold(taken.status());
+    branches_ = false;
+    return CaptureRuns();
   }
 
-  /// Compares both orders on inputs that are zero. The faster one's graph is kept for TimeRun.
-  absl::StatusOr<bool> BranchesAreFaster() {
-    MENDEL_RETURN_IF_ERROR(MakeEvents(2));
-    Owned<DriverGraphExec*> chain, branches;
-    MENDEL_RETURN_IF_ERROR(CaptureWhole(false, chain));
+  /// Compares branches with the chain, which `whole_` is, on inputs that are zero. Where they are faster, all graphs hold them.
+  absl::StatusOr<bool> TakeBranchesWhereFaster() {
+    Owned<DriverGraphExec*> branches;
     MENDEL_RETURN_IF_ERROR(CaptureWhole(true, branches));
     std::array<double, 2> least = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
     double spent = 0;
     // The first round loads what is loaded late, and does not count.
     for (int round = 0; round < kLeastRounds || (round < kMostRounds && spent < kSecondsForRounds); ++round) {
       for (const bool branch : {false, true}) {
-        MENDEL_ASSIGN_OR_RETURN(const double seconds, TimeOnZeros(branch ? branches : chain));
+        MENDEL_ASSIGN_OR_RETURN(const double seconds, TimeOnZeros(branch ? branches : whole_));
         spent += seconds;
         if (round > 0) least[branch] = std::min(least[branch], seconds);
       }
     }
-    const bool faster = least[true] < kBranchesWin * least[false];
-    whole_ = std::move(faster ? branches : chain);
-    return faster;
+    if (least[true] >= kBranchesWin * least[false]) return false;
+    MENDEL_RETURN_IF_ERROR(CaptureRuns());
+    whole_ = std::move(branches);
+    return true;
   }
 
   absl::StatusOr<double> TimeOnZeros(const Owned<DriverGraphExec*>& graph) {
@@ -195,10 +198,16 @@ class CudaExecutable final : public Executable {
   absl::Status Capture(size_t pieces, const std::function<absl::Status(size_t)>& enqueue, const Dependencies* dependencies,
                        Owned<DriverGraphExec*>& captured) {
     const absl::Status status = CaptureGraph(driver_, loaded_.stream(), pieces, enqueue, dependencies, captured);
-    return dependencies == nullptr ? status : Annotate(status, "branches side by side, which MENDEL_CUDA_BRANCHES=off avoids");
+    if (dependencies == nullptr || program_.order != LaunchOrder::kBranches) return status;
+    return Annotate(status, "branches side by side, which MENDEL_CUDA_BRANCHES=off avoids");
   }
   absl::Status Replay(const Owned<DriverGraphExec*>& graph, DriverStream* stream) {
     return driver_.Check(driver_.GraphLaunch(graph.get(), stream), "cuGraphLaunch");
+  }
+
+  absl::Status CaptureRuns() {
+    MENDEL_RETURN_IF_ERROR(CaptureRun());
+    return CaptureLaunches();
   }
 
   /// A whole run.

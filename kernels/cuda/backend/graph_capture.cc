@@ -20,10 +20,11 @@ class Branches {
 
   absl::Status Enqueue(size_t piece, const std::function<absl::Status(size_t)>& enqueue) {
     std::vector<DriverGraphNode*> nodes;
+    DriverGraphNode* none = nullptr;  // an empty list is not a null one
     for (const size_t before : dependencies_[piece]) nodes.insert(nodes.end(), ends_[before].begin(), ends_[before].end());
-    MENDEL_RETURN_IF_ERROR(
-        driver_.Check(driver_.StreamUpdateCaptureDependencies(stream_, nodes.data(), nodes.size(), kSetDependencies),
-                      "cuStreamUpdateCaptureDependencies"));
+    MENDEL_RETURN_IF_ERROR(driver_.Check(
+        driver_.StreamUpdateCaptureDependencies(stream_, nodes.empty() ? &none : nodes.data(), nodes.size(), kSetDependencies),
+        "cuStreamUpdateCaptureDependencies"));
     MENDEL_RETURN_IF_ERROR(enqueue(piece));
     int status = 0;
     uint64_t id = 0;

@@ -77,12 +77,16 @@ Dependencies Framed(const Dependencies& dependencies) {
   return framed;
 }
 
+std::string ChainTold(const absl::Status& why) {
+  return Cat("; launches one after the other (branches: ", std::string(why.message()), ")");
+}
+
 absl::StatusOr<BranchSetting> BranchSettingHere() {
   const char* const text = std::getenv("MENDEL_CUDA_BRANCHES");
   const std::string value = text == nullptr ? "measured" : text;
   if (value == "measured") return BranchSetting{};
-  if (value == "off") return BranchSetting{LaunchOrder::kChain, 0, value};
-  if (value == "on") return BranchSetting{LaunchOrder::kBranches, std::numeric_limits<double>::infinity(), value};
+  if (value == "off") return BranchSetting{LaunchOrder::kChain, 0};
+  if (value == "on") return BranchSetting{LaunchOrder::kBranches, std::numeric_limits<double>::infinity()};
   return InvalidInput("MENDEL_CUDA_BRANCHES must be 'measured', 'off' or 'on', not '", value, "'");
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/cuda/backend/program.h"
 
@@ -31,11 +32,13 @@ bool IsChain(const Dependencies& dependencies);
 /// The same pieces between a first one, which all wait for, and a last one, which waits for all.
 Dependencies Framed(const Dependencies& dependencies);
 
+/// For a step's kernel: launches follow each other for this reason, where branches would have been measured.
+std::string ChainTold(const absl::Status& why);
+
 /// The user's: MENDEL_CUDA_BRANCHES in the environment. As in ProgramOptions.
 struct BranchSetting {
   LaunchOrder order = LaunchOrder::kFaster;
   double apart_up_to = 1.5;
-  std::string name = "measured";
 };
 /// "measured" or unset: the defaults; "off": one launch after the other; "on": always side by side, whatever memory that takes.
 /// InvalidArgument names any other value.

@@ -106,13 +106,18 @@ int SetAttribute(DriverFunction* function, int, int) {
   return call.code != 0 ? call.code : (call.state.functions.count(function) != 0 ? 0 : kFakeInvalidHandle);
 }
 
+constexpr size_t kPadding = 256;  // of each allocation, for its alignment
+
 int Allocate(uint64_t* address, size_t bytes) {
   const FakeCall call("MemAlloc");
   if (call.code != 0) return call.code;
   if (bytes == 0) return kFakeInvalidValue;
   if (call.state.IsCapturing()) return kFakeCaptureUnsupported;
+  size_t taken = bytes;
+  for (const auto& [begin, memory] : call.state.memory) taken += memory.size() - kPadding;
+  if (taken > call.state.most_memory) return kFakeOutOfMemory;
   // Dirty, and aligned as device memory is.
-  std::vector<std::byte> memory(bytes + 256, std::byte{0xa5});
+  std::vector<std::byte> memory(bytes + kPadding, std::byte{0xa5});
   const uint64_t begin = (reinterpret_cast<uint64_t>(memory.data()) + 255) / 256 * 256;
   *address = begin;
   call.state.memory[begin] = std::move(memory);
@@ -130,7 +135,7 @@ int AllocateHost(void** address, size_t bytes, unsigned) {
   const FakeCall call("MemHostAlloc");
   if (call.code != 0) return call.code;
   if (call.state.IsCapturing()) return kFakeCaptureUnsupported;
-  std::vector<std::byte> memory(bytes + 256, std::byte{0xa5});
+  std::vector<std::byte> memory(bytes + kPadding, std::byte{0xa5});
   *address = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(memory.data()) + 255) / 256 * 256);
   call.state.host_memory[*address] = std::move(memory);
   return 0;
@@ -240,6 +245,8 @@ absl::Status FakeDriver::Prepare(const std::string& texts) {
 }
 
 void FakeDriver::SetVersion(int version) { state_->version = version; }
+
+void FakeDriver::SetMemory(size_t bytes) { state_->most_memory = bytes; }
 
 DriverStream* FakeDriver::ForeignStream() {
   auto* stream = state_->NewHandle<DriverStream*>();

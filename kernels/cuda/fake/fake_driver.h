@@ -2,6 +2,7 @@
 #ifndef MENDEL_KERNELS_CUDA_FAKE_FAKE_DRIVER_H_
 #define MENDEL_KERNELS_CUDA_FAKE_FAKE_DRIVER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -38,6 +39,8 @@ class FakeDriver {
 
   /// Of the CUDA that it says it supports.
   void SetVersion(int version);
+  /// Of the device, for what is there now and comes: allocations beyond it fail with error 2. At first there is no limit.
+  void SetMemory(size_t bytes);
   /// A stream of another context than the primary one; never given back.
   DriverStream* ForeignStream();
 

@@ -68,7 +68,7 @@ int UpdateDependencies(DriverStream* stream, DriverGraphNode** dependencies, siz
   if (call.code != 0) return call.code;
   FakeStream* const capturing = Capturing(call.state, stream);
   constexpr unsigned kAdd = 0, kSet = 1;
-  if (capturing == nullptr || flags > kSet) return kFakeInvalidValue;
+  if (capturing == nullptr || dependencies == nullptr || flags > kSet) return kFakeInvalidValue;
   std::vector<size_t> last = flags == kAdd ? capturing->last : std::vector<size_t>();
   for (size_t k = 0; k < count; ++k) {
     if (NumberOf(dependencies[k]) >= capturing->recorded.size()) return kFakeInvalidValue;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,7 @@ namespace mendel::cuda {
 enum FakeError : int {
   kFakeSuccess = 0,
   kFakeInvalidValue = 1,
+  kFakeOutOfMemory = 2,
   kFakeEccUncorrectable = 214,
   kFakeInvalidImage = 200,
   kFakeInvalidHandle = 400,
@@ -76,6 +78,7 @@ struct FakeDriver::State {
   int contexts = 0;
   int pushed = 0;  // contexts, by all threads
   std::map<uint64_t, std::vector<std::byte>> memory;
+  size_t most_memory = std::numeric_limits<size_t>::max();
   std::map<void*, std::vector<std::byte>> host_memory;
   std::map<DriverModule*, std::unique_ptr<FakeModule>> modules;
   std::map<DriverFunction*, FakeFunction> functions;

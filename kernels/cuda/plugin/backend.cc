@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 #include "kernels/cuda/backend/beside.h"
-#include "kernels/cuda/backend/executable.h"
+#include "kernels/cuda/backend/compile.h"
 #include "kernels/cuda/backend/installed_libraries.h"
 #include "kernels/cuda/backend/launch_order.h"
 #include "kernels/cuda/backend/library_groups.h"
@@ -73,9 +73,6 @@ class CudaBackend final : public Backend {
     std::string identity =
         Cat("cuda:", gpu->name, ":sm_", gpu->architecture, ":driver ", gpu->driver->version, ":nvrtc ", gpu->compiler->version());
     for (const CallLibrary* library : InstalledLibraries()) identity += Cat(":", library->Identity());
-    // Times depend on it, stored ones too.
-    const auto branches = BranchSettingHere();
-    if (branches.ok() && branches->name != BranchSetting().name) identity += Cat(":branches ", branches->name);
     return identity;
   }
   std::string Isa() const override {
@@ -100,13 +97,13 @@ class CudaBackend final : public Backend {
     MENDEL_RETURN_IF_ERROR(Probe());
     MENDEL_ASSIGN_OR_RETURN(const Gpu gpu, FindGpu());
     MENDEL_ASSIGN_OR_RETURN(const BranchSetting branches, BranchSettingHere());
-    MENDEL_ASSIGN_OR_RETURN(DeviceProgram program, LowerToDevice(graph, {.order = branches.order,
-                                                                         .apart_up_to = branches.apart_up_to,
-                                                                         .numerics = options.numerics,
-                                                                         .algorithms = options.algorithms,
-                                                                         .libraries = InstalledLibraries()}));
-    return MakeExecutable(*gpu.driver, std::move(program),
-                          [&gpu](const std::string& text) { return CompiledModule(*gpu.compiler, text, gpu.architecture); });
+    return CompileGraph(*gpu.driver, graph,
+                        {.order = branches.order,
+                         .apart_up_to = branches.apart_up_to,
+                         .numerics = options.numerics,
+                         .algorithms = options.algorithms,
+                         .libraries = InstalledLibraries()},
+                        [&gpu](const std::string& text) { return CompiledModule(*gpu.compiler, text, gpu.architecture); });
   }
 
   const MeasuringDevice* measuring_device() const override {

@@ -1,0 +1,24 @@
+// From a graph to a program on a device.
+#ifndef MENDEL_KERNELS_CUDA_BACKEND_COMPILE_H_
+#define MENDEL_KERNELS_CUDA_BACKEND_COMPILE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "kernels/cuda/backend/kernel_images.h"
+#include "kernels/cuda/backend/program.h"
+#include "kernels/cuda/driver_table/driver.h"
+#include "runtime/backend.h"
+
+namespace mendel::cuda {
+
+/// Lowers `graph` (LowerToDevice) and makes it ready to run (MakeExecutable). Where the order is to be the faster one and memory
+/// runs out, the graph is lowered again for the chain, whose memory is the smallest and which needs no graph with branches; its
+/// first step says so. Errors are those of the two.
+absl::StatusOr<std::unique_ptr<Executable>> CompileGraph(const Driver& driver, const Graph& graph, const ProgramOptions& options,
+                                                         const ImageOf& image);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_BACKEND_COMPILE_H_
