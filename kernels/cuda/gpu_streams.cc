@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -54,9 +56,12 @@ absl::StatusOr<Graph> RandomDag(Rng& rng) {
 }
 
 absl::StatusOr<std::unique_ptr<Executable>> CompiledWith(const Backend& backend, const Graph& graph, const char* branches) {
-  ::setenv("MENDEL_CUDA_BRANCHES", branches, 1);
+  constexpr const char* kVariable = "MENDEL_CUDA_BRANCHES";
+  const char* const found = ::getenv(kVariable);
+  const std::optional<std::string> before = found == nullptr ? std::nullopt : std::optional<std::string>(found);
+  ::setenv(kVariable, branches, 1);
   auto executable = backend.Compile(graph, {});
-  ::unsetenv("MENDEL_CUDA_BRANCHES");
+  before.has_value() ? ::setenv(kVariable, before->c_str(), 1) : ::unsetenv(kVariable);
   return executable;
 }
 
