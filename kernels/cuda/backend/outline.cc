@@ -1,9 +1,13 @@
 #include "kernels/cuda/backend/outline.h"
 
+#include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/status.h"
 #include "graph/rewrite.h"
+#include "kernels/cuda/backend/beside.h"
 
 namespace mendel::cuda {
 namespace {
@@ -36,20 +40,23 @@ absl::StatusOr<std::vector<FusionGroup>> Outline::Groups() const {
   return GroupsOf(graph, elsewhere, {plan.unused, std::move(stored)});
 }
 
-absl::StatusOr<Outline> OutlineOf(const Graph& graph, const std::map<int32_t, std::string>& algorithms, Numerics numerics,
+absl::StatusOr<Outline> OutlineOf(const Graph& graph, std::map<int32_t, std::string> algorithms, Numerics numerics,
                                   std::span<const CallLibrary* const> libraries) {
+  MENDEL_ASSIGN_OR_RETURN(std::set<int32_t> beside, TakeBeside(graph, algorithms));
   Outline outline = WithoutCalls(graph);
   MENDEL_ASSIGN_OR_RETURN(outline.calls,
                           FindLibraryGroups(graph, outline.constant, algorithms, numerics, libraries, outline.elsewhere));
-  if (!HaveForms(outline.calls)) return outline;
-  MENDEL_ASSIGN_OR_RETURN(FormedGraph formed, WithStoredForms(graph, std::move(outline.calls), outline.elsewhere));
-  Outline with_forms = WithoutCalls(formed.graph);
-  with_forms.calls = std::move(formed.calls);
-  with_forms.origins = std::move(formed.origins);
-  for (const LibraryGroup& call : with_forms.calls) {
-    for (const int32_t member : call.nodes) with_forms.elsewhere[static_cast<size_t>(member)] = true;
+  if (HaveForms(outline.calls)) {
+    MENDEL_ASSIGN_OR_RETURN(FormedGraph formed, WithStoredForms(graph, std::move(outline.calls), outline.elsewhere));
+    outline = WithoutCalls(formed.graph);
+    outline.calls = std::move(formed.calls);
+    outline.origins = std::move(formed.origins);
+    for (const LibraryGroup& call : outline.calls) {
+      for (const int32_t member : call.nodes) outline.elsewhere[static_cast<size_t>(member)] = true;
+    }
   }
-  return with_forms;
+  outline.beside = std::move(beside);
+  return outline;
 }
 
 }  // namespace mendel::cuda

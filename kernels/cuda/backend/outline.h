@@ -33,9 +33,9 @@ struct Outline {
   absl::StatusOr<std::vector<FusionGroup>> Groups() const;
 };
 
-/// With calls of `libraries` for the nodes that `algorithms` names. InvalidArgument names the node and an algorithm that no library
-/// has.
-absl::StatusOr<Outline> OutlineOf(const Graph& graph, const std::map<int32_t, std::string>& algorithms, Numerics numerics,
+/// With calls of `libraries`, or kernels that may stand beside others (beside.h), for the nodes that `algorithms` names.
+/// InvalidArgument names the node and an algorithm that no library has, or that it cannot be computed by.
+absl::StatusOr<Outline> OutlineOf(const Graph& graph, std::map<int32_t, std::string> algorithms, Numerics numerics,
                                   std::span<const CallLibrary* const> libraries);
 
 }  // namespace mendel::cuda

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/status.h"
-#include "kernels/cuda/backend/beside.h"
 #include "kernels/cuda/backend/folded_values.h"
 #include "kernels/cuda/backend/launch_draft.h"
 #include "kernels/cuda/backend/outline.h"
@@ -214,10 +213,7 @@ std::string DeviceProgram::ModuleText() const {
 }
 
 absl::StatusOr<DeviceProgram> LowerToDevice(const Graph& graph, const ProgramOptions& options) {
-  std::map<int32_t, std::string> algorithms = options.algorithms;
-  MENDEL_ASSIGN_OR_RETURN(std::set<int32_t> beside, TakeBeside(graph, algorithms));
-  MENDEL_ASSIGN_OR_RETURN(Outline outline, OutlineOf(graph, algorithms, options.numerics, options.libraries));
-  outline.beside = std::move(beside);
+  MENDEL_ASSIGN_OR_RETURN(const Outline outline, OutlineOf(graph, options.algorithms, options.numerics, options.libraries));
   FoldedValues folded(outline.graph);
   MENDEL_ASSIGN_OR_RETURN(ProgramDraft draft, DraftLaunches(outline, folded));
   return Placement(outline.graph, options, outline.constant, std::move(draft), folded).Run();

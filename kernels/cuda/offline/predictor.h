@@ -34,6 +34,7 @@ class Predictor {
   /// precision and of its traffic at full bandwidth, and kLaunchSeconds. Traffic is what the launch reads of values outside of it,
   /// each once, and its result. Sums of products reach a share of the peak (assumptions.h); a tiled kernel's blocks are counted
   /// whole, in waves over the multiprocessors. Conversions between forms are launches, or parts of them, like any other.
+  /// Kernels that stand beside others (backend/beside.h) are predicted as alone.
   /// Corrections that emitted kernels compute (emit/correction_plan.h) count for their Patch: the kernels' own roofline
   /// (emit/roofline.h), and a copy where they are not in place. Nodes that no kernel computes are launches of their own.
   /// Predictions rank programs; kernels that miss their roofline are slower than this.
