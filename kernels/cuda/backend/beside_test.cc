@@ -3,6 +3,7 @@
 #include "kernels/cuda/backend/beside.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -19,9 +20,11 @@
 #include "gtest/gtest.h"
 #include "kernels/cuda/backend/executable.h"
 #include "kernels/cuda/backend/launch_draft.h"
+#include "kernels/cuda/backend/outline.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/nvrtc/compiler.h"
+#include "kernels/cuda/offline/predictor.h"
 
 namespace mendel::cuda {
 namespace {
@@ -38,19 +41,22 @@ ValueUse Uses(std::set<int32_t> reads, std::set<int32_t> writes) {
 
 TEST(JoinDrafts, MovesEitherOfTwoPastWhatIsBetween) {
   // 1 and 4 of the input; 2 reads 1, so that only 4 can move.
-  EXPECT_THAT(JoinDrafts(std::vector{Uses({0}, {1}), Uses({1}, {2}), Uses({0}, {4})}, {true, false, true}, 8),
+  EXPECT_THAT(JoinDrafts(std::vector{Uses({0}, {1}), Uses({1}, {2}), Uses({0}, {4})}, std::vector<size_t>{2, 0, 2}, {8, 99}),
               ElementsAre(ElementsAre(0, 2), ElementsAre(1)));
   // 3 reads 2, so that only 1 can.
-  EXPECT_THAT(JoinDrafts(std::vector{Uses({0}, {1}), Uses({0}, {2}), Uses({2}, {3})}, {true, false, true}, 8),
+  EXPECT_THAT(JoinDrafts(std::vector{Uses({0}, {1}), Uses({0}, {2}), Uses({2}, {3})}, std::vector<size_t>{2, 0, 2}, {8, 99}),
               ElementsAre(ElementsAre(1), ElementsAre(0, 2)));
   // Both are held: 2 reads 1, and 3 reads 2's neighbour.
-  EXPECT_THAT(JoinDrafts(std::vector{Uses({0}, {1}), Uses({1}, {2, 5}), Uses({5}, {3})}, {true, false, true}, 8),
+  EXPECT_THAT(JoinDrafts(std::vector{Uses({0}, {1}), Uses({1}, {2, 5}), Uses({5}, {3})}, std::vector<size_t>{2, 0, 2}, {8, 99}),
               ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2)));
   // One reads the other.
-  EXPECT_THAT(JoinDrafts(std::vector{Uses({0}, {1}), Uses({1}, {2})}, {true, true}, 8),
+  EXPECT_THAT(JoinDrafts(std::vector{Uses({0}, {1}), Uses({1}, {2})}, std::vector<size_t>{2, 2}, {8, 99}),
               ElementsAre(ElementsAre(0), ElementsAre(1)));
-  EXPECT_THAT(JoinDrafts(std::vector{Uses({0}, {1}), Uses({0}, {2}), Uses({0}, {3})}, {true, true, true}, 2),
+  EXPECT_THAT(JoinDrafts(std::vector{Uses({0}, {1}), Uses({0}, {2}), Uses({0}, {3})}, std::vector<size_t>{2, 2, 2}, {2, 99}),
               ElementsAre(ElementsAre(0, 1), ElementsAre(2)));
+  // A launch takes so many pointers: 1 is too large for 0, and 2 is not.
+  EXPECT_THAT(JoinDrafts(std::vector{Uses({0}, {1}), Uses({0}, {2}), Uses({0}, {3})}, std::vector<size_t>{2, 9, 8}, {8, 10}),
+              ElementsAre(ElementsAre(0, 2), ElementsAre(1)));
 }
 
 TEST(JoinDrafts, RandomDraftsKeepTheirConflictsInOrder) {
@@ -58,24 +64,27 @@ TEST(JoinDrafts, RandomDraftsKeepTheirConflictsInOrder) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Rng rng(seed);
     std::vector<ValueUse> drafts;
-    std::vector<bool> may_join;
+    std::vector<size_t> pointers;
     for (int64_t k = rng.Between(2, 20); k > 0; --k) {
       std::set<int32_t> reads, writes = {static_cast<int32_t>(rng.Between(0, 19))};
       for (int64_t n = rng.Between(0, 2); n > 0; --n) reads.insert(static_cast<int32_t>(rng.Between(0, 19)));
       drafts.push_back(Uses(reads, writes));
-      may_join.push_back(rng.Flip());
+      pointers.push_back(rng.Flip() ? static_cast<size_t>(rng.Between(1, 9)) : 0);
     }
-    const auto launches = JoinDrafts(drafts, may_join, 4);
+    const auto launches = JoinDrafts(drafts, pointers, {4, 20});
     std::vector<size_t> place(drafts.size(), drafts.size());
     size_t seen = 0;
     for (size_t at = 0; at < launches.size(); ++at) {
       joined += launches[at].size() > 1 ? 1 : 0;
       EXPECT_LE(launches[at].size(), 4u);
+      size_t taken = 0;
       for (const size_t draft : launches[at]) {
+        taken += pointers[draft];
         place[draft] = at;
         ++seen;
-        EXPECT_TRUE(may_join[draft] || launches[at].size() == 1);
+        EXPECT_TRUE(pointers[draft] > 0 || launches[at].size() == 1);
       }
+      EXPECT_LE(taken, 20u);
     }
     ASSERT_EQ(seen, drafts.size()) << "seed " << seed;
     for (size_t k = 0; k < drafts.size(); ++k) {
@@ -168,6 +177,49 @@ Graph RandomPieces(Rng& rng) {
   return *std::move(graph);
 }
 
+/// Two of them read more tensors than a kernel may.
+TEST(Beside, AKernelTakesNoMorePointersThanALaunch) {
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {2, 3}});
+  std::array<std::vector<ValueId>, 2> parts;
+  for (int k = 0; k < 520; ++k) {
+    const std::vector<double> values(6, k);
+    const auto part = builder.Add("Add", {x, builder.Constant(Tensor::FromDoubles({DType::kF32, {2, 3}}, values))});
+    ASSERT_TRUE(part.ok()) << part.status();
+    builder.Output(Cat("part", k), *part);
+    parts[static_cast<size_t>(k % 2)].push_back(*part);
+  }
+  std::map<int32_t, std::string> algorithms;
+  for (size_t k = 0; k < 2; ++k) {
+    const auto joined = builder.Add("Concat", parts[k], {{"axis", int64_t{0}}});
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    builder.Output(Cat("y", k), *joined);
+    algorithms[joined->node] = "beside";
+  }
+  const auto graph = builder.Build();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto program = LowerToDevice(*graph, {.algorithms = algorithms});
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->launches.size(), 522u);
+}
+
+TEST(Beside, AStepTellsWhyBoxesAreCopied) {
+  const Graph graph = GraphOf(R"(%0 = Input() {name = "x", shape = [1, 2, 6, 3]}
+    %1 = Input() {name = "z", shape = [5, 3]}
+    %2 = Neg(%0)
+    %3 = Constant() {symbol = "w", value = f32[2,2,1,1]{1, -2, 3, 2}} : f32[2,2,1,1]
+    %4 = Slice(%0) {ends = [1, 2, 5, 3], starts = [0, 0, 4, 0], steps = [1, 1, 1, 1]}
+    %5 = Conv(%4, %3) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    %6 = Gelu(%5)
+    %7 = Patch(%2, %6) {boxes = [[0:1, 0:2, 1:2, 0:3]]}
+    %8 = Exp(%1)
+    return "y" = %7, "e" = %8)");
+  const auto alone = LowerToDevice(graph, {}), beside = LowerToDevice(graph, {.algorithms = {{7, "beside"}, {8, "beside"}}});
+  ASSERT_TRUE(alone.ok() && beside.ok()) << alone.status() << beside.status();
+  EXPECT_THAT(KernelsIn(*alone), testing::Contains(HasSubstr("; boxes copied (no kernel computes Gelu")));
+  EXPECT_THAT(KernelsIn(*beside), testing::Contains(testing::StartsWith("beside_of_2; boxes copied (no kernel computes Gelu")));
+}
+
 TEST(Beside, RandomGraphsMeanWhatTheyDidAlone) {
   std::vector<DeviceCase> cases;
   size_t alone = 0, launches = 0;
@@ -248,6 +300,19 @@ TEST(Beside, IsOfferedWhereThereIsCompany) {
     return "y" = %1, "z" = %2)");
   EXPECT_TRUE(BesideAlgorithms(large, 1).empty());
   EXPECT_EQ(LowerToDevice(large, {.algorithms = {{1, "beside"}, {2, "beside"}}})->launches.size(), 2u);
+}
+
+/// Whoever lowers or predicts a graph takes the algorithm for what it is.
+TEST(Beside, IsAnAlgorithmOfOutlinesToo) {
+  const Graph graph = Branches();
+  const auto outline = OutlineOf(graph, kAllBeside, Numerics::kDefault, {});
+  ASSERT_TRUE(outline.ok()) << outline.status();
+  EXPECT_THAT(outline->beside, ElementsAre(2, 4, 5, 7));
+  const Predictor predictor(AllGpus()[0]);
+  const auto seconds = predictor.Seconds(graph, kAllBeside, Numerics::kDefault);
+  ASSERT_TRUE(seconds.ok()) << seconds.status();
+  EXPECT_EQ(*seconds, *predictor.Seconds(graph, {}, Numerics::kDefault));
+  EXPECT_EQ(predictor.Seconds(graph, {{3, "beside"}}, Numerics::kDefault).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Beside, OthersAreRefusedByName) {

@@ -16,22 +16,28 @@ constexpr size_t kWindow = 48;  // drafts between two that may join
 struct Launch {
   std::vector<size_t> drafts;
   ValueUse use;
-  bool may_join = false;
+  size_t pointers = 0;  // 0: it stays alone
 };
 
 void Join(Launch& launch, const Launch& other) {
   launch.drafts.insert(launch.drafts.end(), other.drafts.begin(), other.drafts.end());
+  launch.pointers += other.pointers;
   launch.use.reads.insert(other.use.reads.begin(), other.use.reads.end());
   launch.use.writes.insert(other.use.writes.begin(), other.use.writes.end());
 }
 
+bool MayJoin(const Launch& one, const Launch& other, JoinLimits most) {
+  return one.pointers > 0 && other.pointers > 0 && one.drafts.size() + other.drafts.size() <= most.drafts &&
+         one.pointers + other.pointers <= most.pointers;
+}
+
 /// Joins the launch at `at` with later ones; false when it went down to one of them, so that another is at `at` now.
-bool JoinFrom(std::vector<Launch>& launches, size_t at, size_t most) {
+bool JoinFrom(std::vector<Launch>& launches, size_t at, JoinLimits most) {
   bool may_move_down = true;
   for (size_t k = at + 1; k < std::min(launches.size(), at + kWindow); ++k) {
     Launch &one = launches[at], &other = launches[k];
     const bool conflict = Conflict(one.use, other.use);
-    if (!conflict && other.may_join && one.drafts.size() + other.drafts.size() <= most) {
+    if (!conflict && MayJoin(one, other, most)) {
       const auto stays = [&](const Launch& between) { return Conflict(between.use, other.use); };
       const auto begin = launches.begin() + static_cast<std::ptrdiff_t>(at),
                  there = launches.begin() + static_cast<std::ptrdiff_t>(k);
@@ -73,11 +79,11 @@ std::vector<int> LevelsOf(std::span<const ValueUse> drafts) {
   return levels;
 }
 
-std::vector<std::vector<size_t>> JoinDrafts(std::span<const ValueUse> drafts, const std::vector<bool>& may_join, size_t most) {
+std::vector<std::vector<size_t>> JoinDrafts(std::span<const ValueUse> drafts, std::span<const size_t> pointers, JoinLimits most) {
   std::vector<Launch> launches;
-  for (size_t k = 0; k < drafts.size(); ++k) launches.push_back({{k}, drafts[k], may_join[k]});
+  for (size_t k = 0; k < drafts.size(); ++k) launches.push_back({{k}, drafts[k], pointers[k]});
   for (size_t at = 0; at < launches.size();) {
-    if (!launches[at].may_join || JoinFrom(launches, at, most)) ++at;
+    if (launches[at].pointers == 0 || JoinFrom(launches, at, most)) ++at;
   }
   std::vector<std::vector<size_t>> joined;
   for (Launch& launch : launches) joined.push_back(std::move(launch.drafts));

@@ -35,10 +35,16 @@ bool Conflict(const ValueUse& a, const ValueUse& b);
 /// one level can run side by side.
 std::vector<int> LevelsOf(std::span<const ValueUse> drafts);
 
-/// Launches in an order that computes what is meant: each a draft or, of those that `may_join`, up to `most` between which no order
-/// matters. A draft joins an earlier one where it can move up to it, or that one down, past everything in between; pairs further
-/// apart than a few dozen launches are not looked at.
-std::vector<std::vector<size_t>> JoinDrafts(std::span<const ValueUse> drafts, const std::vector<bool>& may_join, size_t most);
+/// Of one launch.
+struct JoinLimits {
+  size_t drafts = 0;
+  size_t pointers = 0;
+};
+
+/// Launches in an order that computes what is meant: each a draft or, of those that may join, several between which no order
+/// matters, within the limits. `pointers`: of each draft's kernel; 0: it may not join. A draft joins an earlier one where it can
+/// move up to it, or that one down, past everything in between; pairs further apart than a few dozen launches are not looked at.
+std::vector<std::vector<size_t>> JoinDrafts(std::span<const ValueUse> drafts, std::span<const size_t> pointers, JoinLimits most);
 
 }  // namespace mendel::cuda
 

@@ -92,13 +92,13 @@ class Drafting {
   absl::Status JoinKernels() {
     if (outline_.beside.empty()) return absl::OkStatus();
     std::vector<ValueUse> uses;
-    std::vector<bool> may_join;
+    std::vector<size_t> pointers;
     for (const LaunchDraft& draft : draft_.launches) {
       uses.push_back(draft_.UseOf(draft, outline_.constant));
-      may_join.push_back(draft.beside.has_value());
+      pointers.push_back(draft.beside.has_value() ? draft.operands.size() + draft.results.size() : 0);
     }
     std::vector<LaunchDraft> launches;
-    for (const std::vector<size_t>& joined : JoinDrafts(uses, may_join, kMostBeside)) {
+    for (const std::vector<size_t>& joined : JoinDrafts(uses, pointers, {kMostBeside, kMaxPointers})) {
       launches.push_back(std::move(draft_.launches[joined[0]]));
       if (joined.size() > 1) MENDEL_RETURN_IF_ERROR(StandBeside({joined.begin() + 1, joined.end()}, launches.back()));
     }
@@ -120,12 +120,23 @@ class Drafting {
       }
     }
     info.kernel = Cat(kBeside, "_of_", groups.size());
+    for (const FusionGroup& group : groups) info.kernel += CopiedTold(group.nodes);
     MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteSideBySide(graph_, groups));
     launch.launch.kernel = std::move(kernel.name);
     launch.launch.shape = kernel.launch;
     launch.operands = std::move(kernel.operands);
     launch.text = std::move(kernel.text);
     return absl::OkStatus();
+  }
+
+  /// Of the nodes: whose boxes no emitted correction computes, and why.
+  std::string CopiedTold(const std::set<int32_t>& nodes) const {
+    std::string told;
+    for (const int32_t node : nodes) {
+      const auto refused = outline_.plan.refused.find(node);
+      if (refused != outline_.plan.refused.end()) told += Cat("; boxes copied (", refused->second, ")");
+    }
+    return told;
   }
 
   NodeOrigin OriginOf(int32_t id) const { return outline_.OriginOf(id); }
@@ -136,13 +147,10 @@ class Drafting {
     const Node& node = graph_.node(id);
     Step step;
     step.name = node.name.empty() ? Cat(node.op->name, " ", OriginOf(result).node) : node.name;
-    step.kernel = std::move(kernel);
+    step.kernel = std::move(kernel) + CopiedTold(nodes);
     for (int32_t member : nodes) {
       if (OriginOf(member).conversion) continue;
       step.nodes.push_back(OriginOf(member).node);
-      if (const auto refused = outline_.plan.refused.find(member); refused != outline_.plan.refused.end()) {
-        step.kernel += Cat("; boxes copied (", refused->second, ")");
-      }
       step.flops += WithView(graph_, member, [&](const NodeView& view) { return CostOf(*graph_.node(member).op, view).flops; });
     }
     return step;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kBlock = 256;
 constexpr int kWarp = 32;
-constexpr size_t kMaxPointers = 500;  // 4 KiB of parameters
 constexpr int64_t kIntElements = (int64_t{1} << 31) - (1 << 16);
 
 int ThreadsFor(int64_t count) {

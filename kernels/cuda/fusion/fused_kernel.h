@@ -41,6 +41,8 @@ ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& th
 std::string PointerParameter(const KernelOperand& operand, const std::string& name);
 std::string ResultParameter(const Graph& graph, ValueId result, const std::string& name);
 
+/// A launch's parameters are 4 KiB.
+inline constexpr size_t kMaxPointers = 500;
 /// Unimplemented names the node when a launch may not take so many pointers.
 absl::Status CheckPointers(const Graph& graph, int32_t node, size_t count);
 
