@@ -1,6 +1,7 @@
 #include "kernels/cuda/backend/beside.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/status.h"
 #include "graph/rewrite.h"
@@ -58,24 +59,34 @@ absl::StatusOr<std::set<int32_t>> TakeBeside(const Graph& graph, std::map<int32_
   return nodes;
 }
 
-std::vector<std::string> BesideAlgorithms(const Graph& graph, int32_t node) {
-  // What can be told of the node alone comes first: groups are those of the whole graph.
-  if (!IsElementwise(graph, node) || NumElements(graph.node(node).outputs[0]) > kMostElementsBeside) return {};
+std::set<int32_t> BesideNodes(const Graph& graph) {
   std::vector<bool> elsewhere = ConstantExpressions(graph);
-  if (elsewhere[static_cast<size_t>(node)]) return {};
   const CorrectionPlan corrections = PlanCorrections(graph, elsewhere);
   for (const PlannedCorrection& correction : corrections.corrections) elsewhere[static_cast<size_t>(correction.patch)] = true;
   const auto groups = GroupsOf(graph, elsewhere, {corrections.unused, corrections.stored});
-  if (!groups.ok()) return {};  // compiling says why
-  bool is_result = false, has_company = false;
-  const std::vector<bool> related = Related(graph, node);
+  if (!groups.ok()) return {};     // compiling says why
+  std::map<int32_t, int> results;  // of kernels that may stand beside others, by node
   for (const FusionGroup& group : *groups) {
-    if (!MayStandBeside(graph, group)) continue;
-    is_result = is_result || group.result.node == node;
-    has_company =
-        has_company || !related[static_cast<size_t>(group.result.node)] || (group.result.node == node && group.result.output > 0);
+    if (MayStandBeside(graph, group)) ++results[group.result.node];
   }
-  return is_result && has_company ? std::vector<std::string>{std::string(kBeside)} : std::vector<std::string>();
+  std::set<int32_t> nodes;
+  for (const auto& [node, count] : results) {
+    if (!IsElementwise(graph, node)) continue;
+    const std::vector<bool> related = Related(graph, node);
+    const auto is_company = [&](const auto& other) { return !related[static_cast<size_t>(other.first)]; };
+    if (count > 1 || std::any_of(results.begin(), results.end(), is_company)) nodes.insert(node);
+  }
+  return nodes;
+}
+
+bool BesideOffers::Has(const Graph& graph, int32_t node) const {
+  const std::lock_guard lock(mutex_);
+  // Copies of a graph share their nodes, which stay where they are while one of them is kept.
+  if (&last_.nodes() != &graph.nodes()) {
+    nodes_ = BesideNodes(graph);
+    last_ = graph;
+  }
+  return nodes_.count(node) > 0;
 }
 
 }  // namespace mendel::cuda

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
@@ -21,9 +21,21 @@ inline constexpr std::string_view kBeside = "beside";
 /// InvalidArgument names a node that never can be: it is not there, or its operator is not elementwise.
 absl::StatusOr<std::set<int32_t>> TakeBeside(const Graph& graph, std::map<int32_t, std::string>& algorithms);
 
-/// "beside" where `node` is the result of such a kernel and another one neither depends on it nor it on that, by the grouping that
-/// the backend makes where no other algorithm is chosen; else nothing.
-std::vector<std::string> BesideAlgorithms(const Graph& graph, int32_t node);
+/// The nodes to offer it to: results of such kernels where another one neither depends on them nor they on that, by the grouping
+/// that the backend makes where no other algorithm is chosen.
+std::set<int32_t> BesideNodes(const Graph& graph);
+
+/// The same for who asks node by node: plans a graph once for all questions that follow each other. Keeps the graph that was asked
+/// about last, and with it its weights. Thread-safe.
+class BesideOffers {
+ public:
+  bool Has(const Graph& graph, int32_t node) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable Graph last_;
+  mutable std::set<int32_t> nodes_;
+};
 
 }  // namespace mendel::cuda
 

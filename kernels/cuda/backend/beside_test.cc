@@ -283,23 +283,38 @@ TEST(Beside, CompilesForAGpu) {
 
 TEST(Beside, IsOfferedWhereThereIsCompany) {
   const Graph graph = Branches();
-  for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
-    EXPECT_EQ(BesideAlgorithms(graph, id).size(), kAllBeside.count(id)) << id;
-  }
+  EXPECT_THAT(BesideNodes(graph), ElementsAre(2, 4, 5, 7));
   const Graph chain = GraphOf(R"(%0 = Input() {name = "x", shape = [3, 7]}
     %1 = Exp(%0)
     %2 = Softmax(%1) {axis = 0}
     %3 = Neg(%2)
     %4 = Softmax(%3) {axis = 1}
     return "y" = %4, "z" = %1, "w" = %3)");
-  for (int32_t id = 0; id < static_cast<int32_t>(chain.nodes().size()); ++id)
-    EXPECT_TRUE(BesideAlgorithms(chain, id).empty()) << id;
+  EXPECT_THAT(BesideNodes(chain), testing::IsEmpty());
   const Graph large = GraphOf(R"(%0 = Input() {name = "x", shape = [257, 256]}
     %1 = Exp(%0)
     %2 = Neg(%0)
     return "y" = %1, "z" = %2)");
-  EXPECT_TRUE(BesideAlgorithms(large, 1).empty());
+  EXPECT_THAT(BesideNodes(large), testing::IsEmpty());
   EXPECT_EQ(LowerToDevice(large, {.algorithms = {{1, "beside"}, {2, "beside"}}})->launches.size(), 2u);
+}
+
+TEST(Beside, OffersAreThoseOfTheGraphThatIsAskedAbout) {
+  const BesideOffers offers;
+  const Graph graph = Branches();
+  const Graph copy = graph;
+  for (int round = 0; round < 3; ++round) {
+    // Made anew where an earlier one was: another graph, whatever its address.
+    const Graph chain = GraphOf(R"(%0 = Input() {name = "x", shape = [3, 7]}
+    %1 = Exp(%0)
+    %2 = Softmax(%1) {axis = 0}
+    return "y" = %2, "z" = %1)");
+    for (const Graph* it : {&graph, &copy, &chain, &graph}) {
+      for (int32_t id = 0; id < static_cast<int32_t>(it->nodes().size()); ++id) {
+        EXPECT_EQ(offers.Has(*it, id), it != &chain && kAllBeside.count(id) > 0) << round << " " << id;
+      }
+    }
+  }
 }
 
 /// Whoever lowers or predicts a graph takes the algorithm for what it is.

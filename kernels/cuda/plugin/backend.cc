@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "base/status.h"
 #include "kernels/cuda/backend/beside.h"
@@ -89,7 +88,7 @@ class CudaBackend final : public Backend {
   std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const override {
     if (!FindGpu().ok()) return {};
     std::vector<std::string> names = LibraryAlgorithms(graph, node, numerics, InstalledLibraries());
-    for (std::string& name : BesideAlgorithms(graph, node)) names.push_back(std::move(name));
+    if (beside_.Has(graph, node)) names.emplace_back(kBeside);
     return names;
   }
 
@@ -112,6 +111,9 @@ class CudaBackend final : public Backend {
     static const MeasuringGpu gpu(**driver, Nvml::Get());
     return &gpu;
   }
+
+ private:
+  const BesideOffers beside_;
 };
 
 const Backend* Make() {
