@@ -18,7 +18,8 @@ namespace mendel::cuda {
 
 /// Runs `program` on device 0 of `driver`, which must outlive the result. All memory, events and the graph are made here; a run
 /// allocates nothing and waits once, for its results: copy in, launches and copy out are one graph on a stream of its own.
-/// Where the order is to be the faster one and branches fail, though the device is usable, it is the chain; the first step says why.
+/// Where the order is to be the faster one and branches fail on a device that stays usable, it is the chain, and the first step
+/// tells why.
 /// Errors are Internal with the driver's text, ResourceExhausted where memory ran out; nothing is kept then.
 absl::StatusOr<std::unique_ptr<Executable>> MakeExecutable(const Driver& driver, DeviceProgram program, const ImageOf& image);
 
