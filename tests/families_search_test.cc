@@ -92,7 +92,8 @@ std::optional<Machine> MachineFor(std::string_view rule) {
 
 double MillisecondsOn(Machine machine, const Graph& graph) {
   double milliseconds = 0;
-  for (const double seconds : *CostsOf(machine)(graph, {})) milliseconds += seconds * 1e3;
+  const absl::StatusOr<std::vector<double>> costs = CostsOf(machine)(graph, {});
+  for (const double seconds : *costs) milliseconds += seconds * 1e3;
   return milliseconds;
 }
 

@@ -83,9 +83,9 @@ absl::StatusOr<double> TiledArithmetic(const Graph& graph, const LibraryGroup& g
   const Tile& tile = candidate.tile;
   const int64_t depth = (extents.depth + tile.depth - 1) / tile.depth * tile.depth;
   const double block = 2.0 * candidate.products() * tile.rows * tile.columns * static_cast<double>(depth);
-  const double waves = (group.kernel.launch.grid + gpu.multiprocessors - 1) / gpu.multiprocessors;
+  const int64_t waves = (group.kernel.launch.grid + gpu.multiprocessors - 1) / gpu.multiprocessors;  // of whole blocks
   const double peak = kTiledShare * (in_double ? gpu.double_flops : gpu.flops);
-  return waves * gpu.multiprocessors * block / peak;
+  return static_cast<double>(waves * gpu.multiprocessors) * block / peak;
 }
 
 absl::StatusOr<double> CallSeconds(const Outline& outline, const LibraryGroup& group, const GpuModel& gpu) {
