@@ -227,6 +227,30 @@ TEST(CudnnRounded, MutantsAreMended) {
   rig.ExpectRight();
 }
 
+/// Mutants of what another call has left in its form, which the boxes read, and add, from memory in f32.
+TEST(CudnnRounded, MutantsOfKeptResultsAreMended) {
+  Rig rig;
+  for (const char* algorithm : {"cudnn-f16", "cudnn-f16-nhwc", "cudnn-nhwc"}) {
+    const auto program = rig.Lower(R"(%4 = Relu(%2)
+    %5 = Conv(%4, %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    %6 = Add(%5, %4)
+    %7 = Slice(%4) {ends = [1, 2, 3, 5], starts = [0, 0, 2, 0], steps = [1, 1, 1, 1]}
+    %8 = Conv(%7, %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    %9 = Slice(%4) {ends = [1, 2, 1, 5], starts = [0, 0, 0, 0], steps = [1, 1, 1, 1]}
+    %10 = Add(%8, %9)
+    %11 = Patch(%6, %10) {boxes = [[0:1, 0:2, 0:1, 0:5]]}
+    %12 = Conv(%11, %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    return "y" = %12)",
+                                   Numerics::kF16, algorithm);
+    ASSERT_TRUE(program.ok()) << program.status();
+    std::string kernels;
+    for (const DeviceLaunch& launch : program->launches) kernels += launch.info.kernel + "\n";
+    EXPECT_THAT(kernels, HasSubstr("1 box in place")) << algorithm;
+    EXPECT_THAT(kernels, Not(HasSubstr("boxes copied"))) << algorithm;
+  }
+  rig.ExpectRight();
+}
+
 void RunPrograms(const Format& format, uint64_t seeds) {
   const char* more = std::getenv("MENDEL_CUDA_SEEDS");
   if (more != nullptr) seeds = 25 * std::strtoull(more, nullptr, 10);
