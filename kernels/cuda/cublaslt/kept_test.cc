@@ -157,6 +157,13 @@ TEST_F(KeptProducts, OthersReadItInItsOwnDtype) {
   EXPECT_THAT(Launches(viewed, "cublaslt-f16-kept", Numerics::kF16, "cublaslt"),
               ElementsAre("kernel 32 16", "product MatMul 16 16", "kernel 16 32", "kernel Transpose 32 32", "product MatMul 32 32",
                           "kernel Sin 32 32", "kernel Sin 32 32"));
+  // Broadcasts would convert elements several times: they share one conversion.
+  for (const char* op : {"%6 = Add(%2, %5)\n%7 = Mul(%2, %5)", "%6 = Expand(%2) {shape = [2, 6, 8]}\n%7 = Mul(%2, %5)"}) {
+    EXPECT_THAT(
+        Launches(Cat("%5 = Constant() {symbol = \"c\", value = f32[2, 1, 1]{1, 2}}\n", op, "\nreturn \"y\" = %6, \"z\" = %7"),
+                 "cublaslt-f16-kept", Numerics::kF16),
+        ElementsAre("kernel 32 16", "product MatMul 16 16", "kernel 16 32", testing::EndsWith(" 32"), "kernel Mul 32"));
+  }
   // One that rounds as much and yields f32 reads what is there.
   EXPECT_THAT(Launches("%5 = MatMul(%2, %1)\nreturn \"y\" = %5", "cublaslt-bf16-kept", Numerics::kBf16, "cublaslt-bf16"),
               ElementsAre("kernel 32 16", "product MatMul 16 16", "product MatMul 16 32"));
