@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -110,6 +111,35 @@ TEST_F(KeptProducts, ResultsStayInTheFormatBetweenProducts) {
         Launches("%5 = Softmax(%2) {axis = 1}\n%6 = MatMul(%5, %1)\nreturn \"y\" = %6", kept, numerics),
         ElementsAre("kernel 32 16", "product MatMul 16 16", "kernel Softmax 16 16", "product MatMul 16 16", "kernel 16 32"));
   }
+  ExpectRight();
+}
+
+/// What a mask adds is beyond the format, and no score is: f32 adds it, and Softmax has a number for every element.
+TEST_F(KeptProducts, AddendsBeyondTheFormatStayOutside) {
+  const auto mask = [](const std::string& number, bool whole_row) {
+    std::string values;
+    for (int k = 0; k < 48; ++k) values += Cat(k == 0 ? "" : ", ", (whole_row && k < 8) || k % 3 == 0 ? number : "0");
+    return Cat("%5 = Constant() {symbol = \"m\", value = f32[6, 8]{", values, "}}\n");
+  };
+  const std::string stored = "%6 = Add(%2, %5)\n%7 = Softmax(%6) {axis = 1}\n%8 = MatMul(%7, %1)\nreturn \"y\" = %8";
+  for (const auto& [kind, numerics, large] :
+       {std::tuple("cublaslt-f16-kept", Numerics::kF16, "-65505"), std::tuple("cublaslt-f16-kept", Numerics::kF16, "-3.4e38"),
+        std::tuple("cublaslt-bf16-kept", Numerics::kBf16, "-3.4028234e38")}) {
+    EXPECT_THAT(
+        Launches(mask(large, true) + stored, kind, numerics),
+        ElementsAre("kernel 32 16", "product MatMul 16 16", "kernel Add Softmax 16 32 16", "product MatMul 16 16", "kernel 16 32"))
+        << large;
+  }
+  EXPECT_THAT(Launches(mask("-10000", false) + stored, "cublaslt-f16-kept", Numerics::kF16),
+              ElementsAre("kernel 32 16", "product_residual MatMul Add 16 16 16", "kernel Softmax 16 16", "product MatMul 16 16",
+                          "kernel 16 32"));
+  // The same of a number that elementwise operators and views lead to the addition.
+  const std::string computed =
+      "%6 = Abs(%4)\n%7 = Mul(%6, %5)\n%8 = Reshape(%7) {shape = [6, 8]}\n%9 = MatMul(%0, %1)\n%10 = Add(%9, %8)\n"
+      "%11 = Softmax(%10) {axis = 1}\nreturn \"y\" = %11, \"z\" = %2";
+  EXPECT_THAT(Launches(mask("-1e6", false) + computed, "cublaslt-f16-kept", Numerics::kF16), Not(Contains(HasSubstr("residual"))));
+  EXPECT_THAT(Launches(mask("-1000", false) + computed, "cublaslt-f16-kept", Numerics::kF16),
+              Contains(HasSubstr("product_residual")));
   ExpectRight();
 }
 

@@ -206,6 +206,25 @@ TEST(CudnnRounded, IsOfferedWhereTheClassAllowsIt) {
   }
 }
 
+TEST(CudnnRounded, BiasesBeyondTheFormatAreAddedInF32) {
+  Rig rig;
+  const std::string rest = "%4 = Constant() {symbol = \"c\", value = f32[2, 1, 1]{1, -65505}}\n%5 = Add(%2, %4)\nreturn \"y\" = %5";
+  EXPECT_THAT(rig.Launches(rest, kFormats[0]), ElementsAre("kernel 32 16", "cudnn Conv 16 16", "kernel Add 16 32"));
+  EXPECT_THAT(rig.Launches(rest, kFormats[1]), ElementsAre("kernel 32 16", "cudnn Conv Add 16 16", "kernel 16 32"));
+  rig.ExpectRight();
+  // The convolution's own cannot be left to others.
+  const auto names = [&](const std::string& number, const Format& format) {
+    const Graph graph = Parsed(Cat(kConv, "%4 = Constant() {symbol = \"c\", value = f32[2]{1, ", number,
+                                   "}}\n%5 = Conv(%0, %1, %4) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, "
+                                   "1]}\nreturn \"y\" = %5"));
+    return LibraryAlgorithms(graph, graph.outputs()[0].value.node, format.numerics, rig.libraries);
+  };
+  EXPECT_THAT(names("65504", kFormats[0]), Contains("cudnn-f16"));
+  EXPECT_THAT(names("65505", kFormats[0]), Not(Contains(HasSubstr("cudnn-f16"))));
+  EXPECT_THAT(names("65505", kFormats[1]), Contains("cudnn-bf16"));
+  EXPECT_THAT(names("3.4e38", kFormats[1]), Not(Contains(HasSubstr("cudnn-bf16"))));
+}
+
 /// A mutant by cuDNN in the format, whose boxes are mended in f32 before another convolution reads it rounded.
 TEST(CudnnRounded, MutantsAreMended) {
   Rig rig;
