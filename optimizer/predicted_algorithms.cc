@@ -27,12 +27,23 @@ class Chooser {
   }
 
  private:
+  static void AddOnce(const std::string& name, std::vector<std::string>& names) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+
+  /// What any of the nodes has: like nodes need not have the same.
+  static std::vector<std::string> NamesOf(const AlgorithmOffers& offers) {
+    std::vector<std::string> names;
+    for (const auto& [node, offered] : offers) {
+      for (const std::string& name : offered) AddOnce(name, names);
+    }
+    return names;
+  }
+
   void TryEverywhere() {
     std::vector<std::string> names;
     for (const AlgorithmOffers& offers : like_) {
-      for (const std::string& name : offers.begin()->second) {
-        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-      }
+      for (const std::string& name : NamesOf(offers)) AddOnce(name, names);
     }
     const Algorithms known = best_;
     for (const std::string& name : names) {
@@ -47,8 +58,7 @@ class Chooser {
     bool gained = false;
     for (const AlgorithmOffers& offers : like_) {
       std::vector<std::string> names = {""};
-      const std::vector<std::string>& offered = offers.begin()->second;
-      names.insert(names.end(), offered.begin(), offered.end());
+      for (const std::string& name : NamesOf(offers)) AddOnce(name, names);
       for (const std::string& name : names) {
         Algorithms other = best_;
         for (const auto& offer : offers) other.erase(offer.first);

@@ -55,6 +55,18 @@ TEST(PredictedAlgorithms, LikeNodesAgreeAndTheDefaultWinsTies) {
   EXPECT_EQ(chosen, (Algorithms{{0, "b"}, {1, "b"}}));
 }
 
+TEST(PredictedAlgorithms, ANameOfALaterLikeNodeIsTried) {
+  const Costs seconds = [](const Algorithms& algorithms) -> absl::StatusOr<double> {
+    return 10.0 - (ChoiceOf(algorithms, 0) == "a" ? 1 : 0) - (ChoiceOf(algorithms, 1) == "b" ? 2 : 0);
+  };
+  EXPECT_EQ(Chosen({{{0, {"a"}}, {1, {"a", "b"}}}}, seconds), (Algorithms{{1, "b"}}));
+  // One by one, too: given to every node that has it, the name costs more than it gains.
+  const Costs together = [](const Algorithms& algorithms) -> absl::StatusOr<double> {
+    return 10.0 - (ChoiceOf(algorithms, 1) == "b" ? 2 : 0) + (ChoiceOf(algorithms, 2) == "b" ? 5 : 0);
+  };
+  EXPECT_EQ(Chosen({{{0, {"a"}}, {1, {"b"}}}, {{2, {"b"}}}}, together), (Algorithms{{1, "b"}}));
+}
+
 TEST(PredictedAlgorithms, KnownChoicesStayAndErrorsAreNoChoice) {
   const std::vector<AlgorithmOffers> like = {{{1, {"broken", "fast"}}}};
   const Costs seconds = [](const Algorithms& algorithms) -> absl::StatusOr<double> {

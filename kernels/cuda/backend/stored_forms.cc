@@ -215,15 +215,18 @@ class Former {
   }
 
   /// Whether a call has left `input` rounded and `id` converts it where it reads it, which costs less than another value in memory.
-  /// Kernels that read an element several times, views with several readers, and calls share one conversion, and so does everything
-  /// where a call reads the value in its own dtype. So do views of what many read: a Concat whose operands are converted in it soon
-  /// has more nodes than a kernel takes.
+  /// Kernels that read an element several times (broadcasts, all of a row operator but its rows), views with several readers, and
+  /// calls share one conversion, and so does everything where a call reads the value in its own dtype. So do views of what many
+  /// read: a Concat whose operands are converted in it soon has more nodes than a kernel takes.
   bool WidensAsItReads(int32_t id, ValueId input) const {
     const size_t k = static_cast<size_t>(id);
     if (left_.count(input) == 0 || whole_.count(input) != 0 || elsewhere_[k] || call_of_[k] >= 0) return false;
-    const OperatorText* text = FindOperatorText(graph_.node(id).op->name);
+    const Node& node = graph_.node(id);
+    const OperatorText* text = FindOperatorText(node.op->name);
     if (text == nullptr) return false;
-    if (text->reads != Reads::kMoved) return text->reads == Reads::kAtPosition || text->is_row();
+    if (text->is_row()) return node.inputs[0] == input && std::count(node.inputs.begin(), node.inputs.end(), input) == 1;
+    if (text->reads == Reads::kMany || (!text->once && NumElements(node.outputs[0]) > NumElements(TypeOf(input)))) return false;
+    if (text->reads == Reads::kAtPosition) return true;
     return graph_.users(input.node).size() <= kReadersOfViews && LeadsToOneReader(id);
   }
 

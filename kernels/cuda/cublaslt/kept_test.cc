@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -113,6 +114,35 @@ TEST_F(KeptProducts, ResultsStayInTheFormatBetweenProducts) {
   ExpectRight();
 }
 
+/// What a mask adds is beyond the format, and no score is: f32 adds it, and Softmax has a number for every element.
+TEST_F(KeptProducts, AddendsBeyondTheFormatStayOutside) {
+  const auto mask = [](const std::string& number, bool whole_row) {
+    std::string values;
+    for (int k = 0; k < 48; ++k) values += Cat(k == 0 ? "" : ", ", (whole_row && k < 8) || k % 3 == 0 ? number : "0");
+    return Cat("%5 = Constant() {symbol = \"m\", value = f32[6, 8]{", values, "}}\n");
+  };
+  const std::string stored = "%6 = Add(%2, %5)\n%7 = Softmax(%6) {axis = 1}\n%8 = MatMul(%7, %1)\nreturn \"y\" = %8";
+  for (const auto& [kind, numerics, large] :
+       {std::tuple("cublaslt-f16-kept", Numerics::kF16, "-65505"), std::tuple("cublaslt-f16-kept", Numerics::kF16, "-3.4e38"),
+        std::tuple("cublaslt-bf16-kept", Numerics::kBf16, "-3.4028234e38")}) {
+    EXPECT_THAT(
+        Launches(mask(large, true) + stored, kind, numerics),
+        ElementsAre("kernel 32 16", "product MatMul 16 16", "kernel Add Softmax 16 32 16", "product MatMul 16 16", "kernel 16 32"))
+        << large;
+  }
+  EXPECT_THAT(Launches(mask("-10000", false) + stored, "cublaslt-f16-kept", Numerics::kF16),
+              ElementsAre("kernel 32 16", "product_residual MatMul Add 16 16 16", "kernel Softmax 16 16", "product MatMul 16 16",
+                          "kernel 16 32"));
+  // The same of a number that elementwise operators and views lead to the addition.
+  const std::string computed =
+      "%6 = Abs(%4)\n%7 = Mul(%6, %5)\n%8 = Reshape(%7) {shape = [6, 8]}\n%9 = MatMul(%0, %1)\n%10 = Add(%9, %8)\n"
+      "%11 = Softmax(%10) {axis = 1}\nreturn \"y\" = %11, \"z\" = %2";
+  EXPECT_THAT(Launches(mask("-1e6", false) + computed, "cublaslt-f16-kept", Numerics::kF16), Not(Contains(HasSubstr("residual"))));
+  EXPECT_THAT(Launches(mask("-1000", false) + computed, "cublaslt-f16-kept", Numerics::kF16),
+              Contains(HasSubstr("product_residual")));
+  ExpectRight();
+}
+
 /// An attention of two heads, whose queries, keys and values are read where the products before have left them.
 TEST_F(KeptProducts, HeadsAreReadInPlace) {
   const std::string attention = R"(%5 = MatMul(%0, %1)
@@ -157,6 +187,13 @@ TEST_F(KeptProducts, OthersReadItInItsOwnDtype) {
   EXPECT_THAT(Launches(viewed, "cublaslt-f16-kept", Numerics::kF16, "cublaslt"),
               ElementsAre("kernel 32 16", "product MatMul 16 16", "kernel 16 32", "kernel Transpose 32 32", "product MatMul 32 32",
                           "kernel Sin 32 32", "kernel Sin 32 32"));
+  // Broadcasts would convert elements several times: they share one conversion.
+  for (const char* op : {"%6 = Add(%2, %5)\n%7 = Mul(%2, %5)", "%6 = Expand(%2) {shape = [2, 6, 8]}\n%7 = Mul(%2, %5)"}) {
+    EXPECT_THAT(
+        Launches(Cat("%5 = Constant() {symbol = \"c\", value = f32[2, 1, 1]{1, 2}}\n", op, "\nreturn \"y\" = %6, \"z\" = %7"),
+                 "cublaslt-f16-kept", Numerics::kF16),
+        ElementsAre("kernel 32 16", "product MatMul 16 16", "kernel 16 32", testing::EndsWith(" 32"), "kernel Mul 32"));
+  }
   // One that rounds as much and yields f32 reads what is there.
   EXPECT_THAT(Launches("%5 = MatMul(%2, %1)\nreturn \"y\" = %5", "cublaslt-bf16-kept", Numerics::kBf16, "cublaslt-bf16"),
               ElementsAre("kernel 32 16", "product MatMul 16 16", "product MatMul 16 32"));

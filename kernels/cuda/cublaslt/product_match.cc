@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/cuda/backend/format_range.h"
 #include "kernels/cuda/cublaslt/strided_value.h"
 
 namespace mendel::cuda {
@@ -152,6 +153,8 @@ class ProductMatcher {
     const ValueId other = node.inputs[node.inputs[0] == match_.result ? 1 : 0];
     const Shape& added = graph_.type(other).shape;
     if (node.outputs[0].shape != shape || !scope_.IsThereBefore(other, match_.result.node)) return false;
+    // What the format has no finite number for is added in f32.
+    if (rounding_.has_value() && rounding_->kept && ExceedsByConstants(graph_, other, rounding_->operands)) return false;
     LtProduct& product = match_.product;
     const bool is_vector = !added.empty() && added.back() == product.n && NumElements(added) == product.n;
     if (is_vector && !product.bias) {

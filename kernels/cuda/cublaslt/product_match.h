@@ -37,7 +37,8 @@ struct ProductRounding {
 /// and bf16, since cuBLASLt does not say how exact its tanh is; Relu not under `strict`, since cuBLASLt's makes 0 of NaN, which
 /// Mendel's keeps. Operands are read in place through Transpose, Reshape and Expand where strides express it.
 ///
-/// `rounding`: of a product of f32, which then reads through views that are its own alone; empty for other dtypes.
+/// `rounding`: of a product of f32, which then reads through views that are its own alone; empty for other dtypes. What would be
+/// kept and has numbers beyond the format (ExceedsByConstants) is not added by the call.
 std::vector<ProductMatch> MatchProduct(const GroupingScope& scope, int32_t node, Numerics numerics,
                                        std::optional<ProductRounding> rounding = std::nullopt);
 

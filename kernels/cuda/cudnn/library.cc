@@ -97,6 +97,9 @@ std::vector<ConvolutionMatch> CudnnLibrary::MatchesOf(const GroupingScope& scope
   }
   const bool has_constant_weights = scope.constant[static_cast<size_t>(scope.graph.node(node).inputs[1].node)];
   if (matches[0].convolution.transposed || (kind.form.channels_last && !has_constant_weights)) return {};
+  if (kind.form.rounded.has_value()) {
+    std::erase_if(matches, [&](const ConvolutionMatch& match) { return AddsBeyond(scope.graph, match, *kind.form.rounded); });
+  }
   for (ConvolutionMatch& match : matches) SetForm(match, kind.form);
   return matches;
 }

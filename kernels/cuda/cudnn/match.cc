@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "kernels/cuda/backend/format_range.h"
+
 namespace mendel::cuda {
 namespace {
 
@@ -110,6 +112,15 @@ ConvolutionMatch Finished(const Chain& chain) {
 }
 
 }  // namespace
+
+bool AddsBeyond(const Graph& graph, const ConvolutionMatch& match, DType format) {
+  for (size_t k = 0; k < match.group.operands.size(); ++k) {
+    const ValueId value = match.group.operands[k].value;
+    const bool is_added = match.tensors[k] == kCudnnBias || match.tensors[k] == kCudnnResidual;
+    if (is_added && value.node >= 0 && ExceedsByConstants(graph, value, format)) return true;
+  }
+  return false;
+}
 
 void SetForm(ConvolutionMatch& match, const StoredForm& form) {
   match.convolution.channels_last = form.channels_last;

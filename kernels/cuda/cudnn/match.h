@@ -26,6 +26,9 @@ struct ConvolutionMatch {
 /// Mendel's keeps.
 std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32_t node, Numerics numerics);
 
+/// Whether its bias or residual has numbers beyond `format` (ExceedsByConstants): infinite, were they rounded to it.
+bool AddsBeyond(const Graph& graph, const ConvolutionMatch& match, DType format);
+
 /// The same with x, w, the bias, the residual and the result in this form; a bias has no order of positions.
 void SetForm(ConvolutionMatch& match, const StoredForm& form);
 

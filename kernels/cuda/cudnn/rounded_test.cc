@@ -206,6 +206,25 @@ TEST(CudnnRounded, IsOfferedWhereTheClassAllowsIt) {
   }
 }
 
+TEST(CudnnRounded, BiasesBeyondTheFormatAreAddedInF32) {
+  Rig rig;
+  const std::string rest = "%4 = Constant() {symbol = \"c\", value = f32[2, 1, 1]{1, -65505}}\n%5 = Add(%2, %4)\nreturn \"y\" = %5";
+  EXPECT_THAT(rig.Launches(rest, kFormats[0]), ElementsAre("kernel 32 16", "cudnn Conv 16 16", "kernel Add 16 32"));
+  EXPECT_THAT(rig.Launches(rest, kFormats[1]), ElementsAre("kernel 32 16", "cudnn Conv Add 16 16", "kernel 16 32"));
+  rig.ExpectRight();
+  // The convolution's own cannot be left to others.
+  const auto names = [&](const std::string& number, const Format& format) {
+    const Graph graph = Parsed(Cat(kConv, "%4 = Constant() {symbol = \"c\", value = f32[2]{1, ", number,
+                                   "}}\n%5 = Conv(%0, %1, %4) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, "
+                                   "1]}\nreturn \"y\" = %5"));
+    return LibraryAlgorithms(graph, graph.outputs()[0].value.node, format.numerics, rig.libraries);
+  };
+  EXPECT_THAT(names("65504", kFormats[0]), Contains("cudnn-f16"));
+  EXPECT_THAT(names("65505", kFormats[0]), Not(Contains(HasSubstr("cudnn-f16"))));
+  EXPECT_THAT(names("65505", kFormats[1]), Contains("cudnn-bf16"));
+  EXPECT_THAT(names("3.4e38", kFormats[1]), Not(Contains(HasSubstr("cudnn-bf16"))));
+}
+
 /// A mutant by cuDNN in the format, whose boxes are mended in f32 before another convolution reads it rounded.
 TEST(CudnnRounded, MutantsAreMended) {
   Rig rig;
@@ -223,6 +242,30 @@ TEST(CudnnRounded, MutantsAreMended) {
     std::string kernels;
     for (const DeviceLaunch& launch : program->launches) kernels += launch.info.kernel + "\n";
     EXPECT_THAT(kernels, HasSubstr("1 box in place"));
+  }
+  rig.ExpectRight();
+}
+
+/// Mutants of what another call has left in its form, which the boxes read, and add, from memory in f32.
+TEST(CudnnRounded, MutantsOfKeptResultsAreMended) {
+  Rig rig;
+  for (const char* algorithm : {"cudnn-f16", "cudnn-f16-nhwc", "cudnn-nhwc"}) {
+    const auto program = rig.Lower(R"(%4 = Relu(%2)
+    %5 = Conv(%4, %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    %6 = Add(%5, %4)
+    %7 = Slice(%4) {ends = [1, 2, 3, 5], starts = [0, 0, 2, 0], steps = [1, 1, 1, 1]}
+    %8 = Conv(%7, %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    %9 = Slice(%4) {ends = [1, 2, 1, 5], starts = [0, 0, 0, 0], steps = [1, 1, 1, 1]}
+    %10 = Add(%8, %9)
+    %11 = Patch(%6, %10) {boxes = [[0:1, 0:2, 0:1, 0:5]]}
+    %12 = Conv(%11, %1) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    return "y" = %12)",
+                                   Numerics::kF16, algorithm);
+    ASSERT_TRUE(program.ok()) << program.status();
+    std::string kernels;
+    for (const DeviceLaunch& launch : program->launches) kernels += launch.info.kernel + "\n";
+    EXPECT_THAT(kernels, HasSubstr("1 box in place")) << algorithm;
+    EXPECT_THAT(kernels, Not(HasSubstr("boxes copied"))) << algorithm;
   }
   rig.ExpectRight();
 }

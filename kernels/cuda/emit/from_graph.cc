@@ -170,11 +170,19 @@ class Collector {
     return absl::OkStatus();
   }
 
+  /// Is `value` in memory, or a conversion of what is (as a call has left it, in its own form)? The conversion is made once, for
+  /// all pieces, even where nothing else needs it.
+  bool IsInMemory(ValueId value) const {
+    if (!only_[static_cast<size_t>(value.node)]) return true;
+    const Node& node = graph_.node(value.node);
+    return (node.op->name == "Cast" || node.op->name == "Transpose") && IsInMemory(node.inputs[0]);
+  }
+
   /// A tensor as kernels see it; a value between convolutions is computed into scratch first.
   absl::StatusOr<std::pair<Operand, View>> Locate(const Sliced& sliced, int& level) {
     const Shape& shape = graph_.type(sliced.root).shape;
     View view = ViewAt(shape, layout_, sliced.begin);
-    if (!only_[static_cast<size_t>(sliced.root.node)]) return std::pair<Operand, View>{{false, sliced.root}, view};
+    if (IsInMemory(sliced.root)) return std::pair<Operand, View>{{false, sliced.root}, view};
     auto placed = placed_.find(sliced.root);
     if (placed == placed_.end()) {
       Placed place{0, mending_.scratch_elements};
