@@ -113,7 +113,7 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  const BesideOffers beside_;
+  BesideOffers beside_;
 };
 
 const Backend* Make() {
