@@ -205,14 +205,10 @@ int64_t DepthwisePlan::HeldFloats() const {
 }
 
 void CutDepthwise(DepthwisePlan& plan, int threads) {
-  const auto computed = [&](int k) {
-    const int64_t positions = plan.isa->positions[k];
-    return (plan.out[1] + positions - 1) / positions * positions;
-  };
-  // The kernel that computes fewer positions for nothing; a tie goes to the one with more sums in flight.
-  plan.kernel = computed(1) * 10 < computed(0) * 9 ? 1 : 0;
+  plan.kernel = KernelForPositions(*plan.isa, plan.out[1]);
   MakeTasks(plan, std::max(1, threads));
-  const int64_t read = (computed(plan.kernel) - 1) * plan.stride[1] + (plan.taps[1] - 1) * plan.dilation[1] + 1;
+  const int64_t read =
+      (ComputedPositions(*plan.isa, plan.kernel, plan.out[1]) - 1) * plan.stride[1] + (plan.taps[1] - 1) * plan.dilation[1] + 1;
   plan.line = std::max(read, plan.pad[1] + plan.in[1]);
   plan.held = 1;
   const int64_t row = plan.HeldFloats();

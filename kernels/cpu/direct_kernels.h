@@ -139,6 +139,11 @@ struct DirectIsa {
   void (*scale_row)(float* row, int64_t count, float factor);
 };
 
+/// Outputs in whole calls of `grouped[kernel]` or `depthwise[kernel]` that hold `count`.
+int64_t ComputedPositions(const DirectIsa& isa, int kernel, int64_t count);
+/// The kernel that computes fewer of them for nothing; a tie goes to the one with more sums in flight.
+int KernelForPositions(const DirectIsa& isa, int64_t count);
+
 const DirectIsa& DirectAvx2();
 const DirectIsa& DirectAvx512();
 /// For this machine, within what oneDNN is allowed to use; null when it has neither.

@@ -108,6 +108,15 @@ class Convolution {
 
 }  // namespace
 
+int64_t ComputedPositions(const DirectIsa& isa, int kernel, int64_t count) {
+  const int64_t positions = isa.positions[kernel];
+  return (count + positions - 1) / positions * positions;
+}
+
+int KernelForPositions(const DirectIsa& isa, int64_t count) {
+  return ComputedPositions(isa, 1, count) * 10 < ComputedPositions(isa, 0, count) * 9 ? 1 : 0;
+}
+
 bool GroupsFit(int64_t inputs, int64_t lanes) { return inputs > 1 && inputs < lanes && lanes % inputs == 0; }
 
 int64_t GroupedPlan::ScratchBytes() const {
@@ -116,12 +125,7 @@ int64_t GroupedPlan::ScratchBytes() const {
 
 void CutGrouped(GroupedPlan& plan, int threads) {
   plan.shares = std::max(1, threads);
-  // The kernel that computes fewer positions for nothing; a tie goes to the one with more sums in flight.
-  const auto computed = [&](int k) {
-    const int64_t positions = plan.isa->positions[k];
-    return (plan.out[2] + positions - 1) / positions * positions;
-  };
-  plan.kernel = computed(1) * 10 < computed(0) * 9 ? 1 : 0;
+  plan.kernel = KernelForPositions(*plan.isa, plan.out[2]);
   plan.lanes.clear();
   for (int64_t input = 0; input < plan.inputs; ++input) {
     for (int64_t lane = 0; lane < plan.isa->lanes; ++lane) {

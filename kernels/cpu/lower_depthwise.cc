@@ -85,22 +85,11 @@ std::optional<int32_t> FindExpansion(const Graph& graph, const Node& node) {
 
 /// Geometry, without layouts.
 DepthwisePlan PlanOf(const Graph& graph, const Node& node) {
-  const Shape& src = graph.type(node.inputs[0]).shape;
-  const Shape& dst = node.outputs[0].shape;
-  const Shape& weights = graph.type(node.inputs[1]).shape;
   DepthwisePlan plan;
   plan.isa = DirectIsaHere();
-  plan.batch = dst[0];
-  plan.channels = dst[1];
-  for (size_t d = 2; d < src.size(); ++d) {
-    const size_t at = OwnDim(src, d - 2) - 1;
-    plan.in[at] = src[d];
-    plan.out[at] = dst[d];
-    plan.taps[at] = weights[d];
-    plan.pad[at] = node.attrs.IntList("pads")[d - 2];
-    plan.stride[at] = node.attrs.IntList("strides")[d - 2];
-    plan.dilation[at] = node.attrs.IntList("dilations")[d - 2];
-  }
+  plan.batch = node.outputs[0].shape[0];
+  plan.channels = node.outputs[0].shape[1];
+  DescribeWindow(graph, node, plan);
   return plan;
 }
 

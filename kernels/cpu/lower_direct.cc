@@ -289,15 +289,7 @@ absl::StatusOr<bool> LowerGrouped(Lowering& lowering, const Group& group) {
   plan.inputs = weights[1];
   plan.src = OwnStrides(from, src, lanes);
   plan.dst = OwnStrides(to, dst, lanes);
-  for (size_t d = 2; d < src.size(); ++d) {
-    const size_t at = OwnDim(src, d - 2);
-    plan.in[at] = src[d];
-    plan.out[at] = dst[d];
-    plan.taps[at] = weights[d];
-    plan.pad[at] = node.attrs.IntList("pads")[d - 2];
-    plan.stride[at] = node.attrs.IntList("strides")[d - 2];
-    plan.dilation[at] = node.attrs.IntList("dilations")[d - 2];
-  }
+  DescribeWindow(graph, node, plan);
   CutGrouped(plan, lowering.options().threads);
   DirectOperands operands = Prepare(lowering, group, *fused, from, to, plan.channels, lanes);
   operands.weights = lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* bytes) {

@@ -55,11 +55,7 @@ class PatchKernel : public Kernel {
     bind(parts_.residuals, operands.residuals);
     bind(parts_.weights, operands.weights);
     operands.to = bindings.At<float>(parts_.to);
-    WinogradEpilogue epilogue = parts_.posts.epilogue;
-    epilogue.bias = bindings.At<const float>(parts_.bias);
-    epilogue.call = &RunActivation;
-    epilogue.context = &parts_.posts.call;
-    parts_.plan->Run(operands, epilogue, reinterpret_cast<float*>(bindings.scratch));
+    parts_.plan->Run(operands, parts_.posts.At(bindings, parts_.bias, std::nullopt), reinterpret_cast<float*>(bindings.scratch));
   }
 
   Parts parts_;

@@ -29,13 +29,9 @@ class WinogradKernel : public Kernel {
       : plan_(std::move(plan)), posts_(posts), operands_(std::move(operands)) {}
 
   absl::Status Run(const Bindings& bindings) override {
-    WinogradEpilogue epilogue = posts_.epilogue;
-    epilogue.bias = bindings.At<const float>(operands_.bias);
-    epilogue.residual = operands_.residual.has_value() ? bindings.At<const float>(*operands_.residual) : nullptr;
-    epilogue.call = &RunActivation;
-    epilogue.context = &posts_.call;
-    RunWinograd(plan_, bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights), epilogue,
-                bindings.At<float>(operands_.dst), reinterpret_cast<float*>(bindings.scratch));
+    RunWinograd(plan_, bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights),
+                posts_.At(bindings, operands_.bias, operands_.residual), bindings.At<float>(operands_.dst),
+                reinterpret_cast<float*>(bindings.scratch));
     return absl::OkStatus();
   }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -22,6 +23,21 @@ std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId ds
 inline size_t OwnDim(const Shape& shape, size_t spatial) { return spatial + 5 - shape.size(); }
 /// Strides of a channels-last or blocked layout in vectors of `lanes` channels.
 WinogradStrides OwnStrides(const Layout& layout, const Shape& shape, int64_t lanes);
+
+/// Fills in, out, taps, pad, stride and dilation of a plan for a Conv; missing spatial dimensions come first and stay as they are.
+template <class Plan>
+void DescribeWindow(const Graph& graph, const Node& node, Plan& plan) {
+  const Shape& src = graph.type(node.inputs[0]).shape;
+  for (size_t d = 2; d < src.size(); ++d) {
+    const size_t at = OwnDim(src, d - 2) + std::size(plan.in) - 3;
+    plan.in[at] = src[d];
+    plan.out[at] = node.outputs[0].shape[d];
+    plan.taps[at] = graph.type(node.inputs[1]).shape[d];
+    plan.pad[at] = node.attrs.IntList("pads")[d - 2];
+    plan.stride[at] = node.attrs.IntList("strides")[d - 2];
+    plan.dilation[at] = node.attrs.IntList("dilations")[d - 2];
+  }
+}
 
 /// The first posts of a group that our kernels can apply.
 struct OwnFused {

@@ -56,8 +56,7 @@ bool SetActivation(dnnl::algorithm way, float alpha, float beta, OwnPosts& posts
   return true;
 }
 
-}  // namespace
-
+/// WinogradEpilogue::call with an ActivationCall as its context.
 void RunActivation(const void* context, float* values, int64_t count) {
   const ActivationCall& call = *static_cast<const ActivationCall*>(context);
   constexpr int64_t kMost = 128;
@@ -69,6 +68,8 @@ void RunActivation(const void* context, float* values, int64_t count) {
     for (int64_t i = 0; i < size; ++i) part[i] = call.gated ? part[i] * results[i] : results[i];
   }
 }
+
+}  // namespace
 
 WinogradEpilogue OwnPosts::At(const Bindings& bindings, const Place& bias, const std::optional<Place>& residual) const {
   WinogradEpilogue at = epilogue;

@@ -20,9 +20,6 @@ struct ActivationCall {
   bool gated = false;
 };
 
-/// WinogradEpilogue::call with an ActivationCall as its context.
-void RunActivation(const void* context, float* values, int64_t count);
-
 /// The activation and the order of the residual; addresses are filled in when a kernel runs.
 struct OwnPosts {
   WinogradEpilogue epilogue{};

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cuda/convolution_case.h"
 #include "kernels/cuda/cudnn/library.h"
+#include "kernels/cuda/cudnn/library_case.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/fake/fake_cudnn.h"
 #include "kernels/cuda/fake/fake_driver.h"
@@ -22,13 +23,13 @@
 namespace mendel::cuda {
 namespace {
 
+using cudnn_case::kDevice;
+using cudnn_case::kWorkspace;
+using cudnn_case::Parsed;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr char kDevice[] = "{\"deviceName\":\"fake\"}";
-constexpr int64_t kWorkspace = int64_t{256} << 20;
 
 struct Format {
   DType dtype;
@@ -36,12 +37,6 @@ struct Format {
   const char* kind;
 };
 constexpr Format kFormats[] = {{DType::kF16, Numerics::kF16, "cudnn-f16"}, {DType::kBF16, Numerics::kBf16, "cudnn-bf16"}};
-
-Graph Parsed(const std::string& body) {
-  auto graph = ParseGraph("graph \"g\" {\n" + body + "\n}");
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
-}
 
 constexpr char kConv[] = R"(%0 = Input() {name = "x", shape = [1, 2, 5, 5]}
     %1 = Constant() {symbol = "w", value = f32[2, 2, 1, 1]{1, -2, 3, 0.5}}
