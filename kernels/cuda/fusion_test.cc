@@ -1,5 +1,6 @@
 // What goes into one kernel, and how it reads memory.
 
+#include "base/status.h"
 #include "gmock/gmock.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
@@ -62,7 +63,7 @@ TEST(Fusion, SumsTakeTheirEpilogueAlong) {
     %3 = Softmax(%2) {axis = 2}
     %4 = Mul(%3, %0)
     return "y" = %4)")),
-              testing::ElementsAre("rows_of_3"));
+              testing::ElementsAre("rows_of_3_by_4"));
   // What sums twice is two kernels, and what several read is computed once.
   EXPECT_THAT(Kernels(Lower(R"(
     %0 = Input() {name = "x", shape = [2, 8]}
@@ -70,7 +71,25 @@ TEST(Fusion, SumsTakeTheirEpilogueAlong) {
     %2 = ReduceSum(%1) {axes = [1], keepdims = 1}
     %3 = Div(%1, %2)
     return "y" = %3)")),
-              testing::ElementsAre("elements_by_4", "rows", "elements_by_4"));
+              testing::ElementsAre("elements_by_4", "rows_by_4", "elements_by_4"));
+}
+
+TEST(Fusion, RowsAreReadByVectorsWhereTheyLieSideBySide) {
+  const auto kernels = [](const std::string& shape, const std::string& op) {
+    return Kernels(Lower(Cat("%0 = Input() {name = \"x\", shape = ", shape, "}\n%1 = ", op, "\nreturn \"y\" = %1")));
+  };
+  EXPECT_THAT(kernels("[2, 3, 8]", "Softmax(%0) {axis = 2}"), testing::ElementsAre("rows_by_4"));
+  EXPECT_THAT(kernels("[2, 3, 4]", "ReduceSum(%0) {axes = [1, 2], keepdims = 0}"), testing::ElementsAre("rows_by_4"));
+  EXPECT_THAT(kernels("[2, 3, 6]", "Softmax(%0) {axis = 2}"), testing::ElementsAre("rows")) << "6 is not a multiple of 4";
+  EXPECT_THAT(kernels("[2, 8, 4]", "Softmax(%0) {axis = 1}"), testing::ElementsAre("rows"));
+  EXPECT_THAT(kernels("[8, 3, 4]", "ReduceSum(%0) {axes = [0, 2], keepdims = 0}"), testing::ElementsAre("rows"));
+  EXPECT_THAT(Kernels(Lower(R"(
+    %0 = Input() {name = "x", shape = [8, 4]}
+    %1 = Transpose(%0) {perm = [1, 0]}
+    %2 = Softmax(%1) {axis = 1}
+    return "y" = %2)")),
+              testing::ElementsAre("rows_of_2"))
+      << "what a thread reads does not lie side by side";
 }
 
 TEST(Fusion, WeightsStayInMemoryAndLiteralsDoNot) {

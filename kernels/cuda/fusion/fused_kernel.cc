@@ -21,11 +21,11 @@ int ThreadsFor(int64_t count) {
   return threads;
 }
 
-/// Elements that one access of 16 bytes moves, of the widest type involved; 1 where something sums.
+/// Elements that one access of 16 bytes moves, of the widest type involved; 1 where an element is a sum.
 int Lanes(const Graph& graph, const FusionGroup& group) {
   int64_t widest = DTypeSize(graph.type(group.result).dtype);
   for (int32_t id : group.nodes) {
-    if (FindOperatorText(graph.node(id).op->name)->reads == Reads::kMany) return 1;
+    if (id != group.row && FindOperatorText(graph.node(id).op->name)->reads == Reads::kMany) return 1;
     for (const TensorType& type : graph.InputTypes(id)) widest = std::max(widest, DTypeSize(type.dtype));
   }
   return static_cast<int>(16 / widest);
@@ -87,40 +87,57 @@ std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& gr
   return result;
 }
 
-/// A block of threads a row.
-FusedKernel WriteRows(const Graph& graph, const FusionGroup& group) {
-  return WithView(graph, group.row, [&](const NodeView& view) {
+/// The results of a row: one, or one for each of its elements.
+void WriteRowResults(const Graph& graph, const FusionGroup& group, const RowText& text, const RowAt& row) {
+  KernelCode& code = row.code;
+  const ValueId value{group.row, 0};
+  const TensorType& type = graph.type(value);
+  const std::vector<std::string> statistics = text.statistics(row);
+  const auto result = [&](const Position& at) { return Stored(graph, group.result, code.Element(group.result, at)); };
+  if (text.element == nullptr) {
+    code.Bind(value, statistics.back());
+    code.Open("if (threadIdx.x == 0)");
+    code.Line(Cat("y[", row.number, "] = ", result(code.Decode(row.number, type.shape, true)), ";"));
+    code.Close();
+    return;
+  }
+  const std::string pack = Cat("Pack<", StoredName(graph.type(group.result).dtype), ", ", row.lanes, ">");
+  row.ForElements(
+      [&](const std::string& x, const Position& at) {
+        code.Bind(value, code.Let(RealName(type.dtype), text.element(row, statistics, x, at)));
+        const std::string stored = result(at);
+        code.Line(Cat(row.lanes > 1 ? "result.v[lane]" : Cat("y[", FlatOf(type.shape, at), "]"), " = ", stored, ";"));
+      },
+      Cat(pack, " result;"), Cat("*reinterpret_cast<", pack, "*>(y + first) = result;"));
+}
+
+/// A block of threads a row. Nothing where no load of `lanes` elements is a vector's.
+std::optional<FusedKernel> RowKernel(const Graph& graph, const FusionGroup& group, int lanes) {
+  return WithView(graph, group.row, [&](const NodeView& view) -> std::optional<FusedKernel> {
     const RowText& text = FindOperatorText(graph.node(group.row).op->name)->row;
     KernelCode code(graph, group.nodes, IndexTypeOf(graph, group.nodes));
     const auto [shape, axes] = text.geometry(view);
     Shape kept = shape;
     for (int64_t axis : axes) kept[static_cast<size_t>(axis)] = 1;
-    RowAt row{code, group.row, view, 0, shape, axes, {}};
-    row.threads = ThreadsFor(row.Count());
+    RowAt row{code, group.row, view, 0, shape, axes, {}, lanes, "r"};
+    if (lanes > 1 && (!row.IsContiguous() || row.Count() % lanes != 0)) return std::nullopt;
+    row.threads = ThreadsFor(row.Count() / lanes);
     const std::string index = code.index_type();
-    code.Line(Cat("const ", index, " f = static_cast<", index, ">(blockIdx.x);"));
-    row.position = code.Decode("f", kept).at;
-    const std::vector<std::string> statistics = text.statistics(row);
-    const ValueId value{group.row, 0};
-    const TensorType& type = graph.type(value);
-    const auto store = [&](const Position& at, const std::string& offset) {
-      const std::string element = group.result == value ? code.Element(value, at) : code.Element(group.result, at);
-      code.Line(Cat("y[", offset, "] = ", Stored(graph, group.result, element), ";"));
-    };
-    if (text.element == nullptr) {
-      code.Bind(value, statistics.back());
-      code.Open("if (threadIdx.x == 0)");
-      store(code.Decode("f", type.shape, true), "f");
-      code.Close();
-    } else {
-      row.ForElements([&](const std::string& x, const Position& at) {
-        code.Bind(value, code.Let(RealName(type.dtype), text.element(row, statistics, x, at)));
-        store(at, FlatOf(type.shape, at));
-      });
-    }
-    return FinishedKernel(graph, group.result, code, NumElements(kept), row.threads,
-                          static_cast<unsigned>(row.threads) * (view.inputs[0].dtype == DType::kF32 ? 4u : 8u));
+    code.Line(Cat("const ", index, " r = static_cast<", index, ">(blockIdx.x);"));
+    row.position = code.Decode("r", kept).at;
+    WriteRowResults(graph, group, text, row);
+    if (code.has_scalar_lanes()) return std::nullopt;
+    FusedKernel kernel = FinishedKernel(graph, group.result, code, NumElements(kept), row.threads,
+                                        static_cast<unsigned>(row.threads) * (view.inputs[0].dtype == DType::kF32 ? 4u : 8u));
+    kernel.lanes = lanes;
+    return kernel;
   });
+}
+
+FusedKernel WriteRows(const Graph& graph, const FusionGroup& group) {
+  const int lanes = Lanes(graph, group);
+  std::optional<FusedKernel> kernel = lanes > 1 ? RowKernel(graph, group, lanes) : std::nullopt;
+  return kernel.has_value() ? *std::move(kernel) : *RowKernel(graph, group, 1);
 }
 
 }  // namespace

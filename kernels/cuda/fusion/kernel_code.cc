@@ -152,6 +152,7 @@ int KernelCode::EndLanes(const std::string& loop_header) {
   text_ += body;
   Close();
   lanes_ = 1;
+  has_scalar_lanes_ = has_scalar_lanes_ || vector_loads_ == 0;
   return vector_loads_;
 }
 

@@ -59,6 +59,8 @@ class KernelCode {
   void BeginLanes(int lanes, const std::string& first, const Shape& root_shape);
   /// Number of vector loads.
   int EndLanes(const std::string& loop_header);
+  /// Whether any lanes ended without a vector load: neighbouring threads would read elements that lie apart.
+  bool has_scalar_lanes() const { return has_scalar_lanes_; }
 
   const std::vector<KernelOperand>& operands() const { return operands_; }
   std::string Take() { return std::move(text_); }
@@ -86,6 +88,7 @@ class KernelCode {
   Position root_;  // of the first lane
   Shape root_shape_;
   int vector_loads_ = 0;
+  bool has_scalar_lanes_ = false;
   std::map<std::string, std::string> packs_;
 };
 

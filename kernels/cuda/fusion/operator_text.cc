@@ -35,16 +35,40 @@ int64_t RowAt::Count() const {
   return count;
 }
 
-void RowAt::ForElements(const std::function<void(const std::string& x, const Position& at)>& body) const {
+bool RowAt::IsContiguous() const {
+  for (size_t k = 0; k < axes.size(); ++k) {
+    if (axes[k] != static_cast<int64_t>(shape.size() - axes.size() + k)) return false;
+  }
+  return !axes.empty();
+}
+
+void RowAt::ForElements(const std::function<void(const std::string& x, const Position& at)>& body, const std::string& before,
+                        const std::string& after) const {
+  const ValueId input = code.graph().node(node).inputs[0];
+  const Shape& stored = view.inputs[0].shape;
+  const std::string& index = code.index_type();
+  if (lanes > 1) {
+    code.Open(Cat("for (", index, " k = static_cast<", index, ">(threadIdx.x) * ", lanes, "; k < ", Count(),
+                  "; k += ", threads * lanes, ")"));
+    code.Line(Cat("const ", index, " first = ", number, " * ", Count(), " + k;"));
+    if (!before.empty()) code.Line(before);
+    code.BeginLanes(lanes, "first", stored);
+    code.Line(Cat("const ", index, " f = first + lane;"));
+    const Position at = code.Decode("f", stored, true);
+    body(code.Element(input, at), at);
+    code.EndLanes(Cat("for (int lane = 0; lane < ", lanes, "; ++lane)"));
+    if (!after.empty()) code.Line(after);
+    code.Close();
+    return;
+  }
   Shape extents;
   for (int64_t axis : axes) extents.push_back(shape[static_cast<size_t>(axis)]);
-  code.Open(Cat("for (", code.index_type(), " k = static_cast<", code.index_type(), ">(threadIdx.x); k < ", Count(),
-                "; k += ", threads, ")"));
+  code.Open(Cat("for (", index, " k = static_cast<", index, ">(threadIdx.x); k < ", Count(), "; k += ", threads, ")"));
   const Position inner = code.Decode("k", extents);
   Position at{position};
   for (size_t k = 0; k < axes.size(); ++k) at.at[static_cast<size_t>(axes[k])] = inner.at[k];
-  if (shape != view.inputs[0].shape) at = code.Decode(code.LetIndex(FlatOf(shape, at)), view.inputs[0].shape);
-  body(code.Element(code.graph().node(node).inputs[0], at), at);
+  if (shape != stored) at = code.Decode(code.LetIndex(FlatOf(shape, at)), stored);
+  body(code.Element(input, at), at);
   code.Close();
 }
 

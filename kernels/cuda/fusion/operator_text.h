@@ -41,7 +41,7 @@ enum class Reads {
   kMany,        ///< several elements, or the same ones for several outputs
 };
 
-/// Rows of input 0 over which something is summed by a block of threads, the row's elements being contiguous in no particular way.
+/// Rows of input 0 over which something is summed by a block of threads.
 struct RowAt {
   KernelCode& code;
   int32_t node;
@@ -50,11 +50,19 @@ struct RowAt {
   Shape shape;                        ///< of input 0 as rows see it: as many elements, see RowText::shape
   Ints axes;                          ///< of `shape`, that are summed over
   std::vector<std::string> position;  ///< of the row: coordinates of the other axes, "" for `axes`
+  /// Elements that a thread reads at once; more than 1 only where the row lies side by side in memory, from element
+  /// `number` * Count() on.
+  int lanes = 1;
+  std::string number = "";
 
   int64_t Count() const;
+  /// Whether the elements of a row follow one another in input 0.
+  bool IsContiguous() const;
   DType dtype() const { return view.inputs[0].dtype; }
-  /// Opens a loop of this thread over its elements of the row; `body` gets each with its position in input 0.
-  void ForElements(const std::function<void(const std::string& x, const Position& at)>& body) const;
+  /// Writes a loop of this thread over its elements of the row; `body` gets each with its position in input 0. With lanes, `body`
+  /// is about element number `first` + `lane` of input 0, and the statements `before` and `after` surround the lanes.
+  void ForElements(const std::function<void(const std::string& x, const Position& at)>& body, const std::string& before = "",
+                   const std::string& after = "") const;
   /// term(x) combined over the row: "SumOf", "MaxOf", "MinOf" or "ProductOf". The name of the result, for every thread.
   std::string Over(std::string_view combine, const std::string& initial,
                    const std::function<std::string(const std::string&)>& term) const;
