@@ -50,9 +50,8 @@ class Drafting {
 
   absl::Status AddLaunch(const FusionGroup& group) {
     MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteKernel(graph_, group));
-    const std::string told =
-        Cat(group.row >= 0 ? "rows" : "elements", group.nodes.size() > 1 ? Cat("_of_", group.nodes.size()) : "",
-            kernel.lanes > 1 ? Cat("_by_", kernel.lanes) : "");
+    const std::string told = Cat(kernel.kind, group.nodes.size() > 1 ? Cat("_of_", group.nodes.size()) : "",
+                                 kernel.lanes > 1 ? Cat("_by_", kernel.lanes) : "");
     Add({.kernel = kernel.name,
          .shape = kernel.launch,
          .info = StepOf(group.row >= 0 ? group.row : group.result.node, group.result.node, group.nodes, told)},

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "kernels/cuda/fusion/operator_text.h"
+#include "kernels/cuda/fusion/transposition.h"
 
 namespace mendel::cuda {
 namespace {
@@ -29,10 +30,6 @@ int Lanes(const Graph& graph, const FusionGroup& group) {
     for (const TensorType& type : graph.InputTypes(id)) widest = std::max(widest, DTypeSize(type.dtype));
   }
   return static_cast<int>(16 / widest);
-}
-
-std::string Stored(const Graph& graph, ValueId value, const std::string& element) {
-  return Cat(StorageName(graph.type(value).dtype), "::Store(", element, ")");
 }
 
 /// `block` is the expression of the block's number.
@@ -130,6 +127,7 @@ std::optional<FusedKernel> RowKernel(const Graph& graph, const FusionGroup& grou
     FusedKernel kernel = FinishedKernel(graph, group.result, code, NumElements(kept), row.threads,
                                         static_cast<unsigned>(row.threads) * (view.inputs[0].dtype == DType::kF32 ? 4u : 8u));
     kernel.lanes = lanes;
+    kernel.kind = "rows";
     return kernel;
   });
 }
@@ -141,6 +139,10 @@ FusedKernel WriteRows(const Graph& graph, const FusionGroup& group) {
 }
 
 }  // namespace
+
+std::string Stored(const Graph& graph, ValueId value, const std::string& element) {
+  return Cat(StorageName(graph.type(value).dtype), "::Store(", element, ")");
+}
 
 ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& threads, std::string_view block) {
   const int64_t count = NumElements(graph.type(group.result));
@@ -193,6 +195,8 @@ absl::StatusOr<FusedKernel> WriteKernel(const Graph& graph, const FusionGroup& g
   FusedKernel kernel;
   if (group.row >= 0) {
     kernel = WriteRows(graph, group);
+  } else if (std::optional<FusedKernel> transposition = WriteTransposition(graph, group)) {
+    kernel = *std::move(transposition);
   } else {
     int threads = 0;
     ElementsCode elements = WriteElements(graph, group, threads, "blockIdx.x");

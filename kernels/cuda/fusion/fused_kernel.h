@@ -21,6 +21,7 @@ struct FusedKernel {
   LaunchShape launch;
   std::vector<KernelOperand> operands;  ///< what its pointers refer to; one more follows, to the result
   int lanes = 1;                        ///< elements a thread computes, by vector access where more than one
+  std::string_view kind = "elements";   ///< of the ways to walk over the elements: also "rows", "transposition"
 };
 
 /// Pointers must be aligned to 16 bytes. Unimplemented names the node when the kernel would take more pointers than a launch may.
@@ -36,6 +37,9 @@ struct ElementsCode {
 /// For a group without a row operator; by vectors where that helps. `threads` of a block, 0: as many as suit the group, which it
 /// becomes. `block` is the expression of the block's number, from 0.
 ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& threads, std::string_view block);
+
+/// What stores an element of `value`.
+std::string Stored(const Graph& graph, ValueId value, const std::string& element);
 
 /// Declarations of a pointer that is read and of one to a result.
 std::string PointerParameter(const KernelOperand& operand, const std::string& name);
