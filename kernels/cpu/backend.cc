@@ -54,9 +54,10 @@ absl::StatusOr<Program> Lower(const Graph& graph, const CompileOptions& options)
     for (int32_t node : group->nodes) grouped[static_cast<size_t>(node)] = true;
   }
   const StripClaims claims = FindStripClaims(lowering, groups);
-  if (claims.nodes.empty()) PrepareSources(lowering, groups);  // their nodes stay marked as grouped
+  PrepareSources(lowering, claims.nodes, groups);  // their nodes stay marked as grouped
   std::set<int32_t> claimed = ClaimAttention(lowering, claims.nodes, groups);
   claimed.merge(ClaimExpansions(lowering, claims.nodes, groups));
+  claimed.merge(ClaimMeans(lowering, claims.nodes, groups));
   MarkNarrow(lowering, claims.nodes, groups);
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const int32_t id = static_cast<int32_t>(i);
@@ -129,7 +130,7 @@ class CpuBackend : public Backend {
         Cat("cpu; ", CpuModel(), "; ", InstructionSet(), "; oneDNN ", version->major, ".", version->minor, ".", version->patch);
     // The number changes with the speed of the kernels, whose measurements are stored.
     if (const WinogradIsa* isa = WinogradIsaHere(); isa != nullptr)
-      identity += Cat("; winograd ", isa->name, " 3; strips 1; direct 3; attention 2; operators 2");
+      identity += Cat("; winograd ", isa->name, " 3; strips 1; direct 4; attention 2; operators 2");
     for (const char* variable :
          {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
       if (const char* value = std::getenv(variable); value != nullptr) identity += Cat("; ", variable, "=", value);

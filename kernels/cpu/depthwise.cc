@@ -11,6 +11,8 @@ namespace {
 constexpr int64_t kMostRows = 64;       ///< of taps
 constexpr int64_t kMostPositions = 96;  ///< of one product: a multiple of what most kernels hold in registers
 constexpr int64_t kHeldFloats = int64_t{40} << 10;
+constexpr int64_t kSummed = 256;  ///< outputs, or a row, whose sum is kept in f32; those sums are added in double
+constexpr int64_t kMostLanes = 16;
 
 /// Rows of the source, padding included, that `rows` rows of outputs read.
 int64_t Reach(const DepthwisePlan& plan, int64_t rows) {
@@ -21,13 +23,14 @@ int64_t Reach(const DepthwisePlan& plan, int64_t rows) {
 class Rows {
  public:
   Rows(const DepthwisePlan& plan, const DepthwiseOperands& operands, const WinogradEpilogue& product,
-       const WinogradEpilogue& epilogue, float* held)
-      : plan_(plan), operands_(operands), product_(product), epilogue_(epilogue), held_(held) {}
+       const WinogradEpilogue& epilogue, float* held, double* sums)
+      : plan_(plan), operands_(operands), product_(product), epilogue_(epilogue), held_(held), sums_(sums) {}
 
   void Run(const DepthwisePlan::Task& task) {
     task_ = task;
     panel_ = plan_.panels[task.panel];
     ClearPadding();
+    if (plan_.averaged) std::fill_n(SumsOf(0), panel_.vectors * plan_.isa->lanes, 0.0);
     int64_t made = std::max<int64_t>(0, task.first * plan_.stride[0] - plan_.pad[0]);
     for (int64_t h = task.first; h < task.last; h += plan_.strip) {
       const int64_t end = std::min(task.last, h + plan_.strip);
@@ -43,12 +46,32 @@ class Rows {
         made = wanted;
       }
       for (int64_t v = 0; v < panel_.vectors; ++v) {
-        for (int64_t row = h; row < end; ++row) Convolve(row, v);
+        if (plan_.averaged) {
+          Average(h, end, v);
+        } else {
+          for (int64_t row = h; row < end; ++row) Convolve(row, v, nullptr);
+        }
       }
     }
   }
 
  private:
+  /// Of the task's rows, one a channel from the panel's vector on.
+  double* SumsOf(int64_t vector) const {
+    return sums_ + ((task_.band * plan_.batch + task_.image) * plan_.Vectors() + panel_.vector + vector) * plan_.isa->lanes;
+  }
+
+  /// Rows [begin, end) of outputs of one vector, and their sums.
+  void Average(int64_t begin, int64_t end, int64_t vector) const {
+    double* to = SumsOf(vector);
+    const int64_t together = std::max<int64_t>(1, kSummed / plan_.out[1]);
+    for (int64_t row = begin; row < end;) {
+      alignas(64) float sums[kMostLanes] = {};
+      for (const int64_t last = std::min(end, row + together); row < last; ++row) Convolve(row, vector, sums);
+      for (int64_t k = 0; k < plan_.isa->lanes; ++k) to[k] += static_cast<double>(sums[k]);
+    }
+  }
+
   int64_t At(int64_t row, int64_t vector) const {
     return (row % plan_.held * panel_.vectors + vector) * plan_.line * plan_.isa->lanes;
   }
@@ -121,8 +144,8 @@ class Rows {
     }
   }
 
-  /// One row of outputs of one vector.
-  void Convolve(int64_t h, int64_t vector) const {
+  /// One row of outputs of one vector; they are added to `sums`, if any.
+  void Convolve(int64_t h, int64_t vector, float* sums) const {
     const int64_t lanes = plan_.isa->lanes;
     const float* rows[kMostRows];  // not cleared: this is called for every few outputs
     for (int64_t k = 0; k < plan_.taps[0]; ++k) {
@@ -143,6 +166,7 @@ class Rows {
     run.step = plan_.dst.d[2];
     run.channels = ChannelsOf(vector);
     run.padded = plan_.padded;
+    run.sums = sums;
     plan_.isa->depthwise[plan_.kernel](run, epilogue_);
   }
 
@@ -151,6 +175,7 @@ class Rows {
   const WinogradEpilogue& product_;
   const WinogradEpilogue& epilogue_;
   float* held_;
+  double* sums_;
   DepthwisePlan::Task task_;
   DepthwisePlan::Panel panel_;
 };
@@ -169,6 +194,7 @@ void AddPanels(DepthwisePlan& plan, int64_t first, int64_t last) {
 void MakeTasks(DepthwisePlan& plan, int64_t threads) {
   const int64_t vectors = plan.Vectors();
   plan.panels.clear();
+  plan.bands = 1;
   plan.shares.assign(static_cast<size_t>(threads), {});
   if (vectors % threads == 0 || vectors >= 4 * threads) {
     for (int64_t share = 0; share < threads; ++share) {
@@ -176,7 +202,7 @@ void MakeTasks(DepthwisePlan& plan, int64_t threads) {
       AddPanels(plan, vectors * share / threads, vectors * (share + 1) / threads);
       for (size_t panel = first; panel < plan.panels.size(); ++panel) {
         for (int64_t image = 0; image < plan.batch; ++image) {
-          plan.shares[static_cast<size_t>(share)].push_back({image, 0, plan.out[0], panel});
+          plan.shares[static_cast<size_t>(share)].push_back({image, 0, plan.out[0], panel, 0});
         }
       }
     }
@@ -184,15 +210,29 @@ void MakeTasks(DepthwisePlan& plan, int64_t threads) {
   }
   AddPanels(plan, 0, vectors);
   const int64_t bands = plan.batch % threads == 0 ? 1 : std::min(threads, plan.out[0]);
+  plan.bands = bands;
   std::vector<DepthwisePlan::Task> tasks;
   for (int64_t image = 0; image < plan.batch; ++image) {
     for (int64_t band = 0; band < bands; ++band) {
       const int64_t first = plan.out[0] * band / bands, last = plan.out[0] * (band + 1) / bands;
-      for (size_t panel = 0; panel < plan.panels.size(); ++panel) tasks.push_back({image, first, last, panel});
+      for (size_t panel = 0; panel < plan.panels.size(); ++panel) tasks.push_back({image, first, last, panel, band});
     }
   }
   for (size_t k = 0; k < tasks.size(); ++k) {
     plan.shares[k * static_cast<size_t>(threads) / tasks.size()].push_back(tasks[k]);
+  }
+}
+
+/// From the sums of every band.
+void MakeMeans(const DepthwisePlan& plan, const double* sums, float* means) {
+  const double factor = 1.0 / static_cast<double>(plan.out[0] * plan.out[1]);
+  const int64_t row = plan.Vectors() * plan.isa->lanes;
+  for (int64_t image = 0; image < plan.batch; ++image) {
+    for (int64_t channel = 0; channel < plan.channels; ++channel) {
+      double sum = 0;
+      for (int64_t band = 0; band < plan.bands; ++band) sum += sums[(band * plan.batch + image) * row + channel];
+      means[image * plan.channels + channel] = static_cast<float>(sum * factor);
+    }
   }
 }
 
@@ -249,12 +289,14 @@ void PackProductWeights(const DepthwisePlan& plan, const std::vector<double>& we
 void RunDepthwise(const DepthwisePlan& plan, const DepthwiseOperands& operands, const WinogradEpilogue& product,
                   const WinogradEpilogue& epilogue, float* scratch) {
   const int64_t held = plan.HeldFloats();
+  double* sums = reinterpret_cast<double*>(scratch + plan.HeldBytes() / static_cast<int64_t>(sizeof(float)));
   ParallelRange(static_cast<int64_t>(plan.shares.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t share = begin; share < end; ++share) {
-      Rows rows(plan, operands, product, epilogue, scratch + share * held);
+      Rows rows(plan, operands, product, epilogue, scratch + share * held, sums);
       for (const DepthwisePlan::Task& task : plan.shares[static_cast<size_t>(share)]) rows.Run(task);
     }
   });
+  if (plan.averaged) MakeMeans(plan, sums, operands.means);
 }
 
 }  // namespace mendel::cpu

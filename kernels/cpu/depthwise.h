@@ -2,7 +2,8 @@
 // and activation are applied in registers. What is read lies in held rows, a few vectors of channels wide, that stay in the
 // second-level cache unless a row is very long. Held rows are copied from the source or, `inputs` > 0, made by a pointwise product
 // with an epilogue of its own just before they are convolved (depth first: the product's outputs, often the largest tensors of a
-// network, are never in memory). Sums are exact reorderings: class `strict`.
+// network, are never in memory). Means of each image and channel (the first step of a squeeze-and-excitation) are kept while
+// outputs are stored. Sums are exact reorderings: class `strict`.
 #ifndef MENDEL_KERNELS_CPU_DEPTHWISE_H_
 #define MENDEL_KERNELS_CPU_DEPTHWISE_H_
 
@@ -32,6 +33,7 @@ struct DepthwisePlan {
     int64_t image = 0;
     int64_t first = 0, last = 0;
     size_t panel = 0;
+    int64_t band = 0;  ///< number of these rows among those of the image and panel
   };
 
   const DirectIsa* isa = nullptr;
@@ -48,6 +50,7 @@ struct DepthwisePlan {
   WinogradStrides dst{};
   bool src_padded = false;  ///< the source has whole vectors (only its own channels are read otherwise)
   bool padded = false;      ///< the destination has room for whole vectors
+  bool averaged = false;    ///< means are wanted
 
   int kernel = 0;     ///< which of the instruction set's
   int64_t line = 0;   ///< positions of a held row, padding included
@@ -55,15 +58,18 @@ struct DepthwisePlan {
   int64_t strip = 1;  ///< output rows between two rounds of making rows
   std::vector<Panel> panels;
   std::vector<std::vector<Task>> shares;  ///< one a thread
+  int64_t bands = 1;                      ///< of each image and panel
 
   int64_t Vectors() const { return (channels + isa->lanes - 1) / isa->lanes; }
   int64_t WeightFloats() const { return Vectors() * taps[0] * taps[1] * isa->lanes; }
   int64_t ProductWeightFloats() const { return Vectors() * inputs * isa->lanes; }
   int64_t HeldFloats() const;  ///< of one thread
-  int64_t ScratchBytes() const { return static_cast<int64_t>(shares.size()) * HeldFloats() * static_cast<int64_t>(sizeof(float)); }
+  int64_t HeldBytes() const { return static_cast<int64_t>(shares.size()) * HeldFloats() * static_cast<int64_t>(sizeof(float)); }
+  int64_t Sums() const { return averaged ? bands * batch * Vectors() * isa->lanes : 0; }
+  int64_t ScratchBytes() const { return HeldBytes() + Sums() * static_cast<int64_t>(sizeof(double)); }
 };
 
-/// Fills what follows from the fields up to `padded`.
+/// Fills what follows from the fields up to `averaged`.
 void CutDepthwise(DepthwisePlan& plan, int threads);
 
 /// `weights`: channels x taps, row-major; `scale`: one factor a channel, or empty. `to` holds zeros.
@@ -77,6 +83,7 @@ struct DepthwiseOperands {
   const float* product_weights = nullptr;  ///< null: no product
   const float* weights = nullptr;
   float* dst = nullptr;
+  float* means = nullptr;  ///< batch x channels, dense; written when the plan is `averaged`
 };
 
 /// `product`: of the product, without residual; its bias is padded to whole vectors like the other's. In the current ThreadScope.

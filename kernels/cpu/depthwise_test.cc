@@ -4,6 +4,7 @@
 #include "kernels/cpu/depthwise.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -28,15 +29,16 @@ class DepthwiseCase : public Case {
     const int64_t in[] = {1, plan_.in[0], plan_.in[1]}, out[] = {1, plan_.out[0], plan_.out[1]};
     plan_.src_padded = rng.Flip();
     plan_.padded = rng.Flip();
+    plan_.averaged = rng.Flip();
     plan_.src = StridesOf(!plan_.src_padded, Sources(), isa.lanes, in);
     plan_.dst = StridesOf(!plan_.padded, plan_.channels, isa.lanes, out);
     CutDepthwise(plan_, threads_);
   }
 
   std::string Describe() const {
-    std::string text =
-        Cat(isa_.name, plan_.padded ? " blocked" : " channels-last", plan_.src_padded ? " from blocked" : " from last", " batch ",
-            plan_.batch, " channels ", plan_.inputs, " -> ", plan_.channels, " threads ", threads_);
+    std::string text = Cat(isa_.name, plan_.padded ? " blocked" : " channels-last",
+                           plan_.src_padded ? " from blocked" : " from last", plan_.averaged ? " averaged" : "", " batch ",
+                           plan_.batch, " channels ", plan_.inputs, " -> ", plan_.channels, " threads ", threads_);
     for (size_t d = 0; d < 2; ++d) {
       text += Cat("; ", plan_.in[d], " -> ", plan_.out[d], " taps ", plan_.taps[d], " pad ", plan_.pad[d], " stride ",
                   plan_.stride[d], " dilation ", plan_.dilation[d]);
@@ -59,22 +61,28 @@ class DepthwiseCase : public Case {
     PackDepthwiseWeights(plan_, weights, scale, packed.data());
     PackProductWeights(plan_, product_, product_scale_, packed_product.data());
     const int64_t channels = plan_.padded ? Round(plan_.channels) : plan_.channels;
+    std::vector<float> means(static_cast<size_t>(plan_.averaged ? plan_.batch * plan_.channels : 0),
+                             std::numeric_limits<float>::quiet_NaN());
     Execute(plan_.channels, plan_.batch * channels * plan_.out[0] * plan_.out[1], plan_.ScratchBytes(),
             [&](const WinogradEpilogue& epilogue, float* dst, float* scratch) {
-              const DepthwiseOperands operands{src_.data(), plan_.inputs > 0 ? packed_product.data() : nullptr, packed.data(), dst};
+              const DepthwiseOperands operands{src_.data(), plan_.inputs > 0 ? packed_product.data() : nullptr, packed.data(), dst,
+                                               means.data()};
               RunDepthwise(plan_, operands, product_epilogue_, epilogue, scratch);
             });
     for (int64_t n = 0; n < plan_.batch; ++n) {
       for (int64_t c = 0; c < channels; ++c) {
+        double whole = 0;
         for (int64_t p = 0; p < plan_.out[0] * plan_.out[1]; ++p) {
           const int64_t x[] = {0, p / plan_.out[1], p % plan_.out[1]};
           const int64_t at = At(plan_.dst, isa_.lanes, n, c, x);
           if (c >= plan_.channels) {
             CheckZero(at);
           } else {
-            Check(at, c, Sum(weights, n, c, x) * (scale.empty() ? 1 : scale[static_cast<size_t>(c)]));
+            whole += Check(at, c, Sum(weights, n, c, x) * (scale.empty() ? 1 : scale[static_cast<size_t>(c)]));
           }
         }
+        if (!plan_.averaged || c >= plan_.channels) continue;
+        CheckNumber(means[static_cast<size_t>(n * plan_.channels + c)], whole / static_cast<double>(plan_.out[0] * plan_.out[1]));
       }
     }
     return Error();

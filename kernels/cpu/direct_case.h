@@ -100,14 +100,19 @@ class Case {
     run(used, dst_.data(), reinterpret_cast<float*>(scratch.data()));
   }
 
-  /// Notes the output at `at`, whose sum in double is `sum`.
-  void Check(int64_t at, int64_t channel, double sum) {
+  /// Notes the output at `at`, whose sum in double is `sum`; returns what it should be.
+  double Check(int64_t at, int64_t channel, double sum) {
     double want = sum + static_cast<double>(bias_[static_cast<size_t>(channel)]);
     const double residual = epilogue_.residual == nullptr ? 0 : static_cast<double>(residual_[static_cast<size_t>(at)]);
     largest_ = std::max(largest_, std::fabs(want));
     want = epilogue_.residual_last ? Activate(epilogue_, want) + residual : Activate(epilogue_, want + residual);
     largest_ = std::max(largest_, std::fabs(want));
-    const double difference = std::fabs(want - static_cast<double>(dst_[static_cast<size_t>(at)]));
+    CheckNumber(dst_[static_cast<size_t>(at)], want);
+    return want;
+  }
+  /// Notes a number made of outputs.
+  void CheckNumber(float have, double want) {
+    const double difference = std::fabs(want - static_cast<double>(have));
     error_ = std::isnan(difference) ? std::numeric_limits<double>::infinity() : std::max(error_, difference);
   }
   void CheckZero(int64_t at) {

@@ -31,8 +31,8 @@ struct PointwiseBlock {
 
 /// y = max(x * factor + summand, floor) for each channel, before a pointwise product.
 struct PointwiseInput {
-  const float* factor;   ///< one a channel, padded with zeros to whole vectors; null: y = x
-  const float* summand;  ///< likewise
+  const float* factor;   ///< one a channel; null: y = x
+  const float* summand;  ///< likewise; null: y = x * factor
   float floor;           ///< -infinity: none
 };
 
@@ -69,6 +69,7 @@ struct DepthwiseRun {
   int64_t step;      ///< floats between outputs
   int64_t channels;  ///< of the vector
   bool padded;       ///< the others exist and become zero
+  float* sums;       ///< a vector that the outputs are added to, for channels that exist; null: none
 };
 
 /// Positions in pairs, r with pairs + r (which may be missing: zeros), and their channels in halves (strassen.h).
@@ -130,6 +131,8 @@ struct DirectIsa {
   /// to[p * row + c] from `count` positions.
   void (*prepare)(const PointwiseInput& input, const float* src, const int64_t* src_at, int64_t src_c, int64_t count,
                   int64_t channels, float* to, int64_t row);
+  /// to := weights of a panel, `depth` x `vectors` vectors, each input channel's times its factor.
+  void (*scale_weights)(const float* weights, const float* factor, int64_t depth, int64_t vectors, float* to);
   void (*grouped[2])(const GroupedRun& run, const WinogradEpilogue& epilogue);
   void (*depthwise[2])(const DepthwiseRun& run, const WinogradEpilogue& epilogue);
   void (*strassen_factors)(const StrassenBlock& block);

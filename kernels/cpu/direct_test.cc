@@ -47,13 +47,15 @@ class PointwiseCase : public Case {
       plan_.dst.d[d] *= fold_[d];
     }
     plan_.prepared = !strassen && rng.Flip(0.3);
+    plan_.gated = !strassen && !plan_.prepared && rng.Flip();
     CutPointwise(plan_, threads_);
   }
 
   std::string Describe() const {
     return Cat(isa_.name, last_ ? " channels-last" : " blocked", " batch ", plan_.batch, " channels ", plan_.channels_in, " -> ",
                plan_.channels_out, " positions ", plan_.extent[0], "x", plan_.extent[1], "x", plan_.extent[2], " step ", step_[0],
-               step_[1], step_[2], " phases ", plan_.phases.size(), plan_.prepared ? " prepared" : "", " threads ", threads_);
+               step_[1], step_[2], " phases ", plan_.phases.size(), plan_.prepared ? " prepared" : "", plan_.gated ? " gated" : "",
+               plan_.scaled ? " scaled" : "", " threads ", threads_);
   }
 
   double Run() {
@@ -73,7 +75,8 @@ class PointwiseCase : public Case {
     } else {
       PackPointwiseWeights(plan_, weight, scale, packed.data());
     }
-    const std::vector<float> factor = Random(Round(plan_.channels_in)), summand = Random(Round(plan_.channels_in));
+    const std::vector<float> factor = Random(plan_.channels_in * (plan_.gated ? plan_.batch : 1));
+    const std::vector<float> summand = Random(plan_.channels_in);
     const PointwiseInput input{factor.data(), summand.data(), rng_.Flip() ? 0.0f : -std::numeric_limits<float>::infinity()};
     Execute(plan_.channels_out, plan_.batch * out * out_[0] * out_[1] * out_[2],
             strassen_ ? seven.ScratchBytes() : plan_.ScratchBytes(),
@@ -115,6 +118,7 @@ class PointwiseCase : public Case {
           value = std::max(static_cast<double>(input.floor),
                            value * static_cast<double>(input.factor[c]) + static_cast<double>(input.summand[c]));
         }
+        if (plan_.gated) value *= static_cast<double>(input.factor[n * plan_.channels_in + c]);
         sum += value * weight(phase, o, c);
       }
       Check(at, o, sum * (scale.empty() ? 1 : scale[static_cast<size_t>(o)]));

@@ -37,12 +37,14 @@ struct Post {
   Activation activation;
 };
 
-/// A contraction's source that its kernel computes while reading it: one factor and summand a channel, then perhaps a ReLU.
+/// A contraction's source that its kernel computes while reading it: one factor and summand a channel, then perhaps a ReLU; or
+/// one factor an image and channel that is computed at run time.
 struct PreparedSource {
   ValueId source;
   std::vector<double> factor, summand;
   bool relu = false;
-  std::vector<int32_t> nodes;  ///< that compute it
+  std::optional<ValueId> gate = {};  ///< the factor of an image and channel, [N, C, 1, ...]; then nothing else
+  std::vector<int32_t> nodes;        ///< that compute it
 };
 
 /// What comes before the second product of softmax(t) V, t = scale * Q K and its terms.
@@ -70,6 +72,7 @@ struct Group {
   std::optional<PreparedSource> prepared = {};   ///< only by kernels that say so
   std::optional<AttentionChain> attention = {};  ///< computed with the product, likewise
   std::vector<Group> expansion = {};             ///< at most one: the pointwise convolution that makes the source, likewise
+  std::optional<ValueId> mean = {};              ///< of each image and channel of the group's value, computed with it, likewise
   bool narrow = false;                           ///< the group's value may be kept in bf16 (low_precision.h)
 };
 

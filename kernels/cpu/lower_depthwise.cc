@@ -18,6 +18,15 @@ struct DepthwisePlaces {
   Place src, weights, bias, dst;
   std::optional<Place> residual;
   std::optional<Place> product_weights, product_bias;
+  std::optional<Place> means;
+
+  std::vector<Place> Touched() const {
+    std::vector<Place> touched = {src, weights, bias, dst};
+    for (const std::optional<Place>& place : {residual, product_weights, product_bias, means}) {
+      if (place.has_value()) touched.push_back(*place);
+    }
+    return touched;
+  }
 };
 
 class DepthwiseKernel : public Kernel {
@@ -30,6 +39,7 @@ class DepthwiseKernel : public Kernel {
     operands.src = bindings.At<const float>(places_.src);
     operands.weights = bindings.At<const float>(places_.weights);
     operands.dst = bindings.At<float>(places_.dst);
+    if (places_.means.has_value()) operands.means = bindings.At<float>(*places_.means);
     WinogradEpilogue product{};
     if (places_.product_weights.has_value()) {
       operands.product_weights = bindings.At<const float>(*places_.product_weights);
@@ -83,6 +93,17 @@ std::optional<int32_t> FindExpansion(const Graph& graph, const Node& node) {
   return std::nullopt;
 }
 
+/// Of each image and channel, in rows that the kernel sums.
+bool IsMeanOfPositions(const Graph& graph, int32_t id) {
+  constexpr int64_t kLongestRow = 1024;  // longer ones would be summed in f32 too far
+  const Node& node = graph.node(id);
+  if (node.op->name != "ReduceMean" || node.outputs[0].dtype != DType::kF32) return false;
+  const Shape& shape = graph.type(node.inputs[0]).shape;
+  const Ints& axes = node.attrs.IntList("axes");
+  const std::set<int64_t> reduced(axes.begin(), axes.end());
+  return reduced.size() + 2 == shape.size() && *reduced.begin() == 2 && shape.back() <= kLongestRow;
+}
+
 /// Geometry, without layouts.
 DepthwisePlan PlanOf(const Graph& graph, const Node& node) {
   DepthwisePlan plan;
@@ -104,6 +125,28 @@ Place PackedConstant(Lowering& lowering, int64_t floats, ValueId weights,
                      const std::function<void(const std::vector<double>&, float*)>& pack) {
   return lowering.Constant("", floats * static_cast<int64_t>(sizeof(float)),
                            [&](std::byte* to) { pack(lowering.folded().Exact(weights).scalars, reinterpret_cast<float*>(to)); });
+}
+
+DepthwisePlan PlanIn(Lowering& lowering, const Group& group, ValueId source, const Layout& from, ValueId result, const Layout& to) {
+  DepthwisePlan plan = PlanOf(lowering.graph(), lowering.graph().node(group.nodes[0]));
+  plan.src = OwnStrides(from, lowering.shape(source), plan.isa->lanes);
+  plan.dst = OwnStrides(to, lowering.shape(result), plan.isa->lanes);
+  plan.src_padded = from.block_dim == 1;
+  plan.padded = to.block_dim == 1;
+  plan.averaged = group.mean.has_value();
+  if (!group.expansion.empty()) plan.inputs = lowering.shape(source)[1];
+  CutDepthwise(plan, lowering.options().threads);
+  return plan;
+}
+
+/// The constants of the product that comes first; returns what follows it.
+OwnPosts PlaceProduct(Lowering& lowering, const Group& expansion, const DepthwisePlan& plan, DepthwisePlaces& places) {
+  const OwnFused expanded = *OwnFuse(lowering, expansion, plan.channels);
+  places.product_weights = PackedConstant(
+      lowering, plan.ProductWeightFloats(), lowering.graph().node(expansion.nodes[0]).inputs[1],
+      [&](const std::vector<double>& weights, float* at) { PackProductWeights(plan, weights, expanded.epilogue.scale, at); });
+  places.product_bias = OwnVector(lowering, expanded.epilogue.bias, plan.Vectors() * plan.isa->lanes);
+  return expanded.posts;
 }
 
 }  // namespace
@@ -139,6 +182,28 @@ std::set<int32_t> ClaimExpansions(Lowering& lowering, const std::set<int32_t>& t
   return claimed;
 }
 
+std::set<int32_t> ClaimMeans(Lowering& lowering, const std::set<int32_t>& taken, std::vector<std::optional<Group>>& groups) {
+  const Graph& graph = lowering.graph();
+  std::set<int32_t> claimed;
+  for (std::optional<Group>& group : groups) {
+    if (!group.has_value() || !group->contraction || taken.count(group->nodes[0]) != 0) continue;
+    const int32_t root = group->nodes[0];
+    const auto named = lowering.options().algorithms.find(root);
+    if (named == lowering.options().algorithms.end()) continue;
+    const std::vector<std::string> names = DepthwiseAlgorithms(graph, root);
+    if (std::find(names.begin(), names.end(), named->second) == names.end()) continue;
+    const std::optional<OwnFused> fused = OwnFuse(lowering, *group, lowering.shape({root, 0})[1]);
+    if (!fused.has_value() || fused->count != group->posts.size()) continue;
+    for (const int32_t user : graph.users(group->nodes.back())) {
+      if (!IsMeanOfPositions(graph, user)) continue;
+      group->mean = ValueId{user, 0};
+      claimed.insert(user);
+      break;
+    }
+  }
+  return claimed;
+}
+
 absl::StatusOr<bool> LowerDepthwise(Lowering& lowering, const Group& group, const std::string& name) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.node(group.nodes[0]);
@@ -149,49 +214,30 @@ absl::StatusOr<bool> LowerDepthwise(Lowering& lowering, const Group& group, cons
   const Node* product = group.expansion.empty() ? nullptr : &graph.node(group.expansion[0].nodes[0]);
   const ValueId source = product == nullptr ? node.inputs[0] : product->inputs[0];
   const ValueId result = ResultOf(group, fused->count);
-  DepthwisePlan plan = PlanOf(graph, node);
-  const int64_t lanes = plan.isa->lanes;
+  const int64_t lanes = DirectIsaHere()->lanes;
   const Layout from = LyingOr(lowering, source, lanes);
   const Layout to =
       lowering.IsConcatPart(result) ? BlockedLayout(lowering.shape(result), lanes) : ChannelsLastLayout(lowering.shape(result));
-  plan.src = OwnStrides(from, lowering.shape(source), lanes);
-  plan.dst = OwnStrides(to, lowering.shape(result), lanes);
-  plan.src_padded = from.block_dim == 1;
-  plan.padded = to.block_dim == 1;
-  if (product != nullptr) plan.inputs = lowering.shape(source)[1];
-  CutDepthwise(plan, lowering.options().threads);
-  const int64_t rounded = plan.Vectors() * lanes;
+  DepthwisePlan plan = PlanIn(lowering, group, source, from, result, to);
   DepthwisePlaces places;
   OwnPosts product_posts;
-  std::vector<Place> touched;
-  std::vector<int32_t> nodes;
   places.src = lowering.In(source, from);
-  if (product != nullptr) {
-    const Group& expansion = group.expansion[0];
-    const OwnFused expanded = *OwnFuse(lowering, expansion, plan.channels);
-    product_posts = expanded.posts;
-    places.product_weights = PackedConstant(
-        lowering, plan.ProductWeightFloats(), product->inputs[1],
-        [&](const std::vector<double>& weights, float* at) { PackProductWeights(plan, weights, expanded.epilogue.scale, at); });
-    places.product_bias = OwnVector(lowering, expanded.epilogue.bias, rounded);
-    touched = {*places.product_weights, *places.product_bias};
-    nodes = expansion.nodes;
-  }
+  if (product != nullptr) product_posts = PlaceProduct(lowering, group.expansion[0], plan, places);
   places.weights = PackedConstant(
       lowering, plan.WeightFloats(), node.inputs[1],
       [&](const std::vector<double>& weights, float* at) { PackDepthwiseWeights(plan, weights, fused->epilogue.scale, at); });
-  places.bias = OwnVector(lowering, fused->epilogue.bias, rounded);
+  places.bias = OwnVector(lowering, fused->epilogue.bias, plan.Vectors() * lanes);
   if (fused->epilogue.residual.has_value()) places.residual = lowering.In(*fused->epilogue.residual, to);
   places.dst = lowering.Allocate(result, to);
-  touched.insert(touched.end(), {places.src, places.weights, places.bias, places.dst});
-  if (places.residual.has_value()) touched.push_back(*places.residual);
-  const std::vector<int32_t> own = NodesOf(group, fused->count);
-  nodes.insert(nodes.end(), own.begin(), own.end());
+  if (plan.averaged) places.means = lowering.Allocate(*group.mean, PlainLayout(lowering.shape(*group.mean)));
+  std::vector<int32_t> nodes = NodesOf(group, fused->count);
+  if (product != nullptr) nodes.insert(nodes.end(), group.expansion[0].nodes.begin(), group.expansion[0].nodes.end());
+  if (plan.averaged) nodes.push_back(group.mean->node);
   std::sort(nodes.begin(), nodes.end());
   const int64_t scratch = plan.ScratchBytes();
   const std::string full = Cat(product == nullptr ? kOwnDepthwise : kOwnExpandedDepthwise, ":", plan.isa->name);
-  lowering.Emit(nodes, full, std::make_unique<DepthwiseKernel>(std::move(plan), product_posts, fused->posts, std::move(places)),
-                touched, scratch);
+  lowering.Emit(nodes, full, std::make_unique<DepthwiseKernel>(std::move(plan), product_posts, fused->posts, places),
+                places.Touched(), scratch);
   MENDEL_RETURN_IF_ERROR(LowerRest(lowering, group, fused->count));
   return true;
 }

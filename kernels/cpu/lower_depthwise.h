@@ -1,4 +1,5 @@
-// Depthwise convolutions by the own kernel, perhaps with the pointwise convolution before them (depthwise.h).
+// Depthwise convolutions by the own kernel, perhaps with the pointwise convolution before them or the means after them
+// (depthwise.h).
 #ifndef MENDEL_KERNELS_CPU_LOWER_DEPTHWISE_H_
 #define MENDEL_KERNELS_CPU_LOWER_DEPTHWISE_H_
 
@@ -20,6 +21,9 @@ std::vector<std::string> DepthwiseAlgorithms(const Graph& graph, int32_t node);
 /// Gives the groups of convolutions chosen by name the group before them and takes that out of `groups`; returns its nodes. Nodes
 /// in `taken` are computed elsewhere.
 std::set<int32_t> ClaimExpansions(Lowering& lowering, const std::set<int32_t>& taken, std::vector<std::optional<Group>>& groups);
+
+/// Gives the groups of convolutions chosen by name the ReduceMean over all positions that reads their value; returns those nodes.
+std::set<int32_t> ClaimMeans(Lowering& lowering, const std::set<int32_t>& taken, std::vector<std::optional<Group>>& groups);
 
 /// The group's convolution by the algorithm `name`; false when it cannot be.
 absl::StatusOr<bool> LowerDepthwise(Lowering& lowering, const Group& group, const std::string& name);

@@ -22,7 +22,7 @@ namespace {
 struct DirectOperands {
   Place src, weights, bias, dst;
   std::optional<Place> residual;
-  std::optional<Place> factor, summand;  ///< of a PointwiseInput
+  std::optional<Place> factor, summand;  ///< of a PointwiseInput; a gate has no summand
   float floor = 0;                       ///< of it
 };
 
@@ -37,7 +37,7 @@ class ProductKernel : public Kernel {
     PointwiseInput input{};
     if (operands_.factor.has_value()) {
       input.factor = bindings.At<const float>(*operands_.factor);
-      input.summand = bindings.At<const float>(*operands_.summand);
+      if (operands_.summand.has_value()) input.summand = bindings.At<const float>(*operands_.summand);
       input.floor = operands_.floor;
     }
     const PointwiseOperands operands{bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights), &input,
@@ -147,7 +147,9 @@ DirectOperands Prepare(Lowering& lowering, const Group& group, const OwnFused& f
                        int64_t channels, int64_t lanes) {
   DirectOperands operands;
   operands.src = lowering.In(SourceOf(lowering, group), src);
-  if (group.prepared.has_value()) {
+  if (group.prepared.has_value() && group.prepared->gate.has_value()) {
+    operands.factor = lowering.Plain(*group.prepared->gate);
+  } else if (group.prepared.has_value()) {
     const PreparedSource& prepared = *group.prepared;
     const int64_t inputs = static_cast<int64_t>(prepared.factor.size());
     operands.factor = Vector(lowering, prepared.factor, inputs, lanes);
@@ -165,18 +167,21 @@ absl::Status Emit(Lowering& lowering, const Group& group, const OwnFused& fused,
   std::vector<Place> touched = {operands.src, operands.weights, operands.bias, operands.dst};
   std::vector<int32_t> nodes = NodesOf(group, fused.count);
   if (group.prepared.has_value()) {
-    touched.insert(touched.end(), {*operands.factor, *operands.summand});
-    nodes.insert(nodes.end(), group.prepared->nodes.begin(), group.prepared->nodes.end());
+    touched.push_back(*operands.factor);
+    if (operands.summand.has_value()) touched.push_back(*operands.summand);
+    nodes.insert(nodes.begin(), group.prepared->nodes.begin(), group.prepared->nodes.end());
   }
   std::optional<std::pair<Place, Place>> in_place;
   if (operands.residual.has_value()) {
+    const int buffer = operands.residual->buffer;
     touched.push_back(*operands.residual);
-    if (operands.residual->buffer != operands.src.buffer) in_place = {operands.dst, *operands.residual};
+    if (buffer != operands.src.buffer && (!operands.factor.has_value() || buffer != operands.factor->buffer))
+      in_place = {operands.dst, *operands.residual};
   }
   const int64_t scratch = plan.ScratchBytes();
   const std::string full = Cat(name, ":", plan.isa->name);
-  lowering.Emit(NodesOf(group, fused.count), full, std::make_unique<OwnKernel>(std::move(plan), fused.posts, std::move(operands)),
-                touched, scratch, in_place);
+  lowering.Emit(nodes, full, std::make_unique<OwnKernel>(std::move(plan), fused.posts, std::move(operands)), touched, scratch,
+                in_place);
   return LowerRest(lowering, group, fused.count);
 }
 
@@ -249,11 +254,13 @@ absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group, cons
     operands = Prepare(lowering, group, *fused, PlainLayout(src), PlainLayout(node.outputs[0].shape), plan.channels_out, lanes);
   } else {
     const auto [from, to] =
-        OwnLayouts(lowering, SourceOf(lowering, group), ResultOf(group, fused->count), fused->epilogue.residual.has_value(), lanes);
+        OwnLayouts(lowering, SourceOf(lowering, group), ResultOf(group, fused->count), fused->epilogue.residual.has_value(), lanes,
+                   /*parts=*/true);
     plan.src = OwnStrides(from, src, lanes);
     plan.dst = OwnStrides(to, src, lanes);
     plan.padded = to.block_dim == 1;
-    plan.prepared = group.prepared.has_value();
+    plan.gated = group.prepared.has_value() && group.prepared->gate.has_value();
+    plan.prepared = group.prepared.has_value() && !plan.gated;
     if (plan.prepared && group.prepared->relu) plan.floor = 0;
     DescribeConv(graph, node, plan);
     operands = Prepare(lowering, group, *fused, from, to, plan.channels_out, lanes);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,10 @@ std::vector<std::string> StrassenAlgorithms(const Graph& graph, int32_t node);
 /// The group's contraction by the algorithm `name`; false when it cannot be (another name, weights that are not constant).
 absl::StatusOr<bool> LowerDirect(Lowering& lowering, const Group& group, const std::string& name);
 
-/// Gives the groups of pointwise products chosen by name the batch normalisation and ReLU that only they read, and removes those
-/// from `groups`; returns the nodes removed. They are then computed while the product reads its source.
-std::vector<int32_t> PrepareSources(Lowering& lowering, std::vector<std::optional<Group>>& groups);
+/// Gives the groups of pointwise products chosen by name the batch normalisation and ReLU, or the product with one factor an image
+/// and channel, that only they read, and removes those from `groups`: they are computed while the product reads its source.
+/// `taken`: nodes that others compute.
+void PrepareSources(Lowering& lowering, const std::set<int32_t>& taken, std::vector<std::optional<Group>>& groups);
 
 }  // namespace mendel::cpu
 

@@ -6,7 +6,7 @@
 
 namespace mendel::cpu {
 
-std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId dst, bool residual, int64_t lanes) {
+std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId dst, bool residual, int64_t lanes, bool parts) {
   const Shape& from = lowering.shape(src);
   const Shape& to = lowering.shape(dst);
   const std::optional<Layout> part = residual ? std::nullopt : lowering.LayoutWithin(dst, lanes);
@@ -14,7 +14,7 @@ std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId ds
   if (const std::optional<Place> within = lowering.Within(src); within.has_value() && within->layout.block == lanes) {
     return {within->layout, result};
   }
-  const bool whole = from[1] % lanes == 0 && to[1] % lanes == 0;
+  const bool whole = parts || (from[1] % lanes == 0 && to[1] % lanes == 0);
   if (whole && !lowering.IsConcatPart(dst) && SamePlacement(lowering.Any(src).layout, ChannelsLastLayout(from), from)) {
     return {ChannelsLastLayout(from), ChannelsLastLayout(to)};
   }

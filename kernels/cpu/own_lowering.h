@@ -15,9 +15,11 @@
 
 namespace mendel::cpu {
 
-/// Layouts of source and result. Channels-last where the source already lies so and whole vectors fit, else blocked (where parts of
-/// a concatenation are computed in place). A `residual`, which has the result's layout, lies densely.
-std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId dst, bool residual, int64_t lanes);
+/// Layouts of source and result. Channels-last where the source already lies so and whole vectors fit (`parts`: the kernel also
+/// takes a part of a vector), else blocked (where parts of a concatenation are computed in place). A `residual`, which has the
+/// result's layout, lies densely.
+std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId dst, bool residual, int64_t lanes,
+                                     bool parts = false);
 
 /// A spatial dimension's place among three; missing ones come first.
 inline size_t OwnDim(const Shape& shape, size_t spatial) { return spatial + 5 - shape.size(); }

@@ -169,5 +169,49 @@ TEST(CpuPatch, RandomBoxesOfRandomConvolutions) {
   EXPECT_GT(strips, 150);
 }
 
+/// A pointwise convolution of a normalised value, a row of it overwritten by another convolution of that value's source.
+Graph PatchedProduct(Rng& rng) {
+  Emitter e;
+  const auto weights = [&](const Shape& shape, const std::string& name) {
+    std::vector<double> values(static_cast<size_t>(NumElements(shape)));
+    for (double& value : values) value = rng.Uniform(0.1, 1);
+    return e.Constant(Tensor::FromDoubles({DType::kF32, shape}, values), name);
+  };
+  const int64_t images = rng.Between(1, 3), in = rng.Between(1, 40), out = rng.Between(1, 40), size = rng.Between(3, 12);
+  const auto conv = [&](ValueId x, int64_t kernel, const std::string& name) {
+    const Attributes attrs{{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints(4, 0)}, {"group", int64_t{1}}};
+    return e.Op("Conv", {x, weights({out, in, kernel, kernel}, name)}, attrs);
+  };
+  const ValueId x = e.Input("x", {DType::kF32, {images, in, size, size}});
+  const std::vector<ValueId> operands = {x, weights({in}, "s"), weights({in}, "b"), weights({in}, "m"), weights({in}, "v")};
+  ValueId normalized = e.Op("BatchNormalization", operands);
+  if (rng.Flip()) normalized = e.Op("Relu", {normalized});
+  const ValueId base = conv(normalized, 1, "one");
+  const ValueId piece = conv(e.Cut(x, {{0, 0, 0, 0}, {images, in, 3, size}}), 3, "nine");
+  const std::vector<Box> boxes = {{{0, 0, 0, 0}, {images, out, 1, size - 2}}};
+  e.Output("y", e.Op("Patch", {base, piece}, {{"boxes", boxes}}));
+  return *e.Finish();
+}
+
+TEST(CpuPatch, LeavesOtherProductsTheirSources) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed);
+    const Graph graph = PatchedProduct(rng);
+    CompileOptions options;
+    options.threads = static_cast<int>(rng.Between(1, 3));
+    for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
+      const std::vector<std::string> names = FindBackend("cpu")->Algorithms(graph, id, Numerics::kStrict);
+      if (std::find(names.begin(), names.end(), "pointwise-own") != names.end()) options.algorithms[id] = "pointwise-own";
+    }
+    if (options.algorithms.empty()) GTEST_SKIP() << "this machine has neither AVX2 nor AVX-512";
+    std::map<std::string, int> kernels;
+    for (const std::string& kernel : ExpectMatches(graph, RandomInputs(rng, graph), options)) ++kernels[kernel.substr(0, 6)];
+    EXPECT_EQ(kernels["pointw"], 1);
+    EXPECT_EQ(kernels["strips"], 1);
+    EXPECT_EQ(kernels["batch_"] + kernels["tile R"] + kernels["tile B"], 0) << testing::PrintToString(kernels);
+  }
+}
+
 }  // namespace
 }  // namespace mendel::cpu

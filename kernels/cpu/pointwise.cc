@@ -14,16 +14,34 @@ class Product {
   Product(const PointwisePlan& plan, const PointwiseOperands& operands, const WinogradEpilogue& epilogue)
       : plan_(plan), operands_(operands), epilogue_(epilogue) {}
 
-  /// Panels [first, last) of positions [begin, end). Prepared positions go to `scratch`.
+  /// Panels [first, last) of positions [begin, end). Prepared positions and scaled weights go to `scratch`.
   void Run(int64_t begin, int64_t end, size_t first, size_t last, float* scratch) const {
-    const int64_t blocks = (end - begin + plan_.block - 1) / plan_.block;
-    for (int64_t b = 0; b < blocks; ++b) {
-      RunBlock(begin + (end - begin) * b / blocks, begin + (end - begin) * (b + 1) / blocks, first, last, scratch);
+    const PointwiseInput input = plan_.prepared ? *operands_.input : PointwiseInput{nullptr, nullptr, 0};
+    if (!plan_.gated) return RunBlocks(begin, end, first, last, input, operands_.weights, scratch);
+    const int64_t each = plan_.positions / plan_.batch;
+    for (int64_t image = begin / each; image * each < end; ++image) {
+      const float* factor = operands_.input->factor + image * plan_.channels_in;
+      for (size_t k = first; plan_.scaled && k < last; ++k) {
+        const PointwisePlan::Panel& panel = plan_.panels[k];
+        plan_.isa->scale_weights(operands_.weights + panel.weights, factor, plan_.channels_in, panel.vectors,
+                                 scratch + panel.weights);
+      }
+      RunBlocks(std::max(begin, image * each), std::min(end, (image + 1) * each), first, last, {factor, nullptr, 0},
+                plan_.scaled ? scratch : operands_.weights, scratch);
     }
   }
 
  private:
-  void RunBlock(int64_t begin, int64_t end, size_t first, size_t last, float* scratch) const {
+  void RunBlocks(int64_t begin, int64_t end, size_t first, size_t last, const PointwiseInput& input, const float* weights,
+                 float* scratch) const {
+    const int64_t blocks = (end - begin + plan_.block - 1) / plan_.block;
+    for (int64_t b = 0; b < blocks; ++b) {
+      RunBlock(begin + (end - begin) * b / blocks, begin + (end - begin) * (b + 1) / blocks, first, last, input, weights, scratch);
+    }
+  }
+
+  void RunBlock(int64_t begin, int64_t end, size_t first, size_t last, const PointwiseInput& input, const float* weights,
+                float* scratch) const {
     PositionOffsets src_at, dst_at, panel_at;
     LocatePositions(plan_, plan_.src, begin, end, src_at);
     LocatePositions(plan_, plan_.dst, begin, end, dst_at);
@@ -37,10 +55,8 @@ class Product {
     block.dst_c = plan_.dst.c;
     block.count = end - begin;
     block.padded = plan_.padded;
-    if (plan_.prepared || plan_.gathered) {
-      const PointwiseInput copy{nullptr, nullptr, 0};
-      plan_.isa->prepare(plan_.prepared ? *operands_.input : copy, operands_.src, src_at.data(), plan_.src.c, block.count,
-                         plan_.channels_in, scratch, plan_.row);
+    if (plan_.Copies()) {
+      plan_.isa->prepare(input, operands_.src, src_at.data(), plan_.src.c, block.count, plan_.channels_in, scratch, plan_.row);
       for (int64_t p = 0; p < block.count; ++p) src_at[static_cast<size_t>(p)] = p * plan_.row;
       block.src = scratch;
       block.src_c = plan_.isa->lanes;
@@ -48,11 +64,11 @@ class Product {
     for (size_t k = first; k < last; ++k) {
       const PointwisePlan::Panel& panel = plan_.panels[k];
       for (size_t p = 0; p < static_cast<size_t>(block.count); ++p) panel_at[p] = dst_at[p] + panel.dst;
-      block.weights = operands_.weights + panel.weights;
+      block.weights = weights + panel.weights;
       block.bias = epilogue_.bias + panel.channel;
       block.vectors = panel.vectors;
       block.channels = panel.channels;
-      block.next = k + 1 < last ? operands_.weights + plan_.panels[k + 1].weights : nullptr;
+      block.next = k + 1 < last ? weights + plan_.panels[k + 1].weights : nullptr;
       block.lines = k + 1 < last ? plan_.channels_in * plan_.panels[k + 1].vectors * plan_.isa->lanes / 16 : 0;
       plan_.isa->pointwise(block, epilogue_);
     }
@@ -119,16 +135,21 @@ int64_t PointwisePlan::WeightFloats() const {
   return panels.empty() ? 0 : panels.back().weights + panels.back().vectors * isa->lanes * channels_in;
 }
 
-int64_t PointwisePlan::ScratchBytes() const {
-  return prepared || gathered ? shares * block * row * static_cast<int64_t>(sizeof(float)) : 0;
+int64_t PointwisePlan::ShareFloats() const {
+  if (scaled) return WeightFloats();
+  return Copies() ? block * row : 0;
 }
 
+int64_t PointwisePlan::ScratchBytes() const { return shares * ShareFloats() * static_cast<int64_t>(sizeof(float)); }
+
 void CutPointwise(PointwisePlan& plan, int threads) {
+  constexpr int64_t kScaledPositions = 4;  // of an image, for each output channel, from which on scaling weights is faster
   plan.positions = plan.batch * plan.extent[0] * plan.extent[1] * plan.extent[2];
   MakePanels(plan);
   // Vectors far apart fall into few sets of the cache, again for every panel.
   plan.gathered =
       !plan.prepared && plan.src.c != plan.isa->lanes && plan.channels_in > 4 * plan.isa->lanes && plan.panels.size() > 1;
+  plan.scaled = plan.gated && !plan.gathered && plan.positions / plan.batch >= kScaledPositions * plan.channels_out;
   plan.shares = std::max(1, threads);
   // Half of a second-level cache for a block's inputs, the rest for a panel of weights; a multiple of what registers hold.
   constexpr int64_t kInputFloats = int64_t{96} << 10;
@@ -165,7 +186,7 @@ void RunPointwise(const PointwisePlan& plan, const PointwiseOperands& operands, 
   const int64_t panels = static_cast<int64_t>(plan.panels.size());
   ParallelRange(plan.shares, 1, [&](int64_t begin, int64_t end) {
     for (int64_t share = begin; share < end; ++share) {
-      float* own = scratch + share * plan.block * plan.row;
+      float* own = scratch + share * plan.ShareFloats();
       const auto part = [&](int64_t all, int64_t number) { return all * number / plan.shares; };
       if (plan.share_panels) {
         product.Run(0, plan.positions, static_cast<size_t>(part(panels, share)), static_cast<size_t>(part(panels, share + 1)), own);

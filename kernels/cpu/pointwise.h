@@ -1,7 +1,7 @@
 // Products of every position's channels with one matrix: 1x1 convolutions of any stride, transposed convolutions whose kernel is
 // as large as their stride (one product for each phase), and matrix products with constant right sides. The sums stay in registers
 // until bias, residual and activation have been applied. A factor, a summand and a ReLU for each input channel may come first (a
-// batch normalisation that cannot be folded).
+// batch normalisation that cannot be folded), or a factor for each image and input channel (the gate of a squeeze-and-excitation).
 #ifndef MENDEL_KERNELS_CPU_POINTWISE_H_
 #define MENDEL_KERNELS_CPU_POINTWISE_H_
 
@@ -45,7 +45,9 @@ struct PointwisePlan {
   bool padded = false;                                    ///< dst has room for whole vectors
   bool prepared = false;                                  ///< a PointwiseInput comes first
   float floor = -std::numeric_limits<float>::infinity();  ///< of it
+  bool gated = false;     ///< instead: PointwiseInput's factors come first, one an image and channel, without summand
   bool gathered = false;  ///< inputs are copied into the scratch memory first, where each position's lie together
+  bool scaled = false;    ///< the gate multiplies each image's weights instead of its inputs: they are fewer
   std::vector<Panel> panels;
   int64_t positions = 1;
   int64_t block = 1;   ///< positions at once
@@ -53,11 +55,13 @@ struct PointwisePlan {
   bool share_panels = false;
   int64_t row = 0;  ///< floats between prepared positions
 
+  bool Copies() const { return prepared || gathered || (gated && !scaled); }  ///< inputs pass through the scratch memory
   int64_t WeightFloats() const;
+  int64_t ShareFloats() const;  ///< scratch memory of one thread
   int64_t ScratchBytes() const;
 };
 
-/// Fills what follows from the fields up to `floor`.
+/// Fills what follows from the fields up to `gated`.
 void CutPointwise(PointwisePlan& plan, int threads);
 
 /// `weight(phase, out, in)`: a factor; `scale`: one factor an output channel, or empty.
@@ -72,7 +76,7 @@ void LocatePositions(const PointwisePlan& plan, const WinogradStrides& strides, 
 struct PointwiseOperands {
   const float* src;
   const float* weights;
-  const PointwiseInput* input;  ///< read when the plan is `prepared`
+  const PointwiseInput* input;  ///< read when the plan is `prepared` or `gated`
   float* dst;
 };
 /// In the current ThreadScope. `scratch`: ScratchBytes() bytes on a 64-byte boundary.

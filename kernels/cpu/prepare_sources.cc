@@ -1,16 +1,36 @@
-// Batch normalisations and ReLUs that a pointwise product computes while it reads its source.
+// Batch normalisations and ReLUs, or gates, that a pointwise product computes while it reads its source.
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "kernels/cpu/lower_direct.h"
+#include "kernels/cpu/own_lowering.h"
 #include "kernels/cpu/pointwise.h"
 
 namespace mendel::cpu {
 namespace {
 
+/// A product of a value and one factor for each of its images and channels.
+std::optional<PreparedSource> Gated(const Graph& graph, const Group& group, ValueId value) {
+  const Node& node = graph.node(value.node);
+  if (group.nodes.size() != 1 || node.op->name != "Mul" || node.inputs.size() != 2) return std::nullopt;
+  const TensorType& type = graph.type(value);
+  Shape gates(type.shape.size(), 1);
+  std::copy_n(type.shape.begin(), 2, gates.begin());
+  for (const size_t k : {0, 1}) {
+    if (graph.type(node.inputs[k]) != type || graph.type(node.inputs[1 - k]).shape != gates) continue;
+    PreparedSource prepared;
+    prepared.source = node.inputs[k];
+    prepared.gate = node.inputs[1 - k];
+    prepared.nodes = group.nodes;
+    return prepared;
+  }
+  return std::nullopt;
+}
+
 /// The batch normalisation and ReLU, one or both, that `value` is made of; nullopt when it is made of anything else.
-std::optional<PreparedSource> Prepared(Lowering& lowering, const Group& group, ValueId value) {
+std::optional<PreparedSource> Normalized(Lowering& lowering, const Group& group, ValueId value) {
   const Graph& graph = lowering.graph();
   PreparedSource prepared;
   const Node* node = &graph.node(value.node);
@@ -41,12 +61,12 @@ std::optional<PreparedSource> Prepared(Lowering& lowering, const Group& group, V
 
 }  // namespace
 
-std::vector<int32_t> PrepareSources(Lowering& lowering, std::vector<std::optional<Group>>& groups) {
+void PrepareSources(Lowering& lowering, const std::set<int32_t>& taken, std::vector<std::optional<Group>>& groups) {
   const Graph& graph = lowering.graph();
-  std::vector<int32_t> removed;
   for (std::optional<Group>& group : groups) {
     if (!group.has_value() || !group->contraction) continue;
     const int32_t root = group->nodes[0];
+    if (taken.count(root) != 0) continue;
     const auto named = lowering.options().algorithms.find(root);
     if (named == lowering.options().algorithms.end() || named->second != kOwnPointwise) continue;
     const ValueId input = graph.node(root).inputs[0];
@@ -54,12 +74,11 @@ std::vector<int32_t> PrepareSources(Lowering& lowering, std::vector<std::optiona
     const bool alone =
         maker.has_value() && !maker->contraction && graph.users(input.node).size() == 1 && !graph.IsOutput(input.node);
     if (!alone || graph.node(root).op->name != "Conv" || DirectAlgorithms(graph, root).empty()) continue;
-    group->prepared = Prepared(lowering, *maker, input);
-    if (!group->prepared.has_value()) continue;
-    removed.insert(removed.end(), maker->nodes.begin(), maker->nodes.end());
-    maker.reset();
+    if (!OwnFuse(lowering, *group, graph.node(root).outputs[0].shape[1]).has_value()) continue;
+    group->prepared = Gated(graph, *maker, input);
+    if (!group->prepared.has_value()) group->prepared = Normalized(lowering, *maker, input);
+    if (group->prepared.has_value()) maker.reset();  // its nodes are then computed with the product
   }
-  return removed;
 }
 
 }  // namespace mendel::cpu
