@@ -102,8 +102,8 @@ std::string Contest::Key(const std::string& method) const {
   const ProfilerOptions& profile = profiler_.options();
   return Sha256Hex(Cat(method, " judge ", kJudgeVersion, " rules ", rules, "\nbudget ", options_.budget_seconds, " ",
                        options_.max_candidates, " ", options_.max_rounds, "\nseed ", options_.seed, "\n",
-                       profiler_.backend().Identity(), "\nthreads ", profile.threads, " numerics ", NumericsName(profile.numerics),
-                       "\n", SubprogramKey(baseline_.graph), first));
+                       profiler_.backend().Identity(), "\nthreads ", ThreadsText(profile), " numerics ",
+                       NumericsName(profile.numerics), "\n", SubprogramKey(baseline_.graph), first));
 }
 
 absl::Status Contest::Begin() {

@@ -110,6 +110,7 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunCases(const Variant& variant
                                                           const Profiler& profiler) {
   const ProfilerOptions& options = profiler.options();
   MENDEL_ASSIGN_OR_RETURN(const auto program, profiler.backend().Compile(variant.graph, {.threads = options.threads,
+                                                                                         .cpus = options.cpus,
                                                                                          .numerics = options.numerics,
                                                                                          .algorithms = variant.algorithms}));
   std::vector<std::vector<Tensor>> outputs;

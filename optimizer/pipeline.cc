@@ -110,8 +110,10 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
                                                       NumericsName(less.numerics), " here: ", supported.message()));
     return result;
   }
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<int> cpus, CpusFor(*backend, options.affinity, options.threads));
   Profiler profiler(*backend, cache,
                     {.threads = options.threads,
+                     .cpus = cpus,
                      .numerics = options.numerics,
                      .error_on_miss = options.error_on_cache_miss,
                      .costs = options.costs});

@@ -22,6 +22,9 @@ struct OptimizeOptions {
   /// unmeasured.
   const Backend* device = nullptr;
   int threads = 1;
+  /// Where programs run while they are measured, "none", "cores" or a list (ChooseCpus, runtime/cpu_topology.h); no part of the
+  /// plan.
+  std::string affinity = "none";
   Numerics numerics = Numerics::kDefault;
   SearchOptions search;
   GateOptions gate;

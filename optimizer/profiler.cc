@@ -88,6 +88,12 @@ absl::StatusOr<Algorithms> ParseAlgorithms(const std::string& text) {
 Profiler::Profiler(const Backend& backend, ProfileCache& cache, ProfilerOptions options)
     : backend_(backend), cache_(cache), options_(options) {}
 
+std::string ThreadsText(const ProfilerOptions& options) {
+  std::string text = Cat(options.threads);
+  for (const int cpu : options.cpus) text += Cat(" @", cpu);
+  return text;
+}
+
 void Profiler::LimitTime(Deadline deadline, std::string budget) {
   deadline_ = deadline;
   if (budget != budget_) by_signature_.clear();
@@ -95,19 +101,19 @@ void Profiler::LimitTime(Deadline deadline, std::string budget) {
 }
 
 std::string Profiler::Device() const {
-  return Sha256Hex(Cat(backend_.name(), "\n", backend_.Identity(), "\nthreads ", options_.threads, "\nnumerics ",
+  return Sha256Hex(Cat(backend_.name(), "\n", backend_.Identity(), "\nthreads ", ThreadsText(options_), "\nnumerics ",
                        NumericsName(options_.numerics), options_.costs ? "\npretended" : ""))
       .substr(0, 16);
 }
 
 std::string Profiler::Key(const Variant& variant) const {
   return Sha256Hex(Cat(options_.costs ? "pretended pairs " : "paired ", backend_.name(), "\n", backend_.Identity(), "\nthreads ",
-                       options_.threads, "\nnumerics ", NumericsName(options_.numerics), "\n", SubprogramKey(variant.graph), "\n",
-                       PrintAlgorithms(variant.algorithms)));
+                       ThreadsText(options_), "\nnumerics ", NumericsName(options_.numerics), "\n", SubprogramKey(variant.graph),
+                       "\n", PrintAlgorithms(variant.algorithms)));
 }
 
 CompileOptions Profiler::OptionsFor(const Algorithms& algorithms) const {
-  return {.threads = options_.threads, .numerics = options_.numerics, .algorithms = algorithms};
+  return {.threads = options_.threads, .cpus = options_.cpus, .numerics = options_.numerics, .algorithms = algorithms};
 }
 
 absl::StatusOr<std::unique_ptr<Executable>> Profiler::Compile(const Variant& variant) const {

@@ -50,6 +50,8 @@ using CostFunction = std::function<absl::StatusOr<std::vector<double>>(const Gra
 
 struct ProfilerOptions {
   int threads = 1;
+  /// Where they run (CompileOptions::cpus); stored times are those of the same CPUs.
+  std::vector<int> cpus = {};
   Numerics numerics = Numerics::kDefault;
   /// NotFound instead of a measurement.
   bool error_on_miss = false;
@@ -58,6 +60,9 @@ struct ProfilerOptions {
   /// functions. Null: times are measured.
   CostFunction costs = nullptr;
 };
+
+/// The number of threads, and the CPUs that they are pinned to, if any: for keys of what was measured.
+std::string ThreadsText(const ProfilerOptions& options);
 
 /// Not thread-safe: measurements must not disturb each other. At most two whole programs are compiled at a time.
 class Profiler {

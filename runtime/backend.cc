@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/deadline.h"
 #include "base/status.h"
+#include "runtime/cpu_topology.h"
 
 namespace mendel {
 namespace {
@@ -49,6 +50,14 @@ const Backend* FindBackend(std::string_view name) {
     if (backend->name() == name) return backend;
   }
   return nullptr;
+}
+
+absl::StatusOr<std::vector<int>> CpusFor(const Backend& backend, std::string_view affinity, int threads) {
+  MENDEL_ASSIGN_OR_RETURN(std::vector<int> cpus, ChooseCpus(affinity, threads));
+  if (!cpus.empty() && !backend.ThreadsCanBePinned()) {
+    return InvalidInput("affinity ", affinity, ": the threads of backend ", backend.name(), " cannot be pinned");
+  }
+  return cpus;
 }
 
 BackendRegistrar::BackendRegistrar(const Backend* (*make)()) { BackendMakers().push_back(make); }

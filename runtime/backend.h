@@ -22,6 +22,9 @@ namespace mendel {
 
 struct CompileOptions {
   int threads = 1;
+  /// The CPU of each thread (cpu_topology.h), the caller's first, which gets its own mask back after every run; empty: where the
+  /// system puts them. Only backends that ThreadsCanBePinned() take others.
+  std::vector<int> cpus = {};
   Numerics numerics = Numerics::kDefault;
   /// Algorithm by node id, where the choice is not the backend's own default (see Backend::Algorithms).
   std::map<int32_t, std::string> algorithms = {};
@@ -58,7 +61,7 @@ class Executable {
   virtual ~Executable() = default;
 
   /// Buffers in the order of graph.inputs() and graph.outputs(), row-major, of exactly ByteSize(type) bytes
-  /// (InvalidArgument otherwise), aligned to the element size. No allocation after the first call.
+  /// (InvalidArgument otherwise), aligned to the element size. After the first call only libraries allocate.
   virtual absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) = 0;
 
   /// Seconds of one run as comparisons count them; outputs as Run. Without a device of its own: the wall clock around Run, after
@@ -96,6 +99,8 @@ class Backend {
   /// OK when the backend has kernels here that `numerics` allows and stricter classes do not, else what is missing: the class is
   /// then the next stricter one.
   virtual absl::Status Supports(Numerics numerics) const;
+  /// Whether runs are done by threads of this process as CompileOptions asks for, so that it may say on which CPUs.
+  virtual bool ThreadsCanBePinned() const { return false; }
   /// Algorithms besides the default that the backend can run `node` with under `numerics`; may be empty.
   virtual std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const = 0;
   /// Folds weight-only expressions (in double, rounded once), fuses, assigns layouts, plans memory, packs weights.
@@ -110,6 +115,10 @@ class Backend {
 std::span<const Backend* const> AllBackends();
 /// Null when there is none of this name.
 const Backend* FindBackend(std::string_view name);
+
+/// CompileOptions::cpus of ChooseCpus (cpu_topology.h); InvalidArgument when `affinity` is not "none" and the backend's threads
+/// cannot be pinned.
+absl::StatusOr<std::vector<int>> CpusFor(const Backend& backend, std::string_view affinity, int threads);
 
 struct BackendRegistrar {
   explicit BackendRegistrar(const Backend* (*make)());

@@ -16,7 +16,10 @@ struct mendel_plan {
   std::unique_ptr<mendel::BundleSession> bundle;
   mendel::Session* session = nullptr;  // the selected member's
   std::string device;
-  std::vector<uint64_t> inputs, outputs;  // of a run on the device, kept so that none allocates
+  // Of a run, kept so that none allocates.
+  std::vector<std::span<const std::byte>> sources;
+  std::vector<std::span<std::byte>> sinks;
+  std::vector<uint64_t> inputs, outputs;
 };
 
 namespace mendel {
@@ -72,6 +75,17 @@ mendel_status Describe(const std::vector<ValueInfo>& values, int index, mendel_v
   return Report(absl::OkStatus());
 }
 
+absl::StatusOr<SessionOptions> OptionsOf(const mendel_load_options* options) {
+  SessionOptions session;
+  if (options == nullptr) return session;
+  if (options->size != sizeof(mendel_load_options)) {
+    return InvalidInput("the load options have ", options->size, " bytes where this library knows ", sizeof(mendel_load_options));
+  }
+  session.threads = options->threads;
+  if (options->affinity != nullptr) session.affinity = options->affinity;
+  return session;
+}
+
 absl::Status Select(mendel_plan& plan, size_t member) {
   MENDEL_ASSIGN_OR_RETURN(plan.session, plan.bundle->Member(member));
   return absl::OkStatus();
@@ -90,18 +104,19 @@ absl::Status SelectShapes(mendel_plan& plan, const int* ranks, const int64_t* co
   return Select(plan, member);
 }
 
-absl::Status RunPlan(Session& session, const void* const* inputs, void* const* outputs) {
-  std::vector<std::span<const std::byte>> sources;
-  std::vector<std::span<std::byte>> sinks;
+absl::Status RunPlan(mendel_plan& plan, const void* const* inputs, void* const* outputs) {
+  Session& session = *plan.session;
+  plan.sources.clear();
+  plan.sinks.clear();
   for (size_t k = 0; k < session.inputs().size(); ++k) {
     if (inputs == nullptr || inputs[k] == nullptr) return InvalidInput("input '", session.inputs()[k].name, "' is NULL");
-    sources.emplace_back(static_cast<const std::byte*>(inputs[k]), static_cast<size_t>(ByteSize(session.inputs()[k].type)));
+    plan.sources.emplace_back(static_cast<const std::byte*>(inputs[k]), static_cast<size_t>(ByteSize(session.inputs()[k].type)));
   }
   for (size_t k = 0; k < session.outputs().size(); ++k) {
     if (outputs == nullptr || outputs[k] == nullptr) return InvalidInput("output '", session.outputs()[k].name, "' is NULL");
-    sinks.emplace_back(static_cast<std::byte*>(outputs[k]), static_cast<size_t>(ByteSize(session.outputs()[k].type)));
+    plan.sinks.emplace_back(static_cast<std::byte*>(outputs[k]), static_cast<size_t>(ByteSize(session.outputs()[k].type)));
   }
-  return session.RunBuffers(sources, sinks);
+  return session.RunBuffers(plan.sources, plan.sinks);
 }
 
 /// Null for values without bytes is the backend's to judge.
@@ -130,11 +145,17 @@ const char* mendel_version(void) { return MENDEL_VERSION; }
 const char* mendel_last_error(void) { return mendel::LastError().c_str(); }
 
 mendel_plan* mendel_load(const char* path, int threads) {
+  const mendel_load_options options = {sizeof(options), threads, nullptr};
+  return mendel_load_with(path, &options);
+}
+
+mendel_plan* mendel_load_with(const char* path, const mendel_load_options* options) {
   auto plan = std::unique_ptr<mendel_plan>();
   mendel::Guarded([&]() -> absl::Status {
     if (path == nullptr) return mendel::InvalidInput("the path is NULL");
+    MENDEL_ASSIGN_OR_RETURN(const mendel::SessionOptions session, mendel::OptionsOf(options));
     auto loaded = std::make_unique<mendel_plan>();
-    MENDEL_ASSIGN_OR_RETURN(loaded->bundle, mendel::BundleSession::Load(path, {.threads = threads}));
+    MENDEL_ASSIGN_OR_RETURN(loaded->bundle, mendel::BundleSession::Load(path, session));
     MENDEL_RETURN_IF_ERROR(mendel::Select(*loaded, 0));
     loaded->device = loaded->session->executable().device();
     plan = std::move(loaded);
@@ -179,7 +200,7 @@ mendel_status mendel_output(const mendel_plan* plan, int index, mendel_value* va
 
 mendel_status mendel_run(mendel_plan* plan, const void* const* inputs, void* const* outputs) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
-  return mendel::Guarded([&] { return mendel::RunPlan(*plan->session, inputs, outputs); });
+  return mendel::Guarded([&] { return mendel::RunPlan(*plan, inputs, outputs); });
 }
 
 mendel_status mendel_run_shapes(mendel_plan* plan, const int* ranks, const int64_t* const* shapes, const void* const* inputs,

@@ -114,6 +114,25 @@ TEST_F(CApi, LoadsDescribesAndRuns) {
   mendel_free(plan);
 }
 
+TEST_F(CApi, LoadOptionsAreChecked) {
+  mendel_load_options options = {sizeof(options), 1, "none"};
+  mendel_plan* plan = mendel_load_with(path_.c_str(), &options);
+  EXPECT_NE(plan, nullptr) << mendel_last_error();
+  mendel_free(plan);
+  plan = mendel_load_with(path_.c_str(), nullptr);
+  EXPECT_NE(plan, nullptr) << mendel_last_error();
+  mendel_free(plan);
+  options.affinity = "everywhere";
+  EXPECT_EQ(mendel_load_with(path_.c_str(), &options), nullptr);
+  EXPECT_THAT(mendel_last_error(), testing::HasSubstr("not 'everywhere'"));
+  options.affinity = "cores";
+  EXPECT_EQ(mendel_load_with(path_.c_str(), &options), nullptr);
+  EXPECT_THAT(mendel_last_error(), testing::HasSubstr("cannot be pinned"));
+  options.size = 4;
+  EXPECT_EQ(mendel_load_with(path_.c_str(), &options), nullptr);
+  EXPECT_THAT(mendel_last_error(), testing::HasSubstr("4 bytes"));
+}
+
 TEST_F(CApi, RunsWithBuffersOnTheDevice) {
   Plan small = SmallPlan(kTestBackend);
   small.info.mutable_target()->set_backend(kDeviceBackend);

@@ -62,6 +62,19 @@ MENDEL_API const char* mendel_last_error(void);
  * bundle member 0 is compiled and selected. */
 MENDEL_API mendel_plan* mendel_load(const char* path, int threads);
 
+/* How a plan is loaded; later versions add members at the end. */
+typedef struct mendel_load_options {
+  size_t size;          /* sizeof(mendel_load_options) */
+  int threads;          /* 0: as many as the plan was tuned for */
+  const char* affinity; /* Where they run: NULL or "none": where the system puts them; "cores": each on a core of its own; a list
+                           such as "0,2-3": each on a CPU of it, the calling thread on the lowest. A run pins the calling thread and
+                           gives it its own CPUs back at its end. Only plans of the processor (the backend "cpu") can be pinned. */
+} mendel_load_options;
+
+/* As mendel_load, with more options; NULL: the defaults. MENDEL_INVALID: a list that is none, a CPU that the process may not run
+ * on, fewer CPUs or cores than threads. */
+MENDEL_API mendel_plan* mendel_load_with(const char* path, const mendel_load_options* options);
+
 /* Frees a plan; NULL is allowed. */
 MENDEL_API void mendel_free(mendel_plan* plan);
 

@@ -32,6 +32,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Plan& plan, const
   const plan::Target& target = plan.info.target();
   CompileOptions compile;
   compile.threads = options.threads > 0 ? options.threads : std::max(1, target.threads());
+  MENDEL_ASSIGN_OR_RETURN(compile.cpus, CpusFor(*backend, options.affinity, compile.threads));
   MENDEL_ASSIGN_OR_RETURN(compile.numerics, ParseNumerics(target.numerics()));
   const auto& algorithms = options.baseline ? plan.info.baseline_algorithms() : plan.info.algorithms();
   if (!options.retune) compile.algorithms.insert(algorithms.begin(), algorithms.end());

@@ -27,6 +27,9 @@ struct ValueInfo {
 struct SessionOptions {
   /// 0: as many as the plan was tuned for.
   int threads = 0;
+  /// Where they run: "none" (where the system puts them), "cores" or a list of CPUs (ChooseCpus, cpu_topology.h). InvalidArgument
+  /// unless the backend's threads can be pinned.
+  std::string affinity = "none";
   /// Accept a plan of another machine: its algorithms are dropped and the backend's own defaults used.
   bool retune = false;
   /// Run the plan's baseline graph instead of the chosen one.

@@ -69,6 +69,14 @@ TEST(Session, OfflinePlansWhoseAlgorithmsAreNotHereAreRefusedUnlessRetuned) {
   EXPECT_TRUE(Session::Create(plan, {.retune = true}).ok());
 }
 
+TEST(Session, AffinityIsRefusedWhereThreadsCannotBePinned) {
+  const Plan plan = SmallPlan(kTestBackend);
+  const absl::Status pinned = Session::Create(plan, {.affinity = "cores"}).status();
+  EXPECT_EQ(pinned.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(pinned.message()), HasSubstr("threads of backend " + std::string(kTestBackend)));
+  EXPECT_EQ(Session::Create(plan, {.affinity = "0 1"}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(Session, ThreadsDefaultToThePlans) {
   Plan plan = SmallPlan(kTestBackend);
   plan.info.mutable_target()->set_threads(3);

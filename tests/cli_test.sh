@@ -47,6 +47,14 @@ expect 5 'none.plan' "$mendel" run none.plan --output-dir out
 expect 5 '"code": "NOT_FOUND"' "$mendel" run none.plan --output-dir out --json
 
 expect 0 'plan +median .*runs' "$mendel" bench small.plan --duration 20ms
+expect 2 'none, cores or a list of CPUs such as 0,2-3, not .0;1' "$mendel" bench small.plan --duration 20ms --affinity '0;1'
+expect 2 'may not run on CPU 65000' "$mendel" run small.plan --input x=x.npy --output-dir out --affinity 65000
+if [ $backend = cpu ]; then
+  expect 0 '^y +f32' "$mendel" run small.plan --input x=x.npy --output-dir out --affinity cores
+  expect 0 'plan +median .*runs' "$mendel" bench small.plan --duration 20ms --affinity cores
+else
+  expect 2 'threads of backend reference cannot be pinned' "$mendel" bench small.plan --duration 20ms --affinity cores
+fi
 expect 0 '"speedup": ' "$mendel" bench small.plan --duration 20ms --baseline --json
 expect 0 '^memory +activations .*alive at once: .*packed weights' "$mendel" bench small.plan --duration 20ms
 for field in median_ms min_ms p90_ms read_ms load_ms first_run_ms alive; do expect 0 "\"$field\": [0-9]" "$mendel" bench small.plan --duration 20ms --json; done

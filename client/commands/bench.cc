@@ -187,6 +187,8 @@ Action Setup(CLI::App& app) {
   app.add_option("plan", options->plan, "Plan file")->required();
   AddMemberOption(app, options->shapes);
   app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
+  app.add_option("--affinity", options->session.affinity, "Where they run: none (the system decides), cores, or CPUs such as 0,2-3")
+      ->capture_default_str();
   app.add_option("--duration", options->duration, "How long to measure, e.g. 3s or 500ms")->capture_default_str();
   app.add_flag("--baseline", options->baseline, "Also measure the unmodified graph, interleaved");
   app.add_flag("--cold", options->cold, "Evict the caches before every run");

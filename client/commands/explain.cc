@@ -231,6 +231,8 @@ Action Setup(CLI::App& app) {
       app.add_option("--emit-cuda", options->cuda_folder, "Write the CUDA text of the corrections into this folder");
   app.add_flag("--channels-last", options->channels_last, "CUDA text for activations with the channels last")->needs(emit);
   app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
+  app.add_option("--affinity", options->session.affinity, "Where they run: none (the system decides), cores, or CPUs such as 0,2-3")
+      ->capture_default_str();
   return [options](Context& context) { return Explain(*options, context); };
 }
 

@@ -44,6 +44,7 @@ struct Options {
   std::string output;
   ModelOptions import;
   int threads = 0;
+  std::string affinity = OptimizeOptions().affinity;
   std::string backend = "cpu";
   bool offline = false;
   std::string budget = std::string(kAutomatic);
@@ -91,6 +92,7 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, std::unique_
   OptimizeOptions result;
   result.backend = options.backend;
   result.threads = options.threads > 0 ? options.threads : (options.offline ? 1 : PhysicalCores());
+  result.affinity = options.affinity;
   if (options.offline) {
     MENDEL_ASSIGN_OR_RETURN(device, MakeOfflineDevice(options.backend));
     result.device = &device->backend();
@@ -226,6 +228,8 @@ Action Setup(CLI::App& app) {
   app.add_option("-o,--output", options->output, "Plan file to write")->required();
   AddModelOptions(app, options->import);
   app.add_option("--threads", options->threads, "Threads of the plan (default: physical cores)")->check(CLI::PositiveNumber);
+  app.add_option("--affinity", options->affinity, "Where programs run while they are measured: none, cores, or CPUs such as 0,2-3")
+      ->capture_default_str();
   app.add_option("--backend,--device", options->backend, "Backend that the plan is for")->capture_default_str();
   app.add_flag("--offline", options->offline, "For a device that is not here, e.g. --device cuda:sm_90: times are predicted");
   app.add_option("--budget", options->budget, "Time for the search, e.g. 60s; auto: by the number of unlike layers")

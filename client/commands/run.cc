@@ -96,6 +96,8 @@ Action Setup(CLI::App& app) {
   AddMemberOption(app, options->shapes);
   app.add_option("--output-dir", options->output_dir, "Folder for one .npy file an output")->required();
   app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
+  app.add_option("--affinity", options->session.affinity, "Where they run: none (the system decides), cores, or CPUs such as 0,2-3")
+      ->capture_default_str();
   app.add_flag("--retune", options->session.retune, "Accept a plan of another machine, with default algorithms");
   return [options](Context& context) { return Run(*options, context); };
 }

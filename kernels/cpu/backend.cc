@@ -139,6 +139,7 @@ class CpuBackend : public Backend {
   }
 
   std::string Isa() const override { return InstructionSet(); }
+  bool ThreadsCanBePinned() const override { return true; }
 
   absl::Status Supports(Numerics numerics) const override {
     if (numerics != Numerics::kBf16 && numerics != Numerics::kHigh) return Backend::Supports(numerics);
@@ -156,6 +157,9 @@ class CpuBackend : public Backend {
 
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
     if (options.threads < 1) return InvalidInput("threads must be at least 1, not ", options.threads);
+    if (!options.cpus.empty() && options.cpus.size() != static_cast<size_t>(options.threads)) {
+      return InvalidInput(options.cpus.size(), " CPUs are named for ", options.threads, " threads");
+    }
     const ThreadScope threads(options.threads);  // scratchpads depend on the number of threads
     try {
       MENDEL_ASSIGN_OR_RETURN(Program program, Lower(graph, options));

@@ -71,6 +71,8 @@ absl::Status CpuExecutable::Bind(std::span<const std::span<const std::byte>> inp
 absl::Status CpuExecutable::Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) {
   MENDEL_RETURN_IF_ERROR(Bind(inputs, outputs));
   const ThreadScope threads(program_.threads);
+  const PinScope pinned(program_.cpus);
+  MENDEL_RETURN_IF_ERROR(pinned.status());
   for (const ProgramStep& step : program_.steps) MENDEL_RETURN_IF_ERROR(step.kernel->Run(bindings_));
   return absl::OkStatus();
 }
@@ -79,6 +81,8 @@ absl::Status CpuExecutable::RunTimed(std::span<const std::span<const std::byte>>
                                      std::span<const std::span<std::byte>> outputs, std::vector<double>& seconds) {
   MENDEL_RETURN_IF_ERROR(Bind(inputs, outputs));
   const ThreadScope threads(program_.threads);
+  const PinScope pinned(program_.cpus);
+  MENDEL_RETURN_IF_ERROR(pinned.status());
   seconds.resize(program_.steps.size());
   for (size_t s = 0; s < program_.steps.size(); ++s) {
     const auto start = std::chrono::steady_clock::now();

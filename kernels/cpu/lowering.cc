@@ -33,6 +33,7 @@ bool IsOfSeveral(const Shape& whole, int64_t axis) {
 Lowering::Lowering(const Graph& graph, const CompileOptions& options)
     : graph_(graph), options_(options), folded_(graph), output_taken_(graph.outputs().size(), false) {
   program_.threads = options.threads;
+  program_.cpus = options.cpus;
   for (int32_t input : graph.inputs()) {
     const TensorType& type = graph.node(input).outputs[0];
     Buffer buffer;

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "graph/sample_node.h"
 #include "gtest/gtest.h"
+#include "kernels/cpu/call_counts.h"
 #include "kernels/cpu/test_support.h"
 
 namespace mendel::cpu {
@@ -39,6 +40,12 @@ double Largest(const HostValue& value) {
   return largest;
 }
 
+std::string Joined(const std::vector<std::string>& kernels) {
+  std::string all;
+  for (const std::string& kernel : kernels) all += kernel + "; ";
+  return all;
+}
+
 /// `scale`: the largest input, which bounds what cancellation may leave.
 void ExpectClose(const HostValue& expected, const Tensor& actual, double scale, double tolerance) {
   ASSERT_EQ(expected.type, actual.type());
@@ -56,6 +63,18 @@ void ExpectClose(const HostValue& expected, const Tensor& actual, double scale, 
       ASSERT_TRUE(std::isnan(want) ? std::isnan(got) : want == got) << "element " << i << ": " << got << " instead of " << want;
     }
   }
+}
+
+/// A run after the first: nothing but the definition of an operator without a kernel may allocate, and oneDNN for
+/// as long as a call lasts (the table of its arguments).
+void ExpectSteady(const WatchedCalls& calls, const std::vector<std::string>& kernels) {
+  const std::string all = Joined(kernels);
+  if (std::count(kernels.begin(), kernels.end(), "definition") == 0) {
+    EXPECT_EQ(calls.own, CallCounts{}) << "kernels: " << all;
+  }
+  const CallCounts& onednn = calls.onednn;
+  const bool kept = onednn.allocations != onednn.frees || onednn.mappings != 0 || onednn.threads != 0;
+  EXPECT_FALSE(kept) << onednn << " inside " << calls.primitives << " primitives of " << all;
 }
 
 }  // namespace
@@ -84,7 +103,10 @@ std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<Hos
     }
     for (CrookedBuffer& buffer : in) sources.push_back(buffer.bytes());
     for (CrookedBuffer& buffer : out) sinks.push_back(buffer.bytes());
+    const bool steady = run > 0 && call_watch != nullptr;
+    if (steady) call_watch->start();
     const absl::Status status = (*executable)->Run(sources, sinks);
+    if (steady) ExpectSteady(call_watch->stop(), kernels);
     EXPECT_TRUE(status.ok()) << status;
     if (!status.ok()) return kernels;
     runs.emplace_back();
@@ -92,9 +114,7 @@ std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<Hos
       runs.back().emplace_back(graph.type(graph.outputs()[k].value), std::vector<std::byte>(sinks[k].begin(), sinks[k].end()));
     }
   }
-  std::string all;
-  for (const std::string& kernel : kernels) all += kernel + "; ";
-  SCOPED_TRACE("kernels: " + all);
+  SCOPED_TRACE("kernels: " + Joined(kernels));
   EXPECT_TRUE(runs[0] == runs[1]) << "two runs differ";
   for (const HostValue& input : inputs) scale = std::max(scale, Largest(input));
   for (size_t k = 0; k < runs[0].size(); ++k) {

@@ -1,7 +1,13 @@
 #include "kernels/cpu/threads.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "base/status.h"
 
 // libgomp's own interface, as compilers call it.
 extern "C" {
@@ -15,44 +21,110 @@ void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned f
 namespace mendel::cpu {
 namespace {
 
-struct Job {
+/// One call of all members of the team. libgomp orders the caller's writes before the members' reads and theirs before the
+/// caller's, but invisibly to ThreadSanitizer.
+class TeamCall {
+ public:
+  template <class Job>
+  static void Run(Job& job) {
+    const int threads = omp_get_max_threads();
+    if (threads == 1) {  // no team is made, and none that is there is ended
+      job.Member(0, 1);
+      return;
+    }
+    job.call.started_.store(1, std::memory_order_release);
+    GOMP_parallel(
+        [](void* data) {
+          Job& mine = *static_cast<Job*>(data);
+          mine.call.started_.load(std::memory_order_acquire);
+          mine.Member(omp_get_thread_num(), omp_get_num_threads());
+          mine.call.finished_.fetch_add(1, std::memory_order_release);
+        },
+        &job, static_cast<unsigned>(threads), 0);
+    job.call.finished_.load(std::memory_order_acquire);
+  }
+
+ private:
+  std::atomic<int> started_{0};
+  std::atomic<int> finished_{0};
+};
+
+struct RangeJob {
   int64_t count;
   int64_t grain;
   void (*body)(const void*, int64_t, int64_t);
   const void* context;
-  // Order the caller's writes before the workers' reads and theirs before the caller's: libgomp does, but invisibly.
-  std::atomic<int> started{0};
-  std::atomic<int> finished{0};
+  TeamCall call = {};
+
+  /// The team is always whole: members beyond the grains have nothing to do.
+  void Member(int64_t me, int64_t threads) const {
+    const int64_t grains = (count + grain - 1) / grain;
+    const int64_t sharers = std::min(threads, grains);
+    if (me >= sharers) return;
+    const int64_t begin = std::min(count, grains * me / sharers * grain);
+    const int64_t end = std::min(count, grains * (me + 1) / sharers * grain);
+    if (begin < end) body(context, begin, end);
+  }
 };
 
-void RunShare(void* data) {
-  Job& job = *static_cast<Job*>(data);
-  job.started.load(std::memory_order_acquire);
-  const int64_t threads = omp_get_num_threads();
-  const int64_t me = omp_get_thread_num();
-  const int64_t grains = (job.count + job.grain - 1) / job.grain;
-  const int64_t begin = std::min(job.count, grains * me / threads * job.grain);
-  const int64_t end = std::min(job.count, grains * (me + 1) / threads * job.grain);
-  if (begin < end) job.body(job.context, begin, end);
-  job.finished.fetch_add(1, std::memory_order_release);
-}
+/// A pinned thread's own mask.
+struct OwnMask {
+  bool kept = false;
+  cpu_set_t mask;
+};
+thread_local OwnMask own_mask;
+
+struct PinJob {
+  std::span<const int> cpus;
+  std::atomic<int> error{0};
+  TeamCall call = {};
+
+  void Member(size_t me, int) {
+    cpu_set_t cpu;
+    CPU_ZERO(&cpu);
+    CPU_SET(static_cast<size_t>(cpus[me]), &cpu);
+    own_mask.kept = sched_getaffinity(0, sizeof(own_mask.mask), &own_mask.mask) == 0;
+    if (!own_mask.kept || sched_setaffinity(0, sizeof(cpu), &cpu) != 0) error.store(errno, std::memory_order_relaxed);
+  }
+};
+
+struct UnpinJob {
+  cpu_set_t callers;  ///< for a thread that was made by its pinned caller, which it took the mask of
+  TeamCall call = {};
+
+  void Member(int, int) const {
+    const cpu_set_t& mask = own_mask.kept ? own_mask.mask : callers;
+    sched_setaffinity(0, sizeof(mask), &mask);
+    own_mask.kept = false;
+  }
+};
 
 }  // namespace
 
 ThreadScope::ThreadScope(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(std::max(1, threads)); }
 ThreadScope::~ThreadScope() { omp_set_num_threads(before_); }
 
+PinScope::PinScope(std::span<const int> cpus) : cpus_(cpus) {
+  if (cpus_.empty()) return;
+  PinJob job{.cpus = cpus_};
+  TeamCall::Run(job);
+  if (job.error != 0) status_ = InternalError("a thread cannot be put on its CPU: ", std::strerror(job.error));
+}
+
+PinScope::~PinScope() {
+  if (cpus_.empty() || !own_mask.kept) return;
+  UnpinJob job{.callers = own_mask.mask};
+  TeamCall::Run(job);
+}
+
 void internal::ParallelRange(int64_t count, int64_t grain, void (*body)(const void*, int64_t, int64_t), const void* context) {
-  const int64_t grains = (count + grain - 1) / grain;
-  const int64_t threads = std::min<int64_t>(omp_get_max_threads(), grains);
-  if (threads <= 1) {
-    if (count > 0) body(context, 0, count);
+  if (count <= 0) return;
+  if (count <= grain) {
+    body(context, 0, count);
     return;
   }
-  Job job{count, grain, body, context, {}, {}};
-  job.started.store(1, std::memory_order_release);
-  GOMP_parallel(&RunShare, &job, static_cast<unsigned>(threads), 0);
-  job.finished.load(std::memory_order_acquire);
+  RangeJob job{count, grain, body, context};
+  TeamCall::Run(job);
 }
 
 }  // namespace mendel::cpu

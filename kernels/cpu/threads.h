@@ -1,10 +1,17 @@
-// The one team of threads of a process: libgomp's, which oneDNN uses. Own kernels run on it too, so that no second team
+// The one team of threads of a calling thread: libgomp's, which oneDNN uses. Own kernels run on it too, so that no second team
 // competes for the cores. (No OpenMP pragmas: the library is called, with atomics that ThreadSanitizer understands.)
+//
+// libgomp keeps a team an outermost calling thread, so that plans run by several threads side by side have teams of their own. It
+// ends threads when a smaller team is asked for and makes new ones for the next larger, hence one size in a scope. How long idle
+// members spin before they sleep is libgomp's to say (docs/cpu.md).
 #ifndef MENDEL_KERNELS_CPU_THREADS_H_
 #define MENDEL_KERNELS_CPU_THREADS_H_
 
 #include <cstdint>
+#include <span>
 #include <type_traits>
+
+#include "absl/status/status.h"
 
 namespace mendel::cpu {
 
@@ -20,12 +27,29 @@ class ThreadScope {
   int before_;
 };
 
+/// While in scope member k of this thread's team runs on CPU cpus[k] only, this thread being member 0; afterwards each has the mask
+/// that it had before. Not nested; inside a ThreadScope of cpus.size() threads; nothing is done when `cpus` is empty. No
+/// allocation.
+class PinScope {
+ public:
+  explicit PinScope(std::span<const int> cpus);
+  ~PinScope();
+  PinScope(const PinScope&) = delete;
+  PinScope& operator=(const PinScope&) = delete;
+  /// Internal, with the system's reason, when a member could not be pinned (its CPU went offline, say).
+  const absl::Status& status() const { return status_; }
+
+ private:
+  std::span<const int> cpus_;
+  absl::Status status_;
+};
+
 namespace internal {
 void ParallelRange(int64_t count, int64_t grain, void (*body)(const void*, int64_t, int64_t), const void* context);
 }  // namespace internal
 
 /// Calls body(begin, end) for disjoint ranges that cover [0, count), each of at least `grain` but the last; at once from all
-/// threads of the scope. No allocation.
+/// threads of the scope, or from as many as there are grains. No allocation, no lock.
 template <class Body>
 void ParallelRange(int64_t count, int64_t grain, const Body& body) {
   internal::ParallelRange(
