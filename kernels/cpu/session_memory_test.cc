@@ -126,7 +126,8 @@ TEST_F(SessionMemory, APlanInMemoryIsFreedOncePacked) {
   auto bytes = std::make_shared<AlignedBytes>(static_cast<int64_t>(file.size()));
   std::copy(file.begin(), file.end(), bytes->data());
   const std::weak_ptr<const AlignedBytes> alive = bytes;
-  auto plan = ParsePlan({bytes->data(), file.size()}, std::move(bytes));
+  auto plan = ParsePlan({bytes->data(), file.size()}, bytes);
+  bytes.reset();
   ASSERT_TRUE(plan.ok()) << plan.status();
   const std::vector<Tensor> inputs = RandomInputs(plan->graph, 1);
   auto session = Session::Create(*plan, {});
