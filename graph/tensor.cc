@@ -60,6 +60,10 @@ Tensor::Tensor(TensorType type, std::span<const std::byte> bytes, std::shared_pt
 Tensor Tensor::FromDoubles(TensorType type, std::span<const double> values) {
   std::vector<std::byte> bytes(static_cast<size_t>(ByteSize(type)));
   MENDEL_CHECK(static_cast<int64_t>(values.size()) == NumElements(type));
+  if (type.dtype == DType::kF32) {  // nearly all of them: one loop that the compiler vectorises
+    for (size_t i = 0; i < values.size(); ++i) Store(bytes.data(), static_cast<int64_t>(i), static_cast<float>(values[i]));
+    return Tensor(std::move(type), std::move(bytes));
+  }
   for (size_t i = 0; i < values.size(); ++i) {
     if (IsFloat(type.dtype)) {
       StoreFloat(type.dtype, bytes.data(), static_cast<int64_t>(i), values[i]);
@@ -132,8 +136,10 @@ int64_t Tensor::IntAt(int64_t flat) const {
 }
 
 std::vector<double> Tensor::ToDoubles() const {
+  if (type_.dtype == DType::kF32) return {As<float>().begin(), As<float>().end()};
   std::vector<double> values(static_cast<size_t>(size()));
-  for (int64_t i = 0; i < size(); ++i) values[static_cast<size_t>(i)] = DoubleAt(i);
+  const int64_t count = size();
+  for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = DoubleAt(i);
   return values;
 }
 

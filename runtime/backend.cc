@@ -62,19 +62,24 @@ absl::StatusOr<std::vector<int>> CpusFor(const Backend& backend, std::string_vie
 
 BackendRegistrar::BackendRegistrar(const Backend* (*make)()) { BackendMakers().push_back(make); }
 
-absl::StatusOr<std::vector<Tensor>> RunOnTensors(Executable& executable, const Graph& graph, std::span<const Tensor> inputs) {
+absl::StatusOr<std::vector<Tensor>> RunOnTensors(Executable& executable, std::span<const TensorType> outputs,
+                                                 std::span<const Tensor> inputs) {
   std::vector<std::span<const std::byte>> sources;
   for (const Tensor& input : inputs) sources.push_back(input.bytes());
   std::vector<std::vector<std::byte>> storage;
   std::vector<std::span<std::byte>> sinks;
-  for (const GraphOutput& output : graph.outputs()) {
-    storage.emplace_back(static_cast<size_t>(ByteSize(graph.type(output.value))));
-  }
+  for (const TensorType& type : outputs) storage.emplace_back(static_cast<size_t>(ByteSize(type)));
   for (auto& bytes : storage) sinks.emplace_back(bytes);
   MENDEL_RETURN_IF_ERROR(executable.Run(sources, sinks));
   std::vector<Tensor> results;
-  for (size_t k = 0; k < storage.size(); ++k) results.emplace_back(graph.type(graph.outputs()[k].value), std::move(storage[k]));
+  for (size_t k = 0; k < storage.size(); ++k) results.emplace_back(outputs[k], std::move(storage[k]));
   return results;
+}
+
+absl::StatusOr<std::vector<Tensor>> RunOnTensors(Executable& executable, const Graph& graph, std::span<const Tensor> inputs) {
+  std::vector<TensorType> types;
+  for (const GraphOutput& output : graph.outputs()) types.push_back(graph.type(output.value));
+  return RunOnTensors(executable, types, inputs);
 }
 
 }  // namespace mendel

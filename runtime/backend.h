@@ -28,6 +28,9 @@ struct CompileOptions {
   Numerics numerics = Numerics::kDefault;
   /// Algorithm by node id, where the choice is not the backend's own default (see Backend::Algorithms).
   std::map<int32_t, std::string> algorithms = {};
+  /// An executable that packs weights (cpu) also copies the constants that its kernels read as they are stored, so that none of the
+  /// graph's memory has to outlive the compilation. Not set: they are read where they lie, and kept alive.
+  bool copy_constants = false;
 };
 
 /// One kernel call of an executable.
@@ -125,7 +128,11 @@ struct BackendRegistrar {
 };
 #define MENDEL_REGISTER_BACKEND(make) const ::mendel::BackendRegistrar backend_registrar(make)
 
-/// Convenience for tests and tools: compiles nothing, runs `executable` on tensors of the graph's input types.
+/// Convenience for tests and tools: compiles nothing, runs `executable` on tensors of its program's input types; `outputs`: of the
+/// types of its outputs.
+absl::StatusOr<std::vector<Tensor>> RunOnTensors(Executable& executable, std::span<const TensorType> outputs,
+                                                 std::span<const Tensor> inputs);
+/// The same of a program compiled from `graph`.
 absl::StatusOr<std::vector<Tensor>> RunOnTensors(Executable& executable, const Graph& graph, std::span<const Tensor> inputs);
 
 }  // namespace mendel

@@ -29,6 +29,8 @@ class BundleSession {
   std::span<const NamedShapes> offered() const { return offered_; }
   /// Compiles member `number` (below size()) if it is not yet; the errors of Session::Create. Lives as long as this.
   absl::StatusOr<Session*> Member(size_t number);
+  /// Of member `number`, as the plan holds it.
+  const Graph& graph(size_t number) const { return members_[number].graph; }
   /// The only member, or the one that takes inputs of these shapes (ChooseMember).
   absl::StatusOr<size_t> Choose(const NamedShapes& wanted) const;
 

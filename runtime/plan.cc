@@ -22,9 +22,10 @@ absl::Status WritePlan(const Plan& plan, const std::string& path) {
 }
 
 absl::StatusOr<Plan> ReadPlan(const std::string& path) {
-  MENDEL_ASSIGN_OR_RETURN(MappedPlan file, MapPlanFile(path));
-  absl::StatusOr<Plan> plan = ParsePlan(file.bytes, std::move(file.owner));
+  MENDEL_ASSIGN_OR_RETURN(const MappedPlan file, MapPlanFile(path));
+  absl::StatusOr<Plan> plan = ParsePlan(file.bytes, file.owner);
   if (!plan.ok()) return Annotate(plan.status(), path);
+  plan->file = file.owner;
   return plan;
 }
 

@@ -47,6 +47,8 @@ struct Plan {
   std::vector<PlanKernel> kernels;
   /// A serialised plan::CertificateProto; empty: not certified.
   std::string certificate_bytes;
+  /// The file that the tensors refer into; null: they lie in memory.
+  std::shared_ptr<const FileMapping> file = nullptr;
 };
 
 /// What `inspect` needs: no weights are read.

@@ -109,9 +109,10 @@ absl::Status WritePlans(std::span<const Plan> plans, const std::string& path) {
 }
 
 absl::StatusOr<std::vector<Plan>> ReadPlans(const std::string& path) {
-  MENDEL_ASSIGN_OR_RETURN(MappedPlan file, MapPlanFile(path));
-  absl::StatusOr<std::vector<Plan>> plans = ParsePlans(file.bytes, std::move(file.owner));
+  MENDEL_ASSIGN_OR_RETURN(const MappedPlan file, MapPlanFile(path));
+  absl::StatusOr<std::vector<Plan>> plans = ParsePlans(file.bytes, file.owner);
   if (!plans.ok()) return Annotate(plans.status(), path);
+  for (Plan& plan : *plans) plan.file = file.owner;
   return plans;
 }
 

@@ -239,8 +239,15 @@ absl::StatusOr<MappedPlan> MapPlanFile(const std::string& path) {
   if (size == 0) return MappedPlan{};
   void* base = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (base == MAP_FAILED) return SystemError("cannot map", path, errno);
-  std::shared_ptr<const void> owner(base, [size](const void* mapped) { ::munmap(const_cast<void*>(mapped), size); });
-  return MappedPlan{{static_cast<const std::byte*>(base), size}, std::move(owner)};
+  auto owner = std::make_shared<const FileMapping>(base, size);
+  return MappedPlan{owner->bytes(), std::move(owner)};
+}
+
+FileMapping::~FileMapping() { ::munmap(const_cast<void*>(base_), size_); }
+
+void FileMapping::ReleasePages() const {
+  // Nothing was ever written to them, so that nothing is lost; a kernel that will not do it only leaves the memory in use.
+  ::madvise(const_cast<void*>(base_), size_, MADV_DONTNEED);
 }
 
 std::vector<std::byte> JoinSections(const std::vector<SectionData>& sections) {

@@ -70,11 +70,29 @@ bool IsBundle(std::span<const std::byte> bytes);
 /// InvalidArgument naming the section when its bytes do not have the hash of `entry` (a damaged file).
 absl::Status CheckSection(const SectionEntry& entry, std::span<const std::byte> bytes);
 
+/// Pages of a file, mapped for reading until the object ends.
+class FileMapping {
+ public:
+  /// Takes over a private, read-only mapping.
+  FileMapping(const void* base, size_t size) : base_(base), size_(size) {}
+  ~FileMapping();
+  FileMapping(const FileMapping&) = delete;
+  FileMapping& operator=(const FileMapping&) = delete;
+
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(base_), size_}; }
+  /// Takes the pages out of the process; whoever reads one gets it from the file again. Thread-safe.
+  void ReleasePages() const;
+
+ private:
+  const void* base_;
+  size_t size_;
+};
+
 /// A file mapped for reading. The file must not be truncated while it is mapped (replace plans by rename, as WriteSections
 /// does). NotFound, PermissionDenied or InvalidArgument (not a regular file).
 struct MappedPlan {
   std::span<const std::byte> bytes;
-  std::shared_ptr<const void> owner;
+  std::shared_ptr<const FileMapping> owner;  ///< null: the file is empty
 };
 absl::StatusOr<MappedPlan> MapPlanFile(const std::string& path);
 

@@ -38,9 +38,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Plan& plan, const
   if (!options.retune) compile.algorithms.insert(algorithms.begin(), algorithms.end());
 
   std::unique_ptr<Session> session(new Session());
-  session->graph_ = options.baseline ? plan.baseline : plan.graph;
+  const Graph& graph = options.baseline ? plan.baseline : plan.graph;
   session->threads_ = compile.threads;
-  absl::StatusOr<std::unique_ptr<Executable>> compiled = backend->Compile(session->graph_, compile);
+  compile.copy_constants = plan.file == nullptr;
+  absl::StatusOr<std::unique_ptr<Executable>> compiled = backend->Compile(graph, compile);
   if (absl::IsInvalidArgument(compiled.status()) && IsUnmeasured(plan.info) && !compile.algorithms.empty()) {
     return InvalidInput(
         "the plan was made offline, and this machine does not have what it names: ", std::string(compiled.status().message()),
@@ -48,12 +49,9 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Plan& plan, const
   }
   MENDEL_RETURN_IF_ERROR(compiled.status());
   session->executable_ = *std::move(compiled);
-  for (int32_t id : session->graph_.inputs()) {
-    session->inputs_.push_back({InputName(session->graph_.node(id)), session->graph_.type({id, 0})});
-  }
-  for (const GraphOutput& output : session->graph_.outputs()) {
-    session->outputs_.push_back({output.name, session->graph_.type(output.value)});
-  }
+  if (plan.file != nullptr) plan.file->ReleasePages();
+  for (int32_t id : graph.inputs()) session->inputs_.push_back({InputName(graph.node(id)), graph.type({id, 0})});
+  for (const GraphOutput& output : graph.outputs()) session->outputs_.push_back({output.name, graph.type(output.value)});
   return session;
 }
 
@@ -73,7 +71,9 @@ absl::StatusOr<std::vector<Tensor>> Session::Run(const std::map<std::string, Ten
         std::any_of(inputs_.begin(), inputs_.end(), [&](const ValueInfo& input) { return input.name == given.first; });
     if (!known) return InvalidInput("the plan has no input '", given.first, "'");
   }
-  return RunOnTensors(*executable_, graph_, ordered);
+  std::vector<TensorType> types;
+  for (const ValueInfo& output : outputs_) types.push_back(output.type);
+  return RunOnTensors(*executable_, types, ordered);
 }
 
 absl::Status Session::RunBuffers(std::span<const std::span<const std::byte>> inputs,

@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "graph/graph.h"
 #include "graph/tensor.h"
 #include "runtime/backend.h"
 #include "runtime/plan.h"
@@ -36,7 +35,9 @@ struct SessionOptions {
   bool baseline = false;
 };
 
-/// One compiled plan with its buffers. Not thread-safe: one Run at a time; several sessions may run side by side.
+/// One compiled plan with its buffers. Of the plan's own weights it keeps what kernels read as it is stored: in place where the
+/// plan lies in a file, whose pages are given back until they are read again, else as a copy, so that the plan may go. Not
+/// thread-safe: one Run at a time; several sessions may run side by side.
 class Session {
  public:
   /// Compiles `plan` on its backend. InvalidArgument when this program has no such backend, the machine is another
@@ -46,7 +47,6 @@ class Session {
   /// In the graph's order.
   const std::vector<ValueInfo>& inputs() const { return inputs_; }
   const std::vector<ValueInfo>& outputs() const { return outputs_; }
-  const Graph& graph() const { return graph_; }
   int threads() const { return threads_; }
   Executable& executable() { return *executable_; }
 
@@ -58,7 +58,6 @@ class Session {
  private:
   Session() = default;
 
-  Graph graph_;
   int threads_ = 1;
   std::vector<ValueInfo> inputs_;
   std::vector<ValueInfo> outputs_;

@@ -82,8 +82,8 @@ void TellMutant(const plan::AppliedMutant& mutant, Context& context) {
 }
 
 /// Milliseconds of every step, in place: the median of some runs.
-absl::Status TellSteps(Session& session, const std::string& what, Context& context) {
-  const std::vector<Tensor> inputs = RandomInputs(session.graph(), 1);
+absl::Status TellSteps(Session& session, const Graph& graph, const std::string& what, Context& context) {
+  const std::vector<Tensor> inputs = RandomInputs(graph, 1);
   std::vector<std::span<const std::byte>> sources;
   for (const Tensor& input : inputs) sources.push_back(input.bytes());
   std::vector<std::vector<std::byte>> storage;
@@ -204,9 +204,9 @@ absl::Status ExplainPlan(const Plan& plan, const Options& options, Context& cont
   SessionOptions baseline_options = options.session;
   baseline_options.baseline = true;
   MENDEL_ASSIGN_OR_RETURN(const auto baseline, Session::Create(plan, baseline_options));
-  MENDEL_RETURN_IF_ERROR(TellSteps(*baseline, "baseline steps", context));
+  MENDEL_RETURN_IF_ERROR(TellSteps(*baseline, plan.baseline, "baseline steps", context));
   MENDEL_ASSIGN_OR_RETURN(const auto chosen, Session::Create(plan, options.session));
-  return TellSteps(*chosen, "plan steps", context);
+  return TellSteps(*chosen, plan.graph, "plan steps", context);
 }
 
 absl::Status Explain(const Options& options, Context& context) {

@@ -60,9 +60,9 @@ absl::Status WriteOutputs(const Session& session, const std::vector<Tensor>& res
   return absl::OkStatus();
 }
 
-/// By the shapes of the inputs given, and those that the caller names.
-absl::StatusOr<Session*> ChooseSession(BundleSession& bundle, const std::map<std::string, Tensor>& inputs, const Options& options,
-                                       Context& context) {
+/// Number of a member, by the shapes of the inputs given, and those that the caller names.
+absl::StatusOr<size_t> ChooseByShapes(const BundleSession& bundle, const std::map<std::string, Tensor>& inputs,
+                                      const Options& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(NamedShapes wanted, ParseMemberShapes(options.shapes));
   for (const auto& [name, tensor] : inputs) wanted.emplace_back(name, tensor.shape());
   const auto number = options.shapes.empty() ? bundle.Choose(wanted) : ChooseMember(bundle.offered(), wanted);
@@ -72,16 +72,17 @@ absl::StatusOr<Session*> ChooseSession(BundleSession& bundle, const std::map<std
     context.Line(Cat("member ", *number, "  ", shapes));
     context.facts()["member"] = {{"number", *number}, {"inputs", shapes}};
   }
-  return bundle.Member(*number);
+  return *number;
 }
 
 absl::Status Run(const Options& options, Context& context) {
   context.Input(options.plan);
   MENDEL_ASSIGN_OR_RETURN(auto inputs, ReadInputs(options, context));
   MENDEL_ASSIGN_OR_RETURN(const auto bundle, BundleSession::Load(options.plan, options.session));
-  MENDEL_ASSIGN_OR_RETURN(Session* const session, ChooseSession(*bundle, inputs, options, context));
+  MENDEL_ASSIGN_OR_RETURN(const size_t number, ChooseByShapes(*bundle, inputs, options, context));
+  MENDEL_ASSIGN_OR_RETURN(Session* const session, bundle->Member(number));
   if (options.random_seed != 0) {  // made-up values for the inputs that were not given
-    const std::vector<Tensor> random = RandomInputs(session->graph(), options.random_seed);
+    const std::vector<Tensor> random = RandomInputs(bundle->graph(number), options.random_seed);
     for (size_t k = 0; k < random.size(); ++k) inputs.emplace(session->inputs()[k].name, random[k]);
   }
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> results, session->Run(inputs));

@@ -257,33 +257,34 @@ void CutDepthwise(DepthwisePlan& plan, int threads) {
   plan.held = Reach(plan, plan.strip);
 }
 
-void PackDepthwiseWeights(const DepthwisePlan& plan, const std::vector<double>& weights, const std::vector<double>& scale,
-                          float* to) {
+void PackDepthwiseWeights(const DepthwisePlan& plan, const WeightView& weights, const std::vector<double>& scale, float* to) {
   const int64_t lanes = plan.isa->lanes;
   const int64_t taps = plan.taps[0] * plan.taps[1];
-  for (int64_t channel = 0; channel < plan.channels; ++channel) {
-    const double factor = scale.empty() ? 1.0 : scale[static_cast<size_t>(channel)];
-    for (int64_t tap = 0; tap < taps; ++tap) {
-      to[(channel / lanes * taps + tap) * lanes + channel % lanes] =
-          static_cast<float>(weights[static_cast<size_t>(channel * taps + tap)] * factor);
+  weights.Visit([&](const auto* values) {
+    for (int64_t channel = 0; channel < plan.channels; ++channel) {
+      const double factor = FactorOf(scale, channel);
+      float* line = to + channel / lanes * taps * lanes + channel % lanes;
+      for (int64_t tap = 0; tap < taps; ++tap) line[tap * lanes] = ScaledWeight(values[channel * taps + tap], factor);
     }
-  }
+  });
 }
 
-void PackProductWeights(const DepthwisePlan& plan, const std::vector<double>& weights, const std::vector<double>& scale,
-                        float* to) {
+void PackProductWeights(const DepthwisePlan& plan, const WeightView& weights, const std::vector<double>& scale, float* to) {
   const int64_t lanes = plan.isa->lanes;
-  for (const DepthwisePlan::Panel& panel : plan.panels) {
-    for (int64_t in = 0; in < plan.inputs; ++in) {
-      float* line = to + panel.weights + in * panel.vectors * lanes;
-      for (int64_t k = 0; k < panel.vectors * lanes; ++k) {
-        const int64_t channel = panel.vector * lanes + k;
-        if (channel >= plan.channels) continue;
-        const double factor = scale.empty() ? 1.0 : scale[static_cast<size_t>(channel)];
-        line[k] = static_cast<float>(weights[static_cast<size_t>(channel * plan.inputs + in)] * factor);
-      }
+  const auto pack = [&](const auto* values, const DepthwisePlan::Panel& panel) {
+    const int64_t width = panel.vectors * lanes;
+    const int64_t first = panel.vector * lanes;
+    for (int64_t k = 0; k < std::min(width, plan.channels - first); ++k) {
+      const double factor = FactorOf(scale, first + k);
+      const auto* from = values + (first + k) * plan.inputs;
+      for (int64_t in = 0; in < plan.inputs; ++in) to[panel.weights + in * width + k] = ScaledWeight(from[in], factor);
     }
-  }
+  };
+  weights.Visit([&](const auto* values) {
+    ParallelRange(static_cast<int64_t>(plan.panels.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t number = begin; number < end; ++number) pack(values, plan.panels[static_cast<size_t>(number)]);
+    });
+  });
 }
 
 void RunDepthwise(const DepthwisePlan& plan, const DepthwiseOperands& operands, const WinogradEpilogue& product,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/cpu/direct_kernels.h"
+#include "kernels/cpu/weight_view.h"
 
 namespace mendel::cpu {
 
@@ -73,10 +74,9 @@ struct DepthwisePlan {
 void CutDepthwise(DepthwisePlan& plan, int threads);
 
 /// `weights`: channels x taps, row-major; `scale`: one factor a channel, or empty. `to` holds zeros.
-void PackDepthwiseWeights(const DepthwisePlan& plan, const std::vector<double>& weights, const std::vector<double>& scale,
-                          float* to);
-/// `weights`: channels x inputs, row-major; `scale` likewise.
-void PackProductWeights(const DepthwisePlan& plan, const std::vector<double>& weights, const std::vector<double>& scale, float* to);
+void PackDepthwiseWeights(const DepthwisePlan& plan, const WeightView& weights, const std::vector<double>& scale, float* to);
+/// `weights`: channels x inputs, row-major; `scale` and `to` likewise. In the current ThreadScope.
+void PackProductWeights(const DepthwisePlan& plan, const WeightView& weights, const std::vector<double>& scale, float* to);
 
 struct DepthwiseOperands {
   const float* src = nullptr;

@@ -70,10 +70,11 @@ class PointwiseCase : public Case {
     const std::vector<double> scale = RandomDoubles(rng_.Flip() ? plan_.channels_out : 0);
     const StrassenPlan seven = strassen_ ? CutStrassen(plan_) : StrassenPlan{};
     std::vector<float> packed(static_cast<size_t>(strassen_ ? seven.WeightFloats() : plan_.WeightFloats()), 0.0f);
+    const WeightMatrix matrix{weights, plan_.channels_out * plan_.channels_in, plan_.channels_in, 1};
     if (strassen_) {
-      PackStrassenWeights(seven, weight, scale, packed.data());
+      PackStrassenWeights(seven, matrix, scale, packed.data());
     } else {
-      PackPointwiseWeights(plan_, weight, scale, packed.data());
+      PackPointwiseWeights(plan_, matrix, scale, packed.data());
     }
     const std::vector<float> factor = Random(plan_.channels_in * (plan_.gated ? plan_.batch : 1));
     const std::vector<float> summand = Random(plan_.channels_in);

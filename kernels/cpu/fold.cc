@@ -30,12 +30,30 @@ HostValue Folded::Exact(ValueId value) {
   return Evaluated(value.node)[static_cast<size_t>(value.output)];
 }
 
+WeightView Folded::View(ValueId value) {
+  const Node& node = graph_.node(value.node);
+  if (!mendel::IsConstant(node)) return Evaluated(value.node)[static_cast<size_t>(value.output)].scalars;
+  const Tensor& stored = ConstantValue(node);
+  if (stored.dtype() == DType::kF32) return stored.As<float>();
+  const auto known = evaluated_.try_emplace(value.node).first;
+  if (known->second.empty()) known->second = {HostValue::FromTensor(stored)};
+  return known->second[0].scalars;
+}
+
 const std::vector<HostValue>& Folded::Evaluated(int32_t node) {
   if (const auto known = evaluated_.find(node); known != evaluated_.end()) return known->second;
-  std::vector<HostValue> operands;
-  for (ValueId input : graph_.node(node).inputs) operands.push_back(Exact(input));
+  const std::vector<ValueId>& inputs = graph_.node(node).inputs;
+  std::vector<HostValue> stored(inputs.size());
   std::vector<const HostValue*> pointers;
-  for (const HostValue& operand : operands) pointers.push_back(&operand);
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const Node& source = graph_.node(inputs[k].node);
+    if (mendel::IsConstant(source)) {
+      stored[k] = HostValue::FromTensor(ConstantValue(source));
+      pointers.push_back(&stored[k]);
+    } else {
+      pointers.push_back(&Evaluated(inputs[k].node)[static_cast<size_t>(inputs[k].output)]);
+    }
+  }
   std::vector<HostValue> outputs =
       WithView(graph_, node, [&](const NodeView& view) { return EvaluateNode(*graph_.node(node).op, view, pointers); });
   return evaluated_.emplace(node, std::move(outputs)).first->second;

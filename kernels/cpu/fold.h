@@ -8,6 +8,7 @@
 
 #include "graph/evaluate.h"
 #include "graph/graph.h"
+#include "kernels/cpu/weight_view.h"
 
 namespace mendel::cpu {
 
@@ -22,6 +23,8 @@ class Folded {
   const Tensor& Rounded(ValueId value);
   /// The value before rounding.
   HostValue Exact(ValueId value);
+  /// The same of a float value, where it lies: in the graph, or in this object until a value is rounded.
+  WeightView View(ValueId value);
 
  private:
   const std::vector<HostValue>& Evaluated(int32_t node);

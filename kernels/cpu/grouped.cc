@@ -134,24 +134,28 @@ void CutGrouped(GroupedPlan& plan, int threads) {
   }
 }
 
-void PackGroupedWeights(const GroupedPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale, float* to) {
+void PackGroupedWeights(const GroupedPlan& plan, const WeightView& weights, const std::vector<double>& scale, float* to) {
   const int64_t lanes = plan.isa->lanes;
   const int64_t line = plan.taps[2];
-  for (int64_t vector = 0; vector < plan.Vectors(); ++vector) {
-    for (int64_t row = 0; row < plan.taps[0] * plan.taps[1]; ++row) {
+  const int64_t rows = plan.taps[0] * plan.taps[1];
+  const auto pack = [&](const auto* values, int64_t vector) {
+    float* at = to + vector * rows * plan.inputs * line * lanes;
+    for (int64_t row = 0; row < rows; ++row) {
       for (int64_t input = 0; input < plan.inputs; ++input) {
-        for (int64_t tap = 0; tap < line; ++tap) {
-          for (int64_t lane = 0; lane < lanes; ++lane, ++to) {
+        for (int64_t tap = 0; tap < line; ++tap, at += lanes) {
+          for (int64_t lane = 0; lane < std::min(lanes, plan.channels - vector * lanes); ++lane) {
             const int64_t out = vector * lanes + lane;
-            if (out >= plan.channels) continue;
-            const double factor = scale.empty() ? 1.0 : scale[static_cast<size_t>(out)];
-            *to = static_cast<float>(weights[static_cast<size_t>((out * plan.inputs + input) * plan.Taps() + row * line + tap)] *
-                                     factor);
+            at[lane] = ScaledWeight(values[(out * plan.inputs + input) * plan.Taps() + row * line + tap], FactorOf(scale, out));
           }
         }
       }
     }
-  }
+  };
+  weights.Visit([&](const auto* values) {
+    ParallelRange(plan.Vectors(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t vector = begin; vector < end; ++vector) pack(values, vector);
+    });
+  });
 }
 
 void RunGrouped(const GroupedPlan& plan, const float* src, const float* weights, const WinogradEpilogue& epilogue, float* dst,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cpu/direct_kernels.h"
+#include "kernels/cpu/weight_view.h"
 
 namespace mendel::cpu {
 
@@ -42,8 +43,9 @@ bool GroupsFit(int64_t inputs, int64_t lanes);
 /// Fills what follows from the fields up to `dst`.
 void CutGrouped(GroupedPlan& plan, int threads);
 
-/// `weights`: channels x inputs x taps, row-major; `scale`: one factor an output channel, or empty.
-void PackGroupedWeights(const GroupedPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale, float* to);
+/// `weights`: channels x inputs x taps, row-major; `scale`: one factor an output channel, or empty. `to` holds zeros. In the
+/// current ThreadScope.
+void PackGroupedWeights(const GroupedPlan& plan, const WeightView& weights, const std::vector<double>& scale, float* to);
 
 /// In the current ThreadScope. `scratch`: ScratchBytes() bytes on a 64-byte boundary.
 void RunGrouped(const GroupedPlan& plan, const float* src, const float* weights, const WinogradEpilogue& epilogue, float* dst,

@@ -13,6 +13,7 @@
 #include "kernels/cpu/lower_depthwise.h"
 #include "kernels/cpu/lower_direct.h"
 #include "kernels/cpu/threads.h"
+#include "kernels/cpu/weight_view.h"
 #include "kernels/cpu/winograd.h"
 
 namespace mendel::cpu {
@@ -160,8 +161,24 @@ std::optional<Choice> ChooseWithPosts(Lowering& lowering, const Group& group, co
   return std::nullopt;
 }
 
-/// Constant weights times the epilogue's scale, not rounded.
-HostValue ScaledWeights(Lowering& lowering, const Node& node, const std::vector<double>& scale) {
+/// Constant weights times the epilogue's scale, rounded once.
+Tensor ScaledWeights(Lowering& lowering, const Node& node, const std::vector<double>& scale) {
+  if (scale.empty()) return lowering.folded().Rounded(node.inputs[1]);
+  const Shape& shape = lowering.shape(node.inputs[1]);
+  const int64_t taps = NumElements(shape) / (shape[0] * shape[1]);
+  const WeightView weights = lowering.folded().View(node.inputs[1]);
+  if (node.op->name != "ConvTranspose") return ScaledTensor(shape, weights, scale, shape[1] * taps);
+  const int64_t in = shape[0] / node.attrs.Int("group");
+  std::vector<double> factors;
+  for (int64_t row = 0; row < shape[0]; ++row) {
+    const auto first = scale.begin() + row / in * shape[1];
+    factors.insert(factors.end(), first, first + shape[1]);
+  }
+  return ScaledTensor(shape, weights, factors, taps);
+}
+
+/// The same before rounding.
+HostValue ExactWeights(Lowering& lowering, const Node& node, const std::vector<double>& scale) {
   HostValue weights = lowering.folded().Exact(node.inputs[1]);
   if (scale.empty()) return weights;
   const Shape& shape = weights.type.shape;
@@ -181,12 +198,10 @@ Place PackWeights(Lowering& lowering, const Node& node, const Problem& problem, 
                   const memory::desc& wanted) {
   const auto stored = [&](memory::data_type type) { return memory::desc(problem.weights, type, problem.weight_strides); };
   if (problem.split.has_value()) {
-    const Tensor parts = SplitWeights(ScaledWeights(lowering, node, scale), problem.transposed ? 0 : 1, problem.src[1] / 3);
+    const Tensor parts = SplitWeights(ExactWeights(lowering, node, scale), problem.transposed ? 0 : 1, problem.src[1] / 3);
     return lowering.PackedWeights(parts, stored(memory::data_type::bf16), wanted);
   }
-  const Tensor weights =
-      scale.empty() ? lowering.folded().Rounded(node.inputs[1]) : ScaledWeights(lowering, node, scale).ToTensor();
-  return lowering.PackedWeights(weights, stored(memory::data_type::f32), wanted);
+  return lowering.PackedWeights(ScaledWeights(lowering, node, scale), stored(memory::data_type::f32), wanted);
 }
 
 Place PlaceSource(Lowering& lowering, ValueId value, const Problem& problem, const memory::desc& wanted) {

@@ -122,9 +122,9 @@ Layout LyingOr(Lowering& lowering, ValueId value, int64_t lanes) {
 }
 
 Place PackedConstant(Lowering& lowering, int64_t floats, ValueId weights,
-                     const std::function<void(const std::vector<double>&, float*)>& pack) {
+                     const std::function<void(const WeightView&, float*)>& pack) {
   return lowering.Constant("", floats * static_cast<int64_t>(sizeof(float)),
-                           [&](std::byte* to) { pack(lowering.folded().Exact(weights).scalars, reinterpret_cast<float*>(to)); });
+                           [&](std::byte* to) { pack(lowering.folded().View(weights), reinterpret_cast<float*>(to)); });
 }
 
 DepthwisePlan PlanIn(Lowering& lowering, const Group& group, ValueId source, const Layout& from, ValueId result, const Layout& to) {
@@ -142,9 +142,9 @@ DepthwisePlan PlanIn(Lowering& lowering, const Group& group, ValueId source, con
 /// The constants of the product that comes first; returns what follows it.
 OwnPosts PlaceProduct(Lowering& lowering, const Group& expansion, const DepthwisePlan& plan, DepthwisePlaces& places) {
   const OwnFused expanded = *OwnFuse(lowering, expansion, plan.channels);
-  places.product_weights = PackedConstant(
-      lowering, plan.ProductWeightFloats(), lowering.graph().node(expansion.nodes[0]).inputs[1],
-      [&](const std::vector<double>& weights, float* at) { PackProductWeights(plan, weights, expanded.epilogue.scale, at); });
+  places.product_weights =
+      PackedConstant(lowering, plan.ProductWeightFloats(), lowering.graph().node(expansion.nodes[0]).inputs[1],
+                     [&](const WeightView& weights, float* at) { PackProductWeights(plan, weights, expanded.epilogue.scale, at); });
   places.product_bias = OwnVector(lowering, expanded.epilogue.bias, plan.Vectors() * plan.isa->lanes);
   return expanded.posts;
 }
@@ -223,9 +223,9 @@ absl::StatusOr<bool> LowerDepthwise(Lowering& lowering, const Group& group, cons
   OwnPosts product_posts;
   places.src = lowering.In(source, from);
   if (product != nullptr) product_posts = PlaceProduct(lowering, group.expansion[0], plan, places);
-  places.weights = PackedConstant(
-      lowering, plan.WeightFloats(), node.inputs[1],
-      [&](const std::vector<double>& weights, float* at) { PackDepthwiseWeights(plan, weights, fused->epilogue.scale, at); });
+  places.weights = PackedConstant(lowering, plan.WeightFloats(), node.inputs[1], [&](const WeightView& weights, float* at) {
+    PackDepthwiseWeights(plan, weights, fused->epilogue.scale, at);
+  });
   places.bias = OwnVector(lowering, fused->epilogue.bias, plan.Vectors() * lanes);
   if (fused->epilogue.residual.has_value()) places.residual = lowering.In(*fused->epilogue.residual, to);
   places.dst = lowering.Allocate(result, to);

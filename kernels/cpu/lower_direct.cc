@@ -185,13 +185,10 @@ absl::Status Emit(Lowering& lowering, const Group& group, const OwnFused& fused,
   return LowerRest(lowering, group, fused.count);
 }
 
-/// Element of a Conv's [out, in, 1...], a ConvTranspose's [in, out, phases...] or a MatMul's [in, out] weights.
-std::function<double(int64_t, int64_t, int64_t)> Weight(std::string_view op, const std::vector<double>& values, int64_t in,
-                                                        int64_t out, int64_t phases) {
-  if (op == "Conv") return [&values, in](int64_t, int64_t o, int64_t i) { return values[static_cast<size_t>(o * in + i)]; };
-  return [&values, out, phases](int64_t phase, int64_t o, int64_t i) {
-    return values[static_cast<size_t>((i * out + o) * phases + phase)];
-  };
+/// A Conv's [out, in, 1...], a ConvTranspose's [in, out, phases...] or a MatMul's [in, out] weights.
+WeightMatrix MatrixOf(std::string_view op, const WeightView& values, int64_t in, int64_t out, int64_t phases) {
+  if (op == "Conv") return {values, 0, in, 1};
+  return {values, 1, phases, out * phases};
 }
 
 /// Positions and strides of a convolution; of a transposed one the phases, too.
@@ -226,9 +223,9 @@ absl::Status EmitProduct(Lowering& lowering, const Group& group, const OwnFused&
                          DirectOperands operands, const PointwisePlan& product, const Pack& pack) {
   const Node& node = lowering.graph().node(group.nodes[0]);
   operands.weights = lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* to) {
-    const std::vector<double> values = lowering.folded().Exact(node.inputs[1]).scalars;
+    const WeightView values = lowering.folded().View(node.inputs[1]);
     const int64_t phases = static_cast<int64_t>(product.phases.size());
-    pack(plan, Weight(node.op->name, values, product.channels_in, product.channels_out, phases), fused.epilogue.scale,
+    pack(plan, MatrixOf(node.op->name, values, product.channels_in, product.channels_out, phases), fused.epilogue.scale,
          reinterpret_cast<float*>(to));
   });
   return Emit<ProductKernel<Plan, kRun>>(lowering, group, fused, name, std::move(plan), std::move(operands));
@@ -300,8 +297,7 @@ absl::StatusOr<bool> LowerGrouped(Lowering& lowering, const Group& group) {
   CutGrouped(plan, lowering.options().threads);
   DirectOperands operands = Prepare(lowering, group, *fused, from, to, plan.channels, lanes);
   operands.weights = lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* bytes) {
-    PackGroupedWeights(plan, lowering.folded().Exact(node.inputs[1]).scalars, fused->epilogue.scale,
-                       reinterpret_cast<float*>(bytes));
+    PackGroupedWeights(plan, lowering.folded().View(node.inputs[1]), fused->epilogue.scale, reinterpret_cast<float*>(bytes));
   });
   MENDEL_RETURN_IF_ERROR(Emit<GroupedKernel>(lowering, group, *fused, kOwnGrouped, std::move(plan), std::move(operands)));
   return true;

@@ -10,6 +10,7 @@
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/lower_attention.h"
 #include "kernels/cpu/lower_direct.h"
+#include "kernels/cpu/weight_view.h"
 
 namespace mendel::cpu {
 namespace {
@@ -81,7 +82,8 @@ HostValue ScaledColumns(Lowering& lowering, ValueId value, const std::vector<dou
 }
 
 Tensor RoundedColumns(Lowering& lowering, ValueId value, const std::vector<double>& scale) {
-  return scale.empty() ? lowering.folded().Rounded(value) : ScaledColumns(lowering, value, scale).ToTensor();
+  if (scale.empty()) return lowering.folded().Rounded(value);
+  return ScaledTensor(lowering.shape(value), lowering.folded().View(value), scale, 1);
 }
 
 struct Choice {

@@ -148,7 +148,7 @@ class Builder {
     problem.groups = first.attrs.Int("group");
     problem.channels_out = first.outputs[0].shape[1] / problem.groups;
     problem.to = TensorOf(parts_.to.layout);
-    std::vector<std::vector<double>> values;
+    std::vector<ValueId> values;
     std::vector<std::vector<double>> scales;
     for (const StripPiece& piece : claim_.pieces) problem.boxes.push_back(BoxOf(piece, problem, values, scales));
     parts_.posts = claim_.pieces[0].posts;
@@ -157,12 +157,12 @@ class Builder {
     for (size_t w = 0; w < values.size(); ++w) {
       const int number = static_cast<int>(w);
       parts_.weights.push_back(lowering_.Constant("", parts_.plan->PackedFloats(number) * kFloat, [&](std::byte* to) {
-        parts_.plan->Pack(number, values[w], scales[w], reinterpret_cast<float*>(to));
+        parts_.plan->Pack(number, lowering_.folded().View(values[w]), scales[w], reinterpret_cast<float*>(to));
       }));
     }
   }
 
-  StripBox BoxOf(const StripPiece& piece, StripProblem& problem, std::vector<std::vector<double>>& values,
+  StripBox BoxOf(const StripPiece& piece, StripProblem& problem, std::vector<ValueId>& values,
                  std::vector<std::vector<double>>& scales) {
     const Node& node = lowering_.graph().node(patch_);
     const Box& target = node.attrs.BoxList("boxes")[piece.operand - 1];
@@ -189,7 +189,7 @@ class Builder {
     return box;
   }
 
-  StripTerm TermOf(const StripTermClaim& claim, const Shape& begin, StripProblem& problem, std::vector<std::vector<double>>& values,
+  StripTerm TermOf(const StripTermClaim& claim, const Shape& begin, StripProblem& problem, std::vector<ValueId>& values,
                    std::vector<std::vector<double>>& scales, std::vector<int>& used) {
     const Graph& graph = lowering_.graph();
     const Node& conv = graph.node(claim.conv);
@@ -206,7 +206,7 @@ class Builder {
     } else {
       term.weights = static_cast<int>(problem.weights.size());
       problem.weights.push_back({w[1], Spatial(w, 2, spatial, 1)});
-      values.push_back(lowering_.folded().Exact(conv.inputs[1]).scalars);
+      values.push_back(conv.inputs[1]);
       scales.push_back(claim.scale);
       weights_.push_back({{conv.inputs[1], claim.scale}, term.weights});
     }

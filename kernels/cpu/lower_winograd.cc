@@ -13,7 +13,6 @@
 #include "kernels/cpu/own_isa.h"
 #include "kernels/cpu/own_lowering.h"
 #include "kernels/cpu/own_posts.h"
-#include "kernels/cpu/threads.h"
 #include "kernels/cpu/winograd.h"
 
 namespace mendel::cpu {
@@ -144,8 +143,7 @@ WinogradStrides StridesOf(const Layout& layout, const Order& order, int64_t lane
 
 Place Weights(Lowering& lowering, const WinogradPlan& plan, ValueId weights, const std::vector<double>& scale) {
   return lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* to) {
-    const ThreadScope scope(lowering.options().threads);
-    PackWinogradWeights(plan, lowering.folded().Exact(weights).scalars, scale, reinterpret_cast<float*>(to));
+    PackWinogradWeights(plan, lowering.folded().View(weights), scale, reinterpret_cast<float*>(to));
   });
 }
 

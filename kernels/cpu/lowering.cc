@@ -444,7 +444,20 @@ Program Lowering::Finish() {
     Emit({}, "copy", MakeCopyKernel({{from, to, flat, {1}, {1}}}, DTypeSize(type(value).dtype)), {from, to});
     program_.steps.back().info.name = Cat("output ", graph_.outputs()[k].name);
   }
+  if (options_.copy_constants) CopyConstants();
   return std::move(program_);
+}
+
+void Lowering::CopyConstants() {
+  for (Buffer& buffer : program_.buffers) {
+    if (buffer.kind != BufferKind::kConstant || buffer.packed) continue;
+    auto copy = std::make_shared<AlignedBytes>(buffer.bytes);
+    std::copy_n(buffer.constant, buffer.bytes, copy->data());
+    const auto kept = Share(std::move(copy));
+    buffer.constant = kept->data();
+    buffer.owner = kept;
+    buffer.packed = true;
+  }
 }
 
 void Lowering::FindConcatSlots() {

@@ -86,7 +86,8 @@ class Lowering {
   void Emit(const std::vector<int32_t>& nodes, std::string implementation, std::unique_ptr<Kernel> kernel,
             const std::vector<Place>& places, int64_t scratch = 0, std::optional<std::pair<Place, Place>> in_place = {});
 
-  /// Copies to graph outputs that were not computed in place; the program is then complete.
+  /// Copies to graph outputs that were not computed in place, and constants where the executable shall have its own; the program is
+  /// then complete.
   Program Finish();
 
  private:
@@ -103,6 +104,7 @@ class Lowering {
   bool IsOnlyPatched(ValueId value, int32_t patch) const;
   std::optional<Place> InConcat(ValueId value, const Layout& layout);
   void FindConcatSlots();
+  void CopyConstants();
   /// Room for a part of a concatenation of several images in blocks of so many channels.
   std::optional<Place> RoomWithin(ValueId value, int64_t block);
 

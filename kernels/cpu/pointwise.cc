@@ -164,21 +164,28 @@ void CutPointwise(PointwisePlan& plan, int threads) {
   if (plan.row / kLine % 2 == 0) plan.row += kLine;  // neighbouring positions in different sets of the cache
 }
 
-void PackPointwiseWeights(const PointwisePlan& plan, const std::function<double(int64_t, int64_t, int64_t)>& weight,
-                          const std::vector<double>& scale, float* to) {
+void PackPointwiseWeights(const PointwisePlan& plan, const WeightMatrix& weights, const std::vector<double>& scale, float* to) {
   const int64_t per_phase = static_cast<int64_t>(plan.panels.size() / plan.phases.size());
-  for (size_t k = 0; k < plan.panels.size(); ++k) {
-    const PointwisePlan::Panel& panel = plan.panels[k];
-    const int64_t phase = static_cast<int64_t>(k) / per_phase;
-    float* line = to + panel.weights;
-    for (int64_t in = 0; in < plan.channels_in; ++in) {
-      for (int64_t o = 0; o < panel.vectors * plan.isa->lanes; ++o, ++line) {
-        const int64_t out = panel.channel + o;
-        if (o >= panel.channels) continue;
-        *line = static_cast<float>(weight(phase, out, in) * (scale.empty() ? 1.0 : scale[static_cast<size_t>(out)]));
+  const auto pack = [&](const auto* values, int64_t number) {
+    const PointwisePlan::Panel& panel = plan.panels[static_cast<size_t>(number)];
+    const int64_t width = panel.vectors * plan.isa->lanes;
+    float* const panel_to = to + panel.weights;
+    // Blocks of inputs, so that lines of the source and of the panel stay in the cache whichever way the source lies.
+    constexpr int64_t kBlock = 16;
+    for (int64_t begin = 0; begin < plan.channels_in; begin += kBlock) {
+      const int64_t end = std::min(plan.channels_in, begin + kBlock);
+      for (int64_t o = 0; o < panel.channels; ++o) {
+        const double factor = FactorOf(scale, panel.channel + o);
+        const auto* from = values + weights.At(number / per_phase, panel.channel + o, 0);
+        for (int64_t in = begin; in < end; ++in) panel_to[in * width + o] = ScaledWeight(from[in * weights.in], factor);
       }
     }
-  }
+  };
+  weights.values.Visit([&](const auto* values) {
+    ParallelRange(static_cast<int64_t>(plan.panels.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t number = begin; number < end; ++number) pack(values, number);
+    });
+  });
 }
 
 void RunPointwise(const PointwisePlan& plan, const PointwiseOperands& operands, const WinogradEpilogue& epilogue, float* scratch) {

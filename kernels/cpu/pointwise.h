@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -18,6 +17,7 @@
 #include "kernels/cpu/direct_kernels.h"
 #include "kernels/cpu/fuse.h"
 #include "kernels/cpu/lowering.h"
+#include "kernels/cpu/weight_view.h"
 
 namespace mendel::cpu {
 
@@ -64,9 +64,8 @@ struct PointwisePlan {
 /// Fills what follows from the fields up to `gated`.
 void CutPointwise(PointwisePlan& plan, int threads);
 
-/// `weight(phase, out, in)`: a factor; `scale`: one factor an output channel, or empty.
-void PackPointwiseWeights(const PointwisePlan& plan, const std::function<double(int64_t, int64_t, int64_t)>& weight,
-                          const std::vector<double>& scale, float* to);
+/// `scale`: one factor an output channel, or empty. `to` holds zeros. In the current ThreadScope.
+void PackPointwiseWeights(const PointwisePlan& plan, const WeightMatrix& weights, const std::vector<double>& scale, float* to);
 
 inline constexpr int64_t kLargestPointwiseBlock = 256;
 using PositionOffsets = std::array<int64_t, kLargestPointwiseBlock>;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "kernels/cpu/threads.h"
 
@@ -195,27 +196,37 @@ StrassenPlan CutStrassen(const PointwisePlan& product) {
   return plan;
 }
 
-void PackStrassenWeights(const StrassenPlan& plan, const std::function<double(int64_t, int64_t, int64_t)>& weight,
-                         const std::vector<double>& scale, float* to) {
-  const int64_t lanes = plan.isa->lanes;
-  const auto element = [&](int64_t in, int64_t out) {
-    if (in >= plan.product.channels_in || out >= plan.product.channels_out) return 0.0;
-    return weight(0, out, in) * (scale.empty() ? 1.0 : scale[static_cast<size_t>(out)]);
+void PackStrassenWeights(const StrassenPlan& plan, const WeightMatrix& weights, const std::vector<double>& scale, float* to) {
+  struct Piece {
+    int64_t part, product, panel, at;
   };
-  const auto pack = [&](int64_t part, int64_t i, int64_t panel, int64_t at) {
-    float* line = to + at;
-    const int64_t end = std::min((part + 1) * plan.depth, plan.half_in);
-    for (int64_t in = part * plan.depth; in < end; ++in) {
-      for (int64_t o = 0; o < plan.PanelVectors(panel) * lanes; ++o, ++line) {
-        const int64_t out = panel * plan.width + o;
+  std::vector<Piece> pieces;
+  for (int64_t first = 0; first < plan.panels; first += plan.group) {
+    ForEachWeights(plan, first, plan.panels, 0, plan.Parts(), [&](int64_t part, int64_t product, int64_t panel, int64_t at) {
+      pieces.push_back({part, product, panel, at});
+    });
+  }
+  const int64_t lanes = plan.isa->lanes;
+  const auto pack = [&](const auto* values, const Piece& piece) {
+    const auto element = [&](int64_t in, int64_t out) {
+      if (in >= plan.product.channels_in || out >= plan.product.channels_out) return 0.0;
+      return static_cast<double>(values[weights.At(0, out, in)]) * FactorOf(scale, out);
+    };
+    float* line = to + piece.at;
+    const int64_t end = std::min((piece.part + 1) * plan.depth, plan.half_in);
+    for (int64_t in = piece.part * plan.depth; in < end; ++in) {
+      for (int64_t o = 0; o < plan.PanelVectors(piece.panel) * lanes; ++o, ++line) {
+        const int64_t out = piece.panel * plan.width + o;
         *line = static_cast<float>(
-            Combined(i, [&](int64_t r, int64_t c) { return element(r * plan.half_in + in, c * plan.half_out + out); }));
+            Combined(piece.product, [&](int64_t r, int64_t c) { return element(r * plan.half_in + in, c * plan.half_out + out); }));
       }
     }
   };
-  for (int64_t first = 0; first < plan.panels; first += plan.group) {
-    ForEachWeights(plan, first, plan.panels, 0, plan.Parts(), pack);
-  }
+  weights.values.Visit([&](const auto* values) {
+    ParallelRange(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) pack(values, pieces[static_cast<size_t>(k)]);
+    });
+  });
 }
 
 void RunStrassen(const StrassenPlan& plan, const PointwiseOperands& operands, const WinogradEpilogue& epilogue, float* scratch) {

@@ -11,11 +11,11 @@
 #define MENDEL_KERNELS_CPU_STRASSEN_H_
 
 #include <cstdint>
-#include <functional>
 #include <string_view>
 #include <vector>
 
 #include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/weight_view.h"
 
 namespace mendel::cpu {
 
@@ -47,9 +47,8 @@ struct StrassenPlan {
 /// `product` after CutPointwise.
 StrassenPlan CutStrassen(const PointwisePlan& product);
 
-/// `weight(0, out, in)` and `scale` as in PackPointwiseWeights.
-void PackStrassenWeights(const StrassenPlan& plan, const std::function<double(int64_t, int64_t, int64_t)>& weight,
-                         const std::vector<double>& scale, float* to);
+/// `weights` (of one phase) and `scale` as in PackPointwiseWeights. In the current ThreadScope.
+void PackStrassenWeights(const StrassenPlan& plan, const WeightMatrix& weights, const std::vector<double>& scale, float* to);
 
 /// In the current ThreadScope. `scratch`: ScratchBytes() bytes on a 64-byte boundary.
 void RunStrassen(const StrassenPlan& plan, const PointwiseOperands& operands, const WinogradEpilogue& epilogue, float* scratch);

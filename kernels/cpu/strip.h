@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/cpu/strip_kernels.h"
+#include "kernels/cpu/weight_view.h"
 
 namespace mendel::cpu {
 
@@ -85,7 +86,7 @@ class StripPlan {
   double flops() const { return flops_; }
   int64_t PackedFloats(int weights) const;
   /// `values`: groups * channels_out x channels_in x taps, row-major; `scale`: one factor an output channel, or empty.
-  void Pack(int weights, const std::vector<double>& values, const std::vector<double>& scale, float* to) const;
+  void Pack(int weights, const WeightView& values, const std::vector<double>& scale, float* to) const;
   int64_t ScratchBytes() const;
   /// In the current ThreadScope. `epilogue.bias`: one a channel; its residual is not read. `scratch`: ScratchBytes() bytes on a
   /// 64-byte boundary. Sources are read before anything is written, so they may share memory with the destination.

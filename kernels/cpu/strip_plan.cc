@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/cpu/strip.h"
+#include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
 namespace {
@@ -195,19 +196,26 @@ int64_t StripPlan::PackedFloats(int weights) const {
   return w.Taps() * w.channels_in * (panels_.back().vectors_before + panels_.back().vectors) * problem_.isa->lanes;
 }
 
-void StripPlan::Pack(int weights, const std::vector<double>& values, const std::vector<double>& scale, float* to) const {
+void StripPlan::Pack(int weights, const WeightView& values, const std::vector<double>& scale, float* to) const {
   const StripWeights& w = problem_.weights[static_cast<size_t>(weights)];
-  for (const Panel& panel : panels_) {
+  const int64_t lanes = problem_.isa->lanes;
+  const auto pack = [&](const auto* from, const Panel& panel) {
+    float* at = to + w.Taps() * w.channels_in * panel.vectors_before * lanes;
     for (int64_t tap = 0; tap < w.Taps(); ++tap) {
-      for (int64_t k = 0; k < w.channels_in; ++k) {
-        for (int64_t c = 0; c < panel.vectors * problem_.isa->lanes; ++c) {
+      for (int64_t k = 0; k < w.channels_in; ++k, at += panel.vectors * lanes) {
+        for (int64_t c = 0; c < panel.channels; ++c) {
           const int64_t o = panel.group * problem_.channels_out + panel.channel + c;
-          const double value = c < panel.channels ? values[static_cast<size_t>((o * w.channels_in + k) * w.Taps() + tap)] : 0;
-          *to++ = static_cast<float>(scale.empty() || c >= panel.channels ? value : value * scale[static_cast<size_t>(o)]);
+          at[c] = ScaledWeight(from[(o * w.channels_in + k) * w.Taps() + tap], FactorOf(scale, o));
         }
+        std::fill(at + panel.channels, at + panel.vectors * lanes, 0.0f);
       }
     }
-  }
+  };
+  values.Visit([&](const auto* from) {
+    ParallelRange(static_cast<int64_t>(panels_.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) pack(from, panels_[static_cast<size_t>(k)]);
+    });
+  });
 }
 
 }  // namespace mendel::cpu

@@ -81,59 +81,27 @@ void ForBlocks(int64_t begin, int64_t end, int64_t block, const Body& body) {
   for (int64_t b = 0; b < blocks; ++b) body(begin + (end - begin) * b / blocks, begin + (end - begin) * (b + 1) / blocks);
 }
 
-/// matrix (rows x columns) times every line of `count` numbers a step along one dimension of from[outer][columns][inner].
-void TransformDimension(const double* matrix, int rows, int columns, int64_t outer, int64_t inner, const std::vector<double>& from,
-                        std::vector<double>& to) {
-  std::fill(to.begin(), to.end(), 0.0);
-  for (int64_t o = 0; o < outer; ++o) {
-    for (int r = 0; r < rows; ++r) {
-      double* out = to.data() + (o * rows + r) * inner;
-      for (int k = 0; k < columns; ++k) {
-        const double factor = matrix[r * columns + k];
-        const double* in = from.data() + (o * columns + k) * inner;
-        for (int64_t i = 0; i < inner; ++i) out[i] += factor * in[i];
-      }
-    }
-  }
-}
-
 /// One panel of output channels.
-void PackPanel(const WinogradPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale, int64_t panel,
-               float* to) {
+template <class T>
+void PackPanel(const WinogradPlan& plan, const T* weights, const std::vector<double>& scale, int64_t panel, float* to) {
   const WinogradIsa& isa = *plan.isa;
   const WinogradTransforms& transforms = *plan.transforms;
   const int64_t taps = int64_t{transforms.r[0]} * transforms.r[1] * transforms.r[2];
-  const int64_t out = plan.problem.channels_out;
   const int64_t first = panel * isa.panel_vectors * isa.lanes;
   const int64_t width = std::min<int64_t>(isa.panel_vectors, plan.OutputVectors() - panel * isa.panel_vectors) * isa.lanes;
+  const int64_t channels = std::min(width, plan.problem.channels_out - first);
   float* base = to + first * plan.points * plan.channels_in;
   std::vector<double> values(static_cast<size_t>(plan.points * width)), next(values.size());
   for (int64_t c = 0; c < plan.channels_in; ++c) {
-    for (int64_t tap = 0; tap < taps; ++tap) {
-      for (int64_t o = 0; o < width; ++o) {
-        double& value = values[static_cast<size_t>(tap * width + o)];
-        value = 0;
-        if (first + o >= out) continue;
-        value = weights[static_cast<size_t>(((first + o) * plan.channels_in + c) * taps + tap)];
-        if (!scale.empty()) value *= scale[static_cast<size_t>(first + o)];
+    std::fill_n(values.begin(), taps * width, 0.0);
+    for (int64_t o = 0; o < channels; ++o) {
+      const T* kernel = weights + ((first + o) * plan.channels_in + c) * taps;
+      const double factor = FactorOf(scale, first + o);
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        values[static_cast<size_t>(tap * width + o)] = static_cast<double>(kernel[tap]) * factor;
       }
     }
-    int64_t outer = 1;
-    int64_t inner = taps * width;
-    for (size_t d = 0; d < 3; ++d) {
-      const int columns = transforms.r[d];
-      const int rows = transforms.m[d] + columns - 1;
-      inner /= columns;
-      if (rows > 1) {
-        TransformDimension(transforms.weights[d], rows, columns, outer, inner, values, next);
-        values.swap(next);
-      }
-      outer *= rows;
-    }
-    for (int64_t p = 0; p < plan.points; ++p) {
-      float* line = base + (p * plan.channels_in + c) * width;
-      for (int64_t o = 0; o < width; ++o) line[o] = static_cast<float>(values[static_cast<size_t>(p * width + o)]);
-    }
+    isa.transform_weights(transforms, width, values.data(), next.data(), base + c * width, plan.channels_in * width);
   }
 }
 
@@ -176,10 +144,11 @@ void CutIntoTiles(WinogradPlan& plan, int threads) {
   plan.product_row = OddLines(plan.points * panel);
 }
 
-void PackWinogradWeights(const WinogradPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale,
-                         float* to) {
-  ParallelRange(plan.Panels(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t panel = begin; panel < end; ++panel) PackPanel(plan, weights, scale, panel, to);
+void PackWinogradWeights(const WinogradPlan& plan, const WeightView& weights, const std::vector<double>& scale, float* to) {
+  weights.Visit([&](const auto* values) {
+    ParallelRange(plan.Panels(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t panel = begin; panel < end; ++panel) PackPanel(plan, values, scale, panel, to);
+    });
   });
 }
 

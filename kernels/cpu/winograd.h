@@ -15,6 +15,7 @@
 #include "kernels/cpu/fuse.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/lowering.h"
+#include "kernels/cpu/weight_view.h"
 #include "kernels/cpu/winograd_kernels.h"
 
 namespace mendel::cpu {
@@ -54,7 +55,7 @@ void CutIntoTiles(WinogradPlan& plan, int threads);
 
 /// `weights`: out x in x taps, row-major; `scale`: one factor an output channel, or empty. Transformed in double and rounded once,
 /// in the current ThreadScope.
-void PackWinogradWeights(const WinogradPlan& plan, const std::vector<double>& weights, const std::vector<double>& scale, float* to);
+void PackWinogradWeights(const WinogradPlan& plan, const WeightView& weights, const std::vector<double>& scale, float* to);
 
 /// Runs one convolution in the current ThreadScope. `scratch`: ScratchBytes() bytes on a 64-byte boundary.
 void RunWinograd(const WinogradPlan& plan, const float* src, const float* weights, const WinogradEpilogue& epilogue, float* dst,
