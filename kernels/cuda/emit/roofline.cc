@@ -65,7 +65,9 @@ const GpuModel* GpuOf(int compute_capability) {
 double RooflineSeconds(const Correction& correction, const LaunchShape& launch, const Tile& tile, const GpuModel& gpu) {
   // What blocks compute, padding included, on as many multiprocessors as there are blocks.
   double padded = 0;
-  for (const CorrectionBox& box : correction.boxes) {
+  const bool sums = correction.divided.stage != DividedSum::Stage::kTotal;
+  for (size_t k = 0; k < correction.boxes.size() && sums; ++k) {
+    const CorrectionBox& box = correction.boxes[k];
     padded +=
         2.0 * static_cast<double>(TilesOf(box, tile) * tile.rows * tile.columns) * static_cast<double>(SumOf(correction, box));
   }
