@@ -38,11 +38,11 @@ expect 1 'unknown numerics class' "$layers" --numerics odd "$folder/filled.onnx"
 expect 2 'usage' "$layers" --batch 0 "$folder/filled.onnx"
 
 # The command that only a GPU answers.
-expect 2 'no part dance' "$python" scripts/gpu_check --parts dance
-expect 2 'is no folder' "$python" scripts/gpu_check --models "$folder/none"
-expect 1 "not there: $folder/mendel" "$python" scripts/gpu_check --no-build --build "$folder"
+expect 2 'no part dance' "$python" scripts/gpu-check --parts dance
+expect 2 'is no folder' "$python" scripts/gpu-check --models "$folder/none"
+expect 1 "not there: $folder/mendel" "$python" scripts/gpu-check --no-build --build "$folder"
 if "$build/mendel" doctor | grep -q '^backend cuda: not usable'; then
-  expect 77 'SKIP: no GPU for correctness, layers: .*libcuda' "$python" scripts/gpu_check --no-build --build "$build" --parts correctness,layers
+  expect 77 'SKIP: no GPU for correctness, layers: .*libcuda' "$python" scripts/gpu-check --no-build --build "$build" --parts correctness,layers
   expect 77 'SKIP: .*libcuda' "$layers" --device cuda "$folder/filled.onnx"
 fi
 

@@ -126,8 +126,9 @@ void RunAll(const Options& options, GuardedCases& report) {
   if (options.Wants("streams")) {
     report.Case("times", [&] { return WrongTimes(backend); });
     if (report.GoesOn()) report.Case("streams", [&] { return WrongOnStreams(backend); });
+    if (report.GoesOn()) report.Case("replays", [&] { return WrongReplays(backend); });
     if (report.GoesOn()) report.Case("branches", [&] { return WrongBranches(backend); });
-    report.EndPart("times, streams and branches", 3, 3);
+    report.EndPart("times, streams, replays and branches", 4, 4);
   }
   if (options.Wants("operators")) RunOperators(backend, report);
   if (options.Wants("libraries")) {
