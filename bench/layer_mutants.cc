@@ -86,6 +86,16 @@ struct Candidate {
   Program program;
 };
 
+/// Those at the output, or at all nodes.
+std::vector<Match> MatchesOn(const Graph& graph, const Rule& rule, bool at_output) {
+  if (at_output) return rule.match(graph, graph.outputs()[0].value.node);
+  std::vector<Match> matches;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    for (Match& match : rule.match(graph, node)) matches.push_back(std::move(match));
+  }
+  return matches;
+}
+
 /// The fastest first; those of the first rules only when the time is over before all were tried.
 std::vector<Candidate> Candidates(const Subject& subject, const std::string& algorithm, const Laboratory& laboratory,
                                   const Deadline& deadline) {
@@ -95,7 +105,7 @@ std::vector<Candidate> Candidates(const Subject& subject, const std::string& alg
   for (const Rule* rule : AllRules()) {
     if (rule->stage != Stage::kSearch) continue;
     const Graph& layer = rule->reads_values ? literal : subject.graph;
-    for (const Match& match : rule->match(layer, layer.outputs()[0].value.node)) {
+    for (const Match& match : MatchesOn(layer, *rule, subject.one_operator)) {
       if (!all.empty() && deadline.Passed()) break;
       auto mutant = MakeMutant(layer, *rule, match);
       if (!mutant.ok()) continue;  // the match turned out not to apply
@@ -158,7 +168,9 @@ std::string Number(const char* format, double value) {
 }
 
 MutantRow RowOf(const Combination& combination, const Program& direct, const Program* mutant, const Program* mended) {
-  const auto timed = [](const Program& program) { return Cat(Number("%.4f", program.milliseconds), " (", Algorithm(program), ")"); };
+  const auto timed = [](const Program& program) {
+    return Cat(Number("%.4f", program.milliseconds), " (", Algorithm(program), ")");
+  };
   MutantRow row{direct.milliseconds, (mutant != nullptr ? *mutant : direct).milliseconds, std::nullopt, 0, ""};
   row.text = Cat("| ", combination.Told(), " | ", timed(direct), " | ");
   if (mutant == nullptr) {
@@ -169,9 +181,9 @@ MutantRow RowOf(const Combination& combination, const Program& direct, const Pro
     row.mended = mended->milliseconds;
     row.share = mended->share;
     const double correction = mended->milliseconds - mutant->milliseconds;
-    row.text += Cat(mutant->told, " | ", timed(*mutant), " | ", mended->told, ", ", timed(*mended), " | ", Number("%.4f", correction),
-                    " | ", Number("%.2f", 100 * correction / row.mutant), " | ", Number("%.2f", 100 * mended->share), " | ",
-                    Number("%.2f", row.direct / mended->milliseconds), " |");
+    row.text += Cat(mutant->told, " | ", timed(*mutant), " | ", mended->told, ", ", timed(*mended), " | ",
+                    Number("%.4f", correction), " | ", Number("%.2f", 100 * correction / row.mutant), " | ",
+                    Number("%.2f", 100 * mended->share), " | ", Number("%.2f", row.direct / mended->milliseconds), " |");
   }
   return row;
 }
@@ -192,14 +204,12 @@ absl::Status MeasureMutant(const Combination& combination, Program& direct, Cand
   return absl::OkStatus();
 }
 
-/// The rows of one combination; none where the backend has no algorithm in this layout for it.
+/// The rows of one combination, for which the backend has an algorithm in the layout; none where it fails, which is told.
 std::vector<MutantRow> MeasureCombination(const Combination& combination, const Backend& backend, const Options& options,
                                           const Deadline& deadline) {
   const Laboratory laboratory(backend, options.threads, combination.numerics, combination.layout);
   Program direct{combination.subject.graph, "", 0, "", nullptr, 0};
-  const std::vector<std::string> offered = laboratory.Algorithms(direct.graph);
-  if (offered.empty()) return {};
-  const absl::Status tuned = laboratory.Tune(direct, offered);
+  const absl::Status tuned = laboratory.Tune(direct, laboratory.Algorithms(direct.graph));
   if (!tuned.ok()) {
     std::fprintf(stderr, "%s: %s\n", combination.Told().c_str(), std::string(tuned.message()).c_str());
     return {};
@@ -251,8 +261,8 @@ struct Table {
   const Options& options;
   const Deadline& deadline;
   RowFile& file;
-  TableSummary summary;
-  size_t skipped = 0;
+  TableSummary summary = {};
+  size_t skipped = 0, measured = 0;  // combinations
 
   /// The rows of both layouts: those that an earlier run has finished, or new ones until the time is over.
   void Add(const Subject& subject, Numerics numerics) {
@@ -263,13 +273,16 @@ struct Table {
         Print(*kept);
         continue;
       }
+      if (Laboratory(backend, options.threads, numerics, layout).Algorithms(subject.graph).empty()) continue;
       if (deadline.Passed()) {
         ++skipped;
         continue;
       }
       const std::vector<MutantRow> rows = MeasureCombination(combination, backend, options, deadline);
       Print(rows);
-      if (rows.empty() || deadline.Passed()) continue;  // what the deadline cut is measured again
+      // What the deadline cut is measured again, unless all of the time was not enough for it.
+      const bool cut = measured++ > 0 && deadline.Passed();
+      if (rows.empty() || cut) continue;
       const absl::Status status = file.Keep(key, rows);
       if (!status.ok()) std::fprintf(stderr, "layer_mutants: %s\n", std::string(status.message()).c_str());
     }
@@ -312,7 +325,8 @@ int Run(const Options& options) {
   const std::vector<Numerics> classes = Supported(*backend, options);
   layers.resize(std::min(layers.size(), options.layers));
   std::printf(
-      "| models | layer | batch | numerics | layout | direct ms | mutant | mutant ms | mended ms | correction ms | %% of the mutant | "
+      "| models | layer | batch | numerics | layout | direct ms | mutant | mutant ms | mended ms | correction ms | %% of the "
+      "mutant | "
       "%% of the layer's arithmetic | speed-up |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   const Deadline deadline = Deadline::After(options.seconds);
   RowFile file;
@@ -320,7 +334,7 @@ int Run(const Options& options) {
     std::fprintf(stderr, "layer_mutants: %s\n", std::string(opened.message()).c_str());
     return 1;
   }
-  Table table{*backend, options, deadline, file, {}, 0};
+  Table table{*backend, options, deadline, file};
   for (const ConvLayer& layer : layers) {
     for (const int64_t batch : options.batches) {
       const Subject subject{layer.models, LayerText(layer), batch, Expect(LayerGraph(layer, batch))};
@@ -389,9 +403,10 @@ bool Parse(int argc, char** argv, Options& options) {
 int main(int argc, char** argv) {
   mendel::Options options;
   if (!mendel::Parse(argc, argv, options)) {
-    std::fprintf(stderr,
-                 "usage: layer_mutants [--device cpu|cuda] [--batch 1,8,16,64] [--numerics strict,tf32] [--threads N] [--seconds N] "
-                 "[--each] [--layers N] [--samples N] [--rows FILE] MODEL.onnx...\n");
+    std::fprintf(
+        stderr,
+        "usage: layer_mutants [--device cpu|cuda] [--batch 1,8,16,64] [--numerics strict,tf32] [--threads N] [--seconds N] "
+        "[--each] [--layers N] [--samples N] [--rows FILE] MODEL.onnx...\n");
     return 2;
   }
   return mendel::Run(options);

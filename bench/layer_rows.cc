@@ -26,7 +26,8 @@ void TableSummary::Print(size_t skipped) {
   if (!over_.empty()) {
     std::sort(over_.begin(), over_.end());
     std::printf(
-        "; %d of %d corrections take at most their arithmetic share of the layer's time plus 1 %% of the mutant's; median %.2f %% of "
+        "; %d of %d corrections take at most their arithmetic share of the layer's time plus 1 %% of the mutant's; median %.2f %% "
+        "of "
         "the mutant, largest %.2f %%",
         within_, corrections_, over_[over_.size() / 2], over_.back());
   }

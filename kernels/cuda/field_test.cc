@@ -53,8 +53,8 @@ std::string FieldEntry(const EmittedKernel& kernel) {
     arguments += Cat("a", k, ", ");
   }
   return Cat("namespace ", kernel.name_space, " {\nextern \"C\" void ", kernel.name, "_field(", parameters,
-             "mendel_field::Element* y) { Mend<mendel_field::Number>(static_cast<int>(blockIdx.x), ", arguments, "y); }\n}\nMENDEL_ENTRY(", kernel.name,
-             "_field, ", kernel.name_space, "::", kernel.name, "_field)\n");
+             "mendel_field::Element* y) { Mend<mendel_field::Number>(static_cast<int>(blockIdx.x), ", arguments,
+             "y); }\n}\nMENDEL_ENTRY(", kernel.name, "_field, ", kernel.name_space, "::", kernel.name, "_field)\n");
 }
 
 const FieldEvaluator* oracle = nullptr;

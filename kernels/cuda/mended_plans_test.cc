@@ -182,7 +182,8 @@ TEST(MendedPlans, EveryRuleAndWayOfMending) {
   for (const MendedPlan& plan : plans.plans()) EXPECT_EQ(FailureOf(driver.table(), plan), "") << plan.told;
   EXPECT_EQ(driver.Leaks(), "");
   for (const char* rule : {"batch_to_space", "dilation_stack", "space_to_batch"}) {
-    EXPECT_GT(plans.scores().at(Cat(rule, " by recompute")).over_copies, 0) << rule << ": its last layout change is a launch of its own";
+    EXPECT_GT(plans.scores().at(Cat(rule, " by recompute")).over_copies, 0)
+        << rule << ": its last layout change is a launch of its own";
   }
   for (const auto& [key, score] : plans.scores()) {
     std::printf("%s: %d plans, %d in a copy, %d with the mutant's copy-out%s\n", key.c_str(), score.plans, score.copied,

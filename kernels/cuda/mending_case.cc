@@ -103,9 +103,9 @@ absl::StatusOr<MendingCase> MakeCase(const Graph& graph, Layout layout, const st
   MENDEL_ASSIGN_OR_RETURN(one.mending, MendingOf(graph, PatchOf(graph), layout));
   for (MendingKernel& kernel : one.mending.kernels) {
     kernel.correction.name = prefix + kernel.correction.name;
-    MENDEL_ASSIGN_OR_RETURN(EmittedKernel emitted,
-                            tile == nullptr || kernel.correction.divided.stage != DividedSum::Stage::kNone
-                                ? EmitKernel(kernel.correction) : EmitKernel(kernel.correction, *tile));
+    MENDEL_ASSIGN_OR_RETURN(EmittedKernel emitted, tile == nullptr || kernel.correction.divided.stage != DividedSum::Stage::kNone
+                                                       ? EmitKernel(kernel.correction)
+                                                       : EmitKernel(kernel.correction, *tile));
     one.kernels.push_back(std::move(emitted));
   }
   return one;

@@ -50,8 +50,7 @@ void CompileAll(const Compiler& compiler, const std::string& what, const Emitted
     EXPECT_EQ(compiled->usage.spilled_bytes, 0) << what << " for sm_" << architecture;
     EXPECT_EQ(compiled->usage.stack_bytes, 0) << what << " for sm_" << architecture;
     std::printf(
-        "  sm_%d: %d / %d / %.0f %%", architecture, compiled->usage.registers,
-        compiled->usage.spilled_bytes,
+        "  sm_%d: %d / %d / %.0f %%", architecture, compiled->usage.registers, compiled->usage.spilled_bytes,
         100 * Occupancy(architecture, compiled->usage.registers, static_cast<int>(kernel.launch.shared), kernel.tile.threads()));
   }
   std::printf("  %u bytes shared\n", kernel.launch.shared);
@@ -79,12 +78,14 @@ TEST(Nvrtc, KernelsCompileWithoutSpills) {
       for (size_t k = 0; k < one->kernels.size(); ++k) {
         const auto stage = one->mending.kernels[k].correction.divided.stage;
         ++stages[stage];
-        const char* const told = stage == DividedSum::Stage::kParts ? ", parts" : (stage == DividedSum::Stage::kTotal ? ", total" : "");
+        const char* const told =
+            stage == DividedSum::Stage::kParts ? ", parts" : (stage == DividedSum::Stage::kTotal ? ", total" : "");
         CompileAll(*compiler, Cat(name, " ", LayoutName(layout), told), one->kernels[k]);
       }
     }
   }
-  for (const auto stage : {DividedSum::Stage::kNone, DividedSum::Stage::kParts, DividedSum::Stage::kTotal}) EXPECT_GT(stages[stage], 0);
+  for (const auto stage : {DividedSum::Stage::kNone, DividedSum::Stage::kParts, DividedSum::Stage::kTotal})
+    EXPECT_GT(stages[stage], 0);
   for (uint64_t seed = 1; seed <= 2; ++seed) {
     const MendingCase one = RandomCase(seed);
     for (const EmittedKernel& kernel : one.kernels) CompileAll(*compiler, Cat("seed ", seed), kernel);

@@ -135,8 +135,8 @@ TEST(PlantedFaults, EachIsCaughtByName) {
 TEST(PlantedFaults, OfDividedSumsAreCaught) {
   const auto replaced = [](const std::string& from, const std::string& to) { return Fault{from, "", nullptr, Replace(from, to)}; };
   std::vector<Fault> faults = {{"none", "", nullptr, nullptr}};
-  faults.push_back(replaced("+ part * kSumsOfPart", "+ 0 * kSumsOfPart"));                 // all parts at one place
-  faults.push_back(replaced("steps * part / kParts", "steps * part / kParts / 2"));        // overlapping parts
+  faults.push_back(replaced("+ part * kSumsOfPart", "+ 0 * kSumsOfPart"));                         // all parts at one place
+  faults.push_back(replaced("steps * part / kParts", "steps * part / kParts / 2"));                // overlapping parts
   faults.push_back(replaced("steps * (part + 1) / kParts", "(steps * (part + 1) - 1) / kParts"));  // a step left out
   faults.push_back(replaced("part < kParts; ++part) value", "part + 1 < kParts; ++part) value"));  // a part left out
   faults.push_back(replaced("block /= kThreadRows;", ""));

@@ -64,7 +64,8 @@ absl::StatusOr<double> TimedByEvents(Executable& executable, const Graph& graph)
   std::vector<std::span<const std::byte>> inputs;
   std::vector<std::span<std::byte>> outputs;
   values.reserve(graph.inputs().size() + graph.outputs().size());
-  for (const int32_t id : graph.inputs()) inputs.emplace_back(values.emplace_back(static_cast<size_t>(ByteSize(graph.type({id, 0})))));
+  for (const int32_t id : graph.inputs())
+    inputs.emplace_back(values.emplace_back(static_cast<size_t>(ByteSize(graph.type({id, 0})))));
   for (const GraphOutput& output : graph.outputs())
     outputs.emplace_back(values.emplace_back(static_cast<size_t>(ByteSize(graph.type(output.value)))));
   return executable.TimeRun(inputs, outputs, nullptr);

@@ -42,8 +42,7 @@ int64_t ScratchBytes(const Graph& graph, const PlannedCorrection& correction) {
 }
 
 absl::StatusOr<std::vector<CorrectionLaunch>> LaunchesOf(const Graph& graph, const PlannedCorrection& correction,
-                                                         const std::function<Tensor(ValueId)>& folded,
-                                                         const FusionGroup* copy) {
+                                                         const std::function<Tensor(ValueId)>& folded, const FusionGroup* copy) {
   std::vector<CorrectionLaunch> launches;
   if (!correction.in_place) {
     MENDEL_ASSIGN_OR_RETURN(CorrectionLaunch copy, CopyOf(graph, correction));

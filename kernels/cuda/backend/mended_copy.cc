@@ -68,11 +68,12 @@ absl::StatusOr<FusedKernel> WriteMendedCopy(const Graph& graph, const FusionGrou
   MENDEL_RETURN_IF_ERROR(CheckPointers(graph, group.result.node, fused.operands.size() + 1));
   const std::string result = ResultParameter(graph, group.result, "y");
   const std::string copy = Cat(fused.name, "_elements");
-  fused.text = Cat(kernel.body, "\nstatic __device__ __forceinline__ void ", copy, "(unsigned block, ", copy_declared, result,
-                   ") {\n  using namespace mendel_text;\n", elements.code.Take(), "}\n\nextern \"C\" __global__ void __launch_bounds__(",
-                   threads, ") ", fused.name, "(", declared, result, ") {\n  if (blockIdx.x < ", kernel.launch.grid, "u) ",
-                   kernel.name_space, "::Mend<", kernel.name_space, "::", kernel.number, ">(static_cast<int>(blockIdx.x), ", mended,
-                   "y);\n  else ", copy, "(blockIdx.x - ", kernel.launch.grid, "u, ", copied, "y);\n}\n");
+  fused.text =
+      Cat(kernel.body, "\nstatic __device__ __forceinline__ void ", copy, "(unsigned block, ", copy_declared, result,
+          ") {\n  using namespace mendel_text;\n", elements.code.Take(), "}\n\nextern \"C\" __global__ void __launch_bounds__(",
+          threads, ") ", fused.name, "(", declared, result, ") {\n  if (blockIdx.x < ", kernel.launch.grid, "u) ",
+          kernel.name_space, "::Mend<", kernel.name_space, "::", kernel.number, ">(static_cast<int>(blockIdx.x), ", mended,
+          "y);\n  else ", copy, "(blockIdx.x - ", kernel.launch.grid, "u, ", copied, "y);\n}\n");
   return fused;
 }
 

@@ -63,8 +63,9 @@ Graph Seams(DType dtype) {
 
 /// A layer whose sums are long, and its boxes few.
 Graph LongSums(int64_t channels) {
-  return MendedConv({.x = {1, channels, 6, 6}, .w = {8, channels, 3, 3}, .strides = {1, 1}, .dilations = {1, 1}, .pads = {1, 1, 1, 1}},
-                    {{{0, 0, 2, 0}, {1, 8, 4, 6}}, {{0, 0, 4, 1}, {1, 8, 6, 3}}});
+  return MendedConv(
+      {.x = {1, channels, 6, 6}, .w = {8, channels, 3, 3}, .strides = {1, 1}, .dilations = {1, 1}, .pads = {1, 1, 1, 1}},
+      {{{0, 0, 2, 0}, {1, 8, 4, 6}}, {{0, 0, 4, 1}, {1, 8, 6, 3}}});
 }
 
 MendedPlan PlanOf(const Graph& graph, const std::string& prefix) {

@@ -47,10 +47,11 @@ class Drafting {
       if (const int64_t bytes = ScratchBytes(graph_, correction); bytes > 0) draft_.scratch[ScratchOf(correction)] = bytes;
       const auto copied = copies_.find(correction.patch);
       const FusionGroup* const copy = copied == copies_.end() ? nullptr : copied->second;
-      MENDEL_ASSIGN_OR_RETURN(
-          auto launches, LaunchesOf(graph_, correction, [&](ValueId value) { return folded_.Of(value); }, copy));
+      MENDEL_ASSIGN_OR_RETURN(auto launches, LaunchesOf(
+                                                 graph_, correction, [&](ValueId value) { return folded_.Of(value); }, copy));
       for (CorrectionLaunch& launch : launches) launch.info.nodes = OriginsOf(launch.info.nodes);
-      if (copy != nullptr) AddStep(StepOf(copy->result.node, copy->result.node, copy->nodes, " with the copy"), launches.back().info);
+      if (copy != nullptr)
+        AddStep(StepOf(copy->result.node, copy->result.node, copy->nodes, " with the copy"), launches.back().info);
       for (CorrectionLaunch& launch : launches) {
         Add({.kernel = std::move(launch.kernel), .shape = launch.shape, .info = std::move(launch.info)}, std::move(launch.operands),
             launch.result, std::move(launch.text));
@@ -186,7 +187,7 @@ class Drafting {
   const Graph& graph_;
   const Outline& outline_;
   FoldedValues& folded_;
-  size_t corrected_ = 0;  // of the plan's corrections
+  size_t corrected_ = 0;                          // of the plan's corrections
   std::map<int32_t, const FusionGroup*> copies_;  // that corrections take along, by their Patch
   ProgramDraft draft_;
 };

@@ -29,13 +29,14 @@ struct MendingKernel {
 };
 
 struct Mending {
-  std::vector<MendingKernel> kernels;  ///< in the order of their launches; one a mutant unless pieces are chains or sums are divided
+  std::vector<MendingKernel>
+      kernels;  ///< in the order of their launches; one a mutant unless pieces are chains or sums are divided
   int64_t scratch_elements = 0;
 };
 
-/// The kernels that do what node `patch` (a Patch) does, sums divided where that pays (divided_sum.h). Pieces are convolutions of one activation with bias, additions and
-/// activations after them, or chains of those; all boxes that differ in nothing but their place share a launch. Unimplemented names
-/// the node that no kernel computes.
+/// The kernels that do what node `patch` (a Patch) does, sums divided where that pays (divided_sum.h). Pieces are convolutions of
+/// one activation with bias, additions and activations after them, or chains of those; all boxes that differ in nothing but their
+/// place share a launch. Unimplemented names the node that no kernel computes.
 absl::StatusOr<Mending> MendingOf(const Graph& graph, int32_t patch, Layout layout);
 
 }  // namespace mendel::cuda

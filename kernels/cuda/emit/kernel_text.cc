@@ -31,10 +31,10 @@ std::string ByShape(const Shape& shape) {
 /// The comment that a reader of the .cu file starts with.
 std::string Header(const Correction& correction, const Tile& tile, const LaunchShape& launch) {
   const Stage stage = correction.divided.stage;
-  std::string text = Cat("// Written by Mendel: ",
-                         stage == Stage::kParts ? "partial sums of a convolution on" : "recomputes a convolution on",
-                         " the boxes where a mutant is wrong, ", stage == Stage::kParts ? "into scratch memory" : "in place",
-                         stage == Stage::kTotal ? ", from partial sums.\n" : ", in one launch.\n");
+  std::string text =
+      Cat("// Written by Mendel: ", stage == Stage::kParts ? "partial sums of a convolution on" : "recomputes a convolution on",
+          " the boxes where a mutant is wrong, ", stage == Stage::kParts ? "into scratch memory" : "in place",
+          stage == Stage::kTotal ? ", from partial sums.\n" : ", in one launch.\n");
   if (stage != Stage::kNone) text += Cat("// parts:    ", correction.divided.parts, " of every sum\n");
   text += Cat("// mutant:   ", correction.mutant, "\n");
   text += Cat("// conv:     kernel ", ByShape(correction.kernel), ", strides ", ByShape(correction.strides), ", dilations ",
@@ -197,7 +197,8 @@ const int end = whole < $sum ? whole : $sum;
                                 values);
   }
   if (divided.stage == Stage::kTotal) {
-    values["divided_block"] = "// A line of every thread's sums a block.\nconst int line = block % kThreadRows;\nblock /= kThreadRows;\n";
+    values["divided_block"] =
+        "// A line of every thread's sums a block.\nconst int line = block % kThreadRows;\nblock /= kThreadRows;\n";
     values["lines"] = "int i = line; i <= line; ++i";
     values["value"] = kTotal;
   }

@@ -70,8 +70,8 @@ ElementsCode ScalarCode(const Graph& graph, const FusionGroup& group, int thread
 }
 
 /// Nothing where no load is a vector's.
-std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& group, int lanes, int threads,
-                                       std::string_view block, const std::vector<Box>& spared) {
+std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& group, int lanes, int threads, std::string_view block,
+                                       const std::vector<Box>& spared) {
   ElementsCode result{KernelCode(graph, group.nodes, IndexTypeOf(graph, group.nodes))};
   KernelCode& code = result.code;
   const TensorType& type = graph.type(group.result);
