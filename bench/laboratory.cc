@@ -25,9 +25,13 @@ absl::StatusOr<double> QuickMilliseconds(Executable& executable, const Graph& gr
 std::vector<std::string> Laboratory::Algorithms(const Graph& graph) const {
   std::set<std::string> names;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    for (std::string& name : backend_.Algorithms(graph, node, numerics_)) names.insert(std::move(name));
+    for (std::string& name : backend_.Algorithms(graph, node, numerics_)) {
+      const bool last = name.find("-nhwc") != std::string::npos;
+      if (last == (layout_ == kChannelsLast)) names.insert(std::move(name));
+    }
   }
-  std::vector<std::string> all = {""};
+  std::vector<std::string> all;
+  if (layout_ == kChannelsFirst) all.emplace_back();
   all.insert(all.end(), names.begin(), names.end());
   return all;
 }

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,12 +24,16 @@ struct Program {
   double milliseconds = 0;
 };
 
+/// Orders of the dimensions that values are computed in. Algorithms with the channels last are those that say so in their names.
+inline constexpr std::string_view kChannelsFirst = "NCHW", kChannelsLast = "NHWC";
+
 class Laboratory {
  public:
-  /// `backend` must outlive it.
-  Laboratory(const Backend& backend, int threads, Numerics numerics) : backend_(backend), threads_(threads), numerics_(numerics) {}
+  /// `backend` must outlive it; `layout` is one of those above.
+  Laboratory(const Backend& backend, int threads, Numerics numerics, std::string_view layout)
+      : backend_(backend), threads_(threads), numerics_(numerics), layout_(layout) {}
 
-  /// Algorithms of any node, the default ("") first.
+  /// Algorithms of any node in this layout; with the channels first the default ("") before them. Empty: the graph has none.
   std::vector<std::string> Algorithms(const Graph& graph) const;
   /// Compiles `program` with the fastest of `algorithms`, by few runs; the first error where none of them runs.
   absl::Status Tune(Program& program, const std::vector<std::string>& algorithms) const;
@@ -41,6 +46,7 @@ class Laboratory {
   const Backend& backend_;
   const int threads_;
   const Numerics numerics_;
+  const std::string_view layout_;
 };
 
 }  // namespace mendel

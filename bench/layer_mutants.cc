@@ -1,32 +1,38 @@
-// PET's question, layer by layer: for the different convolutions of models, the layer as it is, its fastest mutant, and what
+// PET's question, layer by layer: for the different convolutions of models, and for what the rules' samples rewrite besides
+// (matrix products, chains, merges, attention), the layer as it is, its fastest mutant, and what
 // mending the mutant costs, each by the fastest of the backend's algorithms, interleaved in one process. A mutant's correction is
 // the time of the mended program less that of the mutant, told for the fastest mutant that needs mending beside the fastest that
 // does not; beside it stand its share of the layer's arithmetic, and at the end, how
-// many corrections take at most that share plus one percent of their mutant. With --each, every mutant of a layer and every way of
-// mending has a row. Layers that most arithmetic of the models goes to come first; what is left when --seconds are over is counted.
-// Nothing is asserted.
+// many corrections take at most that share plus one percent of their mutant. Algorithms with the channels first and last have
+// rows of their own. With --each, every mutant of a layer and every way of mending has a row. Layers that most arithmetic of the
+// models goes to come first, --samples of each rule last; what is left when --seconds are over is counted, and --rows FILE keeps
+// what is finished for another run. Nothing is asserted.
 //
-// usage: layer_mutants [--device cpu|cuda] [--batch 1,8,16] [--numerics strict,tf32] [--threads N] [--seconds N] [--each]
-//                      [--layers N] MODEL.onnx...        (exit 77: the device is not here)
+// usage: layer_mutants [--device cpu|cuda] [--batch 1,8,16,64] [--numerics strict,tf32] [--threads N] [--seconds N] [--each]
+//                      [--layers N] [--samples N] [--rows FILE] MODEL.onnx...        (exit 77: the device is not here)
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/deadline.h"
+#include "base/random.h"
 #include "base/status.h"
 #include "bench/conv_layers.h"
 #include "bench/expect.h"
 #include "bench/laboratory.h"
+#include "bench/layer_rows.h"
 #include "corrector/corrector.h"
 #include "mutator/rule.h"
+#include "optimizer/stored_values.h"
 #include "runtime/backend.h"
 #include "runtime/numerics.h"
 #include "verifier/verifier.h"
@@ -39,11 +45,13 @@ constexpr double kJudgeSeconds = 20;
 
 struct Options {
   std::string device = "cuda";
-  std::vector<int64_t> batches = {1, 8, 16};
+  std::vector<int64_t> batches = {1, 8, 16, 64};
   std::vector<Numerics> numerics = {Numerics::kStrict, Numerics::kTf32};
   int threads = 1;
   double seconds = 600;
   size_t layers = 100000;
+  size_t samples = 1;  // of each rule
+  std::string rows;
   bool each = false;
   std::vector<std::string> models;
 };
@@ -54,26 +62,59 @@ std::string Told(const Rule& rule, const Match& match) {
   return text;
 }
 
+/// What is computed in all of the ways that a row compares.
+struct Subject {
+  std::string models, text;  ///< of the row
+  int64_t batch = 1;
+  Graph graph;
+  bool one_operator = true;  ///< which every match on its output covers
+};
+
+std::optional<Mutant> FirstMutant(const Graph& graph, const Rule& rule) {
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    for (const Match& match : rule.match(graph, node)) {
+      auto mutant = MakeMutant(graph, rule, match);
+      if (mutant.ok()) return *std::move(mutant);
+    }
+  }
+  return std::nullopt;
+}
+
 /// A mutant that can be compiled, by the algorithm that the layer itself takes where it is offered.
 struct Candidate {
   Mutant mutant;
   Program program;
 };
 
+/// Those at the output, or at all nodes.
+std::vector<Match> MatchesOn(const Graph& graph, const Rule& rule, bool at_output) {
+  if (at_output) return rule.match(graph, graph.outputs()[0].value.node);
+  std::vector<Match> matches;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    for (Match& match : rule.match(graph, node)) matches.push_back(std::move(match));
+  }
+  return matches;
+}
+
 /// The fastest first; those of the first rules only when the time is over before all were tried.
-std::vector<Candidate> Candidates(const Graph& layer, const std::string& algorithm, const Laboratory& laboratory,
+std::vector<Candidate> Candidates(const Subject& subject, const std::string& algorithm, const Laboratory& laboratory,
                                   const Deadline& deadline) {
   std::vector<Candidate> all;
+  std::set<std::string> names;
+  const Graph literal = Expect(WithUsefulLiterals(subject.graph, {}, names));
   for (const Rule* rule : AllRules()) {
-    if (rule->stage != Stage::kSearch || rule->reads_values) continue;
-    for (const Match& match : rule->match(layer, layer.outputs()[0].value.node)) {
+    if (rule->stage != Stage::kSearch) continue;
+    const Graph& layer = rule->reads_values ? literal : subject.graph;
+    for (const Match& match : MatchesOn(layer, *rule, subject.one_operator)) {
       if (!all.empty() && deadline.Passed()) break;
       auto mutant = MakeMutant(layer, *rule, match);
       if (!mutant.ok()) continue;  // the match turned out not to apply
+      if (!subject.one_operator && mutant->original.nodes().size() != layer.nodes().size()) continue;  // of a part only
       Candidate candidate{*std::move(mutant), {}};
       candidate.program.graph = candidate.mutant.mutant;
       candidate.program.told = Told(*rule, match);
       const std::vector<std::string> offered = laboratory.Algorithms(candidate.program.graph);
+      if (offered.empty()) continue;  // nothing of it in this layout
       const bool same = std::find(offered.begin(), offered.end(), algorithm) != offered.end();
       const absl::Status tuned = laboratory.Tune(candidate.program, {same ? algorithm : offered.back()});
       if (!tuned.ok()) {
@@ -107,59 +148,49 @@ absl::StatusOr<std::vector<Program>> MendedPrograms(const Mutant& mutant, const 
   return programs;
 }
 
-/// What the whole table shows.
-class Summary {
- public:
-  void Add(const Program& direct, const Program& mutant, const Program* mended) {
-    logs_ += std::log(std::max(1.0, direct.milliseconds / (mended != nullptr ? mended : &mutant)->milliseconds));
-    ++rows_;
-    if (mended == nullptr) return;
-    ++corrections_;
-    const double correction = mended->milliseconds - mutant.milliseconds;
-    within_ += correction <= (mended->share * direct.milliseconds + 0.01 * mutant.milliseconds) ? 1 : 0;
-    over_.push_back(100 * correction / mutant.milliseconds);
-  }
-  void Print(size_t skipped) {
-    std::printf("\n%d rows, geometric mean of the speed-ups where there is one (else 1) %.3f", rows_,
-                rows_ > 0 ? std::exp(logs_ / rows_) : 1);
-    if (!over_.empty()) {
-      std::sort(over_.begin(), over_.end());
-      std::printf(
-          "; %d of %d corrections take at most their arithmetic share of the layer's time plus 1 %% of the mutant's; median %.2f "
-          "%% "
-          "of the mutant, largest %.2f %%",
-          within_, corrections_, over_[over_.size() / 2], over_.back());
-    }
-    std::printf("%s\n", skipped > 0 ? Cat("; ", skipped, " not measured: the time was over").c_str() : "");
-  }
-
- private:
-  int rows_ = 0, corrections_ = 0, within_ = 0;
-  double logs_ = 0;
-  std::vector<double> over_;
-};
-
 std::string Algorithm(const Program& program) { return program.algorithm.empty() ? "default" : program.algorithm; }
 
-void PrintRow(const ConvLayer& layer, int64_t batch, Numerics numerics, const Program& direct, const Program& mutant,
-              const Program* mended) {
-  std::printf("| %s | %s | %d | %s | %.4f (%s) | %s | %.4f (%s) |", layer.models.c_str(), LayerText(layer).c_str(),
-              static_cast<int>(batch), std::string(NumericsName(numerics)).c_str(), direct.milliseconds, Algorithm(direct).c_str(),
-              mutant.told.c_str(), mutant.milliseconds, Algorithm(mutant).c_str());
-  if (mended == nullptr) {
-    std::printf(" - | - | - | - | %.2f |\n", direct.milliseconds / mutant.milliseconds);
-  } else {
-    const double correction = mended->milliseconds - mutant.milliseconds;
-    std::printf(" %s, %.4f (%s) | %.4f | %.2f | %.2f | %.2f |\n", mended->told.c_str(), mended->milliseconds,
-                Algorithm(*mended).c_str(), correction, 100 * correction / mutant.milliseconds, 100 * mended->share,
-                direct.milliseconds / mended->milliseconds);
+/// A subject as one of the backend's precisions and layouts computes it.
+struct Combination {
+  const Subject& subject;
+  Numerics numerics;
+  std::string_view layout;
+
+  std::string Told() const {
+    return Cat(subject.models, " | ", subject.text, " | ", subject.batch, " | ", NumericsName(numerics), " | ", layout);
   }
-  std::fflush(stdout);
+};
+
+std::string Number(const char* format, double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+MutantRow RowOf(const Combination& combination, const Program& direct, const Program* mutant, const Program* mended) {
+  const auto timed = [](const Program& program) {
+    return Cat(Number("%.4f", program.milliseconds), " (", Algorithm(program), ")");
+  };
+  MutantRow row{direct.milliseconds, (mutant != nullptr ? *mutant : direct).milliseconds, std::nullopt, 0, ""};
+  row.text = Cat("| ", combination.Told(), " | ", timed(direct), " | ");
+  if (mutant == nullptr) {
+    row.text += "none | - | - | - | - | - | 1.00 |";
+  } else if (mended == nullptr) {
+    row.text += Cat(mutant->told, " | ", timed(*mutant), " | - | - | - | - | ", Number("%.2f", row.direct / row.mutant), " |");
+  } else {
+    row.mended = mended->milliseconds;
+    row.share = mended->share;
+    const double correction = mended->milliseconds - mutant->milliseconds;
+    row.text += Cat(mutant->told, " | ", timed(*mutant), " | ", mended->told, ", ", timed(*mended), " | ",
+                    Number("%.4f", correction), " | ", Number("%.2f", 100 * correction / row.mutant), " | ",
+                    Number("%.2f", 100 * mended->share), " | ", Number("%.2f", row.direct / mended->milliseconds), " |");
+  }
+  return row;
 }
 
 /// Times one mutant beside the layer: a row for the fastest way of mending, or for each.
-absl::Status MeasureMutant(const ConvLayer& layer, int64_t batch, Numerics numerics, Program& direct, Candidate& candidate,
-                           const Laboratory& laboratory, bool each, Summary& summary) {
+absl::Status MeasureMutant(const Combination& combination, Program& direct, Candidate& candidate, const Laboratory& laboratory,
+                           bool each, std::vector<MutantRow>& rows) {
   MENDEL_ASSIGN_OR_RETURN(std::vector<Program> mended, MendedPrograms(candidate.mutant, laboratory));
   MENDEL_RETURN_IF_ERROR(laboratory.Tune(candidate.program, laboratory.Algorithms(candidate.program.graph)));
   std::vector<Program*> programs = {&direct, &candidate.program};
@@ -168,38 +199,102 @@ absl::Status MeasureMutant(const ConvLayer& layer, int64_t batch, Numerics numer
   std::stable_sort(mended.begin(), mended.end(),
                    [](const Program& a, const Program& b) { return a.milliseconds < b.milliseconds; });
   for (size_t k = 0; k < std::max<size_t>(1, each ? mended.size() : 1); ++k) {
-    const Program* const way = mended.empty() ? nullptr : &mended[k];
-    PrintRow(layer, batch, numerics, direct, candidate.program, way);
-    summary.Add(direct, candidate.program, way);
+    rows.push_back(RowOf(combination, direct, &candidate.program, mended.empty() ? nullptr : &mended[k]));
   }
   return absl::OkStatus();
 }
 
-void MeasureLayer(const ConvLayer& layer, int64_t batch, Numerics numerics, const Backend& backend, const Options& options,
-                  const Deadline& deadline, Summary& summary) {
-  const Laboratory laboratory(backend, options.threads, numerics);
-  Program direct{Expect(LayerGraph(layer, batch)), "", 0, "", nullptr, 0};
+/// The rows of one combination, for which the backend has an algorithm in the layout; none where it fails, which is told.
+std::vector<MutantRow> MeasureCombination(const Combination& combination, const Backend& backend, const Options& options,
+                                          const Deadline& deadline) {
+  const Laboratory laboratory(backend, options.threads, combination.numerics, combination.layout);
+  Program direct{combination.subject.graph, "", 0, "", nullptr, 0};
   const absl::Status tuned = laboratory.Tune(direct, laboratory.Algorithms(direct.graph));
-  const std::string where = Cat(LayerText(layer), ", batch ", batch, ", ", NumericsName(numerics));
-  if (!tuned.ok()) return static_cast<void>(std::fprintf(stderr, "%s: %s\n", where.c_str(), std::string(tuned.message()).c_str()));
+  if (!tuned.ok()) {
+    std::fprintf(stderr, "%s: %s\n", combination.Told().c_str(), std::string(tuned.message()).c_str());
+    return {};
+  }
+  std::vector<MutantRow> rows;
   std::set<Claim> told;  // unless each is wanted: the fastest of those that need mending, and the fastest of the others
-  for (Candidate& candidate : Candidates(direct.graph, direct.algorithm, laboratory, deadline)) {
+  for (Candidate& candidate : Candidates(combination.subject, direct.algorithm, laboratory, deadline)) {
     const Claim claim = candidate.mutant.rule->claim;
     if (!told.empty() && deadline.Passed()) break;
     if (!options.each && told.count(claim) > 0) continue;
-    const absl::Status status = MeasureMutant(layer, batch, numerics, direct, candidate, laboratory, options.each, summary);
+    const absl::Status status = MeasureMutant(combination, direct, candidate, laboratory, options.each, rows);
     if (status.ok()) {
       told.insert(claim);
     } else {
-      std::fprintf(stderr, "%s, %s: %s\n", where.c_str(), candidate.program.told.c_str(), std::string(status.message()).c_str());
+      std::fprintf(stderr, "%s, %s: %s\n", combination.Told().c_str(), candidate.program.told.c_str(),
+                   std::string(status.message()).c_str());
     }
   }
-  if (told.empty()) {
-    std::printf("| %s | %s | %d | %s | %.4f (%s) | none | - | - | - | - | - | 1.00 |\n", layer.models.c_str(),
-                LayerText(layer).c_str(), static_cast<int>(batch), std::string(NumericsName(numerics)).c_str(), direct.milliseconds,
-                Algorithm(direct).c_str());
-  }
+  if (rows.empty()) rows.push_back(RowOf(combination, direct, nullptr, nullptr));
+  return rows;
 }
+
+/// What the rules' samples rewrite, single convolutions apart: the matrix products, chains, merges and attentions of the registry.
+std::vector<Subject> Samples(size_t seeds) {
+  std::vector<Subject> subjects;
+  for (const Rule* rule : AllRules()) {
+    for (uint64_t seed = 1; seed <= seeds && rule->stage == Stage::kSearch; ++seed) {
+      Rng rng(seed);
+      const auto sample = rule->sample(rng);
+      if (!sample.ok()) continue;
+      const auto mutant = FirstMutant(*sample, *rule);
+      if (!mutant.has_value()) continue;
+      std::string operators;
+      int count = 0;
+      for (const Node& node : mutant->original.nodes()) {
+        if (IsInput(node) || IsConstant(node)) continue;
+        operators += Cat(count++ > 0 ? ", " : "", node.op->name);
+      }
+      if (count == 1 && operators == "Conv") continue;
+      subjects.push_back({Cat("sample ", seed, " of ", rule->name), operators, 1, mutant->original, false});
+    }
+  }
+  return subjects;
+}
+
+/// The table while it is printed.
+struct Table {
+  const Backend& backend;
+  const Options& options;
+  const Deadline& deadline;
+  RowFile& file;
+  TableSummary summary = {};
+  size_t skipped = 0, measured = 0;  // combinations
+
+  /// The rows of both layouts: those that an earlier run has finished, or new ones until the time is over.
+  void Add(const Subject& subject, Numerics numerics) {
+    for (const std::string_view layout : {kChannelsFirst, kChannelsLast}) {
+      const Combination combination{subject, numerics, layout};
+      const std::string key = Cat(backend.Identity(), " | ", combination.Told(), options.each ? " | each" : "");
+      if (const std::vector<MutantRow>* const kept = file.Find(key); kept != nullptr) {
+        Print(*kept);
+        continue;
+      }
+      if (Laboratory(backend, options.threads, numerics, layout).Algorithms(subject.graph).empty()) continue;
+      if (deadline.Passed()) {
+        ++skipped;
+        continue;
+      }
+      const std::vector<MutantRow> rows = MeasureCombination(combination, backend, options, deadline);
+      Print(rows);
+      // What the deadline cut is measured again, unless all of the time was not enough for it.
+      const bool cut = measured++ > 0 && deadline.Passed();
+      if (rows.empty() || cut) continue;
+      const absl::Status status = file.Keep(key, rows);
+      if (!status.ok()) std::fprintf(stderr, "layer_mutants: %s\n", std::string(status.message()).c_str());
+    }
+  }
+  void Print(const std::vector<MutantRow>& rows) {
+    for (const MutantRow& row : rows) {
+      std::printf("%s\n", row.text.c_str());
+      summary.Add(row);
+    }
+    std::fflush(stdout);
+  }
+};
 
 /// Of the classes asked for, those that the backend has kernels of; the others are named.
 std::vector<Numerics> Supported(const Backend& backend, const Options& options) {
@@ -230,23 +325,26 @@ int Run(const Options& options) {
   const std::vector<Numerics> classes = Supported(*backend, options);
   layers.resize(std::min(layers.size(), options.layers));
   std::printf(
-      "| models | layer | batch | numerics | direct ms | mutant | mutant ms | mended ms | correction ms | %% of the mutant | "
-      "%% of the layer's arithmetic | speed-up |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+      "| models | layer | batch | numerics | layout | direct ms | mutant | mutant ms | mended ms | correction ms | %% of the "
+      "mutant | "
+      "%% of the layer's arithmetic | speed-up |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   const Deadline deadline = Deadline::After(options.seconds);
-  Summary summary;
-  size_t skipped = 0;
+  RowFile file;
+  if (const absl::Status opened = file.Open(options.rows); !opened.ok()) {
+    std::fprintf(stderr, "layer_mutants: %s\n", std::string(opened.message()).c_str());
+    return 1;
+  }
+  Table table{*backend, options, deadline, file};
   for (const ConvLayer& layer : layers) {
     for (const int64_t batch : options.batches) {
-      for (const Numerics numerics : classes) {
-        if (deadline.Passed()) {
-          ++skipped;
-        } else {
-          MeasureLayer(layer, batch, numerics, *backend, options, deadline, summary);
-        }
-      }
+      const Subject subject{layer.models, LayerText(layer), batch, Expect(LayerGraph(layer, batch))};
+      for (const Numerics numerics : classes) table.Add(subject, numerics);
     }
   }
-  summary.Print(skipped);
+  for (const Subject& subject : Samples(options.samples)) {
+    for (const Numerics numerics : classes) table.Add(subject, numerics);
+  }
+  table.summary.Print(table.skipped);
   return 0;
 }
 
@@ -285,13 +383,18 @@ bool Parse(int argc, char** argv, Options& options) {
       options.seconds = std::atof(value.c_str());
     } else if (word == "--layers") {
       options.layers = static_cast<size_t>(std::atoll(value.c_str()));
+    } else if (word == "--samples") {
+      options.samples = static_cast<size_t>(std::atoll(value.c_str()));
+    } else if (word == "--rows") {
+      options.rows = value;
     } else {
       return false;
     }
   }
   const auto positive = [](int64_t value) { return value > 0; };
   return !options.models.empty() && std::all_of(options.batches.begin(), options.batches.end(), positive) &&
-         !options.batches.empty() && !options.numerics.empty() && options.threads > 0 && options.seconds > 0 && options.layers > 0;
+         !options.batches.empty() && !options.numerics.empty() && options.threads > 0 && options.seconds > 0 &&
+         options.layers + options.samples > 0;
 }
 
 }  // namespace
@@ -300,10 +403,10 @@ bool Parse(int argc, char** argv, Options& options) {
 int main(int argc, char** argv) {
   mendel::Options options;
   if (!mendel::Parse(argc, argv, options)) {
-    std::fprintf(stderr,
-                 "usage: layer_mutants [--device cpu|cuda] [--batch 1,8,16] [--numerics strict,tf32] [--threads N] [--seconds "
-                 "N] [--each] "
-                 "[--layers N] MODEL.onnx...\n");
+    std::fprintf(
+        stderr,
+        "usage: layer_mutants [--device cpu|cuda] [--batch 1,8,16,64] [--numerics strict,tf32] [--threads N] [--seconds N] "
+        "[--each] [--layers N] [--samples N] [--rows FILE] MODEL.onnx...\n");
     return 2;
   }
   return mendel::Run(options);

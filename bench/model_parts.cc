@@ -3,6 +3,7 @@
 //   model_parts strip MODEL.onnx SHELL.onnx        without its weights (bench/weight_recipe.h)
 //   model_parts fill SHELL.onnx MODEL.onnx [SEED]  with weights drawn from the seed (1)
 //   model_parts unpack MODEL.onnx FOLDER           FOLDER/graph.json and FOLDER/tensors.bin
+//   model_parts backend MODEL.onnx PART.onnx       from the first dilated convolution on (bench/model_backend.h)
 //
 // graph.json: "opset", "inputs" (name, type, shape; open extents are 1), "outputs" (names), "nodes" (op, name, inputs, outputs,
 // attributes) in the file's order, "tensors": name -> type, shape, and offset in tensors.bin (little endian, row-major, 64-byte
@@ -18,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "base/status.h"
+#include "bench/model_backend.h"
 #include "bench/weight_recipe.h"
 #include "graph/tensor.h"
 #include "onnx/model_reader.h"
@@ -139,6 +141,10 @@ absl::Status Unpack(const onnx::ModelProto& model, const std::string& folder) {
 absl::Status Run(const std::string& what, const std::string& from, const std::string& to, uint64_t seed) {
   MENDEL_ASSIGN_OR_RETURN(onnx::ModelProto model, Read(from));
   if (what == "unpack") return Unpack(model, to);
+  if (what == "backend") {
+    MENDEL_RETURN_IF_ERROR(CutBackEnd(from, model));
+    return Write(model, to);
+  }
   MENDEL_RETURN_IF_ERROR(what == "strip" ? StripWeights(model) : FillWeights(model, seed));
   return Write(model, to);
 }
@@ -148,10 +154,11 @@ absl::Status Run(const std::string& what, const std::string& from, const std::st
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
-  const bool known = what == "strip" || what == "fill" || what == "unpack";
+  const bool known = what == "strip" || what == "fill" || what == "unpack" || what == "backend";
   if (!known || argc < 4 || argc > (what == "fill" ? 5 : 4)) {
     std::fprintf(stderr,
-                 "usage: model_parts strip MODEL.onnx SHELL.onnx | fill SHELL.onnx MODEL.onnx [SEED] | unpack MODEL.onnx FOLDER\n");
+                 "usage: model_parts strip MODEL.onnx SHELL.onnx | fill SHELL.onnx MODEL.onnx [SEED] | unpack MODEL.onnx FOLDER | "
+                 "backend MODEL.onnx PART.onnx\n");
     return 2;
   }
   const absl::Status status = mendel::Run(what, argv[2], argv[3], argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1);

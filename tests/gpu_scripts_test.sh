@@ -30,20 +30,48 @@ expect 1 'is no ONNX model' "$parts" fill tests/gpu_scripts_test.sh "$folder/x.o
 expect 1 'cannot open' "$parts" strip "$folder/none.onnx" "$folder/x.onnx"
 expect 2 'usage' "$parts" strip "$model"
 
+expect 1 'no convolution is dilated' "$parts" backend "$model" "$folder/x.onnx"
+
 # Layers and their mutants.
-expect 0 '\| filled \| [0-9]+->[0-9]+ .* \| 1 \| default \| [0-9.]+ ' \
-  "$layers" --device cpu --batch 1 --numerics default --seconds 0.5 --layers 1 "$folder/filled.onnx"
+one_layer=("$layers" --device cpu --batch 1 --numerics default --seconds 0.5 --layers 1 --samples 0 --rows "$folder/rows" "$folder/filled.onnx")
+expect 0 '\| filled \| [0-9]+->[0-9]+ .* \| 1 \| default \| NCHW \| [0-9.]+ ' "${one_layer[@]}"
+"${one_layer[@]}" | grep '^| filled' >"$folder/again"
+cut -f3 "$folder/rows" | cmp -s - "$folder/again" || fail "finished rows were measured again"
+expect 0 '\| sample 1 of .*(MatMul|Add|Concat).* \| 1 \| default \| NCHW \|' \
+  "$layers" --device cpu --numerics default --seconds 1 --layers 0 "$folder/filled.onnx"
+echo "no row" >"$folder/no_rows"
+expect 1 'no_rows, line 1: no row' "$layers" --device cpu --rows "$folder/no_rows" "$folder/filled.onnx"
 expect 77 'SKIP: this build has no backend abacus' "$layers" --device abacus "$folder/filled.onnx"
 expect 1 'unknown numerics class' "$layers" --numerics odd "$folder/filled.onnx"
 expect 2 'usage' "$layers" --batch 0 "$folder/filled.onnx"
 
 # The command that only a GPU answers.
-expect 2 'no part dance' "$python" scripts/gpu_check --parts dance
-expect 2 'is no folder' "$python" scripts/gpu_check --models "$folder/none"
-expect 1 "not there: $folder/mendel" "$python" scripts/gpu_check --no-build --build "$folder"
+expect 2 'no part dance' "$python" scripts/gpu-check --parts dance
+expect 2 'is no folder' "$python" scripts/gpu-check --models "$folder/none"
+expect 1 "not there: $folder/mendel" "$python" scripts/gpu-check --no-build --build "$folder"
 if "$build/mendel" doctor | grep -q '^backend cuda: not usable'; then
-  expect 77 'SKIP: no GPU for correctness, layers: .*libcuda' "$python" scripts/gpu_check --no-build --build "$build" --parts correctness,layers
+  expect 77 'SKIP: no GPU for correctness, layers: .*libcuda' "$python" scripts/gpu-check --no-build --build "$build" --parts correctness,layers
   expect 77 'SKIP: .*libcuda' "$layers" --device cuda "$folder/filled.onnx"
+fi
+
+# Parts of a day's results are kept when another run has others; what is finished is not done again.
+if "$python" -c 'import numpy' 2>/dev/null; then
+  mkdir "$folder/one" && cp "$folder/filled.onnx" "$folder/one/" || fail "no model"
+  check=("$python" scripts/gpu-check --device cpu --no-build --build "$build" --models "$folder/one" --keep "$folder/kept" --output "$folder/day.md"
+    --numerics default)
+  expect 0 'skipped: correctness' "${check[@]}" --seconds 8 --parts correctness,layers
+  expect 0 'Nothing was found wrong' "${check[@]}" --seconds 8 --parts sanitizer
+  [ "$(grep -c '^## ' "$folder/day.md")" = 3 ] || fail "not all parts of the day are there"
+  grep -q '^## correctness' "$folder/day.md" && grep -q '^## sanitizer' "$folder/day.md" && grep -q '| filled |' "$folder/day.md" || fail "a part of the day is lost"
+fi
+
+# The archive works where there is no source, no compiler and no PATH.
+if [ "$build" = "$(realpath build/release)" ] && "$python" -c 'import numpy' 2>/dev/null; then
+  expect 0 'MB of at most 60 MB' "$python" scripts/gpu_archive --no-build --models "$folder/one" --batch "" --level 0 --output "$folder/gpu.tar.xz"
+  mkdir "$folder/elsewhere" && tar -C "$folder/elsewhere" -xf "$folder/gpu.tar.xz" || fail "the archive cannot be unpacked"
+  expect 0 '\| filled \| [0-9]+->[0-9]+ ' env -i PATH=/nowhere HOME="$folder" "$python" "$folder/elsewhere/mendel-gpu/scripts/gpu-check" --device cpu \
+    --seconds 8 --parts layers --numerics default
+  ls "$folder"/elsewhere/mendel-gpu/bench/results/gpu-cpu-*.md >/dev/null || fail "the archive's run wrote no results"
 fi
 
 # Plans beside other engines; those that this Python lacks are named.
@@ -54,6 +82,8 @@ if "$python" -c 'import numpy' 2>/dev/null; then
     --output "$folder/table.md" "$folder/net.onnx"
   "$python" -c 'import torch' 2>/dev/null || grep -q "PyTorch eager: missing: No module named 'torch'" "$folder/table.md" || fail "torch is not named"
   expect 0 'Left out, the time being over: net at batch 1' "${gpu[@]}" --device cpu --seconds 0 "$folder/net.onnx"
+  expect 0 '\| net \| 1 \|' "${gpu[@]}" --device cpu --budget 1s --rounds 1 --duration 0.05 --seconds 60 --rows "$folder/rows.json" "$folder/net.onnx"
+  expect 0 '\| net \| 1 \|' "${gpu[@]}" --device cpu --seconds 0 --rows "$folder/rows.json" "$folder/net.onnx"
   expect 2 'no peer slide_rule' "${gpu[@]}" --peers slide_rule "$folder/net.onnx"
   if "$build/mendel" doctor | grep -q '^backend cuda: not usable'; then expect 77 'SKIP: .*libcuda' "${gpu[@]}" "$folder/net.onnx"; fi
 else

@@ -1,5 +1,6 @@
 // Every operator of the registry as emitted text, in the emulator, against its own meaning.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "kernels/cuda/expect_right.h"
 #include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/fusion/operator_text.h"
+#include "kernels/cuda/nvrtc/architectures.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 
 namespace mendel::cuda {
@@ -51,10 +53,24 @@ TEST(CudaConformance, EveryOperatorCompilesForAGpu) {
   }
   const auto sampled = SampleOperators(1);
   ASSERT_TRUE(sampled.ok()) << sampled.status();
-  const auto compiled = (*compiler)->Compile(ModuleOf(sampled->cases), "operators", 90);
-  ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
-  EXPECT_EQ(compiled->usage.spilled_bytes, 0);
-  std::printf("kernels of %zu instances for sm_90: %zu bytes\n", sampled->cases.size(), compiled->cubin.size());
+  const size_t count = kCompiledArchitectures.size();
+  const bool all = std::getenv("MENDEL_CUDA_SEEDS") != nullptr;  // else each instance for one of them
+  for (size_t k = 0; k < count; ++k) {
+    const int architecture = kCompiledArchitectures[k];
+    if (!(*compiler)->Supports(architecture)) continue;
+    std::vector<DeviceCase> cases;
+    for (size_t number = 0; number < sampled->cases.size(); ++number) {
+      if (all || number % count == k) cases.push_back(sampled->cases[number]);
+    }
+    const auto compiled = (*compiler)->Compile(ModuleOf(cases), "operators", architecture);
+    ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
+    EXPECT_EQ(compiled->usage.spilled_bytes, 0) << "sm_" << architecture;
+    int most = 0;
+    for (const auto& [name, usage] : compiled->entries) most = std::max(most, usage.registers);
+    EXPECT_GT(most, 0);
+    std::printf("sm_%d: %zu kernels of %zu operators' instances, at most %d registers a thread, %d bytes spilled\n", architecture,
+                compiled->entries.size(), cases.size(), most, compiled->usage.spilled_bytes);
+  }
 }
 
 TEST(CudaConformance, RandomGraphs) {

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cuda/device_run_case.h"
 #include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/replay_cost.h"
 
 namespace mendel::cuda {
 namespace {
@@ -239,6 +240,25 @@ TEST(SideBySide, PlansOnTheirOwnStreams) {
       });
     }
     for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(driver.Leaks(), "");
+}
+
+TEST(ReplayCost, CountsRunsAndGivesAllBack) {
+  FakeDriver driver;
+  Prepare(driver);
+  {
+    const Noted noted(driver.table());
+    const auto executable = Compile(noted.table);
+    noted.calls.clear();
+    ASSERT_TRUE(executable.ok()) << executable.status();
+    const auto cost = MeasureReplay(noted.table, **executable, device_run_case::Chain(), 3, 2);
+    ASSERT_TRUE(cost.ok()) << cost.status();
+    EXPECT_EQ(std::count(noted.calls.begin(), noted.calls.end(), 'C'), 3 * 3 * 2) << "a copy in and one out, three rounds of three";
+    EXPECT_GT(cost->enqueue, 0);
+    EXPECT_GE(cost->wall, cost->enqueue);
+    EXPECT_THAT(ReplayText("a chain", {100, 3e-6, 10e-6, 8e-6}),
+                testing::StartsWith("replay of a chain: enqueued in 3.00 us of the host's, 10.00 us a run"));
   }
   EXPECT_EQ(driver.Leaks(), "");
 }

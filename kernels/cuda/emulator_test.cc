@@ -50,6 +50,24 @@ TEST(Emulator, RandomCorrectionsEqualTheirMeaning) {
               static_cast<long>(first), kernels, boxes);
 }
 
+TEST(Emulator, DividedSumsAreTotalledInOneOrder) {
+  std::vector<MendingCase> cases;
+  std::vector<EmittedKernel> texts;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    // More parts than the shortest sums have steps, too: those of the rest are zeros.
+    cases.push_back(WithDividedSums(RandomCase(seed), static_cast<int>(2 + seed % 4), "parted_"));
+    texts.insert(texts.end(), cases.back().kernels.begin(), cases.back().kernels.end());
+  }
+  const auto module = EmulatorDevice().Load(texts);
+  ASSERT_TRUE(module.ok()) << module.status();
+  for (const MendingCase& one : cases) {
+    for (const bool misaligned : {false, true}) {
+      const absl::Status status = RunCase(one, **module, misaligned);
+      EXPECT_TRUE(status.ok()) << status;
+    }
+  }
+}
+
 /// One element a thread, an object of 64 bytes that y has room for but once.
 EmittedKernel Kernel(const std::string& name, const std::string& body) {
   EmittedKernel kernel;

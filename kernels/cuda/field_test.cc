@@ -48,13 +48,13 @@ struct Number {
 
 std::string FieldEntry(const EmittedKernel& kernel) {
   std::string parameters, arguments;
-  for (int k = 0; k < 2 + (kernel.bias ? 1 : 0) + kernel.operands; ++k) {
+  for (int k = 0; k < 1 + (kernel.weights ? 1 : 0) + (kernel.bias ? 1 : 0) + kernel.operands; ++k) {
     parameters += Cat("const mendel_field::Element* a", k, ", ");
     arguments += Cat("a", k, ", ");
   }
   return Cat("namespace ", kernel.name_space, " {\nextern \"C\" void ", kernel.name, "_field(", parameters,
-             "mendel_field::Element* y) { Mend<mendel_field::Number>(", arguments, "y); }\n}\nMENDEL_ENTRY(", kernel.name,
-             "_field, ", kernel.name_space, "::", kernel.name, "_field)\n");
+             "mendel_field::Element* y) { Mend<mendel_field::Number>(static_cast<int>(blockIdx.x), ", arguments,
+             "y); }\n}\nMENDEL_ENTRY(", kernel.name, "_field, ", kernel.name_space, "::", kernel.name, "_field)\n");
 }
 
 const FieldEvaluator* oracle = nullptr;
@@ -83,7 +83,8 @@ class FieldRun {
   absl::Status Launch(EmulatedModule& module) {
     for (size_t k = 0; k < one_.kernels.size(); ++k) {
       const MendingKernel& kernel = one_.mending.kernels[k];
-      std::vector<Argument> arguments = {Of(kernel.x), Weights(kernel)};
+      std::vector<Argument> arguments = {Of(kernel.x)};
+      if (one_.kernels[k].weights) arguments.push_back(Weights(kernel));
       if (kernel.bias.node >= 0) arguments.push_back(Raw(values_[kernel.bias]));
       for (const Operand& operand : kernel.operands) arguments.push_back(Of(operand));
       arguments.push_back(Of(kernel.y));
@@ -154,6 +155,7 @@ TEST(FieldInstantiation, EqualsTheJudgeAtEveryElement) {
   std::string extra = kField;
   for (uint64_t seed = kFirst; seed < kFirst + kCount; ++seed) {
     cases.push_back(RandomCase(seed));
+    if (seed % 2 == 0) cases.back() = WithDividedSums(std::move(cases.back()), static_cast<int>(2 + seed % 5), "parted_");
     for (const EmittedKernel& kernel : cases.back().kernels) {
       texts.push_back(kernel);
       extra += FieldEntry(kernel);

@@ -17,6 +17,7 @@
 #include "graph/text.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/driver_table/driver.h"
+#include "kernels/cuda/replay_cost.h"
 #include "runtime/measuring_device.h"
 
 namespace mendel::cuda {
@@ -118,6 +119,23 @@ absl::StatusOr<std::string> WrongOnStreams(const Backend& backend) {
     if (!wrong.empty()) return Cat("stream of flags ", flags, ": ", wrong);
   }
   return WrongNumber(*executable, one);
+}
+
+absl::StatusOr<std::string> WrongReplays(const Backend& backend) {
+  MENDEL_ASSIGN_OR_RETURN(const Driver* const driver, Driver::Get());
+  for (const int launches : {1, 3, 100}) {
+    GraphBuilder builder;
+    ValueId value = builder.Input("x", {DType::kF32, {64, 256}});
+    for (int k = 0; k < launches; ++k) {
+      MENDEL_ASSIGN_OR_RETURN(value, builder.Add("Softmax", {value}, {{"axis", int64_t{1}}}));
+    }
+    builder.Output("y", value);
+    MENDEL_ASSIGN_OR_RETURN(const Graph graph, builder.Build());
+    MENDEL_ASSIGN_OR_RETURN(const auto executable, backend.Compile(graph, {}));
+    MENDEL_ASSIGN_OR_RETURN(const ReplayCost cost, MeasureReplay(*driver, *executable, graph, 200, 11));
+    std::printf("%s\n", ReplayText(Cat("a plan of ", executable->steps().size(), " launches"), cost).c_str());
+  }
+  return "";
 }
 
 absl::StatusOr<std::string> WrongBranches(const Backend& backend) {

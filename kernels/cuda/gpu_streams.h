@@ -15,6 +15,9 @@ absl::StatusOr<std::string> WrongTimes(const Backend& backend);
 /// "" when runs on two streams with device memory give what the graph means, and a run of the host afterwards, too.
 absl::StatusOr<std::string> WrongOnStreams(const Backend& backend);
 
+/// "", after a line on what a run costs besides its kernels (replay_cost.h) for plans of few and of many launches.
+absl::StatusOr<std::string> WrongReplays(const Backend& backend);
+
 /// "" when programs with branches, replayed side by side, yield the same bits as one launch after the other, run after run. Sets
 /// MENDEL_CUDA_BRANCHES meanwhile.
 absl::StatusOr<std::string> WrongBranches(const Backend& backend);

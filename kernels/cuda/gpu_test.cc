@@ -90,6 +90,8 @@ void RunCorrections(const Backend& backend, const Device& device, size_t count, 
     for (const bool misaligned : {false, true}) {
       if (report.GoesOn()) report.Case(one.told, [&] { return RunAlone(one, device, misaligned); });
     }
+    const MendingCase divided = WithDividedSums(one, static_cast<int>(2 + one.seed % 7), "divided_");
+    if (report.GoesOn()) report.Case(divided.told, [&] { return RunAlone(divided, device, false); });
     const DeviceCase plan{one.told, WithComputedMutant(one.graph), SmallInputs(one.graph, one.seed), {}};
     if (report.GoesOn()) report.Case(Cat("plan of ", plan.told), [&] { return RunOn(backend, plan); });
   }
@@ -124,8 +126,9 @@ void RunAll(const Options& options, GuardedCases& report) {
   if (options.Wants("streams")) {
     report.Case("times", [&] { return WrongTimes(backend); });
     if (report.GoesOn()) report.Case("streams", [&] { return WrongOnStreams(backend); });
+    if (report.GoesOn()) report.Case("replays", [&] { return WrongReplays(backend); });
     if (report.GoesOn()) report.Case("branches", [&] { return WrongBranches(backend); });
-    report.EndPart("times, streams and branches", 3, 3);
+    report.EndPart("times, streams, replays and branches", 4, 4);
   }
   if (options.Wants("operators")) RunOperators(backend, report);
   if (options.Wants("libraries")) {

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "graph/evaluate.h"
 #include "kernels/cuda/backend/executable.h"
+#include "kernels/cuda/backend/mended_copy.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/fusion/preamble.h"
 #include "kernels/cuda/mending_case.h"
@@ -26,13 +27,15 @@ absl::StatusOr<MendedPlan> MakeMendedPlan(const Graph& graph, const std::string&
   MendedPlan plan{"", graph, {}};
   MENDEL_ASSIGN_OR_RETURN(plan.program, LowerToDevice(graph, {.reuse_memory = reuse_memory}));
   for (DeviceLaunch& launch : plan.program.launches) {
-    const std::string name = launch.kernel;
+    std::string name = launch.kernel;
     if (!name.starts_with("mend_")) continue;
+    const std::string entry = name;
+    if (name.ends_with(kMendedCopy)) name.resize(name.size() - kMendedCopy.size());
     for (std::string& text : plan.program.texts) {
       if (text.find(Cat("namespace ", name, "_text {")) != std::string::npos) ReplaceAll(name, prefix + name, text);
     }
-    launch.kernel = prefix + name;
-    std::replace(plan.program.entries.begin(), plan.program.entries.end(), name, launch.kernel);
+    launch.kernel = prefix + entry;
+    std::replace(plan.program.entries.begin(), plan.program.entries.end(), entry, launch.kernel);
   }
   return plan;
 }

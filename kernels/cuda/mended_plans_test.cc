@@ -12,6 +12,7 @@
 #include "corrector/corrector.h"
 #include "graph/emitter.h"
 #include "graph/rewrite.h"
+#include "kernels/cuda/backend/mended_copy.h"
 #include "kernels/cuda/emit/correction_plan.h"
 #include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/mended_plan.h"
@@ -82,9 +83,11 @@ void ExpectNoPieces(const MendedPlan& plan) {
   }
 }
 
+bool IsMendedCopy(const DeviceLaunch& launch) { return launch.kernel.ends_with(kMendedCopy); }
+
 /// What the plans of one rule and way of mending are made of.
 struct Score {
-  int plans = 0, copied = 0;
+  int plans = 0, copied = 0, over_copies = 0;
   std::map<std::string, int> refused;
   std::map<size_t, int> launches;  // plans by the launches of their correction
   std::string steps;               // of the first plan
@@ -141,6 +144,8 @@ class Plans {
     for (const auto& [patch, reason] : planned.refused) ++score.refused[reason];
     EXPECT_EQ(LaunchesBy(plan->program, "correction:").size(), kernels) << plan->told;
     ++score.launches[kernels];
+    const size_t with_copy = std::count_if(plan->program.launches.begin(), plan->program.launches.end(), IsMendedCopy);
+    score.over_copies += static_cast<int>(with_copy);
     if (planned.refused.empty()) ExpectNoPieces(*plan);
     if (score.steps.empty()) {
       for (const DeviceLaunch& launch : plan->program.launches)
@@ -176,8 +181,13 @@ TEST(MendedPlans, EveryRuleAndWayOfMending) {
   ASSERT_TRUE(prepared.ok()) << std::string(prepared.message()).substr(0, 4000);
   for (const MendedPlan& plan : plans.plans()) EXPECT_EQ(FailureOf(driver.table(), plan), "") << plan.told;
   EXPECT_EQ(driver.Leaks(), "");
+  for (const char* rule : {"batch_to_space", "dilation_stack", "space_to_batch"}) {
+    EXPECT_GT(plans.scores().at(Cat(rule, " by recompute")).over_copies, 0)
+        << rule << ": its last layout change is a launch of its own";
+  }
   for (const auto& [key, score] : plans.scores()) {
-    std::printf("%s: %d plans, %d with a copy%s\n", key.c_str(), score.plans, score.copied, score.steps.c_str());
+    std::printf("%s: %d plans, %d in a copy, %d with the mutant's copy-out%s\n", key.c_str(), score.plans, score.copied,
+                score.over_copies, score.steps.c_str());
     for (const auto& [launches, count] : score.launches) std::printf("      %d mended by %zu launches\n", count, launches);
     for (const auto& [reason, count] : score.refused) std::printf("      %d not: %s\n", count, reason.c_str());
   }

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "graph/emitter.h"
 #include "graph/rewrite.h"
+#include "kernels/cuda/emit/divided_sum.h"
 
 namespace mendel::cuda {
 namespace {
@@ -43,7 +44,10 @@ class Memory {
   Argument Tensor(const Operand& operand, const std::string& name, bool writable) {
     if (operand.scratch) {
       const std::vector<double> nothing(static_cast<size_t>(one_.mending.scratch_elements), 77);
-      return buffers_.try_emplace({-1, 0}, dtype_, nothing, misaligned_).first->second.As("scratch", writable);
+      // Partial sums are of another type, and the buffer is never the caller's: it stays aligned where there are some.
+      const auto divided = [](const MendingKernel& kernel) { return kernel.correction.divided.stage != DividedSum::Stage::kNone; };
+      const bool sums = std::any_of(one_.mending.kernels.begin(), one_.mending.kernels.end(), divided);
+      return buffers_.try_emplace({-1, 0}, dtype_, nothing, misaligned_ && !sums).first->second.As("scratch", writable);
     }
     const auto key = std::pair(operand.value.node, operand.value.output);
     return buffers_.try_emplace(key, dtype_, InLayout(Value(operand.value), one_.layout), misaligned_)
@@ -99,10 +103,25 @@ absl::StatusOr<MendingCase> MakeCase(const Graph& graph, Layout layout, const st
   MENDEL_ASSIGN_OR_RETURN(one.mending, MendingOf(graph, PatchOf(graph), layout));
   for (MendingKernel& kernel : one.mending.kernels) {
     kernel.correction.name = prefix + kernel.correction.name;
-    MENDEL_ASSIGN_OR_RETURN(EmittedKernel emitted,
-                            tile == nullptr ? EmitKernel(kernel.correction) : EmitKernel(kernel.correction, *tile));
+    MENDEL_ASSIGN_OR_RETURN(EmittedKernel emitted, tile == nullptr || kernel.correction.divided.stage != DividedSum::Stage::kNone
+                                                       ? EmitKernel(kernel.correction)
+                                                       : EmitKernel(kernel.correction, *tile));
     one.kernels.push_back(std::move(emitted));
   }
+  return one;
+}
+
+MendingCase WithDividedSums(MendingCase one, int parts, const std::string& prefix) {
+  // From the last kernel, so that the numbers of those before it stay.
+  for (size_t k = one.mending.kernels.size(); k-- > 0;) DivideSums(k, parts, one.mending);
+  one.kernels.clear();
+  for (MendingKernel& kernel : one.mending.kernels) {
+    kernel.correction.name = prefix + kernel.correction.name;
+    auto emitted = EmitKernel(kernel.correction);
+    MENDEL_CHECK(emitted.ok());
+    one.kernels.push_back(*std::move(emitted));
+  }
+  one.told += Cat("; sums in ", parts, " parts");
   return one;
 }
 
@@ -178,7 +197,8 @@ absl::Status RunCase(const MendingCase& one, Module& module, bool misaligned) {
   const ValueId base = one.graph.node(PatchOf(one.graph)).inputs[0];
   for (size_t k = 0; k < one.kernels.size(); ++k) {
     const MendingKernel& kernel = one.mending.kernels[k];
-    std::vector<Argument> arguments = {memory.Tensor(kernel.x, "x", false), memory.Weights(kernel)};
+    std::vector<Argument> arguments = {memory.Tensor(kernel.x, "x", false)};
+    if (one.kernels[k].weights) arguments.push_back(memory.Weights(kernel));
     if (kernel.bias.node >= 0) arguments.push_back(memory.Bias(kernel.bias));
     for (const Operand& operand : kernel.operands) arguments.push_back(memory.Tensor(operand, "add", false));
     arguments.push_back(memory.Tensor(kernel.y, "y", true));

@@ -34,6 +34,9 @@ absl::StatusOr<MendingCase> MakeCase(const Graph& graph, Layout layout, const st
 /// recomputed or added to the mutant's output; both layouts, the three types, all tiles.
 MendingCase RandomCase(uint64_t seed);
 
+/// The same with the sums of every kernel divided into so many parts, and `prefix` before the kernels' names.
+MendingCase WithDividedSums(MendingCase one, int parts, const std::string& prefix);
+
 /// A convolution of (batch, channels, extents...) with these boxes wrong, bias, an addition and a Relu after it.
 struct ConvShape {
   Shape x, w;

@@ -3,17 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <map>
 
 #include "base/status.h"
 #include "kernels/cuda/driver_table/library.h"
 #include "kernels/cuda/emit/roofline.h"
 #include "kernels/cuda/mending_case.h"
+#include "kernels/cuda/nvrtc/architectures.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 
 namespace mendel::cuda {
 namespace {
-
-constexpr int kArchitectures[] = {80, 90, 100};
 
 /// Layers of CSRNet's back end and of ResNet-18 with the seams of mutants that put images or stripes side by side.
 std::vector<std::pair<std::string, Graph>> Layers() {
@@ -38,8 +38,8 @@ std::vector<std::pair<std::string, Graph>> Layers() {
 }
 
 void CompileAll(const Compiler& compiler, const std::string& what, const EmittedKernel& kernel) {
-  std::printf("%-36s %3dx%-3d %5u blocks", what.c_str(), kernel.tile.rows, kernel.tile.columns, kernel.launch.grid);
-  for (const int architecture : kArchitectures) {
+  std::printf("%-44s %3dx%-3d %5u blocks", what.c_str(), kernel.tile.rows, kernel.tile.columns, kernel.launch.grid);
+  for (const int architecture : kCompiledArchitectures) {
     if (!compiler.Supports(architecture)) {
       std::printf("  sm_%d: unknown to NVRTC %s", architecture, compiler.version().c_str());
       continue;
@@ -50,8 +50,7 @@ void CompileAll(const Compiler& compiler, const std::string& what, const Emitted
     EXPECT_EQ(compiled->usage.spilled_bytes, 0) << what << " for sm_" << architecture;
     EXPECT_EQ(compiled->usage.stack_bytes, 0) << what << " for sm_" << architecture;
     std::printf(
-        "  sm_%d: %d registers, %d spilled, %.0f %% occupancy", architecture, compiled->usage.registers,
-        compiled->usage.spilled_bytes,
+        "  sm_%d: %d / %d / %.0f %%", architecture, compiled->usage.registers, compiled->usage.spilled_bytes,
         100 * Occupancy(architecture, compiled->usage.registers, static_cast<int>(kernel.launch.shared), kernel.tile.threads()));
   }
   std::printf("  %u bytes shared\n", kernel.launch.shared);
@@ -69,16 +68,25 @@ TEST(Nvrtc, KernelsCompileWithoutSpills) {
   const Compiler* compiler = CompilerOrSkip();
   if (compiler == nullptr) GTEST_SKIP();
   std::printf("NVRTC %s at %s\n", compiler->version().c_str(), compiler->path().c_str());
+  std::printf("registers a thread / bytes spilled / occupancy by architecture\n");
   int number = 0;
+  std::map<DividedSum::Stage, int> stages;
   for (const auto& [name, graph] : Layers()) {
     for (const Layout layout : {Layout::kNchw, Layout::kNhwc}) {
       const auto one = MakeCase(graph, layout, Cat("l", number++, "_"));
       ASSERT_TRUE(one.ok()) << one.status();
-      ASSERT_EQ(one->kernels.size(), 1u) << "one launch a mutant";
-      CompileAll(*compiler, Cat(name, " ", LayoutName(layout)), one->kernels[0]);
+      for (size_t k = 0; k < one->kernels.size(); ++k) {
+        const auto stage = one->mending.kernels[k].correction.divided.stage;
+        ++stages[stage];
+        const char* const told =
+            stage == DividedSum::Stage::kParts ? ", parts" : (stage == DividedSum::Stage::kTotal ? ", total" : "");
+        CompileAll(*compiler, Cat(name, " ", LayoutName(layout), told), one->kernels[k]);
+      }
     }
   }
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
+  for (const auto stage : {DividedSum::Stage::kNone, DividedSum::Stage::kParts, DividedSum::Stage::kTotal})
+    EXPECT_GT(stages[stage], 0);
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
     const MendingCase one = RandomCase(seed);
     for (const EmittedKernel& kernel : one.kernels) CompileAll(*compiler, Cat("seed ", seed), kernel);
   }
@@ -100,6 +108,39 @@ TEST(ResourceUsage, IsReadFromTheLog) {
   EXPECT_EQ(usage.registers, 40);
   EXPECT_EQ(usage.spilled_bytes, 20);
   EXPECT_EQ(usage.stack_bytes, 16);
+}
+
+TEST(ResourceUsage, IsReadEntryByEntry) {
+  const auto entries = ParseUsageOfEntries(
+      "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function 'one' for 'sm_90'\n"
+      "ptxas info    : Function properties for one\n    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 12 registers, used 0 barriers\nptxas info    : Compiling entry function 'two' for 'sm_90'\n"
+      "ptxas info    : Function properties for two\n    8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\n"
+      "ptxas info    : Used 255 registers, used 1 barriers\n");
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries.at("one").registers, 12);
+  EXPECT_EQ(entries.at("one").spilled_bytes, 0);
+  EXPECT_EQ(entries.at("two").registers, 255);
+  EXPECT_EQ(entries.at("two").spilled_bytes, 8);
+}
+
+TEST(Occupancy, FollowsEveryArchitecturesLimits) {
+  // 32 registers, blocks of 256 threads: threads are what ends.
+  for (const GpuModel& gpu : AllGpus()) EXPECT_EQ(Occupancy(gpu.compute_capability, 32, 0, 256), 1) << gpu.name;
+  // 64 registers a thread: 1,024 threads are resident, of 1,024, 1,536 or 2,048.
+  EXPECT_DOUBLE_EQ(Occupancy(75, 64, 0, 256), 1);
+  EXPECT_DOUBLE_EQ(Occupancy(86, 64, 0, 256), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(Occupancy(90, 64, 0, 256), 0.5);
+  // 31 KiB a block and 1 KiB of the system's: 2 of 64 KiB, 3 of 100 KiB, 5 of 164 KiB, 7 of 228 KiB.
+  EXPECT_DOUBLE_EQ(Occupancy(75, 32, 31 << 10, 128), 2 * 128 / 1024.0);
+  EXPECT_DOUBLE_EQ(Occupancy(89, 32, 31 << 10, 128), 3 * 128 / 1536.0);
+  EXPECT_DOUBLE_EQ(Occupancy(120, 32, 31 << 10, 128), 3 * 128 / 1536.0);
+  EXPECT_DOUBLE_EQ(Occupancy(80, 32, 31 << 10, 128), 5 * 128 / 2048.0);
+  EXPECT_DOUBLE_EQ(Occupancy(100, 32, 31 << 10, 128), 7 * 128 / 2048.0);
+  // Blocks of one warp: 16, 24 or 32 of them.
+  EXPECT_DOUBLE_EQ(Occupancy(75, 16, 0, 32), 0.5);
+  EXPECT_DOUBLE_EQ(Occupancy(89, 16, 0, 32), 0.5);
+  EXPECT_DOUBLE_EQ(Occupancy(86, 16, 0, 32), 1.0 / 3);
 }
 
 TEST(Library, AbsentOnesAreNotFound) {

@@ -132,5 +132,34 @@ TEST(PlantedFaults, EachIsCaughtByName) {
   }
 }
 
+TEST(PlantedFaults, OfDividedSumsAreCaught) {
+  const auto replaced = [](const std::string& from, const std::string& to) { return Fault{from, "", nullptr, Replace(from, to)}; };
+  std::vector<Fault> faults = {{"none", "", nullptr, nullptr}};
+  faults.push_back(replaced("+ part * kSumsOfPart", "+ 0 * kSumsOfPart"));                         // all parts at one place
+  faults.push_back(replaced("steps * part / kParts", "steps * part / kParts / 2"));                // overlapping parts
+  faults.push_back(replaced("steps * (part + 1) / kParts", "(steps * (part + 1) - 1) / kParts"));  // a step left out
+  faults.push_back(replaced("part < kParts; ++part) value", "part + 1 < kParts; ++part) value"));  // a part left out
+  faults.push_back(replaced("block /= kThreadRows;", ""));
+  faults[1].caught = "written twice";
+  std::vector<MendingCase> cases;
+  std::vector<EmittedKernel> texts;
+  for (size_t k = 0; k < faults.size(); ++k) {
+    auto one = MakeCase(Subject(), Layout::kNchw, "");
+    ASSERT_TRUE(one.ok()) << one.status();
+    cases.push_back(WithDividedSums(*std::move(one), 3, Cat("d", k, "_")));
+    ASSERT_EQ(cases.back().kernels.size(), 2u);
+    const bool in_parts = cases.back().kernels[0].text.find(faults[k].name) != std::string::npos;
+    if (faults[k].in_text != nullptr) faults[k].in_text(cases.back().kernels[in_parts ? 0 : 1].text);
+    texts.insert(texts.end(), cases.back().kernels.begin(), cases.back().kernels.end());
+  }
+  const auto module = EmulatorDevice().Load(texts);
+  ASSERT_TRUE(module.ok()) << module.status();
+  for (size_t k = 0; k < faults.size(); ++k) {
+    const absl::Status status = RunCase(cases[k], **module);
+    EXPECT_EQ(status.ok(), k == 0) << faults[k].name << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(faults[k].caught)) << faults[k].name;
+  }
+}
+
 }  // namespace
 }  // namespace mendel::cuda

@@ -27,7 +27,7 @@ install(CODE [[
   endforeach()
 ]])
 
-# Component gpu_check: the programs of scripts/gpu_check, for scripts/gpu_archive, with every library that they need.
+# Component gpu_check: the programs of scripts/gpu-check, for scripts/gpu_archive, with every library that they need.
 if(TARGET cuda_gpu_test)
   set(files_gpu "")
   foreach(program mendel cuda_gpu_test layer_mutants model_parts)

@@ -23,6 +23,7 @@
 #include "kernels/cuda/backend/outline.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/nvrtc/architectures.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 #include "kernels/cuda/offline/predictor.h"
 
@@ -275,10 +276,13 @@ TEST(Beside, CompilesForAGpu) {
     GTEST_SKIP() << compiler.status();
   }
   const DeviceCase one = CaseOf(Branches(), {.algorithms = kAllBeside}, 1);
-  const auto compiled = (*compiler)->Compile(one.program.ModuleText(0), "beside", 90);
-  ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
-  EXPECT_EQ(compiled->usage.spilled_bytes, 0);
-  EXPECT_EQ(compiled->usage.stack_bytes, 0);
+  for (const int architecture : kCompiledArchitectures) {
+    if (!(*compiler)->Supports(architecture)) continue;
+    const auto compiled = (*compiler)->Compile(one.program.ModuleText(0), "beside", architecture);
+    ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
+    EXPECT_EQ(compiled->usage.spilled_bytes, 0) << "sm_" << architecture;
+    EXPECT_EQ(compiled->usage.stack_bytes, 0) << "sm_" << architecture;
+  }
 }
 
 TEST(Beside, IsOfferedWhereThereIsCompany) {

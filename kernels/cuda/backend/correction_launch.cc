@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/cuda/backend/mended_copy.h"
 #include "kernels/cuda/fusion/fused_kernel.h"
 
 namespace mendel::cuda {
@@ -41,7 +42,7 @@ int64_t ScratchBytes(const Graph& graph, const PlannedCorrection& correction) {
 }
 
 absl::StatusOr<std::vector<CorrectionLaunch>> LaunchesOf(const Graph& graph, const PlannedCorrection& correction,
-                                                         const std::function<Tensor(ValueId)>& folded) {
+                                                         const std::function<Tensor(ValueId)>& folded, const FusionGroup* copy) {
   std::vector<CorrectionLaunch> launches;
   if (!correction.in_place) {
     MENDEL_ASSIGN_OR_RETURN(CorrectionLaunch copy, CopyOf(graph, correction));
@@ -53,11 +54,19 @@ absl::StatusOr<std::vector<CorrectionLaunch>> LaunchesOf(const Graph& graph, con
   };
   for (const MendingKernel& kernel : correction.mending.kernels) {
     MENDEL_ASSIGN_OR_RETURN(EmittedKernel emitted, EmitKernel(kernel.correction));
-    CorrectionLaunch launch{std::move(emitted.name), std::move(emitted.text), emitted.launch, {operand(kernel.x)}, {}, {}};
-    launch.operands.push_back({{}, PackWeights(kernel.correction, folded(kernel.w)), dtype});
+    CorrectionLaunch launch{emitted.name, emitted.text, emitted.launch, {operand(kernel.x)}, {}, {}};
+    if (emitted.weights) launch.operands.push_back({{}, PackWeights(kernel.correction, folded(kernel.w)), dtype});
     if (emitted.bias) launch.operands.push_back({kernel.bias, {}, dtype});
     for (const Operand& addend : kernel.operands) launch.operands.push_back(operand(addend));
     launch.result = kernel.y.scratch ? ScratchOf(correction) : correction.result();
+    if (copy != nullptr && &kernel == &correction.mending.kernels.back()) {
+      const std::vector<Box>& boxes = graph.node(correction.patch).attrs.BoxList("boxes");
+      MENDEL_ASSIGN_OR_RETURN(FusedKernel fused, WriteMendedCopy(graph, *copy, boxes, emitted, launch.operands));
+      launch.kernel = std::move(fused.name);
+      launch.text = std::move(fused.text);
+      launch.shape = fused.launch;
+      launch.operands = std::move(fused.operands);
+    }
     launch.info = {NameOf(graph, correction.patch), {correction.patch}, Told(correction, kernel), FlopsOf(kernel.correction)};
     launches.push_back(std::move(launch));
   }

@@ -11,6 +11,7 @@
 #include "graph/graph.h"
 #include "kernels/cuda/emit/correction_plan.h"
 #include "kernels/cuda/emit/kernel_text.h"
+#include "kernels/cuda/fusion/grouping.h"
 #include "kernels/cuda/fusion/kernel_code.h"
 #include "runtime/backend.h"
 
@@ -31,9 +32,11 @@ inline ValueId ScratchOf(const PlannedCorrection& correction) { return {correcti
 int64_t ScratchBytes(const Graph& graph, const PlannedCorrection& correction);
 
 /// The launches of `correction` in order: where it is not in place, a copy of its base; then its kernels, whose text is
-/// EmitKernel's. `folded` gives the elements of a value that depends on no input.
+/// EmitKernel's. `folded` gives the elements of a value that depends on no input. The last launch computes `copy`, too, where it is
+/// not null: what CorrectionOver says that the correction takes along.
 absl::StatusOr<std::vector<CorrectionLaunch>> LaunchesOf(const Graph& graph, const PlannedCorrection& correction,
-                                                         const std::function<Tensor(ValueId)>& folded);
+                                                         const std::function<Tensor(ValueId)>& folded,
+                                                         const FusionGroup* copy = nullptr);
 
 }  // namespace mendel::cuda
 

@@ -17,6 +17,7 @@
 #include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/mended_plan.h"
 #include "kernels/cuda/mending_case.h"
+#include "kernels/cuda/nvrtc/architectures.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 #include "runtime/kernel_text.h"
 
@@ -389,9 +390,15 @@ TEST(CorrectionLaunch, ModuleCompilesForAGpu) {
     plans.push_back(PlanOf(With({.followed = true}, Seams(dtype)), Cat("d", plans.size(), "_")));
   }
   plans.push_back(PlanOf(PartsOfAKernel(3, DType::kF32), "k_"));
-  const auto compiled = (*compiler)->Compile(ModuleOf(plans), "plans", 90);
-  ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
-  EXPECT_EQ(compiled->usage.spilled_bytes, 0);
+  ASSERT_EQ(plans.size() + 1, kCompiledArchitectures.size());
+  // Each plan for one of the architectures: 75, 80, 90, 100, 120 in turn.
+  for (size_t k = 0; k < plans.size() + 1; ++k) {
+    const int architecture = kCompiledArchitectures[k];
+    if (!(*compiler)->Supports(architecture)) continue;
+    const auto compiled = (*compiler)->Compile(ModuleOf({plans[k % plans.size()]}), "plans", architecture);
+    ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
+    EXPECT_EQ(compiled->usage.spilled_bytes, 0) << "sm_" << architecture;
+  }
 }
 
 }  // namespace

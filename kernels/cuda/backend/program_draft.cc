@@ -1,12 +1,14 @@
 #include "kernels/cuda/backend/program_draft.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "base/status.h"
 #include "kernels/cuda/backend/beside.h"
 #include "kernels/cuda/backend/correction_launch.h"
+#include "kernels/cuda/backend/mended_copy.h"
 #include "kernels/cuda/fusion/fused_kernel.h"
 #include "kernels/cuda/fusion/grouping.h"
 #include "kernels/cuda/fusion/side_by_side.h"
@@ -24,6 +26,10 @@ class Drafting {
     for (const FusionGroup& group : groups) {
       for (; call != outline_.calls.end() && call->result < group.result; ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
       MENDEL_RETURN_IF_ERROR(AddCorrectionsBefore(group.result.node));
+      if (const PlannedCorrection* const over = CorrectionOver(outline_, group); over != nullptr) {
+        copies_[over->patch] = &group;
+        continue;
+      }
       MENDEL_RETURN_IF_ERROR(AddLaunch(group));
     }
     for (; call != outline_.calls.end(); ++call) MENDEL_RETURN_IF_ERROR(AddCall(*call));
@@ -39,13 +45,26 @@ class Drafting {
       const PlannedCorrection& correction = outline_.plan.corrections[corrected_];
       if (correction.in_place) draft_.homes[correction.result()] = draft_.Home(correction.base);
       if (const int64_t bytes = ScratchBytes(graph_, correction); bytes > 0) draft_.scratch[ScratchOf(correction)] = bytes;
-      MENDEL_ASSIGN_OR_RETURN(auto launches, LaunchesOf(graph_, correction, [&](ValueId value) { return folded_.Of(value); }));
+      const auto copied = copies_.find(correction.patch);
+      const FusionGroup* const copy = copied == copies_.end() ? nullptr : copied->second;
+      MENDEL_ASSIGN_OR_RETURN(auto launches, LaunchesOf(
+                                                 graph_, correction, [&](ValueId value) { return folded_.Of(value); }, copy));
+      for (CorrectionLaunch& launch : launches) launch.info.nodes = OriginsOf(launch.info.nodes);
+      if (copy != nullptr)
+        AddStep(StepOf(copy->result.node, copy->result.node, copy->nodes, " with the copy"), launches.back().info);
       for (CorrectionLaunch& launch : launches) {
         Add({.kernel = std::move(launch.kernel), .shape = launch.shape, .info = std::move(launch.info)}, std::move(launch.operands),
             launch.result, std::move(launch.text));
       }
     }
     return absl::OkStatus();
+  }
+
+  /// `step` is done by the launch of `info`.
+  static void AddStep(const Step& step, Step& info) {
+    info.kernel += step.kernel;
+    info.flops += step.flops;
+    info.nodes.insert(info.nodes.end(), step.nodes.begin(), step.nodes.end());
   }
 
   absl::Status AddLaunch(const FusionGroup& group) {
@@ -140,6 +159,15 @@ class Drafting {
 
   NodeOrigin OriginOf(int32_t id) const { return outline_.OriginOf(id); }
 
+  /// As nodes of the graph that is lowered, without conversions.
+  std::vector<int32_t> OriginsOf(const std::vector<int32_t>& nodes) const {
+    std::vector<int32_t> origins;
+    for (const int32_t id : nodes) {
+      if (!OriginOf(id).conversion) origins.push_back(OriginOf(id).node);
+    }
+    return origins;
+  }
+
   /// `id`: the node that gives the step its name, or the operator where it has none. Nodes are those of the graph that is lowered;
   /// conversions are none.
   Step StepOf(int32_t id, int32_t result, const std::set<int32_t>& nodes, std::string kernel) const {
@@ -158,7 +186,8 @@ class Drafting {
   const Graph& graph_;
   const Outline& outline_;
   FoldedValues& folded_;
-  size_t corrected_ = 0;  // of the plan's corrections
+  size_t corrected_ = 0;                          // of the plan's corrections
+  std::map<int32_t, const FusionGroup*> copies_;  // that corrections take along, by their Patch
   ProgramDraft draft_;
 };
 

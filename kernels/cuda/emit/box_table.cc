@@ -86,6 +86,12 @@ int64_t TilesOf(const CorrectionBox& box, const Tile& tile) {
   return (rows + tile.rows - 1) / tile.rows * ((columns + tile.columns - 1) / tile.columns) * box.groups;
 }
 
+int64_t TilesOf(const Correction& correction, const Tile& tile) {
+  int64_t tiles = 0;
+  for (const CorrectionBox& box : correction.boxes) tiles += TilesOf(box, tile);
+  return tiles;
+}
+
 BoxTable MakeBoxTable(const Correction& correction, const Tile& tile) {
   BoxTable table;
   table.members = "int first_tile;  // tiles of the boxes before\n";

@@ -26,7 +26,7 @@ struct BoxTable {
 /// a box sums over part of the kernel taps_* (extents) and tap_* (the first).
 BoxTable MakeBoxTable(const Correction& correction, const Tile& tile);
 
-/// Blocks that `box` needs.
+/// Tiles that `box` has.
 int64_t TilesOf(const CorrectionBox& box, const Tile& tile);
 
 }  // namespace mendel::cuda

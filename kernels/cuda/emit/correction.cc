@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "kernels/cuda/emit/box_table.h"
 
 namespace mendel::cuda {
 namespace {
@@ -169,11 +170,21 @@ absl::Status CheckCorrection(const Correction& correction) {
   }
   if (NumElements(correction.kernel) > kMaxInt / correction.channels) return Unsupported(correction.name, ": the sum is too deep");
   for (const CorrectionBox& box : correction.boxes) MENDEL_RETURN_IF_ERROR(CheckBox(correction, box));
+  if (const DividedSum& divided = correction.divided; divided.parts < 1 || divided.base < 0 || divided.base % 8 != 0) {
+    return InvalidInput(correction.name, ": sums in ", divided.parts, " parts at ", divided.base);
+  }
   return absl::OkStatus();
+}
+
+int64_t PartialElements(const Correction& correction) {
+  const DividedSum& divided = correction.divided;
+  const int64_t sums = TilesOf(correction, divided.tile) * divided.tile.rows * divided.tile.columns * divided.parts;
+  return sums * (DTypeSize(DType::kF32) / DTypeSize(correction.dtype));
 }
 
 double FlopsOf(const Correction& correction) {
   double flops = 0;
+  if (correction.divided.stage == DividedSum::Stage::kTotal) return flops;
   for (const CorrectionBox& box : correction.boxes) {
     flops += 2.0 * static_cast<double>(NumElements(box.extents)) * static_cast<double>(SumOf(correction, box));
   }
@@ -181,9 +192,15 @@ double FlopsOf(const Correction& correction) {
 }
 
 double BytesOf(const Correction& correction) {
+  using Stage = DividedSum::Stage;
   std::set<Shape> taps;  // that any box reads weights of
-  double elements = 0;
+  const Stage stage = correction.divided.stage;
+  double elements = stage == Stage::kNone ? 0 : static_cast<double>(PartialElements(correction));
   for (const CorrectionBox& box : correction.boxes) {
+    if (stage != Stage::kParts) {
+      elements += static_cast<double>(NumElements(box.extents)) * static_cast<double>(1 + box.operands.size());
+    }
+    if (stage == Stage::kTotal) continue;
     const Box own = TapsOf(correction, box);
     const Shape extents = own.Extents();
     Shape tap(extents.size(), 0);
@@ -197,7 +214,7 @@ double BytesOf(const Correction& correction) {
       const int64_t reach = (box.extents[d + 2] - 1) * correction.strides[d] + (extents[d] - 1) * correction.dilations[d] + 1;
       read *= static_cast<double>(std::min(box.x_extents[d], reach));
     }
-    elements += read + static_cast<double>(NumElements(box.extents)) * static_cast<double>(1 + box.operands.size());
+    elements += read;
   }
   elements +=
       static_cast<double>(static_cast<int64_t>(taps.size()) * correction.channels) * static_cast<double>(correction.out_channels);

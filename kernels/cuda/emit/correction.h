@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "graph/tensor.h"
 #include "graph/types.h"
+#include "kernels/cuda/emit/tile.h"
 
 namespace mendel::cuda {
 
@@ -53,6 +54,20 @@ struct EpilogueStep {
 };
 std::string EpilogueText(const std::vector<EpilogueStep>& steps);
 
+/// Boxes that are few and sum over much leave most of a GPU idle. Their sums may be divided among blocks: one kernel writes partial
+/// sums to scratch memory, a second one adds them, always in the same order, and does what follows the sum.
+struct DividedSum {
+  enum class Stage {
+    kNone,   ///< one kernel sums and finishes
+    kParts,  ///< reads x and the weights, writes partial sums at `base` of y, a scratch buffer; its boxes have no y and no operands
+    kTotal,  ///< reads partial sums at `base` of x, a scratch buffer; its boxes have no x. It has no weights
+  };
+  Stage stage = Stage::kNone;
+  int parts = 1;     ///< a sum
+  int64_t base = 0;  ///< in elements of the correction's dtype, a multiple of eight
+  Tile tile;         ///< of both kernels
+};
+
 struct Correction {
   std::string name;    ///< of the kernel: letters, digits and underscores
   std::string mutant;  ///< for people
@@ -64,6 +79,7 @@ struct Correction {
   std::vector<EpilogueStep> epilogue;
   std::vector<CorrectionBox> boxes;
   std::vector<std::string> told;  ///< the boxes as people read them, an entry a box; may be empty
+  DividedSum divided;
 };
 
 /// The taps that `box` sums over.
@@ -87,7 +103,11 @@ Tensor PackWeights(const Correction& correction, const Tensor& weights);
 /// InvalidArgument when ranks, extents or views do not fit together, or something does not fit the kernel's integers.
 absl::Status CheckCorrection(const Correction& correction);
 
-/// Textbook operations (a multiplication and an addition are two), and bytes that must move at least once.
+/// Elements of the correction's dtype that the partial sums of a divided sum take, which are f32.
+int64_t PartialElements(const Correction& correction);
+
+/// Textbook operations (a multiplication and an addition are two; adding partial sums is none), and bytes that must move at least
+/// once.
 double FlopsOf(const Correction& correction);
 double BytesOf(const Correction& correction);
 

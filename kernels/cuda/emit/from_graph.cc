@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "graph/rewrite.h"
 #include "graph/window.h"
+#include "kernels/cuda/emit/divided_sum.h"
 
 namespace mendel::cuda {
 namespace {
@@ -88,9 +89,12 @@ class Collector {
       const View y = ViewAt(graph_.type(base).shape, layout_, boxes[k].begin);
       MENDEL_RETURN_IF_ERROR(AddPiece(node.inputs[k + 1], {false, base}, y, BoxString(boxes[k])).status());
     }
+    int number = 0;
     for (auto& [key, kernel] : kernels_) {
-      kernel.correction.name = Cat("mend_", patch_, "_", mending_.kernels.size());
+      kernel.correction.name = Cat("mend_", patch_, "_", number++);
+      const int parts = PartsOf(kernel.correction);
       mending_.kernels.push_back(std::move(kernel));
+      DivideSums(mending_.kernels.size() - 1, parts, mending_);
     }
     return std::move(mending_);
   }

@@ -22,20 +22,21 @@ struct Operand {
 struct MendingKernel {
   Correction correction;
   Operand x;
-  ValueId w;
+  ValueId w;     ///< node -1: none, since it totals a divided sum
   ValueId bias;  ///< node -1: none. Read as a flat row of channels
   std::vector<Operand> operands;
   Operand y;  ///< the Patch's first input, which is overwritten in place, or scratch
 };
 
 struct Mending {
-  std::vector<MendingKernel> kernels;  ///< in the order of their launches; one a mutant unless pieces are chains
+  std::vector<MendingKernel>
+      kernels;  ///< in the order of their launches; one a mutant unless pieces are chains or sums are divided
   int64_t scratch_elements = 0;
 };
 
-/// The kernels that do what node `patch` (a Patch) does. Pieces are convolutions of one activation with bias, additions and
-/// activations after them, or chains of those; all boxes that differ in nothing but their place share a launch. Unimplemented names
-/// the node that no kernel computes.
+/// The kernels that do what node `patch` (a Patch) does, sums divided where that pays (divided_sum.h). Pieces are convolutions of
+/// one activation with bias, additions and activations after them, or chains of those; all boxes that differ in nothing but their
+/// place share a launch. Unimplemented names the node that no kernel computes.
 absl::StatusOr<Mending> MendingOf(const Graph& graph, int32_t patch, Layout layout);
 
 }  // namespace mendel::cuda

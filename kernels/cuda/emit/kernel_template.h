@@ -180,16 +180,16 @@ for (int i = 0; i < kPositions; ++i) {
 }
 )";
 
-/// The kernel's function template.
-inline constexpr std::string_view kMain = R"(
+/// The kernel's function template: which tile a block has.
+inline constexpr std::string_view kTileOfBlock = R"(
 template <class Number>
-__device__ __forceinline__ void Mend($parameters) {
+__device__ __forceinline__ void Mend(int block, $parameters) {
   typedef typename Number::Stored Stored;
   typedef typename Number::Real Real;
   const int thread = static_cast<int>(threadIdx.x);
+  $divided_block
 
   // The box of this block, then its tile in the box.
-  const int block = static_cast<int>(blockIdx.x);
   int low = 0;
   for (int high = kBoxCount - 1; low < high;) {
     const int middle = (low + high + 1) / 2;
@@ -207,7 +207,12 @@ __device__ __forceinline__ void Mend($parameters) {
   const int first_row = tile % row_tiles * kRows;
   const int first_column = tile / row_tiles % column_tiles * kColumns;
   const int group = tile / row_tiles / column_tiles;
+  const int thread_row = $thread_row * kThreadRows;
+  const int thread_column = $thread_column * kThreadColumns;
+)";
 
+/// The block's sums, or its parts of them.
+inline constexpr std::string_view kSums = R"(
   Real* const tile_x = reinterpret_cast<Real*>(mendel_shared);
   Real* const tile_w = tile_x + 2 * kDepth * kPitchX;
   const bool vector_x = $vector_x;
@@ -216,21 +221,20 @@ __device__ __forceinline__ void Mend($parameters) {
   loader.Aim(first_row, rows, group);
 
   // Every thread sums kThreadRows x kThreadColumns elements in registers.
-  const int thread_row = $thread_row * kThreadRows;
-  const int thread_column = $thread_column * kThreadColumns;
   Real sum[kThreadRows][kThreadColumns];
 #pragma unroll
   for (int i = 0; i < kThreadRows; ++i) {
 #pragma unroll
     for (int j = 0; j < kThreadColumns; ++j) sum[i][j] = Number::Zero();
   }
-  loader.FetchX(0);
-  loader.FetchW(0);
+  $products
+  loader.FetchX(begin);
+  loader.FetchW(begin);
   loader.Stage(0);
   __syncthreads();
-  for (int k0 = 0, buffer = 0; k0 < $sum; k0 += kDepth, buffer ^= 1) {
+  for (int k0 = begin, buffer = 0; k0 < end; k0 += kDepth, buffer ^= 1) {
     // The next products travel while these are summed; the other buffer is free since the last barrier.
-    const bool more = k0 + kDepth < $sum;
+    const bool more = k0 + kDepth < end;
     if (more) loader.FetchX(k0 + kDepth);
     if (more) loader.FetchW(k0 + kDepth);
 #pragma unroll
@@ -248,10 +252,43 @@ __device__ __forceinline__ void Mend($parameters) {
     if (more) loader.Stage(buffer ^ 1);
     __syncthreads();
   }
+)";
 
-  // Epilogue: $epilogue_text. Written over the mutant's output.
+/// Of a divided sum: neighbouring threads' parts of one element lie side by side, those of a part of all sums together.
+inline constexpr std::string_view kDivision = R"(
+constexpr int kParts = $parts;                 // of a sum
+constexpr int kTiles = $tiles;                 // of all boxes
+constexpr long long kPartialBase = $partial_base;  // of the scratch buffer, in stored elements
+constexpr int kSumsOfThread = kThreadRows * kThreadColumns;
+constexpr long long kSumsOfPart = static_cast<long long>(kTiles) * kSumsOfThread * kThreads;
+
+)";
+inline constexpr std::string_view kWriteParts = R"(
+  Real* const partial = reinterpret_cast<Real*>(y + kPartialBase) + part * kSumsOfPart +
+                        static_cast<long long>(block) * kSumsOfThread * kThreads + thread;
 #pragma unroll
   for (int i = 0; i < kThreadRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < kThreadColumns; ++j) partial[(i * kThreadColumns + j) * kThreads] = sum[i][j];
+  }
+}
+)";
+inline constexpr std::string_view kReadParts = R"(
+  const Real* const partial = reinterpret_cast<const Real*>(x + kPartialBase) +
+                              static_cast<long long>(block) * kSumsOfThread * kThreads + thread;
+)";
+/// The total of one element, in the order of its parts whatever blocks have written them first.
+inline constexpr std::string_view kTotal = R"(const Real* const own = partial + (i * kThreadColumns + j) * kThreads;
+Real value = own[0];
+#pragma unroll 16
+for (int part = 1; part < kParts; ++part) value = value + own[part * kSumsOfPart];
+)";
+
+/// What follows the sums.
+inline constexpr std::string_view kFinish = R"(
+  // Epilogue: $epilogue_text. Written over the mutant's output.
+#pragma unroll
+  for ($lines) {
     const int row = first_row + thread_row + i;
     if (row >= rows) continue;
     int rest = row;
@@ -263,7 +300,7 @@ __device__ __forceinline__ void Mend($parameters) {
 #pragma unroll
     for (int j = 0; j < kThreadColumns; ++j) {
       if (column + j >= $channels) continue;
-      Real value = sum[i][j];
+      $value
       $epilogue
       result.v[j] = Number::Store(value);
     }
@@ -277,11 +314,15 @@ __device__ __forceinline__ void Mend($parameters) {
     }
   }
 }
+)";
 
+/// The entry, and what a text without one ends with.
+inline constexpr std::string_view kEntry = R"(
 extern "C" __global__ void __launch_bounds__(kThreads) $name($entry_parameters) {
-  Mend<$number_name>($arguments);
+  Mend<$number_name>(static_cast<int>(blockIdx.x), $arguments);
 }
-
+)";
+inline constexpr std::string_view kEnd = R"(
 }  // namespace $name_space
 )";
 

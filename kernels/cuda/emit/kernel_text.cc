@@ -15,18 +15,12 @@
 namespace mendel::cuda {
 namespace {
 
+using Stage = DividedSum::Stage;
 using Values = std::map<std::string, std::string>;
 
 constexpr size_t kToldBoxes = 32;
-constexpr int kMultiprocessors = 132;  // of the GPU that tiles are chosen for
 constexpr Tile kTiles[] = {{64, 64, 16, 4, 4}, {64, 32, 16, 4, 4}, {32, 32, 16, 4, 2},
                            {64, 16, 16, 4, 2}, {128, 8, 16, 4, 2}, {128, 4, 16, 4, 1}};
-
-int64_t BlocksOf(const Correction& correction, const Tile& tile) {
-  int64_t tiles = 0;
-  for (const CorrectionBox& box : correction.boxes) tiles += TilesOf(box, tile);
-  return tiles;
-}
 
 std::string ByShape(const Shape& shape) {
   std::string text;
@@ -36,8 +30,12 @@ std::string ByShape(const Shape& shape) {
 
 /// The comment that a reader of the .cu file starts with.
 std::string Header(const Correction& correction, const Tile& tile, const LaunchShape& launch) {
+  const Stage stage = correction.divided.stage;
   std::string text =
-      "// Written by Mendel: recomputes a convolution on the boxes where a mutant is wrong, in place, in one launch.\n";
+      Cat("// Written by Mendel: ", stage == Stage::kParts ? "partial sums of a convolution on" : "recomputes a convolution on",
+          " the boxes where a mutant is wrong, ", stage == Stage::kParts ? "into scratch memory" : "in place",
+          stage == Stage::kTotal ? ", from partial sums.\n" : ", in one launch.\n");
+  if (stage != Stage::kNone) text += Cat("// parts:    ", correction.divided.parts, " of every sum\n");
   text += Cat("// mutant:   ", correction.mutant, "\n");
   text += Cat("// conv:     kernel ", ByShape(correction.kernel), ", strides ", ByShape(correction.strides), ", dilations ",
               ByShape(correction.dilations), ", ", correction.channels, " channels a group -> ", correction.out_channels,
@@ -129,7 +127,8 @@ void AddSum(const Correction& correction, Values& values) {
 
 /// Parameters, and the epilogue's code.
 void AddInterface(const Correction& correction, const std::vector<std::string>& names, bool bias, Values& values) {
-  std::vector<std::string> parameters = {"x", "w"};
+  std::vector<std::string> parameters = {"x"};
+  if (correction.divided.stage != Stage::kTotal) parameters.push_back("w");
   if (bias) parameters.push_back("bias");
   std::vector<std::string> offsets;
   for (size_t k = 0; k < correction.boxes[0].operands.size(); ++k) {
@@ -177,6 +176,44 @@ void AddLayout(const Correction& correction, const Tile& tile, const std::vector
            : "false";
 }
 
+/// Which blocks sum what: all of it, or a part each.
+void AddDivision(const Correction& correction, int64_t tiles, Values& values) {
+  const DividedSum& divided = correction.divided;
+  values["parts"] = Cat(divided.parts);
+  values["tiles"] = Cat(tiles);
+  values["partial_base"] = Cat(divided.base);
+  values["divided_block"] = "";
+  values["lines"] = "int i = 0; i < kThreadRows; ++i";
+  values["value"] = "Real value = sum[i][j];\n";
+  values["products"] = Cat("const int begin = 0, end = ", values["sum"], ";  // of the products\n");
+  if (divided.stage == Stage::kParts) {
+    values["divided_block"] = "const int part = block / kTiles;\nblock %= kTiles;\n";
+    values["products"] = Expand(R"(// Whole steps of kDepth products, as many in each part or one less.
+const long long steps = ($sum + kDepth - 1) / kDepth;
+const int begin = static_cast<int>(steps * part / kParts) * kDepth;
+const int whole = static_cast<int>(steps * (part + 1) / kParts) * kDepth;
+const int end = whole < $sum ? whole : $sum;
+)",
+                                values);
+  }
+  if (divided.stage == Stage::kTotal) {
+    values["divided_block"] =
+        "// A line of every thread's sums a block.\nconst int line = block % kThreadRows;\nblock /= kThreadRows;\n";
+    values["lines"] = "int i = line; i <= line; ++i";
+    values["value"] = kTotal;
+  }
+}
+
+/// The bodies of the stage in order.
+std::string Bodies(Stage stage, const Values& values) {
+  std::string text = Expand(kPreamble, values);
+  if (stage != Stage::kTotal) text += Expand(kLoader, values);
+  if (stage != Stage::kNone) text += Expand(kDivision, values);
+  text += Expand(kTileOfBlock, values);
+  text += Expand(stage == Stage::kTotal ? kReadParts : kSums, values);
+  return text + Expand(stage == Stage::kParts ? kWriteParts : kFinish, values);
+}
+
 absl::Status CheckTile(const Tile& tile) {
   const bool fits = tile.rows % tile.thread_rows == 0 && tile.columns % tile.thread_columns == 0 && tile.columns % 4 == 0 &&
                     tile.depth % 4 == 0 && tile.threads() % tile.rows == 0 && tile.threads() % (tile.depth / 4) == 0 &&
@@ -186,13 +223,16 @@ absl::Status CheckTile(const Tile& tile) {
 }
 
 absl::StatusOr<KernelShape> ShapeFrom(const Correction& correction, const Tile& tile, const BoxTable& table) {
-  if (table.tiles > std::numeric_limits<int32_t>::max()) return Unsupported(correction.name, ": ", table.tiles, " blocks");
+  const Stage stage = correction.divided.stage;
+  const int64_t blocks =
+      table.tiles * (stage == Stage::kParts ? correction.divided.parts : (stage == Stage::kTotal ? tile.thread_rows : 1));
+  if (blocks > std::numeric_limits<int32_t>::max()) return Unsupported(correction.name, ": ", blocks, " blocks");
   if (table.bytes > kConstantBytes) {
     return Unsupported(correction.name, ": a table of ", correction.boxes.size(), " boxes takes ", table.bytes,
                        " bytes of constant memory, of which there are ", kConstantBytes);
   }
-  const LaunchShape launch{static_cast<unsigned>(table.tiles), static_cast<unsigned>(tile.threads()),
-                           static_cast<unsigned>(2 * tile.depth * (tile.rows + tile.columns + 8) * 4)};
+  const int staged = stage == Stage::kTotal ? 0 : 2 * tile.depth * (tile.rows + tile.columns + 8);
+  const LaunchShape launch{static_cast<unsigned>(blocks), static_cast<unsigned>(tile.threads()), static_cast<unsigned>(staged * 4)};
   return KernelShape{tile, launch, table.bytes};
 }
 
@@ -201,10 +241,11 @@ absl::StatusOr<KernelShape> ShapeFrom(const Correction& correction, const Tile& 
 std::span<const Tile> Tiles() { return kTiles; }
 
 Tile ChooseTile(const Correction& correction) {
+  if (correction.divided.stage != Stage::kNone) return correction.divided.tile;
   Tile best = kTiles[0];
   double least = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
-    const double waves = std::max(1.0, static_cast<double>(BlocksOf(correction, tile)) / kMultiprocessors);
+    const double waves = std::max(1.0, static_cast<double>(TilesOf(correction, tile)) / kMultiprocessors);
     // Instructions a product, roughly: itself, its loads from shared memory, and its share of bringing operands there (an element
     // of x first has to be found).
     const double instructions = 1 + 1.0 / tile.thread_rows + 1.0 / tile.thread_columns + 12.0 / tile.columns + 4.0 / tile.rows;
@@ -230,12 +271,18 @@ absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction) {
 absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction, const Tile& tile) {
   MENDEL_RETURN_IF_ERROR(CheckCorrection(correction));
   MENDEL_RETURN_IF_ERROR(CheckTile(tile));
+  const Stage stage = correction.divided.stage;
+  if (stage != Stage::kNone && tile != correction.divided.tile) {
+    return InvalidInput(correction.name, ": the parts of its sums have another tile");
+  }
   const BoxTable table = MakeBoxTable(correction, tile);
   MENDEL_ASSIGN_OR_RETURN(const KernelShape shape, ShapeFrom(correction, tile, table));
   EmittedKernel kernel;
   kernel.name = correction.name;
   kernel.name_space = correction.name + "_text";
   kernel.tile = tile;
+  kernel.weights = stage != Stage::kTotal;
+  kernel.number = NumberName(correction.dtype);
   kernel.launch = shape.launch;
   kernel.operands = static_cast<int>(correction.boxes[0].operands.size());
   kernel.bias = std::any_of(correction.epilogue.begin(), correction.epilogue.end(),
@@ -246,6 +293,7 @@ absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction, const Til
   AddSum(correction, values);
   AddInterface(correction, names, kernel.bias, values);
   AddLayout(correction, tile, names, values);
+  AddDivision(correction, table.tiles, values);
   values.merge(Values{{"name", kernel.name},
                       {"name_space", kernel.name_space},
                       {"rows", Cat(tile.rows)},
@@ -260,8 +308,9 @@ absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction, const Til
                       {"box_members", table.members},
                       {"box_count", Cat(correction.boxes.size())},
                       {"box_entries", table.entries}});
-  kernel.text =
-      Header(correction, tile, kernel.launch) + Expand(kPreamble, values) + Expand(kLoader, values) + Expand(kMain, values);
+  const std::string begin = Header(correction, tile, kernel.launch) + Bodies(stage, values), end = Expand(kEnd, values);
+  kernel.text = begin + Expand(kEntry, values) + end;
+  kernel.body = begin + end;
   return kernel;
 }
 

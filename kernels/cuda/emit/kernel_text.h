@@ -12,25 +12,19 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/emit/correction.h"
+#include "kernels/cuda/emit/tile.h"
 
 namespace mendel::cuda {
 
-/// A block of threads computes rows x columns (positions x output channels), `depth` products at a time; a thread computes
-/// thread_rows x thread_columns of them in registers.
-struct Tile {
-  int rows = 64;
-  int columns = 64;
-  int depth = 16;
-  int thread_rows = 4;
-  int thread_columns = 4;
-
-  int threads() const { return rows / thread_rows * (columns / thread_columns); }
-};
+/// Multiprocessors of the GPU (H100) that tiles are chosen for, and into how many parts sums are divided.
+inline constexpr int kMultiprocessors = 132;
 /// All that are tried, larger ones first.
 std::span<const Tile> Tiles();
 /// The tile whose padding costs least, the larger one of equals unless the launch would have fewer blocks than a GPU has
 /// multiprocessors.
 Tile ChooseTile(const Correction& correction);
+/// Tiles that the boxes have, all channels and groups.
+int64_t TilesOf(const Correction& correction, const Tile& tile);
 
 struct LaunchShape {
   unsigned grid = 1;    ///< blocks, one dimension
@@ -53,15 +47,18 @@ struct EmittedKernel {
   std::string text;
   LaunchShape launch;
   Tile tile;
-  int operands = 0;  ///< parameters are x, packed weights, bias (if any), operands of the additions, y: all pointers
+  int operands = 0;  ///< parameters are x, packed weights (if any), bias (if any), operands of the additions, y: all pointers
   bool bias = false;
+  bool weights = true;
+  std::string body = "";    ///< the text without its entry, which calls name_space::Mend<name_space::number>(block, parameters...)
+  std::string number = "";  ///< the number type of the correction's dtype
 };
 
 /// The shape that EmitKernel gives `correction`. InvalidArgument or Unimplemented as CheckCorrection, and Unimplemented where the
 /// boxes need more blocks than a launch may have or more constant memory than there is.
 absl::StatusOr<KernelShape> ShapeOf(const Correction& correction);
 
-/// Errors as ShapeOf. The text depends on the correction only.
+/// Errors as ShapeOf; InvalidArgument for another tile than that of a divided sum. The text depends on the correction only.
 absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction);
 absl::StatusOr<EmittedKernel> EmitKernel(const Correction& correction, const Tile& tile);
 

@@ -21,6 +21,21 @@ constexpr std::array<GpuModel, 7> kGpus = {{
 }};
 constexpr size_t kEstimated = 3;
 
+/// What a multiprocessor holds at a time: the CUDA programming guide's table of technical specifications.
+struct Residents {
+  int compute_capability;
+  int threads, blocks;
+  int shared;    // bytes
+  int reserved;  // of them by the system, a block
+};
+constexpr std::array<Residents, 7> kResidents = {{{75, 1024, 16, 64 << 10, 0},
+                                                  {80, 2048, 32, 164 << 10, 1024},
+                                                  {86, 1536, 16, 100 << 10, 1024},
+                                                  {89, 1536, 24, 100 << 10, 1024},
+                                                  {90, 2048, 32, 228 << 10, 1024},
+                                                  {100, 2048, 32, 228 << 10, 1024},
+                                                  {120, 1536, 24, 100 << 10, 1024}}};
+
 /// Nodes that the patched value needs, those that it shares with the pieces left out.
 std::vector<bool> NodesOfMutant(const Graph& graph, int32_t patch) {
   std::vector<bool> mutant(graph.nodes().size());
@@ -65,7 +80,9 @@ const GpuModel* GpuOf(int compute_capability) {
 double RooflineSeconds(const Correction& correction, const LaunchShape& launch, const Tile& tile, const GpuModel& gpu) {
   // What blocks compute, padding included, on as many multiprocessors as there are blocks.
   double padded = 0;
-  for (const CorrectionBox& box : correction.boxes) {
+  const bool sums = correction.divided.stage != DividedSum::Stage::kTotal;
+  for (size_t k = 0; k < correction.boxes.size() && sums; ++k) {
+    const CorrectionBox& box = correction.boxes[k];
     padded +=
         2.0 * static_cast<double>(TilesOf(box, tile) * tile.rows * tile.columns) * static_cast<double>(SumOf(correction, box));
   }
@@ -86,14 +103,16 @@ double MutantSeconds(const Graph& graph, int32_t patch, const GpuModel& gpu) {
 }
 
 double Occupancy(int compute_capability, int registers, int shared_bytes, int threads) {
-  const int shared_limit = compute_capability >= 90 ? 228 * 1024 : 164 * 1024;
-  constexpr int kRegisters = 65536, kThreads = 2048, kBlocks = 32, kReservedShared = 1024;
+  constexpr int kRegisters = 65536;
+  const auto limits = std::find_if(kResidents.begin(), kResidents.end(),
+                                   [&](const Residents& one) { return one.compute_capability == compute_capability; });
+  if (limits == kResidents.end()) return 0;
   const int warps = (threads + 31) / 32;
   const int registers_a_warp = (registers * 32 + 255) / 256 * 256;
-  int blocks = std::min(kBlocks, kThreads / (warps * 32));
+  int blocks = std::min(limits->blocks, limits->threads / (warps * 32));
   blocks = std::min(blocks, kRegisters / std::max(1, registers_a_warp * warps));
-  blocks = std::min(blocks, shared_limit / (shared_bytes + kReservedShared));
-  return static_cast<double>(blocks * warps * 32) / kThreads;
+  if (shared_bytes + limits->reserved > 0) blocks = std::min(blocks, limits->shared / (shared_bytes + limits->reserved));
+  return static_cast<double>(blocks * warps * 32) / limits->threads;
 }
 
 }  // namespace mendel::cuda

@@ -32,8 +32,24 @@ int Lanes(const Graph& graph, const FusionGroup& group) {
   return static_cast<int>(16 / widest);
 }
 
+/// The condition that `position` of a tensor of `shape` lies in one of `boxes`.
+std::string Inside(const Shape& shape, const Position& position, const std::vector<Box>& boxes) {
+  std::string any;
+  for (const Box& box : boxes) {
+    std::string all;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const std::string& at = position.at[d];
+      if (box.begin[d] > 0) all += Cat(all.empty() ? "" : " && ", at, " >= ", box.begin[d]);
+      if (box.end[d] < shape[d]) all += Cat(all.empty() ? "" : " && ", at, " < ", box.end[d]);
+    }
+    any += Cat(any.empty() ? "" : " || ", "(", all.empty() ? "true" : all, ")");
+  }
+  return any;
+}
+
 /// `block` is the expression of the block's number.
-ElementsCode ScalarCode(const Graph& graph, const FusionGroup& group, int threads, std::string_view block) {
+ElementsCode ScalarCode(const Graph& graph, const FusionGroup& group, int threads, std::string_view block,
+                        const std::vector<Box>& spared) {
   ElementsCode result{KernelCode(graph, group.nodes, IndexTypeOf(graph, group.nodes))};
   KernelCode& code = result.code;
   const TensorType& type = graph.type(group.result);
@@ -43,6 +59,7 @@ ElementsCode ScalarCode(const Graph& graph, const FusionGroup& group, int thread
       Cat("const ", index, " f = static_cast<", index, ">(", block, ") * ", threads, " + static_cast<", index, ">(threadIdx.x);"));
   code.Line(Cat("if (f >= ", count, ") return;"));
   const Position position = code.Decode("f", type.shape, true);
+  if (!spared.empty()) code.Line(Cat("if (", Inside(type.shape, position, spared), ") return;"));
   const std::string element = code.Element(group.result, position);
   code.Line(Cat("y[f] = ", Stored(graph, group.result, element), ";"));
   result.blocks = (count + threads - 1) / threads;
@@ -50,8 +67,8 @@ ElementsCode ScalarCode(const Graph& graph, const FusionGroup& group, int thread
 }
 
 /// Nothing where no load is a vector's.
-std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& group, int lanes, int threads,
-                                       std::string_view block) {
+std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& group, int lanes, int threads, std::string_view block,
+                                       const std::vector<Box>& spared) {
   ElementsCode result{KernelCode(graph, group.nodes, IndexTypeOf(graph, group.nodes))};
   KernelCode& code = result.code;
   const TensorType& type = graph.type(group.result);
@@ -64,17 +81,30 @@ std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& gr
   const bool tail = count % lanes != 0;
   code.Open(tail ? Cat("if (first + ", lanes, " <= ", count, ")") : "");
   code.Line(Cat(pack, " result;"));
+  if (!spared.empty()) code.Line("unsigned spared = 0;  // a bit a lane");
   code.BeginLanes(lanes, "first", type.shape);
   code.Line(Cat("const ", index, " f = first + lane;"));
-  const std::string element = code.Element(group.result, code.Decode("f", type.shape, true));
+  const Position position = code.Decode("f", type.shape, true);
+  const std::string element = code.Element(group.result, position);
   code.Line(Cat("result.v[lane] = ", Stored(graph, group.result, element), ";"));
+  if (!spared.empty()) code.Line(Cat("if (", Inside(type.shape, position, spared), ") spared |= 1u << lane;"));
   if (code.EndLanes(Cat("for (int lane = 0; lane < ", lanes, "; ++lane)")) == 0) return std::nullopt;
+  if (!spared.empty()) {
+    code.Open("if (spared != 0)");
+    code.Open(Cat("for (int lane = 0; lane < ", lanes, "; ++lane)"));
+    code.Line("if ((spared >> lane & 1) == 0) y[first + lane] = result.v[lane];");
+    code.Close();
+    code.Line("return;");
+    code.Close();
+  }
   code.Line(Cat("*reinterpret_cast<", pack, "*>(y + first) = result;"));
   code.Line("return;");
   code.Close();
   if (tail) {
     code.Open(Cat("for (", index, " f = first; f < ", count, "; ++f)"));
-    const std::string single = code.Element(group.result, code.Decode("f", type.shape, true));
+    const Position at = code.Decode("f", type.shape, true);
+    if (!spared.empty()) code.Line(Cat("if (", Inside(type.shape, at, spared), ") continue;"));
+    const std::string single = code.Element(group.result, at);
     code.Line(Cat("y[f] = ", Stored(graph, group.result, single), ";"));
     code.Close();
   }
@@ -144,15 +174,16 @@ std::string Stored(const Graph& graph, ValueId value, const std::string& element
   return Cat(StorageName(graph.type(value).dtype), "::Store(", element, ")");
 }
 
-ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& threads, std::string_view block) {
+ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& threads, std::string_view block,
+                           const std::vector<Box>& spared) {
   const int64_t count = NumElements(graph.type(group.result));
   const bool given = threads > 0;
   if (const int lanes = Lanes(graph, group); lanes > 1) {
     if (!given) threads = ThreadsFor((count + lanes - 1) / lanes);
-    if (auto code = VectorCode(graph, group, lanes, threads, block)) return *std::move(code);
+    if (auto code = VectorCode(graph, group, lanes, threads, block, spared)) return *std::move(code);
   }
   if (!given) threads = ThreadsFor(count);
-  return ScalarCode(graph, group, threads, block);
+  return ScalarCode(graph, group, threads, block, spared);
 }
 
 std::string PointerParameter(const KernelOperand& operand, const std::string& name) {

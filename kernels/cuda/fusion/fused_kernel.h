@@ -35,8 +35,9 @@ struct ElementsCode {
   int lanes = 1;
 };
 /// For a group without a row operator; by vectors where that helps. `threads` of a block, 0: as many as suit the group, which it
-/// becomes. `block` is the expression of the block's number, from 0.
-ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& threads, std::string_view block);
+/// becomes. `block` is the expression of the block's number, from 0. Elements of the boxes `spared` are not written.
+ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& threads, std::string_view block,
+                           const std::vector<Box>& spared = {});
 
 /// What stores an element of `value`.
 std::string Stored(const Graph& graph, ValueId value, const std::string& element);

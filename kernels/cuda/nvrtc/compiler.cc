@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <sstream>
+#include <string_view>
 
 #include "base/status.h"
 #include "kernels/cuda/driver_table/driver.h"
@@ -49,6 +50,18 @@ struct Compiler::Table {
 ResourceUsage ParseUsage(const std::string& log) {
   return {SumBefore(log, " registers"), SumBefore(log, " bytes spill stores") + SumBefore(log, " bytes spill loads"),
           SumBefore(log, " bytes stack frame")};
+}
+
+std::map<std::string, ResourceUsage> ParseUsageOfEntries(const std::string& log) {
+  constexpr std::string_view kEntry = "Compiling entry function '";
+  std::map<std::string, ResourceUsage> entries;
+  for (size_t at = log.find(kEntry); at != std::string::npos;) {
+    at += kEntry.size();
+    const size_t next = log.find(kEntry, at);
+    entries[log.substr(at, log.find('\'', at) - at)] = ParseUsage(log.substr(at, next == std::string::npos ? next : next - at));
+    at = next;
+  }
+  return entries;
 }
 
 absl::StatusOr<const Compiler*> Compiler::Get() {
@@ -109,6 +122,7 @@ absl::StatusOr<CompiledKernel> Compiler::Compile(const std::string& text, const 
   if (result != kSuccess) return InvalidInput(name, " for sm_", architecture, ": ", log);
   CompiledKernel kernel;
   kernel.usage = ParseUsage(log);
+  kernel.entries = ParseUsageOfEntries(log);
   size = 0;
   table_->cubin_size(program, &size);
   kernel.cubin.resize(size);

@@ -2,6 +2,7 @@
 #ifndef MENDEL_KERNELS_CUDA_NVRTC_COMPILER_H_
 #define MENDEL_KERNELS_CUDA_NVRTC_COMPILER_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,12 +16,15 @@ struct ResourceUsage {
   int spilled_bytes = 0;  ///< stores and loads
   int stack_bytes = 0;
 };
-/// From the compiler's log; registers 0 where it says nothing.
+/// From the compiler's log, of all its entries together; registers 0 where it says nothing.
 ResourceUsage ParseUsage(const std::string& log);
+/// The same entry by entry, by name.
+std::map<std::string, ResourceUsage> ParseUsageOfEntries(const std::string& log);
 
 struct CompiledKernel {
   std::vector<char> cubin;
-  ResourceUsage usage;
+  ResourceUsage usage;                           ///< of all entries together
+  std::map<std::string, ResourceUsage> entries;  ///< by name
 };
 
 class Compiler {

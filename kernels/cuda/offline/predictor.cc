@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "graph/rewrite.h"
+#include "kernels/cuda/backend/mended_copy.h"
 #include "kernels/cuda/fusion/operator_text.h"
 #include "kernels/cuda/offline/assumptions.h"
 #include "kernels/cuda/tiled/candidate.h"
@@ -151,7 +152,8 @@ absl::StatusOr<std::vector<double>> Predictor::Seconds(const Graph& graph, const
   }
   const auto groups = outline.Groups();
   for (const FusionGroup& group : groups.ok() ? *groups : OneByOne(outline)) {
-    count(group.result.node, LaunchSeconds(outline.graph, group, gpu_));
+    const bool taken_along = CorrectionOver(outline, group) != nullptr;
+    count(group.result.node, LaunchSeconds(outline.graph, group, gpu_) - (taken_along ? kLaunchSeconds : 0));
   }
   return seconds;
 }

@@ -21,6 +21,7 @@
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/fusion/preamble.h"
+#include "kernels/cuda/nvrtc/architectures.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 #include "kernels/cuda/tiled/candidate.h"
 
@@ -249,15 +250,14 @@ TEST(TiledLibrary, KernelsCompileWithoutSpills) {
                    TextsOf(GroupedConvolution(), 4, {""})}) {
     texts.insert(texts.end(), more.begin(), more.end());
   }
-  constexpr int kArchitectures[] = {75, 80, 90, 100, 120};
   const bool all = std::getenv("MENDEL_CUDA_SEEDS") != nullptr;
-  for (size_t k = 0; k < std::size(kArchitectures); ++k) {
-    const int architecture = kArchitectures[k];
+  for (size_t k = 0; k < std::size(kCompiledArchitectures); ++k) {
+    const int architecture = kCompiledArchitectures[k];
     if (!(*compiler)->Supports(architecture)) continue;
     std::string module = PreambleText();
     int kernels = 0;
     for (size_t number = 0; number < texts.size(); ++number) {
-      if (!all && number % std::size(kArchitectures) != k) continue;
+      if (!all && number % std::size(kCompiledArchitectures) != k) continue;
       module += texts[number];
       ++kernels;
     }
