@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/library_path.h"
 #include "client/members.h"
 #include "client/model_options.h"
 #include "client/optimize_report.h"
@@ -227,6 +228,7 @@ Action Setup(CLI::App& app) {
   AddModelOptions(app, options->import);
   app.add_option("--threads", options->threads, "Threads of the plan (default: physical cores)")->check(CLI::PositiveNumber);
   app.add_option("--backend,--device", options->backend, "Backend that the plan is for")->capture_default_str();
+  AddLibraryPathOption(app);
   app.add_flag("--offline", options->offline, "For a device that is not here, e.g. --device cuda:sm_90: times are predicted");
   app.add_option("--budget", options->budget, "Time for the search, e.g. 60s; auto: by the number of unlike layers")
       ->capture_default_str();

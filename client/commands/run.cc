@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/library_path.h"
 #include "client/members.h"
 #include "runtime/bundle_session.h"
 #include "runtime/measure.h"
@@ -94,6 +95,7 @@ Action Setup(CLI::App& app) {
   app.add_option("--input", options->inputs, "Value of an input, NAME=FILE.npy")->take_all();
   app.add_option("--random-inputs", options->random_seed, "Make up the inputs that are not given, from this seed");
   AddMemberOption(app, options->shapes);
+  AddLibraryPathOption(app);
   app.add_option("--output-dir", options->output_dir, "Folder for one .npy file an output")->required();
   app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
   app.add_flag("--retune", options->session.retune, "Accept a plan of another machine, with default algorithms");
