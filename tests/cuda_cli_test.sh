@@ -85,7 +85,7 @@ refused 2 'compiled for another architecture than this device' MENDEL_FAKE_FAILU
 refused 5 'bytes of device memory: cuMemAlloc: out of device memory' MENDEL_FAKE_MEMORY=1000
 refused 5 'cuStreamSynchronize: uncorrectable ECC error .* must be started again' MENDEL_FAKE_FAILURE=StreamSynchronize:1:214
 refused 5 'uncorrectable ECC error .* must be started again' MENDEL_FAKE_FAILURE=StreamSynchronize:30:214
-refused 4 'cuGraphLaunch: an illegal memory access was encountered \(700\)' MENDEL_FAKE_FAILURE=GraphLaunch:9:700
+refused 4 'an illegal memory access was encountered \(700\).* must be started again' MENDEL_FAKE_FAILURE=GraphLaunch:9:700
 expect 5 '[0-9]+ bytes of device memory: cuMemAlloc: out of device memory' env MENDEL_FAKE_MEMORY=1000 "$mendel" run gpu.plan --random-inputs 3 --output-dir out
 expect 5 'uncorrectable ECC error' env MENDEL_FAKE_FAILURE=GraphLaunch:1:214 "$mendel" run gpu.plan --random-inputs 3 --output-dir out
 expect 5 'out of device memory' env MENDEL_FAKE_MEMORY=1000 "$mendel" bench gpu.plan --duration 50ms
