@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/library_path.h"
 #include "client/members.h"
 #include "runtime/backend.h"
 #include "runtime/measure.h"
@@ -186,6 +187,7 @@ Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("plan", options->plan, "Plan file")->required();
   AddMemberOption(app, options->shapes);
+  AddLibraryPathOption(app);
   app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
   app.add_option("--affinity", options->session.affinity, "Where they run: none (the system decides), cores, or CPUs such as 0,2-3")
       ->capture_default_str();

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/library_path.h"
 #include "client/machine.h"
 #include "client/version.h"
 #include "runtime/backend.h"
@@ -57,7 +58,10 @@ absl::Status Doctor(Context& context) {
   return usable ? absl::OkStatus() : Unsupported("no backend can run on this machine");
 }
 
-Action Setup(CLI::App&) { return &Doctor; }
+Action Setup(CLI::App& app) {
+  AddLibraryPathOption(app);
+  return &Doctor;
+}
 
 Command Make() { return {"doctor", "Tells what this machine offers", &Setup}; }
 

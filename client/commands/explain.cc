@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/library_path.h"
 #include "client/members.h"
 #include "runtime/kernel_text.h"
 #include "runtime/measure.h"
@@ -226,6 +227,7 @@ Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("plan", options->plan, "Plan file")->required();
   AddMemberOption(app, options->shapes);
+  AddLibraryPathOption(app);
   app.add_flag("--steps", options->steps, "Also time every step of baseline and plan");
   CLI::Option* emit =
       app.add_option("--emit-cuda", options->cuda_folder, "Write the CUDA text of the corrections into this folder");

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/library_path.h"
 #include "client/members.h"
 #include "client/model_options.h"
 #include "client/optimize_report.h"
@@ -231,6 +232,7 @@ Action Setup(CLI::App& app) {
   app.add_option("--affinity", options->affinity, "Where programs run while they are measured: none, cores, or CPUs such as 0,2-3")
       ->capture_default_str();
   app.add_option("--backend,--device", options->backend, "Backend that the plan is for")->capture_default_str();
+  AddLibraryPathOption(app);
   app.add_flag("--offline", options->offline, "For a device that is not here, e.g. --device cuda:sm_90: times are predicted");
   app.add_option("--budget", options->budget, "Time for the search, e.g. 60s; auto: by the number of unlike layers")
       ->capture_default_str();

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/library_path.h"
 #include "client/members.h"
 #include "client/model_options.h"
 #include "client/plan_facts.h"
@@ -81,6 +82,7 @@ absl::Status Run(const Options& options, Context& context) {
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("plan", options->plan, "Plan whose certificate holds for all weights")->required();
+  AddLibraryPathOption(app);
   app.add_option("--model", options->model, "ONNX file of the same structure with the new weights")->required();
   app.add_option("-o,--output", options->output, "Plan file to write")->required();
   app.add_option("--bind", options->import.bindings, "Make an input a constant, NAME=FILE.npy, as when the plan was made")

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/library_path.h"
 #include "client/members.h"
 #include "runtime/bundle_session.h"
 #include "runtime/measure.h"
@@ -95,6 +96,7 @@ Action Setup(CLI::App& app) {
   app.add_option("--input", options->inputs, "Value of an input, NAME=FILE.npy")->take_all();
   app.add_option("--random-inputs", options->random_seed, "Make up the inputs that are not given, from this seed");
   AddMemberOption(app, options->shapes);
+  AddLibraryPathOption(app);
   app.add_option("--output-dir", options->output_dir, "Folder for one .npy file an output")->required();
   app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
   app.add_option("--affinity", options->session.affinity, "Where they run: none (the system decides), cores, or CPUs such as 0,2-3")

@@ -146,7 +146,9 @@ TEST(Occupancy, FollowsEveryArchitecturesLimits) {
 TEST(Library, AbsentOnesAreNotFound) {
   const auto library = OpenLibrary({"libmendel_no_such_library.so"});
   EXPECT_TRUE(absl::IsNotFound(library.status()));
-  EXPECT_NE(std::string(library.status().message()).find("CUDA_HOME"), std::string::npos);
+  EXPECT_NE(std::string(library.status().message()).find("--cuda-path, MENDEL_CUDA_PATH, CUDA_HOME"), std::string::npos);
+  const auto by_loader = OpenLibrary({"libmendel_no_such_library.so"}, {""});
+  EXPECT_TRUE(std::string(by_loader.status().message()).ends_with("(LD_LIBRARY_PATH, ldconfig)")) << by_loader.status();
 }
 
 TEST(Library, FilesThatAreNoLibrariesAreTold) {

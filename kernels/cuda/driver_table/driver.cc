@@ -148,9 +148,9 @@ absl::Status Driver::Check(int result, const char* what) const {
     case Meaning::kOutOfMemory:
       return absl::ResourceExhaustedError(Cat(what, ": out of device memory"));
     case Meaning::kOtherArchitecture:
-      return absl::FailedPreconditionError(Cat(told, ": the code was compiled for another architecture than this device's"));
+      return absl::UnimplementedError(Cat(told, ": the code was compiled for another architecture than this device's"));
     case Meaning::kDriverTooOld:
-      return absl::FailedPreconditionError(
+      return absl::UnimplementedError(
           Cat(told, ": the driver, which supports CUDA ", VersionText(version), ", is older than the compiler of this code"));
     case Meaning::kBusy:
       return absl::UnavailableError(told);

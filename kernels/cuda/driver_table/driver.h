@@ -101,7 +101,7 @@ struct Driver {
   absl::Status Start();
   /// OK, or a status that names `what`, with the driver's text:
   ///   ResourceExhausted   out of device memory
-  ///   FailedPrecondition  the code is for another architecture, or newer than the driver
+  ///   Unimplemented       the code is for another architecture, or newer than the driver
   ///   Unavailable         the device is lost (memory errors, fallen off the bus)
   ///   Internal            anything else
   /// Errors after which a process cannot use the GPU any more - a kernel's fault, a lost device - say so, and are remembered:

@@ -72,8 +72,12 @@ absl::StatusOr<Library> OpenLibrary(const std::vector<std::string>& file_names, 
       if (!folder.empty()) broken += Cat("; ", dlerror());  // there, and yet it does not load
     }
   }
-  return absl::NotFoundError(
-      Cat("no ", file_names[0], " (MENDEL_CUDA_PATH, CUDA_HOME, Python's nvidia packages, ldconfig, /usr/local/cuda)", broken));
+  const bool by_loader = folders == std::vector<std::string>{""};
+  return absl::NotFoundError(Cat("no ", file_names[0],
+                                 by_loader ? " (LD_LIBRARY_PATH, ldconfig)"
+                                           : " (--cuda-path, MENDEL_CUDA_PATH, CUDA_HOME, Python's nvidia packages, "
+                                             "LD_LIBRARY_PATH, ldconfig, /usr/local/cuda)",
+                                 broken));
 }
 
 absl::StatusOr<Library> OpenLibraryFor(int driver_version, const std::vector<std::string>& file_names,

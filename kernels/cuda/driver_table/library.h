@@ -15,9 +15,9 @@ struct Library {
   std::string path;  ///< as it was opened
 };
 
-/// Folders that are searched, in order: MENDEL_CUDA_PATH; CUDA_HOME and CUDA_PATH with their lib64 and targets/*/lib; the nvidia/*
-/// packages of Python (VIRTUAL_ENV, the user's, the system's); "" for the loader's own search (LD_LIBRARY_PATH, ldconfig);
-/// /usr/local/cuda.
+/// Folders that are searched, in order: MENDEL_CUDA_PATH, which is also what the option --cuda-path sets; CUDA_HOME and CUDA_PATH
+/// with their lib64 and targets/*/lib; the nvidia/* packages of Python (VIRTUAL_ENV, the user's, the system's); "" for the loader's
+/// own search (LD_LIBRARY_PATH, ldconfig); /usr/local/cuda.
 std::vector<std::string> CudaFolders();
 
 /// The first of `file_names` that loads from the first folder that has one (dlopen, RTLD_LOCAL). NotFound says where was looked.

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -25,12 +26,19 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kSharedBytes = 227 * 1024;  // of mendel_shared
+constexpr char kLibrary[] = "kernels.so";
 
 absl::Status WriteText(const fs::path& path, const std::string& text) {
-  std::ofstream file(path);
+  std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
   return file ? absl::OkStatus() : absl::UnavailableError(Cat("cannot write ", path.string()));
+}
+
+absl::StatusOr<std::string> NewFolder() {
+  std::string folder = (fs::temp_directory_path() / "mendel_kernels_XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return absl::UnavailableError(Cat("cannot make ", folder));
+  return folder;
 }
 
 /// Runs a program; its output becomes the message when it fails.
@@ -103,26 +111,51 @@ EmulatedModule::~EmulatedModule() {
 
 absl::StatusOr<std::unique_ptr<EmulatedModule>> EmulatedModule::Compile(std::span<const EmittedKernel> kernels,
                                                                         const std::string& extra) {
-  std::unique_ptr<EmulatedModule> module(new EmulatedModule());
-  std::string folder = (fs::temp_directory_path() / "mendel_kernels_XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return absl::UnavailableError(Cat("cannot make ", folder));
-  module->folder_ = folder;
-  const fs::path root = folder;
+  MENDEL_ASSIGN_OR_RETURN(std::string folder, NewFolder());
+  std::unique_ptr<EmulatedModule> module(new EmulatedModule(std::move(folder)));
+  MENDEL_RETURN_IF_ERROR(module->BuildHere(kernels, extra));
+  MENDEL_RETURN_IF_ERROR(module->OpenHere());
+  return module;
+}
+
+absl::StatusOr<std::vector<char>> EmulatedModule::Build(std::span<const EmittedKernel> kernels, const std::string& extra) {
+  MENDEL_ASSIGN_OR_RETURN(std::string folder, NewFolder());
+  const EmulatedModule module(std::move(folder));
+  MENDEL_RETURN_IF_ERROR(module.BuildHere(kernels, extra));
+  std::ifstream file(fs::path(module.folder_) / kLibrary, std::ios::binary);
+  std::vector<char> library{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (library.empty()) return absl::UnavailableError(Cat("cannot read what was built in ", module.folder_));
+  return library;
+}
+
+absl::StatusOr<std::unique_ptr<EmulatedModule>> EmulatedModule::Open(std::span<const char> library) {
+  MENDEL_ASSIGN_OR_RETURN(std::string folder, NewFolder());
+  std::unique_ptr<EmulatedModule> module(new EmulatedModule(std::move(folder)));
+  MENDEL_RETURN_IF_ERROR(WriteText(fs::path(module->folder_) / kLibrary, {library.data(), library.size()}));
+  MENDEL_RETURN_IF_ERROR(module->OpenHere());
+  return module;
+}
+
+absl::Status EmulatedModule::BuildHere(std::span<const EmittedKernel> kernels, const std::string& extra) const {
+  const fs::path root = folder_;
   for (size_t k = 0; k < kernels.size(); ++k) MENDEL_RETURN_IF_ERROR(WriteText(root / Cat("kernel", k, ".cu"), kernels[k].text));
   MENDEL_RETURN_IF_ERROR(WriteText(root / "kernels.cc", Wrapper(kernels, extra)));
   // The instrumentation's calls are the shim's, so that its library must not be linked: two steps.
-  const std::string object = root / "kernels.o", library = root / "kernels.so";
+  const std::string object = root / "kernels.o";
   MENDEL_RETURN_IF_ERROR(
       RunProgram({MENDEL_HOST_COMPILER, "-std=c++17", "-O1", "-fPIC", "-w", "-fno-strict-aliasing", "-fsanitize=thread", "-include",
                   MENDEL_EMULATOR_SHIM, "-c", root / "kernels.cc", "-o", object},
                  root / "log"));
-  MENDEL_RETURN_IF_ERROR(RunProgram({MENDEL_HOST_COMPILER, "-shared", "-Wl,-Bsymbolic", object, "-o", library}, root / "log"));
-  module->library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (module->library_ == nullptr) return InternalError("emulator: ", dlerror());
-  const Image image = ImageOf(module->library_);
-  module->image_low_ = image.low;
-  module->image_high_ = image.high;
-  return module;
+  return RunProgram({MENDEL_HOST_COMPILER, "-shared", "-Wl,-Bsymbolic", object, "-o", root / kLibrary}, root / "log");
+}
+
+absl::Status EmulatedModule::OpenHere() {
+  library_ = dlopen((fs::path(folder_) / kLibrary).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library_ == nullptr) return InternalError("emulator: ", dlerror());
+  const Image image = ImageOf(library_);
+  image_low_ = image.low;
+  image_high_ = image.high;
+  return absl::OkStatus();
 }
 
 void* EmulatedModule::Symbol(const std::string& name) const { return dlsym(library_, name.c_str()); }

@@ -5,6 +5,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/emulator/launch.h"
@@ -23,6 +25,10 @@ class EmulatedModule : public Module {
   static absl::StatusOr<std::unique_ptr<EmulatedModule>> Compile(std::span<const EmittedKernel> kernels,
                                                                  const std::string& extra = "");
 
+  /// What Compile makes, as the bytes of a shared library, which Open takes; also in another process of the same build.
+  static absl::StatusOr<std::vector<char>> Build(std::span<const EmittedKernel> kernels, const std::string& extra = "");
+  static absl::StatusOr<std::unique_ptr<EmulatedModule>> Open(std::span<const char> library);
+
   absl::Status Launch(const std::string& name, const LaunchShape& launch, std::span<const Argument> arguments) override;
   /// Number of the parameters of entry `name`; -1 when there is no such entry.
   int Arity(const std::string& name) const;
@@ -30,9 +36,11 @@ class EmulatedModule : public Module {
   void* Symbol(const std::string& name) const;
 
  private:
-  EmulatedModule() = default;
+  explicit EmulatedModule(std::string folder) : folder_(std::move(folder)) {}
+  absl::Status BuildHere(std::span<const EmittedKernel> kernels, const std::string& extra) const;
+  absl::Status OpenHere();
 
-  std::string folder_;
+  std::string folder_;  ///< its own, with the library and what it is made of
   void* library_ = nullptr;
   uintptr_t image_low_ = 0, image_high_ = 0;
 };

@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "kernels/cuda/emulator/device.h"
+#include "kernels/cuda/fake/fake_image.h"
 #include "kernels/cuda/fake/fake_state.h"
 
 namespace mendel::cuda {
@@ -25,8 +27,31 @@ int GetErrorString(int error, const char** text) {
 
 int GetAttribute(int* value, int attribute, int) {
   const FakeCall call("DeviceGetAttribute");
-  *value = attribute == kAttributeMajor ? 9 : (attribute == kAttributeL2Bytes ? 1 << 16 : 0);  // compute capability 9.0
-  return call.code;
+  if (call.code != 0) return call.code;
+  // Of cuda.h: clocks in kHz.
+  constexpr int kClock = 13, kMultiprocessors = 16, kMemoryClock = 36;
+  switch (attribute) {
+    case kAttributeMajor:
+      *value = call.state.architecture / 10;
+      return 0;
+    case kAttributeMinor:
+      *value = call.state.architecture % 10;
+      return 0;
+    case kAttributeL2Bytes:
+      *value = 1 << 16;
+      return 0;
+    case kClock:
+      *value = 1980000;
+      return 0;
+    case kMultiprocessors:
+      *value = 4;
+      return 0;
+    case kMemoryClock:
+      *value = 2619000;
+      return 0;
+    default:
+      return kFakeInvalidValue;
+  }
 }
 
 int GetName(char* name, int length, int) {
@@ -50,34 +75,42 @@ int Release(int) {
   return 0;
 }
 
-/// The entries of `text`; the first one carries it.
-std::vector<EmittedKernel> KernelsOf(const std::string& text) {
-  std::vector<EmittedKernel> kernels;
-  for (FakeEntry& entry : EntriesOf(text)) {
-    kernels.push_back({std::move(entry.name), std::move(entry.name_space), kernels.empty() ? text : "", {}, {}, 0, false});
+/// Text that is its own image: entries that were prepared are there, of others the text is compiled here.
+int LoadText(FakeDriver::State& state, const std::string& text, FakeDriver::State::FakeModule& module) {
+  FakeDriver::State::Texts own;
+  const std::vector<EmittedKernel> kernels = FakeKernelsOf(text);
+  for (const EmittedKernel& kernel : kernels) {
+    const auto prepared = state.prepared.find(kernel.name);
+    if (prepared == state.prepared.end() && own == nullptr) {
+      auto compiled = EmulatedModule::Compile(kernels);
+      state.fault = compiled.ok() ? "" : std::string(compiled.status().message());
+      if (!compiled.ok()) return kFakeInvalidImage;
+      own = *std::move(compiled);
+    }
+    module.entries[kernel.name] = prepared == state.prepared.end() ? own : prepared->second;
   }
-  return kernels;
+  return 0;
+}
+
+int LoadImage(FakeDriver::State& state, const FakeImage& image, FakeDriver::State::FakeModule& module) {
+  if (image.architecture != state.architecture) return kFakeNoBinaryForGpu;
+  auto opened = EmulatedModule::Open(image.library);
+  state.fault = opened.ok() ? "" : std::string(opened.status().message());
+  if (!opened.ok()) return kFakeInvalidImage;
+  const FakeDriver::State::Texts texts = *std::move(opened);
+  for (const std::string& entry : image.entries) module.entries[entry] = texts;
+  return 0;
 }
 
 int LoadModule(DriverModule** module, const void* image) {
   const FakeCall call("ModuleLoadData");
   if (call.code != 0) return call.code;
-  FakeDriver::State& state = call.state;
-  const std::string text = static_cast<const char*>(image);
   auto made = std::make_unique<FakeDriver::State::FakeModule>();
-  FakeDriver::State::Texts own;
-  for (const auto& [entry, name_space] : EntriesOf(text)) {
-    const auto prepared = state.prepared.find(entry);
-    if (prepared == state.prepared.end() && own == nullptr) {
-      auto compiled = EmulatedModule::Compile(KernelsOf(text));
-      state.fault = compiled.ok() ? "" : std::string(compiled.status().message());
-      if (!compiled.ok()) return kFakeInvalidImage;
-      own = *std::move(compiled);
-    }
-    made->entries[entry] = prepared == state.prepared.end() ? own : prepared->second;
-  }
-  *module = state.NewHandle<DriverModule*>();
-  state.modules[*module] = std::move(made);
+  const int code = IsFakeImage(image) ? LoadImage(call.state, ReadFakeImage(image), *made)
+                                      : LoadText(call.state, static_cast<const char*>(image), *made);
+  if (code != 0) return code;
+  *module = call.state.NewHandle<DriverModule*>();
+  call.state.modules[*module] = std::move(made);
   return 0;
 }
 
@@ -155,8 +188,9 @@ void SetEntries(Driver& table) {
   };
   table.GetErrorString = &GetErrorString;
   table.DeviceGetCount = [](int* count) {
-    *count = 1;
-    return FakeCall("DeviceGetCount").code;
+    const FakeCall call("DeviceGetCount");
+    if (call.code == 0) *count = 1;
+    return call.code;
   };
   table.DeviceGet = [](int* device, int ordinal) {
     *device = ordinal;
@@ -201,7 +235,8 @@ void SetEntries(Driver& table) {
 FakeDriver::State* FakeDriver::State::current = nullptr;
 
 FakeCall::FakeCall(const char* entry) : state(*FakeDriver::State::current), lock_(state.mutex) {
-  const bool injected = ++state.calls == state.fail_at;
+  const bool counts = state.fail_entry.empty() || state.fail_entry == entry;
+  const bool injected = counts && ++state.calls == state.fail_at;
   if (injected) state.failed_call = entry;
   if (injected && (state.fail_with == kFakeIllegalAddress || state.fail_with == kFakeEccUncorrectable)) {
     state.sticky = state.fail_with;
@@ -209,19 +244,6 @@ FakeCall::FakeCall(const char* entry) : state(*FakeDriver::State::current), lock
   const bool asks_the_device =
       std::string_view(entry).starts_with("Device") && !std::string_view(entry).starts_with("DevicePrimary");
   code = injected ? state.fail_with : (asks_the_device ? 0 : state.sticky);
-}
-
-std::vector<FakeEntry> EntriesOf(const std::string& text) {
-  constexpr std::string_view kBegin = "extern \"C\" __global__ void ", kBounds = "__launch_bounds__(";
-  std::vector<FakeEntry> entries;
-  for (size_t at = text.find(kBegin); at != std::string::npos; at = text.find(kBegin, at)) {
-    at += kBegin.size();
-    if (text.compare(at, kBounds.size(), kBounds) == 0) at = text.find(')', at) + 2;
-    const std::string name = text.substr(at, text.find('(', at) - at);
-    const std::string name_space = name + "_text";
-    entries.push_back({name, text.find(Cat("namespace ", name_space, " {")) == std::string::npos ? "" : name_space});
-  }
-  return entries;
 }
 
 FakeDriver::FakeDriver() : state_(std::make_unique<State>()) {
@@ -237,7 +259,7 @@ FakeDriver::FakeDriver() : state_(std::make_unique<State>()) {
 FakeDriver::~FakeDriver() { State::current = nullptr; }
 
 absl::Status FakeDriver::Prepare(const std::string& texts) {
-  const std::vector<EmittedKernel> kernels = KernelsOf(texts);
+  const std::vector<EmittedKernel> kernels = FakeKernelsOf(texts);
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<EmulatedModule> compiled, EmulatedModule::Compile(kernels));
   const State::Texts module = std::move(compiled);
   for (const EmittedKernel& kernel : kernels) state_->prepared[kernel.name] = module;
@@ -245,6 +267,8 @@ absl::Status FakeDriver::Prepare(const std::string& texts) {
 }
 
 void FakeDriver::SetVersion(int version) { state_->version = version; }
+
+void FakeDriver::SetArchitecture(int architecture) { state_->architecture = architecture; }
 
 void FakeDriver::SetMemory(size_t bytes) { state_->most_memory = bytes; }
 
@@ -254,8 +278,9 @@ DriverStream* FakeDriver::ForeignStream() {
   return stream;
 }
 
-void FakeDriver::FailAt(int64_t call, int error) {
+void FakeDriver::FailAt(int64_t call, int error, const std::string& entry) {
   state_->calls = 0;
+  state_->fail_entry = entry;
   state_->fail_at = call;
   state_->fail_with = error;
   state_->failed_call.clear();

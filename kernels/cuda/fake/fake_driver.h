@@ -14,8 +14,9 @@
 
 namespace mendel::cuda {
 
-/// One device with a driver of CUDA 13.0. ModuleLoadData takes CUDA text, ended by a zero; its entries are those that are declared
-/// `extern "C" __global__`, outside of any namespace or, as the corrector's are, in one that is called after them (NAME_text).
+/// One device with a driver of CUDA 13.0. ModuleLoadData takes CUDA text, ended by a zero, or an image of the fake NVRTC for the
+/// device's architecture; the entries of texts are those that are declared `extern "C" __global__`, outside of any namespace or, as
+/// the corrector's are, in one that is called after them (NAME_text).
 /// Streams run what they are given at once, or record it while they capture; a graph is replayed in an order that is drawn anew
 /// each time, from a fixed seed, among those that its dependencies allow. A copy of pageable memory to the device ends when
 /// somebody waits for it: CtxSynchronize, a copy back, work on streams that are not non-blocking ones.
@@ -39,13 +40,16 @@ class FakeDriver {
 
   /// Of the CUDA that it says it supports.
   void SetVersion(int version);
+  /// Of the device: 90 at first.
+  void SetArchitecture(int architecture);
   /// Of the device, for what is there now and comes: allocations beyond it fail with error 2. At first there is no limit.
   void SetMemory(size_t bytes);
   /// A stream of another context than the primary one; never given back.
   DriverStream* ForeignStream();
 
-  /// The call with this number, counted from now and from 1, fails with this error, once. 0: none does.
-  void FailAt(int64_t call, int error = 999);
+  /// The call with this number, counted from now and from 1, fails with this error, once. 0: none does. Where `entry` is given,
+  /// such as "MemAlloc", calls of that alone count.
+  void FailAt(int64_t call, int error = 999, const std::string& entry = "");
   /// True when that call has come; then `FailedCall` is its entry's name.
   bool HasFailed() const;
   std::string FailedCall() const;

@@ -28,6 +28,7 @@ enum FakeError : int {
   kFakeOutOfMemory = 2,
   kFakeEccUncorrectable = 214,
   kFakeInvalidImage = 200,
+  kFakeNoBinaryForGpu = 209,
   kFakeInvalidHandle = 400,
   kFakeNotFound = 500,
   kFakeIllegalAddress = 700,
@@ -70,11 +71,13 @@ struct FakeDriver::State {
   mutable std::recursive_mutex mutex;
   int64_t calls = 0, fail_at = 0;
   int fail_with = 0;
+  std::string fail_entry;  // whose calls count; empty: all do
   std::string failed_call;
   std::string fault;  // of the last kernel that had one
   int sticky = 0;     // the error that every call answers from now on
 
   int version = 13000;
+  int architecture = 90;
   int contexts = 0;
   int pushed = 0;  // contexts, by all threads
   std::map<uint64_t, std::vector<std::byte>> memory;
@@ -129,12 +132,6 @@ class FakeCall {
  private:
   std::lock_guard<std::recursive_mutex> lock_;
 };
-
-/// Entries of texts: names declared extern "C" __global__, in order; where the entry NAME lies in a namespace, that is NAME_text.
-struct FakeEntry {
-  std::string name, name_space;
-};
-std::vector<FakeEntry> EntriesOf(const std::string& text);
 
 }  // namespace mendel::cuda
 

@@ -5,19 +5,17 @@
 #include <memory>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "base/status.h"
 #include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/driver_table/library.h"
 
 namespace mendel::cuda {
-
-struct NvrtcProgram;
-
 namespace {
 
-// As in nvrtc.h, which is not needed: the interface of these functions has not changed since 11.4.
-constexpr int kSuccess = 0;
+// Of nvrtc.h: the text does not compile.
+constexpr int kCompilation = 6;
 constexpr int kOldestVersion = 1104;
 
 /// The number before `after`, summed over all its places.
@@ -31,21 +29,38 @@ int SumBefore(const std::string& text, const std::string& after) {
   return sum;
 }
 
+absl::StatusOr<Nvrtc> OpenNvrtc() {
+  MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibraryFor(Driver::VersionHere(), {"libnvrtc.so.13", "libnvrtc.so.12",
+                                                                                        "libnvrtc.so.11.2", "libnvrtc.so"}));
+  Nvrtc table;
+  table.path = library.path;
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcVersion", table.Version));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetErrorString", table.GetErrorString));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetNumSupportedArchs", table.GetNumSupportedArchs));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetSupportedArchs", table.GetSupportedArchs));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcCreateProgram", table.CreateProgram));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcDestroyProgram", table.DestroyProgram));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcCompileProgram", table.CompileProgram));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetProgramLogSize", table.GetProgramLogSize));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetProgramLog", table.GetProgramLog));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetCUBINSize", table.GetCubinSize));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetCUBIN", table.GetCubin));
+  return table;
+}
+
+absl::StatusOr<const Compiler*> Open() {
+  MENDEL_ASSIGN_OR_RETURN(Nvrtc table, OpenNvrtc());
+  MENDEL_ASSIGN_OR_RETURN(Compiler compiler, Compiler::Make(std::move(table)));
+  return new Compiler(std::move(compiler));
+}
+
 }  // namespace
 
-struct Compiler::Table {
-  int (*version)(int* major, int* minor) = nullptr;
-  int (*supported_count)(int* count) = nullptr;
-  int (*supported)(int* architectures) = nullptr;
-  int (*create)(NvrtcProgram** program, const char* text, const char* name, int headers, const char* const*,
-                const char* const*) = nullptr;
-  int (*destroy)(NvrtcProgram** program) = nullptr;
-  int (*compile)(NvrtcProgram* program, int count, const char* const* options) = nullptr;
-  int (*log_size)(NvrtcProgram* program, size_t* size) = nullptr;
-  int (*log)(NvrtcProgram* program, char* log) = nullptr;
-  int (*cubin_size)(NvrtcProgram* program, size_t* size) = nullptr;
-  int (*cubin)(NvrtcProgram* program, char* cubin) = nullptr;
-};
+absl::Status Nvrtc::Check(int result, const std::string& what) const {
+  if (result == 0) return absl::OkStatus();
+  const char* text = GetErrorString(result);
+  return absl::UnavailableError(Cat("NVRTC: ", what, ": ", text == nullptr ? "unknown error" : text, " (", result, ")"));
+}
 
 ResourceUsage ParseUsage(const std::string& log) {
   return {SumBefore(log, " registers"), SumBefore(log, " bytes spill stores") + SumBefore(log, " bytes spill loads"),
@@ -69,64 +84,56 @@ absl::StatusOr<const Compiler*> Compiler::Get() {
   return *compiler;
 }
 
-absl::StatusOr<const Compiler*> Compiler::Open() {
-  MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibraryFor(Driver::VersionHere(), {"libnvrtc.so.13", "libnvrtc.so.12",
-                                                                                        "libnvrtc.so.11.2", "libnvrtc.so"}));
-  auto table = std::make_unique<Table>();
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcVersion", table->version));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetNumSupportedArchs", table->supported_count));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetSupportedArchs", table->supported));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcCreateProgram", table->create));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcDestroyProgram", table->destroy));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcCompileProgram", table->compile));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetProgramLogSize", table->log_size));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetProgramLog", table->log));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetCUBINSize", table->cubin_size));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvrtcGetCUBIN", table->cubin));
+absl::StatusOr<Compiler> Compiler::Make(Nvrtc table) {
+  Compiler compiler(std::move(table));
+  const Nvrtc& nvrtc = compiler.table_;
   int major = 0, minor = 0, count = 0;
-  if (table->version(&major, &minor) != kSuccess || major * 100 + minor < kOldestVersion) {
-    return absl::FailedPreconditionError(Cat(library.path, " is version ", major, ".", minor, ", older than 11.4"));
+  MENDEL_RETURN_IF_ERROR(nvrtc.Check(nvrtc.Version(&major, &minor), "nvrtcVersion"));
+  if (major * 100 + minor < kOldestVersion) {
+    return absl::FailedPreconditionError(Cat(nvrtc.path, " is version ", major, ".", minor, ", older than 11.4"));
   }
-  auto compiler = std::make_unique<Compiler>();
-  if (table->supported_count(&count) != kSuccess) return absl::UnavailableError(Cat(library.path, " tells no architectures"));
-  compiler->architectures_.resize(static_cast<size_t>(count));
-  table->supported(compiler->architectures_.data());
-  compiler->version_ = Cat(major, ".", minor);
-  compiler->path_ = library.path;
-  compiler->table_ = table.release();
-  return compiler.release();
+  MENDEL_RETURN_IF_ERROR(nvrtc.Check(nvrtc.GetNumSupportedArchs(&count), "nvrtcGetNumSupportedArchs"));
+  compiler.architectures_.resize(static_cast<size_t>(count));
+  MENDEL_RETURN_IF_ERROR(nvrtc.Check(nvrtc.GetSupportedArchs(compiler.architectures_.data()), "nvrtcGetSupportedArchs"));
+  compiler.version_ = Cat(major, ".", minor);
+  return compiler;
 }
 
 bool Compiler::Supports(int architecture) const {
   return std::find(architectures_.begin(), architectures_.end(), architecture) != architectures_.end();
 }
 
+absl::StatusOr<std::string> Compiler::LogOf(NvrtcProgram* program) const {
+  size_t size = 0;
+  MENDEL_RETURN_IF_ERROR(table_.Check(table_.GetProgramLogSize(program, &size), "nvrtcGetProgramLogSize"));
+  std::string log(size, '\0');
+  if (size > 0) MENDEL_RETURN_IF_ERROR(table_.Check(table_.GetProgramLog(program, log.data()), "nvrtcGetProgramLog"));
+  return log.substr(0, log.find('\0'));
+}
+
 absl::StatusOr<CompiledKernel> Compiler::Compile(const std::string& text, const std::string& name, int architecture) const {
   NvrtcProgram* program = nullptr;
-  if (table_->create(&program, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr) != kSuccess) {
-    return absl::UnavailableError("NVRTC makes no program");
-  }
-  const auto destroy = [this](NvrtcProgram* made) { table_->destroy(&made); };
+  const int made = table_.CreateProgram(&program, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr);
+  MENDEL_RETURN_IF_ERROR(table_.Check(made, "nvrtcCreateProgram"));
+  const auto destroy = [this](NvrtcProgram* one) { table_.DestroyProgram(&one); };
   const std::unique_ptr<NvrtcProgram, decltype(destroy)> owner(program, destroy);
-  const std::string target = Cat("--gpu-architecture=sm_", architecture);
-  std::vector<std::string> words = {target};
+  std::vector<std::string> words = {Cat("--gpu-architecture=sm_", architecture)};
   std::istringstream fixed(options());
   for (std::string word; fixed >> word;) words.push_back(word);
   std::vector<const char*> pointers;
   for (const std::string& word : words) pointers.push_back(word.c_str());
-  const int result = table_->compile(program, static_cast<int>(pointers.size()), pointers.data());
-  size_t size = 0;
-  table_->log_size(program, &size);
-  std::string log(size, '\0');
-  if (size > 0) table_->log(program, log.data());
-  if (result != kSuccess) return InvalidInput(name, " for sm_", architecture, ": ", log);
+  const int result = table_.CompileProgram(program, static_cast<int>(pointers.size()), pointers.data());
+  if (result != 0 && result != kCompilation) return table_.Check(result, "nvrtcCompileProgram");
+  MENDEL_ASSIGN_OR_RETURN(const std::string log, LogOf(program));
+  if (result != 0) return InvalidInput(name, " for sm_", architecture, ": ", log);
   CompiledKernel kernel;
   kernel.usage = ParseUsage(log);
   kernel.entries = ParseUsageOfEntries(log);
-  size = 0;
-  table_->cubin_size(program, &size);
+  size_t size = 0;
+  MENDEL_RETURN_IF_ERROR(table_.Check(table_.GetCubinSize(program, &size), "nvrtcGetCUBINSize"));
+  if (size == 0) return absl::UnavailableError(Cat("NVRTC: ", name, " has no cubin for sm_", architecture));
   kernel.cubin.resize(size);
-  if (size == 0 || table_->cubin(program, kernel.cubin.data()) != kSuccess) return absl::UnavailableError(Cat(name, ": no cubin"));
+  MENDEL_RETURN_IF_ERROR(table_.Check(table_.GetCubin(program, kernel.cubin.data()), "nvrtcGetCUBIN"));
   return kernel;
 }
 

@@ -56,15 +56,21 @@ std::string DescribeDevice(const Driver& driver) {
     int value = 0;
     return driver.DeviceGetAttribute(&value, which, device) == 0 ? value : 0;
   };
-  std::string line = Cat("device: ", name, ", sm_", attribute(kAttributeMajor) * 10 + attribute(kAttributeMinor));
-  if (const int count = attribute(kAttributeMultiprocessors); count > 0) line += Cat(", ", count, " multiprocessors");
-  if (const int khz = attribute(kAttributeClockKhz); khz > 0) line += Cat(" at ", khz / 1000, " MHz");
+  const auto at_clock = [&](int which) {
+    const int khz = attribute(which);
+    return khz > 0 ? Cat(" at ", khz / 1000, " MHz") : "";
+  };
+  std::string line = Cat("device: ", name);
+  const int major = attribute(kAttributeMajor), minor = attribute(kAttributeMinor);
+  if (major > 0) line += Cat(", sm_", major * 10 + minor);
+  if (const int count = attribute(kAttributeMultiprocessors); count > 0) {
+    line += Cat(", ", count, " multiprocessors", at_clock(kAttributeClockKhz));
+  }
   if (size_t bytes = 0; driver.DeviceTotalMem(&bytes, device) == 0) {
     char text[40];
     std::snprintf(text, sizeof text, ", %.1f GiB", static_cast<double>(bytes) / (1 << 30));
-    line += text;
+    line += text + at_clock(kAttributeMemoryClockKhz);
   }
-  if (const int khz = attribute(kAttributeMemoryClockKhz); khz > 0) line += Cat(" at ", khz / 1000, " MHz");
   return line;
 }
 

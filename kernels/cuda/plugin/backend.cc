@@ -18,6 +18,7 @@
 #include "kernels/cuda/driver_table/nvml.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 #include "kernels/cuda/nvrtc/module_cache.h"
+#include "kernels/cuda/nvrtc/target_gpu.h"
 
 namespace mendel::cuda::plugin::backend {
 namespace {
@@ -26,27 +27,14 @@ namespace {
 struct Gpu {
   const Driver* driver = nullptr;
   const Compiler* compiler = nullptr;
-  std::string name;
-  int architecture = 0;  ///< 90: compute capability 9.0
+  TargetGpu target;
 };
 
 absl::StatusOr<Gpu> FindGpu() {
   Gpu gpu;
   MENDEL_ASSIGN_OR_RETURN(gpu.driver, Driver::Get());
   MENDEL_ASSIGN_OR_RETURN(gpu.compiler, Compiler::Get());
-  const Driver& driver = *gpu.driver;
-  int device = 0, major = 0, minor = 0;
-  char name[128] = "";
-  MENDEL_RETURN_IF_ERROR(driver.Check(driver.DeviceGet(&device, 0), "cuDeviceGet"));
-  MENDEL_RETURN_IF_ERROR(driver.Check(driver.DeviceGetName(name, sizeof name, device), "cuDeviceGetName"));
-  MENDEL_RETURN_IF_ERROR(driver.Check(driver.DeviceGetAttribute(&major, kAttributeMajor, device), "cuDeviceGetAttribute"));
-  MENDEL_RETURN_IF_ERROR(driver.Check(driver.DeviceGetAttribute(&minor, kAttributeMinor, device), "cuDeviceGetAttribute"));
-  gpu.name = name;
-  gpu.architecture = major * 10 + minor;
-  if (!gpu.compiler->Supports(gpu.architecture)) {
-    return absl::FailedPreconditionError(
-        Cat("NVRTC ", gpu.compiler->version(), " does not know sm_", gpu.architecture, " of ", gpu.name));
-  }
+  MENDEL_ASSIGN_OR_RETURN(gpu.target, FindTargetGpu(*gpu.driver, *gpu.compiler));
   return gpu;
 }
 
@@ -69,20 +57,20 @@ class CudaBackend final : public Backend {
   std::string Identity() const override {
     const auto gpu = FindGpu();
     if (!gpu.ok()) return "cuda:none";
-    std::string identity =
-        Cat("cuda:", gpu->name, ":sm_", gpu->architecture, ":driver ", gpu->driver->version, ":nvrtc ", gpu->compiler->version());
+    std::string identity = Cat("cuda:", gpu->target.name, ":sm_", gpu->target.architecture, ":driver ", gpu->driver->version,
+                               ":nvrtc ", gpu->compiler->version());
     for (const CallLibrary* library : InstalledLibraries()) identity += Cat(":", library->Identity());
     return identity;
   }
   std::string Isa() const override {
     const auto gpu = FindGpu();
-    return gpu.ok() ? Cat("sm_", gpu->architecture) : "";
+    return gpu.ok() ? Cat("sm_", gpu->target.architecture) : "";
   }
 
   absl::Status Supports(Numerics numerics) const override {
     if (OperandRounding(numerics) == 0) return absl::OkStatus();
     MENDEL_ASSIGN_OR_RETURN(const Gpu gpu, FindGpu());
-    return LibrariesSupport(numerics, gpu.architecture, InstalledLibraries());
+    return LibrariesSupport(numerics, gpu.target.architecture, InstalledLibraries());
   }
 
   std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const override {
@@ -102,7 +90,7 @@ class CudaBackend final : public Backend {
                          .numerics = options.numerics,
                          .algorithms = options.algorithms,
                          .libraries = InstalledLibraries()},
-                        [&gpu](const std::string& text) { return CompiledModule(*gpu.compiler, text, gpu.architecture); });
+                        [&gpu](const std::string& text) { return CompiledModule(*gpu.compiler, text, gpu.target.architecture); });
   }
 
   const MeasuringDevice* measuring_device() const override {
