@@ -138,7 +138,7 @@ TEST_P(WinogradThreads, GiveTheBitsOfOne) {
       const Convolution alone(isa, channels, size, 1, one), divided(isa, channels, size, threads, many);
       (divided.plan.share_channels ? shared_channels : shared_tiles) = true;
       const std::vector<float> want = alone.Run(1);
-      for (int round = 0; round < 3; ++round)
+      for (int round = 0; round < 2; ++round)
         EXPECT_EQ(divided.Run(threads), want) << channels << " channels, " << threads << " threads";
     }
   }

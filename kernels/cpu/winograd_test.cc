@@ -283,7 +283,7 @@ TEST(Winograd, ACompilationRefusesWhatItsClassDoesNotOffer) {
 #if defined(__SANITIZE_ADDRESS__)
 constexpr uint64_t kCasesPerKernel = 5;  // five times as slow there
 #else
-constexpr uint64_t kCasesPerKernel = 25;
+constexpr uint64_t kCasesPerKernel = 20;
 #endif
 
 class WinogradKernels : public IsaTest {};
