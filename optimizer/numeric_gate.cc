@@ -9,6 +9,7 @@
 #include "base/deadline.h"
 #include "base/status.h"
 #include "graph/evaluate.h"
+#include "runtime/allowed_error.h"
 
 namespace mendel {
 namespace {
@@ -122,8 +123,6 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunCases(const Variant& variant
 }
 
 }  // namespace
-
-double AllowedError(Numerics numerics) { return std::max(1e-5, 8 * OperandRounding(numerics)); }
 
 absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& baseline, const Variant& plan,
                                        const Profiler& profiler, const GateOptions& options) {

@@ -16,10 +16,6 @@ namespace mendel {
 /// least this.
 inline constexpr double kSmallestScale = 0x1p-126 / 0x1p-23;
 
-/// Error that a plan of the class may have whatever its baseline has, relative to the largest output. f32's classes: 1e-5. bf16:
-/// 2^-5, the sum of eight roundings of an operand (2^-8 each), or of 64 that are independent, about two for each of 32 layers.
-double AllowedError(Numerics numerics);
-
 struct GateOptions {
   uint64_t seed = 1;
   /// Inputs by name instead of the random ones (`--data`); edge inputs are then left out.

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "graph/evaluate.h"
 #include "optimizer/pipeline.h"
+#include "runtime/allowed_error.h"
 
 namespace mendel {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "graph/tensor.h"
 #include "optimizer/numeric_gate.h"
+#include "runtime/allowed_error.h"
 
 namespace mendel {
 namespace {

@@ -1,5 +1,5 @@
 // Depthwise convolutions with and without the pointwise convolution before them: the kernels of every instruction set against sums
-// in double on tensors of exactly their size, then which nodes of a graph become one step.
+// in double, then which nodes of a graph become one step.
 
 #include "kernels/cpu/depthwise.h"
 
@@ -30,8 +30,10 @@ class DepthwiseCase : public Case {
     plan_.src_padded = rng.Flip();
     plan_.padded = rng.Flip();
     plan_.averaged = rng.Flip();
-    plan_.src = StridesOf(!plan_.src_padded, Sources(), isa.lanes, in);
-    plan_.dst = StridesOf(!plan_.padded, plan_.channels, isa.lanes, out);
+    src_box_ = StridedBox(!plan_.src_padded, plan_.batch, Sources(), isa.lanes, in, rng);
+    dst_box_ = StridedBox(!plan_.padded, plan_.batch, plan_.channels, isa.lanes, out, rng);
+    plan_.src = src_box_.strides;
+    plan_.dst = dst_box_.strides;
     CutDepthwise(plan_, threads_);
   }
 
@@ -47,8 +49,7 @@ class DepthwiseCase : public Case {
   }
 
   double Run() {
-    const int64_t positions = plan_.in[0] * plan_.in[1];
-    src_ = Random(plan_.batch * positions * (plan_.src_padded ? Round(Sources()) : Sources()));
+    src_ = src_box_.Random(rng_);
     const std::vector<double> weights = RandomDoubles(plan_.channels * plan_.taps[0] * plan_.taps[1]);
     const std::vector<double> scale = RandomDoubles(rng_.Flip() ? plan_.channels : 0);
     product_ = RandomDoubles(plan_.channels * plan_.inputs);
@@ -56,25 +57,23 @@ class DepthwiseCase : public Case {
     product_bias_ = Random(Round(plan_.channels));
     product_epilogue_.bias = product_bias_.data();
     ChooseActivation(product_epilogue_);
-    std::vector<float> packed(static_cast<size_t>(plan_.WeightFloats()), 0.0f);
-    std::vector<float> packed_product(static_cast<size_t>(plan_.ProductWeightFloats()), 0.0f);
+    GuardedFloats packed = Zeros(plan_.WeightFloats()), packed_product = Zeros(plan_.ProductWeightFloats());
     PackDepthwiseWeights(plan_, weights, scale, packed.data());
     PackProductWeights(plan_, product_, product_scale_, packed_product.data());
     const int64_t channels = plan_.padded ? Round(plan_.channels) : plan_.channels;
     std::vector<float> means(static_cast<size_t>(plan_.averaged ? plan_.batch * plan_.channels : 0),
                              std::numeric_limits<float>::quiet_NaN());
-    Execute(plan_.channels, plan_.batch * channels * plan_.out[0] * plan_.out[1], plan_.ScratchBytes(),
-            [&](const WinogradEpilogue& epilogue, float* dst, float* scratch) {
-              const DepthwiseOperands operands{src_.data(), plan_.inputs > 0 ? packed_product.data() : nullptr, packed.data(), dst,
-                                               means.data()};
-              RunDepthwise(plan_, operands, product_epilogue_, epilogue, scratch);
-            });
+    Execute(plan_.channels, dst_box_, plan_.ScratchBytes(), [&](const WinogradEpilogue& epilogue, float* dst, float* scratch) {
+      const DepthwiseOperands operands{src_.data(), plan_.inputs > 0 ? packed_product.data() : nullptr, packed.data(), dst,
+                                       means.data()};
+      RunDepthwise(plan_, operands, product_epilogue_, epilogue, scratch);
+    });
     for (int64_t n = 0; n < plan_.batch; ++n) {
       for (int64_t c = 0; c < channels; ++c) {
         double whole = 0;
         for (int64_t p = 0; p < plan_.out[0] * plan_.out[1]; ++p) {
           const int64_t x[] = {0, p / plan_.out[1], p % plan_.out[1]};
-          const int64_t at = At(plan_.dst, isa_.lanes, n, c, x);
+          const int64_t at = dst_box_.At(n, c, x);
           if (c >= plan_.channels) {
             CheckZero(at);
           } else {
@@ -106,9 +105,7 @@ class DepthwiseCase : public Case {
 
   /// What the convolution reads.
   double Value(int64_t n, int64_t c, const int64_t* x) const {
-    const auto source = [&](int64_t channel) {
-      return static_cast<double>(src_[static_cast<size_t>(At(plan_.src, isa_.lanes, n, channel, x))]);
-    };
+    const auto source = [&](int64_t channel) { return static_cast<double>(src_[static_cast<size_t>(src_box_.At(n, channel, x))]); };
     if (plan_.inputs == 0) return source(c);
     double sum = 0;
     for (int64_t i = 0; i < plan_.inputs; ++i) sum += source(i) * product_[static_cast<size_t>(c * plan_.inputs + i)];
@@ -129,12 +126,15 @@ class DepthwiseCase : public Case {
   }
 
   DepthwisePlan plan_;
-  std::vector<float> src_, product_bias_;
+  StridedBox src_box_, dst_box_;
+  GuardedFloats src_, product_bias_;
   std::vector<double> product_, product_scale_;
   WinogradEpilogue product_epilogue_{};
 };
 
-TEST(Depthwise, KernelsMeanTheirSums) { RunCases<DepthwiseCase>("depthwise"); }
+class DepthwiseKernels : public IsaTest {};
+TEST_P(DepthwiseKernels, MeanTheirSums) { RunCases<DepthwiseCase>(Kernels(&DirectAvx2, &DirectAvx512), "depthwise"); }
+MENDEL_FOR_ISAS(DepthwiseKernels, OwnIsa::kAvx2, OwnIsa::kAvx512);
 
 /// What stands in the way of computing the pointwise convolution with the depthwise one.
 enum class Obstacle { kNone, kReadTwice, kOutput, kResidual, kStride, kPadded };

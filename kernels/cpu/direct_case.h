@@ -1,4 +1,4 @@
-// Random cases of the direct kernels: tensors of exactly their size, an epilogue, and the comparison with sums in double.
+// Random cases of the direct kernels: guarded tensors, an epilogue, and the comparison with sums in double.
 #ifndef MENDEL_KERNELS_CPU_DIRECT_CASE_H_
 #define MENDEL_KERNELS_CPU_DIRECT_CASE_H_
 
@@ -12,15 +12,14 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/direct_kernels.h"
-#include "kernels/cpu/program.h"
+#include "kernels/cpu/guarded.h"
+#include "kernels/cpu/strided_box.h"
 #include "kernels/cpu/test_support.h"
 #include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
 
 inline constexpr double kAllowed = 2e-6;  // of the largest output
-
-inline std::vector<const DirectIsa*> Isas() { return RunnableIsas(&DirectAvx2, &DirectAvx512); }
 
 /// What both kinds of cases share: random tensors, an epilogue, and the comparison.
 class Case {
@@ -29,8 +28,9 @@ class Case {
 
  protected:
   int64_t Round(int64_t channels) const { return (channels + isa_.lanes - 1) / isa_.lanes * isa_.lanes; }
-  std::vector<float> Random(int64_t size) {
-    std::vector<float> values(static_cast<size_t>(size));
+  GuardedFloats Zeros(int64_t size) { return GuardedFloats(size, RandomGuard(rng_)); }
+  GuardedFloats Random(int64_t size) {
+    GuardedFloats values = Zeros(size);
     for (float& value : values) value = static_cast<float>(rng_.Uniform(-1, 1));
     return values;
   }
@@ -78,26 +78,29 @@ class Case {
     for (int64_t i = 0; i < count; ++i) values[i] = values[i] * values[i] * 0.01f + 1;
   }
 
-  /// Chooses the epilogue and runs `run(epilogue, dst, scratch)` on a destination of `size` floats.
+  /// Chooses the epilogue and runs `run(epilogue, dst, scratch)` on a destination as described by `box`.
   template <class Run>
-  void Execute(int64_t channels, int64_t size, int64_t scratch_bytes, const Run& run) {
+  void Execute(int64_t channels, const StridedBox& box, int64_t scratch_bytes, const Run& run) {
     bias_ = Random(Round(channels));
-    residual_ = Random(size);
+    residual_ = box.Random(rng_);
     epilogue_ = {};
     epilogue_.bias = bias_.data();
     epilogue_.residual = rng_.Flip() ? residual_.data() : nullptr;
     epilogue_.residual_last = rng_.Flip();
     ChooseActivation(epilogue_);
-    dst_.assign(static_cast<size_t>(size), std::numeric_limits<float>::quiet_NaN());
+    dst_ = box.Blank(RandomGuard(rng_));
     WinogradEpilogue used = epilogue_;
     if (used.residual != nullptr && rng_.Flip()) {  // in place
-      dst_ = residual_;
+      box.Copy(residual_, dst_);
       used.residual = dst_.data();
     }
-    AlignedBytes scratch(scratch_bytes + 64);
-    std::fill_n(reinterpret_cast<float*>(scratch.data()), scratch_bytes / 4, std::numeric_limits<float>::quiet_NaN());
-    const ThreadScope scope(threads_);
-    run(used, dst_.data(), reinterpret_cast<float*>(scratch.data()));
+    GuardedFloats scratch(scratch_bytes / static_cast<int64_t>(sizeof(float)), Guard::kEnd, 64);
+    std::fill(scratch.begin(), scratch.end(), std::numeric_limits<float>::quiet_NaN());
+    {
+      const ThreadScope scope(threads_);
+      run(used, dst_.data(), scratch.data());
+    }
+    if (!box.GapsUntouched(dst_)) error_ = std::numeric_limits<double>::infinity();
   }
 
   /// Notes the output at `at`, whose sum in double is `sum`; returns what it should be.
@@ -125,40 +128,24 @@ class Case {
   int threads_;
 
  private:
-  std::vector<float> bias_, residual_, dst_;
+  GuardedFloats bias_, residual_, dst_;
   WinogradEpilogue epilogue_{};
   double largest_ = 0, error_ = 0;
 };
 
-/// Channels in vectors (blocked, padded) or next to each other (channels-last), positions row-major.
-inline WinogradStrides StridesOf(bool last, int64_t channels, int64_t lanes, const int64_t* extents) {
-  const int64_t inner = last ? channels : lanes;
-  const int64_t positions = extents[0] * extents[1] * extents[2];
-  const int64_t vectors = (channels + lanes - 1) / lanes;
-  return {last ? positions * channels : positions * lanes * vectors,
-          last ? lanes : positions * lanes,
-          {extents[1] * extents[2] * inner, extents[2] * inner, inner}};
-}
-
-inline int64_t At(const WinogradStrides& s, int64_t lanes, int64_t n, int64_t c, const int64_t* x) {
-  return n * s.n + c / lanes * s.c + c % lanes + x[0] * s.d[0] + x[1] * s.d[1] + x[2] * s.d[2];
-}
-
+/// Random cases of one instruction set.
 template <class OneCase>
-void RunCases(const char* what) {
-  if (Isas().empty()) GTEST_SKIP() << "this machine has neither AVX2 nor AVX-512";
-  for (const DirectIsa* isa : Isas()) {
-    double largest = 0;
-    for (uint64_t seed = 1; seed <= 60; ++seed) {
-      Rng rng(seed);
-      OneCase one(*isa, rng);
-      SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << one.Describe());
-      const double error = one.Run();
-      largest = std::max(largest, error);
-      ASSERT_LE(error, kAllowed);
-    }
-    std::cout << isa->name << " " << what << ": largest error " << largest << ", allowed " << kAllowed << "\n";
+void RunCases(const DirectIsa& isa, const char* what) {
+  double largest = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Rng rng(seed);
+    OneCase one(isa, rng);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << one.Describe());
+    const double error = one.Run();
+    largest = std::max(largest, error);
+    ASSERT_LE(error, kAllowed);
   }
+  std::cout << isa.name << " " << what << ": largest error " << largest << ", allowed " << kAllowed << "\n";
 }
 
 }  // namespace mendel::cpu

@@ -1,4 +1,4 @@
-// The direct kernels of every instruction set that this machine has, against sums in double, on tensors of exactly their size.
+// The direct kernels of every instruction set, against sums in double.
 
 #include <algorithm>
 #include <limits>
@@ -32,8 +32,10 @@ class PointwiseCase : public Case {
       fold_[d] = !strassen && rng.Flip(0.2) ? 2 : 1;
       out_[d] = plan_.extent[d] * fold_[d];
     }
-    plan_.src = StridesOf(last_, plan_.channels_in, isa.lanes, in_);
-    plan_.dst = StridesOf(last_, plan_.channels_out, isa.lanes, out_);
+    src_ = StridedBox(last_, plan_.batch, plan_.channels_in, isa.lanes, in_, rng);
+    dst_ = StridedBox(last_, plan_.batch, plan_.channels_out, isa.lanes, out_, rng);
+    plan_.src = src_.strides;
+    plan_.dst = dst_.strides;
     for (size_t d = 0; d < 3; ++d) {
       std::vector<int64_t> phases;
       for (int64_t phase : plan_.phases) {
@@ -41,7 +43,6 @@ class PointwiseCase : public Case {
       }
       plan_.phases = phases;
     }
-    dst_ = plan_.dst;
     for (size_t d = 0; d < 3; ++d) {
       plan_.src.d[d] *= step_[d];
       plan_.dst.d[d] *= fold_[d];
@@ -59,9 +60,7 @@ class PointwiseCase : public Case {
   }
 
   double Run() {
-    const int64_t in = last_ ? plan_.channels_in : Round(plan_.channels_in);
-    const int64_t out = last_ ? plan_.channels_out : Round(plan_.channels_out);
-    const std::vector<float> src = Random(plan_.batch * in * in_[0] * in_[1] * in_[2]);
+    const GuardedFloats src = src_.Random(rng_);
     const int64_t phases = static_cast<int64_t>(plan_.phases.size());
     const std::vector<double> weights = RandomDoubles(phases * plan_.channels_out * plan_.channels_in);
     const auto weight = [&](int64_t phase, int64_t o, int64_t c) {
@@ -69,18 +68,16 @@ class PointwiseCase : public Case {
     };
     const std::vector<double> scale = RandomDoubles(rng_.Flip() ? plan_.channels_out : 0);
     const StrassenPlan seven = strassen_ ? CutStrassen(plan_) : StrassenPlan{};
-    std::vector<float> packed(static_cast<size_t>(strassen_ ? seven.WeightFloats() : plan_.WeightFloats()), 0.0f);
+    GuardedFloats packed = Zeros(strassen_ ? seven.WeightFloats() : plan_.WeightFloats());
     const WeightMatrix matrix{weights, plan_.channels_out * plan_.channels_in, plan_.channels_in, 1};
     if (strassen_) {
       PackStrassenWeights(seven, matrix, scale, packed.data());
     } else {
       PackPointwiseWeights(plan_, matrix, scale, packed.data());
     }
-    const std::vector<float> factor = Random(plan_.channels_in * (plan_.gated ? plan_.batch : 1));
-    const std::vector<float> summand = Random(plan_.channels_in);
+    const GuardedFloats factor = Random(plan_.channels_in * (plan_.gated ? plan_.batch : 1)), summand = Random(plan_.channels_in);
     const PointwiseInput input{factor.data(), summand.data(), rng_.Flip() ? 0.0f : -std::numeric_limits<float>::infinity()};
-    Execute(plan_.channels_out, plan_.batch * out * out_[0] * out_[1] * out_[2],
-            strassen_ ? seven.ScratchBytes() : plan_.ScratchBytes(),
+    Execute(plan_.channels_out, dst_, strassen_ ? seven.ScratchBytes() : plan_.ScratchBytes(),
             [&](const WinogradEpilogue& epilogue, float* dst, float* scratch) {
               const PointwiseOperands operands{src.data(), packed.data(), &input, dst};
               if (strassen_) return RunStrassen(seven, operands, epilogue, scratch);
@@ -99,22 +96,22 @@ class PointwiseCase : public Case {
 
  private:
   template <class Weight>
-  void CheckPosition(const std::vector<float>& src, const Weight& weight, const std::vector<double>& scale,
-                     const PointwiseInput& input, int64_t n, const int64_t* x) {
-    int64_t phase = 0, from[3];
+  void CheckPosition(const GuardedFloats& src, const Weight& weight, const std::vector<double>& scale, const PointwiseInput& input,
+                     int64_t n, const int64_t* x) {
+    int64_t phase = 0, at_source[3];
     for (size_t d = 0; d < 3; ++d) {
       phase = phase * fold_[d] + x[d] % fold_[d];
-      from[d] = x[d] / fold_[d];
+      at_source[d] = x[d] / fold_[d] * step_[d];
     }
     for (int64_t o = 0; o < (last_ ? plan_.channels_out : Round(plan_.channels_out)); ++o) {
-      const int64_t at = At(dst_, isa_.lanes, n, o, x);
+      const int64_t at = dst_.At(n, o, x);
       if (o >= plan_.channels_out) {
         CheckZero(at);
         continue;
       }
       double sum = 0;
       for (int64_t c = 0; c < plan_.channels_in; ++c) {
-        double value = static_cast<double>(src[static_cast<size_t>(At(plan_.src, isa_.lanes, n, c, from))]);
+        double value = static_cast<double>(src[static_cast<size_t>(src_.At(n, c, at_source))]);
         if (plan_.prepared) {
           value = std::max(static_cast<double>(input.floor),
                            value * static_cast<double>(input.factor[c]) + static_cast<double>(input.summand[c]));
@@ -128,7 +125,7 @@ class PointwiseCase : public Case {
 
   bool strassen_;
   PointwisePlan plan_;
-  WinogradStrides dst_{};
+  StridedBox src_, dst_;
   bool last_ = false;
   int64_t in_[3], out_[3], step_[3], fold_[3];
 };
@@ -149,8 +146,10 @@ class GroupedCase : public Case {
     plan_.channels = plan_.inputs * rng.Between(1, 40 / plan_.inputs);
     last_ = rng.Flip() && plan_.channels % isa.lanes == 0;
     for (size_t d = 0; d < 3; ++d) ChooseDimension(d);
-    plan_.src = StridesOf(last_, plan_.channels, isa.lanes, plan_.in);
-    plan_.dst = StridesOf(last_, plan_.channels, isa.lanes, plan_.out);
+    src_ = StridedBox(last_, plan_.batch, plan_.channels, isa.lanes, plan_.in, rng);
+    dst_ = StridedBox(last_, plan_.batch, plan_.channels, isa.lanes, plan_.out, rng);
+    plan_.src = src_.strides;
+    plan_.dst = dst_.strides;
     CutGrouped(plan_, threads_);
   }
 
@@ -165,22 +164,21 @@ class GroupedCase : public Case {
   }
 
   double Run() {
-    std::vector<float> src = Random(plan_.batch * Size(plan_.in));
+    const GuardedFloats src = src_.Random(rng_);
     const std::vector<double> weights = RandomDoubles(plan_.channels * plan_.inputs * plan_.Taps());
     const std::vector<double> scale = RandomDoubles(rng_.Flip() ? plan_.channels : 0);
-    std::vector<float> packed(static_cast<size_t>(plan_.WeightFloats()), 0.0f);
+    GuardedFloats packed = Zeros(plan_.WeightFloats());
     PackGroupedWeights(plan_, weights, scale, packed.data());
-    Execute(plan_.channels, plan_.batch * Size(plan_.out), plan_.ScratchBytes(),
-            [&](const WinogradEpilogue& epilogue, float* dst, float* scratch) {
-              RunGrouped(plan_, src.data(), packed.data(), epilogue, dst, scratch);
-            });
+    Execute(plan_.channels, dst_, plan_.ScratchBytes(), [&](const WinogradEpilogue& epilogue, float* dst, float* scratch) {
+      RunGrouped(plan_, src.data(), packed.data(), epilogue, dst, scratch);
+    });
     int64_t x[3];
     for (int64_t n = 0; n < plan_.batch; ++n) {
       for (int64_t o = 0; o < (last_ ? plan_.channels : Round(plan_.channels)); ++o) {
         for (x[0] = 0; x[0] < plan_.out[0]; ++x[0]) {
           for (x[1] = 0; x[1] < plan_.out[1]; ++x[1]) {
             for (x[2] = 0; x[2] < plan_.out[2]; ++x[2]) {
-              const int64_t at = At(plan_.dst, isa_.lanes, n, o, x);
+              const int64_t at = dst_.At(n, o, x);
               if (o >= plan_.channels) {
                 CheckZero(at);
               } else {
@@ -195,8 +193,6 @@ class GroupedCase : public Case {
   }
 
  private:
-  int64_t Size(const int64_t* extents) const { return Round(plan_.channels) * extents[0] * extents[1] * extents[2]; }
-
   void ChooseDimension(size_t d) {
     if (d < 2 && rng_.Flip(0.4)) return;
     constexpr int64_t kTaps[] = {1, 2, 3, 3, 5};
@@ -211,7 +207,7 @@ class GroupedCase : public Case {
     plan_.out[d] = (plan_.in[d] + plan_.pad[d] + end - reach - 1) / plan_.stride[d] + 1;
   }
 
-  double Sum(const std::vector<float>& src, const std::vector<double>& weights, int64_t n, int64_t o, const int64_t* at) const {
+  double Sum(const GuardedFloats& src, const std::vector<double>& weights, int64_t n, int64_t o, const int64_t* at) const {
     double sum = 0;
     for (int64_t tap = 0; tap < plan_.Taps(); ++tap) {
       int64_t x[3], rest = tap;
@@ -223,19 +219,25 @@ class GroupedCase : public Case {
       for (int64_t c = 0; inside && c < plan_.inputs; ++c) {
         const int64_t channel = o / plan_.inputs * plan_.inputs + c;
         sum += weights[static_cast<size_t>((o * plan_.inputs + c) * plan_.Taps() + tap)] *
-               static_cast<double>(src[static_cast<size_t>(At(plan_.src, isa_.lanes, n, channel, x))]);
+               static_cast<double>(src[static_cast<size_t>(src_.At(n, channel, x))]);
       }
     }
     return sum;
   }
 
   GroupedPlan plan_;
+  StridedBox src_, dst_;
   bool last_ = false;
 };
 
-TEST(Direct, PointwiseProductsMeanTheirSums) { RunCases<PointwiseCase>("pointwise"); }
-TEST(Direct, StrassensProductsMeanTheirSums) { RunCases<StrassenCase>("strassen"); }
-TEST(Direct, GroupedConvolutionsMeanTheirSums) { RunCases<GroupedCase>("grouped"); }
+class Direct : public IsaTest {
+ protected:
+  static const DirectIsa& isa() { return Kernels(&DirectAvx2, &DirectAvx512); }
+};
+TEST_P(Direct, PointwiseProductsMeanTheirSums) { RunCases<PointwiseCase>(isa(), "pointwise"); }
+TEST_P(Direct, StrassensProductsMeanTheirSums) { RunCases<StrassenCase>(isa(), "strassen"); }
+TEST_P(Direct, GroupedConvolutionsMeanTheirSums) { RunCases<GroupedCase>(isa(), "grouped"); }
+MENDEL_FOR_ISAS(Direct, OwnIsa::kAvx2, OwnIsa::kAvx512);
 
 }  // namespace
 }  // namespace mendel::cpu

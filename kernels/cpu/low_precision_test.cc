@@ -376,6 +376,23 @@ TEST(LowPrecision, ValuesBetweenProductsStayNarrow) {
   EXPECT_EQ(steps(false, true).size(), 4u) << Told(steps(false, true));
 }
 
+/// What machines with AMX have in place of AVX512_BF16's products; the other tests then measure these.
+TEST(LowPrecision, MultipliesByAmxWhereItIs) {
+  const std::string isa = FindBackend("cpu")->Isa();
+  if (isa.find("amx") == std::string::npos) GTEST_SKIP() << "no AMX here (or oneDNN is limited to less): " << isa;
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {1, 64, 28, 28}});
+  const ValueId w = builder.Constant(Tensor::Filled({DType::kF32, {64, 64, 3, 3}}, 0.1), "w");
+  builder.Output("y",
+                 *builder.Add("Conv", {x, w}, {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}}));
+  const Graph graph = *builder.Build();
+  const auto program = FindBackend("cpu")->Compile(graph, In(kBf16, graph));
+  ASSERT_TRUE(program.ok()) << program.status();
+  std::string kernels;
+  for (const Step& step : (*program)->steps()) kernels += step.kernel + "; ";
+  EXPECT_NE(kernels.find("amx"), std::string::npos) << kernels;
+}
+
 TEST(LowPrecision, NarrowValuesAreWidenedForWhoWantsThem) {
   GraphBuilder builder;
   const TensorType type{DType::kF32, {2, 20, 5}};

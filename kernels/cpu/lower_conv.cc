@@ -321,7 +321,7 @@ std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics
     if (!repeated && isa(direct[k]) == isa(direct[0])) names.push_back(Cat(kDirect, direct[k]));
   }
   if (numerics == Numerics::kStrict) return names;
-  const std::vector<std::string> own = WinogradAlgorithms(graph, id);
+  const std::vector<std::string> own = WinogradAlgorithms(graph, id, numerics);
   names.insert(names.end(), own.begin(), own.end());
   // oneDNN offers Winograd or not by the number of threads, which is not known here.
   for (const int threads : {1, 2, 8}) {

@@ -14,6 +14,7 @@
 #include "kernels/cpu/own_lowering.h"
 #include "kernels/cpu/own_posts.h"
 #include "kernels/cpu/winograd.h"
+#include "runtime/allowed_error.h"
 
 namespace mendel::cpu {
 namespace {
@@ -110,17 +111,40 @@ int64_t DirectCost(const WinogradPlan& plan) {
   return Cost(taps, outputs);
 }
 
-/// Algorithms for a node, as plans whose strides are still missing, the most promising first. Those that promise nothing are left
-/// out: the weights of large tiles in three dimensions would fill the memory only to lose.
-std::vector<WinogradPlan> Fitting(const Graph& graph, int32_t id) {
+/// Outputs that the tiles compute, those outside the tensor included.
+int64_t Computed(const WinogradPlan& plan) {
+  return plan.tiles * plan.transforms->m[0] * plan.transforms->m[1] * plan.transforms->m[2];
+}
+
+/// Of the unequal tiles of a square kernel the most promising one stays, where it computes fewer outputs than the square tile of
+/// its longer side, which saves more products. (In three dimensions the smaller tile also saves weights, which count there.)
+void DropWasteful(std::vector<WinogradPlan>& sorted) {
+  const std::vector<WinogradPlan> all = sorted;
+  bool kept = false;
+  std::erase_if(sorted, [&](const WinogradPlan& plan) {
+    const WinogradTransforms& tile = *plan.transforms;
+    if (tile.r[0] != 1 || tile.r[1] != tile.r[2] || tile.m[1] == tile.m[2]) return false;
+    const int side = std::max(tile.m[1], tile.m[2]);
+    const bool wasteful = std::any_of(all.begin(), all.end(), [&](const WinogradPlan& other) {
+      return other.transforms->m[1] == side && other.transforms->m[2] == side && Computed(other) <= Computed(plan);
+    });
+    const bool stays = !kept && !wasteful;
+    kept = kept || stays;
+    return !stays;
+  });
+}
+
+/// Algorithms for a node in a class, as plans whose strides are still missing, the most promising first. Those that promise nothing
+/// are left out: the weights of large tiles in three dimensions would fill the memory only to lose.
+std::vector<WinogradPlan> Fitting(const Graph& graph, int32_t id, Numerics numerics) {
   std::vector<WinogradPlan> fitting;
   const WinogradIsa* isa = WinogradIsaHere();
   std::optional<WinogradPlan> plan = Describe(graph, id);
-  if (isa == nullptr || !plan.has_value()) return fitting;
+  if (isa == nullptr || !plan.has_value() || numerics == Numerics::kStrict) return fitting;
   const Shape& weights = graph.type(graph.node(id).inputs[1]).shape;
   const Order order = OrderOf(weights);
   for (int k = 0; k < isa->transform_count; ++k) {
-    bool fits = true;
+    bool fits = WinogradErrorBound(isa->transforms[k], plan->channels_in) <= AllowedError(numerics);
     for (size_t d = 0; d < 3; ++d) fits = fits && TapsAlong(weights, order[d]) == isa->transforms[k].r[d];
     plan->isa = isa;
     plan->transforms = &isa->transforms[k];
@@ -130,6 +154,7 @@ std::vector<WinogradPlan> Fitting(const Graph& graph, int32_t id) {
   }
   std::stable_sort(fitting.begin(), fitting.end(),
                    [](const WinogradPlan& a, const WinogradPlan& b) { return Cost(a.points, a.tiles) < Cost(b.points, b.tiles); });
+  DropWasteful(fitting);
   return fitting;
 }
 
@@ -184,9 +209,9 @@ absl::Status EmitWinograd(Lowering& lowering, const Group& group, size_t count, 
 
 const WinogradIsa* WinogradIsaHere() { return OwnKernelsHere(&WinogradAvx2, &WinogradAvx512); }
 
-std::vector<std::string> WinogradAlgorithms(const Graph& graph, int32_t node) {
+std::vector<std::string> WinogradAlgorithms(const Graph& graph, int32_t node, Numerics numerics) {
   std::vector<std::string> names;
-  for (const WinogradPlan& plan : Fitting(graph, node)) names.push_back(Cat(kOwnWinograd, TileName(*plan.transforms)));
+  for (const WinogradPlan& plan : Fitting(graph, node, numerics)) names.push_back(Cat(kOwnWinograd, TileName(*plan.transforms)));
   return names;
 }
 
@@ -197,7 +222,7 @@ absl::StatusOr<bool> LowerWinograd(Lowering& lowering, const Group& group, const
   for (size_t k = 1; k < node.inputs.size(); ++k) {
     if (!lowering.folded().IsConstant(node.inputs[k])) return false;
   }
-  for (WinogradPlan& plan : Fitting(graph, root)) {
+  for (WinogradPlan& plan : Fitting(graph, root, lowering.options().numerics)) {
     if (Cat(kOwnWinograd, TileName(*plan.transforms)) != name) continue;
     for (size_t count = group.posts.size() + 1; count-- > 0;) {
       const std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, plan.problem.channels_out);

@@ -10,14 +10,18 @@ OwnIsa Detect() {
   const auto includes = [&](dnnl::cpu_isa wanted) {
     return (allowed & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
   };
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (avx512 && avx2 && includes(dnnl::cpu_isa::avx512_core)) return OwnIsa::kAvx512;
-  return avx2 && includes(dnnl::cpu_isa::avx2) ? OwnIsa::kAvx2 : OwnIsa::kNone;
+  if (MachineHas(OwnIsa::kAvx512) && includes(dnnl::cpu_isa::avx512_core)) return OwnIsa::kAvx512;
+  return MachineHas(OwnIsa::kAvx2) && includes(dnnl::cpu_isa::avx2) ? OwnIsa::kAvx2 : OwnIsa::kNone;
 }
 
 }  // namespace
+
+bool MachineHas(OwnIsa isa) {
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return isa == OwnIsa::kNone || (isa == OwnIsa::kAvx2 ? avx2 : avx512);
+}
 
 OwnIsa OwnIsaHere() {
   static const OwnIsa isa = Detect();

@@ -8,6 +8,9 @@ namespace mendel::cpu {
 
 enum class OwnIsa : uint8_t { kNone, kAvx2, kAvx512 };
 
+/// Whether this machine has the instructions (those of kNone always), whatever oneDNN is allowed. Thread-safe.
+bool MachineHas(OwnIsa isa);
+
 /// The widest; kAvx2 includes FMA, kAvx512 the subsets F, BW, DQ and VL. Thread-safe.
 OwnIsa OwnIsaHere();
 

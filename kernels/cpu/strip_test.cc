@@ -1,5 +1,4 @@
-// The strip kernels of every instruction set that this machine has, against direct sums in double: random shapes, layouts and
-// boxes in buffers of exactly the size that is needed.
+// The strip kernels of every instruction set, against direct sums in double: random shapes, layouts and boxes.
 
 #include "kernels/cpu/strip.h"
 
@@ -13,7 +12,7 @@
 
 #include "base/random.h"
 #include "base/status.h"
-#include "kernels/cpu/program.h"
+#include "kernels/cpu/guarded.h"
 #include "kernels/cpu/test_support.h"
 #include "kernels/cpu/threads.h"
 
@@ -22,26 +21,43 @@ namespace {
 
 using Extents = std::array<int64_t, 3>;
 
-std::vector<const StripIsa*> Isas() { return RunnableIsas(&StripAvx2, &StripAvx512); }
-
-/// A tensor in a random layout, its elements in a buffer without slack.
+/// A tensor in a random layout, dense or with gaps; at times one stride is of more than 2^31 bytes.
 struct Data {
   int64_t images = 1, channels = 1;
   Extents extent{1, 1, 1};
   StripTensor layout;
-  std::vector<float> values;
+  GuardedFloats values;
+  bool huge = false;
 
   Data(Rng& rng, int64_t n, int64_t c, const Extents& e) : images(n), channels(c), extent(e) {
-    const int64_t plane = e[0] * e[1] * e[2];
+    const bool gaps = rng.Flip();
+    const auto pitch = [&](int64_t dense) { return gaps && rng.Flip() ? dense + rng.Between(1, 20) : dense; };
     const uint64_t kind = rng.Below(3);
     layout.block = kind == 2 ? 8 << rng.Below(2) : 1;
     const int64_t blocks = (c + layout.block - 1) / layout.block;
     const int64_t inner = kind == 1 ? c : layout.block;
-    layout.d = {e[1] * e[2] * inner, e[2] * inner, inner};
-    layout.c = kind == 1 ? 1 : plane * layout.block;
-    layout.n = plane * blocks * layout.block;
-    values.resize(static_cast<size_t>(n * layout.n));
-    for (float& value : values) value = static_cast<float>(rng.Uniform(-1, 1));
+    layout.d[2] = pitch(inner);
+    layout.d[1] = pitch(e[2] * layout.d[2]);
+    layout.d[0] = pitch(e[1] * layout.d[1]);
+    const int64_t image = pitch(e[0] * layout.d[0]);
+    layout.c = kind == 1 ? 1 : image;
+    layout.n = kind == 1 ? image : pitch(blocks * image);
+    huge = rng.Flip(0.02);
+    if (huge) (rng.Flip() ? layout.n : layout.d[rng.Below(3)]) += int64_t{1} << 29;
+    values = GuardedFloats(static_cast<int64_t>(At(n - 1, blocks * layout.block - 1, {e[0] - 1, e[1] - 1, e[2] - 1})) + 1,
+                           RandomGuard(rng));
+    ForEach([&](size_t at) { values[at] = static_cast<float>(rng.Uniform(-1, 1)); });
+  }
+  /// Calls body(offset) for every float, those of gaps and of channels that fill a block included; only for elements where a stride
+  /// is huge.
+  template <class Body>
+  void ForEach(const Body& body) const {
+    for (size_t i = 0; !huge && i < values.size(); ++i) body(i);
+    for (int64_t k = 0; huge && k < images * channels * extent[0] * extent[1] * extent[2]; ++k) {
+      const int64_t x2 = k % extent[2], x1 = k / extent[2] % extent[1], x0 = k / (extent[1] * extent[2]) % extent[0];
+      const int64_t nc = k / (extent[0] * extent[1] * extent[2]);
+      body(At(nc / channels, nc % channels, {x0, x1, x2}));
+    }
   }
   size_t At(int64_t n, int64_t c, const Extents& x) const {
     return static_cast<size_t>(n * layout.n + layout.Channel(c) + x[0] * layout.d[0] + x[1] * layout.d[1] + x[2] * layout.d[2]);
@@ -69,7 +85,8 @@ class Case {
     MakeBoxes();
     relu_ = rng.Flip();
     residual_last_ = rng.Flip();
-    for (int64_t c = 0; c < channels(); ++c) bias_.push_back(static_cast<float>(rng.Uniform(-1, 1)));
+    bias_ = GuardedFloats(channels(), RandomGuard(rng));
+    for (float& bias : bias_) bias = static_cast<float>(rng.Uniform(-1, 1));
   }
 
   std::string Describe() const {
@@ -77,15 +94,16 @@ class Case {
   }
 
   double Error() {
-    std::vector<double> want(to_->values.begin(), to_->values.end());
+    Guarded<double> want(static_cast<int64_t>(to_->values.size()), Guard::kEnd);
+    to_->ForEach([&](size_t at) { want[at] = static_cast<double>(to_->values[at]); });
     for (size_t b = 0; b < problem_.boxes.size(); ++b) Expect(b, want);
     Run();
     double largest = 1, error = 0;
-    for (size_t i = 0; i < want.size(); ++i) {
-      largest = std::max(largest, std::fabs(want[i]));
-      error = std::max(error, std::fabs(want[i] - static_cast<double>(to_->values[i])));
-      if (std::isnan(to_->values[i])) return std::numeric_limits<double>::infinity();
-    }
+    to_->ForEach([&](size_t at) {
+      const double difference = std::fabs(want[at] - static_cast<double>(to_->values[at]));
+      largest = std::max(largest, std::fabs(want[at]));
+      error = std::isnan(difference) ? std::numeric_limits<double>::infinity() : std::max(error, difference);
+    });
     return error / largest;
   }
 
@@ -173,7 +191,7 @@ class Case {
     return scale.empty() ? sum : sum * scale[static_cast<size_t>(o)];
   }
 
-  void Expect(size_t number, std::vector<double>& want) const {
+  void Expect(size_t number, Guarded<double>& want) const {
     const StripBox& box = problem_.boxes[number];
     for (int64_t n = 0; n < box.images; ++n) {
       for (int64_t o = 0; o < channels(); ++o) {
@@ -200,12 +218,12 @@ class Case {
     const int threads = static_cast<int>(rng_.Between(1, 3));
     const StripPlan plan(problem_, threads);
     StripOperands operands;
-    std::vector<std::vector<float>> packed;
+    std::vector<GuardedFloats> packed;
     for (size_t w = 0; w < values_.size(); ++w) {
-      packed.emplace_back(static_cast<size_t>(plan.PackedFloats(static_cast<int>(w))));
+      packed.emplace_back(plan.PackedFloats(static_cast<int>(w)), RandomGuard(rng_));
       plan.Pack(static_cast<int>(w), values_[w], scales_[w], packed.back().data());
     }
-    for (const auto& weights : packed) operands.weights.push_back(weights.data());
+    for (const GuardedFloats& weights : packed) operands.weights.push_back(weights.data());
     for (const auto& source : sources_) operands.sources.push_back(source->values.data());
     for (const auto& residual : residuals_) operands.residuals.push_back(residual->values.data());
     operands.to = to_->values.data();
@@ -213,10 +231,10 @@ class Case {
     epilogue.bias = bias_.data();
     epilogue.residual_last = residual_last_;
     epilogue.activation = relu_ ? WinogradEpilogue::Activation::kRelu : WinogradEpilogue::Activation::kNone;
-    AlignedBytes scratch(plan.ScratchBytes());
-    std::fill_n(reinterpret_cast<float*>(scratch.data()), plan.ScratchBytes() / 4, std::numeric_limits<float>::quiet_NaN());
+    GuardedFloats scratch(plan.ScratchBytes() / static_cast<int64_t>(sizeof(float)), Guard::kEnd, 64);
+    std::fill(scratch.begin(), scratch.end(), std::numeric_limits<float>::quiet_NaN());
     const ThreadScope scope(threads);
-    plan.Run(operands, epilogue, reinterpret_cast<float*>(scratch.data()));
+    plan.Run(operands, epilogue, scratch.data());
   }
 
   Rng& rng_;
@@ -226,25 +244,26 @@ class Case {
   std::unique_ptr<Data> to_;
   std::vector<std::unique_ptr<Data>> sources_, residuals_;
   std::vector<std::vector<double>> values_, scales_;
-  std::vector<float> bias_;
+  GuardedFloats bias_;
   bool relu_ = false;
   bool residual_last_ = false;
 };
 
-TEST(Strip, RandomBoxesEqualDirectSums) {
-  for (const StripIsa* isa : Isas()) {
-    double worst = 0;
-    for (uint64_t seed = 1; seed <= 300; ++seed) {
-      Rng rng(seed);
-      Case one(*isa, rng);
-      const double error = one.Error();
-      ASSERT_LE(error, 1e-5) << "seed " << seed << ": " << one.Describe();
-      worst = std::max(worst, error);
-    }
-    std::printf("[ %s: seeds 1..300, largest error %.1e ]\n", isa->name, worst);
+class Strip : public IsaTest {};
+TEST_P(Strip, RandomBoxesEqualDirectSums) {
+  const StripIsa& isa = Kernels(&StripAvx2, &StripAvx512);
+  double worst = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Rng rng(seed);
+    Case one(isa, rng);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << one.Describe());
+    const double error = one.Error();
+    ASSERT_LE(error, 1e-5);
+    worst = std::max(worst, error);
   }
-  if (Isas().empty()) GTEST_SKIP() << "neither AVX2 nor AVX-512";
+  std::printf("[ %s: seeds 1..300, largest error %.1e ]\n", isa.name, worst);
 }
+MENDEL_FOR_ISAS(Strip, OwnIsa::kAvx2, OwnIsa::kAvx512);
 
 }  // namespace
 }  // namespace mendel::cpu

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/random.h"
 #include "base/status.h"
@@ -8,25 +7,18 @@
 #include "graph/sample_node.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/call_counts.h"
+#include "kernels/cpu/guarded.h"
 #include "kernels/cpu/test_support.h"
 
 namespace mendel::cpu {
 namespace {
 
-/// Bytes that start one element after a 64-byte boundary, filled with NaNs.
-class CrookedBuffer {
- public:
-  CrookedBuffer(int64_t bytes, int64_t element) : storage_(static_cast<size_t>(bytes + 128), std::byte{0xff}), bytes_(bytes) {
-    const uintptr_t start = reinterpret_cast<uintptr_t>(storage_.data());
-    begin_ = (64 - start % 64) + static_cast<size_t>(element);
-  }
-  std::span<std::byte> bytes() { return std::span(storage_).subspan(begin_, static_cast<size_t>(bytes_)); }
-
- private:
-  std::vector<std::byte> storage_;
-  size_t begin_;
-  int64_t bytes_;
-};
+/// A tensor's bytes, NaNs at first.
+Guarded<std::byte> BytesOf(const TensorType& type, Guard guard) {
+  Guarded<std::byte> bytes(ByteSize(type), guard, DTypeSize(type.dtype));
+  std::fill(bytes.begin(), bytes.end(), std::byte{0xff});
+  return bytes;
+}
 
 double RoundingOf(DType dtype) {
   if (dtype == DType::kF16) return 1e-3;
@@ -89,21 +81,19 @@ std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<Hos
   if (!expected.ok() || !executable.ok()) return kernels;
   for (const Step& step : (*executable)->steps()) kernels.push_back(step.kernel);
   std::vector<std::vector<Tensor>> runs;
-  for (int run = 0; run < 2; ++run) {
-    std::vector<CrookedBuffer> in, out;
+  for (const Guard guard : kGuards) {
+    std::vector<Guarded<std::byte>> in, out;
     std::vector<std::span<const std::byte>> sources;
     std::vector<std::span<std::byte>> sinks;
     for (const HostValue& input : inputs) {
       const Tensor tensor = input.ToTensor();
-      in.emplace_back(ByteSize(input.type), DTypeSize(input.type.dtype));
-      if (!tensor.bytes().empty()) std::memcpy(in.back().bytes().data(), tensor.bytes().data(), tensor.bytes().size());
+      in.push_back(BytesOf(input.type, guard));
+      std::copy(tensor.bytes().begin(), tensor.bytes().end(), in.back().begin());
     }
-    for (const GraphOutput& output : graph.outputs()) {
-      out.emplace_back(ByteSize(graph.type(output.value)), DTypeSize(graph.type(output.value).dtype));
-    }
-    for (CrookedBuffer& buffer : in) sources.push_back(buffer.bytes());
-    for (CrookedBuffer& buffer : out) sinks.push_back(buffer.bytes());
-    const bool steady = run > 0 && call_watch != nullptr;
+    for (const GraphOutput& output : graph.outputs()) out.push_back(BytesOf(graph.type(output.value), guard));
+    for (Guarded<std::byte>& buffer : in) sources.emplace_back(buffer);
+    for (Guarded<std::byte>& buffer : out) sinks.emplace_back(buffer);
+    const bool steady = !runs.empty() && call_watch != nullptr;
     if (steady) call_watch->start();
     const absl::Status status = (*executable)->Run(sources, sinks);
     if (steady) ExpectSteady(call_watch->stop(), kernels);
@@ -115,7 +105,7 @@ std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<Hos
     }
   }
   SCOPED_TRACE("kernels: " + Joined(kernels));
-  EXPECT_TRUE(runs[0] == runs[1]) << "two runs differ";
+  EXPECT_TRUE(runs[0] == runs[1] && runs[0] == runs[2]) << "the runs differ";
   for (const HostValue& input : inputs) scale = std::max(scale, Largest(input));
   for (size_t k = 0; k < runs[0].size(); ++k) {
     SCOPED_TRACE(testing::Message() << "output " << k);

@@ -10,6 +10,7 @@
 #include "graph/evaluate.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/low_precision.h"
+#include "kernels/cpu/own_isa.h"
 #include "runtime/backend.h"
 
 /// In a test that needs it.
@@ -18,8 +19,9 @@
 
 namespace mendel::cpu {
 
-/// Compiles, runs twice into fresh, deliberately dirty and barely aligned buffers, and expects both runs to agree bit by bit and
-/// to match Evaluate: floats to `tolerance` of the largest output, input or `scale`, integers exactly. Returns the steps' kernels.
+/// Compiles, runs once a kind of guard (guarded.h) between fresh, deliberately dirty buffers, and expects the runs to agree bit by
+/// bit and to match Evaluate: floats to `tolerance` of the largest output, input or `scale`, integers exactly. Returns the steps'
+/// kernels.
 std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<HostValue>& inputs, const CompileOptions& options,
                                        double tolerance = 1e-5, double scale = 0);
 
@@ -31,17 +33,28 @@ using ChangeInputs = std::function<void(std::vector<HostValue>&)>;
 void CheckOperator(const std::string& name, const std::vector<TensorType>& inputs, const Attributes& attrs,
                    const SampleRanges& ranges = {}, const ChangeInputs& change = nullptr, double tolerance = 1e-5);
 
-/// Both forms of a kernel, as far as this machine runs them (whatever oneDNN is allowed).
-template <class Isa>
-std::vector<const Isa*> RunnableIsas(const Isa& (*avx2)(), const Isa& (*avx512)()) {
-  std::vector<const Isa*> isas;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) isas.push_back(&avx2());
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    isas.push_back(&avx512());
-  }
-  return isas;
+inline std::string IsaName(OwnIsa isa) {
+  if (isa == OwnIsa::kNone) return "baseline";
+  return isa == OwnIsa::kAvx2 ? "avx2" : "avx512";
 }
+
+/// A test for each instruction set, skipped by name where the machine does not have it (whatever oneDNN is allowed).
+class IsaTest : public testing::TestWithParam<OwnIsa> {
+ protected:
+  void SetUp() override {
+    if (!MachineHas(GetParam())) GTEST_SKIP() << "this machine has no " << IsaName(GetParam());
+  }
+  /// Of a kernel's two forms the parameter's.
+  template <class Isa>
+  static const Isa& Kernels(const Isa& (*avx2)(), const Isa& (*avx512)()) {
+    return GetParam() == OwnIsa::kAvx512 ? avx512() : avx2();
+  }
+};
+
+/// After a suite's tests: runs them for the instruction sets given.
+#define MENDEL_FOR_ISAS(suite, ...)                                  \
+  INSTANTIATE_TEST_SUITE_P(Isa, suite, testing::Values(__VA_ARGS__), \
+                           [](const auto& isa) { return mendel::cpu::IsaName(isa.param); })
 
 }  // namespace mendel::cpu
 

@@ -36,24 +36,15 @@ namespace avx512 {
 #pragma GCC pop_options
 #endif
 
-bool HasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-bool HasAvx512() {
-  return HasAvx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-
 }  // namespace
 
-std::span<const TileEntry> TileFunctions(std::string_view target) {
-  if (target == "baseline") return baseline::kEntries;
-  if (target == "avx2" && HasAvx2()) return avx2::kEntries;
-  if (target == "avx512" && HasAvx512()) return avx512::kEntries;
-  return {};
+std::span<const TileEntry> TileFunctions(OwnIsa isa) {
+  if (isa == OwnIsa::kNone) return baseline::kEntries;
+  return isa == OwnIsa::kAvx2 ? std::span<const TileEntry>(avx2::kEntries) : avx512::kEntries;
 }
 
 TileFunction FindTileFunction(std::string_view name) {
-  static const std::span<const TileEntry> entries =
-      HasAvx512() ? TileFunctions("avx512") : (HasAvx2() ? TileFunctions("avx2") : TileFunctions("baseline"));
+  static const std::span<const TileEntry> entries = TileFunctions(OwnIsaHere());
   for (const TileEntry& entry : entries) {
     if (entry.name == name) return entry.function;
   }

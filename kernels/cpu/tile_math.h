@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/cpu/own_isa.h"
+
 namespace mendel::cpu {
 
 /// out[i] = f(in[0][i], in[1][i], ...; parameters) for i < count. `out` overlaps no operand. Booleans are 0 and 1. Relative
@@ -17,10 +19,10 @@ struct TileEntry {
   TileFunction function;
 };
 
-/// Null when there is none of this name. For this machine's instruction set.
+/// Null when there is none of this name. For OwnIsaHere().
 TileFunction FindTileFunction(std::string_view name);
-/// All functions compiled for `target` ("baseline", "avx2", "avx512"); empty when this machine cannot run them.
-std::span<const TileEntry> TileFunctions(std::string_view target);
+/// All functions compiled for `isa` (kNone: what every machine runs), which the machine need not have.
+std::span<const TileEntry> TileFunctions(OwnIsa isa);
 
 }  // namespace mendel::cpu
 

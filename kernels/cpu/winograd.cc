@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "kernels/cpu/threads.h"
 
@@ -112,6 +113,11 @@ int64_t WinogradPlan::ScratchBytes() const {
   const int64_t products = block * product_row;
   const int64_t floats = share_channels ? factors + shares * products : shares * (factors + products);
   return floats * static_cast<int64_t>(sizeof(float));
+}
+
+double WinogradErrorBound(const WinogradTransforms& transforms, int64_t channels_in) {
+  constexpr int64_t kMeasured = 64;
+  return transforms.error_bound * std::sqrt(static_cast<double>(std::max(channels_in, kMeasured)) / kMeasured);
 }
 
 void CutIntoTiles(WinogradPlan& plan, int threads) {

@@ -1,7 +1,9 @@
 // Fused Winograd convolution: blocks of tiles are gathered and transformed, multiplied with packed weights point by point, and
 // transformed back with bias, residual and activation, all within the cache. Stride 1, one group, any padding and dilation (a
 // dilated convolution is several plain ones on every n-th position), one to three spatial dimensions.
-// Class `default`: relative to the largest output, the error is about 2 (F(2,3)) to 10 (F(4,3)) times that of a direct sum.
+// Not in class `strict`. Relative to the largest output, the error is about 2 (F(2,3)) to 10 (F(4,3)) times that of a direct sum:
+// each kernel has its bound (WinogradErrorBound), and a class offers those within its own (AllowedError of
+// runtime/allowed_error.h).
 #ifndef MENDEL_KERNELS_CPU_WINOGRAD_H_
 #define MENDEL_KERNELS_CPU_WINOGRAD_H_
 
@@ -17,6 +19,7 @@
 #include "kernels/cpu/lowering.h"
 #include "kernels/cpu/weight_view.h"
 #include "kernels/cpu/winograd_kernels.h"
+#include "runtime/numerics.h"
 
 namespace mendel::cpu {
 
@@ -50,6 +53,10 @@ struct WinogradPlan {
   int64_t ScratchBytes() const;
 };
 
+/// Largest error of an output, relative to the layer's largest one, for random data (signed or not, as after a ReLU) and weights; a
+/// measured number, see WinogradTransforms. Beyond 64 channels rounding of the sums counts, which grows as their square root.
+double WinogradErrorBound(const WinogradTransforms& transforms, int64_t channels_in);
+
 /// Fills what follows from the fields up to `channels_in`. Of the problem only the strides may still be missing.
 void CutIntoTiles(WinogradPlan& plan, int threads);
 
@@ -61,8 +68,9 @@ void PackWinogradWeights(const WinogradPlan& plan, const WeightView& weights, co
 void RunWinograd(const WinogradPlan& plan, const float* src, const float* weights, const WinogradEpilogue& epilogue, float* dst,
                  float* scratch);
 
-/// Names of the algorithms for a Conv node; none when it is not of the kind above or the machine has no kernels.
-std::vector<std::string> WinogradAlgorithms(const Graph& graph, int32_t node);
+/// Names of the algorithms that the class offers for a Conv node; none when it is not of the kind above or the machine has no
+/// kernels.
+std::vector<std::string> WinogradAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
 /// The group's convolution by the algorithm `name`; false when it cannot be (weights that are not constant).
 absl::StatusOr<bool> LowerWinograd(Lowering& lowering, const Group& group, const std::string& name);
 

@@ -46,11 +46,14 @@ struct WinogradProblem {
   WinogradStrides dst;
 };
 
-/// The kernels of one F(m1 x m2 x m3, r1 x r2 x r3). Factors lie as factors[point][tile][channel],
+/// The kernels of one F(m1 x m2 x m3, r1 x r2 x r3) and how wrong they may be. Factors lie as factors[point][tile][channel],
 /// products as products[tile][point][channel of a full panel]; strides and rows in floats.
 struct WinogradTransforms {
   int m[3];
   int r[3];
+  /// Largest error of an output, relative to the layer's largest one, for random data and weights of up to 64 channels: at least a
+  /// tenth more than winograd_errors (bench/) saw. WinogradErrorBound (winograd.h) is that for any number of channels.
+  double error_bound;
   /// The matrices G, row-major, (m + r - 1) x r numbers each.
   const double* weights[3];
   /// Factors of channel blocks [begin, end) of `count` tiles; rows of `row` floats.
