@@ -26,8 +26,12 @@ TEST(FormRegions, ElementwiseOperatorsConnect) {
   const Graph graph = RegionGraph(Cat("%3 = Sigmoid(%2)\n%4 = Mul(%2, %3)\n%5 = Conv(%4, %1)", kAttributes,
                                       "%6 = Add(%5, %2)\n%7 = Conv(%6, %1)", kAttributes, "return \"y\" = %7"));
   EXPECT_EQ(FormRegions(graph, {2, 5, 7}), (Regions{{2, 5, 7}}));
-  EXPECT_EQ(FormRegions(graph, {2, 7}), (Regions{{2}, {7}}));  // what no library computes keeps the graph's form
+  EXPECT_EQ(FormRegions(graph, {2, 7}), (Regions{{2, 7}}));  // by the Add
   EXPECT_EQ(FormRegions(graph, {}), Regions{});
+  // What no library computes keeps the graph's form.
+  const Graph chain = RegionGraph(Cat("%3 = Conv(%2, %1)", kAttributes, "%4 = Conv(%3, %1)", kAttributes, "return \"y\" = %4"));
+  EXPECT_EQ(FormRegions(chain, {2, 3, 4}), (Regions{{2, 3, 4}}));
+  EXPECT_EQ(FormRegions(chain, {2, 4}), (Regions{{2}, {4}}));
 }
 
 TEST(FormRegions, OtherOperatorsSeparate) {
