@@ -44,18 +44,7 @@ struct Variant {
     return {};
   }
 
-  /// Of the steps that compute any of `nodes`, reorders right before them included.
-  double Seconds(const std::set<int32_t>& nodes) const {
-    const std::vector<Step>& steps = executable->steps();
-    double sum = 0;
-    for (size_t k = 0; k < steps.size(); ++k) {
-      const auto wanted = [&](int32_t node) { return nodes.count(node) > 0; };
-      if (std::none_of(steps[k].nodes.begin(), steps[k].nodes.end(), wanted)) continue;
-      sum += seconds[k];
-      for (size_t before = k; before-- > 0 && steps[before].nodes.empty();) sum += seconds[before];
-    }
-    return sum;
-  }
+  double Seconds(const std::set<int32_t>& nodes) const { return SecondsOfNodes(executable->steps(), seconds, nodes); }
 };
 
 void Measure(const Graph& graph, std::map<std::string, Variant>& variants, int rounds) {

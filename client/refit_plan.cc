@@ -133,6 +133,7 @@ absl::StatusOr<RefittedPlan> RefitPlan(const Plan& plan, const Graph& model) {
   RefittedPlan result;
   result.weights = static_cast<int64_t>(WeightsOf(plan.graph).size());
   result.plan.info = plan.info;
+  result.plan.engines = plan.engines;  // they depend on shapes alone
   MENDEL_ASSIGN_OR_RETURN(result.plan.graph, WithWeights(plan.graph, weights));
   MENDEL_ASSIGN_OR_RETURN(result.plan.baseline, WithWeights(plan.baseline, weights));
   MENDEL_ASSIGN_OR_RETURN(result.certificate, Certify(model, result.plan.graph, {.target_log2 = old.bound_log2 + 1}));

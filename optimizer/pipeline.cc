@@ -156,6 +156,9 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   result.plan.baseline = baseline;
   result.plan.certificate_bytes = SerialiseCertificate(result.certificate);
   result.plan.info = MakeInfo(options, *backend, result);
+  MENDEL_ASSIGN_OR_RETURN(result.plan.engines, backend->Engines(result.plan.graph, {.threads = options.threads,
+                                                                                    .numerics = options.numerics,
+                                                                                    .algorithms = result.search.best.algorithms}));
   // Text for other devices: a plan for this one is whole without it.
   auto kernels = WriteKernels(result.plan.graph);
   if (kernels.ok()) {

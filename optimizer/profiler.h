@@ -76,9 +76,10 @@ class Profiler {
 
   /// The best algorithm of every node that has a choice, timed in the chain: the whole graph is compiled with an algorithm for each
   /// of them until all were tried, and its steps' times are compared with those of the default over interleaved runs, those of
-  /// equal nodes together. What is chosen is the fastest whole program that ran. An algorithm that makes the graph's numbers
-  /// wrong is dropped with a warning. Nodes whose default is best are absent. Nodes whose like (operator, attributes, types) was
-  /// met in an earlier call have the choice of that one, whatever time is left.
+  /// equal nodes together. Where the backend tells of regions (Backend::KindRegions), each is then given another kind of algorithms
+  /// as one, since a node alone would pay for conversions. What is chosen is the fastest whole program that ran. An algorithm that
+  /// makes the graph's numbers wrong is dropped with a warning. Nodes whose default is best are absent. Nodes whose like (operator,
+  /// attributes, types) was met in an earlier call have the choice of that one, whatever time is left.
   absl::StatusOr<Algorithms> ChooseAlgorithms(const Graph& graph, double max_seconds);
   /// From now on ChooseAlgorithms tries only these names: those that won somewhere in the whole program.
   void KeepAlgorithms(std::set<std::string> names) { kept_ = std::move(names); }
@@ -150,8 +151,16 @@ class Profiler {
                                                  AlgorithmTimes& times, std::string& difference);
   /// One program; with wrong numbers one for each name in it.
   absl::Status TimeTogether(const Graph& graph, const Algorithms& algorithms, double max_seconds, AlgorithmTimes& times);
-  /// One algorithm a node: its best, or the backend's own kernels throughout, or what was timed together; the fastest as a whole.
+  /// One algorithm a node: its best, or its best of one kind throughout (Backend::AlgorithmKind), or what was timed together, then
+  /// region by region; the fastest as a whole.
   absl::StatusOr<Algorithms> CombineAlgorithms(const Graph& graph, const Offers& offers, double max_seconds, AlgorithmTimes& times);
+  /// A whole program's time over the standard's; infinite where it is wrong or fails, nothing where the deadline leaves no time.
+  absl::StatusOr<std::optional<double>> RatioOf(const Graph& graph, const Algorithms& choice, double max_seconds,
+                                                AlgorithmTimes& times);
+  std::vector<std::vector<int32_t>> RegionsOf(const Graph& graph, const Offers& offers) const;
+  /// Gives each region of the backend another kind of algorithms at a time, by its nodes' best, where the whole gains by it.
+  absl::Status ChooseByRegion(const Graph& graph, const Offers& offers, const std::map<std::string, Algorithms>& of_kind,
+                              double max_seconds, AlgorithmTimes& times);
   /// By the cost function; `cut` becomes true when the deadline left something untried.
   absl::StatusOr<Algorithms> PredictAlgorithms(const Graph& graph, const Offers& offers, const Algorithms& known, bool& cut) const;
   /// By the clock, likewise.

@@ -1,6 +1,7 @@
 // Which algorithm runs each node best.
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -13,6 +14,7 @@
 #include "base/status.h"
 #include "graph/text.h"
 #include "optimizer/profiler.h"
+#include "optimizer/region_choices.h"
 #include "optimizer/trial.h"
 
 namespace mendel {
@@ -22,7 +24,7 @@ constexpr double kNoise = 0.97;      // an algorithm must win by more than measu
 constexpr double kCombinations = 4;  // time is kept for as many measurements of combined algorithms
 constexpr double kShortest = 0.05;   // seconds
 constexpr double kFewRuns = 4;       // more runs than this must fit into a share of the time for a program to run twice
-constexpr double kTie = 1.1;         // an own kernel that loses less than this alone may win among others of its kind
+constexpr double kTie = 1.1;         // an algorithm that loses less than this alone may win among others of its kind
 
 /// Nodes of the step that computes `node`; empty when no step names it.
 std::vector<int32_t> NodesWith(const std::vector<Step>& steps, int32_t node) {
@@ -31,22 +33,6 @@ std::vector<int32_t> NodesWith(const std::vector<Step>& steps, int32_t node) {
   }
   return {};
 }
-
-/// Seconds of the steps that compute any of `nodes`, with the reorders of their operands right before them.
-double SecondsOf(const std::vector<Step>& steps, const std::vector<double>& seconds, const std::set<int32_t>& nodes) {
-  double sum = 0;
-  for (size_t k = 0; k < steps.size(); ++k) {
-    const std::vector<int32_t>& own = steps[k].nodes;
-    if (std::none_of(own.begin(), own.end(), [&](int32_t node) { return nodes.count(node) > 0; })) continue;
-    sum += seconds[k];
-    for (size_t before = k; before-- > 0 && steps[before].nodes.empty();) sum += seconds[before];
-  }
-  return sum;
-}
-
-/// The backend's own kernels follow each other's layouts, and compute parts of concatenations in place: taken together they may win
-/// where each alone only ties.
-bool IsOwn(const std::string& algorithm) { return algorithm.find("-own") != std::string::npos; }
 
 /// What the time of a node depends on besides its neighbours: operator, attributes and types.
 std::string Signature(const Graph& graph, int32_t id) {
@@ -62,25 +48,27 @@ struct Together {
   double promise = 0;  ///< arithmetic of the nodes, less where the backend ranks other algorithms before these
 };
 
-/// As few programs as time every offer, the most promising first. A program has algorithms of one kind, the backend's own or the
-/// library's, which like their neighbours' layouts: the first of each node, the second of each, and so on.
-std::vector<Together> Programs(const Graph& graph, const std::map<int32_t, std::vector<std::string>>& offers) {
-  std::vector<Together> programs[2];
+/// As few programs as time every offer, the most promising first. A program has algorithms of one kind, which like their
+/// neighbours' layouts: the first of each node, the second of each, and so on.
+std::vector<Together> Programs(const Graph& graph, const AlgorithmOffers& offers, const Backend& backend) {
+  std::map<std::string, std::vector<Together>, std::greater<>> programs;  // the default's kind comes last among equals
   for (const auto& [node, names] : offers) {
     const OpDefinition& op = *graph.node(node).op;
     const double flops = WithView(graph, node, [&](const NodeView& view) { return CostOf(op, view).flops; });
-    size_t count[2] = {0, 0};
+    std::map<std::string, size_t> count;
     double rank = 0;
     for (const std::string& name : names) {
-      std::vector<Together>& kind = programs[IsOwn(name)];
-      const size_t at = count[IsOwn(name)]++;
-      if (at == kind.size()) kind.emplace_back();
-      kind[at].algorithms[node] = name;
-      kind[at].promise += flops / ++rank;
+      const std::string kind = backend.AlgorithmKind(name);
+      std::vector<Together>& like = programs[kind];
+      const size_t at = count[kind]++;
+      if (at == like.size()) like.emplace_back();
+      like[at].algorithms[node] = name;
+      like[at].promise += flops / ++rank;
     }
   }
-  std::vector<Together> sorted = std::move(programs[1]);
-  sorted.insert(sorted.end(), std::make_move_iterator(programs[0].begin()), std::make_move_iterator(programs[0].end()));
+  std::vector<Together> sorted;
+  for (auto& [kind, like] : programs)
+    sorted.insert(sorted.end(), std::make_move_iterator(like.begin()), std::make_move_iterator(like.end()));
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& x, const auto& y) { return x.promise > y.promise; });
   return sorted;
 }
@@ -109,7 +97,8 @@ struct Profiler::AlgorithmTimes {
   /// Of the whole programs that ran the fastest, and its time over the standard's.
   Algorithms fastest;
   double fastest_ratio = 1;
-  std::string wrong;  ///< two lines for each algorithm that was dropped: its name, the difference
+  std::map<Algorithms, double> ratios = {};  ///< of whole programs that ran, to the standard; infinite for those that are wrong
+  std::string wrong;                         ///< two lines for each algorithm that was dropped: its name, the difference
 };
 
 absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double max_seconds) {
@@ -188,14 +177,14 @@ Profiler::Offers Profiler::AllOffers(const Graph& graph) const {
 }
 
 absl::StatusOr<bool> Profiler::TimeOffers(const Graph& graph, const Offers& offers, double max_seconds, AlgorithmTimes& times) {
-  const std::vector<Together> programs = Programs(graph, offers);
+  const std::vector<Together> programs = Programs(graph, offers, backend_);
   const Stopwatch clock;
   MENDEL_ASSIGN_OR_RETURN(times.standard, Compile({graph, times.known}));
   MENDEL_ASSIGN_OR_RETURN(const OutputBytes* outputs, times.trial.Run(*times.standard));
   times.want = *outputs;
   times.first_seconds = clock.Seconds();
   ++measured_;
-  double left = static_cast<double>(programs.size()) + kCombinations;
+  double left = static_cast<double>(programs.size() + RegionsOf(graph, offers).size()) + kCombinations;
   for (const Together& program : programs) {
     if (deadline_.SecondsLeft() < 2 * times.first_seconds) return false;
     const double share = std::clamp(deadline_.SecondsLeft() / left--, std::min(kShortest, max_seconds), max_seconds);
@@ -221,6 +210,7 @@ absl::StatusOr<std::optional<Profiler::Steps>> Profiler::TimeSteps(const Graph& 
   MENDEL_ASSIGN_OR_RETURN(auto medians,
                           times.trial.StepMedians(pair, {.min_runs = runs, .seconds = max_seconds, .deadline = deadline_}));
   const double ratio = std::reduce(medians[1].begin(), medians[1].end()) / std::reduce(medians[0].begin(), medians[0].end());
+  times.ratios[all] = ratio;
   if (ratio < times.fastest_ratio) times.fastest_ratio = ratio, times.fastest = std::move(all);
   return Steps{(*executable)->steps(), std::move(medians[0]), std::move(medians[1])};
 }
@@ -253,42 +243,94 @@ absl::Status Profiler::TimeTogether(const Graph& graph, const Algorithms& algori
     for (const std::vector<Step>* of : {&times.standard->steps(), &steps->steps}) {
       for (const int32_t with : NodesWith(*of, node)) nodes.insert(with);
     }
-    const double standard = SecondsOf(times.standard->steps(), steps->standard, nodes);
+    const double standard = SecondsOfNodes(times.standard->steps(), steps->standard, nodes);
     if (nodes.empty() || standard <= 0) continue;
     AlgorithmTimes::Seconds& sum = times.seconds[Signature(graph, node)][name];
     sum.standard += standard;
-    sum.own += SecondsOf(steps->steps, steps->seconds, nodes);
+    sum.own += SecondsOfNodes(steps->steps, steps->seconds, nodes);
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<Algorithms> Profiler::CombineAlgorithms(const Graph& graph, const Offers& offers, double max_seconds,
                                                        AlgorithmTimes& times) {
-  Algorithms each, tied, own;
+  Algorithms each;
+  std::map<std::string, Algorithms> of_kind, tied;
   for (const auto& [node, names] : offers) {
-    double least = kNoise, least_own = std::numeric_limits<double>::infinity();
+    double least = kNoise;
+    std::map<std::string, double> least_of;
     for (const auto& [name, seconds] : times.seconds[Signature(graph, node)]) {
       if (std::find(names.begin(), names.end(), name) == names.end()) continue;  // what like nodes have depends on neighbours
       const double ratio = seconds.own / seconds.standard;
       if (ratio < least) least = ratio, each[node] = name;
-      if (IsOwn(name) && ratio < least_own) least_own = ratio, own[node] = name;
+      const std::string kind = backend_.AlgorithmKind(name);
+      const auto [least_of_kind, is_first] = least_of.try_emplace(kind, ratio);
+      if (!is_first && ratio >= least_of_kind->second) continue;
+      least_of_kind->second = ratio;
+      of_kind[kind][node] = name;
     }
-    if (least_own < kTie) tied[node] = own[node];
+    for (const auto& [kind, ratio] : least_of) {
+      if (ratio < kTie) tied[kind][node] = of_kind[kind][node];
+    }
   }
+  std::vector<Algorithms> choices;
+  for (const auto& [kind, algorithms] : of_kind) {
+    // What all have of the default's kind alone is no whole: `each` has what is good of it, and the others as well.
+    if (!kind.empty()) choices.insert(choices.end(), {algorithms, tied[kind]});
+  }
+  choices.push_back(std::move(each));
   std::set<Algorithms> tried = {times.fastest};
-  for (Algorithms* choice : {&own, &tied, &each}) {
-    // As above: nothing is begun that cannot be paid for.
-    if (choice->empty() || deadline_.SecondsLeft() < kFewRuns * times.first_seconds) continue;
-    choice->insert(times.known.begin(), times.known.end());
-    if (!tried.insert(*choice).second) continue;
-    // One after the other beside the default, which all are held against: packed weights of three would be most of a search's
-    // memory.
-    std::string difference;
-    MENDEL_ASSIGN_OR_RETURN(const std::optional<Steps> steps, TimeSteps(graph, *choice, max_seconds / 3, times, difference));
-    if (!steps.has_value()) Warn("a choice of algorithms", difference);
+  for (Algorithms& choice : choices) {
+    if (choice.empty()) continue;
+    choice.insert(times.known.begin(), times.known.end());
+    if (tried.insert(choice).second) MENDEL_RETURN_IF_ERROR(RatioOf(graph, choice, max_seconds / 3, times).status());
   }
+  MENDEL_RETURN_IF_ERROR(ChooseByRegion(graph, offers, of_kind, max_seconds / 3, times));
   // What was only put together on paper may lose by layouts; that what it was put together from is slower is no reason to take it.
   return times.fastest_ratio < 1 ? times.fastest : times.known;
+}
+
+absl::StatusOr<std::optional<double>> Profiler::RatioOf(const Graph& graph, const Algorithms& choice, double max_seconds,
+                                                        AlgorithmTimes& times) {
+  // As above: nothing is begun that cannot be paid for.
+  if (deadline_.SecondsLeft() < kFewRuns * times.first_seconds) return std::nullopt;
+  // One after the other beside the default, which all are held against: packed weights of three would be most of a search's
+  // memory.
+  std::string difference;
+  MENDEL_ASSIGN_OR_RETURN(const std::optional<Steps> steps, TimeSteps(graph, choice, max_seconds, times, difference));
+  if (steps.has_value()) return times.ratios.at(choice);
+  Warn("a choice of algorithms", difference);
+  return times.ratios[choice] = std::numeric_limits<double>::infinity();
+}
+
+std::vector<std::vector<int32_t>> Profiler::RegionsOf(const Graph& graph, const Offers& offers) const {
+  std::set<int32_t> nodes;
+  for (const auto& offer : offers) nodes.insert(offer.first);
+  return backend_.KindRegions(graph, nodes);
+}
+
+absl::Status Profiler::ChooseByRegion(const Graph& graph, const Offers& offers, const std::map<std::string, Algorithms>& of_kind,
+                                      double max_seconds, AlgorithmTimes& times) {
+  std::vector<RegionChoices> regions;
+  for (const std::vector<int32_t>& nodes : RegionsOf(graph, offers)) {
+    RegionChoices& region = regions.emplace_back();
+    region.nodes = nodes;
+    region.choices.emplace_back();  // the default
+    for (const auto& [kind, algorithms] : of_kind) {
+      Algorithms choice;
+      for (const int32_t node : nodes) {
+        if (const auto it = algorithms.find(node); it != algorithms.end()) choice.insert(*it);
+      }
+      if (!choice.empty()) region.choices.push_back(std::move(choice));
+    }
+  }
+  times.ratios[times.known] = 1;
+  const auto ratio = [&](const Algorithms& algorithms) -> absl::StatusOr<std::optional<double>> {
+    const auto ran = times.ratios.find(algorithms);
+    return ran != times.ratios.end() ? std::optional(ran->second) : RatioOf(graph, algorithms, max_seconds, times);
+  };
+  const Algorithms best = times.fastest_ratio < 1 ? times.fastest : times.known;
+  return CheapestByRegion(regions, best, std::min(1.0, times.fastest_ratio), ratio).status();
 }
 
 Algorithms Profiler::TakeKnown(const Graph& graph, Offers& offers) const {

@@ -17,6 +17,24 @@ std::vector<const Backend* (*)()>& BackendMakers() {
 
 }  // namespace
 
+double SecondsOfNodes(std::span<const Step> steps, std::span<const double> seconds, const std::set<int32_t>& nodes) {
+  const auto among = [&](int32_t node) { return nodes.count(node) > 0; };
+  double sum = 0;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const std::vector<int32_t>&own = steps[k].nodes, &asking = steps[k].asked_by;
+    if (own.empty() && !asking.empty()) {
+      sum +=
+          seconds[k] * static_cast<double>(std::count_if(asking.begin(), asking.end(), among)) / static_cast<double>(asking.size());
+    }
+    if (std::none_of(own.begin(), own.end(), among)) continue;
+    sum += seconds[k];
+    for (size_t before = k; before-- > 0 && steps[before].nodes.empty();) {
+      if (steps[before].asked_by.empty()) sum += seconds[before];
+    }
+  }
+  return sum;
+}
+
 absl::StatusOr<double> Executable::TimeRun(std::span<const std::span<const std::byte>> inputs,
                                            std::span<const std::span<std::byte>> outputs, const std::function<void()>& evict) {
   if (evict != nullptr) evict();
@@ -32,6 +50,14 @@ absl::Status Executable::RunOnDevice(const DeviceRun&) {
 absl::Status Backend::Supports(Numerics numerics) const {
   if (OperandRounding(numerics) == 0) return absl::OkStatus();
   return Unsupported("backend ", name(), " has no kernels that multiply in ", NumericsName(numerics));
+}
+
+std::string Backend::AlgorithmKind(std::string_view) const { return ""; }
+
+std::vector<std::vector<int32_t>> Backend::KindRegions(const Graph&, const std::set<int32_t>&) const { return {}; }
+
+absl::StatusOr<std::map<int32_t, StoredEngine>> Backend::Engines(const Graph&, const CompileOptions&) const {
+  return std::map<int32_t, StoredEngine>();
 }
 
 std::span<const Backend* const> AllBackends() {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,15 @@
 
 namespace mendel {
 
+/// What a name of an algorithm stood for when a program was compiled: only who made it reads it.
+struct StoredEngine {
+  std::string library;  ///< with its version, e.g. "cuDNN 9.19.0"
+  std::string device;   ///< that it was made for, e.g. "sm_90"
+  std::string text;     ///< what the library makes the same engine of again
+
+  bool operator==(const StoredEngine&) const = default;
+};
+
 struct CompileOptions {
   int threads = 1;
   /// The CPU of each thread (cpu_topology.h), the caller's first, which gets its own mask back after every run; empty: where the
@@ -28,6 +38,9 @@ struct CompileOptions {
   Numerics numerics = Numerics::kDefault;
   /// Algorithm by node id, where the choice is not the backend's own default (see Backend::Algorithms).
   std::map<int32_t, std::string> algorithms = {};
+  /// For nodes of `algorithms`: what Backend::Engines told, maybe long ago, and is to run again. Nodes without one get what the
+  /// name stands for now. InvalidArgument where it cannot be: another version or device (both are named), a damaged text.
+  std::map<int32_t, StoredEngine> engines = {};
   /// An executable that packs weights (cpu) also copies the constants that its kernels read as they are stored, so that none of the
   /// graph's memory has to outlive the compilation. Not set: they are read where they lie, and kept alive.
   bool copy_constants = false;
@@ -39,7 +52,15 @@ struct Step {
   std::vector<int32_t> nodes;  ///< nodes of the graph that this step computes (a convolution with its bias and activation)
   std::string kernel;          ///< implementation, e.g. "jit_wino_4x3:avx512_core"
   double flops = 0;
+  /// Of a step that computes no node but converts a value: the nodes whose algorithms want it so, wherever the step stands. Empty:
+  /// those of the next step that computes some.
+  std::vector<int32_t> asked_by = {};
 };
+
+/// Of the `seconds` of each step, those that running `nodes` by their algorithms takes: of the steps that compute any of them, and
+/// of conversions that these ask for, each divided equally among the nodes that ask. One step that computes several nodes counts
+/// whole.
+double SecondsOfNodes(std::span<const Step> steps, std::span<const double> seconds, const std::set<int32_t>& nodes);
 
 struct MemoryReport {
   int64_t arena_bytes = 0;    ///< activations, after reuse
@@ -106,9 +127,19 @@ class Backend {
   virtual bool ThreadsCanBePinned() const { return false; }
   /// Algorithms besides the default that the backend can run `node` with under `numerics`; may be empty.
   virtual std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const = 0;
+  /// What algorithms have in common that like each other as neighbours: how they have values in memory, so that nothing is
+  /// converted between them. "": as the default has them.
+  virtual std::string AlgorithmKind(std::string_view algorithm) const;
+  /// `nodes`, which have algorithms, in sets of those between which values need no conversion where all have algorithms of one
+  /// kind: neighbours, directly or through nodes that compute values as they lie, and readers of one value. None: what kinds gain
+  /// does not depend on who else has them, or is only worth measuring for whole programs.
+  virtual std::vector<std::vector<int32_t>> KindRegions(const Graph& graph, const std::set<int32_t>& nodes) const;
   /// Folds weight-only expressions (in double, rounded once), fuses, assigns layouts, plans memory, packs weights.
   /// Unimplemented names the node that cannot run.
   virtual absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const = 0;
+  /// What algorithms of `options` stand for that names alone do not say, by node: with it, Compile makes the same program again,
+  /// whatever the names stand for then.
+  virtual absl::StatusOr<std::map<int32_t, StoredEngine>> Engines(const Graph& graph, const CompileOptions& options) const;
   /// The device that Compile's executables run on, for who measures them (measuring_device.h); null: the processor, or none is
   /// here.
   virtual const MeasuringDevice* measuring_device() const { return nullptr; }

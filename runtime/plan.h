@@ -5,6 +5,7 @@
 //   tensors      plan::TensorTable: type and place of each @index; both graphs share bytes where tensors are equal
 //   weights      raw row-major tensor bytes, each tensor at a multiple of 64
 //   info         plan::PlanInfo
+//   engines      plan::EngineTable: what algorithms of libraries stood for (plan_engines.h); absent where the names alone say it
 //   kernels      plan::KernelTable: what mends the graph's wrong boxes, as text (plan_kernels.h); absent where nothing is mended
 //   certificate  plan::CertificateProto (verifier/); may be absent. Its draws are fresh each time, so that "same inputs, same
 //                bytes" holds for the other sections only: see PlanHeader::content_hash
@@ -25,12 +26,11 @@
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
 #include "mendel/plan.pb.h"
+#include "runtime/plan_engines.h"
 #include "runtime/plan_file.h"
 #include "runtime/plan_kernels.h"
 
 namespace mendel {
-
-class Backend;
 
 /// Names and shapes of a program's inputs, in its order.
 using NamedShapes = std::vector<std::pair<std::string, Shape>>;
@@ -44,6 +44,8 @@ struct Plan {
   /// Same input and output names and types as `graph`; a graph without nodes where the plan carries none.
   Graph baseline;
   plan::PlanInfo info;
+  /// Of `graph`: for nodes that info.algorithms names.
+  StoredEngines engines;
   std::vector<PlanKernel> kernels;
   /// A serialised plan::CertificateProto; empty: not certified.
   std::string certificate_bytes;
@@ -65,7 +67,7 @@ struct PlanHeader {
 };
 
 /// Atomically replaces `path` (see WriteSections). Sets info.format_version in the file. InvalidArgument when the plan would
-/// not be readable (baseline of other types, algorithms or kernels of nodes that are not there).
+/// not be readable (baseline of other types, algorithms, engines or kernels of nodes that are not there).
 absl::Status WritePlan(const Plan& plan, const std::string& path);
 
 /// Maps the file, verifies every section hash, parses and checks both graphs. Tensors refer into the mapping, which lives as

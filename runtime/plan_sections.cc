@@ -22,6 +22,7 @@ constexpr char kGraph[] = "graph";
 constexpr char kBaseline[] = "baseline";
 constexpr char kTensors[] = "tensors";
 constexpr char kInfo[] = "info";
+constexpr char kEngines[] = "engines";
 constexpr char kKernels[] = "kernels";
 constexpr char kCertificate[] = "certificate";
 constexpr int kMaxThreads = 4096;
@@ -87,6 +88,7 @@ absl::Status CheckPlan(const Plan& plan) {
   }
   MENDEL_RETURN_IF_ERROR(CheckAlgorithms(plan.info.algorithms(), plan.graph, "graph"));
   MENDEL_RETURN_IF_ERROR(CheckAlgorithms(plan.info.baseline_algorithms(), plan.baseline, "baseline"));
+  MENDEL_RETURN_IF_ERROR(CheckEngines(plan.engines, plan.info.algorithms()));
   MENDEL_RETURN_IF_ERROR(CheckKernels(plan.kernels, plan.graph));
   const plan::Target& target = plan.info.target();
   if (target.threads() < 1 || target.threads() > kMaxThreads)
@@ -132,6 +134,12 @@ class PlanReader {
     if (info.format_version() == kPlanInfoVersion) return info;
     return InvalidInput("plan information version ", info.format_version(), " is not supported (this program reads version ",
                         kPlanInfoVersion, ")");
+  }
+  /// None in plans whose algorithms are no library's, or that were written before there was the section.
+  absl::StatusOr<StoredEngines> Engines() const {
+    if (!Has(kEngines)) return StoredEngines();
+    MENDEL_ASSIGN_OR_RETURN(const std::string bytes, Text(kEngines));
+    return ParseEngines(bytes);
   }
   /// None in plans that mend nothing or were written before there was the section.
   absl::StatusOr<std::vector<PlanKernel>> Kernels() const {
@@ -226,6 +234,7 @@ std::vector<SectionData> PlanTexts::Sections(std::optional<std::vector<std::span
   sections.push_back({kTensors, {AsBytes(tensors)}});
   if (weights.has_value()) sections.push_back({kWeightsSection, *std::move(weights)});
   sections.push_back({kInfo, {AsBytes(info)}});
+  if (!engines.empty()) sections.push_back({kEngines, {AsBytes(engines)}});
   if (!kernels.empty()) sections.push_back({kKernels, {AsBytes(kernels)}});
   if (!certificate.empty()) sections.push_back({kCertificate, {AsBytes(certificate)}});
   return sections;
@@ -245,6 +254,7 @@ absl::StatusOr<PlanTexts> EncodePlan(const Plan& plan, WeightWriter& weights) {
   plan::PlanInfo info = plan.info;
   info.set_format_version(kPlanInfoVersion);
   texts.info = Serialise(info);
+  if (!plan.engines.empty()) texts.engines = SerialiseEngines(plan.engines);
   if (!plan.kernels.empty()) texts.kernels = SerialiseKernels(plan.kernels);
   texts.certificate = plan.certificate_bytes;
   return texts;
@@ -262,6 +272,7 @@ absl::StatusOr<Plan> DecodePlan(std::span<const std::byte> bytes, std::shared_pt
   if (reader.Has(kBaseline)) {
     MENDEL_ASSIGN_OR_RETURN(plan.baseline, reader.ReadGraph(kBaseline, table.baseline(), weights));
   }
+  MENDEL_ASSIGN_OR_RETURN(plan.engines, reader.Engines());
   MENDEL_ASSIGN_OR_RETURN(plan.kernels, reader.Kernels());
   if (reader.Has(kCertificate)) {
     MENDEL_ASSIGN_OR_RETURN(plan.certificate_bytes, reader.Text(kCertificate));

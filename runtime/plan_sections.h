@@ -45,6 +45,7 @@ struct PlanTexts {
   std::string baseline;
   std::string tensors;
   std::string info;
+  std::string engines;
   std::string kernels;
   std::string certificate;
 

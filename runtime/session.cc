@@ -36,6 +36,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Plan& plan, const
   MENDEL_ASSIGN_OR_RETURN(compile.numerics, ParseNumerics(target.numerics()));
   const auto& algorithms = options.baseline ? plan.info.baseline_algorithms() : plan.info.algorithms();
   if (!options.retune) compile.algorithms.insert(algorithms.begin(), algorithms.end());
+  if (!options.retune && !options.baseline) compile.engines = plan.engines;
 
   std::unique_ptr<Session> session(new Session());
   const Graph& graph = options.baseline ? plan.baseline : plan.graph;

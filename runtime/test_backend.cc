@@ -53,7 +53,12 @@ class TestBackend final : public Backend {
   std::string Identity() const override { return kTestIdentity; }
   std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
-    for (const auto& [node, name] : options.algorithms) return InvalidInput("node ", node, " has no algorithm '", name, "' here");
+    for (const auto& [node, name] : options.algorithms) {
+      const auto engine = options.engines.find(node);
+      if (engine == options.engines.end()) return InvalidInput("node ", node, " has no algorithm '", name, "' here");
+      if (engine->second.library == kTestLibrary) continue;
+      return InvalidInput("the engine of node ", node, " is of '", engine->second.library, "', and this is '", kTestLibrary, "'");
+    }
     return std::make_unique<TestExecutable>(graph);
   }
 };

@@ -7,6 +7,8 @@ namespace mendel {
 /// Registered as this name in every executable that links test_backend.cc.
 inline constexpr char kTestBackend[] = "test";
 inline constexpr char kTestIdentity[] = "test-machine";
+/// An algorithm, of whatever name, needs an engine of this library.
+inline constexpr char kTestLibrary[] = "test library 1";
 
 }  // namespace mendel
 

@@ -155,6 +155,12 @@ class CpuBackend : public Backend {
     }
   }
 
+  /// Own kernels follow each other's layouts, and compute parts of concatenations in place: taken together they may win where each
+  /// alone only ties.
+  std::string AlgorithmKind(std::string_view algorithm) const override {
+    return algorithm.find("-own") == std::string_view::npos ? "" : "own";
+  }
+
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
     if (options.threads < 1) return InvalidInput("threads must be at least 1, not ", options.threads);
     if (!options.cpus.empty() && options.cpus.size() != static_cast<size_t>(options.threads)) {

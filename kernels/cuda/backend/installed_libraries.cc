@@ -1,6 +1,7 @@
 #include "kernels/cuda/backend/installed_libraries.h"
 
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -63,9 +64,10 @@ absl::StatusOr<int64_t> WorkspaceLimit() {
 absl::StatusOr<size_t> OfferedAlgorithms() {
   const char* text = std::getenv(kAlgorithmsVariable);
   if (text == nullptr) return kOffered;
+  if (std::string_view(text) == "all") return kEveryEngine;
   int64_t count = -1;
   if (!absl::SimpleAtoi(text, &count) || count < 1 || count > static_cast<int64_t>(kMostOffered)) {
-    return InvalidInput(kAlgorithmsVariable, " must be a number from 1 to ", kMostOffered, ", not '", text, "'");
+    return InvalidInput(kAlgorithmsVariable, " must be 'all' or a number from 1 to ", kMostOffered, ", not '", text, "'");
   }
   return static_cast<size_t>(count);
 }

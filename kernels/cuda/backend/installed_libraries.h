@@ -15,7 +15,8 @@ namespace mendel::cuda {
 /// InvalidArgument where that is no such number.
 absl::StatusOr<int64_t> WorkspaceLimit();
 
-/// Algorithms of a node and kind that a library offers: MENDEL_CUDA_ALGORITHMS of the environment, 1 to kMostOffered, or kOffered.
+/// Algorithms of a node and kind that a library offers: MENDEL_CUDA_ALGORITHMS of the environment, 1 to kMostOffered, `all`
+/// (kEveryEngine), or kOffered.
 /// InvalidArgument where that is no such number.
 absl::StatusOr<size_t> OfferedAlgorithms();
 

@@ -11,9 +11,11 @@
 namespace mendel::cuda {
 namespace {
 
+std::string_view LibraryNameOf(std::string_view algorithm) { return algorithm.substr(0, algorithm.find_first_of(":-")); }
+
 absl::StatusOr<const CallLibrary*> LibraryOf(const Graph& graph, int32_t node, const std::string& algorithm,
                                              std::span<const CallLibrary* const> libraries) {
-  const std::string_view name = std::string_view(algorithm).substr(0, algorithm.find_first_of(":-"));
+  const std::string_view name = LibraryNameOf(algorithm);
   std::string known;
   for (const CallLibrary* library : libraries) {
     if (library->name() == name) return library;
@@ -37,6 +39,12 @@ int RankOf(std::string_view algorithm) {
   return error == std::errc() && end == digits.data() + digits.size() && rank > 0 ? rank : -1;
 }
 
+absl::StatusOr<LibraryGroup> CallLibrary::GroupAgain(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+                                                     Numerics, const StoredEngine& engine) const {
+  return InvalidInput("node '", scope.graph.node(node).name, "' (", scope.graph.node(node).op->name, " ", node, "), algorithm '",
+                      algorithm, "': the plan has an engine of '", engine.library, "', and '", Identity(), "' takes none");
+}
+
 int32_t GroupingScope::OnlyUser(int32_t node) const {
   const std::vector<int32_t>& users = graph.users(node);
   if (users.size() != 1 || graph.IsOutput(node) || graph.node(node).outputs.size() != 1) return -1;
@@ -47,13 +55,16 @@ int32_t GroupingScope::OnlyUser(int32_t node) const {
 absl::StatusOr<std::vector<LibraryGroup>> FindLibraryGroups(const Graph& graph, const std::vector<bool>& constant,
                                                             const std::map<int32_t, std::string>& algorithms, Numerics numerics,
                                                             std::span<const CallLibrary* const> libraries,
-                                                            std::vector<bool>& claimed) {
+                                                            std::vector<bool>& claimed, const EnginesByNode& engines) {
   std::vector<LibraryGroup> groups;
   const GroupingScope scope{graph, constant, claimed};
   for (const auto& [node, algorithm] : algorithms) {
     if (algorithm.empty() || claimed[static_cast<size_t>(node)]) continue;
     MENDEL_ASSIGN_OR_RETURN(const CallLibrary* library, LibraryOf(graph, node, algorithm, libraries));
-    MENDEL_ASSIGN_OR_RETURN(LibraryGroup group, library->Group(scope, node, algorithm, numerics));
+    const auto engine = engines.find(node);
+    MENDEL_ASSIGN_OR_RETURN(LibraryGroup group, engine == engines.end()
+                                                    ? library->Group(scope, node, algorithm, numerics)
+                                                    : library->GroupAgain(scope, node, algorithm, numerics, engine->second));
     group.node = node;
     group.algorithm = algorithm;
     for (const int32_t member : group.nodes) claimed[static_cast<size_t>(member)] = true;
@@ -78,6 +89,16 @@ absl::Status LibrariesSupport(Numerics numerics, int architecture, std::span<con
   if (numerics == Numerics::kF16 || architecture >= kAmpere) return absl::OkStatus();
   return Unsupported("GPUs of sm_", architecture, " do not multiply in ", NumericsName(numerics), ", those of sm_", kAmpere,
                      " and newer do");
+}
+
+std::string LibraryAlgorithmKind(std::string_view algorithm, std::span<const CallLibrary* const> libraries) {
+  for (const CallLibrary* library : libraries) {
+    if (library->name() != LibraryNameOf(algorithm)) continue;
+    const StoredForm form = library->FormRead(algorithm);
+    const std::string format = form.rounded.has_value() ? std::string(DTypeName(*form.rounded)) : "";
+    return form.channels_last ? Cat(format, format.empty() ? "" : " ", "channels last") : format;
+  }
+  return "";
 }
 
 std::vector<std::string> LibraryAlgorithms(const Graph& graph, int32_t node, Numerics numerics,

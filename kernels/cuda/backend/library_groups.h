@@ -41,6 +41,8 @@ struct LibraryGroup {
   FusedKernel finish = {};  ///< launched after the call, over its result; no name: none
   FusedKernel kernel = {};  ///< where there is no call; its operands are the group's
   std::string algorithm = "";
+  /// What the library makes the same call of again (GroupAgain), without a device; none where the name alone says it.
+  std::optional<StoredEngine> engine = std::nullopt;
   /// Of the operands, one each; empty: all have their own. Where there are some, the first two operands are the first two inputs of
   /// `node`, or what those are views of through nodes of the group, and the others what is added after it, in this order.
   std::vector<StoredForm> forms = {};
@@ -72,6 +74,8 @@ struct GroupingScope {
 
 /// Algorithms of a node and kind that a library offers. It has those beyond them, too, so that plans of other settings run.
 inline constexpr size_t kOffered = 4, kMostOffered = 64;
+/// As a number of offers: all that the library has, whether its heuristics list them or not.
+inline constexpr size_t kEveryEngine = 1024;
 
 /// A library whose calls are algorithms of nodes. Thread-safe.
 class CallLibrary {
@@ -83,24 +87,37 @@ class CallLibrary {
   virtual std::string Identity() const = 0;
   /// True when it may have algorithms that `numerics` allows and stricter classes do not.
   virtual bool Multiplies(Numerics numerics) const = 0;
+  /// How calls of this name have what they multiply in memory.
+  virtual StoredForm FormRead(std::string_view) const { return {}; }
   /// For `node`, the most promising first; empty where there is none.
   virtual std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const = 0;
   /// The group that computes `node` by `algorithm`, with as many of the nodes around it as one call can. InvalidArgument where the
   /// library has no such algorithm for it, naming both.
   virtual absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                              Numerics numerics) const = 0;
+  /// As Group did when it told `engine`, which may come from anywhere. InvalidArgument, naming node and algorithm, where it is of
+  /// another library or version (both are named), is damaged, or cannot be had here.
+  virtual absl::StatusOr<LibraryGroup> GroupAgain(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+                                                  Numerics numerics, const StoredEngine& engine) const;
 };
+
+/// By node: what algorithms stood for when a plan was made.
+using EnginesByNode = std::map<int32_t, StoredEngine>;
 
 /// The groups of all nodes that `algorithms` names, in the order of their results; their nodes become `claimed`, and nodes that are
 /// claimed already are left to whoever claimed them. InvalidArgument for an algorithm of a library that is not among `libraries`.
+/// Where `engines` has what a node's algorithm stood for, it is that again.
 absl::StatusOr<std::vector<LibraryGroup>> FindLibraryGroups(const Graph& graph, const std::vector<bool>& constant,
                                                             const std::map<int32_t, std::string>& algorithms, Numerics numerics,
                                                             std::span<const CallLibrary* const> libraries,
-                                                            std::vector<bool>& claimed);
+                                                            std::vector<bool>& claimed, const EnginesByNode& engines = {});
 
 /// OK where one of `libraries` multiplies in the class's format and GPUs of the architecture (90: compute capability 9.0) have it,
 /// else Unimplemented with what is missing. For classes that round operands.
 absl::Status LibrariesSupport(Numerics numerics, int architecture, std::span<const CallLibrary* const> libraries);
+
+/// Backend::AlgorithmKind: the form in which its calls read values.
+std::string LibraryAlgorithmKind(std::string_view algorithm, std::span<const CallLibrary* const> libraries);
 
 /// Algorithms of all `libraries` for `node`, one library after the other.
 std::vector<std::string> LibraryAlgorithms(const Graph& graph, int32_t node, Numerics numerics,

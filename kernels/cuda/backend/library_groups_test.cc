@@ -331,7 +331,9 @@ TEST(InstalledLibraries, TheNumberOfAlgorithmsIsOne) {
   EXPECT_EQ(*OfferedAlgorithms(), kOffered);
   ::setenv(variable, "64", 1);
   EXPECT_EQ(*OfferedAlgorithms(), kMostOffered);
-  for (const char* bad : {"", "0", "65", "all"}) {
+  ::setenv(variable, "all", 1);
+  EXPECT_EQ(*OfferedAlgorithms(), kEveryEngine);
+  for (const char* bad : {"", "0", "65", "every"}) {
     ::setenv(variable, bad, 1);
     EXPECT_EQ(OfferedAlgorithms().status().code(), absl::StatusCode::kInvalidArgument) << bad;
     EXPECT_THAT(std::string(OfferedAlgorithms().status().message()), HasSubstr(Cat("from 1 to 64, not '", bad, "'")));

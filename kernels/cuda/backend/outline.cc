@@ -41,11 +41,11 @@ absl::StatusOr<std::vector<FusionGroup>> Outline::Groups() const {
 }
 
 absl::StatusOr<Outline> OutlineOf(const Graph& graph, std::map<int32_t, std::string> algorithms, Numerics numerics,
-                                  std::span<const CallLibrary* const> libraries) {
+                                  std::span<const CallLibrary* const> libraries, const EnginesByNode& engines) {
   MENDEL_ASSIGN_OR_RETURN(std::set<int32_t> beside, TakeBeside(graph, algorithms));
   Outline outline = WithoutCalls(graph);
   MENDEL_ASSIGN_OR_RETURN(outline.calls,
-                          FindLibraryGroups(graph, outline.constant, algorithms, numerics, libraries, outline.elsewhere));
+                          FindLibraryGroups(graph, outline.constant, algorithms, numerics, libraries, outline.elsewhere, engines));
   if (HaveForms(outline.calls)) {
     MENDEL_ASSIGN_OR_RETURN(FormedGraph formed, WithStoredForms(graph, std::move(outline.calls), outline.elsewhere));
     outline = WithoutCalls(formed.graph);
@@ -57,6 +57,25 @@ absl::StatusOr<Outline> OutlineOf(const Graph& graph, std::map<int32_t, std::str
   }
   outline.beside = std::move(beside);
   return outline;
+}
+
+absl::Status CheckDevice(const EnginesByNode& engines, const std::string& device) {
+  for (const auto& [node, engine] : engines) {
+    if (engine.device == device) continue;
+    return InvalidInput("the plan's engine of node ", node, " was made for '", engine.device, "', and this device is '", device,
+                        "'; optimize the model here, or run with --retune");
+  }
+  return absl::OkStatus();
+}
+
+EnginesByNode EnginesOf(const Outline& outline, const std::string& device) {
+  EnginesByNode engines;
+  for (const LibraryGroup& call : outline.calls) {
+    if (!call.engine.has_value()) continue;
+    StoredEngine& engine = engines[outline.OriginOf(call.node).node] = *call.engine;
+    engine.device = device;
+  }
+  return engines;
 }
 
 }  // namespace mendel::cuda

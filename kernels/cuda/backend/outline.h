@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
 #include "kernels/cuda/backend/library_groups.h"
@@ -34,9 +35,16 @@ struct Outline {
 };
 
 /// With calls of `libraries`, or kernels that may stand beside others (beside.h), for the nodes that `algorithms` names.
-/// InvalidArgument names the node and an algorithm that no library has, or that it cannot be computed by.
+/// InvalidArgument names the node and an algorithm that no library has, or that it cannot be computed by. `engines` as
+/// FindLibraryGroups.
 absl::StatusOr<Outline> OutlineOf(const Graph& graph, std::map<int32_t, std::string> algorithms, Numerics numerics,
-                                  std::span<const CallLibrary* const> libraries);
+                                  std::span<const CallLibrary* const> libraries, const EnginesByNode& engines = {});
+
+/// OK where all engines were made for `device`, else InvalidArgument with the node and both devices.
+absl::Status CheckDevice(const EnginesByNode& engines, const std::string& device);
+
+/// What the calls' algorithms stand for, by node of the graph that was given, made for `device`.
+EnginesByNode EnginesOf(const Outline& outline, const std::string& device);
 
 }  // namespace mendel::cuda
 

@@ -213,7 +213,8 @@ std::string DeviceProgram::ModuleText() const {
 }
 
 absl::StatusOr<DeviceProgram> LowerToDevice(const Graph& graph, const ProgramOptions& options) {
-  MENDEL_ASSIGN_OR_RETURN(const Outline outline, OutlineOf(graph, options.algorithms, options.numerics, options.libraries));
+  MENDEL_ASSIGN_OR_RETURN(const Outline outline,
+                          OutlineOf(graph, options.algorithms, options.numerics, options.libraries, options.engines));
   FoldedValues folded(outline.graph);
   MENDEL_ASSIGN_OR_RETURN(ProgramDraft draft, DraftLaunches(outline, folded));
   return Placement(outline.graph, options, outline.constant, std::move(draft), folded).Run();

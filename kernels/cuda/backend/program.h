@@ -89,6 +89,8 @@ struct ProgramOptions {
   /// By node, as in CompileOptions: calls of `libraries`, or "beside" (beside.h). All other nodes are computed by kernels of ours.
   std::map<int32_t, std::string> algorithms = {};
   std::span<const CallLibrary* const> libraries = {};
+  /// As in CompileOptions.
+  EnginesByNode engines = {};
 };
 
 /// Folds what depends on no input (in double, rounded once), groups the rest into calls and kernels, plans memory. Unimplemented

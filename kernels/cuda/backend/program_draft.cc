@@ -175,11 +175,16 @@ class Drafting {
     Step step;
     step.name = node.name.empty() ? Cat(node.op->name, " ", OriginOf(result).node) : node.name;
     step.kernel = std::move(kernel) + CopiedTold(nodes);
+    std::set<int32_t> asking;
     for (int32_t member : nodes) {
-      if (OriginOf(member).conversion) continue;
+      if (const NodeOrigin origin = OriginOf(member); origin.conversion) {
+        asking.insert(origin.asked_by.begin(), origin.asked_by.end());
+        continue;
+      }
       step.nodes.push_back(OriginOf(member).node);
       step.flops += WithView(graph_, member, [&](const NodeView& view) { return CostOf(*graph_.node(member).op, view).flops; });
     }
+    if (step.nodes.empty()) step.asked_by.assign(asking.begin(), asking.end());
     return step;
   }
 

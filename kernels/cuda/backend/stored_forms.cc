@@ -71,18 +71,19 @@ class Former {
   /// Whether the node could be computed in any layout.
   bool IsElementwise(int32_t id) const {
     const Node& node = graph_.node(id);
-    const size_t k = static_cast<size_t>(id), rank = node.outputs[0].shape.size();
-    if (elsewhere_[k] || call_of_[k] >= 0 || IsInput(node) || node.outputs.size() != 1) return false;
-    if (rank < kLeastRank || rank > kMostRank || node.op->name == "BatchNormalization") return false;  // reads by channel
-    const OperatorText* text = FindOperatorText(node.op->name);
-    return text != nullptr && text->reads == Reads::kAtPosition && !text->is_row();
+    const size_t k = static_cast<size_t>(id);
+    if (elsewhere_[k] || call_of_[k] >= 0 || !IsComputedInAnyForm(node)) return false;
+    const size_t rank = node.outputs[0].shape.size();
+    return rank >= kLeastRank && rank <= kMostRank;
   }
 
   void Decide() {
     std::set<ValueId> read, born;
     for (const LibraryGroup& call : calls_) {
       if (call.result_form.channels_last) born.insert(call.result);
+      if (!call.result_form.IsOwn()) asking_[call.result].insert(call.node);
       for (size_t k = 0; k < call.forms.size(); ++k) {
+        if (!call.forms[k].IsOwn()) asking_[call.operands[k].value].insert(call.node);
         if (call.forms[k].channels_last) read.insert(call.operands[k].value);
       }
     }
@@ -99,8 +100,21 @@ class Former {
       channels_last_[static_cast<size_t>(id)] = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
         return born.count(input) != 0 && TypeOf(input).shape == node.outputs[0].shape;
       });
-      if (channels_last_[static_cast<size_t>(id)]) born.insert({id, 0});
+      if (!channels_last_[static_cast<size_t>(id)]) continue;
+      born.insert({id, 0});
+      AskAsOperandsDo(id);
     }
+  }
+
+  /// What a node that is computed with the channels last makes others convert is asked for by those who make it so.
+  void AskAsOperandsDo(int32_t id) {
+    std::set<int32_t> asking = asking_[{id, 0}];
+    for (const ValueId input : graph_.node(id).inputs) {
+      const std::set<int32_t>& more = asking_[input];
+      asking.insert(more.begin(), more.end());
+    }
+    for (const ValueId input : graph_.node(id).inputs) asking_[input].insert(asking.begin(), asking.end());
+    asking_[{id, 0}] = std::move(asking);
   }
 
   absl::Status Copy(int32_t id) {
@@ -283,12 +297,13 @@ class Former {
   }
   absl::StatusOr<ValueId> Convert(std::string_view op, ValueId from, Attributes attrs, ValueId of) {
     MENDEL_ASSIGN_OR_RETURN(const ValueId value, builder_.Add(op, {from}, std::move(attrs)));
-    Note(value.node, {of.node, true});
+    const std::set<int32_t>& asking = asking_[of];
+    Note(value.node, {of.node, true, {asking.begin(), asking.end()}});
     return value;
   }
   void Note(int32_t made, NodeOrigin origin) {
     if (static_cast<size_t>(made) >= origins_.size()) origins_.resize(static_cast<size_t>(made) + 1);
-    origins_[static_cast<size_t>(made)] = origin;
+    origins_[static_cast<size_t>(made)] = std::move(origin);
   }
 
   const Graph& graph_;
@@ -296,6 +311,7 @@ class Former {
   const std::vector<bool>& elsewhere_;
   std::vector<int> call_of_;  // by node; -1: none
   std::vector<bool> wanted_, channels_last_;
+  std::map<ValueId, std::set<int32_t>> asking_;  // nodes of calls that want the value in another form
   GraphBuilder builder_;
   std::vector<NodeOrigin> origins_;
   std::map<ValueId, ValueId> plain_;
@@ -308,6 +324,12 @@ class Former {
 };
 
 }  // namespace
+
+bool IsComputedInAnyForm(const Node& node) {
+  if (IsInput(node) || node.outputs.size() != 1 || node.op->name == "BatchNormalization") return false;  // reads by channel
+  const OperatorText* text = FindOperatorText(node.op->name);
+  return text != nullptr && text->reads == Reads::kAtPosition && !text->is_row();
+}
 
 bool HaveForms(const std::vector<LibraryGroup>& calls) {
   return std::any_of(calls.begin(), calls.end(), [](const LibraryGroup& call) {

@@ -14,6 +14,9 @@ namespace mendel::cuda {
 struct NodeOrigin {
   int32_t node = -1;        ///< of the graph that was given
   bool conversion = false;  ///< of that node's value, and no copy of the node
+  /// Of a conversion: the nodes whose calls yield or read the value, or one that is computed as it lies, in another form than its
+  /// own.
+  std::vector<int32_t> asked_by = {};
 };
 
 struct FormedGraph {
@@ -21,6 +24,9 @@ struct FormedGraph {
   std::vector<LibraryGroup> calls;
   std::vector<NodeOrigin> origins;  ///< by node of `graph`
 };
+
+/// Whether the operator could be computed in whatever form its operands have: elementwise, with one value.
+bool IsComputedInAnyForm(const Node& node);
 
 /// True where some call has a value in another form than its own.
 bool HaveForms(const std::vector<LibraryGroup>& calls);

@@ -152,6 +152,14 @@ CublasLtLibrary::~CublasLtLibrary() {
   driver_.DevicePrimaryCtxRelease(device_);
 }
 
+StoredForm CublasLtLibrary::FormRead(std::string_view algorithm) const {
+  const std::string_view name = algorithm.substr(0, algorithm.find(':'));
+  for (const LtKind& kind : kLtKinds) {
+    if (kind.name == name) return {.channels_last = false, .rounded = kind.rounded()};
+  }
+  return {};
+}
+
 std::string CublasLtLibrary::Identity() const {
   return Cat("cublaslt ", CublasLtVersionText(lt_.version), ", workspace ", workspace_bytes_ >> 20, " MiB");
 }

@@ -41,6 +41,7 @@ class CublasLtLibrary final : public CallLibrary {
   std::string_view name() const override { return "cublaslt"; }
   std::string Identity() const override;
   bool Multiplies(Numerics numerics) const override { return OperandRounding(numerics) > 0 && numerics != Numerics::kHigh; }
+  StoredForm FormRead(std::string_view algorithm) const override;
   /// As many as there are with any part of the epilogue, since other libraries may take the rest; parts that cuBLASLt proposes
   /// nothing for, or answers with an error, do not count. None after an error with the product alone, which Group then tells.
   std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;

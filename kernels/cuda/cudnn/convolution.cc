@@ -1,20 +1,16 @@
 #include "kernels/cuda/cudnn/convolution.h"
 
 #include <algorithm>
-#include <memory>
 #include <set>
 #include <utility>
 
 #include "base/status.h"
 #include "kernels/cuda/cudnn/descriptor.h"
-#include "kernels/cuda/cudnn/operation_graph.h"
+#include "kernels/cuda/cudnn/engine_json.h"
+#include "kernels/cuda/cudnn/engine_plan.h"
 
 namespace mendel::cuda {
 namespace {
-
-using Shared = std::shared_ptr<Descriptor>;
-
-constexpr int64_t kMostConfigs = 64;
 
 absl::Status Check(const CudnnConvolution& conv) {
   const size_t rank = conv.x.size();
@@ -37,94 +33,72 @@ absl::Status Check(const CudnnConvolution& conv) {
   return absl::OkStatus();
 }
 
-/// Configurations that the heuristics propose, best first.
-absl::StatusOr<std::vector<Shared>> Proposals(const Cudnn& cudnn, const Shared& graph, const Shared& device, int mode) {
-  Descriptor heuristics(cudnn, cudnn::kHeuristics, "the heuristics");
-  heuristics.Refer(cudnn::kHeuristicGraph, {graph});
-  heuristics.Enum(cudnn::kHeuristicModeOf, cudnn::kHeuristicMode, mode);
-  heuristics.Refer(cudnn::kHeuristicDevice, {device});
-  MENDEL_RETURN_IF_ERROR(heuristics.Finalize());
-  std::vector<Shared> configs;
-  std::vector<void*> handles;
-  for (int64_t k = 0; k < kMostConfigs; ++k) {
-    configs.push_back(std::make_shared<Descriptor>(cudnn, cudnn::kEngineConfig, "an engine's configuration"));
-    MENDEL_RETURN_IF_ERROR(configs.back()->status());
-    handles.push_back(configs.back()->handle());
+/// Collects what is planned, in the order in which it is proposed.
+class EngineList {
+ public:
+  EngineList(const EngineQuery& query, const CudnnLimits& limits) : query_(query), limits_(limits) {}
+
+  /// What the heuristics propose. Both kinds may propose the same.
+  absl::Status AddProposals() {
+    for (const int mode : {cudnn::kModeA, cudnn::kModeFallback}) {
+      const auto configs = query_.Proposals(mode);
+      MENDEL_RETURN_IF_ERROR(Note(configs.status()));
+      if (!configs.ok()) continue;
+      for (const EngineQuery::Shared& config : *configs) {
+        if (IsFull()) return absl::OkStatus();
+        MENDEL_RETURN_IF_ERROR(Add(config));
+      }
+    }
+    return absl::OkStatus();
   }
-  MENDEL_ASSIGN_OR_RETURN(const int64_t count,
-                          heuristics.Get(cudnn::kHeuristicResults, cudnn::kDescriptor, kMostConfigs, handles.data()));
-  configs.resize(static_cast<size_t>(std::clamp<int64_t>(count, 0, kMostConfigs)));
-  return configs;
-}
 
-/// At most `room` values of `name`.
-absl::StatusOr<std::vector<int>> Listed(const Descriptor& engine, int name, cudnn::ValueType type, int64_t room) {
-  std::vector<int> values(static_cast<size_t>(room));
-  MENDEL_ASSIGN_OR_RETURN(const int64_t count, engine.Get(name, type, room, values.data()));
-  values.resize(static_cast<size_t>(std::clamp<int64_t>(count, 0, room)));
-  return values;
-}
+  /// Every engine that cuDNN has.
+  absl::Status AddAll() {
+    const auto count = query_.EngineCount();
+    MENDEL_RETURN_IF_ERROR(Note(count.status()));
+    for (int64_t index = 0; count.ok() && index < std::min(*count, kMostEngines) && !IsFull(); ++index) {
+      MENDEL_RETURN_IF_ERROR(Add(query_.ConfigOf(index)));
+    }
+    return absl::OkStatus();
+  }
 
-/// What is known of the engine of `config` before a plan is made.
-absl::StatusOr<CudnnEngine> EngineOf(const Cudnn& cudnn, const Descriptor& config) {
-  Descriptor descriptor(cudnn, cudnn::kEngine, "an engine");
-  MENDEL_RETURN_IF_ERROR(descriptor.status());
-  void* handle = descriptor.handle();
-  MENDEL_RETURN_IF_ERROR(config.Get(cudnn::kConfigEngine, cudnn::kDescriptor, 1, &handle).status());
-  CudnnEngine engine;
-  MENDEL_RETURN_IF_ERROR(descriptor.Get(cudnn::kEngineIndex, cudnn::kInt64, 1, &engine.index).status());
-  MENDEL_ASSIGN_OR_RETURN(engine.notes, Listed(descriptor, cudnn::kEngineNotes, cudnn::kNumericalNote, cudnn::kNoteCount));
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<int> behavior,
-                          Listed(descriptor, cudnn::kEngineBehavior, cudnn::kBehaviorNote, cudnn::kBehaviorCount));
-  engine.compiled_at_run_time = std::count(behavior.begin(), behavior.end(), cudnn::kCompiledAtRunTime) > 0;
-  return engine;
-}
+  bool any() const { return any_; }
+  /// The first error: told where it leaves no engine.
+  absl::StatusOr<std::vector<CudnnEngine>> Take() {
+    if (engines_.empty()) MENDEL_RETURN_IF_ERROR(failed_);
+    return std::move(engines_);
+  }
 
-bool Allowed(const CudnnEngine& engine, DType dtype, const CudnnNumerics& numerics) {
-  if (engine.compiled_at_run_time) return false;
-  const bool tensor_cores = std::count(engine.notes.begin(), engine.notes.end(), cudnn::kTensorCores) > 0;
-  if (dtype == DType::kF32 && tensor_cores != numerics.tf32) return false;
-  return std::none_of(engine.notes.begin(), engine.notes.end(), [&](int note) {
-    if (note == cudnn::kDownConverts) return dtype == DType::kF32;
-    if (note == cudnn::kReducedSums || note == cudnn::kVaries) return true;  // never: plans repeat their numbers
-    return note >= cudnn::kFourier && note < cudnn::kNoteCount - 1 && !numerics.winograd;
-  });
-}
+ private:
+  static constexpr int64_t kMostEngines = 1024;
 
-/// A text of unknown length, without what follows its end.
-absl::StatusOr<std::string> TextOf(const Descriptor& descriptor, int name) {
-  MENDEL_ASSIGN_OR_RETURN(const int64_t size, descriptor.Get(name, cudnn::kChar, 0, nullptr));
-  std::string text(static_cast<size_t>(std::max<int64_t>(0, size)), '\0');
-  MENDEL_RETURN_IF_ERROR(descriptor.Get(name, cudnn::kChar, size, text.data()).status());
-  return text.substr(0, text.find('\0'));
-}
+  bool IsFull() const { return engines_.size() >= limits_.engines; }
 
-absl::Status MakePlan(const Cudnn& cudnn, const Shared& config, const Shared& device, CudnnEngine& engine) {
-  Descriptor plan(cudnn, cudnn::kPlan, "the execution plan");
-  plan.Refer(cudnn::kPlanConfig, {config});
-  plan.Refer(cudnn::kPlanDevice, {device});
-  MENDEL_RETURN_IF_ERROR(plan.Finalize());
-  MENDEL_RETURN_IF_ERROR(plan.Get(cudnn::kPlanWorkspace, cudnn::kInt64, 1, &engine.workspace_bytes).status());
-  MENDEL_ASSIGN_OR_RETURN(engine.plan_json, TextOf(plan, cudnn::kPlanJson));
-  return absl::OkStatus();
-}
+  absl::Status Add(const absl::StatusOr<EngineQuery::Shared>& config) {
+    MENDEL_RETURN_IF_ERROR(Note(config.status()));
+    if (!config.ok()) return absl::OkStatus();
+    any_ = true;
+    const auto engine = query_.PlannedEngine(*config);
+    MENDEL_RETURN_IF_ERROR(Note(engine.status()));
+    if (!engine.ok() || engine->workspace_bytes > limits_.workspace_bytes) return absl::OkStatus();
+    if (plans_.insert(engine->plan_json).second) engines_.push_back(*engine);
+    return absl::OkStatus();
+  }
 
-/// The engine of a proposal with its plan. Unimplemented where `numerics` forbids it, and where it is not possible here after all.
-absl::StatusOr<CudnnEngine> PlannedEngine(const Cudnn& cudnn, const Shared& config, const Shared& device, DType dtype,
-                                          const CudnnNumerics& numerics) {
-  MENDEL_ASSIGN_OR_RETURN(CudnnEngine engine, EngineOf(cudnn, *config));
-  if (!Allowed(engine, dtype, numerics)) return Unsupported("engine ", engine.index, " is not allowed");
-  MENDEL_RETURN_IF_ERROR(MakePlan(cudnn, config, device, engine));
-  return engine;
-}
+  /// What ends planning: that memory ran out. What cuDNN does not have is left out, and so are its other errors.
+  absl::Status Note(const absl::Status& status) {
+    if (absl::IsResourceExhausted(status)) return status;
+    if (!absl::IsUnimplemented(status)) failed_.Update(status);
+    return absl::OkStatus();
+  }
 
-/// What ends planning: that memory ran out. What cuDNN does not have is left out, and so are its other errors, the first of which
-/// becomes `failed`.
-absl::Status OnlyIfExhausted(const absl::Status& status, absl::Status& failed) {
-  if (absl::IsResourceExhausted(status)) return status;
-  if (!absl::IsUnimplemented(status)) failed.Update(status);
-  return absl::OkStatus();
-}
+  const EngineQuery& query_;
+  const CudnnLimits& limits_;
+  std::vector<CudnnEngine> engines_;
+  std::set<std::string> plans_;
+  bool any_ = false;
+  absl::Status failed_;
+};
 
 }  // namespace
 
@@ -132,30 +106,27 @@ absl::StatusOr<std::vector<CudnnEngine>> PlanConvolution(const Cudnn& cudnn, con
                                                          const CudnnNumerics& numerics, const std::string& device_json,
                                                          const CudnnLimits& limits) {
   MENDEL_RETURN_IF_ERROR(Check(convolution));
-  const auto device = std::make_shared<Descriptor>(cudnn, cudnn::kDevice, "the device's properties");
-  device->Text(cudnn::kDeviceJson, device_json);
-  MENDEL_RETURN_IF_ERROR(device->Finalize());
-  MENDEL_ASSIGN_OR_RETURN(const Shared graph, MakeOperationGraph(cudnn, convolution));
-  std::vector<CudnnEngine> engines;
-  std::set<std::string> plans;  // the two kinds of heuristics may propose the same
-  bool any = false;
-  absl::Status failed;  // the first error: told where it leaves no engine
-  for (const int mode : {cudnn::kModeA, cudnn::kModeFallback}) {
-    const auto configs = Proposals(cudnn, graph, device, mode);
-    MENDEL_RETURN_IF_ERROR(OnlyIfExhausted(configs.status(), failed));
-    if (!configs.ok()) continue;
-    for (const Shared& config : *configs) {
-      if (engines.size() >= limits.engines) return engines;
-      any = true;
-      const auto engine = PlannedEngine(cudnn, config, device, convolution.dtype, numerics);
-      MENDEL_RETURN_IF_ERROR(OnlyIfExhausted(engine.status(), failed));
-      if (!engine.ok() || engine->workspace_bytes > limits.workspace_bytes) continue;
-      if (plans.insert(engine->plan_json).second) engines.push_back(*engine);
-    }
-  }
-  if (engines.empty()) MENDEL_RETURN_IF_ERROR(failed);
-  if (!any) return Unsupported("cuDNN ", cudnn.VersionText(), " has no engine for this convolution on this device");
+  MENDEL_ASSIGN_OR_RETURN(const EngineQuery query, EngineQuery::Make(cudnn, convolution, numerics, device_json));
+  EngineList list(query, limits);
+  MENDEL_RETURN_IF_ERROR(list.AddProposals());
+  if (limits.exhaustive) MENDEL_RETURN_IF_ERROR(list.AddAll());
+  MENDEL_ASSIGN_OR_RETURN(std::vector<CudnnEngine> engines, list.Take());
+  if (!list.any()) return Unsupported("cuDNN ", cudnn.VersionText(), " has no engine for this convolution on this device");
   return engines;
+}
+
+absl::StatusOr<CudnnEngine> PlanConvolutionAgain(const Cudnn& cudnn, const CudnnConvolution& convolution,
+                                                 const CudnnNumerics& numerics, const std::string& device_json,
+                                                 const CudnnLimits& limits, const std::string& engine_json) {
+  MENDEL_ASSIGN_OR_RETURN(const int64_t index, EngineIndexOf(engine_json));
+  MENDEL_ASSIGN_OR_RETURN(const auto some, PlanConvolution(cudnn, convolution, numerics, device_json, {.engines = 1}));
+  if (some.empty()) return Unsupported("no engine is allowed");
+  MENDEL_ASSIGN_OR_RETURN(const std::string plan, WithEngine(some[0].plan_json, engine_json));
+  MENDEL_ASSIGN_OR_RETURN(const EngineQuery query, EngineQuery::Make(cudnn, convolution, numerics, device_json));
+  MENDEL_ASSIGN_OR_RETURN(CudnnEngine engine, query.PlanOf(index, plan));
+  if (engine.workspace_bytes <= limits.workspace_bytes) return engine;
+  return Unsupported("engine ", index, " wants ", engine.workspace_bytes, " bytes of workspace, more than the limit of ",
+                     limits.workspace_bytes);
 }
 
 absl::StatusOr<std::string> DevicePropertiesOf(const Cudnn& cudnn, int ordinal) {

@@ -42,6 +42,8 @@ struct CudnnNumerics {
 struct CudnnLimits {
   size_t engines = 1;
   int64_t workspace_bytes = std::numeric_limits<int64_t>::max();  ///< of an engine
+  /// After what the heuristics propose, every engine that cuDNN has, by number, with cuDNN's own choice of its knobs.
+  bool exhaustive = false;
 };
 
 struct CudnnEngine {
@@ -63,6 +65,13 @@ struct CudnnEngine {
 absl::StatusOr<std::vector<CudnnEngine>> PlanConvolution(const Cudnn& cudnn, const CudnnConvolution& convolution,
                                                          const CudnnNumerics& numerics, const std::string& device_json,
                                                          const CudnnLimits& limits);
+
+/// The engine with these knobs (EngineJsonOf) for the convolution, planned for the device: what an earlier PlanConvolution of the
+/// same version found. The text may come from anywhere. InvalidArgument where it describes no engine, Unimplemented where the
+/// engine is not allowed, not possible here or wants more workspace.
+absl::StatusOr<CudnnEngine> PlanConvolutionAgain(const Cudnn& cudnn, const CudnnConvolution& convolution,
+                                                 const CudnnNumerics& numerics, const std::string& device_json,
+                                                 const CudnnLimits& limits, const std::string& engine_json);
 
 /// Device properties as cuDNN takes them, of a device that is here, by its number. Plans run on devices with the properties that
 /// they were made for.

@@ -6,8 +6,9 @@
 
 namespace mendel::cuda {
 
-/// `match` as a call without bias, residual and activation, and the kernel that adds and applies them where the sums lie.
-ConvolutionMatch FinishedByKernel(ConvolutionMatch match);
+/// `match`, in its own form, as a call in `form` without bias, residual and activation, and the kernel that adds and applies them
+/// where the call has left the sums. What is added is read in its own form; there is no residual where `form` is another.
+ConvolutionMatch FinishedByKernel(ConvolutionMatch match, const StoredForm& form);
 
 }  // namespace mendel::cuda
 

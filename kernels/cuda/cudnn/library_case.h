@@ -1,8 +1,9 @@
-// What tests of convolutions by the fake cuDNN have in common.
+// What tests of convolutions by cuDNN and its fake have in common.
 #ifndef MENDEL_KERNELS_CUDA_CUDNN_LIBRARY_CASE_H_
 #define MENDEL_KERNELS_CUDA_CUDNN_LIBRARY_CASE_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,12 +11,21 @@
 #include "graph/evaluate.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
+#include "kernels/cuda/cudnn/table.h"
 
 namespace mendel::cuda::cudnn_case {
 
 inline constexpr char kDevice[] = "{\"deviceName\":\"fake\"}";
 
 inline constexpr int64_t kWorkspace = int64_t{256} << 20;
+
+/// cuDNN itself, or null where there is none, which is a failure where CUDA is installed.
+inline const Cudnn* InstalledCudnn() {
+  const auto cudnn = Cudnn::Get();
+  if (cudnn.ok()) return *cudnn;
+  EXPECT_FALSE(std::filesystem::exists("/usr/local/cuda")) << cudnn.status();
+  return nullptr;
+}
 
 inline Graph Parsed(const std::string& body) {
   auto graph = ParseGraph("graph \"g\" {\n" + body + "\n}");

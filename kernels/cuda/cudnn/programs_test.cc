@@ -127,6 +127,66 @@ TEST(CudnnLibrary, TransposedConvolutionsAreFinishedByAKernel) {
   }
 }
 
+/// With the channels last and in 16 bits, alone and between forward convolutions of the form: the bias and Relu are added where the
+/// call has left the sums, a residual by a kernel that reads each operand as it lies.
+TEST(CudnnLibrary, TransposedConvolutionsHaveEveryForm) {
+  struct Kind {
+    const char* name;
+    Numerics numerics;
+    int64_t result_bytes;  // of 75 numbers
+  };
+  const Kind kinds[] = {{"cudnn-nhwc", Numerics::kStrict, 300},     {"cudnn-nhwc:2", Numerics::kDefault, 300},
+                        {"cudnn-tf32-nhwc", Numerics::kTf32, 300},  {"cudnn-f16", Numerics::kF16, 150},
+                        {"cudnn-f16-nhwc", Numerics::kF16, 150},    {"cudnn-bf16", Numerics::kBf16, 150},
+                        {"cudnn-bf16-nhwc:1", Numerics::kBf16, 150}};
+  FakeDriver driver;
+  FakeCudnn fake;
+  const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
+  const CallLibrary* const libraries[] = {&library};
+  constexpr char kTransposed[] = R"(%0 = Input() {name = "x", shape = [1, 2, 5, 5]}
+    %1 = Constant() {symbol = "w", value = f32[2, 3, 1, 1]{1, -2, 3, 0.5, 2, -1}}
+    %2 = Constant() {symbol = "b", value = f32[3]{1, 2, -3}}
+    %3 = ConvTranspose(%0, %1, %2) {dilations = [1, 1], group = 1, output_padding = [0, 0], pads = [0, 0, 0, 0], strides = [1, 1]}
+    )";
+  constexpr char kNext[] = R"(%5 = Constant() {symbol = "v", value = f32[2, 3, 1, 1]{1, -2, 3, 0.5, 2, -1}}
+    %6 = Conv(%4, %5) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
+    %7 = Constant() {symbol = "u", value = f32[2, 3, 1, 1]{2, 1, -1, 0.5, 1, -2}}
+    %8 = ConvTranspose(%6, %7) {dilations = [1, 1], group = 1, output_padding = [0, 0], pads = [0, 0, 0, 0], strides = [1, 1]}
+    %9 = Add(%8, %4)
+    return "y" = %9)";
+  const std::string rests[] = {"return \"y\" = %3", "%4 = Relu(%3)\nreturn \"y\" = %4", Cat("%4 = Relu(%3)\n", kNext)};
+  std::vector<DeviceCase> cases;
+  for (const Kind& kind : kinds) {
+    for (const std::string& rest : rests) {
+      DeviceCase one{Cat(kind.name, "\n", rest), Parsed(kTransposed + rest), {FiftyNumbers()}, {}, kind.numerics};
+      std::map<int32_t, std::string> algorithms;
+      for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
+        if (one.graph.node(node).op->name.starts_with("Conv")) algorithms[node] = kind.name;
+      }
+      auto program = LowerToDevice(one.graph, {.numerics = kind.numerics, .algorithms = algorithms, .libraries = libraries});
+      ASSERT_TRUE(program.ok()) << one.told << program.status();
+      one.program = *std::move(program);
+      size_t calls = 0, conversions = 0;
+      for (const DeviceLaunch& launch : one.program.launches) {
+        calls += launch.call != nullptr ? 1 : 0;
+        conversions += launch.info.nodes.empty() ? 1 : 0;
+        const bool is_first = launch.call != nullptr && launch.info.nodes[0] == 3;
+        if (is_first) {
+          EXPECT_EQ(launch.pointers.back().bytes, kind.result_bytes) << one.told;
+        }
+        EXPECT_EQ(launch.info.asked_by.empty(), !launch.info.nodes.empty()) << one.told;
+      }
+      EXPECT_EQ(calls, algorithms.size()) << one.told;
+      // Into the form before the first call, back from it once: nothing is converted in between.
+      EXPECT_LE(conversions, 2u) << one.told;
+      cases.push_back(std::move(one));
+    }
+  }
+  ASSERT_TRUE(driver.Prepare(ModuleOf(cases)).ok());
+  for (const DeviceCase& one : cases) EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "") << one.told;
+  EXPECT_EQ(driver.Leaks() + fake.Leaks(), "");
+}
+
 /// A mutant by cuDNN, whose boxes are mended where it lies before another convolution by cuDNN reads it.
 TEST(CudnnLibrary, MutantsAreMendedInPlace) {
   FakeDriver driver;
@@ -170,13 +230,13 @@ TEST(CudnnLibrary, MutantsAreMendedInPlace) {
 
 /// What MatchConvolution makes of random graphs, planned by cuDNN itself.
 TEST(CudnnLibrary, FormsOfProgramsArePlannedWithoutADevice) {
-  const auto cudnn = Cudnn::Get();
-  if (!cudnn.ok()) GTEST_SKIP() << cudnn.status();
+  const Cudnn* cudnn = cudnn_case::InstalledCudnn();
+  if (cudnn == nullptr) GTEST_SKIP() << "cuDNN is not installed";
   std::map<std::string, int> planned;  // by kind
   int convolutions = 0, shortened = 0, finished = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     const Graph graph = RandomConvolutions(seed, Numerics::kTf32).graph;
-    const CudnnLibrary library(**cudnn, DevicePropertiesJson(*GpuOf(90)), kWorkspace);
+    const CudnnLibrary library(*cudnn, DevicePropertiesJson(*GpuOf(90)), kWorkspace);
     const std::vector<bool> constant = ConstantExpressions(graph), none(graph.nodes().size(), false);
     const GroupingScope scope{graph, constant, none};
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {

@@ -106,6 +106,8 @@ int Get(void* descriptor, int name, int type, int64_t room, int64_t* count, void
     engine->is_final = true;
     return Give<int>({}, room, count, values);
   }
+  if (name == cudnn::kGraphEngineCount && it->type == cudnn::kGraph)
+    return Give<int64_t>({static_cast<int64_t>(FakeEngines().size())}, room, count, values);
   if (name == cudnn::kDeviceJson || name == cudnn::kPlanJson) return Give(it->All<char>(name), room, count, values);
   if (it->engine < 0) return call.state.Refuse(kFakeBadParam, Cat("no attribute ", name, " of type ", type));
   const FakeEngine& engine = FakeEngines()[static_cast<size_t>(it->engine)];

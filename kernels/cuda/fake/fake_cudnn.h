@@ -18,7 +18,8 @@ namespace mendel::cuda {
 ///
 /// Engines, as the heuristics list them: 0; 1 by tensor cores; 2 by Winograd, 4,096 bytes of workspace; 3, which no plan can be
 /// made of; 4, 1,000 bytes; 5, whose sums vary; 6, compiled at run time; 8 by tensor cores and Winograd; 9 by tensor cores after a
-/// conversion; 10 by tensor cores, 512 bytes; then, as fallback: 0 again; 7, 1 GiB. Those by tensor cores round f32 operands to
+/// conversion; 10 by tensor cores, 512 bytes; then, as fallback: 0 again; 7, 1 GiB. No heuristics list 11,
+/// 2,000 bytes. Those by tensor cores round f32 operands to
 /// TF32. Of a depthwise convolution with a residual, of a transposed one with an epilogue, and of stored tensors of several dtypes
 /// there are none.
 class FakeCudnn {

@@ -15,7 +15,7 @@ namespace {
 
 using State = FakeCudnn::State;
 
-constexpr char kJsonBegin[] = "{\"fake\":";
+constexpr char kJsonBegin[] = "{\"fake\":", kJsonEngine[] = "\",\"engine\":{\"engineId\":";
 
 std::optional<FakeTensor> TensorOf(const FakeDescriptor& descriptor) {
   const auto ids = descriptor.All<int64_t>(cudnn::kTensorId);
@@ -113,6 +113,26 @@ int FinalizeHeuristics(State& state, FakeDescriptor& heuristics) {
   return 0;
 }
 
+int FinalizeEngine(State& state, FakeDescriptor& engine) {
+  const auto graphs = state.Referred(engine, cudnn::kEngineGraph);
+  const auto index = engine.All<int64_t>(cudnn::kEngineIndex);
+  if (graphs.size() != 1 || index.size() != 1 || state.Referred(engine, cudnn::kEngineDevice).size() != 1)
+    return state.Refuse(kFakeNotFinalized, "an engine lacks a graph, a number or a device");
+  if (index[0] < 0 || index[0] >= static_cast<int64_t>(FakeEngines().size())) return state.Refuse(kFakeBadParam, "no such engine");
+  if (HasNoEngine(*graphs[0]->operations)) return state.Refuse(kFakeNoSuchPattern, "no engine");
+  engine.engine = static_cast<int>(index[0]);
+  engine.operations = graphs[0]->operations;
+  return 0;
+}
+
+int FinalizeConfig(State& state, FakeDescriptor& config) {
+  const auto engines = state.Referred(config, cudnn::kConfigEngine);
+  if (engines.size() != 1) return state.Refuse(kFakeNotFinalized, "a configuration lacks its engine");
+  config.engine = engines[0]->engine;
+  config.operations = engines[0]->operations;
+  return 0;
+}
+
 /// As cuDNN hands texts out: with a zero behind them.
 void SetText(FakeDescriptor& descriptor, int name, const std::string& text) {
   FakeDescriptor::Value& value = descriptor.values[name];
@@ -129,18 +149,21 @@ int FinalizePlan(State& state, FakeDescriptor& plan) {
     plan.engine = configs[0]->engine;
     plan.operations = configs[0]->operations;
     if (!FakeEngines()[static_cast<size_t>(plan.engine)].is_possible) return state.Refuse(kFakeNotSupported, "not possible");
-    const std::string json =
-        Cat(kJsonBegin, state.version, ",\"engineId\":", plan.engine, ",\"operations\":\"", plan.operations->Print(), "\"}");
+    const std::string json = Cat(kJsonBegin, state.version, ",\"operations\":\"", plan.operations->Print(), kJsonEngine,
+                                 plan.engine, ",\"knobChoices\":{}}}");
     SetText(plan, cudnn::kPlanJson, json);
     return 0;
   }
   const std::string json(text.begin(), text.end());
   int version = 0, at = 0;
-  const int read = std::sscanf(json.c_str(), "{\"fake\":%d,\"engineId\":%d,\"operations\":\"%n", &version, &plan.engine, &at);
-  if (read != 2 || at == 0 || plan.engine < 0 || plan.engine >= static_cast<int>(FakeEngines().size()))
+  const int read = std::sscanf(json.c_str(), "{\"fake\":%d,\"operations\":\"%n", &version, &at);
+  const size_t engine = json.find(kJsonEngine);
+  const bool has_engine =
+      engine != std::string::npos && std::sscanf(json.c_str() + engine + std::strlen(kJsonEngine), "%d", &plan.engine) == 1;
+  if (read != 1 || at == 0 || !has_engine || plan.engine < 0 || plan.engine >= static_cast<int>(FakeEngines().size()))
     return state.Refuse(kFakeBadParam, "not the text of a plan");
   if (version != state.version) return state.Refuse(kFakeSerializationVersion, "the plan of another version");
-  const auto operations = FakeOperations::Parse(json.substr(static_cast<size_t>(at)));
+  const auto operations = FakeOperations::Parse(json.substr(static_cast<size_t>(at), engine - static_cast<size_t>(at)));
   if (!operations.ok()) return state.Refuse(kFakeBadParam, std::string(operations.status().message()));
   plan.operations = std::make_shared<FakeOperations>(*operations);
   return 0;
@@ -175,6 +198,7 @@ const std::vector<FakeEngine>& FakeEngines() {
       {{cudnn::kTensorCores, cudnn::kWinograd}},
       {{cudnn::kTensorCores, cudnn::kDownConverts}},
       {{cudnn::kTensorCores}, false, true, 512},
+      {{}, false, true, 2000},
   };
   return *engines;
 }
@@ -187,6 +211,10 @@ int FinalizeFake(State& state, FakeDescriptor& descriptor) {
       return FinalizeGraph(state, descriptor);
     case cudnn::kHeuristics:
       return FinalizeHeuristics(state, descriptor);
+    case cudnn::kEngine:
+      return FinalizeEngine(state, descriptor);
+    case cudnn::kEngineConfig:
+      return FinalizeConfig(state, descriptor);
     case cudnn::kPlan:
       return FinalizePlan(state, descriptor);
     case cudnn::kDevice:

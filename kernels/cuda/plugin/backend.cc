@@ -3,16 +3,23 @@
 
 #include "runtime/backend.h"
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "kernels/cuda/backend/beside.h"
 #include "kernels/cuda/backend/compile.h"
+#include "kernels/cuda/backend/form_regions.h"
 #include "kernels/cuda/backend/installed_libraries.h"
 #include "kernels/cuda/backend/launch_order.h"
 #include "kernels/cuda/backend/library_groups.h"
 #include "kernels/cuda/backend/measuring_gpu.h"
+#include "kernels/cuda/backend/outline.h"
 #include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/driver_table/nvml.h"
@@ -37,6 +44,8 @@ absl::StatusOr<Gpu> FindGpu() {
   MENDEL_ASSIGN_OR_RETURN(gpu.target, FindTargetGpu(*gpu.driver, *gpu.compiler));
   return gpu;
 }
+
+std::string DeviceTold(const Gpu& gpu) { return Cat("sm_", gpu.target.architecture); }
 
 class CudaBackend final : public Backend {
  public:
@@ -64,7 +73,7 @@ class CudaBackend final : public Backend {
   }
   std::string Isa() const override {
     const auto gpu = FindGpu();
-    return gpu.ok() ? Cat("sm_", gpu->target.architecture) : "";
+    return gpu.ok() ? DeviceTold(*gpu) : "";
   }
 
   absl::Status Supports(Numerics numerics) const override {
@@ -80,17 +89,32 @@ class CudaBackend final : public Backend {
     return names;
   }
 
+  std::string AlgorithmKind(std::string_view algorithm) const override {
+    return LibraryAlgorithmKind(algorithm, InstalledLibraries());
+  }
+  std::vector<std::vector<int32_t>> KindRegions(const Graph& graph, const std::set<int32_t>& nodes) const override {
+    return FormRegions(graph, nodes);
+  }
+
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
     MENDEL_RETURN_IF_ERROR(Probe());
     MENDEL_ASSIGN_OR_RETURN(const Gpu gpu, FindGpu());
     MENDEL_ASSIGN_OR_RETURN(const BranchSetting branches, BranchSettingHere());
+    MENDEL_RETURN_IF_ERROR(CheckDevice(options.engines, DeviceTold(gpu)));
     return CompileGraph(*gpu.driver, graph,
                         {.order = branches.order,
                          .apart_up_to = branches.apart_up_to,
                          .numerics = options.numerics,
                          .algorithms = options.algorithms,
-                         .libraries = InstalledLibraries()},
+                         .libraries = InstalledLibraries(),
+                         .engines = options.engines},
                         [&gpu](const std::string& text) { return CompiledModule(*gpu.compiler, text, gpu.target.architecture); });
+  }
+
+  absl::StatusOr<std::map<int32_t, StoredEngine>> Engines(const Graph& graph, const CompileOptions& options) const override {
+    MENDEL_ASSIGN_OR_RETURN(const Gpu gpu, FindGpu());
+    MENDEL_ASSIGN_OR_RETURN(const Outline outline, OutlineOf(graph, options.algorithms, options.numerics, InstalledLibraries()));
+    return EnginesOf(outline, DeviceTold(gpu));
   }
 
   const MeasuringDevice* measuring_device() const override {
