@@ -98,6 +98,7 @@ struct Profiler::AlgorithmTimes {
   Algorithms fastest;
   double fastest_ratio = 1;
   std::map<Algorithms, double> ratios = {};  ///< of whole programs that ran, to the standard; infinite for those that are wrong
+  bool cut = false;                          ///< there was no time for a combination
   std::string wrong;                         ///< two lines for each algorithm that was dropped: its name, the difference
 };
 
@@ -141,9 +142,10 @@ absl::StatusOr<Algorithms> Profiler::MeasureAlgorithms(const Graph& graph, const
   AlgorithmTimes times{
       .trial = Trial(graph), .standard = nullptr, .want = {}, .known = known, .seconds = {}, .fastest = {}, .wrong = {}};
   MENDEL_ASSIGN_OR_RETURN(const bool all, TimeOffers(graph, offers, max_seconds, times));
-  cut = cut || !all;
+  MENDEL_ASSIGN_OR_RETURN(Algorithms chosen, CombineAlgorithms(graph, offers, max_seconds, times));
+  cut = cut || !all || times.cut;
   if (!times.wrong.empty()) MENDEL_RETURN_IF_ERROR(cache_.Put("wrong", cut ? cut_key : key, times.wrong));
-  return CombineAlgorithms(graph, offers, max_seconds, times);
+  return chosen;
 }
 
 absl::StatusOr<Algorithms> Profiler::PredictAlgorithms(const Graph& graph, const Offers& offers, const Algorithms& known,
@@ -293,7 +295,10 @@ absl::StatusOr<Algorithms> Profiler::CombineAlgorithms(const Graph& graph, const
 absl::StatusOr<std::optional<double>> Profiler::RatioOf(const Graph& graph, const Algorithms& choice, double max_seconds,
                                                         AlgorithmTimes& times) {
   // As above: nothing is begun that cannot be paid for.
-  if (deadline_.SecondsLeft() < kFewRuns * times.first_seconds) return std::nullopt;
+  if (deadline_.SecondsLeft() < kFewRuns * times.first_seconds) {
+    times.cut = true;
+    return std::nullopt;
+  }
   // One after the other beside the default, which all are held against: packed weights of three would be most of a search's
   // memory.
   std::string difference;

@@ -6,6 +6,11 @@
 #include "base/status.h"
 
 namespace mendel {
+namespace {
+
+constexpr double kGain = 0.99;  // less is as well an accident of measuring
+
+}  // namespace
 
 absl::StatusOr<Algorithms> CheapestByRegion(const std::vector<RegionChoices>& regions, Algorithms best, double least,
                                             const std::function<absl::StatusOr<std::optional<double>>(const Algorithms&)>& cost) {
@@ -19,7 +24,7 @@ absl::StatusOr<Algorithms> CheapestByRegion(const std::vector<RegionChoices>& re
         if (!tried.insert(other).second) continue;
         MENDEL_ASSIGN_OR_RETURN(const std::optional<double> found, cost(other));
         if (!found.has_value()) return best;
-        if (*found >= least) continue;
+        if (*found >= kGain * least) continue;
         least = *found;
         best = std::move(other);
         gained = true;

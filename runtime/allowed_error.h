@@ -8,9 +8,8 @@
 
 namespace mendel {
 
-/// Error that a plan of the class may have whatever its baseline has, relative to the largest output; no kernel of a layer is used
-/// whose own is larger. f32's classes: 1e-5. bf16: 2^-5, the sum of eight roundings of an operand (2^-8 each), or of 64 that are
-/// independent, about two for each of 32 layers.
+/// Error that a plan of the class may have whatever its baseline has, relative to the largest output. f32's classes: 1e-5. bf16:
+/// 2^-5, the sum of eight roundings of an operand (2^-8 each), or of 64 that are independent, about two for each of 32 layers.
 inline double AllowedError(Numerics numerics) { return std::max(1e-5, 8 * OperandRounding(numerics)); }
 
 }  // namespace mendel

@@ -19,7 +19,7 @@ expect 0 'Nothing was found wrong' "${check[@]}" --parts correctness,models --ou
 results=$(cat "$folder/results.md")
 told() { grep -Eq "$1" <<<"$results" || fail "the results do not tell /$1/: $results"; }
 told '^    cuda: device: emulated device, sm_90'
-told '^times, streams and branches: 3 of 3, .* 0 wrong'
+told '^times, streams, replays and branches: 4 of 4, .* 0 wrong'
 told '^\| net \| [0-9]+ \| [0-9.]+e-[0-9]+ \| [0-9.]+e-[0-9]+ \| [0-9]+ \|'
 
 # A device that fails is wrong, one that is not there is no failure.

@@ -134,6 +134,10 @@ void DropWasteful(std::vector<WinogradPlan>& sorted) {
   });
 }
 
+/// A kernel's bound is of the worst output for the worst data, sums of one sign; what a whole plan is wrong by is measured. So a
+/// layer may be wrong by more than what the class allows a plan, but not by much.
+constexpr double kLayerError = 2;
+
 /// Algorithms for a node in a class, as plans whose strides are still missing, the most promising first. Those that promise nothing
 /// are left out: the weights of large tiles in three dimensions would fill the memory only to lose.
 std::vector<WinogradPlan> Fitting(const Graph& graph, int32_t id, Numerics numerics) {
@@ -144,7 +148,7 @@ std::vector<WinogradPlan> Fitting(const Graph& graph, int32_t id, Numerics numer
   const Shape& weights = graph.type(graph.node(id).inputs[1]).shape;
   const Order order = OrderOf(weights);
   for (int k = 0; k < isa->transform_count; ++k) {
-    bool fits = WinogradErrorBound(isa->transforms[k], plan->channels_in) <= AllowedError(numerics);
+    bool fits = WinogradErrorBound(isa->transforms[k], plan->channels_in) <= kLayerError * AllowedError(numerics);
     for (size_t d = 0; d < 3; ++d) fits = fits && TapsAlong(weights, order[d]) == isa->transforms[k].r[d];
     plan->isa = isa;
     plan->transforms = &isa->transforms[k];

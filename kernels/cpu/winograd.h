@@ -2,8 +2,8 @@
 // transformed back with bias, residual and activation, all within the cache. Stride 1, one group, any padding and dilation (a
 // dilated convolution is several plain ones on every n-th position), one to three spatial dimensions.
 // Not in class `strict`. Relative to the largest output, the error is about 2 (F(2,3)) to 10 (F(4,3)) times that of a direct sum:
-// each kernel has its bound (WinogradErrorBound), and a class offers those within its own (AllowedError of
-// runtime/allowed_error.h).
+// each kernel has its bound (WinogradErrorBound), and a class offers those within twice its own (AllowedError of
+// runtime/allowed_error.h); the numeric gate measures whole plans against that.
 #ifndef MENDEL_KERNELS_CPU_WINOGRAD_H_
 #define MENDEL_KERNELS_CPU_WINOGRAD_H_
 

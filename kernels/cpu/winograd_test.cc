@@ -261,8 +261,8 @@ TEST(Winograd, AClassOffersTilesWithinItsBound) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(Offered({20, 20}, {5, 5}, Numerics::kStrict), Names());
   EXPECT_EQ(Offered({20, 20}, {5, 5}, Numerics::kDefault, 48), Names({"winograd-own:2", "winograd-own:4"}));
-  EXPECT_EQ(Offered({20, 20}, {5, 5}, Numerics::kDefault, 256), Names({"winograd-own:2"}));
-  EXPECT_EQ(Offered({20, 20}, {5, 5}, Numerics::kHigh, 256), Names({"winograd-own:2", "winograd-own:4"}));
+  EXPECT_EQ(Offered({20, 20}, {5, 5}, Numerics::kDefault, 320), Names({"winograd-own:2"}));
+  EXPECT_EQ(Offered({20, 20}, {5, 5}, Numerics::kHigh, 320), Names({"winograd-own:2", "winograd-own:4"}));
 }
 
 TEST(Winograd, ACompilationRefusesWhatItsClassDoesNotOffer) {

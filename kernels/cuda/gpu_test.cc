@@ -7,9 +7,11 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/status.h"
 #include "kernels/cuda/convolution_case.h"
@@ -124,11 +126,15 @@ void RunAll(const Options& options, GuardedCases& report) {
   if (!device.ok()) return report.GiveUp(std::string(device.status().message()));
   const Backend& backend = *FindBackend("cuda");
   if (options.Wants("streams")) {
-    report.Case("times", [&] { return WrongTimes(backend); });
-    if (report.GoesOn()) report.Case("streams", [&] { return WrongOnStreams(backend); });
-    if (report.GoesOn()) report.Case("replays", [&] { return WrongReplays(backend); });
-    if (report.GoesOn()) report.Case("branches", [&] { return WrongBranches(backend); });
-    report.EndPart("times, streams, replays and branches", 4, 4);
+    const std::pair<const char*, absl::StatusOr<std::string> (*)(const Backend&)> cases[] = {
+        {"times", &WrongTimes}, {"streams", &WrongOnStreams}, {"replays", &WrongReplays}, {"branches", &WrongBranches}};
+    size_t done = 0;
+    for (const auto& [name, wrong] : cases) {
+      if (!report.GoesOn()) break;
+      report.Case(name, [&, check = wrong] { return check(backend); });
+      ++done;
+    }
+    report.EndPart("times, streams, replays and branches", done, std::size(cases));
   }
   if (options.Wants("operators")) RunOperators(backend, report);
   if (options.Wants("libraries")) {

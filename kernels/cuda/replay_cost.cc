@@ -82,12 +82,18 @@ std::string ReplayText(const std::string& what, const ReplayCost& cost) {
   return text;
 }
 
-absl::StatusOr<ReplayCost> MeasureReplay(const Driver& driver, Executable& executable, const Graph& graph, int runs, int rounds) {
+absl::StatusOr<ReplayCost> MeasureReplay(const Driver& driver, Executable& executable, const Graph& graph, int runs, int rounds,
+                                         double seconds) {
   Caller caller(driver);
   MENDEL_RETURN_IF_ERROR(caller.Open(graph));
+  const auto start = Clock::now();
+  const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  MENDEL_RETURN_IF_ERROR(caller.Enqueue(executable));
+  MENDEL_RETURN_IF_ERROR(caller.Wait());
+  runs = std::clamp(static_cast<int>(std::min(seconds / (spent() * (rounds + 1)), 1e6)), 1, runs);
   std::vector<double> enqueue, wall, events;
-  const auto seconds = [&](Clock::duration duration) { return std::chrono::duration<double>(duration).count() / runs; };
-  for (int round = -1; round < rounds; ++round) {  // the first one is not counted
+  const auto a_run = [&](Clock::duration duration) { return std::chrono::duration<double>(duration).count() / runs; };
+  for (int round = -1; round < rounds && (wall.empty() || spent() < seconds); ++round) {  // the first one is not counted
     const auto begin = Clock::now();
     for (int run = 0; run < runs; ++run) MENDEL_RETURN_IF_ERROR(caller.Enqueue(executable));
     const auto enqueued = Clock::now();
@@ -95,8 +101,8 @@ absl::StatusOr<ReplayCost> MeasureReplay(const Driver& driver, Executable& execu
     const auto end = Clock::now();
     MENDEL_ASSIGN_OR_RETURN(const double between, TimedByEvents(executable, graph));
     if (round < 0) continue;
-    enqueue.push_back(seconds(enqueued - begin));
-    wall.push_back(seconds(end - begin));
+    enqueue.push_back(a_run(enqueued - begin));
+    wall.push_back(a_run(end - begin));
     events.push_back(between);
   }
   return ReplayCost{runs, Median(std::move(enqueue)), Median(std::move(wall)), Median(std::move(events))};

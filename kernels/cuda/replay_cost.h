@@ -24,8 +24,10 @@ struct ReplayCost {
 std::string ReplayText(const std::string& what, const ReplayCost& cost);
 
 /// Runs `executable`, a program of `graph` on the driver's device, `rounds` times `runs` times on a stream of its own with inputs
-/// and outputs in device memory, which holds zeros. The driver's first error.
-absl::StatusOr<ReplayCost> MeasureReplay(const Driver& driver, Executable& executable, const Graph& graph, int runs, int rounds);
+/// and outputs in device memory, which holds zeros. Fewer, but a round of one run at least, where they would take more than
+/// `seconds`. The driver's first error.
+absl::StatusOr<ReplayCost> MeasureReplay(const Driver& driver, Executable& executable, const Graph& graph, int runs, int rounds,
+                                         double seconds);
 
 }  // namespace mendel::cuda
 

@@ -6,9 +6,13 @@
 
 #include "base/status.h"
 #include "kernels/cuda/fusion/operator_text.h"
+#include "kernels/cuda/fusion/transposition.h"
 
 namespace mendel::cuda {
 namespace {
+
+/// Of so many elements a launch of its own is a good part of the time that moving them takes; more are moved by the best kernel.
+constexpr int64_t kFewElements = int64_t{1} << 18;
 
 /// Does one kernel alone write the result, which none of them reads?
 bool WritesAlone(const PlannedCorrection& correction) {
@@ -40,7 +44,9 @@ const PlannedCorrection* CorrectionOver(const Outline& outline, const FusionGrou
   if (found == all.end() || !found->in_place || !WritesAlone(*found) || !IsLayoutChange(outline.graph, group)) return nullptr;
   if (outline.graph.node(found->patch).attrs.BoxList("boxes").size() > kMostSpared) return nullptr;
   const NodeOrigin origin = outline.OriginOf(group.result.node);
-  return !origin.conversion && outline.beside.count(origin.node) > 0 ? nullptr : &*found;
+  if (origin.conversion || outline.beside.count(origin.node) > 0) return nullptr;
+  const bool is_large = NumElements(outline.graph.type(group.result)) > kFewElements;
+  return is_large && WriteTransposition(outline.graph, group).has_value() ? nullptr : &*found;
 }
 
 absl::StatusOr<FusedKernel> WriteMendedCopy(const Graph& graph, const FusionGroup& group, const std::vector<Box>& boxes,

@@ -24,7 +24,8 @@ inline constexpr std::string_view kMendedCopy = "_and_copy";
 
 /// The correction that takes the launch of `group` along; null where none does. The group moves elements (elementwise operators
 /// among them), and what it writes is corrected in place, by one kernel that alone writes there and that none of the correction
-/// reads. It is not asked to stand beside other kernels.
+/// reads. It is not asked to stand beside other kernels, converts no library's form, and is no large transposition, for which there
+/// is a better kernel (fusion/transposition.h).
 const PlannedCorrection* CorrectionOver(const Outline& outline, const FusionGroup& group);
 
 /// Blocks of `kernel`, the correction's last one, then those of `group`, which write no element of `boxes`: each element is written

@@ -1,5 +1,6 @@
 #include "kernels/cuda/fusion/transposition.h"
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,22 +15,34 @@ constexpr int64_t kSquare = 32;
 constexpr int64_t kRows = 8;  ///< of a square that the threads move at once
 constexpr int64_t kLeast = 8;
 
-/// The Transpose nodes that the group's result is an elementwise function of.
-std::set<int32_t> TransposesOf(const Graph& graph, const FusionGroup& group) {
+/// The Transpose that the group's result is an elementwise function of; -1 where there is none or several, or where anything in the
+/// group reads it, or what is made of it, elsewhere than at the result's position.
+int32_t TransposeOf(const Graph& graph, const FusionGroup& group) {
   const Shape& shape = graph.type(group.result).shape;
-  std::set<int32_t> found, seen;
+  const auto is_here = [&](int32_t id) { return FindOperatorText(graph.node(id).op->name)->reads == Reads::kAtPosition; };
+  int32_t found = -1;
+  std::set<int32_t> here;  // nodes that are computed at the result's position, with the Transpose
   std::vector<int32_t> open = {group.result.node};
   while (!open.empty()) {
     const int32_t id = open.back();
     open.pop_back();
-    if (group.nodes.count(id) == 0 || !seen.insert(id).second) continue;
-    const Node& node = graph.node(id);
-    if (node.op->name == "Transpose") {
-      found.insert(id);
-    } else if (FindOperatorText(node.op->name)->reads == Reads::kAtPosition) {
-      for (const ValueId& input : node.inputs) {
-        if (graph.type(input).shape == shape) open.push_back(input.node);
-      }
+    if (group.nodes.count(id) == 0 || here.count(id) != 0) continue;
+    const bool transposes = graph.node(id).op->name == "Transpose";
+    if (!transposes && !is_here(id)) continue;
+    if (transposes && found >= 0) return -1;
+    here.insert(id);
+    if (transposes) {
+      found = id;
+      continue;
+    }
+    for (const ValueId& input : graph.node(id).inputs) {
+      if (graph.type(input).shape == shape) open.push_back(input.node);
+    }
+  }
+  for (const int32_t id : group.nodes) {
+    const bool reads_here = here.count(id) != 0 && id != found;
+    for (const ValueId& input : graph.node(id).inputs) {
+      if (here.count(input.node) != 0 && !reads_here) return -1;
     }
   }
   return found;
@@ -149,9 +162,9 @@ class Transposition {
 }  // namespace
 
 std::optional<FusedKernel> WriteTransposition(const Graph& graph, const FusionGroup& group) {
-  const std::set<int32_t> transposes = TransposesOf(graph, group);
-  if (group.row >= 0 || transposes.size() != 1) return std::nullopt;
-  std::optional<FusedKernel> kernel = Transposition(graph, group, *transposes.begin()).Write();
+  const int32_t transpose = group.row < 0 ? TransposeOf(graph, group) : -1;
+  if (transpose < 0) return std::nullopt;
+  std::optional<FusedKernel> kernel = Transposition(graph, group, transpose).Write();
   if (kernel.has_value()) kernel->kind = "transposition";
   return kernel;
 }

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "graph/random_graph.h"
+#include "graph/text.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/expect_right.h"
@@ -63,6 +64,27 @@ TEST(Transposition, MovesSquares) {
   EXPECT_EQ(kernels({16, 3, 16}, {1, 0, 2}), "elements_by_4") << "the last dimension stays";
   EXPECT_EQ(kernels({40, 7}, {1, 0}), "elements");
   EXPECT_EQ(KernelsOf(CaseOf(Chain({40, 32}, {1, 0}, DType::kF32, true, true), "", 1)), "transposition_of_4");
+}
+
+/// A transposed value and views of the same: no element of it is what all of them read.
+TEST(Transposition, LeavesWhatViewsReadToo) {
+  const auto with = [](const std::string& rest) {
+    const auto graph = ParseGraph(
+        "graph \"g\" {\n%0 = Input() {name = \"x\", shape = [40, 32]}\n%1 = Transpose(%0) {perm = [1, 0]}\n" + rest + "}");
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return CaseOf(*graph, rest, 3);
+  };
+  const std::vector<DeviceCase> cases = {with(R"(%2 = Slice(%1) {ends = [32, 40], starts = [0, 20], steps = [1, 1]}
+              %3 = Slice(%1) {ends = [32, 20], starts = [0, 0], steps = [1, 1]}
+              %4 = Concat(%2, %3) {axis = 1}
+              %5 = Add(%1, %4)
+              return "y" = %5)"),
+                                         with(R"(%2 = Reshape(%1) {shape = [40, 32]}
+              %3 = Reshape(%0) {shape = [40, 32]}
+              %4 = Add(%2, %3)
+              return "y" = %4)")};
+  for (const DeviceCase& one : cases) EXPECT_EQ(KernelsOf(one).find("transposition"), std::string::npos) << KernelsOf(one);
+  ExpectAllRight(cases);
 }
 
 TEST(Transposition, MeansItsDefinition) {
