@@ -122,7 +122,7 @@ absl::StatusOr<std::string> WrongOnStreams(const Backend& backend) {
 }
 
 absl::StatusOr<std::string> WrongReplays(const Backend& backend) {
-  constexpr double kSeconds = 2;  // a plan
+  constexpr double kSeconds = 0.5;  // a plan
   MENDEL_ASSIGN_OR_RETURN(const Driver* const driver, Driver::Get());
   for (const int launches : {1, 3, 100}) {
     GraphBuilder builder;
@@ -139,22 +139,19 @@ absl::StatusOr<std::string> WrongReplays(const Backend& backend) {
   return "";
 }
 
-absl::StatusOr<std::string> WrongBranches(const Backend& backend) {
-  for (uint64_t seed = 1; seed <= 8; ++seed) {
-    Rng rng(seed);
-    MENDEL_ASSIGN_OR_RETURN(const Graph graph, RandomDag(rng));
-    MENDEL_ASSIGN_OR_RETURN(const auto chain, CompiledWith(backend, graph, "off"));
-    MENDEL_ASSIGN_OR_RETURN(const auto branches, CompiledWith(backend, graph, "on"));
-    for (int run = 0; run < 20; ++run) {
-      std::vector<double> values(256 * 512);
-      for (double& value : values) value = rng.Normal();
-      const std::vector<Tensor> inputs = {Tensor::FromDoubles({DType::kF32, {256, 512}}, values)};
-      MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> want, RunOnTensors(*chain, graph, inputs));
-      MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> have, RunOnTensors(*branches, graph, inputs));
-      for (size_t k = 0; k < want.size(); ++k) {
-        if (!std::ranges::equal(want[k].bytes(), have[k].bytes()))
-          return Cat("seed ", seed, ", run ", run, ": output ", k, " differs");
-      }
+absl::StatusOr<std::string> WrongBranches(const Backend& backend, uint64_t seed) {
+  Rng rng(seed);
+  MENDEL_ASSIGN_OR_RETURN(const Graph graph, RandomDag(rng));
+  MENDEL_ASSIGN_OR_RETURN(const auto chain, CompiledWith(backend, graph, "off"));
+  MENDEL_ASSIGN_OR_RETURN(const auto branches, CompiledWith(backend, graph, "on"));
+  for (int run = 0; run < 20; ++run) {
+    std::vector<double> values(256 * 512);
+    for (double& value : values) value = rng.Normal();
+    const std::vector<Tensor> inputs = {Tensor::FromDoubles({DType::kF32, {256, 512}}, values)};
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> want, RunOnTensors(*chain, graph, inputs));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> have, RunOnTensors(*branches, graph, inputs));
+    for (size_t k = 0; k < want.size(); ++k) {
+      if (!std::ranges::equal(want[k].bytes(), have[k].bytes())) return Cat("run ", run, ": output ", k, " differs");
     }
   }
   return "";

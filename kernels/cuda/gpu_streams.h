@@ -2,6 +2,7 @@
 #ifndef MENDEL_KERNELS_CUDA_GPU_STREAMS_H_
 #define MENDEL_KERNELS_CUDA_GPU_STREAMS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -20,7 +21,7 @@ absl::StatusOr<std::string> WrongReplays(const Backend& backend);
 
 /// "" when programs with branches, replayed side by side, yield the same bits as one launch after the other, run after run. Sets
 /// MENDEL_CUDA_BRANCHES meanwhile.
-absl::StatusOr<std::string> WrongBranches(const Backend& backend);
+absl::StatusOr<std::string> WrongBranches(const Backend& backend, uint64_t seed);
 
 }  // namespace mendel::cuda
 
