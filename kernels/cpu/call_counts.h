@@ -4,7 +4,7 @@
 #define MENDEL_KERNELS_CPU_CALL_COUNTS_H_
 
 #include <cstdint>
-#include <iosfwd>
+#include <ostream>
 
 namespace mendel::cpu {
 
@@ -16,7 +16,10 @@ struct CallCounts {
   int64_t threads = 0;   ///< pthread_create
   bool operator==(const CallCounts&) const = default;
 };
-std::ostream& operator<<(std::ostream& out, const CallCounts& counts);
+inline std::ostream& operator<<(std::ostream& out, const CallCounts& counts) {
+  return out << counts.allocations << " allocations, " << counts.frees << " frees, " << counts.mappings << " mappings, "
+             << counts.locks << " locks, " << counts.threads << " threads made";
+}
 
 /// What all threads of the process called while one of them ran something: inside oneDNN's dnnl_primitive_execute, and elsewhere.
 struct WatchedCalls {

@@ -90,11 +90,6 @@ constexpr CallWatch kWatch = {&Start, &Stop};
 
 }  // namespace
 
-std::ostream& operator<<(std::ostream& out, const CallCounts& counts) {
-  return out << counts.allocations << " allocations, " << counts.frees << " frees, " << counts.mappings << " mappings, "
-             << counts.locks << " locks, " << counts.threads << " threads made";
-}
-
 TEST(CallCounts, SeesEveryKind) {
   Start();
   ::operator delete(Kept(::operator new(4)));

@@ -106,7 +106,7 @@ TEST_F(SessionMemory, PagesOfAFileAreGivenBackOncePacked) {
   auto plan = ReadPlan(path_);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_GE(ResidentOf(path_), kWeightBytes) << "reading checks every page, and this must be seen";
-  const int64_t before = AnonymousBytes();
+  [[maybe_unused]] const int64_t before = AnonymousBytes();
   auto session = Session::Create(*plan, {});
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_EQ(Outputs(**session, inputs), expected);
