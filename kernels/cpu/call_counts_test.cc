@@ -113,29 +113,26 @@ TEST(CallCounts, SeesEveryKind) {
 
 }  // namespace mendel::cpu
 
-using mendel::cpu::Count;
-using mendel::cpu::Counters;
-
 extern "C" {
 
 void* malloc(size_t bytes) {
-  Count(&Counters::allocations);
+  mendel::cpu::Count(&mendel::cpu::Counters::allocations);
   return __libc_malloc(bytes);
 }
 void free(void* block) {
-  if (block != nullptr) Count(&Counters::frees);
+  if (block != nullptr) mendel::cpu::Count(&mendel::cpu::Counters::frees);
   __libc_free(block);
 }
 void* calloc(size_t count, size_t bytes) {
-  Count(&Counters::allocations);
+  mendel::cpu::Count(&mendel::cpu::Counters::allocations);
   return __libc_calloc(count, bytes);
 }
 void* realloc(void* block, size_t bytes) {
-  Count(&Counters::allocations);
+  mendel::cpu::Count(&mendel::cpu::Counters::allocations);
   return __libc_realloc(block, bytes);
 }
 void* memalign(size_t alignment, size_t bytes) {
-  Count(&Counters::allocations);
+  mendel::cpu::Count(&mendel::cpu::Counters::allocations);
   return __libc_memalign(alignment, bytes);
 }
 void* aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
@@ -144,19 +141,19 @@ int posix_memalign(void** block, size_t alignment, size_t bytes) {
   return *block == nullptr ? ENOMEM : 0;
 }
 void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
-  Count(&Counters::mappings);
+  mendel::cpu::Count(&mendel::cpu::Counters::mappings);
   return reinterpret_cast<void*>(syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
 }
 int munmap(void* address, size_t bytes) noexcept {
-  Count(&Counters::mappings);
+  mendel::cpu::Count(&mendel::cpu::Counters::mappings);
   return static_cast<int>(syscall(SYS_munmap, address, bytes));
 }
 int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  Count(&Counters::locks);
+  mendel::cpu::Count(&mendel::cpu::Counters::locks);
   return mendel::cpu::Next("pthread_mutex_lock", mendel::cpu::next_lock)(mutex);
 }
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) noexcept {
-  Count(&Counters::threads);
+  mendel::cpu::Count(&mendel::cpu::Counters::threads);
   return mendel::cpu::Next("pthread_create", mendel::cpu::next_create)(thread, attributes, start, argument);
 }
 dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t stream, int count,
