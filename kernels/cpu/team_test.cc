@@ -1,7 +1,5 @@
 // The team of threads and the kernels that divide their work among it; run under ThreadSanitizer too.
 
-#include "kernels/cpu/threads.h"
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -14,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/own_isa.h"
 #include "kernels/cpu/test_support.h"
+#include "kernels/cpu/threads.h"
 #include "kernels/cpu/winograd.h"
 
 namespace mendel::cpu {

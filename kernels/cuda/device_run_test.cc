@@ -254,7 +254,8 @@ TEST(ReplayCost, CountsRunsAndGivesAllBack) {
     ASSERT_TRUE(executable.ok()) << executable.status();
     const auto cost = MeasureReplay(noted.table, **executable, device_run_case::Chain(), 3, 2, 1e9);
     ASSERT_TRUE(cost.ok()) << cost.status();
-    EXPECT_EQ(std::count(noted.calls.begin(), noted.calls.end(), 'C'), (1 + 3 * 3) * 2) << "a copy in and one out, one run and three rounds of three";
+    EXPECT_EQ(std::count(noted.calls.begin(), noted.calls.end(), 'C'), (1 + 3 * 3) * 2)
+        << "a copy in and one out, one run and three rounds of three";
     EXPECT_GT(cost->enqueue, 0);
     EXPECT_GE(cost->wall, cost->enqueue);
     EXPECT_THAT(ReplayText("a chain", {100, 3e-6, 10e-6, 8e-6}),
