@@ -201,10 +201,6 @@ std::vector<std::string> KernelsWith(const Graph& graph, std::string_view algori
   return ExpectMatches(graph, RandomInputs(rng, graph), options);
 }
 
-int64_t CountOf(const std::vector<std::string>& kernels, std::string_view name) {
-  return std::count_if(kernels.begin(), kernels.end(), [&](const std::string& kernel) { return kernel.find(name) == 0; });
-}
-
 TEST(Depthwise, TakesThePointwiseConvolutionThatOnlyItReads) {
   if (DirectIsaHere() == nullptr) GTEST_SKIP() << "this machine has neither AVX2 nor AVX-512";
   for (uint64_t seed = 1; seed <= 20; ++seed) {

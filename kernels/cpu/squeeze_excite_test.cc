@@ -103,10 +103,6 @@ std::vector<std::string> OwnKernels(const Graph& graph, std::string_view depthwi
   return ExpectMatches(graph, RandomInputs(rng, graph), options);
 }
 
-int64_t CountOf(const std::vector<std::string>& kernels, std::string_view name) {
-  return std::count_if(kernels.begin(), kernels.end(), [&](const std::string& kernel) { return kernel.find(name) == 0; });
-}
-
 TEST(SqueezeExcite, IsPartOfTheConvolutions) {
   if (DirectIsaHere() == nullptr) GTEST_SKIP() << "this machine has neither AVX2 nor AVX-512";
   for (uint64_t seed = 1; seed <= 30; ++seed) {

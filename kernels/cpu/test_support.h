@@ -2,8 +2,11 @@
 #ifndef MENDEL_KERNELS_CPU_TEST_SUPPORT_H_
 #define MENDEL_KERNELS_CPU_TEST_SUPPORT_H_
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +27,11 @@ namespace mendel::cpu {
 /// kernels.
 std::vector<std::string> ExpectMatches(const Graph& graph, const std::vector<HostValue>& inputs, const CompileOptions& options,
                                        double tolerance = 1e-5, double scale = 0);
+
+/// Of the steps' kernels, those whose name begins with `name`.
+inline int64_t CountOf(const std::vector<std::string>& kernels, std::string_view name) {
+  return std::count_if(kernels.begin(), kernels.end(), [&](const std::string& kernel) { return kernel.starts_with(name); });
+}
 
 using SampleRanges = std::vector<std::pair<int, std::pair<double, double>>>;
 using ChangeInputs = std::function<void(std::vector<HostValue>&)>;

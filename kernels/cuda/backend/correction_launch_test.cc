@@ -14,6 +14,7 @@
 #include "graph/rewrite.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
+#include "kernels/cuda/expect_mended.h"
 #include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/mended_plan.h"
 #include "kernels/cuda/mending_case.h"
@@ -70,15 +71,6 @@ MendedPlan PlanOf(const Graph& graph, const std::string& prefix = "", bool reuse
 }
 
 bool SameBuffer(const DeviceBuffer& a, const DeviceBuffer& b) { return a.allocation == b.allocation && a.offset == b.offset; }
-
-/// Runs all plans as one module on one driver.
-void ExpectAllRight(const std::vector<MendedPlan>& plans) {
-  FakeDriver driver;
-  const absl::Status prepared = driver.Prepare(ModuleOf(plans));
-  ASSERT_TRUE(prepared.ok()) << std::string(prepared.message()).substr(0, 4000);
-  for (const MendedPlan& plan : plans) EXPECT_EQ(FailureOf(driver.table(), plan), "") << plan.told;
-  EXPECT_EQ(driver.Leaks(), "");
-}
 
 TEST(CorrectionLaunch, RandomCorrectionsInPlans) {
   std::vector<MendedPlan> plans;

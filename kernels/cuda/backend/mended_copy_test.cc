@@ -16,6 +16,7 @@
 #include "kernels/cuda/backend/executable.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/emit/from_graph.h"
+#include "kernels/cuda/expect_mended.h"
 #include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/mended_plan.h"
 #include "kernels/cuda/mending_case.h"
@@ -72,14 +73,6 @@ MendedPlan PlanOf(const Graph& graph, const std::string& prefix) {
   auto plan = MakeMendedPlan(graph, prefix, false);
   EXPECT_TRUE(plan.ok()) << plan.status();
   return *std::move(plan);
-}
-
-void ExpectAllRight(const std::vector<MendedPlan>& plans) {
-  FakeDriver driver;
-  const absl::Status prepared = driver.Prepare(ModuleOf(plans));
-  ASSERT_TRUE(prepared.ok()) << std::string(prepared.message()).substr(0, 4000);
-  for (const MendedPlan& plan : plans) EXPECT_EQ(FailureOf(driver.table(), plan), "") << plan.told;
-  EXPECT_EQ(driver.Leaks(), "");
 }
 
 TEST(MendedCopy, IsOneLaunchThatWritesEveryElementOnce) {
