@@ -151,10 +151,18 @@ class Profiler {
                                                  AlgorithmTimes& times, std::string& difference);
   /// One program; with wrong numbers one for each name in it.
   absl::Status TimeTogether(const Graph& graph, const Algorithms& algorithms, double max_seconds, AlgorithmTimes& times);
-  /// One algorithm a node: its best, or its best of one kind throughout (Backend::AlgorithmKind), or what was timed together, then
-  /// region by region; the fastest as a whole.
+  /// Adds a program's times to what is known of the algorithms of its nodes.
+  static void Credit(const Graph& graph, const Algorithms& algorithms, const Steps& steps, AlgorithmTimes& times);
+  struct BestOfNodes {
+    Algorithms each;
+    std::map<std::string, Algorithms> of_kind, tied;  ///< by kind: the best of that kind; where that loses little alone
+  };
+  BestOfNodes BestSoFar(const Graph& graph, const Offers& offers, const AlgorithmTimes& times) const;
+  /// profiler_combine.cc. One algorithm a node: its best, or its best of one kind throughout (Backend::AlgorithmKind), or what was
+  /// timed together, then region by region; the fastest as a whole, by several measurements.
   absl::StatusOr<Algorithms> CombineAlgorithms(const Graph& graph, const Offers& offers, double max_seconds, AlgorithmTimes& times);
-  /// A whole program's time over the standard's; infinite where it is wrong or fails, nothing where the deadline leaves no time.
+  /// A whole program's time over the standard's, measured once more, the mean of all its measurements; infinite where it is wrong
+  /// or fails, nothing where the deadline leaves no time. `choice` has the known ones.
   absl::StatusOr<std::optional<double>> RatioOf(const Graph& graph, const Algorithms& choice, double max_seconds,
                                                 AlgorithmTimes& times);
   std::vector<std::vector<int32_t>> RegionsOf(const Graph& graph, const Offers& offers) const;

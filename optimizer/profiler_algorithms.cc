@@ -14,17 +14,15 @@
 #include "base/status.h"
 #include "graph/text.h"
 #include "optimizer/profiler.h"
-#include "optimizer/region_choices.h"
+#include "optimizer/profiler_times.h"
 #include "optimizer/trial.h"
 
 namespace mendel {
 namespace {
 
-constexpr double kNoise = 0.97;      // an algorithm must win by more than measurements repeat
-constexpr double kCombinations = 4;  // time is kept for as many measurements of combined algorithms
+constexpr double kCombinations = 8;  // time is kept for as many measurements of combined algorithms
 constexpr double kShortest = 0.05;   // seconds
 constexpr double kFewRuns = 4;       // more runs than this must fit into a share of the time for a program to run twice
-constexpr double kTie = 1.1;         // an algorithm that loses less than this alone may win among others of its kind
 
 /// Nodes of the step that computes `node`; empty when no step names it.
 std::vector<int32_t> NodesWith(const std::vector<Step>& steps, int32_t node) {
@@ -32,14 +30,6 @@ std::vector<int32_t> NodesWith(const std::vector<Step>& steps, int32_t node) {
     if (std::find(step.nodes.begin(), step.nodes.end(), node) != step.nodes.end()) return step.nodes;
   }
   return {};
-}
-
-/// What the time of a node depends on besides its neighbours: operator, attributes and types.
-std::string Signature(const Graph& graph, int32_t id) {
-  const Node& node = graph.node(id);
-  std::string text = Cat(node.op->name, " ", PrintAttributes(node.attrs));
-  for (const TensorType& type : graph.InputTypes(id)) text += Cat(" ", TypeString(type));
-  return text;
 }
 
 /// Choices that are timed in one program.
@@ -82,25 +72,12 @@ std::map<std::string, Algorithms> ByName(const Algorithms& algorithms) {
 
 }  // namespace
 
-/// What is known while the algorithms of a graph are timed one after the other.
-struct Profiler::AlgorithmTimes {
-  Trial trial;
-  std::unique_ptr<Executable> standard;
-  OutputBytes want;
-  Algorithms known;          ///< choices that are made already; the standard has them, and every program that is compared with it
-  double first_seconds = 0;  ///< compiling and running once
-  struct Seconds {
-    double standard = 0, own = 0;
-  };
-  /// By what a node's time depends on (Signature) and algorithm, summed over equal nodes.
-  std::map<std::string, std::map<std::string, Seconds>> seconds;
-  /// Of the whole programs that ran the fastest, and its time over the standard's.
-  Algorithms fastest;
-  double fastest_ratio = 1;
-  std::map<Algorithms, double> ratios = {};  ///< of whole programs that ran, to the standard; infinite for those that are wrong
-  bool cut = false;                          ///< there was no time for a combination
-  std::string wrong;                         ///< two lines for each algorithm that was dropped: its name, the difference
-};
+std::string SignatureOf(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  std::string text = Cat(node.op->name, " ", PrintAttributes(node.attrs));
+  for (const TensorType& type : graph.InputTypes(id)) text += Cat(" ", TypeString(type));
+  return text;
+}
 
 absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double max_seconds) {
   const Offers offers = AllOffers(graph);
@@ -140,7 +117,7 @@ absl::StatusOr<Algorithms> Profiler::MeasureAlgorithms(const Graph& graph, const
                                                        const std::string& key, const std::string& cut_key, double max_seconds,
                                                        bool& cut) {
   AlgorithmTimes times{
-      .trial = Trial(graph), .standard = nullptr, .want = {}, .known = known, .seconds = {}, .fastest = {}, .wrong = {}};
+      .trial = Trial(graph), .standard = nullptr, .want = {}, .known = known, .of_nodes = {}, .wrong = {}};
   MENDEL_ASSIGN_OR_RETURN(const bool all, TimeOffers(graph, offers, max_seconds, times));
   MENDEL_ASSIGN_OR_RETURN(Algorithms chosen, CombineAlgorithms(graph, offers, max_seconds, times));
   cut = cut || !all || times.cut;
@@ -153,7 +130,7 @@ absl::StatusOr<Algorithms> Profiler::PredictAlgorithms(const Graph& graph, const
   std::vector<AlgorithmOffers> like;
   std::map<std::string, size_t> places;
   for (const auto& [node, names] : offers) {
-    const auto [place, is_new] = places.try_emplace(Signature(graph, node), like.size());
+    const auto [place, is_new] = places.try_emplace(SignatureOf(graph, node), like.size());
     if (is_new) like.emplace_back();
     like[place->second][node] = names;
   }
@@ -185,6 +162,7 @@ absl::StatusOr<bool> Profiler::TimeOffers(const Graph& graph, const Offers& offe
   MENDEL_ASSIGN_OR_RETURN(const OutputBytes* outputs, times.trial.Run(*times.standard));
   times.want = *outputs;
   times.first_seconds = clock.Seconds();
+  times.of_programs[times.known].Add(1);
   ++measured_;
   double left = static_cast<double>(programs.size() + RegionsOf(graph, offers).size()) + kCombinations;
   for (const Together& program : programs) {
@@ -211,9 +189,8 @@ absl::StatusOr<std::optional<Profiler::Steps>> Profiler::TimeSteps(const Graph& 
   const int runs = kFewRuns * clock.Seconds() > max_seconds ? 1 : 2;
   MENDEL_ASSIGN_OR_RETURN(auto medians,
                           times.trial.StepMedians(pair, {.min_runs = runs, .seconds = max_seconds, .deadline = deadline_}));
-  const double ratio = std::reduce(medians[1].begin(), medians[1].end()) / std::reduce(medians[0].begin(), medians[0].end());
-  times.ratios[all] = ratio;
-  if (ratio < times.fastest_ratio) times.fastest_ratio = ratio, times.fastest = std::move(all);
+  const auto total = [](const std::vector<double>& seconds) { return std::reduce(seconds.begin(), seconds.end()); };
+  times.of_programs[all].Add(total(medians[1]) / total(medians[0]));
   return Steps{(*executable)->steps(), std::move(medians[0]), std::move(medians[1])};
 }
 
@@ -234,115 +211,40 @@ absl::Status Profiler::TimeTogether(const Graph& graph, const Algorithms& algori
     }
     return absl::OkStatus();
   }
+  Credit(graph, algorithms, *steps, times);
+  return absl::OkStatus();
+}
+
+void Profiler::Credit(const Graph& graph, const Algorithms& algorithms, const Steps& steps, AlgorithmTimes& times) {
+  struct Seconds {
+    double standard = 0, own = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Seconds> sums;
   for (const auto& [node, name] : algorithms) {
     // A later node's algorithm may compute this one, too, whatever its name: the time is then that one's.
-    const std::vector<int32_t> with_it = NodesWith(steps->steps, node);
+    const std::vector<int32_t> with_it = NodesWith(steps.steps, node);
     const auto last = std::max_element(with_it.begin(), with_it.end(), [&](int32_t a, int32_t b) {
       return algorithms.count(a) != algorithms.count(b) ? algorithms.count(a) < algorithms.count(b) : a < b;
     });
     if (last != with_it.end() && *last != node) continue;
     std::set<int32_t> nodes;
-    for (const std::vector<Step>* of : {&times.standard->steps(), &steps->steps}) {
+    for (const std::vector<Step>* of : {&times.standard->steps(), &steps.steps}) {
       for (const int32_t with : NodesWith(*of, node)) nodes.insert(with);
     }
-    const double standard = SecondsOfNodes(times.standard->steps(), steps->standard, nodes);
+    const double standard = SecondsOfNodes(times.standard->steps(), steps.standard, nodes);
     if (nodes.empty() || standard <= 0) continue;
-    AlgorithmTimes::Seconds& sum = times.seconds[Signature(graph, node)][name];
+    Seconds& sum = sums[{SignatureOf(graph, node), name}];
     sum.standard += standard;
-    sum.own += SecondsOfNodes(steps->steps, steps->seconds, nodes);
+    sum.own += SecondsOfNodes(steps.steps, steps.seconds, nodes);
   }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Algorithms> Profiler::CombineAlgorithms(const Graph& graph, const Offers& offers, double max_seconds,
-                                                       AlgorithmTimes& times) {
-  Algorithms each;
-  std::map<std::string, Algorithms> of_kind, tied;
-  for (const auto& [node, names] : offers) {
-    double least = kNoise;
-    std::map<std::string, double> least_of;
-    for (const auto& [name, seconds] : times.seconds[Signature(graph, node)]) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) continue;  // what like nodes have depends on neighbours
-      const double ratio = seconds.own / seconds.standard;
-      if (ratio < least) least = ratio, each[node] = name;
-      const std::string kind = backend_.AlgorithmKind(name);
-      const auto [least_of_kind, is_first] = least_of.try_emplace(kind, ratio);
-      if (!is_first && ratio >= least_of_kind->second) continue;
-      least_of_kind->second = ratio;
-      of_kind[kind][node] = name;
-    }
-    for (const auto& [kind, ratio] : least_of) {
-      if (ratio < kTie) tied[kind][node] = of_kind[kind][node];
-    }
-  }
-  std::vector<Algorithms> choices;
-  for (const auto& [kind, algorithms] : of_kind) {
-    // What all have of the default's kind alone is no whole: `each` has what is good of it, and the others as well.
-    if (!kind.empty()) choices.insert(choices.end(), {algorithms, tied[kind]});
-  }
-  choices.push_back(std::move(each));
-  std::set<Algorithms> tried = {times.fastest};
-  for (Algorithms& choice : choices) {
-    if (choice.empty()) continue;
-    choice.insert(times.known.begin(), times.known.end());
-    if (tried.insert(choice).second) MENDEL_RETURN_IF_ERROR(RatioOf(graph, choice, max_seconds / 3, times).status());
-  }
-  MENDEL_RETURN_IF_ERROR(ChooseByRegion(graph, offers, of_kind, max_seconds / 3, times));
-  // What was only put together on paper may lose by layouts; that what it was put together from is slower is no reason to take it.
-  return times.fastest_ratio < 1 ? times.fastest : times.known;
-}
-
-absl::StatusOr<std::optional<double>> Profiler::RatioOf(const Graph& graph, const Algorithms& choice, double max_seconds,
-                                                        AlgorithmTimes& times) {
-  // As above: nothing is begun that cannot be paid for.
-  if (deadline_.SecondsLeft() < kFewRuns * times.first_seconds) {
-    times.cut = true;
-    return std::nullopt;
-  }
-  // One after the other beside the default, which all are held against: packed weights of three would be most of a search's
-  // memory.
-  std::string difference;
-  MENDEL_ASSIGN_OR_RETURN(const std::optional<Steps> steps, TimeSteps(graph, choice, max_seconds, times, difference));
-  if (steps.has_value()) return times.ratios.at(choice);
-  Warn("a choice of algorithms", difference);
-  return times.ratios[choice] = std::numeric_limits<double>::infinity();
-}
-
-std::vector<std::vector<int32_t>> Profiler::RegionsOf(const Graph& graph, const Offers& offers) const {
-  std::set<int32_t> nodes;
-  for (const auto& offer : offers) nodes.insert(offer.first);
-  return backend_.KindRegions(graph, nodes);
-}
-
-absl::Status Profiler::ChooseByRegion(const Graph& graph, const Offers& offers, const std::map<std::string, Algorithms>& of_kind,
-                                      double max_seconds, AlgorithmTimes& times) {
-  std::vector<RegionChoices> regions;
-  for (const std::vector<int32_t>& nodes : RegionsOf(graph, offers)) {
-    RegionChoices& region = regions.emplace_back();
-    region.nodes = nodes;
-    region.choices.emplace_back();  // the default
-    for (const auto& [kind, algorithms] : of_kind) {
-      Algorithms choice;
-      for (const int32_t node : nodes) {
-        if (const auto it = algorithms.find(node); it != algorithms.end()) choice.insert(*it);
-      }
-      if (!choice.empty()) region.choices.push_back(std::move(choice));
-    }
-  }
-  times.ratios[times.known] = 1;
-  const auto ratio = [&](const Algorithms& algorithms) -> absl::StatusOr<std::optional<double>> {
-    const auto ran = times.ratios.find(algorithms);
-    return ran != times.ratios.end() ? std::optional(ran->second) : RatioOf(graph, algorithms, max_seconds, times);
-  };
-  const Algorithms best = times.fastest_ratio < 1 ? times.fastest : times.known;
-  return CheapestByRegion(regions, best, std::min(1.0, times.fastest_ratio), ratio).status();
+  for (const auto& [what, sum] : sums) times.of_nodes[what.first][what.second].Add(sum.own / sum.standard);
 }
 
 Algorithms Profiler::TakeKnown(const Graph& graph, Offers& offers) const {
   Algorithms chosen;
   for (auto it = offers.begin(); it != offers.end();) {
     const auto& [node, names] = *it;
-    const auto known = by_signature_.find(Signature(graph, node));
+    const auto known = by_signature_.find(SignatureOf(graph, node));
     if (known == by_signature_.end()) {
       ++it;
       continue;
@@ -357,7 +259,7 @@ void Profiler::NoteSignatures(const Graph& graph, const Offers& offers, const Al
   std::map<std::string, std::map<std::string, int>> votes;
   for (const auto& [node, names] : offers) {
     const auto it = chosen.find(node);
-    ++votes[Signature(graph, node)][it == chosen.end() ? "" : it->second];
+    ++votes[SignatureOf(graph, node)][it == chosen.end() ? "" : it->second];
   }
   for (const auto& [signature, names] : votes) {
     const auto most =

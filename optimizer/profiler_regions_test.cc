@@ -188,9 +188,9 @@ TEST(ProfilerRegions, TheBestOfAllProgramsIsFound) {
     }
     TurningBackend backend(chain, costs);
     EXPECT_NEAR(TotalOf(chain, costs, ChosenFor(chain, backend)), LeastOfAll(chain, costs), 0.03 * kCalls) << "seed " << seed;
-    // Once for its nodes' times, maybe, and once as what is best of these: no region runs what ran.
+    // What seems best is confirmed; no region runs what ran.
     for (const Algorithms& program : backend.programs) {
-      EXPECT_LE(std::count(backend.programs.begin(), backend.programs.end(), program), program.empty() ? 1 : 2) << "seed " << seed;
+      EXPECT_LE(std::count(backend.programs.begin(), backend.programs.end(), program), program.empty() ? 1 : 3) << "seed " << seed;
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -20,7 +21,7 @@ using testing::HasSubstr;
 
 /// Runs the definition, and lies where it is told to: "wrong" adds to the first output element, every algorithm reports step
 /// times of its own.
-class LyingExecutable final : public Executable {
+class LyingExecutable : public Executable {
  public:
   LyingExecutable(Graph graph, Algorithms algorithms) : graph_(std::move(graph)), algorithms_(std::move(algorithms)) {
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
@@ -192,6 +193,72 @@ TEST(Profiler, WrongNumbersInAProgramOfSeveralAlgorithmsAreOneAlgorithmsOwn) {
   };
   EXPECT_TRUE(tried_alone("b"));
   EXPECT_TRUE(tried_alone("wrong"));
+}
+
+/// Two algorithms for each of two operators, whose steps take what a test says, the more often they were compiled, the later in
+/// the list; the default takes 1.
+class ScriptedBackend final : public Backend {
+ public:
+  using Script = std::map<std::string, std::vector<double>>;  // seconds by algorithm
+  explicit ScriptedBackend(Script script) : script_(std::move(script)) {}
+  std::string_view name() const override { return "scripted"; }
+  absl::Status Probe() const override { return absl::OkStatus(); }
+  std::string Identity() const override { return "scripted"; }
+  std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics) const override {
+    if (graph.node(node).op->name == "Relu") return {"a", "b"};
+    if (graph.node(node).op->name == "Mul") return {"c", "d"};
+    return {};
+  }
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
+    std::map<int32_t, double> seconds;
+    for (const auto& [node, name] : options.algorithms) {
+      const std::vector<double>& times = script_.at(name);
+      seconds[node] = times[std::min(compiled_[name]++, times.size() - 1)];
+    }
+    return std::make_unique<ScriptedExecutable>(graph, std::move(seconds));
+  }
+
+ private:
+  class ScriptedExecutable final : public LyingExecutable {
+   public:
+    ScriptedExecutable(const Graph& graph, std::map<int32_t, double> seconds)
+        : LyingExecutable(graph, {}), seconds_(std::move(seconds)) {}
+    absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+                          std::vector<double>& seconds) override {
+      seconds.clear();
+      for (const Step& step : steps()) {
+        const auto it = seconds_.find(step.nodes[0]);
+        seconds.push_back(it == seconds_.end() ? 1.0 : it->second);
+      }
+      return Run(inputs, outputs);
+    }
+
+   private:
+    std::map<int32_t, double> seconds_;
+  };
+  Script script_;
+  mutable std::map<std::string, size_t> compiled_;
+};
+
+Algorithms ScriptedChoice(ScriptedBackend::Script script) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  ScriptedBackend backend(std::move(script));
+  Profiler profiler(backend, *cache, {});
+  const auto chosen = profiler.ChooseAlgorithms(Scaled(2), 0.01);
+  EXPECT_TRUE(chosen.ok()) << chosen.status();
+  return *chosen;
+}
+
+TEST(Profiler, AnAlgorithmThatWasLuckyOnceIsNotChosen) {
+  EXPECT_EQ(ScriptedChoice({{"a", {0.6}}, {"b", {0.2, 0.95}}, {"c", {0.7}}, {"d", {0.8}}}), (Algorithms{{1, "a"}, {3, "c"}}));
+  // Nor is one that gains nothing.
+  EXPECT_EQ(ScriptedChoice({{"a", {1.2}}, {"b", {0.2, 1.6}}, {"c", {0.7}}, {"d", {0.8}}}), (Algorithms{{3, "c"}}));
+}
+
+TEST(Profiler, AProgramThatWasDisturbedOnceIsMeasuredAgain) {
+  // The second compilation of either is that of the best of each together.
+  EXPECT_EQ(ScriptedChoice({{"a", {0.5, 1.4, 0.5}}, {"b", {0.9}}, {"c", {0.9}}, {"d", {0.4, 1.4, 0.4}}}),
+            (Algorithms{{1, "a"}, {3, "d"}}));
 }
 
 TEST_F(ProfilerTest, ProgramsWithWrongNumbersAreDroppedFromComparisons) {

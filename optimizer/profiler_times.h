@@ -1,0 +1,53 @@
+// What is known while the algorithms of a graph are timed one after the other. Private to the profiler.
+#ifndef MENDEL_OPTIMIZER_PROFILER_TIMES_H_
+#define MENDEL_OPTIMIZER_PROFILER_TIMES_H_
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "optimizer/profiler.h"
+#include "optimizer/trial.h"
+
+namespace mendel {
+
+struct Profiler::AlgorithmTimes {
+  Trial trial;
+  std::unique_ptr<Executable> standard;
+  OutputBytes want;
+  Algorithms known;          ///< choices that are made already; the standard has them, and every program that is compared with it
+  double first_seconds = 0;  ///< compiling and running once
+  /// A time over that of the standard's like, of all measurements; infinite for wrong numbers.
+  class Ratios {
+   public:
+    /// What a third measurement would not be needed to believe: the median of three and more. Of fewer the least, so that what may
+    /// be the best is measured again; what disturbs a run mostly makes it longer.
+    double Estimate() const;
+    void Add(double ratio) { all_.push_back(ratio); }
+    size_t size() const { return all_.size(); }
+
+   private:
+    std::vector<double> all_;
+  };
+  static constexpr size_t kConfirmed = 3;
+  /// By what a node's time depends on (SignatureOf) and algorithm: those of equal nodes of a program together.
+  std::map<std::string, std::map<std::string, Ratios>> of_nodes;
+  std::map<Algorithms, Ratios> of_programs = {};  ///< that ran; the standard's is 1
+  int combinations = 0;  ///< programs of each node's best that were measured
+  bool cut = false;      ///< there was no time for a combination
+  std::string wrong;     ///< two lines for each algorithm that was dropped: its name, the difference
+
+  /// Of the least estimate; the standard among equals.
+  const std::pair<const Algorithms, Ratios>& Fastest() const;
+  size_t MeasurementsOf(const Algorithms& all) const;
+};
+
+/// What the time of a node depends on besides its neighbours: operator, attributes and types.
+std::string SignatureOf(const Graph& graph, int32_t id);
+
+}  // namespace mendel
+
+#endif  // MENDEL_OPTIMIZER_PROFILER_TIMES_H_
