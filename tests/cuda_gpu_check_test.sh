@@ -13,7 +13,7 @@ export LD_LIBRARY_PATH=$fakes${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} MENDEL_CUDA_P
 export XDG_CACHE_HOME=$folder/caches MENDEL_LOCK_DIR=$folder MENDEL_CUDA_ALGORITHMS=1
 mkdir "$folder/models"
 "$make_conv_net" "$folder/models/net.onnx" || exit 1
-check=("${MENDEL_PYTHON:-/usr/bin/python3}" scripts/gpu-check --no-build --build "$build" --models "$folder/models" --seconds 30 --keep "$folder/kept")
+check=("${MENDEL_PYTHON:-/usr/bin/python3}" scripts/gpu-check --no-build --build "$build" --models "$folder/models" --seconds 30 --grace 600 --keep "$folder/kept")
 
 for part in correctness models; do  # the second one is added to what the first one wrote
   expect 0 'Nothing was found wrong' "${check[@]}" --parts $part --output "$folder/results.md"
