@@ -17,7 +17,7 @@ constexpr double kWholeWin = 0.99;     // a whole program must get this much fas
 constexpr double kMaxFlopRatio = 2.5;  // more arithmetic than this never won where it was measured
 constexpr double kSubprogramSeconds = 0.15;
 constexpr double kWholeSeconds = 1.5;
-constexpr double kAlgorithmShare = 0.4;  // of the budget, for choosing algorithms in the unmutated program
+constexpr double kAlgorithmShare = 0.6;  // of the budget, for choosing algorithms in the unmutated program
 constexpr double kJudgeShare = 0.25;     // of what is left, for one candidate
 constexpr double kJudgeSeconds = 5;
 
