@@ -24,24 +24,18 @@
 #include <vector>
 
 #include "base/deadline.h"
-#include "base/random.h"
 #include "base/status.h"
 #include "bench/conv_layers.h"
 #include "bench/expect.h"
 #include "bench/laboratory.h"
+#include "bench/layer_candidates.h"
 #include "bench/layer_rows.h"
-#include "corrector/corrector.h"
 #include "mutator/rule.h"
-#include "optimizer/stored_values.h"
 #include "runtime/backend.h"
 #include "runtime/numerics.h"
-#include "verifier/verifier.h"
 
 namespace mendel {
 namespace {
-
-constexpr double kMaxWrongShare = 0.3;
-constexpr double kJudgeSeconds = 20;
 
 struct Options {
   std::string device = "cuda";
@@ -55,98 +49,6 @@ struct Options {
   bool each = false;
   std::vector<std::string> models;
 };
-
-std::string Told(const Rule& rule, const Match& match) {
-  std::string text(rule.name);
-  for (const auto& [name, value] : match.choices) text += Cat(" ", name, "=", value);
-  return text;
-}
-
-/// What is computed in all of the ways that a row compares.
-struct Subject {
-  std::string models, text;  ///< of the row
-  int64_t batch = 1;
-  Graph graph;
-  bool one_operator = true;  ///< which every match on its output covers
-};
-
-std::optional<Mutant> FirstMutant(const Graph& graph, const Rule& rule) {
-  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    for (const Match& match : rule.match(graph, node)) {
-      auto mutant = MakeMutant(graph, rule, match);
-      if (mutant.ok()) return *std::move(mutant);
-    }
-  }
-  return std::nullopt;
-}
-
-/// A mutant that can be compiled, by the algorithm that the layer itself takes where it is offered.
-struct Candidate {
-  Mutant mutant;
-  Program program;
-};
-
-/// Those at the output, or at all nodes.
-std::vector<Match> MatchesOn(const Graph& graph, const Rule& rule, bool at_output) {
-  if (at_output) return rule.match(graph, graph.outputs()[0].value.node);
-  std::vector<Match> matches;
-  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    for (Match& match : rule.match(graph, node)) matches.push_back(std::move(match));
-  }
-  return matches;
-}
-
-/// The fastest first; those of the first rules only when the time is over before all were tried.
-std::vector<Candidate> Candidates(const Subject& subject, const std::string& algorithm, const Laboratory& laboratory,
-                                  const Deadline& deadline) {
-  std::vector<Candidate> all;
-  std::set<std::string> names;
-  const Graph literal = Expect(WithUsefulLiterals(subject.graph, {}, names));
-  for (const Rule* rule : AllRules()) {
-    if (rule->stage != Stage::kSearch) continue;
-    const Graph& layer = rule->reads_values ? literal : subject.graph;
-    for (const Match& match : MatchesOn(layer, *rule, subject.one_operator)) {
-      if (!all.empty() && deadline.Passed()) break;
-      auto mutant = MakeMutant(layer, *rule, match);
-      if (!mutant.ok()) continue;  // the match turned out not to apply
-      if (!subject.one_operator && mutant->original.nodes().size() != layer.nodes().size()) continue;  // of a part only
-      Candidate candidate{*std::move(mutant), {}};
-      candidate.program.graph = candidate.mutant.mutant;
-      candidate.program.told = Told(*rule, match);
-      const std::vector<std::string> offered = laboratory.Algorithms(candidate.program.graph);
-      if (offered.empty()) continue;  // nothing of it in this layout
-      const bool same = std::find(offered.begin(), offered.end(), algorithm) != offered.end();
-      const absl::Status tuned = laboratory.Tune(candidate.program, {same ? algorithm : offered.back()});
-      if (!tuned.ok()) {
-        std::fprintf(stderr, "%s: %s\n", candidate.program.told.c_str(), std::string(tuned.message()).c_str());
-        continue;
-      }
-      all.push_back(std::move(candidate));
-    }
-  }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.program.milliseconds < b.program.milliseconds; });
-  return all;
-}
-
-/// The mutant mended in every way; empty for one that is equal everywhere, and FailedPrecondition for one that cannot be mended.
-absl::StatusOr<std::vector<Program>> MendedPrograms(const Mutant& mutant, const Laboratory& laboratory) {
-  std::vector<Program> programs;
-  if (mutant.rule->claim == Claim::kExact) return programs;
-  MENDEL_ASSIGN_OR_RETURN(const auto report,
-                          Localise(mutant.original, mutant.mutant, {.target_log2 = 0, .deadline = Deadline::After(kJudgeSeconds)}));
-  if (report.verdict == Verdict::kEquivalent) return programs;
-  if (report.verdict != Verdict::kPartial) return absl::FailedPreconditionError(Cat("not partly equal: ", report.reason));
-  for (const Mend mend : kWaysOfMending) {
-    auto mended = mend(mutant.original, mutant.mutant, report, kMaxWrongShare);
-    if (!mended.ok()) continue;  // not of the kind that this way mends
-    Program program{std::move(mended->graph), std::string(MendingName(mended->mending)), mended->flop_share, "", nullptr, 0};
-    MENDEL_RETURN_IF_ERROR(laboratory.Tune(program, laboratory.Algorithms(program.graph)));
-    programs.push_back(std::move(program));
-  }
-  if (programs.empty()) return absl::FailedPreconditionError("no way of mending applies");
-  return programs;
-}
 
 std::string Algorithm(const Program& program) { return program.algorithm.empty() ? "default" : program.algorithm; }
 
@@ -230,29 +132,6 @@ std::vector<MutantRow> MeasureCombination(const Combination& combination, const 
   }
   if (rows.empty()) rows.push_back(RowOf(combination, direct, nullptr, nullptr));
   return rows;
-}
-
-/// What the rules' samples rewrite, single convolutions apart: the matrix products, chains, merges and attentions of the registry.
-std::vector<Subject> Samples(size_t seeds) {
-  std::vector<Subject> subjects;
-  for (const Rule* rule : AllRules()) {
-    for (uint64_t seed = 1; seed <= seeds && rule->stage == Stage::kSearch; ++seed) {
-      Rng rng(seed);
-      const auto sample = rule->sample(rng);
-      if (!sample.ok()) continue;
-      const auto mutant = FirstMutant(*sample, *rule);
-      if (!mutant.has_value()) continue;
-      std::string operators;
-      int count = 0;
-      for (const Node& node : mutant->original.nodes()) {
-        if (IsInput(node) || IsConstant(node)) continue;
-        operators += Cat(count++ > 0 ? ", " : "", node.op->name);
-      }
-      if (count == 1 && operators == "Conv") continue;
-      subjects.push_back({Cat("sample ", seed, " of ", rule->name), operators, 1, mutant->original, false});
-    }
-  }
-  return subjects;
 }
 
 /// The table while it is printed.

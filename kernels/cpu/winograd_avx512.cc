@@ -11,6 +11,7 @@ namespace {
 constexpr int kPanelRows = 6;
 
 #include "kernels/cpu/vec_avx512.inc"
+#include "kernels/cpu/winograd_1d.inc"
 #include "kernels/cpu/winograd_filters.inc"
 #include "kernels/cpu/winograd_kernels.inc"
 #include "kernels/cpu/winograd_multiply.inc"

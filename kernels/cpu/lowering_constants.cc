@@ -1,0 +1,73 @@
+// Constants of a program: shared by what they hold, packed once.
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cpu/lowering.h"
+#include "kernels/cpu/shared_bytes.h"
+
+namespace mendel::cpu {
+namespace {
+
+std::string Key(const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
+  return std::string(reinterpret_cast<const char*>(&plain.data), sizeof(plain.data)) +
+         std::string(reinterpret_cast<const char*>(&wanted.data), sizeof(wanted.data));
+}
+
+}  // namespace
+
+Place Lowering::Constant(const std::string& key, int64_t bytes, const std::function<void(std::byte*)>& fill) {
+  if (const auto known = constants_.find(key); !key.empty() && known != constants_.end()) return known->second;
+  auto fresh = std::make_shared<AlignedBytes>(bytes);
+  fill(fresh->data());
+  auto memory = Share(std::move(fresh));
+  Buffer buffer;
+  buffer.kind = BufferKind::kConstant;
+  buffer.bytes = bytes;
+  buffer.constant = memory->data();
+  buffer.owner = std::move(memory);
+  buffer.packed = true;
+  const Place place{AddBuffer(std::move(buffer)), 0, {}};
+  if (!key.empty()) constants_.emplace(key, place);
+  return place;
+}
+
+Place Lowering::PackedWeights(const Tensor& tensor, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
+  const auto key = std::make_tuple(tensor.bytes().data(), Key(plain, wanted));
+  if (const auto known = packed_.find(key); known != packed_.end()) return known->second;
+  Place place;
+  if (plain == wanted) {
+    const auto kept = std::make_shared<const Tensor>(tensor);
+    Buffer buffer;
+    buffer.kind = BufferKind::kConstant;
+    buffer.bytes = ByteSize(tensor.type());
+    buffer.constant = kept->bytes().data();
+    buffer.owner = kept;
+    place.buffer = AddBuffer(std::move(buffer));
+  } else {
+    place = Constant("", static_cast<int64_t>(wanted.get_size()), [&](std::byte* to) {
+      dnnl::memory source(plain, Engine(), const_cast<std::byte*>(tensor.bytes().data()));
+      dnnl::memory target(wanted, Engine(), to);
+      dnnl::stream stream(Engine());
+      dnnl::reorder(source, target).execute(stream, source, target);
+      stream.wait();
+    });
+  }
+  kept_.push_back(tensor);  // the key is its address
+  packed_.emplace(key, place);
+  return place;
+}
+
+void Lowering::CopyConstants() {
+  for (Buffer& buffer : program_.buffers) {
+    if (buffer.kind != BufferKind::kConstant || buffer.packed) continue;
+    auto copy = std::make_shared<AlignedBytes>(buffer.bytes);
+    std::copy_n(buffer.constant, buffer.bytes, copy->data());
+    const auto kept = Share(std::move(copy));
+    buffer.constant = kept->data();
+    buffer.owner = kept;
+    buffer.packed = true;
+  }
+}
+
+}  // namespace mendel::cpu

@@ -1,0 +1,163 @@
+// Branches of which a dependency is lost, a call fails, or the memory does not suffice.
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "kernels/cuda/backend/branches_case.h"
+#include "kernels/cuda/fake/fake_driver.h"
+
+namespace mendel::cuda {
+namespace {
+
+using testing::HasSubstr;
+
+/// The driver's table, but for one dependency of all captures that is dropped.
+struct Dropping {
+  explicit Dropping(const Driver& driver, int64_t which) : table(driver) {
+    original = driver;
+    countdown = which;
+    dropped = false;
+    table.StreamUpdateCaptureDependencies = [](DriverStream* stream, DriverGraphNode** nodes, size_t count, unsigned flags) {
+      std::vector<DriverGraphNode*> kept;
+      kept.reserve(count + 1);  // not null, with nothing in it either
+      for (size_t k = 0; k < count; ++k) {
+        if (countdown-- != 0) kept.push_back(nodes[k]);
+      }
+      dropped = dropped || kept.size() < count;
+      return original.StreamUpdateCaptureDependencies(stream, kept.data(), kept.size(), flags);
+    };
+  }
+  static inline Driver original;
+  static inline int64_t countdown;
+  static inline bool dropped;
+  Driver table;
+};
+
+/// Whatever dependency of a run is dropped, some order that is then allowed computes something else.
+TEST(CudaBranches, NoDependencyIsIdle) {
+  const Graph graph = Diamond();
+  FakeDriver driver;
+  const DeviceProgram program = Lowered(graph, LaunchOrder::kBranches, kAlways);
+  ASSERT_TRUE(driver.Prepare(program.ModuleText()).ok());
+  const auto chain = MakeExecutable(driver.table(), Lowered(graph, LaunchOrder::kChain), &TextImage);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_EQ(*WrongRuns(driver.table(), graph, program, **chain, 24), 0);
+  std::vector<MemoryUse> uses = {{{}, {program.inputs[0].buffer}}};
+  for (const DeviceLaunch& launch : program.launches) uses.push_back(UseOf(launch));
+  for (const DeviceCopy& output : program.outputs) uses.push_back({{output.buffer}, {}});
+  int64_t edges = 0;
+  for (const auto& own : DependenciesOf(uses)) edges += static_cast<int64_t>(own.size());
+  EXPECT_GE(edges, 7);
+  for (int64_t edge = 0; edge < edges; ++edge) {
+    const Dropping dropping(driver.table(), edge);
+    const auto wrong = WrongRuns(dropping.table, graph, program, **chain, 24);
+    ASSERT_TRUE(wrong.ok()) << wrong.status();
+    EXPECT_TRUE(Dropping::dropped);
+    EXPECT_GT(*wrong, 0) << "dependency " << edge;
+  }
+}
+
+TEST(CudaBranches, EveryCallMayFail) {
+  const Graph graph = Diamond();
+  FakeDriver driver;
+  const DeviceProgram program = Lowered(graph, LaunchOrder::kFaster, kAlways);
+  ASSERT_TRUE(driver.Prepare(program.ModuleText()).ok());
+  const auto chain = MakeExecutable(driver.table(), Lowered(graph, LaunchOrder::kChain), &TextImage);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  const std::string leaks = driver.Leaks();  // the chain's own
+  Rng rng(5);
+  const std::vector<Tensor> inputs = RandomTensors(rng, graph);
+  const auto want = RunOnTensors(**chain, graph, inputs);
+  ASSERT_TRUE(want.ok()) << want.status();
+  for (const LaunchOrder order : {LaunchOrder::kFaster, LaunchOrder::kBranches}) {
+    const Timed timed(driver.table(), 0.5f);
+    DeviceProgram ordered = program;
+    ordered.order = order;
+    driver.FailAt(0);
+    ASSERT_TRUE(MakeExecutable(timed.table, ordered, &TextImage).ok());
+    const int64_t calls = driver.Calls();
+    std::set<std::string> failed, told;
+    for (int64_t call = 1; call <= calls; ++call) {
+      {
+        const Timed again(driver.table(), 0.5f);
+        driver.FailAt(call);
+        const auto made = MakeExecutable(again.table, ordered, &TextImage);
+        const std::string entry = driver.FailedCall();
+        const std::string text = made.ok() ? (*made)->steps()[0].kernel : std::string(made.status().message());
+        if (!made.ok() || text != program.launches[0].info.kernel) {
+          (made.ok() ? told : failed).insert(entry);
+          EXPECT_THAT(text, HasSubstr("cu" + entry)) << call;
+        }
+        driver.FailAt(0);
+        if (made.ok()) {
+          const auto have = RunOnTensors(**made, graph, inputs);
+          EXPECT_TRUE(have.ok() && SameBytes(*want, *have)) << call << " " << entry << have.status();
+        }
+      }
+      EXPECT_EQ(driver.Leaks(), leaks) << call;
+    }
+    // Where branches are only measured, what fails with them leaves the chain.
+    for (const char* entry : {"StreamUpdateCaptureDependencies", "StreamGetCaptureInfo"}) {
+      EXPECT_EQ(failed.count(entry), order == LaunchOrder::kBranches ? 1u : 0u) << entry;
+      EXPECT_EQ(told.count(entry), order == LaunchOrder::kFaster ? 1u : 0u) << entry;
+    }
+    for (const char* entry : {"StreamBeginCapture", "StreamEndCapture", "GraphInstantiate"}) {
+      EXPECT_EQ(failed.count(entry), 1u) << entry << " of the chain, or of branches that are asked for";
+      EXPECT_EQ(told.count(entry), order == LaunchOrder::kFaster ? 1u : 0u) << entry;
+    }
+    for (const char* entry : {"GraphLaunch", "EventElapsedTime"}) {
+      EXPECT_EQ(failed.count(entry), 0u) << entry;
+      EXPECT_EQ(told.count(entry), order == LaunchOrder::kFaster ? 1u : 0u) << entry;
+    }
+  }
+}
+
+TEST(CudaBranches, WhereMemoryRunsOutTheChainTakesLess) {
+  const Graph graph = Diamond();
+  const DeviceProgram shared = Lowered(graph, LaunchOrder::kChain), apart = Lowered(graph, LaunchOrder::kFaster, kAlways);
+  FakeDriver driver;
+  ASSERT_TRUE(driver.Prepare(apart.ModuleText()).ok());
+  const auto compile = [&](LaunchOrder order) {
+    return CompileGraph(driver.table(), graph, {.order = order, .apart_up_to = kAlways}, &TextImage);
+  };
+  const auto plenty = compile(LaunchOrder::kFaster);
+  ASSERT_TRUE(plenty.ok()) << plenty.status();
+  EXPECT_EQ((*plenty)->memory().arena_bytes, apart.arena_bytes);
+  Rng rng(2);
+  const std::vector<Tensor> inputs = RandomTensors(rng, graph);
+  const auto want = RunOnTensors(**plenty, graph, inputs);
+  driver.SetMemory(static_cast<size_t>(apart.arena_bytes + shared.arena_bytes));  // the first one's is taken
+  const auto small = compile(LaunchOrder::kFaster);
+  ASSERT_TRUE(small.ok()) << small.status();
+  EXPECT_EQ((*small)->memory().arena_bytes, shared.arena_bytes);
+  EXPECT_THAT((*small)->steps()[0].kernel, HasSubstr("; launches one after the other (branches: "));
+  EXPECT_THAT((*small)->steps()[0].kernel, HasSubstr("cuMemAlloc: out of device memory)"));
+  const auto have = RunOnTensors(**small, graph, inputs);
+  ASSERT_TRUE(want.ok() && have.ok()) << have.status();
+  EXPECT_TRUE(SameBytes(*want, *have));
+  // There is less than the chain takes; and who asks for branches gets these or none.
+  EXPECT_EQ(compile(LaunchOrder::kFaster).status().code(), absl::StatusCode::kResourceExhausted);
+  driver.SetMemory(static_cast<size_t>(apart.arena_bytes + 2 * shared.arena_bytes));
+  EXPECT_EQ(compile(LaunchOrder::kBranches).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(CudaBranches, AnErrorThatSticksIsNoReasonForTheChain) {
+  const DeviceProgram program = Lowered(Diamond(), LaunchOrder::kFaster, kAlways);
+  FakeDriver driver;
+  ASSERT_TRUE(driver.Prepare(program.ModuleText()).ok());
+  int64_t call = 0;
+  do {
+    driver.FailAt(++call);
+    EXPECT_TRUE(call < 1000);
+    (void)MakeExecutable(driver.table(), program, &TextImage);
+  } while (driver.FailedCall() != "StreamUpdateCaptureDependencies" && call < 1000);
+  driver.FailAt(call, 700);
+  const absl::Status status = MakeExecutable(driver.table(), program, &TextImage).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a kernel failed earlier"));
+}
+
+}  // namespace
+}  // namespace mendel::cuda
