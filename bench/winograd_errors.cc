@@ -5,13 +5,16 @@
 // usage: winograd_errors [SEEDS]
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <vector>
 
+#include "base/parallel.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "kernels/cpu/own_isa.h"
@@ -23,7 +26,9 @@ namespace mendel::cpu {
 namespace {
 
 constexpr int64_t kChannelsOut = 16;
+using Sums = std::array<double, kChannelsOut>;
 enum class Data { kUniform, kNormal, kPositive };
+constexpr Data kData[] = {Data::kUniform, Data::kNormal, Data::kPositive};
 
 double Draw(Rng& rng, Data data) {
   if (data == Data::kUniform) return rng.Uniform(-1, 1);
@@ -49,7 +54,9 @@ class Layer {
     CutIntoTiles(plan_, 1);
   }
 
+  /// Of one thread, whichever calls.
   double Error(Rng& rng, Data data) const {
+    const ThreadScope scope(1);
     std::vector<float> src(static_cast<size_t>(plan_.problem.src.n));
     for (float& value : src) value = static_cast<float>(Draw(rng, data));
     std::vector<double> weights(static_cast<size_t>(kChannelsOut * plan_.channels_in * Taps()));
@@ -62,20 +69,7 @@ class Layer {
     epilogue.bias = bias.data();
     const AlignedBytes scratch(plan_.ScratchBytes());
     RunWinograd(plan_, src.data(), packed.data(), epilogue, dst.data(), reinterpret_cast<float*>(scratch.data()));
-    double largest = 0, error = 0;
-    int64_t x[3];
-    for (int64_t o = 0; o < kChannelsOut; ++o) {
-      for (x[0] = 0; x[0] < plan_.problem.out[0]; ++x[0]) {
-        for (x[1] = 0; x[1] < plan_.problem.out[1]; ++x[1]) {
-          for (x[2] = 0; x[2] < plan_.problem.out[2]; ++x[2]) {
-            const double want = Sum(src, weights, o, x);
-            largest = std::max(largest, std::fabs(want));
-            error = std::max(error, std::fabs(want - static_cast<double>(dst[At(plan_.problem.dst, o, x)])));
-          }
-        }
-      }
-    }
-    return error / largest;
+    return ErrorOf(dst, src, ByTap(weights));
   }
 
  private:
@@ -90,16 +84,48 @@ class Layer {
     const int64_t lanes = plan_.isa->lanes;
     return static_cast<size_t>(c / lanes * s.c + c % lanes + x[0] * s.d[0] + x[1] * s.d[1] + x[2] * s.d[2]);
   }
-  double Sum(const std::vector<float>& src, const std::vector<double>& weights, int64_t o, const int64_t* at) const {
+  /// From out x in x taps to taps x in x out: one input is multiplied with what every output channel has for it.
+  std::vector<double> ByTap(const std::vector<double>& weights) const {
+    std::vector<double> turned(weights.size());
+    const int64_t each = plan_.channels_in * Taps();
+    for (int64_t o = 0; o < kChannelsOut; ++o) {
+      for (int64_t k = 0; k < each; ++k) {
+        const int64_t c = k / Taps(), tap = k % Taps();
+        turned[static_cast<size_t>((tap * plan_.channels_in + c) * kChannelsOut + o)] = weights[static_cast<size_t>(o * each + k)];
+      }
+    }
+    return turned;
+  }
+  /// The convolution by its definition at one position, in double.
+  Sums SumsAt(const std::vector<float>& src, const std::vector<double>& by_tap, const int64_t* at) const {
     const int* r = plan_.transforms->r;
-    double sum = 0;
+    Sums sums{};
+    const double* weight = by_tap.data();
     for (int64_t tap = 0; tap < Taps(); ++tap) {
       const int64_t x[] = {at[0] + tap / (r[1] * r[2]), at[1] + tap / r[2] % r[1], at[2] + tap % r[2]};
-      const double* weight = weights.data() + o * plan_.channels_in * Taps() + tap;
-      for (int64_t c = 0; c < plan_.channels_in; ++c)
-        sum += weight[c * Taps()] * static_cast<double>(src[At(plan_.problem.src, c, x)]);
+      for (int64_t c = 0; c < plan_.channels_in; ++c, weight += kChannelsOut) {
+        const auto value = static_cast<double>(src[At(plan_.problem.src, c, x)]);
+        for (size_t o = 0; o < kChannelsOut; ++o) sums[o] += weight[o] * value;
+      }
     }
-    return sum;
+    return sums;
+  }
+  double ErrorOf(const std::vector<float>& dst, const std::vector<float>& src, const std::vector<double>& by_tap) const {
+    double largest = 0, error = 0;
+    int64_t x[3];
+    for (x[0] = 0; x[0] < plan_.problem.out[0]; ++x[0]) {
+      for (x[1] = 0; x[1] < plan_.problem.out[1]; ++x[1]) {
+        for (x[2] = 0; x[2] < plan_.problem.out[2]; ++x[2]) {
+          const Sums want = SumsAt(src, by_tap, x);
+          for (int64_t o = 0; o < kChannelsOut; ++o) {
+            const double sum = want[static_cast<size_t>(o)];
+            largest = std::max(largest, std::fabs(sum));
+            error = std::max(error, std::fabs(sum - static_cast<double>(dst[At(plan_.problem.dst, o, x)])));
+          }
+        }
+      }
+    }
+    return error / largest;
   }
 
   WinogradPlan plan_;
@@ -107,21 +133,18 @@ class Layer {
 
 double LargestError(const WinogradIsa& isa, const WinogradTransforms& transforms, int64_t channels, int seeds) {
   const Layer layer(isa, transforms, channels);
-  double largest = 0;
-  for (int seed = 1; seed <= seeds; ++seed) {
-    for (const Data data : {Data::kUniform, Data::kNormal, Data::kPositive}) {
-      Rng rng(static_cast<uint64_t>(seed));
-      largest = std::max(largest, layer.Error(rng, data));
-    }
-  }
-  return largest;
+  std::vector<double> errors(std::size(kData) * static_cast<size_t>(seeds));
+  ParallelFor(static_cast<int64_t>(errors.size()), [&](int64_t k) {
+    Rng rng(static_cast<uint64_t>(1 + k / std::ssize(kData)));
+    errors[static_cast<size_t>(k)] = layer.Error(rng, kData[k % std::ssize(kData)]);
+  });
+  return *std::max_element(errors.begin(), errors.end());
 }
 
 std::string Product(const int* factors) { return Cat(factors[0], "x", factors[1], "x", factors[2]); }
 
 int Run(int seeds) {
   constexpr int64_t kChannels[] = {1, 16, 64, 256, 512};
-  const ThreadScope scope(1);
   std::printf("| kernel | set |");
   for (const int64_t channels : kChannels) std::printf(" %d channels |", static_cast<int>(channels));
   std::printf(" bound to 64 | bound at 512 |\n|---|---|---|---|---|---|---|---|---|\n");
