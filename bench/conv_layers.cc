@@ -6,7 +6,6 @@
 
 #include "base/random.h"
 #include "base/status.h"
-#include "graph/emitter.h"
 #include "graph/op_definition.h"
 #include "graph/rewrite.h"
 #include "graph/tensor.h"
@@ -14,13 +13,6 @@
 
 namespace mendel {
 namespace {
-
-ValueId Weights(Emitter& e, const Shape& shape, const std::string& name) {
-  Rng rng(5);
-  std::vector<double> values(static_cast<size_t>(NumElements(shape)));
-  for (double& value : values) value = rng.Normal() * 0.02;
-  return e.Constant(Tensor::FromDoubles({DType::kF32, shape}, values), name);
-}
 
 void AddTo(std::vector<ConvLayer>& layers, ConvLayer layer) {
   const auto same = std::find_if(layers.begin(), layers.end(), [&](const ConvLayer& other) {
@@ -76,12 +68,19 @@ absl::StatusOr<std::vector<ConvLayer>> ConvLayersOf(const std::vector<std::strin
   return layers;
 }
 
+ValueId RandomWeights(Emitter& e, const Shape& shape, const std::string& symbol) {
+  Rng rng(5);
+  std::vector<double> values(static_cast<size_t>(NumElements(shape)));
+  for (double& value : values) value = rng.Normal() * 0.02;
+  return e.Constant(Tensor::FromDoubles({DType::kF32, shape}, values), symbol);
+}
+
 absl::StatusOr<Graph> LayerGraph(const ConvLayer& layer, int64_t batch) {
   Emitter e("layer");
   Shape x = layer.x;
   x[0] = batch;
   const ValueId input = e.Input("in0", {DType::kF32, x});
-  e.Output("out0", e.Op("Conv", {input, Weights(e, layer.w, "w"), Weights(e, {layer.w[0]}, "b")}, layer.attrs));
+  e.Output("out0", e.Op("Conv", {input, RandomWeights(e, layer.w, "w"), RandomWeights(e, {layer.w[0]}, "b")}, layer.attrs));
   return e.Finish();
 }
 
