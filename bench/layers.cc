@@ -4,7 +4,7 @@
 // the best algorithm could take (bench/roofline.h) in percent of it: what bounds it is its arithmetic or the memory that holds its
 // weights. Nothing is asserted.
 //
-// usage: layers [--threads N] [--rounds N] [--steps] MODEL.onnx
+// usage: layers [--threads N] [--rounds N] [--numerics CLASS] [--steps] MODEL.onnx
 
 #include <algorithm>
 #include <cstdio>
@@ -26,6 +26,7 @@
 #include "onnx/import.h"
 #include "runtime/backend.h"
 #include "runtime/measure.h"
+#include "runtime/numerics.h"
 
 namespace mendel {
 namespace {
@@ -107,26 +108,27 @@ void Row(const Graph& graph, int32_t node, const std::map<std::string, Variant>&
               roofline.memory_seconds > roofline.arithmetic_seconds ? "weights" : "arithmetic");
 }
 
-void CompileAndMeasure(const Backend& backend, const Graph& graph, int threads, int rounds,
+void CompileAndMeasure(const Backend& backend, const Graph& graph, int threads, int rounds, Numerics numerics,
                        std::map<std::string, Variant>& variants) {
   for (auto& [name, variant] : variants) {
     CompileOptions options;
     options.threads = threads;
+    options.numerics = numerics;
     options.algorithms = variant.algorithms;
     variant.executable = Expect(backend.Compile(graph, options));
   }
   Measure(graph, variants, rounds);
 }
 
-void Run(const std::string& path, int threads, int rounds, bool steps) {
+void Run(const std::string& path, int threads, int rounds, Numerics numerics, bool steps) {
   const Graph graph = Expect(ImportOnnxFile(path)).graph;
   const Backend& backend = *FindBackend("cpu");
   std::map<std::string, Variant> variants;
   variants[""];
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    for (const std::string& name : backend.Algorithms(graph, node, Numerics::kDefault)) variants[name].algorithms[node] = name;
+    for (const std::string& name : backend.Algorithms(graph, node, numerics)) variants[name].algorithms[node] = name;
   }
-  CompileAndMeasure(backend, graph, threads, rounds, variants);
+  CompileAndMeasure(backend, graph, threads, rounds, numerics, variants);
   std::printf("%s, %d thread(s), smallest of %d\n", backend.Identity().c_str(), threads, rounds);
   const Machine machine{MeasureMachinePeak(), threads};
   std::printf("one core: %.0f GFLOP/s, %.1f GB/s from memory\n\n", machine.core.flops * 1e-9, machine.core.bytes * 1e-9);
@@ -141,7 +143,7 @@ void Run(const std::string& path, int threads, int rounds, bool steps) {
   variants["default"];
   variants["the best of each"].algorithms = totals.each;
   variants["own ones throughout"].algorithms = totals.own;
-  CompileAndMeasure(backend, graph, threads, rounds, variants);
+  CompileAndMeasure(backend, graph, threads, rounds, numerics, variants);
   for (const auto& [name, variant] : variants) {
     std::printf("Whole program, steps' sum: %s %.3f ms\n", name.c_str(),
                 1e3 * std::accumulate(variant.seconds.begin(), variant.seconds.end(), 0.0));
@@ -158,6 +160,7 @@ void Run(const std::string& path, int threads, int rounds, bool steps) {
 
 int main(int argc, char** argv) {
   int threads = 1, rounds = 20;
+  mendel::Numerics numerics = mendel::Numerics::kDefault;
   bool steps = false;
   std::string path;
   for (int k = 1; k < argc; ++k) {
@@ -166,6 +169,8 @@ int main(int argc, char** argv) {
       threads = std::atoi(argv[++k]);
     } else if (std::strcmp(argv[k], "--rounds") == 0 && has_value) {
       rounds = std::atoi(argv[++k]);
+    } else if (std::strcmp(argv[k], "--numerics") == 0 && has_value) {
+      numerics = mendel::Expect(mendel::ParseNumerics(argv[++k]));
     } else if (std::strcmp(argv[k], "--steps") == 0) {
       steps = true;
     } else {
@@ -173,9 +178,9 @@ int main(int argc, char** argv) {
     }
   }
   if (path.empty()) {
-    std::fprintf(stderr, "usage: layers [--threads N] [--rounds N] [--steps] MODEL.onnx\n");
+    std::fprintf(stderr, "usage: layers [--threads N] [--rounds N] [--numerics CLASS] [--steps] MODEL.onnx\n");
     return 2;
   }
-  mendel::Run(path, threads, rounds, steps);
+  mendel::Run(path, threads, rounds, numerics, steps);
   return 0;
 }

@@ -13,6 +13,8 @@ using Lanes = __m256i;
 /// Positions that are computed together, for 1 and 2 vectors of output channels.
 constexpr int kRowsOf[] = {0, 10, 6, 0, 0};
 constexpr int kPositionsOf[] = {8, 7};
+/// Outputs times two vectors of channels, with two of weights and one of inputs: what the registers hold.
+constexpr int kTilePositions = 6;
 
 MENDEL_INLINE Vec LoadFirst(const float* from, int64_t count) {
   return _mm256_maskload_ps(from, _mm256_castps_si256(FirstLanes(count)));

@@ -13,6 +13,8 @@ using Lanes = __m512i;
 /// Positions that are computed together, for 1 to 4 vectors of output channels.
 constexpr int kRowsOf[] = {0, 12, 12, 8, 6};
 constexpr int kPositionsOf[] = {14, 7};
+/// Outputs times two vectors of channels, with two of weights and one of inputs: what the registers hold.
+constexpr int kTilePositions = 14;
 
 MENDEL_INLINE Vec LoadFirst(const float* from, int64_t count) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1u), from);

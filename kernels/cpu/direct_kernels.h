@@ -1,5 +1,6 @@
-// The inner kernels of pointwise products (pointwise.h, strassen.h), attention (attention.h), grouped convolutions (grouped.h)
-// and depthwise ones (depthwise.h), compiled once for each instruction set (direct_avx2.cc, direct_avx512.cc).
+// The inner kernels of pointwise products (pointwise.h, strassen.h), attention (attention.h), direct convolutions
+// (direct_conv.h), grouped (grouped.h) and depthwise ones (depthwise.h), compiled once for each instruction set (direct_avx2.cc,
+// direct_avx512.cc).
 #ifndef MENDEL_KERNELS_CPU_DIRECT_KERNELS_H_
 #define MENDEL_KERNELS_CPU_DIRECT_KERNELS_H_
 
@@ -72,6 +73,46 @@ struct DepthwiseRun {
   float* sums;       ///< a vector that the outputs are added to, for channels that exist; null: none
 };
 
+/// Rows of taps (all dimensions but the last) of a direct or grouped convolution, at most.
+inline constexpr int64_t kMostTapRows = 64;
+/// Vectors of output channels that a direct convolution computes together.
+inline constexpr int kDirectVectors = 2;
+
+/// A few outputs next to each other along the last dimension, of one panel of output channels, from a source or a held window
+/// (direct_conv.h) in which neighbouring outputs read neighbouring vectors.
+struct DirectTile {
+  const float* src;        ///< of the first block of input channels
+  int64_t src_c;           ///< floats between blocks
+  int64_t inputs;          ///< input channels
+  const int64_t* taps_at;  ///< floats from a block to what each tap of the first output reads
+  int64_t taps;
+  int64_t ask;           ///< floats from a block to vectors that are needed next
+  int64_t asked;         ///< vectors of them
+  const float* weights;  ///< [block][tap][input channel] x vectors vectors, dense
+  const float* next;     ///< weights that are needed next, as many; null: these again
+  const float* bias;     ///< of the panel's first channel, padded to whole vectors
+  int64_t count;         ///< outputs
+  int64_t vectors;       ///< of the panel
+  int64_t channels;      ///< from the panel's first on; those of its last vector that do not exist become zero
+  float* dst;
+  int64_t at;     ///< floats to the first output's first vector, also in the residual
+  int64_t dst_c;  ///< floats between vectors
+  int64_t step;   ///< floats between outputs
+};
+
+/// What a tile reads and where it is held: window[block][row][phase][reach] vectors.
+struct DirectWindow {
+  const float* const* rows;  ///< position 0 of each row of taps, of the first block; null: zeros
+  int64_t row_count;
+  int64_t blocks;
+  int64_t src_c;       ///< floats between blocks
+  int64_t begin, end;  ///< first position that is read (those below 0 are zeros), and the row's end (zeros from there on)
+  int64_t position;    ///< floats between positions
+  int64_t stride;      ///< phases: position begin + phase + k * stride is number k of its phase
+  int64_t reach;       ///< positions of a phase
+  float* window;
+};
+
 /// Positions in pairs, r with pairs + r (which may be missing: zeros), and their channels in halves (strassen.h).
 struct StrassenBlock {
   const float* src;
@@ -124,9 +165,10 @@ struct SoftmaxProblem {
 struct DirectIsa {
   const char* name;
   int lanes;
-  int panel_vectors;  ///< vectors of a full panel of output channels
-  int rows[5];        ///< positions that `pointwise` takes at once, by the panel's vectors
-  int positions[2];   ///< outputs that each of `grouped` and of `depthwise` takes at once
+  int panel_vectors;   ///< vectors of a full panel of output channels
+  int rows[5];         ///< positions that `pointwise` takes at once, by the panel's vectors
+  int tile_positions;  ///< outputs that `direct` takes at once, at most
+  int positions[2];    ///< outputs that each of `grouped` and of `depthwise` takes at once
   void (*pointwise)(const PointwiseBlock& block, const WinogradEpilogue& epilogue);
   /// to[p * row + c] from `count` positions.
   void (*prepare)(const PointwiseInput& input, const float* src, const int64_t* src_at, int64_t src_c, int64_t count,
@@ -135,6 +177,8 @@ struct DirectIsa {
   void (*scale_weights)(const float* weights, const float* factor, int64_t depth, int64_t vectors, float* to);
   void (*grouped[2])(const GroupedRun& run, const WinogradEpilogue& epilogue);
   void (*depthwise[2])(const DepthwiseRun& run, const WinogradEpilogue& epilogue);
+  void (*direct)(const DirectTile& tile, const WinogradEpilogue& epilogue);
+  void (*hold)(const DirectWindow& window);
   void (*strassen_factors)(const StrassenBlock& block);
   void (*strassen_outputs)(const StrassenPanel& panel, const WinogradEpilogue& epilogue);
   /// scores := exp(t - max t), t = scale * scores and its terms; returns 1 / their sum.

@@ -8,7 +8,6 @@
 #include "base/status.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/direct_case.h"
-#include "kernels/cpu/grouped.h"
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/strassen.h"
 
@@ -135,108 +134,12 @@ class StrassenCase : public PointwiseCase {
   StrassenCase(const DirectIsa& isa, Rng& rng) : PointwiseCase(isa, rng, true) {}
 };
 
-class GroupedCase : public Case {
- public:
-  GroupedCase(const DirectIsa& isa, Rng& rng) : Case(isa, rng) {
-    plan_.isa = &isa;
-    plan_.batch = rng.Between(1, 2);
-    do {
-      plan_.inputs = int64_t{1} << rng.Between(1, 3);
-    } while (!GroupsFit(plan_.inputs, isa.lanes));
-    plan_.channels = plan_.inputs * rng.Between(1, 40 / plan_.inputs);
-    last_ = rng.Flip() && plan_.channels % isa.lanes == 0;
-    for (size_t d = 0; d < 3; ++d) ChooseDimension(d);
-    src_ = StridedBox(last_, plan_.batch, plan_.channels, isa.lanes, plan_.in, rng);
-    dst_ = StridedBox(last_, plan_.batch, plan_.channels, isa.lanes, plan_.out, rng);
-    plan_.src = src_.strides;
-    plan_.dst = dst_.strides;
-    CutGrouped(plan_, threads_);
-  }
-
-  std::string Describe() const {
-    std::string text = Cat(isa_.name, last_ ? " channels-last" : " blocked", " batch ", plan_.batch, " channels ", plan_.channels,
-                           " groups of ", plan_.inputs, " threads ", threads_);
-    for (size_t d = 0; d < 3; ++d) {
-      text += Cat("; ", plan_.in[d], " -> ", plan_.out[d], " taps ", plan_.taps[d], " pad ", plan_.pad[d], " stride ",
-                  plan_.stride[d], " dilation ", plan_.dilation[d]);
-    }
-    return text;
-  }
-
-  double Run() {
-    const GuardedFloats src = src_.Random(rng_);
-    const std::vector<double> weights = RandomDoubles(plan_.channels * plan_.inputs * plan_.Taps());
-    const std::vector<double> scale = RandomDoubles(rng_.Flip() ? plan_.channels : 0);
-    GuardedFloats packed = Zeros(plan_.WeightFloats());
-    PackGroupedWeights(plan_, weights, scale, packed.data());
-    Execute(plan_.channels, dst_, plan_.ScratchBytes(), [&](const WinogradEpilogue& epilogue, float* dst, float* scratch) {
-      RunGrouped(plan_, src.data(), packed.data(), epilogue, dst, scratch);
-    });
-    int64_t x[3];
-    for (int64_t n = 0; n < plan_.batch; ++n) {
-      for (int64_t o = 0; o < (last_ ? plan_.channels : Round(plan_.channels)); ++o) {
-        for (x[0] = 0; x[0] < plan_.out[0]; ++x[0]) {
-          for (x[1] = 0; x[1] < plan_.out[1]; ++x[1]) {
-            for (x[2] = 0; x[2] < plan_.out[2]; ++x[2]) {
-              const int64_t at = dst_.At(n, o, x);
-              if (o >= plan_.channels) {
-                CheckZero(at);
-              } else {
-                Check(at, o, Sum(src, weights, n, o, x) * (scale.empty() ? 1 : scale[static_cast<size_t>(o)]));
-              }
-            }
-          }
-        }
-      }
-    }
-    return Error();
-  }
-
- private:
-  void ChooseDimension(size_t d) {
-    if (d < 2 && rng_.Flip(0.4)) return;
-    constexpr int64_t kTaps[] = {1, 2, 3, 3, 5};
-    plan_.taps[d] = kTaps[rng_.Below(5)];
-    plan_.stride[d] = rng_.Flip(0.3) ? rng_.Between(2, 3) : 1;
-    plan_.dilation[d] = rng_.Flip(0.2) ? 2 : 1;
-    const int64_t reach = (plan_.taps[d] - 1) * plan_.dilation[d];
-    plan_.pad[d] = rng_.Between(0, reach + 1);
-    const int64_t end = rng_.Between(0, reach + 1);
-    const int64_t least = std::max<int64_t>(1, reach + 1 - plan_.pad[d] - end);
-    plan_.in[d] = rng_.Between(least, least + (d == 2 ? 40 : 5));
-    plan_.out[d] = (plan_.in[d] + plan_.pad[d] + end - reach - 1) / plan_.stride[d] + 1;
-  }
-
-  double Sum(const GuardedFloats& src, const std::vector<double>& weights, int64_t n, int64_t o, const int64_t* at) const {
-    double sum = 0;
-    for (int64_t tap = 0; tap < plan_.Taps(); ++tap) {
-      int64_t x[3], rest = tap;
-      bool inside = true;
-      for (size_t d = 3; d-- > 0; rest /= plan_.taps[d]) {
-        x[d] = at[d] * plan_.stride[d] - plan_.pad[d] + rest % plan_.taps[d] * plan_.dilation[d];
-        inside = inside && x[d] >= 0 && x[d] < plan_.in[d];
-      }
-      for (int64_t c = 0; inside && c < plan_.inputs; ++c) {
-        const int64_t channel = o / plan_.inputs * plan_.inputs + c;
-        sum += weights[static_cast<size_t>((o * plan_.inputs + c) * plan_.Taps() + tap)] *
-               static_cast<double>(src[static_cast<size_t>(src_.At(n, channel, x))]);
-      }
-    }
-    return sum;
-  }
-
-  GroupedPlan plan_;
-  StridedBox src_, dst_;
-  bool last_ = false;
-};
-
 class Direct : public IsaTest {
  protected:
   static const DirectIsa& isa() { return Kernels(&DirectAvx2, &DirectAvx512); }
 };
 TEST_P(Direct, PointwiseProductsMeanTheirSums) { RunCases<PointwiseCase>(isa(), "pointwise"); }
 TEST_P(Direct, StrassensProductsMeanTheirSums) { RunCases<StrassenCase>(isa(), "strassen"); }
-TEST_P(Direct, GroupedConvolutionsMeanTheirSums) { RunCases<GroupedCase>(isa(), "grouped"); }
 MENDEL_FOR_ISAS(Direct, OwnIsa::kAvx2, OwnIsa::kAvx512);
 
 }  // namespace

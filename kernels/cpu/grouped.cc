@@ -9,8 +9,7 @@
 namespace mendel::cpu {
 namespace {
 
-constexpr int64_t kMostRows = 64;  ///< rows of taps
-constexpr int64_t kStrip = 8;      ///< rows of outputs whose weights and inputs stay in the first-level cache
+constexpr int64_t kStrip = 8;  ///< rows of outputs whose weights and inputs stay in the first-level cache
 
 /// Positions along the last dimension that one call of the kernel reads.
 int64_t Reach(const GroupedPlan& plan) {
@@ -27,7 +26,7 @@ class Convolution {
   void Row(int64_t image, int64_t vector, int64_t d, int64_t h, float* border) const {
     const int64_t lanes = plan_.isa->lanes;
     const float* from = src_ + image * plan_.src.n + vector * plan_.src.c;
-    std::array<const float*, kMostRows> rows{};  // at position 0 of each row of taps
+    std::array<const float*, kMostTapRows> rows{};  // at position 0 of each row of taps
     size_t count = 0;
     for (int64_t kd = 0; kd < plan_.taps[0]; ++kd) {
       const int64_t at_d = d * plan_.stride[0] - plan_.pad[0] + kd * plan_.dilation[0];
@@ -58,8 +57,8 @@ class Convolution {
 
  private:
   /// Outputs whose first tap reads position `x`.
-  void Run(const std::array<const float*, kMostRows>& rows, int64_t x, GroupedRun& run, float* border) const {
-    std::array<const float*, kMostRows> starts{};
+  void Run(const std::array<const float*, kMostTapRows>& rows, int64_t x, GroupedRun& run, float* border) const {
+    std::array<const float*, kMostTapRows> starts{};
     const bool inside = x >= 0 && x + reach_ <= plan_.in[2];
     for (size_t k = 0; k < static_cast<size_t>(run.row_count); ++k) {
       if (rows[k] == nullptr) continue;

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "kernels/cpu/contraction.h"
-#include "kernels/cpu/grouped.h"
+#include "kernels/cpu/direct_emit.h"
 #include "kernels/cpu/own_lowering.h"
 #include "kernels/cpu/own_posts.h"
 #include "kernels/cpu/pointwise.h"
@@ -18,13 +18,6 @@
 
 namespace mendel::cpu {
 namespace {
-
-struct DirectOperands {
-  Place src, weights, bias, dst;
-  std::optional<Place> residual;
-  std::optional<Place> factor, summand;  ///< of a PointwiseInput; a gate has no summand
-  float floor = 0;                       ///< of it
-};
 
 /// `Plan`: PointwisePlan or StrassenPlan.
 template <class Plan, void (*kRun)(const Plan&, const PointwiseOperands&, const WinogradEpilogue&, float*)>
@@ -52,30 +45,7 @@ class ProductKernel : public Kernel {
   DirectOperands operands_;
 };
 
-class GroupedKernel : public Kernel {
- public:
-  GroupedKernel(GroupedPlan plan, OwnPosts posts, DirectOperands operands)
-      : plan_(std::move(plan)), posts_(posts), operands_(std::move(operands)) {}
-
-  absl::Status Run(const Bindings& bindings) override {
-    RunGrouped(plan_, bindings.At<const float>(operands_.src), bindings.At<const float>(operands_.weights),
-               posts_.At(bindings, operands_.bias, operands_.residual), bindings.At<float>(operands_.dst),
-               reinterpret_cast<float*>(bindings.scratch));
-    return absl::OkStatus();
-  }
-
- private:
-  GroupedPlan plan_;
-  OwnPosts posts_;
-  DirectOperands operands_;
-};
-
 bool IsConvolution(const Node& node) { return node.op->name == "Conv" || node.op->name == "ConvTranspose"; }
-
-bool IsF32(const Graph& graph, const Node& node) {
-  if (node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return false;
-  return NumElements(graph.type(node.inputs[0])) > 0 && NumElements(graph.type(node.inputs[1])) > 0;
-}
 
 /// A transposed convolution is a product when the outputs of neighbouring positions touch but do not overlap.
 bool IsPointwiseConv(const Graph& graph, const Node& node) {
@@ -117,72 +87,8 @@ bool DependsOnInput(const Graph& graph, int32_t id, std::set<int32_t>& seen) {
 
 bool IsPointwise(const Graph& graph, int32_t id) {
   const Node& node = graph.node(id);
-  if (node.op->name == "MatMul") return IsF32(graph, node) && IsFlatProduct(graph, node);
-  return IsConvolution(node) && IsF32(graph, node) && IsPointwiseConv(graph, node);
-}
-
-bool IsGrouped(const Graph& graph, int32_t id, int64_t lanes) {
-  constexpr int64_t kMostRows = 64;
-  const Node& node = graph.node(id);
-  if (node.op->name != "Conv" || !IsF32(graph, node) || node.outputs[0].shape.size() > 5) return false;
-  const Shape& src = graph.type(node.inputs[0]).shape;
-  const Shape& weights = graph.type(node.inputs[1]).shape;
-  const int64_t group = node.attrs.Int("group");
-  if (group == 1 || src[1] != node.outputs[0].shape[1] || !GroupsFit(src[1] / group, lanes)) return false;
-  return NumElements(Shape(weights.begin() + 2, weights.end() - 1)) <= kMostRows;
-}
-
-/// One float a channel, zeros up to a whole vector.
-Place Vector(Lowering& lowering, const std::vector<double>& values, int64_t channels, int64_t lanes) {
-  return OwnVector(lowering, values, (channels + lanes - 1) / lanes * lanes);
-}
-
-/// What the contraction reads.
-ValueId SourceOf(const Lowering& lowering, const Group& group) {
-  return group.prepared.has_value() ? group.prepared->source : lowering.graph().node(group.nodes[0]).inputs[0];
-}
-
-/// Places of everything but the weights.
-DirectOperands Prepare(Lowering& lowering, const Group& group, const OwnFused& fused, const Layout& src, const Layout& dst,
-                       int64_t channels, int64_t lanes) {
-  DirectOperands operands;
-  operands.src = lowering.In(SourceOf(lowering, group), src);
-  if (group.prepared.has_value() && group.prepared->gate.has_value()) {
-    operands.factor = lowering.Plain(*group.prepared->gate);
-  } else if (group.prepared.has_value()) {
-    const PreparedSource& prepared = *group.prepared;
-    const int64_t inputs = static_cast<int64_t>(prepared.factor.size());
-    operands.factor = Vector(lowering, prepared.factor, inputs, lanes);
-    operands.summand = Vector(lowering, prepared.summand, inputs, lanes);
-  }
-  operands.bias = Vector(lowering, fused.epilogue.bias, channels, lanes);
-  if (fused.epilogue.residual.has_value()) operands.residual = lowering.In(*fused.epilogue.residual, dst);
-  operands.dst = lowering.Allocate(ResultOf(group, fused.count), dst);
-  return operands;
-}
-
-template <class OwnKernel, class Plan>
-absl::Status Emit(Lowering& lowering, const Group& group, const OwnFused& fused, std::string_view name, Plan plan,
-                  DirectOperands operands) {
-  std::vector<Place> touched = {operands.src, operands.weights, operands.bias, operands.dst};
-  std::vector<int32_t> nodes = NodesOf(group, fused.count);
-  if (group.prepared.has_value()) {
-    touched.push_back(*operands.factor);
-    if (operands.summand.has_value()) touched.push_back(*operands.summand);
-    nodes.insert(nodes.begin(), group.prepared->nodes.begin(), group.prepared->nodes.end());
-  }
-  std::optional<std::pair<Place, Place>> in_place;
-  if (operands.residual.has_value()) {
-    const int buffer = operands.residual->buffer;
-    touched.push_back(*operands.residual);
-    if (buffer != operands.src.buffer && (!operands.factor.has_value() || buffer != operands.factor->buffer))
-      in_place = {operands.dst, *operands.residual};
-  }
-  const int64_t scratch = plan.ScratchBytes();
-  const std::string full = Cat(name, ":", plan.isa->name);
-  lowering.Emit(nodes, full, std::make_unique<OwnKernel>(std::move(plan), fused.posts, std::move(operands)), touched, scratch,
-                in_place);
-  return LowerRest(lowering, group, fused.count);
+  if (node.op->name == "MatMul") return IsDirectF32(graph, node) && IsFlatProduct(graph, node);
+  return IsConvolution(node) && IsDirectF32(graph, node) && IsPointwiseConv(graph, node);
 }
 
 /// A Conv's [out, in, 1...], a ConvTranspose's [in, out, phases...] or a MatMul's [in, out] weights.
@@ -228,7 +134,7 @@ absl::Status EmitProduct(Lowering& lowering, const Group& group, const OwnFused&
     pack(plan, MatrixOf(node.op->name, values, product.channels_in, product.channels_out, phases), fused.epilogue.scale,
          reinterpret_cast<float*>(to));
   });
-  return Emit<ProductKernel<Plan, kRun>>(lowering, group, fused, name, std::move(plan), std::move(operands));
+  return EmitDirect<ProductKernel<Plan, kRun>>(lowering, group, fused, name, std::move(plan), std::move(operands));
 }
 
 absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group, const std::string& name) {
@@ -248,7 +154,8 @@ absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group, cons
     plan.extent[2] = NumElements(src) / src.back();
     plan.src = {0, lanes, {0, 0, plan.channels_in}};
     plan.dst = {0, lanes, {0, 0, plan.channels_out}};
-    operands = Prepare(lowering, group, *fused, PlainLayout(src), PlainLayout(node.outputs[0].shape), plan.channels_out, lanes);
+    operands =
+        PrepareDirect(lowering, group, *fused, PlainLayout(src), PlainLayout(node.outputs[0].shape), plan.channels_out, lanes);
   } else {
     const auto [from, to] =
         OwnLayouts(lowering, SourceOf(lowering, group), ResultOf(group, fused->count), fused->epilogue.residual.has_value(), lanes,
@@ -260,7 +167,7 @@ absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group, cons
     plan.prepared = group.prepared.has_value() && !plan.gated;
     if (plan.prepared && group.prepared->relu) plan.floor = 0;
     DescribeConv(graph, node, plan);
-    operands = Prepare(lowering, group, *fused, from, to, plan.channels_out, lanes);
+    operands = PrepareDirect(lowering, group, *fused, from, to, plan.channels_out, lanes);
   }
   CutPointwise(plan, lowering.options().threads);
   operands.floor = plan.floor;
@@ -272,34 +179,6 @@ absl::StatusOr<bool> LowerPointwise(Lowering& lowering, const Group& group, cons
     MENDEL_RETURN_IF_ERROR(
         EmitProduct<&RunPointwise>(lowering, group, *fused, name, plan, std::move(operands), plan, PackPointwiseWeights));
   }
-  return true;
-}
-
-absl::StatusOr<bool> LowerGrouped(Lowering& lowering, const Group& group) {
-  const Graph& graph = lowering.graph();
-  const Node& node = graph.node(group.nodes[0]);
-  const Shape& src = graph.type(node.inputs[0]).shape;
-  const Shape& dst = node.outputs[0].shape;
-  const Shape& weights = graph.type(node.inputs[1]).shape;
-  const std::optional<OwnFused> fused = OwnFuse(lowering, group, dst[1]);
-  if (!fused.has_value()) return false;
-  GroupedPlan plan;
-  plan.isa = DirectIsaHere();
-  const int64_t lanes = plan.isa->lanes;
-  const auto [from, to] =
-      OwnLayouts(lowering, node.inputs[0], ResultOf(group, fused->count), fused->epilogue.residual.has_value(), lanes);
-  plan.batch = dst[0];
-  plan.channels = dst[1];
-  plan.inputs = weights[1];
-  plan.src = OwnStrides(from, src, lanes);
-  plan.dst = OwnStrides(to, dst, lanes);
-  DescribeWindow(graph, node, plan);
-  CutGrouped(plan, lowering.options().threads);
-  DirectOperands operands = Prepare(lowering, group, *fused, from, to, plan.channels, lanes);
-  operands.weights = lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* bytes) {
-    PackGroupedWeights(plan, lowering.folded().View(node.inputs[1]), fused->epilogue.scale, reinterpret_cast<float*>(bytes));
-  });
-  MENDEL_RETURN_IF_ERROR(Emit<GroupedKernel>(lowering, group, *fused, kOwnGrouped, std::move(plan), std::move(operands)));
   return true;
 }
 
@@ -319,8 +198,7 @@ std::vector<std::string> DirectAlgorithms(const Graph& graph, int32_t node) {
   const bool contraction = IsConvolution(graph.node(node)) || graph.node(node).op->name == "MatMul";
   if (!contraction || !HasConstantWeights(graph, graph.node(node))) return {};
   if (IsPointwise(graph, node)) return {std::string(kOwnPointwise)};
-  if (IsGrouped(graph, node, isa->lanes)) return {std::string(kOwnGrouped)};
-  return {};
+  return WindowAlgorithms(graph, node);
 }
 
 std::vector<std::string> StrassenAlgorithms(const Graph& graph, int32_t id) {
@@ -344,7 +222,8 @@ absl::StatusOr<bool> LowerDirect(Lowering& lowering, const Group& group, const s
   const std::vector<std::string> names =
       strassen ? StrassenAlgorithms(lowering.graph(), root) : DirectAlgorithms(lowering.graph(), root);
   if (names.empty() || names[0] != name) return false;
-  return name == kOwnGrouped ? LowerGrouped(lowering, group) : LowerPointwise(lowering, group, name);
+  if (name == kOwnPointwise || name == kOwnStrassen) return LowerPointwise(lowering, group, name);
+  return LowerWindow(lowering, group, name);
 }
 
 }  // namespace mendel::cpu

@@ -1,0 +1,180 @@
+// Direct and grouped convolutions of every instruction set, against sums in double.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/direct_case.h"
+#include "kernels/cpu/direct_conv.h"
+#include "kernels/cpu/grouped.h"
+
+namespace mendel::cpu {
+namespace {
+
+/// `Plan`: DirectConvPlan or GroupedPlan.
+template <class Plan>
+class WindowCase : public Case {
+ public:
+  WindowCase(const DirectIsa& isa, Rng& rng) : Case(isa, rng) {
+    plan_.isa = &isa;
+    plan_.batch = rng.Between(1, 2);
+  }
+
+  std::string Describe() const {
+    std::string text = Cat(isa_.name, last_ ? " channels-last" : " blocked", " batch ", plan_.batch, " channels ", sources_, " -> ",
+                           outputs_, " each of ", inputs_, " threads ", threads_);
+    for (size_t d = 0; d < 3; ++d) {
+      text += Cat("; ", plan_.in[d], " -> ", plan_.out[d], " taps ", plan_.taps[d], " pad ", plan_.pad[d], " stride ",
+                  plan_.stride[d], " dilation ", plan_.dilation[d]);
+    }
+    return text;
+  }
+
+ protected:
+  /// Each output sums over `inputs` of the source's channels. Chooses the rest.
+  void Choose(int64_t sources, int64_t outputs, int64_t inputs) {
+    sources_ = sources, outputs_ = outputs, inputs_ = inputs;
+    last_ = rng_.Flip() && sources % isa_.lanes == 0 && outputs % isa_.lanes == 0;
+    for (size_t d = 0; d < 3; ++d) ChooseDimension(d);
+    src_ = StridedBox(last_, plan_.batch, sources, isa_.lanes, plan_.in, rng_);
+    dst_ = StridedBox(last_, plan_.batch, outputs, isa_.lanes, plan_.out, rng_);
+    plan_.src = src_.strides;
+    plan_.dst = dst_.strides;
+  }
+
+  /// `pack` and `run` are those of the plan.
+  template <class Pack, class Execution>
+  double Compare(const Pack& pack, const Execution& run) {
+    const GuardedFloats src = src_.Random(rng_);
+    const std::vector<double> weights = RandomDoubles(outputs_ * inputs_ * plan_.Taps());
+    const std::vector<double> scale = RandomDoubles(rng_.Flip() ? outputs_ : 0);
+    GuardedFloats packed = Zeros(plan_.WeightFloats());
+    pack(plan_, weights, scale, packed.data());
+    Execute(outputs_, dst_, plan_.ScratchBytes(), [&](const WinogradEpilogue& epilogue, float* dst, float* scratch) {
+      run(plan_, src.data(), packed.data(), epilogue, dst, scratch);
+    });
+    int64_t x[3];
+    for (int64_t n = 0; n < plan_.batch; ++n) {
+      for (int64_t o = 0; o < (last_ ? outputs_ : Round(outputs_)); ++o) {
+        for (x[0] = 0; x[0] < plan_.out[0]; ++x[0]) {
+          for (x[1] = 0; x[1] < plan_.out[1]; ++x[1]) {
+            for (x[2] = 0; x[2] < plan_.out[2]; ++x[2]) {
+              const int64_t at = dst_.At(n, o, x);
+              if (o >= outputs_) {
+                CheckZero(at);
+              } else {
+                Check(at, o, Sum(src, weights, n, o, x) * (scale.empty() ? 1 : scale[static_cast<size_t>(o)]));
+              }
+            }
+          }
+        }
+      }
+    }
+    return Error();
+  }
+
+  Plan plan_;
+
+ private:
+  void ChooseDimension(size_t d) {
+    if (d < 2 && rng_.Flip(0.4)) return;
+    constexpr int64_t kTaps[] = {1, 2, 3, 3, 5};
+    plan_.taps[d] = kTaps[rng_.Below(5)];
+    plan_.stride[d] = rng_.Flip(0.3) ? rng_.Between(2, 3) : 1;
+    plan_.dilation[d] = rng_.Flip(0.2) ? 2 : 1;
+    const int64_t reach = (plan_.taps[d] - 1) * plan_.dilation[d];
+    plan_.pad[d] = rng_.Between(0, reach + 1);
+    const int64_t end = rng_.Between(0, reach + 1);
+    const int64_t least = std::max<int64_t>(1, reach + 1 - plan_.pad[d] - end);
+    plan_.in[d] = rng_.Between(least, least + (d == 2 ? 40 : 5));
+    plan_.out[d] = (plan_.in[d] + plan_.pad[d] + end - reach - 1) / plan_.stride[d] + 1;
+  }
+
+  double Sum(const GuardedFloats& src, const std::vector<double>& weights, int64_t n, int64_t o, const int64_t* at) const {
+    const int64_t first = o * (sources_ / inputs_) / outputs_ * inputs_;  // of the group's channels
+    double sum = 0;
+    for (int64_t tap = 0; tap < plan_.Taps(); ++tap) {
+      int64_t x[3], rest = tap;
+      bool inside = true;
+      for (size_t d = 3; d-- > 0; rest /= plan_.taps[d]) {
+        x[d] = at[d] * plan_.stride[d] - plan_.pad[d] + rest % plan_.taps[d] * plan_.dilation[d];
+        inside = inside && x[d] >= 0 && x[d] < plan_.in[d];
+      }
+      for (int64_t c = 0; inside && c < inputs_; ++c) {
+        sum += weights[static_cast<size_t>((o * inputs_ + c) * plan_.Taps() + tap)] *
+               static_cast<double>(src[static_cast<size_t>(src_.At(n, first + c, x))]);
+      }
+    }
+    return sum;
+  }
+
+  int64_t sources_ = 1, outputs_ = 1, inputs_ = 1;
+  StridedBox src_, dst_;
+  bool last_ = false;
+};
+
+class GroupedCase : public WindowCase<GroupedPlan> {
+ public:
+  GroupedCase(const DirectIsa& isa, Rng& rng) : WindowCase(isa, rng) {
+    do {
+      plan_.inputs = int64_t{1} << rng.Between(1, 3);
+    } while (!GroupsFit(plan_.inputs, isa.lanes));
+    plan_.channels = plan_.inputs * rng.Between(1, 40 / plan_.inputs);
+    Choose(plan_.channels, plan_.channels, plan_.inputs);
+    CutGrouped(plan_, threads_);
+  }
+
+  double Run() { return Compare(PackGroupedWeights, RunGrouped); }
+};
+
+class DirectConvCase : public WindowCase<DirectConvPlan> {
+ public:
+  DirectConvCase(const DirectIsa& isa, Rng& rng) : WindowCase(isa, rng) {
+    const bool whole = rng.Flip();
+    const int64_t unit = whole ? isa.lanes : 1;
+    plan_.channels_in = unit * rng.Between(1, 40 / unit);
+    const int64_t most = rng.Flip(0.3) ? 160 : 40;
+    plan_.channels_out = unit * rng.Between(1, most / unit);
+    Choose(plan_.channels_in, plan_.channels_out, plan_.channels_in);
+    CutDirectConv(plan_, threads_);
+    if (rng.Flip(0.3)) plan_.group = rng.Between(1, 5);
+    if (rng.Flip(0.3)) plan_.share_panels = !plan_.share_panels;
+  }
+
+  double Run() { return Compare(PackDirectConvWeights, RunDirectConv); }
+};
+
+class Window : public IsaTest {
+ protected:
+  static const DirectIsa& isa() { return Kernels(&DirectAvx2, &DirectAvx512); }
+};
+TEST_P(Window, DirectConvolutionsMeanTheirSums) { RunCases<DirectConvCase>(isa(), "direct"); }
+TEST_P(Window, GroupedConvolutionsMeanTheirSums) { RunCases<GroupedCase>(isa(), "grouped"); }
+MENDEL_FOR_ISAS(Window, OwnIsa::kAvx2, OwnIsa::kAvx512);
+
+/// What both instruction sets' plans choose must not depend on luck: large weights are held in groups, and read by threads apart.
+TEST_P(Window, HeavyWeightsArePartedAndGrouped) {
+  DirectConvPlan plan;
+  plan.isa = &isa();
+  plan.channels_in = plan.channels_out = 512;
+  plan.in[1] = plan.in[2] = plan.out[1] = plan.out[2] = 7;
+  plan.taps[1] = plan.taps[2] = 3;
+  plan.pad[1] = plan.pad[2] = 1;
+  plan.src.d[2] = plan.isa->lanes;
+  CutDirectConv(plan, 2);
+  EXPECT_TRUE(plan.share_panels);
+  EXPECT_TRUE(plan.source_taps_at.empty());
+  plan.channels_in = plan.channels_out = 32;
+  plan.in[1] = plan.in[2] = plan.out[1] = plan.out[2] = 256;
+  CutDirectConv(plan, 2);
+  EXPECT_FALSE(plan.share_panels);
+  EXPECT_EQ(plan.group, 1);
+  EXPECT_EQ(plan.source_taps_at.size(), 9u);
+}
+
+}  // namespace
+}  // namespace mendel::cpu
