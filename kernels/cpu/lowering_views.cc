@@ -1,10 +1,12 @@
 // Values that lie as views of others.
 
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/lowering.h"
+#include "kernels/cpu/node_name.h"
 
 namespace mendel::cpu {
 namespace {
