@@ -74,9 +74,30 @@ struct Plane {
   int64_t columns, from_row, to_row, from_column, to_column;
 };
 
+/// Rows of two words next to each other, of which each column comes from one line.
+void InterleaveLines(const uint32_t* first, const uint32_t* second, uint32_t* to, int64_t rows) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(first + r));
+    const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(second + r));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 2 * r), _mm_unpacklo_epi32(a, b));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 2 * r + 4), _mm_unpackhi_epi32(a, b));
+  }
+  for (; r < rows; ++r) {
+    to[2 * r] = first[r];
+    to[2 * r + 1] = second[r];
+  }
+}
+
 /// The source is contiguous along the rows' numbers: tiles of both stay in cache.
 template <class T>
 void TransposePlane(const Plane& p, const T* from, T* to, int64_t row_begin, int64_t row_end) {
+  if constexpr (sizeof(T) == sizeof(uint32_t)) {
+    if (p.columns == 2 && p.to_column == 1 && p.to_row == 2) {
+      const T* first = from + row_begin;
+      return InterleaveLines(first, first + p.from_column, to + 2 * row_begin, row_end - row_begin);
+    }
+  }
   for (int64_t r0 = row_begin; r0 < row_end; r0 += kTile) {
     const int64_t r1 = std::min(row_end, r0 + kTile);
     for (int64_t c0 = 0; c0 < p.columns; c0 += kTile) {

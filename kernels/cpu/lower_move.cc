@@ -10,6 +10,7 @@
 #include "kernels/cpu/copy.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/pad.h"
+#include "kernels/cpu/stepped_view.h"
 
 namespace mendel::cpu {
 namespace {
@@ -38,6 +39,26 @@ bool LowerMirroredPad(Lowering& lowering, int32_t id) {
   return true;
 }
 
+/// `part` as a view of every steps[d]-th index from starts[d] on of `from`, as that lies or, where that cannot be, of a copy.
+void AliasPart(Lowering& lowering, ValueId from, const Shape& starts, const Shape& steps, ValueId part) {
+  const Shape& extents = lowering.shape(part);
+  const auto cut = [&](SteppedView view) -> std::optional<SteppedView> {
+    for (size_t d = 0; d < extents.size(); ++d) {
+      const std::optional<int64_t> skipped = CutDimension(view.dims, d, starts[d], extents[d], steps[d]);
+      if (!skipped.has_value()) return std::nullopt;
+      view.place.offset += *skipped * ElementBytes(lowering, from);
+    }
+    return view;
+  };
+  std::optional<SteppedView> view = cut(lowering.View(from, true));
+  if (!view.has_value()) {
+    lowering.Unblocked(from);  // one stride a dimension can always be cut
+    view = cut(lowering.View(from));
+  }
+  MENDEL_CHECK(view.has_value());
+  lowering.AliasView(part, *std::move(view));
+}
+
 /// Blocked when some part lies so (in place, then) and the others can follow, else channels-last when the first one does.
 Layout ConcatLayout(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
@@ -48,6 +69,11 @@ Layout ConcatLayout(Lowering& lowering, int32_t id) {
   for (ValueId input : node.inputs) {
     if (lowering.folded().IsConstant(input)) continue;
     const Shape& shape = lowering.shape(input);
+    if (lowering.IsStepped(input) && !lowering.Within(input).has_value()) {
+      if (first && shape.size() >= 4 && ChannelsAreNearest(lowering.View(input).dims)) layout = ChannelsLastLayout(whole);
+      first = false;
+      continue;
+    }
     const Layout part = lowering.WithinOrAny(input).layout;
     if (shape.size() < 3 || IsPlain(part, shape)) continue;
     const auto whole_blocks = [&](ValueId v) { return lowering.shape(v)[1] % part.block == 0; };
@@ -56,7 +82,7 @@ Layout ConcatLayout(Lowering& lowering, int32_t id) {
         std::all_of(node.inputs.begin(), node.inputs.end(), whole_blocks)) {
       return lowering.LayoutWithin({id, 0}, part.block).value_or(BlockedLayout(whole, part.block));
     }
-    if (first && SamePlacement(part, ChannelsLastLayout(shape), shape)) layout = ChannelsLastLayout(whole);
+    if (first && part.block_dim < 0 && ChannelsAreNearest(StepsOf(part, shape))) layout = ChannelsLastLayout(whole);
     first = false;
   }
   return layout;
@@ -66,7 +92,13 @@ Layout ConcatLayout(Lowering& lowering, int32_t id) {
 
 absl::StatusOr<bool> LowerReshape(Lowering& lowering, int32_t id) {
   const ValueId result{id, 0};
-  Place place = lowering.Plain(lowering.graph().node(id).inputs[0]);
+  const ValueId input = lowering.graph().node(id).inputs[0];
+  SteppedView view = lowering.View(input);
+  if (std::optional<DimSteps> dims = Reshaped(view.dims, lowering.shape(result)); dims.has_value()) {
+    lowering.AliasView(result, {view.place, *std::move(dims)});
+    return true;
+  }
+  Place place = lowering.Plain(input);
   place.layout = PlainLayout(lowering.shape(result));
   lowering.Alias(result, place);
   return true;
@@ -74,39 +106,29 @@ absl::StatusOr<bool> LowerReshape(Lowering& lowering, int32_t id) {
 
 absl::StatusOr<bool> LowerTranspose(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
-  Place place = lowering.Unblocked(node.inputs[0]);
-  const Ints& perm = node.attrs.IntList("perm");
-  Layout view{Shape(perm.size()), -1, 1};
-  for (size_t d = 0; d < perm.size(); ++d) view.strides[d] = place.layout.strides[static_cast<size_t>(perm[d])];
-  place.layout = Canonical(view, node.outputs[0].shape);
-  lowering.Alias({id, 0}, place);
+  const SteppedView view = lowering.View(node.inputs[0]);
+  SteppedView result{view.place, {}};
+  for (const int64_t d : node.attrs.IntList("perm")) result.dims.push_back(view.dims[static_cast<size_t>(d)]);
+  lowering.AliasView({id, 0}, std::move(result));
   return true;
 }
 
 absl::StatusOr<bool> LowerSlice(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
-  Place place = lowering.Unblocked(node.inputs[0]);
   const Ints& starts = node.attrs.IntList("starts");
-  const Ints& steps = node.attrs.IntList("steps");
-  if (starts.size() != place.layout.strides.size()) return false;
-  for (size_t d = 0; d < starts.size(); ++d) {
-    place.offset += starts[d] * place.layout.strides[d] * ElementBytes(lowering, node.inputs[0]);
-    place.layout.strides[d] *= steps[d];
-  }
-  place.layout = Canonical(place.layout, node.outputs[0].shape);
-  lowering.Alias({id, 0}, place);
+  if (starts.size() != node.outputs[0].shape.size()) return false;
+  AliasPart(lowering, node.inputs[0], starts, node.attrs.IntList("steps"), {id, 0});
   return true;
 }
 
 absl::StatusOr<bool> LowerSplit(Lowering& lowering, int32_t id) {
   const Node& node = lowering.graph().node(id);
   const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
-  Place place = lowering.Unblocked(node.inputs[0]);
+  const Shape steps(node.outputs[0].shape.size(), 1);
+  Shape starts(steps.size(), 0);
   for (size_t k = 0; k < node.outputs.size(); ++k) {
-    Place part = place;
-    part.layout = Canonical(place.layout, node.outputs[k].shape);
-    lowering.Alias({id, static_cast<int32_t>(k)}, part);
-    place.offset += node.outputs[k].shape[axis] * place.layout.strides[axis] * ElementBytes(lowering, node.inputs[0]);
+    AliasPart(lowering, node.inputs[0], starts, steps, {id, static_cast<int32_t>(k)});
+    starts[axis] += node.outputs[k].shape[axis];
   }
   return true;
 }
@@ -141,18 +163,19 @@ absl::StatusOr<bool> LowerConcat(Lowering& lowering, int32_t id) {
     Place target = to;
     target.offset += at / (to.layout.block_dim < 0 ? 1 : to.layout.block) * to.layout.strides[axis] * bytes;
     at += shape[axis];
-    Place from = to.layout.block_dim < 0 ? lowering.Any(input) : lowering.WithinOrAny(input);
-    if (from.layout.block_dim >= 0 && to.layout.block_dim < 0) from = lowering.Plain(input);
-    const bool within = lowering.Within(input).has_value() && from.layout.block == to.layout.block;
-    if (to.layout.block_dim >= 0 && !within) {
-      from = lowering.In(input, BlockedLayout(shape, to.layout.block));
-    }
-    touched.push_back(from);
-    if (from.buffer == to.buffer && from.offset == target.offset) continue;
     if (to.layout.block_dim < 0) {
-      copies.push_back({from, target, shape, from.layout.strides, to.layout.strides});
+      const SteppedView from = lowering.View(input, true);
+      touched.push_back(from.place);
+      if (from.place.buffer == to.buffer && from.place.offset == target.offset) continue;
+      const std::optional<StridedCopy> copy = CopyBetween(from, {target, StepsOf(to.layout, shape)});
+      MENDEL_CHECK(copy.has_value());  // one stride a dimension can be cut like any other
+      copies.push_back(*copy);
       continue;
     }
+    const bool within = lowering.Within(input).has_value() && lowering.Within(input)->layout.block == to.layout.block;
+    const Place from = within ? *lowering.Within(input) : lowering.In(input, BlockedLayout(shape, to.layout.block));
+    touched.push_back(from);
+    if (from.buffer == to.buffer && from.offset == target.offset) continue;
     copies.push_back(BlockedCopy(from, target, shape));
     if (continued) lowering.CopiedWithin(input, target);
   }

@@ -42,6 +42,11 @@ Place Lowering::Any(ValueId value) {
     Emit({}, "copy", MakeCopyKernel({BlockedCopy(*within, to, shape(value))}, DTypeSize(type(value).dtype)), {*within, to});
     program_.steps.back().info.name = Cat("copy of ", NodeName(graph_, value.node));
   }
+  if (IsStepped(value)) {
+    // Of three dimensions the second is as often a sequence's as it is channels.
+    const bool channels = shape(value).size() >= 4 && ChannelsAreNearest(stepped_.at(value).dims);
+    return *FromView(value, channels ? ChannelsLastLayout(shape(value)) : PlainLayout(shape(value)));
+  }
   if (places.empty()) {
     MENDEL_CHECK(folded_.IsConstant(value));
     const auto tensor = std::make_shared<const Tensor>(folded_.Rounded(value));

@@ -15,6 +15,7 @@
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/primitive.h"
 #include "kernels/cpu/program.h"
+#include "kernels/cpu/stepped_view.h"
 
 namespace mendel::cpu {
 
@@ -72,6 +73,12 @@ class Lowering {
   bool IsConcatPart(ValueId value) const;
   /// `value` lies where another one does.
   void Alias(ValueId value, Place place);
+  /// The same, in loops of which a dimension may need several: a copy is made in the layout that a reader asks for, when it does.
+  void AliasView(ValueId value, SteppedView view);
+  /// How the value lies, without making a copy of what AliasView was told. `blocks`: perhaps in blocks of channels.
+  SteppedView View(ValueId value, bool blocks = false);
+  /// True when the value lies only as AliasView was told.
+  bool IsStepped(ValueId value) const;
   /// Room that only the next steps use.
   Place Temporary(int64_t bytes);
 
@@ -93,6 +100,8 @@ class Lowering {
  private:
   /// Reorders from one place.
   Place In(ValueId value, const Layout& layout, Place source);
+  /// Copied from what AliasView was told; nullopt when it was not, or not into this layout at once.
+  std::optional<Place> FromView(ValueId value, const Layout& layout);
   /// oneDNN's reorder of a value between two places.
   void EmitReorder(ValueId value, const Place& from, dnnl::memory::data_type from_type, const Place& to,
                    dnnl::memory::data_type to_type);
@@ -118,6 +127,7 @@ class Lowering {
   std::map<ValueId, ConcatSlot> slots_;
   std::map<ValueId, Place> concats_;  ///< outputs of Concat with room already
   std::map<ValueId, Place> within_;   ///< parts of concatenations of several images
+  std::map<ValueId, SteppedView> stepped_;
   std::vector<bool> output_taken_;
   std::map<std::string, Place> constants_;
   std::map<std::tuple<const std::byte*, std::string>, Place> packed_;

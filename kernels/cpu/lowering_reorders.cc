@@ -19,6 +19,7 @@ Place Lowering::In(ValueId value, const Layout& layout) {
   if (const std::optional<Place> within = Within(value); within.has_value() && SamePlacement(within->layout, layout, extents)) {
     return {within->buffer, within->offset, layout};
   }
+  if (const std::optional<Place> copied = FromView(value, layout); copied.has_value()) return *copied;
   const Place source = Any(value);
   for (const Place& place : places_[value]) {
     if (SamePlacement(place.layout, layout, extents)) return {place.buffer, place.offset, layout};

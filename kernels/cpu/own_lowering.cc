@@ -5,6 +5,20 @@
 #include <utility>
 
 namespace mendel::cpu {
+namespace {
+
+/// Channels next to each other and positions in order, perhaps with other channels between them (a part of a split).
+bool HasChannelsLast(const Layout& layout, const Shape& shape) {
+  if (SamePlacement(layout, ChannelsLastLayout(shape), shape)) return true;
+  if (layout.block_dim >= 0 || layout.strides[1] != 1 || !IsNested(layout, shape)) return false;
+  for (size_t d = 2; d < shape.size(); ++d) {
+    const int64_t inner = d + 1 < shape.size() ? layout.strides[d + 1] * shape[d + 1] : shape[1];
+    if (layout.strides[d] < inner) return false;
+  }
+  return layout.strides[0] >= layout.strides[2] * shape[2];
+}
+
+}  // namespace
 
 std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId dst, bool residual, int64_t lanes, bool parts) {
   const Shape& from = lowering.shape(src);
@@ -15,8 +29,9 @@ std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId ds
     return {within->layout, result};
   }
   const bool whole = parts || (from[1] % lanes == 0 && to[1] % lanes == 0);
-  if (whole && !lowering.IsConcatPart(dst) && SamePlacement(lowering.Any(src).layout, ChannelsLastLayout(from), from)) {
-    return {ChannelsLastLayout(from), ChannelsLastLayout(to)};
+  if (whole && !lowering.IsConcatPart(dst)) {
+    const Layout lies = lowering.Any(src).layout;
+    if (HasChannelsLast(lies, from)) return {lies, ChannelsLastLayout(to)};
   }
   return {BlockedLayout(from, lanes), result};
 }
