@@ -7,10 +7,15 @@
 
 #include "base/random.h"
 #include "base/status.h"
+#include "graph/graph.h"
+#include "graph/random_graph.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/direct_case.h"
 #include "kernels/cpu/direct_conv.h"
 #include "kernels/cpu/grouped.h"
+#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/test_support.h"
+#include "runtime/backend.h"
 
 namespace mendel::cpu {
 namespace {
@@ -174,6 +179,56 @@ TEST_P(Window, HeavyWeightsArePartedAndGrouped) {
   EXPECT_FALSE(plan.share_panels);
   EXPECT_EQ(plan.group, 1);
   EXPECT_EQ(plan.source_taps_at.size(), 9u);
+}
+
+/// A level of a U-Net: down, up, and both ends concatenated, with a residual and an activation that is a call.
+Graph Level(Rng& rng) {
+  GraphBuilder builder("level");
+  int weights = 0;
+  const auto weight = [&](const Shape& shape) {
+    std::vector<double> values(static_cast<size_t>(NumElements(shape)));
+    for (double& value : values) value = rng.Uniform(-0.2, 0.2);
+    return builder.Constant(Tensor::FromDoubles({DType::kF32, shape}, values), Cat("w", weights++));
+  };
+  const auto conv = [&](ValueId x, int64_t out, int64_t stride) {
+    const int64_t in = builder.type(x).shape[1];
+    return *builder.Add("Conv", {x, weight({out, in, 3, 3}), weight({out})},
+                        {{"strides", Ints{stride, stride}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}});
+  };
+  const auto relu = [&](ValueId x) { return *builder.Add("Relu", {x}); };
+  const int64_t height = 2 * rng.Between(2, 9), width = 2 * rng.Between(2, 20);
+  const ValueId x = builder.Input("x", {DType::kF32, {rng.Between(1, 2), 16, height, width}});
+  const ValueId skip = relu(conv(x, 32, 1));
+  const ValueId low = relu(conv(skip, 48, 2));
+  const ValueId up = *builder.Add(
+      "ConvTranspose", {low, weight({48, 32, 2, 2}), weight({32})},
+      {{"strides", Ints{2, 2}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}, {"output_padding", Ints{0, 0}}});
+  const ValueId whole = *builder.Add("Concat", {skip, up}, {{"axis", int64_t{1}}});
+  const ValueId sum = *builder.Add("Add", {conv(whole, 20, 1), conv(x, 20, 1)});
+  builder.Output("y", *builder.Add("Sigmoid", {sum}));
+  return *builder.Build();
+}
+
+TEST(DirectConv, ALevelOfAUNetStaysInBlocks) {
+  if (DirectIsaHere() == nullptr) GTEST_SKIP() << "this machine has neither AVX2 nor AVX-512";
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed);
+    const Graph graph = Level(rng);
+    CompileOptions options;
+    options.threads = static_cast<int>(rng.Between(1, 3));
+    options.numerics = Numerics::kStrict;
+    for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
+      for (const std::string& name : FindBackend("cpu")->Algorithms(graph, id, Numerics::kStrict)) {
+        if (name == kOwnDirect || name == kOwnPointwise) options.algorithms[id] = name;
+      }
+    }
+    const std::vector<std::string> kernels = ExpectMatches(graph, RandomInputs(rng, graph), options, 2e-5);
+    EXPECT_EQ(CountOf(kernels, kOwnDirect), 4) << testing::PrintToString(kernels);
+    EXPECT_EQ(CountOf(kernels, kOwnPointwise), 1) << testing::PrintToString(kernels);
+    EXPECT_EQ(CountOf(kernels, "reorder"), 2) << "source and result: " << testing::PrintToString(kernels);
+    EXPECT_EQ(kernels.size(), 8u) << testing::PrintToString(kernels);
+  }
 }
 
 }  // namespace
