@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
+#include <system_error>
+#include <utility>
 
 #include "base/status.h"
 
@@ -36,9 +41,25 @@ void TableSummary::Print(size_t skipped) {
 
 absl::Status RowFile::Open(const std::string& path) {
   path_ = path;
-  std::ifstream file(path);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::OkStatus();  // there is none yet
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  size_t whole = text.rfind('\n') + 1;  // 0 where no line ends
+  // A run that was stopped while it wrote leaves a part of a line, and maybe not all rows of that combination.
+  if (whole < text.size()) {
+    const std::string cut = text.substr(whole, text.find('\t', whole) - whole);
+    while (whole > 0) {
+      const size_t begin = whole < 2 ? 0 : text.rfind('\n', whole - 2) + 1;
+      if (text.compare(begin, cut.size(), cut) != 0) break;
+      whole = begin;
+    }
+    std::error_code failed;
+    std::filesystem::resize_file(path, whole, failed);
+    if (failed) return absl::UnavailableError(Cat("cannot write ", path, ": ", failed.message()));
+  }
+  std::istringstream lines(text.substr(0, whole));
   int number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line; std::getline(lines, line);) {
     ++number;
     std::istringstream parts(line);
     std::string key, mended;

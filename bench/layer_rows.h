@@ -34,7 +34,8 @@ class TableSummary {
 /// Finished combinations in a file, a line a row, so that another run takes them as they are. Not thread-safe.
 class RowFile {
  public:
-  /// No path: nothing is kept. InvalidArgument names the first line that is no row.
+  /// No path: nothing is kept. A last line without its end, of a run that was stopped while it wrote, is removed with the other
+  /// rows of its combination, which is then measured again. InvalidArgument names the first line that is no row.
   absl::Status Open(const std::string& path);
   /// The rows of `key`; null where it has not been finished.
   const std::vector<MutantRow>* Find(const std::string& key) const;

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/cpu/conv_layout.h"
+#include "kernels/cpu/layout_regions.h"
 #include "kernels/cpu/low_precision.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/lower_attention.h"
@@ -155,10 +158,11 @@ class CpuBackend : public Backend {
     }
   }
 
-  /// Own kernels follow each other's layouts, and compute parts of concatenations in place: taken together they may win where each
-  /// alone only ties.
-  std::string AlgorithmKind(std::string_view algorithm) const override {
-    return algorithm.find("-own") == std::string_view::npos ? "" : "own";
+  /// By layout: those of one kind follow each other without conversions, and compute parts of concatenations in place, so that
+  /// they may win together where each alone only ties.
+  std::string AlgorithmKind(std::string_view algorithm) const override { return LayoutKind(algorithm); }
+  std::vector<std::vector<int32_t>> KindRegions(const Graph& graph, const std::set<int32_t>& nodes) const override {
+    return LayoutRegions(graph, nodes);
   }
 
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {

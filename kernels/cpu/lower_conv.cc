@@ -7,6 +7,8 @@
 #include "base/status.h"
 #include "kernels/cpu/bf16_split.h"
 #include "kernels/cpu/contraction.h"
+#include "kernels/cpu/conv_layout.h"
+#include "kernels/cpu/conv_problem.h"
 #include "kernels/cpu/low_precision.h"
 #include "kernels/cpu/lower.h"
 #include "kernels/cpu/lower_attention.h"
@@ -21,104 +23,21 @@ namespace {
 
 using dnnl::algorithm;
 using dnnl::memory;
-using Tag = memory::format_tag;
-
-/// One convolution's geometry in oneDNN's terms.
-struct Problem {
-  bool transposed = false;
-  memory::dims src, weights, dst, strides, dilations, pads_begin, pads_end;
-  memory::dims weight_strides;  ///< of the graph's weights, read with the dimensions `weights`
-  bool has_bias = false;
-  memory::data_type operands = memory::data_type::f32, result = memory::data_type::f32;
-  std::optional<SplitRowsOf> split;  ///< bf16x3: three times the channels
-};
-
-Problem ProblemOf(const Graph& graph, int32_t id) {
-  const Node& node = graph.node(id);
-  Problem p;
-  p.transposed = node.op->name == "ConvTranspose";
-  p.src = graph.type(node.inputs[0]).shape;
-  p.dst = node.outputs[0].shape;
-  const Shape& w = graph.type(node.inputs[1]).shape;
-  const size_t spatial = p.src.size() - 2;
-  const int64_t group = node.attrs.Int("group");
-  const Shape kernel(w.begin() + 2, w.end());
-  const int64_t taps = NumElements(kernel);
-  const Shape inner = RowMajorStrides(kernel);
-  const int64_t out = p.dst[1] / group;
-  const int64_t in = p.src[1] / group;
-  p.weights = {out, in};
-  p.weight_strides = p.transposed ? memory::dims{taps, out * taps} : memory::dims{in * taps, taps};
-  if (group > 1) {
-    p.weights.insert(p.weights.begin(), group);
-    p.weight_strides.insert(p.weight_strides.begin(), in * out * taps);
-  }
-  p.weights.insert(p.weights.end(), kernel.begin(), kernel.end());
-  p.weight_strides.insert(p.weight_strides.end(), inner.begin(), inner.end());
-  p.strides = node.attrs.IntList("strides");
-  p.dilations = node.attrs.IntList("dilations");
-  for (int64_t& dilation : p.dilations) --dilation;
-  const Ints& pads = node.attrs.IntList("pads");
-  for (size_t d = 0; d < spatial; ++d) {
-    p.pads_begin.push_back(pads[d]);
-    if (!p.transposed) {
-      p.pads_end.push_back(pads[spatial + d]);
-      continue;
-    }
-    // oneDNN sees the convolution that this one is the transpose of; output padding is padding that it lacks.
-    const int64_t reach = (kernel[d] - 1) * (p.dilations[d] + 1) + 1;
-    p.pads_end.push_back((p.src[d + 2] - 1) * p.strides[d] + reach - p.dst[d + 2] - pads[d]);
-  }
-  return p;
-}
 
 /// The problem by an algorithm of low_precision.h, in the forms to try; it may have none for groups.
-std::vector<Problem> InLowPrecision(Problem problem, std::string_view algorithm) {
+std::vector<ConvProblem> InLowPrecision(ConvProblem problem, std::string_view algorithm) {
   problem.operands = memory::data_type::bf16;
   if (algorithm == kBf16Algorithm) return {problem};
   if (problem.weights.size() > problem.src.size()) return {};
-  std::vector<Problem> forms;
+  std::vector<ConvProblem> forms;
   for (const int64_t block : {1, 16}) {  // oneDNN's transposed convolutions want blocks
     const SplitRowsOf rows{1, block};
-    Problem& form = forms.emplace_back(problem);
+    ConvProblem& form = forms.emplace_back(problem);
     form.split = rows;
     form.src[1] = form.weights[1] = 3 * rows.Channels(problem.src);
     if (!form.transposed) form.weight_strides[0] = form.weights[1] * form.weight_strides[1];
   }
   return forms;
-}
-
-/// True when some outputs read nothing but padding: oneDNN 2.6's brgconv leaves the bias out there, or crashes.
-bool ReadsPaddingOnly(const Problem& p) {
-  const size_t first = p.weights.size() - p.strides.size();
-  for (size_t d = 0; d < p.strides.size(); ++d) {
-    const int64_t reach = (p.weights[first + d] - 1) * (p.dilations[d] + 1) + 1;
-    if (p.pads_begin[d] >= reach || p.pads_end[d] >= reach) return true;
-  }
-  return false;
-}
-
-std::optional<Chosen> ChooseFor(const Problem& p, algorithm way, const dnnl::primitive_attr& attributes, const Accept& wanted) {
-  const bool padding_only = ReadsPaddingOnly(p);
-  const Accept accept = [&](const std::string& name) {
-    return !(padding_only && name.find("brg") != std::string::npos) && wanted(name);
-  };
-  const memory::desc bias = p.has_bias ? memory::desc({p.dst[1]}, memory::data_type::f32, Tag::x) : memory::desc();
-  const memory::desc src =
-      p.split.has_value() ? DescOf(p.src, p.split->Source(p.src), p.operands) : memory::desc(p.src, p.operands, Tag::any);
-  const memory::desc weights(p.weights, p.operands, Tag::any), dst(p.dst, p.result, Tag::any);
-  try {
-    if (p.transposed) {
-      const dnnl::deconvolution_forward::desc desc(dnnl::prop_kind::forward_inference, algorithm::deconvolution_direct, src,
-                                                   weights, bias, dst, p.strides, p.dilations, p.pads_begin, p.pads_end);
-      return Choose<dnnl::deconvolution_forward>(desc, attributes, accept);
-    }
-    const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_inference, way, src, weights, bias, dst, p.strides,
-                                               p.dilations, p.pads_begin, p.pads_end);
-    return Choose<dnnl::convolution_forward>(desc, attributes, accept);
-  } catch (const dnnl::error&) {
-    return std::nullopt;  // a geometry that oneDNN does not describe
-  }
 }
 
 constexpr std::string_view kWinograd = "winograd:";
@@ -147,13 +66,13 @@ struct Choice {
 };
 
 /// As many posts as one implementation fuses.
-std::optional<Choice> ChooseWithPosts(Lowering& lowering, const Group& group, const Problem& base, algorithm way,
+std::optional<Choice> ChooseWithPosts(Lowering& lowering, const Group& group, const ConvProblem& base, algorithm way,
                                       const Accept& accept) {
   const Node& node = lowering.graph().node(group.nodes[0]);
   for (size_t count = group.posts.size() + 1; count-- > 0;) {
     std::optional<Epilogue> epilogue = MakeEpilogue(lowering, group, count, base.dst[1]);
     if (!epilogue.has_value()) continue;
-    Problem problem = base;
+    ConvProblem problem = base;
     problem.has_bias = !epilogue->bias.empty() || node.inputs.size() > 2;
     std::optional<Chosen> chosen = ChooseFor(problem, way, epilogue->attributes, accept);
     if (chosen.has_value()) return Choice{count, std::move(*epilogue), std::move(*chosen)};
@@ -194,7 +113,7 @@ HostValue ExactWeights(Lowering& lowering, const Node& node, const std::vector<d
 }
 
 /// Rounded once, and packed for the problem.
-Place PackWeights(Lowering& lowering, const Node& node, const Problem& problem, const std::vector<double>& scale,
+Place PackWeights(Lowering& lowering, const Node& node, const ConvProblem& problem, const std::vector<double>& scale,
                   const memory::desc& wanted) {
   const auto stored = [&](memory::data_type type) { return memory::desc(problem.weights, type, problem.weight_strides); };
   if (problem.split.has_value()) {
@@ -204,13 +123,13 @@ Place PackWeights(Lowering& lowering, const Node& node, const Problem& problem, 
   return lowering.PackedWeights(ScaledWeights(lowering, node, scale), stored(memory::data_type::f32), wanted);
 }
 
-Place PlaceSource(Lowering& lowering, ValueId value, const Problem& problem, const memory::desc& wanted) {
+Place PlaceSource(Lowering& lowering, ValueId value, const ConvProblem& problem, const memory::desc& wanted) {
   if (problem.split.has_value()) return lowering.SplitIn(value, *problem.split);
   const Layout layout = Canonical(*LayoutOf(wanted), problem.src);
   return wanted.data_type() == memory::data_type::bf16 ? lowering.NarrowIn(value, layout) : lowering.In(value, layout);
 }
 
-std::optional<Choice> ChooseDefault(Lowering& lowering, const Group& group, const Problem& problem) {
+std::optional<Choice> ChooseDefault(Lowering& lowering, const Group& group, const ConvProblem& problem) {
   for (const Quality quality : {Quality::kGenerated, Quality::kGemm, Quality::kAnything}) {
     std::optional<Choice> choice = ChooseWithPosts(lowering, group, problem, algorithm::convolution_direct, AcceptQuality(quality));
     if (choice.has_value()) return choice;
@@ -218,7 +137,7 @@ std::optional<Choice> ChooseDefault(Lowering& lowering, const Group& group, cons
   return std::nullopt;
 }
 
-std::optional<Choice> ChooseLow(Lowering& lowering, const Group& group, Problem problem) {
+std::optional<Choice> ChooseLow(Lowering& lowering, const Group& group, ConvProblem problem) {
   return ChooseLowPrecision(group, [&](memory::data_type result, Quality quality) {
     problem.result = result;
     return ChooseWithPosts(lowering, group, problem, algorithm::convolution_direct, AcceptQuality(quality));
@@ -226,12 +145,17 @@ std::optional<Choice> ChooseLow(Lowering& lowering, const Group& group, Problem 
 }
 
 /// By its name; nullopt: none that computes the bias and works with the number of threads. `problem` becomes the algorithm's.
-std::optional<Choice> ChooseNamed(Lowering& lowering, const Group& group, Problem& problem, const std::string& name) {
+std::optional<Choice> ChooseNamed(Lowering& lowering, const Group& group, ConvProblem& problem, const std::string& name) {
+  if (IsLayoutAlgorithm(name)) {
+    const std::optional<ConvProblem> form = InLayout(problem, name);
+    return form.has_value() ? ChooseWithPosts(lowering, group, *form, algorithm::convolution_direct, AcceptQuality(QualityIn(name)))
+                            : std::nullopt;
+  }
   if (name != kBf16Algorithm && name != kBf16x3Algorithm) {
     return ChooseWithPosts(lowering, group, problem, WayOf(name), AcceptNamed(name));
   }
   if (!OffersLowPrecision(lowering.graph(), group.nodes[0], lowering.options().numerics, name)) return std::nullopt;
-  for (const Problem& form : InLowPrecision(problem, name)) {
+  for (const ConvProblem& form : InLowPrecision(problem, name)) {
     std::optional<Choice> choice = ChooseLow(lowering, group, form);
     if (!choice.has_value()) continue;
     problem = form;
@@ -244,10 +168,10 @@ std::optional<Choice> ChooseNamed(Lowering& lowering, const Group& group, Proble
 
 bool ConvRunsIn(std::string_view algorithm, const Graph& graph, int32_t id) {
   if (graph.node(id).outputs[0].shape.size() > 5) return false;
-  Problem problem = ProblemOf(graph, id);
+  ConvProblem problem = ProblemOf(graph, id);
   problem.has_bias = true;
-  const std::vector<Problem> forms = InLowPrecision(problem, algorithm);
-  return std::any_of(forms.begin(), forms.end(), [](const Problem& form) {
+  const std::vector<ConvProblem> forms = InLowPrecision(problem, algorithm);
+  return std::any_of(forms.begin(), forms.end(), [](const ConvProblem& form) {
     return ChooseFor(form, algorithm::convolution_direct, UserScratchpad(), AcceptQuality(Quality::kGemm)).has_value();
   });
 }
@@ -257,7 +181,7 @@ absl::StatusOr<bool> LowerConv(Lowering& lowering, const Group& group) {
   const int32_t root = group.nodes[0];
   const Node& node = graph.node(root);
   if (graph.type(node.inputs[0]).shape.size() > 5) return false;
-  Problem problem = ProblemOf(graph, root);
+  ConvProblem problem = ProblemOf(graph, root);
   const auto named = lowering.options().algorithms.find(root);
   std::optional<Choice> choice;
   if (named != lowering.options().algorithms.end() && !named->second.empty()) {
@@ -306,20 +230,24 @@ std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t id, Numerics
   append(DepthwiseAlgorithms(graph, id));
   if (node.op->name != "Conv" || node.outputs[0].dtype != DType::kF32 || NumElements(node.outputs[0]) == 0) return names;
   if (node.outputs[0].shape.size() > 5) return names;
-  const Problem problem = ProblemOf(graph, id);
+  const ConvProblem problem = ProblemOf(graph, id);
+  const LayoutOffers in_layouts = OffersInLayouts(problem);
   // Walking: every implementation is looked at and declined.
   std::vector<std::string> direct;
   ChooseFor(problem, algorithm::convolution_direct, UserScratchpad(), [&](const std::string& name) {
     if (!IsReference(name) && !IsGemm(name)) direct.push_back(name);
     return false;
   });
-  // The first is the default. Of the others only those for the same instruction set can be better.
+  // The first is the default. Of the others only those for the same instruction set can be better, and some have their layout's
+  // name.
   const auto isa = [](const std::string& name) { return name.substr(std::min(name.size(), name.find_last_of(':'))); };
   for (size_t k = 1; k < direct.size(); ++k) {
     const bool repeated =
         std::find(direct.begin(), direct.begin() + static_cast<int64_t>(k), direct[k]) != direct.begin() + static_cast<int64_t>(k);
-    if (!repeated && isa(direct[k]) == isa(direct[0])) names.push_back(Cat(kDirect, direct[k]));
+    const bool in_layout = in_layouts.implementations.count(direct[k]) != 0;
+    if (!repeated && !in_layout && isa(direct[k]) == isa(direct[0])) names.push_back(Cat(kDirect, direct[k]));
   }
+  append(in_layouts.names);
   if (numerics == Numerics::kStrict) return names;
   const std::vector<std::string> own = WinogradAlgorithms(graph, id, numerics);
   names.insert(names.end(), own.begin(), own.end());

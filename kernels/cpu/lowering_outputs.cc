@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "kernels/cpu/copy.h"
+#include "kernels/cpu/layout_regions.h"
 #include "kernels/cpu/lowering.h"
 
 namespace mendel::cpu {
@@ -83,6 +84,7 @@ Program Lowering::Finish() {
     Emit({}, "copy", MakeCopyKernel({{from, to, flat, {1}, {1}}}, DTypeSize(type(value).dtype)), {from, to});
     program_.steps.back().info.name = Cat("output ", graph_.outputs()[k].name);
   }
+  ChargeConversions(graph_, options_.algorithms, program_.steps);
   if (options_.copy_constants) CopyConstants();
   return std::move(program_);
 }

@@ -1,5 +1,7 @@
 // Values in other layouts and narrower types than those they were computed in.
 
+#include <string_view>
+
 #include "base/check.h"
 #include "base/status.h"
 #include "kernels/cpu/copy.h"
@@ -10,6 +12,13 @@ namespace mendel::cpu {
 namespace {
 
 using DataType = dnnl::memory::data_type;
+
+/// The last step, which computes no node. Whose value it converts is kept until all steps are there (ChargeConversions).
+void NameConversion(std::string_view what, const Graph& graph, ValueId value, Program& program) {
+  Step& step = program.steps.back().info;
+  step.name = Cat(what, " of ", NodeName(graph, value.node));
+  step.asked_by = {value.node};
+}
 
 }  // namespace
 
@@ -48,7 +57,7 @@ Place Lowering::In(ValueId value, const Layout& layout, Place source) {
     MENDEL_CHECK(source.layout.block_dim < 0 && layout.block_dim < 0);
     StridedCopy copy{source, to, extents, source.layout.strides, layout.strides};
     Emit({}, "copy", MakeCopyKernel({copy}, DTypeSize(type(value).dtype)), {source, to});
-    program_.steps.back().info.name = Cat("reorder of ", NodeName(graph_, value.node));
+    NameConversion("reorder", graph_, value, program_);
   }
   return to;
 }
@@ -60,7 +69,7 @@ void Lowering::EmitReorder(ValueId value, const Place& from, DataType from_type,
   Emit({}, Cat("reorder ", desc.impl_info_str()),
        MakePrimitiveKernel(dnnl::reorder(desc), {{DNNL_ARG_FROM, source, from}, {DNNL_ARG_TO, target, to}}, desc.scratchpad_desc()),
        {from, to}, static_cast<int64_t>(desc.scratchpad_desc().get_size()));
-  program_.steps.back().info.name = Cat("reorder of ", NodeName(graph_, value.node));
+  NameConversion("reorder", graph_, value, program_);
 }
 
 Place Lowering::NarrowIn(ValueId value, const Layout& layout) {
@@ -94,7 +103,7 @@ Place Lowering::SplitIn(ValueId value, const SplitRowsOf& rows) {
   const Place to = Temporary(3 * plan->images * plan->positions * plan->channels * DTypeSize(DType::kBF16));
   known->second = to;
   Emit({}, "split into bf16", MakeSplitKernel(*plan, source, to), {source, to});
-  program_.steps.back().info.name = Cat("split of ", NodeName(graph_, value.node));
+  NameConversion("split", graph_, value, program_);
   return to;
 }
 
