@@ -25,6 +25,7 @@
 #include "kernels/cuda/mending_case.h"
 #include "kernels/cuda/product_case.h"
 #include "kernels/cuda/tiled/chain_case.h"
+#include "kernels/cuda/tiled/product_chain_case.h"
 #include "runtime/backend.h"
 
 namespace mendel::cuda {
@@ -75,6 +76,9 @@ void RunLibrary(const Backend& backend, const std::string& what, std::string_vie
 }
 
 DeviceCase RandomFloatChain(uint64_t seed, Numerics) { return RandomChain(seed, ChainValues::kFloats); }
+DeviceCase RandomFloatProducts(uint64_t seed, Numerics) {
+  return seed % 2 == 0 ? RandomMatrixChain(seed, ChainValues::kFloats) : RandomConvolutionChain(seed, ChainValues::kFloats);
+}
 
 /// Wrong elements are Aborted (mending_case.h).
 absl::StatusOr<std::string> RunAlone(const MendingCase& one, const Device& device, bool misaligned) {
@@ -154,6 +158,7 @@ void RunAll(const Options& options, GuardedCases& report) {
     RunLibrary(backend, "convolutions by tiled kernels", "tile", &RandomConvolutions, exact, absl::OkStatus(), report);
     RunLibrary(backend, "matrix products by tiled kernels", "tile", &RandomProduct, exact, absl::OkStatus(), report);
     RunLibrary(backend, "chains by tiled kernels", "tile", &RandomFloatChain, exact, absl::OkStatus(), report);
+    RunLibrary(backend, "chains of two products", "tile", &RandomFloatProducts, exact, absl::OkStatus(), report);
   }
   if (options.Wants("corrections")) RunCorrections(backend, **device, options.count, options.first, report);
 }

@@ -21,6 +21,7 @@ struct KernelState {
   unsigned long stack_low = 0, stack_bytes = 0;
   void (*barrier)(int line) = nullptr;
   void (*access)(unsigned long address, unsigned long size, bool write, bool aligned) = nullptr;
+  void (*keep)(unsigned long address) = nullptr;
 };
 
 /// One launch. The compiled text calls back into the one that runs.
@@ -44,6 +45,7 @@ class Run {
     state_.access = [](unsigned long address, unsigned long size, bool write, bool aligned) {
       current_->AtAccess(address, size, write, aligned);
     };
+    state_.keep = [](unsigned long address) { current_->memory_.Keep(address); };
     for (unsigned block = 0; block < launch_.grid && fault_.empty(); ++block) ExecuteBlock(block);
     current_ = nullptr;
     return fault_.empty() ? absl::OkStatus() : absl::AbortedError(fault_);

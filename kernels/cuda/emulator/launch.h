@@ -26,7 +26,8 @@ struct EmulatedKernel {
 /// touch; `arguments` point to its parameters. Stops at the first fault: Aborted, the message beginning with its kind:
 ///   "out of bounds", "misaligned", "race", "uninitialised shared memory", "stale shared memory", "written twice",
 ///   "read and written", "divergent barrier".
-/// Stale: read more than one barrier after it was written, which double-buffered tiles never do. One launch at a time in a process.
+/// Stale: read more than one barrier after it was written, which double-buffered tiles never do; what the text
+/// calls kept (MENDEL_KEPT) may be. One launch at a time in a process.
 absl::Status Emulate(const EmulatedKernel& kernel, const LaunchShape& launch, std::span<void*> arguments,
                      std::span<const GlobalBuffer> buffers);
 

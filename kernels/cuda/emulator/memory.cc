@@ -37,8 +37,11 @@ void MemoryChecker::Suspect(std::string fault) {
 
 void MemoryChecker::BeginBlock() {
   block_epoch_ = ++epoch_;
+  kept_ = words_.size();
   std::memset(shared_, 0xff, words_.size() * 4);  // not a number, so that use also shows in results
 }
+
+void MemoryChecker::Keep(uintptr_t address) { kept_ = (address - reinterpret_cast<uintptr_t>(shared_)) / 4; }
 
 std::string MemoryChecker::Access(uintptr_t address, size_t size, bool write, bool aligned, uint32_t thread) {
   if (aligned && address % size != 0)
@@ -71,7 +74,7 @@ std::string MemoryChecker::AccessShared(size_t begin, size_t size, bool write, u
     // Another thread may yet write the word before the next barrier: then it is a race, and called so.
     if (word.written < block_epoch_) {
       Suspect(Cat("uninitialised shared memory: thread ", thread, " reads word ", k));
-    } else if (word.written + 1 < epoch_) {
+    } else if (k < kept_ && word.written + 1 < epoch_) {
       Suspect(Cat("stale shared memory: thread ", thread, " reads word ", k, ", written ", epoch_ - word.written, " barriers ago"));
     }
     word.reader = word.read == epoch_ && word.reader != thread ? kMany : thread;

@@ -28,6 +28,8 @@ class MemoryChecker {
   void BeginBlock();
   /// All threads of the block have passed a barrier, or have ended: the fault that is certain now, empty when there is none.
   std::string Barrier();
+  /// Shared memory from this address on may be read more than one barrier after it was written, until the block ends.
+  void Keep(uintptr_t address);
   /// The fault of this access by `thread` (its number in the grid), empty when there is none.
   std::string Access(uintptr_t address, size_t size, bool write, bool aligned, uint32_t thread);
 
@@ -50,6 +52,7 @@ class MemoryChecker {
 
   unsigned char* shared_;
   std::vector<Word> words_;
+  size_t kept_ = 0;  // number of the first word that is kept
   std::vector<Global> globals_;
   std::string suspicion_;  // a fault unless a race explains it
   uint32_t epoch_ = 0;

@@ -30,6 +30,7 @@ struct mendel_emulator_state {
   void (*barrier)(int line);
   /// `aligned`: the type promises natural alignment.
   void (*access)(unsigned long address, unsigned long size, bool write, bool aligned);
+  void (*keep)(unsigned long address);
 };
 
 extern "C" {
@@ -132,6 +133,7 @@ __attribute__((visibility("hidden"))) MENDEL_UNSEEN void __tsan_func_exit(void*)
 #define blockIdx mendel_emulator.block
 #define blockDim mendel_emulator.block_dim
 #define gridDim mendel_emulator.grid_dim
+#define MENDEL_KEPT(memory) mendel_emulator.keep(reinterpret_cast<unsigned long>(memory))
 #define __syncthreads() mendel_emulator.barrier(__LINE__)
 
 MENDEL_UNSEEN inline float __uint_as_float(unsigned bits) {

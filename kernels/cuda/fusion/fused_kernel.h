@@ -21,6 +21,7 @@ struct FusedKernel {
   LaunchShape launch;
   std::vector<KernelOperand> operands;  ///< what its pointers refer to; one more follows, to the result
   int lanes = 1;                        ///< elements a thread computes, by vector access where more than one
+  double block_products = 0;            ///< of a tiled kernel: products that a block computes, padding included
   std::string_view kind = "elements";   ///< of the ways to walk over the elements: also "rows", "transposition"
 };
 

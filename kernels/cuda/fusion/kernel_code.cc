@@ -65,7 +65,7 @@ Position KernelCode::Decode(const std::string& flat, const Shape& shape, bool is
 }
 
 std::string KernelCode::Element(ValueId value, const Position& position) {
-  if (const auto bound = bound_.find(value); bound != bound_.end()) return bound->second;
+  if (const auto bound = bound_.find(value); bound != bound_.end()) return bound->second(position);
   if (fused_.count(value.node) == 0) return Load(value, position);
   const OperatorText* text = FindOperatorText(graph_.node(value.node).op->name);
   return WithView(graph_, value.node, [&](const NodeView& view) {

@@ -3,10 +3,12 @@
 #define MENDEL_KERNELS_CUDA_FUSION_KERNEL_CODE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -52,7 +54,13 @@ class KernelCode {
   /// The name of the pointer to a table of constants, in the dtype's StoredName.
   std::string Table(const Tensor& tensor);
   /// From here on `value` is read as this expression, wherever.
-  void Bind(ValueId value, std::string expression) { bound_[value] = std::move(expression); }
+  void Bind(ValueId value, std::string expression) {
+    BindElements(value, [expression = std::move(expression)](const Position&) { return expression; });
+  }
+  /// The same by the position that is read.
+  void BindElements(ValueId value, std::function<std::string(const Position& position)> element) {
+    bound_[value] = std::move(element);
+  }
 
   // Vector access: what is written between BeginLanes and EndLanes is one of `lanes` elements that follow one another, the first of
   // them at `first`, and becomes the body of a loop. Loads that the lanes can share or make at once are hoisted before it.
@@ -78,7 +86,7 @@ class KernelCode {
   std::string text_;
   int depth_ = 1;
   int next_ = 0;
-  std::map<ValueId, std::string> bound_;
+  std::map<ValueId, std::function<std::string(const Position& position)>> bound_;
   std::vector<KernelOperand> operands_;
   std::map<std::string, std::string> pointers_;
 

@@ -48,7 +48,7 @@ void RowAt::ForElements(const std::function<void(const std::string& x, const Pos
   const Shape& stored = view.inputs[0].shape;
   const std::string& index = code.index_type();
   if (lanes > 1) {
-    code.Open(Cat("for (", index, " k = static_cast<", index, ">(threadIdx.x) * ", lanes, "; k < ", Count(),
+    code.Open(Cat("for (", index, " k = static_cast<", index, ">(", thread, ") * ", lanes, "; k < ", Count(),
                   "; k += ", threads * lanes, ")"));
     code.Line(Cat("const ", index, " first = ", number, " * ", Count(), " + k;"));
     if (!before.empty()) code.Line(before);
@@ -63,7 +63,7 @@ void RowAt::ForElements(const std::function<void(const std::string& x, const Pos
   }
   Shape extents;
   for (int64_t axis : axes) extents.push_back(shape[static_cast<size_t>(axis)]);
-  code.Open(Cat("for (", index, " k = static_cast<", index, ">(threadIdx.x); k < ", Count(), "; k += ", threads, ")"));
+  code.Open(Cat("for (", index, " k = static_cast<", index, ">(", thread, "); k < ", Count(), "; k += ", threads, ")"));
   const Position inner = code.Decode("k", extents);
   Position at{position};
   for (size_t k = 0; k < axes.size(); ++k) at.at[static_cast<size_t>(axes[k])] = inner.at[k];
@@ -78,7 +78,7 @@ std::string RowAt::Over(std::string_view combine, const std::string& initial,
   const std::string own = code.Variable(real, initial);
   ForElements(
       [&](const std::string& x, const Position&) { code.Line(Cat(own, " = ", combine, "::Of(", own, ", ", term(x), ");")); });
-  return code.Let(real, Cat("OverBlock<", combine, ", ", threads, ">(", own, ")"));
+  return code.Let(real, Cat("OverThreads<", combine, ", ", threads, ">(", own, ")"));
 }
 
 const OperatorText* FindOperatorText(std::string_view op) {

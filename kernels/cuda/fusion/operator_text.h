@@ -41,12 +41,12 @@ enum class Reads {
   kMany,        ///< several elements, or the same ones for several outputs
 };
 
-/// Rows of input 0 over which something is summed by a block of threads.
+/// Rows of input 0 over which something is summed by threads of a block.
 struct RowAt {
   KernelCode& code;
   int32_t node;
   const NodeView& view;
-  int threads;
+  int threads;                        ///< that share a row: all of the block, or a power of two of neighbours
   Shape shape;                        ///< of input 0 as rows see it: as many elements, see RowText::shape
   Ints axes;                          ///< of `shape`, that are summed over
   std::vector<std::string> position;  ///< of the row: coordinates of the other axes, "" for `axes`
@@ -54,6 +54,7 @@ struct RowAt {
   /// `number` * Count() on.
   int lanes = 1;
   std::string number = "";
+  std::string thread = "threadIdx.x";  ///< number among those that share the row
 
   int64_t Count() const;
   /// Whether the elements of a row follow one another in input 0.

@@ -15,6 +15,10 @@ constexpr std::string_view kBegin = R"(#ifndef MENDEL_TEXT
 #define MENDEL_TEXT
 extern __shared__ __align__(16) unsigned char mendel_shared[];
 #define MENDEL_HERE static __device__ __forceinline__
+// Says to what checks the text that shared memory from here on is read later than after the next barrier.
+#ifndef MENDEL_KEPT
+#define MENDEL_KEPT(memory)
+#endif
 
 namespace mendel_text {
 
@@ -152,19 +156,20 @@ struct MinOf {
   template <class T>
   MENDEL_HERE T Of(T a, T b) { return Min(a, b); }
 };
-// All threads' values combined, for every thread; kThreads a power of two. Needs kThreads elements of shared memory.
+// The values of kThreads neighbours combined, for each of them; kThreads a power of two. Needs an element of shared memory for every
+// thread of the block, all of which pass here.
 template <class Combine, int kThreads, class T>
-MENDEL_HERE T OverBlock(T value) {
+MENDEL_HERE T OverThreads(T value) {
   T* const shared = reinterpret_cast<T*>(mendel_shared);
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = static_cast<int>(threadIdx.x), own = thread % kThreads;
   __syncthreads();
   shared[thread] = value;
   __syncthreads();
   for (int width = kThreads / 2; width > 0; width /= 2) {
-    if (thread < width) shared[thread] = Combine::Of(shared[thread], shared[thread + width]);
+    if (own < width) shared[thread] = Combine::Of(shared[thread], shared[thread + width]);
     __syncthreads();
   }
-  return shared[0];
+  return shared[thread - own];
 }
 
 }  // namespace mendel_text

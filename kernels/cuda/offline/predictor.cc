@@ -10,7 +10,6 @@
 #include "kernels/cuda/backend/mended_copy.h"
 #include "kernels/cuda/fusion/operator_text.h"
 #include "kernels/cuda/offline/assumptions.h"
-#include "kernels/cuda/tiled/candidate.h"
 
 namespace mendel::cuda {
 namespace {
@@ -74,26 +73,18 @@ double BytesOf(const Graph& graph, const std::vector<KernelOperand>& operands, V
 }
 
 /// Seconds of a tiled kernel's arithmetic: whole blocks, as many at a time as there are multiprocessors.
-absl::StatusOr<double> TiledArithmetic(const Graph& graph, const LibraryGroup& group, const GpuModel& gpu) {
-  const Node& node = graph.node(group.node);
-  const bool in_double = node.outputs[0].dtype == DType::kF64;
-  const int64_t real_bytes = RealName(node.outputs[0].dtype) == "float" ? 4 : 8;
-  MENDEL_ASSIGN_OR_RETURN(const TiledCandidate candidate, ParseCandidate(group.algorithm, real_bytes));
-  const ProductExtents extents =
-      WithView(graph, group.node, [&](const NodeView& view) { return FindOperatorText(node.op->name)->product.extents(view); });
-  const Tile& tile = candidate.tile;
-  const int64_t depth = (extents.depth + tile.depth - 1) / tile.depth * tile.depth;
-  const double block = 2.0 * candidate.products() * tile.rows * tile.columns * static_cast<double>(depth);
+double TiledArithmetic(const Graph& graph, const LibraryGroup& group, const GpuModel& gpu) {
+  const bool in_double = graph.type({group.node, 0}).dtype == DType::kF64;
   const int64_t waves = (group.kernel.launch.grid + gpu.multiprocessors - 1) / gpu.multiprocessors;  // of whole blocks
   const double peak = kTiledShare * (in_double ? gpu.double_flops : gpu.flops);
-  return static_cast<double>(waves * gpu.multiprocessors) * block / peak;
+  return static_cast<double>(waves * gpu.multiprocessors) * 2 * group.kernel.block_products / peak;
 }
 
-absl::StatusOr<double> CallSeconds(const Outline& outline, const LibraryGroup& group, const GpuModel& gpu) {
+double CallSeconds(const Outline& outline, const LibraryGroup& group, const GpuModel& gpu) {
   const Graph& graph = outline.graph;
   double bytes = BytesOf(graph, group.operands, group.result), arithmetic = 0, launches = 1;
   if (group.call == nullptr) {
-    MENDEL_ASSIGN_OR_RETURN(arithmetic, TiledArithmetic(graph, group, gpu));
+    arithmetic = TiledArithmetic(graph, group, gpu);
   } else {
     double flops = 0;
     for (const int32_t id : group.nodes) flops += outline.OriginOf(id).conversion ? 0 : FlopsOf(graph, id);
@@ -146,10 +137,7 @@ absl::StatusOr<std::vector<double>> Predictor::Seconds(const Graph& graph, const
   for (const PlannedCorrection& correction : outline.plan.corrections) {
     count(correction.patch, CorrectionSeconds(outline.graph, correction, gpu_));
   }
-  for (const LibraryGroup& call : outline.calls) {
-    MENDEL_ASSIGN_OR_RETURN(const double more, CallSeconds(outline, call, gpu_));
-    count(call.result.node, more);
-  }
+  for (const LibraryGroup& call : outline.calls) count(call.result.node, CallSeconds(outline, call, gpu_));
   const auto groups = outline.Groups();
   for (const FusionGroup& group : groups.ok() ? *groups : OneByOne(outline)) {
     const bool taken_along = CorrectionOver(outline, group) != nullptr;

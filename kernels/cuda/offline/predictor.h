@@ -17,7 +17,7 @@
 namespace mendel::cuda {
 
 /// Goes with plans and stored searches: another number means other predictions.
-inline constexpr int kPredictorVersion = 3;
+inline constexpr int kPredictorVersion = 4;
 
 /// Thread-safe.
 class Predictor {

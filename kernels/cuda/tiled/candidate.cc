@@ -11,7 +11,7 @@
 namespace mendel::cuda {
 namespace {
 
-constexpr int64_t kMostShared = 48 << 10;
+constexpr int kMostParts = 16;
 constexpr int64_t kRegisters = 65536, kMostRegisters = 255;  // of a multiprocessor, of a thread
 constexpr int64_t kOtherRegisters = 48;                      // indices and addresses
 
@@ -19,8 +19,6 @@ constexpr Tile kTiles[] = {
     {128, 128, 8, 8, 8}, {128, 64, 8, 8, 4}, {64, 128, 8, 4, 8}, {64, 64, 16, 4, 4}, {64, 32, 16, 4, 2},
     {32, 64, 16, 2, 4},  {32, 32, 32, 2, 2}, {16, 64, 32, 2, 4}, {16, 32, 32, 1, 2}, {8, 128, 16, 2, 4},
 };
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t RegistersOf(const TiledCandidate& candidate, int64_t real_bytes) {
   const Tile& tile = candidate.tile;
@@ -42,6 +40,7 @@ absl::Status CheckLimits(const TiledCandidate& candidate, int64_t real_bytes) {
     return InvalidInput("a thread computes 1 to 8 rows and columns, powers of two");
   }
   if (tile.rows < tile.thread_rows || tile.columns < tile.thread_columns) return InvalidInput("a thread has more than its block");
+  if (!is_power(candidate.parts, kMostParts)) return InvalidInput("a chain has 1 to ", kMostParts, " parts, a power of two");
   const int threads = tile.threads();
   if (threads < 32 || threads > 1024) return InvalidInput(threads, " threads a block, not 32 to 1,024");
   const int64_t shared = SharedElements(candidate) * real_bytes;
@@ -64,25 +63,16 @@ bool ParseExtents(std::string_view text, std::span<int* const> numbers) {
   return at == end;
 }
 
-/// Clock cycles of a launch, roughly.
-double CyclesOf(const TiledCandidate& candidate, const ProductExtents& extents, int64_t real_bytes, int multiprocessors) {
-  constexpr double kProductsACycle = 128, kBytesACycle = 24, kLatency = 500;  // of a multiprocessor; of a read of global memory
+double CyclesOfProduct(const TiledCandidate& candidate, const ProductExtents& extents, int64_t real_bytes, int multiprocessors) {
   const Tile& tile = candidate.tile;
-  const int64_t threads = tile.threads(), shared = SharedElements(candidate) * real_bytes;
-  const int64_t resident = std::max<int64_t>(
-      1, std::min({2048 / threads, (100 << 10) / shared, kRegisters / (RegistersOf(candidate, real_bytes) * threads)}));
+  const int64_t steps = CeilDiv(extents.depth, tile.depth);
   const int64_t blocks = extents.batch * CeilDiv(extents.rows, tile.rows) * CeilDiv(extents.columns, tile.columns);
-  const int64_t together = std::min<int64_t>(resident, CeilDiv(blocks, multiprocessors));
-  const int64_t waves = CeilDiv(blocks, together * multiprocessors), steps = CeilDiv(extents.depth, tile.depth);
-  const double sums = tile.thread_rows * tile.thread_columns, factors = tile.thread_rows + tile.thread_columns;
   const double products = static_cast<double>(candidate.products() * steps * tile.depth) * tile.rows * tile.columns;
   const double bytes = static_cast<double>((tile.rows + candidate.products() * tile.columns) * steps * tile.depth * real_bytes);
-  double reads = 1;
-  if (candidate.fusion == TiledFusion::kRows) reads = 2;  // statistics read the rows two or three times, from near caches
-  const double arithmetic = products / kProductsACycle * (1 + factors / (2 * sums));
-  return static_cast<double>(waves) *
-         std::max({static_cast<double>(together) * arithmetic, static_cast<double>(together) * reads * bytes / kBytesACycle,
-                   static_cast<double>(steps) * kLatency});
+  // Statistics read the rows two or three times, from near caches.
+  const double reads = candidate.fusion == TiledFusion::kRows ? 2 : 1;
+  return CyclesOf(candidate, {blocks, products, reads * bytes, steps, SharedElements(candidate) * real_bytes}, real_bytes,
+                  multiprocessors);
 }
 
 bool IsMostlyPadding(const Tile& tile, const ProductExtents& extents) {
@@ -96,16 +86,16 @@ bool IsMostlyPadding(const Tile& tile, const ProductExtents& extents) {
 
 bool TiledCandidate::operator==(const TiledCandidate& other) const {
   const auto key = [](const TiledCandidate& c) {
-    return std::tuple(c.tile.rows, c.tile.columns, c.tile.depth, c.tile.thread_rows, c.tile.thread_columns, c.fusion);
+    return std::tuple(c.tile.rows, c.tile.columns, c.tile.depth, c.tile.thread_rows, c.tile.thread_columns, c.fusion, c.parts);
   };
   return key(*this) == key(other);
 }
 
 std::string CandidateName(const TiledCandidate& candidate) {
   const Tile& tile = candidate.tile;
-  const char* const fusions[] = {"", ":pair", ":rows"};
+  const char* const fusions[] = {"", ":pair", ":rows", ":chain"};
   return Cat("tile:", tile.rows, "x", tile.columns, "x", tile.depth, ":", tile.thread_rows, "x", tile.thread_columns,
-             fusions[static_cast<size_t>(candidate.fusion)]);
+             fusions[static_cast<size_t>(candidate.fusion)], candidate.parts == 1 ? "" : Cat(candidate.parts));
 }
 
 absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t real_bytes) {
@@ -120,16 +110,37 @@ absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t rea
   Tile& tile = candidate.tile;
   if (parts.size() == 4 && parts[3] == "pair") candidate.fusion = TiledFusion::kPair;
   if (parts.size() == 4 && parts[3] == "rows") candidate.fusion = TiledFusion::kRows;
+  bool is_part = true;
+  if (constexpr std::string_view kChain = "chain"; parts.size() == 4 && parts[3].substr(0, kChain.size()) == kChain) {
+    candidate.fusion = TiledFusion::kChain;
+    const std::array number = {&candidate.parts};
+    if (parts[3] != kChain) is_part = ParseExtents(parts[3].substr(kChain.size()), number);
+  }
   const size_t known = candidate.fusion == TiledFusion::kNone ? 3 : 4;
   const std::array block = {&tile.rows, &tile.columns, &tile.depth};
   const std::array thread = {&tile.thread_rows, &tile.thread_columns};
   // Written again, it must be what was read: one name a candidate.
-  if (parts.size() != known || parts[0] != "tile" || !ParseExtents(parts[1], block) || !ParseExtents(parts[2], thread) ||
+  if (!is_part || parts.size() != known || parts[0] != "tile" || !ParseExtents(parts[1], block) || !ParseExtents(parts[2], thread) ||
       CandidateName(candidate) != name) {
     return InvalidInput("no name of a tiled kernel, as 'tile:64x64x16:4x4' is");
   }
   MENDEL_RETURN_IF_ERROR(CheckLimits(candidate, real_bytes));
   return candidate;
+}
+
+double CyclesOf(const TiledCandidate& candidate, const BlockWork& work, int64_t real_bytes, int multiprocessors) {
+  constexpr double kProductsACycle = 128, kBytesACycle = 24, kLatency = 500;  // of a multiprocessor; of a read of global memory
+  const Tile& tile = candidate.tile;
+  const int64_t threads = tile.threads();
+  const int64_t resident = std::max<int64_t>(
+      1, std::min({2048 / threads, (100 << 10) / work.shared, kRegisters / (RegistersOf(candidate, real_bytes) * threads)}));
+  const int64_t together = std::min<int64_t>(resident, CeilDiv(work.blocks, multiprocessors));
+  const int64_t waves = CeilDiv(work.blocks, together * multiprocessors);
+  const double sums = tile.thread_rows * tile.thread_columns, factors = tile.thread_rows + tile.thread_columns;
+  const double arithmetic = work.products / kProductsACycle * (1 + factors / (2 * sums));
+  return static_cast<double>(waves) *
+         std::max({static_cast<double>(together) * arithmetic, static_cast<double>(together) * work.bytes / kBytesACycle,
+                   static_cast<double>(work.steps) * kLatency});
 }
 
 std::span<const Tile> OfferedTiles() { return kTiles; }
@@ -151,7 +162,7 @@ std::vector<TiledCandidate> RankedCandidates(const ProductExtents& extents, int6
     for (const Tile& tile : kTiles) {
       const TiledCandidate candidate{tile, fusion};
       if (IsMostlyPadding(tile, extents) || !CheckLimits(candidate, real_bytes).ok()) continue;
-      ranked.emplace_back(CyclesOf(candidate, extents, real_bytes, multiprocessors), candidate);
+      ranked.emplace_back(CyclesOfProduct(candidate, extents, real_bytes, multiprocessors), candidate);
     }
     std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (size_t k = 0; k < std::min(most, ranked.size()); ++k) {

@@ -26,22 +26,27 @@ enum class TiledFusion {
   /// The row operator that the left side is made with (a normalisation, a softmax, the mean of squares of an RMS normalisation):
   /// statistics first, then elements as they are read.
   kRows,
+  kChain,  ///< a second product of what is made of the first (product_chain.h)
 };
 
 struct TiledCandidate {
   Tile tile = {};
   TiledFusion fusion = TiledFusion::kNone;
+  int parts = 1;  ///< of kChain: blocks that each compute the same part of the first product, for others of the second
 
   bool operator==(const TiledCandidate& other) const;
   int products() const { return fusion == TiledFusion::kPair ? 2 : 1; }
 };
 
-/// "tile:64x64x16:4x4" (rows x columns x depth of a block : rows x columns of a thread), then ":pair" or ":rows".
+/// "tile:64x64x16:4x4" (rows x columns x depth of a block : rows x columns of a thread), then ":pair", ":rows", ":chain" or, of
+/// several parts, ":chain4".
 std::string CandidateName(const TiledCandidate& candidate);
 /// InvalidArgument where `name` is no such name, or beyond the limits below for elements computed in `real_bytes`: powers of two,
-/// extents of a block up to 256, of a thread up to 8 and of the depth up to 64, 32 to 1,024 threads, 48 KiB of shared memory, and
-/// as many registers, by estimate, as those threads can have.
+/// extents of a block up to 256, of a thread up to 8 and of the depth up to 64, 32 to 1,024 threads, 48 KiB of shared memory, as
+/// many registers, by estimate, as those threads can have, 16 parts. A chain needs more shared memory, see ShapeOfChain.
 absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t real_bytes);
+
+inline constexpr int64_t kMostShared = 48 << 10;  ///< bytes of a block
 
 /// Statistics that a row operator may have of a row.
 inline constexpr int kMostStatistics = 4;
@@ -49,15 +54,28 @@ inline constexpr int kMostStatistics = 4;
 /// reductions of kRows, one a thread, take the same place before.
 int64_t SharedElements(const TiledCandidate& candidate);
 inline constexpr int kTilePadding = 4;
+constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// Elements of one operand, so that the next one's are aligned to the widest reads.
-constexpr int64_t WholePacks(int64_t elements) { return (elements + 3) / 4 * 4; }
+constexpr int64_t WholePacks(int64_t elements) { return CeilDiv(elements, 4) * 4; }
 
 /// All tiles that are offered, from square ones for large products to flat ones for few rows.
 std::span<const Tile> OfferedTiles();
 
+/// What a launch does.
+struct BlockWork {
+  int64_t blocks = 1;
+  double products = 0;  ///< of a block, padding included
+  double bytes = 0;     ///< that a block reads
+  int64_t steps = 0;    ///< of its loops, one after the other
+  int64_t shared = 0;   ///< bytes of a block
+};
+/// Clock cycles of a launch, roughly: waves of blocks, each as long as the largest of its arithmetic, traffic and latency. It ranks
+/// candidates and predicts nothing.
+double CyclesOf(const TiledCandidate& candidate, const BlockWork& work, int64_t real_bytes, int multiprocessors);
+
 /// The candidates that promise most for a product of these extents on a GPU of so many multiprocessors, the best first: at most
-/// kMostCandidates, and at most two with a fusion for each of `fusions`. None where tiles would be padding mostly. By a simple
-/// model of waves of blocks, whose time is the largest of their arithmetic, traffic and latency; it ranks and predicts nothing.
+/// kMostCandidates, and at most two with a fusion for each of `fusions`. None where tiles would be padding mostly. By
+/// CyclesOf.
 inline constexpr size_t kMostCandidates = 6;
 std::vector<TiledCandidate> RankedCandidates(const ProductExtents& extents, int64_t real_bytes,
                                              std::span<const TiledFusion> fusions, int multiprocessors);

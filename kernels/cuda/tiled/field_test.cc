@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/random.h"
 #include "base/status.h"
@@ -18,9 +19,13 @@
 #include "kernels/cuda/emulator/device.h"
 #include "kernels/cuda/fusion/preamble.h"
 #include "kernels/cuda/product_case.h"
+#include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/chain.h"
 #include "kernels/cuda/tiled/chain_case.h"
+#include "kernels/cuda/tiled/chain_shape.h"
 #include "kernels/cuda/tiled/library.h"
+#include "kernels/cuda/tiled/product_chain.h"
+#include "kernels/cuda/tiled/product_chain_case.h"
 #include "verifier/field_evaluator.h"
 
 namespace mendel::cuda {
@@ -101,10 +106,15 @@ class FieldCases {
       for (const auto& [fusion, name] : {std::pair(TiledFusion::kNone, ""), std::pair(TiledFusion::kPair, ":pair")}) {
         if (MatchTiledChain(scope, node, fusion).has_value()) names.push_back(std::string(small[seed % 3]) + name);
       }
+      if (const auto chain = MatchProductChain(scope, node)) {
+        const std::string name = std::string(small[seed % 3]) + (seed % 2 == 0 ? ":chain" : ":chain2");
+        if (ShapeOfChain(one.graph, *chain, *ParseCandidate(name, 4)).ok()) names.push_back(name);
+      }
       for (const std::string& name : names) {
         auto group = library.Group(scope, node, name, Numerics::kStrict);
         ASSERT_TRUE(group.ok()) << group.status();
         if (!IsJudged(one.graph, group->nodes)) continue;
+        chains += name.find(":chain") != std::string::npos ? 1 : 0;
         pairs += name.find(":pair") != std::string::npos ? 1 : 0;
         kernels.push_back({Cat(name, " of node ", node, ": ", one.told), graphs.size(), *std::move(group)});
       }
@@ -126,7 +136,7 @@ class FieldCases {
 
   std::vector<Graph> graphs;
   std::vector<JudgedKernel> kernels;
-  int pairs = 0;
+  int pairs = 0, chains = 0;
 };
 
 using Values = std::map<ValueId, std::vector<Fp>>;
@@ -187,6 +197,8 @@ TEST(TiledField, EqualsTheJudgeAtEveryElement) {
     ASSERT_NO_FATAL_FAILURE(cases.Add(RandomChain(seed, ChainValues::kPolynomial), seed));
     ASSERT_NO_FATAL_FAILURE(cases.Add(RandomProduct(seed, Numerics::kDefault), seed));
     ASSERT_NO_FATAL_FAILURE(cases.Add(RandomConvolutions(seed, Numerics::kDefault), seed));
+    ASSERT_NO_FATAL_FAILURE(cases.Add(RandomMatrixChain(seed, ChainValues::kPolynomial), seed));
+    ASSERT_NO_FATAL_FAILURE(cases.Add(RandomConvolutionChain(seed, ChainValues::kPolynomial), seed));
   }
   auto module = cases.Compile();
   ASSERT_TRUE(module.ok()) << std::string(module.status().message()).substr(0, 4000);
@@ -194,18 +206,14 @@ TEST(TiledField, EqualsTheJudgeAtEveryElement) {
   std::string last_wrong;
   EXPECT_EQ(Judge(cases, **module, elements, last_wrong), 0) << last_wrong;
   EXPECT_GT(cases.pairs, 3);
-  std::printf("%zu tiled kernels in GF(p), %d of pairs: %lld elements equal to the judge's\n", cases.kernels.size(), cases.pairs,
-              static_cast<long long>(elements));
+  EXPECT_GT(cases.chains, 15);
+  std::printf("%zu tiled kernels in GF(p), %d of pairs, %d of chains: %lld elements equal to the judge's\n", cases.kernels.size(),
+              cases.pairs, cases.chains, static_cast<long long>(elements));
 }
 
-/// Another sign of the sums, and the last products of a sum left out, are seen in every kernel.
-TEST(TiledField, PlantedFaultsDiffer) {
-  FieldCases right;
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
-    ASSERT_NO_FATAL_FAILURE(right.Add(RandomChain(seed, ChainValues::kPolynomial), seed));
-  }
+/// Every fault, planted where it first fits, is seen in every kernel.
+void ExpectSeen(const FieldCases& right, const std::vector<std::pair<std::string, std::string>>& faults) {
   ASSERT_FALSE(right.kernels.empty());
-  const std::pair<std::string, std::string> faults[] = {{"] = Plus(sum0", "] = Minus(sum0"}, {" && k < ", " && k + 4 < "}};
   for (const auto& [from, to] : faults) {
     FieldCases wrong = right;
     for (JudgedKernel& one : wrong.kernels) {
@@ -220,6 +228,25 @@ TEST(TiledField, PlantedFaultsDiffer) {
     std::string last_wrong;
     EXPECT_EQ(Judge(wrong, **module, elements, last_wrong), static_cast<int>(wrong.kernels.size())) << to;
   }
+}
+
+/// Another sign of the sums, and the last products of a sum left out.
+TEST(TiledField, PlantedFaultsDiffer) {
+  FieldCases right;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    ASSERT_NO_FATAL_FAILURE(right.Add(RandomChain(seed, ChainValues::kPolynomial), seed));
+  }
+  ExpectSeen(right, {{"] = Plus(sum0", "] = Minus(sum0"}, {" && k < ", " && k + 4 < "}});
+}
+
+/// The same in the first of two products.
+TEST(TiledField, PlantedFaultsOfChainsDiffer) {
+  FieldCases right;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    ASSERT_NO_FATAL_FAILURE(right.Add(RandomMatrixChain(seed, ChainValues::kPolynomial), seed));
+  }
+  std::erase_if(right.kernels, [](const JudgedKernel& one) { return one.told.find(":chain") == std::string::npos; });
+  ExpectSeen(right, {{"] = Plus(sum[", "] = Minus(sum["}, {" && k < ", " && k + 4 < "}});
 }
 
 }  // namespace

@@ -1,12 +1,16 @@
 #include "kernels/cuda/tiled/library.h"
 
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/status.h"
 #include "kernels/cuda/fusion/operator_text.h"
 #include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/chain.h"
+#include "kernels/cuda/tiled/chain_kernel.h"
+#include "kernels/cuda/tiled/chain_shape.h"
+#include "kernels/cuda/tiled/product_chain.h"
 #include "kernels/cuda/tiled/tiled_kernel.h"
 
 namespace mendel::cuda {
@@ -14,14 +18,26 @@ namespace {
 
 int64_t RealBytes(const Graph& graph, int32_t node) { return RealName(graph.type({node, 0}).dtype) == "float" ? 4 : 8; }
 
+LibraryGroup GroupOf(FusedKernel kernel, ValueId result, const std::set<int32_t>& nodes) {
+  LibraryGroup group{result, nodes, kernel.operands, nullptr};
+  group.kernel = std::move(kernel);
+  return group;
+}
+
+absl::StatusOr<LibraryGroup> ChainGroup(const GroupingScope& scope, int32_t node, const TiledCandidate& candidate) {
+  const std::optional<ProductChain> chain = MatchProductChain(scope, node);
+  if (!chain.has_value()) return InvalidInput("there is no such chain of products here");
+  MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteChainKernel(scope.graph, *chain, candidate));
+  return GroupOf(std::move(kernel), chain->second.result, chain->nodes);
+}
+
 absl::StatusOr<LibraryGroup> TiledGroup(const GroupingScope& scope, int32_t node, const std::string& algorithm) {
   MENDEL_ASSIGN_OR_RETURN(const TiledCandidate candidate, ParseCandidate(algorithm, RealBytes(scope.graph, node)));
+  if (candidate.fusion == TiledFusion::kChain) return ChainGroup(scope, node, candidate);
   const std::optional<TiledChain> chain = MatchTiledChain(scope, node, candidate.fusion);
   if (!chain.has_value()) return InvalidInput("there is no such product here");
   MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteTiledKernel(scope.graph, *chain, candidate));
-  LibraryGroup group{chain->result, chain->nodes, kernel.operands, nullptr};
-  group.kernel = std::move(kernel);
-  return group;
+  return GroupOf(std::move(kernel), chain->result, chain->nodes);
 }
 
 }  // namespace
@@ -31,6 +47,12 @@ std::string TiledLibrary::Identity() const { return Cat("tile ", kVersion); }
 std::vector<std::string> TiledLibrary::Algorithms(const GroupingScope& scope, int32_t node, Numerics) const {
   std::vector<std::string> names;
   if (!MatchTiledChain(scope, node, TiledFusion::kNone).has_value()) return names;
+  const int64_t real_bytes = RealBytes(scope.graph, node);
+  if (const auto chain = MatchProductChain(scope, node)) {
+    for (const TiledCandidate& candidate : RankedChains(scope.graph, *chain, real_bytes, multiprocessors_)) {
+      names.push_back(CandidateName(candidate));
+    }
+  }
   std::vector<TiledFusion> fusions;
   for (const TiledFusion fusion : {TiledFusion::kPair, TiledFusion::kRows}) {
     if (MatchTiledChain(scope, node, fusion).has_value()) fusions.push_back(fusion);
@@ -38,7 +60,7 @@ std::vector<std::string> TiledLibrary::Algorithms(const GroupingScope& scope, in
   const ProductExtents extents = WithView(scope.graph, node, [&](const NodeView& view) {
     return FindOperatorText(scope.graph.node(node).op->name)->product.extents(view);
   });
-  for (const TiledCandidate& candidate : RankedCandidates(extents, RealBytes(scope.graph, node), fusions, multiprocessors_)) {
+  for (const TiledCandidate& candidate : RankedCandidates(extents, real_bytes, fusions, multiprocessors_)) {
     names.push_back(CandidateName(candidate));
   }
   return names;

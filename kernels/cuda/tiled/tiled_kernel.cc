@@ -43,6 +43,9 @@ class TiledWriter {
     const int64_t shared = SharedElements(candidate_) * (real_ == "float" ? 4 : 8);
     FusedKernel kernel = FinishedKernel(graph_, chain_.result, code_, blocks, tile_.threads(), static_cast<unsigned>(shared));
     kernel.lanes = lanes_;
+    const int64_t steps = (extents_.depth + tile_.depth - 1) / tile_.depth;
+    kernel.block_products =
+        static_cast<double>(candidate_.products() * steps * tile_.depth) * static_cast<double>(tile_.rows * tile_.columns);
     return kernel;
   }
 

@@ -1,0 +1,35 @@
+// The loop that sums a tile of one product, as text: operands travel through shared memory, or lie there already.
+#ifndef MENDEL_KERNELS_CUDA_TILED_TILE_SUM_H_
+#define MENDEL_KERNELS_CUDA_TILED_TILE_SUM_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "graph/types.h"
+#include "kernels/cuda/fusion/kernel_code.h"
+#include "kernels/cuda/tiled/operand_text.h"
+
+namespace mendel::cuda {
+
+/// One side of a product.
+struct SummedSide {
+  /// How its tiles travel; none: the element of product k and row or column i is element k * pitch + i of `kept`.
+  std::optional<OperandText> text = std::nullopt;
+  Shape shape = {};
+  PlaceOfElement place = {};
+  ElementAtPosition element = {};
+  std::string kept = "";
+  int64_t pitch = 0;
+};
+
+/// Statements that leave the sums of this thread in `sum`[thread_rows][thread_columns], zero before. The text has the names
+/// `thread_row` and `thread_column`, the thread's first ones in the tile; threads pass a barrier at the end. Where a side is kept, it
+/// must be so to whole steps of the tile's depth.
+void WriteTileSum(KernelCode& code, const Tile& tile, std::string_view real, const std::string& zero, int64_t depth,
+                  const SummedSide& left, const SummedSide& right);
+
+}  // namespace mendel::cuda
+
+#endif  // MENDEL_KERNELS_CUDA_TILED_TILE_SUM_H_
