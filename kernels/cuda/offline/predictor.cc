@@ -11,6 +11,7 @@
 #include "kernels/cuda/fusion/operator_text.h"
 #include "kernels/cuda/offline/assumptions.h"
 #include "kernels/cuda/tiled/candidate.h"
+#include "kernels/cuda/tiled/total_kernel.h"
 
 namespace mendel::cuda {
 namespace {
@@ -82,7 +83,8 @@ absl::StatusOr<double> TiledArithmetic(const Graph& graph, const LibraryGroup& g
   const ProductExtents extents =
       WithView(graph, group.node, [&](const NodeView& view) { return FindOperatorText(node.op->name)->product.extents(view); });
   const Tile& tile = candidate.tile;
-  const int64_t depth = (extents.depth + tile.depth - 1) / tile.depth * tile.depth;
+  MENDEL_ASSIGN_OR_RETURN(const DividedDepth divided, DividedDepthOf(candidate, extents));
+  const int64_t depth = (divided.products + tile.depth - 1) / tile.depth * tile.depth;  // of a block's sums
   const double block = 2.0 * candidate.products() * tile.rows * tile.columns * static_cast<double>(depth);
   const int64_t waves = (group.kernel.launch.grid + gpu.multiprocessors - 1) / gpu.multiprocessors;  // of whole blocks
   const double peak = kTiledShare * (in_double ? gpu.double_flops : gpu.flops);
@@ -105,10 +107,12 @@ absl::StatusOr<double> CallSeconds(const Outline& outline, const LibraryGroup& g
       launches += 2;
     }
   }
-  double seconds = std::max(arithmetic, bytes / gpu.bandwidth);
+  // What the call leaves for the kernel after it: its result, or parts of sums.
+  const double whole = static_cast<double>(ByteSize(graph.type(group.result)));
+  const double left = group.scratch_bytes > 0 ? static_cast<double>(group.scratch_bytes) : whole;
+  double seconds = std::max(arithmetic, (bytes - whole + left) / gpu.bandwidth);
   if (!group.finish.name.empty()) {
-    seconds += (BytesOf(graph, group.finish.operands, group.result) + static_cast<double>(ByteSize(graph.type(group.result)))) /
-               gpu.bandwidth;
+    seconds += (BytesOf(graph, group.finish.operands, group.result) + left) / gpu.bandwidth;
     ++launches;
   }
   return seconds + launches * kLaunchSeconds;

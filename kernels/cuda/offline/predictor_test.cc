@@ -143,6 +143,21 @@ TEST(Predictor, AlgorithmsOfProductsReachTheirAssumedShares) {
   EXPECT_LT(seconds("tile:128x128x8:8x8", Numerics::kDefault), Sum(By(graph, 90, {})));
 }
 
+TEST(Predictor, DividedSumsAreTwoLaunchesAndTheirParts) {
+  const Graph graph = Parsed(R"(%0 = Input() {name = "a", shape = [16, 65536]}
+    %1 = Input() {name = "b", shape = [65536, 128]}
+    %2 = MatMul(%0, %1)
+    return "y" = %2)");
+  const GpuModel& gpu = *GpuOf(90);
+  const double whole = Sum(By(graph, 90, {{2, "tile:16x64x32:2x4"}})), divided = Sum(By(graph, 90, {{2, "tile:16x64x32:2x4:split32"}}));
+  // Two blocks on 132 multiprocessors; then 64 blocks of a thirty-second part, which read what they must.
+  const double block = 2.0 * 16 * 64 * 65536 * gpu.multiprocessors / (kTiledShare * gpu.flops);
+  EXPECT_NEAR(whole, block + kLaunchSeconds, 1e-3 * whole);
+  const double operands = 4.0 * (16 + 128) * 65536, result = 4.0 * 16 * 128, parts = 32 * result;
+  EXPECT_GT((operands + parts) / gpu.bandwidth, block / 32);
+  EXPECT_NEAR(divided, (operands + parts) / gpu.bandwidth + (parts + result) / gpu.bandwidth + 2 * kLaunchSeconds, 1e-3 * divided);
+}
+
 TEST(Predictor, RoundingOperandsIsALaunchOfItsOwn) {
   const Graph graph = Parsed(kProduct);
   const GpuModel& gpu = *GpuOf(90);

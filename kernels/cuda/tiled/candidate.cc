@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -18,6 +19,7 @@ constexpr int64_t kOtherRegisters = 48;                      // indices and addr
 constexpr Tile kTiles[] = {
     {128, 128, 8, 8, 8}, {128, 64, 8, 8, 4}, {64, 128, 8, 4, 8}, {64, 64, 16, 4, 4}, {64, 32, 16, 4, 2},
     {32, 64, 16, 2, 4},  {32, 32, 32, 2, 2}, {16, 64, 32, 2, 4}, {16, 32, 32, 1, 2}, {8, 128, 16, 2, 4},
+    {1, 128, 16, 1, 2},
 };
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -46,6 +48,9 @@ absl::Status CheckLimits(const TiledCandidate& candidate, int64_t real_bytes) {
   if (threads < 32 || threads > 1024) return InvalidInput(threads, " threads a block, not 32 to 1,024");
   const int64_t shared = SharedElements(candidate) * real_bytes;
   if (shared > kMostShared) return InvalidInput(shared, " bytes of shared memory, more than ", kMostShared);
+  if (candidate.parts < 1 || candidate.parts > kMostParts) {
+    return InvalidInput(candidate.parts, " parts of a sum, not 1 to ", kMostParts);
+  }
   const int64_t registers = RegistersOf(candidate, real_bytes), most = std::min(kMostRegisters, kRegisters / threads);
   if (registers > most) return InvalidInput("about ", registers, " registers a thread, more than ", most);
   return absl::OkStatus();
@@ -64,25 +69,40 @@ bool ParseExtents(std::string_view text, std::span<int* const> numbers) {
   return at == end;
 }
 
-/// Clock cycles of a launch, roughly.
+int64_t BlocksOf(const Tile& tile, const ProductExtents& extents) {
+  return extents.batch * CeilDiv(extents.rows, tile.rows) * CeilDiv(extents.columns, tile.columns);
+}
+
+constexpr double kBytesACycle = 24;  // of a multiprocessor
+
+/// Clock cycles of what totals the parts of sums, roughly: its launch, and the parts written and read again.
+double CyclesOfTotals(const TiledCandidate& candidate, const ProductExtents& extents, int64_t real_bytes, int multiprocessors) {
+  constexpr double kLaunch = 3000;
+  const double sums = static_cast<double>(candidate.products() * extents.batch * extents.rows * extents.columns);
+  return kLaunch + 2 * candidate.parts * sums * static_cast<double>(real_bytes) / (kBytesACycle * multiprocessors);
+}
+
+/// Clock cycles of a candidate's launches, roughly.
 double CyclesOf(const TiledCandidate& candidate, const ProductExtents& extents, int64_t real_bytes, int multiprocessors) {
-  constexpr double kProductsACycle = 128, kBytesACycle = 24, kLatency = 500;  // of a multiprocessor; of a read of global memory
+  constexpr double kProductsACycle = 128, kLatency = 500;  // of a multiprocessor; of a read of global memory
   const Tile& tile = candidate.tile;
   const int64_t threads = tile.threads(), shared = SharedElements(candidate) * real_bytes;
   const int64_t resident = std::max<int64_t>(
       1, std::min({2048 / threads, (100 << 10) / shared, kRegisters / (RegistersOf(candidate, real_bytes) * threads)}));
-  const int64_t blocks = extents.batch * CeilDiv(extents.rows, tile.rows) * CeilDiv(extents.columns, tile.columns);
+  const int64_t blocks = candidate.parts * BlocksOf(tile, extents);
   const int64_t together = std::min<int64_t>(resident, CeilDiv(blocks, multiprocessors));
-  const int64_t waves = CeilDiv(blocks, together * multiprocessors), steps = CeilDiv(extents.depth, tile.depth);
+  const int64_t waves = CeilDiv(blocks, together * multiprocessors);
+  const int64_t steps = CeilDiv(CeilDiv(extents.depth, tile.depth), candidate.parts);
   const double sums = tile.thread_rows * tile.thread_columns, factors = tile.thread_rows + tile.thread_columns;
   const double products = static_cast<double>(candidate.products() * steps * tile.depth) * tile.rows * tile.columns;
-  const double bytes = static_cast<double>((tile.rows + candidate.products() * tile.columns) * steps * tile.depth * real_bytes);
-  double reads = 1;
-  if (candidate.fusion == TiledFusion::kRows) reads = 2;  // statistics read the rows two or three times, from near caches
+  double bytes = static_cast<double>((tile.rows + candidate.products() * tile.columns) * steps * tile.depth * real_bytes);
+  // Statistics read whole rows two or three times, whatever part of the sums is the block's; from near caches.
+  if (candidate.fusion == TiledFusion::kRows) bytes += static_cast<double>(2 * tile.rows * extents.depth * real_bytes);
   const double arithmetic = products / kProductsACycle * (1 + factors / (2 * sums));
-  return static_cast<double>(waves) *
-         std::max({static_cast<double>(together) * arithmetic, static_cast<double>(together) * reads * bytes / kBytesACycle,
-                   static_cast<double>(steps) * kLatency});
+  const double summing =
+      static_cast<double>(waves) * std::max({static_cast<double>(together) * arithmetic, static_cast<double>(together) * bytes / kBytesACycle,
+                                             static_cast<double>(steps) * kLatency});
+  return candidate.parts == 1 ? summing : summing + CyclesOfTotals(candidate, extents, real_bytes, multiprocessors);
 }
 
 bool IsMostlyPadding(const Tile& tile, const ProductExtents& extents) {
@@ -92,11 +112,27 @@ bool IsMostlyPadding(const Tile& tile, const ProductExtents& extents) {
   return rows * columns > kMostPadding * extents.rows * extents.columns;
 }
 
+/// `whole` in the powers of two of parts that cost least, `whole` itself where multiprocessors would not be idle or no division
+/// costs less.
+TiledCandidate BestDivided(const TiledCandidate& whole, const ProductExtents& extents, int multiprocessors,
+                           const std::function<double(const TiledCandidate&)>& cycles) {
+  constexpr int64_t kStepsOfPart = 4;  // below, what a block begins with would cost as much
+  constexpr int kMostOffered = 32;
+  TiledCandidate best = whole;
+  if (BlocksOf(whole.tile, extents) >= multiprocessors) return best;
+  for (int parts = 2; parts <= kMostOffered && CeilDiv(extents.depth, whole.tile.depth) >= parts * kStepsOfPart; parts *= 2) {
+    TiledCandidate divided = whole;
+    divided.parts = parts;
+    if (cycles(divided) < cycles(best)) best = divided;
+  }
+  return best;
+}
+
 }  // namespace
 
 bool TiledCandidate::operator==(const TiledCandidate& other) const {
   const auto key = [](const TiledCandidate& c) {
-    return std::tuple(c.tile.rows, c.tile.columns, c.tile.depth, c.tile.thread_rows, c.tile.thread_columns, c.fusion);
+    return std::tuple(c.tile.rows, c.tile.columns, c.tile.depth, c.tile.thread_rows, c.tile.thread_columns, c.fusion, c.parts);
   };
   return key(*this) == key(other);
 }
@@ -105,7 +141,7 @@ std::string CandidateName(const TiledCandidate& candidate) {
   const Tile& tile = candidate.tile;
   const char* const fusions[] = {"", ":pair", ":rows"};
   return Cat("tile:", tile.rows, "x", tile.columns, "x", tile.depth, ":", tile.thread_rows, "x", tile.thread_columns,
-             fusions[static_cast<size_t>(candidate.fusion)]);
+             fusions[static_cast<size_t>(candidate.fusion)], candidate.parts == 1 ? "" : Cat(":split", candidate.parts));
 }
 
 absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t real_bytes) {
@@ -118,6 +154,11 @@ absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t rea
   }
   TiledCandidate candidate;
   Tile& tile = candidate.tile;
+  constexpr std::string_view kSplit = "split";
+  if (parts.back().substr(0, kSplit.size()) == kSplit) {
+    const std::array number = {&candidate.parts};
+    if (ParseExtents(parts.back().substr(kSplit.size()), number)) parts.pop_back();
+  }
   if (parts.size() == 4 && parts[3] == "pair") candidate.fusion = TiledFusion::kPair;
   if (parts.size() == 4 && parts[3] == "rows") candidate.fusion = TiledFusion::kRows;
   const size_t known = candidate.fusion == TiledFusion::kNone ? 3 : 4;
@@ -151,7 +192,10 @@ std::vector<TiledCandidate> RankedCandidates(const ProductExtents& extents, int6
     for (const Tile& tile : kTiles) {
       const TiledCandidate candidate{tile, fusion};
       if (IsMostlyPadding(tile, extents) || !CheckLimits(candidate, real_bytes).ok()) continue;
-      ranked.emplace_back(CyclesOf(candidate, extents, real_bytes, multiprocessors), candidate);
+      const auto cycles = [&](const TiledCandidate& one) { return CyclesOf(one, extents, real_bytes, multiprocessors); };
+      ranked.emplace_back(cycles(candidate), candidate);
+      const TiledCandidate divided = BestDivided(candidate, extents, multiprocessors, cycles);
+      if (divided.parts > 1) ranked.emplace_back(cycles(divided), divided);
     }
     std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (size_t k = 0; k < std::min(most, ranked.size()); ++k) {

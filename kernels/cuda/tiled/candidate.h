@@ -31,17 +31,21 @@ enum class TiledFusion {
 struct TiledCandidate {
   Tile tile = {};
   TiledFusion fusion = TiledFusion::kNone;
+  int parts = 1;  ///< of each sum, a block each: their totals are another launch
 
   bool operator==(const TiledCandidate& other) const;
   int products() const { return fusion == TiledFusion::kPair ? 2 : 1; }
 };
 
-/// "tile:64x64x16:4x4" (rows x columns x depth of a block : rows x columns of a thread), then ":pair" or ":rows".
+/// "tile:64x64x16:4x4" (rows x columns x depth of a block : rows x columns of a thread), then ":pair" or ":rows", then ":split4" for
+/// four parts.
 std::string CandidateName(const TiledCandidate& candidate);
 /// InvalidArgument where `name` is no such name, or beyond the limits below for elements computed in `real_bytes`: powers of two,
-/// extents of a block up to 256, of a thread up to 8 and of the depth up to 64, 32 to 1,024 threads, 48 KiB of shared memory, and
-/// as many registers, by estimate, as those threads can have.
+/// extents of a block up to 256, of a thread up to 8 and of the depth up to 64, 32 to 1,024 threads, 48 KiB of shared memory, as
+/// many registers, by estimate, as those threads can have, and kMostParts.
 absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t real_bytes);
+
+inline constexpr int kMostParts = 64;
 
 /// Statistics that a row operator may have of a row.
 inline constexpr int kMostStatistics = 4;
@@ -52,12 +56,13 @@ inline constexpr int kTilePadding = 4;
 /// Elements of one operand, so that the next one's are aligned to the widest reads.
 constexpr int64_t WholePacks(int64_t elements) { return (elements + 3) / 4 * 4; }
 
-/// All tiles that are offered, from square ones for large products to flat ones for few rows.
+/// All tiles that are offered, from square ones for large products to flat ones for few rows or one.
 std::span<const Tile> OfferedTiles();
 
 /// The candidates that promise most for a product of these extents on a GPU of so many multiprocessors, the best first: at most
-/// kMostCandidates, and at most two with a fusion for each of `fusions`. None where tiles would be padding mostly. By a simple
-/// model of waves of blocks, whose time is the largest of their arithmetic, traffic and latency; it ranks and predicts nothing.
+/// kMostCandidates, and at most two with a fusion for each of `fusions`. None where tiles would be padding mostly. Sums are divided
+/// only where the undivided candidate has fewer blocks than there are multiprocessors. By a simple model of waves of blocks, whose
+/// time is the largest of their arithmetic, traffic and latency, and of a launch that totals; it ranks and predicts nothing.
 inline constexpr size_t kMostCandidates = 6;
 std::vector<TiledCandidate> RankedCandidates(const ProductExtents& extents, int64_t real_bytes,
                                              std::span<const TiledFusion> fusions, int multiprocessors);

@@ -8,9 +8,15 @@
 #include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/chain.h"
 #include "kernels/cuda/tiled/tiled_kernel.h"
+#include "kernels/cuda/tiled/total_kernel.h"
 
 namespace mendel::cuda {
 namespace {
+
+ProductExtents ExtentsOf(const Graph& graph, int32_t node) {
+  return WithView(graph, node,
+                  [&](const NodeView& view) { return FindOperatorText(graph.node(node).op->name)->product.extents(view); });
+}
 
 int64_t RealBytes(const Graph& graph, int32_t node) { return RealName(graph.type({node, 0}).dtype) == "float" ? 4 : 8; }
 
@@ -18,9 +24,15 @@ absl::StatusOr<LibraryGroup> TiledGroup(const GroupingScope& scope, int32_t node
   MENDEL_ASSIGN_OR_RETURN(const TiledCandidate candidate, ParseCandidate(algorithm, RealBytes(scope.graph, node)));
   const std::optional<TiledChain> chain = MatchTiledChain(scope, node, candidate.fusion);
   if (!chain.has_value()) return InvalidInput("there is no such product here");
-  MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteTiledKernel(scope.graph, *chain, candidate));
+  const ProductExtents extents = ExtentsOf(scope.graph, node);
+  MENDEL_ASSIGN_OR_RETURN(const DividedDepth divided, DividedDepthOf(candidate, extents));
+  MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteTiledKernel(scope.graph, *chain, candidate, divided));
   LibraryGroup group{chain->result, chain->nodes, kernel.operands, nullptr};
   group.kernel = std::move(kernel);
+  if (divided.parts > 1) {
+    MENDEL_ASSIGN_OR_RETURN(group.finish, WriteTotalKernel(scope.graph, *chain, divided));
+    group.scratch_bytes = PartialElements(*chain, extents, divided) * RealBytes(scope.graph, node);
+  }
   return group;
 }
 
@@ -35,10 +47,7 @@ std::vector<std::string> TiledLibrary::Algorithms(const GroupingScope& scope, in
   for (const TiledFusion fusion : {TiledFusion::kPair, TiledFusion::kRows}) {
     if (MatchTiledChain(scope, node, fusion).has_value()) fusions.push_back(fusion);
   }
-  const ProductExtents extents = WithView(scope.graph, node, [&](const NodeView& view) {
-    return FindOperatorText(scope.graph.node(node).op->name)->product.extents(view);
-  });
-  for (const TiledCandidate& candidate : RankedCandidates(extents, RealBytes(scope.graph, node), fusions, multiprocessors_)) {
+  for (const TiledCandidate& candidate : RankedCandidates(ExtentsOf(scope.graph, node), RealBytes(scope.graph, node), fusions, multiprocessors_)) {
     names.push_back(CandidateName(candidate));
   }
   return names;

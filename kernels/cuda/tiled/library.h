@@ -16,7 +16,7 @@ class TiledLibrary final : public CallLibrary {
  public:
   static constexpr int kUsualMultiprocessors = 100;
   /// Of another number, other texts: measurements of the old ones do not count any more.
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
 
   /// `multiprocessors` of the GPU for which candidates are ranked. What a name stands for does not depend on it.
   explicit TiledLibrary(int multiprocessors) : multiprocessors_(multiprocessors) {}
@@ -27,7 +27,7 @@ class TiledLibrary final : public CallLibrary {
   /// At most six (RankedCandidates); those with a fusion first.
   std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
   /// Any candidate within the limits, offered or not. InvalidArgument names the node, the algorithm and what is wrong: a name that
-  /// is none, a limit, an operator that is no product, a fusion that there is nothing for.
+  /// is none, a limit, an operator that is no product, a fusion that there is nothing for, more parts than its sums have.
   absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                      Numerics numerics) const override;
 
