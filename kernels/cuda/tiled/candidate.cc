@@ -17,9 +17,8 @@ constexpr int64_t kRegisters = 65536, kMostRegisters = 255;  // of a multiproces
 constexpr int64_t kOtherRegisters = 48;                      // indices and addresses
 
 constexpr Tile kTiles[] = {
-    {128, 128, 8, 8, 8}, {128, 64, 8, 8, 4}, {64, 128, 8, 4, 8}, {64, 64, 16, 4, 4}, {64, 32, 16, 4, 2},
-    {32, 64, 16, 2, 4},  {32, 32, 32, 2, 2}, {16, 64, 32, 2, 4}, {16, 32, 32, 1, 2}, {8, 128, 16, 2, 4},
-    {1, 128, 16, 1, 2},
+    {128, 128, 8, 8, 8}, {128, 64, 8, 8, 4}, {64, 128, 8, 4, 8}, {64, 64, 16, 4, 4}, {64, 32, 16, 4, 2}, {32, 64, 16, 2, 4},
+    {32, 32, 32, 2, 2},  {16, 64, 32, 2, 4}, {16, 32, 32, 1, 2}, {8, 128, 16, 2, 4}, {1, 128, 16, 1, 1},
 };
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -99,9 +98,9 @@ double CyclesOf(const TiledCandidate& candidate, const ProductExtents& extents, 
   // Statistics read whole rows two or three times, whatever part of the sums is the block's; from near caches.
   if (candidate.fusion == TiledFusion::kRows) bytes += static_cast<double>(2 * tile.rows * extents.depth * real_bytes);
   const double arithmetic = products / kProductsACycle * (1 + factors / (2 * sums));
-  const double summing =
-      static_cast<double>(waves) * std::max({static_cast<double>(together) * arithmetic, static_cast<double>(together) * bytes / kBytesACycle,
-                                             static_cast<double>(steps) * kLatency});
+  const double summing = static_cast<double>(waves) *
+                         std::max({static_cast<double>(together) * arithmetic, static_cast<double>(together) * bytes / kBytesACycle,
+                                   static_cast<double>(steps) * kLatency});
   return candidate.parts == 1 ? summing : summing + CyclesOfTotals(candidate, extents, real_bytes, multiprocessors);
 }
 

@@ -37,8 +37,8 @@ struct TiledCandidate {
   int products() const { return fusion == TiledFusion::kPair ? 2 : 1; }
 };
 
-/// "tile:64x64x16:4x4" (rows x columns x depth of a block : rows x columns of a thread), then ":pair" or ":rows", then ":split4" for
-/// four parts.
+/// "tile:64x64x16:4x4" (rows x columns x depth of a block : rows x columns of a thread), then ":pair" or ":rows", then ":split4"
+/// for four parts.
 std::string CandidateName(const TiledCandidate& candidate);
 /// InvalidArgument where `name` is no such name, or beyond the limits below for elements computed in `real_bytes`: powers of two,
 /// extents of a block up to 256, of a thread up to 8 and of the depth up to 64, 32 to 1,024 threads, 48 KiB of shared memory, as

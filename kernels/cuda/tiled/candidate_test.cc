@@ -26,11 +26,27 @@ TEST(TiledCandidate, HasOneName) {
   EXPECT_EQ(CandidateName(divided), "tile:64x32x16:4x2:pair:split12");
   EXPECT_EQ(*ParseCandidate("tile:64x32x16:4x2:pair:split12", 4), divided);
   EXPECT_EQ(ParseCandidate("tile:8x128x16:2x4:split2", 4)->parts, 2);
-  for (const char* name :
-       {"", "tile", "tile:", "tile:64x64x16", "tile:64x64x16:4x4:", "tile:64x64x16:4x4:triple",
-        "tile:64x64x16:4x4:pair:", "tile:064x64x16:4x4", "tile:64x64:4x4", "tile:64x64x16x2:4x4", "tile:64x64x16:4",
-        "tile:64x64x16:4x4 ", "tile:64x64x16:4x4:split", "tile:64x64x16:4x4:split1",
-        "tile:64x64x16:4x4:split04", "tile:64x64x16:4x4:split4:pair", "tile:64x64x16:4x4:split2:split2", "tile:64x64x16:4x4:split4x", "Tile:64x64x16:4x4", "tile:64x+64x16:4x4", "tile:99999999999x64x16:4x4"}) {
+  for (const char* name : {"",
+                           "tile",
+                           "tile:",
+                           "tile:64x64x16",
+                           "tile:64x64x16:4x4:",
+                           "tile:64x64x16:4x4:triple",
+                           "tile:64x64x16:4x4:pair:",
+                           "tile:064x64x16:4x4",
+                           "tile:64x64:4x4",
+                           "tile:64x64x16x2:4x4",
+                           "tile:64x64x16:4",
+                           "tile:64x64x16:4x4 ",
+                           "tile:64x64x16:4x4:split",
+                           "tile:64x64x16:4x4:split1",
+                           "tile:64x64x16:4x4:split04",
+                           "tile:64x64x16:4x4:split4:pair",
+                           "tile:64x64x16:4x4:split2:split2",
+                           "tile:64x64x16:4x4:split4x",
+                           "Tile:64x64x16:4x4",
+                           "tile:64x+64x16:4x4",
+                           "tile:99999999999x64x16:4x4"}) {
     EXPECT_THAT(Refusal(name), HasSubstr("no name of a tiled kernel")) << name;
   }
 }

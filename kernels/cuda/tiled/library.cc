@@ -47,7 +47,8 @@ std::vector<std::string> TiledLibrary::Algorithms(const GroupingScope& scope, in
   for (const TiledFusion fusion : {TiledFusion::kPair, TiledFusion::kRows}) {
     if (MatchTiledChain(scope, node, fusion).has_value()) fusions.push_back(fusion);
   }
-  for (const TiledCandidate& candidate : RankedCandidates(ExtentsOf(scope.graph, node), RealBytes(scope.graph, node), fusions, multiprocessors_)) {
+  for (const TiledCandidate& candidate :
+       RankedCandidates(ExtentsOf(scope.graph, node), RealBytes(scope.graph, node), fusions, multiprocessors_)) {
     names.push_back(CandidateName(candidate));
   }
   return names;

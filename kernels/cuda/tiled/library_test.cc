@@ -276,26 +276,33 @@ TEST(TiledLibrary, PlantedFaultsAreFound) {
   EXPECT_THAT(WithFault(pair, by_pair, "Sigmoid(v", "Tanh(v"), HasSubstr("element 0"));
   EXPECT_THAT(WithFault(rows, by_rows, "  __syncthreads();\n  float sum0", "  float sum0"), HasSubstr("race"));
   const std::map<int32_t, std::string> by_parts = {{3, "tile:32x32x8:2x2:pair:split2"}};
-  EXPECT_THAT(WithFault(pair, by_parts, "at = static_cast<long long>(part) * 1440", "at = static_cast<long long>(part) * 1438"), HasSubstr("written twice"));
+  EXPECT_THAT(WithFault(pair, by_parts, "at = static_cast<long long>(part) * 1440", "at = static_cast<long long>(part) * 1438"),
+              HasSubstr("written twice"));
   EXPECT_THAT(WithFault(pair, by_parts, "end = Min", "end = Max"), HasSubstr("element"));
   EXPECT_THAT(WithFault(rows, by_rows, "across == r", "across + 1 == r"), HasSubstr("element"));
 }
 
-/// The texts of every tile that is offered, with each fusion that the graph's product has.
-std::vector<std::string> TextsOf(const Graph& graph, int32_t node, const std::vector<const char*>& fusions) {
+struct NamedKernel {
+  std::string told;
+  FusedKernel kernel;
+};
+
+/// The kernels of every tile that is offered, with each fusion that the graph's product has.
+std::vector<NamedKernel> KernelsOf(const Graph& graph, int32_t node, const std::vector<const char*>& fusions) {
   const std::vector<bool> constant = ConstantExpressions(graph), claimed(constant.size(), false);
-  std::vector<std::string> texts;
+  std::vector<NamedKernel> kernels;
   for (const Tile& tile : OfferedTiles()) {
     for (const char* fusion : fusions) {
       const std::string name = CandidateName({tile}) + fusion;
       const auto group = kTiled.Group({graph, constant, claimed}, node, name, Numerics::kDefault);
       EXPECT_TRUE(group.ok()) << group.status();
       if (!group.ok()) continue;
-      texts.push_back(group->kernel.text);
-      if (!group->finish.name.empty() && tile == OfferedTiles()[0]) texts.push_back(group->finish.text);  // the same of all tiles
+      kernels.push_back({name, group->kernel});
+      // The same of all tiles.
+      if (!group->finish.name.empty() && tile == OfferedTiles()[0]) kernels.push_back({name + ", totals", group->finish});
     }
   }
-  return texts;
+  return kernels;
 }
 
 /// No spills, no local memory. Every text for one architecture, for all of them with MENDEL_CUDA_SEEDS in the environment.
@@ -305,29 +312,30 @@ TEST(TiledLibrary, KernelsCompileWithoutSpills) {
     EXPECT_FALSE(std::filesystem::exists("/usr/local/cuda")) << compiler.status();
     GTEST_SKIP() << compiler.status();
   }
-  std::vector<std::string> texts;
-  for (std::vector<std::string>& more :
-       std::vector{TextsOf(GatedMlp("f32", 512), 3, {"", ":pair", ":pair:split5"}), TextsOf(NormalizedProduct("bf16", 256), 6, {":rows"}),
-                   TextsOf(GroupedConvolution(), 4, {""})}) {
-    texts.insert(texts.end(), more.begin(), more.end());
+  std::vector<NamedKernel> kernels = KernelsOf(GatedMlp("f32", 512), 3, {"", ":pair", ":pair:split5"});
+  for (const std::vector<NamedKernel>& more :
+       {KernelsOf(NormalizedProduct("bf16", 256), 6, {":rows"}), KernelsOf(GroupedConvolution(), 4, {"", ":split2"})}) {
+    kernels.insert(kernels.end(), more.begin(), more.end());
   }
   const bool all = std::getenv("MENDEL_CUDA_SEEDS") != nullptr;
   for (size_t k = 0; k < std::size(kCompiledArchitectures); ++k) {
     const int architecture = kCompiledArchitectures[k];
     if (!(*compiler)->Supports(architecture)) continue;
     std::string module = PreambleText();
-    int kernels = 0;
-    for (size_t number = 0; number < texts.size(); ++number) {
+    std::map<std::string, std::string> told;
+    for (size_t number = 0; number < kernels.size(); ++number) {
       if (!all && number % std::size(kCompiledArchitectures) != k) continue;
-      module += texts[number];
-      ++kernels;
+      if (told.emplace(kernels[number].kernel.name, kernels[number].told).second) module += kernels[number].kernel.text;
     }
     const auto compiled = (*compiler)->Compile(module, "tiled", architecture);
     ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
-    EXPECT_EQ(compiled->usage.spilled_bytes, 0) << "sm_" << architecture;
-    EXPECT_EQ(compiled->usage.stack_bytes, 0) << "sm_" << architecture;
-    std::printf("%d of %zu kernels for sm_%d: %d registers a thread on average\n", kernels, texts.size(), architecture,
-                compiled->usage.registers / kernels);
+    EXPECT_EQ(compiled->entries.size(), told.size());
+    for (const auto& [entry, usage] : compiled->entries) {
+      EXPECT_EQ(usage.spilled_bytes, 0) << told[entry] << " on sm_" << architecture << ", " << usage.registers << " registers";
+      EXPECT_EQ(usage.stack_bytes, 0) << told[entry] << " on sm_" << architecture;
+    }
+    std::printf("%zu of %zu kernels for sm_%d: %d registers a thread on average\n", told.size(), kernels.size(), architecture,
+                compiled->usage.registers / static_cast<int>(told.size()));
   }
 }
 

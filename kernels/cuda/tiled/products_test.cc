@@ -90,8 +90,10 @@ Counted RunAll(const char* what, uint64_t seeds, const std::function<DeviceCase(
     if (testing::Test::HasFatalFailure()) return counted;
   }
   ExpectAllRight(cases);
-  std::printf("%s: %zu programs, %zu tiled kernels: %zu of several nodes, %zu pairs, %zu with rows, %zu of divided sums; %zu kernels by vectors\n",
-              what, counted.programs, counted.kernels, counted.fused, counted.pairs, counted.rows, counted.divided, counted.vectors);
+  std::printf(
+      "%s: %zu programs, %zu tiled kernels: %zu of several nodes, %zu pairs, %zu with rows, %zu of divided sums; %zu kernels by "
+      "vectors\n",
+      what, counted.programs, counted.kernels, counted.fused, counted.pairs, counted.rows, counted.divided, counted.vectors);
   EXPECT_GT(counted.divided, 0u);
   return counted;
 }

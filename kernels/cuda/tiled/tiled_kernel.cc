@@ -153,7 +153,8 @@ class TiledWriter {
     for (const OperandText& operand : operands_) operand.DeclareRegisters();
     code_.Line("int buffer = 1;");
     const std::string next = Cat("k0 + ", tile_.depth), more = Cat("if (", next, " < ", end_, ")");
-    code_.Open(Cat("for (", code_.index_type(), " k0 = ", Added(begin_, -tile_.depth), "; k0 < ", end_, "; k0 += ", tile_.depth, ")"));
+    code_.Open(
+        Cat("for (", code_.index_type(), " k0 = ", Added(begin_, -tile_.depth), "; k0 < ", end_, "; k0 += ", tile_.depth, ")"));
     code_.Open(more);
     for (size_t k = 0; k < operands_.size(); ++k) Fetch(k, next);
     code_.Close();
@@ -218,7 +219,9 @@ class TiledWriter {
     code_.Line(Cat("const ", code_.index_type(), " row = row0 + thread_row + i;"));
     code_.Line(Cat("const ", code_.index_type(), " column = column0 + thread_column + j;"));
     code_.Open(Cat("if (row < ", extents_.rows, " && column < ", extents_.columns, ")"));
-    const SumAtLane sum = [&](size_t product, const std::string& lane) { return Cat(SumOf(product), "[i][", Added("j", lane), "]"); };
+    const SumAtLane sum = [&](size_t product, const std::string& lane) {
+      return Cat(SumOf(product), "[i][", Added("j", lane), "]");
+    };
     whole ? WriteResults(code_, chain_, places_, lanes_, sum) : WriteParts(sum);
     code_.Close();
     code_.Close();

@@ -45,8 +45,9 @@ absl::StatusOr<FusedKernel> Write(const Graph& graph, const TiledChain& chain, c
   if (blocks > std::numeric_limits<int32_t>::max()) return Unsupported("a launch of ", blocks, " blocks");
   KernelCode code(graph, chain.fused, IndexTypeOf(graph, chain.fused));
   const std::string index = code.index_type();
-  code.Line(Cat("const ", index, " e = ",
-                Scaled(Cat("(static_cast<", index, ">(blockIdx.x) * ", kThreads, " + static_cast<int>(threadIdx.x))"), lanes), ";"));
+  code.Line(Cat(
+      "const ", index,
+      " e = ", Scaled(Cat("(static_cast<", index, ">(blockIdx.x) * ", kThreads, " + static_cast<int>(threadIdx.x))"), lanes), ";"));
   code.Open(Cat("if (e < ", elements, ")"));
   code.Line(Cat("const ", index, " row = ", Modulo(Divided("e", extents.columns), extents.rows), ";"));
   code.Line(Cat("const ", index, " column = ", Modulo("e", extents.columns), ";"));
