@@ -40,6 +40,9 @@ struct LibraryGroup {
   int32_t node = -1;        ///< whose algorithm it is: gives the step its name and comes first among the step's nodes
   FusedKernel finish = {};  ///< launched after the call, over its result; no name: none
   FusedKernel kernel = {};  ///< where there is no call; its operands are the group's
+  /// Of a buffer that `kernel` writes in place of the result, and that `finish` reads, between its operands and the result. 0:
+  /// none.
+  int64_t scratch_bytes = 0;
   std::string algorithm = "";
   /// What the library makes the same call of again (GroupAgain), without a device; none where the name alone says it.
   std::optional<StoredEngine> engine = std::nullopt;

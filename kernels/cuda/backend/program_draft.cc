@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "kernels/cuda/backend/beside.h"
@@ -86,6 +87,7 @@ class Drafting {
     Step step = StepOf(group.node, group.result.node, group.nodes,
                        group.call == nullptr ? Cat(group.algorithm, "_of_", group.nodes.size()) : group.call->name());
     std::stable_partition(step.nodes.begin(), step.nodes.end(), [&](int32_t id) { return id == OriginOf(group.node).node; });
+    if (group.scratch_bytes > 0) return AddDividedSums(group, std::move(step));
     if (group.call == nullptr) {
       const FusedKernel& kernel = group.kernel;
       Add({.kernel = kernel.name, .shape = kernel.launch, .info = std::move(step)}, group.operands, group.result, kernel.text);
@@ -98,6 +100,22 @@ class Drafting {
     info.kernel = "epilogue in place";
     info.flops = 0;  // the call's step has them
     Add({.kernel = finish.name, .shape = finish.launch, .info = std::move(info)}, finish.operands, group.result, finish.text);
+    return absl::OkStatus();
+  }
+
+  /// The kernel that sums parts, and the one that totals them.
+  absl::Status AddDividedSums(const LibraryGroup& group, Step step) {
+    const ValueId scratch{group.result.node, static_cast<int32_t>(graph_.node(group.result.node).outputs.size())};
+    draft_.scratch[scratch] = group.scratch_bytes;
+    Step total = step;
+    total.kernel = "totals of divided sums";
+    total.flops = 0;  // the sums' step has them
+    Add({.kernel = group.kernel.name, .shape = group.kernel.launch, .info = std::move(step)}, group.operands, scratch,
+        group.kernel.text);
+    std::vector<KernelOperand> operands = group.finish.operands;
+    operands.push_back({scratch});
+    Add({.kernel = group.finish.name, .shape = group.finish.launch, .info = std::move(total)}, std::move(operands), group.result,
+        group.finish.text);
     return absl::OkStatus();
   }
 

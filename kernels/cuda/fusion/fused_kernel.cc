@@ -209,17 +209,21 @@ std::string IndexTypeOf(const Graph& graph, const std::set<int32_t>& nodes) {
   return large ? "long long" : "int";
 }
 
-FusedKernel FinishedKernel(const Graph& graph, ValueId result, KernelCode& code, int64_t blocks, int threads, unsigned shared) {
+FusedKernel FinishedKernel(KernelCode& code, const std::string& written, int64_t blocks, int threads, unsigned shared) {
   FusedKernel kernel;
   kernel.operands = code.operands();
   kernel.launch = {static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared};
   std::string parameters;
   for (size_t k = 0; k < kernel.operands.size(); ++k) parameters += PointerParameter(kernel.operands[k], Cat("p", k)) + ", ";
-  parameters += ResultParameter(graph, result, "y");
+  parameters += written;
   const std::string rest = Cat("(", parameters, ") {\n  using namespace mendel_text;\n", code.Take(), "}\n");
   kernel.name = Cat("fused_", Sha256Hex(Cat(threads, rest)).substr(0, 24));
   kernel.text = Cat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", kernel.name, rest);
   return kernel;
+}
+
+FusedKernel FinishedKernel(const Graph& graph, ValueId result, KernelCode& code, int64_t blocks, int threads, unsigned shared) {
+  return FinishedKernel(code, ResultParameter(graph, result, "y"), blocks, threads, shared);
 }
 
 absl::StatusOr<FusedKernel> WriteKernel(const Graph& graph, const FusionGroup& group) {

@@ -96,10 +96,12 @@ double CallSeconds(const Outline& outline, const LibraryGroup& group, const GpuM
       launches += 2;
     }
   }
-  double seconds = std::max(arithmetic, bytes / gpu.bandwidth);
+  // What the call leaves for the kernel after it: its result, or parts of sums.
+  const double whole = static_cast<double>(ByteSize(graph.type(group.result)));
+  const double left = group.scratch_bytes > 0 ? static_cast<double>(group.scratch_bytes) : whole;
+  double seconds = std::max(arithmetic, (bytes - whole + left) / gpu.bandwidth);
   if (!group.finish.name.empty()) {
-    seconds += (BytesOf(graph, group.finish.operands, group.result) + static_cast<double>(ByteSize(graph.type(group.result)))) /
-               gpu.bandwidth;
+    seconds += (BytesOf(graph, group.finish.operands, group.result) + left) / gpu.bandwidth;
     ++launches;
   }
   return seconds + launches * kLaunchSeconds;

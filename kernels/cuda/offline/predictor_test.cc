@@ -143,6 +143,32 @@ TEST(Predictor, AlgorithmsOfProductsReachTheirAssumedShares) {
   EXPECT_LT(seconds("tile:128x128x8:8x8", Numerics::kDefault), Sum(By(graph, 90, {})));
 }
 
+TEST(Predictor, DividedSumsAreTwoLaunchesAndTheirParts) {
+  const Graph graph = Parsed(R"(%0 = Input() {name = "a", shape = [16, 65536]}
+    %1 = Input() {name = "b", shape = [65536, 128]}
+    %2 = MatMul(%0, %1)
+    return "y" = %2)");
+  const GpuModel& gpu = *GpuOf(90);
+  const double whole = Sum(By(graph, 90, {{2, "tile:16x64x32:2x4"}})),
+               divided = Sum(By(graph, 90, {{2, "tile:16x64x32:2x4:split32"}}));
+  // Two blocks on 132 multiprocessors, then 64 of a thirty-second part each.
+  const double block = 2.0 * 16 * 64 * 65536 * gpu.multiprocessors / (kTiledShare * gpu.flops);
+  EXPECT_NEAR(whole, block + kLaunchSeconds, 1e-3 * whole);
+  const double operands = 4.0 * (16 + 128) * 65536, result = 4.0 * 16 * 128, parts = 32 * result;
+  EXPECT_NEAR(divided,
+              std::max(block / 32, (operands + parts) / gpu.bandwidth) + (parts + result) / gpu.bandwidth + 2 * kLaunchSeconds,
+              1e-3 * divided);
+  // Where traffic is the limit, it is that of the parts, too.
+  const Graph vector = Parsed(R"(%0 = Input() {name = "a", shape = [1, 4096]}
+    %1 = Input() {name = "b", shape = [4096, 8192]}
+    %2 = MatMul(%0, %1)
+    return "y" = %2)");
+  const auto by = [&](const std::string& name) { return Sum(By(vector, 90, {{2, name}})); };
+  const double sums = 4.0 * 8192, read = 4.0 * 4096 + 4096 * sums;
+  EXPECT_NEAR(by("tile:1x128x16:1x1:split8"), (read + 8 * sums + 8 * sums + sums) / gpu.bandwidth + 2 * kLaunchSeconds, 1e-8);
+  EXPECT_NEAR(by("tile:1x128x16:1x1"), (read + sums) / gpu.bandwidth + kLaunchSeconds, 1e-8);
+}
+
 TEST(Predictor, RoundingOperandsIsALaunchOfItsOwn) {
   const Graph graph = Parsed(kProduct);
   const GpuModel& gpu = *GpuOf(90);

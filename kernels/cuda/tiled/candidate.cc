@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -11,13 +12,12 @@
 namespace mendel::cuda {
 namespace {
 
-constexpr int kMostParts = 16;
 constexpr int64_t kRegisters = 65536, kMostRegisters = 255;  // of a multiprocessor, of a thread
 constexpr int64_t kOtherRegisters = 48;                      // indices and addresses
 
 constexpr Tile kTiles[] = {
-    {128, 128, 8, 8, 8}, {128, 64, 8, 8, 4}, {64, 128, 8, 4, 8}, {64, 64, 16, 4, 4}, {64, 32, 16, 4, 2},
-    {32, 64, 16, 2, 4},  {32, 32, 32, 2, 2}, {16, 64, 32, 2, 4}, {16, 32, 32, 1, 2}, {8, 128, 16, 2, 4},
+    {128, 128, 8, 8, 8}, {128, 64, 8, 8, 4}, {64, 128, 8, 4, 8}, {64, 64, 16, 4, 4}, {64, 32, 16, 4, 2}, {32, 64, 16, 2, 4},
+    {32, 32, 32, 2, 2},  {16, 64, 32, 2, 4}, {16, 32, 32, 1, 2}, {8, 128, 16, 2, 4}, {1, 128, 16, 1, 1},
 };
 
 int64_t RegistersOf(const TiledCandidate& candidate, int64_t real_bytes) {
@@ -40,11 +40,16 @@ absl::Status CheckLimits(const TiledCandidate& candidate, int64_t real_bytes) {
     return InvalidInput("a thread computes 1 to 8 rows and columns, powers of two");
   }
   if (tile.rows < tile.thread_rows || tile.columns < tile.thread_columns) return InvalidInput("a thread has more than its block");
-  if (!is_power(candidate.parts, kMostParts)) return InvalidInput("a chain has 1 to ", kMostParts, " parts, a power of two");
+  if (candidate.fusion == TiledFusion::kChain && !is_power(candidate.parts, kMostPartsOfChain)) {
+    return InvalidInput("a chain has 1 to ", kMostPartsOfChain, " parts, a power of two");
+  }
   const int threads = tile.threads();
   if (threads < 32 || threads > 1024) return InvalidInput(threads, " threads a block, not 32 to 1,024");
   const int64_t shared = SharedElements(candidate) * real_bytes;
   if (shared > kMostShared) return InvalidInput(shared, " bytes of shared memory, more than ", kMostShared);
+  if (candidate.parts < 1 || candidate.parts > kMostParts) {
+    return InvalidInput(candidate.parts, " parts of a sum, not 1 to ", kMostParts);
+  }
   const int64_t registers = RegistersOf(candidate, real_bytes), most = std::min(kMostRegisters, kRegisters / threads);
   if (registers > most) return InvalidInput("about ", registers, " registers a thread, more than ", most);
   return absl::OkStatus();
@@ -63,16 +68,31 @@ bool ParseExtents(std::string_view text, std::span<int* const> numbers) {
   return at == end;
 }
 
+int64_t BlocksOf(const Tile& tile, const ProductExtents& extents) {
+  return extents.batch * CeilDiv(extents.rows, tile.rows) * CeilDiv(extents.columns, tile.columns);
+}
+
+constexpr double kBytesACycle = 24;  // of a multiprocessor
+
+/// Clock cycles of what totals the parts of sums, roughly: its launch, and the parts written and read again.
+double CyclesOfTotals(const TiledCandidate& candidate, const ProductExtents& extents, int64_t real_bytes, int multiprocessors) {
+  constexpr double kLaunch = 3000;
+  const double sums = static_cast<double>(candidate.products() * extents.batch * extents.rows * extents.columns);
+  return kLaunch + 2 * candidate.parts * sums * static_cast<double>(real_bytes) / (kBytesACycle * multiprocessors);
+}
+
+/// Of all launches of a candidate that is no chain.
 double CyclesOfProduct(const TiledCandidate& candidate, const ProductExtents& extents, int64_t real_bytes, int multiprocessors) {
   const Tile& tile = candidate.tile;
-  const int64_t steps = CeilDiv(extents.depth, tile.depth);
-  const int64_t blocks = extents.batch * CeilDiv(extents.rows, tile.rows) * CeilDiv(extents.columns, tile.columns);
+  const int64_t steps = CeilDiv(CeilDiv(extents.depth, tile.depth), candidate.parts);
+  const int64_t blocks = candidate.parts * BlocksOf(tile, extents);
   const double products = static_cast<double>(candidate.products() * steps * tile.depth) * tile.rows * tile.columns;
-  const double bytes = static_cast<double>((tile.rows + candidate.products() * tile.columns) * steps * tile.depth * real_bytes);
-  // Statistics read the rows two or three times, from near caches.
-  const double reads = candidate.fusion == TiledFusion::kRows ? 2 : 1;
-  return CyclesOf(candidate, {blocks, products, reads * bytes, steps, SharedElements(candidate) * real_bytes}, real_bytes,
-                  multiprocessors);
+  double bytes = static_cast<double>((tile.rows + candidate.products() * tile.columns) * steps * tile.depth * real_bytes);
+  // Statistics read whole rows two or three times, whatever part of the sums is the block's; from near caches.
+  if (candidate.fusion == TiledFusion::kRows) bytes += static_cast<double>(2 * tile.rows * extents.depth * real_bytes);
+  const double summing =
+      CyclesOf(candidate, {blocks, products, bytes, steps, SharedElements(candidate) * real_bytes}, real_bytes, multiprocessors);
+  return candidate.parts == 1 ? summing : summing + CyclesOfTotals(candidate, extents, real_bytes, multiprocessors);
 }
 
 bool IsMostlyPadding(const Tile& tile, const ProductExtents& extents) {
@@ -80,6 +100,22 @@ bool IsMostlyPadding(const Tile& tile, const ProductExtents& extents) {
   const int64_t rows = CeilDiv(extents.rows, tile.rows) * tile.rows;
   const int64_t columns = CeilDiv(extents.columns, tile.columns) * tile.columns;
   return rows * columns > kMostPadding * extents.rows * extents.columns;
+}
+
+/// `whole` in the powers of two of parts that cost least, `whole` itself where multiprocessors would not be idle or no division
+/// costs less.
+TiledCandidate BestDivided(const TiledCandidate& whole, const ProductExtents& extents, int multiprocessors,
+                           const std::function<double(const TiledCandidate&)>& cycles) {
+  constexpr int64_t kStepsOfPart = 4;  // below, what a block begins with would cost as much
+  constexpr int kMostOffered = 32;
+  TiledCandidate best = whole;
+  if (BlocksOf(whole.tile, extents) >= multiprocessors) return best;
+  for (int parts = 2; parts <= kMostOffered && CeilDiv(extents.depth, whole.tile.depth) >= parts * kStepsOfPart; parts *= 2) {
+    TiledCandidate divided = whole;
+    divided.parts = parts;
+    if (cycles(divided) < cycles(best)) best = divided;
+  }
+  return best;
 }
 
 }  // namespace
@@ -95,7 +131,8 @@ std::string CandidateName(const TiledCandidate& candidate) {
   const Tile& tile = candidate.tile;
   const char* const fusions[] = {"", ":pair", ":rows", ":chain"};
   return Cat("tile:", tile.rows, "x", tile.columns, "x", tile.depth, ":", tile.thread_rows, "x", tile.thread_columns,
-             fusions[static_cast<size_t>(candidate.fusion)], candidate.parts == 1 ? "" : Cat(candidate.parts));
+             fusions[static_cast<size_t>(candidate.fusion)],
+             candidate.parts == 1 ? "" : Cat(candidate.fusion == TiledFusion::kChain ? "" : ":split", candidate.parts));
 }
 
 absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t real_bytes) {
@@ -108,6 +145,11 @@ absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t rea
   }
   TiledCandidate candidate;
   Tile& tile = candidate.tile;
+  constexpr std::string_view kSplit = "split";
+  if (parts.back().substr(0, kSplit.size()) == kSplit) {
+    const std::array number = {&candidate.parts};
+    if (ParseExtents(parts.back().substr(kSplit.size()), number)) parts.pop_back();
+  }
   if (parts.size() == 4 && parts[3] == "pair") candidate.fusion = TiledFusion::kPair;
   if (parts.size() == 4 && parts[3] == "rows") candidate.fusion = TiledFusion::kRows;
   bool is_part = true;
@@ -129,7 +171,7 @@ absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t rea
 }
 
 double CyclesOf(const TiledCandidate& candidate, const BlockWork& work, int64_t real_bytes, int multiprocessors) {
-  constexpr double kProductsACycle = 128, kBytesACycle = 24, kLatency = 500;  // of a multiprocessor; of a read of global memory
+  constexpr double kProductsACycle = 128, kLatency = 500;  // of a multiprocessor; of a read of global memory
   const Tile& tile = candidate.tile;
   const int64_t threads = tile.threads();
   const int64_t resident = std::max<int64_t>(
@@ -162,7 +204,10 @@ std::vector<TiledCandidate> RankedCandidates(const ProductExtents& extents, int6
     for (const Tile& tile : kTiles) {
       const TiledCandidate candidate{tile, fusion};
       if (IsMostlyPadding(tile, extents) || !CheckLimits(candidate, real_bytes).ok()) continue;
-      ranked.emplace_back(CyclesOfProduct(candidate, extents, real_bytes, multiprocessors), candidate);
+      const auto cycles = [&](const TiledCandidate& one) { return CyclesOfProduct(one, extents, real_bytes, multiprocessors); };
+      ranked.emplace_back(cycles(candidate), candidate);
+      const TiledCandidate divided = BestDivided(candidate, extents, multiprocessors, cycles);
+      if (divided.parts > 1) ranked.emplace_back(cycles(divided), divided);
     }
     std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (size_t k = 0; k < std::min(most, ranked.size()); ++k) {

@@ -32,21 +32,26 @@ enum class TiledFusion {
 struct TiledCandidate {
   Tile tile = {};
   TiledFusion fusion = TiledFusion::kNone;
-  int parts = 1;  ///< of kChain: blocks that each compute the same part of the first product, for others of the second
+  /// Of kChain: blocks that each compute the same part of the first product, for others of the second. Otherwise of each sum, a
+  /// block each: their totals are another launch.
+  int parts = 1;
 
   bool operator==(const TiledCandidate& other) const;
   int products() const { return fusion == TiledFusion::kPair ? 2 : 1; }
 };
 
 /// "tile:64x64x16:4x4" (rows x columns x depth of a block : rows x columns of a thread), then ":pair", ":rows", ":chain" or, of
-/// several parts, ":chain4".
+/// several parts, ":chain4"; of others than chains ":split4" for four parts.
 std::string CandidateName(const TiledCandidate& candidate);
 /// InvalidArgument where `name` is no such name, or beyond the limits below for elements computed in `real_bytes`: powers of two,
 /// extents of a block up to 256, of a thread up to 8 and of the depth up to 64, 32 to 1,024 threads, 48 KiB of shared memory, as
-/// many registers, by estimate, as those threads can have, 16 parts. A chain needs more shared memory, see ShapeOfChain.
+/// many registers, by estimate, as those threads can have, kMostParts, or kMostPartsOfChain. A chain needs more shared memory, see
+/// ShapeOfChain.
 absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t real_bytes);
 
 inline constexpr int64_t kMostShared = 48 << 10;  ///< bytes of a block
+inline constexpr int kMostParts = 64;
+inline constexpr int kMostPartsOfChain = 16;
 
 /// Statistics that a row operator may have of a row.
 inline constexpr int kMostStatistics = 4;
@@ -58,7 +63,7 @@ constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// Elements of one operand, so that the next one's are aligned to the widest reads.
 constexpr int64_t WholePacks(int64_t elements) { return CeilDiv(elements, 4) * 4; }
 
-/// All tiles that are offered, from square ones for large products to flat ones for few rows.
+/// All tiles that are offered, from square ones for large products to flat ones for few rows or one.
 std::span<const Tile> OfferedTiles();
 
 /// What a launch does.
@@ -74,8 +79,8 @@ struct BlockWork {
 double CyclesOf(const TiledCandidate& candidate, const BlockWork& work, int64_t real_bytes, int multiprocessors);
 
 /// The candidates that promise most for a product of these extents on a GPU of so many multiprocessors, the best first: at most
-/// kMostCandidates, and at most two with a fusion for each of `fusions`. None where tiles would be padding mostly. By
-/// CyclesOf.
+/// kMostCandidates, and at most two with a fusion for each of `fusions`. None where tiles would be padding mostly. Sums are divided
+/// only where the undivided candidate has fewer blocks than there are multiprocessors. By CyclesOf, and by a launch that totals.
 inline constexpr size_t kMostCandidates = 6;
 std::vector<TiledCandidate> RankedCandidates(const ProductExtents& extents, int64_t real_bytes,
                                              std::span<const TiledFusion> fusions, int multiprocessors);

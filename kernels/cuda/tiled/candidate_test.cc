@@ -1,5 +1,8 @@
 #include "kernels/cuda/tiled/candidate.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -19,10 +22,31 @@ TEST(TiledCandidate, HasOneName) {
   EXPECT_EQ(*ParseCandidate("tile:64x32x16:4x2:pair", 4), candidate);
   EXPECT_EQ(ParseCandidate("tile:8x128x16:2x4", 4)->tile.columns, 128);
   EXPECT_EQ(ParseCandidate("tile:8x128x16:2x4:rows", 4)->fusion, TiledFusion::kRows);
-  for (const char* name :
-       {"", "tile", "tile:", "tile:64x64x16", "tile:64x64x16:4x4:", "tile:64x64x16:4x4:triple",
-        "tile:64x64x16:4x4:pair:", "tile:064x64x16:4x4", "tile:64x64:4x4", "tile:64x64x16x2:4x4", "tile:64x64x16:4",
-        "tile:64x64x16:4x4 ", "Tile:64x64x16:4x4", "tile:64x+64x16:4x4", "tile:99999999999x64x16:4x4"}) {
+  const TiledCandidate divided{{64, 32, 16, 4, 2}, TiledFusion::kPair, 12};
+  EXPECT_EQ(CandidateName(divided), "tile:64x32x16:4x2:pair:split12");
+  EXPECT_EQ(*ParseCandidate("tile:64x32x16:4x2:pair:split12", 4), divided);
+  EXPECT_EQ(ParseCandidate("tile:8x128x16:2x4:split2", 4)->parts, 2);
+  for (const char* name : {"",
+                           "tile",
+                           "tile:",
+                           "tile:64x64x16",
+                           "tile:64x64x16:4x4:",
+                           "tile:64x64x16:4x4:triple",
+                           "tile:64x64x16:4x4:pair:",
+                           "tile:064x64x16:4x4",
+                           "tile:64x64:4x4",
+                           "tile:64x64x16x2:4x4",
+                           "tile:64x64x16:4",
+                           "tile:64x64x16:4x4 ",
+                           "tile:64x64x16:4x4:split",
+                           "tile:64x64x16:4x4:split1",
+                           "tile:64x64x16:4x4:split04",
+                           "tile:64x64x16:4x4:split4:pair",
+                           "tile:64x64x16:4x4:split2:split2",
+                           "tile:64x64x16:4x4:split4x",
+                           "Tile:64x64x16:4x4",
+                           "tile:64x+64x16:4x4",
+                           "tile:99999999999x64x16:4x4"}) {
     EXPECT_THAT(Refusal(name), HasSubstr("no name of a tiled kernel")) << name;
   }
 }
@@ -42,6 +66,10 @@ TEST(TiledCandidate, StaysWithinTheLimits) {
   EXPECT_THAT(Refusal("tile:64x64x64:8x8:pair"), HasSubstr("shared memory"));
   EXPECT_THAT(Refusal("tile:256x256x4:8x8"), HasSubstr("registers"));
   EXPECT_EQ(Refusal("tile:128x128x8:8x8"), "");
+  EXPECT_EQ(Refusal("tile:128x128x8:8x8:split64"), "");
+  EXPECT_THAT(Refusal("tile:128x128x8:8x8:split65"), HasSubstr("65 parts"));
+  EXPECT_THAT(Refusal("tile:128x128x8:8x8:split0"), HasSubstr("0 parts"));
+  EXPECT_THAT(Refusal("tile:128x128x8:8x8:split-2"), HasSubstr("-2 parts"));
 }
 
 std::vector<TiledCandidate> Ranked(int64_t batch, int64_t rows, int64_t columns, int64_t depth,
@@ -69,6 +97,27 @@ TEST(TiledCandidate, RankingFitsTheProduct) {
   // A depthwise convolution, a product with a vector.
   EXPECT_TRUE(Ranked(512, 1, 3136, 9).size() <= 1);
   EXPECT_TRUE(Ranked(1, 512, 1, 512).empty());
+}
+
+TEST(TiledCandidate, SumsAreDividedWhereMultiprocessorsAreIdle) {
+  const auto divided = [](const std::vector<TiledCandidate>& ranked) {
+    return std::count_if(ranked.begin(), ranked.end(), [](const TiledCandidate& one) { return one.parts > 1; });
+  };
+  // A convolution of 7 x 7 positions, 512 channels and 4,608 products a sum; a vector times a matrix.
+  for (const auto& ranked : {Ranked(1, 512, 49, 4608), Ranked(1, 1, 1000, 2048)}) {
+    ASSERT_FALSE(ranked.empty());
+    EXPECT_GT(ranked[0].parts, 1);
+  }
+  // A gated pair and rows of few tokens.
+  const auto fused = Ranked(1, 8, 2048, 4096, {TiledFusion::kPair, TiledFusion::kRows}, 132);
+  EXPECT_GT(fused[0].parts, 1);
+  EXPECT_EQ(fused[0].fusion, TiledFusion::kPair);
+  // Enough blocks; sums too short to pay for a launch.
+  EXPECT_EQ(divided(Ranked(1, 4096, 4096, 4096)), 0);
+  EXPECT_EQ(divided(Ranked(64, 49, 512, 512)), 0);
+  EXPECT_EQ(divided(Ranked(1, 64, 64, 64)), 0);
+  // What fills one GPU leaves another one idle.
+  EXPECT_EQ(divided(Ranked(1, 512, 49, 4608, {}, 1)), 0);
 }
 
 TEST(TiledCandidate, RankingIsSmallAndWithinTheLimits) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -94,7 +95,8 @@ struct JudgedKernel {
 
 class FieldCases {
  public:
-  /// Every product of the graph by every fusion that it has, and by a small tile and the first that is offered.
+  /// Every product of the graph by every fusion that it has, by a small tile, whole and with its sums divided where they are long
+  /// enough, and by the first that is offered.
   void Add(const DeviceCase& one, uint64_t seed) {
     const std::vector<bool> constant = ConstantExpressions(one.graph), claimed(constant.size(), false);
     const GroupingScope scope{one.graph, constant, claimed};
@@ -104,7 +106,10 @@ class FieldCases {
       std::vector<std::string> names = library.Algorithms(scope, node, Numerics::kStrict);
       if (names.size() > 1) names.resize(1);
       for (const auto& [fusion, name] : {std::pair(TiledFusion::kNone, ""), std::pair(TiledFusion::kPair, ":pair")}) {
-        if (MatchTiledChain(scope, node, fusion).has_value()) names.push_back(std::string(small[seed % 3]) + name);
+        if (!MatchTiledChain(scope, node, fusion).has_value()) continue;
+        names.push_back(std::string(small[seed % 3]) + name);
+        const std::string parts = Cat(names.back(), ":split", 2 + seed % 3);
+        if (library.Group(scope, node, parts, Numerics::kStrict).ok()) names.push_back(parts);
       }
       if (const auto chain = MatchProductChain(scope, node)) {
         const std::string name = std::string(small[seed % 3]) + (seed % 2 == 0 ? ":chain" : ":chain2");
@@ -116,6 +121,7 @@ class FieldCases {
         if (!IsJudged(one.graph, group->nodes)) continue;
         chains += name.find(":chain") != std::string::npos ? 1 : 0;
         pairs += name.find(":pair") != std::string::npos ? 1 : 0;
+        divided += name.find(":split") != std::string::npos ? 1 : 0;
         kernels.push_back({Cat(name, " of node ", node, ": ", one.told), graphs.size(), *std::move(group)});
       }
     }
@@ -126,34 +132,46 @@ class FieldCases {
     std::string text = PreambleText() + kElements, entries = "#undef F32\n#undef float\n";
     std::set<std::string> seen;
     for (const JudgedKernel& one : kernels) {
-      const FusedKernel& kernel = one.group.kernel;
-      if (!seen.insert(kernel.name).second) continue;
-      text += kernel.text;
-      entries += Cat("MENDEL_ENTRY(", kernel.name, ", ", kernel.name, ")\n");
+      for (const FusedKernel* kernel : {&one.group.kernel, &one.group.finish}) {
+        if (kernel->name.empty() || !seen.insert(kernel->name).second) continue;
+        text += kernel->text;
+        entries += Cat("MENDEL_ENTRY(", kernel->name, ", ", kernel->name, ")\n");
+      }
     }
     return EmulatedModule::Compile({}, text + entries);
   }
 
   std::vector<Graph> graphs;
   std::vector<JudgedKernel> kernels;
-  int pairs = 0, chains = 0;
+  int pairs = 0, chains = 0, divided = 0;
 };
 
 using Values = std::map<ValueId, std::vector<Fp>>;
 
-/// Elements of the result that differ from the judge's; -1 after an error, which is told.
-int64_t Differences(const JudgedKernel& one, Values& values, EmulatedModule& module, int64_t& elements) {
-  const FusedKernel& kernel = one.group.kernel;
+/// Runs `kernel` on the values of its operands, then `more` of its pointers.
+absl::Status Launch(const FusedKernel& kernel, std::vector<Argument> more, Values& values, EmulatedModule& module) {
   std::vector<Argument> arguments;
   for (const KernelOperand& operand : kernel.operands) {
     arguments.push_back({"operand", std::as_writable_bytes(std::span(values.at(operand.value)))});
   }
-  const std::vector<Fp>& want = values.at(one.group.result);
-  std::vector<Fp> got(want.size());
-  arguments.push_back({"result", std::as_writable_bytes(std::span(got)), true, 0, sizeof(Fp)});
+  arguments.insert(arguments.end(), more.begin(), more.end());
   LaunchShape launch = kernel.launch;
   launch.shared *= 2;  // elements of eight bytes
-  const absl::Status status = module.Launch(kernel.name, launch, arguments);
+  return module.Launch(kernel.name, launch, arguments);
+}
+
+/// Elements of the result that differ from the judge's; -1 after an error, which is told.
+int64_t Differences(const JudgedKernel& one, Values& values, EmulatedModule& module, int64_t& elements) {
+  const std::vector<Fp>& want = values.at(one.group.result);
+  std::vector<Fp> got(want.size()), parts(static_cast<size_t>(one.group.scratch_bytes) / sizeof(float));
+  const auto written = [](std::vector<Fp>& to) {
+    return Argument{"result", std::as_writable_bytes(std::span(to)), true, 0, sizeof(Fp)};
+  };
+  absl::Status status = Launch(one.group.kernel, {written(parts.empty() ? got : parts)}, values, module);
+  if (status.ok() && !parts.empty()) {
+    const Argument read{"parts", std::as_writable_bytes(std::span(parts))};
+    status = Launch(one.group.finish, {read, written(got)}, values, module);
+  }
   EXPECT_TRUE(status.ok()) << status << "\n" << one.told;
   if (!status.ok()) return -1;
   int64_t differences = 0;
@@ -207,17 +225,23 @@ TEST(TiledField, EqualsTheJudgeAtEveryElement) {
   EXPECT_EQ(Judge(cases, **module, elements, last_wrong), 0) << last_wrong;
   EXPECT_GT(cases.pairs, 3);
   EXPECT_GT(cases.chains, 15);
-  std::printf("%zu tiled kernels in GF(p), %d of pairs, %d of chains: %lld elements equal to the judge's\n", cases.kernels.size(),
-              cases.pairs, cases.chains, static_cast<long long>(elements));
+  EXPECT_GT(cases.divided, 3);
+  std::printf("%zu tiled kernels in GF(p), %d of pairs, %d of chains, %d of divided sums: %lld elements equal to the judge's\n",
+              cases.kernels.size(), cases.pairs, cases.chains, cases.divided, static_cast<long long>(elements));
 }
 
+struct Fault {
+  std::string from, to;
+  FusedKernel LibraryGroup::*kernel = &LibraryGroup::kernel;
+};
+
 /// Every fault, planted where it first fits, is seen in every kernel.
-void ExpectSeen(const FieldCases& right, const std::vector<std::pair<std::string, std::string>>& faults) {
+void ExpectSeen(const FieldCases& right, const std::vector<Fault>& faults) {
   ASSERT_FALSE(right.kernels.empty());
-  for (const auto& [from, to] : faults) {
+  for (const auto& [from, to, kernel] : faults) {
     FieldCases wrong = right;
     for (JudgedKernel& one : wrong.kernels) {
-      std::string& text = one.group.kernel.text;
+      std::string& text = (one.group.*kernel).text;
       const size_t at = text.find(from);
       ASSERT_NE(at, std::string::npos) << from;
       text.replace(at, from.size(), to);
@@ -230,13 +254,15 @@ void ExpectSeen(const FieldCases& right, const std::vector<std::pair<std::string
   }
 }
 
-/// Another sign of the sums, and the last products of a sum left out.
+/// Another sign of the sums, the last products of a sum and a part of a divided one left out.
 TEST(TiledField, PlantedFaultsDiffer) {
   FieldCases right;
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     ASSERT_NO_FATAL_FAILURE(right.Add(RandomChain(seed, ChainValues::kPolynomial), seed));
   }
   ExpectSeen(right, {{"] = Plus(sum0", "] = Minus(sum0"}, {" && k < ", " && k + 4 < "}});
+  std::erase_if(right.kernels, [](const JudgedKernel& one) { return one.group.scratch_bytes == 0; });
+  ExpectSeen(right, {{"k0 >= begin", "k0 > begin"}, {"int part = 1", "int part = 2", &LibraryGroup::finish}});
 }
 
 /// The same in the first of two products.

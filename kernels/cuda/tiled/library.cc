@@ -12,9 +12,15 @@
 #include "kernels/cuda/tiled/chain_shape.h"
 #include "kernels/cuda/tiled/product_chain.h"
 #include "kernels/cuda/tiled/tiled_kernel.h"
+#include "kernels/cuda/tiled/total_kernel.h"
 
 namespace mendel::cuda {
 namespace {
+
+ProductExtents ExtentsOfProduct(const Graph& graph, int32_t node) {
+  return WithView(graph, node,
+                  [&](const NodeView& view) { return FindOperatorText(graph.node(node).op->name)->product.extents(view); });
+}
 
 int64_t RealBytes(const Graph& graph, int32_t node) { return RealName(graph.type({node, 0}).dtype) == "float" ? 4 : 8; }
 
@@ -36,8 +42,15 @@ absl::StatusOr<LibraryGroup> TiledGroup(const GroupingScope& scope, int32_t node
   if (candidate.fusion == TiledFusion::kChain) return ChainGroup(scope, node, candidate);
   const std::optional<TiledChain> chain = MatchTiledChain(scope, node, candidate.fusion);
   if (!chain.has_value()) return InvalidInput("there is no such product here");
-  MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteTiledKernel(scope.graph, *chain, candidate));
-  return GroupOf(std::move(kernel), chain->result, chain->nodes);
+  const ProductExtents extents = ExtentsOfProduct(scope.graph, node);
+  MENDEL_ASSIGN_OR_RETURN(const DividedDepth divided, DividedDepthOf(candidate, extents));
+  MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteTiledKernel(scope.graph, *chain, candidate, divided));
+  LibraryGroup group = GroupOf(std::move(kernel), chain->result, chain->nodes);
+  if (divided.parts > 1) {
+    MENDEL_ASSIGN_OR_RETURN(group.finish, WriteTotalKernel(scope.graph, *chain, divided));
+    group.scratch_bytes = PartialElements(*chain, extents, divided) * RealBytes(scope.graph, node);
+  }
+  return group;
 }
 
 }  // namespace
@@ -57,10 +70,7 @@ std::vector<std::string> TiledLibrary::Algorithms(const GroupingScope& scope, in
   for (const TiledFusion fusion : {TiledFusion::kPair, TiledFusion::kRows}) {
     if (MatchTiledChain(scope, node, fusion).has_value()) fusions.push_back(fusion);
   }
-  const ProductExtents extents = WithView(scope.graph, node, [&](const NodeView& view) {
-    return FindOperatorText(scope.graph.node(node).op->name)->product.extents(view);
-  });
-  for (const TiledCandidate& candidate : RankedCandidates(extents, real_bytes, fusions, multiprocessors_)) {
+  for (const TiledCandidate& candidate : RankedCandidates(ExtentsOfProduct(scope.graph, node), real_bytes, fusions, multiprocessors_)) {
     names.push_back(CandidateName(candidate));
   }
   return names;

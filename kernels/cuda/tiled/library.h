@@ -27,7 +27,7 @@ class TiledLibrary final : public CallLibrary {
   /// At most two chains of products (RankedChains) and six others (RankedCandidates); those with a fusion first.
   std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
   /// Any candidate within the limits, offered or not. InvalidArgument names the node, the algorithm and what is wrong: a name that
-  /// is none, a limit, an operator that is no product, a fusion that there is nothing for.
+  /// is none, a limit, an operator that is no product, a fusion that there is nothing for, more parts than its sums have.
   absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                      Numerics numerics) const override;
 

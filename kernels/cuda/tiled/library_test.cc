@@ -3,11 +3,15 @@
 #include "kernels/cuda/tiled/library.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -113,21 +117,24 @@ std::string Refusal(const Graph& graph, int32_t node, const std::string& algorit
   return std::string(program.status().message());
 }
 
-/// What running the program on random inputs finds wrong, with `from` replaced by `to` in its texts.
+/// What running the program on random inputs finds wrong, with `from` replaced by `to` in those of its texts that have it.
 std::string WithFault(const Graph& graph, const std::map<int32_t, std::string>& algorithms, const std::string& from = "",
                       const std::string& to = "") {
   Rng rng(1);
   DeviceCase one{"planted", graph, {}, Lowered(graph, algorithms)};
   for (const HostValue& input : RandomInputs(rng, one.graph)) one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
+  std::atomic<int> changes = 0;
   const auto image = [&](const std::string& text) -> absl::StatusOr<std::vector<char>> {
     std::string changed = text;
-    const size_t begin = changed.find("extern \"C\""), at = from.empty() ? begin : changed.find(from, begin);
-    EXPECT_NE(at, std::string::npos) << from;
-    if (!from.empty()) changed.replace(at, from.size(), to);
-    return TextImage(changed);
+    const size_t at = from.empty() ? std::string::npos : changed.find(from, changed.find("extern \"C\""));
+    if (at == std::string::npos) return TextImage(text);
+    ++changes;
+    return TextImage(changed.replace(at, from.size(), to));
   };
   FakeDriver driver;
-  return FailureOn(driver.table(), image, one);
+  std::string failure = FailureOn(driver.table(), image, one);
+  EXPECT_EQ(changes > 0, !from.empty()) << from;
+  return failure;
 }
 
 TEST(TiledLibrary, ChainsAreOneLaunch) {
@@ -169,6 +176,55 @@ TEST(TiledLibrary, TakesAlongWhatNobodyElseReads) {
     return "y" = %5)");
   EXPECT_THAT(Lowered(late, {{2, "tile:16x32x32:1x2"}}).launches[0].info.nodes, ElementsAre(2));
   EXPECT_THAT(Refusal(late, 2, "tile:16x32x32:1x2:pair"), HasSubstr("no such product here"));
+}
+
+TEST(TiledLibrary, DividedSumsAreTwoLaunchesWithRoomBetween) {
+  // 40 x 36 elements of a pair in three parts of 32, 32 and 16 products, f32 whatever is stored.
+  for (const char* dtype : {"f32", "f16"}) {
+    const Graph graph = GatedMlp(dtype, 80);
+    const std::map<int32_t, std::string> algorithms = {{3, "tile:32x32x16:2x2:pair:split3"}};
+    const DeviceProgram program = Lowered(graph, algorithms);
+    ASSERT_EQ(program.launches.size(), 2u);
+    const DeviceLaunch &sums = program.launches[0], &totals = program.launches[1];
+    EXPECT_EQ(sums.info.kernel, "tile:32x32x16:2x2:pair:split3_of_5");
+    EXPECT_EQ(sums.shape.grid, 3u * 2 * 2);
+    EXPECT_EQ(totals.info.kernel, "totals of divided sums");
+    EXPECT_EQ(totals.info.nodes, sums.info.nodes);
+    EXPECT_GT(sums.info.flops, 0);
+    EXPECT_EQ(totals.info.flops, 0);
+    const DeviceBuffer &written = sums.pointers.back(), &read = totals.pointers[totals.pointers.size() - 2];
+    EXPECT_EQ(written.bytes, 2 * 3 * 40 * 36 * 4);
+    EXPECT_EQ(std::pair(written.allocation, written.offset), std::pair(read.allocation, read.offset));
+    EXPECT_EQ(WithFault(graph, algorithms), "");
+  }
+  EXPECT_THAT(Refusal(GatedMlp("f32", 40), 3, "tile:32x32x16:2x2:split4"),
+              testing::AllOf(HasSubstr("MatMul 3"), HasSubstr("3 steps of 16"), HasSubstr("4 parts")));
+}
+
+/// The order of the parts is theirs, not that of the blocks, and the buffer between the launches is in the plan's memory.
+TEST(TiledLibrary, DividedSumsRepeatTheirBits) {
+  const Graph graph = GatedMlp("f32", 333);
+  Rng rng(3);
+  DeviceCase one{"repeated", graph, {}, {}};
+  for (const HostValue& input : RandomInputs(rng, graph)) one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
+  auto program = LowerToDevice(graph, {.algorithms = {{3, "tile:16x32x32:1x2:split5"}}, .libraries = kLibraries});
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_GE(program->arena_bytes, 5 * 40 * 36 * 4);
+  FakeDriver driver;
+  const auto executable = MakeExecutable(driver.table(), *std::move(program), &TextImage);
+  ASSERT_TRUE(executable.ok()) << executable.status();
+  std::vector<Tensor> tensors;
+  std::vector<std::span<const std::byte>> inputs;
+  for (const HostValue& input : one.inputs) tensors.push_back(input.ToTensor());
+  for (const Tensor& tensor : tensors) inputs.push_back(tensor.bytes());
+  std::vector<std::byte> first(40 * 36 * 4), second(first.size(), std::byte{1});
+  for (std::vector<std::byte>* result : {&first, &second}) {
+    const std::span<std::byte> outputs[] = {*result};
+    const absl::Status status = (*executable)->Run(inputs, outputs);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(FailureOf(**executable, one), "");
 }
 
 TEST(TiledLibrary, OffersFewAndFusionsFirst) {
@@ -219,22 +275,34 @@ TEST(TiledLibrary, PlantedFaultsAreFound) {
   EXPECT_THAT(WithFault(pair, by_pair, "buffer ^= 1;", ""), HasSubstr("uninitialised shared memory"));
   EXPECT_THAT(WithFault(pair, by_pair, "Sigmoid(v", "Tanh(v"), HasSubstr("element 0"));
   EXPECT_THAT(WithFault(rows, by_rows, "  __syncthreads();\n  float sum0", "  float sum0"), HasSubstr("race"));
+  const std::map<int32_t, std::string> by_parts = {{3, "tile:32x32x8:2x2:pair:split2"}};
+  EXPECT_THAT(WithFault(pair, by_parts, "at = static_cast<long long>(part) * 1440", "at = static_cast<long long>(part) * 1438"),
+              HasSubstr("written twice"));
+  EXPECT_THAT(WithFault(pair, by_parts, "end = Min", "end = Max"), HasSubstr("element"));
   EXPECT_THAT(WithFault(rows, by_rows, "across == r", "across + 1 == r"), HasSubstr("element"));
 }
 
-/// The texts of every tile that is offered, with each fusion that the graph's product has.
-std::vector<std::string> TextsOf(const Graph& graph, int32_t node, const std::vector<const char*>& fusions) {
+struct NamedKernel {
+  std::string told;
+  FusedKernel kernel;
+};
+
+/// The kernels of every tile that is offered, with each fusion that the graph's product has.
+std::vector<NamedKernel> KernelsOf(const Graph& graph, int32_t node, const std::vector<const char*>& fusions) {
   const std::vector<bool> constant = ConstantExpressions(graph), claimed(constant.size(), false);
-  std::vector<std::string> texts;
+  std::vector<NamedKernel> kernels;
   for (const Tile& tile : OfferedTiles()) {
     for (const char* fusion : fusions) {
       const std::string name = CandidateName({tile}) + fusion;
       const auto group = kTiled.Group({graph, constant, claimed}, node, name, Numerics::kDefault);
       EXPECT_TRUE(group.ok()) << group.status();
-      if (group.ok()) texts.push_back(group->kernel.text);
+      if (!group.ok()) continue;
+      kernels.push_back({name, group->kernel});
+      // The same of all tiles.
+      if (!group->finish.name.empty() && tile == OfferedTiles()[0]) kernels.push_back({name + ", totals", group->finish});
     }
   }
-  return texts;
+  return kernels;
 }
 
 /// No spills, no local memory. Every text for one architecture, for all of them with MENDEL_CUDA_SEEDS in the environment.
@@ -244,29 +312,30 @@ TEST(TiledLibrary, KernelsCompileWithoutSpills) {
     EXPECT_FALSE(std::filesystem::exists("/usr/local/cuda")) << compiler.status();
     GTEST_SKIP() << compiler.status();
   }
-  std::vector<std::string> texts;
-  for (std::vector<std::string>& more :
-       std::vector{TextsOf(GatedMlp("f32", 512), 3, {"", ":pair"}), TextsOf(NormalizedProduct("bf16", 256), 6, {":rows"}),
-                   TextsOf(GroupedConvolution(), 4, {""})}) {
-    texts.insert(texts.end(), more.begin(), more.end());
+  std::vector<NamedKernel> kernels = KernelsOf(GatedMlp("f32", 512), 3, {"", ":pair", ":pair:split5"});
+  for (const std::vector<NamedKernel>& more :
+       {KernelsOf(NormalizedProduct("bf16", 256), 6, {":rows"}), KernelsOf(GroupedConvolution(), 4, {"", ":split2"})}) {
+    kernels.insert(kernels.end(), more.begin(), more.end());
   }
   const bool all = std::getenv("MENDEL_CUDA_SEEDS") != nullptr;
   for (size_t k = 0; k < std::size(kCompiledArchitectures); ++k) {
     const int architecture = kCompiledArchitectures[k];
     if (!(*compiler)->Supports(architecture)) continue;
     std::string module = PreambleText();
-    int kernels = 0;
-    for (size_t number = 0; number < texts.size(); ++number) {
+    std::map<std::string, std::string> told;
+    for (size_t number = 0; number < kernels.size(); ++number) {
       if (!all && number % std::size(kCompiledArchitectures) != k) continue;
-      module += texts[number];
-      ++kernels;
+      if (told.emplace(kernels[number].kernel.name, kernels[number].told).second) module += kernels[number].kernel.text;
     }
     const auto compiled = (*compiler)->Compile(module, "tiled", architecture);
     ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
-    EXPECT_EQ(compiled->usage.spilled_bytes, 0) << "sm_" << architecture;
-    EXPECT_EQ(compiled->usage.stack_bytes, 0) << "sm_" << architecture;
-    std::printf("%d of %zu kernels for sm_%d: %d registers a thread on average\n", kernels, texts.size(), architecture,
-                compiled->usage.registers / kernels);
+    EXPECT_EQ(compiled->entries.size(), told.size());
+    for (const auto& [entry, usage] : compiled->entries) {
+      EXPECT_EQ(usage.spilled_bytes, 0) << told[entry] << " on sm_" << architecture << ", " << usage.registers << " registers";
+      EXPECT_EQ(usage.stack_bytes, 0) << told[entry] << " on sm_" << architecture;
+    }
+    std::printf("%zu of %zu kernels for sm_%d: %d registers a thread on average\n", told.size(), kernels.size(), architecture,
+                compiled->usage.registers / static_cast<int>(told.size()));
   }
 }
 

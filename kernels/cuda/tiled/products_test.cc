@@ -38,7 +38,7 @@ uint64_t Seeds(uint64_t fewest) {
 }
 
 struct Counted {
-  size_t programs = 0, kernels = 0, pairs = 0, rows = 0, vectors = 0, fused = 0;
+  size_t programs = 0, kernels = 0, pairs = 0, rows = 0, vectors = 0, fused = 0, divided = 0;
 };
 
 /// The cases of `one` by each algorithm of `names`, wherever it can be used.
@@ -53,7 +53,11 @@ void AddByAlgorithm(const DeviceCase& one, uint64_t seed, Counted& counted, std:
         {TiledFusion::kNone, ""}, {TiledFusion::kPair, ":pair"}, {TiledFusion::kRows, ":rows"}};
     const std::string small = kSmall[(seed + static_cast<uint64_t>(node)) % kSmall.size()];
     for (const auto& [fusion, name] : kFusions) {
-      if (MatchTiledChain(scope, node, fusion).has_value()) by_name[Cat("small", name)][node] = small + name;
+      if (!MatchTiledChain(scope, node, fusion).has_value()) continue;
+      by_name[Cat("small", name)][node] = small + name;
+      // As many parts as its sums have steps of this tile, at most.
+      const std::string parts = Cat(small, name, ":split", 2 + (seed + static_cast<uint64_t>(node)) % 4);
+      if (seed % 2 == 0 && library.Group(scope, node, parts, Numerics::kDefault).ok()) by_name[Cat("divided", name)][node] = parts;
     }
     const std::vector<std::string> offered = LibraryAlgorithms(one.graph, node, Numerics::kDefault, libraries);
     if (offered.empty()) continue;
@@ -69,6 +73,7 @@ void AddByAlgorithm(const DeviceCase& one, uint64_t seed, Counted& counted, std:
       ++counted.kernels;
       counted.pairs += launch.info.kernel.find(":pair") != std::string::npos ? 1 : 0;
       counted.rows += launch.info.kernel.find(":rows") != std::string::npos ? 1 : 0;
+      counted.divided += launch.info.kernel.find(":split") != std::string::npos ? 1 : 0;
       counted.fused += launch.info.nodes.size() > 1 ? 1 : 0;
     }
     for (const std::string& text : program->texts) counted.vectors += text.find(">*>(p") != std::string::npos ? 1 : 0;
@@ -85,8 +90,11 @@ Counted RunAll(const char* what, uint64_t seeds, const std::function<DeviceCase(
     if (testing::Test::HasFatalFailure()) return counted;
   }
   ExpectAllRight(cases);
-  std::printf("%s: %zu programs, %zu tiled kernels: %zu of several nodes, %zu pairs, %zu with rows; %zu kernels by vectors\n", what,
-              counted.programs, counted.kernels, counted.fused, counted.pairs, counted.rows, counted.vectors);
+  std::printf(
+      "%s: %zu programs, %zu tiled kernels: %zu of several nodes, %zu pairs, %zu with rows, %zu of divided sums; %zu kernels by "
+      "vectors\n",
+      what, counted.programs, counted.kernels, counted.fused, counted.pairs, counted.rows, counted.divided, counted.vectors);
+  EXPECT_GT(counted.divided, 0u);
   return counted;
 }
 

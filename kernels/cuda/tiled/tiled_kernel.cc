@@ -13,6 +13,7 @@
 #include "kernels/cuda/fusion/kernel_code.h"
 #include "kernels/cuda/fusion/operator_text.h"
 #include "kernels/cuda/fusion/preamble.h"
+#include "kernels/cuda/tiled/epilogue.h"
 #include "kernels/cuda/tiled/operand_order.h"
 #include "kernels/cuda/tiled/operand_text.h"
 
@@ -21,11 +22,13 @@ namespace {
 
 class TiledWriter {
  public:
-  TiledWriter(const Graph& graph, const TiledChain& chain, const TiledCandidate& candidate, const NodeView& view)
+  TiledWriter(const Graph& graph, const TiledChain& chain, const TiledCandidate& candidate, const DividedDepth& divided,
+              const NodeView& view)
       : graph_(graph),
         chain_(chain),
         candidate_(candidate),
         tile_(candidate.tile),
+        divided_(divided),
         view_(view),
         text_(FindOperatorText(graph.node(chain.products[0]).op->name)->product),
         extents_(text_.extents(view)),
@@ -34,22 +37,26 @@ class TiledWriter {
         code_(graph, chain.fused, IndexTypeOf(graph, chain.fused)) {}
 
   absl::StatusOr<FusedKernel> Write() {
-    const int64_t blocks = extents_.batch * RowTiles() * ColumnTiles();
+    const int64_t blocks = divided_.parts * Tiles();
     if (blocks > std::numeric_limits<int32_t>::max()) return Unsupported("a launch of ", blocks, " blocks");
     Begin();
     if (chain_.row >= 0) Statistics();
     Sum();
     Finish();
-    const int64_t shared = SharedElements(candidate_) * (real_ == "float" ? 4 : 8);
-    FusedKernel kernel = FinishedKernel(graph_, chain_.result, code_, blocks, tile_.threads(), static_cast<unsigned>(shared));
+    const std::string written =
+        divided_.parts == 1 ? ResultParameter(graph_, chain_.result, "y") : Cat(real_, "* __restrict__ parts");
+    const int64_t shared = SharedElements(candidate_) * RealBytes();
+    FusedKernel kernel = FinishedKernel(code_, written, blocks, tile_.threads(), static_cast<unsigned>(shared));
     kernel.lanes = lanes_;
-    const int64_t steps = (extents_.depth + tile_.depth - 1) / tile_.depth;
+    const int64_t steps = (divided_.products + tile_.depth - 1) / tile_.depth;
     kernel.block_products =
         static_cast<double>(candidate_.products() * steps * tile_.depth) * static_cast<double>(tile_.rows * tile_.columns);
     return kernel;
   }
 
  private:
+  int RealBytes() const { return real_ == "float" ? 4 : 8; }
+  int64_t Tiles() const { return extents_.batch * RowTiles() * ColumnTiles(); }
   int64_t RowTiles() const { return (extents_.rows + tile_.rows - 1) / tile_.rows; }
   int64_t ColumnTiles() const { return (extents_.columns + tile_.columns - 1) / tile_.columns; }
   std::string Index(const std::string& name) const { return Cat("static_cast<", code_.index_type(), ">(", name, ")"); }
@@ -64,11 +71,19 @@ class TiledWriter {
   void Begin() {
     const std::string index = code_.index_type();
     code_.Line("const int thread = static_cast<int>(threadIdx.x);");
-    code_.Line(Cat("const ", index, " block = ", Index("blockIdx.x"), ";"));
+    code_.Line(Cat("const ", index, " block = ", Index(divided_.parts == 1 ? "blockIdx.x" : Cat("blockIdx.x % ", Tiles())), ";"));
+    if (divided_.parts > 1) {
+      code_.Line(Cat("const int part = static_cast<int>(blockIdx.x / ", Tiles(), ");"));
+      code_.Line(Cat("const ", index, " begin = ", Scaled(Index("part"), divided_.products), ";"));
+      code_.Line(Cat("const ", index, " end = Min<", index, ">(begin + ", divided_.products, ", ", extents_.depth, ");"));
+      begin_ = "begin";
+      end_ = "end";
+    }
     const std::string column_tile = Modulo("block", ColumnTiles()), rest = Divided("block", ColumnTiles());
     code_.Line(Cat("const ", index, " column0 = ", Scaled(column_tile, tile_.columns), ";"));
     code_.Line(Cat("const ", index, " row0 = ", Scaled(Modulo(rest, RowTiles()), tile_.rows), ";"));
-    places_ = text_.places(code_, view_, code_.LetIndex(extents_.batch == 1 ? "0" : Divided(rest, RowTiles())));
+    batch_ = code_.LetIndex(extents_.batch == 1 ? "0" : Divided(rest, RowTiles()));
+    places_ = text_.places(code_, view_, batch_);
     const Node& node = graph_.node(chain_.products[0]);
     values_ = {node.inputs[text_.left]};
     operands_.push_back(Operand("left", tile_.rows, "row0", extents_.rows, true));
@@ -140,12 +155,13 @@ class TiledWriter {
     }
     for (const OperandText& operand : operands_) operand.DeclareRegisters();
     code_.Line("int buffer = 1;");
-    const std::string next = Cat("k0 + ", tile_.depth), more = Cat("if (", next, " < ", extents_.depth, ")");
-    code_.Open(Cat("for (", code_.index_type(), " k0 = -", tile_.depth, "; k0 < ", extents_.depth, "; k0 += ", tile_.depth, ")"));
+    const std::string next = Cat("k0 + ", tile_.depth), more = Cat("if (", next, " < ", end_, ")");
+    code_.Open(
+        Cat("for (", code_.index_type(), " k0 = ", Added(begin_, -tile_.depth), "; k0 < ", end_, "; k0 += ", tile_.depth, ")"));
     code_.Open(more);
     for (size_t k = 0; k < operands_.size(); ++k) Fetch(k, next);
     code_.Close();
-    code_.Open("if (k0 >= 0)");
+    code_.Open(Cat("if (k0 >= ", begin_, ")"));
     Multiply();
     code_.Close();
     code_.Open(more);
@@ -196,61 +212,55 @@ class TiledWriter {
     code_.Close();
   }
 
-  /// What follows the sums, and the result.
+  /// What follows the sums, and the result; or parts of the sums, for the kernel that totals them.
   void Finish() {
-    const int lanes = std::min(widest_lanes_, tile_.thread_columns);
-    lanes_ = extents_.result_run % lanes == 0 ? lanes : 1;
+    const bool whole = divided_.parts == 1;
+    lanes_ = whole ? ResultLanes(std::min(widest_lanes_, tile_.thread_columns), extents_.result_run)
+                   : ResultLanes(std::min(16 / RealBytes(), tile_.thread_columns), extents_.columns);
     Unrolled(Cat("for (int i = 0; i < ", tile_.thread_rows, "; ++i)"));
     Unrolled(Cat("for (int j = 0; j < ", tile_.thread_columns, "; j += ", lanes_, ")"));
     code_.Line(Cat("const ", code_.index_type(), " row = row0 + thread_row + i;"));
     code_.Line(Cat("const ", code_.index_type(), " column = column0 + thread_column + j;"));
     code_.Open(Cat("if (row < ", extents_.rows, " && column < ", extents_.columns, ")"));
-    if (lanes_ == 1) {
-      const Position position = places_.result("row", "column");
-      const std::string at = code_.LetIndex(FlatOf(graph_.type(chain_.result).shape, position));
-      code_.Line(Cat("y[", at, "] = ", Result(position, "row", "j"), ";"));
-    } else {
-      FinishLanes();
-    }
+    const SumAtLane sum = [&](size_t product, const std::string& lane) {
+      return Cat(SumOf(product), "[i][", Added("j", lane), "]");
+    };
+    whole ? WriteResults(code_, chain_, places_, lanes_, sum) : WriteParts(sum);
     code_.Close();
     code_.Close();
     code_.Close();
   }
 
-  void FinishLanes() {
-    const TensorType& type = graph_.type(chain_.result);
-    const std::string first = code_.LetIndex(FlatOf(type.shape, places_.result("row", "column")));
-    const std::string pack = Cat("Pack<", StoredName(type.dtype), ", ", lanes_, ">");
-    code_.Line(Cat(pack, " result;"));
-    code_.BeginLanes(lanes_, first, type.shape);
-    code_.Line(Cat("const ", code_.index_type(), " f = ", first, " + lane;"));
-    const Position position = AsRoot(places_.result("row", code_.LetIndex("column + lane")));
-    code_.Line(Cat("result.v[lane] = ", Result(position, "row", "j + lane"), ";"));
-    code_.EndLanes(Cat("for (int lane = 0; lane < ", lanes_, "; ++lane)"));
-    code_.Line(Cat("*reinterpret_cast<", pack, "*>(y + ", first, ") = result;"));
-  }
-
-  /// The result's stored element, where column j of the thread's is.
-  std::string Result(const Position& position, const std::string& row, const std::string& j) {
+  /// To where the total kernel reads them (PartialElements).
+  void WriteParts(const SumAtLane& sum) {
+    const int64_t matrix = extents_.rows * extents_.columns;
+    code_.Line(Cat("const long long at = static_cast<long long>(part) * ", extents_.batch * matrix, " + ",
+                   extents_.batch == 1 ? "" : Cat("static_cast<long long>(", batch_, ") * ", matrix, " + "), "row * ",
+                   extents_.columns, " + column;"));
+    const std::string pack = Cat("Pack<", real_, ", ", lanes_, ">");
     for (size_t k = 0; k < chain_.products.size(); ++k) {
-      std::string sum = Cat(SumOf(k), "[i][", j, "]");
-      const std::vector<ValueId>& inputs = graph_.node(chain_.products[k]).inputs;
-      if (inputs.size() > 2) sum = Cat("Plus(", sum, ", ", code_.Element(inputs[2], places_.bias(row)), ")");
-      code_.Bind({chain_.products[k], 0}, code_.Let(real_, sum));
+      code_.Line(Cat(pack, " own", k, ";"));
+      Unrolled(Cat("for (int lane = 0; lane < ", lanes_, "; ++lane)"));
+      code_.Line(Cat("own", k, ".v[lane] = ", sum(k, "lane"), ";"));
+      code_.Close();
+      const int64_t before = static_cast<int64_t>(k) * divided_.parts * extents_.batch * matrix;
+      code_.Line(Cat("*reinterpret_cast<", pack, "*>(parts + ", Added("at", before), ") = own", k, ";"));
     }
-    return Cat(StorageName(graph_.type(chain_.result).dtype), "::Store(", code_.Element(chain_.result, position), ")");
   }
 
   const Graph& graph_;
   const TiledChain& chain_;
   const TiledCandidate& candidate_;
   const Tile tile_;
+  const DividedDepth divided_;
   const NodeView& view_;
   const ProductText& text_;
   const ProductExtents extents_;
   const std::string real_;
   const int widest_lanes_;  // elements of one access of 16 bytes
   KernelCode code_;
+  std::string begin_ = "0", end_ = Cat(extents_.depth);  // of the products that this block sums
+  std::string batch_;                                    // of this block's matrix
   ProductPlaces places_;
   std::vector<OperandText> operands_;  // left, then a right one a product
   std::vector<ValueId> values_;        // likewise
@@ -260,9 +270,10 @@ class TiledWriter {
 
 }  // namespace
 
-absl::StatusOr<FusedKernel> WriteTiledKernel(const Graph& graph, const TiledChain& chain, const TiledCandidate& candidate) {
+absl::StatusOr<FusedKernel> WriteTiledKernel(const Graph& graph, const TiledChain& chain, const TiledCandidate& candidate,
+                                             const DividedDepth& divided) {
   return WithView(graph, chain.products[0],
-                  [&](const NodeView& view) { return TiledWriter(graph, chain, candidate, view).Write(); });
+                  [&](const NodeView& view) { return TiledWriter(graph, chain, candidate, divided, view).Write(); });
 }
 
 }  // namespace mendel::cuda

@@ -8,16 +8,19 @@
 #include "kernels/cuda/fusion/fused_kernel.h"
 #include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/chain.h"
+#include "kernels/cuda/tiled/total_kernel.h"
 
 namespace mendel::cuda {
 
-/// `chain` must be of `candidate`'s fusion. Pointers must be aligned to 16 bytes; FusedKernel::lanes is the elements that one
-/// access stores. Elements of f32, f16 and bf16 are summed in f32, f64 in f64 and integers in 64 bits, each sum in the order of the
-/// depth. Unimplemented where a launch cannot have as many blocks.
+/// `chain` must be of `candidate`'s fusion, `divided` what DividedDepthOf says of both. A divided sum's parts are what the kernel
+/// writes, in place of the result: to PartialElements elements, which WriteTotalKernel's reads. Pointers must be aligned to 16
+/// bytes; FusedKernel::lanes is the elements that one access stores. Elements of f32, f16 and bf16 are summed in f32, f64 in f64
+/// and integers in 64 bits, each sum in the order of the depth. Unimplemented where a launch cannot have as many blocks.
 ///
 /// With another type in place of `float` the same text computes in that type: sums are Plus and Times, and the shared memory of the
 /// launch is in proportion.
-absl::StatusOr<FusedKernel> WriteTiledKernel(const Graph& graph, const TiledChain& chain, const TiledCandidate& candidate);
+absl::StatusOr<FusedKernel> WriteTiledKernel(const Graph& graph, const TiledChain& chain, const TiledCandidate& candidate,
+                                             const DividedDepth& divided);
 
 }  // namespace mendel::cuda
 
