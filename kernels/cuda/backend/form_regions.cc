@@ -34,7 +34,8 @@ std::vector<std::vector<int32_t>> FormRegions(const Graph& graph, const std::set
   const std::vector<bool> constant = ConstantExpressions(graph);
   const auto count = static_cast<int32_t>(graph.nodes().size());
   const auto belongs = [&](int32_t id) {
-    return !constant[static_cast<size_t>(id)] && (calls.count(id) > 0 || IsComputedInAnyForm(graph.node(id)));
+    const Node& node = graph.node(id);
+    return !constant[static_cast<size_t>(id)] && (calls.count(id) > 0 || IsComputedInAnyForm(node) || IsWindowed(node));
   };
   DisjointSets sets(graph.nodes().size());
   std::map<ValueId, int32_t> reader;  // one of those that belong
@@ -43,7 +44,8 @@ std::vector<std::vector<int32_t>> FormRegions(const Graph& graph, const std::set
     for (const ValueId input : graph.node(id).inputs) {
       if (constant[static_cast<size_t>(input.node)]) continue;
       // Broadcast operands are no reason to compute the rest in their form.
-      if (calls.count(id) == 0 && graph.type(input).shape != graph.node(id).outputs[0].shape) continue;
+      const bool has_own_shape = calls.count(id) > 0 || IsWindowed(graph.node(id));
+      if (!has_own_shape && graph.type(input).shape != graph.node(id).outputs[0].shape) continue;
       sets.Join(id, reader.try_emplace(input, id).first->second);
       if (belongs(input.node)) sets.Join(id, input.node);
     }
