@@ -49,6 +49,12 @@ expect 2 'usage' "$layers" --batch 0 "$folder/filled.onnx"
 expect 2 'no part dance' "$python" scripts/gpu-check --parts dance
 expect 2 'is no folder' "$python" scripts/gpu-check --models "$folder/none"
 expect 1 "not there: $folder/mendel" "$python" scripts/gpu-check --no-build --build "$folder"
+# A driver that hangs.
+mkdir -p "$folder/hung/kernels/cuda" "$folder/hung/bench"
+for program in mendel kernels/cuda/cuda_gpu_test bench/model_parts bench/layer_mutants; do
+  printf '#!/bin/sh\nexec sleep 100\n' >"$folder/hung/$program" && chmod +x "$folder/hung/$program"
+done
+expect 1 'mendel doctor did not answer in 1 s' "$python" scripts/gpu-check --no-build --build "$folder/hung" --answer 1
 if "$build/mendel" doctor | grep -q '^backend cuda: not usable'; then
   expect 77 'SKIP: no GPU for correctness, layers: .*libcuda' "$python" scripts/gpu-check --no-build --build "$build" --parts correctness,layers
   expect 77 'SKIP: .*libcuda' "$layers" --device cuda "$folder/filled.onnx"

@@ -81,12 +81,34 @@ class NetMaker {
     return Add(transposed ? "ConvTranspose" : "Conv", std::move(operands), std::move(attrs));
   }
 
+  ValueId Pool(ValueId value) {
+    const Shape shape = builder_.type(value).shape;
+    if (rng_.Flip(0.3)) {
+      Ints sizes = shape;
+      std::vector<double> scales(shape.size(), 1);
+      for (size_t d = 2; d < sizes.size(); ++d) {
+        scales[d] = static_cast<double>(rng_.Between(1, 2));
+        sizes[d] *= static_cast<int64_t>(scales[d]);
+      }
+      return Add("Resize", {value}, {{"output_sizes", sizes}, {"scales", scales}, {"mode", rng_.Flip() ? "nearest" : "linear"}});
+    }
+    Ints kernel, strides;
+    for (size_t d = 2; d < shape.size(); ++d) {
+      kernel.push_back(rng_.Between(1, std::min<int64_t>(3, shape[d])));
+      strides.push_back(rng_.Between(1, 2));
+    }
+    const Ints ones(kernel.size(), 1), none(2 * kernel.size(), 0);
+    Attributes attrs{{"kernel_shape", kernel}, {"strides", strides}, {"dilations", ones}, {"pads", none}};
+    return Add(rng_.Flip() ? "MaxPool" : "AveragePool", {value}, std::move(attrs));
+  }
+
   ValueId Follower(ValueId value) {
     const Shape shape = builder_.type(value).shape;
     const double kind = rng_.Unit();
     if (kind < 0.3) return Add("Relu", {value});
     if (kind < 0.4) return Add("Neg", {value});
     if (kind < 0.45) return Add("Add", {value, value});
+    if (kind < 0.5) return Pool(value);
     Shape other = shape;
     if (kind < 0.7) {
       other.assign(shape.size() - static_cast<size_t>(rng_.Between(0, 1)), 1);

@@ -8,11 +8,15 @@ namespace mendel::cuda {
 
 std::vector<std::vector<int32_t>> FormRegions(const Graph& graph, const std::set<int32_t>& calls) {
   const std::vector<bool> constant = ConstantExpressions(graph);
-  const auto passes = [&](int32_t id) { return !constant[static_cast<size_t>(id)] && IsComputedInAnyForm(graph.node(id)); };
+  const auto passes = [&](int32_t id) {
+    const Node& node = graph.node(id);
+    return !constant[static_cast<size_t>(id)] && (IsComputedInAnyForm(node) || IsWindowed(node));
+  };
   const auto joins = [&](ValueId value, int32_t reader) {
     if (constant[static_cast<size_t>(value.node)]) return false;
     // Broadcast operands are no reason to compute the rest in their form.
-    return calls.count(reader) > 0 || graph.type(value).shape == graph.node(reader).outputs[0].shape;
+    const Node& node = graph.node(reader);
+    return calls.count(reader) > 0 || IsWindowed(node) || graph.type(value).shape == node.outputs[0].shape;
   };
   return ConnectedCalls(graph, calls, passes, joins);
 }

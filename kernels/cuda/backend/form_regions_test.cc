@@ -34,6 +34,14 @@ TEST(FormRegions, ElementwiseOperatorsConnect) {
   EXPECT_EQ(FormRegions(chain, {2, 4}), (Regions{{2}, {4}}));
 }
 
+TEST(FormRegions, PoolsConnect) {
+  const Graph graph =
+      RegionGraph(Cat("%3 = MaxPool(%2) {ceil_mode = 0, dilations = [1, 1], kernel_shape = [2, 2], pads = "
+                      "[0, 0, 0, 0], strides = [2, 2]}\n%4 = Conv(%3, %1)",
+                      kAttributes, "return \"y\" = %4"));
+  EXPECT_EQ(FormRegions(graph, {2, 4}), (Regions{{2, 4}}));
+}
+
 TEST(FormRegions, OtherOperatorsSeparate) {
   const Graph graph = RegionGraph(Cat("%3 = Softmax(%2) {axis = 1}\n%4 = Conv(%3, %1)", kAttributes, "return \"y\" = %4"));
   EXPECT_EQ(FormRegions(graph, {2, 4}), (Regions{{2}, {4}}));

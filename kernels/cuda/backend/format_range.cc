@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <set>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "kernels/cuda/fusion/operator_text.h"
@@ -17,15 +21,61 @@ namespace {
 double LargestOf(DType format) { return format == DType::kF16 ? 65504.0 : 0x1.FEp127; }
 
 template <class T>
-bool Exceeds(std::span<const T> numbers, double largest) {
-  return std::any_of(numbers.begin(), numbers.end(),
-                     [&](T number) { return std::abs(number) > largest && std::abs(number) <= std::numeric_limits<T>::max(); });
+double LargestFinite(std::span<const T> numbers) {
+  T largest = 0;
+  for (const T number : numbers) {
+    const T magnitude = std::abs(number);
+    if (magnitude > largest && magnitude <= std::numeric_limits<T>::max()) largest = magnitude;
+  }
+  return static_cast<double>(largest);
 }
 
 /// Integers are indices and conditions, and the formats themselves exceed nothing.
+double LargestFinite(const Tensor& tensor) {
+  if (tensor.dtype() == DType::kF32) return LargestFinite(tensor.As<float>());
+  return tensor.dtype() == DType::kF64 ? LargestFinite(tensor.As<double>()) : 0;
+}
+
+/// What LargestFinite says, read once a tensor: weights are asked about for every name of every algorithm of the nodes around them.
+/// Keeps the tensors that were asked about last, so that no other bytes come to lie at their addresses.
+class LargestNumbers {
+ public:
+  double Of(const Tensor& tensor) {
+    const Key key{tensor.bytes().data(), tensor.bytes().size(), tensor.dtype()};
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (const auto known = known_.find(key); known != known_.end()) return known->second.largest;
+    }
+    const double largest = LargestFinite(tensor);
+    if (tensor.bytes().size() > kMostBytes) return largest;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!known_.try_emplace(key, Known{tensor, largest}).second) return largest;
+    order_.push_back(key);
+    bytes_ += tensor.bytes().size();
+    for (; bytes_ > kMostBytes; order_.pop_front()) {
+      const auto oldest = known_.find(order_.front());
+      bytes_ -= oldest->second.tensor.bytes().size();
+      known_.erase(oldest);
+    }
+    return largest;
+  }
+
+ private:
+  static constexpr size_t kMostBytes = size_t{64} << 20;
+  using Key = std::tuple<const void*, size_t, DType>;
+  struct Known {
+    Tensor tensor;
+    double largest = 0;
+  };
+  std::mutex mutex_;
+  std::map<Key, Known> known_;
+  std::deque<Key> order_;  // in which they came
+  size_t bytes_ = 0;
+};
+
 bool Exceeds(const Tensor& tensor, double largest) {
-  if (tensor.dtype() == DType::kF32) return Exceeds(tensor.As<float>(), largest);
-  return tensor.dtype() == DType::kF64 && Exceeds(tensor.As<double>(), largest);
+  static auto* const numbers = new LargestNumbers;
+  return numbers->Of(tensor) > largest;
 }
 
 /// Elements of the node's value are those of its inputs, or computed of one element of each. What is gathered of a table is left

@@ -77,6 +77,19 @@ class Former {
     return rank >= kLeastRank && rank <= kMostRank;
   }
 
+  /// Whether the node is a pool or the like, which could be computed with the channels last.
+  bool IsPool(int32_t id) const {
+    const size_t k = static_cast<size_t>(id);
+    if (elsewhere_[k] || call_of_[k] >= 0 || !IsWindowed(graph_.node(id))) return false;
+    const size_t rank = graph_.node(id).outputs[0].shape.size();
+    return rank >= kLeastRank && rank <= kMostRank;
+  }
+  bool MayTakeForm(int32_t id) const { return IsElementwise(id) || IsPool(id); }
+  /// Whether `id`, which may take another form, has it where `input` has it.
+  bool TakesFormOf(int32_t id, ValueId input) const {
+    return IsPool(id) ? graph_.node(id).inputs[0] == input : TypeOf(input).shape == graph_.node(id).outputs[0].shape;
+  }
+
   void Decide() {
     std::set<ValueId> read, born;
     for (const LibraryGroup& call : calls_) {
@@ -89,17 +102,16 @@ class Former {
     }
     for (int32_t id = static_cast<int32_t>(graph_.nodes().size()); id-- > 0;) {
       const std::vector<int32_t>& users = graph_.users(id);
-      wanted_[static_cast<size_t>(id)] = read.count({id, 0}) != 0 || std::any_of(users.begin(), users.end(), [&](int32_t user) {
-                                           return wanted_[static_cast<size_t>(user)] && IsElementwise(user) &&
-                                                  graph_.node(user).outputs[0].shape == graph_.node(id).outputs[0].shape;
-                                         });
+      wanted_[static_cast<size_t>(id)] =
+          read.count({id, 0}) != 0 || std::any_of(users.begin(), users.end(), [&](int32_t user) {
+            return wanted_[static_cast<size_t>(user)] && MayTakeForm(user) && TakesFormOf(user, {id, 0});
+          });
     }
     for (int32_t id = 0; id < static_cast<int32_t>(graph_.nodes().size()); ++id) {
-      if (!wanted_[static_cast<size_t>(id)] || !IsElementwise(id)) continue;
+      if (!wanted_[static_cast<size_t>(id)] || !MayTakeForm(id)) continue;
       const Node& node = graph_.node(id);
-      channels_last_[static_cast<size_t>(id)] = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-        return born.count(input) != 0 && TypeOf(input).shape == node.outputs[0].shape;
-      });
+      channels_last_[static_cast<size_t>(id)] = std::any_of(
+          node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return born.count(input) != 0 && TakesFormOf(id, input); });
       if (!channels_last_[static_cast<size_t>(id)]) continue;
       born.insert({id, 0});
       AskAsOperandsDo(id);
@@ -125,6 +137,7 @@ class Former {
       return absl::OkStatus();
     }
     const bool last = channels_last_[static_cast<size_t>(id)];
+    if (last && IsPool(id)) return CopyPool(id);
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId input = node.inputs[i];
@@ -147,6 +160,26 @@ class Former {
         plain_[{id, k}] = {copy, k};
       }
     }
+    return absl::OkStatus();
+  }
+
+  /// A pool of what lies with the channels last, whose result does: between two Transposes of its own, all one kernel.
+  absl::Status CopyPool(int32_t id) {
+    const Node& node = graph_.node(id);
+    const ValueId input = node.inputs[0];
+    ValueId from;
+    if (left_.count(input) != 0 && whole_.count(input) == 0) {
+      MENDEL_ASSIGN_OR_RETURN(from, Widened(input, false));
+    } else {
+      MENDEL_ASSIGN_OR_RETURN(const ValueId turned, ChannelsLast(input, TypeOf(input).shape.size()));
+      MENDEL_ASSIGN_OR_RETURN(from, Transposed(turned, input, true));
+    }
+    std::vector<ValueId> inputs = {from};
+    MENDEL_ASSIGN_OR_RETURN(const int32_t copy, builder_.CopyNode(node, std::move(inputs)));
+    Note(copy, {id});
+    const ValueId result = {id, 0};
+    MENDEL_ASSIGN_OR_RETURN(const ValueId last, Transposed({copy, 0}, result, false));
+    last_[{result, node.outputs[0].shape.size()}] = last;
     return absl::OkStatus();
   }
 
@@ -238,6 +271,7 @@ class Former {
     const Node& node = graph_.node(id);
     const OperatorText* text = FindOperatorText(node.op->name);
     if (text == nullptr) return false;
+    if (IsWindowed(node)) return !left_.at(input).first.channels_last;
     if (text->is_row()) return node.inputs[0] == input && std::count(node.inputs.begin(), node.inputs.end(), input) == 1;
     if (text->reads == Reads::kMany || (!text->once && NumElements(node.outputs[0]) > NumElements(TypeOf(input)))) return false;
     if (text->reads == Reads::kAtPosition) return true;
@@ -329,6 +363,11 @@ bool IsComputedInAnyForm(const Node& node) {
   if (IsInput(node) || node.outputs.size() != 1 || node.op->name == "BatchNormalization") return false;  // reads by channel
   const OperatorText* text = FindOperatorText(node.op->name);
   return text != nullptr && text->reads == Reads::kAtPosition && !text->is_row();
+}
+
+bool IsWindowed(const Node& node) {
+  const OperatorText* text = IsInput(node) || node.outputs.size() != 1 ? nullptr : FindOperatorText(node.op->name);
+  return text != nullptr && text->windowed && node.outputs[0].shape.size() >= kLeastRank;
 }
 
 bool HaveForms(const std::vector<LibraryGroup>& calls) {

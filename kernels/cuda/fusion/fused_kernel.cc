@@ -124,7 +124,7 @@ void WriteRowResults(const Graph& graph, const FusionGroup& group, const RowText
   if (text.element == nullptr) {
     code.Bind(value, statistics.back());
     code.Open("if (threadIdx.x == 0)");
-    code.Line(Cat("y[", row.number, "] = ", result(code.Decode(row.number, type.shape, true)), ";"));
+    code.Line(Cat("y[", row.number, "] = ", result(code.Decode(row.number, graph.type(group.result).shape, true)), ";"));
     code.Close();
     return;
   }

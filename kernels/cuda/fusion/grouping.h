@@ -28,8 +28,10 @@ struct OutsideGroups {
 /// that no group is to compute it: it depends on no input, or others compute it, which read its inputs from memory.
 ///
 /// A chain of elementwise operators, broadcasts and views is one group. An operator that sums (a convolution, a reduction, a
-/// softmax) takes the elementwise operators after it along, as its epilogue; a row operator also those before it. Nothing is
-/// computed twice but views, and the elementwise part before a row operator, which its passes repeat.
+/// softmax) takes the elementwise operators after it along, as its epilogue; a row operator also those before it. A pool or Resize
+/// that a Transpose precedes and another one follows takes both along, with the conversions of dtypes before: it is computed in the
+/// order in which its input and its result lie. Nothing is computed twice but views and such conversions, and the elementwise part
+/// before a row operator, which its passes repeat.
 /// Unimplemented names the node that no kernel computes.
 absl::StatusOr<std::vector<FusionGroup>> GroupsOf(const Graph& graph, const std::vector<bool>& elsewhere,
                                                   const OutsideGroups& outside = {});

@@ -113,6 +113,9 @@ struct OperatorText {
   std::function<std::string(const ElementAt& at)> element = {};
   /// Reads no element of an input twice, though its output be larger (Concat).
   bool once = false;
+  /// Of kMany: elements of input 0 near the output's position in few dimensions, at its coordinates in the others, so that the
+  /// kernel may compute its elements in another order, as memory has the input and the result (pools, Resize).
+  bool windowed = false;
   /// Empty: not a row operator.
   RowText row = {};
   /// Empty: no tiled kernel computes it.

@@ -65,9 +65,9 @@ std::string LpPoolElement(const ElementAt& at) {
 }
 
 MENDEL_REGISTER_OPERATOR_TEXTS({
-    {.op = "AveragePool", .reads = Reads::kMany, .element = &AveragePoolElement},
-    {.op = "LpPool", .reads = Reads::kMany, .element = &LpPoolElement},
-    {.op = "MaxPool", .reads = Reads::kMany, .element = &MaxPoolElement},
+    {.op = "AveragePool", .reads = Reads::kMany, .element = &AveragePoolElement, .windowed = true},
+    {.op = "LpPool", .reads = Reads::kMany, .element = &LpPoolElement, .windowed = true},
+    {.op = "MaxPool", .reads = Reads::kMany, .element = &MaxPoolElement, .windowed = true},
 });
 
 }  // namespace

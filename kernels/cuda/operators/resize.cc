@@ -68,7 +68,8 @@ absl::Status OnlyFloats(const NodeView& view) {
   return IsFloat(view.inputs[0].dtype) ? absl::OkStatus() : Unsupported("no CUDA kernel resizes ", DTypeName(view.inputs[0].dtype));
 }
 
-MENDEL_REGISTER_OPERATOR_TEXTS({{.op = "Resize", .reads = Reads::kMany, .element = &ResizeElement, .check = &OnlyFloats}});
+MENDEL_REGISTER_OPERATOR_TEXTS(
+    {{.op = "Resize", .reads = Reads::kMany, .element = &ResizeElement, .windowed = true, .check = &OnlyFloats}});
 
 }  // namespace
 }  // namespace mendel::cuda::texts::resize
