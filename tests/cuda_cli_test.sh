@@ -41,6 +41,7 @@ expect 0 '^machine: cuda:emulated device:sm_90' "$mendel" inspect gpu.plan
 expect 0 '^device before: 1500 of 1980 MHz' "$mendel" inspect gpu.plan
 expect 0 'on cuda:emulated device:sm_90' "$mendel" explain gpu.plan
 expect 0 '^ +[0-9.]+ ms  the_MatMul' "$mendel" explain gpu.plan --steps --cuda-path here
+expect 0 '; launches (in the order of the plan|depth first|up to [0-9]+ side by side)\]' "$mendel" explain gpu.plan --steps --cuda-path here
 expect 0 '^equivalent' "$mendel" verify gpu.plan --model net.onnx
 expect 0 '^equivalent.*fresh' "$mendel" verify gpu.plan --model net.onnx --fresh
 expect 0 '^plan +median .*runs' "$mendel" bench gpu.plan --duration 50ms

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -53,17 +54,28 @@ inline bool SameBytes(const std::vector<Tensor>& a, const std::vector<Tensor>& b
 }
 
 /// Runs of `program` with other inputs each time, of which `chain` says what they yield: how many are not that, bit by bit.
-inline absl::StatusOr<int> WrongRuns(const Driver& driver, const Graph& graph, DeviceProgram program, Executable& chain, int runs) {
-  MENDEL_ASSIGN_OR_RETURN(const auto executable, MakeExecutable(driver, std::move(program), &TextImage));
+inline absl::StatusOr<int> WrongRuns(const Graph& graph, Executable& executable, Executable& chain, int runs) {
   int wrong = 0;
   Rng rng(7);
   for (int run = 0; run < runs; ++run) {
     const std::vector<Tensor> inputs = RandomTensors(rng, graph);
     MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> want, RunOnTensors(chain, graph, inputs));
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> have, RunOnTensors(*executable, graph, inputs));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> have, RunOnTensors(executable, graph, inputs));
     wrong += SameBytes(want, have) ? 0 : 1;
   }
   return wrong;
+}
+
+inline absl::StatusOr<int> WrongRuns(const Driver& driver, const Graph& graph, DeviceProgram program, Executable& chain, int runs) {
+  MENDEL_ASSIGN_OR_RETURN(const auto executable, MakeExecutable(driver, std::move(program), &TextImage));
+  return WrongRuns(graph, *executable, chain, runs);
+}
+
+/// The programs to choose among.
+inline std::vector<DeviceProgram> InOrders(const Graph& graph) {
+  auto programs = LowerInOrders(graph, {.order = LaunchOrder::kFaster, .apart_up_to = kAlways});
+  EXPECT_TRUE(programs.ok()) << programs.status();
+  return *std::move(programs);
 }
 
 inline DeviceProgram Lowered(const Graph& graph, LaunchOrder order, double apart_up_to = 0) {

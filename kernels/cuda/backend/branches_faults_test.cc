@@ -63,8 +63,9 @@ TEST(CudaBranches, NoDependencyIsIdle) {
 TEST(CudaBranches, EveryCallMayFail) {
   const Graph graph = Diamond();
   FakeDriver driver;
-  const DeviceProgram program = Lowered(graph, LaunchOrder::kFaster, kAlways);
-  ASSERT_TRUE(driver.Prepare(program.ModuleText()).ok());
+  const std::vector<DeviceProgram> orders = InOrders(graph);
+  const DeviceProgram branches = Lowered(graph, LaunchOrder::kBranches, kAlways);
+  ASSERT_TRUE(driver.Prepare(branches.ModuleText()).ok());
   const auto chain = MakeExecutable(driver.table(), Lowered(graph, LaunchOrder::kChain), &TextImage);
   ASSERT_TRUE(chain.ok()) << chain.status();
   const std::string leaks = driver.Leaks();  // the chain's own
@@ -73,21 +74,22 @@ TEST(CudaBranches, EveryCallMayFail) {
   const auto want = RunOnTensors(**chain, graph, inputs);
   ASSERT_TRUE(want.ok()) << want.status();
   for (const LaunchOrder order : {LaunchOrder::kFaster, LaunchOrder::kBranches}) {
+    const auto make = [&](const Driver& table) {
+      return order == LaunchOrder::kFaster ? MakeFastest(table, orders, &TextImage) : MakeExecutable(table, branches, &TextImage);
+    };
     const Timed timed(driver.table(), 0.5f);
-    DeviceProgram ordered = program;
-    ordered.order = order;
     driver.FailAt(0);
-    ASSERT_TRUE(MakeExecutable(timed.table, ordered, &TextImage).ok());
+    const std::string whole = (*make(timed.table))->steps()[0].kernel;
     const int64_t calls = driver.Calls();
     std::set<std::string> failed, told;
     for (int64_t call = 1; call <= calls; ++call) {
       {
         const Timed again(driver.table(), 0.5f);
         driver.FailAt(call);
-        const auto made = MakeExecutable(again.table, ordered, &TextImage);
+        const auto made = make(again.table);
         const std::string entry = driver.FailedCall();
         const std::string text = made.ok() ? (*made)->steps()[0].kernel : std::string(made.status().message());
-        if (!made.ok() || text != program.launches[0].info.kernel) {
+        if (!made.ok() || text != whole) {
           (made.ok() ? told : failed).insert(entry);
           EXPECT_THAT(text, HasSubstr("cu" + entry)) << call;
         }
@@ -105,7 +107,7 @@ TEST(CudaBranches, EveryCallMayFail) {
       EXPECT_EQ(told.count(entry), order == LaunchOrder::kFaster ? 1u : 0u) << entry;
     }
     for (const char* entry : {"StreamBeginCapture", "StreamEndCapture", "GraphInstantiate"}) {
-      EXPECT_EQ(failed.count(entry), 1u) << entry << " of the chain, or of branches that are asked for";
+      EXPECT_EQ(failed.count(entry), order == LaunchOrder::kBranches ? 1u : 0u) << entry;
       EXPECT_EQ(told.count(entry), order == LaunchOrder::kFaster ? 1u : 0u) << entry;
     }
     for (const char* entry : {"GraphLaunch", "EventElapsedTime"}) {
@@ -115,47 +117,56 @@ TEST(CudaBranches, EveryCallMayFail) {
   }
 }
 
-TEST(CudaBranches, WhereMemoryRunsOutTheChainTakesLess) {
+TEST(CudaBranches, WhereMemoryRunsOutTheChainStays) {
   const Graph graph = Diamond();
-  const DeviceProgram shared = Lowered(graph, LaunchOrder::kChain), apart = Lowered(graph, LaunchOrder::kFaster, kAlways);
+  const std::vector<DeviceProgram> orders = InOrders(graph);
+  const size_t chain = static_cast<size_t>(orders[0].arena_bytes), both = chain + static_cast<size_t>(orders[1].arena_bytes);
   FakeDriver driver;
-  ASSERT_TRUE(driver.Prepare(apart.ModuleText()).ok());
-  const auto compile = [&](LaunchOrder order) {
-    return CompileGraph(driver.table(), graph, {.order = order, .apart_up_to = kAlways}, &TextImage);
+  ASSERT_TRUE(driver.Prepare(orders[0].ModuleText()).ok());
+  const auto compile = [&](const Driver& table, LaunchOrder order) {
+    return CompileGraph(table, graph, {.order = order, .apart_up_to = kAlways}, &TextImage);
   };
-  const auto plenty = compile(LaunchOrder::kFaster);
-  ASSERT_TRUE(plenty.ok()) << plenty.status();
-  EXPECT_EQ((*plenty)->memory().arena_bytes, apart.arena_bytes);
-  Rng rng(2);
-  const std::vector<Tensor> inputs = RandomTensors(rng, graph);
-  const auto want = RunOnTensors(**plenty, graph, inputs);
-  driver.SetMemory(static_cast<size_t>(apart.arena_bytes + shared.arena_bytes));  // the first one's is taken
-  const auto small = compile(LaunchOrder::kFaster);
+  std::vector<Tensor> inputs, want;
+  {
+    const Timed timed(driver.table(), 0.5f);
+    driver.SetMemory(both);
+    const auto plenty = compile(timed.table, LaunchOrder::kFaster);
+    ASSERT_TRUE(plenty.ok()) << plenty.status();
+    EXPECT_EQ((*plenty)->memory().arena_bytes, orders[1].arena_bytes);
+    Rng rng(2);
+    inputs = RandomTensors(rng, graph);
+    want = *RunOnTensors(**plenty, graph, inputs);
+  }
+  const Timed timed(driver.table(), 0.5f);
+  driver.SetMemory(both - 1);
+  const auto small = compile(timed.table, LaunchOrder::kFaster);
   ASSERT_TRUE(small.ok()) << small.status();
-  EXPECT_EQ((*small)->memory().arena_bytes, shared.arena_bytes);
-  EXPECT_THAT((*small)->steps()[0].kernel, HasSubstr("; launches one after the other (branches: "));
+  EXPECT_EQ((*small)->memory().arena_bytes, orders[0].arena_bytes);
+  EXPECT_THAT((*small)->steps()[0].kernel, HasSubstr("; launches in the order of the plan, not up to 2 side by side ("));
   EXPECT_THAT((*small)->steps()[0].kernel, HasSubstr("cuMemAlloc: out of device memory)"));
   const auto have = RunOnTensors(**small, graph, inputs);
-  ASSERT_TRUE(want.ok() && have.ok()) << have.status();
-  EXPECT_TRUE(SameBytes(*want, *have));
-  // There is less than the chain takes; and who asks for branches gets these or none.
-  EXPECT_EQ(compile(LaunchOrder::kFaster).status().code(), absl::StatusCode::kResourceExhausted);
-  driver.SetMemory(static_cast<size_t>(apart.arena_bytes + 2 * shared.arena_bytes));
-  EXPECT_EQ(compile(LaunchOrder::kBranches).status().code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(have.ok()) << have.status();
+  EXPECT_TRUE(SameBytes(want, *have));
+  // There is less than the chain takes beside the first one's; and who asks for branches gets these or none.
+  driver.SetMemory(2 * chain - 1);
+  EXPECT_EQ(compile(timed.table, LaunchOrder::kFaster).status().code(), absl::StatusCode::kResourceExhausted);
+  driver.SetMemory(2 * chain);
+  EXPECT_TRUE(compile(timed.table, LaunchOrder::kFaster).ok());
+  EXPECT_EQ(compile(timed.table, LaunchOrder::kBranches).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(CudaBranches, AnErrorThatSticksIsNoReasonForTheChain) {
-  const DeviceProgram program = Lowered(Diamond(), LaunchOrder::kFaster, kAlways);
+  const std::vector<DeviceProgram> orders = InOrders(Diamond());
   FakeDriver driver;
-  ASSERT_TRUE(driver.Prepare(program.ModuleText()).ok());
+  ASSERT_TRUE(driver.Prepare(orders[0].ModuleText()).ok());
   int64_t call = 0;
   do {
     driver.FailAt(++call);
     EXPECT_TRUE(call < 1000);
-    (void)MakeExecutable(driver.table(), program, &TextImage);
+    (void)MakeFastest(driver.table(), orders, &TextImage);
   } while (driver.FailedCall() != "StreamUpdateCaptureDependencies" && call < 1000);
   driver.FailAt(call, 700);
-  const absl::Status status = MakeExecutable(driver.table(), program, &TextImage).status();
+  const absl::Status status = MakeFastest(driver.table(), orders, &TextImage).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("a kernel failed earlier"));
 }
 

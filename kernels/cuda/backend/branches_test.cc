@@ -16,6 +16,8 @@
 namespace mendel::cuda {
 namespace {
 
+using testing::HasSubstr;
+
 /// Softmaxes and sums of what was there before, so that many branches leave and meet.
 Graph RandomBranches(Rng& rng) {
   GraphBuilder builder;
@@ -76,6 +78,9 @@ TEST(CudaBranches, RandomGraphsComputeTheSameInAnyOrder) {
     const std::string told = Cat(cases[k].told, "\n", PrintGraph(graphs[k]));
     const auto chain = MakeExecutable(driver.table(), cases[k].program, &TextImage);
     ASSERT_TRUE(chain.ok()) << told << chain.status();
+    const auto deep = WrongRuns(driver.table(), graphs[k], Lowered(graphs[k], LaunchOrder::kDepthFirst), **chain, 2);
+    ASSERT_TRUE(deep.ok()) << told << deep.status();
+    EXPECT_EQ(*deep, 0) << told << ", depth first";
     for (const bool apart : {false, true}) {
       DeviceProgram program = Lowered(graphs[k], LaunchOrder::kBranches, apart ? kAlways : 0);
       unordered[apart] += UnorderedPairs(program);
@@ -111,17 +116,29 @@ TEST(CudaBranches, ApartTheyShareNoMemory) {
 TEST(CudaBranches, TheFasterOrderIsTaken) {
   const Graph graph = Diamond();
   FakeDriver driver;
-  const DeviceProgram program = Lowered(graph, LaunchOrder::kFaster, kAlways);
-  ASSERT_TRUE(driver.Prepare(program.ModuleText()).ok());
+  const std::vector<DeviceProgram> orders = InOrders(graph);
+  ASSERT_EQ(orders.size(), 2u) << "depth first is the plan's own order";
+  EXPECT_LT(orders[0].arena_bytes, orders[1].arena_bytes);
+  ASSERT_TRUE(driver.Prepare(orders[0].ModuleText()).ok());
   const auto chain = MakeExecutable(driver.table(), Lowered(graph, LaunchOrder::kChain), &TextImage);
   ASSERT_TRUE(chain.ok()) << chain.status();
+  const std::string leaks = driver.Leaks();
   for (const float factor : {0.5f, 0.99f, 2.0f}) {
     const Timed timed(driver.table(), factor);
-    const auto wrong = WrongRuns(timed.table, graph, program, **chain, 3);
-    ASSERT_TRUE(wrong.ok()) << wrong.status();
-    EXPECT_EQ(*wrong, 0);
+    const bool branches = factor < 0.9f;  // within what times repeat, the chain stays
+    {
+      const auto fastest = MakeFastest(timed.table, orders, &TextImage);
+      ASSERT_TRUE(fastest.ok()) << fastest.status();
+      const auto wrong = WrongRuns(graph, **fastest, **chain, 3);
+      ASSERT_TRUE(wrong.ok()) << wrong.status();
+      EXPECT_EQ(*wrong, 0);
+      EXPECT_EQ((*fastest)->memory().arena_bytes, orders[branches ? 1 : 0].arena_bytes) << "each order has memory of its own";
+      EXPECT_THAT((*fastest)->steps()[0].kernel,
+                  testing::EndsWith(branches ? "; launches up to 2 side by side" : "; launches in the order of the plan"));
+    }
+    EXPECT_EQ(driver.Leaks(), leaks);
     EXPECT_EQ(Timed::made, 4) << "two that are compared, a whole run, the launches";
-    EXPECT_EQ(Timed::updates > 0, factor < 0.9f) << factor << ": within what times repeat, the chain stays";
+    EXPECT_EQ(Timed::updates > 0, branches) << factor;
   }
   // Nothing is measured where there is nothing to choose.
   const auto line = ParseGraph(R"(graph "line" {
@@ -131,10 +148,46 @@ TEST(CudaBranches, TheFasterOrderIsTaken) {
     return "y" = %2
   })");
   ASSERT_TRUE(line.ok()) << line.status();
+  ASSERT_EQ(InOrders(*line).size(), 1u);
   const Timed timed(driver.table(), 1);
-  ASSERT_TRUE(MakeExecutable(timed.table, Lowered(*line, LaunchOrder::kFaster), &TextImage).ok());
+  ASSERT_TRUE(MakeFastest(timed.table, InOrders(*line), &TextImage).ok());
   EXPECT_EQ(Timed::made, 2);
   EXPECT_EQ(Timed::updates, 0);
+}
+
+/// The plan's order goes level by level; depth first, one branch ends before the other begins, in less memory.
+TEST(CudaBranches, DepthFirstIsAnOrderOfItsOwn) {
+  const auto graph = ParseGraph(R"(graph "levels" {
+    %0 = Input() {name = "x", shape = [4, 6]}
+    %1 = Softmax(%0) {axis = 1}
+    %2 = Softmax(%0) {axis = 0}
+    %3 = Tile(%1) {repeats = [8, 1]}
+    %4 = Tile(%2) {repeats = [8, 1]}
+    %5 = Softmax(%3) {axis = 0}
+    %6 = Softmax(%4) {axis = 0}
+    %7 = ReduceSum(%5) {axes = [0], keepdims = 1}
+    %8 = ReduceSum(%6) {axes = [0], keepdims = 1}
+    return "y" = %7, "z" = %8
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const std::vector<DeviceProgram> orders = InOrders(*graph);
+  ASSERT_EQ(orders.size(), 3u);
+  EXPECT_EQ(orders[1].order, LaunchOrder::kDepthFirst);
+  EXPECT_LT(orders[1].arena_bytes, orders[0].arena_bytes);
+  EXPECT_TRUE(orders[1].texts.empty() && orders[1].weights.empty());
+  FakeDriver driver;
+  ASSERT_TRUE(driver.Prepare(orders[0].ModuleText()).ok());
+  const auto chain = MakeExecutable(driver.table(), orders[0], &TextImage);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  for (const float factor : {0.5f, 2.0f}) {
+    const Timed timed(driver.table(), factor);
+    const auto fastest = MakeFastest(timed.table, orders, &TextImage);
+    ASSERT_TRUE(fastest.ok()) << fastest.status();
+    EXPECT_EQ(*WrongRuns(*graph, **fastest, **chain, 3), 0);
+    EXPECT_EQ((*fastest)->memory().arena_bytes, orders[factor < 1 ? 1 : 0].arena_bytes);
+    EXPECT_THAT((*fastest)->steps()[0].kernel,
+                testing::EndsWith(factor < 1 ? "; launches depth first" : "; launches in the order of the plan"));
+  }
 }
 
 TEST(CudaBranches, TimedRunsComputeTheSame) {

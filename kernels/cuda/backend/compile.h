@@ -13,9 +13,8 @@
 
 namespace mendel::cuda {
 
-/// Lowers `graph` (LowerToDevice) and makes it ready to run (MakeExecutable). Where the order is to be the faster one and memory
-/// runs out, the graph is lowered again for the chain, whose memory is the smallest and which needs no graph with branches; its
-/// first step says so. Errors are those of the two.
+/// Lowers `graph` (LowerInOrders) and makes the fastest order ready to run (MakeFastest); its first step's kernel tells the order.
+/// Errors are those of the two.
 absl::StatusOr<std::unique_ptr<Executable>> CompileGraph(const Driver& driver, const Graph& graph, const ProgramOptions& options,
                                                          const ImageOf& image);
 

@@ -1,10 +1,8 @@
 #include "kernels/cuda/backend/executable.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +15,7 @@
 #include "kernels/cuda/backend/graph_capture.h"
 #include "kernels/cuda/backend/launch_order.h"
 #include "kernels/cuda/backend/loaded_program.h"
+#include "kernels/cuda/backend/order_choice.h"
 #include "kernels/cuda/backend/resources.h"
 
 namespace mendel::cuda {
@@ -27,32 +26,12 @@ constexpr unsigned kEventWithoutTime = 2;
 constexpr unsigned kExternalEvent = 1;  // a captured record is one that others may wait for or take the time of
 constexpr int kInvalidValue = 1;
 
-// Whether branches are worth it is measured when a program is loaded: by the least time of a few interleaved replays, within which
-// they must win by more than such times repeat.
-constexpr int kMostRounds = 10;
-constexpr int kLeastRounds = 3;
-constexpr double kSecondsForRounds = 0.02;
-constexpr double kBranchesWin = 0.98;
-
-/// All pieces of a run: inputs, launches, outputs.
-std::vector<MemoryUse> UsesOfRun(const DeviceProgram& program) {
-  std::vector<MemoryUse> uses;
-  for (const DeviceCopy& input : program.inputs) uses.push_back({{}, {input.buffer}});
-  for (const DeviceLaunch& launch : program.launches) uses.push_back(UseOf(launch));
-  for (const DeviceCopy& output : program.outputs) uses.push_back({{output.buffer}, {}});
-  return uses;
-}
-
-std::vector<MemoryUse> UsesOfLaunches(const DeviceProgram& program) {
-  std::vector<MemoryUse> uses;
-  for (const DeviceLaunch& launch : program.launches) uses.push_back(UseOf(launch));
-  return uses;
-}
-
 class CudaExecutable final : public Executable {
  public:
   CudaExecutable(const Driver& driver, DeviceProgram program) : driver_(driver), loaded_(driver, std::move(program)) {
     for (const DeviceLaunch& launch : program_.launches) steps_.push_back(launch.info);
+    if (program_.order == LaunchOrder::kBranches) dependencies_ = DependenciesOf(UsesOfLaunches(program_));
+    branches_ = !IsChain(dependencies_);
   }
   ~CudaExecutable() override {
     if (loaded_.stream() == nullptr) return;
@@ -60,13 +39,43 @@ class CudaExecutable final : public Executable {
     if (ran_elsewhere_) driver_.EventSynchronize(done_.get());  // a run on a caller's stream may be under way
   }
 
-  absl::Status Prepare(const ImageOf& image) {
+  absl::Status Load(const ImageOf& image) {
     MENDEL_RETURN_IF_ERROR(driver_.CheckUsable());
-    MENDEL_RETURN_IF_ERROR(context_.Retain(driver_));
-    MENDEL_RETURN_IF_ERROR(context_.MakeCurrent());
-    MENDEL_RETURN_IF_ERROR(loaded_.Load(image));
-    MENDEL_RETURN_IF_ERROR(MakeEvent(kEventWithoutTime, done_));
-    return CaptureInOrder();
+    MENDEL_RETURN_IF_ERROR(Enter());
+    return loaded_.Load(image);
+  }
+  /// Another order of the program that `other` has loaded.
+  absl::Status LoadLike(const CudaExecutable& other) {
+    MENDEL_RETURN_IF_ERROR(Enter());
+    return loaded_.LoadLike(other.loaded_);
+  }
+
+  /// Seconds of the launches on inputs that are zero, which needs no more than that the program is loaded.
+  absl::StatusOr<double> TimeOnZeros() {
+    MENDEL_RETURN_IF_ERROR(CaptureWhole());
+    for (const DeviceCopy& input : program_.inputs) {
+      if (input.buffer.bytes == 0) continue;
+      const int filled =
+          driver_.MemsetD8Async(loaded_.Address(input.buffer), 0, static_cast<size_t>(input.buffer.bytes), loaded_.stream());
+      MENDEL_RETURN_IF_ERROR(driver_.Check(filled, "cuMemsetD8Async"));
+    }
+    MENDEL_RETURN_IF_ERROR(Replay(whole_, loaded_.stream()));
+    MENDEL_RETURN_IF_ERROR(loaded_.Wait());
+    return SecondsBetween(0, 1);
+  }
+
+  /// What a loaded program needs besides to run. Does nothing when it was done.
+  absl::Status MakeReady() {
+    if (launches_) return absl::OkStatus();
+    MENDEL_RETURN_IF_ERROR(loaded_.LoadStaging());
+    if (!done_) MENDEL_RETURN_IF_ERROR(MakeEvent(kEventWithoutTime, done_));
+    MENDEL_RETURN_IF_ERROR(CaptureRun());
+    return CaptureLaunches();
+  }
+
+  /// For people, with the first step. `more`: what became of other orders.
+  void TellOrder(const std::string& more) {
+    if (!steps_.empty()) steps_[0].kernel += Cat("; launches ", OrderTold(program_), more);
   }
 
   absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) override {
@@ -82,8 +91,7 @@ class CudaExecutable final : public Executable {
   absl::StatusOr<double> TimeRun(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
                                  const std::function<void()>& evict) override {
     MENDEL_RETURN_IF_ERROR(Begin(inputs, outputs));
-    MENDEL_RETURN_IF_ERROR(MakeEvents(2));
-    if (!whole_) MENDEL_RETURN_IF_ERROR(CaptureWhole(branches_, whole_));
+    MENDEL_RETURN_IF_ERROR(CaptureWhole());
     MENDEL_RETURN_IF_ERROR(loaded_.CopyIn());
     if (evict != nullptr) {
       MENDEL_RETURN_IF_ERROR(cache_.Fill(driver_, context_.device(), loaded_.stream()));
@@ -147,67 +155,18 @@ class CudaExecutable final : public Executable {
   }
 
  private:
-  /// Captures what runs replay; launches of other branches side by side where that is asked for, or measured to be faster.
-  absl::Status CaptureInOrder() {
-    if (program_.order != LaunchOrder::kChain) dependencies_ = DependenciesOf(UsesOfLaunches(program_));
-    branches_ = !IsChain(dependencies_);
-    if (!branches_ || program_.order == LaunchOrder::kBranches) return CaptureRuns();
-    MENDEL_RETURN_IF_ERROR(MakeEvents(2));
-    MENDEL_RETURN_IF_ERROR(CaptureWhole(false, whole_));
-    const absl::StatusOr<bool> taken = TakeBranchesWhereFaster();
-    if (taken.ok() && *taken) return absl::OkStatus();
-    MENDEL_RETURN_IF_ERROR(driver_.CheckUsable());
-    // Nobody asked for branches: what fails with them is told, and does not keep the program from running.
-    if (!taken.ok()) steps_[0].kernel += ChainTold(taken.status());
-    branches_ = false;
-    return CaptureRuns();
-  }
-
-  /// Compares branches with the chain, which `whole_` is, on inputs that are zero. Where they are faster, all graphs hold them.
-  absl::StatusOr<bool> TakeBranchesWhereFaster() {
-    Owned<DriverGraphExec*> branches;
-    MENDEL_RETURN_IF_ERROR(CaptureWhole(true, branches));
-    std::array<double, 2> least = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
-    double spent = 0;
-    // The first round loads what is loaded late, and does not count.
-    for (int round = 0; round < kLeastRounds || (round < kMostRounds && spent < kSecondsForRounds); ++round) {
-      for (const bool branch : {false, true}) {
-        MENDEL_ASSIGN_OR_RETURN(const double seconds, TimeOnZeros(branch ? branches : whole_));
-        spent += seconds;
-        if (round > 0) least[branch] = std::min(least[branch], seconds);
-      }
-    }
-    if (least[true] >= kBranchesWin * least[false]) return false;
-    MENDEL_RETURN_IF_ERROR(CaptureRuns());
-    whole_ = std::move(branches);
-    return true;
-  }
-
-  absl::StatusOr<double> TimeOnZeros(const Owned<DriverGraphExec*>& graph) {
-    for (const DeviceCopy& input : program_.inputs) {
-      if (input.buffer.bytes == 0) continue;
-      const int filled =
-          driver_.MemsetD8Async(loaded_.Address(input.buffer), 0, static_cast<size_t>(input.buffer.bytes), loaded_.stream());
-      MENDEL_RETURN_IF_ERROR(driver_.Check(filled, "cuMemsetD8Async"));
-    }
-    MENDEL_RETURN_IF_ERROR(Replay(graph, loaded_.stream()));
-    MENDEL_RETURN_IF_ERROR(loaded_.Wait());
-    return SecondsBetween(0, 1);
+  absl::Status Enter() {
+    MENDEL_RETURN_IF_ERROR(context_.Retain(driver_));
+    return context_.MakeCurrent();
   }
 
   absl::Status Capture(size_t pieces, const std::function<absl::Status(size_t)>& enqueue, const Dependencies* dependencies,
                        Owned<DriverGraphExec*>& captured) {
     const absl::Status status = CaptureGraph(driver_, loaded_.stream(), pieces, enqueue, dependencies, captured);
-    if (dependencies == nullptr || program_.order != LaunchOrder::kBranches) return status;
-    return Annotate(status, "branches side by side, which MENDEL_CUDA_BRANCHES=off avoids");
+    return dependencies == nullptr ? status : Annotate(status, "branches side by side, which MENDEL_CUDA_BRANCHES=off avoids");
   }
   absl::Status Replay(const Owned<DriverGraphExec*>& graph, DriverStream* stream) {
     return driver_.Check(driver_.GraphLaunch(graph.get(), stream), "cuGraphLaunch");
-  }
-
-  absl::Status CaptureRuns() {
-    MENDEL_RETURN_IF_ERROR(CaptureRun());
-    return CaptureLaunches();
   }
 
   /// A whole run.
@@ -226,12 +185,14 @@ class CudaExecutable final : public Executable {
     return Capture(program_.launches.size(), enqueue, branches_ ? &dependencies_ : nullptr, launches_);
   }
 
-  /// The launches with an event before and one after them.
-  absl::Status CaptureWhole(bool branches, Owned<DriverGraphExec*>& captured) {
-    const Dependencies dependencies = branches ? Framed(dependencies_) : Dependencies();
+  /// The launches with an event before and one after them, once.
+  absl::Status CaptureWhole() {
+    if (whole_) return absl::OkStatus();
+    MENDEL_RETURN_IF_ERROR(MakeEvents(2));
+    const Dependencies dependencies = branches_ ? Framed(dependencies_) : Dependencies();
     const size_t last = program_.launches.size() + 1;
     const auto enqueue = [&](size_t k) { return k == 0 ? Record(0) : (k == last ? Record(1) : loaded_.Launch(k - 1)); };
-    return Capture(last + 1, enqueue, branches ? &dependencies : nullptr, captured);
+    return Capture(last + 1, enqueue, branches_ ? &dependencies : nullptr, whole_);
   }
 
   /// The launches, one after the other, with an event around each.
@@ -325,7 +286,7 @@ class CudaExecutable final : public Executable {
 
   const Driver& driver_;
   std::vector<Step> steps_;
-  Dependencies dependencies_;   // of the launches, where they may be more than a chain
+  Dependencies dependencies_;   // of the launches, where branches were asked for
   bool branches_ = false;       // launches that nothing orders may run side by side
   bool ran_elsewhere_ = false;  // on a caller's stream
   // Destroyed from the last to the first.
@@ -336,10 +297,18 @@ class CudaExecutable final : public Executable {
   std::vector<Owned<DriverEvent*>> events_;  // those that take the time
   Owned<DriverGraphExec*> graph_;            // a whole run: copies in, launches, copies out
   Owned<DriverGraphExec*> launches_;         // the launches alone
-  Owned<DriverGraphExec*> whole_;            // these between two events; made by the first TimeRun, if not before
+  Owned<DriverGraphExec*> whole_;            // these between two events; made by the first that takes a time
   Owned<DriverGraphExec*> timed_;            // these with an event around each; made by the first RunTimed
   Owned<DriverEvent*> done_;                 // after the last run on a caller's stream
 };
+
+/// Whether `other`, another order of what `best` has loaded, is faster; it is ready to run then.
+absl::StatusOr<bool> ReadyWhereFaster(CudaExecutable& other, CudaExecutable& best) {
+  MENDEL_RETURN_IF_ERROR(other.LoadLike(best));
+  MENDEL_ASSIGN_OR_RETURN(const bool faster, IsFaster([&] { return other.TimeOnZeros(); }, [&] { return best.TimeOnZeros(); }));
+  if (faster) MENDEL_RETURN_IF_ERROR(other.MakeReady());
+  return faster;
+}
 
 }  // namespace
 
@@ -352,8 +321,29 @@ absl::Status KeepPrimaryContext(const Driver& driver) {
 
 absl::StatusOr<std::unique_ptr<Executable>> MakeExecutable(const Driver& driver, DeviceProgram program, const ImageOf& image) {
   auto executable = std::make_unique<CudaExecutable>(driver, std::move(program));
-  MENDEL_RETURN_IF_ERROR(executable->Prepare(image));
+  MENDEL_RETURN_IF_ERROR(executable->Load(image));
+  MENDEL_RETURN_IF_ERROR(executable->MakeReady());
   return std::unique_ptr<Executable>(std::move(executable));
+}
+
+absl::StatusOr<std::unique_ptr<Executable>> MakeFastest(const Driver& driver, std::vector<DeviceProgram> orders,
+                                                        const ImageOf& image) {
+  auto best = std::make_unique<CudaExecutable>(driver, std::move(orders[0]));
+  MENDEL_RETURN_IF_ERROR(best->Load(image));
+  std::string failed;
+  for (size_t k = 1; k < orders.size(); ++k) {
+    const std::string told = OrderTold(orders[k]);
+    auto other = std::make_unique<CudaExecutable>(driver, std::move(orders[k]));
+    const absl::StatusOr<bool> faster = ReadyWhereFaster(*other, *best);
+    if (faster.ok() && *faster) best = std::move(other);
+    if (faster.ok()) continue;
+    // Nobody asked for this order: what fails with it is told, and does not keep the program from running.
+    MENDEL_RETURN_IF_ERROR(driver.CheckUsable());
+    failed += Cat(", not ", told, " (", std::string(faster.status().message()), ")");
+  }
+  MENDEL_RETURN_IF_ERROR(best->MakeReady());
+  best->TellOrder(failed);
+  return std::unique_ptr<Executable>(std::move(best));
 }
 
 }  // namespace mendel::cuda

@@ -79,6 +79,36 @@ std::vector<int> LevelsOf(std::span<const ValueUse> drafts) {
   return levels;
 }
 
+std::vector<size_t> DepthFirst(std::span<const ValueUse> drafts) {
+  std::vector<std::vector<size_t>> before(drafts.size());
+  std::vector<bool> is_followed(drafts.size(), false);
+  for (size_t k = 0; k < drafts.size(); ++k) {
+    for (size_t j = 0; j < k; ++j) {
+      if (!Conflict(drafts[j], drafts[k])) continue;
+      before[k].push_back(j);
+      is_followed[j] = true;
+    }
+  }
+  std::vector<size_t> order;
+  std::vector<bool> is_there(drafts.size(), false);
+  std::vector<std::pair<size_t, size_t>> open;  // a draft, and how many of those before it have been seen to
+  for (size_t last = 0; last < drafts.size(); ++last) {
+    if (!is_followed[last]) open.emplace_back(last, 0);
+    while (!open.empty()) {
+      auto& [k, seen] = open.back();
+      if (seen < before[k].size()) {
+        const size_t next = before[k][seen++];
+        if (!is_there[next]) open.emplace_back(next, 0);
+        continue;
+      }
+      if (!is_there[k]) order.push_back(k);
+      is_there[k] = true;
+      open.pop_back();
+    }
+  }
+  return order;
+}
+
 std::vector<std::vector<size_t>> JoinDrafts(std::span<const ValueUse> drafts, std::span<const size_t> pointers, JoinLimits most) {
   std::vector<Launch> launches;
   for (size_t k = 0; k < drafts.size(); ++k) launches.push_back({{k}, drafts[k], pointers[k]});

@@ -35,6 +35,10 @@ bool Conflict(const ValueUse& a, const ValueUse& b);
 /// one level can run side by side.
 std::vector<int> LevelsOf(std::span<const ValueUse> drafts);
 
+/// The drafts in another order that computes what is meant: each comes right after those that had to come before it and were not
+/// there yet, these, and those that nothing follows, in their own order.
+std::vector<size_t> DepthFirst(std::span<const ValueUse> drafts);
+
 /// Of one launch.
 struct JoinLimits {
   size_t drafts = 0;

@@ -30,6 +30,20 @@ MemoryUse UseOf(const DeviceLaunch& launch) {
   return use;
 }
 
+std::vector<MemoryUse> UsesOfLaunches(const DeviceProgram& program) {
+  std::vector<MemoryUse> uses;
+  for (const DeviceLaunch& launch : program.launches) uses.push_back(UseOf(launch));
+  return uses;
+}
+
+std::vector<MemoryUse> UsesOfRun(const DeviceProgram& program) {
+  std::vector<MemoryUse> uses;
+  for (const DeviceCopy& input : program.inputs) uses.push_back({{}, {input.buffer}});
+  for (const DeviceLaunch& launch : program.launches) uses.push_back(UseOf(launch));
+  for (const DeviceCopy& output : program.outputs) uses.push_back({{output.buffer}, {}});
+  return uses;
+}
+
 bool Conflict(const MemoryUse& a, const MemoryUse& b) {
   return AnyOverlap(a.writes, b.writes) || AnyOverlap(a.writes, b.reads) || AnyOverlap(a.reads, b.writes);
 }
@@ -77,8 +91,22 @@ Dependencies Framed(const Dependencies& dependencies) {
   return framed;
 }
 
-std::string ChainTold(const absl::Status& why) {
-  return Cat("; launches one after the other (branches: ", std::string(why.message()), ")");
+size_t MostSideBySide(const Dependencies& dependencies) {
+  std::vector<size_t> levels, count;
+  for (const std::vector<size_t>& own : dependencies) {
+    size_t level = 0;
+    for (const size_t before : own) level = std::max(level, levels[before] + 1);
+    levels.push_back(level);
+    count.resize(std::max(count.size(), level + 1), 0);
+    ++count[level];
+  }
+  return count.empty() ? 0 : *std::max_element(count.begin(), count.end());
+}
+
+std::string OrderTold(const DeviceProgram& program) {
+  if (program.order == LaunchOrder::kDepthFirst) return "depth first";
+  const size_t most = program.order == LaunchOrder::kBranches ? MostSideBySide(DependenciesOf(UsesOfLaunches(program))) : size_t{1};
+  return most > 1 ? Cat("up to ", most, " side by side") : "in the order of the plan";
 }
 
 absl::StatusOr<BranchSetting> BranchSettingHere() {

@@ -18,6 +18,9 @@ struct MemoryUse {
   std::vector<DeviceBuffer> reads, writes;
 };
 MemoryUse UseOf(const DeviceLaunch& launch);
+std::vector<MemoryUse> UsesOfLaunches(const DeviceProgram& program);
+/// All pieces of a run: copies in, launches, copies out.
+std::vector<MemoryUse> UsesOfRun(const DeviceProgram& program);
 /// True when one of the two writes what the other reads or writes, so that their order matters.
 bool Conflict(const MemoryUse& a, const MemoryUse& b);
 
@@ -32,8 +35,11 @@ bool IsChain(const Dependencies& dependencies);
 /// The same pieces between a first one, which all wait for, and a last one, which waits for all.
 Dependencies Framed(const Dependencies& dependencies);
 
-/// For a step's kernel: launches follow each other for this reason, where branches would have been measured.
-std::string ChainTold(const absl::Status& why);
+/// The most pieces that have as many others before them one after the other, so that nothing orders them.
+size_t MostSideBySide(const Dependencies& dependencies);
+
+/// For people: "in the order of the plan", "depth first", "up to 3 side by side".
+std::string OrderTold(const DeviceProgram& program);
 
 /// The user's: MENDEL_CUDA_BRANCHES in the environment. As in ProgramOptions.
 struct BranchSetting {

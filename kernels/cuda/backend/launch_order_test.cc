@@ -106,6 +106,45 @@ TEST(LaunchOrder, LevelsCountWhatMustComeBefore) {
   EXPECT_FALSE(Conflict(drafts[2], drafts[3]));
 }
 
+TEST(LaunchOrder, DepthFirstEndsABranchBeforeTheNext) {
+  const auto value = [](int32_t node) { return ValueId{node, 0}; };
+  // Two branches, level by level: 0 -> 2 -> 4 -> 6 and 1 -> 3 -> 5, which 6 reads, too.
+  const std::vector<ValueUse> drafts = {
+      {{}, {value(0)}},         {{}, {value(1)}},         {{value(0)}, {value(2)}},          {{value(1)}, {value(3)}},
+      {{value(2)}, {value(4)}}, {{value(3)}, {value(5)}}, {{value(4), value(5)}, {value(6)}}};
+  EXPECT_THAT(DepthFirst(drafts), ElementsAre(0, 2, 4, 1, 3, 5, 6));
+  EXPECT_THAT(DepthFirst({}), IsEmpty());
+}
+
+TEST(LaunchOrder, DepthFirstKeepsConflictsInOrder) {
+  size_t moved = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Rng rng(seed);
+    std::vector<ValueUse> drafts(static_cast<size_t>(rng.Between(1, 24)));
+    for (ValueUse& use : drafts) {
+      const auto draw = [&] { return ValueId{static_cast<int32_t>(rng.Between(0, 12)), 0}; };
+      for (int64_t k = rng.Between(0, 2); k > 0; --k) use.reads.insert(draw());
+      use.writes.insert(draw());
+    }
+    const std::vector<size_t> order = DepthFirst(drafts);
+    ASSERT_EQ(order.size(), drafts.size()) << "seed " << seed;
+    for (size_t a = 0; a < order.size(); ++a) {
+      moved += order[a] == a ? 0 : 1;
+      for (size_t b = a + 1; b < order.size(); ++b) {
+        EXPECT_TRUE(order[a] < order[b] || (order[a] != order[b] && !Conflict(drafts[order[a]], drafts[order[b]])))
+            << "seed " << seed;
+      }
+    }
+  }
+  EXPECT_GT(moved, 50u);
+}
+
+TEST(LaunchOrder, PiecesOfOneDepthAreSideBySide) {
+  EXPECT_EQ(MostSideBySide({}), 0u);
+  EXPECT_EQ(MostSideBySide({{}, {0}, {1}}), 1u);
+  EXPECT_EQ(MostSideBySide({{}, {}, {0}, {1}, {0}, {2, 3, 4}}), 3u);
+}
+
 TEST(LaunchOrder, TheSettingHasThreeValues) {
   const char* const variable = "MENDEL_CUDA_BRANCHES";
   ::unsetenv(variable);

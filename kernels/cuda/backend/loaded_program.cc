@@ -1,7 +1,6 @@
 #include "kernels/cuda/backend/loaded_program.h"
 
-#include <map>
-#include <string>
+#include <memory>
 #include <utility>
 
 #include "base/status.h"
@@ -17,14 +16,33 @@ constexpr unsigned kNonBlockingStream = 1;
 }  // namespace
 
 absl::Status LoadedProgram::Load(const ImageOf& image) {
+  auto shared = std::make_shared<SharedOnDevice>();
   DriverStream* stream = nullptr;
   const int made = driver_.StreamCreate(&stream, kNonBlockingStream);
-  MENDEL_RETURN_IF_ERROR(Keep(driver_, made, "cuStreamCreate", stream, driver_.StreamDestroy, stream_));
-  memory_.resize(program_.allocations.size());
-  for (size_t k = 0; k < memory_.size(); ++k) MENDEL_RETURN_IF_ERROR(Allocate(program_.allocations[k], memory_[k]));
-  MENDEL_RETURN_IF_ERROR(UploadWeights());
+  MENDEL_RETURN_IF_ERROR(Keep(driver_, made, "cuStreamCreate", stream, driver_.StreamDestroy, shared->stream));
+  shared_ = std::move(shared);
+  MENDEL_RETURN_IF_ERROR(LoadConstants());
   MENDEL_RETURN_IF_ERROR(LoadKernels(image));
-  MENDEL_RETURN_IF_ERROR(LoadCalls());
+  return LoadOrder();
+}
+
+absl::Status LoadedProgram::LoadLike(const LoadedProgram& other) {
+  shared_ = other.shared_;
+  return LoadOrder();
+}
+
+absl::Status LoadedProgram::LoadOrder() {
+  memory_.resize(program_.allocations.size());
+  for (size_t k = program_.constants; k < memory_.size(); ++k) {
+    MENDEL_RETURN_IF_ERROR(Allocate(program_.allocations[k], memory_[k]));
+  }
+  for (const DeviceLaunch& launch : program_.launches) {
+    functions_.push_back(launch.call != nullptr ? nullptr : shared_->functions.at(launch.kernel));
+  }
+  return LoadCalls();
+}
+
+absl::Status LoadedProgram::LoadStaging() {
   if (program_.staging_bytes == 0) return absl::OkStatus();
   void* staging = nullptr;
   const int pinned = driver_.MemHostAlloc(&staging, static_cast<size_t>(program_.staging_bytes), 0);
@@ -38,12 +56,16 @@ absl::Status LoadedProgram::Allocate(int64_t bytes, Owned<uint64_t>& memory) {
   return Annotate(Keep(driver_, result, "cuMemAlloc", address, driver_.MemFree, memory), Cat(bytes, " bytes of device memory"));
 }
 
-absl::Status LoadedProgram::UploadWeights() {
-  weight_bytes_ = static_cast<int64_t>(program_.weights.size());
+absl::Status LoadedProgram::LoadConstants() {
+  shared_->constants.resize(program_.constants);
+  for (size_t k = 0; k < program_.constants; ++k) {
+    MENDEL_RETURN_IF_ERROR(Allocate(program_.allocations[k], shared_->constants[k]));
+  }
+  shared_->weight_bytes = static_cast<int64_t>(program_.weights.size());
   for (const DeviceUpload& upload : program_.uploads) {
     if (upload.to.bytes == 0) continue;
     const int result = driver_.MemcpyHtoDAsync(Address(upload.to), program_.weights.data() + upload.from,
-                                               static_cast<size_t>(upload.to.bytes), stream_.get());
+                                               static_cast<size_t>(upload.to.bytes), stream());
     MENDEL_RETURN_IF_ERROR(driver_.Check(result, "cuMemcpyHtoDAsync"));
   }
   // On this stream alone: to synchronise the context would wait for other work, and is forbidden while another thread captures.
@@ -53,27 +75,21 @@ absl::Status LoadedProgram::UploadWeights() {
 }
 
 absl::Status LoadedProgram::LoadKernels(const ImageOf& image) {
-  functions_.resize(program_.launches.size());
   MENDEL_ASSIGN_OR_RETURN(const auto images, CompileKernels(program_, image));
-  std::map<std::string, DriverFunction*> functions;
-  modules_.resize(images.size());
+  shared_->modules.resize(images.size());
   for (size_t k = 0; k < images.size(); ++k) {
     DriverModule* module = nullptr;
     const int loaded = driver_.ModuleLoadData(&module, images[k].data());
-    MENDEL_RETURN_IF_ERROR(Keep(driver_, loaded, "cuModuleLoadData", module, driver_.ModuleUnload, modules_[k]));
+    MENDEL_RETURN_IF_ERROR(Keep(driver_, loaded, "cuModuleLoadData", module, driver_.ModuleUnload, shared_->modules[k]));
     const std::string& entry = program_.entries[k];
     MENDEL_RETURN_IF_ERROR(
-        driver_.Check(driver_.ModuleGetFunction(&functions[entry], module, entry.c_str()), "cuModuleGetFunction"));
+        driver_.Check(driver_.ModuleGetFunction(&shared_->functions[entry], module, entry.c_str()), "cuModuleGetFunction"));
   }
-  for (size_t k = 0; k < functions_.size(); ++k) {
-    const DeviceLaunch& launch = program_.launches[k];
-    if (launch.call != nullptr) continue;
-    DriverFunction* const function = functions.at(launch.kernel);
-    if (launch.shape.shared > kSharedWithoutAsking) {
-      MENDEL_RETURN_IF_ERROR(driver_.Check(
-          driver_.FuncSetAttribute(function, kFunctionSharedBytes, static_cast<int>(launch.shape.shared)), "cuFuncSetAttribute"));
-    }
-    functions_[k] = function;
+  for (const DeviceLaunch& launch : program_.launches) {
+    if (launch.call != nullptr || launch.shape.shared <= kSharedWithoutAsking) continue;
+    MENDEL_RETURN_IF_ERROR(driver_.Check(
+        driver_.FuncSetAttribute(shared_->functions.at(launch.kernel), kFunctionSharedBytes, static_cast<int>(launch.shape.shared)),
+        "cuFuncSetAttribute"));
   }
   return absl::OkStatus();
 }
@@ -85,9 +101,9 @@ absl::Status LoadedProgram::LoadCalls() {
   for (size_t k = 0; k < calls_.size(); ++k) {
     const DeviceLaunch& launch = program_.launches[k];
     if (launch.call == nullptr) continue;
-    CallSite site{stream_.get(), {}, launch.workspace.bytes > 0 ? Address(launch.workspace) : 0};
+    CallSite site{stream(), {}, launch.workspace.bytes > 0 ? Address(launch.workspace) : 0};
     for (const DeviceBuffer& buffer : launch.pointers) site.pointers.push_back(Address(buffer));
-    auto loaded = launch.call->Load(site, handles_);
+    auto loaded = launch.call->Load(site, shared_->handles);
     if (!loaded.ok()) return Annotate(loaded.status(), launch.info.name);
     calls_[k] = *std::move(loaded);
     MENDEL_RETURN_IF_ERROR(Launch(k));
@@ -99,7 +115,7 @@ absl::Status LoadedProgram::LoadCalls() {
 absl::Status LoadedProgram::CopyIn(const DeviceCopy& input) {
   if (input.buffer.bytes == 0) return absl::OkStatus();
   return driver_.Check(
-      driver_.MemcpyHtoDAsync(Address(input.buffer), Staging(input), static_cast<size_t>(input.buffer.bytes), stream_.get()),
+      driver_.MemcpyHtoDAsync(Address(input.buffer), Staging(input), static_cast<size_t>(input.buffer.bytes), stream()),
       "cuMemcpyHtoDAsync");
 }
 
@@ -111,7 +127,7 @@ absl::Status LoadedProgram::CopyIn() {
 absl::Status LoadedProgram::CopyOut(const DeviceCopy& output) {
   if (output.buffer.bytes == 0) return absl::OkStatus();
   return driver_.Check(
-      driver_.MemcpyDtoHAsync(Staging(output), Address(output.buffer), static_cast<size_t>(output.buffer.bytes), stream_.get()),
+      driver_.MemcpyDtoHAsync(Staging(output), Address(output.buffer), static_cast<size_t>(output.buffer.bytes), stream()),
       "cuMemcpyDtoHAsync");
 }
 
@@ -128,7 +144,7 @@ absl::Status LoadedProgram::Launch(size_t k) {
   parameters_.clear();
   for (uint64_t& address : addresses_) parameters_.push_back(&address);
   const int result = driver_.LaunchKernel(functions_[k], launch.shape.grid, 1, 1, launch.shape.block, 1, 1, launch.shape.shared,
-                                          stream_.get(), parameters_.data(), nullptr);
+                                          stream(), parameters_.data(), nullptr);
   return Annotate(driver_.Check(result, "cuLaunchKernel"), launch.info.name);
 }
 

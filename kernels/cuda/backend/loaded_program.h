@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,23 +18,40 @@
 
 namespace mendel::cuda {
 
+/// What the orders of one program (LowerInOrders) share on a device: kernels, constants, the stream, what libraries keep.
+struct SharedOnDevice {
+  int64_t weight_bytes = 0;
+  std::map<std::string, DriverFunction*> functions;  // by entry
+  // Destroyed from the last to the first.
+  std::vector<Owned<uint64_t>> constants;     // by allocation
+  std::vector<Owned<DriverModule*>> modules;  // one a kernel
+  Owned<DriverStream*> stream;
+  LibraryHandles handles;
+};
+
 /// Not thread-safe. All calls, the destructor included, with the device's context current. `driver` must outlive it.
 class LoadedProgram {
  public:
   LoadedProgram(const Driver& driver, DeviceProgram program) : driver_(driver), program_(std::move(program)) {}
 
-  /// Allocates, uploads weights, loads kernels, makes each library call once, and waits. Once.
+  /// Uploads weights and loads kernels, allocates, makes each library call once, and waits. Once.
   absl::Status Load(const ImageOf& image);
+  /// The same for another order of the program that `other` has loaded, with whose kernels, constants and stream.
+  absl::Status LoadLike(const LoadedProgram& other);
+  /// Staging for CopyIn and CopyOut, which have none before.
+  absl::Status LoadStaging();
 
   /// Without its weights, which the device has.
   const DeviceProgram& program() const { return program_; }
-  DriverStream* stream() const { return stream_.get(); }
+  /// Null before anything is loaded.
+  DriverStream* stream() const { return shared_ == nullptr ? nullptr : shared_->stream.get(); }
   uint64_t Address(const DeviceBuffer& buffer) const {
-    return memory_[buffer.allocation].get() + static_cast<uint64_t>(buffer.offset);
+    const auto& memory = buffer.allocation < program_.constants ? shared_->constants : memory_;
+    return memory[buffer.allocation].get() + static_cast<uint64_t>(buffer.offset);
   }
   /// In pinned host memory.
   std::byte* Staging(const DeviceCopy& copy) const { return static_cast<std::byte*>(staging_.get()) + copy.staging; }
-  int64_t weight_bytes() const { return weight_bytes_; }
+  int64_t weight_bytes() const { return shared_->weight_bytes; }
 
   // Onto the stream.
   absl::Status CopyIn(const DeviceCopy& input);
@@ -41,26 +60,25 @@ class LoadedProgram {
   absl::Status CopyOut();
   absl::Status Launch(size_t k);
   /// Until the stream has done everything.
-  absl::Status Wait() { return driver_.Check(driver_.StreamSynchronize(stream_.get()), "cuStreamSynchronize"); }
+  absl::Status Wait() { return driver_.Check(driver_.StreamSynchronize(stream()), "cuStreamSynchronize"); }
 
  private:
   absl::Status Allocate(int64_t bytes, Owned<uint64_t>& memory);
-  absl::Status UploadWeights();
+  absl::Status LoadConstants();
   absl::Status LoadKernels(const ImageOf& image);
+  /// What is this order's own.
+  absl::Status LoadOrder();
   absl::Status LoadCalls();
 
   const Driver& driver_;
   DeviceProgram program_;
-  int64_t weight_bytes_ = 0;
   std::vector<DriverFunction*> functions_;  // a launch each; null where a library is called
   std::vector<uint64_t> addresses_;
   std::vector<void*> parameters_;
   // Destroyed from the last to the first.
-  std::vector<Owned<uint64_t>> memory_;
+  std::shared_ptr<SharedOnDevice> shared_;
+  std::vector<Owned<uint64_t>> memory_;  // by allocation; none for constants
   Owned<void*> staging_;
-  std::vector<Owned<DriverModule*>> modules_;  // one a kernel
-  Owned<DriverStream*> stream_;
-  LibraryHandles handles_;
   std::vector<std::unique_ptr<LoadedCall>> calls_;  // a launch each; null where a kernel is launched
 };
 

@@ -53,9 +53,10 @@ struct DeviceUpload {
 
 /// How the launches follow each other when they are replayed. All orders compute the same.
 enum class LaunchOrder {
-  kChain,     ///< one after the other
-  kBranches,  ///< each waits for those alone whose memory it shares, so that branches may run side by side
-  kFaster,    ///< one of these, by a few runs when the program is loaded
+  kChain,       ///< one after the other, in the order of the graph's nodes
+  kDepthFirst,  ///< one after the other, each soon after those whose results it reads, while the cache has them
+  kBranches,    ///< each waits for those alone whose memory it shares, so that branches may run side by side
+  kFaster,      ///< one of these, by a few runs when the program is loaded
 };
 
 struct DeviceProgram {
@@ -66,6 +67,7 @@ struct DeviceProgram {
   std::vector<std::byte> weights;  ///< all constants
   std::vector<DeviceUpload> uploads;
   std::vector<int64_t> allocations;  ///< bytes; zero: none is needed
+  size_t constants = 0;              ///< of the allocations, the first ones: nothing but constants lies there
   int64_t arena_bytes = 0;           ///< of all values
   int64_t alive_bytes = 0;           ///< most of them that are needed at one launch
   int64_t staging_bytes = 0;
@@ -94,8 +96,13 @@ struct ProgramOptions {
 };
 
 /// Folds what depends on no input (in double, rounded once), groups the rest into calls and kernels, plans memory. Unimplemented
-/// names the node that no kernel computes, InvalidArgument the node and an algorithm that no library has.
+/// names the node that no kernel computes, InvalidArgument the node and an algorithm that no library has. kFaster is kChain here.
 absl::StatusOr<DeviceProgram> LowerToDevice(const Graph& graph, const ProgramOptions& options = {});
+
+/// The program in the order that `options` asks for; for kFaster in all that differ, kChain first: it takes the least memory or
+/// nearly so. Each has memory planned for its order. Texts, weights and uploads are the first one's alone: kernels and constants
+/// (DeviceProgram::constants) are the same in all.
+absl::StatusOr<std::vector<DeviceProgram>> LowerInOrders(const Graph& graph, const ProgramOptions& options);
 
 }  // namespace mendel::cuda
 
