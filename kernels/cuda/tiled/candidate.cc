@@ -162,8 +162,8 @@ absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t rea
   const std::array block = {&tile.rows, &tile.columns, &tile.depth};
   const std::array thread = {&tile.thread_rows, &tile.thread_columns};
   // Written again, it must be what was read: one name a candidate.
-  if (!is_part || parts.size() != known || parts[0] != "tile" || !ParseExtents(parts[1], block) || !ParseExtents(parts[2], thread) ||
-      CandidateName(candidate) != name) {
+  if (!is_part || parts.size() != known || parts[0] != "tile" || !ParseExtents(parts[1], block) ||
+      !ParseExtents(parts[2], thread) || CandidateName(candidate) != name) {
     return InvalidInput("no name of a tiled kernel, as 'tile:64x64x16:4x4' is");
   }
   MENDEL_RETURN_IF_ERROR(CheckLimits(candidate, real_bytes));

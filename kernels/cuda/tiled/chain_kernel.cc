@@ -64,7 +64,8 @@ class ChainWriter {
   }
   /// A loop of all threads over [0, `limit`), `step` at a time.
   void OpenTiles(const std::string& name, int64_t limit, int64_t step) {
-    if (limit > step) return code_.Open(Cat("for (", code_.index_type(), " ", name, " = 0; ", name, " < ", limit, "; ", name, " += ", step, ")"));
+    if (limit > step)
+      return code_.Open(Cat("for (", code_.index_type(), " ", name, " = 0; ", name, " < ", limit, "; ", name, " += ", step, ")"));
     code_.Open("");
     code_.Line(Cat("const ", code_.index_type(), " ", name, " = 0;"));
   }
@@ -261,7 +262,10 @@ class ChainWriter {
   void Second() {
     const int64_t span = shape_.OtherTiles() * shape_.other;
     const std::string begin = code_.LetIndex(Scaled("part", span)), limit = Cat(shape_.limits[1]);
-    const std::string end = shape_.parts == 1 ? limit : code_.LetIndex(Cat("Min(", Added(begin, span), ", ", "static_cast<", code_.index_type(), ">(", limit, "))"));
+    const std::string end =
+        shape_.parts == 1
+            ? limit
+            : code_.LetIndex(Cat("Min(", Added(begin, span), ", ", "static_cast<", code_.index_type(), ">(", limit, "))"));
     code_.Open(Cat("for (", code_.index_type(), " outer0 = ", begin, "; outer0 < ", end, "; outer0 += ", shape_.other, ")"));
     const auto other = [this](const std::string& at, const std::string& k, std::string& inside) {
       return shape_.of_rows ? places_.right(k, at, inside) : places_.left(at, k);

@@ -13,9 +13,8 @@ namespace mendel::cuda {
 namespace {
 
 ProductExtents ExtentsOf(const Graph& graph, int32_t product) {
-  return WithView(graph, product, [&](const NodeView& view) {
-    return FindOperatorText(graph.node(product).op->name)->product.extents(view);
-  });
+  return WithView(graph, product,
+                  [&](const NodeView& view) { return FindOperatorText(graph.node(product).op->name)->product.extents(view); });
 }
 
 /// Images, then positions, as the second convolution's windows see them.

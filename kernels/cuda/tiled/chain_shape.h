@@ -30,22 +30,22 @@ struct KeptAxis {
 };
 
 struct ChainShape {
-  bool of_rows = false;            ///< matrices: what is kept is the second product's left side; else its right one
-  ProductExtents first, second;    ///< of both products
-  std::vector<KeptAxis> axes;      ///< rows; or images and positions
-  int64_t depth = 0;               ///< of the second product in what is kept: columns, or channels of a group
-  int64_t groups = 1;              ///< matrices of the first product's batch that those channels are of
-  int64_t group_depth = 0;         ///< channels of each that are among them
+  bool of_rows = false;          ///< matrices: what is kept is the second product's left side; else its right one
+  ProductExtents first, second;  ///< of both products
+  std::vector<KeptAxis> axes;    ///< rows; or images and positions
+  int64_t depth = 0;             ///< of the second product in what is kept: columns, or channels of a group
+  int64_t groups = 1;            ///< matrices of the first product's batch that those channels are of
+  int64_t group_depth = 0;       ///< channels of each that are among them
   /// An element of depth k and kept position i is element k * pitch + i in shared memory.
   int64_t pitch = 0;
   /// Depths with their padding, zeros, which the second product's loop reads.
   int64_t padded_depth = 0;
   /// Kept positions are the positions of the tile, so that the second product reads its factors where they are kept.
   bool in_place = false;
-  int parts = 1;                   ///< blocks among which the second product's other side is divided
-  int64_t across = 0;              ///< rows or columns of a tile in the divided direction
-  int64_t other = 0;               ///< in the other direction
-  int64_t limits[2] = {};          ///< of both products in the other direction; of the first one of a group
+  int parts = 1;           ///< blocks among which the second product's other side is divided
+  int64_t across = 0;      ///< rows or columns of a tile in the divided direction
+  int64_t other = 0;       ///< in the other direction
+  int64_t limits[2] = {};  ///< of both products in the other direction; of the first one of a group
 
   /// Results and kept positions of a block.
   int64_t Results() const;

@@ -18,7 +18,7 @@ struct ProductChain {
   TiledChain first;
   /// The second one, likewise; its `row` is a row operator between the two, -1: none.
   TiledChain second;
-  size_t operand = 0;             ///< of the second product: what is made of the first one's result
+  size_t operand = 0;            ///< of the second product: what is made of the first one's result
   std::set<int32_t> nodes = {};  ///< as in TiledChain, of both together
   std::set<int32_t> fused = {};
 

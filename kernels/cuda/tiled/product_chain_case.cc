@@ -93,7 +93,8 @@ class ProductChainMaker {
     if (rng_.Flip()) scores = e_.Op("Mul", {scores, e_.Constant(Tensor::FromDoubles({dtype_, {}}, {{0.25}}))});
     if (rng_.Flip()) scores = e_.Add(scores, Source(rng_.Flip() ? shape : Shape{shape.back()}));
     if (rng_.Below(4) == 0) {
-      const ValueId squares = e_.Op("ReduceMean", {e_.Op("Mul", {scores, scores})}, {{"axes", Ints{last}}, {"keepdims", int64_t{1}}});
+      const ValueId squares =
+          e_.Op("ReduceMean", {e_.Op("Mul", {scores, scores})}, {{"axes", Ints{last}}, {"keepdims", int64_t{1}}});
       const ValueId epsilon = e_.Constant(Tensor::FromDoubles({dtype_, {}}, {{0.125}}));
       return e_.Op("Div", {scores, e_.Op("Sqrt", {e_.Add(squares, epsilon)})});
     }
@@ -160,6 +161,8 @@ DeviceCase Told(DeviceCase one, uint64_t seed) {
 }  // namespace
 
 DeviceCase RandomMatrixChain(uint64_t seed, ChainValues values) { return Told(ProductChainMaker(seed, values).Matrices(), seed); }
-DeviceCase RandomConvolutionChain(uint64_t seed, ChainValues values) { return Told(ProductChainMaker(seed, values).Convolutions(), seed); }
+DeviceCase RandomConvolutionChain(uint64_t seed, ChainValues values) {
+  return Told(ProductChainMaker(seed, values).Convolutions(), seed);
+}
 
 }  // namespace mendel::cuda

@@ -78,13 +78,14 @@ Graph Attention(const std::string& dtype = "f32", int64_t positions = 20) {
 /// A bottleneck's 3 x 3 or 1 x 1 convolution after another one, and the residual.
 Graph Bottleneck(int64_t taps, int64_t group = 1, int64_t channels = 12, int64_t extent = 9) {
   const int64_t pad = taps / 2;
-  return Parsed(Cat("%0 = Input() {name = \"x\", shape = [2, 16, ", extent, ", ", extent, "]}\n%1 = Input() {name = \"w\", shape = [",
-                    channels, ", 16, 1, 1]}\n%2 = Input() {name = \"b\", shape = [", channels,
-                    "]}\n%3 = Input() {name = \"v\", shape = [24, ", channels / group, ", ", taps, ", ", taps,
+  return Parsed(Cat("%0 = Input() {name = \"x\", shape = [2, 16, ", extent, ", ", extent,
+                    "]}\n%1 = Input() {name = \"w\", shape = [", channels, ", 16, 1, 1]}\n%2 = Input() {name = \"b\", shape = [",
+                    channels, "]}\n%3 = Input() {name = \"v\", shape = [24, ", channels / group, ", ", taps, ", ", taps,
                     "]}\n%4 = Input() {name = \"residual\", shape = [2, 24, ", extent, ", ", extent, R"(]}
     %5 = Conv(%0, %1, %2) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
     %6 = Relu(%5)
-    %7 = Conv(%6, %3) {dilations = [1, 1], group = )", group, ", pads = [", pad, ", ", pad, ", ", pad, ", ", pad, R"(], strides = [1, 1]}
+    %7 = Conv(%6, %3) {dilations = [1, 1], group = )",
+                    group, ", pads = [", pad, ", ", pad, ", ", pad, ", ", pad, R"(], strides = [1, 1]}
     %8 = Add(%7, %4)
     %9 = Relu(%8)
     return "y" = %9)"));
@@ -172,7 +173,8 @@ TEST(ProductChain, RefusesByName) {
   const Graph wide = Mlp(2000), deep = Bottleneck(3, 1, 600, 14);
   EXPECT_THAT(Refusal(wide, 4, "tile:16x32x32:1x2:chain"),
               testing::AllOf(HasSubstr("MatMul 4"), HasSubstr("'tile:16x32x32:1x2:chain'"), HasSubstr("bytes of shared memory")));
-  EXPECT_THAT(Refusal(deep, 5, "tile:16x64x32:2x4:chain"), testing::AllOf(HasSubstr("Conv 5"), HasSubstr("bytes of shared memory")));
+  EXPECT_THAT(Refusal(deep, 5, "tile:16x64x32:2x4:chain"),
+              testing::AllOf(HasSubstr("Conv 5"), HasSubstr("bytes of shared memory")));
   EXPECT_THAT(Refusal(Mlp(), 4, "tile:16x32x32:1x2:chain4"), HasSubstr("4 parts of 2 tiles"));
   EXPECT_THAT(Refusal(Mlp(), 4, "tile:16x32x32:1x2:chain3"), HasSubstr("a power of two"));
   EXPECT_THAT(Refusal(Mlp(), 4, "tile:16x32x32:1x2:chain1"), HasSubstr("no name of a tiled kernel"));
@@ -215,8 +217,8 @@ TEST(ProductChain, PlantedFaultsAreFound) {
 }
 
 /// Tiles of a warp, so that odd extents have several blocks, and some of their tails.
-const std::vector<std::string> kSmall = {"tile:8x16x4:2x2", "tile:16x4x8:2x1", "tile:4x32x1:1x4",
-                                         "tile:32x8x16:8x1", "tile:8x8x2:1x1", "tile:16x16x16:2x2"};
+const std::vector<std::string> kSmall = {"tile:8x16x4:2x2",  "tile:16x4x8:2x1", "tile:4x32x1:1x4",
+                                         "tile:32x8x16:8x1", "tile:8x8x2:1x1",  "tile:16x16x16:2x2"};
 
 uint64_t Seeds(uint64_t fewest) {
   const char* text = std::getenv("MENDEL_CUDA_SEEDS");
@@ -246,8 +248,8 @@ Counted RunAll(const char* what, uint64_t seeds, const std::function<DeviceCase(
         const auto shape = ShapeOfChain(one.graph, *chain, *ParseCandidate(name, bytes));
         counted.refused += shape.ok() ? 0 : 1;
         if (!shape.ok()) continue;
-        const auto program = LowerToDevice(
-            one.graph, {.reuse_memory = seed % 2 == 0, .algorithms = {{node, name}}, .libraries = kLibraries});
+        const auto program =
+            LowerToDevice(one.graph, {.reuse_memory = seed % 2 == 0, .algorithms = {{node, name}}, .libraries = kLibraries});
         EXPECT_TRUE(program.ok()) << name << ": " << program.status() << "\n" << one.told;
         if (!program.ok()) return counted;
         ++counted.kernels;

@@ -25,8 +25,8 @@ struct SummedSide {
 };
 
 /// Statements that leave the sums of this thread in `sum`[thread_rows][thread_columns], zero before. The text has the names
-/// `thread_row` and `thread_column`, the thread's first ones in the tile; threads pass a barrier at the end. Where a side is kept, it
-/// must be so to whole steps of the tile's depth.
+/// `thread_row` and `thread_column`, the thread's first ones in the tile; threads pass a barrier at the end. Where a side is kept,
+/// it must be so to whole steps of the tile's depth.
 void WriteTileSum(KernelCode& code, const Tile& tile, std::string_view real, const std::string& zero, int64_t depth,
                   const SummedSide& left, const SummedSide& right);
 
