@@ -209,7 +209,7 @@ std::string IndexTypeOf(const Graph& graph, const std::set<int32_t>& nodes) {
   return large ? "long long" : "int";
 }
 
-FusedKernel FinishedKernel(KernelCode& code, const std::string& written, int64_t blocks, int threads, unsigned shared) {
+FusedKernel FinishedKernel(KernelCode& code, const std::string& written, int64_t blocks, int threads, unsigned shared, int fewest) {
   FusedKernel kernel;
   kernel.operands = code.operands();
   kernel.launch = {static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared};
@@ -217,8 +217,9 @@ FusedKernel FinishedKernel(KernelCode& code, const std::string& written, int64_t
   for (size_t k = 0; k < kernel.operands.size(); ++k) parameters += PointerParameter(kernel.operands[k], Cat("p", k)) + ", ";
   parameters += written;
   const std::string rest = Cat("(", parameters, ") {\n  using namespace mendel_text;\n", code.Take(), "}\n");
-  kernel.name = Cat("fused_", Sha256Hex(Cat(threads, rest)).substr(0, 24));
-  kernel.text = Cat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", kernel.name, rest);
+  const std::string bounds = fewest > 0 ? Cat(threads, ", ", fewest) : Cat(threads);
+  kernel.name = Cat("fused_", Sha256Hex(bounds + rest).substr(0, 24));
+  kernel.text = Cat("extern \"C\" __global__ void __launch_bounds__(", bounds, ") ", kernel.name, rest);
   return kernel;
 }
 

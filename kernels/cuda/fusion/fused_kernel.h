@@ -55,8 +55,10 @@ absl::Status CheckPointers(const Graph& graph, int32_t node, size_t count);
 /// The type of indices in a kernel of these nodes: "int", or "long long" where a tensor has too many elements for it.
 std::string IndexTypeOf(const Graph& graph, const std::set<int32_t>& nodes);
 /// Text, name and launch around the statements of `code`, which it takes. `written`: the declarations of the parameters that follow
-/// those of the operands.
-FusedKernel FinishedKernel(KernelCode& code, const std::string& written, int64_t blocks, int threads, unsigned shared);
+/// those of the operands. `fewest`: blocks that a multiprocessor should hold at once, so that the compiler may use all registers
+/// that leaves; 0: it decides, and may spill for more blocks.
+FusedKernel FinishedKernel(KernelCode& code, const std::string& written, int64_t blocks, int threads, unsigned shared,
+                           int fewest = 0);
 /// The same for a kernel that writes `result`, as y.
 FusedKernel FinishedKernel(const Graph& graph, ValueId result, KernelCode& code, int64_t blocks, int threads, unsigned shared);
 

@@ -47,8 +47,8 @@ class ChainWriter {
     if (chain_.kept() != Middle()) Refine();
     Second();
     const int64_t shared = (SharedBeforeKept(chain_, candidate_) + shape_.KeptElements()) * (real_ == "float" ? 4 : 8);
-    FusedKernel kernel =
-        FinishedKernel(graph_, chain_.second.result, code_, shape_.Blocks(), tile_.threads(), static_cast<unsigned>(shared));
+    FusedKernel kernel = FinishedKernel(code_, ResultParameter(graph_, chain_.second.result, "y"), shape_.Blocks(), tile_.threads(),
+                                        static_cast<unsigned>(shared), 1);
     kernel.lanes = lanes_;
     kernel.block_products = shape_.BlockProducts(tile_);
     return kernel;
@@ -321,22 +321,10 @@ class ChainWriter {
     return code_.LetIndex(FlatOf(extents, place));
   }
 
-  /// Do `lanes` columns that follow one another, from a multiple of that on, lie side by side in the result?
-  bool LieSideBySide(int64_t lanes) const {
-    if (shape_.of_rows) return shape_.second.result_run % lanes == 0;
-    int64_t tile = 1, extent = 1;
-    for (size_t d = shape_.axes.size() - 1; d > 0; --d) {
-      tile *= shape_.axes[d].tile;
-      extent *= shape_.axes[d].results;
-      if (shape_.axes[d].tile < shape_.axes[d].results) break;
-    }
-    return tile % lanes == 0 && extent % lanes == 0;
-  }
-
   /// What follows the second product, and the result.
   void Finish() {
     const int lanes = std::min(widest_lanes_, tile_.thread_columns);
-    lanes_ = LieSideBySide(lanes) ? lanes : 1;
+    lanes_ = shape_.LieSideBySide(lanes) ? lanes : 1;
     Unrolled(Cat("for (int i = 0; i < ", tile_.thread_rows, "; ++i)"));
     Unrolled(Cat("for (int j = 0; j < ", tile_.thread_columns, "; j += ", lanes_, ")"));
     const std::string index = code_.index_type();

@@ -153,6 +153,17 @@ int64_t ChainShape::Tiles() const {
 }
 int64_t ChainShape::OtherTiles() const { return CeilDiv(CeilDiv(limits[1], other), parts); }
 
+bool ChainShape::LieSideBySide(int64_t lanes) const {
+  if (of_rows) return second.result_run % lanes == 0;
+  int64_t tile = 1, extent = 1;
+  for (size_t d = axes.size() - 1; d > 0; --d) {
+    tile *= axes[d].tile;
+    extent *= axes[d].results;
+    if (axes[d].tile < axes[d].results) break;
+  }
+  return tile % lanes == 0 && extent % lanes == 0;
+}
+
 double ChainShape::BlockProducts(const Tile& tile) const {
   const auto sums = [&](const ProductExtents& extents) { return CeilDiv(extents.depth, tile.depth) * tile.depth; };
   const int64_t tiles = groups * CeilDiv(limits[0], other) * CeilDiv(Kept(), across);

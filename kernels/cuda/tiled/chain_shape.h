@@ -55,6 +55,8 @@ struct ChainShape {
   /// Tiles in the other direction that a block of the second product computes, one after the other.
   int64_t OtherTiles() const;
   int64_t KeptElements() const { return WholePacks(padded_depth * pitch); }
+  /// Do `lanes` columns of the second product's tile, from a multiple of that on, lie side by side in its result?
+  bool LieSideBySide(int64_t lanes) const;
   /// Products that a block computes, padding included.
   double BlockProducts(const Tile& tile) const;
 };

@@ -209,7 +209,7 @@ TEST(ProductChain, PlantedFaultsAreFound) {
   EXPECT_THAT(WithFault(images, by_boxes, "  }\n  __syncthreads();\n", "  }\n"), found);
   EXPECT_THAT(WithFault(mlp, by_rows, "outer0 += 32", "outer0 += 64"), testing::Not(""));
   EXPECT_THAT(WithFault(mlp, by_rows, " + i] = 0.0f", " + i + 4] = 0.0f"), testing::Not(""));
-  EXPECT_THAT(WithFault(mlp, by_rows, "Erf(", "Tanh("), HasSubstr("element"));
+  EXPECT_THAT(WithFault(mlp, by_rows, "Erfc(", "Tanh("), HasSubstr("element"));
   EXPECT_THAT(WithFault(attention, by_heads, "const int own = thread", "const int own = 1 + thread"), testing::Not(""));
   EXPECT_THAT(WithFault(attention, by_heads, "SumOf", "MaxOf"), HasSubstr("element"));
   EXPECT_THAT(WithFault(images, by_boxes, "inner < 12", "inner < 11"), HasSubstr("uninitialised"));
