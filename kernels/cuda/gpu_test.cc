@@ -26,6 +26,7 @@
 #include "kernels/cuda/product_case.h"
 #include "kernels/cuda/tiled/chain_case.h"
 #include "kernels/cuda/tiled/product_chain_case.h"
+#include "kernels/cuda/tiled/tensor_cores.h"
 #include "runtime/backend.h"
 
 namespace mendel::cuda {
@@ -52,11 +53,10 @@ void RunOperators(const Backend& backend, GuardedCases& report) {
 /// Random programs by every algorithm that `library` offers for their nodes on this machine. `found`: that it is there.
 void RunLibrary(const Backend& backend, const std::string& what, std::string_view library,
                 DeviceCase (*make)(uint64_t seed, Numerics numerics), Numerics numerics, const absl::Status& found,
-                GuardedCases& report) {
-  constexpr size_t kPrograms = 100;
+                GuardedCases& report, size_t programs = 100) {
   if (!found.ok()) return static_cast<void>(std::printf("SKIPPED: %s: %s\n", what.c_str(), std::string(found.message()).c_str()));
   size_t done = 0;
-  for (; done < kPrograms && report.GoesOn(); ++done) {
+  for (; done < programs && report.GoesOn(); ++done) {
     const DeviceCase one = make(done + 1, numerics);
     std::map<std::string, std::map<int32_t, std::string>> by_name;
     for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
@@ -72,12 +72,36 @@ void RunLibrary(const Backend& backend, const std::string& what, std::string_vie
   }
   if (report.GoesOn() && report.runs() == 0)
     report.Case(what, []() -> absl::StatusOr<std::string> { return "no library offers any"; });
-  report.EndPart(what, done, kPrograms);
+  report.EndPart(what, done, programs);
 }
 
-DeviceCase RandomFloatChain(uint64_t seed, Numerics) { return RandomChain(seed, ChainValues::kFloats); }
+DeviceCase RandomFloatChain(uint64_t seed, Numerics numerics) {
+  DeviceCase one = RandomChain(seed, ChainValues::kFloats);
+  one.numerics = numerics;
+  return one;
+}
+
 DeviceCase RandomFloatProducts(uint64_t seed, Numerics) {
   return seed % 2 == 0 ? RandomMatrixChain(seed, ChainValues::kFloats) : RandomConvolutionChain(seed, ChainValues::kFloats);
+}
+
+/// By tiled kernels without tensor cores, then by those of each class that the GPU has.
+void RunTiled(const Backend& backend, GuardedCases& report) {
+  constexpr size_t kPrograms = 25;
+  const auto run = [&](const std::string& how, const std::string& names, Numerics numerics) {
+    const absl::Status there = absl::OkStatus();
+    RunLibrary(backend, Cat("convolutions by tiled kernels", how), names, &RandomConvolutions, numerics, there, report, kPrograms);
+    RunLibrary(backend, Cat("matrix products by tiled kernels", how), names, &RandomProduct, numerics, there, report, kPrograms);
+    RunLibrary(backend, Cat("chains by tiled kernels", how), names, &RandomFloatChain, numerics, there, report, kPrograms);
+  };
+  run("", "tile:", Numerics::kDefault);
+  RunLibrary(backend, "chains of two products", "tile:", &RandomFloatProducts, Numerics::kDefault, absl::OkStatus(), report,
+             kPrograms);
+  for (const TensorCores& cores : AllTensorCores()) {
+    if (!backend.Supports(cores.numerics).ok()) continue;
+    const std::string name(NumericsName(cores.numerics));
+    run(Cat(", tensor cores of ", name), Cat("tile-", name, ":"), cores.numerics);
+  }
 }
 
 /// Wrong elements are Aborted (mending_case.h).
@@ -153,13 +177,7 @@ void RunAll(const Options& options, GuardedCases& report) {
                  CublasLt::Get().status(), report);
     }
   }
-  if (options.Wants("tiled")) {
-    const Numerics exact = Numerics::kDefault;
-    RunLibrary(backend, "convolutions by tiled kernels", "tile", &RandomConvolutions, exact, absl::OkStatus(), report);
-    RunLibrary(backend, "matrix products by tiled kernels", "tile", &RandomProduct, exact, absl::OkStatus(), report);
-    RunLibrary(backend, "chains by tiled kernels", "tile", &RandomFloatChain, exact, absl::OkStatus(), report);
-    RunLibrary(backend, "chains of two products", "tile", &RandomFloatProducts, exact, absl::OkStatus(), report);
-  }
+  if (options.Wants("tiled")) RunTiled(backend, report);
   if (options.Wants("corrections")) RunCorrections(backend, **device, options.count, options.first, report);
 }
 

@@ -40,12 +40,16 @@ absl::StatusOr<const CallLibrary*> OpenCublasLtLibrary() {
   return new CublasLtLibrary(*lt, *driver, workspace, offered);
 }
 
-/// As the table of GPUs says for the device's architecture: it ranks candidates, and does not have to be this one's number.
-int MultiprocessorsOf(const Driver& driver) {
+int ArchitectureOf(const Driver& driver) {
   int major = 0, minor = 0;
   driver.DeviceGetAttribute(&major, kAttributeMajor, 0);
   driver.DeviceGetAttribute(&minor, kAttributeMinor, 0);
-  const GpuModel* gpu = GpuOf(10 * major + minor);
+  return 10 * major + minor;
+}
+
+/// As the table of GPUs says for the architecture: it ranks candidates, and does not have to be this one's number.
+int MultiprocessorsOf(int architecture) {
+  const GpuModel* gpu = GpuOf(architecture);
   return gpu == nullptr ? TiledLibrary::kUsualMultiprocessors : gpu->multiprocessors;
 }
 
@@ -79,7 +83,8 @@ std::span<const CallLibrary* const> InstalledLibraries() {
     if (!driver.ok() || !KeepPrimaryContext(**driver).ok()) return found;
     if (const auto cudnn = OpenCudnnLibrary(); cudnn.ok()) found->push_back(*cudnn);
     if (const auto cublaslt = OpenCublasLtLibrary(); cublaslt.ok()) found->push_back(*cublaslt);
-    found->push_back(new TiledLibrary(MultiprocessorsOf(**driver)));
+    const int architecture = ArchitectureOf(**driver);
+    found->push_back(new TiledLibrary(MultiprocessorsOf(architecture), architecture));
     return found;
   }();
   return *libraries;

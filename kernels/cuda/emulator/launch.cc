@@ -1,6 +1,8 @@
 #include "kernels/cuda/emulator/launch.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 
 #include "base/check.h"
@@ -11,6 +13,7 @@ namespace mendel::cuda {
 namespace {
 
 constexpr size_t kStackBytes = 256 << 10;
+constexpr size_t kWarp = 32;
 
 struct Dim3 {
   unsigned x = 1, y = 1, z = 1;
@@ -22,6 +25,7 @@ struct KernelState {
   void (*barrier)(int line) = nullptr;
   void (*access)(unsigned long address, unsigned long size, bool write, bool aligned) = nullptr;
   void (*keep)(unsigned long address) = nullptr;
+  void (*exchange)(const void* mine, unsigned long size, void* all) = nullptr;
 };
 
 /// One launch. The compiled text calls back into the one that runs.
@@ -46,17 +50,21 @@ class Run {
       current_->AtAccess(address, size, write, aligned);
     };
     state_.keep = [](unsigned long address) { current_->memory_.Keep(address); };
+    state_.exchange = [](const void* mine, unsigned long size, void* all) { current_->AtExchange(mine, size, all); };
     for (unsigned block = 0; block < launch_.grid && fault_.empty(); ++block) ExecuteBlock(block);
     current_ = nullptr;
     return fault_.empty() ? absl::OkStatus() : absl::AbortedError(fault_);
   }
 
  private:
-  enum class Place { kBarrier, kEnd };
+  enum class Place { kBarrier, kExchange, kEnd };
   struct Thread {
     std::unique_ptr<Fiber> fiber;
     Place place = Place::kBarrier;
-    int line = 0;  // of the barrier where it waits
+    int line = 0;                // of the barrier where it waits
+    const void* mine = nullptr;  // what it exchanges, on its stack
+    size_t size = 0;
+    void* all = nullptr;
   };
 
   void ExecuteBlock(unsigned block) {
@@ -67,13 +75,39 @@ class Run {
       thread.fiber->Start([](void* self) { static_cast<Run*>(self)->Body(); }, this);
     }
     while (fault_.empty()) {
-      for (running_ = 0; running_ < threads_.size() && fault_.empty(); ++running_) {
-        if (threads_[running_].place != Place::kEnd) Resume();
-      }
+      for (size_t first = 0; first < threads_.size() && fault_.empty(); first += kWarp) ExecuteWarp(first);
       if (fault_.empty()) CheckSamePlace();
       if (fault_.empty()) fault_ = memory_.Barrier();
       if (threads_[0].place == Place::kEnd) return;
     }
+  }
+
+  /// Runs the threads from `first` on to the next barrier or their end.
+  void ExecuteWarp(size_t first) {
+    const size_t end = std::min(first + kWarp, threads_.size());
+    do {
+      for (running_ = first; running_ < end && fault_.empty(); ++running_) {
+        if (threads_[running_].place != Place::kEnd) Resume();
+      }
+    } while (fault_.empty() && Exchange({threads_.begin() + static_cast<ptrdiff_t>(first), end - first}));
+  }
+
+  /// Whether the threads of a warp wait for each other: all have what the others have then.
+  bool Exchange(std::span<Thread> warp) {
+    const auto waiting = std::count_if(warp.begin(), warp.end(), [](const Thread& one) { return one.place == Place::kExchange; });
+    if (waiting == 0) return false;
+    const bool alike = std::all_of(warp.begin(), warp.end(), [&](const Thread& one) { return one.size == warp[0].size; });
+    if (waiting != kWarp || !alike) {
+      fault_ = Cat("divergent warp: in block ", block_, " ", waiting, " of the ", kWarp,
+                   " threads of a warp come to what it does as a whole");
+      return false;
+    }
+    for (Thread& reader : warp) {
+      for (size_t k = 0; k < warp.size(); ++k) {
+        std::memcpy(static_cast<std::byte*>(reader.all) + k * reader.size, warp[k].mine, reader.size);
+      }
+    }
+    return true;
   }
 
   void Resume() {
@@ -104,7 +138,16 @@ class Run {
     threads_[running_].line = 0;
     threads_[running_].fiber->Yield();
   }
+  void AtExchange(const void* mine, size_t size, void* all) {
+    Thread& thread = threads_[running_];
+    thread.place = Place::kExchange;
+    thread.mine = mine;
+    thread.size = size;
+    thread.all = all;
+    thread.fiber->Yield();
+  }
   void AtBarrier(int line) {
+    threads_[running_].place = Place::kBarrier;
     threads_[running_].line = line;
     threads_[running_].fiber->Yield();
   }

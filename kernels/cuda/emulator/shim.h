@@ -31,6 +31,8 @@ struct mendel_emulator_state {
   /// `aligned`: the type promises natural alignment.
   void (*access)(unsigned long address, unsigned long size, bool write, bool aligned);
   void (*keep)(unsigned long address);
+  /// `mine` of all 32 threads of the warp, each `size` bytes, to `all`. The whole warp must come; it orders no memory.
+  void (*exchange)(const void* mine, unsigned long size, void* all);
 };
 
 extern "C" {
@@ -177,5 +179,7 @@ void Call(void (*kernel)(T*...), void** arguments) {
 }
 
 }  // namespace mendel_shim
+
+#include "tensor_cores.h"
 
 #endif  // MENDEL_KERNELS_CUDA_EMULATOR_SHIM_H_

@@ -77,6 +77,14 @@ double CallFlops(const GpuModel& gpu, std::string_view algorithm, DType factors)
   return Has(algorithm, "-tf32") ? kTensorCoreShare * gpu.tf32_flops : kCallShare * gpu.flops;
 }
 
+double TiledFlops(const GpuModel& gpu, std::optional<Numerics> tensor_cores, bool in_double) {
+  if (!tensor_cores.has_value()) return kTiledShare * (in_double ? gpu.double_flops : gpu.flops);
+  const double peak = *tensor_cores == Numerics::kTf32  ? gpu.tf32_flops
+                      : *tensor_cores == Numerics::kF16 ? gpu.f16_flops
+                                                        : gpu.bf16_flops;
+  return kTiledTensorCoreShare * peak;
+}
+
 bool ConvertsLayout(const LibraryGroup& call) {
   const bool by_tensor_cores = FactorsOf(call) != DType::kF32 || Has(call.algorithm, "-tf32");
   return call.call != nullptr && by_tensor_cores && Has(call.algorithm, "cudnn") && !Has(call.algorithm, "-nhwc");
@@ -86,7 +94,7 @@ std::vector<std::unique_ptr<const CallLibrary>> AssumedLibraries(const GpuModel&
   std::vector<std::unique_ptr<const CallLibrary>> libraries;
   libraries.push_back(std::make_unique<AssumedLibrary<CudnnLibrary>>("cudnn", gpu));
   libraries.push_back(std::make_unique<AssumedLibrary<CublasLtLibrary>>("cublaslt", gpu));
-  libraries.push_back(std::make_unique<TiledLibrary>(gpu.multiprocessors));
+  libraries.push_back(std::make_unique<TiledLibrary>(gpu.multiprocessors, gpu.compute_capability));
   return libraries;
 }
 

@@ -3,6 +3,7 @@
 #define MENDEL_KERNELS_CUDA_OFFLINE_ASSUMPTIONS_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,18 +11,24 @@
 #include "graph/types.h"
 #include "kernels/cuda/backend/library_groups.h"
 #include "kernels/cuda/emit/roofline.h"
+#include "runtime/numerics.h"
 
 namespace mendel::cuda {
 
 /// Shares of the published peak. Direct kernels: a thread an element, every product reads both factors from near caches. Tiled
 /// ones: factors from shared memory, some reused in registers (blocks and their padding count besides). Calls of libraries: by the
-/// processors' own arithmetic, and by tensor cores, which memory and power hold further below their peak.
+/// processors' own arithmetic, and by tensor cores, which memory and power hold further below their peak. Tiled kernels by tensor
+/// cores: half as much as libraries, whose instructions and copies are those of the newest architecture.
 inline constexpr double kDirectShare = 0.1, kTiledShare = 0.5, kCallShare = 0.75, kTensorCoreShare = 0.5;
+inline constexpr double kTiledTensorCoreShare = 0.25;
 
 /// Operations a second, the share included, of a library's call by an algorithm of this name whose factors are read as `factors`:
 /// f32 without tensor cores, or as TF32 where the name has "-tf32"; f16 and bf16 by tensor cores. 0: the GPU has no such
 /// arithmetic.
 double CallFlops(const GpuModel& gpu, std::string_view algorithm, DType factors);
+
+/// The same of tiled kernels, by tensor cores of a class or without them.
+double TiledFlops(const GpuModel& gpu, std::optional<Numerics> tensor_cores, bool in_double);
 
 /// Whether the call is a convolution by tensor cores with its channels first. Those engines read and write channels last, so that
 /// the library is taken to convert what it reads and what it writes: a pass each.

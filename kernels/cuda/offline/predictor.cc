@@ -10,6 +10,7 @@
 #include "kernels/cuda/backend/mended_copy.h"
 #include "kernels/cuda/fusion/operator_text.h"
 #include "kernels/cuda/offline/assumptions.h"
+#include "kernels/cuda/tiled/tensor_cores.h"
 
 namespace mendel::cuda {
 namespace {
@@ -76,7 +77,7 @@ double BytesOf(const Graph& graph, const std::vector<KernelOperand>& operands, V
 double TiledArithmetic(const Graph& graph, const LibraryGroup& group, const GpuModel& gpu) {
   const bool in_double = graph.type({group.node, 0}).dtype == DType::kF64;
   const int64_t waves = (group.kernel.launch.grid + gpu.multiprocessors - 1) / gpu.multiprocessors;  // of whole blocks
-  const double peak = kTiledShare * (in_double ? gpu.double_flops : gpu.flops);
+  const double peak = TiledFlops(gpu, TensorCoresOf(group.algorithm), in_double);
   return static_cast<double>(waves * gpu.multiprocessors) * 2 * group.kernel.block_products / peak;
 }
 

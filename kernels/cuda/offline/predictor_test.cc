@@ -139,6 +139,13 @@ TEST(Predictor, AlgorithmsOfProductsReachTheirAssumedShares) {
   // 16 x 16 blocks of 128 x 128 elements, two waves of 132.
   EXPECT_NEAR(seconds("tile:128x128x8:8x8", Numerics::kDefault), flops / 256 * 2 * 132 / (kTiledShare * gpu.flops) + kLaunchSeconds,
               1e-6);
+  for (const auto& [numerics, peak] : {std::pair(Numerics::kTf32, gpu.tf32_flops), std::pair(Numerics::kF16, gpu.f16_flops),
+                                       std::pair(Numerics::kBf16, gpu.bf16_flops)}) {
+    const std::string kind(NumericsName(numerics)), tile = Cat("tile-", kind, ":128x128x16:8x8");
+    EXPECT_NEAR(seconds(tile, numerics), flops / 256 * 2 * 132 / (kTiledTensorCoreShare * peak) + kLaunchSeconds, 1e-6);
+    EXPECT_LT(seconds(Cat("cublaslt-", kind), numerics), seconds(tile, numerics));
+    EXPECT_LT(seconds(tile, numerics), seconds("tile:128x128x8:8x8", numerics));
+  }
   EXPECT_LT(seconds("cublaslt", Numerics::kDefault), seconds("tile:128x128x8:8x8", Numerics::kDefault));
   EXPECT_LT(seconds("tile:128x128x8:8x8", Numerics::kDefault), Sum(By(graph, 90, {})));
 }

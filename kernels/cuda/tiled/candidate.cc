@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/cuda/tiled/tensor_cores.h"
 
 namespace mendel::cuda {
 namespace {
@@ -20,14 +21,39 @@ constexpr Tile kTiles[] = {
     {32, 32, 32, 2, 2},  {16, 64, 32, 2, 4}, {16, 32, 32, 1, 2}, {8, 128, 16, 2, 4}, {1, 128, 16, 1, 1},
 };
 
+// A warp's part of a block is 8 * thread rows x 4 * thread columns.
+constexpr Tile kTensorCoreTiles[] = {
+    {128, 128, 16, 8, 8}, {128, 64, 16, 4, 8}, {64, 128, 16, 8, 4}, {64, 64, 32, 4, 4},
+    {64, 32, 32, 4, 4},   {32, 64, 32, 4, 4},  {32, 32, 32, 2, 4},  {16, 64, 32, 2, 4},
+};
+
 int64_t RegistersOf(const TiledCandidate& candidate, int64_t real_bytes) {
   const Tile& tile = candidate.tile;
   const int64_t products = candidate.products();
   const int64_t sums = products * tile.thread_rows * tile.thread_columns;
-  const int64_t factors = tile.thread_rows + tile.thread_columns;
+  int64_t factors = tile.thread_rows + tile.thread_columns;
+  // Of one step of tensor cores: two formats' numbers a register, or one of tf32.
+  if (candidate.tensor_cores.has_value()) factors = 2 * tile.thread_rows + products * tile.thread_columns;
   const int64_t fetched = CeilDiv((tile.rows + products * tile.columns) * tile.depth, tile.threads());
   const int64_t statistics = candidate.fusion == TiledFusion::kRows ? CeilDiv(tile.rows * tile.depth, tile.threads()) : 0;
   return (sums + factors + fetched + statistics) * real_bytes / 4 + kOtherRegisters;
+}
+
+/// What tensor cores need besides.
+absl::Status CheckTensorCores(const TiledCandidate& candidate, int64_t real_bytes) {
+  const Tile& tile = candidate.tile;
+  const TensorCores& cores = *FindTensorCores(*candidate.tensor_cores);
+  const std::string_view name = NumericsName(cores.numerics);
+  if (real_bytes != 4) return InvalidInput("tensor cores of ", name, " multiply f32, f16 and bf16");
+  if (candidate.fusion == TiledFusion::kChain) return InvalidInput("chains of products are not computed by tensor cores");
+  if (tile.thread_rows % 2 != 0 || tile.thread_columns % 2 != 0) {
+    return InvalidInput("by tensor cores a thread computes 2, 4 or 8 rows and columns");
+  }
+  if (tile.rows < kWarpRows * tile.thread_rows || tile.columns < kWarpColumns * tile.thread_columns) {
+    return InvalidInput("a warp of ", kWarpRows, " x ", kWarpColumns, " threads has more than its block");
+  }
+  if (tile.depth % cores.depth == 0) return absl::OkStatus();
+  return InvalidInput("a depth of ", tile.depth, ", where tensor cores of ", name, " take ", cores.depth, " products at a time");
 }
 
 absl::Status CheckLimits(const TiledCandidate& candidate, int64_t real_bytes) {
@@ -43,6 +69,7 @@ absl::Status CheckLimits(const TiledCandidate& candidate, int64_t real_bytes) {
   if (candidate.fusion == TiledFusion::kChain && !is_power(candidate.parts, kMostPartsOfChain)) {
     return InvalidInput("a chain has 1 to ", kMostPartsOfChain, " parts, a power of two");
   }
+  if (candidate.tensor_cores.has_value()) MENDEL_RETURN_IF_ERROR(CheckTensorCores(candidate, real_bytes));
   const int threads = tile.threads();
   if (threads < 32 || threads > 1024) return InvalidInput(threads, " threads a block, not 32 to 1,024");
   const int64_t shared = SharedElements(candidate) * real_bytes;
@@ -79,6 +106,17 @@ double CyclesOfTotals(const TiledCandidate& candidate, const ProductExtents& ext
   constexpr double kLaunch = 3000;
   const double sums = static_cast<double>(candidate.products() * extents.batch * extents.rows * extents.columns);
   return kLaunch + 2 * candidate.parts * sums * static_cast<double>(real_bytes) / (kBytesACycle * multiprocessors);
+}
+
+/// Clock cycles of a multiprocessor for a block's products, roughly: arithmetic, and factors from shared memory.
+double ArithmeticCycles(const TiledCandidate& candidate, double products) {
+  constexpr double kProductsACycle = 128;
+  const Tile& tile = candidate.tile;
+  const double sums = tile.thread_rows * tile.thread_columns, factors = tile.thread_rows + tile.thread_columns;
+  if (!candidate.tensor_cores.has_value()) return products / kProductsACycle * (1 + factors / (2 * sums));
+  // A thread reads a fourth of its warp's factors, and shared memory serves one read of a warp a cycle.
+  const double warp_sums = kWarpThreads * sums, reads = (tile.thread_rows + tile.thread_columns / 2.0) / 4;
+  return std::max(products / FindTensorCores(*candidate.tensor_cores)->products, products / warp_sums * reads);
 }
 
 /// Of all launches of a candidate that is no chain.
@@ -122,7 +160,8 @@ TiledCandidate BestDivided(const TiledCandidate& whole, const ProductExtents& ex
 
 bool TiledCandidate::operator==(const TiledCandidate& other) const {
   const auto key = [](const TiledCandidate& c) {
-    return std::tuple(c.tile.rows, c.tile.columns, c.tile.depth, c.tile.thread_rows, c.tile.thread_columns, c.fusion, c.parts);
+    return std::tuple(c.tile.rows, c.tile.columns, c.tile.depth, c.tile.thread_rows, c.tile.thread_columns, c.fusion, c.parts,
+                      c.tensor_cores);
   };
   return key(*this) == key(other);
 }
@@ -130,7 +169,8 @@ bool TiledCandidate::operator==(const TiledCandidate& other) const {
 std::string CandidateName(const TiledCandidate& candidate) {
   const Tile& tile = candidate.tile;
   const char* const fusions[] = {"", ":pair", ":rows", ":chain"};
-  return Cat("tile:", tile.rows, "x", tile.columns, "x", tile.depth, ":", tile.thread_rows, "x", tile.thread_columns,
+  const std::string cores = candidate.tensor_cores.has_value() ? Cat("-", NumericsName(*candidate.tensor_cores)) : "";
+  return Cat("tile", cores, ":", tile.rows, "x", tile.columns, "x", tile.depth, ":", tile.thread_rows, "x", tile.thread_columns,
              fusions[static_cast<size_t>(candidate.fusion)],
              candidate.parts == 1 ? "" : Cat(candidate.fusion == TiledFusion::kChain ? "" : ":split", candidate.parts));
 }
@@ -152,6 +192,7 @@ absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t rea
   }
   if (parts.size() == 4 && parts[3] == "pair") candidate.fusion = TiledFusion::kPair;
   if (parts.size() == 4 && parts[3] == "rows") candidate.fusion = TiledFusion::kRows;
+  candidate.tensor_cores = TensorCoresOf(name);
   bool is_part = true;
   if (constexpr std::string_view kChain = "chain"; parts.size() == 4 && parts[3].substr(0, kChain.size()) == kChain) {
     candidate.fusion = TiledFusion::kChain;
@@ -162,47 +203,53 @@ absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t rea
   const std::array block = {&tile.rows, &tile.columns, &tile.depth};
   const std::array thread = {&tile.thread_rows, &tile.thread_columns};
   // Written again, it must be what was read: one name a candidate.
-  if (!is_part || parts.size() != known || parts[0] != "tile" || !ParseExtents(parts[1], block) ||
-      !ParseExtents(parts[2], thread) || CandidateName(candidate) != name) {
-    return InvalidInput("no name of a tiled kernel, as 'tile:64x64x16:4x4' is");
+  if (!is_part || parts.size() != known || !ParseExtents(parts[1], block) || !ParseExtents(parts[2], thread) ||
+      CandidateName(candidate) != name) {
+    return InvalidInput("no name of a tiled kernel, as 'tile:64x64x16:4x4' and 'tile-tf32:64x64x16:4x4' are");
   }
   MENDEL_RETURN_IF_ERROR(CheckLimits(candidate, real_bytes));
   return candidate;
 }
 
 double CyclesOf(const TiledCandidate& candidate, const BlockWork& work, int64_t real_bytes, int multiprocessors) {
-  constexpr double kProductsACycle = 128, kLatency = 500;  // of a multiprocessor; of a read of global memory
+  constexpr double kLatency = 500;  // of a read of global memory
   const Tile& tile = candidate.tile;
   const int64_t threads = tile.threads();
   const int64_t resident = std::max<int64_t>(
       1, std::min({2048 / threads, (100 << 10) / work.shared, kRegisters / (RegistersOf(candidate, real_bytes) * threads)}));
   const int64_t together = std::min<int64_t>(resident, CeilDiv(work.blocks, multiprocessors));
   const int64_t waves = CeilDiv(work.blocks, together * multiprocessors);
-  const double sums = tile.thread_rows * tile.thread_columns, factors = tile.thread_rows + tile.thread_columns;
-  const double arithmetic = work.products / kProductsACycle * (1 + factors / (2 * sums));
+  const double arithmetic = ArithmeticCycles(candidate, work.products);
   return static_cast<double>(waves) *
          std::max({static_cast<double>(together) * arithmetic, static_cast<double>(together) * work.bytes / kBytesACycle,
                    static_cast<double>(work.steps) * kLatency});
 }
 
-std::span<const Tile> OfferedTiles() { return kTiles; }
+std::span<const Tile> OfferedTiles(std::optional<Numerics> tensor_cores) {
+  if (tensor_cores.has_value()) return kTensorCoreTiles;
+  return kTiles;
+}
+
+/// Tensor cores' factors are read by eight rows or columns of four products each: 8 more make 32 different banks of them.
+int TilePadding(const TiledCandidate& candidate) { return candidate.tensor_cores.has_value() ? 8 : kTilePadding; }
 
 int64_t SharedElements(const TiledCandidate& candidate) {
   const Tile& tile = candidate.tile;
-  const auto elements = [&](int across) { return WholePacks(int64_t{2} * tile.depth * (across + kTilePadding)); };
+  const auto elements = [&](int across) { return WholePacks(int64_t{2} * tile.depth * (across + TilePadding(candidate))); };
   const int64_t tiles = elements(tile.rows) + candidate.products() * elements(tile.columns);
   return candidate.fusion == TiledFusion::kRows ? std::max<int64_t>(tiles, tile.threads()) : tiles;
 }
 
 std::vector<TiledCandidate> RankedCandidates(const ProductExtents& extents, int64_t real_bytes,
-                                             std::span<const TiledFusion> fusions, int multiprocessors) {
+                                             std::span<const TiledFusion> fusions, int multiprocessors,
+                                             std::optional<Numerics> tensor_cores) {
   constexpr size_t kMostOfAFusion = 2;
   constexpr double kHopeless = 4;  // times the best
   std::vector<TiledCandidate> offered;
   const auto offer = [&](TiledFusion fusion, size_t most) {
     std::vector<std::pair<double, TiledCandidate>> ranked;
-    for (const Tile& tile : kTiles) {
-      const TiledCandidate candidate{tile, fusion};
+    for (const Tile& tile : OfferedTiles(tensor_cores)) {
+      const TiledCandidate candidate{tile, fusion, 1, tensor_cores};
       if (IsMostlyPadding(tile, extents) || !CheckLimits(candidate, real_bytes).ok()) continue;
       const auto cycles = [&](const TiledCandidate& one) { return CyclesOfProduct(one, extents, real_bytes, multiprocessors); };
       ranked.emplace_back(cycles(candidate), candidate);

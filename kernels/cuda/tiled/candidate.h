@@ -8,6 +8,7 @@
 #define MENDEL_KERNELS_CUDA_TILED_CANDIDATE_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/cuda/emit/kernel_text.h"
 #include "kernels/cuda/fusion/operator_text.h"
+#include "runtime/numerics.h"
 
 namespace mendel::cuda {
 
@@ -35,18 +37,23 @@ struct TiledCandidate {
   /// Of kChain: blocks that each compute the same part of the first product, for others of the second. Otherwise of each sum, a
   /// block each: their totals are another launch.
   int parts = 1;
+  /// The class in whose format tensor cores multiply (tf32, f16 or bf16; TensorCores in tensor_cores.h). None: what threads
+  /// multiply on their own, in the dtype's own arithmetic.
+  std::optional<Numerics> tensor_cores = std::nullopt;
 
   bool operator==(const TiledCandidate& other) const;
   int products() const { return fusion == TiledFusion::kPair ? 2 : 1; }
 };
 
 /// "tile:64x64x16:4x4" (rows x columns x depth of a block : rows x columns of a thread), then ":pair", ":rows", ":chain" or, of
-/// several parts, ":chain4"; of others than chains ":split4" for four parts.
+/// several parts, ":chain4"; of others than chains ":split4" for four parts. "tile-tf32:64x64x16:4x4" by tensor cores: a warp is 8
+/// x 4 threads then.
 std::string CandidateName(const TiledCandidate& candidate);
 /// InvalidArgument where `name` is no such name, or beyond the limits below for elements computed in `real_bytes`: powers of two,
 /// extents of a block up to 256, of a thread up to 8 and of the depth up to 64, 32 to 1,024 threads, 48 KiB of shared memory, as
 /// many registers, by estimate, as those threads can have, kMostParts, or kMostPartsOfChain. A chain needs more shared memory, see
-/// ShapeOfChain.
+/// ShapeOfChain. By tensor cores: no f64 and no integers, no chains, even rows and columns of a thread, whole warps of 8 x 4
+/// threads, and a depth of whole products of the tensor cores.
 absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t real_bytes);
 
 inline constexpr int64_t kMostShared = 48 << 10;  ///< bytes of a block
@@ -55,16 +62,18 @@ inline constexpr int kMostPartsOfChain = 16;
 
 /// Statistics that a row operator may have of a row.
 inline constexpr int kMostStatistics = 4;
-/// Elements of shared memory: two buffers of each operand's tile, with rows padded against bank conflicts by kTilePadding. The
+/// Elements of shared memory: two buffers of each operand's tile, with rows padded against bank conflicts by TilePadding. The
 /// reductions of kRows, one a thread, take the same place before.
 int64_t SharedElements(const TiledCandidate& candidate);
-inline constexpr int kTilePadding = 4;
+int TilePadding(const TiledCandidate& candidate);
+inline constexpr int kTilePadding = 4;  ///< without tensor cores
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// Elements of one operand, so that the next one's are aligned to the widest reads.
 constexpr int64_t WholePacks(int64_t elements) { return CeilDiv(elements, 4) * 4; }
 
-/// All tiles that are offered, from square ones for large products to flat ones for few rows or one.
-std::span<const Tile> OfferedTiles();
+/// All tiles that are offered, from square ones for large products to flat ones for few rows or one; by tensor cores of a class, or
+/// without them.
+std::span<const Tile> OfferedTiles(std::optional<Numerics> tensor_cores = std::nullopt);
 
 /// What a launch does.
 struct BlockWork {
@@ -81,9 +90,11 @@ double CyclesOf(const TiledCandidate& candidate, const BlockWork& work, int64_t 
 /// The candidates that promise most for a product of these extents on a GPU of so many multiprocessors, the best first: at most
 /// kMostCandidates, and at most two with a fusion for each of `fusions`. None where tiles would be padding mostly. Sums are divided
 /// only where the undivided candidate has fewer blocks than there are multiprocessors. By CyclesOf, and by a launch that totals.
+/// All are by tensor cores of the class, or none is.
 inline constexpr size_t kMostCandidates = 6;
 std::vector<TiledCandidate> RankedCandidates(const ProductExtents& extents, int64_t real_bytes,
-                                             std::span<const TiledFusion> fusions, int multiprocessors);
+                                             std::span<const TiledFusion> fusions, int multiprocessors,
+                                             std::optional<Numerics> tensor_cores = std::nullopt);
 
 }  // namespace mendel::cuda
 

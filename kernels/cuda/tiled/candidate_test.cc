@@ -1,6 +1,8 @@
 #include "kernels/cuda/tiled/candidate.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -26,6 +28,11 @@ TEST(TiledCandidate, HasOneName) {
   EXPECT_EQ(CandidateName(divided), "tile:64x32x16:4x2:pair:split12");
   EXPECT_EQ(*ParseCandidate("tile:64x32x16:4x2:pair:split12", 4), divided);
   EXPECT_EQ(ParseCandidate("tile:8x128x16:2x4:split2", 4)->parts, 2);
+  const TiledCandidate by_tensor_cores{{64, 64, 32, 4, 4}, TiledFusion::kRows, 3, Numerics::kBf16};
+  EXPECT_EQ(CandidateName(by_tensor_cores), "tile-bf16:64x64x32:4x4:rows:split3");
+  EXPECT_EQ(*ParseCandidate("tile-bf16:64x64x32:4x4:rows:split3", 4), by_tensor_cores);
+  EXPECT_EQ(ParseCandidate("tile-tf32:32x32x8:2x4", 4)->tensor_cores, Numerics::kTf32);
+  EXPECT_EQ(ParseCandidate("tile-f16:32x32x16:2x4", 4)->tensor_cores, Numerics::kF16);
   for (const char* name : {"",
                            "tile",
                            "tile:",
@@ -45,6 +52,11 @@ TEST(TiledCandidate, HasOneName) {
                            "tile:64x64x16:4x4:split2:split2",
                            "tile:64x64x16:4x4:split4x",
                            "Tile:64x64x16:4x4",
+                           "tile-:64x64x16:4x4",
+                           "tile-f32:64x64x16:4x4",
+                           "tile-strict:64x64x16:4x4",
+                           "tile-tf32x:64x64x16:4x4",
+                           "tile-tf32:064x64x16:4x4",
                            "tile:64x+64x16:4x4",
                            "tile:99999999999x64x16:4x4"}) {
     EXPECT_THAT(Refusal(name), HasSubstr("no name of a tiled kernel")) << name;
@@ -72,14 +84,29 @@ TEST(TiledCandidate, StaysWithinTheLimits) {
   EXPECT_THAT(Refusal("tile:128x128x8:8x8:split-2"), HasSubstr("-2 parts"));
 }
 
+TEST(TiledCandidate, TensorCoresTakeWholeWarpsAndProducts) {
+  EXPECT_EQ(Refusal("tile-tf32:64x64x8:4x4"), "");
+  EXPECT_THAT(Refusal("tile-tf32:64x64x4:4x4"), HasSubstr("8 products at a time"));
+  EXPECT_THAT(Refusal("tile-f16:64x64x8:4x4"), HasSubstr("16 products at a time"));
+  EXPECT_THAT(Refusal("tile-bf16:64x64x8:4x4"), HasSubstr("tensor cores of bf16"));
+  EXPECT_THAT(Refusal("tile-tf32:64x64x8:1x4"), HasSubstr("2, 4 or 8 rows and columns"));
+  EXPECT_THAT(Refusal("tile-tf32:64x64x8:4x1"), HasSubstr("2, 4 or 8 rows and columns"));
+  EXPECT_THAT(Refusal("tile-tf32:16x128x8:4x4"), HasSubstr("8 x 4 threads"));
+  EXPECT_THAT(Refusal("tile-tf32:128x8x8:2x4"), HasSubstr("8 x 4 threads"));
+  EXPECT_THAT(Refusal("tile-tf32:64x64x16:4x4", 8), HasSubstr("multiply f32, f16 and bf16"));
+  EXPECT_THAT(Refusal("tile-tf32:128x128x32:8x8"), HasSubstr("shared memory"));
+  EXPECT_THAT(Refusal("tile-tf32:64x64x8:4x4:chain"), HasSubstr("chains of products"));
+}
+
 std::vector<TiledCandidate> Ranked(int64_t batch, int64_t rows, int64_t columns, int64_t depth,
-                                   std::vector<TiledFusion> fusions = {}, int multiprocessors = 100) {
+                                   std::vector<TiledFusion> fusions = {}, int multiprocessors = 100,
+                                   std::optional<Numerics> tensor_cores = std::nullopt) {
   ProductExtents extents;
   extents.batch = batch;
   extents.rows = rows;
   extents.columns = columns;
   extents.depth = depth;
-  return RankedCandidates(extents, 4, fusions, multiprocessors);
+  return RankedCandidates(extents, 4, fusions, multiprocessors, tensor_cores);
 }
 
 TEST(TiledCandidate, RankingFitsTheProduct) {
@@ -118,6 +145,26 @@ TEST(TiledCandidate, SumsAreDividedWhereMultiprocessorsAreIdle) {
   EXPECT_EQ(divided(Ranked(1, 64, 64, 64)), 0);
   // What fills one GPU leaves another one idle.
   EXPECT_EQ(divided(Ranked(1, 512, 49, 4608, {}, 1)), 0);
+}
+
+TEST(TiledCandidate, RankingByTensorCoresIsOfTheirTiles) {
+  for (const Numerics numerics : {Numerics::kTf32, Numerics::kF16, Numerics::kBf16}) {
+    const auto large = Ranked(1, 4096, 4096, 4096, {}, 132, numerics);
+    ASSERT_FALSE(large.empty());
+    EXPECT_EQ(large[0].tile.rows * large[0].tile.columns, 128 * 128);
+    const auto small = Ranked(1, 200, 96, 2048, {TiledFusion::kPair, TiledFusion::kRows}, 132, numerics);
+    ASSERT_FALSE(small.empty());
+    EXPECT_LT(small[0].tile.rows * small[0].tile.columns, 128 * 128);
+    EXPECT_GT(small[0].parts, 1);
+    for (const auto& ranked : {large, small}) {
+      EXPECT_LE(ranked.size(), kMostCandidates);
+      for (const TiledCandidate& candidate : ranked) {
+        EXPECT_EQ(candidate.tensor_cores, numerics);
+        EXPECT_EQ(Refusal(CandidateName(candidate)), "");
+      }
+    }
+    EXPECT_TRUE(Ranked(1, 512, 1, 512, {}, 100, numerics).empty());
+  }
 }
 
 TEST(TiledCandidate, RankingIsSmallAndWithinTheLimits) {

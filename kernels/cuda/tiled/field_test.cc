@@ -60,6 +60,21 @@ inline Element Minus(Element a, Element b) { return (a.v + mendel_field_prime - 
 inline Element Times(Element a, Element b) {
   return static_cast<unsigned long long>(static_cast<unsigned __int128>(a.v) * b.v % mendel_field_prime);
 }
+// Of tensor cores: no rounding, the sums of a warp's products.
+inline Element SumOfElements(Element c, const Element* left, const Element* right, int count) {
+  for (int p = 0; p < count; ++p) c = Plus(c, Times(left[p], right[p]));
+  return c;
+}
+inline Element RoundToTf32(Element v) { return v; }
+inline void MultiplyTf32(Element& c0, Element& c1, Element& c2, Element& c3, const Element (&a)[4], const Element (&b)[2]) {
+  mendel_shim::MultiplyInWarp<Element, 2>(c0, c1, c2, c3, a, b, SumOfElements);
+}
+inline void MultiplyF16(Element& c0, Element& c1, Element& c2, Element& c3, const Element (&a)[8], const Element (&b)[4]) {
+  mendel_shim::MultiplyInWarp<Element, 4>(c0, c1, c2, c3, a, b, SumOfElements);
+}
+inline void MultiplyBf16(Element& c0, Element& c1, Element& c2, Element& c3, const Element (&a)[8], const Element (&b)[4]) {
+  MultiplyF16(c0, c1, c2, c3, a, b);
+}
 inline Element Relu(Element a) { return mendel_field_call("Relu", a.v); }
 inline Element Sigmoid(Element a) { return mendel_field_call("Sigmoid", a.v); }
 inline Element Tanh(Element a) { return mendel_field_call("Tanh", a.v); }
@@ -100,28 +115,37 @@ class FieldCases {
   void Add(const DeviceCase& one, uint64_t seed) {
     const std::vector<bool> constant = ConstantExpressions(one.graph), claimed(constant.size(), false);
     const GroupingScope scope{one.graph, constant, claimed};
-    const TiledLibrary library(1);
+    const TiledLibrary library(1, 90);
     const char* const small[] = {"tile:8x16x4:2x2", "tile:16x4x8:2x1", "tile:32x8x16:8x1"};
+    const std::pair<const char*, Numerics> warps[] = {{"tile-tf32:16x16x8:2x2", Numerics::kTf32},
+                                                      {"tile-f16:32x16x16:2x4", Numerics::kF16},
+                                                      {"tile-bf16:32x32x32:4x8", Numerics::kBf16}};
+    const auto& [warp, numerics] = warps[seed % 3];
     for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
       std::vector<std::string> names = library.Algorithms(scope, node, Numerics::kStrict);
       if (names.size() > 1) names.resize(1);
       for (const auto& [fusion, name] : {std::pair(TiledFusion::kNone, ""), std::pair(TiledFusion::kPair, ":pair")}) {
         if (!MatchTiledChain(scope, node, fusion).has_value()) continue;
-        names.push_back(std::string(small[seed % 3]) + name);
-        const std::string parts = Cat(names.back(), ":split", 2 + seed % 3);
-        if (library.Group(scope, node, parts, Numerics::kStrict).ok()) names.push_back(parts);
+        for (const char* tile : {small[seed % 3], warp}) {
+          if (tile == warp && seed % 4 > 1) continue;  // each class still has some
+          names.push_back(Cat(tile, name));
+          const std::string parts = Cat(names.back(), ":split", 2 + seed % 3);
+          if (library.Group(scope, node, parts, numerics).ok()) names.push_back(parts);
+        }
       }
       if (const auto chain = MatchProductChain(scope, node)) {
         const std::string name = std::string(small[seed % 3]) + (seed % 2 == 0 ? ":chain" : ":chain2");
         if (ShapeOfChain(one.graph, *chain, *ParseCandidate(name, 4)).ok()) names.push_back(name);
       }
       for (const std::string& name : names) {
-        auto group = library.Group(scope, node, name, Numerics::kStrict);
+        if (name.find("tile-") == 0 && RealName(one.graph.type({node, 0}).dtype) != "float") continue;
+        auto group = library.Group(scope, node, name, numerics);
         ASSERT_TRUE(group.ok()) << group.status();
         if (!IsJudged(one.graph, group->nodes)) continue;
         chains += name.find(":chain") != std::string::npos ? 1 : 0;
         pairs += name.find(":pair") != std::string::npos ? 1 : 0;
         divided += name.find(":split") != std::string::npos ? 1 : 0;
+        by_tensor_cores += name.find("tile-") == 0 ? 1 : 0;
         kernels.push_back({Cat(name, " of node ", node, ": ", one.told), graphs.size(), *std::move(group)});
       }
     }
@@ -143,7 +167,7 @@ class FieldCases {
 
   std::vector<Graph> graphs;
   std::vector<JudgedKernel> kernels;
-  int pairs = 0, chains = 0, divided = 0;
+  int pairs = 0, chains = 0, divided = 0, by_tensor_cores = 0;
 };
 
 using Values = std::map<ValueId, std::vector<Fp>>;
@@ -226,8 +250,10 @@ TEST(TiledField, EqualsTheJudgeAtEveryElement) {
   EXPECT_GT(cases.pairs, 3);
   EXPECT_GT(cases.chains, 15);
   EXPECT_GT(cases.divided, 3);
-  std::printf("%zu tiled kernels in GF(p), %d of pairs, %d of chains, %d of divided sums: %lld elements equal to the judge's\n",
-              cases.kernels.size(), cases.pairs, cases.chains, cases.divided, static_cast<long long>(elements));
+  EXPECT_GT(cases.by_tensor_cores, 9);
+  std::printf(
+      "%zu tiled kernels in GF(p), %d of pairs, %d of chains, %d of divided sums, %d by tensor cores: %lld elements equal\n",
+      cases.kernels.size(), cases.pairs, cases.chains, cases.divided, cases.by_tensor_cores, static_cast<long long>(elements));
 }
 
 struct Fault {
@@ -254,13 +280,20 @@ void ExpectSeen(const FieldCases& right, const std::vector<Fault>& faults) {
   }
 }
 
-/// Another sign of the sums, the last products of a sum and a part of a divided one left out.
+/// Another sign of the sums, columns of a warp's products exchanged, the last products of a sum and a part of a divided one left
+/// out.
 TEST(TiledField, PlantedFaultsDiffer) {
   FieldCases right;
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     ASSERT_NO_FATAL_FAILURE(right.Add(RandomChain(seed, ChainValues::kPolynomial), seed));
   }
-  ExpectSeen(right, {{"] = Plus(sum0", "] = Minus(sum0"}, {" && k < ", " && k + 4 < "}});
+  FieldCases by_threads = right, by_tensor_cores = right;
+  const auto has_tensor_cores = [](const JudgedKernel& one) { return one.told.rfind("tile-", 0) == 0; };
+  std::erase_if(by_threads.kernels, has_tensor_cores);
+  std::erase_if(by_tensor_cores.kernels, [&](const JudgedKernel& one) { return !has_tensor_cores(one); });
+  ExpectSeen(by_threads, {{"] = Plus(sum0", "] = Minus(sum0"}});
+  ExpectSeen(by_tensor_cores, {{"+ lane / 4 +", "+ (lane / 4 ^ 1) +"}});
+  ExpectSeen(right, {{" && k < ", " && k + 4 < "}});
   std::erase_if(right.kernels, [](const JudgedKernel& one) { return one.group.scratch_bytes == 0; });
   ExpectSeen(right, {{"k0 >= begin", "k0 > begin"}, {"int part = 1", "int part = 2", &LibraryGroup::finish}});
 }

@@ -37,8 +37,21 @@ absl::StatusOr<LibraryGroup> ChainGroup(const GroupingScope& scope, int32_t node
   return GroupOf(std::move(kernel), chain->second.result, chain->nodes);
 }
 
-absl::StatusOr<LibraryGroup> TiledGroup(const GroupingScope& scope, int32_t node, const std::string& algorithm) {
+absl::Status CheckAllowed(const TiledCandidate& candidate, Numerics numerics, int architecture) {
+  if (!candidate.tensor_cores.has_value()) return absl::OkStatus();
+  const TensorCores& cores = *FindTensorCores(*candidate.tensor_cores);
+  if (!Allows(numerics, cores.numerics)) {
+    return InvalidInput("the numerics class '", NumericsName(numerics), "' does not allow '", NumericsName(cores.numerics), "'");
+  }
+  if (architecture >= cores.architecture) return absl::OkStatus();
+  return InvalidInput("GPUs of sm_", architecture, " have no tensor cores of ", NumericsName(cores.numerics), ", those of sm_",
+                      cores.architecture, " and newer do");
+}
+
+absl::StatusOr<LibraryGroup> TiledGroup(const GroupingScope& scope, int32_t node, const std::string& algorithm, Numerics numerics,
+                                        int architecture) {
   MENDEL_ASSIGN_OR_RETURN(const TiledCandidate candidate, ParseCandidate(algorithm, RealBytes(scope.graph, node)));
+  MENDEL_RETURN_IF_ERROR(CheckAllowed(candidate, numerics, architecture));
   if (candidate.fusion == TiledFusion::kChain) return ChainGroup(scope, node, candidate);
   const std::optional<TiledChain> chain = MatchTiledChain(scope, node, candidate.fusion);
   if (!chain.has_value()) return InvalidInput("there is no such product here");
@@ -57,7 +70,7 @@ absl::StatusOr<LibraryGroup> TiledGroup(const GroupingScope& scope, int32_t node
 
 std::string TiledLibrary::Identity() const { return Cat("tile ", kVersion); }
 
-std::vector<std::string> TiledLibrary::Algorithms(const GroupingScope& scope, int32_t node, Numerics) const {
+std::vector<std::string> TiledLibrary::Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const {
   std::vector<std::string> names;
   if (!MatchTiledChain(scope, node, TiledFusion::kNone).has_value()) return names;
   const int64_t real_bytes = RealBytes(scope.graph, node);
@@ -70,15 +83,22 @@ std::vector<std::string> TiledLibrary::Algorithms(const GroupingScope& scope, in
   for (const TiledFusion fusion : {TiledFusion::kPair, TiledFusion::kRows}) {
     if (MatchTiledChain(scope, node, fusion).has_value()) fusions.push_back(fusion);
   }
-  for (const TiledCandidate& candidate : RankedCandidates(ExtentsOfProduct(scope.graph, node), real_bytes, fusions, multiprocessors_)) {
-    names.push_back(CandidateName(candidate));
+  const ProductExtents extents = ExtentsOfProduct(scope.graph, node);
+  const auto offer = [&](std::optional<Numerics> cores) {
+    for (const TiledCandidate& candidate : RankedCandidates(extents, real_bytes, fusions, multiprocessors_, cores)) {
+      names.push_back(CandidateName(candidate));
+    }
+  };
+  offer(std::nullopt);
+  for (const TensorCores& cores : AllTensorCores()) {
+    if (Allows(numerics, cores.numerics) && architecture_ >= cores.architecture) offer(cores.numerics);
   }
   return names;
 }
 
 absl::StatusOr<LibraryGroup> TiledLibrary::Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
-                                                 Numerics) const {
-  auto group = TiledGroup(scope, node, algorithm);
+                                                 Numerics numerics) const {
+  auto group = TiledGroup(scope, node, algorithm, numerics, architecture_);
   if (group.ok()) return group;
   const Node& it = scope.graph.node(node);
   return InvalidInput("node '", it.name, "' (", it.op->name, " ", node, ") cannot be computed by '", algorithm,

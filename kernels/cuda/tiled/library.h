@@ -1,4 +1,4 @@
-// Tiled kernels as algorithms of products: "tile:64x64x16:4x4" (candidate.h).
+// Tiled kernels as algorithms of products: "tile:64x64x16:4x4", by tensor cores "tile-tf32:64x64x16:4x4" (candidate.h).
 #ifndef MENDEL_KERNELS_CUDA_TILED_LIBRARY_H_
 #define MENDEL_KERNELS_CUDA_TILED_LIBRARY_H_
 
@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "kernels/cuda/backend/library_groups.h"
+#include "kernels/cuda/tiled/tensor_cores.h"
+#include "runtime/numerics.h"
 
 namespace mendel::cuda {
 
@@ -18,21 +20,24 @@ class TiledLibrary final : public CallLibrary {
   /// Of another number, other texts: measurements of the old ones do not count any more.
   static constexpr int kVersion = 2;
 
-  /// `multiprocessors` of the GPU for which candidates are ranked. What a name stands for does not depend on it.
-  explicit TiledLibrary(int multiprocessors) : multiprocessors_(multiprocessors) {}
+  /// `multiprocessors` of the GPU for which candidates are ranked, and its `architecture` (80: sm_80), which has tensor cores of
+  /// some classes. What a name stands for does not depend on them.
+  TiledLibrary(int multiprocessors, int architecture) : multiprocessors_(multiprocessors), architecture_(architecture) {}
 
   std::string_view name() const override { return "tile"; }
   std::string Identity() const override;
-  bool Multiplies(Numerics) const override { return false; }
-  /// At most two chains of products (RankedChains) and six others (RankedCandidates); those with a fusion first.
+  bool Multiplies(Numerics numerics) const override { return FindTensorCores(numerics) != nullptr; }
+  /// At most two chains of products (RankedChains) and six others (RankedCandidates) without tensor cores, then at most six of each
+  /// class that `numerics` allows and the architecture has; of each those with a fusion first.
   std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
   /// Any candidate within the limits, offered or not. InvalidArgument names the node, the algorithm and what is wrong: a name that
-  /// is none, a limit, an operator that is no product, a fusion that there is nothing for, more parts than its sums have.
+  /// is none, a limit, an operator that is no product, a fusion that there is nothing for, more parts than its sums have,
+  /// tensor cores of a class that `numerics` does not allow or that the architecture lacks.
   absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                      Numerics numerics) const override;
 
  private:
-  const int multiprocessors_;
+  const int multiprocessors_, architecture_;
 };
 
 }  // namespace mendel::cuda

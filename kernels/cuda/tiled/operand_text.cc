@@ -8,7 +8,7 @@
 
 namespace mendel::cuda {
 
-int OperandTile::pitch() const { return across + kTilePadding; }
+int OperandTile::pitch() const { return across + padding; }
 
 OperandText::OperandText(KernelCode& code, const Tile& tile, std::string_view real, OperandTile operand)
     : code_(code), tile_(tile), real_(real), operand_(std::move(operand)) {}
@@ -78,8 +78,9 @@ void OperandText::Stage() const {
   Unrolled(Cat("for (int lane = 0; lane < ", operand_.lanes, "; ++lane)"));
   const char* const row = operand_.by_depth ? "depth + lane" : "depth";
   const char* const column = operand_.by_depth ? "across" : "across + lane";
-  code_.Line(Cat(operand_.name, "[((buffer ^ 1) * ", tile_.depth, " + ", row, ") * ", operand_.pitch(), " + ", column, "] = next_",
-                 operand_.name, "[i * ", operand_.lanes, " + lane];"));
+  const std::string value = Cat("next_", operand_.name, "[i * ", operand_.lanes, " + lane]");
+  code_.Line(Cat(operand_.name, "[((buffer ^ 1) * ", tile_.depth, " + ", row, ") * ", operand_.pitch(), " + ", column,
+                 "] = ", operand_.round.empty() ? value : Cat(operand_.round, "(", value, ")"), ";"));
   code_.Close();
   code_.Close();
   code_.Close();

@@ -12,16 +12,20 @@
 #include "kernels/cuda/emit/kernel_text.h"
 #include "kernels/cuda/fusion/kernel_code.h"
 #include "kernels/cuda/fusion/position.h"
+#include "kernels/cuda/tiled/candidate.h"
+#include "kernels/cuda/tiled/tensor_cores.h"
 
 namespace mendel::cuda {
 
 struct OperandTile {
-  std::string name;       ///< of its buffers in shared memory: [2][depth][pitch]
-  int across = 0;         ///< rows (left) or columns (right) of the tile
-  std::string origin;     ///< the tile's first row or column
-  int64_t limit = 0;      ///< rows or columns of the product
-  bool by_depth = false;  ///< threads that follow one another read along the depth, else across
-  int lanes = 1;          ///< elements a read, side by side in memory in that direction
+  std::string name;            ///< of its buffers in shared memory: [2][depth][pitch]
+  int across = 0;              ///< rows (left) or columns (right) of the tile
+  std::string origin;          ///< the tile's first row or column
+  int64_t limit = 0;           ///< rows or columns of the product
+  bool by_depth = false;       ///< threads that follow one another read along the depth, else across
+  int lanes = 1;               ///< elements a read, side by side in memory in that direction
+  int padding = kTilePadding;  ///< elements between rows of a buffer, against bank conflicts
+  std::string round = {};      ///< the text's function that rounds what is staged; empty: none
 
   int pitch() const;
 };
@@ -36,6 +40,7 @@ class OperandText {
  public:
   OperandText(KernelCode& code, const Tile& tile, std::string_view real, OperandTile operand);
 
+  SharedOperand shared() const { return {operand_.name, operand_.pitch()}; }
   /// Elements of both buffers.
   int64_t SharedElements() const;
   /// Reads of a thread in a step. Each is of `lanes` elements.

@@ -36,7 +36,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const TiledLibrary kTiled(100);
+const TiledLibrary kTiled(100, 90);
 const CallLibrary* const kLibraries[] = {&kTiled};
 
 Graph Parsed(const std::string& body) {

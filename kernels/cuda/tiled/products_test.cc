@@ -21,16 +21,27 @@
 #include "kernels/cuda/tiled/chain.h"
 #include "kernels/cuda/tiled/chain_case.h"
 #include "kernels/cuda/tiled/library.h"
+#include "kernels/cuda/tiled/tensor_cores.h"
+#include "runtime/numerics.h"
 
 namespace mendel::cuda {
 namespace {
 
 /// Of a GPU with so few multiprocessors, so that small products are offered large tiles, too; and one of another size.
-const TiledLibrary kSizes[] = {TiledLibrary(1), TiledLibrary(1000)};
+const TiledLibrary kSizes[] = {TiledLibrary(1, 90), TiledLibrary(1000, 90)};
 
 /// Tiles of a warp: odd extents have several blocks, and some of their tails.
 const std::vector<std::string> kSmall = {"tile:8x16x4:2x2",  "tile:16x4x8:2x1", "tile:4x32x1:1x4",
                                          "tile:32x8x16:8x1", "tile:8x8x2:1x1",  "tile:1x128x1:1x4"};
+
+/// The same by tensor cores, after "tile-tf32:" and so on: a warp or a few.
+const std::vector<std::string> kSmallWarps = {"16x8x16:2x2", "32x16x16:2x4", "16x32x32:2x4",
+                                              "64x8x16:8x2", "16x64x16:2x8", "32x32x16:4x4"};
+
+std::string SmallTile(Numerics numerics, uint64_t number) {
+  if (FindTensorCores(numerics) == nullptr) return kSmall[number % kSmall.size()];
+  return Cat("tile-", NumericsName(numerics), ":", kSmallWarps[number % kSmallWarps.size()]);
+}
 
 uint64_t Seeds(uint64_t fewest) {
   const char* text = std::getenv("MENDEL_CUDA_SEEDS");
@@ -38,38 +49,43 @@ uint64_t Seeds(uint64_t fewest) {
 }
 
 struct Counted {
-  size_t programs = 0, kernels = 0, pairs = 0, rows = 0, vectors = 0, fused = 0, divided = 0;
+  size_t programs = 0, kernels = 0, pairs = 0, rows = 0, vectors = 0, fused = 0, divided = 0, by_tensor_cores = 0;
 };
 
-/// The cases of `one` by each algorithm of `names`, wherever it can be used.
+/// The cases of `one` by each algorithm of `names`, wherever it can be used; by tensor cores where its class has them.
 void AddByAlgorithm(const DeviceCase& one, uint64_t seed, Counted& counted, std::vector<DeviceCase>& cases) {
   const TiledLibrary& library = kSizes[seed % 2];
   const CallLibrary* const libraries[] = {&library};
   std::map<std::string, std::map<int32_t, std::string>> by_name;
   const std::vector<bool> constant = ConstantExpressions(one.graph), claimed(constant.size(), false);
   const GroupingScope scope{one.graph, constant, claimed};
+  const bool by_tensor_cores = FindTensorCores(one.numerics) != nullptr;
   for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
     constexpr std::pair<TiledFusion, const char*> kFusions[] = {
         {TiledFusion::kNone, ""}, {TiledFusion::kPair, ":pair"}, {TiledFusion::kRows, ":rows"}};
-    const std::string small = kSmall[(seed + static_cast<uint64_t>(node)) % kSmall.size()];
+    const std::string small = SmallTile(one.numerics, seed + static_cast<uint64_t>(node));
     for (const auto& [fusion, name] : kFusions) {
       if (!MatchTiledChain(scope, node, fusion).has_value()) continue;
+      // Tensor cores do not multiply f64 and integers.
+      if (by_tensor_cores && !library.Group(scope, node, small + name, one.numerics).ok()) continue;
       by_name[Cat("small", name)][node] = small + name;
       // As many parts as its sums have steps of this tile, at most.
-      const std::string parts = Cat(small, name, ":split", 2 + (seed + static_cast<uint64_t>(node)) % 4);
-      if (seed % 2 == 0 && library.Group(scope, node, parts, Numerics::kDefault).ok()) by_name[Cat("divided", name)][node] = parts;
+      const std::string parts = Cat(small, name, ":split", 2 + (by_tensor_cores ? 0 : (seed + static_cast<uint64_t>(node)) % 4));
+      if (seed % 2 == 0 && library.Group(scope, node, parts, one.numerics).ok()) by_name[Cat("divided", name)][node] = parts;
     }
-    const std::vector<std::string> offered = LibraryAlgorithms(one.graph, node, Numerics::kDefault, libraries);
+    std::vector<std::string> offered = LibraryAlgorithms(one.graph, node, one.numerics, libraries);
+    if (by_tensor_cores) std::erase_if(offered, [](const std::string& each) { return each.rfind("tile-", 0) != 0; });
     if (offered.empty()) continue;
     by_name["first"][node] = offered.front();
     by_name["any"][node] = offered[seed % offered.size()];
   }
   for (const auto& [name, algorithms] : by_name) {
-    const auto program =
-        LowerToDevice(one.graph, {.reuse_memory = seed % 2 == 0, .algorithms = algorithms, .libraries = libraries});
+    const auto program = LowerToDevice(
+        one.graph, {.reuse_memory = seed % 2 == 0, .numerics = one.numerics, .algorithms = algorithms, .libraries = libraries});
     ASSERT_TRUE(program.ok()) << name << ": " << program.status() << "\n" << one.told;
     for (const DeviceLaunch& launch : program->launches) {
-      if (launch.info.kernel.rfind("tile:", 0) != 0) continue;
+      if (launch.info.kernel.rfind("tile", 0) != 0) continue;
+      counted.by_tensor_cores += launch.info.kernel.rfind("tile-", 0) == 0 ? 1 : 0;
       ++counted.kernels;
       counted.pairs += launch.info.kernel.find(":pair") != std::string::npos ? 1 : 0;
       counted.rows += launch.info.kernel.find(":rows") != std::string::npos ? 1 : 0;
@@ -78,7 +94,7 @@ void AddByAlgorithm(const DeviceCase& one, uint64_t seed, Counted& counted, std:
     }
     for (const std::string& text : program->texts) counted.vectors += text.find(">*>(p") != std::string::npos ? 1 : 0;
     ++counted.programs;
-    cases.push_back({Cat(name, ": ", one.told), one.graph, one.inputs, *program});
+    cases.push_back({Cat(name, ": ", one.told), one.graph, one.inputs, *program, one.numerics});
   }
 }
 
@@ -91,9 +107,10 @@ Counted RunAll(const char* what, uint64_t seeds, const std::function<DeviceCase(
   }
   ExpectAllRight(cases);
   std::printf(
-      "%s: %zu programs, %zu tiled kernels: %zu of several nodes, %zu pairs, %zu with rows, %zu of divided sums; %zu kernels by "
-      "vectors\n",
-      what, counted.programs, counted.kernels, counted.fused, counted.pairs, counted.rows, counted.divided, counted.vectors);
+      "%s: %zu programs, %zu tiled kernels: %zu of several nodes, %zu pairs, %zu with rows, %zu of divided sums, %zu by tensor "
+      "cores; %zu kernels by vectors\n",
+      what, counted.programs, counted.kernels, counted.fused, counted.pairs, counted.rows, counted.divided, counted.by_tensor_cores,
+      counted.vectors);
   EXPECT_GT(counted.divided, 0u);
   return counted;
 }
@@ -128,6 +145,25 @@ TEST(TiledProducts, MeanWhatConvolutionsDo) {
 
 TEST(TiledProducts, MeanWhatChainsDo) {
   const Counted counted = RunAll("chains", Seeds(16), [](uint64_t seed) { return RandomChain(seed, ChainValues::kFloats); });
+  EXPECT_GT(counted.pairs, 0u);
+  EXPECT_GT(counted.rows, 0u);
+  EXPECT_GT(counted.vectors, 0u);
+}
+
+constexpr Numerics kTensorCoreClasses[] = {Numerics::kTf32, Numerics::kF16, Numerics::kBf16};
+
+/// Of products, convolutions and chains in turn, each class of tensor cores.
+TEST(TiledProducts, TensorCoresStayWithinTheirClass) {
+  const Counted counted = RunAll("tensor cores", Seeds(36), [](uint64_t seed) {
+    const Numerics numerics = kTensorCoreClasses[seed % 3];
+    if (seed / 3 % 3 == 0) return RandomProduct(seed, numerics);
+    if (seed / 3 % 3 == 1) return RandomConvolutions(seed, numerics);
+    DeviceCase chain = RandomChain(seed, ChainValues::kFloats);
+    chain.numerics = numerics;
+    return chain;
+  });
+  EXPECT_EQ(counted.by_tensor_cores, counted.kernels);
+  EXPECT_GT(counted.fused, 0u);
   EXPECT_GT(counted.pairs, 0u);
   EXPECT_GT(counted.rows, 0u);
   EXPECT_GT(counted.vectors, 0u);

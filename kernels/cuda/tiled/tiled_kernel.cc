@@ -16,6 +16,7 @@
 #include "kernels/cuda/tiled/epilogue.h"
 #include "kernels/cuda/tiled/operand_order.h"
 #include "kernels/cuda/tiled/operand_text.h"
+#include "kernels/cuda/tiled/tensor_cores.h"
 
 namespace mendel::cuda {
 namespace {
@@ -29,6 +30,7 @@ class TiledWriter {
         candidate_(candidate),
         tile_(candidate.tile),
         divided_(divided),
+        cores_(candidate.tensor_cores.has_value() ? FindTensorCores(*candidate.tensor_cores) : nullptr),
         view_(view),
         text_(FindOperatorText(graph.node(chain.products[0]).op->name)->product),
         extents_(text_.extents(view)),
@@ -51,6 +53,7 @@ class TiledWriter {
     const int64_t steps = (divided_.products + tile_.depth - 1) / tile_.depth;
     kernel.block_products =
         static_cast<double>(candidate_.products() * steps * tile_.depth) * static_cast<double>(tile_.rows * tile_.columns);
+    if (cores_ != nullptr) kernel.text = Cat(cores_->text, kernel.text);
     return kernel;
   }
 
@@ -97,6 +100,7 @@ class TiledWriter {
                      "*>(mendel_shared) + ", offset, ";"));
       offset += operands_[k].SharedElements();
     }
+    if (cores_ != nullptr) return WriteWarpPlaces(code_, tile_);
     const int across = tile_.columns / tile_.thread_columns;
     code_.Line(Cat("const int thread_row = thread / ", across, " * ", tile_.thread_rows, ";"));
     code_.Line(Cat("const int thread_column = thread % ", across, " * ", tile_.thread_columns, ";"));
@@ -105,6 +109,8 @@ class TiledWriter {
   /// Of the last value in values_.
   OperandText Operand(std::string name, int across, std::string origin, int64_t limit, bool is_left) {
     OperandTile operand{std::move(name), across, std::move(origin), limit};
+    operand.padding = TilePadding(candidate_);
+    if (cores_ != nullptr) operand.round = cores_->round;
     const int64_t run = is_left ? extents_.left_run : extents_.right_run;
     const bool last_axis_first = FollowsLastAxis(graph_, values_.back(), chain_.fused);
     operand.by_depth = is_left == last_axis_first && run > 1;
@@ -162,7 +168,7 @@ class TiledWriter {
     for (size_t k = 0; k < operands_.size(); ++k) Fetch(k, next);
     code_.Close();
     code_.Open(Cat("if (k0 >= ", begin_, ")"));
-    Multiply();
+    cores_ == nullptr ? Multiply() : MultiplyByTensorCores();
     code_.Close();
     code_.Open(more);
     for (const OperandText& operand : operands_) operand.Stage();
@@ -212,15 +218,23 @@ class TiledWriter {
     code_.Close();
   }
 
+  void MultiplyByTensorCores() {
+    std::vector<RightProduct> rights;
+    for (size_t k = 0; k < chain_.products.size(); ++k) rights.push_back({operands_[k + 1].shared(), SumOf(k)});
+    WriteProducts(code_, tile_, *cores_, real_, operands_[0].shared(), rights);
+  }
+
   /// What follows the sums, and the result; or parts of the sums, for the kernel that totals them.
   void Finish() {
     const bool whole = divided_.parts == 1;
-    lanes_ = whole ? ResultLanes(std::min(widest_lanes_, tile_.thread_columns), extents_.result_run)
-                   : ResultLanes(std::min(16 / RealBytes(), tile_.thread_columns), extents_.columns);
+    const int beside = cores_ == nullptr ? tile_.thread_columns : 2;  // sums of a thread
+    lanes_ = whole ? ResultLanes(std::min(widest_lanes_, beside), extents_.result_run)
+                   : ResultLanes(std::min(16 / RealBytes(), beside), extents_.columns);
     Unrolled(Cat("for (int i = 0; i < ", tile_.thread_rows, "; ++i)"));
     Unrolled(Cat("for (int j = 0; j < ", tile_.thread_columns, "; j += ", lanes_, ")"));
-    code_.Line(Cat("const ", code_.index_type(), " row = row0 + thread_row + i;"));
-    code_.Line(Cat("const ", code_.index_type(), " column = column0 + thread_column + j;"));
+    code_.Line(Cat("const ", code_.index_type(), " row = row0 + thread_row + ", cores_ == nullptr ? "i" : "i * 8", ";"));
+    code_.Line(Cat("const ", code_.index_type(), " column = column0 + thread_column + ",
+                   cores_ == nullptr ? "j" : "j / 2 * 8 + j % 2", ";"));
     code_.Open(Cat("if (row < ", extents_.rows, " && column < ", extents_.columns, ")"));
     const SumAtLane sum = [&](size_t product, const std::string& lane) {
       return Cat(SumOf(product), "[i][", Added("j", lane), "]");
@@ -253,6 +267,7 @@ class TiledWriter {
   const TiledCandidate& candidate_;
   const Tile tile_;
   const DividedDepth divided_;
+  const TensorCores* const cores_;  // null: none
   const NodeView& view_;
   const ProductText& text_;
   const ProductExtents extents_;

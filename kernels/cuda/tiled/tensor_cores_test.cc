@@ -1,0 +1,282 @@
+// Products by tensor cores: how operands are rounded, which classes and architectures have them, planted faults, real compilers.
+
+#include "kernels/cuda/tiled/tensor_cores.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "gmock/gmock.h"
+#include "graph/random_graph.h"
+#include "graph/rewrite.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/device_case.h"
+#include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/fusion/preamble.h"
+#include "kernels/cuda/nvrtc/architectures.h"
+#include "kernels/cuda/nvrtc/compiler.h"
+#include "kernels/cuda/tiled/candidate.h"
+#include "kernels/cuda/tiled/library.h"
+#include "kernels/cuda/tiled/tiled_graphs.h"
+
+namespace mendel::cuda {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+const TiledLibrary kHopper(100, 90), kTuring(100, 75);
+
+DeviceProgram Lowered(const Graph& graph, int32_t node, const std::string& algorithm, Numerics numerics) {
+  const CallLibrary* const libraries[] = {&kHopper};
+  auto program = LowerToDevice(graph, {.numerics = numerics, .algorithms = {{node, algorithm}}, .libraries = libraries});
+  EXPECT_TRUE(program.ok()) << program.status();
+  return program.ok() ? *std::move(program) : DeviceProgram();
+}
+
+std::string Refusal(const TiledLibrary& library, const Graph& graph, const std::string& algorithm, Numerics numerics) {
+  const CallLibrary* const libraries[] = {&library};
+  const auto program = LowerToDevice(graph, {.numerics = numerics, .algorithms = {{3, algorithm}}, .libraries = libraries});
+  return program.ok() ? "" : std::string(program.status().message());
+}
+
+/// An image of the text with `from` replaced by `to` in its kernels, where there is something to replace.
+ImageOf Changed(const std::string& from, const std::string& to, int& changes) {
+  return [&changes, from, to](const std::string& text) -> absl::StatusOr<std::vector<char>> {
+    std::string changed = text;
+    const size_t at = from.empty() ? std::string::npos : changed.find(from, changed.find("__launch_bounds__("));
+    if (at != std::string::npos) changed.replace(at, from.size(), to), ++changes;
+    return TextImage(changed);
+  };
+}
+
+/// What the node's algorithm yields for these inputs in the emulator.
+std::vector<double> Results(const Graph& graph, const std::string& algorithm, Numerics numerics, const std::vector<Tensor>& inputs,
+                            const std::string& from = "", const std::string& to = "") {
+  FakeDriver driver;
+  int changes = 0;
+  const auto executable = MakeExecutable(driver.table(), Lowered(graph, 2, algorithm, numerics), Changed(from, to, changes));
+  EXPECT_TRUE(executable.ok()) << executable.status();
+  EXPECT_EQ(changes > 0, !from.empty());
+  const auto results = RunOnTensors(**executable, graph, inputs);
+  EXPECT_TRUE(results.ok()) << results.status();
+  return (*results)[0].ToDoubles();
+}
+
+struct RoundedNumber {
+  double number, tf32, f16, bf16;
+};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// Halves, what is beyond a range and below it. TF32 rounds halves away from zero, the others to even.
+constexpr RoundedNumber kNumbers[] = {
+    {1, 1, 1, 1},
+    {1 + 0x1p-11, 1 + 0x1p-10, 1, 1},
+    {-1 - 0x1p-11, -1 - 0x1p-10, -1, -1},
+    {1 + 0x1p-11 + 0x1p-20, 1 + 0x1p-10, 1 + 0x1p-10, 1},
+    {1 + 0x3p-11, 1 + 0x1p-9, 1 + 0x1p-9, 1},
+    {1 + 0x1p-8, 1 + 0x1p-8, 1 + 0x1p-8, 1},
+    {1 + 0x3p-8, 1 + 0x3p-8, 1 + 0x3p-8, 1 + 0x1p-6},
+    {2 - 0x1p-20, 2, 2, 2},
+    {65504, 65504, 65504, 65536},
+    {65519, 65504, 65504, 65536},
+    {-65520, -65536, -kInfinity, -65536},
+    {0x1p100, 0x1p100, kInfinity, 0x1p100},
+    {0x1p-24, 0x1p-24, 0x1p-24, 0x1p-24},
+    {0x3p-25, 0x3p-25, 0x1p-23, 0x3p-25},
+    {0x1p-25, 0x1p-25, 0, 0x1p-25},
+    {0, 0, 0, 0},
+};
+
+TEST(TensorCores, RoundOperandsAsTheInstructionsDo) {
+  constexpr int64_t kCount = std::size(kNumbers);
+  const Graph columns = Parsed(Cat("%0 = Input() {name = \"x\", shape = [", kCount, R"(, 1]}
+    %1 = Input() {name = "w", shape = [1, 8]}
+    %2 = MatMul(%0, %1)
+    return "y" = %2)"));
+  const Graph rows = Parsed(Cat(R"(%0 = Input() {name = "x", shape = [8, 1]}
+    %1 = Input() {name = "w", shape = [1, )",
+                                kCount, R"(]}
+    %2 = MatMul(%0, %1)
+    return "y" = %2)"));
+  std::vector<double> numbers;
+  for (const RoundedNumber& one : kNumbers) numbers.push_back(one.number);
+  const std::vector<double> ones(8, 1);
+  const auto tensor = [](const Shape& shape, const std::vector<double>& values) {
+    return Tensor::FromDoubles({DType::kF32, shape}, values);
+  };
+  for (const auto& [numerics, rounded] :
+       {std::pair(Numerics::kTf32, &RoundedNumber::tf32), std::pair(Numerics::kF16, &RoundedNumber::f16),
+        std::pair(Numerics::kBf16, &RoundedNumber::bf16)}) {
+    const std::string name = Cat("tile-", NumericsName(numerics), ":32x32x16:2x4");
+    const auto left = Results(columns, name, numerics, {tensor({kCount, 1}, numbers), tensor({1, 8}, ones)});
+    const auto right = Results(rows, name, numerics, {tensor({8, 1}, ones), tensor({1, kCount}, numbers)});
+    for (size_t k = 0; k < kCount; ++k) {
+      for (size_t j = 0; j < 8; ++j) {
+        EXPECT_EQ(left[k * 8 + j], kNumbers[k].*rounded) << numbers[k] << " on the left, " << name;
+        EXPECT_EQ(right[j * kCount + k], kNumbers[k].*rounded) << numbers[k] << " on the right, " << name;
+      }
+    }
+  }
+  // Tensor cores cut what nobody has rounded.
+  const auto cut = Results(columns, "tile-tf32:32x32x16:2x4", Numerics::kTf32, {tensor({kCount, 1}, numbers), tensor({1, 8}, ones)},
+                           "RoundToTf32(next_left", "(next_left");
+  EXPECT_EQ(cut[8], 1);
+}
+
+TEST(TensorCores, AreOfTheirClassesAlone) {
+  const Graph graph = GatedMlp();
+  const CallLibrary* const libraries[] = {&kHopper};
+  for (const Numerics numerics : kAllNumerics) {
+    const auto names = LibraryAlgorithms(graph, 3, numerics, libraries);
+    EXPECT_EQ(kHopper.Multiplies(numerics), FindTensorCores(numerics) != nullptr);
+    for (const TensorCores& cores : AllTensorCores()) {
+      const std::string kind = Cat("tile-", NumericsName(cores.numerics), ":");
+      const auto refusal = Refusal(kHopper, graph, kind + "32x32x16:2x4", numerics);
+      if (Allows(numerics, cores.numerics)) {
+        EXPECT_THAT(names, Contains(HasSubstr(kind))) << NumericsName(numerics);
+        EXPECT_EQ(refusal, "");
+      } else {
+        EXPECT_THAT(names, Not(Contains(HasSubstr(kind)))) << NumericsName(numerics);
+        EXPECT_THAT(refusal, testing::AllOf(HasSubstr("MatMul 3"), HasSubstr(kind), HasSubstr("does not allow")));
+      }
+    }
+  }
+  for (const Numerics numerics : {Numerics::kStrict, Numerics::kDefault, Numerics::kHigh}) {
+    EXPECT_THAT(LibraryAlgorithms(graph, 3, numerics, libraries), Not(Contains(HasSubstr("tile-")))) << NumericsName(numerics);
+  }
+}
+
+/// Without cuDNN and cuBLASLt, too, the classes stay what was asked for.
+TEST(TensorCores, MakeTheirClassesSupported) {
+  const CallLibrary* const hopper[] = {&kHopper};
+  const CallLibrary* const turing[] = {&kTuring};
+  for (const TensorCores& cores : AllTensorCores()) {
+    EXPECT_TRUE(LibrariesSupport(cores.numerics, 90, hopper).ok());
+    const absl::Status old = LibrariesSupport(cores.numerics, 75, turing);
+    EXPECT_EQ(old.ok(), cores.numerics == Numerics::kF16);
+    EXPECT_THAT(std::string(old.message()), HasSubstr(old.ok() ? "" : "sm_75 do not multiply in"));
+  }
+  EXPECT_THAT(std::string(LibrariesSupport(Numerics::kHigh, 90, hopper).message()), HasSubstr("class 'high'"));
+}
+
+TEST(TensorCores, OlderArchitecturesAreRefusedByName) {
+  const Graph graph = GatedMlp();
+  const CallLibrary* const libraries[] = {&kTuring};
+  EXPECT_EQ(Refusal(kTuring, graph, "tile-f16:32x32x16:2x4", Numerics::kF16), "");
+  for (const Numerics numerics : {Numerics::kTf32, Numerics::kBf16}) {
+    const std::string name = Cat("tile-", NumericsName(numerics), ":32x32x16:2x4");
+    EXPECT_THAT(Refusal(kTuring, graph, name, numerics),
+                testing::AllOf(HasSubstr("MatMul 3"), HasSubstr(name), HasSubstr("sm_75"), HasSubstr("sm_80")));
+    EXPECT_THAT(LibraryAlgorithms(graph, 3, numerics, libraries), Not(Contains(HasSubstr("tile-"))));
+  }
+}
+
+TEST(TensorCores, AreOfNoDouble) {
+  EXPECT_THAT(Refusal(kHopper, GatedMlp("f64"), "tile-tf32:32x32x16:2x4", Numerics::kTf32),
+              HasSubstr("multiply f32, f16 and bf16"));
+  const CallLibrary* const libraries[] = {&kHopper};
+  EXPECT_THAT(LibraryAlgorithms(GatedMlp("f64"), 3, Numerics::kBf16, libraries), Not(Contains(HasSubstr("tile-"))));
+}
+
+std::string WithFault(const std::string& algorithm, Numerics numerics, const std::string& from, const std::string& to) {
+  const Graph graph = GatedMlp();
+  Rng rng(1);
+  DeviceCase one{"planted", graph, {}, Lowered(graph, 3, algorithm, numerics), numerics};
+  for (const HostValue& input : RandomInputs(rng, graph)) one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
+  FakeDriver driver;
+  int changes = 0;
+  std::string failure = FailureOn(driver.table(), Changed(from, to, changes), one);
+  EXPECT_EQ(changes > 0, !from.empty()) << from;
+  return failure;
+}
+
+TEST(TensorCores, PlantedFaultsAreFound) {
+  for (const TensorCores& cores : AllTensorCores()) {
+    const std::string name = Cat("tile-", NumericsName(cores.numerics), ":32x32x16:2x4:pair"), multiply = Cat(cores.multiply, "(");
+    const auto with = [&](const std::string& from, const std::string& to) { return WithFault(name, cores.numerics, from, to); };
+    EXPECT_EQ(with("", ""), "");
+    EXPECT_THAT(with(multiply, "if (lane != 5) " + multiply), HasSubstr("divergent warp"));
+    EXPECT_THAT(with("e % 2 * 8", "e % 2 * 4"), HasSubstr("element"));
+    if (cores.numerics != Numerics::kTf32) continue;  // the rest is the same text
+    EXPECT_THAT(with("    __syncthreads();\n    buffer ^= 1;", "    buffer ^= 1;"), HasSubstr("race"));
+    EXPECT_THAT(with("+ lane / 4;", "+ lane / 8;"), HasSubstr("written twice"));
+    EXPECT_THAT(with("lane % 4 * 2", "lane % 4"), HasSubstr("misaligned"));
+    EXPECT_THAT(with("+ lane / 4 +", "+ (lane / 4 ^ 1) +"), HasSubstr("element"));
+    EXPECT_THAT(with("sum0[2 * i + 1][2 * j], sum0[2 * i + 1][2 * j + 1]", "sum0[2 * i + 1][2 * j + 1], sum0[2 * i + 1][2 * j]"),
+                HasSubstr("element"));
+  }
+}
+
+struct CompiledText {
+  std::string told, name, text;
+};
+
+std::vector<CompiledText> TextsOf(const Graph& graph, int32_t node, const TensorCores& cores, const std::string& fusion) {
+  const std::vector<bool> constant = ConstantExpressions(graph), claimed(constant.size(), false);
+  std::vector<CompiledText> kernels;
+  for (const Tile& tile : OfferedTiles(cores.numerics)) {
+    const std::string name = CandidateName({tile, TiledFusion::kNone, 1, cores.numerics}) + fusion;
+    const auto group = kHopper.Group({graph, constant, claimed}, node, name, cores.numerics);
+    if (group.ok()) {
+      kernels.push_back({name, group->kernel.name, group->kernel.text});
+      continue;
+    }
+    // Two products of the largest tiles need more than there is.
+    EXPECT_EQ(fusion.substr(0, 5), ":pair");
+    EXPECT_THAT(std::string(group.status().message()), testing::AnyOf(HasSubstr("registers a thread"), HasSubstr("shared memory")));
+  }
+  return kernels;
+}
+
+/// No spills, no local memory. Every text for one architecture that has it, for all of them with
+/// MENDEL_CUDA_SEEDS in the environment.
+TEST(TensorCores, KernelsCompileWithoutSpills) {
+  const auto compiler = Compiler::Get();
+  if (!compiler.ok()) {
+    EXPECT_FALSE(std::filesystem::exists("/usr/local/cuda")) << compiler.status();
+    GTEST_SKIP() << compiler.status();
+  }
+  const bool all = std::getenv("MENDEL_CUDA_SEEDS") != nullptr;
+  std::map<int, std::string> modules;
+  std::map<std::string, std::string> told;
+  size_t next = 0;
+  for (const TensorCores& cores : AllTensorCores()) {
+    std::vector<CompiledText> kernels = TextsOf(GroupedConvolution(), 4, cores, "");
+    for (const auto& [graph, node, fusion] :
+         {std::tuple(GatedMlp("f32", 512), 3, ":pair:split5"), std::tuple(NormalizedProduct("bf16", 256), 6, ":rows")}) {
+      for (CompiledText& kernel : TextsOf(graph, node, cores, fusion)) kernels.push_back(std::move(kernel));
+    }
+    std::vector<int> architectures(kCompiledArchitectures.begin(), kCompiledArchitectures.end());
+    std::erase_if(architectures, [&](int one) { return one < cores.architecture || !(*compiler)->Supports(one); });
+    for (const CompiledText& kernel : kernels) {
+      if (!told.emplace(kernel.name, kernel.told).second) continue;
+      ++next;
+      for (size_t k = 0; k < architectures.size(); ++k) {
+        if (all || next % architectures.size() == k) modules[architectures[k]] += kernel.text;
+      }
+    }
+  }
+  for (const auto& [architecture, text] : modules) {
+    const auto compiled = (*compiler)->Compile(PreambleText() + text, "tensor_cores", architecture);
+    ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
+    for (const auto& [entry, usage] : compiled->entries) {
+      EXPECT_EQ(usage.spilled_bytes, 0) << told[entry] << " on sm_" << architecture << ", " << usage.registers << " registers";
+      EXPECT_EQ(usage.stack_bytes, 0) << told[entry] << " on sm_" << architecture;
+    }
+    std::printf("%zu of %zu kernels for sm_%d\n", compiled->entries.size(), told.size(), architecture);
+  }
+}
+
+}  // namespace
+}  // namespace mendel::cuda
