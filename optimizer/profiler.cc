@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "optimizer/node_seconds.h"
 #include "optimizer/operator_profiles.h"
 #include "optimizer/subprogram_key.h"
 #include "optimizer/trial.h"
@@ -289,9 +290,7 @@ absl::StatusOr<std::vector<double>> Profiler::NodeSeconds(const Variant& variant
   MENDEL_ASSIGN_OR_RETURN(const auto medians, trial.StepMedians({&pointer, 1}, {.min_runs = 3, .deadline = deadline_}));
   ++measured_;
   const std::vector<Step>& steps = executable->steps();
-  for (size_t k = 0; k < steps.size(); ++k) {
-    if (!steps[k].nodes.empty()) seconds[static_cast<size_t>(steps[k].nodes[0])] += medians[0][k];
-  }
+  seconds = SecondsByNode(steps, medians[0], seconds.size());
   MENDEL_RETURN_IF_ERROR(PutNodeSeconds(variant, seconds, steps));
   return seconds;
 }

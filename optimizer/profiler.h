@@ -105,7 +105,8 @@ class Profiler {
   /// power, temperature, or why they are not told. Empty for the processor.
   std::vector<std::string> Conditions(const std::vector<Variant>& variants, const std::string& occasion = "") const;
 
-  /// Median seconds of every node's step in the chain, 0 for nodes without a step. A step of several nodes counts for its first.
+  /// Median seconds of every node's step in the chain, conversions that it asks for included (node_seconds.h), 0 for nodes without
+  /// a step.
   absl::StatusOr<std::vector<double>> NodeSeconds(const Variant& variant);
 
   /// A short name for what times depend on besides the program: backend, device, threads, numerics.
