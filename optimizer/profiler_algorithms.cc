@@ -116,8 +116,7 @@ absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double
 absl::StatusOr<Algorithms> Profiler::MeasureAlgorithms(const Graph& graph, const Offers& offers, const Algorithms& known,
                                                        const std::string& key, const std::string& cut_key, double max_seconds,
                                                        bool& cut) {
-  AlgorithmTimes times{
-      .trial = Trial(graph), .standard = nullptr, .want = {}, .known = known, .of_nodes = {}, .wrong = {}};
+  AlgorithmTimes times{.trial = Trial(graph), .standard = nullptr, .want = {}, .known = known, .of_nodes = {}, .wrong = {}};
   MENDEL_ASSIGN_OR_RETURN(const bool all, TimeOffers(graph, offers, max_seconds, times));
   MENDEL_ASSIGN_OR_RETURN(Algorithms chosen, CombineAlgorithms(graph, offers, max_seconds, times));
   cut = cut || !all || times.cut;

@@ -17,10 +17,10 @@
 namespace mendel {
 namespace {
 
-constexpr double kNoise = 0.97;  // an algorithm must win by more than measurements repeat
-constexpr double kTie = 1.1;     // an algorithm that loses less than this alone may win among others of its kind
+constexpr double kNoise = 0.97;    // an algorithm must win by more than measurements repeat
+constexpr double kTie = 1.1;       // an algorithm that loses less than this alone may win among others of its kind
 constexpr double kAffordable = 4;  // a program is begun when so many first runs fit into the time
-constexpr int kRounds = 8;       // in which each node's best is put together, whose times then change what is best
+constexpr int kRounds = 8;         // in which each node's best is put together, whose times then change what is best
 
 }  // namespace
 
@@ -32,9 +32,8 @@ double Profiler::AlgorithmTimes::Ratios::Estimate() const {
 
 const std::pair<const Algorithms, Profiler::AlgorithmTimes::Ratios>& Profiler::AlgorithmTimes::Fastest() const {
   const auto standard = of_programs.find(known);
-  const auto least = std::min_element(of_programs.begin(), of_programs.end(), [](const auto& a, const auto& b) {
-    return a.second.Estimate() < b.second.Estimate();
-  });
+  const auto least = std::min_element(of_programs.begin(), of_programs.end(),
+                                      [](const auto& a, const auto& b) { return a.second.Estimate() < b.second.Estimate(); });
   return least->second.Estimate() < standard->second.Estimate() ? *least : *standard;
 }
 

@@ -36,9 +36,9 @@ struct Profiler::AlgorithmTimes {
   /// By what a node's time depends on (SignatureOf) and algorithm: those of equal nodes of a program together.
   std::map<std::string, std::map<std::string, Ratios>> of_nodes;
   std::map<Algorithms, Ratios> of_programs = {};  ///< that ran; the standard's is 1
-  int combinations = 0;  ///< programs of each node's best that were measured
-  bool cut = false;      ///< there was no time for a combination
-  std::string wrong;     ///< two lines for each algorithm that was dropped: its name, the difference
+  int combinations = 0;                           ///< programs of each node's best that were measured
+  bool cut = false;                               ///< there was no time for a combination
+  std::string wrong;                              ///< two lines for each algorithm that was dropped: its name, the difference
 
   /// Of the least estimate; the standard among equals.
   const std::pair<const Algorithms, Ratios>& Fastest() const;
