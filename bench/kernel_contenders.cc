@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/status.h"
@@ -20,6 +21,11 @@ namespace {
 
 /// A kernel's bound is of the worst output; a class offers what is wrong by up to twice what it allows a plan.
 constexpr double kLayerError = 2;
+
+/// Names of oneDNN's implementations and layouts; the others are kernels of ours, or of a class that rounds.
+bool IsOneDnns(const std::string& algorithm) {
+  return algorithm.starts_with("direct:") || algorithm.starts_with("winograd:") || algorithm.starts_with("layout:");
+}
 
 /// Infinite where a result is no number.
 double ErrorOf(const Tensor& result, const HostValue& wanted) {
@@ -124,7 +130,7 @@ absl::StatusOr<std::vector<Contender>> MakeContenders(const Backend& backend, co
     Contender contender;
     contender.name = name;
     contender.numerics = numerics;
-    contender.own = !backend.AlgorithmKind(name).empty() || !Allows(Numerics::kDefault, numerics);
+    contender.own = !IsOneDnns(name) || !Allows(Numerics::kDefault, numerics);
     if (contender.own && !wanted(name)) continue;
     MENDEL_RETURN_IF_ERROR(Compile(backend, layer, threads, contender));
     if (contender.kernels != contenders[0].kernels) contenders.push_back(std::move(contender));

@@ -50,7 +50,7 @@ fake idle AVX512_CORE </dev/null
 expect 2 'nothing to measure' bench/kernels --program "$folder/idle" --output "$table"
 
 # Own algorithms, own defaults with oneDNN's primitive, and chains of several layers.
-row=$'[a-z]+\t[0-9.e+-]+\t[0-9.]+\t[0-9.]+\t.*jit.*\t[0-9.]+\t[0-9.]+\t[0-9.]+\t[0-9.]+'
+row=$'[a-z]+\t[0-9.e+-]+\t[0-9.]+\t[0-9.]+\t.*(jit|brg|wino|dw).*\t[0-9.]+\t[0-9.]+\t[0-9.]+\t[0-9.]+'
 measure() { "$times" --seconds 0.1 --threads 1 --filter "$1"; }
 case $("$times" --set none) in
 *$'\tavx'*)
