@@ -3,7 +3,6 @@
 #include "kernels/cuda/tiled/library.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +19,6 @@
 #include "gmock/gmock.h"
 #include "graph/random_graph.h"
 #include "graph/rewrite.h"
-#include "graph/text.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/fake/fake_driver.h"
@@ -29,15 +27,13 @@
 #include "kernels/cuda/nvrtc/compiler.h"
 #include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/tiled_graphs.h"
+#include "kernels/cuda/tiled/tiled_programs.h"
 
 namespace mendel::cuda {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-const TiledLibrary kTiled(100, 90);
-const CallLibrary* const kLibraries[] = {&kTiled};
 
 /// A product whose right side is computed from the rows' statistics, too.
 Graph ProductWithItself(const std::string& row) {
@@ -63,38 +59,6 @@ Graph RmsNormalizedProduct() {
     return "y" = %10)");
 }
 
-DeviceProgram Lowered(const Graph& graph, std::map<int32_t, std::string> algorithms) {
-  auto program = LowerToDevice(graph, {.reuse_memory = false, .algorithms = std::move(algorithms), .libraries = kLibraries});
-  EXPECT_TRUE(program.ok()) << program.status();
-  return program.ok() ? *std::move(program) : DeviceProgram();
-}
-
-std::string Refusal(const Graph& graph, int32_t node, const std::string& algorithm) {
-  const auto program = LowerToDevice(graph, {.algorithms = {{node, algorithm}}, .libraries = kLibraries});
-  EXPECT_TRUE(absl::IsInvalidArgument(program.status())) << program.status();
-  return std::string(program.status().message());
-}
-
-/// What running the program on random inputs finds wrong, with `from` replaced by `to` in those of its texts that have it.
-std::string WithFault(const Graph& graph, const std::map<int32_t, std::string>& algorithms, const std::string& from = "",
-                      const std::string& to = "") {
-  Rng rng(1);
-  DeviceCase one{"planted", graph, {}, Lowered(graph, algorithms)};
-  for (const HostValue& input : RandomInputs(rng, one.graph)) one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
-  std::atomic<int> changes = 0;
-  const auto image = [&](const std::string& text) -> absl::StatusOr<std::vector<char>> {
-    std::string changed = text;
-    const size_t at = from.empty() ? std::string::npos : changed.find(from, changed.find("extern \"C\""));
-    if (at == std::string::npos) return TextImage(text);
-    ++changes;
-    return TextImage(changed.replace(at, from.size(), to));
-  };
-  FakeDriver driver;
-  std::string failure = FailureOn(driver.table(), image, one);
-  EXPECT_EQ(changes > 0, !from.empty()) << from;
-  return failure;
-}
-
 TEST(TiledLibrary, ChainsAreOneLaunch) {
   const std::pair<Graph, std::map<int32_t, std::string>> chains[] = {
       {GatedMlp(), {{3, "tile:32x32x32:2x2:pair"}}},
@@ -103,7 +67,7 @@ TEST(TiledLibrary, ChainsAreOneLaunch) {
       {GroupedConvolution(), {{4, "tile:16x64x32:2x4"}}},
   };
   for (const auto& [graph, algorithms] : chains) {
-    const DeviceProgram program = Lowered(graph, algorithms);
+    const DeviceProgram program = LoweredByTiles(graph, algorithms);
     ASSERT_EQ(program.launches.size(), 1u);
     const Step& step = program.launches[0].info;
     EXPECT_EQ(step.nodes[0], algorithms.begin()->first);
@@ -120,10 +84,10 @@ TEST(TiledLibrary, TakesAlongWhatNobodyElseReads) {
     %3 = MatMul(%2, %1)
     %4 = Relu(%3)
     return "y" = %4, "sum" = %3, "rows" = %2)");
-  const DeviceProgram program = Lowered(graph, {{3, "tile:16x32x32:1x2"}});
+  const DeviceProgram program = LoweredByTiles(graph, {{3, "tile:16x32x32:1x2"}});
   ASSERT_EQ(program.launches.size(), 3u);
   EXPECT_THAT(program.launches[1].info.nodes, ElementsAre(3));
-  EXPECT_THAT(Refusal(graph, 3, "tile:16x32x32:1x2:rows"), HasSubstr("no such product here"));
+  EXPECT_THAT(TilesRefusal(graph, 3, "tile:16x32x32:1x2:rows"), HasSubstr("no such product here"));
   // A residual that is computed later leaves the addition to who computes it.
   const Graph late = Parsed(R"(%0 = Input() {name = "x", shape = [20, 16]}
     %1 = Input() {name = "w", shape = [16, 16]}
@@ -132,8 +96,8 @@ TEST(TiledLibrary, TakesAlongWhatNobodyElseReads) {
     %4 = Softmax(%3) {axis = 1}
     %5 = Add(%2, %4)
     return "y" = %5)");
-  EXPECT_THAT(Lowered(late, {{2, "tile:16x32x32:1x2"}}).launches[0].info.nodes, ElementsAre(2));
-  EXPECT_THAT(Refusal(late, 2, "tile:16x32x32:1x2:pair"), HasSubstr("no such product here"));
+  EXPECT_THAT(LoweredByTiles(late, {{2, "tile:16x32x32:1x2"}}).launches[0].info.nodes, ElementsAre(2));
+  EXPECT_THAT(TilesRefusal(late, 2, "tile:16x32x32:1x2:pair"), HasSubstr("no such product here"));
 }
 
 TEST(TiledLibrary, DividedSumsAreTwoLaunchesWithRoomBetween) {
@@ -141,7 +105,7 @@ TEST(TiledLibrary, DividedSumsAreTwoLaunchesWithRoomBetween) {
   for (const char* dtype : {"f32", "f16"}) {
     const Graph graph = GatedMlp(dtype, 80);
     const std::map<int32_t, std::string> algorithms = {{3, "tile:32x32x16:2x2:pair:split3"}};
-    const DeviceProgram program = Lowered(graph, algorithms);
+    const DeviceProgram program = LoweredByTiles(graph, algorithms);
     ASSERT_EQ(program.launches.size(), 2u);
     const DeviceLaunch &sums = program.launches[0], &totals = program.launches[1];
     EXPECT_EQ(sums.info.kernel, "tile:32x32x16:2x2:pair:split3_of_5");
@@ -155,7 +119,7 @@ TEST(TiledLibrary, DividedSumsAreTwoLaunchesWithRoomBetween) {
     EXPECT_EQ(std::pair(written.allocation, written.offset), std::pair(read.allocation, read.offset));
     EXPECT_EQ(WithFault(graph, algorithms), "");
   }
-  EXPECT_THAT(Refusal(GatedMlp("f32", 40), 3, "tile:32x32x16:2x2:split4"),
+  EXPECT_THAT(TilesRefusal(GatedMlp("f32", 40), 3, "tile:32x32x16:2x2:split4"),
               testing::AllOf(HasSubstr("MatMul 3"), HasSubstr("3 steps of 16"), HasSubstr("4 parts")));
 }
 
@@ -165,7 +129,7 @@ TEST(TiledLibrary, DividedSumsRepeatTheirBits) {
   Rng rng(3);
   DeviceCase one{"repeated", graph, {}, {}};
   for (const HostValue& input : RandomInputs(rng, graph)) one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
-  auto program = LowerToDevice(graph, {.algorithms = {{3, "tile:16x32x32:1x2:split5"}}, .libraries = kLibraries});
+  auto program = LowerToDevice(graph, {.algorithms = {{3, "tile:16x32x32:1x2:split5"}}, .libraries = kTiledAlone});
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_GE(program->arena_bytes, 5 * 40 * 36 * 4);
   FakeDriver driver;
@@ -187,7 +151,7 @@ TEST(TiledLibrary, DividedSumsRepeatTheirBits) {
 
 TEST(TiledLibrary, OffersFewAndFusionsFirst) {
   const auto offered = [](const Graph& graph, int32_t node) {
-    return LibraryAlgorithms(graph, node, Numerics::kStrict, kLibraries);
+    return LibraryAlgorithms(graph, node, Numerics::kStrict, kTiledAlone);
   };
   const auto pair = offered(GatedMlp(), 3), rows = offered(NormalizedProduct(), 6), conv = offered(GroupedConvolution(), 4);
   ASSERT_FALSE(pair.empty());
@@ -204,11 +168,12 @@ TEST(TiledLibrary, OffersFewAndFusionsFirst) {
 
 TEST(TiledLibrary, RefusesByName) {
   const Graph graph = GatedMlp();
-  EXPECT_THAT(Refusal(graph, 3, "tile:64x64"),
+  EXPECT_THAT(TilesRefusal(graph, 3, "tile:64x64"),
               testing::AllOf(HasSubstr("MatMul 3"), HasSubstr("'tile:64x64'"), HasSubstr("no name")));
-  EXPECT_THAT(Refusal(graph, 3, "tile:256x256x64:8x8"), HasSubstr("shared memory"));
-  EXPECT_THAT(Refusal(graph, 4, "tile:64x64x16:4x4"), testing::AllOf(HasSubstr("Sigmoid 4"), HasSubstr("no such product here")));
-  EXPECT_THAT(Refusal(graph, 3, "tile:64x64x16:4x4:rows"), HasSubstr("no such product here"));
+  EXPECT_THAT(TilesRefusal(graph, 3, "tile:256x256x64:8x8"), HasSubstr("shared memory"));
+  EXPECT_THAT(TilesRefusal(graph, 4, "tile:64x64x16:4x4"),
+              testing::AllOf(HasSubstr("Sigmoid 4"), HasSubstr("no such product here")));
+  EXPECT_THAT(TilesRefusal(graph, 3, "tile:64x64x16:4x4:rows"), HasSubstr("no such product here"));
   const auto without = LowerToDevice(graph, {.algorithms = {{3, "tile:64x64x16:4x4"}}});
   EXPECT_TRUE(absl::IsInvalidArgument(without.status())) << without.status();
 }
@@ -216,8 +181,8 @@ TEST(TiledLibrary, RefusesByName) {
 TEST(TiledLibrary, StatisticsAreOfTheLeftSideAlone) {
   for (const std::string row : {"ReduceSum(%0) {axes = [1], keepdims = 1}", "Softmax(%0) {axis = 1}"}) {
     const Graph graph = ProductWithItself(row);
-    EXPECT_THAT(Refusal(graph, 3, "tile:16x32x32:1x2:rows"), HasSubstr("no such product here")) << row;
-    for (const std::string& name : LibraryAlgorithms(graph, 3, Numerics::kDefault, kLibraries)) {
+    EXPECT_THAT(TilesRefusal(graph, 3, "tile:16x32x32:1x2:rows"), HasSubstr("no such product here")) << row;
+    for (const std::string& name : LibraryAlgorithms(graph, 3, Numerics::kDefault, kTiledAlone)) {
       EXPECT_EQ(name.find(":rows"), std::string::npos) << row << ": " << name;
     }
   }

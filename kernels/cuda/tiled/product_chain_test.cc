@@ -14,15 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
 #include "base/status.h"
 #include "gmock/gmock.h"
-#include "graph/random_graph.h"
 #include "graph/rewrite.h"
-#include "graph/text.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/expect_right.h"
-#include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/fusion/preamble.h"
 #include "kernels/cuda/nvrtc/architectures.h"
 #include "kernels/cuda/nvrtc/compiler.h"
@@ -30,20 +26,13 @@
 #include "kernels/cuda/tiled/chain_shape.h"
 #include "kernels/cuda/tiled/library.h"
 #include "kernels/cuda/tiled/product_chain_case.h"
+#include "kernels/cuda/tiled/tiled_graphs.h"
+#include "kernels/cuda/tiled/tiled_programs.h"
 
 namespace mendel::cuda {
 namespace {
 
 using testing::HasSubstr;
-
-const TiledLibrary kTiled(100, 90);
-const CallLibrary* const kLibraries[] = {&kTiled};
-
-Graph Parsed(const std::string& body) {
-  auto graph = ParseGraph("graph \"g\" {\n" + body + "\n}");
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
-}
 
 /// GELU(x W1 + b) W2 of 40 rows.
 Graph Mlp(int64_t inner = 36, const std::string& dtype = "f32") {
@@ -91,35 +80,6 @@ Graph Bottleneck(int64_t taps, int64_t group = 1, int64_t channels = 12, int64_t
     return "y" = %9)"));
 }
 
-DeviceProgram Lowered(const Graph& graph, std::map<int32_t, std::string> algorithms) {
-  auto program = LowerToDevice(graph, {.reuse_memory = false, .algorithms = std::move(algorithms), .libraries = kLibraries});
-  EXPECT_TRUE(program.ok()) << program.status();
-  return program.ok() ? *std::move(program) : DeviceProgram();
-}
-
-std::string Refusal(const Graph& graph, int32_t node, const std::string& algorithm) {
-  const auto program = LowerToDevice(graph, {.algorithms = {{node, algorithm}}, .libraries = kLibraries});
-  EXPECT_TRUE(absl::IsInvalidArgument(program.status())) << program.status();
-  return std::string(program.status().message());
-}
-
-/// What running the program on random inputs finds wrong, with `from` replaced by `to` in its texts.
-std::string WithFault(const Graph& graph, const std::map<int32_t, std::string>& algorithms, const std::string& from = "",
-                      const std::string& to = "") {
-  Rng rng(1);
-  DeviceCase one{"planted", graph, {}, Lowered(graph, algorithms)};
-  for (const HostValue& input : RandomInputs(rng, one.graph)) one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
-  const auto image = [&](const std::string& text) -> absl::StatusOr<std::vector<char>> {
-    std::string changed = text;
-    const size_t begin = changed.find("extern \"C\""), at = from.empty() ? begin : changed.find(from, begin);
-    EXPECT_NE(at, std::string::npos) << from;
-    if (!from.empty() && at != std::string::npos) changed.replace(at, from.size(), to);
-    return TextImage(changed);
-  };
-  FakeDriver driver;
-  return FailureOn(driver.table(), image, one);
-}
-
 TEST(ProductChain, IsOneLaunch) {
   const std::tuple<Graph, int32_t, std::string, size_t> chains[] = {
       {Mlp(), 4, "tile:16x32x32:1x2:chain", 5},          {Mlp(), 4, "tile:8x16x4:2x2:chain2", 5},
@@ -127,7 +87,7 @@ TEST(ProductChain, IsOneLaunch) {
       {Bottleneck(3), 5, "tile:16x64x32:2x4:chain2", 5}, {Bottleneck(3, 4), 5, "tile:16x32x16:2x2:chain", 5},
   };
   for (const auto& [graph, node, name, nodes] : chains) {
-    const DeviceProgram program = Lowered(graph, {{node, name}});
+    const DeviceProgram program = LoweredByTiles(graph, {{node, name}});
     ASSERT_EQ(program.launches.size(), 1u);
     const Step& step = program.launches[0].info;
     EXPECT_EQ(step.nodes[0], node);
@@ -144,7 +104,7 @@ TEST(ProductChain, TakesNothingThatOthersRead) {
     %4 = MatMul(%3, %1)
 )";
   const std::string name = "tile:16x32x32:1x2:chain";
-  EXPECT_EQ(Lowered(Parsed(inputs + "return \"y\" = %4"), {{2, name}}).launches.size(), 1u);
+  EXPECT_EQ(LoweredByTiles(Parsed(inputs + "return \"y\" = %4"), {{2, name}}).launches.size(), 1u);
   const std::string others[] = {
       "return \"y\" = %4, \"kept\" = %3",
       "return \"y\" = %4, \"sum\" = %2",
@@ -153,8 +113,8 @@ TEST(ProductChain, TakesNothingThatOthersRead) {
   };
   for (const std::string& other : others) {
     const Graph graph = Parsed(inputs + other);
-    EXPECT_THAT(Refusal(graph, 2, name), HasSubstr("no such chain of products here")) << other;
-    for (const std::string& offered : LibraryAlgorithms(graph, 2, Numerics::kDefault, kLibraries)) {
+    EXPECT_THAT(TilesRefusal(graph, 2, name), HasSubstr("no such chain of products here")) << other;
+    for (const std::string& offered : LibraryAlgorithms(graph, 2, Numerics::kDefault, kTiledAlone)) {
       EXPECT_EQ(offered.find(":chain"), std::string::npos) << other;
     }
   }
@@ -165,36 +125,36 @@ TEST(ProductChain, TakesNothingThatOthersRead) {
 )";
   for (const char* second : {"%3 = MatMul(%2, %2)\nreturn \"y\" = %3", "%3 = MatMul(%0, %2)\nreturn \"y\" = %3",
                              "%3 = Softmax(%2) {axis = 0}\n%4 = MatMul(%3, %0)\nreturn \"y\" = %4"}) {
-    EXPECT_THAT(Refusal(Parsed(square + second), 1, name), HasSubstr("no such chain of products here")) << second;
+    EXPECT_THAT(TilesRefusal(Parsed(square + second), 1, name), HasSubstr("no such chain of products here")) << second;
   }
 }
 
 TEST(ProductChain, RefusesByName) {
   const Graph wide = Mlp(2000), deep = Bottleneck(3, 1, 600, 14);
-  EXPECT_THAT(Refusal(wide, 4, "tile:16x32x32:1x2:chain"),
+  EXPECT_THAT(TilesRefusal(wide, 4, "tile:16x32x32:1x2:chain"),
               testing::AllOf(HasSubstr("MatMul 4"), HasSubstr("'tile:16x32x32:1x2:chain'"), HasSubstr("bytes of shared memory")));
-  EXPECT_THAT(Refusal(deep, 5, "tile:16x64x32:2x4:chain"),
+  EXPECT_THAT(TilesRefusal(deep, 5, "tile:16x64x32:2x4:chain"),
               testing::AllOf(HasSubstr("Conv 5"), HasSubstr("bytes of shared memory")));
-  EXPECT_THAT(Refusal(Mlp(), 4, "tile:16x32x32:1x2:chain4"), HasSubstr("4 parts of 2 tiles"));
-  EXPECT_THAT(Refusal(Mlp(), 4, "tile:16x32x32:1x2:chain3"), HasSubstr("a power of two"));
-  EXPECT_THAT(Refusal(Mlp(), 4, "tile:16x32x32:1x2:chain1"), HasSubstr("no name of a tiled kernel"));
-  EXPECT_THAT(Refusal(Mlp(), 4, "tile:16x32x32:1x2:chainx"), HasSubstr("no name of a tiled kernel"));
-  EXPECT_THAT(Refusal(Mlp(), 7, "tile:16x32x32:1x2:chain"), HasSubstr("no such chain of products here"));
-  EXPECT_THAT(Refusal(Attention(), 6, "tile:64x8x8:8x2:chain"), HasSubstr("32 threads for 64 rows"));
+  EXPECT_THAT(TilesRefusal(Mlp(), 4, "tile:16x32x32:1x2:chain4"), HasSubstr("4 parts of 2 tiles"));
+  EXPECT_THAT(TilesRefusal(Mlp(), 4, "tile:16x32x32:1x2:chain3"), HasSubstr("a power of two"));
+  EXPECT_THAT(TilesRefusal(Mlp(), 4, "tile:16x32x32:1x2:chain1"), HasSubstr("no name of a tiled kernel"));
+  EXPECT_THAT(TilesRefusal(Mlp(), 4, "tile:16x32x32:1x2:chainx"), HasSubstr("no name of a tiled kernel"));
+  EXPECT_THAT(TilesRefusal(Mlp(), 7, "tile:16x32x32:1x2:chain"), HasSubstr("no such chain of products here"));
+  EXPECT_THAT(TilesRefusal(Attention(), 6, "tile:64x8x8:8x2:chain"), HasSubstr("32 threads for 64 rows"));
 }
 
 TEST(ProductChain, IsOfferedFirstAndFits) {
   for (const auto& [graph, node] : {std::pair(Mlp(), 4), std::pair(Attention("f16", 64), 6), std::pair(Bottleneck(3), 5),
                                     std::pair(Bottleneck(1, 1, 64, 14), 5)}) {
-    const std::vector<std::string> offered = LibraryAlgorithms(graph, node, Numerics::kStrict, kLibraries);
+    const std::vector<std::string> offered = LibraryAlgorithms(graph, node, Numerics::kStrict, kTiledAlone);
     ASSERT_GT(offered.size(), 1u);
     EXPECT_THAT(offered[0], HasSubstr(":chain"));
     EXPECT_LE(std::count_if(offered.begin(), offered.end(), [](const auto& name) { return name.find(":chain") != name.npos; }), 2);
-    EXPECT_EQ(Lowered(graph, {{node, offered[0]}}).launches.size(), 1u);
+    EXPECT_EQ(LoweredByTiles(graph, {{node, offered[0]}}).launches.size(), 1u);
   }
   // What is kept does not fit, or would be computed again and again.
   for (const auto& [graph, node] : {std::pair(Mlp(4000), 4), std::pair(Bottleneck(3, 1, 600, 14), 5)}) {
-    for (const std::string& name : LibraryAlgorithms(graph, node, Numerics::kStrict, kLibraries)) {
+    for (const std::string& name : LibraryAlgorithms(graph, node, Numerics::kStrict, kTiledAlone)) {
       EXPECT_EQ(name.find(":chain"), std::string::npos) << name;
     }
   }
@@ -241,7 +201,7 @@ Counted RunAll(const char* what, uint64_t seeds, const std::function<DeviceCase(
       const auto chain = MatchProductChain(scope, node);
       if (!chain.has_value()) continue;
       std::vector<std::string> names = {kSmall[seed % kSmall.size()] + ":chain", kSmall[(seed + 1) % kSmall.size()] + ":chain2"};
-      const std::vector<std::string> offered = LibraryAlgorithms(one.graph, node, Numerics::kDefault, kLibraries);
+      const std::vector<std::string> offered = LibraryAlgorithms(one.graph, node, Numerics::kDefault, kTiledAlone);
       if (!offered.empty() && offered[0].find(":chain") != std::string::npos) names.push_back(offered[0]);
       for (const std::string& name : names) {
         const int64_t bytes = one.graph.type(chain->kept()).dtype == DType::kF64 ? 8 : 4;
@@ -249,7 +209,7 @@ Counted RunAll(const char* what, uint64_t seeds, const std::function<DeviceCase(
         counted.refused += shape.ok() ? 0 : 1;
         if (!shape.ok()) continue;
         const auto program =
-            LowerToDevice(one.graph, {.reuse_memory = seed % 2 == 0, .algorithms = {{node, name}}, .libraries = kLibraries});
+            LowerToDevice(one.graph, {.reuse_memory = seed % 2 == 0, .algorithms = {{node, name}}, .libraries = kTiledAlone});
         EXPECT_TRUE(program.ok()) << name << ": " << program.status() << "\n" << one.told;
         if (!program.ok()) return counted;
         ++counted.kernels;

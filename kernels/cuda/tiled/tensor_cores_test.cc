@@ -3,6 +3,7 @@
 #include "kernels/cuda/tiled/tensor_cores.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,10 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
 #include "base/status.h"
 #include "gmock/gmock.h"
-#include "graph/random_graph.h"
 #include "graph/rewrite.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/device_case.h"
@@ -28,6 +27,7 @@
 #include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/library.h"
 #include "kernels/cuda/tiled/tiled_graphs.h"
+#include "kernels/cuda/tiled/tiled_programs.h"
 
 namespace mendel::cuda {
 namespace {
@@ -51,22 +51,12 @@ std::string Refusal(const TiledLibrary& library, const Graph& graph, const std::
   return program.ok() ? "" : std::string(program.status().message());
 }
 
-/// An image of the text with `from` replaced by `to` in its kernels, where there is something to replace.
-ImageOf Changed(const std::string& from, const std::string& to, int& changes) {
-  return [&changes, from, to](const std::string& text) -> absl::StatusOr<std::vector<char>> {
-    std::string changed = text;
-    const size_t at = from.empty() ? std::string::npos : changed.find(from, changed.find("__launch_bounds__("));
-    if (at != std::string::npos) changed.replace(at, from.size(), to), ++changes;
-    return TextImage(changed);
-  };
-}
-
 /// What the node's algorithm yields for these inputs in the emulator.
 std::vector<double> Results(const Graph& graph, const std::string& algorithm, Numerics numerics, const std::vector<Tensor>& inputs,
                             const std::string& from = "", const std::string& to = "") {
   FakeDriver driver;
-  int changes = 0;
-  const auto executable = MakeExecutable(driver.table(), Lowered(graph, 2, algorithm, numerics), Changed(from, to, changes));
+  std::atomic<int> changes = 0;
+  const auto executable = MakeExecutable(driver.table(), Lowered(graph, 2, algorithm, numerics), WithReplaced(from, to, changes));
   EXPECT_TRUE(executable.ok()) << executable.status();
   EXPECT_EQ(changes > 0, !from.empty());
   const auto results = RunOnTensors(**executable, graph, inputs);
@@ -191,14 +181,7 @@ TEST(TensorCores, AreOfNoDouble) {
 
 std::string WithFault(const std::string& algorithm, Numerics numerics, const std::string& from, const std::string& to) {
   const Graph graph = GatedMlp();
-  Rng rng(1);
-  DeviceCase one{"planted", graph, {}, Lowered(graph, 3, algorithm, numerics), numerics};
-  for (const HostValue& input : RandomInputs(rng, graph)) one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
-  FakeDriver driver;
-  int changes = 0;
-  std::string failure = FailureOn(driver.table(), Changed(from, to, changes), one);
-  EXPECT_EQ(changes > 0, !from.empty()) << from;
-  return failure;
+  return FailureWithFault({"planted", graph, {}, Lowered(graph, 3, algorithm, numerics), numerics}, from, to);
 }
 
 TEST(TensorCores, PlantedFaultsAreFound) {
