@@ -11,6 +11,7 @@
 #include "kernels/cuda/mending_case.h"
 #include "kernels/cuda/nvrtc/architectures.h"
 #include "kernels/cuda/nvrtc/compiler.h"
+#include "kernels/cuda/nvrtc/expect_compiled.h"
 
 namespace mendel::cuda {
 namespace {
@@ -56,17 +57,9 @@ void CompileAll(const Compiler& compiler, const std::string& what, const Emitted
   std::printf("  %u bytes shared\n", kernel.launch.shared);
 }
 
-/// Null, and says so, where there is no NVRTC.
-const Compiler* CompilerOrSkip() {
-  const auto compiler = Compiler::Get();
-  if (compiler.ok()) return *compiler;
-  std::printf("\nSKIP: %s\n", std::string(compiler.status().message()).c_str());
-  return nullptr;
-}
-
 TEST(Nvrtc, KernelsCompileWithoutSpills) {
-  const Compiler* compiler = CompilerOrSkip();
-  if (compiler == nullptr) GTEST_SKIP();
+  const Compiler* const compiler = FoundCompiler();
+  if (compiler == nullptr) return;
   std::printf("NVRTC %s at %s\n", compiler->version().c_str(), compiler->path().c_str());
   std::printf("registers a thread / bytes spilled / occupancy by architecture\n");
   int number = 0;
@@ -93,8 +86,8 @@ TEST(Nvrtc, KernelsCompileWithoutSpills) {
 }
 
 TEST(Nvrtc, ErrorsAreTold) {
-  const Compiler* compiler = CompilerOrSkip();
-  if (compiler == nullptr) GTEST_SKIP();
+  const Compiler* const compiler = FoundCompiler();
+  if (compiler == nullptr) return;
   const auto compiled = compiler->Compile("extern \"C\" __global__ void f() { nonsense; }", "f", 90);
   EXPECT_TRUE(absl::IsInvalidArgument(compiled.status()));
   EXPECT_NE(std::string(compiled.status().message()).find("nonsense"), std::string::npos);

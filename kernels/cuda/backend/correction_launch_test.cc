@@ -3,7 +3,6 @@
 #include "kernels/cuda/backend/correction_launch.h"
 
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "kernels/cuda/mending_case.h"
 #include "kernels/cuda/nvrtc/architectures.h"
 #include "kernels/cuda/nvrtc/compiler.h"
+#include "kernels/cuda/nvrtc/expect_compiled.h"
 #include "runtime/kernel_text.h"
 
 namespace mendel::cuda {
@@ -372,11 +372,8 @@ TEST(CorrectionLaunch, AKernelThatTakesMoreIsRefused) {
 
 /// NVRTC takes the module of a whole plan: the corrections' texts among those of the groups.
 TEST(CorrectionLaunch, ModuleCompilesForAGpu) {
-  const auto compiler = Compiler::Get();
-  if (!compiler.ok()) {
-    EXPECT_FALSE(std::filesystem::exists("/usr/local/cuda")) << compiler.status();
-    GTEST_SKIP() << compiler.status();
-  }
+  const Compiler* const compiler = FoundCompiler();
+  if (compiler == nullptr) return;
   std::vector<MendedPlan> plans;
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     plans.push_back(PlanOf(With({.followed = true}, Seams(dtype)), Cat("d", plans.size(), "_")));
@@ -385,11 +382,7 @@ TEST(CorrectionLaunch, ModuleCompilesForAGpu) {
   ASSERT_EQ(plans.size() + 1, kCompiledArchitectures.size());
   // Each plan for one of the architectures: 75, 80, 90, 100, 120 in turn.
   for (size_t k = 0; k < plans.size() + 1; ++k) {
-    const int architecture = kCompiledArchitectures[k];
-    if (!(*compiler)->Supports(architecture)) continue;
-    const auto compiled = (*compiler)->Compile(ModuleOf({plans[k % plans.size()]}), "plans", architecture);
-    ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
-    EXPECT_EQ(compiled->usage.spilled_bytes, 0) << "sm_" << architecture;
+    CompiledWithoutSpills(*compiler, ModuleOf({plans[k % plans.size()]}), "plans", kCompiledArchitectures[k]);
   }
 }
 

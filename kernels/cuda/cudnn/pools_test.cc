@@ -2,7 +2,6 @@
 // nothing.
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/nvrtc/architectures.h"
 #include "kernels/cuda/nvrtc/compiler.h"
+#include "kernels/cuda/nvrtc/expect_compiled.h"
 
 namespace mendel::cuda {
 namespace {
@@ -142,11 +142,8 @@ TEST(CudnnPools, AreRightWhereFormsEnd) {
 
 /// NVRTC takes what the host's compiler took.
 TEST(CudnnPools, CompileWithoutADevice) {
-  const auto compiler = Compiler::Get();
-  if (!compiler.ok()) {
-    EXPECT_FALSE(std::filesystem::exists("/usr/local/cuda")) << compiler.status();
-    GTEST_SKIP() << compiler.status();
-  }
+  const Compiler* const compiler = FoundCompiler();
+  if (compiler == nullptr) return;
   // Each pool in each form for one of the architectures.
   std::vector<std::vector<DeviceCase>> cases(kCompiledArchitectures.size());
   size_t number = 0;
@@ -158,11 +155,7 @@ TEST(CudnnPools, CompileWithoutADevice) {
     }
   }
   for (size_t k = 0; k < cases.size(); ++k) {
-    const int architecture = kCompiledArchitectures[k];
-    if (!(*compiler)->Supports(architecture)) continue;
-    const auto compiled = (*compiler)->Compile(ModuleOf(cases[k]), "pools", architecture);
-    ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
-    EXPECT_EQ(compiled->usage.spilled_bytes, 0) << "sm_" << architecture;
+    CompiledWithoutSpills(*compiler, ModuleOf(cases[k]), "pools", kCompiledArchitectures[k]);
   }
 }
 

@@ -5,14 +5,9 @@
 #include <cstdint>
 
 #include "kernels/cuda/device_case.h"
+#include "kernels/cuda/tiled/case_maker.h"
 
 namespace mendel::cuda {
-
-/// What RandomChain makes: which operators may occur.
-enum class ChainValues {
-  kFloats,     ///< normalisations, softmax and transcendental functions, too
-  kPolynomial  ///< sums, products and what the judge takes as an oracle of one element; in f32
-};
 
 /// One gated pair, one normalised or softmaxed left side, or a product behind an RMS normalisation in elementary operators; with
 /// odd extents, batches, transposed right sides and elementwise operators before and after. The program is left empty.

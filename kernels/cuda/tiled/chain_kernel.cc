@@ -11,6 +11,7 @@
 #include "kernels/cuda/fusion/kernel_code.h"
 #include "kernels/cuda/fusion/operator_text.h"
 #include "kernels/cuda/fusion/preamble.h"
+#include "kernels/cuda/tiled/chain_places.h"
 #include "kernels/cuda/tiled/chain_shape.h"
 #include "kernels/cuda/tiled/operand_order.h"
 #include "kernels/cuda/tiled/operand_text.h"
@@ -18,8 +19,6 @@
 
 namespace mendel::cuda {
 namespace {
-
-using Names = std::vector<std::string>;
 
 class ChainWriter {
  public:
@@ -35,7 +34,8 @@ class ChainWriter {
         real_(RealName(graph.type(chain.kept()).dtype)),
         zero_(LiteralOf(graph.type(chain.kept()).dtype, 0.0)),
         widest_lanes_(static_cast<int>(16 / WidestElement(graph, chain.fused))),
-        code_(graph, chain.fused, IndexTypeOf(graph, chain.fused)) {}
+        code_(graph, chain.fused, IndexTypeOf(graph, chain.fused)),
+        block_(code_, shape_) {}
 
   absl::StatusOr<FusedKernel> Write() {
     if (shape_.Blocks() > std::numeric_limits<int32_t>::max()) return Unsupported("a launch of ", shape_.Blocks(), " blocks");
@@ -77,14 +77,7 @@ class ChainWriter {
     code_.Line(Cat("const ", index, " block = static_cast<", index, ">(blockIdx.x);"));
     code_.Line(Cat("const ", index, " part = ", Modulo("block", shape_.parts), ";"));
     const std::string rest = code_.LetIndex(Divided("block", shape_.parts));
-    Shape tiles;
-    for (const KeptAxis& axis : shape_.axes) tiles.push_back(axis.tiles());
-    const Names tile = code_.Decode(code_.LetIndex(Modulo(rest, shape_.Tiles())), tiles).at;
-    for (size_t d = 0; d < tile.size(); ++d) {
-      const KeptAxis& axis = shape_.axes[d];
-      results_.push_back(code_.LetIndex(Scaled(tile[d], axis.tile)));
-      kept_.push_back(code_.LetIndex(Added(Scaled(tile[d], axis.advance), axis.first)));
-    }
+    block_.Begin(code_.LetIndex(Modulo(rest, shape_.Tiles())));
     matrix_ = shape_.second.batch == 1 ? "0" : code_.LetIndex(Divided(rest, shape_.Tiles()));
     const int64_t left = OperandText(code_, tile_, real_, {"left", tile_.rows, "", 0}).SharedElements();
     DeclareShared("left", 0);
@@ -128,13 +121,14 @@ class ChainWriter {
     const auto right = [this](const std::string& at, const std::string& k, std::string& inside) {
       if (shape_.of_rows) return places_.right(k, at, inside);
       std::string here;
-      const std::string column = KeptColumn(at, inside);
+      const std::string column = block_.KeptColumn(first_.outputs[0].shape, at, inside);
       Position position = places_.right(k, column, here);
-      if (!here.empty()) inside += Cat(inside.empty() ? "" : " && ", here);
+      Require(inside, here);
       return position;
     };
     const SummedSide sides[] = {
-        shape_.of_rows ? Side(0, true, results_[0], shape_.second.rows, left) : Side(0, true, "inner0", shape_.limits[0], left),
+        shape_.of_rows ? Side(0, true, block_.first_result(0), shape_.second.rows, left)
+                       : Side(0, true, "inner0", shape_.limits[0], left),
         shape_.of_rows ? Side(0, false, "inner0", shape_.limits[0], right) : Side(0, false, "kept0", shape_.Kept(), right)};
     WriteTileSum(code_, tile_, real_, zero_, shape_.first.depth, sides[0], sides[1]);
     Keep();
@@ -160,25 +154,6 @@ class ChainWriter {
     }
   }
 
-  /// The first convolution's column of kept position `at`, where it is `inside` its result.
-  std::string KeptColumn(const std::string& at, std::string& inside) {
-    const Shape& made = first_.outputs[0].shape;
-    Shape counts, extents;
-    for (const KeptAxis& axis : shape_.axes) counts.push_back(axis.count);
-    Position place{code_.Decode(at, counts).at};
-    for (size_t d = 0; d < counts.size(); ++d) {
-      const KeptAxis& axis = shape_.axes[d];
-      extents.push_back(made[d == 0 ? 0 : d + 1]);
-      place.at[d] = code_.LetIndex(Added(kept_[d], Scaled(place.at[d], axis.step)));
-      const auto require = [&](const std::string& condition) { inside += Cat(inside.empty() ? "" : " && ", condition); };
-      if (axis.first < 0) require(Cat(place.at[d], " >= 0"));
-      if ((axis.tiles() - 1) * axis.advance + axis.first + (axis.count - 1) * axis.step >= axis.input) {
-        require(Cat(place.at[d], " < ", axis.input));
-      }
-    }
-    return code_.LetIndex(FlatOf(extents, place));
-  }
-
   /// From the sums to shared memory. Positions without an element become zeros, which the second product multiplies.
   void Keep() {
     const std::string index = code_.index_type();
@@ -193,11 +168,11 @@ class ChainWriter {
     code_.Line(Cat(real_, " element = ", zero_, ";"));
     std::string inside, place;
     if (shape_.of_rows) {
-      place = code_.LetIndex(Added(results_[0], "at"));
+      place = code_.LetIndex(Added(block_.first_result(0), "at"));
       inside = Cat(place, " < ", shape_.second.rows);
     } else {
       if (shape_.Kept() < shape_.across) inside = Cat("at < ", shape_.Kept());
-      place = KeptColumn("at", inside);
+      place = block_.KeptColumn(first_.outputs[0].shape, "at", inside);
     }
     code_.Open(inside.empty() ? "" : Cat("if (", inside, ")"));
     const std::string channel = shape_.of_rows ? place : code_.LetIndex(Added(first_channel_, "inner"));
@@ -222,7 +197,7 @@ class ChainWriter {
     const std::string index = code_.index_type(), last = Cat(shape_.second.rows - 1);
     code_.Open("");
     code_.Line(Cat("const int own = thread % ", lanes, ", kept_row = thread / ", lanes, ";"));
-    const std::string row = code_.LetIndex(Added(results_[0], "kept_row"));
+    const std::string row = code_.LetIndex(Added(block_.first_result(0), "kept_row"));
     // Beyond the last row there are zeros, of which nothing is used.
     code_.Line(Cat("const ", index, " row = ", row, " < ", last, " ? ", row, " : ", last, ";"));
     code_.BindElements(chain_.kept(), [this](const Position& position) {
@@ -242,7 +217,7 @@ class ChainWriter {
     auto [shape, axes] = text.geometry(view);
     RowAt row{code_, id, view, lanes, std::move(shape), std::move(axes), places_.left("row", "").at};
     row.thread = "own";
-    const Names statistics = text.statistics(row);
+    const std::vector<std::string> statistics = text.statistics(row);
     RefineElements(lanes, [&](const Position& position) {
       if (text.element == nullptr) return code_.Bind({id, 0}, statistics.back());
       const std::string x = code_.Element(graph_.node(id).inputs[0], position);
@@ -284,41 +259,14 @@ class ChainWriter {
     OperandTile operand{"right", tile_.columns, "0", shape_.Results()};
     SummedSide side{OperandText(code_, tile_, real_, std::move(operand)), graph_.type(Middle()).shape};
     side.place = [this](const std::string& at, const std::string& k, std::string& inside) {
-      const std::string column = ResultColumn(at, inside);
+      const std::string column = block_.ResultColumn(at, inside);
       std::string here;
       Position position = places_.right(k, column, here);
-      if (!here.empty()) inside += Cat(inside.empty() ? "" : " && ", here);
+      Require(inside, here);
       return position;
     };
-    side.element = [this](const Position& position) {
-      Position place;
-      Shape counts;
-      for (size_t d = 0; d < shape_.axes.size(); ++d) {
-        const KeptAxis& axis = shape_.axes[d];
-        counts.push_back(axis.count);
-        place.at.push_back(Divided(Cat("(", position.at[d == 0 ? 0 : d + 1], " - ", kept_[d], ")"), axis.step));
-      }
-      const std::string channel = Added(position.at[1], Scaled(matrix_, -shape_.depth));
-      return Cat("kept[", Added(Scaled(channel, shape_.pitch), FlatOf(counts, place)), "]");
-    };
+    side.element = [this](const Position& position) { return Cat("kept[", block_.KeptOffset(position, matrix_), "]"); };
     return side;
-  }
-
-  /// The second product's column of position `at` of the tile, where it is `inside` the result.
-  std::string ResultColumn(const std::string& at, std::string& inside) {
-    Shape counts, extents;
-    for (const KeptAxis& axis : shape_.axes) {
-      counts.push_back(axis.tile);
-      extents.push_back(axis.results);
-    }
-    Position place{code_.Decode(at, counts).at};
-    for (size_t d = 0; d < counts.size(); ++d) {
-      place.at[d] = code_.LetIndex(Added(results_[d], place.at[d]));
-      if (counts[d] * shape_.axes[d].tiles() > extents[d]) {
-        inside += Cat(inside.empty() ? "" : " && ", place.at[d], " < ", extents[d]);
-      }
-    }
-    return code_.LetIndex(FlatOf(extents, place));
   }
 
   /// What follows the second product, and the result.
@@ -330,14 +278,14 @@ class ChainWriter {
     const std::string index = code_.index_type();
     std::string inside, column;
     if (shape_.of_rows) {
-      code_.Line(Cat("const ", index, " row = ", results_[0], " + thread_row + i;"));
+      code_.Line(Cat("const ", index, " row = ", block_.first_result(0), " + thread_row + i;"));
       code_.Line(Cat("const ", index, " column = outer0 + thread_column + j;"));
       inside = Cat("row < ", shape_.second.rows, " && column < ", shape_.limits[1]);
     } else {
       code_.Line(Cat("const ", index, " row = outer0 + thread_row + i;"));
       code_.Line(Cat("const ", index, " at = thread_column + j;"));
       inside = Cat("row < ", shape_.limits[1], shape_.Results() < tile_.columns ? Cat(" && at < ", shape_.Results()) : "");
-      code_.Line(Cat("const ", index, " column = ", ResultColumn("at", inside), ";"));
+      code_.Line(Cat("const ", index, " column = ", block_.ResultColumn("at", inside), ";"));
     }
     code_.Open(Cat("if (", inside, ")"));
     if (lanes_ == 1) {
@@ -378,9 +326,9 @@ class ChainWriter {
   const std::string real_, zero_;
   const int widest_lanes_;  // elements of one access of 16 bytes
   KernelCode code_;
+  ChainPlaces block_;
   ProductPlaces places_;  // of the product that is written
   std::string matrix_, first_matrix_, first_channel_;
-  Names results_, kept_;  // this block's first result and its first kept position along each axis
   int lanes_ = 1;
 };
 

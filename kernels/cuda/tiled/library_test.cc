@@ -4,10 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <iterator>
 #include <map>
 #include <span>
 #include <string>
@@ -22,9 +18,8 @@
 #include "gtest/gtest.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/fake/fake_driver.h"
-#include "kernels/cuda/fusion/preamble.h"
-#include "kernels/cuda/nvrtc/architectures.h"
 #include "kernels/cuda/nvrtc/compiler.h"
+#include "kernels/cuda/nvrtc/expect_compiled.h"
 #include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/tiled_graphs.h"
 #include "kernels/cuda/tiled/tiled_programs.h"
@@ -205,61 +200,34 @@ TEST(TiledLibrary, PlantedFaultsAreFound) {
   EXPECT_THAT(WithFault(rows, by_rows, "across == r", "across + 1 == r"), HasSubstr("element"));
 }
 
-struct NamedKernel {
-  std::string told;
-  FusedKernel kernel;
-};
-
 /// The kernels of every tile that is offered, with each fusion that the graph's product has.
-std::vector<NamedKernel> KernelsOf(const Graph& graph, int32_t node, const std::vector<const char*>& fusions) {
+std::vector<ToldKernel> KernelsOf(const Graph& graph, int32_t node, const std::vector<const char*>& fusions) {
   const std::vector<bool> constant = ConstantExpressions(graph), claimed(constant.size(), false);
-  std::vector<NamedKernel> kernels;
+  std::vector<ToldKernel> kernels;
   for (const Tile& tile : OfferedTiles()) {
     for (const char* fusion : fusions) {
       const std::string name = CandidateName({tile}) + fusion;
       const auto group = kTiled.Group({graph, constant, claimed}, node, name, Numerics::kDefault);
       EXPECT_TRUE(group.ok()) << group.status();
       if (!group.ok()) continue;
-      kernels.push_back({name, group->kernel});
+      kernels.push_back({name, group->kernel.name, group->kernel.text});
       // The same of all tiles.
-      if (!group->finish.name.empty() && tile == OfferedTiles()[0]) kernels.push_back({name + ", totals", group->finish});
+      if (group->finish.name.empty() || tile != OfferedTiles()[0]) continue;
+      kernels.push_back({name + ", totals", group->finish.name, group->finish.text});
     }
   }
   return kernels;
 }
 
-/// No spills, no local memory. Every text for one architecture, for all of them with MENDEL_CUDA_SEEDS in the environment.
 TEST(TiledLibrary, KernelsCompileWithoutSpills) {
-  const auto compiler = Compiler::Get();
-  if (!compiler.ok()) {
-    EXPECT_FALSE(std::filesystem::exists("/usr/local/cuda")) << compiler.status();
-    GTEST_SKIP() << compiler.status();
-  }
-  std::vector<NamedKernel> kernels = KernelsOf(GatedMlp("f32", 512), 3, {"", ":pair", ":pair:split5"});
-  for (const std::vector<NamedKernel>& more :
+  const Compiler* const compiler = FoundCompiler();
+  if (compiler == nullptr) return;
+  std::vector<ToldKernel> kernels = KernelsOf(GatedMlp("f32", 512), 3, {"", ":pair", ":pair:split5"});
+  for (const std::vector<ToldKernel>& more :
        {KernelsOf(NormalizedProduct("bf16", 256), 6, {":rows"}), KernelsOf(GroupedConvolution(), 4, {"", ":split2"})}) {
     kernels.insert(kernels.end(), more.begin(), more.end());
   }
-  const bool all = std::getenv("MENDEL_CUDA_SEEDS") != nullptr;
-  for (size_t k = 0; k < std::size(kCompiledArchitectures); ++k) {
-    const int architecture = kCompiledArchitectures[k];
-    if (!(*compiler)->Supports(architecture)) continue;
-    std::string module = PreambleText();
-    std::map<std::string, std::string> told;
-    for (size_t number = 0; number < kernels.size(); ++number) {
-      if (!all && number % std::size(kCompiledArchitectures) != k) continue;
-      if (told.emplace(kernels[number].kernel.name, kernels[number].told).second) module += kernels[number].kernel.text;
-    }
-    const auto compiled = (*compiler)->Compile(module, "tiled", architecture);
-    ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
-    EXPECT_EQ(compiled->entries.size(), told.size());
-    for (const auto& [entry, usage] : compiled->entries) {
-      EXPECT_EQ(usage.spilled_bytes, 0) << told[entry] << " on sm_" << architecture << ", " << usage.registers << " registers";
-      EXPECT_EQ(usage.stack_bytes, 0) << told[entry] << " on sm_" << architecture;
-    }
-    std::printf("%zu of %zu kernels for sm_%d: %d registers a thread on average\n", told.size(), kernels.size(), architecture,
-                compiled->usage.registers / static_cast<int>(told.size()));
-  }
+  ExpectCompiled(*compiler, kernels, "tiled");
 }
 
 }  // namespace

@@ -14,15 +14,12 @@
 namespace mendel::cuda {
 namespace {
 
-class ProductChainMaker {
+class ProductChainMaker : public CaseMaker {
  public:
-  ProductChainMaker(uint64_t seed, ChainValues values) : rng_(seed), floats_(values == ChainValues::kFloats) {
-    constexpr DType kTypes[] = {DType::kF32, DType::kF32, DType::kF16, DType::kBF16, DType::kF64};
-    if (floats_) dtype_ = kTypes[rng_.Below(5)];
-  }
+  ProductChainMaker(uint64_t seed, ChainValues values) : CaseMaker(seed, values) {}
 
   DeviceCase Matrices() {
-    for (int64_t rank = rng_.Between(0, 2); rank > 0; --rank) batch_.push_back(rng_.Between(1, 3));
+    DrawBatch();
     const int64_t rows = Extent(), depth = Extent(), inner = Extent(), columns = Extent();
     const bool shared = rng_.Flip();
     const ValueId left = Source(With(rows, depth));
@@ -48,41 +45,9 @@ class ProductChainMaker {
   }
 
  private:
-  int64_t Extent() { return rng_.Below(3) == 0 ? 4 * rng_.Between(1, 9) : rng_.Between(1, 37); }
-  Shape With(int64_t rows, int64_t columns) const {
-    Shape shape = batch_;
-    shape.insert(shape.end(), {rows, columns});
-    return shape;
-  }
-
-  ValueId Source(const Shape& shape, bool stored = false) {
-    std::vector<double> values;
-    for (int64_t left = NumElements(shape); left > 0; --left) values.push_back(static_cast<double>(rng_.Between(-16, 16)) / 16);
-    const Tensor tensor = Tensor::FromDoubles({dtype_, shape}, values);
-    const std::string name = Cat("v", sources_++);
-    if (stored) return e_.Constant(tensor, name);
-    case_.inputs.push_back(HostValue::FromTensor(tensor));
-    return e_.Input(name, tensor.type());
-  }
-
   ValueId Right(int64_t depth, int64_t columns, bool shared) {
-    Shape shape = shared ? Shape() : batch_;
-    const size_t rank = shape.size() + 2;
-    if (rng_.Flip()) {
-      shape.insert(shape.end(), {depth, columns});
-      return Source(shape, rng_.Flip());
-    }
-    shape.insert(shape.end(), {columns, depth});
-    Ints perm;
-    for (size_t d = 0; d < rank; ++d) perm.push_back(static_cast<int64_t>(d));
-    std::swap(perm[rank - 1], perm[rank - 2]);
-    return e_.Transpose(Source(shape), perm);
-  }
-
-  ValueId Function(ValueId value) {
-    const char* const floats[] = {"Gelu", "Tanh", "Relu", "Abs"};
-    const char* const oracles[] = {"Sigmoid", "Tanh", "Relu", "Neg"};
-    return e_.Op((floats_ ? floats : oracles)[rng_.Below(4)], {value});
+    const bool transposed = !rng_.Flip();
+    return CaseMaker::Right(depth, columns, !shared, transposed);
   }
   ValueId Gated(ValueId value) { return rng_.Flip() ? value : e_.Op("Mul", {value, e_.Op("Sigmoid", {value})}); }
 
@@ -130,39 +95,11 @@ class ProductChainMaker {
     for (int64_t more = rng_.Between(0, 2); more > 0; --more) value = Follower(value);
     return value;
   }
-  ValueId Follower(ValueId value) {
-    if (rng_.Flip()) return Function(value);
-    const ValueId other = Source(rng_.Flip() ? Shape{e_.shape(value).back()} : e_.shape(value));
-    return rng_.Flip() ? e_.Add(value, other) : e_.Op("Mul", {other, value});
-  }
-
-  DeviceCase Finished(ValueId value) {
-    e_.Output("y", value);
-    auto graph = e_.Finish();
-    MENDEL_CHECK(graph.ok());
-    case_.graph = *std::move(graph);
-    return std::move(case_);
-  }
-
-  Rng rng_;
-  const bool floats_;
-  DType dtype_ = DType::kF32;
-  Shape batch_;
-  Emitter e_;
-  DeviceCase case_ = {};
-  int sources_ = 0;
 };
-
-DeviceCase Told(DeviceCase one, uint64_t seed) {
-  one.told = Cat("seed ", seed, "\n", PrintGraph(one.graph));
-  return one;
-}
 
 }  // namespace
 
-DeviceCase RandomMatrixChain(uint64_t seed, ChainValues values) { return Told(ProductChainMaker(seed, values).Matrices(), seed); }
-DeviceCase RandomConvolutionChain(uint64_t seed, ChainValues values) {
-  return Told(ProductChainMaker(seed, values).Convolutions(), seed);
-}
+DeviceCase RandomMatrixChain(uint64_t seed, ChainValues values) { return ProductChainMaker(seed, values).Matrices(); }
+DeviceCase RandomConvolutionChain(uint64_t seed, ChainValues values) { return ProductChainMaker(seed, values).Convolutions(); }
 
 }  // namespace mendel::cuda

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/device_case.h"
-#include "kernels/cuda/tiled/chain_case.h"
+#include "kernels/cuda/tiled/case_maker.h"
 
 namespace mendel::cuda {
 

@@ -4,12 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -21,9 +17,8 @@
 #include "gtest/gtest.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/fake/fake_driver.h"
-#include "kernels/cuda/fusion/preamble.h"
-#include "kernels/cuda/nvrtc/architectures.h"
 #include "kernels/cuda/nvrtc/compiler.h"
+#include "kernels/cuda/nvrtc/expect_compiled.h"
 #include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/library.h"
 #include "kernels/cuda/tiled/tiled_graphs.h"
@@ -201,18 +196,14 @@ TEST(TensorCores, PlantedFaultsAreFound) {
   }
 }
 
-struct CompiledText {
-  std::string told, name, text;
-};
-
-std::vector<CompiledText> TextsOf(const Graph& graph, int32_t node, const TensorCores& cores, const std::string& fusion) {
+std::vector<ToldKernel> TextsOf(const Graph& graph, int32_t node, const TensorCores& cores, const std::string& fusion) {
   const std::vector<bool> constant = ConstantExpressions(graph), claimed(constant.size(), false);
-  std::vector<CompiledText> kernels;
+  std::vector<ToldKernel> kernels;
   for (const Tile& tile : OfferedTiles(cores.numerics)) {
     const std::string name = CandidateName({tile, TiledFusion::kNone, 1, cores.numerics}) + fusion;
     const auto group = kHopper.Group({graph, constant, claimed}, node, name, cores.numerics);
     if (group.ok()) {
-      kernels.push_back({name, group->kernel.name, group->kernel.text});
+      kernels.push_back({name, group->kernel.name, group->kernel.text, cores.architecture});
       continue;
     }
     // Two products of the largest tiles need more than there is.
@@ -222,43 +213,18 @@ std::vector<CompiledText> TextsOf(const Graph& graph, int32_t node, const Tensor
   return kernels;
 }
 
-/// No spills, no local memory. Every text for one architecture that has it, for all of them with
-/// MENDEL_CUDA_SEEDS in the environment.
 TEST(TensorCores, KernelsCompileWithoutSpills) {
-  const auto compiler = Compiler::Get();
-  if (!compiler.ok()) {
-    EXPECT_FALSE(std::filesystem::exists("/usr/local/cuda")) << compiler.status();
-    GTEST_SKIP() << compiler.status();
-  }
-  const bool all = std::getenv("MENDEL_CUDA_SEEDS") != nullptr;
-  std::map<int, std::string> modules;
-  std::map<std::string, std::string> told;
-  size_t next = 0;
+  const Compiler* const compiler = FoundCompiler();
+  if (compiler == nullptr) return;
+  std::vector<ToldKernel> kernels;
   for (const TensorCores& cores : AllTensorCores()) {
-    std::vector<CompiledText> kernels = TextsOf(GroupedConvolution(), 4, cores, "");
     for (const auto& [graph, node, fusion] :
-         {std::tuple(GatedMlp("f32", 512), 3, ":pair:split5"), std::tuple(NormalizedProduct("bf16", 256), 6, ":rows")}) {
-      for (CompiledText& kernel : TextsOf(graph, node, cores, fusion)) kernels.push_back(std::move(kernel));
-    }
-    std::vector<int> architectures(kCompiledArchitectures.begin(), kCompiledArchitectures.end());
-    std::erase_if(architectures, [&](int one) { return one < cores.architecture || !(*compiler)->Supports(one); });
-    for (const CompiledText& kernel : kernels) {
-      if (!told.emplace(kernel.name, kernel.told).second) continue;
-      ++next;
-      for (size_t k = 0; k < architectures.size(); ++k) {
-        if (all || next % architectures.size() == k) modules[architectures[k]] += kernel.text;
-      }
+         {std::tuple(GroupedConvolution(), 4, ""), std::tuple(GatedMlp("f32", 512), 3, ":pair:split5"),
+          std::tuple(NormalizedProduct("bf16", 256), 6, ":rows")}) {
+      for (ToldKernel& kernel : TextsOf(graph, node, cores, fusion)) kernels.push_back(std::move(kernel));
     }
   }
-  for (const auto& [architecture, text] : modules) {
-    const auto compiled = (*compiler)->Compile(PreambleText() + text, "tensor_cores", architecture);
-    ASSERT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
-    for (const auto& [entry, usage] : compiled->entries) {
-      EXPECT_EQ(usage.spilled_bytes, 0) << told[entry] << " on sm_" << architecture << ", " << usage.registers << " registers";
-      EXPECT_EQ(usage.stack_bytes, 0) << told[entry] << " on sm_" << architecture;
-    }
-    std::printf("%zu of %zu kernels for sm_%d\n", compiled->entries.size(), told.size(), architecture);
-  }
+  ExpectCompiled(*compiler, kernels, "tensor_cores");
 }
 
 }  // namespace

@@ -48,7 +48,9 @@ class TiledWriter {
     const std::string written =
         divided_.parts == 1 ? ResultParameter(graph_, chain_.result, "y") : Cat(real_, "* __restrict__ parts");
     const int64_t shared = SharedElements(candidate_) * RealBytes();
-    FusedKernel kernel = FinishedKernel(code_, written, blocks, tile_.threads(), static_cast<unsigned>(shared));
+    // For one more block of a pair ptxas spilled.
+    const int fewest = chain_.products.size() > 1 ? 1 : 0;
+    FusedKernel kernel = FinishedKernel(code_, written, blocks, tile_.threads(), static_cast<unsigned>(shared), fewest);
     kernel.lanes = lanes_;
     const int64_t steps = (divided_.products + tile_.depth - 1) / tile_.depth;
     kernel.block_products =
