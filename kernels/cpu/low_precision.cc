@@ -13,17 +13,20 @@ bool IsF32(const TensorType& type) { return type.dtype == DType::kF32 && NumElem
 bool RunsInBf16(const Lowering& lowering, const Group& group) {
   const auto named = lowering.options().algorithms.find(group.nodes[0]);
   if (named == lowering.options().algorithms.end() || named->second != kBf16Algorithm) return false;
-  return OffersLowPrecision(lowering.graph(), group.nodes[0], lowering.options().numerics, kBf16Algorithm);
+  return RunsLowPrecision(lowering.graph(), group.nodes[0], lowering.options().numerics, kBf16Algorithm);
+}
+
+bool OneDnnUses(dnnl::cpu_isa isa) {
+  const auto needed = static_cast<unsigned>(isa);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & needed) == needed;
 }
 
 }  // namespace
 
-bool MultipliesBf16() {
-  constexpr unsigned kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
-  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
-}
+bool MultipliesBf16() { return OneDnnUses(dnnl::cpu_isa::avx512_core_bf16); }
+bool MultipliesBf16Tiles() { return OneDnnUses(dnnl::cpu_isa::avx512_core_amx); }
 
-bool OffersLowPrecision(const Graph& graph, int32_t id, Numerics numerics, std::string_view algorithm) {
+bool RunsLowPrecision(const Graph& graph, int32_t id, Numerics numerics, std::string_view algorithm) {
   const Node& node = graph.node(id);
   const bool product = node.op->name == "MatMul";
   if (algorithm != kBf16Algorithm && algorithm != kBf16x3Algorithm) return false;
@@ -38,7 +41,8 @@ bool OffersLowPrecision(const Graph& graph, int32_t id, Numerics numerics, std::
 std::vector<std::string> LowPrecisionAlgorithms(const Graph& graph, int32_t id, Numerics numerics) {
   std::vector<std::string> names;
   for (const std::string_view algorithm : {kBf16Algorithm, kBf16x3Algorithm}) {
-    if (OffersLowPrecision(graph, id, numerics, algorithm)) names.emplace_back(algorithm);
+    if (algorithm == kBf16x3Algorithm && !MultipliesBf16Tiles()) continue;
+    if (RunsLowPrecision(graph, id, numerics, algorithm)) names.emplace_back(algorithm);
   }
   return names;
 }

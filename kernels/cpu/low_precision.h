@@ -26,12 +26,15 @@ inline constexpr std::string_view kBf16x3Algorithm = "bf16x3";
 
 /// True where the processor multiplies bf16 (AVX512_BF16 or AMX) and oneDNN may use it. Emulation by f32 is never offered.
 bool MultipliesBf16();
+/// True where it does so in tiles (AMX).
+bool MultipliesBf16Tiles();
 
-/// Those names that `numerics` allows for an f32 Conv, ConvTranspose or MatMul with constant weights that oneDNN has more than
-/// reference code for.
+/// Whether `numerics` allows one of those algorithms for an f32 Conv, ConvTranspose or MatMul with constant weights that oneDNN has
+/// more than reference code for.
+bool RunsLowPrecision(const Graph& graph, int32_t node, Numerics numerics, std::string_view algorithm);
+/// The names that are offered: `bf16x3` only where there are tiles. Without them three products of bf16 were never as fast as one
+/// of f32 (measured: docs/decisions.md).
 std::vector<std::string> LowPrecisionAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
-/// Whether `algorithm` is among them.
-bool OffersLowPrecision(const Graph& graph, int32_t node, Numerics numerics, std::string_view algorithm);
 
 /// lower_conv.cc and lower_matmul.cc: whether oneDNN has one of those algorithms for the contraction with a bias.
 bool ConvRunsIn(std::string_view algorithm, const Graph& graph, int32_t node);

@@ -69,8 +69,7 @@ CompileOptions In(const Precision& precision, const Graph& graph, int threads) {
   options.threads = threads;
   options.numerics = precision.numerics;
   for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
-    const std::vector<std::string> names = FindBackend("cpu")->Algorithms(graph, id, precision.numerics);
-    if (std::count(names.begin(), names.end(), precision.algorithm) != 0) options.algorithms[id] = precision.algorithm;
+    if (RunsLowPrecision(graph, id, precision.numerics, precision.algorithm)) options.algorithms[id] = precision.algorithm;
   }
   return options;
 }

@@ -154,7 +154,7 @@ std::optional<Choice> ChooseNamed(Lowering& lowering, const Group& group, ConvPr
   if (name != kBf16Algorithm && name != kBf16x3Algorithm) {
     return ChooseWithPosts(lowering, group, problem, WayOf(name), AcceptNamed(name));
   }
-  if (!OffersLowPrecision(lowering.graph(), group.nodes[0], lowering.options().numerics, name)) return std::nullopt;
+  if (!RunsLowPrecision(lowering.graph(), group.nodes[0], lowering.options().numerics, name)) return std::nullopt;
   for (const ConvProblem& form : InLowPrecision(problem, name)) {
     std::optional<Choice> choice = ChooseLow(lowering, group, form);
     if (!choice.has_value()) continue;

@@ -172,7 +172,7 @@ absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
   if (const auto named = lowering.options().algorithms.find(group.nodes[0]); named != lowering.options().algorithms.end()) {
     MENDEL_ASSIGN_OR_RETURN(const bool direct, LowerDirect(lowering, group, named->second));
     if (direct) return true;
-    if (OffersLowPrecision(lowering.graph(), group.nodes[0], lowering.options().numerics, named->second)) {
+    if (RunsLowPrecision(lowering.graph(), group.nodes[0], lowering.options().numerics, named->second)) {
       MENDEL_ASSIGN_OR_RETURN(const bool low, LowerLowPrecision(lowering, group, named->second));
       if (low) return true;
     }
