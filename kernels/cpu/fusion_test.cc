@@ -323,8 +323,8 @@ TEST(CpuFusion, PointwiseProductsComputeTheirSource) {
   }
 }
 
-/// A product or 1x1 convolution with bias, residual and activation, of whole numbers so small that every sum is exact in f32.
-Graph WholeNumbers(Rng& rng, bool product) {
+/// A product with bias, residual and activation, of whole numbers so small that every sum is exact in f32.
+Graph WholeNumbers(Rng& rng) {
   GraphBuilder builder;
   const auto constant = [&](Shape shape, const std::string& name) {
     std::vector<double> values(static_cast<size_t>(NumElements(shape)));
@@ -333,15 +333,8 @@ Graph WholeNumbers(Rng& rng, bool product) {
   };
   const int64_t in = rng.Between(512, 700), out = rng.Between(192, 300);
   const int64_t rows = rng.Between(5, 9), columns = rng.Between(8, 30);
-  ValueId y;
-  if (product) {
-    const ValueId x = builder.Input("x", {DType::kF32, {rows, columns, in}});
-    y = *builder.Add("Add", {*builder.Add("MatMul", {x, constant({in, out}, "w")}), constant({out}, "b")});
-  } else {
-    const ValueId x = builder.Input("x", {DType::kF32, {1, in, rows, columns}});
-    const Attributes attrs = {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}};
-    y = *builder.Add("Conv", {x, constant({out, in, 1, 1}, "w"), constant({out}, "b")}, attrs);
-  }
+  const ValueId x = builder.Input("x", {DType::kF32, {rows, columns, in}});
+  ValueId y = *builder.Add("Add", {*builder.Add("MatMul", {x, constant({in, out}, "w")}), constant({out}, "b")});
   if (rng.Flip()) y = *builder.Add("Add", {y, builder.Input("r", builder.type(y))});
   if (rng.Flip()) y = *builder.Add("Relu", {y});
   builder.Output("y", y);
@@ -352,7 +345,7 @@ TEST(CpuFusion, StrassensProductsAreExactOnSmallWholeNumbers) {
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Rng rng(seed);
-    const Graph graph = WholeNumbers(rng, seed % 2 == 0);
+    const Graph graph = WholeNumbers(rng);
     CompileOptions options;
     options.threads = static_cast<int>(rng.Between(1, 3));
     for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {

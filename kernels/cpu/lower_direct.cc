@@ -202,17 +202,15 @@ std::vector<std::string> DirectAlgorithms(const Graph& graph, int32_t node) {
 }
 
 std::vector<std::string> StrassenAlgorithms(const Graph& graph, int32_t id) {
-  // Smaller ones lose more by the sums than they gain.
+  // Smaller ones lose more by the sums than they gain, and so do 1x1 convolutions, for which oneDNN's kernels are nearer to the
+  // peak.
   constexpr int64_t kFewestInputs = 512, kFewestOutputs = 192, kFewestPositions = 32;
   const std::vector<std::string> direct = DirectAlgorithms(graph, id);
   const Node& node = graph.node(id);
-  if (direct.empty() || direct[0] != kOwnPointwise || node.op->name == "ConvTranspose") return {};
-  const bool product = node.op->name == "MatMul";
-  const Shape& src = graph.type(node.inputs[0]).shape;
+  if (direct.empty() || direct[0] != kOwnPointwise || node.op->name != "MatMul") return {};
   const Shape& dst = node.outputs[0].shape;
-  const int64_t out = product ? dst.back() : dst[1];
-  const bool large = (product ? src.back() : src[1]) >= kFewestInputs && out >= kFewestOutputs;
-  if (!large || NumElements(dst) / out < kFewestPositions) return {};
+  const int64_t in = graph.type(node.inputs[0]).shape.back(), out = dst.back();
+  if (in < kFewestInputs || out < kFewestOutputs || NumElements(dst) / out < kFewestPositions) return {};
   return {std::string(kOwnStrassen)};
 }
 
