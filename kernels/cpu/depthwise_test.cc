@@ -25,7 +25,7 @@ class DepthwiseCase : public Case {
     plan_.batch = rng.Between(1, 3);
     plan_.channels = rng.Between(1, rng.Flip() ? 40 : 200);
     if (rng.Flip()) plan_.inputs = rng.Between(1, 40);
-    for (size_t d = 0; d < 2; ++d) ChooseDimension(d);
+    for (size_t d = 0; d < 2; ++d) ChooseWindow(plan_, d, {1, 2, 3, 3, 5, 7}, 0.4, d == 1 ? 40 : 12);
     const int64_t in[] = {1, plan_.in[0], plan_.in[1]}, out[] = {1, plan_.out[0], plan_.out[1]};
     plan_.src_padded = rng.Flip();
     plan_.padded = rng.Flip();
@@ -41,10 +41,7 @@ class DepthwiseCase : public Case {
     std::string text = Cat(isa_.name, plan_.padded ? " blocked" : " channels-last",
                            plan_.src_padded ? " from blocked" : " from last", plan_.averaged ? " averaged" : "", " batch ",
                            plan_.batch, " channels ", plan_.inputs, " -> ", plan_.channels, " threads ", threads_);
-    for (size_t d = 0; d < 2; ++d) {
-      text += Cat("; ", plan_.in[d], " -> ", plan_.out[d], " taps ", plan_.taps[d], " pad ", plan_.pad[d], " stride ",
-                  plan_.stride[d], " dilation ", plan_.dilation[d]);
-    }
+    for (size_t d = 0; d < 2; ++d) text += DescribeWindow(plan_, d);
     return text;
   }
 
@@ -89,19 +86,6 @@ class DepthwiseCase : public Case {
 
  private:
   int64_t Sources() const { return plan_.inputs > 0 ? plan_.inputs : plan_.channels; }
-
-  void ChooseDimension(size_t d) {
-    constexpr int64_t kTaps[] = {1, 2, 3, 3, 5, 7};
-    plan_.taps[d] = kTaps[rng_.Below(6)];
-    plan_.stride[d] = rng_.Flip(0.4) ? rng_.Between(2, 3) : 1;
-    plan_.dilation[d] = rng_.Flip(0.2) ? 2 : 1;
-    const int64_t reach = (plan_.taps[d] - 1) * plan_.dilation[d];
-    plan_.pad[d] = rng_.Between(0, reach + 1);
-    const int64_t end = rng_.Between(0, reach + 1);
-    const int64_t least = std::max<int64_t>(1, reach + 1 - plan_.pad[d] - end);
-    plan_.in[d] = rng_.Between(least, least + (d == 1 ? 40 : 12));
-    plan_.out[d] = (plan_.in[d] + plan_.pad[d] + end - reach - 1) / plan_.stride[d] + 1;
-  }
 
   /// What the convolution reads.
   double Value(int64_t n, int64_t c, const int64_t* x) const {

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <iostream>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "base/random.h"
+#include "base/status.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/direct_kernels.h"
 #include "kernels/cpu/guarded.h"
@@ -38,6 +40,25 @@ class Case {
     std::vector<double> values(static_cast<size_t>(size));
     for (double& value : values) value = rng_.Uniform(-1, 1);
     return values;
+  }
+
+  /// Dimension d of a plan of windows, with one of `taps`; strides with this probability, up to `most` inputs more than it needs.
+  template <class Plan>
+  void ChooseWindow(Plan& plan, size_t d, const std::vector<int64_t>& taps, double strided, int64_t most) {
+    plan.taps[d] = taps[rng_.Below(taps.size())];
+    plan.stride[d] = rng_.Flip(strided) ? rng_.Between(2, 3) : 1;
+    plan.dilation[d] = rng_.Flip(0.2) ? 2 : 1;
+    const int64_t reach = (plan.taps[d] - 1) * plan.dilation[d];
+    plan.pad[d] = rng_.Between(0, reach + 1);
+    const int64_t end = rng_.Between(0, reach + 1);
+    const int64_t least = std::max<int64_t>(1, reach + 1 - plan.pad[d] - end);
+    plan.in[d] = rng_.Between(least, least + most);
+    plan.out[d] = (plan.in[d] + plan.pad[d] + end - reach - 1) / plan.stride[d] + 1;
+  }
+  template <class Plan>
+  static std::string DescribeWindow(const Plan& plan, size_t d) {
+    return Cat("; ", plan.in[d], " -> ", plan.out[d], " taps ", plan.taps[d], " pad ", plan.pad[d], " stride ", plan.stride[d],
+               " dilation ", plan.dilation[d]);
   }
 
   /// Some activation; one that is known by its name, too, must not be called.

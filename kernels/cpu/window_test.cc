@@ -32,10 +32,7 @@ class WindowCase : public Case {
   std::string Describe() const {
     std::string text = Cat(isa_.name, last_ ? " channels-last" : " blocked", " batch ", plan_.batch, " channels ", sources_, " -> ",
                            outputs_, " each of ", inputs_, " threads ", threads_);
-    for (size_t d = 0; d < 3; ++d) {
-      text += Cat("; ", plan_.in[d], " -> ", plan_.out[d], " taps ", plan_.taps[d], " pad ", plan_.pad[d], " stride ",
-                  plan_.stride[d], " dilation ", plan_.dilation[d]);
-    }
+    for (size_t d = 0; d < 3; ++d) text += DescribeWindow(plan_, d);
     return text;
   }
 
@@ -44,7 +41,9 @@ class WindowCase : public Case {
   void Choose(int64_t sources, int64_t outputs, int64_t inputs) {
     sources_ = sources, outputs_ = outputs, inputs_ = inputs;
     last_ = rng_.Flip() && sources % isa_.lanes == 0 && outputs % isa_.lanes == 0;
-    for (size_t d = 0; d < 3; ++d) ChooseDimension(d);
+    for (size_t d = 0; d < 3; ++d) {
+      if (d == 2 || !rng_.Flip(0.4)) ChooseWindow(plan_, d, {1, 2, 3, 3, 5}, 0.3, d == 2 ? 40 : 5);
+    }
     src_ = StridedBox(last_, plan_.batch, sources, isa_.lanes, plan_.in, rng_);
     dst_ = StridedBox(last_, plan_.batch, outputs, isa_.lanes, plan_.out, rng_);
     plan_.src = src_.strides;
@@ -85,20 +84,6 @@ class WindowCase : public Case {
   Plan plan_;
 
  private:
-  void ChooseDimension(size_t d) {
-    if (d < 2 && rng_.Flip(0.4)) return;
-    constexpr int64_t kTaps[] = {1, 2, 3, 3, 5};
-    plan_.taps[d] = kTaps[rng_.Below(5)];
-    plan_.stride[d] = rng_.Flip(0.3) ? rng_.Between(2, 3) : 1;
-    plan_.dilation[d] = rng_.Flip(0.2) ? 2 : 1;
-    const int64_t reach = (plan_.taps[d] - 1) * plan_.dilation[d];
-    plan_.pad[d] = rng_.Between(0, reach + 1);
-    const int64_t end = rng_.Between(0, reach + 1);
-    const int64_t least = std::max<int64_t>(1, reach + 1 - plan_.pad[d] - end);
-    plan_.in[d] = rng_.Between(least, least + (d == 2 ? 40 : 5));
-    plan_.out[d] = (plan_.in[d] + plan_.pad[d] + end - reach - 1) / plan_.stride[d] + 1;
-  }
-
   double Sum(const GuardedFloats& src, const std::vector<double>& weights, int64_t n, int64_t o, const int64_t* at) const {
     const int64_t first = o * (sources_ / inputs_) / outputs_ * inputs_;  // of the group's channels
     double sum = 0;
