@@ -77,8 +77,9 @@ class Profiler {
   /// The best algorithm of every node that has a choice, timed in the chain: the whole graph is compiled with an algorithm for each
   /// of them until all were tried, and its steps' times are compared with those of the default over interleaved runs, those of
   /// equal nodes together. Where the backend tells of regions (Backend::KindRegions), each is then given another kind of algorithms
-  /// as one, since a node alone would pay for conversions. What is chosen is the fastest whole program that ran. An algorithm that
-  /// makes the graph's numbers wrong is dropped with a warning. Nodes whose default is best are absent. Nodes whose like (operator,
+  /// as one, since a node alone would pay for conversions. What is chosen is the fastest whole program that ran: what seems best is
+  /// measured until there are three measurements of it, whose median counts, so that luck does not. An algorithm that makes the
+  /// graph's numbers wrong is dropped with a warning. Nodes whose default is best are absent. Nodes whose like (operator,
   /// attributes, types) was met in an earlier call have the choice of that one, whatever time is left.
   absl::StatusOr<Algorithms> ChooseAlgorithms(const Graph& graph, double max_seconds);
   /// From now on ChooseAlgorithms tries only these names: those that won somewhere in the whole program.
