@@ -13,39 +13,27 @@
 
 #include "kernels/cpu/direct_kernels.h"
 #include "kernels/cpu/weight_view.h"
+#include "kernels/cpu/window_plan.h"
 
 namespace mendel::cpu {
 
 inline constexpr std::string_view kOwnDirect = "direct-own";
 
-/// One convolution. Missing dimensions come first and have extent one. Channels of source and destination lie in whole vectors.
-struct DirectConvPlan {
-  const DirectIsa* isa = nullptr;
-  int64_t batch = 1;
+/// One convolution.
+struct DirectConvPlan : WindowPlan {
   int64_t channels_in = 1;
   int64_t channels_out = 1;
-  int64_t in[3] = {1, 1, 1};
-  int64_t out[3] = {1, 1, 1};
-  int64_t taps[3] = {1, 1, 1};
-  int64_t pad[3] = {0, 0, 0};  ///< before
-  int64_t stride[3] = {1, 1, 1};
-  int64_t dilation[3] = {1, 1, 1};
-  WinogradStrides src{};
-  WinogradStrides dst{};
-
   std::vector<int64_t> starts;          ///< first output of each tile of a row, and their end
   int64_t reach = 0;                    ///< positions of a window's row that lie one stride apart
   std::vector<int64_t> taps_at;         ///< floats from a window's block of channels to what each tap of the first output reads
   std::vector<int64_t> source_taps_at;  ///< likewise, for tiles that read the source in place; empty: none do
   bool weights_stay = false;            ///< all of them fit the second-level cache
   int64_t group = 1;                    ///< tiles whose windows are held while the weights pass
-  int64_t shares = 1;                   ///< threads
   bool share_panels = false;            ///< each thread has its own weights rather than its own tiles
 
   int64_t Blocks() const { return (channels_in + isa->lanes - 1) / isa->lanes; }
   int64_t OutputVectors() const { return (channels_out + isa->lanes - 1) / isa->lanes; }
   int64_t Panels() const { return (OutputVectors() + kDirectVectors - 1) / kDirectVectors; }
-  int64_t Taps() const { return taps[0] * taps[1] * taps[2]; }
   int64_t Tiles() const { return static_cast<int64_t>(starts.size()) - 1; }  ///< of a row of outputs, nearly equal
   int64_t AllTiles() const { return batch * out[0] * out[1] * Tiles(); }
   int64_t WeightFloats() const { return OutputVectors() * Taps() * channels_in * isa->lanes; }
@@ -55,7 +43,7 @@ struct DirectConvPlan {
   int64_t ScratchBytes() const { return shares * group * WindowFloats() * static_cast<int64_t>(sizeof(float)); }
 };
 
-/// Fills what follows from the fields up to `dst`. At most kMostTapRows rows of taps.
+/// Fills what follows from the shape, channels and strides. At most kMostTapRows rows of taps.
 void CutDirectConv(DirectConvPlan& plan, int threads);
 
 /// `weights`: out x in x taps, row-major; `scale`: one factor an output channel, or empty. `to` holds zeros. In the current

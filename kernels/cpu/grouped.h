@@ -9,38 +9,27 @@
 
 #include "kernels/cpu/direct_kernels.h"
 #include "kernels/cpu/weight_view.h"
+#include "kernels/cpu/window_plan.h"
 
 namespace mendel::cpu {
 
 inline constexpr std::string_view kOwnGrouped = "grouped-own";
 
-/// One convolution. Missing dimensions come first and have extent one. Channels lie in whole vectors.
-struct GroupedPlan {
-  const DirectIsa* isa = nullptr;
-  int64_t batch = 1;
+/// One convolution.
+struct GroupedPlan : WindowPlan {
   int64_t channels = 1;
   int64_t inputs = 1;  ///< channels of a group
-  int64_t in[3] = {1, 1, 1};
-  int64_t out[3] = {1, 1, 1};
-  int64_t taps[3] = {1, 1, 1};
-  int64_t pad[3] = {0, 0, 0};
-  int64_t stride[3] = {1, 1, 1};
-  int64_t dilation[3] = {1, 1, 1};
-  WinogradStrides src{};
-  WinogradStrides dst{};
-  int64_t shares = 1;  ///< threads
   int kernel = 0;      ///< which of the instruction set's
   std::vector<int32_t> lanes;
 
   int64_t Vectors() const { return (channels + isa->lanes - 1) / isa->lanes; }
-  int64_t Taps() const { return taps[0] * taps[1] * taps[2]; }
   int64_t WeightFloats() const { return Vectors() * Taps() * inputs * isa->lanes; }
   int64_t ScratchBytes() const;
 };
 
 /// Whether groups of `inputs` channels can be computed with vectors of `lanes`.
 bool GroupsFit(int64_t inputs, int64_t lanes);
-/// Fills what follows from the fields up to `dst`.
+/// Fills what follows from the shape, channels and strides.
 void CutGrouped(GroupedPlan& plan, int threads);
 
 /// `weights`: channels x inputs x taps, row-major; `scale`: one factor an output channel, or empty. `to` holds zeros. In the
