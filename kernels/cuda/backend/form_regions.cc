@@ -1,7 +1,7 @@
 #include "kernels/cuda/backend/form_regions.h"
 
 #include "graph/rewrite.h"
-#include "kernels/cuda/backend/stored_forms.h"
+#include "kernels/cuda/backend/form_choice.h"
 #include "runtime/kind_regions.h"
 
 namespace mendel::cuda {
@@ -9,14 +9,15 @@ namespace mendel::cuda {
 std::vector<std::vector<int32_t>> FormRegions(const Graph& graph, const std::set<int32_t>& calls) {
   const std::vector<bool> constant = ConstantExpressions(graph);
   const auto passes = [&](int32_t id) {
-    const Node& node = graph.node(id);
-    return !constant[static_cast<size_t>(id)] && (IsComputedInAnyForm(node) || IsWindowed(node));
+    return !constant[static_cast<size_t>(id)] && FormRoleOf(graph.node(id)) != FormRole::kNone;
   };
   const auto joins = [&](ValueId value, int32_t reader) {
     if (constant[static_cast<size_t>(value.node)]) return false;
     // Broadcast operands are no reason to compute the rest in their form.
     const Node& node = graph.node(reader);
-    return calls.count(reader) > 0 || IsWindowed(node) || graph.type(value).shape == node.outputs[0].shape;
+    const FormRole role = FormRoleOf(node);
+    return calls.count(reader) > 0 || role == FormRole::kWindow || role == FormRole::kMove ||
+           graph.type(value).shape == node.outputs[0].shape;
   };
   return ConnectedCalls(graph, calls, passes, joins);
 }

@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/cuda/backend/form_choice.h"
 #include "kernels/cuda/fusion/operator_text.h"
 
 namespace mendel::cuda {
 namespace {
 
-constexpr size_t kLeastRank = 3, kMostRank = 5;
 constexpr size_t kReadersOfViews = 2;  // of a value, each of whose views converts it on its own
 
 /// From the graph's order to channels last, or back.
@@ -29,27 +29,13 @@ Ints Permutation(size_t rank, bool back) {
 class Former {
  public:
   Former(const Graph& graph, std::vector<LibraryGroup> calls, const std::vector<bool>& elsewhere)
-      : graph_(graph),
-        calls_(std::move(calls)),
-        elsewhere_(elsewhere),
-        call_of_(graph.nodes().size(), -1),
-        wanted_(graph.nodes().size(), false),
-        channels_last_(graph.nodes().size(), false) {
-    for (size_t c = 0; c < calls_.size(); ++c) {
-      for (const int32_t member : calls_[c].nodes) call_of_[static_cast<size_t>(member)] = static_cast<int>(c);
-      for (size_t k = 0; k < calls_[c].operands.size(); ++k) {
-        if (calls_[c].forms.empty() || !calls_[c].forms[k].rounded.has_value()) whole_.insert(calls_[c].operands[k].value);
-      }
-      for (const KernelOperand& operand : calls_[c].finish.operands) whole_.insert(operand.value);
-    }
-  }
+      : graph_(graph), calls_(std::move(calls)), elsewhere_(elsewhere), choice_(ChooseForms(graph, calls_, elsewhere)) {}
 
   absl::StatusOr<FormedGraph> Run() {
-    Decide();
     std::vector<LibraryGroup> formed;
     for (int32_t id = 0; id < static_cast<int32_t>(graph_.nodes().size()); ++id) {
       MENDEL_RETURN_IF_ERROR(Copy(id));
-      const int call = call_of_[static_cast<size_t>(id)];
+      const int call = choice_.call_of[static_cast<size_t>(id)];
       if (call < 0 || calls_[static_cast<size_t>(call)].result.node != id) continue;
       MENDEL_ASSIGN_OR_RETURN(LibraryGroup group, Finished(calls_[static_cast<size_t>(call)]));
       formed.push_back(std::move(group));
@@ -68,66 +54,7 @@ class Former {
  private:
   const TensorType& TypeOf(ValueId value) const { return graph_.type(value); }
 
-  /// Whether the node could be computed in any layout.
-  bool IsElementwise(int32_t id) const {
-    const Node& node = graph_.node(id);
-    const size_t k = static_cast<size_t>(id);
-    if (elsewhere_[k] || call_of_[k] >= 0 || !IsComputedInAnyForm(node)) return false;
-    const size_t rank = node.outputs[0].shape.size();
-    return rank >= kLeastRank && rank <= kMostRank;
-  }
-
-  /// Whether the node is a pool or the like, which could be computed with the channels last.
-  bool IsPool(int32_t id) const {
-    const size_t k = static_cast<size_t>(id);
-    if (elsewhere_[k] || call_of_[k] >= 0 || !IsWindowed(graph_.node(id))) return false;
-    const size_t rank = graph_.node(id).outputs[0].shape.size();
-    return rank >= kLeastRank && rank <= kMostRank;
-  }
-  bool MayTakeForm(int32_t id) const { return IsElementwise(id) || IsPool(id); }
-  /// Whether `id`, which may take another form, has it where `input` has it.
-  bool TakesFormOf(int32_t id, ValueId input) const {
-    return IsPool(id) ? graph_.node(id).inputs[0] == input : TypeOf(input).shape == graph_.node(id).outputs[0].shape;
-  }
-
-  void Decide() {
-    std::set<ValueId> read, born;
-    for (const LibraryGroup& call : calls_) {
-      if (call.result_form.channels_last) born.insert(call.result);
-      if (!call.result_form.IsOwn()) asking_[call.result].insert(call.node);
-      for (size_t k = 0; k < call.forms.size(); ++k) {
-        if (!call.forms[k].IsOwn()) asking_[call.operands[k].value].insert(call.node);
-        if (call.forms[k].channels_last) read.insert(call.operands[k].value);
-      }
-    }
-    for (int32_t id = static_cast<int32_t>(graph_.nodes().size()); id-- > 0;) {
-      const std::vector<int32_t>& users = graph_.users(id);
-      wanted_[static_cast<size_t>(id)] =
-          read.count({id, 0}) != 0 || std::any_of(users.begin(), users.end(), [&](int32_t user) {
-            return wanted_[static_cast<size_t>(user)] && MayTakeForm(user) && TakesFormOf(user, {id, 0});
-          });
-    }
-    for (int32_t id = 0; id < static_cast<int32_t>(graph_.nodes().size()); ++id) {
-      if (!wanted_[static_cast<size_t>(id)] || !MayTakeForm(id)) continue;
-      const Node& node = graph_.node(id);
-      channels_last_[static_cast<size_t>(id)] = std::any_of(
-          node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return born.count(input) != 0 && TakesFormOf(id, input); });
-      if (!channels_last_[static_cast<size_t>(id)]) continue;
-      born.insert({id, 0});
-      AskAsOperandsDo(id);
-    }
-  }
-
-  /// What a node that is computed with the channels last makes others convert is asked for by those who make it so.
-  void AskAsOperandsDo(int32_t id) {
-    std::set<int32_t> asking = asking_[{id, 0}];
-    for (const ValueId input : graph_.node(id).inputs) {
-      const std::set<int32_t>& more = asking_[input];
-      asking.insert(more.begin(), more.end());
-    }
-    for (const ValueId input : graph_.node(id).inputs) asking_[input].insert(asking.begin(), asking.end());
-    asking_[{id, 0}] = std::move(asking);
-  }
+  FormRole Role(int32_t id) const { return choice_.roles[static_cast<size_t>(id)]; }
 
   absl::Status Copy(int32_t id) {
     const Node& node = graph_.node(id);
@@ -136,8 +63,10 @@ class Former {
       Note(plain_[{id, 0}].node, {id});
       return absl::OkStatus();
     }
-    const bool last = channels_last_[static_cast<size_t>(id)];
-    if (last && IsPool(id)) return CopyPool(id);
+    const StoredForm form = {choice_.channels_last[static_cast<size_t>(id)], choice_.rounded[static_cast<size_t>(id)]};
+    if (!form.IsOwn() && Role(id) == FormRole::kMove) return CopyMove(id, form);
+    if (!form.IsOwn() && Role(id) == FormRole::kWindow) return CopyPool(id, form);
+    const bool last = form.channels_last;
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId input = node.inputs[i];
@@ -163,31 +92,69 @@ class Former {
     return absl::OkStatus();
   }
 
-  /// A pool of what lies with the channels last, whose result does: between two Transposes of its own, all one kernel.
-  absl::Status CopyPool(int32_t id) {
+  /// A move of what lies in the form, whose results do: along the dimensions where these lie.
+  absl::Status CopyMove(int32_t id, const StoredForm& form) {
+    const Node& node = graph_.node(id);
+    const size_t rank = node.outputs[0].shape.size();
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) {
+      if (!form.rounded.has_value() && WidensAsItReads(id, input)) {
+        MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), Widened(input, true));
+      } else {
+        MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), Formed(input, form));
+      }
+    }
+    Attributes attrs = node.attrs;
+    if (form.channels_last) {
+      const auto& permuted = FindOperatorText(node.op->name)->move.permuted;
+      attrs = WithView(graph_, id, [&](const NodeView& view) { return permuted(view, Permutation(rank, false)); });
+    }
+    MENDEL_ASSIGN_OR_RETURN(const int32_t copy, builder_.AddNode(node.op->name, std::move(inputs), std::move(attrs), node.name));
+    Note(copy, {id});
+    for (int32_t k = 0; k < static_cast<int32_t>(node.outputs.size()); ++k) Leave({id, k}, form, {copy, k});
+    return absl::OkStatus();
+  }
+
+  /// A pool of what lies in the form, whose result does; with the channels last between two Transposes of its own, all one kernel.
+  absl::Status CopyPool(int32_t id, const StoredForm& form) {
     const Node& node = graph_.node(id);
     const ValueId input = node.inputs[0];
     ValueId from;
-    if (left_.count(input) != 0 && whole_.count(input) == 0) {
+    if (!form.rounded.has_value() && left_.count(input) != 0 && choice_.whole.count(input) == 0) {
       MENDEL_ASSIGN_OR_RETURN(from, Widened(input, false));
     } else {
-      MENDEL_ASSIGN_OR_RETURN(const ValueId turned, ChannelsLast(input, TypeOf(input).shape.size()));
-      MENDEL_ASSIGN_OR_RETURN(from, Transposed(turned, input, true));
+      MENDEL_ASSIGN_OR_RETURN(from, Formed(input, form));
+      if (form.channels_last) {
+        MENDEL_ASSIGN_OR_RETURN(from, Transposed(from, input, true));
+      }
     }
     std::vector<ValueId> inputs = {from};
     MENDEL_ASSIGN_OR_RETURN(const int32_t copy, builder_.CopyNode(node, std::move(inputs)));
     Note(copy, {id});
     const ValueId result = {id, 0};
-    MENDEL_ASSIGN_OR_RETURN(const ValueId last, Transposed({copy, 0}, result, false));
-    last_[{result, node.outputs[0].shape.size()}] = last;
+    ValueId made = {copy, 0};
+    if (form.channels_last) {
+      MENDEL_ASSIGN_OR_RETURN(made, Transposed(made, result, false));
+    }
+    Leave(result, form, made);
     return absl::OkStatus();
+  }
+
+  /// `made` is `value` in the form, and all there is of it so far.
+  void Leave(ValueId value, const StoredForm& form, ValueId made) {
+    if (form.rounded.has_value()) {
+      left_[value] = {form, made};
+      rounded_[{value, form}] = made;
+    } else if (form.channels_last) {
+      last_[{value, TypeOf(value).shape.size()}] = made;
+    }
   }
 
   /// What a node reads: what its call reads in another form comes back from there, so that the graph means what the call computes.
   absl::StatusOr<ValueId> InputOf(int32_t id, size_t i) {
     const ValueId input = graph_.node(id).inputs[i];
-    const int c = call_of_[static_cast<size_t>(id)];
-    if (c < 0 || call_of_[static_cast<size_t>(input.node)] == c) return Plain(input);
+    const int c = choice_.call_of[static_cast<size_t>(id)];
+    if (c < 0 || choice_.call_of[static_cast<size_t>(input.node)] == c) return Plain(input);
     const LibraryGroup& call = calls_[static_cast<size_t>(c)];
     // The first two operands are those of the node whose call it is or of views before it, the others are added in their order.
     const bool multiplied = id < call.node || (id == call.node && i < 2);
@@ -213,7 +180,7 @@ class Former {
   /// `call`, all of whose nodes have been copied.
   absl::StatusOr<LibraryGroup> Finished(const LibraryGroup& call) {
     LibraryGroup formed = call;
-    formed.nodes = added_[call_of_[static_cast<size_t>(call.result.node)]];
+    formed.nodes = added_[choice_.call_of[static_cast<size_t>(call.result.node)]];
     for (const int32_t member : call.nodes) formed.nodes.insert(plain_.at({member, 0}).node);
     formed.node = plain_.at({call.node, 0}).node;
     formed.result = plain_.at(call.result);
@@ -226,12 +193,7 @@ class Former {
       formed.nodes.insert(formed.result.node);
     }
     if (!call.result_form.IsOwn()) plain_.erase(call.result);  // nobody but the call has it
-    if (call.result_form.rounded.has_value()) {
-      left_[call.result] = {call.result_form, formed.result};
-      rounded_[{call.result, call.result_form}] = formed.result;
-    } else if (call.result_form.channels_last) {
-      last_[{call.result, TypeOf(call.result).shape.size()}] = formed.result;
-    }
+    Leave(call.result, call.result_form, formed.result);
     for (size_t k = 0; k < call.operands.size(); ++k) {
       KernelOperand& operand = formed.operands[k];
       if (operand.value.node < 0) continue;
@@ -250,6 +212,10 @@ class Former {
 
   absl::StatusOr<ValueId> Formed(ValueId value, const StoredForm& form) {
     if (const auto known = rounded_.find({value, form}); known != rounded_.end()) return known->second;
+    if (const auto left = left_.find(value); left != left_.end() && left->second.first.rounded == form.rounded) {
+      MENDEL_ASSIGN_OR_RETURN(const ValueId turned, Transposed(left->second.second, value, !form.channels_last));
+      return rounded_[{value, form}] = turned;
+    }
     ValueId base;
     if (form.channels_last) {
       MENDEL_ASSIGN_OR_RETURN(base, ChannelsLast(value, TypeOf(value).shape.size()));
@@ -264,14 +230,15 @@ class Former {
   /// Whether a call has left `input` rounded and `id` converts it where it reads it, which costs less than another value in memory.
   /// Kernels that read an element several times (broadcasts, all of a row operator but its rows), views with several readers, and
   /// calls share one conversion, and so does everything where a call reads the value in its own dtype. So do views of what many
-  /// read: a Concat whose operands are converted in it soon has more nodes than a kernel takes.
+  /// read, but for moves, which are read as they lie.
   bool WidensAsItReads(int32_t id, ValueId input) const {
     const size_t k = static_cast<size_t>(id);
-    if (left_.count(input) == 0 || whole_.count(input) != 0 || elsewhere_[k] || call_of_[k] >= 0) return false;
+    if (left_.count(input) == 0 || choice_.whole.count(input) != 0 || elsewhere_[k] || choice_.call_of[k] >= 0) return false;
+    if (choice_.roles[k] == FormRole::kMove) return true;
+    if (choice_.roles[k] == FormRole::kWindow) return !left_.at(input).first.channels_last;
     const Node& node = graph_.node(id);
     const OperatorText* text = FindOperatorText(node.op->name);
     if (text == nullptr) return false;
-    if (IsWindowed(node)) return !left_.at(input).first.channels_last;
     if (text->is_row()) return node.inputs[0] == input && std::count(node.inputs.begin(), node.inputs.end(), input) == 1;
     if (text->reads == Reads::kMany || (!text->once && NumElements(node.outputs[0]) > NumElements(TypeOf(input)))) return false;
     if (text->reads == Reads::kAtPosition) return true;
@@ -331,7 +298,7 @@ class Former {
   }
   absl::StatusOr<ValueId> Convert(std::string_view op, ValueId from, Attributes attrs, ValueId of) {
     MENDEL_ASSIGN_OR_RETURN(const ValueId value, builder_.Add(op, {from}, std::move(attrs)));
-    const std::set<int32_t>& asking = asking_[of];
+    const std::set<int32_t>& asking = choice_.asking[of];
     Note(value.node, {of.node, true, {asking.begin(), asking.end()}});
     return value;
   }
@@ -343,32 +310,18 @@ class Former {
   const Graph& graph_;
   const std::vector<LibraryGroup> calls_;
   const std::vector<bool>& elsewhere_;
-  std::vector<int> call_of_;  // by node; -1: none
-  std::vector<bool> wanted_, channels_last_;
-  std::map<ValueId, std::set<int32_t>> asking_;  // nodes of calls that want the value in another form
+  FormChoice choice_;
   GraphBuilder builder_;
   std::vector<NodeOrigin> origins_;
   std::map<ValueId, ValueId> plain_;
   std::map<std::pair<ValueId, size_t>, ValueId> last_;  // by value and rank
   std::map<std::pair<ValueId, StoredForm>, ValueId> rounded_;
-  std::map<ValueId, std::pair<StoredForm, ValueId>> left_;  // rounded results of calls
-  std::set<ValueId> whole_;                                 // what calls read in the value's own dtype
+  std::map<ValueId, std::pair<StoredForm, ValueId>> left_;  // rounded results of calls, and what is moved of them
   std::set<std::pair<int, size_t>> read_;                   // operands of calls that have been met
   std::map<int, std::set<int32_t>> added_;                  // nodes between converted operands and a call's own nodes
 };
 
 }  // namespace
-
-bool IsComputedInAnyForm(const Node& node) {
-  if (IsInput(node) || node.outputs.size() != 1 || node.op->name == "BatchNormalization") return false;  // reads by channel
-  const OperatorText* text = FindOperatorText(node.op->name);
-  return text != nullptr && text->reads == Reads::kAtPosition && !text->is_row();
-}
-
-bool IsWindowed(const Node& node) {
-  const OperatorText* text = IsInput(node) || node.outputs.size() != 1 ? nullptr : FindOperatorText(node.op->name);
-  return text != nullptr && text->windowed && node.outputs[0].shape.size() >= kLeastRank;
-}
 
 bool HaveForms(const std::vector<LibraryGroup>& calls) {
   return std::any_of(calls.begin(), calls.end(), [](const LibraryGroup& call) {

@@ -25,12 +25,6 @@ struct FormedGraph {
   std::vector<NodeOrigin> origins;  ///< by node of `graph`
 };
 
-/// Whether the operator could be computed in whatever form its operands have: elementwise, with one value.
-bool IsComputedInAnyForm(const Node& node);
-
-/// Whether the operator is a pool or the like, which could be computed of channels that lie last, and in any format of floats.
-bool IsWindowed(const Node& node);
-
 /// True where some call has a value in another form than its own.
 bool HaveForms(const std::vector<LibraryGroup>& calls);
 
@@ -40,12 +34,13 @@ bool HaveForms(const std::vector<LibraryGroup>& calls);
 ///
 /// What one call yields with the channels last and another one reads so is not converted. Nor are elementwise operators between
 /// them: one that reads such a value, and whose value some call wants so, directly or through others, is computed with the channels
-/// last. So are pools and Resize, between two Transposes that the fusion engine makes part of their kernel. Nodes in `elsewhere`
-/// are others' (constants, corrections, calls) and stay as they are. Sums are the same, but for the rounding that the forms say.
+/// last. So are pools and Resize, between two Transposes that the fusion engine makes part of their kernel, and Concat, Pad, Slice
+/// and Split, along the dimensions where these lie (form_choice.h). Nodes in `elsewhere` are others' (constants, corrections, calls)
+/// and stay as they are. Sums are the same, but for the rounding that the forms say.
 ///
 /// What one call yields rounded and another one reads so is not converted either. Elementwise operators, pools, rows and views
 /// convert such a value where they read it, and what they compute for such a call is stored rounded alone: between two calls that
-/// round, memory has the smaller format only.
+/// round, memory has the smaller format only. What moves or chooses rounded numbers is computed of these, and yields such.
 absl::StatusOr<FormedGraph> WithStoredForms(const Graph& graph, std::vector<LibraryGroup> calls,
                                             const std::vector<bool>& elsewhere);
 

@@ -32,6 +32,28 @@ int Lanes(const Graph& graph, const FusionGroup& group) {
   return static_cast<int>(16 / widest);
 }
 
+/// Whether the group's elements are numbers of 16 bits, of one dtype, that it only moves.
+bool OnlyMoves(const Graph& graph, const FusionGroup& group) {
+  const DType dtype = graph.type(group.result).dtype;
+  if (!IsFloat(dtype) || DTypeSize(dtype) != 2) return false;
+  return std::all_of(group.nodes.begin(), group.nodes.end(), [&](int32_t id) {
+    const std::vector<TensorType> types = graph.InputTypes(id);
+    return FindOperatorText(graph.node(id).op->name)->reads == Reads::kMoved &&
+           std::all_of(types.begin(), types.end(), [&](const TensorType& type) { return type.dtype == dtype; });
+  });
+}
+
+KernelCode CodeOf(const Graph& graph, const FusionGroup& group) {
+  KernelCode code(graph, group.nodes, IndexTypeOf(graph, group.nodes));
+  if (OnlyMoves(graph, group)) code.KeepBits();
+  return code;
+}
+/// What is stored of the result's element at `position`.
+std::string StoredAt(KernelCode& code, const FusionGroup& group, const Position& position) {
+  const std::string element = code.Element(group.result, position);
+  return code.keeps_bits() ? element : Stored(code.graph(), group.result, element);
+}
+
 /// The condition that `position` of a tensor of `shape` lies in one of `boxes`.
 std::string Inside(const Shape& shape, const Position& position, const std::vector<Box>& boxes) {
   std::string any;
@@ -50,7 +72,7 @@ std::string Inside(const Shape& shape, const Position& position, const std::vect
 /// `block` is the expression of the block's number.
 ElementsCode ScalarCode(const Graph& graph, const FusionGroup& group, int threads, std::string_view block,
                         const std::vector<Box>& spared) {
-  ElementsCode result{KernelCode(graph, group.nodes, IndexTypeOf(graph, group.nodes))};
+  ElementsCode result{CodeOf(graph, group)};
   KernelCode& code = result.code;
   const TensorType& type = graph.type(group.result);
   const int64_t count = NumElements(type);
@@ -60,8 +82,7 @@ ElementsCode ScalarCode(const Graph& graph, const FusionGroup& group, int thread
   code.Line(Cat("if (f >= ", count, ") return;"));
   const Position position = code.Decode("f", type.shape, true);
   if (!spared.empty()) code.Line(Cat("if (", Inside(type.shape, position, spared), ") return;"));
-  const std::string element = code.Element(group.result, position);
-  code.Line(Cat("y[f] = ", Stored(graph, group.result, element), ";"));
+  code.Line(Cat("y[f] = ", StoredAt(code, group, position), ";"));
   result.blocks = (count + threads - 1) / threads;
   return result;
 }
@@ -69,7 +90,7 @@ ElementsCode ScalarCode(const Graph& graph, const FusionGroup& group, int thread
 /// Nothing where no load is a vector's.
 std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& group, int lanes, int threads, std::string_view block,
                                        const std::vector<Box>& spared) {
-  ElementsCode result{KernelCode(graph, group.nodes, IndexTypeOf(graph, group.nodes))};
+  ElementsCode result{CodeOf(graph, group)};
   KernelCode& code = result.code;
   const TensorType& type = graph.type(group.result);
   const int64_t count = NumElements(type);
@@ -85,8 +106,7 @@ std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& gr
   code.BeginLanes(lanes, "first", type.shape);
   code.Line(Cat("const ", index, " f = first + lane;"));
   const Position position = code.Decode("f", type.shape, true);
-  const std::string element = code.Element(group.result, position);
-  code.Line(Cat("result.v[lane] = ", Stored(graph, group.result, element), ";"));
+  code.Line(Cat("result.v[lane] = ", StoredAt(code, group, position), ";"));
   if (!spared.empty()) code.Line(Cat("if (", Inside(type.shape, position, spared), ") spared |= 1u << lane;"));
   if (code.EndLanes(Cat("for (int lane = 0; lane < ", lanes, "; ++lane)")) == 0) return std::nullopt;
   if (!spared.empty()) {
@@ -104,8 +124,7 @@ std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& gr
     code.Open(Cat("for (", index, " f = first; f < ", count, "; ++f)"));
     const Position at = code.Decode("f", type.shape, true);
     if (!spared.empty()) code.Line(Cat("if (", Inside(type.shape, at, spared), ") continue;"));
-    const std::string single = code.Element(group.result, at);
-    code.Line(Cat("y[f] = ", Stored(graph, group.result, single), ";"));
+    code.Line(Cat("y[f] = ", StoredAt(code, group, at), ";"));
     code.Close();
   }
   const int64_t packs = (count + lanes - 1) / lanes;
@@ -178,7 +197,8 @@ ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& th
                            const std::vector<Box>& spared) {
   const int64_t count = NumElements(graph.type(group.result));
   const bool given = threads > 0;
-  if (const int lanes = Lanes(graph, group); lanes > 1) {
+  // Fewer lanes where more would lie in different rows.
+  for (int lanes = Lanes(graph, group); lanes > 1; lanes /= 2) {
     if (!given) threads = ThreadsFor((count + lanes - 1) / lanes);
     if (auto code = VectorCode(graph, group, lanes, threads, block, spared)) return *std::move(code);
   }

@@ -34,7 +34,10 @@ class Grouping {
     for (size_t id = 0; id < texts_.size(); ++id) {
       if (!IsComputed(static_cast<int32_t>(id))) continue;
       MENDEL_ASSIGN_OR_RETURN(texts_[id], OperatorTextOf(graph_, static_cast<int32_t>(id)));
-      operands_[id] = static_cast<int>(graph_.node(static_cast<int32_t>(id)).inputs.size());
+      // A conversion is no more than another way to read what its reader reads.
+      const bool widens = Widens(static_cast<int32_t>(id));
+      size_[id] = widens ? 0 : 1;
+      operands_[id] = widens ? 0 : static_cast<int>(graph_.node(static_cast<int32_t>(id)).inputs.size());
     }
     FindWindows();
     CountUses();

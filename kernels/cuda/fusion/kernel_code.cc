@@ -18,9 +18,32 @@ void KernelCode::Open(const std::string& header) {
   ++depth_;
 }
 
+void KernelCode::OpenWithin(const Shape& shape, const Position& position, const std::vector<Extent>& extents) {
+  std::string all;
+  bool agree = lanes_ > 1;
+  for (const Extent& extent : extents) {
+    const bool agree_here = lanes_ > 1 && LanesAgree(position, extent);
+    const std::string at = agree_here ? FirstOf(position, extent.dim) : position.at[extent.dim];
+    const bool from_below = extent.begin > 0, to_above = extent.end < shape[extent.dim];
+    agree = agree && (agree_here || !(from_below || to_above));
+    if (from_below) all += Cat(all.empty() ? "" : " && ", at, " >= ", extent.begin);
+    if (to_above) all += Cat(all.empty() ? "" : " && ", at, " < ", extent.end);
+  }
+  Open(all.empty() ? "" : Cat("if (", all, ")"));
+  if (lanes_ > 1 && !all.empty()) guards_.push_back({depth_, agree ? all : ""});
+}
+
 void KernelCode::Close() {
   --depth_;
+  while (!guards_.empty() && guards_.back().depth > depth_) guards_.pop_back();
   Line("}");
+}
+
+std::string_view KernelCode::RealOf(DType dtype) const { return keeps_bits_ ? StoredName(dtype) : RealName(dtype); }
+
+std::string KernelCode::Literal(DType dtype, double value) const {
+  const std::string literal = LiteralOf(dtype, value);
+  return keeps_bits_ ? Cat(StorageName(dtype), "::Store(", literal, ")") : literal;
 }
 
 std::string KernelCode::Let(std::string_view type, const std::string& expression) {
@@ -59,7 +82,7 @@ Position KernelCode::Decode(const std::string& flat, const Shape& shape, bool is
       if (at != flat) at = LetIndex(at);
     }
     position.at.push_back(at);
-    position.root.push_back(is_root ? static_cast<int>(d) : -1);
+    position.root.push_back({is_root ? static_cast<int>(d) : -1});
   }
   return position;
 }
@@ -70,8 +93,7 @@ std::string KernelCode::Element(ValueId value, const Position& position) {
   const OperatorText* text = FindOperatorText(graph_.node(value.node).op->name);
   return WithView(graph_, value.node, [&](const NodeView& view) {
     const std::string result = text->element({*this, value.node, view, value.output, position});
-    const std::string_view real = RealName(view.outputs[static_cast<size_t>(value.output)].dtype);
-    return Let(real, result);
+    return Let(RealOf(view.outputs[static_cast<size_t>(value.output)].dtype), result);
   });
 }
 
@@ -90,42 +112,63 @@ std::string KernelCode::Load(ValueId value, const Position& position) {
   const TensorType& type = graph_.type(value);
   if (IsConstant(node) && NumElements(type) == 1 && SymbolName(node).empty()) {
     const Tensor& tensor = ConstantValue(node);
-    return IsFloat(type.dtype) ? LiteralOf(type.dtype, tensor.DoubleAt(0)) : LiteralOf(type.dtype, tensor.IntAt(0));
+    return IsFloat(type.dtype) ? Literal(type.dtype, tensor.DoubleAt(0)) : LiteralOf(type.dtype, tensor.IntAt(0));
   }
   const std::string pointer = Operand({value, {}, type.dtype}, Cat(value.node, " ", value.output));
-  const std::string load = Cat(StorageName(type.dtype), "::Load(");
-  if (lanes_ > 1) {
-    const std::string pack = VectorLoad(pointer, type, position);
-    if (!pack.empty()) return Let(RealName(type.dtype), Cat(load, pack, ".v[lane])"));
-  }
+  const std::string pack = lanes_ > 1 ? VectorLoad(pointer, type, position) : "";
   const std::string offset = NumElements(type) == 1 ? "0" : FlatOf(type.shape, position);
-  return Let(RealName(type.dtype), Cat(load, pointer, "[", offset, "])"));
+  const std::string stored = pack.empty() ? Cat(pointer, "[", offset, "]") : Cat(pack, ".v[lane]");
+  return Let(RealOf(type.dtype), keeps_bits_ ? stored : Cat(StorageName(type.dtype), "::Load(", stored, ")"));
+}
+
+std::string KernelCode::FirstOf(const Position& position, size_t d) const {
+  const FromRoot from = position.RootOf(d);
+  if (from.dim >= 0) return Added(Scaled(root_.at[static_cast<size_t>(from.dim)], from.step), from.shift);
+  const std::string& at = position.at[d];
+  return at.find_first_not_of("0123456789") == std::string::npos ? at : "";
+}
+
+bool KernelCode::LanesAgree(const Position& position, const Extent& extent) const {
+  if (root_shape_.empty() || root_shape_.back() % lanes_ != 0 || FirstOf(position, extent.dim).empty()) return false;
+  const FromRoot from = position.RootOf(extent.dim);
+  if (from.dim + 1 != static_cast<int>(root_shape_.size())) return true;
+  return from.step == 1 && (extent.begin - from.shift) % lanes_ == 0 && (extent.end - from.shift) % lanes_ == 0;
 }
 
 std::string KernelCode::VectorLoad(const std::string& pointer, const TensorType& type, const Position& position) {
   const Shape& shape = type.shape;
-  std::string offset;
+  std::string offset, condition;
+  for (const Guard& guard : guards_) {
+    if (guard.condition.empty()) return "";
+    condition += Cat(condition.empty() ? "" : " && ", guard.condition);
+  }
   if (position.flat == "f" && NumElements(shape) == NumElements(root_shape_)) {
     offset = first_;
   } else {
     const int last = static_cast<int>(root_shape_.size()) - 1;
-    if (shape.empty() || last < 0 || position.RootOf(shape.size() - 1) != last) return "";
+    if (shape.empty() || last < 0) return "";
+    const FromRoot along = position.RootOf(shape.size() - 1);
+    if (along.dim != last || along.step != 1 || along.shift % lanes_ != 0) return "";
     if (shape.back() % lanes_ != 0 || root_shape_.back() % lanes_ != 0) return "";
     Position first;
     for (size_t d = 0; d < shape.size(); ++d) {
-      const int root = position.RootOf(d);
-      if ((root < 0 && position.at[d] != "0") || (root == last && d + 1 < shape.size())) return "";
-      first.at.push_back(root < 0 ? "0" : root_.at[static_cast<size_t>(root)]);
+      first.at.push_back(FirstOf(position, d));
+      if (first.at.back().empty() || (position.RootOf(d).dim == last && d + 1 < shape.size())) return "";
     }
     offset = FlatOf(shape, first);
   }
-  const auto [pack, is_new] = packs_.try_emplace(Cat(pointer, "[", offset, "]"), "");
+  const auto [pack, is_new] = packs_.try_emplace(Cat(pointer, "[", offset, "] ", condition), "");
   if (is_new) {
     pack->second = Fresh();
     const std::string pack_type = Cat("Pack<", StoredName(type.dtype), ", ", lanes_, ">");
     std::swap(text_, outside_);
-    Line(
-        Cat("const ", pack_type, " ", pack->second, " = *reinterpret_cast<const ", pack_type, "*>(", pointer, " + ", offset, ");"));
+    const std::string load = Cat(pack->second, " = *reinterpret_cast<const ", pack_type, "*>(", pointer, " + ", offset, ");");
+    if (condition.empty()) {
+      Line(Cat("const ", pack_type, " ", load));
+    } else {
+      Line(Cat(pack_type, " ", pack->second, " = {};"));
+      Line(Cat("if (", condition, ") ", load));
+    }
     std::swap(text_, outside_);
     ++vector_loads_;
   }

@@ -32,11 +32,20 @@ class KernelCode {
   const Graph& graph() const { return graph_; }
   /// "int", or "long long" where a tensor has too many elements for it.
   const std::string& index_type() const { return index_type_; }
+  /// From here on elements are expressions in StoredName of their dtype: of a group that only moves them, so that their bits stay.
+  void KeepBits() { keeps_bits_ = true; }
+  bool keeps_bits() const { return keeps_bits_; }
+  /// The C type of elements of this dtype, and one of them as a number.
+  std::string_view RealOf(DType dtype) const;
+  std::string Literal(DType dtype, double value) const;
 
   // Statements.
   void Line(const std::string& text);
   /// `header` and a brace; Close ends it.
   void Open(const std::string& header);
+  /// A block of statements for positions within all of `extents`, of a tensor of `shape`; Close ends it. Vectors that are loaded in
+  /// it are loaded under the same condition; other blocks may only load what every position of the kernel's result has.
+  void OpenWithin(const Shape& shape, const Position& position, const std::vector<Extent>& extents);
   void Close();
   /// A new constant of this C type; its name.
   std::string Let(std::string_view type, const std::string& expression);
@@ -74,6 +83,10 @@ class KernelCode {
   std::string Take() { return std::move(text_); }
 
  private:
+  /// Coordinate d of `position` at the first lane; "" where it is not known.
+  std::string FirstOf(const Position& position, size_t d) const;
+  /// Whether either all lanes are within the extent or none is.
+  bool LanesAgree(const Position& position, const Extent& extent) const;
   std::string Load(ValueId value, const Position& position);
   /// Name of the pack that holds the lanes' elements; "" where they do not lie side by side.
   std::string VectorLoad(const std::string& pointer, const TensorType& type, const Position& position);
@@ -83,6 +96,7 @@ class KernelCode {
   const Graph& graph_;
   const std::set<int32_t>& fused_;
   std::string index_type_;
+  bool keeps_bits_ = false;
   std::string text_;
   int depth_ = 1;
   int next_ = 0;
@@ -95,6 +109,11 @@ class KernelCode {
   std::string first_;
   Position root_;  // of the first lane
   Shape root_shape_;
+  struct Guard {
+    int depth;              // of the statements in the block
+    std::string condition;  // of all lanes; "": they may differ
+  };
+  std::vector<Guard> guards_;  // of the open blocks
   int vector_loads_ = 0;
   bool has_scalar_lanes_ = false;
   std::map<std::string, std::string> packs_;

@@ -24,7 +24,7 @@ std::string ElementAt::In(size_t k) const {
   Position at;
   for (size_t d = 0; d < extents.size(); ++d) {
     at.at.push_back(extents[d] == 1 ? "0" : position.at[skip + d]);
-    at.root.push_back(extents[d] == 1 ? -1 : position.RootOf(skip + d));
+    at.root.push_back(extents[d] == 1 ? FromRoot{} : position.RootOf(skip + d));
   }
   return In(k, at);
 }

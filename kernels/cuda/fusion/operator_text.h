@@ -30,8 +30,8 @@ struct ElementAt {
   DType dtype() const { return view.outputs[static_cast<size_t>(output)].dtype; }
   const Shape& shape(size_t k) const { return view.inputs[k].shape; }
   const Shape& shape() const { return view.outputs[static_cast<size_t>(output)].shape; }
-  std::string_view real() const { return RealName(dtype()); }
-  std::string Literal(double value) const { return LiteralOf(dtype(), value); }
+  std::string_view real() const { return code.RealOf(dtype()); }
+  std::string Literal(double value) const { return code.Literal(dtype(), value); }
 };
 
 /// What reading the node means for its inputs, which decides about fusion.
@@ -106,6 +106,14 @@ struct ProductText {
   std::function<ProductPlaces(KernelCode& code, const NodeView& view, const std::string& z)> places = {};
 };
 
+/// How an operator that only moves elements is computed where its values lie in another form (backend/form_choice.h).
+struct MoveText {
+  /// Its attributes where dimension d of all its inputs and outputs is the present dimension perm[d].
+  std::function<Attributes(const NodeView& view, const Ints& perm)> permuted = {};
+  /// The number that it writes besides elements of its inputs. Null: none.
+  std::function<double(const NodeView& view)> fills = {};
+};
+
 struct OperatorText {
   std::string op;
   Reads reads = Reads::kAtPosition;
@@ -116,6 +124,10 @@ struct OperatorText {
   /// Of kMany: elements of input 0 near the output's position in few dimensions, at its coordinates in the others, so that the
   /// kernel may compute its elements in another order, as memory has the input and the result (pools, Resize).
   bool windowed = false;
+  /// Of kMany: its elements are elements of input 0, so that numbers of a format stay in it (MaxPool).
+  bool chooses = false;
+  /// Of kMoved; empty: it moves elements in the graph's own form only.
+  MoveText move = {};
   /// Empty: not a row operator.
   RowText row = {};
   /// Empty: no tiled kernel computes it.

@@ -29,6 +29,13 @@ std::string Modulo(const std::string& a, int64_t divisor) {
   return divisor == 1 || a == "0" ? "0" : Cat("(", a, " % ", divisor, ")");
 }
 
+Position Moved(Position at, size_t d, int64_t step, int64_t shift) {
+  at.at[d] = Added(Scaled(at.at[d], step), shift);
+  at.flat.clear();
+  if (!at.root.empty()) at.root[d] = {at.root[d].dim, at.root[d].step * step, at.root[d].shift * step + shift};
+  return at;
+}
+
 std::string FlatOf(const Shape& shape, const Position& position) {
   if (!position.flat.empty()) return position.flat;
   const Shape strides = RowMajorStrides(shape);

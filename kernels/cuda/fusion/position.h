@@ -2,6 +2,7 @@
 #ifndef MENDEL_KERNELS_CUDA_FUSION_POSITION_H_
 #define MENDEL_KERNELS_CUDA_FUSION_POSITION_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,15 +10,30 @@
 
 namespace mendel::cuda {
 
+/// A coordinate that is `step` times coordinate `dim` of the kernel's result, plus `shift`. dim -1: something else.
+struct FromRoot {
+  int dim = -1;
+  int64_t step = 1, shift = 0;
+};
+
 /// One expression a dimension: a variable, a number, or something in parentheses.
 struct Position {
   std::vector<std::string> at;
-  /// The coordinate of the kernel's result that at[d] is; -1: something else. May be empty: all are something else.
-  std::vector<int> root = {};
+  /// What at[d] is of the coordinates of the kernel's result. May be empty: all are something else.
+  std::vector<FromRoot> root = {};
   /// Where not empty: the variable that holds the row-major number of this position in its tensor.
   std::string flat = "";
 
-  int RootOf(size_t d) const { return root.empty() ? -1 : root[d]; }
+  FromRoot RootOf(size_t d) const { return root.empty() ? FromRoot{} : root[d]; }
+};
+
+/// `at` with its coordinate d, x there, replaced by step * x + shift, in a tensor of another shape.
+Position Moved(Position at, size_t d, int64_t step, int64_t shift);
+
+/// Coordinates from `begin` to before `end` in dimension `dim`; what holds of all positions of a tensor need not be said.
+struct Extent {
+  size_t dim = 0;
+  int64_t begin = 0, end = 0;
 };
 
 /// a + b, a * factor and a / divisor, a % divisor, simplified where a side is a number that allows it.

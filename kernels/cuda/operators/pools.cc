@@ -67,7 +67,7 @@ std::string LpPoolElement(const ElementAt& at) {
 MENDEL_REGISTER_OPERATOR_TEXTS({
     {.op = "AveragePool", .reads = Reads::kMany, .element = &AveragePoolElement, .windowed = true},
     {.op = "LpPool", .reads = Reads::kMany, .element = &LpPoolElement, .windowed = true},
-    {.op = "MaxPool", .reads = Reads::kMany, .element = &MaxPoolElement, .windowed = true},
+    {.op = "MaxPool", .reads = Reads::kMany, .element = &MaxPoolElement, .windowed = true, .chooses = true},
 });
 
 }  // namespace

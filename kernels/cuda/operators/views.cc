@@ -20,7 +20,7 @@ std::string ReshapeElement(const ElementAt& at) {
 
 std::string TransposeElement(const ElementAt& at) {
   const Ints& perm = at.view.attrs.IntList("perm");
-  Position from{Names(perm.size()), std::vector<int>(perm.size(), -1)};
+  Position from{Names(perm.size()), std::vector<FromRoot>(perm.size())};
   for (size_t d = 0; d < perm.size(); ++d) {
     from.at[static_cast<size_t>(perm[d])] = at.position.at[d];
     from.root[static_cast<size_t>(perm[d])] = at.position.RootOf(d);
@@ -33,19 +33,15 @@ std::string ExpandElement(const ElementAt& at) { return at.In(0); }
 std::string SliceElement(const ElementAt& at) {
   const Ints& starts = at.view.attrs.IntList("starts");
   const Ints& steps = at.view.attrs.IntList("steps");
-  Names from;
-  for (size_t d = 0; d < starts.size(); ++d) {
-    from.push_back(at.shape()[d] == 1 ? Cat(starts[d]) : Added(Scaled(at.position.at[d], steps[d]), starts[d]));
-  }
+  Position from = at.position;
+  for (size_t d = 0; d < starts.size(); ++d) from = Moved(from, d, at.shape()[d] == 1 ? 0 : steps[d], starts[d]);
   return at.In(0, from);
 }
 
 std::string SplitElement(const ElementAt& at) {
   const Ints& sizes = at.view.attrs.IntList("sizes");
   const size_t axis = static_cast<size_t>(at.view.attrs.Int("axis"));
-  Names from = at.position.at;
-  from[axis] = Added(from[axis], std::accumulate(sizes.begin(), sizes.begin() + at.output, int64_t{0}));
-  return at.In(0, from);
+  return at.In(0, Moved(at.position, axis, 1, std::accumulate(sizes.begin(), sizes.begin() + at.output, int64_t{0})));
 }
 
 std::string TileElement(const ElementAt& at) {
@@ -61,13 +57,8 @@ std::string ConcatElement(const ElementAt& at) {
   for (size_t k = 0; k < at.view.inputs.size(); ++k) {
     const int64_t end = begin + at.shape(k)[axis];
     if (end == begin) continue;
-    Position from = at.position;
-    from.flat.clear();
-    if (!from.root.empty()) from.root[axis] = -1;
-    const std::string place = at.position.at[axis];
-    from.at[axis] = Added(place, -begin);
-    at.code.Open(Cat("if (", place, " >= ", begin, " && ", place, " < ", end, ")"));
-    at.code.Line(Cat(value, " = ", at.In(k, from), ";"));
+    at.code.OpenWithin(at.shape(), at.position, {{axis, begin, end}});
+    at.code.Line(Cat(value, " = ", at.In(k, Moved(at.position, axis, 1, -begin)), ";"));
     at.code.Close();
     begin = end;
   }
@@ -97,10 +88,9 @@ std::string PatchElement(const ElementAt& at) {
   return value;
 }
 
-/// The position that `place`, counted from the first of `kept` elements, shows. Only outside them does the mode matter.
+/// The position that `place`, counted from the first of `kept` elements, shows where the mode repeats elements.
 std::string Mirrored(const ElementAt& at, const std::string& mode, const std::string& place, int64_t kept) {
   const std::string from = at.code.LetIndex(place);
-  if (mode == "constant") return from;
   if (mode == "edge") return at.code.LetIndex(Cat(from, " < 0 ? 0 : (", from, " > ", kept - 1, " ? ", kept - 1, " : ", from, ")"));
   if (mode == "wrap") return at.code.LetIndex(Cat("(", from, " % ", kept, " + ", kept, ") % ", kept));
   if (kept == 1) return "0";
@@ -116,20 +106,23 @@ std::string PadElement(const ElementAt& at) {
   const double value = at.view.attrs.Float("value");
   const bool finite = IsFloat(at.dtype()) || std::abs(value) < 0x1p63;
   const std::string result = at.code.Variable(at.real(), finite ? at.Literal(value) : "0");
-  std::string inside;
-  Names from;
+  std::vector<Extent> inside;
+  Position from = at.position;
   for (size_t d = 0; d < shape.size(); ++d) {
     const int64_t crop = std::max<int64_t>(0, -pads[d]), crop_end = std::max<int64_t>(0, -pads[shape.size() + d]);
     const int64_t before = std::max<int64_t>(0, pads[d]), after = std::max<int64_t>(0, pads[shape.size() + d]);
     const int64_t kept = shape[d] - crop - crop_end;
     if (kept == 0) return result;
-    const std::string place =
-        before + after == 0 ? Added(at.position.at[d], -before) : Mirrored(at, mode, Added(at.position.at[d], -before), kept);
-    if (mode == "constant" && before > 0) inside += Cat(inside.empty() ? "" : " && ", place, " >= 0");
-    if (mode == "constant" && after > 0) inside += Cat(inside.empty() ? "" : " && ", place, " < ", kept);
-    from.push_back(Added(place, crop));
+    if (mode == "constant" || before + after == 0) {
+      from = Moved(from, d, 1, crop - before);
+      inside.push_back({d, before, before + kept});
+      continue;
+    }
+    from.at[d] = Added(Mirrored(at, mode, Added(at.position.at[d], -before), kept), crop);
+    from.flat.clear();
+    if (!from.root.empty()) from.root[d] = {};
   }
-  at.code.Open(inside.empty() ? "" : Cat("if (", inside, ")"));
+  at.code.OpenWithin(at.shape(), at.position, inside);
   at.code.Line(Cat(result, " = ", at.In(0, from), ";"));
   at.code.Close();
   return result;
@@ -162,16 +155,44 @@ std::string TriluElement(const ElementAt& at) {
   return value;
 }
 
+Attributes PermutedAxis(const NodeView& view, const Ints& perm) {
+  Attributes attrs = view.attrs;
+  attrs.Set("axis", std::find(perm.begin(), perm.end(), attrs.Int("axis")) - perm.begin());
+  return attrs;
+}
+
+Ints Permuted(const Ints& list, const Ints& perm) {
+  Ints permuted;
+  for (const int64_t d : perm) permuted.push_back(list[static_cast<size_t>(d)]);
+  return permuted;
+}
+
+Attributes PermutedSlice(const NodeView& view, const Ints& perm) {
+  Attributes attrs = view.attrs;
+  for (const char* name : {"starts", "ends", "steps"}) attrs.Set(name, Permuted(view.attrs.IntList(name), perm));
+  return attrs;
+}
+
+Attributes PermutedPads(const NodeView& view, const Ints& perm) {
+  const Ints& pads = view.attrs.IntList("pads");
+  Ints both = perm;  // before, then after
+  for (const int64_t d : perm) both.push_back(d + static_cast<int64_t>(perm.size()));
+  Attributes attrs = view.attrs;
+  attrs.Set("pads", Permuted(pads, both));
+  return attrs;
+}
+double PadFills(const NodeView& view) { return view.attrs.Str("mode") == "constant" ? view.attrs.Float("value") : 0; }
+
 MENDEL_REGISTER_OPERATOR_TEXTS({
-    {.op = "Concat", .reads = Reads::kMoved, .element = &ConcatElement, .once = true},
+    {.op = "Concat", .reads = Reads::kMoved, .element = &ConcatElement, .once = true, .move = {&PermutedAxis}},
     {.op = "DepthToSpace", .reads = Reads::kMoved, .element = &DepthToSpaceElement},
     {.op = "Expand", .reads = Reads::kMoved, .element = &ExpandElement},
-    {.op = "Pad", .reads = Reads::kMoved, .element = &PadElement, .once = true},
+    {.op = "Pad", .reads = Reads::kMoved, .element = &PadElement, .once = true, .move = {&PermutedPads, &PadFills}},
     {.op = "Patch", .reads = Reads::kMoved, .element = &PatchElement, .once = true},
     {.op = "Reshape", .reads = Reads::kMoved, .element = &ReshapeElement},
-    {.op = "Slice", .reads = Reads::kMoved, .element = &SliceElement},
+    {.op = "Slice", .reads = Reads::kMoved, .element = &SliceElement, .move = {&PermutedSlice}},
     {.op = "SpaceToDepth", .reads = Reads::kMoved, .element = &SpaceToDepthElement},
-    {.op = "Split", .reads = Reads::kMoved, .element = &SplitElement},
+    {.op = "Split", .reads = Reads::kMoved, .element = &SplitElement, .move = {&PermutedAxis}},
     {.op = "Tile", .reads = Reads::kMoved, .element = &TileElement},
     {.op = "Transpose", .reads = Reads::kMoved, .element = &TransposeElement},
     {.op = "Trilu", .reads = Reads::kMoved, .element = &TriluElement},

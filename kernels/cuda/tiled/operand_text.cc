@@ -102,7 +102,7 @@ void OperandText::Factors(const std::string& name, const std::string& own, int c
 Position AsRoot(Position position) {
   position.flat = "f";
   position.root.clear();
-  for (size_t d = 0; d < position.at.size(); ++d) position.root.push_back(static_cast<int>(d));
+  for (size_t d = 0; d < position.at.size(); ++d) position.root.push_back({static_cast<int>(d)});
   return position;
 }
 
