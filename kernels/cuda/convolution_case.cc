@@ -102,6 +102,31 @@ class NetMaker {
     return Add(rng_.Flip() ? "MaxPool" : "AveragePool", {value}, std::move(attrs));
   }
 
+  /// Concat, Pad, Slice or Split.
+  ValueId Move(ValueId value) {
+    const Shape shape = builder_.type(value).shape;
+    const auto axis = static_cast<size_t>(rng_.Between(1, static_cast<int64_t>(shape.size()) - 1));
+    const int64_t kind = rng_.Between(0, 3);
+    if (kind == 0) return Add("Concat", {value, rng_.Flip() ? value : Given(shape, 0.3)}, {{"axis", static_cast<int64_t>(axis)}});
+    if (kind == 1) {
+      Ints pads(2 * shape.size());
+      pads[axis] = rng_.Between(0, 2);
+      pads[shape.size() + axis] = rng_.Between(0, 2);
+      return Add("Pad", {value}, {{"pads", pads}, {"value", static_cast<double>(rng_.Between(0, 1))}});
+    }
+    const int64_t first = rng_.Between(0, shape[axis] - 1);
+    if (kind == 2 && first > 0) {
+      const Ints sizes = {first, shape[axis] - first};
+      const auto node = builder_.AddNode("Split", {value}, {{"axis", static_cast<int64_t>(axis)}, {"sizes", sizes}});
+      MENDEL_CHECK(node.ok());
+      return {*node, rng_.Flip() ? 1 : 0};
+    }
+    Ints starts(shape.size(), 0), steps(shape.size(), 1);
+    starts[axis] = first;
+    steps[axis] = rng_.Between(1, 2);
+    return Add("Slice", {value}, {{"starts", starts}, {"ends", shape}, {"steps", steps}});
+  }
+
   ValueId Follower(ValueId value) {
     const Shape shape = builder_.type(value).shape;
     const double kind = rng_.Unit();
@@ -109,8 +134,9 @@ class NetMaker {
     if (kind < 0.4) return Add("Neg", {value});
     if (kind < 0.45) return Add("Add", {value, value});
     if (kind < 0.5) return Pool(value);
+    if (kind < 0.62) return Move(value);
     Shape other = shape;
-    if (kind < 0.7) {
+    if (kind < 0.75) {
       other.assign(shape.size() - static_cast<size_t>(rng_.Between(0, 1)), 1);
       other[other.size() - shape.size() + 1] = shape[1];
     }

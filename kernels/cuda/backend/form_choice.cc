@@ -38,10 +38,9 @@ class Choosing {
     for (int32_t id = 0; id < Count(); ++id) {
       const size_t k = static_cast<size_t>(id);
       const std::vector<ValueId>& inputs = graph_.node(id).inputs;
-      choice_.channels_last[k] =
-          wanted[k] && MayLieLast(id) && std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) {
-            return last_.count(input) != 0 && TakesFormOf(id, input);
-          });
+      choice_.channels_last[k] = wanted[k] && MayLieLast(id) && std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+                                   return last_.count(input) != 0 && TakesFormOf(id, input);
+                                 });
       choice_.rounded[k] = FormatOfMove(id);
       for (const ValueId value : ValuesOf(id)) {
         if (choice_.channels_last[k]) last_.insert(value);
@@ -96,15 +95,15 @@ class Choosing {
   }
 
   bool MovesOrChooses(int32_t id) const {
-    return Role(id) == FormRole::kMove ||
-           (Role(id) == FormRole::kWindow && FindOperatorText(graph_.node(id).op->name)->chooses);
+    return Role(id) == FormRole::kMove || (Role(id) == FormRole::kTurned && FindOperatorText(graph_.node(id).op->name)->chooses);
   }
   /// The format in which all who read the node's values want them, rounded for calls; none where anyone wants more.
   std::optional<DType> FormatOfReaders(int32_t id) const {
     const std::vector<ValueId> values = ValuesOf(id);
     const std::vector<int32_t>& users = graph_.users(id);
     if (graph_.IsOutput(id) || users.empty()) return std::nullopt;
-    if (std::any_of(values.begin(), values.end(), [&](ValueId value) { return choice_.whole.count(value) != 0; })) return std::nullopt;
+    if (std::any_of(values.begin(), values.end(), [&](ValueId value) { return choice_.whole.count(value) != 0; }))
+      return std::nullopt;
     std::optional<DType> all;
     for (const int32_t user : users) {
       const int c = choice_.call_of[static_cast<size_t>(user)];
@@ -184,9 +183,8 @@ FormRole FormRoleOf(const Node& node) {
   if (text == nullptr) return FormRole::kNone;
   if (text->move.permuted != nullptr) return FormRole::kMove;
   if (node.outputs.size() != 1) return FormRole::kNone;
-  if (text->windowed) return HasChannels(node) ? FormRole::kWindow : FormRole::kNone;
-  const bool by_channel = node.op->name == "BatchNormalization";
-  if (text->reads != Reads::kAtPosition || text->is_row() || by_channel) return FormRole::kNone;
+  if (text->windowed || text->by_channel) return HasChannels(node) ? FormRole::kTurned : FormRole::kNone;
+  if (text->reads != Reads::kAtPosition || text->is_row()) return FormRole::kNone;
   return FormRole::kElementwise;
 }
 

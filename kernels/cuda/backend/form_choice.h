@@ -17,7 +17,7 @@ namespace mendel::cuda {
 enum class FormRole {
   kNone,         ///< not at all: a constant, a correction, a call, or an operator that cannot
   kElementwise,  ///< with one value, as its operands of the same shape lie
-  kWindow,       ///< a pool or the like: of channels that lie last, and in any format of floats
+  kTurned,       ///< a pool or the like, BatchNormalization: between two Transposes, and in any format of floats
   kMove,         ///< Concat, Pad, Slice, Split: along other dimensions, and whatever its elements are rounded to
 };
 /// What the operator allows, wherever it stands.

@@ -16,7 +16,7 @@ std::vector<std::vector<int32_t>> FormRegions(const Graph& graph, const std::set
     // Broadcast operands are no reason to compute the rest in their form.
     const Node& node = graph.node(reader);
     const FormRole role = FormRoleOf(node);
-    return calls.count(reader) > 0 || role == FormRole::kWindow || role == FormRole::kMove ||
+    return calls.count(reader) > 0 || role == FormRole::kTurned || role == FormRole::kMove ||
            graph.type(value).shape == node.outputs[0].shape;
   };
   return ConnectedCalls(graph, calls, passes, joins);

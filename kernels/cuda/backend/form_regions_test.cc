@@ -42,6 +42,12 @@ TEST(FormRegions, PoolsConnect) {
   EXPECT_EQ(FormRegions(graph, {2, 4}), (Regions{{2, 4}}));
 }
 
+TEST(FormRegions, MovesConnectAllThatTheyJoin) {
+  const Graph graph = RegionGraph(
+      Cat("%3 = Conv(%0, %1)", kAttributes, "%4 = Concat(%2, %3) {axis = 2}\n%5 = Conv(%4, %1)", kAttributes, "return \"y\" = %5"));
+  EXPECT_EQ(FormRegions(graph, {2, 3, 5}), (Regions{{2, 3, 5}}));
+}
+
 TEST(FormRegions, OtherOperatorsSeparate) {
   const Graph graph = RegionGraph(Cat("%3 = Softmax(%2) {axis = 1}\n%4 = Conv(%3, %1)", kAttributes, "return \"y\" = %4"));
   EXPECT_EQ(FormRegions(graph, {2, 4}), (Regions{{2}, {4}}));

@@ -65,7 +65,7 @@ class Former {
     }
     const StoredForm form = {choice_.channels_last[static_cast<size_t>(id)], choice_.rounded[static_cast<size_t>(id)]};
     if (!form.IsOwn() && Role(id) == FormRole::kMove) return CopyMove(id, form);
-    if (!form.IsOwn() && Role(id) == FormRole::kWindow) return CopyPool(id, form);
+    if (!form.IsOwn() && Role(id) == FormRole::kTurned) return CopyTurned(id, form);
     const bool last = form.channels_last;
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -116,7 +116,7 @@ class Former {
   }
 
   /// A pool of what lies in the form, whose result does; with the channels last between two Transposes of its own, all one kernel.
-  absl::Status CopyPool(int32_t id, const StoredForm& form) {
+  absl::Status CopyTurned(int32_t id, const StoredForm& form) {
     const Node& node = graph_.node(id);
     const ValueId input = node.inputs[0];
     ValueId from;
@@ -129,6 +129,9 @@ class Former {
       }
     }
     std::vector<ValueId> inputs = {from};
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+      MENDEL_ASSIGN_OR_RETURN(inputs.emplace_back(), Plain(node.inputs[i]));
+    }
     MENDEL_ASSIGN_OR_RETURN(const int32_t copy, builder_.CopyNode(node, std::move(inputs)));
     Note(copy, {id});
     const ValueId result = {id, 0};
@@ -235,10 +238,10 @@ class Former {
     const size_t k = static_cast<size_t>(id);
     if (left_.count(input) == 0 || choice_.whole.count(input) != 0 || elsewhere_[k] || choice_.call_of[k] >= 0) return false;
     if (choice_.roles[k] == FormRole::kMove) return true;
-    if (choice_.roles[k] == FormRole::kWindow) return !left_.at(input).first.channels_last;
     const Node& node = graph_.node(id);
     const OperatorText* text = FindOperatorText(node.op->name);
     if (text == nullptr) return false;
+    if (text->windowed) return !left_.at(input).first.channels_last;
     if (text->is_row()) return node.inputs[0] == input && std::count(node.inputs.begin(), node.inputs.end(), input) == 1;
     if (text->reads == Reads::kMany || (!text->once && NumElements(node.outputs[0]) > NumElements(TypeOf(input)))) return false;
     if (text->reads == Reads::kAtPosition) return true;

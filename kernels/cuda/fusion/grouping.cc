@@ -34,10 +34,8 @@ class Grouping {
     for (size_t id = 0; id < texts_.size(); ++id) {
       if (!IsComputed(static_cast<int32_t>(id))) continue;
       MENDEL_ASSIGN_OR_RETURN(texts_[id], OperatorTextOf(graph_, static_cast<int32_t>(id)));
-      // A conversion is no more than another way to read what its reader reads.
-      const bool widens = Widens(static_cast<int32_t>(id));
-      size_[id] = widens ? 0 : 1;
-      operands_[id] = widens ? 0 : static_cast<int>(graph_.node(static_cast<int32_t>(id)).inputs.size());
+      size_[id] = Widens(static_cast<int32_t>(id)) ? 0 : 1;  // no more than another way to read what its reader reads
+      operands_[id] = static_cast<int>(graph_.node(static_cast<int32_t>(id)).inputs.size());
     }
     FindWindows();
     CountUses();
@@ -156,14 +154,14 @@ class Grouping {
     for (int32_t user : users) {
       const size_t u = static_cast<size_t>(user);
       size_[u] += size_[k];
-      operands_[u] += operands_[k];
+      operands_[u] += operands_[k] - 1;  // which are read in the place of one
       if (base_[k] >= 0) base_[u] = base_[k];
     }
   }
 
   bool MayGoInto(int32_t id, int32_t user) const {
     const size_t k = static_cast<size_t>(id), u = static_cast<size_t>(user);
-    if (texts_[u] == nullptr || size_[k] + size_[u] > kMaxNodes || operands_[k] + operands_[u] > kMaxOperands) return false;
+    if (texts_[u] == nullptr || size_[k] + size_[u] > kMaxNodes || operands_[k] + operands_[u] - 1 > kMaxOperands) return false;
     if (leads_[u]) return leads_[k];
     if (base_[k] >= 0) {
       if (base_[u] >= 0) return false;

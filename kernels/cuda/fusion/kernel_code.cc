@@ -18,7 +18,8 @@ void KernelCode::Open(const std::string& header) {
   ++depth_;
 }
 
-void KernelCode::OpenWithin(const Shape& shape, const Position& position, const std::vector<Extent>& extents) {
+void KernelCode::OpenWithin(const Shape& shape, const Position& position, const std::vector<Extent>& extents,
+                            const std::string& alternatives) {
   std::string all;
   bool agree = lanes_ > 1;
   for (const Extent& extent : extents) {
@@ -30,7 +31,7 @@ void KernelCode::OpenWithin(const Shape& shape, const Position& position, const 
     if (to_above) all += Cat(all.empty() ? "" : " && ", at, " < ", extent.end);
   }
   Open(all.empty() ? "" : Cat("if (", all, ")"));
-  if (lanes_ > 1 && !all.empty()) guards_.push_back({depth_, agree ? all : ""});
+  if (lanes_ > 1 && !all.empty()) guards_.push_back({depth_, agree ? all : "", alternatives, 0});
 }
 
 void KernelCode::Close() {
@@ -159,20 +160,31 @@ std::string KernelCode::VectorLoad(const std::string& pointer, const TensorType&
   }
   const auto [pack, is_new] = packs_.try_emplace(Cat(pointer, "[", offset, "] ", condition), "");
   if (is_new) {
-    pack->second = Fresh();
     const std::string pack_type = Cat("Pack<", StoredName(type.dtype), ", ", lanes_, ">");
+    const std::string from = Cat("*reinterpret_cast<const ", pack_type, "*>(", pointer, " + ", offset, ");");
     std::swap(text_, outside_);
-    const std::string load = Cat(pack->second, " = *reinterpret_cast<const ", pack_type, "*>(", pointer, " + ", offset, ");");
     if (condition.empty()) {
-      Line(Cat("const ", pack_type, " ", load));
+      pack->second = Fresh();
+      Line(Cat("const ", pack_type, " ", pack->second, " = ", from));
     } else {
-      Line(Cat(pack_type, " ", pack->second, " = {};"));
-      Line(Cat("if (", condition, ") ", load));
+      pack->second = ConditionalPack(pack_type);
+      Line(Cat("if (", condition, ") ", pack->second, " = ", from));
     }
     std::swap(text_, outside_);
     ++vector_loads_;
   }
   return pack->second;
+}
+
+std::string KernelCode::ConditionalPack(const std::string& pack_type) {
+  Guard& block = guards_.back();
+  std::string own;
+  std::string& pack = block.alternatives.empty() ? own : shared_packs_[Cat(pack_type, " ", block.alternatives, " ", block.loads++)];
+  if (pack.empty()) {
+    pack = Fresh();
+    Line(Cat(pack_type, " ", pack, " = {};"));
+  }
+  return pack;
 }
 
 void KernelCode::BeginLanes(int lanes, const std::string& first, const Shape& root_shape) {
@@ -182,6 +194,7 @@ void KernelCode::BeginLanes(int lanes, const std::string& first, const Shape& ro
   lanes_ = lanes;
   vector_loads_ = 0;
   packs_.clear();
+  shared_packs_.clear();
   outside_.clear();
   std::swap(text_, outside_);
   ++depth_;  // of the loop's body; what is hoisted is indented like it

@@ -44,8 +44,10 @@ class KernelCode {
   /// `header` and a brace; Close ends it.
   void Open(const std::string& header);
   /// A block of statements for positions within all of `extents`, of a tensor of `shape`; Close ends it. Vectors that are loaded in
-  /// it are loaded under the same condition; other blocks may only load what every position of the kernel's result has.
-  void OpenWithin(const Shape& shape, const Position& position, const std::vector<Extent>& extents);
+  /// it are loaded under the same condition; other blocks may only load what every position of the kernel's result has. No position
+  /// is in two blocks of the same `alternatives`, where that is not empty: their vectors are kept in the same registers.
+  void OpenWithin(const Shape& shape, const Position& position, const std::vector<Extent>& extents,
+                  const std::string& alternatives = "");
   void Close();
   /// A new constant of this C type; its name.
   std::string Let(std::string_view type, const std::string& expression);
@@ -90,6 +92,8 @@ class KernelCode {
   std::string Load(ValueId value, const Position& position);
   /// Name of the pack that holds the lanes' elements; "" where they do not lie side by side.
   std::string VectorLoad(const std::string& pointer, const TensorType& type, const Position& position);
+  /// Name of a pack that is loaded under a condition, declared.
+  std::string ConditionalPack(const std::string& pack_type);
   std::string Operand(KernelOperand operand, const std::string& key);
   std::string Fresh() { return "v" + std::to_string(next_++); }
 
@@ -112,11 +116,14 @@ class KernelCode {
   struct Guard {
     int depth;              // of the statements in the block
     std::string condition;  // of all lanes; "": they may differ
+    std::string alternatives;
+    int loads;  // of vectors in the block
   };
   std::vector<Guard> guards_;  // of the open blocks
   int vector_loads_ = 0;
   bool has_scalar_lanes_ = false;
   std::map<std::string, std::string> packs_;
+  std::map<std::string, std::string> shared_packs_;  // by type, alternatives and number
 };
 
 }  // namespace mendel::cuda

@@ -124,6 +124,8 @@ struct OperatorText {
   /// Of kMany: elements of input 0 near the output's position in few dimensions, at its coordinates in the others, so that the
   /// kernel may compute its elements in another order, as memory has the input and the result (pools, Resize).
   bool windowed = false;
+  /// Of kAtPosition: reads the inputs after the first at the coordinate of dimension 1 (BatchNormalization).
+  bool by_channel = false;
   /// Of kMany: its elements are elements of input 0, so that numbers of a format stay in it (MaxPool).
   bool chooses = false;
   /// Of kMoved; empty: it moves elements in the graph's own form only.

@@ -15,8 +15,19 @@ constexpr int64_t kSquare = 32;
 constexpr int64_t kRows = 8;  ///< of a square that the threads move at once
 constexpr int64_t kLeast = 8;
 
-/// The Transpose that the group's result is an elementwise function of; -1 where there is none or several, or where anything in the
-/// group reads it, or what is made of it, elsewhere than at the result's position.
+/// Whether `transpose` has its input's elements in the order in which `other`, if that is a Transpose, reads them.
+bool Undoes(const Node& transpose, const Node& other) {
+  if (other.op->name != "Transpose") return false;
+  const Ints &back = transpose.attrs.IntList("perm"), &there = other.attrs.IntList("perm");
+  if (back.size() != there.size()) return false;
+  for (size_t d = 0; d < back.size(); ++d) {
+    if (there[static_cast<size_t>(back[d])] != static_cast<int64_t>(d)) return false;
+  }
+  return true;
+}
+
+/// The Transpose that the group's result is an elementwise function of; -1 where there is none or several, where another one in the
+/// group is undone by it, or where anything in the group reads it, or what is made of it, elsewhere than at the result's position.
 int32_t TransposeOf(const Graph& graph, const FusionGroup& group) {
   const Shape& shape = graph.type(group.result).shape;
   const auto is_here = [&](int32_t id) { return FindOperatorText(graph.node(id).op->name)->reads == Reads::kAtPosition; };
@@ -40,6 +51,7 @@ int32_t TransposeOf(const Graph& graph, const FusionGroup& group) {
     }
   }
   for (const int32_t id : group.nodes) {
+    if (found >= 0 && id != found && Undoes(graph.node(found), graph.node(id))) return -1;
     const bool reads_here = here.count(id) != 0 && id != found;
     for (const ValueId& input : graph.node(id).inputs) {
       if (here.count(input.node) != 0 && !reads_here) return -1;

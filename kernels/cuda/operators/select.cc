@@ -68,14 +68,14 @@ std::string WhereElement(const ElementAt& at) {
 /// Every channel of x with its own factor and bias.
 std::string BatchNormalizationElement(const ElementAt& at) {
   const std::string x = at.In(0);
-  const Position channel{{at.position.at[1]}};
+  const Position channel{{at.position.at[1]}, {at.position.RootOf(1)}};
   const std::string scale = at.In(1, channel), bias = at.In(2, channel), mean = at.In(3, channel), variance = at.In(4, channel);
   return Cat("(", x, " - ", mean, ") * (", scale, " / Sqrt(", variance, " + ", at.Literal(at.view.attrs.Float("epsilon")), ")) + ",
              bias);
 }
 
 MENDEL_REGISTER_OPERATOR_TEXTS({
-    {.op = "BatchNormalization", .element = &BatchNormalizationElement},
+    {.op = "BatchNormalization", .element = &BatchNormalizationElement, .by_channel = true},
     {.op = "Cast", .element = &CastElement},
     {.op = "Clip", .element = &ClipElement},
     {.op = "Gelu", .element = &GeluElement},

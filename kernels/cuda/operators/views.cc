@@ -57,7 +57,7 @@ std::string ConcatElement(const ElementAt& at) {
   for (size_t k = 0; k < at.view.inputs.size(); ++k) {
     const int64_t end = begin + at.shape(k)[axis];
     if (end == begin) continue;
-    at.code.OpenWithin(at.shape(), at.position, {{axis, begin, end}});
+    at.code.OpenWithin(at.shape(), at.position, {{axis, begin, end}}, value);
     at.code.Line(Cat(value, " = ", at.In(k, Moved(at.position, axis, 1, -begin)), ";"));
     at.code.Close();
     begin = end;
