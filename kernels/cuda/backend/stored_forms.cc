@@ -115,7 +115,8 @@ class Former {
     return absl::OkStatus();
   }
 
-  /// A pool of what lies in the form, whose result does; with the channels last between two Transposes of its own, all one kernel.
+  /// A pool or BatchNormalization of what lies in the form, whose result does; with the channels last between two Transposes of its
+  /// own, all one kernel.
   absl::Status CopyTurned(int32_t id, const StoredForm& form) {
     const Node& node = graph_.node(id);
     const ValueId input = node.inputs[0];

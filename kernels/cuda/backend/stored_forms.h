@@ -34,9 +34,9 @@ bool HaveForms(const std::vector<LibraryGroup>& calls);
 ///
 /// What one call yields with the channels last and another one reads so is not converted. Nor are elementwise operators between
 /// them: one that reads such a value, and whose value some call wants so, directly or through others, is computed with the channels
-/// last. So are pools and Resize, between two Transposes that the fusion engine makes part of their kernel, and Concat, Pad, Slice
-/// and Split, along the dimensions where these lie (form_choice.h). Nodes in `elsewhere` are others' (constants, corrections,
-/// calls) and stay as they are. Sums are the same, but for the rounding that the forms say.
+/// last. So are pools, Resize and BatchNormalization, between two Transposes that the fusion engine makes part of their kernel, and
+/// Concat, Pad, Slice and Split, along the dimensions where these lie (form_choice.h). Nodes in `elsewhere` are others' (constants,
+/// corrections, calls) and stay as they are. Sums are the same, but for the rounding that the forms say.
 ///
 /// What one call yields rounded and another one reads so is not converted either. Elementwise operators, pools, rows and views
 /// convert such a value where they read it, and what they compute for such a call is stored rounded alone: between two calls that

@@ -70,8 +70,11 @@ class Net {
  private:
   static Tensor Numbers(const TensorType& type, int64_t range) {
     std::vector<double> values;
-    for (int64_t k = 0; k < NumElements(type); ++k)
-      values.push_back(static_cast<double>((3 * k + k / range) % range - range / 2) / 4);
+    const int64_t middle = range / 2;
+    for (int64_t k = 0; k < NumElements(type); ++k) {
+      const int64_t row = k / range;
+      values.push_back(static_cast<double>((3 * k + row) % range - middle) / 4);
+    }
     return Tensor::FromDoubles(type, values);
   }
 
