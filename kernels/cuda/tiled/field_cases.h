@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
 #include "kernels/cuda/backend/library_groups.h"
-#include "kernels/cuda/emulator/device.h"
+#include "kernels/cuda/fusion/fused_kernel.h"
 #include "runtime/numerics.h"
 
 namespace mendel::cuda {
@@ -31,8 +31,8 @@ struct FieldCases {
   /// The kernel of `node` of graphs[graph] by `algorithm`. A kernel with operators that IsJudgedInField does not know is left out:
   /// false. An algorithm that is refused fails the test.
   bool Add(size_t graph, int32_t node, const std::string& algorithm, Numerics numerics, const std::string& told);
-  /// Every product of the graph by every fusion that it has, by a small tile, whole and with its sums divided where they are long
-  /// enough, by tensor cores and by the first algorithm that is offered; what is not judged is left out.
+  /// Every product of the graph by every fusion that it has, by a small tile and by tensor cores, whole and, for odd seeds, with its
+  /// sums divided where they are long enough, and by the first algorithm that is offered; what is not judged is left out.
   void AddAll(const Graph& graph, uint64_t seed, const std::string& told);
   /// Kernels whose algorithm has `part` in its name.
   int Count(std::string_view part) const;
@@ -41,22 +41,25 @@ struct FieldCases {
   FieldCases Without(std::string_view part) const;
 };
 
-/// What judging found: kernels that differ somewhere, one of them, and the elements compared.
+/// What judging found: the kernels that differ somewhere, by number, and how many elements were compared.
 struct Judgement {
-  int wrong = 0;
-  std::string last_wrong;
+  std::set<size_t> wrong;
   int64_t elements = 0;
 };
-/// Of all kernels under one draw. An error of a launch or of the judge fails the test.
+/// Of all kernels under one draw. Errors are those of the compiler, of launches, and of the judge.
 absl::StatusOr<Judgement> Judge(const FieldCases& cases);
+/// Fails the test where one differs; the elements compared.
+int64_t ExpectRight(const FieldCases& cases);
 
-/// A text of a kernel with `from` replaced where it first occurs, or where it last does.
+/// In a kernel's text `from` is replaced where it first occurs, or where it last does.
 struct Fault {
   std::string from, to;
   FusedKernel LibraryGroup::*kernel = &LibraryGroup::kernel;
   bool last = false;
 };
-/// Fails the test where a fault fits a kernel of `right` not at all, or is not seen in each of them.
+/// Each kernel of `right` with each fault, one at a time. Fails the test where one does not fit.
+FieldCases Planted(const FieldCases& right, const std::vector<Fault>& faults);
+/// Fails the test where one of those does not differ from the judge.
 void ExpectSeen(const FieldCases& right, const std::vector<Fault>& faults);
 
 }  // namespace mendel::cuda

@@ -1,6 +1,7 @@
 #include "kernels/cuda/tiled/field_elements.h"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -122,6 +123,7 @@ void FieldFunctions::Bind(const EmulatedModule& module) {
 }
 
 uint64_t FieldFunctions::Literal(double value) const {
+  MENDEL_CHECK(!std::isnan(value));
   return std::isinf(value) ? kOfNothing : evaluator_.field().FromDouble(value);
 }
 
@@ -149,7 +151,7 @@ uint64_t FieldFunctions::Extreme(const ScalarFunction& function, uint64_t a, uin
   std::set<Fp> members;
   for (const uint64_t each : {a, b}) {
     if (each == kOfNothing) continue;
-    const auto made = members_.find(each);
+    const auto made = members_.find({function.name, each});
     if (made == members_.end()) {
       members.insert(Fp{each});
     } else {
@@ -158,7 +160,7 @@ uint64_t FieldFunctions::Extreme(const ScalarFunction& function, uint64_t a, uin
   }
   if (members.empty()) return kOfNothing;
   const uint64_t extreme = arithmetic_.Call(function, std::vector<Fp>(members.begin(), members.end())).value;
-  members_[extreme] = std::move(members);
+  members_[{function.name, extreme}] = std::move(members);
   return extreme;
 }
 

@@ -17,6 +17,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "graph/arithmetic.h"
 #include "graph/op_definition.h"
@@ -56,7 +57,8 @@ class FieldFunctions {
 
   FieldEvaluator evaluator_;
   Arithmetic<Fp> arithmetic_;
-  std::map<uint64_t, std::set<Fp>> members_;  ///< of the sets whose extremes these elements are
+  /// Of the sets of which these elements are the extremes by these functions.
+  std::map<std::pair<std::string_view, uint64_t>, std::set<Fp>> members_;
 };
 
 }  // namespace mendel::cuda

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <functional>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -19,16 +18,14 @@ void Add(FieldCases& cases, const DeviceCase& one, uint64_t seed) { cases.AddAll
 
 TEST(TiledField, EqualsTheJudgeAtEveryElement) {
   FieldCases cases;
-  for (uint64_t seed = 1; seed <= 16; ++seed) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
     Add(cases, RandomChain(seed, ChainValues::kField), seed);
     Add(cases, RandomProduct(seed, Numerics::kDefault), seed);
     Add(cases, RandomConvolutions(seed, Numerics::kDefault), seed);
     Add(cases, RandomMatrixChain(seed, ChainValues::kField), seed);
     Add(cases, RandomConvolutionChain(seed, ChainValues::kField), seed);
   }
-  const auto judgement = Judge(cases);
-  ASSERT_TRUE(judgement.ok()) << std::string(judgement.status().message()).substr(0, 4000);
-  EXPECT_EQ(judgement->wrong, 0) << judgement->last_wrong;
+  const int64_t elements = ExpectRight(cases);
   const int pairs = cases.Count(":pair"), rows = cases.Count(":rows"), chains = cases.Count(":chain");
   const int divided = cases.Count(":split"), by_tensor_cores = cases.Count("tile-");
   EXPECT_GT(pairs, 3);
@@ -38,7 +35,7 @@ TEST(TiledField, EqualsTheJudgeAtEveryElement) {
   EXPECT_GT(by_tensor_cores, 9);
   std::printf("%zu tiled kernels in GF(p), %d of pairs, %d of rows, %d of chains, %d of divided sums, %d by tensor cores: %lld "
               "elements equal\n",
-              cases.kernels.size(), pairs, rows, chains, divided, by_tensor_cores, static_cast<long long>(judgement->elements));
+              cases.kernels.size(), pairs, rows, chains, divided, by_tensor_cores, static_cast<long long>(elements));
 }
 
 /// Another sign of the sums, columns of a warp's products exchanged, the last products of a sum and a part of a divided one left
