@@ -140,7 +140,8 @@ int FieldCases::Count(std::string_view part) const {
 
 FieldCases FieldCases::With(std::string_view part) const {
   FieldCases cases{graphs, {}};
-  std::copy_if(kernels.begin(), kernels.end(), std::back_inserter(cases.kernels), [&](const auto& one) { return HasPart(one, part); });
+  std::copy_if(kernels.begin(), kernels.end(), std::back_inserter(cases.kernels),
+               [&](const auto& one) { return HasPart(one, part); });
   return cases;
 }
 

@@ -31,8 +31,8 @@ struct FieldCases {
   /// The kernel of `node` of graphs[graph] by `algorithm`. A kernel with operators that IsJudgedInField does not know is left out:
   /// false. An algorithm that is refused fails the test.
   bool Add(size_t graph, int32_t node, const std::string& algorithm, Numerics numerics, const std::string& told);
-  /// Every product of the graph by every fusion that it has, by a small tile and by tensor cores, whole and, for odd seeds, with its
-  /// sums divided where they are long enough, and by the first algorithm that is offered; what is not judged is left out.
+  /// Every product of the graph by every fusion that it has, by a small tile and by tensor cores, whole and, for odd seeds, with
+  /// its sums divided where they are long enough, and by the first algorithm that is offered; what is not judged is left out.
   void AddAll(const Graph& graph, uint64_t seed, const std::string& told);
   /// Kernels whose algorithm has `part` in its name.
   int Count(std::string_view part) const;

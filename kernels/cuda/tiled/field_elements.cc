@@ -101,12 +101,13 @@ inline Element MinOf::Of<Element>(Element a, Element b) { return mendel_field::C
 const char* const kEndElements = "#undef F32\n#undef float\n";
 
 bool IsJudgedInField(std::string_view op) {
-  static const std::set<std::string_view> kOps = {
-      "Abs",        "Add",          "Conv",       "ConvTranspose", "Div",       "Exp",          "Expand",    "InstanceNormalization",
-      "LayerNormalization",         "Log",        "MatMul",        "Mul",       "Neg",          "ReduceL1",  "ReduceL2",
-      "ReduceLogSum", "ReduceMax",  "ReduceMean", "ReduceMin",     "ReduceProd", "ReduceSum",   "ReduceSumSquare", "Relu",
-      "Reshape",    "Sigmoid",      "Slice",      "Softmax",       "Sqrt",      "Sub",          "Tanh",      "Transpose"};
-  return kOps.count(op) > 0;
+  using Names = std::set<std::string_view>;
+  static const Names kElementwise = {"Abs", "Add", "Div", "Exp", "Log", "Mul", "Neg", "Relu", "Sigmoid", "Sqrt", "Sub", "Tanh"};
+  static const Names kProductsAndViews = {"Conv", "ConvTranspose", "Expand", "MatMul", "Reshape", "Slice", "Transpose"};
+  static const Names kRows = {"InstanceNormalization", "LayerNormalization", "Softmax"};
+  static const Names kReductions = {"L1", "L2", "LogSum", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"};
+  if (op.substr(0, 6) == "Reduce") return kReductions.count(op.substr(6)) > 0;
+  return kElementwise.count(op) + kProductsAndViews.count(op) + kRows.count(op) > 0;
 }
 
 FieldFunctions::FieldFunctions(const Draw& draw) : evaluator_(draw, WeightMode::kSymbolic), arithmetic_(draw.key) {}

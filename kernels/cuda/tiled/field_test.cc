@@ -33,9 +33,10 @@ TEST(TiledField, EqualsTheJudgeAtEveryElement) {
   EXPECT_GT(chains, 15);
   EXPECT_GT(divided, 3);
   EXPECT_GT(by_tensor_cores, 9);
-  std::printf("%zu tiled kernels in GF(p), %d of pairs, %d of rows, %d of chains, %d of divided sums, %d by tensor cores: %lld "
-              "elements equal\n",
-              cases.kernels.size(), pairs, rows, chains, divided, by_tensor_cores, static_cast<long long>(elements));
+  std::printf(
+      "%zu tiled kernels in GF(p), %d of pairs, %d of rows, %d of chains, %d of divided sums, %d by tensor cores: %lld "
+      "elements equal\n",
+      cases.kernels.size(), pairs, rows, chains, divided, by_tensor_cores, static_cast<long long>(elements));
 }
 
 /// Another sign of the sums, columns of a warp's products exchanged, the last products of a sum and a part of a divided one left

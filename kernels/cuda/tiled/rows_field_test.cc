@@ -82,8 +82,8 @@ std::optional<std::pair<Graph, int32_t>> Sampled(const OpDefinition& op, Place p
 
 /// Every row operator of the registry by both kinds of kernels, but for those that are named here.
 TEST(RowsField, EveryRowOperatorEqualsTheJudge) {
-  const std::set<std::string> not_judged = {"LogSoftmax", "ReduceLogSumExp"};       // IsJudgedInField
-  const std::set<std::string> never_rows = {"GroupNormalization"};  // its rows are several axes
+  const std::set<std::string> not_judged = {"LogSoftmax", "ReduceLogSumExp"};  // IsJudgedInField
+  const std::set<std::string> never_rows = {"GroupNormalization"};             // its rows are several axes
   constexpr uint64_t kSeeds = 2;
   FieldCases cases;
   std::set<std::string> left_out, without_kernel;
@@ -139,7 +139,8 @@ ValueId BySoftmax(Emitter& e, ValueId x) {
 
 ValueId ByLargest(Emitter& e, ValueId x) { return e.Op("Div", {x, LastAxis(e, "ReduceMax", x)}); }
 
-/// Kernels of two matrices of 10 rows of 21 elements, by threads and by tensor cores, whole and divided, and of a chain of two products.
+/// Kernels of two matrices of 10 rows of 21 elements, by threads and by tensor cores, whole and divided, and of a chain of two
+/// products.
 FieldCases KernelsOf(const RowsOf& rows) {
   FieldCases cases;
   for (const Place place : {Place::kBeforeProduct, Place::kBetweenProducts}) {
@@ -178,25 +179,27 @@ void ExpectSeenInRows(const RowsOf& rows, const std::vector<Fault>& both, std::v
 }
 
 TEST(RowsField, PlantedFaultsOfRootMeanSquaresDiffer) {
-  ExpectSeenInRows(&ByRootMeanSquare,
-                   {{"21.0f", "20.0f"}, {"0.125f", "0.0f"}, {"= Sqrt(", "= ("}, {"SumOf::Of(", "MaxOf::Of("}, {"SumOf, ", "MaxOf, "}},
-                   {ShortRows(Place::kBeforeProduct, false)},
-                   {ShortRows(Place::kBetweenProducts, false),
-                    {"Times(kept[((k * 12) + kept_row)]", "Times(kept[((k * 12) + (kept_row ^ 1))]"}});
+  ExpectSeenInRows(
+      &ByRootMeanSquare,
+      {{"21.0f", "20.0f"}, {"0.125f", "0.0f"}, {"= Sqrt(", "= ("}, {"SumOf::Of(", "MaxOf::Of("}, {"SumOf, ", "MaxOf, "}},
+      {ShortRows(Place::kBeforeProduct, false)},
+      {ShortRows(Place::kBetweenProducts, false),
+       {"Times(kept[((k * 12) + kept_row)]", "Times(kept[((k * 12) + (kept_row ^ 1))]"}});
 }
 
 TEST(RowsField, PlantedFaultsOfNormalisationsDiffer) {
-  ExpectSeenInRows(&ByLayer,
-                   {{"21.0f", "20.0f"},       // of the mean
-                    Last("21.0f", "20.0f"),  // of the variance
-                    {" + 0.125f)", ")"},
-                    {" + 0.125f)", ") + 0.125f"},
-                    {"1.0f / Sqrt(", "1.0f / ("},
-                    Last("SumOf, ", "MaxOf, ")},
-                   {ShortRows(Place::kBeforeProduct, false), ShortRows(Place::kBeforeProduct, true),
-                    Last("[i * 4 + 1]", "[i * 4 + 0]")},
-                   {ShortRows(Place::kBetweenProducts, false), ShortRows(Place::kBetweenProducts, true),
-                    {", kept[((k * 12) + kept_row)]", ", kept[((k * 12) + (kept_row ^ 1))]"}});
+  ExpectSeenInRows(
+      &ByLayer,
+      {{"21.0f", "20.0f"},      // of the mean
+       Last("21.0f", "20.0f"),  // of the variance
+       {" + 0.125f)", ")"},
+       {" + 0.125f)", ") + 0.125f"},
+       {"1.0f / Sqrt(", "1.0f / ("},
+       Last("SumOf, ", "MaxOf, ")},
+      {ShortRows(Place::kBeforeProduct, false), ShortRows(Place::kBeforeProduct, true), Last("[i * 4 + 1]", "[i * 4 + 0]")},
+      {ShortRows(Place::kBetweenProducts, false),
+       ShortRows(Place::kBetweenProducts, true),
+       {", kept[((k * 12) + kept_row)]", ", kept[((k * 12) + (kept_row ^ 1))]"}});
 }
 
 TEST(RowsField, PlantedFaultsOfSoftmaxDiffer) {
