@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "graph/functions.h"
+#include "graph/op_definition.h"
 
 namespace mendel::cuda {
 namespace {
@@ -53,6 +54,7 @@ inline Element operator/(Element a, Element b) { return Called("Div", a, b); }
 inline Element operator/(float literal, Root root) {
   return literal == 1 ? Called("Rsqrt", root.of) : Element(literal) / Element(root);
 }
+inline bool operator==(Element a, Element b) { return a.v == b.v; }
 struct Number {
   typedef Element Stored;
   typedef Element Real;
@@ -88,7 +90,9 @@ inline Element Sigmoid(Element a) { return mendel_field::Called("Sigmoid", a); }
 inline Element Tanh(Element a) { return mendel_field::Called("Tanh", a); }
 inline mendel_field::Root Sqrt(Element a) { return {a}; }
 inline Element Exp(Element a) { return mendel_field::Called("Exp", a); }
-inline Element Exp(mendel_field::Difference d) { return Exp(d.a) / Exp(d.b); }
+inline Element Exp(mendel_field::Difference d) { return mendel_field::Called("shifted Exp", d.a, d.b); }
+template <>
+inline Element SumOf::Of<Element>(Element a, Element b) { return mendel_field::Called("sum", a, b); }
 template <>
 inline Element MaxOf::Of<Element>(Element a, Element b) { return mendel_field::Called("largest", a, b); }
 template <>
@@ -104,8 +108,8 @@ bool IsJudgedInField(std::string_view op) {
   using Names = std::set<std::string_view>;
   static const Names kElementwise = {"Abs", "Add", "Div", "Exp", "Log", "Mul", "Neg", "Relu", "Sigmoid", "Sqrt", "Sub", "Tanh"};
   static const Names kProductsAndViews = {"Conv", "ConvTranspose", "Expand", "MatMul", "Reshape", "Slice", "Transpose"};
-  static const Names kRows = {"InstanceNormalization", "LayerNormalization", "Softmax"};
-  static const Names kReductions = {"L1", "L2", "LogSum", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"};
+  static const Names kRows = {"InstanceNormalization", "LayerNormalization", "LogSoftmax", "Softmax"};
+  static const Names kReductions = {"L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"};
   if (op.substr(0, 6) == "Reduce") return kReductions.count(op.substr(6)) > 0;
   return kElementwise.count(op) + kProductsAndViews.count(op) + kRows.count(op) > 0;
 }
@@ -114,6 +118,11 @@ FieldFunctions::FieldFunctions(const Draw& draw) : evaluator_(draw, WeightMode::
 
 FieldFunctions::~FieldFunctions() {
   if (bound == this) bound = nullptr;
+}
+
+void FieldFunctions::Begin() {
+  members_.clear();
+  shifts_.clear();
 }
 
 void FieldFunctions::Bind(const EmulatedModule& module) {
@@ -132,20 +141,44 @@ uint64_t FieldFunctions::Call(std::string_view function, uint64_t a, uint64_t b)
   const FieldScope scope(evaluator_.field());
   if (function == "largest") return Extreme(functions::kMax, a, b);
   if (function == "smallest") return Extreme(functions::kMin, a, b);
+  if (function == "sum") return Sum(a, b);
+  if (function == "shifted Exp") return ShiftedExp(a, b);
+  if (function == "Log") return Log(a);
   if (function == "Rsqrt") return arithmetic_.Call(functions::kRsqrt, std::vector<Fp>{{a}}).value;
-  const OpDefinition* op = FindOp(function);
-  MENDEL_CHECK(op != nullptr);
-  return Apply(*op, a, b);
+  return Apply(function, a, b);
 }
 
-uint64_t FieldFunctions::Apply(const OpDefinition& op, uint64_t a, uint64_t b) const {
-  const std::vector<TensorType> output = {{DType::kF32, {1}}}, inputs(op.min_inputs, output[0]);
+uint64_t FieldFunctions::Apply(std::string_view op, uint64_t a, uint64_t b) const {
+  const OpDefinition* definition = FindOp(op);
+  MENDEL_CHECK(definition != nullptr && definition->min_inputs <= 2);
+  const std::vector<TensorType> output = {{DType::kF32, {1}}};
+  const std::vector<TensorType> inputs(static_cast<size_t>(definition->min_inputs), output[0]);
   FieldValue values[2];
   values[0].scalars = {Fp{a}};
   values[1].scalars = {Fp{b}};
   const FieldValue* operands[] = {&values[0], &values[1]};
-  MENDEL_CHECK(inputs.size() <= 2);
-  return evaluator_.Apply(op, NodeView{inputs, {}, output}, {operands, inputs.size()}, 0).scalars[0].value;
+  return evaluator_.Apply(*definition, NodeView{inputs, {}, output}, {operands, inputs.size()}, 0).scalars[0].value;
+}
+
+uint64_t FieldFunctions::ShiftedExp(uint64_t x, uint64_t shift) {
+  const uint64_t result = Apply("Div", Apply("Exp", x), Apply("Exp", shift));
+  shifts_[result] = shift;
+  return result;
+}
+
+uint64_t FieldFunctions::Sum(uint64_t a, uint64_t b) {
+  const uint64_t sum = evaluator_.field().Add(a, b);
+  const auto of_a = shifts_.find(a), of_b = shifts_.find(b);
+  if (a == 0 || b == 0) return sum;  // the other one
+  if (of_a != shifts_.end() && of_b != shifts_.end() && of_a->second == of_b->second) shifts_[sum] = of_a->second;
+  return sum;
+}
+
+uint64_t FieldFunctions::Log(uint64_t x) const {
+  const auto shift = shifts_.find(x);
+  if (shift == shifts_.end()) return Apply("Log", x);
+  const PrimeField& field = evaluator_.field();
+  return field.Sub(Apply("Log", field.Mul(x, Apply("Exp", shift->second))), shift->second);
 }
 
 uint64_t FieldFunctions::Extreme(const ScalarFunction& function, uint64_t a, uint64_t b) {
