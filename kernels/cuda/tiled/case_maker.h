@@ -13,7 +13,7 @@ namespace mendel::cuda {
 /// Which operators may occur, and so what a case's values are.
 enum class ChainValues {
   kFloats,  ///< all, in any dtype
-  kField    ///< those that IsJudgedInField (field_elements.h) knows, in f32
+  kField    ///< those that IsJudgedInField (tests/field_elements.h) knows, in f32
 };
 
 /// Emits a graph and draws its inputs; a subclass says which graph. One seed, one case.

@@ -1,4 +1,4 @@
-#include "kernels/cuda/tiled/field_cases.h"
+#include "tests/tiled_field_cases.h"
 
 #include <algorithm>
 #include <iterator>
@@ -17,9 +17,9 @@
 #include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/chain.h"
 #include "kernels/cuda/tiled/chain_shape.h"
-#include "kernels/cuda/tiled/field_elements.h"
 #include "kernels/cuda/tiled/library.h"
 #include "kernels/cuda/tiled/product_chain.h"
+#include "tests/field_elements.h"
 #include "verifier/field_evaluator.h"
 
 namespace mendel::cuda {

@@ -1,7 +1,7 @@
 // Tiled kernels with elements of GF(p) in place of floats, compared with the judge's values of the operators that they replace, at
 // every element: what a candidate computes is the same expression, whatever the order of its sums. For tests.
-#ifndef MENDEL_KERNELS_CUDA_TILED_FIELD_CASES_H_
-#define MENDEL_KERNELS_CUDA_TILED_FIELD_CASES_H_
+#ifndef MENDEL_TESTS_TILED_FIELD_CASES_H_
+#define MENDEL_TESTS_TILED_FIELD_CASES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -64,4 +64,4 @@ void ExpectSeen(const FieldCases& right, const std::vector<Fault>& faults);
 
 }  // namespace mendel::cuda
 
-#endif  // MENDEL_KERNELS_CUDA_TILED_FIELD_CASES_H_
+#endif  // MENDEL_TESTS_TILED_FIELD_CASES_H_

@@ -12,8 +12,8 @@
 //     the text, too, by Quotient, which is a quotient by the oracle Sqrt as it is to the judge.
 //   The largest of many elements, two at a time, is the judge's oracle of their set.
 // Literals are the dyadic rationals that they are in the text: an attribute that f32 rounds differs from the judge's.
-#ifndef MENDEL_KERNELS_CUDA_TILED_FIELD_ELEMENTS_H_
-#define MENDEL_KERNELS_CUDA_TILED_FIELD_ELEMENTS_H_
+#ifndef MENDEL_TESTS_FIELD_ELEMENTS_H_
+#define MENDEL_TESTS_FIELD_ELEMENTS_H_
 
 #include <cstdint>
 #include <map>
@@ -67,4 +67,4 @@ class FieldFunctions {
 
 }  // namespace mendel::cuda
 
-#endif  // MENDEL_KERNELS_CUDA_TILED_FIELD_ELEMENTS_H_
+#endif  // MENDEL_TESTS_FIELD_ELEMENTS_H_

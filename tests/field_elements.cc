@@ -1,4 +1,4 @@
-#include "kernels/cuda/tiled/field_elements.h"
+#include "tests/field_elements.h"
 
 #include <cmath>
 #include <utility>

@@ -18,8 +18,8 @@
 #include "gtest/gtest.h"
 #include "kernels/cuda/fusion/operator_text.h"
 #include "kernels/cuda/tiled/chain.h"
-#include "kernels/cuda/tiled/field_cases.h"
 #include "kernels/cuda/tiled/product_chain.h"
+#include "tests/tiled_field_cases.h"
 
 namespace mendel::cuda {
 namespace {

@@ -8,8 +8,8 @@
 #include "kernels/cuda/convolution_case.h"
 #include "kernels/cuda/product_case.h"
 #include "kernels/cuda/tiled/chain_case.h"
-#include "kernels/cuda/tiled/field_cases.h"
 #include "kernels/cuda/tiled/product_chain_case.h"
+#include "tests/tiled_field_cases.h"
 
 namespace mendel::cuda {
 namespace {
