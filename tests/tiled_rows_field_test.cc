@@ -141,8 +141,7 @@ ValueId ByLogSoftmax(Emitter& e, ValueId x) {
 ValueId ByLogSumExp(Emitter& e, ValueId x) { return e.Op("Div", {x, LastAxis(e, "ReduceLogSumExp", x)}); }
 ValueId ByLargest(Emitter& e, ValueId x) { return e.Op("Div", {x, LastAxis(e, "ReduceMax", x)}); }
 
-/// Kernels of two matrices of 10 rows of 21 elements, by threads and by tensor cores, and of a chain of two
-/// products.
+/// Kernels of two matrices of 10 rows of 21 elements, by threads and by tensor cores, and of a chain of two products.
 FieldCases KernelsOf(const RowsOf& rows) {
   FieldCases cases;
   for (const Place place : {Place::kBeforeProduct, Place::kBetweenProducts}) {
