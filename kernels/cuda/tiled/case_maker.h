@@ -12,8 +12,8 @@ namespace mendel::cuda {
 
 /// Which operators may occur, and so what a case's values are.
 enum class ChainValues {
-  kFloats,     ///< normalisations, softmax and transcendental functions, too
-  kPolynomial  ///< sums, products and what the judge takes as an oracle of one element; in f32
+  kFloats,  ///< all, in any dtype
+  kField    ///< those that IsJudgedInField (tests/field_elements.h) knows, in f32
 };
 
 /// Emits a graph and draws its inputs; a subclass says which graph. One seed, one case.

@@ -22,7 +22,7 @@ class ChainMaker : public CaseMaker {
     depth_ = Extent();
     columns_ = Extent();
     const ValueId left = rng_.Below(3) == 0 ? Function(Source(With(rows_, depth_))) : Source(With(rows_, depth_));
-    const uint64_t kind = rng_.Below(floats_ ? 4 : 2);
+    const uint64_t kind = rng_.Below(4);
     if (kind == 0) {
       result_ = Gated(left);
     } else if (kind == 1) {
@@ -54,10 +54,10 @@ class ChainMaker : public CaseMaker {
     return rng_.Flip() ? e_.Op("Mul", {active, up}) : e_.Op("Mul", {up, active});
   }
 
-  /// x times a factor a row and one a column; the factor of the row an RMS where floats are allowed.
+  /// x times a factor a row and one a column; the factor of the row an RMS or given.
   ValueId Scaled(ValueId x) {
     ValueId factor;
-    if (floats_) {
+    if (floats_ || rng_.Flip()) {
       const Ints axes = {static_cast<int64_t>(batch_.size() + 1)};
       const ValueId squares = e_.Op("ReduceMean", {e_.Op("Mul", {x, x})}, {{"axes", axes}, {"keepdims", int64_t{1}}});
       factor = e_.Op("Div", {x, e_.Op("Sqrt", {e_.Add(squares, Epsilon())})});
@@ -71,7 +71,9 @@ class ChainMaker : public CaseMaker {
   ValueId Normalized(ValueId x) {
     std::vector<ValueId> operands = {x, Source({depth_}, rng_.Flip())};
     if (rng_.Flip()) operands.push_back(Source({depth_}, rng_.Flip()));
-    const ValueId normalized = e_.Op("LayerNormalization", operands, {{"axis", static_cast<int64_t>(batch_.size() + 1)}});
+    // In f32, as attributes are in files: the text's literal is this number then.
+    const Attributes attrs{{"axis", static_cast<int64_t>(batch_.size() + 1)}, {"epsilon", double{1e-5f}}};
+    const ValueId normalized = e_.Op("LayerNormalization", operands, attrs);
     return rng_.Flip() ? normalized : e_.Add(normalized, Source({1}));
   }
 

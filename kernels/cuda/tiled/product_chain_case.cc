@@ -24,7 +24,7 @@ class ProductChainMaker : public CaseMaker {
     const bool shared = rng_.Flip();
     const ValueId left = Source(With(rows, depth));
     ValueId value = e_.MatMul(rng_.Below(3) == 0 ? Function(left) : left, Right(depth, inner, shared));
-    switch (rng_.Below(floats_ ? 4 : 2)) {
+    switch (rng_.Below(4)) {
       case 0:
         break;
       case 1:

@@ -9,7 +9,7 @@
 
 namespace mendel::cuda {
 
-/// f(A x B) x D, or an attention with its scale, mask and softmax where functions are allowed; with odd extents, batches,
+/// f(A x B) x D, or an attention with its scale, mask and softmax; with odd extents, batches,
 /// transposed right sides and what is elementwise before, between and after. The program is left empty.
 DeviceCase RandomMatrixChain(uint64_t seed, ChainValues values);
 /// A convolution of a convolution, 1-D to 3-D: taps, strides, dilations, pads and groups of each, elementwise operators between and
