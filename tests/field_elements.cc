@@ -55,6 +55,9 @@ inline Element operator/(float literal, Root root) {
   return literal == 1 ? Called("Rsqrt", root.of) : Element(literal) / Element(root);
 }
 inline bool operator==(Element a, Element b) { return a.v == b.v; }
+struct Pair {
+  Element first, second;
+};
 struct Number {
   typedef Element Stored;
   typedef Element Real;
@@ -68,19 +71,24 @@ inline Element Plus(Element a, Element b) { return a + b; }
 inline Element Minus(Element a, Element b) { return a - b; }
 inline Element Times(Element a, Element b) { return a * b; }
 inline Element Quotient(Element a, Element b) { return a / b; }
-// Of tensor cores: no rounding, the sums of a warp's products.
+// Of tensor cores: no rounding, the sums of a warp's products; a word has elements where it has numbers.
 inline Element SumOfElements(Element c, const Element* left, const Element* right, int count) {
   for (int p = 0; p < count; ++p) c = Plus(c, Times(left[p], right[p]));
   return c;
 }
+typedef mendel_field::Pair Pair;
+inline Element PartOfElement(Element v, int) { return v; }
+inline Element PartOfPair(Pair pair, int p) { return p == 0 ? pair.first : pair.second; }
 inline Element RoundToTf32(Element v) { return v; }
+inline Pair RoundToF16(Element first, Element second) { return {first, second}; }
+inline Pair RoundToBf16(Element first, Element second) { return {first, second}; }
 inline void MultiplyTf32(Element& c0, Element& c1, Element& c2, Element& c3, const Element (&a)[4], const Element (&b)[2]) {
-  mendel_shim::MultiplyInWarp<Element, 2>(c0, c1, c2, c3, a, b, SumOfElements);
+  mendel_shim::MultiplyInWarp<1>(c0, c1, c2, c3, a, b, PartOfElement, SumOfElements);
 }
-inline void MultiplyF16(Element& c0, Element& c1, Element& c2, Element& c3, const Element (&a)[8], const Element (&b)[4]) {
-  mendel_shim::MultiplyInWarp<Element, 4>(c0, c1, c2, c3, a, b, SumOfElements);
+inline void MultiplyF16(Element& c0, Element& c1, Element& c2, Element& c3, const Pair (&a)[4], const Pair (&b)[2]) {
+  mendel_shim::MultiplyInWarp<2>(c0, c1, c2, c3, a, b, PartOfPair, SumOfElements);
 }
-inline void MultiplyBf16(Element& c0, Element& c1, Element& c2, Element& c3, const Element (&a)[8], const Element (&b)[4]) {
+inline void MultiplyBf16(Element& c0, Element& c1, Element& c2, Element& c3, const Pair (&a)[4], const Pair (&b)[2]) {
   MultiplyF16(c0, c1, c2, c3, a, b);
 }
 inline Element Abs(Element a) { return mendel_field::Called("Abs", a); }
@@ -100,9 +108,11 @@ inline Element MinOf::Of<Element>(Element a, Element b) { return mendel_field::C
 }  // namespace mendel_text
 #define float mendel_field::Element
 #define F32 mendel_field::Number
+#define F16Pair mendel_field::Pair
+#define Bf16Pair mendel_field::Pair
 )";
 
-const char* const kEndElements = "#undef F32\n#undef float\n";
+const char* const kEndElements = "#undef F32\n#undef F16Pair\n#undef Bf16Pair\n#undef float\n";
 
 bool IsJudgedInField(std::string_view op) {
   using Names = std::set<std::string_view>;

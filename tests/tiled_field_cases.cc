@@ -64,7 +64,7 @@ absl::Status Launch(const FusedKernel& kernel, const std::vector<Argument>& more
   }
   arguments.insert(arguments.end(), more.begin(), more.end());
   LaunchShape launch = kernel.launch;
-  launch.shared *= 2;  // elements of eight bytes
+  launch.shared *= kernel.text.find("Pair") == std::string::npos ? 2 : 4;  // elements of eight bytes, also where two make a word
   return module.Launch(kernel.name, launch, arguments);
 }
 

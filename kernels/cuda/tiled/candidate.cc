@@ -116,7 +116,8 @@ double ArithmeticCycles(const TiledCandidate& candidate, double products) {
   if (!candidate.tensor_cores.has_value()) return products / kProductsACycle * (1 + factors / (2 * sums));
   // A thread reads a fourth of its warp's factors, and shared memory serves one read of a warp a cycle.
   const double warp_sums = kWarpThreads * sums, reads = (tile.thread_rows + tile.thread_columns / 2.0) / 4;
-  return std::max(products / FindTensorCores(*candidate.tensor_cores)->products, products / warp_sums * reads);
+  const TensorCores& cores = *FindTensorCores(*candidate.tensor_cores);
+  return std::max(products / cores.products, products / warp_sums * reads / cores.word_products);
 }
 
 /// Of all launches of a candidate that is no chain.
@@ -235,7 +236,8 @@ int TilePadding(const TiledCandidate& candidate) { return candidate.tensor_cores
 
 int64_t SharedElements(const TiledCandidate& candidate) {
   const Tile& tile = candidate.tile;
-  const auto elements = [&](int across) { return WholePacks(int64_t{2} * tile.depth * (across + TilePadding(candidate))); };
+  const int words = tile.depth / (candidate.tensor_cores.has_value() ? FindTensorCores(*candidate.tensor_cores)->word_products : 1);
+  const auto elements = [&](int across) { return WholePacks(int64_t{2} * words * (across + TilePadding(candidate))); };
   const int64_t tiles = elements(tile.rows) + candidate.products() * elements(tile.columns);
   return candidate.fusion == TiledFusion::kRows ? std::max<int64_t>(tiles, tile.threads()) : tiles;
 }

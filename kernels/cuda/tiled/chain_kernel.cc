@@ -79,7 +79,7 @@ class ChainWriter {
     const std::string rest = code_.LetIndex(Divided("block", shape_.parts));
     block_.Begin(code_.LetIndex(Modulo(rest, shape_.Tiles())));
     matrix_ = shape_.second.batch == 1 ? "0" : code_.LetIndex(Divided(rest, shape_.Tiles()));
-    const int64_t left = OperandText(code_, tile_, real_, {"left", tile_.rows, "", 0}).SharedElements();
+    const int64_t left = OperandText(code_, tile_, real_, {"left", tile_.rows, "", 0}).shared().Words();
     DeclareShared("left", 0);
     DeclareShared("right", left);
     DeclareShared("kept", SharedBeforeKept(chain_, candidate_));

@@ -18,7 +18,7 @@ class TiledLibrary final : public CallLibrary {
  public:
   static constexpr int kUsualMultiprocessors = 100;
   /// Of another number, other texts: measurements of the old ones do not count any more.
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
 
   /// `multiprocessors` of the GPU for which candidates are ranked, and its `architecture` (80: sm_80), which has tensor cores of
   /// some classes. What a name stands for does not depend on them.

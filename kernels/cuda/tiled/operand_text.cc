@@ -8,13 +8,18 @@
 
 namespace mendel::cuda {
 
-int OperandTile::pitch() const { return across + padding; }
-
 OperandText::OperandText(KernelCode& code, const Tile& tile, std::string_view real, OperandTile operand)
-    : code_(code), tile_(tile), real_(real), operand_(std::move(operand)) {}
+    : code_(code),
+      tile_(tile),
+      real_(real),
+      operand_(std::move(operand)),
+      word_products_(operand_.cores == nullptr ? 1 : operand_.cores->word_products),
+      shared_{operand_.name, operand_.across, tile.depth / word_products_, operand_.padding,
+              operand_.by_depth && word_products_ > 1} {}
 
-int64_t OperandText::SharedElements() const { return WholePacks(int64_t{2} * tile_.depth * operand_.pitch()); }
-int OperandText::Units() const { return operand_.across * tile_.depth / operand_.lanes; }
+/// Of a unit: one, or one of each product of a word where a read's elements are of different words.
+int OperandText::PairedReads() const { return operand_.by_depth && operand_.lanes > 1 ? 1 : word_products_; }
+int OperandText::Units() const { return operand_.across * tile_.depth / UnitElements(); }
 int OperandText::Reads() const { return (Units() + tile_.threads() - 1) / tile_.threads(); }
 
 void OperandText::Unrolled(const std::string& header) const {
@@ -23,8 +28,10 @@ void OperandText::Unrolled(const std::string& header) const {
 }
 
 void OperandText::OpenReads() const {
-  const int first = (operand_.by_depth ? tile_.depth : operand_.across) / operand_.lanes;
-  const std::string near = Scaled(Modulo("unit", first), operand_.lanes), far = Divided("unit", first);
+  const int along = operand_.by_depth ? UnitElements() : operand_.lanes;
+  const int first = (operand_.by_depth ? tile_.depth : operand_.across) / along;
+  const std::string near = Scaled(Modulo("unit", first), along);
+  const std::string far = Scaled(Divided("unit", first), operand_.by_depth ? 1 : PairedReads());
   Unrolled(Cat("for (int i = 0; i < ", Reads(), "; ++i)"));
   code_.Line(Cat("const int unit = thread + i * ", tile_.threads(), ";"));
   code_.Line(Cat("const int across = ", operand_.by_depth ? far : near, ";"));
@@ -34,15 +41,23 @@ void OperandText::OpenReads() const {
 /// "" where every read is of the tile.
 std::string OperandText::InTile() const { return Units() % tile_.threads() == 0 ? "" : Cat("unit < ", Units()); }
 
-void OperandText::DeclareRegisters() const { code_.Line(Cat(real_, " next_", operand_.name, "[", Reads() * operand_.lanes, "];")); }
+void OperandText::DeclareRegisters() const { code_.Line(Cat(real_, " next_", operand_.name, "[", Reads() * UnitElements(), "];")); }
+
+/// The register of a unit's element: lane `lane` of read `read`.
+std::string OperandText::Next(const std::string& read, const std::string& lane) const {
+  return Cat("next_", operand_.name, "[", Added(Added(Scaled("i", UnitElements()), Scaled(read, operand_.lanes)), lane), "]");
+}
 
 void OperandText::Fetch(const std::string& k0, int64_t depth, const std::string& zero, const Shape& shape,
                         const PlaceOfElement& place, const ElementAtPosition& element) const {
   OpenReads();
   code_.Line(Cat("const ", code_.index_type(), " at = ", operand_.origin, " + across;"));
-  code_.Line(Cat("const ", code_.index_type(), " k = ", k0, " + depth;"));
+  const bool several = PairedReads() > 1;
+  const std::string read = several ? "read" : "0";
+  if (several) Unrolled(Cat("for (int read = 0; read < ", PairedReads(), "; ++read)"));
+  code_.Line(Cat("const ", code_.index_type(), " k = ", Added(Cat(k0, " + depth"), read), ";"));
   Unrolled(Cat("for (int lane = 0; lane < ", operand_.lanes, "; ++lane)"));
-  code_.Line(Cat("next_", operand_.name, "[i * ", operand_.lanes, " + lane] = ", zero, ";"));
+  code_.Line(Cat(Next(read, "lane"), " = ", zero, ";"));
   code_.Close();
   const std::string in_tile = InTile();
   code_.Open(Cat("if (", in_tile, in_tile.empty() ? "" : " && ", "at < ", operand_.limit, " && k < ", depth, ")"));
@@ -50,16 +65,18 @@ void OperandText::Fetch(const std::string& k0, int64_t depth, const std::string&
     std::string inside;
     const Position position = place("at", "k", inside);
     if (!inside.empty()) code_.Open(Cat("if (", inside, ")"));
-    code_.Line(Cat("next_", operand_.name, "[i] = ", element(position), ";"));
+    code_.Line(Cat(Next(read, "0"), " = ", element(position), ";"));
     if (!inside.empty()) code_.Close();
   } else {
-    FetchLanes(shape, place, element);
+    FetchLanes(read, shape, place, element);
   }
   code_.Close();
+  if (several) code_.Close();
   code_.Close();
 }
 
-void OperandText::FetchLanes(const Shape& shape, const PlaceOfElement& place, const ElementAtPosition& element) const {
+void OperandText::FetchLanes(const std::string& read, const Shape& shape, const PlaceOfElement& place,
+                             const ElementAtPosition& element) const {
   std::string inside;  // stays empty: elements that may not be there do not lie side by side
   const std::string first = code_.LetIndex(FlatOf(shape, place("at", "k", inside)));
   code_.BeginLanes(operand_.lanes, first, shape);
@@ -67,7 +84,7 @@ void OperandText::FetchLanes(const Shape& shape, const PlaceOfElement& place, co
   const std::string at = operand_.by_depth ? "at" : code_.LetIndex("at + lane");
   const std::string k = operand_.by_depth ? code_.LetIndex("k + lane") : "k";
   const std::string value = element(AsRoot(place(at, k, inside)));
-  code_.Line(Cat("next_", operand_.name, "[i * ", operand_.lanes, " + lane] = ", value, ";"));
+  code_.Line(Cat(Next(read, "lane"), " = ", value, ";"));
   code_.EndLanes(Cat("for (int lane = 0; lane < ", operand_.lanes, "; ++lane)"));
 }
 
@@ -75,14 +92,36 @@ void OperandText::Stage() const {
   OpenReads();
   const std::string in_tile = InTile();
   code_.Open(in_tile.empty() ? "" : Cat("if (", in_tile, ")"));
+  word_products_ == 1 ? StageElements() : StagePairs();
+  code_.Close();
+  code_.Close();
+}
+
+void OperandText::StageElements() const {
   Unrolled(Cat("for (int lane = 0; lane < ", operand_.lanes, "; ++lane)"));
   const char* const row = operand_.by_depth ? "depth + lane" : "depth";
   const char* const column = operand_.by_depth ? "across" : "across + lane";
-  const std::string value = Cat("next_", operand_.name, "[i * ", operand_.lanes, " + lane]");
-  code_.Line(Cat(operand_.name, "[((buffer ^ 1) * ", tile_.depth, " + ", row, ") * ", operand_.pitch(), " + ", column,
-                 "] = ", operand_.round.empty() ? value : Cat(operand_.round, "(", value, ")"), ";"));
+  const std::string value = Next("0", "lane");
+  code_.Line(Cat(shared_.At("(buffer ^ 1)", row, column, "(across % 8)"), " = ",
+                 operand_.cores == nullptr ? value : Cat(operand_.cores->round, "(", value, ")"), ";"));
   code_.Close();
+}
+
+/// A unit's words lie side by side in either order, and are written 16 bytes at a time.
+void OperandText::StagePairs() const {
+  const int words = UnitElements() / 2, pack = std::min(words, 4);
+  const std::string type = Cat("Pack<", word(), ", ", pack, ">");
+  Unrolled(Cat("for (int first = 0; first < ", words, "; first += ", pack, ")"));
+  code_.Line(Cat(type, " words;"));
+  Unrolled(Cat("for (int j = 0; j < ", pack, "; ++j)"));
+  const bool beside = PairedReads() == 1;  // both products of a word in one read
+  const std::string one = beside ? Next("0", "2 * (first + j)") : Next("0", "first + j");
+  const std::string other = beside ? Next("0", "2 * (first + j) + 1") : Next("1", "first + j");
+  code_.Line(Cat("words.v[j] = ", operand_.cores->round, "(", one, ", ", other, ");"));
   code_.Close();
+  const std::string place = operand_.by_depth ? shared_.At("(buffer ^ 1)", "depth / 2 + first", "across", "(across % 8)")
+                                              : shared_.At("(buffer ^ 1)", "depth / 2", "across + first", "");
+  code_.Line(Cat("*reinterpret_cast<", type, "*>(&", place, ") = words;"));
   code_.Close();
 }
 
@@ -92,7 +131,7 @@ void OperandText::Factors(const std::string& name, const std::string& own, int c
   code_.Line(Cat(real_, " ", name, "[", count, "];"));
   Unrolled(Cat("for (int i = 0; i < ", count, "; i += ", pack, ")"));
   code_.Line(Cat("const ", type, " part = *reinterpret_cast<const ", type, "*>(", operand_.name, " + (buffer * ", tile_.depth,
-                 " + k) * ", operand_.pitch(), " + ", own, " + i);"));
+                 " + k) * ", shared_.pitch(), " + ", own, " + i);"));
   Unrolled(Cat("for (int j = 0; j < ", pack, "; ++j)"));
   code_.Line(Cat(name, "[i + j] = part.v[j];"));
   code_.Close();

@@ -13,21 +13,20 @@
 #include "kernels/cuda/fusion/kernel_code.h"
 #include "kernels/cuda/fusion/position.h"
 #include "kernels/cuda/tiled/candidate.h"
+#include "kernels/cuda/tiled/shared_tile.h"
 #include "kernels/cuda/tiled/tensor_cores.h"
 
 namespace mendel::cuda {
 
 struct OperandTile {
-  std::string name;            ///< of its buffers in shared memory: [2][depth][pitch]
-  int across = 0;              ///< rows (left) or columns (right) of the tile
-  std::string origin;          ///< the tile's first row or column
-  int64_t limit = 0;           ///< rows or columns of the product
-  bool by_depth = false;       ///< threads that follow one another read along the depth, else across
-  int lanes = 1;               ///< elements a read, side by side in memory in that direction
-  int padding = kTilePadding;  ///< elements between rows of a buffer, against bank conflicts
-  std::string round = {};      ///< the text's function that rounds what is staged; empty: none
-
-  int pitch() const;
+  std::string name;                    ///< of its buffers in shared memory
+  int across = 0;                      ///< rows (left) or columns (right) of the tile
+  std::string origin;                  ///< the tile's first row or column
+  int64_t limit = 0;                   ///< rows or columns of the product
+  bool by_depth = false;               ///< threads that follow one another read along the depth, else across
+  int lanes = 1;                       ///< elements a read, side by side in memory in that direction
+  int padding = kTilePadding;          ///< of its buffers (SharedTile)
+  const TensorCores* cores = nullptr;  ///< that multiply it, and whose words are staged; null: elements are, as they are
 };
 
 /// The element's position where row or column `at` and product `k` of the sum are; `inside` as in ProductPlaces::right.
@@ -40,12 +39,13 @@ class OperandText {
  public:
   OperandText(KernelCode& code, const Tile& tile, std::string_view real, OperandTile operand);
 
-  SharedOperand shared() const { return {operand_.name, operand_.pitch()}; }
-  /// Elements of both buffers.
-  int64_t SharedElements() const;
-  /// Reads of a thread in a step. Each is of `lanes` elements.
+  /// Where it lies. Of pairs of products those that are read along the depth are swizzled.
+  const SharedTile& shared() const { return shared_; }
+  /// The text's type of a word there.
+  std::string_view word() const { return operand_.cores == nullptr ? real_ : operand_.cores->word; }
+  /// Units that a thread reads in a step: each of `lanes` elements, or as many of two products that make words together.
   int Reads() const;
-  /// Opens a loop over them, by `i`: `across` and `depth` are the place of the read's first element in the tile.
+  /// Opens a loop over them, by `i`: `across` and `depth` are the place of the unit's first element in the tile.
   void OpenReads() const;
 
   void DeclareRegisters() const;
@@ -59,15 +59,22 @@ class OperandText {
   void Factors(const std::string& name, const std::string& own, int count) const;
 
  private:
-  void FetchLanes(const Shape& shape, const PlaceOfElement& place, const ElementAtPosition& element) const;
+  void FetchLanes(const std::string& read, const Shape& shape, const PlaceOfElement& place, const ElementAtPosition& element) const;
+  void StageElements() const;
+  void StagePairs() const;
   void Unrolled(const std::string& header) const;
+  int PairedReads() const;
+  int UnitElements() const { return PairedReads() * operand_.lanes; }
   int Units() const;
+  std::string Next(const std::string& read, const std::string& lane) const;
   std::string InTile() const;
 
   KernelCode& code_;
   const Tile tile_;
   const std::string real_;
   const OperandTile operand_;
+  const int word_products_;
+  const SharedTile shared_;
 };
 
 /// `position` as one that a vector access starts from, with the number `f` of its element.

@@ -29,29 +29,28 @@ MENDEL_HERE void MultiplyTf32(float& c0, float& c1, float& c2, float& c3, const 
 constexpr std::string_view kF16Text = R"(#ifndef MENDEL_F16_PRODUCTS
 #define MENDEL_F16_PRODUCTS
 namespace mendel_text {
-MENDEL_HERE unsigned PackF16(float low, float high) {
-  unsigned bits;
+typedef unsigned F16Pair;
+MENDEL_HERE F16Pair RoundToF16(float first, float second) {
+  F16Pair pair;
 #if __CUDA_ARCH__ >= 800
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
 #else
-  asm("{.reg .b16 l, h; cvt.rn.f16.f32 l, %1; cvt.rn.f16.f32 h, %2; mov.b32 %0, {l, h};}" : "=r"(bits) : "f"(low), "f"(high));
+  asm("{.reg .b16 l, h; cvt.rn.f16.f32 l, %1; cvt.rn.f16.f32 h, %2; mov.b32 %0, {l, h};}" : "=r"(pair) : "f"(first), "f"(second));
 #endif
-  return bits;
+  return pair;
 }
-MENDEL_HERE void MultiplyF16(float& c0, float& c1, float& c2, float& c3, const float (&a)[8], const float (&b)[4]) {
-  const unsigned a0 = PackF16(a[0], a[2]), a1 = PackF16(a[1], a[3]), a2 = PackF16(a[4], a[6]), a3 = PackF16(a[5], a[7]);
-  const unsigned b0 = PackF16(b[0], b[1]), b1 = PackF16(b[2], b[3]);
+MENDEL_HERE void MultiplyF16(float& c0, float& c1, float& c2, float& c3, const F16Pair (&a)[4], const F16Pair (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
-               : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
                : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
-               : "r"(a0), "r"(a1), "r"(b0));
+               : "r"(a[0]), "r"(a[1]), "r"(b[0]));
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
                : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
-               : "r"(a2), "r"(a3), "r"(b1));
+               : "r"(a[2]), "r"(a[3]), "r"(b[1]));
 #endif
 }
 }  // namespace mendel_text
@@ -61,16 +60,16 @@ MENDEL_HERE void MultiplyF16(float& c0, float& c1, float& c2, float& c3, const f
 constexpr std::string_view kBf16Text = R"(#ifndef MENDEL_BF16_PRODUCTS
 #define MENDEL_BF16_PRODUCTS
 namespace mendel_text {
-MENDEL_HERE unsigned PackBf16(float low, float high) {
-  unsigned bits;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-  return bits;
+typedef unsigned Bf16Pair;
+MENDEL_HERE Bf16Pair RoundToBf16(float first, float second) {
+  Bf16Pair pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  return pair;
 }
-MENDEL_HERE void MultiplyBf16(float& c0, float& c1, float& c2, float& c3, const float (&a)[8], const float (&b)[4]) {
+MENDEL_HERE void MultiplyBf16(float& c0, float& c1, float& c2, float& c3, const Bf16Pair (&a)[4], const Bf16Pair (&b)[2]) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
-               : "r"(PackBf16(a[0], a[2])), "r"(PackBf16(a[1], a[3])), "r"(PackBf16(a[4], a[6])), "r"(PackBf16(a[5], a[7])),
-                 "r"(PackBf16(b[0], b[1])), "r"(PackBf16(b[2], b[3])));
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 }  // namespace mendel_text
 #endif
@@ -78,18 +77,18 @@ MENDEL_HERE void MultiplyBf16(float& c0, float& c1, float& c2, float& c3, const 
 
 // Products a cycle: NVIDIA, "A100 Tensor Core GPU Architecture", dense, of a multiprocessor.
 constexpr TensorCores kAll[] = {
-    {Numerics::kTf32, 80, 8, 512, "MultiplyTf32", "RoundToTf32", kTf32Text},
-    {Numerics::kF16, 75, 16, 1024, "MultiplyF16", "", kF16Text},
-    {Numerics::kBf16, 80, 16, 1024, "MultiplyBf16", "", kBf16Text},
+    {Numerics::kTf32, 80, 8, 512, "float", 1, "RoundToTf32", "MultiplyTf32", kTf32Text},
+    {Numerics::kF16, 75, 16, 1024, "F16Pair", 2, "RoundToF16", "MultiplyF16", kF16Text},
+    {Numerics::kBf16, 80, 16, 1024, "Bf16Pair", 2, "RoundToBf16", "MultiplyBf16", kBf16Text},
 };
 
 class ProductsWriter {
  public:
-  ProductsWriter(KernelCode& code, const Tile& tile, const TensorCores& cores, std::string_view real)
-      : code_(code), tile_(tile), cores_(cores), real_(real), own_(cores.depth / 4), tops_(tile.thread_rows / 2) {}
+  ProductsWriter(KernelCode& code, const Tile& tile, const TensorCores& cores)
+      : code_(code), tile_(tile), cores_(cores), own_(cores.words() / 4), tops_(tile.thread_rows / 2) {}
 
-  void Write(const SharedOperand& left, std::span<const RightProduct> rights) {
-    Unrolled(Cat("for (int k = 0; k < ", tile_.depth, "; k += ", cores_.depth, ")"));
+  void Write(const SharedTile& left, std::span<const RightProduct> rights) {
+    Unrolled(Cat("for (int w = 0; w < ", left.words, "; w += ", cores_.words(), ")"));
     Factors("a", 2 * own_, tops_, left, "e / 2 * 4", "thread_row + i * 16 + e % 2 * 8");
     for (size_t p = 0; p < rights.size(); ++p) {
       const std::string b = Cat("b", p), &sum = rights[p].sum;
@@ -110,14 +109,13 @@ class ProductsWriter {
     code_.Open(header);
   }
 
-  /// `count` times what one product takes of an operand: element e is product k + lane % 4 + `further` of the row or column `at`.
-  void Factors(const std::string& name, int elements, int count, const SharedOperand& operand, const std::string& further,
+  /// `count` times what one product takes of an operand: element e is word w + lane % 4 + `further` of the row or column `at`.
+  void Factors(const std::string& name, int elements, int count, const SharedTile& operand, const std::string& further,
                const std::string& at) {
-    code_.Line(Cat(real_, " ", name, "[", count, "][", elements, "];"));
+    code_.Line(Cat(cores_.word, " ", name, "[", count, "][", elements, "];"));
     Unrolled(Cat("for (int i = 0; i < ", count, "; ++i)"));
     Unrolled(Cat("for (int e = 0; e < ", elements, "; ++e)"));
-    code_.Line(Cat(name, "[i][e] = ", operand.name, "[(buffer * ", tile_.depth, " + k + lane % 4 + ", further, ") * ",
-                   operand.pitch, " + ", at, "];"));
+    code_.Line(Cat(name, "[i][e] = ", operand.At("buffer", Cat("w + lane % 4 + ", further), at, "(lane / 4)"), ";"));
     code_.Close();
     code_.Close();
   }
@@ -125,8 +123,7 @@ class ProductsWriter {
   KernelCode& code_;
   const Tile& tile_;
   const TensorCores& cores_;
-  const std::string real_;
-  const int own_;   // products of a thread, of one row or column
+  const int own_;   // words of a thread, of one row or column
   const int tops_;  // products of 16 rows, one above the other
 };
 
@@ -156,9 +153,9 @@ void WriteWarpPlaces(KernelCode& code, const Tile& tile) {
   code.Line("const int thread_column = warp_column + lane % 4 * 2;");
 }
 
-void WriteProducts(KernelCode& code, const Tile& tile, const TensorCores& cores, std::string_view real, const SharedOperand& left,
+void WriteProducts(KernelCode& code, const Tile& tile, const TensorCores& cores, const SharedTile& left,
                    std::span<const RightProduct> rights) {
-  ProductsWriter(code, tile, cores, real).Write(left, rights);
+  ProductsWriter(code, tile, cores).Write(left, rights);
 }
 
 }  // namespace mendel::cuda

@@ -1,9 +1,9 @@
-// Products by tensor cores, as text: mma.sync of one warp, with operands in f32 that are rounded to a smaller format and sums in
-// f32.
+// Products by tensor cores, as text: mma.sync of one warp, with operands that are rounded to a smaller format as they are written
+// to shared memory, and sums in f32.
 //
 // The instruction and who has which element: PTX ISA, "Matrix multiply-accumulate operation using mma instruction", m16n8k8 and
-// m16n8k16. Which product of a sum is whose does not matter as long as both operands agree: thread t of a row's four has the
-// products t, t + 4, ... here, so that eight rows and four threads read 32 banks of shared memory.
+// m16n8k16. Thread t of a row's four has words t and t + 4 of the row's eight that one instruction takes: a product each in tf32,
+// two that follow one another in f16 and bf16. So eight rows and four threads read 32 banks of shared memory.
 #ifndef MENDEL_KERNELS_CUDA_TILED_TENSOR_CORES_H_
 #define MENDEL_KERNELS_CUDA_TILED_TENSOR_CORES_H_
 
@@ -14,6 +14,7 @@
 
 #include "kernels/cuda/emit/tile.h"
 #include "kernels/cuda/fusion/kernel_code.h"
+#include "kernels/cuda/tiled/shared_tile.h"
 #include "runtime/numerics.h"
 
 namespace mendel::cuda {
@@ -21,13 +22,17 @@ namespace mendel::cuda {
 /// How tensor cores multiply in the format of a numerics class.
 struct TensorCores {
   Numerics numerics;
-  int architecture;  ///< the first that has them: 80 is sm_80
-  int depth;         ///< of one product of 16 x 8 sums
-  double products;   ///< a clock cycle of a multiprocessor, of the first architecture that has TF32, too: for ranking
-  /// Of the text: "void Multiply(float& c0, c1, c2, c3, const float (&a)[depth / 2], const float (&b)[depth / 4])".
+  int architecture;        ///< the first that has them: 80 is sm_80
+  int depth;               ///< of one product of 16 x 8 sums
+  double products;         ///< a clock cycle of a multiprocessor, of the first architecture that has TF32, too: for ranking
+  std::string_view word;   ///< the text's type of a word in shared memory, of 4 bytes
+  int word_products;       ///< that a word has: 1 or 2
+  std::string_view round;  ///< of the text: "Word Round(float)", or "Word Round(float first, float second)" of two products
+  /// Of the text: "void Multiply(float& c0, c1, c2, c3, const Word (&a)[4], const Word (&b)[2])".
   std::string_view multiply;
-  std::string_view round;  ///< of the text: "float Round(float)", for operands before Multiply; empty: Multiply rounds
-  std::string_view text;   ///< declares both, once a module; needs PreambleText() before it
+  std::string_view text;  ///< declares these, once a module; needs PreambleText() before it
+
+  int words() const { return depth / word_products; }  ///< of one row or column of a product: 8
 };
 
 /// Of tf32, f16 and bf16.
@@ -45,17 +50,13 @@ inline constexpr int kWarpRows = 8, kWarpColumns = 4, kWarpThreads = 32;
 /// is at row thread_row + 8 i, column thread_column + 8 (j / 2) + j % 2. The text has the name `thread`.
 void WriteWarpPlaces(KernelCode& code, const Tile& tile);
 
-/// Where an operand's tile of one step lies: product k of row or column c at [(buffer * depth + k) * pitch + c].
-struct SharedOperand {
-  std::string name;
-  int pitch = 0;
-};
-/// Adds the products of one step to the sums, arrays [thread_rows][thread_columns]: of the left side and each of `rights`.
+/// Adds the products of one step to the sums, arrays [thread_rows][thread_columns]: of the left side and each of `rights`. The text
+/// has the name `buffer`.
 struct RightProduct {
-  SharedOperand right;
+  SharedTile right;
   std::string sum;
 };
-void WriteProducts(KernelCode& code, const Tile& tile, const TensorCores& cores, std::string_view real, const SharedOperand& left,
+void WriteProducts(KernelCode& code, const Tile& tile, const TensorCores& cores, const SharedTile& left,
                    std::span<const RightProduct> rights);
 
 }  // namespace mendel::cuda

@@ -174,6 +174,20 @@ TEST(TensorCores, AreOfNoDouble) {
   EXPECT_THAT(LibraryAlgorithms(GatedMlp("f64"), 3, Numerics::kBf16, libraries), Not(Contains(HasSubstr("tile-"))));
 }
 
+/// In 16 bits operands take half of the memory, or less where they need no padding.
+TEST(TensorCores, PairsOfProductsShareAWord) {
+  const Graph graph = GatedMlp();
+  const auto shared = [&](Numerics numerics) {
+    const std::string name = Cat("tile-", NumericsName(numerics), ":32x32x32:2x4");
+    const std::vector<bool> constant = ConstantExpressions(graph), claimed(constant.size(), false);
+    const auto group = kHopper.Group({graph, constant, claimed}, 3, name, numerics);
+    EXPECT_TRUE(group.ok()) << group.status();
+    return group.ok() ? group->kernel.launch.shared : 0;
+  };
+  EXPECT_EQ(shared(Numerics::kTf32), 2u * 4 * 32 * (40 + 40));
+  for (const Numerics numerics : {Numerics::kF16, Numerics::kBf16}) EXPECT_EQ(shared(numerics), 2u * 2 * 32 * (32 + 40));
+}
+
 std::string WithFault(const std::string& algorithm, Numerics numerics, const std::string& from, const std::string& to) {
   const Graph graph = GatedMlp();
   return FailureWithFault({"planted", graph, {}, Lowered(graph, 3, algorithm, numerics), numerics}, from, to);
@@ -186,6 +200,13 @@ TEST(TensorCores, PlantedFaultsAreFound) {
     EXPECT_EQ(with("", ""), "");
     EXPECT_THAT(with(multiply, "if (lane != 5) " + multiply), HasSubstr("divergent warp"));
     EXPECT_THAT(with("e % 2 * 8", "e % 2 * 4"), HasSubstr("element"));
+    if (cores.numerics == Numerics::kF16) {  // bf16 has the same text
+      const std::string write = Cat("*reinterpret_cast<Pack<", cores.word, ", 2>*>(");
+      EXPECT_THAT(with(write, "words.v[1] = words.v[1] << 16 | words.v[1] >> 16; " + write), HasSubstr("element"));
+      EXPECT_THAT(with("words.v[j] =", "words.v[j ^ 1] ="), HasSubstr("element"));
+      EXPECT_THAT(with("(across % 8)", "(across % 4)"), HasSubstr("element"));
+      EXPECT_THAT(with("(buffer ^ 1)", "buffer"), HasSubstr("race"));
+    }
     if (cores.numerics != Numerics::kTf32) continue;  // the rest is the same text
     EXPECT_THAT(with("    __syncthreads();\n    buffer ^= 1;", "    buffer ^= 1;"), HasSubstr("race"));
     EXPECT_THAT(with("+ lane / 4;", "+ lane / 8;"), HasSubstr("written twice"));

@@ -47,7 +47,8 @@ class TiledWriter {
     Finish();
     const std::string written =
         divided_.parts == 1 ? ResultParameter(graph_, chain_.result, "y") : Cat(real_, "* __restrict__ parts");
-    const int64_t shared = SharedElements(candidate_) * RealBytes();
+    // Statistics of rows are reduced where the tiles will lie, an element a thread.
+    const int64_t shared = std::max<int64_t>(shared_, chain_.row < 0 ? 0 : tile_.threads()) * RealBytes();
     // For one more block of a pair ptxas spilled.
     const int fewest = chain_.products.size() > 1 ? 1 : 0;
     FusedKernel kernel = FinishedKernel(code_, written, blocks, tile_.threads(), static_cast<unsigned>(shared), fewest);
@@ -96,11 +97,10 @@ class TiledWriter {
       values_.push_back(graph_.node(chain_.products[k]).inputs[text_.right]);
       operands_.push_back(Operand(Cat("right", k), tile_.columns, "column0", extents_.columns, false));
     }
-    int64_t offset = 0;
-    for (size_t k = 0; k < operands_.size(); ++k) {
-      code_.Line(Cat(real_, "* const ", k == 0 ? "left" : Cat("right", k - 1), " = reinterpret_cast<", real_,
-                     "*>(mendel_shared) + ", offset, ";"));
-      offset += operands_[k].SharedElements();
+    for (const OperandText& operand : operands_) {
+      const std::string type = Cat(operand.word(), "*");
+      code_.Line(Cat(type, " const ", operand.shared().name, " = reinterpret_cast<", type, ">(mendel_shared) + ", shared_, ";"));
+      shared_ += operand.shared().Words();
     }
     if (cores_ != nullptr) return WriteWarpPlaces(code_, tile_);
     const int across = tile_.columns / tile_.thread_columns;
@@ -112,7 +112,7 @@ class TiledWriter {
   OperandText Operand(std::string name, int across, std::string origin, int64_t limit, bool is_left) {
     OperandTile operand{std::move(name), across, std::move(origin), limit};
     operand.padding = TilePadding(candidate_);
-    if (cores_ != nullptr) operand.round = cores_->round;
+    operand.cores = cores_;
     const int64_t run = is_left ? extents_.left_run : extents_.right_run;
     const bool last_axis_first = FollowsLastAxis(graph_, values_.back(), chain_.fused);
     operand.by_depth = is_left == last_axis_first && run > 1;
@@ -223,7 +223,7 @@ class TiledWriter {
   void MultiplyByTensorCores() {
     std::vector<RightProduct> rights;
     for (size_t k = 0; k < chain_.products.size(); ++k) rights.push_back({operands_[k + 1].shared(), SumOf(k)});
-    WriteProducts(code_, tile_, *cores_, real_, operands_[0].shared(), rights);
+    WriteProducts(code_, tile_, *cores_, operands_[0].shared(), rights);
   }
 
   /// What follows the sums, and the result; or parts of the sums, for the kernel that totals them.
@@ -281,6 +281,7 @@ class TiledWriter {
   ProductPlaces places_;
   std::vector<OperandText> operands_;  // left, then a right one a product
   std::vector<ValueId> values_;        // likewise
+  int64_t shared_ = 0;                 // words of their tiles
   size_t statistics_ = 0;
   int lanes_ = 1;
 };
