@@ -99,6 +99,8 @@ std::vector<std::pair<std::string, Numerics>> AlgorithmsOf(const GroupingScope& 
       if (tile == warp && (seed % 4 > 1 || RealName(scope.graph.type({node, 0}).dtype) != "float")) continue;
       names.emplace_back(Cat(tile, name), numerics);
       const std::string parts = Cat(tile, name, ":split", 2 + seed % 3);
+      const std::string copying = Cat(tile, name, ":async");
+      if (kLibrary.Group(scope, node, copying, numerics).ok()) names.emplace_back(copying, numerics);
       if (seed % 2 == 1 && kLibrary.Group(scope, node, parts, numerics).ok()) names.emplace_back(parts, numerics);
     }
   }

@@ -33,6 +33,7 @@ TEST(TiledField, EqualsTheJudgeAtEveryElement) {
   EXPECT_GT(chains, 15);
   EXPECT_GT(divided, 3);
   EXPECT_GT(by_tensor_cores, 9);
+  EXPECT_GT(cases.Count(":async"), 9);
   std::printf(
       "%zu tiled kernels in GF(p), %d of pairs, %d of rows, %d of chains, %d of divided sums, %d by tensor cores: %lld "
       "elements equal\n",

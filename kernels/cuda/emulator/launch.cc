@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -26,6 +27,8 @@ struct KernelState {
   void (*access)(unsigned long address, unsigned long size, bool write, bool aligned) = nullptr;
   void (*keep)(unsigned long address) = nullptr;
   void (*exchange)(const void* mine, unsigned long size, void* all) = nullptr;
+  void (*copy)(unsigned long to, unsigned long from, unsigned long size, bool there) = nullptr;
+  void (*await)() = nullptr;
 };
 
 /// One launch. The compiled text calls back into the one that runs.
@@ -51,6 +54,10 @@ class Run {
     };
     state_.keep = [](unsigned long address) { current_->memory_.Keep(address); };
     state_.exchange = [](const void* mine, unsigned long size, void* all) { current_->AtExchange(mine, size, all); };
+    state_.copy = [](unsigned long to, unsigned long from, unsigned long size, bool there) {
+      current_->AtCopy({to, there ? from : 0, size});
+    };
+    state_.await = [] { current_->AtAwait(); };
     for (unsigned block = 0; block < launch_.grid && fault_.empty(); ++block) ExecuteBlock(block);
     current_ = nullptr;
     return fault_.empty() ? absl::OkStatus() : absl::AbortedError(fault_);
@@ -58,6 +65,10 @@ class Run {
 
  private:
   enum class Place { kBarrier, kExchange, kEnd };
+  struct Copy {
+    uintptr_t to = 0, from = 0;  // from 0: zeros
+    size_t size = 0;
+  };
   struct Thread {
     std::unique_ptr<Fiber> fiber;
     Place place = Place::kBarrier;
@@ -65,6 +76,7 @@ class Run {
     const void* mine = nullptr;  // what it exchanges, on its stack
     size_t size = 0;
     void* all = nullptr;
+    std::vector<Copy> copies = {};  // that it has not awaited
   };
 
   void ExecuteBlock(unsigned block) {
@@ -72,6 +84,7 @@ class Run {
     block_ = block;
     for (Thread& thread : threads_) {
       thread.place = Place::kBarrier;
+      thread.copies.clear();
       thread.fiber->Start([](void* self) { static_cast<Run*>(self)->Body(); }, this);
     }
     while (fault_.empty()) {
@@ -146,6 +159,27 @@ class Run {
     thread.all = all;
     thread.fiber->Yield();
   }
+  void AtCopy(const Copy& copy) {
+    constexpr uintptr_t kAlignment = 16;  // whatever stands for the elements
+    if (copy.from % kAlignment != 0 || copy.to % kAlignment != 0) Fail("misaligned: a copy from or to no multiple of 16 bytes");
+    if (copy.from != 0) AtAccess(copy.from, copy.size, false, false);
+    if (copy.to - reinterpret_cast<uintptr_t>(kernel_.shared) >= launch_.shared) Fail("out of bounds: a copy to no shared memory");
+    AtAccess(copy.to, copy.size, true, false);
+    memory_.BeginCopy(copy.to, copy.size);
+    threads_[running_].copies.push_back(copy);
+  }
+  void AtAwait() {
+    for (const Copy& copy : std::exchange(threads_[running_].copies, {})) {
+      memory_.EndCopy(copy.to, copy.size);
+      AtAccess(copy.to, copy.size, true, false);
+      auto* const to = reinterpret_cast<std::byte*>(copy.to);
+      if (copy.from == 0) {
+        std::memset(to, 0, copy.size);
+      } else {
+        std::memcpy(to, reinterpret_cast<const std::byte*>(copy.from), copy.size);
+      }
+    }
+  }
   void AtBarrier(int line) {
     threads_[running_].place = Place::kBarrier;
     threads_[running_].line = line;
@@ -157,7 +191,9 @@ class Run {
     if (!shared && !write && address >= kernel_.image_low && address < kernel_.image_high) return;
     const uint32_t thread = block_ * launch_.block + static_cast<uint32_t>(running_);
     std::string fault = memory_.Access(address, size, write, aligned, thread);
-    if (fault.empty()) return;
+    if (!fault.empty()) Fail(std::move(fault));
+  }
+  void Fail(std::string fault) {
     fault_ = std::move(fault);
     threads_[running_].fiber->Yield();  // and is never resumed
   }

@@ -25,8 +25,10 @@ struct EmulatedKernel {
 /// Runs all blocks, one after the other, the threads of a block between two barriers in order. `buffers` are what the kernel may
 /// touch; `arguments` point to its parameters. Stops at the first fault: Aborted, the message beginning with its kind:
 ///   "out of bounds", "misaligned", "race", "uninitialised shared memory", "stale shared memory", "written twice",
-///   "read and written", "divergent barrier", "divergent warp".
+///   "read and written", "divergent barrier", "divergent warp", "copy under way".
 /// A warp is divergent when some of its threads come to what it does as a whole (a product by tensor cores), and others do not.
+/// An asynchronous copy may arrive at any time until its thread awaits it: its memory is written both then and as it begins, holds
+/// no number between, and whoever uses it between is told of a copy under way.
 /// Stale: read more than one barrier after it was written, which double-buffered tiles never do; what the text
 /// calls kept (MENDEL_KEPT) may be. One launch at a time in a process.
 absl::Status Emulate(const EmulatedKernel& kernel, const LaunchShape& launch, std::span<void*> arguments,

@@ -37,8 +37,15 @@ void MemoryChecker::Suspect(std::string fault) {
 
 void MemoryChecker::BeginBlock() {
   block_epoch_ = ++epoch_;
+  for (Word& word : words_) word.copied = false;
   kept_ = words_.size();
   std::memset(shared_, 0xff, words_.size() * 4);  // not a number, so that use also shows in results
+}
+
+void MemoryChecker::MarkCopy(uintptr_t address, size_t size, bool under_way) {
+  const size_t begin = address - reinterpret_cast<uintptr_t>(shared_);
+  for (size_t k = begin / 4; k <= (begin + size - 1) / 4; ++k) words_[k].copied = under_way;
+  std::memset(shared_ + begin, 0xff, size);
 }
 
 void MemoryChecker::Keep(uintptr_t address) { kept_ = (address - reinterpret_cast<uintptr_t>(shared_)) / 4; }
@@ -61,6 +68,9 @@ std::string MemoryChecker::AccessShared(size_t begin, size_t size, bool write, u
     Word& word = words_[k];
     if (word.written == epoch_ && word.writer != thread) {
       return Cat("race: ", Threads(thread, word.writer), " use shared word ", k, ", which one wrote, without a barrier between");
+    }
+    if (word.copied) {
+      return Cat("copy under way: thread ", thread, " uses shared word ", k, " before the copy there is awaited");
     }
     if (write) {
       if (word.read == epoch_ && word.reader != thread) {

@@ -30,6 +30,9 @@ class MemoryChecker {
   std::string Barrier();
   /// Shared memory from this address on may be read more than one barrier after it was written, until the block ends.
   void Keep(uintptr_t address);
+  /// This shared memory, which was written just now, holds nothing until the copy has ended; its use is a fault.
+  void BeginCopy(uintptr_t address, size_t size) { MarkCopy(address, size, true); }
+  void EndCopy(uintptr_t address, size_t size) { MarkCopy(address, size, false); }
   /// The fault of this access by `thread` (its number in the grid), empty when there is none.
   std::string Access(uintptr_t address, size_t size, bool write, bool aligned, uint32_t thread);
 
@@ -37,6 +40,7 @@ class MemoryChecker {
   struct Word {                        // of shared memory
     uint32_t written = 0, writer = 0;  // epoch and thread; epoch 0: never
     uint32_t read = 0, reader = 0;
+    bool copied = false;  // to where a copy is under way
   };
   struct Shadow {  // of a granule of global memory; threads count from 1
     uint32_t writer = 0, reader = 0;
@@ -47,6 +51,7 @@ class MemoryChecker {
   };
 
   void Suspect(std::string fault);
+  void MarkCopy(uintptr_t address, size_t size, bool under_way);
   std::string AccessShared(size_t begin, size_t size, bool write, uint32_t thread);
   std::string AccessGlobal(Global& global, size_t begin, size_t size, bool write, uint32_t thread);
 

@@ -33,6 +33,9 @@ struct mendel_emulator_state {
   void (*keep)(unsigned long address);
   /// `mine` of all 32 threads of the warp, each `size` bytes, to `all`. The whole warp must come; it orders no memory.
   void (*exchange)(const void* mine, unsigned long size, void* all);
+  /// `size` bytes to shared memory, zeros where they are not `there`: not before `await`.
+  void (*copy)(unsigned long to, unsigned long from, unsigned long size, bool there);
+  void (*await)();
 };
 
 extern "C" {
@@ -180,6 +183,7 @@ void Call(void (*kernel)(T*...), void** arguments) {
 
 }  // namespace mendel_shim
 
+#include "async_copies.h"
 #include "tensor_cores.h"
 
 #endif  // MENDEL_KERNELS_CUDA_EMULATOR_SHIM_H_

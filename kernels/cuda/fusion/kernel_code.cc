@@ -104,6 +104,10 @@ std::string KernelCode::Operand(KernelOperand operand, const std::string& key) {
   return place->second;
 }
 
+std::string KernelCode::Pointer(ValueId value) {
+  return Operand({value, {}, graph_.type(value).dtype}, Cat(value.node, " ", value.output));
+}
+
 std::string KernelCode::Table(const Tensor& tensor) {
   return Operand({ValueId{-1, 0}, tensor, tensor.dtype()}, Cat("table ", tensor.ContentHash()));
 }
@@ -115,7 +119,7 @@ std::string KernelCode::Load(ValueId value, const Position& position) {
     const Tensor& tensor = ConstantValue(node);
     return IsFloat(type.dtype) ? Literal(type.dtype, tensor.DoubleAt(0)) : LiteralOf(type.dtype, tensor.IntAt(0));
   }
-  const std::string pointer = Operand({value, {}, type.dtype}, Cat(value.node, " ", value.output));
+  const std::string pointer = Pointer(value);
   const std::string pack = lanes_ > 1 ? VectorLoad(pointer, type, position) : "";
   const std::string offset = NumElements(type) == 1 ? "0" : FlatOf(type.shape, position);
   const std::string stored = pack.empty() ? Cat(pointer, "[", offset, "]") : Cat(pack, ".v[lane]");

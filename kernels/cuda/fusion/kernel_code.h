@@ -60,6 +60,8 @@ class KernelCode {
   // Values.
   /// The element of a value at a position: an expression in RealName of its dtype.
   std::string Element(ValueId value, const Position& position);
+  /// The name of the pointer to a value that is stored, not computed here.
+  std::string Pointer(ValueId value);
   /// Row-major number `flat` (an expression) as a position in a tensor of `shape`. `is_root`: its coordinates are the result's.
   Position Decode(const std::string& flat, const Shape& shape, bool is_root = false);
   /// The name of the pointer to a table of constants, in the dtype's StoredName.

@@ -69,6 +69,7 @@ absl::Status CheckLimits(const TiledCandidate& candidate, int64_t real_bytes) {
   if (candidate.fusion == TiledFusion::kChain && !is_power(candidate.parts, kMostPartsOfChain)) {
     return InvalidInput("a chain has 1 to ", kMostPartsOfChain, " parts, a power of two");
   }
+  if (candidate.fusion == TiledFusion::kChain && candidate.asynchronous) return InvalidInput("chains copy nothing asynchronously");
   if (candidate.tensor_cores.has_value()) MENDEL_RETURN_IF_ERROR(CheckTensorCores(candidate, real_bytes));
   const int threads = tile.threads();
   if (threads < 32 || threads > 1024) return InvalidInput(threads, " threads a block, not 32 to 1,024");
@@ -162,7 +163,7 @@ TiledCandidate BestDivided(const TiledCandidate& whole, const ProductExtents& ex
 bool TiledCandidate::operator==(const TiledCandidate& other) const {
   const auto key = [](const TiledCandidate& c) {
     return std::tuple(c.tile.rows, c.tile.columns, c.tile.depth, c.tile.thread_rows, c.tile.thread_columns, c.fusion, c.parts,
-                      c.tensor_cores);
+                      c.tensor_cores, c.asynchronous);
   };
   return key(*this) == key(other);
 }
@@ -172,7 +173,7 @@ std::string CandidateName(const TiledCandidate& candidate) {
   const char* const fusions[] = {"", ":pair", ":rows", ":chain"};
   const std::string cores = candidate.tensor_cores.has_value() ? Cat("-", NumericsName(*candidate.tensor_cores)) : "";
   return Cat("tile", cores, ":", tile.rows, "x", tile.columns, "x", tile.depth, ":", tile.thread_rows, "x", tile.thread_columns,
-             fusions[static_cast<size_t>(candidate.fusion)],
+             fusions[static_cast<size_t>(candidate.fusion)], candidate.asynchronous ? ":async" : "",
              candidate.parts == 1 ? "" : Cat(candidate.fusion == TiledFusion::kChain ? "" : ":split", candidate.parts));
 }
 
@@ -191,6 +192,8 @@ absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t rea
     const std::array number = {&candidate.parts};
     if (ParseExtents(parts.back().substr(kSplit.size()), number)) parts.pop_back();
   }
+  candidate.asynchronous = parts.back() == "async";
+  if (candidate.asynchronous) parts.pop_back();
   if (parts.size() == 4 && parts[3] == "pair") candidate.fusion = TiledFusion::kPair;
   if (parts.size() == 4 && parts[3] == "rows") candidate.fusion = TiledFusion::kRows;
   candidate.tensor_cores = TensorCoresOf(name);

@@ -40,20 +40,22 @@ struct TiledCandidate {
   /// The class in whose format tensor cores multiply (tf32, f16 or bf16; TensorCores in tensor_cores.h). None: what threads
   /// multiply on their own, in the dtype's own arithmetic.
   std::optional<Numerics> tensor_cores = std::nullopt;
+  /// Operands that lie in memory as their tiles lie in shared memory are copied there without registers (operand_order.h).
+  bool asynchronous = false;
 
   bool operator==(const TiledCandidate& other) const;
   int products() const { return fusion == TiledFusion::kPair ? 2 : 1; }
 };
 
 /// "tile:64x64x16:4x4" (rows x columns x depth of a block : rows x columns of a thread), then ":pair", ":rows", ":chain" or, of
-/// several parts, ":chain4"; of others than chains ":split4" for four parts. "tile-tf32:64x64x16:4x4" by tensor cores: a warp is 8
-/// x 4 threads then.
+/// several parts, ":chain4"; of others than chains ":async" for asynchronous copies and ":split4" for four parts.
+/// "tile-tf32:64x64x16:4x4" by tensor cores: a warp is 8 x 4 threads then.
 std::string CandidateName(const TiledCandidate& candidate);
 /// InvalidArgument where `name` is no such name, or beyond the limits below for elements computed in `real_bytes`: powers of two,
 /// extents of a block up to 256, of a thread up to 8 and of the depth up to 64, 32 to 1,024 threads, 48 KiB of shared memory, as
 /// many registers, by estimate, as those threads can have, kMostParts, or kMostPartsOfChain. A chain needs more shared memory, see
-/// ShapeOfChain. By tensor cores: no f64 and no integers, no chains, even rows and columns of a thread, whole warps of 8 x 4
-/// threads, and a depth of whole products of the tensor cores.
+/// ShapeOfChain, and copies nothing asynchronously. By tensor cores: no f64 and no integers, no chains, even rows and columns of a
+/// thread, whole warps of 8 x 4 threads, and a depth of whole products of the tensor cores.
 absl::StatusOr<TiledCandidate> ParseCandidate(std::string_view name, int64_t real_bytes);
 
 inline constexpr int64_t kMostShared = 48 << 10;  ///< bytes of a block

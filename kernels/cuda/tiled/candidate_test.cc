@@ -31,6 +31,10 @@ TEST(TiledCandidate, HasOneName) {
   const TiledCandidate by_tensor_cores{{64, 64, 32, 4, 4}, TiledFusion::kRows, 3, Numerics::kBf16};
   EXPECT_EQ(CandidateName(by_tensor_cores), "tile-bf16:64x64x32:4x4:rows:split3");
   EXPECT_EQ(*ParseCandidate("tile-bf16:64x64x32:4x4:rows:split3", 4), by_tensor_cores);
+  const TiledCandidate copying{{64, 64, 16, 4, 4}, TiledFusion::kPair, 3, Numerics::kTf32, true};
+  EXPECT_EQ(CandidateName(copying), "tile-tf32:64x64x16:4x4:pair:async:split3");
+  EXPECT_EQ(*ParseCandidate("tile-tf32:64x64x16:4x4:pair:async:split3", 4), copying);
+  EXPECT_TRUE(ParseCandidate("tile:64x64x16:4x4:async", 4)->asynchronous);
   EXPECT_EQ(ParseCandidate("tile-tf32:32x32x8:2x4", 4)->tensor_cores, Numerics::kTf32);
   EXPECT_EQ(ParseCandidate("tile-f16:32x32x16:2x4", 4)->tensor_cores, Numerics::kF16);
   for (const char* name : {"",
@@ -49,6 +53,10 @@ TEST(TiledCandidate, HasOneName) {
                            "tile:64x64x16:4x4:split1",
                            "tile:64x64x16:4x4:split04",
                            "tile:64x64x16:4x4:split4:pair",
+                           "tile:64x64x16:4x4:split4:async",
+                           "tile:64x64x16:4x4:async:pair",
+                           "tile:64x64x16:4x4:async:async",
+                           "tile:64x64x16:4x4:async4",
                            "tile:64x64x16:4x4:split2:split2",
                            "tile:64x64x16:4x4:split4x",
                            "Tile:64x64x16:4x4",
@@ -96,6 +104,7 @@ TEST(TiledCandidate, TensorCoresTakeWholeWarpsAndProducts) {
   EXPECT_THAT(Refusal("tile-tf32:64x64x16:4x4", 8), HasSubstr("multiply f32, f16 and bf16"));
   EXPECT_THAT(Refusal("tile-tf32:128x128x32:8x8"), HasSubstr("shared memory"));
   EXPECT_THAT(Refusal("tile-tf32:64x64x8:4x4:chain"), HasSubstr("chains of products"));
+  EXPECT_THAT(Refusal("tile:64x64x8:4x4:chain:async"), HasSubstr("chains copy nothing asynchronously"));
 }
 
 std::vector<TiledCandidate> Ranked(int64_t batch, int64_t rows, int64_t columns, int64_t depth,

@@ -6,10 +6,12 @@
 
 #include "base/status.h"
 #include "kernels/cuda/fusion/operator_text.h"
+#include "kernels/cuda/tiled/async_copies.h"
 #include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/chain.h"
 #include "kernels/cuda/tiled/chain_kernel.h"
 #include "kernels/cuda/tiled/chain_shape.h"
+#include "kernels/cuda/tiled/operand_order.h"
 #include "kernels/cuda/tiled/product_chain.h"
 #include "kernels/cuda/tiled/tiled_kernel.h"
 #include "kernels/cuda/tiled/total_kernel.h"
@@ -38,6 +40,10 @@ absl::StatusOr<LibraryGroup> ChainGroup(const GroupingScope& scope, int32_t node
 }
 
 absl::Status CheckAllowed(const TiledCandidate& candidate, Numerics numerics, int architecture) {
+  if (candidate.asynchronous && architecture < kAsyncArchitecture) {
+    return InvalidInput("GPUs of sm_", architecture, " have no asynchronous copies, those of sm_", kAsyncArchitecture,
+                        " and newer do");
+  }
   if (!candidate.tensor_cores.has_value()) return absl::OkStatus();
   const TensorCores& cores = *FindTensorCores(*candidate.tensor_cores);
   if (!Allows(numerics, cores.numerics)) {
@@ -56,6 +62,9 @@ absl::StatusOr<LibraryGroup> TiledGroup(const GroupingScope& scope, int32_t node
   const std::optional<TiledChain> chain = MatchTiledChain(scope, node, candidate.fusion);
   if (!chain.has_value()) return InvalidInput("there is no such product here");
   const ProductExtents extents = ExtentsOfProduct(scope.graph, node);
+  if (candidate.asynchronous && !CopiesAny(scope.graph, *chain, candidate, extents)) {
+    return InvalidInput("no operand lies in memory as its tile does in shared memory, to be copied asynchronously");
+  }
   MENDEL_ASSIGN_OR_RETURN(const DividedDepth divided, DividedDepthOf(candidate, extents));
   MENDEL_ASSIGN_OR_RETURN(FusedKernel kernel, WriteTiledKernel(scope.graph, *chain, candidate, divided));
   LibraryGroup group = GroupOf(std::move(kernel), chain->result, chain->nodes);
@@ -64,6 +73,19 @@ absl::StatusOr<LibraryGroup> TiledGroup(const GroupingScope& scope, int32_t node
     group.scratch_bytes = PartialElements(*chain, extents, divided) * RealBytes(scope.graph, node);
   }
   return group;
+}
+
+/// The first of `offered` that copy anything asynchronously, so.
+std::vector<TiledCandidate> Asynchronous(const GroupingScope& scope, int32_t node, const ProductExtents& extents,
+                                         const std::vector<TiledCandidate>& offered) {
+  constexpr size_t kMost = 2;
+  std::vector<TiledCandidate> copying;
+  for (TiledCandidate candidate : offered) {
+    candidate.asynchronous = true;
+    const std::optional<TiledChain> chain = MatchTiledChain(scope, node, candidate.fusion);
+    if (copying.size() < kMost && CopiesAny(scope.graph, *chain, candidate, extents)) copying.push_back(candidate);
+  }
+  return copying;
 }
 
 }  // namespace
@@ -85,9 +107,11 @@ std::vector<std::string> TiledLibrary::Algorithms(const GroupingScope& scope, in
   }
   const ProductExtents extents = ExtentsOfProduct(scope.graph, node);
   const auto offer = [&](std::optional<Numerics> cores) {
-    for (const TiledCandidate& candidate : RankedCandidates(extents, real_bytes, fusions, multiprocessors_, cores)) {
-      names.push_back(CandidateName(candidate));
+    std::vector<TiledCandidate> ranked = RankedCandidates(extents, real_bytes, fusions, multiprocessors_, cores);
+    if (architecture_ >= kAsyncArchitecture) {
+      for (const TiledCandidate& candidate : Asynchronous(scope, node, extents, ranked)) ranked.push_back(candidate);
     }
+    for (const TiledCandidate& candidate : ranked) names.push_back(CandidateName(candidate));
   };
   offer(std::nullopt);
   for (const TensorCores& cores : AllTensorCores()) {

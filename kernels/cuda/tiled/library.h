@@ -28,11 +28,13 @@ class TiledLibrary final : public CallLibrary {
   std::string Identity() const override;
   bool Multiplies(Numerics numerics) const override { return FindTensorCores(numerics) != nullptr; }
   /// At most two chains of products (RankedChains) and six others (RankedCandidates) without tensor cores, then at most six of each
-  /// class that `numerics` allows and the architecture has; of each those with a fusion first.
+  /// class that `numerics` allows and the architecture has; of each those with a fusion first. After each six the first two of them
+  /// that copy an operand asynchronously, so, where the architecture does.
   std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
   /// Any candidate within the limits, offered or not. InvalidArgument names the node, the algorithm and what is wrong: a name that
   /// is none, a limit, an operator that is no product, a fusion that there is nothing for, more parts than its sums have,
-  /// tensor cores of a class that `numerics` does not allow or that the architecture lacks.
+  /// tensor cores of a class that `numerics` does not allow or that the architecture lacks, asynchronous copies that it lacks
+  /// or that no operand allows.
   absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
                                      Numerics numerics) const override;
 

@@ -20,6 +20,7 @@
 #include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 #include "kernels/cuda/nvrtc/expect_compiled.h"
+#include "kernels/cuda/tiled/async_copies.h"
 #include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/tiled_graphs.h"
 #include "kernels/cuda/tiled/tiled_programs.h"
@@ -154,7 +155,15 @@ TEST(TiledLibrary, OffersFewAndFusionsFirst) {
   ASSERT_FALSE(rows.empty());
   EXPECT_THAT(rows[0], HasSubstr(":rows"));
   EXPECT_FALSE(conv.empty());
-  for (const auto& names : {pair, rows, conv}) EXPECT_LE(names.size(), 6u);
+  const auto copying = [](const std::vector<std::string>& names) {
+    return std::count_if(names.begin(), names.end(), [](const std::string& name) { return name.find(":async") != name.npos; });
+  };
+  for (const auto& names : {pair, rows, conv}) EXPECT_LE(names.size(), static_cast<size_t>(6 + copying(names)));
+  EXPECT_EQ(copying(pair), 2);
+  EXPECT_EQ(copying(conv), 0);  // weights lie along the depth, and inputs in no runs
+  const TiledLibrary turing(100, 75);
+  const CallLibrary* const libraries[] = {&turing};
+  EXPECT_EQ(copying(LibraryAlgorithms(GatedMlp(), 3, Numerics::kF16, libraries)), 0);
   EXPECT_TRUE(offered(GatedMlp(), 5).empty());  // no product
   // The second product of a pair has it from the first.
   const auto second = offered(GatedMlp(), 6);
@@ -169,6 +178,13 @@ TEST(TiledLibrary, RefusesByName) {
   EXPECT_THAT(TilesRefusal(graph, 4, "tile:64x64x16:4x4"),
               testing::AllOf(HasSubstr("Sigmoid 4"), HasSubstr("no such product here")));
   EXPECT_THAT(TilesRefusal(graph, 3, "tile:64x64x16:4x4:rows"), HasSubstr("no such product here"));
+  EXPECT_THAT(TilesRefusal(GroupedConvolution(), 4, "tile:64x64x16:4x4:async"),
+              testing::AllOf(HasSubstr("Conv 4"), HasSubstr("no operand lies in memory")));
+  const TiledLibrary turing(100, 75);
+  const CallLibrary* const libraries[] = {&turing};
+  const auto old = LowerToDevice(graph, {.algorithms = {{3, "tile:64x64x16:4x4:async"}}, .libraries = libraries});
+  EXPECT_THAT(std::string(old.status().message()),
+              testing::AllOf(HasSubstr("MatMul 3"), HasSubstr("sm_75 have no asynchronous copies")));
   const auto without = LowerToDevice(graph, {.algorithms = {{3, "tile:64x64x16:4x4"}}});
   EXPECT_TRUE(absl::IsInvalidArgument(without.status())) << without.status();
 }
@@ -197,6 +213,9 @@ TEST(TiledLibrary, PlantedFaultsAreFound) {
   EXPECT_THAT(WithFault(pair, by_parts, "at = static_cast<long long>(part) * 1440", "at = static_cast<long long>(part) * 1438"),
               HasSubstr("written twice"));
   EXPECT_THAT(WithFault(pair, by_parts, "end = Min", "end = Max"), HasSubstr("element"));
+  const std::map<int32_t, std::string> by_copies = {{3, "tile:32x32x8:2x2:pair:async"}};
+  EXPECT_EQ(WithFault(pair, by_copies), "");
+  EXPECT_THAT(WithFault(pair, by_copies, "AwaitCopies();", ""), HasSubstr("copy under way"));
   EXPECT_THAT(WithFault(rows, by_rows, "across == r", "across + 1 == r"), HasSubstr("element"));
 }
 
@@ -210,7 +229,8 @@ std::vector<ToldKernel> KernelsOf(const Graph& graph, int32_t node, const std::v
       const auto group = kTiled.Group({graph, constant, claimed}, node, name, Numerics::kDefault);
       EXPECT_TRUE(group.ok()) << group.status();
       if (!group.ok()) continue;
-      kernels.push_back({name, group->kernel.name, group->kernel.text});
+      const bool copies = name.find(":async") != std::string::npos;
+      kernels.push_back({name, group->kernel.name, group->kernel.text, copies ? kAsyncArchitecture : 0});
       // The same of all tiles.
       if (group->finish.name.empty() || tile != OfferedTiles()[0]) continue;
       kernels.push_back({name + ", totals", group->finish.name, group->finish.text});
@@ -222,7 +242,7 @@ std::vector<ToldKernel> KernelsOf(const Graph& graph, int32_t node, const std::v
 TEST(TiledLibrary, KernelsCompileWithoutSpills) {
   const Compiler* const compiler = FoundCompiler();
   if (compiler == nullptr) return;
-  std::vector<ToldKernel> kernels = KernelsOf(GatedMlp("f32", 512), 3, {"", ":pair", ":pair:split5"});
+  std::vector<ToldKernel> kernels = KernelsOf(GatedMlp("f32", 512), 3, {"", ":async", ":pair", ":pair:split5"});
   for (const std::vector<ToldKernel>& more :
        {KernelsOf(NormalizedProduct("bf16", 256), 6, {":rows"}), KernelsOf(GroupedConvolution(), 4, {"", ":split2"})}) {
     kernels.insert(kernels.end(), more.begin(), more.end());

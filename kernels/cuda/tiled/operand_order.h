@@ -6,6 +6,9 @@
 #include <set>
 
 #include "graph/graph.h"
+#include "kernels/cuda/fusion/operator_text.h"
+#include "kernels/cuda/tiled/candidate.h"
+#include "kernels/cuda/tiled/chain.h"
 
 namespace mendel::cuda {
 
@@ -15,6 +18,21 @@ bool FollowsLastAxis(const Graph& graph, ValueId value, const std::set<int32_t>&
 
 /// Bytes of the widest element that nodes of `fused` read or make.
 int64_t WidestElement(const Graph& graph, const std::set<int32_t>& fused);
+
+/// How threads read an operand's tile.
+struct OperandOrder {
+  bool by_depth = false;  ///< threads that follow one another read along the depth, else across
+  int lanes = 1;          ///< elements a read, side by side in memory in that direction
+  /// By asynchronous copies: the operand is stored, not computed as it is read, as it is multiplied (f32 for tensor cores of tf32,
+  /// f16 and bf16 for their own) and, 16 bytes at a time, in the order of the tile (shared_tile.h): across for threads that
+  /// multiply on their own, along the depth for pairs of products, either for tf32.
+  bool copied = false;
+};
+/// Of `value`, the left operand of the first product or the right one of any.
+OperandOrder OrderOf(const Graph& graph, const TiledChain& chain, const TiledCandidate& candidate, const ProductExtents& extents,
+                     ValueId value, bool is_left);
+/// Whether any operand is copied.
+bool CopiesAny(const Graph& graph, const TiledChain& chain, const TiledCandidate& candidate, const ProductExtents& extents);
 
 }  // namespace mendel::cuda
 

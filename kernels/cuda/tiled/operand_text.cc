@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/status.h"
+#include "kernels/cuda/fusion/preamble.h"
 #include "kernels/cuda/tiled/candidate.h"
 
 namespace mendel::cuda {
@@ -15,7 +17,7 @@ OperandText::OperandText(KernelCode& code, const Tile& tile, std::string_view re
       operand_(std::move(operand)),
       word_products_(operand_.cores == nullptr ? 1 : operand_.cores->word_products),
       shared_{operand_.name, operand_.across, tile.depth / word_products_, operand_.padding,
-              operand_.by_depth && word_products_ > 1} {}
+              operand_.by_depth && (word_products_ > 1 || operand_.copied)} {}
 
 /// Of a unit: one, or one of each product of a word where a read's elements are of different words.
 int OperandText::PairedReads() const { return operand_.by_depth && operand_.lanes > 1 ? 1 : word_products_; }
@@ -86,6 +88,27 @@ void OperandText::FetchLanes(const std::string& read, const Shape& shape, const 
   const std::string value = element(AsRoot(place(at, k, inside)));
   code_.Line(Cat(Next(read, "lane"), " = ", value, ";"));
   code_.EndLanes(Cat("for (int lane = 0; lane < ", operand_.lanes, "; ++lane)"));
+}
+
+void OperandText::Copy(const std::string& k0, int64_t depth, ValueId value, const PlaceOfElement& place) const {
+  OpenReads();
+  const std::string in_tile = InTile(), index = code_.index_type();
+  code_.Open(in_tile.empty() ? "" : Cat("if (", in_tile, ")"));
+  code_.Line(Cat("const ", index, " at = ", operand_.origin, " + across;"));
+  code_.Line(Cat("const ", index, " k = ", k0, " + depth;"));
+  code_.Line(Cat("const bool there = at < ", operand_.limit, " && k < ", depth, ";"));
+  std::string inside;
+  const Position position = place("at", "k", inside);
+  MENDEL_CHECK(inside.empty());  // elements that may not be there do not lie side by side
+  const TensorType& type = code_.graph().type(value);
+  code_.Line(Cat("const ", index, " from = there ? ", FlatOf(type.shape, position), " : 0;"));
+  const std::string to = Cat("Pack<", word(), ", ", operand_.lanes / word_products_, ">");
+  const std::string read = Cat("Pack<", StoredName(type.dtype), ", ", operand_.lanes, ">");
+  const std::string first_word = Divided("depth", word_products_);
+  code_.Line(Cat("CopyAsync(reinterpret_cast<", to, "*>(&", shared_.At("(buffer ^ 1)", first_word, "across", "(across % 8)"),
+                 "), reinterpret_cast<const ", read, "*>(", code_.Pointer(value), " + from), there);"));
+  code_.Close();
+  code_.Close();
 }
 
 void OperandText::Stage() const {

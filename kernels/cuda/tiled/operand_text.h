@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "graph/graph.h"
 #include "graph/types.h"
 #include "kernels/cuda/emit/kernel_text.h"
 #include "kernels/cuda/fusion/kernel_code.h"
@@ -19,13 +20,15 @@
 namespace mendel::cuda {
 
 struct OperandTile {
-  std::string name;                    ///< of its buffers in shared memory
-  int across = 0;                      ///< rows (left) or columns (right) of the tile
-  std::string origin;                  ///< the tile's first row or column
-  int64_t limit = 0;                   ///< rows or columns of the product
-  bool by_depth = false;               ///< threads that follow one another read along the depth, else across
-  int lanes = 1;                       ///< elements a read, side by side in memory in that direction
-  int padding = kTilePadding;          ///< of its buffers (SharedTile)
+  std::string name;            ///< of its buffers in shared memory
+  int across = 0;              ///< rows (left) or columns (right) of the tile
+  std::string origin;          ///< the tile's first row or column
+  int64_t limit = 0;           ///< rows or columns of the product
+  bool by_depth = false;       ///< threads that follow one another read along the depth, else across
+  int lanes = 1;               ///< elements a read, side by side in memory in that direction
+  int padding = kTilePadding;  ///< of its buffers (SharedTile)
+  /// What is read is stored as it is multiplied, `lanes` elements are 16 bytes, and a read of them is an asynchronous copy.
+  bool copied = false;
   const TensorCores* cores = nullptr;  ///< that multiply it, and whose words are staged; null: elements are, as they are
 };
 
@@ -39,8 +42,9 @@ class OperandText {
  public:
   OperandText(KernelCode& code, const Tile& tile, std::string_view real, OperandTile operand);
 
-  /// Where it lies. Of pairs of products those that are read along the depth are swizzled.
+  /// Where it lies. What is copied along the depth is swizzled, and so are pairs of products that are read along it.
   const SharedTile& shared() const { return shared_; }
+  bool copied() const { return operand_.copied; }
   /// The text's type of a word there.
   std::string_view word() const { return operand_.cores == nullptr ? real_ : operand_.cores->word; }
   /// Units that a thread reads in a step: each of `lanes` elements, or as many of two products that make words together.
@@ -53,7 +57,9 @@ class OperandText {
   /// `shape`: of the operand. `element` is called where `i`, `across` and `depth` are known.
   void Fetch(const std::string& k0, int64_t depth, const std::string& zero, const Shape& shape, const PlaceOfElement& place,
              const ElementAtPosition& element) const;
-  /// From registers to the buffer that is not multiplied.
+  /// Of what is copied, instead of both: from `value`, to the buffer that is not multiplied.
+  void Copy(const std::string& k0, int64_t depth, ValueId value, const PlaceOfElement& place) const;
+  /// From registers to that buffer.
   void Stage() const;
   /// Product `k` of the step for this thread's `count` rows or columns, from `own` of the tile on, as an array `name`.
   void Factors(const std::string& name, const std::string& own, int count) const;

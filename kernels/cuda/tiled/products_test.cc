@@ -49,7 +49,7 @@ uint64_t Seeds(uint64_t fewest) {
 }
 
 struct Counted {
-  size_t programs = 0, kernels = 0, pairs = 0, rows = 0, vectors = 0, fused = 0, divided = 0, by_tensor_cores = 0;
+  size_t programs = 0, kernels = 0, pairs = 0, rows = 0, vectors = 0, fused = 0, divided = 0, by_tensor_cores = 0, copying = 0;
 };
 
 /// The cases of `one` by each algorithm of `names`, wherever it can be used; by tensor cores where its class has them.
@@ -69,6 +69,9 @@ void AddByAlgorithm(const DeviceCase& one, uint64_t seed, Counted& counted, std:
       // Tensor cores do not multiply f64 and integers.
       if (by_tensor_cores && !library.Group(scope, node, small + name, one.numerics).ok()) continue;
       by_name[Cat("small", name)][node] = small + name;
+      if (const std::string copying = Cat(small, name, ":async"); library.Group(scope, node, copying, one.numerics).ok()) {
+        by_name[Cat("copying", name)][node] = copying;
+      }
       // As many parts as its sums have steps of this tile, at most.
       const std::string parts = Cat(small, name, ":split", 2 + (by_tensor_cores ? 0 : (seed + static_cast<uint64_t>(node)) % 4));
       if (seed % 2 == 0 && library.Group(scope, node, parts, one.numerics).ok()) by_name[Cat("divided", name)][node] = parts;
@@ -89,6 +92,7 @@ void AddByAlgorithm(const DeviceCase& one, uint64_t seed, Counted& counted, std:
       ++counted.kernels;
       counted.pairs += launch.info.kernel.find(":pair") != std::string::npos ? 1 : 0;
       counted.rows += launch.info.kernel.find(":rows") != std::string::npos ? 1 : 0;
+      counted.copying += launch.info.kernel.find(":async") != std::string::npos ? 1 : 0;
       counted.divided += launch.info.kernel.find(":split") != std::string::npos ? 1 : 0;
       counted.fused += launch.info.nodes.size() > 1 ? 1 : 0;
     }
@@ -108,9 +112,9 @@ Counted RunAll(const char* what, uint64_t seeds, const std::function<DeviceCase(
   ExpectAllRight(cases);
   std::printf(
       "%s: %zu programs, %zu tiled kernels: %zu of several nodes, %zu pairs, %zu with rows, %zu of divided sums, %zu by tensor "
-      "cores; %zu kernels by vectors\n",
+      "cores, %zu that copy; %zu kernels by vectors\n",
       what, counted.programs, counted.kernels, counted.fused, counted.pairs, counted.rows, counted.divided, counted.by_tensor_cores,
-      counted.vectors);
+      counted.copying, counted.vectors);
   EXPECT_GT(counted.divided, 0u);
   return counted;
 }
@@ -147,6 +151,7 @@ TEST(TiledProducts, MeanWhatChainsDo) {
   const Counted counted = RunAll("chains", Seeds(16), [](uint64_t seed) { return RandomChain(seed, ChainValues::kFloats); });
   EXPECT_GT(counted.pairs, 0u);
   EXPECT_GT(counted.rows, 0u);
+  EXPECT_GT(counted.copying, 0u);
   EXPECT_GT(counted.vectors, 0u);
 }
 
@@ -163,6 +168,7 @@ TEST(TiledProducts, TensorCoresStayWithinTheirClass) {
     return chain;
   });
   EXPECT_EQ(counted.by_tensor_cores, counted.kernels);
+  EXPECT_GT(counted.copying, 0u);
   EXPECT_GT(counted.fused, 0u);
   EXPECT_GT(counted.pairs, 0u);
   EXPECT_GT(counted.rows, 0u);

@@ -77,9 +77,9 @@ MENDEL_HERE void MultiplyBf16(float& c0, float& c1, float& c2, float& c3, const 
 
 // Products a cycle: NVIDIA, "A100 Tensor Core GPU Architecture", dense, of a multiprocessor.
 constexpr TensorCores kAll[] = {
-    {Numerics::kTf32, 80, 8, 512, "float", 1, "RoundToTf32", "MultiplyTf32", kTf32Text},
-    {Numerics::kF16, 75, 16, 1024, "F16Pair", 2, "RoundToF16", "MultiplyF16", kF16Text},
-    {Numerics::kBf16, 80, 16, 1024, "Bf16Pair", 2, "RoundToBf16", "MultiplyBf16", kBf16Text},
+    {Numerics::kTf32, DType::kF32, 80, 8, 512, "float", 1, "RoundToTf32", "MultiplyTf32", kTf32Text},
+    {Numerics::kF16, DType::kF16, 75, 16, 1024, "F16Pair", 2, "RoundToF16", "MultiplyF16", kF16Text},
+    {Numerics::kBf16, DType::kBF16, 80, 16, 1024, "Bf16Pair", 2, "RoundToBf16", "MultiplyBf16", kBf16Text},
 };
 
 class ProductsWriter {
@@ -87,8 +87,8 @@ class ProductsWriter {
   ProductsWriter(KernelCode& code, const Tile& tile, const TensorCores& cores)
       : code_(code), tile_(tile), cores_(cores), own_(cores.words() / 4), tops_(tile.thread_rows / 2) {}
 
-  void Write(const SharedTile& left, std::span<const RightProduct> rights) {
-    Unrolled(Cat("for (int w = 0; w < ", left.words, "; w += ", cores_.words(), ")"));
+  void Write(const SharedFactors& left, std::span<const RightProduct> rights) {
+    Unrolled(Cat("for (int w = 0; w < ", left.tile.words, "; w += ", cores_.words(), ")"));
     Factors("a", 2 * own_, tops_, left, "e / 2 * 4", "thread_row + i * 16 + e % 2 * 8");
     for (size_t p = 0; p < rights.size(); ++p) {
       const std::string b = Cat("b", p), &sum = rights[p].sum;
@@ -110,12 +110,13 @@ class ProductsWriter {
   }
 
   /// `count` times what one product takes of an operand: element e is word w + lane % 4 + `further` of the row or column `at`.
-  void Factors(const std::string& name, int elements, int count, const SharedTile& operand, const std::string& further,
+  void Factors(const std::string& name, int elements, int count, const SharedFactors& operand, const std::string& further,
                const std::string& at) {
     code_.Line(Cat(cores_.word, " ", name, "[", count, "][", elements, "];"));
     Unrolled(Cat("for (int i = 0; i < ", count, "; ++i)"));
     Unrolled(Cat("for (int e = 0; e < ", elements, "; ++e)"));
-    code_.Line(Cat(name, "[i][e] = ", operand.At("buffer", Cat("w + lane % 4 + ", further), at, "(lane / 4)"), ";"));
+    const std::string word = operand.tile.At("buffer", Cat("w + lane % 4 + ", further), at, "(lane / 4)");
+    code_.Line(Cat(name, "[i][e] = ", operand.rounds ? Cat(cores_.round, "(", word, ")") : word, ";"));
     code_.Close();
     code_.Close();
   }
@@ -153,7 +154,7 @@ void WriteWarpPlaces(KernelCode& code, const Tile& tile) {
   code.Line("const int thread_column = warp_column + lane % 4 * 2;");
 }
 
-void WriteProducts(KernelCode& code, const Tile& tile, const TensorCores& cores, const SharedTile& left,
+void WriteProducts(KernelCode& code, const Tile& tile, const TensorCores& cores, const SharedFactors& left,
                    std::span<const RightProduct> rights) {
   ProductsWriter(code, tile, cores).Write(left, rights);
 }

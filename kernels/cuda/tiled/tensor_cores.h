@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "graph/types.h"
 #include "kernels/cuda/emit/tile.h"
 #include "kernels/cuda/fusion/kernel_code.h"
 #include "kernels/cuda/tiled/shared_tile.h"
@@ -22,6 +23,7 @@ namespace mendel::cuda {
 /// How tensor cores multiply in the format of a numerics class.
 struct TensorCores {
   Numerics numerics;
+  DType stored;            ///< whose elements words are made of
   int architecture;        ///< the first that has them: 80 is sm_80
   int depth;               ///< of one product of 16 x 8 sums
   double products;         ///< a clock cycle of a multiprocessor, of the first architecture that has TF32, too: for ranking
@@ -50,13 +52,18 @@ inline constexpr int kWarpRows = 8, kWarpColumns = 4, kWarpThreads = 32;
 /// is at row thread_row + 8 i, column thread_column + 8 (j / 2) + j % 2. The text has the name `thread`.
 void WriteWarpPlaces(KernelCode& code, const Tile& tile);
 
+/// An operand's tile, of words as they are multiplied or, where `rounds` (of one product a word), to be rounded as they are read.
+struct SharedFactors {
+  SharedTile tile;
+  bool rounds = false;
+};
 /// Adds the products of one step to the sums, arrays [thread_rows][thread_columns]: of the left side and each of `rights`. The text
 /// has the name `buffer`.
 struct RightProduct {
-  SharedTile right;
+  SharedFactors right;
   std::string sum;
 };
-void WriteProducts(KernelCode& code, const Tile& tile, const TensorCores& cores, const SharedTile& left,
+void WriteProducts(KernelCode& code, const Tile& tile, const TensorCores& cores, const SharedFactors& left,
                    std::span<const RightProduct> rights);
 
 }  // namespace mendel::cuda

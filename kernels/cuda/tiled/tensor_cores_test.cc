@@ -19,6 +19,7 @@
 #include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 #include "kernels/cuda/nvrtc/expect_compiled.h"
+#include "kernels/cuda/tiled/async_copies.h"
 #include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/library.h"
 #include "kernels/cuda/tiled/tiled_graphs.h"
@@ -188,8 +189,26 @@ TEST(TensorCores, PairsOfProductsShareAWord) {
   for (const Numerics numerics : {Numerics::kF16, Numerics::kBf16}) EXPECT_EQ(shared(numerics), 2u * 2 * 32 * (32 + 40));
 }
 
-std::string WithFault(const std::string& algorithm, Numerics numerics, const std::string& from, const std::string& to) {
-  const Graph graph = GatedMlp();
+/// What is copied as it lies is rounded as it is read.
+TEST(TensorCores, RoundWhatIsCopiedToo) {
+  constexpr int64_t kCount = std::size(kNumbers), kDepth = 4;
+  const Graph graph = Parsed(Cat("%0 = Input() {name = \"x\", shape = [", kCount, ", ", kDepth, R"(]}
+    %1 = Input() {name = "w", shape = [4, 8]}
+    %2 = MatMul(%0, %1)
+    return "y" = %2)"));
+  std::vector<double> numbers(static_cast<size_t>(kCount * kDepth)), ones(static_cast<size_t>(kDepth * 8));
+  for (size_t k = 0; k < kCount; ++k) numbers[k * kDepth] = kNumbers[k].number;
+  std::fill_n(ones.begin(), 8, 1);
+  const std::vector<Tensor> inputs = {Tensor::FromDoubles({DType::kF32, {kCount, kDepth}}, numbers),
+                                      Tensor::FromDoubles({DType::kF32, {kDepth, 8}}, ones)};
+  const std::string name = "tile-tf32:32x32x16:2x4:async";
+  const auto rounded = Results(graph, name, Numerics::kTf32, inputs);
+  for (size_t k = 0; k < kCount; ++k) EXPECT_EQ(rounded[k * 8 + 7], kNumbers[k].tf32) << numbers[k * kDepth];
+  EXPECT_EQ(Results(graph, name, Numerics::kTf32, inputs, "RoundToTf32(left", "(left")[8], 1);
+}
+
+std::string WithFault(const std::string& algorithm, Numerics numerics, const std::string& from, const std::string& to,
+                      const Graph& graph = GatedMlp()) {
   return FailureWithFault({"planted", graph, {}, Lowered(graph, 3, algorithm, numerics), numerics}, from, to);
 }
 
@@ -217,6 +236,25 @@ TEST(TensorCores, PlantedFaultsAreFound) {
   }
 }
 
+/// Copies that nobody awaits, or too late, or to the buffer that is multiplied, or where they do not belong.
+TEST(TensorCores, PlantedFaultsOfCopiesAreFound) {
+  const std::string end = "AwaitCopies();\n    }\n    __syncthreads();";
+  for (const Numerics numerics : {Numerics::kTf32, Numerics::kF16}) {
+    const TensorCores& cores = *FindTensorCores(numerics);
+    const Graph graph = GatedMlp(std::string(DTypeName(cores.stored)));
+    const std::string name = Cat("tile-", NumericsName(numerics), ":32x32x16:2x4:pair:async");
+    const auto with = [&](const std::string& from, const std::string& to) { return WithFault(name, numerics, from, to, graph); };
+    EXPECT_EQ(with("", ""), "");
+    EXPECT_THAT(with("AwaitCopies();", ""), HasSubstr("copy under way"));
+    EXPECT_THAT(with(end, "}\n    __syncthreads();\n    AwaitCopies();"), HasSubstr("copy under way"));
+    EXPECT_THAT(with("(&left[((buffer ^ 1)", "(&left[(buffer"), HasSubstr("copy under way"));
+    if (numerics == Numerics::kF16) continue;  // the rest is the same text
+    EXPECT_THAT(with("(across % 8)", "(across % 4)"), HasSubstr("element"));
+    EXPECT_THAT(with("&& k < 24", "&& k < 16"), HasSubstr("element"));
+    EXPECT_THAT(with("    __syncthreads();\n", ""), HasSubstr("race"));
+  }
+}
+
 std::vector<ToldKernel> TextsOf(const Graph& graph, int32_t node, const TensorCores& cores, const std::string& fusion) {
   const std::vector<bool> constant = ConstantExpressions(graph), claimed(constant.size(), false);
   std::vector<ToldKernel> kernels;
@@ -224,7 +262,9 @@ std::vector<ToldKernel> TextsOf(const Graph& graph, int32_t node, const TensorCo
     const std::string name = CandidateName({tile, TiledFusion::kNone, 1, cores.numerics}) + fusion;
     const auto group = kHopper.Group({graph, constant, claimed}, node, name, cores.numerics);
     if (group.ok()) {
-      kernels.push_back({name, group->kernel.name, group->kernel.text, cores.architecture});
+      const bool copies = fusion.find(":async") != std::string::npos;
+      const int architecture = copies ? std::max(cores.architecture, kAsyncArchitecture) : cores.architecture;
+      kernels.push_back({name, group->kernel.name, group->kernel.text, architecture});
       continue;
     }
     // Two products of the largest tiles need more than there is.
@@ -239,9 +279,10 @@ TEST(TensorCores, KernelsCompileWithoutSpills) {
   if (compiler == nullptr) return;
   std::vector<ToldKernel> kernels;
   for (const TensorCores& cores : AllTensorCores()) {
+    const Graph stored = GatedMlp(std::string(DTypeName(cores.stored)), 512);
     for (const auto& [graph, node, fusion] :
          {std::tuple(GroupedConvolution(), 4, ""), std::tuple(GatedMlp("f32", 512), 3, ":pair:split5"),
-          std::tuple(NormalizedProduct("bf16", 256), 6, ":rows")}) {
+          std::tuple(NormalizedProduct("bf16", 256), 6, ":rows"), std::tuple(stored, 3, ":async")}) {
       for (ToldKernel& kernel : TextsOf(graph, node, cores, fusion)) kernels.push_back(std::move(kernel));
     }
   }

@@ -13,6 +13,7 @@
 #include "kernels/cuda/fusion/kernel_code.h"
 #include "kernels/cuda/fusion/operator_text.h"
 #include "kernels/cuda/fusion/preamble.h"
+#include "kernels/cuda/tiled/async_copies.h"
 #include "kernels/cuda/tiled/epilogue.h"
 #include "kernels/cuda/tiled/operand_order.h"
 #include "kernels/cuda/tiled/operand_text.h"
@@ -49,14 +50,15 @@ class TiledWriter {
         divided_.parts == 1 ? ResultParameter(graph_, chain_.result, "y") : Cat(real_, "* __restrict__ parts");
     // Statistics of rows are reduced where the tiles will lie, an element a thread.
     const int64_t shared = std::max<int64_t>(shared_, chain_.row < 0 ? 0 : tile_.threads()) * RealBytes();
-    // For one more block of a pair ptxas spilled.
-    const int fewest = chain_.products.size() > 1 ? 1 : 0;
+    // For one more block of a pair, or of what is copied, ptxas spilled.
+    const int fewest = chain_.products.size() > 1 || candidate_.asynchronous ? 1 : 0;
     FusedKernel kernel = FinishedKernel(code_, written, blocks, tile_.threads(), static_cast<unsigned>(shared), fewest);
     kernel.lanes = lanes_;
     const int64_t steps = (divided_.products + tile_.depth - 1) / tile_.depth;
     kernel.block_products =
         static_cast<double>(candidate_.products() * steps * tile_.depth) * static_cast<double>(tile_.rows * tile_.columns);
     if (cores_ != nullptr) kernel.text = Cat(cores_->text, kernel.text);
+    if (candidate_.asynchronous) kernel.text = Cat(AsyncCopiesText(), kernel.text);
     return kernel;
   }
 
@@ -113,11 +115,10 @@ class TiledWriter {
     OperandTile operand{std::move(name), across, std::move(origin), limit};
     operand.padding = TilePadding(candidate_);
     operand.cores = cores_;
-    const int64_t run = is_left ? extents_.left_run : extents_.right_run;
-    const bool last_axis_first = FollowsLastAxis(graph_, values_.back(), chain_.fused);
-    operand.by_depth = is_left == last_axis_first && run > 1;
-    const int along = operand.by_depth ? tile_.depth : across;
-    if (last_axis_first && run % widest_lanes_ == 0 && along % widest_lanes_ == 0) operand.lanes = widest_lanes_;
+    const OperandOrder order = OrderOf(graph_, chain_, candidate_, extents_, values_.back(), is_left);
+    operand.by_depth = order.by_depth;
+    operand.lanes = order.lanes;
+    operand.copied = order.copied;
     return OperandText(code_, tile_, real_, std::move(operand));
   }
 
@@ -161,7 +162,9 @@ class TiledWriter {
       code_.Line(Cat(SumOf(k), "[i / ", tile_.thread_columns, "][i % ", tile_.thread_columns, "] = ", Zero(), ";"));
       code_.Close();
     }
-    for (const OperandText& operand : operands_) operand.DeclareRegisters();
+    for (const OperandText& operand : operands_) {
+      if (!operand.copied()) operand.DeclareRegisters();
+    }
     code_.Line("int buffer = 1;");
     const std::string next = Cat("k0 + ", tile_.depth), more = Cat("if (", next, " < ", end_, ")");
     code_.Open(
@@ -173,7 +176,10 @@ class TiledWriter {
     cores_ == nullptr ? Multiply() : MultiplyByTensorCores();
     code_.Close();
     code_.Open(more);
-    for (const OperandText& operand : operands_) operand.Stage();
+    for (const OperandText& operand : operands_) {
+      if (!operand.copied()) operand.Stage();
+    }
+    if (candidate_.asynchronous) code_.Line("AwaitCopies();");
     code_.Close();
     code_.Line("__syncthreads();");
     code_.Line("buffer ^= 1;");
@@ -182,15 +188,15 @@ class TiledWriter {
 
   void Fetch(size_t number, const std::string& k0) {
     const bool is_left = number == 0;
-    operands_[number].Fetch(
-        k0, extents_.depth, Zero(), graph_.type(values_[number]).shape,
-        [&](const std::string& at, const std::string& k, std::string& inside) {
-          return is_left ? places_.left(at, k) : places_.right(k, at, inside);
-        },
-        [&](const Position& position) {
-          if (is_left && chain_.row >= 0) BindRow(position);
-          return code_.Element(values_[number], position);
-        });
+    const PlaceOfElement place = [&](const std::string& at, const std::string& k, std::string& inside) {
+      return is_left ? places_.left(at, k) : places_.right(k, at, inside);
+    };
+    const OperandText& operand = operands_[number];
+    if (operand.copied()) return operand.Copy(k0, extents_.depth, values_[number], place);
+    operand.Fetch(k0, extents_.depth, Zero(), graph_.type(values_[number]).shape, place, [&](const Position& position) {
+      if (is_left && chain_.row >= 0) BindRow(position);
+      return code_.Element(values_[number], position);
+    });
   }
 
   /// The row operator's value at a position of the left side.
@@ -222,8 +228,12 @@ class TiledWriter {
 
   void MultiplyByTensorCores() {
     std::vector<RightProduct> rights;
-    for (size_t k = 0; k < chain_.products.size(); ++k) rights.push_back({operands_[k + 1].shared(), SumOf(k)});
-    WriteProducts(code_, tile_, *cores_, operands_[0].shared(), rights);
+    const auto factors = [&](size_t number) {
+      const OperandText& operand = operands_[number];
+      return SharedFactors{operand.shared(), operand.copied() && cores_->word_products == 1};
+    };
+    for (size_t k = 0; k < chain_.products.size(); ++k) rights.push_back({factors(k + 1), SumOf(k)});
+    WriteProducts(code_, tile_, *cores_, factors(0), rights);
   }
 
   /// What follows the sums, and the result; or parts of the sums, for the kernel that totals them.
