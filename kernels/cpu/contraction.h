@@ -26,9 +26,9 @@ std::optional<Epilogue> MakeEpilogue(Lowering& lowering, const Group& group, siz
 /// Whether an implementation will do, by its impl_info_str.
 using Accept = std::function<bool(const std::string& implementation)>;
 
-/// A primitive chosen for a contraction.
+/// A primitive chosen for a contraction, which can be created.
 struct Chosen {
-  dnnl::primitive primitive;
+  dnnl::primitive_desc_base primitive;
   std::string implementation;
   dnnl::memory::desc src, weights, bias, dst, scratchpad;
 };
@@ -41,7 +41,8 @@ std::optional<Chosen> Choose(const typename D::desc& desc, const dnnl::primitive
     do {
       const std::string name = candidate.impl_info_str();
       if (!accept(name) || !LayoutOf(candidate.src_desc()).has_value() || !LayoutOf(candidate.dst_desc()).has_value()) continue;
-      return Chosen{D(candidate),
+      const D created(candidate);  // oneDNN also describes what it cannot create; the library keeps what it created
+      return Chosen{candidate,
                     name,
                     candidate.src_desc(),
                     candidate.weights_desc(),

@@ -203,15 +203,17 @@ void PackDirectConvWeights(const DirectConvPlan& plan, const WeightView& weights
     const int64_t panel = vector / kDirectVectors * kDirectVectors;
     const int64_t width = std::min<int64_t>(kDirectVectors, plan.OutputVectors() - panel) * lanes;
     float* const panel_to = to + panel * plan.Taps() * plan.channels_in * lanes + (vector - panel) * lanes;
-    for (int64_t lane = 0; lane < std::min(lanes, plan.channels_out - vector * lanes); ++lane) {
-      const int64_t out = vector * lanes + lane;
-      const double factor = FactorOf(scale, out);
-      for (int64_t in = 0; in < plan.channels_in; ++in) {
-        const int64_t block = in / lanes * lanes;
-        const int64_t here = std::min(lanes, plan.channels_in - block);
-        const auto* from = values + (out * plan.channels_in + in) * plan.Taps();
-        for (int64_t tap = 0; tap < plan.Taps(); ++tap) {
-          panel_to[(block * plan.Taps() + tap * here + in - block) * width + lane] = ScaledWeight(from[tap], factor);
+    // A block of inputs for all outputs, so that its lines of the panel stay in the cache until they are full.
+    for (int64_t block = 0; block < plan.channels_in; block += lanes) {
+      const int64_t here = std::min(lanes, plan.channels_in - block);
+      float* const block_to = panel_to + block * plan.Taps() * width;
+      for (int64_t lane = 0; lane < std::min(lanes, plan.channels_out - vector * lanes); ++lane) {
+        const int64_t out = vector * lanes + lane;
+        const double factor = FactorOf(scale, out);
+        const auto* from = values + (out * plan.channels_in + block) * plan.Taps();
+        for (int64_t in = 0; in < here; ++in) {
+          for (int64_t tap = 0; tap < plan.Taps(); ++tap, ++from)
+            block_to[(tap * here + in) * width + lane] = ScaledWeight(*from, factor);
         }
       }
     }

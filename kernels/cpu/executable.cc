@@ -50,6 +50,12 @@ CpuExecutable::CpuExecutable(Program program, const std::vector<int64_t>& offset
 }
 
 absl::Status CpuExecutable::Prepare() {
+  std::vector<absl::Status> created(program_.steps.size());
+  ParallelTasks(static_cast<int64_t>(created.size()), [&](int64_t number) {
+    const auto s = static_cast<size_t>(number);
+    created[s] = program_.steps[s].kernel->Create();
+  });
+  for (size_t s = 0; s < created.size(); ++s) MENDEL_RETURN_IF_ERROR(Annotate(created[s], program_.steps[s].info.name));
   for (const ProgramStep& step : program_.steps) {
     MENDEL_RETURN_IF_ERROR(Annotate(step.kernel->Prepare(bindings_), step.info.name));
   }

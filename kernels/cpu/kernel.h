@@ -33,6 +33,8 @@ struct Bindings {
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  /// Once, before Prepare: has a library generate the code that runs. Several kernels' at once, each called by one thread.
+  virtual absl::Status Create() { return absl::OkStatus(); }
   /// Once, before the first Run: all buffers but the caller's have their final addresses.
   virtual absl::Status Prepare(const Bindings&) { return absl::OkStatus(); }
   virtual absl::Status Run(const Bindings& bindings) = 0;

@@ -19,12 +19,11 @@ namespace {
 using dnnl::memory;
 
 template <class Descriptor>
-void EmitPrimitive(Lowering& lowering, int32_t id, dnnl::primitive primitive, const Descriptor& chosen,
-                   std::vector<PrimitiveArgument> arguments, std::optional<std::pair<Place, Place>> in_place) {
+void EmitPrimitive(Lowering& lowering, int32_t id, const Descriptor& chosen, std::vector<PrimitiveArgument> arguments,
+                   std::optional<std::pair<Place, Place>> in_place) {
   std::vector<Place> touched;
   for (const PrimitiveArgument& argument : arguments) touched.push_back(argument.place);
-  lowering.Emit({id}, chosen.impl_info_str(),
-                MakePrimitiveKernel(std::move(primitive), std::move(arguments), chosen.scratchpad_desc()), touched,
+  lowering.Emit({id}, chosen.impl_info_str(), MakePrimitiveKernel(chosen, std::move(arguments), chosen.scratchpad_desc()), touched,
                 static_cast<int64_t>(chosen.scratchpad_desc().get_size()), std::move(in_place));
 }
 
@@ -42,8 +41,7 @@ absl::StatusOr<bool> LowerSoftmax(Lowering& lowering, int32_t id) {
       UserScratchpad(), Engine());
   const Place from = lowering.Plain(input);
   const Place to = lowering.Allocate({id, 0}, PlainLayout(shape));
-  EmitPrimitive(lowering, id, dnnl::softmax_v2_forward(chosen), chosen, {{DNNL_ARG_SRC, desc, from}, {DNNL_ARG_DST, desc, to}},
-                std::pair{to, from});
+  EmitPrimitive(lowering, id, chosen, {{DNNL_ARG_SRC, desc, from}, {DNNL_ARG_DST, desc, to}}, std::pair{to, from});
   return true;
 }
 
@@ -144,7 +142,7 @@ absl::StatusOr<bool> LowerLayerNorm(Lowering& lowering, int32_t id) {
   if (node.inputs.size() > 2) arguments.push_back({DNNL_ARG_SHIFT, vector, lowering.Plain(node.inputs[2])});
   const Place to = lowering.Allocate({id, 0}, PlainLayout(shape));
   arguments.push_back({DNNL_ARG_DST, desc, to});
-  EmitPrimitive(lowering, id, dnnl::layer_normalization_forward(chosen), chosen, std::move(arguments), std::nullopt);
+  EmitPrimitive(lowering, id, chosen, std::move(arguments), std::nullopt);
   return true;
 }
 

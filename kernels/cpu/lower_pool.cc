@@ -127,8 +127,7 @@ bool EmitLibraryPool(Lowering& lowering, int32_t id) {
         const Place from = lowering.In(input, layout);
         const Place to = lowering.Allocate(result, Canonical(*out, node.outputs[0].shape));
         lowering.Emit({id}, chosen.impl_info_str(),
-                      MakePrimitiveKernel(dnnl::pooling_v2_forward(chosen),
-                                          {{DNNL_ARG_SRC, chosen.src_desc(), from}, {DNNL_ARG_DST, chosen.dst_desc(), to}},
+                      MakePrimitiveKernel(chosen, {{DNNL_ARG_SRC, chosen.src_desc(), from}, {DNNL_ARG_DST, chosen.dst_desc(), to}},
                                           chosen.scratchpad_desc()),
                       {from, to}, static_cast<int64_t>(chosen.scratchpad_desc().get_size()));
         return true;

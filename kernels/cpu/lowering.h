@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/cpu/bf16_split.h"
+#include "kernels/cpu/constant_room.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/primitive.h"
 #include "kernels/cpu/program.h"
@@ -129,6 +130,7 @@ class Lowering {
   std::map<ValueId, Place> within_;   ///< parts of concatenations of several images
   std::map<ValueId, SteppedView> stepped_;
   std::vector<bool> output_taken_;
+  ConstantRoom room_;
   std::map<std::string, Place> constants_;
   std::map<std::tuple<const std::byte*, std::string>, Place> packed_;
   std::vector<Tensor> kept_;

@@ -1,6 +1,8 @@
 // Constants of a program: shared by what they hold, packed once.
 
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "kernels/cpu/lowering.h"
@@ -18,13 +20,14 @@ std::string Key(const dnnl::memory::desc& plain, const dnnl::memory::desc& wante
 
 Place Lowering::Constant(const std::string& key, int64_t bytes, const std::function<void(std::byte*)>& fill) {
   if (const auto known = constants_.find(key); !key.empty() && known != constants_.end()) return known->second;
-  auto fresh = std::make_shared<AlignedBytes>(bytes);
-  fill(fresh->data());
-  auto memory = Share(std::move(fresh));
+  std::shared_ptr<std::byte> fresh = room_.Take(bytes);
+  fill(fresh.get());
+  std::shared_ptr<const std::byte> memory = Share(fresh, bytes);
+  if (memory != fresh) room_.GiveBack(std::move(fresh), bytes);
   Buffer buffer;
   buffer.kind = BufferKind::kConstant;
   buffer.bytes = bytes;
-  buffer.constant = memory->data();
+  buffer.constant = memory.get();
   buffer.owner = std::move(memory);
   buffer.packed = true;
   const Place place{AddBuffer(std::move(buffer)), 0, {}};
@@ -61,10 +64,11 @@ Place Lowering::PackedWeights(const Tensor& tensor, const dnnl::memory::desc& pl
 void Lowering::CopyConstants() {
   for (Buffer& buffer : program_.buffers) {
     if (buffer.kind != BufferKind::kConstant || buffer.packed) continue;
-    auto copy = std::make_shared<AlignedBytes>(buffer.bytes);
-    std::copy_n(buffer.constant, buffer.bytes, copy->data());
-    const auto kept = Share(std::move(copy));
-    buffer.constant = kept->data();
+    std::shared_ptr<std::byte> copy = room_.Take(buffer.bytes);
+    std::copy_n(buffer.constant, buffer.bytes, copy.get());
+    const std::shared_ptr<const std::byte> kept = Share(copy, buffer.bytes);
+    if (kept != copy) room_.GiveBack(std::move(copy), buffer.bytes);
+    buffer.constant = kept.get();
     buffer.owner = kept;
     buffer.packed = true;
   }

@@ -67,8 +67,8 @@ void Lowering::EmitReorder(ValueId value, const Place& from, DataType from_type,
   const dnnl::memory::desc target = DescOf(shape(value), to.layout, to_type);
   const dnnl::reorder::primitive_desc desc(Engine(), source, Engine(), target, UserScratchpad());
   Emit({}, Cat("reorder ", desc.impl_info_str()),
-       MakePrimitiveKernel(dnnl::reorder(desc), {{DNNL_ARG_FROM, source, from}, {DNNL_ARG_TO, target, to}}, desc.scratchpad_desc()),
-       {from, to}, static_cast<int64_t>(desc.scratchpad_desc().get_size()));
+       MakePrimitiveKernel(desc, {{DNNL_ARG_FROM, source, from}, {DNNL_ARG_TO, target, to}}, desc.scratchpad_desc()), {from, to},
+       static_cast<int64_t>(desc.scratchpad_desc().get_size()));
   NameConversion("reorder", graph_, value, program_);
 }
 
@@ -120,8 +120,7 @@ Place Lowering::Reordered(const Place& from, const dnnl::memory::desc& desc, con
   const Place to = Temporary(static_cast<int64_t>(wanted.get_size()));
   dnnl::reorder::primitive_desc reorder(Engine(), desc, Engine(), wanted, UserScratchpad());
   Emit({}, Cat("reorder ", reorder.impl_info_str()),
-       MakePrimitiveKernel(dnnl::reorder(reorder), {{DNNL_ARG_FROM, desc, from}, {DNNL_ARG_TO, wanted, to}},
-                           reorder.scratchpad_desc()),
+       MakePrimitiveKernel(reorder, {{DNNL_ARG_FROM, desc, from}, {DNNL_ARG_TO, wanted, to}}, reorder.scratchpad_desc()),
        {from, to}, static_cast<int64_t>(reorder.scratchpad_desc().get_size()));
   program_.steps.back().info.name = name;
   return to;

@@ -11,13 +11,22 @@ namespace {
 
 class PrimitiveKernel : public Kernel {
  public:
-  PrimitiveKernel(dnnl::primitive primitive, std::vector<PrimitiveArgument> arguments, dnnl::memory::desc scratchpad,
+  PrimitiveKernel(dnnl::primitive_desc_base desc, std::vector<PrimitiveArgument> arguments, dnnl::memory::desc scratchpad,
                   std::optional<Place> sum_source)
-      : primitive_(std::move(primitive)),
+      : desc_(std::move(desc)),
         arguments_(std::move(arguments)),
         scratchpad_(scratchpad),
         sum_source_(std::move(sum_source)),
         stream_(Engine()) {}
+
+  absl::Status Create() override {
+    try {
+      primitive_ = dnnl::primitive(desc_.get());
+      return absl::OkStatus();
+    } catch (const dnnl::error& error) {
+      return InternalError("oneDNN: ", error.what(), " (", error.status, ")");
+    }
+  }
 
   absl::Status Prepare(const Bindings& bindings) override {
     for (const PrimitiveArgument& argument : arguments_) Add(argument.index, argument.desc, Find(bindings, argument));
@@ -59,6 +68,7 @@ class PrimitiveKernel : public Kernel {
     arguments_c_.push_back({index, memories_.back().get()});
   }
 
+  dnnl::primitive_desc_base desc_;
   dnnl::primitive primitive_;
   std::vector<PrimitiveArgument> arguments_;
   dnnl::memory::desc scratchpad_;
@@ -110,9 +120,9 @@ dnnl::primitive_attr UserScratchpad() {
   return attributes;
 }
 
-std::unique_ptr<Kernel> MakePrimitiveKernel(dnnl::primitive primitive, std::vector<PrimitiveArgument> arguments,
+std::unique_ptr<Kernel> MakePrimitiveKernel(dnnl::primitive_desc_base desc, std::vector<PrimitiveArgument> arguments,
                                             dnnl::memory::desc scratchpad, std::optional<Place> sum_source) {
-  return std::make_unique<PrimitiveKernel>(std::move(primitive), std::move(arguments), scratchpad, std::move(sum_source));
+  return std::make_unique<PrimitiveKernel>(std::move(desc), std::move(arguments), scratchpad, std::move(sum_source));
 }
 
 bool IsReference(const std::string& implementation) { return implementation.find("ref") != std::string::npos; }

@@ -29,9 +29,10 @@ struct PrimitiveArgument {
 /// Attributes with the scratchpad in our hands.
 dnnl::primitive_attr UserScratchpad();
 
-/// A primitive with its arguments. `sum_source`: copied into the destination first when it does not lie there already (the sum
-/// post-op adds to its destination); `destination` is then the argument number of the output.
-std::unique_ptr<Kernel> MakePrimitiveKernel(dnnl::primitive primitive, std::vector<PrimitiveArgument> arguments,
+/// The primitive that `desc` describes (made with the kernel's Create) with its arguments. `sum_source`: copied into the
+/// destination first when it does not lie there already (the sum post-op adds to its destination); `destination` is then the
+/// argument number of the output.
+std::unique_ptr<Kernel> MakePrimitiveKernel(dnnl::primitive_desc_base desc, std::vector<PrimitiveArgument> arguments,
                                             dnnl::memory::desc scratchpad, std::optional<Place> sum_source = std::nullopt);
 
 /// True when the name of an implementation says that it is oneDNN's slow reference code.

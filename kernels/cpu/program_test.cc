@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/threads.h"
+
 namespace mendel::cpu {
 namespace {
 
@@ -187,6 +189,37 @@ TEST(MakeExecutable, TheCallersBuffersAreNeverMerged) {
   program.Step({0, a}, {{a, 0}}).Step({a, 1}, {{1, a}});
   EXPECT_FALSE(program.Shared(0, a));
   EXPECT_FALSE(program.Shared(1, a));
+}
+
+/// Fails to be created.
+class Uncreated : public AddressKernel {
+ public:
+  Uncreated(std::vector<std::byte*>& addresses, std::string why) : AddressKernel(addresses), why_(std::move(why)) {}
+  absl::Status Create() override { return absl::InternalError(why_); }
+
+ private:
+  std::string why_;
+};
+
+TEST(MakeExecutable, OfStepsThatCannotBeCreatedTheFirstIsNamed) {
+  std::vector<std::byte*> addresses;
+  for (int round = 0; round < 20; ++round) {
+    Program program;
+    for (int s = 0; s < 40; ++s) {
+      ProgramStep step;
+      step.info.name = "step " + std::to_string(s);
+      if (s % 7 == 3) {
+        step.kernel = std::make_unique<Uncreated>(addresses, "no code " + std::to_string(s));
+      } else {
+        step.kernel = std::make_unique<AddressKernel>(addresses);
+      }
+      program.steps.push_back(std::move(step));
+    }
+    const ThreadScope scope(3);
+    const auto made = MakeExecutable(std::move(program));
+    ASSERT_EQ(made.status().code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(made.status().message(), "step 3: no code 3");
+  }
 }
 
 }  // namespace

@@ -2,14 +2,15 @@
 #ifndef MENDEL_KERNELS_CPU_SHARED_BYTES_H_
 #define MENDEL_KERNELS_CPU_SHARED_BYTES_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
-
-#include "kernels/cpu/program.h"
 
 namespace mendel::cpu {
 
-/// `fresh`, or bytes equal to it that some executable still holds. The result must not be modified. Thread-safe.
-std::shared_ptr<const AlignedBytes> Share(std::shared_ptr<AlignedBytes> fresh);
+/// `fresh`, which has `size` bytes, or bytes equal to it that some executable still holds. The result must not be modified.
+/// Thread-safe.
+std::shared_ptr<const std::byte> Share(std::shared_ptr<const std::byte> fresh, int64_t size);
 
 }  // namespace mendel::cpu
 

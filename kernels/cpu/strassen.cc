@@ -134,26 +134,14 @@ class Product {
   const WinogradEpilogue& epilogue_;
 };
 
-/// The element of B's sum for product `i`; b(row half, column half).
-template <class Quarter>
-double Combined(int64_t i, const Quarter& b) {
-  switch (i) {
-    case 0:
-      return b(0, 0) + b(1, 1);
-    case 1:
-      return b(0, 0);
-    case 2:
-      return b(0, 1) - b(1, 1);
-    case 3:
-      return b(1, 0) - b(0, 0);
-    case 4:
-      return b(1, 1);
-    case 5:
-      return b(0, 0) + b(0, 1);
-    default:
-      return b(1, 0) + b(1, 1);
-  }
-}
+/// The sum of B's quarters for a product: one, and another added (1), subtracted (-1) or left out (0).
+struct QuarterSum {
+  int64_t row, column;
+  double sign;
+  int64_t other_row, other_column;
+};
+constexpr std::array<QuarterSum, kProducts> kSums = {
+    {{0, 0, 1, 1, 1}, {0, 0, 0, 0, 0}, {0, 1, -1, 1, 1}, {1, 0, -1, 0, 0}, {1, 1, 0, 0, 0}, {0, 0, 1, 0, 1}, {1, 0, 1, 1, 1}}};
 
 }  // namespace
 
@@ -206,20 +194,30 @@ void PackStrassenWeights(const StrassenPlan& plan, const WeightMatrix& weights, 
       pieces.push_back({part, product, panel, at});
     });
   }
-  const int64_t lanes = plan.isa->lanes;
+  // A panel's outputs of one input, scaled; zero beyond the channels.
+  const auto read = [&](const auto* values, int64_t in, int64_t out, std::vector<double>& line) {
+    const int64_t width = static_cast<int64_t>(line.size());
+    const int64_t inside = in < plan.product.channels_in ? std::clamp<int64_t>(plan.product.channels_out - out, 0, width) : 0;
+    std::fill(line.begin() + inside, line.end(), 0.0);
+    if (inside == 0) return;
+    const auto* from = values + weights.At(0, out, in);
+    for (int64_t o = 0; o < inside; ++o) line[static_cast<size_t>(o)] = static_cast<double>(from[o * weights.out]);
+    if (scale.empty()) return;
+    for (int64_t o = 0; o < inside; ++o) line[static_cast<size_t>(o)] *= scale[static_cast<size_t>(out + o)];
+  };
   const auto pack = [&](const auto* values, const Piece& piece) {
-    const auto element = [&](int64_t in, int64_t out) {
-      if (in >= plan.product.channels_in || out >= plan.product.channels_out) return 0.0;
-      return static_cast<double>(values[weights.At(0, out, in)]) * FactorOf(scale, out);
-    };
-    float* line = to + piece.at;
+    const QuarterSum& sum = kSums[static_cast<size_t>(piece.product)];
+    const int64_t first = piece.panel * plan.width;
+    std::vector<double> line(static_cast<size_t>(plan.PanelVectors(piece.panel) * plan.isa->lanes)), other(line.size());
+    float* at = to + piece.at;
     const int64_t end = std::min((piece.part + 1) * plan.depth, plan.half_in);
     for (int64_t in = piece.part * plan.depth; in < end; ++in) {
-      for (int64_t o = 0; o < plan.PanelVectors(piece.panel) * lanes; ++o, ++line) {
-        const int64_t out = piece.panel * plan.width + o;
-        *line = static_cast<float>(
-            Combined(piece.product, [&](int64_t r, int64_t c) { return element(r * plan.half_in + in, c * plan.half_out + out); }));
+      read(values, sum.row * plan.half_in + in, sum.column * plan.half_out + first, line);
+      if (sum.sign != 0) {
+        read(values, sum.other_row * plan.half_in + in, sum.other_column * plan.half_out + first, other);
+        for (size_t o = 0; o < line.size(); ++o) line[o] += sum.sign * other[o];
       }
+      at = std::transform(line.begin(), line.end(), at, [](double value) { return static_cast<float>(value); });
     }
   };
   weights.values.Visit([&](const auto* values) {

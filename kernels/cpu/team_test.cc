@@ -42,6 +42,20 @@ TEST(Threads, RangesCoverEverythingOnce) {
   }
 }
 
+TEST(Threads, TasksAreDoneOnceAndSeen) {
+  for (const int threads : {1, 2, 3, 8}) {
+    const ThreadScope scope(threads);
+    for (const int64_t count : {0, 1, 2, 7, 300}) {
+      SCOPED_TRACE(testing::Message() << threads << " threads, " << count);
+      std::vector<int> calls(static_cast<size_t>(count), 0);
+      for (int round = 0; round < 10; ++round) {
+        ParallelTasks(count, [&](int64_t number) { ++calls[static_cast<size_t>(number)]; });
+      }
+      EXPECT_EQ(std::count(calls.begin(), calls.end(), 10), count);
+    }
+  }
+}
+
 /// What one call writes the next one reads elsewhere, without anything between them.
 TEST(Threads, CallsAreOrdered) {
   const ThreadScope scope(3);

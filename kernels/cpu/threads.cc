@@ -67,6 +67,18 @@ struct RangeJob {
   }
 };
 
+struct TaskJob {
+  int64_t count;
+  void (*body)(const void*, int64_t);
+  const void* context;
+  std::atomic<int64_t> next{0};
+  TeamCall call = {};
+
+  void Member(int64_t, int64_t) {
+    for (int64_t number = next++; number < count; number = next++) body(context, number);
+  }
+};
+
 /// A pinned thread's own mask.
 struct OwnMask {
   bool kept = false;
@@ -125,6 +137,15 @@ void internal::ParallelRange(int64_t count, int64_t grain, void (*body)(const vo
   }
   RangeJob job{count, grain, body, context};
   TeamCall::Run(job);
+}
+
+void internal::ParallelTasks(int64_t count, void (*body)(const void*, int64_t), const void* context) {
+  TaskJob job{.count = count, .body = body, .context = context};
+  if (count > 1) {
+    TeamCall::Run(job);
+  } else {
+    job.Member(0, 1);
+  }
 }
 
 }  // namespace mendel::cpu

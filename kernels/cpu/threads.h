@@ -46,6 +46,7 @@ class PinScope {
 
 namespace internal {
 void ParallelRange(int64_t count, int64_t grain, void (*body)(const void*, int64_t, int64_t), const void* context);
+void ParallelTasks(int64_t count, void (*body)(const void*, int64_t), const void* context);
 }  // namespace internal
 
 /// Calls body(begin, end) for disjoint ranges that cover [0, count), each of at least `grain` but the last; at once from all
@@ -55,6 +56,14 @@ void ParallelRange(int64_t count, int64_t grain, const Body& body) {
   internal::ParallelRange(
       count, grain, [](const void* context, int64_t begin, int64_t end) { (*static_cast<const Body*>(context))(begin, end); },
       &body);
+}
+
+/// Calls body(number) once for each of [0, count), from all threads of the scope, each of which takes the next number as it ends
+/// with one: for few calls of unlike length, when a plan is loaded. The bodies call no ParallelRange and throw nothing.
+template <class Body>
+void ParallelTasks(int64_t count, const Body& body) {
+  internal::ParallelTasks(
+      count, [](const void* context, int64_t number) { (*static_cast<const Body*>(context))(number); }, &body);
 }
 
 }  // namespace mendel::cpu

@@ -93,14 +93,17 @@ void PackPanel(const WinogradPlan& plan, const T* weights, const std::vector<dou
   const int64_t channels = std::min(width, plan.problem.channels_out - first);
   float* base = to + first * plan.points * plan.channels_in;
   std::vector<double> values(static_cast<size_t>(plan.points * width)), next(values.size());
+  std::vector<double> factors(static_cast<size_t>(channels));
+  for (int64_t o = 0; o < channels; ++o) factors[static_cast<size_t>(o)] = FactorOf(scale, first + o);
   for (int64_t c = 0; c < plan.channels_in; ++c) {
-    std::fill_n(values.begin(), taps * width, 0.0);
-    for (int64_t o = 0; o < channels; ++o) {
-      const T* kernel = weights + ((first + o) * plan.channels_in + c) * taps;
-      const double factor = FactorOf(scale, first + o);
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        values[static_cast<size_t>(tap * width + o)] = static_cast<double>(kernel[tap]) * factor;
+    const T* kernels = weights + (first * plan.channels_in + c) * taps;
+    double* line = values.data();
+    // A tap of all outputs after the other: their lines of the weights are in the cache, and what is written lies in order.
+    for (int64_t tap = 0; tap < taps; ++tap, line += width) {
+      for (int64_t o = 0; o < channels; ++o) {
+        line[o] = static_cast<double>(kernels[o * plan.channels_in * taps + tap]) * factors[static_cast<size_t>(o)];
       }
+      std::fill(line + channels, line + width, 0.0);
     }
     isa.transform_weights(transforms, width, values.data(), next.data(), base + c * width, plan.channels_in * width);
   }

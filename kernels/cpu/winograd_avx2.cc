@@ -1,6 +1,8 @@
 // Compiled with AVX2 and FMA instructions: only called on machines that have them.
 #include <immintrin.h>
 
+#include <cmath>
+
 #include "kernels/cpu/unroll.h"
 #include "kernels/cpu/winograd_kernels.h"
 #include "kernels/cpu/winograd_matrices.h"
