@@ -21,6 +21,7 @@ namespace {
 
 using dnnl::memory;
 
+constexpr size_t kVectorBytes = 16;  // what every machine has
 #include "kernels/cpu/lane_moments.inc"
 
 template <class Descriptor>

@@ -101,8 +101,8 @@ absl::StatusOr<bool> LowerResize(Lowering& lowering, int32_t id) {
   const Place to = lowering.Allocate({id, 0}, loops->resized);
   const int threads = lowering.options().threads;
   const int64_t scratch = ResampleScratchFloats(passes, threads) * static_cast<int64_t>(sizeof(float));
-  lowering.Emit({id}, "resample", MakeResampleKernel(passes, node.attrs.Float("extrapolation_value"), threads, from, to), {from, to},
-                scratch);
+  lowering.Emit({id}, "resample", MakeResampleKernel(passes, node.attrs.Float("extrapolation_value"), threads, from, to),
+                {from, to}, scratch);
   return true;
 }
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 #include "kernels/cpu/own_isa.h"
 #include "kernels/cpu/threads.h"

@@ -1,6 +1,8 @@
 #include "kernels/cpu/reduce.h"
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>

@@ -9,7 +9,7 @@
 namespace mendel::cpu {
 namespace {
 
-constexpr int64_t kGrain = int64_t{1} << 14;   ///< floats written that are worth a thread
+constexpr int64_t kGrain = int64_t{1} << 14;    ///< floats written that are worth a thread
 constexpr int64_t kLongest = int64_t{1} << 16;  ///< floats of a row between two passes
 
 /// One pass over memory: a pass, or the last two, row by row.

@@ -23,8 +23,8 @@ struct ResamplePass {
   int64_t OutputFloats() const { return outer * out() * inner; }
 };
 
-/// Whether the last two passes are made row by row: the last but one makes a row of `inner` floats in a cache, the last one turns it
-/// into the output's. Then the dimension of the last one lies within the other's rows, and these are short.
+/// Whether the last two passes are made row by row: the last but one makes a row of `inner` floats in a cache, the last one turns
+/// it into the output's. Then the dimension of the last one lies within the other's rows, and these are short.
 bool LastPassesTogether(const std::vector<ResamplePass>& passes);
 
 /// Floats that the passes but the last one write: in two buffers that take turns, and a row a thread.

@@ -1,4 +1,4 @@
-// The loops of Resize, compiled for several instruction sets. All sums are in the order of the taps.
+// The loops of Resize, those by vectors compiled for AVX2. All sums are in the order of the taps.
 #ifndef MENDEL_KERNELS_CPU_RESAMPLE_KERNELS_H_
 #define MENDEL_KERNELS_CPU_RESAMPLE_KERNELS_H_
 
@@ -17,10 +17,10 @@ struct RowSums {
   int64_t taps;
 };
 
-/// One tap of up to 16 output elements, on a cache line each as loads across two lines take twice as long.
+/// One tap of a vector of output elements, on one cache line: loads across two lines take twice as long.
 struct alignas(64) LaneTable {
-  int32_t lane[16] = {};  ///< of the vector of input elements
-  alignas(64) float factor[16] = {};
+  int32_t lane[8] = {};  ///< of the vector of input elements
+  float factor[8] = {};
 };
 
 /// A vector of output elements.
@@ -49,7 +49,6 @@ struct ResampleIsa {
 };
 
 const ResampleIsa& ResampleAvx2();
-const ResampleIsa& ResampleAvx512();
 
 }  // namespace mendel::cpu
 

@@ -24,11 +24,11 @@ void BlendAnywhere(const RowSums& sums, int64_t inner, float* to) {
 
 const ResampleIsa& ResampleIsaHere() {
   static constexpr ResampleIsa kAnywhere{0, &BlendAnywhere, nullptr};
-  const ResampleIsa* const isa = OwnKernelsHere(&ResampleAvx2, &ResampleAvx512);
-  return isa == nullptr ? kAnywhere : *isa;
+  return OwnIsaHere() == OwnIsa::kNone ? kAnywhere : ResampleAvx2();
 }
 
-/// All positions get as many taps as the one with the most: parts of their last one, as a factor of zero would make NaN of infinity.
+/// All positions get as many taps as the one with the most: parts of their last one, as a factor of zero would make NaN of
+/// infinity.
 PackedPass::PackedPass(const ResamplePass& pass, const ResampleIsa& isa, float outside)
     : isa_(isa), outside_(outside), outer_(pass.outer), in_(pass.in), out_(pass.out()), inner_(pass.inner) {
   for (const ResampleTaps& taps : pass.taps) taps_ = std::max(taps_, taps.size());

@@ -11,7 +11,8 @@
 
 namespace mendel::cpu {
 
-/// For OwnIsaHere(), loops that every machine runs where there is none.
+/// Also where there is AVX-512: the loops wait for memory, and its vectors lie across cache lines wherever rows are not aligned.
+/// Without AVX2 loops that every machine runs.
 const ResampleIsa& ResampleIsaHere();
 
 class PackedPass {
