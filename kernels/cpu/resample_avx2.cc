@@ -82,16 +82,18 @@ MENDEL_INLINE void PickBlock(const LanePlan& plan, const RowSums& sums, float* t
 }
 
 template <bool kWhole, int kTaps>
-void PickRows(const LanePlan& plan, RowSums sums, int64_t rows, float* to, int64_t to_step) {
+void PickRows(const LanePlan& plan, const RowSums& sums, int64_t rows, float* to, int64_t to_step) {
   constexpr int kTogether = kTaps == 0 ? 1 : 4;
-  const auto skip = [&](int64_t count) {
-    sums.position += count * sums.taps;
-    sums.factor += count * sums.taps;
-    to += count * to_step;
-    rows -= count;
-  };
-  for (; rows >= kTogether; skip(kTogether)) PickBlock<kTogether, kWhole, kTaps>(plan, sums, to, to_step);
-  for (; rows > 0; skip(1)) PickBlock<1, kWhole, kTaps>(plan, sums, to, to_step);
+  for (int64_t row = 0; row < rows;) {
+    const RowSums from_here{sums.from, sums.step, sums.position + row * sums.taps, sums.factor + row * sums.taps, sums.taps};
+    const bool together = rows - row >= kTogether;
+    if (together) {
+      PickBlock<kTogether, kWhole, kTaps>(plan, from_here, to + row * to_step, to_step);
+    } else {
+      PickBlock<1, kWhole, kTaps>(plan, from_here, to + row * to_step, to_step);
+    }
+    row += together ? kTogether : 1;
+  }
 }
 
 void PickAll(const LanePlan& plan, const RowSums& sums, int64_t rows, float* to, int64_t to_step) {
