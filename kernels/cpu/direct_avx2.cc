@@ -7,24 +7,18 @@
 namespace mendel::cpu {
 namespace {
 
+// The permutations are written over the vectors.
+// clang-format off
 #include "kernels/cpu/vec_avx2.inc"
+#include "kernels/cpu/vec_lanes_avx2.inc"
+// clang-format on
 
-using Lanes = __m256i;
 /// Positions that are computed together, for 1 and 2 vectors of output channels.
 constexpr int kRowsOf[] = {0, 10, 6, 0, 0};
 constexpr int kPositionsOf[] = {8, 7};
 /// Outputs times two vectors of channels, with two of weights and one of inputs: what the registers hold.
 constexpr int kTilePositions = 6;
 
-MENDEL_INLINE Vec LoadFirst(const float* from, int64_t count) {
-  return _mm256_maskload_ps(from, _mm256_castps_si256(FirstLanes(count)));
-}
-MENDEL_INLINE void StoreFirst(float* to, Vec x, int64_t count) {
-  _mm256_maskstore_ps(to, _mm256_castps_si256(FirstLanes(count)), x);
-}
-MENDEL_INLINE Lanes LoadLanes(const int32_t* from) { return _mm256_loadu_si256(reinterpret_cast<const Lanes*>(from)); }
-/// Lane k gets lane lanes[k] of x.
-MENDEL_INLINE Vec Pick(Vec x, Lanes lanes) { return _mm256_permutevar8x32_ps(x, lanes); }
 MENDEL_INLINE float SumOf(Vec x) {
   __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
   y = _mm_add_ps(y, _mm_movehl_ps(y, y));

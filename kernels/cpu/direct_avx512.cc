@@ -7,24 +7,18 @@
 namespace mendel::cpu {
 namespace {
 
+// The permutations are written over the vectors.
+// clang-format off
 #include "kernels/cpu/vec_avx512.inc"
+#include "kernels/cpu/vec_lanes_avx512.inc"
+// clang-format on
 
-using Lanes = __m512i;
 /// Positions that are computed together, for 1 to 4 vectors of output channels.
 constexpr int kRowsOf[] = {0, 12, 12, 8, 6};
 constexpr int kPositionsOf[] = {14, 7};
 /// Outputs times two vectors of channels, with two of weights and one of inputs: what the registers hold.
 constexpr int kTilePositions = 14;
 
-MENDEL_INLINE Vec LoadFirst(const float* from, int64_t count) {
-  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1u), from);
-}
-MENDEL_INLINE void StoreFirst(float* to, Vec x, int64_t count) {
-  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1u), x);
-}
-MENDEL_INLINE Lanes LoadLanes(const int32_t* from) { return _mm512_loadu_si512(from); }
-/// Lane k gets lane lanes[k] of x.
-MENDEL_INLINE Vec Pick(Vec x, Lanes lanes) { return _mm512_maskz_permutexvar_ps(0xffff, lanes, x); }
 MENDEL_INLINE float SumOf(Vec x) {
   const __m256 wide = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, x, 0), _mm512_maskz_extractf32x8_ps(0xff, x, 1));
   __m128 y = _mm_add_ps(_mm256_castps256_ps128(wide), _mm256_extractf128_ps(wide, 1));

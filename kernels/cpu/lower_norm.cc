@@ -1,5 +1,7 @@
 // Softmax, LogSoftmax and LayerNormalization by oneDNN; LayerNormalization with parameters that are broadcast otherwise; LRN.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -12,11 +14,15 @@
 #include "kernels/cpu/moments.h"
 #include "kernels/cpu/threads.h"
 #include "kernels/cpu/typed.h"
+#include "kernels/cpu/unroll.h"
 
 namespace mendel::cpu {
 namespace {
 
 using dnnl::memory;
+
+constexpr size_t kVectorBytes = 16;  // what every machine has
+#include "kernels/cpu/lane_moments.inc"
 
 template <class Descriptor>
 void EmitPrimitive(Lowering& lowering, int32_t id, const Descriptor& chosen, std::vector<PrimitiveArgument> arguments,

@@ -42,7 +42,7 @@ std::optional<Loops> LoopsOf(const Layout& layout, const Shape& shape, const Sha
 }
 
 /// Passes over a dense tensor whose loops are `order`, those that shrink it first and those that let it grow most last; of equals
-/// the innermost first, whose loops are the slowest.
+/// the outermost first. The last two, where neither shrinks it, outermost first: they are made together (LastPassesTogether).
 std::vector<ResamplePass> MakePasses(const Loops& loops, std::map<int, std::vector<ResampleTaps>> taps) {
   std::vector<size_t> sequence;
   for (size_t k = 0; k < loops.dims.size(); ++k) {
@@ -52,7 +52,11 @@ std::vector<ResamplePass> MakePasses(const Loops& loops, std::map<int, std::vect
     return static_cast<double>(taps.at(loops.dims[k]).size()) / static_cast<double>(loops.extents[k]);
   };
   std::sort(sequence.begin(), sequence.end(),
-            [&](size_t a, size_t b) { return growth(a) != growth(b) ? growth(a) < growth(b) : a > b; });
+            [&](size_t a, size_t b) { return growth(a) != growth(b) ? growth(a) < growth(b) : a < b; });
+  const size_t last = sequence.size();
+  if (last >= 2 && growth(sequence[last - 2]) >= 1 && sequence[last - 2] > sequence[last - 1]) {
+    std::swap(sequence[last - 2], sequence[last - 1]);
+  }
   Shape extents = loops.extents;
   std::vector<ResamplePass> passes;
   for (const size_t k : sequence) {
@@ -95,9 +99,10 @@ absl::StatusOr<bool> LowerResize(Lowering& lowering, int32_t id) {
   }
   const std::vector<ResamplePass> passes = MakePasses(*loops, std::move(taps));
   const Place to = lowering.Allocate({id, 0}, loops->resized);
-  const int64_t scratch = ResampleScratchFloats(passes) * static_cast<int64_t>(sizeof(float));
-  lowering.Emit({id}, "resample", MakeResampleKernel(passes, node.attrs.Float("extrapolation_value"), from, to), {from, to},
-                scratch);
+  const int threads = lowering.options().threads;
+  const int64_t scratch = ResampleScratchFloats(passes, threads) * static_cast<int64_t>(sizeof(float));
+  lowering.Emit({id}, "resample", MakeResampleKernel(passes, node.attrs.Float("extrapolation_value"), threads, from, to),
+                {from, to}, scratch);
   return true;
 }
 

@@ -92,7 +92,7 @@ TEST(CpuOperator, NormalisesChannelsWhereTheyLie) {
 }
 
 TEST(CpuOperator, NormalisesLongRows) {
-  for (const int64_t count : {1, 15, 17, 1023, 1025, 5000}) {
+  for (const int64_t count : {1, 15, 17, 31, 32, 33, 63, 1023, 1025, 5000}) {
     Check("InstanceNormalization", {F32({1, 3, count}), F32({3}), F32({3})}, {{"epsilon", 1e-3}});
   }
 }
@@ -131,6 +131,25 @@ TEST(CpuOperator, Lrn) {
   }
 }
 
+/// Bases about powers of two, tails of vectors, sums of squares that are no f32 and a base that is no normal one.
+TEST(CpuOperator, LrnOfTailsAndExtremes) {
+  for (const int64_t plane : {1, 3, 7, 8, 17, 255, 257, 300}) {
+    Check("LRN", {F32({1, 5, plane})}, {{"alpha", 3.0}, {"beta", 0.75}, {"bias", 1e-3}, {"size", int64_t{3}}});
+  }
+  const auto scaled = [](double factor) {
+    return [factor](std::vector<HostValue>& values) {
+      for (double& x : values[0].scalars) x *= factor;
+    };
+  };
+  const Attributes attrs = {{"alpha", 1.0}, {"beta", 0.75}, {"bias", 1.0}, {"size", int64_t{5}}};
+  for (const double factor : {1e-20, 1e10, 1e18, 1e25}) Check("LRN", {F32({2, 6, 37})}, attrs, {}, scaled(factor));
+  Check("LRN", {F32({1, 6, 37})}, {{"alpha", 1.0}, {"beta", 0.75}, {"bias", 1e-40}, {"size", int64_t{5}}}, {}, scaled(1e-25));
+  Check("LRN", {F32({1, 4, 70})}, attrs, {}, [](std::vector<HostValue>& values) {
+    values[0].scalars[5] = kDoubleInfinity;
+    values[0].scalars[69] = kDoubleNan;
+  });
+}
+
 TEST(CpuOperator, LpPool) {
   for (const int64_t p : {1, 2, 3}) {
     Check("LpPool", {F32({2, 5, 31, 29})},
@@ -152,6 +171,33 @@ TEST(CpuOperator, Reductions) {
         Check(name, {F32({2, 66, 70})}, {{"axes", axes}, {"keepdims", keepdims}}, ranges);
       }
     }
+  }
+}
+
+/// Rows that end within a vector, within a turn of vectors and beyond a run, contiguous or not.
+TEST(CpuOperator, ReductionsOfTails) {
+  for (const char* name : {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceSumSquare", "ReduceMean"}) {
+    const SampleRanges ranges = std::string(name) == "ReduceProd" ? SampleRanges{{0, {0.99, 1.01}}} : SampleRanges{};
+    for (const int64_t count : {1, 2, 15, 16, 17, 49, 63, 65, 200, 4096, 4099, 9001}) {
+      Check(name, {F32({3, count})}, {{"axes", Ints{1}}, {"keepdims", int64_t{0}}}, ranges);
+    }
+    Check(name, {F32({5, 3, 33})}, {{"axes", Ints{0, 2}}, {"keepdims", int64_t{0}}}, ranges);
+  }
+}
+
+TEST(CpuOperator, ExtremesKeepNaNsAndInfinities) {
+  for (const char* name : {"ReduceMax", "ReduceMin"}) {
+    for (const Ints& axes : {Ints{0}, Ints{1}}) {
+      for (const size_t at : {0, 1, 31, 64, 170, 209}) {
+        Check(name, {F32({2, 210})}, {{"axes", axes}, {"keepdims", int64_t{1}}}, {}, [&](std::vector<HostValue>& values) {
+          values[0].scalars[at] = kDoubleNan;
+          values[0].scalars[210 + at] = at % 2 == 0 ? kDoubleInfinity : -kDoubleInfinity;
+        });
+      }
+    }
+    Check(name, {F32({2, 210})}, {{"axes", Ints{1}}, {"keepdims", int64_t{1}}}, {}, [&](std::vector<HostValue>& values) {
+      for (double& x : values[0].scalars) x = name[6] == 'M' && name[7] == 'a' ? -kDoubleInfinity : kDoubleInfinity;
+    });
   }
 }
 

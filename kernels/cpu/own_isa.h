@@ -22,6 +22,13 @@ const Isa* OwnKernelsHere(const Isa& (*avx2)(), const Isa& (*avx512)()) {
   return isa == OwnIsa::kAvx512 ? &avx512() : &avx2();
 }
 
+/// Of what each_isa.inc has compiled three times the one for OwnIsaHere().
+template <class T>
+T ForIsa(T baseline, T avx2, T avx512) {
+  const OwnIsa isa = OwnIsaHere();
+  return isa == OwnIsa::kAvx512 ? avx512 : isa == OwnIsa::kAvx2 ? avx2 : baseline;
+}
+
 }  // namespace mendel::cpu
 
 #endif  // MENDEL_KERNELS_CPU_OWN_ISA_H_

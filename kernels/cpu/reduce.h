@@ -20,7 +20,8 @@ struct ReduceProblem {
 };
 
 /// Sums go over runs of f32 no longer than 256 and then in double; those under a root or logarithm, and products, wholly in double:
-/// they may leave the range of f32 where the result does not.
+/// they may leave the range of f32 where the result does not. Terms go to 16 or more runs by turns, whose values are then gathered
+/// in order. A NaN among the terms is the result of a maximum or minimum.
 std::unique_ptr<Kernel> MakeReduceKernel(ReduceProblem problem);
 
 }  // namespace mendel::cpu

@@ -23,11 +23,18 @@ struct ResamplePass {
   int64_t OutputFloats() const { return outer * out() * inner; }
 };
 
-/// Floats that the passes but the last one write, in two buffers that take turns.
-int64_t ResampleScratchFloats(const std::vector<ResamplePass>& passes);
+/// Whether the last two passes are made row by row: the last but one makes a row of `inner` floats in a cache, the last one turns
+/// it into the output's. Then the dimension of the last one lies within the other's rows, and these are short.
+bool LastPassesTogether(const std::vector<ResamplePass>& passes);
 
-/// f32, at least one pass, each reading what the one before wrote. `scratch` of a run: ResampleScratchFloats floats.
-std::unique_ptr<Kernel> MakeResampleKernel(const std::vector<ResamplePass>& passes, double extrapolation, Place from, Place to);
+/// Floats that the passes but the last one write: in two buffers that take turns, and a row a thread.
+int64_t ResampleScratchFloats(const std::vector<ResamplePass>& passes, int threads);
+
+/// f32, at least one pass, each reading what the one before wrote; sums in the order of the taps, each addition and multiplication
+/// rounded or fused. By vectors of the widest instruction set here, along rows where they are longer than one element, else by
+/// permutations where a vector of outputs needs no more than one of inputs. `scratch` of a run: ResampleScratchFloats floats.
+std::unique_ptr<Kernel> MakeResampleKernel(const std::vector<ResamplePass>& passes, double extrapolation, int threads, Place from,
+                                           Place to);
 
 }  // namespace mendel::cpu
 

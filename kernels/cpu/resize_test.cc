@@ -1,6 +1,10 @@
 // Resize between convolutions, whose layouts it takes over, against double.
 
+#include <algorithm>
+#include <limits>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "base/random.h"
 #include "graph/random_graph.h"
@@ -109,6 +113,41 @@ TEST(CpuResize, BetweenConvolutionsOfEveryLayout) {
   }
   EXPECT_EQ(kernels.count("resample"), 1u);
   EXPECT_EQ(kernels.count("definition"), 0u);
+}
+
+/// Row-major images about as wide as a few vectors, up and down, with infinities and NaNs in corners and in the middle.
+TEST(CpuResize, RowsOfImages) {
+  Rng rng(7);
+  for (const int64_t width : {1, 5, 7, 8, 9, 20, 33}) {
+    for (const double scale : {0.4, 1.5, 2.0, 8.0}) {
+      for (const char* mode : {"nearest", "linear", "cubic"}) {
+        for (const bool antialias : {false, true}) {
+          if (antialias && mode[0] == 'n') continue;
+          const Shape shape = {1, 2, 6, width};
+          Ints sizes = shape;
+          std::vector<double> scales(4, 1.0);
+          for (const size_t d : {2, 3}) {
+            sizes[d] = std::max<int64_t>(1, static_cast<int64_t>(scale * static_cast<double>(shape[d])));
+            scales[d] = static_cast<double>(sizes[d]) / static_cast<double>(shape[d]);
+          }
+          const bool special = rng.Flip();
+          CheckOperator("Resize", {{DType::kF32, shape}},
+                        {{"output_sizes", sizes},
+                         {"scales", scales},
+                         {"mode", std::string(mode)},
+                         {"coordinate_transformation_mode", std::string(rng.Flip() ? "half_pixel" : "align_corners")},
+                         {"antialias", int64_t{antialias}}},
+                        {}, [&](std::vector<HostValue>& values) {
+                          if (!special) return;
+                          values[0].scalars.front() = std::numeric_limits<double>::infinity();
+                          values[0].scalars.back() = -std::numeric_limits<double>::infinity();
+                          values[0].scalars[values[0].scalars.size() / 2] = std::numeric_limits<double>::quiet_NaN();
+                        });
+          if (testing::Test::HasFailure()) return;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

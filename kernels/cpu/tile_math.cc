@@ -6,35 +6,8 @@
 namespace mendel::cpu {
 namespace {
 
-namespace baseline {
-#include "kernels/cpu/tile_math.inc"
-}  // namespace baseline
-
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
-namespace avx2 {
-#include "kernels/cpu/tile_math.inc"
-}  // namespace avx2
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
-#endif
-namespace avx512 {
-#include "kernels/cpu/tile_math.inc"
-}  // namespace avx512
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#define MENDEL_EACH_ISA "kernels/cpu/tile_math.inc"
+#include "kernels/cpu/each_isa.inc"
 
 }  // namespace
 
