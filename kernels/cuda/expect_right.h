@@ -5,11 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/device_case.h"
 #include "kernels/cuda/fake/fake_driver.h"
 
 namespace mendel::cuda {
+
+/// The names of the program's kernels, launch by launch.
+inline std::string KernelsOf(const DeviceCase& one) {
+  std::string kernels;
+  for (const DeviceLaunch& launch : one.program.launches) kernels += Cat(kernels.empty() ? "" : ", ", launch.info.kernel);
+  return kernels;
+}
 
 /// All cases' kernels as one module on one fake driver. A failure tells the case and its first kernel; after some, the rest are
 /// left out.

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/cuda/cudnn/call_forms.h"
 #include "kernels/cuda/cudnn/library.h"
 #include "kernels/cuda/cudnn/library_case.h"
 #include "kernels/cuda/device_case.h"
@@ -28,16 +29,6 @@ namespace {
 using cudnn_case::kDevice;
 using cudnn_case::kWorkspace;
 using testing::Contains;
-
-struct CallForm {
-  const char* algorithm;
-  Numerics numerics;
-  int64_t bytes;  // of an element between calls
-};
-constexpr CallForm kCallForms[] = {{"cudnn-nhwc", Numerics::kStrict, 4},
-                                   {"cudnn-f16", Numerics::kF16, 2},
-                                   {"cudnn-f16-nhwc", Numerics::kF16, 2},
-                                   {"cudnn-bf16-nhwc", Numerics::kBf16, 2}};
 
 /// A network of pointwise convolutions of stored weights, in multiples of 1/4.
 class Net {

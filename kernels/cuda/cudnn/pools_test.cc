@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/cuda/cudnn/call_forms.h"
 #include "kernels/cuda/cudnn/library.h"
 #include "kernels/cuda/cudnn/library_case.h"
 #include "kernels/cuda/device_case.h"
@@ -76,19 +77,9 @@ struct Rig {
   }
 };
 
-struct Form {
-  const char* algorithm;
-  Numerics numerics;
-  int64_t bytes;  // of an element between calls
-};
-constexpr Form kForms[] = {{"cudnn-nhwc", Numerics::kStrict, 4},
-                           {"cudnn-f16", Numerics::kF16, 2},
-                           {"cudnn-f16-nhwc", Numerics::kF16, 2},
-                           {"cudnn-bf16-nhwc", Numerics::kBf16, 2}};
-
 TEST(CudnnPools, StayInTheFormOfTheirNeighbours) {
   Rig rig;
-  for (const Form& form : kForms) {
+  for (const CallForm& form : kCallForms) {
     for (const std::string& pool : kPools) {
       const std::string op = pool.substr(5, pool.find('(') - 5);
       const std::string rest = Cat(pool, "%6 = Conv(%5, %1)", kAttributes, "return \"y\" = %6");
@@ -115,7 +106,7 @@ TEST(CudnnPools, AreReadAsTheyLie) {
   const std::string ends = Cat("%7 = Conv(%6, %1)", kAttributes, "%8 = Add(%7, %6)\nreturn \"y\" = %8");
   const std::string around =
       Cat("%5 = Sigmoid(%2)\n%6 = MaxPool(%5) ", kWindow, "%7 = Sin(%6)\n%8 = Conv(%7, %1)", kAttributes, "return \"y\" = %8");
-  for (const Form& form : kForms) {
+  for (const CallForm& form : kCallForms) {
     EXPECT_THAT(rig.Launches(pools + ends, form.algorithm, form.numerics),
                 ElementsAre("convert", "Conv", "MaxPool", "AveragePool", "Conv Add", "convert"))
         << form.algorithm;
@@ -128,7 +119,7 @@ TEST(CudnnPools, AreReadAsTheyLie) {
 /// Of what nothing wants in the form of the call before, or where the call before leaves another: converted as ever, and right.
 TEST(CudnnPools, AreRightWhereFormsEnd) {
   Rig rig;
-  for (const Form& form : kForms) {
+  for (const CallForm& form : kCallForms) {
     for (const std::string& pool : kPools) {
       rig.Launches(Cat(pool, "return \"y\" = %5"), form.algorithm, form.numerics);
       rig.Launches(Cat(pool, "%6 = Conv(%5, %1)", kAttributes, "return \"y\" = %6, \"z\" = %5, \"u\" = %2"), form.algorithm,
@@ -147,7 +138,7 @@ TEST(CudnnPools, CompileWithoutADevice) {
   // Each pool in each form for one of the architectures.
   std::vector<std::vector<DeviceCase>> cases(kCompiledArchitectures.size());
   size_t number = 0;
-  for (const Form& form : kForms) {
+  for (const CallForm& form : kCallForms) {
     for (const std::string& pool : kPools) {
       Rig rig;
       rig.Launches(Cat(pool, "%6 = Conv(%5, %1)", kAttributes, "return \"y\" = %6"), form.algorithm, form.numerics);
@@ -163,7 +154,7 @@ TEST(CudnnPools, CompileWithoutADevice) {
 TEST(CudnnPools, GlobalPoolsConvertAsTheyReadAndWrite) {
   Rig rig;
   const std::string mean = "%5 = ReduceMean(%2) {axes = [2, 3], keepdims = 1}\n";
-  for (const Form& form : kForms) {
+  for (const CallForm& form : kCallForms) {
     EXPECT_THAT(rig.Launches(Cat(mean, "%6 = Conv(%5, %1)", kAttributes, "return \"y\" = %6"), form.algorithm, form.numerics),
                 ElementsAre("convert", "Conv", "ReduceMean", "Conv", "convert"))
         << form.algorithm;

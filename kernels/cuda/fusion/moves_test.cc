@@ -34,12 +34,6 @@ DeviceCase Lowered(Graph graph, std::string told, uint64_t seed) {
   return one;
 }
 
-std::string KernelsOf(const DeviceCase& one) {
-  std::string kernels;
-  for (const DeviceLaunch& launch : one.program.launches) kernels += Cat(kernels.empty() ? "" : ", ", launch.info.kernel);
-  return kernels;
-}
-
 /// `lines` after inputs x and y of this shape and dtype.
 DeviceCase CaseOf(const std::string& type, const std::string& lines) {
   const auto graph = ParseGraph(

@@ -31,12 +31,6 @@ DeviceCase CaseOf(const Graph& graph, const std::string& told, uint64_t seed) {
   return one;
 }
 
-std::string KernelsOf(const DeviceCase& one) {
-  std::string kernels;
-  for (const DeviceLaunch& launch : one.program.launches) kernels += Cat(kernels.empty() ? "" : ", ", launch.info.kernel);
-  return kernels;
-}
-
 /// x, with something computed before and after its transposition.
 Graph Chain(const Shape& shape, const Ints& perm, DType dtype, bool before, bool after) {
   GraphBuilder builder;
