@@ -129,12 +129,20 @@ absl::StatusOr<Contest::Trial> Contest::TryWhole(const Graph& graph, const std::
                           profiler_.Compare({result_.best, trial.variant}, kWholeSeconds, kWholeWin, "whole"));
   NoteWholeSeconds(profiler_.plain_seconds());
   trial.dropped = times[1].dropped;
-  if (!Faster(times[1].ratio)) return trial;
+  if (!Faster(times[1].ratio)) {
+    NotePromising(trial.variant, applied, times[1].ratio);
+    return trial;
+  }
   speedup_ /= times[1].ratio.median;
   result_.best = trial.variant;
   result_.mutants = applied;
   trial.accepted = true;
   return trial;
+}
+
+void Contest::NotePromising(const Variant& variant, const std::vector<plan::AppliedMutant>& applied, const PairedRatio& ratio) {
+  const double least = promising_.has_value() ? promising_->median : kWholeWin;
+  if (BestIsBaseline() && ratio.median < least) promising_ = {variant, applied, ratio.median};
 }
 
 bool Contest::Faster(const PairedRatio& ratio) { return ratio.median < kWholeWin && ratio.high < 1; }
@@ -232,7 +240,11 @@ absl::Status Contest::FinalComparison() {
   // Its time was kept free; past the deadline it still gets as many runs as another comparison.
   const double seconds = std::max({deadline_.SecondsLeft(), 2 * kWholeSeconds, whole_seconds_});
   profiler_.LimitTime(Deadline::After(seconds), BudgetName(options_));
-  if (result_.mutants.empty() && result_.best.algorithms.empty()) {  // nothing to compare: the plan is the baseline
+  if (BestIsBaseline() && promising_.has_value()) {
+    result_.best = promising_->variant;
+    result_.mutants = promising_->applied;
+  }
+  if (BestIsBaseline()) {  // nothing to compare
     result_.best = baseline_;
     MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> alone, profiler_.Compare({baseline_}, kWholeSeconds));
     result_.baseline_time = result_.best_time = alone[0].timing;
@@ -267,6 +279,7 @@ void Contest::FinishCounters(bool searched) {
 void Contest::Reset() {
   result_ = {};
   result_.best = baseline_;
+  promising_.reset();
   speedup_ = 1;
   stopped_ = false;
 }

@@ -66,7 +66,8 @@ class Contest {
   static double AloneRuns(double seconds) { return 12 * seconds; }
   /// What MeasureAlone takes with everything around the runs, by what it took so far.
   double AloneSeconds(double seconds) const;
-  /// The delivered pair, measured once more; the baseline is delivered unless the plan is faster beyond noise.
+  /// The delivered pair, measured once more; the baseline is delivered unless the plan is faster beyond noise. Where no program was,
+  /// the most promising one is measured, if any: it may have lacked time for enough rounds.
   absl::Status FinalComparison();
   /// Counters that are known at the end. `searched`: measurements were made (else the counters of a record stand).
   void FinishCounters(bool searched);
@@ -112,6 +113,14 @@ class Contest {
   void NoteFault(const Rule& rule, std::string_view what);
   /// Of several ways of mending the fastest.
   absl::Status ChooseMending(const Mutant& mutant, Alternative& alternative);
+  bool BestIsBaseline() const { return result_.mutants.empty() && result_.best.algorithms.empty(); }
+  /// Seemed to be faster than the baseline, which nothing is yet beyond noise.
+  struct Promising {
+    Variant variant;
+    std::vector<plan::AppliedMutant> applied;
+    double median;  ///< its ratio
+  };
+  void NotePromising(const Variant& variant, const std::vector<plan::AppliedMutant>& applied, const PairedRatio& ratio);
   /// The difference is not noise, and worth it.
   static bool Faster(const PairedRatio& ratio);
 
@@ -122,6 +131,7 @@ class Contest {
   Stopwatch clock_;
   Variant baseline_;
   SearchResult result_;
+  std::optional<Promising> promising_;
   double speedup_ = 1;
   double whole_seconds_ = 0;
   double kept_seconds_ = 0;

@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "graph/text.h"
 #include "runtime/backend.h"
 
@@ -99,6 +103,58 @@ TEST_F(ContestTest, APlanThatIsNotFasterIsTheBaseline) {
   const SearchResult faster = Delivered(0.9);
   EXPECT_EQ(PrintGraph(faster.best.graph), PrintGraph(Negated(1)));
   EXPECT_EQ(faster.mutants.size(), 1u);
+}
+
+/// "reference", whose programs take as many seconds as they have nodes by their own clock.
+class WithItsOwnClock final : public Backend {
+ public:
+  std::string_view name() const override { return "with_its_own_clock"; }
+  absl::Status Probe() const override { return absl::OkStatus(); }
+  std::string Identity() const override { return "with its own clock"; }
+  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions&) const override {
+    MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
+    return std::make_unique<Clocked>(std::move(program), static_cast<double>(graph.nodes().size()));
+  }
+
+ private:
+  class Clocked final : public Executable {
+   public:
+    using Inputs = std::span<const std::span<const std::byte>>;
+    using Outputs = std::span<const std::span<std::byte>>;
+    Clocked(std::unique_ptr<Executable> program, double seconds) : program_(std::move(program)), seconds_(seconds) {}
+    const std::vector<Step>& steps() const override { return program_->steps(); }
+    absl::Status Run(Inputs inputs, Outputs outputs) override { return program_->Run(inputs, outputs); }
+    absl::Status RunTimed(Inputs inputs, Outputs outputs, std::vector<double>& seconds) override {
+      return program_->RunTimed(inputs, outputs, seconds);
+    }
+    absl::StatusOr<double> TimeRun(Inputs, Outputs, const std::function<void()>&) override { return seconds_; }
+    MemoryReport memory() const override { return program_->memory(); }
+
+   private:
+    std::unique_ptr<Executable> program_;
+    double seconds_;
+  };
+};
+
+/// What ran once only, for want of time, is not known to be faster; it is given the rounds of the last comparison.
+TEST_F(ContestTest, WhatLackedRoundsHasThoseOfTheLastComparison) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  const WithItsOwnClock backend;
+  Profiler profiler(backend, *cache, {});
+  SearchOptions options;
+  options.budget_seconds = 0;
+  const Graph baseline = Negated(25);
+  Contest contest(baseline, profiler, *cache, options);
+  std::vector<plan::AppliedMutant> applied(1);
+  for (const int steps : {27, 23, 25}) {  // slower; a gain of 8 %; none
+    const auto trial = contest.TryWhole(Negated(steps), "a program", applied);
+    ASSERT_TRUE(trial.ok()) << trial.status();
+    EXPECT_FALSE(trial->accepted);
+  }
+  ASSERT_TRUE(contest.FinalComparison().ok());
+  EXPECT_EQ(PrintGraph(contest.result().best.graph), PrintGraph(Negated(23)));
+  EXPECT_EQ(contest.result().mutants.size(), 1u);
 }
 
 TEST_F(ContestTest, TimeThatIsKeptIsNotForCandidates) {

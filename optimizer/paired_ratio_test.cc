@@ -36,6 +36,17 @@ TEST(PairedRatio, OneDisturbedRoundOfSevenDoesNotHideAGain) {
   EXPECT_GT(CompareRounds(first, std::vector<double>{9.9, 9.8, 9.9, 12, 9.9, 9.8, 9.9}).high, 1);
 }
 
+TEST(PairedRatio, TwoOfTwelveDisturbedRoundsDoNotHideAGain) {
+  const std::vector<double> first(12, 10);
+  const auto disturbed = [](size_t rounds) {
+    std::vector<double> second(12, 9.3);
+    for (size_t k = 0; k < rounds; ++k) second[3 * k] = 15;
+    return second;
+  };
+  EXPECT_EQ(CompareRounds(first, disturbed(2)).high, 0.93);
+  EXPECT_GT(CompareRounds(first, disturbed(3)).high, 1);  // 3 or fewer heads of 12 coins: 7 %
+}
+
 TEST(PairedRatio, NothingDividedByNothingIsEqual) {
   EXPECT_EQ(CompareRounds(std::vector<double>{0}, std::vector<double>{0}).median, 1);
   EXPECT_EQ(CompareRounds(std::vector<double>{0}, std::vector<double>{1}).high, std::numeric_limits<double>::infinity());
@@ -46,7 +57,7 @@ TEST(PairedRatio, EqualProgramsAreRarelyCalledFaster) {
   constexpr uint64_t kSeed = 7;
   constexpr int kTrials = 500;
   Rng rng(kSeed);
-  for (const int rounds : {5, 7, 10, 30, 200}) {
+  for (const int rounds : {5, 6, 7, 8, 9, 12, 30, 200, 3000}) {
     int faster = 0;
     for (int trial = 0; trial < kTrials; ++trial) {
       std::vector<double> first, second;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -23,6 +24,8 @@ constexpr std::string_view kDropped = "dropped ";
 constexpr int kMinRounds = 7;     // of a comparison
 constexpr size_t kFewRounds = 5;  // fewer are kept for searches of the same budget only
 constexpr double kLonger = 3;     // times as long may a comparison take whose rounds disagree about a gain
+constexpr double kLastShare = 2;   // times as long as a comparison is kept for the last one
+constexpr double kLeastMore = 0.5;  // of its time: less is not worth while
 
 Measurement Dropped() {
   constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -51,6 +54,18 @@ bool Undecided(const MeasureOptions::Rounds& rounds, double worth) {
     if (ratio.median < worth && ratio.high >= 1) return true;
   }
   return false;
+}
+
+/// Seconds by which undecided rounds are prolonged: as wanted, kLonger times `max_seconds` in all and kFewRounds rounds at least, or
+/// what of it is to `spare`.
+double MoreSeconds(const MeasureOptions::Rounds& rounds, double max_seconds, double spare) {
+  double elapsed = 0;
+  for (const std::vector<double>& times : rounds) elapsed += 1e-3 * std::reduce(times.begin(), times.end());
+  // One more, since what evicts the caches between runs takes time as well.
+  const double few_rounds = elapsed * static_cast<double>(kFewRounds + 1) / static_cast<double>(rounds[0].size());
+  const double wanted = std::max(kLonger * max_seconds, few_rounds) - elapsed;
+  const double more = std::min(wanted, spare);
+  return more < std::min(wanted, kLeastMore * elapsed) ? 0 : std::max(0.0, more);
 }
 
 }  // namespace
@@ -211,14 +226,12 @@ absl::StatusOr<std::vector<Measurement>> Profiler::MeasureAll(const std::vector<
   options.cold = true;
   options.deadline = deadline_;
   if (worth < 1) {
-    options.undecided = [&](const MeasureOptions::Rounds& so_far) {
+    options.more_seconds = [&](const MeasureOptions::Rounds& so_far) {
       plain_seconds_ = clock.Seconds();
-      // What is added must leave time for the last comparison, which takes about as long.
-      const bool affordable = last || deadline_.SecondsLeft() >= kLonger * plain_seconds_;
-      return affordable && Undecided(so_far, worth);
+      // What is added must leave time for the last comparison, which takes about as long and may be undecided, too.
+      const double spare = deadline_.SecondsLeft() - (last ? 0 : kLastShare * plain_seconds_);
+      return Undecided(so_far, worth) ? MoreSeconds(so_far, max_seconds, spare) : 0;
     };
-    options.decisive_runs = static_cast<int>(kFewRounds);
-    options.decisive_seconds = kLonger * max_seconds;
   }
   std::vector<std::vector<double>> rounds;  // milliseconds
   const std::string before = ConditionsNow("before");

@@ -92,7 +92,7 @@ class Profiler {
   /// Times of programs with the same inputs and outputs, interleaved, with cold caches. The first one's outputs are what the
   /// others' are held against before a time counts; one that is wrong or fails is dropped with a warning. Where a program's ratio
   /// to the first is below `worth` (1: never) and its rounds disagree, it is measured longer than `max_seconds`: up to three times
-  /// as long and five rounds at least, whichever is more, as far as the deadline then leaves time for the last comparison
+  /// as long and five rounds at least, whichever is more, as far as the deadline then leaves twice its time for the last comparison
   /// (kLastOccasion, which may take all of it). The same programs are measured once on each `occasion`, which stands for `worth`,
   /// too: what was selected by a measurement is not confirmed by that very one.
   absl::StatusOr<std::vector<Measurement>> Compare(const std::vector<Variant>& variants, double max_seconds, double worth = 1,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -76,14 +77,13 @@ absl::StatusOr<std::vector<std::vector<double>>> MeasureRounds(std::span<Executa
     if (options.deadline.Passed()) break;
   }
   const Stopwatch watch;
-  bool extended = false;
+  std::optional<double> end;
   for (int runs = 0;; ++runs) {
     const bool enough = runs >= options.min_runs && watch.Seconds() >= options.min_seconds;
     const bool over = runs >= options.max_runs || watch.Seconds() >= options.max_seconds || options.deadline.Passed();
     if (runs > 0 && (enough || over)) {
-      extended = extended || (options.undecided != nullptr && options.undecided(times));
-      const bool decisive = runs >= options.decisive_runs && watch.Seconds() >= options.decisive_seconds;
-      if (!extended || decisive || options.deadline.Passed()) break;
+      if (!end.has_value()) end = watch.Seconds() + (options.more_seconds != nullptr ? options.more_seconds(times) : 0);
+      if (watch.Seconds() >= *end || options.deadline.Passed()) break;
     }
     MENDEL_RETURN_IF_ERROR(round(true));
   }

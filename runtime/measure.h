@@ -33,12 +33,9 @@ struct MeasureOptions {
   int max_runs = 100000;
   /// Times of every round so far, as MeasureRounds returns them.
   using Rounds = std::vector<std::vector<double>>;
-  /// Asked when the limits above are reached, and once it said yes not again (whoever looks after every round finds what he looks
-  /// for): there are then more rounds, until `decisive_runs` were made and `decisive_seconds` are over. The deadline still holds.
-  /// Null: never.
-  std::function<bool(const Rounds&)> undecided = nullptr;
-  double decisive_seconds = 0;
-  int decisive_runs = 0;
+  /// Asked once, when the limits above are reached (whoever looks after every round finds what he looks for): for how many more
+  /// seconds rounds go on; 0: they are enough. The deadline still holds. Null: they always are.
+  std::function<double(const Rounds&)> more_seconds = nullptr;
   /// Unmeasured rounds before: at least one unless all executables have run before (first runs allocate).
   int warmup = 2;
   /// Evict the caches before every run, the host's by touching a buffer of 64 MiB, a GPU's by writing one of twice its L2 cache:
