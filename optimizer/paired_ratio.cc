@@ -38,12 +38,11 @@ double SignedRankBound(const std::vector<double>& ratios) {
 
 /// The least of the sorted ratios that the typical one exceeds with a chance of kDoubt at most: each lies above that with one half.
 double SignBound(const std::vector<double>& sorted) {
-  const double count = static_cast<double>(sorted.size());
-  size_t above = 0;  // ratios above the bound
-  for (double chance = 0; above + 1 < sorted.size(); ++above) {
-    const double heads = static_cast<double>(above);
-    chance += std::exp(std::lgamma(count + 1) - std::lgamma(heads + 1) - std::lgamma(count - heads + 1) - count * std::log(2.0));
-    if (chance > kDoubt) break;
+  double log_chance = -static_cast<double>(sorted.size()) * std::log(2.0);  // that exactly `above` ratios lie above the typical one
+  size_t above = 0;
+  for (double chance = std::exp(log_chance); above + 1 < sorted.size() && chance <= kDoubt; chance += std::exp(log_chance)) {
+    log_chance += std::log(static_cast<double>(sorted.size() - above) / static_cast<double>(above + 1));
+    ++above;
   }
   return sorted[sorted.size() - std::max<size_t>(above, 1)];
 }
