@@ -21,10 +21,10 @@ namespace mendel {
 namespace {
 
 constexpr std::string_view kDropped = "dropped ";
-constexpr int kMinRounds = 7;     // of a comparison
-constexpr size_t kFewRounds = 5;  // fewer are kept for searches of the same budget only
-constexpr double kLonger = 3;     // times as long may a comparison take whose rounds disagree about a gain
-constexpr double kLastShare = 2;   // times as long as a comparison is kept for the last one
+constexpr int kMinRounds = 7;       // of a comparison
+constexpr size_t kFewRounds = 5;    // fewer are kept for searches of the same budget only
+constexpr double kLonger = 3;       // times as long may a comparison take whose rounds disagree about a gain
+constexpr double kLastShare = 2;    // times as long as a comparison is kept for the last one
 constexpr double kLeastMore = 0.5;  // of its time: less is not worth while
 
 Measurement Dropped() {
@@ -56,8 +56,8 @@ bool Undecided(const MeasureOptions::Rounds& rounds, double worth) {
   return false;
 }
 
-/// Seconds by which undecided rounds are prolonged: as wanted, kLonger times `max_seconds` in all and kFewRounds rounds at least, or
-/// what of it is to `spare`.
+/// Seconds by which undecided rounds are prolonged: as wanted, kLonger times `max_seconds` in all and kFewRounds rounds at least,
+/// or what of it is to `spare`.
 double MoreSeconds(const MeasureOptions::Rounds& rounds, double max_seconds, double spare) {
   double elapsed = 0;
   for (const std::vector<double>& times : rounds) elapsed += 1e-3 * std::reduce(times.begin(), times.end());

@@ -95,7 +95,7 @@ TEST(Measure, UndecidedRoundsGoOn) {
     return more_seconds;
   };
   EXPECT_GT((*MeasureRounds(both, plan.graph, inputs, options))[0].size(), 3u);
-  EXPECT_EQ(asked, (std::vector<size_t>{3}));      // once
+  EXPECT_EQ(asked, (std::vector<size_t>{3}));  // once
   EXPECT_EQ(log.substr(0, 10), "ABABABABAB");  // nothing before
   more_seconds = 0;
   EXPECT_EQ((*MeasureRounds(both, plan.graph, inputs, options))[0].size(), 3u);
