@@ -10,11 +10,11 @@ namespace mendel {
 /// Times of the second program over those of the first one, a round at a time.
 struct PairedRatio {
   double median = 1;
-  /// The typical ratio lies below it with 95 % confidence: the lower of two bounds of 97.5 %. The signed-rank test's (Wilcoxon 1945;
-  /// Hodges and Lehmann, "Estimates of location based on rank tests", 1963) sees small gains, but takes ratios to lie
-  /// symmetrically about it: two rounds of seven that something else made half as long again hide a gain of a sixth. The sign test's
-  /// (order statistics of the binomial distribution) takes nothing of the kind. Five rounds: the largest ratio. With fewer, which
-  /// are too few for that, it is 1.1 times the largest ratio seen.
+  /// The typical ratio lies below it with 95 % confidence: the lower of two bounds of 97.5 %. The signed-rank test's (Wilcoxon
+  /// 1945; Hodges and Lehmann, "Estimates of location based on rank tests", 1963) sees small gains, but takes ratios to lie
+  /// symmetrically about it: two rounds of seven that something else made half as long again hide a gain of a sixth. The sign
+  /// test's (order statistics of the binomial distribution) takes nothing of the kind. Five rounds: the largest ratio. With fewer,
+  /// which are too few for that, it is 1.1 times the largest ratio seen.
   double high = 1;
 };
 
