@@ -66,8 +66,8 @@ class Contest {
   static double AloneRuns(double seconds) { return 12 * seconds; }
   /// What MeasureAlone takes with everything around the runs, by what it took so far.
   double AloneSeconds(double seconds) const;
-  /// The delivered pair, measured once more; the baseline is delivered unless the plan is faster beyond noise. Where no program was,
-  /// the most promising one is measured, if any: it may have lacked time for enough rounds.
+  /// The delivered pair, measured once more; the baseline is delivered unless the plan is faster beyond noise. Where no program
+  /// was, the most promising one is measured, if any: it may have lacked time for enough rounds.
   absl::Status FinalComparison();
   /// Counters that are known at the end. `searched`: measurements were made (else the counters of a record stand).
   void FinishCounters(bool searched);
