@@ -123,6 +123,29 @@ TEST(CpuOperator, NormalisesByPartsOfItsOwnInput) {
   ExpectMatches(graph, RandomInputs(rng, graph), {});
 }
 
+/// The last function of a chain writes the result itself, but not where the result lies over an operand.
+TEST(CpuOperator, ElementwiseResultsOverTheirOperandAndAside) {
+  GraphBuilder builder;
+  const auto add = [&](const char* op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    return *builder.Add(op, std::move(inputs), std::move(attrs));
+  };
+  constexpr int64_t kCount = 40001;
+  const Attributes axis = {{"axis", int64_t{1}}};
+  const ValueId x = builder.Input("x", F32({1, kCount}));
+  const ValueId first = add("Softmax", {x}, axis);
+  builder.Output("over", add("Softmax", {add("Mul", {add("Sigmoid", {first}), first})}, axis));
+  const ValueId other = builder.Input("other", F32({1, kCount}));
+  builder.Output("aside", add("Mul", {add("Sigmoid", {other}), other}));
+  const Graph graph = *builder.Build();
+  Rng rng(1);
+  for (const int threads : {1, 3}) {
+    ExpectMatches(graph, RandomInputs(rng, graph), {.threads = threads});
+    const auto executable = FindBackend("cpu")->Compile(graph, {.threads = threads});
+    ASSERT_TRUE(executable.ok()) << executable.status();
+    EXPECT_LT((*executable)->memory().arena_bytes, 2 * kCount * 4) << "the first product lies over its operand";
+  }
+}
+
 TEST(CpuOperator, Lrn) {
   for (const double beta : {0.75, 0.5, 1.0, 0.6}) {
     for (const int64_t size : {1, 4, 5, 30}) {
