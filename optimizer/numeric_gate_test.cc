@@ -17,7 +17,9 @@
 namespace mendel {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 /// The definition, slowly; with the algorithm "skewed" at once, and every output too large by a share.
 class SkewedExecutable final : public Executable {
@@ -117,6 +119,28 @@ TEST(NumericGate, ABackendWithoutAClassSaysSo) {
     for (const std::string& notice : result->notices) {
       EXPECT_THAT(notice, HasSubstr(std::string(NumericsName(numerics)) +
                                     " allows no more than default here: backend reference has no kernels"));
+    }
+  }
+}
+
+TEST(NumericGate, AClassThatAddsNoAlgorithmSaysSo) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  const SkewedBackend backend(0.001);  // whose only algorithm is of bf16
+  OptimizeOptions options;
+  options.backend = "skewed";
+  options.device = &backend;
+  options.search.baseline_only = true;
+  for (const Numerics numerics : {Numerics::kDefault, Numerics::kHigh, Numerics::kTf32, Numerics::kBf16}) {
+    options.numerics = numerics;
+    const auto result = Optimize(Product(), options, *cache);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->plan.info.target().numerics(), NumericsName(numerics));
+    if (OperandRounding(numerics) == 0 || numerics == Numerics::kBf16) {
+      EXPECT_THAT(result->notices, IsEmpty());
+    } else {
+      const std::string wanted = Cat("numerics ", NumericsName(numerics), ": this machine has no algorithm of that class beyond ",
+                                     NumericsName(*Stricter(numerics)), "'s");
+      EXPECT_THAT(result->notices, ElementsAre(HasSubstr(wanted)));
     }
   }
 }

@@ -85,6 +85,17 @@ Numerics NextStricter(const Backend& backend, Numerics numerics) {
   return next.value_or(Numerics::kStrict);
 }
 
+/// Tells where a class of rounded operands gives no node of `graph` an algorithm that the next stricter one does not.
+void NoteAddsNothing(const Backend& backend, const Graph& graph, Numerics numerics, std::vector<std::string>& notices) {
+  if (OperandRounding(numerics) == 0) return;
+  const Numerics stricter = NextStricter(backend, numerics);
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    if (backend.Algorithms(graph, node, numerics) != backend.Algorithms(graph, node, stricter)) return;
+  }
+  notices.push_back(Cat("numerics ", NumericsName(numerics), ": this machine has no algorithm of that class beyond ",
+                        NumericsName(stricter), "'s for the model's operators"));
+}
+
 /// What is optimized: `original`, or with stored numbers in it where they may be used and are of use. Where none are, the plan may
 /// as well hold for all weights.
 absl::StatusOr<Graph> MakeSource(const Graph& original, const OptimizeOptions& options, JudgeOptions& judge) {
@@ -123,6 +134,7 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   std::set<std::string> faults;
   MENDEL_ASSIGN_OR_RETURN(const Graph baseline, Timed("normalise", options, result,
                                                       [&] { return Normalise(source, options.search.disabled_rules, faults); }));
+  NoteAddsNothing(*backend, baseline, options.numerics, result.notices);
   MENDEL_ASSIGN_OR_RETURN(result.search,
                           Timed("search", options, result, [&] { return Search(baseline, profiler, cache, options.search); }));
   if (options.costs) result.search.baseline_time.runs = result.search.best_time.runs = 0;  // nothing was timed

@@ -46,7 +46,8 @@ struct OptimizeResult {
   GateResult gate;
   SearchResult search;
   bool certificate_reused = false;
-  /// What was decided in the caller's place, one sentence each (a numerics class that the gate refused).
+  /// What was decided in the caller's place, one sentence each (a numerics class that the gate refused), or
+  /// is of no use to him (one that adds no algorithm).
   std::vector<std::string> notices;
   /// Seconds a phase, in order. Not part of the plan: equal inputs give equal plans.
   std::vector<std::pair<std::string, double>> phases;

@@ -10,39 +10,13 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "tests/graph_edit.h"
+#include "tests/rewrite_place.h"
 
 namespace mendel {
 namespace {
 
-using MaybeValue = std::optional<ValueId>;
-
-/// Where one rewrite works: at the output of a node of one output.
-struct Place {
-  Rng& rng;
-  GraphBuilder& builder;
-  const NodeSite& site;
-  WeightMode weights;
-
-  ValueId value() const { return site.outputs[0]; }
-  const TensorType& type() const { return builder.type(value()); }
-  const Shape& shape() const { return type().shape; }
-  bool Is(std::string_view op) const { return site.node.op->name == op; }
-  MaybeValue Add(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {}) const {
-    return TryAdd(builder, op, std::move(inputs), std::move(attrs));
-  }
-  /// The node again with other operands.
-  MaybeValue Again(std::vector<ValueId> inputs) const { return Add(site.node.op->name, std::move(inputs), site.node.attrs); }
-  /// To the judge, sums of integers, which wrap, are unknown functions unless all operands are constants.
-  bool IsArithmetic() const {
-    const auto constant = [&](ValueId value) { return IsConstant(builder.node(value.node)); };
-    return !IsIntegral(type().dtype) || type().dtype == DType::kBool ||
-           std::all_of(site.inputs.begin(), site.inputs.end(), constant);
-  }
-  MaybeValue Slice(ValueId x, size_t axis, int64_t begin, int64_t end) const { return SliceOf(builder, x, axis, begin, end); }
-  MaybeValue Concat(MaybeValue a, MaybeValue b, size_t axis) const {
-    return a && b ? Add("Concat", {*a, *b}, {{"axis", static_cast<int64_t>(axis)}}) : std::nullopt;
-  }
-};
+using MaybeValue = RewrittenValue;
+using Place = RewritePlace;
 
 MaybeValue Commute(const Place& at) {
   static const std::set<std::string_view> kCommutative = {"Add", "And", "Equal", "Max", "Min", "Mul", "Or", "Xor"};
@@ -160,63 +134,6 @@ MaybeValue PatchTile(const Place& at) {
   }
   const MaybeValue part = Tile(at, box);
   return part ? at.Add("Patch", {at.value(), *part}, {{"boxes", Boxes{box}}}) : std::nullopt;
-}
-
-MaybeValue TransposePair(const Place& at) {
-  const Ints perm = RandomPermutation(at.rng, at.shape().size());
-  Ints inverse(perm.size());
-  for (size_t d = 0; d < perm.size(); ++d) inverse[static_cast<size_t>(perm[d])] = static_cast<int64_t>(d);
-  const MaybeValue there = at.Add("Transpose", {at.value()}, {{"perm", perm}});
-  return there ? at.Add("Transpose", {*there}, {{"perm", inverse}}) : std::nullopt;
-}
-
-MaybeValue ReshapePair(const Place& at) {
-  const MaybeValue flat = at.Add("Reshape", {at.value()}, {{"shape", Ints{NumElements(at.shape())}}});
-  return flat ? at.Add("Reshape", {*flat}, {{"shape", at.shape()}}) : std::nullopt;
-}
-
-MaybeValue SliceAndConcat(const Place& at) {
-  if (at.shape().empty()) return std::nullopt;
-  const size_t d = PickIndex(at.rng, at.shape().size());
-  if (at.shape()[d] < 2) return std::nullopt;
-  const int64_t cut = at.rng.Between(1, at.shape()[d] - 1);
-  const MaybeValue tail = at.Slice(at.value(), d, cut, at.shape()[d]);
-  return at.Concat(at.Slice(at.value(), d, 0, cut), tail, d);
-}
-
-MaybeValue PadAndSlice(const Place& at) {
-  if (at.shape().empty() || !IsFloat(at.type().dtype)) return std::nullopt;
-  const size_t rank = at.shape().size(), d = PickIndex(at.rng, rank);
-  Ints pads(2 * rank, 0);
-  const int64_t before = at.rng.Between(0, 2), extent = at.shape()[d];
-  pads[d] = before;
-  pads[rank + d] = at.rng.Between(1, 2);
-  const MaybeValue padded = at.Add("Pad", {at.value()}, {{"pads", pads}});
-  return padded ? at.Slice(*padded, d, before, before + extent) : std::nullopt;
-}
-
-/// A transpose moved through an elementwise operator of one operand.
-MaybeValue TransposeThrough(const Place& at) {
-  static const std::set<std::string_view> kElementwise = {"Abs", "Erf", "Exp", "Neg", "Relu", "Sigmoid", "Sqrt", "Tanh"};
-  if (!kElementwise.contains(at.site.node.op->name)) return std::nullopt;
-  const Ints perm = RandomPermutation(at.rng, at.shape().size());
-  Ints inverse(perm.size());
-  for (size_t d = 0; d < perm.size(); ++d) inverse[static_cast<size_t>(perm[d])] = static_cast<int64_t>(d);
-  const MaybeValue before = at.Add("Transpose", {at.site.inputs[0]}, {{"perm", perm}});
-  const MaybeValue result = before ? at.Again({*before}) : std::nullopt;
-  return result ? at.Add("Transpose", {*result}, {{"perm", inverse}}) : std::nullopt;
-}
-
-/// A B = (B^T A^T)^T.
-MaybeValue TransposeProduct(const Place& at) {
-  if (!at.Is("MatMul") || !at.IsArithmetic()) return std::nullopt;
-  for (ValueId input : at.site.inputs) {
-    if (at.builder.type(input).shape.size() != 2) return std::nullopt;
-  }
-  const Attributes swap = {{"perm", Ints{1, 0}}};
-  const MaybeValue a = at.Add("Transpose", {at.site.inputs[0]}, swap), b = at.Add("Transpose", {at.site.inputs[1]}, swap);
-  const MaybeValue product = a && b ? at.Add("MatMul", {*b, *a}) : std::nullopt;
-  return product ? at.Add("Transpose", {*product}, swap) : std::nullopt;
 }
 
 MaybeValue DoubleNegation(const Place& at) {

@@ -10,6 +10,7 @@ const std::vector<FamilyExample>& FamilyExamples() {
   static const auto* examples = [] {
     auto* all = new std::vector<FamilyExample>(WindowExamples());
     for (const FamilyExample& example : ProductExamples()) all->push_back(example);
+    for (const FamilyExample& example : ConstantExamples()) all->push_back(example);
     return all;
   }();
   return *examples;

@@ -21,6 +21,7 @@ struct FamilyExample {
 const std::vector<FamilyExample>& FamilyExamples();
 std::vector<FamilyExample> WindowExamples();
 std::vector<FamilyExample> ProductExamples();
+std::vector<FamilyExample> ConstantExamples();
 
 /// The program of an example; its weights follow from its text.
 absl::StatusOr<Graph> ExampleGraph(const FamilyExample& example);

@@ -111,6 +111,7 @@ class ElementwiseKernel : public Kernel {
     alignas(64) float storage[kMaxRegisters][kTile];
     std::array<const float*, kMaxRegisters> registers{};
     float* const output = program_.boolean_output ? nullptr : bindings.At<float>(program_.output);
+    const bool at_once = AtOnce(bindings, output);
     for (int64_t at = begin; at < end; at += kTile) {
       const int64_t count = std::min(kTile, end - at);
       for (size_t k = 0; k < program_.operands.size(); ++k) {
@@ -124,15 +125,25 @@ class ElementwiseKernel : public Kernel {
           Load(bindings.At<float>(operand.place), loops_[k], at, count, storage[k]);
         }
       }
-      for (const TileCall& call : program_.calls) {
+      for (size_t k = 0; k < program_.calls.size(); ++k) {
+        const TileCall& call = program_.calls[k];
         const float* in[3] = {registers[static_cast<size_t>(call.in[0])], registers[static_cast<size_t>(call.in[1])],
                               registers[static_cast<size_t>(call.in[2])]};
-        float* const to = storage[call.out];
+        float* const to = at_once && k + 1 == program_.calls.size() ? output + at : storage[call.out];
         call.function(to, in, count, call.parameters.data());
         registers[static_cast<size_t>(call.out)] = to;
       }
-      Store(bindings, registers[static_cast<size_t>(program_.result)], output, at, count);
+      if (!at_once) Store(bindings, registers[static_cast<size_t>(program_.result)], output, at, count);
     }
+  }
+
+  /// Whether the last call may write the output itself: it makes the result, as floats, and over no operand, since functions do not
+  /// write what they read.
+  bool AtOnce(const Bindings& bindings, const float* output) const {
+    if (output == nullptr || program_.calls.empty() || program_.calls.back().out != program_.result) return false;
+    return std::none_of(program_.operands.begin(), program_.operands.end(), [&](const TileOperand& operand) {
+      return !operand.boolean && bindings.At<float>(operand.place) == output;
+    });
   }
 
   /// The operand's elements of a tile where they follow each other, else null.

@@ -149,6 +149,15 @@ OwnPosts PlaceProduct(Lowering& lowering, const Group& expansion, const Depthwis
   return expanded.posts;
 }
 
+/// Of this file's algorithms the one that the group is to run by and can; "": none. `taken`: nodes that have no steps of their own.
+std::string NamedAlgorithm(const Lowering& lowering, const std::set<int32_t>& taken, const std::optional<Group>& group) {
+  if (!group.has_value() || !group->contraction || taken.count(group->nodes[0]) != 0) return "";
+  const auto named = lowering.options().algorithms.find(group->nodes[0]);
+  if (named == lowering.options().algorithms.end()) return "";
+  const std::vector<std::string> names = DepthwiseAlgorithms(lowering.graph(), group->nodes[0]);
+  return std::find(names.begin(), names.end(), named->second) == names.end() ? "" : named->second;
+}
+
 }  // namespace
 
 std::vector<std::string> DepthwiseAlgorithms(const Graph& graph, int32_t id) {
@@ -162,12 +171,8 @@ std::set<int32_t> ClaimExpansions(Lowering& lowering, const std::set<int32_t>& t
   const Graph& graph = lowering.graph();
   std::set<int32_t> claimed;
   for (std::optional<Group>& group : groups) {
-    if (!group.has_value() || !group->contraction || taken.count(group->nodes[0]) != 0) continue;
+    if (NamedAlgorithm(lowering, taken, group) != kOwnExpandedDepthwise) continue;
     const int32_t root = group->nodes[0];
-    const auto named = lowering.options().algorithms.find(root);
-    if (named == lowering.options().algorithms.end() || named->second != kOwnExpandedDepthwise) continue;
-    const std::vector<std::string> names = DepthwiseAlgorithms(graph, root);
-    if (std::find(names.begin(), names.end(), kOwnExpandedDepthwise) == names.end()) continue;
     const ValueId input = graph.node(root).inputs[0];
     std::optional<Group>& maker = groups[static_cast<size_t>(input.node)];
     const bool alone = maker.has_value() && maker->contraction && !maker->prepared.has_value() && maker->expansion.empty() &&
@@ -186,13 +191,8 @@ std::set<int32_t> ClaimMeans(Lowering& lowering, const std::set<int32_t>& taken,
   const Graph& graph = lowering.graph();
   std::set<int32_t> claimed;
   for (std::optional<Group>& group : groups) {
-    if (!group.has_value() || !group->contraction || taken.count(group->nodes[0]) != 0) continue;
-    const int32_t root = group->nodes[0];
-    const auto named = lowering.options().algorithms.find(root);
-    if (named == lowering.options().algorithms.end()) continue;
-    const std::vector<std::string> names = DepthwiseAlgorithms(graph, root);
-    if (std::find(names.begin(), names.end(), named->second) == names.end()) continue;
-    const std::optional<OwnFused> fused = OwnFuse(lowering, *group, lowering.shape({root, 0})[1]);
+    if (NamedAlgorithm(lowering, taken, group).empty()) continue;
+    const std::optional<OwnFused> fused = OwnFuse(lowering, *group, lowering.shape({group->nodes[0], 0})[1]);
     if (!fused.has_value() || fused->count != group->posts.size()) continue;
     for (const int32_t user : graph.users(group->nodes.back())) {
       if (!IsMeanOfPositions(graph, user)) continue;

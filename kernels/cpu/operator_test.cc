@@ -123,31 +123,27 @@ TEST(CpuOperator, NormalisesByPartsOfItsOwnInput) {
   ExpectMatches(graph, RandomInputs(rng, graph), {});
 }
 
-TEST(CpuOperator, Lrn) {
-  for (const double beta : {0.75, 0.5, 1.0, 0.6}) {
-    for (const int64_t size : {1, 4, 5, 30}) {
-      Check("LRN", {F32({2, 9, 20, 15})}, {{"alpha", 0.5}, {"beta", beta}, {"bias", 2.0}, {"size", size}});
-    }
-  }
-}
-
-/// Bases about powers of two, tails of vectors, sums of squares that are no f32 and a base that is no normal one.
-TEST(CpuOperator, LrnOfTailsAndExtremes) {
-  for (const int64_t plane : {1, 3, 7, 8, 17, 255, 257, 300}) {
-    Check("LRN", {F32({1, 5, plane})}, {{"alpha", 3.0}, {"beta", 0.75}, {"bias", 1e-3}, {"size", int64_t{3}}});
-  }
-  const auto scaled = [](double factor) {
-    return [factor](std::vector<HostValue>& values) {
-      for (double& x : values[0].scalars) x *= factor;
-    };
+/// The last function of a chain writes the result itself, but not where the result lies over an operand.
+TEST(CpuOperator, ElementwiseResultsOverTheirOperandAndAside) {
+  GraphBuilder builder;
+  const auto add = [&](const char* op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    return *builder.Add(op, std::move(inputs), std::move(attrs));
   };
-  const Attributes attrs = {{"alpha", 1.0}, {"beta", 0.75}, {"bias", 1.0}, {"size", int64_t{5}}};
-  for (const double factor : {1e-20, 1e10, 1e18, 1e25}) Check("LRN", {F32({2, 6, 37})}, attrs, {}, scaled(factor));
-  Check("LRN", {F32({1, 6, 37})}, {{"alpha", 1.0}, {"beta", 0.75}, {"bias", 1e-40}, {"size", int64_t{5}}}, {}, scaled(1e-25));
-  Check("LRN", {F32({1, 4, 70})}, attrs, {}, [](std::vector<HostValue>& values) {
-    values[0].scalars[5] = kDoubleInfinity;
-    values[0].scalars[69] = kDoubleNan;
-  });
+  constexpr int64_t kCount = 40001;
+  const Attributes axis = {{"axis", int64_t{1}}};
+  const ValueId x = builder.Input("x", F32({1, kCount}));
+  const ValueId first = add("Softmax", {x}, axis);
+  builder.Output("over", add("Softmax", {add("Mul", {add("Sigmoid", {first}), first})}, axis));
+  const ValueId other = builder.Input("other", F32({1, kCount}));
+  builder.Output("aside", add("Mul", {add("Sigmoid", {other}), other}));
+  const Graph graph = *builder.Build();
+  Rng rng(1);
+  for (const int threads : {1, 3}) {
+    ExpectMatches(graph, RandomInputs(rng, graph), {.threads = threads});
+    const auto executable = FindBackend("cpu")->Compile(graph, {.threads = threads});
+    ASSERT_TRUE(executable.ok()) << executable.status();
+    EXPECT_LT((*executable)->memory().arena_bytes, 2 * kCount * 4) << "the first product lies over its operand";
+  }
 }
 
 TEST(CpuOperator, LpPool) {

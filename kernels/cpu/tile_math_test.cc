@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -164,6 +165,30 @@ TEST_P(TileMath, InfinitiesAndNaNsAreThoseOfTheDefinitions) {
         *std::find_if(std::begin(kDefinitions), std::end(kDefinitions), [&](const Definition& d) { return d.name == entry.name; });
     if (definition.domain.whole) continue;  // of Booleans
     Check(entry, definition, 40, rng, [&](size_t i, float) { return kSpecial[i % 5]; });
+  }
+}
+/// Swish multiplies it by large numbers.
+TEST_P(TileMath, SigmoidsOfNegativeNumbersAreRightToTheirSize) {
+  const std::span<const TileEntry> entries = TileFunctions(GetParam());
+  const auto sigmoid = std::find_if(entries.begin(), entries.end(), [](const TileEntry& entry) { return entry.name == "Sigmoid"; });
+  std::vector<float> x, y;
+  for (int k = 0; k < 104 * 64; ++k) x.push_back(static_cast<float>(16 - k / 64.0));
+  y.resize(x.size());
+  const float* const operands[] = {x.data(), x.data(), x.data()};
+  const float parameters[] = {0, 0};
+  sigmoid->function(y.data(), operands, static_cast<int64_t>(x.size()), parameters);
+  for (size_t k = 0; k < x.size(); ++k) {
+    const double want = 1 / (1 + std::exp(-static_cast<double>(x[k])));
+    if (x[k] >= -87) {
+      ASSERT_NEAR(static_cast<double>(y[k]), want, (x[k] >= -16 ? 1e-6 : 4e-6) * want) << x[k];
+    } else {
+      ASSERT_LE(static_cast<double>(y[k]), 1.1 * want) << x[k];
+    }
+  }
+  for (const float large : {-88.5f, -1e3f, -1e30f, -static_cast<float>(kInfinity)}) {
+    const float* const same[] = {&large, &large, &large};
+    sigmoid->function(y.data(), same, 1, parameters);
+    EXPECT_EQ(y[0], 0.0f) << large;
   }
 }
 MENDEL_FOR_ISAS(TileMath, OwnIsa::kNone, OwnIsa::kAvx2, OwnIsa::kAvx512);

@@ -12,11 +12,11 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "gmock/gmock.h"
-#include "graph/random_graph.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/expect_right.h"
+#include "kernels/cuda/fusion/lowered_case.h"
 #include "runtime/backend.h"
 
 namespace mendel::cuda {
@@ -24,22 +24,12 @@ namespace {
 
 using testing::HasSubstr;
 
-DeviceCase Lowered(Graph graph, std::string told, uint64_t seed) {
-  DeviceCase one{std::move(told), std::move(graph), {}, {}};
-  Rng rng(seed);
-  one.inputs = RandomInputs(rng, one.graph);
-  auto program = LowerToDevice(one.graph, {.reuse_memory = false});
-  EXPECT_TRUE(program.ok()) << program.status();
-  one.program = *std::move(program);
-  return one;
-}
+/// Every value has memory of its own.
+const ProgramOptions kApart = {.reuse_memory = false};
 
 /// `lines` after inputs x and y of this shape and dtype.
 DeviceCase CaseOf(const std::string& type, const std::string& lines) {
-  const auto graph = ParseGraph(
-      Cat("graph \"g\" {\n%0 = Input() {name = \"x\", ", type, "}\n%1 = Input() {name = \"y\", ", type, "}\n", lines, "\n}"));
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return Lowered(*graph, lines, 1);
+  return ParsedCase(Cat("%0 = Input() {name = \"x\", ", type, "}\n%1 = Input() {name = \"y\", ", type, "}\n", lines), 1, kApart);
 }
 
 TEST(Moves, GoByVectorsWhereTheirBoundariesAllow) {
@@ -182,7 +172,7 @@ TEST(Moves, MeanTheirDefinition) {
   size_t vectors = 0;
   for (uint64_t seed = 1; seed <= kCases; ++seed) {
     const Graph graph = MoveMaker(seed).Make();
-    cases.push_back(Lowered(graph, Cat("seed ", seed, "\n", PrintGraph(graph)), seed));
+    cases.push_back(LoweredCase(graph, Cat("seed ", seed, "\n", PrintGraph(graph)), seed, kApart));
     vectors += KernelsOf(cases.back()).find("_by_") != std::string::npos ? 1 : 0;
   }
   std::printf("%zu graphs, %zu of them by vectors\n", cases.size(), vectors);

@@ -10,26 +10,12 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "gmock/gmock.h"
-#include "graph/random_graph.h"
-#include "graph/text.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/expect_right.h"
+#include "kernels/cuda/fusion/lowered_case.h"
 
 namespace mendel::cuda {
 namespace {
-
-DeviceCase CaseOf(const Graph& graph, const std::string& told, uint64_t seed) {
-  DeviceCase one;
-  one.told = told;
-  one.graph = graph;
-  Rng rng(seed);
-  one.inputs = RandomInputs(rng, graph);
-  auto program = LowerToDevice(one.graph);
-  EXPECT_TRUE(program.ok()) << program.status();
-  one.program = *std::move(program);
-  return one;
-}
 
 /// x, with something computed before and after its transposition.
 Graph Chain(const Shape& shape, const Ints& perm, DType dtype, bool before, bool after) {
@@ -50,23 +36,20 @@ Graph Chain(const Shape& shape, const Ints& perm, DType dtype, bool before, bool
 
 TEST(Transposition, MovesSquares) {
   const auto kernels = [](const Shape& shape, const Ints& perm) {
-    return KernelsOf(CaseOf(Chain(shape, perm, DType::kF32, false, false), "", 1));
+    return KernelsOf(LoweredCase(Chain(shape, perm, DType::kF32, false, false), "", 1));
   };
   EXPECT_EQ(kernels({40, 33}, {1, 0}), "transposition");
   EXPECT_EQ(kernels({2, 16, 5, 7}, {0, 2, 3, 1}), "transposition") << "5 x 7 positions lie side by side in both";
   EXPECT_EQ(kernels({2, 5, 7, 16}, {0, 3, 1, 2}), "transposition");
   EXPECT_EQ(kernels({16, 3, 16}, {1, 0, 2}), "elements_by_4") << "the last dimension stays";
   EXPECT_EQ(kernels({40, 7}, {1, 0}), "elements");
-  EXPECT_EQ(KernelsOf(CaseOf(Chain({40, 32}, {1, 0}, DType::kF32, true, true), "", 1)), "transposition_of_4");
+  EXPECT_EQ(KernelsOf(LoweredCase(Chain({40, 32}, {1, 0}, DType::kF32, true, true), "", 1)), "transposition_of_4");
 }
 
 /// A transposed value and views of the same: no element of it is what all of them read.
 TEST(Transposition, LeavesWhatViewsReadToo) {
   const auto with = [](const std::string& rest) {
-    const auto graph = ParseGraph(
-        "graph \"g\" {\n%0 = Input() {name = \"x\", shape = [40, 32]}\n%1 = Transpose(%0) {perm = [1, 0]}\n" + rest + "}");
-    EXPECT_TRUE(graph.ok()) << graph.status();
-    return CaseOf(*graph, rest, 3);
+    return ParsedCase("%0 = Input() {name = \"x\", shape = [40, 32]}\n%1 = Transpose(%0) {perm = [1, 0]}\n" + rest, 3);
   };
   const std::vector<DeviceCase> cases = {with(R"(%2 = Slice(%1) {ends = [32, 40], starts = [0, 20], steps = [1, 1]}
               %3 = Slice(%1) {ends = [32, 20], starts = [0, 0], steps = [1, 1]}
@@ -102,7 +85,7 @@ TEST(Transposition, MeansItsDefinition) {
     const DType dtype = kTypes[rng.Below(5)];
     const bool after = rng.Flip();
     const bool before = rng.Flip() && dtype != DType::kI32;
-    cases.push_back(CaseOf(Chain(shape, perm, dtype, before, after), Cat("seed ", seed), seed));
+    cases.push_back(LoweredCase(Chain(shape, perm, dtype, before, after), Cat("seed ", seed), seed));
     squares += KernelsOf(cases.back()).find("transposition") == 0 ? 1 : 0;
   }
   EXPECT_GT(squares, kCases / 4);

@@ -1,0 +1,51 @@
+#include "onnx/export.h"
+
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "graph/evaluate.h"
+#include "graph/graph.h"
+#include "gtest/gtest.h"
+#include "onnx/import.h"
+#include "onnx/import_case.h"
+
+namespace mendel {
+namespace {
+
+TEST(Export, ComesBackEqual) {
+  const Folder folder;
+  const auto original = Import(Varied());
+  ASSERT_TRUE(original.ok()) << original.status();
+  const std::string path = (folder / "out.onnx").string();
+  ASSERT_TRUE(ExportOnnx(original->graph, path).ok());
+  const auto again = ImportOnnxFile(path);
+  ASSERT_TRUE(again.ok()) << again.status();
+  Rng rng(7);
+  std::vector<double> x(192);
+  for (double& value : x) value = rng.Uniform(-1, 1);
+  const std::vector<HostValue> inputs = {HostValue::FromTensor(Floats({1, 3, 8, 8}, x))};
+  EXPECT_EQ(Evaluate(original->graph, inputs).value()[0].scalars, Evaluate(again->graph, inputs).value()[0].scalars);
+}
+
+TEST(Export, PatchIsSlicesAndConcats) {
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {4, 5, 6}});
+  const ValueId p = builder.Input("p", {DType::kF32, {2, 3, 6}});
+  const ValueId q = builder.Input("q", {DType::kF32, {4, 1, 1}});
+  const Boxes boxes = {{{1, 1, 0}, {3, 4, 6}}, {{0, 4, 5}, {4, 5, 6}}};
+  builder.Output("y", builder.Add("Patch", {x, p, q}, {{"boxes", boxes}}).value());
+  const Graph graph = builder.Build().value();
+  const Folder folder;
+  const std::string path = (folder / "patch.onnx").string();
+  const absl::Status written = ExportOnnx(graph, path);
+  ASSERT_TRUE(written.ok()) << written;
+  const auto again = ImportOnnxFile(path);
+  ASSERT_TRUE(again.ok()) << again.status();
+  const auto filled = [](Shape shape, double value) { return HostValue::FromTensor(Tensor::Filled({DType::kF32, shape}, value)); };
+  const std::vector<HostValue> inputs = {filled({4, 5, 6}, 1), filled({2, 3, 6}, 2), filled({4, 1, 1}, 3)};
+  EXPECT_EQ(Evaluate(graph, inputs).value()[0].scalars, Evaluate(again->graph, inputs).value()[0].scalars);
+}
+
+}  // namespace
+}  // namespace mendel
