@@ -14,9 +14,10 @@ namespace {
 
 constexpr size_t kLarge = size_t{1} << 20;
 
-bool OnlyMoves(const Node& node) { return node.op->name == "Transpose" || node.op->name == "Reshape"; }
+bool OnlyMoves(const Node& node) { return node.op->name == "Transpose" || node.op->name == "Reshape" || node.op->name == "Slice"; }
 
-/// True for a stored tensor in another order or shape: it needs no doubles, of which large ones (a classifier's) are slow to make.
+/// True for elements of a stored tensor in another order or shape: they need no doubles, which are slow to make of large ones (a
+/// classifier's, or a transposed convolution's cut into its phases).
 bool IsMoved(const Graph& graph, ValueId value) {
   const Node* node = &graph.node(value.node);
   if (!OnlyMoves(*node)) return false;
@@ -24,11 +25,24 @@ bool IsMoved(const Graph& graph, ValueId value) {
   return IsConstant(*node);
 }
 
-Tensor Transposed(const Tensor& source, const Ints& perm, const TensorType& type) {
+/// The elements of a Transpose or Slice of `source`, row-major.
+Tensor Gathered(const Tensor& source, const Node& node) {
+  const TensorType& type = node.outputs[0];
   const auto bytes = std::make_shared<AlignedBytes>(ByteSize(type));
   const Shape strides = RowMajorStrides(source.shape());
   StridedCopy copy{{0, 0, {}}, {1, 0, {}}, type.shape, {}, RowMajorStrides(type.shape)};
-  for (const int64_t d : perm) copy.from_strides.push_back(strides[static_cast<size_t>(d)]);
+  if (node.op->name == "Transpose") {
+    for (const int64_t d : node.attrs.IntList("perm")) copy.from_strides.push_back(strides[static_cast<size_t>(d)]);
+  } else {
+    const Ints& starts = node.attrs.IntList("starts");
+    const Ints& steps = node.attrs.IntList("steps");
+    for (size_t d = 0; d < strides.size(); ++d) {
+      // One element needs no step, which may be beyond any range.
+      copy.from_strides.push_back(type.shape[d] > 1 ? strides[d] * steps[d] : 0);
+      copy.from.offset += starts[d] * strides[d] * DTypeSize(type.dtype);
+    }
+  }
+  if (NumElements(type) == 0) return Tensor(type, std::span<const std::byte>(bytes->data(), 0), bytes);
   Bindings bindings;
   // Kernels take one kind of pointer; the copy only reads this one.
   bindings.buffers = {const_cast<std::byte*>(source.bytes().data()), bytes->data()};
@@ -42,7 +56,7 @@ Tensor Moved(const Graph& graph, ValueId value) {
   if (IsConstant(node)) return ConstantValue(node);
   const Tensor source = Moved(graph, node.inputs[0]);
   if (node.op->name == "Reshape") return source.Reshaped(node.outputs[0].shape);
-  return Transposed(source, node.attrs.IntList("perm"), node.outputs[0]);
+  return Gathered(source, node);
 }
 
 }  // namespace
@@ -54,7 +68,7 @@ const Tensor& Folded::Rounded(ValueId value) {
   if (mendel::IsConstant(node)) return ConstantValue(node);
   if (const auto known = rounded_.find(value); known != rounded_.end()) return known->second;
   if (IsMoved(graph_, value)) return rounded_.emplace(value, Moved(graph_, value)).first->second;
-  Tensor tensor = Evaluated(value.node)[static_cast<size_t>(value.output)].ToTensor();
+  Tensor tensor = (*Evaluated(value.node))[static_cast<size_t>(value.output)].ToTensor();
   // The double precision of large tensors is seldom asked for again, and takes twice the room.
   if (tensor.bytes().size() > kLarge && node.outputs.size() == 1) evaluated_.erase(value.node);
   const Tensor& shared = by_content_.try_emplace(tensor.ContentHash(), tensor).first->second;
@@ -64,23 +78,24 @@ const Tensor& Folded::Rounded(ValueId value) {
 HostValue Folded::Exact(ValueId value) {
   const Node& node = graph_.node(value.node);
   if (mendel::IsConstant(node)) return HostValue::FromTensor(ConstantValue(node));
-  return Evaluated(value.node)[static_cast<size_t>(value.output)];
+  return (*Evaluated(value.node))[static_cast<size_t>(value.output)];
 }
 
 WeightView Folded::View(ValueId value) {
   const Node& node = graph_.node(value.node);
   const bool f32 = graph_.type(value).dtype == DType::kF32;
   if (f32 && IsMoved(graph_, value)) return Rounded(value).As<float>();
-  if (!mendel::IsConstant(node)) return Evaluated(value.node)[static_cast<size_t>(value.output)].scalars;
-  const Tensor& stored = ConstantValue(node);
-  if (f32) return stored.As<float>();
-  const auto known = evaluated_.try_emplace(value.node).first;
-  if (known->second.empty()) known->second = {HostValue::FromTensor(stored)};
-  return known->second[0].scalars;
+  if (f32 && mendel::IsConstant(node)) return ConstantValue(node).As<float>();
+  const Values values = Evaluated(value.node);
+  return {(*values)[static_cast<size_t>(value.output)].scalars, values};
 }
 
-const std::vector<HostValue>& Folded::Evaluated(int32_t node) {
+Folded::Values Folded::Evaluated(int32_t node) {
   if (const auto known = evaluated_.find(node); known != evaluated_.end()) return known->second;
+  if (mendel::IsConstant(graph_.node(node))) {
+    std::vector<HostValue> stored = {HostValue::FromTensor(ConstantValue(graph_.node(node)))};
+    return evaluated_.emplace(node, std::make_shared<const std::vector<HostValue>>(std::move(stored))).first->second;
+  }
   const std::vector<ValueId>& inputs = graph_.node(node).inputs;
   std::vector<HostValue> stored(inputs.size());
   std::vector<const HostValue*> pointers;
@@ -90,12 +105,12 @@ const std::vector<HostValue>& Folded::Evaluated(int32_t node) {
       stored[k] = HostValue::FromTensor(ConstantValue(source));
       pointers.push_back(&stored[k]);
     } else {
-      pointers.push_back(&Evaluated(inputs[k].node)[static_cast<size_t>(inputs[k].output)]);
+      pointers.push_back(&(*Evaluated(inputs[k].node))[static_cast<size_t>(inputs[k].output)]);
     }
   }
   std::vector<HostValue> outputs =
       WithView(graph_, node, [&](const NodeView& view) { return EvaluateNode(*graph_.node(node).op, view, pointers); });
-  return evaluated_.emplace(node, std::move(outputs)).first->second;
+  return evaluated_.emplace(node, std::make_shared<const std::vector<HostValue>>(std::move(outputs))).first->second;
 }
 
 }  // namespace mendel::cpu
