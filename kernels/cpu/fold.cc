@@ -25,38 +25,48 @@ bool IsMoved(const Graph& graph, ValueId value) {
   return IsConstant(*node);
 }
 
-/// The elements of a Transpose or Slice of `source`, row-major.
-Tensor Gathered(const Tensor& source, const Node& node) {
-  const TensorType& type = node.outputs[0];
-  const auto bytes = std::make_shared<AlignedBytes>(ByteSize(type));
-  const Shape strides = RowMajorStrides(source.shape());
-  StridedCopy copy{{0, 0, {}}, {1, 0, {}}, type.shape, {}, RowMajorStrides(type.shape)};
-  if (node.op->name == "Transpose") {
-    for (const int64_t d : node.attrs.IntList("perm")) copy.from_strides.push_back(strides[static_cast<size_t>(d)]);
-  } else {
-    const Ints& starts = node.attrs.IntList("starts");
-    const Ints& steps = node.attrs.IntList("steps");
-    for (size_t d = 0; d < strides.size(); ++d) {
-      // One element needs no step, which may be beyond any range.
-      copy.from_strides.push_back(type.shape[d] > 1 ? strides[d] * steps[d] : 0);
-      copy.from.offset += starts[d] * strides[d] * DTypeSize(type.dtype);
-    }
-  }
-  if (NumElements(type) == 0) return Tensor(type, std::span<const std::byte>(bytes->data(), 0), bytes);
+/// Elements of `source`, which lie `strides` elements apart from the first one, `offset` bytes into it.
+struct MovedView {
+  Tensor source;
+  TensorType type;
+  int64_t offset = 0;
+  Shape strides;
+};
+
+MovedView WholeOf(const Tensor& tensor) { return {tensor, tensor.type(), 0, RowMajorStrides(tensor.shape())}; }
+
+/// Row-major; the source itself when it is all of it.
+Tensor Gathered(const MovedView& view) {
+  if (view.type == view.source.type() && view.strides == RowMajorStrides(view.type.shape)) return view.source;
+  const auto bytes = std::make_shared<AlignedBytes>(ByteSize(view.type));
+  Tensor gathered(view.type, std::span<const std::byte>(bytes->data(), static_cast<size_t>(ByteSize(view.type))), bytes);
+  if (NumElements(view.type) == 0) return gathered;
+  const StridedCopy copy{{0, view.offset, {}}, {1, 0, {}}, view.type.shape, view.strides, RowMajorStrides(view.type.shape)};
   Bindings bindings;
   // Kernels take one kind of pointer; the copy only reads this one.
-  bindings.buffers = {const_cast<std::byte*>(source.bytes().data()), bytes->data()};
-  const absl::Status copied = MakeCopyKernel({copy}, DTypeSize(type.dtype))->Run(bindings);
+  bindings.buffers = {const_cast<std::byte*>(view.source.bytes().data()), bytes->data()};
+  const absl::Status copied = MakeCopyKernel({copy}, DTypeSize(view.type.dtype))->Run(bindings);
   MENDEL_CHECK(copied.ok());  // it has nothing to fail at
-  return Tensor(type, std::span<const std::byte>(bytes->data(), static_cast<size_t>(bytes->size())), bytes);
+  return gathered;
 }
 
-Tensor Moved(const Graph& graph, ValueId value) {
+/// Transposes and Slices are one copy together, and none of what they leave out: phases of one tensor would copy all of it each.
+MovedView Moved(const Graph& graph, ValueId value) {
   const Node& node = graph.node(value.node);
-  if (IsConstant(node)) return ConstantValue(node);
-  const Tensor source = Moved(graph, node.inputs[0]);
-  if (node.op->name == "Reshape") return source.Reshaped(node.outputs[0].shape);
-  return Gathered(source, node);
+  if (IsConstant(node)) return WholeOf(ConstantValue(node));
+  const MovedView from = Moved(graph, node.inputs[0]);
+  if (node.op->name == "Reshape") return WholeOf(Gathered(from).Reshaped(node.outputs[0].shape));
+  MovedView view{from.source, node.outputs[0], from.offset, {}};
+  for (size_t d = 0; d < from.strides.size(); ++d) {
+    if (node.op->name == "Transpose") {
+      view.strides.push_back(from.strides[static_cast<size_t>(node.attrs.IntList("perm")[d])]);
+      continue;
+    }
+    // One element needs no step, which may be beyond any range.
+    view.strides.push_back(view.type.shape[d] > 1 ? from.strides[d] * node.attrs.IntList("steps")[d] : 0);
+    view.offset += node.attrs.IntList("starts")[d] * from.strides[d] * DTypeSize(view.type.dtype);
+  }
+  return view;
 }
 
 }  // namespace
@@ -67,7 +77,7 @@ const Tensor& Folded::Rounded(ValueId value) {
   const Node& node = graph_.node(value.node);
   if (mendel::IsConstant(node)) return ConstantValue(node);
   if (const auto known = rounded_.find(value); known != rounded_.end()) return known->second;
-  if (IsMoved(graph_, value)) return rounded_.emplace(value, Moved(graph_, value)).first->second;
+  if (IsMoved(graph_, value)) return rounded_.emplace(value, Gathered(Moved(graph_, value))).first->second;
   Tensor tensor = (*Evaluated(value.node))[static_cast<size_t>(value.output)].ToTensor();
   // The double precision of large tensors is seldom asked for again, and takes twice the room.
   if (tensor.bytes().size() > kLarge && node.outputs.size() == 1) evaluated_.erase(value.node);
