@@ -19,8 +19,8 @@ void ParallelFor(int64_t count, const std::function<void(int64_t)>& body);
 /// Calls body(i) once for every i in [0, count) and returns when all have finished.
 using ParallelRunner = void (*)(int64_t count, const std::function<void(int64_t)>& body);
 
-/// While in scope, ParallelFor calls of this thread go to `runner`: to a team of threads that is there already and would compete for
-/// the CPUs with threads started beside it.
+/// While in scope, ParallelFor calls of this thread go to `runner`: to a team of threads that is there already and would compete
+/// for the CPUs with threads started beside it.
 class ParallelRunnerScope {
  public:
   explicit ParallelRunnerScope(ParallelRunner runner);

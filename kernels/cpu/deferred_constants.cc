@@ -23,7 +23,8 @@ class PageToucher {
   void Touch() const {
     std::vector<volatile std::byte*> places;
     for (const auto& [page, at] : pages_) places.push_back(at);
-    ParallelTasks(static_cast<int64_t>(places.size()), [&](int64_t number) { *places[static_cast<size_t>(number)] = std::byte{0}; });
+    ParallelTasks(static_cast<int64_t>(places.size()),
+                  [&](int64_t number) { *places[static_cast<size_t>(number)] = std::byte{0}; });
   }
 
  private:

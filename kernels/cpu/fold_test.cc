@@ -61,7 +61,8 @@ TEST(Folded, SlicesOfNothingAndOfOneElementAreMoved) {
   GraphBuilder builder("moved");
   const ValueId weights = builder.Constant(Tensor::FromDoubles({DType::kF32, {2, 3}}, std::vector<double>{1, 2, 3, 4, 5, 6}), "w");
   const auto slice = [&](Ints starts, Ints ends, Ints steps) {
-    return *builder.Add("Slice", {weights}, {{"starts", std::move(starts)}, {"ends", std::move(ends)}, {"steps", std::move(steps)}});
+    return *builder.Add("Slice", {weights},
+                        {{"starts", std::move(starts)}, {"ends", std::move(ends)}, {"steps", std::move(steps)}});
   };
   const ValueId none = slice({1, 0}, {1, 3}, {1, 1});
   const ValueId one = slice({1, 2}, {2, 3}, {int64_t{1} << 62, 1});

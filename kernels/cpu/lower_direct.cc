@@ -130,10 +130,10 @@ absl::Status EmitProduct(Lowering& lowering, const Group& group, const OwnFused&
   const Node& node = lowering.graph().node(group.nodes[0]);
   const WeightMatrix weights = MatrixOf(node.op->name, lowering.folded().View(node.inputs[1]), product.channels_in,
                                         product.channels_out, static_cast<int64_t>(product.phases.size()));
-  operands.weights = lowering.DeferredConstant(
-      plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [plan, weights, scale = fused.epilogue.scale, pack](std::byte* to) {
-        pack(plan, weights, scale, reinterpret_cast<float*>(to));
-      });
+  operands.weights = lowering.DeferredConstant(plan.WeightFloats() * static_cast<int64_t>(sizeof(float)),
+                                               [plan, weights, scale = fused.epilogue.scale, pack](std::byte* to) {
+                                                 pack(plan, weights, scale, reinterpret_cast<float*>(to));
+                                               });
   return EmitDirect<ProductKernel<Plan, kRun>>(lowering, group, fused, name, std::move(plan), std::move(operands));
 }
 

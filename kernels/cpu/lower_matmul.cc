@@ -197,8 +197,7 @@ absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
       if (!choice.has_value()) continue;
       Operands operands{left_now.first, right_now.first, std::nullopt};
       if (packed) {
-        operands.weights =
-            PackColumns(lowering, node.inputs[1], choice->epilogue.scale, Plain(p.right), choice->chosen.weights);
+        operands.weights = PackColumns(lowering, node.inputs[1], choice->epilogue.scale, Plain(p.right), choice->chosen.weights);
       }
       MENDEL_RETURN_IF_ERROR(EmitContraction(lowering, group, choice->posts, choice->epilogue, choice->chosen, operands));
       return true;

@@ -76,11 +76,10 @@ absl::Status EmitWindow(Lowering& lowering, const Group& group, const OwnFused& 
   const Node& node = lowering.graph().node(group.nodes[0]);
   DirectOperands operands =
       PrepareDirect(lowering, group, fused, layouts.first, layouts.second, node.outputs[0].shape[1], plan.isa->lanes);
-  operands.weights = lowering.DeferredConstant(
-      plan.WeightFloats() * static_cast<int64_t>(sizeof(float)),
-      [plan, scale = fused.epilogue.scale, pack, values = lowering.folded().View(node.inputs[1])](std::byte* to) {
-        pack(plan, values, scale, reinterpret_cast<float*>(to));
-      });
+  operands.weights =
+      lowering.DeferredConstant(plan.WeightFloats() * static_cast<int64_t>(sizeof(float)),
+                                [plan, scale = fused.epilogue.scale, pack, values = lowering.folded().View(node.inputs[1])](
+                                    std::byte* to) { pack(plan, values, scale, reinterpret_cast<float*>(to)); });
   return EmitDirect<WindowKernel<Plan, kRun>>(lowering, group, fused, name, std::move(plan), std::move(operands));
 }
 

@@ -61,7 +61,8 @@ Place Lowering::DeferredConstant(int64_t bytes, DeferredConstants::Fill fill, Di
 Place Lowering::PackedWeights(ScaledWeights weights, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
   const int64_t bytes = static_cast<int64_t>(wanted.get_size());
   if (plain == wanted) {
-    return DeferredConstant(bytes, [weights = std::move(weights)](std::byte* to) { weights.WriteTo(reinterpret_cast<float*>(to)); });
+    return DeferredConstant(bytes,
+                            [weights = std::move(weights)](std::byte* to) { weights.WriteTo(reinterpret_cast<float*>(to)); });
   }
   return DeferredConstant(
       bytes,

@@ -176,7 +176,8 @@ void PackPointwiseWeights(const PointwisePlan& plan, const WeightMatrix& weights
     if (weights.out == 1) {  // a line of outputs lies as it is written
       for (int64_t in = 0; in < plan.channels_in; ++in) {
         const auto* const line = from + in * weights.in;
-        for (int64_t o = 0; o < panel.channels; ++o) panel_to[in * width + o] = ScaledWeight(line[o], factors[static_cast<size_t>(o)]);
+        for (int64_t o = 0; o < panel.channels; ++o)
+          panel_to[in * width + o] = ScaledWeight(line[o], factors[static_cast<size_t>(o)]);
       }
       return;
     }
