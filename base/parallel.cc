@@ -22,6 +22,16 @@ std::atomic<int>& ThreadCount() {
 }
 
 thread_local bool inside_parallel_for = false;
+thread_local ParallelRunner parallel_runner = nullptr;
+
+/// A body of ParallelFor runs on this thread while in scope.
+class InsideScope {
+ public:
+  InsideScope() { inside_parallel_for = true; }
+  ~InsideScope() { inside_parallel_for = false; }
+  InsideScope(const InsideScope&) = delete;
+  InsideScope& operator=(const InsideScope&) = delete;
+};
 
 }  // namespace
 
@@ -29,17 +39,26 @@ void SetParallelism(int threads) { ThreadCount() = std::max(1, threads); }
 
 int Parallelism() { return ThreadCount(); }
 
+ParallelRunnerScope::ParallelRunnerScope(ParallelRunner runner) : before_(parallel_runner) { parallel_runner = runner; }
+ParallelRunnerScope::~ParallelRunnerScope() { parallel_runner = before_; }
+
 void ParallelFor(int64_t count, const std::function<void(int64_t)>& body) {
   const int64_t threads = std::min<int64_t>(Parallelism(), count);
   if (threads <= 1 || inside_parallel_for) {
     for (int64_t i = 0; i < count; ++i) body(i);
     return;
   }
+  if (parallel_runner != nullptr) {
+    parallel_runner(count, [&](int64_t i) {
+      const InsideScope inside;
+      body(i);
+    });
+    return;
+  }
   std::atomic<int64_t> next{0};
   const auto work = [&] {
-    inside_parallel_for = true;
+    const InsideScope inside;
     for (int64_t i = next++; i < count; i = next++) body(i);
-    inside_parallel_for = false;
   };
   // Threads are started per call: bodies here run for milliseconds, a start costs tens of microseconds.
   std::vector<std::thread> helpers;

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/parallel.h"
+#include "base/sha256_pair.h"
 #include "base/status.h"
 
 namespace mendel {
@@ -46,6 +47,15 @@ Digest FromHex(const std::string& hex) {
   return digest;
 }
 
+/// True where chunks c and c + 1 of one piece were hashed side by side.
+bool HashPair(std::span<const std::byte> piece, size_t c, std::vector<Digest>& chunks) {
+  if (!HasSha256Pair() || (c + 2) * kChunk > piece.size()) return false;
+  const auto digests = Sha256Pair(piece.subspan(c * kChunk, kChunk), piece.subspan((c + 1) * kChunk, kChunk));
+  chunks[c] = digests[0];
+  chunks[c + 1] = digests[1];
+  return true;
+}
+
 /// SectionHash of the concatenation of `pieces`, without joining them.
 Digest PiecesHash(const std::vector<std::span<const std::byte>>& pieces) {
   uint64_t total = 0;
@@ -55,7 +65,7 @@ Digest PiecesHash(const std::vector<std::span<const std::byte>>& pieces) {
     total += piece.size();
   }
   std::vector<Digest> chunks((total + kChunk - 1) / kChunk);
-  ParallelFor(static_cast<int64_t>(chunks.size()), [&](int64_t c) {
+  const auto hash_chunk = [&](size_t c) {
     uint64_t position = static_cast<uint64_t>(c) * kChunk;
     const uint64_t end = std::min(total, position + kChunk);
     Sha256 hash;
@@ -66,7 +76,15 @@ Digest PiecesHash(const std::vector<std::span<const std::byte>>& pieces) {
       hash.Update(pieces[k].subspan(skip, take));
       position += take;
     }
-    chunks[static_cast<size_t>(c)] = FromHex(hash.HexDigest());
+    chunks[c] = FromHex(hash.HexDigest());
+  };
+  // Few chunks are better hashed one a thread.
+  const bool pairs = pieces.size() == 1 && static_cast<int64_t>(chunks.size()) >= 2 * Parallelism();
+  const size_t step = pairs ? 2 : 1;
+  ParallelFor(static_cast<int64_t>((chunks.size() + step - 1) / step), [&](int64_t number) {
+    const size_t c = static_cast<size_t>(number) * step;
+    if (pairs && HashPair(pieces[0], c, chunks)) return;
+    for (size_t k = c; k < std::min(chunks.size(), c + step); ++k) hash_chunk(k);
   });
   Sha256 root;
   for (const Digest& chunk : chunks) root.Update(std::span<const std::byte>(chunk));

@@ -3,13 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <span>
+#include <string>
+#include <vector>
 
+#include "base/hash.h"
+#include "base/parallel.h"
 #include "base/random.h"
 #include "graph/text.h"
 #include "runtime/backend.h"
+#include "runtime/plan_file.h"
 #include "runtime/test_backend.h"
 #include "runtime/test_plan.h"
 
@@ -201,6 +209,26 @@ TEST(CheckTarget, NamesBothMachines) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   for (const char* part : {"another machine", kTestIdentity, "--retune"})
     EXPECT_THAT(std::string(status.message()), HasSubstr(part));
+}
+
+/// However many chunks are hashed side by side.
+TEST(SectionHash, IsTheHashOfTheDigestsOfItsChunks) {
+  constexpr size_t kChunk = size_t{4} << 20;
+  std::vector<std::byte> bytes(5 * kChunk + 100);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 31 + (i >> 20));
+  const int before = Parallelism();
+  SetParallelism(2);
+  for (const size_t size : {size_t{100}, kChunk, 2 * kChunk, 4 * kChunk, 5 * kChunk, bytes.size()}) {
+    Sha256 root;
+    for (size_t at = 0; at < size; at += kChunk) {
+      const std::string hex = Sha256Hex(std::span(bytes).subspan(at, std::min(kChunk, size - at)));
+      std::vector<std::byte> digest;
+      for (size_t k = 0; k < hex.size(); k += 2) digest.push_back(static_cast<std::byte>(std::stoi(hex.substr(k, 2), nullptr, 16)));
+      root.Update(std::span<const std::byte>(digest));
+    }
+    EXPECT_EQ(DigestHex(SectionHash(std::span(bytes).first(size))), root.HexDigest()) << size;
+  }
+  SetParallelism(before);
 }
 
 }  // namespace

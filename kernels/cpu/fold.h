@@ -3,6 +3,7 @@
 #define MENDEL_KERNELS_CPU_FOLD_H_
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,15 +24,16 @@ class Folded {
   const Tensor& Rounded(ValueId value);
   /// The value before rounding.
   HostValue Exact(ValueId value);
-  /// The same of a float value, where it lies: in the graph, or in this object until a value is rounded.
+  /// The same of a float value, where it lies: in the graph, in this object, or in what the view owns. May be read by any thread.
   WeightView View(ValueId value);
 
  private:
-  const std::vector<HostValue>& Evaluated(int32_t node);
+  using Values = std::shared_ptr<const std::vector<HostValue>>;
+  Values Evaluated(int32_t node);
 
   const Graph& graph_;
   std::vector<bool> constant_;
-  std::map<int32_t, std::vector<HostValue>> evaluated_;
+  std::map<int32_t, Values> evaluated_;
   std::map<ValueId, Tensor> rounded_;
   std::map<std::string, Tensor> by_content_;
 };

@@ -201,7 +201,9 @@ TEST(LowPrecision, NarrowValuesAreWidenedForWhoWantsThem) {
     EXPECT_EQ(from.buffer, again.buffer);
     const int64_t span = Span(layout, type.shape);
     lowering.Emit({y.node}, "copy", MakeCopyKernel({{from, to, {span}, {1}, {1}}}, DTypeSize(DType::kBF16)), {from, to});
-    auto executable = MakeExecutable(lowering.Finish());
+    absl::StatusOr<Program> program = lowering.Finish();
+    ASSERT_TRUE(program.ok()) << program.status();
+    auto executable = MakeExecutable(*std::move(program));
     ASSERT_TRUE(executable.ok()) << executable.status();
     Rng rng(7);
     const Tensor source = RandomInputs(rng, graph)[0].ToTensor();

@@ -80,20 +80,19 @@ std::optional<Choice> ChooseWithPosts(Lowering& lowering, const Group& group, co
   return std::nullopt;
 }
 
-/// Constant weights times the epilogue's scale, rounded once.
-Tensor ScaledWeights(Lowering& lowering, const Node& node, const std::vector<double>& scale) {
-  if (scale.empty()) return lowering.folded().Rounded(node.inputs[1]);
+/// Constant weights times the epilogue's scale.
+ScaledWeights Scaled(Lowering& lowering, const Node& node, const std::vector<double>& scale) {
   const Shape& shape = lowering.shape(node.inputs[1]);
   const int64_t taps = NumElements(shape) / (shape[0] * shape[1]);
   const WeightView weights = lowering.folded().View(node.inputs[1]);
-  if (node.op->name != "ConvTranspose") return ScaledTensor(shape, weights, scale, shape[1] * taps);
+  if (node.op->name != "ConvTranspose") return {weights, scale, shape[1] * taps};
   const int64_t in = shape[0] / node.attrs.Int("group");
   std::vector<double> factors;
   for (int64_t row = 0; row < shape[0]; ++row) {
     const auto first = scale.begin() + row / in * shape[1];
     factors.insert(factors.end(), first, first + shape[1]);
   }
-  return ScaledTensor(shape, weights, factors, taps);
+  return {weights, std::move(factors), taps};
 }
 
 /// The same before rounding.
@@ -120,7 +119,9 @@ Place PackWeights(Lowering& lowering, const Node& node, const ConvProblem& probl
     const Tensor parts = SplitWeights(ExactWeights(lowering, node, scale), problem.transposed ? 0 : 1, problem.src[1] / 3);
     return lowering.PackedWeights(parts, stored(memory::data_type::bf16), wanted);
   }
-  return lowering.PackedWeights(ScaledWeights(lowering, node, scale), stored(memory::data_type::f32), wanted);
+  const memory::desc plain = stored(memory::data_type::f32);
+  if (scale.empty()) return lowering.PackedWeights(lowering.folded().Rounded(node.inputs[1]), plain, wanted);
+  return lowering.PackedWeights(Scaled(lowering, node, scale), plain, wanted);
 }
 
 Place PlaceSource(Lowering& lowering, ValueId value, const ConvProblem& problem, const memory::desc& wanted) {

@@ -126,14 +126,14 @@ void DescribeConv(const Graph& graph, const Node& node, PointwisePlan& plan) {
 /// Packs the weights with `pack` and emits the step.
 template <auto kRun, class Plan, class Pack>
 absl::Status EmitProduct(Lowering& lowering, const Group& group, const OwnFused& fused, std::string_view name, Plan plan,
-                         DirectOperands operands, const PointwisePlan& product, const Pack& pack) {
+                         DirectOperands operands, const PointwisePlan& product, Pack* pack) {
   const Node& node = lowering.graph().node(group.nodes[0]);
-  operands.weights = lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* to) {
-    const WeightView values = lowering.folded().View(node.inputs[1]);
-    const int64_t phases = static_cast<int64_t>(product.phases.size());
-    pack(plan, MatrixOf(node.op->name, values, product.channels_in, product.channels_out, phases), fused.epilogue.scale,
-         reinterpret_cast<float*>(to));
-  });
+  const WeightMatrix weights = MatrixOf(node.op->name, lowering.folded().View(node.inputs[1]), product.channels_in,
+                                        product.channels_out, static_cast<int64_t>(product.phases.size()));
+  operands.weights = lowering.DeferredConstant(plan.WeightFloats() * static_cast<int64_t>(sizeof(float)),
+                                               [plan, weights, scale = fused.epilogue.scale, pack](std::byte* to) {
+                                                 pack(plan, weights, scale, reinterpret_cast<float*>(to));
+                                               });
   return EmitDirect<ProductKernel<Plan, kRun>>(lowering, group, fused, name, std::move(plan), std::move(operands));
 }
 

@@ -81,9 +81,11 @@ HostValue ScaledColumns(Lowering& lowering, ValueId value, const std::vector<dou
   return weights;
 }
 
-Tensor RoundedColumns(Lowering& lowering, ValueId value, const std::vector<double>& scale) {
-  if (scale.empty()) return lowering.folded().Rounded(value);
-  return ScaledTensor(lowering.shape(value), lowering.folded().View(value), scale, 1);
+/// The same rounded once, and packed.
+Place PackColumns(Lowering& lowering, ValueId value, const std::vector<double>& scale, const memory::desc& plain,
+                  const memory::desc& wanted) {
+  if (scale.empty()) return lowering.PackedWeights(lowering.folded().Rounded(value), plain, wanted);
+  return lowering.PackedWeights(ScaledWeights{lowering.folded().View(value), scale, 1}, plain, wanted);
 }
 
 struct Choice {
@@ -141,7 +143,7 @@ absl::StatusOr<bool> LowerLowPrecision(Lowering& lowering, const Group& group, s
     operands.weights = lowering.PackedWeights(parts, Plain(p.right, kBf16), wanted);
   } else {
     operands.src = lowering.NarrowIn(node.inputs[0], PlainLayout(source));
-    operands.weights = lowering.PackedWeights(RoundedColumns(lowering, node.inputs[1], scale), Plain(p.right), wanted);
+    operands.weights = PackColumns(lowering, node.inputs[1], scale, Plain(p.right), wanted);
   }
   MENDEL_RETURN_IF_ERROR(EmitContraction(lowering, group, choice->posts, choice->epilogue, choice->chosen, operands));
   return true;
@@ -195,8 +197,7 @@ absl::StatusOr<bool> LowerMatMul(Lowering& lowering, const Group& group) {
       if (!choice.has_value()) continue;
       Operands operands{left_now.first, right_now.first, std::nullopt};
       if (packed) {
-        operands.weights = lowering.PackedWeights(RoundedColumns(lowering, node.inputs[1], choice->epilogue.scale), Plain(p.right),
-                                                  choice->chosen.weights);
+        operands.weights = PackColumns(lowering, node.inputs[1], choice->epilogue.scale, Plain(p.right), choice->chosen.weights);
       }
       MENDEL_RETURN_IF_ERROR(EmitContraction(lowering, group, choice->posts, choice->epilogue, choice->chosen, operands));
       return true;

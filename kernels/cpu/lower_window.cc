@@ -72,13 +72,14 @@ std::pair<Layout, Layout> Describe(Lowering& lowering, const Group& group, const
 /// Packs the weights with `pack` and emits the step.
 template <auto kRun, class Plan, class Pack>
 absl::Status EmitWindow(Lowering& lowering, const Group& group, const OwnFused& fused, std::string_view name, Plan plan,
-                        const std::pair<Layout, Layout>& layouts, const Pack& pack) {
+                        const std::pair<Layout, Layout>& layouts, Pack* pack) {
   const Node& node = lowering.graph().node(group.nodes[0]);
   DirectOperands operands =
       PrepareDirect(lowering, group, fused, layouts.first, layouts.second, node.outputs[0].shape[1], plan.isa->lanes);
-  operands.weights = lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* bytes) {
-    pack(plan, lowering.folded().View(node.inputs[1]), fused.epilogue.scale, reinterpret_cast<float*>(bytes));
-  });
+  operands.weights =
+      lowering.DeferredConstant(plan.WeightFloats() * static_cast<int64_t>(sizeof(float)),
+                                [plan, scale = fused.epilogue.scale, pack, values = lowering.folded().View(node.inputs[1])](
+                                    std::byte* to) { pack(plan, values, scale, reinterpret_cast<float*>(to)); });
   return EmitDirect<WindowKernel<Plan, kRun>>(lowering, group, fused, name, std::move(plan), std::move(operands));
 }
 

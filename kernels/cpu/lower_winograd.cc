@@ -171,9 +171,10 @@ WinogradStrides StridesOf(const Layout& layout, const Order& order, int64_t lane
 }
 
 Place Weights(Lowering& lowering, const WinogradPlan& plan, ValueId weights, const std::vector<double>& scale) {
-  return lowering.Constant("", plan.WeightFloats() * static_cast<int64_t>(sizeof(float)), [&](std::byte* to) {
-    PackWinogradWeights(plan, lowering.folded().View(weights), scale, reinterpret_cast<float*>(to));
-  });
+  return lowering.DeferredConstant(plan.WeightFloats() * static_cast<int64_t>(sizeof(float)),
+                                   [plan, scale, values = lowering.folded().View(weights)](std::byte* to) {
+                                     PackWinogradWeights(plan, values, scale, reinterpret_cast<float*>(to));
+                                   });
 }
 
 Place Bias(Lowering& lowering, const WinogradPlan& plan, const std::vector<double>& bias) {

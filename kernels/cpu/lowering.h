@@ -11,12 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "kernels/cpu/bf16_split.h"
 #include "kernels/cpu/constant_room.h"
+#include "kernels/cpu/deferred_constants.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/primitive.h"
 #include "kernels/cpu/program.h"
 #include "kernels/cpu/stepped_view.h"
+#include "kernels/cpu/weight_view.h"
 
 namespace mendel::cpu {
 
@@ -85,8 +88,12 @@ class Lowering {
 
   /// A constant of ours, shared by `key` when not empty; `fill` writes its bytes.
   Place Constant(const std::string& key, int64_t bytes, const std::function<void(std::byte*)>& fill);
+  /// The same for packed weights: `fill` is called by Finish and refers to nothing that ends before.
+  Place DeferredConstant(int64_t bytes, DeferredConstants::Fill fill, Divides divides = Divides::kYes);
   /// A constant tensor reordered to `wanted` (shared by content address), or as it is when that is how it lies.
   Place PackedWeights(const Tensor& tensor, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
+  /// f32 weights, scaled, reordered to `wanted`.
+  Place PackedWeights(ScaledWeights weights, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
   /// Reorders at run time into a descriptor that need not be a Layout.
   Place Reordered(const Place& from, const dnnl::memory::desc& desc, const dnnl::memory::desc& wanted, const std::string& name);
 
@@ -94,9 +101,9 @@ class Lowering {
   void Emit(const std::vector<int32_t>& nodes, std::string implementation, std::unique_ptr<Kernel> kernel,
             const std::vector<Place>& places, int64_t scratch = 0, std::optional<std::pair<Place, Place>> in_place = {});
 
-  /// Copies to graph outputs that were not computed in place, and constants where the executable shall have its own; the program is
-  /// then complete.
-  Program Finish();
+  /// Copies to graph outputs that were not computed in place, deferred constants, and constants where the executable shall have its
+  /// own; the program is then complete. In the ThreadScope of the plan.
+  absl::StatusOr<Program> Finish();
 
  private:
   /// Reorders from one place.
@@ -131,6 +138,7 @@ class Lowering {
   std::map<ValueId, SteppedView> stepped_;
   std::vector<bool> output_taken_;
   ConstantRoom room_;
+  DeferredConstants deferred_;
   std::map<std::string, Place> constants_;
   std::map<std::tuple<const std::byte*, std::string>, Place> packed_;
   std::vector<Tensor> kept_;

@@ -16,6 +16,19 @@ std::string Key(const dnnl::memory::desc& plain, const dnnl::memory::desc& wante
          std::string(reinterpret_cast<const char*>(&wanted.data), sizeof(wanted.data));
 }
 
+void Reorder(const dnnl::memory::desc& plain, const std::byte* from, const dnnl::memory::desc& wanted, std::byte* to) {
+  dnnl::memory source(plain, Engine(), const_cast<std::byte*>(from));  // it is only read
+  dnnl::memory target(wanted, Engine(), to);
+  dnnl::stream stream(Engine());
+  dnnl::reorder(source, target).execute(stream, source, target);
+  stream.wait();
+}
+
+/// oneDNN's transform of weights for its Winograd runs the team anew for every few elements.
+Divides DividesInto(const dnnl::memory::desc& wanted) {
+  return wanted.data.format_kind == dnnl_format_kind_wino ? Divides::kNo : Divides::kYes;
+}
+
 }  // namespace
 
 Place Lowering::Constant(const std::string& key, int64_t bytes, const std::function<void(std::byte*)>& fill) {
@@ -35,6 +48,32 @@ Place Lowering::Constant(const std::string& key, int64_t bytes, const std::funct
   return place;
 }
 
+Place Lowering::DeferredConstant(int64_t bytes, DeferredConstants::Fill fill, Divides divides) {
+  Buffer buffer;
+  buffer.kind = BufferKind::kConstant;
+  buffer.bytes = bytes;
+  buffer.packed = true;
+  const Place place{AddBuffer(std::move(buffer)), 0, {}};
+  deferred_.Add(place.buffer, room_.Take(bytes), bytes, divides, std::move(fill));
+  return place;
+}
+
+Place Lowering::PackedWeights(ScaledWeights weights, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
+  const int64_t bytes = static_cast<int64_t>(wanted.get_size());
+  if (plain == wanted) {
+    return DeferredConstant(bytes,
+                            [weights = std::move(weights)](std::byte* to) { weights.WriteTo(reinterpret_cast<float*>(to)); });
+  }
+  return DeferredConstant(
+      bytes,
+      [weights = std::move(weights), plain, wanted](std::byte* to) {
+        const AlignedBytes scaled(static_cast<int64_t>(weights.values.size() * sizeof(float)));
+        weights.WriteTo(reinterpret_cast<float*>(scaled.data()));
+        Reorder(plain, scaled.data(), wanted, to);
+      },
+      DividesInto(wanted));
+}
+
 Place Lowering::PackedWeights(const Tensor& tensor, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
   const auto key = std::make_tuple(tensor.bytes().data(), Key(plain, wanted));
   if (const auto known = packed_.find(key); known != packed_.end()) return known->second;
@@ -48,13 +87,9 @@ Place Lowering::PackedWeights(const Tensor& tensor, const dnnl::memory::desc& pl
     buffer.owner = kept;
     place.buffer = AddBuffer(std::move(buffer));
   } else {
-    place = Constant("", static_cast<int64_t>(wanted.get_size()), [&](std::byte* to) {
-      dnnl::memory source(plain, Engine(), const_cast<std::byte*>(tensor.bytes().data()));
-      dnnl::memory target(wanted, Engine(), to);
-      dnnl::stream stream(Engine());
-      dnnl::reorder(source, target).execute(stream, source, target);
-      stream.wait();
-    });
+    place = DeferredConstant(
+        static_cast<int64_t>(wanted.get_size()),
+        [tensor, plain, wanted](std::byte* to) { Reorder(plain, tensor.bytes().data(), wanted, to); }, DividesInto(wanted));
   }
   kept_.push_back(tensor);  // the key is its address
   packed_.emplace(key, place);

@@ -69,7 +69,7 @@ std::optional<Place> Lowering::InOutputOf(ValueId base, ValueId patched) const {
   return std::nullopt;
 }
 
-Program Lowering::Finish() {
+absl::StatusOr<Program> Lowering::Finish() {
   for (size_t k = 0; k < graph_.outputs().size(); ++k) {
     const ValueId value = graph_.outputs()[k].value;
     const Place from = Plain(value);
@@ -85,6 +85,7 @@ Program Lowering::Finish() {
     program_.steps.back().info.name = Cat("output ", graph_.outputs()[k].name);
   }
   ChargeConversions(graph_, options_.algorithms, program_.steps);
+  MENDEL_RETURN_IF_ERROR(deferred_.FillAll(program_.buffers));
   if (options_.copy_constants) CopyConstants();
   return std::move(program_);
 }

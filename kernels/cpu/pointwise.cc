@@ -169,15 +169,29 @@ void PackPointwiseWeights(const PointwisePlan& plan, const WeightMatrix& weights
   const auto pack = [&](const auto* values, int64_t number) {
     const PointwisePlan::Panel& panel = plan.panels[static_cast<size_t>(number)];
     const int64_t width = panel.vectors * plan.isa->lanes;
-    float* const panel_to = to + panel.weights;
-    // Blocks of inputs, so that lines of the source and of the panel stay in the cache whichever way the source lies.
-    constexpr int64_t kBlock = 16;
+    float* __restrict const panel_to = to + panel.weights;
+    const auto* const from = values + weights.At(number / per_phase, panel.channel, 0);
+    std::vector<double> factors;
+    for (int64_t o = 0; o < panel.channels; ++o) factors.push_back(FactorOf(scale, panel.channel + o));
+    if (weights.out == 1) {  // a line of outputs lies as it is written
+      for (int64_t in = 0; in < plan.channels_in; ++in) {
+        const auto* const line = from + in * weights.in;
+        for (int64_t o = 0; o < panel.channels; ++o)
+          panel_to[in * width + o] = ScaledWeight(line[o], factors[static_cast<size_t>(o)]);
+      }
+      return;
+    }
+    // Blocks of inputs, so that lines of the source and of the panel stay in the cache whichever way the source lies. An output's
+    // inputs are too far from another's for the hardware to see what is read next.
+    constexpr int64_t kBlock = 16, kAhead = 2 * kBlock;
     for (int64_t begin = 0; begin < plan.channels_in; begin += kBlock) {
       const int64_t end = std::min(plan.channels_in, begin + kBlock);
+      const int64_t ahead = std::min(plan.channels_in - 1, begin + kAhead);
       for (int64_t o = 0; o < panel.channels; ++o) {
-        const double factor = FactorOf(scale, panel.channel + o);
-        const auto* from = values + weights.At(number / per_phase, panel.channel + o, 0);
-        for (int64_t in = begin; in < end; ++in) panel_to[in * width + o] = ScaledWeight(from[in * weights.in], factor);
+        const double factor = factors[static_cast<size_t>(o)];
+        const auto* const line = from + o * weights.out;
+        __builtin_prefetch(line + ahead * weights.in);
+        for (int64_t in = begin; in < end; ++in) panel_to[in * width + o] = ScaledWeight(line[in * weights.in], factor);
       }
     }
   };

@@ -4,10 +4,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/parallel.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/own_isa.h"
@@ -54,6 +57,48 @@ TEST(Threads, TasksAreDoneOnceAndSeen) {
       EXPECT_EQ(std::count(calls.begin(), calls.end(), 10), count);
     }
   }
+}
+
+/// A task's own calls are its thread's: nothing is divided again, and what they write is seen.
+TEST(Threads, CallsInsideATaskRunInline) {
+  for (const int threads : {1, 2, 3}) {
+    const ThreadScope scope(threads);
+    EXPECT_EQ(TeamThreads(), threads);
+    std::vector<int> calls(20 * 500, 0);
+    std::atomic<int> divided{0};
+    ParallelTasks(20, [&](int64_t task) {
+      if (threads > 1 && TeamThreads() != 1) ++divided;
+      const std::thread::id mine = std::this_thread::get_id();
+      ParallelRange(500, 1, [&](int64_t begin, int64_t end) {
+        if (std::this_thread::get_id() != mine || end - begin != (threads > 1 ? 500 : end - begin)) ++divided;
+        for (int64_t i = begin; i < end; ++i) ++calls[static_cast<size_t>(task * 500 + i)];
+      });
+    });
+    EXPECT_EQ(divided, 0);
+    EXPECT_EQ(std::count(calls.begin(), calls.end(), 1), 20 * 500);
+  }
+}
+
+/// Loops of the evaluator's, too, run on the team and start no threads of their own.
+TEST(Threads, ParallelForRunsOnTheTeam) {
+  const int before = Parallelism();
+  SetParallelism(8);
+  const ThreadScope scope(2);
+  std::mutex mutex;
+  std::set<std::thread::id> team, callers;
+  const auto note = [&](std::set<std::thread::id>& ids) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    ids.insert(std::this_thread::get_id());
+  };
+  ParallelRange(2, 1, [&](int64_t, int64_t) { note(team); });
+  std::vector<int> calls(1000, 0);
+  ParallelFor(1000, [&](int64_t i) {
+    note(callers);
+    ++calls[static_cast<size_t>(i)];
+  });
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), 1), 1000);
+  EXPECT_TRUE(std::includes(team.begin(), team.end(), callers.begin(), callers.end()));
+  SetParallelism(before);
 }
 
 /// What one call writes the next one reads elsewhere, without anything between them.

@@ -6,12 +6,14 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 
 #include "base/status.h"
 
 // libgomp's own interface, as compilers call it.
 extern "C" {
 int omp_get_max_threads(void);
+int omp_in_parallel(void);
 int omp_get_thread_num(void);
 int omp_get_num_threads(void);
 void omp_set_num_threads(int threads);
@@ -28,7 +30,7 @@ class TeamCall {
   template <class Job>
   static void Run(Job& job) {
     const int threads = omp_get_max_threads();
-    if (threads == 1) {  // no team is made, and none that is there is ended
+    if (threads == 1 || omp_in_parallel() != 0) {  // no team is made, and none that is there is ended
       job.Member(0, 1);
       return;
     }
@@ -111,9 +113,15 @@ struct UnpinJob {
   }
 };
 
+void RunOnTeam(int64_t count, const std::function<void(int64_t)>& body) { ParallelTasks(count, body); }
+
 }  // namespace
 
-ThreadScope::ThreadScope(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(std::max(1, threads)); }
+int TeamThreads() { return omp_in_parallel() != 0 ? 1 : omp_get_max_threads(); }
+
+ThreadScope::ThreadScope(int threads) : before_(omp_get_max_threads()), runner_(&RunOnTeam) {
+  omp_set_num_threads(std::max(1, threads));
+}
 ThreadScope::~ThreadScope() { omp_set_num_threads(before_); }
 
 PinScope::PinScope(std::span<const int> cpus) : cpus_(cpus) {

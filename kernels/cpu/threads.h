@@ -12,10 +12,12 @@
 #include <type_traits>
 
 #include "absl/status/status.h"
+#include "base/parallel.h"
 
 namespace mendel::cpu {
 
-/// Sets the number of threads of oneDNN and ParallelRange calls made by this thread while in scope.
+/// Sets the number of threads of oneDNN, ParallelRange and ParallelTasks calls made by this thread while in scope, and has its
+/// ParallelFor calls (base/parallel.h: definitions, and weights folded by them) run on the same team.
 class ThreadScope {
  public:
   explicit ThreadScope(int threads);
@@ -25,7 +27,11 @@ class ThreadScope {
 
  private:
   int before_;
+  ParallelRunnerScope runner_;
 };
+
+/// Threads that a ParallelRange called here runs on: the scope's, one inside a call of the team.
+int TeamThreads();
 
 /// While in scope member k of this thread's team runs on CPU cpus[k] only, this thread being member 0; afterwards each has the mask
 /// that it had before. Not nested; inside a ThreadScope of cpus.size() threads; nothing is done when `cpus` is empty. No
@@ -50,7 +56,8 @@ void ParallelTasks(int64_t count, void (*body)(const void*, int64_t), const void
 }  // namespace internal
 
 /// Calls body(begin, end) for disjoint ranges that cover [0, count), each of at least `grain` but the last; at once from all
-/// threads of the scope, or from as many as there are grains. No allocation, no lock.
+/// threads of the scope, or from as many as there are grains. Inside a call of the team, all of it by the caller. No allocation, no
+/// lock.
 template <class Body>
 void ParallelRange(int64_t count, int64_t grain, const Body& body) {
   internal::ParallelRange(
@@ -59,7 +66,7 @@ void ParallelRange(int64_t count, int64_t grain, const Body& body) {
 }
 
 /// Calls body(number) once for each of [0, count), from all threads of the scope, each of which takes the next number as it ends
-/// with one: for few calls of unlike length, when a plan is loaded. The bodies call no ParallelRange and throw nothing.
+/// with one: for few calls of unlike length, when a plan is loaded. The bodies throw nothing.
 template <class Body>
 void ParallelTasks(int64_t count, const Body& body) {
   internal::ParallelTasks(

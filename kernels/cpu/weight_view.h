@@ -5,20 +5,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "graph/tensor.h"
-
 namespace mendel::cpu {
 
-/// Refers to the elements; whoever makes it keeps them alive.
+/// Refers to the elements; whoever makes it keeps them alive, or gives it a share in them.
 class WeightView {
  public:
   WeightView(std::span<const float> stored) : stored_(stored.data()), size_(stored.size()) {}
   WeightView(std::span<const double> exact) : exact_(exact.data()), size_(exact.size()) {}
   WeightView(const std::vector<double>& exact) : WeightView(std::span<const double>(exact)) {}
+  WeightView(std::span<const double> exact, std::shared_ptr<const void> owner) : WeightView(exact) { owner_ = std::move(owner); }
 
   size_t size() const { return size_; }
   /// use(const float*) or use(const double*): one loop for each, without a choice inside.
@@ -35,6 +35,7 @@ class WeightView {
   const float* stored_ = nullptr;
   const double* exact_ = nullptr;
   size_t size_ = 0;
+  std::shared_ptr<const void> owner_;
 };
 
 /// The matrices of a product's weights: element (phase, out, in) lies at the sum of its indices times these.
@@ -57,9 +58,15 @@ float ScaledWeight(T weight, double factor) {
   return static_cast<float>(static_cast<double>(weight) * factor);
 }
 
-/// An f32 tensor of all elements, each times the factor of its run of `run` elements (factors repeat) and rounded once. In the
-/// current ThreadScope.
-Tensor ScaledTensor(const Shape& shape, const WeightView& weights, const std::vector<double>& factors, int64_t run);
+/// Elements, each times the factor of its run of `run` elements (factors repeat); without factors as they are.
+struct ScaledWeights {
+  WeightView values;
+  std::vector<double> factors;
+  int64_t run = 1;
+
+  /// All of them in f32, rounded once. In the current ThreadScope.
+  void WriteTo(float* to) const;
+};
 
 }  // namespace mendel::cpu
 
