@@ -159,13 +159,30 @@ void AddPanels(DepthwisePlan& plan, int64_t first, int64_t last) {
   }
 }
 
-/// Threads share the vectors where there are enough of them, else the images or the rows (whose first inputs are then made twice).
-void MakeTasks(DepthwisePlan& plan, int64_t threads) {
+/// What the thread with the most to do has, over an equal share, when threads share the vectors.
+double LoadOfVectors(const DepthwisePlan& plan, int64_t threads) {
   const int64_t vectors = plan.Vectors();
+  return static_cast<double>((vectors + threads - 1) / threads * threads) / static_cast<double>(vectors);
+}
+
+/// Likewise when they share the images or, `bands` of them, the rows, of which neighbours then make the same inputs.
+double LoadOfRows(const DepthwisePlan& plan, int64_t bands) {
+  if (bands == 1) return 1;
+  const int64_t rows = (plan.out[0] + bands - 1) / bands;
+  const int64_t most = plan.inputs > 0 ? std::min(plan.in[0], Reach(plan, rows)) : rows;
+  return static_cast<double>(most * bands) / static_cast<double>(plan.inputs > 0 ? plan.in[0] : plan.out[0]);
+}
+
+/// Threads share the vectors, whose weights only one of them reads then, unless images or rows are clearly fairer.
+void MakeTasks(DepthwisePlan& plan, int64_t threads) {
+  constexpr double kClearly = 1.05;
+  const int64_t vectors = plan.Vectors();
+  const int64_t bands = plan.batch % threads == 0 ? 1 : std::min(threads, plan.out[0]);
+  const bool enough = bands == threads || plan.batch % threads == 0;  // else some threads would have no rows
   plan.panels.clear();
   plan.bands = 1;
   plan.shares.assign(static_cast<size_t>(threads), {});
-  if (vectors % threads == 0 || vectors >= 4 * threads) {
+  if (enough ? LoadOfVectors(plan, threads) <= kClearly * LoadOfRows(plan, bands) : vectors >= threads) {
     for (int64_t share = 0; share < threads; ++share) {
       const size_t first = plan.panels.size();
       AddPanels(plan, vectors * share / threads, vectors * (share + 1) / threads);
@@ -178,7 +195,6 @@ void MakeTasks(DepthwisePlan& plan, int64_t threads) {
     return;
   }
   AddPanels(plan, 0, vectors);
-  const int64_t bands = plan.batch % threads == 0 ? 1 : std::min(threads, plan.out[0]);
   plan.bands = bands;
   std::vector<DepthwisePlan::Task> tasks;
   for (int64_t image = 0; image < plan.batch; ++image) {
