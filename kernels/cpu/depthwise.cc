@@ -1,7 +1,6 @@
 #include "kernels/cpu/depthwise.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/cpu/threads.h"
 
