@@ -1,7 +1,6 @@
 #include "kernels/cpu/depthwise.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/cpu/threads.h"
 
@@ -29,7 +28,6 @@ class Rows {
   void Run(const DepthwisePlan::Task& task) {
     task_ = task;
     panel_ = plan_.panels[task.panel];
-    ClearPadding();
     if (plan_.averaged) std::fill_n(SumsOf(0), panel_.vectors * plan_.isa->lanes, 0.0);
     int64_t made = std::max<int64_t>(0, task.first * plan_.stride[0] - plan_.pad[0]);
     for (int64_t h = task.first; h < task.last; h += plan_.strip) {
@@ -37,12 +35,8 @@ class Rows {
       const int64_t begin = h * plan_.stride[0] - plan_.pad[0];
       made = std::max(made, begin);
       const int64_t wanted = std::min(plan_.in[0], begin + Reach(plan_, end - h));
-      if (made < wanted) {
-        if (plan_.inputs > 0) {
-          Multiply(made, wanted);
-        } else {
-          for (int64_t row = made; row < wanted; ++row) Copy(row);
-        }
+      if (plan_.inputs > 0 && made < wanted) {
+        Multiply(made, wanted);
         made = wanted;
       }
       for (int64_t v = 0; v < panel_.vectors; ++v) {
@@ -73,42 +67,10 @@ class Rows {
   }
 
   int64_t At(int64_t row, int64_t vector) const {
-    return (row % plan_.held * panel_.vectors + vector) * plan_.line * plan_.isa->lanes;
+    return (row % plan_.held * panel_.vectors + vector) * plan_.in[1] * plan_.isa->lanes;
   }
   int64_t ChannelsOf(int64_t vector) const {
     return std::min<int64_t>(plan_.isa->lanes, plan_.channels - (panel_.vector + vector) * plan_.isa->lanes);
-  }
-
-  /// Positions before and after a row's own.
-  void ClearPadding() const {
-    const int64_t lanes = plan_.isa->lanes;
-    const int64_t after = plan_.pad[1] + plan_.in[1];
-    for (int64_t k = 0; k < plan_.held * panel_.vectors; ++k) {
-      float* line = held_ + k * plan_.line * lanes;
-      std::fill_n(line, plan_.pad[1] * lanes, 0.0f);
-      std::fill_n(line + after * lanes, (plan_.line - after) * lanes, 0.0f);
-    }
-  }
-
-  void Copy(int64_t row) const {
-    const int64_t lanes = plan_.isa->lanes;
-    for (int64_t v = 0; v < panel_.vectors; ++v) {
-      const float* from = operands_.src + task_.image * plan_.src.n + (panel_.vector + v) * plan_.src.c + row * plan_.src.d[1];
-      float* to = held_ + At(row, v) + plan_.pad[1] * lanes;
-      const int64_t channels = plan_.src_padded ? lanes : ChannelsOf(v);
-      for (int64_t w = 0; w < plan_.in[1]; ++w) CopyVector(from + w * plan_.src.d[2], channels, to + w * lanes);
-    }
-  }
-
-  /// Whole vectors with a size that the compiler knows.
-  void CopyVector(const float* from, int64_t channels, float* to) const {
-    if (channels == 16) {
-      std::memcpy(to, from, 16 * sizeof(float));
-    } else if (channels == 8 && plan_.isa->lanes == 8) {
-      std::memcpy(to, from, 8 * sizeof(float));
-    } else {
-      std::fill_n(std::copy_n(from, channels, to), plan_.isa->lanes - channels, 0.0f);
-    }
   }
 
   /// Rows [begin, end) by the product.
@@ -124,7 +86,7 @@ class Rows {
     block.bias = product_.bias + panel_.vector * lanes;
     block.dst = held_;
     block.dst_at = dst_at;
-    block.dst_c = plan_.line * lanes;
+    block.dst_c = plan_.in[1] * lanes;
     block.vectors = panel_.vectors;
     block.channels = std::min(panel_.vectors * lanes, plan_.channels - panel_.vector * lanes);
     block.padded = true;
@@ -132,7 +94,7 @@ class Rows {
     while (row < end) {
       block.count = 0;
       for (; row < end && block.count < kMostPositions; w = 0, ++row) {
-        const int64_t from = row * plan_.src.d[1], to = At(row, 0) + plan_.pad[1] * lanes;
+        const int64_t from = row * plan_.src.d[1], to = At(row, 0);
         const int64_t last = std::min(plan_.in[1], w + kMostPositions - block.count);
         for (; w < last; ++w, ++block.count) {
           src_at[block.count] = from + w * plan_.src.d[2];
@@ -147,14 +109,20 @@ class Rows {
   /// One row of outputs of one vector; they are added to `sums`, if any.
   void Convolve(int64_t h, int64_t vector, float* sums) const {
     const int64_t lanes = plan_.isa->lanes;
+    const bool held = plan_.inputs > 0;
+    const float* src = operands_.src + task_.image * plan_.src.n + (panel_.vector + vector) * plan_.src.c;
     const float* rows[kMostRows];  // not cleared: this is called for every few outputs
     for (int64_t k = 0; k < plan_.taps[0]; ++k) {
       const int64_t at = h * plan_.stride[0] - plan_.pad[0] + k * plan_.dilation[0];
-      rows[k] = at >= 0 && at < plan_.in[0] ? held_ + At(at, vector) : nullptr;
+      rows[k] = at < 0 || at >= plan_.in[0] ? nullptr : held ? held_ + At(at, vector) : src + at * plan_.src.d[1];
     }
     DepthwiseRun run;
     run.rows = rows;
     run.row_count = plan_.taps[0];
+    run.line = plan_.in[1];
+    run.position = held ? lanes : plan_.src.d[2];
+    run.readable = held || plan_.src_padded ? lanes : ChannelsOf(vector);
+    run.pad = plan_.pad[1];
     run.taps = plan_.taps[1];
     run.dilation = plan_.dilation[1];
     run.stride = plan_.stride[1];
@@ -180,9 +148,9 @@ class Rows {
   DepthwisePlan::Panel panel_;
 };
 
-/// Cuts vectors [first, last) into panels of like width.
+/// Cuts vectors [first, last) into panels of like width; without a product one is enough.
 void AddPanels(DepthwisePlan& plan, int64_t first, int64_t last) {
-  const int64_t most = plan.isa->panel_vectors;
+  const int64_t most = plan.inputs > 0 ? plan.isa->panel_vectors : std::max<int64_t>(1, last - first);
   const int64_t count = (last - first + most - 1) / most;
   for (int64_t k = 0; k < count; ++k) {
     const int64_t begin = first + (last - first) * k / count;
@@ -190,13 +158,30 @@ void AddPanels(DepthwisePlan& plan, int64_t first, int64_t last) {
   }
 }
 
-/// Threads share the vectors where there are enough of them, else the images or the rows (whose first inputs are then made twice).
-void MakeTasks(DepthwisePlan& plan, int64_t threads) {
+/// What the thread with the most to do has, over an equal share, when threads share the vectors.
+double LoadOfVectors(const DepthwisePlan& plan, int64_t threads) {
   const int64_t vectors = plan.Vectors();
+  return static_cast<double>((vectors + threads - 1) / threads * threads) / static_cast<double>(vectors);
+}
+
+/// Likewise when they share the images or, `bands` of them, the rows, of which neighbours then make the same inputs.
+double LoadOfRows(const DepthwisePlan& plan, int64_t bands) {
+  if (bands == 1) return 1;
+  const int64_t rows = (plan.out[0] + bands - 1) / bands;
+  const int64_t most = plan.inputs > 0 ? std::min(plan.in[0], Reach(plan, rows)) : rows;
+  return static_cast<double>(most * bands) / static_cast<double>(plan.inputs > 0 ? plan.in[0] : plan.out[0]);
+}
+
+/// Threads share the vectors, whose weights only one of them reads then, unless images or rows are clearly fairer.
+void MakeTasks(DepthwisePlan& plan, int64_t threads) {
+  constexpr double kClearly = 1.05;
+  const int64_t vectors = plan.Vectors();
+  const int64_t bands = plan.batch % threads == 0 ? 1 : std::min(threads, plan.out[0]);
+  const bool enough = bands == threads || plan.batch % threads == 0;  // else some threads would have no rows
   plan.panels.clear();
   plan.bands = 1;
   plan.shares.assign(static_cast<size_t>(threads), {});
-  if (vectors % threads == 0 || vectors >= 4 * threads) {
+  if (enough ? LoadOfVectors(plan, threads) <= kClearly * LoadOfRows(plan, bands) : vectors >= threads) {
     for (int64_t share = 0; share < threads; ++share) {
       const size_t first = plan.panels.size();
       AddPanels(plan, vectors * share / threads, vectors * (share + 1) / threads);
@@ -209,7 +194,6 @@ void MakeTasks(DepthwisePlan& plan, int64_t threads) {
     return;
   }
   AddPanels(plan, 0, vectors);
-  const int64_t bands = plan.batch % threads == 0 ? 1 : std::min(threads, plan.out[0]);
   plan.bands = bands;
   std::vector<DepthwisePlan::Task> tasks;
   for (int64_t image = 0; image < plan.batch; ++image) {
@@ -241,15 +225,18 @@ void MakeMeans(const DepthwisePlan& plan, const double* sums, float* means) {
 int64_t DepthwisePlan::HeldFloats() const {
   int64_t widest = 0;
   for (const Panel& panel : panels) widest = std::max(widest, panel.vectors);
-  return held * widest * line * isa->lanes;
+  return held * widest * in[1] * isa->lanes;
 }
 
 void CutDepthwise(DepthwisePlan& plan, int threads) {
   plan.kernel = KernelForPositions(*plan.isa, plan.out[1]);
   MakeTasks(plan, std::max(1, threads));
-  const int64_t read =
-      (ComputedPositions(*plan.isa, plan.kernel, plan.out[1]) - 1) * plan.stride[1] + (plan.taps[1] - 1) * plan.dilation[1] + 1;
-  plan.line = std::max(read, plan.pad[1] + plan.in[1]);
+  if (plan.inputs == 0) {
+    // Planes of one vector of channels one after the other where they lie so, else what lies next to each other soon after it.
+    plan.held = 0;
+    plan.strip = plan.src.d[2] == plan.isa->lanes ? plan.out[0] : std::max<int64_t>(1, kSummed / plan.out[1]);
+    return;
+  }
   plan.held = 1;
   const int64_t row = plan.HeldFloats();
   plan.strip = 1;

@@ -1,9 +1,9 @@
 // Depthwise convolutions: every channel by itself, one or two spatial dimensions, any padding, stride and dilation; bias, residual
-// and activation are applied in registers. What is read lies in held rows, a few vectors of channels wide, that stay in the
-// second-level cache unless a row is very long. Held rows are copied from the source or, `inputs` > 0, made by a pointwise product
-// with an epilogue of its own just before they are convolved (depth first: the product's outputs, often the largest tensors of a
-// network, are never in memory). Means of each image and channel (the first step of a squeeze-and-excitation) are kept while
-// outputs are stored. Sums are exact reorderings: class `strict`.
+// and activation are applied in registers. The source is read in place or, `inputs` > 0, made by a pointwise product with an
+// epilogue of its own, a few vectors of channels wide, in rows that are held in the second-level cache unless they are very long
+// (depth first: the product's outputs, often the largest tensors of a network, are never in memory). Means of each image and
+// channel (the first step of a squeeze-and-excitation) are kept while outputs are stored. Sums are exact reorderings: class
+// `strict`.
 #ifndef MENDEL_KERNELS_CPU_DEPTHWISE_H_
 #define MENDEL_KERNELS_CPU_DEPTHWISE_H_
 
@@ -54,9 +54,8 @@ struct DepthwisePlan {
   bool averaged = false;    ///< means are wanted
 
   int kernel = 0;     ///< which of the instruction set's
-  int64_t line = 0;   ///< positions of a held row, padding included
-  int64_t held = 0;   ///< rows at once
-  int64_t strip = 1;  ///< output rows between two rounds of making rows
+  int64_t held = 0;   ///< rows of the product at once
+  int64_t strip = 1;  ///< output rows of all of a panel's vectors before the next ones
   std::vector<Panel> panels;
   std::vector<std::vector<Task>> shares;  ///< one a thread
   int64_t bands = 1;                      ///< of each image and panel

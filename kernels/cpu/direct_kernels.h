@@ -57,14 +57,18 @@ struct GroupedRun {
 
 /// A row of outputs along the last dimension, of one vector of channels that are convolved each by itself.
 struct DepthwiseRun {
-  const float* const* rows;  ///< where the first output's first tap reads, for each row of taps; null: zeros
+  const float* const* rows;  ///< position 0 of each row of taps; null: zeros
   int64_t row_count;
+  int64_t line;          ///< positions of a row; those outside of it are zeros
+  int64_t position;      ///< floats between positions
+  int64_t readable;      ///< channels of a position that may be read; as many as lanes: whole vectors
+  int64_t pad;           ///< the first output's first tap reads position -pad
   int64_t taps;          ///< in a row
-  int64_t dilation;      ///< positions between taps; positions are whole vectors, one after the other
+  int64_t dilation;      ///< positions between taps
   int64_t stride;        ///< positions between outputs
   const float* weights;  ///< [row][tap] vectors
   const float* bias;
-  int64_t count;  ///< outputs; positions are read for the next multiple of what the kernel takes at once
+  int64_t count;  ///< outputs
   float* dst;
   int64_t at;        ///< floats to the first output, also in the residual
   int64_t step;      ///< floats between outputs

@@ -114,13 +114,6 @@ DepthwisePlan PlanOf(const Graph& graph, const Node& node) {
   return plan;
 }
 
-/// Where the value already lies, if in blocks of `lanes` channels; else channels-last.
-Layout LyingOr(Lowering& lowering, ValueId value, int64_t lanes) {
-  const Shape& shape = lowering.shape(value);
-  const Layout blocked = BlockedLayout(shape, lanes);
-  return SamePlacement(lowering.Any(value).layout, blocked, shape) ? blocked : ChannelsLastLayout(shape);
-}
-
 Place PackedConstant(Lowering& lowering, int64_t floats, ValueId weights,
                      const std::function<void(const WeightView&, float*)>& pack) {
   return lowering.Constant("", floats * static_cast<int64_t>(sizeof(float)),
@@ -215,9 +208,7 @@ absl::StatusOr<bool> LowerDepthwise(Lowering& lowering, const Group& group, cons
   const ValueId source = product == nullptr ? node.inputs[0] : product->inputs[0];
   const ValueId result = ResultOf(group, fused->count);
   const int64_t lanes = DirectIsaHere()->lanes;
-  const Layout from = LyingOr(lowering, source, lanes);
-  const Layout to =
-      lowering.IsConcatPart(result) ? BlockedLayout(lowering.shape(result), lanes) : ChannelsLastLayout(lowering.shape(result));
+  const auto [from, to] = OwnLayouts(lowering, source, result, fused->epilogue.residual.has_value(), lanes, /*parts=*/true);
   DepthwisePlan plan = PlanIn(lowering, group, source, from, result, to);
   DepthwisePlaces places;
   OwnPosts product_posts;

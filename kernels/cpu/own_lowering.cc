@@ -31,7 +31,9 @@ std::pair<Layout, Layout> OwnLayouts(Lowering& lowering, ValueId src, ValueId ds
   const bool whole = parts || (from[1] % lanes == 0 && to[1] % lanes == 0);
   if (whole && !lowering.IsConcatPart(dst)) {
     const Layout lies = lowering.Any(src).layout;
-    if (HasChannelsLast(lies, from)) return {lies, ChannelsLastLayout(to)};
+    // As many channels as lanes are both: own kernels keep to blocks.
+    const bool blocks = SamePlacement(lies, BlockedLayout(from, lanes), from);
+    if (!blocks && HasChannelsLast(lies, from)) return {lies, ChannelsLastLayout(to)};
   }
   return {BlockedLayout(from, lanes), result};
 }

@@ -130,7 +130,8 @@ TEST(SqueezeExcite, LeavesWhatOthersRead) {
       Rng rng(seed);
       const Graph graph = Block(rng).Build(obstacle);
       const std::vector<std::string> kernels = OwnKernels(graph, kOwnExpandedDepthwise, rng);
-      EXPECT_EQ(CountOf(kernels, "reduce"), obstacle == Obstacle::kMeanOfOneAxis ? 1 : 0) << testing::PrintToString(kernels);
+      // Where the last block of channels is partly used, whole blocks and the rest are two steps.
+      EXPECT_EQ(CountOf(kernels, "reduce") > 0, obstacle == Obstacle::kMeanOfOneAxis) << testing::PrintToString(kernels);
       EXPECT_GE(CountOf(kernels, "tile"), 1) << testing::PrintToString(kernels);
     }
   }
