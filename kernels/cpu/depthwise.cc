@@ -161,7 +161,8 @@ void AddPanels(DepthwisePlan& plan, int64_t first, int64_t last) {
 /// What the thread with the most to do has, over an equal share, when threads share the vectors.
 double LoadOfVectors(const DepthwisePlan& plan, int64_t threads) {
   const int64_t vectors = plan.Vectors();
-  return static_cast<double>((vectors + threads - 1) / threads * threads) / static_cast<double>(vectors);
+  const int64_t most = (vectors + threads - 1) / threads;
+  return static_cast<double>(most * threads) / static_cast<double>(vectors);
 }
 
 /// Likewise when they share the images or, `bands` of them, the rows, of which neighbours then make the same inputs.
