@@ -133,7 +133,7 @@ class CpuBackend : public Backend {
         Cat("cpu; ", CpuModel(), "; ", InstructionSet(), "; oneDNN ", version->major, ".", version->minor, ".", version->patch);
     // The number changes with the speed of the kernels, whose measurements are stored.
     if (const WinogradIsa* isa = WinogradIsaHere(); isa != nullptr)
-      identity += Cat("; winograd ", isa->name, " 4; strips 1; direct 6; attention 2; operators 4");
+      identity += Cat("; winograd ", isa->name, " 5; strips 1; direct 6; attention 2; operators 4");
     for (const char* variable :
          {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
       if (const char* value = std::getenv(variable); value != nullptr) identity += Cat("; ", variable, "=", value);

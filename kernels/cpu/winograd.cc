@@ -4,12 +4,14 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/cpu/cache_size.h"
 #include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
 namespace {
 
 constexpr int64_t kLargestBlock = 96;
+constexpr int64_t kFewestTiles = 24;  ///< for which reading weights from memory pays
 using Tiles = std::array<WinogradTile, kLargestBlock>;
 
 /// A stride of an odd number of cache lines, so that the points of one tile fall into different cache sets.
@@ -58,11 +60,13 @@ class Convolution {
   /// Outputs of the panels [begin, end).
   void Finish(const Tiles& tiles, int64_t count, int64_t begin, int64_t end, const float* factors, float* products) const {
     const WinogradIsa& isa = *plan_.isa;
+    const int64_t vector_weights = isa.lanes * plan_.points * plan_.channels_in;
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t first = panel * isa.panel_vectors;
       const int64_t vectors = std::min<int64_t>(isa.panel_vectors, plan_.OutputVectors() - first);
-      isa.multiply(factors, plan_.row, plan_.factor_stride, weights_ + first * isa.lanes * plan_.points * plan_.channels_in,
-                   plan_.channels_in, count, vectors, plan_.points, products, plan_.product_row);
+      isa.multiply(factors, plan_.row, plan_.factor_stride, weights_ + first * vector_weights,
+                   weights_ + std::min(end * isa.panel_vectors, plan_.OutputVectors()) * vector_weights, plan_.channels_in, count,
+                   vectors, plan_.points, products, plan_.product_row);
       plan_.transforms->output(plan_.problem, epilogue_, products, plan_.product_row, tiles.data(), count, first, vectors, dst_);
     }
   }
@@ -80,6 +84,23 @@ template <class Body>
 void ForBlocks(int64_t begin, int64_t end, int64_t block, const Body& body) {
   const int64_t blocks = (end - begin + block - 1) / block;
   for (int64_t b = 0; b < blocks; ++b) body(begin + (end - begin) * b / blocks, begin + (end - begin) * (b + 1) / blocks);
+}
+
+/// `tile_floats`: factors of a tile, and its products for one panel.
+int64_t TilesAtOnce(const WinogradPlan& plan, int64_t tile_floats) {
+  constexpr int64_t kNearFloats = int64_t{48} << 10;
+  constexpr int64_t kManyWeights = int64_t{1} << 20;
+  constexpr int64_t kFarFloats = int64_t{2} << 20;
+  // Weights far larger than the second-level cache: as many tiles as pay for reading them once a block; factors may lie further
+  // away, too, then.
+  if (plan.WeightFloats() >= kManyWeights) return std::clamp(kFarFloats / tile_floats, kFewestTiles, kLargestBlock);
+  // A block's factors and products in a small part of the cache, beside its inputs, outputs and the weights, which stay there, too.
+  const int64_t cache = SecondLevelCacheBytes() / static_cast<int64_t>(sizeof(float));
+  const int64_t few = 2 * plan.isa->panel_rows;
+  const int64_t near = std::clamp(kNearFloats / tile_floats, few, kLargestBlock);
+  if (plan.WeightFloats() + near * tile_floats <= cache / 10 * 9) return near;
+  // Weights that pass through the cache for every block: half of it, so that they do so a few times only.
+  return std::clamp(cache / 2 / tile_floats, near, kLargestBlock);
 }
 
 /// One panel of output channels.
@@ -133,20 +154,10 @@ void CutIntoTiles(WinogradPlan& plan, int threads) {
   }
   plan.row = plan.ChannelBlocks() * plan.isa->lanes;
   const int64_t panel = int64_t{plan.isa->panel_vectors} * plan.isa->lanes;
-  // Factors and products of a block stay in a part of the second-level cache, beside its inputs, outputs and the weights passing
-  // through; two passes over the weights are few enough. Weights beyond that cache come from further away: as many tiles as pay
-  // for reading them once a block, and then factors may lie there, too.
-  constexpr int64_t kCacheFloats = int64_t{48} << 10;
-  constexpr int64_t kManyWeights = int64_t{1} << 20;
-  constexpr int64_t kFarFloats = int64_t{2} << 20;
-  constexpr int64_t kFewest = 24;
-  const int64_t tile_floats = plan.points * (plan.row + panel);
-  const bool many = plan.WeightFloats() >= kManyWeights;
-  plan.block = many ? std::clamp(kFarFloats / tile_floats, kFewest, kLargestBlock)
-                    : std::clamp<int64_t>(kCacheFloats / tile_floats, 2 * plan.isa->panel_rows, kLargestBlock);
+  plan.block = TilesAtOnce(plan, plan.points * (plan.row + panel));
   plan.shares = std::max(1, threads);
   // With few tiles a thread, the threads share the tiles and divide the output channels, so that each reads its own weights.
-  plan.share_channels = plan.shares > 1 && plan.tiles < plan.shares * kFewest && plan.Panels() >= plan.shares;
+  plan.share_channels = plan.shares > 1 && plan.tiles < plan.shares * kFewestTiles && plan.Panels() >= plan.shares;
   const int64_t at_once = plan.share_channels ? plan.tiles : (plan.tiles + plan.shares - 1) / plan.shares;
   plan.block = std::max<int64_t>(1, std::min(plan.block, at_once));
   plan.factor_stride = OddLines(plan.block * plan.row);

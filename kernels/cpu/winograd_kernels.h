@@ -70,9 +70,10 @@ struct WinogradIsa {
   int lanes;          ///< floats a vector: the channel block
   int panel_vectors;  ///< vectors of a full panel of output channels
   int panel_rows;     ///< tiles that the product kernel takes at once
-  /// products[row][p] = factors[p][row] * weights[p] for `points` points; weights[p] is depth x vectors * lanes, dense.
-  void (*multiply)(const float* factors, int64_t row, int64_t factor_stride, const float* weights, int64_t depth, int64_t rows,
-                   int64_t vectors, int64_t points, float* products, int64_t product_row);
+  /// products[row][p] = factors[p][row] * weights[p] for `points` points; weights[p] is depth x vectors * lanes, dense. What lies
+  /// behind them before `end` is multiplied next, and asked for.
+  void (*multiply)(const float* factors, int64_t row, int64_t factor_stride, const float* weights, const float* end, int64_t depth,
+                   int64_t rows, int64_t vectors, int64_t points, float* products, int64_t product_row);
   /// values[tap][width] transformed along each dimension, in double; point p is rounded to to[p * stride ...]. Both buffers hold
   /// points * width numbers.
   void (*transform_weights)(const WinogradTransforms& transforms, int64_t width, double* values, double* next, float* to,
