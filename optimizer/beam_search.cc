@@ -1,6 +1,7 @@
 // Cost-ordered search: candidates are tried from those that promise most a second of trying (their places' measured seconds in the
 // chain, what the predictor says of the mutant) to the least; equal subprograms are judged and measured once. What wins alone is
-// then tried in the whole program and kept only if the whole program gets faster.
+// then tried in the whole program and kept only if the whole program gets faster. What was refused narrowly is looked at again
+// while there is time: noise hides gains, and a program that has changed since may gain by it.
 
 #include <algorithm>
 #include <map>
@@ -21,6 +22,8 @@ namespace mendel {
 namespace {
 
 constexpr double kPromising = 1.03;  // a subprogram alone may be this much slower: views may cancel in the whole
+constexpr double kNarrowly = 1.02;   // a whole program that is slower than this is not looked at again
+constexpr int kLooks = 3;            // at one candidate in the whole program
 // What is tried first, where the budget may not suffice for all: predictions may be wrong by kDoubt, so that what is predicted
 // slower still has a chance; a candidate that has to be localised and mended takes longer to judge, and pays for its correction.
 constexpr double kDoubt = 0.25, kLeastGain = 0.02;
@@ -38,6 +41,8 @@ struct CandidateClass {
   std::optional<Mutant> first;
   Alternative alternative;
   AloneTimes alone;
+  int looks = 0;            ///< in the whole program
+  size_t best_changed = 0;  ///< how often the best had changed at the last look
   double Gain() const { return seconds * (1 - alone.ratio); }
   double SecondsOfOne() const { return seconds / static_cast<double>(std::max<int64_t>(1, occurrences)); }
 };
@@ -47,7 +52,7 @@ class BeamSearcher {
   explicit BeamSearcher(Contest& contest) : contest_(contest), options_(contest.options()), result_(contest.result()) {}
 
   absl::Status Run() {
-    const std::string key = contest_.Key("search 4");
+    const std::string key = contest_.Key("search 5");
     if (const auto stored = contest_.cache().Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
       if (replayed) return absl::OkStatus();
@@ -60,6 +65,9 @@ class BeamSearcher {
         break;
       }
       MENDEL_ASSIGN_OR_RETURN(improved, RunRound());
+      if (!improved) {
+        MENDEL_ASSIGN_OR_RETURN(improved, LookAgain());
+      }
     }
     if (left_out_) contest_.Stop(StopReason::kBudget);
     MENDEL_RETURN_IF_ERROR(contest_.FinalComparison());
@@ -82,6 +90,7 @@ class BeamSearcher {
       candidate.choices = accepted.choices;
       candidate.key = accepted.key;
       candidate.occurrences = accepted.occurrences;
+      candidate.looks = accepted.look;
       candidate.alone = {1, accepted.original_ns, accepted.mutant_ns};
       bool fits = candidate.rule != nullptr;
       if (fits) {
@@ -90,6 +99,7 @@ class BeamSearcher {
       if (!fits) {
         contest_.Reset();
         accepted_.clear();
+        refused_.clear();
         return false;
       }
     }
@@ -116,14 +126,36 @@ class BeamSearcher {
       MENDEL_ASSIGN_OR_RETURN(const bool keep, JudgeAndMeasure(candidate));
       if (keep) promising.push_back(std::move(candidate));
     }
-    std::stable_sort(promising.begin(), promising.end(), [](const auto& a, const auto& b) { return a.Gain() > b.Gain(); });
+    return TryInTurn(std::move(promising));
+  }
+
+  /// Tries candidates in the whole program, the greatest gain first; true when the best has changed.
+  absl::StatusOr<bool> TryInTurn(std::vector<CandidateClass> candidates) {
+    std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) { return a.Gain() > b.Gain(); });
     bool improved = false;
-    for (const CandidateClass& candidate : promising) {
+    for (CandidateClass& candidate : candidates) {
       if (!contest_.Affords(contest_.whole_seconds())) contest_.Stop(StopReason::kBudget);
       if (contest_.Stopped()) break;
       contest_.Report(Cat("whole program with ", candidate.rule->name));
       MENDEL_ASSIGN_OR_RETURN(const bool better, TryEverywhere(candidate));
       improved = improved || better;
+    }
+    return improved;
+  }
+
+  /// Tries the narrowly refused again until the best has changed, those that may say something new: predicted seconds of equal
+  /// programs are equal.
+  absl::StatusOr<bool> LookAgain() {
+    bool improved = false;
+    while (!improved && !contest_.Stopped()) {
+      std::vector<CandidateClass> again, kept;
+      for (CandidateClass& candidate : refused_) {
+        const bool unlike = !contest_.IsPredicted() || candidate.best_changed < accepted_.size();
+        (unlike ? again : kept).push_back(std::move(candidate));
+      }
+      refused_ = std::move(kept);
+      if (again.empty()) break;
+      MENDEL_ASSIGN_OR_RETURN(improved, TryInTurn(std::move(again)));
     }
     return improved;
   }
@@ -197,7 +229,7 @@ class BeamSearcher {
   }
 
   /// Applies the candidate wherever it occurs in the current best and keeps the result when it is faster.
-  absl::StatusOr<bool> TryEverywhere(const CandidateClass& candidate) {
+  absl::StatusOr<bool> TryEverywhere(CandidateClass& candidate) {
     Graph graph = result_.best.graph;
     std::vector<plan::AppliedMutant> applied = result_.mutants;
     const size_t before = applied.size();
@@ -223,11 +255,16 @@ class BeamSearcher {
     }
     if (applied.size() == before) return false;
     MENDEL_ASSIGN_OR_RETURN(graph, Normalise(graph, options_.disabled_rules, contest_.faults()));
-    MENDEL_ASSIGN_OR_RETURN(const Contest::Trial trial,
-                            contest_.TryWhole(graph, Cat("the program with rule ", candidate.rule->name), applied));
+    MENDEL_ASSIGN_OR_RETURN(
+        const Contest::Trial trial,
+        contest_.TryWhole(graph, Cat("the program with rule ", candidate.rule->name), applied, candidate.looks));
     if (trial.accepted) {
       accepted_.push_back({std::string(candidate.rule->name), candidate.choices, candidate.key, candidate.occurrences,
-                           candidate.alone.original_ns, candidate.alone.mutant_ns});
+                           candidate.looks, candidate.alone.original_ns, candidate.alone.mutant_ns});
+    } else if (!trial.dropped && trial.ratio < kNarrowly && candidate.looks + 1 < kLooks) {
+      refused_.push_back(std::move(candidate));
+      ++refused_.back().looks;
+      refused_.back().best_changed = accepted_.size();
     }
     return trial.accepted;
   }
@@ -238,6 +275,7 @@ class BeamSearcher {
   std::set<std::string> tried_;
   bool left_out_ = false;  // some candidate could not be afforded
   std::vector<AcceptedCandidate> accepted_;
+  std::vector<CandidateClass> refused_;  // narrowly
 };
 
 }  // namespace

@@ -118,17 +118,19 @@ absl::Status Contest::Begin() {
 }
 
 absl::StatusOr<Contest::Trial> Contest::TryWhole(const Graph& graph, const std::string& name,
-                                                 const std::vector<plan::AppliedMutant>& applied) {
+                                                 const std::vector<plan::AppliedMutant>& applied, int look) {
   Trial trial;
   // New algorithms must leave time for this comparison and the last one.
   profiler_.LimitTime(Deadline::After(deadline_.SecondsLeft() - 2 * whole_seconds_), BudgetName(options_));
   MENDEL_ASSIGN_OR_RETURN(Algorithms algorithms, profiler_.ChooseAlgorithms(graph, kWholeSeconds));
   profiler_.LimitTime(deadline_, BudgetName(options_));
   trial.variant = {graph, std::move(algorithms), name};
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times,
-                          profiler_.Compare({result_.best, trial.variant}, kWholeSeconds, kWholeWin, "whole"));
+  MENDEL_ASSIGN_OR_RETURN(
+      const std::vector<Measurement> times,
+      profiler_.Compare({result_.best, trial.variant}, kWholeSeconds, kWholeWin, look == 0 ? "whole" : Cat("whole, look ", look)));
   NoteWholeSeconds(profiler_.plain_seconds());
   trial.dropped = times[1].dropped;
+  trial.ratio = times[1].ratio.median;
   if (!Faster(times[1].ratio)) {
     NotePromising(trial.variant, applied, times[1].ratio);
     return trial;
@@ -214,9 +216,11 @@ absl::StatusOr<AloneTimes> Contest::MeasureAlone(const Graph& original, const Gr
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Measurement> times, profiler_.Compare(variants, kSubprogramSeconds));
   alone_expected_ += std::max(kSubprogramSeconds, AloneRuns(seconds));
   alone_spent_ += clock.Seconds();
-  double best[2] = {times[0].timing.median_ms, times[1].timing.median_ms};
-  for (size_t k = 2; k < times.size(); ++k) best[k % 2] = std::min(best[k % 2], times[k].timing.median_ms);
-  return AloneTimes{best[1] / best[0], best[0] * 1e6, best[1] * 1e6};
+  // Round by round: a machine that is slower for a while is so for all of them.
+  double best[2] = {times[0].ratio.median, times[1].ratio.median};
+  for (size_t k = 2; k < times.size(); ++k) best[k % 2] = std::min(best[k % 2], times[k].ratio.median);
+  const double unit_ns = times[0].timing.median_ms * 1e6;
+  return AloneTimes{best[1] / best[0], best[0] * unit_ns, best[1] * unit_ns};
 }
 
 /// What won in the unmutated program is what is tried from here on; most arithmetic, not most nodes, makes the preferred one.

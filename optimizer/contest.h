@@ -55,9 +55,12 @@ class Contest {
     Variant variant;  ///< with the algorithms chosen
     bool accepted = false;
     bool dropped = false;  ///< for its numbers
+    double ratio = 1;      ///< to the best so far
   };
   /// Chooses algorithms for `graph`, which holds the mutants `applied`, and makes it the best when the whole program gets faster.
-  absl::StatusOr<Trial> TryWhole(const Graph& graph, const std::string& name, const std::vector<plan::AppliedMutant>& applied);
+  /// `look`: how often this pair was measured before; each look has measurements of its own.
+  absl::StatusOr<Trial> TryWhole(const Graph& graph, const std::string& name, const std::vector<plan::AppliedMutant>& applied,
+                                 int look = 0);
   /// Judges a mutant, counting what becomes of it. True when `alternative` may be used. `seconds`: of the original in the chain;
   /// several ways of mending are compared only where that can be afforded.
   absl::StatusOr<bool> JudgeCandidate(const Mutant& mutant, double seconds, Alternative& alternative);
@@ -85,6 +88,8 @@ class Contest {
   bool Stopped();
   /// Neither interrupted nor out of time; a search that is stopped for another reason may still try what it has.
   bool MayGoOn() const { return !Interrupted() && !deadline_.Passed(); }
+  /// Seconds are predicted rather than measured (ProfilerOptions::costs).
+  bool IsPredicted() const { return profiler_.options().costs != nullptr; }
   bool Interrupted() const { return options_.interrupted != nullptr && options_.interrupted->load(); }
   double SecondsLeft() const { return deadline_.SecondsLeft(); }
   /// Time that candidates may not touch, besides that of the last comparison.
@@ -106,7 +111,6 @@ class Contest {
 
  private:
   void NoteAlgorithms(const Algorithms& algorithms);
-  bool IsPredicted() const { return profiler_.options().costs != nullptr; }
   /// Gives small programs their cheapest algorithms where seconds are predicted; others are left as they are.
   absl::Status PredictAlgorithms(std::vector<Variant>& variants) const;
   /// A defect of a rule or of the corrector costs its candidate, not the search; the user is told once.

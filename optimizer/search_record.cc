@@ -10,7 +10,7 @@ namespace {
 std::optional<AcceptedCandidate> ParseAccepted(const std::string& line) {
   std::istringstream words(line);
   AcceptedCandidate candidate;
-  words >> candidate.occurrences >> candidate.original_ns >> candidate.mutant_ns >> candidate.rule;
+  words >> candidate.occurrences >> candidate.look >> candidate.original_ns >> candidate.mutant_ns >> candidate.rule;
   if (!words) return std::nullopt;
   candidate.key = candidate.rule;
   for (std::string word; words >> word;) {
@@ -30,7 +30,8 @@ std::string PrintSearchRecord(const SearchRecord& record) {
   text << record.stop_reason << ' ' << counters.proposed() << ' ' << counters.screened_out() << ' ' << counters.partial() << ' '
        << counters.mended() << ' ' << counters.measured() << ' ' << counters.rounds() << ' ' << counters.wrong_numbers() << '\n';
   for (const AcceptedCandidate& candidate : record.accepted) {
-    text << candidate.occurrences << ' ' << candidate.original_ns << ' ' << candidate.mutant_ns << ' ' << candidate.key << '\n';
+    text << candidate.occurrences << ' ' << candidate.look << ' ' << candidate.original_ns << ' ' << candidate.mutant_ns << ' '
+         << candidate.key << '\n';
   }
   return text.str();
 }

@@ -18,6 +18,7 @@ struct AcceptedCandidate {
   std::map<std::string, int64_t> choices;
   std::string key;  ///< "rule choice=1 .. hash of the subprogram"
   int64_t occurrences = 0;
+  int look = 0;  ///< how often the whole program had been tried before
   double original_ns = 0;
   double mutant_ns = 0;
 };
