@@ -67,6 +67,7 @@ std::optional<Machine> MachineFor(std::string_view rule) {
       {"merge_unequal_convs", Machine::kLaunches},
       {"pad_kernel", Machine::kWindows},
       {"pad_sizes", Machine::kEightChannels},
+      {"pixel_transposed_conv_to_matmul", Machine::kForwardOnly},
       {"pool_before_conv1x1", Machine::kArithmetic},
       {"reassociate_matmul", Machine::kArithmetic},
       {"scale_into_matmul", Machine::kLaunches},
@@ -85,6 +86,7 @@ std::optional<Machine> MachineFor(std::string_view rule) {
       {"transposed_conv_to_depth", Machine::kForwardOnly},
       {"upsample_after_conv1x1", Machine::kArithmetic},
       {"upsample_phases", Machine::kArithmetic},
+      {"whole_window_conv_to_matmul", Machine::kMatrices},
   };
   const auto found = kMachines.find(rule);
   return found == kMachines.end() ? std::nullopt : std::optional(found->second);

@@ -162,6 +162,20 @@ std::vector<FamilyExample> ProductExamples() {
   %2 = ConvTranspose(%0, %1) {strides = [2, 2], dilations = [1, 1], pads = [0, 0, 0, 0], output_padding = [0, 0]}
   return "y0" = %2
 )"},
+      {"PixelTransposedConvAsMatMul", "pixel_transposed_conv_to_matmul", R"(
+  %0 = Input() {name = "x", shape = [2, 4, 1, 1]}
+  %1 = Constant() {symbol = "w", value = f32[4,3,4,4]{W192}}
+  %2 = Constant() {symbol = "b", value = f32[3]{W3}}
+  %3 = ConvTranspose(%0, %1, %2) {strides = [2, 1], dilations = [1, 1], pads = [1, 0, 0, 1], output_padding = [0, 0]}
+  return "y0" = %3
+)"},
+      {"WholeWindowConvAsMatMul", "whole_window_conv_to_matmul", R"(
+  %0 = Input() {name = "x", shape = [2, 4, 3, 3]}
+  %1 = Constant() {symbol = "w", value = f32[6,4,3,3]{W216}}
+  %2 = Constant() {symbol = "b", value = f32[6]{W6}}
+  %3 = Conv(%0, %1, %2) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  return "y0" = %3
+)"},
       {"SliceIntoConv", "slice_into_conv", R"(
   %0 = Input() {name = "x", shape = [1, 4, 12, 12]}
   %1 = Constant() {symbol = "w", value = f32[6,4,3,3]{W216}}
