@@ -3,15 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "graph/text.h"
+#include "optimizer/clocked_executable.h"
 #include "runtime/backend.h"
 
 namespace mendel {
@@ -114,27 +114,8 @@ class WithItsOwnClock final : public Backend {
   std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
   absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions&) const override {
     MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
-    return std::make_unique<Clocked>(std::move(program), static_cast<double>(graph.nodes().size()));
+    return std::make_unique<ClockedExecutable>(std::move(program), static_cast<double>(graph.nodes().size()));
   }
-
- private:
-  class Clocked final : public Executable {
-   public:
-    using Inputs = std::span<const std::span<const std::byte>>;
-    using Outputs = std::span<const std::span<std::byte>>;
-    Clocked(std::unique_ptr<Executable> program, double seconds) : program_(std::move(program)), seconds_(seconds) {}
-    const std::vector<Step>& steps() const override { return program_->steps(); }
-    absl::Status Run(Inputs inputs, Outputs outputs) override { return program_->Run(inputs, outputs); }
-    absl::Status RunTimed(Inputs inputs, Outputs outputs, std::vector<double>& seconds) override {
-      return program_->RunTimed(inputs, outputs, seconds);
-    }
-    absl::StatusOr<double> TimeRun(Inputs, Outputs, const std::function<void()>&) override { return seconds_; }
-    MemoryReport memory() const override { return program_->memory(); }
-
-   private:
-    std::unique_ptr<Executable> program_;
-    double seconds_;
-  };
 };
 
 /// What ran once only, for want of time, is not known to be faster; it is given the rounds of the last comparison.

@@ -3,11 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,14 +12,15 @@
 
 #include "base/status.h"
 #include "graph/text.h"
+#include "optimizer/clocked_executable.h"
 #include "optimizer/search_record.h"
 #include "runtime/backend.h"
 
 namespace mendel {
 namespace {
 
-/// Two convolutions on one input, which several rules match.
-Graph Parallel() {
+/// Two convolutions on one input, which several rules match, and their sum, rectified if wanted.
+Graph Parallel(bool rectified = false) {
   GraphBuilder builder;
   const ValueId x = builder.Input("x", {DType::kF32, {1, 4, 8, 8}});
   std::vector<ValueId> parts;
@@ -30,7 +28,9 @@ Graph Parallel() {
     const ValueId w = builder.Constant(Tensor::Filled({DType::kF32, {4, 4, 3, 3}}, 0.25), name);
     parts.push_back(*builder.Add("Conv", {x, w}, {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}}));
   }
-  builder.Output("y", *builder.Add("Add", {parts[0], parts[1]}));
+  ValueId sum = *builder.Add("Add", {parts[0], parts[1]});
+  if (rectified) sum = *builder.Add("Relu", {sum});
+  builder.Output("y", sum);
   return *builder.Build();
 }
 
@@ -85,41 +85,15 @@ class Disturbed final : public Backend {
     double seconds = count("Conv") == 2 ? 1 : 0.8;
     if (seconds < 1 && count("Relu") > 0 && met_[PrintGraph(graph)]++ == 0) seconds = 1.01;
     MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
-    return std::make_unique<Clocked>(std::move(program), seconds);
+    return std::make_unique<ClockedExecutable>(std::move(program), seconds);
   }
 
  private:
-  class Clocked final : public Executable {
-   public:
-    using Inputs = std::span<const std::span<const std::byte>>;
-    using Outputs = std::span<const std::span<std::byte>>;
-    Clocked(std::unique_ptr<Executable> program, double seconds) : program_(std::move(program)), seconds_(seconds) {}
-    const std::vector<Step>& steps() const override { return program_->steps(); }
-    absl::Status Run(Inputs inputs, Outputs outputs) override { return program_->Run(inputs, outputs); }
-    absl::Status RunTimed(Inputs inputs, Outputs outputs, std::vector<double>& seconds) override {
-      return program_->RunTimed(inputs, outputs, seconds);
-    }
-    absl::StatusOr<double> TimeRun(Inputs, Outputs, const std::function<void()>&) override { return seconds_; }
-    MemoryReport memory() const override { return program_->memory(); }
-
-   private:
-    std::unique_ptr<Executable> program_;
-    double seconds_;
-  };
-
   mutable std::map<std::string, int> met_;
 };
 
 TEST(Search, AGainThatNoiseHidIsFoundAtAnotherLook) {
-  GraphBuilder builder;
-  const ValueId x = builder.Input("x", {DType::kF32, {1, 4, 8, 8}});
-  std::vector<ValueId> parts;
-  for (const char* name : {"a", "b"}) {
-    const ValueId w = builder.Constant(Tensor::Filled({DType::kF32, {4, 4, 3, 3}}, 0.25), name);
-    parts.push_back(*builder.Add("Conv", {x, w}, {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}}));
-  }
-  builder.Output("y", *builder.Add("Relu", {*builder.Add("Add", {parts[0], parts[1]})}));
-  const Graph graph = *builder.Build();
+  const Graph graph = Parallel(true);
   const auto cache = *ProfileCache::Open(":memory:");
   const Disturbed backend;
   Profiler profiler(backend, *cache, {});
