@@ -234,7 +234,8 @@ Action Setup(CLI::App& app) {
   app.add_option("--backend,--device", options->backend, "Backend that the plan is for")->capture_default_str();
   AddLibraryPathOption(app);
   app.add_flag("--offline", options->offline, "For a device that is not here, e.g. --device cuda:sm_90: times are predicted");
-  app.add_option("--budget", options->budget, "Time for the search, e.g. 60s; auto: by the number of unlike layers")
+  app.add_option("--budget", options->budget,
+                 "Time for the search, e.g. 60s; auto: by the number of unlike layers and their arithmetic")
       ->capture_default_str();
   app.add_option("--search", options->search, "Search method: beam or egraph")
       ->check(CLI::IsMember({"beam", "egraph"}))
