@@ -23,7 +23,7 @@ namespace {
 
 constexpr double kPromising = 1.03;  // a subprogram alone may be this much slower: views may cancel in the whole
 constexpr double kNarrowly = 1.02;   // a whole program that is slower than this is not looked at again
-constexpr int kLooks = 3;            // at one candidate in the whole program
+constexpr int kLooks = 3;            // at one candidate in the whole program, the first included
 // What is tried first, where the budget may not suffice for all: predictions may be wrong by kDoubt, so that what is predicted
 // slower still has a chance; a candidate that has to be localised and mended takes longer to judge, and pays for its correction.
 constexpr double kDoubt = 0.25, kLeastGain = 0.02;
@@ -228,7 +228,8 @@ class BeamSearcher {
     return candidate.alone.ratio < kPromising;
   }
 
-  /// Applies the candidate wherever it occurs in the current best and keeps the result when it is faster.
+  /// Applies the candidate wherever it occurs in the current best and keeps the result when it is faster. A candidate that is
+  /// narrowly refused moves to refused_.
   absl::StatusOr<bool> TryEverywhere(CandidateClass& candidate) {
     Graph graph = result_.best.graph;
     std::vector<plan::AppliedMutant> applied = result_.mutants;

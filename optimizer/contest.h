@@ -55,7 +55,7 @@ class Contest {
     Variant variant;  ///< with the algorithms chosen
     bool accepted = false;
     bool dropped = false;  ///< for its numbers
-    double ratio = 1;      ///< to the best so far
+    double ratio = 1;      ///< to the best so far; infinite when dropped
   };
   /// Chooses algorithms for `graph`, which holds the mutants `applied`, and makes it the best when the whole program gets faster.
   /// `look`: how often this pair was measured before; each look has measurements of its own.
