@@ -15,13 +15,15 @@ arb_ptr Raw(Ball& ball) { return static_cast<arb_ptr>(ball.raw()); }
 arb_srcptr Raw(const Ball& ball) { return static_cast<arb_srcptr>(ball.raw()); }
 slong Precision() { return BallScope::Current().precision(); }
 
-/// Frees Arb's and FLINT's thread-local caches when a thread ends: parallel loops start theirs anew.
+/// Frees Arb's and FLINT's thread-local caches when a thread ends: parallel loops start theirs
+/// anew.
 struct ThreadCleanup {
   ThreadCleanup() = default;
   ~ThreadCleanup() { flint_cleanup(); }
 };
 
-/// A double interval is exact at this precision, except for the midpoint of far apart ends, which is then rounded outward.
+/// A double interval is exact at this precision, except for the midpoint of far apart ends, which
+/// is then rounded outward.
 constexpr slong kDoublePrecision = 128;
 /// Enough to hold any double's reciprocal error; precision of radii read as doubles.
 constexpr slong kRadiusPrecision = 64;
@@ -130,19 +132,22 @@ Ball& Ball::operator+=(const Ball& b) {
 
 bool operator<(const Ball& a, const Ball& b) {
   if (SurelyLess(a, b)) return true;
-  if (!SurelyLessOrEqual(b, a)) BallScope::Current().Fail("a comparison of values too close to tell apart");
+  if (!SurelyLessOrEqual(b, a))
+    BallScope::Current().Fail("a comparison of values too close to distinguish");
   return arf_cmp(arb_midref(Raw(a)), arb_midref(Raw(b))) < 0;
 }
 
 bool operator==(const Ball& a, const Ball& b) {
   if (!MayBeEqual(a, b)) return false;
   if (a.IsExact() && b.IsExact()) return arb_equal(Raw(a), Raw(b)) != 0;
-  BallScope::Current().Fail("a comparison of values too close to tell apart");
+  BallScope::Current().Fail("a comparison of values too close to distinguish");
   return arf_equal(arb_midref(Raw(a)), arb_midref(Raw(b))) != 0;
 }
 
 bool Ball::IsFinite() const { return arb_is_finite(Raw(*this)) != 0; }
 bool Ball::IsExact() const { return IsFinite() && arb_is_exact(Raw(*this)) != 0; }
+
+bool Ball::IsNonPositive() const { return arb_is_nonpositive(Raw(*this)) != 0; }
 
 double Ball::Log2Radius() const {
   if (!IsFinite()) return std::numeric_limits<double>::infinity();
@@ -181,7 +186,8 @@ std::pair<double, double> Ball::Magnitude() const {
 }
 
 std::optional<int64_t> Ball::AsInteger() const {
-  if (!IsExact() || arf_is_int(arb_midref(Raw(*this))) == 0 || arf_cmpabs_2exp_si(arb_midref(Raw(*this)), 63) >= 0) {
+  if (!IsExact() || arf_is_int(arb_midref(Raw(*this))) == 0 ||
+      arf_cmpabs_2exp_si(arb_midref(Raw(*this)), 63) >= 0) {
     return std::nullopt;
   }
   return arf_get_si(arb_midref(Raw(*this)), ARF_RND_DOWN);
@@ -190,10 +196,13 @@ std::optional<int64_t> Ball::AsInteger() const {
 bool SurelyLess(const Ball& a, const Ball& b) { return arb_lt(Raw(a), Raw(b)) != 0; }
 bool SurelyLessOrEqual(const Ball& a, const Ball& b) { return arb_le(Raw(a), Raw(b)) != 0; }
 bool MayBeEqual(const Ball& a, const Ball& b) { return arb_overlaps(Raw(a), Raw(b)) != 0; }
-bool Contains(const Ball& outer, const Ball& inner) { return arb_contains(Raw(outer), Raw(inner)) != 0; }
+bool Contains(const Ball& outer, const Ball& inner) {
+  return arb_contains(Raw(outer), Raw(inner)) != 0;
+}
 
 Ball Hull(const Ball& a, const Ball& b) {
-  if (arf_is_nan(arb_midref(Raw(a))) || arf_is_nan(arb_midref(Raw(b)))) return Ball::Indeterminate();
+  if (arf_is_nan(arb_midref(Raw(a))) || arf_is_nan(arb_midref(Raw(b))))
+    return Ball::Indeterminate();
   Ball result;
   arb_union(Raw(result), Raw(a), Raw(b), Precision());
   return result;

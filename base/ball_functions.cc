@@ -20,7 +20,8 @@ Ball OfFinite(const Ball& x, const Function& function) {
   return result;
 }
 
-/// Larger values than this have no fractional bits that matter, and might not fit into memory as integers.
+/// Larger values than this have no fractional bits that matter, and might not fit into memory as
+/// integers.
 constexpr double kLargestStep = 0x1p1000;
 bool FitsSteps(const Ball& x) {
   const auto [low, high] = x.Bounds();
@@ -42,7 +43,9 @@ Ball Sqrt(const Ball& x) { return OfFinite(x, arb_sqrt); }
 Ball Rsqrt(const Ball& x) { return OfFinite(x, arb_rsqrt); }
 Ball Pow(const Ball& x, const Ball& y) {
   if (!y.IsFinite()) return Ball::Indeterminate();
-  return OfFinite(x, [&](arb_ptr result, arb_srcptr base, slong precision) { arb_pow(result, base, Raw(y), precision); });
+  return OfFinite(x, [&](arb_ptr result, arb_srcptr base, slong precision) {
+    arb_pow(result, base, Raw(y), precision);
+  });
 }
 Ball Erf(const Ball& x) { return OfFinite(x, arb_hypgeom_erf); }
 Ball Erfc(const Ball& x) { return OfFinite(x, arb_hypgeom_erfc); }
@@ -73,6 +76,10 @@ Ball Abs(const Ball& x) {
 
 Ball Max(const Ball& x, const Ball& y) {
   if (IsNaN(x) || IsNaN(y)) return Ball::Indeterminate();
+  if (arb_is_zero(Raw(y))) {  // of rectifiers, without a comparison's allocations
+    if (arb_is_nonpositive(Raw(x))) return y;
+    if (arb_is_nonnegative(Raw(x))) return x;
+  }
   if (SurelyLessOrEqual(x, y)) return y;
   if (SurelyLessOrEqual(y, x)) return x;
   Ball result;

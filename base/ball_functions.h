@@ -1,5 +1,6 @@
-// Functions of balls: each encloses the function's values at all numbers of its arguments, and is indeterminate where the
-// function is not defined on all of them. In the precision of the thread's BallScope.
+// Functions of balls. A result encloses the function's values at all numbers of its arguments. It
+// is indeterminate where the function is not defined on all of them. The precision is that of the
+// thread's BallScope.
 #ifndef MENDEL_BASE_BALL_FUNCTIONS_H_
 #define MENDEL_BASE_BALL_FUNCTIONS_H_
 
@@ -30,12 +31,13 @@ Ball Acosh(const Ball& x);
 Ball Atanh(const Ball& x);
 Ball Pi();
 
-/// Of infinite balls too.
+/// Infinite balls are allowed.
 Ball Abs(const Ball& x);
 Ball Max(const Ball& x, const Ball& y);
 Ball Min(const Ball& x, const Ball& y);
 
-/// Steps: a ball around all integers that the values round to. RoundToEven rounds halves to the even neighbour.
+/// Steps: a ball around all integers that the values round to. RoundToEven rounds halves to the
+/// even neighbor.
 Ball Floor(const Ball& x);
 Ball Ceil(const Ball& x);
 Ball Trunc(const Ball& x);

@@ -1,9 +1,11 @@
-// Products of matrices of balls by error-free transformation: midpoints are cut into slices so short that doubles hold the inner
-// products of two slices exactly. A dozen products of doubles cost a small part of what one product of multiprecision numbers
-// does. Radii are bounded by one more product of doubles.
-//
-// Source: K. Ozaki, T. Ogita, S. Oishi, S. M. Rump, "Error-free transformations of matrix multiplication by using fast routines of
-// matrix multiplication and its applications", Numerical Algorithms 59 (2012).
+// Products of matrices of balls by error-free
+// transformation. Midpoints are cut into
+// slices so short that doubles represent the
+// inner products of two slices exactly. A
+// dozen products of doubles cost a small part
+// of one product of multiprecision numbers.
+// One more product of doubles bounds the
+// radii.
 
 #include "base/ball_gemm.h"
 
@@ -23,13 +25,15 @@ namespace {
 
 /// With fewer rows or columns, cutting costs more than it saves.
 constexpr int64_t kLeastExtent = 4;
-/// Elements of an operand that are held in slices at a time, and the rows and elements of a product.
+/// Elements of an operand that are kept in slices at a time, and the rows and elements of a
+/// product.
 constexpr int64_t kBlockElements = 1 << 20;
 constexpr int64_t kBlockRows = 512;
 constexpr int64_t kBlockProduct = 1 << 16;
-/// Slices are that precise beyond the precision wanted, relative to the largest element of a row or column.
+/// Slices have this many bits beyond the precision wanted, relative to the largest element of a row
+/// or column.
 constexpr int64_t kGuardBits = 6;
-/// Of slices on the right, which floats hold, and on the left.
+/// Widths of slices on the right, which floats represent, and on the left.
 constexpr int64_t kMaxWidthRight = 25;
 constexpr int64_t kMaxWidthLeft = 40;
 constexpr int64_t kMostSlices = 400;
@@ -39,8 +43,9 @@ constexpr double kUpward = 1 + 0x1p-20;
 slong Precision() { return BallScope::Current().precision(); }
 arb_srcptr Raw(const Ball* balls) { return reinterpret_cast<arb_srcptr>(balls); }
 
-/// How operands are cut. The product of digits i (left) and j (right) is computed where it is worth at least one in 2^limit of the
-/// lines' largest elements: left_width * i + right_width * j < limit.
+/// The cut of both operands. The product of digits i (left) and j (right) is computed where it
+/// counts for at least one in 2^limit of the lines' largest elements: left_width * i + right_width
+/// * j < limit.
 struct Cut {
   int64_t left_width = 0;
   int64_t left = 0;  ///< slices
@@ -61,11 +66,13 @@ struct Cut {
 
 int64_t BitsWanted(const std::vector<LineScale>& scales) {
   int64_t bits = 1;
-  for (const LineScale& scale : scales) bits = std::max(bits, std::min<int64_t>(scale.bits(), Precision() + kGuardBits));
+  for (const LineScale& scale : scales)
+    bits = std::max(bits, std::min<int64_t>(scale.bits(), Precision() + kGuardBits));
   return bits;
 }
 
-/// The fewest products whose sums over `depth` doubles hold: weights of few bits want wide slices on the other side.
+/// The fewest products whose sums over `depth` doubles can represent. Weights of few bits allow
+/// wide slices on the other side.
 Cut CutFor(int64_t left_bits, int64_t right_bits, int64_t depth) {
   const int64_t log2_depth = std::bit_width(static_cast<uint64_t>(depth));
   Cut best;
@@ -76,7 +83,8 @@ Cut CutFor(int64_t left_bits, int64_t right_bits, int64_t depth) {
     if (cut.left_width > kMaxWidthLeft || cut.right_width < 2) continue;
     cut.right = (right_bits + cut.right_width - 1) / cut.right_width;
     cut.right_width = std::max<int64_t>(2, (right_bits + cut.right - 1) / cut.right);
-    const double cost = static_cast<double>(cut.Products()) + 0.5 * static_cast<double>(cut.right);  // and packing
+    const double cost =
+        static_cast<double>(cut.Products()) + 0.5 * static_cast<double>(cut.right);  // and packing
     if (cost < least) best = cut;
     least = std::min(least, cost);
     if (cut.left_width <= 2) break;
@@ -88,8 +96,8 @@ Cut CutFor(int64_t left_bits, int64_t right_bits, int64_t depth) {
 class Product {
  public:
   /// `column_step`: 0 where all columns have one scale.
-  Product(const BallSlices<double>& left, int64_t block, const BallSlices<float>& right, int64_t column_step, const Cut& cut,
-          int64_t n, const BallProducts::Gather& gather)
+  Product(const BallSlices<double>& left, int64_t block, const BallSlices<float>& right,
+          int64_t column_step, const Cut& cut, int64_t n, const BallProducts::Gather& gather)
       : left_(left),
         first_(block * left.layout.block),
         right_(right),
@@ -115,7 +123,8 @@ class Product {
     arf_init(sum_);
     mag_init(bound_);
     arb_init(value_);
-    limbs_.resize(static_cast<size_t>((cut.left_width * (cut.left - 1) + cut.right_width * (cut.right - 1) + 64) / 64 + 2));
+    limbs_.resize(static_cast<size_t>(
+        (cut.left_width * (cut.left - 1) + cut.right_width * (cut.right - 1) + 64) / 64 + 2));
   }
   ~Product() {
     arf_clear(sum_);
@@ -140,7 +149,8 @@ class Product {
   }
 
  private:
-  /// Of the thread, for one product at a time: the system takes pages back from large blocks that are freed.
+  /// Scratch memory of the thread, for one product at a time. The system takes pages back from
+  /// large blocks that are freed.
   static double* Scratch(int64_t size) {
     thread_local std::vector<double> scratch;
     scratch.resize(std::max(scratch.size(), static_cast<size_t>(size)));
@@ -160,16 +170,20 @@ class Product {
     const LineScale& b = right_.scales[static_cast<size_t>(column * column_step_)];
     std::fill(limbs_.begin(), limbs_.end(), 0);
     for (size_t j = 0; j < sums_.size(); ++j) {
-      int64_t offset = cut_.left_width * (cut_.left - 1) + cut_.right_width * (cut_.right - 1 - static_cast<int64_t>(j));
-      for (size_t from = at; from < sums_[j].size(); from += static_cast<size_t>(m_ * n_), offset -= cut_.left_width) {
-        const __int128 term = static_cast<__int128>(static_cast<int64_t>(sums_[j][from])) << (offset & 63);
+      int64_t offset = cut_.left_width * (cut_.left - 1) +
+                       cut_.right_width * (cut_.right - 1 - static_cast<int64_t>(j));
+      for (size_t from = at; from < sums_[j].size();
+           from += static_cast<size_t>(m_ * n_), offset -= cut_.left_width) {
+        const __int128 term = static_cast<__int128>(static_cast<int64_t>(sums_[j][from]))
+                              << (offset & 63);
         limbs_[static_cast<size_t>(offset >> 6)] += static_cast<uint64_t>(term);
         limbs_[static_cast<size_t>(offset >> 6) + 1] += static_cast<int64_t>(term >> 64);
       }
     }
     SetSum();
-    arf_mul_2exp_si(arb_midref(value_), sum_,
-                    a.exponent + b.exponent - cut_.left_width * cut_.left - cut_.right_width * cut_.right);
+    arf_mul_2exp_si(
+        arb_midref(value_), sum_,
+        a.exponent + b.exponent - cut_.left_width * cut_.left - cut_.right_width * cut_.right);
     mag_zero(arb_radref(value_));
     if (!right_.exact) AddError(right_radii_[at] * kUpward, a.exponent + b.radius);
     if (!left_.exact) AddError(left_radii_[at] * kUpward, a.radius + b.exponent);
@@ -177,7 +191,7 @@ class Product {
     AddError(left_out_, a.exponent + b.exponent - cut_.limit);
   }
 
-  /// sum_ = what limbs_ hold, each a signed multiple of its power of 2^64.
+  /// sum_ = the sum of limbs_, each a signed multiple of its power of 2^64.
   void SetSum() {
     __int128 carry = 0;
     digits_.clear();
@@ -210,12 +224,16 @@ class Product {
   const Cut& cut_;
   int64_t m_, n_, k_;
   double* columns_;
-  std::vector<std::vector<double>> sums_;  // of digit j on the right: with digit 0 on the left, then 1, ...: integers
+  std::vector<std::vector<double>>
+      sums_;  // of digit j on the right: with digit 0 on the left, then 1, ...: integers
   std::vector<double> left_radii_;
   std::vector<double> right_radii_;
-  /// Bounds the products left out, each digit i (or j) having some: a digit is at most 2^-(width s + 1) of its line's largest
-  /// element, so that for each p and i they are at most 2^-(limit + 2) and smaller ones, in all less than twice that.
-  double left_out_ = cut_.Products() == cut_.left * cut_.right ? 0 : static_cast<double>(k_ * std::min(cut_.left, cut_.right)) / 2;
+  /// Bounds the products left out, each digit i (or j) having some: a digit is at most 2^-(width s
+  /// + 1) of its line's largest element, so that for each p and i they are at most 2^-(limit + 2)
+  /// and smaller ones, in all less than twice that.
+  double left_out_ = cut_.Products() == cut_.left * cut_.right
+                         ? 0
+                         : static_cast<double>(k_ * std::min(cut_.left, cut_.right)) / 2;
   std::vector<__int128> limbs_;
   std::vector<mp_limb_t> digits_;
   arf_t sum_;
@@ -223,42 +241,49 @@ class Product {
   arb_t value_;
 };
 
-void ByDots(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, arb_srcptr b, int64_t ldb, arb_ptr c, int64_t ldc,
-            bool accumulate) {
-  // Columns of b side by side, so that the inner products read memory in order. The copies share b's digits: never cleared.
+void ByDots(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, arb_srcptr b, int64_t ldb,
+            arb_ptr c, int64_t ldc, bool accumulate) {
+  // Columns of b lie side by side, so that the inner products read memory in order. The copies
+  // share b's digits and are never cleared.
   constexpr int64_t kColumns = 8;
   std::vector<arb_struct> columns(static_cast<size_t>(kColumns * k));
   for (int64_t first = 0; first < n; first += kColumns) {
     const int64_t count = std::min(kColumns, n - first);
     for (int64_t p = 0; p < k; ++p) {
-      for (int64_t j = 0; j < count; ++j) columns[static_cast<size_t>(j * k + p)] = b[p * ldb + first + j];
+      for (int64_t j = 0; j < count; ++j)
+        columns[static_cast<size_t>(j * k + p)] = b[p * ldb + first + j];
     }
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < count; ++j) {
         arb_ptr sum = c + i * ldc + first + j;
-        arb_dot(sum, accumulate ? sum : nullptr, 0, a + i * lda, 1, columns.data() + j * k, 1, k, Precision());
+        arb_dot(sum, accumulate ? sum : nullptr, 0, a + i * lda, 1, columns.data() + j * k, 1, k,
+                Precision());
       }
     }
   }
 }
 
-/// False, and nothing done, where an element has no slices.
-bool BySlices(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, arb_srcptr b, int64_t ldb, arb_ptr c, int64_t ldc,
-              bool accumulate) {
+/// False, and nothing is done, where an element has no slices.
+bool BySlices(int64_t m, int64_t n, int64_t k, arb_srcptr a, int64_t lda, arb_srcptr b, int64_t ldb,
+              arb_ptr c, int64_t ldc, bool accumulate) {
   const BallLines rows{a, m, k, lda, 1};
   std::optional<std::vector<LineScale>> row_scales = ScalesOf(rows);
   if (!row_scales.has_value()) return false;
   const std::optional<std::vector<LineScale>> column_scales = ScalesOf({b, n, k, 1, ldb});
   if (!column_scales.has_value()) return false;
   const Cut cut = CutFor(BitsWanted(*row_scales), BitsWanted(*column_scales), k);
-  const BallSlices<double> left = CutIntoSlices<double>(rows, *std::move(row_scales), {cut.left_width, cut.left, m, k, 1});
-  const int64_t strip = std::clamp(std::min(kBlockElements / k, kBlockProduct / m), kLeastExtent, n);
+  const BallSlices<double> left =
+      CutIntoSlices<double>(rows, *std::move(row_scales), {cut.left_width, cut.left, m, k, 1});
+  const int64_t strip =
+      std::clamp(std::min(kBlockElements / k, kBlockProduct / m), kLeastExtent, n);
   for (int64_t j = 0; j < n; j += strip) {
     const int64_t count = std::min(strip, n - j);
-    const BallSlices<float> right =
-        CutIntoSlices<float>({b + j, count, k, 1, ldb}, {column_scales->begin() + j, column_scales->begin() + j + count},
-                             {cut.right_width, cut.right, count, 1, count});
-    const auto copy = [&](const float* plane, double* columns) { std::copy_n(plane, count * k, columns); };
+    const BallSlices<float> right = CutIntoSlices<float>(
+        {b + j, count, k, 1, ldb}, {column_scales->begin() + j, column_scales->begin() + j + count},
+        {cut.right_width, cut.right, count, 1, count});
+    const auto copy = [&](const float* plane, double* columns) {
+      std::copy_n(plane, count * k, columns);
+    };
     Product(left, 0, right, 1, cut, count, copy).Write(c + j, ldc, accumulate);
   }
   return true;
@@ -269,8 +294,10 @@ class SlicedProducts : public BallProducts {
   SlicedProducts(const Cut& cut, BallSlices<double> left, BallSlices<float> image)
       : cut_(cut), left_(std::move(left)), image_(std::move(image)) {}
 
-  void Multiply(int64_t block, int64_t n, const Gather& gather, Ball* c, int64_t ldc) const override {
-    Product(left_, block, image_, 0, cut_, n, gather).Write(reinterpret_cast<arb_ptr>(c), ldc, false);
+  void Multiply(int64_t block, int64_t n, const Gather& gather, Ball* c,
+                int64_t ldc) const override {
+    Product(left_, block, image_, 0, cut_, n, gather)
+        .Write(reinterpret_cast<arb_ptr>(c), ldc, false);
   }
 
  private:
@@ -281,7 +308,8 @@ class SlicedProducts : public BallProducts {
 
 }  // namespace
 
-std::unique_ptr<const BallProducts> BallProducts::Make(const Ball* left, int64_t rows, int64_t depth, int64_t block,
+std::unique_ptr<const BallProducts> BallProducts::Make(const Ball* left, int64_t rows,
+                                                       int64_t depth, int64_t block,
                                                        const Ball* image, int64_t size) {
   if (block < kLeastExtent || depth == 0 || size == 0) return nullptr;
   const BallLines lines{Raw(left), rows, depth, depth, 1};
@@ -292,18 +320,24 @@ std::unique_ptr<const BallProducts> BallProducts::Make(const Ball* left, int64_t
   if (!image_scale.has_value()) return nullptr;
   const Cut cut = CutFor(BitsWanted(*row_scales), BitsWanted(*image_scale), depth);
   return std::make_unique<const SlicedProducts>(
-      cut, CutIntoSlices<double>(lines, *std::move(row_scales), {cut.left_width, cut.left, block, depth, 1}),
-      CutIntoSlices<float>(whole, *std::move(image_scale), {cut.right_width, cut.right, 1, size, 1}));
+      cut,
+      CutIntoSlices<double>(lines, *std::move(row_scales),
+                            {cut.left_width, cut.left, block, depth, 1}),
+      CutIntoSlices<float>(whole, *std::move(image_scale),
+                           {cut.right_width, cut.right, 1, size, 1}));
 }
 
-void BallGemm(int64_t m, int64_t n, int64_t k, const Ball* a, int64_t lda, const Ball* b, int64_t ldb, Ball* c, int64_t ldc,
-              bool accumulate) {
-  const int64_t block = std::clamp(kBlockElements / std::max<int64_t>(1, k), kLeastExtent, kBlockRows);
+void BallGemm(int64_t m, int64_t n, int64_t k, const Ball* a, int64_t lda, const Ball* b,
+              int64_t ldb, Ball* c, int64_t ldc, bool accumulate) {
+  const int64_t block =
+      std::clamp(kBlockElements / std::max<int64_t>(1, k), kLeastExtent, kBlockRows);
   arb_ptr out = reinterpret_cast<arb_ptr>(c);
   for (int64_t i = 0; i < m; i += block) {
     const int64_t rows = std::min(block, m - i);
     const bool worthwhile = std::min(rows, n) >= kLeastExtent && k > 0;
-    if (worthwhile && BySlices(rows, n, k, Raw(a + i * lda), lda, Raw(b), ldb, out + i * ldc, ldc, accumulate)) continue;
+    if (worthwhile &&
+        BySlices(rows, n, k, Raw(a + i * lda), lda, Raw(b), ldb, out + i * ldc, ldc, accumulate))
+      continue;
     ByDots(rows, n, k, Raw(a + i * lda), lda, Raw(b), ldb, out + i * ldc, ldc, accumulate);
   }
 }

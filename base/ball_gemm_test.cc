@@ -1,4 +1,5 @@
-// Products of matrices of balls against exact rationals' stand-in: the same sums at a precision that holds them.
+// Products of matrices of balls against the same sums at a precision that is exact for
+// them.
 
 #include "base/ball_gemm.h"
 
@@ -23,7 +24,8 @@ struct Extents {
   int64_t m, n, k;
 };
 
-/// How elements are drawn. A ball stands for a range of numbers, of which `points` holds one.
+/// Elements are drawn by these rules. A ball stands for a range of numbers; `points` has one of
+/// each.
 struct Matrix {
   std::vector<Ball> balls;
   std::vector<Ball> points;
@@ -41,7 +43,8 @@ Ball ScaledByPowerOfTwo(const Ball& x, int64_t exponent) {
   return result * Ball::FromDouble(std::ldexp(1.0, static_cast<int>(exponent)));
 }
 
-/// Numbers of `reach` binary orders of magnitude; of each, with `rounded`, what is left after computing it at `precision`.
+/// Numbers of `reach` binary orders of magnitude; with `rounded`, their thirds, which are inexact
+/// at `precision`.
 Matrix Draw(Rng& rng, int64_t count, int64_t reach, bool rounded, int precision) {
   const BallContext exact(kExact), coarse(precision);
   Matrix matrix;
@@ -58,7 +61,8 @@ Matrix Draw(Rng& rng, int64_t count, int64_t reach, bool rounded, int precision)
   return matrix;
 }
 
-/// Largest radius of the product in units of the last place of the largest product in its sum; checks that each is an enclosure.
+/// Largest radius of the product, in units of the last place of the largest product in its sum.
+/// Checks that each element is an enclosure.
 double Check(const Extents& e, const Matrix& a, const Matrix& b, int precision, bool accumulate) {
   const BallContext exact(kExact), coarse(precision);
   std::vector<Ball> got(static_cast<size_t>(e.m * e.n), Ball::FromInt(accumulate ? 7 : 0));
@@ -81,7 +85,8 @@ double Check(const Extents& e, const Matrix& a, const Matrix& b, int precision, 
       }
       const Ball& enclosure = got[static_cast<size_t>(i * e.n + j)];
       EXPECT_TRUE(Contains(enclosure, sum)) << i << ", " << j;
-      const double scale = std::log2(largest_a * largest_b * static_cast<double>(e.k) + (accumulate ? 7 : 0));
+      const double scale =
+          std::log2(largest_a * largest_b * static_cast<double>(e.k) + (accumulate ? 7 : 0));
       if (enclosure.Log2Radius() > -std::numeric_limits<double>::infinity()) {
         worst = std::max(worst, enclosure.Log2Radius() - scale + precision);
       }
@@ -93,13 +98,15 @@ double Check(const Extents& e, const Matrix& a, const Matrix& b, int precision, 
 TEST(BallGemm, EnclosesProductsOfAllKinds) {
   Rng rng(3);
   RecordProperty("seed", 3);
-  for (const Extents& e : {Extents{4, 4, 1}, Extents{5, 9, 40}, Extents{9, 7, 150}, Extents{3, 20, 20}}) {
+  for (const Extents& e :
+       {Extents{4, 4, 1}, Extents{5, 9, 40}, Extents{9, 7, 150}, Extents{3, 20, 20}}) {
     for (const int precision : {32, 64, 100, 128, 333}) {
       for (const bool rounded_a : {false, true}) {
         for (const bool rounded_b : {false, true}) {
           const Matrix a = Draw(rng, e.m * e.k, 10, rounded_a, precision);
           const Matrix b = Draw(rng, e.k * e.n, 10, rounded_b, precision);
-          EXPECT_LE(Check(e, a, b, precision, rng.Flip()), 4) << e.m << " " << e.n << " " << e.k << " at " << precision;
+          EXPECT_LE(Check(e, a, b, precision, rng.Flip()), 4)
+              << e.m << " " << e.n << " " << e.k << " at " << precision;
         }
       }
     }
@@ -119,7 +126,7 @@ TEST(BallGemm, SizesFarApartCostPrecisionAndNothingElse) {
   }
 }
 
-/// Wide balls, of which only the ends are extreme.
+/// Only the ends of these wide balls are extreme.
 TEST(BallGemm, RadiiOfBothSidesCount) {
   Rng rng(5);
   RecordProperty("seed", 5);
@@ -170,7 +177,8 @@ TEST(BallGemm, IntegersThatFitAreExact) {
   EXPECT_EQ(Check(e, a, b, 128, false), -std::numeric_limits<double>::infinity());
 }
 
-/// Weights of few bits are cut into fewer slices than what they are multiplied by; with `rounded` both are as long.
+/// Weights of few bits are cut into fewer slices than the other operand; with `rounded` both have
+/// the same number.
 TEST(BallProducts, EncloseRowsByGatheredColumns) {
   Rng rng(7);
   RecordProperty("seed", 7);
@@ -188,10 +196,12 @@ TEST(BallProducts, EncloseRowsByGatheredColumns) {
       const BallContext exact(kExact), coarse(precision);
       {
         const BallScope scope(coarse);
-        const auto products = BallProducts::Make(weights.balls.data(), kRows, kDepth, kBlock, image.balls.data(), kImage);
+        const auto products = BallProducts::Make(weights.balls.data(), kRows, kDepth, kBlock,
+                                                 image.balls.data(), kImage);
         ASSERT_NE(products, nullptr);
         for (int64_t block = 0; block * kBlock < kRows; ++block) {
-          products->Multiply(block, kColumns, gather, got.data() + block * kBlock * kColumns, kColumns);
+          products->Multiply(block, kColumns, gather, got.data() + block * kBlock * kColumns,
+                             kColumns);
         }
       }
       const BallScope scope(exact);
@@ -227,7 +237,7 @@ TEST(BallProducts, AreNotMadeOfWhatHasNoSlices) {
   EXPECT_EQ(BallProducts::Make(rows.data(), 8, 4, 8, image.data(), 8), nullptr);
 }
 
-/// Longer than what one job cuts.
+/// The images are longer than the part that one job cuts.
 TEST(BallProducts, LargeImagesAreCutInParts) {
   Rng rng(8);
   RecordProperty("seed", 8);
@@ -237,14 +247,18 @@ TEST(BallProducts, LargeImagesAreCutInParts) {
   std::vector<Ball> got(4 * kColumns);
   const BallContext context(64);
   const BallScope scope(context);
-  const auto copy = [](const float* plane, double* columns) { std::copy_n(plane, kImage, columns); };
-  BallProducts::Make(ones.data(), 4, 4, 4, image.balls.data(), kImage)->Multiply(0, kColumns, copy, got.data(), kColumns);
+  const auto copy = [](const float* plane, double* columns) {
+    std::copy_n(plane, kImage, columns);
+  };
+  BallProducts::Make(ones.data(), 4, 4, 4, image.balls.data(), kImage)
+      ->Multiply(0, kColumns, copy, got.data(), kColumns);
   const BallContext exact(kExact);
   const BallScope wide(exact);
   for (size_t j = 0; j < kColumns; ++j) {
     Ball sum;
     for (size_t p = 0; p < 4; ++p) sum += image.points[p * kColumns + j];
-    for (size_t i = 0; i < 4; ++i) ASSERT_TRUE(Contains(got[i * kColumns + j], sum)) << i << ", " << j;
+    for (size_t i = 0; i < 4; ++i)
+      ASSERT_TRUE(Contains(got[i * kColumns + j], sum)) << i << ", " << j;
   }
 }
 

@@ -1,4 +1,5 @@
-// Matrices of balls cut into slices: small integers, of which doubles hold inner products exactly (base/ball_gemm.h).
+// Matrices of balls cut into slices: small integers whose inner products doubles represent exactly
+// (base/ball_gemm.h).
 #ifndef MENDEL_BASE_BALL_SLICES_H_
 #define MENDEL_BASE_BALL_SLICES_H_
 
@@ -10,7 +11,8 @@
 
 namespace mendel {
 
-/// One operand of a product as lines - rows of the left one, columns of the right one - of `depth` elements each.
+/// One operand of a product as lines - rows of the left one, columns of the right one - of `depth`
+/// elements each.
 struct BallLines {
   arb_srcptr data;
   int64_t count;
@@ -21,7 +23,7 @@ struct BallLines {
   arb_srcptr At(int64_t line, int64_t p) const { return data + line * stride + p * step; }
 };
 
-/// What the elements of a line have in common.
+/// The exponent range that the elements of a line share.
 struct LineScale {
   static constexpr int64_t kNone = INT64_MIN / 4;
 
@@ -33,10 +35,12 @@ struct LineScale {
   int64_t bits() const { return zero() ? 1 : exponent - lowest; }
 };
 
-/// One a line. Nothing where an element is not finite, of an absurd size, or much wider than its line's midpoints.
+/// One scale per line. nullopt where an element is not finite, of an absurd size, or much wider
+/// than its line's midpoints.
 std::optional<std::vector<LineScale>> ScalesOf(const BallLines& lines);
 
-/// Digit s of an element is at most 2^(width - 1) in magnitude and stands for multiples of 2^(exponent - width (s + 1)).
+/// Digit s of an element is at most 2^(width - 1) in magnitude and stands for multiples of
+/// 2^(exponent - width (s + 1)).
 struct SliceLayout {
   int64_t width;
   int64_t slices;
@@ -52,19 +56,23 @@ struct BallSlices {
   int64_t depth = 0;
   SliceLayout layout{};
   std::vector<T> digits;
-  std::vector<T> magnitudes;  ///< at least |midpoint| + radius, by 2^exponent of the line; without slices, as layout says
+  std::vector<T> magnitudes;  ///< at least |midpoint| + radius, by 2^exponent of the line; without
+                              ///< slices, as layout says
   std::vector<T> radii;       ///< at least radius + what is cut off, by 2^radius of the line
   std::vector<LineScale> scales;
   bool exact = true;  ///< all radii are zero
 
-  int64_t LinesOf(int64_t block) const { return std::min(layout.block, count - block * layout.block); }
-  /// Where block `block` begins, with all its slices.
+  int64_t LinesOf(int64_t block) const {
+    return std::min(layout.block, count - block * layout.block);
+  }
+  /// Block `block` begins here, with all its slices.
   int64_t Begin(int64_t block) const { return block * layout.block * layout.slices * depth; }
 };
 
 /// `scales` are those of `lines`. Large operands use several threads.
 template <class T>
-BallSlices<T> CutIntoSlices(const BallLines& lines, std::vector<LineScale> scales, const SliceLayout& layout);
+BallSlices<T> CutIntoSlices(const BallLines& lines, std::vector<LineScale> scales,
+                            const SliceLayout& layout);
 
 }  // namespace mendel
 

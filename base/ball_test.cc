@@ -123,7 +123,9 @@ TEST_F(BallTest, MaximaTakeInfinitiesAndOpenOrders) {
 }
 
 TEST_F(BallTest, StepsRoundAsTheirNamesSay) {
-  const auto at = [](Ball (*step)(const Ball&), double x) { return step(Ball::FromDouble(x)).AsInteger(); };
+  const auto at = [](Ball (*step)(const Ball&), double x) {
+    return step(Ball::FromDouble(x)).AsInteger();
+  };
   EXPECT_EQ(at(balls::Floor, -1.5), -2);
   EXPECT_EQ(at(balls::Ceil, -1.5), -1);
   EXPECT_EQ(at(balls::Trunc, -1.5), -1);
@@ -134,7 +136,8 @@ TEST_F(BallTest, StepsRoundAsTheirNamesSay) {
   const Ball near_half = balls::RoundToEven(Ball::Interval(0.4, 0.6));
   EXPECT_TRUE(Contains(near_half, Ball()) && Contains(near_half, Ball::FromInt(1)));
   EXPECT_FALSE(balls::Floor(Ball::FromDouble(kInfinity)).IsFinite());
-  EXPECT_FALSE(balls::Floor(balls::Exp(Ball::FromDouble(1e18))).IsFinite());  // too large for an integer: not enclosed, no crash
+  EXPECT_FALSE(balls::Floor(balls::Exp(Ball::FromDouble(1e18)))
+                   .IsFinite());  // too large for an integer: not enclosed, no crash
 }
 
 TEST_F(BallTest, FunctionsMatchTheLibraryAndKnowTheirDomains) {
@@ -147,11 +150,14 @@ TEST_F(BallTest, FunctionsMatchTheLibraryAndKnowTheirDomains) {
     EXPECT_NEAR(balls::Erf(ball).Middle(), std::erf(x), 1e-13);
     EXPECT_NEAR(balls::Erfc(ball).Middle(), std::erfc(x), 1e-13);
     EXPECT_NEAR(balls::Tanh(ball).Middle(), std::tanh(x), 1e-13);
-    EXPECT_NEAR(balls::Pow(balls::Abs(ball), Ball::FromDouble(0.3)).Middle(), std::pow(std::abs(x), 0.3), 1e-13);
+    EXPECT_NEAR(balls::Pow(balls::Abs(ball), Ball::FromDouble(0.3)).Middle(),
+                std::pow(std::abs(x), 0.3), 1e-13);
     EXPECT_NEAR(balls::Pow(ball, Ball::FromInt(3)).Middle(), x * x * x, 1e-13);
   }
-  for (const Ball& undefined : {balls::Log(Ball::FromInt(-1)), balls::Sqrt(Ball::FromInt(-1)), balls::Rsqrt(Ball()),
-                                balls::Acosh(Ball()), balls::Log(Ball::Indeterminate()), balls::Log(Ball::FromDouble(kInfinity))}) {
+  for (const Ball& undefined :
+       {balls::Log(Ball::FromInt(-1)), balls::Sqrt(Ball::FromInt(-1)), balls::Rsqrt(Ball()),
+        balls::Acosh(Ball()), balls::Log(Ball::Indeterminate()),
+        balls::Log(Ball::FromDouble(kInfinity))}) {
     EXPECT_FALSE(undefined.IsFinite());
   }
   EXPECT_TRUE(balls::Exp(Ball::FromDouble(-kInfinity)).IsExact());
@@ -161,8 +167,10 @@ TEST_F(BallTest, FunctionsMatchTheLibraryAndKnowTheirDomains) {
 TEST_F(BallTest, ProductsOfMatricesEncloseTheExactOnes) {
   Rng rng(2);
   RecordProperty("seed", 2);
-  for (const auto& [m, n, k] : {std::array{1, 1, 0}, std::array{3, 5, 7}, std::array{2, 19, 33}, std::array{4, 8, 1}}) {
-    const size_t rows = static_cast<size_t>(m), columns = static_cast<size_t>(n), depth = static_cast<size_t>(k);
+  for (const auto& [m, n, k] :
+       {std::array{1, 1, 0}, std::array{3, 5, 7}, std::array{2, 19, 33}, std::array{4, 8, 1}}) {
+    const size_t rows = static_cast<size_t>(m), columns = static_cast<size_t>(n),
+                 depth = static_cast<size_t>(k);
     std::vector<Ball> a(rows * depth), b(depth * columns), c(rows * columns, Ball::FromInt(7));
     const auto draw = [&] {
       if (rng.Flip(0.3)) return Ball();
@@ -202,7 +210,8 @@ TEST_F(BallTest, NumbersWithHugeExponentsOutliveTheirThreads) {
     std::vector<Ball> results(256);
     ParallelFor(256, [&](int64_t i) {
       const BallScope scope(context_);
-      results[static_cast<size_t>(i)] = balls::Exp(Ball::FromDouble(1e25 * static_cast<double>(i + 1)));
+      results[static_cast<size_t>(i)] =
+          balls::Exp(Ball::FromDouble(1e25 * static_cast<double>(i + 1)));
     });
     for (size_t i = 1; i < results.size(); ++i) {
       EXPECT_TRUE(SurelyLess(results[i - 1], results[i]));

@@ -14,12 +14,14 @@ class Deadline {
   static Deadline After(double seconds) {
     if (!(seconds < 1e9)) return Never();
     return Deadline(std::chrono::steady_clock::now() +
-                    std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds)));
+                    std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                        std::chrono::duration<double>(seconds)));
   }
   bool Passed() const { return std::chrono::steady_clock::now() >= when_; }
   /// Seconds left, negative when passed, infinity for Never().
   double SecondsLeft() const {
-    if (when_ == std::chrono::steady_clock::time_point::max()) return std::numeric_limits<double>::infinity();
+    if (when_ == std::chrono::steady_clock::time_point::max())
+      return std::numeric_limits<double>::infinity();
     return std::chrono::duration<double>(when_ - std::chrono::steady_clock::now()).count();
   }
 
@@ -31,7 +33,9 @@ class Deadline {
 /// Seconds since construction.
 class Stopwatch {
  public:
-  double Seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  double Seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -1,5 +1,6 @@
-// SipHash-2-4 of one word (base/hash.cc is the definition) in eight lanes. The compiler's vector extension makes of one text what
-// each target can do: AVX-512 rotates 64-bit words, AVX2 shifts them, without either the lanes are pairs.
+// SipHash-2-4 of one word (base/hash.cc is the definition) in eight lanes. The compiler's vector
+// extension makes of one text what each target can do: AVX-512 rotates 64-bit words, AVX2 shifts
+// them, without either the lanes are pairs.
 
 #include "base/element_stream.h"
 
@@ -42,7 +43,8 @@ MENDEL_ALWAYS_INLINE void SipRounds(State& s) {
 }
 
 /// Hashes of the words first .. first + 7.
-MENDEL_ALWAYS_INLINE void HashLanes(const std::array<uint64_t, 2>& key, uint64_t first, Lanes& high, Lanes& low) {
+MENDEL_ALWAYS_INLINE void HashLanes(const std::array<uint64_t, 2>& key, uint64_t first, Lanes& high,
+                                    Lanes& low) {
   const Lanes zero = {};
   Lanes word = zero;
   for (size_t k = 0; k < kLanes; ++k) word[k] = first + k;
@@ -63,8 +65,8 @@ MENDEL_ALWAYS_INLINE void HashLanes(const std::array<uint64_t, 2>& key, uint64_t
   high = s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
 }
 
-MENDEL_ALWAYS_INLINE void FillLanes(const PrimeField& field, const std::array<uint64_t, 2>& key, uint64_t first,
-                                    std::span<uint64_t> out) {
+MENDEL_ALWAYS_INLINE void FillLanes(const PrimeField& field, const std::array<uint64_t, 2>& key,
+                                    uint64_t first, std::span<uint64_t> out) {
   for (size_t i = 0; i < out.size(); i += kLanes) {
     Lanes high, low;
     HashLanes(key, first + i, high, low);
@@ -75,17 +77,20 @@ MENDEL_ALWAYS_INLINE void FillLanes(const PrimeField& field, const std::array<ui
 
 #undef MENDEL_ALWAYS_INLINE
 
-void FillPortable(const PrimeField& field, const std::array<uint64_t, 2>& key, uint64_t first, std::span<uint64_t> out) {
+void FillPortable(const PrimeField& field, const std::array<uint64_t, 2>& key, uint64_t first,
+                  std::span<uint64_t> out) {
   FillLanes(field, key, first, out);
 }
 
-__attribute__((target("avx2"))) void FillAvx2(const PrimeField& field, const std::array<uint64_t, 2>& key, uint64_t first,
+__attribute__((target("avx2"))) void FillAvx2(const PrimeField& field,
+                                              const std::array<uint64_t, 2>& key, uint64_t first,
                                               std::span<uint64_t> out) {
   FillLanes(field, key, first, out);
 }
 
-__attribute__((target("avx512f"))) void FillAvx512(const PrimeField& field, const std::array<uint64_t, 2>& key, uint64_t first,
-                                                   std::span<uint64_t> out) {
+__attribute__((target("avx512f"))) void FillAvx512(const PrimeField& field,
+                                                   const std::array<uint64_t, 2>& key,
+                                                   uint64_t first, std::span<uint64_t> out) {
   FillLanes(field, key, first, out);
 }
 
@@ -98,8 +103,8 @@ std::vector<StreamTarget> SupportedStreamTargets() {
   return targets;
 }
 
-void FillElementsOn(StreamTarget target, const PrimeField& field, std::array<uint64_t, 2> key, uint64_t first,
-                    std::span<uint64_t> out) {
+void FillElementsOn(StreamTarget target, const PrimeField& field, std::array<uint64_t, 2> key,
+                    uint64_t first, std::span<uint64_t> out) {
   switch (target) {
     case StreamTarget::kAvx512:
       return FillAvx512(field, key, first, out);
@@ -110,7 +115,8 @@ void FillElementsOn(StreamTarget target, const PrimeField& field, std::array<uin
   }
 }
 
-void FillElements(const PrimeField& field, std::array<uint64_t, 2> key, uint64_t first, std::span<uint64_t> out) {
+void FillElements(const PrimeField& field, std::array<uint64_t, 2> key, uint64_t first,
+                  std::span<uint64_t> out) {
   static const StreamTarget target = SupportedStreamTargets().back();
   FillElementsOn(target, field, key, first, out);
 }

@@ -10,7 +10,8 @@ namespace {
 TEST(ElementStream, EveryTargetIsTheHash) {
   Rng rng(1);
   for (int trial = 0; trial < 200; ++trial) {
-    const PrimeField field = trial % 2 == 0 ? PrimeField::RandomCertifying(rng) : PrimeField(trial % 4 == 1 ? 7 : 1048573);
+    const PrimeField field = trial % 2 == 0 ? PrimeField::RandomCertifying(rng)
+                                            : PrimeField(trial % 4 == 1 ? 7 : 1048573);
     const std::array<uint64_t, 2> key = {rng.Next(), rng.Next()};
     const uint64_t first = trial % 3 == 0 ? 0 : rng.Next();  // wraps around, too
     std::vector<uint64_t> expected;
@@ -36,7 +37,8 @@ TEST(ElementStream, ScalesTheWholeHash) {
   EXPECT_EQ(ElementOfHash(field, {0, 0}), 0u);
   EXPECT_EQ(ElementOfHash(field, {~uint64_t{0}, ~uint64_t{0}}), field.prime() - 1);
   EXPECT_EQ(ElementOfHash(field, {uint64_t{1} << 63, 0}), field.prime() / 2);
-  // The low word decides at the border between two elements: 2^128 / p lies between these two hashes.
+  // The low word decides at the border between two elements: 2^128 / p lies between these two
+  // hashes.
   const unsigned __int128 border = ~static_cast<unsigned __int128>(0) / field.prime();
   const auto at = [&](unsigned __int128 h) {
     return ElementOfHash(field, {static_cast<uint64_t>(h >> 64), static_cast<uint64_t>(h)});

@@ -19,12 +19,14 @@ constexpr int64_t kColumns = 256;
 constexpr int kPlanes = 6;
 
 /// Splits a block into planes of `stride` elements, rows tight.
-void SplitBlock(const uint64_t* block, int64_t ld, int64_t rows, int64_t columns, int planes, double* out, int64_t stride) {
+void SplitBlock(const uint64_t* block, int64_t ld, int64_t rows, int64_t columns, int planes,
+                double* out, int64_t stride) {
   for (int64_t i = 0; i < rows; ++i) {
     const uint64_t* row = block + i * ld;
     double* to = out + i * columns;
     if (planes == 1) {
-      for (int64_t j = 0; j < columns; ++j) to[j] = static_cast<double>(static_cast<int32_t>(row[j]));
+      for (int64_t j = 0; j < columns; ++j)
+        to[j] = static_cast<double>(static_cast<int32_t>(row[j]));
       continue;
     }
     for (int64_t j = 0; j < columns; ++j) {
@@ -48,9 +50,12 @@ class Combiner {
     for (size_t k = 0; k < powers_.size(); ++k) powers_[k] = field.Pow(2, (k + 1) * kLimbBits);
   }
 
-  uint64_t One(const double* product) const { return static_cast<uint64_t>(*product) % field_.prime(); }
+  uint64_t One(const double* product) const {
+    return static_cast<uint64_t>(*product) % field_.prime();
+  }
 
-  /// a b = sum over limbs; the mixed terms are Karatsuba's differences, all exact integers below 2^53 and so below p.
+  /// a b = sum over limbs; the mixed terms are Karatsuba's differences, all exact integers below
+  /// 2^53 and so below p.
   uint64_t Six(const double* product, int64_t stride) const {
     const double low = product[0];
     const double middle = product[stride];
@@ -71,19 +76,25 @@ class Combiner {
 
 }  // namespace
 
-bool HasLimbMatMul(const PrimeField& field) { return field.prime() <= kLimbMask || field.prime() >= uint64_t{1} << 59; }
+bool HasLimbMatMul(const PrimeField& field) {
+  return field.prime() <= kLimbMask || field.prime() >= uint64_t{1} << 59;
+}
 
-void LimbMatMul(const PrimeField& field, GemmTarget target, int64_t m, int64_t n, int64_t k, const uint64_t* a, int64_t lda,
-                const uint64_t* b, int64_t ldb, uint64_t* c, int64_t ldc, bool accumulate) {
+void LimbMatMul(const PrimeField& field, GemmTarget target, int64_t m, int64_t n, int64_t k,
+                const uint64_t* a, int64_t lda, const uint64_t* b, int64_t ldb, uint64_t* c,
+                int64_t ldc, bool accumulate) {
   MENDEL_CHECK(HasLimbMatMul(field));
   const int planes = field.prime() <= kLimbMask ? 1 : kPlanes;
   const Combiner combiner(field);
   const int64_t depth_block = std::clamp<int64_t>(k, 1, kDepth);
   const int64_t column_block = std::clamp<int64_t>(n, 1, kColumns);
   const int64_t row_block = std::clamp<int64_t>(m, 1, kRows);
-  const auto left = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(planes * row_block * depth_block));
-  const auto right = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(planes * depth_block * column_block));
-  const auto product = std::make_unique_for_overwrite<double[]>(static_cast<size_t>(planes * row_block * column_block));
+  const auto left = std::make_unique_for_overwrite<double[]>(
+      static_cast<size_t>(planes * row_block * depth_block));
+  const auto right = std::make_unique_for_overwrite<double[]>(
+      static_cast<size_t>(planes * depth_block * column_block));
+  const auto product = std::make_unique_for_overwrite<double[]>(
+      static_cast<size_t>(planes * row_block * column_block));
   if (k == 0 && !accumulate) {
     for (int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, uint64_t{0});
   }
@@ -91,19 +102,22 @@ void LimbMatMul(const PrimeField& field, GemmTarget target, int64_t m, int64_t n
     const int64_t columns = std::min(column_block, n - column);
     for (int64_t depth = 0; depth < k; depth += depth_block) {
       const int64_t depths = std::min(depth_block, k - depth);
-      SplitBlock(b + depth * ldb + column, ldb, depths, columns, planes, right.get(), depths * columns);
+      SplitBlock(b + depth * ldb + column, ldb, depths, columns, planes, right.get(),
+                 depths * columns);
       for (int64_t row = 0; row < m; row += row_block) {
         const int64_t rows = std::min(row_block, m - row);
         SplitBlock(a + row * lda + depth, lda, rows, depths, planes, left.get(), rows * depths);
         for (int64_t plane = 0; plane < planes; ++plane) {
           GemmF64On(target, rows, columns, depths, left.get() + plane * rows * depths, depths,
-                    right.get() + plane * depths * columns, columns, product.get() + plane * rows * columns, columns, false);
+                    right.get() + plane * depths * columns, columns,
+                    product.get() + plane * rows * columns, columns, false);
         }
         for (int64_t i = 0; i < rows; ++i) {
           uint64_t* out = c + (row + i) * ldc + column;
           for (int64_t j = 0; j < columns; ++j) {
             const double* at = product.get() + i * columns + j;
-            const uint64_t value = planes == 1 ? combiner.One(at) : combiner.Six(at, rows * columns);
+            const uint64_t value =
+                planes == 1 ? combiner.One(at) : combiner.Six(at, rows * columns);
             out[j] = accumulate || depth > 0 ? field.Add(out[j], value) : value;
           }
         }
@@ -112,8 +126,9 @@ void LimbMatMul(const PrimeField& field, GemmTarget target, int64_t m, int64_t n
   }
 }
 
-void NaiveMatMul(const PrimeField& field, int64_t m, int64_t n, int64_t k, const uint64_t* a, int64_t lda, const uint64_t* b,
-                 int64_t ldb, uint64_t* c, int64_t ldc, bool accumulate) {
+void NaiveMatMul(const PrimeField& field, int64_t m, int64_t n, int64_t k, const uint64_t* a,
+                 int64_t lda, const uint64_t* b, int64_t ldb, uint64_t* c, int64_t ldc,
+                 bool accumulate) {
   constexpr int64_t kExact = 128;  // products below 2^120: fewer than 256 of them fit
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {

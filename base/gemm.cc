@@ -1,6 +1,7 @@
-// Goto's scheme: B is packed into panels of kernel-width columns that stay in the L1 cache, A into panels of kernel-height rows
-// that stay in the L2 cache, and a register-tiled kernel multiplies one panel of each. Panels are padded with zeros, so that
-// kernels know no edges; only whole tiles are written by vector stores.
+// Goto's scheme: B is packed into panels of kernel-width columns that stay in the L1 cache, A into
+// panels of kernel-height rows that stay in the L2 cache, and a register-tiled kernel multiplies
+// one panel of each. Panels are padded with zeros, so that kernels know no edges; only whole tiles
+// are written by vector stores.
 
 #include "base/gemm.h"
 
@@ -13,14 +14,17 @@
 namespace mendel {
 namespace {
 
-constexpr int64_t kDepth = 192;     // k-extent of a panel: 24 columns of it fill three quarters of a 48 KiB L1 cache
+constexpr int64_t kDepth =
+    192;  // k-extent of a panel: 24 columns of it fill three quarters of a 48 KiB L1 cache
 constexpr int64_t kRows = 192;      // rows of A packed at a time: 288 KiB
 constexpr int64_t kColumns = 1008;  // columns of B packed at a time: 1.5 MiB
 constexpr int64_t kMaxTile = 8 * 24;
 
-/// tile[rows x columns] = a_panel * b_panel over `depth` products; panels hold `rows` and `columns` elements for each product.
-/// `ldc` is the tile's leading dimension; with `add` the tile is added to.
-using Kernel = void (*)(int64_t depth, const double* a, const double* b, double* tile, int64_t ldc, bool add);
+/// tile[rows x columns] = a_panel * b_panel over `depth` products; panels hold `rows` and `columns`
+/// elements for each product. `ldc` is the tile's leading dimension; with `add` the tile is added
+/// to.
+using Kernel = void (*)(int64_t depth, const double* a, const double* b, double* tile, int64_t ldc,
+                        bool add);
 
 struct TargetKernel {
   int64_t rows;
@@ -28,7 +32,8 @@ struct TargetKernel {
   Kernel run;
 };
 
-void PortableKernel(int64_t depth, const double* a, const double* b, double* tile, int64_t ldc, bool add) {
+void PortableKernel(int64_t depth, const double* a, const double* b, double* tile, int64_t ldc,
+                    bool add) {
   double sums[4][4] = {};
   for (int64_t p = 0; p < depth; ++p) {
     for (int64_t i = 0; i < 4; ++i) {
@@ -36,12 +41,13 @@ void PortableKernel(int64_t depth, const double* a, const double* b, double* til
     }
   }
   for (int64_t i = 0; i < 4; ++i) {
-    for (int64_t j = 0; j < 4; ++j) tile[i * ldc + j] = add ? tile[i * ldc + j] + sums[i][j] : sums[i][j];
+    for (int64_t j = 0; j < 4; ++j)
+      tile[i * ldc + j] = add ? tile[i * ldc + j] + sums[i][j] : sums[i][j];
   }
 }
 
-__attribute__((target("avx2,fma"))) void Avx2Kernel(int64_t depth, const double* a, const double* b, double* tile, int64_t ldc,
-                                                    bool add) {
+__attribute__((target("avx2,fma"))) void Avx2Kernel(int64_t depth, const double* a, const double* b,
+                                                    double* tile, int64_t ldc, bool add) {
   __m256d sums[6][2];
   for (auto& row : sums) row[0] = row[1] = _mm256_setzero_pd();
   for (int64_t p = 0; p < depth; ++p) {
@@ -63,7 +69,8 @@ __attribute__((target("avx2,fma"))) void Avx2Kernel(int64_t depth, const double*
   }
 }
 
-__attribute__((target("avx512f"))) void Avx512Kernel(int64_t depth, const double* a, const double* b, double* tile, int64_t ldc,
+__attribute__((target("avx512f"))) void Avx512Kernel(int64_t depth, const double* a,
+                                                     const double* b, double* tile, int64_t ldc,
                                                      bool add) {
   __m512d sums[8][3];
   for (auto& row : sums) row[0] = row[1] = row[2] = _mm512_setzero_pd();
@@ -100,7 +107,8 @@ TargetKernel KernelOf(GemmTarget target) {
   return {4, 4, &PortableKernel};
 }
 
-/// Scratch space of at least `count` doubles on a 64-byte boundary: a vector load then never straddles two cache lines.
+/// Scratch space of at least `count` doubles on a 64-byte boundary: a vector load then never
+/// straddles two cache lines.
 double* Aligned(std::vector<double>& scratch, int64_t count) {
   scratch.resize(std::max(scratch.size(), static_cast<size_t>(count + 8)));
   const uintptr_t address = reinterpret_cast<uintptr_t>(scratch.data());
@@ -108,7 +116,8 @@ double* Aligned(std::vector<double>& scratch, int64_t count) {
 }
 
 /// Panels of `width` columns: element (p, j) of panel q at ((q * depth) + p) * width + j.
-void PackColumns(const double* b, int64_t ldb, int64_t depth, int64_t columns, int64_t width, double* packed) {
+void PackColumns(const double* b, int64_t ldb, int64_t depth, int64_t columns, int64_t width,
+                 double* packed) {
   for (int64_t first = 0; first < columns; first += width) {
     const int64_t valid = std::min(width, columns - first);
     for (int64_t p = 0; p < depth; ++p, packed += width) {
@@ -118,18 +127,20 @@ void PackColumns(const double* b, int64_t ldb, int64_t depth, int64_t columns, i
   }
 }
 
-void PackRows(const double* a, int64_t lda, int64_t rows, int64_t depth, int64_t height, double* packed) {
+void PackRows(const double* a, int64_t lda, int64_t rows, int64_t depth, int64_t height,
+              double* packed) {
   for (int64_t first = 0; first < rows; first += height, packed += height * depth) {
     const int64_t valid = std::min(height, rows - first);
     for (int64_t i = 0; i < height; ++i) {
-      for (int64_t p = 0; p < depth; ++p) packed[p * height + i] = i < valid ? a[(first + i) * lda + p] : 0.0;
+      for (int64_t p = 0; p < depth; ++p)
+        packed[p * height + i] = i < valid ? a[(first + i) * lda + p] : 0.0;
     }
   }
 }
 
 /// One packed block of A times one of B. Tiles that overhang the block go through a buffer.
-void MultiplyBlock(const TargetKernel& kernel, int64_t rows, int64_t columns, int64_t depth, const double* a, const double* b,
-                   double* c, int64_t ldc, bool add) {
+void MultiplyBlock(const TargetKernel& kernel, int64_t rows, int64_t columns, int64_t depth,
+                   const double* a, const double* b, double* c, int64_t ldc, bool add) {
   double edge[kMaxTile];
   for (int64_t j = 0; j < columns; j += kernel.columns) {
     const int64_t width = std::min(kernel.columns, columns - j);
@@ -152,8 +163,8 @@ void MultiplyBlock(const TargetKernel& kernel, int64_t rows, int64_t columns, in
 }
 
 /// Few rows do not repay packing.
-void MultiplyRows(int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, const double* b, int64_t ldb, double* c,
-                  int64_t ldc, bool accumulate) {
+void MultiplyRows(int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, const double* b,
+                  int64_t ldb, double* c, int64_t ldc, bool accumulate) {
   for (int64_t i = 0; i < m; ++i) {
     double* row = c + i * ldc;
     if (!accumulate) std::fill(row, row + n, 0.0);
@@ -169,19 +180,22 @@ void MultiplyRows(int64_t m, int64_t n, int64_t k, const double* a, int64_t lda,
 
 std::vector<GemmTarget> SupportedGemmTargets() {
   std::vector<GemmTarget> targets = {GemmTarget::kPortable};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) targets.push_back(GemmTarget::kAvx2);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    targets.push_back(GemmTarget::kAvx2);
   if (__builtin_cpu_supports("avx512f")) targets.push_back(GemmTarget::kAvx512);
   return targets;
 }
 
-void GemmF64On(GemmTarget target, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, const double* b, int64_t ldb,
-               double* c, int64_t ldc, bool accumulate) {
+void GemmF64On(GemmTarget target, int64_t m, int64_t n, int64_t k, const double* a, int64_t lda,
+               const double* b, int64_t ldb, double* c, int64_t ldc, bool accumulate) {
   if (m <= 2 || k == 0) return MultiplyRows(m, n, k, a, lda, b, ldb, c, ldc, accumulate);
   const TargetKernel kernel = KernelOf(target);
-  MENDEL_CHECK(kernel.rows * kernel.columns <= kMaxTile && kColumns % kernel.columns == 0 && kRows % kernel.rows == 0);
+  MENDEL_CHECK(kernel.rows * kernel.columns <= kMaxTile && kColumns % kernel.columns == 0 &&
+               kRows % kernel.rows == 0);
   thread_local std::vector<double> a_scratch, b_scratch;
   double* a_packed = Aligned(a_scratch, std::min(kRows, m + kernel.rows) * std::min(kDepth, k));
-  double* b_packed = Aligned(b_scratch, std::min(kColumns, n + kernel.columns) * std::min(kDepth, k));
+  double* b_packed =
+      Aligned(b_scratch, std::min(kColumns, n + kernel.columns) * std::min(kDepth, k));
   for (int64_t column = 0; column < n; column += kColumns) {
     const int64_t columns = std::min(kColumns, n - column);
     for (int64_t start = 0; start < k; start += kDepth) {
@@ -190,14 +204,15 @@ void GemmF64On(GemmTarget target, int64_t m, int64_t n, int64_t k, const double*
       for (int64_t row = 0; row < m; row += kRows) {
         const int64_t rows = std::min(kRows, m - row);
         PackRows(a + row * lda + start, lda, rows, depth, kernel.rows, a_packed);
-        MultiplyBlock(kernel, rows, columns, depth, a_packed, b_packed, c + row * ldc + column, ldc, accumulate || start > 0);
+        MultiplyBlock(kernel, rows, columns, depth, a_packed, b_packed, c + row * ldc + column, ldc,
+                      accumulate || start > 0);
       }
     }
   }
 }
 
-void GemmF64(int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, const double* b, int64_t ldb, double* c, int64_t ldc,
-             bool accumulate) {
+void GemmF64(int64_t m, int64_t n, int64_t k, const double* a, int64_t lda, const double* b,
+             int64_t ldb, double* c, int64_t ldc, bool accumulate) {
   static const GemmTarget target = SupportedGemmTargets().back();
   GemmF64On(target, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
 }

@@ -20,12 +20,13 @@ struct Problem {
   bool accumulate;
 };
 
-/// Products of small dyadic numbers are exact in any order, so that results must be equal to the last bit; columns beyond n
-/// must stay as they were.
+/// Products of small dyadic numbers are exact in any order, so that results must be equal to the
+/// last bit; columns beyond n must stay as they were.
 void CheckAgainstLoop(GemmTarget target, const Problem& problem, Rng& rng) {
   const auto& [m, n, k, extra, accumulate] = problem;
   const int64_t lda = k + extra, ldb = n + extra, ldc = n + 2 * extra;
-  const std::vector<double> a = RandomValues(rng, m * lda), b = RandomValues(rng, k * ldb), before = RandomValues(rng, m * ldc);
+  const std::vector<double> a = RandomValues(rng, m * lda), b = RandomValues(rng, k * ldb),
+                            before = RandomValues(rng, m * ldc);
   std::vector<double> c = before;
   GemmF64On(target, m, n, k, a.data(), lda, b.data(), ldb, c.data(), ldc, accumulate);
   for (int64_t i = 0; i < m; ++i) {
@@ -34,22 +35,26 @@ void CheckAgainstLoop(GemmTarget target, const Problem& problem, Rng& rng) {
       double expected = j < n && !accumulate ? 0 : before[at];
       for (int64_t p = 0; j < n && p < k; ++p)
         expected += a[static_cast<size_t>(i * lda + p)] * b[static_cast<size_t>(p * ldb + j)];
-      ASSERT_EQ(c[at], expected) << "target " << static_cast<int>(target) << ", " << m << "x" << n << "x" << k << " at " << i << ","
-                                 << j;
+      ASSERT_EQ(c[at], expected) << "target " << static_cast<int>(target) << ", " << m << "x" << n
+                                 << "x" << k << " at " << i << "," << j;
     }
   }
 }
 
 TEST(GemmTest, EveryTargetMatchesTheLoopOnOddShapes) {
   Rng rng(20);
-  const std::vector<Problem> fixed = {{1, 1, 1, 0, false},     {3, 5, 0, 1, false},      {3, 5, 0, 0, true},
-                                      {8, 24, 192, 0, false},  {9, 25, 193, 1, true},    {193, 1009, 7, 0, false},
-                                      {7, 1030, 390, 3, true}, {385, 23, 200, 0, false}, {2, 100, 100, 0, false},
-                                      {0, 4, 4, 0, false},     {4, 0, 4, 0, false}};
+  const std::vector<Problem> fixed = {
+      {1, 1, 1, 0, false},     {3, 5, 0, 1, false},      {3, 5, 0, 0, true},
+      {8, 24, 192, 0, false},  {9, 25, 193, 1, true},    {193, 1009, 7, 0, false},
+      {7, 1030, 390, 3, true}, {385, 23, 200, 0, false}, {2, 100, 100, 0, false},
+      {0, 4, 4, 0, false},     {4, 0, 4, 0, false}};
   for (GemmTarget target : SupportedGemmTargets()) {
     for (const Problem& problem : fixed) CheckAgainstLoop(target, problem, rng);
     for (int trial = 0; trial < 60; ++trial) {
-      CheckAgainstLoop(target, {rng.Between(1, 40), rng.Between(1, 70), rng.Between(1, 50), rng.Between(0, 3), rng.Flip()}, rng);
+      CheckAgainstLoop(target,
+                       {rng.Between(1, 40), rng.Between(1, 70), rng.Between(1, 50),
+                        rng.Between(0, 3), rng.Flip()},
+                       rng);
     }
   }
 }

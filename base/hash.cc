@@ -16,7 +16,8 @@ struct Sha256::Context {
 
 Sha256::Sha256() : context_(std::make_unique<Context>()) {
   context_->evp = EVP_MD_CTX_new();
-  MENDEL_CHECK(context_->evp != nullptr && EVP_DigestInit_ex(context_->evp, EVP_sha256(), nullptr) == 1);
+  MENDEL_CHECK(context_->evp != nullptr &&
+               EVP_DigestInit_ex(context_->evp, EVP_sha256(), nullptr) == 1);
 }
 
 Sha256::~Sha256() { EVP_MD_CTX_free(context_->evp); }
@@ -25,12 +26,15 @@ void Sha256::Update(std::span<const std::byte> bytes) {
   MENDEL_CHECK(EVP_DigestUpdate(context_->evp, bytes.data(), bytes.size()) == 1);
 }
 
-void Sha256::Update(std::string_view text) { Update(std::as_bytes(std::span(text.data(), text.size()))); }
+void Sha256::Update(std::string_view text) {
+  Update(std::as_bytes(std::span(text.data(), text.size())));
+}
 
 std::string Sha256::HexDigest() {
   std::array<unsigned char, 32> digest{};
   unsigned int length = 0;
-  MENDEL_CHECK(EVP_DigestFinal_ex(context_->evp, digest.data(), &length) == 1 && length == digest.size());
+  MENDEL_CHECK(EVP_DigestFinal_ex(context_->evp, digest.data(), &length) == 1 &&
+               length == digest.size());
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;
   for (unsigned char byte : digest) {
@@ -46,7 +50,9 @@ std::string Sha256Hex(std::span<const std::byte> bytes) {
   return hash.HexDigest();
 }
 
-std::string Sha256Hex(std::string_view text) { return Sha256Hex(std::as_bytes(std::span(text.data(), text.size()))); }
+std::string Sha256Hex(std::string_view text) {
+  return Sha256Hex(std::as_bytes(std::span(text.data(), text.size())));
+}
 
 namespace {
 
@@ -66,8 +72,8 @@ void SipRound(std::array<uint64_t, 4>& v) {
 }  // namespace
 
 KeyedHash::KeyedHash(std::array<uint64_t, 2> key)
-    : v_{key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du ^ 0xee, key[0] ^ 0x6c7967656e657261u,
-         key[1] ^ 0x7465646279746573u} {}
+    : v_{key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du ^ 0xee,
+         key[0] ^ 0x6c7967656e657261u, key[1] ^ 0x7465646279746573u} {}
 
 void KeyedHash::Add(uint64_t word) {
   v_[3] ^= word;
@@ -88,7 +94,8 @@ void KeyedHash::Add(std::string_view text) {
 
 Hash128 KeyedHash::Finish() const {
   std::array<uint64_t, 4> v = v_;
-  const uint64_t last = (words_ * 8) << 56;  // SipHash's final block: the length in bytes modulo 256 in the top byte
+  const uint64_t last =
+      (words_ * 8) << 56;  // SipHash's final block: the length in bytes modulo 256 in the top byte
   v[3] ^= last;
   SipRound(v);
   SipRound(v);

@@ -42,14 +42,16 @@ struct Hash128 {
   auto operator<=>(const Hash128&) const = default;
 };
 
-/// SipHash-2-4 with 128-bit output (Aumasson and Bernstein, 2012) over a sequence of 64-bit words. With a secret random key it
-/// is a pseudo-random function, which is what the judge's oracles need; with a fixed key it is a fingerprint.
+/// SipHash-2-4 with 128-bit output (Aumasson and Bernstein, 2012) over a sequence of 64-bit words.
+/// With a secret random key it is a pseudo-random function, which is what the verifier's oracles
+/// need; with a fixed key it is a fingerprint.
 class KeyedHash {
  public:
   explicit KeyedHash(std::array<uint64_t, 2> key);
   void Add(uint64_t word);
   void Add(std::string_view text);
-  /// Hash of all words added so far; may be called repeatedly, adding continues from the same state.
+  /// Hash of all words added so far; may be called repeatedly, adding continues from the same
+  /// state.
   Hash128 Finish() const;
 
  private:

@@ -52,7 +52,8 @@ TEST(KeyedHash, DependsOnKeyOrderAndLength) {
   EXPECT_NE(hash({1, 2}, {0}), hash({1, 2}, {0, 0}));
 }
 
-// Vector made by `openssl mac -macopt size:16 SIPHASH`: SipHash-2-4-128 for the 8-byte message 00..07 under the key 00..0f.
+// Vector made by `openssl mac -macopt size:16 SIPHASH`: SipHash-2-4-128 for the 8-byte message
+// 00..07 under the key 00..0f.
 TEST(KeyedHash, MatchesSipHash128) {
   KeyedHash state({0x0706050403020100u, 0x0f0e0d0c0b0a0908u});
   state.Add(uint64_t{0x0706050403020100u});

@@ -39,7 +39,9 @@ void SetParallelism(int threads) { ThreadCount() = std::max(1, threads); }
 
 int Parallelism() { return ThreadCount(); }
 
-ParallelRunnerScope::ParallelRunnerScope(ParallelRunner runner) : before_(parallel_runner) { parallel_runner = runner; }
+ParallelRunnerScope::ParallelRunnerScope(ParallelRunner runner) : before_(parallel_runner) {
+  parallel_runner = runner;
+}
 ParallelRunnerScope::~ParallelRunnerScope() { parallel_runner = before_; }
 
 void ParallelFor(int64_t count, const std::function<void(int64_t)>& body) {
@@ -60,15 +62,18 @@ void ParallelFor(int64_t count, const std::function<void(int64_t)>& body) {
     const InsideScope inside;
     for (int64_t i = next++; i < count; i = next++) body(i);
   };
-  // Threads are started per call: bodies here run for milliseconds, a start costs tens of microseconds.
+  // Threads are started per call: bodies here run for milliseconds, a start costs tens of
+  // microseconds.
   std::vector<std::thread> helpers;
   for (int64_t t = 1; t < threads; ++t) helpers.emplace_back(work);
   work();
   for (std::thread& helper : helpers) helper.join();
 }
 
-void ParallelChunks(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
-  ParallelFor((count + grain - 1) / grain, [&](int64_t chunk) { body(chunk * grain, std::min(count, (chunk + 1) * grain)); });
+void ParallelChunks(int64_t count, int64_t grain,
+                    const std::function<void(int64_t, int64_t)>& body) {
+  ParallelFor((count + grain - 1) / grain,
+              [&](int64_t chunk) { body(chunk * grain, std::min(count, (chunk + 1) * grain)); });
 }
 
 }  // namespace mendel

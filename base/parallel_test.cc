@@ -31,7 +31,8 @@ TEST(ParallelFor, GoesToTheRunnerWhileInScope) {
   {
     const ParallelRunnerScope scope(&Backwards);
     // The inner calls run inline: only the outer one is the runner's.
-    ParallelFor(3, [&](int64_t i) { ParallelFor(2, [&](int64_t k) { order.push_back(10 * i + k); }); });
+    ParallelFor(
+        3, [&](int64_t i) { ParallelFor(2, [&](int64_t k) { order.push_back(10 * i + k); }); });
     EXPECT_EQ(runner_calls, 1);
     {
       const ParallelRunnerScope none(nullptr);

@@ -14,7 +14,9 @@
 namespace mendel {
 namespace {
 
-uint64_t MulMod(uint64_t a, uint64_t b, uint64_t n) { return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b % n); }
+uint64_t MulMod(uint64_t a, uint64_t b, uint64_t n) {
+  return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b % n);
+}
 
 uint64_t PowMod(uint64_t base, uint64_t exponent, uint64_t n) {
   uint64_t result = 1 % n;
@@ -90,10 +92,12 @@ uint64_t PrimeField::FromDouble(double value) const {
   return Mul(mantissa, Pow(base, static_cast<uint64_t>(std::abs(exponent))));
 }
 
-void PrimeField::MatMul(int64_t m, int64_t n, int64_t k, const uint64_t* a, int64_t lda, const uint64_t* b, int64_t ldb,
-                        uint64_t* c, int64_t ldc, bool accumulate) const {
-  constexpr int64_t kSmall = 6;     // splitting an operand costs about as many products
-  constexpr int64_t kShallow = 96;  // putting six planes together costs more than NTL's products of this depth
+void PrimeField::MatMul(int64_t m, int64_t n, int64_t k, const uint64_t* a, int64_t lda,
+                        const uint64_t* b, int64_t ldb, uint64_t* c, int64_t ldc,
+                        bool accumulate) const {
+  constexpr int64_t kSmall = 6;  // splitting an operand costs about as many products
+  constexpr int64_t kShallow =
+      96;  // putting six planes together costs more than NTL's products of this depth
   if (std::min({m, n, k}) < kSmall) {
     NaiveMatMul(*this, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
   } else if (HasLimbMatMul(*this) && (k >= kShallow || prime_ < uint64_t{1} << 20)) {
@@ -104,8 +108,9 @@ void PrimeField::MatMul(int64_t m, int64_t n, int64_t k, const uint64_t* a, int6
   }
 }
 
-void NtlMatMul(const PrimeField& field, int64_t m, int64_t n, int64_t k, const uint64_t* a, int64_t lda, const uint64_t* b,
-               int64_t ldb, uint64_t* c, int64_t ldc, bool accumulate) {
+void NtlMatMul(const PrimeField& field, int64_t m, int64_t n, int64_t k, const uint64_t* a,
+               int64_t lda, const uint64_t* b, int64_t ldb, uint64_t* c, int64_t ldc,
+               bool accumulate) {
   NTL::zz_pPush push(static_cast<long>(field.prime()));
   NTL::mat_zz_p left(NTL::INIT_SIZE, m, k);
   NTL::mat_zz_p right(NTL::INIT_SIZE, k, n);

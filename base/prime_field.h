@@ -1,7 +1,9 @@
-// Arithmetic in GF(p) for the judge. prime_field.cc is the only file of the project that includes NTL.
+// Arithmetic in GF(p) for the verifier. prime_field.cc is the only file of the project that
+// includes NTL.
 //
-// Certifying primes are random in [2^59, 2^60) (docs/verification.md); any prime below 2^60 works, so that tests can
-// measure false-accept rates with tiny ones. Elements are plain residues in [0, p).
+// Certifying primes are random in [2^59, 2^60) (docs/verification.md); any prime below 2^60 works,
+// so that tests can measure false-accept rates with tiny ones. Elements are plain residues in [0,
+// p).
 #ifndef MENDEL_BASE_PRIME_FIELD_H_
 #define MENDEL_BASE_PRIME_FIELD_H_
 
@@ -30,7 +32,8 @@ class PrimeField {
   }
   uint64_t Sub(uint64_t a, uint64_t b) const { return a >= b ? a - b : a + prime_ - b; }
   uint64_t Neg(uint64_t a) const { return a == 0 ? 0 : prime_ - a; }
-  /// Barrett reduction with a (2 * bits)-bit reciprocal: the quotient estimate is short by at most two.
+  /// Barrett reduction with a (2 * bits)-bit reciprocal: the quotient estimate is short by at most
+  /// two.
   uint64_t Mul(uint64_t a, uint64_t b) const {
     const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
     const unsigned __int128 top = static_cast<uint64_t>(product >> (bits_ - 1));
@@ -52,9 +55,10 @@ class PrimeField {
   }
   uint64_t RandomElement(Rng& rng) const { return rng.Below(prime_); }
 
-  /// c[m x n] (+)= a[m x k] * b[k x n], row-major, leading dimensions in elements. Operands may not alias `c`.
-  void MatMul(int64_t m, int64_t n, int64_t k, const uint64_t* a, int64_t lda, const uint64_t* b, int64_t ldb, uint64_t* c,
-              int64_t ldc, bool accumulate) const;
+  /// c[m x n] (+)= a[m x k] * b[k x n], row-major, leading dimensions in elements. Operands may not
+  /// alias `c`.
+  void MatMul(int64_t m, int64_t n, int64_t k, const uint64_t* a, int64_t lda, const uint64_t* b,
+              int64_t ldb, uint64_t* c, int64_t ldc, bool accumulate) const;
 
  private:
   uint64_t prime_;
@@ -76,8 +80,8 @@ class FieldScope {
   static inline thread_local const PrimeField* current_ = nullptr;
 };
 
-/// An element of the current thread's field, with operators, so that an operator's meaning reads the same for doubles and
-/// field elements.
+/// An element of the current thread's field, with operators, so that an operator's meaning reads
+/// the same for doubles and field elements.
 struct Fp {
   uint64_t value = 0;
 

@@ -1,4 +1,5 @@
-// Random numbers: a seeded generator for everything that must repeat, fresh entropy for certifying draws.
+// Random numbers: a seeded generator for everything that must repeat, fresh entropy for certifying
+// draws.
 #ifndef MENDEL_BASE_RANDOM_H_
 #define MENDEL_BASE_RANDOM_H_
 
@@ -7,8 +8,8 @@
 
 namespace mendel {
 
-/// xoshiro256** seeded by splitmix64 (Blackman and Vigna, 2018). Same seed, same sequence, on every machine.
-/// Not thread-safe; cheap to copy.
+/// xoshiro256** seeded by splitmix64 (Blackman and Vigna, 2018). Same seed, same sequence, on every
+/// machine. Not thread-safe; cheap to copy.
 class Rng {
  public:
   explicit Rng(uint64_t seed);
@@ -33,7 +34,8 @@ class Rng {
   std::array<uint64_t, 4> state_;
 };
 
-/// 128 bits from the operating system, for draws that must not be predictable from the search's seed.
+/// 128 bits from the operating system, for draws that must not be predictable from the search's
+/// seed.
 std::array<uint64_t, 2> FreshEntropy();
 
 }  // namespace mendel

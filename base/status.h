@@ -1,7 +1,8 @@
 // Status macros and the two families of error Mendel distinguishes.
 //
-// A caller's mistake (bad file, unsupported operator, mismatch) is InvalidArgument or Unimplemented and names the node and
-// what was expected. A bug of ours is Internal and names the step. Running out of budget is not an error (see deadline.h).
+// A caller's mistake (bad file, unsupported operator, mismatch) is InvalidArgument or Unimplemented
+// and names the node and what was expected. A bug of ours is Internal and names the step. Running
+// out of budget is not an error (see deadline.h).
 #ifndef MENDEL_BASE_STATUS_H_
 #define MENDEL_BASE_STATUS_H_
 
@@ -17,7 +18,8 @@
 namespace mendel {
 
 namespace internal {
-// Debian's Abseil has its own string_view, which StrCat takes and std::string_view does not convert to.
+// Debian's Abseil has its own string_view, which StrCat takes and std::string_view does not convert
+// to.
 template <class T>
 decltype(auto) CatArg(const T& value) {
   if constexpr (std::is_same_v<T, std::string_view>) {
@@ -40,7 +42,8 @@ absl::Status InvalidInput(const Args&... args) {
   return absl::InvalidArgumentError(Cat(args...));
 }
 
-/// Well-formed input that Mendel does not support; the message names the node, operator, dtype or option.
+/// Well-formed input that Mendel does not support; the message names the node, operator, dtype or
+/// option.
 template <class... Args>
 absl::Status Unsupported(const Args&... args) {
   return absl::UnimplementedError(Cat(args...));
@@ -55,7 +58,8 @@ absl::Status InternalError(const Args&... args) {
 /// `status` with "`context`: " before its message; OK stays OK.
 inline absl::Status Annotate(const absl::Status& status, std::string_view context) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(absl::string_view(context.data(), context.size()), ": ", status.message()));
+  return absl::Status(status.code(), absl::StrCat(absl::string_view(context.data(), context.size()),
+                                                  ": ", status.message()));
 }
 
 }  // namespace mendel
@@ -71,7 +75,8 @@ inline absl::Status Annotate(const absl::Status& status, std::string_view contex
   } while (false)
 
 /// `MENDEL_ASSIGN_OR_RETURN(auto x, F());` - unwraps an absl::StatusOr or returns its error.
-#define MENDEL_ASSIGN_OR_RETURN(lhs, expr) MENDEL_ASSIGN_OR_RETURN_IMPL(MENDEL_CONCAT(mendel_or_, __LINE__), lhs, expr)
+#define MENDEL_ASSIGN_OR_RETURN(lhs, expr) \
+  MENDEL_ASSIGN_OR_RETURN_IMPL(MENDEL_CONCAT(mendel_or_, __LINE__), lhs, expr)
 #define MENDEL_ASSIGN_OR_RETURN_IMPL(var, lhs, expr) \
   auto var = (expr);                                 \
   if (!var.ok()) return std::move(var).status();     \

@@ -1,5 +1,6 @@
-// What certification costs: every model against itself with all its convolutions and matrix products computed another way, and with
-// one of them changed. Prints a Markdown table; nothing is asserted. usage: certify_bench [--threads N] MODEL.onnx...
+// Cost of certification: every model against itself with all its convolutions and matrix products
+// computed another way, and with one of them changed. Prints a Markdown table; nothing is asserted.
+// usage: certify_bench [--threads N] MODEL.onnx...
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -45,13 +46,16 @@ Cost Measure(const Graph& model, const Graph& rewritten) {
   const double cpu = CpuSeconds();
   const Stopwatch watch;
   auto certificate = Certify(model, rewritten, {});
-  if (!certificate.ok()) std::fprintf(stderr, "%s\n", std::string(certificate.status().message()).c_str());
+  if (!certificate.ok())
+    std::fprintf(stderr, "%s\n", std::string(certificate.status().message()).c_str());
   MENDEL_CHECK(certificate.ok());
   return {*std::move(certificate), watch.Seconds(), CpuSeconds() - cpu};
 }
 
-/// Multiply-adds of the programs, most of which combined slices spare.
-double Multiplications(const Graph& model, const Graph& rewritten) { return (RunTimeFlops(model) + RunTimeFlops(rewritten)) / 2; }
+/// Multiply-adds of the programs; combined slices avoid most of them.
+double Multiplications(const Graph& model, const Graph& rewritten) {
+  return (RunTimeFlops(model) + RunTimeFlops(rewritten)) / 2;
+}
 
 void Row(const std::filesystem::path& path) {
   const Graph model = LoadModel(path.string());
@@ -63,14 +67,16 @@ void Row(const std::filesystem::path& path) {
   const Cost all = Measure(model, rewritten);
   const double tests = static_cast<double>(all.certificate.draws.size()) - 1;
   const double multiplications = Multiplications(model, rewritten) * tests;
-  std::printf("| %s | %d | %lld | %.0f | %.0f | %.1f | %.2f | %.2f | %.2f | %.2f | %.2f | %.0f | %.0f |\n", path.stem().c_str(),
-              changed, static_cast<long long>(all.certificate.segments), tests, all.certificate.bound_log2, multiplications / 1e9,
-              all.seconds, all.cpu, multiplications / all.cpu / 1e9, single.seconds, single.cpu, PeakMegabytes(),
-              static_cast<double>(std::filesystem::file_size(path)) / 1e6);
+  std::printf(
+      "| %s | %d | %lld | %.0f | %.0f | %.1f | %.2f | %.2f | %.2f | %.2f | %.2f | %.0f | %.0f |\n",
+      path.stem().c_str(), changed, static_cast<long long>(all.certificate.segments), tests,
+      all.certificate.bound_log2, multiplications / 1e9, all.seconds, all.cpu,
+      multiplications / all.cpu / 1e9, single.seconds, single.cpu, PeakMegabytes(),
+      static_cast<double>(std::filesystem::file_size(path)) / 1e6);
   std::fflush(stdout);
 }
 
-/// In a process of its own, whose peak memory is that of this model.
+/// Runs in a process of its own, so that the peak memory is that of this model.
 bool RowApart(const std::filesystem::path& path) {
   const pid_t child = fork();
   if (child == 0) {
@@ -91,12 +97,15 @@ int main(int argc, char** argv) {
     first = 3;
   }
   std::printf(
-      "Certification on %d threads; GMAC: multiply-adds that both programs have, times the certifying draws. Combined slices "
+      "Certification on %d threads; GMAC: multiply-adds that both programs have, times the "
+      "certifying draws. Combined slices "
       "spare most of them, the selecting draw is extra.\n\n",
       mendel::Parallelism());
   std::printf(
-      "| model | products changed | segments | draws | bound log2 | GMAC | seconds | CPU s | GMAC/s a core | one changed: s | "
-      "one changed: CPU s | peak MB | model MB |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+      "| model | products changed | segments | draws | bound log2 | GMAC | seconds | CPU s | "
+      "GMAC/s a core | one changed: s | "
+      "one changed: CPU s | peak MB | model MB "
+      "|\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
   std::fflush(stdout);
   bool good = true;
   for (int k = first; k < argc; ++k) good = mendel::RowApart(argv[k]) && good;

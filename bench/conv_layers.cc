@@ -31,9 +31,11 @@ std::string Extents(const Shape& shape) {
 
 /// " stride 2" or " stride 2x1"; "" where all are `usual`.
 std::string Unusual(const char* name, const Ints& values, int64_t usual) {
-  if (std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == usual; })) return "";
+  if (std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == usual; }))
+    return "";
   std::string text = Cat(" ", name, " ", values[0]);
-  if (std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == values[0]; })) return text;
+  if (std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == values[0]; }))
+    return text;
   for (size_t k = 1; k < values.size(); ++k) text += Cat("x", values[k]);
   return text;
 }
@@ -51,7 +53,8 @@ absl::StatusOr<std::vector<ConvLayer>> ConvLayersOf(const std::vector<std::strin
       const Node& node = graph.node(id);
       if (node.op->name != "Conv" || node.outputs[0].dtype != DType::kF32) continue;
       if (!constant[static_cast<size_t>(node.inputs[1].node)]) continue;
-      const double flops = WithView(graph, id, [&](const NodeView& view) { return CostOf(*node.op, view).flops; });
+      const double flops =
+          WithView(graph, id, [&](const NodeView& view) { return CostOf(*node.op, view).flops; });
       ConvLayer layer{graph.type(node.inputs[0]).shape,
                       graph.type(node.inputs[1]).shape,
                       node.attrs,
@@ -63,8 +66,9 @@ absl::StatusOr<std::vector<ConvLayer>> ConvLayersOf(const std::vector<std::strin
       AddTo(layers, std::move(layer));
     }
   }
-  std::stable_sort(layers.begin(), layers.end(),
-                   [](const ConvLayer& a, const ConvLayer& b) { return a.flops * a.places > b.flops * b.places; });
+  std::stable_sort(layers.begin(), layers.end(), [](const ConvLayer& a, const ConvLayer& b) {
+    return a.flops * a.places > b.flops * b.places;
+  });
   return layers;
 }
 
@@ -80,13 +84,18 @@ absl::StatusOr<Graph> LayerGraph(const ConvLayer& layer, int64_t batch) {
   Shape x = layer.x;
   x[0] = batch;
   const ValueId input = e.Input("in0", {DType::kF32, x});
-  e.Output("out0", e.Op("Conv", {input, RandomWeights(e, layer.w, "w"), RandomWeights(e, {layer.w[0]}, "b")}, layer.attrs));
+  e.Output(
+      "out0",
+      e.Op("Conv", {input, RandomWeights(e, layer.w, "w"), RandomWeights(e, {layer.w[0]}, "b")},
+           layer.attrs));
   return e.Finish();
 }
 
 std::string LayerText(const ConvLayer& layer) {
-  std::string text = Cat(layer.x[1], "->", layer.w[0], " ", Extents(layer.w), " over ", Extents(layer.x));
-  text += Unusual("stride", layer.attrs.IntList("strides"), 1) + Unusual("dilation", layer.attrs.IntList("dilations"), 1);
+  std::string text =
+      Cat(layer.x[1], "->", layer.w[0], " ", Extents(layer.w), " over ", Extents(layer.x));
+  text += Unusual("stride", layer.attrs.IntList("strides"), 1) +
+          Unusual("dilation", layer.attrs.IntList("dilations"), 1);
   if (layer.w[1] != layer.x[1]) text += Cat(" groups ", layer.x[1] / layer.w[1]);
   return text;
 }

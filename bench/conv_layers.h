@@ -22,14 +22,16 @@ struct ConvLayer {
   double flops = 0;  ///< of one image
 };
 
-/// Convolutions of f32 with stored weights of the ONNX files, unlike in shapes or attributes; those that most arithmetic of the
-/// models goes to first. The importer's status, with the path, for a file that it refuses.
+/// Convolutions of f32 with stored weights of the ONNX files, unlike in shapes or attributes; those
+/// that most arithmetic of the models goes to first. The importer's status, with the path, for a
+/// file that it refuses.
 absl::StatusOr<std::vector<ConvLayer>> ConvLayersOf(const std::vector<std::string>& paths);
 
 /// A constant of small random f32 numbers, the same ones for equal shapes.
 ValueId RandomWeights(Emitter& e, const Shape& shape, const std::string& symbol);
 
-/// The convolution with a bias for a batch: input "in0", output "out0", weights of small random numbers.
+/// The convolution with a bias for a batch: input "in0", output "out0", weights of small random
+/// numbers.
 absl::StatusOr<Graph> LayerGraph(const ConvLayer& layer, int64_t batch);
 
 /// "512->512 3x3 28x28 dilation 2", what is usual left out.

@@ -1,13 +1,16 @@
-// What mending costs: for one seam between two images stacked by the rule batch_to_space, the original layer, the mutant and each
-// way of mending it, timed in one process, interleaved, step by step. Prints milliseconds, the correction's share of the layer's
-// arithmetic, and the correction's time as a multiple of that share of the original convolution's time (at most 1.25 is wanted).
-// Beside these stands what bounds them: the rate of the layer and of the correction (their quotient is the multiple), that of a
-// product of matrices in the cache (a direct correction of a layer that runs by Winograd costs at least the quotient of the two),
-// the weights that the correction reads, and how long reading as much takes alone where it is as cold. Then strips of one row and
-// one column inside a layer in its own layout, in GFLOP/s beside the layer's. Nothing is asserted. On one thread, time that the
-// process had no core is not counted.
+// Cost of correction, for one seam between two images stacked by the rule batch_to_space. The
+// original layer, the mutant and each way of correcting it are timed in one process, interleaved,
+// step by step. Prints milliseconds, the correction's share of the layer's arithmetic, and the
+// correction's time as a multiple of that share of the original convolution's time (target: at most
+// 1.25). The table also prints the bounds: the rate of the layer and of the correction (their
+// quotient is the multiple), and the rate of a matrix product in the cache. A direct correction of
+// a Winograd layer costs at least the quotient of the two. The weights that the correction reads
+// and the time to read as many cold bytes follow. The last rows are strips of one row and one
+// column inside a layer in its own layout, in GFLOP/s. Nothing is asserted. On one thread, time
+// without a core is not counted.
 //
-// usage: corrections [--threads N] [--rounds N] [--relu] [--min] [--channels N] [--extent N] [--kernel N]
+// usage: corrections [--threads N] [--rounds N] [--relu] [--min] [--channels N] [--extent N]
+// [--kernel N]
 //        (--min: short steps by their fastest run; the last three choose seams)
 
 #include <algorithm>
@@ -57,8 +60,11 @@ ValueId Weights(Emitter& e, const Shape& shape, const std::string& name) {
 
 ValueId Convolve(Emitter& e, ValueId x, int64_t channels, int64_t kernel, const std::string& name) {
   const int64_t pad = kernel / 2;
-  return e.Op("Conv", {x, Weights(e, {channels, e.shape(x)[1], kernel, kernel}, name), Weights(e, {channels}, name + "b")},
-              {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{pad, pad, pad, pad}}});
+  return e.Op(
+      "Conv",
+      {x, Weights(e, {channels, e.shape(x)[1], kernel, kernel}, name),
+       Weights(e, {channels}, name + "b")},
+      {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{pad, pad, pad, pad}}});
 }
 
 double CpuSeconds() {
@@ -69,7 +75,7 @@ double CpuSeconds() {
 
 constexpr double kLong = 2e-3;  // seconds; beside a time slice
 
-/// Takes time without a core off the long steps; short ones have rounds without an interruption.
+/// Subtracts time without a core from long steps; rounds of short ones have no interruption.
 void TakeOff(double cpu, std::vector<double>& seconds) {
   const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
   double lengthy = 0;
@@ -79,7 +85,7 @@ void TakeOff(double cpu, std::vector<double>& seconds) {
   for (double& step : seconds) step *= step > kLong ? factor : 1;
 }
 
-/// One program, its steps' times.
+/// One program and its steps' times.
 class Timed {
  public:
   Timed(std::string label, Graph graph, int threads)
@@ -118,7 +124,7 @@ class Timed {
       std::vector<double> sorted = times_[s];
       std::sort(sorted.begin(), sorted.end());
       const double median = sorted[sorted.size() / 2];
-      // What was taken off a long step may be too much in one round.
+      // The time subtracted from a long step may be too much in one round.
       const bool fastest = options.fastest && median < kLong * 1e3;
       total += fastest ? *std::min_element(whole_[s].begin(), whole_[s].end()) : median;
     }
@@ -141,7 +147,7 @@ class Timed {
   std::vector<std::vector<double>> whole_;  ///< nothing taken off
 };
 
-/// As many bytes as some correction's weights, read once a round when others have run since.
+/// A cold read of as many bytes as a correction's weights, once a round after other work.
 class ColdRead {
  public:
   explicit ColdRead(int64_t bytes) : floats_(static_cast<size_t>(bytes / 4), 1.0f) {}
@@ -153,7 +159,8 @@ class ColdRead {
       for (size_t k = 0; k < sums.size(); ++k) sums[k] += floats_[i + k * kLine];
     }
     sum_ = sums[0] + sums[1] + sums[2] + sums[3];
-    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double, std::milli> taken =
+        std::chrono::steady_clock::now() - begin;
     fastest_ = std::min(fastest_, taken.count());
   }
   double kilobytes() const { return static_cast<double>(floats_.size()) * 4 / 1024; }
@@ -166,7 +173,8 @@ class ColdRead {
   double fastest_ = 1e9;
 };
 
-/// Bytes of the different weights that the corrections of a program read: of all convolutions but the layer's own.
+/// Bytes of the different weights that the corrections of a program read: those of all convolutions
+/// except the layer's own.
 int64_t CorrectionWeights(const Graph& graph) {
   std::set<ValueId> weights;
   int64_t bytes = 0, largest = 0;
@@ -176,15 +184,20 @@ int64_t CorrectionWeights(const Graph& graph) {
   }
   for (size_t id = 0; id < graph.nodes().size(); ++id) {
     const Node& node = graph.node(static_cast<int32_t>(id));
-    if (node.op->name != "Conv" || NumElements(node.outputs[0]) == largest || !weights.insert(node.inputs[1]).second) continue;
+    if (node.op->name != "Conv" || NumElements(node.outputs[0]) == largest ||
+        !weights.insert(node.inputs[1]).second)
+      continue;
     bytes += ByteSize(graph.type(node.inputs[1]));
   }
   return bytes;
 }
 
-bool IsCorrection(const Step& step) { return step.kernel.compare(0, 6, "strips") == 0 || step.kernel.compare(0, 5, "patch") == 0; }
+bool IsCorrection(const Step& step) {
+  return step.kernel.compare(0, 6, "strips") == 0 || step.kernel.compare(0, 5, "patch") == 0;
+}
 
-void Interleave(std::vector<std::unique_ptr<Timed>>& programs, int rounds, const std::function<void()>& after = nullptr) {
+void Interleave(std::vector<std::unique_ptr<Timed>>& programs, int rounds,
+                const std::function<void()>& after = nullptr) {
   for (int round = -2; round < rounds; ++round) {
     for (auto& program : programs) program->Run(round >= 0);
     if (after) after();
@@ -195,12 +208,14 @@ void Interleave(std::vector<std::unique_ptr<Timed>>& programs, int rounds, const
 double LayerMilliseconds(const Timed& timed, const Options& options) {
   double largest = 0;
   for (const Step& step : timed.steps()) largest = std::max(largest, step.flops);
-  return timed.Milliseconds(options, [&](const Step& step) { return !IsCorrection(step) && step.flops == largest; });
+  return timed.Milliseconds(
+      options, [&](const Step& step) { return !IsCorrection(step) && step.flops == largest; });
 }
 
 Graph Layer(int64_t channels, int64_t extent, int64_t kernel, bool relu) {
   Emitter e("layer");
-  ValueId y = Convolve(e, e.Input("in0", {DType::kF32, {2, channels, extent, extent}}), channels, kernel, "w");
+  ValueId y = Convolve(e, e.Input("in0", {DType::kF32, {2, channels, extent, extent}}), channels,
+                       kernel, "w");
   if (relu) y = e.Op("Relu", {y});
   e.Output("out0", y);
   return Expect(e.Finish());
@@ -220,7 +235,7 @@ std::optional<Mutant> Stacked(const Graph& layer, std::string_view rule, int64_t
   return std::nullopt;
 }
 
-/// How the layer is computed.
+/// The kernel of the step with the most arithmetic.
 std::string LayerKernel(const Timed& timed) {
   const auto less = [](const Step& a, const Step& b) { return a.flops < b.flops; };
   const std::vector<Step>& steps = timed.steps();
@@ -238,26 +253,30 @@ double ProductRate(const Options& options) {
   Interleave(programs, 200);
   Options by_fastest = options;
   by_fastest.fastest = true;
-  return 2e-6 * static_cast<double>(kSize * kSize * kSize) / LayerMilliseconds(*programs[0], by_fastest);
+  return 2e-6 * static_cast<double>(kSize * kSize * kSize) /
+         LayerMilliseconds(*programs[0], by_fastest);
 }
 
-void MeasureSeam(int64_t channels, int64_t extent, int64_t kernel, int64_t dim, double product_rate, const Options& options) {
+void MeasureSeam(int64_t channels, int64_t extent, int64_t kernel, int64_t dim, double product_rate,
+                 const Options& options) {
   const Graph layer = Layer(channels, extent, kernel, options.relu);
   const std::optional<Mutant> mutant = Stacked(layer, "batch_to_space", dim);
   if (!mutant.has_value()) {
-    std::printf("no mutant of %d channels, %d x %d\n", static_cast<int>(channels), static_cast<int>(extent),
-                static_cast<int>(extent));
+    std::printf("no mutant of %d channels, %d x %d\n", static_cast<int>(channels),
+                static_cast<int>(extent), static_cast<int>(extent));
     return;
   }
-  const JudgeReport report = Expect(Localise(mutant->original, mutant->mutant, {.target_log2 = 0}));
+  const VerifierReport report =
+      Expect(Localize(mutant->original, mutant->mutant, {.target_log2 = 0}));
   std::vector<std::unique_ptr<Timed>> programs;
   programs.push_back(std::make_unique<Timed>("original", mutant->original, options.threads));
   programs.push_back(std::make_unique<Timed>("mutant", mutant->mutant, options.threads));
-  for (const Mend mend : kWaysOfMending) {
-    const auto mended = mend(mutant->original, mutant->mutant, report, 1);
-    if (!mended.ok()) continue;
-    programs.push_back(std::make_unique<Timed>(std::string(MendingName(mended->mending)), mended->graph, options.threads));
-    programs.back()->share = mended->flop_share;
+  for (const Correct correct : kCorrectionKinds) {
+    const auto corrected = correct(mutant->original, mutant->mutant, report, 1);
+    if (!corrected.ok()) continue;
+    programs.push_back(std::make_unique<Timed>(std::string(CorrectionName(corrected->correction)),
+                                               corrected->graph, options.threads));
+    programs.back()->share = corrected->flop_share;
   }
   if (const auto gap = Stacked(layer, "batch_to_space_gap", dim); gap.has_value()) {
     programs.push_back(std::make_unique<Timed>("prevent", gap->mutant, options.threads));
@@ -272,32 +291,39 @@ void MeasureSeam(int64_t channels, int64_t extent, int64_t kernel, int64_t dim, 
     }
   });
   const double original = LayerMilliseconds(*programs[0], options);
-  const double gigaflops = 2e-9 * static_cast<double>(2 * channels * channels * kernel * kernel * extent * extent);
+  const double gigaflops =
+      2e-9 * static_cast<double>(2 * channels * channels * kernel * kernel * extent * extent);
   const double layer_rate = gigaflops / original * 1e3;
   for (size_t p = 0; p < programs.size(); ++p) {
     const auto& program = programs[p];
-    std::printf("%dx%d %4d ch %4dx%-4d %s  %-11s %9.3f ms", static_cast<int>(kernel), static_cast<int>(kernel),
-                static_cast<int>(channels), static_cast<int>(extent), static_cast<int>(extent), dim == 2 ? "rows   " : "columns",
-                program->name.c_str(), program->Milliseconds(options));
+    std::printf("%dx%d %4d ch %4dx%-4d %s  %-11s %9.3f ms", static_cast<int>(kernel),
+                static_cast<int>(kernel), static_cast<int>(channels), static_cast<int>(extent),
+                static_cast<int>(extent), dim == 2 ? "rows   " : "columns", program->name.c_str(),
+                program->Milliseconds(options));
     if (program->share > 0) {
       const double own = program->Milliseconds(options, IsCorrection);
-      std::printf("   correction %8.4f ms  share %6.2f %%  of the layer's time %6.2f %%  ratio %5.2f", own, 100 * program->share,
-                  100 * own / original, own / original / program->share);
-      std::printf("  %6.1f GFLOP/s  weights %6.0f KB, alone %7.4f ms", program->share * gigaflops / own * 1e3,
-                  weights[p]->kilobytes(), weights[p]->milliseconds());
+      std::printf(
+          "   correction %8.4f ms  share %6.2f %%  of the layer's time %6.2f %%  ratio %5.2f", own,
+          100 * program->share, 100 * own / original, own / original / program->share);
+      std::printf("  %6.1f GFLOP/s  weights %6.0f KB, alone %7.4f ms",
+                  program->share * gigaflops / own * 1e3, weights[p]->kilobytes(),
+                  weights[p]->milliseconds());
     } else if (p == 0) {
-      std::printf("   layer %6.1f GFLOP/s by %s  a direct correction's ratio at least %5.2f", layer_rate,
-                  LayerKernel(*program).c_str(), layer_rate / product_rate);
+      std::printf("   layer %6.1f GFLOP/s by %s  a direct correction's ratio at least %5.2f",
+                  layer_rate, LayerKernel(*program).c_str(), layer_rate / product_rate);
     }
     std::printf("\n");
   }
   std::fflush(stdout);
 }
 
-/// A layer between pointwise convolutions, so that everything lies in the library's own layout, with one box computed again.
-void MeasureStrip(int64_t channels, int64_t extent, int64_t kernel, const char* what, const Box& box, const Options& options) {
+/// A layer between pointwise convolutions, so that everything lies in the library's own layout,
+/// with one box computed again.
+void MeasureStrip(int64_t channels, int64_t extent, int64_t kernel, const char* what,
+                  const Box& box, const Options& options) {
   Emitter e("strip");
-  const ValueId x = Convolve(e, e.Input("x", {DType::kF32, {1, channels, extent, extent}}), channels, 1, "before");
+  const ValueId x = Convolve(e, e.Input("x", {DType::kF32, {1, channels, extent, extent}}),
+                             channels, 1, "before");
   e.Output("x", x);
   const ValueId y = Convolve(e, x, channels, kernel, "w");
   e.Output("y", y);
@@ -309,34 +335,42 @@ void MeasureStrip(int64_t channels, int64_t extent, int64_t kernel, const char* 
   const ValueId base = Expect(Inline(layer, {input}, builder))[1];
   const ValueId part = Expect(Inline(piece, {input}, builder))[0];
   const ValueId patched = Expect(builder.Add("Patch", {base, part}, {{"boxes", Boxes{box}}}));
-  const ValueId w = builder.Constant(Tensor::Filled({DType::kF32, {channels, channels, 1, 1}}, 0.01), "after");
-  const Attributes pointwise{{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}};
+  const ValueId w =
+      builder.Constant(Tensor::Filled({DType::kF32, {channels, channels, 1, 1}}, 0.01), "after");
+  const Attributes pointwise{
+      {"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}};
   builder.Output("z", Expect(builder.Add("Conv", {patched, w}, pointwise)));
   std::vector<std::unique_ptr<Timed>> programs;
-  programs.push_back(std::make_unique<Timed>(what, Expect(Deduplicate(Expect(builder.Build()))), options.threads));
+  programs.push_back(
+      std::make_unique<Timed>(what, Expect(Deduplicate(Expect(builder.Build()))), options.threads));
   Interleave(programs, options.rounds);
   const double flops = 2.0 * static_cast<double>(channels * channels * kernel * kernel);
-  const double layer_rate = flops * static_cast<double>(extent * extent) / LayerMilliseconds(*programs[0], options) / 1e6;
-  const double strip_rate =
-      flops * static_cast<double>(box.Volume() / channels) / programs[0]->Milliseconds(options, IsCorrection) / 1e6;
-  std::printf("%dx%d %4d ch %4dx%-4d one %-6s  strip %7.1f GFLOP/s  layer %7.1f GFLOP/s  %5.1f %%\n", static_cast<int>(kernel),
-              static_cast<int>(kernel), static_cast<int>(channels), static_cast<int>(extent), static_cast<int>(extent), what,
-              strip_rate, layer_rate, 100 * strip_rate / layer_rate);
+  const double layer_rate =
+      flops * static_cast<double>(extent * extent) / LayerMilliseconds(*programs[0], options) / 1e6;
+  const double strip_rate = flops * static_cast<double>(box.Volume() / channels) /
+                            programs[0]->Milliseconds(options, IsCorrection) / 1e6;
+  std::printf(
+      "%dx%d %4d ch %4dx%-4d one %-6s  strip %7.1f GFLOP/s  layer %7.1f GFLOP/s  %5.1f %%\n",
+      static_cast<int>(kernel), static_cast<int>(kernel), static_cast<int>(channels),
+      static_cast<int>(extent), static_cast<int>(extent), what, strip_rate, layer_rate,
+      100 * strip_rate / layer_rate);
   std::fflush(stdout);
 }
 
 void MeasureStrips(const Options& options) {
   for (const int64_t channels : {512, 256, 64}) {
     const int64_t extent = 28, middle = 13;
-    MeasureStrip(channels, extent, 3, "row", {{0, 0, middle, 0}, {1, channels, middle + 1, extent}}, options);
-    MeasureStrip(channels, extent, 3, "column", {{0, 0, 0, middle}, {1, channels, extent, middle + 1}}, options);
+    MeasureStrip(channels, extent, 3, "row", {{0, 0, middle, 0}, {1, channels, middle + 1, extent}},
+                 options);
+    MeasureStrip(channels, extent, 3, "column",
+                 {{0, 0, 0, middle}, {1, channels, extent, middle + 1}}, options);
   }
 }
 
 void MeasureAll(const Options& options) {
   std::printf("threads %d, rounds %d, %s, %s\n%s\n", options.threads, options.rounds,
-              options.relu ? "with relu" : "without activation", options.fastest ? "fastest runs" : "medians",
-              FindBackend("cpu")->Identity().c_str());
+              options.relu ? "with relu" : "without activation",
+              options.fastest ? "fastest runs" : "medians", FindBackend("cpu")->Identity().c_str());
   if (options.channels == 0 && options.extent == 0 && options.kernel == 0) MeasureStrips(options);
   const double product_rate = ProductRate(options);
   std::printf("product of matrices in the cache %.1f GFLOP/s\n", product_rate);
@@ -344,10 +378,13 @@ void MeasureAll(const Options& options) {
   for (const int64_t kernel : {3, 5}) {
     for (const int64_t extent : {14, 28, 56, 112}) {
       for (const int64_t channels : {64, 128, 256, 512}) {
-        // What networks hold: wide layers are small.
+        // Wide layers of real networks are small.
         if (channels * extent > 64 * 224) continue;
-        if (!chosen(kernel, options.kernel) || !chosen(extent, options.extent) || !chosen(channels, options.channels)) continue;
-        for (const int64_t dim : {2, 3}) MeasureSeam(channels, extent, kernel, dim, product_rate, options);
+        if (!chosen(kernel, options.kernel) || !chosen(extent, options.extent) ||
+            !chosen(channels, options.channels))
+          continue;
+        for (const int64_t dim : {2, 3})
+          MeasureSeam(channels, extent, kernel, dim, product_rate, options);
       }
     }
   }
@@ -364,13 +401,18 @@ int main(int argc, char** argv) {
       options.relu = true;
     } else if (word == "--min") {
       options.fastest = true;
-    } else if ((word == "--threads" || word == "--rounds") && k + 1 < argc && std::atoi(argv[k + 1]) > 0) {
+    } else if ((word == "--threads" || word == "--rounds") && k + 1 < argc &&
+               std::atoi(argv[k + 1]) > 0) {
       (word == "--threads" ? options.threads : options.rounds) = std::atoi(argv[++k]);
-    } else if ((word == "--channels" || word == "--extent" || word == "--kernel") && k + 1 < argc && std::atoi(argv[k + 1]) > 0) {
-      (word == "--channels" ? options.channels : word == "--extent" ? options.extent : options.kernel) = std::atoi(argv[++k]);
+    } else if ((word == "--channels" || word == "--extent" || word == "--kernel") && k + 1 < argc &&
+               std::atoi(argv[k + 1]) > 0) {
+      (word == "--channels" ? options.channels
+       : word == "--extent" ? options.extent
+                            : options.kernel) = std::atoi(argv[++k]);
     } else {
       std::fprintf(stderr,
-                   "usage: corrections [--threads N] [--rounds N] [--relu] [--min] [--channels N] [--extent N] [--kernel N]\n");
+                   "usage: corrections [--threads N] [--rounds N] [--relu] [--min] [--channels N] "
+                   "[--extent N] [--kernel N]\n");
       return 2;
     }
   }

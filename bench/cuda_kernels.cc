@@ -1,7 +1,8 @@
-// The CUDA text of the corrections of models' mutants: every rule that needs mending is tried at every place of a model, and what
-// is mended by recomputation is written, compiled where NVRTC is found, and told as a row of a table. Of places with one rule and
-// the same shapes the first that can be mended stands for all. Seconds are estimates (roofline of published figures); nothing runs
-// on a GPU.
+// The CUDA text of the corrections of models' mutants: every rule that needs correction is tried at
+// every place of a model, and what is corrected by recomputation is written, compiled where NVRTC
+// is found, and reported as a row of a table. Of places with one rule and the same shapes the first
+// that can be corrected stands for all. Seconds are estimates (roofline of published figures);
+// nothing runs on a GPU.
 //
 // usage: cuda_kernels [--keep DIR] MODEL.onnx...   (--keep: also writes the .cu files)
 
@@ -26,7 +27,7 @@ namespace mendel {
 namespace {
 
 constexpr double kMaxWrongShare = 0.3;
-constexpr double kJudgeSeconds = 60;
+constexpr double kVerifySeconds = 60;
 constexpr int kMostTries = 3;  // of one rule and shape
 
 struct Row {
@@ -48,7 +49,7 @@ std::string ShapeOf(const Graph& graph, ValueId value) {
   return text;
 }
 
-double WrongShare(const JudgeReport& report) {
+double WrongShare(const VerifierReport& report) {
   int64_t wrong = 0, all = 0;
   for (const OutputReport& output : report.outputs) {
     wrong += output.wrong_elements;
@@ -57,7 +58,7 @@ double WrongShare(const JudgeReport& report) {
   return static_cast<double>(wrong) / static_cast<double>(std::max<int64_t>(1, all));
 }
 
-/// Every mended mutant of one model, by what its kernels compute.
+/// Every corrected mutant of one model, by what its kernels compute.
 class Collector {
  public:
   explicit Collector(std::string model) : model_(std::move(model)) {}
@@ -77,29 +78,33 @@ class Collector {
   void Try(const Graph& graph, const Rule& rule, const Match& match) {
     const auto mutant = MakeMutant(graph, rule, match);
     if (!mutant.ok()) return;
-    const std::string shape = Cat(ShapeOf(mutant->original, {mutant->original.inputs()[0], 0}), " to ",
-                                  ShapeOf(mutant->original, mutant->original.outputs()[0].value));
+    const std::string shape =
+        Cat(ShapeOf(mutant->original, {mutant->original.inputs()[0], 0}), " to ",
+            ShapeOf(mutant->original, mutant->original.outputs()[0].value));
     const std::string alike = Cat(rule.name, " ", shape);
     Seen& seen = seen_[alike];
     if (seen.row >= 0 || ++seen.tries > kMostTries) {
       if (seen.row >= 0) ++rows_[static_cast<size_t>(seen.row)].places;
       return;
     }
-    const auto report = Localise(mutant->original, mutant->mutant, {.target_log2 = 0, .deadline = Deadline::After(kJudgeSeconds)});
+    const auto report = Localize(mutant->original, mutant->mutant,
+                                 {.target_log2 = 0, .deadline = Deadline::After(kVerifySeconds)});
     if (!report.ok() || report->verdict != Verdict::kPartial) return;
-    const auto mended = Recompute(mutant->original, mutant->mutant, *report, kMaxWrongShare);
-    if (!mended.ok()) return;
-    auto texts = FindKernelWriter("cuda")->Write(mended->graph, {.estimates = true});
+    const auto corrected = Recompute(mutant->original, mutant->mutant, *report, kMaxWrongShare);
+    if (!corrected.ok()) return;
+    auto texts = FindKernelWriter("cuda")->Write(corrected->graph, {.estimates = true});
     if (!texts.ok()) {
-      std::fprintf(stderr, "%s: %s\n", alike.c_str(), std::string(texts.status().message()).c_str());
+      std::fprintf(stderr, "%s: %s\n", alike.c_str(),
+                   std::string(texts.status().message()).c_str());
       return;
     }
     for (const std::string& reason : texts->refused) ++refused_[reason];
     if (texts->kernels.empty()) return;
     seen.row = static_cast<int64_t>(rows_.size());
-    std::fprintf(stderr, "%s: %s%s, %s\n", model_.c_str(), std::string(rule.name).c_str(), ChoicesText(match).c_str(),
-                 shape.c_str());
-    rows_.push_back({model_, Cat(rule.name, ChoicesText(match)), shape, 1, WrongShare(*report), *std::move(texts)});
+    std::fprintf(stderr, "%s: %s%s, %s\n", model_.c_str(), std::string(rule.name).c_str(),
+                 ChoicesText(match).c_str(), shape.c_str());
+    rows_.push_back({model_, Cat(rule.name, ChoicesText(match)), shape, 1, WrongShare(*report),
+                     *std::move(texts)});
   }
 
   struct Seen {
@@ -115,9 +120,11 @@ class Collector {
 
 void PrintRow(const Row& row, size_t number) {
   for (const KernelText& kernel : row.texts.kernels) {
-    std::printf("| %zu | %s | %s | %s | %d | %.1f | %zu | %ld | %ld x %ld | %ld |", number, row.model.c_str(), row.rule.c_str(),
-                row.where.c_str(), row.places, 100 * row.wrong_share, row.texts.kernels.size(), static_cast<long>(kernel.boxes),
-                static_cast<long>(kernel.blocks), static_cast<long>(kernel.threads), static_cast<long>(kernel.shared));
+    std::printf("| %zu | %s | %s | %s | %d | %.1f | %zu | %ld | %ld x %ld | %ld |", number,
+                row.model.c_str(), row.rule.c_str(), row.where.c_str(), row.places,
+                100 * row.wrong_share, row.texts.kernels.size(), static_cast<long>(kernel.boxes),
+                static_cast<long>(kernel.blocks), static_cast<long>(kernel.threads),
+                static_cast<long>(kernel.shared));
     for (const KernelEstimate& e : kernel.estimates) {
       if (e.registers > 0) {
         std::printf(" %d / %d / %.0f %% /", e.registers, e.spilled_bytes, 100 * e.occupancy);
@@ -133,7 +140,9 @@ void PrintRow(const Row& row, size_t number) {
 void Keep(const Row& row, size_t number, const std::string& folder) {
   std::filesystem::create_directories(folder);
   for (const KernelText& kernel : row.texts.kernels) {
-    std::ofstream(std::filesystem::path(folder) / Cat(row.model, "_", number, "_", kernel.file_name)) << kernel.text;
+    std::ofstream(std::filesystem::path(folder) /
+                  Cat(row.model, "_", number, "_", kernel.file_name))
+        << kernel.text;
   }
 }
 
@@ -144,9 +153,14 @@ int Run(const std::vector<std::string>& models, const std::string& folder) {
     return 77;
   }
   for (const std::string& line : writer->Describe()) std::printf("%s\n\n", line.c_str());
-  std::printf("| # | model | mutant | from, to | places | wrong %% | launches | boxes | blocks x threads | shared bytes |");
+  std::printf(
+      "| # | model | mutant | from, to | places | wrong %% | launches | boxes | blocks x threads | "
+      "shared bytes |");
   for (const auto* device : {"A100, sm_80", "H100, sm_90", "B200, sm_100"}) {
-    std::printf(" %s: registers / spilled bytes / occupancy / estimated us of the correction / of the mutant |", device);
+    std::printf(
+        " %s: registers / spilled bytes / occupancy / estimated us of the correction / of the "
+        "mutant |",
+        device);
   }
   std::printf("\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const std::string& path : models) {
@@ -162,7 +176,8 @@ int Run(const std::vector<std::string>& models, const std::string& folder) {
       PrintRow(row, ++number);
       if (!folder.empty()) Keep(row, number, folder);
     }
-    for (const auto& [reason, count] : collector.refused()) std::fprintf(stderr, "%d x no kernel: %s\n", count, reason.c_str());
+    for (const auto& [reason, count] : collector.refused())
+      std::fprintf(stderr, "%d x no kernel: %s\n", count, reason.c_str());
     std::fflush(stdout);
   }
   return 0;

@@ -1,4 +1,4 @@
-// What a benchmark does with an error: it says it and stops.
+// Error handling of benchmarks: an error is printed and ends the program.
 #ifndef MENDEL_BENCH_EXPECT_H_
 #define MENDEL_BENCH_EXPECT_H_
 

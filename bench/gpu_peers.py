@@ -21,10 +21,10 @@ def open_torch(compiled, device, tf32, threads, unpacked, inputs):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cudnn.benchmark = True
     torch.set_num_threads(threads)
-    module, told = onnx_torch.load(unpacked)
+    module, reported = onnx_torch.load(unpacked)
     module = module.to(device)
     call = torch.compile(module, mode="max-autotune") if compiled else module
-    resident = [torch.from_numpy(inputs[one["name"]]).to(device) for one in told["inputs"]]
+    resident = [torch.from_numpy(inputs[one["name"]]).to(device) for one in reported["inputs"]]
     last = []
 
     def run_here():

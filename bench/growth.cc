@@ -1,8 +1,11 @@
-// How the search's time grows with a network of repeated parts, of different parts, and with the layers of an encoder. Prints a
-// Markdown table; nothing is asserted. CPU seconds are those of the whole process, as a clock for machines that are not quiet.
+// Growth of the search's time with a network of repeated parts, of different parts, and with the
+// layers of an encoder. Prints a Markdown table; nothing is asserted. CPU seconds are those of the
+// whole process, as a clock for machines that are not quiet.
 //
-// usage: growth [--search beam|egraph] [--budget SECONDS] [--threads N] [--largest BLOCKS] [--width WIDTH] [--pretend]
-//   --pretend: nothing is timed, operators cost what their arithmetic and traffic suggest; what remains is the search's own work.
+// usage: growth [--search beam|egraph] [--budget SECONDS] [--threads N] [--largest BLOCKS] [--width
+// WIDTH] [--pretend]
+//   --pretend: nothing is timed, operators cost an estimate from arithmetic and traffic; the
+//   rest is the search's own work.
 
 #include <sys/resource.h>
 
@@ -18,8 +21,8 @@
 #include "base/parallel.h"
 #include "bench/growth_graphs.h"
 #include "graph/rewrite.h"
-#include "optimizer/contest.h"
 #include "optimizer/pipeline.h"
+#include "optimizer/search/search_session.h"
 
 namespace mendel {
 namespace {
@@ -44,8 +47,9 @@ std::vector<double> Roofline(const Graph& graph, const CompileOptions&) {
   const std::vector<bool> constant = ConstantExpressions(graph);
   for (size_t id = 0; id < seconds.size(); ++id) {
     if (constant[id] || IsInput(graph.nodes()[id]) || graph.nodes()[id].op->is_view) continue;
-    const Cost cost =
-        WithView(graph, static_cast<int32_t>(id), [&](const NodeView& view) { return CostOf(*graph.nodes()[id].op, view); });
+    const Cost cost = WithView(graph, static_cast<int32_t>(id), [&](const NodeView& view) {
+      return CostOf(*graph.nodes()[id].op, view);
+    });
     seconds[id] = 1e-6 + cost.flops / 5e10 + cost.bytes / 1e10;
   }
   return seconds;
@@ -58,7 +62,7 @@ std::pair<size_t, size_t> Places(const Graph& graph) {
   for (const Rule* rule : RulesOfSearch({}, false)) {
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
       for (const Match& match : rule->match(graph, node)) {
-        const auto key = PlaceKey(graph, *rule, match);
+        const auto key = MatchKey(graph, *rule, match);
         if (!key.ok()) continue;
         ++all;
         different.insert(*key);
@@ -88,12 +92,13 @@ void Row(const Graph& graph, const Settings& settings) {
   }
   const auto [places, different] = Places(result->plan.baseline);
   const plan::SearchCounters& counters = result->search.counters;
-  std::printf("| %s | %zu | %zu | %zu | %.2f | %.2f | %.2f | %.2f | %lld | %lld | %lld | %.2f | %s |\n", graph.name().c_str(),
-              graph.nodes().size(), places, different, search, certify, clock.Seconds(), all_cpu,
-              static_cast<long long>(counters.proposed()), static_cast<long long>(counters.measured()),
-              static_cast<long long>(counters.chosen()),
-              result->search.baseline_time.median_ms / std::max(1e-9, result->search.best_time.median_ms),
-              counters.stop_reason().c_str());
+  std::printf(
+      "| %s | %zu | %zu | %zu | %.2f | %.2f | %.2f | %.2f | %lld | %lld | %lld | %.2f | %s |\n",
+      graph.name().c_str(), graph.nodes().size(), places, different, search, certify,
+      clock.Seconds(), all_cpu, static_cast<long long>(counters.proposed()),
+      static_cast<long long>(counters.measured()), static_cast<long long>(counters.chosen()),
+      result->search.baseline_time.median_ms / std::max(1e-9, result->search.best_time.median_ms),
+      counters.stop_reason().c_str());
   std::fflush(stdout);
 }
 
@@ -108,7 +113,8 @@ Settings Parse(int argc, char** argv) {
     }
     ++k;
     if (option == "--search") {
-      settings.search.method = std::strcmp(value, "egraph") == 0 ? SearchMethod::kEGraph : SearchMethod::kBeam;
+      settings.search.method =
+          std::strcmp(value, "egraph") == 0 ? SearchMethod::kEGraph : SearchMethod::kBeam;
     } else if (option == "--budget") {
       settings.search.budget_seconds = std::atof(value);
     } else if (option == "--threads") {
@@ -127,13 +133,18 @@ Settings Parse(int argc, char** argv) {
 
 void Main(const Settings& settings) {
   SetParallelism(settings.threads);
-  std::printf("Search %s, budget %g s, %d threads%s.\n\n", std::string(SearchMethodName(settings.search.method)).c_str(),
-              settings.search.budget_seconds, settings.threads, settings.pretend ? ", nothing timed" : "");
+  std::printf("Search %s, budget %g s, %d threads%s.\n\n",
+              std::string(SearchMethodName(settings.search.method)).c_str(),
+              settings.search.budget_seconds, settings.threads,
+              settings.pretend ? ", nothing timed" : "");
   std::printf(
-      "| network | nodes | places | different places | search s | certify s | all s | all CPU s | proposed | measured | chosen | "
+      "| network | nodes | places | different places | search s | certify s | all s | all CPU s | "
+      "proposed | measured | chosen | "
       "speed-up | stopped |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
-  for (int blocks = 1; blocks <= settings.largest; blocks *= 2) Row(RepeatedBlocks(blocks), settings);
-  for (int blocks = 1; blocks <= settings.largest; blocks *= 2) Row(DifferentBlocks(blocks), settings);
+  for (int blocks = 1; blocks <= settings.largest; blocks *= 2)
+    Row(RepeatedBlocks(blocks), settings);
+  for (int blocks = 1; blocks <= settings.largest; blocks *= 2)
+    Row(DifferentBlocks(blocks), settings);
   for (const int layers : {6, 12, 24}) {
     if (layers <= settings.largest) Row(BertLike(layers, settings.width), settings);
   }

@@ -24,9 +24,13 @@ ValueId Weight(Emitter& e, Rng& rng, const Shape& shape, const std::string& name
   return e.Constant(Tensor::FromDoubles({DType::kF32, shape}, values), name);
 }
 
-ValueId Conv(Emitter& e, Rng& rng, ValueId x, int64_t channels, int64_t dilation, const std::string& name) {
+ValueId Conv(Emitter& e, Rng& rng, ValueId x, int64_t channels, int64_t dilation,
+             const std::string& name) {
   const ValueId w = Weight(e, rng, {channels, e.shape(x)[1], 3, 3}, name);
-  return e.Op("Conv", {x, w}, {{"strides", Ints{1, 1}}, {"dilations", Ints{dilation, dilation}}, {"pads", Ints(4, dilation)}});
+  return e.Op("Conv", {x, w},
+              {{"strides", Ints{1, 1}},
+               {"dilations", Ints{dilation, dilation}},
+               {"pads", Ints(4, dilation)}});
 }
 
 Graph Blocks(int blocks, bool different) {
@@ -50,26 +54,30 @@ ValueId Linear(Emitter& e, Rng& rng, ValueId x, int64_t width, const std::string
   return e.Add(e.MatMul(x, Weight(e, rng, {e.shape(x).back(), width}, name + "w")), bias);
 }
 
-ValueId Normalised(Emitter& e, Rng& rng, ValueId x, const std::string& name) {
+ValueId Normalized(Emitter& e, Rng& rng, ValueId x, const std::string& name) {
   const int64_t width = e.shape(x).back();
-  return e.Op("LayerNormalization", {x, Weight(e, rng, {width}, name + "s"), Weight(e, rng, {width}, name + "b")},
+  return e.Op("LayerNormalization",
+              {x, Weight(e, rng, {width}, name + "s"), Weight(e, rng, {width}, name + "b")},
               {{"axis", int64_t{2}}});
 }
 
 ValueId Layer(Emitter& e, Rng& rng, ValueId x, const std::string& name) {
   const int64_t width = e.shape(x).back(), heads = width / kDepth;
   const auto split = [&](const std::string& part, Ints perm) {
-    return e.Transpose(e.Reshape(Linear(e, rng, x, width, name + part), {1, kTokens, heads, kDepth}), std::move(perm));
+    return e.Transpose(
+        e.Reshape(Linear(e, rng, x, width, name + part), {1, kTokens, heads, kDepth}),
+        std::move(perm));
   };
   const ValueId keys = split("k", {0, 2, 3, 1});
   const ValueId scores = e.MatMul(split("q", {0, 2, 1, 3}), keys);
-  const ValueId scale = e.Constant(Tensor::Scalar(DType::kF32, 1 / std::sqrt(static_cast<double>(kDepth))));
+  const ValueId scale =
+      e.Constant(Tensor::Scalar(DType::kF32, 1 / std::sqrt(static_cast<double>(kDepth))));
   const ValueId weights = e.Op("Softmax", {e.Mul(scores, scale)}, {{"axis", int64_t{3}}});
   const ValueId mixed = e.Transpose(e.MatMul(weights, split("v", {0, 2, 1, 3})), {0, 2, 1, 3});
   const ValueId attended = Linear(e, rng, e.Reshape(mixed, {1, kTokens, width}), width, name + "o");
-  const ValueId y = Normalised(e, rng, e.Add(x, attended), name + "n1");
+  const ValueId y = Normalized(e, rng, e.Add(x, attended), name + "n1");
   const ValueId wide = e.Op("Gelu", {Linear(e, rng, y, 4 * width, name + "f1")});
-  return Normalised(e, rng, e.Add(y, Linear(e, rng, wide, width, name + "f2")), name + "n2");
+  return Normalized(e, rng, e.Add(y, Linear(e, rng, wide, width, name + "f2")), name + "n2");
 }
 
 }  // namespace

@@ -6,11 +6,13 @@
 
 namespace mendel {
 
-/// `blocks` residual blocks (two convolutions, one of them dilated, ReLU) of equal shapes and different weights.
+/// `blocks` residual blocks (two convolutions, one of them dilated, ReLU) of equal shapes and
+/// different weights.
 Graph RepeatedBlocks(int blocks);
 /// The same with another number of channels inside each block, so that no two are alike.
 Graph DifferentBlocks(int blocks);
-/// An encoder of so many layers: attention of `width` / 32 heads over 32 tokens, and two products with GELU between them.
+/// An encoder of so many layers: attention of `width` / 32 heads over 32 tokens, and two products
+/// with GELU between them.
 Graph BertLike(int layers, int64_t width);
 
 }  // namespace mendel

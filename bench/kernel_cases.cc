@@ -29,7 +29,8 @@ struct ConvCase {
   int64_t batch = 1;
 };
 
-/// Where an own kernel is offered: stride 1 and one group for Winograd, taps of one for products, groups for the rest.
+/// Convolutions that native kernels support: stride 1 and one group for Winograd, taps of one for
+/// products, groups for the rest.
 const ConvCase kConvs[] = {
     {"vgg16", 128, {112, 112}, 128, {3, 3}},
     {"unet", 64, {128, 128}, 64, {3, 3}},
@@ -117,8 +118,10 @@ struct ProductCase {
   int64_t rows, depth, columns;
 };
 const ProductCase kProducts[] = {
-    {"bert", 128, 768, 768},           {"bert", 128, 768, 3072}, {"bert", 128, 3072, 768}, {"vit_b_16", 197, 768, 2304},
-    {"gpt2, one token", 1, 768, 3072}, {"nasrnn", 1, 512, 512},  {"vgg16", 1, 4096, 1000}, {"dlrm", 64, 512, 256},
+    {"bert", 128, 768, 768},           {"bert", 128, 768, 3072},
+    {"bert", 128, 3072, 768},          {"vit_b_16", 197, 768, 2304},
+    {"gpt2, one token", 1, 768, 3072}, {"nasrnn", 1, 512, 512},
+    {"vgg16", 1, 4096, 1000},          {"dlrm", 64, 512, 256},
 };
 
 struct AttentionCase {
@@ -126,35 +129,62 @@ struct AttentionCase {
   int64_t heads, queries, keys, depth;
 };
 const AttentionCase kAttentions[] = {
-    {"bert", 12, 128, 128, 64},          {"vit_b_16", 12, 197, 197, 64},          {"gpt2", 12, 512, 512, 64},
-    {"gpt2, one token", 12, 1, 512, 64}, {"swin_t, 64 windows", 192, 49, 49, 32},
+    {"bert", 12, 128, 128, 64},
+    {"vit_b_16", 12, 197, 197, 64},
+    {"gpt2", 12, 512, 512, 64},
+    {"gpt2, one token", 12, 1, 512, 64},
+    {"swin_t, 64 windows", 192, 49, 49, 32},
 };
 
-/// Operators that the backend has a kernel of its own for by default.
+/// Operators that use a native kernel by default.
 struct OperatorCase {
   std::string_view network, op;
   std::vector<Shape> inputs;
   Attributes attrs;
-  std::string_view told = "";  ///< of the attributes
+  std::string_view description = "";  ///< of the attributes
 };
 
 Attributes Resized(Shape from, double scale, std::string_view mode) {
-  for (size_t d = 2; d < from.size(); ++d) from[d] = static_cast<int64_t>(scale * static_cast<double>(from[d]));
-  return {{"output_sizes", Ints(from)}, {"scales", std::vector<double>{1, 1, scale, scale}}, {"mode", std::string(mode)}};
+  for (size_t d = 2; d < from.size(); ++d)
+    from[d] = static_cast<int64_t>(scale * static_cast<double>(from[d]));
+  return {{"output_sizes", Ints(from)},
+          {"scales", std::vector<double>{1, 1, scale, scale}},
+          {"mode", std::string(mode)}};
 }
 
 std::vector<OperatorCase> OperatorCases() {
-  return {{"unet", "Resize", {{1, 64, 64, 64}}, Resized({1, 64, 64, 64}, 2, "linear"), " linear by 2"},
-          {"deeplabv3", "Resize", {{1, 21, 28, 28}}, Resized({1, 21, 28, 28}, 8, "linear"), " linear by 8"},
-          {"yolov5s", "Resize", {{1, 256, 20, 20}}, Resized({1, 256, 20, 20}, 2, "nearest"), " nearest by 2"},
-          {"fast style transfer", "InstanceNormalization", {{1, 64, 128, 128}, {64}, {64}}, {}},
-          {"efficientnet_b0", "ReduceMean", {{1, 1280, 7, 7}}, {{"axes", Ints{2, 3}}, {"keepdims", int64_t{1}}}, " of positions"},
-          {"convnext_tiny", "ReduceMean", {{1, 96, 56, 56}}, {{"axes", Ints{1}}, {"keepdims", int64_t{1}}}, " of channels"},
-          {"pointnet", "ReduceMax", {{1, 1024, 32, 32}}, {{"axes", Ints{2, 3}}, {"keepdims", int64_t{1}}}, " of positions"},
-          {"alexnet", "LRN", {{1, 96, 27, 27}}, {{"size", int64_t{5}}}},
-          {"bert", "Gelu", {{1, 128, 1, 3072}}, {}},
-          {"dcgan", "Tanh", {{1, 3, 64, 64}}, {}},
-          {"yolov5s", "Sigmoid", {{1, 255, 40, 40}}, {}}};
+  return {
+      {"unet", "Resize", {{1, 64, 64, 64}}, Resized({1, 64, 64, 64}, 2, "linear"), " linear by 2"},
+      {"deeplabv3",
+       "Resize",
+       {{1, 21, 28, 28}},
+       Resized({1, 21, 28, 28}, 8, "linear"),
+       " linear by 8"},
+      {"yolov5s",
+       "Resize",
+       {{1, 256, 20, 20}},
+       Resized({1, 256, 20, 20}, 2, "nearest"),
+       " nearest by 2"},
+      {"fast style transfer", "InstanceNormalization", {{1, 64, 128, 128}, {64}, {64}}, {}},
+      {"efficientnet_b0",
+       "ReduceMean",
+       {{1, 1280, 7, 7}},
+       {{"axes", Ints{2, 3}}, {"keepdims", int64_t{1}}},
+       " of positions"},
+      {"convnext_tiny",
+       "ReduceMean",
+       {{1, 96, 56, 56}},
+       {{"axes", Ints{1}}, {"keepdims", int64_t{1}}},
+       " of channels"},
+      {"pointnet",
+       "ReduceMax",
+       {{1, 1024, 32, 32}},
+       {{"axes", Ints{2, 3}}, {"keepdims", int64_t{1}}},
+       " of positions"},
+      {"alexnet", "LRN", {{1, 96, 27, 27}}, {{"size", int64_t{5}}}},
+      {"bert", "Gelu", {{1, 128, 1, 3072}}, {}},
+      {"dcgan", "Tanh", {{1, 3, 64, 64}}, {}},
+      {"yolov5s", "Sigmoid", {{1, 255, 40, 40}}, {}}};
 }
 
 /// Relu6 where the operator is Clip.
@@ -165,9 +195,11 @@ ValueId Activate(Emitter& e, ValueId x, std::string_view name) {
   return e.Op(name, {x});
 }
 
-ValueId Convolve(Emitter& e, ValueId x, const ConvLayer& layer, std::string_view activation, const std::string& symbol) {
+ValueId Convolve(Emitter& e, ValueId x, const ConvLayer& layer, std::string_view activation,
+                 const std::string& symbol) {
   const ValueId bias = RandomWeights(e, {layer.w[0]}, Cat(symbol, " bias"));
-  return Activate(e, e.Op("Conv", {x, RandomWeights(e, layer.w, symbol), bias}, layer.attrs), activation);
+  return Activate(e, e.Op("Conv", {x, RandomWeights(e, layer.w, symbol), bias}, layer.attrs),
+                  activation);
 }
 
 ConvLayer LayerOf(const ConvCase& c) {
@@ -190,7 +222,9 @@ std::string KindOf(const ConvCase& c) {
   std::string taps;
   for (const int64_t extent : c.taps) taps += Cat(taps.empty() ? "" : "x", extent);
   if (c.groups == 1) return taps;
-  return c.groups == c.channels_in ? Cat("depthwise ", taps, c.activation.empty() ? "" : " ", c.activation) : Cat("grouped ", taps);
+  return c.groups == c.channels_in
+             ? Cat("depthwise ", taps, c.activation.empty() ? "" : " ", c.activation)
+             : Cat("grouped ", taps);
 }
 
 KernelCase Case(const ConvCase& c) {
@@ -199,40 +233,55 @@ KernelCase Case(const ConvCase& c) {
   if (c.batch > 1) text += Cat(" batch ", c.batch);
   return {KindOf(c), std::move(text), [layer, activation = c.activation] {
             Emitter e("layer");
-            e.Output("out0", Convolve(e, e.Input("in0", {DType::kF32, layer.x}), layer, activation, "w"));
+            e.Output("out0",
+                     Convolve(e, e.Input("in0", {DType::kF32, layer.x}), layer, activation, "w"));
             return e.Finish();
           }};
 }
 
 KernelCase Case(const ExpandCase& c) {
   const ConvLayer wide = LayerOf({c.network, c.channels, {c.extent, c.extent}, c.expanded, {1, 1}});
-  const ConvLayer deep =
-      LayerOf({c.network, c.expanded, {c.extent, c.extent}, c.expanded, {c.taps, c.taps}, c.activation, c.expanded, c.stride});
+  const ConvLayer deep = LayerOf({c.network,
+                                  c.expanded,
+                                  {c.extent, c.extent},
+                                  c.expanded,
+                                  {c.taps, c.taps},
+                                  c.activation,
+                                  c.expanded,
+                                  c.stride});
   return {Cat("expanded depthwise ", c.taps, "x", c.taps, " ", c.activation),
-          Cat(c.network, ": ", LayerText(wide), ", then ", LayerText(deep)), [wide, deep, activation = c.activation] {
+          Cat(c.network, ": ", LayerText(wide), ", then ", LayerText(deep)),
+          [wide, deep, activation = c.activation] {
             Emitter e("layer");
-            const ValueId x = Convolve(e, e.Input("in0", {DType::kF32, wide.x}), wide, activation, "wide");
+            const ValueId x =
+                Convolve(e, e.Input("in0", {DType::kF32, wide.x}), wide, activation, "wide");
             e.Output("out0", Convolve(e, x, deep, activation, "deep"));
             return e.Finish();
           }};
 }
 
 KernelCase Case(const ProductCase& c) {
-  return {"product", Cat(c.network, ": ", c.rows, "x", c.depth, " times ", c.depth, "x", c.columns), [c] {
+  return {"product", Cat(c.network, ": ", c.rows, "x", c.depth, " times ", c.depth, "x", c.columns),
+          [c] {
             Emitter e("layer");
             const ValueId x = e.Input("in0", {DType::kF32, {c.rows, c.depth}});
-            e.Output("out0", e.Add(e.MatMul(x, RandomWeights(e, {c.depth, c.columns}, "w")), RandomWeights(e, {c.columns}, "b")));
+            e.Output("out0", e.Add(e.MatMul(x, RandomWeights(e, {c.depth, c.columns}, "w")),
+                                   RandomWeights(e, {c.columns}, "b")));
             return e.Finish();
           }};
 }
 
 KernelCase Case(const AttentionCase& c) {
-  return {"attention", Cat(c.network, ": ", c.heads, " heads, ", c.queries, " queries, ", c.keys, " keys of ", c.depth), [c] {
+  return {"attention",
+          Cat(c.network, ": ", c.heads, " heads, ", c.queries, " queries, ", c.keys, " keys of ",
+              c.depth),
+          [c] {
             Emitter e("layer");
             const ValueId q = e.Input("in0", {DType::kF32, {1, c.heads, c.queries, c.depth}});
             const ValueId k = e.Input("in1", {DType::kF32, {1, c.heads, c.keys, c.depth}});
             const ValueId v = e.Input("in2", {DType::kF32, {1, c.heads, c.keys, c.depth}});
-            const ValueId scale = e.Constant(Tensor::Scalar(DType::kF32, 1 / std::sqrt(static_cast<double>(c.depth))), "scale");
+            const ValueId scale = e.Constant(
+                Tensor::Scalar(DType::kF32, 1 / std::sqrt(static_cast<double>(c.depth))), "scale");
             const ValueId scores = e.Mul(e.MatMul(q, e.Transpose(k, {0, 1, 3, 2})), scale);
             e.Output("out0", e.MatMul(e.Op("Softmax", {scores}, {{"axis", int64_t{3}}}), v));
             return e.Finish();
@@ -242,10 +291,11 @@ KernelCase Case(const AttentionCase& c) {
 KernelCase Case(const OperatorCase& c) {
   std::string shape;
   for (const int64_t extent : c.inputs[0]) shape += Cat(shape.empty() ? "" : "x", extent);
-  return {std::string(c.op), Cat(c.network, ": ", shape, c.told), [c] {
+  return {std::string(c.op), Cat(c.network, ": ", shape, c.description), [c] {
             Emitter e("layer");
             std::vector<ValueId> inputs;
-            for (const Shape& own : c.inputs) inputs.push_back(e.Input(Cat("in", inputs.size()), {DType::kF32, own}));
+            for (const Shape& own : c.inputs)
+              inputs.push_back(e.Input(Cat("in", inputs.size()), {DType::kF32, own}));
             e.Output("out0", e.Op(c.op, inputs, c.attrs));
             return e.Finish();
           }};

@@ -1,4 +1,5 @@
-// Layers of well-known networks by which the CPU backend's own kernels are compared with the library's.
+// Layers of well-known networks by which the CPU backend's native kernels are compared with the
+// library's.
 #ifndef MENDEL_BENCH_KERNEL_CASES_H_
 #define MENDEL_BENCH_KERNEL_CASES_H_
 
@@ -12,12 +13,14 @@
 namespace mendel {
 
 struct KernelCase {
-  std::string kind;  ///< what kernels of one name are told apart by: "3x3", "depthwise 5x5 swish", "attention"
+  std::string kind;  ///< what kernels of one name are distinguished by: "3x3", "depthwise 5x5
+                     ///< swish", "attention"
   std::string text;  ///< networks and shapes
   std::function<absl::StatusOr<Graph>()> make;
 };
 
-/// One layer each, some with the layer before it or with what is fused to it; those of one kind stand together.
+/// One layer each, some with the layer before it or with what is fused to it; those of one kind
+/// stand together.
 std::vector<KernelCase> KernelCases();
 
 }  // namespace mendel

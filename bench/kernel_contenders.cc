@@ -19,12 +19,15 @@
 namespace mendel {
 namespace {
 
-/// A kernel's bound is of the worst output; a class offers what is wrong by up to twice what it allows a plan.
+/// A kernel's bound is of the worst output; a class offers what is wrong by up to twice what it
+/// allows a plan.
 constexpr double kLayerError = 2;
 
-/// Names of oneDNN's implementations and layouts; the others are kernels of ours, or of a class that rounds.
+/// Names of oneDNN's implementations and layouts; the others are kernels of ours, or of a class
+/// that rounds.
 bool IsOneDnns(const std::string& algorithm) {
-  return algorithm.starts_with("direct:") || algorithm.starts_with("winograd:") || algorithm.starts_with("layout:");
+  return algorithm.starts_with("direct:") || algorithm.starts_with("winograd:") ||
+         algorithm.starts_with("layout:");
 }
 
 /// Infinite where a result is no number.
@@ -46,17 +49,20 @@ std::map<std::string, Numerics> AlgorithmsOf(const Backend& backend, const Graph
   for (const Numerics numerics : kAllNumerics) {
     if (!backend.Supports(numerics).ok()) continue;
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-      for (const std::string& name : backend.Algorithms(graph, node, numerics)) names.emplace(name, numerics);
+      for (const std::string& name : backend.Algorithms(graph, node, numerics))
+        names.emplace(name, numerics);
     }
   }
   return names;
 }
 
-CompileOptions OptionsFor(const Backend& backend, const Graph& graph, const Contender& contender, int threads) {
+CompileOptions OptionsFor(const Backend& backend, const Graph& graph, const Contender& contender,
+                          int threads) {
   CompileOptions options{.threads = threads, .numerics = contender.numerics};
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
     const std::vector<std::string> offered = backend.Algorithms(graph, node, contender.numerics);
-    if (std::find(offered.begin(), offered.end(), contender.name) != offered.end()) options.algorithms[node] = contender.name;
+    if (std::find(offered.begin(), offered.end(), contender.name) != offered.end())
+      options.algorithms[node] = contender.name;
   }
   return options;
 }
@@ -80,15 +86,20 @@ struct Compiled {
   }
 };
 
-absl::Status Compile(const Backend& backend, const CheckedLayer& layer, int threads, Contender& contender) {
+absl::Status Compile(const Backend& backend, const CheckedLayer& layer, int threads,
+                     Contender& contender) {
   const auto compiled = std::make_shared<Compiled>();
-  MENDEL_ASSIGN_OR_RETURN(compiled->executable, backend.Compile(layer.graph, OptionsFor(backend, layer.graph, contender, threads)));
+  MENDEL_ASSIGN_OR_RETURN(
+      compiled->executable,
+      backend.Compile(layer.graph, OptionsFor(backend, layer.graph, contender, threads)));
   for (const Tensor& input : layer.inputs) compiled->sources.push_back(input.bytes());
   compiled->output.resize(static_cast<size_t>(ByteSize(layer.output.type)));
   for (const Step& step : compiled->executable->steps()) {
-    if (!step.nodes.empty()) contender.kernels += Cat(contender.kernels.empty() ? "" : " + ", step.kernel);
+    if (!step.nodes.empty())
+      contender.kernels += Cat(contender.kernels.empty() ? "" : " + ", step.kernel);
   }
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, RunOnTensors(*compiled->executable, layer.graph, layer.inputs));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> outputs,
+                          RunOnTensors(*compiled->executable, layer.graph, layer.inputs));
   contender.error = ErrorOf(outputs[0], layer.output);
   contender.run = [compiled] { return compiled->Run(); };
   return absl::OkStatus();
@@ -108,8 +119,9 @@ absl::StatusOr<CheckedLayer> CheckLayer(Graph graph) {
   return layer;
 }
 
-absl::StatusOr<std::vector<Contender>> MakeContenders(const Backend& backend, const CheckedLayer& layer, int threads,
-                                                      const std::function<bool(const std::string&)>& wanted) {
+absl::StatusOr<std::vector<Contender>> MakeContenders(
+    const Backend& backend, const CheckedLayer& layer, int threads,
+    const std::function<bool(const std::string&)>& wanted) {
   std::vector<Contender> contenders(1);
   Contender& standard = contenders[0];
   MENDEL_RETURN_IF_ERROR(Compile(backend, layer, threads, standard));

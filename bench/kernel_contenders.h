@@ -1,4 +1,5 @@
-// The ways in which the CPU backend and oneDNN can compute one layer, checked against the operators' definitions.
+// The ways in which the CPU backend and oneDNN can compute one layer, checked against the
+// operators' definitions.
 #ifndef MENDEL_BENCH_KERNEL_CONTENDERS_H_
 #define MENDEL_BENCH_KERNEL_CONTENDERS_H_
 
@@ -38,11 +39,13 @@ struct Contender {
   std::function<absl::StatusOr<RunSeconds>()> run;
 };
 
-/// oneDNN's default and other algorithms, and own ones, those of any node of the layer whose names `wanted` takes; where the
-/// default is an own kernel, oneDNN's primitives beside it (library_kernels.h). Own algorithms that gave way to a default are left
-/// out. Each has run once. `layer` must outlive them.
-absl::StatusOr<std::vector<Contender>> MakeContenders(const Backend& backend, const CheckedLayer& layer, int threads,
-                                                      const std::function<bool(const std::string&)>& wanted);
+/// oneDNN's default and other algorithms, and own ones, those of any node of the layer whose names
+/// `wanted` takes; where the default is a native kernel, oneDNN's primitives beside it
+/// (library_kernels.h). Own algorithms that gave way to a default are left out. Each has run once.
+/// `layer` must outlive them.
+absl::StatusOr<std::vector<Contender>> MakeContenders(
+    const Backend& backend, const CheckedLayer& layer, int threads,
+    const std::function<bool(const std::string&)>& wanted);
 
 }  // namespace mendel
 

@@ -17,14 +17,15 @@ namespace mendel {
 /// One way to compute a layer.
 struct Program {
   Graph graph;
-  std::string told;       ///< the rule with its choices, or the way of mending
-  double share = 0;       ///< the correction's arithmetic, of the layer's
-  std::string algorithm;  ///< "": the backend's default
+  std::string description;  ///< the rule with its choices, or the way of correction
+  double share = 0;         ///< the correction's arithmetic, of the layer's
+  std::string algorithm;    ///< "": the backend's default
   std::unique_ptr<Executable> executable;
   double milliseconds = 0;
 };
 
-/// Orders of the dimensions that values are computed in. Algorithms with the channels last are those that say so in their names.
+/// Orders of the dimensions that values are computed in. Algorithms with the channels last are
+/// those that say so in their names.
 inline constexpr std::string_view kChannelsFirst = "NCHW", kChannelsLast = "NHWC";
 
 class Laboratory {
@@ -33,15 +34,18 @@ class Laboratory {
   Laboratory(const Backend& backend, int threads, Numerics numerics, std::string_view layout)
       : backend_(backend), threads_(threads), numerics_(numerics), layout_(layout) {}
 
-  /// Algorithms of any node in this layout; with the channels first the default ("") before them. Empty: the graph has none.
+  /// Algorithms of any node in this layout; with the channels first the default ("") before them.
+  /// Empty: the graph has none.
   std::vector<std::string> Algorithms(const Graph& graph) const;
-  /// Compiles `program` with the fastest of `algorithms`, by few runs; the first error where none of them runs.
+  /// Compiles `program` with the fastest of `algorithms`, by few runs; the first error where none
+  /// of them runs.
   absl::Status Tune(Program& program, const std::vector<std::string>& algorithms) const;
   /// Milliseconds of tuned programs of equal inputs and outputs: medians, interleaved.
   static absl::Status Compare(const std::vector<Program*>& programs);
 
  private:
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const std::string& name) const;
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
+                                                      const std::string& name) const;
 
   const Backend& backend_;
   const int threads_;

@@ -17,9 +17,9 @@ namespace mendel {
 namespace {
 
 constexpr double kMaxWrongShare = 0.3;
-constexpr double kJudgeSeconds = 20;
+constexpr double kVerifySeconds = 20;
 
-std::string Told(const Rule& rule, const Match& match) {
+std::string Description(const Rule& rule, const Match& match) {
   std::string text(rule.name);
   for (const auto& [name, value] : match.choices) text += Cat(" ", name, "=", value);
   return text;
@@ -35,7 +35,7 @@ std::optional<Mutant> FirstMutant(const Graph& graph, const Rule& rule) {
   return std::nullopt;
 }
 
-/// Those at the output, or at all nodes.
+/// The rule's matches at the output, or at all nodes.
 std::vector<Match> MatchesOn(const Graph& graph, const Rule& rule, bool at_output) {
   if (at_output) return rule.match(graph, graph.outputs()[0].value.node);
   std::vector<Match> matches;
@@ -47,8 +47,8 @@ std::vector<Match> MatchesOn(const Graph& graph, const Rule& rule, bool at_outpu
 
 }  // namespace
 
-std::vector<Candidate> Candidates(const Subject& subject, const std::string& algorithm, const Laboratory& laboratory,
-                                  const Deadline& deadline) {
+std::vector<Candidate> Candidates(const Subject& subject, const std::string& algorithm,
+                                  const Laboratory& laboratory, const Deadline& deadline) {
   std::vector<Candidate> all;
   std::set<std::string> names;
   const Graph literal = Expect(WithUsefulLiterals(subject.graph, {}, names));
@@ -59,41 +59,53 @@ std::vector<Candidate> Candidates(const Subject& subject, const std::string& alg
       if (!all.empty() && deadline.Passed()) break;
       auto mutant = MakeMutant(layer, *rule, match);
       if (!mutant.ok()) continue;  // the match turned out not to apply
-      if (!subject.one_operator && mutant->original.nodes().size() != layer.nodes().size()) continue;  // of a part only
+      if (!subject.one_operator && mutant->original.nodes().size() != layer.nodes().size())
+        continue;  // of a part only
       Candidate candidate{*std::move(mutant), {}};
       candidate.program.graph = candidate.mutant.mutant;
-      candidate.program.told = Told(*rule, match);
+      candidate.program.description = Description(*rule, match);
       const std::vector<std::string> offered = laboratory.Algorithms(candidate.program.graph);
       if (offered.empty()) continue;  // nothing of it in this layout
       const bool same = std::find(offered.begin(), offered.end(), algorithm) != offered.end();
-      const absl::Status tuned = laboratory.Tune(candidate.program, {same ? algorithm : offered.back()});
+      const absl::Status tuned =
+          laboratory.Tune(candidate.program, {same ? algorithm : offered.back()});
       if (!tuned.ok()) {
-        std::fprintf(stderr, "%s: %s\n", candidate.program.told.c_str(), std::string(tuned.message()).c_str());
+        std::fprintf(stderr, "%s: %s\n", candidate.program.description.c_str(),
+                     std::string(tuned.message()).c_str());
         continue;
       }
       all.push_back(std::move(candidate));
     }
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.program.milliseconds < b.program.milliseconds; });
+  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+    return a.program.milliseconds < b.program.milliseconds;
+  });
   return all;
 }
 
-absl::StatusOr<std::vector<Program>> MendedPrograms(const Mutant& mutant, const Laboratory& laboratory) {
+absl::StatusOr<std::vector<Program>> CorrectedPrograms(const Mutant& mutant,
+                                                       const Laboratory& laboratory) {
   std::vector<Program> programs;
   if (mutant.rule->claim == Claim::kExact) return programs;
-  MENDEL_ASSIGN_OR_RETURN(const auto report,
-                          Localise(mutant.original, mutant.mutant, {.target_log2 = 0, .deadline = Deadline::After(kJudgeSeconds)}));
+  MENDEL_ASSIGN_OR_RETURN(
+      const auto report, Localize(mutant.original, mutant.mutant,
+                                  {.target_log2 = 0, .deadline = Deadline::After(kVerifySeconds)}));
   if (report.verdict == Verdict::kEquivalent) return programs;
-  if (report.verdict != Verdict::kPartial) return absl::FailedPreconditionError(Cat("not partly equal: ", report.reason));
-  for (const Mend mend : kWaysOfMending) {
-    auto mended = mend(mutant.original, mutant.mutant, report, kMaxWrongShare);
-    if (!mended.ok()) continue;  // not of the kind that this way mends
-    Program program{std::move(mended->graph), std::string(MendingName(mended->mending)), mended->flop_share, "", nullptr, 0};
+  if (report.verdict != Verdict::kPartial)
+    return absl::FailedPreconditionError(Cat("not partly equal: ", report.reason));
+  for (const Correct correct : kCorrectionKinds) {
+    auto corrected = correct(mutant.original, mutant.mutant, report, kMaxWrongShare);
+    if (!corrected.ok()) continue;  // not of the kind that this way corrects
+    Program program{std::move(corrected->graph),
+                    std::string(CorrectionName(corrected->correction)),
+                    corrected->flop_share,
+                    "",
+                    nullptr,
+                    0};
     MENDEL_RETURN_IF_ERROR(laboratory.Tune(program, laboratory.Algorithms(program.graph)));
     programs.push_back(std::move(program));
   }
-  if (programs.empty()) return absl::FailedPreconditionError("no way of mending applies");
+  if (programs.empty()) return absl::FailedPreconditionError("no way of correction applies");
   return programs;
 }
 
@@ -113,7 +125,8 @@ std::vector<Subject> Samples(size_t seeds) {
         operators += Cat(count++ > 0 ? ", " : "", node.op->name);
       }
       if (count == 1 && operators == "Conv") continue;
-      subjects.push_back({Cat("sample ", seed, " of ", rule->name), operators, 1, mutant->original, false});
+      subjects.push_back(
+          {Cat("sample ", seed, " of ", rule->name), operators, 1, mutant->original, false});
     }
   }
   return subjects;

@@ -1,4 +1,5 @@
-// What a table of layers and their mutants measures: the subjects, their mutants and the ways of mending these.
+// The work list of a table of layers and their mutants: the subjects, their mutants and the ways of
+// correcting these.
 #ifndef MENDEL_BENCH_LAYER_CANDIDATES_H_
 #define MENDEL_BENCH_LAYER_CANDIDATES_H_
 
@@ -15,7 +16,7 @@
 
 namespace mendel {
 
-/// What is computed in all of the ways that a row compares.
+/// The computation that all ways of one row share.
 struct Subject {
   std::string models, text;  ///< of the row
   int64_t batch = 1;
@@ -23,20 +24,23 @@ struct Subject {
   bool one_operator = true;  ///< which every match on its output covers
 };
 
-/// A mutant that can be compiled, by the algorithm that the layer itself takes where it is offered.
+/// A mutant that can be compiled, with the layer's own algorithm where it is offered.
 struct Candidate {
   Mutant mutant;
   Program program;
 };
 
-/// The fastest first; those of the first rules only when the time is over before all were tried.
-std::vector<Candidate> Candidates(const Subject& subject, const std::string& algorithm, const Laboratory& laboratory,
-                                  const Deadline& deadline);
+/// Candidates, the fastest first. If the time ends early, only the first rules are covered.
+std::vector<Candidate> Candidates(const Subject& subject, const std::string& algorithm,
+                                  const Laboratory& laboratory, const Deadline& deadline);
 
-/// The mutant mended in every way; empty for one that is equal everywhere, and FailedPrecondition for one that cannot be mended.
-absl::StatusOr<std::vector<Program>> MendedPrograms(const Mutant& mutant, const Laboratory& laboratory);
+/// The mutant corrected in every way; empty for one that is equal everywhere, and
+/// FailedPrecondition for one that cannot be corrected.
+absl::StatusOr<std::vector<Program>> CorrectedPrograms(const Mutant& mutant,
+                                                       const Laboratory& laboratory);
 
-/// What the rules' samples rewrite, single convolutions apart: the matrix products, chains, merges and attentions of the registry.
+/// Subjects from the rules' samples, without single convolutions: the matrix products, chains,
+/// merges and attentions of the registry.
 std::vector<Subject> Samples(size_t seeds);
 
 }  // namespace mendel

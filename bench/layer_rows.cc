@@ -16,11 +16,11 @@
 namespace mendel {
 
 void TableSummary::Add(const MutantRow& row) {
-  logs_ += std::log(std::max(1.0, row.direct / row.mended.value_or(row.mutant)));
+  logs_ += std::log(std::max(1.0, row.direct / row.corrected.value_or(row.mutant)));
   ++rows_;
-  if (!row.mended.has_value()) return;
+  if (!row.corrected.has_value()) return;
   ++corrections_;
-  const double correction = *row.mended - row.mutant;
+  const double correction = *row.corrected - row.mutant;
   within_ += correction <= row.share * row.direct + 0.01 * row.mutant ? 1 : 0;
   over_.push_back(100 * correction / row.mutant);
 }
@@ -31,12 +31,14 @@ void TableSummary::Print(size_t skipped) {
   if (!over_.empty()) {
     std::sort(over_.begin(), over_.end());
     std::printf(
-        "; %d of %d corrections take at most their arithmetic share of the layer's time plus 1 %% of the mutant's; median %.2f %% "
+        "; %d of %d corrections take at most their arithmetic share of the layer's time plus 1 %% "
+        "of the mutant's; median %.2f %% "
         "of "
         "the mutant, largest %.2f %%",
         within_, corrections_, over_[over_.size() / 2], over_.back());
   }
-  std::printf("%s\n", skipped > 0 ? Cat("; ", skipped, " not measured: the time was over").c_str() : "");
+  std::printf("%s\n",
+              skipped > 0 ? Cat("; ", skipped, " not measured: the time was over").c_str() : "");
 }
 
 absl::Status RowFile::Open(const std::string& path) {
@@ -45,7 +47,8 @@ absl::Status RowFile::Open(const std::string& path) {
   if (!file) return absl::OkStatus();  // there is none yet
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   size_t whole = text.rfind('\n') + 1;  // 0 where no line ends
-  // A run that was stopped while it wrote leaves a part of a line, and maybe not all rows of that combination.
+  // A run that was stopped while it wrote leaves a part of a line, and maybe not all rows of that
+  // combination.
   if (whole < text.size()) {
     const std::string cut = text.substr(whole, text.find('\t', whole) - whole);
     while (whole > 0) {
@@ -62,12 +65,13 @@ absl::Status RowFile::Open(const std::string& path) {
   for (std::string line; std::getline(lines, line);) {
     ++number;
     std::istringstream parts(line);
-    std::string key, mended;
+    std::string key, corrected;
     MutantRow row;
     std::getline(parts, key, '\t');
-    parts >> row.direct >> row.mutant >> mended >> row.share;
-    if (!parts || parts.get() != '\t') return InvalidInput(path, ", line ", number, ": no row of a table of layers");
-    if (mended != "-") row.mended = std::atof(mended.c_str());
+    parts >> row.direct >> row.mutant >> corrected >> row.share;
+    if (!parts || parts.get() != '\t')
+      return InvalidInput(path, ", line ", number, ": no row of a table of layers");
+    if (corrected != "-") row.corrected = std::atof(corrected.c_str());
     std::getline(parts, row.text);
     rows_[key].push_back(std::move(row));
   }
@@ -84,8 +88,9 @@ absl::Status RowFile::Keep(const std::string& key, const std::vector<MutantRow>&
   if (path_.empty()) return absl::OkStatus();
   std::ofstream file(path_, std::ios::app);
   for (const MutantRow& row : rows) {
-    file << key << '\t' << row.direct << ' ' << row.mutant << ' ' << (row.mended.has_value() ? Cat(*row.mended) : "-") << ' '
-         << row.share << '\t' << row.text << '\n';
+    file << key << '\t' << row.direct << ' ' << row.mutant << ' '
+         << (row.corrected.has_value() ? Cat(*row.corrected) : "-") << ' ' << row.share << '\t'
+         << row.text << '\n';
   }
   return file.flush() ? absl::OkStatus() : absl::UnavailableError(Cat("cannot write ", path_));
 }

@@ -1,4 +1,5 @@
-// Rows of the table of layers and their mutants: what they say, what all of them show, and a file that keeps them.
+// Rows of the table of layers and their mutants: their text, their summary, and a file that keeps
+// them.
 #ifndef MENDEL_BENCH_LAYER_ROWS_H_
 #define MENDEL_BENCH_LAYER_ROWS_H_
 
@@ -12,17 +13,17 @@
 namespace mendel {
 
 struct MutantRow {
-  double direct = 0, mutant = 0;  ///< milliseconds
-  std::optional<double> mended;   ///< likewise; none where the mutant needs no mending
-  double share = 0;               ///< the correction's arithmetic, of the layer's
-  std::string text;               ///< a line of the table
+  double direct = 0, mutant = 0;    ///< milliseconds
+  std::optional<double> corrected;  ///< likewise; none where the mutant needs no correction
+  double share = 0;                 ///< the correction's arithmetic, of the layer's
+  std::string text;                 ///< a line of the table
 };
 
-/// What the whole table shows.
+/// Totals of the whole table.
 class TableSummary {
  public:
   void Add(const MutantRow& row);
-  /// `skipped`: combinations that the time was over for.
+  /// `skipped`: combinations for which no time was left.
   void Print(size_t skipped);
 
  private:
@@ -31,11 +32,13 @@ class TableSummary {
   std::vector<double> over_;
 };
 
-/// Finished combinations in a file, a line a row, so that another run takes them as they are. Not thread-safe.
+/// Finished combinations in a file, one row per line, so that another run reuses them. Not
+/// thread-safe.
 class RowFile {
  public:
-  /// No path: nothing is kept. A last line without its end, of a run that was stopped while it wrote, is removed with the other
-  /// rows of its combination, which is then measured again. InvalidArgument names the first line that is no row.
+  /// Without a path, nothing is kept. An incomplete last line of an interrupted run is removed with
+  /// the other rows of its combination, which is then measured again. InvalidArgument names the
+  /// first line that is no row.
   absl::Status Open(const std::string& path);
   /// The rows of `key`; null where it has not been finished.
   const std::vector<MutantRow>* Find(const std::string& key) const;

@@ -31,16 +31,21 @@ class LayerRows : public testing::Test {
 
   const std::string path_ = testing::TempDir() + "/" + std::to_string(::getpid()) + "-" +
                             testing::UnitTest::GetInstance()->current_test_info()->name() + ".tsv";
-  const std::vector<MutantRow> one_ = {{1.5, 1.25, std::nullopt, 0, "one | first"}, {1.5, 0.75, 0.8125, 0.125, "one | second"}};
-  const std::vector<MutantRow> other_ = {{4, 2, 2.5, 0.25, "other | first"}, {4, 8, std::nullopt, 0, ""}};
+  const std::vector<MutantRow> one_ = {{1.5, 1.25, std::nullopt, 0, "one | first"},
+                                       {1.5, 0.75, 0.8125, 0.125, "one | second"}};
+  const std::vector<MutantRow> other_ = {{4, 2, 2.5, 0.25, "other | first"},
+                                         {4, 8, std::nullopt, 0, ""}};
 };
 
 void ExpectRows(const RowFile& file, const std::string& key, const std::vector<MutantRow>& wanted) {
   const std::vector<MutantRow>* const rows = file.Find(key);
   ASSERT_NE(rows, nullptr) << key;
   ASSERT_EQ(rows->size(), wanted.size()) << key;
-  const auto fields = [](const MutantRow& row) { return std::tie(row.direct, row.mutant, row.mended, row.share, row.text); };
-  for (size_t k = 0; k < wanted.size(); ++k) EXPECT_EQ(fields((*rows)[k]), fields(wanted[k])) << key << ", row " << k;
+  const auto fields = [](const MutantRow& row) {
+    return std::tie(row.direct, row.mutant, row.corrected, row.share, row.text);
+  };
+  for (size_t k = 0; k < wanted.size(); ++k)
+    EXPECT_EQ(fields((*rows)[k]), fields(wanted[k])) << key << ", row " << k;
 }
 
 TEST_F(LayerRows, AnotherRunTakesWhatWasKept) {
@@ -57,7 +62,8 @@ TEST_F(LayerRows, AnotherRunTakesWhatWasKept) {
   }
 }
 
-/// Wherever within a line the writing stopped: what was finished stays, the rest is measured and kept once.
+/// Wherever within a line the writing stopped: what was finished stays, the rest is measured and
+/// kept once.
 TEST_F(LayerRows, AHalfWrittenCombinationIsMeasuredAgain) {
   RowFile written;
   ASSERT_TRUE(written.Open(path_).ok());
@@ -90,12 +96,14 @@ TEST_F(LayerRows, OfTheFirstCombinationNothingIsLeft) {
 }
 
 TEST_F(LayerRows, AWholeLineThatIsNoRowIsNamed) {
-  for (const char* line : {"layer", "layer\t1.5 1.25 -", "layer\t1.5 x - 0\ttext", "layer\t1.5 1.25 - 0 text"}) {
+  for (const char* line :
+       {"layer", "layer\t1.5 1.25 -", "layer\t1.5 x - 0\ttext", "layer\t1.5 1.25 - 0 text"}) {
     Write(std::string("layer one\t1.5 1.25 - 0\tone\n") + line + "\n");
     RowFile file;
     const absl::Status status = file.Open(path_);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << line;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("line 2: no row of a table of layers")) << line;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("line 2: no row of a table of layers"))
+        << line;
   }
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 #include "graph/types.h"
-#include "kernels/cpu/layout.h"
+#include "kernels/cpu/lowering/layout.h"
 #include "kernels/cpu/primitive.h"
 #include "kernels/cpu/threads.h"
 #include "oneapi/dnnl/dnnl.hpp"
@@ -24,7 +24,8 @@ using dnnl::algorithm;
 using dnnl::memory;
 constexpr auto kForward = dnnl::prop_kind::forward_inference;
 
-/// A primitive for a node whose first input and output lie in these ways, and the plain tensors that it reads besides, by argument.
+/// A primitive for a node whose first input and output lie in these ways, and the plain tensors
+/// that it reads besides, by argument.
 struct Chosen {
   dnnl::primitive primitive;
   std::string implementation;
@@ -45,19 +46,22 @@ Chosen Choose(const typename Primitive::desc& desc) {
 
 std::optional<Chosen> MakeResampling(const Operands& o) {
   const Attributes& attrs = o.node.attrs;
-  if (attrs.Str("coordinate_transformation_mode") != "half_pixel" || attrs.Int("antialias") != 0) return std::nullopt;
+  if (attrs.Str("coordinate_transformation_mode") != "half_pixel" || attrs.Int("antialias") != 0)
+    return std::nullopt;
   const bool linear = attrs.Str("mode") == "linear";
   if (!linear && attrs.Str("mode") != "nearest") return std::nullopt;
   const algorithm way = linear ? algorithm::resampling_linear : algorithm::resampling_nearest;
   return Choose<dnnl::resampling_forward>({kForward, way, o.from, o.to});
 }
 
-/// oneDNN normalises over all images: of one image that is an instance normalization. Parameters: scale and shift.
+/// oneDNN normalizes over all images: of one image that is an instance normalization. Parameters:
+/// scale and shift.
 std::optional<Chosen> MakeInstanceNormalization(const Operands& o) {
   using Flags = dnnl::normalization_flags;
   if (o.from.dims()[0] != 1) return std::nullopt;
   Chosen chosen = Choose<dnnl::batch_normalization_forward>(
-      {kForward, o.from, static_cast<float>(o.node.attrs.Float("epsilon")), Flags::use_scale | Flags::use_shift});
+      {kForward, o.from, static_cast<float>(o.node.attrs.Float("epsilon")),
+       Flags::use_scale | Flags::use_shift});
   chosen.others = {{DNNL_ARG_SCALE, o.parameters[0]}, {DNNL_ARG_SHIFT, o.parameters[1]}};
   return chosen;
 }
@@ -74,8 +78,9 @@ std::optional<Chosen> MakeElementwise(const Operands& o) {
 
 std::optional<Chosen> MakeLrn(const Operands& o) {
   const Attributes& attrs = o.node.attrs;
-  return Choose<dnnl::lrn_forward>({kForward, algorithm::lrn_across_channels, o.from, attrs.Int("size"),
-                                    static_cast<float>(attrs.Float("alpha")), static_cast<float>(attrs.Float("beta")),
+  return Choose<dnnl::lrn_forward>({kForward, algorithm::lrn_across_channels, o.from,
+                                    attrs.Int("size"), static_cast<float>(attrs.Float("alpha")),
+                                    static_cast<float>(attrs.Float("beta")),
                                     static_cast<float>(attrs.Float("bias"))});
 }
 
@@ -113,7 +118,8 @@ struct Call {
   Tensor Output() {
     std::vector<double> values(static_cast<size_t>(NumElements(type)));
     std::vector<float> plain(values.size());
-    const memory to(cpu::DescOf(type.shape, cpu::PlainLayout(type.shape)), cpu::Engine(), plain.data());
+    const memory to(cpu::DescOf(type.shape, cpu::PlainLayout(type.shape)), cpu::Engine(),
+                    plain.data());
     Reorder(arguments.at(DNNL_ARG_DST), to);
     values.assign(plain.begin(), plain.end());
     return Tensor::FromDoubles(type, values);
@@ -126,11 +132,12 @@ struct Call {
 
 memory View(const Tensor& tensor) {
   const Shape& shape = tensor.type().shape;
-  return {cpu::DescOf(shape, cpu::PlainLayout(shape)), cpu::Engine(), const_cast<std::byte*>(tensor.bytes().data())};
+  return {cpu::DescOf(shape, cpu::PlainLayout(shape)), cpu::Engine(),
+          const_cast<std::byte*>(tensor.bytes().data())};
 }
 
-LibraryKernel Kernel(Chosen chosen, const Operands& operands, const Tensor& source, const TensorType& type, int threads,
-                     const std::string& layout) {
+LibraryKernel Kernel(Chosen chosen, const Operands& operands, const Tensor& source,
+                     const TensorType& type, int threads, const std::string& layout) {
   const auto call = std::make_shared<Call>();
   call->primitive = std::move(chosen.primitive);
   call->threads = threads;
@@ -143,7 +150,8 @@ LibraryKernel Kernel(Chosen chosen, const Operands& operands, const Tensor& sour
     call->arguments.emplace(argument, View(tensor));
     call->held.push_back(std::move(tensor));  // moves the handle: the bytes stay where they are
   }
-  return {Cat(chosen.implementation, ", ", layout), [call]() -> absl::StatusOr<double> { return call->Run(); },
+  return {Cat(chosen.implementation, ", ", layout),
+          [call]() -> absl::StatusOr<double> { return call->Run(); },
           [call] { return call->Output(); }};
 }
 
@@ -160,9 +168,11 @@ std::optional<int32_t> OnlyNode(const Graph& graph) {
 
 }  // namespace
 
-std::vector<LibraryKernel> LibraryKernelsFor(const Graph& graph, std::span<const Tensor> inputs, int threads) {
+std::vector<LibraryKernel> LibraryKernelsFor(const Graph& graph, std::span<const Tensor> inputs,
+                                             int threads) {
   const std::optional<int32_t> id = OnlyNode(graph);
-  const auto found = id.has_value() ? Primitives().find(std::string(graph.node(*id).op->name)) : Primitives().end();
+  const auto found = id.has_value() ? Primitives().find(std::string(graph.node(*id).op->name))
+                                    : Primitives().end();
   if (found == Primitives().end()) return {};
   const Node& node = graph.node(*id);
   const TensorType& type = node.outputs[0];
@@ -175,7 +185,8 @@ std::vector<LibraryKernel> LibraryKernelsFor(const Graph& graph, std::span<const
       {"blocks of 16", [](const Shape& own) { return cpu::BlockedLayout(own, 16); }}};
   std::vector<LibraryKernel> kernels;
   for (const auto& [name, layout] : layouts) {
-    const Operands operands{node, cpu::DescOf(shape, layout(shape)), cpu::DescOf(type.shape, layout(type.shape)), parameters};
+    const Operands operands{node, cpu::DescOf(shape, layout(shape)),
+                            cpu::DescOf(type.shape, layout(type.shape)), parameters};
     const cpu::ThreadScope scope(threads);
     try {
       std::optional<Chosen> chosen = found->second(operands);

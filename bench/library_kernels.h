@@ -1,4 +1,5 @@
-// oneDNN's primitives for operators of which the CPU backend has a kernel of its own by default, for comparison.
+// oneDNN's primitives for operators of which the CPU backend has a kernel of its own by default,
+// for comparison.
 #ifndef MENDEL_BENCH_LIBRARY_KERNELS_H_
 #define MENDEL_BENCH_LIBRARY_KERNELS_H_
 
@@ -20,10 +21,12 @@ struct LibraryKernel {
   std::function<Tensor()> output;               ///< of the last run, row-major
 };
 
-/// For a graph of one node beside its inputs and constants: the node by oneDNN with values row-major, channels-last and in blocks
-/// of 8 and 16 channels, reference code of oneDNN left out. Empty where the backend itself uses oneDNN for the operator, or oneDNN
-/// has nothing that computes it.
-std::vector<LibraryKernel> LibraryKernelsFor(const Graph& graph, std::span<const Tensor> inputs, int threads);
+/// For a graph of one node beside its inputs and constants: the node by oneDNN with values
+/// row-major, channels-last and in blocks of 8 and 16 channels, reference code of oneDNN left out.
+/// Empty where the backend itself uses oneDNN for the operator, or oneDNN has nothing that computes
+/// it.
+std::vector<LibraryKernel> LibraryKernelsFor(const Graph& graph, std::span<const Tensor> inputs,
+                                             int threads);
 
 }  // namespace mendel
 

@@ -24,7 +24,8 @@ class LoadClient {
   LoadResult Run() {
     moved_ = Clock::now();
     for (int next = 0; result_.errors.empty() && (next < share_.count || !open_.empty());) {
-      while (next < share_.count && static_cast<int>(open_.size()) < share_.window && result_.errors.empty()) {
+      while (next < share_.count && static_cast<int>(open_.size()) < share_.window &&
+             result_.errors.empty()) {
         SubmitJob(share_.first + next++);
       }
       share_.watches ? WatchOldest() : LookAtAll();
@@ -50,15 +51,18 @@ class LoadClient {
     options.request_id = Cat("load-", index);
     const auto name = Timed("Submit", [&] { return client_.Submit(spec, options); });
     if (!name.ok()) return;
-    if (!result_.acknowledged.emplace(*name, index).second) return Error(Cat(*name, " was given twice"));
+    if (!result_.acknowledged.emplace(*name, index).second)
+      return Error(Cat(*name, " was given twice"));
     open_.push_back(*name);
     if (index % kRepeatEvery == 0) {
       const auto again = Timed("Submit", [&] { return client_.Submit(spec, options); });
-      if (again.ok() && *again != *name) Error(Cat("request ", options.request_id, " gave ", *name, " and ", *again));
+      if (again.ok() && *again != *name)
+        Error(Cat("request ", options.request_id, " gave ", *name, " and ", *again));
     }
     if (index % kMisuseEvery == 0) {
       const auto other = client_.Submit(LoadSpec(index + 1, trios_), options);
-      if (!absl::IsAlreadyExists(other.status())) Error(Cat(options.request_id, " for another job: ", other.status().ToString()));
+      if (!absl::IsAlreadyExists(other.status()))
+        Error(Cat(options.request_id, " for another job: ", other.status().ToString()));
     }
   }
 
@@ -92,7 +96,8 @@ class LoadClient {
     JobQuery query;
     query.limit = 50;
     Timed("List", [&] { return client_.ListJobs(query); }).status().IgnoreError();
-    if (std::chrono::duration<double>(Clock::now() - moved_).count() > share_.stuck_seconds && !open_.empty()) {
+    if (std::chrono::duration<double>(Clock::now() - moved_).count() > share_.stuck_seconds &&
+        !open_.empty()) {
       return Error(Cat(open_.front(), " and ", open_.size() - 1, " others are stuck"));
     }
     if (!moved) std::this_thread::sleep_for(kPause);
@@ -108,7 +113,8 @@ class LoadClient {
 
 }  // namespace
 
-LoadResult RunLoadClient(ServiceClient& client, const std::vector<ModelTrio>& trios, const LoadShare& share) {
+LoadResult RunLoadClient(ServiceClient& client, const std::vector<ModelTrio>& trios,
+                         const LoadShare& share) {
   return LoadClient(client, trios, share).Run();
 }
 

@@ -1,4 +1,5 @@
-// One of the clients of service_load: submits jobs, keeps some of them open, looks at them until they have ended.
+// One of the clients of service_load: submits jobs, keeps some of them open, looks at them until
+// they have ended.
 #ifndef MENDEL_BENCH_LOAD_CLIENT_H_
 #define MENDEL_BENCH_LOAD_CLIENT_H_
 
@@ -26,7 +27,8 @@ struct LoadResult {
 };
 
 /// Blocks until all jobs have ended, or the first error.
-LoadResult RunLoadClient(ServiceClient& client, const std::vector<ModelTrio>& trios, const LoadShare& share);
+LoadResult RunLoadClient(ServiceClient& client, const std::vector<ModelTrio>& trios,
+                         const LoadShare& share);
 
 }  // namespace mendel
 

@@ -24,7 +24,8 @@ Tensor Weight(int variant, double changed) {
 ModelBuilder Net(int variant, double changed) {
   ModelBuilder model;
   model.Input("x", {"2", "3"}).Initializer("w", Weight(variant, changed));
-  model.Initializer("b", Tensor::FromDoubles({DType::kF32, {4}}, std::vector<double>{1, 2, 3, 0.25}));
+  model.Initializer("b",
+                    Tensor::FromDoubles({DType::kF32, {4}}, std::vector<double>{1, 2, 3, 0.25}));
   model.Node("MatMul", {"x", "w"}, {"product"});
   model.Node("Add", {"product", "b"}, {"y"});
   model.Output("y");
@@ -44,7 +45,8 @@ ModelBuilder Rewritten(int variant) {
   return model;
 }
 
-absl::StatusOr<std::string> Upload(ServiceClient& client, const ModelBuilder& model, const std::string& path) {
+absl::StatusOr<std::string> Upload(ServiceClient& client, const ModelBuilder& model,
+                                   const std::string& path) {
   std::ofstream file(path, std::ios::binary);
   file << model.Bytes();
   file.close();
@@ -55,13 +57,16 @@ absl::StatusOr<std::string> Upload(ServiceClient& client, const ModelBuilder& mo
 
 }  // namespace
 
-absl::StatusOr<std::vector<ModelTrio>> UploadTrios(ServiceClient& client, const std::string& folder, int count) {
+absl::StatusOr<std::vector<ModelTrio>> UploadTrios(ServiceClient& client, const std::string& folder,
+                                                   int count) {
   std::vector<ModelTrio> trios(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
     ModelTrio& trio = trios[static_cast<size_t>(i)];
     MENDEL_ASSIGN_OR_RETURN(trio.net, Upload(client, Net(i, 0), Cat(folder, "/net", i, ".onnx")));
-    MENDEL_ASSIGN_OR_RETURN(trio.rewritten, Upload(client, Rewritten(i), Cat(folder, "/rewritten", i, ".onnx")));
-    MENDEL_ASSIGN_OR_RETURN(trio.wrong, Upload(client, Net(i, 1), Cat(folder, "/wrong", i, ".onnx")));
+    MENDEL_ASSIGN_OR_RETURN(trio.rewritten,
+                            Upload(client, Rewritten(i), Cat(folder, "/rewritten", i, ".onnx")));
+    MENDEL_ASSIGN_OR_RETURN(trio.wrong,
+                            Upload(client, Net(i, 1), Cat(folder, "/wrong", i, ".onnx")));
   }
   return trios;
 }
@@ -87,7 +92,8 @@ v1::JobSpec LoadSpec(int index, const std::vector<ModelTrio>& trios) {
 
 std::string WrongEnd(const v1::Job& job, int index) {
   if (job.state() != v1::JOB_STATE_SUCCEEDED) {
-    return Cat(job.name(), " ended as ", v1::JobState_Name(job.state()), ": ", job.error().message());
+    return Cat(job.name(), " ended as ", v1::JobState_Name(job.state()), ": ",
+               job.error().message());
   }
   if (job.attempts() != 1) return Cat(job.name(), " was begun ", job.attempts(), " times");
   if (index % kKinds == kSearch) return job.plan().empty() ? Cat(job.name(), " gave no plan") : "";

@@ -11,7 +11,8 @@
 
 namespace mendel {
 
-/// Names on the server of one network, of the same by other means, and of one that differs in a weight.
+/// Names on the server of a network, of an equivalent one, and of one that differs in a
+/// weight.
 struct ModelTrio {
   std::string net;
   std::string rewritten;
@@ -19,13 +20,14 @@ struct ModelTrio {
 };
 
 /// Writes `count` trios below `folder` and uploads them.
-absl::StatusOr<std::vector<ModelTrio>> UploadTrios(ServiceClient& client, const std::string& folder, int count);
+absl::StatusOr<std::vector<ModelTrio>> UploadTrios(ServiceClient& client, const std::string& folder,
+                                                   int count);
 
-/// Job number `index`: three of four compare a pair (every other one a wrong pair), the fourth is a search. No two are the same
-/// work.
+/// Job number `index`: three of four compare a pair (every other one a wrong pair), the fourth is a
+/// search. No two are the same work.
 v1::JobSpec LoadSpec(int index, const std::vector<ModelTrio>& trios);
 
-/// Whether the job has ended as LoadSpec's work must; else a sentence.
+/// Empty if the job has ended as LoadSpec's work must; else an error message.
 std::string WrongEnd(const v1::Job& job, int index);
 
 }  // namespace mendel

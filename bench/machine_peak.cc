@@ -12,7 +12,8 @@
 namespace mendel {
 namespace {
 
-constexpr int kChains = 12;  // independent sums: more than latency times units of any core, and they fit the registers
+constexpr int kChains =
+    12;  // independent sums: more than latency times units of any core, and they fit the registers
 constexpr int64_t kSteps = 200'000;
 constexpr int kRuns = 40, kPasses = 5;        // short runs: between other work, one is undisturbed
 constexpr size_t kBytes = size_t{512} << 20;  // beyond last-level caches
@@ -24,7 +25,8 @@ __attribute__((target("avx512f"))) void MultiplyAdd512() {
   for (__m512& sum : sums) sum = _mm512_setzero_ps();
   __m512 a = _mm512_set1_ps(0.5F), b = _mm512_set1_ps(0.25F);
   for (int64_t step = 0; step < kSteps; ++step) {
-    // The operands could have changed, for all that the compiler knows: no product is taken out of the loop.
+    // The operands could have changed, for all that the compiler knows: no product is taken out of
+    // the loop.
     __asm__ volatile("" : "+v"(a), "+v"(b));
 #pragma GCC unroll 12
     for (__m512& sum : sums) sum = _mm512_fmadd_ps(a, b, sum);

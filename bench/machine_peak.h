@@ -1,15 +1,18 @@
-// What one core of this machine can do at most: the two ceilings of a roofline (Williams, Waterman and Patterson 2009), measured.
+// Peak rates of one core of this machine: the two ceilings of a roofline (Williams, Waterman and
+// Patterson 2009), measured.
 #ifndef MENDEL_BENCH_MACHINE_PEAK_H_
 #define MENDEL_BENCH_MACHINE_PEAK_H_
 
 namespace mendel {
 
 struct MachinePeak {
-  double flops = 0;  ///< f32 operations a second: fused multiply-adds on registers alone, each counted as two
+  double flops =
+      0;  ///< f32 operations a second: fused multiply-adds on registers alone, each counted as two
   double bytes = 0;  ///< bytes a second read from memory that no cache holds
 };
 
-/// Of one thread, about a second; the best of several runs, since other work on the machine only ever takes away.
+/// Measures one thread for about a second; takes the best of several runs, since other work on the
+/// machine only lowers a rate.
 MachinePeak MeasureMachinePeak();
 
 }  // namespace mendel

@@ -3,11 +3,13 @@
 //   model_parts strip MODEL.onnx SHELL.onnx        without its weights (bench/weight_recipe.h)
 //   model_parts fill SHELL.onnx MODEL.onnx [SEED]  with weights drawn from the seed (1)
 //   model_parts unpack MODEL.onnx FOLDER           FOLDER/graph.json and FOLDER/tensors.bin
-//   model_parts backend MODEL.onnx PART.onnx       from the first dilated convolution on (bench/model_backend.h)
+//   model_parts backend MODEL.onnx PART.onnx       from the first dilated convolution on
+//   (bench/model_backend.h)
 //
-// graph.json: "opset", "inputs" (name, type, shape; open extents are 1), "outputs" (names), "nodes" (op, name, inputs, outputs,
-// attributes) in the file's order, "tensors": name -> type, shape, and offset in tensors.bin (little endian, row-major, 64-byte
-// aligned). Nodes Constant are tensors. Exit code 1 and one line where a model cannot be told so.
+// graph.json: "opset", "inputs" (name, type, shape; open extents are 1), "outputs" (names), "nodes"
+// (op, name, inputs, outputs, attributes) in the file's order, "tensors": name -> type, shape, and
+// offset in tensors.bin (little endian, row-major, 64-byte aligned). Nodes Constant are tensors.
+// Exit code 1 and one line where a model cannot be reported so.
 
 #include <cstdio>
 #include <cstdlib>
@@ -36,13 +38,15 @@ absl::StatusOr<onnx::ModelProto> Read(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   onnx::ModelProto model;
   if (!file) return absl::NotFoundError(Cat("cannot open ", path));
-  if (!model.ParseFromIstream(&file) || !model.has_graph()) return InvalidInput(path, " is no ONNX model");
+  if (!model.ParseFromIstream(&file) || !model.has_graph())
+    return InvalidInput(path, " is no ONNX model");
   return model;
 }
 
 absl::Status Write(const onnx::ModelProto& model, const std::string& path) {
   std::ofstream file(path, std::ios::binary);
-  if (!file || !model.SerializeToOstream(&file) || !file.flush()) return absl::UnavailableError(Cat("cannot write ", path));
+  if (!file || !model.SerializeToOstream(&file) || !file.flush())
+    return absl::UnavailableError(Cat("cannot write ", path));
   return absl::OkStatus();
 }
 
@@ -55,18 +59,20 @@ class TensorFile {
     const auto tensor = DecodeTensor(proto);
     if (!tensor.ok()) return Annotate(tensor.status(), Cat("tensor '", name, "'"));
     while (end_ % kAlignment != 0) file_.put('\0'), ++end_;
-    told_[name] = {{"type", DTypeName(tensor->dtype())}, {"shape", tensor->shape()}, {"offset", end_}};
-    file_.write(reinterpret_cast<const char*>(tensor->bytes().data()), static_cast<std::streamsize>(tensor->bytes().size()));
+    description_[name] = {
+        {"type", DTypeName(tensor->dtype())}, {"shape", tensor->shape()}, {"offset", end_}};
+    file_.write(reinterpret_cast<const char*>(tensor->bytes().data()),
+                static_cast<std::streamsize>(tensor->bytes().size()));
     end_ += static_cast<int64_t>(tensor->bytes().size());
     return absl::OkStatus();
   }
-  const Json& told() const { return told_; }
+  const Json& description() const { return description_; }
   bool Close() { return static_cast<bool>(file_.flush()); }
 
  private:
   std::ofstream file_;
   int64_t end_ = 0;
-  Json told_ = Json::object();
+  Json description_ = Json::object();
 };
 
 absl::StatusOr<Json> AttributeJson(const onnx::AttributeProto& attribute, const std::string& node) {
@@ -82,8 +88,8 @@ absl::StatusOr<Json> AttributeJson(const onnx::AttributeProto& attribute, const 
     case onnx::AttributeProto::FLOATS:
       return Json(std::vector<float>(attribute.floats().begin(), attribute.floats().end()));
     default:
-      return absl::UnimplementedError(
-          Cat("node '", node, "': attribute '", attribute.name(), "' is no number, text or list of numbers"));
+      return absl::UnimplementedError(Cat("node '", node, "': attribute '", attribute.name(),
+                                          "' is no number, text or list of numbers"));
   }
 }
 
@@ -103,7 +109,8 @@ absl::StatusOr<Json> InputJson(const onnx::ValueInfoProto& input) {
   const auto& type = input.type().tensor_type();
   MENDEL_ASSIGN_OR_RETURN(const DType dtype, DTypeFromOnnx(type.elem_type()));
   std::vector<int64_t> shape;
-  for (const auto& dim : type.shape().dim()) shape.push_back(dim.has_dim_value() ? dim.dim_value() : 1);
+  for (const auto& dim : type.shape().dim())
+    shape.push_back(dim.has_dim_value() ? dim.dim_value() : 1);
   return Json{{"name", input.name()}, {"type", DTypeName(dtype)}, {"shape", shape}};
 }
 
@@ -111,7 +118,10 @@ absl::Status Unpack(const onnx::ModelProto& model, const std::string& folder) {
   std::filesystem::create_directories(folder);
   TensorFile tensors((std::filesystem::path(folder) / "tensors.bin").string());
   MENDEL_ASSIGN_OR_RETURN(const int64_t opset, StandardOpset(model.opset_import()));
-  Json told = {{"opset", opset}, {"inputs", Json::array()}, {"outputs", Json::array()}, {"nodes", Json::array()}};
+  Json description = {{"opset", opset},
+                      {"inputs", Json::array()},
+                      {"outputs", Json::array()},
+                      {"nodes", Json::array()}};
   std::set<std::string> stored;
   for (const onnx::TensorProto& tensor : model.graph().initializer()) {
     stored.insert(tensor.name());
@@ -120,25 +130,29 @@ absl::Status Unpack(const onnx::ModelProto& model, const std::string& folder) {
   for (const onnx::ValueInfoProto& input : model.graph().input()) {
     if (stored.count(input.name()) > 0) continue;
     MENDEL_ASSIGN_OR_RETURN(Json one, InputJson(input));
-    told["inputs"].push_back(std::move(one));
+    description["inputs"].push_back(std::move(one));
   }
-  for (const onnx::ValueInfoProto& output : model.graph().output()) told["outputs"].push_back(output.name());
+  for (const onnx::ValueInfoProto& output : model.graph().output())
+    description["outputs"].push_back(output.name());
   for (const onnx::NodeProto& node : model.graph().node()) {
-    if (node.op_type() == "Constant" && node.attribute_size() == 1 && node.attribute(0).type() == onnx::AttributeProto::TENSOR) {
+    if (node.op_type() == "Constant" && node.attribute_size() == 1 &&
+        node.attribute(0).type() == onnx::AttributeProto::TENSOR) {
       MENDEL_RETURN_IF_ERROR(tensors.Add(node.output(0), node.attribute(0).t()));
       continue;
     }
     MENDEL_ASSIGN_OR_RETURN(Json one, NodeJson(node));
-    told["nodes"].push_back(std::move(one));
+    description["nodes"].push_back(std::move(one));
   }
-  told["tensors"] = tensors.told();
+  description["tensors"] = tensors.description();
   std::ofstream graph(std::filesystem::path(folder) / "graph.json");
-  graph << told.dump(1) << "\n";
-  if (!tensors.Close() || !graph.flush()) return absl::UnavailableError(Cat("cannot write into ", folder));
+  graph << description.dump(1) << "\n";
+  if (!tensors.Close() || !graph.flush())
+    return absl::UnavailableError(Cat("cannot write into ", folder));
   return absl::OkStatus();
 }
 
-absl::Status Run(const std::string& what, const std::string& from, const std::string& to, uint64_t seed) {
+absl::Status Run(const std::string& what, const std::string& from, const std::string& to,
+                 uint64_t seed) {
   MENDEL_ASSIGN_OR_RETURN(onnx::ModelProto model, Read(from));
   if (what == "unpack") return Unpack(model, to);
   if (what == "backend") {
@@ -157,11 +171,13 @@ int main(int argc, char** argv) {
   const bool known = what == "strip" || what == "fill" || what == "unpack" || what == "backend";
   if (!known || argc < 4 || argc > (what == "fill" ? 5 : 4)) {
     std::fprintf(stderr,
-                 "usage: model_parts strip MODEL.onnx SHELL.onnx | fill SHELL.onnx MODEL.onnx [SEED] | unpack MODEL.onnx FOLDER | "
+                 "usage: model_parts strip MODEL.onnx SHELL.onnx | fill SHELL.onnx MODEL.onnx "
+                 "[SEED] | unpack MODEL.onnx FOLDER | "
                  "backend MODEL.onnx PART.onnx\n");
     return 2;
   }
-  const absl::Status status = mendel::Run(what, argv[2], argv[3], argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1);
+  const absl::Status status =
+      mendel::Run(what, argv[2], argv[3], argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1);
   if (status.ok()) return 0;
   std::fprintf(stderr, "model_parts: %s\n", std::string(status.message()).c_str());
   return 1;

@@ -24,34 +24,34 @@ class Unsupported(Exception):
 class Node:
     """One node while it is written: `attribute(name, default)`, `value(k)` its k-th input in the fx graph, `stored(k)` as numbers."""
 
-    def __init__(self, told, writer):
-        self.told, self.writer = told, writer
+    def __init__(self, reported, writer):
+        self.reported, self.writer = reported, writer
         self.used = set()
 
     def attribute(self, name, default=None):
         self.used.add(name)
-        return self.told["attributes"].get(name, default)
+        return self.reported["attributes"].get(name, default)
 
     def has(self, k):
-        return k < len(self.told["inputs"]) and self.told["inputs"][k] != ""
+        return k < len(self.reported["inputs"]) and self.reported["inputs"][k] != ""
 
     def value(self, k):
-        return self.writer.value(self.told["inputs"][k]) if self.has(k) else None
+        return self.writer.value(self.reported["inputs"][k]) if self.has(k) else None
 
     def stored(self, k):
-        name = self.told["inputs"][k]
+        name = self.reported["inputs"][k]
         if name not in self.writer.stored:
             self.refuse(f"input {k} is no stored tensor")
         return self.writer.stored[name]
 
     def rank(self, k):
-        return self.writer.rank(self.told["inputs"][k])
+        return self.writer.rank(self.reported["inputs"][k])
 
     def call(self, function, *arguments, **named):
         return self.writer.graph.call_function(function, arguments, named)
 
     def refuse(self, why):
-        raise Unsupported(f"{self.told['op']} '{self.told['name']}': {why}")
+        raise Unsupported(f"{self.reported['op']} '{self.reported['name']}': {why}")
 
 
 def function(*names):
@@ -62,7 +62,7 @@ def function(*names):
 
 
 def plain(name, called):
-    FUNCTIONS[name] = lambda node: node.call(called, *(node.value(k) for k in range(len(node.told["inputs"]))))
+    FUNCTIONS[name] = lambda node: node.call(called, *(node.value(k) for k in range(len(node.reported["inputs"]))))
 
 
 for _name, _called in {"Relu": torch.relu, "Sigmoid": torch.sigmoid, "Tanh": torch.tanh, "Erf": torch.erf, "Sqrt": torch.sqrt, "Exp": torch.exp,
@@ -191,7 +191,7 @@ def clip(node):
 
 @function("Concat")
 def concat(node):
-    return node.call(torch.cat, [node.value(k) for k in range(len(node.told["inputs"]))], node.attribute("axis"))
+    return node.call(torch.cat, [node.value(k) for k in range(len(node.reported["inputs"]))], node.attribute("axis"))
 
 
 @function("Transpose")
@@ -201,7 +201,7 @@ def transpose(node):
 
 @function("Reshape")
 def reshape(node):
-    before, wanted = node.writer.shape(node.told["inputs"][0]), node.stored(1).tolist()
+    before, wanted = node.writer.shape(node.reported["inputs"][0]), node.stored(1).tolist()
     if 0 in wanted and node.attribute("allowzero", 0):
         node.refuse("no elements")
     node.attribute("allowzero")
@@ -237,11 +237,11 @@ class Writer:
 
     def __init__(self, folder):
         folder = pathlib.Path(folder)
-        self.told = json.loads((folder / "graph.json").read_text())
-        self.opset = self.told["opset"]
+        self.reported = json.loads((folder / "graph.json").read_text())
+        self.opset = self.reported["opset"]
         data = numpy.memmap(folder / "tensors.bin", numpy.uint8, "c") if (folder / "tensors.bin").stat().st_size else numpy.zeros(0, numpy.uint8)
         self.stored = {}
-        for name, tensor in self.told["tensors"].items():
+        for name, tensor in self.reported["tensors"].items():
             if tensor["type"] not in DTYPES:
                 raise Unsupported(f"tensor '{name}' of {tensor['type']}")
             kind = numpy.dtype(DTYPES[tensor["type"]])
@@ -269,19 +269,19 @@ class Writer:
     def rank(self, name):
         return len(self.shape(name))
 
-    def add(self, told):
-        if told["op"] not in FUNCTIONS:
-            raise Unsupported(f"operator {told['op']} ('{told['name']}')")
-        node, before = Node(told, self), len(self.graph.nodes)
-        result = FUNCTIONS[told["op"]](node)
-        unknown = set(told["attributes"]) - node.used
+    def add(self, reported):
+        if reported["op"] not in FUNCTIONS:
+            raise Unsupported(f"operator {reported['op']} ('{reported['name']}')")
+        node, before = Node(reported, self), len(self.graph.nodes)
+        result = FUNCTIONS[reported["op"]](node)
+        unknown = set(reported["attributes"]) - node.used
         if unknown:
             node.refuse(f"attribute {', '.join(sorted(unknown))}")
         for written in list(self.graph.nodes)[before:]:
             if written.op == "call_function":
                 arguments = torch.fx.node.map_arg((written.args, written.kwargs), lambda n: n.meta["made"])
                 written.meta["made"] = written.target(*arguments[0], **arguments[1])
-        outputs = [name for name in told["outputs"] if name]
+        outputs = [name for name in reported["outputs"] if name]
         if isinstance(result.meta["made"], torch.Tensor):
             if len(outputs) > 1:
                 node.refuse("several outputs")
@@ -291,12 +291,12 @@ class Writer:
 
 
 def load(folder):
-    """(module, told): a torch.fx.GraphModule in evaluation mode that takes the inputs in order and returns a tuple, and graph.json."""
+    """(module, reported): a torch.fx.GraphModule in evaluation mode that takes the inputs in order and returns a tuple, and graph.json."""
     writer = Writer(folder)
-    for told in writer.told["inputs"]:
-        kind = torch.from_numpy(numpy.zeros(0, DTYPES[told["type"]])).dtype
-        writer.keep(told["name"], writer.graph.placeholder("input"), torch.empty(told["shape"], dtype=kind, device="meta"))
-    for told in writer.told["nodes"]:
-        writer.add(told)
-    writer.graph.output(tuple(writer.value(name) for name in writer.told["outputs"]))
-    return torch.fx.GraphModule(writer.root, writer.graph).eval(), writer.told
+    for reported in writer.reported["inputs"]:
+        kind = torch.from_numpy(numpy.zeros(0, DTYPES[reported["type"]])).dtype
+        writer.keep(reported["name"], writer.graph.placeholder("input"), torch.empty(reported["shape"], dtype=kind, device="meta"))
+    for reported in writer.reported["nodes"]:
+        writer.add(reported)
+    writer.graph.output(tuple(writer.value(name) for name in writer.reported["outputs"]))
+    return torch.fx.GraphModule(writer.root, writer.graph).eval(), writer.reported

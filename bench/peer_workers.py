@@ -1,4 +1,4 @@
-"""What bench/peers, bench/scaling and bench/gpu share: engines as processes of their own that wait while the others run, and what is told of them."""
+"""What bench/peers, bench/scaling and bench/gpu share: engines as processes of their own that wait while the others run, and what is reported of them."""
 import json
 import pathlib
 import select

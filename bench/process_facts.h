@@ -1,4 +1,4 @@
-// What a running server costs: memory and CPU, from /proc and its Prometheus endpoint.
+// Resource use of a running server: memory and CPU, from /proc and its Prometheus endpoint.
 #ifndef MENDEL_BENCH_PROCESS_FACTS_H_
 #define MENDEL_BENCH_PROCESS_FACTS_H_
 
@@ -6,7 +6,7 @@
 
 namespace mendel {
 
-/// 0 for what cannot be read.
+/// A field is 0 where it cannot be read.
 struct ProcessFacts {
   int64_t resident_kib = 0;
   int64_t anonymous_kib = 0;

@@ -59,23 +59,29 @@ uint64_t HashOf(const std::string& name) {
   return hash;
 }
 
-bool LacksData(const onnx::TensorProto& tensor) { return !tensor.has_raw_data() && tensor.float_data().empty(); }
+bool LacksData(const onnx::TensorProto& tensor) {
+  return !tensor.has_raw_data() && tensor.float_data().empty();
+}
 
 }  // namespace
 
 absl::Status StripWeights(onnx::ModelProto& model) {
   for (onnx::TensorProto& tensor : *model.mutable_graph()->mutable_initializer()) {
     if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
-      return absl::UnimplementedError(Cat("initializer '", tensor.name(), "' lies in another file"));
+      return absl::UnimplementedError(
+          Cat("initializer '", tensor.name(), "' lies in another file"));
     }
-    if (tensor.data_type() != onnx::TensorProto::FLOAT || Elements(tensor) < kFewestStrippedElements) continue;
+    if (tensor.data_type() != onnx::TensorProto::FLOAT ||
+        Elements(tensor) < kFewestStrippedElements)
+      continue;
     const auto decoded = DecodeTensor(tensor);
     if (!decoded.ok()) return Annotate(decoded.status(), Cat("initializer '", tensor.name(), "'"));
     const auto values = decoded->As<float>();
     if (HasFewValues(values)) continue;
     const Recipe recipe = Measure(values);
     char text[200];
-    std::snprintf(text, sizeof text, kRecipe, recipe.mean, recipe.deviation, recipe.low, recipe.high);
+    std::snprintf(text, sizeof text, kRecipe, recipe.mean, recipe.deviation, recipe.low,
+                  recipe.high);
     tensor.clear_raw_data();
     tensor.clear_float_data();
     tensor.set_doc_string(text);
@@ -85,18 +91,22 @@ absl::Status StripWeights(onnx::ModelProto& model) {
 
 absl::Status FillWeights(onnx::ModelProto& model, uint64_t seed) {
   for (onnx::TensorProto& tensor : *model.mutable_graph()->mutable_initializer()) {
-    if (!LacksData(tensor) || tensor.data_type() != onnx::TensorProto::FLOAT || !tensor.has_doc_string()) continue;
+    if (!LacksData(tensor) || tensor.data_type() != onnx::TensorProto::FLOAT ||
+        !tensor.has_doc_string())
+      continue;
     Recipe recipe;
-    if (std::sscanf(tensor.doc_string().c_str(), kRecipe, &recipe.mean, &recipe.deviation, &recipe.low, &recipe.high) != 4 ||
-        !(recipe.low <= recipe.high && recipe.deviation >= 0) || Elements(tensor) < kFewestStrippedElements ||
-        Elements(tensor) > kMaxElements) {
-      return InvalidInput("initializer '", tensor.name(), "' has neither data nor a recipe: '", tensor.doc_string().substr(0, 100),
-                          "'");
+    if (std::sscanf(tensor.doc_string().c_str(), kRecipe, &recipe.mean, &recipe.deviation,
+                    &recipe.low, &recipe.high) != 4 ||
+        !(recipe.low <= recipe.high && recipe.deviation >= 0) ||
+        Elements(tensor) < kFewestStrippedElements || Elements(tensor) > kMaxElements) {
+      return InvalidInput("initializer '", tensor.name(), "' has neither data nor a recipe: '",
+                          tensor.doc_string().substr(0, 100), "'");
     }
     Rng rng(seed ^ HashOf(tensor.name()));
     std::vector<float> values(static_cast<size_t>(Elements(tensor)));
     for (float& value : values) {
-      value = static_cast<float>(std::clamp(recipe.mean + recipe.deviation * rng.Normal(), recipe.low, recipe.high));
+      value = static_cast<float>(
+          std::clamp(recipe.mean + recipe.deviation * rng.Normal(), recipe.low, recipe.high));
     }
     tensor.set_raw_data(values.data(), values.size() * sizeof(float));
     tensor.clear_doc_string();

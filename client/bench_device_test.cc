@@ -1,4 +1,5 @@
-// `mendel bench` where a backend has a device of its own: its lock, and what it tells about its clock.
+// `mendel bench` where a backend has a device of its own: its lock, and what it reports about its
+// clock.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,11 +32,11 @@ using testing::HasSubstr;
 
 constexpr char kMeasuredBackend[] = "test_measured";
 
-/// Its clock rises while it works; `silent`: it tells nothing.
+/// Its clock rises while it works; `silent`: it reports nothing.
 class TestDevice final : public MeasuringDevice {
  public:
   absl::StatusOr<DeviceConditions> Conditions() const override {
-    if (silent) return absl::NotFoundError("no library tells them");
+    if (silent) return absl::NotFoundError("no library reports them");
     DeviceConditions conditions;
     conditions.clock_mhz = runs == 0 ? 300 : 1500;
     conditions.max_clock_mhz = 1980;
@@ -56,18 +57,22 @@ class TestDevice final : public MeasuringDevice {
 class TestExecutable final : public Executable {
  public:
   explicit TestExecutable(std::unique_ptr<Executable> host) : host_(std::move(host)) {}
-  absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) override {
+  absl::Status Run(std::span<const std::span<const std::byte>> inputs,
+                   std::span<const std::span<std::byte>> outputs) override {
     return host_->Run(inputs, outputs);
   }
-  absl::StatusOr<double> TimeRun(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+  absl::StatusOr<double> TimeRun(std::span<const std::span<const std::byte>> inputs,
+                                 std::span<const std::span<std::byte>> outputs,
                                  const std::function<void()>&) override {
     ++TestDevice::runs;
-    EXPECT_FALSE(DeviceLock::Take("test-device", {.seconds = 0}).ok()) << "measured without the lock";
+    EXPECT_FALSE(DeviceLock::Take("test-device", {.seconds = 0}).ok())
+        << "measured without the lock";
     MENDEL_RETURN_IF_ERROR(host_->Run(inputs, outputs));
     return 0.002;
   }
   const std::vector<Step>& steps() const override { return host_->steps(); }
-  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs,
+                        std::span<const std::span<std::byte>> outputs,
                         std::vector<double>& seconds) override {
     return host_->RunTimed(inputs, outputs, seconds);
   }
@@ -83,7 +88,8 @@ class MeasuredBackend final : public Backend {
   absl::Status Probe() const override { return absl::OkStatus(); }
   std::string Identity() const override { return kTestIdentity; }
   std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(
+      const Graph& graph, const CompileOptions& options) const override {
     MENDEL_ASSIGN_OR_RETURN(auto host, FindBackend(kTestBackend)->Compile(graph, options));
     return std::make_unique<TestExecutable>(std::move(host));
   }
@@ -129,7 +135,8 @@ class BenchOnADevice : public testing::Test {
     const std::string path = (folder_ / "bench.plan").string();
     MENDEL_RETURN_IF_ERROR(WritePlans(plans, path));
     const auto commands = AllCommands();
-    const auto bench = std::find_if(commands.begin(), commands.end(), [](const Command* one) { return one->name == "bench"; });
+    const auto bench = std::find_if(commands.begin(), commands.end(),
+                                    [](const Command* one) { return one->name == "bench"; });
     CLI::App app;
     const Action action = (*bench)->setup(app);
     app.parse(Cat("--duration 1ms ", path));
@@ -139,14 +146,16 @@ class BenchOnADevice : public testing::Test {
   TestContext context_;
 };
 
-TEST_F(BenchOnADevice, LocksItAndTellsItsClock) {
+TEST_F(BenchOnADevice, LocksItAndReportsItsClock) {
   const absl::Status status = Bench({SmallPlan(kMeasuredBackend)});
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_THAT(context_.lines, HasSubstr("median 2.000 ms"));
   EXPECT_THAT(context_.lines, HasSubstr("device before  300 of 1980 MHz, held back by idleness\n"));
   EXPECT_THAT(context_.lines, HasSubstr("device after   1500 of 1980 MHz, not held back\n"));
-  EXPECT_EQ(context_.facts()["device"]["before"].dump(), R"({"clock_mhz":300,"max_clock_mhz":1980,"held_by":["idleness"]})");
-  EXPECT_EQ(context_.facts()["device"]["after"].dump(), R"({"clock_mhz":1500,"max_clock_mhz":1980,"held_by":[]})");
+  EXPECT_EQ(context_.facts()["device"]["before"].dump(),
+            R"({"clock_mhz":300,"max_clock_mhz":1980,"held_by":["idleness"]})");
+  EXPECT_EQ(context_.facts()["device"]["after"].dump(),
+            R"({"clock_mhz":1500,"max_clock_mhz":1980,"held_by":[]})");
   EXPECT_EQ(TestDevice::locks, 1);
   EXPECT_TRUE(DeviceLock::Take("test-device", {.seconds = 0}).ok()) << "given back";
 }
@@ -163,8 +172,8 @@ TEST_F(BenchOnADevice, MeasuresWithoutKnowingTheClock) {
   TestDevice::silent = true;
   const absl::Status status = Bench({SmallPlan(kMeasuredBackend)});
   ASSERT_TRUE(status.ok()) << status;
-  EXPECT_THAT(context_.lines, HasSubstr("device after   not told: no library tells them"));
-  EXPECT_EQ(context_.facts()["device"]["before"]["not_told"], "no library tells them");
+  EXPECT_THAT(context_.lines, HasSubstr("device after   not reported: no library reports them"));
+  EXPECT_EQ(context_.facts()["device"]["before"]["not_told"], "no library reports them");
 }
 
 TEST_F(BenchOnADevice, AProcessorHasNone) {

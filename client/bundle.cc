@@ -16,9 +16,12 @@ constexpr uintmax_t kLargestCopy = uintmax_t{64} << 20;
 
 }  // namespace
 
-absl::StatusOr<std::string> WriteBundle(const std::string& parent, const std::vector<std::string>& command_line,
-                                        const std::vector<std::string>& inputs, const absl::Status& error) {
-  const std::filesystem::path folder = std::filesystem::path(parent) / Cat("mendel-bundle-", ::getpid());
+absl::StatusOr<std::string> WriteBundle(const std::string& parent,
+                                        const std::vector<std::string>& command_line,
+                                        const std::vector<std::string>& inputs,
+                                        const absl::Status& error) {
+  const std::filesystem::path folder =
+      std::filesystem::path(parent) / Cat("mendel-bundle-", ::getpid());
   std::error_code code;
   std::filesystem::create_directory(folder, code);
   if (code) return absl::ErrnoToStatus(code.value(), Cat("cannot create ", folder.string()));

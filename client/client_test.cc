@@ -34,7 +34,8 @@ TEST(Format, Durations) {
   EXPECT_DOUBLE_EQ(*ParseDuration("500ms"), 0.5);
   EXPECT_DOUBLE_EQ(*ParseDuration("2m"), 120);
   EXPECT_DOUBLE_EQ(*ParseDuration("1.5"), 1.5);
-  for (const char* bad : {"", "s", "3x", "-1s", "0", "nan", "inf", "1 s"}) EXPECT_FALSE(ParseDuration(bad).ok()) << bad;
+  for (const char* bad : {"", "s", "3x", "-1s", "0", "nan", "inf", "1 s"})
+    EXPECT_FALSE(ParseDuration(bad).ok()) << bad;
 }
 
 TEST(Format, AssignmentsAndNames) {
@@ -53,10 +54,12 @@ TEST(Bundle, HoldsWhatAReportNeeds) {
   std::filesystem::create_directory(folder);
   std::ofstream(folder + "/in.txt") << "graph";
   const auto bundle =
-      WriteBundle(folder, {"mendel", "step", "x"}, {folder + "/in.txt", folder + "/none"}, absl::InternalError("broken step"));
+      WriteBundle(folder, {"mendel", "step", "x"}, {folder + "/in.txt", folder + "/none"},
+                  absl::InternalError("broken step"));
   ASSERT_TRUE(bundle.ok()) << bundle.status();
   std::ifstream report(*bundle + "/report.txt");
-  const std::string text((std::istreambuf_iterator<char>(report)), std::istreambuf_iterator<char>());
+  const std::string text((std::istreambuf_iterator<char>(report)),
+                         std::istreambuf_iterator<char>());
   for (const char* part : {"mendel 0", "'step' 'x'", "broken step", "in.txt (5 bytes)"})
     EXPECT_THAT(text, testing::HasSubstr(part));
   EXPECT_TRUE(std::filesystem::exists(*bundle + "/in.txt"));

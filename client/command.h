@@ -1,8 +1,9 @@
-// What a command of `mendel` is: one value registered by its file client/commands/<name>.cc.
+// A command of `mendel` is one value registered by its file client/commands/<name>.cc.
 //
-// A command declares its options and returns the action. The action puts every fact it tells into `Context::facts` (printed
-// once, as JSON, with --json) and into lines for people (left out with --json): the same facts twice. It never prints itself
-// and never exits; its status decides the exit code (exit_codes.h).
+// A command declares its options and returns the action. The action puts every fact into
+// `Context::facts` (printed once, as JSON, with --json) and into lines for people (left out with
+// --json): the same facts twice. It never prints itself and never exits; its status decides the
+// exit code (exit_codes.h).
 #ifndef MENDEL_CLIENT_COMMAND_H_
 #define MENDEL_CLIENT_COMMAND_H_
 
@@ -26,15 +27,16 @@ class Context {
   virtual ~Context() = default;
   /// True when the caller wants JSON.
   virtual bool json() const = 0;
-  /// What the command found out; printed at the end even when the action returns an error (with the error in it).
+  /// Findings of the command; printed at the end even when the action returns an error (with the
+  /// error in it).
   virtual nlohmann::ordered_json& facts() = 0;
   /// A line on standard output, for people.
   virtual void Line(const std::string& text) = 0;
   /// A line on standard error: notices and progress, with --json too.
   virtual void Note(const std::string& text) = 0;
-  /// The exit code of a command that ends well with another answer than "good".
+  /// The exit code of a successful command whose answer is not "good".
   virtual void Answer(ExitCode code) = 0;
-  /// Files that belong into the reproduction bundle should the command end with an internal error.
+  /// Files that belong into the reproduction bundle if the command ends with an internal error.
   virtual void Input(const std::string& path) = 0;
 };
 
@@ -44,7 +46,8 @@ struct Command {
   std::string_view name;
   /// One line for `mendel --help`.
   std::string_view summary;
-  /// Declares options on the subcommand; variables that they write must be owned by the returned action (std::make_shared).
+  /// Declares options on the subcommand; variables that they write must be owned by the returned
+  /// action (std::make_shared).
   Action (*setup)(CLI::App& app) = nullptr;
 };
 

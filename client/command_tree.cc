@@ -7,7 +7,8 @@
 namespace mendel {
 namespace {
 
-/// "a,b" between the braces that CLI11 appends to a type's name for IsMember ("TEXT:{a,b}"), or of a map ("value in {a->0,b->1}").
+/// "a,b" between the braces that CLI11 appends to a type's name for IsMember ("TEXT:{a,b}"), or of
+/// a map ("value in {a->0,b->1}").
 std::vector<std::string> ChoicesOf(const std::string& type) {
   std::vector<std::string> choices;
   const size_t open = type.find('{');
@@ -21,7 +22,8 @@ std::vector<std::string> ChoicesOf(const std::string& type) {
     }
     word = word.substr(0, word.find("->"));
     // Numbers of a map's values are the same choices once more.
-    if (!word.empty() && word.find_first_not_of("0123456789") != std::string::npos) choices.push_back(word);
+    if (!word.empty() && word.find_first_not_of("0123456789") != std::string::npos)
+      choices.push_back(word);
     word.clear();
   }
   return choices;
@@ -35,7 +37,8 @@ OptionFacts FactsOf(const CLI::Option& option) {
   if (option.get_items_expected_max() > 0) {
     facts.value = facts.names.empty() ? option.get_name() : type.substr(0, type.find(':'));
     facts.choices = ChoicesOf(type);
-    if (facts.value.empty() || facts.value.find_first_of(" {") != std::string::npos) facts.value = "TEXT";
+    if (facts.value.empty() || facts.value.find_first_of(" {") != std::string::npos)
+      facts.value = "TEXT";
   }
   facts.description = option.get_description();
   facts.default_value = option.get_default_str();
@@ -55,7 +58,8 @@ CommandFacts FactsOf(const CLI::App& app) {
     OptionFacts one = FactsOf(*option);
     (one.names.empty() ? facts.positionals : facts.options).push_back(std::move(one));
   }
-  for (const CLI::App* command : app.get_subcommands(nullptr)) facts.commands.push_back(FactsOf(*command));
+  for (const CLI::App* command : app.get_subcommands(nullptr))
+    facts.commands.push_back(FactsOf(*command));
   return facts;
 }
 

@@ -1,4 +1,5 @@
-// The command line as data: what shell completion and the manual page are written from, so that they cannot fall behind it.
+// The command line as data: what shell completion and the manual page are written from, so that
+// they cannot fall behind it.
 #ifndef MENDEL_CLIENT_COMMAND_TREE_H_
 #define MENDEL_CLIENT_COMMAND_TREE_H_
 

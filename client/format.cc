@@ -16,7 +16,8 @@ namespace mendel {
 absl::StatusOr<double> ParseDuration(std::string_view text) {
   double value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit(result.ptr, static_cast<size_t>(text.data() + text.size() - result.ptr));
+  const std::string_view unit(result.ptr,
+                              static_cast<size_t>(text.data() + text.size() - result.ptr));
   double scale = 0;
   if (unit.empty() || unit == "s") scale = 1;
   if (unit == "ms") scale = 1e-3;
@@ -30,7 +31,8 @@ absl::StatusOr<double> ParseDuration(std::string_view text) {
 
 absl::StatusOr<std::pair<std::string, std::string>> ParseAssignment(std::string_view text) {
   const size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals == 0) return InvalidInput("'", text, "' is not of the form NAME=FILE");
+  if (equals == std::string_view::npos || equals == 0)
+    return InvalidInput("'", text, "' is not of the form NAME=FILE");
   return std::pair(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
 }
 
@@ -44,7 +46,8 @@ std::string FileNameOf(std::string_view name) {
 
 std::string Decimals(double value, int digits) {
   std::array<char, 64> buffer;
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, digits);
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                    std::chars_format::fixed, digits);
   if (result.ec != std::errc()) return Cat(value);
   return {buffer.data(), result.ptr};
 }

@@ -14,13 +14,15 @@ namespace mendel {
 struct DeviceConditions;
 struct Timing;
 
-/// Seconds of "3s", "500ms", "2m" or a plain number of seconds; InvalidArgument otherwise, and when not positive.
+/// Seconds of "3s", "500ms", "2m" or a plain number of seconds; InvalidArgument otherwise, and when
+/// not positive.
 absl::StatusOr<double> ParseDuration(std::string_view text);
 
 /// "NAME=value" at the first '='; InvalidArgument when there is none or the name is empty.
 absl::StatusOr<std::pair<std::string, std::string>> ParseAssignment(std::string_view text);
 
-/// A file name for a value's name: characters other than letters, digits, '.', '_' and '-' become '_'; never "" or hidden.
+/// A file name for a value's name: characters other than letters, digits, '.', '_' and '-' become
+/// '_'; never "" or hidden.
 std::string FileNameOf(std::string_view name);
 
 /// Fixed decimals, e.g. Decimals(1.234, 2) is "1.23".
@@ -32,7 +34,8 @@ std::string ByteText(double bytes);
 /// median_ms, min_ms, p90_ms, spread, runs.
 nlohmann::ordered_json TimingJson(const Timing& timing);
 
-/// clock_mhz, max_clock_mhz, memory_mhz, watts, limit_watts, celsius, held_by: what is known of them.
+/// clock_mhz, max_clock_mhz, memory_mhz, watts, limit_watts, celsius, held_by: what is known of
+/// them.
 nlohmann::ordered_json ConditionsJson(const DeviceConditions& conditions);
 
 }  // namespace mendel

@@ -37,8 +37,11 @@ enum class Result { kPass, kFailure, kError };
 
 /// An output passes when it has no wrong or unproven box.
 Result ResultOf(const PairVerdict& verdict, const ComparedOutput& output) {
-  if (verdict.refit.has_value() && verdict.refit->applies) return verdict.accept_refit ? Result::kPass : Result::kFailure;
-  if (verdict.report.verdict == Verdict::kEquivalent || (output.regions_known && output.boxes.empty())) return Result::kPass;
+  if (verdict.refit.has_value() && verdict.refit->applies)
+    return verdict.accept_refit ? Result::kPass : Result::kFailure;
+  if (verdict.report.verdict == Verdict::kEquivalent ||
+      (output.regions_known && output.boxes.empty()))
+    return Result::kPass;
   for (const ComparedBox& box : output.boxes) {
     if (box.witness.has_value()) return Result::kFailure;
   }
@@ -56,20 +59,22 @@ std::string VerdictJUnit(const PairVerdict& verdict) {
   std::string cases;
   for (const ComparedOutput& output : verdict.report.outputs) {
     const Result result = ResultOf(verdict, output);
-    cases += Cat("    <testcase classname=\"", Escaped(verdict.file_b), "\" name=\"", Escaped(output.name), "\"");
+    cases += Cat("    <testcase classname=\"", Escaped(verdict.file_b), "\" name=\"",
+                 Escaped(output.name), "\"");
     if (result == Result::kPass) {
       cases += "/>\n";
       continue;
     }
     ++(result == Result::kFailure ? failures : errors);
     const std::string_view tag = result == Result::kFailure ? "failure" : "error";
-    cases += Cat(">\n      <", tag, " type=\"", VerdictWord(verdict), "\" message=\"", message, "\">", Escaped(text), "</", tag,
-                 ">\n    </testcase>\n");
+    cases += Cat(">\n      <", tag, " type=\"", VerdictWord(verdict), "\" message=\"", message,
+                 "\">", Escaped(text), "</", tag, ">\n    </testcase>\n");
   }
-  const std::string counts =
-      Cat("tests=\"", verdict.report.outputs.size(), "\" failures=\"", failures, "\" errors=\"", errors, "\"");
-  return Cat("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites ", counts, ">\n  <testsuite name=\"mendel verify ",
-             Escaped(verdict.file_a), "\" ", counts, ">\n", cases, "  </testsuite>\n</testsuites>\n");
+  const std::string counts = Cat("tests=\"", verdict.report.outputs.size(), "\" failures=\"",
+                                 failures, "\" errors=\"", errors, "\"");
+  return Cat("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites ", counts,
+             ">\n  <testsuite name=\"mendel verify ", Escaped(verdict.file_a), "\" ", counts, ">\n",
+             cases, "  </testsuite>\n</testsuites>\n");
 }
 
 }  // namespace mendel

@@ -1,4 +1,4 @@
-// What the operating system tells about this machine.
+// The machine, as the operating system reports it.
 #ifndef MENDEL_CLIENT_MACHINE_H_
 #define MENDEL_CLIENT_MACHINE_H_
 

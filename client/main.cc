@@ -1,4 +1,5 @@
-// The `mendel` command: reads the command line, runs one command (client/commands/), prints, and exits.
+// The `mendel` command: reads the command line, runs one command (client/commands/), prints, and
+// exits.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
@@ -23,7 +24,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Names in facts come from models and need not be UTF-8.
-std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+std::string Dump(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
 
 class ConsoleContext final : public Context {
  public:
@@ -47,14 +50,19 @@ class ConsoleContext final : public Context {
   std::vector<std::string> inputs_;
 };
 
-/// Tells an error on standard error and, with --json, in the facts.
-void TellError(ConsoleContext& context, const absl::Status& status, const std::vector<std::string>& command_line) {
+/// Reports an error on standard error and, with --json, in the facts.
+void ReportError(ConsoleContext& context, const absl::Status& status,
+                 const std::vector<std::string>& command_line) {
   context.Note(Cat("mendel: ", std::string(status.message())));
-  Json error = {{"code", absl::StatusCodeToString(status.code())}, {"message", std::string(status.message())}};
+  Json error = {{"code", absl::StatusCodeToString(status.code())},
+                {"message", std::string(status.message())}};
   if (ExitCodeOf(status) == kExitInternal) {
-    const absl::StatusOr<std::string> bundle = WriteBundle(".", command_line, context.inputs(), status);
-    context.Note(bundle.ok() ? Cat("mendel: this is a bug; please report it with the files in ", *bundle)
-                             : Cat("mendel: this is a bug; no bundle: ", std::string(bundle.status().message())));
+    const absl::StatusOr<std::string> bundle =
+        WriteBundle(".", command_line, context.inputs(), status);
+    context.Note(
+        bundle.ok()
+            ? Cat("mendel: this is a bug; please report it with the files in ", *bundle)
+            : Cat("mendel: this is a bug; no bundle: ", std::string(bundle.status().message())));
     if (bundle.ok()) error["bundle"] = *bundle;
   }
   context.facts()["error"] = std::move(error);
@@ -72,7 +80,7 @@ int Finish(ConsoleContext& context, const absl::Status& status) {
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> command_line(argv, argv + argc);
-  CLI::App app("Optimizes ONNX models with mutants that it proves and mends.", "mendel");
+  CLI::App app("Optimizes ONNX models with mutants that it proves and corrects.", "mendel");
   app.set_version_flag("--version", [] {
     std::string text = VersionText();
     if (!text.empty()) text.pop_back();
@@ -80,8 +88,10 @@ int Main(int argc, char** argv) {
   });
   app.require_subcommand(1);
   app.footer(
-      "Exit codes: 0 good; 1 the answer is no; 2 bad input, mismatch or unsupported; 3 undecided; 4 internal error (a\n"
-      "reproduction bundle is written); 5 input/output failure; 130 interrupted with nothing saved.");
+      "Exit codes: 0 good; 1 the answer is no; 2 bad input, mismatch or unsupported; 3 undecided; "
+      "4 internal error (a\n"
+      "reproduction bundle is written); 5 input/output failure; 130 interrupted with nothing "
+      "saved.");
   ConsoleContext context;
   std::map<const CLI::App*, Action> actions;
   for (const Command* command : AllCommands()) {
@@ -96,7 +106,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? kExitGood : kExitBadInput;
   }
   const absl::Status status = actions[app.get_subcommands().front()](context);
-  if (!status.ok()) TellError(context, status, command_line);
+  if (!status.ok()) ReportError(context, status, command_line);
   return Finish(context, status);
 }
 
@@ -104,13 +114,17 @@ int Main(int argc, char** argv) {
 }  // namespace mendel
 
 int main(int argc, char** argv) {
-  // Weights and values go back to the system when they are freed. By default the C library raises this threshold with every large
-  // block that is freed, and keeps a tenth of a search's memory in gaps of its heap.
+  // Weights and values go back to the system when they are freed. By default the C library raises
+  // this threshold with every large block that is freed, and keeps a tenth of a search's memory in
+  // gaps of its heap.
   mallopt(M_MMAP_THRESHOLD, 4 << 20);
   // `mendeld ARGUMENTS` is `mendel serve ARGUMENTS`.
   std::vector<char*> words(argv, argv + argc);
   const std::string_view name = argc > 0 ? argv[0] : "";
   std::string serve = "serve";
   if (name.substr(name.rfind('/') + 1) == "mendeld") words.insert(words.begin() + 1, serve.data());
+  // Old name, kept for one version.
+  std::string rebind = "rebind";
+  if (words.size() > 1 && std::string_view(words[1]) == "refit") words[1] = rebind.data();
   return mendel::Main(static_cast<int>(words.size()), words.data());
 }

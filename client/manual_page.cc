@@ -27,8 +27,10 @@ std::string Escaped(const std::string& text) {
 
 std::string Term(const OptionFacts& option) {
   std::string term;
-  for (const std::string& name : option.names) term += Cat(term.empty() ? "" : ", ", "\\fB", Escaped(name), "\\fR");
-  if (!option.value.empty()) term += Cat(term.empty() ? "" : " ", "\\fI", Escaped(option.value), "\\fR");
+  for (const std::string& name : option.names)
+    term += Cat(term.empty() ? "" : ", ", "\\fB", Escaped(name), "\\fR");
+  if (!option.value.empty())
+    term += Cat(term.empty() ? "" : " ", "\\fI", Escaped(option.value), "\\fR");
   return term;
 }
 
@@ -36,7 +38,8 @@ std::string Entry(const OptionFacts& option) {
   std::string text = option.description;
   if (!option.choices.empty()) {
     std::string choices;
-    for (const std::string& choice : option.choices) choices += (choices.empty() ? "" : ", ") + choice;
+    for (const std::string& choice : option.choices)
+      choices += (choices.empty() ? "" : ", ") + choice;
     text += Cat(" (one of: ", choices, ")");
   }
   if (!option.default_value.empty()) text += Cat(" [", option.default_value, "]");
@@ -50,7 +53,8 @@ std::string CommandText(const CommandFacts& command) {
     const std::string name = Cat("\\fI", Escaped(positional.value), "\\fR");
     usage += positional.required ? Cat(" ", name) : Cat(" [", name, "]");
   }
-  std::string text = Cat(".SS ", usage, " [\\fIoptions\\fR]\n", Escaped(command.description), ".\n");
+  std::string text =
+      Cat(".SS ", usage, " [\\fIoptions\\fR]\n", Escaped(command.description), ".\n");
   for (const OptionFacts& positional : command.positionals) text += Entry(positional);
   for (const OptionFacts& option : command.options) {
     if (option.names.back() != "--help") text += Entry(option);
@@ -61,10 +65,12 @@ std::string CommandText(const CommandFacts& command) {
 }  // namespace
 
 std::string ManualPage(const CommandFacts& root, const std::string& version) {
-  std::string text =
-      Cat(".TH MENDEL 1 \"\" \"mendel ", Escaped(version), "\" \"User Commands\"\n.SH NAME\nmendel \\- optimizes ONNX models with ",
-          "mutants that it proves and mends\n.SH SYNOPSIS\n\\fBmendel\\fR \\fIcommand\\fR [\\fIoptions\\fR]\n.SH DESCRIPTION\n",
-          Escaped(root.description), "\n.PP\nEvery command takes \\fB\\-\\-help\\fR.\n.SH COMMANDS\n");
+  std::string text = Cat(".TH MENDEL 1 \"\" \"mendel ", Escaped(version),
+                         "\" \"User Commands\"\n.SH NAME\nmendel \\- optimizes ONNX models with ",
+                         "mutants that it proves and corrects\n.SH SYNOPSIS\n\\fBmendel\\fR "
+                         "\\fIcommand\\fR [\\fIoptions\\fR]\n.SH DESCRIPTION\n",
+                         Escaped(root.description),
+                         "\n.PP\nEvery command takes \\fB\\-\\-help\\fR.\n.SH COMMANDS\n");
   for (const CommandFacts& command : root.commands) text += CommandText(command);
   text += Cat(".SH EXIT STATUS\n", Escaped(root.footer), "\n");
   return text;

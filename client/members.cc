@@ -31,7 +31,9 @@ class MemberContext : public Context {
 }  // namespace
 
 void AddMemberOption(CLI::App& app, std::vector<std::string>& shapes) {
-  app.add_option("--shapes", shapes, "Of a bundle, the plan for these input shapes, e.g. input:8x3x224x224")->take_all();
+  app.add_option("--shapes", shapes,
+                 "Of a bundle, the plan for these input shapes, e.g. input:8x3x224x224")
+      ->take_all();
 }
 
 absl::StatusOr<NamedShapes> ParseMemberShapes(const std::vector<std::string>& shapes) {
@@ -40,14 +42,16 @@ absl::StatusOr<NamedShapes> ParseMemberShapes(const std::vector<std::string>& sh
   for (const std::string& text : shapes) {
     MENDEL_ASSIGN_OR_RETURN(const NamedShapes parsed, ParseShapes(text));
     for (const auto& input : parsed) {
-      if (!names.insert(input.first).second) return InvalidInput("--shapes names input '", input.first, "' twice");
+      if (!names.insert(input.first).second)
+        return InvalidInput("--shapes names input '", input.first, "' twice");
       wanted.push_back(input);
     }
   }
   return wanted;
 }
 
-absl::StatusOr<std::vector<Plan>> ReadMembers(const std::string& path, const std::vector<std::string>& shapes) {
+absl::StatusOr<std::vector<Plan>> ReadMembers(const std::string& path,
+                                              const std::vector<std::string>& shapes) {
   if (shapes.empty()) return ReadPlans(path);
   std::vector<Plan> chosen;
   MENDEL_ASSIGN_OR_RETURN(Plan plan, ReadMember(path, shapes));
@@ -63,15 +67,16 @@ absl::StatusOr<Plan> ReadMember(const std::string& path, const std::vector<std::
   return std::move(plans[*number]);
 }
 
-absl::Status TellMembers(std::span<const NamedShapes> offered, Context& context,
-                         const std::function<absl::Status(size_t number, Context& context)>& tell) {
-  if (offered.size() == 1) return tell(0, context);
+absl::Status ReportMembers(
+    std::span<const NamedShapes> offered, Context& context,
+    const std::function<absl::Status(size_t number, Context& context)>& report) {
+  if (offered.size() == 1) return report(0, context);
   for (size_t k = 0; k < offered.size(); ++k) {
     const std::string inputs = ShapesText(offered[k]);
     context.Line(Cat("member ", k, "  ", inputs));
     MemberContext member(context);
     member.facts()["inputs"] = inputs;
-    const absl::Status status = tell(k, member);
+    const absl::Status status = report(k, member);
     context.facts()["members"].push_back(std::move(member.facts()));
     if (!status.ok()) return Annotate(status, Cat("member ", k, " (", inputs, ")"));
   }

@@ -14,7 +14,8 @@
 namespace mendel {
 
 void AddModelOptions(CLI::App& app, ModelOptions& options) {
-  app.add_option("--shapes", options.shapes, "Input shapes, e.g. input:8x3x224x224,mask:8x128")->take_all();
+  app.add_option("--shapes", options.shapes, "Input shapes, e.g. input:8x3x224x224,mask:8x128")
+      ->take_all();
   app.add_option("--bind", options.bindings, "Make an input a constant, NAME=FILE.npy")->take_all();
 }
 
@@ -26,22 +27,28 @@ absl::StatusOr<std::vector<NamedShapes>> ShapeSets(const std::vector<std::string
     for (const auto& [name, shape] : shapes) ++named[name];
     uses.push_back(std::move(shapes));
   }
-  const bool bundle = std::any_of(named.begin(), named.end(), [](const auto& input) { return input.second > 1; });
+  const bool bundle =
+      std::any_of(named.begin(), named.end(), [](const auto& input) { return input.second > 1; });
   if (bundle) {
     for (const auto& [name, count] : named) {
-      if (count != uses.size()) return InvalidInput("a bundle needs a shape of input '", name, "' in every --shapes");
+      if (count != uses.size())
+        return InvalidInput("a bundle needs a shape of input '", name, "' in every --shapes");
     }
     return uses;
   }
   NamedShapes all;
-  for (NamedShapes& use : uses) all.insert(all.end(), std::make_move_iterator(use.begin()), std::make_move_iterator(use.end()));
+  for (NamedShapes& use : uses)
+    all.insert(all.end(), std::make_move_iterator(use.begin()), std::make_move_iterator(use.end()));
   return std::vector<NamedShapes>{std::move(all)};
 }
 
-absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOptions& options, Context& context) {
+absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOptions& options,
+                                         Context& context) {
   context.Input(path);
   ImportOptions import;
   import.shapes = options.known_shapes;
+  import.symbol_sizes = options.symbol_sizes;
+  import.keep_inexact_constants = options.keep_inexact_constants;
   MENDEL_ASSIGN_OR_RETURN(auto sets, ShapeSets(options.shapes));
   if (sets.size() > 1) {
     return InvalidInput("input '", sets[0][0].first, "' is given ", sets.size(),

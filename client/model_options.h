@@ -1,7 +1,9 @@
-// The options that every command reading an ONNX model shares: --shapes and --bind.
+// The options of every command that reads an ONNX model: --shapes and --bind.
 #ifndef MENDEL_CLIENT_MODEL_OPTIONS_H_
 #define MENDEL_CLIENT_MODEL_OPTIONS_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,20 +21,27 @@ namespace mendel {
 struct ModelOptions {
   std::vector<std::string> shapes;
   std::vector<std::string> bindings;
-  /// Shapes that the command itself knows; not an option.
+  /// Shapes from the command itself; not an option.
   NamedShapes known_shapes = {};
+  /// ImportOptions::symbol_sizes; not an option.
+  std::map<std::string, int64_t> symbol_sizes = {};
+  /// ImportOptions::keep_inexact_constants; not an option.
+  bool keep_inexact_constants = false;
 };
 
-/// The input shapes that the uses of --shapes ask for: all together one set (empty without any), or, where an input is named by
-/// several uses, one set a use, in order: the members of a bundle. InvalidArgument when a use names an input twice, or those of a
-/// bundle do not name the same inputs.
+/// The input shapes from all --shapes options. Together they are one set (empty without any). If
+/// several name one input, each is a set of its own, in order: the members of a bundle.
+/// InvalidArgument when one option names an input twice, or those of a bundle name different
+/// inputs.
 absl::StatusOr<std::vector<NamedShapes>> ShapeSets(const std::vector<std::string>& shapes);
 
 /// Declares --shapes and --bind. `options` must outlive the command line's parsing.
 void AddModelOptions(CLI::App& app, ModelOptions& options);
 
-/// Imports `path` and tells the importer's notices. InvalidArgument when an input is given several shapes.
-absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOptions& options, Context& context);
+/// Imports `path` and reports the importer's notices. InvalidArgument when an input has several
+/// shapes.
+absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOptions& options,
+                                         Context& context);
 
 }  // namespace mendel
 

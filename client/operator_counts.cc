@@ -10,7 +10,8 @@ OperatorCounts CountOperators(const Graph& graph) {
   const std::vector<bool> constant = ConstantExpressions(graph);
   OperatorCounts counts;
   for (size_t id = 0; id < graph.nodes().size(); ++id) {
-    if (!constant[id] && !IsInput(graph.nodes()[id])) ++counts[std::string(graph.nodes()[id].op->name)];
+    if (!constant[id] && !IsInput(graph.nodes()[id]))
+      ++counts[std::string(graph.nodes()[id].op->name)];
   }
   return counts;
 }

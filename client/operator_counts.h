@@ -1,4 +1,4 @@
-// What a program executes, counted by operator.
+// Operator counts: the nodes that a program executes, by operator.
 #ifndef MENDEL_CLIENT_OPERATOR_COUNTS_H_
 #define MENDEL_CLIENT_OPERATOR_COUNTS_H_
 
@@ -12,8 +12,8 @@ namespace mendel {
 
 using OperatorCounts = std::map<std::string, int64_t>;
 
-/// Operators that depend on an input, views among them. Arithmetic on weights is not counted: it is done once, when a plan is
-/// loaded.
+/// Counts operators that depend on an input, with views. Arithmetic on weights is left out: it runs
+/// once, when a plan is loaded.
 OperatorCounts CountOperators(const Graph& graph);
 
 int64_t Total(const OperatorCounts& counts);

@@ -38,18 +38,22 @@ Json EGraphJson(const EGraphReport& report) {
           {"peak_bytes", report.peak_bytes}};
 }
 
-void TellEGraph(const EGraphReport& report, Context& context) {
-  context.Line(Cat("e-graph     ", report.nodes, " e-nodes, ", report.classes, " classes, ", report.applications, " alternatives, ",
-                   report.banned, " rules held back; ", report.extractions, " extractions, the last by ", report.extraction, " (",
-                   report.columns, " variables, ", report.rows, " rows, ", report.loop_cuts, " loop cuts): ",
-                   Decimals(report.predicted_ms, 3), " ms, at most ", Decimals(100 * report.gap, 2), " % above the optimum"));
+void ReportEGraph(const EGraphReport& report, Context& context) {
+  context.Line(Cat("e-graph     ", report.nodes, " e-nodes, ", report.classes, " classes, ",
+                   report.applications, " alternatives, ", report.banned, " rules held back; ",
+                   report.extractions, " extractions, the last by ", report.extraction, " (",
+                   report.columns, " variables, ", report.rows, " rows, ", report.loop_cuts,
+                   " loop cuts): ", Decimals(report.predicted_ms, 3), " ms, at most ",
+                   Decimals(100 * report.gap, 2), " % above the optimum"));
 }
 
 }  // namespace
 
-void TellOptimized(const OptimizeResult& result, const std::string& method, Context& context) {
+void ReportOptimized(const OptimizeResult& result, const std::string& method, Context& context) {
   const SearchResult& search = result.search;
-  const double speedup = search.best_time.median_ms > 0 ? search.baseline_time.median_ms / search.best_time.median_ms : 1;
+  const double speedup = search.best_time.median_ms > 0
+                             ? search.baseline_time.median_ms / search.best_time.median_ms
+                             : 1;
   Json& facts = context.facts();
   facts["baseline"] = TimingJson(search.baseline_time);
   facts["plan"] = TimingJson(search.best_time);
@@ -59,6 +63,7 @@ void TellOptimized(const OptimizeResult& result, const std::string& method, Cont
                      {"proposed", counters.proposed()},
                      {"screened_out", counters.screened_out()},
                      {"partial", counters.partial()},
+                     // Old name, kept for one version.
                      {"mended", counters.mended()},
                      {"measured", counters.measured()},
                      {"chosen", counters.chosen()},
@@ -71,7 +76,8 @@ void TellOptimized(const OptimizeResult& result, const std::string& method, Cont
   for (const auto& [phase, seconds] : result.phases) facts["seconds"][phase] = seconds;
   facts["seconds"]["float64 reference"] = result.gate.reference_seconds;
   facts["peak_memory_bytes"] = PeakMemory();
-  const OperatorCounts before = CountOperators(result.plan.baseline), after = CountOperators(result.plan.graph);
+  const OperatorCounts before = CountOperators(result.plan.baseline),
+                       after = CountOperators(result.plan.graph);
   facts["operators"] = {{"baseline", before}, {"plan", after}};
   const Certificate& certificate = result.certificate;
   facts["certificate"] = {{"bound_log2", certificate.bound_log2},
@@ -80,23 +86,27 @@ void TellOptimized(const OptimizeResult& result, const std::string& method, Cont
                           {"segments", certificate.segments},
                           {"reused", result.certificate_reused}};
   context.Line(Cat("            ", "median ms   min ms   operators"));
-  context.Line(Cat("baseline    ", Decimals(search.baseline_time.median_ms, 3), "       ", Decimals(search.baseline_time.min_ms, 3),
-                   "    ", Total(before)));
-  context.Line(Cat("plan        ", Decimals(search.best_time.median_ms, 3), "       ", Decimals(search.best_time.min_ms, 3), "    ",
-                   Total(after)));
-  context.Line(Cat("speed-up    ", Decimals(speedup, 2), "x  (", counters.chosen(), " mutants, ", search.best.algorithms.size(),
-                   " algorithm choices)"));
-  context.Line(Cat("candidates  ", counters.proposed(), " proposed, ", counters.screened_out(), " screened out, ",
-                   counters.partial(), " partial, ", counters.mended(), " mended, ", counters.measured(), " programs measured, ",
-                   counters.wrong_numbers(), " dropped for their numbers; stopped: ", counters.stop_reason()));
-  if (search.egraph.has_value()) TellEGraph(*search.egraph, context);
-  context.Line(Cat("certificate every element equal, bound 2^", Decimals(certificate.bound_log2, 0), ", ", certificate.draws.size(),
-                   " tests, ", certificate.segments, " segments", result.certificate_reused ? " (stored)" : ""));
+  context.Line(Cat("baseline    ", Decimals(search.baseline_time.median_ms, 3), "       ",
+                   Decimals(search.baseline_time.min_ms, 3), "    ", Total(before)));
+  context.Line(Cat("plan        ", Decimals(search.best_time.median_ms, 3), "       ",
+                   Decimals(search.best_time.min_ms, 3), "    ", Total(after)));
+  context.Line(Cat("speed-up    ", Decimals(speedup, 2), "x  (", counters.chosen(), " mutants, ",
+                   search.best.algorithms.size(), " algorithm choices)"));
+  context.Line(Cat("candidates  ", counters.proposed(), " proposed, ", counters.screened_out(),
+                   " screened out, ", counters.partial(), " partial, ", counters.mended(),
+                   " corrected, ", counters.measured(), " programs measured, ",
+                   counters.wrong_numbers(),
+                   " dropped for their numbers; stopped: ", counters.stop_reason()));
+  if (search.egraph.has_value()) ReportEGraph(*search.egraph, context);
+  context.Line(Cat("certificate every element equal, bound 2^", Decimals(certificate.bound_log2, 0),
+                   ", ", certificate.draws.size(), " tests, ", certificate.segments, " segments",
+                   result.certificate_reused ? " (stored)" : ""));
   for (const plan::NumericResult& output : result.gate.outputs) {
     char errors[96];
-    std::snprintf(errors, sizeof(errors), "baseline %.1e, plan %.1e (99.9%%: %.1e)", output.baseline_max(), output.plan_max(),
-                  output.plan_p999());
-    context.Line(Cat("error       ", output.output(), ": ", std::string(errors), " of the largest output"));
+    std::snprintf(errors, sizeof(errors), "baseline %.1e, plan %.1e (99.9%%: %.1e)",
+                  output.baseline_max(), output.plan_max(), output.plan_p999());
+    context.Line(
+        Cat("error       ", output.output(), ": ", std::string(errors), " of the largest output"));
   }
 }
 

@@ -1,4 +1,4 @@
-// What `optimize` tells of one plan that it made.
+// The report of `optimize` about one plan.
 #ifndef MENDEL_CLIENT_OPTIMIZE_REPORT_H_
 #define MENDEL_CLIENT_OPTIMIZE_REPORT_H_
 
@@ -9,8 +9,9 @@
 
 namespace mendel {
 
-/// Times, what the search did (by `method`, its name), seconds a phase, certificate and errors, as lines and facts.
-void TellOptimized(const OptimizeResult& result, const std::string& method, Context& context);
+/// Reports times, the search (`method` is its name), seconds per phase, certificate and errors, as
+/// lines and facts.
+void ReportOptimized(const OptimizeResult& result, const std::string& method, Context& context);
 
 }  // namespace mendel
 

@@ -51,7 +51,8 @@ class AsideContext final : public Context {
 absl::StatusOr<PipeFolder> PipeFolder::Make() {
   std::error_code code;
   std::string path = (std::filesystem::temp_directory_path(code) / "mendel-XXXXXX").string();
-  if (code || mkdtemp(path.data()) == nullptr) return absl::ErrnoToStatus(errno, "cannot make a temporary folder");
+  if (code || mkdtemp(path.data()) == nullptr)
+    return absl::ErrnoToStatus(errno, "cannot make a temporary folder");
   return PipeFolder(std::move(path));
 }
 
@@ -78,7 +79,8 @@ absl::Status WriteStandardOutput(const std::string& path) {
 }
 
 absl::StatusOr<std::unique_ptr<Context>> LinesAside(Context& context) {
-  if (context.json()) return InvalidInput("standard output cannot take both the plan (-o -) and the facts (--json)");
+  if (context.json())
+    return InvalidInput("standard output cannot take both the plan (-o -) and the facts (--json)");
   return std::make_unique<AsideContext>(context);
 }
 

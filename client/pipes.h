@@ -1,4 +1,5 @@
-// `-` as a file of the commands that talk to a server: standard input for a model, standard output for a plan.
+// `-` as a file of the commands that talk to a server: standard input for a model, standard output
+// for a plan.
 #ifndef MENDEL_CLIENT_PIPES_H_
 #define MENDEL_CLIENT_PIPES_H_
 
@@ -31,7 +32,8 @@ absl::Status ReadStandardInput(const std::string& path);
 /// Copies a file to standard output.
 absl::Status WriteStandardOutput(const std::string& path);
 
-/// `context` with its lines on standard error: standard output belongs to a file. InvalidArgument with --json, which needs it, too.
+/// `context` with its lines on standard error: standard output belongs to a file. InvalidArgument
+/// with --json, which needs it, too.
 absl::StatusOr<std::unique_ptr<Context>> LinesAside(Context& context);
 
 }  // namespace mendel

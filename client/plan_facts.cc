@@ -21,7 +21,7 @@ Json StoredTiming(const plan::TimingProto& timing) {
 
 }  // namespace
 
-void TellPlanInfo(const plan::PlanInfo& info, Context& context) {
+void ReportPlanInfo(const plan::PlanInfo& info, Context& context) {
   Json& facts = context.facts();
   const plan::Target& target = info.target();
   facts["target"] = {{"backend", target.backend()},
@@ -43,11 +43,13 @@ void TellPlanInfo(const plan::PlanInfo& info, Context& context) {
   }
 }
 
-void TellPlanTimes(const plan::PlanInfo& info, Context& context) {
+void ReportPlanTimes(const plan::PlanInfo& info, Context& context) {
   Json& facts = context.facts();
   facts["baseline"] = StoredTiming(info.baseline_ms());
   facts["plan"] = StoredTiming(info.plan_ms());
-  facts["speedup"] = info.plan_ms().median_ms() > 0 ? info.baseline_ms().median_ms() / info.plan_ms().median_ms() : 1;
+  facts["speedup"] = info.plan_ms().median_ms() > 0
+                         ? info.baseline_ms().median_ms() / info.plan_ms().median_ms()
+                         : 1;
 }
 
 }  // namespace mendel

@@ -1,4 +1,5 @@
-// Facts about a plan that `optimize` and `refit` tell alike; the service makes its Plan message of them (server/jobs/from_json.h).
+// Facts about a plan that `optimize` and `rebind` report alike; the service makes its Plan message
+// of them (server/jobs/from_json.h).
 #ifndef MENDEL_CLIENT_PLAN_FACTS_H_
 #define MENDEL_CLIENT_PLAN_FACTS_H_
 
@@ -7,12 +8,12 @@
 
 namespace mendel {
 
-/// target {backend, isa, threads, numerics}, weights ("symbolic" or "exact"), unmeasured, mutants {rule: how often},
-/// numeric [..].
-void TellPlanInfo(const plan::PlanInfo& info, Context& context);
+/// target {backend, isa, threads, numerics}, weights ("symbolic" or "exact"), unmeasured, mutants
+/// {rule: how often}, numeric [..].
+void ReportPlanInfo(const plan::PlanInfo& info, Context& context);
 
 /// baseline, plan and speedup, as stored in the plan.
-void TellPlanTimes(const plan::PlanInfo& info, Context& context);
+void ReportPlanTimes(const plan::PlanInfo& info, Context& context);
 
 }  // namespace mendel
 

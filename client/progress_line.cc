@@ -20,8 +20,9 @@ void ProgressLine::Show(const ProgressEvent& event) {
   last_phase_ = event.phase;
   std::string line = event.phase;
   if (event.phase == "search") {
-    line += Cat("  ", event.candidates, " candidates (", Decimals(event.candidates_per_second, 1), "/s)  best ",
-                Decimals(event.best_speedup, 2), "x  ", Decimals(std::max(0.0, event.seconds_left), 0), " s left  ", event.detail);
+    line += Cat("  ", event.candidates, " candidates (", Decimals(event.candidates_per_second, 1),
+                "/s)  best ", Decimals(event.best_speedup, 2), "x  ",
+                Decimals(std::max(0.0, event.seconds_left), 0), " s left  ", event.detail);
   } else if (!event.detail.empty()) {
     line += Cat("  ", event.detail);
   }

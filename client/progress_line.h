@@ -1,11 +1,12 @@
-// Progress of long work on standard error: one line that is rewritten on a terminal, a plain line every few seconds otherwise.
+// Progress of long work on standard error: one line that is rewritten on a terminal, a plain line
+// every few seconds otherwise.
 #ifndef MENDEL_CLIENT_PROGRESS_LINE_H_
 #define MENDEL_CLIENT_PROGRESS_LINE_H_
 
 #include <string>
 
 #include "base/deadline.h"
-#include "optimizer/progress.h"
+#include "optimizer/search/progress.h"
 
 namespace mendel {
 

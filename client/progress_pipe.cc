@@ -16,12 +16,15 @@ constexpr size_t kLongestText = 1000;  // of one member, before characters are e
 constexpr size_t kLongestLine = 4000;
 
 /// Names come from models and need not be UTF-8.
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 }  // namespace
 
 void AddProgressOption(CLI::App& app, int& descriptor) {
-  app.add_option("--progress-fd", descriptor, "Write progress to this open descriptor, one JSON object a line")
+  app.add_option("--progress-fd", descriptor,
+                 "Write progress to this open descriptor, one JSON object a line")
       ->check(CLI::Range(0, 1 << 20));
 }
 

@@ -1,18 +1,19 @@
-// Progress of long work for a program that watches: `--progress-fd N`, one JSON object a line on a descriptor that the caller
-// opened.
+// Progress of long work for a program that watches: `--progress-fd N`, one JSON object a line on a
+// descriptor that the caller opened.
 //
 //   {"phase":"search","detail":"conv_merge","candidates":12,"candidates_per_second":3.5,"best_speedup":1.2,"seconds_left":41.0}
 //   {"phase":"import","warnings":["..."]}
 //
-// Members that a phase does not have are absent. A new phase and warnings are told at once, the rest at most four times a second.
-// Lines are at most 4,000 bytes; nothing is told once writing fails (the watcher went away), and the work goes on.
+// Members that a phase does not have are absent. A new phase and warnings are reported at once, the
+// rest at most four times a second. Lines are at most 4,000 bytes; nothing is reported once writing
+// fails (the watcher went away), and the work goes on.
 #ifndef MENDEL_CLIENT_PROGRESS_PIPE_H_
 #define MENDEL_CLIENT_PROGRESS_PIPE_H_
 
 #include <string>
 
 #include "base/deadline.h"
-#include "optimizer/progress.h"
+#include "optimizer/search/progress.h"
 
 namespace CLI {
 class App;

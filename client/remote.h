@@ -1,4 +1,5 @@
-// What the commands that talk to a server share: its options, jobs and plans in words and JSON, following a job.
+// Common parts of the commands that talk to a server: its options, jobs and plans in words and
+// JSON, following a job.
 #ifndef MENDEL_CLIENT_REMOTE_H_
 #define MENDEL_CLIENT_REMOTE_H_
 
@@ -23,14 +24,17 @@ struct ServerOptions {
   std::string retry_time = "60s";
 };
 
-/// Declares --server, --token-file, the --ssl-grpc-* options of Triton's clients, --call-timeout and --retry-time. MENDEL_SERVER,
-/// MENDEL_TOKEN_FILE and MENDEL_TOKEN are their defaults. `required`: --server has a default (else it is empty unless given).
+/// Declares --server, --token-file, the --ssl-grpc-* options of Triton's clients, --call-timeout
+/// and --retry-time. MENDEL_SERVER, MENDEL_TOKEN_FILE and MENDEL_TOKEN are their defaults.
+/// `with_default`: --server has a default (else it is empty unless given).
 void AddServerOptions(CLI::App& app, ServerOptions& options, bool with_default = true);
 
-/// A client that notes on standard error when it tries again.
-absl::StatusOr<std::unique_ptr<ServiceClient>> Connect(const ServerOptions& options, Context& context);
+/// A client that prints retries on standard error.
+absl::StatusOr<std::unique_ptr<ServiceClient>> Connect(const ServerOptions& options,
+                                                       Context& context);
 
-/// A server's bug is no bug of the caller's machine: Internal and Unknown become DataLoss ("the server failed: ...").
+/// A server's bug is no internal error of this program: Internal and Unknown become DataLoss ("the
+/// server failed: ...").
 absl::Status FromServer(const absl::Status& status);
 
 /// "jobs/1" for "jobs/1" and "1"; the same for plans and models.
@@ -49,14 +53,18 @@ std::string JobLine(const v1::Job& job);
 std::string PlanLine(const v1::Plan& plan);
 
 /// Uploads with a progress line.
-absl::StatusOr<v1::Model> UploadModel(ServiceClient& client, const std::string& path, Context& context);
-/// Shows a job's progress as the local command does, until it has ended: its result, or why there is none. Interrupted, the process
-/// ends with 130 and says how to come back; the job goes on.
-absl::StatusOr<v1::Job> FollowJob(ServiceClient& client, const std::string& job, int64_t after_sequence, Context& context);
-/// Downloads with a progress line and tells the table of the plan.
-absl::Status FetchPlan(ServiceClient& client, const std::string& plan, const std::string& path, Context& context);
-/// Tells a verdict and sets the exit code: equivalent is good, as is equivalent-after-refit when `refit_is_good`.
-absl::Status TellVerdict(const v1::Verdict& verdict, bool refit_is_good, Context& context);
+absl::StatusOr<v1::Model> UploadModel(ServiceClient& client, const std::string& path,
+                                      Context& context);
+/// Shows a job's progress like the local command, until its end. Returns its result or its error.
+/// An interrupt exits with 130 and a hint how to come back; the job continues.
+absl::StatusOr<v1::Job> FollowJob(ServiceClient& client, const std::string& job,
+                                  int64_t after_sequence, Context& context);
+/// Downloads with a progress line and prints the plan's table.
+absl::Status FetchPlan(ServiceClient& client, const std::string& plan, const std::string& path,
+                       Context& context);
+/// Reports a verdict and sets the exit code. Equivalent is good; so is equivalent-after-refit when
+/// `refit_is_good`.
+absl::Status ReportVerdict(const v1::Verdict& verdict, bool refit_is_good, Context& context);
 
 }  // namespace mendel
 

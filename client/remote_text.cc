@@ -24,7 +24,8 @@ std::string TimeText(const google::protobuf::Timestamp& time) {
 }
 
 std::string Lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
@@ -37,6 +38,7 @@ std::string WorkWord(const v1::JobSpec& spec) {
     case v1::JobSpec::kComparePair:
       return "compare";
     case v1::JobSpec::kRefitPlan:
+      // Old name, kept for one version.
       return "refit";
     case v1::JobSpec::WORK_NOT_SET:
       break;
@@ -54,7 +56,8 @@ std::string KindWord(v1::Verdict::Kind kind) {
 ExitCode AnswerOf(v1::Verdict::Kind kind, bool refit_is_good) {
   if (kind == v1::Verdict::KIND_EQUIVALENT) return kExitGood;
   if (kind == v1::Verdict::KIND_EQUIVALENT_AFTER_REFIT) return refit_is_good ? kExitGood : kExitNo;
-  return kind == v1::Verdict::KIND_PARTIAL || kind == v1::Verdict::KIND_DIFFERENT ? kExitNo : kExitUndecided;
+  return kind == v1::Verdict::KIND_PARTIAL || kind == v1::Verdict::KIND_DIFFERENT ? kExitNo
+                                                                                  : kExitUndecided;
 }
 
 }  // namespace
@@ -65,7 +68,8 @@ absl::StatusOr<v1::JobState> ParseState(const std::string& word) {
   for (int k = v1::JOB_STATE_PENDING; k <= v1::JOB_STATE_CANCELLED; ++k) {
     if (word == StateWord(static_cast<v1::JobState>(k))) return static_cast<v1::JobState>(k);
   }
-  return InvalidInput("'", word, "' is no state (pending, running, cancelling, succeeded, failed, cancelled)");
+  return InvalidInput("'", word,
+                      "' is no state (pending, running, cancelling, succeeded, failed, cancelled)");
 }
 
 Json JobJson(const v1::Job& job) {
@@ -81,7 +85,8 @@ Json JobJson(const v1::Job& job) {
                {"attempts", job.attempts()},
                {"last_sequence", job.last_sequence()}};
   if (job.state() == v1::JOB_STATE_PENDING) json["queue_position"] = job.queue_position();
-  if (job.has_error()) json["error"] = {{"code", job.error().code()}, {"message", job.error().message()}};
+  if (job.has_error())
+    json["error"] = {{"code", job.error().code()}, {"message", job.error().message()}};
   if (job.has_verdict()) json["verdict"] = KindWord(job.verdict().kind());
   if (job.has_progress()) {
     json["progress"] = {{"phase", job.progress().phase()},
@@ -115,11 +120,12 @@ Json PlanJson(const v1::Plan& plan) {
 }
 
 std::string JobLine(const v1::Job& job) {
-  std::string line = Cat(job.name(), "  ", StateWord(job.state()), "  ", WorkWord(job.spec()), "  ", TimeText(job.create_time()));
+  std::string line = Cat(job.name(), "  ", StateWord(job.state()), "  ", WorkWord(job.spec()), "  ",
+                         TimeText(job.create_time()));
   if (job.state() == v1::JOB_STATE_PENDING) line += Cat("  ", job.queue_position(), " before it");
   if (job.has_progress() && job.state() == v1::JOB_STATE_RUNNING) {
-    line += Cat("  ", job.progress().phase(), " ", job.progress().candidates(), " candidates, best ",
-                Decimals(job.progress().best_speedup(), 2), "x");
+    line += Cat("  ", job.progress().phase(), " ", job.progress().candidates(),
+                " candidates, best ", Decimals(job.progress().best_speedup(), 2), "x");
   }
   if (job.has_error()) line += Cat("  ", job.error().message());
   if (job.has_verdict()) line += Cat("  ", KindWord(job.verdict().kind()));
@@ -128,12 +134,14 @@ std::string JobLine(const v1::Job& job) {
 }
 
 std::string PlanLine(const v1::Plan& plan) {
-  return Cat(plan.name(), "  ", Decimals(plan.speedup(), 2), plan.unmeasured() ? "x (predicted)  " : "x  ", plan.device(), " ",
-             plan.isa(), " ", plan.threads(), " threads  2^", Decimals(plan.bound_log2(), 0), "  ",
-             ByteText(static_cast<double>(plan.size_bytes())), "  ", TimeText(plan.create_time()), "  of ", plan.model());
+  return Cat(plan.name(), "  ", Decimals(plan.speedup(), 2),
+             plan.unmeasured() ? "x (predicted)  " : "x  ", plan.device(), " ", plan.isa(), " ",
+             plan.threads(), " threads  2^", Decimals(plan.bound_log2(), 0), "  ",
+             ByteText(static_cast<double>(plan.size_bytes())), "  ", TimeText(plan.create_time()),
+             "  of ", plan.model());
 }
 
-absl::Status TellVerdict(const v1::Verdict& verdict, bool refit_is_good, Context& context) {
+absl::Status ReportVerdict(const v1::Verdict& verdict, bool refit_is_good, Context& context) {
   const std::string kind = KindWord(verdict.kind());
   Json report = Json::parse(verdict.json(), nullptr, false);
   if (report.is_object()) {
@@ -142,15 +150,16 @@ absl::Status TellVerdict(const v1::Verdict& verdict, bool refit_is_good, Context
   context.facts()["verdict"] = kind;
   std::string line = kind;
   if (verdict.kind() == v1::Verdict::KIND_EQUIVALENT) {
-    line += Cat(": every output element, bound 2^", Decimals(verdict.bound_log2(), 0), ", ", verdict.tests(), " tests");
+    line += Cat(": every output element, bound 2^", Decimals(verdict.bound_log2(), 0), ", ",
+                verdict.tests(), " tests");
   } else if (!verdict.reason().empty()) {
     line += Cat(": ", verdict.reason());
   }
   context.Line(line);
   for (const v1::OutputVerdict& output : verdict.outputs()) {
     if (output.wrong_elements() == 0) continue;
-    context.Line(Cat("  ", output.name(), ": ", output.wrong_elements(), " of ", output.elements(), " elements in ",
-                     output.boxes_size(), " boxes"));
+    context.Line(Cat("  ", output.name(), ": ", output.wrong_elements(), " of ", output.elements(),
+                     " elements in ", output.boxes_size(), " boxes"));
   }
   context.Answer(AnswerOf(verdict.kind(), refit_is_good));
   return absl::OkStatus();

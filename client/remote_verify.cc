@@ -5,12 +5,13 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "client/format.h"
+#include "client/limits.h"
 #include "client/service/local_file.h"
 
 namespace mendel {
 namespace {
 
-/// What `mendel verify` can do here only, by the option's name; empty: nothing of it was asked.
+/// The option that `mendel verify` supports here only, by name; empty: none was given.
 std::string LocalOnly(const PairOptions& options) {
   if (!options.import.bindings.empty()) return "--bind";
   if (!options.names.empty()) return "--map";
@@ -22,11 +23,12 @@ std::string LocalOnly(const PairOptions& options) {
   return "";
 }
 
-absl::Status Judge(ServiceClient& client, const v1::JobSpec& spec, bool refit_is_good, Context& context) {
+absl::Status VerifyRemotely(ServiceClient& client, const v1::JobSpec& spec, bool refit_is_good,
+                            Context& context) {
   const auto name = client.Submit(spec, {});
   if (!name.ok()) return FromServer(name.status());
   MENDEL_ASSIGN_OR_RETURN(const v1::Job job, FollowJob(client, *name, 0, context));
-  return TellVerdict(job.verdict(), refit_is_good, context);
+  return ReportVerdict(job.verdict(), refit_is_good, context);
 }
 
 /// "plans/{sha256}" of a file, or the name itself.
@@ -41,16 +43,24 @@ absl::StatusOr<std::string> PlanName(const std::string& plan) {
 
 }  // namespace
 
-absl::Status VerifyPairRemotely(const ServerOptions& server, const PairOptions& options, Context& context) {
-  if (const std::string option = LocalOnly(options); !option.empty()) return InvalidInput(option, " does not go with --server");
-  if (IsPlanFile(options.a) || IsPlanFile(options.b)) return InvalidInput("a server compares ONNX files (and a plan with --model)");
+absl::Status VerifyPairRemotely(const ServerOptions& server, const PairOptions& options,
+                                Context& context) {
+  if (const std::string option = LocalOnly(options); !option.empty())
+    return InvalidInput(option, " does not go with --server");
+  if (IsPlanFile(options.a) || IsPlanFile(options.b))
+    return InvalidInput("a server compares ONNX files (and a plan with --model)");
   v1::JobSpec spec;
   v1::ComparePairSpec& pair = *spec.mutable_compare_pair();
   if (!options.time_limit.empty()) {
     MENDEL_ASSIGN_OR_RETURN(const double seconds, ParseDuration(options.time_limit));
     *pair.mutable_time_limit() = DurationOf(seconds);
   }
-  for (const std::string& shape : options.import.shapes) *pair.mutable_shapes() += Cat(pair.shapes().empty() ? "" : ",", shape);
+  if (!options.memory_limit.empty()) {
+    MENDEL_ASSIGN_OR_RETURN(const int64_t bytes, ParseBytes(options.memory_limit));
+    pair.set_memory_limit_bytes(bytes);
+  }
+  for (const std::string& shape : options.import.shapes)
+    *pair.mutable_shapes() += Cat(pair.shapes().empty() ? "" : ",", shape);
   pair.set_weights(options.weights == WeightMode::kExact ? "exact" : "symbolic");
   pair.set_tests(options.tests);
   pair.set_seed(options.seed);
@@ -61,16 +71,17 @@ absl::Status VerifyPairRemotely(const ServerOptions& server, const PairOptions& 
   MENDEL_ASSIGN_OR_RETURN(const v1::Model b, UploadModel(*client, options.b, context));
   pair.set_model_a(a.name());
   pair.set_model_b(b.name());
-  return Judge(*client, spec, options.fold_tolerance.has_value(), context);
+  return VerifyRemotely(*client, spec, options.fold_tolerance.has_value(), context);
 }
 
-absl::Status VerifyPlanRemotely(const ServerOptions& server, const std::string& plan, const std::string& model, Context& context) {
+absl::Status VerifyPlanRemotely(const ServerOptions& server, const std::string& plan,
+                                const std::string& model, Context& context) {
   v1::JobSpec spec;
   MENDEL_ASSIGN_OR_RETURN(*spec.mutable_verify_plan()->mutable_plan(), PlanName(plan));
   MENDEL_ASSIGN_OR_RETURN(const auto client, Connect(server, context));
   MENDEL_ASSIGN_OR_RETURN(const v1::Model uploaded, UploadModel(*client, model, context));
   spec.mutable_verify_plan()->set_model(uploaded.name());
-  return Judge(*client, spec, false, context);
+  return VerifyRemotely(*client, spec, false, context);
 }
 
 }  // namespace mendel

@@ -1,5 +1,5 @@
-// The verdict on two models, as `mendel verify A B` tells it: for programs (JSON, docs/verify.md), for continuous integration
-// (JUnit) and for people. All three say the same.
+// The verdict on two models, as `mendel verify A B` reports it: for programs (JSON,
+// docs/verify.md), for continuous integration (JUnit) and for people. All three say the same.
 #ifndef MENDEL_CLIENT_VERDICT_H_
 #define MENDEL_CLIENT_VERDICT_H_
 
@@ -13,14 +13,19 @@
 #include <vector>
 
 #include "client/exit_codes.h"
-#include "optimizer/refit.h"
+#include "client/symbolic_sizes.h"
+#include "optimizer/refit/refit.h"
 #include "verifier/compare.h"
-#include "verifier/explain_regions.h"
+#include "verifier/regions/explain_regions.h"
 
 namespace mendel {
 
-/// Version of the JSON form. Members may be added within a version; none changes its meaning or goes.
+/// Version of the JSON form. Members may be added within a version; none changes its meaning or
+/// goes.
 inline constexpr std::string_view kVerdictSchema = "mendel.verify/1";
+
+/// A literal stands for a constant only where it is correctly rounded.
+inline constexpr double kRoundedUlps = 0.5;
 
 struct PairVerdict {
   std::string file_a;
@@ -33,6 +38,8 @@ struct PairVerdict {
   std::map<std::pair<size_t, size_t>, std::map<std::string, std::string>> witness_files;
   /// Exact mode, not equivalent: are they once folded constants are exact?
   std::optional<RefitReport> refit;
+  /// Sizes of symbolic dimensions that the verdict holds for; none where shapes were given.
+  std::vector<Sizes> sizes;
   double fold_tolerance = 16;  ///< ulps
   bool accept_refit = false;   ///< the caller named a tolerance: within it the answer is good
   /// Where the borders of regions come from, when the caller asked.

@@ -21,6 +21,7 @@ Json WitnessJson(const PairVerdict& verdict, size_t output, size_t box) {
                {"error_b", Number(witness.error_g)},
                {"gap", Number(witness.gap)},
                {"precision_bits", witness.precision_bits}};
+  if (witness.undefined) json["undefined"] = std::isnan(witness.value_f) ? "a" : "b";
   const auto files = verdict.witness_files.find({output, box});
   if (files != verdict.witness_files.end()) json["inputs"] = files->second;
   return json;
@@ -31,7 +32,9 @@ Json OutputJson(const PairVerdict& verdict, size_t k) {
   Json boxes = Json::array();
   for (size_t i = 0; i < output.boxes.size(); ++i) {
     const ComparedBox& box = output.boxes[i];
-    Json one = {{"begin", box.box.begin}, {"end", box.box.end}, {"status", box.witness.has_value() ? "wrong" : "unproven"}};
+    Json one = {{"begin", box.box.begin},
+                {"end", box.box.end},
+                {"status", box.witness.has_value() ? "wrong" : "unproven"}};
     if (box.witness.has_value()) one["witness"] = WitnessJson(verdict, k, i);
     if (!box.witness.has_value() && !box.reason.empty()) one["reason"] = box.reason;
     boxes.push_back(std::move(one));
@@ -82,8 +85,10 @@ Json DimensionJson(const ExplainedDimension& dim) {
     breaks.push_back({{"at", one.at}, {"node", one.node}, {"op", one.op}, {"what", one.what}});
   }
   Json cause;
-  if (dim.period != 1) cause = {{"node", dim.period_node}, {"op", dim.period_op}, {"what", dim.period_what}};
-  return {{"extent", dim.extent},         {"breaks", std::move(breaks)}, {"period", dim.period}, {"period_cause", std::move(cause)},
+  if (dim.period != 1)
+    cause = {{"node", dim.period_node}, {"op", dim.period_op}, {"what", dim.period_what}};
+  return {{"extent", dim.extent},         {"breaks", std::move(breaks)},
+          {"period", dim.period},         {"period_cause", std::move(cause)},
           {"classes", dim.displacements}, {"probed", dim.probed}};
 }
 
@@ -155,9 +160,14 @@ Json VerdictJson(const PairVerdict& verdict) {
                {"witness", FirstWitness(verdict)},
                {"earliest", std::move(earliest)},
                {"weights", std::move(differing)},
-               {"facts", report.facts},
+               // Old name, kept for one version.
+               {"facts", report.axioms},
                {"refit", RefitJson(verdict)},
                {"notes", verdict.notes}};
+  if (const int count = report.RoundedConstants(); count > 0)
+    json["rounded_constants"] = {{"count", count}, {"largest_ulps", kRoundedUlps}};
+  if (report.hidden_gap > 0) json["hidden_gap"] = report.hidden_gap;
+  if (!verdict.sizes.empty()) json["sizes"] = verdict.sizes;
   if (verdict.regions.has_value()) json["regions"] = RegionsJson(*verdict.regions);
   return json;
 }

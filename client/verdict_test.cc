@@ -28,28 +28,34 @@ class SchemaChecker {
  public:
   explicit SchemaChecker(const Json& root) : root_(root) {}
 
-  std::vector<std::string> Check(const Json& value, const Json& schema, const std::string& path) const {
+  std::vector<std::string> Check(const Json& value, const Json& schema,
+                                 const std::string& path) const {
     std::vector<std::string> errors;
     if (schema.contains("$ref")) {
       const std::string reference = schema["$ref"].get<std::string>();
       return Check(value, root_.at(Json::json_pointer(reference.substr(1))), path);
     }
-    if (schema.contains("enum") && std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end()) {
+    if (schema.contains("enum") &&
+        std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end()) {
       errors.push_back(path + " is none of the allowed values");
     }
     if (schema.contains("type")) {
       const Json types = schema["type"].is_array() ? schema["type"] : Json::array({schema["type"]});
-      const bool fits = std::any_of(types.begin(), types.end(), [&](const Json& type) { return IsOfType(value, type); });
+      const bool fits = std::any_of(types.begin(), types.end(),
+                                    [&](const Json& type) { return IsOfType(value, type); });
       if (!fits) errors.push_back(Cat(path, " is of type ", value.type_name()));
     }
     if (schema.contains("anyOf")) {
-      const bool fits = std::any_of(schema["anyOf"].begin(), schema["anyOf"].end(),
-                                    [&](const Json& option) { return Check(value, option, path).empty(); });
+      const bool fits =
+          std::any_of(schema["anyOf"].begin(), schema["anyOf"].end(),
+                      [&](const Json& option) { return Check(value, option, path).empty(); });
       if (!fits) errors.push_back(path + " fits no alternative");
     }
-    if (value.is_object() && schema.contains("properties")) CheckMembers(value, schema, path, errors);
+    if (value.is_object() && schema.contains("properties"))
+      CheckMembers(value, schema, path, errors);
     if (value.is_array() && schema.contains("items")) {
-      for (size_t i = 0; i < value.size(); ++i) Append(Check(value[i], schema["items"], Cat(path, "[", i, "]")), errors);
+      for (size_t i = 0; i < value.size(); ++i)
+        Append(Check(value[i], schema["items"], Cat(path, "[", i, "]")), errors);
     }
     return errors;
   }
@@ -60,9 +66,11 @@ class SchemaChecker {
   }
 
   /// Members that the schema does not name are reported too: the document is to be complete.
-  void CheckMembers(const Json& value, const Json& schema, const std::string& path, std::vector<std::string>& errors) const {
+  void CheckMembers(const Json& value, const Json& schema, const std::string& path,
+                    std::vector<std::string>& errors) const {
     for (const Json& name : schema.value("required", Json::array())) {
-      if (!value.contains(name.get<std::string>())) errors.push_back(Cat(path, " lacks ", name.get<std::string>()));
+      if (!value.contains(name.get<std::string>()))
+        errors.push_back(Cat(path, " lacks ", name.get<std::string>()));
     }
     for (const auto& [name, member] : value.items()) {
       if (!schema["properties"].contains(name)) {
@@ -100,7 +108,7 @@ PairVerdict Partial() {
   verdict.report.outputs = {wrong, {"z", {}, 1, 0, true, {}}};
   verdict.report.earliest = {{"conv1", "Conv", {1, 2}}};
   verdict.report.weights = {{"w", 12, 1, std::numeric_limits<double>::infinity()}};
-  verdict.report.facts = {{"relu-scale", 2}};
+  verdict.report.axioms = {{"relu-scale", 2}};
   verdict.notes = {"input 'x' of A is matched with 'u' of B by position"};
   verdict.witness_files[{0, 0}]["x"] = "w/witness_0/x.npy";
   return verdict;
@@ -137,7 +145,7 @@ TEST(VerdictJson, TheSchemaIsNotEmpty) {
   EXPECT_EQ(checker.Check(json, schema, "").size(), 2u);
 }
 
-TEST(VerdictJson, TellsTheWitness) {
+TEST(VerdictJson, ReportsTheWitness) {
   const auto json = VerdictJson(Partial());
   EXPECT_EQ(json["verdict"], "partial");
   EXPECT_EQ(json["witness"]["output"], "y");
@@ -149,7 +157,7 @@ TEST(VerdictJson, TellsTheWitness) {
   EXPECT_TRUE(VerdictJson(Equivalent())["primes"] == nlohmann::ordered_json::array({97, 89}));
 }
 
-TEST(VerdictJson, ExplainsRegionsWhenAsked) {
+TEST(VerdictJson, ExplainsRegionsWhenRequested) {
   PairVerdict verdict = Partial();
   EXPECT_FALSE(VerdictJson(verdict).contains("regions"));
   ExplainedOutput output;
@@ -181,10 +189,11 @@ TEST(VerdictLines, VerdictFirst) {
   EXPECT_THAT(lines, testing::Contains(HasSubstr("[0:2, 1:2] wrong: at [0, 1] A gives 1.5")));
   EXPECT_THAT(lines, testing::Contains(HasSubstr("unproven: no gap found")));
   EXPECT_THAT(lines, testing::Contains(HasSubstr("conv1")));
-  EXPECT_THAT(VerdictLines(Equivalent())[0], HasSubstr("equivalent: every element of 1 output, bound 2^-116, 2 tests"));
+  EXPECT_THAT(VerdictLines(Equivalent())[0],
+              HasSubstr("equivalent: every element of 1 output, bound 2^-116, 2 tests"));
 }
 
-TEST(VerdictRefit, IsGoodOnlyWhenAskedFor) {
+TEST(VerdictRefit, IsGoodOnlyWhenRequested) {
   PairVerdict verdict;
   verdict.report.outputs = {{"y", {2}, 2, 0, true, {}}};
   verdict.refit.emplace();
@@ -210,7 +219,8 @@ TEST(VerdictRefit, IsGoodOnlyWhenAskedFor) {
   verdict.accept_refit = true;
   EXPECT_EQ(ExitCodeOf(verdict), 0);
   EXPECT_THAT(VerdictJUnit(verdict), HasSubstr("failures=\"0\""));
-  EXPECT_THAT(VerdictLines(verdict), testing::Contains(HasSubstr("w = a * b: 1 of 2 elements differ, by up to 0.5 ulps")));
+  EXPECT_THAT(VerdictLines(verdict),
+              testing::Contains(HasSubstr("w = a * b: 1 of 2 elements differ, by up to 0.5 ulps")));
 }
 
 TEST(VerdictJUnit, CountsAndEscapes) {
@@ -227,8 +237,10 @@ TEST(VerdictJUnit, CountsAndEscapes) {
 
 TEST(VerdictExitCode, IsTheDocumentedOne) {
   PairVerdict verdict;
-  for (const auto& [word, code] :
-       {std::pair(Verdict::kEquivalent, 0), {Verdict::kPartial, 1}, {Verdict::kDifferent, 1}, {Verdict::kUnproven, 3}}) {
+  for (const auto& [word, code] : {std::pair(Verdict::kEquivalent, 0),
+                                   {Verdict::kPartial, 1},
+                                   {Verdict::kDifferent, 1},
+                                   {Verdict::kUnproven, 3}}) {
     verdict.report.verdict = word;
     EXPECT_EQ(ExitCodeOf(verdict), code);
   }

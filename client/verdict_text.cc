@@ -9,9 +9,9 @@
 namespace mendel {
 namespace {
 
-/// More boxes and tensors than these are only counted; --json tells them all.
-constexpr size_t kBoxesTold = 8;
-constexpr size_t kTensorsTold = 8;
+/// Limits of the text on boxes and tensors; others are only counted. --json reports all.
+constexpr size_t kBoxesReported = 8;
+constexpr size_t kTensorsReported = 8;
 
 std::string Exact(double value) {
   char text[40];
@@ -31,16 +31,20 @@ std::string IndexText(const Shape& index) {
   return "[" + text + "]";
 }
 
-bool Refitted(const PairVerdict& verdict) { return verdict.refit.has_value() && verdict.refit->applies; }
+bool Refitted(const PairVerdict& verdict) {
+  return verdict.refit.has_value() && verdict.refit->applies;
+}
 
 std::string RefitHeadline(const PairVerdict& verdict) {
   const RefitReport& refit = *verdict.refit;
-  return Cat("equivalent-after-refit: ", refit.tensors.size(), " folded tensors of ", refit.refitted == RefitSide::kB ? "B" : "A",
-             " lie within ", Short(refit.largest_ulps), " ulps (tolerance ", Short(verdict.fold_tolerance), "), bound 2^",
+  return Cat("equivalent-after-refit: ", refit.tensors.size(), " folded tensors of ",
+             refit.refitted == RefitSide::kB ? "B" : "A", " lie within ", Short(refit.largest_ulps),
+             " ulps (tolerance ", Short(verdict.fold_tolerance), "), bound 2^",
              Decimals(refit.certificate.bound_log2, 0));
 }
 
-/// What was replaced, and what rounding it cost: the verdict itself says nothing about |A - B|.
+/// Replaced constants, and the rounding that it cost: the verdict itself says nothing about |A -
+/// B|.
 void AddRefit(const PairVerdict& verdict, std::vector<std::string>& lines) {
   if (!verdict.refit.has_value()) return;
   const RefitReport& refit = *verdict.refit;
@@ -48,15 +52,17 @@ void AddRefit(const PairVerdict& verdict, std::vector<std::string>& lines) {
     lines.push_back("no refit: " + refit.reason);
     return;
   }
-  for (size_t i = 0; i < refit.tensors.size() && i < kTensorsTold; ++i) {
+  for (size_t i = 0; i < refit.tensors.size() && i < kTensorsReported; ++i) {
     const RefitTensor& tensor = refit.tensors[i];
-    lines.push_back(Cat("  ", tensor.name, " = ", tensor.expression, ": ", tensor.differing, " of ", tensor.replaced,
-                        " elements differ, by up to ", Short(tensor.largest_ulps), " ulps"));
+    lines.push_back(Cat("  ", tensor.name, " = ", tensor.expression, ": ", tensor.differing, " of ",
+                        tensor.replaced, " elements differ, by up to ", Short(tensor.largest_ulps),
+                        " ulps"));
   }
-  if (refit.tensors.size() > kTensorsTold) lines.push_back(Cat("  and ", refit.tensors.size() - kTensorsTold, " more"));
+  if (refit.tensors.size() > kTensorsReported)
+    lines.push_back(Cat("  and ", refit.tensors.size() - kTensorsReported, " more"));
   for (const RefitError& error : refit.errors) {
-    lines.push_back(Cat("measured error of '", error.output, "': A ", Short(error.a_max), ", B ", Short(error.b_max),
-                        " of the largest output"));
+    lines.push_back(Cat("measured error of '", error.output, "': A ", Short(error.a_max), ", B ",
+                        Short(error.b_max), " of the largest output"));
   }
 }
 
@@ -73,39 +79,53 @@ std::string Headline(const PairVerdict& verdict) {
     known = known && output.regions_known;
   }
   if (report.verdict == Verdict::kEquivalent) {
-    text += Cat(": every element of ", report.outputs.size(), report.outputs.size() == 1 ? " output" : " outputs");
+    text += Cat(": every element of ", report.outputs.size(),
+                report.outputs.size() == 1 ? " output" : " outputs");
     text += report.draws.empty() ? ", by congruence alone"
-                                 : Cat(", bound 2^", Decimals(report.bound_log2, 0), ", ", report.draws.size(), " tests, ",
-                                       report.segments, " segments, degree ", Decimals(report.degree, 0));
+                                 : Cat(", bound 2^", Decimals(report.bound_log2, 0), ", ",
+                                       report.draws.size(), " tests, ", report.segments,
+                                       " segments, degree ", Decimals(report.degree, 0));
     if (verdict.weights == WeightMode::kSymbolic) text += "; the same program of the weights";
+    if (const int count = report.RoundedConstants(); count > 0)
+      text += Cat("; ", count, " constants are rounded, by at most half a unit");
     return text;
   }
   if (report.verdict == Verdict::kUnproven) return text + ": " + report.reason;
-  return text + Cat(": ", known ? "" : "at least ", wrong, " of ", elements, " output elements are wrong");
+  return text +
+         Cat(": ", known ? "" : "at least ", wrong, " of ", elements, " output elements are wrong");
+}
+
+std::string ValueText(double value, double error) {
+  if (std::isnan(value)) return "no finite number";
+  return Cat(Exact(value), " (error at most ", Short(error), ")");
 }
 
 void AddOutput(const ComparedOutput& output, std::vector<std::string>& lines) {
   if (output.boxes.empty()) return;
-  lines.push_back(Cat("output '", output.name, "' [", ShapeString(output.shape), "]: ", output.regions_known ? "" : "at least ",
-                      output.wrong_elements, " of ", output.elements, " elements differ formally"));
-  for (size_t i = 0; i < output.boxes.size() && i < kBoxesTold; ++i) {
+  lines.push_back(Cat("output '", output.name, "' [", ShapeString(output.shape),
+                      "]: ", output.regions_known ? "" : "at least ", output.wrong_elements, " of ",
+                      output.elements, " elements differ formally"));
+  for (size_t i = 0; i < output.boxes.size() && i < kBoxesReported; ++i) {
     const ComparedBox& box = output.boxes[i];
     std::string line = Cat("  ", BoxString(box.box));
     if (box.witness.has_value()) {
       const Witness& witness = *box.witness;
-      line += Cat(" wrong: at ", IndexText(witness.element), " A gives ", Exact(witness.value_f), " (error at most ",
-                  Short(witness.error_f), "), B ", Exact(witness.value_g), " (", Short(witness.error_g), ")");
+      line += Cat(" wrong: at ", IndexText(witness.element), " A gives ",
+                  ValueText(witness.value_f, witness.error_f), ", B gives ",
+                  ValueText(witness.value_g, witness.error_g));
     } else {
       line += Cat(" unproven", box.reason.empty() ? "" : ": ", box.reason);
     }
     lines.push_back(std::move(line));
   }
-  if (output.boxes.size() > kBoxesTold) lines.push_back(Cat("  and ", output.boxes.size() - kBoxesTold, " more boxes"));
+  if (output.boxes.size() > kBoxesReported)
+    lines.push_back(Cat("  and ", output.boxes.size() - kBoxesReported, " more boxes"));
 }
 
 void AddWitnessFiles(const PairVerdict& verdict, std::vector<std::string>& lines) {
   for (const auto& [box, files] : verdict.witness_files) {
-    for (const auto& [input, file] : files) lines.push_back(Cat("witness input '", input, "': ", file));
+    for (const auto& [input, file] : files)
+      lines.push_back(Cat("witness input '", input, "': ", file));
     return;
   }
 }
@@ -115,18 +135,20 @@ constexpr std::string_view kWeights = "weights of one name that are stored diffe
 
 void AddTensors(const CompareReport& report, std::vector<std::string>& lines) {
   if (!report.earliest.empty()) lines.emplace_back(kEarliest);
-  for (size_t i = 0; i < report.earliest.size() && i < kTensorsTold; ++i) {
+  for (size_t i = 0; i < report.earliest.size() && i < kTensorsReported; ++i) {
     const DivergentTensor& tensor = report.earliest[i];
     lines.push_back(Cat("  ", tensor.name, "  ", tensor.op, " [", ShapeString(tensor.shape), "]"));
   }
-  if (report.earliest.size() > kTensorsTold) lines.push_back(Cat("  and ", report.earliest.size() - kTensorsTold, " more"));
+  if (report.earliest.size() > kTensorsReported)
+    lines.push_back(Cat("  and ", report.earliest.size() - kTensorsReported, " more"));
   if (!report.weights.empty()) lines.emplace_back(kWeights);
-  for (size_t i = 0; i < report.weights.size() && i < kTensorsTold; ++i) {
+  for (size_t i = 0; i < report.weights.size() && i < kTensorsReported; ++i) {
     const WeightDifference& weight = report.weights[i];
-    lines.push_back(Cat("  ", weight.name, "  ", weight.differing, " of ", weight.elements, " elements, by up to ",
-                        Short(weight.largest_ulps), " ulps"));
+    lines.push_back(Cat("  ", weight.name, "  ", weight.differing, " of ", weight.elements,
+                        " elements, by up to ", Short(weight.largest_ulps), " ulps"));
   }
-  if (report.weights.size() > kTensorsTold) lines.push_back(Cat("  and ", report.weights.size() - kTensorsTold, " more"));
+  if (report.weights.size() > kTensorsReported)
+    lines.push_back(Cat("  and ", report.weights.size() - kTensorsReported, " more"));
 }
 
 }  // namespace
@@ -152,18 +174,24 @@ ExitCode ExitCodeOf(const PairVerdict& verdict) {
 std::vector<std::string> VerdictLines(const PairVerdict& verdict) {
   const CompareReport& report = verdict.report;
   std::vector<std::string> lines = {Headline(verdict)};
+  if (!verdict.sizes.empty()) {
+    std::string sizes;
+    for (const Sizes& one : verdict.sizes) sizes += (sizes.empty() ? "" : "; ") + SizesText(one);
+    lines.push_back("sizes of symbolic dimensions: " + sizes);
+  }
   if (!report.lacking.empty()) {
     std::string operators;
     for (const std::string& op : report.lacking) operators += (operators.empty() ? "" : ", ") + op;
-    lines.push_back("the judge lacks facts about: " + operators);
+    lines.push_back("the verifier lacks axioms about: " + operators);
   }
   AddRefit(verdict, lines);
   for (const ComparedOutput& output : report.outputs) AddOutput(output, lines);
   AddWitnessFiles(verdict, lines);
   AddTensors(report, lines);
-  std::string facts;
-  for (const auto& [name, count] : report.facts) facts += Cat(facts.empty() ? "" : ", ", name, " x", count);
-  if (!facts.empty()) lines.push_back("facts used: " + facts);
+  std::string axioms;
+  for (const auto& [name, count] : report.axioms)
+    axioms += Cat(axioms.empty() ? "" : ", ", name, " x", count);
+  if (!axioms.empty()) lines.push_back("axioms used: " + axioms);
   for (const std::string& note : verdict.notes) lines.push_back("note: " + note);
   return lines;
 }

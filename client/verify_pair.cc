@@ -12,30 +12,39 @@
 #include "base/deadline.h"
 #include "base/status.h"
 #include "client/format.h"
+#include "client/limits.h"
+#include "client/symbolic_sizes.h"
 #include "client/verdict.h"
 #include "graph/rewrite.h"
-#include "optimizer/refit.h"
+#include "optimizer/refit/refit.h"
 #include "runtime/npy.h"
 #include "runtime/plan.h"
 #include "verifier/compare.h"
 #include "verifier/constants.h"
-#include "verifier/explain_regions.h"
+#include "verifier/regions/explain_regions.h"
+#include "verifier/witness/witness_pair.h"
 
 namespace mendel {
 namespace {
 
 constexpr std::string_view kPlanMagic = "MENDELPL";
+/// Time limit of a comparison of small models.
+constexpr double kLeastSeconds = 60;
 
 using Names = std::map<std::string, std::string>;
 
-absl::StatusOr<Graph> LoadProgram(const std::string& path, const ModelOptions& import, Context& context) {
+/// Loads a program and adds dimensions that no shape fixes to `open`.
+absl::StatusOr<Graph> LoadProgram(const std::string& path, ModelOptions import, Context& context,
+                                  std::set<std::string>& open) {
   if (IsPlanFile(path)) {
     context.Input(path);
     MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(path));
     return plan.graph;
   }
+  import.keep_inexact_constants = true;
   absl::StatusOr<ImportResult> model = ImportModel(path, import, context);
   if (!model.ok()) return Annotate(model.status(), path);
+  open.merge(model->open_dimensions);
   return std::move(model->graph);
 }
 
@@ -48,13 +57,20 @@ absl::StatusOr<Names> ParseNames(const std::vector<std::string>& texts) {
   return names;
 }
 
-/// --shapes and --bind name inputs of A: what B's importer is told.
+/// Options of B's importer: --shapes and --bind name inputs of A.
 absl::StatusOr<ModelOptions> OptionsOfB(const ModelOptions& options, const Names& names) {
   const auto renamed = [&](const std::string& name) {
     const auto pair = names.find(name);
     return pair == names.end() ? name : pair->second;
   };
   ModelOptions result;
+  for (const auto& [dimension, size] : options.symbol_sizes) {
+    const size_t colon = dimension.rfind(':');
+    const std::string name = dimension.substr(0, colon);
+    const bool unnamed = colon != std::string::npos && names.contains(name);
+    result.symbol_sizes[unnamed ? renamed(name) + dimension.substr(colon) : dimension] = size;
+    result.symbol_sizes[dimension] = size;
+  }
   for (const std::string& text : options.shapes) {
     MENDEL_ASSIGN_OR_RETURN(const auto shapes, ParseShapes(text));
     for (const auto& [name, shape] : shapes) {
@@ -74,20 +90,23 @@ absl::StatusOr<ModelOptions> OptionsOfB(const ModelOptions& options, const Names
 absl::StatusOr<Graph> WithOutputs(const Graph& graph, const std::vector<size_t>& positions) {
   GraphBuilder builder(graph.name());
   std::vector<ValueId> inputs;
-  for (int32_t id : graph.inputs()) inputs.push_back(builder.Input(InputName(graph.node(id)), graph.node(id).outputs[0]));
+  for (int32_t id : graph.inputs())
+    inputs.push_back(builder.Input(InputName(graph.node(id)), graph.node(id).outputs[0]));
   MENDEL_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, Inline(graph, inputs, builder));
   for (size_t k : positions) builder.Output(graph.outputs()[k].name, outputs[k]);
   return builder.Build();
 }
 
 std::vector<size_t>::difference_type PositionOf(const Graph& graph, const std::string& name) {
-  const auto found =
-      std::find_if(graph.outputs().begin(), graph.outputs().end(), [&](const auto& output) { return output.name == name; });
+  const auto found = std::find_if(graph.outputs().begin(), graph.outputs().end(),
+                                  [&](const auto& output) { return output.name == name; });
   return found == graph.outputs().end() ? -1 : found - graph.outputs().begin();
 }
 
-/// Leaves the wanted outputs of A and, in B, those of the same name (after --map), else of the same position.
-absl::Status SelectOutputs(const std::vector<std::string>& wanted, const Names& names, Graph& a, Graph& b) {
+/// Leaves the wanted outputs of A and, in B, those of the same name (after --map), else of the same
+/// position.
+absl::Status SelectOutputs(const std::vector<std::string>& wanted, const Names& names, Graph& a,
+                           Graph& b) {
   std::vector<size_t> of_a;
   std::vector<size_t> of_b;
   for (const std::string& name : wanted) {
@@ -95,8 +114,10 @@ absl::Status SelectOutputs(const std::vector<std::string>& wanted, const Names& 
     if (position < 0) return InvalidInput("A has no output '", name, "'");
     const auto pair = names.find(name);
     auto twin = PositionOf(b, pair == names.end() ? name : pair->second);
-    if (twin < 0 && pair == names.end() && a.outputs().size() == b.outputs().size()) twin = position;
-    if (twin < 0) return InvalidInput("B has no output '", pair == names.end() ? name : pair->second, "'");
+    if (twin < 0 && pair == names.end() && a.outputs().size() == b.outputs().size())
+      twin = position;
+    if (twin < 0)
+      return InvalidInput("B has no output '", pair == names.end() ? name : pair->second, "'");
     of_a.push_back(static_cast<size_t>(position));
     of_b.push_back(static_cast<size_t>(twin));
   }
@@ -105,7 +126,7 @@ absl::Status SelectOutputs(const std::vector<std::string>& wanted, const Names& 
   return absl::OkStatus();
 }
 
-/// Floats as float64: what a witness holds is representable in the input's own dtype.
+/// Floats as float64: a witness is representable in the input's own dtype.
 Tensor ForFile(const Tensor& tensor) {
   if (!IsFloat(tensor.dtype())) return tensor;
   return Tensor::FromDoubles({DType::kF64, tensor.shape()}, tensor.ToDoubles());
@@ -117,7 +138,8 @@ absl::Status WriteWitnesses(const Graph& a, const std::string& folder, PairVerdi
     const ComparedOutput& output = verdict.report.outputs[k];
     for (size_t i = 0; i < output.boxes.size(); ++i) {
       if (!output.boxes[i].witness.has_value()) continue;
-      const std::filesystem::path place = std::filesystem::path(folder) / Cat("witness_", written++);
+      const std::filesystem::path place =
+          std::filesystem::path(folder) / Cat("witness_", written++);
       std::error_code code;
       std::filesystem::create_directories(place, code);
       if (code) return absl::ErrnoToStatus(code.value(), Cat("cannot create ", place.string()));
@@ -146,46 +168,175 @@ struct Pair {
   Graph a;
   Graph b;  ///< with the names of A
   std::vector<std::string> notes;
+  std::set<std::string> open;  ///< symbolic dimensions that no shape fixes
 };
 
 absl::StatusOr<Pair> LoadPair(const PairOptions& options, Context& context) {
+  std::set<std::string> open;
   MENDEL_ASSIGN_OR_RETURN(const Names names, ParseNames(options.names));
-  MENDEL_ASSIGN_OR_RETURN(Graph a, LoadProgram(options.a, options.import, context));
+  MENDEL_ASSIGN_OR_RETURN(Graph a, LoadProgram(options.a, options.import, context, open));
   MENDEL_ASSIGN_OR_RETURN(const ModelOptions import_b, OptionsOfB(options.import, names));
-  MENDEL_ASSIGN_OR_RETURN(Graph b, LoadProgram(options.b, import_b, context));
+  MENDEL_ASSIGN_OR_RETURN(Graph b, LoadProgram(options.b, import_b, context, open));
   if (!options.outputs.empty()) MENDEL_RETURN_IF_ERROR(SelectOutputs(options.outputs, names, a, b));
   MENDEL_ASSIGN_OR_RETURN(MatchedModel matched, MatchInterfaces(a, b, names));
   MENDEL_ASSIGN_OR_RETURN(b, HoldEqualWeightsOnce(a, matched.graph));
-  return Pair{std::move(a), std::move(b), std::move(matched.notes)};
+  return Pair{std::move(a), std::move(b), std::move(matched.notes), std::move(open)};
 }
 
 CompareOptions ComparisonOf(const PairOptions& options, const Deadline& deadline) {
   CompareOptions compare;
-  compare.judge.weights = options.weights;
-  compare.judge.min_tests = options.tests;
-  compare.judge.seed = options.seed;
-  compare.judge.deadline = deadline;
+  compare.verifier.weights = options.weights;
+  compare.verifier.min_tests = options.tests;
+  compare.verifier.seed = options.seed;
+  compare.verifier.deadline = deadline;
   compare.regions = options.regions;
   compare.cut_points = options.cut_points;
   return compare;
 }
 
-/// Folded constants explain a "no" better than a witness of rounding does. Where every stored element is the folded one, folding
-/// may even have been exact: `last` tells that no proof of that has succeeded.
-absl::StatusOr<bool> TryRefit(const Graph& a, const Graph& b, const JudgeOptions& judge, bool last, PairVerdict& verdict) {
+/// Folded constants explain a "no" better than a witness of rounding does. If every stored
+/// element is the folded one, folding may have been exact: `last` reports that no proof
+/// succeeded.
+absl::StatusOr<bool> TryRefit(const Graph& a, const Graph& b, const VerifierOptions& verifier,
+                              bool last, PairVerdict& verdict) {
   if (!verdict.refit.has_value()) {
     RefitOptions options;
     options.tolerance_ulps = verdict.fold_tolerance;
-    options.judge = judge;
-    options.seed = judge.seed;
+    options.verifier = verifier;
+    options.seed = verifier.seed;
     absl::StatusOr<RefitReport> refit = Refit(a, b, options);
-    if (absl::IsUnimplemented(refit.status()) || absl::IsDeadlineExceeded(refit.status())) return false;
+    if (absl::IsUnimplemented(refit.status()) || absl::IsDeadlineExceeded(refit.status()))
+      return false;
     MENDEL_RETURN_IF_ERROR(refit.status());
     verdict.refit = *std::move(refit);
   }
   const auto rounded = [](const RefitTensor& tensor) { return tensor.differing > 0; };
   const std::vector<RefitTensor>& tensors = verdict.refit->tensors;
   return verdict.refit->applies && (last || std::any_of(tensors.begin(), tensors.end(), rounded));
+}
+
+/// The verdict on one pair of programs of fixed shapes.
+absl::StatusOr<PairVerdict> Compared(const PairOptions& options, const Pair& pair,
+                                     const Deadline& deadline) {
+  CompareOptions compare = ComparisonOf(options, deadline);
+  PairVerdict verdict;
+  verdict.file_a = options.a;
+  verdict.file_b = options.b;
+  verdict.notes = pair.notes;
+  verdict.weights = options.weights;
+  verdict.seed = options.seed;
+  verdict.accept_refit = options.fold_tolerance.has_value();
+  verdict.fold_tolerance = options.fold_tolerance.value_or(verdict.fold_tolerance);
+  if (options.weights == WeightMode::kExact) {
+    compare.before_explaining = [&](const Graph& a, const Graph& b,
+                                    bool last) -> absl::StatusOr<bool> {
+      return TryRefit(a, b, compare.verifier, last, verdict);
+    };
+  }
+  MENDEL_ASSIGN_OR_RETURN(verdict.report, ComparePrograms(pair.a, pair.b, compare));
+  if (verdict.report.verdict == Verdict::kEquivalent) verdict.refit.reset();
+  const int rounded = verdict.report.RoundedConstants();
+  if (verdict.report.verdict == Verdict::kEquivalent && rounded > 0 && verdict.accept_refit &&
+      verdict.fold_tolerance < kRoundedUlps) {
+    verdict.report.verdict = Verdict::kUnproven;
+    verdict.report.reason = Cat(rounded, " constants are rounded by up to ", kRoundedUlps,
+                                " ulps, which --fold-tolerance forbids");
+  }
+  if (options.explain_regions) {
+    MENDEL_ASSIGN_OR_RETURN(verdict.regions, ExplainRegions(pair.a, pair.b, compare.verifier));
+  }
+  return verdict;
+}
+
+bool IsEquivalent(const PairVerdict& verdict) {
+  return VerdictWord(verdict) == "equivalent" || VerdictWord(verdict) == "equivalent-after-refit";
+}
+
+/// Programs with symbolic dimensions are compared at several sizes: `pair` and `verdict` are those
+/// of the first size that shows a difference, or of the last one.
+absl::Status CompareAtSizes(const PairOptions& options, const Deadline& deadline, Context& context,
+                            Pair& pair, PairVerdict& verdict) {
+  std::set<std::string> open = pair.open;
+  verdict.sizes = {Sizes()};
+  for (const std::string& dimension : open) verdict.sizes[0][dimension] = 1;
+  std::vector<Sizes> trials = TellingSizes(open, {pair.a, pair.b});
+  std::set<std::string> larger;  // dimensions that were larger than 1 in some comparison
+  for (size_t k = 0; k < trials.size() && IsEquivalent(verdict); ++k) {
+    PairOptions sized = options;
+    sized.import.symbol_sizes = trials[k];
+    absl::StatusOr<Pair> loaded = LoadPair(sized, context);
+    if (absl::IsInvalidArgument(loaded.status()) || absl::IsUnimplemented(loaded.status()))
+      continue;  // no program of this size
+    MENDEL_RETURN_IF_ERROR(loaded.status());
+    if (k + 1 == 4) trials = TellingSizes(open, {pair.a, pair.b, loaded->a, loaded->b});
+    std::vector<Sizes> proven = std::move(verdict.sizes);
+    const bool refitted = VerdictWord(verdict) != "equivalent";
+    MENDEL_ASSIGN_OR_RETURN(PairVerdict next, Compared(sized, *loaded, deadline));
+    pair = *std::move(loaded);
+    if (refitted && VerdictWord(next) == "equivalent") {
+      next = std::move(verdict);  // the weaker of two good answers
+    }
+    const bool equivalent = IsEquivalent(next);
+    const bool undecided = next.report.verdict == Verdict::kUnproven && !equivalent;
+    verdict = std::move(next);
+    verdict.sizes = equivalent || undecided ? std::move(proven) : std::vector<Sizes>();
+    if (undecided) {
+      verdict.report.reason += Cat("; at the sizes ", SizesText(trials[k]));
+      return absl::OkStatus();
+    }
+    verdict.sizes.push_back(trials[k]);
+    for (const auto& [dimension, size] : trials[k]) larger.insert(dimension);
+  }
+  if (!IsEquivalent(verdict) || larger == open) return absl::OkStatus();
+  verdict.refit.reset();
+  verdict.report.verdict = Verdict::kUnproven;
+  verdict.report.reason = "symbolic dimensions could only be taken as 1; give --shapes for others";
+  return absl::OkStatus();
+}
+
+/// Reports the verdict for people, as JSON and as JUnit.
+absl::Status Report(const PairOptions& options, const PairVerdict& verdict, Context& context) {
+  for (const std::string& line : VerdictLines(verdict)) context.Line(line);
+  if (verdict.regions.has_value()) context.Line(PrintRegions(*verdict.regions));
+  context.facts().update(VerdictJson(verdict));
+  context.Answer(ExitCodeOf(verdict));
+  if (!options.junit.empty())
+    MENDEL_RETURN_IF_ERROR(WriteText(options.junit, VerdictJUnit(verdict)));
+  return absl::OkStatus();
+}
+
+/// Time limit in seconds for two programs, if the caller gives none.
+double DefaultSeconds(const Pair& pair) {
+  constexpr double kFlops = 2e10;
+  return kLeastSeconds * std::max(1.0, (TotalFlops(pair.a) + TotalFlops(pair.b)) / kFlops);
+}
+
+/// The report of programs whose comparison is stopped.
+StoppedAnswer AnswerWhenStopped(const PairOptions& options, bool json, std::string_view reason) {
+  PairVerdict verdict;
+  verdict.file_a = options.a;
+  verdict.file_b = options.b;
+  verdict.weights = options.weights;
+  verdict.seed = options.seed;
+  verdict.report.reason = std::string(reason);
+  StoppedAnswer answer{"", options.junit, "", ExitCodeOf(verdict)};
+  if (json)
+    answer.text =
+        VerdictJson(verdict).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  for (const std::string& line : VerdictLines(verdict)) answer.text += json ? "" : line + "\n";
+  if (!options.junit.empty()) answer.file_text = VerdictJUnit(verdict);
+  return answer;
+}
+
+absl::StatusOr<Limits> LimitsOf(const PairOptions& options) {
+  Limits limits{kLeastSeconds, DefaultMemoryLimit()};
+  if (!options.time_limit.empty()) {
+    MENDEL_ASSIGN_OR_RETURN(limits.seconds, ParseDuration(options.time_limit));
+  }
+  if (!options.memory_limit.empty()) {
+    MENDEL_ASSIGN_OR_RETURN(limits.memory_bytes, ParseBytes(options.memory_limit));
+  }
+  return limits;
 }
 
 }  // namespace
@@ -197,38 +348,21 @@ bool IsPlanFile(const std::string& path) {
 }
 
 absl::Status VerifyPair(const PairOptions& options, Context& context) {
-  Deadline deadline = Deadline::Never();
-  if (!options.time_limit.empty()) {
-    MENDEL_ASSIGN_OR_RETURN(const double seconds, ParseDuration(options.time_limit));
-    deadline = Deadline::After(seconds);
-  }
+  MENDEL_ASSIGN_OR_RETURN(Limits limits, LimitsOf(options));
+  const Deadline given = Deadline::After(limits.seconds);
+  LimitGuard guard(limits, [&](std::string_view reason) {
+    return AnswerWhenStopped(options, context.json(), reason);
+  });
   MENDEL_ASSIGN_OR_RETURN(Pair pair, LoadPair(options, context));
-  CompareOptions compare = ComparisonOf(options, deadline);
-  PairVerdict verdict;
-  verdict.file_a = options.a;
-  verdict.file_b = options.b;
-  verdict.notes = std::move(pair.notes);
-  verdict.weights = options.weights;
-  verdict.seed = options.seed;
-  verdict.accept_refit = options.fold_tolerance.has_value();
-  verdict.fold_tolerance = options.fold_tolerance.value_or(verdict.fold_tolerance);
-  if (options.weights == WeightMode::kExact) {
-    compare.before_explaining = [&](const Graph& a, const Graph& b, bool last) -> absl::StatusOr<bool> {
-      return TryRefit(a, b, compare.judge, last, verdict);
-    };
-  }
-  MENDEL_ASSIGN_OR_RETURN(verdict.report, ComparePrograms(pair.a, pair.b, compare));
-  if (verdict.report.verdict == Verdict::kEquivalent) verdict.refit.reset();
-  if (!options.witness_folder.empty()) MENDEL_RETURN_IF_ERROR(WriteWitnesses(pair.a, options.witness_folder, verdict));
-  if (options.explain_regions) {
-    MENDEL_ASSIGN_OR_RETURN(verdict.regions, ExplainRegions(pair.a, pair.b, compare.judge));
-  }
-  for (const std::string& line : VerdictLines(verdict)) context.Line(line);
-  if (verdict.regions.has_value()) context.Line(PrintRegions(*verdict.regions));
-  context.facts().update(VerdictJson(verdict));
-  context.Answer(ExitCodeOf(verdict));
-  if (!options.junit.empty()) MENDEL_RETURN_IF_ERROR(WriteText(options.junit, VerdictJUnit(verdict)));
-  return absl::OkStatus();
+  const double left = options.time_limit.empty() ? DefaultSeconds(pair) : given.SecondsLeft();
+  guard.SetTime(left);
+  const Deadline deadline = Deadline::After(left);
+  MENDEL_ASSIGN_OR_RETURN(PairVerdict verdict, Compared(options, pair, deadline));
+  if (!pair.open.empty() && IsEquivalent(verdict))
+    MENDEL_RETURN_IF_ERROR(CompareAtSizes(options, deadline, context, pair, verdict));
+  if (!options.witness_folder.empty())
+    MENDEL_RETURN_IF_ERROR(WriteWitnesses(pair.a, options.witness_folder, verdict));
+  return Report(options, verdict, context);
 }
 
 }  // namespace mendel

@@ -27,7 +27,8 @@ struct PairOptions {
   bool cut_points = true;
   bool explain_regions = false;
   std::optional<double> fold_tolerance;  ///< ulps; set: `equivalent-after-refit` is good
-  std::string time_limit;
+  std::string time_limit;                ///< empty: by the programs' arithmetic
+  std::string memory_limit;              ///< empty: half of the machine
   std::string witness_folder;
   std::string junit;
 };
@@ -35,7 +36,7 @@ struct PairOptions {
 /// Does the file hold a plan? By its first bytes.
 bool IsPlanFile(const std::string& path);
 
-/// Tells the verdict. An error is a failure to compare; a "no" is an answer (Context::Answer).
+/// Reports the verdict. An error is a failure to compare; a "no" is an answer (Context::Answer).
 absl::Status VerifyPair(const PairOptions& options, Context& context);
 
 }  // namespace mendel

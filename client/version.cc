@@ -15,17 +15,22 @@ constexpr char kCompiler[] = "g++ " __VERSION__;
 
 }  // namespace
 
-Version ProgramVersion() { return {build_info::kVersion, build_info::kCommit, kCompiler, build_info::kOneDnn, build_info::kNtl}; }
+Version ProgramVersion() {
+  return {build_info::kVersion, build_info::kCommit, kCompiler, build_info::kOneDnn,
+          build_info::kNtl};
+}
 
 std::string VersionLine() { return Cat(build_info::kVersion, " (", build_info::kCommit, ")"); }
 
 std::string VersionText() {
   const Version version = ProgramVersion();
-  std::string text = Cat("mendel ", version.version, "\ncommit: ", version.commit, "\ncompiler: ", version.compiler,
-                         "\noneDNN: ", version.onednn, "\nNTL: ", version.ntl, "\n");
+  std::string text = Cat("mendel ", version.version, "\ncommit: ", version.commit,
+                         "\ncompiler: ", version.compiler, "\noneDNN: ", version.onednn,
+                         "\nNTL: ", version.ntl, "\n");
   for (const Backend* backend : AllBackends()) {
     const absl::Status probe = backend->Probe();
-    text += Cat("backend ", backend->name(), ": ", probe.ok() ? backend->Identity() : std::string(probe.message()), "\n");
+    text += Cat("backend ", backend->name(), ": ",
+                probe.ok() ? backend->Identity() : std::string(probe.message()), "\n");
   }
   return text;
 }

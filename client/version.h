@@ -1,4 +1,4 @@
-// What this program is.
+// The version of this program.
 #ifndef MENDEL_CLIENT_VERSION_H_
 #define MENDEL_CLIENT_VERSION_H_
 
@@ -8,7 +8,8 @@ namespace mendel {
 
 struct Version {
   std::string version;  ///< e.g. "0.1.0"
-  std::string commit;   ///< abbreviated, with "-dirty" where the tree had changes; "unknown" outside a checkout
+  std::string commit;  ///< abbreviated, with "-dirty" where the tree had changes; "unknown" outside
+                       ///< a checkout
   std::string compiler;
   std::string onednn;
   std::string ntl;
@@ -16,10 +17,11 @@ struct Version {
 
 Version ProgramVersion();
 
-/// "0.1.0 (commit)", as plans record it.
+/// "0.1.0 (commit)", as in plans.
 std::string VersionLine();
 
-/// What `mendel --version` prints: the above and a line for every backend with its identity on this machine.
+/// The output of `mendel --version`: the above and a line for every backend with its identity on
+/// this machine.
 std::string VersionText();
 
 }  // namespace mendel

@@ -1,5 +1,6 @@
-// Mending at the end of a mutant, before its last layout change: boxes of the value that lies there are computed by the original
-// program, whatever came before (a chain of convolutions, stripes in the batch), and moved by the mutant's own views.
+// Correction at the end of a mutant, before its last layout change. The original program computes
+// boxes of the value there, whatever came before (a chain of convolutions, stripes in the batch).
+// The mutant's own views move them.
 
 #include <algorithm>
 #include <map>
@@ -19,7 +20,9 @@ namespace {
 
 constexpr size_t kMaxMovedBoxes = 256;
 
-absl::Status NotAtEnd(const std::string& why) { return absl::FailedPreconditionError(Cat("not at the end: ", why)); }
+absl::Status NotAtEnd(const std::string& why) {
+  return absl::FailedPreconditionError(Cat("not at the end: ", why));
+}
 
 /// A box of the output, and where its first element lies before the last views; channels included.
 struct MovedBox {
@@ -33,7 +36,7 @@ struct MovedBox {
   }
 };
 
-/// Cuts boxes of the output until each lies together, in the same order, before the last views.
+/// Cuts boxes of the output until each is contiguous, in the same order, before the last views.
 class Mover {
  public:
   /// `from`: TraceViews of the last views.
@@ -53,7 +56,8 @@ class Mover {
     for (size_t d = 0; d < box.begin.size(); ++d) {
       const int64_t extent = box.end[d] - box.begin[d];
       if (d == 1 || extent < 2) continue;
-      if (thinnest == box.begin.size() || extent < box.end[thinnest] - box.begin[thinnest]) thinnest = d;
+      if (thinnest == box.begin.size() || extent < box.end[thinnest] - box.begin[thinnest])
+        thinnest = d;
     }
     Box low = box, high = box;
     low.end[thinnest] = high.begin[thinnest] = (box.begin[thinnest] + box.end[thinnest]) / 2;
@@ -63,7 +67,7 @@ class Mover {
   std::vector<MovedBox> Take() { return std::move(moved_); }
 
  private:
-  /// Where the output at `offset` of the box lies.
+  /// The output at `offset` of the box lies at this position.
   Shape At(const Box& box, const Shape& offset) const {
     Shape at = offset;
     for (size_t d = 0; d < at.size(); ++d) at[d] += box.begin[d == 0 ? 0 : d + 1];
@@ -94,12 +98,14 @@ class Mover {
 std::vector<int32_t> LastViews(const Graph& graph) {
   std::vector<int32_t> views;
   int32_t id = graph.outputs()[0].value.node;
-  for (; IsView(graph.node(id)); id = graph.node(id).inputs[0].node) views.insert(views.begin(), id);
+  for (; IsView(graph.node(id)); id = graph.node(id).inputs[0].node)
+    views.insert(views.begin(), id);
   return views;
 }
 
 /// The mutant with `pieces` written over the value `inner` before its last views.
-absl::StatusOr<Graph> PatchBefore(const Graph& mutant, ValueId inner, const Graph& pieces, const Boxes& targets) {
+absl::StatusOr<Graph> PatchBefore(const Graph& mutant, ValueId inner, const Graph& pieces,
+                                  const Boxes& targets) {
   GraphBuilder builder(mutant.name());
   std::vector<ValueId> inputs;
   std::map<ValueId, ValueId> values;
@@ -118,11 +124,13 @@ absl::StatusOr<Graph> PatchBefore(const Graph& mutant, ValueId inner, const Grap
     std::vector<ValueId> operands;
     for (ValueId input : node.inputs) operands.push_back(values.at(input));
     MENDEL_ASSIGN_OR_RETURN(const int32_t copied, builder.CopyNode(node, std::move(operands)));
-    for (int32_t k = 0; k < static_cast<int32_t>(node.outputs.size()); ++k) values[{id, k}] = {copied, k};
+    for (int32_t k = 0; k < static_cast<int32_t>(node.outputs.size()); ++k)
+      values[{id, k}] = {copied, k};
     if (id != inner.node) continue;
     std::vector<ValueId> patched = {values.at(inner)};
     patched.insert(patched.end(), patches.begin(), patches.end());
-    MENDEL_ASSIGN_OR_RETURN(values[inner], builder.Add("Patch", std::move(patched), {{"boxes", targets}}));
+    MENDEL_ASSIGN_OR_RETURN(values[inner],
+                            builder.Add("Patch", std::move(patched), {{"boxes", targets}}));
   }
   builder.Output(mutant.outputs()[0].name, values.at(mutant.outputs()[0].value));
   MENDEL_ASSIGN_OR_RETURN(const Graph built, builder.Build());
@@ -131,7 +139,8 @@ absl::StatusOr<Graph> PatchBefore(const Graph& mutant, ValueId inner, const Grap
 
 }  // namespace
 
-absl::StatusOr<MendedMutant> AtEnd(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share) {
+absl::StatusOr<CorrectedMutant> AtEnd(const Graph& original, const Graph& mutant,
+                                      const VerifierReport& report, double max_share) {
   MENDEL_RETURN_IF_ERROR(CheckMendable(original, mutant, report, max_share));
   if (mutant.outputs().size() != 1) return NotAtEnd("several outputs");
   if (report.outputs[0].wrong.empty()) return NotAtEnd("nothing is wrong");
@@ -142,7 +151,8 @@ absl::StatusOr<MendedMutant> AtEnd(const Graph& original, const Graph& mutant, c
     return NotAtEnd("what the last layout change moves is read elsewhere too");
   }
   const Shape& out = mutant.type(mutant.outputs()[0].value).shape;
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<int64_t> from, TraceViews(mutant, mutant.type(inner).shape, views, 0));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<int64_t> from,
+                          TraceViews(mutant, mutant.type(inner).shape, views, 0));
   Mover mover(out, mutant.type(inner).shape, from);
   for (const Box& box : report.outputs[0].wrong) MENDEL_RETURN_IF_ERROR(mover.Move(box));
   std::vector<OutputBox> wanted;
@@ -152,12 +162,12 @@ absl::StatusOr<MendedMutant> AtEnd(const Graph& original, const Graph& mutant, c
     targets.push_back(moved.Target());
   }
   MENDEL_ASSIGN_OR_RETURN(const Graph pieces, RestrictToBoxes(original, wanted));
-  MendedMutant result;
-  result.mending = Mending::kAtEnd;
+  CorrectedMutant result;
+  result.correction = CorrectionKind::kAtEnd;
   result.boxes = {report.outputs[0].wrong};
   result.flop_share = RunTimeFlops(pieces) / std::max(1.0, RunTimeFlops(original));
   MENDEL_ASSIGN_OR_RETURN(result.graph, PatchBefore(mutant, inner, pieces, targets));
-  MENDEL_RETURN_IF_ERROR(Annotate(CheckGraph(result.graph), "mending at the end of the mutant"));
+  MENDEL_RETURN_IF_ERROR(Annotate(CheckGraph(result.graph), "correction at the end of the mutant"));
   return result;
 }
 

@@ -30,8 +30,8 @@ double PriceOf(const Graph& original, int output, const Box& box) {
   return part.ok() ? RunTimeFlops(*part) : std::numeric_limits<double>::infinity();
 }
 
-/// Joins boxes whose hull overlaps no other box and costs no more than both: two thin strips beside one seam read almost the same
-/// rows.
+/// Joins boxes whose hull overlaps no other box and costs no more than both: two thin strips beside
+/// one seam read almost the same rows.
 std::vector<Box> JoinWhereCheaper(const Graph& original, int output, std::vector<Box> boxes) {
   std::vector<double> prices;
   for (const Box& box : boxes) prices.push_back(PriceOf(original, output, box));
@@ -41,7 +41,8 @@ std::vector<Box> JoinWhereCheaper(const Graph& original, int output, std::vector
       const Box hull = Hull(boxes[i], boxes[j]);
       if (hull.Volume() > 2 * (boxes[i].Volume() + boxes[j].Volume())) continue;
       bool free = true;
-      for (size_t k = 0; k < boxes.size(); ++k) free = free && (k == i || k == j || !Intersect(hull, boxes[k]).has_value());
+      for (size_t k = 0; k < boxes.size(); ++k)
+        free = free && (k == i || k == j || !Intersect(hull, boxes[k]).has_value());
       if (!free) continue;
       ++trials;
       const double price = PriceOf(original, output, hull);
@@ -57,27 +58,31 @@ std::vector<Box> JoinWhereCheaper(const Graph& original, int output, std::vector
   return boxes;
 }
 
-absl::Status CheckShare(const JudgeReport& report, double max_share) {
+absl::Status CheckShare(const VerifierReport& report, double max_share) {
   for (const OutputReport& output : report.outputs) {
-    const double share =
-        static_cast<double>(output.wrong_elements) / static_cast<double>(std::max<int64_t>(1, NumElements(output.shape)));
+    const double share = static_cast<double>(output.wrong_elements) /
+                         static_cast<double>(std::max<int64_t>(1, NumElements(output.shape)));
     if (share > max_share || output.wrong.size() > kMaxBoxes) {
-      return absl::FailedPreconditionError(Cat("output '", output.name, "' is wrong in ", output.wrong.size(), " boxes, ",
-                                               share * 100, " % of its elements: not worth mending"));
+      return absl::FailedPreconditionError(Cat("output '", output.name, "' is wrong in ",
+                                               output.wrong.size(), " boxes, ", share * 100,
+                                               " % of its elements: not worth correcting"));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckMatch(const Graph& original, const Graph& mutant, const JudgeReport& report) {
+absl::Status CheckMatch(const Graph& original, const Graph& mutant, const VerifierReport& report) {
   const size_t count = original.outputs().size();
-  if (mutant.outputs().size() != count || report.outputs.size() != count || mutant.inputs().size() != original.inputs().size()) {
-    return InvalidInput("mending: original, mutant and report have different numbers of inputs or outputs");
+  if (mutant.outputs().size() != count || report.outputs.size() != count ||
+      mutant.inputs().size() != original.inputs().size()) {
+    return InvalidInput(
+        "correction: original, mutant and report have different numbers of inputs or outputs");
   }
   for (size_t k = 0; k < count; ++k) {
     const TensorType& type = original.type(original.outputs()[k].value);
     if (mutant.type(mutant.outputs()[k].value) != type || report.outputs[k].shape != type.shape) {
-      return InvalidInput("mending: output ", k, " of original, mutant and report differ in type");
+      return InvalidInput("correction: output ", k,
+                          " of original, mutant and report differ in type");
     }
   }
   return absl::OkStatus();
@@ -85,32 +90,35 @@ absl::Status CheckMatch(const Graph& original, const Graph& mutant, const JudgeR
 
 }  // namespace
 
-std::string_view MendingName(Mending mending) {
-  switch (mending) {
-    case Mending::kRecompute:
+std::string_view CorrectionName(CorrectionKind correction) {
+  switch (correction) {
+    case CorrectionKind::kRecompute:
       return "recompute";
-    case Mending::kDifference:
+    case CorrectionKind::kDifference:
       return "difference";
-    case Mending::kInside:
+    case CorrectionKind::kInside:
       return "inside";
-    case Mending::kAtEnd:
+    case CorrectionKind::kAtEnd:
       return "end";
-    case Mending::kElementwise:
+    case CorrectionKind::kElementwise:
       return "elementwise";
   }
   return "";
 }
 
-absl::Status CheckMendable(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share) {
+absl::Status CheckMendable(const Graph& original, const Graph& mutant, const VerifierReport& report,
+                           double max_share) {
   MENDEL_RETURN_IF_ERROR(CheckMatch(original, mutant, report));
   return CheckShare(report, max_share);
 }
 
-absl::StatusOr<MendedMutant> Recompute(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share) {
+absl::StatusOr<CorrectedMutant> Recompute(const Graph& original, const Graph& mutant,
+                                          const VerifierReport& report, double max_share) {
   MENDEL_RETURN_IF_ERROR(CheckMendable(original, mutant, report, max_share));
-  MendedMutant result;
+  CorrectedMutant result;
   for (size_t k = 0; k < report.outputs.size(); ++k) {
-    result.boxes.push_back(JoinWhereCheaper(original, static_cast<int>(k), report.outputs[k].wrong));
+    result.boxes.push_back(
+        JoinWhereCheaper(original, static_cast<int>(k), report.outputs[k].wrong));
   }
   std::vector<OutputBox> wanted;
   for (size_t k = 0; k < result.boxes.size(); ++k) {
@@ -124,7 +132,8 @@ absl::StatusOr<MendedMutant> Recompute(const Graph& original, const Graph& mutan
   result.flop_share = RunTimeFlops(pieces) / std::max(1.0, RunTimeFlops(original));
   GraphBuilder builder(mutant.name());
   std::vector<ValueId> inputs;
-  for (int32_t id : mutant.inputs()) inputs.push_back(builder.Input(InputName(mutant.node(id)), mutant.node(id).outputs[0]));
+  for (int32_t id : mutant.inputs())
+    inputs.push_back(builder.Input(InputName(mutant.node(id)), mutant.node(id).outputs[0]));
   MENDEL_ASSIGN_OR_RETURN(const std::vector<ValueId> values, Inline(mutant, inputs, builder));
   MENDEL_ASSIGN_OR_RETURN(const std::vector<ValueId> patches, Inline(pieces, inputs, builder));
   auto patch = patches.begin();
@@ -133,13 +142,14 @@ absl::StatusOr<MendedMutant> Recompute(const Graph& original, const Graph& mutan
     if (!result.boxes[k].empty()) {
       std::vector<ValueId> operands = {value};
       for (size_t b = 0; b < result.boxes[k].size(); ++b) operands.push_back(*patch++);
-      MENDEL_ASSIGN_OR_RETURN(value, builder.Add("Patch", std::move(operands), {{"boxes", result.boxes[k]}}));
+      MENDEL_ASSIGN_OR_RETURN(
+          value, builder.Add("Patch", std::move(operands), {{"boxes", result.boxes[k]}}));
     }
     builder.Output(mutant.outputs()[k].name, value);
   }
-  MENDEL_ASSIGN_OR_RETURN(const Graph mended, builder.Build());
-  MENDEL_ASSIGN_OR_RETURN(result.graph, Deduplicate(mended));
-  MENDEL_RETURN_IF_ERROR(Annotate(CheckGraph(result.graph), "mending"));
+  MENDEL_ASSIGN_OR_RETURN(const Graph corrected, builder.Build());
+  MENDEL_ASSIGN_OR_RETURN(result.graph, Deduplicate(corrected));
+  MENDEL_RETURN_IF_ERROR(Annotate(CheckGraph(result.graph), "correction"));
   return result;
 }
 

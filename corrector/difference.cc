@@ -1,4 +1,5 @@
-// Mending by the difference: f - g on a wrong box is the convolution of what only f reads minus that of what only g reads.
+// Correction by the difference: f - g on a wrong box is the convolution of what only f reads minus
+// that of what only g reads.
 
 #include <algorithm>
 #include <optional>
@@ -16,7 +17,7 @@ namespace {
 constexpr size_t kMaxTerms = 256;  // more convolutions than this are never worth launching
 
 /// A wrong box and what f and g read differently there.
-struct MendedBox {
+struct CorrectedBox {
   Box box;
   std::vector<WindowCell> cells;
 };
@@ -26,13 +27,16 @@ class Comparer {
  public:
   Comparer(const LinearProgram& f, const LinearProgram& g) : f_(f), g_(g) {}
 
-  /// Cuts `box` until both programs' reads are functions of the window position and every cell holds all of its images.
-  absl::Status Compare(const Box& box, std::vector<MendedBox>& mended) {
-    if (mended.size() >= kMaxTerms) return absl::FailedPreconditionError("no difference: more than 256 boxes");
+  /// Cuts `box` until both programs' reads are functions of the window position and every cell
+  /// contains all of its images.
+  absl::Status Compare(const Box& box, std::vector<CorrectedBox>& corrected) {
+    if (corrected.size() >= kMaxTerms)
+      return absl::FailedPreconditionError("no difference: more than 256 boxes");
     const std::optional<WindowReads> reads = ReadsIn(box);
-    if (!reads.has_value()) return Cut(box, mended);
+    if (!reads.has_value()) return Cut(box, corrected);
     auto cells = DifferingCells(*reads, WithoutChannels(f_.source), kMaxTerms);
-    if (!cells.has_value()) return absl::FailedPreconditionError("no difference: what differs lies too scattered");
+    if (!cells.has_value())
+      return absl::FailedPreconditionError("no difference: what differs lies too scattered");
     for (const WindowCell& cell : *cells) {
       if (cell.box.begin[0] == box.begin[0] && cell.box.end[0] == box.end[0]) continue;
       // One image at a time.
@@ -40,28 +44,29 @@ class Comparer {
         Box image = box;
         image.begin[0] = n;
         image.end[0] = n + 1;
-        MENDEL_RETURN_IF_ERROR(Compare(image, mended));
+        MENDEL_RETURN_IF_ERROR(Compare(image, corrected));
       }
       return absl::OkStatus();
     }
-    mended.push_back({box, *std::move(cells)});
+    corrected.push_back({box, *std::move(cells)});
     return absl::OkStatus();
   }
 
  private:
   /// Halves, along the thinnest dimension that has more than one position: seams are thin.
-  absl::Status Cut(const Box& box, std::vector<MendedBox>& mended) {
+  absl::Status Cut(const Box& box, std::vector<CorrectedBox>& corrected) {
     size_t thinnest = box.begin.size();
     for (size_t d = 0; d < box.begin.size(); ++d) {
       const int64_t extent = box.end[d] - box.begin[d];
       if (d == 1 || extent < 2) continue;
-      if (thinnest == box.begin.size() || extent < box.end[thinnest] - box.begin[thinnest]) thinnest = d;
+      if (thinnest == box.begin.size() || extent < box.end[thinnest] - box.begin[thinnest])
+        thinnest = d;
     }
     if (thinnest == box.begin.size()) return InternalError("one output reads a position twice");
     Box low = box, high = box;
     low.end[thinnest] = high.begin[thinnest] = (box.begin[thinnest] + box.end[thinnest]) / 2;
-    MENDEL_RETURN_IF_ERROR(Compare(low, mended));
-    return Compare(high, mended);
+    MENDEL_RETURN_IF_ERROR(Compare(low, corrected));
+    return Compare(high, corrected);
   }
 
   /// nullopt when the reads are not functions of the window position.
@@ -83,7 +88,8 @@ class Comparer {
       at[0] += box.begin[0];
       for (size_t d = 0; d < spatial; ++d) at[d + 1] += box.begin[d + 2];
       const Shape in_g =
-          Unflatten(g_.from[static_cast<size_t>(FlatIndex(WithoutChannels(f_.out), at))], WithoutChannels(g_.conv_out));
+          Unflatten(g_.from[static_cast<size_t>(FlatIndex(WithoutChannels(f_.out), at))],
+                    WithoutChannels(g_.conv_out));
       Shape tap(spatial, 0);
       do {
         Shape u = at;
@@ -122,10 +128,10 @@ class TermEmitter {
   TermEmitter(const Graph& original, const LinearProgram& f, ValueId x, GraphBuilder& builder)
       : graph_(original), f_(f), x_(x), builder_(builder) {}
 
-  absl::StatusOr<ValueId> Emit(const MendedBox& mended, ValueId base) {
-    MENDEL_ASSIGN_OR_RETURN(ValueId value, Slice(base, mended.box.begin, mended.box.end));
-    for (const WindowCell& cell : mended.cells) {
-      MENDEL_ASSIGN_OR_RETURN(const ValueId term, Term(mended.box, cell));
+  absl::StatusOr<ValueId> Emit(const CorrectedBox& corrected, ValueId base) {
+    MENDEL_ASSIGN_OR_RETURN(ValueId value, Slice(base, corrected.box.begin, corrected.box.end));
+    for (const WindowCell& cell : corrected.cells) {
+      MENDEL_ASSIGN_OR_RETURN(const ValueId term, Term(corrected.box, cell));
       MENDEL_ASSIGN_OR_RETURN(value, builder_.Add("Add", {value, term}));
     }
     return value;
@@ -133,10 +139,12 @@ class TermEmitter {
   double flops() const { return flops_; }
 
  private:
-  absl::StatusOr<ValueId> Slice(ValueId value, const Shape& begin, const Shape& end, Shape steps = {}) {
+  absl::StatusOr<ValueId> Slice(ValueId value, const Shape& begin, const Shape& end,
+                                Shape steps = {}) {
     if (steps.empty()) steps.assign(begin.size(), 1);
-    const bool whole = Box{begin, end} == Box::Whole(builder_.type(value).shape) &&
-                       std::all_of(steps.begin(), steps.end(), [](int64_t step) { return step == 1; });
+    const bool whole =
+        Box{begin, end} == Box::Whole(builder_.type(value).shape) &&
+        std::all_of(steps.begin(), steps.end(), [](int64_t step) { return step == 1; });
     if (whole) return value;
     return builder_.Add("Slice", {value}, {{"starts", begin}, {"ends", end}, {"steps", steps}});
   }
@@ -174,8 +182,10 @@ class TermEmitter {
     MENDEL_ASSIGN_OR_RETURN(weights, Slice(weights, w_begin, w_end));
     Attributes attrs = conv.attrs;
     attrs.Set("pads", pads);
-    MENDEL_ASSIGN_OR_RETURN(const ValueId term, builder_.Add("Conv", {part, weights}, std::move(attrs)));
-    const double taps = static_cast<double>(NumElements(builder_.type(weights))) / static_cast<double>(w_end[0]);
+    MENDEL_ASSIGN_OR_RETURN(const ValueId term,
+                            builder_.Add("Conv", {part, weights}, std::move(attrs)));
+    const double taps =
+        static_cast<double>(NumElements(builder_.type(weights))) / static_cast<double>(w_end[0]);
     flops_ += 2 * static_cast<double>(NumElements(builder_.type(term))) * taps;
     return term;
   }
@@ -183,7 +193,8 @@ class TermEmitter {
   absl::StatusOr<ValueId> Source(const WindowCell& cell) {
     const Shape extents = cell.box.Extents();
     Shape begin = cell.start, end, steps = cell.step;
-    for (size_t d = 0; d < begin.size(); ++d) end.push_back(begin[d] + (extents[d] - 1) * steps[d] + 1);
+    for (size_t d = 0; d < begin.size(); ++d)
+      end.push_back(begin[d] + (extents[d] - 1) * steps[d] + 1);
     begin.insert(begin.begin() + 1, 0);
     end.insert(end.begin() + 1, f_.source[1]);
     steps.insert(steps.begin() + 1, 1);
@@ -197,45 +208,54 @@ class TermEmitter {
   double flops_ = 0;
 };
 
-absl::StatusOr<std::vector<MendedBox>> CompareBoxes(const LinearProgram& f, const LinearProgram& g, const OutputReport& output) {
-  std::vector<MendedBox> mended;
+absl::StatusOr<std::vector<CorrectedBox>> CompareBoxes(const LinearProgram& f,
+                                                       const LinearProgram& g,
+                                                       const OutputReport& output) {
+  std::vector<CorrectedBox> corrected;
   Comparer comparer(f, g);
   for (const Box& box : output.wrong) {
     if (box.begin[1] != 0 || box.end[1] != f.out[1]) {
       return absl::FailedPreconditionError("no difference: wrong in some channels only");
     }
-    MENDEL_RETURN_IF_ERROR(comparer.Compare(box, mended));
+    MENDEL_RETURN_IF_ERROR(comparer.Compare(box, corrected));
   }
-  return mended;
+  return corrected;
 }
 
-/// The elementwise operators after the boxes, over the whole; or (`in_tail`) over the whole and in each box.
-absl::StatusOr<MendedMutant> AddTerms(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share,
-                                      bool in_tail) {
+/// The elementwise operators after the boxes, over the whole; or (`in_tail`) over the whole and in
+/// each box.
+absl::StatusOr<CorrectedMutant> AddTerms(const Graph& original, const Graph& mutant,
+                                         const VerifierReport& report, double max_share,
+                                         bool in_tail) {
   MENDEL_RETURN_IF_ERROR(CheckMendable(original, mutant, report, max_share));
-  MENDEL_ASSIGN_OR_RETURN(const LinearProgram f, AnalyseLinear(original));
-  MENDEL_ASSIGN_OR_RETURN(const LinearProgram g, AnalyseLinear(mutant));
+  MENDEL_ASSIGN_OR_RETURN(const LinearProgram f, AnalyzeLinear(original));
+  MENDEL_ASSIGN_OR_RETURN(const LinearProgram g, AnalyzeLinear(mutant));
   MENDEL_RETURN_IF_ERROR(CheckAlike(original, f, mutant, g));
-  if (in_tail && f.tail.empty()) return absl::FailedPreconditionError("not in an elementwise operator: none follows");
+  if (in_tail && f.tail.empty())
+    return absl::FailedPreconditionError("not in an elementwise operator: none follows");
   if (in_tail && !TailMoves(original, f)) {
-    return absl::FailedPreconditionError("not in an elementwise operator: it has constants of its own for each position");
+    return absl::FailedPreconditionError(
+        "not in an elementwise operator: it has constants of its own for each position");
   }
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<MendedBox> mended, CompareBoxes(f, g, report.outputs[0]));
-  MendedMutant result;
-  result.mending = in_tail ? Mending::kElementwise : Mending::kDifference;
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<CorrectedBox> corrected,
+                          CompareBoxes(f, g, report.outputs[0]));
+  CorrectedMutant result;
+  result.correction = in_tail ? CorrectionKind::kElementwise : CorrectionKind::kDifference;
   result.boxes.emplace_back();
   GraphBuilder builder(mutant.name());
   std::vector<ValueId> inputs;
-  for (int32_t id : mutant.inputs()) inputs.push_back(builder.Input(InputName(mutant.node(id)), mutant.node(id).outputs[0]));
+  for (int32_t id : mutant.inputs())
+    inputs.push_back(builder.Input(InputName(mutant.node(id)), mutant.node(id).outputs[0]));
   MENDEL_ASSIGN_OR_RETURN(const ValueId base, EmitWithoutTail(mutant, g, inputs, builder));
   ValueId value = base;
   if (in_tail) {
     MENDEL_ASSIGN_OR_RETURN(value, EmitTailOf(original, f, base, builder));
   }
-  const auto position = std::find(original.inputs().begin(), original.inputs().end(), f.input) - original.inputs().begin();
+  const auto position = std::find(original.inputs().begin(), original.inputs().end(), f.input) -
+                        original.inputs().begin();
   TermEmitter terms(original, f, inputs[static_cast<size_t>(position)], builder);
   std::vector<ValueId> operands = {value};
-  for (const MendedBox& box : mended) {
+  for (const CorrectedBox& box : corrected) {
     if (box.cells.empty()) continue;
     MENDEL_ASSIGN_OR_RETURN(ValueId piece, terms.Emit(box, base));
     if (in_tail) {
@@ -245,7 +265,8 @@ absl::StatusOr<MendedMutant> AddTerms(const Graph& original, const Graph& mutant
     result.boxes[0].push_back(box.box);
   }
   if (operands.size() > 1) {
-    MENDEL_ASSIGN_OR_RETURN(value, builder.Add("Patch", std::move(operands), {{"boxes", result.boxes[0]}}));
+    MENDEL_ASSIGN_OR_RETURN(
+        value, builder.Add("Patch", std::move(operands), {{"boxes", result.boxes[0]}}));
   }
   if (!in_tail) {
     MENDEL_ASSIGN_OR_RETURN(value, EmitTailOf(original, f, value, builder));
@@ -253,19 +274,20 @@ absl::StatusOr<MendedMutant> AddTerms(const Graph& original, const Graph& mutant
   builder.Output(mutant.outputs()[0].name, value);
   MENDEL_ASSIGN_OR_RETURN(const Graph built, builder.Build());
   MENDEL_ASSIGN_OR_RETURN(result.graph, Deduplicate(built));
-  MENDEL_RETURN_IF_ERROR(Annotate(CheckGraph(result.graph), "mending by difference"));
+  MENDEL_RETURN_IF_ERROR(Annotate(CheckGraph(result.graph), "correction by difference"));
   result.flop_share = terms.flops() / std::max(1.0, RunTimeFlops(original));
   return result;
 }
 
 }  // namespace
 
-absl::StatusOr<MendedMutant> Difference(const Graph& original, const Graph& mutant, const JudgeReport& report, double max_share) {
+absl::StatusOr<CorrectedMutant> Difference(const Graph& original, const Graph& mutant,
+                                           const VerifierReport& report, double max_share) {
   return AddTerms(original, mutant, report, max_share, false);
 }
 
-absl::StatusOr<MendedMutant> InElementwise(const Graph& original, const Graph& mutant, const JudgeReport& report,
-                                           double max_share) {
+absl::StatusOr<CorrectedMutant> InElementwise(const Graph& original, const Graph& mutant,
+                                              const VerifierReport& report, double max_share) {
   return AddTerms(original, mutant, report, max_share, true);
 }
 

@@ -15,10 +15,13 @@
 namespace mendel {
 namespace {
 
-absl::Status NotLinear(const std::string& why) { return absl::FailedPreconditionError(Cat("no difference: ", why)); }
+absl::Status NotLinear(const std::string& why) {
+  return absl::FailedPreconditionError(Cat("no difference: ", why));
+}
 
 bool IsZeroPad(const Node& node) {
-  return node.op->name == "Pad" && node.attrs.Str("mode") == "constant" && node.attrs.Float("value") == 0;
+  return node.op->name == "Pad" && node.attrs.Str("mode") == "constant" &&
+         node.attrs.Float("value") == 0;
 }
 
 /// Input of an elementwise operator of one operand that varies; -1 when it is something else.
@@ -35,7 +38,8 @@ int VaryingOperand(const Graph& graph, const std::vector<bool>& constant, int32_
 }
 
 /// A graph of `path` (selections, first to last) alone, its operand being an input.
-absl::StatusOr<Graph> Selections(const Graph& graph, const TensorType& type, const std::vector<int32_t>& path) {
+absl::StatusOr<Graph> Selections(const Graph& graph, const TensorType& type,
+                                 const std::vector<int32_t>& path) {
   GraphBuilder builder;
   ValueId value = builder.Input("x", type);
   for (int32_t id : path) {
@@ -46,7 +50,8 @@ absl::StatusOr<Graph> Selections(const Graph& graph, const TensorType& type, con
   return builder.Build();
 }
 
-/// Stored tensors are equal to the judge when their symbols are, or when they have none and are the same numbers.
+/// Stored tensors are equal to the verifier when their symbols are, or when they have none and are
+/// the same numbers.
 bool SameWeights(const Graph& f, ValueId a, const Graph& g, ValueId b) {
   const Node& x = f.node(a.node);
   const Node& y = g.node(b.node);
@@ -62,8 +67,8 @@ bool IsView(const Node& node) {
   return std::find(kMoves.begin(), kMoves.end(), node.op->name) != kMoves.end() || IsZeroPad(node);
 }
 
-absl::StatusOr<std::vector<int64_t>> TraceViews(const Graph& graph, const Shape& operand, const std::vector<int32_t>& path,
-                                                int64_t bias) {
+absl::StatusOr<std::vector<int64_t>> TraceViews(const Graph& graph, const Shape& operand,
+                                                const std::vector<int32_t>& path, int64_t bias) {
   const TensorType type{DType::kF32, operand};
   MENDEL_ASSIGN_OR_RETURN(const Graph selections, Selections(graph, type, path));
   Box box = Box::Whole(selections.type(selections.outputs()[0].value).shape);
@@ -71,8 +76,10 @@ absl::StatusOr<std::vector<int64_t>> TraceViews(const Graph& graph, const Shape&
   box.end[1] = 1;
   MENDEL_ASSIGN_OR_RETURN(const Graph channel, RestrictToBox(selections, 0, box));
   HostValue numbers{type, std::vector<double>(static_cast<size_t>(NumElements(type))), {}};
-  for (size_t i = 0; i < numbers.scalars.size(); ++i) numbers.scalars[i] = static_cast<double>(i + 1);
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> traced, Evaluate(channel, std::vector<HostValue>{std::move(numbers)}));
+  for (size_t i = 0; i < numbers.scalars.size(); ++i)
+    numbers.scalars[i] = static_cast<double>(i + 1);
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> traced,
+                          Evaluate(channel, std::vector<HostValue>{std::move(numbers)}));
   const int64_t plane = NumElements(operand) / std::max<int64_t>(1, operand[0] * operand[1]);
   std::vector<int64_t> positions;
   for (double number : traced[0].scalars) {
@@ -94,7 +101,7 @@ Shape WithoutChannels(const Shape& shape) {
   return result;
 }
 
-absl::StatusOr<LinearProgram> AnalyseLinear(const Graph& graph) {
+absl::StatusOr<LinearProgram> AnalyzeLinear(const Graph& graph) {
   if (graph.outputs().size() != 1) return NotLinear("several outputs");
   LinearProgram program;
   const std::vector<bool> constant = ConstantExpressions(graph);
@@ -102,7 +109,8 @@ absl::StatusOr<LinearProgram> AnalyseLinear(const Graph& graph) {
   int32_t id = graph.outputs()[0].value.node;
   for (; graph.node(id).op->name != "Conv"; id = graph.node(id).inputs[0].node) {
     const Node& node = graph.node(id);
-    if (graph.users(id).size() + (graph.IsOutput(id) ? 1u : 0u) != 1) return NotLinear(Cat(node.op->name, " is read twice"));
+    if (graph.users(id).size() + (graph.IsOutput(id) ? 1u : 0u) != 1)
+      return NotLinear(Cat(node.op->name, " is read twice"));
     if (IsView(node)) {
       after.insert(after.begin(), id);
       continue;
@@ -114,13 +122,17 @@ absl::StatusOr<LinearProgram> AnalyseLinear(const Graph& graph) {
   }
   program.conv = id;
   const Node& conv = graph.node(id);
-  if (graph.users(id).size() + (graph.IsOutput(id) ? 1u : 0u) != 1) return NotLinear("the convolution is read twice");
+  if (graph.users(id).size() + (graph.IsOutput(id) ? 1u : 0u) != 1)
+    return NotLinear("the convolution is read twice");
   for (size_t k = 1; k < conv.inputs.size(); ++k) {
-    if (!constant[static_cast<size_t>(conv.inputs[k].node)]) return NotLinear("weights that are computed");
+    if (!constant[static_cast<size_t>(conv.inputs[k].node)])
+      return NotLinear("weights that are computed");
   }
   for (id = conv.inputs[0].node; !IsInput(graph.node(id)); id = graph.node(id).inputs[0].node) {
     const std::string_view name = graph.node(id).op->name;
-    if (!IsView(graph.node(id))) return NotLinear(Cat(name, " before the last convolution (a longer chain is not linear in one)"));
+    if (!IsView(graph.node(id)))
+      return NotLinear(
+          Cat(name, " before the last convolution (a longer chain is not linear in one)"));
     before.insert(before.begin(), id);
   }
   program.input = id;
@@ -129,17 +141,20 @@ absl::StatusOr<LinearProgram> AnalyseLinear(const Graph& graph) {
   program.conv_out = conv.outputs[0].shape;
   program.out = graph.type(graph.outputs()[0].value).shape;
   const Shape& w = graph.type(conv.inputs[1]).shape;
-  program.windows = WindowsOf(Shape(program.conv_in.begin() + 2, program.conv_in.end()), Shape(w.begin() + 2, w.end()), conv.attrs);
+  program.windows = WindowsOf(Shape(program.conv_in.begin() + 2, program.conv_in.end()),
+                              Shape(w.begin() + 2, w.end()), conv.attrs);
   MENDEL_ASSIGN_OR_RETURN(program.reads, TraceViews(graph, program.source, before, 1));
   MENDEL_ASSIGN_OR_RETURN(program.from, TraceViews(graph, program.conv_out, after, 0));
   return program;
 }
 
-absl::Status CheckAlike(const Graph& original, const LinearProgram& f, const Graph& mutant, const LinearProgram& g) {
+absl::Status CheckAlike(const Graph& original, const LinearProgram& f, const Graph& mutant,
+                        const LinearProgram& g) {
   const Node& a = original.node(f.conv);
   const Node& b = mutant.node(g.conv);
   bool same = a.inputs.size() == b.inputs.size() && a.attrs.Int("group") == b.attrs.Int("group");
-  for (size_t k = 1; same && k < a.inputs.size(); ++k) same = SameWeights(original, a.inputs[k], mutant, b.inputs[k]);
+  for (size_t k = 1; same && k < a.inputs.size(); ++k)
+    same = SameWeights(original, a.inputs[k], mutant, b.inputs[k]);
   if (!same) return absl::FailedPreconditionError("no difference: the mutant has other weights");
   const auto position = [](const Graph& graph, int32_t input) {
     return std::find(graph.inputs().begin(), graph.inputs().end(), input) - graph.inputs().begin();
@@ -147,9 +162,11 @@ absl::Status CheckAlike(const Graph& original, const LinearProgram& f, const Gra
   if (position(original, f.input) != position(mutant, g.input)) {
     return absl::FailedPreconditionError("no difference: the mutant reads another input");
   }
-  if (f.conv_out != f.out) return absl::FailedPreconditionError("no difference: the original's result is a view");
+  if (f.conv_out != f.out)
+    return absl::FailedPreconditionError("no difference: the original's result is a view");
   for (size_t i = 0; i < f.reads.size(); ++i) {
-    if (f.reads[i] != static_cast<int64_t>(i) + 1) return absl::FailedPreconditionError("no difference: the original reads a view");
+    if (f.reads[i] != static_cast<int64_t>(i) + 1)
+      return absl::FailedPreconditionError("no difference: the original reads a view");
   }
   return absl::OkStatus();
 }
@@ -160,7 +177,8 @@ bool TailMoves(const Graph& graph, const LinearProgram& program) {
     for (size_t k = 1; k < node.inputs.size(); ++k) {
       const Shape& shape = graph.type(node.inputs[k]).shape;
       const bool scalar = NumElements(shape) == 1;
-      const bool per_channel = shape.size() + 1 >= program.out.size() && NumElements(shape) == program.out[1] &&
+      const bool per_channel = shape.size() + 1 >= program.out.size() &&
+                               NumElements(shape) == program.out[1] &&
                                shape[shape.size() + 1 - program.out.size()] == program.out[1];
       if (!scalar && !per_channel) return false;
     }
@@ -180,11 +198,15 @@ absl::StatusOr<ValueId> CopyWeights(const Graph& graph, ValueId value, GraphBuil
   return ValueId{id, value.output};
 }
 
-absl::StatusOr<ValueId> EmitWithoutTail(const Graph& graph, const LinearProgram& program, const std::vector<ValueId>& inputs,
-                                        GraphBuilder& builder, const std::function<absl::StatusOr<ValueId>(ValueId)>& after_conv) {
+absl::StatusOr<ValueId> EmitWithoutTail(
+    const Graph& graph, const LinearProgram& program, const std::vector<ValueId>& inputs,
+    GraphBuilder& builder, const std::function<absl::StatusOr<ValueId>(ValueId)>& after_conv) {
   std::vector<int32_t> path;
-  for (int32_t id = graph.outputs()[0].value.node; id != program.input; id = graph.node(id).inputs[0].node) path.push_back(id);
-  const auto position = std::find(graph.inputs().begin(), graph.inputs().end(), program.input) - graph.inputs().begin();
+  for (int32_t id = graph.outputs()[0].value.node; id != program.input;
+       id = graph.node(id).inputs[0].node)
+    path.push_back(id);
+  const auto position = std::find(graph.inputs().begin(), graph.inputs().end(), program.input) -
+                        graph.inputs().begin();
   ValueId value = inputs[static_cast<size_t>(position)];
   for (auto id = path.rbegin(); id != path.rend(); ++id) {
     if (std::find(program.tail.begin(), program.tail.end(), *id) != program.tail.end()) continue;
@@ -203,7 +225,8 @@ absl::StatusOr<ValueId> EmitWithoutTail(const Graph& graph, const LinearProgram&
   return value;
 }
 
-absl::StatusOr<ValueId> EmitTailOf(const Graph& graph, const LinearProgram& program, ValueId value, GraphBuilder& builder) {
+absl::StatusOr<ValueId> EmitTailOf(const Graph& graph, const LinearProgram& program, ValueId value,
+                                   GraphBuilder& builder) {
   for (int32_t id : program.tail) {
     std::vector<ValueId> operands = {value};
     const Node& node = graph.node(id);

@@ -10,7 +10,10 @@ namespace {
 class CellGrower {
  public:
   CellGrower(const WindowReads& reads, bool first, const Shape& source)
-      : reads_(reads), own_(first ? reads.first : reads.second), other_(first ? reads.second : reads.first), source_(source) {
+      : reads_(reads),
+        own_(first ? reads.first : reads.second),
+        other_(first ? reads.second : reads.first),
+        source_(source) {
     taken_.assign(own_.size(), false);
   }
 
@@ -19,7 +22,8 @@ class CellGrower {
     return own_[flat] > 0 && own_[flat] != other_[flat] && !taken_[flat];
   }
 
-  /// The largest cell that grows from `at`, the last dimension first. Coordinates count from reads.begin.
+  /// The largest cell that grows from `at`, the last dimension first. Coordinates count from
+  /// reads.begin.
   WindowCell Grow(const Shape& at) {
     WindowCell cell{true, {at, at}, Coordinates(own_[Flat(at)]), Shape(at.size(), 1)};
     for (int64_t& end : cell.box.end) ++end;
@@ -29,7 +33,8 @@ class CellGrower {
       for (int64_t next = end; next < reads_.extent[d]; ++next) {
         const std::optional<bool> fits = Fits(cell, d, next, known);
         if (fits.has_value() && !*fits) break;
-        if (fits.has_value()) end = next + 1;  // a slab that nothing reads is kept only between others
+        if (fits.has_value())
+          end = next + 1;  // a slab that nothing reads is kept only between others
       }
       cell.box.end[d] = end;
     }
@@ -102,7 +107,8 @@ class CellGrower {
 
 }  // namespace
 
-WindowReads::WindowReads(Shape from, Shape extents) : begin(std::move(from)), extent(std::move(extents)) {
+WindowReads::WindowReads(Shape from, Shape extents)
+    : begin(std::move(from)), extent(std::move(extents)) {
   first.assign(static_cast<size_t>(NumElements(extent)), kUnread);
   second = first;
 }
@@ -118,7 +124,8 @@ bool WindowReads::Set(const Shape& u, int64_t in_first, int64_t in_second) {
   return true;
 }
 
-std::optional<std::vector<WindowCell>> DifferingCells(const WindowReads& reads, const Shape& source, size_t most) {
+std::optional<std::vector<WindowCell>> DifferingCells(const WindowReads& reads, const Shape& source,
+                                                      size_t most) {
   std::vector<WindowCell> cells;
   for (const bool first : {true, false}) {
     CellGrower grower(reads, first, source);

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the fenced commands of one section of README.md as they stand there. usage: readme_test.py SECTION BUILD_FOLDER
+"""Runs the fenced commands of a document as they stand there. usage: readme_test.py SECTION BUILD_FOLDER
 
-SECTION is "command-line", "grpc" or "container". The commands see a folder of their own with the repository's examples/ and deploy/,
+SECTION is "command-line", "grpc" or "container" of README.md, or the name of a file in docs/tutorials without its ending, whose
+fences of language text are output and not run. The commands see a folder of their own with the repository's examples/ and deploy/,
 BUILD_FOLDER's programs first on the PATH, and variables that lead the server to a free port and to that folder. For "container"
 `docker` is docker_stand_in.py, and the default ports are free because the commands have a network namespace of their own.
-MENDEL_IMAGE_ROOT: the root file system of a built image, for that one. What cannot be run here is told as SKIP (exit code 77).
+MENDEL_IMAGE_ROOT: the root file system of a built image, for that one. What cannot be run here is reported as SKIP (exit code 77).
 """
 import ctypes
 import fcntl
@@ -21,6 +22,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
+TUTORIALS = ROOT / "docs" / "tutorials"
 IN_USE = "address already in use"
 
 
@@ -31,13 +33,19 @@ def skip(reason):
 
 def blocks(section):
     """(language, text) of the section's fences; each must be of a language that can be run."""
+    if (TUTORIALS / f"{section}.md").exists():
+        fences = re.findall(r"^```(\w*)\n(.*?)^```$", (TUTORIALS / f"{section}.md").read_text(), re.M | re.S)
+        return runnable(f"docs/tutorials/{section}.md", [(language, text) for language, text in fences if language != "text"])
     parts = re.split(r"^### (.*)$", (ROOT / "README.md").read_text(), flags=re.M)
     bodies = [body for title, body in zip(parts[1::2], parts[2::2]) if title.lower().replace(" ", "-") == section]
     if len(bodies) != 1:
         sys.exit(f"README.md has {len(bodies)} sections '{section}'")
-    found = re.findall(r"^```(\w+)\n(.*?)^```$", bodies[0].split("\n## ")[0], re.M | re.S)
+    return runnable(f"README.md, {section}", re.findall(r"^```(\w+)\n(.*?)^```$", bodies[0].split("\n## ")[0], re.M | re.S))
+
+
+def runnable(place, found):
     if not found or {language for language, _ in found} - {"sh", "python"}:
-        sys.exit(f"README.md, {section}: what is to be run? {found}")
+        sys.exit(f"{place}: no fences of sh or python alone: {found}")
     return found
 
 
@@ -165,8 +173,8 @@ def main():
                 break
         print(output)
         if code != 0:
-            sys.exit(f"FAIL: README.md, {section}: the commands end with {code}")
-    print(f"README.md, {section}: runs as written")
+            sys.exit(f"FAIL: {section}: the commands end with {code}")
+    print(f"{section}: runs as written")
 
 
 if __name__ == "__main__":

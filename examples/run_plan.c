@@ -13,7 +13,8 @@ static int fail(const char* what) {
 
 static void print_value(const char* kind, const mendel_value* value) {
   printf("%s %s [", kind, value->name);
-  for (int d = 0; d < value->rank; ++d) printf(d > 0 ? ",%lld" : "%lld", (long long)value->shape[d]);
+  for (int d = 0; d < value->rank; ++d)
+    printf(d > 0 ? ",%lld" : "%lld", (long long)value->shape[d]);
   printf("] %zu bytes\n", value->bytes);
 }
 
@@ -44,7 +45,8 @@ int main(int argc, char** argv) {
     mendel_output(plan, k, &value);
     if (value.dtype != MENDEL_F32) continue;
     printf("%s:", value.name);
-    for (size_t i = 0; i < 4 && i < value.bytes / sizeof(float); ++i) printf(" %g", (double)((const float*)outputs[k])[i]);
+    for (size_t i = 0; i < 4 && i < value.bytes / sizeof(float); ++i)
+      printf(" %g", (double)((const float*)outputs[k])[i]);
     printf("\n");
   }
   for (int k = 0; k < input_count; ++k) free(inputs[k]);

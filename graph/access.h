@@ -1,4 +1,5 @@
-// Where an output element reads from: the input of the region analyzer (docs/verification.md, "regions").
+// Access patterns state which input elements an output element reads: the input of the region
+// analyzer (docs/verification.md, "Regions").
 #ifndef MENDEL_GRAPH_ACCESS_H_
 #define MENDEL_GRAPH_ACCESS_H_
 
@@ -10,8 +11,9 @@
 namespace mendel {
 
 /// Along one dimension of an input, output element o reads the positions
-///     sum_j coefficient[j] * o_j + offset + step * r,   r = 0 .. count-1,
-/// those outside [0, extent) being absent (zero padding). `whole`: every position is read, whatever o.
+///     sum_j coefficient[j] * o_j + offset + step * r,   r = 0 .. count-1.
+/// Positions outside [0, extent) are absent (zero padding). `whole`: every position is read, for
+/// any o.
 struct DimAccess {
   std::vector<int64_t> coefficients;  ///< one an output dimension; empty means all zero
   int64_t offset = 0;
@@ -20,7 +22,7 @@ struct DimAccess {
   bool whole = false;
 };
 
-/// How all output elements read one input, valid within the pattern's own breaks.
+/// The way all output elements read one input, valid within the pattern's own breaks.
 struct InputAccess {
   std::vector<DimAccess> dims;  ///< one an input dimension
 };
@@ -28,23 +30,29 @@ struct InputAccess {
 /// The structure of an operator's output elements as functions of its inputs' elements.
 struct AccessPattern {
   enum class Combine {
-    kSum,      ///< a sum of terms, each a constant times one element of one input (views, pools, concat, add)
-    kProduct,  ///< a sum of products of one element of every input of a term, see `terms` (conv, matmul, mul)
-    kOracle,   ///< a non-polynomial function of all elements read, jointly (relu, softmax over `whole` dimensions)
+    kSum,      ///< a sum of terms, each a constant times one element of one input (views, pools,
+               ///< concat, add)
+    kProduct,  ///< a sum of products of one element of every input of a term, see `terms` (conv,
+               ///< matmul, mul)
+    kOracle,   ///< a non-polynomial function of all elements read, jointly (relu, softmax over
+               ///< `whole` dimensions)
     kReshape,  ///< output flat position = input flat position of input 0; `inputs` is empty
   };
   Combine combine = Combine::kSum;
   std::vector<InputAccess> inputs;
-  /// Of kProduct: which inputs each product multiplies (convolution with a bias: {0, 1} and {2}). Empty: one term of all inputs.
+  /// Inputs that each product of a kProduct multiplies (convolution with a bias: {0, 1} and {2}).
+  /// Empty: one term of all inputs.
   std::vector<std::vector<int>> terms;
-  /// Of kProduct: bit k set where the product divides by input k; all elements of it that are read stand in one denominator.
+  /// Bit k is set where the product of a kProduct divides by input k; all elements of it that are
+  /// read stand in one denominator.
   uint32_t divided_inputs = 0;
-  /// Positions along each output dimension where the structure changes: group seams, concat seams, borders where a coefficient
-  /// changes. Any order; 0 and the extent may be among them. Padding edges need not be listed: the analyzer derives them from
-  /// the accesses. Missing dimensions have none.
+  /// Positions along each output dimension where the structure changes: group seams, concat seams,
+  /// borders where a coefficient changes. The order is free; 0 and the extent may be included.
+  /// Padding edges may be missing: the analyzer derives them from the accesses. Missing dimensions
+  /// have no breaks.
   std::vector<std::vector<int64_t>> breaks;
-  /// Which input is read in the block of output positions that starts at the break (Concat); empty: all inputs everywhere.
-  /// Entry b belongs to the b-th block along dimension `selecting_dim`.
+  /// The input read in the block of output positions that starts at the break (Concat); empty:
+  /// all inputs everywhere. Entry b belongs to the b-th block along dimension `selecting_dim`.
   int selecting_dim = -1;
   std::vector<int> selected_input;
 };

@@ -8,8 +8,8 @@
 
 namespace mendel {
 
-/// `Better(a, b)`: a wins over b. The first of equals is taken, the last with select_last_index. Opaque to the judge, which only
-/// ever sees known integers here.
+/// `Better(a, b)`: a wins over b. The first of equals is taken, the last with select_last_index.
+/// Opaque to the verifier, which only ever sees known integers here.
 template <class Better>
 struct ArgExtremeMeaning {
   template <class S>

@@ -9,7 +9,8 @@ namespace {
 
 constexpr ScalarFunction kSelect = {"Where", nullptr};
 
-Fp Oracle(std::array<uint64_t, 2> key, std::string_view name, std::span<const Fp> arguments, std::span<const double> parameters) {
+Fp Oracle(std::array<uint64_t, 2> key, std::string_view name, std::span<const Fp> arguments,
+          std::span<const double> parameters) {
   KeyedHash hash(key);
   hash.Add(name);
   hash.Add(static_cast<uint64_t>(parameters.size()));
@@ -21,12 +22,22 @@ Fp Oracle(std::array<uint64_t, 2> key, std::string_view name, std::span<const Fp
 
 }  // namespace
 
-Fp Arithmetic<Fp>::Call(const ScalarFunction& f, std::span<const Fp> arguments, std::span<const double> parameters) const {
+Fp Arithmetic<Fp>::NonFinite(double value) const {
+  const uint64_t which = std::isnan(value) ? 0 : (value > 0 ? 1 : 2);
+  KeyedHash hash(key_);
+  hash.Add("nonfinite");
+  hash.Add(which);
+  return {ElementOfHash(FieldScope::Current(), hash.Finish())};
+}
+
+Fp Arithmetic<Fp>::Call(const ScalarFunction& f, std::span<const Fp> arguments,
+                        std::span<const double> parameters) const {
   if (f.zero_at_zero && arguments.size() == 1 && arguments[0].value == 0) return {0};
   if (!f.symmetric) return Oracle(key_, f.name, arguments, parameters);
   std::vector<Fp> set(arguments.begin(), arguments.end());
   std::sort(set.begin(), set.end());
   set.erase(std::unique(set.begin(), set.end()), set.end());
+  if (set.size() > 1 && !std::isnan(f.neutral)) std::erase(set, NonFinite(f.neutral));
   if (set.size() == 1) return set[0];  // max(x, x) = x
   return Oracle(key_, f.name, set, parameters);
 }
@@ -38,7 +49,8 @@ Fp Arithmetic<Fp>::Select(Fp condition, Fp yes, Fp no) const {
 }
 
 Bound Arithmetic<Bound>::Literal(double exact) const {
-  if (exact == 0 || !std::isfinite(exact)) return {};
+  if (!std::isfinite(exact)) return Bound::Symbol();
+  if (exact == 0) return {};
   int exponent = 0;
   double mantissa = std::abs(std::frexp(exact, &exponent));  // in [1/2, 1)
   while (mantissa != std::floor(mantissa)) {
@@ -51,7 +63,8 @@ Bound Arithmetic<Bound>::Literal(double exact) const {
   return bound;
 }
 
-Bound Arithmetic<Bound>::Call(const ScalarFunction& f, std::span<const Bound> arguments, std::span<const double>) const {
+Bound Arithmetic<Bound>::Call(const ScalarFunction& f, std::span<const Bound> arguments,
+                              std::span<const double>) const {
   Bound result = Bound::Symbol();
   for (const Bound& argument : arguments) {
     CountOperands(1, argument);

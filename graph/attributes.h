@@ -1,4 +1,5 @@
-// Attributes of a node: named values, always complete (defaults filled in by the builder), so that equal nodes compare equal.
+// Attributes of a node: named values, always complete (defaults filled in by the builder), so that
+// equal nodes compare equal.
 #ifndef MENDEL_GRAPH_ATTRIBUTES_H_
 #define MENDEL_GRAPH_ATTRIBUTES_H_
 
@@ -17,13 +18,15 @@ namespace mendel {
 
 using Ints = std::vector<int64_t>;
 using Boxes = std::vector<Box>;
-using AttrValue = std::variant<int64_t, double, std::string, Ints, std::vector<double>, Tensor, Boxes>;
+using AttrValue =
+    std::variant<int64_t, double, std::string, Ints, std::vector<double>, Tensor, Boxes>;
 
-/// Sorted by name. The getters CHECK-fail when the attribute is absent or of another kind: after the builder has checked a
-/// node against its operator's specification that would be our bug.
+/// Sorted by name. The getters CHECK-fail when the attribute is absent or of another kind: after
+/// the builder has checked a node against its operator's specification that would be our bug.
 class Attributes {
  public:
-  // Not inline: nearly every file makes or copies attributes, and the code of a map of variants is long.
+  // Not inline: nearly every file makes or copies attributes, and the code of a map of variants is
+  // long.
   Attributes();
   Attributes(std::initializer_list<std::pair<const std::string, AttrValue>> values);
   Attributes(const Attributes& other);

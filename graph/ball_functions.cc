@@ -1,7 +1,7 @@
-// What every scalar function is on balls: the one table from names to enclosures.
+// The table of all scalar functions on balls, from names to enclosures.
 //
-// A name has one meaning in the whole graph language (graph/functions.h), so the table needs no operator. Constants that
-// definitions give as decimals are read as the BallContext says.
+// A name has one meaning in the whole graph language (graph/functions.h), so the table needs no
+// operator. Decimal constants of definitions are read with the BallContext's ConstantReading.
 #include "base/ball_functions.h"
 
 #include <array>
@@ -28,7 +28,8 @@ bool IsPositive(const Ball& x) { return SurelyLess(Ball(), x); }
 bool IsNegative(const Ball& x) { return SurelyLess(x, Ball()); }
 bool IsNotPositive(const Ball& x) { return SurelyLessOrEqual(x, Ball()); }
 
-/// `above(x)` where x > threshold, else `below(x)`; both when that is open. Functions continuous at the threshold and others.
+/// `above(x)` where x > threshold, else `below(x)`; both when the comparison is open. Functions may
+/// be discontinuous at the threshold.
 template <class Below, class Above>
 Ball Piecewise(const Ball& x, const Ball& threshold, const Below& below, const Above& above) {
   if (SurelyLess(threshold, x)) return above(x);
@@ -44,7 +45,9 @@ Ball Softplus(const Ball& x) {
       [](const Ball& v) { return v + balls::Log1p(balls::Exp(-v)); });
 }
 
-Ball Clamped(const Ball& x, double low, double high) { return balls::Min(balls::Max(x, Exactly(low)), Exactly(high)); }
+Ball Clamped(const Ball& x, double low, double high) {
+  return balls::Min(balls::Max(x, Exactly(low)), Exactly(high));
+}
 
 Ball Constant(const Ball& real, double as_double, float as_float) {
   const ConstantReading reading = BallScope::Current().ReadConstant();
@@ -65,7 +68,8 @@ Ball HardSwish(const Ball& x) {
   return x * Clamped(x * sixth + Exactly(0.5), 0, 1);
 }
 
-/// The remainder with the sign of x. On integral operands, whose sign rule is another, it is never called.
+/// The remainder with the sign of x. Integral operands have another sign rule and never come
+/// here.
 Ball Remainder(const Ball& x, const Ball& y) { return x - balls::Trunc(x / y) * y; }
 
 Ball Sign(const Ball& x) {
@@ -76,7 +80,8 @@ Ball Sign(const Ball& x) {
   return Ball::Interval(zero_or_more ? 0 : -1, IsNotPositive(x) ? 0 : 1);
 }
 
-/// Rounding into a dtype never decreases where its argument increases, so the ends' values bound all others. `p`: see Cast.
+/// Rounding into a dtype never decreases where its argument increases, so the ends' values bound
+/// all others. `p`: see Cast.
 Ball Cast(const Ball& x, Scalars p) {
   const DType to = static_cast<DType>(p[0]);
   if (to == DType::kBool) {
@@ -85,8 +90,9 @@ Ball Cast(const Ball& x, Scalars p) {
   }
   const auto [low, high] = x.Bounds();
   if (IsFloat(to)) return Ball::Interval(RoundTo(to, low), RoundTo(to, high));
-  // Integers: what does not fit is not monotone, and differs between backends.
-  const double limit = std::exp2(static_cast<double>(8 * DTypeSize(to) - (to == DType::kU8 ? 0 : 1)));
+  // Integers: the cast is not monotone for values that do not fit, and differs between backends.
+  const double limit =
+      std::exp2(static_cast<double>(8 * DTypeSize(to) - (to == DType::kU8 ? 0 : 1)));
   if (!(high < limit && low > (to == DType::kU8 ? -1 : -limit - 1))) return Ball::Indeterminate();
   return Ball::Interval(std::trunc(low), std::trunc(high));
 }
@@ -134,7 +140,9 @@ const std::unordered_map<std::string_view, Function>& Table() {
       {"Celu",
        [](Balls x, Scalars p) {
          return Piecewise(
-             x[0], Ball(), [&](const Ball& v) { return Exactly(p[0]) * balls::Expm1(v / Exactly(p[0])); }, Itself);
+             x[0], Ball(),
+             [&](const Ball& v) { return Exactly(p[0]) * balls::Expm1(v / Exactly(p[0])); },
+             Itself);
        }},
       {"Clip", [](Balls x, Scalars p) { return Clamped(x[0], p[0], p[1]); }},
       {"Cos", &Unary<balls::Cos>},
@@ -149,7 +157,8 @@ const std::unordered_map<std::string_view, Function>& Table() {
       {"Exp", &Unary<balls::Exp>},
       {"Floor", &Unary<balls::Floor>},
       {"Gelu", [](Balls x, Scalars p) { return Gelu(x[0], p[0] != 0); }},
-      {"HardSigmoid", [](Balls x, Scalars p) { return Clamped(Exactly(p[0]) * x[0] + Exactly(p[1]), 0, 1); }},
+      {"HardSigmoid",
+       [](Balls x, Scalars p) { return Clamped(Exactly(p[0]) * x[0] + Exactly(p[1]), 0, 1); }},
       {"HardSwish", &Unary<HardSwish>},
       {"IsInf", [](Balls x, Scalars) { return x[0].IsFinite() ? Bit(false) : EitherBit(); }},
       {"IsNaN", [](Balls x, Scalars) { return x[0].IsFinite() ? Bit(false) : EitherBit(); }},
@@ -162,12 +171,9 @@ const std::unordered_map<std::string_view, Function>& Table() {
       {"LessOrEqual", &Binary<IsLessOrEqual>},
       {"Log", &Unary<balls::Log>},
       {"Max", &Extreme<true>},
-      {"MaxOfNothing", [](Balls, Scalars) { return Exactly(-std::numeric_limits<double>::infinity()); }},
       {"Min", &Extreme<false>},
-      {"MinOfNothing", [](Balls, Scalars) { return Exactly(std::numeric_limits<double>::infinity()); }},
       {"Mish", [](Balls x, Scalars) { return x[0] * balls::Tanh(Softplus(x[0])); }},
       {"Mod", &Binary<Remainder>},
-      {"NonFinitePadding", [](Balls, Scalars p) { return Exactly(p[0]); }},
       {"Pow", &Binary<balls::Pow>},
       {"PowInteger", [](Balls x, Scalars) { return balls::Trunc(balls::Pow(x[0], x[1])); }},
       {"Relu", [](Balls x, Scalars) { return balls::Max(x[0], Ball()); }},
@@ -176,7 +182,9 @@ const std::unordered_map<std::string_view, Function>& Table() {
       {"Selu",
        [](Balls x, Scalars p) {
          return Exactly(p[1]) * Piecewise(
-                                    x[0], Ball(), [&](const Ball& v) { return Exactly(p[0]) * balls::Expm1(v); }, Itself);
+                                    x[0], Ball(),
+                                    [&](const Ball& v) { return Exactly(p[0]) * balls::Expm1(v); },
+                                    Itself);
        }},
       {"Sigmoid", [](Balls x, Scalars) { return Exactly(1) / (Exactly(1) + balls::Exp(-x[0])); }},
       {"Sign", &Unary<Sign>},
@@ -198,7 +206,8 @@ const std::unordered_map<std::string_view, Function>& Table() {
 
 }  // namespace
 
-Ball Arithmetic<Ball>::Call(const ScalarFunction& f, std::span<const Ball> arguments, std::span<const double> parameters) const {
+Ball Arithmetic<Ball>::Call(const ScalarFunction& f, std::span<const Ball> arguments,
+                            std::span<const double> parameters) const {
   const auto found = Table().find(f.name);
   if (found != Table().end()) return found->second(arguments, parameters);
   BallScope::Current().Fail(Cat("no enclosure of ", f.name), /*for_good=*/true);

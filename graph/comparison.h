@@ -1,4 +1,5 @@
-// The order comparisons, through two oracles, so that Greater(a, b) and Less(b, a) agree, and GreaterOrEqual and LessOrEqual.
+// The order comparisons, through two oracles, so that Greater(a, b) and Less(b, a) agree, and
+// GreaterOrEqual and LessOrEqual.
 //
 // LessOrEqual(a, b) is not stated as Not(Less(b, a)): the two differ for NaN.
 #ifndef MENDEL_GRAPH_COMPARISON_H_
@@ -14,15 +15,20 @@ namespace mendel {
 
 inline constexpr ScalarFunction kLess = {
     .name = "Less",
-    .real = [](std::span<const double> x, std::span<const double>) { return x[0] < x[1] ? 1.0 : 0.0; },
-    .integer = [](std::span<const int64_t> x, std::span<const double>) { return int64_t{x[0] < x[1]}; }};
+    .real = [](std::span<const double> x,
+               std::span<const double>) { return x[0] < x[1] ? 1.0 : 0.0; },
+    .integer = [](std::span<const int64_t> x,
+                  std::span<const double>) { return int64_t{x[0] < x[1]}; }};
 
 inline constexpr ScalarFunction kLessOrEqual = {
     .name = "LessOrEqual",
-    .real = [](std::span<const double> x, std::span<const double>) { return x[0] <= x[1] ? 1.0 : 0.0; },
-    .integer = [](std::span<const int64_t> x, std::span<const double>) { return int64_t{x[0] <= x[1]}; }};
+    .real = [](std::span<const double> x,
+               std::span<const double>) { return x[0] <= x[1] ? 1.0 : 0.0; },
+    .integer = [](std::span<const int64_t> x,
+                  std::span<const double>) { return int64_t{x[0] <= x[1]}; }};
 
-/// F(input a, input b) at `i`, decided when both are known integers. (A bound covers both answers as an oracle's value.)
+/// F(input a, input b) at `i`, decided when both are known integers. (A bound covers both answers
+/// as an oracle's value.)
 template <const ScalarFunction& F, class S>
 S Compare(const Reader<S>& in, int a, int b, Index i) {
   if constexpr (!std::is_same_v<S, Bound>) {

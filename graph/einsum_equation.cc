@@ -8,7 +8,9 @@ namespace mendel {
 namespace {
 
 bool IsEinsumLabel(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool HasLabel(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
+bool HasLabel(const std::string& labels, char label) {
+  return labels.find(label) != std::string::npos;
+}
 
 }  // namespace
 
@@ -19,9 +21,12 @@ absl::StatusOr<EinsumEquation> ParseEinsum(const std::string& text) {
   }
   const size_t comma = plain.find(',');
   const size_t arrow = plain.find("->");
-  if (comma == std::string::npos || comma > arrow) return InvalidInput("equation '", text, "' must have two operands");
+  if (comma == std::string::npos || comma > arrow)
+    return InvalidInput("equation '", text, "' must have two operands");
   EinsumEquation equation;
-  equation.operands = {plain.substr(0, comma), plain.substr(comma + 1, arrow == std::string::npos ? arrow : arrow - comma - 1)};
+  equation.operands = {
+      plain.substr(0, comma),
+      plain.substr(comma + 1, arrow == std::string::npos ? arrow : arrow - comma - 1)};
   const std::string all = equation.operands[0] + equation.operands[1];
   if (arrow != std::string::npos) {
     equation.output = plain.substr(arrow + 2);
@@ -34,7 +39,8 @@ absl::StatusOr<EinsumEquation> ParseEinsum(const std::string& text) {
   if (!std::all_of(all.begin(), all.end(), IsEinsumLabel))
     return Unsupported("equation '", text, "' has labels that are not letters");
   for (char label : equation.output) {
-    if (!HasLabel(all, label) || std::count(equation.output.begin(), equation.output.end(), label) != 1) {
+    if (!HasLabel(all, label) ||
+        std::count(equation.output.begin(), equation.output.end(), label) != 1) {
       return InvalidInput("output label '", std::string(1, label), "' of equation '", text,
                           "' must occur once there, and in an operand");
     }

@@ -17,7 +17,9 @@ const ElementStructure* FindElementStructure(std::string_view op) {
   return it == Registry().end() ? nullptr : &it->second;
 }
 
-ElementStructureRegistrar::ElementStructureRegistrar(const ElementStructure& structure) { Registry()[structure.op] = structure; }
+ElementStructureRegistrar::ElementStructureRegistrar(const ElementStructure& structure) {
+  Registry()[structure.op] = structure;
+}
 
 SeparableTaps::Dim IdentityTaps(int input_dim, int64_t extent) {
   SeparableTaps::Dim dim{input_dim, {}};

@@ -9,7 +9,8 @@ namespace mendel {
 namespace {
 
 absl::Status RefuseBool(const TensorType& type) {
-  return type.dtype == DType::kBool ? InvalidInput("expected numbers, not ", TypeString(type)) : absl::OkStatus();
+  return type.dtype == DType::kBool ? InvalidInput("expected numbers, not ", TypeString(type))
+                                    : absl::OkStatus();
 }
 
 DType SampleFloatDType(Rng& rng) {
@@ -22,7 +23,8 @@ DType SampleNumericDType(Rng& rng) {
   return rng.Flip(0.6) ? SampleFloatDType(rng) : kIntegers[rng.Below(kIntegers.size())];
 }
 
-/// `shapes(rng)` with all operands of a dtype of the family. The dtype is drawn first, whatever the compiler.
+/// `shapes(rng)` with all operands of a dtype of the family. The dtype is drawn first, whatever the
+/// compiler.
 OpSample Sampled(Rng& rng, DType (*family)(Rng&), OpSample (*shapes)(Rng&)) {
   const DType dtype = family(rng);
   OpSample sample = shapes(rng);
@@ -43,7 +45,8 @@ TypesOr InferBroadcastNumericToBool(std::span<const TensorType> inputs, const At
 }
 
 TypesOr InferBroadcastBool(std::span<const TensorType> inputs, const Attributes& attrs) {
-  if (inputs[0].dtype != DType::kBool) return InvalidInput("expected Booleans, not ", TypeString(inputs[0]));
+  if (inputs[0].dtype != DType::kBool)
+    return InvalidInput("expected Booleans, not ", TypeString(inputs[0]));
   return InferBroadcast(inputs, attrs);
 }
 
@@ -81,21 +84,30 @@ OpDefinition ElementwiseOp(std::string_view name, int inputs) {
   return op;
 }
 
-Bound BoundOfCall(const NodeView&, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOfCall(const NodeView&, std::span<const Bound> inputs, int,
+                  const Arithmetic<Bound>& arithmetic) {
   constexpr ScalarFunction kAny = {"", nullptr};
   return arithmetic.Call(kAny, inputs);
 }
 
 template <class S>
-void FillCalls(const Reader<S>& in, const ScalarFunction& f, const Parameters& parameters, std::span<S> out) {
-  ForRanges<S>(static_cast<int64_t>(out.size()), std::is_same_v<S, Ball> ? 64 : 1, [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) out[static_cast<size_t>(k)] = in.Call(f, {in.Flat(0, k)}, parameters);
-  });
+void FillCalls(const Reader<S>& in, const ScalarFunction& f, const Parameters& parameters,
+               std::span<S> out) {
+  ForRanges<S>(static_cast<int64_t>(out.size()), std::is_same_v<S, Ball> ? 64 : 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t k = begin; k < end; ++k)
+                   out[static_cast<size_t>(k)] = in.Call(f, {in.Flat(0, k)}, parameters);
+               });
 }
 
-template void FillCalls(const Reader<double>&, const ScalarFunction&, const Parameters&, std::span<double>);
-template void FillCalls(const Reader<int64_t>&, const ScalarFunction&, const Parameters&, std::span<int64_t>);
+template void FillCalls(const Reader<double>&, const ScalarFunction&, const Parameters&,
+                        std::span<double>);
+template void FillCalls(const Reader<int64_t>&, const ScalarFunction&, const Parameters&,
+                        std::span<int64_t>);
 template void FillCalls(const Reader<Fp>&, const ScalarFunction&, const Parameters&, std::span<Fp>);
-template void FillCalls(const Reader<Ball>&, const ScalarFunction&, const Parameters&, std::span<Ball>);
+template void FillCalls(const Reader<Ball>&, const ScalarFunction&, const Parameters&,
+                        std::span<Ball>);
+template void FillCalls(const Reader<Extended>&, const ScalarFunction&, const Parameters&,
+                        std::span<Extended>);
 
 }  // namespace mendel

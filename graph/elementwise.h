@@ -1,5 +1,6 @@
-// What the elementwise operators share: inference by dtype family, wrapping integer arithmetic, samples, and definitions made
-// from one ScalarFunction, so that an operator's file states little more than its formula.
+// Common parts of the elementwise operators: inference by dtype family, wrapping integer
+// arithmetic, samples, and definitions made from one ScalarFunction, so that an operator's file
+// states little more than its formula.
 #ifndef MENDEL_GRAPH_ELEMENTWISE_H_
 #define MENDEL_GRAPH_ELEMENTWISE_H_
 
@@ -14,8 +15,9 @@
 
 namespace mendel {
 
-/// Inference. "Numeric" is every dtype but bool: sums and products of Booleans would not be those of the field elements that
-/// stand for them. Broadcast: all inputs of one dtype and the output of the same, or of bool; Same: the type of input 0.
+/// Inference. "Numeric" is every dtype but bool: sums and products of Booleans differ from those of
+/// the field elements that represent them. Broadcast: all inputs and the output have one dtype, or
+/// the output is bool. Same: the output has the type of input 0.
 TypesOr InferBroadcastNumeric(std::span<const TensorType> inputs, const Attributes& attrs);
 TypesOr InferBroadcastNumericToBool(std::span<const TensorType> inputs, const Attributes& attrs);
 TypesOr InferBroadcastBool(std::span<const TensorType> inputs, const Attributes& attrs);
@@ -30,7 +32,7 @@ OpSample SampleBinaryBool(Rng& rng);
 /// SampleUnaryFloat with the elements in [low, high).
 OpSample SampleUnaryIn(Rng& rng, double low, double high);
 
-/// a + b, a - b, a * b and -a; integers wrap, as every backend's do.
+/// a + b, a - b, a * b and -a; integers wrap, as in every backend.
 template <class S>
 S Plus(const S& a, const S& b) {
   if constexpr (std::is_same_v<S, int64_t>) {
@@ -64,25 +66,31 @@ S Negated(const S& a) {
   }
 }
 
-/// max(x, 0). The oracle keeps the true fact that it is 0 at 0, so that it commutes with zero padding.
+/// max(x, 0). The oracle keeps the true axiom f(0) = 0, so that it commutes with zero
+/// padding.
 inline constexpr ScalarFunction kRelu = {
     .name = "Relu",
-    .real = [](std::span<const double> x, std::span<const double>) { return x[0] > 0 ? x[0] : (x[0] == x[0] ? 0.0 : x[0]); },
-    .integer = [](std::span<const int64_t> x, std::span<const double>) { return x[0] > 0 ? x[0] : int64_t{0}; },
+    .real = [](std::span<const double> x,
+               std::span<const double>) { return x[0] > 0 ? x[0] : (x[0] == x[0] ? 0.0 : x[0]); },
+    .integer = [](std::span<const int64_t> x,
+                  std::span<const double>) { return x[0] > 0 ? x[0] : int64_t{0}; },
     .zero_at_zero = true};
 
 /// Name, arity, restriction and access (one oracle of all operands) of an elementwise operator.
 OpDefinition ElementwiseOp(std::string_view name, int inputs);
 /// Bound of one oracle call on all inputs.
-Bound BoundOfCall(const NodeView& node, std::span<const Bound> inputs, int output, const Arithmetic<Bound>& arithmetic);
+Bound BoundOfCall(const NodeView& node, std::span<const Bound> inputs, int output,
+                  const Arithmetic<Bound>& arithmetic);
 
 /// A scalar function's parameters (alpha, ...) as its ScalarFunction expects them.
 using Parameters = std::vector<double>;
 inline Parameters NoParameters(const NodeView&) { return {}; }
 
-/// out[k] = f(input 0's element k). Balls cost so much more than other scalars that few of them are worth a thread.
+/// out[k] = f(input 0's element k). Balls cost much more than other scalars, so a few of them
+/// already justify a thread.
 template <class S>
-void FillCalls(const Reader<S>& in, const ScalarFunction& f, const Parameters& parameters, std::span<S> out);
+void FillCalls(const Reader<S>& in, const ScalarFunction& f, const Parameters& parameters,
+               std::span<S> out);
 
 template <const ScalarFunction& F, Parameters (*P)(const NodeView&)>
 struct UnaryMeaning {
@@ -92,8 +100,8 @@ struct UnaryMeaning {
   }
 };
 
-/// The operator F(x), named as F, on floats and, when F has an integer meaning, on integers. The caller adds attributes (which
-/// `P` turns into parameters) and replaces what differs.
+/// The operator F(x), named as F, on floats and, when F has an integer meaning, on integers. The
+/// caller adds attributes (which `P` turns into parameters) and replaces what differs.
 template <const ScalarFunction& F, Parameters (*P)(const NodeView&) = &NoParameters>
 OpDefinition UnaryOp() {
   OpDefinition op = ElementwiseOp(F.name, 1);

@@ -9,7 +9,8 @@ Emitter::~Emitter() = default;
 
 std::vector<ValueId> Emitter::InputsOf(const Graph& like) {
   std::vector<ValueId> values;
-  for (int32_t id : like.inputs()) values.push_back(builder_.Input(InputName(like.node(id)), like.node(id).outputs[0]));
+  for (int32_t id : like.inputs())
+    values.push_back(builder_.Input(InputName(like.node(id)), like.node(id).outputs[0]));
   return values;
 }
 
@@ -30,7 +31,8 @@ ValueId Emitter::CopyConstantExpression(const Graph& graph, ValueId value) {
   return {*copy, value.output};
 }
 
-ValueId Emitter::Op(std::string_view op, std::vector<ValueId> inputs, Attributes attrs, std::string name) {
+ValueId Emitter::Op(std::string_view op, std::vector<ValueId> inputs, Attributes attrs,
+                    std::string name) {
   if (!status_.ok()) return {};
   const auto value = builder_.Add(op, std::move(inputs), std::move(attrs), std::move(name));
   if (value.ok()) return *value;
@@ -38,28 +40,40 @@ ValueId Emitter::Op(std::string_view op, std::vector<ValueId> inputs, Attributes
   return {};
 }
 
-std::vector<ValueId> Emitter::Ops(std::string_view op, std::vector<ValueId> inputs, size_t count, Attributes attrs) {
+std::vector<ValueId> Emitter::Ops(std::string_view op, std::vector<ValueId> inputs, size_t count,
+                                  Attributes attrs) {
   std::vector<ValueId> values(count);
   if (!status_.ok()) return values;
   const auto node = builder_.AddNode(op, std::move(inputs), std::move(attrs));
   if (!node.ok()) {
     Fail(node.status());
   } else if (builder_.node(*node).outputs.size() != count) {
-    Fail(InternalError("operator ", op, " has ", builder_.node(*node).outputs.size(), " outputs, not ", count));
+    Fail(InternalError("operator ", op, " has ", builder_.node(*node).outputs.size(),
+                       " outputs, not ", count));
   } else {
     for (size_t k = 0; k < count; ++k) values[k] = {*node, static_cast<int32_t>(k)};
   }
   return values;
 }
 
-ValueId Emitter::Input(std::string name, TensorType type) { return builder_.Input(std::move(name), std::move(type)); }
-ValueId Emitter::Constant(Tensor value, std::string symbol) { return builder_.Constant(std::move(value), std::move(symbol)); }
-ValueId Emitter::Reshape(ValueId x, Shape shape) { return Op("Reshape", {x}, {{"shape", std::move(shape)}}); }
-ValueId Emitter::Transpose(ValueId x, Ints perm) { return Op("Transpose", {x}, {{"perm", std::move(perm)}}); }
+ValueId Emitter::Input(std::string name, TensorType type) {
+  return builder_.Input(std::move(name), std::move(type));
+}
+ValueId Emitter::Constant(Tensor value, std::string symbol) {
+  return builder_.Constant(std::move(value), std::move(symbol));
+}
+ValueId Emitter::Reshape(ValueId x, Shape shape) {
+  return Op("Reshape", {x}, {{"shape", std::move(shape)}});
+}
+ValueId Emitter::Transpose(ValueId x, Ints perm) {
+  return Op("Transpose", {x}, {{"perm", std::move(perm)}});
+}
 ValueId Emitter::MatMul(ValueId a, ValueId b) { return Op("MatMul", {a, b}); }
 ValueId Emitter::Add(ValueId a, ValueId b) { return Op("Add", {a, b}); }
 ValueId Emitter::Mul(ValueId a, ValueId b) { return Op("Mul", {a, b}); }
-void Emitter::Output(std::string name, ValueId value) { outputs_.emplace_back(std::move(name), value); }
+void Emitter::Output(std::string name, ValueId value) {
+  outputs_.emplace_back(std::move(name), value);
+}
 
 ValueId Emitter::Concat(std::vector<ValueId> values, int64_t axis) {
   if (values.size() == 1) return values[0];
@@ -79,7 +93,8 @@ ValueId Emitter::Slice(ValueId x, int64_t axis, int64_t begin, int64_t end, int6
 
 ValueId Emitter::Cut(ValueId x, const Box& box) {
   if (box == Box::Whole(shape(x))) return x;
-  return Op("Slice", {x}, {{"starts", box.begin}, {"ends", box.end}, {"steps", Ints(box.begin.size(), 1)}});
+  return Op("Slice", {x},
+            {{"starts", box.begin}, {"ends", box.end}, {"steps", Ints(box.begin.size(), 1)}});
 }
 
 ValueId Emitter::PadZero(ValueId x, int64_t axis, int64_t before, int64_t after) {

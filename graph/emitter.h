@@ -12,8 +12,9 @@
 
 namespace mendel {
 
-/// Emits nodes without a status after each. After an error every call returns a placeholder value whose type has rank kMaxRank,
-/// so that callers may go on; nothing of that reaches a graph, because Finish() returns the error.
+/// Emits nodes without a status after each. After an error every call returns a placeholder value
+/// whose type has rank kMaxRank, so that callers may go on; nothing of that reaches a graph,
+/// because Finish() returns the error.
 class Emitter {
  public:
   explicit Emitter(std::string name = "");
@@ -26,9 +27,11 @@ class Emitter {
   ValueId Input(std::string name, TensorType type);
   ValueId Constant(Tensor value, std::string symbol = "");
 
-  ValueId Op(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {}, std::string name = "");
+  ValueId Op(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {},
+             std::string name = "");
   /// All outputs of a node with `count` outputs.
-  std::vector<ValueId> Ops(std::string_view op, std::vector<ValueId> inputs, size_t count, Attributes attrs = {});
+  std::vector<ValueId> Ops(std::string_view op, std::vector<ValueId> inputs, size_t count,
+                           Attributes attrs = {});
 
   ValueId Reshape(ValueId x, Shape shape);
   ValueId Transpose(ValueId x, Ints perm);

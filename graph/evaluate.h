@@ -1,11 +1,13 @@
 // Evaluation of graphs by the operators' own definitions, in double precision and exact integers.
 //
-// The slow, obvious interpreter: constant folding and small tests use it directly; backends and the judge are compared
-// with it. Values of float dtypes are held as doubles and are not rounded between nodes.
+// This is the slow, obvious interpreter. Constant folding and small tests use it directly; backends
+// and the verifier are compared with it. Float values are stored as doubles and not rounded between
+// nodes.
 #ifndef MENDEL_GRAPH_EVALUATE_H_
 #define MENDEL_GRAPH_EVALUATE_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,16 +28,29 @@ struct HostValue {
   Tensor ToTensor() const;
   /// Elements as doubles, whatever the dtype.
   double At(int64_t flat) const {
-    return IsFloat(type.dtype) ? scalars[static_cast<size_t>(flat)] : static_cast<double>(integers[static_cast<size_t>(flat)]);
+    return IsFloat(type.dtype) ? scalars[static_cast<size_t>(flat)]
+                               : static_cast<double>(integers[static_cast<size_t>(flat)]);
   }
 };
 
-/// The outputs of one node by its operator's definition.
-std::vector<HostValue> EvaluateNode(const OpDefinition& op, const NodeView& node, std::span<const HostValue* const> inputs);
+/// |a - b| of one element of two values of one type; exact before the last rounding for integers.
+double ElementDistance(const HostValue& a, const HostValue& b, int64_t flat);
 
-/// The graph's outputs in order. `inputs` in the order of graph.inputs(), of the right types (InvalidArgument otherwise).
-/// Values are freed after their last use.
-absl::StatusOr<std::vector<HostValue>> Evaluate(const Graph& graph, std::span<const HostValue> inputs);
+/// The outputs of one node by its operator's definition.
+std::vector<HostValue> EvaluateNode(const OpDefinition& op, const NodeView& node,
+                                    std::span<const HostValue* const> inputs);
+
+/// The graph's outputs in order. `inputs` in the order of graph.inputs(), of the right types
+/// (InvalidArgument otherwise). Values are freed after their last use.
+absl::StatusOr<std::vector<HostValue>> Evaluate(const Graph& graph,
+                                                std::span<const HostValue> inputs);
+
+/// Evaluate, with every node's outputs from `evaluate` in place of EvaluateNode.
+using NodeEvaluation = std::function<std::vector<HostValue>(
+    const OpDefinition& op, const NodeView& node, std::span<const HostValue* const> inputs)>;
+absl::StatusOr<std::vector<HostValue>> EvaluateWith(const Graph& graph,
+                                                    std::span<const HostValue> inputs,
+                                                    const NodeEvaluation& evaluate);
 
 }  // namespace mendel
 

@@ -1,4 +1,5 @@
-// What Fill meanings share: loops over output ranges on several threads, operands as arrays and division by known counts.
+// Common parts of Fill meanings: loops over output ranges on several threads, operands as arrays
+// and division by known counts.
 #ifndef MENDEL_GRAPH_FILL_H_
 #define MENDEL_GRAPH_FILL_H_
 
@@ -15,14 +16,15 @@
 
 namespace mendel {
 
-/// Elements that a thread should at least work on to be worth starting.
+/// The fewest elements for which a thread is worth starting.
 inline constexpr int64_t kElementsPerJob = 1 << 15;
 
-/// Calls body(begin, end) for disjoint ranges that cover [0, count), in parallel; an item costs about `work` element visits.
+/// Calls body(begin, end) for disjoint ranges that cover [0, count), in parallel; an item costs
+/// about `work` element visits.
 template <class S, class Body>
 void ForRanges(int64_t count, int64_t work, const Body& body) {
   const int64_t grain = std::max<int64_t>(1, kElementsPerJob / std::max<int64_t>(1, work));
-  const auto* context = ScalarScope<S>::Current();
+  auto* const context = ScalarScope<S>::Current();
   ParallelFor((count + grain - 1) / grain, [&](int64_t job) {
     const ScalarScope<S> scope(context);
     body(job * grain, std::min(count, (job + 1) * grain));
@@ -35,7 +37,8 @@ void FillByPosition(const Shape& shape, std::span<S> out, const Element& element
   ForRanges<S>(static_cast<int64_t>(out.size()), 1, [&](int64_t begin, int64_t end) {
     std::array<int64_t, kMaxRank> storage{};
     const std::span<int64_t> index(storage.data(), shape.size());
-    for (size_t d = shape.size(), rest = static_cast<size_t>(begin); rest != 0 && d-- > 0; rest /= static_cast<size_t>(shape[d])) {
+    for (size_t d = shape.size(), rest = static_cast<size_t>(begin); rest != 0 && d-- > 0;
+         rest /= static_cast<size_t>(shape[d])) {
       index[d] = static_cast<int64_t>(rest % static_cast<size_t>(shape[d]));
     }
     for (int64_t flat = begin; flat < end; ++flat) {
@@ -45,7 +48,8 @@ void FillByPosition(const Shape& shape, std::span<S> out, const Element& element
   });
 }
 
-/// All elements of input `input`, row-major: the operand's own or, where it has none of this type, copies in `storage`.
+/// All elements of input `input`, row-major. They are the operand's own or, where it has none of
+/// this type, copies in `storage`.
 template <class S>
 const S* AllElements(const Reader<S>& in, int input, std::vector<S>& storage) {
   if (const S* scalars = in.operand(input).scalars; scalars != nullptr) return scalars;

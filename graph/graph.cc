@@ -10,23 +10,26 @@ namespace mendel {
 namespace {
 
 std::string Describe(const Node& node) {
-  return node.name.empty() ? Cat("operator ", node.op->name) : Cat("node '", node.name, "' (", node.op->name, ")");
+  return node.name.empty() ? Cat("operator ", node.op->name)
+                           : Cat("node '", node.name, "' (", node.op->name, ")");
 }
 
 /// Fills in defaults and refuses unknown, missing and wrongly typed attributes.
 absl::Status CompleteAttributes(const OpDefinition& op, Attributes& attrs) {
   for (const auto& [name, value] : attrs.values()) {
     // An init-capture, because clang before 16 captures no structured bindings.
-    const auto spec =
-        std::find_if(op.attributes.begin(), op.attributes.end(), [&name = name](const auto& s) { return s.name == name; });
-    if (spec == op.attributes.end()) return InvalidInput("operator ", op.name, " has no attribute '", name, "'");
+    const auto spec = std::find_if(op.attributes.begin(), op.attributes.end(),
+                                   [&name = name](const auto& s) { return s.name == name; });
+    if (spec == op.attributes.end())
+      return InvalidInput("operator ", op.name, " has no attribute '", name, "'");
     if (spec->default_value.index() != value.index()) {
       return InvalidInput("operator ", op.name, ": attribute '", name, "' is of the wrong kind");
     }
   }
   for (const AttributeSpec& spec : op.attributes) {
     if (attrs.Has(spec.name)) continue;
-    if (spec.required) return InvalidInput("operator ", op.name, " needs attribute '", spec.name, "'");
+    if (spec.required)
+      return InvalidInput("operator ", op.name, " needs attribute '", spec.name, "'");
     attrs.Set(spec.name, spec.default_value);
   }
   return absl::OkStatus();
@@ -47,11 +50,13 @@ absl::Status CheckType(const TensorType& type) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<TensorType>> InferTypes(const OpDefinition& op, std::span<const TensorType> inputs,
+absl::StatusOr<std::vector<TensorType>> InferTypes(const OpDefinition& op,
+                                                   std::span<const TensorType> inputs,
                                                    const Attributes& attrs) {
   const int count = static_cast<int>(inputs.size());
   if (count < op.min_inputs || count > op.max_inputs) {
-    return InvalidInput("operator ", op.name, " takes ", op.min_inputs, " to ", op.max_inputs, " inputs, not ", count);
+    return InvalidInput("operator ", op.name, " takes ", op.min_inputs, " to ", op.max_inputs,
+                        " inputs, not ", count);
   }
   MENDEL_ASSIGN_OR_RETURN(std::vector<TensorType> outputs, op.infer(inputs, attrs));
   for (const TensorType& type : outputs) MENDEL_RETURN_IF_ERROR(CheckType(type));
@@ -67,7 +72,8 @@ std::vector<TensorType> Graph::InputTypes(int32_t id) const {
 }
 
 bool Graph::IsOutput(int32_t id) const {
-  return std::any_of(outputs().begin(), outputs().end(), [&](const GraphOutput& o) { return o.value.node == id; });
+  return std::any_of(outputs().begin(), outputs().end(),
+                     [&](const GraphOutput& o) { return o.value.node == id; });
 }
 
 bool IsInput(const Node& node) { return node.op->name == "Input"; }
@@ -77,7 +83,8 @@ const Tensor& ConstantValue(const Node& node) { return node.attrs.TensorValue("v
 const std::string& SymbolName(const Node& node) { return node.attrs.Str("symbol"); }
 
 ValueId GraphBuilder::Input(std::string name, TensorType type) {
-  Attributes attrs{{"name", name}, {"dtype", std::string(DTypeName(type.dtype))}, {"shape", type.shape}};
+  Attributes attrs{
+      {"name", name}, {"dtype", std::string(DTypeName(type.dtype))}, {"shape", type.shape}};
   const auto node = AddNode("Input", {}, std::move(attrs), std::move(name));
   MENDEL_CHECK(node.ok());
   return {*node, 0};
@@ -99,21 +106,25 @@ ValueId GraphBuilder::Constant(Tensor value, std::string symbol) {
       if (ConstantValue(node(id)) == value) return {id, 0};
     }
   }
-  const auto id = AddNode("Constant", {}, {{"symbol", symbol}, {"value", std::move(value)}}, symbol);
+  const auto id =
+      AddNode("Constant", {}, {{"symbol", symbol}, {"value", std::move(value)}}, symbol);
   MENDEL_CHECK(id.ok());
   if (same_type != nullptr) same_type->push_back(*id);
   if (!symbol.empty()) symbols_[symbol] = *id;
   return {*id, 0};
 }
 
-absl::StatusOr<ValueId> GraphBuilder::Add(std::string_view op, std::vector<ValueId> inputs, Attributes attrs, std::string name) {
-  MENDEL_ASSIGN_OR_RETURN(const int32_t id, AddNode(op, std::move(inputs), std::move(attrs), std::move(name)));
-  if (node(id).outputs.size() != 1) return InvalidInput("operator ", op, " has ", node(id).outputs.size(), " outputs, not one");
+absl::StatusOr<ValueId> GraphBuilder::Add(std::string_view op, std::vector<ValueId> inputs,
+                                          Attributes attrs, std::string name) {
+  MENDEL_ASSIGN_OR_RETURN(const int32_t id,
+                          AddNode(op, std::move(inputs), std::move(attrs), std::move(name)));
+  if (node(id).outputs.size() != 1)
+    return InvalidInput("operator ", op, " has ", node(id).outputs.size(), " outputs, not one");
   return ValueId{id, 0};
 }
 
-absl::StatusOr<int32_t> GraphBuilder::AddNode(std::string_view op, std::vector<ValueId> inputs, Attributes attrs,
-                                              std::string name) {
+absl::StatusOr<int32_t> GraphBuilder::AddNode(std::string_view op, std::vector<ValueId> inputs,
+                                              Attributes attrs, std::string name) {
   Node node;
   node.op = FindOp(op);
   if (node.op == nullptr) return Unsupported("unknown operator '", op, "'");
@@ -124,8 +135,10 @@ absl::StatusOr<int32_t> GraphBuilder::AddNode(std::string_view op, std::vector<V
   if (!complete.ok()) return Annotate(complete, Describe(node));
   std::vector<TensorType> types;
   for (ValueId value : node.inputs) {
-    const bool known = value.node >= 0 && static_cast<size_t>(value.node) < data_.nodes.size() && value.output >= 0 &&
-                       static_cast<size_t>(value.output) < data_.nodes[static_cast<size_t>(value.node)].outputs.size();
+    const bool known = value.node >= 0 && static_cast<size_t>(value.node) < data_.nodes.size() &&
+                       value.output >= 0 &&
+                       static_cast<size_t>(value.output) <
+                           data_.nodes[static_cast<size_t>(value.node)].outputs.size();
     if (!known) return InvalidInput(Describe(node), ": input value does not exist");
     types.push_back(type(value));
   }
@@ -145,7 +158,8 @@ absl::StatusOr<int32_t> GraphBuilder::CopyNode(const Node& node, std::vector<Val
 
 absl::StatusOr<Graph> GraphBuilder::Build() {
   std::vector<bool> needed(data_.nodes.size(), false);
-  for (const GraphOutput& output : data_.outputs) needed[static_cast<size_t>(output.value.node)] = true;
+  for (const GraphOutput& output : data_.outputs)
+    needed[static_cast<size_t>(output.value.node)] = true;
   for (size_t i = data_.nodes.size(); i-- > 0;) {
     if (!needed[i]) continue;
     for (ValueId value : data_.nodes[i].inputs) needed[static_cast<size_t>(value.node)] = true;
@@ -166,7 +180,8 @@ absl::StatusOr<Graph> GraphBuilder::Build() {
   for (size_t i = 0; i < data->nodes.size(); ++i) {
     for (ValueId value : data->nodes[i].inputs) {
       auto& users = data->users[static_cast<size_t>(value.node)];
-      if (users.empty() || users.back() != static_cast<int32_t>(i)) users.push_back(static_cast<int32_t>(i));
+      if (users.empty() || users.back() != static_cast<int32_t>(i))
+        users.push_back(static_cast<int32_t>(i));
     }
   }
   for (GraphOutput& output : data_.outputs) {
@@ -181,8 +196,10 @@ absl::Status CheckGraph(const Graph& graph) {
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     for (ValueId value : node.inputs) {
-      if (value.node < 0 || static_cast<size_t>(value.node) >= i) return InternalError(Describe(node), " stands before its input");
-      if (value.output < 0 || static_cast<size_t>(value.output) >= graph.node(value.node).outputs.size()) {
+      if (value.node < 0 || static_cast<size_t>(value.node) >= i)
+        return InternalError(Describe(node), " stands before its input");
+      if (value.output < 0 ||
+          static_cast<size_t>(value.output) >= graph.node(value.node).outputs.size()) {
         return InternalError(Describe(node), " reads an output that does not exist");
       }
     }
@@ -190,8 +207,10 @@ absl::Status CheckGraph(const Graph& graph) {
     MENDEL_RETURN_IF_ERROR(CompleteAttributes(*node.op, attrs));
     if (!(attrs == node.attrs)) return InternalError(Describe(node), " has incomplete attributes");
     const std::vector<TensorType> inputs = graph.InputTypes(static_cast<int32_t>(i));
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<TensorType> outputs, InferTypes(*node.op, inputs, node.attrs));
-    if (outputs != node.outputs) return InternalError(Describe(node), " has types that do not follow from its inputs");
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<TensorType> outputs,
+                            InferTypes(*node.op, inputs, node.attrs));
+    if (outputs != node.outputs)
+      return InternalError(Describe(node), " has types that do not follow from its inputs");
   }
   for (const GraphOutput& output : graph.outputs()) {
     if (output.value.node < 0 || static_cast<size_t>(output.value.node) >= graph.nodes().size()) {

@@ -1,8 +1,9 @@
 // The language: an immutable graph of nodes over statically shaped tensors.
 //
-// Every value is an output of a node. Graph inputs are nodes of the operator Input, stored tensors nodes of the operator
-// Constant. Nodes stand in a topological order. Graphs are cheap to copy (they share their nodes) and safe to read from any
-// thread; a rewrite builds a new graph (GraphBuilder, rewrite.h).
+// Every value is an output of a node. Graph inputs are nodes of the operator Input, stored tensors
+// nodes of the operator Constant. Nodes stand in a topological order. Graphs are cheap to copy
+// (they share their nodes) and safe to read from any thread; a rewrite builds a new graph
+// (GraphBuilder, rewrite.h).
 #ifndef MENDEL_GRAPH_GRAPH_H_
 #define MENDEL_GRAPH_GRAPH_H_
 
@@ -34,7 +35,8 @@ struct Node {
   std::vector<ValueId> inputs;
   Attributes attrs;
   std::vector<TensorType> outputs;
-  /// For messages and reports only; never part of the meaning. For Input and Constant see InputName and SymbolName.
+  /// For messages and reports only; never part of the meaning. For Input and Constant see InputName
+  /// and SymbolName.
   std::string name;
 };
 
@@ -59,7 +61,9 @@ class Graph {
   }
   std::vector<TensorType> InputTypes(int32_t node) const;
   /// Nodes that read any output of `node`, ascending, without repetition.
-  const std::vector<int32_t>& users(int32_t node) const { return data_->users[static_cast<size_t>(node)]; }
+  const std::vector<int32_t>& users(int32_t node) const {
+    return data_->users[static_cast<size_t>(node)];
+  }
   /// True when some graph output is a value of `node`.
   bool IsOutput(int32_t node) const;
 
@@ -89,34 +93,43 @@ bool IsConstant(const Node& node);
 const std::string& InputName(const Node& node);
 /// Stored elements of a Constant node.
 const Tensor& ConstantValue(const Node& node);
-/// A Constant's symbol: float constants with a symbol are one random tensor to the judge, the same in every graph that uses
-/// the name. Empty: a literal, which is exactly its stored value (all integral constants are literals).
+/// A Constant's symbol: float constants with a symbol are one random tensor to the verifier, the
+/// same in every graph that uses the name. Empty: a literal, which is exactly its stored value (all
+/// integral constants are literals).
 const std::string& SymbolName(const Node& node);
 
-/// Builds one graph. Every Add checks arity, attributes and types and infers the outputs, so that a built graph is valid.
-/// Constants with equal symbol and literals with equal value are shared. Not thread-safe.
+/// Builds one graph. Every Add checks arity, attributes and types and infers the outputs, so that a
+/// built graph is valid. Constants with equal symbol and literals with equal value are shared. Not
+/// thread-safe.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name = "") { data_.name = std::move(name); }
 
   ValueId Input(std::string name, TensorType type);
-  /// `symbol` empty: a literal. Two constants with the same symbol must have the same value (CHECK on type).
+  /// `symbol` empty: a literal. Two constants with the same symbol must have the same value (CHECK
+  /// on type).
   ValueId Constant(Tensor value, std::string symbol = "");
   /// f32 scalar or shape-of-ints conveniences are Constant(Tensor::...).
   /// One-output node.
-  absl::StatusOr<ValueId> Add(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {}, std::string name = "");
+  absl::StatusOr<ValueId> Add(std::string_view op, std::vector<ValueId> inputs,
+                              Attributes attrs = {}, std::string name = "");
   /// Any number of outputs; returns the node.
-  absl::StatusOr<int32_t> AddNode(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {}, std::string name = "");
-  /// Copies `node` of another graph with its inputs replaced (types may differ: outputs are inferred anew).
+  absl::StatusOr<int32_t> AddNode(std::string_view op, std::vector<ValueId> inputs,
+                                  Attributes attrs = {}, std::string name = "");
+  /// Copies `node` of another graph with its inputs replaced (types may differ: outputs are
+  /// inferred anew).
   absl::StatusOr<int32_t> CopyNode(const Node& node, std::vector<ValueId> inputs);
-  void Output(std::string name, ValueId value) { data_.outputs.push_back({std::move(name), value}); }
+  void Output(std::string name, ValueId value) {
+    data_.outputs.push_back({std::move(name), value});
+  }
 
   const TensorType& type(ValueId value) const {
     return data_.nodes[static_cast<size_t>(value.node)].outputs[static_cast<size_t>(value.output)];
   }
   const Node& node(int32_t id) const { return data_.nodes[static_cast<size_t>(id)]; }
 
-  /// The finished graph without nodes that no output needs (Input nodes stay). The builder is spent.
+  /// The finished graph without nodes that no output needs (Input nodes stay). The builder is
+  /// spent.
   absl::StatusOr<Graph> Build();
 
  private:
@@ -125,7 +138,8 @@ class GraphBuilder {
   std::map<std::string, std::vector<int32_t>, std::less<>> literals_;  // by type
 };
 
-/// Re-derives every type and checks order, arity, attributes, limits (rank, element counts) and names. Run after every step.
+/// Re-derives every type and checks order, arity, attributes, limits (rank, element counts) and
+/// names. Run after every step.
 absl::Status CheckGraph(const Graph& graph);
 
 }  // namespace mendel

@@ -30,7 +30,8 @@ TEST(GraphBuilder, RefusesByName) {
   const ValueId x = builder.Input("x", {DType::kF32, {2, 3}});
   EXPECT_EQ(builder.Add("Nonsense", {x}).status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(builder.Add("MatMul", {x, x}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(builder.Add("Relu", {x}, {{"alpha", 1.0}}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(builder.Add("Relu", {x}, {{"alpha", 1.0}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(builder.Add("Relu", {{7, 0}}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
@@ -42,8 +43,8 @@ TEST(Evaluate, ConvolvesByHand) {
     return "y" = %2
   })");
   ASSERT_TRUE(graph.ok()) << graph.status();
-  const HostValue x =
-      HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {1, 1, 3, 3}}, std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  const HostValue x = HostValue::FromTensor(Tensor::FromDoubles(
+      {DType::kF32, {1, 1, 3, 3}}, std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
   const auto y = Evaluate(*graph, std::vector<HostValue>{x});
   ASSERT_TRUE(y.ok());
   EXPECT_THAT((*y)[0].scalars, testing::ElementsAre(37, 47, 67, 77, 23, 26));

@@ -1,4 +1,4 @@
-// Which numbers an integral graph input may hold, from the tables that it indexes.
+// Index limits: the numbers that an integral graph input may contain, from the tables it indexes.
 #ifndef MENDEL_GRAPH_INDEX_LIMIT_H_
 #define MENDEL_GRAPH_INDEX_LIMIT_H_
 
@@ -10,8 +10,8 @@
 
 namespace mendel {
 
-/// Extent of the smallest table that graph input number `input` (its position in graph.inputs()), or a value copied from it,
-/// indexes (Gather and its kin); nullopt when it indexes nothing.
+/// Extent of the smallest table that graph input number `input` (its position in graph.inputs()) or
+/// a copy of its values indexes (Gather and similar operators); nullopt when it indexes nothing.
 std::optional<int64_t> SmallestIndexedTable(const Graph& graph, size_t input);
 
 }  // namespace mendel

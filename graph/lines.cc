@@ -19,11 +19,13 @@ std::optional<Restriction> RestrictLines(const NodeView& node, const Box& out) {
 
 /// A function of the whole line: positions along the axis stand on their own.
 std::optional<AccessPattern> AccessLines(const NodeView& node) {
-  return WholeAlong(node, static_cast<size_t>(node.attrs.Int("axis")), static_cast<size_t>(node.attrs.Int("axis")) + 1);
+  return WholeAlong(node, static_cast<size_t>(node.attrs.Int("axis")),
+                    static_cast<size_t>(node.attrs.Int("axis")) + 1);
 }
 
 Cost CostOfLines(const NodeView& node) {
-  return {4.0 * static_cast<double>(NumElements(node.outputs[0])), 2.0 * static_cast<double>(ByteSize(node.outputs[0]))};
+  return {4.0 * static_cast<double>(NumElements(node.outputs[0])),
+          2.0 * static_cast<double>(ByteSize(node.outputs[0]))};
 }
 
 }  // namespace
@@ -53,7 +55,9 @@ OpDefinition LineOp(std::string_view name) {
 
 OpSample SampleLines(Rng& rng) {
   const Shape shape = SampleShape(rng, 1, 4, 6);
-  return {{{DType::kF32, shape}}, {{"axis", rng.Between(0, static_cast<int64_t>(shape.size()) - 1)}}, {}};
+  return {{{DType::kF32, shape}},
+          {{"axis", rng.Between(0, static_cast<int64_t>(shape.size()) - 1)}},
+          {}};
 }
 
 }  // namespace mendel

@@ -1,4 +1,5 @@
-// Operators that work on lines along one attribute `axis` (Softmax, CumSum, Hardmax, ...) and leave the shape as it is.
+// Operators that work on lines along one attribute `axis` (Softmax, CumSum, Hardmax, ...) and leave
+// the shape as it is.
 #ifndef MENDEL_GRAPH_LINES_H_
 #define MENDEL_GRAPH_LINES_H_
 
@@ -21,9 +22,11 @@ void FillLines(const Reader<S>& in, int64_t axis, std::span<S> out, const Body& 
     std::vector<S> values(static_cast<size_t>(length));
     for (int64_t line = begin; line < end; ++line) {
       const int64_t base = line / step * length * step + line % step;
-      for (int64_t k = 0; k < length; ++k) values[static_cast<size_t>(k)] = in.Flat(0, base + k * step);
+      for (int64_t k = 0; k < length; ++k)
+        values[static_cast<size_t>(k)] = in.Flat(0, base + k * step);
       body(std::span<S>(values));
-      for (int64_t k = 0; k < length; ++k) out[static_cast<size_t>(base + k * step)] = values[static_cast<size_t>(k)];
+      for (int64_t k = 0; k < length; ++k)
+        out[static_cast<size_t>(base + k * step)] = values[static_cast<size_t>(k)];
     }
   });
 }

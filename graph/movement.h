@@ -1,8 +1,9 @@
-// What the operators that move elements share: run-time indices, checks of axes, and samples.
+// Common parts of the operators that move elements: run-time indices, checks of axes, samples.
 //
-// An index that a run-time tensor holds may be negative (it counts from the end). One outside the extent is the caller's
-// mistake that no check before running can find; the element read is then NaN in floats and 0 in integers, never memory
-// outside the tensor. A scattered update at such an index is dropped.
+// A run-time index may be negative (it counts from the end). An index outside the extent is the
+// caller's mistake, and no check before running can find it. The element read is then NaN in floats
+// and 0 in integers, never memory outside the tensor. A scattered update at such an index is
+// dropped.
 #ifndef MENDEL_GRAPH_MOVEMENT_H_
 #define MENDEL_GRAPH_MOVEMENT_H_
 
@@ -50,18 +51,22 @@ TensorType SampleIndexType(Rng& rng, Shape shape);
 /// Input dimension d reads output coordinate `out_dim[d]` times `coefficient` plus `offset`.
 DimAccess LinearAccess(size_t rank, size_t out_dim, int64_t coefficient = 1, int64_t offset = 0);
 
-/// How ScatterND and ScatterElements combine an update with the element it meets: "none" (the last one wins), "add", "mul",
-/// "max" or "min".
+/// The reduction of ScatterND and ScatterElements combines an update with the element it meets:
+/// "none" (the last one wins), "add", "mul", "max" or "min".
 absl::Status CheckReduction(const std::string& reduction);
 template <class S>
 S Scattered(const Reader<S>& in, const std::string& reduction, const S& old, const S& update);
-extern template double Scattered(const Reader<double>&, const std::string&, const double&, const double&);
-extern template int64_t Scattered(const Reader<int64_t>&, const std::string&, const int64_t&, const int64_t&);
+extern template double Scattered(const Reader<double>&, const std::string&, const double&,
+                                 const double&);
+extern template int64_t Scattered(const Reader<int64_t>&, const std::string&, const int64_t&,
+                                  const int64_t&);
 extern template Fp Scattered(const Reader<Fp>&, const std::string&, const Fp&, const Fp&);
 extern template Ball Scattered(const Reader<Ball>&, const std::string&, const Ball&, const Ball&);
-/// Bound of an element of `data` that at most `count` updates meet.
-Bound BoundOfScatter(const std::string& reduction, double count, const Bound& data, const Bound& update,
-                     const Arithmetic<Bound>& arithmetic);
+extern template Extended Scattered(const Reader<Extended>&, const std::string&, const Extended&,
+                                   const Extended&);
+/// Bound of an element of `data` that receives at most `count` updates.
+Bound BoundOfScatter(const std::string& reduction, double count, const Bound& data,
+                     const Bound& update, const Arithmetic<Bound>& arithmetic);
 
 }  // namespace mendel
 

@@ -1,4 +1,5 @@
-// Small cases of operators that move elements, with results of ONNX's reference evaluator (opset 21).
+// Small cases of operators that move elements, with results of ONNX's reference evaluator (opset
+// 21).
 #ifndef MENDEL_GRAPH_MOVEMENT_CASES_H_
 #define MENDEL_GRAPH_MOVEMENT_CASES_H_
 

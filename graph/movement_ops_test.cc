@@ -1,5 +1,6 @@
-// The operators that move elements, on small cases whose results were computed with ONNX's reference evaluator (opset 21), and
-// by hand where that is silent: indices outside the tensor, ties, NaN, crops.
+// The operators that move elements, on small cases whose results were computed with ONNX's
+// reference evaluator (opset 21), and by hand where that is silent: indices outside the tensor,
+// ties, NaN, crops.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,10 +19,12 @@ namespace {
 using testing::ElementsAre;
 using testing::IsNan;
 
-absl::StatusOr<std::vector<HostValue>> RunNodes(const std::string& input, const std::string& nodes, std::vector<double> x) {
+absl::StatusOr<std::vector<HostValue>> RunNodes(const std::string& input, const std::string& nodes,
+                                                std::vector<double> x) {
   const size_t open = input.find('[');
-  const std::string text = "graph \"case\" {\n    %0 = Input() {name = \"x\", dtype = \"" + input.substr(0, open) +
-                           "\", shape = " + input.substr(open) + "}\n    " + nodes + "\n}";
+  const std::string text = "graph \"case\" {\n    %0 = Input() {name = \"x\", dtype = \"" +
+                           input.substr(0, open) + "\", shape = " + input.substr(open) + "}\n    " +
+                           nodes + "\n}";
   MENDEL_ASSIGN_OR_RETURN(const Graph graph, ParseGraph(text));
   HostValue value{graph.type({graph.inputs()[0], 0}), std::move(x), {}};
   value.scalars.resize(static_cast<size_t>(NumElements(value.type)));
@@ -41,7 +44,8 @@ std::vector<double> Elements(const HostValue& value) {
 }
 
 /// Result of `nodes` (which return one value) on %0 of type f32 `shape`.
-std::vector<double> Result(const std::string& shape, const std::string& nodes, std::vector<double> x) {
+std::vector<double> Result(const std::string& shape, const std::string& nodes,
+                           std::vector<double> x) {
   const auto results = RunNodes("f32" + shape, nodes, std::move(x));
   EXPECT_TRUE(results.ok()) << results.status();
   return results.ok() ? Elements((*results)[0]) : std::vector<double>();
@@ -59,7 +63,8 @@ TEST_P(MovementCase, AgreesWithOnnx) {
   ASSERT_TRUE(results.ok()) << results.status();
   const std::string type = TypeString((*results)[0].type);
   std::string shape;
-  for (char letter : type.substr(type.find('['))) shape += letter == ',' ? std::string(", ") : std::string(1, letter);
+  for (char letter : type.substr(type.find('[')))
+    shape += letter == ',' ? std::string(", ") : std::string(1, letter);
   EXPECT_EQ(shape, c.shape);
   EXPECT_EQ(Elements((*results)[0]), c.expected);
 }
@@ -69,21 +74,30 @@ INSTANTIATE_TEST_SUITE_P(Onnx, MovementCase, testing::ValuesIn(MovementOpCases()
 
 TEST(Movement, CropsBeforePadding) {
   // [1, 2] remains; reflection sees nothing of what was cropped.
-  EXPECT_THAT(Result("[4]", R"(%1 = Pad(%0) {pads = [-1, -1]}  return "y" = %1)", Iota(4)), ElementsAre(1, 2));
-  EXPECT_THAT(Result("[4]", R"(%1 = Pad(%0) {pads = [-1, 2], mode = "reflect"}  return "y" = %1)", Iota(4)),
-              ElementsAre(1, 2, 3, 2, 1));
-  EXPECT_THAT(Result("[4]", R"(%1 = Pad(%0) {pads = [-2, 1], mode = "wrap"}  return "y" = %1)", Iota(4)), ElementsAre(2, 3, 2));
+  EXPECT_THAT(Result("[4]", R"(%1 = Pad(%0) {pads = [-1, -1]}  return "y" = %1)", Iota(4)),
+              ElementsAre(1, 2));
+  EXPECT_THAT(
+      Result("[4]", R"(%1 = Pad(%0) {pads = [-1, 2], mode = "reflect"}  return "y" = %1)", Iota(4)),
+      ElementsAre(1, 2, 3, 2, 1));
+  EXPECT_THAT(
+      Result("[4]", R"(%1 = Pad(%0) {pads = [-2, 1], mode = "wrap"}  return "y" = %1)", Iota(4)),
+      ElementsAre(2, 3, 2));
 }
 
 TEST(Movement, IndicesOutsideReadNothing) {
   const std::string constant = "%1 = Constant() {value = i64[3]{0, 3, -4}}\n";
-  EXPECT_THAT(Result("[3]", constant + R"(%2 = Gather(%0, %1) {axis = 0}  return "y" = %2)", Iota(3)),
+  EXPECT_THAT(
+      Result("[3]", constant + R"(%2 = Gather(%0, %1) {axis = 0}  return "y" = %2)", Iota(3)),
+      ElementsAre(0, IsNan(), IsNan()));
+  EXPECT_THAT(Result("[3]", constant + R"(%2 = GatherElements(%0, %1) {axis = 0}  return "y" = %2)",
+                     Iota(3)),
               ElementsAre(0, IsNan(), IsNan()));
-  EXPECT_THAT(Result("[3]", constant + R"(%2 = GatherElements(%0, %1) {axis = 0}  return "y" = %2)", Iota(3)),
-              ElementsAre(0, IsNan(), IsNan()));
-  const std::string updates = "%1 = Constant() {value = i64[2]{1, 7}}\n%2 = Constant() {value = f32[2]{5, 6}}\n";
-  EXPECT_THAT(Result("[3]", updates + R"(%3 = ScatterElements(%0, %1, %2) {axis = 0}  return "y" = %3)", Iota(3)),
-              ElementsAre(0, 5, 2));
+  const std::string updates =
+      "%1 = Constant() {value = i64[2]{1, 7}}\n%2 = Constant() {value = f32[2]{5, 6}}\n";
+  EXPECT_THAT(
+      Result("[3]", updates + R"(%3 = ScatterElements(%0, %1, %2) {axis = 0}  return "y" = %3)",
+             Iota(3)),
+      ElementsAre(0, 5, 2));
 }
 
 TEST(Movement, OneHotWithNegativeAndOutsideIndices) {

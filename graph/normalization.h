@@ -1,5 +1,5 @@
-// What the normalisations share: mean and reciprocal standard deviation of a row of elements. In GF(p) mean and variance are
-// exact and 1 / sqrt(variance + epsilon) is the oracle "Rsqrt".
+// Common parts of the normalizations: mean and reciprocal standard deviation of a row of elements.
+// In GF(p) mean and variance are exact and 1 / sqrt(variance + epsilon) is the oracle "Rsqrt".
 #ifndef MENDEL_GRAPH_NORMALIZATION_H_
 #define MENDEL_GRAPH_NORMALIZATION_H_
 
@@ -19,7 +19,8 @@ struct Moments {
 
 /// Moments of elements [begin, begin + count) of input 0. `divide` divides by `count`.
 template <class S>
-Moments<S> MomentsOf(const Reader<S>& in, int64_t begin, int64_t count, const S& epsilon, const Divisor<S>& divide) {
+Moments<S> MomentsOf(const Reader<S>& in, int64_t begin, int64_t count, const S& epsilon,
+                     const Divisor<S>& divide) {
   Moments<S> moments;
   for (int64_t k = 0; k < count; ++k) moments.mean = Plus(moments.mean, in.Flat(0, begin + k));
   moments.mean = divide(moments.mean);
@@ -28,23 +29,27 @@ Moments<S> MomentsOf(const Reader<S>& in, int64_t begin, int64_t count, const S&
     const S centered = Minus(in.Flat(0, begin + k), moments.mean);
     squares = Plus(squares, Times(centered, centered));
   }
-  if constexpr (!std::is_same_v<S, int64_t>) moments.rsqrt = in.Call(functions::kRsqrt, {divide(squares) + epsilon});
+  if constexpr (!std::is_same_v<S, int64_t>)
+    moments.rsqrt = in.Call(functions::kRsqrt, {divide(squares) + epsilon});
   return moments;
 }
 
-/// Bound of (x - mean) * Rsqrt(variance + epsilon) over rows of `count` elements bounded by `x`; counts the oracle's operand.
-Bound BoundOfNormalized(double count, const Bound& x, double epsilon, const Arithmetic<Bound>& arithmetic);
+/// Bound of (x - mean) * Rsqrt(variance + epsilon) over rows of `count` elements bounded by `x`;
+/// counts the oracle's operand.
+Bound BoundOfNormalized(double count, const Bound& x, double epsilon,
+                        const Arithmetic<Bound>& arithmetic);
 
-/// Epsilon must be positive, so that variance + epsilon is safe under the root: with 0 a row of equal elements divides by zero, and
-/// the operator would be a partial function.
+/// Epsilon must be positive, so that variance + epsilon is safe under the root: with 0 a row of
+/// equal elements divides by zero, and the operator would be a partial function.
 absl::Status CheckEpsilon(const Attributes& attrs);
-/// Epsilon must not be negative, where the variance is an operand with a domain of its own.
+/// Epsilon must not be negative, for operators whose variance is an operand with its own domain.
 absl::Status CheckEpsilonOfVariance(const Attributes& attrs);
 
 /// Input 0 of a float dtype, inputs 1.. of the same dtype and of shape [channels].
 absl::Status CheckChannelParameters(std::span<const TensorType> inputs, int64_t channels);
 
-/// Access of x normalised over dimensions [first, rank), times a scale and plus a bias of shape [channels].
+/// Access of x normalized over dimensions [first, rank), times a scale and plus a bias of shape
+/// [channels].
 AccessPattern AccessNormalizedChannels(const NodeView& node, size_t first);
 
 /// Five operations an element.

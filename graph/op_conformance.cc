@@ -9,12 +9,14 @@ namespace mendel {
 namespace {
 
 template <class S>
-std::vector<Operand<S>> OperandsOf(const SampledNode& node, const std::vector<std::vector<S>>& scalars,
+std::vector<Operand<S>> OperandsOf(const SampledNode& node,
+                                   const std::vector<std::vector<S>>& scalars,
                                    const std::vector<std::vector<int64_t>>& integers) {
   std::vector<Operand<S>> operands;
   for (size_t k = 0; k < node.inputs.size(); ++k) {
     const bool known = scalars[k].empty();
-    operands.push_back({&node.inputs[k], known ? nullptr : scalars[k].data(), known ? integers[k].data() : nullptr});
+    operands.push_back({&node.inputs[k], known ? nullptr : scalars[k].data(),
+                        known ? integers[k].data() : nullptr});
   }
   return operands;
 }
@@ -25,7 +27,7 @@ Shape IndexAt(const Shape& shape, int64_t flat) {
   return index;
 }
 
-/// Whether `access` says that output element `out` reads element `in`.
+/// True where `access` states that output element `out` reads element `in`.
 bool Covers(const InputAccess& access, const Shape& out, const Shape& in) {
   for (size_t d = 0; d < in.size(); ++d) {
     const DimAccess& dim = access.dims[d];
@@ -47,9 +49,12 @@ std::vector<HostValue> EvaluateReal(const SampledNode& node, const std::vector<H
   return EvaluateNode(*node.op, node.view(), operands);
 }
 
-bool IsIndexInput(const OpDefinition& op, size_t input) { return input < 32 && (op.index_inputs >> input & 1) != 0; }
+bool IsIndexInput(const OpDefinition& op, size_t input) {
+  return input < 32 && (op.index_inputs >> input & 1) != 0;
+}
 
-FieldResult EvaluateField(const SampledNode& node, const std::vector<FieldOperand>& inputs, std::array<uint64_t, 2> key) {
+FieldResult EvaluateField(const SampledNode& node, const std::vector<FieldOperand>& inputs,
+                          std::array<uint64_t, 2> key) {
   std::vector<std::vector<Fp>> scalars;
   std::vector<std::vector<int64_t>> integers;
   for (const FieldOperand& input : inputs) {
@@ -69,18 +74,22 @@ FieldResult EvaluateField(const SampledNode& node, const std::vector<FieldOperan
   return result;
 }
 
-std::vector<FieldOperand> FieldImages(const SampledNode& node, const std::vector<HostValue>& inputs, bool known) {
+std::vector<FieldOperand> FieldImages(const SampledNode& node, const std::vector<HostValue>& inputs,
+                                      bool known) {
   std::vector<FieldOperand> operands(inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k) {
-    for (double value : inputs[k].scalars) operands[k].scalars.push_back({FieldScope::Current().FromDouble(value)});
+    for (double value : inputs[k].scalars)
+      operands[k].scalars.push_back({FieldScope::Current().FromDouble(value)});
     operands[k].integers = inputs[k].integers;
     if (known || IsIndexInput(*node.op, k)) continue;
-    for (int64_t value : inputs[k].integers) operands[k].scalars.push_back({FieldScope::Current().FromInt(value)});
+    for (int64_t value : inputs[k].integers)
+      operands[k].scalars.push_back({FieldScope::Current().FromInt(value)});
   }
   return operands;
 }
 
-std::vector<FieldOperand> RandomField(const SampledNode& node, const std::vector<HostValue>& inputs, Rng& rng) {
+std::vector<FieldOperand> RandomField(const SampledNode& node, const std::vector<HostValue>& inputs,
+                                      Rng& rng) {
   std::vector<FieldOperand> operands = FieldImages(node, inputs, false);
   for (FieldOperand& operand : operands) {
     for (Fp& element : operand.scalars) element.value = FieldScope::Current().RandomElement(rng);
@@ -88,13 +97,15 @@ std::vector<FieldOperand> RandomField(const SampledNode& node, const std::vector
   return operands;
 }
 
-BoundResult EvaluateBound(const SampledNode& node, const std::vector<HostValue>& inputs, int output) {
+BoundResult EvaluateBound(const SampledNode& node, const std::vector<HostValue>& inputs,
+                          int output) {
   const Arithmetic<Bound> arithmetic;
   std::vector<std::vector<Bound>> symbols;
   std::vector<std::vector<int64_t>> integers;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const bool known = IsIndexInput(*node.op, k);
-    symbols.emplace_back(known ? 0 : static_cast<size_t>(NumElements(node.inputs[k])), Bound::Symbol());
+    symbols.emplace_back(known ? 0 : static_cast<size_t>(NumElements(node.inputs[k])),
+                         Bound::Symbol());
     integers.push_back(inputs[k].integers);
   }
   const std::vector<Bound> worst(inputs.size(), Bound::Symbol());
@@ -102,13 +113,18 @@ BoundResult EvaluateBound(const SampledNode& node, const std::vector<HostValue>&
     return {node.op->bound(node.view(), worst, output, arithmetic), arithmetic.operand_count()};
   }
   const std::vector<Operand<Bound>> operands = OperandsOf(node, symbols, integers);
-  return {node.op->meaning.bound(Reader<Bound>(arithmetic, operands), node.view(), output), arithmetic.operand_count()};
+  return {node.op->meaning.bound(Reader<Bound>(arithmetic, operands), node.view(), output),
+          arithmetic.operand_count()};
 }
 
 bool Same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
-bool Near(double a, double b) { return Same(a, b) || std::abs(a - b) <= 1e-12 * std::max({1.0, std::abs(a), std::abs(b)}); }
+bool Near(double a, double b) {
+  return Same(a, b) || std::abs(a - b) <= 1e-12 * std::max({1.0, std::abs(a), std::abs(b)});
+}
 
-int64_t CountOf(const HostValue& value) { return static_cast<int64_t>(value.scalars.size() + value.integers.size()); }
+int64_t CountOf(const HostValue& value) {
+  return static_cast<int64_t>(value.scalars.size() + value.integers.size());
+}
 
 HostValue Cut(const HostValue& value, const Box& box) {
   HostValue cut{{value.type.dtype, box.Extents()}, {}, {}};
@@ -117,7 +133,8 @@ HostValue Cut(const HostValue& value, const Box& box) {
   const size_t rank = box.begin.size();
   for (int64_t k = box.Volume(); k > 0; --k) {
     for (size_t d = 0; d < rank; ++d) storage[d] = box.begin[d] + offset[d];
-    const size_t flat = static_cast<size_t>(FlatIndex(value.type.shape, Index(storage.data(), rank)));
+    const size_t flat =
+        static_cast<size_t>(FlatIndex(value.type.shape, Index(storage.data(), rank)));
     if (IsFloat(value.type.dtype)) {
       cut.scalars.push_back(value.scalars[flat]);
     } else {
@@ -138,7 +155,8 @@ Box RandomBox(Rng& rng, const Shape& shape) {
   return box;
 }
 
-bool Covers(const AccessPattern& pattern, const SampledNode& node, size_t input, int64_t out_flat, int64_t in_flat) {
+bool Covers(const AccessPattern& pattern, const SampledNode& node, size_t input, int64_t out_flat,
+            int64_t in_flat) {
   if (pattern.combine == AccessPattern::Combine::kReshape) return input == 0 && out_flat == in_flat;
   const Shape out = IndexAt(node.outputs[0].shape, out_flat);
   if (pattern.selecting_dim >= 0) {

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <map>
+#include <variant>
 
 #include "base/check.h"
 
 namespace mendel {
 
-AttributeSpec::AttributeSpec(std::string name, AttrValue default_value, bool required)
-    : name(std::move(name)), default_value(std::move(default_value)), required(required) {}
+AttributeSpec::AttributeSpec(std::string name, AttrValue value, bool required)
+    : name(std::move(name)), default_value(std::move(value)), required(required) {
+  if (double* number = std::get_if<double>(&default_value))
+    *number = static_cast<double>(static_cast<float>(*number));
+}
 AttributeSpec::AttributeSpec(const AttributeSpec& other) = default;
 AttributeSpec& AttributeSpec::operator=(const AttributeSpec& other) = default;
 AttributeSpec::~AttributeSpec() = default;
@@ -23,8 +27,10 @@ const std::vector<const OpDefinition*>& SortedOps() {
   static const auto* ops = [] {
     auto* sorted = new std::vector<const OpDefinition*>();
     for (OpDefinition (*make)() : Makers()) sorted->push_back(new OpDefinition(make()));
-    std::sort(sorted->begin(), sorted->end(), [](const auto* a, const auto* b) { return a->name < b->name; });
-    for (size_t i = 0; i + 1 < sorted->size(); ++i) MENDEL_CHECK((*sorted)[i]->name != (*sorted)[i + 1]->name);
+    std::sort(sorted->begin(), sorted->end(),
+              [](const auto* a, const auto* b) { return a->name < b->name; });
+    for (size_t i = 0; i + 1 < sorted->size(); ++i)
+      MENDEL_CHECK((*sorted)[i]->name != (*sorted)[i + 1]->name);
     return sorted;
   }();
   return *ops;
@@ -36,7 +42,8 @@ std::span<const OpDefinition* const> AllOps() { return SortedOps(); }
 
 const OpDefinition* FindOp(std::string_view name) {
   const auto& ops = SortedOps();
-  const auto it = std::lower_bound(ops.begin(), ops.end(), name, [](const auto* op, std::string_view n) { return op->name < n; });
+  const auto it = std::lower_bound(ops.begin(), ops.end(), name,
+                                   [](const auto* op, std::string_view n) { return op->name < n; });
   return it != ops.end() && (*it)->name == name ? *it : nullptr;
 }
 

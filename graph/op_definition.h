@@ -1,7 +1,9 @@
-// What an operator is: everything about it that needs no backend, in one value registered by its file graph/ops/<op>.cc.
+// An operator definition is everything about an operator that needs no backend, in one value
+// registered by its file graph/ops/<op>.cc.
 //
-// There is no operator enum and no switch over operators anywhere; code that treats an operator specially asks a property
-// below. All function pointers are pure functions of their arguments and thread-safe.
+// There is no operator enum and no switch over operators anywhere. Code that treats an operator
+// specially queries a property below. All function pointers are pure functions of their arguments
+// and thread-safe.
 #ifndef MENDEL_GRAPH_OP_DEFINITION_H_
 #define MENDEL_GRAPH_OP_DEFINITION_H_
 
@@ -24,7 +26,8 @@
 
 namespace mendel {
 
-/// Name, kind and default of one attribute. The kind is that of `default_value`; a required attribute has no default.
+/// Name, kind and default of one attribute. The kind is that of `default_value`; a required
+/// attribute has no default.
 struct AttributeSpec {
   AttributeSpec(std::string name, AttrValue default_value, bool required = false);
   AttributeSpec(const AttributeSpec& other);
@@ -50,25 +53,28 @@ struct OpSample {
   std::vector<std::pair<int, std::pair<double, double>>> ranges;
 };
 
-/// How an operator computes a box of its output from boxes of its inputs (see restrict in OpDefinition).
+/// The computation of a box of an operator's output from boxes of its inputs (see restrict in
+/// OpDefinition).
 struct Restriction {
-  /// One box an input; the operator applied to the inputs cut to these boxes, with `attrs`, yields exactly the wanted box. An
-  /// input whose box is empty is left out (variadic operators: Concat, Patch).
+  /// One box per input. The operator applied to the inputs cut to these boxes, with `attrs`, yields
+  /// exactly the wanted box. An input whose box is empty is left out (variadic operators: Concat,
+  /// Patch).
   std::vector<Box> inputs;
   Attributes attrs;
 };
 
-/// What the operand of an operator that is not defined everywhere must satisfy. kSameNode: no fact suffices, the operator must
-/// occur with the same operands where it is known to be defined.
+/// The demand on the operand of an operator that is not defined everywhere. kSameNode: no axiom
+/// suffices, the operator must occur with the same operands where it is known to be defined.
 enum class Demand : uint8_t { kNonZero, kPositive, kNonNegative, kSameNode };
 
-/// Where an operator is defined: where input `input` satisfies `demand`.
+/// An operator is defined where its input `input` satisfies `demand`.
 struct PartialDomain {
   size_t input = 0;
   Demand demand = Demand::kSameNode;
-  /// Operators of one group are defined for the same operand (Div and Reciprocal); empty: only nodes with all inputs equal.
+  /// Operators of one group are defined for the same operand (Div and Reciprocal); empty: only
+  /// nodes with all inputs equal.
   std::string_view group = "";
-  /// Input that lifts the demand where it holds whole numbers >= 0 (x^2 is a product); -1: none.
+  /// Input that lifts the demand where it contains whole numbers >= 0 (x^2 is a product); -1: none.
   int whole_exponent = -1;
 };
 
@@ -81,51 +87,65 @@ struct OpDefinition {
   int max_inputs = 0;  ///< kVariadic when unlimited
   std::vector<AttributeSpec> attributes;
 
-  /// Output types, or InvalidArgument saying what was expected. Attributes are complete and of the right kinds.
-  absl::StatusOr<std::vector<TensorType>> (*infer)(std::span<const TensorType> inputs, const Attributes& attrs) = nullptr;
+  /// Output types, or InvalidArgument with the expectation. Attributes are complete and of the
+  /// right kinds.
+  absl::StatusOr<std::vector<TensorType>> (*infer)(std::span<const TensorType> inputs,
+                                                   const Attributes& attrs) = nullptr;
 
-  /// The definition. Empty (`real == nullptr`) only for Input and Constant, which evaluators know.
+  /// The definition. It is empty (`real == nullptr`) only for Input and Constant.
   Meaning meaning;
 
-  /// Bit k set: the output is linear (homogeneous of degree one) in input k with the other inputs fixed. Null: in none.
+  /// Bit k set: the output is linear (homogeneous of degree one) in input k with the other inputs
+  /// fixed. Null: in none.
   uint32_t (*linear_inputs)(const NodeView& node) = nullptr;
 
-  /// Bit k set: input k is read as indices, axes or a condition that decides which elements are read. When such an input is not
-  /// a known constant the judge treats the whole node as an opaque oracle of all its inputs.
+  /// Bit k set: input k is read as indices, axes or a condition that decides which elements are
+  /// read. When such an input is not a known constant the verifier treats the whole node as an
+  /// opaque oracle of all its inputs.
   uint32_t index_inputs = 0;
 
-  /// The same, whatever the inputs: the node is an opaque oracle of all elements of its inputs unless they are constants
-  /// (sorting, arg max, rounding casts of tensors).
+  /// The same for all inputs: the node is an opaque oracle of all elements of its inputs unless
+  /// they are constants (sorting, arg max, rounding casts of tensors).
   bool opaque = false;
 
-  /// Bound of every element of output `output`; null: the meaning's bound of the first element, valid when all elements are
-  /// computed alike. Counts operands of oracle calls of ONE output element in `arithmetic`.
-  Bound (*bound)(const NodeView& node, std::span<const Bound> inputs, int output, const Arithmetic<Bound>& arithmetic) = nullptr;
+  /// Bound of every element of output `output`. Null: the meaning's bound of the first element,
+  /// valid when all elements are computed alike. `arithmetic` counts operands of oracle calls of
+  /// ONE output element.
+  Bound (*bound)(const NodeView& node, std::span<const Bound> inputs, int output,
+                 const Arithmetic<Bound>& arithmetic) = nullptr;
 
-  /// Operands of all oracle calls of the whole output, where its elements share calls; null: those of `bound` an element.
+  /// Operands of all oracle calls of the whole output, where its elements share calls. Null: each
+  /// element has those of `bound`.
   double (*shared_operands)(const NodeView& node) = nullptr;
 
-  /// Not defined everywhere, on floats. Nothing: defined for all finite inputs.
+  /// The domain on floats, if it is limited. nullopt: defined for all finite inputs.
   std::optional<PartialDomain> domain = std::nullopt;
 
-  /// Sign of the outputs, of floats. Null: nothing is known.
+  /// True if some output element is infinite or NaN for finite operands in `domain` (the largest
+  /// element of an empty set). Null: never.
+  bool (*infinite)(const NodeView& node) = nullptr;
+
+  /// Sign of float outputs. Null: nothing is known.
   SignRule sign = nullptr;
 
-  /// Null: one flop an output element.
+  /// Null: one flop per output element.
   Cost (*cost)(const NodeView& node) = nullptr;
 
-  /// Boxes of the inputs that suffice for box `out` of output 0, or nullopt where this operator needs everything. Null: always
-  /// everything.
+  /// Boxes of the inputs that suffice for box `out` of output 0, or nullopt where this operator
+  /// needs everything. Null: always everything.
   std::optional<Restriction> (*restrict)(const NodeView& node, const Box& out) = nullptr;
 
-  /// Where output elements read from, for the region analyzer; null or nullopt: unknown, compared element by element.
+  /// The elements that output elements read, for the region analyzer; null or nullopt: unknown,
+  /// compared element by element.
   std::optional<AccessPattern> (*access)(const NodeView& node) = nullptr;
 
-  /// Draws a valid instance, covering every attribute, dtype family, rank and edge (size one, padding, empty groups). Used by
-  /// the registry-driven conformance tests of every backend and of the judge.
+  /// Draws a valid instance, covering every attribute, dtype family, rank and edge (size one,
+  /// padding, empty groups). Used by the registry-driven conformance tests of every backend and of
+  /// the verifier.
   OpSample (*sample)(Rng& rng) = nullptr;
 
-  /// Output elements are a pure re-arrangement of input 0's in row-major order (Reshape): a backend may alias them.
+  /// Output elements are those of input 0 in row-major order (Reshape): a backend may alias
+  /// them.
   bool is_view = false;
 };
 
@@ -139,7 +159,8 @@ const OpDefinition& GetOp(std::string_view name);
 /// Cost by the definition's formula or the default.
 Cost CostOf(const OpDefinition& op, const NodeView& node);
 
-/// Registers an operator before main(); CHECK-fails on duplicates at first use. Last line of every file in graph/ops.
+/// Registers an operator before main(); CHECK-fails on duplicates at first use. Last line of every
+/// file in graph/ops.
 struct OpRegistrar {
   explicit OpRegistrar(OpDefinition (*make)());
 };

@@ -7,11 +7,13 @@
 namespace mendel {
 namespace {
 
-std::optional<AccessPattern> AccessElementwise(const NodeView& node, AccessPattern::Combine combine) {
+std::optional<AccessPattern> AccessElementwise(const NodeView& node,
+                                               AccessPattern::Combine combine) {
   AccessPattern pattern;
   pattern.combine = combine;
   const size_t rank = node.outputs[0].shape.size();
-  for (const TensorType& input : node.inputs) pattern.inputs.push_back(BroadcastAccess(input.shape, rank));
+  for (const TensorType& input : node.inputs)
+    pattern.inputs.push_back(BroadcastAccess(input.shape, rank));
   pattern.breaks.resize(rank);
   return pattern;
 }
@@ -22,11 +24,13 @@ TypesOr InferBroadcast(std::span<const TensorType> inputs, const Attributes&) {
   TensorType result = inputs[0];
   for (const TensorType& input : inputs.subspan(1)) {
     if (input.dtype != result.dtype) {
-      return InvalidInput("operands must have one dtype, not ", DTypeName(result.dtype), " and ", DTypeName(input.dtype));
+      return InvalidInput("operands must have one dtype, not ", DTypeName(result.dtype), " and ",
+                          DTypeName(input.dtype));
     }
     const std::optional<Shape> shape = BroadcastShapes(result.shape, input.shape);
     if (!shape.has_value()) {
-      return InvalidInput("shapes ", ShapeString(result.shape), " and ", ShapeString(input.shape), " do not broadcast");
+      return InvalidInput("shapes ", ShapeString(result.shape), " and ", ShapeString(input.shape),
+                          " do not broadcast");
     }
     result.shape = *shape;
   }
@@ -39,14 +43,18 @@ TypesOr InferBroadcastToBool(std::span<const TensorType> inputs, const Attribute
   return types;
 }
 
-TypesOr InferSame(std::span<const TensorType> inputs, const Attributes&) { return std::vector<TensorType>{inputs[0]}; }
-
-TypesOr InferSameFloat(std::span<const TensorType> inputs, const Attributes&) {
-  if (!IsFloat(inputs[0].dtype)) return InvalidInput("expected a float tensor, not ", TypeString(inputs[0]));
+TypesOr InferSame(std::span<const TensorType> inputs, const Attributes&) {
   return std::vector<TensorType>{inputs[0]};
 }
 
-Bound BoundOfSelection(const NodeView&, std::span<const Bound> inputs, int, const Arithmetic<Bound>&) {
+TypesOr InferSameFloat(std::span<const TensorType> inputs, const Attributes&) {
+  if (!IsFloat(inputs[0].dtype))
+    return InvalidInput("expected a float tensor, not ", TypeString(inputs[0]));
+  return std::vector<TensorType>{inputs[0]};
+}
+
+Bound BoundOfSelection(const NodeView&, std::span<const Bound> inputs, int,
+                       const Arithmetic<Bound>&) {
   Bound worst;
   for (const Bound& input : inputs) worst = Either(worst, input);
   return worst;
@@ -65,7 +73,8 @@ Box BroadcastBox(const Shape& input, const Box& out) {
 
 std::optional<Restriction> RestrictElementwise(const NodeView& node, const Box& out) {
   Restriction restriction{{}, node.attrs};
-  for (const TensorType& input : node.inputs) restriction.inputs.push_back(BroadcastBox(input.shape, out));
+  for (const TensorType& input : node.inputs)
+    restriction.inputs.push_back(BroadcastBox(input.shape, out));
   return restriction;
 }
 
@@ -105,7 +114,9 @@ Shape SampleBroadcastable(Rng& rng, const Shape& shape) {
   for (int64_t& extent : result) {
     if (rng.Flip(0.3)) extent = 1;
   }
-  if (rng.Flip(0.3)) result.erase(result.begin(), result.begin() + rng.Between(0, static_cast<int64_t>(result.size())));
+  if (rng.Flip(0.3))
+    result.erase(result.begin(),
+                 result.begin() + rng.Between(0, static_cast<int64_t>(result.size())));
   return result;
 }
 
@@ -120,7 +131,8 @@ OpSample SampleBinary(Rng& rng) {
 
 absl::StatusOr<int64_t> NormalizeAxis(int64_t axis, size_t rank) {
   const int64_t signed_rank = static_cast<int64_t>(rank);
-  if (axis < -signed_rank || axis >= signed_rank) return InvalidInput("axis ", axis, " is outside the rank ", signed_rank);
+  if (axis < -signed_rank || axis >= signed_rank)
+    return InvalidInput("axis ", axis, " is outside the rank ", signed_rank);
   return axis < 0 ? axis + signed_rank : axis;
 }
 

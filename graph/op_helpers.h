@@ -1,4 +1,5 @@
-// What several operators share: inference, bounds, restriction and access of elementwise and selecting operators.
+// Common parts of several operators: inference, bounds, restriction and access of elementwise and
+// selecting operators.
 #ifndef MENDEL_GRAPH_OP_HELPERS_H_
 #define MENDEL_GRAPH_OP_HELPERS_H_
 
@@ -16,19 +17,21 @@ using TypesOr = absl::StatusOr<std::vector<TensorType>>;
 
 /// All inputs of one dtype, shapes broadcast NumPy-style; the output has that dtype.
 TypesOr InferBroadcast(std::span<const TensorType> inputs, const Attributes& attrs);
-/// As InferBroadcast with a Boolean output (comparisons).
+/// InferBroadcast with a Boolean output (comparisons).
 TypesOr InferBroadcastToBool(std::span<const TensorType> inputs, const Attributes& attrs);
 /// Output type = input 0's type.
 TypesOr InferSame(std::span<const TensorType> inputs, const Attributes& attrs);
-/// As InferSame, refusing integral dtypes.
+/// InferSame, refusing integral dtypes.
 TypesOr InferSameFloat(std::span<const TensorType> inputs, const Attributes& attrs);
 
 /// Every output element is one element of some input, or zero: the bound is the worst input's.
-Bound BoundOfSelection(const NodeView& node, std::span<const Bound> inputs, int output, const Arithmetic<Bound>& arithmetic);
+Bound BoundOfSelection(const NodeView& node, std::span<const Bound> inputs, int output,
+                       const Arithmetic<Bound>& arithmetic);
 
 /// The box an input needs under broadcasting when output box `out` is wanted.
 Box BroadcastBox(const Shape& input, const Box& out);
-/// Elementwise operators with broadcasting: each input cut to its BroadcastBox, attributes unchanged.
+/// Elementwise operators with broadcasting: each input is cut to its BroadcastBox, and attributes
+/// stay.
 std::optional<Restriction> RestrictElementwise(const NodeView& node, const Box& out);
 
 /// Access of input `input` under broadcasting into an output of rank `rank`.
@@ -37,7 +40,7 @@ std::optional<AccessPattern> AccessElementwiseSum(const NodeView& node);      //
 std::optional<AccessPattern> AccessElementwiseProduct(const NodeView& node);  ///< mul
 std::optional<AccessPattern> AccessElementwiseOracle(const NodeView& node);   ///< relu, max, pow
 
-/// All inputs linear / no input linear is the default (null); input 0 only.
+/// Linear inputs as bits: all, or input 0 only. The default (null) is none.
 uint32_t LinearInAll(const NodeView& node);
 uint32_t LinearInFirst(const NodeView& node);
 

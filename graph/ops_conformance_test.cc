@@ -1,4 +1,5 @@
-// What every registered operator must satisfy, whatever it computes. Each check draws nodes from the operator's own sampler.
+// Every registered operator satisfies these checks, whatever it computes. Each check draws nodes
+// from the operator's own sampler.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 
 #include "base/status.h"
 #include "graph/graph.h"
+#include "graph/grid.h"
 #include "graph/op_conformance.h"
 #include "graph/sample_node.h"
 #include "graph/text.h"
@@ -52,7 +54,8 @@ TEST_P(OpConformance, TextFormRoundTrips) {
   ForSamples([](const SampledNode& node, Rng&) {
     GraphBuilder builder("g");
     std::vector<ValueId> values;
-    for (const TensorType& type : node.inputs) values.push_back(builder.Input(Cat("x", values.size()), type));
+    for (const TensorType& type : node.inputs)
+      values.push_back(builder.Input(Cat("x", values.size()), type));
     const absl::StatusOr<int32_t> id = builder.AddNode(node.op->name, values, node.attrs);
     ASSERT_TRUE(id.ok()) << id.status();
     builder.Output("y", {*id, 0});
@@ -85,19 +88,23 @@ TEST_P(OpConformance, RealMeaningIsDeterministicAndDefined) {
 TEST_P(OpConformance, ExtremeInputsDoNotCrash) {
   ForSamples([](const SampledNode& node, Rng& rng) {
     using Limits = std::numeric_limits<double>;
-    constexpr std::array<double, 8> kExtremes = {0.0,   -0.0, Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), 1e38,
-                                                 -1e38, 1e-40};
+    constexpr std::array<double, 8> kExtremes = {
+        0.0,   -0.0, Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), 1e38,
+        -1e38, 1e-40};
     constexpr std::array<int64_t, 5> kIntegers = {0, -1, 1, std::numeric_limits<int64_t>::min(),
                                                   std::numeric_limits<int64_t>::max()};
     std::vector<HostValue> inputs = SampleInputs(node, rng);
     for (size_t k = 0; k < inputs.size(); ++k) {
       if (IsIndexInput(*node.op, k)) continue;
-      for (double& value : inputs[k].scalars) value = rng.Flip() ? kExtremes[rng.Below(kExtremes.size())] : value;
-      for (int64_t& value : inputs[k].integers) value = rng.Flip(0.3) ? kIntegers[rng.Below(kIntegers.size())] : value;
+      for (double& value : inputs[k].scalars)
+        value = rng.Flip() ? kExtremes[rng.Below(kExtremes.size())] : value;
+      for (int64_t& value : inputs[k].integers)
+        value = rng.Flip(0.3) ? kIntegers[rng.Below(kIntegers.size())] : value;
       inputs[k] = HostValue::FromTensor(inputs[k].ToTensor());  // into the dtype's range
     }
     const std::vector<HostValue> outputs = EvaluateReal(node, inputs);
-    for (size_t k = 0; k < outputs.size(); ++k) EXPECT_EQ(CountOf(outputs[k]), NumElements(node.outputs[k]));
+    for (size_t k = 0; k < outputs.size(); ++k)
+      EXPECT_EQ(CountOf(outputs[k]), NumElements(node.outputs[k]));
   });
 }
 
@@ -118,7 +125,8 @@ TEST_P(OpConformance, RestrictedNodeComputesTheBox) {
         const Box& part = restriction->inputs[k];
         if (node.op->max_inputs == kVariadic && part.Volume() == 0) continue;  // left out
         const Box whole = Box::Whole(node.inputs[k].shape);
-        ASSERT_TRUE(part == whole || Intersect(part, whole) == part) << BoxString(part) << " of input " << k;
+        ASSERT_TRUE(part == whole || Intersect(part, whole) == part)
+            << BoxString(part) << " of input " << k;
         cut.push_back(Cut(inputs[k], part));
         types.push_back(cut.back().type);
       }
@@ -128,10 +136,148 @@ TEST_P(OpConformance, RestrictedNodeComputesTheBox) {
       const HostValue got = EvaluateReal(*small, cut)[0];
       const HostValue want = Cut(full, box);
       for (int64_t i = 0; i < CountOf(want); ++i) {
-        ASSERT_TRUE(Near(got.At(i), want.At(i))) << BoxString(box) << " element " << i << ": " << got.At(i) << " vs " << want.At(i);
+        ASSERT_TRUE(Near(got.At(i), want.At(i)))
+            << BoxString(box) << " element " << i << ": " << got.At(i) << " vs " << want.At(i);
       }
     }
   });
+}
+
+/// Ascending positions of each dimension.
+Grid RandomGrid(Rng& rng, const Shape& shape) {
+  Grid grid;
+  for (int64_t extent : shape) {
+    const double kept = rng.Flip(0.3) ? 1.0 : rng.Flip() ? 0.5 : 0.2;
+    std::vector<int64_t> list;
+    for (int64_t p = 0; p < extent; ++p) {
+      if (rng.Flip(kept)) list.push_back(p);
+    }
+    if (list.empty()) list.push_back(rng.Between(0, extent - 1));
+    grid.push_back(rng.Flip(0.3) ? Positions::Range(list.front(), list.back() - list.front() + 1)
+                                 : Positions::List(list));
+  }
+  return grid;
+}
+
+/// Elements of `elements`, a tensor of this shape, at the grid; `fill` at absent positions.
+template <class T>
+std::vector<T> Select(const std::vector<T>& elements, const Shape& shape, const Grid& grid,
+                      const T& fill) {
+  std::vector<T> selected;
+  const Shape extents = ExtentsOf(grid);
+  if (NumElements(extents) == 0 || elements.empty()) return selected;
+  std::vector<int64_t> at(shape.size(), 0);
+  do {
+    std::vector<int64_t> source(shape.size());
+    bool absent = false;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      source[d] = grid[d][at[d]];
+      absent = absent || source[d] == kAbsent;
+    }
+    selected.push_back(absent ? fill : elements[static_cast<size_t>(FlatIndex(shape, source))]);
+  } while (NextIndex(extents, at));
+  return selected;
+}
+
+/// One grid of one output of a node, computed from grids of its inputs.
+void CheckGrid(const SampledNode& node, const std::vector<HostValue>& inputs, int output,
+               const Grid& wanted, const GridRestriction& part, Rng& rng) {
+  const Shape& shape = node.outputs[static_cast<size_t>(output)].shape;
+  ASSERT_EQ(part.inputs.size(), inputs.size());
+  ASSERT_EQ(part.computed.size(), shape.size());
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const std::vector<int64_t> computed = part.computed[d].ToList();
+    for (int64_t i = 0; i < wanted[d].size(); ++i) {
+      ASSERT_TRUE(std::find(computed.begin(), computed.end(), wanted[d][i]) != computed.end())
+          << "position " << wanted[d][i] << " of dimension " << d << " is not computed";
+    }
+  }
+  const PrimeField field = PrimeField::RandomCertifying(rng);
+  const FieldScope scope(field);
+  const std::array<uint64_t, 2> key = {rng.Next(), rng.Next()};
+  const std::vector<FieldOperand> operands = RandomField(node, inputs, rng);
+  const Fp fill{field.FromDouble(part.fill)};
+  std::vector<HostValue> cut;
+  std::vector<FieldOperand> field_cut;
+  std::vector<TensorType> types;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const Shape& from = node.inputs[k].shape;
+    const Shape extents = ExtentsOf(part.inputs[k]);
+    if (node.op->max_inputs == kVariadic && NumElements(extents) == 0) continue;
+    types.push_back({node.inputs[k].dtype, extents});
+    cut.push_back(
+        {types.back(), Select(inputs[k].scalars, from, part.inputs[k], part.fill),
+         Select(inputs[k].integers, from, part.inputs[k], static_cast<int64_t>(part.fill))});
+    field_cut.push_back(
+        {Select(operands[k].scalars, from, part.inputs[k], fill),
+         Select(operands[k].integers, from, part.inputs[k], static_cast<int64_t>(part.fill))});
+  }
+  const size_t out = static_cast<size_t>(output);
+  HostValue got;
+  std::vector<Fp> field_got;
+  if (part.moved >= 0) {
+    got = cut[static_cast<size_t>(part.moved)];
+    field_got = field_cut[static_cast<size_t>(part.moved)].scalars;
+    ASSERT_EQ(NumElements(got.type.shape), NumElements(ExtentsOf(part.computed)));
+  } else {
+    const absl::StatusOr<SampledNode> small = MakeNode(*node.op, types, part.attrs);
+    ASSERT_TRUE(small.ok()) << small.status();
+    const size_t at = static_cast<size_t>(part.output);
+    ASSERT_EQ(small->outputs[at].shape, ExtentsOf(part.computed));
+    got = EvaluateReal(*small, cut)[at];
+    if (!node.op->opaque) field_got = EvaluateField(*small, field_cut, key).outputs[at];
+  }
+  const HostValue full = EvaluateReal(node, inputs)[out];
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const HostValue want{full.type, Select(full.scalars, shape, part.computed, nan),
+                       Select(full.integers, shape, part.computed, int64_t{0})};
+  const std::vector<bool> meant =
+      Select(std::vector<bool>(static_cast<size_t>(NumElements(shape)), true), shape, part.computed,
+             false);
+  for (int64_t i = 0; i < CountOf(want); ++i) {
+    if (!meant[static_cast<size_t>(i)]) continue;
+    ASSERT_TRUE(Near(got.At(i), want.At(i)))
+        << "element " << i << ": " << got.At(i) << " vs " << want.At(i);
+  }
+  if (node.op->opaque) return;
+  const std::vector<Fp> field_want =
+      Select(EvaluateField(node, operands, key).outputs[out], shape, part.computed, Fp{});
+  for (size_t i = 0; i < field_got.size(); ++i) {
+    if (meant[i]) {
+      ASSERT_EQ(field_got[i], field_want[i]) << "element " << i << " in the field";
+    }
+  }
+}
+
+TEST_P(OpConformance, RestrictedNodeComputesTheGrid) {
+  int64_t cut = 0, trials = 0;
+  ForSamples([&](const SampledNode& node, Rng& rng) {
+    const std::vector<HostValue> inputs = SampleInputs(node, rng);
+    if (std::any_of(node.inputs.begin(), node.inputs.end(),
+                    [](const TensorType& type) { return NumElements(type) == 0; }))
+      return;
+    std::vector<Tensor> stored;
+    for (const HostValue& input : inputs) stored.push_back(input.ToTensor());
+    for (int trial = 0; trial < 6 && !HasFailure(); ++trial) {
+      const int output = static_cast<int>(rng.Below(node.outputs.size()));
+      const Shape& shape = node.outputs[static_cast<size_t>(output)].shape;
+      if (NumElements(shape) == 0) return;
+      std::vector<const Tensor*> constants;
+      for (size_t k = 0; k < inputs.size(); ++k)
+        constants.push_back(IsIndexInput(*node.op, k) && rng.Flip() ? &stored[k] : nullptr);
+      const Grid wanted = RandomGrid(rng, shape);
+      const auto part = RestrictToGrid(*node.op, {node.view(), constants, output, wanted});
+      if (!IsWhole(wanted, shape)) ++trials;
+      if (!part.has_value()) continue;
+      if (!IsWhole(part->computed, shape)) ++cut;
+      std::string text;
+      for (const Positions& positions : wanted) text += PositionsString(positions) + " ";
+      SCOPED_TRACE(Cat("output ", output, " wanted ", text));
+      CheckGrid(node, inputs, output, wanted, *part, rng);
+    }
+  });
+  std::printf("%s: %lld of %lld grids cut\n", std::string(GetParam()->name).c_str(),
+              static_cast<long long>(cut), static_cast<long long>(trials));
 }
 
 TEST_P(OpConformance, FieldMeaningRunsWithoutZeroDenominators) {
@@ -157,7 +303,8 @@ TEST_P(OpConformance, FieldMeaningRunsWithoutZeroDenominators) {
 }
 
 TEST_P(OpConformance, LinearInputsAreLinearInTheField) {
-  if (GetParam()->linear_inputs == nullptr || GetParam()->opaque) GTEST_SKIP() << "linear in nothing";
+  if (GetParam()->linear_inputs == nullptr || GetParam()->opaque)
+    GTEST_SKIP() << "linear in nothing";
   ForSamples([](const SampledNode& node, Rng& rng) {
     const uint32_t linear = node.op->linear_inputs(node.view());
     const std::vector<HostValue> inputs = SampleInputs(node, rng);
@@ -201,7 +348,8 @@ TEST_P(OpConformance, PolynomialsAgreeInDoublesAndField) {
       if (NumElements(node.outputs[k]) == 0) continue;
       const BoundResult bound = EvaluateBound(node, inputs, static_cast<int>(k));
       if (bound.operand_count > 0 || bound.bound.HasDenominator()) continue;
-      if (node.outputs[k].dtype == DType::kI8 || node.outputs[k].dtype == DType::kU8) continue;  // sums wrap
+      if (node.outputs[k].dtype == DType::kI8 || node.outputs[k].dtype == DType::kU8)
+        continue;  // sums wrap
       for (int64_t i = 0; i < CountOf(real[k]); ++i) {
         ASSERT_EQ(result.outputs[k][static_cast<size_t>(i)].value, field.FromDouble(real[k].At(i)))
             << "output " << k << " element " << i;
@@ -210,8 +358,9 @@ TEST_P(OpConformance, PolynomialsAgreeInDoublesAndField) {
   });
 }
 
-// The judge calls two values equal when they are equal in the field. So whatever an operator yields there - pinned points,
-// idempotence, symmetry - must be equal in doubles too: outputs, operands, 0 and 1 are all compared with each other.
+// The verifier calls two values equal when they are equal in the field. So field equalities of an
+// operator (pinned points, idempotence, symmetry) must hold in doubles too. Outputs, operands, 0
+// and 1 are all compared with each other.
 TEST_P(OpConformance, FieldEqualityImpliesRealEquality) {
   if (GetParam()->opaque) GTEST_SKIP() << "opaque";
   ForSamples([](const SampledNode& node, Rng& rng) {
@@ -224,15 +373,18 @@ TEST_P(OpConformance, FieldEqualityImpliesRealEquality) {
     std::map<uint64_t, double> known = {{0, 0.0}, {1, 1.0}};
     const auto add = [&](uint64_t element, double value) {
       const auto [it, inserted] = known.emplace(element, value);
-      EXPECT_TRUE(inserted || Near(it->second, value)) << "one field element for " << it->second << " and " << value;
+      EXPECT_TRUE(inserted || Near(it->second, value))
+          << "one field element for " << it->second << " and " << value;
     };
     for (const HostValue& input : inputs) {
       for (int64_t i = 0; i < CountOf(input); ++i) add(field.FromDouble(input.At(i)), input.At(i));
     }
     const std::vector<HostValue> real = EvaluateReal(node, inputs);
     for (size_t k = 0; k < real.size(); ++k) {
-      if (node.outputs[k].dtype == DType::kI8 || node.outputs[k].dtype == DType::kU8) continue;  // sums wrap
-      for (int64_t i = 0; i < CountOf(real[k]); ++i) add(result.outputs[k][static_cast<size_t>(i)].value, real[k].At(i));
+      if (node.outputs[k].dtype == DType::kI8 || node.outputs[k].dtype == DType::kU8)
+        continue;  // sums wrap
+      for (int64_t i = 0; i < CountOf(real[k]); ++i)
+        add(result.outputs[k][static_cast<size_t>(i)].value, real[k].At(i));
     }
   });
 }
@@ -241,14 +393,17 @@ TEST_P(OpConformance, BoundsAreFinite) {
   if (GetParam()->opaque) GTEST_SKIP() << "opaque";
   ForSamples([](const SampledNode& node, Rng& rng) {
     const std::vector<HostValue> inputs = SampleInputs(node, rng);
-    ASSERT_TRUE(node.op->bound != nullptr || node.op->meaning.bound != nullptr) << "neither bound nor an At meaning";
+    ASSERT_TRUE(node.op->bound != nullptr || node.op->meaning.bound != nullptr)
+        << "neither bound nor an At meaning";
     bool symbols = false;
-    for (size_t k = 0; k < inputs.size(); ++k) symbols = symbols || (!IsIndexInput(*node.op, k) && CountOf(inputs[k]) > 0);
+    for (size_t k = 0; k < inputs.size(); ++k)
+      symbols = symbols || (!IsIndexInput(*node.op, k) && CountOf(inputs[k]) > 0);
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       if (NumElements(node.outputs[k]) == 0) continue;
       const BoundResult result = EvaluateBound(node, inputs, static_cast<int>(k));
       const Bound& bound = result.bound;
-      for (double part : {bound.num_degree, bound.den_degree, bound.log2_num, bound.log2_den, result.operand_count}) {
+      for (double part : {bound.num_degree, bound.den_degree, bound.log2_num, bound.log2_den,
+                          result.operand_count}) {
         EXPECT_TRUE(std::isfinite(part) && part >= 0) << part;
       }
       EXPECT_TRUE(!symbols || bound.num_degree + bound.den_degree >= 1);
@@ -267,7 +422,8 @@ TEST_P(OpConformance, AccessCoversWhatIsRead) {
     for (int trial = 0; trial < 12; ++trial) {
       const size_t k = rng.Below(inputs.size());
       if (IsIndexInput(*node.op, k) || CountOf(inputs[k]) == 0) continue;
-      const int64_t element = static_cast<int64_t>(rng.Below(static_cast<uint64_t>(CountOf(inputs[k]))));
+      const int64_t element =
+          static_cast<int64_t>(rng.Below(static_cast<uint64_t>(CountOf(inputs[k]))));
       std::vector<HostValue> changed = inputs;
       const HostValue fresh = SampleInputs(node, rng)[k];
       const size_t at = static_cast<size_t>(element);
@@ -287,7 +443,9 @@ TEST_P(OpConformance, AccessCoversWhatIsRead) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, OpConformance, testing::ValuesIn(AllOps().begin(), AllOps().end()),
-                         [](const testing::TestParamInfo<const OpDefinition*>& info) { return std::string(info.param->name); });
+                         [](const testing::TestParamInfo<const OpDefinition*>& info) {
+                           return std::string(info.param->name);
+                         });
 
 // ---------------------------------------------------------------------------------------------------------------------------
 
@@ -304,7 +462,8 @@ TEST(OpRegistry, NamesAreTheFiles) {
   std::set<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(MENDEL_OPS_DIR)) {
     const std::filesystem::path& path = entry.path();
-    if (path.extension() == ".cc" && !path.stem().string().ends_with("_test")) files.insert(Folded(path.stem().string()));
+    if (path.extension() == ".cc" && !path.stem().string().ends_with("_test"))
+      files.insert(Folded(path.stem().string()));
   }
   std::set<std::string> names;
   for (const OpDefinition* op : AllOps()) names.insert(Folded(op->name));

@@ -11,7 +11,8 @@ Shape Spatial(const Shape& shape) { return Shape(shape.begin() + 2, shape.end())
 
 Cost CostOfPool(const NodeView& node) {
   return {static_cast<double>(NumElements(node.outputs[0])) * PoolTaps(node),
-          static_cast<double>(ByteSize(node.inputs[0])) + static_cast<double>(ByteSize(node.outputs[0]))};
+          static_cast<double>(ByteSize(node.inputs[0])) +
+              static_cast<double>(ByteSize(node.outputs[0]))};
 }
 
 /// Taps of `window` at `output` that lie in [-before, input + after).
@@ -30,7 +31,9 @@ std::vector<Window> PoolWindows(const NodeView& node) {
   return WindowsOf(Spatial(node.inputs[0].shape), node.attrs.IntList("kernel_shape"), node.attrs);
 }
 
-double PoolTaps(const NodeView& node) { return static_cast<double>(NumElements(node.attrs.IntList("kernel_shape"))); }
+double PoolTaps(const NodeView& node) {
+  return static_cast<double>(NumElements(node.attrs.IntList("kernel_shape")));
+}
 
 PoolGeometry::PoolGeometry(const NodeView& node) {
   const std::vector<Window> windows = PoolWindows(node);
@@ -43,7 +46,8 @@ PoolGeometry::PoolGeometry(const NodeView& node) {
   start.push_back(0);
   for (int64_t o = NumElements(out_spatial); o > 0; --o) {
     int64_t padded = 1;
-    for (size_t d = 0; d < rank; ++d) padded *= TapsWithin(windows[d], position[d], windows[d].pad_begin, windows[d].pad_end);
+    for (size_t d = 0; d < rank; ++d)
+      padded *= TapsWithin(windows[d], position[d], windows[d].pad_begin, windows[d].pad_end);
     padded_size.push_back(padded);
     do {
       int64_t flat = 0;
@@ -62,18 +66,24 @@ PoolGeometry::PoolGeometry(const NodeView& node) {
 
 TypesOr InferPool(std::span<const TensorType> inputs, const Attributes& attrs) {
   const Shape& x = inputs[0].shape;
-  if (x.size() < 3) return InvalidInput("input ", ShapeString(x), " must have a rank of at least 3");
-  if (inputs[0].dtype == DType::kBool) return InvalidInput("expected numbers, not ", TypeString(inputs[0]));
+  if (x.size() < 3)
+    return InvalidInput("input ", ShapeString(x), " must have a rank of at least 3");
+  if (inputs[0].dtype == DType::kBool)
+    return InvalidInput("expected numbers, not ", TypeString(inputs[0]));
   const int64_t ceil_mode = attrs.Int("ceil_mode");
-  if (ceil_mode != 0 && ceil_mode != 1) return InvalidInput("ceil_mode must be 0 or 1, not ", ceil_mode);
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<Window> windows, MakeWindows(Spatial(x), attrs.IntList("kernel_shape"), attrs));
+  if (ceil_mode != 0 && ceil_mode != 1)
+    return InvalidInput("ceil_mode must be 0 or 1, not ", ceil_mode);
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Window> windows,
+                          MakeWindows(Spatial(x), attrs.IntList("kernel_shape"), attrs));
   TensorType type{inputs[0].dtype, {x[0], x[1]}};
-  for (const Window& window : windows) type.shape.push_back(ceil_mode != 0 ? window.CeilOutputExtent() : window.OutputExtent());
+  for (const Window& window : windows)
+    type.shape.push_back(ceil_mode != 0 ? window.CeilOutputExtent() : window.OutputExtent());
   return std::vector<TensorType>{type};
 }
 
 TypesOr InferPoolFloat(std::span<const TensorType> inputs, const Attributes& attrs) {
-  if (!IsFloat(inputs[0].dtype)) return InvalidInput("expected a float tensor, not ", TypeString(inputs[0]));
+  if (!IsFloat(inputs[0].dtype))
+    return InvalidInput("expected a float tensor, not ", TypeString(inputs[0]));
   return InferPool(inputs, attrs);
 }
 
@@ -83,7 +93,8 @@ std::optional<Restriction> RestrictPool(const NodeView& node, const Box& out, bo
   Ints pads(2 * windows.size());
   for (size_t d = 0; d < windows.size(); ++d) {
     const std::optional<WindowCut> cut = CutWindow(windows[d], out.begin[d + 2], out.end[d + 2]);
-    if (!cut.has_value() || (count_padding && cut->window.pad_end > windows[d].pad_end)) return std::nullopt;
+    if (!cut.has_value() || (count_padding && cut->window.pad_end > windows[d].pad_end))
+      return std::nullopt;
     result.inputs[0].begin[d + 2] = cut->begin;
     result.inputs[0].end[d + 2] = cut->end;
     pads[d] = cut->window.pad_begin;
@@ -103,7 +114,8 @@ AccessPattern PoolAccess(const NodeView& node, AccessPattern::Combine combine) {
   access.dims.resize(2);
   for (size_t d = 0; d < 2; ++d) access.dims[d].coefficients[d] = 1;
   const std::vector<Window> windows = PoolWindows(node);
-  for (size_t d = 0; d < windows.size(); ++d) access.dims.push_back(WindowAccess(windows[d], d + 2, rank));
+  for (size_t d = 0; d < windows.size(); ++d)
+    access.dims.push_back(WindowAccess(windows[d], d + 2, rank));
   pattern.inputs = {access};
   return pattern;
 }
@@ -118,13 +130,17 @@ OpSample SamplePool(Rng& rng) {
     dilations.push_back(rng.Between(1, 2));
     pads[d] = rng.Between(0, kernel[d] - 1);
     pads[spatial + d] = rng.Between(0, kernel[d] - 1);
-    const int64_t least = std::max<int64_t>(1, dilations[d] * (kernel[d] - 1) + 1 - pads[d] - pads[spatial + d]);
+    const int64_t least =
+        std::max<int64_t>(1, dilations[d] * (kernel[d] - 1) + 1 - pads[d] - pads[spatial + d]);
     x.push_back(rng.Between(least, least + (spatial == 3 ? 3 : 7)));
   }
-  return {
-      {{DType::kF32, x}},
-      {{"kernel_shape", kernel}, {"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"ceil_mode", rng.Between(0, 1)}},
-      {}};
+  return {{{DType::kF32, x}},
+          {{"kernel_shape", kernel},
+           {"strides", strides},
+           {"dilations", dilations},
+           {"pads", pads},
+           {"ceil_mode", rng.Between(0, 1)}},
+          {}};
 }
 
 OpDefinition PoolOp(std::string_view name) {
@@ -139,7 +155,9 @@ OpDefinition PoolOp(std::string_view name) {
   op.infer = &InferPoolFloat;
   op.cost = &CostOfPool;
   op.restrict = [](const NodeView& node, const Box& out) { return RestrictPool(node, out, false); };
-  op.access = [](const NodeView& node) { return std::optional(PoolAccess(node, AccessPattern::Combine::kOracle)); };
+  op.access = [](const NodeView& node) {
+    return std::optional(PoolAccess(node, AccessPattern::Combine::kOracle));
+  };
   op.sample = &SamplePool;
   return op;
 }

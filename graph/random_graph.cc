@@ -16,29 +16,35 @@ constexpr int64_t kMaxValueElements = 600;  // keeps thousands of exhaustive com
 
 size_t Pick(Rng& rng, size_t count) { return static_cast<size_t>(rng.Below(count)); }
 
-/// Builds onto one GraphBuilder. Every method returns nullopt when the operator does not fit the value.
+/// Builds onto one GraphBuilder. Every method returns nullopt when the operator does not fit the
+/// value.
 class Grower {
  public:
   Grower(Rng& rng, GraphBuilder& builder) : rng_(rng), builder_(builder) {}
 
   const Shape& shape(ValueId value) const { return builder_.type(value).shape; }
 
-  std::optional<ValueId> Add(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+  std::optional<ValueId> Add(std::string_view op, std::vector<ValueId> inputs,
+                             Attributes attrs = {}) {
     const auto value = builder_.Add(op, std::move(inputs), std::move(attrs));
-    if (!value.ok() || NumElements(shape(*value)) > kMaxValueElements || NumElements(shape(*value)) == 0) return std::nullopt;
+    if (!value.ok() || NumElements(shape(*value)) > kMaxValueElements ||
+        NumElements(shape(*value)) == 0)
+      return std::nullopt;
     return *value;
   }
 
   ValueId Weight(const Shape& shape) {
     std::vector<double> values(static_cast<size_t>(NumElements(shape)));
     for (double& value : values) value = rng_.Normal();
-    return builder_.Constant(Tensor::FromDoubles({DType::kF32, shape}, values), Cat("w", rng_.Below(1000000000)));
+    return builder_.Constant(Tensor::FromDoubles({DType::kF32, shape}, values),
+                             Cat("w", rng_.Below(1000000000)));
   }
 
   /// Small integers, so that exact arithmetic stays small; `changes` of them differ from 2.
   ValueId Literal(const Shape& shape, int changes) {
     std::vector<double> values(static_cast<size_t>(NumElements(shape)), 2);
-    for (int k = 0; k < changes; ++k) values[Pick(rng_, values.size())] = static_cast<double>(rng_.Between(-1, 3));
+    for (int k = 0; k < changes; ++k)
+      values[Pick(rng_, values.size())] = static_cast<double>(rng_.Between(-1, 3));
     return builder_.Constant(Tensor::FromDoubles({DType::kF32, shape}, values));
   }
 
@@ -72,7 +78,7 @@ class Grower {
     return Add("Transpose", {x}, {{"perm", perm}});
   }
 
-  /// Merges two neighbouring dimensions, splits one, or both.
+  /// Merges two neighboring dimensions, splits one, or both.
   std::optional<ValueId> Reshape(ValueId x) {
     Shape target = shape(x);
     if (target.size() > 1 && rng_.Flip(0.7)) {
@@ -94,7 +100,8 @@ class Grower {
     return Add("Reshape", {x}, {{"shape", target}});
   }
 
-  std::optional<ValueId> SliceDim(ValueId x, size_t d, int64_t begin, int64_t end, int64_t step = 1) {
+  std::optional<ValueId> SliceDim(ValueId x, size_t d, int64_t begin, int64_t end,
+                                  int64_t step = 1) {
     const Shape& in = shape(x);
     Ints starts(in.size(), 0);
     Ints ends = in;
@@ -104,7 +111,9 @@ class Grower {
     steps[d] = step;
     return Add("Slice", {x}, {{"starts", starts}, {"ends", ends}, {"steps", steps}});
   }
-  std::optional<ValueId> Flip(ValueId x, size_t d) { return SliceDim(x, d, shape(x)[d] - 1, -1, -1); }
+  std::optional<ValueId> Flip(ValueId x, size_t d) {
+    return SliceDim(x, d, shape(x)[d] - 1, -1, -1);
+  }
 
   std::optional<ValueId> RandomSlice(ValueId x) {
     if (shape(x).empty()) return std::nullopt;
@@ -116,7 +125,8 @@ class Grower {
     return SliceDim(x, d, begin, rng_.Between(begin + 1, extent), step);
   }
 
-  /// Sum or product of two or three parts of one value along one dimension: shifted, flipped, constant or strided.
+  /// Sum or product of two or three parts of one value along one dimension: shifted, flipped,
+  /// constant or strided.
   std::optional<ValueId> Shifted(ValueId x) {
     if (shape(x).empty()) return std::nullopt;
     const size_t d = Pick(rng_, shape(x).size());
@@ -141,7 +151,8 @@ class Grower {
   std::optional<ValueId> WithConstant(ValueId x) {
     Shape other = shape(x);
     for (int64_t& extent : other) extent = rng_.Flip(0.4) ? 1 : extent;
-    const ValueId constant = rng_.Flip() ? Weight(other) : Literal(other, static_cast<int>(rng_.Between(0, 1)));
+    const ValueId constant =
+        rng_.Flip() ? Weight(other) : Literal(other, static_cast<int>(rng_.Between(0, 1)));
     return Add(rng_.Flip() ? "Add" : "Mul", {x, constant});
   }
 
@@ -159,7 +170,10 @@ class Grower {
     const uint64_t kind = rng_.Below(8);
     if (kind == 0) return Add("Div", {x, Weight({})});
     if (kind == 1) return Add("Sigmoid", {x});
-    if (kind == 2) return Add("Softmax", {x}, {{"axis", static_cast<int64_t>(Pick(rng_, std::max<size_t>(1, shape(x).size())))}});
+    if (kind == 2)
+      return Add(
+          "Softmax", {x},
+          {{"axis", static_cast<int64_t>(Pick(rng_, std::max<size_t>(1, shape(x).size())))}});
     return Add("Relu", {x});
   }
 
@@ -225,7 +239,8 @@ std::optional<ValueId> Change(Rng& rng, Grower& grow, ValueId x) {
       if (cut == 0 || cut == shape[d]) return x;
       const auto head = grow.SliceDim(x, d, 0, cut);
       const auto tail = grow.SliceDim(x, d, cut, shape[d]);
-      return head && tail ? grow.Add("Concat", {*tail, *head}, {{"axis", static_cast<int64_t>(d)}}) : std::nullopt;
+      return head && tail ? grow.Add("Concat", {*tail, *head}, {{"axis", static_cast<int64_t>(d)}})
+                          : std::nullopt;
     }
     case 2: {  // one box scaled
       Box box = Box::Whole(shape);
@@ -235,7 +250,8 @@ std::optional<ValueId> Change(Rng& rng, Grower& grow, ValueId x) {
         box.end[k] = rng.Between(box.begin[k] + 1, shape[k]);
       }
       const Ints steps(shape.size(), 1);
-      const auto part = grow.Add("Slice", {x}, {{"starts", box.begin}, {"ends", box.end}, {"steps", steps}});
+      const auto part =
+          grow.Add("Slice", {x}, {{"starts", box.begin}, {"ends", box.end}, {"steps", steps}});
       const auto scaled = part ? grow.Add("Mul", {*part, grow.Literal({}, 1)}) : std::nullopt;
       return scaled ? grow.Add("Patch", {x, *scaled}, {{"boxes", Boxes{box}}}) : std::nullopt;
     }
@@ -245,13 +261,16 @@ std::optional<ValueId> Change(Rng& rng, Grower& grow, ValueId x) {
       if (cut == 0 || cut == shape[d]) return x;
       const auto head = grow.SliceDim(x, d, 0, cut);
       const auto again = grow.SliceDim(x, d, 0, shape[d] - cut);
-      return head && again ? grow.Add("Concat", {*head, *again}, {{"axis", static_cast<int64_t>(d)}}) : std::nullopt;
+      return head && again
+                 ? grow.Add("Concat", {*head, *again}, {{"axis", static_cast<int64_t>(d)}})
+                 : std::nullopt;
     }
   }
 }
 
 /// The convolution with all images stacked along the first spatial dimension: wrong at the seams.
-std::optional<ValueId> StackedConv(Grower& grow, const Node& node, const std::vector<ValueId>& inputs) {
+std::optional<ValueId> StackedConv(Grower& grow, const Node& node,
+                                   const std::vector<ValueId>& inputs) {
   const Shape x = grow.shape(inputs[0]);
   const Shape y = node.outputs[0].shape;
   if (x[0] == 1 || x[2] != y[2]) return std::nullopt;
@@ -265,7 +284,8 @@ std::optional<ValueId> StackedConv(Grower& grow, const Node& node, const std::ve
   stacked[0] = 1;
   stacked[2] *= x[0];
   const auto channels = swap(inputs[0]);
-  const auto merged = channels ? grow.Add("Reshape", {*channels}, {{"shape", stacked}}) : std::nullopt;
+  const auto merged =
+      channels ? grow.Add("Reshape", {*channels}, {{"shape", stacked}}) : std::nullopt;
   std::vector<ValueId> operands = inputs;
   if (merged) operands[0] = *merged;
   const auto conv = merged ? grow.Add("Conv", operands, node.attrs) : std::nullopt;
@@ -282,7 +302,8 @@ Graph RandomGraph(Rng& rng, int steps) {
   Grower grow(rng, builder);
   std::vector<ValueId> values;
   for (int64_t k = rng.Between(1, 2); k > 0; --k) {
-    const Shape shape = {rng.Between(1, 3), rng.Between(1, 2), rng.Between(2, 8), rng.Between(1, 4)};
+    const Shape shape = {rng.Between(1, 3), rng.Between(1, 2), rng.Between(2, 8),
+                         rng.Between(1, 4)};
     values.push_back(builder.Input(Cat("x", k), {DType::kF32, shape}));
   }
   while (steps-- > 0) {
@@ -303,25 +324,30 @@ Graph RandomMutant(Rng& rng, const Graph& graph) {
   std::vector<ValueId> where(graph.nodes().size());
   std::vector<size_t> candidates;
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (!IsConstant(graph.nodes()[i]) && graph.nodes()[i].outputs.size() == 1) candidates.push_back(i);
+    if (!IsConstant(graph.nodes()[i]) && graph.nodes()[i].outputs.size() == 1)
+      candidates.push_back(i);
   }
   const size_t chosen = candidates[Pick(rng, candidates.size())];
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     std::vector<ValueId> inputs;
-    for (ValueId value : node.inputs) inputs.push_back({where[static_cast<size_t>(value.node)].node, value.output});
+    for (ValueId value : node.inputs)
+      inputs.push_back({where[static_cast<size_t>(value.node)].node, value.output});
     std::optional<ValueId> changed;
-    if (node.op->name == "Conv" && (i == chosen || rng.Flip(0.2))) changed = StackedConv(grow, node, inputs);
+    if (node.op->name == "Conv" && (i == chosen || rng.Flip(0.2)))
+      changed = StackedConv(grow, node, inputs);
     if (!changed.has_value()) {
       const auto copy = builder.CopyNode(node, inputs);
       MENDEL_CHECK(copy.ok());
       changed = {*copy, 0};
-      if (i == chosen && rng.Flip(0.9)) changed = Change(rng, grow, *changed).value_or(ValueId{*copy, 0});
+      if (i == chosen && rng.Flip(0.9))
+        changed = Change(rng, grow, *changed).value_or(ValueId{*copy, 0});
     }
     where[i] = *changed;
   }
   for (const GraphOutput& output : graph.outputs()) {
-    builder.Output(output.name, {where[static_cast<size_t>(output.value.node)].node, output.value.output});
+    builder.Output(output.name,
+                   {where[static_cast<size_t>(output.value.node)].node, output.value.output});
   }
   auto mutant = builder.Build();
   MENDEL_CHECK(mutant.ok());

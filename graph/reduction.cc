@@ -7,7 +7,9 @@
 namespace mendel {
 namespace {
 
-bool Contains(const Ints& axes, size_t d) { return std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(d)); }
+bool Contains(const Ints& axes, size_t d) {
+  return std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(d));
+}
 
 std::optional<AccessPattern> Access(const NodeView& node, AccessPattern::Combine combine) {
   const Ints& axes = node.attrs.IntList("axes");
@@ -30,12 +32,15 @@ std::optional<AccessPattern> Access(const NodeView& node, AccessPattern::Combine
 }
 
 std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
-  return Restriction{{ReducedBox(node.inputs[0].shape, node.attrs.IntList("axes"), node.attrs.Int("keepdims"), out)}, node.attrs};
+  return Restriction{{ReducedBox(node.inputs[0].shape, node.attrs.IntList("axes"),
+                                 node.attrs.Int("keepdims"), out)},
+                     node.attrs};
 }
 
 Cost CostOfReduction(const NodeView& node) {
   return {static_cast<double>(NumElements(node.inputs[0])),
-          static_cast<double>(ByteSize(node.inputs[0])) + static_cast<double>(ByteSize(node.outputs[0]))};
+          static_cast<double>(ByteSize(node.inputs[0])) +
+              static_cast<double>(ByteSize(node.outputs[0]))};
 }
 
 OpSample SampleReduction(Rng& rng, DType dtype) {
@@ -69,17 +74,20 @@ Reduction::Reduction(const Shape& input, const Ints& axes) {
 
 double ReducedCount(const NodeView& node) {
   double count = 1;
-  for (int64_t axis : node.attrs.IntList("axes")) count *= static_cast<double>(node.inputs[0].shape[static_cast<size_t>(axis)]);
+  for (int64_t axis : node.attrs.IntList("axes"))
+    count *= static_cast<double>(node.inputs[0].shape[static_cast<size_t>(axis)]);
   return count;
 }
 
 absl::StatusOr<Shape> ReducedShape(const Shape& input, const Ints& axes, int64_t keepdims) {
   if (axes.empty()) return InvalidInput("axes must not be empty");
-  if (keepdims != 0 && keepdims != 1) return InvalidInput("keepdims must be 0 or 1, not ", keepdims);
+  if (keepdims != 0 && keepdims != 1)
+    return InvalidInput("keepdims must be 0 or 1, not ", keepdims);
   for (size_t k = 0; k < axes.size(); ++k) {
     const int64_t least = k == 0 ? 0 : axes[k - 1] + 1;
     if (axes[k] < least || axes[k] >= static_cast<int64_t>(input.size())) {
-      return InvalidInput("axes must be increasing and within the rank of ", ShapeString(input), "; axis ", axes[k], " is not");
+      return InvalidInput("axes must be increasing and within the rank of ", ShapeString(input),
+                          "; axis ", axes[k], " is not");
     }
   }
   Shape shape;
@@ -94,17 +102,20 @@ absl::StatusOr<Shape> ReducedShape(const Shape& input, const Ints& axes, int64_t
 }
 
 TypesOr InferReduceAny(std::span<const TensorType> inputs, const Attributes& attrs) {
-  MENDEL_ASSIGN_OR_RETURN(Shape shape, ReducedShape(inputs[0].shape, attrs.IntList("axes"), attrs.Int("keepdims")));
+  MENDEL_ASSIGN_OR_RETURN(
+      Shape shape, ReducedShape(inputs[0].shape, attrs.IntList("axes"), attrs.Int("keepdims")));
   return std::vector<TensorType>{{inputs[0].dtype, std::move(shape)}};
 }
 
 TypesOr InferReduceNumeric(std::span<const TensorType> inputs, const Attributes& attrs) {
-  if (inputs[0].dtype == DType::kBool) return InvalidInput("expected numbers, not ", TypeString(inputs[0]));
+  if (inputs[0].dtype == DType::kBool)
+    return InvalidInput("expected numbers, not ", TypeString(inputs[0]));
   return InferReduceAny(inputs, attrs);
 }
 
 TypesOr InferReduceFloat(std::span<const TensorType> inputs, const Attributes& attrs) {
-  if (!IsFloat(inputs[0].dtype)) return InvalidInput("expected a float tensor, not ", TypeString(inputs[0]));
+  if (!IsFloat(inputs[0].dtype))
+    return InvalidInput("expected a float tensor, not ", TypeString(inputs[0]));
   return InferReduceAny(inputs, attrs);
 }
 
@@ -122,8 +133,12 @@ Box ReducedBox(const Shape& input, const Ints& axes, int64_t keepdims, const Box
   return box;
 }
 
-std::optional<AccessPattern> AccessReduceSum(const NodeView& node) { return Access(node, AccessPattern::Combine::kSum); }
-std::optional<AccessPattern> AccessReduceOracle(const NodeView& node) { return Access(node, AccessPattern::Combine::kOracle); }
+std::optional<AccessPattern> AccessReduceSum(const NodeView& node) {
+  return Access(node, AccessPattern::Combine::kSum);
+}
+std::optional<AccessPattern> AccessReduceOracle(const NodeView& node) {
+  return Access(node, AccessPattern::Combine::kOracle);
+}
 
 OpDefinition ReduceOp(std::string_view name, OpSample (*sample)(Rng& rng)) {
   OpDefinition op;

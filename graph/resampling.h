@@ -1,7 +1,11 @@
-// The coefficients of Resize along one dimension: which input positions an output position is made of, and how much of each.
+// The coefficients of Resize along one dimension: which input positions an output position is made
+// of, and how much of each.
 //
-// Follows the ONNX operator (opset 19 on): coordinates by coordinate_transformation_mode, then nearest, linear or cubic
-// interpolation over the input extended by its border elements, all in double precision.
+// Follows the ONNX operator (opset 19 on): coordinates by coordinate_transformation_mode, then
+// nearest, linear or cubic interpolation over the input extended by its border elements. The
+// formulas are evaluated in double precision; a coefficient that they give to the last bits of a
+// rational number with a small denominator is that number, so that a whole and its tiles have the
+// same coefficients.
 #ifndef MENDEL_GRAPH_RESAMPLING_H_
 #define MENDEL_GRAPH_RESAMPLING_H_
 
@@ -18,6 +22,9 @@ namespace mendel {
 struct ResampleTap {
   int64_t position;
   double coefficient;
+  /// coefficient = numerator / denominator; a denominator of 0: the double as it is.
+  int64_t numerator = 0;
+  int64_t denominator = 0;
 };
 using ResampleTaps = std::vector<ResampleTap>;
 

@@ -13,7 +13,8 @@
 namespace mendel {
 namespace {
 
-constexpr size_t kMaxMerged = 128;  // values wanted in more boxes keep them apart: merging compares all pairs
+constexpr size_t kMaxMerged =
+    128;  // values wanted in more boxes keep them apart: merging compares all pairs
 
 Box Hull(const Box& a, const Box& b) {
   Box hull = a;
@@ -50,12 +51,16 @@ std::vector<Box> MergeBoxes(const std::set<Box>& wanted) {
   return boxes;
 }
 
-/// Walks the graph twice: backwards to learn which boxes of every value are needed, forwards to build them.
+/// Walks the graph twice: backwards to learn which boxes of every value are needed, forwards to
+/// build them.
 class Restrictor {
  public:
-  explicit Restrictor(const Graph& graph) : graph_(graph), wanted_(graph.nodes().size()), nodes_(graph.nodes().size()) {}
+  explicit Restrictor(const Graph& graph)
+      : graph_(graph), wanted_(graph.nodes().size()), nodes_(graph.nodes().size()) {}
 
-  void Want(ValueId value, const Box& box) { wanted_[static_cast<size_t>(value.node)][value.output].insert(box); }
+  void Want(ValueId value, const Box& box) {
+    wanted_[static_cast<size_t>(value.node)][value.output].insert(box);
+  }
 
   void Plan() {
     for (size_t i = graph_.nodes().size(); i-- > 0;) {
@@ -73,7 +78,8 @@ class Restrictor {
         continue;
       }
       for (Part& part : plan.parts) {
-        auto built = part.cut.has_value() ? BuildView(id, part, builder) : BuildRestricted(id, part, builder);
+        auto built = part.cut.has_value() ? BuildView(id, part, builder)
+                                          : BuildRestricted(id, part, builder);
         if (!built.ok()) return built.status();
         part.value = *built;
       }
@@ -84,7 +90,8 @@ class Restrictor {
   /// Box `box` of `value`, which was wanted before Plan; after Build has passed the value's node.
   absl::StatusOr<ValueId> Fetch(ValueId value, const Box& box, GraphBuilder& builder) {
     const NodePlan& plan = nodes_[static_cast<size_t>(value.node)];
-    if (plan.whole) return Slice({plan.built, value.output}, Box::Whole(graph_.type(value).shape), box, builder);
+    if (plan.whole)
+      return Slice({plan.built, value.output}, Box::Whole(graph_.type(value).shape), box, builder);
     const auto exact = plan.part_of.find(box);
     if (exact != plan.part_of.end()) return plan.parts[exact->second].value;
     for (const Part& part : plan.parts) {
@@ -122,7 +129,8 @@ class Restrictor {
     const auto& wanted = wanted_[static_cast<size_t>(id)];
     if (wanted.size() != 1 || wanted.begin()->first != 0 || node.inputs.empty()) return false;
     const auto empty = [&](ValueId input) { return NumElements(graph_.type(input)) == 0; };
-    if (std::any_of(node.inputs.begin(), node.inputs.end(), empty)) return false;  // an empty box means "left out"
+    if (std::any_of(node.inputs.begin(), node.inputs.end(), empty))
+      return false;  // an empty box means "left out"
     NodePlan& plan = nodes_[static_cast<size_t>(id)];
     for (const Box& box : MergeBoxes(wanted.begin()->second)) {
       if (box == Box::Whole(node.outputs[0].shape)) return false;
@@ -137,7 +145,8 @@ class Restrictor {
         continue;
       }
       for (size_t k = 0; k < node.inputs.size(); ++k) {
-        if (part.restriction.inputs[k].Volume() > 0) Want(node.inputs[k], part.restriction.inputs[k]);
+        if (part.restriction.inputs[k].Volume() > 0)
+          Want(node.inputs[k], part.restriction.inputs[k]);
       }
     }
     return true;
@@ -164,7 +173,8 @@ class Restrictor {
     const Node& node = graph_.node(id);
     std::vector<ValueId> inputs;
     for (ValueId input : node.inputs) {
-      MENDEL_ASSIGN_OR_RETURN(const ValueId value, Fetch(input, Box::Whole(graph_.type(input).shape), builder));
+      MENDEL_ASSIGN_OR_RETURN(const ValueId value,
+                              Fetch(input, Box::Whole(graph_.type(input).shape), builder));
       inputs.push_back(value);
     }
     NodePlan& plan = nodes_[static_cast<size_t>(id)];
@@ -178,11 +188,13 @@ class Restrictor {
     std::vector<ValueId> inputs;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       if (part.restriction.inputs[k].Volume() == 0) continue;
-      MENDEL_ASSIGN_OR_RETURN(const ValueId value, Fetch(node.inputs[k], part.restriction.inputs[k], builder));
+      MENDEL_ASSIGN_OR_RETURN(const ValueId value,
+                              Fetch(node.inputs[k], part.restriction.inputs[k], builder));
       inputs.push_back(value);
     }
-    MENDEL_ASSIGN_OR_RETURN(const int32_t built,
-                            builder.AddNode(node.op->name, std::move(inputs), part.restriction.attrs, node.name));
+    MENDEL_ASSIGN_OR_RETURN(
+        const int32_t built,
+        builder.AddNode(node.op->name, std::move(inputs), part.restriction.attrs, node.name));
     if (builder.node(built).outputs[0].shape != part.box.Extents()) {
       return InternalError("restricting ", node.op->name, " to ", BoxString(part.box), " gave ",
                            TypeString(builder.node(built).outputs[0]));
@@ -190,7 +202,8 @@ class Restrictor {
     return ValueId{built, 0};
   }
 
-  /// Cells of the viewed value, each under the shape it has in the view, concatenated dimension by dimension.
+  /// Cells of the viewed value, each under the shape it has in the view, concatenated dimension by
+  /// dimension.
   absl::StatusOr<ValueId> BuildView(int32_t id, const Part& part, GraphBuilder& builder) {
     const ValueId viewed = graph_.node(id).inputs[0];
     const ViewCut& cut = *part.cut;
@@ -216,8 +229,9 @@ class Restrictor {
       std::vector<ValueId> joined;
       for (size_t first = 0; first < values.size(); first += static_cast<size_t>(grid[d])) {
         const auto begin = values.begin() + static_cast<int64_t>(first);
-        MENDEL_ASSIGN_OR_RETURN(const ValueId value, builder.Add("Concat", std::vector<ValueId>(begin, begin + grid[d]),
-                                                                 {{"axis", static_cast<int64_t>(d)}}));
+        MENDEL_ASSIGN_OR_RETURN(const ValueId value,
+                                builder.Add("Concat", std::vector<ValueId>(begin, begin + grid[d]),
+                                            {{"axis", static_cast<int64_t>(d)}}));
         joined.push_back(value);
       }
       values = std::move(joined);
@@ -226,7 +240,8 @@ class Restrictor {
   }
 
   /// Box `box` of the value whose box `outer` is `value`; both in the coordinates of the whole.
-  absl::StatusOr<ValueId> Slice(ValueId value, const Box& outer, const Box& box, GraphBuilder& builder) {
+  absl::StatusOr<ValueId> Slice(ValueId value, const Box& outer, const Box& box,
+                                GraphBuilder& builder) {
     if (outer == box) return value;
     const auto [it, fresh] = slices_.try_emplace({value, box});
     if (!fresh) return it->second;
@@ -256,11 +271,14 @@ absl::StatusOr<Graph> RestrictToBox(const Graph& graph, int output, const Box& b
 absl::StatusOr<Graph> RestrictToBoxes(const Graph& graph, std::span<const OutputBox> boxes) {
   Restrictor restrictor(graph);
   for (const auto& [output, box] : boxes) {
-    if (output < 0 || static_cast<size_t>(output) >= graph.outputs().size()) return InvalidInput("there is no output ", output);
+    if (output < 0 || static_cast<size_t>(output) >= graph.outputs().size())
+      return InvalidInput("there is no output ", output);
     const ValueId value = graph.outputs()[static_cast<size_t>(output)].value;
     const Box whole = Box::Whole(graph.type(value).shape);
-    if (box.begin.size() != whole.end.size() || box.end.size() != whole.end.size() || box.Volume() <= 0 || !Covers(whole, box)) {
-      return InvalidInput("box ", BoxString(box), " of output ", output, " is empty or outside ", ShapeString(whole.end));
+    if (box.begin.size() != whole.end.size() || box.end.size() != whole.end.size() ||
+        box.Volume() <= 0 || !Covers(whole, box)) {
+      return InvalidInput("box ", BoxString(box), " of output ", output, " is empty or outside ",
+                          ShapeString(whole.end));
     }
     restrictor.Want(value, box);
   }
@@ -270,7 +288,9 @@ absl::StatusOr<Graph> RestrictToBoxes(const Graph& graph, std::span<const Output
   for (size_t k = 0; k < boxes.size(); ++k) {
     const ValueId value = graph.outputs()[static_cast<size_t>(boxes[k].output)].value;
     MENDEL_ASSIGN_OR_RETURN(const ValueId part, restrictor.Fetch(value, boxes[k].box, builder));
-    builder.Output(boxes.size() == 1 ? graph.outputs()[static_cast<size_t>(boxes[k].output)].name : Cat("box", k), part);
+    builder.Output(boxes.size() == 1 ? graph.outputs()[static_cast<size_t>(boxes[k].output)].name
+                                     : Cat("box", k),
+                   part);
   }
   return builder.Build();
 }

@@ -15,13 +15,15 @@ struct OutputBox {
   Box box;
 };
 
-/// A graph with the same inputs as `graph` and one output, output number `output` of `graph` restricted to `box` (InvalidArgument
-/// when it is empty or outside). Operators that can compute a part (OpDefinition::restrict) are cut, the others are computed whole
-/// and sliced; inputs and weights are sliced where they are read. Exact: every element equals the one of `graph`.
+/// A graph with the same inputs as `graph` and one output, output number `output` of `graph`
+/// restricted to `box` (InvalidArgument when it is empty or outside). Operators that can compute a
+/// part (OpDefinition::restrict) are cut, the others are computed whole and sliced; inputs and
+/// weights are sliced where they are read. Exact: every element equals the one of `graph`.
 absl::StatusOr<Graph> RestrictToBox(const Graph& graph, int output, const Box& box);
 
-/// The same for many boxes in one graph that shares what they have in common: output k, named "box<k>", is boxes[k]. Boxes of one
-/// value that touch are computed as one when that is no more work.
+/// The same for many boxes in one graph that shares what they have in common: output k, named
+/// "box<k>", is boxes[k]. Boxes of one value that touch are computed as one when that is no more
+/// work.
 absl::StatusOr<Graph> RestrictToBoxes(const Graph& graph, std::span<const OutputBox> boxes);
 
 }  // namespace mendel

@@ -48,25 +48,30 @@ TEST(Restrict, EqualsTheBoxOfTheWholeOnRandomGraphs) {
     std::vector<OutputBox> boxes;
     for (int64_t k = rng.Between(1, 3); k > 0; --k) {
       const int output = static_cast<int>(rng.Below(graph.outputs().size()));
-      boxes.push_back({output, RandomBox(rng, graph.type(graph.outputs()[static_cast<size_t>(output)].value).shape)});
+      boxes.push_back(
+          {output,
+           RandomBox(rng, graph.type(graph.outputs()[static_cast<size_t>(output)].value).shape)});
     }
     const auto restricted = RestrictToBoxes(graph, boxes);
-    ASSERT_TRUE(restricted.ok()) << "seed " << seed << ": " << restricted.status() << "\n" << PrintGraph(graph);
+    ASSERT_TRUE(restricted.ok()) << "seed " << seed << ": " << restricted.status() << "\n"
+                                 << PrintGraph(graph);
     ASSERT_TRUE(CheckGraph(*restricted).ok()) << "seed " << seed;
     const std::vector<HostValue> inputs = RandomInputs(rng, graph);
     const auto whole = Evaluate(graph, inputs);
     const auto part = Evaluate(*restricted, inputs);
     ASSERT_TRUE(whole.ok() && part.ok()) << "seed " << seed;
     for (size_t k = 0; k < boxes.size(); ++k) {
-      const std::vector<double> expected = Cut((*whole)[static_cast<size_t>(boxes[k].output)], boxes[k].box);
+      const std::vector<double> expected =
+          Cut((*whole)[static_cast<size_t>(boxes[k].output)], boxes[k].box);
       ASSERT_EQ((*part)[k].type.shape, boxes[k].box.Extents());
       for (size_t i = 0; i < expected.size(); ++i, ++compared) {
         const double value = (*part)[k].At(static_cast<int64_t>(i));
         // A restricted product may sum in another order.
-        ASSERT_TRUE(value == expected[i] || std::abs(value - expected[i]) <= 1e-9 * (1 + std::abs(expected[i])) ||
+        ASSERT_TRUE(value == expected[i] ||
+                    std::abs(value - expected[i]) <= 1e-9 * (1 + std::abs(expected[i])) ||
                     (std::isnan(value) && std::isnan(expected[i])))
-            << "seed " << seed << " box " << BoxString(boxes[k].box) << " element " << i << ": " << value << " for " << expected[i]
-            << "\n"
+            << "seed " << seed << " box " << BoxString(boxes[k].box) << " element " << i << ": "
+            << value << " for " << expected[i] << "\n"
             << PrintGraph(graph) << PrintGraph(*restricted);
       }
     }
@@ -125,10 +130,14 @@ TEST(Restrict, RefusesEmptyAndForeignBoxes) {
     %0 = Input() {name = "x", shape = [4]}
     return "y" = %0
   })");
-  EXPECT_EQ(RestrictToBox(graph, 0, {{2}, {2}}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(RestrictToBox(graph, 0, {{2}, {5}}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(RestrictToBox(graph, 0, {{2, 0}, {3, 1}}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(RestrictToBox(graph, 1, {{2}, {3}}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RestrictToBox(graph, 0, {{2}, {2}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RestrictToBox(graph, 0, {{2}, {5}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RestrictToBox(graph, 0, {{2, 0}, {3, 1}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RestrictToBox(graph, 1, {{2}, {3}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

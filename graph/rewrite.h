@@ -10,8 +10,8 @@
 
 namespace mendel {
 
-/// A convex set of nodes of one graph: no path leaves it and comes back. Constant expressions (nodes that depend on no Input)
-/// that its nodes read belong to it and are not inputs.
+/// A convex set of nodes of one graph: no path leaves it and comes back. Constant expressions
+/// (nodes that depend on no Input) that its nodes read belong to it and are not inputs.
 struct Subprogram {
   std::vector<int32_t> nodes;    ///< ascending, without constant expressions
   std::vector<ValueId> inputs;   ///< values read from outside, ascending
@@ -21,22 +21,27 @@ struct Subprogram {
 /// For every node: does it depend on no Input (a weight or a computation on weights only)?
 std::vector<bool> ConstantExpressions(const Graph& graph);
 
-/// Textbook arithmetic of what depends on the inputs; weight-only nodes are computed once, when a plan is loaded.
+/// Textbook arithmetic of what depends on the inputs; weight-only nodes are computed once, when a
+/// plan is loaded.
 double RunTimeFlops(const Graph& graph);
 
 /// Completes `nodes` to a subprogram; InvalidArgument when they are not convex or hold an Input.
 absl::StatusOr<Subprogram> MakeSubprogram(const Graph& graph, std::vector<int32_t> nodes);
 
-/// The subprogram as a graph of its own: inputs "in0", "in1", ..., outputs "out0", ... in the subprogram's order.
+/// The subprogram as a graph of its own: inputs "in0", "in1", ..., outputs "out0", ... in the
+/// subprogram's order.
 absl::StatusOr<Graph> Extract(const Graph& graph, const Subprogram& subprogram);
 
-/// `graph` with the subprogram replaced. `replacement` has the inputs and outputs that Extract gives, of the same types
-/// (InvalidArgument otherwise). Input order, output order and output names of `graph` are kept.
-absl::StatusOr<Graph> Replace(const Graph& graph, const Subprogram& subprogram, const Graph& replacement);
+/// `graph` with the subprogram replaced. `replacement` has the inputs and outputs that Extract
+/// gives, of the same types (InvalidArgument otherwise). Input order, output order and output names
+/// of `graph` are kept.
+absl::StatusOr<Graph> Replace(const Graph& graph, const Subprogram& subprogram,
+                              const Graph& replacement);
 
-/// Copies all nodes of `graph` but its Inputs into `builder`, which stands for them with `inputs`; returns the values that are
-/// the graph's outputs.
-absl::StatusOr<std::vector<ValueId>> Inline(const Graph& graph, const std::vector<ValueId>& inputs, GraphBuilder& builder);
+/// Copies all nodes of `graph` but its Inputs into `builder`, which stands for them with `inputs`;
+/// returns the values that are the graph's outputs.
+absl::StatusOr<std::vector<ValueId>> Inline(const Graph& graph, const std::vector<ValueId>& inputs,
+                                            GraphBuilder& builder);
 
 /// `graph` without repeated nodes: same operator, attributes and inputs are computed once.
 absl::StatusOr<Graph> Deduplicate(const Graph& graph);

@@ -14,7 +14,8 @@ namespace {
 double Draw(Rng& rng, double low, double high, int64_t steps) {
   const int64_t first = static_cast<int64_t>(std::ceil(low * static_cast<double>(steps)));
   const int64_t last = static_cast<int64_t>(std::ceil(high * static_cast<double>(steps))) - 1;
-  return last < first ? low : static_cast<double>(rng.Between(first, last)) / static_cast<double>(steps);
+  return last < first ? low
+                      : static_cast<double>(rng.Between(first, last)) / static_cast<double>(steps);
 }
 
 std::pair<double, double> DefaultRange(DType dtype) {
@@ -25,10 +26,12 @@ std::pair<double, double> DefaultRange(DType dtype) {
 
 }  // namespace
 
-absl::StatusOr<SampledNode> MakeNode(const OpDefinition& op, std::vector<TensorType> inputs, Attributes attrs) {
+absl::StatusOr<SampledNode> MakeNode(const OpDefinition& op, std::vector<TensorType> inputs,
+                                     Attributes attrs) {
   GraphBuilder builder;
   std::vector<ValueId> values;
-  for (const TensorType& type : inputs) values.push_back(builder.Input(Cat("x", values.size()), type));
+  for (const TensorType& type : inputs)
+    values.push_back(builder.Input(Cat("x", values.size()), type));
   MENDEL_ASSIGN_OR_RETURN(const int32_t id, builder.AddNode(op.name, values, std::move(attrs)));
   const Node& node = builder.node(id);
   return SampledNode{node.op, std::move(inputs), node.attrs, node.outputs, {}};
@@ -37,7 +40,8 @@ absl::StatusOr<SampledNode> MakeNode(const OpDefinition& op, std::vector<TensorT
 absl::StatusOr<SampledNode> SampleNode(const OpDefinition& op, Rng& rng) {
   MENDEL_CHECK(op.sample != nullptr);
   OpSample sample = op.sample(rng);
-  MENDEL_ASSIGN_OR_RETURN(SampledNode node, MakeNode(op, std::move(sample.inputs), std::move(sample.attrs)));
+  MENDEL_ASSIGN_OR_RETURN(SampledNode node,
+                          MakeNode(op, std::move(sample.inputs), std::move(sample.attrs)));
   node.ranges = std::move(sample.ranges);
   return node;
 }
@@ -65,7 +69,8 @@ std::vector<HostValue> SampleInputs(const SampledNode& node, Rng& rng, int64_t s
 
 std::string DescribeNode(const SampledNode& node) {
   std::string text = Cat(node.op->name, "(");
-  for (size_t k = 0; k < node.inputs.size(); ++k) text += Cat(k == 0 ? "" : ", ", TypeString(node.inputs[k]));
+  for (size_t k = 0; k < node.inputs.size(); ++k)
+    text += Cat(k == 0 ? "" : ", ", TypeString(node.inputs[k]));
   return text + ")" + PrintAttributes(node.attrs);
 }
 

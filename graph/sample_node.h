@@ -1,4 +1,5 @@
-// Valid nodes and operands drawn at random from an operator's sampler: what every registry-driven test starts from.
+// Valid nodes and operands drawn at random from an operator's sampler: what every registry-driven
+// test starts from.
 #ifndef MENDEL_GRAPH_SAMPLE_NODE_H_
 #define MENDEL_GRAPH_SAMPLE_NODE_H_
 
@@ -26,13 +27,14 @@ struct SampledNode {
 };
 
 /// The node of `op` with these inputs and attributes, or the builder's refusal.
-absl::StatusOr<SampledNode> MakeNode(const OpDefinition& op, std::vector<TensorType> inputs, Attributes attrs);
+absl::StatusOr<SampledNode> MakeNode(const OpDefinition& op, std::vector<TensorType> inputs,
+                                     Attributes attrs);
 /// A draw from op.sample, which must not be null (CHECK). An error is a fault of the sampler.
 absl::StatusOr<SampledNode> SampleNode(const OpDefinition& op, Rng& rng);
 
-/// Operands inside the node's ranges; otherwise floats in [-2, 2), integers in [-8, 8] (u8: [0, 8]), Booleans. Floats are
-/// multiples of 1/steps: with at most 64 steps exact in every float dtype, with few steps often equal or integral. `steps` a
-/// power of two.
+/// Operands inside the node's ranges; otherwise floats in [-2, 2), integers in [-8, 8] (u8: [0,
+/// 8]), Booleans. Floats are multiples of 1/steps: with at most 64 steps exact in every float
+/// dtype, with few steps often equal or integral. `steps` a power of two.
 std::vector<HostValue> SampleInputs(const SampledNode& node, Rng& rng, int64_t steps = 64);
 
 /// "Op(f32[2,3], ...) {attributes}" for messages.

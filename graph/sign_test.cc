@@ -1,4 +1,4 @@
-// What operators state about signs and domains, against their own definitions on random operands.
+// Signs and domains that operators state agree with their own definitions on random operands.
 
 #include "graph/sign.h"
 
@@ -21,12 +21,13 @@ Sign SignOfAll(const HostValue& value) {
   return sign;
 }
 
-/// Random operands, in most draws positive or not negative where the operator allows any.
+/// Random operands. In most draws they are positive or nonnegative where the operator allows any.
 std::vector<HostValue> Operands(const SampledNode& node, Rng& rng) {
   std::vector<HostValue> values = SampleInputs(node, rng);
   for (size_t k = 0; k < values.size(); ++k) {
-    const bool ranged =
-        std::any_of(node.ranges.begin(), node.ranges.end(), [k](const auto& range) { return range.first == static_cast<int>(k); });
+    const bool ranged = std::any_of(node.ranges.begin(), node.ranges.end(), [k](const auto& range) {
+      return range.first == static_cast<int>(k);
+    });
     const double least = rng.Flip() ? 1.0 / 64 : 0;
     if (ranged || rng.Flip(0.2)) continue;
     for (double& v : values[k].scalars) v = std::abs(v) + least;
@@ -36,12 +37,12 @@ std::vector<HostValue> Operands(const SampledNode& node, Rng& rng) {
 
 TEST(Signs, RulesHoldOnRandomOperands) {
   std::cout << "seed " << kSeed << "\n";
-  int rules = 0, told = 0;
+  int rules = 0, reported = 0;
   for (const OpDefinition* op : AllOps()) {
     if (op->sign == nullptr) continue;
     ++rules;
     Rng rng(kSeed);
-    int told_here = 0;
+    int reported_here = 0;
     for (int round = 0; round < 300; ++round) {
       const auto node = SampleNode(*op, rng);
       ASSERT_TRUE(node.ok()) << node.status();
@@ -54,18 +55,19 @@ TEST(Signs, RulesHoldOnRandomOperands) {
         signs.push_back(SignOfAll(value));
       }
       const Sign sign = op->sign(node->view(), signs, false);
-      told_here += sign != Sign::kUnknown;
+      reported_here += sign != Sign::kUnknown;
       for (const HostValue& output : EvaluateNode(*op, node->view(), inputs)) {
         for (int64_t i = 0; i < NumElements(output.type); ++i) {
           if (!std::isfinite(output.At(i))) continue;
-          EXPECT_GE(SignOf(output.At(i)), sign) << DescribeNode(*node) << " element " << i << " is " << output.At(i);
+          EXPECT_GE(SignOf(output.At(i)), sign)
+              << DescribeNode(*node) << " element " << i << " is " << output.At(i);
         }
       }
     }
-    EXPECT_GT(told_here, 0) << op->name << " never tells a sign";
-    told += told_here;
+    EXPECT_GT(reported_here, 0) << op->name << " never reports a sign";
+    reported += reported_here;
   }
-  std::cout << rules << " rules told a sign " << told << " times\n";
+  std::cout << rules << " rules reported a sign " << reported << " times\n";
   EXPECT_GE(rules, 40);
 }
 

@@ -54,14 +54,17 @@ Tensor::Tensor(TensorType type, std::vector<std::byte> bytes) : type_(std::move(
 Tensor::Tensor(TensorType type, std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
     : type_(std::move(type)), owner_(std::move(owner)), bytes_(bytes) {
   MENDEL_CHECK(static_cast<int64_t>(bytes.size()) == ByteSize(type_));
-  MENDEL_CHECK(reinterpret_cast<uintptr_t>(bytes.data()) % static_cast<uintptr_t>(DTypeSize(type_.dtype)) == 0);
+  MENDEL_CHECK(reinterpret_cast<uintptr_t>(bytes.data()) %
+                   static_cast<uintptr_t>(DTypeSize(type_.dtype)) ==
+               0);
 }
 
 Tensor Tensor::FromDoubles(TensorType type, std::span<const double> values) {
   std::vector<std::byte> bytes(static_cast<size_t>(ByteSize(type)));
   MENDEL_CHECK(static_cast<int64_t>(values.size()) == NumElements(type));
-  if (type.dtype == DType::kF32) {  // nearly all of them: one loop that the compiler vectorises
-    for (size_t i = 0; i < values.size(); ++i) Store(bytes.data(), static_cast<int64_t>(i), static_cast<float>(values[i]));
+  if (type.dtype == DType::kF32) {  // nearly all of them: one loop that the compiler vectorizes
+    for (size_t i = 0; i < values.size(); ++i)
+      Store(bytes.data(), static_cast<int64_t>(i), static_cast<float>(values[i]));
     return Tensor(std::move(type), std::move(bytes));
   }
   for (size_t i = 0; i < values.size(); ++i) {
@@ -90,10 +93,13 @@ Tensor Tensor::FromInts(TensorType type, std::span<const int64_t> values) {
 }
 
 Tensor Tensor::Ints(std::initializer_list<int64_t> values) {
-  return FromInts({DType::kI64, {static_cast<int64_t>(values.size())}}, std::vector<int64_t>(values));
+  return FromInts({DType::kI64, {static_cast<int64_t>(values.size())}},
+                  std::vector<int64_t>(values));
 }
 
-Tensor Tensor::Scalar(DType dtype, double value) { return FromDoubles({dtype, {}}, std::vector<double>{value}); }
+Tensor Tensor::Scalar(DType dtype, double value) {
+  return FromDoubles({dtype, {}}, std::vector<double>{value});
+}
 
 Tensor Tensor::Filled(TensorType type, double value) {
   const std::vector<double> values(static_cast<size_t>(NumElements(type)), value);
@@ -175,9 +181,10 @@ uint16_t FloatToHalf(float value) {
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);   // NaN
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to infinity
-  if (magnitude < 0x38800000u) {                                               // subnormal: let the FPU round at the right place
+  if (magnitude < 0x38800000u) {  // subnormal: let the FPU round at the right place
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f)));
+    return static_cast<uint16_t>(
+        sign | (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f)));
   }
   const uint32_t odd = (magnitude >> 13) & 1u;
   return static_cast<uint16_t>(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
@@ -201,8 +208,14 @@ uint16_t FloatToBFloat16(float value) {
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-float BFloat16ToFloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+float BFloat16ToFloat(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
-double RoundTo(DType dtype, double value) { return Tensor::Scalar(dtype, value).DoubleAt(0); }
+double RoundTo(DType dtype, double value) {
+  if (dtype == DType::kF64) return value;
+  if (dtype == DType::kF32) return static_cast<double>(static_cast<float>(value));
+  return Tensor::Scalar(dtype, value).DoubleAt(0);
+}
 
 }  // namespace mendel

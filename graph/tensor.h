@@ -15,8 +15,9 @@
 
 namespace mendel {
 
-/// A value with a tensor type. Copies share the bytes, which are never modified, so tensors are safe to read from any
-/// thread. The bytes may live in a memory-mapped file (`owner` keeps the mapping alive). Row-major, native endianness.
+/// A value with a tensor type. Copies share the bytes, which are never modified, so tensors are
+/// safe to read from any thread. The bytes may live in a memory-mapped file (`owner` keeps the
+/// mapping alive). Row-major, native endianness.
 class Tensor {
  public:
   Tensor() : Tensor(TensorType{}, std::vector<std::byte>(4)) {}

@@ -7,8 +7,9 @@
 //     return "y" = %2
 //   }
 //
-// `%n.k` is output k of node %n (`.0` is left out). Attributes equal to their default are left out by the printer. The types
-// are checked against inference; the parser also accepts nodes without them. Print and parse round-trip exactly.
+// `%n.k` is output k of node %n (`.0` is left out). Attributes equal to their default are left out
+// by the printer. The types are checked against inference; the parser also accepts nodes without
+// them. Print and parse round-trip exactly.
 #ifndef MENDEL_GRAPH_TEXT_H_
 #define MENDEL_GRAPH_TEXT_H_
 
@@ -22,7 +23,8 @@
 namespace mendel {
 
 struct PrintOptions {
-  /// When set, tensors of more than `inline_limit` elements are appended here and printed as f32[4,2]@index.
+  /// When set, tensors of more than `inline_limit` elements are appended here and printed as
+  /// f32[4,2]@index.
   std::vector<Tensor>* tensors = nullptr;
   int64_t inline_limit = 16;
   /// Leave node names out (for keys that must not depend on them).
@@ -31,7 +33,8 @@ struct PrintOptions {
 
 std::string PrintGraph(const Graph& graph, const PrintOptions& options = {});
 
-/// " {name = value, ...}" or "" - all attributes, in name order; tensors by content hash. A congruence key.
+/// " {name = value, ...}" or "" - all attributes, in name order; tensors by content hash. A
+/// congruence key.
 std::string PrintAttributes(const Attributes& attrs);
 
 /// One value in the text form's notation.

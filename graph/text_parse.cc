@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kMaxListLength = size_t{1} << 24;
 
-/// Characters of the text with a position; every Read either consumes what it names or fails with the line.
+/// Characters of the text with a position; every Read either consumes what it names or fails with
+/// the line.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -22,7 +23,8 @@ class Scanner {
   absl::Status Error(const std::string& expected) const {
     int64_t line = 1;
     for (char c : text_.substr(0, position_)) line += c == '\n';
-    return InvalidInput("line ", line, ": expected ", expected, " at '", std::string(text_.substr(position_, 20)), "'");
+    return InvalidInput("line ", line, ": expected ", expected, " at '",
+                        std::string(text_.substr(position_, 20)), "'");
   }
   bool Peek(std::string_view token) {
     SkipSpace();
@@ -33,7 +35,9 @@ class Scanner {
     position_ += token.size();
     return true;
   }
-  absl::Status Expect(std::string_view token) { return Accept(token) ? absl::OkStatus() : Error(Cat("'", token, "'")); }
+  absl::Status Expect(std::string_view token) {
+    return Accept(token) ? absl::OkStatus() : Error(Cat("'", token, "'"));
+  }
   bool AtEnd() {
     SkipSpace();
     return position_ == text_.size();
@@ -41,7 +45,8 @@ class Scanner {
   absl::StatusOr<std::string> Word() {
     SkipSpace();
     const size_t start = position_;
-    while (position_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[position_])) || text_[position_] == '_'))
+    while (position_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[position_])) || text_[position_] == '_'))
       ++position_;
     if (start == position_) return Error("a name");
     return std::string(text_.substr(start, position_ - start));
@@ -56,7 +61,8 @@ class Scanner {
         if (c == 'x') {
           unsigned byte = 0;
           const char* first = text_.data() + position_;
-          if (position_ + 2 > text_.size() || std::from_chars(first, first + 2, byte, 16).ptr != first + 2)
+          if (position_ + 2 > text_.size() ||
+              std::from_chars(first, first + 2, byte, 16).ptr != first + 2)
             return Error("two hexadecimal digits");
           position_ += 2;
           c = static_cast<char>(byte);
@@ -88,7 +94,8 @@ class Scanner {
 
  private:
   void SkipSpace() {
-    while (position_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[position_]))) ++position_;
+    while (position_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[position_])))
+      ++position_;
   }
   std::string_view text_;
   size_t position_ = 0;
@@ -114,7 +121,8 @@ absl::StatusOr<TensorType> ReadType(Scanner& in) {
   TensorType type{*dtype, {}};
   MENDEL_RETURN_IF_ERROR(ReadList(in, "[", "]", [&]() -> absl::Status {
     MENDEL_ASSIGN_OR_RETURN(const int64_t extent, in.Int());
-    if (extent < 0 || extent > kMaxElements || type.shape.size() >= static_cast<size_t>(kMaxRank)) return in.Error("a valid shape");
+    if (extent < 0 || extent > kMaxElements || type.shape.size() >= static_cast<size_t>(kMaxRank))
+      return in.Error("a valid shape");
     type.shape.push_back(extent);
     return absl::OkStatus();
   }));
@@ -130,7 +138,8 @@ absl::StatusOr<Tensor> ReadTensor(Scanner& in, const std::vector<Tensor>& tensor
   MENDEL_ASSIGN_OR_RETURN(const TensorType type, ReadType(in));
   if (in.Accept("@")) {
     MENDEL_ASSIGN_OR_RETURN(const int64_t index, in.Int());
-    if (index < 0 || static_cast<size_t>(index) >= tensors.size() || tensors[static_cast<size_t>(index)].type() != type) {
+    if (index < 0 || static_cast<size_t>(index) >= tensors.size() ||
+        tensors[static_cast<size_t>(index)].type() != type) {
       return in.Error("a reference to a stored tensor of this type");
     }
     return tensors[static_cast<size_t>(index)];
@@ -206,7 +215,8 @@ class ValueReader {
 
 class GraphParser {
  public:
-  GraphParser(std::string_view text, const std::vector<Tensor>& tensors) : in_(text), tensors_(tensors) {}
+  GraphParser(std::string_view text, const std::vector<Tensor>& tensors)
+      : in_(text), tensors_(tensors) {}
 
   absl::StatusOr<Graph> Parse() {
     MENDEL_RETURN_IF_ERROR(in_.Expect("graph"));
@@ -229,7 +239,8 @@ class GraphParser {
     ValueId value{it->second, 0};
     if (in_.Accept(".")) {
       MENDEL_ASSIGN_OR_RETURN(const int64_t output, in_.Int());
-      if (output < 0 || output > std::numeric_limits<int32_t>::max()) return in_.Error("an output number");
+      if (output < 0 || output > std::numeric_limits<int32_t>::max())
+        return in_.Error("an output number");
       value.output = static_cast<int32_t>(output);
     }
     return value;
@@ -242,7 +253,8 @@ class GraphParser {
       MENDEL_RETURN_IF_ERROR(in_.Expect("="));
       for (const AttributeSpec& spec : op.attributes) {
         if (spec.name != name) continue;
-        MENDEL_ASSIGN_OR_RETURN(AttrValue value, std::visit(ValueReader(in_, tensors_), spec.default_value));
+        MENDEL_ASSIGN_OR_RETURN(AttrValue value,
+                                std::visit(ValueReader(in_, tensors_), spec.default_value));
         attrs.Set(name, std::move(value));
         return absl::OkStatus();
       }
@@ -269,25 +281,28 @@ class GraphParser {
     if (in_.Peek("\"")) {
       MENDEL_ASSIGN_OR_RETURN(node_name, in_.Quoted());
     }
-    MENDEL_ASSIGN_OR_RETURN(const int32_t id, Emit(builder, op_name, std::move(inputs), std::move(attrs), std::move(node_name)));
+    MENDEL_ASSIGN_OR_RETURN(const int32_t id, Emit(builder, op_name, std::move(inputs),
+                                                   std::move(attrs), std::move(node_name)));
     if (!nodes_.emplace(name, id).second) return in_.Error(Cat("a new name instead of %", name));
     if (!in_.Accept(":")) return absl::OkStatus();
     for (size_t k = 0; k < builder.node(id).outputs.size(); ++k) {
       if (k > 0) MENDEL_RETURN_IF_ERROR(in_.Expect(","));
       MENDEL_ASSIGN_OR_RETURN(const TensorType type, ReadType(in_));
-      if (type != builder.node(id).outputs[k]) return in_.Error(Cat("type ", TypeString(builder.node(id).outputs[k]), " before"));
+      if (type != builder.node(id).outputs[k])
+        return in_.Error(Cat("type ", TypeString(builder.node(id).outputs[k]), " before"));
     }
     return absl::OkStatus();
   }
 
   /// Inputs and constants go through the builder's own functions, which keep them unique.
-  absl::StatusOr<int32_t> Emit(GraphBuilder& builder, const std::string& op, std::vector<ValueId> inputs, Attributes attrs,
-                               std::string name) {
+  absl::StatusOr<int32_t> Emit(GraphBuilder& builder, const std::string& op,
+                               std::vector<ValueId> inputs, Attributes attrs, std::string name) {
     if (op == "Constant" && inputs.empty() && attrs.Has("value")) {
       const std::string symbol = attrs.Has("symbol") ? attrs.Str("symbol") : "";
       const TensorType& type = attrs.TensorValue("value").type();
       const auto [it, fresh] = symbols_.emplace(symbol, type);
-      if (!symbol.empty() && !fresh && it->second != type) return in_.Error(Cat("one type for symbol '", symbol, "'"));
+      if (!symbol.empty() && !fresh && it->second != type)
+        return in_.Error(Cat("one type for symbol '", symbol, "'"));
       return builder.Constant(attrs.TensorValue("value"), symbol).node;
     }
     if (op == "Input" && attrs.Has("name")) name = attrs.Str("name");
@@ -300,7 +315,8 @@ class GraphParser {
       MENDEL_ASSIGN_OR_RETURN(const std::string name, in_.Quoted());
       MENDEL_RETURN_IF_ERROR(in_.Expect("="));
       MENDEL_ASSIGN_OR_RETURN(const ValueId value, ReadValue());
-      if (static_cast<size_t>(value.output) >= builder.node(value.node).outputs.size()) return in_.Error("an existing output");
+      if (static_cast<size_t>(value.output) >= builder.node(value.node).outputs.size())
+        return in_.Error("an existing output");
       builder.Output(name, value);
     } while (in_.Accept(","));
     return absl::OkStatus();

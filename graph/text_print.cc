@@ -67,14 +67,18 @@ std::string Print(const AttrValue& value, const PrintOptions* options) {
     std::string operator()(const Ints& v) const {
       return Cat("[", Join(v, [](int64_t i) { return std::to_string(i); }), "]");
     }
-    std::string operator()(const std::vector<double>& v) const { return Cat("[", Join(v, Number), "]"); }
+    std::string operator()(const std::vector<double>& v) const {
+      return Cat("[", Join(v, Number), "]");
+    }
     std::string operator()(const Tensor& v) const { return PrintTensor(v, options); }
     std::string operator()(const Boxes& v) const { return Cat("[", Join(v, BoxString), "]"); }
   };
   return std::visit(Visitor{options}, value);
 }
 
-std::string ValueName(ValueId value) { return value.output == 0 ? Cat("%", value.node) : Cat("%", value.node, ".", value.output); }
+std::string ValueName(ValueId value) {
+  return value.output == 0 ? Cat("%", value.node) : Cat("%", value.node, ".", value.output);
+}
 
 std::string PrintNode(const Node& node, int32_t id, const PrintOptions& options) {
   std::string text = Cat("  %", id, " = ", node.op->name, "(", Join(node.inputs, ValueName), ")");
@@ -85,7 +89,8 @@ std::string PrintNode(const Node& node, int32_t id, const PrintOptions& options)
     attrs += Cat(attrs.empty() ? "" : ", ", spec.name, " = ", Print(value, &options));
   }
   if (!attrs.empty()) text += " {" + attrs + "}";
-  if (options.node_names && !node.name.empty() && !IsInput(node) && !IsConstant(node)) text += " " + Quote(node.name);
+  if (options.node_names && !node.name.empty() && !IsInput(node) && !IsConstant(node))
+    text += " " + Quote(node.name);
   return text + " : " + Join(node.outputs, TypeString);
 }
 
@@ -93,14 +98,18 @@ std::string PrintNode(const Node& node, int32_t id, const PrintOptions& options)
 
 std::string PrintGraph(const Graph& graph, const PrintOptions& options) {
   std::string text = Cat("graph ", Quote(options.node_names ? graph.name() : ""), " {\n");
-  for (size_t i = 0; i < graph.nodes().size(); ++i) text += PrintNode(graph.nodes()[i], static_cast<int32_t>(i), options) + "\n";
-  text += "  return " + Join(graph.outputs(), [](const GraphOutput& o) { return Quote(o.name) + " = " + ValueName(o.value); });
+  for (size_t i = 0; i < graph.nodes().size(); ++i)
+    text += PrintNode(graph.nodes()[i], static_cast<int32_t>(i), options) + "\n";
+  text += "  return " + Join(graph.outputs(), [](const GraphOutput& o) {
+            return Quote(o.name) + " = " + ValueName(o.value);
+          });
   return text + "\n}\n";
 }
 
 std::string PrintAttributes(const Attributes& attrs) {
   std::string text;
-  for (const auto& [name, value] : attrs.values()) text += Cat(text.empty() ? " {" : ", ", name, " = ", Print(value, nullptr));
+  for (const auto& [name, value] : attrs.values())
+    text += Cat(text.empty() ? " {" : ", ", name, " = ", Print(value, nullptr));
   return text.empty() ? text : text + "}";
 }
 

@@ -18,7 +18,8 @@ absl::StatusOr<Graph> SampleGraph(const OpDefinition& op, Rng& rng) {
     } else {
       std::vector<double> values(static_cast<size_t>(NumElements(sample.inputs[k])));
       for (double& value : values) value = rng.Normal();
-      inputs.push_back(builder.Constant(Tensor::FromDoubles(sample.inputs[k], values), "w" + std::to_string(k)));
+      inputs.push_back(
+          builder.Constant(Tensor::FromDoubles(sample.inputs[k], values), "w" + std::to_string(k)));
     }
   }
   auto node = builder.AddNode(op.name, inputs, sample.attrs, "node");
@@ -50,8 +51,9 @@ TEST(Text, RoundTripsEveryOperator) {
 }
 
 TEST(Text, NamesTheLineOfAnError) {
-  const auto graph =
-      ParseGraph("graph \"g\" {\n  %0 = Input() {name = \"x\", shape = [2]}\n  %1 = Rellu(%0)\n  return \"y\" = %1\n}");
+  const auto graph = ParseGraph(
+      "graph \"g\" {\n  %0 = Input() {name = \"x\", shape = [2]}\n  %1 = Rellu(%0)\n  return \"y\" "
+      "= %1\n}");
   ASSERT_FALSE(graph.ok());
   EXPECT_NE(graph.status().message().find("line 3"), absl::string_view::npos) << graph.status();
 }

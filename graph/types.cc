@@ -44,6 +44,17 @@ std::optional<DType> ParseDType(std::string_view name) {
 
 int64_t DTypeSize(DType dtype) { return Info(dtype).size; }
 
+int64_t LowestInteger(DType dtype) {
+  if (dtype == DType::kU8 || dtype == DType::kBool) return 0;
+  return -HighestInteger(dtype) - 1;
+}
+
+int64_t HighestInteger(DType dtype) {
+  if (dtype == DType::kBool) return 1;
+  const int64_t bits = 8 * DTypeSize(dtype) - (dtype == DType::kU8 ? 0 : 1);
+  return static_cast<int64_t>((uint64_t{1} << bits) - 1);
+}
+
 bool IsFloat(DType dtype) { return Info(dtype).is_float; }
 
 int64_t NumElements(const Shape& shape) {

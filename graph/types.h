@@ -20,10 +20,14 @@ std::optional<DType> ParseDType(std::string_view name);
 /// Bytes an element.
 int64_t DTypeSize(DType dtype);
 bool IsFloat(DType dtype);
+/// The least and the largest number of an integer type; of bool 0 and 1.
+int64_t LowestInteger(DType dtype);
+int64_t HighestInteger(DType dtype);
 /// True for the integer types and bool: their values are exact integers.
 inline bool IsIntegral(DType dtype) { return !IsFloat(dtype); }
 
-/// Extents, outermost first. Rank at most kMaxRank; the empty shape is a scalar. Extents may be zero.
+/// Extents, outermost first. Rank at most kMaxRank; the empty shape is a scalar. Extents may be
+/// zero.
 using Shape = std::vector<int64_t>;
 /// A position in a tensor, one coordinate a dimension.
 using Index = std::span<const int64_t>;
@@ -53,7 +57,9 @@ struct TensorType {
 /// "f32[2,3]" as in the text form.
 std::string TypeString(const TensorType& type);
 inline int64_t NumElements(const TensorType& type) { return NumElements(type.shape); }
-inline int64_t ByteSize(const TensorType& type) { return NumElements(type.shape) * DTypeSize(type.dtype); }
+inline int64_t ByteSize(const TensorType& type) {
+  return NumElements(type.shape) * DTypeSize(type.dtype);
+}
 
 /// Half-open ranges, one a dimension: begin[d] <= i < end[d].
 struct Box {

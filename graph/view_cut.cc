@@ -8,13 +8,15 @@
 namespace mendel {
 namespace {
 
-constexpr int64_t kMaxCells = 64;  // more are not worth their nodes: the whole group of dimensions is taken then
+constexpr int64_t kMaxCells =
+    64;  // more are not worth their nodes: the whole group of dimensions is taken then
 
 /// A consecutive range of one dimension of the view that is a box over the dimension's factors.
 struct Range {
   int64_t begin = 0;
   int64_t end = 0;
-  std::vector<std::pair<int64_t, int64_t>> factors;  // begin, end within each factor of the dimension's run
+  std::vector<std::pair<int64_t, int64_t>>
+      factors;  // begin, end within each factor of the dimension's run
 };
 
 /// Products of the extents from each dimension to the innermost, largest first; last entry 1.
@@ -24,13 +26,15 @@ std::vector<int64_t> SuffixProducts(std::span<const int64_t> extents) {
   return products;
 }
 
-/// Runs of the boundary list that make up each dimension.
-std::vector<std::pair<size_t, size_t>> Runs(std::span<const int64_t> products, const std::vector<int64_t>& bounds) {
+/// Runs of the boundary list that form each dimension.
+std::vector<std::pair<size_t, size_t>> Runs(std::span<const int64_t> products,
+                                            const std::vector<int64_t>& bounds) {
   const auto at = [&](int64_t product) {
     return static_cast<size_t>(std::find(bounds.begin(), bounds.end(), product) - bounds.begin());
   };
   std::vector<std::pair<size_t, size_t>> runs;
-  for (size_t d = 0; d + 1 < products.size(); ++d) runs.emplace_back(at(products[d]), at(products[d + 1]));
+  for (size_t d = 0; d + 1 < products.size(); ++d)
+    runs.emplace_back(at(products[d]), at(products[d + 1]));
   return runs;
 }
 
@@ -53,12 +57,14 @@ void Refine(std::span<const int64_t> from, std::span<const int64_t> to, ViewGrou
   group.to_runs = Runs(b, bounds);
 }
 
-/// Appends the ranges that make up positions [begin, end) of the dimension whose factors are `sizes`, given those of the outer
-/// factors chosen so far (`prefix`, at position `base`).
-void Decompose(std::span<const int64_t> sizes, int64_t base, std::vector<std::pair<int64_t, int64_t>> prefix, int64_t begin,
-               int64_t end, std::vector<Range>& out) {
+/// Appends the ranges that form positions [begin, end) of the dimension whose factors are `sizes`,
+/// given those of the outer factors chosen so far (`prefix`, at position `base`).
+void Decompose(std::span<const int64_t> sizes, int64_t base,
+               std::vector<std::pair<int64_t, int64_t>> prefix, int64_t begin, int64_t end,
+               std::vector<Range>& out) {
   if (begin >= end) return;
-  const int64_t inner = std::accumulate(sizes.begin() + 1, sizes.end(), int64_t{1}, std::multiplies<>());
+  const int64_t inner =
+      std::accumulate(sizes.begin() + 1, sizes.end(), int64_t{1}, std::multiplies<>());
   const auto rows = [&](int64_t first, int64_t last) {
     std::vector<std::pair<int64_t, int64_t>> factors = prefix;
     factors.emplace_back(first, last);
@@ -68,7 +74,8 @@ void Decompose(std::span<const int64_t> sizes, int64_t base, std::vector<std::pa
   const auto within = [&](int64_t row, int64_t first, int64_t last) {
     std::vector<std::pair<int64_t, int64_t>> factors = prefix;
     factors.emplace_back(row, row + 1);
-    Decompose(sizes.subspan(1), base + row * inner, std::move(factors), first - row * inner, last - row * inner, out);
+    Decompose(sizes.subspan(1), base + row * inner, std::move(factors), first - row * inner,
+              last - row * inner, out);
   };
   const int64_t first_whole = (begin + inner - 1) / inner;
   const int64_t last_whole = end / inner;
@@ -99,18 +106,22 @@ void ForEachCell(const GroupRanges& ranges, const Use& use) {
 }
 
 /// Begin and end of every factor of the group in one cell.
-std::vector<std::pair<int64_t, int64_t>> FactorsOf(const ViewGroup& group, const GroupRanges& ranges,
+std::vector<std::pair<int64_t, int64_t>> FactorsOf(const ViewGroup& group,
+                                                   const GroupRanges& ranges,
                                                    std::span<const int64_t> cell) {
   std::vector<std::pair<int64_t, int64_t>> factors(group.factors.size());
   for (size_t d = 0; d < ranges.size(); ++d) {
     const Range& range = ranges[d][static_cast<size_t>(cell[d])];
-    std::copy(range.factors.begin(), range.factors.end(), factors.begin() + static_cast<int64_t>(group.to_runs[d].first));
+    std::copy(range.factors.begin(), range.factors.end(),
+              factors.begin() + static_cast<int64_t>(group.to_runs[d].first));
   }
   return factors;
 }
 
-/// Of a cell that is not a box of the viewed tensor: the factor whose range must be split into single positions.
-std::optional<size_t> FactorToSplit(const ViewGroup& group, const std::vector<std::pair<int64_t, int64_t>>& factors) {
+/// The factor of a cell that is no box of the viewed tensor whose range must be split into
+/// single positions.
+std::optional<size_t> FactorToSplit(const ViewGroup& group,
+                                    const std::vector<std::pair<int64_t, int64_t>>& factors) {
   for (const auto& [first, last] : group.from_runs) {
     std::optional<size_t> leading;
     for (size_t k = first; k < last; ++k) {
@@ -122,8 +133,8 @@ std::optional<size_t> FactorToSplit(const ViewGroup& group, const std::vector<st
   return std::nullopt;
 }
 
-/// Splits every range of the dimension that owns `factor` at its outermost factor with more than one position, at least at this
-/// one.
+/// Splits every range of the dimension that owns `factor` at its outermost factor with more than
+/// one position. A range without one up to `factor` stays.
 void Split(const ViewGroup& group, size_t factor, GroupRanges& ranges) {
   size_t d = 0;
   while (factor < group.to_runs[d].first || factor >= group.to_runs[d].second) ++d;
@@ -135,7 +146,8 @@ void Split(const ViewGroup& group, size_t factor, GroupRanges& ranges) {
       finer.push_back(range);
       continue;
     }
-    const int64_t inner = (range.end - range.begin) / (range.factors[k].second - range.factors[k].first);
+    const int64_t inner =
+        (range.end - range.begin) / (range.factors[k].second - range.factors[k].first);
     for (int64_t p = range.factors[k].first; p < range.factors[k].second; ++p) {
       Range one = range;
       one.begin = range.begin + (p - range.factors[k].first) * inner;
@@ -147,7 +159,8 @@ void Split(const ViewGroup& group, size_t factor, GroupRanges& ranges) {
   ranges[d] = std::move(finer);
 }
 
-/// Ranges of a group's view dimensions whose cells are all boxes of the viewed tensor; nullopt when they are too many.
+/// Ranges of a group's view dimensions whose cells are all boxes of the viewed tensor; nullopt when
+/// they are too many.
 std::optional<GroupRanges> CutGroup(const ViewGroup& group, const Box& wanted) {
   if (!group.refined) return std::nullopt;
   GroupRanges ranges;
@@ -158,7 +171,8 @@ std::optional<GroupRanges> CutGroup(const ViewGroup& group, const Box& wanted) {
     if (first == last) {
       list.push_back({0, 1, {}});
     } else {
-      Decompose(std::span(group.factors).subspan(first, last - first), 0, {}, wanted.begin[dim], wanted.end[dim], list);
+      Decompose(std::span(group.factors).subspan(first, last - first), 0, {}, wanted.begin[dim],
+                wanted.end[dim], list);
     }
     ranges.push_back(std::move(list));
   }
@@ -189,7 +203,8 @@ GroupRanges WholeGroup(const ViewGroup& group, const Shape& to) {
 }
 
 /// The viewed ranges of one cell, written into `box`.
-void ViewedRanges(const ViewGroup& group, const GroupRanges& ranges, std::span<const int64_t> cell, Box& box) {
+void ViewedRanges(const ViewGroup& group, const GroupRanges& ranges, std::span<const int64_t> cell,
+                  Box& box) {
   if (!group.refined) return;  // whole
   const auto factors = FactorsOf(group, ranges, cell);
   for (size_t d = 0; d < group.from_runs.size(); ++d) {
@@ -258,7 +273,8 @@ ViewCut CutView(const Shape& from, const Shape& to, const Box& wanted) {
     Box box = Box::Whole(from);
     for (size_t g = 0; g < groups.size(); ++g) {
       const size_t first = groups[g].to_begin;
-      ViewedRanges(groups[g], cuts[g], std::span<const int64_t>(cell).subspan(first, groups[g].to_end - first), box);
+      ViewedRanges(groups[g], cuts[g],
+                   std::span<const int64_t>(cell).subspan(first, groups[g].to_end - first), box);
     }
     result.cells.push_back(std::move(box));
   } while (NextIndex(grid, cell));

@@ -1,4 +1,5 @@
-// Boxes of a view (the same elements in row-major order under another shape) as boxes of what it views.
+// Boxes of a view (the same elements in row-major order under another shape) as boxes of the viewed
+// tensor.
 #ifndef MENDEL_GRAPH_VIEW_CUT_H_
 #define MENDEL_GRAPH_VIEW_CUT_H_
 
@@ -8,15 +9,16 @@
 
 namespace mendel {
 
-/// Dimensions of two shapes with equal element counts that hold the same elements: from[from_begin, from_end) and
+/// Dimensions of two shapes that contain the same elements: from[from_begin, from_end) and
 /// to[to_begin, to_end) have equal products, and no smaller split does.
 struct ViewGroup {
   size_t from_begin = 0;
   size_t from_end = 0;
   size_t to_begin = 0;
   size_t to_end = 0;
-  /// Common factors, outermost first, such that every dimension of both sides is the product of a run of them (dimensions of
-  /// extent one are empty runs). Empty with extents above one inside: there are none ([2,3] as [3,2]).
+  /// Common factors, outermost first: every dimension of both sides is the product of a run of them
+  /// (dimensions of extent one are empty runs). Empty although extents exceed one: there are none
+  /// ([2,3] as [3,2]).
   std::vector<int64_t> factors;
   /// The run of factors of each dimension: [first, last).
   std::vector<std::pair<size_t, size_t>> from_runs;
@@ -29,7 +31,7 @@ std::vector<ViewGroup> GroupView(const Shape& from, const Shape& to);
 
 /// A box of a view, cut so that every cell is a box of the viewed tensor too.
 struct ViewCut {
-  /// What the cells cover: the wanted box, or more where it could not be cut.
+  /// The box that the cells cover: the wanted one, or more where it could not be cut.
   Box covered;
   /// Cells along each dimension of the view, as consecutive ranges.
   std::vector<std::vector<std::pair<int64_t, int64_t>>> ranges;

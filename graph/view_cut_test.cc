@@ -76,7 +76,8 @@ TEST(ViewCut, CutsMergedAndSplitDimensionsExactly) {
 }
 
 TEST(ViewCut, TakesAllOfDimensionsWithoutCommonFactors) {
-  EXPECT_EQ(CutView({7, 3, 5}, {7, 5, 3}, {{2, 1, 1}, {3, 2, 2}}).covered, (Box{{2, 0, 0}, {3, 5, 3}}));
+  EXPECT_EQ(CutView({7, 3, 5}, {7, 5, 3}, {{2, 1, 1}, {3, 2, 2}}).covered,
+            (Box{{2, 0, 0}, {3, 5, 3}}));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Access of operators that take rows, planes or images as a whole (Softmax, the normalisations).
+// Access of operators that take rows, planes or images as a whole (Softmax, the normalizations).
 #ifndef MENDEL_GRAPH_WHOLE_ACCESS_H_
 #define MENDEL_GRAPH_WHOLE_ACCESS_H_
 
@@ -6,8 +6,8 @@
 
 namespace mendel {
 
-/// One oracle of input 0, of the output's shape: all of its positions along dimensions [first, last), where every output position
-/// stands on its own, and the output's own along the others.
+/// One oracle of input 0, of the output's shape: all of its positions along dimensions [first,
+/// last), where every output position stands on its own, and the output's own along the others.
 inline AccessPattern WholeAlong(const NodeView& node, size_t first, size_t last) {
   const Shape& shape = node.outputs[0].shape;
   AccessPattern pattern;

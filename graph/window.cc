@@ -12,31 +12,39 @@ constexpr int64_t kMaxWindow = int64_t{1} << 31;  // keeps Position() far from o
 
 }  // namespace
 
-absl::StatusOr<std::vector<Window>> MakeWindows(const Shape& input_spatial, const Shape& kernel, const Attributes& attrs) {
+absl::StatusOr<std::vector<Window>> MakeWindows(const Shape& input_spatial, const Shape& kernel,
+                                                const Attributes& attrs) {
   const size_t rank = input_spatial.size();
   const Ints& strides = attrs.IntList("strides");
   const Ints& dilations = attrs.IntList("dilations");
   const Ints& pads = attrs.IntList("pads");
-  if (kernel.size() != rank || strides.size() != rank || dilations.size() != rank || pads.size() != 2 * rank) {
-    return InvalidInput("kernel, strides, dilations and pads must have lengths ", rank, ", ", rank, ", ", rank, " and ", 2 * rank);
+  if (kernel.size() != rank || strides.size() != rank || dilations.size() != rank ||
+      pads.size() != 2 * rank) {
+    return InvalidInput("kernel, strides, dilations and pads must have lengths ", rank, ", ", rank,
+                        ", ", rank, " and ", 2 * rank);
   }
   std::vector<Window> windows;
   for (size_t d = 0; d < rank; ++d) {
-    const Window window{input_spatial[d], kernel[d], strides[d], dilations[d], pads[d], pads[rank + d]};
-    const bool in_range = window.kernel >= 1 && window.stride >= 1 && window.dilation >= 1 && window.pad_begin >= 0 &&
-                          window.pad_end >= 0 && window.kernel < kMaxWindow && window.stride < kMaxWindow &&
-                          window.dilation < kMaxWindow && window.pad_begin < kMaxWindow && window.pad_end < kMaxWindow;
+    const Window window{input_spatial[d], kernel[d], strides[d],
+                        dilations[d],     pads[d],   pads[rank + d]};
+    const bool in_range = window.kernel >= 1 && window.stride >= 1 && window.dilation >= 1 &&
+                          window.pad_begin >= 0 && window.pad_end >= 0 &&
+                          window.kernel < kMaxWindow && window.stride < kMaxWindow &&
+                          window.dilation < kMaxWindow && window.pad_begin < kMaxWindow &&
+                          window.pad_end < kMaxWindow;
     if (!in_range) return InvalidInput("bad kernel, stride, dilation or padding in dimension ", d);
     const int64_t padded = window.input + window.pad_begin + window.pad_end;
     if (padded < window.dilation * (window.kernel - 1) + 1) {
-      return InvalidInput("the window of dimension ", d, " is larger than the padded input of ", padded);
+      return InvalidInput("the window of dimension ", d, " is larger than the padded input of ",
+                          padded);
     }
     windows.push_back(window);
   }
   return windows;
 }
 
-std::vector<Window> WindowsOf(const Shape& input_spatial, const Shape& kernel, const Attributes& attrs) {
+std::vector<Window> WindowsOf(const Shape& input_spatial, const Shape& kernel,
+                              const Attributes& attrs) {
   auto windows = MakeWindows(input_spatial, kernel, attrs);
   MENDEL_CHECK(windows.ok());
   return *std::move(windows);

@@ -1,4 +1,4 @@
-// What a batch normalisation does to each channel.
+// A batch normalization as a scale and a shift of each channel.
 #ifndef MENDEL_MUTATOR_BATCH_NORM_H_
 #define MENDEL_MUTATOR_BATCH_NORM_H_
 
@@ -13,15 +13,17 @@ struct ChannelAffine {
 
 /// True for a BatchNormalization with constant statistics.
 bool IsConstantBatchNorm(const Graph& graph, int32_t node);
-/// Of such a node, stated by the operator itself: BatchNorm(1){shift 0, mean 0} and BatchNorm(0).
+/// The affine map of such a node, by the operator itself: BatchNorm(1) without shift, BatchNorm(0).
 ChannelAffine AffineOf(Emitter& e, const Graph& graph, int32_t node);
 
 /// Conv or ConvTranspose with constant weights, read once.
 bool IsFoldableConv(const Graph& graph, int32_t node);
-/// Weights `w` of the convolution `conv` (of either kind) with every output channel times its entry of `factor` [O].
+/// Weights `w` of the convolution `conv` (of either kind) with every output channel times its entry
+/// of `factor` [O].
 ValueId ScaleOutputs(Emitter& e, const Node& conv, ValueId w, ValueId factor);
 /// `factor` * Conv(x, ..) + `shift` (where given) as one convolution.
-ValueId FoldedConv(Emitter& e, const Graph& graph, int32_t conv, ValueId x, ValueId factor, const ValueId* shift);
+ValueId FoldedConv(Emitter& e, const Graph& graph, int32_t conv, ValueId x, ValueId factor,
+                   const ValueId* shift);
 
 }  // namespace mendel
 

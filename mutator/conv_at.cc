@@ -4,10 +4,12 @@
 
 namespace mendel {
 
-Reads ReadsOf(const Window& window, int64_t outputs) { return {-window.pad_begin, outputs, window.stride, window.dilation}; }
+Reads ReadsOf(const Window& window, int64_t outputs) {
+  return {-window.pad_begin, outputs, window.stride, window.dilation};
+}
 
-ValueId ConvAt(Emitter& e, ValueId x, ValueId w, std::optional<ValueId> bias, const std::vector<Reads>& reads, int64_t group,
-               const std::string& name) {
+ValueId ConvAt(Emitter& e, ValueId x, ValueId w, std::optional<ValueId> bias,
+               const std::vector<Reads>& reads, int64_t group, const std::string& name) {
   const size_t rank = reads.size();
   const Shape kernel = e.shape(w);
   Ints strides, dilations, pads(2 * rank);
@@ -15,15 +17,18 @@ ValueId ConvAt(Emitter& e, ValueId x, ValueId w, std::optional<ValueId> bias, co
     const Reads& read = reads[d];
     const int64_t dim = static_cast<int64_t>(d + 2);
     const int64_t extent = e.shape(x)[d + 2];
-    const int64_t end = (read.outputs - 1) * read.stride + read.first + read.dilation * (kernel[d + 2] - 1) + 1;
+    const int64_t end =
+        (read.outputs - 1) * read.stride + read.first + read.dilation * (kernel[d + 2] - 1) + 1;
     const int64_t before = std::max<int64_t>(0, -read.first);
     const int64_t behind = std::max<int64_t>(0, end - extent);
     const int64_t from = std::max<int64_t>(0, read.first);
     const int64_t to = std::min(extent, end);
     const int64_t most = read.dilation * (kernel[d + 2] - 1);
     if (from < to) {
-      // Padding wider than the window's reach would make windows of padding only, which libraries may not take.
-      x = e.PadZero(e.Slice(x, dim, from, to), dim, std::max<int64_t>(0, before - most), std::max<int64_t>(0, behind - most));
+      // Padding wider than the window's reach would make windows of padding only, which libraries
+      // may not take.
+      x = e.PadZero(e.Slice(x, dim, from, to), dim, std::max<int64_t>(0, before - most),
+                    std::max<int64_t>(0, behind - most));
       pads[d] = std::min(before, most);
       pads[rank + d] = std::min(behind, most);
     } else {  // nothing but padding is read
@@ -34,7 +39,9 @@ ValueId ConvAt(Emitter& e, ValueId x, ValueId w, std::optional<ValueId> bias, co
   }
   std::vector<ValueId> inputs = {x, w};
   if (bias.has_value()) inputs.push_back(*bias);
-  return e.Op("Conv", inputs, {{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"group", group}}, name);
+  return e.Op("Conv", inputs,
+              {{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"group", group}},
+              name);
 }
 
 ValueId TapsOf(Emitter& e, ValueId w, size_t d, int64_t begin, int64_t end, int64_t step) {

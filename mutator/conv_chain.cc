@@ -9,7 +9,9 @@
 namespace mendel {
 namespace {
 
-bool IsOp(const Graph& graph, int32_t node, std::string_view name) { return graph.node(node).op->name == name; }
+bool IsOp(const Graph& graph, int32_t node, std::string_view name) {
+  return graph.node(node).op->name == name;
+}
 
 /// The one user of `node`, or -1.
 int32_t OnlyUser(const Graph& graph, int32_t node) {
@@ -33,7 +35,9 @@ std::optional<ConvLink> LinkEndingAt(const Graph& graph, int32_t node) {
     if (node < 0 || OnlyUser(graph, node) != link.tail.front()) return std::nullopt;
   }
   const std::vector<ValueId>& inputs = graph.node(node).inputs;
-  if (!std::all_of(inputs.begin() + 1, inputs.end(), [&](ValueId value) { return IsWeight(graph, value); })) return std::nullopt;
+  if (!std::all_of(inputs.begin() + 1, inputs.end(),
+                   [&](ValueId value) { return IsWeight(graph, value); }))
+    return std::nullopt;
   link.conv = node;
   return link;
 }
@@ -68,7 +72,8 @@ std::vector<ConvLink> ConvChainEndingAt(const Graph& graph, int32_t node) {
   const int32_t user = OnlyUser(graph, node);
   if (user >= 0 && IsPointwise(graph, user)) return {};  // the link ends further on
   std::vector<ConvLink> chain;
-  for (std::optional<ConvLink> link = LinkEndingAt(graph, node); link.has_value(); link = LinkEndingAt(graph, node)) {
+  for (std::optional<ConvLink> link = LinkEndingAt(graph, node); link.has_value();
+       link = LinkEndingAt(graph, node)) {
     chain.insert(chain.begin(), *link);
     node = graph.node(link->conv).inputs[0].node;
     if (OnlyUser(graph, node) != link->conv) break;
@@ -82,7 +87,8 @@ ConvShape ShapeOf(const Graph& graph, int32_t conv) {
   const Shape& w = graph.type(node.inputs[1]).shape;
   const Shape& y = node.outputs[0].shape;
   ConvShape shape{x[0], x[1], y[1], node.attrs.Int("group"), {}, Shape(y.begin() + 2, y.end())};
-  shape.windows = WindowsOf(Shape(x.begin() + 2, x.end()), Shape(w.begin() + 2, w.end()), node.attrs);
+  shape.windows =
+      WindowsOf(Shape(x.begin() + 2, x.end()), Shape(w.begin() + 2, w.end()), node.attrs);
   return shape;
 }
 
@@ -92,7 +98,8 @@ bool IsPointwiseConv(const ConvShape& shape) {
   });
 }
 
-std::vector<Match> MatchLink(const Graph& graph, int32_t node, const std::function<bool(const ConvShape&)>& accepts,
+std::vector<Match> MatchLink(const Graph& graph, int32_t node,
+                             const std::function<bool(const ConvShape&)>& accepts,
                              const std::vector<std::map<std::string, int64_t>>& choices) {
   const std::vector<ConvLink> chain = ConvChainEndingAt(graph, node);
   if (chain.empty() || !accepts(ShapeOf(graph, chain.back().conv))) return {};
@@ -118,10 +125,12 @@ absl::StatusOr<std::vector<ConvLink>> WholeChain(const Graph& subprogram) {
   return chain;
 }
 
-ValueId EmitLink(Emitter& e, const Graph& graph, const ConvLink& link, ValueId x, const Attributes& attrs) {
+ValueId EmitLink(Emitter& e, const Graph& graph, const ConvLink& link, ValueId x,
+                 const Attributes& attrs) {
   std::vector<ValueId> inputs = {x};
   const Node& conv = graph.node(link.conv);
-  for (size_t k = 1; k < conv.inputs.size(); ++k) inputs.push_back(e.CopyConstantExpression(graph, conv.inputs[k]));
+  for (size_t k = 1; k < conv.inputs.size(); ++k)
+    inputs.push_back(e.CopyConstantExpression(graph, conv.inputs[k]));
   return EmitTail(e, graph, link, e.Op("Conv", inputs, attrs, conv.name));
 }
 
@@ -130,7 +139,8 @@ ValueId EmitTail(Emitter& e, const Graph& graph, const ConvLink& link, ValueId x
     const Node& node = graph.node(id);
     std::vector<ValueId> inputs;
     for (ValueId value : node.inputs) {
-      inputs.push_back(IsConstant(graph.node(value.node)) ? e.CopyConstantExpression(graph, value) : x);
+      inputs.push_back(IsConstant(graph.node(value.node)) ? e.CopyConstantExpression(graph, value)
+                                                          : x);
     }
     x = e.Op(node.op->name, inputs, node.attrs, node.name);
   }
@@ -154,8 +164,10 @@ absl::StatusOr<Graph> MakeConvSample(const ConvSample& sample) {
     return e.Constant(Tensor::FromDoubles({DType::kF32, shape}, values), name);
   };
   ValueId x = e.Input("x", {DType::kF32, sample.input});
-  const Attributes attrs{
-      {"strides", sample.strides}, {"dilations", sample.dilations}, {"pads", sample.pads}, {"group", sample.group}};
+  const Attributes attrs{{"strides", sample.strides},
+                         {"dilations", sample.dilations},
+                         {"pads", sample.pads},
+                         {"group", sample.group}};
   for (int k = 0; k < sample.length; ++k) {
     std::vector<ValueId> inputs = {x, weights(sample.weight, Cat("w", k))};
     if (sample.bias) inputs.push_back(weights({sample.weight[0]}, Cat("b", k)));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kHighestRank = 128;
 
-/// Where numbers lie in weights [O, C/g, K..].
+/// Strides of weights [O, C/g, K..].
 struct Places {
   int64_t volume = 1;               ///< taps
   Shape around = {0}, along = {0};  ///< offsets of the taps around (the others at 0), and along
@@ -29,26 +29,36 @@ struct Places {
       volume *= weights[d];
     }
   }
-  int64_t Rows(const ConvFactoring& f) const { return f.block_inputs * static_cast<int64_t>(around.size()); }
-  int64_t Columns(const ConvFactoring& f) const { return f.block_outputs * static_cast<int64_t>(along.size()); }
+  int64_t Rows(const ConvFactoring& f) const {
+    return f.block_inputs * static_cast<int64_t>(around.size());
+  }
+  int64_t Columns(const ConvFactoring& f) const {
+    return f.block_outputs * static_cast<int64_t>(along.size());
+  }
 };
 
 /// Blocks of one output channel: of different input channels. They meet in the second convolution.
-int64_t Beside(const ConvFactoring& f) { return f.inputs / f.block_inputs; }
+int64_t InputBlocks(const ConvFactoring& f) { return f.inputs / f.block_inputs; }
 
 /// The first output channel of block `b`.
-int64_t FirstOutput(const ConvFactoring& f, int64_t b) { return b / Beside(f) * f.block_outputs; }
+int64_t FirstOutput(const ConvFactoring& f, int64_t b) {
+  return b / InputBlocks(f) * f.block_outputs;
+}
 
-StoredMatrix BlockOf(const std::vector<double>& weights, const ConvFactoring& f, const Places& places, int64_t b) {
+StoredMatrix BlockOf(const std::vector<double>& weights, const ConvFactoring& f,
+                     const Places& places, int64_t b) {
   const int64_t rows = places.Rows(f), columns = places.Columns(f);
-  const int64_t taps_around = static_cast<int64_t>(places.around.size()), taps_along = static_cast<int64_t>(places.along.size());
+  const int64_t taps_around = static_cast<int64_t>(places.around.size()),
+                taps_along = static_cast<int64_t>(places.along.size());
   StoredMatrix block{static_cast<size_t>(rows), static_cast<size_t>(columns), {}};
   for (int64_t i = 0; i < rows; ++i) {
-    const int64_t c = b % Beside(f) * f.block_inputs + i / taps_around;
+    const int64_t c = b % InputBlocks(f) * f.block_inputs + i / taps_around;
     for (int64_t j = 0; j < columns; ++j) {
       const int64_t o = FirstOutput(f, b) + j / taps_along;
-      const int64_t tap = places.around[static_cast<size_t>(i % taps_around)] + places.along[static_cast<size_t>(j % taps_along)];
-      block.values.push_back(weights[static_cast<size_t>((o * f.inputs + c) * places.volume + tap)]);
+      const int64_t tap = places.around[static_cast<size_t>(i % taps_around)] +
+                          places.along[static_cast<size_t>(j % taps_along)];
+      block.values.push_back(
+          weights[static_cast<size_t>((o * f.inputs + c) * places.volume + tap)]);
     }
   }
   return block;
@@ -56,12 +66,14 @@ StoredMatrix BlockOf(const std::vector<double>& weights, const ConvFactoring& f,
 
 /// `weights` with one tap in the dimensions for which `gone` holds.
 Shape WindowWithout(Shape weights, const std::vector<bool>& is_along, bool gone) {
-  for (size_t d = 0; d < is_along.size(); ++d) weights[d + 2] = is_along[d] == gone ? 1 : weights[d + 2];
+  for (size_t d = 0; d < is_along.size(); ++d)
+    weights[d + 2] = is_along[d] == gone ? 1 : weights[d + 2];
   return weights;
 }
 
 /// [count * rank, block_inputs, taps around].
-Tensor FirstKernel(const Shape& weights, const ConvFactoring& f, const std::vector<MatrixFactors>& factors) {
+Tensor FirstKernel(const Shape& weights, const ConvFactoring& f,
+                   const std::vector<MatrixFactors>& factors) {
   std::vector<double> u;
   Shape shape = WindowWithout(weights, f.along, true);
   const size_t rank = factors.front().left.columns;
@@ -76,18 +88,21 @@ Tensor FirstKernel(const Shape& weights, const ConvFactoring& f, const std::vect
 }
 
 /// [O, blocks beside * rank, taps along].
-Tensor SecondKernel(const Shape& weights, const ConvFactoring& f, const std::vector<MatrixFactors>& factors) {
+Tensor SecondKernel(const Shape& weights, const ConvFactoring& f,
+                    const std::vector<MatrixFactors>& factors) {
   Shape shape = WindowWithout(weights, f.along, false);
-  const int64_t rank = static_cast<int64_t>(factors.front().left.columns), taps = NumElements(shape) / (shape[0] * shape[1]);
-  shape[1] = Beside(f) * rank;
+  const int64_t rank = static_cast<int64_t>(factors.front().left.columns),
+                taps = NumElements(shape) / (shape[0] * shape[1]);
+  shape[1] = InputBlocks(f) * rank;
   std::vector<double> v(static_cast<size_t>(NumElements(shape)));
   for (int64_t b = 0; b < f.count; ++b) {
     const StoredMatrix& right = factors[static_cast<size_t>(b)].right;
     const int64_t columns = static_cast<int64_t>(right.columns);
     for (int64_t t = 0; t < rank; ++t) {
       for (int64_t j = 0; j < columns; ++j) {
-        const int64_t o = FirstOutput(f, b) + j / taps, channel = b % Beside(f) * rank + t;
-        v[static_cast<size_t>((o * shape[1] + channel) * taps + j % taps)] = right.values[static_cast<size_t>(t * columns + j)];
+        const int64_t o = FirstOutput(f, b) + j / taps, channel = b % InputBlocks(f) * rank + t;
+        v[static_cast<size_t>((o * shape[1] + channel) * taps + j % taps)] =
+            right.values[static_cast<size_t>(t * columns + j)];
       }
     }
   }
@@ -118,7 +133,8 @@ const Tensor* LiteralKernel(const Graph& graph, int32_t id) {
   return StoredKernelOf(graph, conv.inputs[1]).values;
 }
 
-ConvFactoring FactoringOf(const Graph& graph, int32_t conv, FactorBlocks blocks, const std::vector<bool>& along) {
+ConvFactoring FactoringOf(const Graph& graph, int32_t conv, FactorBlocks blocks,
+                          const std::vector<bool>& along) {
   const ConvShape shape = ShapeOf(graph, conv);
   ConvFactoring f;
   f.blocks = blocks;
@@ -133,24 +149,30 @@ ConvFactoring FactoringOf(const Graph& graph, int32_t conv, FactorBlocks blocks,
   for (size_t d = 0; d < along.size(); ++d) {
     (along[d] ? taps_along : taps_around) *= static_cast<double>(shape.windows[d].kernel);
     if (along[d])
-      wider *= static_cast<double>(shape.windows[d].input) / static_cast<double>(std::max<int64_t>(1, shape.out_spatial[d]));
+      wider *= static_cast<double>(shape.windows[d].input) /
+               static_cast<double>(std::max<int64_t>(1, shape.out_spatial[d]));
   }
   f.before = static_cast<double>(shape.out_channels * f.inputs) * taps_around * taps_along;
   f.after_one = static_cast<double>(f.count * f.block_inputs) * taps_around * wider +
-                static_cast<double>(shape.out_channels * Beside(f)) * taps_along;
+                static_cast<double>(shape.out_channels * InputBlocks(f)) * taps_along;
   return f;
 }
 
-std::optional<std::vector<MatrixFactors>> FactorKernel(const Tensor& weights, const ConvFactoring& factoring, double worthwhile) {
+std::optional<std::vector<MatrixFactors>> FactorKernel(const Tensor& weights,
+                                                       const ConvFactoring& factoring,
+                                                       double worthwhile) {
   const std::vector<double> values = weights.ToDoubles();
   const Places places(weights.shape(), factoring.along);
-  const double max_rank = std::min(kHighestRank, worthwhile * factoring.before / factoring.after_one);
+  const double max_rank =
+      std::min(kHighestRank, worthwhile * factoring.before / factoring.after_one);
   std::vector<StoredMatrix> blocks;
-  for (int64_t b = 0; b < factoring.count; ++b) blocks.push_back(BlockOf(values, factoring, places, b));
+  for (int64_t b = 0; b < factoring.count; ++b)
+    blocks.push_back(BlockOf(values, factoring, places, b));
   return FactorAllExactly(blocks, static_cast<size_t>(max_rank));
 }
 
-absl::StatusOr<Graph> EmitFactored(const Graph& subprogram, const ConvFactoring& f, const std::vector<MatrixFactors>& factors) {
+absl::StatusOr<Graph> EmitFactored(const Graph& subprogram, const ConvFactoring& f,
+                                   const std::vector<MatrixFactors>& factors) {
   const int32_t id = subprogram.outputs()[0].value.node;
   const Node& conv = subprogram.node(id);
   const Shape& weights = subprogram.type(conv.inputs[1]).shape;
@@ -161,9 +183,11 @@ absl::StatusOr<Graph> EmitFactored(const Graph& subprogram, const ConvFactoring&
   ValueId v = e.Constant(SecondKernel(weights, f, factors));
   const std::optional<ValueId> scale = StoredKernelOf(subprogram, conv.inputs[1]).scale;
   if (scale.has_value()) v = e.Mul(v, e.CopyConstantExpression(subprogram, *scale));
-  std::vector<ValueId> inputs = {e.Op("Conv", {e.InputsOf(subprogram)[0], u}, Part(conv.attrs, f, false, first_group), conv.name),
+  std::vector<ValueId> inputs = {e.Op("Conv", {e.InputsOf(subprogram)[0], u},
+                                      Part(conv.attrs, f, false, first_group), conv.name),
                                  v};
-  if (conv.inputs.size() > 2) inputs.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
+  if (conv.inputs.size() > 2)
+    inputs.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
   e.Output("out0", e.Op("Conv", inputs, Part(conv.attrs, f, true, second_group), conv.name));
   return e.Finish();
 }

@@ -15,7 +15,9 @@ namespace {
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool InSpace(Move move) { return move == Move::kBatchToSpace || move == Move::kResiduesStacked; }
-bool Residues(Move move) { return move == Move::kResiduesToBatch || move == Move::kResiduesStacked; }
+bool Residues(Move move) {
+  return move == Move::kResiduesToBatch || move == Move::kResiduesStacked;
+}
 
 Shape SpaceOf(const Shape& shape) { return Shape(shape.begin() + 2, shape.end()); }
 
@@ -24,14 +26,16 @@ int64_t ReachBehind(const Window& window, int64_t outputs) {
   return std::max<int64_t>(0, window.Position(outputs - 1, window.kernel - 1) - (window.input - 1));
 }
 
-/// How many positions of the finest value one position of a node's value stands for along dimension `d`, an entry a node (weights:
-/// 0); strides multiply against the edges.
+/// Positions of the finest value that one position of a node's value stands for along dimension
+/// `d`, an entry a node (weights: 0); strides multiply against the edges.
 absl::StatusOr<Shape> StepsAlong(const Graph& region, size_t d) {
   struct Fraction {
     int64_t over = 0, under = 1;
   };
   std::vector<Fraction> steps(region.nodes().size());
-  const auto stride = [&](int32_t id) { return IsWindowNode(region, id) ? WindowsOfNode(region, id)[d].stride : 1; };
+  const auto stride = [&](int32_t id) {
+    return IsWindowNode(region, id) ? WindowsOfNode(region, id)[d].stride : 1;
+  };
   std::vector<int32_t> open;
   const auto meet = [&](int32_t id, Fraction step) {
     const int64_t common = std::gcd(step.over, step.under);
@@ -51,8 +55,10 @@ absl::StatusOr<Shape> StepsAlong(const Graph& region, size_t d) {
       const Fraction here = steps[static_cast<size_t>(id)];
       bool same = true;
       for (ValueId value : region.node(id).inputs)
-        same = same && (IsWeight(region, value) || meet(value.node, {here.over * stride(id), here.under}));
-      for (int32_t user : region.users(id)) same = same && meet(user, {here.over, here.under * stride(user)});
+        same = same &&
+               (IsWeight(region, value) || meet(value.node, {here.over * stride(id), here.under}));
+      for (int32_t user : region.users(id))
+        same = same && meet(user, {here.over, here.under * stride(user)});
       if (!same) return absl::FailedPreconditionError("branches of different strides meet");
     }
   }
@@ -60,7 +66,8 @@ absl::StatusOr<Shape> StepsAlong(const Graph& region, size_t d) {
   for (const Fraction& step : steps) under = std::lcm(under, step.under);
   for (const Fraction& step : steps) over = std::gcd(over, step.over * (under / step.under));
   Shape whole;
-  for (const Fraction& step : steps) whole.push_back(step.over * (under / step.under) / std::max<int64_t>(1, over));
+  for (const Fraction& step : steps)
+    whole.push_back(step.over * (under / step.under) / std::max<int64_t>(1, over));
   return whole;
 }
 
@@ -77,17 +84,20 @@ absl::StatusOr<std::vector<Shape>> Steps(const Graph& region, size_t rank) {
 }
 
 /// The window over slots: `total` positions in, `wanted` out.
-absl::StatusOr<Window> OverSlots(Window window, const Layout& layout, size_t d, int64_t total, int64_t wanted, bool pool) {
+absl::StatusOr<Window> OverSlots(Window window, const Layout& layout, size_t d, int64_t total,
+                                 int64_t wanted, bool pool) {
   if (Residues(layout.move)) {
     const int64_t factor = layout.factors[d];
-    if (window.stride != 1 || window.pad_begin % factor != 0 || (window.kernel > 1 && window.dilation % factor != 0)) {
+    if (window.stride != 1 || window.pad_begin % factor != 0 ||
+        (window.kernel > 1 && window.dilation % factor != 0)) {
       return absl::FailedPreconditionError("stride, dilation or padding does not fit the residues");
     }
     window.pad_begin /= factor;
     if (window.kernel > 1) window.dilation /= factor;
   }
   window.input = total;
-  const int64_t end = window.stride * (wanted - 1) + window.dilation * (window.kernel - 1) + 1 - total - window.pad_begin;
+  const int64_t end = window.stride * (wanted - 1) + window.dilation * (window.kernel - 1) + 1 -
+                      total - window.pad_begin;
   window.pad_end = std::max<int64_t>(0, end);
   const bool fits = end > -window.stride && window.OutputExtent() == wanted;
   if (!fits || (pool && window.pad_end >= window.dilation * (window.kernel - 1) + 1)) {
@@ -104,7 +114,8 @@ int64_t UnitOf(const Graph& region, int32_t id, const Layout& layout, size_t d, 
   for (int32_t user : layout.gaps ? region.users(id) : std::vector<int32_t>()) {
     if (!IsWindowNode(region, user)) continue;
     const Window window = WindowsOfNode(region, user)[d];
-    gap = std::max({gap, window.pad_begin, ReachBehind(window, region.node(user).outputs[0].shape[d + 2])});
+    gap = std::max(
+        {gap, window.pad_begin, ReachBehind(window, region.node(user).outputs[0].shape[d + 2])});
   }
   return CeilDiv(extent + gap, step);
 }
@@ -121,7 +132,9 @@ ValueId IntoLayout(Emitter& e, ValueId x, const Layout& layout, const Shape& slo
   const int64_t images = NumElements(layout.factors);
   switch (layout.move) {
     case Move::kBatchToSpace:
-      return BatchToSpace(e, e.PadZero(x, 0, 0, CeilDiv(e.shape(x)[0], images) * images - e.shape(x)[0]), layout.factors);
+      return BatchToSpace(
+          e, e.PadZero(x, 0, 0, CeilDiv(e.shape(x)[0], images) * images - e.shape(x)[0]),
+          layout.factors);
     case Move::kSpaceToBatch:
       return SpaceToBatch(e, x, layout.factors);
     case Move::kResiduesToBatch:
@@ -171,15 +184,18 @@ ValueId ZeroGaps(Emitter& e, ValueId x, const Layout& layout, const LaidOutNode&
 
 bool FeedsAWindow(const Graph& region, int32_t id) {
   const std::vector<int32_t>& users = region.users(id);
-  return std::any_of(users.begin(), users.end(), [&](int32_t user) { return IsWindowNode(region, user); });
+  return std::any_of(users.begin(), users.end(),
+                     [&](int32_t user) { return IsWindowNode(region, user); });
 }
 
 /// `node` on laid out operands.
-ValueId EmitNode(Emitter& e, const Graph& region, int32_t id, const LaidOutNode& plan, const std::vector<ValueId>& values) {
+ValueId EmitNode(Emitter& e, const Graph& region, int32_t id, const LaidOutNode& plan,
+                 const std::vector<ValueId>& values) {
   const Node& node = region.node(id);
   std::vector<ValueId> inputs;
   for (ValueId value : node.inputs) {
-    inputs.push_back(IsWeight(region, value) ? e.CopyConstantExpression(region, value) : values[static_cast<size_t>(value.node)]);
+    inputs.push_back(IsWeight(region, value) ? e.CopyConstantExpression(region, value)
+                                             : values[static_cast<size_t>(value.node)]);
   }
   Attributes attrs = node.attrs;
   if (!plan.windows.empty()) {
@@ -197,12 +213,16 @@ ValueId EmitNode(Emitter& e, const Graph& region, int32_t id, const LaidOutNode&
 
 }  // namespace
 
-size_t SpatialRank(const Graph& region) { return region.type(region.outputs()[0].value).shape.size() - 2; }
+size_t SpatialRank(const Graph& region) {
+  return region.type(region.outputs()[0].value).shape.size() - 2;
+}
 
 absl::StatusOr<std::vector<LaidOutNode>> PlanLayout(const Graph& region, const Layout& layout) {
   const size_t rank = layout.factors.size();
-  const bool fits = std::all_of(region.outputs().begin(), region.outputs().end(),
-                                [&](const GraphOutput& output) { return region.type(output.value).shape.size() == rank + 2; });
+  const bool fits =
+      std::all_of(region.outputs().begin(), region.outputs().end(), [&](const GraphOutput& output) {
+        return region.type(output.value).shape.size() == rank + 2;
+      });
   if (region.outputs().empty() || !fits || 2 + 2 * rank > kMaxRank) {
     return absl::FailedPreconditionError("outputs of other ranks");
   }
@@ -214,12 +234,14 @@ absl::StatusOr<std::vector<LaidOutNode>> PlanLayout(const Graph& region, const L
     const Shape& shape = region.nodes()[id].outputs[0].shape;
     plan[id].extents = SpaceOf(shape);
     for (size_t d = 0; d < rank; ++d)
-      units[d] = std::max(units[d], UnitOf(region, static_cast<int32_t>(id), layout, d, steps[id][d]));
+      units[d] =
+          std::max(units[d], UnitOf(region, static_cast<int32_t>(id), layout, d, steps[id][d]));
   }
   for (size_t id = 0; id < plan.size(); ++id) {
     if (steps[id].empty()) continue;
     for (size_t d = 0; d < rank; ++d)
-      plan[id].slots.push_back(layout.factors[d] == 1 ? plan[id].extents[d] : units[d] * steps[id][d]);
+      plan[id].slots.push_back(layout.factors[d] == 1 ? plan[id].extents[d]
+                                                      : units[d] * steps[id][d]);
     if (!IsWindowNode(region, static_cast<int32_t>(id))) continue;
     plan[id].windows = WindowsOfNode(region, static_cast<int32_t>(id));
     const LaidOutNode& input = plan[static_cast<size_t>(region.nodes()[id].inputs[0].node)];
@@ -228,7 +250,8 @@ absl::StatusOr<std::vector<LaidOutNode>> PlanLayout(const Graph& region, const L
       const int64_t slots = InSpace(layout.move) ? layout.factors[d] : 1;
       const bool pool = region.nodes()[id].op->name != "Conv";
       MENDEL_ASSIGN_OR_RETURN(plan[id].windows[d],
-                              OverSlots(plan[id].windows[d], layout, d, slots * input.slots[d], slots * plan[id].slots[d], pool));
+                              OverSlots(plan[id].windows[d], layout, d, slots * input.slots[d],
+                                        slots * plan[id].slots[d], pool));
     }
   }
   return plan;
@@ -247,10 +270,12 @@ absl::StatusOr<Graph> ApplyLayout(const Graph& region, const Layout& layout) {
     const int32_t id = static_cast<int32_t>(i);
     if (plan[i].extents.empty() || IsInput(region.node(id))) continue;
     values[i] = EmitNode(e, region, id, plan[i], values);
-    if (layout.gaps && FeedsAWindow(region, id)) values[i] = ZeroGaps(e, values[i], layout, plan[i]);
+    if (layout.gaps && FeedsAWindow(region, id))
+      values[i] = ZeroGaps(e, values[i], layout, plan[i]);
   }
   for (const GraphOutput& output : region.outputs())
-    e.Output(output.name, OutOfLayout(e, values[static_cast<size_t>(output.value.node)], layout, region.type(output.value).shape));
+    e.Output(output.name, OutOfLayout(e, values[static_cast<size_t>(output.value.node)], layout,
+                                      region.type(output.value).shape));
   return e.Finish();
 }
 

@@ -1,4 +1,4 @@
-// Which regions and layouts are worth proposing.
+// The regions and layouts that are proposed.
 
 #include <algorithm>
 #include <numeric>
@@ -17,18 +17,21 @@ namespace {
 constexpr int64_t kMaxTiles = 16;
 constexpr int64_t kManyRows = 64;
 
-/// Divisors of `count` worth trying as numbers of tiles: the smallest, the middle and the largest up to 16; 2 where none divides.
+/// Divisors of `count` worth trying as numbers of tiles: the smallest, the middle and the largest
+/// up to 16; 2 where none divides.
 Ints TileCounts(int64_t count) {
   Ints divisors;
   for (int64_t k = 2; k <= std::min(count, kMaxTiles); ++k) {
     if (count % k == 0) divisors.push_back(k);
   }
   if (divisors.empty() && count > 2) return {2};
-  if (divisors.size() > 3) divisors = {divisors.front(), divisors[divisors.size() / 2], divisors.back()};
+  if (divisors.size() > 3)
+    divisors = {divisors.front(), divisors[divisors.size() / 2], divisors.back()};
   return divisors;
 }
 
-/// Rows and columns of `count` tiles, as square as can be; where the count is prime, with tiles to spare.
+/// Rows and columns of `count` tiles, as square as can be; where the count is prime, with tiles to
+/// spare.
 std::pair<int64_t, int64_t> RowsAndColumns(int64_t count) {
   int64_t columns = 1, root = 1;
   for (int64_t k = 1; k * k <= count; ++k) {
@@ -45,7 +48,8 @@ std::vector<Layout> TileLayouts(const Graph& region, Move move) {
   const size_t rank = SpatialRank(region);
   const Shape& shape = region.type(region.outputs()[0].value).shape;
   const bool images = move == Move::kBatchToSpace;
-  // Cutting one image seldom wins: few choices, across the longer side, four stripes of large images only.
+  // Cutting one image seldom wins: few choices, across the longer side, four stripes of large
+  // images only.
   size_t side = rank > 1 ? rank - 2 : 0;
   if (!images && rank > 1 && shape[rank + 1] > shape[rank]) side = rank - 1;
   const int64_t rows = shape[side + 2];
@@ -84,8 +88,9 @@ std::vector<Layout> ResidueLayouts(const Graph& region, Move move) {
   return {{move, factors, false}};
 }
 
-std::vector<Match> MatchLayouts(const Graph& graph, int32_t node, int max_windows, double max_share,
-                                const std::function<std::vector<Layout>(const Graph& region)>& layouts) {
+std::vector<Match> MatchLayouts(
+    const Graph& graph, int32_t node, int max_windows, double max_share,
+    const std::function<std::vector<Layout>(const Graph& region)>& layouts) {
   struct Candidate {
     Layout layout;
     std::vector<int32_t> smallest, largest, several;
@@ -99,17 +104,22 @@ std::vector<Match> MatchLayouts(const Graph& graph, int32_t node, int max_window
     for (const Layout& layout : layouts(*region)) {
       const auto wrong = WrongIn(*region, layout);
       if (!wrong.ok() || wrong->share > max_share) continue;
-      auto same = std::find_if(candidates.begin(), candidates.end(),
-                               [&](const Candidate& c) { return c.layout.factors == layout.factors; });
+      auto same = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) {
+        return c.layout.factors == layout.factors;
+      });
       if (same == candidates.end()) same = candidates.insert(same, {layout, {}, {}, {}});
-      (place->outputs.size() > 1 ? same->several : same->smallest.empty() ? same->smallest : same->largest) = nodes;
+      (place->outputs.size() > 1 ? same->several
+       : same->smallest.empty()  ? same->smallest
+                                 : same->largest) = nodes;
     }
   }
   std::vector<Match> matches;
   for (const Candidate& candidate : candidates) {
     std::map<std::string, int64_t> choices;
-    for (size_t d = 0; d < candidate.layout.factors.size(); ++d) choices[Cat("dim", d + 2)] = candidate.layout.factors[d];
-    for (const std::vector<int32_t>* nodes : {&candidate.smallest, &candidate.largest, &candidate.several}) {
+    for (size_t d = 0; d < candidate.layout.factors.size(); ++d)
+      choices[Cat("dim", d + 2)] = candidate.layout.factors[d];
+    for (const std::vector<int32_t>* nodes :
+         {&candidate.smallest, &candidate.largest, &candidate.several}) {
       if (!nodes->empty()) matches.push_back({*nodes, choices});
     }
   }

@@ -1,5 +1,5 @@
-// Where a region computed in a layout is wrong, one dimension at a time: windows are products of ranges, so an output element is
-// wrong when its position along some dimension is.
+// Wrong elements of a region in a layout, one dimension at a time: windows are products of ranges,
+// so an output element is wrong when its position along some dimension is.
 
 #include <algorithm>
 #include <functional>
@@ -14,19 +14,23 @@
 namespace mendel {
 namespace {
 
-/// What a place of a slot holds: the value it stands for, something else in its stead, zero where it stands for nothing, or
-/// anything where it stands for nothing.
+/// The content of a place of a slot: the value it stands for, another value, zero where it stands
+/// for nothing, or anything where it stands for nothing.
 enum class Held : uint8_t { kRight, kWrong, kZero, kJunk };
 
-/// One dimension of one node's value in the layout: `parts` entries of the batch with `extent` places each.
+/// One dimension of one node's value in the layout: `parts` entries of the batch with `extent`
+/// places each.
 struct Line {
   int64_t parts = 1;
   int64_t extent = 0;
-  std::vector<int64_t> owner;  ///< image * extents + position that the place stands for; -1: nothing
+  std::vector<int64_t>
+      owner;  ///< image * extents + position that the place stands for; -1: nothing
   std::vector<Held> held;
   bool uneven = false;  ///< some channels only are as wrong as `held` says
 
-  size_t At(int64_t part, int64_t place) const { return static_cast<size_t>(part * extent + place); }
+  size_t At(int64_t part, int64_t place) const {
+    return static_cast<size_t>(part * extent + place);
+  }
 };
 
 struct Dimension {
@@ -38,7 +42,8 @@ struct Dimension {
 
   Line EmptyLine(const LaidOutNode& node) const {
     const int64_t factor = layout.factors[d], extents = node.extents[d], slot = node.slots[d];
-    const bool in_batch = layout.move == Move::kSpaceToBatch || layout.move == Move::kResiduesToBatch;
+    const bool in_batch =
+        layout.move == Move::kSpaceToBatch || layout.move == Move::kResiduesToBatch;
     Line line;
     line.parts = in_batch ? factor : 1;
     line.extent = in_batch ? slot : factor * slot;
@@ -47,7 +52,8 @@ struct Dimension {
     for (int64_t image = 0; image < (layout.move == Move::kBatchToSpace ? images : 1); ++image) {
       for (int64_t p = 0; p < extents; ++p) {
         int64_t place = image * slot + p;  // stripes lie one behind the other, too
-        if (layout.move == Move::kResiduesToBatch || layout.move == Move::kResiduesStacked) place = p % factor * slot + p / factor;
+        if (layout.move == Move::kResiduesToBatch || layout.move == Move::kResiduesStacked)
+          place = p % factor * slot + p / factor;
         line.owner[static_cast<size_t>(place)] = image * extents + p;
         line.held[static_cast<size_t>(place)] = Held::kRight;
       }
@@ -61,7 +67,8 @@ struct Dimension {
     const Window original = WindowsOfNode(region, id)[d];
     const Window& window = here.windows[d];
     const bool conv = node.op->name == "Conv";
-    const bool zero_is_padding = conv || (node.op->name == "AveragePool" && node.attrs.Int("count_include_pad") == 1);
+    const bool zero_is_padding =
+        conv || (node.op->name == "AveragePool" && node.attrs.Int("count_include_pad") == 1);
     const bool zero_stays = !(conv && node.inputs.size() > 2);
     Line line = EmptyLine(here);
     line.uneven = input.uneven && !(conv && node.attrs.Int("group") == 1);
@@ -81,8 +88,8 @@ struct Dimension {
           if (wanted < 0 || wanted >= original.input) {
             right = right && (padding || (zero_is_padding && input.held[source] == Held::kZero));
           } else {
-            right =
-                right && !padding && input.held[source] == Held::kRight && input.owner[source] == image * original.input + wanted;
+            right = right && !padding && input.held[source] == Held::kRight &&
+                    input.owner[source] == image * original.input + wanted;
           }
         }
         if (line.owner[at] >= 0) {
@@ -96,7 +103,8 @@ struct Dimension {
   }
 
   Line Combined(int32_t id, const std::vector<Line>& lines) const {
-    static const auto* zero_stays = new std::vector<std::string_view>{"Relu", "Add", "Sub", "Mul", "Neg", "Concat"};
+    static const auto* zero_stays =
+        new std::vector<std::string_view>{"Relu", "Add", "Sub", "Mul", "Neg", "Concat"};
     const Node& node = region.node(id);
     Line line = EmptyLine(plan[static_cast<size_t>(id)]);
     bool constants = false, first = true;
@@ -107,15 +115,18 @@ struct Dimension {
         continue;
       }
       const Line& input = lines[static_cast<size_t>(value.node)];
-      line.uneven = line.uneven || input.uneven || (!first && node.op->name == "Concat" && input.held != before);
+      line.uneven = line.uneven || input.uneven ||
+                    (!first && node.op->name == "Concat" && input.held != before);
       before = input.held;
       for (size_t at = 0; at < line.held.size(); ++at) {
-        if (input.held[at] == Held::kWrong || input.held[at] == Held::kJunk) line.held[at] = input.held[at];
+        if (input.held[at] == Held::kWrong || input.held[at] == Held::kJunk)
+          line.held[at] = input.held[at];
       }
       first = false;
     }
-    const bool stays = std::find(zero_stays->begin(), zero_stays->end(), node.op->name) != zero_stays->end() &&
-                       (!constants || node.op->name == "Mul");
+    const bool stays =
+        std::find(zero_stays->begin(), zero_stays->end(), node.op->name) != zero_stays->end() &&
+        (!constants || node.op->name == "Mul");
     for (size_t at = 0; at < line.held.size(); ++at) {
       if (line.held[at] == Held::kZero && line.owner[at] < 0 && !stays) line.held[at] = Held::kJunk;
     }
@@ -132,8 +143,9 @@ struct Dimension {
         lines[i] = EmptyLine(plan[i]);
         continue;
       }
-      lines[i] =
-          plan[i].windows.empty() ? Combined(id, lines) : Windowed(id, lines[static_cast<size_t>(region.node(id).inputs[0].node)]);
+      lines[i] = plan[i].windows.empty()
+                     ? Combined(id, lines)
+                     : Windowed(id, lines[static_cast<size_t>(region.node(id).inputs[0].node)]);
       if (!layout.gaps) continue;
       for (size_t at = 0; at < lines[i].held.size(); ++at) {
         if (lines[i].owner[at] < 0) lines[i].held[at] = Held::kZero;
@@ -157,14 +169,15 @@ struct Dimension {
       wrong[static_cast<size_t>(line.owner[at])] = true;
       any = true;
     }
-    if (any && line.uneven) return absl::FailedPreconditionError("channels are wrong in different places");
+    if (any && line.uneven)
+      return absl::FailedPreconditionError("channels are wrong in different places");
     return wrong;
   }
 };
 
 /// Runs of wrong positions [from, from + extent) as boxes of images [first, last).
-void AddBoxes(const std::vector<bool>& wrong, size_t from, const Shape& shape, size_t dim, int64_t first, int64_t last,
-              std::vector<Box>& boxes) {
+void AddBoxes(const std::vector<bool>& wrong, size_t from, const Shape& shape, size_t dim,
+              int64_t first, int64_t last, std::vector<Box>& boxes) {
   Box box = Box::Whole(shape);
   box.begin[0] = first;
   box.end[0] = last;
@@ -186,13 +199,15 @@ int64_t ImagesInRow(int64_t n, int64_t batch, int64_t factor, int64_t inner) {
 }
 
 double ShareOf(const std::vector<bool>& wrong) {
-  return static_cast<double>(std::count(wrong.begin(), wrong.end(), true)) / static_cast<double>(std::max<size_t>(1, wrong.size()));
+  return static_cast<double>(std::count(wrong.begin(), wrong.end(), true)) /
+         static_cast<double>(std::max<size_t>(1, wrong.size()));
 }
 
 }  // namespace
 
 bool WrongRegion::Nowhere() const {
-  return std::all_of(boxes.begin(), boxes.end(), [](const std::vector<Box>& of_output) { return of_output.empty(); });
+  return std::all_of(boxes.begin(), boxes.end(),
+                     [](const std::vector<Box>& of_output) { return of_output.empty(); });
 }
 
 absl::StatusOr<WrongRegion> WrongIn(const Graph& region, const Layout& layout) {
@@ -201,11 +216,12 @@ absl::StatusOr<WrongRegion> WrongIn(const Graph& region, const Layout& layout) {
   WrongRegion result{std::vector<std::vector<Box>>(outputs), 0};
   std::vector<double> right_share(outputs, 1);
   const int64_t batch = region.type(region.outputs()[0].value).shape[0];
-  int64_t inner = 1;  // images of a tile that the dimensions behind this one tell apart
+  int64_t inner = 1;  // images of a tile that the dimensions behind this one distinguish
   for (size_t d = layout.factors.size(); d-- > 0;) {
     const int64_t factor = layout.factors[d];
     if (factor == 1) continue;
-    std::map<int64_t, std::vector<std::vector<bool>>> wrong;  // by the number of images in a row of tiles along this dimension
+    std::map<int64_t, std::vector<std::vector<bool>>>
+        wrong;  // by the number of images in a row of tiles along this dimension
     const auto row_of = [&](int64_t n) {
       return layout.move == Move::kBatchToSpace ? ImagesInRow(n, batch, factor, inner) : factor;
     };
@@ -223,7 +239,8 @@ absl::StatusOr<WrongRegion> WrongIn(const Graph& region, const Layout& layout) {
       }
       for (int64_t n = 0; n < batch; ++n) {
         const size_t image = static_cast<size_t>(n / inner % factor);
-        AddBoxes(wrong[row_of(n)][k], image * static_cast<size_t>(shape[d + 2]), shape, d + 2, n, n + 1, result.boxes[k]);
+        AddBoxes(wrong[row_of(n)][k], image * static_cast<size_t>(shape[d + 2]), shape, d + 2, n,
+                 n + 1, result.boxes[k]);
       }
     }
     inner *= factor;

@@ -13,7 +13,8 @@ namespace mendel {
 namespace {
 
 constexpr double kMaxGrowth = 64, kMaxQuotient = 1 << 20;
-constexpr int64_t kMantissa = int64_t{1} << 24, kDenominator = int64_t{1} << 28, kWhole = int64_t{1} << 40;
+constexpr int64_t kMantissa = int64_t{1} << 24, kDenominator = int64_t{1} << 28,
+                  kWhole = int64_t{1} << 40;
 constexpr int kReductions = 200;
 
 using Integers = std::vector<std::vector<int64_t>>;
@@ -21,7 +22,8 @@ using Integers = std::vector<std::vector<int64_t>>;
 StoredMatrix Transposed(const StoredMatrix& matrix) {
   StoredMatrix result{matrix.columns, matrix.rows, std::vector<double>(matrix.values.size())};
   for (size_t i = 0; i < matrix.rows; ++i) {
-    for (size_t j = 0; j < matrix.columns; ++j) result.values[j * matrix.rows + i] = matrix.values[i * matrix.columns + j];
+    for (size_t j = 0; j < matrix.columns; ++j)
+      result.values[j * matrix.rows + i] = matrix.values[i * matrix.columns + j];
   }
   return result;
 }
@@ -44,7 +46,8 @@ std::optional<MatrixFactors> ByRows(const StoredMatrix& matrix, const RowBasis& 
   return factors;
 }
 
-/// Whole numbers and the exponent that they are to be multiplied by 2 to; nullopt when they are above 2^24.
+/// Whole numbers and the exponent that they are to be multiplied by 2 to; nullopt when they are
+/// above 2^24.
 std::optional<std::pair<std::vector<int64_t>, int>> AsIntegers(const std::vector<double>& values) {
   int exponent = 1024;
   for (const double value : values) {
@@ -81,15 +84,19 @@ std::optional<std::pair<Integers, int64_t>> CommonDenominator(const RowBasis& ba
   Integers scaled;
   for (const auto& row : fractions) {
     scaled.emplace_back();
-    for (const auto& [numerator, denominator] : row) scaled.back().push_back(numerator * (common / denominator));
+    for (const auto& [numerator, denominator] : row)
+      scaled.back().push_back(numerator * (common / denominator));
   }
   return std::pair(std::move(scaled), common);
 }
 
-/// A triangular basis of the lattice that `vectors` span, which holds `modulus` times every unit vector.
+/// A triangular basis of the lattice that `vectors` span, which holds `modulus` times every unit
+/// vector.
 Integers TriangularBasis(const Integers& vectors, int64_t modulus) {
   const size_t rank = vectors[0].size();
-  const auto reduced = [&](__int128 value) { return static_cast<int64_t>(((value % modulus) + modulus) % modulus); };
+  const auto reduced = [&](__int128 value) {
+    return static_cast<int64_t>(((value % modulus) + modulus) % modulus);
+  };
   Integers basis(rank, std::vector<int64_t>(rank, 0));
   for (size_t k = 0; k < rank; ++k) basis[k][k] = modulus;
   for (std::vector<int64_t> v : vectors) {
@@ -108,7 +115,8 @@ Integers TriangularBasis(const Integers& vectors, int64_t modulus) {
 }
 
 /// `vector` = result * basis, the basis being triangular; nullopt beyond 2^40.
-std::optional<std::vector<int64_t>> Coordinates(const std::vector<int64_t>& vector, const Integers& basis) {
+std::optional<std::vector<int64_t>> Coordinates(const std::vector<int64_t>& vector,
+                                                const Integers& basis) {
   std::vector<int64_t> result;
   for (size_t k = 0; k < vector.size(); ++k) {
     __int128 rest = vector[k];
@@ -125,7 +133,8 @@ std::optional<std::vector<int64_t>> Coordinates(const std::vector<int64_t>& vect
 void Shorten(Integers& left, Integers& right) {
   const auto dot = [&](size_t a, size_t b) {
     double sum = 0;
-    for (size_t j = 0; j < right[a].size(); ++j) sum += static_cast<double>(right[a][j]) * static_cast<double>(right[b][j]);
+    for (size_t j = 0; j < right[a].size(); ++j)
+      sum += static_cast<double>(right[a][j]) * static_cast<double>(right[b][j]);
     return sum;
   };
   bool changed = true;
@@ -135,8 +144,9 @@ void Shorten(Integers& left, Integers& right) {
       for (size_t b = 0; b < right.size(); ++b) {
         const double quotient = a == b ? 0 : std::round(dot(a, b) / dot(b, b));
         if (quotient == 0 || std::abs(quotient) > kMaxQuotient) continue;
-        const bool large = std::any_of(left.begin(), left.end(),
-                                       [&](const auto& row) { return std::max(std::abs(row[a]), std::abs(row[b])) > kWhole; });
+        const bool large = std::any_of(left.begin(), left.end(), [&](const auto& row) {
+          return std::max(std::abs(row[a]), std::abs(row[b])) > kWhole;
+        });
         if (large) return;  // no floats in the end
         const int64_t q = static_cast<int64_t>(quotient);
         for (size_t j = 0; j < right[a].size(); ++j) right[a][j] -= q * right[b][j];
@@ -158,7 +168,8 @@ std::optional<StoredMatrix> AsFloats(const Integers& rows, int exponent) {
   return matrix;
 }
 
-/// A short basis of the lattice of the rows of a matrix of whole numbers for `right`: the coefficients are whole.
+/// A short basis of the lattice of the rows of a matrix of whole numbers for `right`: the
+/// coefficients are whole.
 std::optional<MatrixFactors> ByLattice(const StoredMatrix& matrix, const RowBasis& basis) {
   const auto whole = AsIntegers(matrix.values);
   const auto scaled = whole.has_value() ? CommonDenominator(basis) : std::nullopt;
@@ -175,7 +186,8 @@ std::optional<MatrixFactors> ByLattice(const StoredMatrix& matrix, const RowBasi
     for (size_t j = 0; j < matrix.columns; ++j) {
       __int128 sum = 0;
       for (size_t t = k; t < right.size(); ++t)
-        sum += static_cast<__int128>(lattice[k][t]) * whole->first[basis.rows[t] * matrix.columns + j];
+        sum +=
+            static_cast<__int128>(lattice[k][t]) * whole->first[basis.rows[t] * matrix.columns + j];
       if (sum % denominator != 0) return std::nullopt;
       right[k][j] = static_cast<int64_t>(sum / denominator);
     }
@@ -186,7 +198,7 @@ std::optional<MatrixFactors> ByLattice(const StoredMatrix& matrix, const RowBasi
   return MatrixFactors{*std::move(of_left), *std::move(of_right)};
 }
 
-/// Whether rounding stays as small as in the matrix's own products.
+/// True where rounding stays as small as in the matrix's own products.
 bool Cancels(const StoredMatrix& matrix, const MatrixFactors& factors) {
   double largest = 0;
   for (const double value : matrix.values) largest = std::max(largest, std::abs(value));
@@ -198,7 +210,8 @@ bool Cancels(const StoredMatrix& matrix, const MatrixFactors& factors) {
   }
   for (size_t i = 0; i < matrix.rows; ++i) {
     double sum = 0;
-    for (size_t k = 0; k < rank; ++k) sum += std::abs(factors.left.values[i * rank + k]) * column[k];
+    for (size_t k = 0; k < rank; ++k)
+      sum += std::abs(factors.left.values[i * rank + k]) * column[k];
     if (sum > kMaxGrowth * largest) return true;
   }
   return false;
@@ -208,7 +221,8 @@ bool Cancels(const StoredMatrix& matrix, const MatrixFactors& factors) {
 
 const Tensor* LiteralOperand(const Graph& graph, ValueId value) {
   const Node& node = graph.node(value.node);
-  if (!IsConstant(node) || !SymbolName(node).empty() || node.outputs[0].dtype != DType::kF32) return nullptr;
+  if (!IsConstant(node) || !SymbolName(node).empty() || node.outputs[0].dtype != DType::kF32)
+    return nullptr;
   return ConstantValue(node).size() > 1 ? &ConstantValue(node) : nullptr;
 }
 
@@ -227,27 +241,35 @@ StoredKernel StoredKernelOf(const Graph& graph, ValueId value) {
 }
 
 std::optional<MatrixFactors> FactorExactly(const StoredMatrix& matrix, size_t max_rank) {
-  if (!std::all_of(matrix.values.begin(), matrix.values.end(), [](double value) { return std::isfinite(value); }))
+  if (!std::all_of(matrix.values.begin(), matrix.values.end(),
+                   [](double value) { return std::isfinite(value); }))
     return std::nullopt;
   const std::optional<RowBasis> rows = FindRowBasis(matrix, max_rank);
   if (!rows.has_value()) return std::nullopt;
-  const auto good = [&](const std::optional<MatrixFactors>& factors) { return factors.has_value() && !Cancels(matrix, *factors); };
+  const auto good = [&](const std::optional<MatrixFactors>& factors) {
+    return factors.has_value() && !Cancels(matrix, *factors);
+  };
   if (auto factors = ByRows(matrix, *rows); good(factors)) return factors;
   const StoredMatrix across = Transposed(matrix);
   const std::optional<RowBasis> columns = FindRowBasis(across, max_rank);
-  std::optional<MatrixFactors> turned = columns.has_value() ? ByRows(across, *columns) : std::nullopt;
-  if (turned.has_value()) turned = MatrixFactors{Transposed(turned->right), Transposed(turned->left)};
+  std::optional<MatrixFactors> turned =
+      columns.has_value() ? ByRows(across, *columns) : std::nullopt;
+  if (turned.has_value())
+    turned = MatrixFactors{Transposed(turned->right), Transposed(turned->left)};
   if (good(turned)) return turned;
   if (auto factors = ByLattice(matrix, *rows); good(factors)) return factors;
   return std::nullopt;
 }
 
-std::optional<std::vector<MatrixFactors>> FactorAllExactly(const std::vector<StoredMatrix>& matrices, size_t max_rank) {
+std::optional<std::vector<MatrixFactors>> FactorAllExactly(
+    const std::vector<StoredMatrix>& matrices, size_t max_rank) {
   std::vector<MatrixFactors> all;
   size_t rank = 0;
   for (const StoredMatrix& matrix : matrices) {
-    const bool zero = std::all_of(matrix.values.begin(), matrix.values.end(), [](double value) { return value == 0; });
-    std::optional<MatrixFactors> factors = MatrixFactors{{matrix.rows, 0, {}}, {0, matrix.columns, {}}};
+    const bool zero = std::all_of(matrix.values.begin(), matrix.values.end(),
+                                  [](double value) { return value == 0; });
+    std::optional<MatrixFactors> factors =
+        MatrixFactors{{matrix.rows, 0, {}}, {0, matrix.columns, {}}};
     if (!zero) factors = FactorExactly(matrix, max_rank);
     if (!factors.has_value()) return std::nullopt;
     rank = std::max(rank, factors->left.columns);

@@ -25,7 +25,8 @@ StoredMatrix Product(const StoredMatrix& a, const StoredMatrix& b) {
 
 StoredMatrix Integers(Rng& rng, size_t rows, size_t columns, int64_t largest) {
   StoredMatrix matrix{rows, columns, {}};
-  for (size_t i = 0; i < rows * columns; ++i) matrix.values.push_back(static_cast<double>(rng.Between(-largest, largest)));
+  for (size_t i = 0; i < rows * columns; ++i)
+    matrix.values.push_back(static_cast<double>(rng.Between(-largest, largest)));
   return matrix;
 }
 
@@ -33,7 +34,8 @@ StoredMatrix Integers(Rng& rng, size_t rows, size_t columns, int64_t largest) {
 void ExpectFactors(const StoredMatrix& matrix, const MatrixFactors& factors) {
   EXPECT_EQ(Product(factors.left, factors.right).values, matrix.values);
   for (const StoredMatrix* factor : {&factors.left, &factors.right}) {
-    for (const double value : factor->values) EXPECT_EQ(static_cast<double>(static_cast<float>(value)), value);
+    for (const double value : factor->values)
+      EXPECT_EQ(static_cast<double>(static_cast<float>(value)), value);
   }
 }
 
@@ -61,7 +63,9 @@ TEST(FactorExactly, RepeatedScaledAndZeroRowsOfAnyFloats) {
   Rng rng(5);
   StoredMatrix matrix{20, 50, {}};
   for (size_t i = 0; i < 20; ++i) {
-    const double scale = i < 3 ? 1 : i == 7 ? 0 : std::ldexp(1.0, static_cast<int>(rng.Between(-3, 3)));
+    const double scale = i < 3    ? 1
+                         : i == 7 ? 0
+                                  : std::ldexp(1.0, static_cast<int>(rng.Between(-3, 3)));
     for (size_t j = 0; j < 50; ++j)
       matrix.values.push_back(i < 3 ? static_cast<double>(static_cast<float>(rng.Normal() * 0.1))
                                     : scale * matrix.values[i % 3 * 50 + j]);
@@ -85,14 +89,16 @@ TEST(FactorExactly, RefusesWhatIsNoProduct) {
   StoredMatrix matrix = Product(Integers(rng, 30, 4, 3), right);
   EXPECT_FALSE(FactorExactly(matrix, 3).has_value()) << "rank 4";
   ASSERT_TRUE(FactorExactly(matrix, 5).has_value());
-  matrix.values[431] = std::nextafterf(static_cast<float>(matrix.values[431]), 100.0f);  // rank 5, no short factors
+  matrix.values[431] =
+      std::nextafterf(static_cast<float>(matrix.values[431]), 100.0f);  // rank 5, no short factors
   const auto touched = FactorExactly(matrix, 5);
   if (touched.has_value()) ExpectFactors(matrix, *touched);
   EXPECT_FALSE(FactorExactly(matrix, 4).has_value()) << "one bit of one element";
   EXPECT_FALSE(FactorExactly({4, 4, std::vector<double>(16, 0)}, 3).has_value()) << "rank 0";
   EXPECT_FALSE(FactorExactly({2, 2, {1, 2, 2, INFINITY}}, 3).has_value());
   // Rows of rank 2, the coefficients thirds: no floats.
-  EXPECT_FALSE(FactorExactly({3, 3, {1, 0, 0.3333333432674408, 0, 1, 0.1, 1, 1, 1e-20}}, 2).has_value());
+  EXPECT_FALSE(
+      FactorExactly({3, 3, {1, 0, 0.3333333432674408, 0, 1, 0.1, 1, 1, 1e-20}}, 2).has_value());
 }
 
 TEST(FactorExactly, SeveralThroughTheHighestRank) {
@@ -106,7 +112,8 @@ TEST(FactorExactly, SeveralThroughTheHighestRank) {
   ExpectFactors(one, (*factors)[0]);
   ExpectFactors(zero, (*factors)[1]);
   ExpectFactors(two, (*factors)[2]);
-  for (const MatrixFactors& each : *factors) EXPECT_EQ(each.left.columns, (*factors)[2].left.columns);
+  for (const MatrixFactors& each : *factors)
+    EXPECT_EQ(each.left.columns, (*factors)[2].left.columns);
   EXPECT_FALSE(FactorAllExactly({one, two}, 1).has_value());
   EXPECT_FALSE(FactorAllExactly({zero, zero}, 4).has_value());
 }

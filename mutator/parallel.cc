@@ -25,13 +25,15 @@ std::set<int32_t> AncestorsFrom(const Graph& graph, int32_t node, int32_t first)
 
 }  // namespace
 
-std::vector<std::vector<int32_t>> IndependentGroups(const Graph& graph, const std::vector<int32_t>& candidates) {
+std::vector<std::vector<int32_t>> IndependentGroups(const Graph& graph,
+                                                    const std::vector<int32_t>& candidates) {
   std::vector<std::vector<int32_t>> groups;
   if (candidates.size() < 2) return groups;
   for (int32_t candidate : candidates) {
     const std::set<int32_t> ancestors = AncestorsFrom(graph, candidate, candidates.front());
-    const bool fits = !groups.empty() && std::none_of(groups.back().begin(), groups.back().end(),
-                                                      [&](int32_t member) { return ancestors.count(member) > 0; });
+    const bool fits = !groups.empty() &&
+                      std::none_of(groups.back().begin(), groups.back().end(),
+                                   [&](int32_t member) { return ancestors.count(member) > 0; });
     if (!fits) groups.emplace_back();
     groups.back().push_back(candidate);
   }
@@ -39,7 +41,8 @@ std::vector<std::vector<int32_t>> IndependentGroups(const Graph& graph, const st
   return groups;
 }
 
-std::vector<int32_t> GroupEndingAt(const Graph& graph, int32_t node, size_t max_members, const std::function<bool(int32_t)>& like) {
+std::vector<int32_t> GroupEndingAt(const Graph& graph, int32_t node, size_t max_members,
+                                   const std::function<bool(int32_t)>& like) {
   std::vector<int32_t> candidates;
   for (int32_t id = node; id >= 0 && candidates.size() < max_members; --id) {
     if (like(id)) candidates.push_back(id);
@@ -51,7 +54,8 @@ std::vector<int32_t> GroupEndingAt(const Graph& graph, int32_t node, size_t max_
   return {};
 }
 
-ValueId OperandOf(Emitter& e, const Graph& subprogram, ValueId value, const std::vector<ValueId>& inputs) {
+ValueId OperandOf(Emitter& e, const Graph& subprogram, ValueId value,
+                  const std::vector<ValueId>& inputs) {
   if (IsWeight(subprogram, value)) return e.CopyConstantExpression(subprogram, value);
   const auto place = std::find(subprogram.inputs().begin(), subprogram.inputs().end(), value.node);
   MENDEL_CHECK(place != subprogram.inputs().end());
@@ -61,9 +65,12 @@ ValueId OperandOf(Emitter& e, const Graph& subprogram, ValueId value, const std:
 bool IsWeight(const Graph& graph, ValueId value) {
   const Node& node = graph.node(value.node);
   if (IsInput(node)) return false;
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return IsWeight(graph, input); });
+  return std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueId input) { return IsWeight(graph, input); });
 }
 
-bool HasRunTimeBias(const Graph& graph, const Node& node) { return node.inputs.size() > 2 && !IsWeight(graph, node.inputs[2]); }
+bool HasRunTimeBias(const Graph& graph, const Node& node) {
+  return node.inputs.size() > 2 && !IsWeight(graph, node.inputs[2]);
+}
 
 }  // namespace mendel

@@ -11,22 +11,27 @@
 
 namespace mendel {
 
-/// Groups (at least two) of mutually independent nodes among `candidates` (ascending); greedy, deterministic. A group is closed
-/// when a candidate depends on one of its members. Visits the nodes between the first candidate and the last.
-std::vector<std::vector<int32_t>> IndependentGroups(const Graph& graph, const std::vector<int32_t>& candidates);
+/// Groups (at least two) of mutually independent nodes among `candidates` (ascending); greedy,
+/// deterministic. A group is closed when a candidate depends on one of its members. Visits the
+/// nodes between the first candidate and the last.
+std::vector<std::vector<int32_t>> IndependentGroups(const Graph& graph,
+                                                    const std::vector<int32_t>& candidates);
 
-/// The group that ends with `node` among nodes for which `like` holds, at most `max_members`, out of the `max_members` nearest
-/// before `node` and `node` itself; empty when there is none.
-std::vector<int32_t> GroupEndingAt(const Graph& graph, int32_t node, size_t max_members, const std::function<bool(int32_t)>& like);
+/// The group that ends with `node` among nodes for which `like` holds, at most `max_members`, out
+/// of the `max_members` nearest before `node` and `node` itself; empty when there is none.
+std::vector<int32_t> GroupEndingAt(const Graph& graph, int32_t node, size_t max_members,
+                                   const std::function<bool(int32_t)>& like);
 
-/// What stands in `e` for `value` of the subprogram: one of `inputs` (Emitter::InputsOf(subprogram)), or a copy when it is a
-/// weight. CHECK-fails for other values.
-ValueId OperandOf(Emitter& e, const Graph& subprogram, ValueId value, const std::vector<ValueId>& inputs);
+/// The value that stands in `e` for `value` of the subprogram: one of `inputs`
+/// (Emitter::InputsOf(subprogram)), or a copy when it is a weight. CHECK-fails for other values.
+ValueId OperandOf(Emitter& e, const Graph& subprogram, ValueId value,
+                  const std::vector<ValueId>& inputs);
 
 /// True when `value` is a weight: a constant or an expression of constants.
 bool IsWeight(const Graph& graph, ValueId value);
 
-/// True when a convolution (or product with a bias) takes its bias, operand 2, from run-time data: it cannot be folded.
+/// True when a convolution (or product with a bias) takes its bias, operand 2, from run-time data:
+/// it cannot be folded.
 bool HasRunTimeBias(const Graph& graph, const Node& node);
 
 }  // namespace mendel

@@ -11,18 +11,21 @@ constexpr uint64_t kPrime = (uint64_t{1} << 60) - 93;
 constexpr int64_t kLargestEntry = int64_t{1} << 24, kFraction = int64_t{1} << 28;
 constexpr size_t kSpareColumns = 8;
 
-int64_t Centred(uint64_t residue) {
-  return residue > kPrime / 2 ? -static_cast<int64_t>(kPrime - residue) : static_cast<int64_t>(residue);
+int64_t Centered(uint64_t residue) {
+  return residue > kPrime / 2 ? -static_cast<int64_t>(kPrime - residue)
+                              : static_cast<int64_t>(residue);
 }
 
-/// An echelon form that grows row by row; each of its rows remembers the combination of given rows that it is.
+/// An echelon form that grows row by row; each of its rows remembers the combination of given rows
+/// that it is.
 class Echelon {
  public:
   explicit Echelon(size_t max_rank) : max_rank_(max_rank) {}
 
   size_t rank() const { return pivots_.size(); }
 
-  /// The coefficients of `row` in the rows that were new so far, itself included when it is; false when the rank gets too high.
+  /// The coefficients of `row` in the rows that were new so far, itself included when it is; false
+  /// when the rank gets too high.
   bool Add(std::vector<uint64_t> row, std::vector<uint64_t>& coefficients, bool& fresh) {
     const PrimeField& field = RowBasisField();
     coefficients.assign(rank(), 0);
@@ -30,10 +33,13 @@ class Echelon {
       const uint64_t factor = row[pivots_[k]];
       if (factor == 0) continue;
       const uint64_t minus = field.Neg(factor);
-      for (size_t j = pivots_[k]; j < row.size(); ++j) row[j] = field.Add(row[j], field.Mul(minus, rows_[k][j]));
-      for (size_t t = 0; t <= k; ++t) coefficients[t] = field.Add(coefficients[t], field.Mul(factor, combinations_[k][t]));
+      for (size_t j = pivots_[k]; j < row.size(); ++j)
+        row[j] = field.Add(row[j], field.Mul(minus, rows_[k][j]));
+      for (size_t t = 0; t <= k; ++t)
+        coefficients[t] = field.Add(coefficients[t], field.Mul(factor, combinations_[k][t]));
     }
-    const auto pivot = std::find_if(row.begin(), row.end(), [](uint64_t value) { return value != 0; });
+    const auto pivot =
+        std::find_if(row.begin(), row.end(), [](uint64_t value) { return value != 0; });
     fresh = pivot != row.end();
     if (!fresh) return true;
     if (rank() == max_rank_) return false;
@@ -42,7 +48,8 @@ class Echelon {
     for (uint64_t& value : row) value = field.Mul(value, inverse);
     rows_.push_back(std::move(row));
     combinations_.emplace_back();
-    for (const uint64_t coefficient : coefficients) combinations_.back().push_back(field.Mul(field.Neg(coefficient), inverse));
+    for (const uint64_t coefficient : coefficients)
+      combinations_.back().push_back(field.Mul(field.Neg(coefficient), inverse));
     combinations_.back().push_back(inverse);
     coefficients.assign(rank(), 0);
     coefficients.back() = 1;
@@ -58,16 +65,19 @@ class Echelon {
 /// `count` of `all` numbers, evenly spread.
 std::vector<size_t> Spread(size_t all, size_t count) {
   std::vector<size_t> numbers;
-  for (size_t k = 0; k < std::min(all, count); ++k) numbers.push_back(k * all / std::min(all, count));
+  for (size_t k = 0; k < std::min(all, count); ++k)
+    numbers.push_back(k * all / std::min(all, count));
   return numbers;
 }
 
 bool PartHasHigherRank(const StoredMatrix& matrix, size_t max_rank) {
-  const std::vector<size_t> rows = Spread(matrix.rows, max_rank + 1), columns = Spread(matrix.columns, max_rank + kSpareColumns);
+  const std::vector<size_t> rows = Spread(matrix.rows, max_rank + 1),
+                            columns = Spread(matrix.columns, max_rank + kSpareColumns);
   Echelon echelon(max_rank);
   for (const size_t i : rows) {
     std::vector<uint64_t> row, coefficients;
-    for (const size_t j : columns) row.push_back(RowBasisField().FromDouble(matrix.values[i * matrix.columns + j]));
+    for (const size_t j : columns)
+      row.push_back(RowBasisField().FromDouble(matrix.values[i * matrix.columns + j]));
     bool fresh = false;
     if (!echelon.Add(std::move(row), coefficients, fresh)) return true;
   }
@@ -78,11 +88,13 @@ bool PartHasHigherRank(const StoredMatrix& matrix, size_t max_rank) {
 std::vector<size_t> BySize(const StoredMatrix& matrix) {
   std::vector<double> largest(matrix.rows, 0);
   for (size_t i = 0; i < matrix.rows; ++i) {
-    for (size_t j = 0; j < matrix.columns; ++j) largest[i] = std::max(largest[i], std::abs(matrix.values[i * matrix.columns + j]));
+    for (size_t j = 0; j < matrix.columns; ++j)
+      largest[i] = std::max(largest[i], std::abs(matrix.values[i * matrix.columns + j]));
   }
   std::vector<size_t> order(matrix.rows);
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return largest[a] < largest[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return largest[a] < largest[b]; });
   return order;
 }
 
@@ -100,27 +112,31 @@ std::optional<RowBasis> FindRowBasis(const StoredMatrix& matrix, size_t max_rank
   Echelon echelon(max_rank);
   for (const size_t i : BySize(matrix)) {
     std::vector<uint64_t> row(matrix.columns);
-    for (size_t j = 0; j < row.size(); ++j) row[j] = RowBasisField().FromDouble(matrix.values[i * matrix.columns + j]);
+    for (size_t j = 0; j < row.size(); ++j)
+      row[j] = RowBasisField().FromDouble(matrix.values[i * matrix.columns + j]);
     bool fresh = false;
     if (!echelon.Add(std::move(row), basis.coefficients[i], fresh)) return std::nullopt;
     if (fresh) basis.rows.push_back(i);
   }
   if (basis.rows.empty()) return std::nullopt;
-  for (std::vector<uint64_t>& coefficients : basis.coefficients) coefficients.resize(basis.rows.size(), 0);
+  for (std::vector<uint64_t>& coefficients : basis.coefficients)
+    coefficients.resize(basis.rows.size(), 0);
   return basis;
 }
 
 std::optional<double> AsDyadic(uint64_t residue) {
   for (int shift = 0; shift <= 24; ++shift) {
-    const int64_t value = Centred(RowBasisField().Mul(residue, uint64_t{1} << shift));
+    const int64_t value = Centered(RowBasisField().Mul(residue, uint64_t{1} << shift));
     if (std::abs(value) <= kLargestEntry) return std::ldexp(static_cast<double>(value), -shift);
   }
   return std::nullopt;
 }
 
 std::optional<std::pair<int64_t, int64_t>> AsFraction(uint64_t residue) {
-  // The remainders of Euclid's algorithm on (prime, residue): each is residue times the coefficient beside it.
-  int64_t before = static_cast<int64_t>(kPrime), now = static_cast<int64_t>(residue), of_before = 0, of_now = 1;
+  // The remainders of Euclid's algorithm on (prime, residue): each is residue times the coefficient
+  // beside it.
+  int64_t before = static_cast<int64_t>(kPrime), now = static_cast<int64_t>(residue), of_before = 0,
+          of_now = 1;
   while (now >= kFraction) {
     const int64_t quotient = before / now;
     before = std::exchange(now, before - quotient * now);

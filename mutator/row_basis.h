@@ -1,4 +1,5 @@
-// Rows of a matrix that all its rows are combinations of, with the coefficients, in a field of 60 bits.
+// Rows of a matrix that all its rows are combinations of, with the coefficients, in a field of 60
+// bits.
 #ifndef MENDEL_MUTATOR_ROW_BASIS_H_
 #define MENDEL_MUTATOR_ROW_BASIS_H_
 
@@ -25,10 +26,12 @@ struct RowBasis {
 /// Nullopt when the rank is 0 or above `max_rank`; that is usually seen in a part of the matrix.
 std::optional<RowBasis> FindRowBasis(const StoredMatrix& matrix, size_t max_rank);
 
-/// The number m / 2^s, |m| <= 2^24 and s <= 24, that `residue` stands for; nullopt when there is none.
+/// The number m / 2^s, |m| <= 2^24 and s <= 24, that `residue` stands for; nullopt when there is
+/// none.
 std::optional<double> AsDyadic(uint64_t residue);
 
-/// Numerator and denominator below 2^28 in magnitude, or nullopt (rational reconstruction; unique, since the prime is above 2^57).
+/// Numerator and denominator below 2^28 in magnitude, or nullopt (rational reconstruction; unique,
+/// since the prime is above 2^57).
 std::optional<std::pair<int64_t, int64_t>> AsFraction(uint64_t residue);
 
 }  // namespace mendel

@@ -1,4 +1,5 @@
-// What a rewrite rule is: one value registered by its file mutator/rules/<rule>.cc. The judge runs whatever the rule claims.
+// A rewrite rule is one value registered by its file mutator/rules/<rule>.cc. The verifier checks
+// whatever the rule claims.
 #ifndef MENDEL_MUTATOR_RULE_H_
 #define MENDEL_MUTATOR_RULE_H_
 
@@ -16,15 +17,17 @@
 
 namespace mendel {
 
-/// kExact: equal everywhere; an exact rule found partial is an internal error. kPartial: may differ in boxes, to be mended.
+/// kExact: equal everywhere; an exact rule found partial is an internal error. kPartial: may differ
+/// in boxes, to be corrected.
 enum class Claim { kExact, kPartial };
 std::string_view ClaimName(Claim claim);
 
-/// kNormalise: applied wherever it matches before the search, by baseline and plan alike (batch-norm folding). kSearch: an
-/// alternative to be measured.
-enum class Stage { kNormalise, kSearch };
+/// kNormalize: applied wherever it matches before the search, by baseline and plan alike
+/// (batch-norm folding). kSearch: an alternative to be measured.
+enum class Stage { kNormalize, kSearch };
 
-/// One place where a rule applies: nodes of the graph (they form the subprogram) and the rule's own choices (factor, axis).
+/// One place where a rule applies: nodes of the graph (they form the subprogram) and the rule's own
+/// choices (factor, axis).
 struct Match {
   std::vector<int32_t> nodes;
   std::map<std::string, int64_t> choices;
@@ -32,25 +35,31 @@ struct Match {
 
 struct Rule {
   std::string_view name;    ///< the file's stem
-  std::string_view family;  ///< what it moves: "batch and space", "dilation and stride", "kernel shape", "groups", "sharing", ..
+  std::string_view family;  ///< what it moves: "batch and space", "dilation and stride", "kernel
+                            ///< shape", "groups", "sharing", ..
   std::string_view before;  ///< algebra, e.g. "Conv(x, w, dilation d)"
   std::string_view after;
   std::string_view precondition;
   std::string_view loses_when;
   Claim claim = Claim::kExact;
   Stage stage = Stage::kSearch;
-  /// Matches on what stored weights are, where they are literals; such mutants hold for those numbers only.
+  /// Matches on what stored weights are, where they are literals; such mutants hold for those
+  /// numbers only.
   bool reads_values = false;
 
-  /// All places whose last node (highest id) is `node`, with every choice worth trying. Pure; cheap.
+  /// All places whose last node (highest id) is `node`, with every choice worth trying. Pure;
+  /// cheap.
   std::vector<Match> (*match)(const Graph& graph, int32_t node) = nullptr;
-  /// The mutant of the extracted subprogram (graph/rewrite.h: inputs in0.., outputs out0..): same inputs and outputs.
-  /// FailedPrecondition when the match turns out not to apply.
+  /// The mutant of the extracted subprogram (graph/rewrite.h: inputs in0.., outputs out0..): same
+  /// inputs and outputs. FailedPrecondition when the match turns out not to apply.
   absl::StatusOr<Graph> (*apply)(const Graph& subprogram, const Match& match) = nullptr;
-  /// Partial rules: boxes of each output of the extracted subprogram in which its mutant may differ, exactly those where it does
-  /// for generic weights (they may overlap). Null: not predicted. Only the judge's boxes are ever mended.
-  absl::StatusOr<std::vector<std::vector<Box>>> (*wrong)(const Graph& subprogram, const Match& match) = nullptr;
-  /// A random small graph on which the rule matches somewhere; for the registry-driven conformance test.
+  /// Partial rules: boxes of each output of the extracted subprogram in which its mutant may
+  /// differ, exactly those where it does for generic weights (they may overlap). Null: not
+  /// predicted. Only the verifier's boxes are ever corrected.
+  absl::StatusOr<std::vector<std::vector<Box>>> (*wrong)(const Graph& subprogram,
+                                                         const Match& match) = nullptr;
+  /// A random small graph on which the rule matches somewhere; for the registry-driven conformance
+  /// test.
   absl::StatusOr<Graph> (*sample)(Rng& rng) = nullptr;
 };
 
@@ -72,8 +81,8 @@ struct Mutant {
   Graph mutant;
 };
 
-/// Applies `rule` at `match`: extracts, applies, deduplicates and checks the result (Internal when it is no valid graph, or one of
-/// other inputs or outputs).
+/// Applies `rule` at `match`: extracts, applies, deduplicates and checks the result (Internal when
+/// it is no valid graph, or one of other inputs or outputs).
 absl::StatusOr<Mutant> MakeMutant(const Graph& graph, const Rule& rule, const Match& match);
 
 }  // namespace mendel

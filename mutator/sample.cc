@@ -25,7 +25,9 @@ ValueId SampleWeight(Emitter& e, Rng& rng, const Shape& shape, const std::string
 }
 
 Attributes WindowAttributes(size_t rank, int64_t stride, int64_t dilation, int64_t pad) {
-  return {{"strides", Ints(rank, stride)}, {"dilations", Ints(rank, dilation)}, {"pads", Ints(2 * rank, pad)}};
+  return {{"strides", Ints(rank, stride)},
+          {"dilations", Ints(rank, dilation)},
+          {"pads", Ints(2 * rank, pad)}};
 }
 
 absl::StatusOr<Graph> MakeRegionSample(Rng& rng, const RegionSample& sample) {
@@ -44,7 +46,9 @@ absl::StatusOr<Graph> MakeRegionSample(Rng& rng, const RegionSample& sample) {
   ValueId kept;
   const auto fits = [&](ValueId value) {
     for (size_t d = 0; d < rank; ++d) {
-      if (e.shape(value)[d + 2] + pads[d] + pads[rank + d] <= sample.dilation * (sample.kernel[d] - 1)) return false;
+      if (e.shape(value)[d + 2] + pads[d] + pads[rank + d] <=
+          sample.dilation * (sample.kernel[d] - 1))
+        return false;
     }
     return true;
   };
@@ -59,8 +63,10 @@ absl::StatusOr<Graph> MakeRegionSample(Rng& rng, const RegionSample& sample) {
     if (sample.pool && rng.Between(0, 2) == 0) x = Pool(e, rng, x, rank);
     kept = sample.separate_inputs ? e.Input("residual", e.type(x)) : x;
   }
-  if (sample.residual && rng.Flip() && e.shape(kept) == e.shape(x)) x = e.Op("Relu", {e.Add(x, kept)});
-  if (sample.outputs && kept != x && !sample.separate_inputs && rng.Between(0, 2) == 0) e.Output("first", kept);
+  if (sample.residual && rng.Flip() && e.shape(kept) == e.shape(x))
+    x = e.Op("Relu", {e.Add(x, kept)});
+  if (sample.outputs && kept != x && !sample.separate_inputs && rng.Between(0, 2) == 0)
+    e.Output("first", kept);
   e.Output("y", x);
   return e.Finish();
 }

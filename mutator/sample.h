@@ -18,9 +18,10 @@ struct RegionSample {
   int64_t dilation = 1;
   int64_t first_stride = 1;  ///< of the first convolution
   int links = 1;
-  bool padded = true;            ///< pads that keep space
-  bool residual = true;          ///< at random: the result of the first link is added behind the last
-  bool pool = true;              ///< at random: an average or max pool that keeps space behind the first link (dilation 1 only)
+  bool padded = true;    ///< pads that keep space
+  bool residual = true;  ///< at random: the result of the first link is added behind the last
+  bool pool = true;  ///< at random: an average or max pool that keeps space behind the first link
+                     ///< (dilation 1 only)
   bool outputs = true;           ///< at random: the result of the first link is an output, too
   bool separate_inputs = false;  ///< the residual is an input of its own
 };

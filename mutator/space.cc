@@ -23,7 +23,8 @@ Ints Quotients(const Shape& shape, const Ints& factors) {
 }
 
 /// Reshape, Transpose, Reshape, without what factors of 1 make idle.
-ValueId Rearranged(Emitter& e, ValueId x, const Shape& split, const Ints& perm, const Shape& merged) {
+ValueId Rearranged(Emitter& e, ValueId x, const Shape& split, const Ints& perm,
+                   const Shape& merged) {
   Shape short_split;
   Ints places(split.size(), -1), short_perm;
   for (size_t d = 0; d < split.size(); ++d) {

@@ -28,12 +28,14 @@ absl::Status ExportGraph(const Graph& graph, Exporter& exporter) {
   onnx::GraphProto& proto = exporter.proto();
   proto.set_name(graph.name().empty() ? "graph" : graph.name());
   std::vector<std::vector<std::string>> names(graph.nodes().size());
-  for (int32_t id : graph.inputs()) names[static_cast<size_t>(id)] = {exporter.UniqueName(InputName(graph.node(id)))};
+  for (int32_t id : graph.inputs())
+    names[static_cast<size_t>(id)] = {exporter.UniqueName(InputName(graph.node(id)))};
   // Outputs first: their names are the caller's, inner names give way.
   std::vector<std::string> output_names;
   for (const GraphOutput& output : graph.outputs()) {
     output_names.push_back(exporter.UniqueName(output.name));
-    if (output_names.back() != output.name) return InvalidInput("two inputs or outputs are named '", output.name, "'");
+    if (output_names.back() != output.name)
+      return InvalidInput("two inputs or outputs are named '", output.name, "'");
     SetType(*proto.add_output(), output.name, graph.type(output.value));
   }
   std::vector<bool> produced(graph.outputs().size(), false);
@@ -44,12 +46,14 @@ absl::Status ExportGraph(const Graph& graph, Exporter& exporter) {
       continue;
     }
     if (IsConstant(node)) {
-      names[i] = {exporter.AddTensor(ConstantValue(node), SymbolName(node).empty() ? "literal" : SymbolName(node))};
+      names[i] = {exporter.AddTensor(ConstantValue(node),
+                                     SymbolName(node).empty() ? "literal" : SymbolName(node))};
       continue;
     }
     ExportedNode exported{graph, node, {}, {}};
     for (ValueId input : node.inputs) {
-      exported.inputs.push_back(names[static_cast<size_t>(input.node)][static_cast<size_t>(input.output)]);
+      exported.inputs.push_back(
+          names[static_cast<size_t>(input.node)][static_cast<size_t>(input.output)]);
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const ValueId value{static_cast<int32_t>(i), static_cast<int32_t>(k)};
@@ -59,7 +63,8 @@ absl::Status ExportGraph(const Graph& graph, Exporter& exporter) {
         name = output_names[o];
         produced[o] = true;
       }
-      exported.outputs.push_back(name.empty() ? exporter.UniqueName(Cat("v", i, k == 0 ? "" : Cat("_", k))) : name);
+      exported.outputs.push_back(
+          name.empty() ? exporter.UniqueName(Cat("v", i, k == 0 ? "" : Cat("_", k))) : name);
     }
     names[i] = exported.outputs;
     const absl::Status done = ExportNode(exported, exporter);
@@ -68,14 +73,17 @@ absl::Status ExportGraph(const Graph& graph, Exporter& exporter) {
   for (size_t o = 0; o < graph.outputs().size(); ++o) {
     const ValueId value = graph.outputs()[o].value;
     if (!produced[o]) {
-      exporter.AddNode("Identity", {names[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)]}, {output_names[o]});
+      exporter.AddNode("Identity",
+                       {names[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)]},
+                       {output_names[o]});
     }
   }
   return absl::OkStatus();
 }
 
 /// Stores the initializers' elements in the message, or in `data` at aligned offsets.
-absl::Status StoreTensors(const Exporter& exporter, const std::string& location, std::ofstream* data, onnx::GraphProto& proto) {
+absl::Status StoreTensors(const Exporter& exporter, const std::string& location,
+                          std::ofstream* data, onnx::GraphProto& proto) {
   int64_t offset = 0;
   for (int k = 0; k < proto.initializer_size(); ++k) {
     const std::span<const std::byte> bytes = exporter.tensors()[static_cast<size_t>(k)].bytes();
@@ -90,7 +98,8 @@ absl::Status StoreTensors(const Exporter& exporter, const std::string& location,
     data->write(reinterpret_cast<const char*>(bytes.data()), size);
     offset += padding;
     tensor.set_data_location(onnx::TensorProto::EXTERNAL);
-    const std::pair<const char*, std::string> entries[] = {{"location", location}, {"offset", Cat(offset)}, {"length", Cat(size)}};
+    const std::pair<const char*, std::string> entries[] = {
+        {"location", location}, {"offset", Cat(offset)}, {"length", Cat(size)}};
     for (const auto& [key, value] : entries) {
       auto& entry = *tensor.add_external_data();
       entry.set_key(key);
@@ -110,7 +119,8 @@ absl::Status Rename(const std::string& from, const std::string& to) {
 
 std::string Exporter::UniqueName(const std::string& wanted) {
   std::string name = wanted.empty() ? "value" : wanted;
-  for (int suffix = 2; !names_.insert(name).second; ++suffix) name = Cat(wanted.empty() ? "value" : wanted, "_", suffix);
+  for (int suffix = 2; !names_.insert(name).second; ++suffix)
+    name = Cat(wanted.empty() ? "value" : wanted, "_", suffix);
   return name;
 }
 
@@ -186,14 +196,16 @@ absl::Status ExportOnnx(const Graph& graph, const std::string& path) {
   Exporter exporter(*model.mutable_graph(), newest ? 21 : 17);
   MENDEL_RETURN_IF_ERROR(ExportGraph(graph, exporter));
   int64_t bytes = 0;
-  for (const Tensor& tensor : exporter.tensors()) bytes += static_cast<int64_t>(tensor.bytes().size());
+  for (const Tensor& tensor : exporter.tensors())
+    bytes += static_cast<int64_t>(tensor.bytes().size());
   const std::string data_path = path + ".data";
   const std::string location = std::filesystem::path(data_path).filename().string();
   std::ofstream data;
   if (bytes > kMaxInline) data.open(data_path + ".tmp", std::ios::binary | std::ios::trunc);
   const bool external = data.is_open();
   if (bytes > kMaxInline && !external) return InvalidInput("cannot write '", data_path, "'");
-  MENDEL_RETURN_IF_ERROR(StoreTensors(exporter, location, external ? &data : nullptr, *model.mutable_graph()));
+  MENDEL_RETURN_IF_ERROR(
+      StoreTensors(exporter, location, external ? &data : nullptr, *model.mutable_graph()));
   std::ofstream file(path + ".tmp", std::ios::binary | std::ios::trunc);
   if (!model.SerializeToOstream(&file)) return InvalidInput("cannot write '", path, "'");
   file.close();

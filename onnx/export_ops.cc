@@ -18,7 +18,8 @@ bool AllOnes(const Ints& values) {
 
 using ExportFunction = absl::Status (*)(const ExportedNode&, Exporter&);
 
-absl::Status CopyAttributes(const ExportedNode& node, onnx::NodeProto& proto, const std::set<std::string_view>& except = {}) {
+absl::Status CopyAttributes(const ExportedNode& node, onnx::NodeProto& proto,
+                            const std::set<std::string_view>& except = {}) {
   for (const auto& [name, value] : node.node.attrs.values()) {
     if (except.count(name) == 0) MENDEL_RETURN_IF_ERROR(SetAttribute(proto, name, value));
   }
@@ -32,41 +33,55 @@ absl::Status OneToOne(const ExportedNode& node, Exporter& exporter) {
 /// Attribute `attribute` is ONNX's second input; the others stay.
 absl::Status WithIntsInput(const ExportedNode& node, Exporter& exporter, const char* attribute) {
   const std::string ints = exporter.AddInts(node.node.attrs.IntList(attribute));
-  return CopyAttributes(node, exporter.AddNode(node.node.op->name, {node.inputs[0], ints}, node.outputs), {attribute});
+  return CopyAttributes(node,
+                        exporter.AddNode(node.node.op->name, {node.inputs[0], ints}, node.outputs),
+                        {attribute});
 }
 
 absl::Status WithShape(const ExportedNode& node, Exporter& exporter) {
   const std::string ints = exporter.AddInts(node.node.attrs.IntList("shape"));
-  onnx::NodeProto& proto = exporter.AddNode(node.node.op->name, {node.inputs[0], ints}, node.outputs);
+  onnx::NodeProto& proto =
+      exporter.AddNode(node.node.op->name, {node.inputs[0], ints}, node.outputs);
   // Without it an extent of zero would copy the input's.
-  if (node.node.op->name == "Reshape" && NumElements(node.node.outputs[0]) == 0) SetAttribute(proto, "allowzero", int64_t{1});
+  if (node.node.op->name == "Reshape" && NumElements(node.node.outputs[0]) == 0)
+    SetAttribute(proto, "allowzero", int64_t{1});
   return absl::OkStatus();
 }
 
-absl::Status WithSizes(const ExportedNode& node, Exporter& exporter) { return WithIntsInput(node, exporter, "sizes"); }
-absl::Status WithRepeats(const ExportedNode& node, Exporter& exporter) { return WithIntsInput(node, exporter, "repeats"); }
+absl::Status WithSizes(const ExportedNode& node, Exporter& exporter) {
+  return WithIntsInput(node, exporter, "sizes");
+}
+absl::Status WithRepeats(const ExportedNode& node, Exporter& exporter) {
+  return WithIntsInput(node, exporter, "repeats");
+}
 
-void AddSlice(const std::string& from, const std::string& to, const Ints& starts, const Ints& ends, const Ints& steps,
-              Exporter& exporter) {
+void AddSlice(const std::string& from, const std::string& to, const Ints& starts, const Ints& ends,
+              const Ints& steps, Exporter& exporter) {
   Ints axes;
   for (size_t d = 0; d < starts.size(); ++d) axes.push_back(static_cast<int64_t>(d));
   exporter.AddNode("Slice",
-                   {from, exporter.AddInts(starts), exporter.AddInts(ends), exporter.AddInts(axes), exporter.AddInts(steps)}, {to});
+                   {from, exporter.AddInts(starts), exporter.AddInts(ends), exporter.AddInts(axes),
+                    exporter.AddInts(steps)},
+                   {to});
 }
 
 absl::Status ExportSlice(const ExportedNode& node, Exporter& exporter) {
   Ints ends = node.node.attrs.IntList("ends");
   for (int64_t& end : ends) {
-    if (end < 0) end = std::numeric_limits<int64_t>::min();  // "before the first": -1 would count from the end
+    if (end < 0)
+      end = std::numeric_limits<int64_t>::min();  // "before the first": -1 would count from the end
   }
-  AddSlice(node.inputs[0], node.outputs[0], node.node.attrs.IntList("starts"), ends, node.node.attrs.IntList("steps"), exporter);
+  AddSlice(node.inputs[0], node.outputs[0], node.node.attrs.IntList("starts"), ends,
+           node.node.attrs.IntList("steps"), exporter);
   return absl::OkStatus();
 }
 
 absl::Status ExportPad(const ExportedNode& node, Exporter& exporter) {
   const Attributes& attrs = node.node.attrs;
-  const std::string value = exporter.AddTensor(Tensor::Scalar(node.InputType(0).dtype, attrs.Float("value")), "value");
-  onnx::NodeProto& proto = exporter.AddNode("Pad", {node.inputs[0], exporter.AddInts(attrs.IntList("pads")), value}, node.outputs);
+  const std::string value =
+      exporter.AddTensor(Tensor::Scalar(node.InputType(0).dtype, attrs.Float("value")), "value");
+  onnx::NodeProto& proto = exporter.AddNode(
+      "Pad", {node.inputs[0], exporter.AddInts(attrs.IntList("pads")), value}, node.outputs);
   return CopyAttributes(node, proto, {"pads", "value"});
 }
 
@@ -74,7 +89,10 @@ absl::Status ExportClip(const ExportedNode& node, Exporter& exporter) {
   std::vector<std::string> inputs = {node.inputs[0]};
   for (const char* bound : {"min", "max"}) {
     const double value = node.node.attrs.Float(bound);
-    inputs.push_back(std::isinf(value) ? "" : exporter.AddTensor(Tensor::Scalar(node.InputType(0).dtype, value), bound));
+    inputs.push_back(
+        std::isinf(value)
+            ? ""
+            : exporter.AddTensor(Tensor::Scalar(node.InputType(0).dtype, value), bound));
   }
   exporter.AddNode("Clip", inputs, node.outputs);
   return absl::OkStatus();
@@ -82,29 +100,36 @@ absl::Status ExportClip(const ExportedNode& node, Exporter& exporter) {
 
 absl::Status ExportCast(const ExportedNode& node, Exporter& exporter) {
   const DType dtype = node.node.outputs[0].dtype;
-  SetAttribute(exporter.AddNode("Cast", node.inputs, node.outputs), "to", int64_t{DTypeToOnnx(dtype)});
+  SetAttribute(exporter.AddNode("Cast", node.inputs, node.outputs), "to",
+               int64_t{DTypeToOnnx(dtype)});
   return absl::OkStatus();
 }
 
 /// Axes are an attribute up to opset 17, but for ReduceSum, and an input later.
 absl::Status ExportReduction(const ExportedNode& node, Exporter& exporter) {
   const Ints& axes = node.node.attrs.IntList("axes");
-  if (axes.empty() && !node.InputType(0).shape.empty()) return Unsupported("a reduction over no axes has no ONNX form");
+  if (axes.empty() && !node.InputType(0).shape.empty())
+    return Unsupported("a reduction over no axes has no ONNX form");
   const bool as_input = exporter.opset() >= 18 || node.node.op->name == "ReduceSum";
-  if (axes.empty()) return CopyAttributes(node, exporter.AddNode(node.node.op->name, node.inputs, node.outputs), {"axes"});
+  if (axes.empty())
+    return CopyAttributes(node, exporter.AddNode(node.node.op->name, node.inputs, node.outputs),
+                          {"axes"});
   return as_input ? WithIntsInput(node, exporter, "axes") : OneToOne(node, exporter);
 }
 
 absl::Status ExportCumSum(const ExportedNode& node, Exporter& exporter) {
-  const std::string axis =
-      exporter.AddTensor(Tensor::Scalar(DType::kI64, static_cast<double>(node.node.attrs.Int("axis"))), "axis");
-  return CopyAttributes(node, exporter.AddNode("CumSum", {node.inputs[0], axis}, node.outputs), {"axis"});
+  const std::string axis = exporter.AddTensor(
+      Tensor::Scalar(DType::kI64, static_cast<double>(node.node.attrs.Int("axis"))), "axis");
+  return CopyAttributes(node, exporter.AddNode("CumSum", {node.inputs[0], axis}, node.outputs),
+                        {"axis"});
 }
 
 absl::Status ExportOneHot(const ExportedNode& node, Exporter& exporter) {
-  const std::string depth =
-      exporter.AddTensor(Tensor::Scalar(DType::kI64, static_cast<double>(node.node.attrs.Int("depth"))), "depth");
-  return CopyAttributes(node, exporter.AddNode("OneHot", {node.inputs[0], depth, node.inputs[1]}, node.outputs), {"depth"});
+  const std::string depth = exporter.AddTensor(
+      Tensor::Scalar(DType::kI64, static_cast<double>(node.node.attrs.Int("depth"))), "depth");
+  return CopyAttributes(
+      node, exporter.AddNode("OneHot", {node.inputs[0], depth, node.inputs[1]}, node.outputs),
+      {"depth"});
 }
 
 absl::Status ExportTopK(const ExportedNode& node, Exporter& exporter) {
@@ -113,7 +138,8 @@ absl::Status ExportTopK(const ExportedNode& node, Exporter& exporter) {
 }
 
 absl::Status ExportTrilu(const ExportedNode& node, Exporter& exporter) {
-  const std::string k = exporter.AddTensor(Tensor::Scalar(DType::kI64, static_cast<double>(node.node.attrs.Int("k"))), "k");
+  const std::string k = exporter.AddTensor(
+      Tensor::Scalar(DType::kI64, static_cast<double>(node.node.attrs.Int("k"))), "k");
   return CopyAttributes(node, exporter.AddNode("Trilu", {node.inputs[0], k}, node.outputs), {"k"});
 }
 
@@ -123,10 +149,12 @@ absl::Status ExportPool(const ExportedNode& node, Exporter& exporter) {
   const Ints& dilations = node.node.attrs.IntList("dilations");
   if (node.node.op->name != "MaxPool" && AllOnes(dilations)) except.insert("dilations");
   if (node.node.attrs.Int("ceil_mode") == 0) except.insert("ceil_mode");
-  return CopyAttributes(node, exporter.AddNode(node.node.op->name, node.inputs, node.outputs), except);
+  return CopyAttributes(node, exporter.AddNode(node.node.op->name, node.inputs, node.outputs),
+                        except);
 }
 
-/// Scales where they give the extents, because sampled positions follow from them; else the extents.
+/// Scales where they give the extents, because sampled positions follow from them; else the
+/// extents.
 absl::Status ExportResize(const ExportedNode& node, Exporter& exporter) {
   const Attributes& attrs = node.node.attrs;
   const Ints& sizes = attrs.IntList("output_sizes");
@@ -134,14 +162,17 @@ absl::Status ExportResize(const ExportedNode& node, Exporter& exporter) {
   bool by_scale = true;
   for (size_t d = 0; d < sizes.size(); ++d) {
     const double extent = static_cast<double>(node.InputType(0).shape[d]);
-    by_scale =
-        by_scale && static_cast<int64_t>(std::floor(static_cast<double>(static_cast<float>(scales[d])) * extent)) == sizes[d];
+    by_scale = by_scale &&
+               static_cast<int64_t>(std::floor(static_cast<double>(static_cast<float>(scales[d])) *
+                                               extent)) == sizes[d];
   }
   const auto floats = [&](const std::vector<double>& values, const char* name) {
-    return exporter.AddTensor(Tensor::FromDoubles({DType::kF32, {static_cast<int64_t>(values.size())}}, values), name);
+    return exporter.AddTensor(
+        Tensor::FromDoubles({DType::kF32, {static_cast<int64_t>(values.size())}}, values), name);
   };
   const bool crops = attrs.Str("coordinate_transformation_mode") == "tf_crop_and_resize";
-  std::vector<std::string> inputs = {node.inputs[0], crops ? floats(attrs.FloatList("roi"), "roi") : std::string()};
+  std::vector<std::string> inputs = {node.inputs[0],
+                                     crops ? floats(attrs.FloatList("roi"), "roi") : std::string()};
   if (by_scale) {
     inputs.push_back(floats(scales, "scales"));
   } else {
@@ -152,10 +183,11 @@ absl::Status ExportResize(const ExportedNode& node, Exporter& exporter) {
   return CopyAttributes(node, exporter.AddNode("Resize", inputs, node.outputs), except);
 }
 
-/// Writes `patch` over `box` of `base` (shape `shape`): along the first cut dimension at or behind `dim` the base is sliced in
-/// three, the middle is patched recursively, and the parts are concatenated.
-std::string PatchBox(const std::string& base, Shape shape, const std::string& patch, const Box& box, size_t dim,
-                     const std::string& result, Exporter& exporter) {
+/// Writes `patch` over `box` of `base` (shape `shape`): along the first cut dimension at or behind
+/// `dim` the base is sliced in three, the middle is patched recursively, and the parts are
+/// concatenated.
+std::string PatchBox(const std::string& base, Shape shape, const std::string& patch, const Box& box,
+                     size_t dim, const std::string& result, Exporter& exporter) {
   while (dim < shape.size() && box.begin[dim] == 0 && box.end[dim] == shape[dim]) ++dim;
   if (dim == shape.size()) return patch;
   const auto part = [&](int64_t begin, int64_t end) {
@@ -169,14 +201,16 @@ std::string PatchBox(const std::string& base, Shape shape, const std::string& pa
   std::vector<std::string> parts;
   if (box.begin[dim] > 0) parts.push_back(part(0, box.begin[dim]));
   bool whole_behind = true;
-  for (size_t d = dim + 1; d < shape.size(); ++d) whole_behind = whole_behind && box.begin[d] == 0 && box.end[d] == shape[d];
+  for (size_t d = dim + 1; d < shape.size(); ++d)
+    whole_behind = whole_behind && box.begin[d] == 0 && box.end[d] == shape[d];
   if (whole_behind) {
     parts.push_back(patch);
   } else {
     const std::string middle = part(box.begin[dim], box.end[dim]);
     Shape inner = shape;
     inner[dim] = box.end[dim] - box.begin[dim];
-    parts.push_back(PatchBox(middle, inner, patch, box, dim + 1, exporter.UniqueName("patched"), exporter));
+    parts.push_back(
+        PatchBox(middle, inner, patch, box, dim + 1, exporter.UniqueName("patched"), exporter));
   }
   if (box.end[dim] < shape[dim]) parts.push_back(part(box.end[dim], shape[dim]));
   SetAttribute(exporter.AddNode("Concat", parts, {result}), "axis", static_cast<int64_t>(dim));
@@ -187,7 +221,8 @@ absl::Status ExportPatch(const ExportedNode& node, Exporter& exporter) {
   const Boxes& boxes = node.node.attrs.BoxList("boxes");
   std::string base = node.inputs[0];
   for (size_t k = 0; k < boxes.size(); ++k) {
-    base = PatchBox(base, node.InputType(0).shape, node.inputs[k + 1], boxes[k], 0, exporter.UniqueName("patched"), exporter);
+    base = PatchBox(base, node.InputType(0).shape, node.inputs[k + 1], boxes[k], 0,
+                    exporter.UniqueName("patched"), exporter);
   }
   exporter.AddNode("Identity", {base}, node.outputs);
   return absl::OkStatus();
@@ -241,8 +276,11 @@ bool NeedsNewestOpset(const Graph& graph, const Node& node) {
     const Ints& dilations = attrs.IntList("dilations");
     return !AllOnes(dilations) || (op == "LpPool" && attrs.Int("ceil_mode") != 0);
   }
-  if (op == "Resize") return attrs.Int("antialias") != 0 || attrs.Str("coordinate_transformation_mode") == "half_pixel_symmetric";
-  if (op == "ScatterND" || op == "ScatterElements") return attrs.Str("reduction") == "min" || attrs.Str("reduction") == "max";
+  if (op == "Resize")
+    return attrs.Int("antialias") != 0 ||
+           attrs.Str("coordinate_transformation_mode") == "half_pixel_symmetric";
+  if (op == "ScatterND" || op == "ScatterElements")
+    return attrs.Str("reduction") == "min" || attrs.Str("reduction") == "max";
   if (op == "Pad") return attrs.Str("mode") == "wrap";
   // bfloat16 came to most operators late.
   for (ValueId input : node.inputs) {

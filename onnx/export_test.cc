@@ -25,7 +25,8 @@ TEST(Export, ComesBackEqual) {
   std::vector<double> x(192);
   for (double& value : x) value = rng.Uniform(-1, 1);
   const std::vector<HostValue> inputs = {HostValue::FromTensor(Floats({1, 3, 8, 8}, x))};
-  EXPECT_EQ(Evaluate(original->graph, inputs).value()[0].scalars, Evaluate(again->graph, inputs).value()[0].scalars);
+  EXPECT_EQ(Evaluate(original->graph, inputs).value()[0].scalars,
+            Evaluate(again->graph, inputs).value()[0].scalars);
 }
 
 TEST(Export, PatchIsSlicesAndConcats) {
@@ -42,9 +43,13 @@ TEST(Export, PatchIsSlicesAndConcats) {
   ASSERT_TRUE(written.ok()) << written;
   const auto again = ImportOnnxFile(path);
   ASSERT_TRUE(again.ok()) << again.status();
-  const auto filled = [](Shape shape, double value) { return HostValue::FromTensor(Tensor::Filled({DType::kF32, shape}, value)); };
-  const std::vector<HostValue> inputs = {filled({4, 5, 6}, 1), filled({2, 3, 6}, 2), filled({4, 1, 1}, 3)};
-  EXPECT_EQ(Evaluate(graph, inputs).value()[0].scalars, Evaluate(again->graph, inputs).value()[0].scalars);
+  const auto filled = [](Shape shape, double value) {
+    return HostValue::FromTensor(Tensor::Filled({DType::kF32, shape}, value));
+  };
+  const std::vector<HostValue> inputs = {filled({4, 5, 6}, 1), filled({2, 3, 6}, 2),
+                                         filled({4, 1, 1}, 3)};
+  EXPECT_EQ(Evaluate(graph, inputs).value()[0].scalars,
+            Evaluate(again->graph, inputs).value()[0].scalars);
 }
 
 }  // namespace

@@ -27,10 +27,12 @@ class Exporter {
   /// An initializer that holds `tensor`; large ones are collected for external data.
   std::string AddTensor(const Tensor& tensor, const std::string& wanted);
   std::string AddInts(const Ints& values) {
-    return AddTensor(Tensor::FromInts({DType::kI64, {static_cast<int64_t>(values.size())}}, values), "ints");
+    return AddTensor(Tensor::FromInts({DType::kI64, {static_cast<int64_t>(values.size())}}, values),
+                     "ints");
   }
   /// A node that reads `inputs` and writes `outputs`.
-  onnx::NodeProto& AddNode(std::string_view op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
+  onnx::NodeProto& AddNode(std::string_view op, const std::vector<std::string>& inputs,
+                           const std::vector<std::string>& outputs);
 
   /// Tensors of initializers, in their order, to be stored when the layout of the file is known.
   const std::vector<Tensor>& tensors() const { return tensors_; }

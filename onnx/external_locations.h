@@ -1,4 +1,4 @@
-// Which files beside an ONNX file hold its tensors: what has to travel with a model.
+// External locations: the files next to an ONNX file that contain its tensors and travel with it.
 #ifndef MENDEL_ONNX_EXTERNAL_LOCATIONS_H_
 #define MENDEL_ONNX_EXTERNAL_LOCATIONS_H_
 
@@ -9,8 +9,9 @@
 
 namespace mendel {
 
-/// The locations that tensors anywhere in the model name (initializers, attributes, subgraphs, functions), as they are spelled,
-/// sorted, each once. Neither opened nor checked. Errors are those of reading a model.
+/// Returns the locations that tensors of the model name (in initializers, attributes, subgraphs and
+/// functions): as spelled, sorted, each once. The files are neither opened nor checked. Errors are
+/// those of reading a model.
 absl::StatusOr<std::vector<std::string>> ExternalLocations(const std::string& path);
 
 }  // namespace mendel

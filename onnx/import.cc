@@ -12,7 +12,8 @@
 namespace mendel {
 namespace {
 
-absl::StatusOr<ImportResult> Import(OwnedBytes bytes, const std::string& directory, const ImportOptions& options) {
+absl::StatusOr<ImportResult> Import(OwnedBytes bytes, const std::string& directory,
+                                    const ImportOptions& options) {
   std::string hash = Sha256Hex(bytes.bytes);
   MENDEL_ASSIGN_OR_RETURN(const ModelFile file, ReadModel(std::move(bytes)));
   MENDEL_ASSIGN_OR_RETURN(ImportResult result, Importer(file, options, directory).Run());
@@ -30,12 +31,14 @@ absl::StatusOr<ImportResult> ImportOnnxFile(const std::string& path, const Impor
   return Import(std::move(bytes), directory, options);
 }
 
-absl::StatusOr<ImportResult> ImportOnnxBytes(std::string_view bytes, const std::string& external_data_directory,
+absl::StatusOr<ImportResult> ImportOnnxBytes(std::string_view bytes,
+                                             const std::string& external_data_directory,
                                              const ImportOptions& options) {
   std::shared_ptr<std::byte[]> copy(new std::byte[bytes.size()]);
   if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
   const std::span<const std::byte> span(copy.get(), bytes.size());
-  return Import({span, std::shared_ptr<const void>(copy, copy.get())}, external_data_directory, options);
+  return Import({span, std::shared_ptr<const void>(copy, copy.get())}, external_data_directory,
+                options);
 }
 
 }  // namespace mendel

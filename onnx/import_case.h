@@ -1,4 +1,4 @@
-// What the tests of import and export share.
+// Helpers of the tests of import and export.
 #ifndef MENDEL_ONNX_IMPORT_CASE_H_
 #define MENDEL_ONNX_IMPORT_CASE_H_
 
@@ -26,11 +26,14 @@ inline Tensor Floats(Shape shape, std::vector<double> values) {
   return Tensor::FromDoubles({DType::kF32, std::move(shape)}, values);
 }
 
-inline absl::StatusOr<ImportResult> Import(const ModelBuilder& model, const ImportOptions& options = {}) {
+inline absl::StatusOr<ImportResult> Import(const ModelBuilder& model,
+                                           const ImportOptions& options = {}) {
   return ImportOnnxBytes(model.Bytes(), "", options);
 }
 
-inline std::string Message(const absl::Status& status) { return std::string(status.message().data(), status.message().size()); }
+inline std::string Message(const absl::Status& status) {
+  return std::string(status.message().data(), status.message().size());
+}
 
 /// The graph's text without names; fails the test when the import does.
 inline std::string Text(const ModelBuilder& model, const ImportOptions& options = {}) {
@@ -39,7 +42,8 @@ inline std::string Text(const ModelBuilder& model, const ImportOptions& options 
   return result.ok() ? PrintGraph(result->graph, {.node_names = false}) : "";
 }
 
-inline void ExpectRefused(const ModelBuilder& model, absl::StatusCode code, const std::string& sentence) {
+inline void ExpectRefused(const ModelBuilder& model, absl::StatusCode code,
+                          const std::string& sentence) {
   const auto result = Import(model);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.status().code(), code) << result.status();
@@ -50,7 +54,8 @@ inline void ExpectRefused(const ModelBuilder& model, absl::StatusCode code, cons
 class Folder {
  public:
   Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "mendel_import_XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "mendel_import_XXXXXX").string();
     path_ = mkdtemp(pattern.data());
   }
   ~Folder() { std::filesystem::remove_all(path_); }
@@ -61,12 +66,16 @@ class Folder {
   std::filesystem::path path_;
 };
 
-inline void Write(const std::filesystem::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+inline void Write(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
 
 /// A model with many kinds of field.
 inline ModelBuilder Varied() {
   ModelBuilder model;
-  model.Input("x", {"N", "3", "8", "8"}).Initializer("w", Floats({2, 3, 3, 3}, std::vector<double>(54, 0.5))).Output("y");
+  model.Input("x", {"N", "3", "8", "8"})
+      .Initializer("w", Floats({2, 3, 3, 3}, std::vector<double>(54, 0.5)))
+      .Output("y");
   auto& conv = model.Node("Conv", {"x", "w"}, {"c"});
   ModelBuilder::Set(conv, "pads", std::vector<int64_t>{1, 1, 1, 1});
   ModelBuilder::Set(conv, "auto_pad", std::string("NOTSET"));

@@ -23,7 +23,8 @@ using testing::HasSubstr;
 using Builder = ModelBuilder;
 
 /// x + w with w in external data at `location`.
-Builder External(const std::string& location, const std::string& offset = "", const std::string& length = "") {
+Builder External(const std::string& location, const std::string& offset = "",
+                 const std::string& length = "") {
   Builder model;
   model.Input("x", {"4"}).Output("y").Node("Add", {"x", "w"}, {"y"});
   auto& tensor = *model.graph().add_initializer();
@@ -31,7 +32,8 @@ Builder External(const std::string& location, const std::string& offset = "", co
   tensor.set_data_type(onnx::TensorProto::FLOAT);
   tensor.add_dims(4);
   tensor.set_data_location(onnx::TensorProto::EXTERNAL);
-  for (const auto& [key, value] : {std::pair{"location", location}, {"offset", offset}, {"length", length}}) {
+  for (const auto& [key, value] :
+       {std::pair{"location", location}, {"offset", offset}, {"length", length}}) {
     if (value.empty()) continue;
     auto& entry = *tensor.add_external_data();
     entry.set_key(key);
@@ -77,7 +79,8 @@ TEST(Import, ExternalDataIsReadBeneathTheFolderOnly) {
   for (const Builder& attack : attacks) {
     const absl::Status status = import(attack);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << attack.Bytes();
-    EXPECT_EQ(Message(status).find(folder.string() + "/model"), std::string::npos) << "no server paths: " << status;
+    EXPECT_EQ(Message(status).find(folder.string() + "/model"), std::string::npos)
+        << "no server paths: " << status;
   }
   EXPECT_FALSE(ImportOnnxBytes(External("w.bin").Bytes(), "").ok());
 }
@@ -91,20 +94,23 @@ TEST(Import, LargeSparseFile) {
   model.graph().mutable_input(0)->set_name("unused");
   model.Initializer("index", Tensor::Ints({5}));
   model.model().set_producer_name("aligned");
-  // A second piece of the same GraphProto (protobuf merges them) that holds the initializer, written by hand.
+  // A second piece of the same GraphProto (protobuf merges them) that contains the initializer,
+  // written by hand.
   const auto varint = [](uint64_t value) {
     std::string text;
     for (; value >= 0x80; value >>= 7) text.push_back(static_cast<char>(value | 0x80));
     text.push_back(static_cast<char>(value));
     return text;
   };
-  const std::string tensor_head = "\x08" + varint(count) + "\x10\x01\x42\x01w\x4a" + varint(4 * count);
+  const std::string tensor_head =
+      "\x08" + varint(count) + "\x10\x01\x42\x01w\x4a" + varint(4 * count);
   const uint64_t tensor_size = tensor_head.size() + 4 * count;
   const std::string graph_head = "\x2a" + varint(tensor_size);
   std::string bytes;
   do {  // aligned data are shared with the mapping, not copied
     model.model().mutable_producer_name()->push_back('!');
-    bytes = model.Bytes() + "\x3a" + varint(graph_head.size() + tensor_size) + graph_head + tensor_head;
+    bytes =
+        model.Bytes() + "\x3a" + varint(graph_head.size() + tensor_size) + graph_head + tensor_head;
   } while (bytes.size() % 4 != 0);
   const std::string path = (folder / "large.onnx").string();
   Write(path, bytes);
@@ -121,7 +127,8 @@ TEST(Import, LargeSparseFile) {
 TEST(Import, DamagedFilesNeverCrash) {
   const std::string bytes = Varied().Bytes();
   ASSERT_TRUE(ImportOnnxBytes(bytes, "").ok()) << ImportOnnxBytes(bytes, "").status();
-  for (size_t length = 0; length < bytes.size(); ++length) (void)ImportOnnxBytes(bytes.substr(0, length), "").ok();
+  for (size_t length = 0; length < bytes.size(); ++length)
+    (void)ImportOnnxBytes(bytes.substr(0, length), "").ok();
   constexpr uint64_t kSeed = 1;
   Rng rng(kSeed);
   int survived = 0;

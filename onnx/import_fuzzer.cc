@@ -1,4 +1,5 @@
-// libFuzzer target: no sequence of bytes may crash the importer, or import to a graph that fails its check.
+// libFuzzer target: no sequence of bytes may crash the importer, or import to a graph that fails
+// its check.
 
 #include <cstddef>
 #include <cstdint>

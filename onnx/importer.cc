@@ -5,22 +5,27 @@
 
 #include "base/status.h"
 #include "onnx/op_context.h"
+#include "onnx/op_versions.h"
 #include "onnx/tensor_decode.h"
 
 namespace mendel {
 namespace {
 
 constexpr int kMaxFrames = 64;
+/// Operators of earlier opsets may name inputs that they overwrite, which changes no value.
+constexpr int64_t kFirstWithoutConsumed = 6;
 constexpr int64_t kMaxNodes = 1'000'000;
 
 std::string Label(const onnx::NodeProto& node, const Frame& frame) {
-  const std::string& name = !node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0);
+  const std::string& name =
+      !node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0);
   return Cat("node '", frame.prefix, name, "' (", node.op_type(), ")");
 }
 
 bool IsStandard(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
-std::string FunctionKey(const std::string& domain, const std::string& name, const std::string& overload) {
+std::string FunctionKey(const std::string& domain, const std::string& name,
+                        const std::string& overload) {
   return Cat(IsStandard(domain) ? std::string() : domain, "\n", name, "\n", overload);
 }
 
@@ -52,11 +57,14 @@ onnx::NodeProto Resolve(const onnx::NodeProto& node, const Frame& frame) {
 
 }  // namespace
 
-std::vector<bool> NeededNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, std::set<std::string> wanted) {
+std::vector<bool> NeededNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                              std::set<std::string> wanted) {
   std::vector<bool> needed(static_cast<size_t>(nodes.size()), false);
   for (int k = nodes.size() - 1; k >= 0; --k) {
     const auto& outputs = nodes[k].output();
-    if (std::none_of(outputs.begin(), outputs.end(), [&](const std::string& name) { return wanted.count(name) != 0; })) continue;
+    if (std::none_of(outputs.begin(), outputs.end(),
+                     [&](const std::string& name) { return wanted.count(name) != 0; }))
+      continue;
     needed[static_cast<size_t>(k)] = true;
     AddReads(nodes[k], wanted);
     wanted.erase("");
@@ -65,12 +73,19 @@ std::vector<bool> NeededNodes(const google::protobuf::RepeatedPtrField<onnx::Nod
 }
 
 Importer::Importer(const ModelFile& file, const ImportOptions& options, std::string directory)
-    : file_(file), options_(options), external_(std::move(directory)), builder_(file.model.graph().name()) {}
+    : file_(file),
+      options_(options),
+      external_(std::move(directory)),
+      builder_(file.model.graph().name()) {}
 
 absl::StatusOr<ImportResult> Importer::Run() {
   const onnx::GraphProto& graph = file_.model.graph();
   for (const onnx::FunctionProto& function : file_.model.functions()) {
-    const bool fresh = functions_.emplace(FunctionKey(function.domain(), function.name(), function.overload()), &function).second;
+    const bool fresh =
+        functions_
+            .emplace(FunctionKey(function.domain(), function.name(), function.overload()),
+                     &function)
+            .second;
     if (!fresh) return InvalidInput("the model defines function '", function.name(), "' twice");
   }
   Scope scope;
@@ -80,25 +95,27 @@ absl::StatusOr<ImportResult> Importer::Run() {
   MENDEL_RETURN_IF_ERROR(DeclareInitializers(graph, scope));
   std::set<std::string> wanted;
   for (const onnx::ValueInfoProto& output : graph.output()) {
-    if (!wanted.insert(output.name()).second) return InvalidInput("the model has two outputs '", output.name(), "'");
+    if (!wanted.insert(output.name()).second)
+      return InvalidInput("the model has two outputs '", output.name(), "'");
   }
   if (wanted.empty()) return InvalidInput("the model has no outputs");
-  MENDEL_RETURN_IF_ERROR(ImportNodes(graph.node(), NeededNodes(graph.node(), wanted), scope, frame));
+  MENDEL_RETURN_IF_ERROR(
+      ImportNodes(graph.node(), NeededNodes(graph.node(), wanted), scope, frame));
   for (const onnx::ValueInfoProto& output : graph.output()) {
     auto value = Read(output.name(), scope, frame);
     if (!value.ok()) return Annotate(value.status(), Cat("output '", output.name(), "'"));
     builder_.Output(output.name(), *value);
   }
-  ImportResult result;
-  MENDEL_ASSIGN_OR_RETURN(result.graph, builder_.Build());
-  result.notices = std::move(notices_);
-  return result;
+  MENDEL_ASSIGN_OR_RETURN(result_.graph, builder_.Build());
+  return std::move(result_);
 }
 
 absl::Status Importer::ImportInputs(Scope& scope) {
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<ResolvedInput> inputs, ResolveInputs(file_.model.graph(), options_, notices_));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<ResolvedInput> inputs,
+                          ResolveInputs(file_.model.graph(), options_, result_));
   for (const ResolvedInput& input : inputs) {
-    MENDEL_RETURN_IF_ERROR(Define(input.name, {builder_.Input(input.name, input.type), nullptr, ""}, scope));
+    MENDEL_RETURN_IF_ERROR(
+        Define(input.name, {builder_.Input(input.name, input.type), nullptr, ""}, scope));
   }
   for (const auto& [name, tensor] : options_.bindings) {
     MENDEL_ASSIGN_OR_RETURN(const ValueId value, AddConstant(tensor, name));
@@ -121,17 +138,20 @@ absl::Status Importer::DeclareInitializers(const onnx::GraphProto& graph, Scope&
 
 absl::Status Importer::Define(const std::string& name, NamedValue value, Scope& scope) {
   if (name.empty()) return InvalidInput("the model defines a value without a name");
-  if (!scope.values.emplace(name, std::move(value)).second) return InvalidInput("value '", name, "' is defined twice");
+  if (!scope.values.emplace(name, std::move(value)).second)
+    return InvalidInput("value '", name, "' is defined twice");
   return absl::OkStatus();
 }
 
 absl::StatusOr<ValueId> Importer::Read(const std::string& name, Scope& scope, const Frame& frame) {
   MENDEL_ASSIGN_OR_RETURN(const std::optional<ValueId> value, ReadOptional(name, scope, frame));
-  if (!value.has_value()) return InvalidInput("reads '", name, "', an input that the call leaves out");
+  if (!value.has_value())
+    return InvalidInput("reads '", name, "', an input that the call leaves out");
   return *value;
 }
 
-absl::StatusOr<std::optional<ValueId>> Importer::ReadOptional(const std::string& name, Scope& scope, const Frame& frame) {
+absl::StatusOr<std::optional<ValueId>> Importer::ReadOptional(const std::string& name, Scope& scope,
+                                                              const Frame& frame) {
   for (Scope* within = &scope; within != nullptr; within = within->outer) {
     const auto found = within->values.find(name);
     if (found == within->values.end()) continue;
@@ -140,7 +160,8 @@ absl::StatusOr<std::optional<ValueId>> Importer::ReadOptional(const std::string&
     if (named.initializer == nullptr) return Unsupported("reads '", name, "', ", named.missing);
     auto tensor = Decode(*named.initializer);
     if (!tensor.ok()) return Annotate(tensor.status(), Cat("tensor '", name, "'"));
-    MENDEL_ASSIGN_OR_RETURN(const ValueId value, AddConstant(*std::move(tensor), frame.prefix + name));
+    MENDEL_ASSIGN_OR_RETURN(const ValueId value,
+                            AddConstant(*std::move(tensor), frame.prefix + name));
     named.value = value;
     named.initializer = nullptr;
     return value;
@@ -148,7 +169,9 @@ absl::StatusOr<std::optional<ValueId>> Importer::ReadOptional(const std::string&
   return InvalidInput("reads '", name, "', which no input, initializer or earlier node defines");
 }
 
-absl::StatusOr<Tensor> Importer::Decode(const onnx::TensorProto& proto) { return DecodeTensor(proto, file_, external_); }
+absl::StatusOr<Tensor> Importer::Decode(const onnx::TensorProto& proto) {
+  return DecodeTensor(proto, file_, external_);
+}
 
 absl::StatusOr<ValueId> Importer::AddConstant(Tensor value, const std::string& name) {
   MENDEL_RETURN_IF_ERROR(CheckShape(value.shape()));
@@ -158,11 +181,14 @@ absl::StatusOr<ValueId> Importer::AddConstant(Tensor value, const std::string& n
   return builder_.Constant(std::move(value), symbol);
 }
 
-absl::Status Importer::ImportNodes(const Nodes& nodes, const std::vector<bool>& needed, Scope& scope, const Frame& frame) {
-  if (frame.depth > kMaxFrames) return Unsupported("functions and branches are nested more than ", kMaxFrames, " levels deep");
+absl::Status Importer::ImportNodes(const Nodes& nodes, const std::vector<bool>& needed,
+                                   Scope& scope, const Frame& frame) {
+  if (frame.depth > kMaxFrames)
+    return Unsupported("functions and branches are nested more than ", kMaxFrames, " levels deep");
   for (int k = 0; k < nodes.size(); ++k) {
     if (!needed[static_cast<size_t>(k)]) continue;
-    if (++imported_nodes_ > kMaxNodes) return Unsupported("the model has more than ", kMaxNodes, " nodes after inlining");
+    if (++imported_nodes_ > kMaxNodes)
+      return Unsupported("the model has more than ", kMaxNodes, " nodes after inlining");
     if (frame.arguments == nullptr) {
       MENDEL_RETURN_IF_ERROR(ImportNode(nodes[k], scope, frame));
     } else {
@@ -176,7 +202,8 @@ absl::Status Importer::ImportNode(const onnx::NodeProto& node, Scope& scope, con
   const std::string label = Label(node, frame);
   for (const onnx::AttributeProto& attribute : node.attribute()) {
     if (frame.arguments == nullptr && !attribute.ref_attr_name().empty()) {
-      return InvalidInput(label, ": attribute '", attribute.name(), "' refers to a function's attribute outside a function");
+      return InvalidInput(label, ": attribute '", attribute.name(),
+                          "' refers to a function's attribute outside a function");
     }
   }
   std::vector<std::optional<ValueId>> inputs;
@@ -192,34 +219,51 @@ absl::Status Importer::ImportNode(const onnx::NodeProto& node, Scope& scope, con
   const onnx::FunctionProto* function = FindFunction(node);
   if (function != nullptr) {
     const absl::Status called = CallFunction(node, *function, inputs, scope, frame);
-    // The label of the innermost node is enough; a call adds its own only to errors of the call itself.
-    return called.message().find("node '") == absl::string_view::npos ? Annotate(called, label) : called;
-  }
-  if (!IsStandard(node.domain())) {
-    return Unsupported(label, ": operator '", node.op_type(), "' of domain '", node.domain(), "' is not supported");
+    // The label of the innermost node is enough; a call adds its own only to errors of the call
+    // itself.
+    return called.message().find("node '") == absl::string_view::npos ? Annotate(called, label)
+                                                                      : called;
   }
   return ImportOperator(node, label, inputs, scope, frame);
 }
 
 absl::Status Importer::ImportOperator(const onnx::NodeProto& node, const std::string& label,
-                                      const std::vector<std::optional<ValueId>>& inputs, Scope& scope, const Frame& frame) {
-  OpContext context(*this, node, inputs, scope, frame);
-  const OpImport* import = FindOpImport(node.op_type());
+                                      const std::vector<std::optional<ValueId>>& inputs,
+                                      Scope& scope, const Frame& frame) {
+  const bool standard = IsStandard(node.domain());
+  const OpImport* import =
+      FindOpImport(standard ? node.op_type() : Cat(node.domain(), ".", node.op_type()));
+  int64_t version = 1;
+  if (standard) {
+    const auto in_force = VersionInForce(node.op_type(), frame.opset);
+    if (!in_force.ok()) return Annotate(in_force.status(), label);
+    version = *in_force;
+  } else if (import == nullptr) {
+    return Unsupported(label, ": operator '", node.op_type(), "' of domain '", node.domain(),
+                       "' is not supported");
+  }
+  OpContext context(*this, node, inputs, scope, frame, version);
+  if (standard && version < kFirstWithoutConsumed) context.Ignore("consumed_inputs");
   if (import != nullptr) {
     const int count = context.input_count();
     bool enough = count >= import->min_inputs && count <= import->max_inputs;
     for (int k = 0; k < import->min_inputs && enough; ++k) enough = context.Has(k);
-    if (!enough) return InvalidInput(label, ": has ", count, " inputs, which does not fit the operator");
+    if (!enough)
+      return InvalidInput(label, ": has ", count, " inputs, which does not fit the operator");
   }
   const absl::Status imported = import != nullptr ? import->import(context) : ImportDirect(context);
-  if (!imported.ok()) return imported.message().find("node '") == absl::string_view::npos ? Annotate(imported, label) : imported;
+  if (!imported.ok())
+    return imported.message().find("node '") == absl::string_view::npos ? Annotate(imported, label)
+                                                                        : imported;
   const absl::Status attributes = context.CheckAttributes();
   if (!attributes.ok()) return Annotate(attributes, label);
   for (int k = 0; k < node.output_size(); ++k) {
     if (node.output(k).empty()) continue;
     const size_t output = static_cast<size_t>(k);
-    NamedValue value{output < context.outputs().size() ? context.outputs()[output] : std::nullopt, nullptr, ""};
-    if (!value.value.has_value()) value.missing = Cat("output ", k, " of ", label, ", which is not supported");
+    NamedValue value{output < context.outputs().size() ? context.outputs()[output] : std::nullopt,
+                     nullptr, ""};
+    if (!value.value.has_value())
+      value.missing = Cat("output ", k, " of ", label, ", which is not supported");
     const absl::Status defined = Define(node.output(k), std::move(value), scope);
     if (!defined.ok()) return Annotate(defined, label);
   }
@@ -231,34 +275,38 @@ const onnx::FunctionProto* Importer::FindFunction(const onnx::NodeProto& node) c
   return found == functions_.end() ? nullptr : found->second;
 }
 
-absl::Status Importer::CallFunction(const onnx::NodeProto& node, const onnx::FunctionProto& function,
-                                    const std::vector<std::optional<ValueId>>& inputs, Scope& scope, const Frame& frame) {
+absl::Status Importer::CallFunction(const onnx::NodeProto& node,
+                                    const onnx::FunctionProto& function,
+                                    const std::vector<std::optional<ValueId>>& inputs, Scope& scope,
+                                    const Frame& frame) {
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size()) {
     return InvalidInput("has more inputs or outputs than function '", function.name(), "'");
   }
   std::map<std::string, const onnx::AttributeProto*> arguments;
-  for (const onnx::AttributeProto& value : function.attribute_proto()) arguments[value.name()] = &value;
+  for (const onnx::AttributeProto& value : function.attribute_proto())
+    arguments[value.name()] = &value;
   for (const onnx::AttributeProto& value : node.attribute()) {
-    const bool known = arguments.count(value.name()) != 0 ||
-                       std::count(function.attribute().begin(), function.attribute().end(), value.name()) != 0;
-    if (!known) return InvalidInput("function '", function.name(), "' has no attribute '", value.name(), "'");
+    const bool known =
+        arguments.count(value.name()) != 0 ||
+        std::count(function.attribute().begin(), function.attribute().end(), value.name()) != 0;
+    if (!known)
+      return InvalidInput("function '", function.name(), "' has no attribute '", value.name(), "'");
     arguments[value.name()] = &value;
   }
   Frame body = frame;
   if (function.opset_import_size() > 0) {
-    const auto opset = StandardOpset(function.opset_import());
-    // A function may use no standard operator at all.
-    if (opset.ok()) body.opset = *opset;
-    bool imports_standard = false;
-    for (const auto& import : function.opset_import()) imports_standard = imports_standard || IsStandard(import.domain());
-    if (!opset.ok() && imports_standard) return opset.status();
+    MENDEL_ASSIGN_OR_RETURN(const int64_t opset, StandardOpset(function.opset_import()));
+    if (opset != 0) body.opset = opset;  // a function may use no standard operator at all
   }
   body.arguments = &arguments;
-  body.prefix = Cat(frame.prefix, node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name(), "/");
+  body.prefix =
+      Cat(frame.prefix,
+          node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name(), "/");
   body.depth = frame.depth + 1;
   Scope names;
   for (int k = 0; k < function.input_size(); ++k) {
-    const bool given = static_cast<size_t>(k) < inputs.size() && inputs[static_cast<size_t>(k)].has_value();
+    const bool given =
+        static_cast<size_t>(k) < inputs.size() && inputs[static_cast<size_t>(k)].has_value();
     NamedValue value{given ? inputs[static_cast<size_t>(k)] : std::nullopt, nullptr, "", !given};
     MENDEL_RETURN_IF_ERROR(Define(function.input(k), std::move(value), names));
   }
@@ -266,7 +314,8 @@ absl::Status Importer::CallFunction(const onnx::NodeProto& node, const onnx::Fun
   for (int k = 0; k < node.output_size(); ++k) {
     if (!node.output(k).empty()) wanted.insert(function.output(k));
   }
-  MENDEL_RETURN_IF_ERROR(ImportNodes(function.node(), NeededNodes(function.node(), wanted), names, body));
+  MENDEL_RETURN_IF_ERROR(
+      ImportNodes(function.node(), NeededNodes(function.node(), wanted), names, body));
   for (int k = 0; k < node.output_size(); ++k) {
     if (node.output(k).empty()) continue;
     MENDEL_ASSIGN_OR_RETURN(const ValueId value, Read(function.output(k), names, body));
@@ -275,7 +324,8 @@ absl::Status Importer::CallFunction(const onnx::NodeProto& node, const onnx::Fun
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<ValueId>> Importer::ImportBranch(const onnx::GraphProto& graph, Scope& scope, const Frame& frame) {
+absl::StatusOr<std::vector<ValueId>> Importer::ImportBranch(const onnx::GraphProto& graph,
+                                                            Scope& scope, const Frame& frame) {
   if (graph.input_size() > 0) return InvalidInput("a branch may not have inputs");
   Scope inner;
   inner.outer = &scope;

@@ -22,43 +22,51 @@ struct DeclaredInput {
 absl::StatusOr<DeclaredInput> Declared(const onnx::ValueInfoProto& info) {
   DeclaredInput input;
   input.name = info.name();
-  if (!info.type().has_tensor_type()) return Unsupported("input '", info.name(), "' is not a tensor");
+  if (!info.type().has_tensor_type())
+    return Unsupported("input '", info.name(), "' is not a tensor");
   const auto dtype = DTypeFromOnnx(info.type().tensor_type().elem_type());
   if (!dtype.ok()) return Annotate(dtype.status(), Cat("input '", info.name(), "'"));
   input.dtype = *dtype;
   input.has_shape = info.type().tensor_type().has_shape();
   for (const auto& dim : info.type().tensor_type().shape().dim()) {
     // Old exporters write -1 for an unknown extent.
-    input.extents.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : kUnknown);
+    input.extents.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value()
+                                                                        : kUnknown);
     // Paddle's exporter calls every unknown extent "?".
     input.symbols.push_back(dim.dim_param() == "?" ? "" : dim.dim_param());
   }
   return input;
 }
 
-/// Takes `shape` for the declared input: fixed extents must agree, and symbolic names get their values.
+/// Takes `shape` for the declared input: fixed extents must agree, and symbolic names get their
+/// values.
 absl::Status Fix(const DeclaredInput& input, const Shape& shape, Symbols& symbols) {
   if (!input.has_shape) return absl::OkStatus();
   if (shape.size() != input.extents.size()) {
-    return InvalidInput("input '", input.name, "' has rank ", input.extents.size(), ", the given shape ", ShapeString(shape),
-                        " has ", shape.size());
+    return InvalidInput("input '", input.name, "' has rank ", input.extents.size(),
+                        ", the given shape ", ShapeString(shape), " has ", shape.size());
   }
   for (size_t d = 0; d < shape.size(); ++d) {
     if (input.extents[d] != kUnknown && input.extents[d] != shape[d]) {
-      return InvalidInput("dimension ", d, " of input '", input.name, "' is ", input.extents[d], ", not ", shape[d]);
+      return InvalidInput("dimension ", d, " of input '", input.name, "' is ", input.extents[d],
+                          ", not ", shape[d]);
     }
     if (input.extents[d] != kUnknown || input.symbols[d].empty()) continue;
     const auto [it, fresh] = symbols.emplace(input.symbols[d], shape[d]);
     if (!fresh && it->second != shape[d]) {
-      return InvalidInput("dimension '", input.symbols[d], "' is given both as ", it->second, " and as ", shape[d]);
+      return InvalidInput("dimension '", input.symbols[d], "' is given both as ", it->second,
+                          " and as ", shape[d]);
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Shape> Complete(const DeclaredInput& input, const Symbols& symbols, std::vector<std::string>& notices) {
+absl::StatusOr<Shape> Complete(const DeclaredInput& input, const Symbols& symbols,
+                               const ImportOptions& options, ImportResult& result) {
   if (!input.has_shape) {
-    return InvalidInput("input '", input.name, "' has no shape in the model; give one, e.g. --shapes ", input.name, ":1x3x224x224");
+    return InvalidInput("input '", input.name,
+                        "' has no shape in the model; give one, e.g. --shapes ", input.name,
+                        ":1x3x224x224");
   }
   Shape shape = input.extents;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -68,9 +76,15 @@ absl::StatusOr<Shape> Complete(const DeclaredInput& input, const Symbols& symbol
       shape[d] = known->second;
       continue;
     }
-    shape[d] = 1;
+    const std::string dimension =
+        input.symbols[d].empty() ? Cat(input.name, ":", d) : input.symbols[d];
+    result.open_dimensions.insert(dimension);
+    const auto sized = options.symbol_sizes.find(dimension);
+    shape[d] = sized == options.symbol_sizes.end() ? 1 : sized->second;
+    if (sized != options.symbol_sizes.end()) continue;
     const std::string named = input.symbols[d].empty() ? "" : Cat(" ('", input.symbols[d], "')");
-    notices.push_back(Cat("dimension ", d, named, " of input '", input.name, "' is not fixed by the model and is taken as 1"));
+    result.notices.push_back(Cat("dimension ", d, named, " of input '", input.name,
+                                 "' is not fixed by the model and is taken as 1"));
   }
   return shape;
 }
@@ -82,31 +96,37 @@ const Shape* GivenShape(const ImportOptions& options, const std::string& name) {
   return nullptr;
 }
 
-absl::Status RefuseUnknownNames(const ImportOptions& options, const std::set<std::string>& declared) {
+absl::Status RefuseUnknownNames(const ImportOptions& options,
+                                const std::set<std::string>& declared) {
   for (const auto& [name, shape] : options.shapes) {
-    if (declared.count(name) == 0) return InvalidInput("the model has no input '", name, "' to give a shape to");
+    if (declared.count(name) == 0)
+      return InvalidInput("the model has no input '", name, "' to give a shape to");
   }
   for (const auto& [name, tensor] : options.bindings) {
-    if (declared.count(name) == 0) return InvalidInput("the model has no input '", name, "' to bind");
+    if (declared.count(name) == 0)
+      return InvalidInput("the model has no input '", name, "' to bind");
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(const onnx::GraphProto& graph, const ImportOptions& options,
-                                                         std::vector<std::string>& notices) {
+absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(const onnx::GraphProto& graph,
+                                                         const ImportOptions& options,
+                                                         ImportResult& imported) {
   std::set<std::string> initializers;
   for (const onnx::TensorProto& tensor : graph.initializer()) initializers.insert(tensor.name());
   std::vector<DeclaredInput> inputs;
   std::set<std::string> declared;
   for (const onnx::ValueInfoProto& info : graph.input()) {
     if (info.name().empty()) return InvalidInput("the model has an input without a name");
-    if (!declared.insert(info.name()).second) return InvalidInput("the model has two inputs '", info.name(), "'");
+    if (!declared.insert(info.name()).second)
+      return InvalidInput("the model has two inputs '", info.name(), "'");
     const bool bound = options.bindings.count(info.name()) != 0;
     if (initializers.count(info.name()) != 0 && !bound) {
       if (GivenShape(options, info.name()) != nullptr) {
-        return InvalidInput("input '", info.name(), "' has a stored value, which cannot be given a shape");
+        return InvalidInput("input '", info.name(),
+                            "' has a stored value, which cannot be given a shape");
       }
       continue;
     }
@@ -119,8 +139,8 @@ absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(const onnx::GraphProto&
     const auto bound = options.bindings.find(input.name);
     if (bound != options.bindings.end()) {
       if (bound->second.dtype() != input.dtype) {
-        return InvalidInput("input '", input.name, "' is ", DTypeName(input.dtype), ", the bound value ",
-                            DTypeName(bound->second.dtype()));
+        return InvalidInput("input '", input.name, "' is ", DTypeName(input.dtype),
+                            ", the bound value ", DTypeName(bound->second.dtype()));
       }
       MENDEL_RETURN_IF_ERROR(CheckShape(bound->second.shape()));
       MENDEL_RETURN_IF_ERROR(Fix(input, bound->second.shape(), symbols));
@@ -136,7 +156,7 @@ absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(const onnx::GraphProto&
     if (given != nullptr) {
       result.type.shape = *given;
     } else {
-      MENDEL_ASSIGN_OR_RETURN(result.type.shape, Complete(input, symbols, notices));
+      MENDEL_ASSIGN_OR_RETURN(result.type.shape, Complete(input, symbols, options, imported));
     }
     const absl::Status fits = CheckShape(result.type.shape);
     if (!fits.ok()) return Annotate(fits, Cat("input '", input.name, "'"));

@@ -1,4 +1,5 @@
-// ONNX operators that the importer spells in other operators: their numbers, by formulas written down here.
+// ONNX operators that the importer spells in other operators: their numbers, by formulas written
+// down here.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +22,9 @@ using testing::ElementsAre;
 using testing::Pointwise;
 using Builder = ModelBuilder;
 
-Tensor Floats(Shape shape, std::vector<double> values) { return Tensor::FromDoubles({DType::kF32, std::move(shape)}, values); }
+Tensor Floats(Shape shape, std::vector<double> values) {
+  return Tensor::FromDoubles({DType::kF32, std::move(shape)}, values);
+}
 
 /// 1, 2, 3, ...
 Tensor Counting(Shape shape) {
@@ -70,16 +73,18 @@ TEST(Einsum, OneOperand) {
   EXPECT_THAT(Einsum("ij->", {Counting({2, 3})}).scalars, ElementsAre(21));
   EXPECT_THAT(Einsum("ii->i", {Counting({2, 2})}).scalars, ElementsAre(1, 4));
   EXPECT_THAT(Einsum("ii", {Counting({2, 2})}).scalars, ElementsAre(5));
-  EXPECT_THAT(Einsum("ba", {Counting({2, 3})}).scalars, ElementsAre(1, 4, 2, 5, 3, 6));  // alphabetical
+  EXPECT_THAT(Einsum("ba", {Counting({2, 3})}).scalars,
+              ElementsAre(1, 4, 2, 5, 3, 6));  // alphabetical
   EXPECT_THAT(Einsum("...ii->...i", {Counting({2, 2, 2})}).scalars, ElementsAre(1, 4, 5, 8));
   EXPECT_THAT(Einsum("i...->...", {Counting({2, 3})}).scalars, ElementsAre(5, 7, 9));
 }
 
 TEST(Einsum, EllipsisBroadcasts) {
-  const HostValue product = Einsum("...ij, ...jk -> ...ik", {Counting({2, 1, 1, 2}), Counting({3, 2, 1})});
+  const HostValue product =
+      Einsum("...ij, ...jk -> ...ik", {Counting({2, 1, 1, 2}), Counting({3, 2, 1})});
   EXPECT_EQ(product.type.shape, (Shape{2, 3, 1, 1}));
-  EXPECT_THAT(product.scalars,
-              ElementsAre(1 * 1 + 2 * 2, 1 * 3 + 2 * 4, 1 * 5 + 2 * 6, 3 * 1 + 4 * 2, 3 * 3 + 4 * 4, 3 * 5 + 4 * 6));
+  EXPECT_THAT(product.scalars, ElementsAre(1 * 1 + 2 * 2, 1 * 3 + 2 * 4, 1 * 5 + 2 * 6,
+                                           3 * 1 + 4 * 2, 3 * 3 + 4 * 4, 3 * 5 + 4 * 6));
   const HostValue implicit = Einsum("...i,i", {Counting({2, 2}), Counting({2})});
   EXPECT_THAT(implicit.scalars, ElementsAre(5, 11));
   // A dimension under "..." that is one everywhere stays.
@@ -89,12 +94,14 @@ TEST(Einsum, EllipsisBroadcasts) {
 TEST(Einsum, ThreeOperands) {
   const HostValue value = Einsum("a,ab,b->", {Counting({2}), Counting({2, 3}), Counting({3})});
   EXPECT_THAT(value.scalars, ElementsAre(1 * (1 + 4 + 9) + 2 * (4 + 10 + 18)));
-  EXPECT_THAT(Einsum("i,j,i->ji", {Counting({2}), Counting({2}), Counting({2})}).scalars, ElementsAre(1, 4, 2, 8));
+  EXPECT_THAT(Einsum("i,j,i->ji", {Counting({2}), Counting({2}), Counting({2})}).scalars,
+              ElementsAre(1, 4, 2, 8));
 }
 
 TEST(Einsum, BadEquationsAreRefused) {
   const std::vector<Tensor> matrix = {Counting({2, 2})};
-  for (const char* bad : {"i->i", "ij->k", "ij->ii", "i1->i", "i.j->ij", "ij,jk->ik", "...ijk->i"}) {
+  for (const char* bad :
+       {"i->i", "ij->k", "ij->ii", "i1->i", "i.j->ij", "ij,jk->ik", "...ijk->i"}) {
     const absl::Status status = ImportOnnxBytes(EinsumModel(bad, matrix).Bytes(), "").status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad << ": " << status;
   }
@@ -102,9 +109,12 @@ TEST(Einsum, BadEquationsAreRefused) {
 
 TEST(Lowering, MeanVarianceNormalization) {
   Builder model;
-  model.Input("x", {"1", "2", "1", "2"}).Output("y").Node("MeanVarianceNormalization", {"x"}, {"y"});
+  model.Input("x", {"1", "2", "1", "2"})
+      .Output("y")
+      .Node("MeanVarianceNormalization", {"x"}, {"y"});
   const std::vector<double> want = {-1, 1, -1, 1};
-  EXPECT_THAT(Computed(model, {Floats({1, 2, 1, 2}, {1, 3, 10, 40})}).scalars, Pointwise(DoubleNear(1e-8), want));
+  EXPECT_THAT(Computed(model, {Floats({1, 2, 1, 2}, {1, 3, 10, 40})}).scalars,
+              Pointwise(DoubleNear(1e-8), want));
 }
 
 TEST(Lowering, LpNormalization) {
@@ -116,7 +126,8 @@ TEST(Lowering, LpNormalization) {
     Builder::Set(node, "axis", int64_t{0});
     const double norm = p == 1 ? 7 : 5;
     const std::vector<double> want = {3 / norm, 0, -4 / norm, 1};
-    EXPECT_THAT(Computed(model, {Floats({2, 2}, {3, 0, -4, 2})}).scalars, Pointwise(DoubleNear(1e-12), want));
+    EXPECT_THAT(Computed(model, {Floats({2, 2}, {3, 0, -4, 2})}).scalars,
+                Pointwise(DoubleNear(1e-12), want));
   }
 }
 
@@ -126,13 +137,15 @@ TEST(Lowering, Shrink) {
   auto& node = model.Node("Shrink", {"x"}, {"y"});
   Builder::Set(node, "lambd", 1.5f);
   Builder::Set(node, "bias", 0.5f);
-  EXPECT_THAT(Computed(model, {Floats({5}, {-2, -1.5, 0, 1.5, 2})}).scalars, ElementsAre(-1.5, 0, 0, 0, 1.5));
+  EXPECT_THAT(Computed(model, {Floats({5}, {-2, -1.5, 0, 1.5, 2})}).scalars,
+              ElementsAre(-1.5, 0, 0, 0, 1.5));
 }
 
 TEST(Lowering, CompressWithConstantCondition) {
   Builder model;
   model.Input("x", {"2", "3"}).Output("y");
-  model.Initializer("condition", Tensor::FromInts({DType::kBool, {3}}, std::vector<int64_t>{0, 1, 1}));
+  model.Initializer("condition",
+                    Tensor::FromInts({DType::kBool, {3}}, std::vector<int64_t>{0, 1, 1}));
   auto& node = model.Node("Compress", {"x", "condition"}, {"y"});
   EXPECT_THAT(Computed(model, {Counting({2, 3})}).scalars, ElementsAre(2, 3));
   Builder::Set(node, "axis", int64_t{1});
@@ -142,11 +155,13 @@ TEST(Lowering, CompressWithConstantCondition) {
 TEST(Lowering, QuantizeAndBack) {
   Builder model;
   model.Input("x", {"6"}).Output("y");
-  model.Initializer("scale", Tensor::Scalar(DType::kF32, 2)).Initializer("zero", Tensor::Scalar(DType::kU8, 10));
+  model.Initializer("scale", Tensor::Scalar(DType::kF32, 2))
+      .Initializer("zero", Tensor::Scalar(DType::kU8, 10));
   model.Node("QuantizeLinear", {"x", "scale", "zero"}, {"q"});
   model.Node("DequantizeLinear", {"q", "scale", "zero"}, {"y"});
   // Halves go to even: 1 / 2 -> 0, 3 / 2 -> 2; both ends saturate.
-  EXPECT_THAT(Computed(model, {Floats({6}, {0, 1, 3, -5, 1000, -1000})}).scalars, ElementsAre(0, 0, 4, -4, 490, -20));
+  EXPECT_THAT(Computed(model, {Floats({6}, {0, 1, 3, -5, 1000, -1000})}).scalars,
+              ElementsAre(0, 0, 4, -4, 490, -20));
 }
 
 TEST(Lowering, DequantizeByChannel) {
@@ -159,19 +174,23 @@ TEST(Lowering, DequantizeByChannel) {
   EXPECT_THAT(Computed(model, {x}).scalars, ElementsAre(-3, 2550, 4, 0));
 }
 
-/// Output `output` of one recurrent node over 3 steps of a batch of 1, 2 inputs and 2 hidden, all states.
-std::vector<double> Recurrent(const std::string& op, const std::string& direction, const Tensor& x, int64_t gates) {
+/// Output `output` of one recurrent node over 3 steps of a batch of 1, 2 inputs and 2 hidden, all
+/// states.
+std::vector<double> Recurrent(const std::string& op, const std::string& direction, const Tensor& x,
+                              int64_t gates) {
   const int64_t directions = direction == "bidirectional" ? 2 : 1;
   const auto waves = [&](Shape shape, double phase) {
     std::vector<double> values(static_cast<size_t>(NumElements(shape)));
     // Both directions have the same weights.
     const size_t each = values.size() / static_cast<size_t>(directions);
-    for (size_t k = 0; k < values.size(); ++k) values[k] = std::sin(phase + static_cast<double>(k % each));
+    for (size_t k = 0; k < values.size(); ++k)
+      values[k] = std::sin(phase + static_cast<double>(k % each));
     return Floats(std::move(shape), values);
   };
   Builder model;
   model.Input("x", Extents(x)).Output("y");
-  model.Initializer("w", waves({directions, gates * 2, 2}, 0.1)).Initializer("r", waves({directions, gates * 2, 2}, 0.2));
+  model.Initializer("w", waves({directions, gates * 2, 2}, 0.1))
+      .Initializer("r", waves({directions, gates * 2, 2}, 0.2));
   model.Initializer("b", waves({directions, gates * 4}, 0.3));
   auto& node = model.Node(op, {"x", "w", "r", "b"}, {"y"});
   Builder::Set(node, "direction", direction);
@@ -179,11 +198,13 @@ std::vector<double> Recurrent(const std::string& op, const std::string& directio
   return Computed(model, {x}).scalars;
 }
 
-/// ONNX's own cases run forward only: backward over x is forward over x reversed, and both directions stand side by side.
+/// ONNX's own cases run forward only: backward over x is forward over x reversed, and both
+/// directions stand side by side.
 TEST(Lowering, RecurrenceInBothDirections) {
   const Tensor x = Floats({3, 1, 2}, {1, -2, 0.5, 3, -1, 0.25});
   const Tensor reversed = Floats({3, 1, 2}, {-1, 0.25, 0.5, 3, 1, -2});
-  for (const auto& [op, gates] : std::vector<std::pair<std::string, int64_t>>{{"RNN", 1}, {"GRU", 3}, {"LSTM", 4}}) {
+  for (const auto& [op, gates] :
+       std::vector<std::pair<std::string, int64_t>>{{"RNN", 1}, {"GRU", 3}, {"LSTM", 4}}) {
     const std::vector<double> forward = Recurrent(op, "forward", x, gates);
     const std::vector<double> backward = Recurrent(op, "reverse", x, gates);
     const std::vector<double> mirrored = Recurrent(op, "forward", reversed, gates);
@@ -205,7 +226,8 @@ TEST(Lowering, RecurrenceRefusesByName) {
   model.Input("x", {"3", "1", "2"}).Output("y");
   model.Initializer("w", Counting({1, 8, 2})).Initializer("r", Counting({1, 8, 2}));
   Builder::Set(model.Node("LSTM", {"x", "w", "r"}, {"y"}), "clip", 1.0f);
-  EXPECT_THAT(std::string(ImportOnnxBytes(model.Bytes(), "").status().message()), testing::HasSubstr("clipping is not supported"));
+  EXPECT_THAT(std::string(ImportOnnxBytes(model.Bytes(), "").status().message()),
+              testing::HasSubstr("clipping is not supported"));
 }
 
 /// Negative pads cut first, as ONNX Runtime does.

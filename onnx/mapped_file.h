@@ -19,14 +19,16 @@ struct OwnedBytes {
   bool mapped = false;  ///< pages of a file, read again when they are needed
 };
 
-/// Lets go of the memory behind the whole pages of a part of `bytes`; nothing where these are not mapped.
+/// Lets go of the memory behind the whole pages of a part of `bytes`; nothing where these are not
+/// mapped.
 void ForgetPages(const OwnedBytes& bytes, std::span<const std::byte> part);
 
 /// Maps a regular file. The file must not be truncated while any tensor of it lives.
 absl::StatusOr<OwnedBytes> MapFile(const std::string& path);
 
-/// External data of one model. Every file is opened beneath `directory` by the kernel's own rules (openat2 with RESOLVE_BENEATH
-/// and RESOLVE_NO_SYMLINKS), must be regular and have one link, and is mapped once. Not thread-safe.
+/// External data of one model. Every file is opened beneath `directory` by the kernel's own rules
+/// (openat2 with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS), must be regular and have one link, and
+/// is mapped once. Not thread-safe.
 class ExternalFiles {
  public:
   /// `directory` empty: the model came without a folder and may have no external data.

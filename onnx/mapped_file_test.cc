@@ -24,14 +24,19 @@ TEST(ForgetPages, ReadsThemAgain) {
   const std::vector<std::byte> expected = Pattern(70001);
   const std::string path = Cat(testing::TempDir(), "forget_pages.bin");
   std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(expected.data()), static_cast<std::streamsize>(expected.size()));
+      .write(reinterpret_cast<const char*>(expected.data()),
+             static_cast<std::streamsize>(expected.size()));
   const auto mapped = MapFile(path);
   ASSERT_TRUE(mapped.ok()) << mapped.status();
   EXPECT_TRUE(mapped->mapped);
-  for (const auto& [begin, count] : {std::pair<size_t, size_t>{0, 70001}, {3, 69000}, {4095, 2}, {5000, 100}, {70001, 0}}) {
-    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), mapped->bytes.begin(), mapped->bytes.end()));
+  for (const auto& [begin, count] :
+       {std::pair<size_t, size_t>{0, 70001}, {3, 69000}, {4095, 2}, {5000, 100}, {70001, 0}}) {
+    ASSERT_TRUE(
+        std::equal(expected.begin(), expected.end(), mapped->bytes.begin(), mapped->bytes.end()));
     ForgetPages(*mapped, mapped->bytes.subspan(begin, count));
-    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), mapped->bytes.begin(), mapped->bytes.end())) << begin;
+    EXPECT_TRUE(
+        std::equal(expected.begin(), expected.end(), mapped->bytes.begin(), mapped->bytes.end()))
+        << begin;
   }
   std::remove(path.c_str());
 }

@@ -26,7 +26,8 @@ class ModelBuilder {
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
 
   /// Extents written as text are symbolic.
-  ModelBuilder& Input(const std::string& name, const std::vector<std::string>& shape, DType dtype = DType::kF32) {
+  ModelBuilder& Input(const std::string& name, const std::vector<std::string>& shape,
+                      DType dtype = DType::kF32) {
     auto& info = *graph().add_input();
     info.set_name(name);
     auto& tensor = *info.mutable_type()->mutable_tensor_type();
@@ -54,11 +55,13 @@ class ModelBuilder {
     return Initializer(name, Tensor::Ints(values));
   }
 
-  onnx::NodeProto& Node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+  onnx::NodeProto& Node(const std::string& op, const std::vector<std::string>& inputs,
+                        const std::vector<std::string>& outputs) {
     return AddNode(*graph().mutable_node(), op, inputs, outputs);
   }
   template <class Nodes>
-  static onnx::NodeProto& AddNode(Nodes& nodes, const std::string& op, const std::vector<std::string>& inputs,
+  static onnx::NodeProto& AddNode(Nodes& nodes, const std::string& op,
+                                  const std::vector<std::string>& inputs,
                                   const std::vector<std::string>& outputs) {
     onnx::NodeProto& node = *nodes.Add();
     node.set_op_type(op);
@@ -74,7 +77,8 @@ class ModelBuilder {
     for (int64_t extent : value.shape()) proto.add_dims(extent);
     proto.set_raw_data(value.bytes().data(), value.bytes().size());
   }
-  static onnx::AttributeProto& Attribute(onnx::NodeProto& node, const std::string& name, onnx::AttributeProto::AttributeType type) {
+  static onnx::AttributeProto& Attribute(onnx::NodeProto& node, const std::string& name,
+                                         onnx::AttributeProto::AttributeType type) {
     auto& attribute = *node.add_attribute();
     attribute.set_name(name);
     attribute.set_type(type);
@@ -89,7 +93,8 @@ class ModelBuilder {
   static void Set(onnx::NodeProto& node, const std::string& name, const std::string& value) {
     Attribute(node, name, onnx::AttributeProto::STRING).set_s(value);
   }
-  static void Set(onnx::NodeProto& node, const std::string& name, const std::vector<int64_t>& values) {
+  static void Set(onnx::NodeProto& node, const std::string& name,
+                  const std::vector<int64_t>& values) {
     auto& attribute = Attribute(node, name, onnx::AttributeProto::INTS);
     for (int64_t value : values) attribute.add_ints(value);
   }

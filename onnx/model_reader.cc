@@ -11,17 +11,16 @@
 
 namespace mendel {
 
-absl::StatusOr<int64_t> StandardOpset(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) {
+absl::StatusOr<int64_t> StandardOpset(
+    const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) {
   int64_t version = 0;
   for (const onnx::OperatorSetIdProto& import : imports) {
     if (!import.domain().empty() && import.domain() != "ai.onnx") continue;
     if (version != 0 && version != import.version())
       return InvalidInput("the model imports two versions of the standard operators");
     version = import.version();
-  }
-  if (version == 0) return Unsupported("the model does not import the standard operators (domain 'ai.onnx')");
-  if (version < kMinOpset || version > kMaxOpset) {
-    return Unsupported("opset ", version, " is not supported, only ", kMinOpset, " to ", kMaxOpset);
+    if (version < 1)
+      return InvalidInput("the model imports opset ", version, ", which no release has");
   }
   return version;
 }
@@ -35,13 +34,20 @@ absl::StatusOr<ModelFile> ReadModel(OwnedBytes bytes) {
   if (stripped.message.size() > static_cast<size_t>(INT_MAX)) {
     return Unsupported("the model has more than 2 GiB besides raw and external tensor data");
   }
-  // Protocol Buffers would report every malformed string of a hostile file on the standard error stream.
+  // Protocol Buffers would report every malformed string of a hostile file on the standard error
+  // stream.
   const google::protobuf::LogSilencer silencer;
-  if (!file.model.ParseFromArray(stripped.message.data(), static_cast<int>(stripped.message.size()))) {
+  if (!file.model.ParseFromArray(stripped.message.data(),
+                                 static_cast<int>(stripped.message.size()))) {
     return InvalidInput("the file is not an ONNX model or is truncated");
   }
   const int64_t ir = file.model.ir_version();
-  if (ir < 3 || ir > 10) return Unsupported("ONNX IR version ", ir, " is not supported, only 3 to 10");
+  if (ir < 1) return InvalidInput("the model has IR version ", ir, ", which no release has");
+  if (ir < 3 && file.model.opset_import().empty()) {
+    auto& import = *file.model.add_opset_import();  // the one opset that there was
+    import.set_domain("");
+    import.set_version(1);
+  }
   if (!file.model.has_graph()) return InvalidInput("the model has no graph");
   MENDEL_RETURN_IF_ERROR(RefuseUnknownFields(file.model));
   MENDEL_RETURN_IF_ERROR(StandardOpset(file.model.opset_import()).status());

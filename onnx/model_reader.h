@@ -19,15 +19,14 @@ struct ModelFile {
   OwnedBytes bytes;
 };
 
-/// Parses and refuses what this version cannot mean: IR versions outside 3 to 10, opsets outside 7 to 21, unknown fields.
+/// Parses and refuses unknown fields, which a newer IR version may bring. The number of the IR
+/// version itself says nothing: whatever it adds is a field, a type or an operator.
 absl::StatusOr<ModelFile> ReadModel(OwnedBytes bytes);
 
-/// Lowest and highest supported opset of the standard domain.
-inline constexpr int64_t kMinOpset = 7;
-inline constexpr int64_t kMaxOpset = 21;
-
-/// The version of the standard domain ("" or "ai.onnx") that `imports` names; refuses versions outside the range.
-absl::StatusOr<int64_t> StandardOpset(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports);
+/// The version of the standard domain ("" or "ai.onnx") that `imports` names, 0 when it names none.
+/// InvalidArgument when it names two, or one below 1.
+absl::StatusOr<int64_t> StandardOpset(
+    const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports);
 
 }  // namespace mendel
 

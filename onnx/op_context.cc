@@ -11,7 +11,8 @@
 namespace mendel {
 namespace {
 
-/// Larger attribute values have no use and would overflow the geometry of windows (slices clamp theirs first).
+/// Larger attribute values have no use and would overflow the geometry of windows (slices clamp
+/// theirs first).
 constexpr int64_t kMaxAttribute = int64_t{1} << 40;
 
 std::map<std::string_view, OpImport>& Registry() {
@@ -38,9 +39,15 @@ std::vector<const OpImport*> AllOpImports() {
   return all;
 }
 
-OpContext::OpContext(Importer& importer, const onnx::NodeProto& node, std::vector<std::optional<ValueId>> inputs, Scope& scope,
-                     const Frame& frame)
-    : importer_(importer), node_(node), inputs_(std::move(inputs)), scope_(scope), frame_(frame) {
+OpContext::OpContext(Importer& importer, const onnx::NodeProto& node,
+                     std::vector<std::optional<ValueId>> inputs, Scope& scope, const Frame& frame,
+                     int64_t version)
+    : importer_(importer),
+      node_(node),
+      inputs_(std::move(inputs)),
+      scope_(scope),
+      frame_(frame),
+      version_(version) {
   while (!inputs_.empty() && !inputs_.back().has_value()) inputs_.pop_back();
   const std::string& fallback = node.output_size() > 0 ? node.output(0) : node.name();
   name_ = frame.prefix + (node.name().empty() ? fallback : node.name());
@@ -60,10 +67,7 @@ absl::StatusOr<std::vector<ValueId>> OpContext::AllInputs() const {
   return values;
 }
 
-const Tensor* OpContext::ConstantOf(ValueId value) const {
-  const Node& node = importer_.builder().node(value.node);
-  return IsConstant(node) ? &ConstantValue(node) : nullptr;
-}
+const Tensor* OpContext::ConstantOf(ValueId value) const { return importer_.Evaluated(value); }
 
 absl::StatusOr<Ints> OpContext::ConstantInts(int k, std::string_view what) const {
   if (!Has(k)) return InvalidInput("needs ", what, " as input ", k);
@@ -72,14 +76,17 @@ absl::StatusOr<Ints> OpContext::ConstantInts(int k, std::string_view what) const
     return Unsupported("the ", what, " depend", what.back() == 's' ? "" : "s",
                        " on run-time values; --bind NAME=file.npy can fix an input");
   }
-  if (!IsIntegral(tensor->dtype())) return InvalidInput("the ", what, " must be integers, not ", DTypeName(tensor->dtype()));
-  if (tensor->size() > (int64_t{1} << 22)) return Unsupported("the ", what, " have more than 2^22 elements");
+  if (!IsIntegral(tensor->dtype()))
+    return InvalidInput("the ", what, " must be integers, not ", DTypeName(tensor->dtype()));
+  if (tensor->size() > (int64_t{1} << 22))
+    return Unsupported("the ", what, " have more than 2^22 elements");
   return tensor->ToInts();
 }
 
 absl::StatusOr<int64_t> OpContext::ConstantInt(int k, std::string_view what) const {
   MENDEL_ASSIGN_OR_RETURN(const Ints values, ConstantInts(k, what));
-  if (values.size() != 1) return InvalidInput("the ", what, " must be one integer, not ", values.size());
+  if (values.size() != 1)
+    return InvalidInput("the ", what, " must be one integer, not ", values.size());
   return values[0];
 }
 
@@ -90,7 +97,8 @@ absl::StatusOr<std::vector<double>> OpContext::ConstantDoubles(int k, std::strin
     return Unsupported("the ", what, " depend", what.back() == 's' ? "" : "s",
                        " on run-time values; --bind NAME=file.npy can fix an input");
   }
-  if (tensor->size() > (int64_t{1} << 22)) return Unsupported("the ", what, " have more than 2^22 elements");
+  if (tensor->size() > (int64_t{1} << 22))
+    return Unsupported("the ", what, " have more than 2^22 elements");
   return tensor->ToDoubles();
 }
 
@@ -101,7 +109,9 @@ absl::StatusOr<std::optional<Ints>> OpContext::AttributeOrInput(std::string_view
   return std::optional<Ints>(std::move(values));
 }
 
-absl::StatusOr<int64_t> OpContext::Axis(int64_t axis, int64_t rank) const { return NormalizeAxis(axis, static_cast<size_t>(rank)); }
+absl::StatusOr<int64_t> OpContext::Axis(int64_t axis, int64_t rank) const {
+  return NormalizeAxis(axis, static_cast<size_t>(rank));
+}
 
 const onnx::AttributeProto* OpContext::Find(std::string_view name) const {
   for (const onnx::AttributeProto& attribute : node_.attribute()) {
@@ -110,7 +120,8 @@ const onnx::AttributeProto* OpContext::Find(std::string_view name) const {
   return nullptr;
 }
 
-const onnx::AttributeProto* OpContext::Take(std::string_view name, onnx::AttributeProto::AttributeType kind) {
+const onnx::AttributeProto* OpContext::Take(std::string_view name,
+                                            onnx::AttributeProto::AttributeType kind) {
   known_.insert(std::string(name));
   const onnx::AttributeProto* attribute = Find(name);
   if (attribute == nullptr) return nullptr;
@@ -123,7 +134,8 @@ int64_t OpContext::Int(std::string_view name, int64_t fallback) {
   const onnx::AttributeProto* attribute = Take(name, onnx::AttributeProto::INT);
   if (attribute == nullptr) return fallback;
   if (!TooLarge(attribute->i())) return attribute->i();
-  if (kind_error_.ok()) kind_error_ = InvalidInput("attribute '", name, "' is ", attribute->i(), ", beyond 2^40");
+  if (kind_error_.ok())
+    kind_error_ = InvalidInput("attribute '", name, "' is ", attribute->i(), ", beyond 2^40");
   return fallback;
 }
 
@@ -165,26 +177,36 @@ const onnx::GraphProto* OpContext::GraphAttribute(std::string_view name) {
 absl::Status OpContext::CheckAttributes() const {
   std::set<std::string_view> seen;
   for (const onnx::AttributeProto& attribute : node_.attribute()) {
-    if (!seen.insert(attribute.name()).second) return InvalidInput("attribute '", attribute.name(), "' is given twice");
-    if (known_.count(attribute.name()) == 0) return Unsupported("attribute '", attribute.name(), "' is not supported");
+    if (!seen.insert(attribute.name()).second)
+      return InvalidInput("attribute '", attribute.name(), "' is given twice");
+    if (known_.count(attribute.name()) == 0)
+      return Unsupported("attribute '", attribute.name(), "' is not supported");
   }
   return kind_error_;
 }
 
-absl::StatusOr<std::vector<ValueId>> OpContext::EmitAll(std::string_view op, std::vector<ValueId> inputs, Attributes attrs) {
+absl::StatusOr<std::vector<ValueId>> OpContext::EmitAll(std::string_view op,
+                                                        std::vector<ValueId> inputs,
+                                                        Attributes attrs) {
   MENDEL_RETURN_IF_ERROR(kind_error_);
   GraphBuilder& builder = importer_.builder();
-  MENDEL_ASSIGN_OR_RETURN(const int32_t id, builder.AddNode(op, std::move(inputs), std::move(attrs), name_));
+  MENDEL_ASSIGN_OR_RETURN(const int32_t id,
+                          builder.AddNode(op, std::move(inputs), std::move(attrs), name_));
   std::vector<ValueId> values;
-  for (Tensor& tensor : FoldNode(builder, id)) values.push_back(builder.Constant(std::move(tensor)));
+  for (Tensor& tensor : FoldNode(builder, id, importer_.folds_only_exactly()))
+    values.push_back(builder.Constant(std::move(tensor)));
   if (!values.empty()) return values;
-  for (size_t k = 0; k < builder.node(id).outputs.size(); ++k) values.push_back({id, static_cast<int32_t>(k)});
+  for (size_t k = 0; k < builder.node(id).outputs.size(); ++k)
+    values.push_back({id, static_cast<int32_t>(k)});
   return values;
 }
 
-absl::StatusOr<ValueId> OpContext::Emit(std::string_view op, std::vector<ValueId> inputs, Attributes attrs) {
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<ValueId> values, EmitAll(op, std::move(inputs), std::move(attrs)));
-  if (values.size() != 1) return InternalError("operator ", op, " has ", values.size(), " outputs, not one");
+absl::StatusOr<ValueId> OpContext::Emit(std::string_view op, std::vector<ValueId> inputs,
+                                        Attributes attrs) {
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<ValueId> values,
+                          EmitAll(op, std::move(inputs), std::move(attrs)));
+  if (values.size() != 1)
+    return InternalError("operator ", op, " has ", values.size(), " outputs, not one");
   return values[0];
 }
 
@@ -196,7 +218,8 @@ absl::StatusOr<ValueId> OpContext::Reshape(ValueId value, Shape shape) {
 absl::StatusOr<ValueId> OpContext::Transpose(ValueId value, Ints perm) {
   if (std::is_sorted(perm.begin(), perm.end()) && perm.size() == shape(value).size()) {
     bool identity = true;
-    for (size_t d = 0; d < perm.size(); ++d) identity = identity && perm[d] == static_cast<int64_t>(d);
+    for (size_t d = 0; d < perm.size(); ++d)
+      identity = identity && perm[d] == static_cast<int64_t>(d);
     if (identity) return value;
   }
   return Emit("Transpose", {value}, {{"perm", std::move(perm)}});
@@ -231,7 +254,8 @@ absl::Status ImportDirect(OpContext& op) {
   const OpDefinition* definition = FindOp(op.op());
   // These stand for things that have no ONNX operator of their name.
   const bool internal = op.op() == "Patch" || op.op() == "Input";
-  if (definition == nullptr || internal) return Unsupported("operator '", op.op(), "' is not supported");
+  if (definition == nullptr || internal)
+    return Unsupported("operator '", op.op(), "' is not supported");
   MENDEL_ASSIGN_OR_RETURN(std::vector<ValueId> inputs, op.AllInputs());
   Attributes attrs;
   for (const AttributeSpec& spec : definition->attributes) {

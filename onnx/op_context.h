@@ -1,8 +1,10 @@
-// One ONNX node while its operator is imported, and the registry of operators (plug-in folder onnx/ops).
+// One ONNX node while its operator is imported, and the registry of operators (plug-in folder
+// onnx/ops).
 //
-// An import function reads inputs and attributes from the context, emits nodes of the language and sets the outputs. Attributes
-// that it does not ask for are refused afterwards, so that nothing is silently ignored. Operators without an entry are taken
-// one to one: same name, same inputs, same attributes.
+// An import function reads inputs and attributes from the context, emits nodes of the language and
+// sets the outputs. Attributes that it does not request are refused afterwards, so that nothing is
+// silently ignored. Operators without an entry are taken one to one: same name, same inputs, same
+// attributes.
 #ifndef MENDEL_ONNX_OP_CONTEXT_H_
 #define MENDEL_ONNX_OP_CONTEXT_H_
 
@@ -23,11 +25,13 @@ namespace mendel {
 
 class OpContext {
  public:
-  OpContext(Importer& importer, const onnx::NodeProto& node, std::vector<std::optional<ValueId>> inputs, Scope& scope,
-            const Frame& frame);
+  OpContext(Importer& importer, const onnx::NodeProto& node,
+            std::vector<std::optional<ValueId>> inputs, Scope& scope, const Frame& frame,
+            int64_t version);
 
   const std::string& op() const { return node_.op_type(); }
-  int64_t opset() const { return frame_.opset; }
+  /// The opset that last changed the operator, at most the model's; 1 outside the standard domain.
+  int64_t version() const { return version_; }
   const onnx::NodeProto& node() const { return node_; }
 
   // Inputs. Trailing absent inputs do not count.
@@ -42,18 +46,19 @@ class OpContext {
   const TensorType& type(ValueId value) const { return importer_.builder().type(value); }
   const Shape& shape(ValueId value) const { return type(value).shape; }
   int64_t rank(ValueId value) const { return static_cast<int64_t>(shape(value).size()); }
-  /// The stored elements when `value` is a Constant, else null.
+  /// The elements where `value` depends on constants alone, else null.
   const Tensor* ConstantOf(ValueId value) const;
   /// Integers of input `k`; Unimplemented with a hint when it is not a constant.
   absl::StatusOr<Ints> ConstantInts(int k, std::string_view what) const;
   absl::StatusOr<int64_t> ConstantInt(int k, std::string_view what) const;
-  /// As ConstantInts for a float or integral input.
+  /// ConstantInts for a float or integral input.
   absl::StatusOr<std::vector<double>> ConstantDoubles(int k, std::string_view what) const;
-  /// The attribute `name` when present, else constant input `k` when present (opsets moved many from one to the other).
+  /// The attribute `name` when present, else constant input `k` when present (opsets moved many
+  /// from one to the other).
   absl::StatusOr<std::optional<Ints>> AttributeOrInput(std::string_view name, int k);
   absl::StatusOr<int64_t> Axis(int64_t axis, int64_t rank) const;
 
-  // Attributes; asking marks them as known. A wrong kind is reported when the import ends.
+  // Attributes. A query marks them as known. A wrong kind is reported when the import ends.
   bool HasAttribute(std::string_view name) const { return Find(name) != nullptr; }
   int64_t Int(std::string_view name, int64_t fallback);
   double Float(std::string_view name, double fallback);
@@ -64,19 +69,23 @@ class OpContext {
   const onnx::GraphProto* GraphAttribute(std::string_view name);
   /// Accepts and ignores an attribute without meaning for inference.
   void Ignore(std::string_view name) { known_.insert(std::string(name)); }
-  /// OK when all attributes of the node were asked for and had the right kinds.
+  /// OK when all attributes of the node were requested and had the right kinds.
   absl::Status CheckAttributes() const;
 
   // Emitting. Nodes over known small constants are evaluated at once.
-  absl::StatusOr<std::vector<ValueId>> EmitAll(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {});
-  absl::StatusOr<ValueId> Emit(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {});
+  absl::StatusOr<std::vector<ValueId>> EmitAll(std::string_view op, std::vector<ValueId> inputs,
+                                               Attributes attrs = {});
+  absl::StatusOr<ValueId> Emit(std::string_view op, std::vector<ValueId> inputs,
+                               Attributes attrs = {});
   /// Shape-preserving conveniences that emit nothing when there is nothing to do.
   absl::StatusOr<ValueId> Reshape(ValueId value, Shape shape);
   absl::StatusOr<ValueId> Transpose(ValueId value, Ints perm);
   absl::StatusOr<ValueId> Cast(ValueId value, DType dtype);
   /// A literal.
   ValueId Literal(Tensor value) { return importer_.builder().Constant(std::move(value)); }
-  ValueId ScalarLike(ValueId value, double element) { return Literal(Tensor::Scalar(type(value).dtype, element)); }
+  ValueId ScalarLike(ValueId value, double element) {
+    return Literal(Tensor::Scalar(type(value).dtype, element));
+  }
   /// `element` repeated: a literal when small, else an Expand.
   absl::StatusOr<ValueId> Filled(Tensor element, Shape shape);
 
@@ -87,7 +96,9 @@ class OpContext {
   const std::vector<std::optional<ValueId>>& outputs() const { return outputs_; }
 
   /// A tensor of an attribute as a value named after output 0.
-  absl::StatusOr<ValueId> NamedConstant(Tensor value) { return importer_.AddConstant(std::move(value), name_); }
+  absl::StatusOr<ValueId> NamedConstant(Tensor value) {
+    return importer_.AddConstant(std::move(value), name_);
+  }
   absl::StatusOr<std::vector<ValueId>> Branch(const onnx::GraphProto& graph) {
     return importer_.ImportBranch(graph, scope_, frame_);
   }
@@ -101,6 +112,7 @@ class OpContext {
   std::vector<std::optional<ValueId>> inputs_;
   Scope& scope_;
   const Frame& frame_;
+  int64_t version_;
   std::string name_;  // prefix and name, for nodes and symbols
   std::vector<std::optional<ValueId>> outputs_;
   std::set<std::string, std::less<>> known_;
@@ -108,7 +120,7 @@ class OpContext {
 };
 
 struct OpImport {
-  std::string_view name;  ///< ONNX operator of the standard domain
+  std::string_view name;  ///< of the operator; "DOMAIN.NAME" outside the standard domain
   int min_inputs = 0;
   int max_inputs = 0;  ///< kVariadic when unlimited
   absl::Status (*import)(OpContext& op) = nullptr;

@@ -15,7 +15,8 @@ absl::StatusOr<Shape> ParseShape(std::string_view text) {
     int64_t extent = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), extent);
     if (error != std::errc() || end != part.data() + part.size() || extent < 0) {
-      return InvalidInput("'", part, "' is not an extent; shapes are written like input:8x3x224x224");
+      return InvalidInput("'", part,
+                          "' is not an extent; shapes are written like input:8x3x224x224");
     }
     shape.push_back(extent);
     if (part.size() == text.size()) break;

@@ -16,7 +16,8 @@ namespace {
 template <class To, class Repeated>
 absl::StatusOr<Tensor> FromRepeated(const TensorType& type, const Repeated& values) {
   if (static_cast<int64_t>(values.size()) != NumElements(type)) {
-    return InvalidInput("has ", values.size(), " elements, its type ", TypeString(type), " says ", NumElements(type));
+    return InvalidInput("has ", values.size(), " elements, its type ", TypeString(type), " says ",
+                        NumElements(type));
   }
   std::vector<std::byte> bytes(static_cast<size_t>(ByteSize(type)));
   size_t at = 0;
@@ -28,7 +29,7 @@ absl::StatusOr<Tensor> FromRepeated(const TensorType& type, const Repeated& valu
   return Tensor(type, std::move(bytes));
 }
 
-/// The typed fields; which one holds a dtype is fixed by onnx.proto.
+/// The typed fields; which one contains a dtype is fixed by onnx.proto.
 absl::StatusOr<Tensor> FromTypedField(const TensorType& type, const onnx::TensorProto& proto) {
   switch (type.dtype) {
     case DType::kF32:
@@ -53,10 +54,12 @@ absl::StatusOr<Tensor> FromTypedField(const TensorType& type, const onnx::Tensor
 
 absl::StatusOr<Tensor> FromRaw(const TensorType& type, const OwnedBytes& raw) {
   if (static_cast<int64_t>(raw.bytes.size()) != ByteSize(type)) {
-    return InvalidInput("has ", raw.bytes.size(), " bytes, its type ", TypeString(type), " says ", ByteSize(type));
+    return InvalidInput("has ", raw.bytes.size(), " bytes, its type ", TypeString(type), " says ",
+                        ByteSize(type));
   }
   const auto address = reinterpret_cast<uintptr_t>(raw.bytes.data());
-  if (type.dtype != DType::kBool && !raw.bytes.empty() && address % static_cast<size_t>(DTypeSize(type.dtype)) == 0) {
+  if (type.dtype != DType::kBool && !raw.bytes.empty() &&
+      address % static_cast<size_t>(DTypeSize(type.dtype)) == 0) {
     return Tensor(type, raw.bytes, raw.owner);
   }
   std::vector<std::byte> bytes(raw.bytes.begin(), raw.bytes.end());
@@ -74,7 +77,8 @@ std::optional<int64_t> ParseCount(const std::string& text) {
   return value;
 }
 
-absl::StatusOr<Tensor> FromExternal(const TensorType& type, const onnx::TensorProto& proto, ExternalFiles& external) {
+absl::StatusOr<Tensor> FromExternal(const TensorType& type, const onnx::TensorProto& proto,
+                                    ExternalFiles& external) {
   std::string location;
   std::optional<int64_t> offset = 0;
   std::optional<int64_t> length = ByteSize(type);
@@ -89,14 +93,17 @@ absl::StatusOr<Tensor> FromExternal(const TensorType& type, const onnx::TensorPr
       return Unsupported("has external data with the unknown key '", entry.key(), "'");
     }
   }
-  if (!offset.has_value() || !length.has_value()) return InvalidInput("has external data with a bad offset or length");
+  if (!offset.has_value() || !length.has_value())
+    return InvalidInput("has external data with a bad offset or length");
   if (*length != ByteSize(type)) {
-    return InvalidInput("has external data of ", *length, " bytes, its type ", TypeString(type), " says ", ByteSize(type));
+    return InvalidInput("has external data of ", *length, " bytes, its type ", TypeString(type),
+                        " says ", ByteSize(type));
   }
   MENDEL_ASSIGN_OR_RETURN(OwnedBytes file, external.Open(location));
   const int64_t size = static_cast<int64_t>(file.bytes.size());
   if (*offset > size || *length > size - *offset) {
-    return InvalidInput("has external data that ends behind the end of '", location, "' (", size, " bytes)");
+    return InvalidInput("has external data that ends behind the end of '", location, "' (", size,
+                        " bytes)");
   }
   file.bytes = file.bytes.subspan(static_cast<size_t>(*offset), static_cast<size_t>(*length));
   return FromRaw(type, file);
@@ -127,9 +134,12 @@ absl::StatusOr<DType> DTypeFromOnnx(int32_t data_type) {
     default:
       break;
   }
-  if (!onnx::TensorProto::DataType_IsValid(data_type)) return InvalidInput("unknown element type ", data_type);
-  return Unsupported("element type ", onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(data_type)),
-                     " is not supported");
+  if (!onnx::TensorProto::DataType_IsValid(data_type))
+    return InvalidInput("unknown element type ", data_type);
+  return Unsupported(
+      "element type ",
+      onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(data_type)),
+      " is not supported");
 }
 
 int32_t DTypeToOnnx(DType dtype) {
@@ -157,7 +167,8 @@ int32_t DTypeToOnnx(DType dtype) {
 }
 
 absl::Status CheckShape(const Shape& shape) {
-  if (shape.size() > static_cast<size_t>(kMaxRank)) return Unsupported("rank ", shape.size(), " exceeds the limit of ", kMaxRank);
+  if (shape.size() > static_cast<size_t>(kMaxRank))
+    return Unsupported("rank ", shape.size(), " exceeds the limit of ", kMaxRank);
   int64_t count = 1;
   for (int64_t extent : shape) {
     if (extent < 0) return InvalidInput("negative extent in shape ", ShapeString(shape));
@@ -169,16 +180,19 @@ absl::Status CheckShape(const Shape& shape) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Tensor> DecodeTensor(const onnx::TensorProto& proto, const ModelFile& file, ExternalFiles& external) {
+absl::StatusOr<Tensor> DecodeTensor(const onnx::TensorProto& proto, const ModelFile& file,
+                                    ExternalFiles& external) {
   TensorType type;
   MENDEL_ASSIGN_OR_RETURN(type.dtype, DTypeFromOnnx(proto.data_type()));
   type.shape.assign(proto.dims().begin(), proto.dims().end());
   MENDEL_RETURN_IF_ERROR(CheckShape(type.shape));
   if (proto.has_segment()) return Unsupported("is stored in segments");
-  if (proto.data_location() == onnx::TensorProto::EXTERNAL) return FromExternal(type, proto, external);
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL)
+    return FromExternal(type, proto, external);
   if (!proto.has_raw_data()) return FromTypedField(type, proto);
   const std::optional<uint64_t> token = ParseRawToken(proto.raw_data());
-  if (!token.has_value() || *token >= file.raw.size()) return InternalError("raw data without a token");
+  if (!token.has_value() || *token >= file.raw.size())
+    return InternalError("raw data without a token");
   return FromRaw(type, {file.raw[*token], file.bytes.owner, file.bytes.mapped});
 }
 

@@ -20,9 +20,11 @@ int32_t DTypeToOnnx(DType dtype);
 /// Refuses negative extents, ranks above kMaxRank and more than kMaxElements elements.
 absl::Status CheckShape(const Shape& shape);
 
-/// The tensor's value. Raw and external data are shared with the mapping where they are aligned to the element size and copied
-/// elsewhere; number of bytes, offset and length are checked against the shape. Messages do not name the tensor.
-absl::StatusOr<Tensor> DecodeTensor(const onnx::TensorProto& proto, const ModelFile& file, ExternalFiles& external);
+/// The tensor's value. Raw and external data are shared with the mapping where they are aligned to
+/// the element size and copied elsewhere; number of bytes, offset and length are checked against
+/// the shape. Messages do not name the tensor.
+absl::StatusOr<Tensor> DecodeTensor(const onnx::TensorProto& proto, const ModelFile& file,
+                                    ExternalFiles& external);
 
 /// A tensor outside a model, as in ONNX's own test data: no external data.
 absl::StatusOr<Tensor> DecodeTensor(onnx::TensorProto proto);

@@ -35,11 +35,13 @@ absl::StatusOr<std::vector<Tensor>> ReadTensors(const fs::path& folder, const st
   }
 }
 
-/// The bytes of a sequence may read as a tensor of nonsense: what is declared decides.
+/// The bytes of a sequence may parse as a meaningless tensor, so the declared types decide.
 absl::Status CheckAreTensors(const onnx::ModelProto& model) {
   for (const auto* values : {&model.graph().input(), &model.graph().output()}) {
     for (const auto& value : *values) {
-      if (value.type().value_case() == onnx::TypeProto::VALUE_NOT_SET || value.type().has_tensor_type()) continue;
+      if (value.type().value_case() == onnx::TypeProto::VALUE_NOT_SET ||
+          value.type().has_tensor_type())
+        continue;
       return Unsupported("data that is not a tensor");
     }
   }
@@ -55,7 +57,7 @@ std::vector<std::string> InputNames(const onnx::ModelProto& model, size_t count)
   return names;
 }
 
-/// Which inputs become constants, from none to all: the first attempt that imports is taken.
+/// Inputs that become constants, from none to all: the first attempt that imports is taken.
 enum class Binding { kNone, kIntegersButFirst, kAllButFirst, kAll };
 
 bool Binds(Binding binding, size_t k, const Tensor& tensor) {
@@ -72,9 +74,11 @@ bool Binds(Binding binding, size_t k, const Tensor& tensor) {
   return false;
 }
 
-absl::StatusOr<Graph> Import(const std::string& bytes, const std::vector<std::string>& names, const std::vector<Tensor>& values) {
+absl::StatusOr<Graph> Import(const std::string& bytes, const std::vector<std::string>& names,
+                             const std::vector<Tensor>& values) {
   absl::Status last;
-  for (Binding binding : {Binding::kNone, Binding::kIntegersButFirst, Binding::kAllButFirst, Binding::kAll}) {
+  for (Binding binding :
+       {Binding::kNone, Binding::kIntegersButFirst, Binding::kAllButFirst, Binding::kAll}) {
     ImportOptions options;
     for (size_t k = 0; k < names.size(); ++k) {
       if (Binds(binding, k, values[k])) {
@@ -110,7 +114,8 @@ std::vector<std::string> ListOnnxTestCases(const std::string& root) {
   std::vector<std::string> folders;
   if (!fs::is_directory(root)) return folders;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    if (entry.path().filename() == "model.onnx") folders.push_back(entry.path().parent_path().string());
+    if (entry.path().filename() == "model.onnx")
+      folders.push_back(entry.path().parent_path().string());
   }
   std::sort(folders.begin(), folders.end());
   return folders;
@@ -130,7 +135,8 @@ absl::StatusOr<std::vector<OnnxTestCase>> LoadOnnxTestCases(const std::string& f
     MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> values, ReadTensors(data, "input"));
     MENDEL_ASSIGN_OR_RETURN(test.outputs, ReadTensors(data, "output"));
     const std::vector<std::string> names = InputNames(model, values.size());
-    if (names.size() != values.size()) return InvalidInput("has ", values.size(), " data files for ", names.size(), " inputs");
+    if (names.size() != values.size())
+      return InvalidInput("has ", values.size(), " data files for ", names.size(), " inputs");
     MENDEL_ASSIGN_OR_RETURN(test.graph, Import(bytes, names, values));
     for (int32_t input : test.graph.inputs()) {
       const auto name = std::find(names.begin(), names.end(), InputName(test.graph.node(input)));
@@ -143,7 +149,8 @@ absl::StatusOr<std::vector<OnnxTestCase>> LoadOnnxTestCases(const std::string& f
 }
 
 std::string CompareWithExpected(const Tensor& actual, const Tensor& expected, double slack) {
-  if (actual.type() != expected.type()) return Cat("type ", TypeString(actual.type()), ", expected ", TypeString(expected.type()));
+  if (actual.type() != expected.type())
+    return Cat("type ", TypeString(actual.type()), ", expected ", TypeString(expected.type()));
   for (int64_t k = 0; k < actual.size(); ++k) {
     if (IsIntegral(actual.dtype())) {
       if (actual.IntAt(k) != expected.IntAt(k))

@@ -1,4 +1,5 @@
-// ONNX's own operator tests (Debian: libonnx-testdata) as graphs with inputs and expected outputs, for tests of every backend.
+// ONNX's own operator tests (Debian: libonnx-testdata) as graphs with inputs and expected outputs,
+// for tests of every backend.
 #ifndef MENDEL_ONNX_TESTDATA_H_
 #define MENDEL_ONNX_TESTDATA_H_
 
@@ -18,18 +19,19 @@ struct OnnxTestCase {
   std::vector<Tensor> outputs;  ///< expected, in the order of graph.outputs()
 };
 
-/// Where Debian's package puts the cases.
+/// Debian's package installs the cases here.
 inline constexpr char kOnnxTestData[] = "/usr/share/libonnx-testdata/data";
 
 /// Folders of all cases beneath `root`, sorted; empty when `root` does not exist.
 std::vector<std::string> ListOnnxTestCases(const std::string& root);
 
-/// The cases of one folder (model.onnx, test_data_set_*/input_*.pb, output_*.pb). Inputs that the language wants as attributes
-/// (shapes, axes, bounds) are bound to their values. The error is that of the importer when it refuses the model.
+/// The cases of one folder (model.onnx, test_data_set_*/input_*.pb, output_*.pb). Inputs that the
+/// language wants as attributes (shapes, axes, bounds) are bound to their values. The error is that
+/// of the importer when it refuses the model.
 absl::StatusOr<std::vector<OnnxTestCase>> LoadOnnxTestCases(const std::string& folder);
 
-/// Empty when `actual` equals `expected` within what the dtype's rounding explains, else what differs. Integers must be equal.
-/// `slack` multiplies the tolerance.
+/// Empty when `actual` equals `expected` within what the dtype's rounding explains, else what
+/// differs. Integers must be equal. `slack` multiplies the tolerance.
 std::string CompareWithExpected(const Tensor& actual, const Tensor& expected, double slack = 1);
 
 }  // namespace mendel

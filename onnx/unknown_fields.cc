@@ -14,12 +14,14 @@ namespace mendel {
 namespace {
 
 constexpr std::array<std::string_view, 5> kDocumentation = {
-    "StringStringEntryProto", "TensorAnnotation", "DeviceConfigurationProto", "NodeDeviceConfigurationProto", "TrainingInfoProto"};
+    "StringStringEntryProto", "TensorAnnotation", "DeviceConfigurationProto",
+    "NodeDeviceConfigurationProto", "TrainingInfoProto"};
 
 /// " 'name'" of a message that has a name.
 std::string NameOf(const google::protobuf::Message& message) {
   const auto* field = message.GetDescriptor()->FindFieldByName("name");
-  if (field == nullptr || field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_STRING) return "";
+  if (field == nullptr || field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_STRING)
+    return "";
   const std::string name = message.GetReflection()->GetString(message, field);
   return name.empty() ? "" : Cat(" '", name, "'");
 }
@@ -28,12 +30,14 @@ std::string NameOf(const google::protobuf::Message& message) {
 
 absl::Status RefuseUnknownFields(const google::protobuf::Message& message) {
   const std::string& kind = message.GetDescriptor()->name();
-  if (std::find(kDocumentation.begin(), kDocumentation.end(), kind) != kDocumentation.end()) return absl::OkStatus();
+  if (std::find(kDocumentation.begin(), kDocumentation.end(), kind) != kDocumentation.end())
+    return absl::OkStatus();
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   const google::protobuf::UnknownFieldSet& unknown = reflection.GetUnknownFields(message);
   if (!unknown.empty()) {
-    return Unsupported(kind, NameOf(message), " has field number ", unknown.field(0).number(),
-                       ", which this version does not know: the model was written for a newer ONNX");
+    return Unsupported(
+        kind, NameOf(message), " has field number ", unknown.field(0).number(),
+        ", which this version does not know: the model was written for a newer ONNX");
   }
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   reflection.ListFields(message, &fields);

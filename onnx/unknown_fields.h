@@ -1,4 +1,5 @@
-// Fields that a newer ONNX added: parsers drop them silently, which would change what a model means.
+// Fields that a newer ONNX added: parsers drop them silently, which would change what a model
+// means.
 #ifndef MENDEL_ONNX_UNKNOWN_FIELDS_H_
 #define MENDEL_ONNX_UNKNOWN_FIELDS_H_
 
@@ -8,8 +9,9 @@
 
 namespace mendel {
 
-/// Unimplemented naming message and field number when `message` or a message within it carries a field that this version of
-/// ONNX's schema does not know. Messages that only document (metadata, annotations, device placement) may carry any.
+/// Unimplemented naming message and field number when `message` or a message within it carries a
+/// field that this version of ONNX's schema does not know. Messages that only document (metadata,
+/// annotations, device placement) may carry any.
 absl::Status RefuseUnknownFields(const google::protobuf::Message& message);
 
 }  // namespace mendel

@@ -9,7 +9,18 @@
 namespace mendel {
 namespace {
 
-enum class Kind { kModel, kGraph, kNode, kAttribute, kTensor, kSparse, kFunction, kRaw, kDropped, kOther };
+enum class Kind {
+  kModel,
+  kGraph,
+  kNode,
+  kAttribute,
+  kTensor,
+  kSparse,
+  kFunction,
+  kRaw,
+  kDropped,
+  kOther
+};
 
 struct Child {
   Kind parent;
@@ -42,8 +53,9 @@ constexpr std::array kChildren = {
 constexpr int kMaxNesting = 90;  // below protobuf's own limit of 100
 
 Kind ChildKind(Kind parent, uint64_t field) {
-  const auto found =
-      std::find_if(kChildren.begin(), kChildren.end(), [&](const Child& c) { return c.parent == parent && c.field == field; });
+  const auto found = std::find_if(kChildren.begin(), kChildren.end(), [&](const Child& c) {
+    return c.parent == parent && c.field == field;
+  });
   return found == kChildren.end() ? Kind::kOther : found->kind;
 }
 
@@ -58,7 +70,8 @@ class Stripper {
 
   /// Appends the stripped form of `in` to `out`.
   absl::Status Message(std::span<const std::byte> in, Kind kind, int depth, std::string& out) {
-    if (depth > kMaxNesting) return InvalidInput("the model is nested more than ", kMaxNesting, " levels deep");
+    if (depth > kMaxNesting)
+      return InvalidInput("the model is nested more than ", kMaxNesting, " levels deep");
     size_t at = 0;
     while (at < in.size()) {
       const size_t start = at;
@@ -99,7 +112,9 @@ class Stripper {
   }
 
  private:
-  static absl::Status Truncated() { return InvalidInput("the file is not an ONNX model or is truncated"); }
+  static absl::Status Truncated() {
+    return InvalidInput("the file is not an ONNX model or is truncated");
+  }
 
   static bool Varint(std::span<const std::byte> in, size_t& at, uint64_t& value) {
     value = 0;
@@ -112,7 +127,8 @@ class Stripper {
     return false;
   }
 
-  absl::Status Submessage(std::span<const std::byte> in, Kind kind, uint64_t tag, int depth, std::string& out) {
+  absl::Status Submessage(std::span<const std::byte> in, Kind kind, uint64_t tag, int depth,
+                          std::string& out) {
     if (kind == Kind::kDropped) return absl::OkStatus();
     std::string content;
     if (kind == Kind::kRaw) {

@@ -1,7 +1,8 @@
-// A walk over the wire format of a ModelProto that takes the weights out before protobuf sees the message.
+// A walk over the wire format of a ModelProto that takes the weights out before protobuf sees the
+// message.
 //
-// Protobuf messages end at 2 GiB and own their bytes. Weights therefore stay where they are (a memory map): every raw_data field
-// is replaced by the index of a span into the original bytes.
+// Protobuf messages end at 2 GiB and own their bytes. Weights therefore stay where they are (a
+// memory map): every raw_data field is replaced by the index of a span into the original bytes.
 #ifndef MENDEL_ONNX_WIRE_H_
 #define MENDEL_ONNX_WIRE_H_
 
@@ -22,8 +23,8 @@ struct StrippedModel {
   std::vector<std::span<const std::byte>> raw;
 };
 
-/// InvalidArgument when the bytes are not a sequence of protobuf fields along the paths that lead to tensors, or nested too
-/// deeply. training_info is left out: it does not take part in inference.
+/// InvalidArgument when the bytes are not a sequence of protobuf fields along the paths that lead
+/// to tensors, or nested too deeply. training_info is left out: it does not take part in inference.
 absl::StatusOr<StrippedModel> StripRawData(std::span<const std::byte> model);
 
 /// The eight bytes that stand for span `index`, and back.

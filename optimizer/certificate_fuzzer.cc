@@ -1,5 +1,6 @@
-// libFuzzer target of the certificate (configure with MENDEL_FUZZ): the bytes are a certificate about two small graphs. They are
-// refused, or they are replayed; nothing that they claim may crash the judge, and what replays must state what its draws show.
+// libFuzzer target of the certificate (configure with MENDEL_FUZZ): the bytes are a certificate
+// about two small graphs. They are refused, or they are replayed; nothing that they claim may crash
+// the verifier, and what replays must state what its draws show.
 
 #include <algorithm>
 #include <cstddef>
@@ -47,11 +48,12 @@ const Pair& Graphs() {
 
 /// Mutations of a true certificate reach further than random bytes.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
+                                          unsigned seed) {
   static const std::string bytes = [] {
     const auto certificate = mendel::Certify(mendel::Graphs().original, mendel::Graphs().plan, {});
     MENDEL_CHECK(certificate.ok());
-    return mendel::SerialiseCertificate(*certificate);
+    return mendel::SerializeCertificate(*certificate);
   }();
   if (seed % 16 == 0 && bytes.size() <= max_size) {
     std::copy(bytes.begin(), bytes.end(), data);
@@ -61,10 +63,12 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const auto certificate = mendel::ParseCertificate(std::string(reinterpret_cast<const char*>(data), size));
+  const auto certificate =
+      mendel::ParseCertificate(std::string(reinterpret_cast<const char*>(data), size));
   MENDEL_CHECK(certificate.ok() || certificate.status().code() != absl::StatusCode::kInternal);
   if (!certificate.ok()) return 0;
-  const absl::Status replayed = mendel::Replay(mendel::Graphs().original, mendel::Graphs().plan, *certificate);
+  const absl::Status replayed =
+      mendel::Replay(mendel::Graphs().original, mendel::Graphs().plan, *certificate);
   MENDEL_CHECK(replayed.code() != absl::StatusCode::kInternal);
   if (replayed.ok()) MENDEL_CHECK(certificate->bound_log2 < 0 && certificate->draws.size() >= 2);
   return 0;

@@ -25,7 +25,8 @@ absl::StatusOr<WeightMode> FromProto(plan::WeightsMode mode) {
 
 plan::CertificateProto ToProto(const Certificate& certificate) {
   plan::CertificateProto proto;
-  proto.set_judge_version(certificate.judge_version);
+  // Old name, kept for one version.
+  proto.set_judge_version(certificate.verifier_version);
   proto.set_original_hash(certificate.original_hash);
   proto.set_plan_hash(certificate.plan_hash);
   proto.set_weights(ToProto(certificate.weights));
@@ -47,12 +48,15 @@ plan::CertificateProto ToProto(const Certificate& certificate) {
 }
 
 absl::StatusOr<Certificate> FromProto(const plan::CertificateProto& proto) {
-  const bool finite = std::isfinite(proto.degree()) && std::isfinite(proto.log2_norm()) && std::isfinite(proto.bound_log2()) &&
-                      std::isfinite(proto.oracle_operands());
-  const bool counts = proto.elements() >= 0 && proto.segments() >= 0 && proto.shared_nodes() >= 0 && proto.rounds() >= 1;
-  if (!finite || !counts || proto.draws_size() > kMaxDraws) return InvalidInput("damaged certificate: a number is out of range");
+  const bool finite = std::isfinite(proto.degree()) && std::isfinite(proto.log2_norm()) &&
+                      std::isfinite(proto.bound_log2()) && std::isfinite(proto.oracle_operands());
+  const bool counts = proto.elements() >= 0 && proto.segments() >= 0 && proto.shared_nodes() >= 0 &&
+                      proto.rounds() >= 1;
+  if (!finite || !counts || proto.draws_size() > kMaxDraws)
+    return InvalidInput("damaged certificate: a number is out of range");
   Certificate certificate;
-  certificate.judge_version = proto.judge_version();
+  // Old name, kept for one version.
+  certificate.verifier_version = proto.judge_version();
   certificate.original_hash = proto.original_hash();
   certificate.plan_hash = proto.plan_hash();
   MENDEL_ASSIGN_OR_RETURN(certificate.weights, FromProto(proto.weights()));
@@ -70,12 +74,15 @@ absl::StatusOr<Certificate> FromProto(const plan::CertificateProto& proto) {
   return certificate;
 }
 
-std::string SerialiseCertificate(const Certificate& certificate) { return ToProto(certificate).SerializeAsString(); }
+std::string SerializeCertificate(const Certificate& certificate) {
+  return ToProto(certificate).SerializeAsString();
+}
 
 absl::StatusOr<Certificate> ParseCertificate(const std::string& bytes) {
   plan::CertificateProto proto;
   const google::protobuf::LogSilencer silencer;  // of malformed strings
-  if (!proto.ParseFromString(bytes)) return InvalidInput("damaged certificate: it cannot be decoded");
+  if (!proto.ParseFromString(bytes))
+    return InvalidInput("damaged certificate: it cannot be decoded");
   return FromProto(proto);
 }
 

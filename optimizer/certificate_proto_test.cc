@@ -9,7 +9,7 @@ namespace {
 
 Certificate Sample() {
   Certificate certificate;
-  certificate.judge_version = 3;
+  certificate.verifier_version = 3;
   certificate.original_hash = "aa";
   certificate.plan_hash = "bb";
   certificate.weights = WeightMode::kExact;
@@ -27,9 +27,9 @@ Certificate Sample() {
 
 TEST(CertificateProto, RoundTripsEveryField) {
   const Certificate sample = Sample();
-  const auto back = ParseCertificate(SerialiseCertificate(sample));
+  const auto back = ParseCertificate(SerializeCertificate(sample));
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(back->judge_version, sample.judge_version);
+  EXPECT_EQ(back->verifier_version, sample.verifier_version);
   EXPECT_EQ(back->original_hash, sample.original_hash);
   EXPECT_EQ(back->plan_hash, sample.plan_hash);
   EXPECT_EQ(back->weights, sample.weights);
@@ -50,8 +50,11 @@ TEST(CertificateProto, RefusesWhatIsOutOfRange) {
     damage(proto);
     return FromProto(proto).status().code() == absl::StatusCode::kInvalidArgument;
   };
-  EXPECT_TRUE(refused([](plan::CertificateProto& p) { p.set_weights(plan::WEIGHTS_MODE_UNSPECIFIED); }));
-  EXPECT_TRUE(refused([](plan::CertificateProto& p) { p.set_bound_log2(std::numeric_limits<double>::quiet_NaN()); }));
+  EXPECT_TRUE(
+      refused([](plan::CertificateProto& p) { p.set_weights(plan::WEIGHTS_MODE_UNSPECIFIED); }));
+  EXPECT_TRUE(refused([](plan::CertificateProto& p) {
+    p.set_bound_log2(std::numeric_limits<double>::quiet_NaN());
+  }));
   EXPECT_TRUE(refused([](plan::CertificateProto& p) { p.set_elements(-1); }));
   EXPECT_TRUE(refused([](plan::CertificateProto& p) { p.set_rounds(0); }));
   EXPECT_FALSE(ParseCertificate("\xff\xff").ok());

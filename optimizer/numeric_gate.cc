@@ -19,8 +19,8 @@ struct ErrorPair {
   double p999 = 0;
 };
 
-/// Errors of `got` relative to the largest finite reference magnitude. Equal infinities and NaN against NaN are no error; any
-/// other mismatch of finiteness is an infinite one.
+/// Errors of `got` relative to the largest finite reference magnitude. Equal infinities and NaN
+/// against NaN are no error; any other mismatch of finiteness is an infinite one.
 ErrorPair Errors(const HostValue& reference, const Tensor& got) {
   const int64_t count = got.size();
   double scale = 0;
@@ -35,19 +35,24 @@ ErrorPair Errors(const HostValue& reference, const Tensor& got) {
     if (std::isfinite(want) && std::isfinite(have)) {
       error = std::abs(want - have) / std::max(scale, kSmallestScale);
     } else {
-      error = want == have || (std::isnan(want) && std::isnan(have)) ? 0 : std::numeric_limits<double>::infinity();
+      error = want == have || (std::isnan(want) && std::isnan(have))
+                  ? 0
+                  : std::numeric_limits<double>::infinity();
     }
   }
   ErrorPair pair;
   if (errors.empty()) return pair;
   pair.max = *std::max_element(errors.begin(), errors.end());
-  const size_t rank = std::min(errors.size() - 1, static_cast<size_t>(0.999 * static_cast<double>(errors.size())));
-  std::nth_element(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(rank), errors.end());
+  const size_t rank =
+      std::min(errors.size() - 1, static_cast<size_t>(0.999 * static_cast<double>(errors.size())));
+  std::nth_element(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(rank),
+                   errors.end());
   pair.p999 = errors[rank];
   return pair;
 }
 
-/// Zeros, large magnitudes, denormals and one-hot in place of the float inputs; integer inputs stay.
+/// Zeros, large magnitudes, denormals and one-hot in place of the float inputs; integer inputs
+/// stay.
 std::vector<std::vector<Tensor>> EdgeInputs(const std::vector<Tensor>& random) {
   std::vector<std::vector<Tensor>> cases(4, random);
   for (size_t k = 0; k < random.size(); ++k) {
@@ -68,13 +73,15 @@ std::vector<std::vector<Tensor>> EdgeInputs(const std::vector<Tensor>& random) {
 double TotalFlops(const Graph& graph) {
   double flops = 0;
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    flops +=
-        WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) { return CostOf(*graph.nodes()[i].op, view).flops; });
+    flops += WithView(graph, static_cast<int32_t>(i), [&](const NodeView& view) {
+      return CostOf(*graph.nodes()[i].op, view).flops;
+    });
   }
   return flops;
 }
 
-absl::StatusOr<std::vector<std::vector<Tensor>>> MakeInputs(const Graph& graph, const GateOptions& options) {
+absl::StatusOr<std::vector<std::vector<Tensor>>> MakeInputs(const Graph& graph,
+                                                            const GateOptions& options) {
   std::vector<std::vector<Tensor>> cases;
   for (const auto& sample : options.samples) {
     std::vector<Tensor> inputs;
@@ -94,7 +101,8 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> MakeInputs(const Graph& graph, 
   cases.push_back(RandomInputs(graph, options.seed));
   const double flops = std::max(1.0, TotalFlops(graph));
   for (auto& edge : EdgeInputs(cases[0])) {
-    if (flops * static_cast<double>(cases.size() + 1) <= options.edge_flops) cases.push_back(std::move(edge));
+    if (flops * static_cast<double>(cases.size() + 1) <= options.edge_flops)
+      cases.push_back(std::move(edge));
   }
   return cases;
 }
@@ -107,16 +115,20 @@ void Worsen(plan::NumericResult& result, const ErrorPair& baseline, const ErrorP
 }
 
 /// Outputs of a compiled program for every case.
-absl::StatusOr<std::vector<std::vector<Tensor>>> RunCases(const Variant& variant, const std::vector<std::vector<Tensor>>& cases,
-                                                          const Profiler& profiler) {
+absl::StatusOr<std::vector<std::vector<Tensor>>> RunCases(
+    const Variant& variant, const std::vector<std::vector<Tensor>>& cases,
+    const Profiler& profiler) {
   const ProfilerOptions& options = profiler.options();
-  MENDEL_ASSIGN_OR_RETURN(const auto program, profiler.backend().Compile(variant.graph, {.threads = options.threads,
-                                                                                         .cpus = options.cpus,
-                                                                                         .numerics = options.numerics,
-                                                                                         .algorithms = variant.algorithms}));
+  MENDEL_ASSIGN_OR_RETURN(
+      const auto program,
+      profiler.backend().Compile(variant.graph, {.threads = options.threads,
+                                                 .cpus = options.cpus,
+                                                 .numerics = options.numerics,
+                                                 .algorithms = variant.algorithms}));
   std::vector<std::vector<Tensor>> outputs;
   for (const std::vector<Tensor>& inputs : cases) {
-    MENDEL_ASSIGN_OR_RETURN(std::vector<Tensor> results, RunOnTensors(*program, variant.graph, inputs));
+    MENDEL_ASSIGN_OR_RETURN(std::vector<Tensor> results,
+                            RunOnTensors(*program, variant.graph, inputs));
     outputs.push_back(std::move(results));
   }
   return outputs;
@@ -124,10 +136,12 @@ absl::StatusOr<std::vector<std::vector<Tensor>>> RunCases(const Variant& variant
 
 }  // namespace
 
-absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& baseline, const Variant& plan,
-                                       const Profiler& profiler, const GateOptions& options) {
+absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& baseline,
+                                       const Variant& plan, const Profiler& profiler,
+                                       const GateOptions& options) {
   MENDEL_ASSIGN_OR_RETURN(const auto cases, MakeInputs(original, options));
-  // One program at a time: each holds its own packed weights, the reference holds them in double precision.
+  // One program at a time: each contains its own packed weights, the reference holds them in double
+  // precision.
   MENDEL_ASSIGN_OR_RETURN(const auto by_baseline, RunCases(baseline, cases, profiler));
   MENDEL_ASSIGN_OR_RETURN(const auto by_plan, RunCases(plan, cases, profiler));
   GateResult result;
@@ -140,15 +154,18 @@ absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& bas
     result.reference_seconds += clock.Seconds();
     for (size_t k = 0; k < reference.size(); ++k) {
       result.outputs[k].set_output(original.outputs()[k].name);
-      Worsen(result.outputs[k], Errors(reference[k], by_baseline[i][k]), Errors(reference[k], by_plan[i][k]));
+      Worsen(result.outputs[k], Errors(reference[k], by_baseline[i][k]),
+             Errors(reference[k], by_plan[i][k]));
     }
     ++result.inputs;
   }
   for (const plan::NumericResult& output : result.outputs) {
-    const double limit = std::max(AllowedError(profiler.options().numerics), options.factor * output.baseline_max());
+    const double limit =
+        std::max(AllowedError(profiler.options().numerics), options.factor * output.baseline_max());
     if (output.plan_max() <= limit || !result.passed) continue;
     result.passed = false;
-    result.failure = Cat("output '", output.output(), "': error ", output.plan_max(), " of the largest output exceeds ", limit);
+    result.failure = Cat("output '", output.output(), "': error ", output.plan_max(),
+                         " of the largest output exceeds ", limit);
   }
   return result;
 }

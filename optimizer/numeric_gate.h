@@ -1,4 +1,5 @@
-// The numeric gate (docs/verification.md, section 7): baseline and plan in their own precision against float64.
+// The numeric gate (docs/verification.md, section 7): baseline and plan in their own precision
+// against float64.
 #ifndef MENDEL_OPTIMIZER_NUMERIC_GATE_H_
 #define MENDEL_OPTIMIZER_NUMERIC_GATE_H_
 
@@ -8,12 +9,12 @@
 
 #include "absl/status/statusor.h"
 #include "mendel/plan.pb.h"
-#include "optimizer/profiler.h"
+#include "optimizer/profile/profiler.h"
 
 namespace mendel {
 
-/// Below this magnitude a float32 has lost precision to denormals, and a backend may flush them: errors are taken relative to at
-/// least this.
+/// Below this magnitude a float32 has lost precision to denormals, and a backend may flush them:
+/// errors are taken relative to at least this.
 inline constexpr double kSmallestScale = 0x1p-126 / 0x1p-23;
 
 struct GateOptions {
@@ -22,7 +23,8 @@ struct GateOptions {
   std::vector<std::map<std::string, Tensor>> samples;
   /// The plan's error may be the larger of AllowedError and this times the baseline's.
   double factor = 4;
-  /// Edge inputs (zeros, large, denormal, one-hot) are evaluated while the reference needs fewer flops than this in all.
+  /// Edge inputs (zeros, large, denormal, one-hot) are evaluated while the reference needs fewer
+  /// flops than this in all.
   double edge_flops = 4e9;
 };
 
@@ -34,10 +36,11 @@ struct GateResult {
   std::string failure;  ///< names the output when not passed
 };
 
-/// Runs `baseline` and `plan` on the backend, in the profiler's numerics class, and `original` in double precision. An error only
-/// when something cannot run.
-absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& baseline, const Variant& plan,
-                                       const Profiler& profiler, const GateOptions& options);
+/// Runs `baseline` and `plan` on the backend, in the profiler's numerics class, and `original` in
+/// double precision. An error only when something cannot run.
+absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& baseline,
+                                       const Variant& plan, const Profiler& profiler,
+                                       const GateOptions& options);
 
 }  // namespace mendel
 

@@ -21,20 +21,24 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// The definition, slowly; with the algorithm "skewed" at once, and every output too large by a share.
+/// The definition, slowly; with the algorithm "skewed" at once, and every output too large by a
+/// share.
 class SkewedExecutable final : public Executable {
  public:
   SkewedExecutable(Graph graph, double skew) : graph_(std::move(graph)), skew_(skew) {
     for (int32_t id = 0; id < static_cast<int32_t>(graph_.nodes().size()); ++id) {
-      if (!IsInput(graph_.node(id)) && !IsConstant(graph_.node(id))) steps_.push_back({"step", {id}, "definition", 1});
+      if (!IsInput(graph_.node(id)) && !IsConstant(graph_.node(id)))
+        steps_.push_back({"step", {id}, "definition", 1});
     }
   }
-  absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) override {
+  absl::Status Run(std::span<const std::span<const std::byte>> inputs,
+                   std::span<const std::span<std::byte>> outputs) override {
     if (skew_ == 0) std::this_thread::sleep_for(std::chrono::milliseconds(3));
     std::vector<HostValue> values;
     for (size_t k = 0; k < inputs.size(); ++k) {
       const TensorType& type = graph_.type({graph_.inputs()[k], 0});
-      values.push_back(HostValue::FromTensor(Tensor(type, std::vector<std::byte>(inputs[k].begin(), inputs[k].end()))));
+      values.push_back(HostValue::FromTensor(
+          Tensor(type, std::vector<std::byte>(inputs[k].begin(), inputs[k].end()))));
     }
     MENDEL_ASSIGN_OR_RETURN(std::vector<HostValue> results, Evaluate(graph_, values));
     for (size_t k = 0; k < results.size(); ++k) {
@@ -44,7 +48,8 @@ class SkewedExecutable final : public Executable {
     return absl::OkStatus();
   }
   const std::vector<Step>& steps() const override { return steps_; }
-  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs,
+                        std::span<const std::span<std::byte>> outputs,
                         std::vector<double>& seconds) override {
     seconds.assign(steps_.size(), skew_ == 0 ? 1.0 : 0.1);
     return Run(inputs, outputs);
@@ -65,11 +70,13 @@ class SkewedBackend final : public Backend {
   absl::Status Probe() const override { return absl::OkStatus(); }
   std::string Identity() const override { return "skewed"; }
   absl::Status Supports(Numerics) const override { return absl::OkStatus(); }
-  std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const override {
+  std::vector<std::string> Algorithms(const Graph& graph, int32_t node,
+                                      Numerics numerics) const override {
     if (graph.node(node).op->name != "MatMul" || numerics != Numerics::kBf16) return {};
     return {"skewed"};
   }
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(
+      const Graph& graph, const CompileOptions& options) const override {
     return std::make_unique<SkewedExecutable>(graph, options.algorithms.empty() ? 0 : skew_);
   }
 
@@ -95,7 +102,8 @@ TEST(NumericGate, EveryClassHasItsBound) {
     for (const double share : {0.5, 0.9, 1.1, 2.0}) {
       const SkewedBackend backend(share * AllowedError(numerics));
       const Profiler profiler(backend, *cache, {.numerics = numerics});
-      const auto result = NumericGate(graph, {graph, {}}, {graph, {{graph.outputs()[0].value.node, "skewed"}}}, profiler, {});
+      const auto result = NumericGate(
+          graph, {graph, {}}, {graph, {{graph.outputs()[0].value.node, "skewed"}}}, profiler, {});
       ASSERT_TRUE(result.ok()) << result.status();
       EXPECT_EQ(result->passed, share < 1) << NumericsName(numerics) << " " << share;
       EXPECT_NEAR(result->outputs[0].plan_max(), share * AllowedError(numerics), 1e-6);
@@ -114,11 +122,13 @@ TEST(NumericGate, ABackendWithoutAClassSaysSo) {
     const auto result = Optimize(Product(), options, *cache);
     ASSERT_TRUE(result.ok()) << result.status();
     const bool lacks = OperandRounding(numerics) > 0;
-    EXPECT_EQ(result->plan.info.target().numerics(), NumericsName(lacks ? Numerics::kDefault : numerics));
+    EXPECT_EQ(result->plan.info.target().numerics(),
+              NumericsName(lacks ? Numerics::kDefault : numerics));
     EXPECT_EQ(result->notices.size(), lacks ? 1u : 0u);
     for (const std::string& notice : result->notices) {
-      EXPECT_THAT(notice, HasSubstr(std::string(NumericsName(numerics)) +
-                                    " allows no more than default here: backend reference has no kernels"));
+      EXPECT_THAT(notice,
+                  HasSubstr(std::string(NumericsName(numerics)) +
+                            " allows no more than default here: backend reference has no kernels"));
     }
   }
 }
@@ -130,7 +140,8 @@ TEST(NumericGate, AClassThatAddsNoAlgorithmSaysSo) {
   options.backend = "skewed";
   options.device = &backend;
   options.search.baseline_only = true;
-  for (const Numerics numerics : {Numerics::kDefault, Numerics::kHigh, Numerics::kTf32, Numerics::kBf16}) {
+  for (const Numerics numerics :
+       {Numerics::kDefault, Numerics::kHigh, Numerics::kTf32, Numerics::kBf16}) {
     options.numerics = numerics;
     const auto result = Optimize(Product(), options, *cache);
     ASSERT_TRUE(result.ok()) << result.status();
@@ -138,7 +149,8 @@ TEST(NumericGate, AClassThatAddsNoAlgorithmSaysSo) {
     if (OperandRounding(numerics) == 0 || numerics == Numerics::kBf16) {
       EXPECT_THAT(result->notices, IsEmpty());
     } else {
-      const std::string wanted = Cat("numerics ", NumericsName(numerics), ": this machine has no algorithm of that class beyond ",
+      const std::string wanted = Cat("numerics ", NumericsName(numerics),
+                                     ": this machine has no algorithm of that class beyond ",
                                      NumericsName(*Stricter(numerics)), "'s");
       EXPECT_THAT(result->notices, ElementsAre(HasSubstr(wanted)));
     }
@@ -167,7 +179,8 @@ TEST(NumericGate, WhatBf16MayNotIsTriedInTheNextStricterClass) {
   EXPECT_EQ(bad.plan.info.target().numerics(), "tf32");
   EXPECT_TRUE(bad.plan.info.algorithms().empty());
   ASSERT_FALSE(bad.notices.empty());
-  EXPECT_THAT(bad.notices[0], HasSubstr("numerics tf32 was used, because under bf16 the numeric gate refused"));
+  EXPECT_THAT(bad.notices[0],
+              HasSubstr("numerics tf32 was used, because under bf16 the numeric gate refused"));
 }
 
 }  // namespace

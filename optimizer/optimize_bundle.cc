@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 #include "graph/rewrite.h"
-#include "optimizer/contest.h"
+#include "optimizer/search/search_session.h"
 #include "runtime/plan_bundle.h"
 
 namespace mendel {
@@ -27,11 +27,14 @@ bool Takes(const Graph& graph, const std::map<std::string, Tensor>& sample) {
 }
 
 /// Samples of each graph. Where a graph has none, it is tried on random inputs as ever.
-absl::StatusOr<std::vector<Samples>> Distribute(const Samples& samples, const std::vector<Graph>& graphs) {
+absl::StatusOr<std::vector<Samples>> Distribute(const Samples& samples,
+                                                const std::vector<Graph>& graphs) {
   std::vector<Samples> distributed(graphs.size());
   for (size_t s = 0; s < samples.size(); ++s) {
-    const auto taker = std::find_if(graphs.begin(), graphs.end(), [&](const Graph& graph) { return Takes(graph, samples[s]); });
-    if (taker == graphs.end()) return InvalidInput("sample ", s, " has the input shapes of no member of the bundle");
+    const auto taker = std::find_if(graphs.begin(), graphs.end(),
+                                    [&](const Graph& graph) { return Takes(graph, samples[s]); });
+    if (taker == graphs.end())
+      return InvalidInput("sample ", s, " has the input shapes of no member of the bundle");
     distributed[static_cast<size_t>(taker - graphs.begin())].push_back(samples[s]);
   }
   return distributed;
@@ -51,13 +54,15 @@ std::vector<double> SplitBudget(double seconds, const std::vector<Graph>& graphs
   const double all = std::accumulate(flops.begin(), flops.end(), 0.0);
   std::vector<double> shares;
   for (const double own : flops) {
-    const double share = seconds * (kEvenShare / static_cast<double>(graphs.size()) + (1 - kEvenShare) * own / all);
+    const double share =
+        seconds * (kEvenShare / static_cast<double>(graphs.size()) + (1 - kEvenShare) * own / all);
     shares.push_back(std::max(1.0, std::round(1e3 * share)) * 1e-3);
   }
   return shares;
 }
 
-absl::StatusOr<std::vector<OptimizeResult>> OptimizeBundle(const std::vector<Graph>& originals, const OptimizeOptions& options,
+absl::StatusOr<std::vector<OptimizeResult>> OptimizeBundle(const std::vector<Graph>& originals,
+                                                           const OptimizeOptions& options,
                                                            ProfileCache& cache) {
   std::vector<NamedShapes> shapes;
   for (const Graph& graph : originals) shapes.push_back(InputShapes(graph));
@@ -67,11 +72,13 @@ absl::StatusOr<std::vector<OptimizeResult>> OptimizeBundle(const std::vector<Gra
     MENDEL_ASSIGN_OR_RETURN(results[0], Optimize(originals[0], options, cache));
     return results;
   }
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<Samples> samples, Distribute(options.gate.samples, originals));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Samples> samples,
+                          Distribute(options.gate.samples, originals));
   const std::vector<double> shares = SplitBudget(options.search.budget_seconds, originals);
   std::vector<size_t> order(originals.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return shares[a] < shares[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return shares[a] < shares[b]; });
 
   OptimizeOptions own = options;
   for (const size_t k : order) {
@@ -86,9 +93,11 @@ absl::StatusOr<std::vector<OptimizeResult>> OptimizeBundle(const std::vector<Gra
     }
     auto result = Optimize(originals[k], own, cache);
     if (!result.ok()) return Annotate(result.status(), inputs);
-    own.search.spare_seconds = std::max(0.0, own.search.spare_seconds + shares[k] - SearchSeconds(*result));
+    own.search.spare_seconds =
+        std::max(0.0, own.search.spare_seconds + shares[k] - SearchSeconds(*result));
     for (const plan::AppliedMutant& mutant : result->search.mutants) {
-      own.search.tried_first.insert(PlaceName(mutant.rule(), {mutant.where().begin(), mutant.where().end()}));
+      own.search.tried_first.insert(
+          MatchName(mutant.rule(), {mutant.where().begin(), mutant.where().end()}));
     }
     results[k] = *std::move(result);
   }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/contest.h"
+#include "optimizer/search/search_session.h"
 #include "runtime/backend.h"
 
 namespace mendel {
@@ -22,8 +22,11 @@ using testing::HasSubstr;
 Graph Network(int64_t batch) {
   GraphBuilder builder;
   const auto conv = [&](ValueId x, const std::string& name) {
-    const ValueId w = builder.Constant(Tensor::Filled({DType::kF32, {4, 4, 3, 3}}, 0.25), "w" + name);
-    return *builder.Add("Conv", {x, w}, {{"strides", Ints{1, 1}}, {"dilations", Ints{2, 2}}, {"pads", Ints{2, 2, 2, 2}}}, name);
+    const ValueId w =
+        builder.Constant(Tensor::Filled({DType::kF32, {4, 4, 3, 3}}, 0.25), "w" + name);
+    return *builder.Add(
+        "Conv", {x, w},
+        {{"strides", Ints{1, 1}}, {"dilations", Ints{2, 2}}, {"pads", Ints{2, 2, 2, 2}}}, name);
   };
   const ValueId x = builder.Input("x", {DType::kF32, {batch, 4, 8, 8}});
   const ValueId sum = *builder.Add("Add", {conv(x, "a"), conv(x, "b")}, {}, "sum");
@@ -46,15 +49,19 @@ TEST(OptimizeBundle, RefusesWhatABundleCannotOffer) {
   options.backend = "reference";
   const auto twice = OptimizeBundle({Network(1), Network(2), Network(1)}, options, *cache);
   EXPECT_EQ(twice.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(twice.status().message()), HasSubstr("members 0 and 2 of the bundle have the same input shapes"));
-  EXPECT_EQ(OptimizeBundle({}, options, *cache).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(twice.status().message()),
+              HasSubstr("members 0 and 2 of the bundle have the same input shapes"));
+  EXPECT_EQ(OptimizeBundle({}, options, *cache).status().code(),
+            absl::StatusCode::kInvalidArgument);
   options.gate.samples = {{{"x", Tensor::Filled({DType::kF32, {3, 4, 8, 8}}, 1)}}};
   const auto sample = OptimizeBundle({Network(1), Network(2)}, options, *cache);
-  EXPECT_THAT(std::string(sample.status().message()), HasSubstr("sample 0 has the input shapes of no member"));
+  EXPECT_THAT(std::string(sample.status().message()),
+              HasSubstr("sample 0 has the input shapes of no member"));
 }
 
 /// The rule that a search turns to first; "" when it finds no place.
-std::string FirstRule(const Graph& graph, SearchMethod method, const std::set<std::string>& tried_first) {
+std::string FirstRule(const Graph& graph, SearchMethod method,
+                      const std::set<std::string>& tried_first) {
   const auto cache = *ProfileCache::Open(":memory:");
   Profiler profiler(*FindBackend("reference"), *cache, {});
   std::string first;
@@ -73,7 +80,7 @@ std::string FirstRule(const Graph& graph, SearchMethod method, const std::set<st
   return first;
 }
 
-TEST(TriedFirst, ThePlacesThatWonForOtherShapesComeFirst) {
+TEST(TriedFirst, TheMatchesThatWonForOtherShapesComeFirst) {
   const Graph one = Network(1), four = Network(4);
   for (const SearchMethod method : {SearchMethod::kBeam, SearchMethod::kEGraph}) {
     std::set<std::string> rules;
@@ -82,9 +89,11 @@ TEST(TriedFirst, ThePlacesThatWonForOtherShapesComeFirst) {
     for (const Rule* rule : RulesOfSearch({}, method == SearchMethod::kEGraph)) {
       for (int32_t node = 0; node < static_cast<int32_t>(one.nodes().size()); ++node) {
         for (const Match& match : rule->match(one, node)) {
-          if (rules.size() == 2 || rule->name == unguided || !MakeMutant(one, *rule, match).ok()) continue;
+          if (rules.size() == 2 || rule->name == unguided || !MakeMutant(one, *rule, match).ok())
+            continue;
           if (!rules.insert(std::string(rule->name)).second) continue;
-          EXPECT_EQ(FirstRule(four, method, {PlaceName(rule->name, NodeNames(one, match))}), rule->name);
+          EXPECT_EQ(FirstRule(four, method, {MatchName(rule->name, NodeNames(one, match))}),
+                    rule->name);
         }
       }
     }
@@ -99,9 +108,9 @@ TEST(TriedFirst, IsPartOfWhatAnOutcomeIsStoredUnder) {
   SearchOptions plain, spared, guided;
   spared.spare_seconds = 10;
   guided.tried_first = {"conv_merge\na\nb"};
-  const std::string key = Contest(graph, profiler, *cache, plain).Key("m");
-  EXPECT_EQ(Contest(graph, profiler, *cache, spared).Key("m"), key);
-  EXPECT_NE(Contest(graph, profiler, *cache, guided).Key("m"), key);
+  const std::string key = SearchSession(graph, profiler, *cache, plain).Key("m");
+  EXPECT_EQ(SearchSession(graph, profiler, *cache, spared).Key("m"), key);
+  EXPECT_NE(SearchSession(graph, profiler, *cache, guided).Key("m"), key);
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ double OutputTolerance(DType dtype, Numerics numerics) {
   return rounding;
 }
 
-OutputDifference CompareOutputs(const Graph& graph, const OutputBytes& want, const OutputBytes& have, Numerics numerics) {
+OutputDifference CompareOutputs(const Graph& graph, const OutputBytes& want,
+                                const OutputBytes& have, Numerics numerics) {
   OutputDifference result;
   double worst = -1;
   for (size_t k = 0; k < graph.outputs().size(); ++k) {

@@ -8,16 +8,18 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "optimizer/certificate_proto.h"
-#include "optimizer/normalise.h"
+#include "optimizer/normalize.h"
 #include "optimizer/stored_values.h"
 
 namespace mendel {
 namespace {
 
-/// Runs `step`, notes its seconds under `phase` and tells the watcher that it begins.
+/// Runs `step`, notes its seconds under `phase` and reports its beginning to the watcher.
 template <class Step>
-auto Timed(const std::string& phase, const OptimizeOptions& options, OptimizeResult& result, Step&& step) {
-  if (options.search.progress) options.search.progress({.phase = phase, .detail = "", .seconds_left = -1});
+auto Timed(const std::string& phase, const OptimizeOptions& options, OptimizeResult& result,
+           Step&& step) {
+  if (options.search.progress)
+    options.search.progress({.phase = phase, .detail = "", .seconds_left = -1});
   const Stopwatch clock;
   auto outcome = step();
   malloc_trim(0);  // what a phase needed for a moment should not add to the next one's peak
@@ -25,14 +27,18 @@ auto Timed(const std::string& phase, const OptimizeOptions& options, OptimizeRes
   return outcome;
 }
 
-std::string CertificateKey(const Graph& original, const Graph& plan, const JudgeOptions& options) {
-  return Sha256Hex(Cat("judge ", kJudgeVersion, " target ", options.target_log2, " weights ", static_cast<int>(options.weights),
-                       " ", GraphHash(original, options.weights), " ", GraphHash(plan, options.weights)));
+std::string CertificateKey(const Graph& original, const Graph& plan,
+                           const VerifierOptions& options) {
+  // Old name, kept for one version.
+  return Sha256Hex(Cat("judge ", kVerifierVersion, " target ", options.target_log2, " weights ",
+                       static_cast<int>(options.weights), " ", GraphHash(original, options.weights),
+                       " ", GraphHash(plan, options.weights)));
 }
 
-/// A stored certificate of the same two graphs, options and judge, or a fresh one.
-absl::StatusOr<Certificate> CertifyOrReuse(const Graph& original, const Graph& plan, const JudgeOptions& options,
-                                           ProfileCache& cache, bool& reused) {
+/// A stored certificate of the same two graphs, options and verifier, or a fresh one.
+absl::StatusOr<Certificate> CertifyOrReuse(const Graph& original, const Graph& plan,
+                                           const VerifierOptions& options, ProfileCache& cache,
+                                           bool& reused) {
   const std::string key = CertificateKey(original, plan, options);
   reused = false;
   if (options.fixed_draws.empty()) {
@@ -43,12 +49,14 @@ absl::StatusOr<Certificate> CertifyOrReuse(const Graph& original, const Graph& p
     }
   }
   MENDEL_ASSIGN_OR_RETURN(const Certificate certificate, Certify(original, plan, options));
-  if (options.fixed_draws.empty()) MENDEL_RETURN_IF_ERROR(cache.Put("certificate", key, SerialiseCertificate(certificate)));
+  if (options.fixed_draws.empty())
+    MENDEL_RETURN_IF_ERROR(cache.Put("certificate", key, SerializeCertificate(certificate)));
   return certificate;
 }
 
 /// Everything a plan says about itself that is the same for equal inputs, options and measurements.
-plan::PlanInfo MakeInfo(const OptimizeOptions& options, const Backend& backend, const OptimizeResult& result) {
+plan::PlanInfo MakeInfo(const OptimizeOptions& options, const Backend& backend,
+                        const OptimizeResult& result) {
   plan::PlanInfo info;
   info.set_format_version(kPlanInfoVersion);
   info.set_mendel_version(options.mendel_version);
@@ -57,8 +65,10 @@ plan::PlanInfo MakeInfo(const OptimizeOptions& options, const Backend& backend, 
   info.mutable_target()->set_isa(backend.Isa());
   info.mutable_target()->set_threads(options.threads);
   info.mutable_target()->set_numerics(std::string(NumericsName(options.numerics)));
-  for (const auto& [node, name] : result.search.best.algorithms) (*info.mutable_algorithms())[node] = name;
-  info.set_weights(result.certificate.weights == WeightMode::kSymbolic ? plan::WEIGHTS_MODE_SYMBOLIC : plan::WEIGHTS_MODE_EXACT);
+  for (const auto& [node, name] : result.search.best.algorithms)
+    (*info.mutable_algorithms())[node] = name;
+  info.set_weights(result.certificate.weights == WeightMode::kSymbolic ? plan::WEIGHTS_MODE_SYMBOLIC
+                                                                       : plan::WEIGHTS_MODE_EXACT);
   for (const plan::AppliedMutant& mutant : result.search.mutants) *info.add_mutants() = mutant;
   *info.mutable_search() = result.search.counters;
   const auto timing = [](const Timing& from, plan::TimingProto* to) {
@@ -70,7 +80,8 @@ plan::PlanInfo MakeInfo(const OptimizeOptions& options, const Backend& backend, 
   };
   timing(result.search.baseline_time, info.mutable_baseline_ms());
   timing(result.search.best_time, info.mutable_plan_ms());
-  for (const std::string& conditions : result.search.conditions) info.add_device_conditions(conditions);
+  for (const std::string& conditions : result.search.conditions)
+    info.add_device_conditions(conditions);
   for (const plan::NumericResult& output : result.gate.outputs) *info.add_numeric() = output;
   info.set_model_name(options.model_name);
   info.set_model_hash(options.model_hash);
@@ -85,43 +96,53 @@ Numerics NextStricter(const Backend& backend, Numerics numerics) {
   return next.value_or(Numerics::kStrict);
 }
 
-/// Tells where a class of rounded operands gives no node of `graph` an algorithm that the next stricter one does not.
-void NoteAddsNothing(const Backend& backend, const Graph& graph, Numerics numerics, std::vector<std::string>& notices) {
+/// Reports where a class of rounded operands gives no node of `graph` an algorithm that the next
+/// stricter one does not.
+void NoteAddsNothing(const Backend& backend, const Graph& graph, Numerics numerics,
+                     std::vector<std::string>& notices) {
   if (OperandRounding(numerics) == 0) return;
   const Numerics stricter = NextStricter(backend, numerics);
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    if (backend.Algorithms(graph, node, numerics) != backend.Algorithms(graph, node, stricter)) return;
+    if (backend.Algorithms(graph, node, numerics) != backend.Algorithms(graph, node, stricter))
+      return;
   }
-  notices.push_back(Cat("numerics ", NumericsName(numerics), ": this machine has no algorithm of that class beyond ",
+  notices.push_back(Cat("numerics ", NumericsName(numerics),
+                        ": this machine has no algorithm of that class beyond ",
                         NumericsName(stricter), "'s for the model's operators"));
 }
 
-/// What is optimized: `original`, or with stored numbers in it where they may be used and are of use. Where none are, the plan may
-/// as well hold for all weights.
-absl::StatusOr<Graph> MakeSource(const Graph& original, const OptimizeOptions& options, JudgeOptions& judge) {
-  if (options.judge.weights == WeightMode::kSymbolic) return original;
+/// The program to optimize: `original`, or with stored numbers in it where they may be used and are
+/// of use. Where none are, the plan may as well count for all weights.
+absl::StatusOr<Graph> MakeSource(const Graph& original, const OptimizeOptions& options,
+                                 VerifierOptions& verifier) {
+  if (options.verifier.weights == WeightMode::kSymbolic) return original;
   std::set<std::string> names;
-  MENDEL_ASSIGN_OR_RETURN(Graph source, WithUsefulLiterals(original, options.search.disabled_rules, names));
-  if (names.empty()) judge.weights = WeightMode::kSymbolic;
+  MENDEL_ASSIGN_OR_RETURN(Graph source,
+                          WithUsefulLiterals(original, options.search.disabled_rules, names));
+  if (names.empty()) verifier.weights = WeightMode::kSymbolic;
   return source;
 }
 
 }  // namespace
 
-absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options, ProfileCache& cache) {
+absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options,
+                                        ProfileCache& cache) {
   OptimizeResult result;
-  const Backend* backend = options.device != nullptr ? options.device : FindBackend(options.backend);
+  const Backend* backend =
+      options.device != nullptr ? options.device : FindBackend(options.backend);
   if (backend == nullptr) return Unsupported("this program has no backend '", options.backend, "'");
   MENDEL_RETURN_IF_ERROR(Annotate(backend->Probe(), Cat("backend ", options.backend)));
   if (const absl::Status supported = backend->Supports(options.numerics); !supported.ok()) {
     OptimizeOptions less = options;
     less.numerics = NextStricter(*backend, options.numerics);
     MENDEL_ASSIGN_OR_RETURN(result, Optimize(original, less, cache));
-    result.notices.insert(result.notices.begin(), Cat("numerics ", NumericsName(options.numerics), " allows no more than ",
-                                                      NumericsName(less.numerics), " here: ", supported.message()));
+    result.notices.insert(result.notices.begin(),
+                          Cat("numerics ", NumericsName(options.numerics), " allows no more than ",
+                              NumericsName(less.numerics), " here: ", supported.message()));
     return result;
   }
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<int> cpus, CpusFor(*backend, options.affinity, options.threads));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<int> cpus,
+                          CpusFor(*backend, options.affinity, options.threads));
   Profiler profiler(*backend, cache,
                     {.threads = options.threads,
                      .cpus = cpus,
@@ -129,36 +150,43 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
                      .error_on_miss = options.error_on_cache_miss,
                      .costs = options.costs});
 
-  JudgeOptions judge = options.judge;
-  MENDEL_ASSIGN_OR_RETURN(const Graph source, MakeSource(original, options, judge));
+  VerifierOptions verifier = options.verifier;
+  MENDEL_ASSIGN_OR_RETURN(const Graph source, MakeSource(original, options, verifier));
   std::set<std::string> faults;
-  MENDEL_ASSIGN_OR_RETURN(const Graph baseline, Timed("normalise", options, result,
-                                                      [&] { return Normalise(source, options.search.disabled_rules, faults); }));
+  MENDEL_ASSIGN_OR_RETURN(const Graph baseline, Timed("normalise", options, result, [&] {
+                            return Normalize(source, options.search.disabled_rules, faults);
+                          }));
   NoteAddsNothing(*backend, baseline, options.numerics, result.notices);
-  MENDEL_ASSIGN_OR_RETURN(result.search,
-                          Timed("search", options, result, [&] { return Search(baseline, profiler, cache, options.search); }));
-  if (options.costs) result.search.baseline_time.runs = result.search.best_time.runs = 0;  // nothing was timed
+  MENDEL_ASSIGN_OR_RETURN(result.search, Timed("search", options, result, [&] {
+                            return Search(baseline, profiler, cache, options.search);
+                          }));
+  if (options.costs)
+    result.search.baseline_time.runs = result.search.best_time.runs = 0;  // nothing was timed
   faults.insert(result.search.warnings.begin(), result.search.warnings.end());
   result.notices.insert(result.notices.end(), faults.begin(), faults.end());
   // The draws of the certificate come after the search has fixed the graph.
   MENDEL_ASSIGN_OR_RETURN(result.certificate, Timed("certify", options, result, [&] {
-                            return CertifyOrReuse(original, result.search.best.graph, judge, cache, result.certificate_reused);
+                            return CertifyOrReuse(original, result.search.best.graph, verifier,
+                                                  cache, result.certificate_reused);
                           }));
-  MENDEL_ASSIGN_OR_RETURN(result.gate, Timed("numeric gate", options, result, [&] {
-                            return NumericGate(original, {baseline, {}}, result.search.best, profiler, options.gate);
-                          }));
+  MENDEL_ASSIGN_OR_RETURN(
+      result.gate, Timed("numeric gate", options, result, [&] {
+        return NumericGate(original, {baseline, {}}, result.search.best, profiler, options.gate);
+      }));
   if (!result.gate.passed) {
     if (options.search.baseline_only) return InternalError("numeric gate: ", result.gate.failure);
-    // Less daring, step by step: no algorithms of other rounding, then no mutants (sums in another order can be too much for an
-    // ill-conditioned network).
+    // Retries with less risk, step by step: no algorithms of other rounding, then no mutants (sums
+    // in another order can be too much for an ill-conditioned network).
     OptimizeOptions careful = options;
     careful.search.baseline_only = options.numerics == Numerics::kStrict;
     careful.numerics = NextStricter(*backend, options.numerics);
     MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
     const std::string notice =
         careful.search.baseline_only
-            ? Cat("the plan is the baseline, because the numeric gate refused the mutants found: ", result.gate.failure)
-            : Cat("numerics ", NumericsName(careful.numerics), " was used, because under ", NumericsName(options.numerics),
+            ? Cat("the plan is the baseline, because the numeric gate refused the mutants found: ",
+                  result.gate.failure)
+            : Cat("numerics ", NumericsName(careful.numerics), " was used, because under ",
+                  NumericsName(options.numerics),
                   " the numeric gate refused: ", result.gate.failure);
     second.notices.insert(second.notices.begin(), notice);
     return second;
@@ -166,17 +194,20 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
 
   result.plan.graph = result.search.best.graph;
   result.plan.baseline = baseline;
-  result.plan.certificate_bytes = SerialiseCertificate(result.certificate);
+  result.plan.certificate_bytes = SerializeCertificate(result.certificate);
   result.plan.info = MakeInfo(options, *backend, result);
-  MENDEL_ASSIGN_OR_RETURN(result.plan.engines, backend->Engines(result.plan.graph, {.threads = options.threads,
-                                                                                    .numerics = options.numerics,
-                                                                                    .algorithms = result.search.best.algorithms}));
-  // Text for other devices: a plan for this one is whole without it.
+  MENDEL_ASSIGN_OR_RETURN(
+      result.plan.engines,
+      backend->Engines(result.plan.graph, {.threads = options.threads,
+                                           .numerics = options.numerics,
+                                           .algorithms = result.search.best.algorithms}));
+  // The text serves other devices: a plan for this one is complete without it.
   auto kernels = WriteKernels(result.plan.graph);
   if (kernels.ok()) {
     result.plan.kernels = *std::move(kernels);
   } else {
-    result.notices.push_back(Cat("the plan carries no kernel texts: ", std::string(kernels.status().message())));
+    result.notices.push_back(
+        Cat("the plan carries no kernel texts: ", std::string(kernels.status().message())));
   }
   return result;
 }

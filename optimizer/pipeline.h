@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
 #include "optimizer/numeric_gate.h"
-#include "optimizer/profile_cache.h"
-#include "optimizer/search.h"
+#include "optimizer/profile/profile_cache.h"
+#include "optimizer/search/search.h"
 #include "runtime/plan.h"
 #include "verifier/verifier.h"
 
@@ -18,23 +18,23 @@ namespace mendel {
 
 struct OptimizeOptions {
   std::string backend = "cpu";
-  /// Instead of the registered one of that name (runtime/offline_device.h); must outlive the call. With `costs`, the plan is
-  /// unmeasured.
+  /// Replaces the registered backend of that name (runtime/offline_device.h); must outlive the
+  /// call. With `costs`, the plan is unmeasured.
   const Backend* device = nullptr;
   int threads = 1;
-  /// Where programs run while they are measured, "none", "cores" or a list (ChooseCpus, runtime/cpu_topology.h); no part of the
-  /// plan.
+  /// CPUs that programs run on while they are measured, "none", "cores" or a list (ChooseCpus,
+  /// runtime/cpu_topology.h); no part of the plan.
   std::string affinity = "none";
   Numerics numerics = Numerics::kDefault;
   SearchOptions search;
   GateOptions gate;
-  /// The judge's; fixed draws are for tests only. Weights exact: rules may use stored numbers (stored_values.h); where they can,
-  /// the plan holds for the stored weights only.
-  JudgeOptions judge;
+  /// The verifier's; fixed draws are for tests only. Weights exact: rules may use stored numbers
+  /// (stored_values.h); where they can, the plan holds for the stored weights only.
+  VerifierOptions verifier;
   bool error_on_cache_miss = false;
   /// Seconds that are taken for measured ones (ProfilerOptions::costs).
   CostFunction costs = nullptr;
-  /// Into the plan, for reports.
+  /// The plan stores it, for reports.
   std::string model_name;
   std::string model_hash;
   std::string mendel_version;
@@ -46,17 +46,20 @@ struct OptimizeResult {
   GateResult gate;
   SearchResult search;
   bool certificate_reused = false;
-  /// What was decided in the caller's place, one sentence each (a numerics class that the gate refused), or
-  /// is of no use to him (one that adds no algorithm).
+  /// Decisions in the caller's place, one sentence each (a numerics class that the gate
+  /// refused), or options of no use to him (one that adds no algorithm).
   std::vector<std::string> notices;
   /// Seconds a phase, in order. Not part of the plan: equal inputs give equal plans.
   std::vector<std::pair<std::string, double>> phases;
 };
 
-/// Normalises, searches, certifies against `original`, checks the numbers and assembles the plan. The caller's graph is left as it
-/// is. When the numeric gate refuses its numbers, the next stricter class is tried instead, and after `strict` the baseline
-/// (notices). Unimplemented when the judge cannot decide the plan even without mutants; Internal when a chosen mutant is refused.
-absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options, ProfileCache& cache);
+/// Normalizes, searches, certifies against `original`, checks the numbers and assembles the plan.
+/// The caller's graph is left as it is. When the numeric gate refuses its numbers, the next
+/// stricter class is tried instead, and after `strict` the baseline (notices). Unimplemented when
+/// the verifier cannot decide the plan even without mutants; Internal when a chosen mutant is
+/// refused.
+absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options,
+                                        ProfileCache& cache);
 
 }  // namespace mendel
 

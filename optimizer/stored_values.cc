@@ -12,11 +12,14 @@ namespace mendel {
 namespace {
 
 bool IsStoredWeight(const Node& node) {
-  return IsConstant(node) && !SymbolName(node).empty() && node.outputs[0].dtype == DType::kF32 && node.outputs[0].shape.size() > 1;
+  return IsConstant(node) && !SymbolName(node).empty() && node.outputs[0].dtype == DType::kF32 &&
+         node.outputs[0].shape.size() > 1;
 }
 
-/// A copy in which weights that `chosen` names are literals; `copied` gets the new number of every node.
-absl::StatusOr<Graph> WithLiterals(const Graph& graph, const std::function<bool(const Node&)>& chosen,
+/// A copy in which weights that `chosen` names are literals; `copied` gets the new number of every
+/// node.
+absl::StatusOr<Graph> WithLiterals(const Graph& graph,
+                                   const std::function<bool(const Node&)>& chosen,
                                    std::vector<int32_t>& copied) {
   GraphBuilder builder(graph.name());
   copied.clear();
@@ -35,7 +38,8 @@ absl::StatusOr<Graph> WithLiterals(const Graph& graph, const std::function<bool(
     }
   }
   for (const GraphOutput& output : graph.outputs())
-    builder.Output(output.name, {copied[static_cast<size_t>(output.value.node)], output.value.output});
+    builder.Output(output.name,
+                   {copied[static_cast<size_t>(output.value.node)], output.value.output});
   return builder.Build();
 }
 
@@ -59,12 +63,15 @@ std::set<int32_t> UsefulConstants(const Graph& graph, const std::set<std::string
 
 }  // namespace
 
-absl::StatusOr<Graph> WithUsefulLiterals(const Graph& graph, const std::set<std::string>& disabled, std::set<std::string>& names) {
+absl::StatusOr<Graph> WithUsefulLiterals(const Graph& graph, const std::set<std::string>& disabled,
+                                         std::set<std::string>& names) {
   names.clear();
-  MENDEL_ASSIGN_OR_RETURN(const Graph needed, Deduplicate(graph));  // so that no number moves when it is copied
+  MENDEL_ASSIGN_OR_RETURN(const Graph needed,
+                          Deduplicate(graph));  // so that no number moves when it is copied
   std::vector<int32_t> copied;
-  MENDEL_ASSIGN_OR_RETURN(const Graph literal, WithLiterals(
-                                                   needed, [](const Node&) { return true; }, copied));
+  MENDEL_ASSIGN_OR_RETURN(const Graph literal,
+                          WithLiterals(
+                              needed, [](const Node&) { return true; }, copied));
   const std::set<int32_t> useful = UsefulConstants(literal, disabled);
   for (size_t id = 0; id < copied.size(); ++id) {
     const Node& node = needed.nodes()[id];

@@ -1,4 +1,5 @@
-// Weights whose stored numbers rules can use (Rule::reads_values): for plans that need not hold for other weights.
+// Weights whose stored numbers rules can use (Rule::reads_values): for plans that need not hold for
+// other weights.
 #ifndef MENDEL_OPTIMIZER_STORED_VALUES_H_
 #define MENDEL_OPTIMIZER_STORED_VALUES_H_
 
@@ -10,9 +11,11 @@
 
 namespace mendel {
 
-/// `graph` with those weights as literals on which a rule that reads values matches, disabled rules aside; all others stay symbols.
-/// `names` gets the symbols that went (none: the graph is as it was).
-absl::StatusOr<Graph> WithUsefulLiterals(const Graph& graph, const std::set<std::string>& disabled, std::set<std::string>& names);
+/// `graph` with those weights as literals on which a rule that reads values matches, disabled rules
+/// aside; all others stay symbols. `names` gets the symbols that went (none: the graph is as it
+/// was).
+absl::StatusOr<Graph> WithUsefulLiterals(const Graph& graph, const std::set<std::string>& disabled,
+                                         std::set<std::string>& names);
 
 }  // namespace mendel
 

@@ -1,4 +1,4 @@
-// What a numerics class allows results to be wrong by.
+// The error that a numerics class allows in results.
 #ifndef MENDEL_RUNTIME_ALLOWED_ERROR_H_
 #define MENDEL_RUNTIME_ALLOWED_ERROR_H_
 
@@ -8,9 +8,12 @@
 
 namespace mendel {
 
-/// Error that a plan of the class may have whatever its baseline has, relative to the largest output. f32's classes: 1e-5. bf16:
-/// 2^-5, the sum of eight roundings of an operand (2^-8 each), or of 64 that are independent, about two for each of 32 layers.
-inline double AllowedError(Numerics numerics) { return std::max(1e-5, 8 * OperandRounding(numerics)); }
+/// The largest error of a plan of the class, relative to the largest output, beyond that of its
+/// baseline. Classes of f32: 1e-5. bf16: 2^-5, the sum of eight roundings of an operand (2^-8
+/// each), or of 64 independent ones, about two for each of 32 layers.
+inline double AllowedError(Numerics numerics) {
+  return std::max(1e-5, 8 * OperandRounding(numerics));
+}
 
 }  // namespace mendel
 

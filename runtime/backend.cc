@@ -17,26 +17,28 @@ std::vector<const Backend* (*)()>& BackendMakers() {
 
 }  // namespace
 
-double SecondsOfNodes(std::span<const Step> steps, std::span<const double> seconds, const std::set<int32_t>& nodes) {
+double SecondsOfNodes(std::span<const Step> steps, std::span<const double> seconds,
+                      const std::set<int32_t>& nodes) {
   const auto among = [&](int32_t node) { return nodes.count(node) > 0; };
   double sum = 0;
   for (size_t k = 0; k < steps.size(); ++k) {
-    const std::vector<int32_t>&own = steps[k].nodes, &asking = steps[k].asked_by;
+    const std::vector<int32_t>&own = steps[k].nodes, &asking = steps[k].requested_by;
     if (own.empty() && !asking.empty()) {
-      sum +=
-          seconds[k] * static_cast<double>(std::count_if(asking.begin(), asking.end(), among)) / static_cast<double>(asking.size());
+      sum += seconds[k] * static_cast<double>(std::count_if(asking.begin(), asking.end(), among)) /
+             static_cast<double>(asking.size());
     }
     if (std::none_of(own.begin(), own.end(), among)) continue;
     sum += seconds[k];
     for (size_t before = k; before-- > 0 && steps[before].nodes.empty();) {
-      if (steps[before].asked_by.empty()) sum += seconds[before];
+      if (steps[before].requested_by.empty()) sum += seconds[before];
     }
   }
   return sum;
 }
 
 absl::StatusOr<double> Executable::TimeRun(std::span<const std::span<const std::byte>> inputs,
-                                           std::span<const std::span<std::byte>> outputs, const std::function<void()>& evict) {
+                                           std::span<const std::span<std::byte>> outputs,
+                                           const std::function<void()>& evict) {
   if (evict != nullptr) evict();
   const Stopwatch clock;
   MENDEL_RETURN_IF_ERROR(Run(inputs, outputs));
@@ -44,19 +46,25 @@ absl::StatusOr<double> Executable::TimeRun(std::span<const std::span<const std::
 }
 
 absl::Status Executable::RunOnDevice(const DeviceRun&) {
-  return Unsupported("the plan runs on ", device(), ", which has no device memory: run it with buffers of the host");
+  return Unsupported("the plan runs on ", device(),
+                     ", which has no device memory: run it with buffers of the host");
 }
 
 absl::Status Backend::Supports(Numerics numerics) const {
   if (OperandRounding(numerics) == 0) return absl::OkStatus();
-  return Unsupported("backend ", name(), " has no kernels that multiply in ", NumericsName(numerics));
+  return Unsupported("backend ", name(), " has no kernels that multiply in ",
+                     NumericsName(numerics));
 }
 
 std::string Backend::AlgorithmKind(std::string_view) const { return ""; }
 
-std::vector<std::vector<int32_t>> Backend::KindRegions(const Graph&, const std::set<int32_t>&) const { return {}; }
+std::vector<std::vector<int32_t>> Backend::KindRegions(const Graph&,
+                                                       const std::set<int32_t>&) const {
+  return {};
+}
 
-absl::StatusOr<std::map<int32_t, StoredEngine>> Backend::Engines(const Graph&, const CompileOptions&) const {
+absl::StatusOr<std::map<int32_t, StoredEngine>> Backend::Engines(const Graph&,
+                                                                 const CompileOptions&) const {
   return std::map<int32_t, StoredEngine>();
 }
 
@@ -64,8 +72,10 @@ std::span<const Backend* const> AllBackends() {
   static const auto* backends = [] {
     auto* sorted = new std::vector<const Backend*>();
     for (const Backend* (*make)() : BackendMakers()) sorted->push_back(make());
-    std::sort(sorted->begin(), sorted->end(), [](const auto* a, const auto* b) { return a->name() < b->name(); });
-    for (size_t i = 0; i + 1 < sorted->size(); ++i) MENDEL_CHECK((*sorted)[i]->name() != (*sorted)[i + 1]->name());
+    std::sort(sorted->begin(), sorted->end(),
+              [](const auto* a, const auto* b) { return a->name() < b->name(); });
+    for (size_t i = 0; i + 1 < sorted->size(); ++i)
+      MENDEL_CHECK((*sorted)[i]->name() != (*sorted)[i + 1]->name());
     return sorted;
   }();
   return *backends;
@@ -78,17 +88,20 @@ const Backend* FindBackend(std::string_view name) {
   return nullptr;
 }
 
-absl::StatusOr<std::vector<int>> CpusFor(const Backend& backend, std::string_view affinity, int threads) {
+absl::StatusOr<std::vector<int>> CpusFor(const Backend& backend, std::string_view affinity,
+                                         int threads) {
   MENDEL_ASSIGN_OR_RETURN(std::vector<int> cpus, ChooseCpus(affinity, threads));
   if (!cpus.empty() && !backend.ThreadsCanBePinned()) {
-    return InvalidInput("affinity ", affinity, ": the threads of backend ", backend.name(), " cannot be pinned");
+    return InvalidInput("affinity ", affinity, ": the threads of backend ", backend.name(),
+                        " cannot be pinned");
   }
   return cpus;
 }
 
 BackendRegistrar::BackendRegistrar(const Backend* (*make)()) { BackendMakers().push_back(make); }
 
-absl::StatusOr<std::vector<Tensor>> RunOnTensors(Executable& executable, std::span<const TensorType> outputs,
+absl::StatusOr<std::vector<Tensor>> RunOnTensors(Executable& executable,
+                                                 std::span<const TensorType> outputs,
                                                  std::span<const Tensor> inputs) {
   std::vector<std::span<const std::byte>> sources;
   for (const Tensor& input : inputs) sources.push_back(input.bytes());
@@ -98,11 +111,13 @@ absl::StatusOr<std::vector<Tensor>> RunOnTensors(Executable& executable, std::sp
   for (auto& bytes : storage) sinks.emplace_back(bytes);
   MENDEL_RETURN_IF_ERROR(executable.Run(sources, sinks));
   std::vector<Tensor> results;
-  for (size_t k = 0; k < storage.size(); ++k) results.emplace_back(outputs[k], std::move(storage[k]));
+  for (size_t k = 0; k < storage.size(); ++k)
+    results.emplace_back(outputs[k], std::move(storage[k]));
   return results;
 }
 
-absl::StatusOr<std::vector<Tensor>> RunOnTensors(Executable& executable, const Graph& graph, std::span<const Tensor> inputs) {
+absl::StatusOr<std::vector<Tensor>> RunOnTensors(Executable& executable, const Graph& graph,
+                                                 std::span<const Tensor> inputs) {
   std::vector<TensorType> types;
   for (const GraphOutput& output : graph.outputs()) types.push_back(graph.type(output.value));
   return RunOnTensors(executable, types, inputs);

@@ -7,7 +7,8 @@
 
 namespace mendel {
 
-absl::StatusOr<std::unique_ptr<BundleSession>> BundleSession::Create(std::vector<Plan> members, const SessionOptions& options) {
+absl::StatusOr<std::unique_ptr<BundleSession>> BundleSession::Create(
+    std::vector<Plan> members, const SessionOptions& options) {
   if (members.empty()) return InvalidInput("a bundle without members");
   std::unique_ptr<BundleSession> bundle(new BundleSession());
   bundle->options_ = options;
@@ -17,9 +18,11 @@ absl::StatusOr<std::unique_ptr<BundleSession>> BundleSession::Create(std::vector
   return bundle;
 }
 
-absl::StatusOr<std::unique_ptr<BundleSession>> BundleSession::Load(const std::string& path, const SessionOptions& options) {
+absl::StatusOr<std::unique_ptr<BundleSession>> BundleSession::Load(const std::string& path,
+                                                                   const SessionOptions& options) {
   MENDEL_ASSIGN_OR_RETURN(std::vector<Plan> members, ReadPlans(path));
-  MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<BundleSession> bundle, Create(std::move(members), options));
+  MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<BundleSession> bundle,
+                          Create(std::move(members), options));
   bundle->path_ = path;
   return bundle;
 }

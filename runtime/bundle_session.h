@@ -1,4 +1,5 @@
-// A plan or a bundle of plans ready to run: the member for the inputs at hand is chosen when it runs.
+// A plan or a bundle of plans ready to run. The inputs of a run choose the
+// member.
 #ifndef MENDEL_RUNTIME_BUNDLE_SESSION_H_
 #define MENDEL_RUNTIME_BUNDLE_SESSION_H_
 
@@ -15,21 +16,24 @@
 
 namespace mendel {
 
-/// Members are compiled when they are first asked for, and kept. Weights lie in one mapping, and those that the CPU backend packs
-/// alike for several members are kept once. Not thread-safe.
+/// Members are compiled at their first use and kept. All weights are in one mapping; weights that
+/// the CPU backend packs alike for several members are stored once. Not thread-safe.
 class BundleSession {
  public:
   /// Compiles nothing yet. InvalidArgument when there are no members.
-  static absl::StatusOr<std::unique_ptr<BundleSession>> Create(std::vector<Plan> members, const SessionOptions& options);
+  static absl::StatusOr<std::unique_ptr<BundleSession>> Create(std::vector<Plan> members,
+                                                               const SessionOptions& options);
   /// A plan's own file is a bundle of one.
-  static absl::StatusOr<std::unique_ptr<BundleSession>> Load(const std::string& path, const SessionOptions& options);
+  static absl::StatusOr<std::unique_ptr<BundleSession>> Load(const std::string& path,
+                                                             const SessionOptions& options);
 
   size_t size() const { return members_.size(); }
-  /// Of every member, in their order.
+  /// The shapes of every member, in their order.
   std::span<const NamedShapes> offered() const { return offered_; }
-  /// Compiles member `number` (below size()) if it is not yet; the errors of Session::Create. Lives as long as this.
+  /// Compiles member `number` (below size()) if it is not compiled yet; the errors of
+  /// Session::Create. The session lives as long as this object.
   absl::StatusOr<Session*> Member(size_t number);
-  /// Of member `number`, as the plan holds it.
+  /// The graph of member `number`, as the plan contains it.
   const Graph& graph(size_t number) const { return members_[number].graph; }
   /// The only member, or the one that takes inputs of these shapes (ChooseMember).
   absl::StatusOr<size_t> Choose(const NamedShapes& wanted) const;

@@ -16,7 +16,7 @@ struct mendel_plan {
   std::unique_ptr<mendel::BundleSession> bundle;
   mendel::Session* session = nullptr;  // the selected member's
   std::string device;
-  // Of a run, kept so that none allocates.
+  // Buffers of a run, kept so that none allocates.
   std::vector<std::span<const std::byte>> sources;
   std::vector<std::span<std::byte>> sinks;
   std::vector<uint64_t> inputs, outputs;
@@ -25,10 +25,14 @@ struct mendel_plan {
 namespace mendel {
 namespace {
 
-static_assert(static_cast<int>(DType::kF32) == MENDEL_F32 && static_cast<int>(DType::kF16) == MENDEL_F16);
-static_assert(static_cast<int>(DType::kBF16) == MENDEL_BF16 && static_cast<int>(DType::kF64) == MENDEL_F64);
-static_assert(static_cast<int>(DType::kI8) == MENDEL_I8 && static_cast<int>(DType::kU8) == MENDEL_U8);
-static_assert(static_cast<int>(DType::kI32) == MENDEL_I32 && static_cast<int>(DType::kI64) == MENDEL_I64);
+static_assert(static_cast<int>(DType::kF32) == MENDEL_F32 &&
+              static_cast<int>(DType::kF16) == MENDEL_F16);
+static_assert(static_cast<int>(DType::kBF16) == MENDEL_BF16 &&
+              static_cast<int>(DType::kF64) == MENDEL_F64);
+static_assert(static_cast<int>(DType::kI8) == MENDEL_I8 &&
+              static_cast<int>(DType::kU8) == MENDEL_U8);
+static_assert(static_cast<int>(DType::kI32) == MENDEL_I32 &&
+              static_cast<int>(DType::kI64) == MENDEL_I64);
 static_assert(static_cast<int>(DType::kBool) == MENDEL_BOOL);
 
 std::string& LastError() {
@@ -52,7 +56,7 @@ mendel_status Report(const absl::Status& status) {
   }
 }
 
-/// Runs `body`, turning exceptions (out of memory) into errors: none may cross the C boundary.
+/// Runs `body` and turns exceptions (out of memory) into errors: none may cross the C boundary.
 template <class Body>
 mendel_status Guarded(Body body) {
   try {
@@ -79,7 +83,8 @@ absl::StatusOr<SessionOptions> OptionsOf(const mendel_load_options* options) {
   SessionOptions session;
   if (options == nullptr) return session;
   if (options->size != sizeof(mendel_load_options)) {
-    return InvalidInput("the load options have ", options->size, " bytes where this library knows ", sizeof(mendel_load_options));
+    return InvalidInput("the load options have ", options->size, " bytes where this library knows ",
+                        sizeof(mendel_load_options));
   }
   session.threads = options->threads;
   if (options->affinity != nullptr) session.affinity = options->affinity;
@@ -96,7 +101,8 @@ absl::Status SelectShapes(mendel_plan& plan, const int* ranks, const int64_t* co
   if (ranks == nullptr || shapes == nullptr) return InvalidInput("the shapes are NULL");
   for (size_t k = 0; k < wanted.size(); ++k) {
     if (ranks[k] < 0 || ranks[k] > kMaxRank || (ranks[k] > 0 && shapes[k] == nullptr)) {
-      return InvalidInput("the shape of input '", wanted[k].first, "' has rank ", ranks[k], ranks[k] > 0 ? " or is NULL" : "");
+      return InvalidInput("the shape of input '", wanted[k].first, "' has rank ", ranks[k],
+                          ranks[k] > 0 ? " or is NULL" : "");
     }
     wanted[k].second.assign(shapes[k], shapes[k] + ranks[k]);
   }
@@ -109,27 +115,33 @@ absl::Status RunPlan(mendel_plan& plan, const void* const* inputs, void* const* 
   plan.sources.clear();
   plan.sinks.clear();
   for (size_t k = 0; k < session.inputs().size(); ++k) {
-    if (inputs == nullptr || inputs[k] == nullptr) return InvalidInput("input '", session.inputs()[k].name, "' is NULL");
-    plan.sources.emplace_back(static_cast<const std::byte*>(inputs[k]), static_cast<size_t>(ByteSize(session.inputs()[k].type)));
+    if (inputs == nullptr || inputs[k] == nullptr)
+      return InvalidInput("input '", session.inputs()[k].name, "' is NULL");
+    plan.sources.emplace_back(static_cast<const std::byte*>(inputs[k]),
+                              static_cast<size_t>(ByteSize(session.inputs()[k].type)));
   }
   for (size_t k = 0; k < session.outputs().size(); ++k) {
-    if (outputs == nullptr || outputs[k] == nullptr) return InvalidInput("output '", session.outputs()[k].name, "' is NULL");
-    plan.sinks.emplace_back(static_cast<std::byte*>(outputs[k]), static_cast<size_t>(ByteSize(session.outputs()[k].type)));
+    if (outputs == nullptr || outputs[k] == nullptr)
+      return InvalidInput("output '", session.outputs()[k].name, "' is NULL");
+    plan.sinks.emplace_back(static_cast<std::byte*>(outputs[k]),
+                            static_cast<size_t>(ByteSize(session.outputs()[k].type)));
   }
   return session.RunBuffers(plan.sources, plan.sinks);
 }
 
-/// Null for values without bytes is the backend's to judge.
+/// The backend checks a null for values without bytes.
 template <class Pointer>
-absl::Status Addresses(const char* what, const std::vector<ValueInfo>& values, Pointer const* pointers,
-                       std::vector<uint64_t>& addresses) {
+absl::Status Addresses(const char* what, const std::vector<ValueInfo>& values,
+                       Pointer const* pointers, std::vector<uint64_t>& addresses) {
   if (pointers == nullptr && !values.empty()) return InvalidInput("the ", what, "s are NULL");
   addresses.clear();
-  for (size_t k = 0; k < values.size(); ++k) addresses.push_back(reinterpret_cast<uintptr_t>(pointers[k]));
+  for (size_t k = 0; k < values.size(); ++k)
+    addresses.push_back(reinterpret_cast<uintptr_t>(pointers[k]));
   return absl::OkStatus();
 }
 
-absl::Status RunOnDevice(mendel_plan& plan, const void* const* inputs, void* const* outputs, void* stream, void* ready_event) {
+absl::Status RunOnDevice(mendel_plan& plan, const void* const* inputs, void* const* outputs,
+                         void* stream, void* ready_event) {
   MENDEL_RETURN_IF_ERROR(Addresses("input", plan.session->inputs(), inputs, plan.inputs));
   MENDEL_RETURN_IF_ERROR(Addresses("output", plan.session->outputs(), outputs, plan.outputs));
   return plan.session->executable().RunOnDevice({plan.inputs, plan.outputs, stream, ready_event});
@@ -166,7 +178,9 @@ mendel_plan* mendel_load_with(const char* path, const mendel_load_options* optio
 
 void mendel_free(mendel_plan* plan) { delete plan; }
 
-int mendel_member_count(const mendel_plan* plan) { return plan == nullptr ? -1 : static_cast<int>(plan->bundle->size()); }
+int mendel_member_count(const mendel_plan* plan) {
+  return plan == nullptr ? -1 : static_cast<int>(plan->bundle->size());
+}
 
 mendel_status mendel_select(mendel_plan* plan, int member) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
@@ -177,12 +191,15 @@ mendel_status mendel_select(mendel_plan* plan, int member) {
   });
 }
 
-mendel_status mendel_select_shapes(mendel_plan* plan, const int* ranks, const int64_t* const* shapes) {
+mendel_status mendel_select_shapes(mendel_plan* plan, const int* ranks,
+                                   const int64_t* const* shapes) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
   return mendel::Guarded([&] { return mendel::SelectShapes(*plan, ranks, shapes); });
 }
 
-int mendel_input_count(const mendel_plan* plan) { return plan == nullptr ? -1 : static_cast<int>(plan->session->inputs().size()); }
+int mendel_input_count(const mendel_plan* plan) {
+  return plan == nullptr ? -1 : static_cast<int>(plan->session->inputs().size());
+}
 
 int mendel_output_count(const mendel_plan* plan) {
   return plan == nullptr ? -1 : static_cast<int>(plan->session->outputs().size());
@@ -203,18 +220,21 @@ mendel_status mendel_run(mendel_plan* plan, const void* const* inputs, void* con
   return mendel::Guarded([&] { return mendel::RunPlan(*plan, inputs, outputs); });
 }
 
-mendel_status mendel_run_shapes(mendel_plan* plan, const int* ranks, const int64_t* const* shapes, const void* const* inputs,
-                                void* const* outputs) {
+mendel_status mendel_run_shapes(mendel_plan* plan, const int* ranks, const int64_t* const* shapes,
+                                const void* const* inputs, void* const* outputs) {
   const mendel_status selected = mendel_select_shapes(plan, ranks, shapes);
   return selected == MENDEL_OK ? mendel_run(plan, inputs, outputs) : selected;
 }
 
-const char* mendel_device(const mendel_plan* plan) { return plan == nullptr ? nullptr : plan->device.c_str(); }
+const char* mendel_device(const mendel_plan* plan) {
+  return plan == nullptr ? nullptr : plan->device.c_str();
+}
 
-mendel_status mendel_run_device(mendel_plan* plan, const void* const* inputs, void* const* outputs, void* stream,
-                                void* ready_event) {
+mendel_status mendel_run_device(mendel_plan* plan, const void* const* inputs, void* const* outputs,
+                                void* stream, void* ready_event) {
   if (plan == nullptr) return mendel::Report(mendel::InvalidInput("the plan is NULL"));
-  return mendel::Guarded([&] { return mendel::RunOnDevice(*plan, inputs, outputs, stream, ready_event); });
+  return mendel::Guarded(
+      [&] { return mendel::RunOnDevice(*plan, inputs, outputs, stream, ready_event); });
 }
 
 }  // extern "C"

@@ -23,11 +23,14 @@ namespace {
 
 constexpr char kDeviceBackend[] = "test_device";
 
-/// As the test backend, with a device whose addresses are the host's. `last` is what the last run got.
+/// The test backend with a device whose addresses are the host's. `last` records the last run's
+/// arguments.
 class DeviceExecutable final : public Executable {
  public:
-  explicit DeviceExecutable(const Graph& graph, std::unique_ptr<Executable> host) : graph_(graph), host_(std::move(host)) {}
-  absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) override {
+  explicit DeviceExecutable(const Graph& graph, std::unique_ptr<Executable> host)
+      : graph_(graph), host_(std::move(host)) {}
+  absl::Status Run(std::span<const std::span<const std::byte>> inputs,
+                   std::span<const std::span<std::byte>> outputs) override {
     return host_->Run(inputs, outputs);
   }
   std::string device() const override { return "test_device:0"; }
@@ -46,7 +49,8 @@ class DeviceExecutable final : public Executable {
     return host_->Run(inputs, outputs);
   }
   const std::vector<Step>& steps() const override { return host_->steps(); }
-  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs,
+                        std::span<const std::span<std::byte>> outputs,
                         std::vector<double>& seconds) override {
     return host_->RunTimed(inputs, outputs, seconds);
   }
@@ -66,7 +70,8 @@ class DeviceBackend final : public Backend {
   absl::Status Probe() const override { return absl::OkStatus(); }
   std::string Identity() const override { return kTestIdentity; }
   std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(
+      const Graph& graph, const CompileOptions& options) const override {
     MENDEL_ASSIGN_OR_RETURN(auto host, FindBackend(kTestBackend)->Compile(graph, options));
     return std::make_unique<DeviceExecutable>(graph, std::move(host));
   }
@@ -107,7 +112,8 @@ TEST_F(CApi, LoadsDescribesAndRuns) {
   const void* inputs[] = {x.bytes().data()};
   void* outputs[] = {y.data()};
   ASSERT_EQ(mendel_run(plan, inputs, outputs), MENDEL_OK) << mendel_last_error();
-  const auto expected = Evaluate(SmallPlan(kTestBackend).graph, std::vector<HostValue>{HostValue::FromTensor(x)});
+  const auto expected =
+      Evaluate(SmallPlan(kTestBackend).graph, std::vector<HostValue>{HostValue::FromTensor(x)});
   ASSERT_TRUE(expected.ok());
   const Tensor wanted = (*expected)[0].ToTensor();
   EXPECT_THAT(y, testing::ElementsAreArray(wanted.As<float>()));
@@ -147,7 +153,8 @@ TEST_F(CApi, RunsWithBuffersOnTheDevice) {
   void* wanted[] = {expected.data()};
   int stream = 0, event = 0;
   ASSERT_EQ(mendel_run(plan, inputs, wanted), MENDEL_OK);
-  ASSERT_EQ(mendel_run_device(plan, inputs, outputs, &stream, &event), MENDEL_OK) << mendel_last_error();
+  ASSERT_EQ(mendel_run_device(plan, inputs, outputs, &stream, &event), MENDEL_OK)
+      << mendel_last_error();
   EXPECT_EQ(y, expected);
   EXPECT_EQ(DeviceExecutable::last.stream, &stream);
   EXPECT_EQ(DeviceExecutable::last.ready_event, &event);
@@ -191,7 +198,8 @@ TEST_F(CApi, ChoosesTheMemberOfABundle) {
     const int64_t* shape = x.shape().data();
     const void* inputs[] = {x.bytes().data()};
     void* outputs[] = {y.data()};
-    ASSERT_EQ(mendel_run_shapes(plan, &rank, &shape, inputs, outputs), MENDEL_OK) << mendel_last_error();
+    ASSERT_EQ(mendel_run_shapes(plan, &rank, &shape, inputs, outputs), MENDEL_OK)
+        << mendel_last_error();
     EXPECT_THAT(y, testing::ElementsAreArray(wanted.As<float>()));
     mendel_value value;
     ASSERT_EQ(mendel_input(plan, 0, &value), MENDEL_OK);
@@ -230,7 +238,7 @@ TEST_F(CApi, RefusesAMemberThatIsNotThere) {
   mendel_free(plan);
 }
 
-TEST_F(CApi, ErrorsAreToldPerThread) {
+TEST_F(CApi, ErrorsAreReportedPerThread) {
   EXPECT_EQ(mendel_load((path_ + ".none").c_str(), 0), nullptr);
   EXPECT_THAT(mendel_last_error(), testing::HasSubstr("none"));
   std::thread([] { EXPECT_STREQ(mendel_last_error(), ""); }).join();

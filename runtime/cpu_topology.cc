@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kCpuFolder[] = "/sys/devices/system/cpu";
 
-/// The process's affinity mask; empty when the system does not tell.
+/// The process's affinity mask; empty when the system does not report.
 std::set<int> AllowedCpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -61,7 +61,8 @@ std::vector<int> OnePerCore(const std::set<int>& cpus, const std::string& folder
     std::string line;
     std::getline(file, line);
     const auto siblings = ParseCpuList(line);
-    if (cores.insert(siblings.has_value() && !siblings->empty() ? *siblings->begin() : cpu).second) firsts.push_back(cpu);
+    if (cores.insert(siblings.has_value() && !siblings->empty() ? *siblings->begin() : cpu).second)
+      firsts.push_back(cpu);
   }
   return firsts;
 }
@@ -81,16 +82,18 @@ absl::StatusOr<std::vector<int>> ChooseCpus(std::string_view affinity, int threa
   } else {
     const auto list = ParseCpuList(affinity);
     if (!list.has_value() || list->empty()) {
-      return InvalidInput("affinity is none, cores or a list of CPUs such as 0,2-3, not '", affinity, "'");
+      return InvalidInput("affinity is none, cores or a list of CPUs such as 0,2-3, not '",
+                          affinity, "'");
     }
     for (const int cpu : *list) {
-      if (allowed.count(cpu) == 0) return InvalidInput("affinity ", affinity, ": this process may not run on CPU ", cpu);
+      if (allowed.count(cpu) == 0)
+        return InvalidInput("affinity ", affinity, ": this process may not run on CPU ", cpu);
     }
     cpus.assign(list->begin(), list->end());
   }
   if (cpus.size() < static_cast<size_t>(threads)) {
-    return InvalidInput("affinity ", affinity, ": ", threads, " threads need as many ", affinity == "cores" ? "cores" : "CPUs",
-                        ", and there are ", cpus.size());
+    return InvalidInput("affinity ", affinity, ": ", threads, " threads need as many ",
+                        affinity == "cores" ? "cores" : "CPUs", ", and there are ", cpus.size());
   }
   cpus.resize(static_cast<size_t>(threads));
   return cpus;

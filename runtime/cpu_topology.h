@@ -1,4 +1,4 @@
-// Which CPUs a process may use, and how many cores they are.
+// CPU topology: the CPUs that a process may use, and the number of their cores.
 #ifndef MENDEL_RUNTIME_CPU_TOPOLOGY_H_
 #define MENDEL_RUNTIME_CPU_TOPOLOGY_H_
 
@@ -12,21 +12,23 @@
 
 namespace mendel {
 
-/// Numbers in a list as the kernel writes them, e.g. "0,4-5"; nullopt when it is none.
+/// CPU numbers from a list in the kernel's format, e.g. "0,4-5"; nullopt when it is not one.
 std::optional<std::set<int>> ParseCpuList(std::string_view text);
 
-/// The first CPU of each core among `cpus`: CPUs share one by `folder`/cpuN/topology/thread_siblings_list; a CPU without such a
-/// file is a core.
+/// The first CPU of each core among `cpus`. Those in one
+/// `folder`/cpuN/topology/thread_siblings_list share a core; a CPU without such a file is a core.
 std::vector<int> OnePerCore(const std::set<int>& cpus, const std::string& folder);
-/// How many those are, at least 1.
+/// The number of cores of these CPUs, at least 1.
 int CountCores(const std::set<int>& cpus, const std::string& folder);
 
-/// Cores that the process may run on (its affinity mask, e.g. by taskset), at least 1. Linux's sysfs.
+/// Cores that the process may run on (its affinity mask, e.g. by taskset), at least 1. Linux's
+/// sysfs.
 int PhysicalCores();
 
-/// A CPU for each of `threads` (at least 1) threads, by name: "none": nowhere in particular (empty); "cores": each on a core of its
-/// own, the first of those that the process may run on; or a list as ParseCpuList takes: its first CPUs in ascending order.
-/// InvalidArgument: neither a name nor a list; a CPU that the process may not run on; fewer CPUs or cores than threads.
+/// A CPU for each of `threads` (at least 1) threads, by name. "none": no choice (empty). "cores": a
+/// core for each, the first of those that the process may run on. A list as ParseCpuList takes: its
+/// first CPUs in ascending order. InvalidArgument: neither a name nor a list; a CPU that the
+/// process may not run on; fewer CPUs or cores than threads.
 absl::StatusOr<std::vector<int>> ChooseCpus(std::string_view affinity, int threads);
 
 }  // namespace mendel

@@ -18,11 +18,13 @@ TEST(CpuTopology, ParsesKernelLists) {
   EXPECT_EQ(ParseCpuList("0,4-6\n"), (std::set<int>{0, 4, 5, 6}));
   EXPECT_EQ(ParseCpuList("3"), std::set<int>{3});
   EXPECT_EQ(ParseCpuList(""), std::set<int>{});
-  for (const char* bad : {"a", "1,", "2-1", "1;2", "-1", "1-", "99999999"}) EXPECT_FALSE(ParseCpuList(bad).has_value()) << bad;
+  for (const char* bad : {"a", "1,", "2-1", "1;2", "-1", "1-", "99999999"})
+    EXPECT_FALSE(ParseCpuList(bad).has_value()) << bad;
 }
 
 TEST(CpuTopology, SiblingsCountOnce) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "cpu_topology_test";
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "cpu_topology_test";
   std::filesystem::remove_all(folder);
   const auto write = [&](int cpu, const char* siblings) {
     const auto place = folder / ("cpu" + std::to_string(cpu)) / "topology";
@@ -65,7 +67,8 @@ TEST(CpuTopology, BadAffinitiesAreNamed) {
     EXPECT_THAT(refusal(bad, 1), HasSubstr("none, cores or a list"));
   EXPECT_THAT(refusal("65000", 1), HasSubstr("may not run on CPU 65000"));
   EXPECT_THAT(refusal("cores", 5000), HasSubstr("5000 threads need as many cores"));
-  EXPECT_THAT(refusal(std::to_string((*ChooseCpus("cores", 1))[0]), 2), HasSubstr("2 threads need as many CPUs, and there are 1"));
+  EXPECT_THAT(refusal(std::to_string((*ChooseCpus("cores", 1))[0]), 2),
+              HasSubstr("2 threads need as many CPUs, and there are 1"));
 }
 
 }  // namespace

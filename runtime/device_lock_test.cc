@@ -34,13 +34,18 @@ TEST_F(DeviceLocks, ExcludeEachOther) {
   auto first = DeviceLock::Take("GPU-1", {});
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_TRUE(DeviceLock::Take("GPU-2", {.seconds = 0}).ok()) << "another device";
-  std::vector<std::string> told;
-  const auto second = DeviceLock::Take("GPU-1", {.seconds = 0.12, .tell = [&](const std::string& text) { told.push_back(text); }});
+  std::vector<std::string> reported;
+  const auto second = DeviceLock::Take(
+      "GPU-1",
+      {.seconds = 0.12, .report = [&](const std::string& text) { reported.push_back(text); }});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(second.status().message()), testing::HasSubstr((folder_ / "mendel-GPU-1.lock").string()));
-  EXPECT_THAT(told, testing::ElementsAre(testing::HasSubstr("another process that measures on GPU-1")));
+  EXPECT_THAT(std::string(second.status().message()),
+              testing::HasSubstr((folder_ / "mendel-GPU-1.lock").string()));
+  EXPECT_THAT(reported,
+              testing::ElementsAre(testing::HasSubstr("another process that measures on GPU-1")));
   const std::atomic<bool> interrupted = true;
-  EXPECT_EQ(DeviceLock::Take("GPU-1", {.interrupted = &interrupted}).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(DeviceLock::Take("GPU-1", {.interrupted = &interrupted}).status().code(),
+            absl::StatusCode::kCancelled);
   first->reset();
   EXPECT_TRUE(DeviceLock::Take("GPU-1", {.seconds = 0}).ok());
 }
@@ -53,7 +58,9 @@ TEST_F(DeviceLocks, AreWaitedFor) {
     while (!waits) std::this_thread::yield();
     first->reset();
   });
-  EXPECT_TRUE(DeviceLock::Take("GPU-1", {.seconds = 600, .tell = [&](const std::string&) { waits = true; }}).ok());
+  EXPECT_TRUE(DeviceLock::Take(
+                  "GPU-1", {.seconds = 600, .report = [&](const std::string&) { waits = true; }})
+                  .ok());
   holder.join();
   EXPECT_TRUE(waits);
 }
@@ -89,15 +96,17 @@ TEST_F(DeviceLocks, AFileThatWasRemovedLocksNothing) {
   EXPECT_FALSE(DeviceLock::Take("GPU-1", {.seconds = 0}).ok()) << "the new file is locked";
 }
 
-TEST_F(DeviceLocks, BadPlacesAreTold) {
+TEST_F(DeviceLocks, BadPlacesAreReported) {
   EXPECT_TRUE(absl::IsInvalidArgument(DeviceLock::Take("../x", {}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(DeviceLock::Take("", {}).status()));
   std::filesystem::create_symlink("/dev/null", folder_ / "mendel-GPU-3.lock");
-  EXPECT_TRUE(absl::IsUnavailable(DeviceLock::Take("GPU-3", {.seconds = 0}).status())) << "links are not followed";
+  EXPECT_TRUE(absl::IsUnavailable(DeviceLock::Take("GPU-3", {.seconds = 0}).status()))
+      << "links are not followed";
   ::setenv("MENDEL_LOCK_DIR", (folder_ / "none").c_str(), 1);
   const auto nowhere = DeviceLock::Take("GPU-1", {.seconds = 0});
   EXPECT_TRUE(absl::IsUnavailable(nowhere.status()));
-  EXPECT_THAT(std::string(nowhere.status().message()), testing::HasSubstr("none/mendel-GPU-1.lock"));
+  EXPECT_THAT(std::string(nowhere.status().message()),
+              testing::HasSubstr("none/mendel-GPU-1.lock"));
 }
 
 }  // namespace

@@ -18,8 +18,10 @@ std::span<const KernelWriter* const> AllKernelWriters() {
   static const auto* writers = [] {
     auto* sorted = new std::vector<const KernelWriter*>();
     for (const KernelWriter* (*make)() : WriterMakers()) sorted->push_back(make());
-    std::sort(sorted->begin(), sorted->end(), [](const auto* a, const auto* b) { return a->name() < b->name(); });
-    for (size_t i = 0; i + 1 < sorted->size(); ++i) MENDEL_CHECK((*sorted)[i]->name() != (*sorted)[i + 1]->name());
+    std::sort(sorted->begin(), sorted->end(),
+              [](const auto* a, const auto* b) { return a->name() < b->name(); });
+    for (size_t i = 0; i + 1 < sorted->size(); ++i)
+      MENDEL_CHECK((*sorted)[i]->name() != (*sorted)[i + 1]->name());
     return sorted;
   }();
   return *writers;
@@ -32,6 +34,8 @@ const KernelWriter* FindKernelWriter(std::string_view name) {
   return nullptr;
 }
 
-KernelWriterRegistrar::KernelWriterRegistrar(const KernelWriter* (*make)()) { WriterMakers().push_back(make); }
+KernelWriterRegistrar::KernelWriterRegistrar(const KernelWriter* (*make)()) {
+  WriterMakers().push_back(make);
+}
 
 }  // namespace mendel

@@ -1,5 +1,6 @@
-// Kernels as text: what a backend's folder can write for a graph without the device that would run it. `mendel explain` and
-// `mendel doctor` ask through this interface, so that no other folder knows a vendor's language.
+// Kernels as text: a backend's folder writes them for a graph without the device that would run it.
+// `mendel explain` and `mendel doctor` use this interface, so that no other folder depends on a
+// vendor's language.
 #ifndef MENDEL_RUNTIME_KERNEL_TEXT_H_
 #define MENDEL_RUNTIME_KERNEL_TEXT_H_
 
@@ -14,14 +15,15 @@
 
 namespace mendel {
 
-/// What is known of a kernel on a device that is not here.
+/// Estimates of a kernel on a device that is not here.
 struct KernelEstimate {
-  std::string device;         ///< e.g. "H100"
-  std::string architecture;   ///< e.g. "sm_90"
-  double kernel_seconds = 0;  ///< by roofline of published figures, the launch included; not measured
-  double mutant_seconds = 0;  ///< of the mutant that the kernel mends, likewise
-  /// Of the compiled text, where a compiler was found: `registers` a thread (0: not compiled), bytes spilled, and the share of a
-  /// multiprocessor's threads that can be resident.
+  std::string device;        ///< e.g. "H100"
+  std::string architecture;  ///< e.g. "sm_90"
+  double kernel_seconds =
+      0;  ///< by roofline of published figures, the launch included; not measured
+  double mutant_seconds = 0;  ///< of the mutant that the kernel corrects, likewise
+  /// Properties of the compiled text, if a compiler was found: `registers` per thread (0: not
+  /// compiled), bytes spilled, and the share of a multiprocessor's threads that can be resident.
   int registers = 0;
   int spilled_bytes = 0;
   double occupancy = 0;
@@ -30,18 +32,19 @@ struct KernelEstimate {
 struct KernelText {
   std::string file_name;
   std::string text;
-  int32_t node = -1;                      ///< the Patch whose boxes it mends
+  int32_t node = -1;                      ///< the Patch whose boxes it corrects
   std::string mutant;                     ///< its name
   int64_t boxes = 0;                      ///< that one launch computes
   int64_t blocks = 0;                     ///< of the launch
   int64_t threads = 0;                    ///< a block
   int64_t shared = 0;                     ///< bytes of shared memory a block
-  std::vector<KernelEstimate> estimates;  ///< an entry a known device, when they were asked for
+  std::vector<KernelEstimate> estimates;  ///< an entry a known device, when they were requested
 };
 
 struct KernelWriterOptions {
-  bool channels_last = false;  ///< the layout that the activations have on the device; else channels first
-  bool estimates = false;      ///< compiles the texts where a compiler is found: seconds a kernel
+  bool channels_last =
+      false;  ///< the layout that the activations have on the device; else channels first
+  bool estimates = false;  ///< compiles the texts where a compiler is found: seconds a kernel
 };
 
 struct KernelTexts {
@@ -54,10 +57,12 @@ class KernelWriter {
   virtual ~KernelWriter() = default;
   /// "cuda".
   virtual std::string_view name() const = 0;
-  /// One line a library or device that was looked for: found where and in which version, or why not.
+  /// One line for each library or device: the place and version found, or the reason why it is
+  /// missing.
   virtual std::vector<std::string> Describe() const = 0;
-  /// Kernels for the mended boxes of `graph`. The texts depend on graph and layout only.
-  virtual absl::StatusOr<KernelTexts> Write(const Graph& graph, const KernelWriterOptions& options) const = 0;
+  /// Kernels for the corrected boxes of `graph`. The texts depend on graph and layout only.
+  virtual absl::StatusOr<KernelTexts> Write(const Graph& graph,
+                                            const KernelWriterOptions& options) const = 0;
 };
 
 /// By name, sorted.
@@ -68,7 +73,8 @@ const KernelWriter* FindKernelWriter(std::string_view name);
 struct KernelWriterRegistrar {
   explicit KernelWriterRegistrar(const KernelWriter* (*make)());
 };
-#define MENDEL_REGISTER_KERNEL_WRITER(make) const ::mendel::KernelWriterRegistrar kernel_writer_registrar(make)
+#define MENDEL_REGISTER_KERNEL_WRITER(make) \
+  const ::mendel::KernelWriterRegistrar kernel_writer_registrar(make)
 
 }  // namespace mendel
 

@@ -11,7 +11,9 @@ namespace {
 /// Sets of numbers, each with its least one as its name.
 class DisjointSets {
  public:
-  explicit DisjointSets(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), int32_t{0}); }
+  explicit DisjointSets(size_t count) : parent_(count) {
+    std::iota(parent_.begin(), parent_.end(), int32_t{0});
+  }
   int32_t Find(int32_t member) {
     int32_t& parent = parent_[static_cast<size_t>(member)];
     if (parent != member) parent = Find(parent);
@@ -28,9 +30,9 @@ class DisjointSets {
 
 }  // namespace
 
-std::vector<std::vector<int32_t>> ConnectedCalls(const Graph& graph, const std::set<int32_t>& calls,
-                                                 const std::function<bool(int32_t)>& passes,
-                                                 const std::function<bool(ValueId, int32_t reader)>& joins) {
+std::vector<std::vector<int32_t>> ConnectedCalls(
+    const Graph& graph, const std::set<int32_t>& calls, const std::function<bool(int32_t)>& passes,
+    const std::function<bool(ValueId, int32_t reader)>& joins) {
   const auto belongs = [&](int32_t id) { return calls.count(id) > 0 || passes(id); };
   DisjointSets sets(graph.nodes().size());
   std::map<ValueId, int32_t> reader;  // one of those that belong

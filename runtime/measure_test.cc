@@ -14,12 +14,14 @@ namespace {
 class Recorder final : public Executable {
  public:
   Recorder(char letter, std::string& log) : letter_(letter), log_(log) {}
-  absl::Status Run(std::span<const std::span<const std::byte>>, std::span<const std::span<std::byte>>) override {
+  absl::Status Run(std::span<const std::span<const std::byte>>,
+                   std::span<const std::span<std::byte>>) override {
     log_ += letter_;
     return fail_at_ > 0 && --fail_at_ == 0 ? absl::InternalError("kernel") : absl::OkStatus();
   }
   const std::vector<Step>& steps() const override { return steps_; }
-  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs,
+                        std::span<const std::span<std::byte>> outputs,
                         std::vector<double>&) override {
     return Run(inputs, outputs);
   }
@@ -77,7 +79,8 @@ TEST(Measure, LimitsAndErrors) {
   ASSERT_TRUE(timings.ok());
   EXPECT_EQ((*timings)[0].runs, 4);
   a.FailAt(3);
-  EXPECT_EQ(MeasureInterleaved(one, plan.graph, inputs, Rounds(5)).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(MeasureInterleaved(one, plan.graph, inputs, Rounds(5)).status().code(),
+            absl::StatusCode::kInternal);
 }
 
 TEST(Measure, UndecidedRoundsGoOn) {
@@ -104,14 +107,14 @@ TEST(Measure, UndecidedRoundsGoOn) {
   EXPECT_EQ((*MeasureRounds(both, plan.graph, inputs, options))[0].size(), 1u);
 }
 
-TEST(Measure, Summarises) {
-  const Timing timing = Summarise({5, 1, 2, 4, 3});
+TEST(Measure, Summarizes) {
+  const Timing timing = Summarize({5, 1, 2, 4, 3});
   EXPECT_DOUBLE_EQ(timing.median_ms, 3);
   EXPECT_DOUBLE_EQ(timing.min_ms, 1);
   EXPECT_DOUBLE_EQ(timing.p90_ms, 4.6);
   EXPECT_DOUBLE_EQ(timing.spread, 2.0 / 3.0);
   EXPECT_EQ(timing.runs, 5);
-  EXPECT_DOUBLE_EQ(Summarise({7}).p90_ms, 7);
+  EXPECT_DOUBLE_EQ(Summarize({7}).p90_ms, 7);
 }
 
 TEST(RandomInputs, RepeatBySeedAndStayInTables) {

@@ -9,14 +9,16 @@ namespace {
 
 /// "VALUE of LIMIT UNIT", "VALUE UNIT" or nothing.
 template <class Number>
-void Add(std::string& text, const std::string& what, const std::optional<Number>& value, const std::optional<Number>& limit,
-         const char* unit) {
+void Add(std::string& text, const std::string& what, const std::optional<Number>& value,
+         const std::optional<Number>& limit, const char* unit) {
   if (!value.has_value()) return;
-  text += Cat(text.empty() ? "" : ", ", what, *value, limit.has_value() ? Cat(" of ", *limit) : "", " ", unit);
+  text += Cat(text.empty() ? "" : ", ", what, *value, limit.has_value() ? Cat(" of ", *limit) : "",
+              " ", unit);
 }
 
 std::optional<int> Rounded(const std::optional<double>& value) {
-  return value.has_value() ? std::optional<int>(static_cast<int>(std::lround(*value))) : std::nullopt;
+  return value.has_value() ? std::optional<int>(static_cast<int>(std::lround(*value)))
+                           : std::nullopt;
 }
 
 }  // namespace
@@ -29,10 +31,11 @@ std::string ConditionsText(const DeviceConditions& conditions) {
   Add(text, "", conditions.celsius, std::optional<int>(), "C");
   if (conditions.held_by.has_value()) {
     std::string reasons;
-    for (const std::string& reason : *conditions.held_by) reasons += Cat(reasons.empty() ? "held back by " : " and ", reason);
+    for (const std::string& reason : *conditions.held_by)
+      reasons += Cat(reasons.empty() ? "held back by " : " and ", reason);
     text += Cat(text.empty() ? "" : ", ", reasons.empty() ? "not held back" : reasons);
   }
-  return text.empty() ? "nothing told" : text;
+  return text.empty() ? "nothing reported" : text;
 }
 
 }  // namespace mendel

@@ -11,9 +11,12 @@
 namespace mendel {
 namespace {
 
-bool AliveTogether(const BufferLifetime& a, const BufferLifetime& b) { return a.first <= b.last && b.first <= a.last; }
+bool AliveTogether(const BufferLifetime& a, const BufferLifetime& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
-/// Start of the smallest gap of at least `bytes` between `taken` ranges (ascending by start), or their end.
+/// Start of the smallest gap of at least `bytes` between `taken` ranges (ascending by start), or
+/// their end.
 int64_t TightestGap(std::span<const std::pair<int64_t, int64_t>> taken, int64_t bytes) {
   int64_t best = -1;
   int64_t best_size = 0;
@@ -29,9 +32,12 @@ int64_t TightestGap(std::span<const std::pair<int64_t, int64_t>> taken, int64_t 
   return best >= 0 ? best : end;
 }
 
-int64_t Aligned(int64_t bytes, int64_t alignment) { return (bytes + alignment - 1) & ~(alignment - 1); }
+int64_t Aligned(int64_t bytes, int64_t alignment) {
+  return (bytes + alignment - 1) & ~(alignment - 1);
+}
 
-/// Bytes alive at each of the steps at which a buffer begins, by buffer. The fullest step is one of them.
+/// Bytes alive at each of the steps at which a buffer begins, by buffer. The fullest step is one of
+/// them.
 std::vector<int64_t> AliveAtBegin(std::span<const BufferLifetime> buffers, int64_t alignment) {
   std::vector<std::pair<int, int64_t>> changes;
   for (const BufferLifetime& buffer : buffers) {
@@ -48,7 +54,8 @@ std::vector<int64_t> AliveAtBegin(std::span<const BufferLifetime> buffers, int64
 }
 
 /// Places the buffers in `order`.
-MemoryPlan Place(std::span<const BufferLifetime> buffers, const std::vector<size_t>& order, int64_t alignment) {
+MemoryPlan Place(std::span<const BufferLifetime> buffers, const std::vector<size_t>& order,
+                 int64_t alignment) {
   MemoryPlan plan;
   plan.offsets.assign(buffers.size(), 0);
   std::vector<size_t> placed;  // ascending by offset
@@ -58,12 +65,14 @@ MemoryPlan Place(std::span<const BufferLifetime> buffers, const std::vector<size
     std::vector<std::pair<int64_t, int64_t>> taken;
     for (const size_t other : placed) {
       if (!AliveTogether(buffer, buffers[other])) continue;
-      taken.emplace_back(plan.offsets[other], plan.offsets[other] + Aligned(buffers[other].bytes, alignment));
+      taken.emplace_back(plan.offsets[other],
+                         plan.offsets[other] + Aligned(buffers[other].bytes, alignment));
     }
     plan.offsets[k] = TightestGap(taken, bytes);
     plan.arena_bytes = std::max(plan.arena_bytes, plan.offsets[k] + bytes);
     const auto position =
-        std::upper_bound(placed.begin(), placed.end(), k, [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; });
+        std::upper_bound(placed.begin(), placed.end(), k,
+                         [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; });
     placed.insert(position, k);
   }
   return plan;
@@ -73,7 +82,8 @@ MemoryPlan Place(std::span<const BufferLifetime> buffers, const std::vector<size
 
 MemoryPlan PlanMemory(std::span<const BufferLifetime> buffers, int64_t alignment) {
   MENDEL_CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0);
-  for (const BufferLifetime& buffer : buffers) MENDEL_CHECK(buffer.bytes >= 0 && buffer.first <= buffer.last);
+  for (const BufferLifetime& buffer : buffers)
+    MENDEL_CHECK(buffer.bytes >= 0 && buffer.first <= buffer.last);
   const std::vector<int64_t> alive = AliveAtBegin(buffers, alignment);
   const int64_t bound = alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
   const auto life = [&](size_t k) { return int64_t{buffers[k].last} - buffers[k].first; };
@@ -84,7 +94,8 @@ MemoryPlan PlanMemory(std::span<const BufferLifetime> buffers, int64_t alignment
   std::iota(order.begin(), order.end(), size_t{0});
   MemoryPlan best;
   for (const auto& key : keys) {
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) > key(b); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return key(a) > key(b); });
     MemoryPlan plan = Place(buffers, order, alignment);
     if (best.offsets.empty() || plan.arena_bytes < best.arena_bytes) best = std::move(plan);
     if (best.arena_bytes == bound) break;

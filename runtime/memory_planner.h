@@ -22,10 +22,11 @@ struct MemoryPlan {
   int64_t bound_bytes = 0;
 };
 
-/// Offsets such that buffers alive at a common step do not overlap: one after the other into the tightest gap that is free over its
-/// whole life (greedy by size, Pisarchyk and Lee 2020), in several orders - the largest first, the longest-lived first, those of
-/// the fullest steps first - of which the smallest arena is taken. Deterministic. CHECK-fails on first > last, negative sizes or an
-/// alignment that is no power of two.
+/// Offsets such that buffers alive at a common step do not overlap: one after the other into the
+/// tightest gap that is free over its whole life (greedy by size, Pisarchyk and Lee 2020), in
+/// several orders - the largest first, the longest-lived first, those of the fullest steps first -
+/// of which the smallest arena is taken. Deterministic. CHECK-fails on first > last, negative sizes
+/// or an alignment that is no power of two.
 MemoryPlan PlanMemory(std::span<const BufferLifetime> buffers, int64_t alignment = 64);
 
 }  // namespace mendel

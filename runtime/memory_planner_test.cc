@@ -23,7 +23,8 @@ TEST(MemoryPlanner, FillsTheTightestGap) {
 TEST(MemoryPlanner, TriesOtherOrdersThanTheLargestFirst) {
   // With the largest first these take a third more.
   const std::vector<BufferLifetime> by_life = {{192, 0, 0}, {192, 4, 5}, {192, 0, 2}, {192, 2, 4}};
-  const std::vector<BufferLifetime> by_fullness = {{192, 5, 8}, {128, 3, 4}, {128, 2, 4}, {192, 4, 5}, {192, 2, 3}};
+  const std::vector<BufferLifetime> by_fullness = {
+      {192, 5, 8}, {128, 3, 4}, {128, 2, 4}, {192, 4, 5}, {192, 2, 3}};
   EXPECT_EQ(PlanMemory(by_life).arena_bytes, 384);
   EXPECT_EQ(PlanMemory(by_fullness).arena_bytes, 448);
   EXPECT_EQ(PlanMemory(by_fullness).bound_bytes, 448);
@@ -66,10 +67,12 @@ TEST(MemoryPlanner, RandomPlansNeverOverlap) {
       ASSERT_EQ(plan.offsets[a] % 64, 0);
       ASSERT_LE(plan.offsets[a] + buffers[a].bytes, plan.arena_bytes);
       for (size_t b = 0; b < a; ++b) {
-        const bool together = buffers[a].first <= buffers[b].last && buffers[b].first <= buffers[a].last;
-        const bool apart =
-            plan.offsets[a] + buffers[a].bytes <= plan.offsets[b] || plan.offsets[b] + buffers[b].bytes <= plan.offsets[a];
-        ASSERT_TRUE(!together || apart || buffers[a].bytes == 0 || buffers[b].bytes == 0) << a << " and " << b;
+        const bool together =
+            buffers[a].first <= buffers[b].last && buffers[b].first <= buffers[a].last;
+        const bool apart = plan.offsets[a] + buffers[a].bytes <= plan.offsets[b] ||
+                           plan.offsets[b] + buffers[b].bytes <= plan.offsets[a];
+        ASSERT_TRUE(!together || apart || buffers[a].bytes == 0 || buffers[b].bytes == 0)
+            << a << " and " << b;
       }
     }
   }

@@ -39,7 +39,8 @@ struct Header {
   Shape shape;
 };
 
-/// The header is a Python dictionary literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
+/// The header is a Python dictionary literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2,
+/// 3), }.
 class HeaderParser {
  public:
   explicit HeaderParser(std::string_view text) : text_(text) {}
@@ -51,7 +52,10 @@ class HeaderParser {
     while (!Accept('}')) {
       const std::optional<std::string> key = Quoted();
       if (!key.has_value() || !Accept(':')) return Malformed();
-      const unsigned field = *key == "descr" ? 1u : *key == "fortran_order" ? 2u : *key == "shape" ? 4u : 0u;
+      const unsigned field = *key == "descr"           ? 1u
+                             : *key == "fortran_order" ? 2u
+                             : *key == "shape"         ? 4u
+                                                       : 0u;
       if (field == 0 || (seen & field) != 0 || !Value(field, header)) return Malformed();
       seen |= field;
       if (!Accept(',') && !Peek('}')) return Malformed();
@@ -64,7 +68,8 @@ class HeaderParser {
  private:
   static absl::Status Malformed() { return InvalidInput("malformed .npy header"); }
   void Skip() {
-    while (position_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[position_]))) ++position_;
+    while (position_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[position_])))
+      ++position_;
   }
   bool Peek(char c) {
     Skip();
@@ -83,7 +88,8 @@ class HeaderParser {
   }
   std::optional<std::string> Quoted() {
     Skip();
-    if (position_ >= text_.size() || (text_[position_] != '\'' && text_[position_] != '"')) return std::nullopt;
+    if (position_ >= text_.size() || (text_[position_] != '\'' && text_[position_] != '"'))
+      return std::nullopt;
     const char quote = text_[position_++];
     const size_t end = text_.find(quote, position_);
     if (end == std::string_view::npos) return std::nullopt;
@@ -110,7 +116,8 @@ class HeaderParser {
       int64_t extent = 0;
       const char* first = text_.data() + position_;
       const auto result = std::from_chars(first, text_.data() + text_.size(), extent);
-      if (result.ec != std::errc() || extent < 0 || shape.size() >= static_cast<size_t>(kMaxRank)) return false;
+      if (result.ec != std::errc() || extent < 0 || shape.size() >= static_cast<size_t>(kMaxRank))
+        return false;
       position_ += static_cast<size_t>(result.ptr - first);
       shape.push_back(extent);
       if (!Accept(',') && !Peek(')')) return false;
@@ -125,13 +132,15 @@ class HeaderParser {
 absl::StatusOr<TensorType> TypeOf(const Header& header) {
   int64_t count = 1;
   for (int64_t extent : header.shape) {
-    if (extent > kMaxElements || (extent > 0 && count > kMaxElements / extent)) return InvalidInput(".npy array is too large");
+    if (extent > kMaxElements || (extent > 0 && count > kMaxElements / extent))
+      return InvalidInput(".npy array is too large");
     count *= extent;
   }
   for (const DTypeCode& known : kCodes) {
     if (known.code == header.descr) return TensorType{known.dtype, header.shape};
   }
-  return Unsupported(".npy array has dtype '", header.descr, "' (supported: f32, f64, f16, i8, u8, i32, i64, bool, little-endian)");
+  return Unsupported(".npy array has dtype '", header.descr,
+                     "' (supported: f32, f64, f16, i8, u8, i32, i64, bool, little-endian)");
 }
 
 /// Row-major bytes of a column-major array.
@@ -144,7 +153,8 @@ std::vector<std::byte> FromFortran(const TensorType& type, std::span<const std::
   for (int64_t flat = 0; flat < count; ++flat) {
     int64_t source = 0;
     for (size_t d = shape.size(); d-- > 0;) source = source * shape[d] + index[d];
-    std::memcpy(result.data() + static_cast<size_t>(flat) * width, data.data() + static_cast<size_t>(source) * width, width);
+    std::memcpy(result.data() + static_cast<size_t>(flat) * width,
+                data.data() + static_cast<size_t>(source) * width, width);
     NextIndex(shape, index);
   }
   return result;
@@ -157,7 +167,8 @@ absl::StatusOr<Tensor> ParseNpy(std::span<const std::byte> bytes) {
     return InvalidInput("not a .npy file");
   const auto byte = [&](size_t i) { return std::to_integer<size_t>(bytes[i]); };
   const size_t major = byte(6);
-  if (major < 1 || major > 3) return InvalidInput(".npy format version ", major, " is not supported");
+  if (major < 1 || major > 3)
+    return InvalidInput(".npy format version ", major, " is not supported");
   size_t start = 10;
   size_t length = byte(8) + (byte(9) << 8);
   if (major > 1) {
@@ -165,14 +176,19 @@ absl::StatusOr<Tensor> ParseNpy(std::span<const std::byte> bytes) {
     start = 12;
     length += (byte(10) << 16) + (byte(11) << 24);
   }
-  if (length > kMaxHeader || length > bytes.size() - start) return InvalidInput(".npy header is cut off or too long");
-  MENDEL_ASSIGN_OR_RETURN(const Header header, HeaderParser({reinterpret_cast<const char*>(bytes.data() + start), length}).Parse());
+  if (length > kMaxHeader || length > bytes.size() - start)
+    return InvalidInput(".npy header is cut off or too long");
+  MENDEL_ASSIGN_OR_RETURN(
+      const Header header,
+      HeaderParser({reinterpret_cast<const char*>(bytes.data() + start), length}).Parse());
   MENDEL_ASSIGN_OR_RETURN(TensorType type, TypeOf(header));
   const std::span<const std::byte> data = bytes.subspan(start + length);
   if (static_cast<int64_t>(data.size()) != ByteSize(type)) {
-    return InvalidInput(".npy file holds ", data.size(), " bytes where ", TypeString(type), " needs ", ByteSize(type));
+    return InvalidInput(".npy file holds ", data.size(), " bytes where ", TypeString(type),
+                        " needs ", ByteSize(type));
   }
-  std::vector<std::byte> elements = header.fortran ? FromFortran(type, data) : std::vector<std::byte>(data.begin(), data.end());
+  std::vector<std::byte> elements =
+      header.fortran ? FromFortran(type, data) : std::vector<std::byte>(data.begin(), data.end());
   if (type.dtype == DType::kBool) {
     for (std::byte& element : elements) element = static_cast<std::byte>(element != std::byte{0});
   }
@@ -184,7 +200,8 @@ absl::StatusOr<Tensor> ReadNpy(const std::string& path) {
   const int error = errno;
   if (!file) return absl::ErrnoToStatus(error, Cat("cannot open ", path));
   const std::streamoff size = file.tellg();
-  if (size < 0 || size > int64_t{1} << 44) return InvalidInput(path, " is not a readable .npy file");
+  if (size < 0 || size > int64_t{1} << 44)
+    return InvalidInput(path, " is not a readable .npy file");
   std::vector<std::byte> bytes(static_cast<size_t>(size));
   file.seekg(0);
   file.read(reinterpret_cast<char*>(bytes.data()), size);
@@ -195,13 +212,16 @@ absl::StatusOr<Tensor> ReadNpy(const std::string& path) {
 }
 
 absl::StatusOr<std::vector<std::byte>> FormatNpy(const Tensor& tensor) {
-  const auto known = std::find_if(kCodes.begin(), kCodes.end(), [&](const DTypeCode& c) { return c.dtype == tensor.dtype(); });
-  if (known == kCodes.end()) return Unsupported(".npy files cannot hold ", DTypeName(tensor.dtype()));
+  const auto known = std::find_if(kCodes.begin(), kCodes.end(),
+                                  [&](const DTypeCode& c) { return c.dtype == tensor.dtype(); });
+  if (known == kCodes.end())
+    return Unsupported(".npy files cannot hold ", DTypeName(tensor.dtype()));
   std::string shape;
   for (int64_t extent : tensor.shape()) shape += Cat(extent, ", ");
   if (tensor.shape().size() > 1) shape.resize(shape.size() - 2);
   if (tensor.shape().size() == 1) shape.resize(shape.size() - 1);
-  std::string header = Cat("{'descr': '", known->code, "', 'fortran_order': False, 'shape': (", shape, "), }");
+  std::string header =
+      Cat("{'descr': '", known->code, "', 'fortran_order': False, 'shape': (", shape, "), }");
   constexpr size_t kFixed = 10;
   header.append((64 - (kFixed + header.size() + 1) % 64) % 64, ' ');
   header += '\n';
@@ -211,7 +231,8 @@ absl::StatusOr<std::vector<std::byte>> FormatNpy(const Tensor& tensor) {
   file += header;
   std::vector<std::byte> bytes(file.size() + tensor.bytes().size());
   std::memcpy(bytes.data(), file.data(), file.size());
-  if (!tensor.bytes().empty()) std::memcpy(bytes.data() + file.size(), tensor.bytes().data(), tensor.bytes().size());
+  if (!tensor.bytes().empty())
+    std::memcpy(bytes.data() + file.size(), tensor.bytes().data(), tensor.bytes().size());
   return bytes;
 }
 
@@ -220,7 +241,8 @@ absl::Status WriteNpy(const Tensor& tensor, const std::string& path) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   const int error = errno;
   if (!file) return absl::ErrnoToStatus(error, Cat("cannot create ", path));
-  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  file.write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
   file.close();
   return file ? absl::OkStatus() : absl::DataLossError(Cat("cannot write ", path));
 }

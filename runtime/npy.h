@@ -13,8 +13,9 @@
 
 namespace mendel {
 
-/// A little-endian array of f32, f64, f16, i8, u8, i32, i64 or bool. Fortran order is transposed into row-major. Boolean
-/// bytes other than 0 count as 1. InvalidArgument says what is malformed, Unimplemented names another dtype.
+/// A little-endian array of f32, f64, f16, i8, u8, i32, i64 or bool. Fortran order is transposed
+/// into row-major. Boolean bytes other than 0 count as 1. InvalidArgument says what is malformed,
+/// Unimplemented names another dtype.
 absl::StatusOr<Tensor> ParseNpy(std::span<const std::byte> bytes);
 /// Also NotFound and the like.
 absl::StatusOr<Tensor> ReadNpy(const std::string& path);

@@ -26,7 +26,8 @@ std::vector<std::byte> File(const std::string& header, size_t data_bytes, char m
 TEST(Npy, RoundTripsEveryDTypeAndRank) {
   const uint64_t seed = 2;
   Rng rng(seed);
-  for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kI8, DType::kU8, DType::kI32, DType::kI64, DType::kBool}) {
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kI8, DType::kU8, DType::kI32,
+                      DType::kI64, DType::kBool}) {
     for (const Shape& shape : {Shape{}, Shape{3}, Shape{0}, Shape{2, 3}, Shape{1, 2, 3, 4, 5}}) {
       std::vector<double> values(static_cast<size_t>(NumElements(shape)));
       for (double& value : values) value = static_cast<double>(rng.Between(0, 100));
@@ -41,7 +42,8 @@ TEST(Npy, RoundTripsEveryDTypeAndRank) {
 }
 
 TEST(Npy, WritesTheHeaderNumPyWrites) {
-  const auto bytes = FormatNpy(Tensor::FromDoubles({DType::kF32, {2, 3}}, std::vector<double>(6, 0)));
+  const auto bytes =
+      FormatNpy(Tensor::FromDoubles({DType::kF32, {2, 3}}, std::vector<double>(6, 0)));
   ASSERT_TRUE(bytes.ok());
   const std::string text(reinterpret_cast<const char*>(bytes->data()), 128);
   EXPECT_EQ(bytes->size(), 128u + 24u);
@@ -56,8 +58,10 @@ TEST(Npy, TransposesFortranOrder) {
 }
 
 TEST(Npy, ReadsLaterVersions) {
-  EXPECT_TRUE(ParseNpy(File("{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }\n", 4, 2)).ok());
-  EXPECT_TRUE(ParseNpy(File("{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }\n", 4, 3)).ok());
+  EXPECT_TRUE(
+      ParseNpy(File("{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }\n", 4, 2)).ok());
+  EXPECT_TRUE(
+      ParseNpy(File("{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }\n", 4, 3)).ok());
 }
 
 TEST(Npy, RefusesHostileHeaders) {
@@ -77,7 +81,8 @@ TEST(Npy, RefusesHostileHeaders) {
       "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}",
   };
   for (const std::string& header : headers) {
-    EXPECT_EQ(ParseNpy(File(header, 4)).status().code(), absl::StatusCode::kInvalidArgument) << header;
+    EXPECT_EQ(ParseNpy(File(header, 4)).status().code(), absl::StatusCode::kInvalidArgument)
+        << header;
   }
   const auto complex = ParseNpy(File("{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", 8));
   EXPECT_EQ(complex.status().code(), absl::StatusCode::kUnimplemented);
@@ -87,7 +92,8 @@ TEST(Npy, RefusesHostileHeaders) {
 TEST(Npy, TruncatedAndDamagedFilesNeverCrash) {
   const auto bytes = FormatNpy(Tensor::Filled({DType::kI64, {3, 2}}, 1));
   ASSERT_TRUE(bytes.ok());
-  for (size_t size = 0; size < bytes->size(); ++size) EXPECT_FALSE(ParseNpy(std::span(*bytes).first(size)).ok());
+  for (size_t size = 0; size < bytes->size(); ++size)
+    EXPECT_FALSE(ParseNpy(std::span(*bytes).first(size)).ok());
   Rng rng(4);
   for (int trial = 0; trial < 5000; ++trial) {
     std::vector<std::byte> damaged = *bytes;

@@ -14,9 +14,12 @@ struct Class {
 };
 
 constexpr Class kClasses[] = {
-    {Numerics::kStrict, "strict", std::nullopt, 0},         {Numerics::kDefault, "default", Numerics::kStrict, 0},
-    {Numerics::kHigh, "high", Numerics::kDefault, 0x1p-16}, {Numerics::kTf32, "tf32", Numerics::kHigh, 0x1p-11},
-    {Numerics::kF16, "f16", Numerics::kTf32, 0x1p-11},      {Numerics::kBf16, "bf16", Numerics::kTf32, 0x1p-8},
+    {Numerics::kStrict, "strict", std::nullopt, 0},
+    {Numerics::kDefault, "default", Numerics::kStrict, 0},
+    {Numerics::kHigh, "high", Numerics::kDefault, 0x1p-16},
+    {Numerics::kTf32, "tf32", Numerics::kHigh, 0x1p-11},
+    {Numerics::kF16, "f16", Numerics::kTf32, 0x1p-11},
+    {Numerics::kBf16, "bf16", Numerics::kTf32, 0x1p-8},
 };
 
 const Class& Find(Numerics numerics) {
@@ -32,7 +35,8 @@ std::string_view NumericsName(Numerics numerics) { return Find(numerics).name; }
 
 std::string NumericsNames() {
   std::string names;
-  for (const Numerics numerics : kAllNumerics) names += Cat(names.empty() ? "" : ", ", NumericsName(numerics));
+  for (const Numerics numerics : kAllNumerics)
+    names += Cat(names.empty() ? "" : ", ", NumericsName(numerics));
   return names;
 }
 
@@ -46,7 +50,8 @@ absl::StatusOr<Numerics> ParseNumerics(std::string_view name) {
 std::optional<Numerics> Stricter(Numerics numerics) { return Find(numerics).stricter; }
 
 bool Allows(Numerics numerics, Numerics technique) {
-  for (std::optional<Numerics> allowed = numerics; allowed.has_value(); allowed = Stricter(*allowed)) {
+  for (std::optional<Numerics> allowed = numerics; allowed.has_value();
+       allowed = Stricter(*allowed)) {
     if (*allowed == technique) return true;
   }
   return false;

@@ -1,4 +1,4 @@
-// Numerics classes: what a plan's kernels may do to rounding.
+// Numerics classes: the rounding that a plan's kernels may change.
 #ifndef MENDEL_RUNTIME_NUMERICS_H_
 #define MENDEL_RUNTIME_NUMERICS_H_
 
@@ -10,10 +10,11 @@
 
 namespace mendel {
 
-/// `strict`: reassociation of sums only. `default`: bilinear algorithms (Winograd's, Strassen's), too. The others may also round
-/// both operands of f32 products, whose sums stay f32: `high` to about 16 bits (a sum of two bf16 numbers, the product of the two
-/// small ones left out), `tf32` to 11, `f16` to 11 with f16's range, `bf16` to 8. In `f16` and `bf16` what such a product adds and
-/// yields may be rounded to the format, too.
+/// `strict`: reassociation of sums only. `default`: bilinear algorithms (Winograd's, Strassen's),
+/// too. The others may also round both operands of f32 products, whose sums stay f32. `high` rounds
+/// to about 16 bits (a sum of two bf16 numbers, without the product of the two small ones), `tf32`
+/// to 11, `f16` to 11 with f16's range, `bf16` to 8. In `f16` and `bf16` the addends and results of
+/// such a product may be rounded to the format, too.
 enum class Numerics { kStrict, kDefault, kHigh, kTf32, kF16, kBf16 };
 /// From the strictest to the laxest.
 inline constexpr Numerics kAllNumerics[] = {Numerics::kStrict, Numerics::kDefault, Numerics::kHigh,
@@ -22,15 +23,17 @@ inline constexpr Numerics kAllNumerics[] = {Numerics::kStrict, Numerics::kDefaul
 std::string_view NumericsName(Numerics numerics);
 /// "strict, default, ...": for messages and help.
 std::string NumericsNames();
-/// InvalidArgument lists the names that there are.
+/// InvalidArgument lists the valid names.
 absl::StatusOr<Numerics> ParseNumerics(std::string_view name);
 
-/// The laxest class that is stricter; `strict` has none. f16 and bf16 do not allow each other: one has more bits, the other more
-/// range.
+/// The laxest class that is stricter; `strict` has none. f16 and bf16 do not allow each other: one
+/// has more bits, the other more range.
 std::optional<Numerics> Stricter(Numerics numerics);
-/// Whether kernels of the class `technique` may be used under `numerics`: its own and those of all stricter classes.
+/// True where kernels of the class `technique` may be used under `numerics`: its own and those of
+/// all stricter classes.
 bool Allows(Numerics numerics, Numerics technique);
-/// Largest relative error of an operand's rounding to nearest: 0 for the classes that round no operand of f32.
+/// Largest relative error of an operand's rounding to nearest: 0 for the classes that round no
+/// operand of f32.
 double OperandRounding(Numerics numerics);
 
 }  // namespace mendel

@@ -7,7 +7,8 @@ namespace mendel {
 namespace {
 
 TEST(Numerics, EveryClassHasANameOfItsOwn) {
-  for (const Numerics numerics : kAllNumerics) EXPECT_EQ(*ParseNumerics(NumericsName(numerics)), numerics);
+  for (const Numerics numerics : kAllNumerics)
+    EXPECT_EQ(*ParseNumerics(NumericsName(numerics)), numerics);
   EXPECT_THAT(std::string(ParseNumerics("sloppy").status().message()),
               testing::HasSubstr("'sloppy' (strict, default, high, tf32, f16, bf16)"));
 }

@@ -32,9 +32,12 @@ absl::StatusOr<std::unique_ptr<OfflineDevice>> MakeOfflineDevice(const std::stri
   if (found != Devices().end()) return found->second(name);
   std::string names;
   for (const auto& [known, make] : Devices()) names += Cat(names.empty() ? "" : ", ", known);
-  return InvalidInput("offline plans are not made for '", name, "' but for ", names.empty() ? "no device" : names);
+  return InvalidInput("offline plans are not made for '", name, "' but for ",
+                      names.empty() ? "no device" : names);
 }
 
-bool IsUnmeasured(const plan::PlanInfo& info) { return info.plan_ms().runs() == 0 && info.plan_ms().median_ms() > 0; }
+bool IsUnmeasured(const plan::PlanInfo& info) {
+  return info.plan_ms().runs() == 0 && info.plan_ms().median_ms() > 0;
+}
 
 }  // namespace mendel

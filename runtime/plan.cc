@@ -11,7 +11,8 @@ namespace mendel {
 
 NamedShapes InputShapes(const Graph& graph) {
   NamedShapes shapes;
-  for (const int32_t id : graph.inputs()) shapes.emplace_back(InputName(graph.node(id)), graph.node(id).outputs[0].shape);
+  for (const int32_t id : graph.inputs())
+    shapes.emplace_back(InputName(graph.node(id)), graph.node(id).outputs[0].shape);
   return shapes;
 }
 
@@ -29,7 +30,8 @@ absl::StatusOr<Plan> ReadPlan(const std::string& path) {
   return plan;
 }
 
-absl::StatusOr<Plan> ParsePlan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+absl::StatusOr<Plan> ParsePlan(std::span<const std::byte> bytes,
+                               std::shared_ptr<const void> owner) {
   PlanWeights aligned = AlignedPlan(bytes, std::move(owner));
   return DecodePlan(aligned.bytes, std::move(aligned.owner));
 }
@@ -44,17 +46,20 @@ absl::StatusOr<PlanHeader> ReadPlanHeader(const std::string& path) {
 absl::Status CheckTarget(const plan::PlanInfo& info, const Backend& backend) {
   const plan::Target& target = info.target();
   if (target.backend() != backend.name()) {
-    return InvalidInput("the plan is for backend '", target.backend(), "', not '", backend.name(), "'");
+    return InvalidInput("the plan is for backend '", target.backend(), "', not '", backend.name(),
+                        "'");
   }
   const std::string here = backend.Identity();
   if (target.identity() == here) return absl::OkStatus();
   if (IsUnmeasured(info)) {  // for an architecture, not for a machine
     if (target.isa() == backend.Isa()) return absl::OkStatus();
-    return InvalidInput("the plan was made offline for ", target.isa(), ", and this machine is ", backend.Isa(), " ('", here,
+    return InvalidInput("the plan was made offline for ", target.isa(), ", and this machine is ",
+                        backend.Isa(), " ('", here,
                         "'); optimize the model here, or run with --retune");
   }
-  return InvalidInput("the plan was tuned for '", target.identity(), "', and this machine is '", here,
-                      "'; optimize the model here, or run with --retune to use this machine's default algorithms");
+  return InvalidInput(
+      "the plan was tuned for '", target.identity(), "', and this machine is '", here,
+      "'; optimize the model here, or run with --retune to use this machine's default algorithms");
 }
 
 }  // namespace mendel

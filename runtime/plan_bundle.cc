@@ -16,7 +16,8 @@ std::string MemberSection(size_t number) { return Cat("member.", number); }
 std::string Interface(const Graph& graph) {
   std::string text;
   for (const int32_t id : graph.inputs())
-    text += Cat("input ", InputName(graph.node(id)), "\n", DTypeName(graph.type({id, 0}).dtype), "\n");
+    text +=
+        Cat("input ", InputName(graph.node(id)), "\n", DTypeName(graph.type({id, 0}).dtype), "\n");
   for (const GraphOutput& output : graph.outputs())
     text += Cat("output ", output.name, "\n", DTypeName(graph.type(output.value).dtype), "\n");
   return text;
@@ -50,7 +51,8 @@ absl::StatusOr<BundleParts> TakeApart(std::span<const std::byte> bytes, bool che
     const SectionEntry& entry = parts.entries[k];
     const std::string expected = k == 0 ? kWeightsSection : MemberSection(k - 1);
     if (entry.name != expected)
-      return InvalidInput("damaged plan: section '", entry.name, "' of a bundle where '", expected, "' must be");
+      return InvalidInput("damaged plan: section '", entry.name, "' of a bundle where '", expected,
+                          "' must be");
     const auto section = bytes.subspan(entry.offset, entry.size);
     if (k > 0 || check_weights) MENDEL_RETURN_IF_ERROR(CheckSection(entry, section));
     if (k == 0) {
@@ -84,7 +86,8 @@ absl::StatusOr<BundleHeader> DecodeBundleHeader(const MappedPlan& file) {
 
 std::string Offers(std::span<const NamedShapes> offered) {
   std::string text;
-  for (const NamedShapes& shapes : offered) text += Cat(text.empty() ? "" : "; ", ShapesText(shapes));
+  for (const NamedShapes& shapes : offered)
+    text += Cat(text.empty() ? "" : "; ", ShapesText(shapes));
   return text;
 }
 
@@ -116,7 +119,8 @@ absl::StatusOr<std::vector<Plan>> ReadPlans(const std::string& path) {
   return plans;
 }
 
-absl::StatusOr<std::vector<Plan>> ParsePlans(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+absl::StatusOr<std::vector<Plan>> ParsePlans(std::span<const std::byte> bytes,
+                                             std::shared_ptr<const void> owner) {
   std::vector<Plan> members;
   if (!IsBundle(bytes)) {
     MENDEL_ASSIGN_OR_RETURN(Plan plan, ParsePlan(bytes, std::move(owner)));
@@ -151,10 +155,12 @@ absl::Status CheckOffer(std::span<const NamedShapes> offered) {
     return InvalidInput("a bundle has 1 to ", kMaxMembers, " members, not ", offered.size());
   }
   for (size_t k = 0; k < offered.size(); ++k) {
-    const auto same = std::find(offered.begin(), offered.begin() + static_cast<std::ptrdiff_t>(k), offered[k]);
+    const auto same =
+        std::find(offered.begin(), offered.begin() + static_cast<std::ptrdiff_t>(k), offered[k]);
     const size_t first = static_cast<size_t>(same - offered.begin());
     if (first != k) {
-      return InvalidInput("members ", first, " and ", k, " of the bundle have the same input shapes (", ShapesText(offered[k]),
+      return InvalidInput("members ", first, " and ", k,
+                          " of the bundle have the same input shapes (", ShapesText(offered[k]),
                           ")");
     }
   }
@@ -171,7 +177,8 @@ std::string ShapesText(const NamedShapes& shapes) {
   return text;
 }
 
-absl::StatusOr<size_t> ChooseMember(std::span<const NamedShapes> offered, const NamedShapes& wanted) {
+absl::StatusOr<size_t> ChooseMember(std::span<const NamedShapes> offered,
+                                    const NamedShapes& wanted) {
   std::vector<size_t> fitting;
   for (size_t k = 0; k < offered.size(); ++k) {
     const bool fits = std::all_of(wanted.begin(), wanted.end(), [&](const auto& input) {
@@ -181,9 +188,12 @@ absl::StatusOr<size_t> ChooseMember(std::span<const NamedShapes> offered, const 
   }
   if (fitting.size() == 1) return fitting[0];
   if (fitting.empty() && offered.size() == 1) {
-    return InvalidInput("the plan is for ", ShapesText(offered[0]), ", not for ", ShapesText(wanted));
+    return InvalidInput("the plan is for ", ShapesText(offered[0]), ", not for ",
+                        ShapesText(wanted));
   }
-  if (fitting.empty()) return InvalidInput("the bundle has no member for ", ShapesText(wanted), "; it offers ", Offers(offered));
+  if (fitting.empty())
+    return InvalidInput("the bundle has no member for ", ShapesText(wanted), "; it offers ",
+                        Offers(offered));
   return InvalidInput("the bundle has ", offered.size(),
                       " members, and the shapes of the inputs must choose one: ", Offers(offered));
 }

@@ -49,7 +49,8 @@ TEST(PlanBundle, RoundTripsAndStoresWeightsOnce) {
     EXPECT_EQ(PrintGraph((*read)[k].baseline, {}), PrintGraph(members[k].baseline, {}));
     EXPECT_EQ((*read)[k].certificate_bytes, "certified");
     EXPECT_EQ((*read)[k].info.model_name(), "small.onnx");
-    EXPECT_EQ(ConstantValue((*read)[k].graph.node(1)).bytes().data(), ConstantValue((*read)[0].graph.node(1)).bytes().data());
+    EXPECT_EQ(ConstantValue((*read)[k].graph.node(1)).bytes().data(),
+              ConstantValue((*read)[0].graph.node(1)).bytes().data());
   }
   const auto entries = DecodeHeader(file, file.size(), kBundleFileVersion);
   ASSERT_TRUE(entries.ok()) << entries.status();
@@ -66,12 +67,14 @@ TEST(PlanBundle, ASinglePlanIsABundleOfOne) {
   EXPECT_FALSE(ReadBundleHeader(path).ok());
   ASSERT_TRUE(WritePlanBundle(SmallBundle(kTestBackend), path).ok());
   EXPECT_TRUE(*IsBundleFile(path));
-  EXPECT_THAT(std::string(ReadPlan(path).status().message()), HasSubstr("a bundle of plans for several input shapes"));
-  EXPECT_THAT(std::string(ReadPlanHeader(path).status().message()), HasSubstr("a bundle of plans for several input shapes"));
+  EXPECT_THAT(std::string(ReadPlan(path).status().message()),
+              HasSubstr("a bundle of plans for several input shapes"));
+  EXPECT_THAT(std::string(ReadPlanHeader(path).status().message()),
+              HasSubstr("a bundle of plans for several input shapes"));
   std::filesystem::remove(path);
 }
 
-TEST(PlanBundle, TheHeaderTellsMembersAndLeavesCertificatesApart) {
+TEST(PlanBundle, TheHeaderReportsMembersAndLeavesCertificatesApart) {
   const std::string path = TestPath("header.plan");
   std::vector<Plan> members = Certified();
   ASSERT_TRUE(WritePlanBundle(members, path).ok());
@@ -90,20 +93,25 @@ TEST(PlanBundle, TheHeaderTellsMembersAndLeavesCertificatesApart) {
 }
 
 TEST(PlanBundle, ChoosesByShapes) {
-  const std::vector<NamedShapes> offered = {{{"a", {1, 8}}, {"b", {}}}, {{"a", {4, 8}}, {"b", {}}}, {{"a", {4, 8}}, {"b", {2}}}};
+  const std::vector<NamedShapes> offered = {
+      {{"a", {1, 8}}, {"b", {}}}, {{"a", {4, 8}}, {"b", {}}}, {{"a", {4, 8}}, {"b", {2}}}};
   EXPECT_EQ(ShapesText(offered[1]), "a:4x8,b:scalar");
   EXPECT_EQ(*ChooseMember(offered, {{"a", {1, 8}}}), 0u);
   EXPECT_EQ(*ChooseMember(offered, {{"b", {2}}}), 2u);
   EXPECT_EQ(*ChooseMember(offered, {{"b", {}}, {"a", {4, 8}}}), 1u);
   const auto none = ChooseMember(offered, {{"a", {2, 8}}});
   EXPECT_EQ(none.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(none.status().message()),
-              HasSubstr("no member for a:2x8; it offers a:1x8,b:scalar; a:4x8,b:scalar; a:4x8,b:2"));
-  EXPECT_THAT(std::string(ChooseMember(offered, {{"a", {4, 8}}}).status().message()), HasSubstr("must choose one"));
-  EXPECT_THAT(std::string(ChooseMember(offered, {}).status().message()), HasSubstr("must choose one"));
+  EXPECT_THAT(
+      std::string(none.status().message()),
+      HasSubstr("no member for a:2x8; it offers a:1x8,b:scalar; a:4x8,b:scalar; a:4x8,b:2"));
+  EXPECT_THAT(std::string(ChooseMember(offered, {{"a", {4, 8}}}).status().message()),
+              HasSubstr("must choose one"));
+  EXPECT_THAT(std::string(ChooseMember(offered, {}).status().message()),
+              HasSubstr("must choose one"));
   EXPECT_FALSE(ChooseMember(offered, {{"z", {1, 8}}}).ok());
   const auto other = ChooseMember(std::span(offered).first(1), {{"a", {2, 8}}});
-  EXPECT_THAT(std::string(other.status().message()), HasSubstr("the plan is for a:1x8,b:scalar, not for a:2x8"));
+  EXPECT_THAT(std::string(other.status().message()),
+              HasSubstr("the plan is for a:1x8,b:scalar, not for a:2x8"));
 }
 
 TEST(PlanBundle, EveryMemberRuns) {
@@ -135,8 +143,10 @@ TEST(PlanBundle, RefusesMembersThatDoNotGoTogether) {
   };
   std::vector<Plan> members = SmallBundle(kTestBackend);
   members[2] = SmallPlan(kTestBackend, 4);
-  EXPECT_THAT(refusal(members), HasSubstr("members 1 and 2 of the bundle have the same input shapes (x:4x8)"));
-  EXPECT_THAT(refusal({members[0], SmallPlan(kTestBackend, 4), Plan()}), HasSubstr("member 2 of the bundle has other inputs"));
+  EXPECT_THAT(refusal(members),
+              HasSubstr("members 1 and 2 of the bundle have the same input shapes (x:4x8)"));
+  EXPECT_THAT(refusal({members[0], SmallPlan(kTestBackend, 4), Plan()}),
+              HasSubstr("member 2 of the bundle has other inputs"));
   members = SmallBundle(kTestBackend);
   members[1].info.set_model_hash("another");
   EXPECT_THAT(refusal(members), HasSubstr("member 1 of the bundle is of another model"));
@@ -156,7 +166,8 @@ TEST(HostileBundle, EveryTruncationIsRefused) {
   const Bytes file = Written(Certified());
   for (size_t size = 0; size < file.size(); size += size < 400 ? 1 : 7) {
     const auto plans = ParsePlans(std::span(file).first(size), nullptr);
-    ASSERT_EQ(plans.status().code(), absl::StatusCode::kInvalidArgument) << size << " " << plans.status();
+    ASSERT_EQ(plans.status().code(), absl::StatusCode::kInvalidArgument)
+        << size << " " << plans.status();
   }
 }
 
@@ -171,12 +182,14 @@ TEST(HostileBundle, EveryFlippedBitIsRefusedOrInPadding) {
     const bool read = ParsePlans(file, nullptr).ok();
     file[i] ^= flip;
     bool covered = i < 48 + entries->size() * 64;
-    for (const SectionEntry& entry : *entries) covered |= i >= entry.offset && i < entry.offset + entry.size;
+    for (const SectionEntry& entry : *entries)
+      covered |= i >= entry.offset && i < entry.offset + entry.size;
     ASSERT_EQ(read, !covered) << "byte " << i;
   }
 }
 
-/// Damaged members under right hashes, those of the member's own sections included: an error or plans that hold together.
+/// Damaged members under right hashes, those of the member's own sections included: an error or
+/// plans that hold together.
 TEST(HostileBundle, HostileMembersAreRefused) {
   const Bytes original = Written(Certified());
   const auto entries = DecodeHeader(original, original.size(), kBundleFileVersion);
@@ -194,16 +207,19 @@ TEST(HostileBundle, HostileMembersAreRefused) {
     const bool in_section = rng.Below(8) != 0;
     const SectionEntry& entry = (*sections)[rng.Below(sections->size())];
     for (uint64_t k = 0; k <= rng.Below(4); ++k) {
-      const uint64_t place = in_section ? entry.offset + rng.Below(entry.size) : rng.Below(inner.size());
+      const uint64_t place =
+          in_section ? entry.offset + rng.Below(entry.size) : rng.Below(inner.size());
       inner[place] = static_cast<std::byte>(rng.Below(256));
     }
     if (in_section) Seal(inner, *sections);
-    std::copy(inner.begin(), inner.end(), file.begin() + static_cast<std::ptrdiff_t>(member.offset));
+    std::copy(inner.begin(), inner.end(),
+              file.begin() + static_cast<std::ptrdiff_t>(member.offset));
     Seal(file, *entries, kBundleFileVersion);
     const auto plans = ParsePlans(file, nullptr);
     if (plans.ok()) continue;
     ++refused;
-    ASSERT_THAT(plans.status().code(), testing::AnyOf(absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented))
+    ASSERT_THAT(plans.status().code(), testing::AnyOf(absl::StatusCode::kInvalidArgument,
+                                                      absl::StatusCode::kUnimplemented))
         << plans.status() << " seed " << seed << " trial " << trial;
   }
   EXPECT_GT(refused, 300);
@@ -212,7 +228,8 @@ TEST(HostileBundle, HostileMembersAreRefused) {
 /// The bytes of a bundle of these sections, whatever they are called.
 Bytes BundleOf(const std::vector<std::pair<std::string, Bytes>>& sections) {
   std::vector<SectionEntry> entries;
-  for (const auto& [name, bytes] : sections) entries.push_back({name, 0, bytes.size(), SectionHash(bytes)});
+  for (const auto& [name, bytes] : sections)
+    entries.push_back({name, 0, bytes.size(), SectionHash(bytes)});
   Bytes file = EncodeHeader(entries, kBundleFileVersion);
   for (size_t k = 0; k < sections.size(); ++k) {
     file.resize(entries[k].offset);
@@ -236,18 +253,27 @@ TEST(HostileBundle, WrongTablesAreRefused) {
     const auto begin = file.begin() + static_cast<std::ptrdiff_t>(entry.offset);
     parts.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(entry.size));
   }
-  EXPECT_TRUE(ParsePlans(BundleOf({{"weights", parts[0]}, {"member.0", parts[1]}, {"member.1", parts[2]}}), nullptr).ok());
-  EXPECT_THAT(Refusal(BundleOf({{"weights", parts[0]}, {"member.0", parts[1]}, {"member.1", parts[1]}})),
-              HasSubstr("members 0 and 1 of the bundle have the same input shapes"));
-  EXPECT_THAT(Refusal(BundleOf({{"weights", parts[0]}, {"member.0", parts[1]}, {"member.2", parts[2]}})),
-              HasSubstr("section 'member.2' of a bundle where 'member.1' must be"));
-  EXPECT_THAT(Refusal(BundleOf({{"member.0", parts[1]}, {"weights", parts[0]}})), HasSubstr("where 'weights' must be"));
+  EXPECT_TRUE(
+      ParsePlans(BundleOf({{"weights", parts[0]}, {"member.0", parts[1]}, {"member.1", parts[2]}}),
+                 nullptr)
+          .ok());
+  EXPECT_THAT(
+      Refusal(BundleOf({{"weights", parts[0]}, {"member.0", parts[1]}, {"member.1", parts[1]}})),
+      HasSubstr("members 0 and 1 of the bundle have the same input shapes"));
+  EXPECT_THAT(
+      Refusal(BundleOf({{"weights", parts[0]}, {"member.0", parts[1]}, {"member.2", parts[2]}})),
+      HasSubstr("section 'member.2' of a bundle where 'member.1' must be"));
+  EXPECT_THAT(Refusal(BundleOf({{"member.0", parts[1]}, {"weights", parts[0]}})),
+              HasSubstr("where 'weights' must be"));
   EXPECT_THAT(Refusal(BundleOf({{"weights", parts[0]}})), HasSubstr("a bundle without members"));
-  EXPECT_THAT(Refusal(BundleOf({{"weights", {}}, {"member.0", parts[1]}})), HasSubstr("outside the weights"));
-  EXPECT_THAT(Refusal(BundleOf({{"weights", parts[0]}, {"member.0", file}})), HasSubstr("where a single plan is expected"));
+  EXPECT_THAT(Refusal(BundleOf({{"weights", {}}, {"member.0", parts[1]}})),
+              HasSubstr("outside the weights"));
+  EXPECT_THAT(Refusal(BundleOf({{"weights", parts[0]}, {"member.0", file}})),
+              HasSubstr("where a single plan is expected"));
   const std::string path = TestPath("own-weights.plan");
   ASSERT_TRUE(WritePlan(SmallPlan(kTestBackend), path).ok());
-  EXPECT_THAT(Refusal(BundleOf({{"weights", parts[0]}, {"member.0", FileBytes(path)}})), HasSubstr("weights of its own"));
+  EXPECT_THAT(Refusal(BundleOf({{"weights", parts[0]}, {"member.0", FileBytes(path)}})),
+              HasSubstr("weights of its own"));
   std::filesystem::remove(path);
 }
 
@@ -257,7 +283,8 @@ TEST(HostileBundle, CountsAndPlacesAreChecked) {
   const uint32_t count = 0xFFFFFFFF;
   std::memcpy(many.data() + 12, &count, 4);
   EXPECT_THAT(Refusal(many), HasSubstr("4294967295 sections"));
-  // Sections over one another, a section beyond the end, one longer than all numbers: the table's hash is right each time.
+  // Sections over one another, a section beyond the end, one longer than all numbers: the table's
+  // hash is right each time.
   const auto with_field = [&](size_t section, size_t field, uint64_t value) {
     Bytes damaged = file;
     std::memcpy(damaged.data() + 48 + section * 64 + 16 + field * 8, &value, 8);
@@ -268,8 +295,10 @@ TEST(HostileBundle, CountsAndPlacesAreChecked) {
   const auto entries = DecodeHeader(file, file.size(), kBundleFileVersion);
   ASSERT_TRUE(entries.ok());
   EXPECT_THAT(Refusal(with_field(2, 0, (*entries)[1].offset)), HasSubstr("section 2 is misplaced"));
-  EXPECT_THAT(Refusal(with_field(3, 1, (*entries)[3].size + 64)), HasSubstr("section 3 is misplaced or cut off"));
-  EXPECT_THAT(Refusal(with_field(1, 1, ~uint64_t{0})), HasSubstr("section 1 is misplaced or cut off"));
+  EXPECT_THAT(Refusal(with_field(3, 1, (*entries)[3].size + 64)),
+              HasSubstr("section 3 is misplaced or cut off"));
+  EXPECT_THAT(Refusal(with_field(1, 1, ~uint64_t{0})),
+              HasSubstr("section 1 is misplaced or cut off"));
 }
 
 }  // namespace

@@ -57,7 +57,8 @@ TEST_F(PlanEngines, AreWhatRunsUnlessAlgorithmsAreDropped) {
   const Plan other = PlanWithEngine("test library 2");
   const absl::Status refused = Session::Create(other, {}).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("'test library 2', and this is 'test library 1'"));
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("'test library 2', and this is 'test library 1'"));
   EXPECT_TRUE(Session::Create(other, {.retune = true}).ok());
   EXPECT_TRUE(Session::Create(other, {.baseline = true}).ok());  // they are the chosen graph's
 }
@@ -65,10 +66,12 @@ TEST_F(PlanEngines, AreWhatRunsUnlessAlgorithmsAreDropped) {
 TEST_F(PlanEngines, WhatFitsNoAlgorithmOrIsTooLargeIsRefused) {
   Plan plan = PlanWithEngine();
   plan.engines[kCall + 1] = plan.engines[kCall];
-  EXPECT_THAT(std::string(Again(plan).status().message()), HasSubstr("node 3, which has no algorithm"));
+  EXPECT_THAT(std::string(Again(plan).status().message()),
+              HasSubstr("node 3, which has no algorithm"));
   plan = PlanWithEngine();
   plan.engines[kCall].text.assign(kMaxEngineText + 1, 'x');
-  EXPECT_THAT(std::string(Again(plan).status().message()), HasSubstr("larger than a plan may hold"));
+  EXPECT_THAT(std::string(Again(plan).status().message()),
+              HasSubstr("larger than a plan may hold"));
   plan.engines[kCall].text.assign(kMaxEngineText, 'x');
   EXPECT_TRUE(Again(plan).ok());
   for (std::string StoredEngine::*name : {&StoredEngine::library, &StoredEngine::device}) {
@@ -76,28 +79,33 @@ TEST_F(PlanEngines, WhatFitsNoAlgorithmOrIsTooLargeIsRefused) {
     (plan.engines[kCall].*name).assign(kMaxEngineName + 1, 'x');
     EXPECT_EQ(Again(plan).status().code(), absl::StatusCode::kInvalidArgument);
   }
-  EXPECT_THAT(std::string(ParseEngines(std::string(kMaxEnginesSection + 1, 'x')).status().message()), HasSubstr("too large"));
+  EXPECT_THAT(
+      std::string(ParseEngines(std::string(kMaxEnginesSection + 1, 'x')).status().message()),
+      HasSubstr("too large"));
 }
 
 TEST_F(PlanEngines, DamageIsRefusedWhateverItIs) {
   const Plan plan = PlanWithEngine();
-  const std::string bytes = SerialiseEngines(plan.engines);
+  const std::string bytes = SerializeEngines(plan.engines);
   ASSERT_EQ(*ParseEngines(bytes), plan.engines);
   const size_t text = bytes.find("engineId");
   ASSERT_NE(text, std::string::npos);
   std::string changed = bytes;
   changed[text] = 'x';
-  EXPECT_THAT(std::string(ParseEngines(changed).status().message()), HasSubstr("the engine of node 2 does not have its hash"));
+  EXPECT_THAT(std::string(ParseEngines(changed).status().message()),
+              HasSubstr("the engine of node 2 does not have its hash"));
   // Any byte, and any length: refused, or a table that is checked like every other.
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     Rng rng(seed);
-    std::string damaged = bytes.substr(0, static_cast<size_t>(rng.Between(0, static_cast<int64_t>(bytes.size()))));
+    std::string damaged =
+        bytes.substr(0, static_cast<size_t>(rng.Between(0, static_cast<int64_t>(bytes.size()))));
     if (!damaged.empty()) {
       damaged[static_cast<size_t>(rng.Between(0, static_cast<int64_t>(damaged.size()) - 1))] =
           static_cast<char>(rng.Between(-128, 127));
     }
     const auto parsed = ParseEngines(damaged);
-    EXPECT_TRUE(parsed.ok() || parsed.status().code() == absl::StatusCode::kInvalidArgument) << "seed " << seed;
+    EXPECT_TRUE(parsed.ok() || parsed.status().code() == absl::StatusCode::kInvalidArgument)
+        << "seed " << seed;
     if (parsed.ok() && parsed->count(kCall) > 0) {
       EXPECT_EQ(parsed->at(kCall).text, plan.engines.at(kCall).text) << "seed " << seed;
     }
@@ -112,7 +120,8 @@ TEST_F(PlanEngines, TwoOfANodeAndOtherVersionsAreRefused) {
     entry.set_node(7);
     entry.set_sha256(Sha256Hex(""));
   }
-  EXPECT_THAT(std::string(ParseEngines(table.SerializeAsString()).status().message()), HasSubstr("two engines of node 7"));
+  EXPECT_THAT(std::string(ParseEngines(table.SerializeAsString()).status().message()),
+              HasSubstr("two engines of node 7"));
   table.clear_engines();
   table.set_format_version(9);
   const std::string message(ParseEngines(table.SerializeAsString()).status().message());

@@ -43,14 +43,16 @@ T Load(std::span<const std::byte> bytes, size_t offset) {
 Digest FromHex(const std::string& hex) {
   const auto nibble = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
   Digest digest;
-  for (size_t i = 0; i < digest.size(); ++i) digest[i] = static_cast<std::byte>(nibble(hex[2 * i]) * 16 + nibble(hex[2 * i + 1]));
+  for (size_t i = 0; i < digest.size(); ++i)
+    digest[i] = static_cast<std::byte>(nibble(hex[2 * i]) * 16 + nibble(hex[2 * i + 1]));
   return digest;
 }
 
 /// True where chunks c and c + 1 of one piece were hashed side by side.
 bool HashPair(std::span<const std::byte> piece, size_t c, std::vector<Digest>& chunks) {
   if (!HasSha256Pair() || (c + 2) * kChunk > piece.size()) return false;
-  const auto digests = Sha256Pair(piece.subspan(c * kChunk, kChunk), piece.subspan((c + 1) * kChunk, kChunk));
+  const auto digests =
+      Sha256Pair(piece.subspan(c * kChunk, kChunk), piece.subspan((c + 1) * kChunk, kChunk));
   chunks[c] = digests[0];
   chunks[c + 1] = digests[1];
   return true;
@@ -69,7 +71,9 @@ Digest PiecesHash(const std::vector<std::span<const std::byte>>& pieces) {
     uint64_t position = static_cast<uint64_t>(c) * kChunk;
     const uint64_t end = std::min(total, position + kChunk);
     Sha256 hash;
-    size_t k = static_cast<size_t>(std::upper_bound(starts.begin(), starts.end(), position) - starts.begin()) - 1;
+    size_t k = static_cast<size_t>(std::upper_bound(starts.begin(), starts.end(), position) -
+                                   starts.begin()) -
+               1;
     for (; position < end; ++k) {
       const uint64_t skip = position - starts[k];
       const uint64_t take = std::min(end - position, pieces[k].size() - skip);
@@ -131,21 +135,24 @@ std::vector<SectionEntry> EntriesOf(const std::vector<SectionData>& sections) {
   return entries;
 }
 
-absl::Status WriteBody(int fd, const std::vector<SectionData>& sections, uint32_t version, const std::string& path) {
+absl::Status WriteBody(int fd, const std::vector<SectionData>& sections, uint32_t version,
+                       const std::string& path) {
   std::vector<SectionEntry> entries = EntriesOf(sections);
   const std::vector<std::byte> header = EncodeHeader(entries, version);
   MENDEL_RETURN_IF_ERROR(WriteAll(fd, header, path));
   uint64_t position = header.size();
   constexpr std::array<std::byte, kSectionAlignment> kZeros{};
   for (size_t i = 0; i < sections.size(); ++i) {
-    MENDEL_RETURN_IF_ERROR(WriteAll(fd, std::span(kZeros).first(entries[i].offset - position), path));
+    MENDEL_RETURN_IF_ERROR(
+        WriteAll(fd, std::span(kZeros).first(entries[i].offset - position), path));
     for (const auto& piece : sections[i].pieces) MENDEL_RETURN_IF_ERROR(WriteAll(fd, piece, path));
     position = entries[i].offset + entries[i].size;
   }
   return absl::OkStatus();
 }
 
-/// A new file in `folder` under a name that no other writer uses; -1 with errno. (mkstemp would make the plan private.)
+/// A new file in `folder` under a name that no other writer uses; -1 with errno. (mkstemp would
+/// make the plan private.)
 int CreateTemporary(const std::string& folder, std::string& name) {
   static std::atomic<int> counter = 0;
   while (true) {
@@ -157,7 +164,8 @@ int CreateTemporary(const std::string& folder, std::string& name) {
 
 absl::Status SyncFolder(const std::string& folder) {
   const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0 || ::fsync(fd.get()) != 0) return SystemError("cannot sync folder", folder, errno);
+  if (fd.get() < 0 || ::fsync(fd.get()) != 0)
+    return SystemError("cannot sync folder", folder, errno);
   return absl::OkStatus();
 }
 
@@ -208,37 +216,48 @@ bool IsBundle(std::span<const std::byte> bytes) {
          Load<uint32_t>(bytes, 8) == kBundleFileVersion;
 }
 
-absl::StatusOr<std::vector<SectionEntry>> DecodeHeader(std::span<const std::byte> bytes, uint64_t file_size, uint32_t version) {
-  if (bytes.size() < kFixedHeader || std::memcmp(bytes.data(), kPlanMagic, 8) != 0) return InvalidInput("not a Mendel plan");
+absl::StatusOr<std::vector<SectionEntry>> DecodeHeader(std::span<const std::byte> bytes,
+                                                       uint64_t file_size, uint32_t version) {
+  if (bytes.size() < kFixedHeader || std::memcmp(bytes.data(), kPlanMagic, 8) != 0)
+    return InvalidInput("not a Mendel plan");
   const uint32_t found = Load<uint32_t>(bytes, 8);
   if (found == kBundleFileVersion && version == kPlanFileVersion) {
-    return InvalidInput("a bundle of plans for several input shapes, where a single plan is expected");
+    return InvalidInput(
+        "a bundle of plans for several input shapes, where a single plan is expected");
   }
   if (found != version) {
-    return InvalidInput("plan format version ", found, " is not supported (this program reads version ", kPlanFileVersion, ", and ",
-                        kBundleFileVersion, " for bundles)");
+    return InvalidInput("plan format version ", found,
+                        " is not supported (this program reads version ", kPlanFileVersion,
+                        ", and ", kBundleFileVersion, " for bundles)");
   }
   const uint32_t count = Load<uint32_t>(bytes, 12);
-  if (count == 0 || count > MaxSections(version)) return InvalidInput("damaged plan: ", count, " sections");
+  if (count == 0 || count > MaxSections(version))
+    return InvalidInput("damaged plan: ", count, " sections");
   const size_t header_size = kFixedHeader + count * kEntryBytes;
   if (bytes.size() < header_size) return InvalidInput("damaged plan: the section table is cut off");
   const std::span<const std::byte> table = bytes.subspan(kFixedHeader, count * kEntryBytes);
-  if (SectionHash(table) != Load<Digest>(bytes, 16)) return InvalidInput("damaged plan: the section table does not have its hash");
+  if (SectionHash(table) != Load<Digest>(bytes, 16))
+    return InvalidInput("damaged plan: the section table does not have its hash");
   std::vector<SectionEntry> entries;
   uint64_t end = header_size;
   for (uint32_t i = 0; i < count; ++i) {
     const size_t at = i * kEntryBytes;
     const char* name = reinterpret_cast<const char*>(table.data() + at);
-    SectionEntry entry{std::string(name, ::strnlen(name, kNameBytes)), Load<uint64_t>(table, at + kNameBytes),
-                       Load<uint64_t>(table, at + kNameBytes + 8), Load<Digest>(table, at + kNameBytes + 16)};
-    const bool placed = entry.offset == AlignSection(end) && entry.offset <= file_size && entry.size <= file_size - entry.offset;
+    SectionEntry entry{
+        std::string(name, ::strnlen(name, kNameBytes)), Load<uint64_t>(table, at + kNameBytes),
+        Load<uint64_t>(table, at + kNameBytes + 8), Load<Digest>(table, at + kNameBytes + 16)};
+    const bool placed = entry.offset == AlignSection(end) && entry.offset <= file_size &&
+                        entry.size <= file_size - entry.offset;
     const bool repeated =
-        std::any_of(entries.begin(), entries.end(), [&](const SectionEntry& other) { return other.name == entry.name; });
-    if (!placed || repeated || entry.name.empty()) return InvalidInput("damaged plan: section ", i, " is misplaced or cut off");
+        std::any_of(entries.begin(), entries.end(),
+                    [&](const SectionEntry& other) { return other.name == entry.name; });
+    if (!placed || repeated || entry.name.empty())
+      return InvalidInput("damaged plan: section ", i, " is misplaced or cut off");
     end = entry.offset + entry.size;
     entries.push_back(std::move(entry));
   }
-  if (end != file_size) return InvalidInput("damaged plan: ", file_size, " bytes where the sections end at ", end);
+  if (end != file_size)
+    return InvalidInput("damaged plan: ", file_size, " bytes where the sections end at ", end);
   return entries;
 }
 
@@ -264,7 +283,8 @@ absl::StatusOr<MappedPlan> MapPlanFile(const std::string& path) {
 FileMapping::~FileMapping() { ::munmap(const_cast<void*>(base_), size_); }
 
 void FileMapping::ReleasePages() const {
-  // Nothing was ever written to them, so that nothing is lost; a kernel that will not do it only leaves the memory in use.
+  // Nothing was ever written to them, so that nothing is lost; a kernel that will not do it only
+  // leaves the memory in use.
   ::madvise(const_cast<void*>(base_), size_, MADV_DONTNEED);
 }
 
@@ -273,12 +293,14 @@ std::vector<std::byte> JoinSections(const std::vector<SectionData>& sections) {
   std::vector<std::byte> file = EncodeHeader(entries);
   for (size_t i = 0; i < sections.size(); ++i) {
     file.resize(entries[i].offset);
-    for (const auto& piece : sections[i].pieces) file.insert(file.end(), piece.begin(), piece.end());
+    for (const auto& piece : sections[i].pieces)
+      file.insert(file.end(), piece.begin(), piece.end());
   }
   return file;
 }
 
-absl::Status WriteSections(const std::vector<SectionData>& sections, const std::string& path, uint32_t version) {
+absl::Status WriteSections(const std::vector<SectionData>& sections, const std::string& path,
+                           uint32_t version) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const std::string folder = parent.empty() ? "." : parent;
   std::string temporary;
@@ -286,7 +308,8 @@ absl::Status WriteSections(const std::vector<SectionData>& sections, const std::
   if (fd.get() < 0) return SystemError("cannot create a file in", folder, errno);
   absl::Status status = WriteBody(fd.get(), sections, version, path);
   if (status.ok() && ::fsync(fd.get()) != 0) status = SystemError("cannot sync", path, errno);
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = SystemError("cannot rename to", path, errno);
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
+    status = SystemError("cannot rename to", path, errno);
   if (!status.ok()) {
     ::unlink(temporary.c_str());
     return status;

@@ -1,6 +1,6 @@
-// libFuzzer target of the plan parser (configure with MENDEL_FUZZ). The first byte chooses between the raw bytes as a file, and
-// the rest cut into sections under right hashes, which lets the fuzzer past the hash checks: those of a plan, or of a bundle of two
-// members.
+// libFuzzer target of the plan parser (configure with MENDEL_FUZZ). The first byte chooses between
+// the raw bytes as a file, and the rest cut into sections under right hashes, which lets the fuzzer
+// past the hash checks: those of a plan, or of a bundle of two members.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -16,13 +16,14 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-/// Sections of the lengths that the input's own first bytes tell; the input is consumed.
+/// Sections of the lengths that the input's own first bytes report; the input is consumed.
 std::vector<std::byte> Assemble(Bytes& input, std::initializer_list<const char*> names) {
   std::vector<SectionEntry> entries;
   std::vector<Bytes> bodies;
   for (const char* name : names) {
     if (input.size() < 2) break;
-    const size_t wanted = std::to_integer<size_t>(input[0]) * 256 + std::to_integer<size_t>(input[1]);
+    const size_t wanted =
+        std::to_integer<size_t>(input[0]) * 256 + std::to_integer<size_t>(input[1]);
     input = input.subspan(2);
     const size_t size = std::min(wanted, input.size());
     bodies.push_back(input.first(size));
@@ -75,7 +76,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       (void)mendel::ParsePlans(file, nullptr).ok();
       break;
     default:
-      file = mendel::Assemble(input, {"graph", "baseline", "tensors", "weights", "info", "certificate"});
+      file = mendel::Assemble(input,
+                              {"graph", "baseline", "tensors", "weights", "info", "certificate"});
       (void)mendel::ParsePlan(file, nullptr).ok();
   }
   return 0;

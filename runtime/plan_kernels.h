@@ -1,4 +1,5 @@
-// Kernels as text in a plan: what the optimizer puts there, and what is refused when a plan is read.
+// Kernels as text in a plan: what the optimizer writes, and what a reader
+// refuses.
 #ifndef MENDEL_RUNTIME_PLAN_KERNELS_H_
 #define MENDEL_RUNTIME_PLAN_KERNELS_H_
 
@@ -15,7 +16,7 @@ namespace mendel {
 /// Version of the section's meaning that this program writes and reads.
 inline constexpr int kPlanKernelsVersion = 1;
 
-/// One text. Plans written before there was this section have none.
+/// One text. Plans older than this section have none.
 struct PlanKernel {
   std::string language;  ///< "cuda"
   bool channels_last = false;
@@ -25,18 +26,18 @@ struct PlanKernel {
   std::string text;
 };
 
-/// What every writer of this program (kernel_text.h) writes for the mended boxes of `graph`, in both layouts. Depends on the graph
-/// only. The writers' errors.
+/// Kernels that every writer of this program (kernel_text.h) makes for the corrected boxes of
+/// `graph`, in both layouts. Depends on the graph only. The writers' errors.
 absl::StatusOr<std::vector<PlanKernel>> WriteKernels(const Graph& graph);
 
 /// InvalidArgument when a kernel is for a node that is no Patch, or two would be the same file.
 absl::Status CheckKernels(const std::vector<PlanKernel>& kernels, const Graph& graph);
 
 /// The section's bytes, with a SHA-256 of every text; equal kernels give equal bytes.
-std::string SerialiseKernels(const std::vector<PlanKernel>& kernels);
+std::string SerializeKernels(const std::vector<PlanKernel>& kernels);
 
-/// InvalidArgument for a text that does not have its hash (the file is named), for a file name that is more than a name, for
-/// another version (both are told), for bytes that cannot be decoded.
+/// InvalidArgument for a text with a wrong hash (the file is named), for a file name with a folder,
+/// for another version (both are reported), for bytes that cannot be decoded.
 absl::StatusOr<std::vector<PlanKernel>> ParseKernels(const std::string& bytes);
 
 }  // namespace mendel

@@ -18,12 +18,12 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A mended plan with texts for its node in both layouts.
+/// A corrected plan with texts for its node in both layouts.
 Plan PlanWithKernels() {
-  Plan plan = MendedPlan(kTestBackend);
+  Plan plan = CorrectedPlan(kTestBackend);
   const int32_t patch = plan.graph.outputs()[0].value.node;
-  plan.kernels = {{"cuda", false, "mend_4.cu", patch, "Patch mended", "// text of the kernel\n"},
-                  {"cuda", true, "mend_4.cu", patch, "Patch mended", "// the other layout's\n"}};
+  plan.kernels = {{"cuda", false, "mend_4.cu", patch, "Patch corrected", "// text of the kernel\n"},
+                  {"cuda", true, "mend_4.cu", patch, "Patch corrected", "// the other layout's\n"}};
   return plan;
 }
 
@@ -38,8 +38,10 @@ class PlanKernels : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  /// The plan's bytes with `from` replaced by `to` (of one length) in section `name`, and every hash of the container made right.
-  static std::string Changed(std::string bytes, const std::string& name, const std::string& from, const std::string& to) {
+  /// The plan's bytes with `from` replaced by `to` (of one length) in section `name`, and every
+  /// hash of the container made right.
+  static std::string Changed(std::string bytes, const std::string& name, const std::string& from,
+                             const std::string& to) {
     const auto all = std::as_bytes(std::span(bytes.data(), bytes.size()));
     auto entries = DecodeHeader(all, bytes.size());
     EXPECT_TRUE(entries.ok()) << entries.status();
@@ -52,7 +54,8 @@ class PlanKernels : public testing::Test {
       entry.hash = SectionHash(all.subspan(entry.offset, entry.size));
     }
     const std::vector<std::byte> header = EncodeHeader(*entries);
-    std::transform(header.begin(), header.end(), bytes.begin(), [](std::byte b) { return static_cast<char>(b); });
+    std::transform(header.begin(), header.end(), bytes.begin(),
+                   [](std::byte b) { return static_cast<char>(b); });
     return bytes;
   }
 
@@ -100,11 +103,14 @@ TEST_F(PlanKernels, AChangedTextIsRefusedByItsHash) {
   const std::string bytes = Written(PlanWithKernels());
   // One character, under right hashes of the file, the table and the section.
   const std::string changed = Changed(bytes, "kernels", "text of the", "text of xhe");
-  EXPECT_THAT(std::string(Read(changed).status().message()), HasSubstr("the text of kernel mend_4.cu does not have its hash"));
+  EXPECT_THAT(std::string(Read(changed).status().message()),
+              HasSubstr("the text of kernel mend_4.cu does not have its hash"));
   std::ofstream(path_, std::ios::binary) << changed;
   EXPECT_EQ(ReadPlan(path_).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(ReadPlanHeader(path_).status().message()), HasSubstr("does not have its hash"));
-  EXPECT_TRUE(Read(Changed(bytes, "kernels", "text of the", "text of the")).ok()) << "the test's own sealing";
+  EXPECT_THAT(std::string(ReadPlanHeader(path_).status().message()),
+              HasSubstr("does not have its hash"));
+  EXPECT_TRUE(Read(Changed(bytes, "kernels", "text of the", "text of the")).ok())
+      << "the test's own sealing";
 }
 
 TEST_F(PlanKernels, NamesThatLeadElsewhereAreRefused) {
@@ -117,11 +123,13 @@ TEST_F(PlanKernels, NamesThatLeadElsewhereAreRefused) {
 
 TEST_F(PlanKernels, BoxesOutsideTheTensorAreRefused) {
   const std::string bytes = Written(PlanWithKernels());
-  ASSERT_NE(bytes.find("[0:1, 0:4, 3:4, 0:8]"), std::string::npos) << "how the graph's text says boxes";
+  ASSERT_NE(bytes.find("[0:1, 0:4, 3:4, 0:8]"), std::string::npos)
+      << "how the graph's text says boxes";
   for (const char* box : {"[0:1, 0:4, 8:9, 0:8]", "[0:1, 0:5, 3:4, 0:8]", "[0:1, 0:4, 5:3, 0:8]"}) {
     for (const char* section : {"graph", "baseline"}) {
       const auto read = Read(Changed(bytes, section, "[0:1, 0:4, 3:4, 0:8]", box));
-      EXPECT_EQ(read.status().code(), absl::StatusCode::kInvalidArgument) << box << " in " << section;
+      EXPECT_EQ(read.status().code(), absl::StatusCode::kInvalidArgument)
+          << box << " in " << section;
       EXPECT_THAT(std::string(read.status().message()), HasSubstr(section)) << box;
     }
   }
@@ -131,15 +139,16 @@ TEST_F(PlanKernels, WhatFitsNoNodeIsRefused) {
   Plan plan = PlanWithKernels();
   for (const int32_t node : {-1, 0, 99}) {
     plan.kernels[0].node = node;
-    EXPECT_THAT(std::string(WritePlan(plan, path_).message()), HasSubstr("mends nothing")) << node;
+    EXPECT_THAT(std::string(WritePlan(plan, path_).message()), HasSubstr("corrects nothing"))
+        << node;
   }
   plan = PlanWithKernels();
   plan.kernels[1].channels_last = false;
   EXPECT_THAT(std::string(WritePlan(plan, path_).message()), HasSubstr("two kernels are named"));
 }
 
-TEST_F(PlanKernels, AnotherVersionIsToldWithBoth) {
-  std::string bytes = SerialiseKernels(PlanWithKernels().kernels);
+TEST_F(PlanKernels, AnotherVersionIsReportedWithBoth) {
+  std::string bytes = SerializeKernels(PlanWithKernels().kernels);
   ASSERT_EQ(bytes[0], 8) << "field 1 of the message";
   bytes[1] = 9;
   const std::string message(ParseKernels(bytes).status().message());

@@ -35,7 +35,7 @@ std::span<const std::byte> AsBytes(const std::string& text) {
 
 /// Map fields in key order, so that equal messages have equal bytes.
 template <class Message>
-std::string Serialise(const Message& message) {
+std::string Serialize(const Message& message) {
   std::string bytes;
   {
     google::protobuf::io::StringOutputStream stream(&bytes);
@@ -52,12 +52,12 @@ std::string PrintForPlan(const Graph& graph, std::vector<Tensor>& tensors) {
   return PrintGraph(graph, options);
 }
 
-absl::Status CheckAlgorithms(const google::protobuf::Map<int32_t, std::string>& algorithms, const Graph& graph,
-                             std::string_view which) {
+absl::Status CheckAlgorithms(const google::protobuf::Map<int32_t, std::string>& algorithms,
+                             const Graph& graph, std::string_view which) {
   for (const auto& [node, name] : algorithms) {
     if (node < 0 || static_cast<size_t>(node) >= graph.nodes().size()) {
-      return InvalidInput("an algorithm is given for node ", node, " of the ", which, ", which has ", graph.nodes().size(),
-                          " nodes");
+      return InvalidInput("an algorithm is given for node ", node, " of the ", which,
+                          ", which has ", graph.nodes().size(), " nodes");
     }
   }
   return absl::OkStatus();
@@ -65,18 +65,21 @@ absl::Status CheckAlgorithms(const google::protobuf::Map<int32_t, std::string>& 
 
 /// Both graphs must be exchangeable.
 absl::Status CheckBaseline(const Graph& graph, const Graph& baseline) {
-  bool same = graph.inputs().size() == baseline.inputs().size() && graph.outputs().size() == baseline.outputs().size();
+  bool same = graph.inputs().size() == baseline.inputs().size() &&
+              graph.outputs().size() == baseline.outputs().size();
   for (size_t k = 0; same && k < graph.inputs().size(); ++k) {
     const int32_t a = graph.inputs()[k];
     const int32_t b = baseline.inputs()[k];
-    same = InputName(graph.node(a)) == InputName(baseline.node(b)) && graph.node(a).outputs == baseline.node(b).outputs;
+    same = InputName(graph.node(a)) == InputName(baseline.node(b)) &&
+           graph.node(a).outputs == baseline.node(b).outputs;
   }
   for (size_t k = 0; same && k < graph.outputs().size(); ++k) {
     const GraphOutput& a = graph.outputs()[k];
     const GraphOutput& b = baseline.outputs()[k];
     same = a.name == b.name && graph.type(a.value) == baseline.type(b.value);
   }
-  return same ? absl::OkStatus() : InvalidInput("the plan's baseline has other inputs or outputs than its graph");
+  return same ? absl::OkStatus()
+              : InvalidInput("the plan's baseline has other inputs or outputs than its graph");
 }
 
 absl::Status CheckPlan(const Plan& plan) {
@@ -87,12 +90,13 @@ absl::Status CheckPlan(const Plan& plan) {
     MENDEL_RETURN_IF_ERROR(CheckBaseline(plan.graph, plan.baseline));
   }
   MENDEL_RETURN_IF_ERROR(CheckAlgorithms(plan.info.algorithms(), plan.graph, "graph"));
-  MENDEL_RETURN_IF_ERROR(CheckAlgorithms(plan.info.baseline_algorithms(), plan.baseline, "baseline"));
+  MENDEL_RETURN_IF_ERROR(
+      CheckAlgorithms(plan.info.baseline_algorithms(), plan.baseline, "baseline"));
   MENDEL_RETURN_IF_ERROR(CheckEngines(plan.engines, plan.info.algorithms()));
   MENDEL_RETURN_IF_ERROR(CheckKernels(plan.kernels, plan.graph));
   const plan::Target& target = plan.info.target();
   if (target.threads() < 1 || target.threads() > kMaxThreads)
-    return InvalidInput("the plan asks for ", target.threads(), " threads");
+    return InvalidInput("the plan requests ", target.threads(), " threads");
   return ParseNumerics(target.numerics()).status();
 }
 
@@ -117,7 +121,8 @@ class PlanReader {
   }
   absl::StatusOr<std::string> Text(std::string_view name) const {
     const SectionEntry* entry = Find(name);
-    if (entry != nullptr && entry->size > kMaxTextSection) return InvalidInput("damaged plan: section '", name, "' is too large");
+    if (entry != nullptr && entry->size > kMaxTextSection)
+      return InvalidInput("damaged plan: section '", name, "' is too large");
     MENDEL_ASSIGN_OR_RETURN(const auto section, Bytes(name));
     return std::string(reinterpret_cast<const char*>(section.data()), section.size());
   }
@@ -126,29 +131,32 @@ class PlanReader {
     MENDEL_ASSIGN_OR_RETURN(const std::string text, Text(name));
     const google::protobuf::LogSilencer quiet;  // the refusal below says it all
     Message message;
-    if (!message.ParseFromString(text)) return InvalidInput("damaged plan: section '", name, "' cannot be decoded");
+    if (!message.ParseFromString(text))
+      return InvalidInput("damaged plan: section '", name, "' cannot be decoded");
     return message;
   }
   absl::StatusOr<plan::PlanInfo> Info() const {
     MENDEL_ASSIGN_OR_RETURN(plan::PlanInfo info, Proto<plan::PlanInfo>(kInfo));
     if (info.format_version() == kPlanInfoVersion) return info;
-    return InvalidInput("plan information version ", info.format_version(), " is not supported (this program reads version ",
-                        kPlanInfoVersion, ")");
+    return InvalidInput("plan information version ", info.format_version(),
+                        " is not supported (this program reads version ", kPlanInfoVersion, ")");
   }
-  /// None in plans whose algorithms are no library's, or that were written before there was the section.
+  /// None in plans whose algorithms are no library's, or that were written before there was the
+  /// section.
   absl::StatusOr<StoredEngines> Engines() const {
     if (!Has(kEngines)) return StoredEngines();
     MENDEL_ASSIGN_OR_RETURN(const std::string bytes, Text(kEngines));
     return ParseEngines(bytes);
   }
-  /// None in plans that mend nothing or were written before there was the section.
+  /// None in plans that correct nothing or were written before there was the section.
   absl::StatusOr<std::vector<PlanKernel>> Kernels() const {
     if (!Has(kKernels)) return std::vector<PlanKernel>();
     MENDEL_ASSIGN_OR_RETURN(const std::string bytes, Text(kKernels));
     return ParseKernels(bytes);
   }
-  absl::StatusOr<Graph> ReadGraph(std::string_view name, const google::protobuf::RepeatedPtrField<plan::TensorEntry>& entries,
-                                  const PlanWeights& weights) const {
+  absl::StatusOr<Graph> ReadGraph(
+      std::string_view name, const google::protobuf::RepeatedPtrField<plan::TensorEntry>& entries,
+      const PlanWeights& weights) const {
     std::vector<Tensor> tensors;
     for (const plan::TensorEntry& entry : entries) {
       MENDEL_ASSIGN_OR_RETURN(Tensor tensor, ReadTensor(entry, weights));
@@ -162,24 +170,32 @@ class PlanReader {
 
  private:
   const SectionEntry* Find(std::string_view name) const {
-    const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const SectionEntry& e) { return e.name == name; });
+    const auto it = std::find_if(entries_.begin(), entries_.end(),
+                                 [&](const SectionEntry& e) { return e.name == name; });
     return it == entries_.end() ? nullptr : &*it;
   }
-  absl::StatusOr<Tensor> ReadTensor(const plan::TensorEntry& entry, const PlanWeights& weights) const {
+  absl::StatusOr<Tensor> ReadTensor(const plan::TensorEntry& entry,
+                                    const PlanWeights& weights) const {
     const std::optional<DType> dtype = ParseDType(entry.dtype());
-    if (!dtype.has_value() || entry.shape_size() > kMaxRank) return InvalidInput("damaged plan: a stored tensor has no valid type");
+    if (!dtype.has_value() || entry.shape_size() > kMaxRank)
+      return InvalidInput("damaged plan: a stored tensor has no valid type");
     int64_t count = 1;
     for (int64_t extent : entry.shape()) {
-      const bool fits = extent >= 0 && extent <= kMaxElements && (extent == 0 || count <= kMaxElements / extent);
+      const bool fits =
+          extent >= 0 && extent <= kMaxElements && (extent == 0 || count <= kMaxElements / extent);
       if (!fits) return InvalidInput("damaged plan: a stored tensor has no valid shape");
       count *= extent;
     }
     TensorType type{*dtype, Shape(entry.shape().begin(), entry.shape().end())};
-    const bool placed = entry.offset() % kSectionAlignment == 0 && entry.offset() <= weights.bytes.size() &&
+    const bool placed = entry.offset() % kSectionAlignment == 0 &&
+                        entry.offset() <= weights.bytes.size() &&
                         entry.size() <= weights.bytes.size() - entry.offset() &&
                         entry.size() == static_cast<uint64_t>(ByteSize(type));
-    if (!placed) return InvalidInput("damaged plan: a stored tensor of type ", TypeString(type), " lies outside the weights");
-    return Tensor(std::move(type), weights.bytes.subspan(entry.offset(), entry.size()), weights.owner);
+    if (!placed)
+      return InvalidInput("damaged plan: a stored tensor of type ", TypeString(type),
+                          " lies outside the weights");
+    return Tensor(std::move(type), weights.bytes.subspan(entry.offset(), entry.size()),
+                  weights.owner);
   }
 
   std::span<const std::byte> bytes_;
@@ -198,7 +214,8 @@ std::string ContentHash(const std::vector<SectionEntry>& entries) {
 absl::StatusOr<PlanWeights> FindWeights(const PlanReader& reader, std::shared_ptr<const void> owner,
                                         const std::optional<PlanWeights>& shared) {
   if (shared.has_value()) {
-    if (reader.Has(kWeightsSection)) return InvalidInput("damaged plan: a member of a bundle holds weights of its own");
+    if (reader.Has(kWeightsSection))
+      return InvalidInput("damaged plan: a member of a bundle contains weights of its own");
     return *shared;
   }
   MENDEL_ASSIGN_OR_RETURN(const auto bytes, reader.Bytes(kWeightsSection));
@@ -228,7 +245,8 @@ uint64_t WeightWriter::Place(const Tensor& tensor) {
   return equal->second;
 }
 
-std::vector<SectionData> PlanTexts::Sections(std::optional<std::vector<std::span<const std::byte>>> weights) const {
+std::vector<SectionData> PlanTexts::Sections(
+    std::optional<std::vector<std::span<const std::byte>>> weights) const {
   std::vector<SectionData> sections = {{kGraph, {AsBytes(graph)}}};
   if (!baseline.empty()) sections.push_back({kBaseline, {AsBytes(baseline)}});
   sections.push_back({kTensors, {AsBytes(tensors)}});
@@ -246,16 +264,17 @@ absl::StatusOr<PlanTexts> EncodePlan(const Plan& plan, WeightWriter& weights) {
   std::vector<Tensor> graph_tensors;
   std::vector<Tensor> baseline_tensors;
   texts.graph = PrintForPlan(plan.graph, graph_tensors);
-  if (!plan.baseline.nodes().empty()) texts.baseline = PrintForPlan(plan.baseline, baseline_tensors);
+  if (!plan.baseline.nodes().empty())
+    texts.baseline = PrintForPlan(plan.baseline, baseline_tensors);
   plan::TensorTable table;
   for (const Tensor& tensor : graph_tensors) weights.Add(tensor, *table.add_graph());
   for (const Tensor& tensor : baseline_tensors) weights.Add(tensor, *table.add_baseline());
-  texts.tensors = Serialise(table);
+  texts.tensors = Serialize(table);
   plan::PlanInfo info = plan.info;
   info.set_format_version(kPlanInfoVersion);
-  texts.info = Serialise(info);
-  if (!plan.engines.empty()) texts.engines = SerialiseEngines(plan.engines);
-  if (!plan.kernels.empty()) texts.kernels = SerialiseKernels(plan.kernels);
+  texts.info = Serialize(info);
+  if (!plan.engines.empty()) texts.engines = SerializeEngines(plan.engines);
+  if (!plan.kernels.empty()) texts.kernels = SerializeKernels(plan.kernels);
   texts.certificate = plan.certificate_bytes;
   return texts;
 }
@@ -281,7 +300,8 @@ absl::StatusOr<Plan> DecodePlan(std::span<const std::byte> bytes, std::shared_pt
   return plan;
 }
 
-absl::StatusOr<PlanHeader> DecodePlanHeader(std::span<const std::byte> bytes, const std::optional<PlanWeights>& shared) {
+absl::StatusOr<PlanHeader> DecodePlanHeader(std::span<const std::byte> bytes,
+                                            const std::optional<PlanWeights>& shared) {
   PlanReader reader(bytes);
   MENDEL_RETURN_IF_ERROR(reader.Open());
   PlanHeader header;
@@ -302,10 +322,12 @@ absl::StatusOr<PlanHeader> DecodePlanHeader(std::span<const std::byte> bytes, co
 
 PlanWeights AlignedPlan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
   constexpr std::align_val_t kAlignment{kSectionAlignment};
-  if (reinterpret_cast<uintptr_t>(bytes.data()) % kSectionAlignment == 0) return {bytes, std::move(owner)};
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % kSectionAlignment == 0)
+    return {bytes, std::move(owner)};
   void* copy = ::operator new(std::max<size_t>(1, bytes.size()), kAlignment);
   if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());
-  std::shared_ptr<const void> kept(copy, [](const void* base) { ::operator delete(const_cast<void*>(base), kAlignment); });
+  std::shared_ptr<const void> kept(
+      copy, [](const void* base) { ::operator delete(const_cast<void*>(base), kAlignment); });
   return {{static_cast<const std::byte*>(copy), bytes.size()}, std::move(kept)};
 }
 

@@ -53,7 +53,8 @@ TEST(Plan, RoundTripsAndSharesTensors) {
   EXPECT_EQ(read->info.mutants(0).choices().at("axis"), 2);
   EXPECT_EQ(read->info.algorithms().at(2), "winograd");
   // Both graphs' weights are the same bytes of the mapping.
-  EXPECT_EQ(ConstantValue(read->graph.node(1)).bytes().data(), ConstantValue(read->baseline.node(1)).bytes().data());
+  EXPECT_EQ(ConstantValue(read->graph.node(1)).bytes().data(),
+            ConstantValue(read->baseline.node(1)).bytes().data());
   std::filesystem::remove(path);
 }
 
@@ -98,8 +99,11 @@ TEST(Plan, WritingIsAtomic) {
   plan.info.mutable_target()->set_threads(0);
   EXPECT_EQ(WritePlan(plan, path).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(ReadPlan(path).ok());
-  EXPECT_EQ(WritePlan(SmallPlan(kTestBackend), folder + "/none/m.plan").code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()), 1);
+  EXPECT_EQ(WritePlan(SmallPlan(kTestBackend), folder + "/none/m.plan").code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder),
+                          std::filesystem::directory_iterator()),
+            1);
   std::filesystem::remove_all(folder);
 }
 
@@ -113,7 +117,8 @@ TEST(Plan, EveryTruncationIsRefused) {
   const std::vector<std::byte> file = SmallFile();
   for (size_t size = 0; size < file.size(); ++size) {
     const auto plan = ParsePlan(std::span(file).first(size), nullptr);
-    ASSERT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument) << size << " " << plan.status();
+    ASSERT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument)
+        << size << " " << plan.status();
   }
 }
 
@@ -128,7 +133,8 @@ TEST(Plan, EveryFlippedBitIsRefusedOrInPadding) {
     const bool read = ParsePlan(file, nullptr).ok();
     file[i] ^= flip;
     bool covered = i < 48 + entries->size() * 64;
-    for (const SectionEntry& entry : *entries) covered |= i >= entry.offset && i < entry.offset + entry.size;
+    for (const SectionEntry& entry : *entries)
+      covered |= i >= entry.offset && i < entry.offset + entry.size;
     ASSERT_EQ(read, !covered) << "byte " << i;
   }
 }
@@ -151,7 +157,8 @@ TEST(Plan, HostileSectionsAreRefused) {
     const auto plan = ParsePlan(file, nullptr);
     if (plan.ok()) continue;
     ++refused;
-    ASSERT_THAT(plan.status().code(), testing::AnyOf(absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented))
+    ASSERT_THAT(plan.status().code(), testing::AnyOf(absl::StatusCode::kInvalidArgument,
+                                                     absl::StatusCode::kUnimplemented))
         << plan.status() << " seed " << seed << " trial " << trial;
   }
   EXPECT_GT(refused, 1000);
@@ -161,7 +168,8 @@ TEST(Plan, RefusesOtherVersions) {
   std::vector<std::byte> file = SmallFile();
   const uint32_t version = 3;
   std::memcpy(file.data() + 8, &version, 4);
-  EXPECT_THAT(std::string(ParsePlan(file, nullptr).status().message()), HasSubstr("version 3 is not supported"));
+  EXPECT_THAT(std::string(ParsePlan(file, nullptr).status().message()),
+              HasSubstr("version 3 is not supported"));
 }
 
 TEST(Plan, RefusesWhatDoesNotFitTogether) {
@@ -173,7 +181,8 @@ TEST(Plan, RefusesWhatDoesNotFitTogether) {
   plan.info.mutable_target()->set_numerics("sloppy");
   EXPECT_EQ(WritePlan(plan, path).code(), absl::StatusCode::kInvalidArgument);
   plan = SmallPlan(kTestBackend);
-  const auto other = ParseGraph("graph \"g\" { %0 = Input() {name = \"z\", shape = [1]}\n return \"y\" = %0 }");
+  const auto other =
+      ParseGraph("graph \"g\" { %0 = Input() {name = \"z\", shape = [1]}\n return \"y\" = %0 }");
   ASSERT_TRUE(other.ok());
   plan.baseline = *other;
   EXPECT_THAT(std::string(WritePlan(plan, path).message()), HasSubstr("other inputs or outputs"));
@@ -186,13 +195,18 @@ TEST(Plan, LargeSectionsAreHashedInChunks) {
   for (std::byte& b : bytes) b = static_cast<std::byte>(rng.Below(256));
   const std::string path = TestPath("chunks");
   const std::span<const std::byte> all(bytes);
-  ASSERT_TRUE(WriteSections({{"a", {all.first(100), all.subspan(100, 0), all.subspan(100)}}, {"empty", {}}}, path).ok());
+  ASSERT_TRUE(
+      WriteSections({{"a", {all.first(100), all.subspan(100, 0), all.subspan(100)}}, {"empty", {}}},
+                    path)
+          .ok());
   const auto file = MapPlanFile(path);
   ASSERT_TRUE(file.ok());
   const auto entries = DecodeHeader(file->bytes, file->bytes.size());
   ASSERT_TRUE(entries.ok()) << entries.status();
   EXPECT_EQ((*entries)[0].hash, SectionHash(bytes));
-  EXPECT_TRUE(CheckSection((*entries)[0], file->bytes.subspan((*entries)[0].offset, (*entries)[0].size)).ok());
+  EXPECT_TRUE(
+      CheckSection((*entries)[0], file->bytes.subspan((*entries)[0].offset, (*entries)[0].size))
+          .ok());
   EXPECT_TRUE(CheckSection((*entries)[1], {}).ok());
   bytes.back() ^= std::byte{1};
   EXPECT_FALSE(CheckSection((*entries)[0], bytes).ok());
@@ -218,12 +232,14 @@ TEST(SectionHash, IsTheHashOfTheDigestsOfItsChunks) {
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 31 + (i >> 20));
   const int before = Parallelism();
   SetParallelism(2);
-  for (const size_t size : {size_t{100}, kChunk, 2 * kChunk, 4 * kChunk, 5 * kChunk, bytes.size()}) {
+  for (const size_t size :
+       {size_t{100}, kChunk, 2 * kChunk, 4 * kChunk, 5 * kChunk, bytes.size()}) {
     Sha256 root;
     for (size_t at = 0; at < size; at += kChunk) {
       const std::string hex = Sha256Hex(std::span(bytes).subspan(at, std::min(kChunk, size - at)));
       std::vector<std::byte> digest;
-      for (size_t k = 0; k < hex.size(); k += 2) digest.push_back(static_cast<std::byte>(std::stoi(hex.substr(k, 2), nullptr, 16)));
+      for (size_t k = 0; k < hex.size(); k += 2)
+        digest.push_back(static_cast<std::byte>(std::stoi(hex.substr(k, 2), nullptr, 16)));
       root.Update(std::span<const std::byte>(digest));
     }
     EXPECT_EQ(DigestHex(SectionHash(std::span(bytes).first(size))), root.HexDigest()) << size;

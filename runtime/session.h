@@ -1,4 +1,4 @@
-// A plan ready to run: what the command line and the C API use.
+// A plan ready to run, for the command line and the C API.
 #ifndef MENDEL_RUNTIME_SESSION_H_
 #define MENDEL_RUNTIME_SESSION_H_
 
@@ -26,23 +26,26 @@ struct ValueInfo {
 struct SessionOptions {
   /// 0: as many as the plan was tuned for.
   int threads = 0;
-  /// Where they run: "none" (where the system puts them), "cores" or a list of CPUs (ChooseCpus, cpu_topology.h). InvalidArgument
-  /// unless the backend's threads can be pinned.
+  /// The CPUs of its threads: "none" (the system chooses), "cores" or a list of CPUs (ChooseCpus,
+  /// cpu_topology.h). InvalidArgument unless the backend's threads can be pinned.
   std::string affinity = "none";
-  /// Accept a plan of another machine: its algorithms are dropped and the backend's own defaults used.
+  /// Accepts a plan of another machine: its algorithms are dropped, and the backend's defaults are
+  /// used.
   bool retune = false;
   /// Run the plan's baseline graph instead of the chosen one.
   bool baseline = false;
 };
 
-/// One compiled plan with its buffers. Of the plan's own weights it keeps what kernels read as it is stored: in place where the
-/// plan lies in a file, whose pages are given back until they are read again, else as a copy, so that the plan may go. Not
-/// thread-safe: one Run at a time; several sessions may run side by side.
+/// One compiled plan with its buffers. It keeps the plan's weights that kernels read unpacked. They
+/// stay in place if the plan is in a file, whose pages are released until the next read; otherwise
+/// they are copied, so that the plan may be deleted. Not thread-safe: one Run at a time; several
+/// sessions may run side by side.
 class Session {
  public:
-  /// Compiles `plan` on its backend. InvalidArgument when this program has no such backend, the machine is another
-  /// (CheckTarget), or a baseline is wanted and the plan has none.
-  static absl::StatusOr<std::unique_ptr<Session>> Create(const Plan& plan, const SessionOptions& options);
+  /// Compiles `plan` on its backend. InvalidArgument when this program has no such backend, the
+  /// machine differs (CheckTarget), or the plan lacks a requested baseline.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(const Plan& plan,
+                                                         const SessionOptions& options);
 
   /// In the graph's order.
   const std::vector<ValueInfo>& inputs() const { return inputs_; }
@@ -50,10 +53,12 @@ class Session {
   int threads() const { return threads_; }
   Executable& executable() { return *executable_; }
 
-  /// Every input by name; InvalidArgument names the missing, unknown or mistyped one. Outputs in the graph's order.
+  /// Takes every input by name; InvalidArgument names the missing, unknown or mistyped one. Outputs
+  /// are in the graph's order.
   absl::StatusOr<std::vector<Tensor>> Run(const std::map<std::string, Tensor>& inputs);
   /// Buffers in the order of inputs() and outputs(), as Executable::Run.
-  absl::Status RunBuffers(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
+  absl::Status RunBuffers(std::span<const std::span<const std::byte>> inputs,
+                          std::span<const std::span<std::byte>> outputs);
 
  private:
   Session() = default;

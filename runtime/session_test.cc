@@ -34,8 +34,10 @@ TEST(Session, NamesTheWrongInput) {
   auto session = Session::Create(SmallPlan(kTestBackend), {});
   ASSERT_TRUE(session.ok());
   const Tensor x = Tensor::Filled({DType::kF32, {2, 8}}, 1);
-  EXPECT_THAT(std::string((*session)->Run({}).status().message()), HasSubstr("'x' of type f32[2,8] is missing"));
-  EXPECT_THAT(std::string((*session)->Run({{"x", x}, {"z", x}}).status().message()), HasSubstr("no input 'z'"));
+  EXPECT_THAT(std::string((*session)->Run({}).status().message()),
+              HasSubstr("'x' of type f32[2,8] is missing"));
+  EXPECT_THAT(std::string((*session)->Run({{"x", x}, {"z", x}}).status().message()),
+              HasSubstr("no input 'z'"));
   const auto wrong = (*session)->Run({{"x", Tensor::Filled({DType::kF32, {8}}, 1)}});
   EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("f32[8] where f32[2,8]"));
 }
@@ -46,10 +48,12 @@ TEST(Session, RefusesOtherMachinesUnlessRetuned) {
   EXPECT_EQ(Session::Create(plan, {}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(Session::Create(plan, {.retune = true}).ok());
   plan.info.mutable_target()->set_backend("abacus");
-  EXPECT_THAT(std::string(Session::Create(plan, {.retune = true}).status().message()), HasSubstr("abacus"));
+  EXPECT_THAT(std::string(Session::Create(plan, {.retune = true}).status().message()),
+              HasSubstr("abacus"));
   plan = SmallPlan(kTestBackend);
   plan.baseline = Graph();
-  EXPECT_EQ(Session::Create(plan, {.baseline = true}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Session::Create(plan, {.baseline = true}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Session, OfflinePlansWhoseAlgorithmsAreNotHereAreRefusedUnlessRetuned) {
@@ -73,8 +77,10 @@ TEST(Session, AffinityIsRefusedWhereThreadsCannotBePinned) {
   const Plan plan = SmallPlan(kTestBackend);
   const absl::Status pinned = Session::Create(plan, {.affinity = "cores"}).status();
   EXPECT_EQ(pinned.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(pinned.message()), HasSubstr("threads of backend " + std::string(kTestBackend)));
-  EXPECT_EQ(Session::Create(plan, {.affinity = "0 1"}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(pinned.message()),
+              HasSubstr("threads of backend " + std::string(kTestBackend)));
+  EXPECT_EQ(Session::Create(plan, {.affinity = "0 1"}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Session, ThreadsDefaultToThePlans) {

@@ -67,10 +67,11 @@ std::vector<Plan> SmallBundle(const std::string& backend) {
   return members;
 }
 
-Plan MendedPlan(const std::string& backend) {
+Plan CorrectedPlan(const std::string& backend) {
   Rng rng(7);
-  GraphBuilder builder("mended");
-  const auto add = [&](const char* op, std::vector<ValueId> inputs, Attributes attrs, const char* name) {
+  GraphBuilder builder("corrected");
+  const auto add = [&](const char* op, std::vector<ValueId> inputs, Attributes attrs,
+                       const char* name) {
     const auto value = builder.Add(op, std::move(inputs), std::move(attrs), name);
     MENDEL_CHECK(value.ok());
     return *value;
@@ -78,14 +79,16 @@ Plan MendedPlan(const std::string& backend) {
   const ValueId x = builder.Input("x", {DType::kF32, {1, 4, 8, 8}});
   const ValueId w = builder.Constant(Random(rng, {4, 4, 3, 3}), "w");
   const auto window = [](const Ints& pads) {
-    return Attributes{{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", pads}, {"group", int64_t{1}}};
+    return Attributes{
+        {"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", pads}, {"group", int64_t{1}}};
   };
   const ValueId whole = add("Conv", {x, w}, window({1, 1, 1, 1}), "whole");
   const Ints begin = {0, 0, 2, 0}, end = {1, 4, 5, 8};
-  const ValueId cut = add("Slice", {x}, {{"starts", begin}, {"ends", end}, {"steps", Ints{1, 1, 1, 1}}}, "cut");
+  const ValueId cut =
+      add("Slice", {x}, {{"starts", begin}, {"ends", end}, {"steps", Ints{1, 1, 1, 1}}}, "cut");
   const ValueId piece = add("Conv", {cut, w}, window({0, 1, 0, 1}), "piece");
   const Box box{{0, 0, 3, 0}, {1, 4, 4, 8}};
-  builder.Output("y", add("Patch", {whole, piece}, {{"boxes", Boxes{box}}}, "mended"));
+  builder.Output("y", add("Patch", {whole, piece}, {{"boxes", Boxes{box}}}, "corrected"));
   const auto graph = builder.Build();
   MENDEL_CHECK(graph.ok());
   Plan plan = PlanOf(*graph, backend);
@@ -109,7 +112,8 @@ Plan MendedPlan(const std::string& backend) {
 }
 
 std::string TestPath(const std::string& name) {
-  return (std::filesystem::temp_directory_path() / (std::to_string(::getpid()) + "-" + name)).string();
+  return (std::filesystem::temp_directory_path() / (std::to_string(::getpid()) + "-" + name))
+      .string();
 }
 
 std::vector<std::byte> FileBytes(const std::string& path) {
@@ -120,7 +124,8 @@ std::vector<std::byte> FileBytes(const std::string& path) {
 }
 
 void Seal(std::vector<std::byte>& file, std::vector<SectionEntry> entries, uint32_t version) {
-  for (SectionEntry& entry : entries) entry.hash = SectionHash(std::span(file).subspan(entry.offset, entry.size));
+  for (SectionEntry& entry : entries)
+    entry.hash = SectionHash(std::span(file).subspan(entry.offset, entry.size));
   const std::vector<std::byte> header = EncodeHeader(entries, version);
   std::copy(header.begin(), header.end(), file.begin());
 }

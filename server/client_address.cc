@@ -29,7 +29,8 @@ std::string ClientOfVersion6(in6_addr address) {
 }  // namespace
 
 std::string ClientOf(const sockaddr_storage& address) {
-  if (address.ss_family == AF_INET) return TextOf(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr);
+  if (address.ss_family == AF_INET)
+    return TextOf(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr);
   if (address.ss_family != AF_INET6) return "";
   return ClientOfVersion6(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
 }
@@ -40,9 +41,10 @@ std::string ClientOfPeer(std::string_view peer) {
   if (!host.starts_with(kVersion6)) return "";
   host.erase(0, kVersion6.size());
   for (const std::string_view bracket : {"%5B", "%5D", "[", "]"}) {
-    if (const size_t at = host.find(bracket); at != std::string::npos) host.erase(at, bracket.size());
+    if (const size_t at = host.find(bracket); at != std::string::npos)
+      host.erase(at, bracket.size());
   }
-  // What follows is the interface of a link-local address.
+  // The rest is the interface of a link-local address.
   host = host.substr(0, host.find('%'));
   in6_addr address{};
   return inet_pton(AF_INET6, host.c_str(), &address) == 1 ? ClientOfVersion6(address) : "";

@@ -1,4 +1,4 @@
-// Which client an address stands for, in limits that count before anybody has said who he is.
+// The client behind an address, for limits that apply before authentication.
 #ifndef MENDEL_SERVER_CLIENT_ADDRESS_H_
 #define MENDEL_SERVER_CLIENT_ADDRESS_H_
 
@@ -9,11 +9,12 @@
 
 namespace mendel::server {
 
-/// "192.0.2.7" (within version 6 too), or "2001:db8:1:2::/64": who has one address of version 6 has all of its network. Empty for
-/// unix sockets, whose clients their owner chose.
+/// "192.0.2.7" (also mapped into version 6), or "2001:db8:1:2::/64": a client with one address of
+/// version 6 has its whole network. Empty for unix sockets, whose clients their owner chose.
 std::string ClientOf(const sockaddr_storage& address);
 
-/// The same of gRPC's ServerContext::peer(): "ipv4:192.0.2.7:1234", "ipv6:%5B::1%5D:1234", "unix:...".
+/// The same for gRPC's ServerContext::peer(): "ipv4:192.0.2.7:1234", "ipv6:%5B::1%5D:1234",
+/// "unix:...".
 std::string ClientOfPeer(std::string_view peer);
 
 }  // namespace mendel::server

@@ -10,7 +10,8 @@ namespace mendel::server {
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// Microseconds since 1970, for people and for what is compared between machines (leases). May jump.
+  /// Microseconds since 1970, for people and for what is compared between machines (leases). May
+  /// jump.
   virtual int64_t WallMicros() const = 0;
   /// Microseconds since some start, never going back: for timeouts within this process.
   virtual int64_t SteadyMicros() const = 0;

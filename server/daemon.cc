@@ -39,13 +39,15 @@ absl::Status MakeFolder(std::string_view option, const std::string& path) {
   return absl::NotFoundError(Cat(option, ": cannot make ", path, ": ", std::strerror(errno)));
 }
 
-/// Who can write there could put a link in a job's way. Absent is good.
+/// Checks that others cannot plant a link in the folder. A missing folder is good.
 absl::Status CheckWorkFolder(const std::string& path) {
   struct stat info {};
   if (path.empty() || stat(path.c_str(), &info) != 0) return absl::OkStatus();
   if (!S_ISDIR(info.st_mode)) return InvalidInput("work: ", path, " is no folder");
   if (info.st_uid != geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return InvalidInput("work: ", path, " can be written to by others: name a folder within it, which will be made");
+    return InvalidInput(
+        "work: ", path,
+        " can be written to by others: name a folder within it, which will be made");
   }
   return absl::OkStatus();
 }
@@ -81,12 +83,14 @@ class RealDaemon final : public Daemon {
 
   absl::Status Open() {
     MENDEL_RETURN_IF_ERROR(MakeFolder("data", options_.data));
-    // Workers see the blobs from folders of their own, so that relative paths would lead elsewhere.
+    // Workers read the blobs from their own folders, where relative paths would be wrong.
     std::error_code code;
     options_.data = std::filesystem::absolute(options_.data, code).string();
     if (code) return absl::ErrnoToStatus(code.value(), "data");
     MENDEL_ASSIGN_OR_RETURN(jobs_, OpenStore());
-    MENDEL_ASSIGN_OR_RETURN(blobs_, OpenBlobStore(options_.data, {options_.max_blob_bytes, options_.max_store_bytes}, clock_));
+    MENDEL_ASSIGN_OR_RETURN(
+        blobs_,
+        OpenBlobStore(options_.data, {options_.max_blob_bytes, options_.max_store_bytes}, clock_));
     MENDEL_ASSIGN_OR_RETURN(authenticator_, Authenticator::Create(options_, log_));
     runner_options_ = options_.runner;
     MENDEL_RETURN_IF_ERROR(CheckWorkFolder(runner_options_.work_folder));
@@ -98,16 +102,19 @@ class RealDaemon final : public Daemon {
     const std::function<std::string(const v1::JobSpec&)> key = [this](const v1::JobSpec& spec) {
       return WorkKey(spec, runner_options_);
     };
-    environment_ =
-        std::unique_ptr<Environment>(new Environment{options_, *jobs_, *blobs_, clock_, log_, metrics_, *authenticator_, key});
+    environment_ = std::unique_ptr<Environment>(
+        new Environment{options_, *jobs_, *blobs_, clock_, log_, metrics_, *authenticator_, key});
     NameQueues();
     metrics_.AddCollector([this](Metrics& metrics) { Collect(metrics); });
     metrics_.Set("process_start_time_seconds", {}, static_cast<double>(clock_.WallMicros()) * 1e-6);
     metrics_.Set("mendel_build_info", {{"version", build_.version}, {"commit", build_.commit}}, 1);
     MENDEL_ASSIGN_OR_RETURN(rpc_, StartRpcServer(*environment_));
     if (!options_.metrics_listen.empty()) {
-      const HttpHandler handler = [this](const HttpRequest& request) { return MetricsPage(request.path); };
-      MENDEL_ASSIGN_OR_RETURN(http_, StartHttpListener(options_.metrics_listen, options_.max_http_connections, handler));
+      const HttpHandler handler = [this](const HttpRequest& request) {
+        return MetricsPage(request.path);
+      };
+      MENDEL_ASSIGN_OR_RETURN(http_, StartHttpListener(options_.metrics_listen,
+                                                       options_.max_http_connections, handler));
     }
     return StartPage();
   }
@@ -139,9 +146,9 @@ class RealDaemon final : public Daemon {
 
  private:
   absl::StatusOr<std::unique_ptr<JobStore>> OpenStore() {
-    absl::StatusOr<std::unique_ptr<JobStore>> store = options_.store.empty()
-                                                          ? OpenSqliteStore(Cat(options_.data, "/", kJobStoreFile), clock_)
-                                                          : OpenPostgresStore(options_.store, clock_);
+    absl::StatusOr<std::unique_ptr<JobStore>> store =
+        options_.store.empty() ? OpenSqliteStore(Cat(options_.data, "/", kJobStoreFile), clock_)
+                               : OpenPostgresStore(options_.store, clock_);
     MENDEL_RETURN_IF_ERROR(Annotate(store.status(), options_.store.empty() ? "data" : "store"));
     return ObserveStore(*std::move(store), clock_, metrics_);
   }
@@ -150,11 +157,13 @@ class RealDaemon final : public Daemon {
     const PageAddress where = PageAddressOf(options_);
     if (where.address.empty()) return absl::OkStatus();
     page_ = std::make_unique<WebPage>(*environment_, build_.version);
-    auto listener = StartHttpListener(where.address, options_.max_http_connections,
-                                      [this](const HttpRequest& request) { return page_->Answer(request); });
+    auto listener =
+        StartHttpListener(where.address, options_.max_http_connections,
+                          [this](const HttpRequest& request) { return page_->Answer(request); });
     if (!listener.ok() && where.must) return Annotate(listener.status(), "http-port");
     if (!listener.ok()) {
-      log_.Log(LogLevel::kWarning, "no web page", {{"error", std::string(listener.status().message())}});
+      log_.Log(LogLevel::kWarning, "no web page",
+               {{"error", std::string(listener.status().message())}});
       return absl::OkStatus();
     }
     page_listener_ = *std::move(listener);
@@ -162,7 +171,8 @@ class RealDaemon final : public Daemon {
   }
 
   HttpResponse MetricsPage(const std::string& path) {
-    if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_.Text()};
+    if (path == "/metrics")
+      return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_.Text()};
     return {404, "text/plain; charset=utf-8", "the metrics are at /metrics\n"};
   }
 
@@ -171,11 +181,13 @@ class RealDaemon final : public Daemon {
       for (int state = v1::JOB_STATE_PENDING; state <= v1::JOB_STATE_CANCELLED; ++state) {
         const auto found = counts->find(static_cast<v1::JobState>(state));
         const double count = found == counts->end() ? 0 : static_cast<double>(found->second);
-        metrics.Set("mendel_jobs", {{"state", StateLabel(static_cast<v1::JobState>(state))}}, count);
+        metrics.Set("mendel_jobs", {{"state", StateLabel(static_cast<v1::JobState>(state))}},
+                    count);
       }
     }
     CollectQueue(metrics);
-    if (const auto bytes = blobs_->TotalBytes(); bytes.ok()) metrics.Set("mendel_blob_bytes", {}, static_cast<double>(*bytes));
+    if (const auto bytes = blobs_->TotalBytes(); bytes.ok())
+      metrics.Set("mendel_blob_bytes", {}, static_cast<double>(*bytes));
     metrics.Set("mendel_draining", {}, environment_->draining ? 1 : 0);
     metrics.Set("mendel_watchers", {}, static_cast<double>(environment_->watchers.taken()));
     metrics.Set("process_heap_bytes", {}, HeapBytes());
@@ -183,8 +195,8 @@ class RealDaemon final : public Daemon {
     if (runner_ != nullptr) CollectRunner(runner_->Stats(), metrics);
   }
 
-  /// Jobs that wait, by what their worker must have. A queue once told stays, at 0 when it is empty: autoscalers would take silence
-  /// for a failure.
+  /// Pending jobs by required device. A reported queue stays, at 0 when it is empty: autoscalers
+  /// would take a missing value for a failure.
   void CollectQueue(Metrics& metrics) {
     const auto counts = jobs_->CountPendingByDevice();
     if (!counts.ok()) return;
@@ -192,27 +204,32 @@ class RealDaemon final : public Daemon {
     for (const auto& [device, count] : *counts) queues_.insert(device);
     for (const std::string& device : queues_) {
       const auto found = counts->find(device);
-      metrics.Set("mendel_queue_depth", {{"device", device}}, found == counts->end() ? 0 : static_cast<double>(found->second));
+      metrics.Set("mendel_queue_depth", {{"device", device}},
+                  found == counts->end() ? 0 : static_cast<double>(found->second));
     }
   }
 
-  /// The queues that are told from the start: of the devices that the machine has, and of those that other workers are said to
-  /// have.
+  /// Queues reported from the start: those of the machine's devices, and those that the options
+  /// name for other workers.
   void NameQueues() {
     for (const WorkerDevice& device : runner_options_.devices) {
       if (!device.offline) queues_.insert(device.name);
     }
     queues_.insert(runner_options_.other_devices.begin(), runner_options_.other_devices.end());
     if (runner_ == nullptr) return;
-    for (const std::string& device : queues_) metrics_.Add("mendel_jobs_started_total", {{"device", device}}, 0);
+    for (const std::string& device : queues_)
+      metrics_.Add("mendel_jobs_started_total", {{"device", device}}, 0);
   }
 
   static void CollectRunner(const RunnerStats& stats, Metrics& metrics) {
     metrics.Set("mendel_workers_running", {}, static_cast<double>(stats.running));
     metrics.Set("mendel_candidates_total", {}, static_cast<double>(stats.candidates));
-    metrics.Set("mendel_jobs_ended_total", {{"state", "succeeded"}}, static_cast<double>(stats.succeeded));
-    metrics.Set("mendel_jobs_ended_total", {{"state", "failed"}}, static_cast<double>(stats.failed));
-    metrics.Set("mendel_jobs_ended_total", {{"state", "cancelled"}}, static_cast<double>(stats.cancelled));
+    metrics.Set("mendel_jobs_ended_total", {{"state", "succeeded"}},
+                static_cast<double>(stats.succeeded));
+    metrics.Set("mendel_jobs_ended_total", {{"state", "failed"}},
+                static_cast<double>(stats.failed));
+    metrics.Set("mendel_jobs_ended_total", {{"state", "cancelled"}},
+                static_cast<double>(stats.cancelled));
     metrics.Set("mendel_leases_lost_total", {{"at", "work"}}, static_cast<double>(stats.lost));
     metrics.Set("mendel_leases_lost_total", {{"at", "result"}}, static_cast<double>(stats.refused));
   }
@@ -220,7 +237,8 @@ class RealDaemon final : public Daemon {
   void ExpireLeases() {
     const auto expired = jobs_->ExpireLeases(clock_.WallMicros(), runner_options_.max_attempts);
     if (!expired.ok()) return Failed("leases", expired.status());
-    for (const std::string& job : *expired) log_.Log(LogLevel::kWarning, "lease ended", {{"job", job}});
+    for (const std::string& job : *expired)
+      log_.Log(LogLevel::kWarning, "lease ended", {{"job", job}});
   }
 
   void Sweep() {
@@ -232,7 +250,8 @@ class RealDaemon final : public Daemon {
     const auto report = CollectGarbage(*jobs_, *blobs_, policy, clock_.WallMicros());
     if (!report.ok()) return Failed("garbage collection", report.status());
     if (report->jobs + report->bytes > 0) {
-      log_.Log(LogLevel::kInfo, "garbage collected", {{"jobs", report->jobs}, {"bytes", report->bytes}});
+      log_.Log(LogLevel::kInfo, "garbage collected",
+               {{"jobs", report->jobs}, {"bytes", report->bytes}});
     }
   }
 
@@ -262,7 +281,8 @@ class RealDaemon final : public Daemon {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const ServerOptions& options, const BuildInfo& build, const Clock& clock,
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const ServerOptions& options,
+                                                      const BuildInfo& build, const Clock& clock,
                                                       Logger& log) {
   auto daemon = std::make_unique<RealDaemon>(options, build, clock, log);
   MENDEL_RETURN_IF_ERROR(daemon->Open());
@@ -275,7 +295,8 @@ absl::Status CheckConfig(const ServerOptions& options) {
   MENDEL_RETURN_IF_ERROR(CheckWorkFolder(options.runner.work_folder));
   Logger quiet(LogLevel::kError, SystemClock(), [](const std::string&) {});
   MENDEL_RETURN_IF_ERROR(Authenticator::Create(options, quiet).status());
-  if (access(options.data.c_str(), F_OK) == 0 && access(options.data.c_str(), R_OK | W_OK | X_OK) != 0) {
+  if (access(options.data.c_str(), F_OK) == 0 &&
+      access(options.data.c_str(), R_OK | W_OK | X_OK) != 0) {
     return absl::PermissionDeniedError(Cat("data: ", options.data, " cannot be written to"));
   }
   return absl::OkStatus();

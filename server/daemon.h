@@ -1,4 +1,5 @@
-// mendeld: the stores, the runner, the gRPC server, the metrics endpoint and the web page put together, from start to drained.
+// mendeld: the stores, the runner, the gRPC server, the metrics endpoint and the web page in one
+// object, from start to drained.
 #ifndef MENDEL_SERVER_DAEMON_H_
 #define MENDEL_SERVER_DAEMON_H_
 
@@ -15,7 +16,7 @@
 
 namespace mendel::server {
 
-/// What the build-info metric tells.
+/// Values of the build-info metric.
 struct BuildInfo {
   std::string version;
   std::string commit;
@@ -23,28 +24,30 @@ struct BuildInfo {
 
 class RpcServer;
 
-/// Not thread-safe, but for what its parts do by themselves.
+/// Not thread-safe, except for operations of its parts.
 class Daemon {
  public:
-  /// Opens or creates the data folder, gives jobs of a dead predecessor back to the queue, and serves. `options`, `clock` and `log`
-  /// outlive it.
-  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const ServerOptions& options, const BuildInfo& build, const Clock& clock,
+  /// Opens or creates the data folder, returns jobs of a dead predecessor to the queue, and serves.
+  /// `options`, `clock` and `log` outlive it.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const ServerOptions& options,
+                                                       const BuildInfo& build, const Clock& clock,
                                                        Logger& log);
   virtual ~Daemon() = default;
-  /// Once a second: leases, retention, garbage, changed auth files.
+  /// Handles leases, retention, garbage and changed auth files; called once a second.
   virtual void Tick() = 0;
   /// Reads the auth file now (certificates are watched anyway).
   virtual void Reload() = 0;
-  /// Health says NOT_SERVING, watchers are told, running jobs go back to the queue; returns when all is safe or the time is over.
+  /// Sets health to NOT_SERVING, ends watches and returns running jobs to the queue. Returns when
+  /// all data is safe or the time is over.
   virtual void Drain() = 0;
   virtual RpcServer& rpc() = 0;
   virtual int metrics_port() const = 0;
-  /// Of the web page; 0: there is none.
+  /// Port of the web page; 0: there is none.
   virtual int page_port() const = 0;
 };
 
-/// Everything that can be found wrong without serving: values, certificates, the auth file, the data folder. What `--check-config`
-/// does.
+/// Checks all that can be checked without serving: values, certificates, the auth file, the data
+/// folder. The work of `--check-config`.
 absl::Status CheckConfig(const ServerOptions& options);
 
 /// Serves until SIGTERM or SIGINT, then drains. SIGHUP reloads. Handles signals of the process.

@@ -36,14 +36,19 @@ TEST(Daemon, StartsServesDrainsAndStartsAgain) {
     ASSERT_TRUE(daemon.ok()) << daemon.status();
     (*daemon)->Tick();
     (*daemon)->Reload();
-    const std::string page = Fetch((*daemon)->metrics_port(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    const std::string page =
+        Fetch((*daemon)->metrics_port(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     EXPECT_EQ(page.substr(0, 15), "HTTP/1.1 200 OK");
-    EXPECT_NE(page.find("mendel_build_info{version=\"1.2.3\",commit=\"abc\"} 1\n"), std::string::npos) << page;
+    EXPECT_NE(page.find("mendel_build_info{version=\"1.2.3\",commit=\"abc\"} 1\n"),
+              std::string::npos)
+        << page;
     EXPECT_NE(page.find("mendel_jobs{state=\"pending\"} 0\n"), std::string::npos);
     EXPECT_NE(page.find("mendel_queue_depth{device=\"cpu\"} 0\n"), std::string::npos);
-    EXPECT_NE(page.find("mendel_queue_depth{device=\"cuda\"} 0\n"), std::string::npos) << "autoscalers need a number";
+    EXPECT_NE(page.find("mendel_queue_depth{device=\"cuda\"} 0\n"), std::string::npos)
+        << "autoscalers need a number";
     EXPECT_NE(page.find("mendel_draining 0\n"), std::string::npos);
-    const std::string web = Fetch((*daemon)->page_port(), "GET /api/session HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    const std::string web =
+        Fetch((*daemon)->page_port(), "GET /api/session HTTP/1.1\r\nHost: localhost\r\n\r\n");
     EXPECT_NE(web.find("\"version\":\"1.2.3\""), std::string::npos) << web;
     (*daemon)->Drain();
   }
@@ -66,7 +71,8 @@ TEST(Daemon, WorkFolderIsMadeWhereItIsNamed) {
   EXPECT_EQ(mode, std::filesystem::perms::owner_all);
   EXPECT_FALSE(std::filesystem::exists(folder + "/data/work"));
   std::filesystem::permissions(folder + "/scratch", std::filesystem::perms::all);
-  EXPECT_FALSE(Daemon::Start(options, {"1.2.3", "abc"}, SystemClock(), log).ok()) << "others can write there";
+  EXPECT_FALSE(Daemon::Start(options, {"1.2.3", "abc"}, SystemClock(), log).ok())
+      << "others can write there";
   options.runner.work_folder = folder + "/none/scratch";
   const absl::Status status = Daemon::Start(options, {"1.2.3", "abc"}, SystemClock(), log).status();
   EXPECT_EQ(std::string(status.message()).substr(0, 5), "work:") << status;
@@ -100,16 +106,19 @@ TEST(Daemon, CheckConfigNamesWhatIsWrong) {
 
 TEST(Http, OddRequests) {
   const auto listener = StartHttpListener("127.0.0.1:0", 2, [](const HttpRequest& request) {
-    return HttpResponse{200, "text/plain", Cat(request.path, " ", request.Parameter("b"), " ", request.Header("x-y"))};
+    return HttpResponse{200, "text/plain",
+                        Cat(request.path, " ", request.Parameter("b"), " ", request.Header("x-y"))};
   });
   ASSERT_TRUE(listener.ok()) << listener.status();
   const int port = (*listener)->port();
   // One that says nothing takes one of two places; the others are answered all the same.
   const int silent = Connect(port);
-  EXPECT_NE(Fetch(port, "GET /a?b=c%20d HTTP/1.1\r\nX-Y:  z \r\n\r\n").find("\r\n\r\n/a c d z"), std::string::npos);
+  EXPECT_NE(Fetch(port, "GET /a?b=c%20d HTTP/1.1\r\nX-Y:  z \r\n\r\n").find("\r\n\r\n/a c d z"),
+            std::string::npos);
   EXPECT_NE(Fetch(port, "POST / HTTP/1.1\r\n\r\n").find("405"), std::string::npos);
-  for (const char* bad : {"\r\n\r\n", "GET a HTTP/1.1\r\n\r\n", "GET /\r\n\r\n", "GET / HTTP/2\r\n\r\n",
-                          "GET / HTTP/1.1\r\nno header\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n"}) {
+  for (const char* bad :
+       {"\r\n\r\n", "GET a HTTP/1.1\r\n\r\n", "GET /\r\n\r\n", "GET / HTTP/2\r\n\r\n",
+        "GET / HTTP/1.1\r\nno header\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n"}) {
     EXPECT_NE(Fetch(port, bad).find("400"), std::string::npos) << bad;
   }
   EXPECT_NE(Fetch(port, std::string(17000, 'a')).find("400"), std::string::npos);

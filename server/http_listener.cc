@@ -50,7 +50,8 @@ void Answer(Connection& connection, const HttpHandler& handler) {
   if (request.ok()) request->client = connection.client;
   if (request.ok()) return Begin(connection, handler(*request), !request->head);
   const bool method = absl::IsUnimplemented(request.status());
-  HttpResponse refusal{method ? 405 : 400, "text/plain; charset=utf-8", Cat(request.status().message(), "\n")};
+  HttpResponse refusal{method ? 405 : 400, "text/plain; charset=utf-8",
+                       Cat(request.status().message(), "\n")};
   if (method) refusal.headers = {{"Allow", "GET, HEAD"}};
   Begin(connection, std::move(refusal), true);
 }
@@ -73,11 +74,13 @@ bool Receive(Connection& connection, const HttpHandler& handler) {
   return true;
 }
 
-/// The next piece of the stream; false at its end or when it cannot be read: then the length that was told tells the client.
+/// The next piece of the stream; false at its end or when it cannot be read: then the length that
+/// was reported reports the client.
 bool Refill(Connection& connection) {
   if (connection.stream == nullptr || connection.offset >= connection.stream->size()) return false;
   connection.out.resize(kPieceBytes);
-  const absl::StatusOr<int64_t> got = connection.stream->Read(connection.offset, connection.out.data(), kPieceBytes);
+  const absl::StatusOr<int64_t> got =
+      connection.stream->Read(connection.offset, connection.out.data(), kPieceBytes);
   if (!got.ok() || *got <= 0) return false;
   connection.out.resize(static_cast<size_t>(*got));
   connection.offset += *got;
@@ -85,7 +88,8 @@ bool Refill(Connection& connection) {
   return true;
 }
 
-/// Reads and writes what goes without blocking, a piece at most: others have their turn. False when the connection has ended.
+/// Reads and writes what goes without blocking, a piece at most: others have their turn. False when
+/// the connection has ended.
 bool Advance(Connection& connection, const HttpHandler& handler) {
   if (connection.out.empty() && !Receive(connection, handler)) return false;
   if (connection.out.empty()) return true;
@@ -94,7 +98,8 @@ bool Advance(Connection& connection, const HttpHandler& handler) {
     return false;
   }
   const size_t left = std::min(connection.out.size() - connection.sent, kPieceBytes);
-  const ssize_t put = send(connection.socket, connection.out.data() + connection.sent, left, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t put = send(connection.socket, connection.out.data() + connection.sent, left,
+                           MSG_DONTWAIT | MSG_NOSIGNAL);
   if (put < 0) return errno == EAGAIN || errno == EINTR;
   connection.sent += static_cast<size_t>(put);
   connection.since_renewal += static_cast<size_t>(put);
@@ -143,9 +148,18 @@ class Listener final : public HttpListener {
   void Accept() {
     sockaddr_storage peer{};
     socklen_t length = sizeof(peer);
-    const int socket = accept4(socket_, reinterpret_cast<sockaddr*>(&peer), &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int socket =
+        accept4(socket_, reinterpret_cast<sockaddr*>(&peer), &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) return;
-    connections_.push_back({socket, ClientOf(peer), SystemClock().SteadyMicros() + kTimeoutMicros, {}, {}, 0, 0, {}, 0});
+    connections_.push_back({socket,
+                            ClientOf(peer),
+                            SystemClock().SteadyMicros() + kTimeoutMicros,
+                            {},
+                            {},
+                            0,
+                            0,
+                            {},
+                            0});
   }
 
   const int socket_;
@@ -163,7 +177,8 @@ int PortOf(int socket) {
   socklen_t length = sizeof(address);
   getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
   char port[16] = "0";
-  getnameinfo(reinterpret_cast<sockaddr*>(&address), length, nullptr, 0, port, sizeof(port), NI_NUMERICSERV);
+  getnameinfo(reinterpret_cast<sockaddr*>(&address), length, nullptr, 0, port, sizeof(port),
+              NI_NUMERICSERV);
   return std::atoi(port);
 }
 
@@ -171,18 +186,22 @@ absl::StatusOr<int> Bind(const std::string& address) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos) return InvalidInput("'", address, "' is not host:port");
   std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  if (getaddrinfo(host.empty() ? nullptr : host.c_str(), address.c_str() + colon + 1, &hints, &found) != 0 || found == nullptr) {
+  if (getaddrinfo(host.empty() ? nullptr : host.c_str(), address.c_str() + colon + 1, &hints,
+                  &found) != 0 ||
+      found == nullptr) {
     return InvalidInput("'", address, "' is not an address of this machine");
   }
   const int result = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int on = 1;
   setsockopt(result, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  const bool bound = result >= 0 && bind(result, found->ai_addr, found->ai_addrlen) == 0 && listen(result, SOMAXCONN) == 0;
+  const bool bound = result >= 0 && bind(result, found->ai_addr, found->ai_addrlen) == 0 &&
+                     listen(result, SOMAXCONN) == 0;
   const int error = errno;
   freeaddrinfo(found);
   if (bound) return result;
@@ -192,10 +211,12 @@ absl::StatusOr<int> Bind(const std::string& address) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpListener>> StartHttpListener(const std::string& address, int64_t max_connections,
+absl::StatusOr<std::unique_ptr<HttpListener>> StartHttpListener(const std::string& address,
+                                                                int64_t max_connections,
                                                                 HttpHandler handler) {
   MENDEL_ASSIGN_OR_RETURN(const int socket, Bind(address));
-  return std::unique_ptr<HttpListener>(std::make_unique<Listener>(socket, PortOf(socket), max_connections, std::move(handler)));
+  return std::unique_ptr<HttpListener>(
+      std::make_unique<Listener>(socket, PortOf(socket), max_connections, std::move(handler)));
 }
 
 }  // namespace mendel::server

@@ -1,6 +1,6 @@
-// A small HTTP/1.1 server for read-only pages on a port of its own: the Prometheus endpoint and the web page. One thread, no
-// keep-alive. A client that takes more than five seconds to ask, or for 64 KiB of the answer, is dropped; more connections than
-// allowed wait in the kernel's queue.
+// A small HTTP/1.1 server for read-only pages on a port of its own: the Prometheus endpoint and the
+// web page. One thread, no keep-alive. A client that takes more than five seconds to ask, or for 64
+// KiB of the answer, is dropped; more connections than allowed wait in the kernel's queue.
 #ifndef MENDEL_SERVER_HTTP_LISTENER_H_
 #define MENDEL_SERVER_HTTP_LISTENER_H_
 
@@ -24,7 +24,8 @@ class HttpListener {
 };
 
 /// `address` is host:port with a numeric host or "localhost"; port 0 chooses one.
-absl::StatusOr<std::unique_ptr<HttpListener>> StartHttpListener(const std::string& address, int64_t max_connections,
+absl::StatusOr<std::unique_ptr<HttpListener>> StartHttpListener(const std::string& address,
+                                                                int64_t max_connections,
                                                                 HttpHandler handler);
 
 }  // namespace mendel::server

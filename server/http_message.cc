@@ -86,7 +86,8 @@ absl::StatusOr<HttpRequest> ParseHttpRequest(std::string_view head) {
   std::string_view line = Take(head, "\r\n");
   const std::string_view method = Take(line, " ");
   std::string_view target = Take(line, " ");
-  if (target.empty() || target.front() != '/' || !line.starts_with("HTTP/1.")) return InvalidInput("not an HTTP/1 request");
+  if (target.empty() || target.front() != '/' || !line.starts_with("HTTP/1."))
+    return InvalidInput("not an HTTP/1 request");
   if (method != "GET" && method != "HEAD") return absl::UnimplementedError("only GET and HEAD");
   HttpRequest request;
   request.head = method == "HEAD";
@@ -100,21 +101,25 @@ absl::StatusOr<HttpRequest> ParseHttpRequest(std::string_view head) {
     line = Take(head, "\r\n");
     if (line.empty()) break;
     const size_t colon = line.find(':');
-    if (colon == std::string_view::npos || !IsToken(line.substr(0, colon))) return InvalidInput("not a header");
+    if (colon == std::string_view::npos || !IsToken(line.substr(0, colon)))
+      return InvalidInput("not a header");
     const std::string name = LowerCase(line.substr(0, colon));
     const bool added = request.headers.emplace(name, WithoutBlanks(line.substr(colon + 1))).second;
-    if (!added && (name == "authorization" || name == "host")) return InvalidInput(name, " comes twice");
+    if (!added && (name == "authorization" || name == "host"))
+      return InvalidInput(name, " comes twice");
   }
   return request;
 }
 
 std::string HttpHead(const HttpResponse& response) {
-  const int64_t size = response.stream != nullptr ? response.stream->size() : static_cast<int64_t>(response.body.size());
-  std::string head = Cat("HTTP/1.1 ", response.code, " ", ReasonPhrase(response.code), "\r\nContent-Type: ", response.type,
-                         "\r\nContent-Length: ", size);
+  const int64_t size = response.stream != nullptr ? response.stream->size()
+                                                  : static_cast<int64_t>(response.body.size());
+  std::string head = Cat("HTTP/1.1 ", response.code, " ", ReasonPhrase(response.code),
+                         "\r\nContent-Type: ", response.type, "\r\nContent-Length: ", size);
   static constexpr std::array<std::string_view, 8> kAlways = {
       "Connection: close",
-      "Content-Security-Policy: default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src "
+      "Content-Security-Policy: default-src 'self'; base-uri 'none'; form-action 'none'; "
+      "frame-ancestors 'none'; object-src "
       "'none'; "
       "require-trusted-types-for 'script'; trusted-types 'none'",
       "Cross-Origin-Opener-Policy: same-origin",

@@ -1,4 +1,5 @@
-// One request and one answer of the small HTTP/1.1 server: what is read out of a request's head, and what an answer's head says.
+// One request and one answer of the small HTTP/1.1 server: what is read out of a request's head,
+// and what an answer's head says.
 #ifndef MENDEL_SERVER_HTTP_MESSAGE_H_
 #define MENDEL_SERVER_HTTP_MESSAGE_H_
 
@@ -16,19 +17,19 @@ namespace mendel::server {
 
 /// A GET or HEAD request. Bodies are not read.
 struct HttpRequest {
-  bool head = false;                           ///< HEAD: nobody reads the body
-  std::string path;                            ///< as it was sent, before the '?'; nothing is decoded
-  std::map<std::string, std::string> query;    ///< decoded; the last of several
+  bool head = false;                         ///< HEAD: nobody reads the body
+  std::string path;                          ///< as it was sent, before the '?'; nothing is decoded
+  std::map<std::string, std::string> query;  ///< decoded; the last of several
   std::map<std::string, std::string> headers;  ///< names in lower case
-  std::string client;                          ///< who asks (client_address.h); the listener fills it in
+  std::string client;  ///< who asks (client_address.h); the listener fills it in
 
   /// The header or parameter, or nothing.
   std::string_view Header(const std::string& name) const;
   std::string_view Parameter(const std::string& name) const;
 };
 
-/// Reads the head of a request (up to the empty line). InvalidArgument: not HTTP/1, a line that is none, a header that counts once
-/// and comes twice. Unimplemented: another method.
+/// Reads the head of a request (up to the empty line). InvalidArgument: not HTTP/1, a line that is
+/// none, a header that counts once and comes twice. Unimplemented: another method.
 absl::StatusOr<HttpRequest> ParseHttpRequest(std::string_view head);
 
 /// A body that is read piece by piece while it is sent.
@@ -44,11 +45,13 @@ struct HttpResponse {
   int code = 200;
   std::string type = "text/plain; charset=utf-8";
   std::string body;
-  std::vector<std::pair<std::string, std::string>> headers = {};  ///< more than those that every answer has; no line breaks
-  std::shared_ptr<HttpBody> stream = nullptr;                     ///< instead of `body`
+  std::vector<std::pair<std::string, std::string>> headers =
+      {};  ///< more than those that every answer has; no line breaks
+  std::shared_ptr<HttpBody> stream = nullptr;  ///< instead of `body`
 };
 
-/// The answer up to its body. Every answer closes its connection, forbids guessing of its type, and may be shown by no other page.
+/// The answer up to its body. Every answer closes its connection, forbids guessing of its type, and
+/// may be shown by no other page.
 std::string HttpHead(const HttpResponse& response);
 
 }  // namespace mendel::server

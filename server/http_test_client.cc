@@ -19,10 +19,12 @@ int Connect(int port) {
 
 std::string Fetch(int port, const std::string& request) {
   const int client = Connect(port);
-  EXPECT_EQ(send(client, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+  EXPECT_EQ(send(client, request.data(), request.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(request.size()));
   std::string answer;
   char buffer[4096];
-  for (ssize_t got = 0; (got = recv(client, buffer, sizeof(buffer), 0)) > 0;) answer.append(buffer, static_cast<size_t>(got));
+  for (ssize_t got = 0; (got = recv(client, buffer, sizeof(buffer), 0)) > 0;)
+    answer.append(buffer, static_cast<size_t>(got));
   close(client);
   return answer;
 }

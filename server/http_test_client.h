@@ -6,7 +6,8 @@
 
 namespace mendel::server {
 
-/// A socket connected to the port on 127.0.0.1, for the caller to close. Fails the test when nobody listens.
+/// A socket connected to the port on 127.0.0.1, for the caller to close. Fails the test when nobody
+/// listens.
 int Connect(int port);
 /// Sends the bytes and returns all that comes until the server closes.
 std::string Fetch(int port, const std::string& request);

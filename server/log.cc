@@ -20,7 +20,8 @@ std::string TimeText(int64_t wall_micros) {
   gmtime_r(&seconds, &parts);
   std::array<char, 64> text{};
   const size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(text.data() + length, text.size() - length, ".%06dZ", static_cast<int>(wall_micros % 1'000'000));
+  std::snprintf(text.data() + length, text.size() - length, ".%06dZ",
+                static_cast<int>(wall_micros % 1'000'000));
   return text.data();
 }
 
@@ -45,8 +46,8 @@ Logger::Logger(LogLevel least, const Clock& clock, std::function<void(const std:
 
 void Logger::Log(LogLevel level, std::string_view event, LogFields fields) {
   if (level < least_) return;
-  std::string line = Cat("{\"time\":\"", TimeText(clock_.WallMicros()), "\",\"level\":\"", kLevels[static_cast<size_t>(level)],
-                         "\",\"event\":", JsonString(event));
+  std::string line = Cat("{\"time\":\"", TimeText(clock_.WallMicros()), "\",\"level\":\"",
+                         kLevels[static_cast<size_t>(level)], "\",\"event\":", JsonString(event));
   for (const auto& [key, value] : fields) line += Cat(",", JsonString(key), ":", ValueJson(value));
   line += '}';
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -56,7 +57,8 @@ void Logger::Log(LogLevel level, std::string_view event, LogFields fields) {
 void LogToStandardError(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
 
 std::string JsonString(std::string_view text) {
-  return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json(std::string(text))
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace mendel::server

@@ -1,5 +1,7 @@
-// The server's log: one JSON object a line, e.g. {"time":"2024-05-01T12:00:00.000000Z","level":"info","event":"job submitted",
-// "job":"jobs/..."}. Never model content, tensor values, tokens or texts of requests; names that the server checked are fine.
+// The server's log: one JSON object a line, e.g.
+// {"time":"2024-05-01T12:00:00.000000Z","level":"info","event":"job submitted", "job":"jobs/..."}.
+// Never model content, tensor values, tokens or texts of requests; names that the server checked
+// are fine.
 #ifndef MENDEL_SERVER_LOG_H_
 #define MENDEL_SERVER_LOG_H_
 
@@ -41,7 +43,8 @@ class Logger {
 /// Writes to standard error.
 void LogToStandardError(const std::string& line);
 
-/// `text` as a JSON string with its quotes; bytes that are not ASCII become "\ufffd" or stay when they are UTF-8.
+/// `text` as a JSON string with its quotes; bytes that are not ASCII become "\ufffd" or stay when
+/// they are UTF-8.
 std::string JsonString(std::string_view text);
 
 }  // namespace mendel::server

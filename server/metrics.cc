@@ -16,26 +16,32 @@ struct Family {
 
 constexpr std::array kFamilies = {
     Family{"mendel_blob_bytes", "gauge", "Bytes of stored files and uploads."},
-    Family{"mendel_build_info", "gauge", "Always 1; the labels tell what runs."},
-    Family{"mendel_candidates_total", "counter", "Candidates that jobs of this server judged."},
-    Family{"mendel_connections_refused_total", "counter", "Connections that were closed because there were too many."},
+    Family{"mendel_build_info", "gauge", "Always 1; the labels report what runs."},
+    Family{"mendel_candidates_total", "counter", "Candidates that jobs of this server verified."},
+    Family{"mendel_connections_refused_total", "counter",
+           "Connections that were closed because there were too many."},
     Family{"mendel_draining", "gauge", "1 while the server drains."},
     Family{"mendel_jobs", "gauge", "Jobs by state."},
-    Family{"mendel_jobs_ended_total", "counter", "Jobs that this server's workers ended, by state."},
-    Family{"mendel_jobs_started_total", "counter", "Jobs that this server's workers began, by what their worker must have."},
-    Family{"mendel_leases_lost_total", "counter", "Attempts of this server that another took over, by what they were at."},
-    Family{"mendel_phase_seconds_total", "counter", "Seconds that jobs of this server spent, by phase."},
+    Family{"mendel_jobs_ended_total", "counter",
+           "Jobs that this server's workers ended, by state."},
+    Family{"mendel_jobs_started_total", "counter",
+           "Jobs that this server's workers began, by what their worker must have."},
+    Family{"mendel_leases_lost_total", "counter",
+           "Attempts of this server that another took over, by what they were at."},
+    Family{"mendel_phase_seconds_total", "counter",
+           "Seconds that jobs of this server spent, by phase."},
     Family{"mendel_plan_reuse_total", "counter", "Submitted searches answered by a stored plan."},
     Family{"mendel_queue_depth", "gauge", "Jobs that wait for a worker, by what it must have."},
     Family{"mendel_rpc_seconds", "histogram", "Seconds that unary calls took, by method."},
     Family{"mendel_rpcs_total", "counter", "Calls by method and status code."},
     Family{"mendel_transfer_bytes_total", "counter", "Bytes of files, by direction."},
-    Family{"mendel_verdicts_total", "counter", "The judge's answers, by kind."},
+    Family{"mendel_verdicts_total", "counter", "The verifier's answers, by kind."},
     Family{"mendel_watchers", "gauge", "Calls that wait for jobs."},
     Family{"mendel_workers_running", "gauge", "Jobs that this server's workers run now."},
     Family{"process_heap_bytes", "gauge", "Bytes that the program has allocated and not freed."},
     Family{"process_resident_memory_bytes", "gauge", "Resident memory size in bytes."},
-    Family{"process_start_time_seconds", "gauge", "Start time of the process since 1970 in seconds."},
+    Family{"process_start_time_seconds", "gauge",
+           "Start time of the process since 1970 in seconds."},
 };
 
 constexpr std::array<double, 10> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1, 5, 30};
@@ -61,7 +67,9 @@ std::string LabelText(const Labels& labels) {
   return text;
 }
 
-std::string Braced(const std::string& labels) { return labels.empty() ? "" : Cat("{", labels, "}"); }
+std::string Braced(const std::string& labels) {
+  return labels.empty() ? "" : Cat("{", labels, "}");
+}
 
 }  // namespace
 
@@ -110,7 +118,8 @@ std::string Metrics::Text() {
   for (const Family& family : kFamilies) {
     const std::string name(family.name);
     text += Cat("# HELP ", name, " ", family.help, "\n# TYPE ", name, " ", family.type, "\n");
-    for (const auto& [labels, value] : values_[name]) text += Cat(name, Braced(labels), " ", NumberText(value), "\n");
+    for (const auto& [labels, value] : values_[name])
+      text += Cat(name, Braced(labels), " ", NumberText(value), "\n");
     for (const auto& [labels, histogram] : histograms_[name]) {
       const std::string comma = labels.empty() ? "" : ",";
       int64_t count = 0;
@@ -119,8 +128,8 @@ std::string Metrics::Text() {
         const std::string bound = i < kBounds.size() ? Cat(kBounds[i]) : "+Inf";
         text += Cat(name, "_bucket{", labels, comma, "le=\"", bound, "\"} ", count, "\n");
       }
-      text +=
-          Cat(name, "_sum", Braced(labels), " ", NumberText(histogram.sum), "\n", name, "_count", Braced(labels), " ", count, "\n");
+      text += Cat(name, "_sum", Braced(labels), " ", NumberText(histogram.sum), "\n", name,
+                  "_count", Braced(labels), " ", count, "\n");
     }
   }
   return text;

@@ -1,5 +1,5 @@
-// What the workers of this server tell the store, counted for the metrics on the way: seconds a phase, jobs begun and the
-// judge's answers.
+// A job store that counts its workers' writes for the metrics: seconds per phase, started jobs and
+// the verifier's answers.
 #ifndef MENDEL_SERVER_OBSERVED_STORE_H_
 #define MENDEL_SERVER_OBSERVED_STORE_H_
 
@@ -11,8 +11,9 @@
 
 namespace mendel::server {
 
-/// Passes everything on to `jobs`. Clock and metrics outlive it.
-std::unique_ptr<JobStore> ObserveStore(std::unique_ptr<JobStore> jobs, const Clock& clock, Metrics& metrics);
+/// Forwards every call to `jobs`. Clock and metrics outlive it.
+std::unique_ptr<JobStore> ObserveStore(std::unique_ptr<JobStore> jobs, const Clock& clock,
+                                       Metrics& metrics);
 
 }  // namespace mendel::server
 

@@ -1,5 +1,6 @@
-// Everything that can be set about the server, in one table: flags of `mendel serve`, MENDEL_* variables and the keys of the
-// configuration file are all made from it, and docs/limits.md is checked against it.
+// All options of the server in one table. The flags of `mendel serve`, MENDEL_* variables
+// and the keys of the configuration file are made from it; docs/limits.md is checked against
+// it.
 #ifndef MENDEL_SERVER_OPTIONS_H_
 #define MENDEL_SERVER_OPTIONS_H_
 
@@ -103,25 +104,28 @@ std::string VariableName(const OptionSpec& option);
 /// "key = value" lines; '#' begins a comment. InvalidArgument names the line.
 absl::StatusOr<std::map<std::string, std::string>> ParseConfig(std::string_view text);
 
-/// Flags win over variables, variables over the file, the file over the defaults. A key or a MENDEL_ option that the table lacks is
-/// an error (in the file) or ignored (in the environment). `getenv` returns nullopt for what is not set.
-absl::StatusOr<ServerOptions> ResolveOptions(const std::map<std::string, std::string>& flags,
-                                             const std::function<std::optional<std::string>(const std::string&)>& getenv,
-                                             const std::map<std::string, std::string>& file);
+/// Flags override variables, variables the file, the file the defaults. Unknown keys are errors
+/// in the file; unknown MENDEL_ variables are ignored. `getenv` returns nullopt for unset
+/// variables.
+absl::StatusOr<ServerOptions> ResolveOptions(
+    const std::map<std::string, std::string>& flags,
+    const std::function<std::optional<std::string>(const std::string&)>& getenv,
+    const std::map<std::string, std::string>& file);
 
-/// Whether an address ("host:port", "unix:path") can be reached from this machine only.
+/// True if only this machine can reach the address ("host:port", "unix:path").
 bool IsLocalAddress(std::string_view address);
 std::vector<std::string> ListenAddresses(const ServerOptions& options);
 
-/// Where the web page is served, "host:port"; empty: nowhere. `must`: the server does not start when it cannot listen there (with
-/// "auto" the page is left out).
+/// Address of the web page, "host:port"; empty: there is no page. `must`: the server does not start
+/// when it cannot listen there (with "auto" the page is left out).
 struct PageAddress {
   std::string address;
   bool must = true;
 };
 PageAddress PageAddressOf(const ServerOptions& options);
 
-/// What no single value tells: open addresses without TLS, TLS without files, roles that do not exist. InvalidArgument.
+/// Checks that involve several values: open addresses without TLS, TLS without files, unknown
+/// roles. InvalidArgument.
 absl::Status CheckOptions(const ServerOptions& options);
 
 }  // namespace mendel::server

@@ -1,4 +1,4 @@
-// Where values of options come from, and what must hold between them.
+// Sources of option values, and the checks between values.
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -11,35 +11,42 @@ namespace mendel::server {
 namespace {
 
 std::string_view WithoutSpace(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())))
+    text.remove_prefix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
+    text.remove_suffix(1);
   return text;
 }
 
-/// Between commas, trimmed, without empty ones.
+/// The parts between commas, trimmed, without empty ones.
 std::vector<std::string> Parts(std::string_view text) {
   std::vector<std::string> parts;
   while (!text.empty()) {
     const size_t comma = text.find(',');
-    if (const std::string_view one = WithoutSpace(text.substr(0, comma)); !one.empty()) parts.emplace_back(one);
+    if (const std::string_view one = WithoutSpace(text.substr(0, comma)); !one.empty())
+      parts.emplace_back(one);
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
   }
   return parts;
 }
 
 bool IsKey(std::string_view key) {
-  return !key.empty() &&
-         std::all_of(key.begin(), key.end(), [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0 || c == '-'; });
+  return !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+    return std::islower(static_cast<unsigned char>(c)) != 0 || c == '-';
+  });
 }
 
 absl::Status CheckRole(std::string_view option, const std::string& role, bool automatic) {
   if ((automatic && role == "auto") || ParseRole(role)) return absl::OkStatus();
-  return InvalidInput(option, ": '", role, "' is not ", automatic ? "auto, " : "", "none, reader, submitter or admin");
+  return InvalidInput(option, ": '", role, "' is not ", automatic ? "auto, " : "",
+                      "none, reader, submitter or admin");
 }
 
 absl::Status CheckTls(const ServerOptions& options) {
-  if (options.grpc_use_ssl_mutual && !options.grpc_use_ssl) return InvalidInput("grpc-use-ssl-mutual needs grpc-use-ssl");
-  if (options.grpc_use_ssl && (options.grpc_server_cert.empty() || options.grpc_server_key.empty())) {
+  if (options.grpc_use_ssl_mutual && !options.grpc_use_ssl)
+    return InvalidInput("grpc-use-ssl-mutual needs grpc-use-ssl");
+  if (options.grpc_use_ssl &&
+      (options.grpc_server_cert.empty() || options.grpc_server_key.empty())) {
     return InvalidInput("grpc-use-ssl needs grpc-server-cert and grpc-server-key");
   }
   if (options.grpc_use_ssl_mutual && options.grpc_root_cert.empty()) {
@@ -51,7 +58,8 @@ absl::Status CheckTls(const ServerOptions& options) {
 constexpr std::string_view kDefaultPagePort = "8472";
 
 bool IsPort(std::string_view text) {
-  const bool digits = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool digits =
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
   return digits && !text.empty() && text.size() <= 5 && std::stoi(std::string(text)) <= 65535;
 }
 
@@ -62,10 +70,12 @@ absl::Status CheckPage(const ServerOptions& options) {
   const std::string address = PageAddressOf(options).address;
   if (address.empty() || IsLocalAddress(address)) return absl::OkStatus();
   if (!options.insecure_bind) {
-    return InvalidInput("http-address: ", address, " can be reached from other machines, without TLS: use insecure-bind");
+    return InvalidInput("http-address: ", address,
+                        " can be reached from other machines, without TLS: use insecure-bind");
   }
   if (options.auth_file.empty() && options.anonymous_role == "auto") {
-    return InvalidInput("http-address: ", address, " lets everybody in: use auth-file, or name the anonymous-role");
+    return InvalidInput("http-address: ", address,
+                        " lets everybody in: use auth-file, or name the anonymous-role");
   }
   return absl::OkStatus();
 }
@@ -81,16 +91,18 @@ absl::StatusOr<std::map<std::string, std::string>> ParseConfig(std::string_view 
     if (line.empty() || line.front() == '#') continue;
     const size_t equals = line.find('=');
     const std::string key(WithoutSpace(line.substr(0, equals)));
-    if (equals == std::string_view::npos || !IsKey(key)) return InvalidInput("line ", line_number, " is not 'key = value'");
+    if (equals == std::string_view::npos || !IsKey(key))
+      return InvalidInput("line ", line_number, " is not 'key = value'");
     if (!values.emplace(key, WithoutSpace(line.substr(equals + 1))).second)
       return InvalidInput("line ", line_number, ": ", key, " again");
   }
   return values;
 }
 
-absl::StatusOr<ServerOptions> ResolveOptions(const std::map<std::string, std::string>& flags,
-                                             const std::function<std::optional<std::string>(const std::string&)>& getenv,
-                                             const std::map<std::string, std::string>& file) {
+absl::StatusOr<ServerOptions> ResolveOptions(
+    const std::map<std::string, std::string>& flags,
+    const std::function<std::optional<std::string>(const std::string&)>& getenv,
+    const std::map<std::string, std::string>& file) {
   ServerOptions options;
   std::map<std::string, std::string> left = file;
   for (const OptionSpec& option : OptionTable(options)) {
@@ -104,7 +116,8 @@ absl::StatusOr<ServerOptions> ResolveOptions(const std::map<std::string, std::st
       MENDEL_RETURN_IF_ERROR(Annotate(SetOption(option, line.mapped()), "configuration file"));
     }
   }
-  if (!left.empty()) return InvalidInput("configuration file: there is no option ", left.begin()->first);
+  if (!left.empty())
+    return InvalidInput("configuration file: there is no option ", left.begin()->first);
   options.runner.concurrent_jobs = static_cast<int>(options.concurrent_jobs);
   options.runner.max_attempts = static_cast<int>(options.max_attempts);
   options.runner.other_devices = Parts(options.devices);
@@ -120,18 +133,22 @@ bool IsLocalAddress(std::string_view address) {
   return false;
 }
 
-std::vector<std::string> ListenAddresses(const ServerOptions& options) { return Parts(options.listen); }
+std::vector<std::string> ListenAddresses(const ServerOptions& options) {
+  return Parts(options.listen);
+}
 
 PageAddress PageAddressOf(const ServerOptions& options) {
-  const std::string host =
-      options.http_address.find(':') == std::string::npos ? options.http_address : Cat("[", options.http_address, "]");
+  const std::string host = options.http_address.find(':') == std::string::npos
+                               ? options.http_address
+                               : Cat("[", options.http_address, "]");
   if (options.http_port == "none") return {};
   if (options.http_port != "auto") return {Cat(host, ":", options.http_port), true};
-  // Who may open a unix socket is the file system's business: a port would let others in.
+  // The file system controls the access to unix sockets. A port would bypass that control.
   const std::vector<std::string> listen = ListenAddresses(options);
   const auto is_local = [](const std::string& one) { return IsLocalAddress(one); };
   const auto is_unix = [](const std::string& one) { return one.starts_with("unix:"); };
-  const bool loopback = std::all_of(listen.begin(), listen.end(), is_local) && !std::all_of(listen.begin(), listen.end(), is_unix);
+  const bool loopback = std::all_of(listen.begin(), listen.end(), is_local) &&
+                        !std::all_of(listen.begin(), listen.end(), is_unix);
   return loopback ? PageAddress{Cat(host, ":", kDefaultPagePort), false} : PageAddress{};
 }
 
@@ -145,15 +162,21 @@ absl::Status CheckOptions(const ServerOptions& options) {
   for (const std::string& address : addresses) {
     if (IsLocalAddress(address)) continue;
     if (!options.grpc_use_ssl && !options.insecure_bind) {
-      return InvalidInput("listen: ", address, " can be reached from other machines: use TLS (grpc-use-ssl) or insecure-bind");
+      return InvalidInput(
+          "listen: ", address,
+          " can be reached from other machines: use TLS (grpc-use-ssl) or insecure-bind");
     }
-    if (options.auth_file.empty() && !options.grpc_use_ssl_mutual && options.anonymous_role == "auto") {
-      return InvalidInput("listen: ", address,
-                          " lets everybody in: use auth-file, grpc-use-ssl-mutual, or name the anonymous-role");
+    if (options.auth_file.empty() && !options.grpc_use_ssl_mutual &&
+        options.anonymous_role == "auto") {
+      return InvalidInput(
+          "listen: ", address,
+          " lets everybody in: use auth-file, grpc-use-ssl-mutual, or name the anonymous-role");
     }
   }
-  if (!options.metrics_listen.empty() && !IsLocalAddress(options.metrics_listen) && !options.insecure_bind) {
-    return InvalidInput("metrics-listen: ", options.metrics_listen, " can be reached from other machines: use insecure-bind");
+  if (!options.metrics_listen.empty() && !IsLocalAddress(options.metrics_listen) &&
+      !options.insecure_bind) {
+    return InvalidInput("metrics-listen: ", options.metrics_listen,
+                        " can be reached from other machines: use insecure-bind");
   }
   MENDEL_RETURN_IF_ERROR(CheckPage(options));
   if (options.max_chunk_bytes + (64 << 10) > options.max_message_bytes) {

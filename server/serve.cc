@@ -14,13 +14,13 @@
 namespace mendel::server {
 namespace {
 
-volatile std::sig_atomic_t stop_asked = 0;
-volatile std::sig_atomic_t reload_asked = 0;
+volatile std::sig_atomic_t stop_requested = 0;
+volatile std::sig_atomic_t reload_requested = 0;
 int wake_descriptor = -1;
 
 // Handlers, not a blocked mask: a mask would be inherited by the processes of jobs.
 void OnSignal(int signal) {
-  (signal == SIGHUP ? reload_asked : stop_asked) = 1;
+  (signal == SIGHUP ? reload_requested : stop_requested) = 1;
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(wake_descriptor, &one, sizeof(one));
 }
@@ -44,24 +44,29 @@ void Wait() {
 }  // namespace
 
 absl::Status Serve(const ServerOptions& options, const BuildInfo& build) {
-  // Threads share two heaps: with eight a core, what one thread freed is kept for that thread, and memory grows under load for
-  // long.
+  // Threads share two heaps: with eight a core, what one thread freed is kept for that thread, and
+  // memory grows under load for long.
   mallopt(M_ARENA_MAX, 2);
   HandleSignals();
   Logger log(ParseLogLevel(options.log_level), SystemClock(), &LogToStandardError);
-  MENDEL_ASSIGN_OR_RETURN(const std::unique_ptr<Daemon> daemon, Daemon::Start(options, build, SystemClock(), log));
+  MENDEL_ASSIGN_OR_RETURN(const std::unique_ptr<Daemon> daemon,
+                          Daemon::Start(options, build, SystemClock(), log));
   const std::vector<std::string> addresses = ListenAddresses(options);
   for (size_t i = 0; i < addresses.size(); ++i) {
     log.Log(LogLevel::kInfo, "serving",
-            {{"address", addresses[i]}, {"port", int64_t{daemon->rpc().ports()[i]}}, {"tls", options.grpc_use_ssl ? "yes" : "no"}});
+            {{"address", addresses[i]},
+             {"port", int64_t{daemon->rpc().ports()[i]}},
+             {"tls", options.grpc_use_ssl ? "yes" : "no"}});
   }
-  if (daemon->metrics_port() != 0) log.Log(LogLevel::kInfo, "metrics", {{"port", int64_t{daemon->metrics_port()}}});
-  if (daemon->page_port() != 0) log.Log(LogLevel::kInfo, "web page", {{"port", int64_t{daemon->page_port()}}});
-  while (stop_asked == 0) {
+  if (daemon->metrics_port() != 0)
+    log.Log(LogLevel::kInfo, "metrics", {{"port", int64_t{daemon->metrics_port()}}});
+  if (daemon->page_port() != 0)
+    log.Log(LogLevel::kInfo, "web page", {{"port", int64_t{daemon->page_port()}}});
+  while (stop_requested == 0) {
     daemon->Tick();
     Wait();
-    if (reload_asked != 0) {
-      reload_asked = 0;
+    if (reload_requested != 0) {
+      reload_requested = 0;
       daemon->Reload();
     }
   }

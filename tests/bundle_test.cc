@@ -1,4 +1,5 @@
-// A network for three batch sizes: optimized once, one file, run with each batch against float64, every certificate replayed.
+// A network for three batch sizes: optimized once, one file, run with each batch against float64,
+// every certificate replayed.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -17,7 +18,8 @@
 namespace mendel {
 namespace {
 
-/// Convolutions, one of them dilated, a residual add, a pool and a product; the weights outweigh everything else in a plan.
+/// Convolutions, one of them dilated, a residual add, a pool and a product; the weights outweigh
+/// everything else in a plan.
 Graph Network(int64_t batch) {
   Emitter e("net");
   Rng rng(21);
@@ -28,7 +30,10 @@ Graph Network(int64_t batch) {
   };
   const auto conv = [&](ValueId x, int64_t dilation, const std::string& name) {
     return e.Op("Conv", {x, weight({24, 24, 3, 3}, "w" + name)},
-                {{"strides", Ints{1, 1}}, {"dilations", Ints{dilation, dilation}}, {"pads", Ints(4, dilation)}}, name);
+                {{"strides", Ints{1, 1}},
+                 {"dilations", Ints{dilation, dilation}},
+                 {"pads", Ints(4, dilation)}},
+                name);
   };
   const ValueId x = e.Input("x", {DType::kF32, {batch, 24, 10, 10}});
   const ValueId y = e.Op("Relu", {conv(x, 1, "first")}, {}, "active");
@@ -98,7 +103,8 @@ void Bundle::RunEveryBatch(const std::string& path) {
     EXPECT_TRUE(Replay(graphs_[k], (*read)[k].graph, *certificate).ok());
     EXPECT_FALSE(Replay(graphs_[(k + 1) % 3], (*read)[k].graph, *certificate).ok());
   }
-  EXPECT_EQ((*session)->Choose({{"x", {2, 24, 10, 10}}}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ((*session)->Choose({{"x", {2, 24, 10, 10}}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(Bundle, IsOptimizedOnceAndRunsForEveryBatch) {
@@ -107,7 +113,8 @@ TEST_F(Bundle, IsOptimizedOnceAndRunsForEveryBatch) {
   const auto results = OptimizeBundle(graphs_, options_, **cache);
   ASSERT_TRUE(results.ok()) << results.status();
   const std::vector<Plan> plans = PlansOf(*results);
-  const std::string path = folder_ + "/bundle.plan", single = folder_ + "/single.plan", again = folder_ + "/again.plan";
+  const std::string path = folder_ + "/bundle.plan", single = folder_ + "/single.plan",
+                    again = folder_ + "/again.plan";
   ASSERT_TRUE(WritePlanBundle(plans, path).ok());
 
   // The same cache: nothing is measured, and all but the certificates is the same.
@@ -119,9 +126,11 @@ TEST_F(Bundle, IsOptimizedOnceAndRunsForEveryBatch) {
 
   // Weights once: two more members cost less than the weights do.
   ASSERT_TRUE(WritePlan(plans[0], single).ok());
-  const auto bundle_size = std::filesystem::file_size(path), single_size = std::filesystem::file_size(single);
+  const auto bundle_size = std::filesystem::file_size(path),
+             single_size = std::filesystem::file_size(single);
   const auto weight_bytes = size_t{4} * (2 * 24 * 24 * 9 + 24 * 512);
-  EXPECT_LT(bundle_size, single_size + weight_bytes / 2) << "a single plan has " << single_size << " bytes";
+  EXPECT_LT(bundle_size, single_size + weight_bytes / 2)
+      << "a single plan has " << single_size << " bytes";
 
   RunEveryBatch(path);
 }

@@ -67,17 +67,17 @@ expect 0 '"before: 300 of 1980 MHz"' "$mendel" inspect small.plan --json
 expect 0 'Relu x2' "$mendel" inspect g.txt
 
 # A plan carries the text of its kernels: what is written out is that text, and a changed one is refused.
-"$make_small_plan" $backend mended.plan mended || exit 1
-expect 0 'kernel .*\.cu  cuda, channels last, mends Patch mended  sha256 [0-9a-f]{64}' "$mendel" inspect mended.plan
-expect 0 'mended by recompute .*: 32 of 256 elements of y' "$mendel" explain mended.plan
-expect 0 '"shape":\[1,4,8,8\]' bash -c '"$0" explain mended.plan --json | tr -d " \n"' "$mendel"
-expect 0 'mends Patch mended' "$mendel" explain mended.plan --emit-cuda cuda
-expect 0 '"from_plan": true' "$mendel" explain mended.plan --emit-cuda cuda_last --channels-last --json
+"$make_small_plan" $backend corrected.plan corrected || exit 1
+expect 0 'kernel .*\.cu  cuda, channels last, corrects Patch corrected  sha256 [0-9a-f]{64}' "$mendel" inspect corrected.plan
+expect 0 'corrected by recompute .*: 32 of 256 elements of y' "$mendel" explain corrected.plan
+expect 0 '"shape":\[1,4,8,8\]' bash -c '"$0" explain corrected.plan --json | tr -d " \n"' "$mendel"
+expect 0 'corrects Patch corrected' "$mendel" explain corrected.plan --emit-cuda cuda
+expect 0 '"from_plan": true' "$mendel" explain corrected.plan --emit-cuda cuda_last --channels-last --json
 for emitted in cuda cuda_last; do
-  for file in "$emitted"/*.cu; do expect 0 "sha256 $(sha256sum "$file" | cut -c1-64)" "$mendel" inspect mended.plan; done
+  for file in "$emitted"/*.cu; do expect 0 "sha256 $(sha256sum "$file" | cut -c1-64)" "$mendel" inspect corrected.plan; done
 done
-expect 0 '"y"|wrote|out/y' "$mendel" run mended.plan --random-inputs 1 --output-dir out
-LC_ALL=C sed 's/__global__/__glabol__/' mended.plan >changed.plan
+expect 0 '"y"|wrote|out/y' "$mendel" run corrected.plan --random-inputs 1 --output-dir out
+LC_ALL=C sed 's/__global__/__glabol__/' corrected.plan >changed.plan
 for command in "inspect changed.plan" "explain changed.plan" "run changed.plan --random-inputs 1 --output-dir out"; do
   # shellcheck disable=SC2086
   expect 2 "section 'kernels' does not have its hash" "$mendel" $command
@@ -111,7 +111,7 @@ expect 2 'must choose one: x:2x8; x:4x8; x:16x8' "$mendel" export bundle.plan --
 expect 0 'wrote out.onnx' "$mendel" export bundle.plan --onnx out.onnx --shapes x:4x8
 expect 0 'input  x  f32\[4,8\]' "$mendel" inspect out.onnx
 expect 2 'carries no certificate' "$mendel" verify bundle.plan --model out.onnx
-expect 2 "member 0 \(x:2x8\): dimension 0 of input 'x' is 4, not 2" "$mendel" refit bundle.plan --model out.onnx -o refitted.plan
+expect 2 "member 0 \(x:2x8\): dimension 0 of input 'x' is 4, not 2" "$mendel" rebind bundle.plan --model out.onnx -o rebound.plan
 expect 2 'a bundle of plans for several input shapes' "$mendel" verify bundle.plan out.onnx
 head -c 900 bundle.plan >cut.plan
 expect 2 'damaged plan' "$mendel" run cut.plan --input x=x.npy --output-dir out

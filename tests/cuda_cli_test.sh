@@ -1,6 +1,6 @@
 #!/bin/bash
-# cuda_cli_test.sh MENDEL MAKE_CONV_NET FAKES: what a GPU is needed for, from outside, on the fakes of CUDA's libraries in folder FAKES
-# (kernels/cuda/fake/libraries/installation.h): a measured search, plans that run, are measured and refused, and a device that fails.
+# cuda_cli_test.sh MENDEL MAKE_CONV_NET FAKES: the commands that need a GPU, on the fakes of CUDA's libraries in folder FAKES
+# (kernels/cuda/testing/fake/libraries/installation.h): a measured search, plans that run, are measured and refused, and a failing device.
 set -u
 mendel=$1
 make_conv_net=$2
@@ -18,7 +18,7 @@ unset MENDEL_CUDA_WORKSPACE_MIB
 optimize=("$mendel" optimize net.onnx --device cuda --threads 1 --max-candidates 1)
 kernels=$folder/caches/mendel/kernels
 
-# What is here.
+# The device that is here.
 expect 0 '^backend cuda: cuda:emulated device:sm_90:driver 13000:nvrtc 13\.99:cuDNN 9\.19\.0.*:cublaslt 13\.1\.0' "$mendel" doctor
 expect 0 "^cuda: NVRTC 13.99 at $fakes/libnvrtc.so.13" "$mendel" doctor
 expect 0 "^cuda: cuDNN 9.19.0 at $fakes/libcudnn.so.9" "$mendel" doctor
@@ -34,7 +34,7 @@ expect 0 "^cuda: NVRTC 13.99 at here/libnvrtc.so.13" "$mendel" doctor --cuda-pat
 expect 2 'cuda-path.*nowhere' "$mendel" doctor --cuda-path nowhere
 expect 2 'cuda-path.*nowhere' "${optimize[@]}" --cuda-path nowhere -o none.plan
 
-# A measured search, and the plan wherever it is read.
+# A measured search, and commands that read its plan.
 expect 0 '^wrote +gpu.plan' "${optimize[@]}" --cache cache.sqlite --budget 30s -o gpu.plan
 expect 0 '^times: measured' "$mendel" inspect gpu.plan
 expect 0 '^machine: cuda:emulated device:sm_90' "$mendel" inspect gpu.plan
@@ -47,8 +47,8 @@ expect 0 '^equivalent.*fresh' "$mendel" verify gpu.plan --model net.onnx --fresh
 expect 0 '^plan +median .*runs' "$mendel" bench gpu.plan --duration 50ms
 expect 0 '^device after +1500 of 1980 MHz.* held back by the power limit' "$mendel" bench gpu.plan --duration 50ms
 expect 0 '"speedup": ' "$mendel" bench gpu.plan --duration 50ms --baseline --json
-expect 0 'wrote +refitted.plan' "$mendel" refit gpu.plan --model other.onnx -o refitted.plan
-# The same cache: nothing is measured anew, and no kernel is compiled.
+expect 0 'wrote +rebound.plan' "$mendel" rebind gpu.plan --model other.onnx -o rebound.plan
+# With the same cache, nothing is measured anew, and no kernel is compiled.
 before=$(ls "$kernels" | sort | sha256sum)
 expect 0 '^wrote' "${optimize[@]}" --cache cache.sqlite --budget 30s --error-on-cache-miss -o again.plan
 [ "$(ls "$kernels" | sort | sha256sum)" = "$before" ] || fail "kernels were compiled again"
@@ -60,7 +60,7 @@ expect 0 '^y +f32\[1,10\]' "$mendel" run host.plan --random-inputs 3 --output-di
 expect 0 '^y +f32\[1,10\]' "$mendel" run gpu.plan --random-inputs 3 --output-dir gpu
 awk "BEGIN {exit !($(far gpu/y.npy host/y.npy) < 1e-5)}" || fail "the GPU's plan differs by $(far gpu/y.npy host/y.npy)"
 
-# Another version, another architecture: refused with both named; --retune takes what is here.
+# A plan of another version or architecture is refused with both named; --retune replaces its algorithms.
 expect 2 'tuned for .*cuDNN 9.19.0.*this machine is .*cuDNN 9.18.0' env MENDEL_FAKE_CUDNN_VERSION=91800 "$mendel" run gpu.plan --random-inputs 3 --output-dir out
 expect 2 'tuned for .*cuDNN 9.19.0.*this machine is .*cuDNN 9.18.0' env MENDEL_FAKE_CUDNN_VERSION=91800 "$mendel" bench gpu.plan --duration 50ms
 expect 2 'tuned for .*sm_90.*this machine is .*sm_80' env MENDEL_FAKE_ARCHITECTURE=80 "$mendel" run gpu.plan --random-inputs 3 --output-dir out
@@ -70,7 +70,7 @@ expect 0 '^y ' env MENDEL_FAKE_ARCHITECTURE=80 "$mendel" run gpu.plan --retune -
 awk "BEGIN {exit !($(far retuned/y.npy host/y.npy) < 1e-5)}" || fail "the retuned plan differs by $(far retuned/y.npy host/y.npy)"
 expect 0 '^plan +median' env MENDEL_FAKE_CUDNN_VERSION=91800 "$mendel" bench gpu.plan --retune --duration 50ms
 
-# What fails while the user has a plan: it is named, and the plan's bytes stay.
+# A failure while the user has a plan: it is named, and the plan's bytes stay.
 cp gpu.plan kept.plan
 # refused CODE WORDS SETTING: optimizing under this setting of the fakes.
 refused() {
@@ -92,11 +92,11 @@ expect 5 'uncorrectable ECC error' env MENDEL_FAKE_FAILURE=GraphLaunch:1:214 "$m
 expect 5 'out of device memory' env MENDEL_FAKE_MEMORY=1000 "$mendel" bench gpu.plan --duration 50ms
 [ -e out ] && fail "a failed run wrote outputs"
 
-# Memory that is short for the one order of launches that this plan has (others that do not fit are left out, and told).
+# Memory is too short for the one order of launches of this plan (other orders that do not fit are left out, and reported).
 expect 5 'bytes of device memory: cuMemAlloc: out of device memory' env MENDEL_FAKE_FAILURE=MemAlloc:1:2 "$mendel" run gpu.plan --random-inputs 3 --output-dir out
 [ -e out ] && fail "a run without memory wrote outputs"
 
-# One process measures at a time: the others say that they wait, and go on.
+# One process measures at a time: the others print that they wait, and go on.
 (
   flock 9
   sleep 2

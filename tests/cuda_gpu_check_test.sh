@@ -19,10 +19,10 @@ for part in correctness models; do  # the second one is added to what the first 
   expect 0 'Nothing was found wrong' "${check[@]}" --parts $part --output "$folder/results.md"
 done
 results=$(cat "$folder/results.md")
-told() { grep -Eq "$1" <<<"$results" || fail "the results do not tell /$1/: $results"; }
-told '^    cuda: device: emulated device, sm_90'
-told '^times, streams, replays and branches: ([3-9]|1[01]) of 11, .* 0 wrong'
-told '^\| net \| [0-9]+ \| [0-9.]+e-[0-9]+ \| [0-9.]+e-[0-9]+ \| [0-9]+ \|'
+reported() { grep -Eq "$1" <<<"$results" || fail "the results do not report /$1/: $results"; }
+reported '^    cuda: device: emulated device, sm_90'
+reported '^times, streams, replays and branches: ([3-9]|1[01]) of 11, .* 0 wrong'
+reported '^\| net \| [0-9]+ \| [0-9.]+e-[0-9]+ \| [0-9.]+e-[0-9]+ \| [0-9]+ \|'
 
 # A device that fails is wrong, one that is not there is no failure.
 expect 1 'exit code 5: .*out of device memory' env MENDEL_FAKE_MEMORY=1000 "${check[@]}" --keep "$folder/none" --parts models --output "$folder/failed.md"

@@ -1,5 +1,5 @@
-// ONNX's own test data holds many operators twice: as one node, and expanded into its function body of primitives. Each pair that
-// imports must be proven equal.
+// ONNX's own test data contains many operators twice: as one node, and expanded into its function
+// body of primitives. Each pair that imports must be proven equal.
 
 #include <gtest/gtest.h>
 
@@ -20,25 +20,28 @@ namespace {
 /// At least so many pairs are proven equal.
 constexpr int kLeastEquivalent = 46;
 
-std::string Message(const absl::Status& status) { return {status.message().data(), status.message().size()}; }
+std::string Message(const absl::Status& status) {
+  return {status.message().data(), status.message().size()};
+}
 
 struct Tally {
   int equivalent = 0;
   std::map<std::string, std::vector<std::string>> refused, unproven;
 };
 
-void ComparePair(const std::string& name, const OnnxTestCase& plain, const OnnxTestCase& expanded, Tally& tally) {
+void ComparePair(const std::string& name, const OnnxTestCase& plain, const OnnxTestCase& expanded,
+                 Tally& tally) {
   const auto matched = MatchInterfaces(plain.graph, expanded.graph, {});
   if (!matched.ok()) {
     tally.refused[Message(matched.status())].push_back(name);
     return;
   }
   CompareOptions options;
-  options.judge.weights = WeightMode::kExact;
+  options.verifier.weights = WeightMode::kExact;
   const auto report = ComparePrograms(plain.graph, matched->graph, options);
   ASSERT_TRUE(report.ok()) << name << ": " << report.status();
   EXPECT_TRUE(report->verdict == Verdict::kEquivalent || report->verdict == Verdict::kUnproven)
-      << name << " is judged " << VerdictName(report->verdict);
+      << name << " is found " << VerdictName(report->verdict);
   if (report->verdict == Verdict::kEquivalent) {
     ++tally.equivalent;
   } else {
@@ -49,7 +52,8 @@ void ComparePair(const std::string& name, const OnnxTestCase& plain, const OnnxT
 
 void Print(const char* what, const std::map<std::string, std::vector<std::string>>& reasons) {
   for (const auto& [reason, names] : reasons) {
-    std::printf("%s %zu: %s [%s%s]\n", what, names.size(), reason.c_str(), names[0].c_str(), names.size() > 1 ? ", ..." : "");
+    std::printf("%s %zu: %s [%s%s]\n", what, names.size(), reason.c_str(), names[0].c_str(),
+                names.size() > 1 ? ", ..." : "");
   }
 }
 
@@ -72,7 +76,8 @@ TEST(ExpandedPairs, AreEqual) {
     const auto plain = LoadOnnxTestCases(twin), expanded = LoadOnnxTestCases(folder);
     if (!plain.ok() || !expanded.ok()) {
       const absl::Status status = plain.ok() ? expanded.status() : plain.status();
-      tally.refused[std::regex_replace(Message(status), std::regex("node '[^']*' "), "")].push_back(name);
+      tally.refused[std::regex_replace(Message(status), std::regex("node '[^']*' "), "")].push_back(
+          name);
       continue;
     }
     ComparePair(name, plain->front(), expanded->front(), tally);

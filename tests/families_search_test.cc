@@ -1,5 +1,6 @@
-// Every family of mutants is found by search alone: all rules are on, nothing names the family, and on a machine that is slow at
-// what the family avoids (pretended_machines.h) the plan holds it - judged, certified, executed, equal to float64.
+// Every family of mutants is found by search alone: all rules are on, nothing names the family, and
+// on a machine that is slow at what the family avoids (pretended_machines.h) the plan holds it -
+// verified, certified, executed, equal to float64.
 
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +29,7 @@ absl::StatusOr<OptimizeResult> Found(const Graph& graph, Machine machine, Search
                                      WeightMode weights = WeightMode::kSymbolic) {
   OptimizeOptions options;
   options.costs = CostsOf(machine);
-  options.judge.weights = weights;
+  options.verifier.weights = weights;
   options.search.method = method;
   options.search.budget_seconds = 120;
   if (method == SearchMethod::kEGraph) {  // keeps the integer programs small
@@ -38,7 +40,7 @@ absl::StatusOr<OptimizeResult> Found(const Graph& graph, Machine machine, Search
   return Optimize(graph, options, *cache);
 }
 
-/// The machine on which a rule is worth its while; nothing for rules of the normaliser.
+/// The machine on which a rule is worth its while; nothing for rules of the normalizer.
 std::optional<Machine> MachineFor(std::string_view rule) {
   static const std::map<std::string_view, Machine> kMachines = {
       {"add_kernels", Machine::kLaunches},
@@ -48,6 +50,8 @@ std::optional<Machine> MachineFor(std::string_view rule) {
       {"batch_to_space", Machine::kLargeImages},
       {"batch_to_space_gap", Machine::kLargeImages},
       {"cancel_parts", Machine::kBytes},
+      {"compute_needed", Machine::kArithmetic},
+      {"compute_once", Machine::kArithmetic},
       {"constants_into_conv", Machine::kLaunches},
       {"constants_into_matmul", Machine::kLaunches},
       {"conv1x1_to_matmul", Machine::kMatrices},
@@ -79,11 +83,14 @@ std::optional<Machine> MachineFor(std::string_view rule) {
       {"split_groups", Machine::kDenseChannels},
       {"split_kernel", Machine::kSmallKernels},
       {"stack_matmuls", Machine::kLaunches},
+      {"stack_twins", Machine::kWideBatches},
       {"stride_to_depth", Machine::kWindows},
       {"sum_to_concat", Machine::kLaunches},
+      {"sums_of_products", Machine::kArithmetic},
       {"transpose_space", Machine::kColumns},
       {"transposed_conv_phases", Machine::kForwardOnly},
       {"transposed_conv_to_depth", Machine::kForwardOnly},
+      {"transposes_across", Machine::kBytes},
       {"upsample_after_conv1x1", Machine::kArithmetic},
       {"upsample_phases", Machine::kArithmetic},
       {"whole_window_conv_to_matmul", Machine::kMatrices},
@@ -99,7 +106,8 @@ double MillisecondsOn(Machine machine, const Graph& graph) {
   return milliseconds;
 }
 
-/// Largest error of the plan on the CPU against the program in double, relative to the largest output.
+/// Largest error of the plan on the CPU against the program in double, relative to the largest
+/// output.
 double ExecutedError(const Graph& graph, const OptimizeResult& result) {
   const std::vector<Tensor> inputs = RandomInputs(graph, 5);
   std::vector<HostValue> host;
@@ -132,39 +140,51 @@ TEST_P(FamilySearch, FindsIt) {
     const auto found = Found(*graph, machine.value_or(Machine::kLaunches), method);
     ASSERT_TRUE(found.ok()) << found.status();
     std::string rules;
+    // Derivations find what rules of other families state: the algebra of linear operators, and the
+    // regions that are needed or repeat.
+    const std::set<std::string_view> derivations = {"sums_of_products", "compute_needed",
+                                                    "compute_once"};
     bool family = false;
     for (const plan::AppliedMutant& mutant : found->search.mutants) {
       rules += mutant.rule() + (mutant.mending().empty() ? " " : " (" + mutant.mending() + ") ");
-      family = family || FindRule(mutant.rule())->family == rule->family;
+      family = family || FindRule(mutant.rule())->family == rule->family ||
+               derivations.contains(mutant.rule());
     }
-    const double before = MillisecondsOn(machine.value_or(Machine::kLaunches), *graph), after = found->search.best_time.median_ms;
-    // The e-graph, in its one round here, need not get that far, and names only mutants whose operators are in its program.
+    const double before = MillisecondsOn(machine.value_or(Machine::kLaunches), *graph),
+                 after = found->search.best_time.median_ms;
+    // The e-graph, in its one round here, need not get that far, and names only mutants whose
+    // operators are in its program.
     if (method == SearchMethod::kBeam) {
-      EXPECT_TRUE(family || !machine.has_value()) << "found " << rules << PrintGraph(found->plan.graph);
+      EXPECT_TRUE(family || !machine.has_value())
+          << "found " << rules << PrintGraph(found->plan.graph);
       EXPECT_LT(after, before);
     }
     EXPECT_LE(after, before);
     EXPECT_LE(found->certificate.bound_log2, -80);
     const double error = ExecutedError(*graph, *found);
     EXPECT_LT(error, 1e-5);
-    std::printf("%s (%s) by %s: %s, predicted %.2fx, error %.1e\n", std::string(GetParam().name).c_str(),
-                std::string(rule->family).c_str(), std::string(SearchMethodName(method)).c_str(), rules.c_str(), before / after,
+    std::printf("%s (%s) by %s: %s, predicted %.2fx, error %.1e\n",
+                std::string(GetParam().name).c_str(), std::string(rule->family).c_str(),
+                std::string(SearchMethodName(method)).c_str(), rules.c_str(), before / after,
                 error);
   }
 }
 
-/// All but one whose corrections cost more than it gains on any machine here; without padding (BatchNormThroughOpenConv) it is
-/// found.
+/// All but one whose corrections cost more than it gains on any machine here; without padding
+/// (BatchNormThroughOpenConv) it is found.
 std::vector<FamilyExample> SearchedExamples() {
   std::vector<FamilyExample> examples = FamilyExamples();
-  std::erase_if(examples, [](const FamilyExample& example) { return example.name == "BatchNormThroughConv"; });
+  std::erase_if(examples, [](const FamilyExample& example) {
+    return example.name == "BatchNormThroughConv";
+  });
   return examples;
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, FamilySearch, testing::ValuesIn(SearchedExamples()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-/// A convolution whose weights are a product of small integers (or random), with a batch norm to fold.
+/// A convolution whose weights are a product of small integers (or random), with a batch norm to
+/// fold.
 Graph StoredConvolution(bool product) {
   std::string body = R"(
   %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
@@ -187,15 +207,18 @@ TEST(StoredWeights, AreUsedWhereThePlanMayHoldForThemAlone) {
       const Graph graph = StoredConvolution(product);
       const auto found = Found(graph, Machine::kArithmetic, SearchMethod::kBeam, weights);
       ASSERT_TRUE(found.ok()) << found.status();
-      const bool used = std::any_of(found->search.mutants.begin(), found->search.mutants.end(),
-                                    [](const plan::AppliedMutant& mutant) { return mutant.rule() == "low_rank_weights"; });
+      const bool used = std::any_of(
+          found->search.mutants.begin(), found->search.mutants.end(),
+          [](const plan::AppliedMutant& mutant) { return mutant.rule() == "low_rank_weights"; });
       EXPECT_EQ(used, product && weights == WeightMode::kExact);
       EXPECT_EQ(found->certificate.weights, used ? WeightMode::kExact : WeightMode::kSymbolic);
-      EXPECT_EQ(found->plan.info.weights(), used ? plan::WEIGHTS_MODE_EXACT : plan::WEIGHTS_MODE_SYMBOLIC);
+      EXPECT_EQ(found->plan.info.weights(),
+                used ? plan::WEIGHTS_MODE_EXACT : plan::WEIGHTS_MODE_SYMBOLIC);
       EXPECT_TRUE(Replay(graph, found->plan.graph, found->certificate).ok());
       EXPECT_LT(ExecutedError(graph, *found), 1e-5);
       std::printf("stored %s, weights %s: bound 2^%.0f\n", product ? "product" : "numbers",
-                  weights == WeightMode::kExact ? "exact" : "symbolic", found->certificate.bound_log2);
+                  weights == WeightMode::kExact ? "exact" : "symbolic",
+                  found->certificate.bound_log2);
     }
   }
 }

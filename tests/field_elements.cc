@@ -11,12 +11,14 @@
 namespace mendel::cuda {
 namespace {
 
-/// What an extreme begins with, the infinities of the text: no element of a field below 2^60.
+/// The first value of an extreme, the infinities of the text: no element of a field below 2^60.
 constexpr uint64_t kOfNothing = ~uint64_t{0};
 
 FieldFunctions* bound = nullptr;
 
-uint64_t CallBound(const char* function, uint64_t a, uint64_t b) { return bound->Call(function, a, b); }
+uint64_t CallBound(const char* function, uint64_t a, uint64_t b) {
+  return bound->Call(function, a, b);
+}
 uint64_t LiteralOfBound(double value) { return bound->Literal(value); }
 
 }  // namespace
@@ -35,12 +37,12 @@ struct Element {
   unsigned long long v;
 };
 inline Element Called(const char* function, Element a, Element b = 0ull) { return mendel_field_call(function, a.v, b.v); }
-// Of a text's own minus: Exp looks at both sides.
+// The difference of a text's own minus: Exp looks at both sides.
 struct Difference {
   Element a, b;
   operator Element() const { return (a.v + mendel_field_prime - b.v) % mendel_field_prime; }
 };
-// A quotient looks at what is under it.
+// A root in a text: a quotient reads the operand under it.
 struct Root {
   Element of;
   operator Element() const { return Called("Sqrt", of); }
@@ -71,7 +73,7 @@ inline Element Plus(Element a, Element b) { return a + b; }
 inline Element Minus(Element a, Element b) { return a - b; }
 inline Element Times(Element a, Element b) { return a * b; }
 inline Element Quotient(Element a, Element b) { return a / b; }
-// Of tensor cores: no rounding, the sums of a warp's products; a word has elements where it has numbers.
+// Sums of tensor cores: no rounding, those of a warp's products; a word has elements where it has numbers.
 inline Element SumOfElements(Element c, const Element* left, const Element* right, int count) {
   for (int p = 0; p < count; ++p) c = Plus(c, Times(left[p], right[p]));
   return c;
@@ -114,17 +116,22 @@ inline Element MinOf::Of<Element>(Element a, Element b) { return mendel_field::C
 
 const char* const kEndElements = "#undef F32\n#undef F16Pair\n#undef Bf16Pair\n#undef float\n";
 
-bool IsJudgedInField(std::string_view op) {
+bool IsVerifiedInField(std::string_view op) {
   using Names = std::set<std::string_view>;
-  static const Names kElementwise = {"Abs", "Add", "Div", "Exp", "Log", "Mul", "Neg", "Relu", "Sigmoid", "Sqrt", "Sub", "Tanh"};
-  static const Names kProductsAndViews = {"Conv", "ConvTranspose", "Expand", "MatMul", "Reshape", "Slice", "Transpose"};
-  static const Names kRows = {"InstanceNormalization", "LayerNormalization", "LogSoftmax", "Softmax"};
-  static const Names kReductions = {"L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"};
+  static const Names kElementwise = {"Abs", "Add",  "Div",     "Exp",  "Log", "Mul",
+                                     "Neg", "Relu", "Sigmoid", "Sqrt", "Sub", "Tanh"};
+  static const Names kProductsAndViews = {"Conv",    "ConvTranspose", "Expand",   "MatMul",
+                                          "Reshape", "Slice",         "Transpose"};
+  static const Names kRows = {"InstanceNormalization", "LayerNormalization", "LogSoftmax",
+                              "Softmax"};
+  static const Names kReductions = {"L1",   "L2",  "LogSum", "LogSumExp", "Max",
+                                    "Mean", "Min", "Prod",   "Sum",       "SumSquare"};
   if (op.substr(0, 6) == "Reduce") return kReductions.count(op.substr(6)) > 0;
   return kElementwise.count(op) + kProductsAndViews.count(op) + kRows.count(op) > 0;
 }
 
-FieldFunctions::FieldFunctions(const Draw& draw) : evaluator_(draw, WeightMode::kSymbolic), arithmetic_(draw.key) {}
+FieldFunctions::FieldFunctions(const Draw& draw)
+    : evaluator_(draw, WeightMode::kSymbolic), arithmetic_(draw.key) {}
 
 FieldFunctions::~FieldFunctions() {
   if (bound == this) bound = nullptr;
@@ -167,7 +174,9 @@ uint64_t FieldFunctions::Apply(std::string_view op, uint64_t a, uint64_t b) cons
   values[0].scalars = {Fp{a}};
   values[1].scalars = {Fp{b}};
   const FieldValue* operands[] = {&values[0], &values[1]};
-  return evaluator_.Apply(*definition, NodeView{inputs, {}, output}, {operands, inputs.size()}, 0).scalars[0].value;
+  return evaluator_.Apply(*definition, NodeView{inputs, {}, output}, {operands, inputs.size()}, 0)
+      .scalars[0]
+      .value;
 }
 
 uint64_t FieldFunctions::ShiftedExp(uint64_t x, uint64_t shift) {
@@ -180,7 +189,8 @@ uint64_t FieldFunctions::Sum(uint64_t a, uint64_t b) {
   const uint64_t sum = evaluator_.field().Add(a, b);
   const auto of_a = shifts_.find(a), of_b = shifts_.find(b);
   if (a == 0 || b == 0) return sum;  // the other one
-  if (of_a != shifts_.end() && of_b != shifts_.end() && of_a->second == of_b->second) shifts_[sum] = of_a->second;
+  if (of_a != shifts_.end() && of_b != shifts_.end() && of_a->second == of_b->second)
+    shifts_[sum] = of_a->second;
   return sum;
 }
 
@@ -203,7 +213,8 @@ uint64_t FieldFunctions::Extreme(const ScalarFunction& function, uint64_t a, uin
     }
   }
   if (members.empty()) return kOfNothing;
-  const uint64_t extreme = arithmetic_.Call(function, std::vector<Fp>(members.begin(), members.end())).value;
+  const uint64_t extreme =
+      arithmetic_.Call(function, std::vector<Fp>(members.begin(), members.end())).value;
   members_[{function.name, extreme}] = std::move(members);
   return extreme;
 }

@@ -1,17 +1,22 @@
-// What the text of a kernel means with elements of GF(p) in place of floats, for tests.
+// The meaning of a kernel's text with elements of GF(p) in place of floats, for tests.
 //
-// The bytes of a kernel stay as they are. Sums, products and quotients are the field's; functions that are no polynomials are the
-// judge's oracles, under the same key, so that kernel and judge agree where they apply one function to one element. Four facts
-// join what the text and the operators' meaning in the field spell differently:
-//   Exp(a - b) in the text, of a softmax and its shift, is Exp(a) / Exp(b): the functional equation of the exponential. The shift,
-//     whatever it is, cancels where it is one shift for numerator and denominator, and leaves the softmax without a shift that the
-//     judge has.
-//   Log of a sum of such quotients with one b is Log of the sum of Exp(a), minus b: the functional equation of the logarithm. Rows
-//     of one element have the quotient 1, of which b is not known: they are not judged so.
-//   1 / Sqrt(v) in the text, of a normalisation, is Rsqrt(v): the definition of that oracle. Nodes that divide by a root do so in
-//     the text, too, by Quotient, which is a quotient by the oracle Sqrt as it is to the judge.
-//   The largest of many elements, two at a time, is the judge's oracle of their set.
-// Literals are the dyadic rationals that they are in the text: an attribute that f32 rounds differs from the judge's.
+// The bytes of a kernel stay unchanged. Sums, products and quotients are the field's. Functions
+// that are no polynomials are the verifier's oracles, under the same key: kernel and verifier agree
+// where they apply one function to one element. Four axioms join different forms of the text and
+// of the operators' meaning in the field:
+//
+//   Exp(a - b) in the text, of a softmax and its shift, is Exp(a) / Exp(b): the functional equation
+//   of the exponential. One shift for numerator and denominator cancels, whatever it is. The result
+//   is the verifier's softmax without a shift.
+//   Log of a sum of such quotients with one b is Log of the sum of Exp(a), minus b: the functional
+//   equation of the logarithm. Rows of one element are not verified so: their quotient is 1, and
+//   its b is unknown.
+//   1 / Sqrt(v) in the text, of a normalization, is Rsqrt(v): the definition of that oracle. Nodes
+//   that divide by a root use Quotient in the text, a quotient by the verifier's oracle Sqrt.
+//   The largest of many elements, two at a time, is the verifier's oracle of their set.
+//
+// Literals are dyadic rationals, as in the text: an attribute that f32 rounds differs from the
+// verifier's.
 #ifndef MENDEL_TESTS_FIELD_ELEMENTS_H_
 #define MENDEL_TESTS_FIELD_ELEMENTS_H_
 
@@ -22,20 +27,23 @@
 #include <utility>
 
 #include "graph/arithmetic.h"
-#include "kernels/cuda/emulator/device.h"
+#include "kernels/cuda/testing/emulator/device.h"
 #include "verifier/field_evaluator.h"
 
 namespace mendel::cuda {
 
-/// Between PreambleText() and kernels, which then say `float` and mean an element; and after them. No dtype but f32 is defined.
+/// The text between PreambleText() and kernels, whose `float` then means an element; and the text
+/// after the kernels. No dtype but f32 is defined.
 extern const char* const kBeginElements;
 extern const char* const kEndElements;
 
-/// Is this an operator of which both sides mean the same? Not among them: comparisons, and functions whose texts are formulas in
-/// others (HardSwish) or have literals that f32 rounds (Gelu).
-bool IsJudgedInField(std::string_view op);
+/// True for an operator with the same meaning on both sides. Comparisons are excluded, and
+/// functions whose texts are formulas of other functions (HardSwish) or have literals that f32
+/// rounds (Gelu).
+bool IsVerifiedInField(std::string_view op);
 
-/// The judge's functions under one draw, for the module that it was bound to last. Not thread-safe.
+/// The verifier's functions under one draw, for the last bound module. Not
+/// thread-safe.
 class FieldFunctions {
  public:
   explicit FieldFunctions(const Draw& draw);
@@ -43,9 +51,11 @@ class FieldFunctions {
   FieldFunctions(const FieldFunctions&) = delete;
   FieldFunctions& operator=(const FieldFunctions&) = delete;
 
-  /// From here on, until another object is bound or this one ends, the module's elements are of this draw's field.
+  /// Sets the field of the module's elements to this draw's, until another object is bound or this
+  /// one is destroyed.
   void Bind(const EmulatedModule& module);
-  /// Before each launch: elements of one are not taken for extremes and sums that another one has made.
+  /// Starts a launch: extremes and sums of earlier launches are
+  /// forgotten.
   void Begin();
 
   uint64_t Call(std::string_view function, uint64_t a, uint64_t b);
@@ -60,7 +70,7 @@ class FieldFunctions {
 
   FieldEvaluator evaluator_;
   Arithmetic<Fp> arithmetic_;
-  /// Of the sets of which these elements are the extremes by these functions.
+  /// The sets of which these elements are the extremes by these functions.
   std::map<std::pair<std::string_view, uint64_t>, std::set<Fp>> members_;
   std::map<uint64_t, uint64_t> shifts_;  ///< b of the elements that are sums of Exp(a) / Exp(b)
 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a GPU is one script away from, where there is none: exit codes and messages, models without weights, and both benchmarks' logic on
+# Scripts that a machine with a GPU runs, tested without one: exit codes and messages, models without weights, and both benchmarks' logic on
 # the CPU. usage: gpu_scripts_test.sh BUILD MAKE_VERIFY_PAIRS
 set -uo pipefail
 build=$(realpath "$1")
@@ -45,7 +45,7 @@ expect 77 'SKIP: this build has no backend abacus' "$layers" --device abacus "$f
 expect 1 'unknown numerics class' "$layers" --numerics odd "$folder/filled.onnx"
 expect 2 'usage' "$layers" --batch 0 "$folder/filled.onnx"
 
-# The command that only a GPU answers.
+# The command line of the script that needs a GPU.
 expect 2 'no part dance' "$python" scripts/gpu-check --parts dance
 expect 2 'is no folder' "$python" scripts/gpu-check --models "$folder/none"
 expect 1 "not there: $folder/mendel" "$python" scripts/gpu-check --no-build --build "$folder"
@@ -60,7 +60,7 @@ if "$build/mendel" doctor | grep -q '^backend cuda: not usable'; then
   expect 77 'SKIP: .*libcuda' "$layers" --device cuda "$folder/filled.onnx"
 fi
 
-# Parts of a day's results are kept when another run has others; what is finished is not done again.
+# Results of a day are kept when another run produces other parts; finished work is not repeated.
 if "$python" -c 'import numpy' 2>/dev/null; then
   mkdir "$folder/one" && cp "$folder/filled.onnx" "$folder/one/" || fail "no model"
   check=("$python" scripts/gpu-check --device cpu --no-build --build "$build" --models "$folder/one" --keep "$folder/kept" --output "$folder/day.md"
@@ -80,7 +80,7 @@ if [ "$build" = "$(realpath build/release)" ] && "$python" -c 'import numpy' 2>/
   ls "$folder"/elsewhere/mendel-gpu/bench/results/gpu-cpu-*.md >/dev/null || fail "the archive's run wrote no results"
 fi
 
-# Plans beside other engines; those that this Python lacks are named.
+# Plans next to other engines; missing engines of this Python are named.
 if "$python" -c 'import numpy' 2>/dev/null; then
   "$pairs" "$folder" || fail "make_verify_pairs"
   gpu=("$python" bench/gpu --mendel "$build/mendel" --model-parts "$parts" --batch 1)

@@ -25,7 +25,8 @@ Values Pad(const Place& at) { return ChangeAttribute(at, "pad"); }
 Values Slice(const Place& at) { return ChangeAttribute(at, "slice"); }
 Values PatchBox(const Place& at) { return ChangeAttribute(at, "box"); }
 
-/// Another operator of the registry that takes the operands and gives the same types, or no operator at all.
+/// Another operator of the registry that takes the operands and gives the same types, or no
+/// operator at all.
 Values OtherOperator(const Place& at) {
   if (IsInput(at.site.node) || IsConstant(at.site.node) || at.site.outputs.size() != 1) return {};
   const TensorType& wanted = at.type(at.site.outputs[0]);
@@ -67,7 +68,8 @@ Values Seam(const Place& at) {
 
 /// The last operand left out: a bias, a lower bound, an index.
 Values DropOperand(const Place& at) {
-  if (static_cast<int>(at.site.inputs.size()) <= at.site.node.op->min_inputs || at.Is("Patch")) return {};
+  if (static_cast<int>(at.site.inputs.size()) <= at.site.node.op->min_inputs || at.Is("Patch"))
+    return {};
   Values operands = at.site.inputs;
   operands.pop_back();
   return at.Again(operands, at.site.node.attrs);
@@ -82,7 +84,8 @@ Values OtherOperand(const Place& at) {
     const Node& node = at.builder.node(id);
     for (size_t output = 0; output < node.outputs.size(); ++output) {
       const ValueId value{id, static_cast<int32_t>(output)};
-      if (value != at.site.inputs[k] && at.type(value) == at.type(at.site.inputs[k])) candidates.push_back(value);
+      if (value != at.site.inputs[k] && at.type(value) == at.type(at.site.inputs[k]))
+        candidates.push_back(value);
     }
   }
   if (candidates.empty()) return {};
@@ -125,8 +128,10 @@ Values TransposeOperand(const Place& at) {
 
 MaybeValue Rotated(const Place& at, ValueId x, size_t d) {
   const int64_t extent = at.type(x).shape[d];
-  const MaybeValue head = SliceOf(at.builder, x, d, 0, 1), tail = SliceOf(at.builder, x, d, 1, extent);
-  return head && tail ? at.Add("Concat", {*tail, *head}, {{"axis", static_cast<int64_t>(d)}}) : std::nullopt;
+  const MaybeValue head = SliceOf(at.builder, x, d, 0, 1),
+                   tail = SliceOf(at.builder, x, d, 1, extent);
+  return head && tail ? at.Add("Concat", {*tail, *head}, {{"axis", static_cast<int64_t>(d)}})
+                      : std::nullopt;
 }
 
 /// An operand moved by one position: off by one everywhere.
@@ -136,7 +141,8 @@ Values ShiftOperand(const Place& at) {
   return at.WithOperand(where->first, Rotated(at, at.site.inputs[where->first], where->second));
 }
 
-/// Channels that reach the wrong group of a grouped convolution; without groups, one taken for many.
+/// Channels that reach the wrong group of a grouped convolution; without groups, one taken for
+/// many.
 Values WrongGroup(const Place& at) {
   if (!at.site.node.attrs.Has("group")) return {};
   const size_t k = PickIndex(at.rng, std::min<size_t>(2, at.site.inputs.size()));
@@ -160,8 +166,11 @@ Values OneElement(const Place& at) {
     source.end[d] = source.begin[d] + 1;
   }
   if (source == target) return {};
-  const MaybeValue piece = at.Add("Slice", {x}, {{"starts", source.begin}, {"ends", source.end}, {"steps", Ints(shape.size(), 1)}});
-  const MaybeValue wrong = piece ? at.Add("Patch", {x, *piece}, {{"boxes", Boxes{target}}}) : std::nullopt;
+  const MaybeValue piece =
+      at.Add("Slice", {x},
+             {{"starts", source.begin}, {"ends", source.end}, {"steps", Ints(shape.size(), 1)}});
+  const MaybeValue wrong =
+      piece ? at.Add("Patch", {x, *piece}, {{"boxes", Boxes{target}}}) : std::nullopt;
   return wrong ? Values{*wrong} : Values();
 }
 
@@ -171,7 +180,8 @@ Values SlightlyOff(const Place& at) {
   const ValueId x = at.site.outputs[0];
   if (!IsFloat(at.type(x).dtype)) return {};
   const bool scaled = at.rng.Flip();
-  const MaybeValue wrong = at.Add(scaled ? "Mul" : "Add", {x, ScalarLike(at.builder, x, scaled ? 1.0078125 : 0.0625)});
+  const MaybeValue wrong =
+      at.Add(scaled ? "Mul" : "Add", {x, ScalarLike(at.builder, x, scaled ? 1.0078125 : 0.0625)});
   return wrong ? Values{*wrong} : Values();
 }
 
@@ -203,7 +213,8 @@ constexpr std::array<Kind, 19> kKinds = {{{"attribute", &Attribute},
 /// Equal as texts, stored tensors included.
 bool SameText(const Graph& a, const Graph& b) {
   std::vector<Tensor> tensors_a, tensors_b;
-  return PrintGraph(a, {.tensors = &tensors_a}) == PrintGraph(b, {.tensors = &tensors_b}) && tensors_a == tensors_b;
+  return PrintGraph(a, {.tensors = &tensors_a}) == PrintGraph(b, {.tensors = &tensors_b}) &&
+         tensors_a == tensors_b;
 }
 
 }  // namespace
@@ -211,14 +222,16 @@ bool SameText(const Graph& a, const Graph& b) {
 std::span<const std::string_view> MutationKinds() {
   static const std::array<std::string_view, kKinds.size()> kNames = [] {
     std::array<std::string_view, kKinds.size()> names;
-    std::transform(kKinds.begin(), kKinds.end(), names.begin(), [](const Kind& kind) { return kind.name; });
+    std::transform(kKinds.begin(), kKinds.end(), names.begin(),
+                   [](const Kind& kind) { return kind.name; });
     return names;
   }();
   return kNames;
 }
 
 std::optional<Graph> Mutate(const Graph& graph, const Mutation& mutation) {
-  const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.name == mutation.kind; });
+  const auto kind = std::find_if(kKinds.begin(), kKinds.end(),
+                                 [&](const Kind& k) { return k.name == mutation.kind; });
   MENDEL_CHECK(kind != kKinds.end());
   bool applied = false;
   const auto edit = [&](GraphBuilder& builder, const NodeSite& site) -> Values {
@@ -233,7 +246,8 @@ std::optional<Graph> Mutate(const Graph& graph, const Mutation& mutation) {
   return *std::move(mutant);
 }
 
-std::optional<Graph> RandomMutation(Rng& rng, const Graph& graph, std::string_view kind, Mutation& mutation) {
+std::optional<Graph> RandomMutation(Rng& rng, const Graph& graph, std::string_view kind,
+                                    Mutation& mutation) {
   for (int attempt = 0; attempt < 24; ++attempt) {
     mutation = {kind, static_cast<int32_t>(PickIndex(rng, graph.nodes().size())), rng.Next()};
     if (auto mutant = Mutate(graph, mutation)) return mutant;

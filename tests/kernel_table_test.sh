@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The table of own kernels beside oneDNN's: what bench/kernels makes of measurements, by programs that make them up, and that the real
+# The table of native kernels beside oneDNN's: what bench/kernels makes of measurements, by programs that make them up, and that the real
 # program measures layers of every sort. usage: kernel_table_test.sh KERNEL_TIMES
 set -uo pipefail
 times=$(realpath "$1")

@@ -1,4 +1,5 @@
-// Rewrites that others have published or shipped and that are false, each refused by the judge with its wrong elements named.
+// Rewrites that others have published or shipped and that are false, each refused by the verifier
+// with its wrong elements named.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,8 @@
 namespace mendel {
 namespace {
 
-/// The graph of these lines; {Wn} stands for n numbers of a weight, which the judge does not look at.
+/// The graph of these lines; {Wn} stands for n numbers of a weight, which the verifier does not
+/// look at.
 Graph Parse(std::string body) {
   size_t at = 0;
   while ((at = body.find("{W", at)) != std::string::npos) {
@@ -27,11 +29,13 @@ Graph Parse(std::string body) {
 /// Boxes of output 0 that are wrong; Certify must refuse as well.
 std::vector<Box> WrongBoxes(const std::string& original, const std::string& plan) {
   const Graph f = Parse(original), g = Parse(plan);
-  EXPECT_EQ(Certify(f, g, {}).status().code(), absl::StatusCode::kFailedPrecondition) << Certify(f, g, {}).status();
-  const auto report = Localise(f, g, {});
+  EXPECT_EQ(Certify(f, g, {}).status().code(), absl::StatusCode::kFailedPrecondition)
+      << Certify(f, g, {}).status();
+  const auto report = Localize(f, g, {});
   EXPECT_TRUE(report.ok()) << report.status();
   if (!report.ok()) return {};
-  EXPECT_TRUE(report->verdict == Verdict::kDifferent || report->verdict == Verdict::kPartial) << VerdictName(report->verdict);
+  EXPECT_TRUE(report->verdict == Verdict::kDifferent || report->verdict == Verdict::kPartial)
+      << VerdictName(report->verdict);
   return report->outputs[0].wrong;
 }
 
@@ -98,7 +102,8 @@ TEST(KnownFalseRules, AveragePoolCountingPaddingIsNotTheOther) {
   excluding.replace(excluding.find("count_include_pad = 1"), 21, "count_include_pad = 0");
   const std::vector<Box> wrong = WrongBoxes(counting, excluding);
   EXPECT_EQ(Volume(wrong), 6 * 7 - 4 * 5);
-  for (const Box& box : wrong) EXPECT_FALSE(Intersect(box, {{0, 0, 1, 1}, {1, 1, 5, 6}}).has_value()) << BoxString(box);
+  for (const Box& box : wrong)
+    EXPECT_FALSE(Intersect(box, {{0, 0, 1, 1}, {1, 1, 5, 6}}).has_value()) << BoxString(box);
 }
 
 TEST(KnownFalseRules, BlocksSplitUnequally) {
@@ -126,7 +131,8 @@ TEST(KnownFalseRules, AveragePoolIsNoIdentity) {
   %0 = Input() {name = "x", shape = [1, 2, 8]}
   %1 = AveragePool(%0) {kernel_shape = [3], strides = [1], dilations = [1], pads = [1, 1], count_include_pad = 1}
   return "y" = %1)";
-  const std::string identity = "  %0 = Input() {name = \"x\", shape = [1, 2, 8]}\n  return \"y\" = %0";
+  const std::string identity =
+      "  %0 = Input() {name = \"x\", shape = [1, 2, 8]}\n  return \"y\" = %0";
   EXPECT_EQ(WrongBoxes(identity, pool), (std::vector<Box>{{{0, 0, 0}, {1, 2, 8}}}));
 }
 
@@ -137,7 +143,8 @@ TEST(KnownFalseRules, TransposedSquareProducts) {
 )";
   const std::string product = head + "  %2 = MatMul(%0, %1)\n  return \"y\" = %2";
   const std::string exchanged = head + "  %2 = MatMul(%1, %0)\n  return \"y\" = %2";
-  const std::string transposed = head + "  %2 = MatMul(%0, %1)\n  %3 = Transpose(%2) {perm = [1, 0]}\n  return \"y\" = %3";
+  const std::string transposed =
+      head + "  %2 = MatMul(%0, %1)\n  %3 = Transpose(%2) {perm = [1, 0]}\n  return \"y\" = %3";
   EXPECT_EQ(WrongBoxes(product, exchanged), (std::vector<Box>{{{0, 0}, {4, 4}}}));
   // The diagonal is right.
   EXPECT_EQ(Volume(WrongBoxes(product, transposed)), 12);
@@ -160,15 +167,18 @@ TEST(KnownFalseRules, TheStarOfThreeClasses) {
   EXPECT_EQ(WrongBoxes(moving, fixed), (std::vector<Box>{{{2}, {5}}}));
 }
 
-absl::Status Certified(const std::string& original, const std::string& plan, WeightMode weights = WeightMode::kSymbolic) {
+absl::Status Certified(const std::string& original, const std::string& plan,
+                       WeightMode weights = WeightMode::kSymbolic) {
   const Graph f = Parse(original), g = Parse(plan);
-  const auto report = Localise(f, g, {.weights = weights});
-  EXPECT_TRUE(!report.ok() || report->verdict != Verdict::kEquivalent) << "Localise accepts";
+  const auto report = Localize(f, g, {.weights = weights});
+  EXPECT_TRUE(!report.ok() || report->verdict != Verdict::kEquivalent) << "Localize accepts";
   return Certify(f, g, {.weights = weights}).status();
 }
 
 TEST(KnownFalseRules, RootOfASquareIsNotTheNumber) {
-  const std::string plain = "  %0 = Input() {name = \"x\", shape = [4]}\n  %1 = Relu(%0)\n  return \"y\" = %0, \"r\" = %1";
+  const std::string plain =
+      "  %0 = Input() {name = \"x\", shape = [4]}\n  %1 = Relu(%0)\n  return \"y\" = %0, \"r\" = "
+      "%1";
   const std::string root = R"(
   %0 = Input() {name = "x", shape = [4]}
   %1 = Relu(%0)
@@ -180,7 +190,9 @@ TEST(KnownFalseRules, RootOfASquareIsNotTheNumber) {
 }
 
 TEST(KnownFalseRules, ANumberTimesItsQuotient) {
-  const std::string plain = "  %0 = Input() {name = \"x\", shape = [4]}\n  %1 = Relu(%0)\n  return \"y\" = %0, \"r\" = %1";
+  const std::string plain =
+      "  %0 = Input() {name = \"x\", shape = [4]}\n  %1 = Relu(%0)\n  return \"y\" = %0, \"r\" = "
+      "%1";
   const std::string quotient = R"(
   %0 = Input() {name = "x", shape = [4]}
   %1 = Relu(%0)
@@ -195,7 +207,8 @@ TEST(KnownFalseRules, ANumberTimesItsQuotient) {
   return "y" = %3, "r" = %1)";
   // Formally equal, but 0 / 0 where relu is zero.
   for (const std::string& plan : {quotient, quotient_first}) {
-    EXPECT_EQ(Certify(Parse(plain), Parse(plan), {}).status().code(), absl::StatusCode::kUnimplemented);
+    EXPECT_EQ(Certify(Parse(plain), Parse(plan), {}).status().code(),
+              absl::StatusCode::kUnimplemented);
   }
 }
 
@@ -205,7 +218,8 @@ TEST(KnownFalseRules, TenConjunctionsAreNotFalse) {
   int next = 2;
   std::string last = "%1";
   for (int k = 1; k <= 10; ++k) {
-    ands += Cat("  %", next, " = Slice(%0) {starts = [", k, "], ends = [", k + 1, "], steps = [1]}\n");
+    ands +=
+        Cat("  %", next, " = Slice(%0) {starts = [", k, "], ends = [", k + 1, "], steps = [1]}\n");
     ands += Cat("  %", next + 1, " = And(", last, ", %", next, ")\n");
     last = Cat("%", next + 1);
     next += 2;

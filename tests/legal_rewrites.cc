@@ -19,8 +19,11 @@ using MaybeValue = RewrittenValue;
 using Place = RewritePlace;
 
 MaybeValue Commute(const Place& at) {
-  static const std::set<std::string_view> kCommutative = {"Add", "And", "Equal", "Max", "Min", "Mul", "Or", "Xor"};
-  if (!kCommutative.contains(at.site.node.op->name) || at.site.inputs.size() < 2 || !at.IsArithmetic()) return std::nullopt;
+  static const std::set<std::string_view> kCommutative = {"Add", "And", "Equal", "Max",
+                                                          "Min", "Mul", "Or",    "Xor"};
+  if (!kCommutative.contains(at.site.node.op->name) || at.site.inputs.size() < 2 ||
+      !at.IsArithmetic())
+    return std::nullopt;
   std::vector<ValueId> operands = at.site.inputs;
   std::rotate(operands.begin(), operands.begin() + 1, operands.end());
   return at.Again(operands);
@@ -64,7 +67,8 @@ MaybeValue SplitInner(const Place& at) {
   const int64_t cut = at.rng.Between(1, inner - 1);
   MaybeValue sum;
   for (const auto& [begin, end] : {std::pair{int64_t{0}, cut}, std::pair{cut, inner}}) {
-    const MaybeValue left = at.Slice(a, rank_a - 1, begin, end), right = at.Slice(b, rank_b - 2, begin, end);
+    const MaybeValue left = at.Slice(a, rank_a - 1, begin, end),
+                     right = at.Slice(b, rank_b - 2, begin, end);
     const MaybeValue product = left && right ? at.Again({*left, *right}) : std::nullopt;
     if (!product) return std::nullopt;
     sum = sum ? at.Add("Add", {*sum, *product}) : product;
@@ -80,7 +84,8 @@ MaybeValue SplitInputChannels(const Place& at) {
   const int64_t cut = at.rng.Between(1, channels - 1);
   MaybeValue sum;
   for (const auto& [begin, end] : {std::pair{int64_t{0}, cut}, std::pair{cut, channels}}) {
-    const MaybeValue x = at.Slice(at.site.inputs[0], 1, begin, end), w = at.Slice(at.site.inputs[1], 1, begin, end);
+    const MaybeValue x = at.Slice(at.site.inputs[0], 1, begin, end),
+                     w = at.Slice(at.site.inputs[1], 1, begin, end);
     if (!x || !w) return std::nullopt;
     std::vector<ValueId> operands = {*x, *w};
     if (!sum && at.site.inputs.size() > 2) operands.push_back(at.site.inputs[2]);
@@ -105,14 +110,17 @@ MaybeValue Tile(const Place& at, const Box& box) {
     const MaybeValue part = need == Box::Whole(types[k].shape)
                                 ? at.site.inputs[k]
                                 : at.Add("Slice", {at.site.inputs[k]},
-                                         {{"starts", need.begin}, {"ends", need.end}, {"steps", Ints(need.begin.size(), 1)}});
+                                         {{"starts", need.begin},
+                                          {"ends", need.end},
+                                          {"steps", Ints(need.begin.size(), 1)}});
     if (!part) return std::nullopt;
     operands.push_back(*part);
   }
   return at.Add(op.name, operands, cut->attrs);
 }
 
-/// Two tiles of the output computed apart and concatenated: columns of a product, channels or rows of a convolution.
+/// Two tiles of the output computed apart and concatenated: columns of a product, channels or rows
+/// of a convolution.
 MaybeValue Retile(const Place& at) {
   if (at.site.node.op->restrict == nullptr || at.shape().empty()) return std::nullopt;
   const size_t d = PickIndex(at.rng, at.shape().size());
@@ -147,7 +155,8 @@ MaybeValue ScaleAndBack(const Place& at) {
   if (!IsFloat(at.type().dtype)) return std::nullopt;
   const double scale = at.rng.Flip() ? 2 : 0.25;
   const MaybeValue scaled = at.Add("Mul", {at.value(), ScalarLike(at.builder, at.value(), scale)});
-  return scaled ? at.Add("Mul", {*scaled, ScalarLike(at.builder, at.value(), 1 / scale)}) : std::nullopt;
+  return scaled ? at.Add("Mul", {*scaled, ScalarLike(at.builder, at.value(), 1 / scale)})
+                : std::nullopt;
 }
 
 MaybeValue Identity(const Place& at) {
@@ -223,17 +232,20 @@ MaybeValue GrowKernel(const Place& at) {
 
 /// Exact weights only: a stored tensor replaced by its stored transpose, transposed back.
 MaybeValue StoredTranspose(const Place& at) {
-  if (at.weights != WeightMode::kExact || !IsConstant(at.site.node) || at.shape().size() != 2) return std::nullopt;
+  if (at.weights != WeightMode::kExact || !IsConstant(at.site.node) || at.shape().size() != 2)
+    return std::nullopt;
   if (SymbolName(at.site.node).empty()) return std::nullopt;
   const Tensor& value = ConstantValue(at.site.node);
   const int64_t rows = at.shape()[0], columns = at.shape()[1];
   const std::vector<double> old = value.ToDoubles();
   std::vector<double> transposed(old.size());
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) transposed[static_cast<size_t>(j * rows + i)] = old[static_cast<size_t>(i * columns + j)];
+    for (int64_t j = 0; j < columns; ++j)
+      transposed[static_cast<size_t>(j * rows + i)] = old[static_cast<size_t>(i * columns + j)];
   }
-  const ValueId stored = at.builder.Constant(Tensor::FromDoubles({at.type().dtype, {columns, rows}}, transposed),
-                                             Cat("transposed ", SymbolName(at.site.node)));
+  const ValueId stored =
+      at.builder.Constant(Tensor::FromDoubles({at.type().dtype, {columns, rows}}, transposed),
+                          Cat("transposed ", SymbolName(at.site.node)));
   return at.Add("Transpose", {stored}, {{"perm", Ints{1, 0}}});
 }
 
@@ -272,7 +284,8 @@ MaybeValue Halves(const Place& at) {
     const size_t d = k % at.shape().size();
     Box first = Box::Whole(at.shape()), second = first;
     const int64_t per_group = d == 1 ? at.shape()[d] / group : 1;
-    const int64_t middle = group > 1 || d != 1 ? at.shape()[d] / per_group / 2 * per_group : at.shape()[d] / 2;
+    const int64_t middle =
+        group > 1 || d != 1 ? at.shape()[d] / per_group / 2 * per_group : at.shape()[d] / 2;
     if (middle == 0) continue;
     first.end[d] = second.begin[d] = middle;
     const MaybeValue tail = Tile(at, second);
@@ -303,9 +316,11 @@ Graph WithOtherProducts(Rng& rng, const Graph& graph, int* changed, int only) {
   return *std::move(rewritten);
 }
 
-Graph RandomLegalRewrite(Rng& rng, const Graph& graph, int count, WeightMode weights, std::map<std::string, int>* used) {
+Graph RandomLegalRewrite(Rng& rng, const Graph& graph, int count, WeightMode weights,
+                         std::map<std::string, int>* used) {
   std::set<int32_t> wanted;
-  for (int k = 0; k < count; ++k) wanted.insert(static_cast<int32_t>(PickIndex(rng, graph.nodes().size())));
+  for (int k = 0; k < count; ++k)
+    wanted.insert(static_cast<int32_t>(PickIndex(rng, graph.nodes().size())));
   const auto edit = [&](GraphBuilder& builder, const NodeSite& site) -> std::vector<ValueId> {
     if (!wanted.contains(site.id) || site.outputs.size() != 1) return {};
     for (int attempt = 0; attempt < 12; ++attempt) {

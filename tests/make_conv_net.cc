@@ -1,5 +1,6 @@
-// make_conv_net FILE.onnx [SEED]: a convolution net of few thousand elements, small enough for the CUDA emulator: a dilated
-// convolution (whose mutants are partial), a strided one, a product, and the elementwise operators between them.
+// make_conv_net FILE.onnx [SEED]: a convolution net of few thousand elements, small enough for the
+// CUDA emulator: a dilated convolution (whose mutants are partial), a strided one, a product, and
+// the elementwise operators between them.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -18,11 +19,13 @@ Tensor Weights(Rng& rng, std::vector<int64_t> shape) {
   int64_t size = 1;
   for (const int64_t extent : shape) size *= extent;
   std::vector<double> values;
-  for (int64_t k = 0; k < size; ++k) values.push_back(static_cast<double>(rng.Next() % 17) / 32 - 0.25);
+  for (int64_t k = 0; k < size; ++k)
+    values.push_back(static_cast<double>(rng.Next() % 17) / 32 - 0.25);
   return Tensor::FromDoubles({DType::kF32, std::move(shape)}, values);
 }
 
-void Conv(ModelBuilder& model, const std::string& name, const std::string& x, int64_t stride, int64_t dilation) {
+void Conv(ModelBuilder& model, const std::string& name, const std::string& x, int64_t stride,
+          int64_t dilation) {
   onnx::NodeProto& node = model.Node("Conv", {x, name + "_w", name + "_b"}, {name});
   ModelBuilder::Set(node, "strides", std::vector<int64_t>{stride, stride});
   ModelBuilder::Set(node, "dilations", std::vector<int64_t>{dilation, dilation});
@@ -33,8 +36,10 @@ std::string Net(uint64_t seed) {
   Rng rng(seed);
   ModelBuilder model;
   model.Input("x", {"1", "4", "8", "8"});
-  model.Initializer("first_w", Weights(rng, {8, 4, 3, 3})).Initializer("first_b", Weights(rng, {8}));
-  model.Initializer("second_w", Weights(rng, {8, 8, 3, 3})).Initializer("second_b", Weights(rng, {8}));
+  model.Initializer("first_w", Weights(rng, {8, 4, 3, 3}))
+      .Initializer("first_b", Weights(rng, {8}));
+  model.Initializer("second_w", Weights(rng, {8, 8, 3, 3}))
+      .Initializer("second_b", Weights(rng, {8}));
   model.Initializer("head_w", Weights(rng, {8, 10}));
   Conv(model, "first", "x", 1, 2);
   model.Node("Relu", {"first"}, {"active"});

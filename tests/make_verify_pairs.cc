@@ -16,10 +16,13 @@ struct Names {
 };
 
 Tensor Weight(double changed) {
-  return Tensor::FromDoubles({DType::kF32, {3, 4}}, std::vector<double>{1, -2, 3, 4, 5, -6, 7, 8, 9, 10, changed, -12});
+  return Tensor::FromDoubles({DType::kF32, {3, 4}},
+                             std::vector<double>{1, -2, 3, 4, 5, -6, 7, 8, 9, 10, changed, -12});
 }
 
-Tensor Bias() { return Tensor::FromDoubles({DType::kF32, {4}}, std::vector<double>{1, 2, 3, 0.25}); }
+Tensor Bias() {
+  return Tensor::FromDoubles({DType::kF32, {4}}, std::vector<double>{1, 2, 3, 0.25});
+}
 
 /// y = x w + b; `rows` of x.
 ModelBuilder Net(const std::string& rows = "2", double changed = 11, const Names& names = {}) {
@@ -38,7 +41,8 @@ ModelBuilder Rewritten() {
   ModelBuilder::Set(model.Node("Transpose", {"x"}, {"xt"}), "perm", std::vector<int64_t>{1, 0});
   ModelBuilder::Set(model.Node("Transpose", {"w"}, {"wt"}), "perm", std::vector<int64_t>{1, 0});
   model.Node("MatMul", {"wt", "xt"}, {"product"});
-  ModelBuilder::Set(model.Node("Transpose", {"product"}, {"back"}), "perm", std::vector<int64_t>{1, 0});
+  ModelBuilder::Set(model.Node("Transpose", {"product"}, {"back"}), "perm",
+                    std::vector<int64_t>{1, 0});
   model.Node("Add", {"b", "back"}, {"y"});
   model.Output("y");
   return model;
@@ -59,7 +63,7 @@ ModelBuilder Two() {
   return model;
 }
 
-/// sin^2 + cos^2, and 1: no fact of the judge, and no witness.
+/// sin^2 + cos^2, and 1: no axiom of the verifier, and no witness.
 ModelBuilder Waves() {
   ModelBuilder model;
   model.Input("x", {"4"});
@@ -96,6 +100,38 @@ ModelBuilder Double() {
   return model;
 }
 
+/// x - mean(x) over a symbolic dimension, and x - x: equal for one row only.
+ModelBuilder Centered() {
+  ModelBuilder model;
+  model.Input("x", {"N", "3"});
+  ModelBuilder::Set(model.Node("ReduceMean", {"x"}, {"mean"}), "axes", std::vector<int64_t>{0});
+  model.Node("Sub", {"x", "mean"}, {"y"});
+  model.Output("y");
+  return model;
+}
+
+ModelBuilder Zero() {
+  ModelBuilder model;
+  model.Input("x", {"N", "3"});
+  model.Node("Sub", {"x", "x"}, {"y"});
+  model.Output("y");
+  return model;
+}
+
+/// factor times the sum of 2^26 elements, one after the other.
+ModelBuilder Wide(double factor) {
+  ModelBuilder model;
+  const std::vector<int64_t> extent = {int64_t{1} << 26};
+  model.Input("x", {"1"}).Initializer("extent", Tensor::FromInts({DType::kI64, {1}}, extent));
+  model.Initializer("factor", Tensor::Scalar(DType::kF32, factor));
+  model.Node("Expand", {"x", "extent"}, {"wide"});
+  model.Node("Relu", {"wide"}, {"positive"});
+  model.Node("Mul", {"positive", "factor"}, {"scaled"});
+  ModelBuilder::Set(model.Node("ReduceMax", {"scaled"}, {"y"}), "axes", std::vector<int64_t>{0});
+  model.Output("y");
+  return model;
+}
+
 bool Write(const std::string& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary);
   file << bytes;
@@ -118,6 +154,10 @@ int Main(int argc, char** argv) {
       {"two.onnx", Two().Bytes()},
       {"waves.onnx", Waves().Bytes()},
       {"ones.onnx", Ones().Bytes()},
+      {"centered.onnx", Centered().Bytes()},
+      {"zero.onnx", Zero().Bytes()},
+      {"wide.onnx", Wide(2).Bytes()},
+      {"wider.onnx", Wide(3).Bytes()},
       {"taller.onnx", Net("5").Bytes()},
       {"double.onnx", Double().Bytes()},
       {"unsupported.onnx", Unsupported().Bytes()},

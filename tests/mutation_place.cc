@@ -38,15 +38,18 @@ void ChangeInts(Rng& rng, Ints& values) {
 }
 
 std::string OtherString(Rng& rng) {
-  static const std::vector<std::string> kKnown = {"constant", "edge",  "reflect", "wrap",       "nearest",   "linear", "cubic",
-                                                  "DCR",      "CRD",   "none",    "tanh",       "add",       "mul",    "max",
-                                                  "min",      "floor", "ceil",    "asymmetric", "half_pixel"};
+  static const std::vector<std::string> kKnown = {
+      "constant", "edge",  "reflect", "wrap",       "nearest",   "linear", "cubic",
+      "DCR",      "CRD",   "none",    "tanh",       "add",       "mul",    "max",
+      "min",      "floor", "ceil",    "asymmetric", "half_pixel"};
   return kKnown[PickIndex(rng, kKnown.size())];
 }
 
 AttrValue Changed(Rng& rng, const AttrValue& value) {
-  if (const auto* number = std::get_if<int64_t>(&value)) return rng.Flip(0.3) ? 1 - *number : *number + (rng.Flip() ? 1 : -1);
-  if (const auto* number = std::get_if<double>(&value)) return rng.Flip() ? *number + 0.5 : -*number;
+  if (const auto* number = std::get_if<int64_t>(&value))
+    return rng.Flip(0.3) ? 1 - *number : *number + (rng.Flip() ? 1 : -1);
+  if (const auto* number = std::get_if<double>(&value))
+    return rng.Flip() ? *number + 0.5 : -*number;
   if (std::holds_alternative<std::string>(value)) return OtherString(rng);
   if (const auto* numbers = std::get_if<Ints>(&value)) {
     Ints changed = *numbers;
@@ -82,7 +85,8 @@ MutatedValues ChangeAttribute(const MutationPlace& at, std::string_view kind) {
   if (names.empty()) return {};
   Attributes attrs = at.site.node.attrs;
   const std::string& name = names[PickIndex(at.rng, names.size())];
-  if (attrs.Has("starts") && attrs.Has("ends") && at.rng.Flip() && !attrs.IntList("starts").empty()) {
+  if (attrs.Has("starts") && attrs.Has("ends") && at.rng.Flip() &&
+      !attrs.IntList("starts").empty()) {
     Ints starts = attrs.IntList("starts"), ends = attrs.IntList("ends");
     const size_t d = PickIndex(at.rng, starts.size());
     const int64_t by = at.rng.Flip() ? 1 : -1;
@@ -115,7 +119,9 @@ MutatedValues Coefficient(const MutationPlace& at) {
   }
   if (RoundTo(tensor.dtype(), value) == old) return {};
   const std::string symbol =
-      SymbolName(at.site.node).empty() ? "" : Cat(SymbolName(at.site.node), " changed ", at.rng.Below(1000000));
+      SymbolName(at.site.node).empty()
+          ? ""
+          : Cat(SymbolName(at.site.node), " changed ", at.rng.Below(1000000));
   return {at.builder.Constant(Tensor::FromDoubles(tensor.type(), values), symbol)};
 }
 
@@ -146,7 +152,8 @@ MutatedValues OtherWeight(const MutationPlace& at) {
   std::vector<double> values = tensor.ToDoubles();
   std::reverse(values.begin(), values.end());
   if (values == tensor.ToDoubles()) return {};
-  return {at.builder.Constant(Tensor::FromDoubles(tensor.type(), values), Cat(SymbolName(at.site.node), " reversed"))};
+  return {at.builder.Constant(Tensor::FromDoubles(tensor.type(), values),
+                              Cat(SymbolName(at.site.node), " reversed"))};
 }
 
 }  // namespace mendel

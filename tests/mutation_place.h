@@ -1,4 +1,5 @@
-// Where one fault of graph_mutations.h goes, and those faults that change what a node stores: attributes and numbers.
+// A mutation place is where one fault of graph_mutations.h goes. Here are also the faults that
+// change what a node stores: attributes and numbers.
 #ifndef MENDEL_TESTS_MUTATION_PLACE_H_
 #define MENDEL_TESTS_MUTATION_PLACE_H_
 
@@ -15,10 +16,10 @@
 
 namespace mendel {
 
-/// What is put in the place of the node's outputs; empty where there is nothing to change.
+/// The replacement of the node's outputs; empty where there is nothing to change.
 using MutatedValues = std::vector<ValueId>;
 
-/// One node on its way into the new graph.
+/// One node while it is copied into the new graph.
 struct MutationPlace {
   Rng& rng;
   GraphBuilder& builder;
@@ -31,7 +32,8 @@ struct MutationPlace {
     const auto node = builder.AddNode(site.node.op->name, std::move(inputs), std::move(attrs));
     if (!node.ok()) return {};
     MutatedValues outputs;
-    for (size_t k = 0; k < builder.node(*node).outputs.size(); ++k) outputs.push_back({*node, static_cast<int32_t>(k)});
+    for (size_t k = 0; k < builder.node(*node).outputs.size(); ++k)
+      outputs.push_back({*node, static_cast<int32_t>(k)});
     return outputs;
   }
   MutatedValues WithOperand(size_t k, std::optional<ValueId> value) const {
@@ -40,7 +42,8 @@ struct MutationPlace {
     operands[k] = *value;
     return Again(operands, site.node.attrs);
   }
-  std::optional<ValueId> Add(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {}) const {
+  std::optional<ValueId> Add(std::string_view op, std::vector<ValueId> inputs,
+                             Attributes attrs = {}) const {
     return TryAdd(builder, op, std::move(inputs), std::move(attrs));
   }
 };
@@ -51,7 +54,7 @@ MutatedValues ChangeAttribute(const MutationPlace& at, std::string_view kind);
 MutatedValues Coefficient(const MutationPlace& at);
 /// One element of an integer constant.
 MutatedValues StoredIndex(const MutationPlace& at);
-/// The same numbers under another name: another weight to a judge of programs.
+/// The same numbers under another name: a different weight for a verifier of programs.
 MutatedValues OtherWeight(const MutationPlace& at);
 
 }  // namespace mendel

@@ -46,7 +46,9 @@ Graph RandomOpGraph(Rng& rng, const OpDefinition& op) {
   GraphBuilder builder("op");
   std::vector<ValueId> values;
   for (size_t k = 0; k < operands.size(); ++k) {
-    const uint64_t role = IsFloat(node->inputs[k].dtype) ? rng.Below(5) : (rng.Flip(0.1) && node->ranges.empty() ? 0 : 4);
+    const uint64_t role = IsFloat(node->inputs[k].dtype)
+                              ? rng.Below(5)
+                              : (rng.Flip(0.1) && node->ranges.empty() ? 0 : 4);
     if (role < 2 || (k == 0 && IsFloat(node->inputs[k].dtype))) {
       values.push_back(builder.Input(Cat("x", k), node->inputs[k]));
     } else {

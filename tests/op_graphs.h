@@ -12,8 +12,9 @@ namespace mendel {
 /// Operators with a sampler.
 const std::vector<const OpDefinition*>& SampledOps();
 
-/// One node of `op` (which must have a sampler) whose operands are inputs, weights and literals at random - indices always
-/// literals - now and then followed by one more operator. All outputs are outputs of the graph.
+/// One node of `op` (which must have a sampler) whose operands are inputs, weights and literals at
+/// random - indices always literals - now and then followed by one more operator. All outputs are
+/// outputs of the graph.
 Graph RandomOpGraph(Rng& rng, const OpDefinition& op);
 
 }  // namespace mendel

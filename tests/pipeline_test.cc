@@ -1,4 +1,5 @@
-// The whole optimizer on small networks built here: what it promises about every plan, and that it repeats.
+// The whole optimizer on small networks built here: what it promises about every plan, and that it
+// repeats.
 
 #include "optimizer/pipeline.h"
 
@@ -24,7 +25,8 @@ ValueId Weight(Emitter& e, Rng& rng, const Shape& shape, const std::string& name
   return e.Constant(Tensor::FromDoubles({DType::kF32, shape}, values), name);
 }
 
-/// A recurrent cell over three steps: products that can be merged and batched, and views between them.
+/// A recurrent cell over three steps: products that can be merged and batched, and views between
+/// them.
 Graph RecurrentNetwork() {
   Emitter e("cell");
   Rng rng(11);
@@ -39,7 +41,8 @@ Graph RecurrentNetwork() {
       const ValueId u = Weight(e, rng, {kWidth, kWidth}, "u" + name);
       gates.push_back(e.Add(e.MatMul(now, w), e.MatMul(h, u)));
     }
-    h = e.Mul(e.Op("Tanh", {gates[0]}), e.Op("Sigmoid", {e.Add(gates[1], e.Op("Relu", {gates[2]}))}));
+    h = e.Mul(e.Op("Tanh", {gates[0]}),
+              e.Op("Sigmoid", {e.Add(gates[1], e.Op("Relu", {gates[2]}))}));
   }
   e.Output("h", h);
   auto graph = e.Finish();
@@ -53,12 +56,16 @@ Graph ConvolutionalNetwork() {
   Rng rng(12);
   const auto conv = [&](ValueId x, int64_t dilation, const std::string& name) {
     return e.Op("Conv", {x, Weight(e, rng, {16, 16, 3, 3}, name)},
-                {{"strides", Ints{1, 1}}, {"dilations", Ints{dilation, dilation}}, {"pads", Ints(4, dilation)}});
+                {{"strides", Ints{1, 1}},
+                 {"dilations", Ints{dilation, dilation}},
+                 {"pads", Ints(4, dilation)}});
   };
   const ValueId x = e.Input("x", {DType::kF32, {2, 16, 20, 20}});
   const ValueId positive = e.Constant(Tensor::Filled({DType::kF32, {16}}, 1.5), "variance");
-  const ValueId normed = e.Op("BatchNormalization", {conv(x, 1, "w0"), Weight(e, rng, {16}, "scale"), Weight(e, rng, {16}, "shift"),
-                                                     Weight(e, rng, {16}, "mean"), positive});
+  const ValueId normed =
+      e.Op("BatchNormalization",
+           {conv(x, 1, "w0"), Weight(e, rng, {16}, "scale"), Weight(e, rng, {16}, "shift"),
+            Weight(e, rng, {16}, "mean"), positive});
   const ValueId y = e.Op("Relu", {normed});
   const ValueId z = e.Op("Relu", {conv(e.Op("Relu", {conv(y, 2, "w1")}), 2, "w2")});
   e.Output("out", e.Op("ReduceMean", {e.Add(y, z)}, {{"axes", Ints{2, 3}}}));
@@ -97,7 +104,8 @@ TEST_P(Pipeline, PlanIsCertifiedRepeatableAndRight) {
   ASSERT_EQ(first->gate.outputs.size(), 1u);
   EXPECT_LT(first->gate.outputs[0].plan_max(), 1e-5);
 
-  // The same cache and seed: nothing is measured, and the plan is the same byte for byte but for its certificate.
+  // The same cache and seed: nothing is measured, and the plan is the same byte for byte but for
+  // its certificate.
   OptimizeOptions warm_options = Options();
   warm_options.error_on_cache_miss = true;
   const auto second = Optimize(graph, warm_options, **cache);
@@ -115,9 +123,12 @@ TEST_P(Pipeline, PlanIsCertifiedRepeatableAndRight) {
   EXPECT_EQ(GraphHash(read->graph, WeightMode::kSymbolic), first->certificate.plan_hash);
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Pipeline, testing::Values(&RecurrentNetwork, &ConvolutionalNetwork), [](const auto& info) {
-  return info.index == 0 ? std::string("Recurrent") : std::string("Convolutional");
-});
+INSTANTIATE_TEST_SUITE_P(Networks, Pipeline,
+                         testing::Values(&RecurrentNetwork, &ConvolutionalNetwork),
+                         [](const auto& info) {
+                           return info.index == 0 ? std::string("Recurrent")
+                                                  : std::string("Convolutional");
+                         });
 
 TEST(PipelineCases, RefusesACertificateOfAnotherPlan) {
   const Graph graph = RecurrentNetwork();
@@ -147,7 +158,8 @@ TEST(PipelineCases, NamesAnUnknownBackend) {
   ASSERT_TRUE(cache.ok());
   OptimizeOptions options = Options();
   options.backend = "abacus";
-  EXPECT_EQ(Optimize(RecurrentNetwork(), options, **cache).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(Optimize(RecurrentNetwork(), options, **cache).status().code(),
+            absl::StatusCode::kUnimplemented);
 }
 
 }  // namespace

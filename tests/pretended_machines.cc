@@ -21,11 +21,14 @@ constexpr double kByte = 1e-10;
 
 bool IsConv(const OpDefinition& op) { return op.name == "Conv" || op.name == "ConvTranspose"; }
 
-bool IsProduct(const OpDefinition& op) { return IsConv(op) || op.name == "MatMul" || op.name == "Einsum"; }
+bool IsProduct(const OpDefinition& op) {
+  return IsConv(op) || op.name == "MatMul" || op.name == "Einsum";
+}
 
 bool MovesData(const OpDefinition& op) {
-  constexpr std::string_view kNames[] = {"Concat", "DepthToSpace", "Expand",       "Gather", "Pad",
-                                         "Patch",  "Slice",        "SpaceToDepth", "Split",  "Transpose"};
+  constexpr std::string_view kNames[] = {"Concat", "DepthToSpace", "Expand", "Gather",
+                                         "Pad",    "Patch",        "Slice",  "SpaceToDepth",
+                                         "Split",  "Transpose"};
   return std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
 }
 
@@ -37,7 +40,8 @@ std::vector<double> ForNodes(const Graph& graph, const Seconds& seconds) {
   for (int32_t id = 0; id < static_cast<int32_t>(all.size()); ++id) {
     const Node& node = graph.node(id);
     if (constant[static_cast<size_t>(id)] || IsInput(node) || node.op->is_view) continue;
-    all[static_cast<size_t>(id)] = WithView(graph, id, [&](const NodeView& view) { return seconds(*node.op, view); });
+    all[static_cast<size_t>(id)] =
+        WithView(graph, id, [&](const NodeView& view) { return seconds(*node.op, view); });
   }
   return all;
 }
@@ -48,17 +52,18 @@ bool IsDenseThreeByThree(const NodeView& node) {
     const Ints& values = node.attrs.IntList(name);
     return std::all_of(values.begin(), values.end(), [](int64_t value) { return value == 1; });
   };
-  return kernel.size() == 4 && kernel[2] == 3 && kernel[3] == 3 && ones("strides") && ones("dilations");
+  return kernel.size() == 4 && kernel[2] == 3 && kernel[3] == 3 && ones("strides") &&
+         ones("dilations");
 }
 
-/// Of the operands from `first` on.
+/// Bytes of the operands from `first` on.
 double BytesFrom(std::span<const TensorType> inputs, size_t first) {
   double bytes = 0;
   for (size_t k = first; k < inputs.size(); ++k) bytes += static_cast<double>(ByteSize(inputs[k]));
   return bytes;
 }
 
-/// How much slower than its arithmetic a convolution is.
+/// The time of a convolution as a multiple of its arithmetic.
 double ConvFactor(Machine machine, const OpDefinition& op, const NodeView& node) {
   const Shape& image = node.inputs[0].shape;
   const Shape& kernel = node.inputs[1].shape;
@@ -91,7 +96,7 @@ double ConvFactor(Machine machine, const OpDefinition& op, const NodeView& node)
   }
 }
 
-/// On machines where only calls count; negative on the others.
+/// The cost in calls on machines where only calls count; negative on the others.
 double Calls(Machine machine, const OpDefinition& op, const NodeView& node) {
   switch (machine) {
     case Machine::kLaunches:
@@ -109,7 +114,8 @@ double SecondsOn(Machine machine, const OpDefinition& op, const NodeView& node) 
   const double calls = Calls(machine, op, node);
   if (calls >= 0) return kCall * calls;
   const Cost cost = CostOf(op, node);
-  if (op.name == "Patch") return 2 * kByte / (machine == Machine::kBytes ? 1 : 100) * BytesFrom(node.inputs, 1);
+  if (op.name == "Patch")
+    return 2 * kByte / (machine == Machine::kBytes ? 1 : 100) * BytesFrom(node.inputs, 1);
   if (machine == Machine::kBytes) return kByte * cost.bytes;
   if (MovesData(op)) return kByte / 100 * cost.bytes;
   double factor = IsConv(op) ? ConvFactor(machine, op, node) : 1;
@@ -121,7 +127,9 @@ double SecondsOn(Machine machine, const OpDefinition& op, const NodeView& node) 
 
 CostFunction CostsOf(Machine machine) {
   return [machine](const Graph& graph, const CompileOptions&) {
-    return ForNodes(graph, [&](const OpDefinition& op, const NodeView& node) { return SecondsOn(machine, op, node); });
+    return ForNodes(graph, [&](const OpDefinition& op, const NodeView& node) {
+      return SecondsOn(machine, op, node);
+    });
   };
 }
 

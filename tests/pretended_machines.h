@@ -1,24 +1,27 @@
-// Machines that do not exist: costs of operators by formula, so that a search decides the same wherever its test runs.
+// Machines that do not exist: costs of operators by formula, so that a search makes the same
+// decisions on every computer.
 #ifndef MENDEL_TESTS_PRETENDED_MACHINES_H_
 #define MENDEL_TESTS_PRETENDED_MACHINES_H_
 
 #include <cstdint>
 #include <string_view>
 
-#include "optimizer/profiler.h"
+#include "optimizer/profile/profiler.h"
 
 namespace mendel {
 
-/// What a machine is slow at. Views and what depends on weights only are free on all of them.
+/// The weakness of a machine. Views and what depends on weights only are free on all of them.
 enum class Machine {
-  kLaunches,       ///< every operator costs a call, one that only moves data a tenth of one
-  kConcats,        ///< the same, but three calls for a Concat
-  kArithmetic,     ///< flops
-  kBytes,          ///< operands and results; a Patch works in place
-  kWindows,        ///< flops; convolutions but dense 3x3 windows of stride 1 in two dimensions cost four times as much
-  kSmallKernels,   ///< flops; convolutions with more than 3 taps in a row cost four times as much
-  kColumns,        ///< flops; convolutions cost four times as much, eight times with windows of fewer rows than columns
-  kMatrices,       ///< flops; convolutions cost four times as much
+  kLaunches,    ///< every operator costs a call, one that only moves data a tenth of one
+  kConcats,     ///< the same, but three calls for a Concat
+  kArithmetic,  ///< flops
+  kBytes,       ///< operands and results; a Patch works in place
+  kWindows,  ///< flops; convolutions but dense 3x3 windows of stride 1 in two dimensions cost four
+             ///< times as much
+  kSmallKernels,  ///< flops; convolutions with more than 3 taps in a row cost four times as much
+  kColumns,   ///< flops; convolutions cost four times as much, eight times with windows of fewer
+              ///< rows than columns
+  kMatrices,  ///< flops; convolutions cost four times as much
   kConvolutions,   ///< flops; matrix products cost four times as much
   kForwardOnly,    ///< flops; transposed convolutions cost eight times as much
   kWideBatches,    ///< flops of convolutions over the number of images, up to 16
@@ -29,7 +32,8 @@ enum class Machine {
 };
 CostFunction CostsOf(Machine machine);
 
-/// Every operator has a random speed that follows from `seed`, the operator, its attributes and types.
+/// Every operator has a random speed that follows from `seed`, the operator, its attributes and
+/// types.
 CostFunction RandomMachine(uint64_t seed);
 
 }  // namespace mendel

@@ -69,7 +69,8 @@ class NetworkGrower {
     node.inputs = {type};
     if (range.has_value()) node.ranges = {{0, *range}};
     const bool weight = IsFloat(type.dtype) && !range.has_value() && rng_.Flip(0.6);
-    return builder_.Constant(SampleInputs(node, rng_)[0].ToTensor(), weight ? Cat("w", constants_++) : "");
+    return builder_.Constant(SampleInputs(node, rng_)[0].ToTensor(),
+                             weight ? Cat("w", constants_++) : "");
   }
 
   /// `value` cut and reshaped to `type`, or nothing where that cannot be.
@@ -77,10 +78,12 @@ class NetworkGrower {
     const TensorType have = builder_.type(value);
     if (have == type) return value;
     const int64_t want = NumElements(type), count = NumElements(have);
-    if (have.dtype != type.dtype || want == 0 || count < want || count_ + 4 > operators_) return std::nullopt;
+    if (have.dtype != type.dtype || want == 0 || count < want || count_ + 4 > operators_)
+      return std::nullopt;
     std::optional<ValueId> flat = value;
     if (count != want) {
-      if (have.shape.size() != 1) flat = Counted(TryAdd(builder_, "Reshape", {value}, {{"shape", Shape{count}}}));
+      if (have.shape.size() != 1)
+        flat = Counted(TryAdd(builder_, "Reshape", {value}, {{"shape", Shape{count}}}));
       const int64_t begin = rng_.Between(0, count - want);
       if (flat.has_value()) flat = Counted(SliceOf(builder_, *flat, 0, begin, begin + want));
       if (!flat.has_value() || type.shape.size() == 1) return flat;
@@ -94,7 +97,8 @@ class NetworkGrower {
       for (int attempt = 0; attempt < 6; ++attempt) {
         // The latest values more often: deep programs.
         const size_t last = values_.size() - 1;
-        const size_t at = rng_.Flip() ? PickIndex(rng_, values_.size()) : last - PickIndex(rng_, std::min<size_t>(4, last + 1));
+        const size_t at = rng_.Flip() ? PickIndex(rng_, values_.size())
+                                      : last - PickIndex(rng_, std::min<size_t>(4, last + 1));
         const ValueId value = values_[at];
         const auto adapted = Adapted(value, type);
         if (!adapted.has_value()) continue;
@@ -107,27 +111,35 @@ class NetworkGrower {
 
   /// An operand within a range: a literal, or something computed that is squeezed into it.
   ValueId Ranged(const TensorType& type, std::pair<double, double> range) {
-    if (!IsFloat(type.dtype) || rng_.Flip() || count_ + 8 > operators_) return Constant(type, range);
+    if (!IsFloat(type.dtype) || rng_.Flip() || count_ + 8 > operators_)
+      return Constant(type, range);
     const ValueId value = Operand(type);
     const double width = (range.second - range.first) / 2;
     auto squeezed = Counted(TryAdd(builder_, "Sigmoid", {value}));
-    if (squeezed) squeezed = Counted(TryAdd(builder_, "Mul", {*squeezed, ScalarLike(builder_, value, width)}));
-    if (squeezed) squeezed = Counted(TryAdd(builder_, "Add", {*squeezed, ScalarLike(builder_, value, range.first + width / 2)}));
+    if (squeezed)
+      squeezed = Counted(TryAdd(builder_, "Mul", {*squeezed, ScalarLike(builder_, value, width)}));
+    if (squeezed)
+      squeezed = Counted(TryAdd(builder_, "Add",
+                                {*squeezed, ScalarLike(builder_, value, range.first + width / 2)}));
     return squeezed.value_or(Constant(type, range));
   }
 
-  /// One operator as its sampler draws it; now and then its attributes on whatever operands are there.
+  /// One operator as its sampler draws it; now and then its attributes on whatever operands are
+  /// there.
   void AddSampled(const OpDefinition& op) {
     const auto node = SampleNode(op, rng_);
     MENDEL_CHECK(node.ok());
-    if (!values_.empty() && node->ranges.empty() && op.index_inputs == 0 && rng_.Flip() && AddLoose(*node)) return;
+    if (!values_.empty() && node->ranges.empty() && op.index_inputs == 0 && rng_.Flip() &&
+        AddLoose(*node))
+      return;
     std::vector<ValueId> operands;
     for (size_t k = 0; k < node->inputs.size(); ++k) {
       std::optional<std::pair<double, double>> range;
       for (const auto& [input, within] : node->ranges) {
         if (static_cast<size_t>(input) == k) range = within;
       }
-      const bool index = k < 32 && ((op.index_inputs >> k) & 1) != 0 && !IsFloat(node->inputs[k].dtype);
+      const bool index =
+          k < 32 && ((op.index_inputs >> k) & 1) != 0 && !IsFloat(node->inputs[k].dtype);
       operands.push_back(range.has_value() ? Ranged(node->inputs[k], *range)
                          : index           ? Constant(node->inputs[k], std::nullopt)
                                            : Operand(node->inputs[k]));
@@ -142,14 +154,17 @@ class NetworkGrower {
   bool AddLoose(const SampledNode& node) {
     std::vector<ValueId> operands;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      const ValueId value = k > 0 && rng_.Flip() ? operands[0] : values_[PickIndex(rng_, values_.size())];
-      operands.push_back(builder_.type(value).dtype == node.inputs[k].dtype ? value : Fresh(node.inputs[k]));
+      const ValueId value =
+          k > 0 && rng_.Flip() ? operands[0] : values_[PickIndex(rng_, values_.size())];
+      operands.push_back(
+          builder_.type(value).dtype == node.inputs[k].dtype ? value : Fresh(node.inputs[k]));
     }
     const auto id = builder_.AddNode(node.op->name, operands, node.attrs);
     if (!id.ok()) return false;
     ++count_;
     for (ValueId value : operands) read_.insert(value);
-    for (size_t k = 0; k < builder_.node(*id).outputs.size(); ++k) Note({*id, static_cast<int32_t>(k)});
+    for (size_t k = 0; k < builder_.node(*id).outputs.size(); ++k)
+      Note({*id, static_cast<int32_t>(k)});
     return true;
   }
 
@@ -165,20 +180,24 @@ class NetworkGrower {
       const size_t at = where.size();
       if (IsInput(node)) {
         const auto begin = piece.inputs().begin();
-        const auto position = std::find(begin, piece.inputs().end(), static_cast<int32_t>(at)) - begin;
+        const auto position =
+            std::find(begin, piece.inputs().end(), static_cast<int32_t>(at)) - begin;
         where.push_back(inputs[static_cast<size_t>(position)].node);
         moved_[{number, static_cast<int32_t>(at)}] = inputs[static_cast<size_t>(position)];
         continue;
       }
       if (IsConstant(node)) {
-        const std::string symbol = SymbolName(node).empty() ? "" : Cat("p", number, SymbolName(node));
+        const std::string symbol =
+            SymbolName(node).empty() ? "" : Cat("p", number, SymbolName(node));
         where.push_back(builder_.Constant(ConstantValue(node), symbol).node);
         continue;
       }
       std::vector<ValueId> operands;
       for (ValueId value : node.inputs) {
         const auto input = moved_.find({number, value.node});
-        operands.push_back(input != moved_.end() ? input->second : ValueId{where[static_cast<size_t>(value.node)], value.output});
+        operands.push_back(input != moved_.end()
+                               ? input->second
+                               : ValueId{where[static_cast<size_t>(value.node)], value.output});
       }
       const auto id = builder_.CopyNode(node, operands);
       MENDEL_CHECK(id.ok());
@@ -186,7 +205,8 @@ class NetworkGrower {
       where.push_back(*id);
     }
     for (const GraphOutput& output : piece.outputs()) {
-      if (!IsInput(piece.node(output.value.node))) Note({where[static_cast<size_t>(output.value.node)], output.value.output});
+      if (!IsInput(piece.node(output.value.node)))
+        Note({where[static_cast<size_t>(output.value.node)], output.value.output});
     }
   }
 
@@ -226,13 +246,16 @@ std::optional<Graph> CutAt(const Graph& graph, int32_t node) {
 }
 
 /// Without inputs that nothing reads, which Build keeps.
-size_t Size(const Graph& graph) { return static_cast<size_t>(OperatorCount(graph)) * 100 + graph.outputs().size(); }
+size_t Size(const Graph& graph) {
+  return static_cast<size_t>(OperatorCount(graph)) * 100 + graph.outputs().size();
+}
 
 }  // namespace
 
 int OperatorCount(const Graph& graph) {
-  return static_cast<int>(std::count_if(graph.nodes().begin(), graph.nodes().end(),
-                                        [](const Node& node) { return !IsInput(node) && !IsConstant(node); }));
+  return static_cast<int>(
+      std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                    [](const Node& node) { return !IsInput(node) && !IsConstant(node); }));
 }
 
 Graph RandomNetwork(Rng& rng, int operators) { return NetworkGrower(rng, operators).Grow(); }
@@ -240,7 +263,9 @@ Graph RandomNetwork(Rng& rng, int operators) { return NetworkGrower(rng, operato
 Graph Shrunk(const Graph& graph, const std::function<bool(const Graph&)>& fails, int attempts) {
   Graph current = graph;
   const auto accept = [&](const std::optional<Graph>& smaller) {
-    if (!smaller.has_value() || Size(*smaller) >= Size(current) || attempts-- <= 0 || !fails(*smaller)) return false;
+    if (!smaller.has_value() || Size(*smaller) >= Size(current) || attempts-- <= 0 ||
+        !fails(*smaller))
+      return false;
     current = *smaller;
     return true;
   };

@@ -13,13 +13,15 @@ namespace mendel {
 /// Nodes that are neither Input nor Constant.
 int OperatorCount(const Graph& graph);
 
-/// A program of at most `operators` operators: samples of rules (so that rules match), small grown programs and single operators
-/// drawn from the whole registry by their own samplers, wired into each other wherever a value can be cut to the type that is
-/// wanted. Every value that nothing reads is an output. Weights, literals and inputs at random.
+/// A program of at most `operators` operators: samples of rules (so that rules match), small grown
+/// programs and single operators drawn from the whole registry by their own samplers, wired into
+/// each other wherever a value can be cut to the type that is wanted. Every value that nothing
+/// reads is an output. Weights, literals and inputs at random.
 Graph RandomNetwork(Rng& rng, int operators);
 
-/// The smallest program that can be made of `graph` by leaving out outputs and putting inputs in nodes' places while `fails` holds,
-/// which it must for `graph`. At most `attempts` programs are tried.
+/// The smallest program that can be made of `graph` by leaving out outputs and putting inputs in
+/// nodes' places while `fails` holds, which it must for `graph`. At most `attempts` programs are
+/// tried.
 Graph Shrunk(const Graph& graph, const std::function<bool(const Graph&)>& fails, int attempts);
 
 }  // namespace mendel

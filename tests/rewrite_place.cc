@@ -7,13 +7,15 @@ namespace mendel {
 RewrittenValue TransposePair(const RewritePlace& at) {
   const Ints perm = RandomPermutation(at.rng, at.shape().size());
   Ints inverse(perm.size());
-  for (size_t d = 0; d < perm.size(); ++d) inverse[static_cast<size_t>(perm[d])] = static_cast<int64_t>(d);
+  for (size_t d = 0; d < perm.size(); ++d)
+    inverse[static_cast<size_t>(perm[d])] = static_cast<int64_t>(d);
   const RewrittenValue there = at.Add("Transpose", {at.value()}, {{"perm", perm}});
   return there ? at.Add("Transpose", {*there}, {{"perm", inverse}}) : std::nullopt;
 }
 
 RewrittenValue ReshapePair(const RewritePlace& at) {
-  const RewrittenValue flat = at.Add("Reshape", {at.value()}, {{"shape", Ints{NumElements(at.shape())}}});
+  const RewrittenValue flat =
+      at.Add("Reshape", {at.value()}, {{"shape", Ints{NumElements(at.shape())}}});
   return flat ? at.Add("Reshape", {*flat}, {{"shape", at.shape()}}) : std::nullopt;
 }
 
@@ -38,11 +40,13 @@ RewrittenValue PadAndSlice(const RewritePlace& at) {
 }
 
 RewrittenValue TransposeThrough(const RewritePlace& at) {
-  static const std::set<std::string_view> kElementwise = {"Abs", "Erf", "Exp", "Neg", "Relu", "Sigmoid", "Sqrt", "Tanh"};
+  static const std::set<std::string_view> kElementwise = {"Abs",  "Erf",     "Exp",  "Neg",
+                                                          "Relu", "Sigmoid", "Sqrt", "Tanh"};
   if (!kElementwise.contains(at.site.node.op->name)) return std::nullopt;
   const Ints perm = RandomPermutation(at.rng, at.shape().size());
   Ints inverse(perm.size());
-  for (size_t d = 0; d < perm.size(); ++d) inverse[static_cast<size_t>(perm[d])] = static_cast<int64_t>(d);
+  for (size_t d = 0; d < perm.size(); ++d)
+    inverse[static_cast<size_t>(perm[d])] = static_cast<int64_t>(d);
   const RewrittenValue before = at.Add("Transpose", {at.site.inputs[0]}, {{"perm", perm}});
   const RewrittenValue result = before ? at.Again({*before}) : std::nullopt;
   return result ? at.Add("Transpose", {*result}, {{"perm", inverse}}) : std::nullopt;
@@ -54,7 +58,8 @@ RewrittenValue TransposeProduct(const RewritePlace& at) {
     if (at.builder.type(input).shape.size() != 2) return std::nullopt;
   }
   const Attributes swap = {{"perm", Ints{1, 0}}};
-  const RewrittenValue a = at.Add("Transpose", {at.site.inputs[0]}, swap), b = at.Add("Transpose", {at.site.inputs[1]}, swap);
+  const RewrittenValue a = at.Add("Transpose", {at.site.inputs[0]}, swap),
+                       b = at.Add("Transpose", {at.site.inputs[1]}, swap);
   const RewrittenValue product = a && b ? at.Add("MatMul", {*b, *a}) : std::nullopt;
   return product ? at.Add("Transpose", {*product}, swap) : std::nullopt;
 }

@@ -1,4 +1,4 @@
-// Where one rewrite of legal_rewrites.h works, and those rewrites that only move elements.
+// A rewrite place is where one rewrite of legal_rewrites.h works. Rewrites that move are here, too.
 #ifndef MENDEL_TESTS_REWRITE_PLACE_H_
 #define MENDEL_TESTS_REWRITE_PLACE_H_
 
@@ -20,7 +20,7 @@ namespace mendel {
 /// Another value that equals the node's output; nullopt where the rewrite does not apply.
 using RewrittenValue = std::optional<ValueId>;
 
-/// Where one rewrite works: at the output of a node of one output.
+/// One rewrite works here: at the output of a node of one output.
 struct RewritePlace {
   Rng& rng;
   GraphBuilder& builder;
@@ -31,24 +31,30 @@ struct RewritePlace {
   const TensorType& type() const { return builder.type(value()); }
   const Shape& shape() const { return type().shape; }
   bool Is(std::string_view op) const { return site.node.op->name == op; }
-  RewrittenValue Add(std::string_view op, std::vector<ValueId> inputs, Attributes attrs = {}) const {
+  RewrittenValue Add(std::string_view op, std::vector<ValueId> inputs,
+                     Attributes attrs = {}) const {
     return TryAdd(builder, op, std::move(inputs), std::move(attrs));
   }
   /// The node again with other operands.
-  RewrittenValue Again(std::vector<ValueId> inputs) const { return Add(site.node.op->name, std::move(inputs), site.node.attrs); }
-  /// To the judge, sums of integers, which wrap, are unknown functions unless all operands are constants.
+  RewrittenValue Again(std::vector<ValueId> inputs) const {
+    return Add(site.node.op->name, std::move(inputs), site.node.attrs);
+  }
+  /// True where the verifier evaluates arithmetic. Sums of integers, which wrap, are unknown
+  /// functions to it unless all operands are constants.
   bool IsArithmetic() const {
     const auto constant = [&](ValueId value) { return IsConstant(builder.node(value.node)); };
     return !IsIntegral(type().dtype) || type().dtype == DType::kBool ||
            std::all_of(site.inputs.begin(), site.inputs.end(), constant);
   }
-  RewrittenValue Slice(ValueId x, size_t axis, int64_t begin, int64_t end) const { return SliceOf(builder, x, axis, begin, end); }
+  RewrittenValue Slice(ValueId x, size_t axis, int64_t begin, int64_t end) const {
+    return SliceOf(builder, x, axis, begin, end);
+  }
   RewrittenValue Concat(RewrittenValue a, RewrittenValue b, size_t axis) const {
     return a && b ? Add("Concat", {*a, *b}, {{"axis", static_cast<int64_t>(axis)}}) : std::nullopt;
   }
 };
 
-/// There and back.
+/// Operators followed by their inverses.
 RewrittenValue TransposePair(const RewritePlace& at);
 RewrittenValue ReshapePair(const RewritePlace& at);
 RewrittenValue SliceAndConcat(const RewritePlace& at);

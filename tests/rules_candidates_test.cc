@@ -1,4 +1,5 @@
-// How much the rules propose: a search has to judge and measure it. A handful a node, and a time that grows with the graph.
+// The rules propose a handful a node, in a time that grows with the graph: a search has to verify
+// and measure every proposal.
 
 #include <gtest/gtest.h>
 
@@ -15,13 +16,15 @@
 namespace mendel {
 namespace {
 
-/// Residual blocks of two 3x3 convolutions, every other one with a 1x1 projection, on a batch of `batch` images.
+/// Residual blocks of two 3x3 convolutions, every other one with a 1x1 projection, on a batch of
+/// `batch` images.
 Graph Residual(int64_t batch, int blocks) {
   Emitter e("residual");
   Rng rng(1);
   ValueId x = e.Input("x", {DType::kF32, {batch, 8, 24, 24}});
   const auto conv = [&](ValueId v, int64_t kernel, const std::string& name) {
-    const std::vector<ValueId> inputs = {v, SampleWeight(e, rng, {8, 8, kernel, kernel}, "w" + name),
+    const std::vector<ValueId> inputs = {v,
+                                         SampleWeight(e, rng, {8, 8, kernel, kernel}, "w" + name),
                                          SampleWeight(e, rng, {8}, "b" + name)};
     return e.Op("Conv", inputs, WindowAttributes(2, 1, 1, kernel / 2));
   };
@@ -46,7 +49,8 @@ int64_t Proposals(const Graph& graph, bool print) {
       count += static_cast<int64_t>(rule->match(graph, node).size());
     }
     if (print && count > 0) {
-      std::printf("  %-28s %5lld  %.3f s\n", std::string(rule->name).c_str(), static_cast<long long>(count), clock.Seconds());
+      std::printf("  %-28s %5lld  %.3f s\n", std::string(rule->name).c_str(),
+                  static_cast<long long>(count), clock.Seconds());
     }
     total += count;
   }
@@ -56,15 +60,16 @@ int64_t Proposals(const Graph& graph, bool print) {
 TEST(Candidates, AHandfulAConvolution) {
   const int64_t convolutions = 20;  // of 8 blocks
   const int64_t one = Proposals(Residual(1, 8), false), eight = Proposals(Residual(8, 8), false);
-  std::printf("8 residual blocks: %lld candidates for one image, %lld for eight\n", static_cast<long long>(one),
-              static_cast<long long>(eight));
+  std::printf("8 residual blocks: %lld candidates for one image, %lld for eight\n",
+              static_cast<long long>(one), static_cast<long long>(eight));
   EXPECT_GT(one, 0);
   EXPECT_LE(one, 16 * convolutions);
   EXPECT_LE(eight, 40 * convolutions);
 }
 
 TEST(Candidates, GrowWithTheNumberOfBlocksOnly) {
-  const int64_t eight = Proposals(Residual(1, 8), false), thirty_two = Proposals(Residual(1, 32), false);
+  const int64_t eight = Proposals(Residual(1, 8), false),
+                thirty_two = Proposals(Residual(1, 32), false);
   EXPECT_LE(thirty_two, 5 * eight);
 }
 

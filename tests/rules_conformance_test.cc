@@ -1,4 +1,4 @@
-// Every registered rule against the judge and against float64, on the graphs of its own sampler.
+// Every registered rule against the verifier and against float64, on the graphs of its own sampler.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,8 @@ std::vector<HostValue> RandomInputs(const Graph& graph, Rng& rng) {
   return inputs;
 }
 
-/// Largest difference between two programs' outputs on random inputs, relative to the largest output.
+/// Largest difference between two programs' outputs on random inputs, relative to the largest
+/// output.
 double MaxError(const Graph& f, const Graph& g, Rng& rng) {
   const std::vector<HostValue> inputs = RandomInputs(f, rng);
   const auto a = Evaluate(f, inputs);
@@ -61,7 +62,8 @@ std::vector<bool> Covered(const Shape& shape, const std::vector<Box>& boxes) {
     if (box.Volume() == 0) continue;
     for (Shape i = box.begin;;) {
       size_t flat = 0;
-      for (size_t d = 0; d < shape.size(); ++d) flat = flat * static_cast<size_t>(shape[d]) + static_cast<size_t>(i[d]);
+      for (size_t d = 0; d < shape.size(); ++d)
+        flat = flat * static_cast<size_t>(shape[d]) + static_cast<size_t>(i[d]);
       covered[flat] = true;
       size_t d = shape.size();
       while (d > 0 && ++i[d - 1] == box.end[d - 1]) {
@@ -74,17 +76,20 @@ std::vector<bool> Covered(const Shape& shape, const std::vector<Box>& boxes) {
   return covered;
 }
 
-/// The region that the rule predicts to be wrong is the region that the judge found.
-void ExpectPredicted(const Rule& rule, const Mutant& mutant, const JudgeReport& report, const std::string& where) {
+/// The region that the rule predicts to be wrong is the region that the verifier found.
+void ExpectPredicted(const Rule& rule, const Mutant& mutant, const VerifierReport& report,
+                     const std::string& where) {
   if (rule.wrong == nullptr) return;
   const auto predicted = rule.wrong(mutant.original, mutant.match);
   ASSERT_TRUE(predicted.ok()) << predicted.status() << where;
   ASSERT_EQ(predicted->size(), report.outputs.size()) << where;
   for (size_t k = 0; k < predicted->size(); ++k) {
     const OutputReport& output = report.outputs[k];
-    const std::vector<bool> found = Covered(output.shape, output.wrong), expected = Covered(output.shape, (*predicted)[k]);
+    const std::vector<bool> found = Covered(output.shape, output.wrong),
+                            expected = Covered(output.shape, (*predicted)[k]);
     for (size_t i = 0; i < found.size(); ++i) {
-      ASSERT_EQ(found[i], expected[i]) << "output " << k << " element " << i << " of " << ShapeString(output.shape) << where;
+      ASSERT_EQ(found[i], expected[i])
+          << "output " << k << " element " << i << " of " << ShapeString(output.shape) << where;
     }
   }
 }
@@ -99,8 +104,8 @@ class RuleConformance : public testing::TestWithParam<const Rule*> {};
 
 TEST_P(RuleConformance, ClaimHolds) {
   const Rule& rule = *GetParam();
-  EXPECT_FALSE(rule.family.empty() || rule.before.empty() || rule.after.empty() || rule.precondition.empty() ||
-               rule.loses_when.empty());
+  EXPECT_FALSE(rule.family.empty() || rule.before.empty() || rule.after.empty() ||
+               rule.precondition.empty() || rule.loses_when.empty());
   int64_t matched = 0, partial = 0, hidden = 0;
   for (uint64_t seed = 1; seed <= Seeds(); ++seed) {
     Rng rng(seed);
@@ -108,9 +113,10 @@ TEST_P(RuleConformance, ClaimHolds) {
     ASSERT_TRUE(graph.ok()) << rule.name << " seed " << seed << ": " << graph.status();
     for (const Mutant& mutant : MutantsOf(rule, *graph)) {
       ++matched;
-      const std::string where = testing::PrintToString(rule.name) + " seed " + std::to_string(seed) + "\n" +
-                                PrintGraph(mutant.original) + PrintGraph(mutant.mutant);
-      const auto report = Localise(mutant.original, mutant.mutant, {.seed = seed});
+      const std::string where = testing::PrintToString(rule.name) + " seed " +
+                                std::to_string(seed) + "\n" + PrintGraph(mutant.original) +
+                                PrintGraph(mutant.mutant);
+      const auto report = Localize(mutant.original, mutant.mutant, {.seed = seed});
       ASSERT_TRUE(report.ok()) << report.status() << where;
       ExpectPredicted(rule, mutant, *report, where);
       if (HasFatalFailure()) return;
@@ -118,16 +124,18 @@ TEST_P(RuleConformance, ClaimHolds) {
         EXPECT_LT(MaxError(mutant.original, mutant.mutant, rng), 1e-10) << where;
         continue;
       }
-      ASSERT_EQ(rule.claim, Claim::kPartial) << "claims to be exact, is " << VerdictName(report->verdict) << ": " << report->reason
-                                             << where;
+      ASSERT_EQ(rule.claim, Claim::kPartial)
+          << "claims to be exact, is " << VerdictName(report->verdict) << ": " << report->reason
+          << where;
       ++partial;
-      const auto mended = Recompute(mutant.original, mutant.mutant, *report, 1.0);
-      ASSERT_TRUE(mended.ok()) << mended.status() << where;
+      const auto corrected = Recompute(mutant.original, mutant.mutant, *report, 1.0);
+      ASSERT_TRUE(corrected.ok()) << corrected.status() << where;
       double error = 0;  // a Relu or a maximum may hide what is wrong from one input
-      for (int draw = 0; draw < 4 && error < 1e-10; ++draw) error = MaxError(mutant.original, mutant.mutant, rng);
+      for (int draw = 0; draw < 4 && error < 1e-10; ++draw)
+        error = MaxError(mutant.original, mutant.mutant, rng);
       hidden += error < 1e-10 ? 1 : 0;
-      EXPECT_LT(MaxError(mutant.original, mended->graph, rng), 1e-10) << where;
-      const auto again = Localise(mutant.original, mended->graph, {.seed = seed + 1});
+      EXPECT_LT(MaxError(mutant.original, corrected->graph, rng), 1e-10) << where;
+      const auto again = Localize(mutant.original, corrected->graph, {.seed = seed + 1});
       ASSERT_TRUE(again.ok()) << again.status() << where;
       EXPECT_EQ(again->verdict, Verdict::kEquivalent) << again->reason << where;
     }
@@ -138,8 +146,8 @@ TEST_P(RuleConformance, ClaimHolds) {
     EXPECT_NE(rule.wrong, nullptr) << "predicts no wrong region";
     EXPECT_LE(20 * hidden, partial) << "too many wrong mutants gave the right numbers";
   }
-  std::printf("%s: %lld mutants, %lld partial\n", std::string(rule.name).c_str(), static_cast<long long>(matched),
-              static_cast<long long>(partial));
+  std::printf("%s: %lld mutants, %lld partial\n", std::string(rule.name).c_str(),
+              static_cast<long long>(matched), static_cast<long long>(partial));
 }
 
 /// `graph` with one of its constants given at run time.
@@ -149,7 +157,8 @@ absl::StatusOr<Graph> Given(const Graph& graph, int32_t constant) {
   for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
     std::vector<ValueId> inputs;
-    for (const ValueId& input : node.inputs) inputs.push_back({copies[static_cast<size_t>(input.node)], input.output});
+    for (const ValueId& input : node.inputs)
+      inputs.push_back({copies[static_cast<size_t>(input.node)], input.output});
     if (id == constant) {
       copies.push_back(builder.Input("given", node.outputs[0]).node);
       continue;
@@ -159,13 +168,14 @@ absl::StatusOr<Graph> Given(const Graph& graph, int32_t constant) {
     copies.push_back(*copy);
   }
   for (const GraphOutput& output : graph.outputs()) {
-    builder.Output(output.name, {copies[static_cast<size_t>(output.value.node)], output.value.output});
+    builder.Output(output.name,
+                   {copies[static_cast<size_t>(output.value.node)], output.value.output});
   }
   return builder.Build();
 }
 
-/// A rule that takes an operand for a weight declines, or makes a mutant all the same; it does not fail on what is given at run
-/// time.
+/// A rule that takes an operand for a weight declines, or makes a mutant all the same; it does not
+/// fail on what is given at run time.
 TEST_P(RuleConformance, OperandsMayBeInputs) {
   const Rule& rule = *GetParam();
   for (uint64_t seed = 1; seed <= Seeds(); ++seed) {
@@ -182,7 +192,8 @@ TEST_P(RuleConformance, OperandsMayBeInputs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, RuleConformance, testing::ValuesIn(AllRules().begin(), AllRules().end()),
+INSTANTIATE_TEST_SUITE_P(Rules, RuleConformance,
+                         testing::ValuesIn(AllRules().begin(), AllRules().end()),
                          [](const auto& info) { return std::string(info.param->name); });
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace mendel {
 struct FamilyExample {
   std::string_view name;  ///< CamelCase
   std::string_view rule;  ///< that applies to it
-  /// Lines of the text form. {Wn}: n normal values of a weight; {Pn}: n values in [1, 2). {Lrxc}: a product of small
-  /// integers of rank 2.
+  /// Lines of the text form. {Wn}: n normal values of a weight; {Pn}: n values in [1, 2). {Lrxc}: a
+  /// product of small integers of rank 2.
   std::string_view body;
 };
 

@@ -176,6 +176,33 @@ std::vector<FamilyExample> ProductExamples() {
   %3 = Conv(%0, %1, %2) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
   return "y0" = %3
 )"},
+      {"LastPosition", "compute_needed", R"(
+  %0 = Input() {name = "x", shape = [1, 16, 12]}
+  %1 = Constant() {symbol = "w", value = f32[12,16]{W192}}
+  %2 = MatMul(%0, %1)
+  %3 = Relu(%2)
+  %4 = Constant() {symbol = "v", value = f32[16,12]{W192}}
+  %5 = MatMul(%3, %4)
+  %6 = Constant() {value = i64[]{15}}
+  %7 = Gather(%5, %6) {axis = 1}
+  return "y0" = %7
+)"},
+      {"ImagePooling", "compute_once", R"(
+  %0 = Input() {name = "x", shape = [1, 2, 8, 8]}
+  %1 = Input() {name = "v", shape = [1, 14, 1, 1]}
+  %2 = Expand(%1) {shape = [1, 14, 8, 8]}
+  %3 = Concat(%0, %2) {axis = 1}
+  %4 = Constant() {symbol = "w", value = f32[8,16,1,1]{W128}}
+  %5 = Conv(%3, %4) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  return "y0" = %5
+)"},
+      {"ConstantPicture", "compute_once", R"(
+  %0 = Input() {name = "v", shape = [1, 8, 1, 1]}
+  %1 = Expand(%0) {shape = [1, 8, 12, 12]}
+  %2 = Constant() {symbol = "w", value = f32[8,8,3,3]{W576}}
+  %3 = Conv(%1, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  return "y0" = %3
+)"},
       {"SliceIntoConv", "slice_into_conv", R"(
   %0 = Input() {name = "x", shape = [1, 4, 12, 12]}
   %1 = Constant() {symbol = "w", value = f32[6,4,3,3]{W216}}
@@ -299,6 +326,37 @@ std::vector<FamilyExample> ProductExamples() {
   %7 = Constant() {value = f32[]{0.5}}
   %8 = Mul(%6, %7)
   return "y0" = %8
+)"},
+      {"LowRankUpdate", "sums_of_products", R"(
+  %0 = Input() {name = "x", shape = [32, 24]}
+  %1 = Constant() {symbol = "w", value = f32[24,20]{W480}}
+  %2 = Constant() {symbol = "a", value = f32[24,16]{W384}}
+  %3 = Constant() {symbol = "b", value = f32[16,20]{W320}}
+  %4 = MatMul(%0, %1)
+  %5 = MatMul(%0, %2)
+  %6 = MatMul(%5, %3)
+  %7 = Add(%4, %6)
+  return "y0" = %7
+)"},
+      {"PairedEncoders", "stack_twins", R"(
+  %0 = Input() {name = "a", shape = [1, 4, 8, 8]}
+  %1 = Input() {name = "b", shape = [1, 4, 8, 8]}
+  %2 = Constant() {symbol = "w", value = f32[4,4,3,3]{W144}}
+  %3 = Conv(%0, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %4 = Conv(%1, %2) {strides = [1, 1], dilations = [1, 1], pads = [1, 1, 1, 1]}
+  %5 = Relu(%3)
+  %6 = Relu(%4)
+  %7 = Sub(%5, %6)
+  return "y0" = %7
+)"},
+      {"ChannelsLastBias", "transposes_across", R"(
+  %0 = Input() {name = "x", shape = [1, 4, 8, 8]}
+  %1 = Constant() {symbol = "b", value = f32[4]{W4}}
+  %2 = Transpose(%0) {perm = [0, 2, 3, 1]}
+  %3 = Add(%2, %1)
+  %4 = Relu(%3)
+  %5 = Transpose(%4) {perm = [0, 3, 1, 2]}
+  return "y0" = %5
 )"},
       {"BandedProducts", "index_derivations", R"(
   %0 = Input() {name = "a", shape = [2, 64, 16]}

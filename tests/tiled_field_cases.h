@@ -1,5 +1,6 @@
-// Tiled kernels with elements of GF(p) in place of floats, compared with the judge's values of the operators that they replace, at
-// every element: what a candidate computes is the same expression, whatever the order of its sums. For tests.
+// Tiled kernels with elements of GF(p) in place of floats, compared at every element with the
+// verifier's values of the replaced operators. A candidate computes the same expression for any
+// order of its sums. For tests.
 #ifndef MENDEL_TESTS_TILED_FIELD_CASES_H_
 #define MENDEL_TESTS_TILED_FIELD_CASES_H_
 
@@ -18,48 +19,53 @@
 
 namespace mendel::cuda {
 
-struct JudgedKernel {
-  std::string told;  ///< its algorithm, node and graph
-  size_t graph = 0;  ///< of FieldCases::graphs
+struct VerifiedKernel {
+  std::string description;  ///< its algorithm, node and graph
+  size_t graph = 0;         ///< of FieldCases::graphs
   LibraryGroup group;
 };
 
 struct FieldCases {
   std::vector<Graph> graphs;
-  std::vector<JudgedKernel> kernels;
+  std::vector<VerifiedKernel> kernels;
 
-  /// The kernel of `node` of graphs[graph] by `algorithm`. A kernel with operators that IsJudgedInField does not know is left out:
-  /// false. An algorithm that is refused fails the test.
-  bool Add(size_t graph, int32_t node, const std::string& algorithm, Numerics numerics, const std::string& told);
-  /// Every product of the graph by every fusion that it has, by a small tile and by tensor cores, whole and, for odd seeds, with
-  /// its sums divided where they are long enough, and by the first algorithm that is offered; what is not judged is left out.
-  void AddAll(const Graph& graph, uint64_t seed, const std::string& told);
+  /// Adds the kernel of `node` of graphs[graph] by `algorithm`. False, and nothing is added,
+  /// if IsVerifiedInField is false for one of its operators. A refused algorithm fails the
+  /// test.
+  bool Add(size_t graph, int32_t node, const std::string& algorithm, Numerics numerics,
+           const std::string& description);
+  /// Adds every product of the graph with every fusion of it, by a small tile, by tensor cores, and
+  /// by the first algorithm offered. For odd seeds, long enough sums are divided. Kernels that are
+  /// not verified are left out.
+  void AddAll(const Graph& graph, uint64_t seed, const std::string& description);
   /// Kernels whose algorithm has `part` in its name.
   int Count(std::string_view part) const;
-  /// Those alone, or all others.
+  /// Cases of that part alone, or all others.
   FieldCases With(std::string_view part) const;
   FieldCases Without(std::string_view part) const;
 };
 
-/// What judging found: the kernels that differ somewhere, by number, and how many elements were compared.
-struct Judgement {
+/// Findings: the kernels that differ somewhere, by number, and how many elements were
+/// compared.
+struct Verification {
   std::set<size_t> wrong;
   int64_t elements = 0;
 };
-/// Of all kernels under one draw. Errors are those of the compiler, of launches, and of the judge.
-absl::StatusOr<Judgement> Judge(const FieldCases& cases);
-/// Fails the test where one differs; the elements compared.
+/// Verifies all kernels under one draw. Errors are those of the compiler, of launches, and of the
+/// verifier.
+absl::StatusOr<Verification> Verify(const FieldCases& cases);
+/// Fails the test where a kernel differs; returns the number of compared elements.
 int64_t ExpectRight(const FieldCases& cases);
 
-/// In a kernel's text `from` is replaced where it first occurs, or where it last does.
+/// A replacement of the first, or the last, `from` in a kernel's text.
 struct Fault {
   std::string from, to;
   FusedKernel LibraryGroup::*kernel = &LibraryGroup::kernel;
   bool last = false;
 };
-/// Each kernel of `right` with each fault, one at a time. Fails the test where one does not fit.
+/// Each kernel of `right` with each fault, one at a time. A fault that does not fit fails the test.
 FieldCases Planted(const FieldCases& right, const std::vector<Fault>& faults);
-/// Fails the test where one of those does not differ from the judge.
+/// Fails the test where a faulty kernel equals the verifier's values.
 void ExpectSeen(const FieldCases& right, const std::vector<Fault>& faults);
 
 }  // namespace mendel::cuda

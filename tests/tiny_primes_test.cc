@@ -1,5 +1,6 @@
-// The stated bound against the measured rate: with tiny primes false accepts are frequent enough to count. Programs are built to be
-// hard: their difference is a product of distinct linear factors, which attains degree / p exactly.
+// The stated bound against the measured rate: with tiny primes false accepts are frequent enough to
+// count. Programs are built to be hard: their difference is a product of distinct linear factors,
+// which attains degree / p exactly.
 
 #include <gtest/gtest.h>
 
@@ -25,12 +26,14 @@ struct HardPair {
 };
 
 Graph Parse(const std::string& body) {
-  auto graph = ParseGraph("graph \"g\" {\n  %0 = Input() {name = \"x\", shape = [3]}\n" + body + "}");
+  auto graph =
+      ParseGraph("graph \"g\" {\n  %0 = Input() {name = \"x\", shape = [3]}\n" + body + "}");
   EXPECT_TRUE(graph.ok()) << graph.status() << body;
   return graph.ok() ? *std::move(graph) : Graph();
 }
 
-/// Lines that compute prod (x + constants[k]) for k = first .. last into %<next - 1>; each constant has three elements.
+/// Lines that compute prod (x + constants[k]) for k = first .. last into %<next - 1>; each constant
+/// has three elements.
 std::string Product(const std::vector<std::string>& constants, int& next) {
   std::string text, product = "%0";
   for (const std::string& constant : constants) {
@@ -65,10 +68,12 @@ HardPair OraclePair(int degree) {
   std::vector<std::string> constants = Factors(degree);
   int next = 1;
   const std::string f = Product(constants, next);
-  const std::string last = Cat("  %", next, " = Cos(%", next - 1, ")\n  return \"y\" = %", next, "\n");
+  const std::string last =
+      Cat("  %", next, " = Cos(%", next - 1, ")\n  return \"y\" = %", next, "\n");
   constants.back() = Cat(degree - 1, ", ", degree, ", ", degree - 1);
   next = 1;
-  return {Cat("cosine of a product of ", degree), Parse(f + last), Parse(Product(constants, next) + last)};
+  return {Cat("cosine of a product of ", degree), Parse(f + last),
+          Parse(Product(constants, next) + last)};
 }
 
 /// Sums of `count` fractions 1 / (x + k), of which one element of one has another numerator.
@@ -79,15 +84,18 @@ HardPair FractionPair(int count) {
     for (int k = 1; k <= count; ++k) {
       text += Cat("  %", next, " = Constant() {value = f32[3]{", k, ", ", k, ", ", k, "}}\n");
       text += Cat("  %", next + 1, " = Add(%0, %", next, ")\n");
-      text += Cat("  %", next + 2, " = Constant() {value = f32[3]{1, ", changed && k == count ? 2 : 1, ", 1}}\n");
+      text += Cat("  %", next + 2, " = Constant() {value = f32[3]{1, ",
+                  changed && k == count ? 2 : 1, ", 1}}\n");
       text += Cat("  %", next + 3, " = Div(%", next + 2, ", %", next + 1, ")\n");
       if (k > 1) text += Cat("  %", next + 4, " = Add(", total, ", %", next + 3, ")\n");
       total = Cat("%", next + (k > 1 ? 4 : 3));
       next += 5;
     }
     // The difference 1 / (x + count) has no zero: multiplied by x (x - 1), it has two.
-    text += Cat("  %", next, " = Constant() {value = f32[3]{1, 1, 1}}\n  %", next + 1, " = Sub(%0, %", next, ")\n");
-    text += Cat("  %", next + 2, " = Mul(%0, %", next + 1, ")\n  %", next + 3, " = Mul(", total, ", %", next + 2, ")\n");
+    text += Cat("  %", next, " = Constant() {value = f32[3]{1, 1, 1}}\n  %", next + 1,
+                " = Sub(%0, %", next, ")\n");
+    text += Cat("  %", next + 2, " = Mul(%0, %", next + 1, ")\n  %", next + 3, " = Mul(", total,
+                ", %", next + 2, ")\n");
     return Parse(text + Cat("  return \"y\" = %", next + 3, "\n"));
   };
   return {Cat("sum of ", count, " fractions"), sum(false), sum(true)};
@@ -99,13 +107,13 @@ bool AgreeUnder(const HardPair& pair, const Draw& draw) {
   return a.ok() && b.ok() && *a == *b;
 }
 
-/// Bounds stated by the certificates that accepted, ascending. One test each; the selection is one that is fooled, so that what the
-/// test finds is seen.
+/// Bounds stated by the certificates that accepted, ascending. One test each; the selection is one
+/// that is fooled, so that what the test finds is seen.
 std::vector<double> AcceptedBounds(const HardPair& pair, uint64_t prime, int trials) {
   Rng rng(prime * 31 + 7);
   Draw fooled{prime, {rng.Next(), rng.Next()}};
   while (!AgreeUnder(pair, fooled)) fooled.key = {rng.Next(), rng.Next()};
-  JudgeOptions options;
+  VerifierOptions options;
   options.target_log2 = 0;
   options.fixed_draws = {fooled, {prime, {}}};
   std::vector<double> bounds;
@@ -120,13 +128,14 @@ std::vector<double> AcceptedBounds(const HardPair& pair, uint64_t prime, int tri
   return bounds;
 }
 
-/// Certificates about one pair state several bounds, as their partitions differ. Whatever bound one asks for: the rate of wrong
-/// certificates that state it or a better one does not lie above it, its lower limit of three standard deviations being below.
+/// Certificates about one pair state several bounds, as their partitions differ. Whatever bound one
+/// requests: the rate of wrong certificates that state it or a better one does not lie above it,
+/// its lower limit of three standard deviations being below.
 void ExpectUnderTheBound(const HardPair& pair, const std::vector<uint64_t>& primes, int trials) {
   for (const uint64_t prime : primes) {
     const std::vector<double> bounds = AcceptedBounds(pair, prime, trials);
-    std::printf("%s, p = %llu: %zu of %d accepted", pair.name.c_str(), static_cast<unsigned long long>(prime), bounds.size(),
-                trials);
+    std::printf("%s, p = %llu: %zu of %d accepted", pair.name.c_str(),
+                static_cast<unsigned long long>(prime), bounds.size(), trials);
     for (size_t k = 0; k < bounds.size(); ++k) {
       if (k + 1 < bounds.size() && bounds[k + 1] == bounds[k]) continue;
       const double rate = static_cast<double>(k + 1) / trials;
@@ -136,7 +145,8 @@ void ExpectUnderTheBound(const HardPair& pair, const std::vector<uint64_t>& prim
     }
     std::printf("\n");
     if (prime <= 251) {
-      EXPECT_FALSE(bounds.empty()) << "the programs are not hard: " << pair.name << " p = " << prime;
+      EXPECT_FALSE(bounds.empty())
+          << "the programs are not hard: " << pair.name << " p = " << prime;
     }
   }
 }
@@ -144,7 +154,8 @@ void ExpectUnderTheBound(const HardPair& pair, const std::vector<uint64_t>& prim
 int Trials() { return static_cast<int>(NumberFromEnvironment("MENDEL_TINY_PRIME_TRIALS", 3000)); }
 
 TEST(TinyPrimes, ProductsOfLinearFactors) {
-  for (const int degree : {2, 4, 8}) ExpectUnderTheBound(ProductPair(degree), {83, 251, 1021, 65537}, Trials());
+  for (const int degree : {2, 4, 8})
+    ExpectUnderTheBound(ProductPair(degree), {83, 251, 1021, 65537}, Trials());
 }
 
 TEST(TinyPrimes, OperandsOfOracles) {

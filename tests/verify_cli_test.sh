@@ -23,8 +23,18 @@ expect 1 '^partial: 2 of 8' "$mendel" verify net.onnx one_weight.onnx --no-cut-p
 expect 1 '^different: at least 2 of 8' "$mendel" verify net.onnx one_weight.onnx --no-regions
 expect 0 'w  1 of 12 elements' "$mendel" verify net.onnx one_weight.onnx --weights symbolic
 expect 3 '^unproven: .*no witness' "$mendel" verify waves.onnx ones.onnx
-expect 3 'lacks facts about: Cos, Sin' "$mendel" verify waves.onnx ones.onnx
+expect 3 'lacks axioms about: Cos, Sin' "$mendel" verify waves.onnx ones.onnx
 expect 3 'out of time' "$mendel" verify net.onnx rewritten.onnx --time-limit 0.000001
+
+# Limits hold in every phase. A model of symbolic size is compared at several sizes.
+expect 3 'out of memory \(limit 0.05 GB\)' "$mendel" verify wide.onnx wider.onnx --memory-limit 50MB
+expect 3 'out of time' "$mendel" verify wide.onnx wider.onnx --time-limit 0.3s
+expect 2 'is no size' "$mendel" verify net.onnx net.onnx --memory-limit much
+expect 1 '^different: ' "$mendel" verify centered.onnx zero.onnx
+expect 1 'sizes of symbolic dimensions: N = 2' "$mendel" verify centered.onnx zero.onnx
+expect 0 'sizes of symbolic dimensions: N = 1; N = 2; N = 3; N = 5' "$mendel" verify centered.onnx centered.onnx
+expect 0 '^equivalent' "$mendel" verify centered.onnx zero.onnx --shapes x:1x3
+expect 0 '"sizes"' "$mendel" verify centered.onnx centered.onnx --json
 
 # Names.
 expect 0 "note: input 'x' of A is matched with 'u' of B by position" "$mendel" verify net.onnx renamed.onnx

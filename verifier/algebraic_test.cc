@@ -7,8 +7,8 @@
 
 #include "base/status.h"
 #include "graph/text.h"
+#include "verifier/axioms/root_of_two.h"
 #include "verifier/field_evaluator.h"
-#include "verifier/root_of_two.h"
 #include "verifier/verifier.h"
 
 namespace mendel {
@@ -61,30 +61,35 @@ TEST(RootOfTwo, SquaresToTwo) {
 TEST(AlgebraicConstants, TheRootSquaredIsTwo) {
   const Graph doubled = Program("  %4 = Mul(%0, %2)\n  return \"y\" = %4");
   const Graph squared = Program("  %4 = Mul(%0, %3)\n  %5 = Mul(%4, %3)\n  return \"y\" = %5");
-  const Graph divided =
-      Program("  %4 = Mul(%0, %2)\n  %5 = Mul(%4, %2)\n  %6 = Div(%5, %3)\n  %7 = Div(%6, %3)\n  return \"y\" = %7");
+  const Graph divided = Program(
+      "  %4 = Mul(%0, %2)\n  %5 = Mul(%4, %2)\n  %6 = Div(%5, %3)\n  %7 = Div(%6, %3)\n  return "
+      "\"y\" = %7");
   EXPECT_EQ(Verdict(doubled, squared), absl::StatusCode::kOk);
   EXPECT_EQ(Verdict(squared, doubled), absl::StatusCode::kOk);
   EXPECT_EQ(Verdict(doubled, divided), absl::StatusCode::kOk);
   // A literal near the root is another number, and so are minus the root and the roots of others.
   const Graph once = Program("  %4 = Mul(%0, %3)\n  return \"y\" = %4");
-  const Graph rounded = Program("  %4 = Constant() {value = f32[]{1.4142135}}\n  %5 = Mul(%0, %4)\n  return \"y\" = %5");
+  const Graph rounded = Program(
+      "  %4 = Constant() {value = f32[]{1.4142135}}\n  %5 = Mul(%0, %4)\n  return \"y\" = %5");
   const Graph negative = Program("  %4 = Neg(%0)\n  %5 = Mul(%4, %3)\n  return \"y\" = %5");
   EXPECT_EQ(Verdict(once, rounded), kDifferent);
   EXPECT_EQ(Verdict(once, negative), kDifferent);
   EXPECT_EQ(Verdict(once, doubled), kDifferent);
   const char kSquare[] = "  %4 = Mul(%0, %3)\n  %5 = Mul(%4, %3)\n  return \"y\" = %5";
   const char kTimes[] = "  %4 = Mul(%0, %2)\n  return \"y\" = %4";
-  EXPECT_EQ(Verdict(Program(kTimes, "3"), Program(kSquare, "3")), kDifferent);  // no other root is pinned
+  EXPECT_EQ(Verdict(Program(kTimes, "3"), Program(kSquare, "3")),
+            kDifferent);  // no other root is pinned
 }
 
-/// (a0 + a1 s)(b0 + b1 s) from its values at sqrt(2), -sqrt(2) and infinity: x holds a0, a1, z holds b0, b1, twice each.
+/// (a0 + a1 s)(b0 + b1 s) from its values at sqrt(2), -sqrt(2) and infinity: x holds a0, a1, z
+/// holds b0, b1, twice each.
 TEST(AlgebraicConstants, InterpolatesAtRoots) {
   const auto slice = [](const char* from, int begin) {
-    return Cat("Slice(", from, ") {starts = [", begin, "], ends = [", begin + 2, "], steps = [1]}\n");
+    return Cat("Slice(", from, ") {starts = [", begin, "], ends = [", begin + 2,
+               "], steps = [1]}\n");
   };
-  const std::string parts =
-      Cat("  %4 = ", slice("%0", 0), "  %5 = ", slice("%0", 2), "  %6 = ", slice("%1", 0), "  %7 = ", slice("%1", 2));
+  const std::string parts = Cat("  %4 = ", slice("%0", 0), "  %5 = ", slice("%0", 2),
+                                "  %6 = ", slice("%1", 0), "  %7 = ", slice("%1", 2));
   const Graph direct = Program(parts + R"(
   %8 = Mul(%4, %6)
   %9 = Mul(%4, %7)
@@ -120,11 +125,16 @@ TEST(AlgebraicConstants, InterpolatesAtRoots) {
 }
 
 TEST(AlgebraicConstants, BothRootsAgree) {
-  const Graph f = Program("  %4 = Mul(%1, %3)\n  %5 = Add(%0, %4)\n  %6 = Sub(%0, %4)\n  %7 = Mul(%5, %6)\n  return \"y\" = %7");
-  const Graph equal =
-      Program("  %4 = Mul(%0, %0)\n  %5 = Mul(%1, %1)\n  %6 = Mul(%5, %2)\n  %7 = Sub(%4, %6)\n  return \"y\" = %7");
-  const Graph other = Program("  %4 = Mul(%1, %3)\n  %5 = Add(%0, %4)\n  %6 = Mul(%5, %5)\n  return \"y\" = %6");
-  const Graph conjugate = Program("  %4 = Mul(%1, %3)\n  %5 = Sub(%0, %4)\n  %6 = Mul(%5, %5)\n  return \"y\" = %6");
+  const Graph f = Program(
+      "  %4 = Mul(%1, %3)\n  %5 = Add(%0, %4)\n  %6 = Sub(%0, %4)\n  %7 = Mul(%5, %6)\n  return "
+      "\"y\" = %7");
+  const Graph equal = Program(
+      "  %4 = Mul(%0, %0)\n  %5 = Mul(%1, %1)\n  %6 = Mul(%5, %2)\n  %7 = Sub(%4, %6)\n  return "
+      "\"y\" = %7");
+  const Graph other =
+      Program("  %4 = Mul(%1, %3)\n  %5 = Add(%0, %4)\n  %6 = Mul(%5, %5)\n  return \"y\" = %6");
+  const Graph conjugate =
+      Program("  %4 = Mul(%1, %3)\n  %5 = Sub(%0, %4)\n  %6 = Mul(%5, %5)\n  return \"y\" = %6");
   Rng rng(7);
   for (int i = 0; i < 20; ++i) {
     Draw draw = SeededDraw(rng);
@@ -143,15 +153,16 @@ TEST(AlgebraicConstants, BothRootsAgree) {
   }
 }
 
-/// Modulo 7 the root is 3 or 4. The norm of 3 x - sqrt(2) x is below 7, that of the integer 3^2 - 2 is not.
+/// Modulo 7 the root is 3 or 4. The norm of 3 x - sqrt(2) x is below 7, that of the integer 3^2 - 2
+/// is not.
 TEST(AlgebraicConstants, TheBoundKnowsTheConjugate) {
   const Graph root = Program("  %4 = Mul(%0, %3)\n  return \"y\" = %4");
-  JudgeOptions options;
+  VerifierOptions options;
   options.target_log2 = 0;
   int coincidences = 0;
   for (const char* residue : {"3", "4"}) {
-    const Graph whole =
-        Program(std::string("  %4 = Constant() {value = f32[]{") + residue + "}}\n  %5 = Mul(%0, %4)\n  return \"y\" = %5");
+    const Graph whole = Program(std::string("  %4 = Constant() {value = f32[]{") + residue +
+                                "}}\n  %5 = Mul(%0, %4)\n  return \"y\" = %5");
     for (const uint64_t bit : {0u, 1u}) {
       options.fixed_draws.assign(3, {7, {bit, 5}});
       const auto certificate = Certify(root, whole, options);

@@ -5,19 +5,21 @@
 #include <cmath>
 
 #include "base/status.h"
-#include "verifier/root_of_two.h"
+#include "verifier/axioms/root_of_two.h"
 
 namespace mendel {
 namespace {
 
-/// Number of certifying primes, rounded down by two percent: half of the 1.396e16 primes in [2^59, 2^60), those that are 1 or 7
-/// mod 8. That the residues part them evenly up to less than one percent is proven (Bennett, Martin, O'Bryant and Rechnitzer,
-/// 2018).
+/// Number of certifying primes, rounded down by two percent: half of the 1.396e16 primes in [2^59,
+/// 2^60), those that are 1 or 7 mod 8. That the residues part them evenly up to less than one
+/// percent is proven (Bennett, Martin, O'Bryant and Rechnitzer, 2018).
 constexpr double kCertifyingPrimes = 1.37e16 / 2;
 
-/// The bound that the meaning states for its first element, every operand element being bounded alike.
+/// The bound that the meaning states for its first element, every operand element being bounded
+/// alike.
 Bound BoundAtFirst(const OpDefinition& op, const NodeView& node, std::span<const Bound> inputs,
-                   std::span<const FieldValue* const> known, int output, const Arithmetic<Bound>& arithmetic) {
+                   std::span<const FieldValue* const> known, int output,
+                   const Arithmetic<Bound>& arithmetic) {
   std::vector<std::vector<Bound>> elements(inputs.size());
   std::vector<Operand<Bound>> operands;
   for (size_t k = 0; k < inputs.size(); ++k) {
@@ -31,8 +33,10 @@ Bound BoundAtFirst(const OpDefinition& op, const NodeView& node, std::span<const
   return op.meaning.bound(Reader<Bound>(arithmetic, operands), node, output);
 }
 
-/// BoundAtFirst of the operator cut down to the one element at `position`, which spares operands of full size.
-std::optional<Bound> BoundAtCut(const OpDefinition& op, const NodeView& node, std::span<const Bound> inputs, const Shape& position,
+/// BoundAtFirst of the operator cut down to the one element at `position`, which spares operands of
+/// full size.
+std::optional<Bound> BoundAtCut(const OpDefinition& op, const NodeView& node,
+                                std::span<const Bound> inputs, const Shape& position,
                                 const Arithmetic<Bound>& arithmetic) {
   if (op.restrict == nullptr || node.outputs.size() != 1) return std::nullopt;
   Box box{position, position};
@@ -40,17 +44,21 @@ std::optional<Bound> BoundAtCut(const OpDefinition& op, const NodeView& node, st
   const std::optional<Restriction> cut = op.restrict(node, box);
   if (!cut.has_value()) return std::nullopt;
   std::vector<TensorType> types;
-  for (size_t k = 0; k < inputs.size(); ++k) types.push_back({node.inputs[k].dtype, cut->inputs[k].Extents()});
+  for (size_t k = 0; k < inputs.size(); ++k)
+    types.push_back({node.inputs[k].dtype, cut->inputs[k].Extents()});
   const std::vector<TensorType> outputs = {{node.outputs[0].dtype, Shape(position.size(), 1)}};
   const std::vector<const FieldValue*> none(inputs.size(), nullptr);
   return BoundAtFirst(op, {types, cut->attrs, outputs}, inputs, none, 0, arithmetic);
 }
 
-/// First, middle and last element where the operator can be cut down to them: borders may be made of fewer terms.
+/// First, middle and last element where the operator can be cut down to them: borders may be made
+/// of fewer terms.
 Bound BoundOfElement(const OpDefinition& op, const NodeView& node, std::span<const Bound> inputs,
-                     std::span<const FieldValue* const> known, int output, const Arithmetic<Bound>& arithmetic) {
+                     std::span<const FieldValue* const> known, int output,
+                     const Arithmetic<Bound>& arithmetic) {
   const Shape& shape = node.outputs[static_cast<size_t>(output)].shape;
-  const bool all_unknown = std::all_of(known.begin(), known.end(), [](const FieldValue* value) { return value == nullptr; });
+  const bool all_unknown = std::all_of(known.begin(), known.end(),
+                                       [](const FieldValue* value) { return value == nullptr; });
   if (all_unknown) {
     std::array<Shape, 3> positions = {Shape(shape.size(), 0), shape, shape};
     for (size_t d = 0; d < shape.size(); ++d) {
@@ -68,7 +76,7 @@ Bound BoundOfElement(const OpDefinition& op, const NodeView& node, std::span<con
   return BoundAtFirst(op, node, inputs, known, output, arithmetic);
 }
 
-/// Of dyadic numbers: one numerator and one denominator that cover each of them.
+/// The bound of dyadic numbers: one numerator and one denominator that cover each of them.
 Bound BoundOfLiterals(const Tensor& tensor) {
   Bound bound;
   const int64_t count = tensor.size();
@@ -88,7 +96,8 @@ Bound BoundOfLiterals(const Tensor& tensor) {
     const uint64_t mantissa = static_cast<uint64_t>(std::ldexp(std::frexp(value, &exponent), 53));
     const int zeros = __builtin_ctzll(mantissa);
     exponent += zeros - 53;  // value = (mantissa >> zeros) * 2^exponent
-    bound.log2_num = std::max(bound.log2_num, std::log2(static_cast<double>(mantissa >> zeros)) + std::max(0, exponent));
+    bound.log2_num = std::max(
+        bound.log2_num, std::log2(static_cast<double>(mantissa >> zeros)) + std::max(0, exponent));
     bound.log2_den = std::max(bound.log2_den, static_cast<double>(std::max(0, -exponent)));
   }
   return bound;
@@ -100,7 +109,8 @@ ValueBound BoundOfIntegers(std::span<const int64_t> values) {
   ValueBound bound;
   for (int64_t value : values) {
     const double magnitude = std::abs(static_cast<double>(value));
-    if (magnitude > 1) bound.element.log2_num = std::max(bound.element.log2_num, std::log2(magnitude) + 1e-12);
+    if (magnitude > 1)
+      bound.element.log2_num = std::max(bound.element.log2_num, std::log2(magnitude) + 1e-12);
   }
   return bound;
 }
@@ -120,7 +130,8 @@ ValueBound BoundOfConstant(const Node& node, WeightMode weights) {
   return bound;
 }
 
-absl::StatusOr<ValueBound> BoundOfNode(const OpDefinition& op, const NodeView& node, std::span<const Bound> inputs,
+absl::StatusOr<ValueBound> BoundOfNode(const OpDefinition& op, const NodeView& node,
+                                       std::span<const Bound> inputs,
                                        std::span<const FieldValue* const> known, int output) {
   ValueBound result;
   const double count = static_cast<double>(NumElements(node.outputs[static_cast<size_t>(output)]));
@@ -153,7 +164,8 @@ absl::StatusOr<ValueBound> BoundOfNode(const OpDefinition& op, const NodeView& n
     result.element.log2_num = std::max(result.element.log2_num, 0.5);
   }
   result.operand = arithmetic.worst_operand();
-  result.denominators = count * result.element.den_degree + result.operands * result.operand.den_degree;
+  result.denominators =
+      count * result.element.den_degree + result.operands * result.operand.den_degree;
   return result;
 }
 
@@ -180,12 +192,16 @@ double SegmentBound::Log2Miss(uint64_t prime) const {
   constexpr double kUnknown = 1;
   const bool certifying = prime >= uint64_t{1} << 59;
   const double smallest = certifying ? 0x1p59 : static_cast<double>(prime);
-  if (!std::isfinite(degree) || !std::isfinite(log2_norm) || !std::isfinite(operands) || !(denominators < smallest))
+  if (!std::isfinite(degree) || !std::isfinite(log2_norm) || !std::isfinite(operands) ||
+      !(denominators < smallest))
     return kUnknown;
-  // A prime that is not random divides every coefficient of some polynomial unless they are all smaller.
-  // A coefficient a + b sqrt(2) vanishes only modulo primes that divide a^2 - 2 b^2, the product of two numbers below the norm.
+  // A prime that is not random divides every coefficient of some polynomial unless they are all
+  // smaller. A coefficient a + b sqrt(2) vanishes only modulo primes that divide a^2 - 2 b^2, the
+  // product of two numbers below the norm.
   const double log2_integer = has_root_of_two ? 2 * log2_norm : log2_norm;
-  const double bad = log2_integer < std::log2(smallest) ? 0 : (certifying ? log2_integer / 59 / kCertifyingPrimes : 1);
+  const double bad = log2_integer < std::log2(smallest)
+                         ? 0
+                         : (certifying ? log2_integer / 59 / kCertifyingPrimes : 1);
   const double pinned = has_root_of_two ? 2 : 1;
   const double scalars = operands > 0 ? operands + pinned : 0;
   const double pairs = scalars * (scalars - 1) / 2 + 1;

@@ -1,5 +1,5 @@
-// What a certificate's bound is made of: degrees, coefficient norms and oracle operands of the values of one segment
-// (docs/verification.md, sections 3 and 4).
+// Bounds of a certificate: degrees, coefficient norms and oracle operands of the values of one
+// segment (docs/verification.md, "The bound").
 #ifndef MENDEL_VERIFIER_BOUNDS_H_
 #define MENDEL_VERIFIER_BOUNDS_H_
 
@@ -15,22 +15,24 @@ namespace mendel {
 
 /// Bound of one value, and what its own node adds to the segment that it is in.
 struct ValueBound {
-  Bound element;            ///< of every element
-  double operands = 0;      ///< scalar operands of all oracle calls of the node, all elements together
-  Bound operand;            ///< of each of them
+  Bound element;        ///< of every element
+  double operands = 0;  ///< scalar operands of all oracle calls of the node, all elements together
+  Bound operand;        ///< of each of them
   double denominators = 0;  ///< degrees of the denominators of all elements and operands, added up
-  /// Elements may be the square root of 2 (root_of_two.h). Norms then are sums of |a| + sqrt(2) |b| over coefficients a + b
-  /// sqrt(2).
+  /// Elements may be the square root of 2 (root_of_two.h). Norms then are sums of |a| + sqrt(2) |b|
+  /// over coefficients a + b sqrt(2).
   bool has_root_of_two = false;
 };
 
-/// Of a float constant: a symbol, or the worst of its dyadic elements; of an integral one, its largest magnitude.
+/// The bound of a float constant: a symbol, or the worst of its dyadic elements; of an integral
+/// one, its largest magnitude.
 ValueBound BoundOfConstant(const Node& node, WeightMode weights);
 ValueBound BoundOfIntegers(std::span<const int64_t> values);
 
-/// Of output `output` of a node. `known[k]` are the elements of input k when they are known integers, else null. Unimplemented
-/// when the operator states no bound.
-absl::StatusOr<ValueBound> BoundOfNode(const OpDefinition& op, const NodeView& node, std::span<const Bound> inputs,
+/// The bound of output `output` of a node. `known[k]` are the elements of input k when they are
+/// known integers, else null. Unimplemented when the operator states no bound.
+absl::StatusOr<ValueBound> BoundOfNode(const OpDefinition& op, const NodeView& node,
+                                       std::span<const Bound> inputs,
                                        std::span<const FieldValue* const> known, int output);
 
 /// Everything that decides how likely one test is to miss a difference between two values.
@@ -45,8 +47,8 @@ struct SegmentBound {
   void AddToCone(const ValueBound& value);
   /// To be called last: the difference of the two values themselves.
   void Compare(const Bound& a, const Bound& b);
-  /// log2 of the probability that one test with a random prime of at least 2^59 (or with this one, when it is smaller) finds
-  /// equal what is not; positive when nothing can be said.
+  /// log2 of the probability that one test with a random prime of at least 2^59 (or with this one,
+  /// when it is smaller) finds equal what is not; positive when nothing can be said.
   double Log2Miss(uint64_t prime) const;
 
  private:

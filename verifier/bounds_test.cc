@@ -1,4 +1,5 @@
-// What the bound is made of, and what may be cut: checks of the certificate checker that no verdict shows.
+// The parts of a bound, and what may be cut: checks of the certificate checker that no verdict
+// shows.
 
 #include "verifier/bounds.h"
 
@@ -6,9 +7,9 @@
 
 #include <cmath>
 
-#include "verifier/certify_cases.h"
-#include "verifier/numbering.h"
-#include "verifier/segments.h"
+#include "verifier/certify/certify_cases.h"
+#include "verifier/certify/numbering.h"
+#include "verifier/regions/segments.h"
 
 namespace mendel {
 namespace {
@@ -20,7 +21,8 @@ TEST(SegmentBound, EveryPairOfOperandsMustStayApart) {
   ValueBound value{.element = Bound::Symbol(), .operands = 1000, .operand = Bound::Symbol()};
   bound.AddToCone(value);
   bound.Compare(Bound::Symbol(), Bound::Symbol());
-  // 1000 operands and the pinned zero: 500,500 pairs, each with a difference of degree 1, and the difference of the outputs.
+  // 1000 operands and the pinned zero: 500,500 pairs, each with a difference of degree 1, and the
+  // difference of the outputs.
   EXPECT_NEAR(bound.Log2Miss(kPrime), std::log2(500501.0) - 59, 1e-9);
   bound.AddToCone(value);
   EXPECT_NEAR(bound.Log2Miss(kPrime), std::log2(2001.0 * 1000 + 1) - 59, 1e-9);
@@ -28,7 +30,8 @@ TEST(SegmentBound, EveryPairOfOperandsMustStayApart) {
 
 TEST(SegmentBound, DegreesOfOperandsCount) {
   SegmentBound bound;
-  bound.AddToCone({.element = Bound::Symbol(), .operands = 2, .operand = {.num_degree = 50, .log2_num = 70}});
+  bound.AddToCone(
+      {.element = Bound::Symbol(), .operands = 2, .operand = {.num_degree = 50, .log2_num = 70}});
   bound.Compare(Bound::Symbol(), Bound::Symbol());
   EXPECT_EQ(bound.degree, 50);
   EXPECT_GE(bound.log2_norm, 71);
@@ -51,7 +54,8 @@ TEST(SegmentBound, ARootOfTwoDoublesTheBitsOfTheNorm) {
   };
   EXPECT_EQ(miss(false, 40), miss(true, 25));  // nothing but the degree
   EXPECT_GT(miss(true, 40), miss(false, 40));
-  EXPECT_NEAR(std::exp2(miss(true, 590)) - 0x1p-59, 2 * (std::exp2(miss(false, 590)) - 0x1p-59), 1e-20);
+  EXPECT_NEAR(std::exp2(miss(true, 590)) - 0x1p-59, 2 * (std::exp2(miss(false, 590)) - 0x1p-59),
+              1e-20);
 }
 
 TEST(MakePartition, NeverCutsIntegers) {

@@ -8,31 +8,35 @@
 #include <utility>
 
 #include "base/status.h"
+#include "verifier/axioms/axioms.h"
+#include "verifier/certify/full_certify.h"
+#include "verifier/certify/sweep.h"
 #include "verifier/constants.h"
 #include "verifier/divergence.h"
-#include "verifier/facts.h"
-#include "verifier/first_look.h"
-#include "verifier/full_certify.h"
-#include "verifier/large_weights.h"
-#include "verifier/sweep.h"
-#include "verifier/weight_pieces.h"
-#include "verifier/weights.h"
+#include "verifier/exact_casts.h"
+#include "verifier/weights/large_weights.h"
+#include "verifier/weights/weight_pieces.h"
+#include "verifier/weights/weights.h"
+#include "verifier/witness/first_look.h"
 
 namespace mendel {
 namespace {
 
-/// Ways to a "yes": as given and by facts, with equal weights as symbols and with their values.
+/// Ways to a "yes": as given and by axioms, with equal weights as symbols and with their values.
 constexpr int kMaxAttempts = 4;
-/// Regions and witnesses explain a "no"; without a limit of the caller's they end after this many seconds.
+/// Regions and witnesses explain a "no"; without a limit of the caller's they end after this many
+/// seconds.
 constexpr double kRegionSeconds = 60;
 constexpr double kWitnessSeconds = 240;
-/// Of programs that are known to differ by what doubles see of them.
+/// Seconds for programs that are known to differ by what doubles see of them.
 constexpr double kWitnessSecondsFar = 600;
 /// Share of the time left that the regions may take.
 constexpr double kRegionShare = 0.4;
-/// And that a witness sought before a proof by facts may, and one after which no proof is tried.
+/// Shares for a witness sought before a proof by axioms, and for one after which no proof is tried.
 constexpr double kFirstWitnessShare = 0.6;
 constexpr double kOnlyWitnessShare = 0.85;
+/// Weights that are farther apart are not one weight folded in two ways.
+constexpr double kMostUlpsOfFolding = 1e4;
 /// Boxes for which a witness is sought.
 constexpr size_t kMaxWitnessedBoxes = 64;
 constexpr std::string_view kOutOfTime = "out of time";
@@ -44,8 +48,8 @@ Deadline Within(const Deadline& deadline, double seconds, double share) {
 class Comparison {
  public:
   /// `pieces`: both programs for the caller; `parts`: the same with large weights read by parts.
-  Comparison(const std::pair<Graph, Graph>& pieces, const std::pair<Graph, Graph>& parts, std::vector<WeightDifference> weights,
-             const CompareOptions& options)
+  Comparison(const std::pair<Graph, Graph>& pieces, const std::pair<Graph, Graph>& parts,
+             std::vector<WeightDifference> weights, const CompareOptions& options)
       : pieces_(pieces), a_(parts.first), b_(parts.second), options_(options) {
     report_.weights = std::move(weights);
   }
@@ -62,10 +66,11 @@ class Comparison {
       return std::move(report_);
     }
     undecided_ = absl::IsUnimplemented(proven);
-    if (!undecided_ && !absl::IsFailedPrecondition(proven) && !absl::IsDeadlineExceeded(proven)) return proven;
+    if (!undecided_ && !absl::IsFailedPrecondition(proven) && !absl::IsDeadlineExceeded(proven))
+      return proven;
     report_.reason = std::string(proven.message());
     if (absl::IsDeadlineExceeded(proven)) return OutOfTime();
-    MENDEL_RETURN_IF_ERROR(AskCaller(true));
+    MENDEL_RETURN_IF_ERROR(QueryCaller(true));
     if (answered_) return std::move(report_);
     MENDEL_RETURN_IF_ERROR(Explain());
     Conclude();
@@ -73,46 +78,61 @@ class Comparison {
   }
 
  private:
-  JudgeOptions JudgeFor(WeightMode weights) const {
-    JudgeOptions judge = options_.judge;
-    judge.weights = weights;
-    judge.target_log2 -= std::log2(kMaxAttempts);
-    return judge;
+  VerifierOptions VerifierOptionsFor(WeightMode weights) const {
+    VerifierOptions verifier = options_.verifier;
+    verifier.weights = weights;
+    verifier.definedness = DefinednessCheck::kBoth;
+    verifier.target_log2 -= std::log2(kMaxAttempts);
+    return verifier;
   }
 
   absl::Status AsGiven(const Graph& a, const Graph& b, WeightMode weights) {
-    const JudgeOptions judge = JudgeFor(weights);
-    return Record(options_.cut_points ? Certify(a, b, judge) : CertifyWithoutCuts(a, b, judge));
+    const VerifierOptions verifier = VerifierOptionsFor(weights);
+    return Record(options_.cut_points ? Certify(a, b, verifier)
+                                      : CertifyWithoutCuts(a, b, verifier));
   }
 
-  absl::Status ByFacts(const Graph& a, const Graph& b, WeightMode weights) {
-    const JudgeOptions judge = JudgeFor(weights);
-    std::map<std::string, int> facts;
-    const absl::Status proven = Record(options_.cut_points ? CertifySwept(a, b, judge, &facts) : Canonical(a, b, judge, &facts));
-    if (proven.ok()) report_.facts = std::move(facts);
+  absl::Status ByAxioms(const Graph& a, const Graph& b, WeightMode weights) {
+    const VerifierOptions verifier = VerifierOptionsFor(weights);
+    std::map<std::string, int> axioms;
+    const absl::Status proven = Record(options_.cut_points ? CertifySwept(a, b, verifier, &axioms)
+                                                           : Canonical(a, b, verifier, &axioms));
+    if (proven.ok()) report_.axioms = std::move(axioms);
     return proven;
   }
 
-  absl::Status AskCaller(bool last) {
-    if (!options_.before_explaining) return absl::OkStatus();
-    MENDEL_ASSIGN_OR_RETURN(answered_, options_.before_explaining(pieces_.first, pieces_.second, last));
+  bool WeightsDifferByMoreThanFolding() const {
+    return std::any_of(
+        report_.weights.begin(), report_.weights.end(),
+        [](const WeightDifference& weight) { return weight.largest_ulps > kMostUlpsOfFolding; });
+  }
+
+  absl::Status QueryCaller(bool last) {
+    if (!options_.before_explaining || first_witness_.has_value()) return absl::OkStatus();
+    MENDEL_ASSIGN_OR_RETURN(answered_,
+                            options_.before_explaining(pieces_.first, pieces_.second, last));
     return absl::OkStatus();
   }
 
-  static absl::StatusOr<Certificate> Canonical(const Graph& a, const Graph& b, const JudgeOptions& judge,
-                                               std::map<std::string, int>* facts) {
-    MENDEL_ASSIGN_OR_RETURN(const Graph canonical_a, Canonicalise(a, judge.weights, facts));
-    MENDEL_ASSIGN_OR_RETURN(const Graph canonical_b, Canonicalise(b, judge.weights, facts));
-    return CertifyWithoutCuts(canonical_a, canonical_b, judge);
+  static absl::StatusOr<Certificate> Canonical(const Graph& a, const Graph& b,
+                                               const VerifierOptions& verifier,
+                                               std::map<std::string, int>* axioms) {
+    MENDEL_ASSIGN_OR_RETURN(const Graph canonical_a, Canonicalize(a, verifier.weights, axioms));
+    MENDEL_ASSIGN_OR_RETURN(const Graph canonical_b, Canonicalize(b, verifier.weights, axioms));
+    return CertifyWithoutCuts(canonical_a, canonical_b, verifier);
   }
 
-  static bool IsNo(const absl::Status& status) { return absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status); }
+  static bool IsNo(const absl::Status& status) {
+    return absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status);
+  }
 
-  /// Each attempt before this one could have accepted a wrong program with the same probability: the bound adds them up.
+  /// Each attempt before this one could have accepted a wrong program with the same probability:
+  /// the bound adds them up.
   absl::Status Record(const absl::StatusOr<Certificate>& certificate) {
     ++report_.attempts;
     // Draw after draw, one program divides by zero: it may do so for every input.
-    if (absl::IsAborted(certificate.status())) return Unsupported("unproven: ", certificate.status().message(), " in every draw");
+    if (absl::IsAborted(certificate.status()))
+      return Unsupported("unproven: ", certificate.status().message(), " in every draw");
     MENDEL_RETURN_IF_ERROR(certificate.status());
     report_.bound_log2 = certificate->bound_log2 + std::log2(report_.attempts);
     report_.draws = certificate->draws;
@@ -123,44 +143,56 @@ class Comparison {
     return absl::OkStatus();
   }
 
-  /// The first answer that is no "no". In exact mode equal tensors are first one symbol, which bounds better than their digits;
-  /// where stored weights differ, an answer of the caller's is likelier than a proof by facts and costs less.
+  /// Returns the first answer that is no "no". In exact mode equal tensors are first one symbol,
+  /// which bounds better than their digits. Where stored weights differ, an answer of the caller's
+  /// is likelier than a proof by axioms and costs less.
   absl::Status Prove() {
-    const bool exact = options_.judge.weights == WeightMode::kExact;
+    const bool exact = options_.verifier.weights == WeightMode::kExact;
     std::pair<Graph, Graph> shared;
     if (exact) {
       MENDEL_ASSIGN_OR_RETURN(shared, ShareEqualConstants(a_, b_));
     }
     const Graph& a = exact ? shared.first : a_;
     const Graph& b = exact ? shared.second : b_;
+    // A proof is unlikely and costs more than a look where weights alone differ, and by more than
+    // folding rounds.
+    const bool looks_first = exact && WeightsDifferByMoreThanFolding() && OnlyWeightsDiffer(a_, b_);
+    if (looks_first) {
+      MENDEL_RETURN_IF_ERROR(SeekFirstWitness());
+      if (first_witness_.has_value())
+        return absl::FailedPreconditionError("the stored weights differ");
+    }
     const absl::Status given = AsGiven(a, b, WeightMode::kSymbolic);
     if (!IsNo(given)) return given;
     if (exact && !report_.weights.empty()) {
-      MENDEL_RETURN_IF_ERROR(AskCaller(false));
+      MENDEL_RETURN_IF_ERROR(QueryCaller(false));
       if (answered_) return given;
     }
-    if (absl::IsFailedPrecondition(given)) MENDEL_RETURN_IF_ERROR(SeekFirstWitness());
+    if (!looks_first) MENDEL_RETURN_IF_ERROR(SeekFirstWitness());
     if (first_witness_.has_value() || look_.far_apart) return given;
-    const absl::Status by_facts = ByFacts(a, b, WeightMode::kSymbolic);
-    if (!IsNo(by_facts) || !exact) return IsNo(by_facts) ? given : by_facts;
+    if (look_.only_weights_differ) return exact ? AsGiven(a_, b_, WeightMode::kExact) : given;
+    const absl::Status by_axioms = ByAxioms(a, b, WeightMode::kSymbolic);
+    if (!IsNo(by_axioms) || !exact) return IsNo(by_axioms) ? given : by_axioms;
     const absl::Status stored = AsGiven(a_, b_, WeightMode::kExact);
     if (!IsNo(stored)) return stored;
-    const absl::Status both = ByFacts(a_, b_, WeightMode::kExact);
+    const absl::Status both = ByAxioms(a_, b_, WeightMode::kExact);
     return IsNo(both) ? stored : both;
   }
 
-  /// Inputs on which the programs provably differ make proofs by facts futile.
+  /// Inputs on which the programs provably differ make proofs by axioms futile.
   absl::Status SeekFirstWitness() {
     MENDEL_ASSIGN_OR_RETURN(const Graph b, WithWitnessedWeights());
-    MENDEL_ASSIGN_OR_RETURN(look_, LookForDifference(a_, b, options_.judge.seed));
+    MENDEL_ASSIGN_OR_RETURN(look_, LookForDifference(a_, b, options_.verifier.seed));
     if (!look_.suspect.has_value()) return absl::OkStatus();
     WitnessOptions witness = options_.witness;
-    witness.seed = options_.judge.seed;
+    witness.seed = options_.verifier.seed;
     witness.max_candidates = 1;
-    witness.deadline = look_.far_apart ? Within(options_.judge.deadline, kWitnessSecondsFar, kOnlyWitnessShare)
-                                       : Within(options_.judge.deadline, kWitnessSeconds, kFirstWitnessShare);
+    witness.deadline =
+        look_.far_apart ? Within(options_.verifier.deadline, kWitnessSecondsFar, kOnlyWitnessShare)
+                        : Within(options_.verifier.deadline, kWitnessSeconds, kFirstWitnessShare);
     auto answers = FindWitnesses(a_, b, {&*look_.suspect, 1}, witness);
-    if (absl::IsUnimplemented(answers.status()) || absl::IsDeadlineExceeded(answers.status())) return absl::OkStatus();
+    if (absl::IsUnimplemented(answers.status()) || absl::IsDeadlineExceeded(answers.status()))
+      return absl::OkStatus();
     MENDEL_RETURN_IF_ERROR(answers.status());
     first_witness_ = std::move(answers->front().witness);
     return absl::OkStatus();
@@ -168,7 +200,7 @@ class Comparison {
 
   /// In symbolic mode both programs get the weights of A: the verdict is about the programs.
   absl::StatusOr<Graph> WithWitnessedWeights() const {
-    if (options_.judge.weights == WeightMode::kSymbolic) return WithWeightsOf(a_, b_);
+    if (options_.verifier.weights == WeightMode::kSymbolic) return WithWeightsOf(a_, b_);
     return b_;
   }
 
@@ -182,78 +214,96 @@ class Comparison {
     return std::move(report_);
   }
 
-  /// Where the programs differ, from which tensors on, and with which inputs that can be seen.
+  /// Finds where the programs differ, from which tensors on, and inputs that show it.
   absl::Status Explain() {
     const absl::Status diverged = Diverge();
-    if (!diverged.ok() && !absl::IsDeadlineExceeded(diverged) && !absl::IsAborted(diverged)) return diverged;
+    if (!diverged.ok() && !absl::IsDeadlineExceeded(diverged) && !absl::IsAborted(diverged))
+      return diverged;
     if (options_.regions && !undecided_) MENDEL_RETURN_IF_ERROR(FindRegions());
+    // Programs may agree in every value and not in where they have one.
+    const bool none =
+        std::all_of(report_.outputs.begin(), report_.outputs.end(),
+                    [](const ComparedOutput& output) { return output.boxes.empty(); });
     for (ComparedOutput& output : report_.outputs) {
+      if (none) output.regions_known = output.elements == 0;
       if (!output.regions_known) output.boxes = {{Box::Whole(output.shape), std::nullopt, ""}};
     }
     return Witnesses();
   }
 
-  /// Facts may show more elements equal or, where they part what oracles hold together, fewer: the better view is taken.
+  /// Axioms may show more elements equal or, where they part what oracles hold together, fewer: the
+  /// better view is taken.
   absl::Status Diverge() {
     formal_a_ = a_;
     formal_b_ = b_;
-    DivergenceSearch search(options_.judge.weights, options_.judge.seed, options_.judge.deadline);
+    DivergenceSearch search(options_.verifier.weights, options_.verifier.seed,
+                            options_.verifier.deadline);
     absl::StatusOr<Divergence> found = search.Find(a_, b_);
-    if (found.ok()) MENDEL_RETURN_IF_ERROR(DivergeByFacts(search, *found));
+    if (found.ok()) MENDEL_RETURN_IF_ERROR(DivergeByAxioms(search, *found));
     for (size_t k = 0; k < report_.outputs.size(); ++k) {
       ComparedOutput& output = report_.outputs[k];
       output.wrong_elements = found.ok() ? found->differing[k] : 0;
       output.regions_known = output.elements == 0 || output.wrong_elements == output.elements;
-      if (output.elements > 0 && output.regions_known) output.boxes = {{Box::Whole(output.shape), std::nullopt, ""}};
+      if (output.elements > 0 && output.regions_known)
+        output.boxes = {{Box::Whole(output.shape), std::nullopt, ""}};
     }
     MENDEL_RETURN_IF_ERROR(found.status());
     report_.earliest = std::move(found->earliest);
     return absl::OkStatus();
   }
 
-  absl::Status DivergeByFacts(DivergenceSearch& search, Divergence& found) {
-    // No fact makes equal what differs so much.
-    if (look_.all_apart || look_.elements_far_apart >= TotalDiffering(found)) return absl::OkStatus();
-    std::map<std::string, int> facts;
-    MENDEL_ASSIGN_OR_RETURN(Graph canonical_a, Canonicalise(a_, options_.judge.weights, &facts));
-    MENDEL_ASSIGN_OR_RETURN(Graph canonical_b, Canonicalise(b_, options_.judge.weights, &facts));
-    if (facts.empty()) return absl::OkStatus();
+  absl::Status DivergeByAxioms(DivergenceSearch& search, Divergence& found) {
+    // No axiom makes values equal that differ so much.
+    if (look_.all_apart || look_.only_weights_differ ||
+        look_.elements_far_apart >= TotalDiffering(found))
+      return absl::OkStatus();
+    std::map<std::string, int> axioms;
+    MENDEL_ASSIGN_OR_RETURN(Graph canonical_a,
+                            Canonicalize(a_, options_.verifier.weights, &axioms));
+    MENDEL_ASSIGN_OR_RETURN(Graph canonical_b,
+                            Canonicalize(b_, options_.verifier.weights, &axioms));
+    if (axioms.empty()) return absl::OkStatus();
     auto fewer = search.FindFewer(canonical_a, canonical_b, TotalDiffering(found));
     if (!fewer.ok() || !fewer->has_value()) return absl::OkStatus();
     found = **std::move(fewer);
     formal_a_ = std::move(canonical_a);
     formal_b_ = std::move(canonical_b);
-    report_.facts = std::move(facts);
+    report_.axioms = std::move(axioms);
     return absl::OkStatus();
   }
 
-  /// All elements differ already, or the judge says which ones.
+  /// All elements differ already, or the verifier says which ones.
   absl::Status FindRegions() {
     const auto known = [](const ComparedOutput& output) { return output.regions_known; };
     if (std::all_of(report_.outputs.begin(), report_.outputs.end(), known)) return absl::OkStatus();
-    JudgeOptions judge = options_.judge;
-    judge.deadline = Within(judge.deadline, kRegionSeconds, kRegionShare);
-    if (judge.weights == WeightMode::kSymbolic) return TakeRegions(formal_a_, formal_b_, judge, false);
-    // What is wrong for these weights is wrong with the equal ones as symbols. Where that leaves as few wrong elements as one
-    // draw with the weights' values has shown, both are the answer.
+    VerifierOptions verifier = options_.verifier;
+    verifier.deadline = Within(verifier.deadline, kRegionSeconds, kRegionShare);
+    if (verifier.weights == WeightMode::kSymbolic)
+      return TakeRegions(formal_a_, formal_b_, verifier, false);
+    // Elements that are wrong for these weights are wrong with the equal ones as symbols. Where
+    // that leaves as few wrong elements as one draw with the weights' values shows, both are the
+    // answer.
     MENDEL_ASSIGN_OR_RETURN(const auto shared, ShareEqualConstants(formal_a_, formal_b_));
-    judge.weights = WeightMode::kSymbolic;
-    MENDEL_RETURN_IF_ERROR(TakeRegions(shared.first, shared.second, judge, true));
+    verifier.weights = WeightMode::kSymbolic;
+    MENDEL_RETURN_IF_ERROR(TakeRegions(shared.first, shared.second, verifier, true));
     if (std::all_of(report_.outputs.begin(), report_.outputs.end(), known)) return absl::OkStatus();
-    judge.weights = WeightMode::kExact;
-    return TakeRegions(formal_a_, formal_b_, judge, false);
+    verifier.weights = WeightMode::kExact;
+    return TakeRegions(formal_a_, formal_b_, verifier, false);
   }
 
-  /// Of outputs whose regions are not known yet. `confirmed`: only if as many elements are wrong as differ in the draw.
-  absl::Status TakeRegions(const Graph& a, const Graph& b, const JudgeOptions& judge, bool confirmed) {
-    const absl::StatusOr<JudgeReport> localised = Localise(a, b, judge);
-    if (absl::IsUnimplemented(localised.status())) return absl::OkStatus();
-    MENDEL_RETURN_IF_ERROR(localised.status());
-    if (localised->verdict == Verdict::kUnproven) return absl::OkStatus();
+  /// Fills outputs whose regions are not known yet. `confirmed`: only if as many elements are wrong
+  /// as differ in the draw.
+  absl::Status TakeRegions(const Graph& a, const Graph& b, const VerifierOptions& verifier,
+                           bool confirmed) {
+    const absl::StatusOr<VerifierReport> localized = Localize(a, b, verifier);
+    if (absl::IsUnimplemented(localized.status())) return absl::OkStatus();
+    MENDEL_RETURN_IF_ERROR(localized.status());
+    if (localized->verdict == Verdict::kUnproven) return absl::OkStatus();
     for (size_t k = 0; k < report_.outputs.size(); ++k) {
       ComparedOutput& output = report_.outputs[k];
-      const OutputReport& found = localised->outputs[k];
-      if (output.regions_known || (confirmed && found.wrong_elements != output.wrong_elements)) continue;
+      const OutputReport& found = localized->outputs[k];
+      if (output.regions_known || (confirmed && found.wrong_elements != output.wrong_elements))
+        continue;
       output.wrong_elements = found.wrong_elements;
       output.regions_known = true;
       output.boxes.clear();
@@ -283,8 +333,8 @@ class Comparison {
     if (queries.empty()) return absl::OkStatus();
     MENDEL_ASSIGN_OR_RETURN(const Graph b, WithWitnessedWeights());
     WitnessOptions witness = options_.witness;
-    witness.seed = options_.judge.seed;
-    witness.deadline = Within(options_.judge.deadline, kWitnessSeconds, 1);
+    witness.seed = options_.verifier.seed;
+    witness.deadline = Within(options_.verifier.deadline, kWitnessSeconds, 1);
     auto answers = FindWitnesses(a_, b, queries, witness);
     if (absl::IsUnimplemented(answers.status()) || absl::IsDeadlineExceeded(answers.status())) {
       for (ComparedBox* box : boxes) box->reason = std::string(answers.status().message());
@@ -294,12 +344,14 @@ class Comparison {
     for (size_t k = 0; k < boxes.size(); ++k) {
       boxes[k]->witness = std::move((*answers)[k].witness);
       boxes[k]->reason = std::move((*answers)[k].reason);
+      boxes[k]->hidden_gap = (*answers)[k].hidden_gap;
     }
     return absl::OkStatus();
   }
 
   bool HoldsFirstWitness(int output, const Box& box) const {
-    return first_witness_.has_value() && look_.suspect->output == output && box.Contains(first_witness_->element);
+    return first_witness_.has_value() && look_.suspect->output == output &&
+           box.Contains(first_witness_->element);
   }
 
   void Conclude() {
@@ -307,26 +359,32 @@ class Comparison {
     bool all_wrong = true;
     bool all_known = true;
     std::string unwitnessed;
-    for (const ComparedOutput& output : report_.outputs) {
+    for (ComparedOutput& output : report_.outputs) {
       all_known = all_known && output.regions_known;
-      all_wrong = all_wrong && output.wrong_elements == output.elements;
       for (const ComparedBox& box : output.boxes) {
+        if (box.witness.has_value() && output.wrong_elements == 0) output.wrong_elements = 1;
         witnessed = witnessed || box.witness.has_value();
         if (unwitnessed.empty()) unwitnessed = box.reason;
+        report_.hidden_gap = std::max(report_.hidden_gap, box.hidden_gap);
       }
+      all_wrong = all_wrong && output.wrong_elements == output.elements;
     }
     if (witnessed) {
       report_.verdict = all_wrong || !all_known ? Verdict::kDifferent : Verdict::kPartial;
       report_.reason.clear();
+      report_.hidden_gap = 0;
       return;
     }
     report_.verdict = Verdict::kUnproven;
-    if (options_.judge.deadline.Passed()) {
+    if (report_.hidden_gap > 0)
+      report_.reason = Cat("formally different, not seen in floats: the largest gap is ",
+                           report_.hidden_gap, ", which rounding hides; ", report_.reason);
+    if (options_.verifier.deadline.Passed()) {
       report_.reason = std::string(kOutOfTime);
     } else if (!unwitnessed.empty()) {
       report_.reason += Cat("; no witness: ", unwitnessed);
     }
-    if (options_.judge.deadline.Passed()) return;
+    if (options_.verifier.deadline.Passed()) return;
     std::set<std::string> operators;
     for (const DivergentTensor& tensor : report_.earliest) {
       if (tensor.op != "Constant") operators.insert(tensor.op);
@@ -343,15 +401,25 @@ class Comparison {
   bool answered_ = false;
   FirstLook look_;
   std::optional<Witness> first_witness_;  ///< of look_'s suspect
-  bool undecided_ = false;                ///< the judge does not even know whether the programs differ formally
+  bool undecided_ =
+      false;  ///< the verifier does not even know whether the programs differ formally
   CompareReport report_;
 };
 
 }  // namespace
 
-absl::StatusOr<CompareReport> ComparePrograms(const Graph& a, const Graph& b, const CompareOptions& options) {
-  MENDEL_RETURN_IF_ERROR(CheckGraph(a));
-  MENDEL_RETURN_IF_ERROR(CheckGraph(b));
+int CompareReport::RoundedConstants() const {
+  int count = 0;
+  for (const auto& [name, times] : axioms) count += name.starts_with("literal ") ? times : 0;
+  return count;
+}
+
+absl::StatusOr<CompareReport> ComparePrograms(const Graph& given_a, const Graph& given_b,
+                                              const CompareOptions& options) {
+  MENDEL_RETURN_IF_ERROR(CheckGraph(given_a));
+  MENDEL_RETURN_IF_ERROR(CheckGraph(given_b));
+  MENDEL_ASSIGN_OR_RETURN(const Graph a, WithExactCasts(given_a, options.verifier.weights));
+  MENDEL_ASSIGN_OR_RETURN(const Graph b, WithExactCasts(given_b, options.verifier.weights));
   MENDEL_ASSIGN_OR_RETURN(const auto pieces, CutLargeWeights(a, b, 2 * kMostElementsOfPart));
   MENDEL_ASSIGN_OR_RETURN(const auto parts, SplitLargeWeights(pieces.first, pieces.second));
   return Comparison(pieces, parts, WeightDifferences(a, b), options).Run();

@@ -10,18 +10,19 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "verifier/certify/numbering.h"
+#include "verifier/certify/redraw.h"
 #include "verifier/field_evaluator.h"
-#include "verifier/numbering.h"
-#include "verifier/redraw.h"
-#include "verifier/segments.h"
+#include "verifier/regions/segments.h"
 
 namespace mendel {
 namespace {
 
-/// What is compared of a value: its elements in order, whatever its shape.
+/// The compared content of a value: its elements in order, whatever its shape.
 using Content = std::pair<Hash128, DType>;
 
-/// Contents of both programs' values under one draw, and the elements of outputs. What both compute is computed once.
+/// Contents of both programs' values under one draw, and the elements of outputs. What both compute
+/// is computed once.
 class Recorder {
  public:
   Recorder(const Numbering& numbering, const PrimeField& field)
@@ -67,13 +68,15 @@ class Recorder {
  private:
   const Numbering& numbering_;
   const PrimeField& field_;
-  std::vector<std::optional<Content>> contents_;  // by number; nothing of values that no differing output is computed of
+  std::vector<std::optional<Content>>
+      contents_;  // by number; nothing of values that no differing output is computed of
   std::map<int32_t, std::vector<Fp>> outputs_;
 };
 
 DivergentTensor Describe(const Graph& graph, ValueId id) {
   const Node& node = graph.node(id.node);
-  std::string name = IsConstant(node) ? SymbolName(node) : (IsInput(node) ? InputName(node) : node.name);
+  std::string name =
+      IsConstant(node) ? SymbolName(node) : (IsInput(node) ? InputName(node) : node.name);
   for (const GraphOutput& output : graph.outputs()) {
     if (name.empty() && output.value == id) name = output.name;
   }
@@ -82,9 +85,12 @@ DivergentTensor Describe(const Graph& graph, ValueId id) {
 }
 
 /// Goes back from the outputs that differ through values without an equal in B.
-std::vector<DivergentTensor> EarliestOf(const Graph& graph, const Numbering& numbering, const std::vector<bool>& equalled,
+std::vector<DivergentTensor> EarliestOf(const Graph& graph, const Numbering& numbering,
+                                        const std::vector<bool>& equalled,
                                         const std::vector<int64_t>& differing) {
-  const auto has_equal = [&](ValueId id) { return equalled[static_cast<size_t>(numbering.number_of.at({Side::kOriginal, id}))]; };
+  const auto has_equal = [&](ValueId id) {
+    return equalled[static_cast<size_t>(numbering.number_of.at({Side::kOriginal, id}))];
+  };
   std::set<ValueId> seen;
   std::vector<ValueId> open;
   const auto reach = [&](ValueId id) {
@@ -108,16 +114,17 @@ std::vector<DivergentTensor> EarliestOf(const Graph& graph, const Numbering& num
 
 }  // namespace
 
-absl::StatusOr<Divergence> FindDivergence(const Graph& a, const Graph& b, const Draw& draw, WeightMode weights,
-                                          const Deadline& deadline) {
+absl::StatusOr<Divergence> FindDivergence(const Graph& a, const Graph& b, const Draw& draw,
+                                          WeightMode weights, const Deadline& deadline) {
   const PrimeField field(draw.prime);
   ConstantKeys constants(weights);
   const Numbering numbering = NumberValues(a, b, {}, constants);
   const Partition everything = MakePartition(numbering, {}, /*no_cuts=*/true);
   Recorder recorder(numbering, field);
-  MENDEL_RETURN_IF_ERROR(TestSegments(numbering, everything, draw, weights, deadline, [&](int32_t number, const FieldValue& value) {
-                           recorder.Visit(number, value);
-                         }).status());
+  MENDEL_RETURN_IF_ERROR(
+      TestSegments(numbering, everything, draw, weights, deadline,
+                   [&](int32_t number, const FieldValue& value) { recorder.Visit(number, value); })
+          .status());
   Divergence divergence;
   divergence.differing.resize(a.outputs().size());
   for (const Claim& claim : numbering.claims) {
@@ -129,7 +136,8 @@ absl::StatusOr<Divergence> FindDivergence(const Graph& a, const Graph& b, const 
   return divergence;
 }
 
-absl::StatusOr<Divergence> DivergenceSearch::Evaluate(const Graph& a, const Graph& b, const Draw& draw) {
+absl::StatusOr<Divergence> DivergenceSearch::Evaluate(const Graph& a, const Graph& b,
+                                                      const Draw& draw) {
   ++evaluations_;
   return FindDivergence(a, b, draw, weights_, deadline_);
 }
@@ -146,12 +154,14 @@ absl::StatusOr<Divergence> DivergenceSearch::Look(const Graph& a, const Graph& b
 absl::StatusOr<Divergence> DivergenceSearch::Find(const Graph& a, const Graph& b) {
   int64_t elements = 0;
   for (const GraphOutput& output : a.outputs()) elements += NumElements(a.type(output.value));
-  // What differs modulo a small prime differs, at a sixth of the cost.
+  // Values that differ modulo a small prime differ, at a sixth of the cost.
   absl::StatusOr<Divergence> seen = Glance(a, b);
   return seen.ok() && TotalDiffering(*seen) == elements ? std::move(seen) : Look(a, b);
 }
 
-absl::StatusOr<std::optional<Divergence>> DivergenceSearch::FindFewer(const Graph& a, const Graph& b, int64_t limit) {
+absl::StatusOr<std::optional<Divergence>> DivergenceSearch::FindFewer(const Graph& a,
+                                                                      const Graph& b,
+                                                                      int64_t limit) {
   if (limit <= 0) return std::nullopt;
   const absl::StatusOr<Divergence> seen = Glance(a, b);
   if (seen.ok() && TotalDiffering(*seen) >= limit) return std::nullopt;

@@ -11,15 +11,14 @@
 #include "base/status.h"
 #include "graph/evaluate.h"
 #include "graph/op_helpers.h"
+#include "verifier/axioms/root_of_two.h"
 #include "verifier/opaque.h"
-#include "verifier/root_of_two.h"
 
 namespace mendel {
 namespace {
 
-constexpr std::string_view kNonFinite = "nonfinite";
-
-/// The generator that a draw's prime comes from: a function of its key, so that neither can be chosen without the other.
+/// The generator that a draw's prime comes from: a function of its key, so that neither can be
+/// chosen without the other.
 Rng PrimeGenerator(std::array<uint64_t, 2> key) {
   KeyedHash hash(key);
   hash.Add("prime");
@@ -34,7 +33,8 @@ Draw DrawFrom(std::array<uint64_t, 2> key) {
   }
 }
 
-std::array<uint64_t, 2> Subkey(std::array<uint64_t, 2> key, std::string_view kind, std::string_view name) {
+std::array<uint64_t, 2> Subkey(std::array<uint64_t, 2> key, std::string_view kind,
+                               std::string_view name) {
   KeyedHash hash(key);
   hash.Add(kind);
   hash.Add(name);
@@ -49,12 +49,15 @@ Fp Element(const PrimeField& field, std::array<uint64_t, 2> key, uint64_t positi
 }
 
 /// Elements first, first + 1, ... of the same.
-void FillFrom(const PrimeField& field, std::array<uint64_t, 2> key, int64_t first, std::span<Fp> out) {
+void FillFrom(const PrimeField& field, std::array<uint64_t, 2> key, int64_t first,
+              std::span<Fp> out) {
   static_assert(sizeof(Fp) == sizeof(uint64_t));
-  FillElements(field, key, static_cast<uint64_t>(first), {reinterpret_cast<uint64_t*>(out.data()), out.size()});
+  FillElements(field, key, static_cast<uint64_t>(first),
+               {reinterpret_cast<uint64_t*>(out.data()), out.size()});
 }
 
-/// Field elements of finite doubles, the powers of two computed once: for tensors of stored weights.
+/// Field elements of finite doubles, the powers of two computed once: for tensors of stored
+/// weights.
 class Dyadics {
  public:
   explicit Dyadics(const PrimeField& field) : field_(field), powers_(kExponents) {
@@ -65,8 +68,10 @@ class Dyadics {
   Fp operator()(double value) const {
     const uint64_t bits = std::bit_cast<uint64_t>(value);
     const uint64_t biased = bits >> 52 & 0x7ff;  // value = mantissa 2^(max(biased, 1) - 1075)
-    const uint64_t mantissa = (bits & ((uint64_t{1} << 52) - 1)) | (biased == 0 ? 0 : uint64_t{1} << 52);
-    const uint64_t magnitude = field_.Mul(mantissa % field_.prime(), powers_[biased == 0 ? 0 : biased - 1]);
+    const uint64_t mantissa =
+        (bits & ((uint64_t{1} << 52) - 1)) | (biased == 0 ? 0 : uint64_t{1} << 52);
+    const uint64_t magnitude =
+        field_.Mul(mantissa % field_.prime(), powers_[biased == 0 ? 0 : biased - 1]);
     return {bits >> 63 == 0 ? magnitude : field_.Neg(magnitude)};
   }
 
@@ -76,23 +81,18 @@ class Dyadics {
   std::vector<uint64_t> powers_;
 };
 
-/// A stored number: the dyadic rational that it is; NaN and the infinities are a symbol each.
-template <class FiniteElement>
-Fp LiteralElement(const PrimeField& field, std::array<uint64_t, 2> key, double exact, const FiniteElement& finite) {
-  const uint64_t which = std::isnan(exact) ? 0 : (exact > 0 ? 1 : 2);
-  return std::isfinite(exact) ? finite(exact) : Element(field, key, which);
-}
-
 /// fill(begin, end) over [0, count) on several threads.
 template <class Fill>
 void ParallelRanges(int64_t count, Fill fill) {
   constexpr int64_t kRange = 1 << 14;
-  ParallelFor((count + kRange - 1) / kRange, [&](int64_t k) { fill(k * kRange, std::min(count, (k + 1) * kRange)); });
+  ParallelFor((count + kRange - 1) / kRange,
+              [&](int64_t k) { fill(k * kRange, std::min(count, (k + 1) * kRange)); });
 }
 
 bool HasInteger(std::span<const TensorType> types) {
-  return std::any_of(types.begin(), types.end(),
-                     [](const TensorType& type) { return IsIntegral(type.dtype) && type.dtype != DType::kBool; });
+  return std::any_of(types.begin(), types.end(), [](const TensorType& type) {
+    return IsIntegral(type.dtype) && type.dtype != DType::kBool;
+  });
 }
 
 }  // namespace
@@ -140,17 +140,22 @@ bool IsOpaque(const OpDefinition& op, const NodeView& node, const std::vector<bo
 FieldEvaluator::FieldEvaluator(const Draw& draw, WeightMode weights)
     : field_(draw.prime), weights_(weights), arithmetic_(draw.key) {}
 
-FieldValue FieldEvaluator::Symbol(std::string_view kind, std::string_view name, int64_t count) const {
+FieldValue FieldEvaluator::Symbol(std::string_view kind, std::string_view name,
+                                  int64_t count) const {
   FieldValue value;
   value.scalars.resize(static_cast<size_t>(count));
   const std::array<uint64_t, 2> key = Subkey(arithmetic_.key(), kind, name);
   ParallelRanges(count, [&](int64_t begin, int64_t end) {
-    FillFrom(field_, key, begin, std::span(value.scalars).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+    FillFrom(field_, key, begin,
+             std::span(value.scalars)
+                 .subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
   });
   return value;
 }
 
-FieldValue FieldEvaluator::Input(const Node& node) const { return Symbol("input", InputName(node), NumElements(node.outputs[0])); }
+FieldValue FieldEvaluator::Input(const Node& node) const {
+  return Symbol("input", InputName(node), NumElements(node.outputs[0]));
+}
 
 FieldValue FieldEvaluator::Constant(const Node& node) const {
   const Tensor& tensor = ConstantValue(node);
@@ -165,11 +170,13 @@ FieldValue FieldEvaluator::Constant(const Node& node) const {
     return Symbol("weight " + TypeString(tensor.type()), symbol, tensor.size());
   }
   value.scalars.resize(static_cast<size_t>(tensor.size()));
-  const std::array<uint64_t, 2> key = Subkey(arithmetic_.key(), kNonFinite, "");
   const auto fill = [&](const auto& finite) {
     ParallelRanges(tensor.size(), [&](int64_t begin, int64_t end) {
+      const FieldScope scope(field_);
       for (int64_t i = begin; i < end; ++i) {
-        value.scalars[static_cast<size_t>(i)] = LiteralElement(field_, key, tensor.DoubleAt(i), finite);
+        const double exact = tensor.DoubleAt(i);
+        value.scalars[static_cast<size_t>(i)] =
+            std::isfinite(exact) ? finite(exact) : arithmetic_.NonFinite(exact);
       }
     });
   };
@@ -182,10 +189,12 @@ FieldValue FieldEvaluator::Constant(const Node& node) const {
   return value;
 }
 
-FieldValue FieldEvaluator::SymbolAt(std::string_view kind, std::string_view name, std::span<const int64_t> positions) const {
+FieldValue FieldEvaluator::SymbolAt(std::string_view kind, std::string_view name,
+                                    std::span<const int64_t> positions) const {
   FieldValue value;
   const std::array<uint64_t, 2> key = Subkey(arithmetic_.key(), kind, name);
-  for (int64_t i : positions) value.scalars.push_back(Element(field_, key, static_cast<uint64_t>(i)));
+  for (int64_t i : positions)
+    value.scalars.push_back(Element(field_, key, static_cast<uint64_t>(i)));
   return value;
 }
 
@@ -197,9 +206,8 @@ FieldValue FieldEvaluator::ConstantAt(const Node& node, std::span<const int64_t>
     return SymbolAt("weight " + TypeString(tensor.type()), symbol, positions);
   }
   FieldValue value;
-  const std::array<uint64_t, 2> key = Subkey(arithmetic_.key(), kNonFinite, "");
-  const auto finite = [&](double exact) { return Fp{field_.FromDouble(exact)}; };
-  for (int64_t i : positions) value.scalars.push_back(LiteralElement(field_, key, tensor.DoubleAt(i), finite));
+  const FieldScope scope(field_);
+  for (int64_t i : positions) value.scalars.push_back(arithmetic_.Literal(tensor.DoubleAt(i)));
   return value;
 }
 
@@ -213,8 +221,8 @@ void FieldEvaluator::PinRootOfTwo(const FieldValue& operand, FieldValue& root) c
   }
 }
 
-FieldValue FieldEvaluator::Apply(const OpDefinition& op, const NodeView& node, std::span<const FieldValue* const> inputs,
-                                 int output) const {
+FieldValue FieldEvaluator::Apply(const OpDefinition& op, const NodeView& node,
+                                 std::span<const FieldValue* const> inputs, int output) const {
   MENDEL_CHECK(inputs.size() == node.inputs.size());
   std::vector<bool> concrete;
   std::vector<Operand<Fp>> operands;
@@ -226,18 +234,21 @@ FieldValue FieldEvaluator::Apply(const OpDefinition& op, const NodeView& node, s
   }
   if (IsConcrete(node, concrete)) {
     std::vector<HostValue> host;
-    for (size_t k = 0; k < inputs.size(); ++k) host.push_back({node.inputs[k], {}, inputs[k]->integers});
+    for (size_t k = 0; k < inputs.size(); ++k)
+      host.push_back({node.inputs[k], {}, inputs[k]->integers});
     std::vector<const HostValue*> pointers;
     for (const HostValue& value : host) pointers.push_back(&value);
     FieldValue result;
-    result.integers = std::move(EvaluateNode(op, node, pointers)[static_cast<size_t>(output)].integers);
+    result.integers =
+        std::move(EvaluateNode(op, node, pointers)[static_cast<size_t>(output)].integers);
     result.concrete = true;
     return result;
   }
   const FieldScope scope(field_);
   const Reader<Fp> in(arithmetic_, operands);
   FieldValue result;
-  result.scalars.resize(static_cast<size_t>(NumElements(node.outputs[static_cast<size_t>(output)])));
+  result.scalars.resize(
+      static_cast<size_t>(NumElements(node.outputs[static_cast<size_t>(output)])));
   if (IsOpaque(op, node, concrete)) {
     FillOpaque(arithmetic_.key(), op, node, in, output, result.scalars);
     return result;

@@ -17,7 +17,8 @@ Graph Parse(const std::string& text) {
   return graph.ok() ? *graph : Graph();
 }
 
-std::vector<std::vector<Fp>> Values(const Graph& graph, const Draw& draw, WeightMode weights = WeightMode::kSymbolic,
+std::vector<std::vector<Fp>> Values(const Graph& graph, const Draw& draw,
+                                    WeightMode weights = WeightMode::kSymbolic,
                                     InputNaming naming = InputNaming::kByName) {
   auto values = EvaluateOutputs(graph, draw, weights, naming);
   EXPECT_TRUE(values.ok()) << values.status();
@@ -76,10 +77,13 @@ TEST(FieldEvaluator, NonFiniteLiteralsAreSymbolsOfTheirOwn) {
   EXPECT_NE(values[0][0], values[0][3]);
 }
 
-/// Large tensors take their elements from a table of powers of two, small ones and single positions do not.
+/// Large tensors take their elements from a table of powers of two, small ones and single positions
+/// do not.
 TEST(FieldEvaluator, StoredWeightsAreTheirDyadicRationals) {
   Rng rng(9);
-  std::vector<double> numbers = {0, -0.0, 1, -1, 0.1, -0.1, 0x1p-1074, -0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023, 0x1p1023};
+  std::vector<double> numbers = {0,       -0.0,      1,          -1,        0.1,
+                                 -0.1,    0x1p-1074, -0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023,
+                                 0x1p1023};
   while (numbers.size() < 1000) numbers.push_back(std::bit_cast<double>(rng.Next()));
   for (double& number : numbers) number = std::isfinite(number) ? number : 0.5;
   GraphBuilder builder;
@@ -89,7 +93,8 @@ TEST(FieldEvaluator, StoredWeightsAreTheirDyadicRationals) {
   for (const Draw& draw : {SeededDraw(rng), SelectionDraw({1, 2}), Draw{7, {3, 4}}}) {
     const PrimeField field(draw.prime);
     const auto values = Values(*graph, draw, WeightMode::kExact);
-    for (size_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(values[0][i].value, field.FromDouble(numbers[i])) << numbers[i];
+    for (size_t i = 0; i < numbers.size(); ++i)
+      ASSERT_EQ(values[0][i].value, field.FromDouble(numbers[i])) << numbers[i];
   }
 }
 
@@ -112,7 +117,8 @@ TEST(FieldEvaluator, RunTimeIntegersAreOpaqueAndConstantOnesExact) {
   EXPECT_EQ(values[3], values[4]);
 }
 
-/// An elementwise operator is one function of each element's operands: the box of a result is the result of boxes.
+/// An elementwise operator is one function of each element's operands: the box of a result is the
+/// result of boxes.
 TEST(FieldEvaluator, OpaqueElementwiseOperatorsCommuteWithMovement) {
   const Graph graph = Parse(R"(graph "f" {
     %0 = Input() {dtype = "i64", name = "ids", shape = [2, 3]}
@@ -132,11 +138,13 @@ TEST(FieldEvaluator, OpaqueElementwiseOperatorsCommuteWithMovement) {
   EXPECT_EQ(values[0], values[1]);
   for (size_t i = 0; i < values[0].size(); ++i) {
     for (size_t other : {2, 3, 4}) EXPECT_NE(values[0][i], values[other][i]) << other;
-    for (size_t j = 0; j < i; ++j) EXPECT_NE(values[0][i], values[0][j]) << "positions " << i << " and " << j;
+    for (size_t j = 0; j < i; ++j)
+      EXPECT_NE(values[0][i], values[0][j]) << "positions " << i << " and " << j;
   }
 }
 
-/// The dtypes of the operands are part of the function, and so are the attributes: 255 + 1 is 0 to u8 and 256 to i32.
+/// The dtypes of the operands are part of the function, and so are the attributes: 255 + 1 is 0 to
+/// u8 and 256 to i32.
 TEST(FieldEvaluator, OpaqueElementwiseOperatorsDifferByDTypeAndAttributes) {
   const Graph graph = Parse(R"(graph "f" {
     %0 = Input() {name = "x", shape = [2]}
@@ -157,7 +165,8 @@ TEST(FieldEvaluator, OpaqueElementwiseOperatorsDifferByDTypeAndAttributes) {
   }
 }
 
-/// What an operator computes from a box of its operands is a function of that box, wherever it stands.
+/// An operator's result from a box of its operands is a function of that box, wherever it
+/// stands.
 TEST(FieldEvaluator, OpaqueOperatorsOfBoxesAreThoseOfParts) {
   const Graph graph = Parse(R"(graph "f" {
     %0 = Input() {name = "x", shape = [2, 3, 4]}
@@ -232,7 +241,8 @@ TEST(FieldEvaluator, OpaqueBoxesDependOnAllThatTheyRead) {
   }
 }
 
-/// Reading the table once for every index would cost too much: then the node is one function of everything.
+/// Reading the table once for every index would cost too much: then the node is one function of
+/// everything.
 TEST(FieldEvaluator, CostlyOpaqueOperatorsAreWhole) {
   const Graph graph = Parse(R"(graph "f" {
     %0 = Input() {name = "table", shape = [4096, 8]}

@@ -13,7 +13,8 @@ bool IsTerminal(const Node& node) { return IsInput(node) || IsConstant(node); }
 /// Values of one graph under one draw, with the number of reads still to come.
 class ValueWalk {
  public:
-  ValueWalk(const Graph& graph, const Draw& draw, WeightMode weights, InputNaming naming, const ValueVisitor& visit)
+  ValueWalk(const Graph& graph, const Draw& draw, WeightMode weights, InputNaming naming,
+            const ValueVisitor& visit)
       : graph_(graph), evaluator_(draw, weights), naming_(naming), visit_(visit) {
     for (const Node& node : graph.nodes()) {
       values_.emplace_back(node.outputs.size());
@@ -60,12 +61,14 @@ class ValueWalk {
     for (ValueId value : node.inputs) operands.push_back(&Read(value));
     WithView(graph_, id, [&](const NodeView& view) {
       for (size_t k = 0; k < node.outputs.size(); ++k) {
-        FieldValue& value = values_[Index(id)][k] = evaluator_.Apply(*node.op, view, operands, static_cast<int>(k));
+        FieldValue& value = values_[Index(id)][k] =
+            evaluator_.Apply(*node.op, view, operands, static_cast<int>(k));
         if (!evaluator_.zero_denominator()) visit_({id, static_cast<int32_t>(k)}, value);
       }
     });
     if (evaluator_.zero_denominator())
-      return absl::AbortedError(Cat("a denominator is zero in node ", id, " (", node.op->name, ")"));
+      return absl::AbortedError(
+          Cat("a denominator is zero in node ", id, " (", node.op->name, ")"));
     for (ValueId value : node.inputs) {
       if (--reads_[Index(value.node)] > 0) continue;
       for (FieldValue& done : values_[Index(value.node)]) done = FieldValue();
@@ -85,13 +88,15 @@ class ValueWalk {
 
 }  // namespace
 
-absl::Status EvaluateValues(const Graph& graph, const Draw& draw, WeightMode weights, InputNaming naming, const Deadline& deadline,
+absl::Status EvaluateValues(const Graph& graph, const Draw& draw, WeightMode weights,
+                            InputNaming naming, const Deadline& deadline,
                             const ValueVisitor& visit) {
   return ValueWalk(graph, draw, weights, naming, visit).Run(deadline);
 }
 
-absl::StatusOr<std::vector<std::vector<Fp>>> EvaluateOutputs(const Graph& graph, const Draw& draw, WeightMode weights,
-                                                             InputNaming naming, const Deadline& deadline) {
+absl::StatusOr<std::vector<std::vector<Fp>>> EvaluateOutputs(const Graph& graph, const Draw& draw,
+                                                             WeightMode weights, InputNaming naming,
+                                                             const Deadline& deadline) {
   const PrimeField field(draw.prime);
   std::vector<std::vector<Fp>> outputs(graph.outputs().size());
   const auto visit = [&](ValueId id, const FieldValue& value) {

@@ -12,12 +12,13 @@
 namespace mendel {
 namespace {
 
-/// Keep the three kinds of oracles apart.
+/// Constants that keep the three kinds of oracles apart.
 enum class Family : uint64_t { kWhole = 0x6f7061717565, kBox, kElement };
 
-/// Elements of inputs that oracles of boxes may read in all, beside what the inputs and the output hold.
+/// Elements of inputs that oracles of boxes may read in all, beside what the inputs and the output
+/// hold.
 constexpr int64_t kMaxRead = 1 << 18;
-/// What one box costs, in such elements.
+/// The cost of one box, in such elements.
 constexpr int64_t kReadOfBox = 16;
 
 const PrimeField& Field() { return FieldScope::Current(); }
@@ -27,7 +28,8 @@ std::array<uint64_t, 2> KeyOf(const KeyedHash& hash) {
   return {value.high, value.low};
 }
 
-KeyedHash HashOf(std::array<uint64_t, 2> key, Family family, const OpDefinition& op, const Attributes& attrs, int inputs) {
+KeyedHash HashOf(std::array<uint64_t, 2> key, Family family, const OpDefinition& op,
+                 const Attributes& attrs, int inputs) {
   KeyedHash hash(key);
   hash.Add(static_cast<uint64_t>(family));
   hash.Add(op.name);
@@ -55,8 +57,8 @@ std::vector<uint64_t> Stream(std::array<uint64_t, 2> key, int64_t count) {
   return elements;
 }
 
-void FillElementwise(std::array<uint64_t, 2> key, const OpDefinition& op, const NodeView& node, const Reader<Fp>& in,
-                     std::span<Fp> out) {
+void FillElementwise(std::array<uint64_t, 2> key, const OpDefinition& op, const NodeView& node,
+                     const Reader<Fp>& in, std::span<Fp> out) {
   KeyedHash hash = HashOf(key, Family::kElement, op, node.attrs, in.size());
   for (const TensorType& input : node.inputs) hash.Add(static_cast<uint64_t>(input.dtype));
   const std::array<uint64_t, 2> function = KeyOf(hash);
@@ -67,7 +69,8 @@ void FillElementwise(std::array<uint64_t, 2> key, const OpDefinition& op, const 
   });
 }
 
-/// The box at the origin that is as small as the operator lets outputs be cut; empty where it does not.
+/// The box at the origin that is as small as the operator lets outputs be cut; empty where it does
+/// not.
 std::optional<Box> SmallestBox(const OpDefinition& op, const NodeView& node) {
   if (op.restrict == nullptr || node.outputs.size() != 1) return std::nullopt;
   const Shape& shape = node.outputs[0].shape;
@@ -82,7 +85,8 @@ std::optional<Box> SmallestBox(const OpDefinition& op, const NodeView& node) {
   return smallest;
 }
 
-/// Boxes alike that cover the output, with what each reads; empty where the operator cannot be cut so, or only at a high price.
+/// Boxes alike that cover the output, with what each reads; empty where the operator cannot be cut
+/// so, or only at a high price.
 struct Piece {
   Box box;
   Restriction reads;
@@ -115,8 +119,8 @@ std::vector<Piece> Pieces(const OpDefinition& op, const NodeView& node) {
   return cut ? pieces : std::vector<Piece>();
 }
 
-void FillPiece(std::array<uint64_t, 2> key, const OpDefinition& op, const NodeView& node, const Reader<Fp>& in, const Piece& piece,
-               std::span<Fp> out) {
+void FillPiece(std::array<uint64_t, 2> key, const OpDefinition& op, const NodeView& node,
+               const Reader<Fp>& in, const Piece& piece, std::span<Fp> out) {
   KeyedHash hash = HashOf(key, Family::kBox, op, piece.reads.attrs, in.size());
   for (int k = 0; k < in.size(); ++k) {
     const Box& box = piece.reads.inputs[static_cast<size_t>(k)];
@@ -133,8 +137,8 @@ void FillPiece(std::array<uint64_t, 2> key, const OpDefinition& op, const NodeVi
   });
 }
 
-void FillWhole(std::array<uint64_t, 2> key, const OpDefinition& op, const NodeView& node, const Reader<Fp>& in, int output,
-               std::span<Fp> out) {
+void FillWhole(std::array<uint64_t, 2> key, const OpDefinition& op, const NodeView& node,
+               const Reader<Fp>& in, int output, std::span<Fp> out) {
   KeyedHash hash = HashOf(key, Family::kWhole, op, node.attrs, in.size());
   for (int k = 0; k < in.size(); ++k) {
     const TensorType& type = node.inputs[static_cast<size_t>(k)];
@@ -148,9 +152,10 @@ void FillWhole(std::array<uint64_t, 2> key, const OpDefinition& op, const NodeVi
 
 }  // namespace
 
-void FillOpaque(std::array<uint64_t, 2> key, const OpDefinition& op, const NodeView& node, const Reader<Fp>& in, int output,
-                std::span<Fp> out) {
-  if (op.restrict == &RestrictElementwise && node.outputs.size() == 1) return FillElementwise(key, op, node, in, out);
+void FillOpaque(std::array<uint64_t, 2> key, const OpDefinition& op, const NodeView& node,
+                const Reader<Fp>& in, int output, std::span<Fp> out) {
+  if (op.restrict == &RestrictElementwise && node.outputs.size() == 1)
+    return FillElementwise(key, op, node, in, out);
   const std::vector<Piece> pieces = Pieces(op, node);
   if (pieces.empty()) return FillWhole(key, op, node, in, output, out);
   for (const Piece& piece : pieces) FillPiece(key, op, node, in, piece, out);

@@ -1,5 +1,5 @@
-// Oracles of operators whose arithmetic the field cannot follow (docs/verification.md, section 4): run-time integers, sorting,
-// indices that are data.
+// Oracles of operators whose arithmetic the field cannot follow (docs/verification.md, section 4):
+// run-time integers, sorting, indices that are data.
 #ifndef MENDEL_VERIFIER_OPAQUE_H_
 #define MENDEL_VERIFIER_OPAQUE_H_
 
@@ -12,18 +12,22 @@
 
 namespace mendel {
 
-/// Random elements `out` of output `output` that follow from `key`, operator, attributes and operands: from as few operands an
-/// element as are known to decide it, so that an oracle agrees with oracles of parts of its result.
+/// Random elements `out` of output `output` that follow from `key`, operator, attributes and
+/// operands: from as few operands an element as are known to decide it, so that an oracle agrees
+/// with oracles of parts of its result.
 ///
-///  - An elementwise operator (RestrictElementwise) is one function of the operands of each element.
-///  - An operator that computes a box of its output from boxes of its inputs (OpDefinition::restrict) is, in the smallest boxes
-///    that it can be cut into, a function of the attributes and contents of those it reads: that is restrict's contract. Not where
-///    reading them all would cost far more than reading the inputs once.
+///  - An elementwise operator (RestrictElementwise) is one function of the operands of each
+///  element.
+///  - An operator that computes a box of its output from boxes of its inputs
+///  (OpDefinition::restrict) is, in the smallest boxes
+///    that it can be cut into, a function of the attributes and contents of those it reads: that is
+///    restrict's contract. Not where reading them all would cost far more than reading the inputs
+///    once.
 ///  - Any other is a function of everything.
 ///
 /// Needs a FieldScope.
-void FillOpaque(std::array<uint64_t, 2> key, const OpDefinition& op, const NodeView& node, const Reader<Fp>& in, int output,
-                std::span<Fp> out);
+void FillOpaque(std::array<uint64_t, 2> key, const OpDefinition& op, const NodeView& node,
+                const Reader<Fp>& in, int output, std::span<Fp> out);
 
 }  // namespace mendel
 

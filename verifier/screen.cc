@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "verifier/probe.h"
+#include "verifier/regions/probe.h"
 #include "verifier/verifier.h"
 
 namespace mendel {
@@ -27,7 +27,7 @@ int64_t Coordinate(Rng& rng, int64_t extent) {
 
 }  // namespace
 
-absl::StatusOr<bool> ScreenedEqual(const Graph& f, const Graph& g, const JudgeOptions& options) {
+absl::StatusOr<bool> ScreenedEqual(const Graph& f, const Graph& g, const VerifierOptions& options) {
   const auto joint = JoinPrograms(f, g, options.weights);
   if (joint.status().code() == absl::StatusCode::kInvalidArgument) return false;
   if (!joint.ok()) return joint.status();
@@ -41,13 +41,14 @@ absl::StatusOr<bool> ScreenedEqual(const Graph& f, const Graph& g, const JudgeOp
     for (int position = 0; position < kPositions; ++position) {
       Box box = Box::Whole(shape);
       for (size_t d = 0; d < shape.size(); ++d) {
-        box.begin[d] = position == 0 ? 0 : (position == 1 ? shape[d] - 1 : Coordinate(rng, shape[d]));
+        box.begin[d] =
+            position == 0 ? 0 : (position == 1 ? shape[d] - 1 : Coordinate(rng, shape[d]));
         box.end[d] = box.begin[d] + 1;
       }
       probes.push_back({static_cast<int>(k), std::move(box)});
     }
   }
-  JudgeOptions once = options;
+  VerifierOptions once = options;
   once.max_tests = 1;
   MENDEL_ASSIGN_OR_RETURN(const ProbeResult result, RunProbes(*joint, probes, once, 0, rng));
   for (const std::vector<bool>& differs : result.differs) {

@@ -1,8 +1,10 @@
-// The judge: decides whether two graphs compute the same function, and where they do not. Never trusts a rule.
+// The verifier decides whether two graphs compute the same function, and where they do not. It
+// never trusts a rule.
 //
-// Equality is equality of formal expressions over all inputs and all symbolic weights, decided by random evaluation in GF(p)
-// (docs/verification.md). Three tiers: Screen (every candidate, cheap, may only reject), Localise (wrong boxes, exact to the
-// element), Certify (a delivered plan, every output element, bound stated). All functions are pure and thread-safe.
+// Equality is equality of formal expressions over all inputs and all symbolic weights, decided by
+// random evaluation in GF(p) (docs/verification.md). Three tiers: Screen (every candidate, cheap,
+// may only reject), Localize (wrong boxes, exact to the element), Certify (a delivered plan, every
+// output element, bound stated). All functions are pure and thread-safe.
 #ifndef MENDEL_VERIFIER_VERIFIER_H_
 #define MENDEL_VERIFIER_VERIFIER_H_
 
@@ -21,8 +23,8 @@ namespace mendel {
 enum class Verdict { kEquivalent, kPartial, kDifferent, kUnproven };
 std::string_view VerdictName(Verdict verdict);
 
-/// What float constants are to the judge. kSymbolic: those with a symbol are random tensors, equal where the name is equal.
-/// kExact: every stored float is the dyadic rational that it is.
+/// The meaning of float constants. kSymbolic: those with a symbol are random tensors,
+/// equal where the name is equal. kExact: every stored float is the dyadic rational that it is.
 enum class WeightMode { kSymbolic, kExact };
 
 /// One random test: everything drawn in it follows from these 192 bits.
@@ -32,18 +34,26 @@ struct Draw {
   bool operator==(const Draw&) const = default;
 };
 
-struct JudgeOptions {
+/// The definedness that Certify checks (definedness.h).
+enum class DefinednessCheck : uint8_t {
+  kPlan,  ///< where an element of the original is finite, the plan's is
+  kBoth,  ///< and the reverse
+  kNone   ///< the caller checks it
+};
+
+struct VerifierOptions {
   WeightMode weights = WeightMode::kSymbolic;
   /// log2 of the accepted probability of a wrong "equivalent".
   double target_log2 = -80;
   int max_tests = 16;
   Deadline deadline = Deadline::Never();
-  /// Seed of the draws of Screen and Localise. Certify draws from the operating system after both graphs are fixed, unless
-  /// `fixed_draws` is set (tests, replay).
+  /// Seed of the draws of Screen and Localize. Certify draws from the operating system after both
+  /// graphs are fixed, unless `fixed_draws` is set (tests, replay).
   uint64_t seed = 1;
   std::vector<Draw> fixed_draws = {};
   /// Certify makes at least this many tests where congruence alone does not decide.
   int min_tests = 1;
+  DefinednessCheck definedness = DefinednessCheck::kPlan;
 };
 
 /// Verdict on one output.
@@ -55,9 +65,9 @@ struct OutputReport {
   std::vector<Box> wrong;
 };
 
-struct JudgeReport {
+struct VerifierReport {
   Verdict verdict = Verdict::kUnproven;
-  /// Of `kUnproven`: the operators or facts that the judge lacks.
+  /// Operators or axioms that the verifier lacks, for `kUnproven`.
   std::string reason;
   std::vector<OutputReport> outputs;
   double bound_log2 = 0;  ///< log2 of the probability that this report is wrong somewhere
@@ -68,7 +78,7 @@ struct JudgeReport {
 
 /// Proof obligation record of a delivered plan (verification.md, sections 3 and 6).
 struct Certificate {
-  int judge_version = 0;
+  int verifier_version = 0;
   std::string original_hash;  ///< GraphHash of both graphs
   std::string plan_hash;
   WeightMode weights = WeightMode::kSymbolic;
@@ -76,33 +86,42 @@ struct Certificate {
   double degree = 0;           ///< largest degree of a segment's cleared difference
   double log2_norm = 0;        ///< largest log2 of its L1 norm
   double oracle_operands = 0;  ///< largest number of oracle operands in one segment
-  int64_t elements = 0;        ///< output elements and cut elements compared, each (or one in a combination) in every test
+  int64_t elements = 0;        ///< output elements and cut elements compared, each (or one in a
+                               ///< combination) in every test
   int64_t segments = 0;        ///< obligations of the final partition
   int64_t shared_nodes = 0;    ///< nodes equal by congruence, not evaluated
   int rounds = 1;              ///< partitions tried; multiplies the bound
   double bound_log2 = 0;
 };
 
-/// 2: domains know the signs of stored weights in exact mode. 3: primes modulo which 2 is a square. 4: slices of linear operators
-/// are compared in one random combination (contraction.h). 5: oracles of opaque operators follow from the boxes that an element
-/// reads (opaque.h). Plans are certified without facts (facts.h, sweep.h).
-inline constexpr int kJudgeVersion = 5;
+/// 2: domains know the signs of stored weights in exact mode. 3: primes modulo which 2 is a square.
+/// 4: slices of linear operators are compared in one random combination (contraction.h). 5: oracles
+/// of opaque operators follow from the boxes that an element reads (opaque.h). Plans are certified
+/// without axioms (axioms.h, sweep.h). 6: definedness by output element (definedness.h).
+inline constexpr int kVerifierVersion = 6;
 
-/// Identity of a graph to the judge: text without node names; in exact mode with the weights' bytes.
+/// Identity of a graph to the verifier: text without node names; in exact mode with the weights'
+/// bytes.
 std::string GraphHash(const Graph& graph, WeightMode weights);
 
-/// False when some probed element of some output differs in one test, or the programs do not have the same types. Inputs and
-/// outputs are matched by position. A true answer proves nothing. Cost: a few output elements.
-absl::StatusOr<bool> ScreenedEqual(const Graph& f, const Graph& g, const JudgeOptions& options);
+/// False when some probed element of some output differs in one test, or the programs do not have
+/// the same types. Inputs and outputs are matched by position. A true answer proves nothing. Cost:
+/// a few output elements.
+absl::StatusOr<bool> ScreenedEqual(const Graph& f, const Graph& g, const VerifierOptions& options);
 
-/// Where f and g differ. Inputs and outputs are matched by position and must have equal types (InvalidArgument otherwise).
-absl::StatusOr<JudgeReport> Localise(const Graph& f, const Graph& g, const JudgeOptions& options);
+/// Finds where f and g differ. Inputs and outputs are matched by position and must have equal types
+/// (InvalidArgument otherwise).
+absl::StatusOr<VerifierReport> Localize(const Graph& f, const Graph& g,
+                                        const VerifierOptions& options);
 
-/// Proves that `plan` equals `original` in every element of every output, matched by name. FailedPrecondition with the first
-/// wrong output and element when they differ; Unimplemented when it cannot be decided; DeadlineExceeded.
-absl::StatusOr<Certificate> Certify(const Graph& original, const Graph& plan, const JudgeOptions& options);
+/// Proves that `plan` equals `original` in every element of every output, matched by name.
+/// FailedPrecondition with the first wrong output and element when they differ; Unimplemented when
+/// it cannot be decided; DeadlineExceeded.
+absl::StatusOr<Certificate> Certify(const Graph& original, const Graph& plan,
+                                    const VerifierOptions& options);
 
-/// Checks a certificate from the two graphs alone: hashes, judge version, every draw evaluated again, bound recomputed.
+/// Checks a certificate from the two graphs alone: hashes, verifier version, every draw evaluated
+/// again, bound recomputed.
 absl::Status Replay(const Graph& original, const Graph& plan, const Certificate& certificate);
 
 }  // namespace mendel

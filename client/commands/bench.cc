@@ -33,21 +33,23 @@ struct Options {
 };
 
 std::string TimingLine(const std::string& what, const Timing& timing) {
-  return Cat(what, "  median ", Decimals(timing.median_ms, 3), " ms  min ", Decimals(timing.min_ms, 3), " ms  p90 ",
-             Decimals(timing.p90_ms, 3), " ms  (", timing.runs, " runs)");
+  return Cat(what, "  median ", Decimals(timing.median_ms, 3), " ms  min ",
+             Decimals(timing.min_ms, 3), " ms  p90 ", Decimals(timing.p90_ms, 3), " ms  (",
+             timing.runs, " runs)");
 }
 
-/// Of the device, just before the first run and just after the last one.
+/// Conditions of the device, just before the first run and just after the last one.
 struct Conditions {
   absl::StatusOr<DeviceConditions> before, after;
 };
 
-/// What was measured of one plan.
+/// Measurements of one plan.
 struct PlanTimes {
   Timing plan;
   std::optional<Timing> baseline;
   int threads = 0;
-  double load_ms = 0;   ///< from the plan in memory to a program: kernels chosen, weights folded and packed
+  double load_ms =
+      0;  ///< from the plan in memory to a program: kernels chosen, weights folded and packed
   double first_ms = 0;  ///< the first run
   MemoryReport memory;
   std::optional<Conditions> conditions = {};  ///< where the plan's backend has a device of its own
@@ -60,7 +62,8 @@ const MeasuringDevice* DeviceOf(const Plan& plan) {
   return backend == nullptr ? nullptr : backend->measuring_device();
 }
 
-absl::StatusOr<PlanTimes> BenchPlan(const Plan& plan, const Options& options, const MeasureOptions& measure) {
+absl::StatusOr<PlanTimes> BenchPlan(const Plan& plan, const Options& options,
+                                    const MeasureOptions& measure) {
   const Stopwatch loading;
   MENDEL_ASSIGN_OR_RETURN(const auto session, Session::Create(plan, options.session));
   const double load_ms = 1e3 * loading.Seconds();
@@ -79,8 +82,10 @@ absl::StatusOr<PlanTimes> BenchPlan(const Plan& plan, const Options& options, co
   const MeasuringDevice* device = DeviceOf(plan);
   std::optional<absl::StatusOr<DeviceConditions>> before;
   if (device != nullptr) before = device->Conditions();
-  MENDEL_ASSIGN_OR_RETURN(const auto timings, MeasureInterleaved(executables, plan.graph, inputs, measure));
-  PlanTimes times{timings[0], std::nullopt, session->threads(), load_ms, first_ms, session->executable().memory()};
+  MENDEL_ASSIGN_OR_RETURN(const auto timings,
+                          MeasureInterleaved(executables, plan.graph, inputs, measure));
+  PlanTimes times{timings[0], std::nullopt, session->threads(),
+                  load_ms,    first_ms,     session->executable().memory()};
   if (device != nullptr) times.conditions = {*std::move(before), device->Conditions()};
   if (options.baseline) times.baseline = timings[1];
   return times;
@@ -101,39 +106,49 @@ nlohmann::ordered_json TimesJson(const PlanTimes& times, const Plan& plan) {
     facts["speedup"] = times.Speedup();
   }
   if (times.conditions.has_value()) {
-    const auto json = [](const absl::StatusOr<DeviceConditions>& conditions) -> nlohmann::ordered_json {
+    const auto json =
+        [](const absl::StatusOr<DeviceConditions>& conditions) -> nlohmann::ordered_json {
       if (conditions.ok()) return ConditionsJson(*conditions);
       return {{"not_told", std::string(conditions.status().message())}};
     };
-    facts["device"] = {{"before", json(times.conditions->before)}, {"after", json(times.conditions->after)}};
+    facts["device"] = {{"before", json(times.conditions->before)},
+                       {"after", json(times.conditions->after)}};
   }
   return facts;
 }
 
-void TellConditions(const std::string& what, const absl::StatusOr<DeviceConditions>& conditions, Context& context) {
-  context.Line(Cat(what, conditions.ok() ? ConditionsText(*conditions) : Cat("not told: ", conditions.status().message())));
+void ReportConditions(const std::string& what, const absl::StatusOr<DeviceConditions>& conditions,
+                      Context& context) {
+  context.Line(Cat(what, conditions.ok() ? ConditionsText(*conditions)
+                                         : Cat("not reported: ", conditions.status().message())));
 }
 
-void TellPlan(const PlanTimes& times, double read_ms, Context& context) {
+void ReportPlan(const PlanTimes& times, double read_ms, Context& context) {
   context.Line(TimingLine("plan    ", times.plan));
-  context.Line(Cat("loaded    file in ", Decimals(read_ms, 1), " ms, program in ", Decimals(times.load_ms, 1), " ms, first run in ",
-                   Decimals(times.first_ms, 1), " ms"));
+  context.Line(Cat("loaded    file in ", Decimals(read_ms, 1), " ms, program in ",
+                   Decimals(times.load_ms, 1), " ms, first run in ", Decimals(times.first_ms, 1),
+                   " ms"));
   const auto text = [](int64_t bytes) { return ByteText(static_cast<double>(bytes)); };
-  context.Line(Cat("memory    activations ", text(times.memory.arena_bytes), " (alive at once: ", text(times.memory.alive_bytes),
-                   "), packed weights ", text(times.memory.weight_bytes), ", scratch ", text(times.memory.scratch_bytes)));
+  context.Line(Cat("memory    activations ", text(times.memory.arena_bytes),
+                   " (alive at once: ", text(times.memory.alive_bytes), "), packed weights ",
+                   text(times.memory.weight_bytes), ", scratch ",
+                   text(times.memory.scratch_bytes)));
   if (times.baseline.has_value()) {
     context.Line(TimingLine("baseline", *times.baseline));
     context.Line(Cat("speed-up  ", Decimals(times.Speedup(), 2)));
   }
   if (!times.conditions.has_value()) return;
-  TellConditions("device before  ", times.conditions->before, context);
-  TellConditions("device after   ", times.conditions->after, context);
+  ReportConditions("device before  ", times.conditions->before, context);
+  ReportConditions("device after   ", times.conditions->after, context);
 }
 
-std::string Column(const std::string& text, size_t width) { return std::string(width - std::min(width, text.size()), ' ') + text; }
+std::string Column(const std::string& text, size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
 
-/// A row a member of a bundle.
-void TellTable(const std::vector<NamedShapes>& offered, const std::vector<PlanTimes>& times, Context& context) {
+/// One row per member of a bundle.
+void ReportTable(const std::vector<NamedShapes>& offered, const std::vector<PlanTimes>& times,
+                 Context& context) {
   size_t width = 6;
   for (const NamedShapes& shapes : offered) width = std::max(width, ShapesText(shapes).size());
   const bool baseline = times[0].baseline.has_value();
@@ -141,10 +156,14 @@ void TellTable(const std::vector<NamedShapes>& offered, const std::vector<PlanTi
                    baseline ? "  baseline ms  speed-up" : ""));
   for (size_t k = 0; k < times.size(); ++k) {
     const std::string inputs = ShapesText(offered[k]);
-    std::string row = Cat(inputs, std::string(width - inputs.size(), ' '), Column(Decimals(times[k].plan.median_ms, 3), 10),
-                          Column(Decimals(times[k].plan.min_ms, 3), 11), Column(Decimals(times[k].plan.p90_ms, 3), 11),
-                          Column(Cat(times[k].plan.runs), 7));
-    if (baseline) row += Cat(Column(Decimals(times[k].baseline->median_ms, 3), 13), Column(Decimals(times[k].Speedup(), 2), 10));
+    std::string row =
+        Cat(inputs, std::string(width - inputs.size(), ' '),
+            Column(Decimals(times[k].plan.median_ms, 3), 10),
+            Column(Decimals(times[k].plan.min_ms, 3), 11),
+            Column(Decimals(times[k].plan.p90_ms, 3), 11), Column(Cat(times[k].plan.runs), 7));
+    if (baseline)
+      row += Cat(Column(Decimals(times[k].baseline->median_ms, 3), 13),
+                 Column(Decimals(times[k].Speedup(), 2), 10));
     context.Line(row);
   }
 }
@@ -161,12 +180,15 @@ absl::Status Bench(const Options& options, Context& context) {
   const std::vector<NamedShapes> offered = OfferedShapes(plans);
   std::unique_ptr<DeviceLock> lock;
   if (const MeasuringDevice* device = DeviceOf(plans[0])) {
-    MENDEL_ASSIGN_OR_RETURN(lock, device->Lock({.tell = [&](const std::string& text) { context.Note(text); }}));
+    MENDEL_ASSIGN_OR_RETURN(
+        lock, device->Lock({.report = [&](const std::string& text) { context.Note(text); }}));
   }
   std::vector<PlanTimes> times;
   for (size_t k = 0; k < plans.size(); ++k) {
     auto measured = BenchPlan(plans[k], options, measure);
-    if (!measured.ok()) return plans.size() == 1 ? measured.status() : Annotate(measured.status(), ShapesText(offered[k]));
+    if (!measured.ok())
+      return plans.size() == 1 ? measured.status()
+                               : Annotate(measured.status(), ShapesText(offered[k]));
     times.push_back(*std::move(measured));
     if (plans.size() == 1) continue;
     nlohmann::ordered_json member = {{"inputs", ShapesText(offered[k])}};
@@ -174,12 +196,12 @@ absl::Status Bench(const Options& options, Context& context) {
     context.facts()["members"].push_back(std::move(member));
   }
   if (plans.size() > 1) {
-    TellTable(offered, times, context);
+    ReportTable(offered, times, context);
     return absl::OkStatus();
   }
   context.facts() = TimesJson(times[0], plans[0]);
   context.facts()["read_ms"] = read_ms;
-  TellPlan(times[0], read_ms, context);
+  ReportPlan(times[0], read_ms, context);
   return absl::OkStatus();
 }
 
@@ -188,14 +210,18 @@ Action Setup(CLI::App& app) {
   app.add_option("plan", options->plan, "Plan file")->required();
   AddMemberOption(app, options->shapes);
   AddLibraryPathOption(app);
-  app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
-  app.add_option("--affinity", options->session.affinity, "Where they run: none (the system decides), cores, or CPUs such as 0,2-3")
+  app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--affinity", options->session.affinity,
+                 "Where they run: none (the system decides), cores, or CPUs such as 0,2-3")
       ->capture_default_str();
-  app.add_option("--duration", options->duration, "How long to measure, e.g. 3s or 500ms")->capture_default_str();
+  app.add_option("--duration", options->duration, "How long to measure, e.g. 3s or 500ms")
+      ->capture_default_str();
   app.add_flag("--baseline", options->baseline, "Also measure the unmodified graph, interleaved");
   app.add_flag("--cold", options->cold, "Evict the caches before every run");
   app.add_option("--seed", options->seed, "Seed of the random inputs")->capture_default_str();
-  app.add_flag("--retune", options->session.retune, "Accept a plan of another machine, with default algorithms");
+  app.add_flag("--retune", options->session.retune,
+               "Accept a plan of another machine, with default algorithms");
   return [options](Context& context) { return Bench(*options, context); };
 }
 

@@ -1,4 +1,4 @@
-// mendel cancel JOB: asks a job on a server to end; a search keeps its best plan so far.
+// mendel cancel JOB: queries a job on a server to end; a search keeps its best plan so far.
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -33,7 +33,7 @@ Action Setup(CLI::App& app) {
   return [options](Context& context) { return Run(*options, context); };
 }
 
-Command Make() { return {"cancel", "Asks a job on a server to end", &Setup}; }
+Command Make() { return {"cancel", "Requests that a job on a server ends", &Setup}; }
 
 MENDEL_REGISTER_COMMAND(&Make);
 

@@ -1,4 +1,5 @@
-// mendel completion bash|zsh|fish|man: scripts for shells and the manual page, out of the command line's own description.
+// mendel completion bash|zsh|fish|man: scripts for shells and the manual page, out of the command
+// line's own description.
 
 #include <CLI/CLI.hpp>
 #include <memory>

@@ -18,12 +18,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void TellMachine(Context& context) {
+void ReportMachine(Context& context) {
   const Machine machine = ThisMachine();
   context.Line(Cat("cpu: ", machine.cpu.empty() ? "unknown" : machine.cpu));
   context.Line(Cat("cores: ", machine.cores, " (", machine.cpus, " logical)"));
   context.Line(Cat("memory: ", ByteText(static_cast<double>(machine.memory_bytes)),
-                   machine.memory_limit > 0 ? Cat(", limited to ", ByteText(static_cast<double>(machine.memory_limit))) : ""));
+                   machine.memory_limit > 0
+                       ? Cat(", limited to ", ByteText(static_cast<double>(machine.memory_limit)))
+                       : ""));
   context.facts()["machine"] = {{"cpu", machine.cpu},
                                 {"cores", machine.cores},
                                 {"logical_cpus", machine.cpus},
@@ -39,15 +41,18 @@ absl::Status Doctor(Context& context) {
                                 {"compiler", version.compiler},
                                 {"onednn", version.onednn},
                                 {"ntl", version.ntl}};
-  TellMachine(context);
+  ReportMachine(context);
   Json& backends = context.facts()["backends"] = Json::array();
   bool usable = false;
   for (const Backend* backend : AllBackends()) {
     const absl::Status probe = backend->Probe();
     usable |= probe.ok();
-    const std::string told = probe.ok() ? backend->Identity() : Cat("not usable: ", std::string(probe.message()));
-    context.Line(Cat("backend ", backend->name(), ": ", told));
-    backends.push_back({{"name", backend->name()}, {"usable", probe.ok()}, {probe.ok() ? "identity" : "reason", told}});
+    const std::string description =
+        probe.ok() ? backend->Identity() : Cat("not usable: ", std::string(probe.message()));
+    context.Line(Cat("backend ", backend->name(), ": ", description));
+    backends.push_back({{"name", backend->name()},
+                        {"usable", probe.ok()},
+                        {probe.ok() ? "identity" : "reason", description}});
   }
   for (const KernelWriter* writer : AllKernelWriters()) {
     for (const std::string& line : writer->Describe()) {
@@ -63,7 +68,7 @@ Action Setup(CLI::App& app) {
   return &Doctor;
 }
 
-Command Make() { return {"doctor", "Tells what this machine offers", &Setup}; }
+Command Make() { return {"doctor", "Reports what this machine offers", &Setup}; }
 
 MENDEL_REGISTER_COMMAND(&Make);
 

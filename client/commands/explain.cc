@@ -1,4 +1,4 @@
-// mendel explain M.plan: what was mutated where, which boxes were mended, what it brought.
+// mendel explain M.plan: the mutants, their places, the corrected boxes, and the gain.
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -36,60 +36,69 @@ struct Options {
 };
 
 std::string BoxText(const plan::BoxProto& box) {
-  return BoxString({Shape(box.begin().begin(), box.begin().end()), Shape(box.end().begin(), box.end().end())});
+  return BoxString(
+      {Shape(box.begin().begin(), box.begin().end()), Shape(box.end().begin(), box.end().end())});
 }
 
-/// Where in the program a correction is done.
-std::string PlaceOf(const std::string& mending) {
-  if (mending == "recompute") return "at the end, its elementwise operators included";
-  if (mending == "difference") return "before its elementwise operators";
-  if (mending == "end") return "recomputed at its end, before the mutant's last layout change";
-  if (mending == "elementwise") return "the difference, in the elementwise operators that follow";
-  if (mending == "inside") return "recomputed before the mutant's last layout change";
+/// The place in the program where a correction is computed.
+std::string PlaceOf(const std::string& correction) {
+  if (correction == "recompute") return "at the end, its elementwise operators included";
+  if (correction == "difference") return "before its elementwise operators";
+  if (correction == "end") return "recomputed at its end, before the mutant's last layout change";
+  if (correction == "elementwise")
+    return "the difference, in the elementwise operators that follow";
+  if (correction == "inside") return "recomputed before the mutant's last layout change";
   return "";
 }
 
-void TellMutant(const plan::AppliedMutant& mutant, Context& context) {
+void ReportMutant(const plan::AppliedMutant& mutant, Context& context) {
   Json fact = {{"rule", mutant.rule()},
                {"claim", mutant.claim()},
                {"original_ms", mutant.original_ns() / 1e6},
                {"mutant_ms", mutant.mutant_ns() / 1e6}};
   std::string where, choices;
-  for (const std::string& name : mutant.where()) where += (where.empty() ? "" : ", ") + (name.empty() ? "?" : name);
-  for (const auto& [name, value] : std::map<std::string, int64_t>(mutant.choices().begin(), mutant.choices().end())) {
+  for (const std::string& name : mutant.where())
+    where += (where.empty() ? "" : ", ") + (name.empty() ? "?" : name);
+  for (const auto& [name, value] :
+       std::map<std::string, int64_t>(mutant.choices().begin(), mutant.choices().end())) {
     choices += Cat(" ", name, "=", value);
     fact["choices"][name] = value;
   }
   fact["where"] = where;
-  context.Line(Cat(mutant.rule(), choices, " (", mutant.claim(), ")  ", Decimals(mutant.original_ns() / 1e6, 3), " -> ",
+  context.Line(Cat(mutant.rule(), choices, " (", mutant.claim(), ")  ",
+                   Decimals(mutant.original_ns() / 1e6, 3), " -> ",
                    Decimals(mutant.mutant_ns() / 1e6, 3), " ms alone"));
   context.Line(Cat("  at ", where));
   for (const plan::MendedOutput& output : mutant.mended()) {
-    context.Line(Cat("  mended by ", mutant.mending(), " (", PlaceOf(mutant.mending()), "): ", output.wrong_elements(), " of ",
-                     output.elements(), " elements of ", output.output()));
-    Json mended = {{"output", output.output()},
-                   {"shape", std::vector<int64_t>(output.shape().begin(), output.shape().end())},
-                   {"elements", output.elements()},
-                   {"wrong_elements", output.wrong_elements()}};
+    context.Line(Cat("  corrected by ", mutant.mending(), " (", PlaceOf(mutant.mending()),
+                     "): ", output.wrong_elements(), " of ", output.elements(), " elements of ",
+                     output.output()));
+    Json corrected = {{"output", output.output()},
+                      {"shape", std::vector<int64_t>(output.shape().begin(), output.shape().end())},
+                      {"elements", output.elements()},
+                      {"wrong_elements", output.wrong_elements()}};
     for (const plan::BoxProto& box : output.boxes()) {
       context.Line(Cat("    box ", BoxText(box)));
-      mended["boxes"].push_back(BoxText(box));
+      corrected["boxes"].push_back(BoxText(box));
     }
+    // Old name, kept for one version.
     fact["mending"] = mutant.mending();
     fact["mended_where"] = PlaceOf(mutant.mending());
-    fact["mended"].push_back(std::move(mended));
+    fact["mended"].push_back(std::move(corrected));
   }
   context.facts()["mutants"].push_back(std::move(fact));
 }
 
 /// Milliseconds of every step, in place: the median of some runs.
-absl::Status TellSteps(Session& session, const Graph& graph, const std::string& what, Context& context) {
+absl::Status ReportSteps(Session& session, const Graph& graph, const std::string& what,
+                         Context& context) {
   const std::vector<Tensor> inputs = RandomInputs(graph, 1);
   std::vector<std::span<const std::byte>> sources;
   for (const Tensor& input : inputs) sources.push_back(input.bytes());
   std::vector<std::vector<std::byte>> storage;
   std::vector<std::span<std::byte>> sinks;
-  for (const ValueInfo& output : session.outputs()) storage.emplace_back(static_cast<size_t>(ByteSize(output.type)));
+  for (const ValueInfo& output : session.outputs())
+    storage.emplace_back(static_cast<size_t>(ByteSize(output.type)));
   for (auto& bytes : storage) sinks.emplace_back(bytes);
   std::vector<std::vector<double>> times(session.executable().steps().size());
   for (int run = 0; run < 8; ++run) {
@@ -100,29 +109,31 @@ absl::Status TellSteps(Session& session, const Graph& graph, const std::string& 
   context.Line(Cat(what, ":"));
   for (size_t k = 0; k < times.size(); ++k) {
     const Step& step = session.executable().steps()[k];
-    const double median = Summarise(times[k]).median_ms;
+    const double median = Summarize(times[k]).median_ms;
     context.Line(Cat("  ", Decimals(median, 3), " ms  ", step.name, "  [", step.kernel, "]"));
     context.facts()[what].push_back({{"name", step.name}, {"kernel", step.kernel}, {"ms", median}});
   }
   return absl::OkStatus();
 }
 
-/// What is known of a kernel where there is no device for it.
-void TellEstimates(const KernelText& kernel, Json& fact, Context& context) {
-  context.Line(Cat("  ", kernel.boxes, " boxes in one launch: ", kernel.blocks, " blocks of ", kernel.threads, " threads, ",
-                   kernel.shared, " bytes of shared memory"));
+/// Estimates of a kernel for which there is no device.
+void ReportEstimates(const KernelText& kernel, Json& fact, Context& context) {
+  context.Line(Cat("  ", kernel.boxes, " boxes in one launch: ", kernel.blocks, " blocks of ",
+                   kernel.threads, " threads, ", kernel.shared, " bytes of shared memory"));
   fact["boxes"] = kernel.boxes;
-  fact["launch"] = {{"blocks", kernel.blocks}, {"threads", kernel.threads}, {"shared_bytes", kernel.shared}};
+  fact["launch"] = {
+      {"blocks", kernel.blocks}, {"threads", kernel.threads}, {"shared_bytes", kernel.shared}};
   for (const KernelEstimate& e : kernel.estimates) {
-    std::string line = Cat("  ", e.device, ": ", Decimals(e.kernel_seconds * 1e6, 1), " us beside the mutant's ",
-                           Decimals(e.mutant_seconds * 1e6, 1), " us (estimates by roofline, not measured)");
+    std::string line =
+        Cat("  ", e.device, ": ", Decimals(e.kernel_seconds * 1e6, 1), " us beside the mutant's ",
+            Decimals(e.mutant_seconds * 1e6, 1), " us (estimates by roofline, not measured)");
     fact["estimates"].push_back({{"device", e.device},
                                  {"architecture", e.architecture},
                                  {"kernel_us", e.kernel_seconds * 1e6},
                                  {"mutant_us", e.mutant_seconds * 1e6}});
     if (e.registers > 0) {
-      line += Cat("; ", e.architecture, ": ", e.registers, " registers, ", e.spilled_bytes, " bytes spilled, occupancy about ",
-                  Decimals(100 * e.occupancy, 0), " %");
+      line += Cat("; ", e.architecture, ": ", e.registers, " registers, ", e.spilled_bytes,
+                  " bytes spilled, occupancy about ", Decimals(100 * e.occupancy, 0), " %");
       Json& compiled = fact["estimates"].back();
       compiled["registers"] = e.registers;
       compiled["spilled_bytes"] = e.spilled_bytes;
@@ -139,20 +150,24 @@ absl::Status WriteText(const std::string& path, const std::string& text) {
   return file ? absl::OkStatus() : absl::UnavailableError(Cat("cannot write ", path));
 }
 
-/// Writes the plan's own text of every correction into .cu files, and tells what is in them.
+/// Writes the plan's own text of every correction into .cu files, and reports their properties.
 absl::Status EmitCuda(const Plan& plan, const Options& options, Context& context) {
   const KernelWriter* writer = FindKernelWriter("cuda");
   if (writer == nullptr) return Unsupported("this build writes no CUDA text");
-  MENDEL_ASSIGN_OR_RETURN(const KernelTexts fresh,
-                          writer->Write(plan.graph, {.channels_last = options.channels_last, .estimates = true}));
+  MENDEL_ASSIGN_OR_RETURN(
+      const KernelTexts fresh,
+      writer->Write(plan.graph, {.channels_last = options.channels_last, .estimates = true}));
   std::map<std::string, const PlanKernel*> stored;
   for (const PlanKernel& kernel : plan.kernels) {
-    if (kernel.language == "cuda" && kernel.channels_last == options.channels_last) stored[kernel.file_name] = &kernel;
+    if (kernel.language == "cuda" && kernel.channels_last == options.channels_last)
+      stored[kernel.file_name] = &kernel;
   }
   const bool carried = !stored.empty();
   std::error_code error;
   std::filesystem::create_directories(options.cuda_folder, error);
-  const auto path_of = [&](const std::string& name) { return (std::filesystem::path(options.cuda_folder) / name).string(); };
+  const auto path_of = [&](const std::string& name) {
+    return (std::filesystem::path(options.cuda_folder) / name).string();
+  };
   context.facts()["cuda_kernels"] = Json::array();
   for (const KernelText& kernel : fresh.kernels) {
     const auto own = stored.extract(kernel.file_name);
@@ -160,44 +175,56 @@ absl::Status EmitCuda(const Plan& plan, const Options& options, Context& context
     const bool same = !carried || own.mapped()->text == kernel.text;
     const std::string path = path_of(kernel.file_name);
     MENDEL_RETURN_IF_ERROR(WriteText(path, carried ? own.mapped()->text : kernel.text));
-    context.Line(Cat(path, " mends ", kernel.mutant));
-    Json fact = {{"file", path}, {"mutant", kernel.mutant}, {"sha256", Sha256Hex(carried ? own.mapped()->text : kernel.text)}};
+    context.Line(Cat(path, " corrects ", kernel.mutant));
+    Json fact = {{"file", path},
+                 {"mutant", kernel.mutant},
+                 {"sha256", Sha256Hex(carried ? own.mapped()->text : kernel.text)}};
     fact["from_plan"] = carried;
     fact["as_this_version_writes"] = same;
     if (same) {
-      TellEstimates(kernel, fact, context);
+      ReportEstimates(kernel, fact, context);
     } else {
-      context.Line("  the plan's own text; this version of the program writes another one, so that nothing is said about it");
+      context.Line(
+          "  the plan's own text; this version of the program writes another one, so that nothing "
+          "is said about it");
     }
     context.facts()["cuda_kernels"].push_back(std::move(fact));
   }
   for (const auto& [name, kernel] : stored) {
     MENDEL_RETURN_IF_ERROR(WriteText(path_of(name), kernel->text));
-    context.Line(Cat(path_of(name), " mends ", kernel->mutant, " (the plan's own text; this version of the program writes none)"));
-    context.facts()["cuda_kernels"].push_back({{"file", path_of(name)}, {"mutant", kernel->mutant}, {"from_plan", true}});
+    context.Line(Cat(path_of(name), " corrects ", kernel->mutant,
+                     " (the plan's own text; this version of the program writes none)"));
+    context.facts()["cuda_kernels"].push_back(
+        {{"file", path_of(name)}, {"mutant", kernel->mutant}, {"from_plan", true}});
   }
-  if (!carried && !fresh.kernels.empty()) context.Line("the plan carries no texts: these were written from its graph");
+  if (!carried && !fresh.kernels.empty())
+    context.Line("the plan carries no texts: these were written from its graph");
   for (const std::string& refused : fresh.refused) context.Line(Cat("no CUDA kernel: ", refused));
   context.facts()["cuda_refused"] = fresh.refused;
-  if (fresh.kernels.empty() && fresh.refused.empty()) context.Line("no mended boxes: no CUDA kernels");
+  if (fresh.kernels.empty() && fresh.refused.empty())
+    context.Line("no corrected boxes: no CUDA kernels");
   return absl::OkStatus();
 }
 
 absl::Status ExplainPlan(const Plan& plan, const Options& options, Context& context) {
   const plan::PlanInfo& info = plan.info;
   context.Line(Cat(info.model_name(), ": ", Decimals(info.baseline_ms().median_ms(), 3), " -> ",
-                   Decimals(info.plan_ms().median_ms(), 3), " ms ", IsUnmeasured(info) ? "(unmeasured, predicted) " : "", "on ",
-                   info.target().identity(), ", ", info.target().threads(), " threads, numerics ", info.target().numerics()));
+                   Decimals(info.plan_ms().median_ms(), 3), " ms ",
+                   IsUnmeasured(info) ? "(unmeasured, predicted) " : "", "on ",
+                   info.target().identity(), ", ", info.target().threads(), " threads, numerics ",
+                   info.target().numerics()));
   context.facts()["model"] = info.model_name();
   context.facts()["unmeasured"] = IsUnmeasured(info);
   context.facts()["baseline_ms"] = info.baseline_ms().median_ms();
   context.facts()["plan_ms"] = info.plan_ms().median_ms();
   context.facts()["mutants"] = Json::array();
   if (info.mutants().empty()) context.Line("no mutant won: the plan is the baseline's graph");
-  for (const plan::AppliedMutant& mutant : info.mutants()) TellMutant(mutant, context);
-  for (const auto& [node, name] : std::map<int32_t, std::string>(info.algorithms().begin(), info.algorithms().end())) {
+  for (const plan::AppliedMutant& mutant : info.mutants()) ReportMutant(mutant, context);
+  for (const auto& [node, name] :
+       std::map<int32_t, std::string>(info.algorithms().begin(), info.algorithms().end())) {
     const Node& chosen = plan.graph.node(node);
-    context.Line(Cat("algorithm ", name, " for ", chosen.name.empty() ? Cat("%", node) : chosen.name));
+    context.Line(
+        Cat("algorithm ", name, " for ", chosen.name.empty() ? Cat("%", node) : chosen.name));
     context.facts()["algorithms"].push_back({{"node", chosen.name}, {"algorithm", name}});
   }
   if (!options.cuda_folder.empty()) MENDEL_RETURN_IF_ERROR(EmitCuda(plan, options, context));
@@ -205,9 +232,9 @@ absl::Status ExplainPlan(const Plan& plan, const Options& options, Context& cont
   SessionOptions baseline_options = options.session;
   baseline_options.baseline = true;
   MENDEL_ASSIGN_OR_RETURN(const auto baseline, Session::Create(plan, baseline_options));
-  MENDEL_RETURN_IF_ERROR(TellSteps(*baseline, plan.baseline, "baseline steps", context));
+  MENDEL_RETURN_IF_ERROR(ReportSteps(*baseline, plan.baseline, "baseline steps", context));
   MENDEL_ASSIGN_OR_RETURN(const auto chosen, Session::Create(plan, options.session));
-  return TellSteps(*chosen, plan.graph, "plan steps", context);
+  return ReportSteps(*chosen, plan.graph, "plan steps", context);
 }
 
 absl::Status Explain(const Options& options, Context& context) {
@@ -215,12 +242,13 @@ absl::Status Explain(const Options& options, Context& context) {
   std::vector<Plan> plans;
   if (options.cuda_folder.empty()) {
     MENDEL_ASSIGN_OR_RETURN(plans, ReadMembers(options.plan, options.shapes));
-  } else {  // one folder holds the texts of one plan
+  } else {  // one folder contains the texts of one plan
     MENDEL_ASSIGN_OR_RETURN(Plan plan, ReadMember(options.plan, options.shapes));
     plans.push_back(std::move(plan));
   }
-  return TellMembers(OfferedShapes(plans), context,
-                     [&](size_t k, Context& member) { return ExplainPlan(plans[k], options, member); });
+  return ReportMembers(OfferedShapes(plans), context, [&](size_t k, Context& member) {
+    return ExplainPlan(plans[k], options, member);
+  });
 }
 
 Action Setup(CLI::App& app) {
@@ -229,16 +257,23 @@ Action Setup(CLI::App& app) {
   AddMemberOption(app, options->shapes);
   AddLibraryPathOption(app);
   app.add_flag("--steps", options->steps, "Also time every step of baseline and plan");
-  CLI::Option* emit =
-      app.add_option("--emit-cuda", options->cuda_folder, "Write the CUDA text of the corrections into this folder");
-  app.add_flag("--channels-last", options->channels_last, "CUDA text for activations with the channels last")->needs(emit);
-  app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
-  app.add_option("--affinity", options->session.affinity, "Where they run: none (the system decides), cores, or CPUs such as 0,2-3")
+  CLI::Option* emit = app.add_option("--emit-cuda", options->cuda_folder,
+                                     "Write the CUDA text of the corrections into this folder");
+  app.add_flag("--channels-last", options->channels_last,
+               "CUDA text for activations with the channels last")
+      ->needs(emit);
+  app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--affinity", options->session.affinity,
+                 "Where they run: none (the system decides), cores, or CPUs such as 0,2-3")
       ->capture_default_str();
   return [options](Context& context) { return Explain(*options, context); };
 }
 
-Command Make() { return {"explain", "Tells what was mutated where, what was mended, and what it brought", &Setup}; }
+Command Make() {
+  return {"explain", "Reports what was mutated where, what was corrected, and what it brought",
+          &Setup};
+}
 
 MENDEL_REGISTER_COMMAND(&Make);
 

@@ -27,7 +27,8 @@ struct Options {
   int64_t target_bytes = 0;
 };
 
-absl::Status Collect(const Options& options, server::JobStore& jobs, server::BlobStore& blobs, Context& context) {
+absl::Status Collect(const Options& options, server::JobStore& jobs, server::BlobStore& blobs,
+                     Context& context) {
   constexpr int64_t kHour = int64_t{3600} * 1'000'000;
   const server::GarbagePolicy policy = {.retain_jobs_micros = options.retain_jobs_hours * kHour,
                                         .retain_blobs_micros = options.retain_blobs_hours * kHour,
@@ -35,17 +36,22 @@ absl::Status Collect(const Options& options, server::JobStore& jobs, server::Blo
                                         .dry_run = options.dry_run};
   MENDEL_ASSIGN_OR_RETURN(const server::GarbageReport report,
                           CollectGarbage(jobs, blobs, policy, server::SystemClock().WallMicros()));
-  context.facts()["garbage"] = {
-      {"dry_run", options.dry_run}, {"jobs", report.jobs}, {"bytes", report.bytes}, {"bytes_before", report.bytes_before}};
+  context.facts()["garbage"] = {{"dry_run", options.dry_run},
+                                {"jobs", report.jobs},
+                                {"bytes", report.bytes},
+                                {"bytes_before", report.bytes_before}};
   context.Line(Cat(options.dry_run ? "would delete " : "deleted ", report.jobs, " ended jobs and ",
-                   ByteText(static_cast<double>(report.bytes)), " of ", ByteText(static_cast<double>(report.bytes_before))));
+                   ByteText(static_cast<double>(report.bytes)), " of ",
+                   ByteText(static_cast<double>(report.bytes_before))));
   return absl::OkStatus();
 }
 
 /// Opening makes what is missing, which a check must not.
 absl::Status CheckFolder(const Options& options) {
-  if (options.store.empty() && access((options.data + "/" + server::kJobStoreFile).c_str(), F_OK) != 0) {
-    return InvalidInput(options.data, " is no data folder: it has no ", std::string(server::kJobStoreFile));
+  if (options.store.empty() &&
+      access((options.data + "/" + server::kJobStoreFile).c_str(), F_OK) != 0) {
+    return InvalidInput(options.data, " is no data folder: it has no ",
+                        std::string(server::kJobStoreFile));
   }
   if (access((options.data + "/blobs").c_str(), F_OK) == 0) return absl::OkStatus();
   return InvalidInput(options.data, " is no data folder: it has no folder blobs");
@@ -55,7 +61,8 @@ absl::Status Run(const Options& options, Context& context) {
   MENDEL_RETURN_IF_ERROR(CheckFolder(options));
   MENDEL_ASSIGN_OR_RETURN(const std::unique_ptr<server::JobStore> jobs,
                           options.store.empty()
-                              ? server::OpenSqliteStore(options.data + "/" + server::kJobStoreFile, server::SystemClock())
+                              ? server::OpenSqliteStore(options.data + "/" + server::kJobStoreFile,
+                                                        server::SystemClock())
                               : server::OpenPostgresStore(options.store, server::SystemClock()));
   MENDEL_ASSIGN_OR_RETURN(const std::unique_ptr<server::BlobStore> blobs,
                           server::OpenBlobStore(options.data, {}, server::SystemClock()));
@@ -68,10 +75,12 @@ absl::Status Run(const Options& options, Context& context) {
   context.facts()["blobs"] = report.blobs;
   context.facts()["bytes"] = report.bytes;
   context.facts()["unreferenced"] = report.unreferenced;
-  context.Line(Cat(report.jobs, " jobs, ", report.models, " models, ", report.plans, " plans, ", report.blobs, " blobs of ",
-                   ByteText(static_cast<double>(report.bytes)), " (", report.unreferenced, " named by nothing)"));
+  context.Line(Cat(report.jobs, " jobs, ", report.models, " models, ", report.plans, " plans, ",
+                   report.blobs, " blobs of ", ByteText(static_cast<double>(report.bytes)), " (",
+                   report.unreferenced, " named by nothing)"));
   for (const std::string& violation : report.violations) context.Line(violation);
-  context.Line(report.violations.empty() ? "consistent" : Cat(report.violations.size(), " violations"));
+  context.Line(report.violations.empty() ? "consistent"
+                                         : Cat(report.violations.size(), " violations"));
   if (!report.violations.empty()) context.Answer(kExitNo);
   return absl::OkStatus();
 }
@@ -79,14 +88,18 @@ absl::Status Run(const Options& options, Context& context) {
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("--data", options->data, "The server's data folder")->required();
-  app.add_option("--store", options->store, "The job store, where it is not in the data folder: postgresql://...");
+  app.add_option("--store", options->store,
+                 "The job store, where it is not in the data folder: postgresql://...");
   CLI::Option* const collect = app.add_flag("--collect", options->collect, "Collect garbage first");
-  app.add_flag("--dry-run", options->dry_run, "Only tell what would be collected")->needs(collect);
-  app.add_option("--retain-jobs-hours", options->retain_jobs_hours, "Hours that an ended job is kept")
+  app.add_flag("--dry-run", options->dry_run, "Only report what would be collected")
+      ->needs(collect);
+  app.add_option("--retain-jobs-hours", options->retain_jobs_hours,
+                 "Hours that an ended job is kept")
       ->needs(collect)
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
-  app.add_option("--retain-blobs-hours", options->retain_blobs_hours, "Hours that a file that nothing names is kept")
+  app.add_option("--retain-blobs-hours", options->retain_blobs_hours,
+                 "Hours that a file that nothing names is kept")
       ->needs(collect)
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
@@ -97,7 +110,9 @@ Action Setup(CLI::App& app) {
   return [options](Context& context) { return Run(*options, context); };
 }
 
-Command Make() { return {"fsck", "Checks a server's data folder, and collects its garbage", &Setup}; }
+Command Make() {
+  return {"fsck", "Checks a server's data folder, and collects its garbage", &Setup};
+}
 
 MENDEL_REGISTER_COMMAND(&Make);
 

@@ -1,4 +1,5 @@
-// mendel health: does a server answer, and can it be used? For probes: tried once, exit code 0 or 5.
+// mendel health: does a server answer, and can it be used? For probes: tried once, exit code 0
+// or 5.
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -31,12 +32,13 @@ absl::Status Run(const Options& options, Context& context) {
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   options->server.call_time = "5s";
-  app.add_option("--service", options->service, "Full name of one service, e.g. mendel.v1.Jobs (default: the server)");
+  app.add_option("--service", options->service,
+                 "Full name of one service, e.g. mendel.v1.Jobs (default: the server)");
   AddServerOptions(app, options->server);
   return [options](Context& context) { return Run(*options, context); };
 }
 
-Command Make() { return {"health", "Asks a server whether it can be used", &Setup}; }
+Command Make() { return {"health", "Reports whether a server can be used", &Setup}; }
 
 MENDEL_REGISTER_COMMAND(&Make);
 

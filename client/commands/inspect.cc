@@ -1,4 +1,5 @@
-// mendel inspect FILE: what a plan, an ONNX model or a graph in text form holds. Weights of plans are not loaded.
+// mendel inspect FILE: what a plan, an ONNX model or a graph in text form holds. Weights of plans
+// are not loaded.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -43,12 +44,12 @@ absl::StatusOr<FileKind> KindOf(const std::string& path) {
 }
 
 /// A heading and a value, for people and machines.
-void Tell(Context& context, const std::string& key, const std::string& value) {
+void Report(Context& context, const std::string& key, const std::string& value) {
   context.Line(Cat(key, ": ", value));
   context.facts()[key] = value;
 }
 
-void TellGraph(const Graph& graph, Context& context) {
+void ReportGraph(const Graph& graph, Context& context) {
   int64_t weights = 0;
   for (const Node& node : graph.nodes()) {
     if (IsConstant(node)) weights += static_cast<int64_t>(ConstantValue(node).bytes().size());
@@ -71,35 +72,44 @@ void TellGraph(const Graph& graph, Context& context) {
     facts["operators"][name] = count;
   }
   context.Line(line);
-  context.Line(Cat("weights: ", ByteText(static_cast<double>(weights)), ", arithmetic: ", Decimals(flops * 1e-9, 3), " GFLOP"));
+  context.Line(Cat("weights: ", ByteText(static_cast<double>(weights)),
+                   ", arithmetic: ", Decimals(flops * 1e-9, 3), " GFLOP"));
   facts["weight_bytes"] = weights;
   facts["flops"] = flops;
 }
 
-void TellSections(const std::vector<SectionEntry>& sections, Context& context) {
+void ReportSections(const std::vector<SectionEntry>& sections, Context& context) {
   for (const SectionEntry& section : sections) {
-    context.Line(Cat("section ", section.name, "  ", section.size, " bytes  sha256 ", DigestHex(section.hash)));
-    context.facts()["sections"].push_back(
-        {{"name", section.name}, {"offset", section.offset}, {"size", section.size}, {"hash", DigestHex(section.hash)}});
+    context.Line(Cat("section ", section.name, "  ", section.size, " bytes  sha256 ",
+                     DigestHex(section.hash)));
+    context.facts()["sections"].push_back({{"name", section.name},
+                                           {"offset", section.offset},
+                                           {"size", section.size},
+                                           {"hash", DigestHex(section.hash)}});
   }
 }
 
-void TellCertificate(const std::string& bytes, Context& context) {
+void ReportCertificate(const std::string& bytes, Context& context) {
   plan::CertificateProto certificate;
   if (bytes.empty() || !certificate.ParseFromString(bytes)) {
     context.Line("certificate: none");
     context.facts()["certificate"] = nullptr;
     return;
   }
-  context.Line(Cat("certificate: wrong with probability at most 2^", Decimals(std::ceil(certificate.bound_log2()), 0), ", ",
-                   certificate.draws_size(), " tests of ", certificate.elements(), " elements"));
-  context.facts()["certificate"] = {{"bound_log2", certificate.bound_log2()},       {"tests", certificate.draws_size()},
-                                    {"elements", certificate.elements()},           {"judge_version", certificate.judge_version()},
-                                    {"original_hash", certificate.original_hash()}, {"plan_hash", certificate.plan_hash()}};
+  context.Line(Cat("certificate: wrong with probability at most 2^",
+                   Decimals(std::ceil(certificate.bound_log2()), 0), ", ", certificate.draws_size(),
+                   " tests of ", certificate.elements(), " elements"));
+  context.facts()["certificate"] = {{"bound_log2", certificate.bound_log2()},
+                                    {"tests", certificate.draws_size()},
+                                    {"elements", certificate.elements()},
+                                    // Old name, kept for one version.
+                                    {"judge_version", certificate.judge_version()},
+                                    {"original_hash", certificate.original_hash()},
+                                    {"plan_hash", certificate.plan_hash()}};
 }
 
 /// By the graph's node numbers, which need no weights.
-void TellAlgorithms(const plan::PlanInfo& info, Context& context) {
+void ReportAlgorithms(const plan::PlanInfo& info, Context& context) {
   std::map<std::string, std::vector<int32_t>> nodes;
   for (const auto& [node, name] : info.algorithms()) nodes[name].push_back(node);
   for (auto& [name, numbers] : nodes) {
@@ -111,45 +121,50 @@ void TellAlgorithms(const plan::PlanInfo& info, Context& context) {
   }
 }
 
-absl::Status TellPlan(const PlanHeader& header, Context& context) {
+absl::Status ReportPlan(const PlanHeader& header, Context& context) {
   const plan::PlanInfo& info = header.info;
   const plan::Target& target = info.target();
-  Tell(context, "kind", "plan");
-  Tell(context, "model", info.model_name());
-  Tell(context, "model_hash", info.model_hash());
-  Tell(context, "written_by", info.mendel_version());
-  Tell(context, "backend", target.backend());
-  Tell(context, "machine", target.identity());
-  Tell(context, "isa", target.isa());
-  Tell(context, "times", IsUnmeasured(info) ? "unmeasured, predicted" : info.plan_ms().runs() > 0 ? "measured" : "none");
+  Report(context, "kind", "plan");
+  Report(context, "model", info.model_name());
+  Report(context, "model_hash", info.model_hash());
+  Report(context, "written_by", info.mendel_version());
+  Report(context, "backend", target.backend());
+  Report(context, "machine", target.identity());
+  Report(context, "isa", target.isa());
+  Report(context, "times",
+         IsUnmeasured(info)          ? "unmeasured, predicted"
+         : info.plan_ms().runs() > 0 ? "measured"
+                                     : "none");
   for (const std::string& conditions : info.device_conditions()) {
     context.Line(Cat("device ", conditions));
     context.facts()["device_conditions"].push_back(conditions);
   }
-  Tell(context, "numerics", target.numerics());
-  Tell(context, "weights", info.weights() == plan::WEIGHTS_MODE_EXACT ? "exact" : "symbolic");
-  Tell(context, "content_hash", header.content_hash);
+  Report(context, "numerics", target.numerics());
+  Report(context, "weights", info.weights() == plan::WEIGHTS_MODE_EXACT ? "exact" : "symbolic");
+  Report(context, "content_hash", header.content_hash);
   context.Line(Cat("threads: ", target.threads()));
   context.facts()["threads"] = target.threads();
   for (const plan::AppliedMutant& mutant : info.mutants()) {
-    context.Line(
-        Cat("mutant ", mutant.rule(), " (", mutant.claim(), ")", mutant.mending().empty() ? "" : ", mended by ", mutant.mending()));
-    context.facts()["mutants"].push_back({{"rule", mutant.rule()}, {"claim", mutant.claim()}, {"mending", mutant.mending()}});
+    context.Line(Cat("mutant ", mutant.rule(), " (", mutant.claim(), ")",
+                     mutant.mending().empty() ? "" : ", corrected by ", mutant.mending()));
+    context.facts()["mutants"].push_back(
+        // Old name, kept for one version.
+        {{"rule", mutant.rule()}, {"claim", mutant.claim()}, {"mending", mutant.mending()}});
   }
-  TellAlgorithms(info, context);
+  ReportAlgorithms(info, context);
   for (const PlanKernel& kernel : header.kernels) {
     const std::string layout = kernel.channels_last ? "channels last" : "channels first";
     const std::string hash = Sha256Hex(kernel.text);
-    context.Line(
-        Cat("kernel ", kernel.file_name, "  ", kernel.language, ", ", layout, ", mends ", kernel.mutant, "  sha256 ", hash));
+    context.Line(Cat("kernel ", kernel.file_name, "  ", kernel.language, ", ", layout,
+                     ", corrects ", kernel.mutant, "  sha256 ", hash));
     context.facts()["kernels"].push_back({{"file", kernel.file_name},
                                           {"language", kernel.language},
                                           {"layout", layout},
                                           {"mutant", kernel.mutant},
                                           {"sha256", hash}});
   }
-  TellSections(header.sections, context);
-  TellCertificate(header.certificate_bytes, context);
+  ReportSections(header.sections, context);
+  ReportCertificate(header.certificate_bytes, context);
   return absl::OkStatus();
 }
 
@@ -157,34 +172,36 @@ absl::Status InspectBundle(const std::string& path, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const BundleHeader header, ReadBundleHeader(path));
   std::vector<NamedShapes> offered;
   for (const PlanHeader& member : header.members) offered.push_back(member.inputs);
-  Tell(context, "kind", "bundle");
-  Tell(context, "content_hash", header.content_hash);
-  TellSections(header.sections, context);
-  return TellMembers(offered, context, [&](size_t k, Context& member) { return TellPlan(header.members[k], member); });
+  Report(context, "kind", "bundle");
+  Report(context, "content_hash", header.content_hash);
+  ReportSections(header.sections, context);
+  return ReportMembers(offered, context, [&](size_t k, Context& member) {
+    return ReportPlan(header.members[k], member);
+  });
 }
 
 absl::Status InspectPlan(const std::string& path, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const bool bundle, IsBundleFile(path));
   if (bundle) return InspectBundle(path, context);
   MENDEL_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(path));
-  return TellPlan(header, context);
+  return ReportPlan(header, context);
 }
 
 absl::Status InspectText(const std::string& path, Context& context) {
   std::ifstream file(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   MENDEL_ASSIGN_OR_RETURN(const Graph graph, ParseGraph(text));
-  Tell(context, "kind", "graph");
-  TellGraph(graph, context);
+  Report(context, "kind", "graph");
+  ReportGraph(graph, context);
   return absl::OkStatus();
 }
 
 absl::Status InspectModel(const std::string& path, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportOnnxFile(path));
-  Tell(context, "kind", "model");
-  Tell(context, "model_hash", model.model_hash);
+  Report(context, "kind", "model");
+  Report(context, "model_hash", model.model_hash);
   for (const std::string& notice : model.notices) context.Note(notice);
-  TellGraph(model.graph, context);
+  ReportGraph(model.graph, context);
   return absl::OkStatus();
 }
 
@@ -201,7 +218,7 @@ Action Setup(CLI::App& app) {
   return [path](Context& context) { return Inspect(*path, context); };
 }
 
-Command Make() { return {"inspect", "Tells what a plan, a model or a graph holds", &Setup}; }
+Command Make() { return {"inspect", "Reports what a plan, a model or a graph holds", &Setup}; }
 
 MENDEL_REGISTER_COMMAND(&Make);
 

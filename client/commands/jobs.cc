@@ -47,7 +47,8 @@ absl::Status Run(const Options& options, Context& context) {
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("job", options->job, "Only this job");
-  app.add_option("--state", options->states, "Only jobs in these states, comma-separated")->delimiter(',');
+  app.add_option("--state", options->states, "Only jobs in these states, comma-separated")
+      ->delimiter(',');
   app.add_option("--client", options->query.client, "Only jobs of this client");
   app.add_option("--limit", options->query.limit, "The newest so many; 0: all")
       ->check(CLI::NonNegativeNumber)

@@ -1,4 +1,5 @@
-// mendel optimize M.onnx -o M.plan [--device cuda:sm_90 --offline] [--shapes ..] [--threads N] [--budget 60s] [--seed N] ...
+// mendel optimize M.onnx -o M.plan [--device cuda:sm_90 --offline] [--shapes ..] [--threads N]
+// [--budget 60s] [--seed N] ...
 // --shapes given several times for an input: a bundle of plans.
 
 #include <CLI/CLI.hpp>
@@ -26,8 +27,8 @@
 #include "client/progress_pipe.h"
 #include "client/version.h"
 #include "mutator/rule.h"
-#include "optimizer/automatic_budget.h"
 #include "optimizer/optimize_bundle.h"
+#include "optimizer/search/automatic_budget.h"
 #include "runtime/backend.h"
 #include "runtime/cpu_topology.h"
 #include "runtime/measuring_device.h"
@@ -60,19 +61,21 @@ struct Options {
   int64_t max_candidates = SearchOptions().max_candidates;
   bool error_on_cache_miss = false;
   uint64_t certificate_seed = 0;
-  double target_bound = JudgeOptions().target_log2;
+  double target_bound = VerifierOptions().target_log2;
   int progress_fd = -1;
 };
 
 std::atomic<bool> interrupted = false;
 
-/// The first SIGINT or SIGTERM asks the search for its best so far; a second one ends the process (exit code 130, nothing written).
+/// The first SIGINT or SIGTERM queries the search for its best so far; a second one ends the
+/// process (exit code 130, nothing written).
 extern "C" void OnStopSignal(int) {
   if (interrupted.exchange(true)) std::_Exit(130);
 }
 
-/// "--data DIR": every folder in it, or DIR itself, holds one sample of NAME.npy files.
-absl::StatusOr<std::vector<std::map<std::string, Tensor>>> ReadSamples(const std::vector<std::string>& folders) {
+/// "--data DIR": every folder in it, or DIR itself, contains one sample of NAME.npy files.
+absl::StatusOr<std::vector<std::map<std::string, Tensor>>> ReadSamples(
+    const std::vector<std::string>& folders) {
   std::vector<std::map<std::string, Tensor>> samples;
   for (const std::string& folder : folders) {
     std::map<std::string, Tensor> sample;
@@ -89,7 +92,8 @@ absl::StatusOr<std::vector<std::map<std::string, Tensor>>> ReadSamples(const std
 }
 
 /// `device` is set, and used by the result, for --offline.
-absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, std::unique_ptr<OfflineDevice>& device) {
+absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options,
+                                            std::unique_ptr<OfflineDevice>& device) {
   OptimizeOptions result;
   result.backend = options.backend;
   result.threads = options.threads > 0 ? options.threads : (options.offline ? 1 : PhysicalCores());
@@ -98,9 +102,12 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, std::unique_
     MENDEL_ASSIGN_OR_RETURN(device, MakeOfflineDevice(options.backend));
     result.device = &device->backend();
     result.backend = std::string(result.device->name());
-    result.costs = [offline = device.get()](const Graph& graph, const CompileOptions& by) { return offline->Seconds(graph, by); };
+    result.costs = [offline = device.get()](const Graph& graph, const CompileOptions& by) {
+      return offline->Seconds(graph, by);
+    };
   } else if (options.backend.find(':') != std::string::npos) {
-    return InvalidInput("--device ", options.backend, " names an architecture, not a device of this machine: add --offline");
+    return InvalidInput("--device ", options.backend,
+                        " names an architecture, not a device of this machine: add --offline");
   }
   MENDEL_ASSIGN_OR_RETURN(result.numerics, ParseNumerics(options.numerics));
   if (options.budget != kAutomatic) {
@@ -111,20 +118,21 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, std::unique_
   result.search.max_candidates = options.max_candidates;
   result.search.seed = options.seed;
   for (const std::string& rule : options.disabled) {
-    if (FindRule(rule) == nullptr) return InvalidInput("there is no rule '", rule, "' (see mendel rules)");
+    if (FindRule(rule) == nullptr)
+      return InvalidInput("there is no rule '", rule, "' (see mendel rules)");
     result.search.disabled_rules.insert(rule);
   }
   result.search.interrupted = &interrupted;
   result.gate.seed = options.seed;
   MENDEL_ASSIGN_OR_RETURN(result.gate.samples, ReadSamples(options.data));
   result.error_on_cache_miss = options.error_on_cache_miss;
-  result.judge.target_log2 = options.target_bound;
-  result.judge.weights = options.weights == "exact" ? WeightMode::kExact : WeightMode::kSymbolic;
+  result.verifier.target_log2 = options.target_bound;
+  result.verifier.weights = options.weights == "exact" ? WeightMode::kExact : WeightMode::kSymbolic;
   if (options.certificate_seed != 0) {
     Rng rng(options.certificate_seed);
-    for (int k = 0; k < result.judge.max_tests; ++k) {
+    for (int k = 0; k < result.verifier.max_tests; ++k) {
       const uint64_t prime = PrimeField::RandomCertifying(rng).prime();
-      result.judge.fixed_draws.push_back({prime, {rng.Next(), rng.Next()}});
+      result.verifier.fixed_draws.push_back({prime, {rng.Next(), rng.Next()}});
     }
   }
   result.model_name = std::filesystem::path(options.model).filename().string();
@@ -132,15 +140,16 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options, std::unique_
   return result;
 }
 
-void TellOffline(const OfflineDevice& device, const std::string& kernels, Context& context) {
-  context.Line(Cat("unmeasured  times are ", device.Told()));
-  context.Line("numbers     errors are those of the operators' definitions in double; no kernel was run");
+void ReportOffline(const OfflineDevice& device, const std::string& kernels, Context& context) {
+  context.Line(Cat("unmeasured  times are ", device.Description()));
+  context.Line(
+      "numbers     errors are those of the operators' definitions in double; no kernel was run");
   context.Line(Cat("kernels     ", kernels));
-  context.facts()["offline"] = {{"predicted", device.Told()}, {"kernels", kernels}};
+  context.facts()["offline"] = {{"predicted", device.Description()}, {"kernels", kernels}};
 }
 
-absl::StatusOr<std::vector<Graph>> ImportMembers(const Options& options, std::string& model_hash, ProgressPipe& pipe,
-                                                 Context& context) {
+absl::StatusOr<std::vector<Graph>> ImportMembers(const Options& options, std::string& model_hash,
+                                                 ProgressPipe& pipe, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<NamedShapes> sets, ShapeSets(options.import.shapes));
   std::vector<Graph> graphs;
   for (const NamedShapes& shapes : sets) {
@@ -155,8 +164,9 @@ absl::StatusOr<std::vector<Graph>> ImportMembers(const Options& options, std::st
   return graphs;
 }
 
-absl::Status OptimizeAndWrite(const std::vector<Graph>& graphs, const OptimizeOptions& optimize, const Options& options,
-                              OfflineDevice* device, ProgressLine& line, ProgressPipe& pipe, Context& context) {
+absl::Status OptimizeAndWrite(const std::vector<Graph>& graphs, const OptimizeOptions& optimize,
+                              const Options& options, OfflineDevice* device, ProgressLine& line,
+                              ProgressPipe& pipe, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const auto cache, ProfileCache::Open(options.cache));
   const auto results = OptimizeBundle(graphs, optimize, *cache);
   line.Finish();
@@ -178,16 +188,16 @@ absl::Status OptimizeAndWrite(const std::vector<Graph>& graphs, const OptimizeOp
   MENDEL_RETURN_IF_ERROR(WritePlans(plans, options.output));
   std::vector<NamedShapes> shapes;
   for (const Graph& graph : graphs) shapes.push_back(InputShapes(graph));
-  return TellMembers(shapes, context, [&](size_t k, Context& member) {
+  return ReportMembers(shapes, context, [&](size_t k, Context& member) {
     const OptimizeResult& result = (*results)[k];
     for (const std::string& notice : result.notices) {
       pipe.Warn(notice);
       member.Note(Cat("note: ", notice));
       member.facts()["notices"].push_back(notice);
     }
-    TellOptimized(result, options.search, member);
-    if (device != nullptr) TellOffline(*device, kernels[k], member);
-    TellPlanInfo(result.plan.info, member);
+    ReportOptimized(result, options.search, member);
+    if (device != nullptr) ReportOffline(*device, kernels[k], member);
+    ReportPlanInfo(result.plan.info, member);
     return absl::OkStatus();
   });
 }
@@ -197,7 +207,8 @@ absl::StatusOr<std::unique_ptr<DeviceLock>> LockDevice(const Options& options, C
   const Backend* backend = options.offline ? nullptr : FindBackend(options.backend);
   const MeasuringDevice* device = backend == nullptr ? nullptr : backend->measuring_device();
   if (device == nullptr) return nullptr;
-  return device->Lock({.tell = [&](const std::string& text) { context.Note(text); }, .interrupted = &interrupted});
+  return device->Lock({.report = [&](const std::string& text) { context.Note(text); },
+                       .interrupted = &interrupted});
 }
 
 absl::Status Run(const Options& options, Context& context) {
@@ -213,11 +224,13 @@ absl::Status Run(const Options& options, Context& context) {
     pipe.Show(event);
   };
   pipe.Phase("import");
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<Graph> graphs, ImportMembers(options, optimize.model_hash, pipe, context));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<Graph> graphs,
+                          ImportMembers(options, optimize.model_hash, pipe, context));
   if (options.budget == kAutomatic) optimize.search.budget_seconds = AutomaticBudget(graphs);
   context.facts()["budget_seconds"] = optimize.search.budget_seconds;
   MENDEL_ASSIGN_OR_RETURN(const auto lock, LockDevice(options, context));
-  MENDEL_RETURN_IF_ERROR(OptimizeAndWrite(graphs, optimize, options, device.get(), line, pipe, context));
+  MENDEL_RETURN_IF_ERROR(
+      OptimizeAndWrite(graphs, optimize, options, device.get(), line, pipe, context));
   context.facts()["file"] = options.output;
   context.Line(Cat("wrote       ", options.output));
   return absl::OkStatus();
@@ -228,33 +241,47 @@ Action Setup(CLI::App& app) {
   app.add_option("model", options->model, "ONNX file")->required();
   app.add_option("-o,--output", options->output, "Plan file to write")->required();
   AddModelOptions(app, options->import);
-  app.add_option("--threads", options->threads, "Threads of the plan (default: physical cores)")->check(CLI::PositiveNumber);
-  app.add_option("--affinity", options->affinity, "Where programs run while they are measured: none, cores, or CPUs such as 0,2-3")
+  app.add_option("--threads", options->threads, "Threads of the plan (default: physical cores)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--affinity", options->affinity,
+                 "Where programs run while they are measured: none, cores, or CPUs such as 0,2-3")
       ->capture_default_str();
-  app.add_option("--backend,--device", options->backend, "Backend that the plan is for")->capture_default_str();
+  app.add_option("--backend,--device", options->backend, "Backend that the plan is for")
+      ->capture_default_str();
   AddLibraryPathOption(app);
-  app.add_flag("--offline", options->offline, "For a device that is not here, e.g. --device cuda:sm_90: times are predicted");
-  app.add_option("--budget", options->budget,
-                 "Time for the search, e.g. 60s; auto: by the number of unlike layers and their arithmetic")
+  app.add_flag("--offline", options->offline,
+               "For a device that is not here, e.g. --device cuda:sm_90: times are predicted");
+  app.add_option(
+         "--budget", options->budget,
+         "Time for the search, e.g. 60s; auto: by the number of unlike layers and their arithmetic")
       ->capture_default_str();
   app.add_option("--search", options->search, "Search method: beam or egraph")
       ->check(CLI::IsMember({"beam", "egraph"}))
       ->capture_default_str();
-  app.add_option("--peak-memory", options->peak_memory, "Limit on the bytes of values alive at a time (egraph only)")
+  app.add_option("--peak-memory", options->peak_memory,
+                 "Limit on the bytes of values alive at a time (egraph only)")
       ->check(CLI::PositiveNumber);
-  app.add_option("--max-candidates", options->max_candidates, "Candidates after which the search stops")->capture_default_str();
+  app.add_option("--max-candidates", options->max_candidates,
+                 "Candidates after which the search stops")
+      ->capture_default_str();
   app.add_option("--numerics", options->numerics,
-                 "strict (reassociation only), default (Winograd allowed), or operands of products rounded, too: high (16 bits), "
+                 "strict (reassociation only), default (Winograd allowed), or operands of products "
+                 "rounded, too: high (16 bits), "
                  "tf32, f16, bf16")
       ->capture_default_str();
-  app.add_option("--weights", options->weights, "symbolic: the plan holds for all weights; exact: it may use the stored ones")
+  app.add_option("--weights", options->weights,
+                 "symbolic: the plan holds for all weights; exact: it may use the stored ones")
       ->check(CLI::IsMember({"exact", "symbolic"}))
       ->capture_default_str();
-  app.add_option("--seed", options->seed, "Seed of everything random in the search")->capture_default_str();
+  app.add_option("--seed", options->seed, "Seed of everything random in the search")
+      ->capture_default_str();
   app.add_option("--cache", options->cache, "Profile cache file")->capture_default_str();
-  app.add_option("--disable", options->disabled, "Rules to leave out, comma-separated")->delimiter(',');
-  app.add_option("--data", options->data, "Folder with NAME.npy inputs for the numeric gate")->take_all();
-  app.add_option("--target-bound", options->target_bound, "The certificate's bound must be at most 2 to this power")
+  app.add_option("--disable", options->disabled, "Rules to leave out, comma-separated")
+      ->delimiter(',');
+  app.add_option("--data", options->data, "Folder with NAME.npy inputs for the numeric gate")
+      ->take_all();
+  app.add_option("--target-bound", options->target_bound,
+                 "The certificate's bound must be at most 2 to this power")
       ->check(CLI::Range(-1000.0, -1.0))
       ->capture_default_str();
   AddProgressOption(app, options->progress_fd);

@@ -22,7 +22,8 @@ struct Options {
 };
 
 absl::Status List(ServiceClient& client, const Options& options, Context& context) {
-  const auto plans = client.ListPlans(options.model.empty() ? "" : FullName("models", options.model), options.limit);
+  const auto plans = client.ListPlans(
+      options.model.empty() ? "" : FullName("models", options.model), options.limit);
   if (!plans.ok()) return FromServer(plans.status());
   context.facts()["plans"] = nlohmann::ordered_json::array();
   for (const v1::Plan& plan : *plans) {
@@ -34,7 +35,8 @@ absl::Status List(ServiceClient& client, const Options& options, Context& contex
 
 absl::Status Run(const Options& options, Context& context) {
   const bool get = options.action == "get";
-  if (get == options.plan.empty()) return InvalidInput("plans takes 'ls', or 'get' and a plan's name");
+  if (get == options.plan.empty())
+    return InvalidInput("plans takes 'ls', or 'get' and a plan's name");
   if (get && options.output.empty()) return InvalidInput("plans get needs -o FILE");
   MENDEL_ASSIGN_OR_RETURN(const auto client, Connect(options.server, context));
   if (!get) return List(*client, options, context);
@@ -43,11 +45,15 @@ absl::Status Run(const Options& options, Context& context) {
 
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("action", options->action, "ls or get")->check(CLI::IsMember({"ls", "get"}))->capture_default_str();
+  app.add_option("action", options->action, "ls or get")
+      ->check(CLI::IsMember({"ls", "get"}))
+      ->capture_default_str();
   app.add_option("plan", options->plan, "get: name of the plan");
   app.add_option("-o,--output", options->output, "get: file to write");
   app.add_option("--model", options->model, "ls: only plans for this model");
-  app.add_option("--limit", options->limit, "ls: the newest so many; 0: all")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--limit", options->limit, "ls: the newest so many; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   AddServerOptions(app, options->server);
   return [options](Context& context) { return Run(*options, context); };
 }

@@ -25,16 +25,17 @@ void PrintTable(Context& context) {
   context.Line("|---|---|---|---|---|---|---|");
   for (const Rule* rule : AllRules()) {
     std::string claim(ClaimName(rule->claim));
-    if (rule->stage == Stage::kNormalise) claim += ", always applied";
-    context.Line(Cat("| `", rule->name, "` | ", Cell(rule->family), " | ", claim, " | `", Cell(rule->before), "` | `",
-                     Cell(rule->after), "` | ", Cell(rule->precondition), " | ", Cell(rule->loses_when), " |"));
+    if (rule->stage == Stage::kNormalize) claim += ", always applied";
+    context.Line(Cat("| `", rule->name, "` | ", Cell(rule->family), " | ", claim, " | `",
+                     Cell(rule->before), "` | `", Cell(rule->after), "` | ",
+                     Cell(rule->precondition), " | ", Cell(rule->loses_when), " |"));
   }
 }
 
 absl::Status Rules(Context& context, bool markdown) {
   if (markdown) PrintTable(context);
   for (const Rule* rule : AllRules()) {
-    const std::string stage = rule->stage == Stage::kNormalise ? "normalise" : "search";
+    const std::string stage = rule->stage == Stage::kNormalize ? "normalise" : "search";
     context.facts()["rules"].push_back({{"name", rule->name},
                                         {"family", rule->family},
                                         {"claim", ClaimName(rule->claim)},
@@ -55,7 +56,8 @@ absl::Status Rules(Context& context, bool markdown) {
 }
 
 Command Make() {
-  return {"rules", "Lists the rewrite rules with claim, before and after", [](CLI::App& app) -> Action {
+  return {"rules", "Lists the rewrite rules with claim, before and after",
+          [](CLI::App& app) -> Action {
             auto markdown = std::make_shared<bool>(false);
             app.add_flag("--markdown", *markdown, "Print one Markdown table");
             return [markdown](Context& context) { return Rules(context, *markdown); };

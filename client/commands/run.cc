@@ -1,4 +1,5 @@
-// mendel run M.plan --input NAME=x.npy ... --output-dir DIR: of a bundle, the plan for the shapes of the given inputs.
+// mendel run M.plan --input NAME=x.npy ... --output-dir DIR: of a bundle, the plan for the shapes
+// of the given inputs.
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -44,7 +45,8 @@ absl::StatusOr<std::map<std::string, Tensor>> ReadInputs(const Options& options,
   return tensors;
 }
 
-absl::Status WriteOutputs(const Session& session, const std::vector<Tensor>& results, const std::string& folder, Context& context) {
+absl::Status WriteOutputs(const Session& session, const std::vector<Tensor>& results,
+                          const std::string& folder, Context& context) {
   std::error_code code;
   std::filesystem::create_directories(folder, code);
   if (code) return absl::ErrnoToStatus(code.value(), Cat("cannot create ", folder));
@@ -56,17 +58,20 @@ absl::Status WriteOutputs(const Session& session, const std::vector<Tensor>& res
     const std::string path = (std::filesystem::path(folder) / (file + ".npy")).string();
     MENDEL_RETURN_IF_ERROR(WriteNpy(results[k], path));
     context.Line(Cat(output.name, "  ", TypeString(output.type), "  ", path));
-    context.facts()["outputs"].push_back({{"name", output.name}, {"type", TypeString(output.type)}, {"file", path}});
+    context.facts()["outputs"].push_back(
+        {{"name", output.name}, {"type", TypeString(output.type)}, {"file", path}});
   }
   return absl::OkStatus();
 }
 
 /// Number of a member, by the shapes of the inputs given, and those that the caller names.
-absl::StatusOr<size_t> ChooseByShapes(const BundleSession& bundle, const std::map<std::string, Tensor>& inputs,
+absl::StatusOr<size_t> ChooseByShapes(const BundleSession& bundle,
+                                      const std::map<std::string, Tensor>& inputs,
                                       const Options& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(NamedShapes wanted, ParseMemberShapes(options.shapes));
   for (const auto& [name, tensor] : inputs) wanted.emplace_back(name, tensor.shape());
-  const auto number = options.shapes.empty() ? bundle.Choose(wanted) : ChooseMember(bundle.offered(), wanted);
+  const auto number =
+      options.shapes.empty() ? bundle.Choose(wanted) : ChooseMember(bundle.offered(), wanted);
   if (!number.ok()) return Annotate(number.status(), options.plan);
   if (bundle.size() > 1) {
     const std::string shapes = ShapesText(bundle.offered()[*number]);
@@ -94,14 +99,19 @@ Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("plan", options->plan, "Plan file")->required();
   app.add_option("--input", options->inputs, "Value of an input, NAME=FILE.npy")->take_all();
-  app.add_option("--random-inputs", options->random_seed, "Make up the inputs that are not given, from this seed");
+  app.add_option("--random-inputs", options->random_seed,
+                 "Make up the inputs that are not given, from this seed");
   AddMemberOption(app, options->shapes);
   AddLibraryPathOption(app);
-  app.add_option("--output-dir", options->output_dir, "Folder for one .npy file an output")->required();
-  app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")->check(CLI::PositiveNumber);
-  app.add_option("--affinity", options->session.affinity, "Where they run: none (the system decides), cores, or CPUs such as 0,2-3")
+  app.add_option("--output-dir", options->output_dir, "Folder for one .npy file an output")
+      ->required();
+  app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--affinity", options->session.affinity,
+                 "Where they run: none (the system decides), cores, or CPUs such as 0,2-3")
       ->capture_default_str();
-  app.add_flag("--retune", options->session.retune, "Accept a plan of another machine, with default algorithms");
+  app.add_flag("--retune", options->session.retune,
+               "Accept a plan of another machine, with default algorithms");
   return [options](Context& context) { return Run(*options, context); };
 }
 

@@ -42,9 +42,11 @@ absl::StatusOr<std::map<std::string, std::string>> ReadConfig(const std::string&
 }
 
 absl::Status Serve(const ServeFlags& flags, Context& context) {
-  const std::string config = flags.config.empty() ? Variable("MENDEL_CONFIG").value_or("") : flags.config;
+  const std::string config =
+      flags.config.empty() ? Variable("MENDEL_CONFIG").value_or("") : flags.config;
   MENDEL_ASSIGN_OR_RETURN(const auto file, ReadConfig(config));
-  MENDEL_ASSIGN_OR_RETURN(server::ServerOptions options, server::ResolveOptions(flags.values, &Variable, file));
+  MENDEL_ASSIGN_OR_RETURN(server::ServerOptions options,
+                          server::ResolveOptions(flags.values, &Variable, file));
   if (!flags.check) {
     const Version version = ProgramVersion();
     options.runner.devices = server::DevicesOfThisMachine();
@@ -70,15 +72,18 @@ void AddOptions(CLI::App& app, ServeFlags& flags) {
           "--" + name, [&flags, name] { flags.values[name] = "true"; }, help);
     } else {
       app.add_option_function<std::string>(
-          "--" + name, [&flags, name](const std::string& value) { flags.values[name] = value; }, help);
+          "--" + name, [&flags, name](const std::string& value) { flags.values[name] = value; },
+          help);
     }
   }
-  app.add_option("--config", flags.config, "File of 'key = value' lines; keys are these options (docs/service.md)");
+  app.add_option("--config", flags.config,
+                 "File of 'key = value' lines; keys are these options (docs/service.md)");
   app.add_flag("--check-config", flags.check, "Check everything, print the options, and exit");
 }
 
 Command Make() {
-  return {"serve", "Serves optimization and judging jobs over gRPC", [](CLI::App& app) -> Action {
+  return {"serve", "Serves optimization and verification jobs over gRPC",
+          [](CLI::App& app) -> Action {
             auto flags = std::make_shared<ServeFlags>();
             AddOptions(app, *flags);
             return [flags](Context& context) { return Serve(*flags, context); };

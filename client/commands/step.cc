@@ -24,7 +24,8 @@ struct Options {
 };
 
 absl::StatusOr<std::string> ReadText(const std::string& file) {
-  if (file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  if (file == "-")
+    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
   std::ifstream stream(file, std::ios::binary);
   const int error = errno;
   if (!stream) return absl::ErrnoToStatus(error, Cat("cannot open ", file));
@@ -50,7 +51,10 @@ absl::Status RunStep(const Options& options, Context& context) {
     MENDEL_RETURN_IF_ERROR(CheckGraph(result));
     std::string printed = PrintGraph(result, {.inline_limit = kMaxElements});
     const bool changed = printed != PrintGraph(graph, {.inline_limit = kMaxElements});
-    context.facts() = {{"stage", stage.name}, {"changed", changed}, {"nodes", result.nodes().size()}, {"graph", printed}};
+    context.facts() = {{"stage", stage.name},
+                       {"changed", changed},
+                       {"nodes", result.nodes().size()},
+                       {"graph", printed}};
     printed.pop_back();
     context.Line(printed);
     return absl::OkStatus();
@@ -61,7 +65,8 @@ absl::Status RunStep(const Options& options, Context& context) {
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("name", options->name, "Stage");
-  app.add_option("file", options->file, "Graph in text form; - is standard input")->capture_default_str();
+  app.add_option("file", options->file, "Graph in text form; - is standard input")
+      ->capture_default_str();
   app.add_flag("--list", options->list, "List the stages");
   return [options](Context& context) { return RunStep(*options, context); };
 }

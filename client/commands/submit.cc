@@ -36,7 +36,7 @@ struct Options {
   uint64_t seed = 1;
   std::vector<std::string> disabled;
   int target_bound = 0;
-  std::string refit;
+  std::string rebind;
 };
 
 absl::Status FillBudget(const Options& options, v1::Budget& budget) {
@@ -55,8 +55,8 @@ absl::Status FillBudget(const Options& options, v1::Budget& budget) {
 
 absl::StatusOr<v1::JobSpec> MakeSpec(const Options& options, const std::string& model) {
   v1::JobSpec spec;
-  if (!options.refit.empty()) {
-    spec.mutable_refit_plan()->set_plan(FullName("plans", options.refit));
+  if (!options.rebind.empty()) {
+    spec.mutable_refit_plan()->set_plan(FullName("plans", options.rebind));
     spec.mutable_refit_plan()->set_model(model);
     return spec;
   }
@@ -85,7 +85,8 @@ absl::StatusOr<v1::Model> Upload(ServiceClient& client, const std::string& path,
   return UploadModel(client, file, context);
 }
 
-absl::Status Fetch(ServiceClient& client, const std::string& plan, const std::string& path, Context& context) {
+absl::Status Fetch(ServiceClient& client, const std::string& plan, const std::string& path,
+                   Context& context) {
   if (path != "-") return FetchPlan(client, plan, path, context);
   MENDEL_ASSIGN_OR_RETURN(const PipeFolder folder, PipeFolder::Make());
   const std::string file = folder.File("model.plan");
@@ -95,7 +96,8 @@ absl::Status Fetch(ServiceClient& client, const std::string& plan, const std::st
 
 absl::Status Submit(const Options& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const auto sets, ShapeSets(options.shapes));
-  if (sets.size() > 1) return Unsupported("the service makes no bundles: a job takes one shape of every input");
+  if (sets.size() > 1)
+    return Unsupported("the service makes no bundles: a job takes one shape of every input");
   MENDEL_ASSIGN_OR_RETURN(const auto client, Connect(options.server, context));
   MENDEL_ASSIGN_OR_RETURN(const v1::Model model, Upload(*client, options.model, context));
   MENDEL_ASSIGN_OR_RETURN(const v1::JobSpec spec, MakeSpec(options, model.name()));
@@ -118,32 +120,51 @@ absl::Status Run(const Options& options, Context& context) {
 
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("model", options->model, "ONNX file, its external data goes along; -: standard input")->required();
-  app.add_option("-o,--output", options->output, "Wait, and write the plan to this file; -: standard output");
+  app.add_option("model", options->model,
+                 "ONNX file, its external data goes along; -: standard input")
+      ->required();
+  app.add_option("-o,--output", options->output,
+                 "Wait, and write the plan to this file; -: standard output");
   app.add_flag("--wait", options->wait, "Wait for the job's end");
   AddServerOptions(app, options->server);
-  app.add_option("--shapes", options->shapes, "Input shapes, e.g. input:8x3x224x224,mask:8x128")->take_all();
+  app.add_option("--shapes", options->shapes, "Input shapes, e.g. input:8x3x224x224,mask:8x128")
+      ->take_all();
   app.add_option("--backend,--device", options->backend,
-                 "Backend that the plan is for (default: cpu); a GPU that no worker has, e.g. cuda:sm_90: times are predicted");
-  app.add_option("--isa", options->isa, "Instruction set that the plan must run on, e.g. avx2 (default: the worker's)");
-  app.add_option("--threads", options->threads, "Threads of the plan (default: the worker's cores)")->check(CLI::PositiveNumber);
-  app.add_option("--budget", options->budget, "Time for the search, e.g. 60s (default: the server's)");
-  app.add_option("--max-candidates", options->max_candidates, "Candidates after which the search stops")
+                 "Backend that the plan is for (default: cpu); a GPU that no worker has, e.g. "
+                 "cuda:sm_90: times are predicted");
+  app.add_option("--isa", options->isa,
+                 "Instruction set that the plan must run on, e.g. avx2 (default: the worker's)");
+  app.add_option("--threads", options->threads, "Threads of the plan (default: the worker's cores)")
       ->check(CLI::PositiveNumber);
-  app.add_option("--worker-memory", options->memory, "Bytes of memory of the worker")->check(CLI::PositiveNumber);
-  app.add_option("--wall-time", options->wall_time, "Time for the whole job (default: the server's)");
+  app.add_option("--budget", options->budget,
+                 "Time for the search, e.g. 60s (default: the server's)");
+  app.add_option("--max-candidates", options->max_candidates,
+                 "Candidates after which the search stops")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--worker-memory", options->memory, "Bytes of memory of the worker")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--wall-time", options->wall_time,
+                 "Time for the whole job (default: the server's)");
   std::vector<std::string> classes;
   for (const Numerics numerics : kAllNumerics) classes.emplace_back(NumericsName(numerics));
-  app.add_option("--numerics", options->numerics, "Class of the plan")->check(CLI::IsMember(classes));
-  app.add_option("--weights", options->weights,
-                 "symbolic: the plan holds for all weights (default); exact: it may use the stored ones")
+  app.add_option("--numerics", options->numerics, "Class of the plan")
+      ->check(CLI::IsMember(classes));
+  app.add_option(
+         "--weights", options->weights,
+         "symbolic: the plan holds for all weights (default); exact: it may use the stored ones")
       ->check(CLI::IsMember({"exact", "symbolic"}));
-  app.add_option("--seed", options->seed, "Seed of everything random in the search")->capture_default_str();
-  app.add_option("--disable", options->disabled, "Rules to leave out, comma-separated")->delimiter(',');
-  app.add_option("--target-bound", options->target_bound, "The certificate's bound must be at most 2 to this power (default: -80)")
+  app.add_option("--seed", options->seed, "Seed of everything random in the search")
+      ->capture_default_str();
+  app.add_option("--disable", options->disabled, "Rules to leave out, comma-separated")
+      ->delimiter(',');
+  app.add_option("--target-bound", options->target_bound,
+                 "The certificate's bound must be at most 2 to this power (default: -80)")
       ->check(CLI::Range(-4096, -1));
-  app.add_option("--refit", options->refit, "No search: this plan of the server with the weights of the model");
-  app.add_option("--priority", options->submit.priority, "Among one's own jobs, higher first")->check(CLI::Range(-10, 10));
+  // Old name, kept for one version.
+  app.add_option("--rebind,--refit", options->rebind,
+                 "No search: this plan of the server with the weights of the model");
+  app.add_option("--priority", options->submit.priority, "Among one's own jobs, higher first")
+      ->check(CLI::Range(-10, 10));
   app.add_option("--request-id", options->submit.request_id, "The same id gives the same job");
   return [options](Context& context) { return Run(*options, context); };
 }

@@ -1,4 +1,4 @@
-// mendel verify A.onnx B.onnx: do two models compute the same function, and where not?
+// mendel verify A.onnx B.onnx: do two models compute the same function, and where do they differ?
 // mendel verify M.plan --model M.onnx: replays the certificate from the two files alone.
 
 #include <CLI/CLI.hpp>
@@ -18,7 +18,7 @@
 #include "client/verify_pair.h"
 #include "optimizer/certificate_proto.h"
 #include "verifier/verifier.h"
-#include "verifier/weights.h"
+#include "verifier/weights/weights.h"
 
 namespace mendel::commands::verify {
 namespace {
@@ -31,23 +31,25 @@ struct Options {
   ServerOptions server;
 };
 
-/// What the judge cannot decide is no bad input.
+/// Programs that the verifier cannot decide are no bad input.
 absl::Status AsUndecided(const absl::Status& status) {
   return absl::IsUnimplemented(status) ? absl::AbortedError(status.message()) : status;
 }
 
 absl::Status Check(const Graph& model, const Graph& plan, bool fresh, Certificate& certificate) {
   if (!fresh) return AsUndecided(Replay(model, plan, certificate));
-  JudgeOptions judge;
-  judge.weights = certificate.weights;
-  absl::StatusOr<Certificate> made = Certify(model, plan, judge);
+  VerifierOptions verifier;
+  verifier.weights = certificate.weights;
+  absl::StatusOr<Certificate> made = Certify(model, plan, verifier);
   if (!made.ok()) return AsUndecided(made.status());
   certificate = *std::move(made);
   return absl::OkStatus();
 }
 
-absl::Status VerifyPlan(const Plan& plan, const Options& options, ProgressPipe& pipe, Context& context) {
-  if (plan.certificate_bytes.empty()) return InvalidInput(options.pair.a, " carries no certificate");
+absl::Status VerifyPlan(const Plan& plan, const Options& options, ProgressPipe& pipe,
+                        Context& context) {
+  if (plan.certificate_bytes.empty())
+    return InvalidInput(options.pair.a, " carries no certificate");
   MENDEL_ASSIGN_OR_RETURN(Certificate certificate, ParseCertificate(plan.certificate_bytes));
   pipe.Phase("import");
   ModelOptions import = options.pair.import;
@@ -57,7 +59,8 @@ absl::Status VerifyPlan(const Plan& plan, const Options& options, ProgressPipe& 
   context.facts()["differing_weights"] = differing;
   if (!differing.empty()) {
     return absl::FailedPreconditionError(
-        Cat("the plan holds other weights than the model: ", differing.size(), " tensors, the first is '", differing[0], "'"));
+        Cat("the plan contains other weights than the model: ", differing.size(),
+            " tensors, the first is '", differing[0], "'"));
   }
   pipe.Phase("certify");
   MENDEL_RETURN_IF_ERROR(Check(model.graph, plan.graph, options.fresh, certificate));
@@ -68,13 +71,15 @@ absl::Status VerifyPlan(const Plan& plan, const Options& options, ProgressPipe& 
   context.facts()["segments"] = certificate.segments;
   context.facts()["degree"] = certificate.degree;
   for (const Draw& draw : certificate.draws) context.facts()["primes"].push_back(draw.prime);
-  context.Line(Cat("equivalent: every output element, bound 2^", Decimals(certificate.bound_log2, 0), ", ",
-                   certificate.draws.size(), options.fresh ? " fresh" : " replayed", " tests, ", certificate.segments,
+  context.Line(Cat("equivalent: every output element, bound 2^",
+                   Decimals(certificate.bound_log2, 0), ", ", certificate.draws.size(),
+                   options.fresh ? " fresh" : " replayed", " tests, ", certificate.segments,
                    " segments, ", certificate.elements, " elements compared in each"));
   return absl::OkStatus();
 }
 
-/// Every member of a bundle, or the one that --shapes chooses. Of a single plan --shapes are the model's, as of a pair.
+/// Verifies every member of a bundle, or the one that --shapes chooses. For a single plan, --shapes
+/// are the model's, as for a pair.
 absl::Status VerifyPlans(const Options& options, ProgressPipe& pipe, Context& context) {
   pipe.Phase("import");
   context.Input(options.pair.a);
@@ -82,8 +87,9 @@ absl::Status VerifyPlans(const Options& options, ProgressPipe& pipe, Context& co
   if (plans.size() > 1) {
     MENDEL_ASSIGN_OR_RETURN(plans, ReadMembers(options.pair.a, options.pair.import.shapes));
   }
-  return TellMembers(OfferedShapes(plans), context,
-                     [&](size_t k, Context& member) { return VerifyPlan(plans[k], options, pipe, member); });
+  return ReportMembers(OfferedShapes(plans), context, [&](size_t k, Context& member) {
+    return VerifyPlan(plans[k], options, pipe, member);
+  });
 }
 
 absl::Status Verify(const Options& options, Context& context) {
@@ -91,8 +97,9 @@ absl::Status Verify(const Options& options, Context& context) {
     return InvalidInput("verify takes two models (A.onnx B.onnx), or a plan and --model M.onnx");
   }
   if (!options.server.service.address.empty()) {
-    return options.model.empty() ? VerifyPairRemotely(options.server, options.pair, context)
-                                 : VerifyPlanRemotely(options.server, options.pair.a, options.model, context);
+    return options.model.empty()
+               ? VerifyPairRemotely(options.server, options.pair, context)
+               : VerifyPlanRemotely(options.server, options.pair.a, options.model, context);
   }
   ProgressPipe pipe(options.progress_fd);
   if (!options.model.empty()) return VerifyPlans(options, pipe, context);
@@ -101,21 +108,37 @@ absl::Status Verify(const Options& options, Context& context) {
 }
 
 void AddPairOptions(CLI::App& app, PairOptions& pair) {
-  const std::map<std::string, WeightMode> modes = {{"exact", WeightMode::kExact}, {"symbolic", WeightMode::kSymbolic}};
-  app.add_option("--weights", pair.weights, "exact: weights are the numbers stored; symbolic: random tensors equal by name")
+  const std::map<std::string, WeightMode> modes = {{"exact", WeightMode::kExact},
+                                                   {"symbolic", WeightMode::kSymbolic}};
+  app.add_option("--weights", pair.weights,
+                 "exact: weights are the numbers stored; symbolic: random tensors equal by name")
       ->transform(CLI::CheckedTransformer(modes, CLI::ignore_case));
-  app.add_option("--tests", pair.tests, "Make at least this many random tests")->check(CLI::Range(1, 256));
-  app.add_option("--seed", pair.seed, "Seed of regions and witnesses; the deciding tests are always fresh");
-  app.add_flag("--regions,!--no-regions", pair.regions, "Report the wrong boxes, exact to the element (default)");
-  app.add_option("--time-limit", pair.time_limit, "Stop undecided after this time, e.g. 30s");
-  app.add_option("--map", pair.names, "Pair A's input, output or weight with B's, NAME_OF_A=NAME_OF_B")->take_all();
-  app.add_option("--outputs", pair.outputs, "Compare only these outputs of A")->delimiter(',')->take_all();
-  app.add_option("--witness", pair.witness_folder, "Folder for the inputs of witnesses, as float64 .npy files");
+  app.add_option("--tests", pair.tests, "Make at least this many random tests")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--seed", pair.seed,
+                 "Seed of regions and witnesses; the deciding tests are always fresh");
+  app.add_flag("--regions,!--no-regions", pair.regions,
+               "Report the wrong boxes, exact to the element (default)");
+  app.add_option("--time-limit", pair.time_limit,
+                 "Stop undecided after this time, e.g. 30s (default: 60s, more for large models)");
+  app.add_option("--memory-limit", pair.memory_limit,
+                 "Stop undecided beyond this memory, e.g. 6GB (default: half of the machine)");
+  app.add_option("--map", pair.names,
+                 "Pair A's input, output or weight with B's, NAME_OF_A=NAME_OF_B")
+      ->take_all();
+  app.add_option("--outputs", pair.outputs, "Compare only these outputs of A")
+      ->delimiter(',')
+      ->take_all();
+  app.add_option("--witness", pair.witness_folder,
+                 "Folder for the inputs of witnesses, as float64 .npy files");
   app.add_option("--junit", pair.junit, "Also write the verdict as JUnit XML");
-  app.add_flag("!--no-cut-points", pair.cut_points, "Evaluate both programs whole: slower, a second opinion");
-  app.add_option("--fold-tolerance", pair.fold_tolerance, "Accept constants folded within so many units in the last place")
+  app.add_flag("!--no-cut-points", pair.cut_points,
+               "Evaluate both programs whole: slower, a second opinion");
+  app.add_option("--fold-tolerance", pair.fold_tolerance,
+                 "Accept constants folded within so many units in the last place")
       ->check(CLI::NonNegativeNumber);
-  app.add_flag("--explain-regions", pair.explain_regions, "Tell where the regions' borders come from");
+  app.add_flag("--explain-regions", pair.explain_regions,
+               "Report where the regions' borders come from");
 }
 
 Action Setup(CLI::App& app) {
@@ -123,7 +146,9 @@ Action Setup(CLI::App& app) {
   app.add_option("a", options->pair.a, "A model, or a plan together with --model")->required();
   app.add_option("b", options->pair.b, "The model (or plan) that is compared with it");
   app.add_option("--model", options->model, "The ONNX model that the plan was made of");
-  app.add_flag("--fresh", options->fresh, "With --model: certify anew with fresh draws instead of replaying the recorded ones");
+  app.add_flag(
+      "--fresh", options->fresh,
+      "With --model: certify anew with fresh draws instead of replaying the recorded ones");
   AddModelOptions(app, options->pair.import);
   AddPairOptions(app, options->pair);
   AddProgressOption(app, options->progress_fd);
@@ -131,7 +156,10 @@ Action Setup(CLI::App& app) {
   return [options](Context& context) { return Verify(*options, context); };
 }
 
-Command Make() { return {"verify", "Compares two models, or checks a plan's certificate against its model", &Setup}; }
+Command Make() {
+  return {"verify", "Compares two models, or checks a plan's certificate against its model",
+          &Setup};
+}
 
 MENDEL_REGISTER_COMMAND(&Make);
 

@@ -20,8 +20,9 @@ struct Options {
 
 absl::Status Run(const Options& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(const auto client, Connect(options.server, context));
-  MENDEL_ASSIGN_OR_RETURN(const v1::Job job, FollowJob(*client, FullName("jobs", options.job), options.after, context));
-  if (job.has_verdict()) return TellVerdict(job.verdict(), false, context);
+  MENDEL_ASSIGN_OR_RETURN(
+      const v1::Job job, FollowJob(*client, FullName("jobs", options.job), options.after, context));
+  if (job.has_verdict()) return ReportVerdict(job.verdict(), false, context);
   if (!options.output.empty()) return FetchPlan(*client, job.plan(), options.output, context);
   context.Line(JobLine(job));
   return absl::OkStatus();
@@ -31,7 +32,8 @@ Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("job", options->job, "Name of the job")->required();
   app.add_option("-o,--output", options->output, "Write the plan to this file");
-  app.add_option("--after", options->after, "Only events with numbers above this one")->check(CLI::NonNegativeNumber);
+  app.add_option("--after", options->after, "Only events with numbers above this one")
+      ->check(CLI::NonNegativeNumber);
   AddServerOptions(app, options->server);
   return [options](Context& context) { return Run(*options, context); };
 }

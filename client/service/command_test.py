@@ -193,7 +193,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(self.server.sent - before, (64 << 20) - there)
         self.assertEqual((self.folder / "m.plan").read_bytes(), self.server.blobs[plan.split("/")[1]])
 
-    def test_interrupted_watch_tells_how_to_come_back(self):
+    def test_interrupted_watch_reports_how_to_come_back(self):
         def work(job):
             job.state = 2
         self.server.on_submit = work

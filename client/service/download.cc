@@ -17,7 +17,8 @@ absl::StatusOr<v1::Digest> ParseBlob(std::string_view name) {
   v1::Digest digest;
   int64_t size = -1;
   constexpr std::string_view kPrefix = "blobs/";
-  if (name.starts_with(kPrefix) && name.size() > kPrefix.size() + 65 && name[kPrefix.size() + 64] == '/') {
+  if (name.starts_with(kPrefix) && name.size() > kPrefix.size() + 65 &&
+      name[kPrefix.size() + 64] == '/') {
     digest.set_sha256(std::string(name.substr(kPrefix.size(), 64)));
     const char* end = name.data() + name.size();
     const auto parsed = std::from_chars(name.data() + kPrefix.size() + 65, end, size);
@@ -30,9 +31,10 @@ absl::StatusOr<v1::Digest> ParseBlob(std::string_view name) {
   return digest;
 }
 
-/// Reads until `digest` is there or an attempt fails for good.
-absl::Status Fill(Channel& channel, Retrier& retrier, const std::string& blob, const v1::Digest& digest, const LocalFile& part,
-                  int64_t offset, Sha256& hash, const TransferFunction& progress) {
+/// Reads until `digest` is complete or an attempt fails permanently.
+absl::Status Fill(Channel& channel, Retrier& retrier, const std::string& blob,
+                  const v1::Digest& digest, const LocalFile& part, int64_t offset, Sha256& hash,
+                  const TransferFunction& progress) {
   while (offset < digest.size_bytes()) {
     google::bytestream::ReadRequest request;
     request.set_resource_name(blob);
@@ -57,13 +59,16 @@ absl::Status Fill(Channel& channel, Retrier& retrier, const std::string& blob, c
 
 }  // namespace
 
-absl::Status DownloadBlob(Channel& channel, Retrier& retrier, const std::string& blob, const std::string& path,
-                          const TransferFunction& progress) {
+absl::Status DownloadBlob(Channel& channel, Retrier& retrier, const std::string& blob,
+                          const std::string& path, const TransferFunction& progress) {
   MENDEL_ASSIGN_OR_RETURN(const v1::Digest digest, ParseBlob(blob));
-  MENDEL_ASSIGN_OR_RETURN(const LocalFile part, LocalFile::OpenPart(Cat(path, ".", digest.sha256().substr(0, 12), ".part")));
+  MENDEL_ASSIGN_OR_RETURN(
+      const LocalFile part,
+      LocalFile::OpenPart(Cat(path, ".", digest.sha256().substr(0, 12), ".part")));
   MENDEL_ASSIGN_OR_RETURN(int64_t start, part.Size());
   if (start > digest.size_bytes()) start = 0;
-  // What an earlier download left may be damaged (a crash of the machine): then everything is read anew, once.
+  // The rest of an earlier download may be damaged (a crash of the machine): then everything is
+  // read anew, once.
   for (const bool resumed : {start > 0, false}) {
     if (!resumed) start = 0;
     MENDEL_RETURN_IF_ERROR(part.Truncate(start));

@@ -11,11 +11,12 @@
 
 namespace mendel {
 
-/// Reads blob `blobs/{sha256}/{size}` into `path`. The bytes collect in `path`.{first 12 digits}.part beside it, which a later call
-/// goes on with; once size and hash are right it is synced and renamed. DataLoss when they are not (the part is removed), Aborted
-/// when another process downloads the same, ResourceExhausted on a full disk.
-absl::Status DownloadBlob(Channel& channel, Retrier& retrier, const std::string& blob, const std::string& path,
-                          const TransferFunction& progress);
+/// Reads blob `blobs/{sha256}/{size}` into `path`. The bytes collect in `path`.{first 12
+/// digits}.part beside it, which a later call goes on with; once size and hash are right it is
+/// synced and renamed. DataLoss when they are not (the part is removed), Aborted when another
+/// process downloads the same, ResourceExhausted on a full disk.
+absl::Status DownloadBlob(Channel& channel, Retrier& retrier, const std::string& blob,
+                          const std::string& path, const TransferFunction& progress);
 
 }  // namespace mendel
 

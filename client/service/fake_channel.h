@@ -1,4 +1,5 @@
-// A server made of a folder, for tests: uploads and blobs are files, so that what a killed client left is there for the next one.
+// A server made of a folder, for tests. Uploads and blobs are files, so that the next client finds
+// the files of a killed one.
 #ifndef MENDEL_CLIENT_SERVICE_FAKE_CHANNEL_H_
 #define MENDEL_CLIENT_SERVICE_FAKE_CHANNEL_H_
 
@@ -11,7 +12,7 @@
 
 namespace mendel {
 
-/// What the fake knows besides its folder, and the faults that it makes. Outlives its channels.
+/// The state of the fake besides its folder, and the faults that it makes. Outlives its channels.
 struct FakeServer {
   explicit FakeServer(std::string folder_of_server) : folder(std::move(folder_of_server)) {}
   std::string folder;
@@ -24,7 +25,8 @@ struct FakeServer {
   int64_t sent = 0;
   /// Called before every call with its name; a status other than OK is the answer.
   std::function<CallStatus(const std::string& call)> fault;
-  /// Called after every message of a stream with the bytes (or events) of this attempt; a status other than OK ends the stream.
+  /// Called after every message of a stream with the bytes (or events) of this attempt; a status
+  /// other than OK ends the stream.
   std::function<CallStatus(const std::string& call, int64_t done)> stream_fault;
 
   std::string BlobPath(const std::string& sha256) const { return folder + "/blob-" + sha256; }

@@ -23,7 +23,8 @@ namespace {
 
 namespace bytestream = google::bytestream;
 
-/// Code and message as they are; RetryInfo, and the fields that a BadRequest names, from the details.
+/// Code and message as they are; RetryInfo, and the fields that a BadRequest names, from the
+/// details.
 CallStatus Convert(const grpc::Status& status) {
   if (status.ok()) return {};
   CallStatus result;
@@ -34,7 +35,8 @@ CallStatus Convert(const grpc::Status& status) {
       google::rpc::RetryInfo retry;
       google::rpc::BadRequest bad;
       if (any.Is<google::rpc::RetryInfo>() && any.UnpackTo(&retry)) {
-        result.retry_after = static_cast<double>(retry.retry_delay().seconds()) + 1e-9 * retry.retry_delay().nanos();
+        result.retry_after =
+            static_cast<double>(retry.retry_delay().seconds()) + 1e-9 * retry.retry_delay().nanos();
       } else if (any.Is<google::rpc::BadRequest>() && any.UnpackTo(&bad)) {
         for (const auto& violation : bad.field_violations()) {
           if (message.find(violation.description()) == std::string::npos) {
@@ -50,7 +52,8 @@ CallStatus Convert(const grpc::Status& status) {
 
 class GrpcChannel final : public Channel {
  public:
-  GrpcChannel(const std::shared_ptr<grpc::Channel>& channel, std::string authorization, double call_seconds)
+  GrpcChannel(const std::shared_ptr<grpc::Channel>& channel, std::string authorization,
+              double call_seconds)
       : authorization_(std::move(authorization)),
         call_seconds_(call_seconds),
         models_(v1::Models::NewStub(channel)),
@@ -59,13 +62,16 @@ class GrpcChannel final : public Channel {
         bytes_(bytestream::ByteStream::NewStub(channel)),
         health_(grpc::health::v1::Health::NewStub(channel)) {}
 
-  CallStatus Call(const v1::FindMissingBlobsRequest& request, v1::FindMissingBlobsResponse& response) override {
-    return Unary([&](auto& context) { return models_->FindMissingBlobs(&context, request, &response); });
+  CallStatus Call(const v1::FindMissingBlobsRequest& request,
+                  v1::FindMissingBlobsResponse& response) override {
+    return Unary(
+        [&](auto& context) { return models_->FindMissingBlobs(&context, request, &response); });
   }
   CallStatus Call(const v1::CreateModelRequest& request, v1::Model& response) override {
     return Unary([&](auto& context) { return models_->CreateModel(&context, request, &response); });
   }
-  CallStatus Call(const v1::SubmitJobRequest& request, google::longrunning::Operation& response) override {
+  CallStatus Call(const v1::SubmitJobRequest& request,
+                  google::longrunning::Operation& response) override {
     return Unary([&](auto& context) { return jobs_->SubmitJob(&context, request, &response); });
   }
   CallStatus Call(const v1::GetJobRequest& request, v1::Job& response) override {
@@ -83,10 +89,13 @@ class GrpcChannel final : public Channel {
   CallStatus Call(const v1::ListPlansRequest& request, v1::ListPlansResponse& response) override {
     return Unary([&](auto& context) { return plans_->ListPlans(&context, request, &response); });
   }
-  CallStatus Call(const bytestream::QueryWriteStatusRequest& request, bytestream::QueryWriteStatusResponse& response) override {
-    return Unary([&](auto& context) { return bytes_->QueryWriteStatus(&context, request, &response); });
+  CallStatus Call(const bytestream::QueryWriteStatusRequest& request,
+                  bytestream::QueryWriteStatusResponse& response) override {
+    return Unary(
+        [&](auto& context) { return bytes_->QueryWriteStatus(&context, request, &response); });
   }
-  CallStatus Call(const grpc::health::v1::HealthCheckRequest& request, grpc::health::v1::HealthCheckResponse& response) override {
+  CallStatus Call(const grpc::health::v1::HealthCheckRequest& request,
+                  grpc::health::v1::HealthCheckResponse& response) override {
     return Unary([&](auto& context) { return health_->Check(&context, request, &response); });
   }
 
@@ -132,7 +141,8 @@ class GrpcChannel final : public Channel {
   CallStatus Unary(const Function& function) const {
     grpc::ClientContext context;
     Prepare(context);
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(static_cast<int64_t>(call_seconds_ * 1000)));
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::milliseconds(static_cast<int64_t>(call_seconds_ * 1000)));
     return Convert(function(context));
   }
 
@@ -153,8 +163,8 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
 }
 
 bool IsThisMachine(const std::string& address) {
-  for (const char* prefix :
-       {"unix:", "unix-abstract:", "localhost:", "127.", "[::1]", "dns:///localhost:", "ipv4:127.", "ipv6:[::1]"}) {
+  for (const char* prefix : {"unix:", "unix-abstract:", "localhost:", "127.", "[::1]",
+                             "dns:///localhost:", "ipv4:127.", "ipv6:[::1]"}) {
     if (address.rfind(prefix, 0) == 0) return true;
   }
   return address == "localhost";
@@ -165,16 +175,20 @@ absl::StatusOr<std::string> Authorization(const ServiceOptions& options) {
   if (options.token_file.empty()) token = options.token;
   token = token.substr(0, token.find_first_of("\r\n"));
   if (token.empty())
-    return options.token_file.empty() ? absl::StatusOr<std::string>("") : InvalidInput(options.token_file, " holds no token");
+    return options.token_file.empty() ? absl::StatusOr<std::string>("")
+                                      : InvalidInput(options.token_file, " contains no token");
   if (!options.use_ssl && !IsThisMachine(options.address)) {
-    return InvalidInput("a token for ", options.address, " needs TLS: without it everybody on the way could read it");
+    return InvalidInput("a token for ", options.address,
+                        " needs TLS: without it everybody on the way could read it");
   }
   return Cat("Bearer ", token);
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(const ServiceOptions& options) {
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(
+    const ServiceOptions& options) {
   if (!options.use_ssl) {
-    if (!options.root_certifications_file.empty() || !options.private_key_file.empty() || !options.certificate_chain_file.empty()) {
+    if (!options.root_certifications_file.empty() || !options.private_key_file.empty() ||
+        !options.certificate_chain_file.empty()) {
       return InvalidInput("certificates are of no use without TLS");
     }
     return grpc::InsecureChannelCredentials();
@@ -195,7 +209,8 @@ absl::StatusOr<std::unique_ptr<Channel>> OpenChannel(const ServiceOptions& optio
   MENDEL_ASSIGN_OR_RETURN(std::string authorization, Authorization(options));
   MENDEL_ASSIGN_OR_RETURN(const auto credentials, Credentials(options));
   grpc::ChannelArguments arguments;
-  // Attempts are counted in one place (retry.h); a connection that died without a word is noticed within a minute and a half.
+  // Attempts are counted in one place (retry.h); a connection that died without a word is noticed
+  // within a minute and a half.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);

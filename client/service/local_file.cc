@@ -20,14 +20,16 @@ namespace mendel {
 namespace {
 
 absl::Status Failure(int error, std::string_view what, const std::string& path) {
-  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(Cat("the disk is full: ", what, " ", path));
+  if (error == ENOSPC || error == EDQUOT)
+    return absl::ResourceExhaustedError(Cat("the disk is full: ", what, " ", path));
   return absl::ErrnoToStatus(error, Cat("cannot ", what, " ", path));
 }
 
 }  // namespace
 
 LocalFile::LocalFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
-LocalFile::LocalFile(LocalFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+LocalFile::LocalFile(LocalFile&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
 LocalFile::~LocalFile() {
   if (fd_ >= 0) close(fd_);
 }
@@ -37,7 +39,8 @@ absl::StatusOr<LocalFile> LocalFile::Open(const std::string& path) {
   if (fd < 0) return Failure(errno, "open", path);
   LocalFile file(fd, path);
   struct stat info {};
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return InvalidInput(path, " is not a regular file");
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    return InvalidInput(path, " is not a regular file");
   return file;
 }
 
@@ -45,7 +48,8 @@ absl::StatusOr<LocalFile> LocalFile::OpenPart(const std::string& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (fd < 0) return Failure(errno, "write", path);
   LocalFile file(fd, path);
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) return absl::AbortedError(Cat("another process is writing ", path));
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+    return absl::AbortedError(Cat("another process is writing ", path));
   return file;
 }
 

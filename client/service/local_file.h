@@ -18,7 +18,8 @@ class LocalFile {
  public:
   /// For reading; a regular file.
   static absl::StatusOr<LocalFile> Open(const std::string& path);
-  /// For reading and writing, made when absent, not through a symbolic link, and locked: Aborted when another process has it.
+  /// For reading and writing, made when absent, not through a symbolic link, and locked: Aborted
+  /// when another process has it.
   static absl::StatusOr<LocalFile> OpenPart(const std::string& path);
   LocalFile(LocalFile&& other) noexcept;
   LocalFile& operator=(LocalFile&& other) = delete;
@@ -30,7 +31,8 @@ class LocalFile {
   /// ResourceExhausted when the disk is full.
   absl::Status WriteAt(int64_t offset, std::string_view bytes) const;
   absl::Status Truncate(int64_t size) const;
-  /// Makes the contents safe, then gives the file the name `path` (replacing what was there) and makes that safe.
+  /// Makes the contents safe, then gives the file the name `path` (replacing what was there) and
+  /// makes that safe.
   absl::Status MoveTo(const std::string& path) const;
   /// Feeds the first `size` bytes to `hash`.
   absl::Status Hash(int64_t size, Sha256& hash) const;

@@ -10,9 +10,10 @@
 
 namespace mendel {
 
-/// `sleep` and `tell` as Retrier's.
-std::unique_ptr<ServiceClient> MakeServiceClient(std::unique_ptr<Channel> channel, const RetryPolicy& policy, Retrier::Sleep sleep,
-                                                 Retrier::Tell tell);
+/// `sleep` and `report` as Retrier's.
+std::unique_ptr<ServiceClient> MakeServiceClient(std::unique_ptr<Channel> channel,
+                                                 const RetryPolicy& policy, Retrier::Sleep sleep,
+                                                 Retrier::Report report);
 
 }  // namespace mendel
 

@@ -1,8 +1,10 @@
-// When a call is tried again, and after how long: gRPC's rules (proposal A6) with the server's own wish.
+// When a call is tried again, and after how long: gRPC's rules (proposal A6) with the server's own
+// wish.
 //
-// Tried again: UNAVAILABLE (the request may or may not have arrived: every request here can be repeated without harm), and
-// RESOURCE_EXHAUSTED when the server said by RetryInfo when to come back. The wait before attempt n is drawn from
-// [0, min(initial * multiplier^(n-1), longest)], so that clients do not come back all at once; RetryInfo is its lower bound.
+// Tried again: UNAVAILABLE (the request may or may not have arrived: every request here can be
+// repeated without harm), and RESOURCE_EXHAUSTED when the server said by RetryInfo when to come
+// back. The wait before attempt n is drawn from [0, min(initial * multiplier^(n-1), longest)], so
+// that clients do not come back all at once; RetryInfo is its lower bound.
 #ifndef MENDEL_CLIENT_SERVICE_RETRY_H_
 #define MENDEL_CLIENT_SERVICE_RETRY_H_
 
@@ -26,9 +28,9 @@ struct RetryPolicy {
 class Retrier {
  public:
   using Sleep = std::function<void(double seconds)>;
-  using Tell = std::function<void(const std::string& message)>;
-  /// `sleep` empty: the thread sleeps. `tell` may be empty.
-  Retrier(const RetryPolicy& policy, uint64_t seed, Sleep sleep, Tell tell);
+  using Report = std::function<void(const std::string& message)>;
+  /// `sleep` empty: the thread sleeps. `report` may be empty.
+  Retrier(const RetryPolicy& policy, uint64_t seed, Sleep sleep, Report report);
 
   /// Waits and returns true when the call is to be made again.
   bool Again(const CallStatus& result);
@@ -39,7 +41,7 @@ class Retrier {
   RetryPolicy policy_;
   Rng rng_;
   Sleep sleep_;
-  Tell tell_;
+  Report report_;
   int failures_ = 0;
   double waited_ = 0;
 };

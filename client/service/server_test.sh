@@ -1,6 +1,6 @@
 #!/bin/bash
 # server_test.sh MENDEL MAKE_VERIFY_PAIRS PACKAGE_FOLDER: the command's and the Python package's client against a real server: a job from
-# model to verified plan, the judge, a server that restarts under a waiting client.
+# model to verified plan, the verifier, a server that restarts under a waiting client.
 set -u
 mendel=$1
 make_pairs=$2

@@ -20,33 +20,42 @@ constexpr int kDigestsPerQuestion = 10'000;
 
 class Client final : public ServiceClient {
  public:
-  Client(std::unique_ptr<Channel> channel, const RetryPolicy& policy, Retrier::Sleep sleep, Retrier::Tell tell)
-      : channel_(std::move(channel)), policy_(policy), sleep_(std::move(sleep)), tell_(std::move(tell)) {}
+  Client(std::unique_ptr<Channel> channel, const RetryPolicy& policy, Retrier::Sleep sleep,
+         Retrier::Report report)
+      : channel_(std::move(channel)),
+        policy_(policy),
+        sleep_(std::move(sleep)),
+        report_(std::move(report)) {}
 
-  absl::StatusOr<v1::Model> Upload(const std::string& path, const TransferFunction& progress) override {
+  absl::StatusOr<v1::Model> Upload(const std::string& path,
+                                   const TransferFunction& progress) override {
     MENDEL_ASSIGN_OR_RETURN(const LocalModel local, FindModelFiles(path));
     absl::StatusOr<v1::Model> model = absl::InternalError("no attempt");
-    // The server may have dropped an old blob between telling that it has it and the manifest: asked twice.
+    // The server may have dropped an old blob between telling that it has it and the manifest:
+    // asked twice.
     for (int attempt = 0; attempt < 2; ++attempt) {
       MENDEL_RETURN_IF_ERROR(SendMissing(local, progress));
-      model = Ask<v1::Model>(local.manifest);
+      model = Query<v1::Model>(local.manifest);
       if (!absl::IsFailedPrecondition(model.status())) break;
     }
     return model;
   }
 
-  absl::StatusOr<std::string> Submit(const v1::JobSpec& spec, const SubmitOptions& options) override {
+  absl::StatusOr<std::string> Submit(const v1::JobSpec& spec,
+                                     const SubmitOptions& options) override {
     v1::SubmitJobRequest request;
     *request.mutable_spec() = spec;
     request.set_priority(options.priority);
     const auto entropy = FreshEntropy();
-    request.set_request_id(options.request_id.empty() ? Sha256Hex(Cat(entropy[0], "/", entropy[1])).substr(0, 32)
-                                                      : options.request_id);
-    MENDEL_ASSIGN_OR_RETURN(const auto operation, Ask<google::longrunning::Operation>(request));
+    request.set_request_id(options.request_id.empty()
+                               ? Sha256Hex(Cat(entropy[0], "/", entropy[1])).substr(0, 32)
+                               : options.request_id);
+    MENDEL_ASSIGN_OR_RETURN(const auto operation, Query<google::longrunning::Operation>(request));
     return operation.name();
   }
 
-  absl::StatusOr<v1::Job> Watch(const std::string& job, int64_t after_sequence, const EventFunction& on_event) override {
+  absl::StatusOr<v1::Job> Watch(const std::string& job, int64_t after_sequence,
+                                const EventFunction& on_event) override {
     Retrier retrier = NewRetrier();
     v1::WatchJobRequest request;
     request.set_name(job);
@@ -70,35 +79,38 @@ class Client final : public ServiceClient {
   absl::StatusOr<v1::Job> GetJob(const std::string& job) override {
     v1::GetJobRequest request;
     request.set_name(job);
-    return Ask<v1::Job>(request);
+    return Query<v1::Job>(request);
   }
 
   absl::StatusOr<std::vector<v1::Job>> ListJobs(const JobQuery& query) override {
     v1::ListJobsRequest request;
     request.set_client(query.client);
     for (const v1::JobState state : query.states) request.add_states(state);
-    return Pages<v1::ListJobsResponse, v1::Job>(request, query.limit, [](auto& page) { return page.mutable_jobs(); });
+    return Pages<v1::ListJobsResponse, v1::Job>(request, query.limit,
+                                                [](auto& page) { return page.mutable_jobs(); });
   }
 
   absl::StatusOr<v1::Job> Cancel(const std::string& job) override {
     v1::CancelJobRequest request;
     request.set_name(job);
-    return Ask<v1::Job>(request);
+    return Query<v1::Job>(request);
   }
 
   absl::StatusOr<v1::Plan> GetPlan(const std::string& plan) override {
     v1::GetPlanRequest request;
     request.set_name(plan);
-    return Ask<v1::Plan>(request);
+    return Query<v1::Plan>(request);
   }
 
   absl::StatusOr<std::vector<v1::Plan>> ListPlans(const std::string& model, int limit) override {
     v1::ListPlansRequest request;
     request.set_model(model);
-    return Pages<v1::ListPlansResponse, v1::Plan>(request, limit, [](auto& page) { return page.mutable_plans(); });
+    return Pages<v1::ListPlansResponse, v1::Plan>(request, limit,
+                                                  [](auto& page) { return page.mutable_plans(); });
   }
 
-  absl::StatusOr<v1::Plan> Download(const std::string& plan, const std::string& path, const TransferFunction& progress) override {
+  absl::StatusOr<v1::Plan> Download(const std::string& plan, const std::string& path,
+                                    const TransferFunction& progress) override {
     MENDEL_ASSIGN_OR_RETURN(v1::Plan found, GetPlan(plan));
     Retrier retrier = NewRetrier();
     MENDEL_RETURN_IF_ERROR(DownloadBlob(*channel_, retrier, found.blob(), path, progress));
@@ -110,16 +122,18 @@ class Client final : public ServiceClient {
     grpc::health::v1::HealthCheckResponse response;
     request.set_service(service);
     MENDEL_RETURN_IF_ERROR(channel_->Call(request, response).status);
-    if (response.status() == grpc::health::v1::HealthCheckResponse::SERVING) return absl::OkStatus();
+    if (response.status() == grpc::health::v1::HealthCheckResponse::SERVING)
+      return absl::OkStatus();
     return absl::UnavailableError(
-        Cat("the server answers ", grpc::health::v1::HealthCheckResponse::ServingStatus_Name(response.status())));
+        Cat("the server answers ",
+            grpc::health::v1::HealthCheckResponse::ServingStatus_Name(response.status())));
   }
 
  private:
-  Retrier NewRetrier() const { return Retrier(policy_, FreshEntropy()[0], sleep_, tell_); }
+  Retrier NewRetrier() const { return Retrier(policy_, FreshEntropy()[0], sleep_, report_); }
 
   template <class Response, class Request>
-  absl::StatusOr<Response> Ask(const Request& request) {
+  absl::StatusOr<Response> Query(const Request& request) {
     Retrier retrier = NewRetrier();
     while (true) {
       Response response;
@@ -133,11 +147,13 @@ class Client final : public ServiceClient {
   absl::StatusOr<std::vector<Item>> Pages(Request request, int limit, const Items& items_of) {
     std::vector<Item> items;
     do {
-      request.set_page_size(limit == 0 ? kMaxPage : std::min(kMaxPage, limit - static_cast<int>(items.size())));
-      MENDEL_ASSIGN_OR_RETURN(Response page, Ask<Response>(request));
+      request.set_page_size(
+          limit == 0 ? kMaxPage : std::min(kMaxPage, limit - static_cast<int>(items.size())));
+      MENDEL_ASSIGN_OR_RETURN(Response page, Query<Response>(request));
       for (Item& item : *items_of(page)) items.push_back(std::move(item));
       request.set_page_token(page.next_page_token());
-    } while (!request.page_token().empty() && (limit == 0 || static_cast<int>(items.size()) < limit));
+    } while (!request.page_token().empty() &&
+             (limit == 0 || static_cast<int>(items.size()) < limit));
     return items;
   }
 
@@ -145,7 +161,7 @@ class Client final : public ServiceClient {
     std::vector<v1::Digest> missing;
     v1::FindMissingBlobsRequest request;
     const auto ask = [&]() -> absl::Status {
-      MENDEL_ASSIGN_OR_RETURN(const auto response, Ask<v1::FindMissingBlobsResponse>(request));
+      MENDEL_ASSIGN_OR_RETURN(const auto response, Query<v1::FindMissingBlobsResponse>(request));
       missing.insert(missing.end(), response.missing().begin(), response.missing().end());
       request.clear_digests();
       return absl::OkStatus();
@@ -165,10 +181,12 @@ class Client final : public ServiceClient {
     for (const v1::Digest& digest : missing) {
       Retrier retrier = NewRetrier();
       const auto known = local.path_of.find(digest.sha256());
-      if (known == local.path_of.end()) return absl::DataLossError("the server asks for a blob that was not offered");
-      MENDEL_RETURN_IF_ERROR(UploadBlob(*channel_, retrier, known->second, digest, [&](int64_t done, int64_t) {
-        if (progress) progress(before + done, local.size_bytes);
-      }));
+      if (known == local.path_of.end())
+        return absl::DataLossError("the server requests a blob that was not offered");
+      MENDEL_RETURN_IF_ERROR(
+          UploadBlob(*channel_, retrier, known->second, digest, [&](int64_t done, int64_t) {
+            if (progress) progress(before + done, local.size_bytes);
+          }));
       before += digest.size_bytes();
     }
     return absl::OkStatus();
@@ -177,7 +195,7 @@ class Client final : public ServiceClient {
   std::unique_ptr<Channel> channel_;
   RetryPolicy policy_;
   Retrier::Sleep sleep_;
-  Retrier::Tell tell_;
+  Retrier::Report report_;
 };
 
 }  // namespace
@@ -189,13 +207,15 @@ absl::StatusOr<std::unique_ptr<ServiceClient>> ConnectService(const ServiceOptio
   return MakeServiceClient(std::move(channel), policy, nullptr, options.on_retry);
 }
 
-std::unique_ptr<ServiceClient> MakeServiceClient(std::unique_ptr<Channel> channel, const RetryPolicy& policy, Retrier::Sleep sleep,
-                                                 Retrier::Tell tell) {
-  return std::make_unique<Client>(std::move(channel), policy, std::move(sleep), std::move(tell));
+std::unique_ptr<ServiceClient> MakeServiceClient(std::unique_ptr<Channel> channel,
+                                                 const RetryPolicy& policy, Retrier::Sleep sleep,
+                                                 Retrier::Report report) {
+  return std::make_unique<Client>(std::move(channel), policy, std::move(sleep), std::move(report));
 }
 
 bool HasEnded(v1::JobState state) {
-  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED || state == v1::JOB_STATE_CANCELLED;
+  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED ||
+         state == v1::JOB_STATE_CANCELLED;
 }
 
 absl::Status OutcomeOf(const v1::Job& job) {
@@ -204,7 +224,8 @@ absl::Status OutcomeOf(const v1::Job& job) {
     return absl::Status(code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
                         Cat(job.name(), " failed: ", job.error().message()));
   }
-  if (job.state() == v1::JOB_STATE_CANCELLED) return absl::CancelledError(Cat(job.name(), " was cancelled before it had a result"));
+  if (job.state() == v1::JOB_STATE_CANCELLED)
+    return absl::CancelledError(Cat(job.name(), " was cancelled before it had a result"));
   return absl::OkStatus();
 }
 

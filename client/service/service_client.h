@@ -9,9 +9,10 @@
 //   auto job = (*client)->Watch(*name, 0, {});    // until it has ended
 //   (*client)->Download(job->plan(), "model.plan", {});
 //
-// Every call blocks, is tried again as retry.h says (all of them can be repeated without harm) and ends with the server's status
-// otherwise. A job is the server's: it goes on when the client is gone, and its name is all that is needed to come back. Threads:
-// one client may be used by several threads.
+// Every call blocks and is retried by the rules of retry.h (repeating a call is
+// harmless). It ends with the server's status otherwise. Jobs run on the server and
+// survive the client; a job's name suffices to come back. Threads: several threads may
+// use one client.
 #ifndef MENDEL_CLIENT_SERVICE_SERVICE_CLIENT_H_
 #define MENDEL_CLIENT_SERVICE_SERVICE_CLIENT_H_
 
@@ -31,7 +32,8 @@ namespace mendel {
 
 struct SubmitOptions {
   int priority = 0;  ///< -10 to 10
-  /// The same id gives the same job; empty: a fresh one, so that repeated attempts of this call still make one job only.
+  /// The same id gives the same job. Empty: a fresh id, so that retries of this call still make
+  /// only one job.
   std::string request_id;
 };
 
@@ -46,12 +48,17 @@ class ServiceClient {
   using EventFunction = std::function<void(const v1::JobEvent& event)>;
   virtual ~ServiceClient() = default;
 
-  /// Sends what the server lacks of the ONNX file at `path` and its external data. Going on after a kill is automatic.
-  virtual absl::StatusOr<v1::Model> Upload(const std::string& path, const TransferFunction& progress) = 0;
-  /// The job's name.
-  virtual absl::StatusOr<std::string> Submit(const v1::JobSpec& spec, const SubmitOptions& options) = 0;
-  /// Follows a job until it has ended, whatever happens to connections; events come once, in order. Returns the ended job.
-  virtual absl::StatusOr<v1::Job> Watch(const std::string& job, int64_t after_sequence, const EventFunction& on_event) = 0;
+  /// Sends the missing parts of the ONNX file at `path` and its external data. An upload resumes
+  /// automatically after a kill.
+  virtual absl::StatusOr<v1::Model> Upload(const std::string& path,
+                                           const TransferFunction& progress) = 0;
+  /// Returns the job's name.
+  virtual absl::StatusOr<std::string> Submit(const v1::JobSpec& spec,
+                                             const SubmitOptions& options) = 0;
+  /// Follows a job until it has ended, across lost connections; events come once, in order. Returns
+  /// the ended job.
+  virtual absl::StatusOr<v1::Job> Watch(const std::string& job, int64_t after_sequence,
+                                        const EventFunction& on_event) = 0;
   virtual absl::StatusOr<v1::Job> GetJob(const std::string& job) = 0;
   virtual absl::StatusOr<std::vector<v1::Job>> ListJobs(const JobQuery& query) = 0;
   virtual absl::StatusOr<v1::Job> Cancel(const std::string& job) = 0;
@@ -59,15 +66,16 @@ class ServiceClient {
   /// `model` empty: all; `limit` 0: no limit.
   virtual absl::StatusOr<std::vector<v1::Plan>> ListPlans(const std::string& model, int limit) = 0;
   /// Writes the plan file to `path` (download.h: resumable, hash checked, all or nothing).
-  virtual absl::StatusOr<v1::Plan> Download(const std::string& plan, const std::string& path, const TransferFunction& progress) = 0;
-  /// OK when `service` ("" : the server) can be used, Unavailable otherwise. Tried once.
+  virtual absl::StatusOr<v1::Plan> Download(const std::string& plan, const std::string& path,
+                                            const TransferFunction& progress) = 0;
+  /// OK when `service` ("": the server) can be used, Unavailable otherwise. Makes one attempt.
   virtual absl::Status Health(const std::string& service) = 0;
 };
 
 /// Opens no connection yet; fails for options that cannot work (channel.h).
 absl::StatusOr<std::unique_ptr<ServiceClient>> ConnectService(const ServiceOptions& options);
 
-/// Whether the job will not change any more.
+/// True when the job will not change any more.
 bool HasEnded(v1::JobState state);
 /// OK for a job that SUCCEEDED; its error for FAILED, Cancelled for CANCELLED.
 absl::Status OutcomeOf(const v1::Job& job);

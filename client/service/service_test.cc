@@ -32,8 +32,9 @@ class ServiceTest : public testing::Test {
 
   std::unique_ptr<ServiceClient> Client() {
     return MakeServiceClient(
-        MakeFakeChannel(server_), RetryPolicy(), [this](double seconds) { slept_.push_back(seconds); },
-        [this](const std::string& message) { told_.push_back(message); });
+        MakeFakeChannel(server_), RetryPolicy(),
+        [this](double seconds) { slept_.push_back(seconds); },
+        [this](const std::string& message) { reported_.push_back(message); });
   }
 
   /// Bytes that no piece of a file can be mistaken for another.
@@ -62,14 +63,15 @@ class ServiceTest : public testing::Test {
 
   size_t Parts() const {
     size_t parts = 0;
-    for (const auto& entry : fs::directory_iterator(folder_)) parts += entry.path().extension() == ".part";
+    for (const auto& entry : fs::directory_iterator(folder_))
+      parts += entry.path().extension() == ".part";
     return parts;
   }
 
   const std::string folder_ = testing::TempDir() + "/service-test-" + std::to_string(::getpid());
   FakeServer server_{folder_ + "/server"};
   std::vector<double> slept_;
-  std::vector<std::string> told_;
+  std::vector<std::string> reported_;
 };
 
 using RetryTest = ServiceTest;
@@ -116,32 +118,38 @@ TEST_F(RetryTest, TheServersWishIsALowerBound) {
       RetryPolicy(), 7, [this](double seconds) { slept_.push_back(seconds); }, nullptr);
   ASSERT_TRUE(retrier.Again({absl::ResourceExhaustedError("full"), 3.0}));
   EXPECT_GE(slept_[0], 3);
-  EXPECT_FALSE(retrier.Again({absl::ResourceExhaustedError("full"), 3600.0})) << "longer than anybody waits";
+  EXPECT_FALSE(retrier.Again({absl::ResourceExhaustedError("full"), 3600.0}))
+      << "longer than anybody waits";
 }
 
 TEST_F(RetryTest, ALostAnswerMakesNoSecondJob) {
   int calls = 0;
-  server_.fault = [&](const std::string& call) { return call == "SubmitJob" && ++calls < 4 ? Unavailable() : CallStatus{}; };
+  server_.fault = [&](const std::string& call) {
+    return call == "SubmitJob" && ++calls < 4 ? Unavailable() : CallStatus{};
+  };
   const auto name = Client()->Submit({}, {});
   ASSERT_TRUE(name.ok()) << name.status();
   EXPECT_EQ(server_.jobs.size(), 1u);
   EXPECT_EQ(calls, 4);
   EXPECT_EQ(slept_.size(), 3u);
-  EXPECT_THAT(told_[0], HasSubstr("away; trying again in"));
+  EXPECT_THAT(reported_[0], HasSubstr("away; trying again in"));
 }
 
 TEST_F(UploadTest, GoesOnFromWhatIsCommitted) {
   const std::string bytes = Bytes(5 << 20, 1);
   const v1::Digest digest = FileWith(folder_ + "/file", bytes);
-  server_.stream_fault = [](const std::string&, int64_t done) { return done >= 2 << 20 ? Unavailable() : CallStatus{}; };
+  server_.stream_fault = [](const std::string&, int64_t done) {
+    return done >= 2 << 20 ? Unavailable() : CallStatus{};
+  };
   const auto channel = MakeFakeChannel(server_);
   Retrier retrier(
       RetryPolicy(), 1, [](double) {}, nullptr);
   int64_t last = 0;
-  ASSERT_TRUE(UploadBlob(*channel, retrier, folder_ + "/file", digest, [&](int64_t done, int64_t total) {
-                last = done;
-                EXPECT_LE(done, total);
-              }).ok());
+  ASSERT_TRUE(
+      UploadBlob(*channel, retrier, folder_ + "/file", digest, [&](int64_t done, int64_t total) {
+        last = done;
+        EXPECT_LE(done, total);
+      }).ok());
   EXPECT_EQ(ReadAll(server_.BlobPath(digest.sha256())), bytes);
   EXPECT_EQ(server_.received, 5 << 20) << "no byte travels twice";
   EXPECT_EQ(last, 5 << 20);
@@ -162,7 +170,8 @@ TEST_F(UploadTest, AnotherClientsUploadIsLeftAlone) {
   const v1::Digest digest = FileWith(folder_ + "/file", Bytes(2 << 20, 3));
   int writes = 0;
   server_.fault = [&](const std::string& call) {
-    return call == "Write" && ++writes <= 5 ? CallStatus{absl::AbortedError("somebody writes"), {}} : CallStatus{};
+    return call == "Write" && ++writes <= 5 ? CallStatus{absl::AbortedError("somebody writes"), {}}
+                                            : CallStatus{};
   };
   const auto channel = MakeFakeChannel(server_);
   Retrier retrier(
@@ -171,7 +180,8 @@ TEST_F(UploadTest, AnotherClientsUploadIsLeftAlone) {
   EXPECT_EQ(writes, 6) << "it has patience, and then a name of its own";
 }
 
-/// Runs `work` in a child process that is killed with SIGKILL (by the server's stream fault); true when it was.
+/// Runs `work` in a child process that is killed with SIGKILL (by the server's stream fault); true
+/// when it was.
 bool KilledInTheMiddle(const std::function<void()>& work) {
   const pid_t child = fork();
   if (child == 0) {
@@ -225,7 +235,9 @@ TEST_F(DownloadTest, AKilledClientsSuccessorGoesOn) {
 TEST_F(DownloadTest, GoesOnAfterEveryFault) {
   const std::string bytes = Bytes(100'000, 6);
   const std::string plan = AddPlan(bytes);
-  server_.stream_fault = [](const std::string&, int64_t done) { return done >= 9000 ? Unavailable() : CallStatus{}; };
+  server_.stream_fault = [](const std::string&, int64_t done) {
+    return done >= 9000 ? Unavailable() : CallStatus{};
+  };
   ASSERT_TRUE(Client()->Download(plan, folder_ + "/m.plan", nullptr).ok());
   EXPECT_EQ(ReadAll(folder_ + "/m.plan"), bytes);
   EXPECT_EQ(server_.sent, 100'000);
@@ -254,15 +266,19 @@ TEST_F(DownloadTest, WrongBytesAreNotKept) {
 TEST_F(DownloadTest, NotTwiceAtATime) {
   const std::string bytes = Bytes(5'000, 11);
   const std::string plan = AddPlan(bytes);
-  const auto part = LocalFile::OpenPart(Cat(folder_, "/m.plan.", Sha256Hex(bytes).substr(0, 12), ".part"));
+  const auto part =
+      LocalFile::OpenPart(Cat(folder_, "/m.plan.", Sha256Hex(bytes).substr(0, 12), ".part"));
   ASSERT_TRUE(part.ok());
-  EXPECT_EQ(Client()->Download(plan, folder_ + "/m.plan", nullptr).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(Client()->Download(plan, folder_ + "/m.plan", nullptr).status().code(),
+            absl::StatusCode::kAborted);
 }
 
 TEST_F(DownloadTest, HostileBlobNames) {
   for (const char* blob : {"", "blobs/x/1", "blobs/../../../../etc/passwd", "x"}) {
     server_.plans["plans/1"].set_blob(blob);
-    EXPECT_EQ(Client()->Download("plans/1", folder_ + "/m.plan", nullptr).status().code(), absl::StatusCode::kDataLoss) << blob;
+    EXPECT_EQ(Client()->Download("plans/1", folder_ + "/m.plan", nullptr).status().code(),
+              absl::StatusCode::kDataLoss)
+        << blob;
   }
 }
 
@@ -273,9 +289,12 @@ TEST_F(WatchTest, ResumesBySequence) {
     event.set_sequence(k);
     event.mutable_progress()->set_candidates(k);
   }
-  server_.stream_fault = [](const std::string&, int64_t done) { return done == 3 ? Unavailable() : CallStatus{}; };
+  server_.stream_fault = [](const std::string&, int64_t done) {
+    return done == 3 ? Unavailable() : CallStatus{};
+  };
   std::vector<int64_t> seen;
-  const auto job = Client()->Watch("jobs/1", 4, [&](const v1::JobEvent& event) { seen.push_back(event.sequence()); });
+  const auto job = Client()->Watch(
+      "jobs/1", 4, [&](const v1::JobEvent& event) { seen.push_back(event.sequence()); });
   ASSERT_TRUE(job.ok()) << job.status();
   std::vector<int64_t> wanted;
   for (int k = 5; k <= 20; ++k) wanted.push_back(k);
@@ -287,7 +306,8 @@ TEST_F(WatchTest, AStreamThatEndsEarlyIsNoEnd) {
   server_.jobs["jobs/1"].set_state(v1::JOB_STATE_RUNNING);
   int watches = 0;
   server_.fault = [&](const std::string& call) {
-    if (call == "Watch" && ++watches == 3) server_.jobs["jobs/1"].set_state(v1::JOB_STATE_CANCELLED);
+    if (call == "Watch" && ++watches == 3)
+      server_.jobs["jobs/1"].set_state(v1::JOB_STATE_CANCELLED);
     return CallStatus{};
   };
   const auto job = Client()->Watch("jobs/1", 0, nullptr);

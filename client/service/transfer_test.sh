@@ -1,6 +1,6 @@
 #!/bin/bash
 # transfer_test.sh MENDEL MIB KILLS: a model with MIB MiB of sparse external data goes to a server while its client is killed KILLS times at
-# random points (MENDEL_TRANSFER_SEED chooses them). It must go on each time where it was, arrive bit for bit, and never cost the server
+# random points (MENDEL_TRANSFER_SEED chooses them). It must resume each time, arrive bit for bit, and never cost the server
 # more than 64 MiB of anonymous memory.
 set -u
 mendel=$1
@@ -17,14 +17,14 @@ cd "$folder" || exit 1
 fail() { echo "FAIL: $1"; tail -3 server.log 2>/dev/null; exit 1; }
 free=$(($(df --output=avail -B1 . | tail -1) - bytes))
 [ $free -gt $((1 << 30)) ] || { echo "SKIP: the disk has no room for $2 MiB"; exit 77; }
-# The server takes the blobs and no jobs.
+# The server accepts blobs but no jobs.
 "$mendel" serve --listen "unix:$folder/s" --data "$folder/data" --metrics-listen 127.0.0.1:0 --concurrent-jobs 0 >server.log 2>&1 &
 server=$!
 export MENDEL_SERVER=unix:$folder/s
 for _ in $(seq 600); do "$mendel" health >/dev/null 2>&1 && break; sleep 0.1; done
 "$mendel" health >/dev/null || fail "no server"
 
-# One tensor whose bytes are in w.bin: holes with random blocks here and there, so that a byte in the wrong place changes the hash.
+# One tensor with its bytes in w.bin: holes and some random blocks, so that a byte in the wrong place changes the hash.
 python3 - "$bytes" "$seed" <<'PY'
 import random, sys
 size, seed = int(sys.argv[1]), int(sys.argv[2])
@@ -79,7 +79,7 @@ echo "$2 MiB, $kills kills, seed $seed: SHA-256 ${got:0:16}... of ${want:0:16}..
 echo "anonymous memory of the server, KiB: before $before, at most $peak ($(wc -l <samples) samples), after $(anonymous)"
 [ "$got" = "$want" ] || fail "the file arrived as another one"
 [ $((peak - before)) -le $limit_kib ] || fail "the transfer cost $((peak - before)) KiB"
-# What was on its way when a client died may travel again, not more.
+# Bytes on their way when a client died may travel again, not more.
 [ "$sent" -le $((bytes + (kills + 1) * (32 << 20))) ] || fail "the uploads did not go on where they were"
 kill "$server"
 wait "$server" || fail "the server did not stop well"

@@ -25,14 +25,20 @@ constexpr int kPatience = 4;
 
 /// A UUID's form with the first 32 digits of a hash (version 8: custom).
 std::string UuidOf(const std::string& hash) {
-  return Cat(hash.substr(0, 8), "-", hash.substr(8, 4), "-8", hash.substr(13, 3), "-a", hash.substr(17, 3), "-",
-             hash.substr(20, 12));
+  return Cat(hash.substr(0, 8), "-", hash.substr(8, 4), "-8", hash.substr(13, 3), "-a",
+             hash.substr(17, 3), "-", hash.substr(20, 12));
 }
 
 class BlobUpload {
  public:
-  BlobUpload(Channel& channel, Retrier& retrier, const LocalFile& file, const v1::Digest& digest, const TransferFunction& progress)
-      : channel_(channel), retrier_(retrier), file_(file), digest_(digest), progress_(progress), buffer_(kChunk) {
+  BlobUpload(Channel& channel, Retrier& retrier, const LocalFile& file, const v1::Digest& digest,
+             const TransferFunction& progress)
+      : channel_(channel),
+        retrier_(retrier),
+        file_(file),
+        digest_(digest),
+        progress_(progress),
+        buffer_(kChunk) {
     Name(UploadUuid(digest));
   }
 
@@ -49,16 +55,22 @@ class BlobUpload {
         Name(UuidOf(Sha256Hex(Cat(digest_.sha256(), entropy[0], "/", entropy[1]))));
         continue;
       }
-      // A server that took less than everything, or whose offset is another one by now, is asked again like one that went away.
+      // A server that took less than everything, or whose offset is another one by now, is asked
+      // again like one that went away.
       const bool moved = taken || result.ok() || absl::IsOutOfRange(result.status);
       const CallStatus again =
-          moved ? CallStatus{absl::UnavailableError("the upload was cut short or is another client's"), {}} : result;
+          moved ? CallStatus{absl::UnavailableError(
+                                 "the upload was cut short or is another client's"),
+                             {}}
+                : result;
       if (!retrier_.Again(again)) return result.ok() ? again.status : result.status;
     }
   }
 
  private:
-  void Name(const std::string& uuid) { name_ = Cat("uploads/", uuid, "/blobs/", digest_.sha256(), "/", digest_.size_bytes()); }
+  void Name(const std::string& uuid) {
+    name_ = Cat("uploads/", uuid, "/blobs/", digest_.sha256(), "/", digest_.size_bytes());
+  }
 
   /// Asks how much is there; true when everything is.
   absl::StatusOr<bool> FindOffset() {
@@ -71,7 +83,7 @@ class BlobUpload {
         const int64_t committed = result.ok() ? response.committed_size() : 0;
         if (committed > committed_) retrier_.Progress();
         committed_ = std::clamp<int64_t>(committed, 0, digest_.size_bytes());
-        Tell(response.complete() ? digest_.size_bytes() : committed_);
+        Report(response.complete() ? digest_.size_bytes() : committed_);
         return response.complete();
       }
       if (!retrier_.Again(result)) return result.status;
@@ -84,9 +96,12 @@ class BlobUpload {
     WriteResponse response;
     const auto next = [&](WriteRequest& request) {
       if (finished) return false;
-      const auto count = file_.ReadAt(offset, buffer_.data(), std::min(kChunk, digest_.size_bytes() - offset));
+      const auto count =
+          file_.ReadAt(offset, buffer_.data(), std::min(kChunk, digest_.size_bytes() - offset));
       if (!count.ok() || (*count == 0 && offset < digest_.size_bytes())) {
-        read_error_ = count.ok() ? absl::AbortedError(Cat(file_.path(), " became shorter while it was sent")) : count.status();
+        read_error_ =
+            count.ok() ? absl::AbortedError(Cat(file_.path(), " became shorter while it was sent"))
+                       : count.status();
         return false;
       }
       if (offset == committed_) request.set_resource_name(name_);
@@ -95,7 +110,7 @@ class BlobUpload {
       offset += *count;
       finished = offset == digest_.size_bytes();
       request.set_finish_write(finished);
-      Tell(offset);
+      Report(offset);
       return true;
     };
     const CallStatus result = channel_.Write(next, response);
@@ -103,7 +118,7 @@ class BlobUpload {
     return result;
   }
 
-  void Tell(int64_t done) {
+  void Report(int64_t done) {
     if (progress_) progress_(done, digest_.size_bytes());
   }
 
@@ -123,11 +138,12 @@ class BlobUpload {
 std::string UploadUuid(const v1::Digest& digest) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
-  return UuidOf(Sha256Hex(Cat("mendel upload/", digest.sha256(), "/", std::string(host.data()), "/", getuid())));
+  return UuidOf(Sha256Hex(
+      Cat("mendel upload/", digest.sha256(), "/", std::string(host.data()), "/", getuid())));
 }
 
-absl::Status UploadBlob(Channel& channel, Retrier& retrier, const std::string& path, const v1::Digest& digest,
-                        const TransferFunction& progress) {
+absl::Status UploadBlob(Channel& channel, Retrier& retrier, const std::string& path,
+                        const v1::Digest& digest, const TransferFunction& progress) {
   MENDEL_ASSIGN_OR_RETURN(const LocalFile file, LocalFile::Open(path));
   return BlobUpload(channel, retrier, file, digest, progress).Run();
 }

@@ -12,14 +12,15 @@
 
 namespace mendel {
 
-/// The upload's name for a blob: the same for the same blob, user and machine, so that a client that was killed finds its own
-/// unfinished upload again without having written anything down.
+/// The upload's name for a blob: the same for the same blob, user and machine, so that a client
+/// that was killed finds its own unfinished upload again without having written anything down.
 std::string UploadUuid(const v1::Digest& digest);
 
-/// Sends the file at `path`, whose digest it is, from the size that the server has committed. `progress` is told the blob's bytes
-/// in place. When another client keeps writing under that name (Aborted, several times), the upload goes on under its own.
-absl::Status UploadBlob(Channel& channel, Retrier& retrier, const std::string& path, const v1::Digest& digest,
-                        const TransferFunction& progress);
+/// Sends the file at `path`, whose digest it is, from the size that the server has committed.
+/// `progress` is reported the blob's bytes in place. When another client keeps writing under that
+/// name (Aborted, several times), the upload goes on under its own.
+absl::Status UploadBlob(Channel& channel, Retrier& retrier, const std::string& path,
+                        const v1::Digest& digest, const TransferFunction& progress);
 
 }  // namespace mendel
 

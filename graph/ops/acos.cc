@@ -7,8 +7,9 @@
 namespace mendel::ops::acos {
 namespace {
 
-constexpr ScalarFunction kAcos = {.name = "Acos",
-                                  .real = [](std::span<const double> x, std::span<const double>) { return std::acos(x[0]); }};
+constexpr ScalarFunction kAcos = {
+    .name = "Acos",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::acos(x[0]); }};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kAcos>();

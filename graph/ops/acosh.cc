@@ -7,8 +7,9 @@
 namespace mendel::ops::acosh {
 namespace {
 
-constexpr ScalarFunction kAcosh = {.name = "Acosh",
-                                   .real = [](std::span<const double> x, std::span<const double>) { return std::acosh(x[0]); }};
+constexpr ScalarFunction kAcosh = {
+    .name = "Acosh",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::acosh(x[0]); }};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kAcosh>();

@@ -22,7 +22,8 @@ OpDefinition Make() {
   op.access = &AccessElementwiseSum;
   op.sample = &SampleBinaryNumeric;
   op.sign = [](const NodeView&, std::span<const Sign> inputs, bool) {
-    return std::min(inputs[0], inputs[1]) == Sign::kUnknown ? Sign::kUnknown : std::max(inputs[0], inputs[1]);
+    return std::min(inputs[0], inputs[1]) == Sign::kUnknown ? Sign::kUnknown
+                                                            : std::max(inputs[0], inputs[1]);
   };
   return op;
 }

@@ -1,4 +1,4 @@
-// And(a, b) of Booleans: the product, since they are 0 and 1.
+// Logical conjunction: And(a, b) of Booleans is the product, since they are 0 and 1.
 
 #include "graph/elementwise.h"
 

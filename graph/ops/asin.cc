@@ -7,9 +7,10 @@
 namespace mendel::ops::asin {
 namespace {
 
-constexpr ScalarFunction kAsin = {.name = "Asin",
-                                  .real = [](std::span<const double> x, std::span<const double>) { return std::asin(x[0]); },
-                                  .zero_at_zero = true};
+constexpr ScalarFunction kAsin = {
+    .name = "Asin",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::asin(x[0]); },
+    .zero_at_zero = true};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kAsin>();

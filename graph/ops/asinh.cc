@@ -7,9 +7,10 @@
 namespace mendel::ops::asinh {
 namespace {
 
-constexpr ScalarFunction kAsinh = {.name = "Asinh",
-                                   .real = [](std::span<const double> x, std::span<const double>) { return std::asinh(x[0]); },
-                                   .zero_at_zero = true};
+constexpr ScalarFunction kAsinh = {
+    .name = "Asinh",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::asinh(x[0]); },
+    .zero_at_zero = true};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kAsinh>();

@@ -7,9 +7,10 @@
 namespace mendel::ops::atan {
 namespace {
 
-constexpr ScalarFunction kAtan = {.name = "Atan",
-                                  .real = [](std::span<const double> x, std::span<const double>) { return std::atan(x[0]); },
-                                  .zero_at_zero = true};
+constexpr ScalarFunction kAtan = {
+    .name = "Atan",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::atan(x[0]); },
+    .zero_at_zero = true};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kAtan>();

@@ -7,9 +7,10 @@
 namespace mendel::ops::atanh {
 namespace {
 
-constexpr ScalarFunction kAtanh = {.name = "Atanh",
-                                   .real = [](std::span<const double> x, std::span<const double>) { return std::atanh(x[0]); },
-                                   .zero_at_zero = true};
+constexpr ScalarFunction kAtanh = {
+    .name = "Atanh",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::atanh(x[0]); },
+    .zero_at_zero = true};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kAtanh>();

@@ -1,9 +1,11 @@
-// AveragePool(x[N, C, D...]): the mean of each window. count_include_pad = 0 divides by the number of elements inside the input
-// (0 where there are none); 1 counts explicit padding too, but not what ceil_mode adds beyond it.
+// AveragePool(x[N, C, D...]): the mean of each window. count_include_pad = 0 divides by the number
+// of elements inside the input (0 where there are none); 1 counts explicit padding too, but not
+// what ceil_mode adds beyond it.
 
 #include "base/status.h"
 #include "graph/elementwise.h"
 #include "graph/pooling.h"
+#include "graph/window_grid.h"
 
 namespace mendel::ops::average_pool {
 namespace {
@@ -32,19 +34,23 @@ struct AveragePoolMeaning {
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const int64_t count = attrs.Int("count_include_pad");
-  if (count != 0 && count != 1) return InvalidInput("count_include_pad must be 0 or 1, not ", count);
+  if (count != 0 && count != 1)
+    return InvalidInput("count_include_pad must be 0 or 1, not ", count);
   return InferPoolFloat(inputs, attrs);
 }
 
 /// Divisors differ from element to element, and a smaller one never has a larger bound.
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   return SumOf(PoolTaps(node), inputs[0]) / arithmetic.Literal(PoolTaps(node));
 }
 
-std::optional<Restriction> Restrict(const NodeView& node, const Box& out) { return RestrictPool(node, out, CountsPadding(node)); }
+std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+  return RestrictPool(node, out, CountsPadding(node));
+}
 
-/// A break wherever the divisor changes: the number of taps that count is a product over the dimensions, so that each dimension
-/// breaks where its own factor changes.
+/// A break wherever the divisor changes: the number of taps that count is a product over the
+/// dimensions, so that each dimension breaks where its own factor changes.
 std::optional<AccessPattern> Access(const NodeView& node) {
   AccessPattern pattern = PoolAccess(node, AccessPattern::Combine::kSum);
   const std::vector<Window> windows = PoolWindows(node);
@@ -55,7 +61,8 @@ std::optional<AccessPattern> Access(const NodeView& node) {
     int64_t previous = -1;
     for (int64_t o = 0; o < node.outputs[0].shape[d + 2]; ++o) {
       int64_t taps = 0;
-      for (int64_t k = 0; k < window.kernel; ++k) taps += window.Position(o, k) >= low && window.Position(o, k) < high ? 1 : 0;
+      for (int64_t k = 0; k < window.kernel; ++k)
+        taps += window.Position(o, k) >= low && window.Position(o, k) < high ? 1 : 0;
       if (o > 0 && taps != previous) pattern.breaks[d + 2].push_back(o);
       previous = taps;
     }
@@ -83,6 +90,9 @@ OpDefinition Make() {
 }
 
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_GRID_STRUCTURE({.op = "AveragePool", .restrict = [](const GridRequest& request) {
+                                  return RestrictPoolGrid(request, CountsPadding(request.node));
+                                }});
 
 }  // namespace
 }  // namespace mendel::ops::average_pool

@@ -16,14 +16,22 @@ struct BatchNormalizationMeaning {
     const S epsilon = in.Literal(node.attrs.Float("epsilon"));
     std::vector<S> factors;
     for (int64_t c = 0; c < channels; ++c) factors.push_back(Factor(in, c, epsilon));
+    std::vector<S> loaded;
+    [[maybe_unused]] const S* const data =
+        std::is_same_v<S, Ball> ? AllElements(in, 0, loaded) : nullptr;
     ForRanges<S>(rows, count, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t c = row % channels;
         const S factor = factors[static_cast<size_t>(c)];
         const S mean = in.Flat(3, c);
         const S bias = in.Flat(2, c);
-        for (int64_t k = row * count; k < (row + 1) * count; ++k) {
-          out[static_cast<size_t>(k)] = Plus(Times(Minus(in.Flat(0, k), mean), factor), bias);
+        if constexpr (std::is_same_v<S, Ball>) {  // operations cost more than their number here
+          const S shift = bias - mean * factor;
+          for (int64_t k = row * count; k < (row + 1) * count; ++k)
+            out[static_cast<size_t>(k)] = data[k] * factor + shift;
+        } else {
+          for (int64_t k = row * count; k < (row + 1) * count; ++k)
+            out[static_cast<size_t>(k)] = Plus(Times(Minus(in.Flat(0, k), mean), factor), bias);
         }
       }
     });
@@ -41,13 +49,15 @@ struct BatchNormalizationMeaning {
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const Shape& x = inputs[0].shape;
-  if (x.size() < 2) return InvalidInput("input ", ShapeString(x), " must have a rank of at least 2");
+  if (x.size() < 2)
+    return InvalidInput("input ", ShapeString(x), " must have a rank of at least 2");
   MENDEL_RETURN_IF_ERROR(CheckChannelParameters(inputs, x[1]));
   MENDEL_RETURN_IF_ERROR(CheckEpsilonOfVariance(attrs));
   return std::vector<TensorType>{inputs[0]};
 }
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   arithmetic.CountOperands(1, inputs[4] + arithmetic.Literal(node.attrs.Float("epsilon")));
   return (inputs[0] - inputs[3]) * inputs[1] * Bound::Symbol() + inputs[2];
 }
@@ -96,7 +106,9 @@ OpDefinition Make() {
   op.sample = &Sample;
   op.domain = {{.input = 4, .demand = Demand::kPositive, .group = "variance"}};
   // A channel's factor is one call, however many elements it scales.
-  op.shared_operands = [](const NodeView& node) { return static_cast<double>(NumElements(node.inputs[4])); };
+  op.shared_operands = [](const NodeView& node) {
+    return static_cast<double>(NumElements(node.inputs[4]));
+  };
   return op;
 }
 

@@ -1,7 +1,13 @@
-// Cast(x) to dtype `to`: floats round to nearest even, floats to integers truncate, integers wrap, anything to bool is x != 0.
+// Cast(x) to dtype `to`: floats round to nearest even, floats to integers truncate, integers wrap,
+// anything to bool is x != 0.
 //
-// Widening a float is the identity. So is a Boolean as a float. Every other cast of a value known only at run time is an oracle:
-// it rounds, or it leads out of the integers of one width, whose sums wrap where those of the wider type would not.
+// Widening a float is the identity. So is a Boolean as a float. Every other cast of a value known
+// only at run time is an oracle: it rounds, or it leads out of the integers of one width, whose
+// sums wrap where those of the wider type would not.
+//
+// `exact` states that the operand is computed of numbers of the target's precision alone. Such a
+// cast rounds no more than every operator of the narrow dtype does, so it is the identity for the
+// exact scalars. Doubles round in either case. The verifier sets it (verifier/exact_casts.h).
 
 #include <array>
 #include <cmath>
@@ -30,21 +36,31 @@ int64_t Wrapped(DType to, int64_t value) {
   return value;
 }
 
-/// A known integer as a float. By way of float, since double would round a large one twice.
-double RoundedInteger(DType to, int64_t value) {
-  return to == DType::kF64 ? static_cast<double>(value) : RoundTo(to, static_cast<double>(static_cast<float>(value)));
+bool IsIdentityOverReals(const NodeView& node) {
+  const DType from = node.inputs[0].dtype, to = Target(node.attrs);
+  return IsIdentity(from, to) || (node.attrs.Int("exact") != 0 && IsFloat(from) && IsFloat(to));
 }
 
-/// Parameters: the target and the integral source, or -1 (a function of real numbers whatever their float dtype).
+/// A known integer as a float. By way of float, since double would round a large one twice.
+double RoundedInteger(DType to, int64_t value) {
+  return to == DType::kF64 ? static_cast<double>(value)
+                           : RoundTo(to, static_cast<double>(static_cast<float>(value)));
+}
+
+/// Parameters: the target and the integral source, or -1 (a function of real numbers whatever their
+/// float dtype).
 constexpr ScalarFunction kCast = {
     .name = "Cast",
-    .real = [](std::span<const double> x, std::span<const double> p) { return RoundTo(static_cast<DType>(p[0]), x[0]); },
-    .integer = [](std::span<const int64_t> x, std::span<const double> p) { return Wrapped(static_cast<DType>(p[0]), x[0]); },
+    .real = [](std::span<const double> x,
+               std::span<const double> p) { return RoundTo(static_cast<DType>(p[0]), x[0]); },
+    .integer = [](std::span<const int64_t> x,
+                  std::span<const double> p) { return Wrapped(static_cast<DType>(p[0]), x[0]); },
     .zero_at_zero = true};
 
 Parameters ParametersOf(const NodeView& node) {
   const DType from = node.inputs[0].dtype;
-  return {static_cast<double>(Target(node.attrs)), IsIntegral(from) ? static_cast<double>(from) : -1.0};
+  return {static_cast<double>(Target(node.attrs)),
+          IsIntegral(from) ? static_cast<double>(from) : -1.0};
 }
 
 struct CastMeaning {
@@ -52,7 +68,9 @@ struct CastMeaning {
   static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
     const DType to = Target(node.attrs);
     const Parameters parameters = ParametersOf(node);
-    const bool identity = IsIdentity(node.inputs[0].dtype, to);
+    const DType from = node.inputs[0].dtype;
+    const bool identity =
+        std::is_same_v<S, double> ? IsIdentity(from, to) : IsIdentityOverReals(node);
     for (size_t k = 0; k < out.size(); ++k) {
       const int64_t flat = static_cast<int64_t>(k);
       out[k] = identity ? in.Flat(0, flat) : Convert(in, flat, to, parameters);
@@ -78,20 +96,20 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
 }
 
 /// Known integers become literals at most one bit above what they were.
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   const DType from = node.inputs[0].dtype;
-  if (IsIdentity(from, Target(node.attrs))) return inputs[0];
+  if (IsIdentityOverReals(node)) return inputs[0];
   Bound literal = inputs[0];
   literal.log2_num += 1;
   const Bound call = arithmetic.Call(kCast, inputs);
   return IsIntegral(from) ? Either(call, literal) : call;
 }
 
-bool NodeIsIdentity(const NodeView& node) { return IsIdentity(node.inputs[0].dtype, node.outputs[0].dtype); }
-
 OpSample Sample(Rng& rng) {
-  constexpr std::array<DType, 9> kAll = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI8,
-                                         DType::kU8,  DType::kI32, DType::kI64,  DType::kBool};
+  constexpr std::array<DType, 9> kAll = {DType::kF32, DType::kF16, DType::kBF16,
+                                         DType::kF64, DType::kI8,  DType::kU8,
+                                         DType::kI32, DType::kI64, DType::kBool};
   OpSample sample = SampleUnary(rng);
   sample.inputs[0].dtype = kAll[rng.Below(kAll.size())];
   sample.attrs.Set("to", std::string(DTypeName(kAll[rng.Below(kAll.size())])));
@@ -100,13 +118,13 @@ OpSample Sample(Rng& rng) {
 
 OpDefinition Make() {
   OpDefinition op = ElementwiseOp("Cast", 1);
-  op.attributes = {{"to", std::string(), true}};
+  op.attributes = {{"exact", int64_t{0}}, {"to", std::string(), true}};
   op.infer = &Infer;
   op.meaning = MeaningOf<CastMeaning>();
-  op.linear_inputs = [](const NodeView& node) { return NodeIsIdentity(node) ? 1u : 0u; };
+  op.linear_inputs = [](const NodeView& node) { return IsIdentityOverReals(node) ? 1u : 0u; };
   op.bound = &BoundOf;
   op.access = [](const NodeView& node) {
-    return NodeIsIdentity(node) ? AccessElementwiseSum(node) : AccessElementwiseOracle(node);
+    return IsIdentityOverReals(node) ? AccessElementwiseSum(node) : AccessElementwiseOracle(node);
   };
   op.sample = &Sample;
   return op;

@@ -7,9 +7,10 @@
 namespace mendel::ops::ceil {
 namespace {
 
-constexpr ScalarFunction kCeil = {.name = "Ceil",
-                                  .real = [](std::span<const double> x, std::span<const double>) { return std::ceil(x[0]); },
-                                  .zero_at_zero = true};
+constexpr ScalarFunction kCeil = {
+    .name = "Ceil",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::ceil(x[0]); },
+    .zero_at_zero = true};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kCeil>();

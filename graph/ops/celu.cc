@@ -8,16 +8,19 @@
 namespace mendel::ops::celu {
 namespace {
 
-constexpr ScalarFunction kCelu = {
-    .name = "Celu",
-    .real = [](std::span<const double> x, std::span<const double> p) { return x[0] > 0 ? x[0] : p[0] * std::expm1(x[0] / p[0]); },
-    .zero_at_zero = true};
+constexpr ScalarFunction kCelu = {.name = "Celu",
+                                  .real =
+                                      [](std::span<const double> x, std::span<const double> p) {
+                                        return x[0] > 0 ? x[0] : p[0] * std::expm1(x[0] / p[0]);
+                                      },
+                                  .zero_at_zero = true};
 
 Parameters ParametersOf(const NodeView& node) { return {node.attrs.Float("alpha")}; }
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const double alpha = attrs.Float("alpha");
-  if (alpha == 0 || !std::isfinite(alpha)) return InvalidInput("alpha must be finite and not 0, not ", alpha);
+  if (alpha == 0 || !std::isfinite(alpha))
+    return InvalidInput("alpha must be finite and not 0, not ", alpha);
   return InferSameFloat(inputs, attrs);
 }
 

@@ -1,5 +1,5 @@
-// Clip(x) = min(max(x, min), max), with the bounds as attributes; infinite bounds do not limit, also for integers. (onnx/ turns
-// bounds computed at run time into Min and Max.)
+// Clip(x) = min(max(x, min), max), with the bounds as attributes; infinite bounds do not limit,
+// also for integers. (onnx/ turns bounds computed at run time into Min and Max.)
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,8 @@ namespace mendel::ops::clip {
 namespace {
 
 int64_t ClipInteger(int64_t x, double low, double high) {
-  // A bound outside 64 bits limits nothing or everything; one inside is converted rounding into the interval.
+  // A bound outside 64 bits limits nothing or everything; one inside is converted rounding into the
+  // interval.
   if (low >= 0x1p63) x = std::numeric_limits<int64_t>::max();
   if (low > -0x1p63 && low < 0x1p63) x = std::max(x, static_cast<int64_t>(std::ceil(low)));
   if (high < -0x1p63) x = std::numeric_limits<int64_t>::min();
@@ -19,7 +20,8 @@ int64_t ClipInteger(int64_t x, double low, double high) {
   return x;
 }
 
-/// Zero at zero only when the interval holds it, which depends on the attributes: hence two functions, one oracle.
+/// Zero at zero only when the interval holds it, which depends on the attributes: hence two
+/// functions, one oracle.
 constexpr ScalarFunction ClipFunction(bool zero_at_zero) {
   return {.name = "Clip",
           .real =
@@ -27,7 +29,8 @@ constexpr ScalarFunction ClipFunction(bool zero_at_zero) {
                 const double above = x[0] < p[0] ? p[0] : x[0];
                 return above > p[1] ? p[1] : above;
               },
-          .integer = [](std::span<const int64_t> x, std::span<const double> p) { return ClipInteger(x[0], p[0], p[1]); },
+          .integer = [](std::span<const int64_t> x,
+                        std::span<const double> p) { return ClipInteger(x[0], p[0], p[1]); },
           .zero_at_zero = zero_at_zero};
 }
 constexpr ScalarFunction kClipAroundZero = ClipFunction(true);
@@ -58,7 +61,8 @@ OpDefinition Make() {
   op.bound = &BoundOfCall;
   op.sample = &Sample;
   op.sign = [](const NodeView& node, std::span<const Sign> inputs, bool) {
-    return std::min(std::max(inputs[0], SignOf(node.attrs.Float("min"))), SignOf(node.attrs.Float("max")));
+    return std::min(std::max(inputs[0], SignOf(node.attrs.Float("min"))),
+                    SignOf(node.attrs.Float("max")));
   };
   return op;
 }

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "graph/fill.h"
+#include "graph/grid.h"
 #include "graph/op_helpers.h"
 
 namespace mendel::ops::concat {
@@ -26,7 +27,8 @@ struct ConcatMeaning {
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   TensorType type = inputs[0];
   const int64_t axis = attrs.Int("axis");
-  if (axis < 0 || axis >= static_cast<int64_t>(type.shape.size())) return InvalidInput("axis ", axis, " is outside the rank");
+  if (axis < 0 || axis >= static_cast<int64_t>(type.shape.size()))
+    return InvalidInput("axis ", axis, " is outside the rank");
   for (const TensorType& input : inputs.subspan(1)) {
     if (input.dtype != type.dtype || input.shape.size() != type.shape.size()) {
       return InvalidInput("cannot concatenate ", TypeString(type), " and ", TypeString(input));
@@ -35,7 +37,8 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
       if (d == static_cast<size_t>(axis)) {
         type.shape[d] += input.shape[d];
       } else if (type.shape[d] != input.shape[d]) {
-        return InvalidInput("cannot concatenate ", TypeString(type), " and ", TypeString(input), " along axis ", axis);
+        return InvalidInput("cannot concatenate ", TypeString(type), " and ", TypeString(input),
+                            " along axis ", axis);
       }
     }
   }
@@ -56,6 +59,24 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
     start += extent;
   }
   return restriction;
+}
+
+std::optional<GridRestriction> RestrictGrid(const GridRequest& request) {
+  const NodeView& node = request.node;
+  const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
+  GridRestriction result = WholeRestriction(node, 0);
+  result.computed = request.wanted;
+  int64_t start = 0, next = 0;
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    result.inputs[k] = request.wanted;
+    const int64_t end = start + node.inputs[k].shape[axis];
+    std::vector<int64_t> list;
+    for (; next < request.wanted[axis].size() && request.wanted[axis][next] < end; ++next)
+      list.push_back(request.wanted[axis][next] - start);
+    result.inputs[k][axis] = Positions::List(std::move(list));
+    start = end;
+  }
+  return result;
 }
 
 std::optional<AccessPattern> Access(const NodeView& node) {
@@ -107,6 +128,7 @@ OpDefinition Make() {
 }
 
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_GRID_STRUCTURE({.op = "Concat", .restrict = &RestrictGrid});
 
 }  // namespace
 }  // namespace mendel::ops::concat

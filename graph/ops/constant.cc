@@ -1,11 +1,13 @@
-// Constant: a stored tensor. With a symbol it is a weight, one random tensor to the judge; without, a literal (graph.h).
+// Constant: a stored tensor. With a symbol it is a weight, one random tensor to the verifier;
+// without, a literal (graph.h).
 
 #include "graph/op_definition.h"
 
 namespace mendel::ops::constant {
 namespace {
 
-absl::StatusOr<std::vector<TensorType>> Infer(std::span<const TensorType>, const Attributes& attrs) {
+absl::StatusOr<std::vector<TensorType>> Infer(std::span<const TensorType>,
+                                              const Attributes& attrs) {
   return std::vector<TensorType>{attrs.TensorValue("value").type()};
 }
 

@@ -1,6 +1,7 @@
 // ConvTranspose(x[N, C, D...], w[C, O / group, K...], bias[O]?): the transpose of Conv's map.
-// y[n, o, q...] = bias[o] + sum over c, p, k with p * stride - pad + k * dilation = q of w[c, o, k...] * x[n, c, p...];
-// extent of y: (D - 1) * stride + (K - 1) * dilation + 1 - pads + output_padding.
+// y[n, o, q...] = bias[o] + sum over c, p, k with p * stride - pad + k * dilation = q of w[c, o,
+// k...] * x[n, c, p...]; extent of y: (D - 1) * stride + (K - 1) * dilation + 1 - pads +
+// output_padding.
 
 #include <algorithm>
 
@@ -27,16 +28,18 @@ struct Dim {
 std::vector<Dim> DimsOf(const NodeView& node) {
   std::vector<Dim> dims;
   for (size_t d = 0; d + 2 < node.inputs[0].shape.size(); ++d) {
-    dims.push_back({node.inputs[0].shape[d + 2], node.outputs[0].shape[d + 2], node.inputs[1].shape[d + 2],
-                    node.attrs.IntList("strides")[d], node.attrs.IntList("dilations")[d], node.attrs.IntList("pads")[d]});
+    dims.push_back({node.inputs[0].shape[d + 2], node.outputs[0].shape[d + 2],
+                    node.inputs[1].shape[d + 2], node.attrs.IntList("strides")[d],
+                    node.attrs.IntList("dilations")[d], node.attrs.IntList("pads")[d]});
   }
   return dims;
 }
 
-/// Adds rows of products (one a tap, `count` input positions from `begin` on) into one output plane.
+/// Adds rows of products (one a tap, `count` input positions from `begin` on) into one output
+/// plane.
 template <class S>
-void ScatterRows(const S* rows, const std::vector<Dim>& dims, const Shape& spatial, const Shape& kernel, int64_t begin,
-                 int64_t count, S* plane) {
+void ScatterRows(const S* rows, const std::vector<Dim>& dims, const Shape& spatial,
+                 const Shape& kernel, int64_t begin, int64_t count, S* plane) {
   const size_t rank = dims.size();
   std::array<int64_t, kMaxRank> tap_storage{};
   const std::span<int64_t> tap(tap_storage.data(), rank);
@@ -46,7 +49,8 @@ void ScatterRows(const S* rows, const std::vector<Dim>& dims, const Shape& spati
       position[static_cast<size_t>(d)] = rest % spatial[static_cast<size_t>(d)];
       rest /= spatial[static_cast<size_t>(d)];
     }
-    for (int64_t j = 0; j < count; ++j, NextIndex(spatial, std::span<int64_t>(position.data(), rank))) {
+    for (int64_t j = 0; j < count;
+         ++j, NextIndex(spatial, std::span<int64_t>(position.data(), rank))) {
       int64_t flat = 0;
       bool inside = true;
       for (size_t d = 0; d < rank; ++d) {
@@ -70,13 +74,14 @@ struct ConvTransposeMeaning {
     const int64_t taps = NumElements(Spatial(w));
     const int64_t positions = NumElements(Spatial(x));
     const int64_t plane = NumElements(Spatial(node.outputs[0].shape));
-    const int64_t block = std::clamp<int64_t>((w[1] + 7) / 8, 1, std::max<int64_t>(1, 512 / taps));  // channels a job
+    const int64_t block =
+        std::clamp<int64_t>((w[1] + 7) / 8, 1, std::max<int64_t>(1, 512 / taps));  // channels a job
     const int64_t blocks = (w[1] + block - 1) / block;
     const std::vector<Dim> dims = DimsOf(node);
     std::vector<S> loaded;
     const S* const data = AllElements(in, 0, loaded);
     const std::vector<S> weights = TransposedWeights(in, groups, depth, w[1] * taps);
-    const auto* context = ScalarScope<S>::Current();
+    auto* const context = ScalarScope<S>::Current();
     ParallelFor(x[0] * groups * blocks, [&](int64_t job) {
       const ScalarScope<S> scope(context);
       const int64_t first = job % blocks * block;
@@ -87,15 +92,18 @@ struct ConvTransposeMeaning {
       const S* matrix = weights.data() + (group * w[1] + first) * taps * depth;
       S* planes = out.data() + ((n * groups + group) * w[1] + first) * plane;
       for (int64_t c = 0; c < channels; ++c) {
-        std::fill_n(planes + c * plane, plane, in.size() > 2 ? in.Flat(2, group * w[1] + first + c) : S{});
+        std::fill_n(planes + c * plane, plane,
+                    in.size() > 2 ? in.Flat(2, group * w[1] + first + c) : S{});
       }
       constexpr int64_t kTile = 1024;
       std::vector<S> products(static_cast<size_t>(channels * taps * std::min(kTile, positions)));
       for (int64_t begin = 0; begin < positions; begin += kTile) {
         const int64_t count = std::min(kTile, positions - begin);
-        Gemm(channels * taps, count, depth, matrix, depth, image + begin, positions, products.data(), count, false);
+        Gemm(channels * taps, count, depth, matrix, depth, image + begin, positions,
+             products.data(), count, false);
         for (int64_t c = 0; c < channels; ++c) {
-          ScatterRows(products.data() + c * taps * count, dims, Spatial(x), Spatial(w), begin, count, planes + c * plane);
+          ScatterRows(products.data() + c * taps * count, dims, Spatial(x), Spatial(w), begin,
+                      count, planes + c * plane);
         }
       }
     });
@@ -103,12 +111,14 @@ struct ConvTransposeMeaning {
 
   /// w[group][depth][rows] as [group][rows][depth].
   template <class S>
-  static std::vector<S> TransposedWeights(const Reader<S>& in, int64_t groups, int64_t depth, int64_t rows) {
+  static std::vector<S> TransposedWeights(const Reader<S>& in, int64_t groups, int64_t depth,
+                                          int64_t rows) {
     std::vector<S> values(static_cast<size_t>(groups * depth * rows));
     for (int64_t g = 0; g < groups; ++g) {
       for (int64_t c = 0; c < depth; ++c) {
         for (int64_t r = 0; r < rows; ++r) {
-          values[static_cast<size_t>((g * rows + r) * depth + c)] = in.Flat(1, (g * depth + c) * rows + r);
+          values[static_cast<size_t>((g * rows + r) * depth + c)] =
+              in.Flat(1, (g * depth + c) * rows + r);
         }
       }
     }
@@ -120,13 +130,16 @@ absl::Status CheckOperands(std::span<const TensorType> inputs, int64_t group) {
   const Shape& x = inputs[0].shape;
   const Shape& w = inputs[1].shape;
   if (x.size() < 3 || w.size() != x.size()) {
-    return InvalidInput("input ", ShapeString(x), " and weight ", ShapeString(w), " must have one rank of at least 3");
+    return InvalidInput("input ", ShapeString(x), " and weight ", ShapeString(w),
+                        " must have one rank of at least 3");
   }
   for (const TensorType& input : inputs) {
-    if (input.dtype != inputs[0].dtype || !IsFloat(input.dtype)) return InvalidInput("operands must have one float dtype");
+    if (input.dtype != inputs[0].dtype || !IsFloat(input.dtype))
+      return InvalidInput("operands must have one float dtype");
   }
   if (group < 1 || x[1] % group != 0 || w[0] != x[1]) {
-    return InvalidInput("weight ", ShapeString(w), " with group ", group, " does not fit input ", ShapeString(x));
+    return InvalidInput("weight ", ShapeString(w), " with group ", group, " does not fit input ",
+                        ShapeString(x));
   }
   if (inputs.size() > 2 && inputs[2].shape != Shape{w[1] * group}) {
     return InvalidInput("bias must be ", w[1] * group, ", not ", ShapeString(inputs[2].shape));
@@ -143,49 +156,57 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const Ints& dilations = attrs.IntList("dilations");
   const Ints& pads = attrs.IntList("pads");
   const Ints& extra = attrs.IntList("output_padding");
-  if (strides.size() != rank || dilations.size() != rank || pads.size() != 2 * rank || extra.size() != rank) {
-    return InvalidInput("strides, dilations, pads and output_padding must have lengths ", rank, ", ", rank, ", ", 2 * rank, " and ",
-                        rank);
+  if (strides.size() != rank || dilations.size() != rank || pads.size() != 2 * rank ||
+      extra.size() != rank) {
+    return InvalidInput("strides, dilations, pads and output_padding must have lengths ", rank,
+                        ", ", rank, ", ", 2 * rank, " and ", rank);
   }
   const auto bad = [](int64_t value, int64_t least) { return value < least || value >= kMaxValue; };
   TensorType type{inputs[0].dtype, {x[0], w[1] * attrs.Int("group")}};
   for (size_t d = 0; d < rank; ++d) {
-    if (bad(strides[d], 1) || bad(dilations[d], 1) || bad(pads[d], 0) || bad(pads[rank + d], 0) || bad(extra[d], 0) ||
-        bad(w[d + 2], 1) || bad(x[d + 2], 1)) {
+    if (bad(strides[d], 1) || bad(dilations[d], 1) || bad(pads[d], 0) || bad(pads[rank + d], 0) ||
+        bad(extra[d], 0) || bad(w[d + 2], 1) || bad(x[d + 2], 1)) {
       return InvalidInput("bad extent, kernel, stride, dilation or padding in dimension ", d);
     }
-    const int64_t extent = (x[d + 2] - 1) * strides[d] + (w[d + 2] - 1) * dilations[d] + 1 - pads[d] - pads[rank + d] + extra[d];
+    const int64_t extent = (x[d + 2] - 1) * strides[d] + (w[d + 2] - 1) * dilations[d] + 1 -
+                           pads[d] - pads[rank + d] + extra[d];
     if (extent < 1) return InvalidInput("pads leave nothing of dimension ", d);
     type.shape.push_back(extent);
   }
   return std::vector<TensorType>{type};
 }
 
-/// At most every ceil(K / stride)-th tap of a dimension meets a given output; all of them is simpler and still a bound.
+/// At most every ceil(K / stride)-th tap of a dimension meets a given output; all of them is
+/// simpler and still a bound.
 Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>&) {
   const Shape& w = node.inputs[1].shape;
   const int64_t depth = w[0] / node.attrs.Int("group");
-  const Bound sum = SumOf(static_cast<double>(depth * NumElements(Spatial(w))), inputs[0] * inputs[1]);
+  const Bound sum =
+      SumOf(static_cast<double>(depth * NumElements(Spatial(w))), inputs[0] * inputs[1]);
   return inputs.size() > 2 ? sum + inputs[2] : sum;
 }
 
 Cost CostOfConvTranspose(const NodeView& node) {
   const Shape& w = node.inputs[1].shape;
-  Cost cost{2.0 * static_cast<double>(NumElements(node.inputs[0])) * static_cast<double>(NumElements(w)) /
+  Cost cost{2.0 * static_cast<double>(NumElements(node.inputs[0])) *
+                static_cast<double>(NumElements(w)) /
                 static_cast<double>(std::max<int64_t>(1, w[0])),
             static_cast<double>(ByteSize(node.outputs[0]))};
   for (const TensorType& type : node.inputs) cost.bytes += static_cast<double>(ByteSize(type));
   return cost;
 }
 
-/// Input positions [first, last] that touch outputs [begin, end) and the attributes that cut the rest away.
+/// Input positions [first, last] that touch outputs [begin, end) and the attributes that cut the
+/// rest away.
 struct DimCut {
   int64_t first, last, pad_begin, pad_end, output_padding;
 };
 std::optional<DimCut> CutDim(const Dim& dim, int64_t begin, int64_t end) {
-  const int64_t low = begin + dim.pad;  // p touches begin.. when p * stride + k * dilation >= low for some k
+  const int64_t low =
+      begin + dim.pad;  // p touches begin.. when p * stride + k * dilation >= low for some k
   const int64_t reach = dim.dilation * (dim.kernel - 1);
-  const int64_t first = low <= reach ? 0 : std::min((low - reach + dim.stride - 1) / dim.stride, low / dim.stride);
+  const int64_t first =
+      low <= reach ? 0 : std::min((low - reach + dim.stride - 1) / dim.stride, low / dim.stride);
   const int64_t last = std::min(dim.input - 1, (end - 1 + dim.pad) / dim.stride);
   if (first > last) return std::nullopt;
   const int64_t pad_begin = low - first * dim.stride;
@@ -193,7 +214,8 @@ std::optional<DimCut> CutDim(const Dim& dim, int64_t begin, int64_t end) {
   return DimCut{first, last, pad_begin, std::max<int64_t>(0, rest), std::max<int64_t>(0, -rest)};
 }
 
-/// Any box of images and positions; a channel box must lie within one group or consist of whole groups.
+/// Any box of images and positions; a channel box must lie within one group or consist of whole
+/// groups.
 std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   const Shape& x = node.inputs[0].shape;
   const Shape& w = node.inputs[1].shape;
@@ -244,12 +266,17 @@ OpSample Sample(Rng& rng) {
     strides.push_back(rng.Between(1, 3));
     dilations.push_back(rng.Between(1, 2));
     extra.push_back(rng.Between(0, std::max(strides[d], dilations[d]) - 1));
-    int64_t spare = (x[d + 2] - 1) * strides[d] + (w[d + 2] - 1) * dilations[d] + extra[d];  // extent without pads, less one
+    int64_t spare = (x[d + 2] - 1) * strides[d] + (w[d + 2] - 1) * dilations[d] +
+                    extra[d];  // extent without pads, less one
     pads[d] = rng.Between(0, std::min<int64_t>(spare, 3));
     pads[spatial + d] = rng.Between(0, std::min<int64_t>(spare - pads[d], 3));
   }
   OpSample sample{{{DType::kF32, x}, {DType::kF32, w}},
-                  {{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"output_padding", extra}, {"group", group}},
+                  {{"strides", strides},
+                   {"dilations", dilations},
+                   {"pads", pads},
+                   {"output_padding", extra},
+                   {"group", group}},
                   {}};
   if (rng.Flip()) sample.inputs.push_back({DType::kF32, {w[1] * group}});
   return sample;
@@ -275,7 +302,8 @@ OpDefinition Make() {
   return op;
 }
 
-/// x with stride - 1 zeros behind every position of its spatial dimensions, padded and cropped for a convolution.
+/// x with stride - 1 zeros behind every position of its spatial dimensions, padded and cropped for
+/// a convolution.
 absl::StatusOr<ValueId> Spread(GraphBuilder& builder, ValueId x, const std::vector<Dim>& dims) {
   Shape shape = builder.type(x).shape;
   Shape apart(shape.begin(), shape.begin() + 2);
@@ -301,7 +329,9 @@ absl::StatusOr<ValueId> Spread(GraphBuilder& builder, ValueId x, const std::vect
   MENDEL_ASSIGN_OR_RETURN(x, builder.Add("Reshape", {x}, {{"shape", apart}}));
   MENDEL_ASSIGN_OR_RETURN(x, builder.Add("Pad", {x}, {{"pads", pads}}));
   MENDEL_ASSIGN_OR_RETURN(x, builder.Add("Reshape", {x}, {{"shape", shape}}));
-  MENDEL_ASSIGN_OR_RETURN(x, builder.Add("Slice", {x}, {{"starts", starts}, {"ends", ends}, {"steps", Ints(shape.size(), 1)}}));
+  MENDEL_ASSIGN_OR_RETURN(
+      x, builder.Add("Slice", {x},
+                     {{"starts", starts}, {"ends", ends}, {"steps", Ints(shape.size(), 1)}}));
   return builder.Add("Pad", {x}, {{"pads", before}});
 }
 
@@ -320,7 +350,8 @@ absl::StatusOr<ValueId> FlippedWeights(GraphBuilder& builder, ValueId w, int64_t
     perm.push_back(static_cast<int64_t>(d) + 1);
     result.push_back(shape[d]);
   }
-  MENDEL_ASSIGN_OR_RETURN(w, builder.Add("Slice", {w}, {{"starts", starts}, {"ends", ends}, {"steps", steps}}));
+  MENDEL_ASSIGN_OR_RETURN(
+      w, builder.Add("Slice", {w}, {{"starts", starts}, {"ends", ends}, {"steps", steps}}));
   MENDEL_ASSIGN_OR_RETURN(w, builder.Add("Reshape", {w}, {{"shape", grouped}}));
   MENDEL_ASSIGN_OR_RETURN(w, builder.Add("Transpose", {w}, {{"perm", perm}}));
   return builder.Add("Reshape", {w}, {{"shape", result}});
@@ -334,11 +365,12 @@ absl::StatusOr<Graph> Lower(const NodeView& node) {
   MENDEL_ASSIGN_OR_RETURN(inputs[0], Spread(builder, inputs[0], DimsOf(node)));
   MENDEL_ASSIGN_OR_RETURN(inputs[1], FlippedWeights(builder, inputs[1], node.attrs.Int("group")));
   const size_t rank = node.inputs[0].shape.size() - 2;
-  MENDEL_ASSIGN_OR_RETURN(const ValueId value, builder.Add("Conv", inputs,
-                                                           {{"strides", Ints(rank, 1)},
-                                                            {"dilations", node.attrs.IntList("dilations")},
-                                                            {"pads", Ints(2 * rank, 0)},
-                                                            {"group", node.attrs.Int("group")}}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId value,
+                          builder.Add("Conv", inputs,
+                                      {{"strides", Ints(rank, 1)},
+                                       {"dilations", node.attrs.IntList("dilations")},
+                                       {"pads", Ints(2 * rank, 0)},
+                                       {"group", node.attrs.Int("group")}}));
   builder.Output("y", value);
   return builder.Build();
 }

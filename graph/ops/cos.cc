@@ -7,8 +7,9 @@
 namespace mendel::ops::cos {
 namespace {
 
-constexpr ScalarFunction kCos = {.name = "Cos",
-                                 .real = [](std::span<const double> x, std::span<const double>) { return std::cos(x[0]); }};
+constexpr ScalarFunction kCos = {
+    .name = "Cos",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::cos(x[0]); }};
 
 OpDefinition Make() { return UnaryOp<kCos>(); }
 

@@ -7,8 +7,9 @@
 namespace mendel::ops::cosh {
 namespace {
 
-constexpr ScalarFunction kCosh = {.name = "Cosh",
-                                  .real = [](std::span<const double> x, std::span<const double>) { return std::cosh(x[0]); }};
+constexpr ScalarFunction kCosh = {
+    .name = "Cosh",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::cosh(x[0]); }};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kCosh>();

@@ -1,9 +1,11 @@
-// CumSum(x): running sums along `axis`; `exclusive` leaves the element itself out, `reverse` sums from the end.
+// CumSum(x): running sums along `axis`; `exclusive` leaves the element itself out, `reverse` sums
+// from the end.
 
 #include <algorithm>
 
 #include "base/status.h"
 #include "graph/elementwise.h"
+#include "graph/grid.h"
 #include "graph/lines.h"
 #include "graph/whole_access.h"
 
@@ -31,13 +33,28 @@ struct CumSumMeaning {
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   MENDEL_RETURN_IF_ERROR(CheckLineAxis(inputs, attrs));
   for (const char* flag : {"exclusive", "reverse"}) {
-    if (attrs.Int(flag) != 0 && attrs.Int(flag) != 1) return InvalidInput(flag, " must be 0 or 1, not ", attrs.Int(flag));
+    if (attrs.Int(flag) != 0 && attrs.Int(flag) != 1)
+      return InvalidInput(flag, " must be 0 or 1, not ", attrs.Int(flag));
   }
   return InferSameNumeric(inputs, attrs);
 }
 
 Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>&) {
   return SumOf(LineLength(node), inputs[0]);
+}
+
+/// All positions up to the last that is wanted (from the first, when sums run from the end).
+std::optional<GridRestriction> RestrictGrid(const GridRequest& request) {
+  const size_t axis = static_cast<size_t>(request.node.attrs.Int("axis"));
+  const Positions& wanted = request.wanted[axis];
+  GridRestriction result = WholeRestriction(request.node, 0);
+  result.computed = request.wanted;
+  const bool reverse = request.node.attrs.Int("reverse") != 0;
+  const int64_t extent = request.node.inputs[0].shape[axis];
+  result.computed[axis] = reverse ? Positions::Range(wanted[0], extent - wanted[0])
+                                  : Positions::Whole(wanted[wanted.size() - 1] + 1);
+  result.inputs[0] = result.computed;
+  return result;
 }
 
 OpSample Sample(Rng& rng) {
@@ -67,6 +84,7 @@ OpDefinition Make() {
 }
 
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_GRID_STRUCTURE({.op = "CumSum", .restrict = &RestrictGrid});
 
 }  // namespace
 }  // namespace mendel::ops::cum_sum

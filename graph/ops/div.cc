@@ -1,5 +1,5 @@
-// Div(a, b) = a / b with NumPy broadcasting: exact division of floats. The quotient of integers is truncated, hence no quotient in
-// the field: there it is an oracle, since (a / b) * b = a is false.
+// Div(a, b) = a / b with NumPy broadcasting: exact division of floats. The quotient of integers is
+// truncated, hence no quotient in the field: there it is an oracle, since (a / b) * b = a is false.
 
 #include "graph/elementwise.h"
 
@@ -9,14 +9,16 @@ namespace {
 constexpr ScalarFunction kTruncatedQuotient = {
     .name = "DivInteger",
     .real = [](std::span<const double> x, std::span<const double>) { return x[0] / x[1]; },
-    .integer = [](std::span<const int64_t> x, std::span<const double>) { return Arithmetic<int64_t>().Divide(x[0], x[1]); }};
+    .integer = [](std::span<const int64_t> x,
+                  std::span<const double>) { return Arithmetic<int64_t>().Divide(x[0], x[1]); }};
 
 struct DivMeaning {
   template <class S>
   static S At(const Reader<S>& in, const NodeView& node, int, Index i) {
     const S a = in.Broadcast(0, i);
     const S b = in.Broadcast(1, i);
-    return IsIntegral(node.outputs[0].dtype) ? in.Call(kTruncatedQuotient, {a, b}) : in.Divide(a, b);
+    return IsIntegral(node.outputs[0].dtype) ? in.Call(kTruncatedQuotient, {a, b})
+                                             : in.Divide(a, b);
   }
 };
 

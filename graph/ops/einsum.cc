@@ -23,7 +23,8 @@ Equation EquationOf(const NodeView& node) {
 std::map<char, int64_t> ExtentsOf(const Equation& equation, std::span<const TensorType> inputs) {
   std::map<char, int64_t> extents;
   for (size_t side = 0; side < 2; ++side) {
-    for (size_t d = 0; d < equation.operands[side].size(); ++d) extents[equation.operands[side][d]] = inputs[side].shape[d];
+    for (size_t d = 0; d < equation.operands[side].size(); ++d)
+      extents[equation.operands[side][d]] = inputs[side].shape[d];
   }
   return extents;
 }
@@ -34,10 +35,10 @@ Shape ExtentsAlong(const std::string& labels, const std::map<char, int64_t>& ext
   return shape;
 }
 
-/// Offsets in a tensor with these labels and strides of all positions along `order`, row-major. A repeated label moves along the
-/// diagonal, a missing one not at all.
-std::vector<int64_t> Offsets(const std::string& order, const std::string& labels, const Shape& strides,
-                             const std::map<char, int64_t>& extents) {
+/// Offsets in a tensor with these labels and strides of all positions along `order`, row-major. A
+/// repeated label moves along the diagonal, a missing one not at all.
+std::vector<int64_t> Offsets(const std::string& order, const std::string& labels,
+                             const Shape& strides, const std::map<char, int64_t>& extents) {
   const Shape shape = ExtentsAlong(order, extents);
   std::vector<int64_t> offsets(static_cast<size_t>(NumElements(shape)));
   Shape index(shape.size(), 0);
@@ -54,7 +55,8 @@ std::vector<int64_t> Offsets(const std::string& order, const std::string& labels
 struct EinsumMeaning {
   /// Matrix [rows][columns] of each batch, gathered from an operand.
   template <class S>
-  static std::vector<S> Gather(const Reader<S>& in, int side, const Equation& equation, const std::map<char, int64_t>& extents,
+  static std::vector<S> Gather(const Reader<S>& in, int side, const Equation& equation,
+                               const std::map<char, int64_t>& extents,
                                std::array<const std::string*, 3> order) {
     const std::string& labels = equation.operands[static_cast<size_t>(side)];
     const Shape strides = RowMajorStrides(in.shape(side));
@@ -75,8 +77,10 @@ struct EinsumMeaning {
     const Equation equation = EquationOf(node);
     const std::map<char, int64_t> extents = ExtentsOf(equation, node.inputs);
     const EinsumRoles roles(equation);
-    const std::vector<S> left = Gather(in, 0, equation, extents, {&roles.batch, &roles.rows, &roles.summed});
-    const std::vector<S> right = Gather(in, 1, equation, extents, {&roles.batch, &roles.summed, &roles.columns});
+    const std::vector<S> left =
+        Gather(in, 0, equation, extents, {&roles.batch, &roles.rows, &roles.summed});
+    const std::vector<S> right =
+        Gather(in, 1, equation, extents, {&roles.batch, &roles.summed, &roles.columns});
     const Shape strides = RowMajorStrides(node.outputs[0].shape);
     const std::vector<int64_t> batches = Offsets(roles.batch, equation.output, strides, extents);
     const std::vector<int64_t> rows = Offsets(roles.rows, equation.output, strides, extents);
@@ -86,18 +90,20 @@ struct EinsumMeaning {
     const int64_t k = NumElements(ExtentsAlong(roles.summed, extents));
     constexpr int64_t kRows = 64;
     const int64_t strips = (m + kRows - 1) / kRows;
-    const auto* context = ScalarScope<S>::Current();
+    auto* const context = ScalarScope<S>::Current();
     ParallelFor(static_cast<int64_t>(batches.size()) * strips, [&](int64_t job) {
       const ScalarScope<S> scope(context);
       const int64_t b = job / strips;
       const int64_t row = job % strips * kRows;
       const int64_t count = std::min(kRows, m - row);
       std::vector<S> product(static_cast<size_t>(count * n));
-      Gemm(count, n, k, left.data() + (b * m + row) * k, k, right.data() + b * k * n, n, product.data(), n, false);
+      Gemm(count, n, k, left.data() + (b * m + row) * k, k, right.data() + b * k * n, n,
+           product.data(), n, false);
       for (int64_t i = 0; i < count; ++i) {
         const int64_t base = batches[static_cast<size_t>(b)] + rows[static_cast<size_t>(row + i)];
         for (int64_t j = 0; j < n; ++j) {
-          out[static_cast<size_t>(base + columns[static_cast<size_t>(j)])] = product[static_cast<size_t>(i * n + j)];
+          out[static_cast<size_t>(base + columns[static_cast<size_t>(j)])] =
+              product[static_cast<size_t>(i * n + j)];
         }
       }
     });
@@ -106,30 +112,35 @@ struct EinsumMeaning {
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   if (inputs[0].dtype != inputs[1].dtype) return InvalidInput("operands must have one dtype");
-  if (inputs[0].dtype == DType::kBool) return InvalidInput("expected numbers, not ", TypeString(inputs[0]));
+  if (inputs[0].dtype == DType::kBool)
+    return InvalidInput("expected numbers, not ", TypeString(inputs[0]));
   MENDEL_ASSIGN_OR_RETURN(const Equation equation, ParseEinsum(attrs.Str("equation")));
   std::map<char, int64_t> extents;
   for (size_t side = 0; side < 2; ++side) {
     const std::string& labels = equation.operands[side];
     const Shape& shape = inputs[side].shape;
     if (labels.size() != shape.size()) {
-      return InvalidInput("labels '", labels, "' of '", attrs.Str("equation"), "' do not fit operand ", ShapeString(shape));
+      return InvalidInput("labels '", labels, "' of '", attrs.Str("equation"),
+                          "' do not fit operand ", ShapeString(shape));
     }
     for (size_t d = 0; d < labels.size(); ++d) {
       const auto [entry, is_new] = extents.emplace(labels[d], shape[d]);
       if (!is_new && entry->second != shape[d]) {
-        return InvalidInput("label '", std::string(1, labels[d]), "' has extents ", entry->second, " and ", shape[d]);
+        return InvalidInput("label '", std::string(1, labels[d]), "' has extents ", entry->second,
+                            " and ", shape[d]);
       }
     }
   }
-  if (equation.output.size() > static_cast<size_t>(kMaxRank)) return Unsupported("an output of rank ", equation.output.size());
+  if (equation.output.size() > static_cast<size_t>(kMaxRank))
+    return Unsupported("an output of rank ", equation.output.size());
   return std::vector<TensorType>{{inputs[0].dtype, ExtentsAlong(equation.output, extents)}};
 }
 
 double SummedCount(const NodeView& node) {
   const Equation equation = EquationOf(node);
   double count = 1;
-  for (int64_t extent : ExtentsAlong(EinsumRoles(equation).summed, ExtentsOf(equation, node.inputs)))
+  for (int64_t extent :
+       ExtentsAlong(EinsumRoles(equation).summed, ExtentsOf(equation, node.inputs)))
     count *= static_cast<double>(extent);
   return count;
 }
@@ -183,9 +194,10 @@ std::optional<AccessPattern> Access(const NodeView& node) {
 }
 
 OpSample Sample(Rng& rng) {
-  constexpr std::string_view kEquations[] = {"ij,jk->ik",   "bij,bjk->bik", "ij,jk", "bhid,bhjd->bhij", "i,j->ij", "ij,ij->",
-                                             "abc,cd->dab", "ii,ij->j",     "i,i",   "aij,b->ba",       "ij,jk->", "bqc,kc->bqk",
-                                             "Ab,bA->bA"};
+  constexpr std::string_view kEquations[] = {
+      "ij,jk->ik",   "bij,bjk->bik", "ij,jk", "bhid,bhjd->bhij", "i,j->ij", "ij,ij->",
+      "abc,cd->dab", "ii,ij->j",     "i,i",   "aij,b->ba",       "ij,jk->", "bqc,kc->bqk",
+      "Ab,bA->bA"};
   const std::string equation(kEquations[rng.Below(std::size(kEquations))]);
   std::map<char, int64_t> extents;
   OpSample sample{{}, {{"equation", equation}}, {}};

@@ -9,7 +9,8 @@ namespace {
 
 constexpr ScalarFunction kElu = {
     .name = "Elu",
-    .real = [](std::span<const double> x, std::span<const double> p) { return x[0] < 0 ? p[0] * std::expm1(x[0]) : x[0]; },
+    .real = [](std::span<const double> x,
+               std::span<const double> p) { return x[0] < 0 ? p[0] * std::expm1(x[0]) : x[0]; },
     .zero_at_zero = true};
 
 Parameters ParametersOf(const NodeView& node) { return {node.attrs.Float("alpha")}; }

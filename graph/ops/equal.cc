@@ -1,5 +1,5 @@
-// Equal(a, b) with NumPy broadcasting, of any dtype. Its oracle takes the operands in a canonical order; it is not one of the
-// "symmetric" oracles, for which f(a, a) = a.
+// Equal(a, b) with NumPy broadcasting, of any dtype. Its oracle takes the operands in a canonical
+// order; it is not one of the "symmetric" oracles, for which f(a, a) = a.
 
 #include "graph/comparison.h"
 
@@ -8,8 +8,10 @@ namespace {
 
 constexpr ScalarFunction kEqual = {
     .name = "Equal",
-    .real = [](std::span<const double> x, std::span<const double>) { return x[0] == x[1] ? 1.0 : 0.0; },
-    .integer = [](std::span<const int64_t> x, std::span<const double>) { return int64_t{x[0] == x[1]}; }};
+    .real = [](std::span<const double> x,
+               std::span<const double>) { return x[0] == x[1] ? 1.0 : 0.0; },
+    .integer = [](std::span<const int64_t> x,
+                  std::span<const double>) { return int64_t{x[0] == x[1]}; }};
 
 struct EqualMeaning {
   template <class S>
@@ -27,7 +29,9 @@ OpDefinition Make() {
   OpDefinition op = ElementwiseOp("Equal", 2);
   op.infer = &InferBroadcastToBool;
   op.meaning = MeaningOf<EqualMeaning>();
-  op.sample = [](Rng& rng) { return rng.Flip(0.2) ? SampleBinaryBool(rng) : SampleBinaryNumeric(rng); };
+  op.sample = [](Rng& rng) {
+    return rng.Flip(0.2) ? SampleBinaryBool(rng) : SampleBinaryNumeric(rng);
+  };
   return op;
 }
 

@@ -8,7 +8,9 @@ namespace mendel::ops::erf {
 namespace {
 
 constexpr ScalarFunction kErf = {
-    .name = "Erf", .real = [](std::span<const double> x, std::span<const double>) { return std::erf(x[0]); }, .zero_at_zero = true};
+    .name = "Erf",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::erf(x[0]); },
+    .zero_at_zero = true};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kErf>();

@@ -1,6 +1,8 @@
-// Expand(x){shape}: NumPy's broadcast_to. `shape` is the result's shape, into which x must broadcast.
+// Expand(x){shape}: NumPy's broadcast_to. `shape` is the result's shape, into which x must
+// broadcast.
 
 #include "base/status.h"
+#include "graph/grid.h"
 #include "graph/movement.h"
 
 namespace mendel::ops::expand {
@@ -28,6 +30,22 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   return restriction;
 }
 
+std::optional<GridRestriction> RestrictGrid(const GridRequest& request) {
+  GridRestriction result = WholeRestriction(request.node, 0);
+  result.computed = request.wanted;
+  const Shape& shape = request.node.inputs[0].shape;
+  const size_t skip = request.wanted.size() - shape.size();
+  bool expands = false;
+  for (size_t d = 0; d < request.wanted.size(); ++d) {
+    const bool repeated = d < skip || shape[d - skip] == 1;
+    expands = expands || (repeated && request.wanted[d].size() > 1);
+    if (!repeated) result.inputs[0][d - skip] = request.wanted[d];
+  }
+  if (!expands) result.moved = 0;
+  result.attrs.Set("shape", ExtentsOf(request.wanted));
+  return result;
+}
+
 OpSample Sample(Rng& rng) {
   const Shape shape = SampleShape(rng, 0, 4, 5);
   return {{{SampleAnyDType(rng), SampleBroadcastable(rng, shape)}}, {{"shape", shape}}, {}};
@@ -50,6 +68,7 @@ OpDefinition Make() {
 }
 
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_GRID_STRUCTURE({.op = "Expand", .restrict = &RestrictGrid});
 
 }  // namespace
 }  // namespace mendel::ops::expand

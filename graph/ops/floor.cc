@@ -7,9 +7,10 @@
 namespace mendel::ops::floor {
 namespace {
 
-constexpr ScalarFunction kFloor = {.name = "Floor",
-                                   .real = [](std::span<const double> x, std::span<const double>) { return std::floor(x[0]); },
-                                   .zero_at_zero = true};
+constexpr ScalarFunction kFloor = {
+    .name = "Floor",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::floor(x[0]); },
+    .zero_at_zero = true};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kFloor>();

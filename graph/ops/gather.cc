@@ -1,10 +1,11 @@
-// Gather(x, indices){axis}: y[a..., i..., b...] = x[a..., indices[i...], b...], a before and b after `axis`.
-// Indices may be negative; for those outside the extent see movement.h.
+// Gather(x, indices){axis}: y[a..., i..., b...] = x[a..., indices[i...], b...], a before and b
+// after `axis`. Indices may be negative; for those outside the extent see movement.h.
 
 #include <algorithm>
 
 #include "base/status.h"
 #include "graph/element_structure.h"
+#include "graph/grid.h"
 #include "graph/movement.h"
 
 namespace mendel::ops::gather {
@@ -41,7 +42,8 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
 std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
   const size_t rank = node.inputs[1].shape.size();
-  Restriction restriction{{Box::Whole(node.inputs[0].shape), Box::Whole(node.inputs[1].shape)}, node.attrs};
+  Restriction restriction{{Box::Whole(node.inputs[0].shape), Box::Whole(node.inputs[1].shape)},
+                          node.attrs};
   for (size_t d = 0; d < out.begin.size(); ++d) {
     const bool index = d >= axis && d < axis + rank;
     Box& box = restriction.inputs[index ? 1 : 0];
@@ -50,6 +52,31 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
     box.end[to] = out.end[d];
   }
   return restriction;
+}
+
+/// Known indices: the positions that they name, row-major over the indices' dimensions.
+std::optional<GridRestriction> RestrictGrid(const GridRequest& request) {
+  const NodeView& node = request.node;
+  if (request.constants[1] == nullptr) return std::nullopt;
+  const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
+  const Shape& indices = node.inputs[1].shape;
+  GridRestriction result = WholeRestriction(node, 0);
+  result.computed = request.wanted;
+  result.moved = 0;
+  for (size_t d = 0; d < node.inputs[0].shape.size(); ++d) {
+    if (d == axis) continue;
+    result.inputs[0][d] = request.wanted[d < axis ? d : d + indices.size() - 1];
+  }
+  const Grid block(request.wanted.begin() + static_cast<int64_t>(axis),
+                   request.wanted.begin() + static_cast<int64_t>(axis + indices.size()));
+  std::vector<int64_t> list = FlatPositions(indices, block);
+  for (int64_t& at : list) {
+    const auto resolved = ResolveIndex(request.constants[1]->IntAt(at), node.inputs[0].shape[axis]);
+    if (!resolved.has_value()) return std::nullopt;
+    at = *resolved;
+  }
+  result.inputs[0][axis] = Positions::List(std::move(list));
+  return result;
 }
 
 OpSample Sample(Rng& rng) {
@@ -78,7 +105,8 @@ OpDefinition Make() {
 }
 
 /// Known indices of rank 0 or 1 that exist.
-std::optional<SeparableTaps> Taps(const NodeView& node, std::span<const Tensor* const> constants, int) {
+std::optional<SeparableTaps> Taps(const NodeView& node, std::span<const Tensor* const> constants,
+                                  int) {
   const Shape& shape = node.inputs[0].shape;
   const size_t rank = node.inputs[1].shape.size();
   if (constants[1] == nullptr || rank > 1) return std::nullopt;
@@ -100,6 +128,7 @@ std::optional<SeparableTaps> Taps(const NodeView& node, std::span<const Tensor* 
 }
 
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_GRID_STRUCTURE({.op = "Gather", .restrict = &RestrictGrid});
 MENDEL_REGISTER_ELEMENT_STRUCTURE({.op = "Gather", .taps = &Taps});
 
 }  // namespace

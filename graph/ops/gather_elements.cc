@@ -1,5 +1,6 @@
-// GatherElements(x, indices){axis}: y[i] = x[i with coordinate `axis` replaced by indices[i]]. The result has the shape of
-// `indices`. Indices may be negative; for those outside the extent see movement.h.
+// GatherElements(x, indices){axis}: y[i] = x[i with coordinate `axis` replaced by indices[i]]. The
+// result has the shape of `indices`. Indices may be negative; for those outside the extent see
+// movement.h.
 
 #include <algorithm>
 
@@ -29,9 +30,21 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   MENDEL_RETURN_IF_ERROR(CheckIndexType(inputs[1]));
   MENDEL_RETURN_IF_ERROR(CheckAxis(axis, shape.size()));
   bool fits = indices.size() == shape.size();
-  for (size_t d = 0; fits && d < shape.size(); ++d) fits = d == static_cast<size_t>(axis) || indices[d] <= shape[d];
-  if (!fits) return InvalidInput("indices ", ShapeString(indices), " do not fit into ", ShapeString(shape), " along axis ", axis);
+  for (size_t d = 0; fits && d < shape.size(); ++d)
+    fits = d == static_cast<size_t>(axis) || indices[d] <= shape[d];
+  if (!fits)
+    return InvalidInput("indices ", ShapeString(indices), " do not fit into ", ShapeString(shape),
+                        " along axis ", axis);
   return std::vector<TensorType>{{inputs[0].dtype, indices}};
+}
+
+/// The data stay whole along `axis` alone.
+std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+  const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
+  Box data = out;
+  data.begin[axis] = 0;
+  data.end[axis] = node.inputs[0].shape[axis];
+  return Restriction{{data, out}, node.attrs};
 }
 
 OpSample Sample(Rng& rng) {
@@ -41,8 +54,9 @@ OpSample Sample(Rng& rng) {
   for (int64_t extent : shape) indices.push_back(rng.Between(1, extent));
   indices[static_cast<size_t>(axis)] = rng.Between(1, 8);
   const double extent = static_cast<double>(shape[static_cast<size_t>(axis)]);
-  return {
-      {{SampleAnyDType(rng), shape}, SampleIndexType(rng, indices)}, {{"axis", axis}}, {{1, {rng.Flip() ? -extent : 0.0, extent}}}};
+  return {{{SampleAnyDType(rng), shape}, SampleIndexType(rng, indices)},
+          {{"axis", axis}},
+          {{1, {rng.Flip() ? -extent : 0.0, extent}}}};
 }
 
 OpDefinition Make() {
@@ -55,6 +69,7 @@ OpDefinition Make() {
   op.linear_inputs = &LinearInFirst;
   op.index_inputs = 2;
   op.bound = &BoundOfSelection;
+  op.restrict = &Restrict;
   op.sample = &Sample;
   return op;
 }

@@ -1,4 +1,5 @@
-// Gelu(x) = x Phi(x), Phi the normal distribution function; approximate = "tanh": by the usual tanh formula.
+// Gelu(x) = x Phi(x), Phi the normal distribution function; approximate = "tanh": by the usual tanh
+// formula.
 
 #include <cmath>
 #include <numbers>
@@ -17,14 +18,18 @@ double Gelu(double x, bool by_tanh) {
 
 constexpr ScalarFunction kGelu = {
     .name = "Gelu",
-    .real = [](std::span<const double> x, std::span<const double> p) { return Gelu(x[0], p[0] != 0); },
+    .real = [](std::span<const double> x,
+               std::span<const double> p) { return Gelu(x[0], p[0] != 0); },
     .zero_at_zero = true};
 
-Parameters ParametersOf(const NodeView& node) { return {node.attrs.Str("approximate") == "tanh" ? 1.0 : 0.0}; }
+Parameters ParametersOf(const NodeView& node) {
+  return {node.attrs.Str("approximate") == "tanh" ? 1.0 : 0.0};
+}
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const std::string& approximate = attrs.Str("approximate");
-  if (approximate != "none" && approximate != "tanh") return InvalidInput("unknown approximation '", approximate, "'");
+  if (approximate != "none" && approximate != "tanh")
+    return InvalidInput("unknown approximation '", approximate, "'");
   return InferSameFloat(inputs, attrs);
 }
 

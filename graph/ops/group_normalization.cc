@@ -1,5 +1,5 @@
-// GroupNormalization(x[N, C, D...], scale[C], bias[C]): each image's group of C / num_groups channels normalised over its
-// channels and positions (opset 21: scale and bias are per channel).
+// GroupNormalization(x[N, C, D...], scale[C], bias[C]): each image's group of C / num_groups
+// channels normalized over its channels and positions (opset 21: scale and bias are per channel).
 
 #include "base/status.h"
 #include "graph/normalization.h"
@@ -23,7 +23,8 @@ struct GroupNormalizationMeaning {
         for (int64_t k = row * count; k < (row + 1) * count; ++k) {
           const int64_t c = k / plane % shape[1];
           out[static_cast<size_t>(k)] =
-              Plus(Times(Times(Minus(in.Flat(0, k), moments.mean), moments.rsqrt), in.Flat(1, c)), in.Flat(2, c));
+              Plus(Times(Times(Minus(in.Flat(0, k), moments.mean), moments.rsqrt), in.Flat(1, c)),
+                   in.Flat(2, c));
         }
       }
     });
@@ -32,18 +33,24 @@ struct GroupNormalizationMeaning {
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const Shape& x = inputs[0].shape;
-  if (x.size() < 2) return InvalidInput("input ", ShapeString(x), " must have a rank of at least 2");
+  if (x.size() < 2)
+    return InvalidInput("input ", ShapeString(x), " must have a rank of at least 2");
   const int64_t groups = attrs.Int("num_groups");
-  if (groups < 1 || x[1] % groups != 0) return InvalidInput("num_groups ", groups, " does not divide the ", x[1], " channels");
+  if (groups < 1 || x[1] % groups != 0)
+    return InvalidInput("num_groups ", groups, " does not divide the ", x[1], " channels");
   MENDEL_RETURN_IF_ERROR(CheckChannelParameters(inputs, x[1]));
   MENDEL_RETURN_IF_ERROR(CheckEpsilon(attrs));
   return std::vector<TensorType>{inputs[0]};
 }
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   const Shape& x = node.inputs[0].shape;
   const int64_t count = NumElements(Shape(x.begin() + 1, x.end())) / node.attrs.Int("num_groups");
-  return BoundOfNormalized(static_cast<double>(count), inputs[0], node.attrs.Float("epsilon"), arithmetic) * inputs[1] + inputs[2];
+  return BoundOfNormalized(static_cast<double>(count), inputs[0], node.attrs.Float("epsilon"),
+                           arithmetic) *
+             inputs[1] +
+         inputs[2];
 }
 
 /// Boxes of whole groups.
@@ -53,7 +60,8 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   for (size_t d = 2; d < x.size(); ++d) {
     if (out.begin[d] != 0 || out.end[d] != x[d]) return std::nullopt;
   }
-  if (per_group == 0 || out.begin[1] % per_group != 0 || out.end[1] % per_group != 0) return std::nullopt;
+  if (per_group == 0 || out.begin[1] % per_group != 0 || out.end[1] % per_group != 0)
+    return std::nullopt;
   const Box channels{{out.begin[1]}, {out.end[1]}};
   Restriction restriction{{out, channels, channels}, node.attrs};
   restriction.attrs.Set("num_groups", (out.end[1] - out.begin[1]) / per_group);
@@ -61,14 +69,18 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
 }
 
 /// The images, jointly, times scale, plus bias.
-std::optional<AccessPattern> Access(const NodeView& node) { return AccessNormalizedChannels(node, 1); }
+std::optional<AccessPattern> Access(const NodeView& node) {
+  return AccessNormalizedChannels(node, 1);
+}
 
 OpSample Sample(Rng& rng) {
   Shape shape = SampleShape(rng, 2, 5, 3);
   const int64_t groups = rng.Between(1, 3);
   shape[1] *= groups;
   const TensorType parameter{DType::kF32, {shape[1]}};
-  return {{{DType::kF32, shape}, parameter, parameter}, {{"num_groups", groups}, {"epsilon", rng.Flip() ? 1e-5 : 0.25}}, {}};
+  return {{{DType::kF32, shape}, parameter, parameter},
+          {{"num_groups", groups}, {"epsilon", rng.Flip() ? 1e-5 : 0.25}},
+          {}};
 }
 
 OpDefinition Make() {

@@ -7,11 +7,14 @@
 namespace mendel::ops::hard_sigmoid {
 namespace {
 
-constexpr ScalarFunction kHardSigmoid = {.name = "HardSigmoid", .real = [](std::span<const double> x, std::span<const double> p) {
-                                           return std::max(0.0, std::min(1.0, p[0] * x[0] + p[1]));
-                                         }};
+constexpr ScalarFunction kHardSigmoid = {
+    .name = "HardSigmoid", .real = [](std::span<const double> x, std::span<const double> p) {
+      return std::max(0.0, std::min(1.0, p[0] * x[0] + p[1]));
+    }};
 
-Parameters ParametersOf(const NodeView& node) { return {node.attrs.Float("alpha"), node.attrs.Float("beta")}; }
+Parameters ParametersOf(const NodeView& node) {
+  return {node.attrs.Float("alpha"), node.attrs.Float("beta")};
+}
 
 OpSample Sample(Rng& rng) {
   OpSample sample = SampleUnaryFloat(rng);

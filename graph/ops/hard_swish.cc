@@ -7,10 +7,13 @@
 namespace mendel::ops::hard_swish {
 namespace {
 
-constexpr ScalarFunction kHardSwish = {
-    .name = "HardSwish",
-    .real = [](std::span<const double> x, std::span<const double>) { return x[0] * std::max(0.0, std::min(1.0, x[0] / 6 + 0.5)); },
-    .zero_at_zero = true};
+constexpr ScalarFunction kHardSwish = {.name = "HardSwish",
+                                       .real =
+                                           [](std::span<const double> x, std::span<const double>) {
+                                             return x[0] *
+                                                    std::max(0.0, std::min(1.0, x[0] / 6 + 0.5));
+                                           },
+                                       .zero_at_zero = true};
 
 OpDefinition Make() { return UnaryOp<kHardSwish>(); }
 

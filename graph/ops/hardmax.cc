@@ -1,4 +1,5 @@
-// Hardmax(x): 1 at the first of the largest elements along `axis`, 0 elsewhere. Depends on order, so opaque to the judge.
+// Hardmax(x): 1 at the first of the largest elements along `axis`, 0 elsewhere. Depends on order,
+// so opaque to the verifier.
 
 #include "graph/lines.h"
 
@@ -17,7 +18,8 @@ struct HardmaxMeaning {
   }
 };
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   arithmetic.CountOperands(LineLength(node), inputs[0]);
   return Bound::Symbol();
 }

@@ -6,7 +6,8 @@
 namespace mendel::ops::input {
 namespace {
 
-absl::StatusOr<std::vector<TensorType>> Infer(std::span<const TensorType>, const Attributes& attrs) {
+absl::StatusOr<std::vector<TensorType>> Infer(std::span<const TensorType>,
+                                              const Attributes& attrs) {
   const std::optional<DType> dtype = ParseDType(attrs.Str("dtype"));
   if (!dtype.has_value()) return InvalidInput("unknown dtype '", attrs.Str("dtype"), "'");
   return std::vector<TensorType>{{*dtype, attrs.IntList("shape")}};
@@ -15,7 +16,8 @@ absl::StatusOr<std::vector<TensorType>> Infer(std::span<const TensorType>, const
 OpDefinition Make() {
   OpDefinition op;
   op.name = "Input";
-  op.attributes = {{"name", std::string(), true}, {"dtype", std::string("f32")}, {"shape", Ints(), true}};
+  op.attributes = {
+      {"name", std::string(), true}, {"dtype", std::string("f32")}, {"shape", Ints(), true}};
   op.infer = &Infer;
   return op;
 }

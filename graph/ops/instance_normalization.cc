@@ -1,4 +1,5 @@
-// InstanceNormalization(x[N, C, D...], scale[C], bias[C]): each image's channel normalised over its positions.
+// InstanceNormalization(x[N, C, D...], scale[C], bias[C]): each image's channel normalized over its
+// positions.
 
 #include "base/status.h"
 #include "graph/normalization.h"
@@ -22,7 +23,8 @@ struct InstanceNormalizationMeaning {
         for (int64_t k = row * count; k < (row + 1) * count; ++k) {
           const int64_t c = k / plane % shape[1];
           out[static_cast<size_t>(k)] =
-              Plus(Times(Times(Minus(in.Flat(0, k), moments.mean), moments.rsqrt), in.Flat(1, c)), in.Flat(2, c));
+              Plus(Times(Times(Minus(in.Flat(0, k), moments.mean), moments.rsqrt), in.Flat(1, c)),
+                   in.Flat(2, c));
         }
       }
     });
@@ -31,16 +33,19 @@ struct InstanceNormalizationMeaning {
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const Shape& x = inputs[0].shape;
-  if (x.size() < 3) return InvalidInput("input ", ShapeString(x), " must have a rank of at least 3");
+  if (x.size() < 3)
+    return InvalidInput("input ", ShapeString(x), " must have a rank of at least 3");
   MENDEL_RETURN_IF_ERROR(CheckChannelParameters(inputs, x[1]));
   MENDEL_RETURN_IF_ERROR(CheckEpsilon(attrs));
   return std::vector<TensorType>{inputs[0]};
 }
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   const Shape& x = node.inputs[0].shape;
   const double count = static_cast<double>(NumElements(Shape(x.begin() + 2, x.end())));
-  return BoundOfNormalized(count, inputs[0], node.attrs.Float("epsilon"), arithmetic) * inputs[1] + inputs[2];
+  return BoundOfNormalized(count, inputs[0], node.attrs.Float("epsilon"), arithmetic) * inputs[1] +
+         inputs[2];
 }
 
 /// Boxes of whole planes.
@@ -54,12 +59,15 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
 }
 
 /// The planes, jointly, times scale, plus bias.
-std::optional<AccessPattern> Access(const NodeView& node) { return AccessNormalizedChannels(node, 2); }
+std::optional<AccessPattern> Access(const NodeView& node) {
+  return AccessNormalizedChannels(node, 2);
+}
 
 OpSample Sample(Rng& rng) {
   const Shape shape = SampleShape(rng, 3, 5, 4);
   const TensorType parameter{DType::kF32, {shape[1]}};
-  return {{{DType::kF32, shape}, parameter, parameter}, {{"epsilon", rng.Flip() ? 1e-5 : 0.25}}, {}};
+  return {
+      {{DType::kF32, shape}, parameter, parameter}, {{"epsilon", rng.Flip() ? 1e-5 : 0.25}}, {}};
 }
 
 OpDefinition Make() {

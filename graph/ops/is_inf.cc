@@ -1,4 +1,4 @@
-// IsInf(x): whether x is infinite, of the signs asked for.
+// IsInf(x): whether x is infinite, of the signs requested.
 
 #include <limits>
 
@@ -11,13 +11,15 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr ScalarFunction kIsInf = {.name = "IsInf",
                                    .real =
                                        [](std::span<const double> x, std::span<const double> p) {
-                                         const bool found = (x[0] == -kInfinity && p[0] != 0) || (x[0] == kInfinity && p[1] != 0);
+                                         const bool found = (x[0] == -kInfinity && p[0] != 0) ||
+                                                            (x[0] == kInfinity && p[1] != 0);
                                          return found ? 1.0 : 0.0;
                                        },
                                    .zero_at_zero = true};
 
 Parameters ParametersOf(const NodeView& node) {
-  return {node.attrs.Int("detect_negative") != 0 ? 1.0 : 0.0, node.attrs.Int("detect_positive") != 0 ? 1.0 : 0.0};
+  return {node.attrs.Int("detect_negative") != 0 ? 1.0 : 0.0,
+          node.attrs.Int("detect_positive") != 0 ? 1.0 : 0.0};
 }
 
 OpSample Sample(Rng& rng) {

@@ -9,7 +9,8 @@ namespace {
 
 constexpr ScalarFunction kIsNaN = {
     .name = "IsNaN",
-    .real = [](std::span<const double> x, std::span<const double>) { return std::isnan(x[0]) ? 1.0 : 0.0; },
+    .real = [](std::span<const double> x,
+               std::span<const double>) { return std::isnan(x[0]) ? 1.0 : 0.0; },
     .zero_at_zero = true};
 
 OpDefinition Make() {

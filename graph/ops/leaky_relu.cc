@@ -7,7 +7,8 @@ namespace {
 
 constexpr ScalarFunction kLeakyRelu = {
     .name = "LeakyRelu",
-    .real = [](std::span<const double> x, std::span<const double> p) { return x[0] < 0 ? p[0] * x[0] : x[0]; },
+    .real = [](std::span<const double> x,
+               std::span<const double> p) { return x[0] < 0 ? p[0] * x[0] : x[0]; },
     .zero_at_zero = true};
 
 Parameters ParametersOf(const NodeView& node) { return {node.attrs.Float("alpha")}; }

@@ -1,9 +1,11 @@
-// LpPool(x[N, C, D...]): (sum over the window of |x|^p)^(1/p), p a positive integer. Padding counts as zero.
+// LpPool(x[N, C, D...]): (sum over the window of |x|^p)^(1/p), p a positive integer. Padding counts
+// as zero.
 
 #include "base/status.h"
 #include "graph/elementwise.h"
 #include "graph/functions.h"
 #include "graph/pooling.h"
+#include "graph/window_grid.h"
 
 namespace mendel::ops::lp_pool {
 namespace {
@@ -29,7 +31,8 @@ struct LpPoolMeaning {
     if constexpr (std::is_same_v<S, int64_t>) {
       return sum;  // never: inference takes floats only
     } else {
-      return p == 2 ? in.Call(functions::kSqrt, {sum}) : in.Call(functions::kPow, {sum, in.Literal(1.0 / static_cast<double>(p))});
+      return p == 2 ? in.Call(functions::kSqrt, {sum})
+                    : in.Call(functions::kPow, {sum, in.Literal(1.0 / static_cast<double>(p))});
     }
   }
 };
@@ -40,12 +43,14 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   return InferPoolFloat(inputs, attrs);
 }
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   const double p = static_cast<double>(node.attrs.Int("p"));
   const double taps = PoolTaps(node);
   if (node.attrs.Int("p") % 2 != 0) arithmetic.CountOperands(taps, inputs[0]);
   const Bound base = Either(inputs[0], Bound::Symbol());
-  const Bound sum = SumOf(taps, {p * base.num_degree, p * base.den_degree, p * base.log2_num, p * base.log2_den});
+  const Bound sum =
+      SumOf(taps, {p * base.num_degree, p * base.den_degree, p * base.log2_num, p * base.log2_den});
   if (p == 1) return sum;
   arithmetic.CountOperands(1, sum);
   if (p > 2) arithmetic.CountOperands(1, arithmetic.Literal(1 / p));
@@ -69,6 +74,9 @@ OpDefinition Make() {
 }
 
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_GRID_STRUCTURE({.op = "LpPool", .restrict = [](const GridRequest& request) {
+                                  return RestrictPoolGrid(request, false);
+                                }});
 
 }  // namespace
 }  // namespace mendel::ops::lp_pool

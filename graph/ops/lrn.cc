@@ -1,5 +1,5 @@
-// LRN(x[N, C, ...]): x / (bias + alpha / size * s)^beta with s the sum of squares over channels c - floor((size - 1) / 2) up to
-// c + ceil((size - 1) / 2). In GF(p) the power is the oracle "Pow".
+// LRN(x[N, C, ...]): x / (bias + alpha / size * s)^beta with s the sum of squares over channels c -
+// floor((size - 1) / 2) up to c + ceil((size - 1) / 2). In GF(p) the power is the oracle "Pow".
 
 #include <cmath>
 
@@ -17,7 +17,8 @@ struct LrnMeaning {
   static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
     const int64_t channels = in.shape(0)[1];
     const int64_t images = in.shape(0)[0];
-    const int64_t plane = channels * images == 0 ? 0 : NumElements(in.shape(0)) / (channels * images);
+    const int64_t plane =
+        channels * images == 0 ? 0 : NumElements(in.shape(0)) / (channels * images);
     const int64_t size = node.attrs.Int("size");
     const Divisor<S> divide(in, size);
     const S alpha = divide(in.Literal(node.attrs.Float("alpha")));
@@ -34,8 +35,8 @@ struct LrnMeaning {
             const S v = in.Flat(0, (row - c + other) * plane + k);
             squares = Plus(squares, Times(v, v));
           }
-          out[static_cast<size_t>(row * plane + k)] =
-              Times(in.Flat(0, row * plane + k), Power(in, Plus(bias, Times(alpha, squares)), exponent));
+          out[static_cast<size_t>(row * plane + k)] = Times(
+              in.Flat(0, row * plane + k), Power(in, Plus(bias, Times(alpha, squares)), exponent));
         }
       }
     });
@@ -52,20 +53,24 @@ struct LrnMeaning {
 };
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
-  if (inputs[0].shape.size() < 2) return InvalidInput("input ", TypeString(inputs[0]), " must have a rank of at least 2");
+  if (inputs[0].shape.size() < 2)
+    return InvalidInput("input ", TypeString(inputs[0]), " must have a rank of at least 2");
   if (attrs.Int("size") < 1) return InvalidInput("size must be positive, not ", attrs.Int("size"));
   // The base of the power is then positive; otherwise the operator would be a partial function.
   const double bias = attrs.Float("bias"), alpha = attrs.Float("alpha");
   if (!(bias > 0) || !(alpha >= 0) || std::isinf(bias) || std::isinf(alpha)) {
-    return InvalidInput("bias must be finite and positive and alpha finite and not negative, not ", bias, " and ", alpha);
+    return InvalidInput("bias must be finite and positive and alpha finite and not negative, not ",
+                        bias, " and ", alpha);
   }
   return InferSameFloat(inputs, attrs);
 }
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   const double size = static_cast<double>(node.attrs.Int("size"));
   const Bound factor = arithmetic.Literal(node.attrs.Float("alpha")) / arithmetic.Literal(size);
-  arithmetic.CountOperands(1, arithmetic.Literal(node.attrs.Float("bias")) + factor * SumOf(size, inputs[0] * inputs[0]));
+  arithmetic.CountOperands(1, arithmetic.Literal(node.attrs.Float("bias")) +
+                                  factor * SumOf(size, inputs[0] * inputs[0]));
   arithmetic.CountOperands(1, arithmetic.Literal(node.attrs.Float("beta")));
   return inputs[0] * Bound::Symbol();
 }

@@ -1,4 +1,5 @@
-// MatMul(a, b): NumPy's matmul. Ranks of at least 2; leading dimensions broadcast. (onnx/ turns vectors into matrices.)
+// MatMul(a, b): NumPy's matmul. Ranks of at least 2; leading dimensions broadcast. (onnx/ turns
+// vectors into matrices.)
 
 #include <algorithm>
 
@@ -35,21 +36,23 @@ struct MatMulMeaning {
       offsets.emplace_back(LeadingOffset(in.shape(0), index), LeadingOffset(in.shape(1), index));
       NextIndex(batch, index.first(batch.size()));
     }
-    // Enough strips for all threads, along the longer side: the operand that all strips of a batch read is prepared once a strip.
+    // Enough strips for all threads, along the longer side: the operand that all strips of a batch
+    // read is prepared once a strip.
     const int64_t batches = static_cast<int64_t>(offsets.size());
     const bool by_columns = n > m;
     const int64_t wanted = (2 * Parallelism() + batches - 1) / std::max<int64_t>(1, batches);
     const int64_t extent = by_columns ? n : m;
-    const int64_t strip = std::clamp<int64_t>((extent + wanted - 1) / std::max<int64_t>(1, wanted), kLeastStrip, kMostStrip);
+    const int64_t strip = std::clamp<int64_t>((extent + wanted - 1) / std::max<int64_t>(1, wanted),
+                                              kLeastStrip, kMostStrip);
     const int64_t strips = (extent + strip - 1) / strip;
-    const auto* context = ScalarScope<S>::Current();
+    auto* const context = ScalarScope<S>::Current();
     ParallelFor(batches * strips, [&](int64_t job) {
       const ScalarScope<S> scope(context);
       const size_t b = static_cast<size_t>(job / strips);
       const int64_t begin = job % strips * strip;
       const int64_t row = by_columns ? 0 : begin, column = by_columns ? begin : 0;
-      Gemm(by_columns ? m : std::min(strip, m - row), by_columns ? std::min(strip, n - column) : n, k,
-           left + offsets[b].first + row * k, k, right + offsets[b].second + column, n,
+      Gemm(by_columns ? m : std::min(strip, m - row), by_columns ? std::min(strip, n - column) : n,
+           k, left + offsets[b].first + row * k, k, right + offsets[b].second + column, n,
            out.data() + static_cast<int64_t>(b) * m * n + row * n + column, n, false);
     });
   }
@@ -58,7 +61,8 @@ struct MatMulMeaning {
     const Shape strides = RowMajorStrides(shape);
     const size_t skip = output.size() - shape.size();
     int64_t flat = 0;
-    for (size_t d = 0; d + 2 < shape.size(); ++d) flat += shape[d] == 1 ? 0 : output[skip + d] * strides[d];
+    for (size_t d = 0; d + 2 < shape.size(); ++d)
+      flat += shape[d] == 1 ? 0 : output[skip + d] * strides[d];
     return flat;
   }
 };
@@ -84,7 +88,8 @@ Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Ar
 
 Cost CostOfMatMul(const NodeView& node) {
   Cost cost;
-  cost.flops = 2.0 * static_cast<double>(NumElements(node.outputs[0])) * static_cast<double>(node.inputs[0].shape.back());
+  cost.flops = 2.0 * static_cast<double>(NumElements(node.outputs[0])) *
+               static_cast<double>(node.inputs[0].shape.back());
   for (const TensorType& type : node.inputs) cost.bytes += static_cast<double>(ByteSize(type));
   cost.bytes += static_cast<double>(ByteSize(node.outputs[0]));
   return cost;
@@ -118,7 +123,8 @@ std::optional<AccessPattern> Access(const NodeView& node) {
     const Shape& shape = node.inputs[side].shape;
     InputAccess access = BroadcastAccess(shape, rank);
     const size_t row = shape.size() - 2;
-    for (size_t d : {row, row + 1}) access.dims[d].coefficients[d + rank - shape.size()] = 1;  // extent 1 is no broadcast here
+    for (size_t d : {row, row + 1})
+      access.dims[d].coefficients[d + rank - shape.size()] = 1;  // extent 1 is no broadcast here
     DimAccess& reduced = access.dims[side == 0 ? row + 1 : row];
     reduced.coefficients.assign(rank, 0);
     reduced.whole = true;

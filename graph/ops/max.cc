@@ -1,4 +1,5 @@
-// Max(a, b), NaN when either is. (onnx/ chains more operands.) One symmetric oracle: Max(a, b) = Max(b, a) and Max(a, a) = a.
+// Max(a, b), NaN when either is. (onnx/ chains more operands.) One symmetric oracle: Max(a, b) =
+// Max(b, a) and Max(a, a) = a.
 
 #include "graph/elementwise.h"
 #include "graph/functions.h"
@@ -8,7 +9,9 @@ namespace {
 
 OpDefinition Make() {
   OpDefinition op = BinaryOp<functions::kMax>();
-  op.sign = [](const NodeView&, std::span<const Sign> inputs, bool) { return std::max(inputs[0], inputs[1]); };
+  op.sign = [](const NodeView&, std::span<const Sign> inputs, bool) {
+    return std::max(inputs[0], inputs[1]);
+  };
   return op;
 }
 

@@ -1,4 +1,5 @@
-// Min(a, b), NaN when either is. (onnx/ chains more operands.) One symmetric oracle: Min(a, b) = Min(b, a) and Min(a, a) = a.
+// Min(a, b), NaN when either is. (onnx/ chains more operands.) One symmetric oracle: Min(a, b) =
+// Min(b, a) and Min(a, a) = a.
 
 #include "graph/elementwise.h"
 #include "graph/functions.h"

@@ -1,5 +1,5 @@
-// Mod(a, b) with NumPy broadcasting. fmod = 0 (integers only): the remainder has the sign of b, as in Python; fmod = 1: that of a,
-// as C's fmod. A remainder by the integer 0 is 0.
+// Mod(a, b) with NumPy broadcasting. fmod = 0 (integers only): the remainder has the sign of b, as
+// in Python; fmod = 1: that of a, as C's fmod. A remainder by the integer 0 is 0.
 
 #include <cmath>
 
@@ -17,19 +17,23 @@ int64_t IntegerMod(int64_t a, int64_t b, bool fmod) {
 
 constexpr ScalarFunction kMod = {
     .name = "Mod",
-    .real = [](std::span<const double> x, std::span<const double>) { return std::fmod(x[0], x[1]); },
-    .integer = [](std::span<const int64_t> x, std::span<const double> p) { return IntegerMod(x[0], x[1], p[0] != 0); }};
+    .real = [](std::span<const double> x,
+               std::span<const double>) { return std::fmod(x[0], x[1]); },
+    .integer = [](std::span<const int64_t> x,
+                  std::span<const double> p) { return IntegerMod(x[0], x[1], p[0] != 0); }};
 
 struct ModMeaning {
   template <class S>
   static S At(const Reader<S>& in, const NodeView& node, int, Index i) {
     const double fmod = node.attrs.Int("fmod") != 0 ? 1 : 0;
-    return in.Call(kMod, {in.Broadcast(0, i), in.Broadcast(1, i)}, std::span<const double>(&fmod, 1));
+    return in.Call(kMod, {in.Broadcast(0, i), in.Broadcast(1, i)},
+                   std::span<const double>(&fmod, 1));
   }
 };
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
-  if (IsFloat(inputs[0].dtype) && attrs.Int("fmod") == 0) return InvalidInput("floats need fmod = 1");
+  if (IsFloat(inputs[0].dtype) && attrs.Int("fmod") == 0)
+    return InvalidInput("floats need fmod = 1");
   return InferBroadcastNumeric(inputs, attrs);
 }
 

@@ -24,7 +24,8 @@ OpDefinition Make() {
   op.sample = &SampleBinaryNumeric;
   op.sign = [](const NodeView& node, std::span<const Sign> inputs, bool one_operand) {
     // A square.
-    return one_operand ? std::max(Sign::kNonNegative, inputs[0]) : SignLeast(node, inputs, one_operand);
+    return one_operand ? std::max(Sign::kNonNegative, inputs[0])
+                       : SignLeast(node, inputs, one_operand);
   };
   return op;
 }

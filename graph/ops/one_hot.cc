@@ -1,5 +1,6 @@
-// OneHot(indices, values[2]){axis, depth}: a new dimension of extent `depth` at `axis` that holds values[1] at the index and
-// values[0] elsewhere. Negative indices count from the end; an index outside [-depth, depth) gives values[0] everywhere.
+// OneHot(indices, values[2]){axis, depth}: a new dimension of extent `depth` at `axis` that holds
+// values[1] at the index and values[0] elsewhere. Negative indices count from the end; an index
+// outside [-depth, depth) gives values[0] everywhere.
 
 #include <algorithm>
 
@@ -16,7 +17,8 @@ struct OneHotMeaning {
     std::array<int64_t, kMaxRank> source{};
     std::copy(i.begin(), i.begin() + static_cast<int64_t>(axis), source.begin());
     std::copy(i.begin() + static_cast<int64_t>(axis) + 1, i.end(), source.begin() + axis);
-    const auto hot = ResolveIndex(in.Integer(0, Index(source.data(), i.size() - 1)), node.attrs.Int("depth"));
+    const auto hot =
+        ResolveIndex(in.Integer(0, Index(source.data(), i.size() - 1)), node.attrs.Int("depth"));
     return in.Flat(1, hot == i[axis] ? 1 : 0);
   }
 };
@@ -25,13 +27,25 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const int64_t depth = attrs.Int("depth");
   MENDEL_RETURN_IF_ERROR(CheckIndexType(inputs[0]));
   MENDEL_RETURN_IF_ERROR(CheckAxis(attrs.Int("axis"), inputs[0].shape.size() + 1));
-  if (inputs[1].shape != Shape{2}) return InvalidInput("values must have two elements, not ", ShapeString(inputs[1].shape));
+  if (inputs[1].shape != Shape{2})
+    return InvalidInput("values must have two elements, not ", ShapeString(inputs[1].shape));
   if (depth < 0) return InvalidInput("bad depth ", depth);
   TensorType type{inputs[1].dtype, inputs[0].shape};
   type.shape.insert(type.shape.begin() + attrs.Int("axis"), depth);
   if (type.shape.size() > kMaxRank) return InvalidInput("the result has rank ", type.shape.size());
   MENDEL_RETURN_IF_ERROR(CheckExtents(type.shape));
   return std::vector<TensorType>{type};
+}
+
+/// Whole along the new dimension.
+std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+  const int64_t axis = node.attrs.Int("axis");
+  const size_t at = static_cast<size_t>(axis);
+  if (out.begin[at] != 0 || out.end[at] != node.attrs.Int("depth")) return std::nullopt;
+  Box indices = out;
+  indices.begin.erase(indices.begin.begin() + axis);
+  indices.end.erase(indices.end.begin() + axis);
+  return Restriction{{indices, Box{{0}, {2}}}, node.attrs};
 }
 
 OpSample Sample(Rng& rng) {
@@ -53,6 +67,7 @@ OpDefinition Make() {
   op.linear_inputs = [](const NodeView&) { return 2u; };
   op.index_inputs = 1;
   op.bound = &BoundOfSelection;
+  op.restrict = &Restrict;
   op.sample = &Sample;
   return op;
 }

@@ -1,6 +1,7 @@
-// Pad(x){pads, mode, value}: pads[d] positions before and pads[rank + d] after dimension d. Negative pads crop, before anything
-// is padded. Modes: "constant" (the literal `value`), "edge" (the nearest element), "reflect" (mirrored without repeating the
-// edge, again and again when the pad is longer than the tensor) and "wrap" (periodic).
+// Pad(x){pads, mode, value}: pads[d] positions before and pads[rank + d] after dimension d.
+// Negative pads crop, before anything is padded. Modes: "constant" (the literal `value`), "edge"
+// (the nearest element), "reflect" (mirrored without repeating the edge, again and again when the
+// pad is longer than the tensor) and "wrap" (periodic).
 
 #include <algorithm>
 #include <cmath>
@@ -13,13 +14,7 @@
 namespace mendel::ops::pad {
 namespace {
 
-/// A padding of infinities: a symbol in GF(p), told apart by its value.
-constexpr ScalarFunction kNonFinitePadding = {
-    .name = "NonFinitePadding",
-    .real = [](std::span<const double>, std::span<const double> value) { return value[0]; },
-    .integer = [](std::span<const int64_t>, std::span<const double>) { return int64_t{0}; }};
-
-/// What remains of one dimension after cropping, and the padding around it.
+/// The rest of one dimension after cropping, and the padding around it.
 struct PaddedDim {
   int64_t begin = 0;  ///< first position kept
   int64_t kept = 0;   ///< positions kept
@@ -34,7 +29,7 @@ PaddedDim DimOf(const Shape& shape, const Ints& pads, size_t d) {
           std::max<int64_t>(0, pads[shape.size() + d])};
 }
 
-/// Position among the kept ones that `at` (which may lie outside) shows; -1 for the constant.
+/// The kept position whose element stands at `at` (which may lie outside); -1 for the constant.
 int64_t Mirrored(const std::string& mode, int64_t at, int64_t kept) {
   if (at >= 0 && at < kept) return at;
   if (mode == "constant") return -1;
@@ -67,8 +62,7 @@ struct PadMeaning {
   template <class S>
   static S Padding(const Reader<S>& in, double value) {
     if (value == 0) return S{};
-    return std::isfinite(value) ? in.Literal(value)
-                                : in.Call(kNonFinitePadding, std::span<const S>(), std::span<const double>(&value, 1));
+    return in.Literal(value);
   }
 };
 
@@ -76,11 +70,13 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const Ints& pads = attrs.IntList("pads");
   const std::string& mode = attrs.Str("mode");
   const Shape& shape = inputs[0].shape;
-  if (pads.size() != 2 * shape.size()) return InvalidInput("pads must have length ", 2 * shape.size());
-  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap") return InvalidInput("unknown mode '", mode, "'");
-  if (IsIntegral(inputs[0].dtype) && attrs.Float("value") != std::trunc(attrs.Float("value"))) {
-    return InvalidInput("value ", attrs.Float("value"), " is no ", DTypeName(inputs[0].dtype));
-  }
+  if (pads.size() != 2 * shape.size())
+    return InvalidInput("pads must have length ", 2 * shape.size());
+  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap")
+    return InvalidInput("unknown mode '", mode, "'");
+  const double value = attrs.Float("value");
+  if (IsIntegral(inputs[0].dtype) && !(std::isfinite(value) && value == std::trunc(value)))
+    return InvalidInput("value ", value, " is no ", DTypeName(inputs[0].dtype));
   TensorType type{inputs[0].dtype, {}};
   for (size_t d = 0; d < shape.size(); ++d) {
     for (int64_t pad : {pads[d], pads[shape.size() + d]}) {
@@ -88,7 +84,8 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
         return InvalidInput("bad pad ", pad, " in dimension ", d, " of ", TypeString(inputs[0]));
     }
     const PaddedDim dim = DimOf(shape, pads, d);
-    if (dim.kept < 0) return InvalidInput("pads crop more than dimension ", d, " of ", TypeString(inputs[0]));
+    if (dim.kept < 0)
+      return InvalidInput("pads crop more than dimension ", d, " of ", TypeString(inputs[0]));
     if (dim.kept == 0 && dim.before + dim.after > 0 && mode != "constant")
       return InvalidInput("nothing to repeat in dimension ", d);
     type.shape.push_back(dim.before + dim.kept + dim.after);
@@ -97,15 +94,19 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   return std::vector<TensorType>{type};
 }
 
-bool PadsZero(const NodeView& node) { return node.attrs.Str("mode") == "constant" && node.attrs.Float("value") == 0; }
+bool PadsZero(const NodeView& node) {
+  return node.attrs.Str("mode") == "constant" && node.attrs.Float("value") == 0;
+}
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   if (node.attrs.Str("mode") != "constant" || PadsZero(node)) return inputs[0];
   const double value = node.attrs.Float("value");
   return Either(inputs[0], std::isfinite(value) ? arithmetic.Literal(value) : Bound::Symbol());
 }
 
-/// Constant padding is clipped; the other modes need no more than the whole dimension where the box meets their padding.
+/// Constant padding is clipped; the other modes need at most the whole dimension where the box
+/// overlaps their padding.
 std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   const Shape& shape = node.inputs[0].shape;
   const Ints& pads = node.attrs.IntList("pads");
@@ -128,7 +129,8 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   return restriction;
 }
 
-/// Zero padding is an absent element. Cropping hides input positions, which the accesses then never reach.
+/// Zero padding is an absent element. The accesses never reach input positions that cropping
+/// removes.
 std::optional<AccessPattern> Access(const NodeView& node) {
   const Ints& pads = node.attrs.IntList("pads");
   const Shape& shape = node.inputs[0].shape;
@@ -136,7 +138,7 @@ std::optional<AccessPattern> Access(const NodeView& node) {
   pattern.breaks.resize(shape.size());
   InputAccess access;
   for (size_t d = 0; d < shape.size(); ++d) {
-    // A crop beside a pad in one dimension: the pad would read what the crop hides.
+    // A dimension with a crop and a pad: the pad would read cropped positions.
     const PaddedDim dim = DimOf(shape, pads, d);
     const bool hidden = (dim.before > 0 || dim.after > 0) && dim.kept != shape[d];
     if (!PadsZero(node) || hidden) return std::nullopt;
@@ -167,11 +169,14 @@ OpDefinition Make() {
   op.attributes = {{"pads", Ints(), true}, {"mode", std::string("constant")}, {"value", 0.0}};
   op.infer = &Infer;
   op.meaning = MeaningOf<PadMeaning>();
-  op.linear_inputs = [](const NodeView& node) { return node.attrs.Str("mode") != "constant" || PadsZero(node) ? 1u : 0u; };
+  op.linear_inputs = [](const NodeView& node) {
+    return node.attrs.Str("mode") != "constant" || PadsZero(node) ? 1u : 0u;
+  };
   op.bound = &BoundOf;
   op.restrict = &Restrict;
   op.access = &Access;
   op.sample = &Sample;
+  op.infinite = [](const NodeView& node) { return !std::isfinite(node.attrs.Float("value")); };
   return op;
 }
 

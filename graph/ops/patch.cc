@@ -1,5 +1,6 @@
-// Patch(base, p0, p1, ...): `base` with box k overwritten by pk. A corrected mutant is a Patch: the mutant's output is the base,
-// each pk recomputes the original program on one wrong box. Boxes are disjoint and have the extents of their patches.
+// Patch(base, p0, p1, ...): `base` with box k overwritten by pk. A corrected mutant is a Patch: the
+// mutant's output is the base, each pk recomputes the original program on one wrong box. Boxes are
+// disjoint and have the extents of their patches.
 
 #include "base/status.h"
 #include "graph/fill.h"
@@ -16,7 +17,8 @@ struct PatchMeaning {
       for (size_t k = 0; k < boxes.size(); ++k) {
         if (!boxes[k].Contains(i)) continue;
         int64_t flat = 0;
-        for (size_t d = 0; d < i.size(); ++d) flat = flat * (boxes[k].end[d] - boxes[k].begin[d]) + i[d] - boxes[k].begin[d];
+        for (size_t d = 0; d < i.size(); ++d)
+          flat = flat * (boxes[k].end[d] - boxes[k].begin[d]) + i[d] - boxes[k].begin[d];
         return in.Flat(static_cast<int>(k) + 1, flat);
       }
       return in(0, i);
@@ -26,18 +28,22 @@ struct PatchMeaning {
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const Boxes& boxes = attrs.BoxList("boxes");
-  if (boxes.size() + 1 != inputs.size()) return InvalidInput(boxes.size(), " boxes need as many patches, not ", inputs.size() - 1);
+  if (boxes.size() + 1 != inputs.size())
+    return InvalidInput(boxes.size(), " boxes need as many patches, not ", inputs.size() - 1);
   const Box whole = Box::Whole(inputs[0].shape);
   for (size_t k = 0; k < boxes.size(); ++k) {
     const Box& box = boxes[k];
-    if (box.begin.size() != whole.begin.size() || box.Volume() == 0 || Intersect(box, whole) != box) {
+    if (box.begin.size() != whole.begin.size() || box.Volume() == 0 ||
+        Intersect(box, whole) != box) {
       return InvalidInput("box ", BoxString(box), " lies outside ", ShapeString(inputs[0].shape));
     }
     if (inputs[k + 1] != TensorType{inputs[0].dtype, box.Extents()}) {
-      return InvalidInput("patch ", k, " is ", TypeString(inputs[k + 1]), ", its box ", BoxString(box));
+      return InvalidInput("patch ", k, " is ", TypeString(inputs[k + 1]), ", its box ",
+                          BoxString(box));
     }
     for (size_t other = 0; other < k; ++other) {
-      if (Intersect(box, boxes[other]).has_value()) return InvalidInput("boxes ", other, " and ", k, " overlap");
+      if (Intersect(box, boxes[other]).has_value())
+        return InvalidInput("boxes ", other, " and ", k, " overlap");
     }
   }
   return std::vector<TensorType>{inputs[0]};

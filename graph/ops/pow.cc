@@ -1,5 +1,5 @@
-// Pow(a, b) = a^b with NumPy broadcasting, in the dtype of a; b may have another. Powers of integers are truncated and wrap, and
-// have an oracle of their own.
+// Pow(a, b) = a^b with NumPy broadcasting, in the dtype of a; b may have another. Powers of
+// integers are truncated and wrap, and have an oracle of their own.
 
 #include <cmath>
 
@@ -21,8 +21,10 @@ int64_t IntegerPower(int64_t base, int64_t exponent) {
 
 constexpr ScalarFunction kIntegerPow = {
     .name = "PowInteger",
-    .real = [](std::span<const double> x, std::span<const double>) { return std::trunc(std::pow(x[0], x[1])); },
-    .integer = [](std::span<const int64_t> x, std::span<const double>) { return IntegerPower(x[0], x[1]); }};
+    .real = [](std::span<const double> x,
+               std::span<const double>) { return std::trunc(std::pow(x[0], x[1])); },
+    .integer = [](std::span<const int64_t> x,
+                  std::span<const double>) { return IntegerPower(x[0], x[1]); }};
 
 struct PowMeaning {
   template <class S>
@@ -33,7 +35,8 @@ struct PowMeaning {
 };
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
-  if (inputs[0].dtype == DType::kBool || inputs[1].dtype == DType::kBool) return InvalidInput("expected numbers, not Booleans");
+  if (inputs[0].dtype == DType::kBool || inputs[1].dtype == DType::kBool)
+    return InvalidInput("expected numbers, not Booleans");
   const std::vector<TensorType> alike = {inputs[0], {inputs[0].dtype, inputs[1].shape}};
   return InferBroadcast(alike, attrs);
 }

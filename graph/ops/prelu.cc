@@ -1,5 +1,5 @@
-// PRelu(x, slope) = x where x >= 0, else slope x; slope broadcasts to x. Stated through Relu, Relu(x) - slope Relu(-x), so that it
-// is 0 at 0 and linear in the slope in the field too.
+// PRelu(x, slope) = x where x >= 0, else slope x; slope broadcasts to x. Stated through Relu,
+// Relu(x) - slope Relu(-x), so that it is 0 at 0 and linear in the slope in the field too.
 
 #include "base/status.h"
 #include "graph/elementwise.h"
@@ -18,14 +18,16 @@ struct PReluMeaning {
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   MENDEL_ASSIGN_OR_RETURN(std::vector<TensorType> types, InferBroadcastNumeric(inputs, attrs));
   if (types[0] != inputs[0]) {
-    return InvalidInput("slope ", TypeString(inputs[1]), " does not broadcast to ", TypeString(inputs[0]));
+    return InvalidInput("slope ", TypeString(inputs[1]), " does not broadcast to ",
+                        TypeString(inputs[0]));
   }
   return types;
 }
 
 OpSample Sample(Rng& rng) {
   OpSample sample = SampleUnaryNumeric(rng);
-  sample.inputs.push_back({sample.inputs[0].dtype, SampleBroadcastable(rng, sample.inputs[0].shape)});
+  sample.inputs.push_back(
+      {sample.inputs[0].dtype, SampleBroadcastable(rng, sample.inputs[0].shape)});
   return sample;
 }
 

@@ -9,7 +9,8 @@
 namespace mendel::ops::reciprocal {
 namespace {
 
-/// out = 1 / x, by one inversion and three products an element (Montgomery, 1987). False, leaving `out` alone, when some x is 0.
+/// out = 1 / x, by one inversion and three products an element (Montgomery, 1987). False, leaving
+/// `out` alone, when some x is 0.
 bool InvertAll(const Reader<Fp>& in, int64_t begin, std::span<Fp> out) {
   std::vector<Fp> products(out.size());  // of the elements before each
   Fp product = in.FromInteger(1);
@@ -36,9 +37,12 @@ struct ReciprocalMeaning {
       for (int64_t block = begin; block < end; block += kBlock) {
         const int64_t size = std::min(kBlock, end - block);
         if constexpr (std::is_same_v<S, Fp>) {
-          if (InvertAll(in, block, out.subspan(static_cast<size_t>(block), static_cast<size_t>(size)))) continue;
+          if (InvertAll(in, block,
+                        out.subspan(static_cast<size_t>(block), static_cast<size_t>(size))))
+            continue;
         }
-        for (int64_t k = block; k < block + size; ++k) out[static_cast<size_t>(k)] = in.Divide(in.FromInteger(1), in.Flat(0, k));
+        for (int64_t k = block; k < block + size; ++k)
+          out[static_cast<size_t>(k)] = in.Divide(in.FromInteger(1), in.Flat(0, k));
       }
     });
   }
@@ -48,7 +52,8 @@ OpDefinition Make() {
   OpDefinition op = ElementwiseOp("Reciprocal", 1);
   op.infer = &InferSameFloat;
   op.meaning = MeaningOf<ReciprocalMeaning>();
-  op.bound = [](const NodeView&, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+  op.bound = [](const NodeView&, std::span<const Bound> inputs, int,
+                const Arithmetic<Bound>& arithmetic) {
     return arithmetic.Divide(arithmetic.FromInteger(1), inputs[0]);
   };
   op.sample = [](Rng& rng) { return SampleUnaryIn(rng, 0.5, 2); };

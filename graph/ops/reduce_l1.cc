@@ -18,7 +18,8 @@ struct ReduceL1Meaning {
   }
 };
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   arithmetic.CountOperands(ReducedCount(node), inputs[0]);
   return SumOf(ReducedCount(node), Bound::Symbol());
 }

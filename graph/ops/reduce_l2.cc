@@ -18,7 +18,8 @@ struct ReduceL2Meaning {
   }
 };
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   arithmetic.CountOperands(1, SumOf(ReducedCount(node), inputs[0] * inputs[0]));
   return Bound::Symbol();
 }

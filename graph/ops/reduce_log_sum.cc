@@ -18,7 +18,8 @@ struct ReduceLogSumMeaning {
   }
 };
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   arithmetic.CountOperands(1, SumOf(ReducedCount(node), inputs[0]));
   return Bound::Symbol();
 }
@@ -34,6 +35,7 @@ OpDefinition Make() {
   op.meaning = MeaningOf<ReduceLogSumMeaning>();
   op.bound = &BoundOf;
   op.domain = {{.demand = Demand::kPositive}};
+  op.infinite = [](const NodeView& node) { return ReducedCount(node) == 0; };
   return op;
 }
 

@@ -1,5 +1,5 @@
-// ReduceLogSumExp(x): log(sum of exp(x)) over `axes`. In doubles the largest element is subtracted first, so that nothing
-// overflows.
+// ReduceLogSumExp(x): log(sum of exp(x)) over `axes`. In doubles the largest element is subtracted
+// first, so that nothing overflows.
 
 #include <cmath>
 #include <type_traits>
@@ -27,7 +27,8 @@ struct ReduceLogSumExpMeaning {
   }
 };
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   const double count = ReducedCount(node);
   arithmetic.CountOperands(count, inputs[0]);
   arithmetic.CountOperands(1, SumOf(count, Bound::Symbol()));
@@ -38,6 +39,7 @@ OpDefinition Make() {
   OpDefinition op = ReduceOp("ReduceLogSumExp", &SampleReduceFloat);
   op.meaning = MeaningOf<ReduceLogSumExpMeaning>();
   op.bound = &BoundOf;
+  op.infinite = [](const NodeView& node) { return ReducedCount(node) == 0; };
   return op;
 }
 

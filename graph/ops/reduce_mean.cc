@@ -1,6 +1,8 @@
-// ReduceMean(x): the mean over `axes`, of floats (a mean of integers would truncate, which no field does).
+// ReduceMean(x): the mean over `axes`, of floats (a mean of integers would truncate, which no field
+// does).
 
 #include "graph/elementwise.h"
+#include "graph/grid.h"
 #include "graph/reduction.h"
 
 namespace mendel::ops::reduce_mean {
@@ -18,7 +20,8 @@ struct ReduceMeanMeaning {
   }
 };
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   const double count = ReducedCount(node);
   return SumOf(count, inputs[0]) / arithmetic.Literal(count);
 }
@@ -34,6 +37,7 @@ OpDefinition Make() {
 }
 
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_GRID_STRUCTURE({.op = "ReduceMean", .ignores_even_repeats = true});
 
 }  // namespace
 }  // namespace mendel::ops::reduce_mean

@@ -1,4 +1,5 @@
-// Relu(x) = max(x, 0). The oracle keeps the true fact Relu(0) = 0, so that Relu commutes with zero padding.
+// Relu(x) = max(x, 0). The oracle keeps the true axiom Relu(0) = 0, so that Relu commutes with zero
+// padding.
 
 #include "graph/elementwise.h"
 

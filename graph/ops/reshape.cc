@@ -1,9 +1,12 @@
-// Reshape: the same elements in row-major order under another shape. ONNX Flatten, Squeeze and Unsqueeze become this.
+// Reshape: the same elements in row-major order under another shape. ONNX Flatten, Squeeze and
+// Unsqueeze become this.
 
 #include <algorithm>
 
 #include "base/status.h"
+#include "graph/grid.h"
 #include "graph/op_helpers.h"
+#include "graph/view_cut.h"
 
 namespace mendel::ops::reshape {
 namespace {
@@ -19,17 +22,19 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   TensorType type{inputs[0].dtype, attrs.IntList("shape")};
   int64_t count = 1;
   for (int64_t extent : type.shape) {
-    if (extent < 0 || (extent > 0 && count > kMaxElements / extent)) return InvalidInput("bad shape ", ShapeString(type.shape));
+    if (extent < 0 || (extent > 0 && count > kMaxElements / extent))
+      return InvalidInput("bad shape ", ShapeString(type.shape));
     count *= extent;
   }
   if (count != NumElements(inputs[0])) {
-    return InvalidInput("cannot reshape ", ShapeString(inputs[0].shape), " to ", ShapeString(type.shape));
+    return InvalidInput("cannot reshape ", ShapeString(inputs[0].shape), " to ",
+                        ShapeString(type.shape));
   }
   return std::vector<TensorType>{type};
 }
 
-/// Exact where the wanted box is whole in every dimension after the first that is cut, and the input has a dimension boundary
-/// at the same place: rows [begin, end) of the leading part.
+/// Exact where the wanted box is whole in every dimension after the first that is cut, and the
+/// input has a dimension boundary at the same place: rows [begin, end) of the leading part.
 std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   const Shape& to = node.outputs[0].shape;
   const Shape& from = node.inputs[0].shape;
@@ -47,6 +52,44 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   restriction.inputs[0].end[source] = out.end[cut];
   restriction.attrs.Set("shape", out.Extents());
   return restriction;
+}
+
+/// The wanted grid over dimensions [first, last) of the output as a grid of the input's dimensions
+/// that hold the same elements; what is computed may be more.
+void RestrictGroup(const NodeView& node, const ViewGroup& group, const Grid& wanted,
+                   GridRestriction& result) {
+  const Shape& from = node.inputs[0].shape;
+  const Shape& to = node.outputs[0].shape;
+  const auto part = [](const auto& list, size_t begin, size_t end) {
+    return std::decay_t<decltype(list)>(list.begin() + static_cast<int64_t>(begin),
+                                        list.begin() + static_cast<int64_t>(end));
+  };
+  const Shape from_shape = part(from, group.from_begin, group.from_end);
+  const Shape to_shape = part(to, group.to_begin, group.to_end);
+  const Grid to_grid = part(wanted, group.to_begin, group.to_end);
+  if (IsWhole(to_grid, to_shape)) return;
+  const std::vector<int64_t> flat = FlatPositions(to_shape, to_grid);
+  const Grid hull = HullOfFlat(from_shape, flat);
+  const std::vector<int64_t> covered = FlatPositions(from_shape, hull);
+  Grid computed = to_grid;
+  if (covered != flat) {
+    computed = HullOfFlat(to_shape, covered);
+    if (FlatPositions(to_shape, computed) != covered) return;
+  }
+  std::copy(computed.begin(), computed.end(),
+            result.computed.begin() + static_cast<int64_t>(group.to_begin));
+  std::copy(hull.begin(), hull.end(),
+            result.inputs[0].begin() + static_cast<int64_t>(group.from_begin));
+}
+
+std::optional<GridRestriction> RestrictGrid(const GridRequest& request) {
+  GridRestriction result = WholeRestriction(request.node, 0);
+  result.moved = 0;
+  for (const ViewGroup& group :
+       GroupView(request.node.inputs[0].shape, request.node.outputs[0].shape))
+    RestrictGroup(request.node, group, request.wanted, result);
+  result.attrs.Set("shape", ExtentsOf(result.computed));
+  return result;
 }
 
 std::optional<AccessPattern> Access(const NodeView& node) {
@@ -89,6 +132,7 @@ OpDefinition Make() {
 }
 
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_GRID_STRUCTURE({.op = "Reshape", .restrict = &RestrictGrid});
 
 }  // namespace
 }  // namespace mendel::ops::reshape

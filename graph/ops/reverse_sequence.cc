@@ -1,5 +1,6 @@
-// ReverseSequence(x, lens){batch_axis, time_axis}: in batch b the first lens[b] positions along `time_axis` in reverse order, the
-// rest as they are. Lengths outside the extent read elements that do not exist (movement.h).
+// ReverseSequence(x, lens){batch_axis, time_axis}: in batch b the first lens[b] positions along
+// `time_axis` in reverse order, the rest as they are. Lengths outside the extent read elements that
+// do not exist (movement.h).
 
 #include <algorithm>
 
@@ -36,6 +37,14 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   return std::vector<TensorType>{inputs[0]};
 }
 
+/// Whole along the time.
+std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+  const size_t batch = static_cast<size_t>(node.attrs.Int("batch_axis"));
+  const size_t time = static_cast<size_t>(node.attrs.Int("time_axis"));
+  if (out.begin[time] != 0 || out.end[time] != node.inputs[0].shape[time]) return std::nullopt;
+  return Restriction{{out, Box{{out.begin[batch]}, {out.end[batch]}}}, node.attrs};
+}
+
 OpSample Sample(Rng& rng) {
   const Shape shape = SampleShape(rng, 2, 4, 5);
   const int64_t batch = rng.Between(0, 1);
@@ -55,6 +64,7 @@ OpDefinition Make() {
   op.linear_inputs = &LinearInFirst;
   op.index_inputs = 2;
   op.bound = &BoundOfSelection;
+  op.restrict = &Restrict;
   op.sample = &Sample;
   return op;
 }

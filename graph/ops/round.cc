@@ -7,9 +7,10 @@
 namespace mendel::ops::round {
 namespace {
 
-constexpr ScalarFunction kRound = {.name = "Round",
-                                   .real = [](std::span<const double> x, std::span<const double>) { return std::nearbyint(x[0]); },
-                                   .zero_at_zero = true};
+constexpr ScalarFunction kRound = {
+    .name = "Round",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::nearbyint(x[0]); },
+    .zero_at_zero = true};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kRound>();

@@ -1,6 +1,7 @@
-// ScatterElements(data, indices, updates){axis, reduction}: `data` with the element at i, coordinate `axis` replaced by
-// indices[i], replaced by or combined with updates[i], for every position i of `updates` in row-major order. Indices may be
-// negative; updates outside the tensor are dropped (movement.h).
+// ScatterElements(data, indices, updates){axis, reduction}: `data` with the element at i,
+// coordinate `axis` replaced by indices[i], replaced by or combined with updates[i], for every
+// position i of `updates` in row-major order. Indices may be negative; updates outside the tensor
+// are dropped (movement.h).
 
 #include <algorithm>
 
@@ -41,17 +42,37 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   MENDEL_RETURN_IF_ERROR(CheckIndexType(inputs[1]));
   MENDEL_RETURN_IF_ERROR(CheckAxis(axis, shape.size()));
   bool fits = indices.size() == shape.size();
-  for (size_t d = 0; fits && d < shape.size(); ++d) fits = d == static_cast<size_t>(axis) || indices[d] <= shape[d];
-  if (!fits) return InvalidInput("indices ", ShapeString(indices), " do not fit into ", ShapeString(shape), " along axis ", axis);
+  for (size_t d = 0; fits && d < shape.size(); ++d)
+    fits = d == static_cast<size_t>(axis) || indices[d] <= shape[d];
+  if (!fits)
+    return InvalidInput("indices ", ShapeString(indices), " do not fit into ", ShapeString(shape),
+                        " along axis ", axis);
   if (inputs[2] != TensorType{inputs[0].dtype, indices}) {
-    return InvalidInput("updates must be ", TypeString({inputs[0].dtype, indices}), ", not ", TypeString(inputs[2]));
+    return InvalidInput("updates must be ", TypeString({inputs[0].dtype, indices}), ", not ",
+                        TypeString(inputs[2]));
   }
   return std::vector<TensorType>{inputs[0]};
 }
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
-  const double meet = static_cast<double>(node.inputs[1].shape[static_cast<size_t>(node.attrs.Int("axis"))]);
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
+  const double meet =
+      static_cast<double>(node.inputs[1].shape[static_cast<size_t>(node.attrs.Int("axis"))]);
   return BoundOfScatter(node.attrs.Str("reduction"), meet, inputs[0], inputs[2], arithmetic);
+}
+
+/// Along dimensions in which every position is updated, but for `axis`.
+std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+  const Shape& shape = node.inputs[0].shape;
+  const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
+  Box updates = out;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const bool whole = out.begin[d] == 0 && out.end[d] == shape[d];
+    const bool all = d != axis && node.inputs[1].shape[d] == shape[d];
+    if (!whole && !all) return std::nullopt;
+    if (whole) updates.end[d] = node.inputs[1].shape[d];
+  }
+  return Restriction{{out, updates, updates}, node.attrs};
 }
 
 OpSample Sample(Rng& rng) {
@@ -76,6 +97,7 @@ OpDefinition Make() {
   op.meaning = MeaningOf<ScatterElementsMeaning>();
   op.index_inputs = 2;
   op.bound = &BoundOf;
+  op.restrict = &Restrict;
   op.sample = &Sample;
   return op;
 }

@@ -1,6 +1,6 @@
-// ScatterND(data, indices, updates){reduction}: `data` with the slices that the tuples in the last dimension of `indices`
-// address replaced by, or combined with, those of `updates`, in row-major order. Indices may be negative; updates outside the
-// tensor are dropped (movement.h).
+// ScatterND(data, indices, updates){reduction}: `data` with the slices that the tuples in the last
+// dimension of `indices` address replaced by, or combined with, those of `updates`, in row-major
+// order. Indices may be negative; updates outside the tensor are dropped (movement.h).
 
 #include <algorithm>
 
@@ -24,7 +24,8 @@ struct ScatterNdMeaning {
       int64_t offset = 0;
       bool inside = true;
       for (int64_t k = 0; k < tuple; ++k) {
-        const auto at = ResolveIndex(in.IntegerFlat(1, t * tuple + k), shape[static_cast<size_t>(k)]);
+        const auto at =
+            ResolveIndex(in.IntegerFlat(1, t * tuple + k), shape[static_cast<size_t>(k)]);
         inside = inside && at.has_value();
         offset += at.value_or(0) * strides[static_cast<size_t>(k)];
       }
@@ -49,13 +50,16 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   Shape updates(indices.begin(), indices.end() - 1);
   updates.insert(updates.end(), shape.begin() + tuple, shape.end());
   if (inputs[2] != TensorType{inputs[0].dtype, updates}) {
-    return InvalidInput("updates must be ", TypeString({inputs[0].dtype, updates}), ", not ", TypeString(inputs[2]));
+    return InvalidInput("updates must be ", TypeString({inputs[0].dtype, updates}), ", not ",
+                        TypeString(inputs[2]));
   }
   return std::vector<TensorType>{inputs[0]};
 }
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
-  const double tuples = static_cast<double>(NumElements(node.inputs[1])) / static_cast<double>(node.inputs[1].shape.back());
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
+  const double tuples = static_cast<double>(NumElements(node.inputs[1])) /
+                        static_cast<double>(node.inputs[1].shape.back());
   return BoundOfScatter(node.attrs.Str("reduction"), tuples, inputs[0], inputs[2], arithmetic);
 }
 
@@ -66,7 +70,8 @@ OpSample Sample(Rng& rng) {
   Shape updates = indices;
   indices.push_back(tuple);
   updates.insert(updates.end(), shape.begin() + tuple, shape.end());
-  const double extent = static_cast<double>(*std::min_element(shape.begin(), shape.begin() + tuple));
+  const double extent =
+      static_cast<double>(*std::min_element(shape.begin(), shape.begin() + tuple));
   const char* reductions[] = {"none", "none", "add", "mul", "max", "min"};
   const DType dtype = rng.Flip(0.8) ? DType::kF32 : DType::kI64;
   return {{{dtype, shape}, SampleIndexType(rng, indices), {dtype, updates}},

@@ -1,4 +1,5 @@
-// Selu(x) = gamma x where x > 0, else gamma alpha (e^x - 1). The defaults are ONNX's, which are exact floats.
+// Selu(x) = gamma x where x > 0, else gamma alpha (e^x - 1). The defaults are ONNX's, which are
+// exact floats.
 
 #include <cmath>
 
@@ -7,12 +8,16 @@
 namespace mendel::ops::selu {
 namespace {
 
-constexpr ScalarFunction kSelu = {
-    .name = "Selu",
-    .real = [](std::span<const double> x, std::span<const double> p) { return p[1] * (x[0] > 0 ? x[0] : p[0] * std::expm1(x[0])); },
-    .zero_at_zero = true};
+constexpr ScalarFunction kSelu = {.name = "Selu",
+                                  .real =
+                                      [](std::span<const double> x, std::span<const double> p) {
+                                        return p[1] * (x[0] > 0 ? x[0] : p[0] * std::expm1(x[0]));
+                                      },
+                                  .zero_at_zero = true};
 
-Parameters ParametersOf(const NodeView& node) { return {node.attrs.Float("alpha"), node.attrs.Float("gamma")}; }
+Parameters ParametersOf(const NodeView& node) {
+  return {node.attrs.Float("alpha"), node.attrs.Float("gamma")};
+}
 
 OpSample Sample(Rng& rng) {
   OpSample sample = SampleUnaryFloat(rng);

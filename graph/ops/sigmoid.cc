@@ -7,10 +7,11 @@
 namespace mendel::ops::sigmoid {
 namespace {
 
-constexpr ScalarFunction kSigmoid = {.name = "Sigmoid", .real = [](std::span<const double> x, std::span<const double>) {
-                                       const double e = std::exp(-std::abs(x[0]));
-                                       return x[0] >= 0 ? 1 / (1 + e) : e / (1 + e);
-                                     }};
+constexpr ScalarFunction kSigmoid = {
+    .name = "Sigmoid", .real = [](std::span<const double> x, std::span<const double>) {
+      const double e = std::exp(-std::abs(x[0]));
+      return x[0] >= 0 ? 1 / (1 + e) : e / (1 + e);
+    }};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kSigmoid>();

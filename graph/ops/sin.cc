@@ -8,7 +8,9 @@ namespace mendel::ops::sin {
 namespace {
 
 constexpr ScalarFunction kSin = {
-    .name = "Sin", .real = [](std::span<const double> x, std::span<const double>) { return std::sin(x[0]); }, .zero_at_zero = true};
+    .name = "Sin",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::sin(x[0]); },
+    .zero_at_zero = true};
 
 OpDefinition Make() { return UnaryOp<kSin>(); }
 

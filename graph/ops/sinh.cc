@@ -7,9 +7,10 @@
 namespace mendel::ops::sinh {
 namespace {
 
-constexpr ScalarFunction kSinh = {.name = "Sinh",
-                                  .real = [](std::span<const double> x, std::span<const double>) { return std::sinh(x[0]); },
-                                  .zero_at_zero = true};
+constexpr ScalarFunction kSinh = {
+    .name = "Sinh",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::sinh(x[0]); },
+    .zero_at_zero = true};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kSinh>();

@@ -1,11 +1,12 @@
-// Slice(x){starts, ends, steps}: along each dimension d the positions starts[d], starts[d] + steps[d], ... before ends[d]. All
-// three lists have full rank and are normalised: 0 <= start <= end <= extent for positive steps; for negative ones
-// 0 <= start < extent and -1 <= end <= start.
+// Slice(x){starts, ends, steps}: along each dimension d the positions starts[d], starts[d] +
+// steps[d], ... before ends[d]. All three lists have full rank and are normalized: 0 <= start <=
+// end <= extent for positive steps; for negative ones 0 <= start < extent and -1 <= end <= start.
 
 #include <algorithm>
 
 #include "base/status.h"
 #include "graph/fill.h"
+#include "graph/grid.h"
 #include "graph/movement.h"
 
 namespace mendel::ops::slice {
@@ -29,19 +30,23 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const Ints& ends = attrs.IntList("ends");
   const Ints& steps = attrs.IntList("steps");
   const Shape& shape = inputs[0].shape;
-  if (starts.size() != shape.size() || ends.size() != shape.size() || steps.size() != shape.size()) {
+  if (starts.size() != shape.size() || ends.size() != shape.size() ||
+      steps.size() != shape.size()) {
     return InvalidInput("starts, ends and steps must have length ", shape.size());
   }
   TensorType type{inputs[0].dtype, {}};
   for (size_t d = 0; d < shape.size(); ++d) {
     const bool up = steps[d] > 0;
     const bool valid = up ? 0 <= starts[d] && starts[d] <= ends[d] && ends[d] <= shape[d]
-                          : steps[d] < 0 && 0 <= starts[d] && starts[d] < shape[d] && -1 <= ends[d] && ends[d] <= starts[d];
+                          : steps[d] < 0 && 0 <= starts[d] && starts[d] < shape[d] &&
+                                -1 <= ends[d] && ends[d] <= starts[d];
     if (!valid) {
-      return InvalidInput("bad slice ", starts[d], ":", ends[d], ":", steps[d], " of extent ", shape[d], " in dimension ", d);
+      return InvalidInput("bad slice ", starts[d], ":", ends[d], ":", steps[d], " of extent ",
+                          shape[d], " in dimension ", d);
     }
     const int64_t span = up ? ends[d] - starts[d] : starts[d] - ends[d];
-    // A step beyond the span takes one element; comparing first keeps the most negative step from overflowing.
+    // A step beyond the span takes one element; comparing first keeps the most negative step from
+    // overflowing.
     const bool one = up ? steps[d] >= span : steps[d] <= -span;
     const int64_t step = up || one ? steps[d] : -steps[d];
     type.shape.push_back(span == 0 ? 0 : (one ? 1 : (span + step - 1) / step));
@@ -68,13 +73,28 @@ std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
   return restriction;
 }
 
+std::optional<GridRestriction> RestrictGrid(const GridRequest& request) {
+  const Ints& starts = request.node.attrs.IntList("starts");
+  const Ints& steps = request.node.attrs.IntList("steps");
+  GridRestriction result = WholeRestriction(request.node, 0);
+  result.computed = request.wanted;
+  result.moved = 0;
+  for (size_t d = 0; d < starts.size(); ++d) {
+    std::vector<int64_t> list = request.wanted[d].ToList();
+    for (int64_t& at : list) at = starts[d] + at * steps[d];
+    result.inputs[0][d] = Positions::List(std::move(list));
+  }
+  return result;
+}
+
 std::optional<AccessPattern> Access(const NodeView& node) {
   const Ints& starts = node.attrs.IntList("starts");
   const Ints& steps = node.attrs.IntList("steps");
   AccessPattern pattern;
   pattern.breaks.resize(starts.size());
   InputAccess access;
-  for (size_t d = 0; d < starts.size(); ++d) access.dims.push_back(LinearAccess(starts.size(), d, steps[d], starts[d]));
+  for (size_t d = 0; d < starts.size(); ++d)
+    access.dims.push_back(LinearAccess(starts.size(), d, steps[d], starts[d]));
   pattern.inputs = {access};
   return pattern;
 }
@@ -90,7 +110,8 @@ OpSample Sample(Rng& rng) {
     ends.push_back(up ? high + 1 : low - 1);
     steps.push_back((up ? 1 : -1) * (rng.Flip() ? 1 : rng.Between(1, 9)));
   }
-  return {{{SampleAnyDType(rng), shape}}, {{"starts", starts}, {"ends", ends}, {"steps", steps}}, {}};
+  return {
+      {{SampleAnyDType(rng), shape}}, {{"starts", starts}, {"ends", ends}, {"steps", steps}}, {}};
 }
 
 OpDefinition Make() {
@@ -110,6 +131,7 @@ OpDefinition Make() {
 }
 
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_GRID_STRUCTURE({.op = "Slice", .restrict = &RestrictGrid});
 
 }  // namespace
 }  // namespace mendel::ops::slice

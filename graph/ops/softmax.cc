@@ -1,4 +1,5 @@
-// Softmax(x): exp(x) divided by its sum along `axis`. In doubles the largest element is subtracted first.
+// Softmax(x): exp(x) divided by its sum along `axis`. In doubles the largest element is subtracted
+// first.
 
 #include "graph/elementwise.h"
 #include "graph/functions.h"
@@ -12,7 +13,8 @@ struct SoftmaxMeaning {
   static void Fill(const Reader<S>& in, const NodeView& node, int, std::span<S> out) {
     FillLines(in, node.attrs.Int("axis"), out, [&](std::span<S> x) {
       S shift{};
-      if constexpr (std::is_same_v<S, double>) shift = functions::kMax.real(x, {});
+      if constexpr (std::is_same_v<S, double> || std::is_same_v<S, Extended>)
+        shift = in.Call(functions::kMax, x);
       S sum{};
       for (S& v : x) {
         v = in.Call(functions::kExp, {Minus(v, shift)});
@@ -28,7 +30,8 @@ struct SoftmaxMeaning {
   }
 };
 
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   arithmetic.CountOperands(LineLength(node), inputs[0]);
   return Bound::Symbol() / SumOf(LineLength(node), Bound::Symbol());
 }

@@ -8,9 +8,10 @@
 namespace mendel::ops::softplus {
 namespace {
 
-constexpr ScalarFunction kSoftplus = {.name = "Softplus", .real = [](std::span<const double> x, std::span<const double>) {
-                                        return std::max(x[0], 0.0) + std::log1p(std::exp(-std::abs(x[0])));
-                                      }};
+constexpr ScalarFunction kSoftplus = {
+    .name = "Softplus", .real = [](std::span<const double> x, std::span<const double>) {
+      return std::max(x[0], 0.0) + std::log1p(std::exp(-std::abs(x[0])));
+    }};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kSoftplus>();

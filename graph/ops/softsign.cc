@@ -9,7 +9,8 @@ namespace {
 
 constexpr ScalarFunction kSoftsign = {
     .name = "Softsign",
-    .real = [](std::span<const double> x, std::span<const double>) { return x[0] / (1 + std::abs(x[0])); },
+    .real = [](std::span<const double> x,
+               std::span<const double>) { return x[0] / (1 + std::abs(x[0])); },
     .zero_at_zero = true};
 
 OpDefinition Make() {

@@ -1,4 +1,5 @@
-// Split(x){axis, sizes}: output k is the k-th of the consecutive pieces along `axis`, of extents `sizes`.
+// Split(x){axis, sizes}: output k is the k-th of the consecutive pieces along `axis`, of extents
+// `sizes`.
 
 #include <algorithm>
 #include <numeric>
@@ -16,7 +17,8 @@ struct SplitMeaning {
     const Ints& sizes = node.attrs.IntList("sizes");
     std::array<int64_t, kMaxRank> source{};
     std::copy(i.begin(), i.end(), source.begin());
-    source[static_cast<size_t>(node.attrs.Int("axis"))] += std::accumulate(sizes.begin(), sizes.begin() + output, int64_t{0});
+    source[static_cast<size_t>(node.attrs.Int("axis"))] +=
+        std::accumulate(sizes.begin(), sizes.begin() + output, int64_t{0});
     return in(0, Index(source.data(), i.size()));
   }
 };
@@ -28,10 +30,12 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const int64_t extent = inputs[0].shape[static_cast<size_t>(axis)];
   int64_t total = 0;
   for (int64_t size : sizes) {
-    if (size < 0 || size > extent - total) return InvalidInput("sizes do not sum up to the extent ", extent);
+    if (size < 0 || size > extent - total)
+      return InvalidInput("sizes do not sum up to the extent ", extent);
     total += size;
   }
-  if (sizes.empty() || total != extent) return InvalidInput("sizes sum up to ", total, ", not to the extent ", extent);
+  if (sizes.empty() || total != extent)
+    return InvalidInput("sizes sum up to ", total, ", not to the extent ", extent);
   std::vector<TensorType> types;
   for (int64_t size : sizes) {
     types.push_back(inputs[0]);
@@ -72,7 +76,8 @@ OpDefinition Make() {
   return op;
 }
 
-std::optional<SeparableTaps> Taps(const NodeView& node, std::span<const Tensor* const>, int output) {
+std::optional<SeparableTaps> Taps(const NodeView& node, std::span<const Tensor* const>,
+                                  int output) {
   const Ints& sizes = node.attrs.IntList("sizes");
   const Shape& shape = node.outputs[static_cast<size_t>(output)].shape;
   SeparableTaps result;

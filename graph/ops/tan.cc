@@ -8,7 +8,9 @@ namespace mendel::ops::tan {
 namespace {
 
 constexpr ScalarFunction kTan = {
-    .name = "Tan", .real = [](std::span<const double> x, std::span<const double>) { return std::tan(x[0]); }, .zero_at_zero = true};
+    .name = "Tan",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::tan(x[0]); },
+    .zero_at_zero = true};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kTan>();

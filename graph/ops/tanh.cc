@@ -7,9 +7,10 @@
 namespace mendel::ops::tanh {
 namespace {
 
-constexpr ScalarFunction kTanh = {.name = "Tanh",
-                                  .real = [](std::span<const double> x, std::span<const double>) { return std::tanh(x[0]); },
-                                  .zero_at_zero = true};
+constexpr ScalarFunction kTanh = {
+    .name = "Tanh",
+    .real = [](std::span<const double> x, std::span<const double>) { return std::tanh(x[0]); },
+    .zero_at_zero = true};
 
 OpDefinition Make() {
   OpDefinition op = UnaryOp<kTanh>();

@@ -9,7 +9,8 @@ namespace {
 
 constexpr ScalarFunction kThresholdedRelu = {
     .name = "ThresholdedRelu",
-    .real = [](std::span<const double> x, std::span<const double> p) { return x[0] > p[0] || std::isnan(x[0]) ? x[0] : 0.0; },
+    .real = [](std::span<const double> x,
+               std::span<const double> p) { return x[0] > p[0] || std::isnan(x[0]) ? x[0] : 0.0; },
     .zero_at_zero = true};
 
 Parameters ParametersOf(const NodeView& node) { return {node.attrs.Float("alpha")}; }

@@ -19,10 +19,13 @@ struct TileMeaning {
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   const Ints& repeats = attrs.IntList("repeats");
   TensorType type = inputs[0];
-  if (repeats.size() != type.shape.size()) return InvalidInput("repeats must have length ", type.shape.size());
+  if (repeats.size() != type.shape.size())
+    return InvalidInput("repeats must have length ", type.shape.size());
   for (size_t d = 0; d < repeats.size(); ++d) {
-    if (repeats[d] < 0 || repeats[d] > kMaxElements) return InvalidInput("bad repeat ", repeats[d], " in dimension ", d);
-    if (type.shape[d] > 0 && repeats[d] > kMaxElements / type.shape[d]) return InvalidInput("the result is too large");
+    if (repeats[d] < 0 || repeats[d] > kMaxElements)
+      return InvalidInput("bad repeat ", repeats[d], " in dimension ", d);
+    if (type.shape[d] > 0 && repeats[d] > kMaxElements / type.shape[d])
+      return InvalidInput("the result is too large");
     type.shape[d] *= repeats[d];
   }
   MENDEL_RETURN_IF_ERROR(CheckExtents(type.shape));
@@ -55,7 +58,8 @@ std::optional<SeparableTaps> Taps(const NodeView& node, std::span<const Tensor* 
   for (size_t d = 0; d < node.inputs[0].shape.size(); ++d) {
     SeparableTaps::Dim& dim = result.dims.emplace_back();
     dim.input_dim = static_cast<int>(d);
-    for (int64_t t = 0; t < node.outputs[0].shape[d]; ++t) dim.taps.push_back({{t % node.inputs[0].shape[d], 1.0}});
+    for (int64_t t = 0; t < node.outputs[0].shape[d]; ++t)
+      dim.taps.push_back({{t % node.inputs[0].shape[d], 1.0}});
   }
   return result;
 }

@@ -1,11 +1,13 @@
-// TopK(x){k, axis, largest, sorted}: the k largest (or smallest) elements along `axis`, best first, and their positions (i64).
-// Of equal elements the one with the lower position comes first; NaN counts as larger than every number. `sorted` = 0 leaves the
-// order to the implementation: the definition sorts.
+// TopK(x){k, axis, largest, sorted}: the k largest (or smallest) elements along `axis`, best first,
+// and their positions (i64). Of equal elements the one with the lower position comes first; NaN
+// counts as larger than every number. `sorted` = 0 leaves the order to the implementation: the
+// definition sorts.
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/status.h"
+#include "graph/grid.h"
 #include "graph/movement.h"
 
 namespace mendel::ops::top_k {
@@ -33,7 +35,8 @@ struct TopKMeaning {
     std::vector<int64_t> order(line.size());
     for (int64_t l = 0; l < lines; ++l) {
       const int64_t first = l / inner * inner * shape[axis] + l % inner;
-      for (size_t p = 0; p < line.size(); ++p) line[p] = in.Flat(0, first + static_cast<int64_t>(p) * inner);
+      for (size_t p = 0; p < line.size(); ++p)
+        line[p] = in.Flat(0, first + static_cast<int64_t>(p) * inner);
       std::iota(order.begin(), order.end(), 0);
       std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
         const S& x = line[static_cast<size_t>(a)];
@@ -61,9 +64,30 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
 }
 
 /// One oracle of the whole line.
-Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int, const Arithmetic<Bound>& arithmetic) {
+Bound BoundOf(const NodeView& node, std::span<const Bound> inputs, int,
+              const Arithmetic<Bound>& arithmetic) {
   arithmetic.CountOperands(static_cast<double>(NumElements(node.inputs[0])), inputs[0]);
   return Either(Bound::Symbol(), inputs[0]);
+}
+
+/// Whole lines.
+std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+  const size_t axis = static_cast<size_t>(node.attrs.Int("axis"));
+  if (out.begin[axis] != 0 || out.end[axis] != node.outputs[0].shape[axis]) return std::nullopt;
+  Box box = out;
+  box.end[axis] = node.inputs[0].shape[axis];
+  return Restriction{{box}, node.attrs};
+}
+
+/// The same for values and positions.
+std::optional<GridRestriction> RestrictGrid(const GridRequest& request) {
+  const size_t axis = static_cast<size_t>(request.node.attrs.Int("axis"));
+  GridRestriction result = WholeRestriction(request.node, request.output);
+  const Positions whole = result.inputs[0][axis], line = result.computed[axis];
+  result.computed = result.inputs[0] = request.wanted;
+  result.computed[axis] = line;
+  result.inputs[0][axis] = whole;
+  return result;
 }
 
 OpSample Sample(Rng& rng) {
@@ -80,16 +104,21 @@ OpDefinition Make() {
   OpDefinition op;
   op.name = "TopK";
   op.min_inputs = op.max_inputs = 1;
-  op.attributes = {{"k", int64_t{0}, true}, {"axis", int64_t{0}, true}, {"largest", int64_t{1}}, {"sorted", int64_t{1}}};
+  op.attributes = {{"k", int64_t{0}, true},
+                   {"axis", int64_t{0}, true},
+                   {"largest", int64_t{1}},
+                   {"sorted", int64_t{1}}};
   op.infer = &Infer;
   op.meaning = MeaningOf<TopKMeaning>();
   op.opaque = true;
   op.bound = &BoundOf;
+  op.restrict = &Restrict;
   op.sample = &Sample;
   return op;
 }
 
 MENDEL_REGISTER_OP(&Make);
+MENDEL_REGISTER_GRID_STRUCTURE({.op = "TopK", .restrict = &RestrictGrid});
 
 }  // namespace
 }  // namespace mendel::ops::top_k

@@ -27,7 +27,8 @@ TypesOr Infer(std::span<const TensorType> inputs, const Attributes& attrs) {
   std::sort(sorted.begin(), sorted.end());
   bool valid = perm.size() == inputs[0].shape.size();
   for (size_t d = 0; valid && d < sorted.size(); ++d) valid = sorted[d] == static_cast<int64_t>(d);
-  if (!valid) return InvalidInput("perm is no permutation of the dimensions of ", TypeString(inputs[0]));
+  if (!valid)
+    return InvalidInput("perm is no permutation of the dimensions of ", TypeString(inputs[0]));
   TensorType type{inputs[0].dtype, {}};
   for (int64_t d : perm) type.shape.push_back(inputs[0].shape[static_cast<size_t>(d)]);
   return std::vector<TensorType>{type};
@@ -49,7 +50,8 @@ std::optional<AccessPattern> Access(const NodeView& node) {
   pattern.breaks.resize(perm.size());
   InputAccess access;
   access.dims.resize(perm.size());
-  for (size_t d = 0; d < perm.size(); ++d) access.dims[static_cast<size_t>(perm[d])] = LinearAccess(perm.size(), d);
+  for (size_t d = 0; d < perm.size(); ++d)
+    access.dims[static_cast<size_t>(perm[d])] = LinearAccess(perm.size(), d);
   pattern.inputs = {access};
   return pattern;
 }

@@ -1,5 +1,5 @@
-// Trilu(x){upper, k}: the matrices of the last two dimensions with the elements below (upper = 1) or above (upper = 0) the k-th
-// diagonal replaced by zero.
+// Trilu(x){upper, k}: the matrices of the last two dimensions with the elements below (upper = 1)
+// or above (upper = 0) the k-th diagonal replaced by zero.
 
 #include "base/status.h"
 #include "graph/movement.h"
@@ -19,7 +19,8 @@ struct TriluMeaning {
 };
 
 TypesOr Infer(std::span<const TensorType> inputs, const Attributes&) {
-  if (inputs[0].shape.size() < 2) return InvalidInput("expected matrices, not ", TypeString(inputs[0]));
+  if (inputs[0].shape.size() < 2)
+    return InvalidInput("expected matrices, not ", TypeString(inputs[0]));
   return std::vector<TensorType>{inputs[0]};
 }
 
@@ -29,6 +30,14 @@ std::optional<AccessPattern> Access(const NodeView& node) {
   AccessPattern pattern = WholeAlong(node, rank - 2, rank);
   pattern.combine = AccessPattern::Combine::kSum;
   return pattern;
+}
+
+/// A box has its own diagonal.
+std::optional<Restriction> Restrict(const NodeView& node, const Box& out) {
+  const size_t rank = out.begin.size();
+  Restriction restriction{{out}, node.attrs};
+  restriction.attrs.Set("k", node.attrs.Int("k") + out.begin[rank - 2] - out.begin[rank - 1]);
+  return restriction;
 }
 
 OpSample Sample(Rng& rng) {
@@ -45,6 +54,7 @@ OpDefinition Make() {
   op.meaning = MeaningOf<TriluMeaning>();
   op.linear_inputs = &LinearInFirst;
   op.bound = &BoundOfSelection;
+  op.restrict = &Restrict;
   op.access = &Access;
   op.sample = &Sample;
   return op;

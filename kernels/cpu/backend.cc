@@ -1,4 +1,5 @@
-// The backend "cpu": oneDNN for convolutions, matrix products, pools and normalisations, own kernels for the rest.
+// The backend "cpu": oneDNN for convolutions, matrix products, pools and normalizations, own
+// kernels for the rest.
 
 #include "runtime/backend.h"
 
@@ -9,16 +10,16 @@
 #include <utility>
 
 #include "base/status.h"
-#include "kernels/cpu/conv_layout.h"
-#include "kernels/cpu/layout_regions.h"
-#include "kernels/cpu/low_precision.h"
-#include "kernels/cpu/lower.h"
-#include "kernels/cpu/lower_attention.h"
-#include "kernels/cpu/lower_depthwise.h"
-#include "kernels/cpu/lower_direct.h"
-#include "kernels/cpu/strip_claims.h"
+#include "kernels/cpu/kernels/low_precision.h"
+#include "kernels/cpu/kernels/winograd.h"
+#include "kernels/cpu/lowering/conv_layout.h"
+#include "kernels/cpu/lowering/layout_regions.h"
+#include "kernels/cpu/lowering/lower.h"
+#include "kernels/cpu/lowering/lower_attention.h"
+#include "kernels/cpu/lowering/lower_depthwise.h"
+#include "kernels/cpu/lowering/lower_direct.h"
+#include "kernels/cpu/lowering/strip_claims.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/cpu/winograd.h"
 
 namespace mendel::cpu {
 namespace {
@@ -27,7 +28,8 @@ bool HasEmptyTensor(const Graph& graph, int32_t node) {
   const auto empty = [](const TensorType& type) { return NumElements(type) == 0; };
   const std::vector<TensorType> inputs = graph.InputTypes(node);
   const std::vector<TensorType>& outputs = graph.node(node).outputs;
-  return std::any_of(inputs.begin(), inputs.end(), empty) || std::any_of(outputs.begin(), outputs.end(), empty);
+  return std::any_of(inputs.begin(), inputs.end(), empty) ||
+         std::any_of(outputs.begin(), outputs.end(), empty);
 }
 
 absl::Status LowerAlone(Lowering& lowering, int32_t node) {
@@ -39,7 +41,7 @@ absl::Status LowerAlone(Lowering& lowering, int32_t node) {
   return LowerDefinition(lowering, node);
 }
 
-/// Alone, the members of a group that could not be lowered as one.
+/// Lowers the members of a group one by one, when they could not be lowered together.
 absl::Status LowerSingly(Lowering& lowering, const Group& group) {
   for (int32_t node : group.nodes) {
     MENDEL_ASSIGN_OR_RETURN(const bool done, LowerElementwise(lowering, std::span(&node, 1)));
@@ -64,9 +66,12 @@ absl::StatusOr<Program> Lower(const Graph& graph, const CompileOptions& options)
   MarkNarrow(lowering, claims.nodes, groups);
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const int32_t id = static_cast<int32_t>(i);
-    if (lowering.folded().IsConstant({id, 0}) || IsInput(graph.node(id)) || claims.nodes.count(id) != 0) continue;
+    if (lowering.folded().IsConstant({id, 0}) || IsInput(graph.node(id)) ||
+        claims.nodes.count(id) != 0)
+      continue;
     if (claimed.count(id) != 0) continue;
-    if (const auto patch = claims.by_patch.find(id); patch != claims.by_patch.end() && !HasEmptyTensor(graph, id)) {
+    if (const auto patch = claims.by_patch.find(id);
+        patch != claims.by_patch.end() && !HasEmptyTensor(graph, id)) {
       LowerPatch(lowering, id, patch->second);
       continue;
     }
@@ -74,8 +79,9 @@ absl::StatusOr<Program> Lower(const Graph& graph, const CompileOptions& options)
       if (!grouped[i]) MENDEL_RETURN_IF_ERROR(LowerAlone(lowering, id));
       continue;
     }
-    absl::StatusOr<bool> done =
-        groups[i]->contraction ? LowerContraction(lowering, *groups[i]) : LowerElementwise(lowering, groups[i]->nodes);
+    absl::StatusOr<bool> done = groups[i]->contraction
+                                    ? LowerContraction(lowering, *groups[i])
+                                    : LowerElementwise(lowering, groups[i]->nodes);
     MENDEL_RETURN_IF_ERROR(done.status());
     if (!*done) MENDEL_RETURN_IF_ERROR(LowerSingly(lowering, *groups[i]));
   }
@@ -86,7 +92,8 @@ std::string CpuModel() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {
     const size_t colon = line.find(':');
-    if (line.compare(0, 10, "model name") == 0 && colon != std::string::npos) return line.substr(std::min(line.size(), colon + 2));
+    if (line.compare(0, 10, "model name") == 0 && colon != std::string::npos)
+      return line.substr(std::min(line.size(), colon + 2));
   }
   return "unknown";
 }
@@ -129,14 +136,15 @@ class CpuBackend : public Backend {
 
   std::string Identity() const override {
     const dnnl_version_t* version = dnnl_version();
-    std::string identity =
-        Cat("cpu; ", CpuModel(), "; ", InstructionSet(), "; oneDNN ", version->major, ".", version->minor, ".", version->patch);
-    // The number changes with the speed of the kernels, whose measurements are stored.
+    std::string identity = Cat("cpu; ", CpuModel(), "; ", InstructionSet(), "; oneDNN ",
+                               version->major, ".", version->minor, ".", version->patch);
+    // This version changes with the speed of the kernels, because their measurements are stored.
     if (const WinogradIsa* isa = WinogradIsaHere(); isa != nullptr)
       identity += Cat("; winograd ", isa->name, " 5; strips 1; direct 6; attention 2; operators 4");
-    for (const char* variable :
-         {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
-      if (const char* value = std::getenv(variable); value != nullptr) identity += Cat("; ", variable, "=", value);
+    for (const char* variable : {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY",
+                                 "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
+      if (const char* value = std::getenv(variable); value != nullptr)
+        identity += Cat("; ", variable, "=", value);
     }
     return identity;
   }
@@ -145,12 +153,15 @@ class CpuBackend : public Backend {
   bool ThreadsCanBePinned() const override { return true; }
 
   absl::Status Supports(Numerics numerics) const override {
-    if (numerics != Numerics::kBf16 && numerics != Numerics::kHigh) return Backend::Supports(numerics);
+    if (numerics != Numerics::kBf16 && numerics != Numerics::kHigh)
+      return Backend::Supports(numerics);
     if (MultipliesBf16()) return absl::OkStatus();
-    return Unsupported("this machine does not multiply in bf16 (", InstructionSet(), "; AVX512_BF16 or AMX is needed)");
+    return Unsupported("this machine does not multiply in bf16 (", InstructionSet(),
+                       "; AVX512_BF16 or AMX is needed)");
   }
 
-  std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const override {
+  std::vector<std::string> Algorithms(const Graph& graph, int32_t node,
+                                      Numerics numerics) const override {
     try {
       return ConvAlgorithms(graph, node, numerics);
     } catch (const dnnl::error&) {
@@ -158,15 +169,20 @@ class CpuBackend : public Backend {
     }
   }
 
-  /// By layout: those of one kind follow each other without conversions, and compute parts of concatenations in place, so that
-  /// they may win together where each alone only ties.
-  std::string AlgorithmKind(std::string_view algorithm) const override { return LayoutKind(algorithm); }
-  std::vector<std::vector<int32_t>> KindRegions(const Graph& graph, const std::set<int32_t>& nodes) const override {
+  /// Algorithms form kinds by layout. Calls of one kind follow each other without conversions and
+  /// compute parts of concatenations in place. They may win together where each alone only ties.
+  std::string AlgorithmKind(std::string_view algorithm) const override {
+    return LayoutKind(algorithm);
+  }
+  std::vector<std::vector<int32_t>> KindRegions(const Graph& graph,
+                                                const std::set<int32_t>& nodes) const override {
     return LayoutRegions(graph, nodes);
   }
 
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
-    if (options.threads < 1) return InvalidInput("threads must be at least 1, not ", options.threads);
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(
+      const Graph& graph, const CompileOptions& options) const override {
+    if (options.threads < 1)
+      return InvalidInput("threads must be at least 1, not ", options.threads);
     if (!options.cpus.empty() && options.cpus.size() != static_cast<size_t>(options.threads)) {
       return InvalidInput(options.cpus.size(), " CPUs are named for ", options.threads, " threads");
     }

@@ -1,4 +1,5 @@
-// Every operator, every kind of fusion and random graphs against the operators' own definitions in double.
+// Every operator, every kind of fusion and random graphs against the operators' own definitions in
+// double.
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +14,7 @@
 #include "graph/sample_node.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/test_support.h"
+#include "kernels/cpu/testing/test_support.h"
 
 namespace mendel::cpu {
 namespace {
@@ -21,19 +22,23 @@ namespace {
 using testing::HasSubstr;
 
 /// The node as a graph; the inputs in `constants` are weights.
-absl::StatusOr<Graph> GraphOfNode(const SampledNode& node, const std::vector<HostValue>& values, uint64_t constants) {
+absl::StatusOr<Graph> GraphOfNode(const SampledNode& node, const std::vector<HostValue>& values,
+                                  uint64_t constants) {
   GraphBuilder builder;
   std::vector<ValueId> inputs;
   for (size_t k = 0; k < node.inputs.size(); ++k) {
     const bool constant = ((constants >> k) & 1) != 0;
-    inputs.push_back(constant ? builder.Constant(values[k].ToTensor(), Cat("w", k)) : builder.Input(Cat("x", k), node.inputs[k]));
+    inputs.push_back(constant ? builder.Constant(values[k].ToTensor(), Cat("w", k))
+                              : builder.Input(Cat("x", k), node.inputs[k]));
   }
   MENDEL_ASSIGN_OR_RETURN(const int32_t id, builder.AddNode(node.op->name, inputs, node.attrs));
-  for (size_t k = 0; k < node.outputs.size(); ++k) builder.Output(Cat("y", k), {id, static_cast<int32_t>(k)});
+  for (size_t k = 0; k < node.outputs.size(); ++k)
+    builder.Output(Cat("y", k), {id, static_cast<int32_t>(k)});
   return builder.Build();
 }
 
-/// Whether a kernel of the backend should compute the node: f32 goes in or comes out, and no other floats.
+/// True when a kernel of the backend should compute the node: f32 goes in or comes out, and no
+/// other floats.
 bool IsF32(const SampledNode& node) {
   bool f32 = false;
   bool other = false;
@@ -58,20 +63,23 @@ TEST(CpuBackend, EveryOperatorMeansItsDefinition) {
       SCOPED_TRACE(DescribeNode(*node));
       std::vector<HostValue> values = SampleInputs(*node, rng);
       for (HostValue& value : values) value = HostValue::FromTensor(value.ToTensor());
-      // One input at least stays one, so that there is something to run.
+      // At least one input stays an input, so that there is something to run.
       const uint64_t constants = rng.Flip() ? 0 : rng.Next() << 1;
       absl::StatusOr<Graph> graph = GraphOfNode(*node, values, constants);
       ASSERT_TRUE(graph.ok()) << graph.status();
       std::vector<HostValue> inputs;
-      for (int32_t input : graph->inputs()) inputs.push_back(values[std::stoul(InputName(graph->node(input)).substr(1))]);
+      for (int32_t input : graph->inputs())
+        inputs.push_back(values[std::stoul(InputName(graph->node(input)).substr(1))]);
       CompileOptions options;
       options.threads = seed % 3 == 0 ? 2 : 1;
       const std::vector<std::string> kernels = ExpectMatches(*graph, inputs, options);
       if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) return;
-      if (IsF32(*node) && std::count(kernels.begin(), kernels.end(), "definition") != 0) by_definition.insert(op->name);
+      if (IsF32(*node) && std::count(kernels.begin(), kernels.end(), "definition") != 0)
+        by_definition.insert(op->name);
     }
   }
-  EXPECT_THAT(by_definition, testing::IsEmpty()) << "f32 nodes without a kernel are slow, and allocate";
+  EXPECT_THAT(by_definition, testing::IsEmpty())
+      << "f32 nodes without a kernel are slow, and allocate";
 }
 
 TEST(CpuBackend, RandomGraphs) {
@@ -106,7 +114,8 @@ TEST(CpuBackend, RefusesWrongBuffers) {
   EXPECT_EQ((*executable)->Run(bad, out).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ((*executable)->Run(none, out).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ((*executable)->Run(good, bad_out).code(), absl::StatusCode::kInvalidArgument);
-  const std::vector<std::span<const std::byte>> crooked = {std::span<const std::byte>(bytes).subspan(1)};
+  const std::vector<std::span<const std::byte>> crooked = {
+      std::span<const std::byte>(bytes).subspan(1)};
   EXPECT_EQ((*executable)->Run(crooked, out).code(), absl::StatusCode::kInvalidArgument);
 }
 

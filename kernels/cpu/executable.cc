@@ -17,12 +17,16 @@ int64_t LargestScratch(const Program& program) {
 }
 
 absl::Status CheckSizes(std::string_view what, std::span<const TensorType> types, auto buffers) {
-  if (buffers.size() != types.size()) return InvalidInput("expected ", types.size(), " ", what, "s, not ", buffers.size());
+  if (buffers.size() != types.size())
+    return InvalidInput("expected ", types.size(), " ", what, "s, not ", buffers.size());
   for (size_t k = 0; k < types.size(); ++k) {
     if (static_cast<int64_t>(buffers[k].size()) != ByteSize(types[k])) {
-      return InvalidInput(what, " ", k, " is ", TypeString(types[k]), ": ", ByteSize(types[k]), " bytes, not ", buffers[k].size());
+      return InvalidInput(what, " ", k, " is ", TypeString(types[k]), ": ", ByteSize(types[k]),
+                          " bytes, not ", buffers[k].size());
     }
-    if (reinterpret_cast<uintptr_t>(buffers[k].data()) % static_cast<uintptr_t>(DTypeSize(types[k].dtype)) != 0) {
+    if (reinterpret_cast<uintptr_t>(buffers[k].data()) %
+            static_cast<uintptr_t>(DTypeSize(types[k].dtype)) !=
+        0) {
       return InvalidInput(what, " ", k, " is not aligned to its element size");
     }
   }
@@ -31,14 +35,15 @@ absl::Status CheckSizes(std::string_view what, std::span<const TensorType> types
 
 }  // namespace
 
-CpuExecutable::CpuExecutable(Program program, const std::vector<int64_t>& offsets, const MemoryPlan& plan)
+CpuExecutable::CpuExecutable(Program program, const std::vector<int64_t>& offsets,
+                             const MemoryPlan& plan)
     : program_(std::move(program)), arena_(plan.arena_bytes), scratch_(LargestScratch(program_)) {
   bindings_.scratch = scratch_.data();
   for (size_t b = 0; b < program_.buffers.size(); ++b) {
     const Buffer& buffer = program_.buffers[b];
     std::byte* address = nullptr;
     if (buffer.kind == BufferKind::kArena) address = arena_.data() + offsets[b];
-    // Kernels take one kind of pointer; nothing writes through a constant's.
+    // Kernels take one kind of pointer. No kernel writes to a constant.
     if (buffer.kind == BufferKind::kConstant) address = const_cast<std::byte*>(buffer.constant);
     bindings_.buffers.push_back(address);
     if (buffer.kind == BufferKind::kConstant && buffer.packed) report_.weight_bytes += buffer.bytes;
@@ -55,7 +60,8 @@ absl::Status CpuExecutable::Prepare() {
     const auto s = static_cast<size_t>(number);
     created[s] = program_.steps[s].kernel->Create();
   });
-  for (size_t s = 0; s < created.size(); ++s) MENDEL_RETURN_IF_ERROR(Annotate(created[s], program_.steps[s].info.name));
+  for (size_t s = 0; s < created.size(); ++s)
+    MENDEL_RETURN_IF_ERROR(Annotate(created[s], program_.steps[s].info.name));
   for (const ProgramStep& step : program_.steps) {
     MENDEL_RETURN_IF_ERROR(Annotate(step.kernel->Prepare(bindings_), step.info.name));
   }
@@ -68,23 +74,27 @@ absl::Status CpuExecutable::Bind(std::span<const std::span<const std::byte>> inp
   MENDEL_RETURN_IF_ERROR(CheckSizes("output", program_.outputs, outputs));
   for (size_t b = 0; b < program_.buffers.size(); ++b) {
     const Buffer& buffer = program_.buffers[b];
-    if (buffer.kind == BufferKind::kInput) bindings_.buffers[b] = const_cast<std::byte*>(inputs[buffer.external].data());
+    if (buffer.kind == BufferKind::kInput)
+      bindings_.buffers[b] = const_cast<std::byte*>(inputs[buffer.external].data());
     if (buffer.kind == BufferKind::kOutput) bindings_.buffers[b] = outputs[buffer.external].data();
   }
   return absl::OkStatus();
 }
 
-absl::Status CpuExecutable::Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) {
+absl::Status CpuExecutable::Run(std::span<const std::span<const std::byte>> inputs,
+                                std::span<const std::span<std::byte>> outputs) {
   MENDEL_RETURN_IF_ERROR(Bind(inputs, outputs));
   const ThreadScope threads(program_.threads);
   const PinScope pinned(program_.cpus);
   MENDEL_RETURN_IF_ERROR(pinned.status());
-  for (const ProgramStep& step : program_.steps) MENDEL_RETURN_IF_ERROR(step.kernel->Run(bindings_));
+  for (const ProgramStep& step : program_.steps)
+    MENDEL_RETURN_IF_ERROR(step.kernel->Run(bindings_));
   return absl::OkStatus();
 }
 
 absl::Status CpuExecutable::RunTimed(std::span<const std::span<const std::byte>> inputs,
-                                     std::span<const std::span<std::byte>> outputs, std::vector<double>& seconds) {
+                                     std::span<const std::span<std::byte>> outputs,
+                                     std::vector<double>& seconds) {
   MENDEL_RETURN_IF_ERROR(Bind(inputs, outputs));
   const ThreadScope threads(program_.threads);
   const PinScope pinned(program_.cpus);

@@ -17,14 +17,17 @@ class CpuExecutable : public Executable {
   CpuExecutable(Program program, const std::vector<int64_t>& offsets, const MemoryPlan& plan);
   absl::Status Prepare();
 
-  absl::Status Run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs) override;
+  absl::Status Run(std::span<const std::span<const std::byte>> inputs,
+                   std::span<const std::span<std::byte>> outputs) override;
   const std::vector<Step>& steps() const override { return steps_; }
-  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+  absl::Status RunTimed(std::span<const std::span<const std::byte>> inputs,
+                        std::span<const std::span<std::byte>> outputs,
                         std::vector<double>& seconds) override;
   MemoryReport memory() const override { return report_; }
 
  private:
-  absl::Status Bind(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
+  absl::Status Bind(std::span<const std::span<const std::byte>> inputs,
+                    std::span<const std::span<std::byte>> outputs);
 
   Program program_;
   std::vector<Step> steps_;

@@ -11,8 +11,8 @@ namespace {
 
 class PrimitiveKernel : public Kernel {
  public:
-  PrimitiveKernel(dnnl::primitive_desc_base desc, std::vector<PrimitiveArgument> arguments, dnnl::memory::desc scratchpad,
-                  std::optional<Place> sum_source)
+  PrimitiveKernel(dnnl::primitive_desc_base desc, std::vector<PrimitiveArgument> arguments,
+                  dnnl::memory::desc scratchpad, std::optional<Place> sum_source)
       : desc_(std::move(desc)),
         arguments_(std::move(arguments)),
         scratchpad_(scratchpad),
@@ -29,7 +29,8 @@ class PrimitiveKernel : public Kernel {
   }
 
   absl::Status Prepare(const Bindings& bindings) override {
-    for (const PrimitiveArgument& argument : arguments_) Add(argument.index, argument.desc, Find(bindings, argument));
+    for (const PrimitiveArgument& argument : arguments_)
+      Add(argument.index, argument.desc, Find(bindings, argument));
     if (scratchpad_.get_size() > 0) Add(DNNL_ARG_SCRATCHPAD, scratchpad_, bindings.scratch);
     for (const PrimitiveArgument& argument : arguments_) {
       if (argument.index == DNNL_ARG_DST) destination_ = argument;
@@ -50,8 +51,10 @@ class PrimitiveKernel : public Kernel {
       if (to != from) std::memcpy(to, from, destination_.desc.get_size());
     }
     const dnnl_status_t status =
-        dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_c_.size()), arguments_c_.data());
-    if (status != dnnl_success) return InternalError("oneDNN refused to run a primitive (", status, ")");
+        dnnl_primitive_execute(primitive_.get(), stream_.get(),
+                               static_cast<int>(arguments_c_.size()), arguments_c_.data());
+    if (status != dnnl_success)
+      return InternalError("oneDNN refused to run a primitive (", status, ")");
     return absl::OkStatus();
   }
 
@@ -62,7 +65,8 @@ class PrimitiveKernel : public Kernel {
   }
 
   void Add(int index, const dnnl::memory::desc& desc, void* address) {
-    // oneDNN clears the padding of memory that it is given; without an address there is nothing to clear yet.
+    // oneDNN clears the padding of memory that it is given. Without an address there is nothing to
+    // clear yet.
     memories_.emplace_back(desc, Engine(), address == nullptr ? DNNL_MEMORY_NONE : address);
     addresses_.push_back(address);
     arguments_c_.push_back({index, memories_.back().get()});
@@ -90,7 +94,8 @@ const dnnl::engine& Engine() {
 dnnl::memory::desc DescOf(const Shape& shape, const Layout& layout, dnnl::memory::data_type type) {
   if (shape.empty()) return {{1}, type, dnnl::memory::dims{1}};
   if (layout.block_dim < 0) return {shape, type, layout.strides};
-  // There is no constructor for blocked descriptors of any block: a plain one is given blocks and strides.
+  // oneDNN has no constructor for descriptors of arbitrary blocks: a plain descriptor is given
+  // blocks and strides.
   const size_t d = static_cast<size_t>(layout.block_dim);
   dnnl::memory::desc desc(shape, type, RowMajorStrides(shape));
   dnnl_blocking_desc_t& blocking = desc.data.format_desc.blocking;
@@ -120,14 +125,20 @@ dnnl::primitive_attr UserScratchpad() {
   return attributes;
 }
 
-std::unique_ptr<Kernel> MakePrimitiveKernel(dnnl::primitive_desc_base desc, std::vector<PrimitiveArgument> arguments,
-                                            dnnl::memory::desc scratchpad, std::optional<Place> sum_source) {
-  return std::make_unique<PrimitiveKernel>(std::move(desc), std::move(arguments), scratchpad, std::move(sum_source));
+std::unique_ptr<Kernel> MakePrimitiveKernel(dnnl::primitive_desc_base desc,
+                                            std::vector<PrimitiveArgument> arguments,
+                                            dnnl::memory::desc scratchpad,
+                                            std::optional<Place> sum_source) {
+  return std::make_unique<PrimitiveKernel>(std::move(desc), std::move(arguments), scratchpad,
+                                           std::move(sum_source));
 }
 
-bool IsReference(const std::string& implementation) { return implementation.find("ref") != std::string::npos; }
+bool IsReference(const std::string& implementation) {
+  return implementation.find("ref") != std::string::npos;
+}
 bool IsGemm(const std::string& implementation) {
-  return implementation.find("gemm:") != std::string::npos && implementation.find("brg") == std::string::npos;
+  return implementation.find("gemm:") != std::string::npos &&
+         implementation.find("brg") == std::string::npos;
 }
 
 }  // namespace mendel::cpu

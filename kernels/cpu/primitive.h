@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/kernels/kernel.h"
 #include "oneapi/dnnl/dnnl.hpp"
 
 namespace mendel::cpu {
@@ -16,7 +16,8 @@ namespace mendel::cpu {
 const dnnl::engine& Engine();
 
 /// Descriptor of a layout; rank 0 becomes one dimension of extent one.
-dnnl::memory::desc DescOf(const Shape& shape, const Layout& layout, dnnl::memory::data_type type = dnnl::memory::data_type::f32);
+dnnl::memory::desc DescOf(const Shape& shape, const Layout& layout,
+                          dnnl::memory::data_type type = dnnl::memory::data_type::f32);
 /// nullopt when the format is more than one block in one dimension.
 std::optional<Layout> LayoutOf(const dnnl::memory::desc& desc);
 
@@ -26,14 +27,17 @@ struct PrimitiveArgument {
   Place place;
 };
 
-/// Attributes with the scratchpad in our hands.
+/// Attributes with a scratchpad that the caller provides.
 dnnl::primitive_attr UserScratchpad();
 
-/// The primitive that `desc` describes (made with the kernel's Create) with its arguments. `sum_source`: copied into the
-/// destination first when it does not lie there already (the sum post-op adds to its destination); `destination` is then the
-/// argument number of the output.
-std::unique_ptr<Kernel> MakePrimitiveKernel(dnnl::primitive_desc_base desc, std::vector<PrimitiveArgument> arguments,
-                                            dnnl::memory::desc scratchpad, std::optional<Place> sum_source = std::nullopt);
+/// The primitive that `desc` describes (made with the kernel's Create), with its arguments.
+/// `sum_source` is copied into the destination first when it does not lie there already, because
+/// the sum post-op adds to its destination. `destination` is then the argument number of the
+/// output.
+std::unique_ptr<Kernel> MakePrimitiveKernel(dnnl::primitive_desc_base desc,
+                                            std::vector<PrimitiveArgument> arguments,
+                                            dnnl::memory::desc scratchpad,
+                                            std::optional<Place> sum_source = std::nullopt);
 
 /// True when the name of an implementation says that it is oneDNN's slow reference code.
 bool IsReference(const std::string& implementation);

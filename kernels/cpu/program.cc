@@ -34,7 +34,8 @@ std::vector<std::pair<int, int>> Lifetimes(const Program& program) {
 AlignedBytes::AlignedBytes(int64_t bytes) : size_(bytes) {
   if (bytes >= kHugePage) {
     mapped_ = (bytes + kHugePage - 1) / kHugePage * kHugePage + kHugePage;
-    void* block = mmap(nullptr, static_cast<size_t>(mapped_), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* block = mmap(nullptr, static_cast<size_t>(mapped_), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MENDEL_CHECK(block != MAP_FAILED);
     const uintptr_t start = reinterpret_cast<uintptr_t>(block);
     const uintptr_t aligned = (start + kHugePage - 1) / kHugePage * kHugePage;
@@ -78,7 +79,9 @@ absl::StatusOr<std::unique_ptr<Executable>> MakeExecutable(Program program) {
   std::vector<BufferLifetime> wanted;
   std::vector<int> slot(root.size(), -1);
   for (size_t b = 0; b < root.size(); ++b) {
-    if (program.buffers[b].kind != BufferKind::kArena || root[b] != static_cast<int>(b) || lives[b].second < 0) continue;
+    if (program.buffers[b].kind != BufferKind::kArena || root[b] != static_cast<int>(b) ||
+        lives[b].second < 0)
+      continue;
     slot[b] = static_cast<int>(wanted.size());
     wanted.push_back({program.buffers[b].bytes, lives[b].first, lives[b].second});
   }

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/kernels/kernel.h"
 #include "runtime/backend.h"
 
 namespace mendel::cpu {
 
-/// Zero-initialised memory on 64-byte boundaries; large blocks ask for huge pages.
+/// Zero-initialized memory on 64-byte boundaries; large blocks request huge pages.
 class AlignedBytes {
  public:
   explicit AlignedBytes(int64_t bytes);

@@ -24,7 +24,8 @@ namespace {
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
 bool IsZero(const AlignedBytes& bytes) {
-  return std::all_of(bytes.data(), bytes.data() + bytes.size(), [](std::byte b) { return b == std::byte{0}; });
+  return std::all_of(bytes.data(), bytes.data() + bytes.size(),
+                     [](std::byte b) { return b == std::byte{0}; });
 }
 
 bool IsAligned(const std::byte* address, int64_t to) {
@@ -32,7 +33,8 @@ bool IsAligned(const std::byte* address, int64_t to) {
 }
 
 TEST(AlignedBytes, AreAlignedZeroAndNoneLeadsToAnother) {
-  for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{63}, int64_t{4097}, kHugePage - 1, kHugePage, 3 * kHugePage + 5}) {
+  for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{63}, int64_t{4097}, kHugePage - 1,
+                             kHugePage, 3 * kHugePage + 5}) {
     SCOPED_TRACE(size);
     const AlignedBytes bytes(size);
     EXPECT_EQ(bytes.size(), size);
@@ -44,7 +46,8 @@ TEST(AlignedBytes, AreAlignedZeroAndNoneLeadsToAnother) {
   }
 }
 
-/// The line "VmFlags: ..." of the mapping that holds `address`; empty when the kernel does not tell.
+/// Returns the line "VmFlags: ..." of the mapping that contains `address`; empty when the kernel
+/// does not report it.
 std::string MappingFlags(const std::byte* address) {
   std::ifstream maps("/proc/self/smaps");
   bool within = false;
@@ -61,12 +64,12 @@ std::string MappingFlags(const std::byte* address) {
   return "";
 }
 
-TEST(AlignedBytes, LargeOnesAskForHugePages) {
+TEST(AlignedBytes, LargeOnesRequestHugePages) {
   if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) != 0)
     GTEST_SKIP() << "SKIP: this kernel has no transparent huge pages";
   const AlignedBytes bytes(2 * kHugePage);
   const std::string flags = MappingFlags(bytes.data());
-  if (flags.empty()) GTEST_SKIP() << "SKIP: this kernel does not tell a mapping's flags";
+  if (flags.empty()) GTEST_SKIP() << "SKIP: this kernel does not report a mapping's flags";
   EXPECT_THAT(flags, testing::HasSubstr(" hg "));
   EXPECT_THAT(MappingFlags(bytes.data() + bytes.size() - 1), testing::HasSubstr(" hg "));
 }
@@ -102,7 +105,8 @@ class Merging {
     program_.buffers.push_back(buffer);
     return static_cast<int>(program_.buffers.size()) - 1;
   }
-  Merging& Step(std::vector<int> buffers, std::optional<std::pair<int, int>> in_place = std::nullopt) {
+  Merging& Step(std::vector<int> buffers,
+                std::optional<std::pair<int, int>> in_place = std::nullopt) {
     ProgramStep step;
     step.kernel = std::make_unique<AddressKernel>(addresses_);
     step.buffers = std::move(buffers);
@@ -110,7 +114,7 @@ class Merging {
     program_.steps.push_back(std::move(step));
     return *this;
   }
-  /// Whether two buffers begin at one address.
+  /// True when two buffers begin at one address.
   bool Shared(int a, int b) {
     if (executable_ == nullptr) Run();
     return addresses_[static_cast<size_t>(a)] == addresses_[static_cast<size_t>(b)];
@@ -194,7 +198,8 @@ TEST(MakeExecutable, TheCallersBuffersAreNeverMerged) {
 /// Fails to be created.
 class Uncreated : public AddressKernel {
  public:
-  Uncreated(std::vector<std::byte*>& addresses, std::string why) : AddressKernel(addresses), why_(std::move(why)) {}
+  Uncreated(std::vector<std::byte*>& addresses, std::string why)
+      : AddressKernel(addresses), why_(std::move(why)) {}
   absl::Status Create() override { return absl::InternalError(why_); }
 
  private:

@@ -1,4 +1,5 @@
-// The team of threads and the kernels that divide their work among it; run under ThreadSanitizer too.
+// The team of threads and the kernels that divide their work among it; run under ThreadSanitizer
+// too.
 
 #include <algorithm>
 #include <atomic>
@@ -13,15 +14,16 @@
 #include "base/parallel.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/own_isa.h"
-#include "kernels/cpu/test_support.h"
+#include "kernels/cpu/kernels/winograd.h"
+#include "kernels/cpu/simd/native_isa.h"
+#include "kernels/cpu/testing/test_support.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/cpu/winograd.h"
 
 namespace mendel::cpu {
 namespace {
 
-/// Plain numbers, written by all and read by the caller: a missing order is a race, a number of calls other than one a wrong count.
+/// Plain numbers that all threads write and the caller reads. A missing order is a race, and a
+/// number of calls other than one is a wrong count.
 void CoverOnce(int64_t count, int64_t grain) {
   std::vector<int> calls(static_cast<size_t>(count), 0);
   std::atomic<int64_t> small{0};
@@ -59,7 +61,8 @@ TEST(Threads, TasksAreDoneOnceAndSeen) {
   }
 }
 
-/// A task's own calls are its thread's: nothing is divided again, and what they write is seen.
+/// A call within a task stays in the task's thread: it is not divided again, and its writes are
+/// visible to the task.
 TEST(Threads, CallsInsideATaskRunInline) {
   for (const int threads : {1, 2, 3}) {
     const ThreadScope scope(threads);
@@ -70,7 +73,8 @@ TEST(Threads, CallsInsideATaskRunInline) {
       if (threads > 1 && TeamThreads() != 1) ++divided;
       const std::thread::id mine = std::this_thread::get_id();
       ParallelRange(500, 1, [&](int64_t begin, int64_t end) {
-        if (std::this_thread::get_id() != mine || end - begin != (threads > 1 ? 500 : end - begin)) ++divided;
+        if (std::this_thread::get_id() != mine || end - begin != (threads > 1 ? 500 : end - begin))
+          ++divided;
         for (int64_t i = begin; i < end; ++i) ++calls[static_cast<size_t>(task * 500 + i)];
       });
     });
@@ -79,7 +83,7 @@ TEST(Threads, CallsInsideATaskRunInline) {
   }
 }
 
-/// Loops of the evaluator's, too, run on the team and start no threads of their own.
+/// Loops of the evaluator run on the team too and start no threads of their own.
 TEST(Threads, ParallelForRunsOnTheTeam) {
   const int before = Parallelism();
   SetParallelism(8);
@@ -101,17 +105,20 @@ TEST(Threads, ParallelForRunsOnTheTeam) {
   SetParallelism(before);
 }
 
-/// What one call writes the next one reads elsewhere, without anything between them.
+/// Each call reads elements that another thread wrote in the call before, without synchronization
+/// in between.
 TEST(Threads, CallsAreOrdered) {
   const ThreadScope scope(3);
   constexpr int64_t kCount = 300;
   std::vector<int64_t> a(kCount, 0), b(kCount, 0);
   for (int round = 0; round < 200; ++round) {
     ParallelRange(kCount, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) b[static_cast<size_t>(i)] = a[static_cast<size_t>(kCount - 1 - i)] + 1;
+      for (int64_t i = begin; i < end; ++i)
+        b[static_cast<size_t>(i)] = a[static_cast<size_t>(kCount - 1 - i)] + 1;
     });
     ParallelRange(kCount, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) a[static_cast<size_t>(i)] = b[static_cast<size_t>((i + 101) % kCount)];
+      for (int64_t i = begin; i < end; ++i)
+        a[static_cast<size_t>(i)] = b[static_cast<size_t>((i + 101) % kCount)];
     });
   }
   for (const int64_t value : a) ASSERT_EQ(value, 200);
@@ -152,7 +159,8 @@ struct Convolution {
     plan.isa = &isa;
     for (int k = 0; k < isa.transform_count; ++k) {
       const WinogradTransforms& t = isa.transforms[k];
-      if (t.r[0] == 1 && t.r[1] == 3 && t.r[2] == 3 && t.m[1] == 4 && t.m[2] == 4) plan.transforms = &t;
+      if (t.r[0] == 1 && t.r[1] == 3 && t.r[2] == 3 && t.m[1] == 4 && t.m[2] == 4)
+        plan.transforms = &t;
     }
     plan.channels_in = plan.problem.channels_out = channels;
     const int64_t in = size + 2, lanes = isa.lanes;
@@ -163,7 +171,8 @@ struct Convolution {
     plan.problem.src = {channels * in * in, lanes * in * in, {0, in * lanes, lanes}};
     plan.problem.dst = {channels * size * size, lanes * size * size, {0, size * lanes, lanes}};
     CutIntoTiles(plan, threads);
-    for (int64_t i = 0; i < channels * in * in; ++i) src.push_back(static_cast<float>(rng.Uniform(-1, 1)));
+    for (int64_t i = 0; i < channels * in * in; ++i)
+      src.push_back(static_cast<float>(rng.Uniform(-1, 1)));
     std::vector<double> taps;
     for (int64_t i = 0; i < channels * channels * 9; ++i) taps.push_back(rng.Uniform(-1, 1));
     weights.resize(static_cast<size_t>(plan.WeightFloats()));
@@ -181,7 +190,8 @@ struct Convolution {
     WinogradEpilogue epilogue{};
     epilogue.bias = bias.data();
     RunWinograd(plan, src.data(), weights.data(), epilogue, dst.data(),
-                static_cast<float*>(std::align(64, static_cast<size_t>(plan.ScratchBytes()), aligned, space)));
+                static_cast<float*>(
+                    std::align(64, static_cast<size_t>(plan.ScratchBytes()), aligned, space)));
     return dst;
   }
 };
@@ -190,10 +200,12 @@ class WinogradThreads : public IsaTest {};
 TEST_P(WinogradThreads, GiveTheBitsOfOne) {
   const WinogradIsa& isa = Kernels(&WinogradAvx2, &WinogradAvx512);
   bool shared_tiles = false, shared_channels = false;
-  for (const auto& [channels, size] : {std::pair(int64_t{32}, int64_t{40}), std::pair(int64_t{256}, int64_t{6})}) {
+  for (const auto& [channels, size] :
+       {std::pair(int64_t{32}, int64_t{40}), std::pair(int64_t{256}, int64_t{6})}) {
     for (const int threads : {2, 3}) {
       Rng one(1), many(1);
-      const Convolution alone(isa, channels, size, 1, one), divided(isa, channels, size, threads, many);
+      const Convolution alone(isa, channels, size, 1, one),
+          divided(isa, channels, size, threads, many);
       (divided.plan.share_channels ? shared_channels : shared_tiles) = true;
       const std::vector<float> want = alone.Run(1);
       for (int round = 0; round < 2; ++round)
@@ -202,7 +214,7 @@ TEST_P(WinogradThreads, GiveTheBitsOfOne) {
   }
   EXPECT_TRUE(shared_tiles && shared_channels);
 }
-MENDEL_FOR_ISAS(WinogradThreads, OwnIsa::kAvx2, OwnIsa::kAvx512);
+MENDEL_FOR_ISAS(WinogradThreads, NativeIsa::kAvx2, NativeIsa::kAvx512);
 
 }  // namespace
 }  // namespace mendel::cpu

@@ -23,14 +23,15 @@ void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned f
 namespace mendel::cpu {
 namespace {
 
-/// One call of all members of the team. libgomp orders the caller's writes before the members' reads and theirs before the
-/// caller's, but invisibly to ThreadSanitizer.
+/// One call of all members of the team. libgomp orders the caller's writes before the members'
+/// reads, and theirs before the caller's. ThreadSanitizer does not see that order.
 class TeamCall {
  public:
   template <class Job>
   static void Run(Job& job) {
     const int threads = omp_get_max_threads();
-    if (threads == 1 || omp_in_parallel() != 0) {  // no team is made, and none that is there is ended
+    if (threads == 1 ||
+        omp_in_parallel() != 0) {  // no team is made, and none that is there is ended
       job.Member(0, 1);
       return;
     }
@@ -98,12 +99,14 @@ struct PinJob {
     CPU_ZERO(&cpu);
     CPU_SET(static_cast<size_t>(cpus[me]), &cpu);
     own_mask.kept = sched_getaffinity(0, sizeof(own_mask.mask), &own_mask.mask) == 0;
-    if (!own_mask.kept || sched_setaffinity(0, sizeof(cpu), &cpu) != 0) error.store(errno, std::memory_order_relaxed);
+    if (!own_mask.kept || sched_setaffinity(0, sizeof(cpu), &cpu) != 0)
+      error.store(errno, std::memory_order_relaxed);
   }
 };
 
 struct UnpinJob {
-  cpu_set_t callers;  ///< for a thread that was made by its pinned caller, which it took the mask of
+  cpu_set_t
+      callers;  ///< for a thread that was made by its pinned caller, which it took the mask of
   TeamCall call = {};
 
   void Member(int, int) const {
@@ -113,7 +116,9 @@ struct UnpinJob {
   }
 };
 
-void RunOnTeam(int64_t count, const std::function<void(int64_t)>& body) { ParallelTasks(count, body); }
+void RunOnTeam(int64_t count, const std::function<void(int64_t)>& body) {
+  ParallelTasks(count, body);
+}
 
 }  // namespace
 
@@ -128,7 +133,8 @@ PinScope::PinScope(std::span<const int> cpus) : cpus_(cpus) {
   if (cpus_.empty()) return;
   PinJob job{.cpus = cpus_};
   TeamCall::Run(job);
-  if (job.error != 0) status_ = InternalError("a thread cannot be put on its CPU: ", std::strerror(job.error));
+  if (job.error != 0)
+    status_ = InternalError("a thread cannot be put on its CPU: ", std::strerror(job.error));
 }
 
 PinScope::~PinScope() {
@@ -137,7 +143,8 @@ PinScope::~PinScope() {
   TeamCall::Run(job);
 }
 
-void internal::ParallelRange(int64_t count, int64_t grain, void (*body)(const void*, int64_t, int64_t), const void* context) {
+void internal::ParallelRange(int64_t count, int64_t grain,
+                             void (*body)(const void*, int64_t, int64_t), const void* context) {
   if (count <= 0) return;
   if (count <= grain) {
     body(context, 0, count);
@@ -147,7 +154,8 @@ void internal::ParallelRange(int64_t count, int64_t grain, void (*body)(const vo
   TeamCall::Run(job);
 }
 
-void internal::ParallelTasks(int64_t count, void (*body)(const void*, int64_t), const void* context) {
+void internal::ParallelTasks(int64_t count, void (*body)(const void*, int64_t),
+                             const void* context) {
   TaskJob job{.count = count, .body = body, .context = context};
   if (count > 1) {
     TeamCall::Run(job);

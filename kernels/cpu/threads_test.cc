@@ -35,7 +35,8 @@ namespace {
 
 std::set<int> Tasks() {
   std::set<int> tasks;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) tasks.insert(std::stoi(entry.path().filename()));
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
+    tasks.insert(std::stoi(entry.path().filename()));
   return tasks;
 }
 
@@ -50,14 +51,15 @@ std::set<int> AllowedNow() {
   return cpus;
 }
 
-/// Runs `body` in a thread of its own and waits until its team, which ends behind it, has ended.
+/// Runs `body` in a thread of its own, and waits until the thread's team, which ends after it, has
+/// ended.
 void Apart(const std::function<void()>& body) {
   const size_t before = Tasks().size();
   std::thread(body).join();
   while (Tasks().size() > before) std::this_thread::yield();
 }
 
-/// By member of the team: its thread, and the CPUs that it may run on.
+/// Returns, by member of the team, its thread and the CPUs that it may run on.
 std::map<int, std::set<int>> Members(int threads) {
   std::mutex mutex;
   std::map<int, std::set<int>> members;
@@ -69,7 +71,7 @@ std::map<int, std::set<int>> Members(int threads) {
   return members;
 }
 
-/// Convolutions, a product, a softmax and elementwise operators: oneDNN and own kernels in turn.
+/// Convolutions, a product, a softmax and elementwise operators: oneDNN and native kernels in turn.
 Graph MixedNetwork(uint64_t seed) {
   Rng rng(seed);
   Emitter e("mixed");
@@ -78,7 +80,10 @@ Graph MixedNetwork(uint64_t seed) {
     for (double& value : values) value = 0.2 * rng.Normal();
     return e.Constant(Tensor::FromDoubles({DType::kF32, shape}, values));
   };
-  const Attributes conv{{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{1}}};
+  const Attributes conv{{"strides", Ints{1, 1}},
+                        {"dilations", Ints{1, 1}},
+                        {"pads", Ints{1, 1, 1, 1}},
+                        {"group", int64_t{1}}};
   ValueId x = e.Input("x", {DType::kF32, {2, 16, 20, 20}});
   for (int layer = 0; layer < 3; ++layer) {
     const ValueId y = e.Op("Conv", {x, weights({16, 16, 3, 3}), weights({16})}, conv);
@@ -109,10 +114,12 @@ TEST(Threads, RangesCoverAndAreDisjoint) {
         std::atomic<int> calls = 0;
         ParallelRange(count, grain, [&](int64_t begin, int64_t end) {
           ++calls;
-          EXPECT_TRUE(begin < end && begin % grain == 0 && (end - begin >= grain || end == count)) << begin << " to " << end;
+          EXPECT_TRUE(begin < end && begin % grain == 0 && (end - begin >= grain || end == count))
+              << begin << " to " << end;
           for (int64_t i = begin; i < end; ++i) ++visits[static_cast<size_t>(i)];
         });
-        EXPECT_TRUE(std::all_of(visits.begin(), visits.end(), [](const auto& n) { return n == 1; })) << threads << " " << count;
+        EXPECT_TRUE(std::all_of(visits.begin(), visits.end(), [](const auto& n) { return n == 1; }))
+            << threads << " " << count;
         EXPECT_LE(calls, std::min<int64_t>(threads, (count + grain - 1) / grain));
       }
     }
@@ -130,7 +137,8 @@ TEST(Threads, ATeamKeepsItsMembers) {
   });
 }
 
-/// As many threads as asked for, while a plan runs and afterwards, and none when its caller has ended.
+/// A plan has the number of threads that was set, while it runs and afterwards. No thread remains
+/// when its caller has ended.
 TEST(Threads, APlanHasNoMoreThanItsOwn) {
   const Graph graph = MixedNetwork(1);
   const std::vector<Tensor> inputs = RandomInputs(graph, 1);
@@ -151,12 +159,14 @@ TEST(Threads, APlanHasNoMoreThanItsOwn) {
     });
     done = true;
     watcher.join();
-    while (Tasks().size() > before.size()) std::this_thread::yield();  // a joined thread may still be listed
+    while (Tasks().size() > before.size())
+      std::this_thread::yield();  // a joined thread may still be listed
     EXPECT_LE(most, before.size() + 1 + threads);
   }
 }
 
-/// Idle members spin for a bounded time (docs/cpu.md); one that spins on would keep this test from ending.
+/// Idle members spin for a bounded time (docs/cpu.md); one that spins on would keep this test from
+/// ending.
 TEST(Threads, IdleMembersSleep) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) {
     GTEST_SKIP() << "the environment says how long they spin";
@@ -167,7 +177,8 @@ TEST(Threads, IdleMembersSleep) {
     members.erase(gettid());
     ASSERT_EQ(members.size(), 2u);
     for (const auto& [task, cpus] : members) {
-      for (std::string state; state != "S"; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+      for (std::string state; state != "S";
+           std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
         std::ifstream stat("/proc/self/task/" + std::to_string(task) + "/stat");
         std::string number, name;
         stat >> number >> name >> state;
@@ -205,11 +216,13 @@ TEST(Threads, APlanIsPinnedWhileItRuns) {
   ASSERT_TRUE(free.ok() && pinned.ok()) << pinned.status();
   EXPECT_TRUE(*free == *pinned);
   EXPECT_EQ(AllowedNow(), before);
-  // A CPU that is not there (any more): every run says so, and nobody stays pinned.
+  // A CPU does not exist (any more): every run reports it, and no thread stays pinned.
   const auto lost = Compiled(graph, {.threads = 2, .cpus = {(*cores)[0], CPU_SETSIZE - 1}});
-  EXPECT_THAT(std::string(RunOnTensors(*lost, graph, inputs).status().message()), testing::HasSubstr("cannot be put on its CPU"));
+  EXPECT_THAT(std::string(RunOnTensors(*lost, graph, inputs).status().message()),
+              testing::HasSubstr("cannot be put on its CPU"));
   EXPECT_EQ(AllowedNow(), before);
-  EXPECT_EQ(FindBackend("cpu")->Compile(graph, {.threads = 2, .cpus = *cores}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(FindBackend("cpu")->Compile(graph, {.threads = 2, .cpus = *cores}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 /// Sessions of several threads at once, each with its team, give the bits that they give alone.
@@ -224,7 +237,8 @@ TEST(Threads, SessionsSideBySide) {
       plan.graph = MixedNetwork(static_cast<uint64_t>(10 + k));
       auto session = Session::Create(plan, {.threads = 1 + k % 3});
       ASSERT_TRUE(session.ok()) << session.status();
-      const auto results = RunOnTensors((*session)->executable(), plan.graph, RandomInputs(plan.graph, 3));
+      const auto results =
+          RunOnTensors((*session)->executable(), plan.graph, RandomInputs(plan.graph, 3));
       ASSERT_TRUE(results.ok()) << results.status();
       alone[static_cast<size_t>(k)] = *results;
       loaded.push_back(*std::move(session));
@@ -241,7 +255,8 @@ TEST(Threads, SessionsSideBySide) {
         for (int run = 0; run < 30; ++run) {
           const auto results = RunOnTensors(session.executable(), graph, inputs);
           ASSERT_TRUE(results.ok()) << results.status();
-          EXPECT_TRUE(*results == alone[static_cast<size_t>(k)]) << "session " << k << " of " << sessions << ", run " << run;
+          EXPECT_TRUE(*results == alone[static_cast<size_t>(k)])
+              << "session " << k << " of " << sessions << ", run " << run;
         }
       });
     }

@@ -11,7 +11,7 @@
 namespace mendel::cuda {
 namespace {
 
-// Of cuda.h.
+// The attribute's number is that of cuda.h.
 constexpr int kFunctionSharedBytes = 8;
 constexpr unsigned kSharedWithoutAsking = 48 << 10;
 
@@ -30,16 +30,19 @@ class DeviceMemory {
     auto found = addresses_.find(argument.bytes.data());
     if (found == addresses_.end()) {
       uint64_t address = 0;
-      MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.MemAlloc(&address, argument.bytes.size()), "cuMemAlloc"));
+      MENDEL_RETURN_IF_ERROR(
+          driver_.Check(driver_.MemAlloc(&address, argument.bytes.size()), "cuMemAlloc"));
       found = addresses_.emplace(argument.bytes.data(), address).first;
       MENDEL_RETURN_IF_ERROR(
-          driver_.Check(driver_.MemcpyHtoD(address, argument.bytes.data(), argument.bytes.size()), "cuMemcpyHtoD"));
+          driver_.Check(driver_.MemcpyHtoD(address, argument.bytes.data(), argument.bytes.size()),
+                        "cuMemcpyHtoD"));
     }
     return found->second + argument.offset;
   }
   absl::Status Download(const Argument& argument) {
     const uint64_t address = addresses_.at(argument.bytes.data());
-    return driver_.Check(driver_.MemcpyDtoH(argument.bytes.data(), address, argument.bytes.size()), "cuMemcpyDtoH");
+    return driver_.Check(driver_.MemcpyDtoH(argument.bytes.data(), address, argument.bytes.size()),
+                         "cuMemcpyDtoH");
   }
 
  private:
@@ -56,17 +59,22 @@ class GpuModule : public Module {
 
   absl::Status Add(const std::string& name, const CompiledKernel& kernel) {
     DriverModule* module = nullptr;
-    MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.ModuleLoadData(&module, kernel.cubin.data()), "cuModuleLoadData"));
+    MENDEL_RETURN_IF_ERROR(
+        driver_.Check(driver_.ModuleLoadData(&module, kernel.cubin.data()), "cuModuleLoadData"));
     modules_.push_back(module);
-    return driver_.Check(driver_.ModuleGetFunction(&functions_[name], module, name.c_str()), "cuModuleGetFunction");
+    return driver_.Check(driver_.ModuleGetFunction(&functions_[name], module, name.c_str()),
+                         "cuModuleGetFunction");
   }
 
-  absl::Status Launch(const std::string& name, const LaunchShape& launch, std::span<const Argument> arguments) override {
+  absl::Status Launch(const std::string& name, const LaunchShape& launch,
+                      std::span<const Argument> arguments) override {
     const auto function = functions_.find(name);
     if (function == functions_.end()) return absl::NotFoundError(Cat("no kernel ", name));
     if (launch.shared > kSharedWithoutAsking) {
-      MENDEL_RETURN_IF_ERROR(driver_.Check(
-          driver_.FuncSetAttribute(function->second, kFunctionSharedBytes, static_cast<int>(launch.shared)), "cuFuncSetAttribute"));
+      MENDEL_RETURN_IF_ERROR(
+          driver_.Check(driver_.FuncSetAttribute(function->second, kFunctionSharedBytes,
+                                                 static_cast<int>(launch.shared)),
+                        "cuFuncSetAttribute"));
     }
     DeviceMemory memory(driver_);
     std::vector<uint64_t> addresses;
@@ -76,9 +84,10 @@ class GpuModule : public Module {
     }
     std::vector<void*> parameters;
     for (uint64_t& address : addresses) parameters.push_back(&address);
-    MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.LaunchKernel(function->second, launch.grid, 1, 1, launch.block, 1, 1,
-                                                              launch.shared, nullptr, parameters.data(), nullptr),
-                                         "cuLaunchKernel"));
+    MENDEL_RETURN_IF_ERROR(
+        driver_.Check(driver_.LaunchKernel(function->second, launch.grid, 1, 1, launch.block, 1, 1,
+                                           launch.shared, nullptr, parameters.data(), nullptr),
+                      "cuLaunchKernel"));
     MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.CtxSynchronize(), "cuCtxSynchronize"));
     for (const Argument& argument : arguments) {
       if (argument.writable) MENDEL_RETURN_IF_ERROR(memory.Download(argument));
@@ -98,13 +107,15 @@ class GpuDevice : public Device {
       : driver_(driver), compiler_(compiler), name_(std::move(name)), architecture_(architecture) {}
 
   std::string Identity() const override {
-    return Cat(name_, ", sm_", architecture_, ", driver for CUDA ", driver_.version / 1000, ".", driver_.version % 1000 / 10,
-               ", NVRTC ", compiler_.version());
+    return Cat(name_, ", sm_", architecture_, ", driver for CUDA ", driver_.version / 1000, ".",
+               driver_.version % 1000 / 10, ", NVRTC ", compiler_.version());
   }
-  absl::StatusOr<std::unique_ptr<Module>> Load(std::span<const EmittedKernel> kernels) const override {
+  absl::StatusOr<std::unique_ptr<Module>> Load(
+      std::span<const EmittedKernel> kernels) const override {
     auto module = std::make_unique<GpuModule>(driver_);
     for (const EmittedKernel& kernel : kernels) {
-      MENDEL_ASSIGN_OR_RETURN(const CompiledKernel compiled, compiler_.Compile(kernel.text, kernel.name, architecture_));
+      MENDEL_ASSIGN_OR_RETURN(const CompiledKernel compiled,
+                              compiler_.Compile(kernel.text, kernel.name, architecture_));
       MENDEL_RETURN_IF_ERROR(module->Add(kernel.name, compiled));
     }
     return std::unique_ptr<Module>(std::move(module));
@@ -126,12 +137,17 @@ absl::StatusOr<std::unique_ptr<Device>> OpenGpu() {
   char name[128] = "";
   DriverContext* context = nullptr;
   MENDEL_RETURN_IF_ERROR(driver->Check(driver->DeviceGet(&device, 0), "cuDeviceGet"));
-  MENDEL_RETURN_IF_ERROR(driver->Check(driver->DeviceGetName(name, sizeof name, device), "cuDeviceGetName"));
-  MENDEL_RETURN_IF_ERROR(driver->Check(driver->DeviceGetAttribute(&major, kAttributeMajor, device), "cuDeviceGetAttribute"));
-  MENDEL_RETURN_IF_ERROR(driver->Check(driver->DeviceGetAttribute(&minor, kAttributeMinor, device), "cuDeviceGetAttribute"));
-  MENDEL_RETURN_IF_ERROR(driver->Check(driver->DevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain"));
+  MENDEL_RETURN_IF_ERROR(
+      driver->Check(driver->DeviceGetName(name, sizeof name, device), "cuDeviceGetName"));
+  MENDEL_RETURN_IF_ERROR(driver->Check(driver->DeviceGetAttribute(&major, kAttributeMajor, device),
+                                       "cuDeviceGetAttribute"));
+  MENDEL_RETURN_IF_ERROR(driver->Check(driver->DeviceGetAttribute(&minor, kAttributeMinor, device),
+                                       "cuDeviceGetAttribute"));
+  MENDEL_RETURN_IF_ERROR(
+      driver->Check(driver->DevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain"));
   MENDEL_RETURN_IF_ERROR(driver->Check(driver->CtxSetCurrent(context), "cuCtxSetCurrent"));
-  return std::unique_ptr<Device>(std::make_unique<GpuDevice>(*driver, *compiler, name, major * 10 + minor));
+  return std::unique_ptr<Device>(
+      std::make_unique<GpuDevice>(*driver, *compiler, name, major * 10 + minor));
 }
 
 }  // namespace mendel::cuda

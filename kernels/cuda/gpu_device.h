@@ -9,7 +9,8 @@
 
 namespace mendel::cuda {
 
-/// Device 0, current on the calling thread. The status of Driver::Get or Compiler::Get where one is missing.
+/// Device 0, current on the calling thread. The status of Driver::Get or Compiler::Get where one is
+/// missing.
 absl::StatusOr<std::unique_ptr<Device>> OpenGpu();
 
 }  // namespace mendel::cuda

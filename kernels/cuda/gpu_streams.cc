@@ -15,9 +15,9 @@
 #include "base/status.h"
 #include "graph/evaluate.h"
 #include "graph/text.h"
-#include "kernels/cuda/device_case.h"
 #include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/replay_cost.h"
+#include "kernels/cuda/testing/device_case.h"
 #include "runtime/measuring_device.h"
 
 namespace mendel::cuda {
@@ -35,7 +35,10 @@ absl::StatusOr<DeviceCase> Chain() {
   Rng rng(1);
   std::vector<double> values(64000);
   for (double& value : values) value = rng.Normal();
-  return DeviceCase{"chain", std::move(graph), {HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {64, 1000}}, values))}, {}};
+  return DeviceCase{"chain",
+                    std::move(graph),
+                    {HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {64, 1000}}, values))},
+                    {}};
 }
 
 /// Softmaxes and sums of what was there before, large enough that launches which may overlap do.
@@ -45,10 +48,12 @@ absl::StatusOr<Graph> RandomDag(Rng& rng) {
   for (int k = 0; k < 24; ++k) {
     // Late values often, so that branches are long.
     const auto any = [&] {
-      return values[values.size() - 1 - static_cast<size_t>(rng.Below(std::min<uint64_t>(values.size(), 6)))];
+      return values[values.size() - 1 -
+                    static_cast<size_t>(rng.Below(std::min<uint64_t>(values.size(), 6)))];
     };
     const ValueId a = any(), b = any();
-    auto made = k % 3 == 2 ? builder.Add("Add", {a, b}) : builder.Add("Softmax", {a}, {{"axis", rng.Between(0, 1)}});
+    auto made = k % 3 == 2 ? builder.Add("Add", {a, b})
+                           : builder.Add("Softmax", {a}, {{"axis", rng.Between(0, 1)}});
     MENDEL_ASSIGN_OR_RETURN(const ValueId value, std::move(made));
     values.push_back(value);
   }
@@ -56,10 +61,12 @@ absl::StatusOr<Graph> RandomDag(Rng& rng) {
   return builder.Build();
 }
 
-absl::StatusOr<std::unique_ptr<Executable>> CompiledWith(const Backend& backend, const Graph& graph, const char* branches) {
+absl::StatusOr<std::unique_ptr<Executable>> CompiledWith(const Backend& backend, const Graph& graph,
+                                                         const char* branches) {
   constexpr const char* kVariable = "MENDEL_CUDA_BRANCHES";
   const char* const found = ::getenv(kVariable);
-  const std::optional<std::string> before = found == nullptr ? std::nullopt : std::optional<std::string>(found);
+  const std::optional<std::string> before =
+      found == nullptr ? std::nullopt : std::optional<std::string>(found);
   ::setenv(kVariable, branches, 1);
   auto executable = backend.Compile(graph, {});
   before.has_value() ? ::setenv(kVariable, before->c_str(), 1) : ::unsetenv(kVariable);
@@ -81,14 +88,16 @@ absl::StatusOr<std::string> WrongTimes(const Backend& backend) {
     std::function<void()> evict;
     if (cold) evict = [] {};
     MENDEL_ASSIGN_OR_RETURN(const double seconds, executable->TimeRun(inputs, outputs, evict));
-    std::printf("%s run of %zu launches: %.1f us\n", cold ? "cold" : "warm", executable->steps().size(), seconds * 1e6);
+    std::printf("%s run of %zu launches: %.1f us\n", cold ? "cold" : "warm",
+                executable->steps().size(), seconds * 1e6);
     if (!(seconds > 0 && seconds < 1)) return Cat(seconds, " seconds");
     const std::string wrong = Difference(expected[0], Tensor(y.type(), bytes), 1e-5);
     if (!wrong.empty()) return Cat(cold ? "cold: " : "warm: ", wrong);
   }
   const auto conditions = backend.measuring_device()->Conditions();
-  std::printf("conditions: %s\n",
-              conditions.ok() ? ConditionsText(*conditions).c_str() : std::string(conditions.status().message()).c_str());
+  std::printf("conditions: %s\n", conditions.ok()
+                                      ? ConditionsText(*conditions).c_str()
+                                      : std::string(conditions.status().message()).c_str());
   return "";
 }
 
@@ -107,11 +116,14 @@ absl::StatusOr<std::string> WrongOnStreams(const Backend& backend) {
     MENDEL_RETURN_IF_ERROR(driver.Check(driver.StreamCreate(&stream, flags), "cuStreamCreate"));
     MENDEL_RETURN_IF_ERROR(driver.Check(driver.MemAlloc(&from, x.bytes().size()), "cuMemAlloc"));
     MENDEL_RETURN_IF_ERROR(driver.Check(driver.MemAlloc(&to, bytes.size()), "cuMemAlloc"));
-    MENDEL_RETURN_IF_ERROR(driver.Check(driver.MemcpyHtoD(from, x.bytes().data(), x.bytes().size()), "cuMemcpyHtoD"));
+    MENDEL_RETURN_IF_ERROR(
+        driver.Check(driver.MemcpyHtoD(from, x.bytes().data(), x.bytes().size()), "cuMemcpyHtoD"));
     MENDEL_RETURN_IF_ERROR(driver.Check(driver.CtxSynchronize(), "cuCtxSynchronize"));
-    for (int run = 0; run < 3; ++run) MENDEL_RETURN_IF_ERROR(executable->RunOnDevice({{&from, 1}, {&to, 1}, stream, nullptr}));
+    for (int run = 0; run < 3; ++run)
+      MENDEL_RETURN_IF_ERROR(executable->RunOnDevice({{&from, 1}, {&to, 1}, stream, nullptr}));
     MENDEL_RETURN_IF_ERROR(driver.Check(driver.StreamSynchronize(stream), "cuStreamSynchronize"));
-    MENDEL_RETURN_IF_ERROR(driver.Check(driver.MemcpyDtoH(bytes.data(), to, bytes.size()), "cuMemcpyDtoH"));
+    MENDEL_RETURN_IF_ERROR(
+        driver.Check(driver.MemcpyDtoH(bytes.data(), to, bytes.size()), "cuMemcpyDtoH"));
     driver.MemFree(from);
     driver.MemFree(to);
     driver.StreamDestroy(stream);
@@ -133,8 +145,11 @@ absl::StatusOr<std::string> WrongReplays(const Backend& backend) {
     builder.Output("y", value);
     MENDEL_ASSIGN_OR_RETURN(const Graph graph, builder.Build());
     MENDEL_ASSIGN_OR_RETURN(const auto executable, backend.Compile(graph, {}));
-    MENDEL_ASSIGN_OR_RETURN(const ReplayCost cost, MeasureReplay(*driver, *executable, graph, 200, 11, kSeconds));
-    std::printf("%s\n", ReplayText(Cat("a plan of ", executable->steps().size(), " launches"), cost).c_str());
+    MENDEL_ASSIGN_OR_RETURN(const ReplayCost cost,
+                            MeasureReplay(*driver, *executable, graph, 200, 11, kSeconds));
+    std::printf(
+        "%s\n",
+        ReplayText(Cat("a plan of ", executable->steps().size(), " launches"), cost).c_str());
   }
   return "";
 }
@@ -151,7 +166,8 @@ absl::StatusOr<std::string> WrongBranches(const Backend& backend, uint64_t seed)
     MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> want, RunOnTensors(*chain, graph, inputs));
     MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> have, RunOnTensors(*branches, graph, inputs));
     for (size_t k = 0; k < want.size(); ++k) {
-      if (!std::ranges::equal(want[k].bytes(), have[k].bytes())) return Cat("run ", run, ": output ", k, " differs");
+      if (!std::ranges::equal(want[k].bytes(), have[k].bytes()))
+        return Cat("run ", run, ": output ", k, " differs");
     }
   }
   return "";

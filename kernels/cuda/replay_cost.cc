@@ -18,7 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2), values.end());
+  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2),
+                   values.end());
   return values[values.size() / 2];
 }
 
@@ -37,12 +38,18 @@ class Caller {
 
   absl::Status Open(const Graph& graph) {
     MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.StreamCreate(&stream_, 1), "cuStreamCreate"));
-    for (const int32_t id : graph.inputs()) MENDEL_RETURN_IF_ERROR(Allocate(graph.type({id, 0}), inputs_));
-    for (const GraphOutput& output : graph.outputs()) MENDEL_RETURN_IF_ERROR(Allocate(graph.type(output.value), outputs_));
+    for (const int32_t id : graph.inputs())
+      MENDEL_RETURN_IF_ERROR(Allocate(graph.type({id, 0}), inputs_));
+    for (const GraphOutput& output : graph.outputs())
+      MENDEL_RETURN_IF_ERROR(Allocate(graph.type(output.value), outputs_));
     return driver_.Check(driver_.CtxSynchronize(), "cuCtxSynchronize");
   }
-  absl::Status Enqueue(Executable& executable) { return executable.RunOnDevice({inputs_, outputs_, stream_, nullptr}); }
-  absl::Status Wait() { return driver_.Check(driver_.StreamSynchronize(stream_), "cuStreamSynchronize"); }
+  absl::Status Enqueue(Executable& executable) {
+    return executable.RunOnDevice({inputs_, outputs_, stream_, nullptr});
+  }
+  absl::Status Wait() {
+    return driver_.Check(driver_.StreamSynchronize(stream_), "cuStreamSynchronize");
+  }
 
  private:
   absl::Status Allocate(const TensorType& type, std::vector<uint64_t>& addresses) {
@@ -67,7 +74,8 @@ absl::StatusOr<double> TimedByEvents(Executable& executable, const Graph& graph)
   for (const int32_t id : graph.inputs())
     inputs.emplace_back(values.emplace_back(static_cast<size_t>(ByteSize(graph.type({id, 0})))));
   for (const GraphOutput& output : graph.outputs())
-    outputs.emplace_back(values.emplace_back(static_cast<size_t>(ByteSize(graph.type(output.value)))));
+    outputs.emplace_back(
+        values.emplace_back(static_cast<size_t>(ByteSize(graph.type(output.value)))));
   return executable.TimeRun(inputs, outputs, nullptr);
 }
 
@@ -76,14 +84,16 @@ absl::StatusOr<double> TimedByEvents(Executable& executable, const Graph& graph)
 std::string ReplayText(const std::string& what, const ReplayCost& cost) {
   char text[240];
   std::snprintf(text, sizeof text,
-                "replay of %s: enqueued in %.2f us of the host's, %.2f us a run back to back (%d of them), %.2f us between events: "
+                "replay of %s: enqueued in %.2f us of the host's, %.2f us a run back to back (%d "
+                "of them), %.2f us between events: "
                 "%.2f us besides",
-                what.c_str(), cost.enqueue * 1e6, cost.wall * 1e6, cost.runs, cost.events * 1e6, (cost.wall - cost.events) * 1e6);
+                what.c_str(), cost.enqueue * 1e6, cost.wall * 1e6, cost.runs, cost.events * 1e6,
+                (cost.wall - cost.events) * 1e6);
   return text;
 }
 
-absl::StatusOr<ReplayCost> MeasureReplay(const Driver& driver, Executable& executable, const Graph& graph, int runs, int rounds,
-                                         double seconds) {
+absl::StatusOr<ReplayCost> MeasureReplay(const Driver& driver, Executable& executable,
+                                         const Graph& graph, int runs, int rounds, double seconds) {
   Caller caller(driver);
   MENDEL_RETURN_IF_ERROR(caller.Open(graph));
   const auto start = Clock::now();
@@ -92,8 +102,11 @@ absl::StatusOr<ReplayCost> MeasureReplay(const Driver& driver, Executable& execu
   MENDEL_RETURN_IF_ERROR(caller.Wait());
   runs = std::clamp(static_cast<int>(std::min(seconds / (spent() * (rounds + 1)), 1e6)), 1, runs);
   std::vector<double> enqueue, wall, events;
-  const auto a_run = [&](Clock::duration duration) { return std::chrono::duration<double>(duration).count() / runs; };
-  for (int round = -1; round < rounds && (wall.empty() || spent() < seconds); ++round) {  // the first one is not counted
+  const auto a_run = [&](Clock::duration duration) {
+    return std::chrono::duration<double>(duration).count() / runs;
+  };
+  for (int round = -1; round < rounds && (wall.empty() || spent() < seconds);
+       ++round) {  // the first one is not counted
     const auto begin = Clock::now();
     for (int run = 0; run < runs; ++run) MENDEL_RETURN_IF_ERROR(caller.Enqueue(executable));
     const auto enqueued = Clock::now();
@@ -105,7 +118,8 @@ absl::StatusOr<ReplayCost> MeasureReplay(const Driver& driver, Executable& execu
     wall.push_back(a_run(end - begin));
     events.push_back(between);
   }
-  return ReplayCost{runs, Median(std::move(enqueue)), Median(std::move(wall)), Median(std::move(events))};
+  return ReplayCost{runs, Median(std::move(enqueue)), Median(std::move(wall)),
+                    Median(std::move(events))};
 }
 
 }  // namespace mendel::cuda

@@ -1,4 +1,4 @@
-// What a run of a plan costs besides its kernels.
+// The replay cost is the time that a run of a plan takes besides its kernels.
 #ifndef MENDEL_KERNELS_CUDA_REPLAY_COST_H_
 #define MENDEL_KERNELS_CUDA_REPLAY_COST_H_
 
@@ -14,20 +14,22 @@ namespace mendel::cuda {
 /// Seconds a run: medians over rounds.
 struct ReplayCost {
   int runs = 0;        ///< a round
-  double enqueue = 0;  ///< of the host's, until mendel_run_device has put the run onto its stream
+  double enqueue = 0;  ///< host time until mendel_run_device has put the run onto its stream
   double wall = 0;     ///< back to back, from the first enqueue until the device has done the last
-  double events = 0;   ///< between two events around the launches, which no copy and no host's time is in
+  double events =
+      0;  ///< between two events around the launches, without any copy and without time of the host
 };
 
-/// "replay of WHAT: ...", a line of microseconds. What enqueueing costs beyond the kernels is hidden where the device is busy
-/// longer than that; `wall` less `events` is what it is not, copies between the caller's memory and the plan's included.
+/// Formats one line of microseconds: "replay of WHAT: ...". The cost of enqueueing is hidden while
+/// the device is busy. `wall` less `events` is the part that is not hidden, with the copies between
+/// the caller's memory and the plan's.
 std::string ReplayText(const std::string& what, const ReplayCost& cost);
 
-/// Runs `executable`, a program of `graph` on the driver's device, `rounds` times `runs` times on a stream of its own with inputs
-/// and outputs in device memory, which holds zeros. Fewer, but a round of one run at least, where they would take more than
-/// `seconds`. The driver's first error.
-absl::StatusOr<ReplayCost> MeasureReplay(const Driver& driver, Executable& executable, const Graph& graph, int runs, int rounds,
-                                         double seconds);
+/// Runs `executable`, a program of `graph` on the driver's device, `rounds` times `runs` times on a
+/// stream of its own. Inputs and outputs are zeros in device memory. It makes fewer runs, but at
+/// least one, if they would take more than `seconds`. Returns the driver's first error.
+absl::StatusOr<ReplayCost> MeasureReplay(const Driver& driver, Executable& executable,
+                                         const Graph& graph, int runs, int rounds, double seconds);
 
 }  // namespace mendel::cuda
 

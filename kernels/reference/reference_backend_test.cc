@@ -31,7 +31,8 @@ TEST(ReferenceProgram, FoldsWeightsAndKeepsOutputs) {
   const ReferenceProgram program(Parse(kNet));
   EXPECT_EQ(program.steps().size(), 2u);
   EXPECT_EQ(program.weight_bytes(), 16);  // only the sum is kept
-  const HostValue x = HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {2}}, std::vector<double>{3, -5}));
+  const HostValue x =
+      HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {2}}, std::vector<double>{3, -5}));
   std::vector<double> seconds;
   const auto results = program.Run(std::vector<HostValue>{x}, &seconds);
   ASSERT_TRUE(results.ok()) << results.status();
@@ -56,10 +57,12 @@ TEST(ReferenceBackend, RunsOnBuffers) {
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_THAT((*results)[1].ToDoubles(), testing::ElementsAre(6, -10));
   const Tensor wrong = Tensor::FromDoubles({DType::kF32, {1}}, std::vector<double>{3});
-  EXPECT_EQ(RunOnTensors(**executable, graph, std::vector<Tensor>{wrong}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RunOnTensors(**executable, graph, std::vector<Tensor>{wrong}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
-/// Large outputs are computed in chunks on several threads; every element must be where one thread would put it.
+/// Large outputs are computed in chunks on several threads; every element must be where one thread
+/// would put it.
 TEST(ReferenceProgram, ChunksAgreeWithOneThread) {
   const Graph graph = Parse(R"(graph "large" {
     %0 = Input() {name = "x", shape = [7, 31, 401]}
@@ -69,7 +72,8 @@ TEST(ReferenceProgram, ChunksAgreeWithOneThread) {
   })");
   HostValue x;
   x.type = TensorType{DType::kF32, {7, 31, 401}};
-  for (int64_t k = 0; k < NumElements(x.type); ++k) x.scalars.push_back(std::sin(static_cast<double>(k)));
+  for (int64_t k = 0; k < NumElements(x.type); ++k)
+    x.scalars.push_back(std::sin(static_cast<double>(k)));
   const int before = Parallelism();
   SetParallelism(3);
   const auto results = EvaluateReference(graph, std::vector<HostValue>{x});

@@ -25,8 +25,9 @@ ReferenceProgram::ReferenceProgram(Graph graph)
   }
   const auto needed_by_steps = [&](int32_t id) {
     const std::vector<int32_t>& users = graph_.users(id);
-    return graph_.IsOutput(id) ||
-           std::any_of(users.begin(), users.end(), [&](int32_t user) { return !constant_[static_cast<size_t>(user)]; });
+    return graph_.IsOutput(id) || std::any_of(users.begin(), users.end(), [&](int32_t user) {
+             return !constant_[static_cast<size_t>(user)];
+           });
   };
   for (int32_t id = 0; id < static_cast<int32_t>(graph_.nodes().size()); ++id) {
     const Node& node = graph_.node(id);
@@ -44,18 +45,21 @@ ReferenceProgram::ReferenceProgram(Graph graph)
   }
 }
 
-const HostValue& ReferenceProgram::Find(ValueId value, std::span<const HostValue> inputs, const Values& values) const {
+const HostValue& ReferenceProgram::Find(ValueId value, std::span<const HostValue> inputs,
+                                        const Values& values) const {
   const size_t node = static_cast<size_t>(value.node);
   if (input_position_[node] >= 0) return inputs[static_cast<size_t>(input_position_[node])];
   const Values& source = constant_[node] ? weights_ : values;
   return source[node][static_cast<size_t>(value.output)];
 }
 
-std::vector<HostValue> ReferenceProgram::EvaluateAt(int32_t id, std::span<const HostValue> inputs, const Values& values) const {
+std::vector<HostValue> ReferenceProgram::EvaluateAt(int32_t id, std::span<const HostValue> inputs,
+                                                    const Values& values) const {
   const Node& node = graph_.node(id);
   std::vector<const HostValue*> operands;
   for (ValueId value : node.inputs) operands.push_back(&Find(value, inputs, values));
-  return WithView(graph_, id, [&](const NodeView& view) { return EvaluateNode(*node.op, view, operands); });
+  return WithView(graph_, id,
+                  [&](const NodeView& view) { return EvaluateNode(*node.op, view, operands); });
 }
 
 absl::StatusOr<std::vector<HostValue>> ReferenceProgram::Run(std::span<const HostValue> inputs,
@@ -66,8 +70,8 @@ absl::StatusOr<std::vector<HostValue>> ReferenceProgram::Run(std::span<const Hos
   for (size_t k = 0; k < inputs.size(); ++k) {
     const TensorType& type = graph_.type({graph_.inputs()[k], 0});
     if (inputs[k].type != type) {
-      return InvalidInput("input '", InputName(graph_.node(graph_.inputs()[k])), "' must be ", TypeString(type), ", not ",
-                          TypeString(inputs[k].type));
+      return InvalidInput("input '", InputName(graph_.node(graph_.inputs()[k])), "' must be ",
+                          TypeString(type), ", not ", TypeString(inputs[k].type));
     }
   }
   if (seconds != nullptr) seconds->clear();
@@ -83,19 +87,22 @@ absl::StatusOr<std::vector<HostValue>> ReferenceProgram::Run(std::span<const Hos
     if (seconds != nullptr) seconds->push_back(elapsed.count());
   }
   std::vector<HostValue> outputs;
-  for (const GraphOutput& output : graph_.outputs()) outputs.push_back(Find(output.value, inputs, values));
+  for (const GraphOutput& output : graph_.outputs())
+    outputs.push_back(Find(output.value, inputs, values));
   return outputs;
 }
 
 int64_t ReferenceProgram::weight_bytes() const {
   int64_t bytes = 0;
   for (const std::vector<HostValue>& node : weights_) {
-    for (const HostValue& value : node) bytes += NumElements(value.type) * static_cast<int64_t>(sizeof(double));
+    for (const HostValue& value : node)
+      bytes += NumElements(value.type) * static_cast<int64_t>(sizeof(double));
   }
   return bytes;
 }
 
-absl::StatusOr<std::vector<HostValue>> EvaluateReference(const Graph& graph, std::span<const HostValue> inputs) {
+absl::StatusOr<std::vector<HostValue>> EvaluateReference(const Graph& graph,
+                                                         std::span<const HostValue> inputs) {
   return ReferenceProgram(graph).Run(inputs);
 }
 

@@ -1,4 +1,5 @@
-// Graphs run by their operators' own definitions, in double precision: the oracle that fast backends and plans are compared with.
+// Graphs run by their operators' own definitions, in double precision: the oracle that fast
+// backends and plans are compared with.
 #ifndef MENDEL_KERNELS_REFERENCE_REFERENCE_PROGRAM_H_
 #define MENDEL_KERNELS_REFERENCE_REFERENCE_PROGRAM_H_
 
@@ -12,16 +13,17 @@
 
 namespace mendel {
 
-/// A graph with its weight-only expressions evaluated once. Immutable, safe to run from several threads at a time. Uses the
-/// process-wide number of threads (base/parallel.h).
+/// A graph with its weight-only expressions evaluated once. Immutable, safe to run from several
+/// threads at a time. Uses the process-wide number of threads (base/parallel.h).
 class ReferenceProgram {
  public:
   explicit ReferenceProgram(Graph graph);
 
-  /// The graph's outputs in order, from inputs in the order of graph.inputs() (InvalidArgument when their number or types are
-  /// wrong). Nothing is rounded between nodes; values are freed after their last use. `seconds`, when not null, receives the
-  /// wall time of each of steps().
-  absl::StatusOr<std::vector<HostValue>> Run(std::span<const HostValue> inputs, std::vector<double>* seconds = nullptr) const;
+  /// The graph's outputs in order, from inputs in the order of graph.inputs() (InvalidArgument when
+  /// their number or types are wrong). Nothing is rounded between nodes; values are freed after
+  /// their last use. `seconds`, when not null, receives the wall time of each of steps().
+  absl::StatusOr<std::vector<HostValue>> Run(std::span<const HostValue> inputs,
+                                             std::vector<double>* seconds = nullptr) const;
 
   const Graph& graph() const { return graph_; }
   /// The nodes that Run evaluates, in order.
@@ -30,11 +32,14 @@ class ReferenceProgram {
   int64_t weight_bytes() const;
 
  private:
-  using Values = std::vector<std::vector<HostValue>>;  ///< by node and output; empty where not (or no longer) needed
+  using Values = std::vector<std::vector<HostValue>>;  ///< by node and output; empty where not (or
+                                                       ///< no longer) needed
 
-  /// Where `value` lies: among the inputs, the weights or `values`.
-  const HostValue& Find(ValueId value, std::span<const HostValue> inputs, const Values& values) const;
-  std::vector<HostValue> EvaluateAt(int32_t id, std::span<const HostValue> inputs, const Values& values) const;
+  /// The tensor of `value`, from the inputs, the weights or `values`.
+  const HostValue& Find(ValueId value, std::span<const HostValue> inputs,
+                        const Values& values) const;
+  std::vector<HostValue> EvaluateAt(int32_t id, std::span<const HostValue> inputs,
+                                    const Values& values) const;
 
   Graph graph_;
   std::vector<int32_t> steps_;
@@ -45,7 +50,8 @@ class ReferenceProgram {
 };
 
 /// One run of a graph, see ReferenceProgram.
-absl::StatusOr<std::vector<HostValue>> EvaluateReference(const Graph& graph, std::span<const HostValue> inputs);
+absl::StatusOr<std::vector<HostValue>> EvaluateReference(const Graph& graph,
+                                                         std::span<const HostValue> inputs);
 
 }  // namespace mendel
 

@@ -56,7 +56,8 @@ Range RangeOf(const Affine& form, const Extents& extents) {
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
 
-std::optional<std::pair<Affine, Affine>> Digits(const Affine& form, int64_t base, const Extents& extents) {
+std::optional<std::pair<Affine, Affine>> Digits(const Affine& form, int64_t base,
+                                                const Extents& extents) {
   Affine quotient, rest;
   for (const auto& [iterator, coefficient] : form.terms) {
     if (coefficient % base == 0) {
@@ -73,7 +74,8 @@ std::optional<std::pair<Affine, Affine>> Digits(const Affine& form, int64_t base
   return std::make_pair(quotient, rest);
 }
 
-std::optional<std::vector<Affine>> MixedRadix(const Affine& form, std::span<const int64_t> radices, const Extents& extents) {
+std::optional<std::vector<Affine>> MixedRadix(const Affine& form, std::span<const int64_t> radices,
+                                              const Extents& extents) {
   std::vector<Affine> digits;
   Affine left = form;
   for (size_t d = radices.size(); d-- > 1;) {
@@ -91,10 +93,12 @@ std::string AffineString(const Affine& form) {
   std::string text;
   for (const auto& [iterator, coefficient] : form.terms) {
     text += coefficient < 0 ? "-" : (text.empty() ? "" : "+");
-    if (coefficient != 1 && coefficient != -1) text += Cat(coefficient < 0 ? -coefficient : coefficient, "*");
+    if (coefficient != 1 && coefficient != -1)
+      text += Cat(coefficient < 0 ? -coefficient : coefficient, "*");
     text += Cat("i", iterator);
   }
-  if (form.constant != 0 || text.empty()) text += Cat(form.constant >= 0 && !text.empty() ? "+" : "", form.constant);
+  if (form.constant != 0 || text.empty())
+    text += Cat(form.constant >= 0 && !text.empty() ? "+" : "", form.constant);
   return text;
 }
 

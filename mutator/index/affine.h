@@ -31,7 +31,9 @@ struct Affine {
   int64_t Coefficient(Iterator iterator) const;
   bool Uses(Iterator iterator) const { return terms.count(iterator) > 0; }
   /// One iterator with coefficient 1 and no constant.
-  bool IsIterator() const { return terms.size() == 1 && constant == 0 && terms.begin()->second == 1; }
+  bool IsIterator() const {
+    return terms.size() == 1 && constant == 0 && terms.begin()->second == 1;
+  }
   /// `iterator` replaced by `value`.
   Affine Substituted(Iterator iterator, const Affine& value) const;
 };
@@ -48,13 +50,16 @@ Range RangeOf(const Affine& form, const Extents& extents);
 int64_t FloorDiv(int64_t a, int64_t b);
 int64_t CeilDiv(int64_t a, int64_t b);
 
-/// form = base * quotient + rest with 0 <= rest < base for all values of the iterators; nullopt when no choice of coefficients
-/// does that. Coefficients are never divided: each term goes to the quotient when `base` divides it, else to the rest.
-std::optional<std::pair<Affine, Affine>> Digits(const Affine& form, int64_t base, const Extents& extents);
+/// form = base * quotient + rest with 0 <= rest < base for all values of the iterators; nullopt
+/// when no choice of coefficients does that. Coefficients are never divided: each term goes to the
+/// quotient when `base` divides it, else to the rest.
+std::optional<std::pair<Affine, Affine>> Digits(const Affine& form, int64_t base,
+                                                const Extents& extents);
 
-/// Forms of a position that is row-major in `radices`; nullopt when the digits cannot be told apart. The first digit may leave its
-/// range.
-std::optional<std::vector<Affine>> MixedRadix(const Affine& form, std::span<const int64_t> radices, const Extents& extents);
+/// Forms of a position that is row-major in `radices`; nullopt when the digits cannot be reported
+/// apart. The first digit may leave its range.
+std::optional<std::vector<Affine>> MixedRadix(const Affine& form, std::span<const int64_t> radices,
+                                              const Extents& extents);
 
 /// "2*i3+i4-1".
 std::string AffineString(const Affine& form);

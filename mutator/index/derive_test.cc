@@ -1,4 +1,5 @@
-// Translation and every derivation against the definitional evaluator: programs are evaluated as they are written.
+// Translation and every derivation against the definitional evaluator: programs are evaluated as
+// they are written.
 
 #include "mutator/index/derive.h"
 
@@ -17,11 +18,13 @@ namespace mendel {
 namespace {
 
 /// Elements of a factor at given values of all iterators.
-double ElementOf(const Factor& factor, const Shape& shape, const std::vector<double>& tensor, const std::vector<int64_t>& values) {
+double ElementOf(const Factor& factor, const Shape& shape, const std::vector<double>& tensor,
+                 const std::vector<int64_t>& values) {
   int64_t flat = 0;
   for (size_t d = 0; d < shape.size(); ++d) {
     int64_t at = factor.index[d].affine.constant;
-    for (const auto& [i, coefficient] : factor.index[d].affine.terms) at += coefficient * values[static_cast<size_t>(i)];
+    for (const auto& [i, coefficient] : factor.index[d].affine.terms)
+      at += coefficient * values[static_cast<size_t>(i)];
     if (at % factor.index[d].divisor != 0) return 0;
     at /= factor.index[d].divisor;
     if (at < 0 || at >= shape[d]) return 0;
@@ -40,7 +43,8 @@ double TermAt(const Program& program, const IndexExpression& stage, const IndexT
     for (size_t k = 0; k < at.size(); ++k) values[static_cast<size_t>(term.sums[k])] = at[k];
     double product = 1;
     for (const Factor& factor : term.factors) {
-      product *= ElementOf(factor, program.TensorShape(factor.tensor), tensors[static_cast<size_t>(factor.tensor)], values);
+      product *= ElementOf(factor, program.TensorShape(factor.tensor),
+                           tensors[static_cast<size_t>(factor.tensor)], values);
     }
     total += product;
   } while (NextIndex(counts, at));
@@ -64,21 +68,25 @@ std::vector<double> EvaluateStage(const Program& program, const IndexExpression&
       EXPECT_EQ(position, 0) << "a wanted position outside the iterators";
     }
     double total = 0;
-    for (const IndexTerm& term : stage.terms) total += TermAt(program, stage, term, tensors, values);
+    for (const IndexTerm& term : stage.terms)
+      total += TermAt(program, stage, term, tensors, values);
     result.push_back(total);
   } while (NextIndex(shape, at));
   return result;
 }
 
-std::vector<double> EvaluateProgram(const Program& program, std::vector<std::vector<double>> tensors) {
-  for (const IndexExpression& stage : program.stages) tensors.push_back(EvaluateStage(program, stage, tensors));
+std::vector<double> EvaluateProgram(const Program& program,
+                                    std::vector<std::vector<double>> tensors) {
+  for (const IndexExpression& stage : program.stages)
+    tensors.push_back(EvaluateStage(program, stage, tensors));
   return tensors.back();
 }
 
 double Distance(const std::vector<double>& a, const std::vector<double>& b) {
   EXPECT_EQ(a.size(), b.size());
   double distance = a.size() == b.size() ? 0 : 1e300;
-  for (size_t i = 0; i < a.size() && i < b.size(); ++i) distance = std::max(distance, std::abs(a[i] - b[i]));
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i)
+    distance = std::max(distance, std::abs(a[i] - b[i]));
   return distance;
 }
 
@@ -86,7 +94,8 @@ std::vector<HostValue> RandomInputs(const Graph& graph, Rng& rng) {
   std::vector<HostValue> inputs;
   for (int32_t id : graph.inputs()) {
     HostValue value{graph.node(id).outputs[0], {}, {}};
-    for (int64_t i = 0; i < NumElements(value.type); ++i) value.scalars.push_back(static_cast<double>(rng.Between(-4, 4)));
+    for (int64_t i = 0; i < NumElements(value.type); ++i)
+      value.scalars.push_back(static_cast<double>(rng.Between(-4, 4)));
     inputs.push_back(std::move(value));
   }
   return inputs;
@@ -108,14 +117,16 @@ TEST_P(DeriveTest, EveryProgramComputesTheSite) {
     const auto expected = Evaluate(*graph, inputs);
     ASSERT_TRUE(expected.ok());
     std::vector<std::vector<double>> leaves;
-    for (ValueId leaf : site->leaves) {
+    for (const IndexLeaf& leaf : site->leaves) {
       for (size_t k = 0; k < inputs.size(); ++k) {
-        if (graph->inputs()[k] == leaf.node) leaves.push_back(inputs[k].scalars);
+        if (graph->inputs()[k] == leaf.value.node) leaves.push_back(inputs[k].scalars);
       }
-      if (IsConstant(graph->node(leaf.node))) leaves.push_back(ConstantValue(graph->node(leaf.node)).ToDoubles());
+      if (IsConstant(graph->node(leaf.value.node)))
+        leaves.push_back(ConstantValue(graph->node(leaf.value.node)).ToDoubles());
     }
     ASSERT_EQ(leaves.size(), site->leaves.size());
-    ASSERT_EQ(Distance(EvaluateProgram(site->program, leaves), (*expected)[0].scalars), 0) << ProgramString(site->program);
+    ASSERT_EQ(Distance(EvaluateProgram(site->program, leaves), (*expected)[0].scalars), 0)
+        << ProgramString(site->program);
     std::vector<Derived> level = {{"", site->program}};
     for (int depth = 0; depth < 2; ++depth) {
       std::vector<Derived> next;
@@ -124,7 +135,7 @@ TEST_P(DeriveTest, EveryProgramComputesTheSite) {
           std::vector<Derived> derived;
           step.step(from.program, derived);
           for (Derived& found : derived) {
-            Normalise(found.program);
+            Normalize(found.program);
             ++used[std::string(step.name)];
             ++programs;
             EXPECT_EQ(Distance(EvaluateProgram(found.program, leaves), (*expected)[0].scalars), 0)
@@ -146,11 +157,13 @@ TEST_P(DeriveTest, EveryProgramComputesTheSite) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sites, DeriveTest, testing::Range<size_t>(0, SiteSamples().size()),
-                         [](const auto& info) { return std::string(SiteSamples()[info.param].name); });
+                         [](const auto& info) {
+                           return std::string(SiteSamples()[info.param].name);
+                         });
 
 TEST(Affine, DigitsAreExact) {
   Rng rng(7);
-  int told_apart = 0;
+  int distinguished = 0;
   for (int trial = 0; trial < 2000; ++trial) {
     const Extents extents = {rng.Between(1, 4), rng.Between(1, 4), rng.Between(1, 4)};
     const int64_t base = rng.Between(1, 6);
@@ -158,11 +171,11 @@ TEST(Affine, DigitsAreExact) {
     for (Iterator i = 0; i < 3; ++i) form = form + Affine::Of(i, rng.Between(-6, 6));
     const auto digits = Digits(form, base, extents);
     if (!digits.has_value()) continue;
-    ++told_apart;
+    ++distinguished;
     EXPECT_EQ((digits->first * base + digits->second), form);
     EXPECT_TRUE(RangeOf(digits->second, extents).Within(0, base));
   }
-  EXPECT_GT(told_apart, 100);
+  EXPECT_GT(distinguished, 100);
 }
 
 TEST(Translate, LeavesWhatIsNotLinear) {

@@ -1,21 +1,26 @@
-// Index expressions: what a subprogram of linear operators computes, without saying how. The manual of mutator/index/.
+// Index expressions: what a subprogram of linear operators computes, without saying how. The manual
+// of mutator/index/.
 //
-//   y[i0, i1, ...] = sum of terms;   a term = sum over its reduction iterators of a product of factors;
-//   a factor = T[f0, f1, ...], every f an affine form of iterators divided by a divisor (1 but for transposed convolutions).
+//   y[i0, i1, ...] = sum of terms;   a term = sum over its reduction iterators of a product of
+//   factors; a factor = T[f0, f1, ...], every f an affine form of iterators divided by a divisor (1
+//   but for transposed convolutions).
 //
-// A factor is zero where a form is no whole number or lies outside the tensor: this one guard is all padding there is, so a bound
-// may be relaxed wherever the guard makes the additional positions zero, and tightened to where it does not.
+// A factor is zero where a form is no whole number or lies outside the tensor: this one guard is
+// all padding there is, so a bound may be relaxed wherever the guard makes the additional positions
+// zero, and tightened to where it does not.
 //
 //   Conv            y[n,o,p] = sum over c,k:  w[o,c,k] * x[n,c, s*p + d*k - pad]
 //   ConvTranspose   y[n,o,q] = sum over c,k:  w[c,o,k] * x[n,c, (q + pad - d*k) / s]
 //   MatMul          y[b,i,j] = sum over k:    a[b,i,k] * c[b,k,j]
 //   banded product  y[b,i,w] = sum over k:    a[b,i,k] * c[b, i + w - W, k]
 //
-// The life of an expression: translate.h makes it from a graph; the derivations (derive.h) split, merge, reorder, relax, stage
-// and skew it; realise.h matches what comes out with operators; generate.h searches and ranks. Nothing here is trusted: what is
-// realised is an ordinary mutant that the judge decides on.
+// The life of an expression: translate.h makes it from a graph; the derivations (derive.h) split,
+// merge, reorder, relax, stage and skew it; realize.h matches what comes out with operators;
+// generate.h searches and ranks. Nothing here is trusted: what is realized is an ordinary mutant
+// that the verifier decides on.
 //
-// Programs are values: derivations take one and return new ones. Not shared between threads while being changed.
+// Programs are values: derivations take one and return new ones. Not shared between threads while
+// being changed.
 #ifndef MENDEL_MUTATOR_INDEX_EXPRESSION_H_
 #define MENDEL_MUTATOR_INDEX_EXPRESSION_H_
 
@@ -45,10 +50,14 @@ struct Factor {
 struct IndexTerm {
   std::vector<Iterator> sums;  ///< reduction iterators
   std::vector<Factor> factors;
+  /// The rational number that the product is multiplied by; the denominator is positive.
+  int64_t numerator = 1;
+  int64_t denominator = 1;
   auto operator<=>(const IndexTerm&) const = default;
 };
 
-/// One dimension of the result: row-major in its iterators, of which positions [begin, begin + extent) are wanted.
+/// One dimension of the result: row-major in its iterators, of which positions [begin, begin +
+/// extent) are wanted.
 struct OutputDim {
   std::vector<Iterator> iterators;
   int64_t begin = 0;
@@ -81,22 +90,25 @@ struct Program {
 /// Replaces `iterator` in every index of the term.
 void Substitute(IndexTerm& term, Iterator iterator, const Affine& value);
 
-/// How an iterator occurs in a term.
+/// One occurrence of an iterator in a term.
 struct Occurrence {
   size_t factor = 0;
   size_t dim = 0;
   int64_t coefficient = 0;
-  bool alone = false;  ///< the form is the iterator itself, and the tensor's extent at most the iterator's
+  bool alone =
+      false;  ///< the form is the iterator itself, and the tensor's extent at most the iterator's
 };
 std::vector<Occurrence> OccurrencesOf(const IndexTerm& term, Iterator iterator);
 bool Uses(const Factor& factor, Iterator iterator);
-/// True when, beyond the extent that the iterator has, some factor is zero: the range may then be relaxed upwards.
-bool IsGuarded(const Program& program, const IndexExpression& expression, const IndexTerm& term, Iterator iterator);
+/// True when, beyond the extent that the iterator has, some factor is zero: the range may then be
+/// relaxed upwards.
+bool IsGuarded(const Program& program, const IndexExpression& expression, const IndexTerm& term,
+               Iterator iterator);
 
 /// "y[i0,i1] = sum i2: T0[i0,i2]*T1[i2,i1]" a stage, with extents.
 std::string ProgramString(const Program& program);
-/// ProgramString after renaming iterators and sorting terms: equal for programs that differ in such choices only (mostly: what it
-/// does not recognise as equal is only searched twice).
+/// ProgramString after renaming iterators and sorting terms: equal for programs that differ in such
+/// choices only (mostly: what it does not recognize as equal is only searched twice).
 std::string CanonicalKey(const Program& program);
 
 }  // namespace mendel

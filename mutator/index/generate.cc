@@ -20,37 +20,16 @@ bool AllOnes(const Ints& list) {
   return std::all_of(list.begin(), list.end(), [](int64_t v) { return v == 1; });
 }
 
-/// Fraction of a matrix product's speed. Dense 3x3 kernels on enough channels have Winograd's algorithm.
+/// Fraction of a matrix product's speed. Dense 3x3 kernels on enough channels have Winograd's
+/// algorithm.
 double Efficiency(const Graph& graph, const Node& node) {
   if (node.op->name == "ConvTranspose") return 0.4;
   if (node.op->name != "Conv") return 1;
   if (!AllOnes(node.attrs.IntList("dilations"))) return 0.6;
   const Shape& w = graph.type(node.inputs[1]).shape;
-  const bool three = w.size() == 4 && w[2] == 3 && w[3] == 3 && AllOnes(node.attrs.IntList("strides"));
+  const bool three =
+      w.size() == 4 && w[2] == 3 && w[3] == 3 && AllOnes(node.attrs.IntList("strides"));
   return three && w[0] >= 16 && w[1] >= 16 ? 1.5 : 0.9;
-}
-
-/// What runs, by operator, Reshape left out (it costs nothing); convolutions with their kernel and where they are not dense.
-std::string MakeUp(const Graph& graph) {
-  const std::vector<bool> weights = ConstantExpressions(graph);
-  std::map<std::string, int> counts;
-  for (size_t id = 0; id < graph.nodes().size(); ++id) {
-    const Node& node = graph.nodes()[id];
-    if (weights[id] || IsInput(node) || node.op->is_view) continue;
-    std::string name(node.op->name);
-    if (name == "Conv") {
-      const Shape& w = graph.type(node.inputs[1]).shape;
-      name += Cat(" ", ShapeString(Shape(w.begin() + 2, w.end())));
-      for (const char* attribute : {"strides", "dilations"}) {
-        const Ints& list = node.attrs.IntList(attribute);
-        if (!AllOnes(list)) name += Cat(" ", attribute, " ", ShapeString(list));
-      }
-    }
-    ++counts[name];
-  }
-  std::string text;
-  for (const auto& [op, count] : counts) text += Cat(text.empty() ? "" : ", ", count, " ", op);
-  return text;
 }
 
 struct State {
@@ -61,16 +40,19 @@ struct State {
 class Generator {
  public:
   Generator(const Graph& subprogram, const IndexSite& site, const GenerateOptions& options)
-      : subprogram_(subprogram), site_(site), options_(options), deadline_(Deadline::After(options.seconds)) {}
+      : subprogram_(subprogram),
+        site_(site),
+        options_(options),
+        deadline_(Deadline::After(options.seconds)) {}
 
   GenerateResult Run() {
     result_.site_seconds = PredictSeconds(subprogram_);
-    const std::string own = MakeUp(subprogram_);
+    const std::string own = OperatorHistogram(subprogram_);
     State root{site_.program, {}};
-    Normalise(root.program);
+    Normalize(root.program);
     std::vector<State> level = {root};
     seen_.insert(CanonicalKey(root.program));
-    Realise(root);
+    Realize(root);
     while (!level.empty() && !stopped_) {
       if (result_.depth == options_.depth) {
         result_.stop = GenerateStop::kDepth;
@@ -93,11 +75,11 @@ class Generator {
         step.step(state.program, derived);
         for (Derived& found : derived) {
           if (Stopped()) return next;
-          Normalise(found.program);
+          Normalize(found.program);
           if (!seen_.insert(CanonicalKey(found.program)).second) continue;
           next.push_back({std::move(found.program), state.steps});
           next.back().steps.push_back(std::move(found.step));
-          Realise(next.back());
+          Realize(next.back());
         }
       }
     }
@@ -115,31 +97,36 @@ class Generator {
     return stopped_;
   }
 
-  /// Matches the program with operators, both ways; keeps the cheapest graph of each make-up.
-  void Realise(const State& state) {
+  /// Matches the program with operators, both ways; keeps the cheapest graph of each operator
+  /// histogram.
+  void Realize(const State& state) {
     for (const bool convolutions : {true, false}) {
-      const RealiseOptions realise{.convolutions = convolutions};
-      const auto graph = RealiseProgram(subprogram_, site_, state.program, realise);
-      if (absl::IsInternal(graph.status())) result_.faults.push_back(std::string(graph.status().message()));
+      const RealizeOptions realize{.convolutions = convolutions};
+      const auto graph = RealizeProgram(subprogram_, site_, state.program, realize);
+      if (absl::IsInternal(graph.status()))
+        result_.faults.push_back(std::string(graph.status().message()));
       if (!graph.ok()) continue;
-      ++result_.realised;
-      Proposal proposal{state.program, realise, state.steps, MakeUp(*graph), PredictSeconds(*graph)};
+      ++result_.realized;
+      Proposal proposal{state.program, realize, state.steps, OperatorHistogram(*graph),
+                        PredictSeconds(*graph)};
       if (proposal.predicted_seconds > options_.worst_ratio * result_.site_seconds) continue;
       if (RunTimeFlops(*graph) > options_.worst_flops * RunTimeFlops(subprogram_)) continue;
-      const auto place = best_.find(proposal.make_up);
+      const auto place = best_.find(proposal.operator_histogram);
       if (place == best_.end() || proposal.predicted_seconds < place->second.predicted_seconds) {
-        best_.insert_or_assign(proposal.make_up, std::move(proposal));
+        best_.insert_or_assign(proposal.operator_histogram, std::move(proposal));
       }
     }
   }
 
   /// Cheapest first, without what is made up like the site itself.
   void Finish(const std::string& own) {
-    for (auto& [make_up, proposal] : best_) {
-      if (make_up != own) result_.proposals.push_back(std::move(proposal));
+    for (auto& [operator_histogram, proposal] : best_) {
+      if (operator_histogram != own) result_.proposals.push_back(std::move(proposal));
     }
     std::stable_sort(result_.proposals.begin(), result_.proposals.end(),
-                     [](const Proposal& a, const Proposal& b) { return a.predicted_seconds < b.predicted_seconds; });
+                     [](const Proposal& a, const Proposal& b) {
+                       return a.predicted_seconds < b.predicted_seconds;
+                     });
     if (result_.proposals.size() > options_.keep) result_.proposals.resize(options_.keep);
   }
 
@@ -169,19 +156,45 @@ std::string_view GenerateStopName(GenerateStop stop) {
   return "";
 }
 
+std::string OperatorHistogram(const Graph& graph) {
+  const std::vector<bool> weights = ConstantExpressions(graph);
+  std::map<std::string, int> counts;
+  for (size_t id = 0; id < graph.nodes().size(); ++id) {
+    const Node& node = graph.nodes()[id];
+    if (weights[id] || IsInput(node) || node.op->is_view) continue;
+    std::string name(node.op->name);
+    if (name == "Conv") {
+      const Shape& w = graph.type(node.inputs[1]).shape;
+      name += Cat(" ", ShapeString(Shape(w.begin() + 2, w.end())));
+      for (const char* attribute : {"strides", "dilations"}) {
+        const Ints& list = node.attrs.IntList(attribute);
+        if (!AllOnes(list)) name += Cat(" ", attribute, " ", ShapeString(list));
+      }
+    }
+    ++counts[name];
+  }
+  std::string text;
+  for (const auto& [op, count] : counts) text += Cat(text.empty() ? "" : ", ", count, " ", op);
+  return text;
+}
+
 double PredictSeconds(const Graph& graph) {
   const std::vector<bool> weights = ConstantExpressions(graph);
   double seconds = 0;
   for (size_t id = 0; id < graph.nodes().size(); ++id) {
     const Node& node = graph.nodes()[id];
     if (weights[id] || IsInput(node) || node.op->is_view) continue;
-    const Cost cost = WithView(graph, static_cast<int32_t>(id), [&](const NodeView& view) { return CostOf(*node.op, view); });
-    seconds += std::max(cost.flops / (kFlopsPerSecond * Efficiency(graph, node)), cost.bytes / kBytesPerSecond) + kNodeSeconds;
+    const Cost cost = WithView(graph, static_cast<int32_t>(id),
+                               [&](const NodeView& view) { return CostOf(*node.op, view); });
+    seconds += std::max(cost.flops / (kFlopsPerSecond * Efficiency(graph, node)),
+                        cost.bytes / kBytesPerSecond) +
+               kNodeSeconds;
   }
   return seconds;
 }
 
-GenerateResult Generate(const Graph& subprogram, const IndexSite& site, const GenerateOptions& options) {
+GenerateResult Generate(const Graph& subprogram, const IndexSite& site,
+                        const GenerateOptions& options) {
   return Generator(subprogram, site, options).Run();
 }
 

@@ -1,4 +1,5 @@
-// What the generator must find by itself, from plain programs and without a target; and that everything it proposes is right.
+// The generator finds known forms by itself, from plain programs and without a target, and
+// everything it proposes is right.
 
 #include "mutator/index/generate.h"
 
@@ -21,7 +22,8 @@ std::map<std::string, int> Operators(const Graph& graph) {
   const std::vector<bool> weights = ConstantExpressions(graph);
   std::map<std::string, int> counts;
   for (size_t id = 0; id < graph.nodes().size(); ++id) {
-    if (!weights[id] && !IsInput(graph.nodes()[id])) ++counts[std::string(graph.nodes()[id].op->name)];
+    if (!weights[id] && !IsInput(graph.nodes()[id]))
+      ++counts[std::string(graph.nodes()[id].op->name)];
   }
   return counts;
 }
@@ -49,7 +51,7 @@ Found GenerateFor(const Graph& graph, const GenerateOptions& options = {.seconds
   EXPECT_TRUE(inner.has_value());
   found.result = Generate(found.site, *inner, options);
   for (const Proposal& proposal : found.result.proposals) {
-    auto made = RealiseProgram(found.site, *inner, proposal.program, proposal.realise);
+    auto made = RealizeProgram(found.site, *inner, proposal.program, proposal.realize);
     EXPECT_TRUE(made.ok()) << made.status();
     found.graphs.push_back(*std::move(made));
   }
@@ -67,7 +69,8 @@ double MaxError(const Graph& f, const Graph& g, Rng& rng) {
   const auto b = Evaluate(g, inputs);
   EXPECT_TRUE(a.ok() && b.ok());
   double error = 0;
-  for (size_t i = 0; i < (*a)[0].scalars.size(); ++i) error = std::max(error, std::abs((*a)[0].scalars[i] - (*b)[0].scalars[i]));
+  for (size_t i = 0; i < (*a)[0].scalars.size(); ++i)
+    error = std::max(error, std::abs((*a)[0].scalars[i] - (*b)[0].scalars[i]));
   return error;
 }
 
@@ -77,8 +80,10 @@ std::string Steps(const Proposal& proposal) {
   return text.empty() ? "as it is" : text;
 }
 
-/// For each seed some proposal is of the wanted structure, certified by the judge and equal in float64.
-void Discovers(const char* sample, const std::function<bool(const Graph& site, const Graph& found)>& wanted) {
+/// For each seed some proposal is of the wanted structure, certified by the verifier and equal in
+/// float64.
+void Discovers(const char* sample,
+               const std::function<bool(const Graph& site, const Graph& found)>& wanted) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     Rng rng(seed);
     const auto graph = FindSiteSample(sample).make(rng);
@@ -87,17 +92,23 @@ void Discovers(const char* sample, const std::function<bool(const Graph& site, c
     bool discovered = false;
     std::string offered;
     for (size_t k = 0; k < found.graphs.size(); ++k) {
-      offered += "  " + Steps(found.result.proposals[k]) + ": " + found.result.proposals[k].make_up + "\n";
+      offered += "  " + Steps(found.result.proposals[k]) + ": " +
+                 found.result.proposals[k].operator_histogram + "\n";
       if (discovered || !wanted(found.site, found.graphs[k])) continue;
       discovered = true;
       const auto certificate = Certify(found.site, found.graphs[k], {});
-      ASSERT_TRUE(certificate.ok()) << certificate.status() << "\n" << PrintGraph(found.site) << PrintGraph(found.graphs[k]);
+      ASSERT_TRUE(certificate.ok()) << certificate.status() << "\n"
+                                    << PrintGraph(found.site) << PrintGraph(found.graphs[k]);
       EXPECT_LE(certificate->bound_log2, -80);
       EXPECT_LT(MaxError(found.site, found.graphs[k], rng), 1e-10);
-      std::printf("%s seed %llu: %s by %s, certified with 2^%.0f\n", sample, static_cast<unsigned long long>(seed),
-                  found.result.proposals[k].make_up.c_str(), Steps(found.result.proposals[k]).c_str(), certificate->bound_log2);
+      std::printf("%s seed %llu: %s by %s, certified with 2^%.0f\n", sample,
+                  static_cast<unsigned long long>(seed),
+                  found.result.proposals[k].operator_histogram.c_str(),
+                  Steps(found.result.proposals[k]).c_str(), certificate->bound_log2);
     }
-    EXPECT_TRUE(discovered) << sample << " seed " << seed << "\n" << PrintGraph(found.site) << "offered:\n" << offered;
+    EXPECT_TRUE(discovered) << sample << " seed " << seed << "\n"
+                            << PrintGraph(found.site) << "offered:\n"
+                            << offered;
   }
 }
 
@@ -124,18 +135,21 @@ bool IsDilated(const Graph& graph) {
 TEST(Discoveries, ConvolutionIsMatMulAndOffsetAdd) {
   Discovers("conv", [](const Graph&, const Graph& found) {
     // One product over the channels, nine shifted views of it added up, nothing gathered.
-    return Count(found, "MatMul") == 1 && Count(found, "Conv") == 0 && Count(found, "Concat") == 0 && Count(found, "Add") >= 8;
+    return Count(found, "MatMul") == 1 && Count(found, "Conv") == 0 &&
+           Count(found, "Concat") == 0 && Count(found, "Add") >= 8;
   });
 }
 
 TEST(Discoveries, FiveByFiveIsThreeByThrees) {
-  Discovers("conv5x5", [](const Graph&, const Graph& found) { return Count(found, "Conv") == 4 && LargestKernel(found) == 3; });
+  Discovers("conv5x5", [](const Graph&, const Graph& found) {
+    return Count(found, "Conv") == 4 && LargestKernel(found) == 3;
+  });
 }
 
 TEST(Discoveries, TransposedConvolutionIsMatMulAndOverlapAdd) {
   Discovers("conv_transpose", [](const Graph&, const Graph& found) {
-    return Count(found, "MatMul") == 1 && Count(found, "Conv") == 0 && Count(found, "ConvTranspose") == 0 &&
-           Count(found, "Concat") == 0;
+    return Count(found, "MatMul") == 1 && Count(found, "Conv") == 0 &&
+           Count(found, "ConvTranspose") == 0 && Count(found, "Concat") == 0;
   });
 }
 
@@ -144,7 +158,8 @@ TEST(Discoveries, TransposedConvolutionIsInterleavedConvolution) {
     const Node& node = site.node(site.outputs()[0].value.node);
     // Windows that do not overlap are one product, without any addition but that of the bias.
     const bool apart = site.type(node.inputs[1]).shape[2] == node.attrs.IntList("strides")[0];
-    return Count(found, apart ? "MatMul" : "Conv") == 1 && Count(found, "Add") < 2 && Count(found, "Concat") == 0;
+    return Count(found, apart ? "MatMul" : "Conv") == 1 && Count(found, "Add") < 2 &&
+           Count(found, "Concat") == 0;
   });
 }
 
@@ -152,20 +167,23 @@ TEST(Discoveries, DilatedIsBatch) {
   Discovers("dilated", [](const Graph& site, const Graph& found) {
     if (Count(found, "Conv") != 1 || IsDilated(found)) return false;
     for (const Node& node : found.nodes()) {
-      if (node.op->name == "Conv") return node.outputs[0].shape[0] > site.nodes().back().outputs[0].shape[0];
+      if (node.op->name == "Conv")
+        return node.outputs[0].shape[0] > site.nodes().back().outputs[0].shape[0];
     }
     return false;
   });
 }
 
 bool IsBatchedProduct(const Graph& site, const Graph& found) {
-  if (Count(found, "MatMul") != 1 || Count(found, "Mul") != 0 || Count(found, "ReduceSum") != 0) return false;
+  if (Count(found, "MatMul") != 1 || Count(found, "Mul") != 0 || Count(found, "ReduceSum") != 0)
+    return false;
   for (const Node& node : found.nodes()) {
     // More batches than the site has: blocks of rows.
     if (node.op->name == "MatMul" && node.outputs[0].shape.size() == 3) {
       const Shape& y = node.outputs[0].shape;
       const Shape& band = found.type(found.outputs()[0].value).shape;
-      return y[0] > site.nodes().back().outputs[0].shape[0] && y[0] < band[0] * band[1] && y[1] > 1 && y[2] > 1;
+      return y[0] > site.nodes().back().outputs[0].shape[0] && y[0] < band[0] * band[1] &&
+             y[1] > 1 && y[2] > 1;
     }
   }
   return false;
@@ -194,8 +212,10 @@ TEST(Proposals, EveryOneIsEqual) {
       const Found found = GenerateFor(*graph);
       for (size_t k = 0; k < found.graphs.size(); ++k) {
         const auto equal = ScreenedEqual(found.site, found.graphs[k], {.seed = seed});
-        const std::string where = std::string(sample.name) + " seed " + std::to_string(1000 + seed) + " " +
-                                  Steps(found.result.proposals[k]) + "\n" + PrintGraph(found.site) + PrintGraph(found.graphs[k]);
+        const std::string where = std::string(sample.name) + " seed " +
+                                  std::to_string(1000 + seed) + " " +
+                                  Steps(found.result.proposals[k]) + "\n" + PrintGraph(found.site) +
+                                  PrintGraph(found.graphs[k]);
         ASSERT_TRUE(equal.ok()) << equal.status() << where;
         EXPECT_TRUE(*equal) << where;
         EXPECT_LT(MaxError(found.site, found.graphs[k], rng), 1e-10) << where;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "mutator/index/realise.h"
+#include "mutator/index/realize.h"
 
 namespace mendel {
 namespace {
@@ -13,8 +13,8 @@ struct Classes {
   std::vector<Iterator> batch, lead, rows, columns, inner;
 };
 
-/// Where the result's order is X.. W.. X.. (one factor's iterators around the other's), the leading ones of X become a batch that
-/// W is broadcast over, so that nothing is transposed.
+/// The leading iterators of X become a batch that W is broadcast over where the result's order is
+/// X.. W.. X.. (one factor's iterators around the other's), so that nothing is transposed.
 void TakeLead(Classes& classes, const std::vector<Iterator>& free, const Factor& x) {
   size_t first = 0, second;
   while (first < free.size() && Uses(x, free[first])) ++first;
@@ -45,7 +45,8 @@ std::optional<Classes> Classify(const Product& product) {
   const size_t next = classes.lead.size();
   if (next < free.size()) classes.left = Uses(a, free[next]) ? 0 : 1;
   for (size_t k = next; k < free.size(); ++k) {
-    (Uses(product.term.factors[classes.left], free[k]) ? classes.rows : classes.columns).push_back(free[k]);
+    (Uses(product.term.factors[classes.left], free[k]) ? classes.rows : classes.columns)
+        .push_back(free[k]);
   }
   return classes;
 }
@@ -56,9 +57,11 @@ int64_t ProductOf(const std::vector<Iterator>& iterators, const Extents& extents
   return count;
 }
 
-/// [batch, lead, first, second], leading dimensions left out where they are 1 and the rank allows it.
-ValueId MatrixOf(Emitter& e, const Product& product, size_t side, const Classes& classes, bool has_lead,
-                 const std::vector<Iterator>& first, const std::vector<Iterator>& second) {
+/// [batch, lead, first, second], leading dimensions left out where they are 1 and the rank allows
+/// it.
+ValueId MatrixOf(Emitter& e, const Product& product, size_t side, const Classes& classes,
+                 bool has_lead, const std::vector<Iterator>& first,
+                 const std::vector<Iterator>& second) {
   const Factor& factor = product.term.factors[side];
   std::vector<Iterator> order = classes.batch;
   if (has_lead) order.insert(order.end(), classes.lead.begin(), classes.lead.end());
@@ -70,7 +73,8 @@ ValueId MatrixOf(Emitter& e, const Product& product, size_t side, const Classes&
   if (!classes.lead.empty() && (has_lead || !classes.batch.empty())) {
     shape.push_back(has_lead ? ProductOf(classes.lead, product.extents) : 1);
   }
-  shape.insert(shape.end(), {ProductOf(first, product.extents), ProductOf(second, product.extents)});
+  shape.insert(shape.end(),
+               {ProductOf(first, product.extents), ProductOf(second, product.extents)});
   return ReshapeTo(e, view, shape);
 }
 
@@ -79,10 +83,13 @@ ValueId MatrixOf(Emitter& e, const Product& product, size_t side, const Classes&
 std::optional<IndexedValue> EmitMatMul(Emitter& e, const Product& product) {
   const std::optional<Classes> classes = Classify(product);
   if (!classes.has_value()) return std::nullopt;
-  const bool lead_left = !classes->lead.empty() && Uses(product.term.factors[classes->left], classes->lead[0]);
+  const bool lead_left =
+      !classes->lead.empty() && Uses(product.term.factors[classes->left], classes->lead[0]);
   const bool lead_right = !classes->lead.empty() && !lead_left;
-  const ValueId a = MatrixOf(e, product, classes->left, *classes, lead_left, classes->rows, classes->inner);
-  const ValueId b = MatrixOf(e, product, 1 - classes->left, *classes, lead_right, classes->inner, classes->columns);
+  const ValueId a =
+      MatrixOf(e, product, classes->left, *classes, lead_left, classes->rows, classes->inner);
+  const ValueId b = MatrixOf(e, product, 1 - classes->left, *classes, lead_right, classes->inner,
+                             classes->columns);
   IndexedValue result{e.MatMul(a, b), classes->batch};
   for (const auto* part : {&classes->lead, &classes->rows, &classes->columns}) {
     result.dims.insert(result.dims.end(), part->begin(), part->end());

@@ -1,5 +1,5 @@
-// a, b -> one iterator m = b's extent * a + b, where they occur in this proportion only: the inverse of splitting. What views have
-// taken apart around a convolution is put together again.
+// a, b -> one iterator m = b's extent * a + b, where they occur in this proportion only: the
+// inverse of splitting. What views have taken apart around a convolution is put together again.
 
 #include <algorithm>
 
@@ -31,8 +31,9 @@ void MergeOutputs(const Program& program, std::vector<Derived>& derived) {
     const std::vector<Iterator>& iterators = stage.outputs[d].iterators;
     for (size_t k = 0; k + 1 < iterators.size(); ++k) {
       const Iterator a = iterators[k], b = iterators[k + 1];
-      const bool fits = std::all_of(stage.terms.begin(), stage.terms.end(),
-                                    [&](const IndexTerm& term) { return InProportion(stage, term, a, b); });
+      const bool fits =
+          std::all_of(stage.terms.begin(), stage.terms.end(),
+                      [&](const IndexTerm& term) { return InProportion(stage, term, a, b); });
       if (!fits) continue;
       Derived result{Cat("merge i", a, " and i", b), program};
       IndexExpression& last = result.program.stages.back();

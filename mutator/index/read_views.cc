@@ -1,4 +1,4 @@
-// Reading sums over axes and affine views.
+// Reading affine views.
 
 #include <algorithm>
 
@@ -37,28 +37,6 @@ std::vector<DimGroup> GroupDims(const Shape& from, const Shape& to) {
 
 }  // namespace
 
-std::optional<Terms> ReadReduceSum(ExpressionReader& reader, const Node& node, const Forms& at) {
-  const Shape& x = reader.shape(node.inputs[0]);
-  const Ints& axes = node.attrs.IntList("axes");
-  const bool keeps = node.attrs.Int("keepdims") != 0;
-  Forms forms;
-  std::vector<Iterator> sums;
-  size_t next = 0;
-  for (size_t d = 0; d < x.size(); ++d) {
-    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) == axes.end()) {
-      forms.push_back(at[next++]);
-      continue;
-    }
-    if (keeps && !reader.Inside(at[next++], 1)) return std::nullopt;
-    reader.extents.push_back(x[d]);
-    sums.push_back(static_cast<Iterator>(reader.extents.size() - 1));
-    forms.push_back(Affine::Of(sums.back()));
-  }
-  Terms terms = reader.Read(node.inputs[0], forms);
-  for (IndexTerm& term : terms) term.sums.insert(term.sums.end(), sums.begin(), sums.end());
-  return terms;
-}
-
 std::optional<Terms> ReadReshape(ExpressionReader& reader, const Node& node, const Forms& at) {
   const Shape& from = reader.shape(node.inputs[0]);
   const Shape& to = node.outputs[0].shape;
@@ -84,7 +62,8 @@ std::optional<Terms> ReadReshape(ExpressionReader& reader, const Node& node, con
       }
       return std::nullopt;
     }
-    std::copy(digits->begin(), digits->end(), forms.begin() + static_cast<std::ptrdiff_t>(group.from_begin));
+    std::copy(digits->begin(), digits->end(),
+              forms.begin() + static_cast<std::ptrdiff_t>(group.from_begin));
   }
   return reader.Read(node.inputs[0], forms);
 }
@@ -136,9 +115,12 @@ std::optional<Terms> ReadConcat(ExpressionReader& reader, const Node& node, cons
   const auto& [piece, within] = *digits;
   Forms forms = at;
   forms[axis] = within;
-  if (piece.terms.empty()) return reader.Read(node.inputs[static_cast<size_t>(piece.constant)], forms);
+  if (piece.terms.empty())
+    return reader.Read(node.inputs[static_cast<size_t>(piece.constant)], forms);
   const int64_t pieces = static_cast<int64_t>(node.inputs.size());
-  if (!piece.IsIterator() || reader.extents[static_cast<size_t>(piece.terms.begin()->first)] != pieces) return std::nullopt;
+  if (!piece.IsIterator() ||
+      reader.extents[static_cast<size_t>(piece.terms.begin()->first)] != pieces)
+    return std::nullopt;
   // Every piece is read by itself; the pieces' own forms must not mention their number yet.
   const Iterator step = piece.terms.begin()->first;
   for (const Affine& form : forms) {

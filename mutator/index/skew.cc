@@ -1,5 +1,5 @@
-// sum over w of a[b, w] * c[b + w] as sum over j of a[b, j - b] * c[j]: then b is a row of a only, and the product a matrix
-// product.
+// sum over w of a[b, w] * c[b + w] as sum over j of a[b, j - b] * c[j]: then b is a row of a only,
+// and the product a matrix product.
 
 #include <algorithm>
 

@@ -13,8 +13,10 @@ constexpr int64_t kLeastBlock = 4, kLargestBlock = 64;
 
 int64_t Mod(int64_t a, int64_t m) { return ((a % m) + m) % m; }
 
-/// Factors for one occurrence: the divisor, or the ratio of a reduction's coefficient to this one (a dilation).
-void WantFromForm(const IndexTerm& term, const IndexForm& form, Iterator i, std::vector<Wanted>& wanted) {
+/// Factors for one occurrence: the divisor, or the ratio of a reduction's coefficient to this one
+/// (a dilation).
+void WantFromForm(const IndexTerm& term, const IndexForm& form, Iterator i,
+                  std::vector<Wanted>& wanted) {
   const int64_t mine = form.affine.Coefficient(i);
   if (form.divisor > 1) {
     if (mine == 1) wanted.push_back({i, form.divisor, Mod(form.affine.constant, form.divisor)});
@@ -22,19 +24,23 @@ void WantFromForm(const IndexTerm& term, const IndexForm& form, Iterator i, std:
   }
   for (const auto& [other, coefficient] : form.affine.terms) {
     const bool sum = std::find(term.sums.begin(), term.sums.end(), other) != term.sums.end();
-    if (sum && coefficient > mine && mine > 0 && coefficient % mine == 0) wanted.push_back({i, coefficient / mine, 0});
+    if (sum && coefficient > mine && mine > 0 && coefficient % mine == 0)
+      wanted.push_back({i, coefficient / mine, 0});
   }
 }
 
-/// Blocks for a banded product: i stands in both factors, in one of them beside an iterator of extent `band`.
-void WantBlocks(const IndexExpression& stage, const IndexTerm& term, Iterator i, std::vector<Wanted>& wanted) {
+/// Blocks for a banded product: i stands in both factors, in one of them beside an iterator of
+/// extent `band`.
+void WantBlocks(const IndexExpression& stage, const IndexTerm& term, Iterator i,
+                std::vector<Wanted>& wanted) {
   std::set<size_t> factors;
   int64_t band = 0;
   for (const Occurrence& at : OccurrencesOf(term, i)) {
     factors.insert(at.factor);
     const IndexForm& form = term.factors[at.factor].index[at.dim];
     for (const auto& [other, coefficient] : form.affine.terms) {
-      if (other != i && coefficient == at.coefficient && form.divisor == 1) band = std::max(band, stage.extent(other));
+      if (other != i && coefficient == at.coefficient && form.divisor == 1)
+        band = std::max(band, stage.extent(other));
     }
   }
   if (factors.size() < 2 || band < 2) return;
@@ -73,12 +79,14 @@ void SplitOutputs(const Program& program, std::vector<Derived>& derived) {
     std::vector<Wanted> mine;
     for (const IndexTerm& term : stage.terms) {
       if (term.factors.size() < 2) continue;
-      for (const Occurrence& at : OccurrencesOf(term, i)) WantFromForm(term, term.factors[at.factor].index[at.dim], i, mine);
+      for (const Occurrence& at : OccurrencesOf(term, i))
+        WantFromForm(term, term.factors[at.factor].index[at.dim], i, mine);
       WantBlocks(stage, term, i, mine);
     }
     for (const Wanted& wish : mine) {
-      const bool again =
-          std::any_of(wanted.begin(), wanted.end(), [&](const Wanted& w) { return w.iterator == i && w.factor == wish.factor; });
+      const bool again = std::any_of(wanted.begin(), wanted.end(), [&](const Wanted& w) {
+        return w.iterator == i && w.factor == wish.factor;
+      });
       if (!again && wish.factor > 1 && stage.extent(i) > wish.factor) wanted.push_back(wish);
     }
   }

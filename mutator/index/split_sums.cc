@@ -12,7 +12,8 @@ constexpr int64_t kSmallKernel = 3;
 constexpr int64_t kMostTerms = 9;
 
 /// Strides and divisors that k stands beside, and 3 for kernels larger than that.
-void WantSplits(const Program& program, const IndexTerm& term, Iterator k, std::vector<Wanted>& wanted) {
+void WantSplits(const Program& program, const IndexTerm& term, Iterator k,
+                std::vector<Wanted>& wanted) {
   const IndexExpression& stage = program.stages.back();
   const int64_t extent = stage.extent(k);
   std::vector<int64_t> factors;
@@ -27,7 +28,9 @@ void WantSplits(const Program& program, const IndexTerm& term, Iterator k, std::
     }
   }
   for (const int64_t m : factors) {
-    const bool again = std::any_of(wanted.begin(), wanted.end(), [&](const Wanted& w) { return w.iterator == k && w.factor == m; });
+    const bool again = std::any_of(wanted.begin(), wanted.end(), [&](const Wanted& w) {
+      return w.iterator == k && w.factor == m;
+    });
     const bool fits = extent % m == 0 || IsGuarded(program, stage, term, k);
     if (!again && m > 1 && extent > 1 && fits) wanted.push_back({k, m, 0});
   }
@@ -46,14 +49,17 @@ std::vector<Wanted> NeverAlone(const IndexExpression& stage, const IndexTerm& te
   std::vector<Wanted> found;
   for (const Iterator sum : term.sums) {
     const std::vector<Occurrence> places = OccurrencesOf(term, sum);
-    const bool composite = std::all_of(places.begin(), places.end(),
-                                       [&](const Occurrence& at) { return IsComposite(term.factors[at.factor].index[at.dim]); });
-    if (composite && !places.empty() && stage.extent(sum) <= kMostTerms) found.push_back({sum, stage.extent(sum), 0});
+    const bool composite = std::all_of(places.begin(), places.end(), [&](const Occurrence& at) {
+      return IsComposite(term.factors[at.factor].index[at.dim]);
+    });
+    if (composite && !places.empty() && stage.extent(sum) <= kMostTerms)
+      found.push_back({sum, stage.extent(sum), 0});
   }
   return found;
 }
 
-std::vector<IndexTerm> Unrolled(const IndexExpression& stage, const IndexTerm& term, const std::vector<Wanted>& sums) {
+std::vector<IndexTerm> Unrolled(const IndexExpression& stage, const IndexTerm& term,
+                                const std::vector<Wanted>& sums) {
   std::vector<IndexTerm> terms = {term};
   for (const Wanted& sum : sums) {
     std::vector<IndexTerm> next;
@@ -76,7 +82,8 @@ bool Tighten(const Program& program, IndexExpression& stage, IndexTerm& term, It
     const IndexForm& form = term.factors[at.factor].index[at.dim];
     if (at.coefficient != 1 || IsComposite(form)) continue;
     begin = std::max(begin, -form.affine.constant);
-    end = std::min(end, program.TensorShape(term.factors[at.factor].tensor)[at.dim] - form.affine.constant);
+    end = std::min(
+        end, program.TensorShape(term.factors[at.factor].tensor)[at.dim] - form.affine.constant);
   }
   if (begin >= end || (begin == 0 && end == stage.extent(sum))) return false;
   const Iterator cut = stage.NewIterator(end - begin);
@@ -119,7 +126,8 @@ void UnrollSums(const Program& program, std::vector<Derived>& derived) {
       IndexExpression& last = result.program.stages.back();
       const std::vector<IndexTerm> parts = Unrolled(last, last.terms[t], set);
       last.terms.erase(last.terms.begin() + static_cast<std::ptrdiff_t>(t));
-      last.terms.insert(last.terms.begin() + static_cast<std::ptrdiff_t>(t), parts.begin(), parts.end());
+      last.terms.insert(last.terms.begin() + static_cast<std::ptrdiff_t>(t), parts.begin(),
+                        parts.end());
       derived.push_back(std::move(result));
     }
   }
@@ -130,7 +138,8 @@ void TightenSums(const Program& program, std::vector<Derived>& derived) {
   IndexExpression& stage = result.program.stages.back();
   bool changed = false;
   for (IndexTerm& term : stage.terms) {
-    for (const Iterator sum : std::vector<Iterator>(term.sums)) changed = Tighten(program, stage, term, sum) || changed;
+    for (const Iterator sum : std::vector<Iterator>(term.sums))
+      changed = Tighten(program, stage, term, sum) || changed;
   }
   if (changed) derived.push_back(std::move(result));
 }

@@ -1,4 +1,5 @@
-// Factor staging: T = the product over the positions themselves, then T read at the composite positions.
+// Factor staging: T = the product over the positions themselves, then T read at the composite
+// positions.
 
 #include <algorithm>
 #include <set>
@@ -11,11 +12,13 @@ namespace {
 
 constexpr double kMostGrowth = 64;  // elements of a stage over those of what it is made of
 
-/// What replaces a form in the stage: `inner` over stage iterators, `outer` the form at which the result reads the stage.
+/// The replacement of a form in the stage: `inner` over stage iterators, `outer` the form at which
+/// the result reads the stage.
 struct Replacement {
   size_t factor, dim;
   std::set<Iterator> merged;  ///< part of the form that becomes one iterator
-  bool relaxed = false;       ///< the new iterator covers all positions, not only those inside the tensor
+  bool relaxed =
+      false;  ///< the new iterator covers all positions, not only those inside the tensor
 };
 
 /// The stage being made: the product's own expression and the term that reads it.
@@ -27,7 +30,8 @@ struct Staging {
 };
 
 /// A new stage iterator for the merged part of a form, and where the result finds it.
-void Merge(const Program& program, const IndexExpression& old, const Replacement& what, Staging& staging) {
+void Merge(const Program& program, const IndexExpression& old, const Replacement& what,
+           Staging& staging) {
   IndexForm& form = staging.inner.factors[what.factor].index[what.dim];
   Affine part, rest = form.affine;
   for (const Iterator i : what.merged) {
@@ -42,7 +46,8 @@ void Merge(const Program& program, const IndexExpression& old, const Replacement
   int64_t low = CeilDiv(range.low, form.divisor), high = FloorDiv(range.high, form.divisor);
   if (rest.terms.empty() && !what.relaxed) {
     low = std::max<int64_t>(low, 0);
-    high = std::min(high, program.TensorShape(staging.inner.factors[what.factor].tensor)[what.dim] - 1);
+    high = std::min(high,
+                    program.TensorShape(staging.inner.factors[what.factor].tensor)[what.dim] - 1);
   }
   const Iterator merged = staging.stage.NewIterator(high - low + 1);
   staging.dims.push_back(merged);
@@ -50,13 +55,16 @@ void Merge(const Program& program, const IndexExpression& old, const Replacement
   form = {rest + Affine::Of(merged, 1, low), 1};
 }
 
-/// Batch, then what leads in the moving factor, the other factor's own, and the rest of the moving factor's.
+/// Batch, then what leads in the moving factor, the other factor's own, and the rest of the moving
+/// factor's.
 std::vector<Iterator> MatMulOrder(const Staging& staging, size_t moving) {
   const Factor& x = staging.inner.factors[moving];
   const Factor& w = staging.inner.factors[1 - moving];
   std::vector<Iterator> batch, lead, others, rest;
   bool leading = true;
-  const auto is_dim = [&](Iterator i) { return std::find(staging.dims.begin(), staging.dims.end(), i) != staging.dims.end(); };
+  const auto is_dim = [&](Iterator i) {
+    return std::find(staging.dims.begin(), staging.dims.end(), i) != staging.dims.end();
+  };
   std::vector<Iterator> in_x;
   for (const IndexForm& form : x.index) {
     for (const auto& [i, coefficient] : form.affine.terms) {
@@ -73,14 +81,16 @@ std::vector<Iterator> MatMulOrder(const Staging& staging, size_t moving) {
   // Leading iterators are a batch of the product only where others of the same factor follow.
   if (rest.empty()) std::swap(lead, rest);
   std::vector<Iterator> order = batch;
-  for (const auto* part : {&lead, &others, &rest}) order.insert(order.end(), part->begin(), part->end());
+  for (const auto* part : {&lead, &others, &rest})
+    order.insert(order.end(), part->begin(), part->end());
   return order;
 }
 
 bool TooLarge(const Program& program, const Staging& staging, const IndexExpression& old) {
   double made = 1, known = static_cast<double>(NumElements(old.OutputShape()));
   for (const Iterator i : staging.dims) made *= static_cast<double>(staging.stage.extent(i));
-  for (const Factor& factor : staging.inner.factors) known += static_cast<double>(NumElements(program.TensorShape(factor.tensor)));
+  for (const Factor& factor : staging.inner.factors)
+    known += static_cast<double>(NumElements(program.TensorShape(factor.tensor)));
   return made > kMostGrowth * known;
 }
 
@@ -90,7 +100,8 @@ std::set<Iterator> Visible(const IndexTerm& term, const std::vector<Replacement>
   for (size_t f = 0; f < term.factors.size(); ++f) {
     for (size_t d = 0; d < term.factors[f].index.size(); ++d) {
       const auto what =
-          std::find_if(replacements.begin(), replacements.end(), [&](const Replacement& r) { return r.factor == f && r.dim == d; });
+          std::find_if(replacements.begin(), replacements.end(),
+                       [&](const Replacement& r) { return r.factor == f && r.dim == d; });
       for (const auto& [i, coefficient] : term.factors[f].index[d].affine.terms) {
         if (what == replacements.end() || what->merged.count(i) == 0) visible.insert(i);
       }
@@ -99,11 +110,13 @@ std::set<Iterator> Visible(const IndexTerm& term, const std::vector<Replacement>
   return visible;
 }
 
-void Stage(const Program& program, size_t t, const std::vector<Replacement>& replacements, std::vector<Derived>& derived) {
+void StageFactors(const Program& program, size_t t, const std::vector<Replacement>& replacements,
+                  std::vector<Derived>& derived) {
   const IndexExpression& old = program.stages.back();
   const IndexTerm& term = old.terms[t];
   std::set<Iterator> hidden, visible = Visible(term, replacements);
-  for (const Replacement& what : replacements) hidden.insert(what.merged.begin(), what.merged.end());
+  for (const Replacement& what : replacements)
+    hidden.insert(what.merged.begin(), what.merged.end());
   Staging staging;
   staging.stage.extents = old.extents;
   staging.inner = term;
@@ -111,20 +124,27 @@ void Stage(const Program& program, size_t t, const std::vector<Replacement>& rep
   staging.reading.tensor = program.StageTensor(program.stages.size() - 1);
   IndexTerm outer;
   for (const Iterator sum : term.sums) {
-    (visible.count(sum) > 0 && hidden.count(sum) == 0 ? staging.inner.sums : outer.sums).push_back(sum);
+    (visible.count(sum) > 0 && hidden.count(sum) == 0 ? staging.inner.sums : outer.sums)
+        .push_back(sum);
   }
   if (staging.inner.sums.empty()) return;
   for (const Iterator i : visible) {
-    if (std::find(staging.inner.sums.begin(), staging.inner.sums.end(), i) != staging.inner.sums.end()) continue;
+    if (std::find(staging.inner.sums.begin(), staging.inner.sums.end(), i) !=
+        staging.inner.sums.end())
+      continue;
     staging.dims.push_back(i);
     staging.reading.index.push_back({Affine::Of(i), 1});
   }
   for (const Replacement& what : replacements) Merge(program, old, what, staging);
-  const bool empty = std::any_of(staging.dims.begin(), staging.dims.end(), [&](Iterator i) { return staging.stage.extent(i) < 1; });
-  if (empty || staging.dims.size() > static_cast<size_t>(kMaxRank) || TooLarge(program, staging, old)) return;
+  const bool empty = std::any_of(staging.dims.begin(), staging.dims.end(),
+                                 [&](Iterator i) { return staging.stage.extent(i) < 1; });
+  if (empty || staging.dims.size() > static_cast<size_t>(kMaxRank) ||
+      TooLarge(program, staging, old))
+    return;
   Factor reading{staging.reading.tensor, {}};
   for (const Iterator i : MatMulOrder(staging, replacements[0].factor)) {
-    const size_t at = static_cast<size_t>(std::find(staging.dims.begin(), staging.dims.end(), i) - staging.dims.begin());
+    const size_t at = static_cast<size_t>(std::find(staging.dims.begin(), staging.dims.end(), i) -
+                                          staging.dims.begin());
     reading.index.push_back(staging.reading.index[at]);
     staging.stage.outputs.push_back({{i}, 0, staging.stage.extent(i)});
   }
@@ -136,7 +156,8 @@ void Stage(const Program& program, size_t t, const std::vector<Replacement>& rep
   derived.push_back(std::move(result));
 }
 
-/// Positions of a split dimension (3*u + v with v < 3) move nowhere: they are one iterator by another name.
+/// Positions of a split dimension (3*u + v with v < 3) move nowhere: they are one iterator by
+/// another name.
 bool IsSplit(const IndexForm& form, const Extents& extents) {
   int64_t least = 0;  // coefficient below which the iterators seen so far stay
   std::vector<std::pair<int64_t, Iterator>> steps;
@@ -155,11 +176,13 @@ std::set<Iterator> InnerPart(const IndexForm& form) {
   for (const auto& [i, coefficient] : form.affine.terms) {
     if (coefficient == 1) inner.insert(i);
   }
-  return inner.size() > 1 && inner.size() < form.affine.terms.size() && form.divisor == 1 ? inner : std::set<Iterator>{};
+  return inner.size() > 1 && inner.size() < form.affine.terms.size() && form.divisor == 1
+             ? inner
+             : std::set<Iterator>{};
 }
 
-/// What may be merged: forms that move, all composite forms, those that move over all their positions, and the inner parts of
-/// those that move.
+/// Choices of what to merge: forms that move, all composite forms, those that move over all their
+/// positions, and the inner parts of those that move.
 struct Choices {
   std::vector<Replacement> moving, whole, relaxed, part;
 };
@@ -193,9 +216,10 @@ void StageProducts(const Program& program, std::vector<Derived>& derived) {
     if (choices.moving.empty()) continue;
     for (const auto* set : {&choices.moving, &choices.whole, &choices.relaxed}) {
       if (set == &choices.whole && choices.whole.size() == choices.moving.size()) continue;
-      Stage(program, t, *set, derived);
+      StageFactors(program, t, *set, derived);
     }
-    if (choices.part.size() == choices.moving.size()) Stage(program, t, choices.part, derived);
+    if (choices.part.size() == choices.moving.size())
+      StageFactors(program, t, choices.part, derived);
   }
 }
 

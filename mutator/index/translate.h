@@ -1,8 +1,9 @@
 // From a graph to an index expression: which subprograms are linear, and what they compute.
 //
-// Inlined: products (Conv, ConvTranspose, MatMul, Einsum, Mul), sums (Add, ReduceSum) and affine views (Reshape, Transpose, Slice,
-// zero Pad, Concat of pieces that differ by a constant step). Everything else, every weight expression and every operand of a
-// product that is no view is a leaf: a tensor given from outside.
+// Inlined: products (Conv, ConvTranspose, MatMul, Einsum, Mul), sums (Add, ReduceSum) and affine
+// views (Reshape, Transpose, Slice, zero Pad, Concat of pieces that differ by a constant step).
+// Everything else, every weight expression and every operand of a product that is no view is a
+// leaf: a tensor given from outside.
 #ifndef MENDEL_MUTATOR_INDEX_TRANSLATE_H_
 #define MENDEL_MUTATOR_INDEX_TRANSLATE_H_
 
@@ -10,19 +11,23 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "mutator/index/expression.h"
+#include "mutator/index/leaf.h"
+#include "mutator/index/reader.h"
 
 namespace mendel {
 
 struct IndexSite {
-  std::vector<int32_t> nodes;  ///< inlined, ascending; no other node reads their results, but that of the last
-  std::vector<ValueId> leaves;
-  Program program;  ///< one stage, with as many leaves
+  std::vector<int32_t>
+      nodes;  ///< inlined, ascending; no other node reads their results, but that of the last
+  std::vector<IndexLeaf> leaves;
+  Program program;          ///< one stage, with as many leaves
+  bool has_square = false;  ///< the square of a sum is multiplied out: that can cancel
 };
 
-/// The largest site (at most `max_nodes` nodes) that ends with the one-output node `last`; nullopt when `last` is not linear, no
-/// product is in it, or its result is no float tensor.
-std::optional<IndexSite> TranslateSite(const Graph& graph, int32_t last, int max_nodes);
+/// The largest site (at most `max_nodes` nodes) that ends with the one-output node `last`; nullopt
+/// when `last` is not linear, no product is in it, or its result is no float tensor.
+std::optional<IndexSite> TranslateSite(const Graph& graph, int32_t last, int max_nodes,
+                                       Expansion expansion = Expansion::kViews);
 
 }  // namespace mendel
 

@@ -26,7 +26,8 @@ struct Viewing {
 /// Largest coefficients first, of equal ones the longer iterator.
 std::vector<Step> StepsOf(const Affine& form, const Extents& extents) {
   std::vector<Step> steps;
-  for (const auto& [i, coefficient] : form.terms) steps.push_back({i, coefficient, extents[static_cast<size_t>(i)]});
+  for (const auto& [i, coefficient] : form.terms)
+    steps.push_back({i, coefficient, extents[static_cast<size_t>(i)]});
   std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
     return a.coefficient != b.coefficient ? a.coefficient > b.coefficient : a.extent > b.extent;
   });
@@ -43,7 +44,9 @@ int64_t LengthOf(const std::vector<Step>& steps, size_t k) {
   return (steps[k].extent + BlocksOf(steps, k) - 1) * steps[k].coefficient;
 }
 
-int64_t BlocksOf(const std::vector<Step>& steps, size_t k) { return CeilDiv(LengthOf(steps, k + 1), steps[k].coefficient); }
+int64_t BlocksOf(const std::vector<Step>& steps, size_t k) {
+  return CeilDiv(LengthOf(steps, k + 1), steps[k].coefficient);
+}
 
 /// Interleaves zeros along every dimension that is divided.
 void Dilate(Viewing& view, const std::vector<IndexForm>& index) {
@@ -64,10 +67,12 @@ void Dilate(Viewing& view, const std::vector<IndexForm>& index) {
   if (together == shape) return;
   Ints pads(apart.size(), 0);
   pads.insert(pads.end(), after.begin(), after.end());
-  view.value = ReshapeTo(view.e, view.e.Op("Pad", {ReshapeTo(view.e, view.value, apart)}, {{"pads", pads}}), together);
+  view.value = ReshapeTo(
+      view.e, view.e.Op("Pad", {ReshapeTo(view.e, view.value, apart)}, {{"pads", pads}}), together);
 }
 
-/// Two dimensions that one iterator moves through become one: positions d1 * extent2 + d2, where d2 never leaves its extent.
+/// Two dimensions that one iterator moves through become one: positions d1 * extent2 + d2, where d2
+/// never leaves its extent.
 void MergeShared(Viewing& view, size_t first, size_t second) {
   Box box = Box::Whole(view.e.shape(view.value));
   for (const size_t d : {first, second}) {
@@ -94,7 +99,8 @@ void MergeAllShared(Viewing& view) {
   for (size_t a = 0; a < view.forms.size(); ++a) {
     for (size_t b = a + 1; b < view.forms.size(); ++b) {
       const auto& terms = view.forms[b].terms;
-      const bool shared = std::any_of(terms.begin(), terms.end(), [&](const auto& t) { return view.forms[a].Uses(t.first); });
+      const bool shared = std::any_of(terms.begin(), terms.end(),
+                                      [&](const auto& t) { return view.forms[a].Uses(t.first); });
       if (!shared) continue;
       MergeShared(view, a, b);
       b = a;  // from the beginning: the merged form has more iterators
@@ -134,14 +140,17 @@ size_t Expand(Viewing& view, size_t axis, const std::vector<Step>& steps, size_t
   shape.insert(shape.begin() + dim + 1, step.coefficient);
   const ValueId rows = ReshapeTo(e, view.value, shape);
   std::vector<ValueId> pieces;
-  for (int64_t block = 0; block < blocks; ++block) pieces.push_back(e.Slice(rows, dim, block, block + step.extent));
+  for (int64_t block = 0; block < blocks; ++block)
+    pieces.push_back(e.Slice(rows, dim, block, block + step.extent));
   view.value = e.Slice(e.Concat(pieces, dim + 1), dim + 1, 0, LengthOf(steps, k + 1));
   return 1 + Expand(view, axis + 1, steps, k + 1);
 }
 
 }  // namespace
 
-ValueId ReshapeTo(Emitter& e, ValueId x, const Shape& shape) { return e.shape(x) == shape ? x : e.Reshape(x, shape); }
+ValueId ReshapeTo(Emitter& e, ValueId x, const Shape& shape) {
+  return e.shape(x) == shape ? x : e.Reshape(x, shape);
+}
 
 ValueId TransposeTo(Emitter& e, ValueId x, const Ints& perm) {
   return std::is_sorted(perm.begin(), perm.end()) ? x : e.Transpose(x, perm);
@@ -164,7 +173,8 @@ ValueId CutOrPad(Emitter& e, ValueId x, const Box& box) {
   return padded ? e.Op("Pad", {inside}, {{"pads", pads}}) : inside;
 }
 
-IndexedValue EmitIndexed(Emitter& e, ValueId tensor, std::vector<IndexForm> index, const Extents& extents) {
+IndexedValue EmitIndexed(Emitter& e, ValueId tensor, std::vector<IndexForm> index,
+                         const Extents& extents) {
   Viewing view{e, tensor, {}, extents};
   Dilate(view, index);
   for (const IndexForm& form : index) view.forms.push_back(form.affine);
@@ -175,7 +185,8 @@ IndexedValue EmitIndexed(Emitter& e, ValueId tensor, std::vector<IndexForm> inde
     box.begin.push_back(form.constant);
     box.end.push_back(form.constant + LengthOf(StepsOf(form, extents), 0));
   }
-  if (view.forms.size() != e.shape(view.value).size()) e.Fail(InternalError("a view of another rank"));
+  if (view.forms.size() != e.shape(view.value).size())
+    e.Fail(InternalError("a view of another rank"));
   view.value = CutOrPad(e, view.value, box);
   IndexedValue result;
   for (size_t d = 0, axis = 0; d < view.forms.size(); ++d) {
@@ -191,7 +202,8 @@ IndexedValue EmitIndexed(Emitter& e, ValueId tensor, std::vector<IndexForm> inde
     starts[d] = shape[d] - 1;
     ends[d] = -1;
     steps[d] = -1;
-    view.value = e.Op("Slice", {view.value}, {{"starts", starts}, {"ends", ends}, {"steps", steps}});
+    view.value =
+        e.Op("Slice", {view.value}, {{"starts", starts}, {"ends", ends}, {"steps", steps}});
   }
   std::erase(result.dims, kDead);
   Shape live;
@@ -213,8 +225,8 @@ ValueId Arranged(Emitter& e, const IndexedValue& x, const std::vector<Iterator>&
   return ReshapeTo(e, TransposeTo(e, x.value, perm), shape);
 }
 
-ValueId EmitView(Emitter& e, ValueId tensor, const std::vector<IndexForm>& index, const std::vector<Iterator>& order,
-                 const Extents& extents) {
+ValueId EmitView(Emitter& e, ValueId tensor, const std::vector<IndexForm>& index,
+                 const std::vector<Iterator>& order, const Extents& extents) {
   return Arranged(e, EmitIndexed(e, tensor, index, extents), order);
 }
 

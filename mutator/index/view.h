@@ -15,14 +15,17 @@ struct IndexedValue {
   std::vector<Iterator> dims;
 };
 
-/// T[index...] for all values of the iterators that occur in `index`, one dimension each, in the order in which they lie in the
-/// tensor. Zero where the index is outside. Overlapping windows (p + k, 8*a + j) become a Concat of shifted pieces, shared
-/// iterators (T[b, b + w]) a skewed Reshape, divisors interleaved zeros.
-IndexedValue EmitIndexed(Emitter& e, ValueId tensor, std::vector<IndexForm> index, const Extents& extents);
+/// T[index...] for all values of the iterators that occur in `index`, one dimension each, in the
+/// order in which they lie in the tensor. Zero where the index is outside. Overlapping windows (p +
+/// k, 8*a + j) become a Concat of shifted pieces, shared iterators (T[b, b + w]) a skewed Reshape,
+/// divisors interleaved zeros.
+IndexedValue EmitIndexed(Emitter& e, ValueId tensor, std::vector<IndexForm> index,
+                         const Extents& extents);
 
-/// The same with dimensions in `order`; iterators of `order` that do not occur have extent 1. All that occur must be in `order`.
-ValueId EmitView(Emitter& e, ValueId tensor, const std::vector<IndexForm>& index, const std::vector<Iterator>& order,
-                 const Extents& extents);
+/// The same with dimensions in `order`; iterators of `order` that do not occur have extent 1. All
+/// that occur must be in `order`.
+ValueId EmitView(Emitter& e, ValueId tensor, const std::vector<IndexForm>& index,
+                 const std::vector<Iterator>& order, const Extents& extents);
 
 /// The dimensions of `x` in another order, and 1 for those that it does not have.
 ValueId Arranged(Emitter& e, const IndexedValue& x, const std::vector<Iterator>& order);

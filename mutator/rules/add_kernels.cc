@@ -1,10 +1,11 @@
 // A sum of linear operators on one input as one operator with the sum of their weights.
 //
-//   before  Conv(x, v, p) + Conv(x, w, q) + .. [+ x] [+ BatchNorm(x)]      MatMul(x, v) + MatMul(x, w) + .. [+ x]
-//   after   Conv(x, v + w + .. + 1, p + q + ..)                            MatMul(x, v + w + .. + 1)
-//   exact: kernels of different extents are embedded in one window by where they read, x is a kernel of one tap. Residual adds
-//   around a single convolution, and blocks of parallel branches, disappear.
-//   loses when the common window has more taps than the branches together.
+//   before  Conv(x, v, p) + Conv(x, w, q) + .. [+ x] [+ BatchNorm(x)]      MatMul(x, v) + MatMul(x,
+//   w) + .. [+ x] after   Conv(x, v + w + .. + 1, p + q + ..)                            MatMul(x,
+//   v + w + .. + 1) exact: kernels of different extents are embedded in one window by where they
+//   read, x is a kernel of one tap. Residual adds around a single convolution, and blocks of
+//   parallel branches, disappear. loses when the common window has more taps than the branches
+//   together.
 // Source: RepVGG (Ding et al. 2021), structural re-parameterisation.
 
 #include <algorithm>
@@ -25,13 +26,15 @@ constexpr double kMaxGrowth = 1.5;  // taps
 struct Sum {
   ValueId x;
   std::vector<int32_t> linear;  ///< Convs or MatMuls of x
-  std::vector<int32_t> norms;   ///< batch normalisations of x
+  std::vector<int32_t> norms;   ///< batch normalizations of x
   int64_t copies = 0;           ///< of x
   std::vector<ValueId> rest;    ///< other terms
   std::vector<int32_t> adds;
 };
 
-bool ReadOnce(const Graph& graph, ValueId value) { return graph.users(value.node).size() == 1 && !graph.IsOutput(value.node); }
+bool ReadOnce(const Graph& graph, ValueId value) {
+  return graph.users(value.node).size() == 1 && !graph.IsOutput(value.node);
+}
 
 bool IsAddOf(const Graph& graph, int32_t id, const TensorType& type) {
   const Node& node = graph.node(id);
@@ -41,11 +44,15 @@ bool IsAddOf(const Graph& graph, int32_t id, const TensorType& type) {
 
 bool IsLinear(const Graph& graph, ValueId value) {
   const Node& node = graph.node(value.node);
-  if (IsInput(node) || node.inputs.empty() || !ReadOnce(graph, value) || IsWeight(graph, node.inputs[0])) return false;
-  if (node.op->name == "MatMul") return IsWeight(graph, node.inputs[1]) && graph.type(node.inputs[1]).shape.size() == 2;
+  if (IsInput(node) || node.inputs.empty() || !ReadOnce(graph, value) ||
+      IsWeight(graph, node.inputs[0]))
+    return false;
+  if (node.op->name == "MatMul")
+    return IsWeight(graph, node.inputs[1]) && graph.type(node.inputs[1]).shape.size() == 2;
   if (node.op->name != "Conv" || !IsFoldableConv(graph, value.node)) return false;
   const std::vector<Window> windows = ShapeOf(graph, value.node).windows;
-  return std::all_of(windows.begin(), windows.end(), [](const Window& w) { return w.kernel == 1 || w.dilation == 1; });
+  return std::all_of(windows.begin(), windows.end(),
+                     [](const Window& w) { return w.kernel == 1 || w.dilation == 1; });
 }
 
 /// Terms of the Adds that end with `value`, left to right.
@@ -58,12 +65,12 @@ void Flatten(const Graph& graph, ValueId value, bool root, std::vector<ValueId>&
   sum.adds.push_back(value.node);
 }
 
-/// Whether `id` can be computed as one operator with `like`, which reads the same value.
+/// True where `id` can be computed as one operator with `like`, which reads the same value.
 bool Alike(const Graph& graph, int32_t id, int32_t like) {
   const Node &a = graph.node(id), &b = graph.node(like);
   if (a.op != b.op || a.inputs[0] != b.inputs[0]) return false;
-  return a.op->name == "MatMul" ||
-         (a.attrs.IntList("strides") == b.attrs.IntList("strides") && a.attrs.Int("group") == b.attrs.Int("group"));
+  return a.op->name == "MatMul" || (a.attrs.IntList("strides") == b.attrs.IntList("strides") &&
+                                    a.attrs.Int("group") == b.attrs.Int("group"));
 }
 
 std::vector<std::vector<Window>> WindowsOfAll(const Graph& graph, const Sum& sum) {
@@ -81,13 +88,17 @@ bool Worthwhile(const Graph& graph, const Sum& sum) {
   const bool moves = std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s != 1; });
   if (moves && (sum.copies > 0 || !sum.norms.empty())) return false;
   double before = 0;
-  for (int32_t id : sum.linear) before += static_cast<double>(NumElements(graph.type(graph.node(id).inputs[1])));
+  for (int32_t id : sum.linear)
+    before += static_cast<double>(NumElements(graph.type(graph.node(id).inputs[1])));
   const Shape& w = graph.type(first.inputs[1]).shape;
-  return static_cast<double>(w[0] * w[1] * NumElements(HullOf(WindowsOfAll(graph, sum)).Extents())) <= kMaxGrowth * before;
+  return static_cast<double>(w[0] * w[1] *
+                             NumElements(HullOf(WindowsOfAll(graph, sum)).Extents())) <=
+         kMaxGrowth * before;
 }
 
 std::optional<Sum> SumEndingAt(const Graph& graph, int32_t id) {
-  if (!IsAddOf(graph, id, graph.node(id).outputs[0]) || IsWeight(graph, {id, 0})) return std::nullopt;
+  if (!IsAddOf(graph, id, graph.node(id).outputs[0]) || IsWeight(graph, {id, 0}))
+    return std::nullopt;
   Sum all;
   std::vector<ValueId> terms;
   Flatten(graph, {id, 0}, true, terms, all);
@@ -102,7 +113,8 @@ std::optional<Sum> SumEndingAt(const Graph& graph, int32_t id) {
         ++sum.copies;
       } else if (IsLinear(graph, term) && Alike(graph, term.node, like.node)) {
         sum.linear.push_back(term.node);
-      } else if (ReadOnce(graph, term) && IsConstantBatchNorm(graph, term.node) && node.inputs[0] == sum.x) {
+      } else if (ReadOnce(graph, term) && IsConstantBatchNorm(graph, term.node) &&
+                 node.inputs[0] == sum.x) {
         sum.norms.push_back(term.node);
       } else {
         sum.rest.push_back(term);
@@ -116,7 +128,9 @@ std::optional<Sum> SumEndingAt(const Graph& graph, int32_t id) {
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const std::optional<Sum> sum = SumEndingAt(graph, node);
   if (!sum.has_value()) return {};
-  if (ReadOnce(graph, {node, 0}) && IsAddOf(graph, graph.users(node)[0], graph.node(node).outputs[0])) return {};  // further on
+  if (ReadOnce(graph, {node, 0}) &&
+      IsAddOf(graph, graph.users(node)[0], graph.node(node).outputs[0]))
+    return {};  // further on
   Match match{sum->linear, {}};
   match.nodes.insert(match.nodes.end(), sum->norms.begin(), sum->norms.end());
   match.nodes.insert(match.nodes.end(), sum->adds.begin(), sum->adds.end());
@@ -124,19 +138,24 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   return {match};
 }
 
-void AddTo(Emitter& e, std::optional<ValueId>& sum, ValueId term) { sum = sum.has_value() ? e.Add(*sum, term) : term; }
+void AddTo(Emitter& e, std::optional<ValueId>& sum, ValueId term) {
+  sum = sum.has_value() ? e.Add(*sum, term) : term;
+}
 
-/// The weight of `shape` that gives back its input `times` times: rows of the unit matrix, repeated group by group.
+/// The weight of `shape` that gives back its input `times` times: rows of the unit matrix, repeated
+/// group by group.
 ValueId Unit(Emitter& e, DType dtype, Shape shape, bool conv, int64_t times) {
   if (conv) std::fill(shape.begin() + 2, shape.end(), 1);
   std::vector<double> values(static_cast<size_t>(NumElements(shape)), 0);
-  for (int64_t o = 0; o < shape[0]; ++o) values[static_cast<size_t>(o * shape[1] + o % shape[1])] = static_cast<double>(times);
+  for (int64_t o = 0; o < shape[0]; ++o)
+    values[static_cast<size_t>(o * shape[1] + o % shape[1])] = static_cast<double>(times);
   return e.Constant(Tensor::FromDoubles({dtype, shape}, values));
 }
 
 ValueId SumOfMatMuls(Emitter& e, const Graph& graph, const Sum& sum, ValueId x) {
   std::optional<ValueId> w;
-  for (int32_t id : sum.linear) AddTo(e, w, e.CopyConstantExpression(graph, graph.node(id).inputs[1]));
+  for (int32_t id : sum.linear)
+    AddTo(e, w, e.CopyConstantExpression(graph, graph.node(id).inputs[1]));
   if (sum.copies > 0) AddTo(e, w, Unit(e, e.type(x).dtype, e.shape(*w), false, sum.copies));
   return e.MatMul(x, *w);
 }
@@ -152,10 +171,13 @@ ValueId SumOfConvs(Emitter& e, const Graph& graph, const Sum& sum, ValueId x) {
     if (conv.inputs.size() > 2) AddTo(e, bias, e.CopyConstantExpression(graph, conv.inputs[2]));
   }
   const DType dtype = e.type(x).dtype;
-  if (sum.copies > 0) AddTo(e, w, EmbedTaps(e, Unit(e, dtype, shape, true, sum.copies), windows.back(), hull));
+  if (sum.copies > 0)
+    AddTo(e, w, EmbedTaps(e, Unit(e, dtype, shape, true, sum.copies), windows.back(), hull));
   for (int32_t norm : sum.norms) {
     const ChannelAffine affine = AffineOf(e, graph, norm);
-    AddTo(e, w, EmbedTaps(e, ScaleRows(e, Unit(e, dtype, shape, true, 1), affine.factor), windows.back(), hull));
+    AddTo(e, w,
+          EmbedTaps(e, ScaleRows(e, Unit(e, dtype, shape, true, 1), affine.factor), windows.back(),
+                    hull));
     AddTo(e, bias, affine.shift);
   }
   const ConvShape first = ShapeOf(graph, sum.linear[0]);
@@ -182,7 +204,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   Emitter e("sample");
   const bool conv = rng.Between(0, 3) > 0;
   const int64_t group = rng.Between(1, 2), stride = rng.Between(1, 2);
-  const ValueId x = e.Op("Relu", {e.Input("x", {DType::kF32, conv ? Shape{2, 4, 6, 5} : Shape{2, 3, 4}})});
+  const ValueId x =
+      e.Op("Relu", {e.Input("x", {DType::kF32, conv ? Shape{2, 4, 6, 5} : Shape{2, 3, 4}})});
   const Shape kernels[] = {{3, 3}, {1, 3}, {3, 1}, {1, 1}};
   std::optional<ValueId> y;
   for (int64_t k = 0, terms = rng.Between(1, 3); k < terms; ++k) {
@@ -192,15 +215,22 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
       AddTo(e, y, e.MatMul(x, SampleWeight(e, rng, {4, 4}, "w" + number)));
       continue;
     }
-    std::vector<ValueId> inputs = {x, SampleWeight(e, rng, {4, 4 / group, kernel[0], kernel[1]}, "w" + number)};
+    std::vector<ValueId> inputs = {
+        x, SampleWeight(e, rng, {4, 4 / group, kernel[0], kernel[1]}, "w" + number)};
     if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {4}, "b" + number));
     const Ints pads = {kernel[0] / 2, kernel[1] / 2, kernel[0] / 2, kernel[1] / 2};
-    AddTo(e, y, e.Op("Conv", inputs, {{"strides", Ints(2, stride)}, {"dilations", Ints{1, 1}}, {"pads", pads}, {"group", group}}));
+    AddTo(e, y,
+          e.Op("Conv", inputs,
+               {{"strides", Ints(2, stride)},
+                {"dilations", Ints{1, 1}},
+                {"pads", pads},
+                {"group", group}}));
   }
   if (e.shape(x) == e.shape(*y) && rng.Flip()) y = rng.Flip() ? e.Add(x, *y) : e.Add(*y, x);
   if (conv && e.shape(x) == e.shape(*y) && rng.Flip()) {
     std::vector<ValueId> norm = {x};
-    for (const char* name : {"scale", "shift", "mean"}) norm.push_back(SampleWeight(e, rng, {4}, name));
+    for (const char* name : {"scale", "shift", "mean"})
+      norm.push_back(SampleWeight(e, rng, {4}, name));
     norm.push_back(e.Constant(Tensor::Filled({DType::kF32, {4}}, 4), "variance"));
     y = e.Add(*y, e.Op("BatchNormalization", norm));
   }
@@ -213,10 +243,12 @@ Rule Make() {
   Rule rule;
   rule.name = "add_kernels";
   rule.family = "linear order";
-  rule.before = "Conv(x, v) + Conv(x, w) + .. + x + BatchNorm(x), MatMul(x, v) + MatMul(x, w) + .. + x";
+  rule.before =
+      "Conv(x, v) + Conv(x, w) + .. + x + BatchNorm(x), MatMul(x, v) + MatMul(x, w) + .. + x";
   rule.after = "Conv(x, v + w + .. + 1) in one window, MatMul(x, v + w + .. + 1)";
   rule.precondition =
-      "one input, constant weights, equal strides and groups, dilation 1, each read once; at most 1.5 times the taps";
+      "one input, constant weights, equal strides and groups, dilation 1, each read once; at most "
+      "1.5 times the taps";
   rule.loses_when = "the common window has more taps than the branches together";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -1,10 +1,13 @@
-// The products of attention behind the scores, in the order of least arithmetic: heads are a view, not a border.
+// The products of attention behind the scores, in the order of least arithmetic: heads are a view,
+// not a border.
 //
-//   before  heads(p * heads(x * v + b)) * w    with heads(.) = Transpose(Reshape(.)) to [B, H, T, d] and back
-//   after   for every head h, summed: ((p_h * x) * v_h) * w_h, (p_h * x) * (v_h * w_h) or p_h * (x * (v_h * w_h));
+//   before  heads(p * heads(x * v + b)) * w    with heads(.) = Transpose(Reshape(.)) to [B, H, T,
+//   d] and back after   for every head h, summed: ((p_h * x) * v_h) * w_h, (p_h * x) * (v_h * w_h)
+//   or p_h * (x * (v_h * w_h));
 //           b: the row sums of p_h times b_h, or a bias of the merged projection
-//   exact. The first two win where there are fewer queries than keys (attention pooling, one new token), the last one where the
-//   output is narrow. Products of weights only are made when the plan is loaded.
+//   exact. The first two win where there are fewer queries than keys (attention pooling, one new
+//   token), the last one where the output is narrow. Products of weights only are made when the
+//   plan is loaded.
 
 #include <array>
 #include <optional>
@@ -35,7 +38,8 @@ class Walk {
 
   const Node& node() const { return graph_.node(at_.node); }
   bool Is(std::string_view op) const {
-    return node().op->name == op && graph_.users(at_.node).size() == 1 && !graph_.IsOutput(at_.node);
+    return node().op->name == op && graph_.users(at_.node).size() == 1 &&
+           !graph_.IsOutput(at_.node);
   }
   void Step(size_t operand) {
     nodes_.insert(nodes_.begin(), at_.node);
@@ -58,15 +62,19 @@ class Walk {
   std::vector<int32_t> nodes_;
 };
 
-bool IsMatrixWeight(const Graph& graph, ValueId value) { return IsWeight(graph, value) && graph.type(value).shape.size() == 2; }
+bool IsMatrixWeight(const Graph& graph, ValueId value) {
+  return IsWeight(graph, value) && graph.type(value).shape.size() == 2;
+}
 
 /// Types as in Attention's comment.
 bool Fits(const Graph& graph, const Attention& a, const Shape& merged, const Shape& values) {
   const Shape &x = graph.type(a.x).shape, &p = graph.type(a.p).shape;
   const int64_t width = a.heads * a.depth;
-  return x.size() == 3 && p == Shape{x[0], a.heads, a.queries, x[1]} && merged == Shape{x[0], a.queries, width} &&
-         values == Shape{x[0], a.heads, x[1], a.depth} && graph.type(a.v).shape == Shape{x[2], width} &&
-         (a.b.node < 0 || graph.type(a.b).shape == Shape{width}) && graph.type(a.w).shape == Shape{width, a.outputs};
+  return x.size() == 3 && p == Shape{x[0], a.heads, a.queries, x[1]} &&
+         merged == Shape{x[0], a.queries, width} && values == Shape{x[0], a.heads, x[1], a.depth} &&
+         graph.type(a.v).shape == Shape{x[2], width} &&
+         (a.b.node < 0 || graph.type(a.b).shape == Shape{width}) &&
+         graph.type(a.w).shape == Shape{width, a.outputs};
 }
 
 std::optional<Attention> AttentionAt(const Graph& graph, int32_t id) {
@@ -93,11 +101,13 @@ std::optional<Attention> AttentionAt(const Graph& graph, int32_t id) {
   a.v = walk.node().inputs[1];
   a.p = mixed.inputs[0];
   walk.Step(0);
-  if (IsWeight(graph, a.x) || IsWeight(graph, a.p) || graph.type(a.x).shape.size() != 3) return std::nullopt;
+  if (IsWeight(graph, a.x) || IsWeight(graph, a.p) || graph.type(a.x).shape.size() != 3)
+    return std::nullopt;
   const Shape& x = graph.type(a.x).shape;
   const Shape& mixed_shape = mixed.outputs[0].shape;
   a.batch = x[0], a.keys = x[1], a.inputs = x[2];
-  a.heads = values[1], a.depth = values[3], a.queries = mixed_shape[2], a.outputs = graph.type(a.w).shape[1];
+  a.heads = values[1], a.depth = values[3], a.queries = mixed_shape[2],
+  a.outputs = graph.type(a.w).shape[1];
   if (!Fits(graph, a, graph.type(last.inputs[0]).shape, values)) return std::nullopt;
   a.nodes = walk.nodes();
   a.nodes.push_back(id);
@@ -106,10 +116,13 @@ std::optional<Attention> AttentionAt(const Graph& graph, int32_t id) {
 
 /// Products of numbers in the given orders, [0] being the one before.
 std::array<double, 4> Arithmetic(const Attention& a) {
-  const double h = static_cast<double>(a.heads), q = static_cast<double>(a.queries), k = static_cast<double>(a.keys);
-  const double in = static_cast<double>(a.inputs), d = static_cast<double>(a.depth), out = static_cast<double>(a.outputs);
-  return {k * in * h * d + h * q * k * d + q * h * d * out, h * q * k * in + q * h * in * d + q * h * d * out,
-          h * q * k * in + q * h * in * out, k * in * h * out + h * q * k * out};
+  const double h = static_cast<double>(a.heads), q = static_cast<double>(a.queries),
+               k = static_cast<double>(a.keys);
+  const double in = static_cast<double>(a.inputs), d = static_cast<double>(a.depth),
+               out = static_cast<double>(a.outputs);
+  return {k * in * h * d + h * q * k * d + q * h * d * out,
+          h * q * k * in + q * h * in * d + q * h * d * out, h * q * k * in + q * h * in * out,
+          k * in * h * out + h * q * k * out};
 }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -118,7 +131,8 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const std::array<double, 4> arithmetic = Arithmetic(*a);
   std::vector<Match> matches;
   for (const int64_t order : {kValuesLater, kMergedLater, kMergedFirst}) {
-    if (arithmetic[static_cast<size_t>(order)] <= kWorthwhile * arithmetic[0]) matches.push_back({a->nodes, {{"order", order}}});
+    if (arithmetic[static_cast<size_t>(order)] <= kWorthwhile * arithmetic[0])
+      matches.push_back({a->nodes, {{"order", order}}});
   }
   return matches;
 }
@@ -131,7 +145,8 @@ struct ByHeads {
 
 ByHeads EmitWeights(Emitter& e, const Graph& graph, const Attention& a) {
   ByHeads by;
-  by.v = e.Transpose(e.Reshape(e.CopyConstantExpression(graph, a.v), {a.inputs, a.heads, a.depth}), {1, 0, 2});
+  by.v = e.Transpose(e.Reshape(e.CopyConstantExpression(graph, a.v), {a.inputs, a.heads, a.depth}),
+                     {1, 0, 2});
   by.w = e.Reshape(e.CopyConstantExpression(graph, a.w), {a.heads, a.depth, a.outputs});
   by.biased = a.b.node >= 0;
   if (by.biased) by.b = e.Reshape(e.CopyConstantExpression(graph, a.b), {a.heads, 1, a.depth});
@@ -141,15 +156,18 @@ ByHeads EmitWeights(Emitter& e, const Graph& graph, const Attention& a) {
 /// p_h * (x * (v_h * w_h)), the sum over heads inside the product.
 ValueId EmitMergedFirst(Emitter& e, const Attention& a, const ByHeads& by, ValueId x, ValueId p) {
   const int64_t width = a.heads * a.outputs;
-  ValueId y = e.MatMul(x, e.Reshape(e.Transpose(e.MatMul(by.v, by.w), {1, 0, 2}), {a.inputs, width}));
+  ValueId y =
+      e.MatMul(x, e.Reshape(e.Transpose(e.MatMul(by.v, by.w), {1, 0, 2}), {a.inputs, width}));
   if (by.biased) y = e.Add(y, e.Reshape(e.MatMul(by.b, by.w), {width}));
   y = e.Transpose(e.Reshape(y, {a.batch, a.keys, a.heads, a.outputs}), {0, 2, 1, 3});
   y = e.Reshape(y, {a.batch, a.heads * a.keys, a.outputs});
-  return e.MatMul(e.Reshape(e.Transpose(p, {0, 2, 1, 3}), {a.batch, a.queries, a.heads * a.keys}), y);
+  return e.MatMul(e.Reshape(e.Transpose(p, {0, 2, 1, 3}), {a.batch, a.queries, a.heads * a.keys}),
+                  y);
 }
 
 /// (p_h * x), then v_h and w_h or their product.
-ValueId EmitLater(Emitter& e, const Attention& a, const ByHeads& by, ValueId x, ValueId p, bool merged) {
+ValueId EmitLater(Emitter& e, const Attention& a, const ByHeads& by, ValueId x, ValueId p,
+                  bool merged) {
   ValueId z = e.MatMul(e.Reshape(p, {a.batch, a.heads * a.queries, a.keys}), x);
   z = e.Reshape(z, {a.batch, a.heads, a.queries, a.inputs});
   ValueId sums;
@@ -172,23 +190,30 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   if (!a.has_value()) return absl::FailedPreconditionError("not the products of attention");
   Emitter e;
   const std::vector<ValueId> inputs = e.InputsOf(subprogram);
-  const ValueId x = OperandOf(e, subprogram, a->x, inputs), p = OperandOf(e, subprogram, a->p, inputs);
+  const ValueId x = OperandOf(e, subprogram, a->x, inputs),
+                p = OperandOf(e, subprogram, a->p, inputs);
   const ByHeads by = EmitWeights(e, subprogram, *a);
   const int64_t order = match.choices.at("order");
-  e.Output("out0", order == kMergedFirst ? EmitMergedFirst(e, *a, by, x, p) : EmitLater(e, *a, by, x, p, order == kMergedLater));
+  e.Output("out0", order == kMergedFirst ? EmitMergedFirst(e, *a, by, x, p)
+                                         : EmitLater(e, *a, by, x, p, order == kMergedLater));
   return e.Finish();
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
   Emitter e("sample");
   const bool narrow = rng.Flip();
-  const int64_t batch = rng.Between(1, 2), heads = rng.Between(1, 3), depth = rng.Between(2, 3), inputs = rng.Between(3, 6);
-  const int64_t keys = narrow ? 3 : rng.Between(6, 8), queries = narrow ? 3 : 1, outputs = narrow ? 1 : rng.Between(3, 6);
-  ValueId values = e.MatMul(e.Input("x", {DType::kF32, {batch, keys, inputs}}), SampleWeight(e, rng, {inputs, heads * depth}, "v"));
+  const int64_t batch = rng.Between(1, 2), heads = rng.Between(1, 3), depth = rng.Between(2, 3),
+                inputs = rng.Between(3, 6);
+  const int64_t keys = narrow ? 3 : rng.Between(6, 8), queries = narrow ? 3 : 1,
+                outputs = narrow ? 1 : rng.Between(3, 6);
+  ValueId values = e.MatMul(e.Input("x", {DType::kF32, {batch, keys, inputs}}),
+                            SampleWeight(e, rng, {inputs, heads * depth}, "v"));
   if (rng.Flip()) values = e.Add(values, SampleWeight(e, rng, {heads * depth}, "b"));
   values = e.Transpose(e.Reshape(values, {batch, keys, heads, depth}), {0, 2, 1, 3});
-  const ValueId mixed = e.MatMul(e.Input("p", {DType::kF32, {batch, heads, queries, keys}}), values);
-  const ValueId merged = e.Reshape(e.Transpose(mixed, {0, 2, 1, 3}), {batch, queries, heads * depth});
+  const ValueId mixed =
+      e.MatMul(e.Input("p", {DType::kF32, {batch, heads, queries, keys}}), values);
+  const ValueId merged =
+      e.Reshape(e.Transpose(mixed, {0, 2, 1, 3}), {batch, queries, heads * depth});
   e.Output("y", e.MatMul(merged, SampleWeight(e, rng, {heads * depth, outputs}, "w")));
   return e.Finish();
 }
@@ -198,8 +223,12 @@ Rule Make() {
   rule.name = "attention_order";
   rule.family = "attention";
   rule.before = "heads(p * heads(x * v + b)) * w";
-  rule.after = "sum over heads of ((p_h * x) * v_h) * w_h, (p_h * x) * (v_h * w_h) or p_h * (x * (v_h * w_h))";
-  rule.precondition = "constant projections, each step read once; 5 % less arithmetic: few queries, or a narrow output";
+  rule.after =
+      "sum over heads of ((p_h * x) * v_h) * w_h, (p_h * x) * (v_h * w_h) or p_h * (x * (v_h * "
+      "w_h))";
+  rule.precondition =
+      "constant projections, each step read once; 5 % less arithmetic: few queries, or a narrow "
+      "output";
   rule.loses_when = "the new order's shapes suit the library less than they save";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -1,5 +1,5 @@
-// Independent matrix products with one right operand as one product over stacked rows (the input side of a recurrent cell over
-// time: the weights are read once instead of at every step).
+// Independent matrix products with one right operand as one product over stacked rows (the input
+// side of a recurrent cell over time: the weights are read once instead of at every step).
 //
 //   before  MatMul(x1, w), MatMul(x2, w), ..   (w a weight of rank 2)
 //   after   Split(MatMul([x1; x2; ..], w)) along the rows
@@ -15,11 +15,14 @@ namespace {
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& last = graph.node(node);
-  if (last.op->name != "MatMul" || !IsWeight(graph, last.inputs[1]) || graph.type(last.inputs[1]).shape.size() != 2) return {};
+  if (last.op->name != "MatMul" || !IsWeight(graph, last.inputs[1]) ||
+      graph.type(last.inputs[1]).shape.size() != 2)
+    return {};
   std::vector<int32_t> siblings;
   for (int32_t user : graph.users(last.inputs[1].node)) {
     const Node& other = graph.node(user);
-    if (other.op->name == "MatMul" && other.inputs[1] == last.inputs[1] && !IsWeight(graph, other.inputs[0]))
+    if (other.op->name == "MatMul" && other.inputs[1] == last.inputs[1] &&
+        !IsWeight(graph, other.inputs[0]))
       siblings.push_back(user);
   }
   std::vector<Match> matches;
@@ -37,8 +40,10 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   ValueId w;
   for (const GraphOutput& output : subprogram.outputs()) {
     const Node& matmul = subprogram.node(output.value.node);
-    const auto place = std::find(subprogram.inputs().begin(), subprogram.inputs().end(), matmul.inputs[0].node);
-    if (place == subprogram.inputs().end()) return absl::FailedPreconditionError("a product reads another");
+    const auto place =
+        std::find(subprogram.inputs().begin(), subprogram.inputs().end(), matmul.inputs[0].node);
+    if (place == subprogram.inputs().end())
+      return absl::FailedPreconditionError("a product reads another");
     const ValueId x = inputs[static_cast<size_t>(place - subprogram.inputs().begin())];
     const int64_t depth = e.shape(x).back();
     sizes.push_back(NumElements(e.shape(x)) / std::max<int64_t>(1, depth));
@@ -46,9 +51,11 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
     w = e.CopyConstantExpression(subprogram, matmul.inputs[1]);
   }
   const ValueId y = e.MatMul(e.Concat(rows, 0), w);
-  const std::vector<ValueId> parts = e.Ops("Split", {y}, sizes.size(), {{"axis", int64_t{0}}, {"sizes", sizes}});
+  const std::vector<ValueId> parts =
+      e.Ops("Split", {y}, sizes.size(), {{"axis", int64_t{0}}, {"sizes", sizes}});
   for (size_t k = 0; k < parts.size(); ++k) {
-    e.Output(subprogram.outputs()[k].name, e.Reshape(parts[k], subprogram.type(subprogram.outputs()[k].value).shape));
+    e.Output(subprogram.outputs()[k].name,
+             e.Reshape(parts[k], subprogram.type(subprogram.outputs()[k].value).shape));
   }
   return e.Finish();
 }
@@ -59,7 +66,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   const ValueId w = e.Constant(Tensor::Filled({DType::kF32, {depth, rng.Between(1, 5)}}, 2), "w");
   for (int64_t k = 0; k < rng.Between(2, 4); ++k) {
     const std::string number = std::to_string(k);
-    const Shape shape = rng.Flip() ? Shape{rng.Between(1, 3), depth} : Shape{2, rng.Between(1, 3), depth};
+    const Shape shape =
+        rng.Flip() ? Shape{rng.Between(1, 3), depth} : Shape{2, rng.Between(1, 3), depth};
     e.Output("y" + number, e.MatMul(e.Input("x" + number, {DType::kF32, shape}), w));
   }
   return e.Finish();

@@ -1,8 +1,9 @@
-// Batch normalisation folded into convolutions across a residual add or a concatenation.
+// Batch normalization folded into convolutions across a residual add or a concatenation.
 //
-//   before  BatchNorm(Conv(a, v, p) + Conv(b, w, q))              BatchNorm(Concat(Conv(a, v, p), Conv(b, w, q), ..))
-//   after   Conv(a, v*s, p*s + t) + Conv(b, w*s, q*s)             Concat(Conv(a, v*s_1, p*s_1 + t_1), ..)
-//   exact: s and t are weight expressions, computed once when the plan is loaded. Wins always: a pass over the data is gone.
+//   before  BatchNorm(Conv(a, v, p) + Conv(b, w, q))              BatchNorm(Concat(Conv(a, v, p),
+//   Conv(b, w, q), ..)) after   Conv(a, v*s, p*s + t) + Conv(b, w*s, q*s) Concat(Conv(a, v*s_1,
+//   p*s_1 + t_1), ..) exact: s and t are weight expressions, computed once when the plan is loaded.
+//   Wins always: a pass over the data is gone.
 
 #include <algorithm>
 
@@ -19,7 +20,8 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const int32_t joint = graph.node(node).inputs[0].node;
   const Node& join = graph.node(joint);
   if (graph.users(joint).size() != 1 || graph.IsOutput(joint)) return {};
-  if (join.op->name != "Add" && (join.op->name != "Concat" || join.attrs.Int("axis") != 1)) return {};
+  if (join.op->name != "Add" && (join.op->name != "Concat" || join.attrs.Int("axis") != 1))
+    return {};
   Match match;
   for (ValueId value : join.inputs) {
     if (!IsFoldableConv(graph, value.node)) return {};
@@ -45,8 +47,9 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
     const ValueId factor = e.Slice(affine.factor, 0, begin, end);
     const ValueId shift = e.Slice(affine.shift, 0, begin, end);
     const bool shifted = concat || parts.empty();
-    parts.push_back(
-        FoldedConv(e, subprogram, term.node, OperandOf(e, subprogram, conv.inputs[0], inputs), factor, shifted ? &shift : nullptr));
+    parts.push_back(FoldedConv(e, subprogram, term.node,
+                               OperandOf(e, subprogram, conv.inputs[0], inputs), factor,
+                               shifted ? &shift : nullptr));
     if (concat) begin = end;
   }
   e.Output("out0", concat ? e.Concat(parts, 1) : e.Add(parts[0], parts[1]));
@@ -71,8 +74,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     return e.Constant(Tensor::Filled({DType::kF32, {channels}}, value), name);
   };
   const ValueId y = concat ? e.Concat(parts, 1) : e.Add(parts[0], parts[1]);
-  e.Output("y",
-           e.Op("BatchNormalization", {y, filled("scale", 2), filled("shift", 0.5), filled("mean", 0.25), filled("variance", 3)}));
+  e.Output("y", e.Op("BatchNormalization", {y, filled("scale", 2), filled("shift", 0.5),
+                                            filled("mean", 0.25), filled("variance", 3)}));
   return e.Finish();
 }
 
@@ -81,7 +84,8 @@ Rule Make() {
   rule.name = "batch_norm_across";
   rule.family = "constants";
   rule.before = "BatchNorm(Conv(a) + Conv(b)), BatchNorm(Concat(Conv(a), Conv(b), ..))";
-  rule.after = "Conv'(a) + Conv'(b), Concat(Conv'(a), Conv'(b), ..) with scaled weights and shifted biases";
+  rule.after =
+      "Conv'(a) + Conv'(b), Concat(Conv'(a), Conv'(b), ..) with scaled weights and shifted biases";
   rule.precondition = "constant weights and statistics; everything in between is read once";
   rule.loses_when = "never";
   rule.match = &FindMatches;

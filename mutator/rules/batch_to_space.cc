@@ -1,10 +1,11 @@
 // Images of a batch tiled into larger ones.
 //
-//   before  Conv(x[N, C, H, W], w)  [regions: pools, biases, activations, residual adds and further convolutions ride along]
-//   after   untile(Conv(tile(x)[N/k, C, k_h*H, k_w*W], w)),  k = k_h*k_w, also along one dimension, also in 3-D
-//   partial: wrong in reach rows on each side of every seam, growing link by link. Strides need slots that they divide: images
-//   are padded to that, and a batch that k does not divide is padded with empty images.
-//   loses when mending costs more than the larger image gains. batch_to_space_gap is the exact variant.
+//   before  Conv(x[N, C, H, W], w)  [regions: pools, biases, activations, residual adds and further
+//   convolutions ride along] after   untile(Conv(tile(x)[N/k, C, k_h*H, k_w*W], w)),  k = k_h*k_w,
+//   also along one dimension, also in 3-D partial: wrong in reach rows on each side of every seam,
+//   growing link by link. Strides need slots that they divide: images are padded to that, and a
+//   batch that k does not divide is padded with empty images. loses when correction costs more than
+//   the larger image gains. batch_to_space_gap is the exact variant.
 // Source: PET figure 3.
 
 #include "mutator/layout.h"
@@ -25,7 +26,9 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
                       [](const Graph& region) { return TileLayouts(region, Move::kBatchToSpace); });
 }
 
-absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) { return ApplyLayout(region, LayoutOf(region, match)); }
+absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) {
+  return ApplyLayout(region, LayoutOf(region, match));
+}
 
 absl::StatusOr<std::vector<std::vector<Box>>> Wrong(const Graph& region, const Match& match) {
   auto wrong = WrongIn(region, LayoutOf(region, match));
@@ -54,8 +57,9 @@ Rule Make() {
   rule.family = "batch and space";
   rule.before = "Conv(x[N, C, H, W], w), regions with pools, residual adds and pointwise operators";
   rule.after = "untile(Conv(tile(x)[N/k, C, k_h*H, k_w*W], w)), any k, any dimensions";
-  rule.precondition = "at most half of the output wrong; k divides the batch or the batch is padded";
-  rule.loses_when = "mending the seams costs more than the larger image gains";
+  rule.precondition =
+      "at most half of the output wrong; k divides the batch or the batch is padded";
+  rule.loses_when = "correcting the seams costs more than the larger image gains";
   rule.claim = Claim::kPartial;
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -1,9 +1,11 @@
-// Images of a batch tiled into larger ones with zero gaps between them: batch_to_space made exact (prevention).
+// Images of a batch tiled into larger ones with zero gaps between them: batch_to_space made exact
+// (prevention).
 //
 //   before  Conv(x[N, C, H, W], w)  [regions, as batch_to_space]
-//   after   crop(untile(Conv(tile(pad(x))[N/k, C, k_h*(H+g), k_w*(W+g)], w))),  gaps set to zero again before every further window
-//   exact (where all values are finite): a window that crosses a seam meets zeros only, as it met padding before.
-//   loses when the copy into the padded image costs more than the larger image gains.
+//   after   crop(untile(Conv(tile(pad(x))[N/k, C, k_h*(H+g), k_w*(W+g)], w))),  gaps set to zero
+//   again before every further window exact (where all values are finite): a window that crosses a
+//   seam meets zeros only, as it met padding before. loses when the copy into the padded image
+//   costs more than the larger image gains.
 
 #include "mutator/layout.h"
 #include "mutator/sample.h"
@@ -24,7 +26,9 @@ std::vector<Layout> Layouts(const Graph& region) {
   return layouts;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) { return MatchLayouts(graph, node, kMaxWindows, 0, Layouts); }
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+  return MatchLayouts(graph, node, kMaxWindows, 0, Layouts);
+}
 
 absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) {
   return ApplyLayout(region, {Move::kBatchToSpace, FactorsOf(match, SpatialRank(region)), true});
@@ -50,8 +54,11 @@ Rule Make() {
   rule.name = "batch_to_space_gap";
   rule.family = "batch and space";
   rule.before = "Conv(x[N, C, H, W], w), regions with residual adds and pointwise operators";
-  rule.after = "crop(untile(Conv(tile(pad(x)), w))) with zero gaps between images, any k, any dimensions";
-  rule.precondition = "every window that leaves an image reads zeros there (no pool that tells padding from zero)";
+  rule.after =
+      "crop(untile(Conv(tile(pad(x)), w))) with zero gaps between images, any k, any dimensions";
+  rule.precondition =
+      "every window that leaves an image reads zeros there (no pool that distinguishes padding "
+      "from zero)";
   rule.loses_when = "padding, zeroing and cropping copies cost more than the larger image gains";
   rule.match = &FindMatches;
   rule.apply = &Apply;

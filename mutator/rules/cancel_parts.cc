@@ -1,9 +1,9 @@
 // Parts of a whole taken from where they came: concatenations and splits that undo each other.
 //
 //   before  Concat(Split(x)[0], Split(x)[1], ..){same axis}      after  x
-//   before  Slice(Concat(a, b, ..))                              after  the operands it takes from, sliced and concatenated
-//   before  Concat(Concat(a, b), c, ..){same axis}               after  Concat(a, b, c, ..)
-//   exact. Never loses: the copy is gone (concat elimination).
+//   before  Slice(Concat(a, b, ..))                              after  the operands it takes from,
+//   sliced and concatenated before  Concat(Concat(a, b), c, ..){same axis}               after
+//   Concat(a, b, c, ..) exact. Never loses: the copy is gone (concat elimination).
 
 #include <algorithm>
 
@@ -17,7 +17,8 @@ namespace {
 bool RejoinsSplit(const Graph& graph, const Node& concat) {
   const int32_t split = concat.inputs[0].node;
   const Node& producer = graph.node(split);
-  if (producer.op->name != "Split" || producer.attrs.Int("axis") != concat.attrs.Int("axis")) return false;
+  if (producer.op->name != "Split" || producer.attrs.Int("axis") != concat.attrs.Int("axis"))
+    return false;
   if (producer.outputs.size() != concat.inputs.size()) return false;
   for (size_t k = 0; k < concat.inputs.size(); ++k) {
     if (concat.inputs[k] != ValueId{split, static_cast<int32_t>(k)}) return false;
@@ -25,13 +26,14 @@ bool RejoinsSplit(const Graph& graph, const Node& concat) {
   return true;
 }
 
-/// What a slice takes of one operand of a concatenation, along its axis.
+/// The part of one operand of a concatenation that a slice takes, along its axis.
 struct Piece {
   size_t operand;
   int64_t from, to;
 };
 
-/// The operands that `slice` takes from, in order; empty where it takes nothing, or several operands not in steps of one.
+/// The operands that `slice` takes from, in order; empty where it takes nothing, or several
+/// operands not in steps of one.
 std::vector<Piece> PiecesOf(const Graph& graph, const Node& concat, const Node& slice) {
   const size_t axis = static_cast<size_t>(concat.attrs.Int("axis"));
   const int64_t from = slice.attrs.IntList("starts")[axis], to = slice.attrs.IntList("ends")[axis];
@@ -47,12 +49,14 @@ std::vector<Piece> PiecesOf(const Graph& graph, const Node& concat, const Node& 
   return pieces.size() > 1 && step != 1 ? std::vector<Piece>() : pieces;
 }
 
-bool ReadOnce(const Graph& graph, int32_t id) { return graph.users(id).size() == 1 && !graph.IsOutput(id); }
+bool ReadOnce(const Graph& graph, int32_t id) {
+  return graph.users(id).size() == 1 && !graph.IsOutput(id);
+}
 
 bool IsInnerConcat(const Graph& graph, ValueId value, const Node& outer) {
   const Node& inner = graph.node(value.node);
-  return inner.op->name == "Concat" && inner.attrs.Int("axis") == outer.attrs.Int("axis") && ReadOnce(graph, value.node) &&
-         !IsWeight(graph, value);
+  return inner.op->name == "Concat" && inner.attrs.Int("axis") == outer.attrs.Int("axis") &&
+         ReadOnce(graph, value.node) && !IsWeight(graph, value);
 }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -70,15 +74,17 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& producer = graph.node(concat);
   if (IsWeight(graph, {concat, 0}) || !ReadOnce(graph, concat)) return {};
   const std::vector<Piece> pieces = PiecesOf(graph, producer, last);
-  const bool weights =
-      std::any_of(pieces.begin(), pieces.end(), [&](const Piece& p) { return IsWeight(graph, producer.inputs[p.operand]); });
+  const bool weights = std::any_of(pieces.begin(), pieces.end(), [&](const Piece& p) {
+    return IsWeight(graph, producer.inputs[p.operand]);
+  });
   const bool fewer = NumElements(last.outputs[0]) < NumElements(producer.outputs[0]);
   if (pieces.empty() || weights || (pieces.size() > 1 && !fewer)) return {};
   return {{{concat, node}, {}}};
 }
 
 /// The slice as one of the concatenation's operands.
-ValueId SliceOfPieces(Emitter& e, const Graph& subprogram, const Node& slice, const std::vector<ValueId>& inputs) {
+ValueId SliceOfPieces(Emitter& e, const Graph& subprogram, const Node& slice,
+                      const std::vector<ValueId>& inputs) {
   const Node& concat = subprogram.node(slice.inputs[0].node);
   const size_t axis = static_cast<size_t>(concat.attrs.Int("axis"));
   std::vector<ValueId> parts;
@@ -89,20 +95,23 @@ ValueId SliceOfPieces(Emitter& e, const Graph& subprogram, const Node& slice, co
     ends[axis] = piece.to;
     attrs.Set("starts", starts);
     attrs.Set("ends", ends);
-    parts.push_back(e.Op("Slice", {OperandOf(e, subprogram, concat.inputs[piece.operand], inputs)}, attrs));
+    parts.push_back(
+        e.Op("Slice", {OperandOf(e, subprogram, concat.inputs[piece.operand], inputs)}, attrs));
   }
   return parts.size() == 1 ? parts[0] : e.Concat(parts, concat.attrs.Int("axis"));
 }
 
 /// `concat` with the operands of concatenations in its operands' place.
-ValueId Flattened(Emitter& e, const Graph& subprogram, const Node& concat, const std::vector<ValueId>& inputs) {
+ValueId Flattened(Emitter& e, const Graph& subprogram, const Node& concat,
+                  const std::vector<ValueId>& inputs) {
   std::vector<ValueId> parts;
   for (ValueId value : concat.inputs) {
     if (!IsInnerConcat(subprogram, value, concat)) {
       parts.push_back(OperandOf(e, subprogram, value, inputs));
       continue;
     }
-    for (ValueId part : subprogram.node(value.node).inputs) parts.push_back(OperandOf(e, subprogram, part, inputs));
+    for (ValueId part : subprogram.node(value.node).inputs)
+      parts.push_back(OperandOf(e, subprogram, part, inputs));
   }
   return e.Concat(parts, concat.attrs.Int("axis"));
 }
@@ -113,9 +122,11 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   for (const GraphOutput& output : subprogram.outputs()) {
     const Node& last = subprogram.node(output.value.node);
     if (last.op->name == "Split") {  // parts that others read too
-      e.Output(output.name, e.Ops("Split", {inputs[0]}, last.outputs.size(), last.attrs)[static_cast<size_t>(output.value.output)]);
+      e.Output(output.name, e.Ops("Split", {inputs[0]}, last.outputs.size(),
+                                  last.attrs)[static_cast<size_t>(output.value.output)]);
     } else if (last.op->name == "Concat") {
-      e.Output(output.name, RejoinsSplit(subprogram, last) ? inputs[0] : Flattened(e, subprogram, last, inputs));
+      e.Output(output.name,
+               RejoinsSplit(subprogram, last) ? inputs[0] : Flattened(e, subprogram, last, inputs));
     } else {
       e.Output(output.name, SliceOfPieces(e, subprogram, last, inputs));
     }
@@ -127,12 +138,14 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   Emitter e("sample");
   if (rng.Flip()) {
     const ValueId x = e.Input("x", {DType::kF32, {2, 5, 3}});
-    const std::vector<ValueId> parts = e.Ops("Split", {x}, 2, {{"axis", int64_t{1}}, {"sizes", Ints{2, 3}}});
+    const std::vector<ValueId> parts =
+        e.Ops("Split", {x}, 2, {{"axis", int64_t{1}}, {"sizes", Ints{2, 3}}});
     e.Output("y", e.Concat(parts, 1));
     if (rng.Flip()) e.Output("z", e.Op("Relu", {parts[0]}));
     return e.Finish();
   }
-  const ValueId a = e.Input("a", {DType::kF32, {2, 4, 3}}), b = e.Input("b", {DType::kF32, {2, 5, 3}});
+  const ValueId a = e.Input("a", {DType::kF32, {2, 4, 3}}),
+                b = e.Input("b", {DType::kF32, {2, 5, 3}});
   const ValueId c = e.Input("c", {DType::kF32, {2, 2, 3}});
   if (rng.Flip()) {
     const ValueId inner = e.Concat({a, b}, 1);
@@ -140,7 +153,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     return e.Finish();
   }
   const bool one = rng.Flip();
-  const int64_t from = rng.Between(0, one ? 2 : 9), to = rng.Between(from + 1, one ? 4 : 11), step = one ? rng.Between(1, 2) : 1;
+  const int64_t from = rng.Between(0, one ? 2 : 9), to = rng.Between(from + 1, one ? 4 : 11),
+                step = one ? rng.Between(1, 2) : 1;
   const ValueId y = e.Slice(e.Concat({a, b, c}, 1), 1, from, to, step);
   e.Output("y", rng.Flip() ? e.Slice(y, 2, 0, 2) : y);
   return e.Finish();
@@ -153,7 +167,8 @@ Rule Make() {
   rule.before = "Concat(Split(x)), Slice(Concat(a, b, ..)), Concat(Concat(a, b), c)";
   rule.after = "x, slices of the operands it takes from, Concat(a, b, c)";
   rule.precondition =
-      "all parts in their order; the concatenation is read once; slices of several operands: step 1, something is cut away";
+      "all parts in their order; the concatenation is read once; slices of several operands: step "
+      "1, something is cut away";
   rule.loses_when = "never";
   rule.match = &FindMatches;
   rule.apply = &Apply;

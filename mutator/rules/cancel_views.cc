@@ -1,8 +1,8 @@
 // Adjacent views composed; views that change nothing removed.
 //
-//   before  Reshape(Reshape(x)), Transpose(Transpose(x)), and either where the result is x again; Slice and Pad of nothing
-//   after   one view, or x
-//   exact. Never loses: applied before the search and after every mutant, so that chains of mutants stay in one layout.
+//   before  Reshape(Reshape(x)), Transpose(Transpose(x)), and either where the result is x again;
+//   Slice and Pad of nothing after   one view, or x exact. Never loses: applied before the search
+//   and after every mutant, so that chains of mutants stay in one layout.
 
 #include <numeric>
 
@@ -17,7 +17,8 @@ bool IsView(const Node& node) { return node.op->name == "Reshape" || node.op->na
 bool IsNothing(const Graph& graph, const Node& node) {
   const Shape& from = graph.type(node.inputs[0]).shape;
   if (node.op->name == "Reshape" || node.op->name == "Slice")
-    return from == node.outputs[0].shape && (node.op->name != "Slice" || node.attrs.IntList("steps") == Ints(from.size(), 1));
+    return from == node.outputs[0].shape &&
+           (node.op->name != "Slice" || node.attrs.IntList("steps") == Ints(from.size(), 1));
   if (node.op->name == "Pad") return node.attrs.IntList("pads") == Ints(2 * from.size(), 0);
   if (node.op->name != "Transpose") return false;
   Ints identity(from.size());
@@ -40,13 +41,17 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   for (const GraphOutput& output : subprogram.outputs()) {
     const Node& last = subprogram.node(output.value.node);
     const Node& first = subprogram.node(last.inputs[0].node);
-    if (IsInput(first)) {  // a view of nothing, or the first of the two views, which others read too
-      e.Output(output.name, IsNothing(subprogram, last) ? x : e.Op(last.op->name, {x}, last.attrs, last.name));
+    if (IsInput(
+            first)) {  // a view of nothing, or the first of the two views, which others read too
+      e.Output(output.name,
+               IsNothing(subprogram, last) ? x : e.Op(last.op->name, {x}, last.attrs, last.name));
     } else if (last.op->name == "Reshape") {
-      e.Output(output.name, e.shape(x) == last.outputs[0].shape ? x : e.Reshape(x, last.outputs[0].shape));
+      e.Output(output.name,
+               e.shape(x) == last.outputs[0].shape ? x : e.Reshape(x, last.outputs[0].shape));
     } else {
       Ints perm;
-      for (int64_t d : last.attrs.IntList("perm")) perm.push_back(first.attrs.IntList("perm")[static_cast<size_t>(d)]);
+      for (int64_t d : last.attrs.IntList("perm"))
+        perm.push_back(first.attrs.IntList("perm")[static_cast<size_t>(d)]);
       Ints identity(perm.size());
       std::iota(identity.begin(), identity.end(), 0);
       e.Output(output.name, perm == identity ? x : e.Transpose(x, perm));
@@ -61,7 +66,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   if (rng.Flip()) {
     e.Output("y", e.Reshape(e.Reshape(x, {6, 4}), rng.Flip() ? Shape{2, 3, 4} : Shape{24}));
   } else {
-    e.Output("y", e.Transpose(e.Transpose(x, {2, 0, 1}), rng.Flip() ? Ints{1, 2, 0} : Ints{0, 2, 1}));
+    e.Output("y",
+             e.Transpose(e.Transpose(x, {2, 0, 1}), rng.Flip() ? Ints{1, 2, 0} : Ints{0, 2, 1}));
   }
   return e.Finish();
 }
@@ -74,7 +80,7 @@ Rule Make() {
   rule.after = "one view, or x";
   rule.precondition = "both Reshape or both Transpose, or a view that changes nothing";
   rule.loses_when = "never";
-  rule.stage = Stage::kNormalise;
+  rule.stage = Stage::kNormalize;
   rule.match = &FindMatches;
   rule.apply = &Apply;
   rule.sample = &Sample;

@@ -1,10 +1,10 @@
 // Per-channel constants beside a convolution folded into its weights and bias.
 //
-//   before  Conv(x, w, b) * s      Conv(x, w, b) + t      (Conv(x, w, b) + y) + t      Conv(x * s, w, b)
-//   after   Conv(x, w*s, b*s)      Conv(x, w, b + t)      Conv(x, w, b + t) + y        Conv(x, w*s along input channels, b)
-//   and the same of ConvTranspose
-//   exact (zero padding stays zero under a factor). Wins always: a pass over the data is gone. Shifts before a padded
-//   convolution are shift_through_conv.
+//   before  Conv(x, w, b) * s      Conv(x, w, b) + t      (Conv(x, w, b) + y) + t      Conv(x * s,
+//   w, b) after   Conv(x, w*s, b*s)      Conv(x, w, b + t)      Conv(x, w, b + t) + y Conv(x, w*s
+//   along input channels, b) and the same of ConvTranspose exact (zero padding stays zero under a
+//   factor). Wins always: a pass over the data is gone. Shifts before a padded convolution are
+//   shift_through_conv.
 
 #include <algorithm>
 
@@ -17,7 +17,8 @@
 namespace mendel::rules::constants_into_conv {
 namespace {
 
-/// The operand of `node` that is a constant per channel (or one element) of rank at most the result's, or -1.
+/// The operand of `node` that is a constant per channel (or one element) of rank at most the
+/// result's, or -1.
 int ChannelConstant(const Graph& graph, const Node& node) {
   const Shape& shape = node.outputs[0].shape;
   if (node.inputs.size() != 2 || shape.size() < 3) return -1;
@@ -26,7 +27,8 @@ int ChannelConstant(const Graph& graph, const Node& node) {
     if (!IsWeight(graph, node.inputs[static_cast<size_t>(k)])) continue;
     bool uniform = constant.size() <= shape.size();
     for (size_t d = 0; uniform && d < constant.size(); ++d) {
-      uniform = constant[d] == 1 || (shape.size() - constant.size() + d == 1 && constant[d] == shape[1]);
+      uniform =
+          constant[d] == 1 || (shape.size() - constant.size() + d == 1 && constant[d] == shape[1]);
     }
     if (uniform && graph.type(node.inputs[static_cast<size_t>(1 - k)]) == node.outputs[0]) return k;
   }
@@ -35,8 +37,12 @@ int ChannelConstant(const Graph& graph, const Node& node) {
 
 /// The operand of a residual add that is a convolution to fold into, or -1.
 int ConvTerm(const Graph& graph, const Node& add) {
-  if (add.op->name != "Add" || graph.type(add.inputs[0]) != graph.type(add.inputs[1]) || add.inputs[0] == add.inputs[1]) return -1;
-  return IsFoldableConv(graph, add.inputs[0].node) ? 0 : (IsFoldableConv(graph, add.inputs[1].node) ? 1 : -1);
+  if (add.op->name != "Add" || graph.type(add.inputs[0]) != graph.type(add.inputs[1]) ||
+      add.inputs[0] == add.inputs[1])
+    return -1;
+  return IsFoldableConv(graph, add.inputs[0].node)
+             ? 0
+             : (IsFoldableConv(graph, add.inputs[1].node) ? 1 : -1);
 }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -46,7 +52,8 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
     if (k < 0) return {};
     const int32_t data = last.inputs[static_cast<size_t>(1 - k)].node;
     if (IsFoldableConv(graph, data)) return {{{data, node}, {}}};
-    const bool across = last.op->name == "Add" && graph.users(data).size() == 1 && !graph.IsOutput(data);
+    const bool across =
+        last.op->name == "Add" && graph.users(data).size() == 1 && !graph.IsOutput(data);
     const int term = across ? ConvTerm(graph, graph.node(data)) : -1;
     if (term < 0) return {};
     return {{{graph.node(data).inputs[static_cast<size_t>(term)].node, data, node}, {}}};
@@ -80,8 +87,10 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
     const size_t k = static_cast<size_t>(ChannelConstant(subprogram, scale));
     const ValueId factor = PerChannel(e, subprogram, scale.inputs[k], scale.outputs[0].shape[1]);
     const ValueId w = e.CopyConstantExpression(subprogram, last.inputs[1]);
-    std::vector<ValueId> inputs = {x, last.op->name == "Conv" ? ScaleColumns(e, w, factor) : ScaleRows(e, w, factor)};
-    if (last.inputs.size() > 2) inputs.push_back(e.CopyConstantExpression(subprogram, last.inputs[2]));
+    std::vector<ValueId> inputs = {
+        x, last.op->name == "Conv" ? ScaleColumns(e, w, factor) : ScaleRows(e, w, factor)};
+    if (last.inputs.size() > 2)
+      inputs.push_back(e.CopyConstantExpression(subprogram, last.inputs[2]));
     e.Output("out0", e.Op(last.op->name, inputs, last.attrs, last.name));
     return e.Finish();
   }
@@ -98,7 +107,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const Node& node = subprogram.node(conv);
   std::vector<ValueId> inputs = {OperandOf(e, subprogram, node.inputs[0], outside),
                                  e.CopyConstantExpression(subprogram, node.inputs[1]), constant};
-  if (node.inputs.size() > 2) inputs[2] = e.Add(e.CopyConstantExpression(subprogram, node.inputs[2]), constant);
+  if (node.inputs.size() > 2)
+    inputs[2] = e.Add(e.CopyConstantExpression(subprogram, node.inputs[2]), constant);
   const ValueId y = e.Op(node.op->name, inputs, node.attrs, node.name);
   e.Output("out0", across ? e.Add(y, OperandOf(e, subprogram, data.inputs[1 - term], outside)) : y);
   return e.Finish();
@@ -111,7 +121,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   const int64_t group = kind == 2 && !transposed ? 1 : rng.Between(1, 2);
   ValueId x = e.Input("x", {DType::kF32, {2, 4, 5, 4}});
   const Shape constant = rng.Flip() ? Shape{1, 4, 1, 1} : (rng.Flip() ? Shape{4, 1, 1} : Shape{});
-  const ValueId c = e.Constant(Tensor::Filled({DType::kF32, constant}, 0.75), constant.empty() ? "" : "c");
+  const ValueId c =
+      e.Constant(Tensor::Filled({DType::kF32, constant}, 0.75), constant.empty() ? "" : "c");
   if (kind == 2) x = rng.Flip() ? e.Mul(x, c) : e.Mul(c, x);
   std::vector<ValueId> inputs = {x, SampleWeight(e, rng, {4, 4 / group, 3, 3}, "w")};
   if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {4}, "b"));
@@ -120,7 +131,9 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   if (transposed) attrs.Set("output_padding", Ints{0, 0});
   ValueId y = e.Op(transposed ? "ConvTranspose" : "Conv", inputs, attrs);
   if (kind == 0) y = rng.Flip() ? e.Mul(y, c) : e.Mul(c, y);
-  if (kind == 3) y = rng.Flip() ? e.Add(e.Input("r", e.type(y)), y) : e.Add(y, e.Op("Relu", {e.Input("r", e.type(y))}));
+  if (kind == 3)
+    y = rng.Flip() ? e.Add(e.Input("r", e.type(y)), y)
+                   : e.Add(y, e.Op("Relu", {e.Input("r", e.type(y))}));
   if (kind == 1 || kind == 3) y = rng.Flip() ? e.Add(y, c) : e.Add(c, y);
   e.Output("y", y);
   return e.Finish();
@@ -132,7 +145,9 @@ Rule Make() {
   rule.family = "constants";
   rule.before = "Conv(x, w, b) * s, Conv(x, w, b) + t, (Conv(x, w, b) + y) + t, Conv(x * s, w, b)";
   rule.after = "Conv(x, w*s, b*s), Conv(x, w, b + t), Conv(x, w, b + t) + y, Conv(x, w*s, b)";
-  rule.precondition = "s, t constant, one element or one a channel; read once; factors before: group 1, or ConvTranspose";
+  rule.precondition =
+      "s, t constant, one element or one a channel; read once; factors before: group 1, or "
+      "ConvTranspose";
   rule.loses_when = "never";
   rule.match = &FindMatches;
   rule.apply = &Apply;

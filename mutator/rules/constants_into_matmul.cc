@@ -3,8 +3,8 @@
 //   before  ((x * s + t) * w + b) * r     s, t, b, r: constant rows or numbers, some of them absent
 //   after   x * (s*w*r) + (t*w + b)*r
 //   a BatchNormalization of a matrix is an x * s + t (and a y * r + u) of its own
-//   exact: scales along w's rows and columns; a shift meets no padding. The affine end of a layer normalisation goes into the
-//   product behind it. Wins always: passes over the data are gone.
+//   exact: scales along w's rows and columns; a shift meets no padding. The affine end of a layer
+//   normalization goes into the product behind it. Wins always: passes over the data are gone.
 
 #include <optional>
 #include <string>
@@ -19,47 +19,60 @@
 namespace mendel::rules::constants_into_matmul {
 namespace {
 
-/// The operand of `node` (Mul or Add) that is a constant row, or one element, beside a value of the result's type; else -1.
+/// The operand of `node` (Mul or Add) that is a constant row, or one element, beside a value of the
+/// result's type; else -1.
 int RowOperand(const Graph& graph, const Node& node) {
   if (node.op->name != "Mul" && node.op->name != "Add") return -1;
   for (int k : {1, 0}) {
-    const ValueId row = node.inputs[static_cast<size_t>(k)], other = node.inputs[static_cast<size_t>(1 - k)];
+    const ValueId row = node.inputs[static_cast<size_t>(k)],
+                  other = node.inputs[static_cast<size_t>(1 - k)];
     const Shape& shape = graph.type(row).shape;
-    if (!IsWeight(graph, row) || IsWeight(graph, other) || graph.type(other) != node.outputs[0]) continue;
+    if (!IsWeight(graph, row) || IsWeight(graph, other) || graph.type(other) != node.outputs[0])
+      continue;
     const int64_t count = NumElements(shape);
-    if (count == 1 || (!shape.empty() && count == shape.back() && count == node.outputs[0].shape.back())) return k;
+    if (count == 1 ||
+        (!shape.empty() && count == shape.back() && count == node.outputs[0].shape.back()))
+      return k;
   }
   return -1;
 }
 
-bool ReadOnce(const Graph& graph, ValueId value) { return graph.users(value.node).size() == 1 && !graph.IsOutput(value.node); }
+bool ReadOnce(const Graph& graph, ValueId value) {
+  return graph.users(value.node).size() == 1 && !graph.IsOutput(value.node);
+}
 
 bool IsProduct(const Graph& graph, ValueId value) {
   const Node& node = graph.node(value.node);
-  return node.op->name == "MatMul" && !IsWeight(graph, node.inputs[0]) && IsWeight(graph, node.inputs[1]) &&
-         graph.type(node.inputs[0]).shape.size() >= 2 && graph.type(node.inputs[1]).shape.size() == 2;
+  return node.op->name == "MatMul" && !IsWeight(graph, node.inputs[0]) &&
+         IsWeight(graph, node.inputs[1]) && graph.type(node.inputs[0]).shape.size() >= 2 &&
+         graph.type(node.inputs[1]).shape.size() == 2;
 }
 
 struct Site {
   ValueId x;
-  const Node *scale_before = nullptr, *shift_before = nullptr, *product = nullptr, *shift = nullptr, *scale = nullptr;
-  int32_t norm_before = -1, norm = -1;  ///< batch normalisations of matrices in place of the constants before, and last of all
+  const Node *scale_before = nullptr, *shift_before = nullptr, *product = nullptr, *shift = nullptr,
+             *scale = nullptr;
+  int32_t norm_before = -1, norm = -1;  ///< batch normalizations of matrices in place of the
+                                        ///< constants before, and last of all
   std::vector<int32_t> nodes;           ///< ascending
 };
 
 /// Steps over a Mul or Add of a constant row; null where there is none.
 const Node* Step(const Graph& graph, std::string_view op, bool last, ValueId& at, Site& site) {
   const Node& node = graph.node(at.node);
-  if (node.op->name != op || RowOperand(graph, node) < 0 || (!last && !ReadOnce(graph, at))) return nullptr;
+  if (node.op->name != op || RowOperand(graph, node) < 0 || (!last && !ReadOnce(graph, at)))
+    return nullptr;
   site.nodes.insert(site.nodes.begin(), at.node);
   at = node.inputs[static_cast<size_t>(1 - RowOperand(graph, node))];
   return &node;
 }
 
-/// Steps over a batch normalisation of a matrix; -1 where there is none.
+/// Steps over a batch normalization of a matrix; -1 where there is none.
 int32_t StepNorm(const Graph& graph, bool last, ValueId& at, Site& site) {
   const int32_t id = at.node;
-  if (!IsConstantBatchNorm(graph, id) || graph.type(at).shape.size() != 2 || (!last && !ReadOnce(graph, at))) return -1;
+  if (!IsConstantBatchNorm(graph, id) || graph.type(at).shape.size() != 2 ||
+      (!last && !ReadOnce(graph, at)))
+    return -1;
   site.nodes.insert(site.nodes.begin(), id);
   at = graph.node(id).inputs[0];
   return id;
@@ -83,7 +96,8 @@ std::optional<Site> SiteEndingAt(const Graph& graph, int32_t id) {
   }
   site.x = at;
   const bool shifts_meet = site.shift_before != nullptr && site.shift != nullptr;
-  const bool scales = site.scale != nullptr || site.scale_before != nullptr || site.norm >= 0 || site.norm_before >= 0;
+  const bool scales = site.scale != nullptr || site.scale_before != nullptr || site.norm >= 0 ||
+                      site.norm_before >= 0;
   if (!scales && !shifts_meet) return std::nullopt;
   return site;
 }
@@ -101,7 +115,8 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
 /// The constant operand of a Mul or Add as [1, columns].
 ValueId RowOf(Emitter& e, const Graph& graph, const Node& node) {
   const int64_t columns = node.outputs[0].shape.back();
-  const ValueId row = e.CopyConstantExpression(graph, node.inputs[static_cast<size_t>(RowOperand(graph, node))]);
+  const ValueId row =
+      e.CopyConstantExpression(graph, node.inputs[static_cast<size_t>(RowOperand(graph, node))]);
   const int64_t count = NumElements(e.shape(row));
   const ValueId flat = e.Reshape(row, {1, count});
   return count == columns ? flat : e.Op("Expand", {flat}, {{"shape", Ints{1, columns}}});
@@ -121,8 +136,10 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
     w = e.Mul(w, e.Reshape(affine.factor, {rows, 1}));
     row = e.MatMul(e.Reshape(affine.shift, {1, rows}), weight);
   }
-  if (site->scale_before != nullptr) w = e.Mul(w, e.Reshape(RowOf(e, subprogram, *site->scale_before), {e.shape(w)[0], 1}));
-  if (site->shift_before != nullptr) row = e.MatMul(RowOf(e, subprogram, *site->shift_before), weight);
+  if (site->scale_before != nullptr)
+    w = e.Mul(w, e.Reshape(RowOf(e, subprogram, *site->scale_before), {e.shape(w)[0], 1}));
+  if (site->shift_before != nullptr)
+    row = e.MatMul(RowOf(e, subprogram, *site->shift_before), weight);
   if (site->shift != nullptr) {
     const ValueId bias = RowOf(e, subprogram, *site->shift);
     row = row.has_value() ? e.Add(*row, bias) : bias;
@@ -135,7 +152,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   if (site->norm >= 0) {
     const ChannelAffine affine = AffineOf(e, subprogram, site->norm);
     const Shape columns = {1, e.shape(w)[1]};
-    const ValueId factor = e.Reshape(affine.factor, columns), shift = e.Reshape(affine.shift, columns);
+    const ValueId factor = e.Reshape(affine.factor, columns),
+                  shift = e.Reshape(affine.shift, columns);
     w = e.Mul(w, factor);
     row = row.has_value() ? e.Add(e.Mul(*row, factor), shift) : shift;
   }
@@ -152,12 +170,14 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   const auto constant = [&](int64_t count, const char* name) {
     const Shape kinds[] = {{count}, {1, count}, {}};
     const Shape& kind = kinds[rng.Below(3)];
-    return kind.empty() ? e.Constant(Tensor::Scalar(DType::kF32, 0.75)) : SampleWeight(e, rng, kind, name);
+    return kind.empty() ? e.Constant(Tensor::Scalar(DType::kF32, 0.75))
+                        : SampleWeight(e, rng, kind, name);
   };
   const auto norm = [&](ValueId v, const std::string& name) {
     const Shape channels = {e.shape(v)[1]};
     std::vector<ValueId> operands = {v};
-    for (const char* part : {"scale", "shift", "mean"}) operands.push_back(SampleWeight(e, rng, channels, name + part));
+    for (const char* part : {"scale", "shift", "mean"})
+      operands.push_back(SampleWeight(e, rng, channels, name + part));
     operands.push_back(e.Constant(Tensor::Filled({DType::kF32, channels}, 4), name + "variance"));
     return e.Op("BatchNormalization", operands);
   };
@@ -178,10 +198,12 @@ Rule Make() {
   Rule rule;
   rule.name = "constants_into_matmul";
   rule.family = "constants";
-  rule.before = "(MatMul(x * s + t, w) + b) * r, batch normalisations of matrices before and behind";
+  rule.before =
+      "(MatMul(x * s + t, w) + b) * r, batch normalizations of matrices before and behind";
   rule.after = "MatMul(x, s*w*r) + (t*w + b)*r";
   rule.precondition =
-      "s, t, b, r constant, one element or one a column, some of them absent; w constant of rank 2; everything read once";
+      "s, t, b, r constant, one element or one a column, some of them absent; w constant of rank "
+      "2; everything read once";
   rule.loses_when = "never";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -2,7 +2,8 @@
 //
 //   before  Conv(x[N, C, S..], w[O, C, 1..]){stride 1, no padding, group 1}
 //   after   Reshape(MatMul(w[O, C], x[N, C, prod S]) + bias[O, 1])
-//   exact. loses when the library's convolution keeps a blocked layout that the product would leave.
+//   exact. loses when the library's convolution keeps a blocked layout that the product would
+//   leave.
 
 #include <algorithm>
 
@@ -23,9 +24,11 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const Shape shape = e.shape(x);
   const Shape out = conv.outputs[0].shape;
   const int64_t positions = NumElements(shape) / std::max<int64_t>(1, shape[0] * shape[1]);
-  const ValueId w = e.Reshape(e.CopyConstantExpression(subprogram, conv.inputs[1]), {out[1], shape[1]});
+  const ValueId w =
+      e.Reshape(e.CopyConstantExpression(subprogram, conv.inputs[1]), {out[1], shape[1]});
   ValueId y = e.MatMul(w, e.Reshape(x, {shape[0], shape[1], positions}));
-  if (conv.inputs.size() > 2) y = e.Add(y, e.Reshape(e.CopyConstantExpression(subprogram, conv.inputs[2]), {out[1], 1}));
+  if (conv.inputs.size() > 2)
+    y = e.Add(y, e.Reshape(e.CopyConstantExpression(subprogram, conv.inputs[2]), {out[1], 1}));
   e.Output("out0", EmitTail(e, subprogram, link, e.Reshape(y, out)));
   return e.Finish();
 }
@@ -47,8 +50,10 @@ Rule Make() {
   rule.before = "Conv(x, w[O, C, 1, 1])";
   rule.after = "Reshape(MatMul(w, Reshape(x)) + bias)";
   rule.precondition = "stride 1, no padding, group 1";
-  rule.loses_when = "neighbours keep a blocked layout that the product leaves";
-  rule.match = [](const Graph& graph, int32_t node) { return MatchLink(graph, node, Accepts, {{}}); };
+  rule.loses_when = "neighbors keep a blocked layout that the product leaves";
+  rule.match = [](const Graph& graph, int32_t node) {
+    return MatchLink(graph, node, Accepts, {{}});
+  };
   rule.apply = &Apply;
   rule.sample = &Sample;
   return rule;

@@ -1,10 +1,11 @@
 // Three-dimensional convolutions as sums of two-dimensional ones.
 //
 //   before  Conv(x[N, C, D, H, W], w[O, C/g, K_d, K_h, K_w])
-//   after   sum over t of Conv2D(slices(x)[N*D', C, H, W], w[.., t, :, :]),  slice z of term t: z*s - pad + t*d, zero outside
-//   after   (rows = 1) Conv2D(x[N, C, D, H*W], w[O, C, K_d, 1]) where K_h = K_w = 1: a view, nothing is moved
-//   exact: a 3-D convolution is the sum over its depth taps. K_d = 1 gives a single term: the spatial half of (2+1)-D.
-//   loses when the library's 3-D kernels are as good as its 2-D ones: the transposition is extra traffic.
+//   after   sum over t of Conv2D(slices(x)[N*D', C, H, W], w[.., t, :, :]),  slice z of term t: z*s
+//   - pad + t*d, zero outside after   (rows = 1) Conv2D(x[N, C, D, H*W], w[O, C, K_d, 1]) where K_h
+//   = K_w = 1: a view, nothing is moved exact: a 3-D convolution is the sum over its depth taps.
+//   K_d = 1 gives a single term: the spatial half of (2+1)-D. loses when the library's 3-D kernels
+//   are as good as its 2-D ones: the transposition is extra traffic.
 
 #include "mutator/conv_at.h"
 #include "mutator/conv_chain.h"
@@ -32,12 +33,14 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
 }
 
 /// The depth-only kernel on planes made into rows.
-ValueId OnRows(Emitter& e, ValueId x, ValueId w, std::optional<ValueId> bias, const ConvShape& shape) {
+ValueId OnRows(Emitter& e, ValueId x, ValueId w, std::optional<ValueId> bias,
+               const ConvShape& shape) {
   const Shape from = e.shape(x), kernel = e.shape(w);
   const ValueId rows = e.Reshape(x, {from[0], from[1], from[2], from[3] * from[4]});
   const ValueId taps = e.Reshape(w, {kernel[0], kernel[1], kernel[2], 1});
-  const ValueId y =
-      ConvAt(e, rows, taps, bias, {ReadsOf(shape.windows[0], shape.out_spatial[0]), {0, from[3] * from[4], 1, 1}}, shape.group);
+  const ValueId y = ConvAt(
+      e, rows, taps, bias,
+      {ReadsOf(shape.windows[0], shape.out_spatial[0]), {0, from[3] * from[4], 1, 1}}, shape.group);
   return e.Reshape(y, {from[0], shape.out_channels, shape.out_spatial[0], from[3], from[4]});
 }
 
@@ -48,7 +51,8 @@ ValueId Slices(Emitter& e, ValueId x, const Reads& reads) {
   const int64_t before = reads.first < 0 ? -reads.first : 0;
   x = e.PadZero(x, 2, before, last >= from[2] ? last + 1 - from[2] : 0);
   x = e.Slice(x, 2, reads.first + before, last + before + 1, reads.stride);
-  return e.Reshape(e.Transpose(x, {0, 2, 1, 3, 4}), {from[0] * reads.outputs, from[1], from[3], from[4]});
+  return e.Reshape(e.Transpose(x, {0, 2, 1, 3, 4}),
+                   {from[0] * reads.outputs, from[1], from[3], from[4]});
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
@@ -72,25 +76,30 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   for (int64_t t = 0; t < kernel[2]; ++t) {
     Reads depth = ReadsOf(shape.windows[0], out[2]);
     depth.first += t * shape.windows[0].dilation;
-    const ValueId taps = e.Reshape(TapsOf(e, w, 0, t, t + 1), {kernel[0], kernel[1], kernel[3], kernel[4]});
+    const ValueId taps =
+        e.Reshape(TapsOf(e, w, 0, t, t + 1), {kernel[0], kernel[1], kernel[3], kernel[4]});
     const ValueId y = ConvAt(e, Slices(e, x, depth), taps, t == 0 ? bias : std::nullopt,
-                             {ReadsOf(shape.windows[1], out[3]), ReadsOf(shape.windows[2], out[4])}, shape.group, conv.name);
+                             {ReadsOf(shape.windows[1], out[3]), ReadsOf(shape.windows[2], out[4])},
+                             shape.group, conv.name);
     sum = sum.has_value() ? e.Add(*sum, y) : y;
   }
-  const ValueId y = e.Transpose(e.Reshape(*sum, {out[0], out[2], out[1], out[3], out[4]}), {0, 2, 1, 3, 4});
+  const ValueId y =
+      e.Transpose(e.Reshape(*sum, {out[0], out[2], out[1], out[3], out[4]}), {0, 2, 1, 3, 4});
   e.Output("out0", EmitTail(e, subprogram, link, y));
   return e.Finish();
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
   const bool depth_only = rng.Flip();
-  const Shape kernel = {rng.Between(depth_only ? 2 : 1, 3), depth_only ? 1 : rng.Between(2, 3), depth_only ? 1 : 2};
-  return MakeRegionSample(rng, {.input = {rng.Between(1, 2), 2, rng.Between(4, 6), rng.Between(4, 5), 4},
-                                .kernel = kernel,
-                                .dilation = depth_only ? rng.Between(1, 2) : 1,
-                                .first_stride = depth_only ? 1 : rng.Between(1, 2),
-                                .residual = false,
-                                .pool = false});
+  const Shape kernel = {rng.Between(depth_only ? 2 : 1, 3), depth_only ? 1 : rng.Between(2, 3),
+                        depth_only ? 1 : 2};
+  return MakeRegionSample(rng,
+                          {.input = {rng.Between(1, 2), 2, rng.Between(4, 6), rng.Between(4, 5), 4},
+                           .kernel = kernel,
+                           .dilation = depth_only ? rng.Between(1, 2) : 1,
+                           .first_stride = depth_only ? 1 : rng.Between(1, 2),
+                           .residual = false,
+                           .pool = false});
 }
 
 Rule Make() {

@@ -1,8 +1,9 @@
 // A linear operator on a concatenation as a sum: the concatenation is never made.
 //
 //   before  Conv(Concat(a, b, ..), w)             MatMul(Concat(a, b, ..), w)
-//   after   Conv(a, w_a) + Conv(b, w_b) + ..      MatMul(a, w_a) + ..,  w cut along its input channels (rows)
-//   exact. loses when the sum costs more than the copy it saves. sum_to_concat is the converse.
+//   after   Conv(a, w_a) + Conv(b, w_b) + ..      MatMul(a, w_a) + ..,  w cut along its input
+//   channels (rows) exact. loses when the sum costs more than the copy it saves. sum_to_concat is
+//   the converse.
 // Source: EinNet (summation splitting), TASO.
 
 #include <algorithm>
@@ -19,8 +20,10 @@ namespace {
 constexpr size_t kMaxOperands = 4;
 
 bool IsLinear(const Graph& graph, const Node& node) {
-  if (node.op->name == "Conv") return node.attrs.Int("group") == 1 && IsWeight(graph, node.inputs[1]);
-  return node.op->name == "MatMul" && IsWeight(graph, node.inputs[1]) && graph.type(node.inputs[1]).shape.size() == 2;
+  if (node.op->name == "Conv")
+    return node.attrs.Int("group") == 1 && IsWeight(graph, node.inputs[1]);
+  return node.op->name == "MatMul" && IsWeight(graph, node.inputs[1]) &&
+         graph.type(node.inputs[1]).shape.size() == 2;
 }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -28,10 +31,17 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (!IsLinear(graph, linear) || HasRunTimeBias(graph, linear)) return {};
   const int32_t concat = linear.inputs[0].node;
   const Node& producer = graph.node(concat);
-  if (producer.op->name != "Concat" || producer.inputs.size() > kMaxOperands || IsWeight(graph, {concat, 0})) return {};
-  const int64_t axis = linear.op->name == "Conv" ? 1 : static_cast<int64_t>(producer.outputs[0].shape.size()) - 1;
-  if (producer.attrs.Int("axis") != axis || graph.users(concat).size() != 1 || graph.IsOutput(concat)) return {};
-  if (std::any_of(producer.inputs.begin(), producer.inputs.end(), [&](ValueId v) { return IsWeight(graph, v); })) return {};
+  if (producer.op->name != "Concat" || producer.inputs.size() > kMaxOperands ||
+      IsWeight(graph, {concat, 0}))
+    return {};
+  const int64_t axis =
+      linear.op->name == "Conv" ? 1 : static_cast<int64_t>(producer.outputs[0].shape.size()) - 1;
+  if (producer.attrs.Int("axis") != axis || graph.users(concat).size() != 1 ||
+      graph.IsOutput(concat))
+    return {};
+  if (std::any_of(producer.inputs.begin(), producer.inputs.end(),
+                  [&](ValueId v) { return IsWeight(graph, v); }))
+    return {};
   return {{{concat, node}, {}}};
 }
 
@@ -89,7 +99,8 @@ Rule Make() {
   rule.family = "linear order";
   rule.before = "Conv(Concat(a, b, ..), w), MatMul(Concat(a, b, ..), w)";
   rule.after = "Conv(a, w_a) + Conv(b, w_b) + .., MatMul(a, w_a) + ..";
-  rule.precondition = "constant weights, group 1, at most 4 operands, the concatenation is read once";
+  rule.precondition =
+      "constant weights, group 1, at most 4 operands, the concatenation is read once";
   rule.loses_when = "the sum costs more than the copy it saves";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -1,9 +1,11 @@
-// Dilated convolutions of any stride and padding without dilation, one strided slice of the input a phase.
+// Dilated convolutions of any stride and padding without dilation, one strided slice of the input a
+// phase.
 //
 //   before  Conv(x, w){dilation d, stride s}
-//   after   interleave_r(Conv(x[(r*s - pad) mod d :: d], w){stride s/g, dilation 1}),  r in [0, d/g), g = gcd(s, d), phases in the
-//   batch exact: output (d/g)*m + r reads positions r*s - pad + d*(m*s/g + t) only. dilation_to_batch does it by views where stride
-//   and padding allow. loses when the slices cost more than the dense kernel gains.
+//   after   interleave_r(Conv(x[(r*s - pad) mod d :: d], w){stride s/g, dilation 1}),  r in [0,
+//   d/g), g = gcd(s, d), phases in the batch exact: output (d/g)*m + r reads positions r*s - pad +
+//   d*(m*s/g + t) only. dilation_to_batch does it by views where stride and padding allow. loses
+//   when the slices cost more than the dense kernel gains.
 
 #include <algorithm>
 #include <numeric>
@@ -19,7 +21,9 @@ namespace {
 
 constexpr int64_t kMaxPhases = 16;
 
-int64_t Phases(const Window& window) { return window.kernel == 1 ? 1 : window.dilation / std::gcd(window.stride, window.dilation); }
+int64_t Phases(const Window& window) {
+  return window.kernel == 1 ? 1 : window.dilation / std::gcd(window.stride, window.dilation);
+}
 
 bool Accepts(const ConvShape& shape) {
   bool views_do = true, dilated = false;
@@ -64,15 +68,19 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
     std::vector<ValueId> cut;
     for (ValueId part : parts) {
       for (int64_t r = 0; r < factors[d]; ++r) {
-        cut.push_back(Strided(e, part, static_cast<int64_t>(d + 2), r * window.stride - window.pad_begin, window.dilation, count));
+        cut.push_back(Strided(e, part, static_cast<int64_t>(d + 2),
+                              r * window.stride - window.pad_begin, window.dilation, count));
       }
     }
     parts = std::move(cut);
     pads[d] = pads[rank + d] = 0;
   }
-  const ValueId y = EmitLink(e, subprogram, link, e.Concat(parts, 0),
-                             ChangedWindows(subprogram, link.conv, {.strides = strides, .dilations = dilations, .pads = pads}));
-  e.Output("out0", e.Cut(BatchToResidues(e, y, factors), Box::Whole(subprogram.type(subprogram.outputs()[0].value).shape)));
+  const ValueId y =
+      EmitLink(e, subprogram, link, e.Concat(parts, 0),
+               ChangedWindows(subprogram, link.conv,
+                              {.strides = strides, .dilations = dilations, .pads = pads}));
+  e.Output("out0", e.Cut(BatchToResidues(e, y, factors),
+                         Box::Whole(subprogram.type(subprogram.outputs()[0].value).shape)));
   return e.Finish();
 }
 
@@ -94,10 +102,14 @@ Rule Make() {
   rule.name = "dilation_phases";
   rule.family = "dilation and stride";
   rule.before = "Conv(x, w){dilation d, stride s}";
-  rule.after = "interleaved Conv(every d-th position of x from r*s - pad, w){stride s/gcd(s, d)}, phases in the batch";
+  rule.after =
+      "interleaved Conv(every d-th position of x from r*s - pad, w){stride s/gcd(s, d)}, phases in "
+      "the batch";
   rule.precondition = "at most 16 phases; the views of dilation_to_batch do not apply";
   rule.loses_when = "the strided slices cost more than the dense kernel gains";
-  rule.match = [](const Graph& graph, int32_t node) { return MatchLink(graph, node, Accepts, {{}}); };
+  rule.match = [](const Graph& graph, int32_t node) {
+    return MatchLink(graph, node, Accepts, {{}});
+  };
   rule.apply = &Apply;
   rule.sample = &Sample;
   return rule;

@@ -1,9 +1,10 @@
 // Dilated convolutions without dilation, the residues stacked in space instead of in the batch.
 //
 //   before  Conv(x, w){dilation d, stride 1}  [regions, as dilation_to_batch]
-//   after   unstack(Conv(stack(x), w){dilation 1}),  stack: position t*d + r goes to r*ceil(H/d) + t
-//   partial: wrong in reach rows on each side of every seam between residues, growing link by link.
-//   loses when mending costs more than the dense kernel gains; one large image tiles better than d*d small ones.
+//   after   unstack(Conv(stack(x), w){dilation 1}),  stack: position t*d + r goes to r*ceil(H/d) +
+//   t partial: wrong in reach rows on each side of every seam between residues, growing link by
+//   link. loses when correction costs more than the dense kernel gains; one large image tiles
+//   better than d*d small ones.
 
 #include "mutator/layout.h"
 #include "mutator/sample.h"
@@ -15,16 +16,19 @@ constexpr int kMaxWindows = 4;
 constexpr double kMaxShare = 0.6;
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
-  return MatchLayouts(graph, node, kMaxWindows, kMaxShare,
-                      [](const Graph& region) { return ResidueLayouts(region, Move::kResiduesStacked); });
+  return MatchLayouts(graph, node, kMaxWindows, kMaxShare, [](const Graph& region) {
+    return ResidueLayouts(region, Move::kResiduesStacked);
+  });
 }
 
 absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) {
-  return ApplyLayout(region, {Move::kResiduesStacked, FactorsOf(match, SpatialRank(region)), false});
+  return ApplyLayout(region,
+                     {Move::kResiduesStacked, FactorsOf(match, SpatialRank(region)), false});
 }
 
 absl::StatusOr<std::vector<std::vector<Box>>> Wrong(const Graph& region, const Match& match) {
-  auto wrong = WrongIn(region, {Move::kResiduesStacked, FactorsOf(match, SpatialRank(region)), false});
+  auto wrong =
+      WrongIn(region, {Move::kResiduesStacked, FactorsOf(match, SpatialRank(region)), false});
   if (!wrong.ok()) return wrong.status();
   return std::move(wrong->boxes);
 }
@@ -48,7 +52,7 @@ Rule Make() {
   rule.before = "Conv(x, w){dilation d}, regions with residual adds and pointwise operators";
   rule.after = "unstack(Conv(stack(x), w){dilation 1}), residues stacked in space";
   rule.precondition = "stride 1, padding a multiple of d, at most 60 % of the output wrong";
-  rule.loses_when = "mending the seams costs more than the dense kernel gains";
+  rule.loses_when = "correcting the seams costs more than the dense kernel gains";
   rule.claim = Claim::kPartial;
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -1,10 +1,12 @@
 // Dilated convolutions without dilation: positions taken modulo d go to the batch.
 //
-//   before  Conv(x, w){dilation d, stride 1}  [regions of equal dilation: residual adds, pointwise operators, 1x1 convolutions]
-//   after   unview(Conv(view(x), w){dilation 1}),  view = ResiduesToBatch; d is the common divisor of the region's dilations
-//   exact: position t*d + r of the output reads positions of residue r + const only. When the extent is no multiple of d the
-//   input is padded with zeros and the result cropped, where that stays exact. dilation_phases takes strides and any padding.
-//   loses when the views cost more than the dense kernel gains (it gains where Winograd or better tiling becomes possible).
+//   before  Conv(x, w){dilation d, stride 1}  [regions of equal dilation: residual adds, pointwise
+//   operators, 1x1 convolutions] after   unview(Conv(view(x), w){dilation 1}),  view =
+//   ResiduesToBatch; d is the common divisor of the region's dilations exact: position t*d + r of
+//   the output reads positions of residue r + const only. When the extent is no multiple of d the
+//   input is padded with zeros and the result cropped, where that stays exact. dilation_phases
+//   takes strides and any padding. loses when the views cost more than the dense kernel gains (it
+//   gains where Winograd or better tiling becomes possible).
 // Source: space-to-batch, PET section 4.
 
 #include "mutator/layout.h"
@@ -16,12 +18,14 @@ namespace {
 constexpr int kMaxWindows = 16;
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
-  return MatchLayouts(graph, node, kMaxWindows, 0,
-                      [](const Graph& region) { return ResidueLayouts(region, Move::kResiduesToBatch); });
+  return MatchLayouts(graph, node, kMaxWindows, 0, [](const Graph& region) {
+    return ResidueLayouts(region, Move::kResiduesToBatch);
+  });
 }
 
 absl::StatusOr<Graph> Apply(const Graph& region, const Match& match) {
-  return ApplyLayout(region, {Move::kResiduesToBatch, FactorsOf(match, SpatialRank(region)), false});
+  return ApplyLayout(region,
+                     {Move::kResiduesToBatch, FactorsOf(match, SpatialRank(region)), false});
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
@@ -29,8 +33,13 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   const int64_t dilation = rng.Between(2, rank == 3 ? 2 : 4);
   const int links = rank == 3 ? 1 : static_cast<int>(rng.Between(1, 2));
   Shape input = {rng.Between(1, 2), 2};
-  for (size_t d = 0; d < rank; ++d) input.push_back(links == 2 ? 3 * dilation : rng.Between(2 * dilation, 4 * dilation));
-  return MakeRegionSample(rng, {.input = input, .kernel = Shape(rank, 3), .dilation = dilation, .links = links, .pool = false});
+  for (size_t d = 0; d < rank; ++d)
+    input.push_back(links == 2 ? 3 * dilation : rng.Between(2 * dilation, 4 * dilation));
+  return MakeRegionSample(rng, {.input = input,
+                                .kernel = Shape(rank, 3),
+                                .dilation = dilation,
+                                .links = links,
+                                .pool = false});
 }
 
 Rule Make() {
@@ -39,7 +48,9 @@ Rule Make() {
   rule.family = "dilation and stride";
   rule.before = "Conv(x, w){dilation d}, regions with residual adds and pointwise operators";
   rule.after = "residues from batch(Conv(residues to batch(x), w){dilation 1})";
-  rule.precondition = "stride 1 and padding a multiple of d in every dilated dimension; chains: d divides the extents";
+  rule.precondition =
+      "stride 1 and padding a multiple of d in every dilated dimension; chains: d divides the "
+      "extents";
   rule.loses_when = "the views cost more than the dense kernel gains";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -1,8 +1,9 @@
-// Batch normalisation folded into the convolution, or transposed convolution, before it.
+// Batch normalization folded into the convolution, or transposed convolution, before it.
 //
 //   before  BatchNormalization(Conv(x, w, b), scale, shift, mean, var)
 //   after   Conv(x, w * s, b * s + t),  s = BatchNorm(1){shift 0, mean 0},  t = BatchNorm(0)
-//   exact. s and t are weight expressions, computed once when the plan is loaded. Never loses: applied before the search.
+//   exact. s and t are weight expressions, computed once when the plan is loaded. Never loses:
+//   applied before the search.
 
 #include "mutator/batch_norm.h"
 #include "mutator/rule.h"
@@ -12,7 +13,8 @@ namespace mendel::rules::fold_batch_norm {
 namespace {
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
-  if (!IsConstantBatchNorm(graph, node) || !IsFoldableConv(graph, graph.node(node).inputs[0].node)) return {};
+  if (!IsConstantBatchNorm(graph, node) || !IsFoldableConv(graph, graph.node(node).inputs[0].node))
+    return {};
   return {{{graph.node(node).inputs[0].node, node}, {}}};
 }
 
@@ -21,7 +23,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const ValueId x = e.InputsOf(subprogram)[0];
   const int32_t norm = subprogram.outputs()[0].value.node;
   const ChannelAffine affine = AffineOf(e, subprogram, norm);
-  e.Output("out0", FoldedConv(e, subprogram, subprogram.node(norm).inputs[0].node, x, affine.factor, &affine.shift));
+  e.Output("out0", FoldedConv(e, subprogram, subprogram.node(norm).inputs[0].node, x, affine.factor,
+                              &affine.shift));
   return e.Finish();
 }
 
@@ -40,8 +43,9 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   attrs.Set("group", group);
   if (transposed) attrs.Set("output_padding", Ints{0, 0});
   const ValueId y = e.Op(transposed ? "ConvTranspose" : "Conv", inputs, attrs);
-  e.Output("y", e.Op("BatchNormalization", {y, SampleWeight(e, rng, {4}, "scale"), weight({4}, "shift", 1),
-                                            weight({4}, "mean", 0.25), weight({4}, "var", 4)}));
+  e.Output("y", e.Op("BatchNormalization",
+                     {y, SampleWeight(e, rng, {4}, "scale"), weight({4}, "shift", 1),
+                      weight({4}, "mean", 0.25), weight({4}, "var", 4)}));
   return e.Finish();
 }
 
@@ -53,7 +57,7 @@ Rule Make() {
   rule.after = "Conv(x, w * s, b * s + t), ConvTranspose(x, w * s, b * s + t)";
   rule.precondition = "weights and statistics constant; the convolution is read once";
   rule.loses_when = "never";
-  rule.stage = Stage::kNormalise;
+  rule.stage = Stage::kNormalize;
   rule.match = &FindMatches;
   rule.apply = &Apply;
   rule.sample = &Sample;

@@ -2,7 +2,8 @@
 //
 //   before  Conv(x1, w1, b1), Conv(x2, w2, b2), ..   (equal types and attributes)
 //   after   Split(Conv(Concat(x1, x2, ..), [w1; w2; ..], [b1; b2; ..]){group n*g})
-//   exact. loses when concatenating the inputs costs more than the calls saved, or the library runs groups badly.
+//   exact. loses when concatenating the inputs costs more than the calls saved, or the library runs
+//   groups badly.
 
 #include <algorithm>
 
@@ -21,15 +22,18 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (last.op->name != "Conv" || IsWeight(graph, last.inputs[0])) return {};
   const std::vector<int32_t> group = GroupEndingAt(graph, node, kMaxMembers, [&](int32_t id) {
     const Node& other = graph.node(id);
-    if (other.op != last.op || other.attrs != last.attrs || other.inputs.size() != last.inputs.size()) return false;
+    if (other.op != last.op || other.attrs != last.attrs ||
+        other.inputs.size() != last.inputs.size())
+      return false;
     for (size_t k = 0; k < other.inputs.size(); ++k) {
       if (graph.type(other.inputs[k]) != graph.type(last.inputs[k])) return false;
       if (k > 0 && !IsWeight(graph, other.inputs[k])) return false;
     }
     return !IsWeight(graph, other.inputs[0]);
   });
-  const bool one_input =
-      std::all_of(group.begin(), group.end(), [&](int32_t id) { return graph.node(id).inputs[0] == last.inputs[0]; });
+  const bool one_input = std::all_of(group.begin(), group.end(), [&](int32_t id) {
+    return graph.node(id).inputs[0] == last.inputs[0];
+  });
   return group.empty() || one_input ? std::vector<Match>() : std::vector<Match>{{group, {}}};
 }
 
@@ -40,17 +44,19 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   for (const GraphOutput& output : subprogram.outputs()) {
     const Node& conv = subprogram.node(output.value.node);
     operands[0].push_back(OperandOf(e, subprogram, conv.inputs[0], inputs));
-    for (size_t k = 1; k < conv.inputs.size(); ++k) operands[k].push_back(e.CopyConstantExpression(subprogram, conv.inputs[k]));
+    for (size_t k = 1; k < conv.inputs.size(); ++k)
+      operands[k].push_back(e.CopyConstantExpression(subprogram, conv.inputs[k]));
   }
   const Node& first = subprogram.node(subprogram.outputs()[0].value.node);
   const int64_t count = static_cast<int64_t>(subprogram.outputs().size());
   std::vector<ValueId> joined;
-  for (size_t k = 0; k < first.inputs.size(); ++k) joined.push_back(e.Concat(operands[k], k == 0 ? 1 : 0));
+  for (size_t k = 0; k < first.inputs.size(); ++k)
+    joined.push_back(e.Concat(operands[k], k == 0 ? 1 : 0));
   Attributes attrs = first.attrs;
   attrs.Set("group", count * first.attrs.Int("group"));
   const Ints sizes(static_cast<size_t>(count), first.outputs[0].shape[1]);
-  const std::vector<ValueId> parts =
-      e.Ops("Split", {e.Op("Conv", joined, attrs)}, sizes.size(), {{"axis", int64_t{1}}, {"sizes", sizes}});
+  const std::vector<ValueId> parts = e.Ops("Split", {e.Op("Conv", joined, attrs)}, sizes.size(),
+                                           {{"axis", int64_t{1}}, {"sizes", sizes}});
   for (size_t k = 0; k < parts.size(); ++k) e.Output(subprogram.outputs()[k].name, parts[k]);
   return e.Finish();
 }
@@ -77,8 +83,10 @@ Rule Make() {
   rule.family = "groups";
   rule.before = "Conv(x1, w1), Conv(x2, w2), .. of equal shapes";
   rule.after = "Split(Conv(Concat(x1, x2, ..), [w1; w2; ..]){group n*g})";
-  rule.precondition = "equal types and attributes, constant weights, no one depends on another, at most 8";
-  rule.loses_when = "concatenating the inputs costs more than the calls saved, or the library runs groups badly";
+  rule.precondition =
+      "equal types and attributes, constant weights, no one depends on another, at most 8";
+  rule.loses_when =
+      "concatenating the inputs costs more than the calls saved, or the library runs groups badly";
   rule.match = &FindMatches;
   rule.apply = &Apply;
   rule.sample = &Sample;

@@ -1,12 +1,16 @@
-// Sites of linear operators rearranged by their index expression: the generator of operators (mutator/index/) as one rule.
+// Sites of linear operators rearranged by their index expression: the generator of operators
+// (mutator/index/) as one rule.
 //
-//   before  a convolution with a large or dilated kernel, a transposed convolution, an Einsum, or sums and concatenations of
+//   before  a convolution with a large or dilated kernel, a transposed convolution, an Einsum, or
+//   sums and concatenations of
 //           products with shifted operands (banded products)
-//   after   the derivation of predicted rank `derivation`: dense convolutions on residues, sums of small convolutions,
+//   after   the derivation of predicted rank `derivation`: dense convolutions on residues, sums of
+//   small convolutions,
 //           one matrix product and shifted additions, batched matrix products of blocks, ..
-//   exact: every derivation keeps the expression equal, padding included. Loses when the views cost more than the products gain.
-// Bounded: at most two derivations a site, those predicted faster than the site; equal sites are derived once in a process.
-// Source: EinNet (OSDI 2023).
+//   exact: every derivation keeps the expression equal, padding included. Loses when the views cost
+//   more than the products gain.
+// Bounded: at most two derivations a site, those predicted faster than the site; equal sites are
+// derived once in a process. Source: EinNet (OSDI 2023).
 
 #include <algorithm>
 #include <map>
@@ -26,11 +30,13 @@ constexpr int kMostNodes = 256;       // of a site
 constexpr size_t kMostProposals = 2;  // a site
 constexpr size_t kMostRemembered = 512;
 /// No limit in seconds: what is offered must not depend on the machine's load.
-const GenerateOptions kLimits{.depth = 3, .programs = 60, .seconds = 1e9, .keep = 8, .worst_ratio = 0.95, .worst_flops = 2.5};
+const GenerateOptions kLimits{
+    .depth = 3, .programs = 60, .seconds = 1e9, .keep = 8, .worst_ratio = 0.95, .worst_flops = 2.5};
 
 using Proposals = std::vector<Proposal>;
 
-/// Convolutions that some derivation may make faster; of the others only products of shifted operands are worth a look.
+/// Convolutions that some derivation may make faster; of the others only products of shifted
+/// operands are worth a look.
 bool MayGain(const Graph& graph, const Node& node) {
   if (node.op->name == "ConvTranspose" || node.op->name == "Einsum") return true;
   if (node.op->name != "Conv") return false;
@@ -40,7 +46,8 @@ bool MayGain(const Graph& graph, const Node& node) {
          std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d > 1; });
 }
 
-/// Ends of sites without convolutions and matrix products: several elementwise products, and nothing linear reads the result.
+/// Ends of sites without convolutions and matrix products: several elementwise products, and
+/// nothing linear reads the result.
 bool EndsSum(const Graph& graph, int32_t node) {
   const std::string_view op = graph.node(node).op->name;
   if (op != "Add" && op != "Concat") return false;
@@ -53,24 +60,28 @@ bool EndsSum(const Graph& graph, int32_t node) {
 
 bool IsShiftedProducts(const Graph& graph, const IndexSite& site) {
   const auto count = [&](std::string_view op) {
-    return std::count_if(site.nodes.begin(), site.nodes.end(), [&](int32_t id) { return graph.node(id).op->name == op; });
+    return std::count_if(site.nodes.begin(), site.nodes.end(),
+                         [&](int32_t id) { return graph.node(id).op->name == op; });
   };
-  return count("Mul") > 1 && count("Conv") == 0 && count("ConvTranspose") == 0 && count("MatMul") == 0 && count("Einsum") == 0;
+  return count("Mul") > 1 && count("Conv") == 0 && count("ConvTranspose") == 0 &&
+         count("MatMul") == 0 && count("Einsum") == 0;
 }
 
-/// What a site can become, remembered by its expression, its cost and which of its leaves are weights.
+/// The proposals of a site, remembered by its expression, its cost and which of its leaves are
+/// weights.
 std::shared_ptr<const Proposals> ProposalsFor(const Graph& subprogram, const IndexSite& site) {
   static std::mutex mutex;
   static auto* remembered = new std::map<std::string, std::shared_ptr<const Proposals>>();
   std::string key = Cat(CanonicalKey(site.program), "\n", PredictSeconds(subprogram));
-  for (const ValueId leaf : site.leaves) key += IsInput(subprogram.node(leaf.node)) ? " input" : " weight";
+  for (const IndexLeaf& leaf : site.leaves)
+    key += IsInput(subprogram.node(leaf.value.node)) ? " input" : " weight";
   {
     const std::lock_guard<std::mutex> lock(mutex);
     const auto entry = remembered->find(key);
     if (entry != remembered->end()) return entry->second;
   }
   Proposals proposals = Generate(subprogram, site, kLimits).proposals;
-  // What needs no derivation is another rule's: a product matched as another operator.
+  // A product matched as another operator needs no derivation: other rules propose it.
   std::erase_if(proposals, [](const Proposal& proposal) { return proposal.steps.empty(); });
   if (proposals.size() > kMostProposals) proposals.resize(kMostProposals);
   const auto result = std::make_shared<const Proposals>(std::move(proposals));
@@ -104,7 +115,7 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   const size_t choice = static_cast<size_t>(match.choices.at("derivation"));
   if (choice >= proposals->size()) return absl::FailedPreconditionError("no such derivation");
   const Proposal& proposal = (*proposals)[choice];
-  return RealiseProgram(subprogram, *site, proposal.program, proposal.realise);
+  return RealizeProgram(subprogram, *site, proposal.program, proposal.realize);
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
@@ -123,8 +134,12 @@ Rule Make() {
   rule.name = "index_derivations";
   rule.family = "index expressions";
   rule.before = "a site of linear operators: sum over k of products of tensors at affine indices";
-  rule.after = "its index expression split, staged or skewed, as convolutions, matrix products and shifted sums";
-  rule.precondition = "kernels larger than 3, dilated, transposed, or products with shifted operands; predicted to be faster";
+  rule.after =
+      "its index expression split, staged or skewed, as convolutions, matrix products and shifted "
+      "sums";
+  rule.precondition =
+      "kernels larger than 3, dilated, transposed, or products with shifted operands; predicted to "
+      "be faster";
   rule.loses_when = "the views cost more than the products gain";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -1,11 +1,13 @@
 // Weights of exactly low rank, as two smaller products.
 //
-//   before  MatMul(x, w) with w = a * b; Conv(x, w, c) where w[o, c, k..], as a matrix of rows o or of columns c, is such a product
-//   after   MatMul(MatMul(x, a), b); Conv(Conv(x, b[r, C, K..]), a[O, r, 1..], c) or Conv(Conv(x, a[r, C, 1..]), b[O, r, K..], c)
-//   grouped convolutions group by group: r of the first one's channels a group
-//   exact: only for literal weights (the judge knows them) whose stored numbers are such products without rounding: rows or
-//   channels that are repeated, zero, multiples or combinations of others, products of small integers (mutator/low_rank.h).
-//   loses when the rank is so high that two products keep the machine less busy than one.
+//   before  MatMul(x, w) with w = a * b; Conv(x, w, c) where w[o, c, k..], as a matrix of rows o or
+//   of columns c, is such a product after   MatMul(MatMul(x, a), b); Conv(Conv(x, b[r, C, K..]),
+//   a[O, r, 1..], c) or Conv(Conv(x, a[r, C, 1..]), b[O, r, K..], c) grouped convolutions group by
+//   group: r of the first one's channels a group exact: only for literal weights (the verifier
+//   knows them) whose stored numbers are such products without rounding: rows or channels that are
+//   repeated, zero, multiples or combinations of others, products of small integers
+//   (mutator/low_rank.h). loses when the rank is so high that two products keep the machine less
+//   busy than one.
 
 #include <algorithm>
 #include <optional>
@@ -23,10 +25,12 @@ namespace {
 
 constexpr double kWorthwhile = 0.75;  // of the arithmetic before
 constexpr double kMaxRank = 128;
-// Choice "side": which operand of a MatMul the weight is; whether rows of a convolution's matrix are outputs or columns are inputs.
+// Choice "side": which operand of a MatMul the weight is; whether rows of a convolution's matrix
+// are outputs or columns are inputs.
 constexpr int64_t kLeft = 0, kRight = 1, kOutputs = 0, kInputs = 1;
 
-/// A matrix product with a literal weight, the weight as a matrix and the largest rank that saves arithmetic.
+/// A matrix product with a literal weight, the weight as a matrix and the largest rank that saves
+/// arithmetic.
 struct Site {
   StoredMatrix matrix;
   double max_rank = 0;
@@ -35,25 +39,34 @@ struct Site {
 std::optional<Site> MatMulSite(const Graph& graph, const Node& node, int64_t side) {
   const ValueId weight = node.inputs[static_cast<size_t>(side)];
   const Tensor* w = LiteralOperand(graph, weight);
-  if (w == nullptr || w->shape().size() != 2 || IsWeight(graph, node.inputs[static_cast<size_t>(1 - side)])) return std::nullopt;
-  const double rows = static_cast<double>(w->shape()[0]), columns = static_cast<double>(w->shape()[1]);
-  return Site{{static_cast<size_t>(w->shape()[0]), static_cast<size_t>(w->shape()[1]), w->ToDoubles()},
-              kWorthwhile * rows * columns / (rows + columns)};
+  if (w == nullptr || w->shape().size() != 2 ||
+      IsWeight(graph, node.inputs[static_cast<size_t>(1 - side)]))
+    return std::nullopt;
+  const double rows = static_cast<double>(w->shape()[0]),
+               columns = static_cast<double>(w->shape()[1]);
+  return Site{
+      {static_cast<size_t>(w->shape()[0]), static_cast<size_t>(w->shape()[1]), w->ToDoubles()},
+      kWorthwhile * rows * columns / (rows + columns)};
 }
 
 std::optional<MatrixFactors> MatMulFactors(const Graph& graph, int32_t id, int64_t side) {
   const Node& node = graph.node(id);
-  const std::optional<Site> site = node.op->name == "MatMul" ? MatMulSite(graph, node, side) : std::nullopt;
+  const std::optional<Site> site =
+      node.op->name == "MatMul" ? MatMulSite(graph, node, side) : std::nullopt;
   if (!site.has_value() || site->matrix.values.empty()) return std::nullopt;
   return FactorExactly(site->matrix, static_cast<size_t>(std::min(kMaxRank, site->max_rank)));
 }
 
-/// The factors of a convolution's groups: with the window in the first one (kOutputs) or in the second.
-std::optional<std::vector<MatrixFactors>> ConvFactors(const Graph& graph, int32_t id, int64_t side, ConvFactoring& factoring) {
+/// The factors of a convolution's groups: with the window in the first one (kOutputs) or in the
+/// second.
+std::optional<std::vector<MatrixFactors>> ConvFactors(const Graph& graph, int32_t id, int64_t side,
+                                                      ConvFactoring& factoring) {
   const Tensor* w = LiteralKernel(graph, id);
   if (w == nullptr || w->size() == 0) return std::nullopt;
-  if (side == kInputs && w->size() == w->shape()[0] * w->shape()[1]) return std::nullopt;  // the same two convolutions
-  factoring = FactoringOf(graph, id, FactorBlocks::kGroups, std::vector<bool>(w->shape().size() - 2, side == kInputs));
+  if (side == kInputs && w->size() == w->shape()[0] * w->shape()[1])
+    return std::nullopt;  // the same two convolutions
+  factoring = FactoringOf(graph, id, FactorBlocks::kGroups,
+                          std::vector<bool>(w->shape().size() - 2, side == kInputs));
   return FactorKernel(*w, factoring, kWorthwhile);
 }
 
@@ -61,7 +74,8 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   std::vector<Match> matches;
   for (const int64_t side : {kLeft, kRight}) {
     ConvFactoring factoring;
-    const bool found = MatMulFactors(graph, node, side).has_value() || ConvFactors(graph, node, side, factoring).has_value();
+    const bool found = MatMulFactors(graph, node, side).has_value() ||
+                       ConvFactors(graph, node, side, factoring).has_value();
     if (found) matches.push_back({{node}, {{"side", side}}});
   }
   return matches;
@@ -76,7 +90,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   const int32_t id = subprogram.outputs()[0].value.node;
   const int64_t side = match.choices.at("side");
   ConvFactoring factoring;
-  if (const auto factors = ConvFactors(subprogram, id, side, factoring)) return EmitFactored(subprogram, factoring, *factors);
+  if (const auto factors = ConvFactors(subprogram, id, side, factoring))
+    return EmitFactored(subprogram, factoring, *factors);
   const std::optional<MatrixFactors> factors = MatMulFactors(subprogram, id, side);
   if (!factors.has_value()) return absl::FailedPreconditionError("the weight has no exact factors");
   Emitter e;
@@ -88,14 +103,16 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
 
 /// A product of small integers, of given rank or less, its rows rearranged by powers of two.
 std::vector<double> SampleProduct(Rng& rng, int64_t rows, int64_t columns, int64_t rank) {
-  std::vector<double> left(static_cast<size_t>(rows * rank)), right(static_cast<size_t>(rank * columns)), product;
+  std::vector<double> left(static_cast<size_t>(rows * rank)),
+      right(static_cast<size_t>(rank * columns)), product;
   for (double& value : left) value = static_cast<double>(rng.Between(-3, 3));
   for (double& value : right) value = static_cast<double>(rng.Between(-3, 3)) / 8;
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       product.push_back(0);
       for (int64_t k = 0; k < rank; ++k)
-        product.back() += left[static_cast<size_t>(i * rank + k)] * right[static_cast<size_t>(k * columns + j)];
+        product.back() +=
+            left[static_cast<size_t>(i * rank + k)] * right[static_cast<size_t>(k * columns + j)];
     }
   }
   return product;
@@ -105,7 +122,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   Emitter e("sample");
   const int64_t rows = rng.Between(8, 10), columns = rng.Between(8, 10), rank = rng.Between(1, 3);
   if (rng.Flip()) {
-    const ValueId w = e.Constant(Tensor::FromDoubles({DType::kF32, {rows, columns}}, SampleProduct(rng, rows, columns, rank)));
+    const ValueId w = e.Constant(Tensor::FromDoubles({DType::kF32, {rows, columns}},
+                                                     SampleProduct(rng, rows, columns, rank)));
     e.Output("y", rng.Flip() ? e.MatMul(e.Input("x", {DType::kF32, {2, 3, rows}}), w)
                              : e.MatMul(w, e.Input("x", {DType::kF32, {columns, 3}})));
     return e.Finish();
@@ -139,9 +157,11 @@ Rule Make() {
   rule.name = "low_rank_weights";
   rule.family = "low rank";
   rule.before = "MatMul(x, w), Conv(x, w) where w = a * b";
-  rule.after = "MatMul(MatMul(x, a), b), Conv(Conv(x, b), a[O, r, 1..]), Conv(Conv(x, a[r, C, 1..]), b)";
+  rule.after =
+      "MatMul(MatMul(x, a), b), Conv(Conv(x, b), a[O, r, 1..]), Conv(Conv(x, a[r, C, 1..]), b)";
   rule.precondition =
-      "literal weights whose stored numbers are exactly such products of floats, group by group; rank at most 128 (a folded batch "
+      "literal weights whose stored numbers are exactly such products of floats, group by group; "
+      "rank at most 128 (a folded batch "
       "norm's scale moves to the second one)";
   rule.loses_when = "two thin products keep the machine less busy than one";
   rule.reads_values = true;

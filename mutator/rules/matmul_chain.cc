@@ -1,9 +1,10 @@
 // Chains of matrix products of any length in the cheapest order, biases included.
 //
-//   before  (((x * w1 + b1) * w2 + b2) * ..) * wn, or any association, operands of rank 2 or with one common batch
-//   after   the product in the order of least run-time arithmetic + (b1 * w2..wn + b2 * w3..wn + ..)
-//   exact. Products of weights only cost nothing (made when the plan is loaded); behind a bias all operands must be weights.
-//   Attention: P * (x * Wv) * Wo becomes P * (x * (Wv * Wo)) where that is cheaper.
+//   before  (((x * w1 + b1) * w2 + b2) * ..) * wn, or any association, operands of rank 2 or with
+//   one common batch after   the product in the order of least run-time arithmetic + (b1 * w2..wn +
+//   b2 * w3..wn + ..) exact. Products of weights only cost nothing (made when the plan is loaded);
+//   behind a bias all operands must be weights. Attention: P * (x * Wv) * Wo becomes P * (x * (Wv *
+//   Wo)) where that is cheaper.
 // Source: matrix chain multiplication by dynamic programming.
 
 #include <algorithm>
@@ -30,7 +31,8 @@ struct Chain {
 
 bool IsProduct(const Graph& graph, ValueId value) {
   const Node& node = graph.node(value.node);
-  return node.op->name == "MatMul" && !IsWeight(graph, value) && graph.type(node.inputs[0]).shape.size() >= 2 &&
+  return node.op->name == "MatMul" && !IsWeight(graph, value) &&
+         graph.type(node.inputs[0]).shape.size() >= 2 &&
          graph.type(node.inputs[1]).shape.size() >= 2;
 }
 
@@ -41,15 +43,19 @@ int RowOperand(const Graph& graph, const Node& add) {
     const ValueId row = add.inputs[static_cast<size_t>(k)];
     const Shape& shape = graph.type(row).shape;
     if (IsWeight(graph, row) && !shape.empty() && NumElements(shape) == shape.back() &&
-        graph.type(add.inputs[static_cast<size_t>(1 - k)]) == add.outputs[0] && shape.back() == add.outputs[0].shape.back())
+        graph.type(add.inputs[static_cast<size_t>(1 - k)]) == add.outputs[0] &&
+        shape.back() == add.outputs[0].shape.back())
       return k;
   }
   return -1;
 }
 
-bool ReadOnce(const Graph& graph, int32_t id) { return graph.users(id).size() == 1 && !graph.IsOutput(id); }
+bool ReadOnce(const Graph& graph, int32_t id) {
+  return graph.users(id).size() == 1 && !graph.IsOutput(id);
+}
 
-/// Appends the operands of `value`; `spine`: everything so far stands behind it, so that biases may be passed on.
+/// Appends the operands of `value`; `spine`: everything so far stands behind it, so that biases may
+/// be passed on.
 void Flatten(const Graph& graph, ValueId value, bool root, bool spine, Chain& chain) {
   const Node& node = graph.node(value.node);
   const bool inner = root || ReadOnce(graph, value.node);
@@ -90,7 +96,8 @@ class Order {
     bool constant = true;
     for (size_t k = i; k <= j; ++k) {
       const Shape& shape = graph_.type(operands_[k]).shape;
-      batch = std::max(batch, static_cast<double>(NumElements(Shape(shape.begin(), shape.end() - 2))));
+      batch =
+          std::max(batch, static_cast<double>(NumElements(Shape(shape.begin(), shape.end() - 2))));
       constant = constant && IsWeight(graph_, operands_[k]);
     }
     const Shape& left = graph_.type(operands_[i]).shape;
@@ -127,9 +134,11 @@ std::optional<Chain> ChainAt(const Graph& graph, int32_t node) {
     if (!batch.empty() && own != batch) return std::nullopt;
     batch = own;
   }
-  const size_t weights_from = chain.biases.empty() ? chain.operands.size() : chain.biases.front().first + 1;
+  const size_t weights_from =
+      chain.biases.empty() ? chain.operands.size() : chain.biases.front().first + 1;
   for (size_t k = weights_from; k < chain.operands.size(); ++k) {
-    if (!IsWeight(graph, chain.operands[k]) || graph.type(chain.operands[k]).shape.size() != 2) return std::nullopt;
+    if (!IsWeight(graph, chain.operands[k]) || graph.type(chain.operands[k]).shape.size() != 2)
+      return std::nullopt;
   }
   return chain;
 }
@@ -149,7 +158,8 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   return {{nodes, {}}};
 }
 
-ValueId Emit(Emitter& e, const Order& order, const std::vector<ValueId>& operands, size_t i, size_t j) {
+ValueId Emit(Emitter& e, const Order& order, const std::vector<ValueId>& operands, size_t i,
+             size_t j) {
   if (i == j) return operands[i];
   const size_t k = order.SplitOf(i, j);
   return e.MatMul(Emit(e, order, operands, i, k), Emit(e, order, operands, k + 1, j));
@@ -161,7 +171,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   Emitter e;
   const std::vector<ValueId> inputs = e.InputsOf(subprogram);
   std::vector<ValueId> operands;
-  for (ValueId operand : chain->operands) operands.push_back(OperandOf(e, subprogram, operand, inputs));
+  for (ValueId operand : chain->operands)
+    operands.push_back(OperandOf(e, subprogram, operand, inputs));
   ValueId y = Emit(e, Order(subprogram, *chain), operands, 0, operands.size() - 1);
   for (const auto& [first, bias] : chain->biases) {
     ValueId row = e.CopyConstantExpression(subprogram, bias);
@@ -188,7 +199,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     x = e.MatMul(x, SampleWeight(e, rng, {width, next}, Cat("w", k)));
     if (attention && k == 0) x = e.MatMul(e.Input("p", {DType::kF32, {2, rows, rows}}), x);
     if (!attention && k + 1 < length && rng.Between(0, 2) == 0)
-      x = e.Add(x, e.Constant(Tensor::Filled({DType::kF32, {next}}, 0.5), next == 1 ? "" : Cat("b", k)));
+      x = e.Add(
+          x, e.Constant(Tensor::Filled({DType::kF32, {next}}, 0.5), next == 1 ? "" : Cat("b", k)));
     width = next;
   }
   e.Output("y", x);
@@ -201,7 +213,8 @@ Rule Make() {
   rule.family = "linear order";
   rule.before = "((x * w1 + b1) * w2 + b2) * .. * wn, any association";
   rule.after = "the cheapest association + (b1 * w2..wn + ..)";
-  rule.precondition = "3 to 64 operands of rank 2 or one common batch, each product read once; 5 % less arithmetic";
+  rule.precondition =
+      "3 to 64 operands of rank 2 or one common batch, each product read once; 5 % less arithmetic";
   rule.loses_when = "the new order's shapes suit the library less than they save";
   rule.match = &FindMatches;
   rule.apply = &Apply;

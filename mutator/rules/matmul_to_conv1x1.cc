@@ -14,9 +14,13 @@ namespace {
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& matmul = graph.node(node);
-  if (matmul.op->name != "MatMul" || !IsWeight(graph, matmul.inputs[1]) || IsWeight(graph, matmul.inputs[0])) return {};
-  if (graph.type(matmul.inputs[1]).shape.size() != 2 || !IsFloat(matmul.outputs[0].dtype)) return {};
-  if (NumElements(matmul.outputs[0]) / std::max<int64_t>(1, matmul.outputs[0].shape.back()) < 16) return {};
+  if (matmul.op->name != "MatMul" || !IsWeight(graph, matmul.inputs[1]) ||
+      IsWeight(graph, matmul.inputs[0]))
+    return {};
+  if (graph.type(matmul.inputs[1]).shape.size() != 2 || !IsFloat(matmul.outputs[0].dtype))
+    return {};
+  if (NumElements(matmul.outputs[0]) / std::max<int64_t>(1, matmul.outputs[0].shape.back()) < 16)
+    return {};
   return {{{node}, {}}};
 }
 
@@ -24,14 +28,19 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   Emitter e;
   const ValueId x = e.InputsOf(subprogram)[0];
   const GraphOutput& output = subprogram.outputs()[0];
-  const ValueId w = e.CopyConstantExpression(subprogram, subprogram.node(output.value.node).inputs[1]);
+  const ValueId w =
+      e.CopyConstantExpression(subprogram, subprogram.node(output.value.node).inputs[1]);
   const int64_t depth = e.shape(w)[0];
   const int64_t width = e.shape(w)[1];
   const int64_t rows = NumElements(e.shape(x)) / depth;
-  const ValueId image = e.Reshape(e.Transpose(e.Reshape(x, {rows, depth}), {1, 0}), {1, depth, rows, 1});
+  const ValueId image =
+      e.Reshape(e.Transpose(e.Reshape(x, {rows, depth}), {1, 0}), {1, depth, rows, 1});
   const ValueId kernel = e.Reshape(e.Transpose(w, {1, 0}), {width, depth, 1, 1});
-  const ValueId y = e.Op("Conv", {image, kernel}, {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}});
-  e.Output("out0", e.Reshape(e.Transpose(e.Reshape(y, {width, rows}), {1, 0}), subprogram.type(output.value).shape));
+  const ValueId y =
+      e.Op("Conv", {image, kernel},
+           {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}});
+  e.Output("out0", e.Reshape(e.Transpose(e.Reshape(y, {width, rows}), {1, 0}),
+                             subprogram.type(output.value).shape));
   return e.Finish();
 }
 
@@ -39,7 +48,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   Emitter e("sample");
   const int64_t depth = rng.Between(1, 5);
   const ValueId x = e.Input("x", {DType::kF32, {rng.Between(1, 2), rng.Between(16, 20), depth}});
-  e.Output("y", e.MatMul(x, e.Constant(Tensor::Filled({DType::kF32, {depth, rng.Between(1, 5)}}, 2), "w")));
+  e.Output("y", e.MatMul(x, e.Constant(Tensor::Filled({DType::kF32, {depth, rng.Between(1, 5)}}, 2),
+                                       "w")));
   return e.Finish();
 }
 

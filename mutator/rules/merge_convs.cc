@@ -1,8 +1,8 @@
 // Parallel convolutions on one input as one with concatenated output channels.
 //
-//   before  Conv(x, w1, b1), Conv(x, w2, b2), ..   (equal kernel, strides, dilations, pads; group 1)
-//   after   Split(Conv(x, [w1; w2; ..], [b1; b2; ..])) along the channels
-//   exact. loses when the split is a copy.
+//   before  Conv(x, w1, b1), Conv(x, w2, b2), ..   (equal kernel, strides, dilations, pads; group
+//   1) after   Split(Conv(x, [w1; w2; ..], [b1; b2; ..])) along the channels exact. loses when the
+//   split is a copy.
 // Source: TASO figure 2.
 
 #include <algorithm>
@@ -20,13 +20,16 @@ Shape KernelOf(const Graph& graph, const Node& conv) {
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& last = graph.node(node);
-  if (last.op->name != "Conv" || last.attrs.Int("group") != 1 || IsWeight(graph, last.inputs[0])) return {};
+  if (last.op->name != "Conv" || last.attrs.Int("group") != 1 || IsWeight(graph, last.inputs[0]))
+    return {};
   std::vector<int32_t> siblings;
   for (int32_t user : graph.users(last.inputs[0].node)) {
     const Node& other = graph.node(user);
-    const bool same = other.op->name == "Conv" && other.inputs[0] == last.inputs[0] && other.attrs == last.attrs &&
-                      other.inputs.size() == last.inputs.size() && KernelOf(graph, other) == KernelOf(graph, last) &&
-                      std::all_of(other.inputs.begin() + 1, other.inputs.end(), [&](ValueId v) { return IsWeight(graph, v); });
+    const bool same = other.op->name == "Conv" && other.inputs[0] == last.inputs[0] &&
+                      other.attrs == last.attrs && other.inputs.size() == last.inputs.size() &&
+                      KernelOf(graph, other) == KernelOf(graph, last) &&
+                      std::all_of(other.inputs.begin() + 1, other.inputs.end(),
+                                  [&](ValueId v) { return IsWeight(graph, v); });
     if (same) siblings.push_back(user);
   }
   std::vector<Match> matches;
@@ -39,19 +42,23 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   Emitter e;
   const std::vector<ValueId> inputs = e.InputsOf(subprogram);
-  if (inputs.size() != 1) return absl::FailedPreconditionError("the convolutions do not share their input");
+  if (inputs.size() != 1)
+    return absl::FailedPreconditionError("the convolutions do not share their input");
   std::vector<ValueId> weights, biases;
   Ints sizes;
   for (const GraphOutput& output : subprogram.outputs()) {
     const Node& conv = subprogram.node(output.value.node);
     weights.push_back(e.CopyConstantExpression(subprogram, conv.inputs[1]));
-    if (conv.inputs.size() > 2) biases.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
+    if (conv.inputs.size() > 2)
+      biases.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
     sizes.push_back(e.shape(weights.back())[0]);
   }
   std::vector<ValueId> operands = {inputs[0], e.Concat(weights, 0)};
   if (!biases.empty()) operands.push_back(e.Concat(biases, 0));
-  const ValueId y = e.Op("Conv", operands, subprogram.node(subprogram.outputs()[0].value.node).attrs);
-  const std::vector<ValueId> parts = e.Ops("Split", {y}, sizes.size(), {{"axis", int64_t{1}}, {"sizes", sizes}});
+  const ValueId y =
+      e.Op("Conv", operands, subprogram.node(subprogram.outputs()[0].value.node).attrs);
+  const std::vector<ValueId> parts =
+      e.Ops("Split", {y}, sizes.size(), {{"axis", int64_t{1}}, {"sizes", sizes}});
   for (size_t k = 0; k < parts.size(); ++k) e.Output(subprogram.outputs()[k].name, parts[k]);
   return e.Finish();
 }
@@ -62,12 +69,16 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   const int64_t kernel = rng.Between(1, 3);
   const int64_t stride = rng.Between(1, 2);
   const bool biased = rng.Flip();
-  const Attributes attrs{{"strides", Ints{stride, stride}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 0, 1, 0}}};
+  const Attributes attrs{
+      {"strides", Ints{stride, stride}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 0, 1, 0}}};
   for (int64_t k = 0; k < rng.Between(2, 4); ++k) {
     const std::string number = std::to_string(k);
     const int64_t channels = rng.Between(1, 4);
-    std::vector<ValueId> inputs = {x, e.Constant(Tensor::Filled({DType::kF32, {channels, 3, kernel, kernel}}, 1.5), "w" + number)};
-    if (biased) inputs.push_back(e.Constant(Tensor::Filled({DType::kF32, {channels}}, 0.5), "b" + number));
+    std::vector<ValueId> inputs = {
+        x, e.Constant(Tensor::Filled({DType::kF32, {channels, 3, kernel, kernel}}, 1.5),
+                      "w" + number)};
+    if (biased)
+      inputs.push_back(e.Constant(Tensor::Filled({DType::kF32, {channels}}, 0.5), "b" + number));
     e.Output("y" + number, e.Op("Conv", inputs, attrs));
   }
   return e.Finish();

@@ -2,7 +2,8 @@
 //
 //   before  Conv(x, w){group g}
 //   after   Conv(x, block_diagonal(w)){group g/f}
-//   exact where all values are finite. Does f times the arithmetic: wins only where small groups run far below peak.
+//   exact where all values are finite. Does f times the arithmetic: wins only where small groups
+//   run far below peak.
 
 #include <algorithm>
 
@@ -44,10 +45,12 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   std::vector<ValueId> blocks;
   for (int64_t g = 0; g < groups; ++g) {
     const int64_t place = g % factor;
-    blocks.push_back(e.PadZero(e.Slice(w, 0, g * rows, (g + 1) * rows), 1, place * columns, (factor - 1 - place) * columns));
+    blocks.push_back(e.PadZero(e.Slice(w, 0, g * rows, (g + 1) * rows), 1, place * columns,
+                               (factor - 1 - place) * columns));
   }
   std::vector<ValueId> inputs = {x, e.Concat(blocks, 0)};
-  if (conv.inputs.size() > 2) inputs.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
+  if (conv.inputs.size() > 2)
+    inputs.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
   Attributes attrs = conv.attrs;
   attrs.Set("group", groups / factor);
   e.Output("out0", EmitTail(e, subprogram, link, e.Op("Conv", inputs, attrs, conv.name)));
@@ -71,7 +74,9 @@ Rule Make() {
   rule.family = "groups";
   rule.before = "Conv(x, w){group g}";
   rule.after = "Conv(x, block diagonal of w){group g/f}";
-  rule.precondition = "f divides g; at most 64 channels a new group; the smallest f, one in the middle and the largest";
+  rule.precondition =
+      "f divides g; at most 64 channels a new group; the smallest f, one in the middle and the "
+      "largest";
   rule.loses_when = "the library runs small groups well: f times the arithmetic is done";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -1,8 +1,9 @@
-// Parallel matrix products with one left operand as one product (QKV projections, gates of recurrent cells).
+// Parallel matrix products with one left operand as one product (QKV projections, gates of
+// recurrent cells).
 //
-//   before  MatMul(x, w1) [+ b1], MatMul(x, w2) [+ b2], ..   (weights of rank 2, biases of rank 1 or [1, n])
-//   after   Split(MatMul(x, [w1 | w2 | ..]) [+ [b1 | b2 | ..]])
-//   exact. loses when the split is a copy that costs more than the wider product gains.
+//   before  MatMul(x, w1) [+ b1], MatMul(x, w2) [+ b2], ..   (weights of rank 2, biases of rank 1
+//   or [1, n]) after   Split(MatMul(x, [w1 | w2 | ..]) [+ [b1 | b2 | ..]]) exact. loses when the
+//   split is a copy that costs more than the wider product gains.
 // Source: TASO section 2, TENSAT.
 
 #include <algorithm>
@@ -55,7 +56,8 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   Emitter e;
   const std::vector<ValueId> inputs = e.InputsOf(subprogram);
-  if (inputs.size() != 1) return absl::FailedPreconditionError("the products do not share their left operand");
+  if (inputs.size() != 1)
+    return absl::FailedPreconditionError("the products do not share their left operand");
   std::vector<ValueId> weights, rows;
   Ints sizes;
   bool biased = false;
@@ -75,7 +77,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   ValueId y = e.MatMul(inputs[0], e.Concat(weights, 1));
   if (biased) y = e.Add(y, e.Concat(rows, 0));
   const int64_t axis = static_cast<int64_t>(e.shape(y).size()) - 1;
-  const std::vector<ValueId> parts = e.Ops("Split", {y}, sizes.size(), {{"axis", axis}, {"sizes", sizes}});
+  const std::vector<ValueId> parts =
+      e.Ops("Split", {y}, sizes.size(), {{"axis", axis}, {"sizes", sizes}});
   for (size_t k = 0; k < parts.size(); ++k) e.Output(subprogram.outputs()[k].name, parts[k]);
   return e.Finish();
 }
@@ -88,7 +91,9 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   for (int64_t k = 0; k < rng.Between(2, 4); ++k) {
     const int64_t width = rng.Between(1, 5);
     const std::string number = std::to_string(k);
-    ValueId y = e.MatMul(x, e.Constant(Tensor::Filled({DType::kF32, {depth, width}}, 1.0 + static_cast<double>(k)), "w" + number));
+    ValueId y = e.MatMul(
+        x, e.Constant(Tensor::Filled({DType::kF32, {depth, width}}, 1.0 + static_cast<double>(k)),
+                      "w" + number));
     if (biased) y = e.Add(y, e.Constant(Tensor::Filled({DType::kF32, {width}}, 0.5), "b" + number));
     e.Output("y" + number, y);
   }
@@ -101,7 +106,8 @@ Rule Make() {
   rule.family = "sharing";
   rule.before = "MatMul(x, w1) + b1, MatMul(x, w2) + b2, ..";
   rule.after = "Split(MatMul(x, [w1 | w2 | ..]) + [b1 | b2 | ..])";
-  rule.precondition = "one left operand, constant right operands of rank 2, no product depends on another";
+  rule.precondition =
+      "one left operand, constant right operands of rank 2, no product depends on another";
   rule.loses_when = "the split is a copy that costs more than the wider product gains";
   rule.match = &FindMatches;
   rule.apply = &Apply;

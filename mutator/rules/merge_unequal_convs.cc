@@ -1,8 +1,10 @@
-// Parallel convolutions of different kernels on one input as one with the smaller kernels embedded in a larger one.
+// Parallel convolutions of different kernels on one input as one with the smaller kernels embedded
+// in a larger one.
 //
-//   before  Conv(x, w1[O1, C, K1..], b1), Conv(x, w2[O2, C, K2..], b2), ..   (equal strides and output extents, dilation 1)
-//   after   Split(Conv(x, [embed(w1); embed(w2); ..], [b1; b2; ..])),  the window is the union of theirs
-//   exact where all values are finite. loses when the zeros added cost more than one larger convolution gains.
+//   before  Conv(x, w1[O1, C, K1..], b1), Conv(x, w2[O2, C, K2..], b2), ..   (equal strides and
+//   output extents, dilation 1) after   Split(Conv(x, [embed(w1); embed(w2); ..], [b1; b2; ..])),
+//   the window is the union of theirs exact where all values are finite. loses when the zeros added
+//   cost more than one larger convolution gains.
 // Source: TASO (enlarge and merge).
 
 #include <algorithm>
@@ -19,13 +21,17 @@ constexpr double kMaxGrowth = 2.5;
 
 bool Fits(const Graph& graph, int32_t id, const Node& like) {
   const Node& conv = graph.node(id);
-  if (conv.op->name != "Conv" || conv.inputs[0] != like.inputs[0] || conv.attrs.Int("group") != 1) return false;
-  if (conv.attrs.IntList("strides") != like.attrs.IntList("strides") || conv.inputs.size() != like.inputs.size()) return false;
+  if (conv.op->name != "Conv" || conv.inputs[0] != like.inputs[0] || conv.attrs.Int("group") != 1)
+    return false;
+  if (conv.attrs.IntList("strides") != like.attrs.IntList("strides") ||
+      conv.inputs.size() != like.inputs.size())
+    return false;
   const Ints& dilations = conv.attrs.IntList("dilations");
   const Shape &a = conv.outputs[0].shape, &b = like.outputs[0].shape;
   return std::all_of(dilations.begin(), dilations.end(), [](int64_t d) { return d == 1; }) &&
          std::equal(a.begin() + 2, a.end(), b.begin() + 2) &&
-         std::all_of(conv.inputs.begin() + 1, conv.inputs.end(), [&](ValueId v) { return IsWeight(graph, v); });
+         std::all_of(conv.inputs.begin() + 1, conv.inputs.end(),
+                     [&](ValueId v) { return IsWeight(graph, v); });
 }
 
 TapHull UnionOf(const Graph& graph, const std::vector<int32_t>& convs) {
@@ -36,7 +42,8 @@ TapHull UnionOf(const Graph& graph, const std::vector<int32_t>& convs) {
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& last = graph.node(node);
-  if (last.op->name != "Conv" || IsWeight(graph, last.inputs[0]) || !Fits(graph, node, last)) return {};
+  if (last.op->name != "Conv" || IsWeight(graph, last.inputs[0]) || !Fits(graph, node, last))
+    return {};
   std::vector<int32_t> siblings;
   for (int32_t user : graph.users(last.inputs[0].node)) {
     if (Fits(graph, user, last)) siblings.push_back(user);
@@ -50,8 +57,9 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
       const Shape& w = graph.type(graph.node(id).inputs[1]).shape;
       before += static_cast<double>(NumElements(w)) / static_cast<double>(w[1]);
       channels += static_cast<double>(w[0]);
-      unequal = unequal || !(graph.node(id).attrs == last.attrs &&
-                             std::equal(w.begin() + 2, w.end(), graph.type(last.inputs[1]).shape.begin() + 2));
+      unequal = unequal ||
+                !(graph.node(id).attrs == last.attrs &&
+                  std::equal(w.begin() + 2, w.end(), graph.type(last.inputs[1]).shape.begin() + 2));
     }
     const double taps = static_cast<double>(NumElements(UnionOf(graph, group).Extents()));
     if (unequal && channels * taps <= kMaxGrowth * before) matches.push_back({group, {}});
@@ -69,9 +77,11 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   Ints sizes;
   for (int32_t id : convs) {
     const Node& conv = subprogram.node(id);
-    weights.push_back(EmbedTaps(e, e.CopyConstantExpression(subprogram, conv.inputs[1]), ShapeOf(subprogram, id).windows, all));
+    weights.push_back(EmbedTaps(e, e.CopyConstantExpression(subprogram, conv.inputs[1]),
+                                ShapeOf(subprogram, id).windows, all));
     sizes.push_back(e.shape(weights.back())[0]);
-    if (conv.inputs.size() > 2) biases.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
+    if (conv.inputs.size() > 2)
+      biases.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
   }
   const ConvShape shape = ShapeOf(subprogram, convs[0]);
   std::vector<Reads> reads;
@@ -81,7 +91,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   std::optional<ValueId> bias;
   if (!biases.empty()) bias = e.Concat(biases, 0);
   const ValueId y = ConvAt(e, x, e.Concat(weights, 0), bias, reads);
-  const std::vector<ValueId> parts = e.Ops("Split", {y}, sizes.size(), {{"axis", int64_t{1}}, {"sizes", sizes}});
+  const std::vector<ValueId> parts =
+      e.Ops("Split", {y}, sizes.size(), {{"axis", int64_t{1}}, {"sizes", sizes}});
   for (size_t k = 0; k < parts.size(); ++k) e.Output(subprogram.outputs()[k].name, parts[k]);
   return e.Finish();
 }
@@ -97,10 +108,13 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     const Shape& kernel = kernels[k];
     const int64_t channels = k == 0 ? 6 : rng.Between(1, 2);
     const std::string number = std::to_string(count++);
-    std::vector<ValueId> inputs = {x, SampleWeight(e, rng, {channels, 2, kernel[0], kernel[1]}, "w" + number)};
+    std::vector<ValueId> inputs = {
+        x, SampleWeight(e, rng, {channels, 2, kernel[0], kernel[1]}, "w" + number)};
     if (biased) inputs.push_back(SampleWeight(e, rng, {channels}, "b" + number));
     const Ints pads = {kernel[0] / 2, kernel[1] / 2, kernel[0] / 2, kernel[1] / 2};
-    e.Output("y" + number, e.Op("Conv", inputs, {{"strides", Ints{stride, stride}}, {"dilations", Ints{1, 1}}, {"pads", pads}}));
+    e.Output("y" + number,
+             e.Op("Conv", inputs,
+                  {{"strides", Ints{stride, stride}}, {"dilations", Ints{1, 1}}, {"pads", pads}}));
   }
   return e.Finish();
 }
@@ -111,7 +125,9 @@ Rule Make() {
   rule.family = "kernel shape";
   rule.before = "Conv(x, w1), Conv(x, w2), .. of different kernels";
   rule.after = "Split(Conv(x, [w1; w2; ..] embedded in one window))";
-  rule.precondition = "one input, equal strides and output extents, dilation 1, group 1, at most 2.5 times the taps";
+  rule.precondition =
+      "one input, equal strides and output extents, dilation 1, group 1, at most 2.5 times the "
+      "taps";
   rule.loses_when = "the zeros added cost more than one larger convolution gains";
   rule.match = &FindMatches;
   rule.apply = &Apply;

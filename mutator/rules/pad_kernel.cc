@@ -2,7 +2,8 @@
 //
 //   before  Conv(x, w[O, C, K_h, K_w]), some extent below the largest or even
 //   after   Conv(x, pad(w)[O, C, K, K]){pads grown by the padding of the kernel},  K odd; 3, 5 or 7
-//   exact where all values are finite (0 * inf is NaN). loses when the extra arithmetic is not won back (3 times for 1x3).
+//   exact where all values are finite (0 * inf is NaN). loses when the extra arithmetic is not won
+//   back (3 times for 1x3).
 
 #include <algorithm>
 
@@ -22,7 +23,8 @@ int64_t Target(const ConvShape& shape) {
 bool Accepts(const ConvShape& shape) {
   const int64_t target = Target(shape);
   double growth = 1;
-  for (const Window& window : shape.windows) growth *= static_cast<double>(target) / static_cast<double>(window.kernel);
+  for (const Window& window : shape.windows)
+    growth *= static_cast<double>(target) / static_cast<double>(window.kernel);
   return growth > 1 && growth <= kMaxGrowth && target <= 7;
 }
 
@@ -43,8 +45,10 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
     pads[shape.windows.size() + d] += after * shape.windows[d].dilation;
   }
   std::vector<ValueId> inputs = {x, w};
-  if (conv.inputs.size() > 2) inputs.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
-  const Attributes attrs = ChangedWindows(subprogram, link.conv, {.strides = {}, .dilations = {}, .pads = pads});
+  if (conv.inputs.size() > 2)
+    inputs.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
+  const Attributes attrs =
+      ChangedWindows(subprogram, link.conv, {.strides = {}, .dilations = {}, .pads = pads});
   e.Output("out0", EmitTail(e, subprogram, link, e.Op("Conv", inputs, attrs, conv.name)));
   return e.Finish();
 }
@@ -52,12 +56,13 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
 absl::StatusOr<Graph> Sample(Rng& rng) {
   const int64_t height = rng.Between(1, 4);
   const int64_t stride = rng.Between(1, 2), dilation = rng.Between(1, 2);
-  return MakeConvSample({.input = {1, 2, rng.Between(8, 9), rng.Between(8, 9)},
-                         .weight = {3, 2, height, height == 1 ? 3 : rng.Between(2, 4)},
-                         .strides = {stride, stride},
-                         .dilations = {dilation, dilation},
-                         .pads = {rng.Between(0, 1), rng.Between(0, 1), rng.Between(0, 1), rng.Between(0, 1)},
-                         .bias = rng.Flip()});
+  return MakeConvSample(
+      {.input = {1, 2, rng.Between(8, 9), rng.Between(8, 9)},
+       .weight = {3, 2, height, height == 1 ? 3 : rng.Between(2, 4)},
+       .strides = {stride, stride},
+       .dilations = {dilation, dilation},
+       .pads = {rng.Between(0, 1), rng.Between(0, 1), rng.Between(0, 1), rng.Between(0, 1)},
+       .bias = rng.Flip()});
 }
 
 Rule Make() {
@@ -68,7 +73,9 @@ Rule Make() {
   rule.after = "Conv(x, zero-padded w[O, C, K, K]), K odd";
   rule.precondition = "at most 3 times the taps, K at most 7; any stride, dilation and groups";
   rule.loses_when = "the square kernel's implementation is not faster by the added arithmetic";
-  rule.match = [](const Graph& graph, int32_t node) { return MatchLink(graph, node, Accepts, {{}}); };
+  rule.match = [](const Graph& graph, int32_t node) {
+    return MatchLink(graph, node, Accepts, {{}});
+  };
   rule.apply = &Apply;
   rule.sample = &Sample;
   return rule;

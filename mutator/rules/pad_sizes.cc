@@ -1,4 +1,5 @@
-// Channels or image extents of odd sizes padded to a multiple that kernels like, the result cropped.
+// Channels or image extents of odd sizes padded to a multiple that kernels like, the result
+// cropped.
 //
 //   before  Conv(x[N, C, H, W], w[O, C, ..])
 //   after   (channels) crop(Conv(pad(x)[N, C', ..], pad(w)[O', C', ..])),  C', O' multiples of m
@@ -14,7 +15,9 @@ namespace {
 
 constexpr double kMaxGrowth = 1.5;
 
-int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 double Growth(int64_t value, int64_t multiple) {
   return static_cast<double>(RoundUp(value, multiple)) / static_cast<double>(value);
@@ -25,14 +28,17 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (chain.empty()) return {};
   const ConvShape shape = ShapeOf(graph, chain.back().conv);
   std::vector<std::map<std::string, int64_t>> choices;
-  const auto channels_grow = [&](int64_t m) { return Growth(shape.channels, m) * Growth(shape.out_channels, m); };
+  const auto channels_grow = [&](int64_t m) {
+    return Growth(shape.channels, m) * Growth(shape.out_channels, m);
+  };
   int64_t best = 0;
   for (int64_t m : {4, 8, 16}) {
     if (shape.group == 1 && channels_grow(m) > 1 && channels_grow(m) <= kMaxGrowth) best = m;
   }
   if (best > 0) choices.push_back({{"channels", best}});
   const int64_t last = shape.out_spatial.back();
-  if (last > 8 && Growth(last, 8) > 1 && Growth(last, 8) <= kMaxGrowth) choices.push_back({{"space", 8}});
+  if (last > 8 && Growth(last, 8) > 1 && Growth(last, 8) <= kMaxGrowth)
+    choices.push_back({{"space", 8}});
   return MatchLink(
       graph, node, [](const ConvShape&) { return true; }, choices);
 }
@@ -50,13 +56,15 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   if (conv.inputs.size() > 2) bias.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
   if (match.choices.count("channels") > 0) {
     const int64_t m = match.choices.at("channels");
-    const int64_t columns = RoundUp(shape.channels, m) - shape.channels, rows = RoundUp(shape.out_channels, m) - shape.out_channels;
+    const int64_t columns = RoundUp(shape.channels, m) - shape.channels,
+                  rows = RoundUp(shape.out_channels, m) - shape.out_channels;
     x = e.PadZero(x, 1, 0, columns);
     w = e.PadZero(e.PadZero(w, 1, 0, columns), 0, 0, rows);
     for (ValueId& b : bias) b = e.PadZero(b, 0, 0, rows);
   } else {
     const int64_t outputs = shape.out_spatial.back();
-    const int64_t extra = (RoundUp(outputs, match.choices.at("space")) - outputs) * shape.windows.back().stride;
+    const int64_t extra =
+        (RoundUp(outputs, match.choices.at("space")) - outputs) * shape.windows.back().stride;
     x = e.PadZero(x, static_cast<int64_t>(shape.windows.size() + 1), 0, extra);
   }
   std::vector<ValueId> inputs = {x, w};
@@ -81,7 +89,8 @@ Rule Make() {
   rule.name = "pad_sizes";
   rule.family = "odd sizes";
   rule.before = "Conv(x, w)";
-  rule.after = "crop(Conv(pad(x), pad(w))), channels a multiple of 4, 8 or 16, or the last extent of 8";
+  rule.after =
+      "crop(Conv(pad(x), pad(w))), channels a multiple of 4, 8 or 16, or the last extent of 8";
   rule.precondition = "at most 1.5 times the arithmetic; channels: group 1";
   rule.loses_when = "the copies cost more than full vectors gain";
   rule.match = &FindMatches;

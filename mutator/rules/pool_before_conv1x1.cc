@@ -1,9 +1,10 @@
 // The cheaper order of a pointwise convolution and an average pool.
 //
-//   before  AveragePool(Conv(x, w[O, C, 1..], b))       after  Conv(AveragePool(x), w, b)      and the converse
-//   before  ReduceMean(Conv(x, w[O, C, 1..], b)){space} after  Conv(ReduceMean(x), w, b)
-//   exact: an average is linear. With a bias the averaged weights must sum to one everywhere, so padding must not be counted
-//   (or absent). Wins when the pool shrinks the image (DenseNet's transitions): the convolution then does a quarter of the work.
+//   before  AveragePool(Conv(x, w[O, C, 1..], b))       after  Conv(AveragePool(x), w, b)      and
+//   the converse before  ReduceMean(Conv(x, w[O, C, 1..], b)){space} after  Conv(ReduceMean(x), w,
+//   b) exact: an average is linear. With a bias the averaged weights must sum to one everywhere, so
+//   padding must not be counted (or absent). Wins when the pool shrinks the image (DenseNet's
+//   transitions): the convolution then does a quarter of the work.
 
 #include <algorithm>
 #include <numeric>
@@ -18,7 +19,8 @@ namespace {
 bool IsConv1x1(const Graph& graph, int32_t id) {
   const Node& node = graph.node(id);
   return node.op->name == "Conv" && IsPointwiseConv(ShapeOf(graph, id)) &&
-         std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId value) { return IsWeight(graph, value); });
+         std::all_of(node.inputs.begin() + 1, node.inputs.end(),
+                     [&](ValueId value) { return IsWeight(graph, value); });
 }
 
 /// The mean over space alone: a pool over the whole image.
@@ -34,7 +36,8 @@ bool IsSpatialMean(const Node& node) {
 bool AveragesToOne(const Node& pool) {
   if (pool.op->name == "ReduceMean") return true;
   const Ints& pads = pool.attrs.IntList("pads");
-  return pool.attrs.Int("count_include_pad") == 0 || std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; });
+  return pool.attrs.Int("count_include_pad") == 0 ||
+         std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; });
 }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -43,7 +46,8 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (!pool_last && !IsConv1x1(graph, node)) return {};
   const int32_t first = last.inputs[0].node;
   if (graph.users(first).size() != 1 || graph.IsOutput(first)) return {};
-  const bool pair = pool_last ? IsConv1x1(graph, first) : graph.node(first).op->name == "AveragePool";
+  const bool pair =
+      pool_last ? IsConv1x1(graph, first) : graph.node(first).op->name == "AveragePool";
   if (!pair) return {};
   const Node& conv = pool_last ? graph.node(first) : last;
   const Node& pool = pool_last ? last : graph.node(first);
@@ -58,7 +62,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const Node& first = subprogram.node(last.inputs[0].node);
   const auto emit = [&](const Node& node, ValueId input) {
     std::vector<ValueId> inputs = {input};
-    for (size_t k = 1; k < node.inputs.size(); ++k) inputs.push_back(e.CopyConstantExpression(subprogram, node.inputs[k]));
+    for (size_t k = 1; k < node.inputs.size(); ++k)
+      inputs.push_back(e.CopyConstantExpression(subprogram, node.inputs[k]));
     return e.Op(node.op->name, inputs, node.attrs, node.name);
   };
   e.Output("out0", emit(first, emit(last, x)));
@@ -68,10 +73,12 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
 absl::StatusOr<Graph> Sample(Rng& rng) {
   Emitter e("sample");
   const ValueId x = e.Input("x", {DType::kF32, {rng.Between(1, 2), 3, 6, 6}});
-  std::vector<ValueId> weights = {e.Constant(Tensor::Filled({DType::kF32, {2, 3, 1, 1}}, 1.5), "w")};
+  std::vector<ValueId> weights = {
+      e.Constant(Tensor::Filled({DType::kF32, {2, 3, 1, 1}}, 1.5), "w")};
   const bool biased = rng.Flip();
   if (biased) weights.push_back(e.Constant(Tensor::Filled({DType::kF32, {2}}, 0.5), "b"));
-  const Attributes conv{{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}};
+  const Attributes conv{
+      {"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}};
   const int64_t counted = biased ? 0 : rng.Between(0, 1);
   const Attributes pool{{"kernel_shape", Ints{3, 3}},
                         {"strides", Ints{2, 2}},
@@ -87,7 +94,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     e.Output("y", e.Op("ReduceMean", {convolve(x)}, {{"axes", Ints{2, 3}}}));
     return e.Finish();
   }
-  e.Output("y", rng.Flip() ? e.Op("AveragePool", {convolve(x)}, pool) : convolve(e.Op("AveragePool", {x}, pool)));
+  e.Output("y", rng.Flip() ? e.Op("AveragePool", {convolve(x)}, pool)
+                           : convolve(e.Op("AveragePool", {x}, pool)));
   return e.Finish();
 }
 
@@ -98,7 +106,9 @@ Rule Make() {
   rule.before = "AveragePool(Conv(x, w[O, C, 1, 1], b))";
   rule.after = "Conv(AveragePool(x), w, b), and the converse; also the mean over space";
   rule.precondition = "no bias, or the pool's weights sum to one (padding absent or not counted)";
-  rule.loses_when = "the pool does not shrink, or the pool on more channels costs more than the convolution saves";
+  rule.loses_when =
+      "the pool does not shrink, or the pool on more channels costs more than the convolution "
+      "saves";
   rule.match = &FindMatches;
   rule.apply = &Apply;
   rule.sample = &Sample;

@@ -1,7 +1,8 @@
 // Matrix products reassociated.
 //
 //   before  MatMul(MatMul(a, b), c)      after  MatMul(a, MatMul(b, c))     and the converse
-//   exact. Wins when the other order needs less arithmetic, above all when b and c are weights (their product is made once).
+//   exact. Wins when the other order needs less arithmetic, above all when b and c are weights
+//   (their product is made once).
 
 #include "graph/emitter.h"
 #include "mutator/parallel.h"
@@ -18,11 +19,15 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (outer.op->name != "MatMul") return matches;
   for (int64_t side : {kLeft, kRight}) {
     const int32_t inner = outer.inputs[static_cast<size_t>(side)].node;
-    if (graph.node(inner).op->name != "MatMul" || graph.users(inner).size() != 1 || graph.IsOutput(inner)) continue;
+    if (graph.node(inner).op->name != "MatMul" || graph.users(inner).size() != 1 ||
+        graph.IsOutput(inner))
+      continue;
     if (IsWeight(graph, {inner, 0})) continue;
-    bool matrices = true;  // batched chains broadcast; their reassociation is left to matrices, where shapes always fit
+    bool matrices = true;  // batched chains broadcast; their reassociation is left to matrices,
+                           // where shapes always fit
     for (int32_t id : {node, inner}) {
-      for (ValueId value : graph.node(id).inputs) matrices = matrices && graph.type(value).shape.size() == 2;
+      for (ValueId value : graph.node(id).inputs)
+        matrices = matrices && graph.type(value).shape.size() == 2;
     }
     if (matrices) matches.push_back({{inner, node}, {{"side", side}}});
   }
@@ -42,19 +47,23 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   const size_t side = static_cast<size_t>(match.choices.at("side"));
   const Node& inner = subprogram.node(outer.inputs[side].node);
   if (side == kLeft) {
-    e.Output("out0", e.MatMul(operand(inner.inputs[0]), e.MatMul(operand(inner.inputs[1]), operand(outer.inputs[1]))));
+    e.Output("out0", e.MatMul(operand(inner.inputs[0]),
+                              e.MatMul(operand(inner.inputs[1]), operand(outer.inputs[1]))));
   } else {
-    e.Output("out0", e.MatMul(e.MatMul(operand(outer.inputs[0]), operand(inner.inputs[0])), operand(inner.inputs[1])));
+    e.Output("out0", e.MatMul(e.MatMul(operand(outer.inputs[0]), operand(inner.inputs[0])),
+                              operand(inner.inputs[1])));
   }
   return e.Finish();
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
   Emitter e("sample");
-  const int64_t m = rng.Between(1, 5), k = rng.Between(1, 5), n = rng.Between(1, 5), p = rng.Between(1, 5);
+  const int64_t m = rng.Between(1, 5), k = rng.Between(1, 5), n = rng.Between(1, 5),
+                p = rng.Between(1, 5);
   const ValueId a = e.Input("a", {DType::kF32, {m, k}});
   const ValueId b = e.Constant(Tensor::Filled({DType::kF32, {k, n}}, 2), "b");
-  const ValueId c = rng.Flip() ? e.Input("c", {DType::kF32, {n, p}}) : e.Constant(Tensor::Filled({DType::kF32, {n, p}}, 3), "c");
+  const ValueId c = rng.Flip() ? e.Input("c", {DType::kF32, {n, p}})
+                               : e.Constant(Tensor::Filled({DType::kF32, {n, p}}, 3), "c");
   e.Output("y", e.MatMul(e.MatMul(a, b), c));
   return e.Finish();
 }

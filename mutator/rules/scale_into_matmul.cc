@@ -1,8 +1,10 @@
-// A scalar factor moved back to a weight: through views, biases and products of activations (the 1/sqrt(d) of attention).
+// A scalar factor moved back to a weight: through views, biases and products of activations (the
+// 1/sqrt(d) of attention).
 //
 //   before  view*(MatMul(.. (MatMul(x, w) + b) .., k)) * c       (or / c)
 //   after   view*(MatMul(.. (MatMul(x, w*c) + b*c) .., k))
-//   exact: every operator on the way is linear in the operand followed. Wins always: a pass over the scores is gone.
+//   exact: every operator on the way is linear in the operand followed. Wins always: a pass over
+//   the scores is gone.
 
 #include <algorithm>
 
@@ -18,9 +20,11 @@ constexpr size_t kMaxPath = 12;
 
 /// The operand through which a factor of `node`'s result goes back, or -1.
 int FollowedOperand(const Graph& graph, const Node& node) {
-  if (node.op->name == "Reshape" || node.op->name == "Transpose" || node.op->name == "MatMul") return 0;
+  if (node.op->name == "Reshape" || node.op->name == "Transpose" || node.op->name == "MatMul")
+    return 0;
   if (node.op->name != "Add") return -1;
-  if (IsWeight(graph, node.inputs[1])) return graph.type(node.inputs[0]) == node.outputs[0] ? 0 : -1;
+  if (IsWeight(graph, node.inputs[1]))
+    return graph.type(node.inputs[0]) == node.outputs[0] ? 0 : -1;
   return IsWeight(graph, node.inputs[0]) && graph.type(node.inputs[1]) == node.outputs[0] ? 1 : -1;
 }
 
@@ -58,14 +62,17 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   size_t data = 0;
   if (!ScalesByConstant(subprogram, last, data)) return absl::FailedPreconditionError("no factor");
   const ValueId factor = e.Reshape(e.CopyConstantExpression(subprogram, last.inputs[1 - data]), {});
-  const auto scaled = [&](ValueId weight) { return e.Op(last.op->name, {e.CopyConstantExpression(subprogram, weight), factor}); };
+  const auto scaled = [&](ValueId weight) {
+    return e.Op(last.op->name, {e.CopyConstantExpression(subprogram, weight), factor});
+  };
   std::vector<const Node*> path;  // from the factor back to the weight
-  for (int32_t id = last.inputs[data].node;
-       path.empty() || path.back()->op->name != "MatMul" || !IsWeight(subprogram, path.back()->inputs[1]);) {
+  for (int32_t id = last.inputs[data].node; path.empty() || path.back()->op->name != "MatMul" ||
+                                            !IsWeight(subprogram, path.back()->inputs[1]);) {
     path.push_back(&subprogram.node(id));
     id = path.back()->inputs[static_cast<size_t>(FollowedOperand(subprogram, *path.back()))].node;
   }
-  ValueId x = e.MatMul(OperandOf(e, subprogram, path.back()->inputs[0], inputs), scaled(path.back()->inputs[1]));
+  ValueId x = e.MatMul(OperandOf(e, subprogram, path.back()->inputs[0], inputs),
+                       scaled(path.back()->inputs[1]));
   for (size_t k = path.size() - 1; k-- > 0;) {
     const Node& node = *path[k];
     if (node.op->name == "Add") {
@@ -83,7 +90,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
 absl::StatusOr<Graph> Sample(Rng& rng) {
   Emitter e("sample");
   const int64_t heads = rng.Between(1, 2), depth = 3, length = rng.Between(2, 4);
-  ValueId q = e.MatMul(e.Input("x", {DType::kF32, {2, length, 5}}), SampleWeight(e, rng, {5, heads * depth}, "w"));
+  ValueId q = e.MatMul(e.Input("x", {DType::kF32, {2, length, 5}}),
+                       SampleWeight(e, rng, {5, heads * depth}, "w"));
   if (rng.Flip()) q = e.Add(q, SampleWeight(e, rng, {heads * depth}, "b"));
   q = e.Transpose(e.Reshape(q, {2, length, heads, depth}), {0, 2, 1, 3});
   if (rng.Flip()) q = e.MatMul(q, e.Input("k", {DType::kF32, {2, heads, depth, length}}));
@@ -98,7 +106,9 @@ Rule Make() {
   rule.family = "attention";
   rule.before = "c * view(MatMul(MatMul(x, w) + b, k)), or divided by c";
   rule.after = "view(MatMul(MatMul(x, w*c) + b*c, k))";
-  rule.precondition = "c constant of one element; only views, constant adds and products on the way, each read once";
+  rule.precondition =
+      "c constant of one element; only views, constant adds and products on the way, each read "
+      "once";
   rule.loses_when = "never";
   rule.match = &FindMatches;
   rule.apply = &Apply;

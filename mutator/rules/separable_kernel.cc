@@ -1,13 +1,16 @@
 // A kernel that is exactly a sum of products, as two convolutions.
 //
-//   before  Conv(x, w[O, C/g, K..], b) where for some dimension a, with k the others, and some rank r
-//           w[o, c, k, k_a] = sum_t u[o, t, c, k] * v[o, t, k_a]        (by outputs: of each filter by itself)
-//           w[o, c, k, k_a] = sum_t u[c, t, k] * v[o, c, t, k_a]        (by inputs: of each input channel by itself)
-//           w[o, c, k, k_a] = sum_t u[t, c, k] * v[o, t, k_a]           (whole: of all of a group)
-//   after   Conv(Conv(x, u){K_a = 1}, v{K = 1}, b) over r*O, r*C or r*g channels, in O, g and g groups
-//   exact: only for literal weights (the judge knows them) whose stored numbers are such sums without rounding
-//   (mutator/low_rank.h): blurs, Sobel and box filters, sums of them, (2+1)-D factorised kernels.
-//   loses when K or what is saved is small: the second pass reads everything again.
+//   before  Conv(x, w[O, C/g, K..], b) where for some dimension a, with k the others, and some rank
+//   r
+//           w[o, c, k, k_a] = sum_t u[o, t, c, k] * v[o, t, k_a]        (by outputs: of each filter
+//           by itself) w[o, c, k, k_a] = sum_t u[c, t, k] * v[o, c, t, k_a]        (by inputs: of
+//           each input channel by itself) w[o, c, k, k_a] = sum_t u[t, c, k] * v[o, t, k_a] (whole:
+//           of all of a group)
+//   after   Conv(Conv(x, u){K_a = 1}, v{K = 1}, b) over r*O, r*C or r*g channels, in O, g and g
+//   groups exact: only for literal weights (the verifier knows them) whose stored numbers are such
+//   sums without rounding (mutator/low_rank.h): blurs, Sobel and box filters, sums of them, (2+1)-D
+//   factorized kernels. loses when K or what is saved is small: the second pass reads everything
+//   again.
 
 #include <algorithm>
 #include <cmath>
@@ -37,13 +40,15 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   double least = 0;
   for (size_t d = 0; d < rank; ++d) {
     if (w->shape()[d + 2] < 2 || w->shape()[d + 2] == taps) continue;
-    for (const FactorBlocks blocks : {FactorBlocks::kOutputs, FactorBlocks::kInputs, FactorBlocks::kGroups}) {
+    for (const FactorBlocks blocks :
+         {FactorBlocks::kOutputs, FactorBlocks::kInputs, FactorBlocks::kGroups}) {
       const ConvFactoring factoring = FactoringOf(graph, node, blocks, Only(rank, d));
       const auto factors = FactorKernel(*w, factoring, kWorthwhile);
       if (!factors.has_value()) continue;
       const double after = factoring.After(factors->front().left.columns);
       if (best.has_value() && after >= least) continue;
-      best = Match{{node}, {{"dim", static_cast<int64_t>(d + 2)}, {"blocks", static_cast<int64_t>(blocks)}}};
+      best = Match{
+          {node}, {{"dim", static_cast<int64_t>(d + 2)}, {"blocks", static_cast<int64_t>(blocks)}}};
       least = after;
     }
   }
@@ -54,16 +59,21 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   const int32_t id = subprogram.outputs()[0].value.node;
   const Tensor* w = LiteralKernel(subprogram, id);
   if (w == nullptr) return absl::FailedPreconditionError("the kernel is no literal");
-  const std::vector<bool> along = Only(w->shape().size() - 2, static_cast<size_t>(match.choices.at("dim") - 2));
-  const ConvFactoring factoring = FactoringOf(subprogram, id, static_cast<FactorBlocks>(match.choices.at("blocks")), along);
+  const std::vector<bool> along =
+      Only(w->shape().size() - 2, static_cast<size_t>(match.choices.at("dim") - 2));
+  const ConvFactoring factoring =
+      FactoringOf(subprogram, id, static_cast<FactorBlocks>(match.choices.at("blocks")), along);
   const auto factors = FactorKernel(*w, factoring, kWorthwhile);
-  if (!factors.has_value()) return absl::FailedPreconditionError("the kernel is no sum of products");
+  if (!factors.has_value())
+    return absl::FailedPreconditionError("the kernel is no sum of products");
   return EmitFactored(subprogram, factoring, *factors);
 }
 
-/// Weights [4, C, K..] that are a sum of `terms` products of small numbers along dimension `dim`, in one of the three ways.
+/// Weights [4, C, K..] that are a sum of `terms` products of small numbers along dimension `dim`,
+/// in one of the three ways.
 std::vector<double> SampleProduct(Rng& rng, const Shape& weight, size_t dim, int64_t terms) {
-  const int64_t taps = weight[dim], stride = RowMajorStrides(weight)[dim], volume = NumElements(weight) / (weight[0] * weight[1]);
+  const int64_t taps = weight[dim], stride = RowMajorStrides(weight)[dim],
+                volume = NumElements(weight) / (weight[0] * weight[1]);
   const auto blocks = static_cast<FactorBlocks>(rng.Between(0, 2));
   std::vector<double> u(static_cast<size_t>(NumElements(weight))), v(u.size()), values(u.size(), 0);
   for (int64_t t = 0; t < terms; ++t) {
@@ -74,7 +84,8 @@ std::vector<double> SampleProduct(Rng& rng, const Shape& weight, size_t dim, int
       const int64_t place = (i - tap * stride) % volume + volume * c;
       const int64_t row = place + (blocks == FactorBlocks::kOutputs ? o * volume * weight[1] : 0);
       const int64_t column = (blocks == FactorBlocks::kInputs ? o * weight[1] + c : o) * taps + tap;
-      values[static_cast<size_t>(i)] += u[static_cast<size_t>(row)] * v[static_cast<size_t>(column)];
+      values[static_cast<size_t>(i)] +=
+          u[static_cast<size_t>(row)] * v[static_cast<size_t>(column)];
     }
   }
   return values;
@@ -92,7 +103,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   }
   const size_t dim = static_cast<size_t>(rng.Between(2, static_cast<int64_t>(rank) + 1));
   weight[dim] = std::max<int64_t>(2, weight[dim]);
-  ValueId w = e.Constant(Tensor::FromDoubles({DType::kF32, weight}, SampleProduct(rng, weight, dim, terms)));
+  ValueId w = e.Constant(
+      Tensor::FromDoubles({DType::kF32, weight}, SampleProduct(rng, weight, dim, terms)));
   Shape rows(weight.size(), 1);
   rows[0] = weight[0];
   if (rng.Flip()) w = e.Mul(SampleWeight(e, rng, rows, "scale"), w);
@@ -110,10 +122,12 @@ Rule Make() {
   rule.name = "separable_kernel";
   rule.family = "kernel shape";
   rule.before =
-      "Conv(x, w) where w[o, c, k, k_a] = sum_t u[.., t, c, k] * v[o, .., t, k_a], u of one filter, one channel or a group";
+      "Conv(x, w) where w[o, c, k, k_a] = sum_t u[.., t, c, k] * v[o, .., t, k_a], u of one "
+      "filter, one channel or a group";
   rule.after = "Conv(Conv(x, u), v) over r*O, r*C or r*g channels in O or g groups";
   rule.precondition =
-      "literal weights whose stored numbers are exactly such sums (a folded batch norm's scale moves to v); 10 % less arithmetic";
+      "literal weights whose stored numbers are exactly such sums (a folded batch norm's scale "
+      "moves to v); 10 % less arithmetic";
   rule.reads_values = true;
   rule.loses_when = "the kernel is small: the second pass reads everything again";
   rule.match = &FindMatches;

@@ -1,9 +1,10 @@
 // A per-channel shift moved through a convolution into its bias.
 //
 //   before  Conv(x + t, w, b)        Conv(BatchNorm(x), w, b)
-//   after   Conv(x, w, b + w*t)      Conv(x, w*s, b + w*t),  (w*t)[o] = sum over c and taps of w[o, c, ..] t[c]
-//   partial: wrong where a window reads padding, which is zero before and t after. Exact without padding.
-//   loses when mending the borders costs more than the pass over the data that it saves (pre-activation networks).
+//   after   Conv(x, w, b + w*t)      Conv(x, w*s, b + w*t),  (w*t)[o] = sum over c and taps of w[o,
+//   c, ..] t[c] partial: wrong where a window reads padding, which is zero before and t after.
+//   Exact without padding. loses when correcting the borders costs more than the pass over the data
+//   that it saves (pre-activation networks).
 
 #include <algorithm>
 #include <numeric>
@@ -24,18 +25,24 @@ int ShiftOperand(const Graph& graph, const Node& add) {
     const ValueId value = add.inputs[static_cast<size_t>(k)];
     const Shape& constant = graph.type(value).shape;
     const size_t skip = shape.size() - constant.size();
-    if (!IsWeight(graph, value) || constant.size() + 1 < shape.size() || NumElements(constant) != shape[1]) continue;
-    if (constant[1 - skip] == shape[1] && graph.type(add.inputs[static_cast<size_t>(1 - k)]) == add.outputs[0]) return k;
+    if (!IsWeight(graph, value) || constant.size() + 1 < shape.size() ||
+        NumElements(constant) != shape[1])
+      continue;
+    if (constant[1 - skip] == shape[1] &&
+        graph.type(add.inputs[static_cast<size_t>(1 - k)]) == add.outputs[0])
+      return k;
   }
   return -1;
 }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& conv = graph.node(node);
-  if (conv.op->name != "Conv" || conv.attrs.Int("group") != 1 || !IsWeight(graph, conv.inputs[1])) return {};
+  if (conv.op->name != "Conv" || conv.attrs.Int("group") != 1 || !IsWeight(graph, conv.inputs[1]))
+    return {};
   if (HasRunTimeBias(graph, conv)) return {};
   const int32_t first = conv.inputs[0].node;
-  if (graph.users(first).size() != 1 || graph.IsOutput(first) || IsWeight(graph, {first, 0})) return {};
+  if (graph.users(first).size() != 1 || graph.IsOutput(first) || IsWeight(graph, {first, 0}))
+    return {};
   const Node& shift = graph.node(first);
   const bool adds = shift.op->name == "Add" && ShiftOperand(graph, shift) >= 0;
   if (!adds && !IsConstantBatchNorm(graph, first)) return {};
@@ -64,7 +71,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   std::iota(space.begin(), space.end(), 2);
   const ValueId sums = e.Op("ReduceSum", {taps}, {{"axes", space}, {"keepdims", int64_t{0}}});
   ValueId bias = e.Reshape(e.MatMul(sums, e.Reshape(constant, {channels, 1})), {e.shape(w)[0]});
-  if (conv.inputs.size() > 2) bias = e.Add(bias, e.CopyConstantExpression(subprogram, conv.inputs[2]));
+  if (conv.inputs.size() > 2)
+    bias = e.Add(bias, e.CopyConstantExpression(subprogram, conv.inputs[2]));
   e.Output("out0", e.Op("Conv", {x, w, bias}, conv.attrs, conv.name));
   return e.Finish();
 }
@@ -77,7 +85,8 @@ absl::StatusOr<std::vector<std::vector<Box>>> Wrong(const Graph& subprogram, con
   for (size_t d = 0; d < shape.windows.size(); ++d) {
     const Window& window = shape.windows[d];
     for (int64_t o = 0; o < shape.out_spatial[d]; ++o) {
-      if (window.Position(o, 0) >= 0 && window.Position(o, window.kernel - 1) < window.input) continue;
+      if (window.Position(o, 0) >= 0 && window.Position(o, window.kernel - 1) < window.input)
+        continue;
       Box box = Box::Whole(subprogram.node(id).outputs[0].shape);
       box.begin[d + 2] = o;
       box.end[d + 2] = o + 1;
@@ -94,8 +103,11 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     const Shape shape = rng.Flip() ? Shape{1, 3, 1, 1} : Shape{3, 1, 1};
     x = e.Add(x, SampleWeight(e, rng, shape, "t"));
   } else {
-    const auto filled = [&](const char* name, double value) { return e.Constant(Tensor::Filled({DType::kF32, {3}}, value), name); };
-    x = e.Op("BatchNormalization", {x, filled("scale", 2), filled("shift", 0.5), filled("mean", 0.25), filled("variance", 3)});
+    const auto filled = [&](const char* name, double value) {
+      return e.Constant(Tensor::Filled({DType::kF32, {3}}, value), name);
+    };
+    x = e.Op("BatchNormalization", {x, filled("scale", 2), filled("shift", 0.5),
+                                    filled("mean", 0.25), filled("variance", 3)});
   }
   std::vector<ValueId> inputs = {x, SampleWeight(e, rng, {2, 3, 3, 3}, "w")};
   if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {2}, "b"));
@@ -111,7 +123,8 @@ Rule Make() {
   rule.before = "Conv(x + t, w, b), Conv(BatchNorm(x), w, b)";
   rule.after = "Conv(x, w, b + w*t), Conv(x, w*s, b + w*t)";
   rule.precondition = "t constant per channel, group 1, read once";
-  rule.loses_when = "mending the padded borders costs more than the pass over the data that is saved";
+  rule.loses_when =
+      "correcting the padded borders costs more than the pass over the data that is saved";
   rule.claim = Claim::kPartial;
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -1,4 +1,5 @@
-// A slice of a convolution's result computed alone: crops, strides and channel ranges move into the convolution.
+// A slice of a convolution's result computed alone: crops, strides and channel ranges move into the
+// convolution.
 //
 //   before  Slice(Conv(x, w, b)){starts, ends, steps}
 //   after   Conv(x slice, w[rows], b[rows]){stride * step}, first window at starts
@@ -16,10 +17,12 @@ namespace {
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& slice = graph.node(node);
-  if (slice.op->name != "Slice" || IsWeight(graph, {node, 0}) || NumElements(slice.outputs[0]) == 0) return {};
+  if (slice.op->name != "Slice" || IsWeight(graph, {node, 0}) || NumElements(slice.outputs[0]) == 0)
+    return {};
   const int32_t conv = slice.inputs[0].node;
   const Node& producer = graph.node(conv);
-  if (producer.op->name != "Conv" || graph.users(conv).size() != 1 || graph.IsOutput(conv)) return {};
+  if (producer.op->name != "Conv" || graph.users(conv).size() != 1 || graph.IsOutput(conv))
+    return {};
   for (size_t k = 1; k < producer.inputs.size(); ++k) {
     if (!IsWeight(graph, producer.inputs[k])) return {};
   }
@@ -41,9 +44,11 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const Ints& ends = slice.attrs.IntList("ends");
   const Ints& steps = slice.attrs.IntList("steps");
   x = e.Slice(x, 0, starts[0], ends[0], steps[0]);
-  const ValueId w = e.Slice(e.CopyConstantExpression(subprogram, conv.inputs[1]), 0, starts[1], ends[1]);
+  const ValueId w =
+      e.Slice(e.CopyConstantExpression(subprogram, conv.inputs[1]), 0, starts[1], ends[1]);
   std::optional<ValueId> bias;
-  if (conv.inputs.size() > 2) bias = e.Slice(e.CopyConstantExpression(subprogram, conv.inputs[2]), 0, starts[1], ends[1]);
+  if (conv.inputs.size() > 2)
+    bias = e.Slice(e.CopyConstantExpression(subprogram, conv.inputs[2]), 0, starts[1], ends[1]);
   std::vector<Reads> reads;
   for (size_t d = 0; d < shape.windows.size(); ++d) {
     Reads read = ReadsOf(shape.windows[d], slice.outputs[0].shape[d + 2]);
@@ -63,7 +68,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     input.push_back(rng.Between(5, 9));
     weight.push_back(rng.Between(1, 3));
   }
-  std::vector<ValueId> inputs = {e.Input("x", {DType::kF32, input}), SampleWeight(e, rng, weight, "w")};
+  std::vector<ValueId> inputs = {e.Input("x", {DType::kF32, input}),
+                                 SampleWeight(e, rng, weight, "w")};
   if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {4}, "b"));
   const int64_t pad = rng.Between(0, 1);
   const ValueId y = e.Op("Conv", inputs, WindowAttributes(rank, rng.Between(1, 2), 1, pad));
@@ -83,7 +89,8 @@ Rule Make() {
   rule.family = "linear order";
   rule.before = "Slice(Conv(x, w, b))";
   rule.after = "Conv(slice of x, rows of w, rows of b){stride * step}";
-  rule.precondition = "constant weights, positive steps, the convolution is read once; channel ranges: group 1";
+  rule.precondition =
+      "constant weights, positive steps, the convolution is read once; channel ranges: group 1";
   rule.loses_when = "nothing is cut away";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -2,9 +2,10 @@
 //
 //   before  Conv(x[N, C, H, W], w)  [regions, as batch_to_space]
 //   after   join(Conv(cut(x)[N*k, C, H/k_h, W/k_w], w))
-//   partial: wrong in reach rows on each side of every cut. An extent that k (times the strides) does not divide is padded, which
-//   grows the wrong region at the far edge. space_to_batch_halo is the exact variant.
-//   loses almost always on one core; wins where a batch is parallelised better than an image.
+//   partial: wrong in reach rows on each side of every cut. An extent that k (times the strides)
+//   does not divide is padded, which grows the wrong region at the far edge. space_to_batch_halo is
+//   the exact variant. loses almost always on one core; wins where a batch is parallelized better
+//   than an image.
 
 #include "mutator/layout.h"
 #include "mutator/sample.h"
@@ -56,7 +57,7 @@ Rule Make() {
   rule.before = "Conv(x[N, C, H, W], w), regions with pools, residual adds and pointwise operators";
   rule.after = "join(Conv(cut(x)[N*k, C, H/k_h, W/k_w], w)), along one dimension or several";
   rule.precondition = "at most a quarter of the output wrong";
-  rule.loses_when = "the machine parallelises one image as well as a batch";
+  rule.loses_when = "the machine parallelizes one image as well as a batch";
   rule.claim = Claim::kPartial;
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -1,9 +1,11 @@
-// One image cut into stripes or tiles with what their windows need of the neighbours: space_to_batch made exact (prevention).
+// One image cut into stripes or tiles with what their windows need of the neighbors:
+// space_to_batch made exact (prevention).
 //
 //   before  Conv(x[N, C, H, W], w)
-//   after   join(Conv(concat_i(positions [i*L*s - pad, i*L*s - pad + reach) of x), w){no padding}),  L = ceil(out / k)
-//   exact; any stride and dilation, k along one dimension or several, extents padded where k does not divide them.
-//   loses when copying the halo costs more than the batch gains.
+//   after   join(Conv(concat_i(positions [i*L*s - pad, i*L*s - pad + reach) of x), w){no padding}),
+//   L = ceil(out / k) exact; any stride and dilation, k along one dimension or several, extents
+//   padded where k does not divide them. loses when copying the halo costs more than the batch
+//   gains.
 
 #include <algorithm>
 
@@ -28,7 +30,8 @@ bool Worthwhile(const ConvShape& shape, const Ints& factors) {
   for (size_t d = 0; d < factors.size(); ++d) {
     if (factors[d] == 1) continue;
     const int64_t outputs = (shape.out_spatial[d] + factors[d] - 1) / factors[d];
-    copied *= static_cast<double>(factors[d] * TileReach(shape.windows[d], outputs)) / static_cast<double>(shape.windows[d].input);
+    copied *= static_cast<double>(factors[d] * TileReach(shape.windows[d], outputs)) /
+              static_cast<double>(shape.windows[d].input);
     overlaps = overlaps || shape.windows[d].kernel > 1;
   }
   return overlaps && copied <= kMaxCopied;
@@ -75,24 +78,29 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
     const int64_t needed = (factors[d] - 1) * outputs * window.stride + reach;
     std::vector<ValueId> cut;
     for (ValueId tile : tiles) {
-      const ValueId x = e.PadZero(tile, dim, window.pad_begin, std::max<int64_t>(0, needed - window.pad_begin - window.input));
+      const ValueId x = e.PadZero(tile, dim, window.pad_begin,
+                                  std::max<int64_t>(0, needed - window.pad_begin - window.input));
       for (int64_t i = 0; i < factors[d]; ++i) {
-        cut.push_back(e.Slice(x, dim, i * outputs * window.stride, i * outputs * window.stride + reach));
+        cut.push_back(
+            e.Slice(x, dim, i * outputs * window.stride, i * outputs * window.stride + reach));
       }
     }
     tiles = std::move(cut);
     pads[d] = pads[rank + d] = 0;
   }
-  const ValueId y = EmitLink(e, subprogram, link, e.Concat(tiles, 0),
-                             ChangedWindows(subprogram, link.conv, {.strides = {}, .dilations = {}, .pads = pads}));
-  e.Output("out0", e.Cut(JoinTiles(e, y, factors), Box::Whole(subprogram.type(subprogram.outputs()[0].value).shape)));
+  const ValueId y = EmitLink(
+      e, subprogram, link, e.Concat(tiles, 0),
+      ChangedWindows(subprogram, link.conv, {.strides = {}, .dilations = {}, .pads = pads}));
+  e.Output("out0", e.Cut(JoinTiles(e, y, factors),
+                         Box::Whole(subprogram.type(subprogram.outputs()[0].value).shape)));
   return e.Finish();
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
   const size_t rank = static_cast<size_t>(rng.Between(1, 3));
   Shape input = {rng.Between(1, 2), 2};
-  for (size_t d = 0; d < rank; ++d) input.push_back(rng.Between(rank == 3 ? 9 : 14, rank == 3 ? 10 : 24));
+  for (size_t d = 0; d < rank; ++d)
+    input.push_back(rng.Between(rank == 3 ? 9 : 14, rank == 3 ? 10 : 24));
   return MakeRegionSample(rng, {.input = input,
                                 .kernel = Shape(rank, rng.Between(2, 3)),
                                 .dilation = rng.Between(1, rank == 3 ? 1 : 2),
@@ -107,7 +115,9 @@ Rule Make() {
   rule.name = "space_to_batch_halo";
   rule.family = "batch and space";
   rule.before = "Conv(x[N, C, H, W], w)";
-  rule.after = "concat of k tiles in the batch with halo, Conv without padding, joined back; any stride and dilation";
+  rule.after =
+      "concat of k tiles in the batch with halo, Conv without padding, joined back; any stride and "
+      "dilation";
   rule.precondition = "tiles with halo at most 1.5 times the input";
   rule.loses_when = "copying the halo costs more than the batch gains";
   rule.match = &FindMatches;

@@ -1,8 +1,9 @@
 // A grouped convolution as several of fewer groups side by side.
 //
 //   before  Conv(x, w, b){group g}
-//   after   Concat over h parts of Conv(channels of x, rows of w, rows of b){group g/h},  h a divisor of g
-//   exact. loses when slicing and concatenating channels costs more than dense kernels gain.
+//   after   Concat over h parts of Conv(channels of x, rows of w, rows of b){group g/h},  h a
+//   divisor of g exact. loses when slicing and concatenating channels costs more than dense kernels
+//   gain.
 
 #include <algorithm>
 
@@ -23,7 +24,8 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   for (int64_t parts = 2; parts <= std::min(shape.group, kMaxParts); ++parts) {
     if (shape.group % parts == 0) divisors.push_back(parts);
   }
-  if (divisors.size() > 3) divisors = {divisors.front(), divisors[divisors.size() / 2], divisors.back()};
+  if (divisors.size() > 3)
+    divisors = {divisors.front(), divisors[divisors.size() / 2], divisors.back()};
   for (int64_t parts : divisors) choices.push_back({{"parts", parts}});
   return MatchLink(
       graph, node, [](const ConvShape&) { return true; }, choices);
@@ -43,9 +45,11 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   const int64_t columns = e.shape(x)[1] / parts, rows = e.shape(w)[0] / parts;
   std::vector<ValueId> results;
   for (int64_t k = 0; k < parts; ++k) {
-    std::vector<ValueId> inputs = {e.Slice(x, 1, k * columns, (k + 1) * columns), e.Slice(w, 0, k * rows, (k + 1) * rows)};
+    std::vector<ValueId> inputs = {e.Slice(x, 1, k * columns, (k + 1) * columns),
+                                   e.Slice(w, 0, k * rows, (k + 1) * rows)};
     if (conv.inputs.size() > 2)
-      inputs.push_back(e.Slice(e.CopyConstantExpression(subprogram, conv.inputs[2]), 0, k * rows, (k + 1) * rows));
+      inputs.push_back(e.Slice(e.CopyConstantExpression(subprogram, conv.inputs[2]), 0, k * rows,
+                               (k + 1) * rows));
     results.push_back(e.Op("Conv", inputs, attrs, conv.name));
   }
   e.Output("out0", EmitTail(e, subprogram, link, e.Concat(results, 1)));
@@ -69,7 +73,8 @@ Rule Make() {
   rule.family = "groups";
   rule.before = "Conv(x, w){group g}";
   rule.after = "Concat of h Conv(channels of x, rows of w){group g/h}";
-  rule.precondition = "h up to 32 divides g; not depthwise; the smallest h, one in the middle and the largest";
+  rule.precondition =
+      "h up to 32 divides g; not depthwise; the smallest h, one in the middle and the largest";
   rule.loses_when = "slicing and concatenating channels costs more than dense kernels gain";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -1,9 +1,10 @@
 // A large kernel as a sum of small ones.
 //
 //   before  Conv(x, w[O, C, K_h, K_w, ..])        5x5, 7x7, 1x7, 7x1, 3x3x3, ..
-//   after   sum over parts of Conv(x shifted, w[.., part]),  each part at most `part` taps wide in every dimension
-//   exact: a convolution is the sum over its taps. 5x5 = 3x3 + 3x2 + 2x3 + 2x2; with part 1 along one dimension, rows.
-//   loses when the library runs the large kernel as well as the small ones: the sums are extra traffic.
+//   after   sum over parts of Conv(x shifted, w[.., part]),  each part at most `part` taps wide in
+//   every dimension exact: a convolution is the sum over its taps. 5x5 = 3x3 + 3x2 + 2x3 + 2x2;
+//   with part 1 along one dimension, rows. loses when the library runs the large kernel as well as
+//   the small ones: the sums are extra traffic.
 // Source: EinNet (summation splitting), TASO.
 
 #include <algorithm>
@@ -26,7 +27,8 @@ size_t PartsOf(const ConvShape& shape, const Ints& widths) {
   return parts;
 }
 
-/// Part widths worth trying: 3 everywhere (what fast kernels take), and single rows along the first dimension.
+/// Part widths worth trying: 3 everywhere (what fast kernels take), and single rows along the first
+/// dimension.
 std::vector<Ints> Widths(const ConvShape& shape) {
   const size_t rank = shape.windows.size();
   std::vector<Ints> choices;
@@ -84,7 +86,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
       reads[d] = ReadsOf(window, shape.out_spatial[d]);
       reads[d].first += begin * window.dilation;
     }
-    const ValueId y = ConvAt(e, x, part, k == 0 ? bias : std::nullopt, reads, shape.group, conv.name);
+    const ValueId y =
+        ConvAt(e, x, part, k == 0 ? bias : std::nullopt, reads, shape.group, conv.name);
     sum = sum.has_value() ? e.Add(*sum, y) : y;
   }
   e.Output("out0", EmitTail(e, subprogram, link, *sum));
@@ -96,7 +99,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   Shape input = {rng.Between(1, 2), 2}, kernel;
   for (size_t d = 0; d < rank; ++d) {
     input.push_back(rng.Between(7, rank == 3 ? 7 : 12));
-    kernel.push_back(d == 0 ? rng.Between(4, rank == 3 ? 5 : 7) : rng.Between(1, rank == 3 ? 2 : 5));
+    kernel.push_back(d == 0 ? rng.Between(4, rank == 3 ? 5 : 7)
+                            : rng.Between(1, rank == 3 ? 2 : 5));
   }
   return MakeRegionSample(rng, {.input = input,
                                 .kernel = kernel,
@@ -112,7 +116,8 @@ Rule Make() {
   rule.family = "kernel shape";
   rule.before = "Conv(x, w[O, C, K_h, K_w])";
   rule.after = "sum of Conv(shifted x, part of w), parts at most 3 wide, or single rows";
-  rule.precondition = "some extent of the kernel above 3; at most 9 parts; any stride, dilation and groups";
+  rule.precondition =
+      "some extent of the kernel above 3; at most 9 parts; any stride, dilation and groups";
   rule.loses_when = "the library runs the large kernel as well: the sums are extra traffic";
   rule.match = &FindMatches;
   rule.apply = &Apply;

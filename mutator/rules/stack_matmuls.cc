@@ -2,7 +2,8 @@
 //
 //   before  MatMul(a1, b1), MatMul(a2, b2), ..      (a_i of one type, b_i of one type)
 //   after   rows of MatMul(stack(a_i), stack(b_i))
-//   exact. Stacks of weights are made when the plan is loaded. loses when stacking activations costs more than the calls saved.
+//   exact. Stacks of weights are made when the plan is loaded. loses when stacking activations
+//   costs more than the calls saved.
 
 #include <algorithm>
 
@@ -20,15 +21,19 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const Node& last = graph.node(node);
   if (last.op->name != "MatMul" || IsWeight(graph, {node, 0})) return {};
   const TensorType &a = graph.type(last.inputs[0]), &b = graph.type(last.inputs[1]);
-  if (a.shape.size() < 2 || a.shape.size() != b.shape.size() || a.shape.size() >= kMaxRank) return {};
+  if (a.shape.size() < 2 || a.shape.size() != b.shape.size() || a.shape.size() >= kMaxRank)
+    return {};
   if (!std::equal(a.shape.begin(), a.shape.end() - 2, b.shape.begin())) return {};
   const std::vector<int32_t> group = GroupEndingAt(graph, node, kMaxMembers, [&](int32_t id) {
     const Node& other = graph.node(id);
-    return other.op == last.op && graph.type(other.inputs[0]) == a && graph.type(other.inputs[1]) == b && !IsWeight(graph, {id, 0});
+    return other.op == last.op && graph.type(other.inputs[0]) == a &&
+           graph.type(other.inputs[1]) == b && !IsWeight(graph, {id, 0});
   });
   if (group.empty()) return {};
   const auto same = [&](size_t side) {
-    return std::all_of(group.begin(), group.end(), [&](int32_t id) { return graph.node(id).inputs[side] == last.inputs[side]; });
+    return std::all_of(group.begin(), group.end(), [&](int32_t id) {
+      return graph.node(id).inputs[side] == last.inputs[side];
+    });
   };
   if (same(0) || same(1)) return {};  // merge_matmuls and batch_matmuls do better
   return {{group, {}}};
@@ -49,7 +54,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   }
   const ValueId y = e.MatMul(e.Concat(stacks[0], 0), e.Concat(stacks[1], 0));
   const std::vector<ValueId> parts =
-      e.Ops("Split", {y}, subprogram.outputs().size(), {{"axis", int64_t{0}}, {"sizes", Ints(subprogram.outputs().size(), 1)}});
+      e.Ops("Split", {y}, subprogram.outputs().size(),
+            {{"axis", int64_t{0}}, {"sizes", Ints(subprogram.outputs().size(), 1)}});
   for (size_t k = 0; k < parts.size(); ++k) {
     const GraphOutput& output = subprogram.outputs()[k];
     e.Output(output.name, e.Reshape(parts[k], subprogram.type(output.value).shape));
@@ -70,8 +76,8 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   for (int64_t i = 0; i < rng.Between(2, 4); ++i) {
     const std::string number = std::to_string(i);
     const ValueId a = e.Input("a" + number, {DType::kF32, shaped(m, k)});
-    const ValueId b =
-        weights ? SampleWeight(e, rng, shaped(k, n), "b" + number) : e.Input("b" + number, {DType::kF32, shaped(k, n)});
+    const ValueId b = weights ? SampleWeight(e, rng, shaped(k, n), "b" + number)
+                              : e.Input("b" + number, {DType::kF32, shaped(k, n)});
     e.Output("y" + number, e.MatMul(a, b));
   }
   return e.Finish();

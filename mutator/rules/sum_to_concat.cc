@@ -1,10 +1,11 @@
-// A sum of linear operators as one operator on a concatenation; of one weight, on the sum (residual adds of pointwise branches).
+// A sum of linear operators as one operator on a concatenation; of one weight, on the sum (residual
+// adds of pointwise branches).
 //
 //   before  Conv(a, v, p) + Conv(b, w, q)        MatMul(a, v) + MatMul(b, w)
 //   after   Conv(Concat(a, b), [v | w], p + q)   MatMul(Concat(a, b), [v; w])
 //   after   (shared = 1, v = w)  Conv(a + b, w, p + q),  MatMul(a + b, w)
-//   exact: the cells of recurrent networks (x*W + h*U), shortcut projections. loses when the concatenation is a copy that costs
-//   more than the larger product gains.
+//   exact: the cells of recurrent networks (x*W + h*U), shortcut projections. loses when the
+//   concatenation is a copy that costs more than the larger product gains.
 // Source: TASO.
 
 #include <algorithm>
@@ -19,7 +20,9 @@ namespace {
 
 bool IsLinear(const Graph& graph, int32_t id) {
   const Node& node = graph.node(id);
-  if (graph.users(id).size() != 1 || graph.IsOutput(id) || node.inputs.size() < 2 || IsWeight(graph, node.inputs[0])) return false;
+  if (graph.users(id).size() != 1 || graph.IsOutput(id) || node.inputs.size() < 2 ||
+      IsWeight(graph, node.inputs[0]))
+    return false;
   for (size_t k = 1; k < node.inputs.size(); ++k) {
     if (!IsWeight(graph, node.inputs[k])) return false;
   }
@@ -59,7 +62,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
     const Node& linear = subprogram.node(term.node);
     data.push_back(OperandOf(e, subprogram, linear.inputs[0], inputs));
     weights.push_back(e.CopyConstantExpression(subprogram, linear.inputs[1]));
-    if (linear.inputs.size() > 2) biases.push_back(e.CopyConstantExpression(subprogram, linear.inputs[2]));
+    if (linear.inputs.size() > 2)
+      biases.push_back(e.CopyConstantExpression(subprogram, linear.inputs[2]));
   }
   const Node& first = subprogram.node(add.inputs[0].node);
   const bool conv = first.op->name == "Conv";
@@ -70,7 +74,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
   } else {
     operands = {e.Concat(data, axis), e.Concat(weights, conv ? 1 : 0)};
   }
-  if (!biases.empty()) operands.push_back(biases.size() == 1 ? biases[0] : e.Add(biases[0], biases[1]));
+  if (!biases.empty())
+    operands.push_back(biases.size() == 1 ? biases[0] : e.Add(biases[0], biases[1]));
   e.Output("out0", e.Op(first.op->name, operands, first.attrs, first.name));
   return e.Finish();
 }
@@ -85,12 +90,14 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   for (int64_t k = 0; k < 2; ++k) {
     const std::string number = std::to_string(k);
     const int64_t depth = shared ? width : width + k;
-    const ValueId x = e.Input("x" + number, {DType::kF32, conv ? Shape{2, depth, 5, 4} : Shape{2, 3, depth}});
+    const ValueId x =
+        e.Input("x" + number, {DType::kF32, conv ? Shape{2, depth, 5, 4} : Shape{2, 3, depth}});
     const std::string name = shared ? "w" : "w" + number;
     const Shape shape = conv ? Shape{3, depth, kernel, kernel} : Shape{depth, 3};
     std::vector<ValueId> inputs = {x, e.Constant(Tensor::Filled({DType::kF32, shape}, 1.5), name)};
     if (conv && rng.Flip()) inputs.push_back(SampleWeight(e, rng, {3}, "b" + number));
-    terms.push_back(conv ? e.Op("Conv", inputs, WindowAttributes(2, stride, 1, 1)) : e.MatMul(inputs[0], inputs[1]));
+    terms.push_back(conv ? e.Op("Conv", inputs, WindowAttributes(2, stride, 1, 1))
+                         : e.MatMul(inputs[0], inputs[1]));
   }
   e.Output("y", e.Add(terms[0], terms[1]));
   return e.Finish();
@@ -101,7 +108,8 @@ Rule Make() {
   rule.name = "sum_to_concat";
   rule.family = "linear order";
   rule.before = "Conv(a, v) + Conv(b, w), MatMul(a, v) + MatMul(b, w)";
-  rule.after = "Conv(Concat(a, b), [v | w]), MatMul(Concat(a, b), [v; w]); Conv(a + b, w) where v = w";
+  rule.after =
+      "Conv(Concat(a, b), [v | w]), MatMul(Concat(a, b), [v; w]); Conv(a + b, w) where v = w";
   rule.precondition = "constant weights, equal windows, group 1, each term read once";
   rule.loses_when = "the concatenation is a copy that costs more than the larger product gains";
   rule.match = &FindMatches;

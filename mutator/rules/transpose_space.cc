@@ -2,8 +2,9 @@
 //
 //   before  Conv(x[.., H, W], w[.., K_h, K_w])
 //   after   Transpose(Conv(Transpose(x), Transpose(w)))
-//   exact. 1xk and kx1 kernels have one fast direction; chains of both keep one layout, since adjacent transpositions cancel.
-//   loses when the transpositions cost more than the direction gains.
+//   exact. 1xk and kx1 kernels have one fast direction; chains of both keep one layout, since
+//   adjacent transpositions cancel. loses when the transpositions cost more than the direction
+//   gains.
 
 #include <algorithm>
 #include <utility>
@@ -28,27 +29,34 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const Ints swap = {0, 1, 3, 2};
   Emitter e;
   const ValueId x = e.Transpose(e.InputsOf(subprogram)[0], swap);
-  std::vector<ValueId> inputs = {x, e.Transpose(e.CopyConstantExpression(subprogram, conv.inputs[1]), swap)};
-  if (conv.inputs.size() > 2) inputs.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
-  Ints strides = conv.attrs.IntList("strides"), dilations = conv.attrs.IntList("dilations"), pads = conv.attrs.IntList("pads");
+  std::vector<ValueId> inputs = {
+      x, e.Transpose(e.CopyConstantExpression(subprogram, conv.inputs[1]), swap)};
+  if (conv.inputs.size() > 2)
+    inputs.push_back(e.CopyConstantExpression(subprogram, conv.inputs[2]));
+  Ints strides = conv.attrs.IntList("strides"), dilations = conv.attrs.IntList("dilations"),
+       pads = conv.attrs.IntList("pads");
   std::swap(strides[0], strides[1]);
   std::swap(dilations[0], dilations[1]);
   std::swap(pads[0], pads[1]);
   std::swap(pads[2], pads[3]);
-  const Attributes attrs = ChangedWindows(subprogram, link.conv, {.strides = strides, .dilations = dilations, .pads = pads});
-  e.Output("out0", e.Transpose(EmitTail(e, subprogram, link, e.Op("Conv", inputs, attrs, conv.name)), swap));
+  const Attributes attrs = ChangedWindows(
+      subprogram, link.conv, {.strides = strides, .dilations = dilations, .pads = pads});
+  e.Output(
+      "out0",
+      e.Transpose(EmitTail(e, subprogram, link, e.Op("Conv", inputs, attrs, conv.name)), swap));
   return e.Finish();
 }
 
 absl::StatusOr<Graph> Sample(Rng& rng) {
   const int64_t kernel = rng.Between(2, 4);
   const bool wide = rng.Flip();
-  return MakeConvSample({.input = {rng.Between(1, 2), 2, rng.Between(8, 9), rng.Between(8, 9)},
-                         .weight = {2, 2, wide ? 1 : kernel, wide ? kernel : 1},
-                         .strides = {rng.Between(1, 2), rng.Between(1, 2)},
-                         .dilations = {1, rng.Between(1, 2)},
-                         .pads = {rng.Between(0, 1), rng.Between(0, 1), rng.Between(0, 1), rng.Between(0, 1)},
-                         .bias = rng.Flip()});
+  return MakeConvSample(
+      {.input = {rng.Between(1, 2), 2, rng.Between(8, 9), rng.Between(8, 9)},
+       .weight = {2, 2, wide ? 1 : kernel, wide ? kernel : 1},
+       .strides = {rng.Between(1, 2), rng.Between(1, 2)},
+       .dilations = {1, rng.Between(1, 2)},
+       .pads = {rng.Between(0, 1), rng.Between(0, 1), rng.Between(0, 1), rng.Between(0, 1)},
+       .bias = rng.Flip()});
 }
 
 Rule Make() {
@@ -57,9 +65,12 @@ Rule Make() {
   rule.family = "kernel shape";
   rule.before = "Conv(x, w[O, C, 1, k]), Conv(x, w[O, C, k, 1])";
   rule.after = "Transpose(Conv(Transpose(x), Transpose(w)))";
-  rule.precondition = "2-D, one extent of the kernel is 1; any stride, dilation, padding and groups";
+  rule.precondition =
+      "2-D, one extent of the kernel is 1; any stride, dilation, padding and groups";
   rule.loses_when = "the transpositions cost more than the direction gains";
-  rule.match = [](const Graph& graph, int32_t node) { return MatchLink(graph, node, Accepts, {{}}); };
+  rule.match = [](const Graph& graph, int32_t node) {
+    return MatchLink(graph, node, Accepts, {{}});
+  };
   rule.apply = &Apply;
   rule.sample = &Sample;
   return rule;

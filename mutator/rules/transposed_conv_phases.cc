@@ -1,10 +1,11 @@
 // Transposed convolutions as one dense convolution a phase, interleaved.
 //
 //   before  ConvTranspose(x, w[C, O/g, K..], b){stride s, any dilation, padding, groups}
-//   after   interleave_r(Conv(x, w_r, b)),  w_r: the taps t with (r + pad - t*d) mod s = 0, reversed
-//   exact: output s*m + r reads x[m + (r + pad - t*d) / s] by exactly these taps. A phase without taps (holes between the windows,
-//   dilations that share a factor with s) is the bias.
-//   loses when interleaving costs more than a dense convolution gains over the library's transposed one.
+//   after   interleave_r(Conv(x, w_r, b)),  w_r: the taps t with (r + pad - t*d) mod s = 0,
+//   reversed exact: output s*m + r reads x[m + (r + pad - t*d) / s] by exactly these taps. A phase
+//   without taps (holes between the windows, dilations that share a factor with s) is the bias.
+//   loses when interleaving costs more than a dense convolution gains over the library's transposed
+//   one.
 
 #include <algorithm>
 #include <numeric>
@@ -27,7 +28,8 @@ std::vector<Dim> DimsOf(const Graph& graph, const Node& conv) {
   const Shape& w = graph.type(conv.inputs[1]).shape;
   std::vector<Dim> dims;
   for (size_t d = 0; d + 2 < w.size(); ++d) {
-    dims.push_back({w[d + 2], conv.attrs.IntList("strides")[d], conv.attrs.IntList("dilations")[d], conv.attrs.IntList("pads")[d]});
+    dims.push_back({w[d + 2], conv.attrs.IntList("strides")[d], conv.attrs.IntList("dilations")[d],
+                    conv.attrs.IntList("pads")[d]});
   }
   return dims;
 }
@@ -70,7 +72,8 @@ ValueId OutputMajor(Emitter& e, ValueId w, int64_t group) {
 /// The phase that no tap reaches.
 ValueId Hole(Emitter& e, DType dtype, std::optional<ValueId> bias, const Shape& shape) {
   Shape ones(shape.size(), 1);
-  if (!bias.has_value()) return e.Op("Expand", {e.Constant(Tensor::Filled({dtype, ones}, 0))}, {{"shape", shape}});
+  if (!bias.has_value())
+    return e.Op("Expand", {e.Constant(Tensor::Filled({dtype, ones}, 0))}, {{"shape", shape}});
   ones[1] = shape[1];
   return e.Op("Expand", {e.Reshape(*bias, ones)}, {{"shape", shape}});
 }
@@ -102,11 +105,13 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
       if (hole) continue;
       const int64_t common = std::gcd(dim.stride, dim.dilation);
       kernel = ReversedTaps(e, kernel, d, taps.back(), taps.front(), dim.stride / common);
-      reads[d] = {(phase + dim.pad - taps.back() * dim.dilation) / dim.stride, (out[d + 2] + dim.stride - 1) / dim.stride, 1,
-                  dim.dilation / common};
+      reads[d] = {(phase + dim.pad - taps.back() * dim.dilation) / dim.stride,
+                  (out[d + 2] + dim.stride - 1) / dim.stride, 1, dim.dilation / common};
     }
-    for (size_t d = 0; d < dims.size(); ++d) extents.push_back((out[d + 2] + dims[d].stride - 1) / dims[d].stride);
-    phases.push_back(hole ? Hole(e, conv.outputs[0].dtype, bias, extents) : ConvAt(e, x, kernel, bias, reads, group, conv.name));
+    for (size_t d = 0; d < dims.size(); ++d)
+      extents.push_back((out[d + 2] + dims[d].stride - 1) / dims[d].stride);
+    phases.push_back(hole ? Hole(e, conv.outputs[0].dtype, bias, extents)
+                          : ConvAt(e, x, kernel, bias, reads, group, conv.name));
   }
   e.Output("out0", e.Cut(Interleave(e, phases, strides), Box::Whole(out)));
   return e.Finish();
@@ -127,12 +132,15 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
     pads[rank + d] = rng.Between(0, 1);
     output_padding.push_back(rng.Between(0, std::max(strides.back(), dilations.back()) - 1));
   }
-  std::vector<ValueId> inputs = {e.Input("x", {DType::kF32, input}), SampleWeight(e, rng, weight, "w")};
+  std::vector<ValueId> inputs = {e.Input("x", {DType::kF32, input}),
+                                 SampleWeight(e, rng, weight, "w")};
   if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {group * weight[1]}, "b"));
-  e.Output(
-      "y",
-      e.Op("ConvTranspose", inputs,
-           {{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"output_padding", output_padding}, {"group", group}}));
+  e.Output("y", e.Op("ConvTranspose", inputs,
+                     {{"strides", strides},
+                      {"dilations", dilations},
+                      {"pads", pads},
+                      {"output_padding", output_padding},
+                      {"group", group}}));
   return e.Finish();
 }
 

@@ -1,8 +1,10 @@
-// Transposed convolutions whose windows do not overlap, as one pointwise convolution and an interleaving view.
+// Transposed convolutions whose windows do not overlap, as one pointwise convolution and an
+// interleaving view.
 //
 //   before  ConvTranspose(x, w[C, O, K..], b){strides = K, no padding, dilation 1, group 1}
 //   after   interleave(Conv(x, regroup(w)[O*K.., C, 1..], repeat(b)))
-//   exact: every output element has exactly one tap. Wins when the library's transposed convolution is weak.
+//   exact: every output element has exactly one tap. Wins when the library's transposed convolution
+//   is weak.
 
 #include <algorithm>
 
@@ -22,7 +24,8 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
     return std::all_of(list.begin(), list.end(), [](int64_t v) { return v == 0; });
   };
   const Ints& dilations = conv.attrs.IntList("dilations");
-  const bool dense = std::all_of(dilations.begin(), dilations.end(), [](int64_t d) { return d == 1; });
+  const bool dense =
+      std::all_of(dilations.begin(), dilations.end(), [](int64_t d) { return d == 1; });
   const bool apart = conv.attrs.IntList("strides") == Ints(w.begin() + 2, w.end());
   if (!dense || !apart || !zero("pads") || !zero("output_padding")) return {};
   return {{{node}, {}}};
@@ -45,17 +48,22 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   weight_shape.insert(weight_shape.end(), rank, 1);
   std::vector<ValueId> inputs = {x, e.Reshape(e.Transpose(w, to_rows), weight_shape)};
   if (conv.inputs.size() > 2) {
-    const ValueId column = e.Reshape(e.CopyConstantExpression(subprogram, conv.inputs[2]), {out_channels, 1});
-    inputs.push_back(e.Reshape(e.Op("Expand", {column}, {{"shape", Ints{out_channels, taps}}}), {out_channels * taps}));
+    const ValueId column =
+        e.Reshape(e.CopyConstantExpression(subprogram, conv.inputs[2]), {out_channels, 1});
+    inputs.push_back(e.Reshape(e.Op("Expand", {column}, {{"shape", Ints{out_channels, taps}}}),
+                               {out_channels * taps}));
   }
   const ValueId y =
-      e.Op("Conv", inputs, {{"strides", Ints(rank, 1)}, {"dilations", Ints(rank, 1)}, {"pads", Ints(2 * rank, 0)}}, conv.name);
+      e.Op("Conv", inputs,
+           {{"strides", Ints(rank, 1)}, {"dilations", Ints(rank, 1)}, {"pads", Ints(2 * rank, 0)}},
+           conv.name);
   Shape split = {e.shape(x)[0], out_channels};  // [N, O, K.., S..] -> [N, O, S0, K0, S1, K1, ..]
   split.insert(split.end(), kernel.begin(), kernel.end());
   split.insert(split.end(), e.shape(x).begin() + 2, e.shape(x).end());
   Ints interleave = {0, 1};
   for (size_t d = 0; d < rank; ++d)
-    interleave.insert(interleave.end(), {static_cast<int64_t>(2 + rank + d), static_cast<int64_t>(2 + d)});
+    interleave.insert(interleave.end(),
+                      {static_cast<int64_t>(2 + rank + d), static_cast<int64_t>(2 + d)});
   e.Output("out0", e.Reshape(e.Transpose(e.Reshape(y, split), interleave), conv.outputs[0].shape));
   return e.Finish();
 }
@@ -63,13 +71,16 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
 absl::StatusOr<Graph> Sample(Rng& rng) {
   Emitter e("sample");
   const int64_t kernel = rng.Between(1, 3);
-  const ValueId x = e.Input("x", {DType::kF32, {rng.Between(1, 2), 3, rng.Between(1, 4), rng.Between(1, 4)}});
-  std::vector<ValueId> inputs = {x, e.Constant(Tensor::Filled({DType::kF32, {3, 2, kernel, 2}}, 1.5), "w")};
+  const ValueId x =
+      e.Input("x", {DType::kF32, {rng.Between(1, 2), 3, rng.Between(1, 4), rng.Between(1, 4)}});
+  std::vector<ValueId> inputs = {
+      x, e.Constant(Tensor::Filled({DType::kF32, {3, 2, kernel, 2}}, 1.5), "w")};
   if (rng.Flip()) inputs.push_back(e.Constant(Tensor::Filled({DType::kF32, {2}}, 0.5), "b"));
-  e.Output(
-      "y",
-      e.Op("ConvTranspose", inputs,
-           {{"strides", Ints{kernel, 2}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}, {"output_padding", Ints{0, 0}}}));
+  e.Output("y", e.Op("ConvTranspose", inputs,
+                     {{"strides", Ints{kernel, 2}},
+                      {"dilations", Ints{1, 1}},
+                      {"pads", Ints{0, 0, 0, 0}},
+                      {"output_padding", Ints{0, 0}}}));
   return e.Finish();
 }
 

@@ -1,8 +1,9 @@
 // The cheaper order of a pointwise convolution and a resizing of the image.
 //
-//   before  Conv(Resize(x), w[O, C, 1..], b)      after  Resize(Conv(x, w, b))      and the converse
-//   exact: interpolation is linear and acts on each channel alike; a bias stays where the shares of every position sum to one
-//   without rounding (nearest, linear by powers of two). Wins whenever the image grows (the converse where it shrinks).
+//   before  Conv(Resize(x), w[O, C, 1..], b)      after  Resize(Conv(x, w, b))      and the
+//   converse exact: interpolation is linear and acts on each channel alike; a bias stays where the
+//   shares of every position sum to one without rounding (nearest, linear by powers of two). Wins
+//   whenever the image grows (the converse where it shrinks).
 
 #include <algorithm>
 
@@ -17,16 +18,18 @@ namespace {
 bool IsConv1x1(const Graph& graph, int32_t id) {
   const Node& conv = graph.node(id);
   return conv.op->name == "Conv" && IsPointwiseConv(ShapeOf(graph, id)) &&
-         std::all_of(conv.inputs.begin() + 1, conv.inputs.end(), [&](ValueId v) { return IsWeight(graph, v); });
+         std::all_of(conv.inputs.begin() + 1, conv.inputs.end(),
+                     [&](ValueId v) { return IsWeight(graph, v); });
 }
 
-/// Whether the shares of every position along dimension `d` sum to one, without rounding.
+/// True where the shares of every position along dimension `d` sum to one, without rounding.
 bool SharesSumToOne(const NodeView& resize, size_t d) {
   for (const ResampleTaps& taps : ResampleDimension(resize, d)) {
     double sum = 0;
     for (const ResampleTap& tap : taps) {
       const double next = sum + tap.coefficient, taken = next - sum;
-      if ((sum - (next - taken)) + (tap.coefficient - taken) != 0) return false;  // what the sum lost
+      if ((sum - (next - taken)) + (tap.coefficient - taken) != 0)
+        return false;  // what the sum lost
       sum = next;
     }
     if (sum != 1) return false;
@@ -54,14 +57,19 @@ bool Passes(const Graph& graph, int32_t id, bool constant) {
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (graph.node(node).inputs.empty()) return {};
   const int32_t first = graph.node(node).inputs[0].node;
-  if (graph.users(first).size() != 1 || graph.IsOutput(first) || IsWeight(graph, {first, 0})) return {};
+  if (graph.users(first).size() != 1 || graph.IsOutput(first) || IsWeight(graph, {first, 0}))
+    return {};
   // The convolution goes where the image is smaller.
   const bool conv_last = graph.node(node).op->name == "Conv";
   const int32_t conv = conv_last ? node : first;
-  if (!IsConv1x1(graph, conv) || !Passes(graph, conv_last ? first : node, graph.node(conv).inputs.size() > 2)) return {};
+  if (!IsConv1x1(graph, conv) ||
+      !Passes(graph, conv_last ? first : node, graph.node(conv).inputs.size() > 2))
+    return {};
   const Node& resize = graph.node(conv_last ? first : node);
-  const int64_t before = NumElements(graph.type(resize.inputs[0])), after = NumElements(resize.outputs[0]);
-  return (conv_last ? before < after : after < before) ? std::vector<Match>{{{first, node}, {}}} : std::vector<Match>();
+  const int64_t before = NumElements(graph.type(resize.inputs[0])),
+                after = NumElements(resize.outputs[0]);
+  return (conv_last ? before < after : after < before) ? std::vector<Match>{{{first, node}, {}}}
+                                                       : std::vector<Match>();
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
@@ -71,7 +79,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const Node& first = subprogram.node(last.inputs[0].node);
   const auto emit = [&](const Node& node, ValueId input) {
     std::vector<ValueId> inputs = {input};
-    for (size_t k = 1; k < node.inputs.size(); ++k) inputs.push_back(e.CopyConstantExpression(subprogram, node.inputs[k]));
+    for (size_t k = 1; k < node.inputs.size(); ++k)
+      inputs.push_back(e.CopyConstantExpression(subprogram, node.inputs[k]));
     Attributes attrs = node.attrs;
     if (node.op->name == "Resize") {
       Shape sizes = node.outputs[0].shape;
@@ -97,13 +106,16 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
                 {{"output_sizes", Ints{1, e.shape(v)[1], grows ? 4 * factor * factor : 4, 5}},
                  {"scales", std::vector<double>{1, 1, scale, 1}},
                  {"mode", std::string(mode)},
-                 {"coordinate_transformation_mode", std::string(mode == "nearest" ? "asymmetric" : "half_pixel")},
+                 {"coordinate_transformation_mode",
+                  std::string(mode == "nearest" ? "asymmetric" : "half_pixel")},
                  {"nearest_mode", std::string("floor")}});
   };
   const auto convolve = [&](ValueId v) {
-    std::vector<ValueId> inputs = {v, e.Constant(Tensor::Filled({DType::kF32, {2, 3, 1, 1}}, 1.5), "w")};
+    std::vector<ValueId> inputs = {
+        v, e.Constant(Tensor::Filled({DType::kF32, {2, 3, 1, 1}}, 1.5), "w")};
     if (rng.Flip()) inputs.push_back(e.Constant(Tensor::Filled({DType::kF32, {2}}, 0.5), "b"));
-    return e.Op("Conv", inputs, {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}});
+    return e.Op("Conv", inputs,
+                {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}});
   };
   e.Output("y", grows ? convolve(resize(x)) : resize(convolve(x)));
   return e.Finish();
@@ -116,7 +128,8 @@ Rule Make() {
   rule.before = "Conv(Resize(x), w[O, C, 1, 1], b)";
   rule.after = "Resize(Conv(x, w, b)), and the converse";
   rule.precondition =
-      "resizing of space only, read once; no bias, or shares that sum to one; the convolution moves to the smaller image";
+      "resizing of space only, read once; no bias, or shares that sum to one; the convolution "
+      "moves to the smaller image";
   rule.loses_when = "the convolution changes the channels so much that the copy grows by more";
   rule.match = &FindMatches;
   rule.apply = &Apply;

@@ -1,10 +1,11 @@
 // A convolution behind a nearest upsampling as one small convolution a phase on the small image.
 //
 //   before  Conv(Resize(x){nearest, by s_h, s_w, ..}, w){stride 1}
-//   after   interleave_r(Conv(x, w_r)),  w_r[e] = sum of the taps t with floor((r - pad + t*d) / s) = e
-//   exact, borders included: position u of the large image is padding where floor(u / s) is padding of the small one. A 3x3
-//   kernel behind an upsampling by 2 becomes four 2x2 kernels: 4/9 of the arithmetic, and the large image is never made.
-//   loses when interleaving costs more than that saves.
+//   after   interleave_r(Conv(x, w_r)),  w_r[e] = sum of the taps t with floor((r - pad + t*d) / s)
+//   = e exact, borders included: position u of the large image is padding where floor(u / s) is
+//   padding of the small one. A 3x3 kernel behind an upsampling by 2 becomes four 2x2 kernels: 4/9
+//   of the arithmetic, and the large image is never made. loses when interleaving costs more than
+//   that saves.
 // Source: sub-pixel convolution (Shi et al. 2016), nearest case.
 
 #include <algorithm>
@@ -22,15 +23,19 @@ constexpr int64_t kMaxPhases = 16;
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
-/// Scales of the spatial dimensions when output o of the node reads floor(o / scale); empty otherwise.
+/// Scales of the spatial dimensions when output o of the node reads floor(o / scale); empty
+/// otherwise.
 Ints CopyScales(const Graph& graph, const Node& resize) {
   const Shape& from = graph.type(resize.inputs[0]).shape;
   const Shape& to = resize.outputs[0].shape;
-  if (resize.attrs.Str("mode") != "nearest" || from.size() < 3 || from[0] != to[0] || from[1] != to[1]) return {};
+  if (resize.attrs.Str("mode") != "nearest" || from.size() < 3 || from[0] != to[0] ||
+      from[1] != to[1])
+    return {};
   const std::string& where = resize.attrs.Str("coordinate_transformation_mode");
   const std::string& rounding = resize.attrs.Str("nearest_mode");
   const bool floors = where == "asymmetric" && rounding == "floor";
-  const bool rounds = where == "half_pixel" && (rounding == "round_prefer_floor" || rounding == "round_prefer_ceil");
+  const bool rounds = where == "half_pixel" &&
+                      (rounding == "round_prefer_floor" || rounding == "round_prefer_ceil");
   if (!floors && !rounds) return {};
   Ints scales;
   int64_t phases = 1;
@@ -50,17 +55,23 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (conv.op->name != "Conv" || !IsWeight(graph, conv.inputs[1])) return {};
   if (HasRunTimeBias(graph, conv)) return {};
   const int32_t resize = conv.inputs[0].node;
-  if (graph.node(resize).op->name != "Resize" || CopyScales(graph, graph.node(resize)).empty()) return {};
+  if (graph.node(resize).op->name != "Resize" || CopyScales(graph, graph.node(resize)).empty())
+    return {};
   const ConvShape shape = ShapeOf(graph, node);
-  const bool plain = std::all_of(shape.windows.begin(), shape.windows.end(), [](const Window& w) { return w.stride == 1; });
+  const bool plain = std::all_of(shape.windows.begin(), shape.windows.end(),
+                                 [](const Window& w) { return w.stride == 1; });
   if (!plain || IsPointwiseConv(shape) || 2 + 2 * shape.windows.size() > kMaxRank) return {};
   if (graph.users(resize).size() != 1 || graph.IsOutput(resize)) return {};
   return {{{resize, node}, {}}};
 }
 
-/// Taps of dimension `d` that read the same small position, summed; `first` becomes the first small position of output 0.
-ValueId SumTaps(Emitter& e, ValueId w, size_t d, const Window& window, int64_t scale, int64_t phase, int64_t& first) {
-  const auto small = [&](int64_t tap) { return FloorDiv(phase - window.pad_begin + tap * window.dilation, scale); };
+/// Taps of dimension `d` that read the same small position, summed; `first` becomes the first small
+/// position of output 0.
+ValueId SumTaps(Emitter& e, ValueId w, size_t d, const Window& window, int64_t scale, int64_t phase,
+                int64_t& first) {
+  const auto small = [&](int64_t tap) {
+    return FloorDiv(phase - window.pad_begin + tap * window.dilation, scale);
+  };
   first = small(0);
   std::vector<ValueId> sums;
   const int64_t dim = static_cast<int64_t>(d + 2);
@@ -75,7 +86,8 @@ ValueId SumTaps(Emitter& e, ValueId w, size_t d, const Window& window, int64_t s
     } else if (tap == begin + 1) {
       sums.push_back(e.Slice(w, dim, begin, tap));
     } else {
-      sums.push_back(e.Op("ReduceSum", {e.Slice(w, dim, begin, tap)}, {{"axes", Ints{dim}}, {"keepdims", int64_t{1}}}));
+      sums.push_back(e.Op("ReduceSum", {e.Slice(w, dim, begin, tap)},
+                          {{"axes", Ints{dim}}, {"keepdims", int64_t{1}}}));
     }
   }
   return e.Concat(sums, dim);
@@ -126,15 +138,20 @@ absl::StatusOr<Graph> Sample(Rng& rng) {
   Shape to = from;
   for (size_t d = 0; d < to.size(); ++d) to[d] *= static_cast<int64_t>(scales[d]);
   const bool floors = rng.Flip();
-  const ValueId up = e.Op("Resize", {e.Input("x", {DType::kF32, from})},
-                          {{"output_sizes", to},
-                           {"scales", scales},
-                           {"mode", std::string("nearest")},
-                           {"coordinate_transformation_mode", std::string(floors ? "asymmetric" : "half_pixel")},
-                           {"nearest_mode", std::string(floors ? "floor" : "round_prefer_floor")}});
+  const ValueId up =
+      e.Op("Resize", {e.Input("x", {DType::kF32, from})},
+           {{"output_sizes", to},
+            {"scales", scales},
+            {"mode", std::string("nearest")},
+            {"coordinate_transformation_mode", std::string(floors ? "asymmetric" : "half_pixel")},
+            {"nearest_mode", std::string(floors ? "floor" : "round_prefer_floor")}});
   std::vector<ValueId> inputs = {up, SampleWeight(e, rng, weight, "w")};
   if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {2}, "b"));
-  e.Output("y", e.Op("Conv", inputs, {{"strides", Ints(rank, 1)}, {"dilations", dilations}, {"pads", pads}, {"group", group}}));
+  e.Output("y", e.Op("Conv", inputs,
+                     {{"strides", Ints(rank, 1)},
+                      {"dilations", dilations},
+                      {"pads", pads},
+                      {"group", group}}));
   return e.Finish();
 }
 
@@ -143,8 +160,11 @@ Rule Make() {
   rule.name = "upsample_phases";
   rule.family = "phases";
   rule.before = "Conv(Resize(x){nearest, by s}, w){stride 1}";
-  rule.after = "interleaved Conv(x, w_r), a phase r each, with the taps that read one position summed";
-  rule.precondition = "whole scales, at most 16 phases, copying coordinates (asymmetric floor, half pixel rounded); read once";
+  rule.after =
+      "interleaved Conv(x, w_r), a phase r each, with the taps that read one position summed";
+  rule.precondition =
+      "whole scales, at most 16 phases, copying coordinates (asymmetric floor, half pixel "
+      "rounded); read once";
   rule.loses_when = "interleaving costs more than the smaller kernels save";
   rule.match = &FindMatches;
   rule.apply = &Apply;

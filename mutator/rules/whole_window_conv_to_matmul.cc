@@ -1,4 +1,5 @@
-// Convolutions whose one window is the whole input, as a matrix product: classifiers and discriminators end so.
+// Convolutions whose one window is the whole input, as a matrix product: classifiers and
+// discriminators end so.
 //
 //   before  Conv(x[N, C, K..], w[O, C, K..]){no padding, dilation 1, group 1}
 //   after   Reshape(MatMul(x[N, C*K..], w[O, C*K..]^T) + bias)
@@ -13,9 +14,11 @@ namespace {
 
 bool Accepts(const ConvShape& shape) {
   const auto whole = [](const Window& w) {
-    return w.kernel == w.input && w.pad_begin == 0 && w.pad_end == 0 && (w.dilation == 1 || w.kernel == 1);
+    return w.kernel == w.input && w.pad_begin == 0 && w.pad_end == 0 &&
+           (w.dilation == 1 || w.kernel == 1);
   };
-  return shape.group == 1 && !IsPointwiseConv(shape) && std::all_of(shape.windows.begin(), shape.windows.end(), whole);
+  return shape.group == 1 && !IsPointwiseConv(shape) &&
+         std::all_of(shape.windows.begin(), shape.windows.end(), whole);
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
@@ -27,7 +30,8 @@ absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {
   const ValueId x = e.InputsOf(subprogram)[0];
   const Shape out = conv.outputs[0].shape;
   const int64_t depth = NumElements(e.shape(x)) / out[0];
-  const ValueId w = e.Reshape(e.CopyConstantExpression(subprogram, conv.inputs[1]), {out[1], depth});
+  const ValueId w =
+      e.Reshape(e.CopyConstantExpression(subprogram, conv.inputs[1]), {out[1], depth});
   ValueId y = e.MatMul(e.Reshape(x, {out[0], depth}), e.Transpose(w, {1, 0}));
   if (conv.inputs.size() > 2) y = e.Add(y, e.CopyConstantExpression(subprogram, conv.inputs[2]));
   e.Output("out0", EmitTail(e, subprogram, link, e.Reshape(y, out)));
@@ -53,7 +57,9 @@ Rule Make() {
   rule.after = "Reshape(MatMul(x[N, C*K..], w[O, C*K..]^T) + bias)";
   rule.precondition = "the kernel is as large as the input, no padding, dilation 1, group 1";
   rule.loses_when = "the copy of a blocked layout costs more than the product gains";
-  rule.match = [](const Graph& graph, int32_t node) { return MatchLink(graph, node, Accepts, {{}}); };
+  rule.match = [](const Graph& graph, int32_t node) {
+    return MatchLink(graph, node, Accepts, {{}});
+  };
   rule.apply = &Apply;
   rule.sample = &Sample;
   return rule;

@@ -1,4 +1,5 @@
-// Operators that are constants once shapes are static, and operators that mean nothing at inference.
+// Operators that are constants once shapes are static, and operators that mean nothing at
+// inference.
 
 #include <cmath>
 
@@ -14,13 +15,17 @@ absl::Status ImportConstant(OpContext& op) {
   MENDEL_ASSIGN_OR_RETURN(const std::optional<Tensor> tensor, op.TensorAttribute("value"));
   if (tensor.has_value()) return op.SetOutput(0, op.NamedConstant(*tensor));
   if (op.HasAttribute("value_int"))
-    return op.SetOutput(0, op.Literal(Tensor::FromInts({DType::kI64, {}}, {{op.Int("value_int", 0)}})));
-  if (op.HasAttribute("value_float")) return op.SetOutput(0, op.Literal(Tensor::Scalar(DType::kF32, op.Float("value_float", 0))));
+    return op.SetOutput(
+        0, op.Literal(Tensor::FromInts({DType::kI64, {}}, {{op.Int("value_int", 0)}})));
+  if (op.HasAttribute("value_float"))
+    return op.SetOutput(0, op.Literal(Tensor::Scalar(DType::kF32, op.Float("value_float", 0))));
   if (const std::optional<Ints> ints = op.IntList("value_ints"); ints.has_value()) {
-    return op.SetOutput(0, op.Literal(Tensor::FromInts({DType::kI64, {static_cast<int64_t>(ints->size())}}, *ints)));
+    return op.SetOutput(0, op.Literal(Tensor::FromInts(
+                               {DType::kI64, {static_cast<int64_t>(ints->size())}}, *ints)));
   }
   if (const auto floats = op.FloatList("value_floats"); floats.has_value()) {
-    return op.SetOutput(0, op.NamedConstant(Tensor::FromDoubles({DType::kF32, {static_cast<int64_t>(floats->size())}}, *floats)));
+    return op.SetOutput(0, op.NamedConstant(Tensor::FromDoubles(
+                               {DType::kF32, {static_cast<int64_t>(floats->size())}}, *floats)));
   }
   return Unsupported("only dense tensors of numbers are supported as constants");
 }
@@ -29,14 +34,17 @@ absl::Status ImportConstantOfShape(OpContext& op) {
   MENDEL_ASSIGN_OR_RETURN(const Ints shape, op.ConstantInts(0, "shape"));
   MENDEL_ASSIGN_OR_RETURN(std::optional<Tensor> value, op.TensorAttribute("value"));
   if (!value.has_value()) value = Tensor::Scalar(DType::kF32, 0);
-  if (value->size() != 1) return InvalidInput("the value must have one element, not ", value->size());
+  if (value->size() != 1)
+    return InvalidInput("the value must have one element, not ", value->size());
   return op.SetOutput(0, op.Filled(*value, shape));
 }
 
 absl::Status ImportShape(OpContext& op) {
   const Shape& shape = op.shape(op.In(0));
   const int64_t rank = static_cast<int64_t>(shape.size());
-  const auto clamp = [rank](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
+  const auto clamp = [rank](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
+  };
   const int64_t start = clamp(op.Int("start", 0));
   const int64_t end = std::max(start, clamp(op.Int("end", rank)));
   const Shape part(shape.begin() + start, shape.begin() + end);
@@ -51,33 +59,40 @@ absl::Status ImportSize(OpContext& op) {
 /// Number of elements of start, start + delta, ... before limit; negative when there are too many.
 template <class T>
 int64_t RangeCount(T start, T limit, T delta) {
-  const double count = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta));
+  const double count = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) /
+                                 static_cast<double>(delta));
   if (!(count <= static_cast<double>(kMaxRange))) return -1;
   return count > 0 ? static_cast<int64_t>(count) : 0;
 }
 
 absl::Status ImportRange(OpContext& op) {
+  op.Ignore("stash_type");  // the definition multiplies, where others add up rounded sums
   for (int k = 0; k < 3; ++k) {
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<double> value, op.ConstantDoubles(k, "bounds of the range"));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<double> value,
+                            op.ConstantDoubles(k, "bounds of the range"));
     if (value.size() != 1) return InvalidInput("the bounds of the range must be single elements");
-    if (op.type(op.In(k)).dtype != op.type(op.In(0)).dtype) return InvalidInput("the bounds of the range must have one dtype");
+    if (op.type(op.In(k)).dtype != op.type(op.In(0)).dtype)
+      return InvalidInput("the bounds of the range must have one dtype");
   }
   const auto element = [&](int k) -> const Tensor& { return *op.ConstantOf(op.In(k)); };
   const DType dtype = element(0).dtype();
   if (element(2).DoubleAt(0) == 0) return InvalidInput("the step of the range is zero");
-  const int64_t count = IsIntegral(dtype) ? RangeCount(element(0).IntAt(0), element(1).IntAt(0), element(2).IntAt(0))
-                                          : RangeCount(element(0).DoubleAt(0), element(1).DoubleAt(0), element(2).DoubleAt(0));
+  const int64_t count =
+      IsIntegral(dtype)
+          ? RangeCount(element(0).IntAt(0), element(1).IntAt(0), element(2).IntAt(0))
+          : RangeCount(element(0).DoubleAt(0), element(1).DoubleAt(0), element(2).DoubleAt(0));
   if (count < 0) return Unsupported("the range has more than 2^22 elements or is not finite");
   if (IsFloat(dtype)) {
     std::vector<double> values;
-    for (int64_t k = 0; k < count; ++k) values.push_back(element(0).DoubleAt(0) + static_cast<double>(k) * element(2).DoubleAt(0));
+    for (int64_t k = 0; k < count; ++k)
+      values.push_back(element(0).DoubleAt(0) + static_cast<double>(k) * element(2).DoubleAt(0));
     return op.SetOutput(0, op.Literal(Tensor::FromDoubles({dtype, {count}}, values)));
   }
   std::vector<int64_t> values;
   for (int64_t k = 0; k < count; ++k) {
     // Wrapping arithmetic: hostile bounds must not overflow.
-    const uint64_t value =
-        static_cast<uint64_t>(element(0).IntAt(0)) + static_cast<uint64_t>(k) * static_cast<uint64_t>(element(2).IntAt(0));
+    const uint64_t value = static_cast<uint64_t>(element(0).IntAt(0)) +
+                           static_cast<uint64_t>(k) * static_cast<uint64_t>(element(2).IntAt(0));
     values.push_back(static_cast<int64_t>(value));
   }
   return op.SetOutput(0, op.Literal(Tensor::FromInts({dtype, {count}}, values)));
@@ -88,6 +103,8 @@ absl::Status ImportIdentity(OpContext& op) { return op.SetOutput(0, op.In(0)); }
 absl::Status ImportDropout(OpContext& op) {
   op.Ignore("ratio");
   op.Ignore("seed");
+  if (op.version() < 7 && op.Int("is_test", 0) == 0)
+    return Unsupported("Dropout in training mode is not supported");
   if (op.Has(2)) {
     const Tensor* training = op.ConstantOf(op.In(2));
     if (training == nullptr || training->size() != 1 || training->DoubleAt(0) != 0) {
@@ -100,14 +117,25 @@ absl::Status ImportDropout(OpContext& op) {
 }
 
 absl::Status ImportCast(OpContext& op) {
-  const auto dtype = DTypeFromOnnx(static_cast<int32_t>(op.Int("to", 0)));
+  op.Ignore("saturate");    // concerns 8-bit floats only, which DTypeFromOnnx refuses
+  op.Ignore("round_mode");  // the same
+  int32_t to = 0;
+  if (op.version() < 6) {  // by name
+    onnx::TensorProto::DataType named = onnx::TensorProto::UNDEFINED;
+    if (!onnx::TensorProto::DataType_Parse(op.Str("to", ""), &named))
+      return InvalidInput("unknown element type '", op.Str("to", ""), "'");
+    to = named;
+  } else {
+    to = static_cast<int32_t>(op.Int("to", 0));
+  }
+  const auto dtype = DTypeFromOnnx(to);
   if (!dtype.ok()) return dtype.status();
-  op.Ignore("saturate");  // concerns 8-bit floats only, which DTypeFromOnnx refuses
   return op.SetOutput(0, op.Cast(op.In(0), *dtype));
 }
 
 absl::Status ImportCastLike(OpContext& op) {
   op.Ignore("saturate");
+  op.Ignore("round_mode");
   return op.SetOutput(0, op.Cast(op.In(0), op.type(op.In(1)).dtype));
 }
 
@@ -123,7 +151,8 @@ absl::Status ImportEyeLike(OpContext& op) {
   std::vector<double> values(static_cast<size_t>(NumElements(like.shape)), 0.0);
   for (int64_t row = 0; row < like.shape[0]; ++row) {
     const int64_t column = row + k;
-    if (column >= 0 && column < like.shape[1]) values[static_cast<size_t>(row * like.shape[1] + column)] = 1;
+    if (column >= 0 && column < like.shape[1])
+      values[static_cast<size_t>(row * like.shape[1] + column)] = 1;
   }
   return op.SetOutput(0, op.Literal(Tensor::FromDoubles({dtype, like.shape}, values)));
 }
@@ -131,7 +160,8 @@ absl::Status ImportEyeLike(OpContext& op) {
 absl::Status ImportIf(OpContext& op) {
   const Tensor* condition = op.ConstantOf(op.In(0));
   if (condition == nullptr || condition->size() != 1) {
-    return Unsupported("the condition depends on run-time values; --bind NAME=file.npy can fix an input");
+    return Unsupported(
+        "the condition depends on run-time values; --bind NAME=file.npy can fix an input");
   }
   const onnx::GraphProto* yes = op.GraphAttribute("then_branch");
   const onnx::GraphProto* no = op.GraphAttribute("else_branch");

@@ -1,4 +1,5 @@
-// Einsum of any number of operands, with "...": the language's Einsum has exactly two operands and letters only.
+// Einsum of any number of operands, with "...": the language's Einsum has exactly two operands and
+// letters only.
 
 #include <algorithm>
 #include <string>
@@ -20,7 +21,9 @@ struct Equation {
   bool has_output = false;
 };
 
-bool Contains(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
+bool Contains(const std::string& labels, char label) {
+  return labels.find(label) != std::string::npos;
+}
 
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 constexpr std::string_view kEllipsis = "...";
@@ -43,8 +46,11 @@ absl::StatusOr<Equation> Parse(const std::string& text) {
   std::vector<std::string> terms = equation.operands;
   terms.push_back(equation.output);
   for (std::string term : terms) {
-    if (const size_t at = term.find(kEllipsis); at != std::string::npos) term.erase(at, kEllipsis.size());
-    const bool letters = std::all_of(term.begin(), term.end(), [](char c) { return kLetters.find(c) != std::string_view::npos; });
+    if (const size_t at = term.find(kEllipsis); at != std::string::npos)
+      term.erase(at, kEllipsis.size());
+    const bool letters = std::all_of(term.begin(), term.end(), [](char c) {
+      return kLetters.find(c) != std::string_view::npos;
+    });
     if (!letters) return InvalidInput("equation '", text, "' cannot be read");
   }
   return equation;
@@ -61,8 +67,8 @@ std::string FreeLetters(const Equation& equation, size_t count) {
   return free;
 }
 
-/// Replaces "..." by letters; the last ones of `letters` stand for the last dimensions. Where an operand's extent under "..." is
-/// one, the dimension is dropped: broadcasting needs no label.
+/// Replaces "..." by letters; the last ones of `letters` stand for the last dimensions. Where an
+/// operand's extent under "..." is one, the dimension is dropped: broadcasting needs no label.
 absl::Status Expand(OpContext& op, const std::string& letters, Term& term) {
   const size_t at = term.labels.find(kEllipsis);
   const Shape shape = op.shape(term.value);
@@ -72,7 +78,8 @@ absl::Status Expand(OpContext& op, const std::string& letters, Term& term) {
   }
   if (at == std::string::npos) return absl::OkStatus();
   const size_t covered = shape.size() - named;
-  if (covered > letters.size()) return Unsupported("the equation needs more than ", kLetters.size(), " labels");
+  if (covered > letters.size())
+    return Unsupported("the equation needs more than ", kLetters.size(), " labels");
   std::string labels = letters.substr(letters.size() - covered);
   Shape kept = shape;
   for (size_t d = covered; d-- > 0;) {
@@ -100,9 +107,11 @@ std::string ImplicitOutput(const Equation& equation) {
   return (ellipsis ? std::string(kEllipsis) : "") + output;
 }
 
-absl::StatusOr<Term> Multiply(OpContext& op, const Term& a, const Term& b, const std::string& output) {
+absl::StatusOr<Term> Multiply(OpContext& op, const Term& a, const Term& b,
+                              const std::string& output) {
   const std::string equation = Cat(a.labels, ",", b.labels, "->", output);
-  MENDEL_ASSIGN_OR_RETURN(const ValueId value, op.Emit("Einsum", {a.value, b.value}, {{"equation", equation}}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId value,
+                          op.Emit("Einsum", {a.value, b.value}, {{"equation", equation}}));
   return Term{value, output};
 }
 
@@ -111,7 +120,8 @@ absl::StatusOr<ValueId> Arrange(OpContext& op, Term term, const std::string& out
   std::string distinct = term.labels;
   std::sort(distinct.begin(), distinct.end());
   if (std::adjacent_find(distinct.begin(), distinct.end()) != distinct.end()) {  // a diagonal
-    MENDEL_ASSIGN_OR_RETURN(const Term product, Multiply(op, term, {op.ScalarLike(term.value, 1), ""}, output));
+    MENDEL_ASSIGN_OR_RETURN(const Term product,
+                            Multiply(op, term, {op.ScalarLike(term.value, 1), ""}, output));
     return product.value;
   }
   Ints axes, perm;
@@ -124,7 +134,8 @@ absl::StatusOr<ValueId> Arrange(OpContext& op, Term term, const std::string& out
     }
   }
   if (!axes.empty()) {
-    MENDEL_ASSIGN_OR_RETURN(term.value, op.Emit("ReduceSum", {term.value}, {{"axes", axes}, {"keepdims", int64_t{0}}}));
+    MENDEL_ASSIGN_OR_RETURN(
+        term.value, op.Emit("ReduceSum", {term.value}, {{"axes", axes}, {"keepdims", int64_t{0}}}));
   }
   for (char label : output) perm.push_back(static_cast<int64_t>(kept.find(label)));
   return op.Transpose(term.value, perm);
@@ -134,21 +145,25 @@ absl::StatusOr<ValueId> Arrange(OpContext& op, Term term, const std::string& out
 std::string Present(const std::string& output, const std::vector<Term>& terms) {
   std::string present;
   for (char label : output) {
-    if (std::any_of(terms.begin(), terms.end(), [&](const Term& term) { return Contains(term.labels, label); })) present += label;
+    if (std::any_of(terms.begin(), terms.end(),
+                    [&](const Term& term) { return Contains(term.labels, label); }))
+      present += label;
   }
   return present;
 }
 
-absl::StatusOr<ValueId> Contract(OpContext& op, std::vector<Term> terms, const std::string& output) {
+absl::StatusOr<ValueId> Contract(OpContext& op, std::vector<Term> terms,
+                                 const std::string& output) {
   Term product = terms[0];
   for (size_t k = 1; k < terms.size(); ++k) {
-    // What a later operand or the output still needs is kept.
+    // Labels that a later operand or the output still needs are kept.
     std::string needed = output, labels;
     for (size_t later = k + 1; later < terms.size(); ++later) needed += terms[later].labels;
     for (char label : product.labels + terms[k].labels) {
       if (Contains(needed, label) && !Contains(labels, label)) labels.push_back(label);
     }
-    MENDEL_ASSIGN_OR_RETURN(product, Multiply(op, product, terms[k], k + 1 == terms.size() ? output : labels));
+    MENDEL_ASSIGN_OR_RETURN(
+        product, Multiply(op, product, terms[k], k + 1 == terms.size() ? output : labels));
   }
   return terms.size() > 1 ? absl::StatusOr<ValueId>(product.value) : Arrange(op, product, output);
 }
@@ -157,7 +172,8 @@ absl::Status ImportEinsum(OpContext& op) {
   MENDEL_ASSIGN_OR_RETURN(Equation equation, Parse(op.Str("equation", "")));
   MENDEL_ASSIGN_OR_RETURN(const std::vector<ValueId> inputs, op.AllInputs());
   if (equation.operands.size() != inputs.size()) {
-    return InvalidInput("the equation names ", equation.operands.size(), " operands, not ", inputs.size());
+    return InvalidInput("the equation names ", equation.operands.size(), " operands, not ",
+                        inputs.size());
   }
   if (!equation.has_output) equation.output = ImplicitOutput(equation);
   size_t covered = 0;  // dimensions under the longest "..."
@@ -165,18 +181,22 @@ absl::Status ImportEinsum(OpContext& op) {
   for (size_t k = 0; k < inputs.size(); ++k) {
     terms.push_back({inputs[k], equation.operands[k]});
     const size_t named = terms[k].labels.size() - kEllipsis.size();
-    if (terms[k].labels.find(kEllipsis) == std::string::npos || op.shape(inputs[k]).size() < named) continue;
+    if (terms[k].labels.find(kEllipsis) == std::string::npos || op.shape(inputs[k]).size() < named)
+      continue;
     covered = std::max(covered, op.shape(inputs[k]).size() - named);
   }
   const std::string letters = FreeLetters(equation, covered);
   for (Term& term : terms) MENDEL_RETURN_IF_ERROR(Expand(op, letters, term));
   std::string output = equation.output;
-  if (const size_t at = output.find(kEllipsis); at != std::string::npos) output.replace(at, kEllipsis.size(), letters);
+  if (const size_t at = output.find(kEllipsis); at != std::string::npos)
+    output.replace(at, kEllipsis.size(), letters);
   for (char label : output) {
     const bool known = Contains(letters, label) ||
-                       std::any_of(terms.begin(), terms.end(), [&](const Term& term) { return Contains(term.labels, label); });
+                       std::any_of(terms.begin(), terms.end(),
+                                   [&](const Term& term) { return Contains(term.labels, label); });
     if (!known || std::count(output.begin(), output.end(), label) != 1) {
-      return InvalidInput("output label '", std::string(1, label), "' must occur once there, and in an operand");
+      return InvalidInput("output label '", std::string(1, label),
+                          "' must occur once there, and in an operand");
     }
   }
   const std::string present = Present(output, terms);

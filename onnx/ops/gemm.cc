@@ -12,6 +12,7 @@ absl::StatusOr<ValueId> Scale(OpContext& op, ValueId value, double scale) {
 }
 
 absl::Status ImportGemm(OpContext& op) {
+  if (op.version() < 7) op.Ignore("broadcast");  // the shapes say whether C broadcasts
   ValueId a = op.In(0);
   ValueId b = op.In(1);
   if (op.rank(a) != 2 || op.rank(b) != 2) return InvalidInput("expects two matrices");
@@ -29,7 +30,8 @@ absl::Status ImportGemm(OpContext& op) {
   return op.SetOutput(0, op.Emit("Add", {product, bias}));
 }
 
-/// NumPy's rule: a vector on the left is a row, on the right a column, and its dimension leaves the result.
+/// NumPy's rule: a vector on the left is a row, on the right a column, and its dimension leaves the
+/// result.
 absl::Status ImportMatMul(OpContext& op) {
   ValueId a = op.In(0);
   ValueId b = op.In(1);

@@ -22,11 +22,14 @@ absl::Status ImportSplit(OpContext& op) {
   const int64_t extent = op.shape(op.In(0))[static_cast<size_t>(axis)];
   const int64_t parts = op.Int("num_outputs", op.node().output_size());
   if (!sizes.has_value()) {
-    if (parts < 1 || parts != op.node().output_size()) return InvalidInput("cannot split into ", parts, " parts");
-    if (extent % parts != 0 && op.opset() < 18) return InvalidInput("cannot split ", extent, " into ", parts, " equal parts");
+    if (parts < 1 || parts != op.node().output_size())
+      return InvalidInput("cannot split into ", parts, " parts");
+    if (extent % parts != 0 && op.version() < 18)
+      return InvalidInput("cannot split ", extent, " into ", parts, " equal parts");
     const int64_t size = (extent + parts - 1) / parts;
     sizes.emplace();
-    for (int64_t k = 0; k < parts; ++k) sizes->push_back(std::clamp<int64_t>(extent - k * size, 0, size));
+    for (int64_t k = 0; k < parts; ++k)
+      sizes->push_back(std::clamp<int64_t>(extent - k * size, 0, size));
   }
   int64_t sum = 0;
   for (int64_t size : *sizes) {
@@ -47,7 +50,8 @@ struct Ranges {
 };
 
 /// One dimension's range with ONNX's clamping; empty ranges become start = end.
-absl::Status AddRange(int64_t extent, int64_t start, int64_t end, int64_t step, size_t axis, Ranges& ranges) {
+absl::Status AddRange(int64_t extent, int64_t start, int64_t end, int64_t step, size_t axis,
+                      Ranges& ranges) {
   if (step == 0) return InvalidInput("a step is zero");
   step = std::clamp<int64_t>(step, -kMaxElements, kMaxElements);
   const auto from_end = [extent](int64_t at) { return at < 0 ? at + extent : at; };
@@ -77,25 +81,32 @@ absl::Status ImportSlice(OpContext& op) {
     axes.emplace();
     for (size_t k = 0; k < count; ++k) axes->push_back(static_cast<int64_t>(k));
   }
-  if (ends->size() != count || axes->size() != count || (steps.has_value() && steps->size() != count)) {
+  if (ends->size() != count || axes->size() != count ||
+      (steps.has_value() && steps->size() != count)) {
     return InvalidInput("starts, ends, axes and steps differ in length");
   }
   Ranges ranges{Ints(shape.size(), 0), shape, Ints(shape.size(), 1)};
   for (size_t k = 0; k < count; ++k) {
-    MENDEL_ASSIGN_OR_RETURN(const int64_t axis, op.Axis((*axes)[k], static_cast<int64_t>(shape.size())));
+    MENDEL_ASSIGN_OR_RETURN(const int64_t axis,
+                            op.Axis((*axes)[k], static_cast<int64_t>(shape.size())));
     const size_t d = static_cast<size_t>(axis);
-    MENDEL_RETURN_IF_ERROR(AddRange(shape[d], (*starts)[k], (*ends)[k], steps.has_value() ? (*steps)[k] : 1, d, ranges));
+    MENDEL_RETURN_IF_ERROR(AddRange(shape[d], (*starts)[k], (*ends)[k],
+                                    steps.has_value() ? (*steps)[k] : 1, d, ranges));
   }
-  if (ranges.starts == Ints(shape.size(), 0) && ranges.ends == shape && ranges.steps == Ints(shape.size(), 1)) {
+  if (ranges.starts == Ints(shape.size(), 0) && ranges.ends == shape &&
+      ranges.steps == Ints(shape.size(), 1)) {
     return op.SetOutput(0, op.In(0));
   }
-  return op.SetOutput(0, op.Emit("Slice", {op.In(0)}, {{"starts", ranges.starts}, {"ends", ranges.ends}, {"steps", ranges.steps}}));
+  return op.SetOutput(
+      0, op.Emit("Slice", {op.In(0)},
+                 {{"starts", ranges.starts}, {"ends", ranges.ends}, {"steps", ranges.steps}}));
 }
 
 /// Pads of all dimensions, begins first, from `given` for `axes`.
 absl::StatusOr<Ints> FullPads(OpContext& op, const Ints& given, const Ints& axes) {
   const size_t rank = op.shape(op.In(0)).size();
-  if (given.size() != 2 * axes.size()) return InvalidInput("has ", given.size(), " pads for ", axes.size(), " dimensions");
+  if (given.size() != 2 * axes.size())
+    return InvalidInput("has ", given.size(), " pads for ", axes.size(), " dimensions");
   Ints pads(2 * rank, 0);
   for (size_t k = 0; k < axes.size(); ++k) {
     MENDEL_ASSIGN_OR_RETURN(const int64_t axis, op.Axis(axes[k], static_cast<int64_t>(rank)));
@@ -128,24 +139,29 @@ absl::StatusOr<ValueId> CutNegativePads(OpContext& op, ValueId x, Ints& pads) {
     pads[d] = std::max<int64_t>(0, pads[d]);
     pads[rank + d] = std::max<int64_t>(0, pads[rank + d]);
   }
-  if (std::all_of(starts.begin(), starts.end(), [](int64_t start) { return start == 0; }) && ends == shape) return x;
+  if (std::all_of(starts.begin(), starts.end(), [](int64_t start) { return start == 0; }) &&
+      ends == shape)
+    return x;
   return op.Emit("Slice", {x}, {{"starts", starts}, {"ends", ends}, {"steps", Ints(rank, 1)}});
 }
 
 absl::Status ImportPad(OpContext& op) {
-  MENDEL_ASSIGN_OR_RETURN(const std::optional<Ints> given, op.AttributeOrInput("pads", 1));
+  MENDEL_ASSIGN_OR_RETURN(const std::optional<Ints> given,
+                          op.AttributeOrInput(op.version() < 2 ? "paddings" : "pads", 1));
   if (!given.has_value()) return InvalidInput("has no pads");
   MENDEL_ASSIGN_OR_RETURN(const Ints axes, PaddedAxes(op));
   MENDEL_ASSIGN_OR_RETURN(Ints pads, FullPads(op, *given, axes));
   const std::string mode = op.Str("mode", "constant");
   double value = op.Float("value", 0);
   if (op.Has(2)) {
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<double> values, op.ConstantDoubles(2, "padding value"));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<double> values,
+                            op.ConstantDoubles(2, "padding value"));
     if (values.size() != 1) return InvalidInput("the padding value must be one element");
     value = values[0];
   }
   MENDEL_ASSIGN_OR_RETURN(const ValueId x, CutNegativePads(op, op.In(0), pads));
-  if (std::all_of(pads.begin(), pads.end(), [](int64_t pad) { return pad == 0; })) return op.SetOutput(0, x);
+  if (std::all_of(pads.begin(), pads.end(), [](int64_t pad) { return pad == 0; }))
+    return op.SetOutput(0, x);
   return op.SetOutput(0, op.Emit("Pad", {x}, {{"pads", pads}, {"mode", mode}, {"value", value}}));
 }
 

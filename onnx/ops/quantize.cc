@@ -1,75 +1,114 @@
-// QuantizeLinear and DequantizeLinear in terms of what they mean: scale, round half to even, shift, clamp, and back.
+// QuantizeLinear and DequantizeLinear in terms of what they mean: scale, round half to even, shift,
+// clamp, and back.
 
 #include <utility>
 
-#include "onnx/op_context.h"
+#include "onnx/ops/quantized.h"
 #include "onnx/tensor_decode.h"
 
-namespace mendel::lowerings::quantize {
+namespace mendel {
+
+ValueId Quantized(Formula& f, ValueId x, std::optional<ValueId> zero, DType dtype) {
+  x = f.Op("Round", {x});
+  if (zero.has_value()) x = f.Add(x, f.Cast(*zero, f.dtype(x)));
+  const double low = static_cast<double>(LowestInteger(dtype));
+  const double high = static_cast<double>(HighestInteger(dtype));
+  return f.Cast(f.Op("Clip", {x}, {{"min", low}, {"max", high}}), dtype);
+}
+
+namespace lowerings::quantize {
 namespace {
 
-/// Scale or zero point: one element for all, or one for each position along the axis, shaped to broadcast against input 0.
-absl::StatusOr<ValueId> Parameter(OpContext& op, int k, int64_t axis_attribute) {
+/// Scales or zero points, of rank 0, 1 or that of x.
+struct Granularity {
+  int64_t axis = 0;
+  int64_t block = 0;
+};
+
+Granularity ReadGranularity(OpContext& op) { return {op.Int("axis", 1), op.Int("block_size", 0)}; }
+
+/// A parameter for each block along the axis, repeated for the block's positions.
+ValueId Repeated(Formula& f, ValueId value, const Shape& x, size_t axis, int64_t block) {
+  Shape shape = f.shape(value);
+  const int64_t blocks = shape[axis];
+  if (blocks * block < x[axis] || (blocks - 1) * block >= x[axis]) {
+    f.Fail(InvalidInput(blocks, " blocks of ", block, " do not cover an extent of ", x[axis]));
+    return value;
+  }
+  Shape wide = shape;
+  wide.insert(wide.begin() + static_cast<int64_t>(axis) + 1, 1);
+  value = f.Reshape(value, wide);
+  wide[axis + 1] = block;
+  value = f.Expand(value, wide);
+  shape[axis] = blocks * block;
+  return f.Slice(f.Reshape(value, shape), static_cast<int64_t>(axis), 0, x[axis]);
+}
+
+/// Scale or zero point, shaped to broadcast against input 0.
+ValueId Parameter(OpContext& op, Formula& f, int k, const Granularity& granularity) {
   const ValueId value = op.In(k);
-  if (NumElements(op.shape(value)) == 1) return op.Reshape(value, {});
-  const ValueId x = op.In(0);
-  MENDEL_ASSIGN_OR_RETURN(const int64_t axis, op.Axis(axis_attribute, op.rank(x)));
-  const int64_t extent = op.shape(x)[static_cast<size_t>(axis)];
-  if (op.shape(value) != Shape{extent}) {
-    return InvalidInput("input ", k, " must have one element or ", extent, ", not ", ShapeString(op.shape(value)));
+  const Shape x = op.shape(op.In(0)), shape = op.shape(value);
+  if (NumElements(shape) == 1 && granularity.block == 0) return f.Reshape(value, {});
+  const auto axis = op.Axis(granularity.axis, static_cast<int64_t>(x.size()));
+  f.Fail(axis.status());
+  if (!f.ok()) return value;
+  const size_t d = static_cast<size_t>(*axis);
+  if (granularity.block == 0 && shape == Shape{x[d]}) {
+    Shape along(x.size(), 1);
+    along[d] = x[d];
+    return f.Reshape(value, along);
   }
-  Shape shape(op.shape(x).size(), 1);
-  shape[static_cast<size_t>(axis)] = extent;
-  return op.Reshape(value, shape);
+  Shape other = shape;
+  if (other.size() == x.size()) other[d] = x[d];
+  if (granularity.block < 1 || other != x) {
+    f.Fail(InvalidInput("input ", k, " must have one element, ", x[d],
+                        " elements, or one a block of ", ShapeString(x), ", not ",
+                        ShapeString(shape)));
+    return value;
+  }
+  return Repeated(f, value, x, d, granularity.block);
 }
 
-absl::Status RefuseBlocks(OpContext& op) {
-  if (op.Int("block_size", 0) != 0) return Unsupported("quantisation in blocks is not supported");
-  return absl::OkStatus();
+/// The dtype that attribute `name` states, else `otherwise`.
+DType DTypeAttribute(OpContext& op, Formula& f, std::string_view name, DType otherwise) {
+  const int64_t given = op.Int(name, 0);
+  if (given == 0) return otherwise;
+  const auto dtype = DTypeFromOnnx(static_cast<int32_t>(given));
+  f.Fail(dtype.status());
+  return dtype.ok() ? *dtype : otherwise;
 }
 
-/// (x - zero point) * scale; the difference in 32 bits, where it cannot wrap.
+/// (x - zero point) * scale; the difference in 64 bits, where it cannot wrap.
 absl::Status ImportDequantizeLinear(OpContext& op) {
-  MENDEL_RETURN_IF_ERROR(RefuseBlocks(op));
-  const int64_t axis = op.Int("axis", 1);
-  MENDEL_ASSIGN_OR_RETURN(const ValueId scale, Parameter(op, 1, axis));
-  MENDEL_ASSIGN_OR_RETURN(ValueId x, op.Cast(op.In(0), DType::kI32));
+  Formula f(op);
+  const Granularity granularity = ReadGranularity(op);
+  ValueId scale = Parameter(op, f, 1, granularity);
+  const DType dtype = DTypeAttribute(op, f, "output_dtype", f.dtype(scale));
+  ValueId x = op.In(0);
   if (op.Has(2)) {
-    MENDEL_ASSIGN_OR_RETURN(ValueId zero, Parameter(op, 2, axis));
-    MENDEL_ASSIGN_OR_RETURN(zero, op.Cast(zero, DType::kI32));
-    MENDEL_ASSIGN_OR_RETURN(x, op.Emit("Sub", {x, zero}));
+    const DType wide = op.type(x).dtype == DType::kI32 ? DType::kI64 : DType::kI32;
+    x = f.Sub(f.Cast(x, wide), f.Cast(Parameter(op, f, 2, granularity), wide));
   }
-  MENDEL_ASSIGN_OR_RETURN(x, op.Cast(x, op.type(scale).dtype));
-  return op.SetOutput(0, op.Emit("Mul", {x, scale}));
-}
-
-absl::StatusOr<DType> QuantizedType(OpContext& op) {
-  DType dtype = op.Has(2) ? op.type(op.In(2)).dtype : DType::kU8;
-  if (const int64_t given = op.Int("output_dtype", 0); given != 0) {
-    MENDEL_ASSIGN_OR_RETURN(dtype, DTypeFromOnnx(static_cast<int32_t>(given)));
-  }
-  if (dtype != DType::kU8 && dtype != DType::kI8) return Unsupported("quantisation to ", DTypeName(dtype), " is not supported");
-  return dtype;
+  f.SetOutput(0, f.Mul(f.Cast(x, dtype), f.Cast(scale, dtype)));
+  return f.status();
 }
 
 /// round(x / scale) + zero point, clamped to what the type holds.
 absl::Status ImportQuantizeLinear(OpContext& op) {
-  MENDEL_RETURN_IF_ERROR(RefuseBlocks(op));
+  Formula f(op);
   op.Ignore("saturate");  // concerns 8-bit floats only
-  const int64_t axis = op.Int("axis", 1);
-  MENDEL_ASSIGN_OR_RETURN(const DType dtype, QuantizedType(op));
-  MENDEL_ASSIGN_OR_RETURN(ValueId scale, Parameter(op, 1, axis));
-  MENDEL_ASSIGN_OR_RETURN(ValueId x, op.Cast(op.In(0), op.type(scale).dtype));
-  MENDEL_ASSIGN_OR_RETURN(x, op.Emit("Div", {x, scale}));
-  MENDEL_ASSIGN_OR_RETURN(x, op.Emit("Round", {x}));
-  if (op.Has(2)) {
-    MENDEL_ASSIGN_OR_RETURN(ValueId zero, Parameter(op, 2, axis));
-    MENDEL_ASSIGN_OR_RETURN(zero, op.Cast(zero, op.type(x).dtype));
-    MENDEL_ASSIGN_OR_RETURN(x, op.Emit("Add", {x, zero}));
-  }
-  const double low = dtype == DType::kU8 ? 0 : -128, high = dtype == DType::kU8 ? 255 : 127;
-  MENDEL_ASSIGN_OR_RETURN(x, op.Emit("Clip", {x}, {{"min", low}, {"max", high}}));
-  return op.SetOutput(0, op.Cast(x, dtype));
+  const Granularity granularity = ReadGranularity(op);
+  const DType dtype =
+      DTypeAttribute(op, f, "output_dtype", op.Has(2) ? op.type(op.In(2)).dtype : DType::kU8);
+  if (IsFloat(dtype) || DTypeSize(dtype) > 2 || dtype == DType::kBool)
+    return Unsupported("quantization to ", DTypeName(dtype), " is not supported");
+  ValueId scale = Parameter(op, f, 1, granularity);
+  const DType precision = DTypeAttribute(op, f, "precision", f.dtype(scale));
+  const ValueId quotient = f.Div(f.Cast(op.In(0), precision), f.Cast(scale, precision));
+  std::optional<ValueId> zero;
+  if (op.Has(2)) zero = Parameter(op, f, 2, granularity);
+  f.SetOutput(0, Quantized(f, quotient, zero, dtype));
+  return f.status();
 }
 
 const OpImportRegistrar registrar({
@@ -78,4 +117,5 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel::lowerings::quantize
+}  // namespace lowerings::quantize
+}  // namespace mendel

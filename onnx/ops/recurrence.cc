@@ -11,10 +11,15 @@ constexpr int64_t kMaxSteps = 1024;
 
 /// Activations without parameters, ONNX's name to the language's.
 absl::StatusOr<std::string> Activation(const std::string& name) {
-  static const auto* const kKnown = new std::map<std::string, std::string>{
-      {"relu", "Relu"}, {"tanh", "Tanh"}, {"sigmoid", "Sigmoid"}, {"softsign", "Softsign"}, {"softplus", "Softplus"}};
+  static const auto* const kKnown =
+      new std::map<std::string, std::string>{{"relu", "Relu"},
+                                             {"tanh", "Tanh"},
+                                             {"sigmoid", "Sigmoid"},
+                                             {"softsign", "Softsign"},
+                                             {"softplus", "Softplus"}};
   std::string lower = name;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
   const auto found = kKnown->find(lower);
   if (found == kKnown->end()) return Unsupported("activation '", name, "' is not supported");
   return found->second;
@@ -38,8 +43,10 @@ absl::Status Recurrence::Prepare() {
   steps_ = op_.shape(x_)[0];
   batch_ = op_.shape(x_)[1];
   hidden_ = op_.shape(op_.In(2))[2];
-  if (op_.Int("hidden_size", hidden_) != hidden_) return InvalidInput("hidden_size is not that of R");
-  if (steps_ < 1 || steps_ > kMaxSteps) return Unsupported(steps_, " steps are not supported (1 to ", kMaxSteps, ")");
+  if (op_.Int("hidden_size", hidden_) != hidden_)
+    return InvalidInput("hidden_size is not that of R");
+  if (steps_ < 1 || steps_ > kMaxSteps)
+    return Unsupported(steps_, " steps are not supported (1 to ", kMaxSteps, ")");
   MENDEL_RETURN_IF_ERROR(CheckShapes());
   MENDEL_RETURN_IF_ERROR(CheckLengths());
   return ReadActivations();
@@ -97,14 +104,17 @@ absl::Status Recurrence::CheckShapes() const {
 absl::Status Recurrence::CheckLengths() const {
   if (!op_.Has(4)) return absl::OkStatus();
   MENDEL_ASSIGN_OR_RETURN(const Ints lengths, op_.ConstantInts(4, "sequence lengths"));
-  const bool full = std::all_of(lengths.begin(), lengths.end(), [&](int64_t length) { return length == steps_; });
-  return full ? absl::OkStatus() : Unsupported("sequences shorter than ", steps_, " steps are not supported");
+  const bool full =
+      std::all_of(lengths.begin(), lengths.end(), [&](int64_t length) { return length == steps_; });
+  return full ? absl::OkStatus()
+              : Unsupported("sequences shorter than ", steps_, " steps are not supported");
 }
 
 absl::Status Recurrence::ReadActivations() {
   const std::vector<std::string> defaults = activations_;
   activations_.clear();
-  for (int64_t d = 0; d < directions_; ++d) activations_.insert(activations_.end(), defaults.begin(), defaults.end());
+  for (int64_t d = 0; d < directions_; ++d)
+    activations_.insert(activations_.end(), defaults.begin(), defaults.end());
   for (const onnx::AttributeProto& attribute : op_.node().attribute()) {
     if (attribute.name() == "activation_alpha" || attribute.name() == "activation_beta") {
       return Unsupported("activations with parameters are not supported");
@@ -125,7 +135,8 @@ absl::Status Recurrence::ReadActivations() {
 absl::StatusOr<ValueId> Recurrence::Weights(int k, int64_t d) {
   MENDEL_ASSIGN_OR_RETURN(const Values each, Parts(op_.In(k), 0, directions_));
   const Shape& shape = op_.shape(op_.In(k));
-  MENDEL_ASSIGN_OR_RETURN(const ValueId matrix, op_.Reshape(each[static_cast<size_t>(d)], {shape[1], shape[2]}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId matrix,
+                          op_.Reshape(each[static_cast<size_t>(d)], {shape[1], shape[2]}));
   return op_.Transpose(matrix, {1, 0});
 }
 
@@ -155,7 +166,8 @@ absl::StatusOr<ValueId> Recurrence::FirstState(int k, int64_t d) {
   if (layout_ != 0) {
     MENDEL_ASSIGN_OR_RETURN(states, op_.Transpose(states, {1, 0, 2}));
   }
-  if (op_.shape(states) != Shape{directions_, batch_, hidden_}) return InvalidInput("the first state has a wrong shape");
+  if (op_.shape(states) != Shape{directions_, batch_, hidden_})
+    return InvalidInput("the first state has a wrong shape");
   MENDEL_ASSIGN_OR_RETURN(const Values each, Parts(states, 0, directions_));
   return op_.Reshape(each[static_cast<size_t>(d)], {batch_, hidden_});
 }

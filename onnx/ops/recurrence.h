@@ -1,5 +1,6 @@
-// What RNN, GRU and LSTM have in common: layouts, directions, biases, and the loop over time, unrolled into ordinary nodes, so that
-// rules, judge and backends need to know nothing of recurrence. The input side of all steps is one product.
+// Common parts of RNN, GRU and LSTM: layouts, directions, biases, and the loop over time,
+// unrolled into ordinary nodes, so that rules, verifier and backends need to know nothing of
+// recurrence. The input side of all steps is one product.
 #ifndef MENDEL_ONNX_OPS_RECURRENCE_H_
 #define MENDEL_ONNX_OPS_RECURRENCE_H_
 
@@ -23,29 +24,34 @@ class Recurrence {
     ValueId recurrent;                      ///< weights [hidden, gates * hidden]
     std::optional<ValueId> recurrent_bias;  ///< [gates * hidden], when the operator adds it itself
   };
-  /// One step: from its input side [N, gates * hidden] and the state before, each [N, hidden], which it replaces. state[0] is the
-  /// output.
+  /// A step takes its input side [N, gates * hidden] and the state before, each [N, hidden], and
+  /// replaces the state. state[0] is the output.
   using Step = std::function<absl::Status(const Direction&, ValueId input, Values& state)>;
 
   /// `activations`: the defaults of one direction.
   Recurrence(OpContext& op, int64_t gates, std::vector<std::string> activations)
       : op_(op), gates_(gates), activations_(std::move(activations)) {}
 
-  /// Reads attributes and checks shapes. Unimplemented: clipping, activations with parameters, sequences of different lengths.
+  /// Reads attributes and checks shapes. Unimplemented: clipping, activations with parameters,
+  /// sequences of different lengths.
   absl::Status Prepare();
-  /// Emits all steps and sets the outputs. `states`: indices of the inputs that hold the first states. `own_bias`: the step adds
-  /// the recurrent bias.
+  /// Emits all steps and sets the outputs. `states`: indices of the inputs that hold the first
+  /// states. `own_bias`: the step adds the recurrent bias.
   absl::Status Run(const std::vector<int>& states, bool own_bias, const Step& step);
 
   // For steps.
   absl::StatusOr<ValueId> Activate(ValueId x, const Direction& direction, size_t k);
-  absl::StatusOr<ValueId> Emit(std::string_view name, Values inputs) { return op_.Emit(name, std::move(inputs)); }
+  absl::StatusOr<ValueId> Emit(std::string_view name, Values inputs) {
+    return op_.Emit(name, std::move(inputs));
+  }
   /// `count` equal parts along `axis`.
   absl::StatusOr<Values> Parts(ValueId value, int64_t axis, int64_t count);
   /// Row `d` of input `k` [directions, columns] as [columns].
   absl::StatusOr<ValueId> Row(int k, int64_t d);
   /// 1 - x.
-  absl::StatusOr<ValueId> Complement(ValueId x) { return op_.Emit("Sub", {op_.ScalarLike(x, 1), x}); }
+  absl::StatusOr<ValueId> Complement(ValueId x) {
+    return op_.Emit("Sub", {op_.ScalarLike(x, 1), x});
+  }
 
  private:
   absl::Status CheckShapes() const;

@@ -8,24 +8,30 @@ namespace {
 absl::Status ImportRnn(OpContext& op) {
   Recurrence rnn(op, 1, {"Tanh"});
   MENDEL_RETURN_IF_ERROR(rnn.Prepare());
-  return rnn.Run({5}, false, [&](const Recurrence::Direction& direction, ValueId input, Recurrence::Values& state) -> absl::Status {
-    MENDEL_ASSIGN_OR_RETURN(const ValueId recurrent, rnn.Emit("MatMul", {state[0], direction.recurrent}));
-    MENDEL_ASSIGN_OR_RETURN(const ValueId sum, rnn.Emit("Add", {input, recurrent}));
-    MENDEL_ASSIGN_OR_RETURN(state[0], rnn.Activate(sum, direction, 0));
-    return absl::OkStatus();
-  });
+  return rnn.Run({5}, false,
+                 [&](const Recurrence::Direction& direction, ValueId input,
+                     Recurrence::Values& state) -> absl::Status {
+                   MENDEL_ASSIGN_OR_RETURN(const ValueId recurrent,
+                                           rnn.Emit("MatMul", {state[0], direction.recurrent}));
+                   MENDEL_ASSIGN_OR_RETURN(const ValueId sum, rnn.Emit("Add", {input, recurrent}));
+                   MENDEL_ASSIGN_OR_RETURN(state[0], rnn.Activate(sum, direction, 0));
+                   return absl::OkStatus();
+                 });
 }
 
-/// z = f(Xz + H Rz), r = f(Xr + H Rr), h = g(Xh + (r H) Rh) or g(Xh + r (H Rh)), H = (1 - z) h + z H. Gates in the order update,
-/// reset, hidden.
+/// z = f(Xz + H Rz), r = f(Xr + H Rr), h = g(Xh + (r H) Rh) or g(Xh + r (H Rh)), H = (1 - z) h + z
+/// H. Gates in the order update, reset, hidden.
 class GruStep {
  public:
-  GruStep(OpContext& op, Recurrence& gru) : gru_(gru), linear_before_reset_(op.Int("linear_before_reset", 0) != 0) {}
+  GruStep(OpContext& op, Recurrence& gru)
+      : gru_(gru), linear_before_reset_(op.Int("linear_before_reset", 0) != 0) {}
 
-  absl::Status operator()(const Recurrence::Direction& direction, ValueId input, Recurrence::Values& state) {
+  absl::Status operator()(const Recurrence::Direction& direction, ValueId input,
+                          Recurrence::Values& state) {
     const ValueId before = state[0];
     MENDEL_ASSIGN_OR_RETURN(const Recurrence::Values x, gru_.Parts(input, 1, 3));
-    MENDEL_ASSIGN_OR_RETURN(const Recurrence::Values weights, gru_.Parts(direction.recurrent, 1, 3));
+    MENDEL_ASSIGN_OR_RETURN(const Recurrence::Values weights,
+                            gru_.Parts(direction.recurrent, 1, 3));
     Recurrence::Values biases;
     if (direction.recurrent_bias.has_value()) {
       MENDEL_ASSIGN_OR_RETURN(biases, gru_.Parts(*direction.recurrent_bias, 0, 3));
@@ -69,13 +75,17 @@ absl::Status ImportGru(OpContext& op) {
   return gru.Run({5}, true, GruStep(op, gru));
 }
 
-/// C = f C + i c, H = o h(C). Gates in the order input, output, forget, cell; peepholes in the order input, output, forget.
+/// C = f C + i c, H = o h(C). Gates in the order input, output, forget, cell; peepholes in the
+/// order input, output, forget.
 class LstmStep {
  public:
-  LstmStep(OpContext& op, Recurrence& lstm) : op_(op), lstm_(lstm), coupled_(op.Int("input_forget", 0) != 0) {}
+  LstmStep(OpContext& op, Recurrence& lstm)
+      : op_(op), lstm_(lstm), coupled_(op.Int("input_forget", 0) != 0) {}
 
-  absl::Status operator()(const Recurrence::Direction& direction, ValueId input, Recurrence::Values& state) {
-    MENDEL_ASSIGN_OR_RETURN(const ValueId recurrent, lstm_.Emit("MatMul", {state[0], direction.recurrent}));
+  absl::Status operator()(const Recurrence::Direction& direction, ValueId input,
+                          Recurrence::Values& state) {
+    MENDEL_ASSIGN_OR_RETURN(const ValueId recurrent,
+                            lstm_.Emit("MatMul", {state[0], direction.recurrent}));
     MENDEL_ASSIGN_OR_RETURN(const ValueId sum, lstm_.Emit("Add", {input, recurrent}));
     MENDEL_ASSIGN_OR_RETURN(const Recurrence::Values gates, lstm_.Parts(sum, 1, 4));
     MENDEL_ASSIGN_OR_RETURN(const ValueId in, Gate(gates[0], direction, 0, state[1]));
@@ -96,7 +106,8 @@ class LstmStep {
   }
 
  private:
-  absl::StatusOr<ValueId> Gate(ValueId x, const Recurrence::Direction& direction, size_t peephole, ValueId cell) {
+  absl::StatusOr<ValueId> Gate(ValueId x, const Recurrence::Direction& direction, size_t peephole,
+                               ValueId cell) {
     if (op_.Has(7)) {
       MENDEL_ASSIGN_OR_RETURN(const ValueId row, lstm_.Row(7, direction.index));
       MENDEL_ASSIGN_OR_RETURN(const Recurrence::Values weights, lstm_.Parts(row, 0, 3));

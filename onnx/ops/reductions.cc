@@ -1,4 +1,5 @@
-// Reductions: axes become explicit, non-negative and sorted, whether they came as attribute, input or not at all.
+// Reductions: axes become explicit, non-negative and sorted, whether they came as attribute, input
+// or not at all.
 
 #include <algorithm>
 
@@ -17,7 +18,8 @@ absl::StatusOr<Ints> Axes(OpContext& op, int64_t rank) {
     }
   }
   std::sort(axes.begin(), axes.end());
-  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return InvalidInput("an axis is given twice");
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+    return InvalidInput("an axis is given twice");
   return axes;
 }
 
@@ -26,26 +28,29 @@ absl::Status ImportReduce(OpContext& op) {
   MENDEL_ASSIGN_OR_RETURN(Ints axes, Axes(op, op.rank(x)));
   const int64_t keepdims = op.Int("keepdims", 1);
   const bool no_op = op.Int("noop_with_empty_axes", 0) != 0;
-  if (axes.empty() && no_op) {
-    const std::string& name = op.op();
-    const bool identity =
-        name == "ReduceSum" || name == "ReduceMean" || name == "ReduceMax" || name == "ReduceMin" || name == "ReduceProd";
-    if (!identity) return Unsupported("no axes together with noop_with_empty_axes is not supported");
-    return op.SetOutput(0, x);
+  if (axes.empty() && (no_op || op.rank(x) == 0)) {  // of each element alone
+    Shape single = op.shape(x);
+    if (static_cast<int>(single.size()) >= kMaxRank) return Unsupported("rank ", kMaxRank);
+    single.push_back(1);
+    MENDEL_ASSIGN_OR_RETURN(const ValueId elements, op.Reshape(x, single));
+    return op.SetOutput(
+        0, op.Emit(op.op(), {elements}, {{"axes", Ints{op.rank(x)}}, {"keepdims", int64_t{0}}}));
   }
   for (int64_t d = 0; axes.empty() && d < op.rank(x); ++d) {
     axes.resize(static_cast<size_t>(op.rank(x)));
     for (size_t k = 0; k < axes.size(); ++k) axes[k] = static_cast<int64_t>(k);
   }
-  return op.SetOutput(0, op.Emit(op.op(), {x}, {{"axes", axes}, {"keepdims", int64_t{keepdims != 0}}}));
+  return op.SetOutput(
+      0, op.Emit(op.op(), {x}, {{"axes", axes}, {"keepdims", int64_t{keepdims != 0}}}));
 }
 
 absl::Status ImportArg(OpContext& op) {
   MENDEL_ASSIGN_OR_RETURN(const int64_t axis, op.Axis(op.Int("axis", 0), op.rank(op.In(0))));
-  return op.SetOutput(0, op.Emit(op.op(), {op.In(0)},
-                                 {{"axis", axis},
-                                  {"keepdims", int64_t{op.Int("keepdims", 1) != 0}},
-                                  {"select_last_index", int64_t{op.Int("select_last_index", 0) != 0}}}));
+  return op.SetOutput(
+      0, op.Emit(op.op(), {op.In(0)},
+                 {{"axis", axis},
+                  {"keepdims", int64_t{op.Int("keepdims", 1) != 0}},
+                  {"select_last_index", int64_t{op.Int("select_last_index", 0) != 0}}}));
 }
 
 absl::Status ImportCumSum(OpContext& op) {

@@ -6,7 +6,7 @@
 
 namespace mendel {
 
-/// One entry a spatial dimension; `pads` holds all begins, then all ends.
+/// One entry a spatial dimension; `pads` contains all begins, then all ends.
 struct WindowAttributes {
   Ints kernel;
   Ints strides;
@@ -15,11 +15,14 @@ struct WindowAttributes {
   std::string auto_pad;
 };
 
-/// Reads kernel_shape, strides, dilations, pads and auto_pad. `kernel` empty: kernel_shape is required. InvalidArgument unless
-/// every list has one entry (pads: two) a dimension, kernels, strides and dilations are positive and all are below 2^31.
-absl::StatusOr<WindowAttributes> ReadWindows(OpContext& op, const Shape& spatial, const Shape& kernel);
+/// Reads kernel_shape, strides, dilations, pads and auto_pad. `kernel` empty: kernel_shape is
+/// required. InvalidArgument unless every list has one entry (pads: two) a dimension, kernels,
+/// strides and dilations are positive and all are below 2^31.
+absl::StatusOr<WindowAttributes> ReadWindows(OpContext& op, const Shape& spatial,
+                                             const Shape& kernel);
 
-/// Pads for auto_pad SAME_UPPER or SAME_LOWER (output extent ceil(input / stride)) or VALID; leaves explicit pads alone.
+/// Pads for auto_pad SAME_UPPER or SAME_LOWER (output extent ceil(input / stride)) or VALID; leaves
+/// explicit pads alone.
 absl::Status ResolveAutoPad(const Shape& spatial, WindowAttributes& windows);
 
 }  // namespace mendel

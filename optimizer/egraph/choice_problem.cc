@@ -13,7 +13,8 @@
 namespace mendel {
 namespace {
 
-/// What can be computed with e-nodes that satisfy `usable`: a derivation for every class that has one, shallow ones first.
+/// A derivation for every class that e-nodes that satisfy `usable` can compute, shallow ones
+/// first.
 template <class Usable>
 std::map<ClassId, EValue> DeriveClasses(const EGraph& egraph, const Usable& usable) {
   std::map<ClassId, EValue> derived;
@@ -53,12 +54,15 @@ class Reducer {
     problem_.free = DeriveClasses(egraph_, [&](ENodeId id) { return Cost(id) == 0; });
     for (ClassId root : roots) {
       root = egraph_.Find(root);
-      if (derivable_.count(root) == 0) return absl::FailedPreconditionError(Cat("nothing computes class ", root));
+      if (derivable_.count(root) == 0)
+        return absl::FailedPreconditionError(Cat("nothing computes class ", root));
       if (problem_.free.count(root) == 0) problem_.roots.push_back(Number(root));
     }
     std::sort(problem_.roots.begin(), problem_.roots.end());
-    problem_.roots.erase(std::unique(problem_.roots.begin(), problem_.roots.end()), problem_.roots.end());
-    for (size_t c = 0; c < problem_.classes.size(); ++c) Expand(problem_.classes[c]);  // grows meanwhile
+    problem_.roots.erase(std::unique(problem_.roots.begin(), problem_.roots.end()),
+                         problem_.roots.end());
+    for (size_t c = 0; c < problem_.classes.size(); ++c)
+      Expand(problem_.classes[c]);  // grows meanwhile
     for (size_t n = 0; n < problem_.nodes.size(); ++n) Connect(static_cast<int>(n));
     return std::move(problem_);
   }
@@ -89,12 +93,14 @@ class Reducer {
   void Expand(ClassId id) {
     std::vector<std::pair<ENodeId, std::set<ClassId>>> usable;
     for (EValue value : egraph_.members(id)) {
-      if (auto operands = Operands(value.node)) usable.emplace_back(value.node, *std::move(operands));
+      if (auto operands = Operands(value.node))
+        usable.emplace_back(value.node, *std::move(operands));
     }
     for (const auto& [node, operands] : usable) {
-      const bool dominated = std::any_of(usable.begin(), usable.end(), [&, &node = node, &operands = operands](const auto& other) {
-        return other.first != node && Dominates(other.first, other.second, node, operands);
-      });
+      const bool dominated = std::any_of(
+          usable.begin(), usable.end(), [&, &node = node, &operands = operands](const auto& other) {
+            return other.first != node && Dominates(other.first, other.second, node, operands);
+          });
       if (dominated || !taken_.insert(node).second) continue;
       ChoiceProblem::ChoiceNode made{node, Cost(node), {}, {}};
       for (ClassId operand : operands) made.operands.push_back(Number(operand));
@@ -102,11 +108,13 @@ class Reducer {
     }
   }
 
-  /// Of two equals the one with the smaller number stays.
-  bool Dominates(ENodeId a, const std::set<ClassId>& of_a, ENodeId b, const std::set<ClassId>& of_b) const {
+  /// The one with the smaller number stays of two equals.
+  bool Dominates(ENodeId a, const std::set<ClassId>& of_a, ENodeId b,
+                 const std::set<ClassId>& of_b) const {
     if (egraph_.node(b).outputs.size() != 1 || Cost(a) > Cost(b)) return false;
     if (!std::includes(of_b.begin(), of_b.end(), of_a.begin(), of_a.end())) return false;
-    return Cost(a) < Cost(b) || of_a.size() < of_b.size() || egraph_.node(a).outputs.size() > 1 || a < b;
+    return Cost(a) < Cost(b) || of_a.size() < of_b.size() || egraph_.node(a).outputs.size() > 1 ||
+           a < b;
   }
 
   void Connect(int n) {
@@ -146,13 +154,15 @@ double CostOfBits(const Bits& bits, const std::vector<double>& costs) {
 
 }  // namespace
 
-absl::StatusOr<ChoiceProblem> MakeChoiceProblem(const EGraph& egraph, const std::vector<ClassId>& roots,
+absl::StatusOr<ChoiceProblem> MakeChoiceProblem(const EGraph& egraph,
+                                                const std::vector<ClassId>& roots,
                                                 const std::vector<double>& cost) {
   if (cost.size() < egraph.node_space()) return InternalError("an e-node has no cost");
   return Reducer(egraph, cost).Run(roots);
 }
 
-std::optional<std::vector<int>> Derive(const ChoiceProblem& problem, const std::vector<bool>& allowed) {
+std::optional<std::vector<int>> Derive(const ChoiceProblem& problem,
+                                       const std::vector<bool>& allowed) {
   std::vector<int> derived(problem.classes.size(), -1);
   std::vector<size_t> missing(problem.nodes.size(), 0);
   std::deque<int> ready;
@@ -166,7 +176,8 @@ std::optional<std::vector<int>> Derive(const ChoiceProblem& problem, const std::
       if (by >= 0) continue;
       by = ready.front();
       for (int reader : problem.readers[static_cast<size_t>(output)]) {
-        if (--missing[static_cast<size_t>(reader)] == 0 && allowed[static_cast<size_t>(reader)]) ready.push_back(reader);
+        if (--missing[static_cast<size_t>(reader)] == 0 && allowed[static_cast<size_t>(reader)])
+          ready.push_back(reader);
       }
     }
   }
@@ -204,7 +215,8 @@ std::vector<int> GreedyDerivation(const ChoiceProblem& problem, const std::vecto
     work.pop_front();
     waiting[n] = false;
     const auto& node = problem.nodes[n];
-    if (std::any_of(node.operands.begin(), node.operands.end(), [&](int c) { return sets[static_cast<size_t>(c)].empty(); }))
+    if (std::any_of(node.operands.begin(), node.operands.end(),
+                    [&](int c) { return sets[static_cast<size_t>(c)].empty(); }))
       continue;
     Bits bits(words, 0);
     bits[n / 64] |= uint64_t{1} << (n % 64);

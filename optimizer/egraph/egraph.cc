@@ -23,7 +23,8 @@ const char* EGraphLimitName(EGraphLimit limit) {
 int32_t EGraph::Kind(const Node& node) {
   std::string text;
   if (IsConstant(node) && !SymbolName(node).empty()) {
-    text = Cat("symbol ", SymbolName(node), " ", TypeString(node.outputs[0]));  // hashing a network's weights would take seconds
+    text = Cat("symbol ", SymbolName(node), " ",
+               TypeString(node.outputs[0]));  // hashing a network's weights would take seconds
   } else {
     text = Cat(node.op->name, PrintAttributes(node.attrs));
   }
@@ -43,12 +44,14 @@ ENodeId EGraph::Canonical(ENodeId id) const {
   return id;
 }
 
-absl::StatusOr<ENodeId> EGraph::Add(const Node& node, const std::vector<ClassId>& operands, int32_t origin) {
+absl::StatusOr<ENodeId> EGraph::Add(const Node& node, const std::vector<ClassId>& operands,
+                                    int32_t origin) {
   const int32_t kind = Kind(node);
   Key key = MakeKey(kind, operands);
   if (const auto known = table_.find(key); known != table_.end()) {
     if (nodes_[static_cast<size_t>(known->second)].node.outputs != node.outputs) {
-      return InvalidInput("an e-node of operator ", node.op->name, " exists with outputs of other types");
+      return InvalidInput("an e-node of operator ", node.op->name,
+                          " exists with outputs of other types");
     }
     return known->second;
   }
@@ -63,7 +66,8 @@ absl::StatusOr<ENodeId> EGraph::Add(const Node& node, const std::vector<ClassId>
   }
   for (ClassId operand : made.operands) data_[static_cast<size_t>(operand)].parents.push_back(id);
   // Records, key and table node, list entries: what an allocator hands out for them, roughly.
-  bytes_ += static_cast<int64_t>(sizeof(ENode) + 200 + made.operands.size() * 12 + made.outputs.size() * (sizeof(ClassData) + 16));
+  bytes_ += static_cast<int64_t>(sizeof(ENode) + 200 + made.operands.size() * 12 +
+                                 made.outputs.size() * (sizeof(ClassData) + 16));
   nodes_.push_back(std::move(made));
   kinds_of_.push_back(kind);
   forward_.push_back(id);
@@ -80,7 +84,9 @@ void EGraph::MarkConstant(ENodeId start) {
     const ENode& node = nodes_[static_cast<size_t>(work.back())];
     work.pop_back();
     if (IsInput(node.node)) continue;
-    if (!std::all_of(node.operands.begin(), node.operands.end(), [&](ClassId c) { return IsConstantClass(c); })) continue;
+    if (!std::all_of(node.operands.begin(), node.operands.end(),
+                     [&](ClassId c) { return IsConstantClass(c); }))
+      continue;
     for (ClassId output : node.outputs) {
       ClassData& data = data_[static_cast<size_t>(Find(output))];
       if (data.constant) continue;
@@ -90,8 +96,9 @@ void EGraph::MarkConstant(ENodeId start) {
   }
 }
 
-absl::StatusOr<std::vector<std::vector<ClassId>>> EGraph::AddGraph(const Graph& graph, const std::vector<ClassId>& inputs,
-                                                                   int32_t origin, std::vector<ENodeId>* enodes) {
+absl::StatusOr<std::vector<std::vector<ClassId>>> EGraph::AddGraph(
+    const Graph& graph, const std::vector<ClassId>& inputs, int32_t origin,
+    std::vector<ENodeId>* enodes) {
   if (!inputs.empty() && inputs.size() != graph.inputs().size()) {
     return InvalidInput("graph has ", graph.inputs().size(), " inputs, not ", inputs.size());
   }
@@ -99,14 +106,16 @@ absl::StatusOr<std::vector<std::vector<ClassId>>> EGraph::AddGraph(const Graph& 
   if (enodes != nullptr) enodes->assign(graph.nodes().size(), -1);
   for (size_t k = 0; k < inputs.size(); ++k) {
     const int32_t input = graph.inputs()[k];
-    if (graph.type({input, 0}) != type(inputs[k])) return InvalidInput("input ", k, " is of another type than its class");
+    if (graph.type({input, 0}) != type(inputs[k]))
+      return InvalidInput("input ", k, " is of another type than its class");
     where[static_cast<size_t>(input)] = {Find(inputs[k])};
   }
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     if (!where[i].empty()) continue;
     const Node& node = graph.nodes()[i];
     std::vector<ClassId> operands;
-    for (ValueId value : node.inputs) operands.push_back(where[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)]);
+    for (ValueId value : node.inputs)
+      operands.push_back(where[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)]);
     MENDEL_ASSIGN_OR_RETURN(const ENodeId id, Add(node, operands, origin));
     where[i] = nodes_[static_cast<size_t>(id)].outputs;
     if (enodes != nullptr) (*enodes)[i] = id;
@@ -119,7 +128,8 @@ absl::StatusOr<bool> EGraph::Merge(ClassId a, ClassId b) {
   b = Find(b);
   if (a == b) return false;
   if (type(a) != type(b))
-    return InvalidInput("values of types ", TypeString(type(a)), " and ", TypeString(type(b)), " cannot be equal");
+    return InvalidInput("values of types ", TypeString(type(a)), " and ", TypeString(type(b)),
+                        " cannot be equal");
   const ClassId kept = classes_.Union(a, b);
   ClassData& from = data_[static_cast<size_t>(kept == a ? b : a)];
   ClassData& to = data_[static_cast<size_t>(kept)];
@@ -149,7 +159,8 @@ absl::Status EGraph::Rebuild() {
   return absl::OkStatus();
 }
 
-/// Gives the readers of a class that has grown their new keys; readers whose keys meet are one e-node.
+/// Gives the readers of a class that has grown their new keys; readers whose keys meet are one
+/// e-node.
 absl::Status EGraph::Repair(ClassId id) {
   ClassData& grown = data_[static_cast<size_t>(Find(id))];
   std::vector<ENodeId> parents;
@@ -161,12 +172,14 @@ absl::Status EGraph::Repair(ClassId id) {
   for (ENodeId parent : parents) {
     if (!alive(parent)) continue;  // dropped by an earlier one of this loop, which stands for it
     ENode& node = nodes_[static_cast<size_t>(parent)];
-    Key stale = {kinds_of_[static_cast<size_t>(parent)]};  // operands as they were when the entry was made
+    Key stale = {
+        kinds_of_[static_cast<size_t>(parent)]};  // operands as they were when the entry was made
     stale.insert(stale.end(), node.operands.begin(), node.operands.end());
     const auto entry = table_.find(stale);
     if (entry != table_.end() && entry->second == parent) table_.erase(entry);
     for (ClassId& operand : node.operands) operand = Find(operand);
-    const auto [place, fresh] = table_.emplace(MakeKey(kinds_of_[static_cast<size_t>(parent)], node.operands), parent);
+    const auto [place, fresh] =
+        table_.emplace(MakeKey(kinds_of_[static_cast<size_t>(parent)], node.operands), parent);
     if (fresh || place->second == parent) {
       kept_parents.push_back(parent);
       continue;
@@ -187,7 +200,8 @@ absl::Status EGraph::Unite(ENodeId kept, ENodeId dropped) {
   forward_[static_cast<size_t>(dropped)] = kept;
   --live_nodes_;
   for (size_t k = 0; k < nodes_[static_cast<size_t>(kept)].outputs.size(); ++k) {
-    const ClassId a = nodes_[static_cast<size_t>(kept)].outputs[k], b = nodes_[static_cast<size_t>(dropped)].outputs[k];
+    const ClassId a = nodes_[static_cast<size_t>(kept)].outputs[k],
+                  b = nodes_[static_cast<size_t>(dropped)].outputs[k];
     MENDEL_RETURN_IF_ERROR(Merge(a, b).status());
     dirty_.push_back(Find(a));  // also when they were equal before: the dropped member must go
   }
@@ -207,9 +221,11 @@ absl::Status EGraph::CheckInvariants() const {
     const ENodeId id = static_cast<ENodeId>(i);
     if (!alive(id)) continue;
     const Key key = MakeKey(kinds_of_[i], nodes_[i].operands);
-    if (!seen.emplace(key, id).second) return InternalError("two e-nodes of operator ", nodes_[i].node.op->name, " are congruent");
+    if (!seen.emplace(key, id).second)
+      return InternalError("two e-nodes of operator ", nodes_[i].node.op->name, " are congruent");
     const auto entry = table_.find(key);
-    if (entry == table_.end() || entry->second != id) return InternalError("e-node ", id, " is not hash-consed");
+    if (entry == table_.end() || entry->second != id)
+      return InternalError("e-node ", id, " is not hash-consed");
     for (size_t k = 0; k < nodes_[i].outputs.size(); ++k) {
       const std::vector<EValue>& values = members(nodes_[i].outputs[k]);
       if (!std::binary_search(values.begin(), values.end(), EValue{id, static_cast<int32_t>(k)})) {
@@ -217,15 +233,17 @@ absl::Status EGraph::CheckInvariants() const {
       }
     }
   }
-  if (static_cast<int64_t>(seen.size()) != live_nodes_) return InternalError("live e-nodes are miscounted");
+  if (static_cast<int64_t>(seen.size()) != live_nodes_)
+    return InternalError("live e-nodes are miscounted");
   int64_t roots = 0;
   for (size_t c = 0; c < data_.size(); ++c) {
     if (Find(static_cast<ClassId>(c)) != static_cast<ClassId>(c)) continue;
     ++roots;
     for (EValue value : data_[c].members) {
-      if (!alive(value.node)) return InternalError("class ", c, " holds a dead e-node");
-      if (Find(node(value.node).outputs[static_cast<size_t>(value.output)]) != static_cast<ClassId>(c)) {
-        return InternalError("class ", c, " holds a value of another class");
+      if (!alive(value.node)) return InternalError("class ", c, " contains a dead e-node");
+      if (Find(node(value.node).outputs[static_cast<size_t>(value.output)]) !=
+          static_cast<ClassId>(c)) {
+        return InternalError("class ", c, " contains a value of another class");
       }
     }
   }

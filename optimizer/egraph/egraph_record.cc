@@ -33,17 +33,20 @@ Timing Restore(const plan::TimingProto& from) {
 std::string PrintEGraphReport(const EGraphReport& report) {
   std::ostringstream text;
   text.precision(17);
-  text << report.nodes << ' ' << report.classes << ' ' << report.applications << ' ' << report.banned << ' ' << report.extractions
-       << ' ' << (report.extraction.empty() ? "-" : report.extraction) << ' ' << report.columns << ' ' << report.rows << ' '
-       << report.loop_cuts << ' ' << report.extraction_seconds << ' ' << report.predicted_ms << ' ' << report.lower_bound_ms << ' '
-       << report.gap << ' ' << report.peak_bytes;
+  text << report.nodes << ' ' << report.classes << ' ' << report.applications << ' '
+       << report.banned << ' ' << report.extractions << ' '
+       << (report.extraction.empty() ? "-" : report.extraction) << ' ' << report.columns << ' '
+       << report.rows << ' ' << report.loop_cuts << ' ' << report.extraction_seconds << ' '
+       << report.predicted_ms << ' ' << report.lower_bound_ms << ' ' << report.gap << ' '
+       << report.peak_bytes;
   return text.str();
 }
 
 EGraphReport ParseEGraphReport(std::istream& text) {
   EGraphReport report;
-  text >> report.nodes >> report.classes >> report.applications >> report.banned >> report.extractions >> report.extraction >>
-      report.columns >> report.rows >> report.loop_cuts >> report.extraction_seconds >> report.predicted_ms >>
+  text >> report.nodes >> report.classes >> report.applications >> report.banned >>
+      report.extractions >> report.extraction >> report.columns >> report.rows >>
+      report.loop_cuts >> report.extraction_seconds >> report.predicted_ms >>
       report.lower_bound_ms >> report.gap >> report.peak_bytes;
   if (report.extraction == "-") report.extraction.clear();
   return report;
@@ -51,12 +54,13 @@ EGraphReport ParseEGraphReport(std::istream& text) {
 
 }  // namespace
 
-/// Two lines - reason, sizes of what follows, report; number of weights - then names of weights (one a line), a PlanInfo, the
-/// graph.
+/// Two lines - reason, sizes of what follows, report; number of weights - then names of weights
+/// (one a line), a PlanInfo, the graph.
 std::optional<std::string> PrintEGraphRecord(const SearchResult& result) {
   int64_t literal = 16;
   for (const Node& node : result.best.graph.nodes()) {
-    if (IsConstant(node) && SymbolName(node).empty()) literal = std::max(literal, ConstantValue(node).size());
+    if (IsConstant(node) && SymbolName(node).empty())
+      literal = std::max(literal, ConstantValue(node).size());
   }
   if (literal > kMaxLiteral) return std::nullopt;
   std::string names;
@@ -68,7 +72,8 @@ std::optional<std::string> PrintEGraphRecord(const SearchResult& result) {
     ++count;
   }
   std::vector<Tensor> tensors;
-  const std::string graph = PrintGraph(result.best.graph, {.tensors = &tensors, .inline_limit = literal});
+  const std::string graph =
+      PrintGraph(result.best.graph, {.tensors = &tensors, .inline_limit = literal});
   if (tensors.size() != count) return std::nullopt;
   plan::PlanInfo info;
   for (const auto& [node, name] : result.best.algorithms) (*info.mutable_algorithms())[node] = name;
@@ -92,7 +97,8 @@ std::optional<SearchResult> ParseEGraphRecord(const std::string& text, const Gra
   if (!in || !std::getline(in, line)) return std::nullopt;
   std::map<std::string, Tensor> weights;
   for (const Node& node : baseline.nodes()) {
-    if (IsConstant(node) && !SymbolName(node).empty()) weights.emplace(SymbolName(node), ConstantValue(node));
+    if (IsConstant(node) && !SymbolName(node).empty())
+      weights.emplace(SymbolName(node), ConstantValue(node));
   }
   std::vector<Tensor> tensors;
   for (size_t k = 0; k < count; ++k) {
@@ -105,7 +111,9 @@ std::optional<SearchResult> ParseEGraphRecord(const std::string& text, const Gra
   plan::PlanInfo info;
   auto graph = ParseGraph(text.substr(static_cast<size_t>(in.tellg())), tensors);
   if (!graph.ok() || !info.ParseFromString(facts)) return std::nullopt;
-  result.best = {*std::move(graph), {info.algorithms().begin(), info.algorithms().end()}, "the stored program"};
+  result.best = {*std::move(graph),
+                 {info.algorithms().begin(), info.algorithms().end()},
+                 "the stored program"};
   result.mutants.assign(info.mutants().begin(), info.mutants().end());
   result.counters = info.search();
   result.baseline_time = Restore(info.baseline_ms());

@@ -1,8 +1,10 @@
-// Search method egraph: saturate, then extract, run, correct the costs by what was measured, and extract again.
+// Search method egraph: saturate, then extract, run, correct the costs by what was measured, and
+// extract again.
 //
-// The costs of e-nodes are seconds in the chain: measured for the baseline, from measured alternatives where those were measured
-// alone, predicted elsewhere (saturate.cc). Whole programs decide: every extracted program runs, its steps' times replace the costs
-// of its e-nodes, and the next extraction knows better. It ends when an extraction comes again.
+// The costs of e-nodes are seconds in the chain: measured for the baseline, from measured
+// alternatives where those were measured alone, predicted elsewhere (saturate.cc). Whole programs
+// decide: every extracted program runs, its steps' times replace the costs of its e-nodes, and the
+// next extraction knows better. It ends when an extraction comes again.
 
 #include <algorithm>
 #include <map>
@@ -13,46 +15,53 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "graph/rewrite.h"
-#include "optimizer/contest.h"
 #include "optimizer/egraph/egraph_record.h"
 #include "optimizer/egraph/extract.h"
 #include "optimizer/egraph/saturate.h"
-#include "optimizer/operator_profiles.h"
-#include "optimizer/search_methods.h"
+#include "optimizer/profile/operator_profiles.h"
+#include "optimizer/search/search_methods.h"
+#include "optimizer/search/search_session.h"
 
 namespace mendel {
 namespace {
 
 constexpr int kMaxExtractions = 12;
-constexpr double kExtractSeconds = 5, kExtractShare = 0.15;  // at most, and of the time left, for one extraction
-constexpr double kLeastExtractSeconds = 0.5;                 // the first extraction gets that much whatever is left
-constexpr double kTrialWholes = 2.5;       // comparisons of whole programs that trying an extracted one and learning from it takes
-constexpr double kOperatorSeconds = 1e-9;  // of an operator that runs in its producer's step: of two equals the smaller program
-constexpr double kCalmShare = 0.2;         // of a program's time that must be untouched for the machine's drift to be taken out
+constexpr double kExtractSeconds = 5,
+                 kExtractShare = 0.15;  // at most, and of the time left, for one extraction
+constexpr double kLeastExtractSeconds =
+    0.5;  // the first extraction gets that much whatever is left
+constexpr double kTrialWholes =
+    2.5;  // comparisons of whole programs that trying an extracted one and learning from it takes
+constexpr double kOperatorSeconds =
+    1e-9;  // of an operator that runs in its producer's step: of two equals the smaller program
+constexpr double kCalmShare =
+    0.2;  // of a program's time that must be untouched for the machine's drift to be taken out
 
 class EGraphSearcher {
  public:
-  explicit EGraphSearcher(Contest& contest) : contest_(contest), baseline_(contest.baseline().graph) {}
+  explicit EGraphSearcher(SearchSession& session)
+      : session_(session), baseline_(session.baseline().graph) {}
 
   absl::Status Run() {
-    const std::string key = contest_.Key(Cat("egraph 2 peak ", contest_.options().max_peak_bytes, " weights ", WeightNames()));
-    if (const auto stored = contest_.cache().Get("search", key)) {
+    const std::string key = session_.Key(
+        Cat("egraph 2 peak ", session_.options().max_peak_bytes, " weights ", WeightNames()));
+    if (const auto stored = session_.cache().Get("search", key)) {
       if (auto result = ParseEGraphRecord(*stored, baseline_)) {
-        contest_.result() = *std::move(result);
+        session_.result() = *std::move(result);
         return absl::OkStatus();
       }
     }
-    MENDEL_RETURN_IF_ERROR(contest_.Begin());
+    MENDEL_RETURN_IF_ERROR(session_.Begin());
     MENDEL_RETURN_IF_ERROR(Fill());
     MENDEL_RETURN_IF_ERROR(Improve());
-    MENDEL_RETURN_IF_ERROR(contest_.FinalComparison());
-    contest_.FinishCounters(true);
-    SearchResult& result = contest_.result();
+    MENDEL_RETURN_IF_ERROR(session_.FinalComparison());
+    session_.FinishCounters(true);
+    SearchResult& result = session_.result();
     result.egraph = report_;
     MENDEL_RETURN_IF_ERROR(CheckPeak());
     if (result.stop_reason == StopReason::kInterrupted) return absl::OkStatus();
     const auto record = PrintEGraphRecord(result);
-    return record.has_value() ? contest_.cache().Put("search", key, *record) : absl::OkStatus();
+    return record.has_value() ? session_.cache().Put("search", key, *record) : absl::OkStatus();
   }
 
  private:
@@ -68,13 +77,16 @@ class EGraphSearcher {
   absl::Status Fill() {
     const Stopwatch clock;
     MENDEL_ASSIGN_OR_RETURN(const std::vector<double> seconds,
-                            contest_.profiler().NodeSeconds({baseline_, contest_.result().best.algorithms, "the baseline"}));
-    contest_.NoteWholeSeconds(2 * clock.Seconds());
-    MENDEL_ASSIGN_OR_RETURN(profiles_, OperatorProfiles::Load(contest_.cache(), contest_.profiler().Device()));
+                            session_.profiler().NodeSeconds(
+                                {baseline_, session_.result().best.algorithms, "the baseline"}));
+    session_.NoteWholeSeconds(2 * clock.Seconds());
+    MENDEL_ASSIGN_OR_RETURN(profiles_,
+                            OperatorProfiles::Load(session_.cache(), session_.profiler().Device()));
     EGraphContext start{baseline_, {}};
     MENDEL_ASSIGN_OR_RETURN(const auto where, egraph_.AddGraph(baseline_, {}, -1, &start.nodes));
     for (const GraphOutput& output : baseline_.outputs()) {
-      roots_.push_back(where[static_cast<size_t>(output.value.node)][static_cast<size_t>(output.value.output)]);
+      roots_.push_back(
+          where[static_cast<size_t>(output.value.node)][static_cast<size_t>(output.value.output)]);
     }
     costs_.resize(egraph_.node_space(), 0);
     const std::vector<bool> constant = ConstantExpressions(baseline_);
@@ -84,13 +96,13 @@ class EGraphSearcher {
     baseline_costs_ = costs_;
     baseline_nodes_ = start.nodes;
     SaturateLimits limits;
-    limits.max_rounds = contest_.options().max_rounds;
+    limits.max_rounds = session_.options().max_rounds;
     // One extraction and what it finds must be tried, whatever candidates could still be looked at.
-    contest_.KeepFree(kLeastExtractSeconds + kTrialWholes * contest_.whole_seconds());
-    saturator_ = std::make_unique<Saturator>(contest_, egraph_, costs_, profiles_, limits);
+    session_.KeepFree(kLeastExtractSeconds + kTrialWholes * session_.whole_seconds());
+    saturator_ = std::make_unique<Saturator>(session_, egraph_, costs_, profiles_, limits);
     const absl::Status filled = saturator_->Run(start, roots_);
-    contest_.KeepFree(0);
-    contest_.result().counters.set_rounds(saturator_->rounds());
+    session_.KeepFree(0);
+    session_.result().counters.set_rounds(saturator_->rounds());
     report_.applications = static_cast<int64_t>(saturator_->applications().size());
     report_.banned = saturator_->bans();
     report_.nodes = egraph_.node_count();
@@ -98,13 +110,13 @@ class EGraphSearcher {
     return filled;
   }
 
-  /// Costs as the extraction sees them: nothing that runs is quite free.
+  /// Costs for the extraction: every step that runs costs more than zero.
   std::vector<double> ExtractionCosts() const {
     std::vector<double> costs = costs_;
     for (size_t i = 0; i < costs.size(); ++i) {
       const ENode& node = egraph_.node(static_cast<ENodeId>(i));
-      const bool runs =
-          std::any_of(node.operands.begin(), node.operands.end(), [&](ClassId c) { return !egraph_.IsConstantClass(c); });
+      const bool runs = std::any_of(node.operands.begin(), node.operands.end(),
+                                    [&](ClassId c) { return !egraph_.IsConstantClass(c); });
       if (runs) costs[i] += kOperatorSeconds;
     }
     return costs;
@@ -114,26 +126,33 @@ class EGraphSearcher {
     std::vector<ENodeId> baseline;
     for (ENodeId id : baseline_nodes_) baseline.push_back(id < 0 ? id : egraph_.Canonical(id));
     std::set<std::vector<ENodeId>> seen = {Sorted(std::move(baseline))};
-    for (int round = 0; round < kMaxExtractions && (round == 0 ? !contest_.Interrupted() : contest_.MayGoOn()); ++round) {
-      contest_.Report("extracting");
+    for (int round = 0;
+         round < kMaxExtractions && (round == 0 ? !session_.Interrupted() : session_.MayGoOn());
+         ++round) {
+      session_.Report("extracting");
       ExtractOptions options;
-      options.seconds = std::clamp(kExtractShare * contest_.SecondsLeft(), kLeastExtractSeconds, kExtractSeconds);
-      options.max_peak_bytes = contest_.options().max_peak_bytes;
+      options.seconds =
+          std::clamp(kExtractShare * session_.SecondsLeft(), kLeastExtractSeconds, kExtractSeconds);
+      options.max_peak_bytes = session_.options().max_peak_bytes;
       const auto found = ExtractProgram(egraph_, roots_, ExtractionCosts(), options);
-      if (absl::IsResourceExhausted(found.status())) return absl::OkStatus();  // CheckPeak says what that means
+      if (absl::IsResourceExhausted(found.status()))
+        return absl::OkStatus();  // CheckPeak says what that means
       MENDEL_RETURN_IF_ERROR(found.status());
       Note(*found);
-      MENDEL_ASSIGN_OR_RETURN(const SelectedGraph program, ToGraph(egraph_, found->selection, roots_, baseline_));
+      MENDEL_ASSIGN_OR_RETURN(const SelectedGraph program,
+                              ToGraph(egraph_, found->selection, roots_, baseline_));
       if (!seen.insert(Sorted(program.nodes)).second) return absl::OkStatus();
-      if (!contest_.Affords(kTrialWholes * contest_.whole_seconds())) {
-        contest_.Stop(StopReason::kBudget);
+      if (!session_.Affords(kTrialWholes * session_.whole_seconds())) {
+        session_.Stop(StopReason::kBudget);
         return absl::OkStatus();
       }
-      contest_.Report("whole program extracted");
-      MENDEL_ASSIGN_OR_RETURN(const Contest::Trial trial,
-                              contest_.TryWhole(program.graph, "an extracted program", saturator_->MutantsIn(program.nodes)));
+      session_.Report("whole program extracted");
+      MENDEL_ASSIGN_OR_RETURN(const SearchSession::Trial trial,
+                              session_.TryWhole(program.graph, "an extracted program",
+                                                saturator_->MutantsIn(program.nodes)));
       if (trial.accepted) best_peak_ = found->peak_bytes;
-      MENDEL_ASSIGN_OR_RETURN(const std::vector<double> seconds, contest_.profiler().NodeSeconds(trial.variant));
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<double> seconds,
+                              session_.profiler().NodeSeconds(trial.variant));
       Learn(program, seconds);
     }
     return absl::OkStatus();
@@ -163,11 +182,13 @@ class EGraphSearcher {
     return id >= 0 && egraph_.node(id).origin >= 0;
   }
 
-  /// The alternatives' neighbours of a node: what produces its operands, else what reads it.
-  std::vector<int32_t> Neighbours(const SelectedGraph& program, int32_t node, const std::vector<bool>& constant) const {
+  /// Neighbors of a node among the alternatives: producers of its operands, else its readers.
+  std::vector<int32_t> Neighbors(const SelectedGraph& program, int32_t node,
+                                 const std::vector<bool>& constant) const {
     std::vector<int32_t> own;
     for (ValueId value : program.graph.node(node).inputs) {
-      if (!constant[static_cast<size_t>(value.node)] && Own(program, value.node)) own.push_back(value.node);
+      if (!constant[static_cast<size_t>(value.node)] && Own(program, value.node))
+        own.push_back(value.node);
     }
     if (!own.empty()) return own;
     for (int32_t user : program.graph.users(node)) {
@@ -176,8 +197,9 @@ class EGraphSearcher {
     return own;
   }
 
-  /// Measured times replace the costs of the alternatives' e-nodes. What baseline nodes beside them cost more (or less) than in the
-  /// baseline - an activation that is no longer fused, another layout - is the alternatives' doing and goes to their costs.
+  /// Measured times replace the costs of the alternatives' e-nodes. Baseline nodes beside them may
+  /// cost more or less than in the baseline (an activation no longer fused, another layout). The
+  /// alternatives cause that difference, so it goes to their costs.
   void Learn(const SelectedGraph& program, const std::vector<double>& seconds) {
     const std::vector<bool> constant = ConstantExpressions(program.graph);
     const int32_t count = static_cast<int32_t>(program.graph.nodes().size());
@@ -185,7 +207,9 @@ class EGraphSearcher {
     for (int32_t node = 0; node < count; ++node) {
       const size_t at = static_cast<size_t>(node);
       all += seconds[at];
-      if (constant[at] || program.nodes[at] < 0 || Own(program, node) || !Neighbours(program, node, constant).empty()) continue;
+      if (constant[at] || program.nodes[at] < 0 || Own(program, node) ||
+          !Neighbors(program, node, constant).empty())
+        continue;
       calm_now += seconds[at];
       calm_then += baseline_costs_[static_cast<size_t>(program.nodes[at])];
     }
@@ -198,30 +222,33 @@ class EGraphSearcher {
         costs[program.nodes[at]] += drift * seconds[at];
         continue;
       }
-      const std::vector<int32_t> neighbours = Neighbours(program, node, constant);
-      const double surplus = drift * seconds[at] - baseline_costs_[static_cast<size_t>(program.nodes[at])];
-      for (int32_t other : neighbours) {
-        costs[program.nodes[static_cast<size_t>(other)]] += surplus / static_cast<double>(neighbours.size());
+      const std::vector<int32_t> neighbors = Neighbors(program, node, constant);
+      const double surplus =
+          drift * seconds[at] - baseline_costs_[static_cast<size_t>(program.nodes[at])];
+      for (int32_t other : neighbors) {
+        costs[program.nodes[static_cast<size_t>(other)]] +=
+            surplus / static_cast<double>(neighbors.size());
       }
     }
     for (const auto& [id, cost] : costs) costs_[static_cast<size_t>(id)] = std::max(0.0, cost);
   }
 
-  /// What is delivered must stay below the limit on memory.
+  /// A delivered program stays below the limit on memory.
   absl::Status CheckPeak() const {
-    const int64_t limit = contest_.options().max_peak_bytes;
+    const int64_t limit = session_.options().max_peak_bytes;
     if (limit <= 0) return absl::OkStatus();
     int64_t peak = best_peak_;
-    if (contest_.result().mutants.empty()) {
+    if (session_.result().mutants.empty()) {
       Selection selection{baseline_nodes_, {}};
       peak = PeakBytes(egraph_, selection, roots_);
     }
     if (peak <= limit) return absl::OkStatus();
     return absl::ResourceExhaustedError(
-        Cat("no program within ", limit, " bytes that is at least as fast was found; the best one needs ", peak));
+        Cat("no program within ", limit,
+            " bytes that is at least as fast was found; the best one needs ", peak));
   }
 
-  Contest& contest_;
+  SearchSession& session_;
   Graph baseline_;
   EGraph egraph_;
   OperatorProfiles profiles_;
@@ -236,6 +263,6 @@ class EGraphSearcher {
 
 }  // namespace
 
-absl::Status EGraphSearch(Contest& contest) { return EGraphSearcher(contest).Run(); }
+absl::Status EGraphSearch(SearchSession& session) { return EGraphSearcher(session).Run(); }
 
 }  // namespace mendel

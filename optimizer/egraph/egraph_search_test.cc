@@ -6,18 +6,20 @@
 
 #include "graph/text.h"
 #include "optimizer/egraph/egraph_record.h"
-#include "optimizer/search.h"
+#include "optimizer/search/search.h"
 #include "runtime/backend.h"
 
 namespace mendel {
 namespace {
 
-/// Six products of one matrix with six others: one product with all of them side by side is faster wherever a call costs anything.
+/// Six products of one matrix with six others: one product with all of them side by side is faster
+/// wherever a call costs anything.
 Graph Projections() {
   GraphBuilder builder;
   const ValueId x = builder.Input("x", {DType::kF32, {8, 16}});
   for (int k = 0; k < 6; ++k) {
-    const ValueId w = builder.Constant(Tensor::Filled({DType::kF32, {16, 16}}, 0.125 * k), "w" + std::to_string(k));
+    const ValueId w = builder.Constant(Tensor::Filled({DType::kF32, {16, 16}}, 0.125 * k),
+                                       "w" + std::to_string(k));
     builder.Output("y" + std::to_string(k), *builder.Add("MatMul", {x, w}));
   }
   return *builder.Build();

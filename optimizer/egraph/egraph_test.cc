@@ -135,7 +135,7 @@ TEST(EGraph, AGraphAddedTwiceAddsNothing) {
   }
 }
 
-/// What equality the statements imply, computed as slowly as it can be.
+/// The equality that the statements imply, computed as slowly as it can be.
 class NaiveClosure {
  public:
   int32_t Add(const std::string& op, std::vector<int32_t> operands, size_t outputs) {
@@ -169,7 +169,8 @@ class NaiveClosure {
   bool Unify(const Term& a, const Term& b) {
     if (a.op != b.op || a.operands.size() != b.operands.size()) return false;
     for (size_t k = 0; k < a.operands.size(); ++k) {
-      if (!Equal(static_cast<size_t>(a.operands[k]), static_cast<size_t>(b.operands[k]))) return false;
+      if (!Equal(static_cast<size_t>(a.operands[k]), static_cast<size_t>(b.operands[k])))
+        return false;
     }
     bool changed = false;
     for (size_t k = 0; k < a.outputs; ++k) {
@@ -208,8 +209,10 @@ TEST(EGraph, RandomMergesKeepCongruence) {
         continue;
       }
       const bool binary = rng.Flip();
-      const auto& [op, outputs] = binary ? std::pair<std::string, size_t>{"Add", 1} : unary[rng.Below(unary.size())];
-      const auto id = binary ? egraph.Add(MakeNode(op), {values[x], values[y]}) : egraph.Add(MakeNode(op, outputs), {values[x]});
+      const auto& [op, outputs] =
+          binary ? std::pair<std::string, size_t>{"Add", 1} : unary[rng.Below(unary.size())];
+      const auto id = binary ? egraph.Add(MakeNode(op), {values[x], values[y]})
+                             : egraph.Add(MakeNode(op, outputs), {values[x]});
       ASSERT_TRUE(id.ok()) << id.status();
       for (ClassId output : egraph.node(*id).outputs) values.push_back(output);
       naive.Add(op,
@@ -222,7 +225,8 @@ TEST(EGraph, RandomMergesKeepCongruence) {
     ASSERT_TRUE(egraph.CheckInvariants().ok()) << egraph.CheckInvariants();
     for (size_t a = 0; a < values.size(); ++a) {
       for (size_t b = 0; b < a; ++b) {
-        ASSERT_EQ(egraph.Find(values[a]) == egraph.Find(values[b]), naive.Equal(a, b)) << "values " << a << " and " << b;
+        ASSERT_EQ(egraph.Find(values[a]) == egraph.Find(values[b]), naive.Equal(a, b))
+            << "values " << a << " and " << b;
       }
     }
   }

@@ -13,9 +13,10 @@
 namespace mendel {
 namespace {
 
-/// Choices by class, the free ones included, as an order of e-nodes: depth first from the roots, which keeps few values alive.
-Selection ToSelection(const EGraph& egraph, const ChoiceProblem& problem, const std::vector<int>& derivation,
-                      const std::vector<ClassId>& roots) {
+/// Choices by class, the free ones included, as an order of e-nodes: depth first from the roots,
+/// which keeps few values alive.
+Selection ToSelection(const EGraph& egraph, const ChoiceProblem& problem,
+                      const std::vector<int>& derivation, const std::vector<ClassId>& roots) {
   Selection selection;
   std::map<ClassId, int> by_class;
   for (size_t c = 0; c < derivation.size(); ++c) by_class[problem.classes[c]] = derivation[c];
@@ -53,20 +54,27 @@ Selection ToSelection(const EGraph& egraph, const ChoiceProblem& problem, const 
 class Extractor {
  public:
   Extractor(const EGraph& egraph, const std::vector<ClassId>& roots, const ExtractOptions& options)
-      : egraph_(egraph), roots_(roots), options_(options), deadline_(Deadline::After(options.seconds)) {}
+      : egraph_(egraph),
+        roots_(roots),
+        options_(options),
+        deadline_(Deadline::After(options.seconds)) {}
 
   absl::StatusOr<Extraction> Run(const std::vector<double>& cost) {
     const Stopwatch clock;
     MENDEL_ASSIGN_OR_RETURN(problem_, MakeChoiceProblem(egraph_, roots_, cost));
     MENDEL_ASSIGN_OR_RETURN(Solution solution, SolveParts());
     Keep(solution);
-    if (options_.max_peak_bytes > 0 && result_.peak_bytes > options_.max_peak_bytes) {  // that is a condition on the whole
+    if (options_.max_peak_bytes > 0 &&
+        result_.peak_bytes > options_.max_peak_bytes) {  // that is a condition on the whole
       const auto fits = [&](const std::vector<int>& derivation) {
-        return PeakBytes(egraph_, ToSelection(egraph_, problem_, derivation, roots_), roots_) <= options_.max_peak_bytes;
+        return PeakBytes(egraph_, ToSelection(egraph_, problem_, derivation, roots_), roots_) <=
+               options_.max_peak_bytes;
       };
-      MENDEL_ASSIGN_OR_RETURN(solution, SolveChoice(problem_, {deadline_, options_.seconds > 0, fits}));
+      MENDEL_ASSIGN_OR_RETURN(solution,
+                              SolveChoice(problem_, {deadline_, options_.seconds > 0, fits}));
       if (!solution.found)
-        return absl::ResourceExhaustedError(Cat("no program within ", options_.max_peak_bytes, " bytes was found"));
+        return absl::ResourceExhaustedError(
+            Cat("no program within ", options_.max_peak_bytes, " bytes was found"));
       Keep(solution);
     }
     result_.gap = result_.cost > 0 ? (result_.cost - result_.lower_bound) / result_.cost : 0;
@@ -87,7 +95,8 @@ class Extractor {
     result_.loop_cuts += solution.loop_cuts;
   }
 
-  /// Part by part, what is read first; to what reads it, a part is a node that costs as much as its solution.
+  /// Part by part, what is read first; to what reads it, a part is a node that costs as much as its
+  /// solution.
   absl::StatusOr<Solution> SolveParts() {
     std::vector<ProblemPart> parts = SplitIntoParts(problem_);
     std::vector<Solution> solutions;
@@ -99,7 +108,8 @@ class Extractor {
         part.problem.nodes[static_cast<size_t>(leaf)].cost = solutions[maker].cost;
         unproven += solutions[maker].cost - solutions[maker].lower_bound;
       }
-      MENDEL_ASSIGN_OR_RETURN(Solution solution, SolveChoice(part.problem, {deadline_, options_.seconds > 0, nullptr}));
+      MENDEL_ASSIGN_OR_RETURN(
+          Solution solution, SolveChoice(part.problem, {deadline_, options_.seconds > 0, nullptr}));
       solution.lower_bound = std::max(0.0, solution.lower_bound - unproven);
       whole.columns += solution.columns;
       whole.rows += solution.rows;
@@ -114,8 +124,10 @@ class Extractor {
     return whole;
   }
 
-  /// The derivation of the whole problem: the last part's, and those of the parts whose leaves it uses.
-  std::vector<int> Combine(const std::vector<ProblemPart>& parts, const std::vector<Solution>& solutions) const {
+  /// The derivation of the whole problem: the last part's, and those of the parts whose leaves it
+  /// uses.
+  std::vector<int> Combine(const std::vector<ProblemPart>& parts,
+                           const std::vector<Solution>& solutions) const {
     std::vector<int> derivation(problem_.classes.size(), -1);
     std::vector<size_t> work = {parts.size() - 1};
     while (!work.empty()) {  // every part but the last is a leaf of one part only
@@ -144,7 +156,8 @@ class Extractor {
 
 }  // namespace
 
-absl::StatusOr<Extraction> ExtractProgram(const EGraph& egraph, const std::vector<ClassId>& roots, const std::vector<double>& cost,
+absl::StatusOr<Extraction> ExtractProgram(const EGraph& egraph, const std::vector<ClassId>& roots,
+                                          const std::vector<double>& cost,
                                           const ExtractOptions& options) {
   return Extractor(egraph, roots, options).Run(cost);
 }
@@ -155,10 +168,12 @@ double CostOfSelection(const Selection& selection, const std::vector<double>& co
   return sum;
 }
 
-int64_t PeakBytes(const EGraph& egraph, const Selection& selection, const std::vector<ClassId>& roots) {
+int64_t PeakBytes(const EGraph& egraph, const Selection& selection,
+                  const std::vector<ClassId>& roots) {
   std::map<ClassId, size_t> last_use;
   for (size_t step = 0; step < selection.order.size(); ++step) {
-    for (ClassId operand : egraph.node(selection.order[step]).operands) last_use[egraph.Find(operand)] = step;
+    for (ClassId operand : egraph.node(selection.order[step]).operands)
+      last_use[egraph.Find(operand)] = step;
   }
   for (ClassId root : roots) last_use[egraph.Find(root)] = selection.order.size();
   std::map<size_t, int64_t> freed;  // by the step after which the bytes are free
@@ -183,20 +198,23 @@ int64_t PeakBytes(const EGraph& egraph, const Selection& selection, const std::v
   return peak;
 }
 
-absl::StatusOr<SelectedGraph> ToGraph(const EGraph& egraph, const Selection& selection, const std::vector<ClassId>& roots,
-                                      const Graph& like) {
+absl::StatusOr<SelectedGraph> ToGraph(const EGraph& egraph, const Selection& selection,
+                                      const std::vector<ClassId>& roots, const Graph& like) {
   SelectedGraph result;
   GraphBuilder builder(like.name());
   std::map<ENodeId, int32_t> where;
   std::map<std::string, int32_t> inputs;
   for (int32_t input : like.inputs())
-    inputs[InputName(like.node(input))] = builder.Input(InputName(like.node(input)), like.type({input, 0})).node;
+    inputs[InputName(like.node(input))] =
+        builder.Input(InputName(like.node(input)), like.type({input, 0})).node;
   result.nodes.assign(inputs.size(), -1);
   for (ENodeId id : selection.order) {
     const ENode& node = egraph.node(id);
     if (IsInput(node.node)) {
       const auto input = inputs.find(InputName(node.node));
-      if (input == inputs.end()) return InternalError("the program has an input '", InputName(node.node), "' that the graph lacks");
+      if (input == inputs.end())
+        return InternalError("the program has an input '", InputName(node.node),
+                             "' that the graph lacks");
       where[id] = input->second;
       result.nodes[static_cast<size_t>(input->second)] = id;
       continue;
@@ -207,7 +225,8 @@ absl::StatusOr<SelectedGraph> ToGraph(const EGraph& egraph, const Selection& sel
       operands.push_back({where.at(value.node), value.output});
     }
     MENDEL_ASSIGN_OR_RETURN(where[id], builder.CopyNode(node.node, std::move(operands)));
-    if (static_cast<size_t>(where[id]) != result.nodes.size()) return InternalError("two e-nodes are one constant");
+    if (static_cast<size_t>(where[id]) != result.nodes.size())
+      return InternalError("two e-nodes are one constant");
     result.nodes.push_back(id);
   }
   for (size_t k = 0; k < roots.size(); ++k) {
@@ -215,7 +234,8 @@ absl::StatusOr<SelectedGraph> ToGraph(const EGraph& egraph, const Selection& sel
     builder.Output(like.outputs()[k].name, {where.at(value.node), value.output});
   }
   MENDEL_ASSIGN_OR_RETURN(result.graph, builder.Build());
-  if (result.graph.nodes().size() != result.nodes.size()) return InternalError("an e-node of the selection is not needed");
+  if (result.graph.nodes().size() != result.nodes.size())
+    return InternalError("an e-node of the selection is not needed");
   return result;
 }
 

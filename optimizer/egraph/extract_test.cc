@@ -26,7 +26,8 @@ struct Sample {
   std::vector<double> cost;
 };
 
-ENodeId AddMade(EGraph& egraph, const std::vector<ClassId>& operands, size_t outputs, int64_t number) {
+ENodeId AddMade(EGraph& egraph, const std::vector<ClassId>& operands, size_t outputs,
+                int64_t number) {
   Node node;
   node.op = &GetOp(operands.empty() ? "Input" : "Relu");
   node.attrs = {{"name", Cat("n", number)}};
@@ -34,7 +35,8 @@ ENodeId AddMade(EGraph& egraph, const std::vector<ClassId>& operands, size_t out
   return *egraph.Add(node, operands);
 }
 
-/// Random e-nodes over what is there, then random merges: cycles, sharing, several outputs, zero and infinite costs.
+/// Random e-nodes over what is there, then random merges: cycles, sharing, several outputs, zero
+/// and infinite costs.
 Sample RandomSample(Rng& rng) {
   Sample sample;
   std::vector<ClassId> values;
@@ -45,7 +47,9 @@ Sample RandomSample(Rng& rng) {
     for (int64_t i = 0; i < count; ++i) operands.push_back(values[rng.Below(values.size())]);
     const ENodeId id = AddMade(sample.egraph, operands, rng.Flip(0.15) ? 2 : 1, k);
     for (ClassId output : sample.egraph.node(id).outputs) values.push_back(output);
-    sample.cost.push_back(rng.Flip(0.2) ? 0 : rng.Flip(0.05) ? kInfinite : static_cast<double>(rng.Between(1, 20)));
+    sample.cost.push_back(rng.Flip(0.2)    ? 0
+                          : rng.Flip(0.05) ? kInfinite
+                                           : static_cast<double>(rng.Between(1, 20)));
   }
   const int64_t merges = rng.Between(0, 8);
   for (int64_t k = 0; k < merges; ++k) {
@@ -65,10 +69,12 @@ bool Computes(const Sample& sample, const std::vector<ENodeId>& nodes) {
     grown = false;
     for (ENodeId id : nodes) {
       const ENode& node = sample.egraph.node(id);
-      const bool ready = std::all_of(node.operands.begin(), node.operands.end(),
-                                     [&](ClassId c) { return computed.count(sample.egraph.Find(c)) > 0; });
+      const bool ready = std::all_of(node.operands.begin(), node.operands.end(), [&](ClassId c) {
+        return computed.count(sample.egraph.Find(c)) > 0;
+      });
       if (!ready) continue;
-      for (ClassId output : node.outputs) grown = computed.insert(sample.egraph.Find(output)).second || grown;
+      for (ClassId output : node.outputs)
+        grown = computed.insert(sample.egraph.Find(output)).second || grown;
     }
   }
   return std::all_of(sample.roots.begin(), sample.roots.end(),
@@ -79,7 +85,8 @@ bool Computes(const Sample& sample, const std::vector<ENodeId>& nodes) {
 double BruteForce(const Sample& sample) {
   std::vector<ENodeId> live;
   for (size_t i = 0; i < sample.egraph.node_space(); ++i) {
-    if (sample.egraph.alive(static_cast<ENodeId>(i)) && sample.cost[i] < kInfinite) live.push_back(static_cast<ENodeId>(i));
+    if (sample.egraph.alive(static_cast<ENodeId>(i)) && sample.cost[i] < kInfinite)
+      live.push_back(static_cast<ENodeId>(i));
   }
   double best = kInfinite;
   for (uint32_t subset = 0; subset < (1u << live.size()); ++subset) {
@@ -95,7 +102,8 @@ double BruteForce(const Sample& sample) {
   return best;
 }
 
-/// The order can be computed step by step, holds nothing twice, and every class read is chosen from an e-node before.
+/// The order can be computed step by step, contains nothing twice, and every class read is chosen
+/// from an e-node before.
 void ExpectSound(const Sample& sample, const Selection& selection) {
   std::set<ENodeId> done;
   for (ENodeId id : selection.order) {
@@ -106,7 +114,8 @@ void ExpectSound(const Sample& sample, const Selection& selection) {
     }
     ASSERT_TRUE(done.insert(id).second);
   }
-  for (ClassId root : sample.roots) ASSERT_TRUE(done.count(selection.choice.at(sample.egraph.Find(root)).node) > 0);
+  for (ClassId root : sample.roots)
+    ASSERT_TRUE(done.count(selection.choice.at(sample.egraph.Find(root)).node) > 0);
 }
 
 TEST(ExtractProgram, AgreesWithBruteForce) {
@@ -145,7 +154,8 @@ TEST(ExtractProgram, AgreesWithBruteForce) {
 TEST(ExtractProgram, SharedWorkCountsOnce) {
   // root = f(a, b); a and b cost 6 each alone, or 1 each from a common part of 7.
   Sample s;
-  const ENodeId a = AddMade(s.egraph, {}, 1, 0), b = AddMade(s.egraph, {}, 1, 1), common = AddMade(s.egraph, {}, 1, 2);
+  const ENodeId a = AddMade(s.egraph, {}, 1, 0), b = AddMade(s.egraph, {}, 1, 1),
+                common = AddMade(s.egraph, {}, 1, 2);
   const ClassId part = s.egraph.node(common).outputs[0];
   const ENodeId a2 = AddMade(s.egraph, {part}, 1, 3), b2 = AddMade(s.egraph, {part}, 1, 4);
   const ClassId of_a = s.egraph.node(a).outputs[0], of_b = s.egraph.node(b).outputs[0];
@@ -163,13 +173,14 @@ TEST(ExtractProgram, SharedWorkCountsOnce) {
   EXPECT_EQ(greedy->lower_bound, 7);  // the sum, and the cheaper of a and b
 }
 
-/// A dense block as networks have them: every layer reads all before it. Each has an alternative of three steps, and every third
-/// one's is cheaper by one.
+/// A dense block as networks have them: every layer reads all before it. Each has an alternative of
+/// three steps, and every third one's is cheaper by one.
 Sample Dense(int layers, double& cheapest) {
   Sample s;
   const auto add = [&](const std::vector<ClassId>& operands, double cost) {
     s.cost.push_back(cost);
-    return s.egraph.node(AddMade(s.egraph, operands, 1, static_cast<int64_t>(s.cost.size()))).outputs[0];
+    return s.egraph.node(AddMade(s.egraph, operands, 1, static_cast<int64_t>(s.cost.size())))
+        .outputs[0];
   };
   std::vector<ClassId> values = {add({}, 1)};
   cheapest = 1;
@@ -188,7 +199,8 @@ Sample Dense(int layers, double& cheapest) {
 TEST(ExtractProgram, WhatSharesNothingNeedsNoIntegerProgram) {
   double cheapest = 0;
   const Sample s = Dense(200, cheapest);
-  const auto found = ExtractProgram(s.egraph, s.roots, s.cost, {.seconds = 0});  // no time but for what is decided anyway
+  const auto found = ExtractProgram(s.egraph, s.roots, s.cost,
+                                    {.seconds = 0});  // no time but for what is decided anyway
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->cost, cheapest);
   EXPECT_EQ(found->gap, 0);
@@ -196,12 +208,14 @@ TEST(ExtractProgram, WhatSharesNothingNeedsNoIntegerProgram) {
 }
 
 TEST(ExtractProgram, SharedChoicesAmongThousandsOfClassesAreSolvedAlone) {
-  // The dense block again, and fifty times a pair of its values computed from a common part, as in SharedWorkCountsOnce.
+  // The dense block again, and fifty times a pair of its values computed from a common part, as in
+  // SharedWorkCountsOnce.
   double cheapest = 0;
   Sample s = Dense(200, cheapest);
   const auto add = [&](const std::vector<ClassId>& operands, double cost) {
     s.cost.push_back(cost);
-    return s.egraph.node(AddMade(s.egraph, operands, 1, static_cast<int64_t>(s.cost.size()))).outputs[0];
+    return s.egraph.node(AddMade(s.egraph, operands, 1, static_cast<int64_t>(s.cost.size())))
+        .outputs[0];
   };
   std::vector<ClassId> sums = s.roots;
   for (int k = 0; k < 50; ++k) {
@@ -247,11 +261,14 @@ TEST(ExtractProgram, AChainIsSolvedBlockByBlock) {
   EXPECT_EQ(many.gap, 0);
   EXPECT_EQ(many.method, "ilp");
   EXPECT_EQ(many.parts, 40);
-  EXPECT_EQ(many.rows, one.rows + 39 * (two.rows - one.rows));  // the first one reads an input, which needs no row
+  EXPECT_EQ(
+      many.rows,
+      one.rows + 39 * (two.rows - one.rows));  // the first one reads an input, which needs no row
 }
 
 TEST(ExtractProgram, MemoryLimit) {
-  // y = a + b directly (x, a, b alive: 48 bytes, cost 2), or in a chain of one value at a time (32 bytes, cost 5).
+  // y = a + b directly (x, a, b alive: 48 bytes, cost 2), or in a chain of one value at a time (32
+  // bytes, cost 5).
   Sample s;
   const ENodeId x = AddMade(s.egraph, {}, 1, 0);
   const ClassId of_x = s.egraph.node(x).outputs[0];
@@ -272,7 +289,8 @@ TEST(ExtractProgram, MemoryLimit) {
   EXPECT_EQ(limited->cost, 5.5);
   EXPECT_EQ(limited->peak_bytes, 32);
   EXPECT_EQ(limited->gap, 0);
-  EXPECT_TRUE(absl::IsResourceExhausted(ExtractProgram(s.egraph, s.roots, s.cost, {.max_peak_bytes = 20}).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      ExtractProgram(s.egraph, s.roots, s.cost, {.max_peak_bytes = 20}).status()));
 }
 
 TEST(ToGraph, GivesTheGraphBack) {
@@ -285,7 +303,8 @@ TEST(ToGraph, GivesTheGraphBack) {
     const auto where = *egraph.AddGraph(graph);
     std::vector<ClassId> roots;
     for (const GraphOutput& output : graph.outputs()) {
-      roots.push_back(where[static_cast<size_t>(output.value.node)][static_cast<size_t>(output.value.output)]);
+      roots.push_back(
+          where[static_cast<size_t>(output.value.node)][static_cast<size_t>(output.value.output)]);
     }
     const auto found = ExtractProgram(egraph, roots, std::vector<double>(egraph.node_space(), 1));
     ASSERT_TRUE(found.ok()) << found.status();

@@ -12,7 +12,8 @@
 namespace mendel {
 namespace {
 
-// CBC asks a better solution to be better by 1e-4 and calls 1e-6 an integer: costs are scaled so that neither shows.
+// CBC queries a better solution to be better by 1e-4 and calls 1e-6 an integer: costs are scaled so
+// that neither shows.
 constexpr double kScaledSum = 1e6;
 constexpr double kMinSeconds = 0.05;
 
@@ -22,7 +23,8 @@ struct DeleteModel {
 
 }  // namespace
 
-absl::StatusOr<IlpResult> SolveBinary(const std::vector<double>& costs, const std::vector<IlpRow>& rows, double seconds) {
+absl::StatusOr<IlpResult> SolveBinary(const std::vector<double>& costs,
+                                      const std::vector<IlpRow>& rows, double seconds) {
   const int columns = static_cast<int>(costs.size());
   const double largest = costs.empty() ? 0 : *std::max_element(costs.begin(), costs.end());
   const double scale = largest > 0 ? kScaledSum / largest : 1;
@@ -41,16 +43,19 @@ absl::StatusOr<IlpResult> SolveBinary(const std::vector<double>& costs, const st
     }
     starts.push_back(static_cast<int>(indices.size()));
   }
-  std::vector<double> objective(costs), ones(costs.size(), 1), zeros(costs.size(), 0), infinite(rows.size(), 1e30);
+  std::vector<double> objective(costs), ones(costs.size(), 1), zeros(costs.size(), 0),
+      infinite(rows.size(), 1e30);
   for (double& value : objective) value *= scale;
   const std::unique_ptr<Cbc_Model, DeleteModel> model(Cbc_newModel());
   if (model == nullptr) return InternalError("CBC makes no model");
-  Cbc_loadProblem(model.get(), columns, static_cast<int>(rows.size()), starts.data(), indices.data(), values.data(), zeros.data(),
-                  ones.data(), objective.data(), lower.data(), infinite.data());
+  Cbc_loadProblem(model.get(), columns, static_cast<int>(rows.size()), starts.data(),
+                  indices.data(), values.data(), zeros.data(), ones.data(), objective.data(),
+                  lower.data(), infinite.data());
   for (int column = 0; column < columns; ++column) Cbc_setInteger(model.get(), column);
   Cbc_setLogLevel(model.get(), 0);
   Cbc_setParameter(model.get(), "log", "0");
-  Cbc_setParameter(model.get(), "timeMode", "elapsed");  // else the process's threads spend it together
+  Cbc_setParameter(model.get(), "timeMode",
+                   "elapsed");  // else the process's threads spend it together
   Cbc_setParameter(model.get(), "sec", std::to_string(std::max(seconds, kMinSeconds)).c_str());
   Cbc_solve(model.get());
   IlpResult result;
@@ -61,9 +66,11 @@ absl::StatusOr<IlpResult> SolveBinary(const std::vector<double>& costs, const st
   if (solution == nullptr) {
     result.optimal = false;
   } else {
-    for (int column = 0; column < columns; ++column) result.chosen.push_back(solution[column] > 0.5);
+    for (int column = 0; column < columns; ++column)
+      result.chosen.push_back(solution[column] > 0.5);
   }
-  const double bound = result.optimal ? Cbc_getObjValue(model.get()) : Cbc_getBestPossibleObjValue(model.get());
+  const double bound =
+      result.optimal ? Cbc_getObjValue(model.get()) : Cbc_getBestPossibleObjValue(model.get());
   result.bound = std::max(0.0, bound / scale);
   return result;
 }

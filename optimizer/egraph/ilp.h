@@ -1,4 +1,5 @@
-// Integer programs over 0/1 variables, solved by CBC (EPL-2.0; COIN-OR Branch and Cut). The only file that knows it is ilp.cc.
+// Integer programs over 0/1 variables, solved by CBC (EPL-2.0; COIN-OR Branch and Cut). The only
+// file that knows it is ilp.cc.
 #ifndef MENDEL_OPTIMIZER_EGRAPH_ILP_H_
 #define MENDEL_OPTIMIZER_EGRAPH_ILP_H_
 
@@ -25,9 +26,10 @@ struct IlpResult {
   double bound = 0;
 };
 
-/// Minimises the costs (at least 0) of the variables that are 1. Deterministic unless the time limit cuts it short. Prints nothing.
-/// Thread-safe as CBC is: one call at a time.
-absl::StatusOr<IlpResult> SolveBinary(const std::vector<double>& costs, const std::vector<IlpRow>& rows, double seconds);
+/// Minimizes the costs (at least 0) of the variables that are 1. Deterministic unless the time
+/// limit cuts it short. Prints nothing. Thread-safe as CBC is: one call at a time.
+absl::StatusOr<IlpResult> SolveBinary(const std::vector<double>& costs,
+                                      const std::vector<IlpRow>& rows, double seconds);
 
 }  // namespace mendel
 

@@ -25,7 +25,8 @@ std::vector<bool> Derived(const ChoiceProblem& problem, const std::vector<bool>&
       if (derived[static_cast<size_t>(output)]) continue;
       derived[static_cast<size_t>(output)] = true;
       for (int reader : problem.readers[static_cast<size_t>(output)]) {
-        if (--missing[static_cast<size_t>(reader)] == 0 && chosen[static_cast<size_t>(reader)]) work.push_back(reader);
+        if (--missing[static_cast<size_t>(reader)] == 0 && chosen[static_cast<size_t>(reader)])
+          work.push_back(reader);
       }
     }
   }
@@ -34,7 +35,8 @@ std::vector<bool> Derived(const ChoiceProblem& problem, const std::vector<bool>&
 
 }  // namespace
 
-std::vector<std::vector<int>> UnfoundedLoops(const ChoiceProblem& problem, const std::vector<bool>& chosen) {
+std::vector<std::vector<int>> UnfoundedLoops(const ChoiceProblem& problem,
+                                             const std::vector<bool>& chosen) {
   const std::vector<bool> derived = Derived(problem, chosen);
   Edges forward(problem.classes.size());
   for (size_t n = 0; n < problem.nodes.size(); ++n) {
@@ -56,7 +58,8 @@ std::vector<std::vector<int>> UnfoundedLoops(const ChoiceProblem& problem, const
     const std::set<int> inside(component.begin(), component.end());
     const bool leads_out = std::any_of(component.begin(), component.end(), [&](int c) {
       const std::vector<int>& to = forward[static_cast<size_t>(c)];
-      return std::any_of(to.begin(), to.end(), [&](int target) { return inside.count(target) == 0; });
+      return std::any_of(to.begin(), to.end(),
+                         [&](int target) { return inside.count(target) == 0; });
     });
     if (!leads_out) loops.push_back(std::move(component));
   }
@@ -67,7 +70,8 @@ std::vector<IlpRow> LoopCuts(const ChoiceProblem& problem, const std::vector<int
   const std::set<int> inside(loop.begin(), loop.end());
   const auto reads_loop = [&](int n) {
     const std::vector<int>& operands = problem.nodes[static_cast<size_t>(n)].operands;
-    return std::any_of(operands.begin(), operands.end(), [&](int c) { return inside.count(c) > 0; });
+    return std::any_of(operands.begin(), operands.end(),
+                       [&](int c) { return inside.count(c) > 0; });
   };
   std::set<int> support, readers;
   for (int c : loop) {
@@ -84,7 +88,8 @@ std::vector<IlpRow> LoopCuts(const ChoiceProblem& problem, const std::vector<int
     rows.push_back(supported);
     rows.back().terms.emplace_back(n, -1);
   }
-  const bool root = std::any_of(problem.roots.begin(), problem.roots.end(), [&](int c) { return inside.count(c) > 0; });
+  const bool root = std::any_of(problem.roots.begin(), problem.roots.end(),
+                                [&](int c) { return inside.count(c) > 0; });
   if (root) {
     rows.push_back(supported);
     rows.back().lower = 1;

@@ -6,11 +6,12 @@
 namespace mendel {
 namespace {
 
-/// What is reached from what: vertex 0 leads to the roots, then come classes, which lead to their members, and nodes, which lead to
-/// their operands and to what they compute besides.
+/// Reachability: vertex 0 leads to the roots, then come classes, which lead to their members, and
+/// nodes, which lead to their operands and to what they compute besides.
 class Reach {
  public:
-  explicit Reach(const ChoiceProblem& problem) : classes_(problem.classes.size()), next_(1 + classes_ + problem.nodes.size()) {
+  explicit Reach(const ChoiceProblem& problem)
+      : classes_(problem.classes.size()), next_(1 + classes_ + problem.nodes.size()) {
     for (int root : problem.roots) next_[0].push_back(OfClass(root));
     for (size_t c = 0; c < classes_; ++c) {
       for (int member : problem.members[c]) next_[1 + c].push_back(OfNode(member));
@@ -36,8 +37,8 @@ class Reach {
   std::vector<std::vector<size_t>> next_;
 };
 
-/// Immediate dominators by vertex (Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm", 2001); `order` is a reverse
-/// postorder of all vertices, `place` its inverse.
+/// Immediate dominators by vertex (Cooper, Harvey and Kennedy, "A simple, fast dominance
+/// algorithm", 2001); `order` is a reverse postorder of all vertices, `place` its inverse.
 struct Dominators {
   std::vector<size_t> order, place, above;
 };
@@ -65,7 +66,8 @@ std::vector<size_t> ReversePostorder(const Reach& reach) {
 
 Dominators FindDominators(const Reach& reach) {
   constexpr size_t kNone = static_cast<size_t>(-1);
-  Dominators d{ReversePostorder(reach), std::vector<size_t>(reach.size(), kNone), std::vector<size_t>(reach.size(), kNone)};
+  Dominators d{ReversePostorder(reach), std::vector<size_t>(reach.size(), kNone),
+               std::vector<size_t>(reach.size(), kNone)};
   for (size_t k = 0; k < d.order.size(); ++k) d.place[d.order[k]] = k;
   std::vector<std::vector<size_t>> before(reach.size());
   for (size_t vertex : d.order) {
@@ -94,14 +96,15 @@ Dominators FindDominators(const Reach& reach) {
   return d;
 }
 
-/// Classes that cut: no edge leads from what they dominate to anything else.
+/// A class cuts when no edge leads from what it dominates to anything else.
 std::vector<bool> FindCuts(const Reach& reach, const Dominators& d) {
   std::vector<bool> cuts(reach.size(), false);
   for (size_t vertex : d.order) cuts[vertex] = reach.IsClass(vertex);
   for (size_t from : d.order) {
     for (size_t to : reach.Next(from)) {
       // Dominators of `from` that do not dominate `to`; `to` itself may be one that does.
-      for (size_t vertex = from; vertex != d.above[to] && vertex != to; vertex = d.above[vertex]) cuts[vertex] = false;
+      for (size_t vertex = from; vertex != d.above[to] && vertex != to; vertex = d.above[vertex])
+        cuts[vertex] = false;
     }
   }
   return cuts;
@@ -112,8 +115,10 @@ class PartMaker {
  public:
   explicit PartMaker(const ChoiceProblem& whole) : whole_(whole) {}
 
-  /// The part of `nodes` that computes `roots`; `made_by`: the part of every class that cuts and is made already.
-  ProblemPart Make(const std::vector<int>& nodes, const std::vector<int>& roots, const std::map<int, size_t>& made_by) {
+  /// The part of `nodes` that computes `roots`; `made_by`: the part of every class that cuts and is
+  /// made already.
+  ProblemPart Make(const std::vector<int>& nodes, const std::vector<int>& roots,
+                   const std::map<int, size_t>& made_by) {
     for (int root : roots) part_.problem.roots.push_back(Number(root));
     for (int n : nodes) AddNode(n);
     for (size_t c = 0; c < part_.classes.size(); ++c) {
@@ -150,8 +155,10 @@ class PartMaker {
     part_.problem.members.resize(part_.classes.size());
     part_.problem.readers.resize(part_.classes.size());
     for (size_t n = 0; n < part_.problem.nodes.size(); ++n) {
-      for (int c : part_.problem.nodes[n].outputs) part_.problem.members[static_cast<size_t>(c)].push_back(static_cast<int>(n));
-      for (int c : part_.problem.nodes[n].operands) part_.problem.readers[static_cast<size_t>(c)].push_back(static_cast<int>(n));
+      for (int c : part_.problem.nodes[n].outputs)
+        part_.problem.members[static_cast<size_t>(c)].push_back(static_cast<int>(n));
+      for (int c : part_.problem.nodes[n].operands)
+        part_.problem.readers[static_cast<size_t>(c)].push_back(static_cast<int>(n));
     }
   }
 
@@ -166,7 +173,8 @@ std::vector<ProblemPart> SplitIntoParts(const ChoiceProblem& problem) {
   const Reach reach(problem);
   const Dominators dominators = FindDominators(reach);
   const std::vector<bool> cuts = FindCuts(reach, dominators);
-  std::vector<size_t> owner(reach.size(), 0);  // the nearest class that cuts, as a vertex; 0: the roots' part
+  std::vector<size_t> owner(reach.size(),
+                            0);  // the nearest class that cuts, as a vertex; 0: the roots' part
   std::vector<std::vector<int>> nodes(reach.size());
   for (size_t vertex : dominators.order) {
     if (vertex > 0) owner[vertex] = cuts[vertex] ? vertex : owner[dominators.above[vertex]];
@@ -177,7 +185,8 @@ std::vector<ProblemPart> SplitIntoParts(const ChoiceProblem& problem) {
   for (size_t k = dominators.order.size(); k-- > 0;) {  // what is read comes behind what reads it
     const size_t vertex = dominators.order[k];
     if (vertex > 0 && !cuts[vertex]) continue;
-    const std::vector<int> roots = vertex > 0 ? std::vector<int>{reach.ClassOf(vertex)} : problem.roots;
+    const std::vector<int> roots =
+        vertex > 0 ? std::vector<int>{reach.ClassOf(vertex)} : problem.roots;
     parts.push_back(PartMaker(problem).Make(nodes[vertex], roots, made_by));
     if (vertex > 0) made_by.emplace(roots[0], parts.size() - 1);
   }
@@ -186,11 +195,12 @@ std::vector<ProblemPart> SplitIntoParts(const ChoiceProblem& problem) {
 
 bool IsTree(const ChoiceProblem& problem) {
   const auto several = [](const std::vector<int>& list) { return list.size() > 1; };
-  const bool shared =
-      std::any_of(problem.readers.begin(), problem.readers.end(), several) ||
-      std::any_of(problem.nodes.begin(), problem.nodes.end(), [&](const auto& node) { return several(node.outputs); });
-  const bool loose = std::any_of(problem.roots.begin(), problem.roots.end(),
-                                 [&](int root) { return !problem.readers[static_cast<size_t>(root)].empty(); });
+  const bool shared = std::any_of(problem.readers.begin(), problem.readers.end(), several) ||
+                      std::any_of(problem.nodes.begin(), problem.nodes.end(),
+                                  [&](const auto& node) { return several(node.outputs); });
+  const bool loose = std::any_of(problem.roots.begin(), problem.roots.end(), [&](int root) {
+    return !problem.readers[static_cast<size_t>(root)].empty();
+  });
   return !shared && !loose;
 }
 

@@ -1,4 +1,5 @@
-// Fills an e-graph with alternatives: rules match on graphs taken from it, the judge decides, what is equal is added.
+// Fills an e-graph with alternatives: rules match on graphs taken from it, the verifier decides,
+// what is equal is added.
 #ifndef MENDEL_OPTIMIZER_EGRAPH_SATURATE_H_
 #define MENDEL_OPTIMIZER_EGRAPH_SATURATE_H_
 
@@ -10,10 +11,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "optimizer/contest.h"
 #include "optimizer/egraph/egraph.h"
 #include "optimizer/egraph/scheduler.h"
-#include "optimizer/operator_profiles.h"
+#include "optimizer/profile/operator_profiles.h"
+#include "optimizer/search/search_session.h"
 
 namespace mendel {
 
@@ -30,23 +31,24 @@ struct SaturateLimits {
   int max_contexts = 16;  ///< graphs that rules are applied to, a round
   /// False: alternatives cost what is predicted, nothing is run.
   bool measure = true;
-  /// Of what the contest has to spare at the beginning: when that much is left, nothing is measured any more, and what is judged
-  /// and added from there on costs what is predicted; ...
+  /// A share of the time that is spare at the beginning. When no more than it is left, measuring
+  /// stops: alternatives verified and added later cost what is predicted.
   double measure_share = 0.4;
-  /// ... and when no more than this is left, nothing is added.
+  /// When no more than this share is left, nothing is added.
   double add_share = 0.28;
 };
 
-/// The state of one search. An application is one alternative added at one place; its number is the origin of the e-nodes that it
-/// brought. Not thread-safe.
+/// The state of one search. An application is one alternative added at one place; its number is the
+/// origin of the e-nodes that it brought. Not thread-safe.
 class Saturator {
  public:
   /// `costs` holds seconds an e-node number and grows with the e-graph.
-  Saturator(Contest& contest, EGraph& egraph, std::vector<double>& costs, const OperatorProfiles& profiles,
-            const SaturateLimits& limits);
+  Saturator(SearchSession& session, EGraph& egraph, std::vector<double>& costs,
+            const OperatorProfiles& profiles, const SaturateLimits& limits);
 
-  /// Applies rules to `start`, then to graphs that use what was added, until nothing new is found or a limit is met: the contest is
-  /// stopped with the reason unless everything was found. Equal places are judged and measured once.
+  /// Applies rules to `start`, then to graphs that use what was added, until nothing new is found
+  /// or a limit is met: the session is stopped with the reason unless everything was found. Equal
+  /// places are verified and measured once.
   absl::Status Run(const EGraphContext& start, const std::vector<ClassId>& roots);
 
   int64_t rounds() const { return round_; }
@@ -57,19 +59,19 @@ class Saturator {
 
  private:
   using ContextPointer = std::shared_ptr<const EGraphContext>;
-  struct Place {
+  struct RuleMatch {
     ContextPointer context;
     const Rule* rule = nullptr;
     Match match;
   };
   /// Equal subprograms under one rule and choice.
-  struct PlaceClass {
-    std::vector<Place> places;
+  struct MatchClass {
+    std::vector<RuleMatch> matches;
     double seconds = 0;  ///< of all places, by the e-nodes' costs
     bool first_of_all = false;
   };
-  /// What is known of a class of places that was judged.
-  struct Judged {
+  /// Knowledge about a class of places that was verified.
+  struct Verified {
     bool usable = false;
     bool measured = false;
     AloneTimes times;  ///< ratio predicted unless measured
@@ -81,19 +83,24 @@ class Saturator {
     std::set<ENodeId> nodes;  ///< of the alternatives
   };
 
-  absl::Status RunRound(const std::vector<ContextPointer>& contexts, std::vector<Expansion>& expansions);
-  void CollectPlaces(const ContextPointer& context);
-  absl::StatusOr<std::map<std::string, PlaceClass>> AdmittedClasses();
-  absl::StatusOr<Judged> JudgeOnce(const Place& place, const std::string& key, double seconds);
-  absl::Status AddPlaces(const PlaceClass& places, const Judged& judged, Expansion& expansion);
-  absl::Status AddAlternative(const Place& place, const Mutant& mutant, const Alternative& alternative, const Judged& judged,
+  absl::Status RunRound(const std::vector<ContextPointer>& contexts,
+                        std::vector<Expansion>& expansions);
+  void CollectMatches(const ContextPointer& context);
+  absl::StatusOr<std::map<std::string, MatchClass>> AdmittedClasses();
+  absl::StatusOr<Verified> VerifyOnce(const RuleMatch& match, const std::string& key,
+                                      double seconds);
+  absl::Status AddMatches(const MatchClass& matches, const Verified& verified,
+                          Expansion& expansion);
+  absl::Status AddAlternative(const RuleMatch& match, const Mutant& mutant,
+                              const Alternative& alternative, const Verified& verified,
                               Expansion& expansion);
-  void SetCosts(const Graph& alternative, const std::vector<ENodeId>& enodes, size_t first_new, double total);
+  void SetCosts(const Graph& alternative, const std::vector<ENodeId>& enodes, size_t first_new,
+                double total);
   absl::StatusOr<std::vector<ContextPointer>> MakeContexts(std::vector<Expansion> expansions);
-  double SecondsOf(const Place& place) const;
+  double SecondsOf(const RuleMatch& match) const;
   bool Stopped();
 
-  Contest& contest_;
+  SearchSession& session_;
   EGraph& egraph_;
   std::vector<double>& costs_;
   const OperatorProfiles& profiles_;
@@ -104,9 +111,9 @@ class Saturator {
   Graph start_;
   int64_t round_ = 0;
   bool left_out_ = false;
-  std::set<std::string> seen_;                         // places: rule, choices, e-nodes
-  std::map<std::string, std::vector<Place>> waiting_;  // by rule
-  std::map<std::string, Judged> judged_;
+  std::set<std::string> seen_;                             // places: rule, choices, e-nodes
+  std::map<std::string, std::vector<RuleMatch>> waiting_;  // by rule
+  std::map<std::string, Verified> verified_;
   std::vector<plan::AppliedMutant> applications_;
 };
 

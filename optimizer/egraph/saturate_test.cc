@@ -17,7 +17,7 @@
 #include "graph/random_graph.h"
 #include "graph/text.h"
 #include "optimizer/egraph/extract.h"
-#include "optimizer/normalise.h"
+#include "optimizer/normalize.h"
 #include "runtime/backend.h"
 
 namespace mendel {
@@ -34,7 +34,8 @@ SearchOptions Beginning(const Graph& graph, const Rule& rule, int64_t candidates
   SearchOptions options = WithBudget(20);
   options.max_candidates = candidates;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-    for (const Match& match : rule.match(graph, node)) options.tried_first.insert(PlaceName(rule.name, NodeNames(graph, match)));
+    for (const Match& match : rule.match(graph, node))
+      options.tried_first.insert(MatchName(rule.name, NodeNames(graph, match)));
   }
   return options;
 }
@@ -47,26 +48,28 @@ struct Filled {
       : cache(*ProfileCache::Open(":memory:")),
         profiler(*FindBackend("reference"), *cache, {}),
         options(std::move(search)),
-        contest(graph, profiler, *cache, options),
+        session(graph, profiler, *cache, options),
         egraph(size) {
     limits.measure = false;
     profiles = *OperatorProfiles::Load(*cache, profiler.Device());
     EGraphContext start{graph, {}};
     const auto where = *egraph.AddGraph(graph, {}, -1, &start.nodes);
     for (const GraphOutput& output : graph.outputs()) {
-      roots.push_back(where[static_cast<size_t>(output.value.node)][static_cast<size_t>(output.value.output)]);
+      roots.push_back(
+          where[static_cast<size_t>(output.value.node)][static_cast<size_t>(output.value.output)]);
     }
     costs.resize(egraph.node_space(), 0);
     const std::vector<double> seconds = profiles.NodeSeconds(graph);
-    for (size_t i = 0; i < seconds.size(); ++i) costs[static_cast<size_t>(start.nodes[i])] = seconds[i];
-    saturator = std::make_unique<Saturator>(contest, egraph, costs, profiles, limits);
+    for (size_t i = 0; i < seconds.size(); ++i)
+      costs[static_cast<size_t>(start.nodes[i])] = seconds[i];
+    saturator = std::make_unique<Saturator>(session, egraph, costs, profiles, limits);
     status = saturator->Run(start, roots);
   }
 
   std::unique_ptr<ProfileCache> cache;
   Profiler profiler;
   SearchOptions options;
-  Contest contest;
+  SearchSession session;
   EGraph egraph;
   OperatorProfiles profiles;
   std::vector<ClassId> roots;
@@ -80,8 +83,11 @@ Graph Chain(int count) {
   GraphBuilder builder;
   ValueId x = builder.Input("x", {DType::kF32, {2, 4, 8, 8}});
   for (int k = 0; k < count; ++k) {
-    const ValueId w = builder.Constant(Tensor::Filled({DType::kF32, {4, 4, 3, 3}}, 0.25), Cat("w", k));
-    x = *builder.Add("Conv", {x, w}, {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}});
+    const ValueId w =
+        builder.Constant(Tensor::Filled({DType::kF32, {4, 4, 3, 3}}, 0.25), Cat("w", k));
+    x = *builder.Add(
+        "Conv", {x, w},
+        {{"strides", Ints{1, 1}}, {"dilations", Ints{1, 1}}, {"pads", Ints{1, 1, 1, 1}}});
     x = *builder.Add("Relu", {x});
   }
   builder.Output("y", x);
@@ -103,8 +109,9 @@ double Difference(const std::vector<HostValue>& want, const std::vector<HostValu
   return worst;
 }
 
-/// Whatever program is extracted - here under random costs that favour half of the alternatives - computes what the graph does.
-/// Each rule's places come first, then what others make of them; judging takes nearly all of the time, so not all of it is judged.
+/// Whatever program is extracted - here under random costs that favor half of the alternatives -
+/// computes what the graph does. Each rule's places come first, then what others make of them;
+/// verifying takes nearly all of the time, so not all of it is verified.
 TEST(Saturator, EveryExtractedProgramIsEqual) {
   constexpr uint64_t kSeed = 77;
   constexpr int64_t kCandidates[] = {8, 3};  // of the samples of a rule
@@ -118,9 +125,10 @@ TEST(Saturator, EveryExtractedProgramIsEqual) {
     const auto sample = rule->sample(rng);
     ASSERT_TRUE(sample.ok()) << sample.status();
     std::set<std::string> faults;
-    const Graph graph = *Normalise(*sample, {}, faults);
+    const Graph graph = *Normalize(*sample, {}, faults);
     EXPECT_TRUE(faults.empty()) << *faults.begin();
-    Filled filled(graph, Beginning(graph, *rule, kCandidates[run % kSamples]), {.max_rounds = 2, .max_contexts = 3});
+    Filled filled(graph, Beginning(graph, *rule, kCandidates[run % kSamples]),
+                  {.max_rounds = 2, .max_contexts = 3});
     ASSERT_TRUE(filled.status.ok()) << filled.status;
     ASSERT_TRUE(filled.egraph.CheckInvariants().ok()) << filled.egraph.CheckInvariants();
     const std::vector<HostValue> inputs = RandomInputs(rng, graph);
@@ -151,23 +159,24 @@ TEST(Saturator, EveryExtractedProgramIsEqual) {
   EXPECT_GT(rules.size(), AllRules().size() / 2);  // extracted programs hold mutants of most rules
 }
 
-TEST(Saturator, EqualPlacesAreJudgedOnce) {
+TEST(Saturator, EqualMatchesAreVerifiedOnce) {
   const SaturateLimits limits{.max_rounds = 1};
-  // No rule takes more than four convolutions at once: longer chains have more places, but none that differs.
+  // No rule takes more than four convolutions at once: longer chains have more places, but none
+  // that differs.
   Filled four(Chain(4), 60, limits), eight(Chain(8), 60, limits);
   ASSERT_TRUE(four.status.ok() && eight.status.ok());
-  EXPECT_EQ(eight.contest.result().counters.proposed(), four.contest.result().counters.proposed());
+  EXPECT_EQ(eight.session.result().counters.proposed(), four.session.result().counters.proposed());
   EXPECT_GT(eight.saturator->applications().size(), four.saturator->applications().size());
 }
 
 TEST(Saturator, LimitsAreReasons) {
   const Graph graph = Chain(3);
   Filled nodes(graph, 60, {}, {.nodes = 20});
-  EXPECT_EQ(nodes.contest.result().stop_reason, StopReason::kNodeLimit);
+  EXPECT_EQ(nodes.session.result().stop_reason, StopReason::kNodeLimit);
   Filled rounds(graph, 60, {.max_rounds = 0});
-  EXPECT_EQ(rounds.contest.result().stop_reason, StopReason::kRoundLimit);
+  EXPECT_EQ(rounds.session.result().stop_reason, StopReason::kRoundLimit);
   Filled time(graph, 0, {});
-  EXPECT_EQ(time.contest.result().stop_reason, StopReason::kBudget);
+  EXPECT_EQ(time.session.result().stop_reason, StopReason::kBudget);
   EXPECT_TRUE(time.saturator->applications().empty());
 }
 

@@ -1,4 +1,4 @@
-// Which rules may be applied in a round: a rule that matches everywhere must not drown the others.
+// The scheduler chooses the rules of a round: a rule that matches everywhere must not drown others.
 #ifndef MENDEL_OPTIMIZER_EGRAPH_SCHEDULER_H_
 #define MENDEL_OPTIMIZER_EGRAPH_SCHEDULER_H_
 
@@ -8,11 +8,13 @@
 
 namespace mendel {
 
-/// egg's back-off: a rule with more new matches in a round than its limit is held back for some rounds; each time both its limit
-/// and the length of its next ban double (Willsey et al. 2021, section 5; egg's BackoffScheduler).
+/// egg's back-off: a rule with more new matches in a round than its limit is held back for some
+/// rounds; each time both its limit and the length of its next ban double (Willsey et al. 2021,
+/// section 5; egg's BackoffScheduler).
 class BackoffScheduler {
  public:
-  BackoffScheduler(int64_t match_limit, int64_t ban_length) : match_limit_(match_limit), ban_length_(ban_length) {}
+  BackoffScheduler(int64_t match_limit, int64_t ban_length)
+      : match_limit_(match_limit), ban_length_(ban_length) {}
 
   bool Banned(const std::string& rule, int64_t round) const {
     const auto it = rules_.find(rule);
@@ -29,12 +31,13 @@ class BackoffScheduler {
     return false;
   }
 
-  /// For when nothing else is left to do: moves all bans forward so that the first one ends before `round`. False when no rule is
-  /// banned then.
+  /// Moves all bans forward so that the first one ends before `round`, for when nothing else is
+  /// left to do. False when no rule is banned then.
   bool Release(int64_t round) {
     int64_t first = -1;
     for (const auto& [rule, state] : rules_) {
-      if (state.banned_until > round && (first < 0 || state.banned_until < first)) first = state.banned_until;
+      if (state.banned_until > round && (first < 0 || state.banned_until < first))
+        first = state.banned_until;
     }
     if (first < 0) return false;
     for (auto& [rule, state] : rules_) {
@@ -43,7 +46,7 @@ class BackoffScheduler {
     return true;
   }
 
-  /// How often a rule was held back.
+  /// Times that a rule was held back.
   int64_t bans() const { return bans_; }
 
  private:

@@ -16,7 +16,8 @@ namespace {
 
 using Bits = std::vector<uint64_t>;
 
-// Beyond these sizes what takes the square of their number of steps or bits is left to the integer program, which stays exact.
+// Beyond these sizes, work that is quadratic in the steps or bits is left to the integer program,
+// which stays exact.
 constexpr size_t kMostInCycles = 500;
 constexpr size_t kMostForNecessity = 20'000;
 
@@ -36,7 +37,10 @@ class Simplifier {
     for (size_t n = 0; n < steps_.size(); ++n) {
       const int node = static_cast<int>(n);
       const ChoiceProblem::ChoiceNode& from = problem.nodes[n];
-      steps_[n] = {from.cost, {from.operands.begin(), from.operands.end()}, {from.outputs.begin(), from.outputs.end()}, {node}};
+      steps_[n] = {from.cost,
+                   {from.operands.begin(), from.operands.end()},
+                   {from.outputs.begin(), from.outputs.end()},
+                   {node}};
       for (int c : from.operands) Readers(c).insert(node);
       for (int c : from.outputs) Members(c).insert(node);
       DropOwnOperands(node);
@@ -91,7 +95,7 @@ class Simplifier {
     for (int c : std::set<int>(At(n).outputs)) DropOutput(n, c);
   }
 
-  /// What a step reads is there before it: it is of no use for computing that.
+  /// Values that a step reads are there before it: it is of no use for computing them.
   void DropOwnOperands(int n) {
     for (int c : std::set<int>(At(n).operands)) {
       if (At(n).outputs.count(c) > 0) DropOutput(n, c);
@@ -138,7 +142,8 @@ class Simplifier {
     }
   }
 
-  /// Members of `c` that need `c` first, whatever computes their operands. Operands outside the component can always be computed.
+  /// Members of `c` that need `c` first, whatever computes their operands. Operands outside the
+  /// component can always be computed.
   void DropUseless(const std::vector<int>& component, int c) {
     const std::set<int> inside(component.begin(), component.end());
     std::map<int, int> missing;
@@ -146,8 +151,9 @@ class Simplifier {
     for (int other : component) {
       for (int n : Members(other)) {
         if (missing.count(n) > 0) continue;
-        missing[n] = static_cast<int>(
-            std::count_if(At(n).operands.begin(), At(n).operands.end(), [&](int operand) { return inside.count(operand) > 0; }));
+        missing[n] =
+            static_cast<int>(std::count_if(At(n).operands.begin(), At(n).operands.end(),
+                                           [&](int operand) { return inside.count(operand) > 0; }));
         if (missing[n] == 0) ready.push_back(n);
       }
     }
@@ -183,8 +189,8 @@ class Simplifier {
       std::set<int> common = At(first).operands;
       for (int n : Members(c)) {
         std::set<int> both;
-        std::set_intersection(common.begin(), common.end(), At(n).operands.begin(), At(n).operands.end(),
-                              std::inserter(both, both.begin()));
+        std::set_intersection(common.begin(), common.end(), At(n).operands.begin(),
+                              At(n).operands.end(), std::inserter(both, both.begin()));
         common = std::move(both);
       }
       for (int operand : common) {
@@ -200,9 +206,9 @@ class Simplifier {
     }
   }
 
-  /// Classes that every program computes although alternatives on the way to them share no operand. What a class cannot do without
-  /// is itself and what all its members cannot do without; sets shrink until that holds, which is right for every derivation, from
-  /// its leaves upwards.
+  /// Finds classes that every program computes although alternatives on the way share no operand. A
+  /// class needs itself and whatever all its members need. The sets shrink until that holds, which
+  /// is right for every derivation, from its leaves upwards.
   void FindNecessary() {
     std::vector<int> left, place(members_.size(), -1);
     for (int c = 0; c < ClassCount(); ++c) {
@@ -214,7 +220,8 @@ class Simplifier {
     std::vector<Bits> necessary(left.size(), Bits((left.size() + 63) / 64, ~uint64_t{0}));
     std::set<int> work(left.begin(), left.end());
     while (!work.empty()) {
-      const int c = *work.rbegin();  // classes that are read are mostly numbered after those that read them
+      const int c =
+          *work.rbegin();  // classes that are read are mostly numbered after those that read them
       work.erase(c);
       const size_t at = static_cast<size_t>(place[static_cast<size_t>(c)]);
       Bits common = necessary[at];
@@ -229,7 +236,8 @@ class Simplifier {
       }
       if (common == necessary[at]) continue;
       necessary[at] = std::move(common);
-      for (int reader : Readers(c)) work.insert(At(reader).outputs.begin(), At(reader).outputs.end());
+      for (int reader : Readers(c))
+        work.insert(At(reader).outputs.begin(), At(reader).outputs.end());
     }
     for (int root : left) {
       if (!root_[static_cast<size_t>(root)]) continue;
@@ -253,8 +261,9 @@ class Simplifier {
   void GiveFree() {
     for (int c = 0; c < ClassCount(); ++c) {
       const std::set<int> members = Members(c);
-      const auto free =
-          std::find_if(members.begin(), members.end(), [&](int n) { return At(n).cost == 0 && At(n).operands.empty(); });
+      const auto free = std::find_if(members.begin(), members.end(), [&](int n) {
+        return At(n).cost == 0 && At(n).operands.empty();
+      });
       if (free == members.end()) continue;
       Settle(*free);
       root_[static_cast<size_t>(c)] = false;
@@ -265,7 +274,8 @@ class Simplifier {
 
   void Contract() {
     for (int c = 0; c < ClassCount(); ++c) {
-      if (root_[static_cast<size_t>(c)] || Members(c).size() != 1 || Readers(c).size() != 1) continue;
+      if (root_[static_cast<size_t>(c)] || Members(c).size() != 1 || Readers(c).size() != 1)
+        continue;
       const int from = *Members(c).begin(), into = *Readers(c).begin();
       if (At(from).outputs.size() > 1) continue;
       const Step step = At(from);
@@ -286,8 +296,10 @@ class Simplifier {
       const std::set<int> members = Members(c);
       for (int n : members) {
         const auto at = [&](const auto& dominates) {
-          return Members(c).count(n) > 0 && std::any_of(members.begin(), members.end(), [&](int other) {
-                   return other != n && Members(c).count(other) > 0 && dominates(At(other), At(n), other < n);
+          return Members(c).count(n) > 0 &&
+                 std::any_of(members.begin(), members.end(), [&](int other) {
+                   return other != n && Members(c).count(other) > 0 &&
+                          dominates(At(other), At(n), other < n);
                  });
         };
         if (at(Dominates)) Drop(n);
@@ -296,13 +308,16 @@ class Simplifier {
     }
   }
 
-  /// Of two equals the first one.
+  /// The first one stays of two equals.
   static bool Dominates(const Step& a, const Step& b, bool first) {
-    if (a.cost > b.cost || !Contains(b.operands, a.operands) || !Contains(a.outputs, b.outputs)) return false;
-    return a.cost < b.cost || a.operands.size() < b.operands.size() || a.outputs.size() > b.outputs.size() || first;
+    if (a.cost > b.cost || !Contains(b.operands, a.operands) || !Contains(a.outputs, b.outputs))
+      return false;
+    return a.cost < b.cost || a.operands.size() < b.operands.size() ||
+           a.outputs.size() > b.outputs.size() || first;
   }
 
-  /// `a` computes their class wherever `b` does, at no cost; `b` may be of use for its other outputs.
+  /// `a` computes their class wherever `b` does, at no cost; `b` may be of use for its other
+  /// outputs.
   static bool ComputesForNothing(const Step& a, const Step& b, bool first) {
     if (a.cost > 0 || !Contains(b.operands, a.operands)) return false;
     return b.cost > 0 || a.operands.size() < b.operands.size() || first;
@@ -325,7 +340,8 @@ class Simplifier {
       if (root_[static_cast<size_t>(c)]) own.roots.push_back(number[static_cast<size_t>(c)]);
     }
     for (const Step& step : steps_) {
-      if (!step.outputs.empty()) AddTo(pieces.at(together.Find(*step.outputs.begin())), step, number);
+      if (!step.outputs.empty())
+        AddTo(pieces.at(together.Find(*step.outputs.begin())), step, number);
     }
     for (auto& [first, piece] : pieces) result_.pieces.push_back(std::move(piece));
   }

@@ -16,13 +16,14 @@
 namespace mendel {
 namespace {
 
-/// What the dearest root costs if of all operands only the dearest counted: no program costs less.
+/// The cost of the dearest root if only the dearest operand counted: no program costs less.
 double CheapestChain(const ChoiceProblem& problem) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   std::vector<double> chain(problem.classes.size(), kInfinity);
   std::vector<size_t> missing(problem.nodes.size());
   std::vector<double> dearest(problem.nodes.size(), 0);
-  std::set<std::pair<double, int>> ready;  // what a node and its chain cost: the cheapest one is final (Knuth 1977)
+  std::set<std::pair<double, int>>
+      ready;  // what a node and its chain cost: the cheapest one is final (Knuth 1977)
   for (size_t n = 0; n < problem.nodes.size(); ++n) {
     missing[n] = problem.nodes[n].operands.size();
     if (missing[n] == 0) ready.emplace(problem.nodes[n].cost, static_cast<int>(n));
@@ -48,7 +49,8 @@ double CheapestChain(const ChoiceProblem& problem) {
 
 class Solver {
  public:
-  Solver(const ChoiceProblem& problem, const SolveOptions& options) : problem_(problem), options_(options) {
+  Solver(const ChoiceProblem& problem, const SolveOptions& options)
+      : problem_(problem), options_(options) {
     for (const auto& node : problem.nodes) costs_.push_back(node.cost);
   }
 
@@ -60,12 +62,14 @@ class Solver {
     } else if (options_.exact && !problem_.nodes.empty()) {
       MENDEL_RETURN_IF_ERROR(Solve());
     }
-    result_.lower_bound = std::min(std::max(result_.lower_bound, CheapestChain(problem_)), result_.cost);
+    result_.lower_bound =
+        std::min(std::max(result_.lower_bound, CheapestChain(problem_)), result_.cost);
     return std::move(result_);
   }
 
  private:
-  /// Keeps the derivation when it is the cheapest so far that is accepted; true when it is accepted.
+  /// Keeps the derivation when it is the cheapest so far that is accepted; true when it is
+  /// accepted.
   bool Offer(std::vector<int> derivation, const std::string& method) {
     const double cost = CostOfDerivation(problem_, derivation);
     if (options_.accepts != nullptr && !options_.accepts(derivation)) return false;
@@ -77,12 +81,13 @@ class Solver {
     return true;
   }
 
-  /// Every root is computed; a chosen node's operands are.
+  /// The rows require that every root and every operand of a chosen node is computed.
   std::vector<IlpRow> Rows() const {
     std::vector<IlpRow> rows;
     for (int root : problem_.roots) {
       rows.push_back({{}, 1});
-      for (int member : problem_.members[static_cast<size_t>(root)]) rows.back().terms.emplace_back(member, 1);
+      for (int member : problem_.members[static_cast<size_t>(root)])
+        rows.back().terms.emplace_back(member, 1);
     }
     for (size_t n = 0; n < problem_.nodes.size(); ++n) {
       for (int operand : problem_.nodes[n].operands) {
@@ -100,7 +105,8 @@ class Solver {
     while (!options_.deadline.Passed()) {
       result_.columns = static_cast<int64_t>(costs_.size());
       result_.rows = static_cast<int64_t>(rows.size());
-      MENDEL_ASSIGN_OR_RETURN(const IlpResult solved, SolveBinary(costs_, rows, options_.deadline.SecondsLeft()));
+      MENDEL_ASSIGN_OR_RETURN(const IlpResult solved,
+                              SolveBinary(costs_, rows, options_.deadline.SecondsLeft()));
       if (solved.infeasible) {  // cuts have excluded everything, or everything but what is known
         if (result_.found) result_.lower_bound = result_.cost;
         return absl::OkStatus();
@@ -109,7 +115,8 @@ class Solver {
       if (solved.chosen.empty()) return absl::OkStatus();
       const auto derivation = Derive(problem_, solved.chosen);
       if (!derivation.has_value()) {
-        if (!AddLoopCuts(solved.chosen, rows)) return InternalError("a program that cannot be derived has no loop");
+        if (!AddLoopCuts(solved.chosen, rows))
+          return InternalError("a program that cannot be derived has no loop");
         Repair(solved.chosen, costs_);
       } else if (Offer(*derivation, "ilp")) {
         if (solved.optimal) result_.method = "ilp";  // also when it proves the greedy one
@@ -133,7 +140,7 @@ class Solver {
     return !loops.empty();
   }
 
-  /// A real program near a cyclic one: the greedy one under costs that favour what was chosen.
+  /// A real program near a cyclic one: the greedy one under costs that favor what was chosen.
   void Repair(const std::vector<bool>& chosen, std::vector<double> costs) {
     for (size_t n = 0; n < costs.size(); ++n) costs[n] *= chosen[n] ? 0.01 : 1;
     Offer(GreedyDerivation(problem_, costs), "greedy");
@@ -156,15 +163,21 @@ class Solver {
 }  // namespace
 
 absl::StatusOr<Solution> SolveChoice(const ChoiceProblem& problem, const SolveOptions& options) {
-  if (options.accepts != nullptr) return Solver(problem, options).Run();  // which may refuse what is simplest
+  if (options.accepts != nullptr)
+    return Solver(problem, options).Run();  // which may refuse what is simplest
   const SimplifiedProblem simple = Simplify(problem);
   std::vector<size_t> order(simple.pieces.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {  // of little time the small ones need little
-    return simple.pieces[a].problem.nodes.size() < simple.pieces[b].problem.nodes.size();
-  });
-  Solution whole{
-      .found = true, .derivation = {}, .cost = 0, .lower_bound = simple.cost, .method = options.exact ? "ilp" : "greedy"};
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) {  // of little time the small ones need little
+                     return simple.pieces[a].problem.nodes.size() <
+                            simple.pieces[b].problem.nodes.size();
+                   });
+  Solution whole{.found = true,
+                 .derivation = {},
+                 .cost = 0,
+                 .lower_bound = simple.cost,
+                 .method = options.exact ? "ilp" : "greedy"};
   std::vector<bool> allowed(problem.nodes.size(), false);
   for (int n : simple.settled) allowed[static_cast<size_t>(n)] = true;
   for (size_t k : order) {

@@ -8,7 +8,8 @@ namespace mendel {
 namespace {
 
 /// Vertices reached from `starts`, in the order in which they are finished.
-std::vector<int> Finished(const std::vector<int>& starts, const Edges& edges, std::vector<bool>& seen) {
+std::vector<int> Finished(const std::vector<int>& starts, const Edges& edges,
+                          std::vector<bool>& seen) {
   std::vector<int> finished;
   std::vector<std::pair<int, size_t>> stack;
   for (int start : starts) {
@@ -40,7 +41,8 @@ std::vector<std::vector<int>> StrongComponents(const Edges& edges, const std::ve
   std::reverse(order.begin(), order.end());
   Edges backward(edges.size());
   for (int from : order) {
-    for (int to : edges[static_cast<size_t>(from)]) backward[static_cast<size_t>(to)].push_back(from);
+    for (int to : edges[static_cast<size_t>(from)])
+      backward[static_cast<size_t>(to)].push_back(from);
   }
   std::vector<bool> assigned(edges.size(), false);
   std::vector<std::vector<int>> components;

@@ -9,8 +9,9 @@
 
 namespace mendel {
 
-/// Union by the smaller number with path halving (Tarjan and van Leeuwen 1984): representatives do not depend on the order of
-/// finds, so that everything built on them repeats. Find is const for its callers: it only shortens paths.
+/// Union by the smaller number with path halving (Tarjan and van Leeuwen 1984): representatives do
+/// not depend on the order of finds, so that everything built on them repeats. Find is const for
+/// its callers: it only shortens paths.
 class UnionFind {
  public:
   int32_t Add() {

@@ -8,7 +8,7 @@ install(TARGETS mendel_shared LIBRARY DESTINATION ${MENDEL_LIB_DIR})
 install(FILES ${CMAKE_SOURCE_DIR}/runtime/mendel.h DESTINATION include)
 install(FILES ${CMAKE_SOURCE_DIR}/examples/run_plan.c DESTINATION share/doc/mendel/examples)
 
-# What every Debian 12 has (libc6, libgcc-s1, libstdc++6 are needed by apt itself) is not carried.
+# Libraries of every Debian 12 are left out (apt itself needs libc6, libgcc-s1, libstdc++6).
 set(MENDEL_SYSTEM_LIBRARIES "ld-linux.*" "libc[.]so.*" "libm[.]so.*" "libdl[.]so.*" "libpthread[.]so.*" "librt[.]so.*"
     "libgcc_s[.]so.*" "libstdc[+][+][.]so.*")
 install(CODE "set(system_libraries \"${MENDEL_SYSTEM_LIBRARIES}\")")
@@ -32,7 +32,7 @@ if(TARGET cuda_gpu_test)
   set(files_gpu "")
   foreach(program mendel cuda_gpu_test layer_mutants model_parts)
     if(NOT program STREQUAL "mendel")
-      # Inherited by libdnnl, which has none of its own.
+      # libdnnl, which has no run path of its own, inherits this one.
       target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
       set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../${MENDEL_LIB_DIR}")
     endif()
@@ -56,7 +56,7 @@ endif()
 set(CPACK_GENERATOR TGZ DEB)
 set(CPACK_PACKAGE_NAME mendel)
 set(CPACK_PACKAGE_VENDOR Mendel)
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Optimizer of ONNX models with mutants that it proves and mends")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Optimizer of ONNX models with mutants that it proves and corrects")
 set(CPACK_PACKAGE_CONTACT "Mendel maintainers <maintainers@mendel.invalid>")
 set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)

@@ -18,7 +18,7 @@ for word in "$@"; do
       if [[ -e $archive ]]; then archives+=("$archive"); else command+=("$word"); fi
       if [[ $word == */libprotobuf.so* && -e ${word%/*}/libz.a ]]; then archives+=("${word%/*}/libz.a"); fi
       ;;
-    static:-lre2) archives+=(-l:libre2.a) ;;  # what pkg-config tells of gRPC
+    static:-lre2) archives+=(-l:libre2.a) ;;  # what pkg-config reports gRPC
     shared:/*/libntl.a | shared:/*/libgmp.a) command+=("${word%.a}.so") ;;
     *) command+=("$word") ;;
   esac

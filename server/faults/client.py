@@ -48,7 +48,7 @@ class Customer:
         os.write(self.said, (" ".join(words) + "\n").encode())
 
     def submit(self, request_id: str) -> str:
-        # All of the request follows from its id, so that a successor can repeat it.
+        # The request follows entirely from its id, so that a successor can repeat it.
         rng = random.Random(request_id)
         job = self.client.submit(rng.choice(self.models[:2]), budget=1, candidates=2, threads=1, seed=rng.randrange(1, 1 << 60),
                                  request_id=request_id)
@@ -121,7 +121,7 @@ class Customer:
             try:
                 self.rng.choice((self.optimize, self.optimize, self.compare, self.upload, self.command))()
             except MendelError as error:
-                # What cannot be tried again blindly (a verify job's answer): the next thing.
+                # A call that must not be retried blindly (a verify job's answer) is skipped.
                 if error.code not in ("UNAVAILABLE", "ABORTED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED"):
                     raise
                 time.sleep(0.1)

@@ -4,7 +4,7 @@ usage: hostile_models.py MENDEL MAKE_VERIFY_PAIRS   (PYTHONPATH: the package men
 
 Each is uploaded as it is (the client's own checks are left out), and its job must fail with an ordinary reason, without a word about
 the server's files; then a good model is optimized as ever. Under strace, where that is installed, no process of the server may open
-anything beyond its data folder, the system's libraries and what the kernel tells about the machine.
+anything beyond its data folder, the system's libraries and what the kernel reports about the machine.
 """
 import os
 import pathlib
@@ -23,7 +23,7 @@ from mendel_client import Client, JobFailed
 PATIENCE = 600.0  # for what must happen, on a machine of any speed
 REFUSALS = ("INVALID_ARGUMENT", "UNIMPLEMENTED", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED")
 FLOAT, INT64 = 1, 7
-# What processes may open: the system's programs and libraries, what the kernel tells about the machine, and in a worker's sandbox
+# Paths that processes may open: the system's programs and libraries, the kernel's files about the machine, and in a worker's sandbox
 # (/job, before it begins /newroot/job) its own folder.
 SYSTEM = (r"(/newroot)?(/|/(usr|lib|lib64|bin|proc|sys/devices/system|sys/fs/cgroup|etc/alternatives|mendel|job/(in|out|cache|tmp))(/.*)?"
           r"|/dev(/null|/zero|/full|/random|/urandom|/tty|/shm/.*)?|/etc/ld\.so\.(cache|preload))|/newroot|/etc/ssl/openssl\.cnf|pipe:.*|anon_inode:.*")

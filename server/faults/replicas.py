@@ -5,7 +5,7 @@ usage: replicas.py MENDEL MODEL.onnx   (as root, with iproute2 and Debian's post
 
 The first replica only answers calls, the others work. A job is submitted through the first, and the replica that begins it loses its link:
 its lease runs out, the other takes the job over with a new fence and ends it, and whatever the first one did is thrown away (when its
-lease ended while it worked) or refused (when its result came late). Every replica then tells the same job and the same, only plan.
+lease ended while it worked) or refused (when its result came late). Every replica then reports the same job and the same, only plan.
 """
 import json
 import os
@@ -106,7 +106,7 @@ class Replica:
     def cut(self):
         run("ip", "link", "set", self.link, "down")
 
-    def mend(self):
+    def reconnect(self):
         run("ip", "link", "set", self.link, "up")
 
     def stop(self):
@@ -137,17 +137,17 @@ class Cluster:
 
     def check_end(self, job, lost, other, plans):
         """The job was ended by the other replica, once, and everybody says so."""
-        told = self.front.job(job)
-        assert told["state"] == "succeeded" and told["attempts"] == 2, told
+        reported = self.front.job(job)
+        assert reported["state"] == "succeeded" and reported["attempts"] == 2, reported
         assert other.metric('mendel_jobs_ended_total{state="succeeded"}') == 1
         assert lost.metric('mendel_jobs_started_total{device="cpu"}') == 1 and lost.metric('mendel_jobs_ended_total{state="succeeded"}') == 0
         for replica in self.replicas:
-            assert replica.job(job) == told, f"{replica.name} tells another job"
+            assert replica.job(job) == reported, f"{replica.name} reports another job"
             listed = [plan["name"] for plan in replica.command("plans", "ls")["plans"]]
-            assert len(listed) == plans and told["plan"] in listed, f"{replica.name} lists {listed}"
+            assert len(listed) == plans and reported["plan"] in listed, f"{replica.name} lists {listed}"
             fetched = self.folder / f"{replica.name}.plan"
-            run(self.mendel, "plans", "get", told["plan"], "-o", str(fetched), "--server", replica.address)
-            assert f"plans/{run('sha256sum', str(fetched))[:64]}" == told["plan"]
+            run(self.mendel, "plans", "get", reported["plan"], "-o", str(fetched), "--server", replica.address)
+            assert f"plans/{run('sha256sum', str(fetched))[:64]}" == reported["plan"]
         done = subprocess.run([self.mendel, "fsck", "--data", self.folder / "data", "--store", self.front.store()], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -163,7 +163,7 @@ def check_lost_at_work(mendel, model, folder):
     wait_for("the other replica", lambda: other.metric("mendel_workers_running") == 1)
     assert cluster.front.job(job)["attempts"] == 2
     wait_for("the cut-off replica to stop its worker", lambda: lost.metric('mendel_leases_lost_total{at="work"}') == 1)
-    lost.mend()
+    lost.reconnect()
     wait_for("the job's end", lambda: cluster.front.job(job)["state"] != "running")
     wait_for("the replica whose link is back", lost.answers)
     cluster.check_end(job, lost, other, 1)
@@ -177,7 +177,7 @@ def check_late_result(mendel, model, folder):
     wait_for("the other replica", lambda: other.metric("mendel_workers_running") == 1)
     wait_for("the job's end", lambda: cluster.front.job(job)["state"] == "succeeded")
     assert lost.metric("mendel_workers_running") == 1, "the cut-off replica still has its result"
-    lost.mend()
+    lost.reconnect()
     wait_for("the late result", lambda: lost.metric("mendel_workers_running") == 0)
     assert lost.metric('mendel_leases_lost_total{at="result"}') == 1, "it was refused"
     wait_for("the replica whose link is back", lost.answers)

@@ -7,7 +7,7 @@ where, and how long it may take from the start of a killed server or database un
 
 After every kill of the server: its workers are gone, and the folder is consistent (mendel fsck: no file has other bytes than its name
 says). After every kill of the server or of PostgreSQL: once the service answers again everything that it ever acknowledged is there.
-After every kill of a client: no plan lies half-written where it was asked for. At the end every job has ended, no request became two
+After every kill of a client: no plan lies half-written where it was requested. At the end every job has ended, no request became two
 jobs, and only jobs whose worker was killed failed.
 """
 import collections

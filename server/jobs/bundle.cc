@@ -15,7 +15,9 @@ constexpr size_t kBlock = 512;
 /// The header's bytes before its checksum count the checksum as spaces.
 std::array<char, kBlock> Header(const std::string& name, size_t size) {
   std::array<char, kBlock> header{};
-  const auto put = [&](size_t at, const std::string& text) { std::memcpy(header.data() + at, text.data(), text.size()); };
+  const auto put = [&](size_t at, const std::string& text) {
+    std::memcpy(header.data() + at, text.data(), text.size());
+  };
   std::array<char, 16> octal{};
   std::snprintf(octal.data(), octal.size(), "%011zo", size);
   put(0, name.substr(0, 99));
@@ -37,19 +39,22 @@ std::array<char, kBlock> Header(const std::string& name, size_t size) {
 
 }  // namespace
 
-absl::Status WriteTar(const std::string& path, const std::vector<std::pair<std::string, std::string>>& files) {
+absl::Status WriteTar(const std::string& path,
+                      const std::vector<std::pair<std::string, std::string>>& files) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   const std::array<char, kBlock> zeros{};
   for (const auto& [name, text] : files) {
     const std::array<char, kBlock> header = Header(name, text.size());
     file.write(header.data(), kBlock);
     file << text;
-    file.write(zeros.data(), static_cast<std::streamsize>((kBlock - text.size() % kBlock) % kBlock));
+    file.write(zeros.data(),
+               static_cast<std::streamsize>((kBlock - text.size() % kBlock) % kBlock));
   }
   file.write(zeros.data(), kBlock);
   file.write(zeros.data(), kBlock);
   file.close();
-  return file ? absl::OkStatus() : absl::UnavailableError("the reproduction bundle cannot be written");
+  return file ? absl::OkStatus()
+              : absl::UnavailableError("the reproduction bundle cannot be written");
 }
 
 }  // namespace mendel::server

@@ -11,7 +11,8 @@
 namespace mendel::server {
 
 /// Writes a tar archive (POSIX ustar) of small files: names of at most 99 bytes, and texts.
-absl::Status WriteTar(const std::string& path, const std::vector<std::pair<std::string, std::string>>& files);
+absl::Status WriteTar(const std::string& path,
+                      const std::vector<std::pair<std::string, std::string>>& files);
 
 }  // namespace mendel::server
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kCannotStart = 127;
 
-/// Everything the child needs, made before the fork: it may not allocate.
+/// Everything the child needs, prepared before the fork: the child may not allocate.
 struct Prepared {
   std::vector<char*> words;
   std::vector<char*> environment;
@@ -67,30 +67,34 @@ bool InstallFilter(std::vector<sock_filter>& filter) {
   return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
 }
 
-/// In the child: system calls only. The seccomp filter comes last, since it may forbid what comes before.
+/// Runs in the child: system calls only. The seccomp filter comes last, since it may forbid the
+/// others.
 [[noreturn]] void Become(const ChildOptions& options, Prepared& prepared) {
   setpgid(0, 0);
-  bool good = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == prepared.parent && NoNewFiles(options.landlock);
+  bool good = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == prepared.parent &&
+              NoNewFiles(options.landlock);
   for (const int signal : {SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGCHLD}) std::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   int target = 0;
-  for (const Descriptor& source : prepared.descriptors) good = good && dup2(source.get(), target++) >= 0;
-  good = good && syscall(SYS_close_range, target, ~0U, 0) == 0 && chdir(options.folder.c_str()) == 0;
+  for (const Descriptor& source : prepared.descriptors)
+    good = good && dup2(source.get(), target++) >= 0;
+  good =
+      good && syscall(SYS_close_range, target, ~0U, 0) == 0 && chdir(options.folder.c_str()) == 0;
   good = good && SetLimits(options.limits) && InstallFilter(prepared.filter);
   if (good) execve(prepared.words[0], prepared.words.data(), prepared.environment.data());
   _exit(kCannotStart);
 }
 
-/// A copy of `fd` with a number above all that the child will use.
+/// A copy of `fd` with a number above all numbers of the child.
 absl::Status AddDescriptor(int fd, std::vector<Descriptor>& descriptors) {
   descriptors.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, 64));
   if (!descriptors.back()) return absl::ErrnoToStatus(errno, "cannot copy a descriptor");
   return absl::OkStatus();
 }
 
-/// Parent by process, of every process that this one may see.
+/// Parent by process, for every visible process.
 std::map<pid_t, pid_t> Parents() {
   std::map<pid_t, pid_t> parents;
   std::error_code code;
@@ -104,7 +108,7 @@ std::map<pid_t, pid_t> Parents() {
     std::ifstream file(entry.path() / "stat");
     std::string text;
     std::getline(file, text);
-    // "pid (name) state parent ...", and the name may hold anything.
+    // The format is "pid (name) state parent ...", and the name may contain anything.
     const size_t close = text.rfind(')');
     if (close == std::string::npos || close + 4 >= text.size()) continue;
     parents[pid] = static_cast<pid_t>(std::strtol(text.c_str() + close + 4, nullptr, 10));
@@ -129,15 +133,18 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const ChildOpt
   std::unique_ptr<ChildProcess> child(new ChildProcess());
   const Descriptor empty(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!empty) return absl::ErrnoToStatus(errno, "cannot open /dev/null");
-  Prepared prepared{Pointers(options.words), Pointers(options.environment), {}, options.filter, getpid()};
+  Prepared prepared{
+      Pointers(options.words), Pointers(options.environment), {}, options.filter, getpid()};
   MENDEL_RETURN_IF_ERROR(AddDescriptor(empty.get(), prepared.descriptors));
   for (Descriptor* reading : {&child->out_, &child->error_, &child->progress_}) {
     MENDEL_ASSIGN_OR_RETURN(auto ends, MakePipe());
-    if (fcntl(ends.first.get(), F_SETFL, O_NONBLOCK) != 0) return absl::ErrnoToStatus(errno, "cannot set up a pipe");
+    if (fcntl(ends.first.get(), F_SETFL, O_NONBLOCK) != 0)
+      return absl::ErrnoToStatus(errno, "cannot set up a pipe");
     MENDEL_RETURN_IF_ERROR(AddDescriptor(ends.second.get(), prepared.descriptors));
     *reading = std::move(ends.first);
   }
-  for (const int fd : options.inherited) MENDEL_RETURN_IF_ERROR(AddDescriptor(fd, prepared.descriptors));
+  for (const int fd : options.inherited)
+    MENDEL_RETURN_IF_ERROR(AddDescriptor(fd, prepared.descriptors));
   child->pid_ = fork();
   if (child->pid_ < 0) return absl::ErrnoToStatus(errno, "cannot start a process");
   if (child->pid_ == 0) Become(options, prepared);
@@ -161,7 +168,7 @@ void ChildProcess::Signal(int number) {
 
 void ChildProcess::Kill() {
   if (pid_ < 0 || ended_.has_value()) return;
-  // Children of a sandbox die with it; those without one are in the group.
+  // Children of a sandbox die with it; others are in the group.
   ::kill(-pid_, SIGKILL);
   ::kill(pid_, SIGKILL);
 }
@@ -169,8 +176,10 @@ void ChildProcess::Kill() {
 std::optional<ExitState> ChildProcess::Poll() {
   if (ended_.has_value()) return ended_;
   siginfo_t info{};
-  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid_) return std::nullopt;
-  // What the process left behind goes too, while its number cannot be another's.
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      info.si_pid != pid_)
+    return std::nullopt;
+  // Processes left behind are killed too, while the group's number cannot be reused.
   ::kill(-pid_, SIGKILL);
   int status = 0;
   waitpid(pid_, &status, 0);
@@ -197,7 +206,8 @@ int64_t PrivateBytes(const std::vector<pid_t>& processes) {
     std::ifstream file(Cat("/proc/", pid, "/status"));
     for (std::string line; std::getline(file, line);) {
       for (const std::string name : {"RssAnon:", "RssShmem:"}) {
-        if (line.starts_with(name)) kilobytes += std::strtoll(line.c_str() + name.size(), nullptr, 10);
+        if (line.starts_with(name))
+          kilobytes += std::strtoll(line.c_str() + name.size(), nullptr, 10);
       }
     }
   }

@@ -1,4 +1,5 @@
-// One child process: started with limits, filters and descriptors, watched, and killed with its group.
+// One child process: started with limits, filters and descriptors, watched, and killed with its
+// group.
 #ifndef MENDEL_SERVER_JOBS_CHILD_PROCESS_H_
 #define MENDEL_SERVER_JOBS_CHILD_PROCESS_H_
 
@@ -41,9 +42,10 @@ struct ChildOptions {
   std::vector<std::string> environment;  ///< "NAME=value"
   std::string folder;                    ///< where it starts
   std::vector<std::pair<int, rlim_t>> limits;
-  std::vector<sock_filter> filter;  ///< seccomp; empty: none. kOwnPid in an instruction becomes the child's process id
-  int landlock = -1;                ///< ruleset; -1: none
-  std::vector<int> inherited;       ///< further descriptors, as 4, 5, ...
+  std::vector<sock_filter>
+      filter;  ///< seccomp; empty: none. kOwnPid in an instruction becomes the child's process id
+  int landlock = -1;           ///< ruleset; -1: none
+  std::vector<int> inherited;  ///< further descriptors, as 4, 5, ...
 };
 
 /// Stands for the child's process id in ChildOptions::filter.
@@ -56,9 +58,10 @@ struct ExitState {
 
 class ChildProcess {
  public:
-  /// Standard input is empty; standard output, standard error and descriptor 3 are pipes whose reading ends are here. The child
-  /// gets no other descriptors, its own process group, no new privileges, and SIGKILL when the calling thread ends. Between fork
-  /// and exec only system calls are made, so that threads of the server do not matter.
+  /// Standard input is empty; standard output, standard error and descriptor 3 are pipes whose
+  /// reading ends are here. The child gets no other descriptors, its own process group, no new
+  /// privileges, and SIGKILL when the calling thread ends. Between fork and exec only system calls
+  /// are made, so that threads of the server do not matter.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const ChildOptions& options);
   /// Kills what is left and waits.
   ~ChildProcess();
@@ -71,7 +74,8 @@ class ChildProcess {
   Descriptor& progress() { return progress_; }
   /// Readable once the process has ended (for poll); none on kernels before 5.3.
   const Descriptor& end() const { return end_; }
-  /// Sends a signal to the process that does the work: the last of its tree (a sandbox's own processes stand above it).
+  /// Sends a signal to the process that does the work: the last of its tree (a sandbox's own
+  /// processes stand above it).
   void Signal(int number);
   /// SIGKILL to the whole group and every descendant.
   void Kill();
@@ -91,7 +95,8 @@ absl::StatusOr<std::pair<Descriptor, Descriptor>> MakePipe();
 
 /// Processes below `pid`, itself first, children after parents.
 std::vector<pid_t> ProcessTree(pid_t pid);
-/// Resident memory of these in bytes, shared mappings included, mapped files not; 0 for those that are gone.
+/// Resident memory of these in bytes, shared mappings included, mapped files not; 0 for those that
+/// are gone.
 int64_t PrivateBytes(const std::vector<pid_t>& processes);
 
 }  // namespace mendel::server

@@ -1,4 +1,4 @@
-// The backends that workers of this machine have, for RunnerOptions::devices.
+// The backends of this machine's workers, for RunnerOptions::devices.
 #ifndef MENDEL_SERVER_JOBS_DEVICES_H_
 #define MENDEL_SERVER_JOBS_DEVICES_H_
 
@@ -8,7 +8,8 @@
 
 namespace mendel::server {
 
-/// Those linked into this program that can run here. `mendel serve` is the same program as its workers.
+/// Backends linked into this program that can run here. `mendel serve` is the same program as its
+/// workers.
 std::vector<WorkerDevice> DevicesOfThisMachine();
 
 }  // namespace mendel::server

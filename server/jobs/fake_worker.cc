@@ -1,5 +1,5 @@
-// A stand-in for `mendel` that misbehaves as its model's file name says (job_runner_test.cc). Built without sanitizers, so that its
-// limits are those of the real program.
+// A fake `mendel` that misbehaves by its model's file name (job_runner_test.cc). Built without
+// sanitizers, so that its limits are those of the real program.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -46,19 +46,25 @@ void Progress(const std::string& line) {
 
 int Deliver(const std::string& stop_reason) {
   std::FILE* file = std::fopen("out/result.plan", "w");
-  if (file == nullptr || std::fputs(("a plan, stopped: " + stop_reason).c_str(), file) < 0 || std::fclose(file) != 0) {
+  if (file == nullptr || std::fputs(("a plan, stopped: " + stop_reason).c_str(), file) < 0 ||
+      std::fclose(file) != 0) {
     return Fail("UNAVAILABLE", "cannot write", 5);
   }
   std::printf(
-      "{\"target\": {\"backend\": \"cpu\", \"isa\": \"avx2\", \"threads\": 2}, \"baseline\": {\"median_ms\": 3.0},"
-      " \"plan\": {\"median_ms\": 2.0}, \"speedup\": 1.5, \"certificate\": {\"bound_log2\": -100.5}, \"weights\": \"symbolic\","
-      " \"numeric\": [{\"plan_max\": 1e-6}], \"search\": {\"stop_reason\": \"%s\"}, \"mutants\": {\"conv_merge\": 2}}\n",
+      "{\"target\": {\"backend\": \"cpu\", \"isa\": \"avx2\", \"threads\": 2}, \"baseline\": "
+      "{\"median_ms\": 3.0},"
+      " \"plan\": {\"median_ms\": 2.0}, \"speedup\": 1.5, \"certificate\": {\"bound_log2\": "
+      "-100.5}, \"weights\": \"symbolic\","
+      " \"numeric\": [{\"plan_max\": 1e-6}], \"search\": {\"stop_reason\": \"%s\"}, \"mutants\": "
+      "{\"conv_merge\": 2}}\n",
       stop_reason.c_str());
   return 0;
 }
 
 int Good(const Call&) {
-  Progress("{\"phase\":\"import\",\"warnings\":[\"a warning\"]}\n{\"phase\":\"search\",\"candidates\":7,\"best_speedup\":1.25}\n");
+  Progress(
+      "{\"phase\":\"import\",\"warnings\":[\"a "
+      "warning\"]}\n{\"phase\":\"search\",\"candidates\":7,\"best_speedup\":1.25}\n");
   return Deliver("saturated");
 }
 
@@ -72,7 +78,7 @@ int Hang(const Call&) {
   while (true) pause();
 }
 
-/// As `mendel optimize`: at SIGTERM the best so far.
+/// Like `mendel optimize`: SIGTERM delivers the best plan so far.
 int Slow(const Call&) {
   std::signal(SIGTERM, &OnTerminate);
   for (int i = 1; !terminated; ++i) {
@@ -86,10 +92,11 @@ int Allocate(const Call&) {
   while (true) std::memset(new char[16 << 20], 1, 16 << 20);
 }
 
-/// Memory that the limit on private mappings does not count.
+/// Allocates memory that the limit on private mappings does not count.
 int Share(const Call&) {
   while (true) {
-    void* memory = mmap(nullptr, 16 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        mmap(nullptr, 16 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     std::memset(memory, 1, 16 << 20);
   }
@@ -126,21 +133,24 @@ int Link(const Call&) {
   return code;
 }
 
-/// Everything that a worker must not be able to do; the first that works is told.
+/// Tries all that a worker must not be able to do; the first success is reported.
 int Escape(const Call& call) {
   std::string done;
   const auto attempt = [&](const char* what, bool worked) {
     if (worked) done += std::string(what) + " ";
   };
-  // In a process namespace of its own a worker sees itself and its guard, which is confined as it is.
+  // In its own process namespace a worker sees itself and its guard, which is confined in the same
+  // way.
   const bool guarded = getpid() == 2 && getppid() == 1;
   attempt("socket", socket(AF_INET, SOCK_STREAM, 0) >= 0);
   attempt("unix-socket", socket(AF_UNIX, SOCK_STREAM, 0) >= 0);
   attempt("passwd", open("/etc/passwd", O_RDONLY) >= 0);
   attempt("secret", open(call.Option("--shapes").c_str(), O_RDONLY) >= 0);
   attempt("parent", open("../lock", O_RDWR) >= 0 || open("lock", O_RDWR) >= 0);
-  attempt("list", open("/home", O_RDONLY | O_DIRECTORY) >= 0 || open("/root", O_RDONLY | O_DIRECTORY) >= 0);
-  attempt("memory", !guarded && open(("/proc/" + std::to_string(getppid()) + "/mem").c_str(), O_RDONLY) >= 0);
+  attempt("list",
+          open("/home", O_RDONLY | O_DIRECTORY) >= 0 || open("/root", O_RDONLY | O_DIRECTORY) >= 0);
+  attempt("memory",
+          !guarded && open(("/proc/" + std::to_string(getppid()) + "/mem").c_str(), O_RDONLY) >= 0);
   attempt("write-input", open("in/model/escape", O_RDWR) >= 0);
   attempt("write-usr", open("/usr/mendel-was-here", O_WRONLY | O_CREAT, 0600) >= 0);
   attempt("fork", fork() > 0);
@@ -155,7 +165,8 @@ int Escape(const Call& call) {
 
 int Different(const Call&) {
   std::printf(
-      "{\"verdict\": \"different\", \"bound_log2\": -60, \"tests\": 1, \"primes\": [2305843009213693951], \"seed\": 5, \"reason\": "
+      "{\"verdict\": \"different\", \"bound_log2\": -60, \"tests\": 1, \"primes\": "
+      "[2305843009213693951], \"seed\": 5, \"reason\": "
       "\"r\","
       " \"outputs\": [{\"name\": \"y\", \"shape\": [2, 3], \"elements\": 6, \"wrong_elements\": 1,"
       " \"boxes\": [{\"begin\": [0, 1], \"end\": [1, 2]}]}]}\n");
@@ -167,7 +178,7 @@ int Main(int argc, char** argv) {
   if (argc == 2 && call.words[0] == "--version") return 0;
   if (argc < 3) return 2;
   std::signal(SIGPIPE, SIG_IGN);
-  static const std::map<std::string, int (*)(const Call&)> behaviours = {
+  static const std::map<std::string, int (*)(const Call&)> behaviors = {
       {"good", &Good},
       {"crash", [](const Call&) -> int { Segfault(); }},
       {"abort", [](const Call&) -> int { std::abort(); }},
@@ -189,7 +200,9 @@ int Main(int argc, char** argv) {
       {"silent", [](const Call&) { return 0; }},
       {"bad_input",
        [](const Call&) {
-         return Fail("INVALID_ARGUMENT", "node 'n' in " + std::filesystem::current_path().string() + "/in/model/x is wrong", 2);
+         return Fail(
+             "INVALID_ARGUMENT",
+             "node 'n' in " + std::filesystem::current_path().string() + "/in/model/x is wrong", 2);
        }},
       {"undecided", [](const Call&) { return Fail("ABORTED", "out of time", 3); }},
       {"internal", [](const Call&) { return Fail("INTERNAL", "a bug", 4); }},
@@ -200,8 +213,8 @@ int Main(int argc, char** argv) {
          return 9;
        }},
   };
-  const auto found = behaviours.find(std::filesystem::path(call.words[1]).filename());
-  return found == behaviours.end() ? 76 : found->second(call);
+  const auto found = behaviors.find(std::filesystem::path(call.words[1]).filename());
+  return found == behaviors.end() ? 76 : found->second(call);
 }
 
 }  // namespace

@@ -64,12 +64,14 @@ double Number(const Json& json) {
 
 int64_t Integer(const Json& json) {
   if (json.is_number_unsigned())
-    return static_cast<int64_t>(std::min<uint64_t>(json.get<uint64_t>(), std::numeric_limits<int64_t>::max()));
+    return static_cast<int64_t>(
+        std::min<uint64_t>(json.get<uint64_t>(), std::numeric_limits<int64_t>::max()));
   return json.is_number_integer() ? json.get<int64_t>() : 0;
 }
 
 int32_t Small(const Json& json) {
-  return static_cast<int32_t>(std::clamp<int64_t>(Integer(json), 0, std::numeric_limits<int32_t>::max()));
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(Integer(json), 0, std::numeric_limits<int32_t>::max()));
 }
 
 /// The first items of an array.
@@ -85,8 +87,10 @@ std::vector<Json> Items(const Json& json) {
 
 v1::Verdict::Kind KindOf(const std::string& word) {
   static const auto* const kinds = new std::map<std::string, v1::Verdict::Kind>{
-      {"equivalent", v1::Verdict::KIND_EQUIVALENT}, {"equivalent-after-refit", v1::Verdict::KIND_EQUIVALENT_AFTER_REFIT},
-      {"partial", v1::Verdict::KIND_PARTIAL},       {"different", v1::Verdict::KIND_DIFFERENT},
+      {"equivalent", v1::Verdict::KIND_EQUIVALENT},
+      {"equivalent-after-refit", v1::Verdict::KIND_EQUIVALENT_AFTER_REFIT},
+      {"partial", v1::Verdict::KIND_PARTIAL},
+      {"different", v1::Verdict::KIND_DIFFERENT},
       {"unproven", v1::Verdict::KIND_UNPROVEN},
   };
   const auto found = kinds->find(word);
@@ -136,7 +140,8 @@ absl::StatusOr<ProgressLine> ProgressFromJson(std::string_view line) {
     progress.mutable_time_left()->set_seconds(static_cast<int64_t>(left));
     progress.mutable_time_left()->set_nanos(static_cast<int32_t>((left - std::floor(left)) * 1e9));
   }
-  for (const Json& warning : Items(Member(json, "warnings"))) result.warnings.push_back(Text(warning));
+  for (const Json& warning : Items(Member(json, "warnings")))
+    result.warnings.push_back(Text(warning));
   return result;
 }
 
@@ -159,7 +164,8 @@ absl::StatusOr<v1::Plan> PlanFromJson(std::string_view facts) {
   plan.set_weights(Text(Member(json, "weights")));
   plan.set_unmeasured(Member(json, "unmeasured") == Json(true));
   for (const Json& output : Items(Member(json, "numeric"))) {
-    plan.set_max_relative_error(std::max(plan.max_relative_error(), Number(Member(output, "plan_max"))));
+    plan.set_max_relative_error(
+        std::max(plan.max_relative_error(), Number(Member(output, "plan_max"))));
   }
   plan.set_stop_reason(Text(Member(Member(json, "search"), "stop_reason")));
   const Json& mutants = Member(json, "mutants");
@@ -179,8 +185,10 @@ absl::StatusOr<v1::Verdict> VerdictFromJson(std::string_view facts) {
   if (verdict.kind() == v1::Verdict::KIND_UNSPECIFIED) {
     const absl::Status error = ErrorIn(json);
     if (absl::IsFailedPrecondition(error)) verdict.set_kind(v1::Verdict::KIND_DIFFERENT);
-    if (absl::IsAborted(error) || absl::IsDeadlineExceeded(error)) verdict.set_kind(v1::Verdict::KIND_UNPROVEN);
-    if (verdict.kind() == v1::Verdict::KIND_UNSPECIFIED) return InvalidInput("the worker told no verdict");
+    if (absl::IsAborted(error) || absl::IsDeadlineExceeded(error))
+      verdict.set_kind(v1::Verdict::KIND_UNPROVEN);
+    if (verdict.kind() == v1::Verdict::KIND_UNSPECIFIED)
+      return InvalidInput("the worker reported no verdict");
     verdict.set_reason(std::string(error.message()));
   }
   verdict.set_bound_log2(Number(Member(json, "bound_log2")));
@@ -188,7 +196,8 @@ absl::StatusOr<v1::Verdict> VerdictFromJson(std::string_view facts) {
   for (const Json& prime : Items(Member(json, "primes"))) {
     if (prime.is_number_unsigned()) verdict.add_primes(prime.get<uint64_t>());
   }
-  if (Member(json, "seed").is_number_unsigned()) verdict.set_seed(Member(json, "seed").get<uint64_t>());
+  if (Member(json, "seed").is_number_unsigned())
+    verdict.set_seed(Member(json, "seed").get<uint64_t>());
   int boxes = 0;
   for (const Json& output : Items(Member(json, "outputs"))) AddOutput(output, boxes, verdict);
   if (facts.size() <= kMostReportBytes) verdict.set_json(std::string(facts));

@@ -1,7 +1,9 @@
-// What `mendel --json` and `--progress-fd` print, as messages of the API. The one place where JSON is read.
+// Output of `mendel --json` and `--progress-fd`, as messages of the API. No other code parses a
+// worker's JSON.
 //
-// The text comes from a worker that executed a stranger's model: members may be absent, of any type and any size. What does not
-// fit is left out; texts are cut and numbers that are not finite become 0.
+// The text comes from a worker that executed a stranger's model: members may be absent, of any type
+// and any size. Unusable members are left out. Texts are cut, and numbers that are not finite
+// become 0.
 #ifndef MENDEL_SERVER_JOBS_FROM_JSON_H_
 #define MENDEL_SERVER_JOBS_FROM_JSON_H_
 
@@ -16,7 +18,8 @@
 
 namespace mendel::server {
 
-/// A verdict holds at most so many boxes, and its report in JSON only up to so many bytes: a job is one message.
+/// Limits of a verdict: its boxes, and the bytes of its report in JSON. A job is one
+/// message.
 inline constexpr int kMostBoxes = 10'000;
 inline constexpr size_t kMostReportBytes = 1 << 20;
 
@@ -28,15 +31,16 @@ struct ProgressLine {
 /// InvalidArgument when the line is no JSON object.
 absl::StatusOr<ProgressLine> ProgressFromJson(std::string_view line);
 
-/// The "error" member of facts: an absl::Status of the code and message that the command ended with; OK where there is none.
+/// The "error" member of facts: an absl::Status with the code and message of the command's error;
+/// OK where there is none.
 absl::Status ErrorFromJson(std::string_view facts);
 
-/// Facts of `optimize` and `refit`. name, blob, size_bytes, model, job and create_time are the caller's. InvalidArgument when the
-/// text is no JSON object.
+/// Facts of `optimize` and `rebind`. The caller sets name, blob, size_bytes, model, job and
+/// create_time. InvalidArgument when the text is no JSON object.
 absl::StatusOr<v1::Plan> PlanFromJson(std::string_view facts);
 
-/// Facts of `verify`, of two models or of a plan. InvalidArgument when they hold neither a verdict nor an error that is one
-/// (FailedPrecondition: different; Aborted, DeadlineExceeded: unproven).
+/// Facts of `verify`, for two models or a plan. InvalidArgument when they have neither a verdict
+/// nor an error that is one (FailedPrecondition: different; Aborted, DeadlineExceeded: unproven).
 absl::StatusOr<v1::Verdict> VerdictFromJson(std::string_view facts);
 
 }  // namespace mendel::server

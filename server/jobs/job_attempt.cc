@@ -23,13 +23,15 @@ constexpr int kCpusAtMost = 1024;
 constexpr int64_t kFirstFence = 1;
 
 bool MayPass(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status);
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
+         absl::IsDeadlineExceeded(status);
 }
 
 WorkerLimitsWatched LimitsOf(const v1::JobSpec& spec, const RunnerOptions& options) {
   WorkerLimitsWatched limits;
   const v1::Budget& budget = spec.optimize().budget();
-  limits.wall_micros = static_cast<int64_t>(SecondsOr(budget.wall_time(), static_cast<double>(options.max_wall_seconds)) * 1e6);
+  limits.wall_micros = static_cast<int64_t>(
+      SecondsOr(budget.wall_time(), static_cast<double>(options.max_wall_seconds)) * 1e6);
   limits.memory_bytes = budget.memory_bytes() > 0 ? budget.memory_bytes() : MemoryLimit(options);
   limits.output_bytes = options.max_output_bytes;
   limits.log_bytes = options.max_log_bytes;
@@ -39,14 +41,16 @@ WorkerLimitsWatched LimitsOf(const v1::JobSpec& spec, const RunnerOptions& optio
 
 class Attempt {
  public:
-  Attempt(const StoredJob& job, RunnerContext& context) : job_(job), context_(context), options_(context.options) {}
+  Attempt(const StoredJob& job, RunnerContext& context)
+      : job_(job), context_(context), options_(context.options) {}
 
   bool Run() {
     key_ = WorkKey(job_.job.spec(), options_);
     if (ServeStored()) return true;
     const absl::Status prepared = Prepare();
     if (absl::IsNotFound(prepared) || absl::IsInvalidArgument(prepared)) {
-      Fail(MakeError(prepared.code(), absl::IsNotFound(prepared) ? "MISSING" : "INVALID_INPUT", std::string(prepared.message())));
+      Fail(MakeError(prepared.code(), absl::IsNotFound(prepared) ? "MISSING" : "INVALID_INPUT",
+                     std::string(prepared.message())));
       return true;
     }
     if (!prepared.ok()) {
@@ -80,18 +84,20 @@ class Attempt {
 
   absl::Status Prepare() {
     MENDEL_RETURN_IF_ERROR(CheckDevice(job_.job.spec(), options_));
-    MENDEL_ASSIGN_OR_RETURN(command_, MakeWorkerCommand(job_.job.spec(), options_, context_.jobs, context_.blobs));
+    MENDEL_ASSIGN_OR_RETURN(
+        command_, MakeWorkerCommand(job_.job.spec(), options_, context_.jobs, context_.blobs));
     MENDEL_ASSIGN_OR_RETURN(folder_, JobFolder::Open(options_.work_folder, Name(), job_.fence));
     // Without the others' measurements a job takes longer, no more.
     if (command_.searches) CopyProfiles(options_.cache, folder_->CachePath()).IgnoreError();
     limits_ = LimitsOf(job_.job.spec(), options_);
     const int64_t cpus = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kCpusAtMost);
-    const Launch launch{options_.executable,
-                        command_.arguments,
-                        folder_->path(),
-                        command_.views,
-                        {limits_.memory_bytes, (limits_.wall_micros / 1'000'000 + 1) * cpus, limits_.output_bytes},
-                        job_.fence > kFirstFence};
+    const Launch launch{
+        options_.executable,
+        command_.arguments,
+        folder_->path(),
+        command_.views,
+        {limits_.memory_bytes, (limits_.wall_micros / 1'000'000 + 1) * cpus, limits_.output_bytes},
+        job_.fence > kFirstFence};
     absl::StatusOr<std::unique_ptr<ChildProcess>> child = context_.sandbox.Start(launch);
     // Whatever it is, it is this machine's trouble and not the job's.
     if (!child.ok()) return absl::UnavailableError(child.status().message());
@@ -101,17 +107,19 @@ class Attempt {
 
   void Work() {
     LeaseKeeper keeper(job_, command_.searches, context_);
-    const WorkerCallbacks callbacks = {[&](std::string_view line) { keeper.Progress(line); }, [&] { return keeper.Decide(); }};
+    const WorkerCallbacks callbacks = {[&](std::string_view line) { keeper.Progress(line); },
+                                       [&] { return keeper.Decide(); }};
     const WorkerResult result = WatchWorker(*child_, *folder_, limits_, callbacks, context_.clock);
     child_.reset();
-    keeper.TellRest();
+    keeper.ReportRest();
     if (command_.searches) Merge();
     if (keeper.lost()) {
       ++context_.counters.lost;
       return folder_->Clear(true);
     }
     if (result.end == WorkerEnd::kStopped && !keeper.cancelled()) return PutBack();
-    Deliver({job_, command_, limits_, result, keeper.cancelled(), context_.sandbox.Description()}, keeper);
+    Deliver({job_, command_, limits_, result, keeper.cancelled(), context_.sandbox.Description()},
+            keeper);
   }
 
   void Deliver(const EndedWorker& worker, LeaseKeeper& keeper) {
@@ -120,7 +128,8 @@ class Attempt {
       if (outcome.ok()) {
         const bool whole = outcome->plan.has_value() && !worker.result.terminated;
         const std::string plan = whole ? outcome->plan->name() : "";
-        if (Finish(*outcome) && whole && !key_.empty()) context_.jobs.RememberPlan(key_, plan).IgnoreError();
+        if (Finish(*outcome) && whole && !key_.empty())
+          context_.jobs.RememberPlan(key_, plan).IgnoreError();
         return folder_->Clear(false);
       }
       if (!MayPass(outcome.status())) {
@@ -146,8 +155,8 @@ class Attempt {
     Finish(outcome);
   }
 
-  /// Tries again while the store cannot be reached: a long search should not be lost to a restarting database. Somebody else's
-  /// lease (Aborted) ends it.
+  /// Tries again while the store cannot be reached: a long search should not be lost to a
+  /// restarting database. Somebody else's lease (Aborted) ends it.
   bool Finish(const Outcome& outcome) {
     absl::Status status = context_.jobs.Finish(Name(), job_.fence, outcome);
     for (int tries = 0; MayPass(status) && tries < 600 && !context_.draining; ++tries) {

@@ -11,10 +11,11 @@
 namespace mendel::server {
 
 struct RunnerCounters {
-  std::atomic<int64_t> started = 0, succeeded = 0, failed = 0, cancelled = 0, running = 0, candidates = 0, lost = 0, refused = 0;
+  std::atomic<int64_t> started = 0, succeeded = 0, failed = 0, cancelled = 0, running = 0,
+                       candidates = 0, lost = 0, refused = 0;
 };
 
-/// What the attempts of a runner share; outlives them.
+/// Shared state of a runner's attempts; outlives them.
 struct RunnerContext {
   const RunnerOptions& options;
   JobStore& jobs;
@@ -26,8 +27,9 @@ struct RunnerContext {
   RunnerCounters counters = {};
 };
 
-/// Does the claimed job and tells the store how it ended, or puts it back when the runner drains or this machine cannot begin it.
-/// Returns whether the machine works (false: wait before the next claim).
+/// Runs the claimed job and stores its outcome. Returns it to the queue when the runner drains or
+/// this machine cannot start it. Returns whether the machine works (false: wait before the next
+/// claim).
 bool RunAttempt(const StoredJob& job, RunnerContext& context);
 
 }  // namespace mendel::server

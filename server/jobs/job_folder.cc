@@ -24,9 +24,10 @@ constexpr const char* kFolders[] = {"in", "out", "tmp", "cache"};
 /// The uuid of "jobs/{uuid}"; it becomes a file name.
 absl::StatusOr<std::string> FolderName(const std::string& job) {
   const std::string name = job.starts_with("jobs/") ? job.substr(5) : "";
-  const bool good = !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-';
-  });
+  const bool good =
+      !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-';
+      });
   if (!good) return InvalidInput("'", job, "' is no job's name");
   return name;
 }
@@ -34,7 +35,8 @@ absl::StatusOr<std::string> FolderName(const std::string& job) {
 absl::StatusOr<Descriptor> Lock(const fs::path& path) {
   Descriptor lock(::open((path / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) return absl::ErrnoToStatus(errno, "cannot open a job's lock");
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return absl::AbortedError("an earlier attempt of the job still runs here");
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    return absl::AbortedError("an earlier attempt of the job still runs here");
   return lock;
 }
 
@@ -53,15 +55,18 @@ absl::StatusOr<Descriptor> MakeAndLock(const fs::path& path, int tries) {
 /// A worker may have taken its own permissions away.
 void Remove(const fs::path& path) {
   std::error_code code;
-  for (const auto& entry : fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied, code)) {
-    if (entry.is_directory(code) && !entry.is_symlink(code)) fs::permissions(entry.path(), fs::perms::owner_all, code);
+  for (const auto& entry : fs::recursive_directory_iterator(
+           path, fs::directory_options::skip_permission_denied, code)) {
+    if (entry.is_directory(code) && !entry.is_symlink(code))
+      fs::permissions(entry.path(), fs::perms::owner_all, code);
   }
   fs::remove_all(path, code);
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(const std::string& work_folder, const std::string& job, int64_t fence) {
+absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(const std::string& work_folder,
+                                                           const std::string& job, int64_t fence) {
   MENDEL_ASSIGN_OR_RETURN(const std::string name, FolderName(job));
   std::error_code code;
   fs::path path = fs::absolute(work_folder, code) / "jobs" / name;
@@ -85,11 +90,12 @@ JobFolder::Usage JobFolder::Used() const {
   Usage usage;
   std::error_code code;
   for (const char* part : {"out", "tmp", "cache"}) {
-    for (const auto& entry :
-         fs::recursive_directory_iterator(path_ + "/" + part, fs::directory_options::skip_permission_denied, code)) {
+    for (const auto& entry : fs::recursive_directory_iterator(
+             path_ + "/" + part, fs::directory_options::skip_permission_denied, code)) {
       struct stat info {};
       ++usage.files;
-      if (lstat(entry.path().c_str(), &info) == 0 && S_ISREG(info.st_mode)) usage.bytes += int64_t{info.st_blocks} * 512;
+      if (lstat(entry.path().c_str(), &info) == 0 && S_ISREG(info.st_mode))
+        usage.bytes += int64_t{info.st_blocks} * 512;
     }
   }
   return usage;
@@ -99,7 +105,8 @@ absl::StatusOr<std::string> JobFolder::Delivered(const std::string& name) const 
   const std::string path = path_ + "/out/" + name;
   struct stat folder {};
   struct stat file {};
-  if (lstat((path_ + "/out").c_str(), &folder) != 0 || !S_ISDIR(folder.st_mode) || lstat(path.c_str(), &file) != 0) {
+  if (lstat((path_ + "/out").c_str(), &folder) != 0 || !S_ISDIR(folder.st_mode) ||
+      lstat(path.c_str(), &file) != 0) {
     return absl::FailedPreconditionError("the worker delivered no file");
   }
   if (!S_ISREG(file.st_mode) || file.st_nlink != 1)
@@ -119,7 +126,8 @@ void JobFolder::Clear(bool keep_cache) {
   fs::remove(path_, code);
 }
 
-void SweepJobFolders(const std::string& work_folder, const std::function<bool(const std::string& job)>& ended,
+void SweepJobFolders(const std::string& work_folder,
+                     const std::function<bool(const std::string& job)>& ended,
                      const std::function<void(const std::string& folder)>& leave) {
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(fs::path(work_folder) / "jobs", code)) {

@@ -1,7 +1,7 @@
 // The folder of one job: `<work_folder>/jobs/<uuid>/` with in, out, tmp and cache (sandbox.h).
 //
-// It is locked while an attempt runs. A new attempt finds it empty but for cache/, whose measurements are what a job continues
-// from; it goes when the job ends.
+// It is locked while an attempt runs. A new attempt finds it empty but for cache/, whose
+// measurements are what a job continues from; it goes when the job ends.
 #ifndef MENDEL_SERVER_JOBS_JOB_FOLDER_H_
 #define MENDEL_SERVER_JOBS_JOB_FOLDER_H_
 
@@ -18,9 +18,11 @@ namespace mendel::server {
 
 class JobFolder {
  public:
-  /// `job`: "jobs/{uuid}". An earlier attempt whose lease was given away goes within a second, unless its server is cut off from
-  /// the store and shares the work folder with us; then this attempt gets a folder beside, `<uuid>.<fence>`.
-  static absl::StatusOr<std::unique_ptr<JobFolder>> Open(const std::string& work_folder, const std::string& job, int64_t fence);
+  /// `job`: "jobs/{uuid}". An earlier attempt whose lease was given away goes within a second,
+  /// unless its server is cut off from the store and shares the work folder with us; then this
+  /// attempt gets a folder beside, `<uuid>.<fence>`.
+  static absl::StatusOr<std::unique_ptr<JobFolder>> Open(const std::string& work_folder,
+                                                         const std::string& job, int64_t fence);
 
   const std::string& path() const { return path_; }
   std::string CachePath() const { return path_ + "/cache/profiles.sqlite"; }
@@ -30,7 +32,8 @@ class JobFolder {
     int64_t files = 0;
   };
   Usage Used() const;
-  /// Path of `out/name` when it is a regular file with one link that no symbolic link leads to; FailedPrecondition otherwise.
+  /// Path of `out/name` when it is a regular file with one link that no symbolic link leads to;
+  /// FailedPrecondition otherwise.
   absl::StatusOr<std::string> Delivered(const std::string& name) const;
   /// Deletes everything, or everything but the cache.
   void Clear(bool keep_cache);
@@ -42,9 +45,11 @@ class JobFolder {
   Descriptor lock_;
 };
 
-/// Deletes the folders of jobs for which `ended` is true ("jobs/{uuid}") and that no attempt holds; `leave` is called with each
-/// before: nobody begins that job again, so that what its last attempt left behind would stay for ever.
-void SweepJobFolders(const std::string& work_folder, const std::function<bool(const std::string& job)>& ended,
+/// Deletes the folders of jobs for which `ended` is true ("jobs/{uuid}") and that no attempt holds;
+/// `leave` is called with each before: nobody begins that job again, so that what its last attempt
+/// left behind would stay for ever.
+void SweepJobFolders(const std::string& work_folder,
+                     const std::function<bool(const std::string& job)>& ended,
                      const std::function<void(const std::string& folder)>& leave);
 
 }  // namespace mendel::server

@@ -1,4 +1,5 @@
-// The parts of a job that need no process: specs, keys, JSON, bundles, and the exchange of measurements.
+// The parts of a job that need no process: specs, keys, JSON, bundles, and the exchange of
+// measurements.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -11,7 +12,7 @@
 #include <set>
 
 #include "base/status.h"
-#include "optimizer/profile_cache.h"
+#include "optimizer/profile/profile_cache.h"
 #include "server/jobs/bundle.h"
 #include "server/jobs/from_json.h"
 #include "server/jobs/job_folder.h"
@@ -29,12 +30,14 @@ TEST(CheckSpec, NamesTheFieldThatIsWrong) {
   RunnerOptions options;
   options.devices = {{"cpu", "a processor", "avx2"}};
   EXPECT_TRUE(CheckSpec(OptimizeJob(kModel, "input:1x3"), options).ok());
-  const auto wrong = [&](const std::string& field, const std::function<void(v1::OptimizeSpec&)>& change) {
+  const auto wrong = [&](const std::string& field,
+                         const std::function<void(v1::OptimizeSpec&)>& change) {
     v1::JobSpec spec = OptimizeJob(kModel);
     change(*spec.mutable_optimize());
     const absl::Status status = CheckSpec(spec, options);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field;
-    EXPECT_TRUE(std::string(status.message()).starts_with("spec.optimize." + field + ": ")) << status;
+    EXPECT_TRUE(std::string(status.message()).starts_with("spec.optimize." + field + ": "))
+        << status;
   };
   wrong("model", [](auto& spec) { spec.set_model("models/../x"); });
   wrong("model", [](auto& spec) { spec.set_model("models/" + std::string(64, 'A')); });
@@ -45,11 +48,14 @@ TEST(CheckSpec, NamesTheFieldThatIsWrong) {
   wrong("threads", [](auto& spec) { spec.set_threads(-1); });
   wrong("numerics", [](auto& spec) { spec.set_numerics("sloppy"); });
   wrong("weights", [](auto& spec) { spec.set_weights("approximate"); });
-  wrong("budget.time", [](auto& spec) { spec.mutable_budget()->mutable_time()->set_seconds(3601); });
+  wrong("budget.time",
+        [](auto& spec) { spec.mutable_budget()->mutable_time()->set_seconds(3601); });
   wrong("budget.time", [](auto& spec) { spec.mutable_budget()->mutable_time()->set_nanos(-1); });
-  wrong("budget.wall_time", [](auto& spec) { spec.mutable_budget()->mutable_wall_time()->set_seconds(-5); });
+  wrong("budget.wall_time",
+        [](auto& spec) { spec.mutable_budget()->mutable_wall_time()->set_seconds(-5); });
   wrong("budget.candidates", [](auto& spec) { spec.mutable_budget()->set_candidates(-1); });
-  wrong("budget.memory_bytes", [](auto& spec) { spec.mutable_budget()->set_memory_bytes(int64_t{1} << 60); });
+  wrong("budget.memory_bytes",
+        [](auto& spec) { spec.mutable_budget()->set_memory_bytes(int64_t{1} << 60); });
   wrong("disabled_rules", [](auto& spec) { spec.add_disabled_rules("a,b"); });
   wrong("target_bound_log2", [](auto& spec) { spec.set_target_bound_log2(1); });
   EXPECT_FALSE(CheckSpec({}, options).ok());
@@ -60,9 +66,10 @@ TEST(CheckSpec, NamesTheFieldThatIsWrong) {
   options.other_devices = {"cuda"};
   EXPECT_TRUE(CheckSpec(elsewhere, options).ok());
   EXPECT_FALSE(CheckDevice(elsewhere, options).ok()) << "not by this machine's workers";
-  EXPECT_TRUE(CheckRefitDevice("", options).ok());
-  EXPECT_TRUE(CheckRefitDevice("cuda", options).ok());
-  EXPECT_EQ(std::string(CheckRefitDevice("cuda:sm_90", options).message()), "spec.refit_plan.plan: no worker has 'cuda:sm_90'");
+  EXPECT_TRUE(CheckRebindDevice("", options).ok());
+  EXPECT_TRUE(CheckRebindDevice("cuda", options).ok());
+  EXPECT_EQ(std::string(CheckRebindDevice("cuda:sm_90", options).message()),
+            "spec.refit_plan.plan: no worker has 'cuda:sm_90'");
   v1::JobSpec verify;
   verify.mutable_verify_plan()->set_plan("plans/" + std::string(64, '0'));
   verify.mutable_verify_plan()->set_model(kModel);
@@ -105,7 +112,8 @@ TEST(WorkerCommand, SaysWhatTheSpecSays) {
     EXPECT_TRUE(CheckSpec(spec, options).ok());
     const auto command = MakeWorkerCommand(spec, options, world.jobs(), world.blobs());
     EXPECT_TRUE(command.ok()) << command.status();
-    return command.ok() && std::count(command->arguments.begin(), command->arguments.end(), word) == 1;
+    return command.ok() &&
+           std::count(command->arguments.begin(), command->arguments.end(), word) == 1;
   };
   EXPECT_TRUE(has("--shapes=x:2"));
   EXPECT_FALSE(has("--weights=exact") || has("--offline"));
@@ -123,8 +131,11 @@ TEST(FromJson, HostileTextIsLeftOut) {
   EXPECT_FALSE(PlanFromJson("{\"speedup\": \xff\xfe}").ok());
   // Brackets in a text do not make up for those that nest.
   const std::string nested = std::string(100'000, '[') + std::string(100'000, ']');
-  EXPECT_FALSE(PlanFromJson("{\"a\": \"\\\"" + std::string(100'000, ']') + "\", \"outputs\": " + nested + "}").ok());
-  const auto plan = PlanFromJson(R"({"speedup": "fast", "target": 5, "baseline": [], "mutants": {"a": -3, "b": 1e300, "c": 2}})");
+  EXPECT_FALSE(PlanFromJson("{\"a\": \"\\\"" + std::string(100'000, ']') +
+                            "\", \"outputs\": " + nested + "}")
+                   .ok());
+  const auto plan = PlanFromJson(
+      R"({"speedup": "fast", "target": 5, "baseline": [], "mutants": {"a": -3, "b": 1e300, "c": 2}})");
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->speedup(), 0);
   EXPECT_EQ(plan->mutants().at("a"), 0);
@@ -133,28 +144,36 @@ TEST(FromJson, HostileTextIsLeftOut) {
   EXPECT_FALSE(plan->unmeasured());
   EXPECT_FALSE(PlanFromJson(R"({"unmeasured": "yes"})")->unmeasured());
   EXPECT_TRUE(PlanFromJson(R"({"unmeasured": true})")->unmeasured());
-  const auto line =
-      ProgressFromJson(R"({"phase": 3, "seconds_left": -1, "warnings": ["w", 4], "candidates": 18446744073709551615})");
+  const auto line = ProgressFromJson(
+      R"({"phase": 3, "seconds_left": -1, "warnings": ["w", 4], "candidates": 18446744073709551615})");
   ASSERT_TRUE(line.ok());
   EXPECT_FALSE(line->progress.has_time_left());
   EXPECT_EQ(line->progress.candidates(), std::numeric_limits<int64_t>::max());
   EXPECT_EQ(line->warnings.size(), 2U);
-  EXPECT_EQ(ProgressFromJson("{\"phase\": \"" + std::string(100'000, 'x') + "\"}")->progress.phase().size(), 4096U);
+  EXPECT_EQ(ProgressFromJson("{\"phase\": \"" + std::string(100'000, 'x') + "\"}")
+                ->progress.phase()
+                .size(),
+            4096U);
 }
 
 TEST(FromJson, VerdictsAndErrors) {
   EXPECT_EQ(VerdictFromJson(R"({"verdict": "partial"})")->kind(), v1::Verdict::KIND_PARTIAL);
-  EXPECT_EQ(VerdictFromJson(R"({"error": {"code": "FAILED_PRECONDITION", "message": "m"}})")->reason(), "m");
-  EXPECT_EQ(VerdictFromJson(R"({"error": {"code": "ABORTED", "message": "m"}})")->kind(), v1::Verdict::KIND_UNPROVEN);
+  EXPECT_EQ(
+      VerdictFromJson(R"({"error": {"code": "FAILED_PRECONDITION", "message": "m"}})")->reason(),
+      "m");
+  EXPECT_EQ(VerdictFromJson(R"({"error": {"code": "ABORTED", "message": "m"}})")->kind(),
+            v1::Verdict::KIND_UNPROVEN);
   EXPECT_FALSE(VerdictFromJson(R"({"error": {"code": "INVALID_ARGUMENT", "message": "m"}})").ok());
   EXPECT_FALSE(VerdictFromJson("{}").ok());
   EXPECT_TRUE(ErrorFromJson("{}").ok());
-  EXPECT_EQ(ErrorFromJson(R"({"error": {"code": "NOT_FOUND", "message": "m"}})").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ErrorFromJson(R"({"error": {"code": "NOT_FOUND", "message": "m"}})").code(),
+            absl::StatusCode::kNotFound);
   EXPECT_EQ(ErrorFromJson(R"({"error": {"code": "OK"}})").code(), absl::StatusCode::kUnknown);
   std::string boxes;
   for (int i = 0; i < 9'000; ++i) boxes += "{\"begin\": [1], \"end\": [2]},";
   const std::string output = "{\"boxes\": [" + boxes + "{}]}";
-  const auto verdict = VerdictFromJson("{\"verdict\": \"different\", \"outputs\": [" + output + "," + output + "]}");
+  const auto verdict =
+      VerdictFromJson("{\"verdict\": \"different\", \"outputs\": [" + output + "," + output + "]}");
   EXPECT_EQ(verdict->outputs(0).boxes_size() + verdict->outputs(1).boxes_size(), kMostBoxes);
 }
 
@@ -196,8 +215,10 @@ TEST_F(Profiles, HostileFilesDoNothing) {
   // A view in place of the table.
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(Path("view").c_str(), &db), SQLITE_OK);
-  sqlite3_exec(db, "CREATE VIEW entry AS SELECT 'timing' AS kind, 'k' AS key, randomblob(9) AS value, 'h' AS hash", nullptr,
-               nullptr, nullptr);
+  sqlite3_exec(db,
+               "CREATE VIEW entry AS SELECT 'timing' AS kind, 'k' AS key, randomblob(9) AS value, "
+               "'h' AS hash",
+               nullptr, nullptr, nullptr);
   sqlite3_close(db);
   EXPECT_EQ(MergeProfiles(Path("view"), Path("shared")).value_or(0), 0);
 }
@@ -226,7 +247,9 @@ TEST_F(Profiles, AFolderThatAnEarlierAttemptHoldsIsLeftToIt) {
 }
 
 TEST_F(Profiles, BundlesAreTarArchives) {
-  ASSERT_TRUE(WriteTar(Path("a.tar"), {{"one.txt", "first"}, {"two.txt", std::string(512, 'x')}, {"none", ""}}).ok());
+  ASSERT_TRUE(WriteTar(Path("a.tar"),
+                       {{"one.txt", "first"}, {"two.txt", std::string(512, 'x')}, {"none", ""}})
+                  .ok());
   EXPECT_EQ(std::filesystem::file_size(Path("a.tar")), 512U * 7);
   const std::string list = "tar -tf " + Path("a.tar") + " > " + Path("list") + " 2>&1";
   if (std::system("command -v tar >/dev/null") != 0) GTEST_SKIP() << "no tar";

@@ -27,10 +27,14 @@ constexpr int kMostJobs = 1024;
 
 class Runner final : public JobRunner {
  public:
-  Runner(RunnerOptions options, JobStore& jobs, BlobStore& blobs, const Clock& clock, std::unique_ptr<Sandbox> sandbox)
-      : options_(std::move(options)), sandbox_(std::move(sandbox)), context_{options_, jobs, blobs, clock, *sandbox_} {
+  Runner(RunnerOptions options, JobStore& jobs, BlobStore& blobs, const Clock& clock,
+         std::unique_ptr<Sandbox> sandbox)
+      : options_(std::move(options)),
+        sandbox_(std::move(sandbox)),
+        context_{options_, jobs, blobs, clock, *sandbox_} {
     for (const WorkerDevice& device : options_.devices) devices_.push_back(device.name);
-    for (int i = 0; i < options_.concurrent_jobs; ++i) threads_.emplace_back([this] { ClaimJobs(); });
+    for (int i = 0; i < options_.concurrent_jobs; ++i)
+      threads_.emplace_back([this] { ClaimJobs(); });
     threads_.emplace_back([this] { ExpireLeases(); });
   }
 
@@ -42,13 +46,15 @@ class Runner final : public JobRunner {
   void Drain(int64_t timeout_micros) override {
     Stop();
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::microseconds(timeout_micros), [this] { return finished_ == options_.concurrent_jobs; });
+    changed_.wait_for(lock, std::chrono::microseconds(timeout_micros),
+                      [this] { return finished_ == options_.concurrent_jobs; });
   }
 
   RunnerStats Stats() const override {
     const RunnerCounters& counters = context_.counters;
-    return {counters.started,    counters.succeeded, counters.failed,  counters.cancelled,     counters.running,
-            counters.candidates, counters.lost,      counters.refused, sandbox_->Description()};
+    return {counters.started,   counters.succeeded, counters.failed,
+            counters.cancelled, counters.running,   counters.candidates,
+            counters.lost,      counters.refused,   sandbox_->Description()};
   }
 
  private:
@@ -61,7 +67,8 @@ class Runner final : public JobRunner {
   /// Sleeps, or ends early when the runner stops.
   void Pause(int64_t micros) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::microseconds(micros), [this] { return context_.draining.load(); });
+    changed_.wait_for(lock, std::chrono::microseconds(micros),
+                      [this] { return context_.draining.load(); });
   }
 
   void ClaimJobs() {
@@ -69,7 +76,8 @@ class Runner final : public JobRunner {
     while (!context_.draining) {
       // The number first: what changes after the claim is noticed.
       seen = context_.jobs.WaitForChange(seen, 0);
-      const auto job = context_.jobs.Claim(options_.owner, context_.clock.WallMicros() + options_.lease_micros, devices_);
+      const auto job = context_.jobs.Claim(
+          options_.owner, context_.clock.WallMicros() + options_.lease_micros, devices_);
       if (!job.ok()) {
         Pause(kIdleMicros);
       } else if (!job->has_value()) {
@@ -85,12 +93,15 @@ class Runner final : public JobRunner {
 
   void ExpireLeases() {
     while (!context_.draining) {
-      context_.jobs.ExpireLeases(context_.clock.WallMicros(), options_.max_attempts).status().IgnoreError();
+      context_.jobs.ExpireLeases(context_.clock.WallMicros(), options_.max_attempts)
+          .status()
+          .IgnoreError();
       const auto ended = [this](const std::string& job) {
         const auto stored = context_.jobs.GetJob(job);
         return stored.ok() ? stored->job.has_end_time() : absl::IsNotFound(stored.status());
       };
-      SweepJobFolders(options_.work_folder, ended, [this](const std::string& folder) { sandbox_->EndStrays(folder); });
+      SweepJobFolders(options_.work_folder, ended,
+                      [this](const std::string& folder) { sandbox_->EndStrays(folder); });
       Pause(std::max<int64_t>(options_.lease_micros / 3, 100'000));
     }
   }
@@ -118,12 +129,14 @@ std::string Owner() {
 }
 
 absl::Status FillIn(RunnerOptions& options) {
-  if (options.concurrent_jobs < 1 || options.concurrent_jobs > kMostJobs) return InvalidInput("concurrent jobs: 1 to ", kMostJobs);
+  if (options.concurrent_jobs < 1 || options.concurrent_jobs > kMostJobs)
+    return InvalidInput("concurrent jobs: 1 to ", kMostJobs);
   if (options.lease_micros < 100'000) return InvalidInput("a lease lasts at least 0.1 seconds");
   std::error_code code;
   if (options.executable.empty()) options.executable = "/proc/self/exe";
   options.executable = std::filesystem::canonical(options.executable, code).string();
-  if (code || access(options.executable.c_str(), X_OK) != 0) return InvalidInput("the worker's executable cannot be run");
+  if (code || access(options.executable.c_str(), X_OK) != 0)
+    return InvalidInput("the worker's executable cannot be run");
   if (options.work_folder.empty()) return InvalidInput("no folder for workers is named");
   std::filesystem::create_directories(std::filesystem::path(options.work_folder) / "jobs", code);
   if (!code) options.work_folder = std::filesystem::canonical(options.work_folder, code).string();
@@ -142,7 +155,8 @@ int64_t MemoryLimit(const RunnerOptions& options) {
   return (group > 0 ? std::min(group, machine) : machine) / 2;
 }
 
-absl::StatusOr<std::unique_ptr<JobRunner>> StartJobRunner(const RunnerOptions& options, JobStore& jobs, BlobStore& blobs,
+absl::StatusOr<std::unique_ptr<JobRunner>> StartJobRunner(const RunnerOptions& options,
+                                                          JobStore& jobs, BlobStore& blobs,
                                                           const Clock& clock) {
   RunnerOptions filled = options;
   MENDEL_RETURN_IF_ERROR(FillIn(filled));

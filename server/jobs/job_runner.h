@@ -1,13 +1,16 @@
 // Takes jobs from the store and runs each in a process of its own.
 //
-// The process is the command `mendel` itself (`mendel optimize --json --progress-fd 3 ...`, `verify`, `refit`) in a private folder
-// that holds read-only views of the job's blobs: what a job can do is what the command can do, and what is tested there is
-// tested here. Around it: bubblewrap where probing shows that it works, otherwise rlimits, a seccomp filter, no network and the
-// private folder alone. Progress comes over a pipe, one JSON object a line; the result is the command's facts and its files.
+// The process is the command `mendel` itself (`mendel optimize --json --progress-fd 3 ...`,
+// `verify`, `rebind`) in a private folder with read-only views of the job's blobs. A job can do
+// exactly what the command can, and the command's tests cover it. Bubblewrap confines it where
+// probing succeeds. Otherwise rlimits, a seccomp filter, no network and the private folder do.
+// Progress comes over a pipe, one JSON object a line. The result is the command's facts and its
+// files.
 //
-// A worker that crashes, is killed for its memory, hangs beyond its wall time or floods its pipes fails its job with a reason and a
-// reproduction bundle, and nothing else. Jobs of a runner that is stopped go back to the queue (JobStore::Release); jobs of one
-// that was killed come back when their leases end.
+// A worker that crashes, is killed for its memory, hangs beyond its wall time or floods its
+// pipes fails only its own job, with a reason and a reproduction bundle. Jobs of a stopped
+// runner return to the queue (JobStore::Release); jobs of a killed one return when their leases
+// end.
 #ifndef MENDEL_SERVER_JOBS_JOB_RUNNER_H_
 #define MENDEL_SERVER_JOBS_JOB_RUNNER_H_
 
@@ -23,8 +26,8 @@
 
 namespace mendel::server {
 
-/// What a worker measures on: a backend's name, its identity on this machine and its instruction set (runtime/backend.h); or what
-/// it only predicts for (runtime/offline_device.h).
+/// The device of a worker's measurements: a backend's name, its identity here and its instruction
+/// set (runtime/backend.h). Or the target of its predictions (runtime/offline_device.h).
 struct WorkerDevice {
   std::string name;
   std::string identity;
@@ -35,8 +38,8 @@ struct WorkerDevice {
 struct RunnerOptions {
   std::string executable;   ///< the `mendel` command; empty: this process's own
   std::string work_folder;  ///< private folders of jobs are made here, and removed
-  std::string cache;        ///< profile cache shared by the jobs; empty: `<work_folder>/profiles.sqlite`
-  std::string owner;        ///< name of this runner in leases; empty: host and pid
+  std::string cache;  ///< profile cache shared by the jobs; empty: `<work_folder>/profiles.sqlite`
+  std::string owner;  ///< name of this runner in leases; empty: host and pid
   int concurrent_jobs = 1;
   int64_t lease_micros = 30'000'000;
   int max_attempts = 3;
@@ -48,17 +51,18 @@ struct RunnerOptions {
   int64_t max_log_bytes = 1 << 20;
   int64_t max_answer_bytes = int64_t{64} << 20;  ///< of the facts that a worker prints
   std::string sandbox = "auto";                  ///< "auto", "bubblewrap", "rlimits"
-  /// Time between SIGTERM and SIGKILL of a search that is cancelled: it certifies its best so far.
+  /// Time between SIGTERM and SIGKILL of a canceled search: it certifies its best plan so far.
   int64_t cancel_grace_micros = 120'000'000;
-  /// Of this machine's workers. Empty: "cpu", and stored plans are served on this host only.
+  /// Devices of this machine's workers. Empty: "cpu", and this host alone serves stored plans.
   std::vector<WorkerDevice> devices;
-  /// That other workers of the store have: jobs may ask for them here.
+  /// Devices of other workers of the store: jobs may request them here.
   std::vector<std::string> other_devices;
-  /// Version of the executable, part of what a stored plan is found by.
+  /// Version of the executable, part of the key of a stored plan.
   std::string version;
 };
 
-/// Bytes that a worker may use: `max_memory_bytes`, or half of the machine's (control group's) memory.
+/// Memory limit of a worker in bytes: `max_memory_bytes`, or half of the machine's (control
+/// group's) memory.
 int64_t MemoryLimit(const RunnerOptions& options);
 
 /// Counters for the metrics endpoint.
@@ -69,7 +73,7 @@ struct RunnerStats {
   int64_t cancelled = 0;
   int64_t running = 0;
   int64_t candidates = 0;
-  int64_t lost = 0;     ///< attempts whose lease ended while they worked; what they did is thrown away
+  int64_t lost = 0;  ///< attempts whose lease ended while they worked; what they did is thrown away
   int64_t refused = 0;  ///< results that came after the lease had been given to another
   std::string sandbox;  ///< what is used
 };
@@ -77,22 +81,26 @@ struct RunnerStats {
 class JobRunner {
  public:
   virtual ~JobRunner() = default;
-  /// Starts no new jobs, asks running ones to stop, puts them back to the queue and returns once none is left or after the time.
+  /// Starts no new jobs, stops running ones and returns them to the queue. Returns when none is
+  /// left or the time is over.
   virtual void Drain(int64_t timeout_micros) = 0;
   virtual RunnerStats Stats() const = 0;
 };
 
-/// Starts the runner's threads. The stores and the clock outlive it. InvalidArgument for options that cannot work (a sandbox that
-/// this machine lacks, a folder that cannot be made).
-absl::StatusOr<std::unique_ptr<JobRunner>> StartJobRunner(const RunnerOptions& options, JobStore& jobs, BlobStore& blobs,
+/// Starts the runner's threads. The stores and the clock outlive it. InvalidArgument for invalid
+/// options (a sandbox that this machine lacks, a folder that cannot be created).
+absl::StatusOr<std::unique_ptr<JobRunner>> StartJobRunner(const RunnerOptions& options,
+                                                          JobStore& jobs, BlobStore& blobs,
                                                           const Clock& clock);
 
-/// Checks a spec against the options before it is queued: names well formed, budgets within limits, devices that the workers have.
-/// InvalidArgument with the field's path in front ("spec.optimize.budget.time: ...").
+/// Checks a spec against the options before it is queued: names well formed, budgets within limits,
+/// devices that the workers have. InvalidArgument with the field's path in front
+/// ("spec.optimize.budget.time: ...").
 absl::Status CheckSpec(const v1::JobSpec& spec, const RunnerOptions& options);
-/// That a worker has the device that a refit needs (RefitDeviceOf; "" is "cpu"), before it is queued; other machines' count.
-absl::Status CheckRefitDevice(const std::string& device, const RunnerOptions& options);
-/// The devices alone, for the worker that is to do it: `other_devices` do not count.
+/// Checks, before a rebind is queued, that a worker has its device (RebindDeviceOf; "" is "cpu");
+/// other machines' workers count.
+absl::Status CheckRebindDevice(const std::string& device, const RunnerOptions& options);
+/// Checks only the devices, for the worker that runs the job: `other_devices` do not count.
 absl::Status CheckDevice(const v1::JobSpec& spec, const RunnerOptions& options);
 
 }  // namespace mendel::server

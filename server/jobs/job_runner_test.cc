@@ -1,4 +1,5 @@
-// Jobs whose workers misbehave (fake_worker.cc), in both sandboxes: each ends as documented, and the others go on.
+// Jobs whose workers misbehave (fake_worker.cc), in both sandboxes: each ends as documented, and
+// the others continue.
 #include "server/jobs/job_runner.h"
 
 #include <fcntl.h>
@@ -57,7 +58,7 @@ class Runners : public testing::TestWithParam<const char*> {
   std::string no_sandbox_;
 };
 
-TEST_P(Runners, EveryMisbehaviourFailsItsJobAlone) {
+TEST_P(Runners, EveryMisbehaviorFailsItsJobAlone) {
   RunnerOptions options = Options();
   options.max_wall_seconds = 20;
   const auto runner = Start(options);
@@ -86,18 +87,20 @@ TEST_P(Runners, EveryMisbehaviourFailsItsJobAlone) {
       {"disk", {failed, "INPUT_OUTPUT", Code::kUnavailable}},
   };
   std::map<std::string, std::string> names;
-  for (const auto& [behaviour, outcome] : expected) names[behaviour] = world_.SubmitFake(behaviour);
-  for (const auto& [behaviour, outcome] : expected) {
-    SCOPED_TRACE(behaviour);
-    const v1::Job job = world_.Await(names[behaviour]);
+  for (const auto& [behavior, outcome] : expected) names[behavior] = world_.SubmitFake(behavior);
+  for (const auto& [behavior, outcome] : expected) {
+    SCOPED_TRACE(behavior);
+    const v1::Job job = world_.Await(names[behavior]);
     EXPECT_EQ(job.state(), outcome.state) << job.DebugString();
     EXPECT_EQ(ReasonOf(job), outcome.reason);
     EXPECT_EQ(job.error().code(), static_cast<int>(outcome.code));
     EXPECT_EQ(!job.bundle().empty(), outcome.bundle) << job.bundle();
-    EXPECT_EQ(job.error().message().find(world_.folder()), std::string::npos) << job.error().message();
+    EXPECT_EQ(job.error().message().find(world_.folder()), std::string::npos)
+        << job.error().message();
     EXPECT_EQ(job.attempts(), 1);
-    if (behaviour == "code_9") {
-      EXPECT_EQ(job.error().message(), "the worker ended with code 9; it said: bwrap: cannot start");
+    if (behavior == "code_9") {
+      EXPECT_EQ(job.error().message(),
+                "the worker ended with code 9; it said: bwrap: cannot start");
     }
     if (!outcome.bundle) continue;
     const std::string bundle = world_.BlobBytes(job.bundle());
@@ -108,7 +111,8 @@ TEST_P(Runners, EveryMisbehaviourFailsItsJobAlone) {
   runner->Drain(20'000'000);
   EXPECT_EQ(runner->Stats().failed, 18);
   EXPECT_EQ(runner->Stats().succeeded, 1);
-  for (const auto& left : std::filesystem::recursive_directory_iterator(world_.folder() + "/work/jobs")) {
+  for (const auto& left :
+       std::filesystem::recursive_directory_iterator(world_.folder() + "/work/jobs")) {
     ADD_FAILURE() << "left behind: " << left.path();
   }
 }
@@ -124,7 +128,7 @@ TEST_P(Runners, WorkersReachNothingButTheirFolder) {
   EXPECT_EQ(job.state(), v1::JOB_STATE_SUCCEEDED) << job.error().message();
 }
 
-TEST_P(Runners, PlansVerdictsAndProgressAreTold) {
+TEST_P(Runners, PlansVerdictsAndProgressAreReported) {
   const auto runner = Start(Options());
   if (runner == nullptr) GTEST_SKIP() << no_sandbox_;
   const v1::Job good = world_.Await(world_.SubmitFake("good"));
@@ -212,7 +216,7 @@ TEST_P(Runners, APlanFoundOnceIsServedAgain) {
   EXPECT_EQ(world_.Await(world_.Submit(other)).progress().phase(), "search");
 }
 
-/// What a bubblewrap looks like whose parent was killed too early: it waits for ever.
+/// A process like a bubblewrap whose parent was killed too early: it waits forever.
 class Stray {
  public:
   explicit Stray(const std::string& folder) {
@@ -273,12 +277,15 @@ TEST_P(Runners, WhatAnEarlierAttemptLeftIsEnded) {
 
 TEST_P(Runners, WhatIsLeftOfAJobThatNobodyBeginsAgainIsEnded) {
   if (GetParam() != std::string("bubblewrap")) GTEST_SKIP() << "of bubblewrap alone";
-  const std::string folder = Options().work_folder + "/jobs/probe-1";  // as a server that is killed while it starts leaves it
+  const std::string folder =
+      Options().work_folder +
+      "/jobs/probe-1";  // as a server that is killed while it starts leaves it
   std::filesystem::create_directories(folder);
   Stray of_probe(folder);
   const auto runner = Start(Options());
   if (runner == nullptr) GTEST_SKIP() << no_sandbox_;
-  while (of_probe.Lives() || std::filesystem::exists(folder)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (of_probe.Lives() || std::filesystem::exists(folder))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 TEST_P(Runners, AnAttemptWhoseLeaseIsGoneEnds) {
@@ -289,7 +296,7 @@ TEST_P(Runners, AnAttemptWhoseLeaseIsGoneEnds) {
   // The lease is taken away, and the job goes to the queue.
   ASSERT_TRUE(world_.jobs().ExpireLeases(SystemClock().WallMicros() + 3'600'000'000, 10).ok());
   while (runner->Stats().lost == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(runner->Stats().refused, 0) << "it told nothing";
+  EXPECT_EQ(runner->Stats().refused, 0) << "it reported nothing";
   runner->Drain(20'000'000);
   EXPECT_EQ(world_.Get(slow).state(), v1::JOB_STATE_PENDING);
 }
@@ -301,22 +308,28 @@ TEST_P(Runners, AJobWhoseModelIsGoneFails) {
   EXPECT_EQ(ReasonOf(world_.Await(job)), "MISSING");
 }
 
-INSTANTIATE_TEST_SUITE_P(Sandboxes, Runners, testing::Values("bubblewrap", "rlimits"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Sandboxes, Runners, testing::Values("bubblewrap", "rlimits"),
+                         [](const auto& test) { return test.param; });
 
 TEST(StartJobRunner, RefusesWhatCannotWork) {
   JobWorld world;
-  const auto start = [&](const std::string& executable, const std::string& sandbox, const std::string& folder) {
+  const auto start = [&](const std::string& executable, const std::string& sandbox,
+                         const std::string& folder) {
     RunnerOptions options;
     options.executable = executable;
     options.sandbox = sandbox;
     options.work_folder = folder;
     return StartJobRunner(options, world.jobs(), world.blobs(), SystemClock()).status();
   };
-  EXPECT_EQ(start("/not/there", "rlimits", world.folder() + "/work").code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(start(MENDEL_FAKE_WORKER, "castle", world.folder() + "/work").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(start("/not/there", "rlimits", world.folder() + "/work").code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(start(MENDEL_FAKE_WORKER, "castle", world.folder() + "/work").code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(start(MENDEL_FAKE_WORKER, "rlimits", "").code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(start(MENDEL_FAKE_WORKER, "rlimits", "/dev/null/work").code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(start("/usr/bin/false", "rlimits", world.folder() + "/work").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(start(MENDEL_FAKE_WORKER, "rlimits", "/dev/null/work").code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(start("/usr/bin/false", "rlimits", world.folder() + "/work").code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

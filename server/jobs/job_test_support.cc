@@ -70,8 +70,8 @@ std::string JobWorld::Submit(const v1::JobSpec& spec, const std::string& client)
   return job->job.name();
 }
 
-std::string JobWorld::SubmitFake(const std::string& behaviour, const std::string& shapes) {
-  return Submit(OptimizeJob(AddModel(behaviour, "bytes of a model"), shapes));
+std::string JobWorld::SubmitFake(const std::string& behavior, const std::string& shapes) {
+  return Submit(OptimizeJob(AddModel(behavior, "bytes of a model"), shapes));
 }
 
 v1::Job JobWorld::Get(const std::string& job) {
@@ -97,7 +97,7 @@ void JobWorld::AwaitPhase(const std::string& job, const std::string& phase) {
     if (stored.has_end_time()) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  ADD_FAILURE() << job << " never told phase " << phase << ": " << Get(job).DebugString();
+  ADD_FAILURE() << job << " never reported phase " << phase << ": " << Get(job).DebugString();
 }
 
 std::string JobWorld::BlobBytes(const std::string& name) {

@@ -9,7 +9,8 @@
 
 namespace mendel::server {
 
-/// Stores in a new folder, deleted at the end, or in one that another world made. CHECKs what must work.
+/// Stores in a new folder, deleted at the end, or in one that another world made. CHECKs what must
+/// work.
 class JobWorld {
  public:
   JobWorld();
@@ -23,12 +24,12 @@ class JobWorld {
   /// A model of one file.
   std::string AddModel(const std::string& file_name, const std::string& bytes);
   std::string Submit(const v1::JobSpec& spec, const std::string& client = "alice");
-  /// `optimize` of a new model whose file is called `behaviour` (fake_worker.cc).
-  std::string SubmitFake(const std::string& behaviour, const std::string& shapes = "");
+  /// `optimize` of a new model whose file is called `behavior` (fake_worker.cc).
+  std::string SubmitFake(const std::string& behavior, const std::string& shapes = "");
   v1::Job Get(const std::string& job);
   /// The job once it has ended; fails the test after a while.
   v1::Job Await(const std::string& job);
-  /// The job once it has told progress of this phase.
+  /// The job once it has reported progress of this phase.
   void AwaitPhase(const std::string& job, const std::string& phase);
   std::string BlobBytes(const std::string& name);
 

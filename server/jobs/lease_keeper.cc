@@ -8,16 +8,22 @@ namespace mendel::server {
 namespace {
 
 constexpr int64_t kLookMicros = 300'000;
-constexpr int64_t kTellMicros = 500'000;       // within a phase
-constexpr int64_t kTellPhaseMicros = 100'000;  // a new phase
+constexpr int64_t kReportMicros = 500'000;       // within a phase
+constexpr int64_t kReportPhaseMicros = 100'000;  // a new phase
 constexpr int kMostWarnings = 100;
 
-bool Lost(const absl::Status& status) { return absl::IsAborted(status) || absl::IsNotFound(status); }
+bool Lost(const absl::Status& status) {
+  return absl::IsAborted(status) || absl::IsNotFound(status);
+}
 
 }  // namespace
 
 LeaseKeeper::LeaseKeeper(const StoredJob& job, bool stoppable, RunnerContext& context)
-    : job_(job), stoppable_(stoppable), context_(context), renewed_(context.clock.SteadyMicros()), looked_(renewed_) {}
+    : job_(job),
+      stoppable_(stoppable),
+      context_(context),
+      renewed_(context.clock.SteadyMicros()),
+      looked_(renewed_) {}
 
 void LeaseKeeper::Progress(std::string_view line) {
   auto read = ProgressFromJson(line);
@@ -26,12 +32,13 @@ void LeaseKeeper::Progress(std::string_view line) {
     if (warned_++ < kMostWarnings) warnings_.push_back(std::move(warning));
   }
   if (read->progress.phase().empty()) return;
-  // What a later phase does not tell stays true.
+  // Values that a later phase leaves out stay valid.
   if (read->progress.candidates() == 0) {
     read->progress.set_candidates(progress_.candidates());
     read->progress.set_best_speedup(progress_.best_speedup());
   }
-  context_.counters.candidates += std::max<int64_t>(0, read->progress.candidates() - progress_.candidates());
+  context_.counters.candidates +=
+      std::max<int64_t>(0, read->progress.candidates() - progress_.candidates());
   progress_ = std::move(read->progress);
   news_ = true;
 }
@@ -41,15 +48,18 @@ Order LeaseKeeper::Decide() {
   if (context_.draining) return Order::kKill;
   if (now - renewed_ > context_.options.lease_micros / 3) Renew(now);
   if (now - looked_ > kLookMicros) Look(now);
-  TellWhenDue(now);
+  ReportWhenDue(now);
   if (lost_) return Order::kKill;
   if (!cancelled_) return Order::kGoOn;
   if (cancelled_at_ == 0) cancelled_at_ = now;
-  return stoppable_ && now - cancelled_at_ < context_.options.cancel_grace_micros ? Order::kTerminate : Order::kKill;
+  return stoppable_ && now - cancelled_at_ < context_.options.cancel_grace_micros
+             ? Order::kTerminate
+             : Order::kKill;
 }
 
 void LeaseKeeper::Renew(int64_t now) {
-  const auto state = context_.jobs.Renew(job_.job.name(), job_.fence, context_.clock.WallMicros() + context_.options.lease_micros);
+  const auto state = context_.jobs.Renew(
+      job_.job.name(), job_.fence, context_.clock.WallMicros() + context_.options.lease_micros);
   if (state.ok()) {
     renewed_ = now;
     cancelled_ = cancelled_ || *state == v1::JOB_STATE_CANCELLING;
@@ -65,14 +75,15 @@ void LeaseKeeper::Look(int64_t now) {
   if (stored.ok() && stored->job.state() == v1::JOB_STATE_CANCELLING) cancelled_ = true;
 }
 
-void LeaseKeeper::TellWhenDue(int64_t now) {
+void LeaseKeeper::ReportWhenDue(int64_t now) {
   if (warnings_.empty() && !news_) return;
-  if (now - told_ < (progress_.phase() == told_phase_ ? kTellMicros : kTellPhaseMicros)) return;
-  told_ = now;
-  TellRest();
+  if (now - reported_ < (progress_.phase() == reported_phase_ ? kReportMicros : kReportPhaseMicros))
+    return;
+  reported_ = now;
+  ReportRest();
 }
 
-void LeaseKeeper::TellRest() {
+void LeaseKeeper::ReportRest() {
   for (const std::string& warning : warnings_) {
     v1::JobEvent event;
     event.set_warning(warning);
@@ -81,7 +92,7 @@ void LeaseKeeper::TellRest() {
   warnings_.clear();
   if (!news_) return;
   news_ = false;
-  told_phase_ = progress_.phase();
+  reported_phase_ = progress_.phase();
   v1::JobEvent event;
   *event.mutable_progress() = progress_;
   Append(event);

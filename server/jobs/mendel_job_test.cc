@@ -1,4 +1,5 @@
-// The real `mendel` as a worker: every kind of job, and a search that survives kill -9 of the server and a drain.
+// The real `mendel` as a worker: every kind of job, and a search that survives kill -9 of the
+// server and a drain.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -91,7 +92,8 @@ TEST(MendelJobs, ASearchThatWasKilledAndDrainedEndsWithTheUndisturbedPlan) {
   {
     const auto drained = Start(world, Options(world));
     ASSERT_NE(drained, nullptr);
-    while (world.Get(job).attempts() < 2 || world.Get(job).state() != v1::JOB_STATE_RUNNING) usleep(10'000);
+    while (world.Get(job).attempts() < 2 || world.Get(job).state() != v1::JOB_STATE_RUNNING)
+      usleep(10'000);
     world.AwaitPhase(job, "search");
     drained->Drain(20'000'000);
     EXPECT_EQ(world.Get(job).state(), v1::JOB_STATE_PENDING);
@@ -110,7 +112,8 @@ TEST(MendelJobs, ASearchThatWasKilledAndDrainedEndsWithTheUndisturbedPlan) {
   RunnerOptions options = Options(undisturbed);
   options.cache = world.folder() + "/work/profiles.sqlite";
   const auto runner = Start(undisturbed, options);
-  const v1::Job other = undisturbed.Await(undisturbed.Submit(SmallSearch(ExampleModel(undisturbed))));
+  const v1::Job other =
+      undisturbed.Await(undisturbed.Submit(SmallSearch(ExampleModel(undisturbed))));
   ASSERT_EQ(other.state(), v1::JOB_STATE_SUCCEEDED) << other.DebugString();
   EXPECT_EQ(other.attempts(), 1);
   EXPECT_EQ(ContentOf(undisturbed, other), ContentOf(world, ended));
@@ -138,24 +141,25 @@ TEST(MendelJobs, EveryKindOfWork) {
   const v1::Job verified = world.Await(world.Submit(verify));
   EXPECT_EQ(verified.verdict().kind(), v1::Verdict::KIND_EQUIVALENT) << verified.DebugString();
 
-  v1::JobSpec refit;
-  refit.mutable_refit_plan()->set_plan(plan->name());
-  refit.mutable_refit_plan()->set_model(model);
-  const v1::Job refitted = world.Await(world.Submit(refit));
-  EXPECT_EQ(refitted.state(), v1::JOB_STATE_SUCCEEDED) << refitted.DebugString();
-  EXPECT_LE(world.jobs().GetPlan(refitted.plan())->bound_log2(), -80);
+  v1::JobSpec rebind;
+  rebind.mutable_refit_plan()->set_plan(plan->name());
+  rebind.mutable_refit_plan()->set_model(model);
+  const v1::Job rebound = world.Await(world.Submit(rebind));
+  EXPECT_EQ(rebound.state(), v1::JOB_STATE_SUCCEEDED) << rebound.DebugString();
+  EXPECT_LE(world.jobs().GetPlan(rebound.plan())->bound_log2(), -80);
 
   v1::JobSpec compare;
   compare.mutable_compare_pair()->set_model_a(model);
   compare.mutable_compare_pair()->set_model_b(model);
   EXPECT_EQ(world.Await(world.Submit(compare)).verdict().kind(), v1::Verdict::KIND_EQUIVALENT);
 
-  const v1::Job bad = world.Await(world.Submit(OptimizeJob(world.AddModel("bad.onnx", "this is no model"))));
+  const v1::Job bad =
+      world.Await(world.Submit(OptimizeJob(world.AddModel("bad.onnx", "this is no model"))));
   EXPECT_EQ(ReasonOf(bad), "INVALID_INPUT") << bad.DebugString();
   EXPECT_EQ(bad.error().message().find(world.folder()), std::string::npos) << bad.error().message();
 }
 
-TEST(MendelJobs, AnUnmeasuredPlanIsRefittedWithoutItsDevice) {
+TEST(MendelJobs, AnUnmeasuredPlanIsReboundWithoutItsDevice) {
   JobWorld world;
   RunnerOptions options = Options(world);
   options.devices = {{"cpu", "", ""}, {"cuda:sm_90", "", "sm_90", true}};
@@ -168,12 +172,12 @@ TEST(MendelJobs, AnUnmeasuredPlanIsRefittedWithoutItsDevice) {
   const v1::Job optimized = world.Await(world.Submit(search));
   ASSERT_EQ(optimized.state(), v1::JOB_STATE_SUCCEEDED) << optimized.DebugString();
   EXPECT_TRUE(world.jobs().GetPlan(optimized.plan())->unmeasured());
-  v1::JobSpec refit;
-  refit.mutable_refit_plan()->set_plan(optimized.plan());
-  refit.mutable_refit_plan()->set_model(model);
-  const v1::Job refitted = world.Await(world.Submit(refit));
-  ASSERT_EQ(refitted.state(), v1::JOB_STATE_SUCCEEDED) << refitted.DebugString();
-  const auto plan = world.jobs().GetPlan(refitted.plan());
+  v1::JobSpec rebind;
+  rebind.mutable_refit_plan()->set_plan(optimized.plan());
+  rebind.mutable_refit_plan()->set_model(model);
+  const v1::Job rebound = world.Await(world.Submit(rebind));
+  ASSERT_EQ(rebound.state(), v1::JOB_STATE_SUCCEEDED) << rebound.DebugString();
+  const auto plan = world.jobs().GetPlan(rebound.plan());
   EXPECT_TRUE(plan->unmeasured());
   EXPECT_EQ(plan->device(), "cuda");
   EXPECT_EQ(plan->isa(), "sm_90");

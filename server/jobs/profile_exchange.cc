@@ -12,12 +12,13 @@
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "optimizer/profile_cache.h"
+#include "optimizer/profile/profile_cache.h"
 
 namespace mendel::server {
 namespace {
 
-constexpr std::array<std::string_view, 6> kShared = {"timing", "algorithms", "nodes", "operators", "search", "verdict"};
+constexpr std::array<std::string_view, 6> kShared = {"timing",    "algorithms", "nodes",
+                                                     "operators", "search",     "verdict"};
 
 struct CloseDatabase {
   void operator()(sqlite3* db) const { sqlite3_close(db); }
@@ -39,8 +40,8 @@ absl::StatusOr<Database> OpenFile(const std::string& path, int flags) {
 
 /// Views, triggers and functions that a hostile file brings along do nothing.
 void Distrust(sqlite3* db) {
-  for (const int option : {SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_TRUSTED_SCHEMA,
-                           SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION}) {
+  for (const int option : {SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW,
+                           SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION}) {
     sqlite3_db_config(db, option, 0, nullptr);
   }
   sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
@@ -50,7 +51,9 @@ void Distrust(sqlite3* db) {
 
 std::string_view Blob(sqlite3_stmt* row, int column) {
   const auto* data = static_cast<const char*>(sqlite3_column_blob(row, column));
-  return data == nullptr ? std::string_view() : std::string_view(data, static_cast<size_t>(sqlite3_column_bytes(row, column)));
+  return data == nullptr
+             ? std::string_view()
+             : std::string_view(data, static_cast<size_t>(sqlite3_column_bytes(row, column)));
 }
 
 bool IsRegularFile(const std::string& path) {
@@ -62,12 +65,14 @@ bool IsRegularFile(const std::string& path) {
 
 absl::Status CopyProfiles(const std::string& shared, const std::string& copy) {
   std::error_code code;
-  if (!std::filesystem::exists(shared, code) || std::filesystem::exists(copy, code)) return absl::OkStatus();
+  if (!std::filesystem::exists(shared, code) || std::filesystem::exists(copy, code))
+    return absl::OkStatus();
   MENDEL_ASSIGN_OR_RETURN(const Database db, OpenFile(shared, SQLITE_OPEN_READWRITE));
   sqlite3_stmt* raw = nullptr;
   sqlite3_prepare_v2(db.get(), "VACUUM INTO ?1", -1, &raw, nullptr);
   const Statement statement(raw);
-  if (raw == nullptr || sqlite3_bind_text(raw, 1, copy.c_str(), -1, SQLITE_TRANSIENT) != SQLITE_OK ||
+  if (raw == nullptr ||
+      sqlite3_bind_text(raw, 1, copy.c_str(), -1, SQLITE_TRANSIENT) != SQLITE_OK ||
       sqlite3_step(raw) != SQLITE_DONE) {
     std::filesystem::remove(copy, code);
     return absl::UnavailableError("the profile cache cannot be copied");
@@ -75,12 +80,15 @@ absl::Status CopyProfiles(const std::string& shared, const std::string& copy) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> MergeProfiles(const std::string& copy, const std::string& shared, const ExchangeLimits& limits) {
+absl::StatusOr<int64_t> MergeProfiles(const std::string& copy, const std::string& shared,
+                                      const ExchangeLimits& limits) {
   if (!IsRegularFile(copy)) return 0;
   // A worker's write-ahead log belongs to its file, and is opened by name beside it.
   for (const char* suffix : {"-wal", "-shm", "-journal"}) {
     std::error_code code;
-    if (std::filesystem::exists(std::filesystem::symlink_status(copy + suffix, code)) && !IsRegularFile(copy + suffix)) return 0;
+    if (std::filesystem::exists(std::filesystem::symlink_status(copy + suffix, code)) &&
+        !IsRegularFile(copy + suffix))
+      return 0;
   }
   MENDEL_ASSIGN_OR_RETURN(const Database db, OpenFile(copy, SQLITE_OPEN_READWRITE));
   Distrust(db.get());
@@ -91,12 +99,14 @@ absl::StatusOr<int64_t> MergeProfiles(const std::string& copy, const std::string
   if (raw == nullptr) return absl::DataLossError("a job's profile cache is damaged");
   int64_t added = 0;
   int64_t bytes = 0;
-  while (added < limits.total_entries && bytes < limits.total_bytes && sqlite3_step(raw) == SQLITE_ROW) {
+  while (added < limits.total_entries && bytes < limits.total_bytes &&
+         sqlite3_step(raw) == SQLITE_ROW) {
     const std::string_view kind = Blob(raw, 0);
     const std::string key(Blob(raw, 1));
     const std::string_view value = Blob(raw, 2);
     const bool wanted = std::find(kShared.begin(), kShared.end(), kind) != kShared.end();
-    if (!wanted || static_cast<int64_t>(key.size() + value.size()) > limits.value_bytes || Sha256Hex(value) != Blob(raw, 3))
+    if (!wanted || static_cast<int64_t>(key.size() + value.size()) > limits.value_bytes ||
+        Sha256Hex(value) != Blob(raw, 3))
       continue;
     if (cache->Get(kind, key).has_value()) continue;
     MENDEL_RETURN_IF_ERROR(cache->Put(kind, key, value));

@@ -15,11 +15,14 @@ namespace {
 
 constexpr double kProbeSeconds = 60;
 
-/// Does `executable --version` run and end well? Its folder is one of a job that no store knows: when this server is killed
-/// meanwhile, the next one sweeps it, with the processes that are left.
-absl::Status Probe(const Sandbox& sandbox, const std::string& executable, const std::string& scratch) {
-  MENDEL_ASSIGN_OR_RETURN(const auto folder, JobFolder::Open(scratch, Cat("jobs/probe-", getpid()), 1));
-  const Launch launch{executable, {"--version"}, folder->path(), {}, {int64_t{1} << 32, 60, 1 << 20}, true};
+/// Does `executable --version` run and end well? Its folder is one of a job that no store knows:
+/// when this server is killed meanwhile, the next one sweeps it, with the processes that are left.
+absl::Status Probe(const Sandbox& sandbox, const std::string& executable,
+                   const std::string& scratch) {
+  MENDEL_ASSIGN_OR_RETURN(const auto folder,
+                          JobFolder::Open(scratch, Cat("jobs/probe-", getpid()), 1));
+  const Launch launch{
+      executable, {"--version"}, folder->path(), {}, {int64_t{1} << 32, 60, 1 << 20}, true};
   absl::Status status = absl::OkStatus();
   std::string said;
   if (auto child = sandbox.Start(launch); child.ok()) {
@@ -30,11 +33,13 @@ absl::Status Probe(const Sandbox& sandbox, const std::string& executable, const 
       while (::read((*child)->out().get(), buffer, sizeof(buffer)) > 0) {
       }
       const ssize_t count = ::read((*child)->error().get(), buffer, sizeof(buffer));
-      if (count > 0 && said.size() < sizeof(buffer)) said.append(buffer, static_cast<size_t>(count));
+      if (count > 0 && said.size() < sizeof(buffer))
+        said.append(buffer, static_cast<size_t>(count));
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     if (!state.has_value() || state->signal != 0 || state->code != 0) {
-      status = absl::FailedPreconditionError(Cat(sandbox.Description(), " does not run here: ", said));
+      status =
+          absl::FailedPreconditionError(Cat(sandbox.Description(), " does not run here: ", said));
     }
   } else {
     status = child.status();
@@ -46,7 +51,8 @@ absl::Status Probe(const Sandbox& sandbox, const std::string& executable, const 
 }  // namespace
 
 std::vector<std::pair<int, rlim_t>> ProcessLimits(const WorkerLimits& limits) {
-  // RLIMIT_DATA, not RLIMIT_AS: a model that is mapped read-only costs no memory that could run out.
+  // RLIMIT_DATA, not RLIMIT_AS: a model that is mapped read-only costs no memory that could run
+  // out.
   return {{RLIMIT_DATA, static_cast<rlim_t>(limits.memory_bytes)},
           {RLIMIT_CPU, static_cast<rlim_t>(limits.cpu_seconds)},
           {RLIMIT_FSIZE, static_cast<rlim_t>(limits.file_bytes)},
@@ -56,11 +62,14 @@ std::vector<std::pair<int, rlim_t>> ProcessLimits(const WorkerLimits& limits) {
           {RLIMIT_CORE, 0}};
 }
 
-absl::StatusOr<std::unique_ptr<Sandbox>> ChooseSandbox(const std::string& kind, const std::string& executable,
+absl::StatusOr<std::unique_ptr<Sandbox>> ChooseSandbox(const std::string& kind,
+                                                       const std::string& executable,
                                                        const std::string& scratch) {
-  if (kind != "auto" && kind != "bubblewrap" && kind != "rlimits") return InvalidInput("there is no sandbox '", kind, "'");
+  if (kind != "auto" && kind != "bubblewrap" && kind != "rlimits")
+    return InvalidInput("there is no sandbox '", kind, "'");
   absl::Status status = absl::OkStatus();
-  for (const auto& [name, make] : {std::pair("bubblewrap", &MakeBubblewrap), std::pair("rlimits", &MakePlainSandbox)}) {
+  for (const auto& [name, make] :
+       {std::pair("bubblewrap", &MakeBubblewrap), std::pair("rlimits", &MakePlainSandbox)}) {
     if (kind != "auto" && kind != name) continue;
     absl::StatusOr<std::unique_ptr<Sandbox>> sandbox = make();
     status = sandbox.ok() ? Probe(**sandbox, executable, scratch) : sandbox.status();

@@ -1,18 +1,20 @@
-// Where a worker process runs: which files it sees, what it may do.
+// The sandbox of a worker process: the files that it can read and write, and its rights.
 //
-// The worker starts in the job's folder and sees, by these names:
+// The worker starts in the job's folder, which contains:
 //   in/...    the job's blobs, read-only, under the paths of its manifest
-//   out/      what it delivers
+//   out/      its results
 //   cache/    its profile cache, kept between attempts
-//   tmp/      anything
-// Both kinds have a seccomp filter (seccomp_filter.h), resource limits, no new privileges, an environment of four variables and
-// SIGKILL when the server dies.
+//   tmp/      temporary files
+// Both kinds have a seccomp filter (seccomp_filter.h), resource limits, no new privileges, an
+// environment of four variables and SIGKILL when the server dies.
 //
-//   bubblewrap  namespaces of its own: the folder above, /usr read-only, no network, no other processes, no /etc but the loader's
-//               files. Blobs are bind-mounted, not copied.
-//   rlimits     for machines where namespaces are not allowed: the filter forbids the network, Landlock (where the kernel has it)
-//               all files but the folder, the system's libraries and the processor's description. Blobs are copied, so that no
-//               worker holds a link to the store's own file.
+//   bubblewrap  has namespaces of its own: the folder above, /usr read-only, no network, no other
+//               processes, no /etc except the loader's files. Blobs are bind-mounted, not copied.
+//   rlimits     is for machines where namespaces are not allowed. The filter forbids the network.
+//               Landlock (where the kernel has it) forbids all files outside the folder, the
+//               system's libraries and the processor's description. Blobs are copied, so that no
+//               worker has a link to the store's own file.
+//
 #ifndef MENDEL_SERVER_JOBS_SANDBOX_H_
 #define MENDEL_SERVER_JOBS_SANDBOX_H_
 
@@ -41,29 +43,31 @@ struct WorkerLimits {
 struct Launch {
   std::string executable;
   std::vector<std::string> arguments;
-  std::string folder;  ///< absolute; holds the folders above
+  std::string folder;  ///< absolute; contains the folders above
   std::vector<View> views;
   WorkerLimits limits;
-  bool retried = false;  ///< an earlier attempt may have left processes in the folder: they are ended
+  bool retried =
+      false;  ///< an earlier attempt may have left processes in the folder: they are ended
 };
 
 /// Thread-safe.
 class Sandbox {
  public:
   virtual ~Sandbox() = default;
-  /// What is used, e.g. "bubblewrap+seccomp".
+  /// The parts of the sandbox, e.g. "bubblewrap+seccomp".
   virtual std::string Description() const = 0;
   virtual absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const Launch& launch) const = 0;
-  /// Ends processes that an attempt in this folder left behind. Nobody may be at work in it.
+  /// Ends processes that an attempt in this folder left behind. No worker may run in it.
   virtual void EndStrays(const std::string& folder) const = 0;
 };
 
 absl::StatusOr<std::unique_ptr<Sandbox>> MakeBubblewrap();
 absl::StatusOr<std::unique_ptr<Sandbox>> MakePlainSandbox();
 
-/// "bubblewrap", "rlimits" or "auto": the first where `executable --version` runs, tried in a job's folder within `scratch`.
-/// FailedPrecondition when none does.
-absl::StatusOr<std::unique_ptr<Sandbox>> ChooseSandbox(const std::string& kind, const std::string& executable,
+/// "bubblewrap", "rlimits" or "auto": the first with which `executable --version` runs in a job's
+/// folder within `scratch`. FailedPrecondition when there is none.
+absl::StatusOr<std::unique_ptr<Sandbox>> ChooseSandbox(const std::string& kind,
+                                                       const std::string& executable,
                                                        const std::string& scratch);
 
 /// The limits that a process starts with.

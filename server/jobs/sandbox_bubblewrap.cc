@@ -23,7 +23,8 @@ using Words = std::vector<std::string>;
 
 void Add(Words& words, std::initializer_list<std::string> more) { words.insert(words.end(), more); }
 
-/// /usr, what stands beside it (symbolic links on merged systems, folders on others), and the loader's own files.
+/// /usr, its neighbors (symbolic links on merged systems, folders on others), and the loader's own
+/// files.
 void AddSystem(Words& words) {
   Add(words, {"--ro-bind", "/usr", "/usr"});
   for (const char* name : {"/bin", "/lib", "/lib64", "/sbin"}) {
@@ -35,13 +36,15 @@ void AddSystem(Words& words) {
       Add(words, {"--ro-bind-try", name, name});
     }
   }
-  for (const char* name : {"/etc/ld.so.cache", "/etc/alternatives", "/sys/devices/system/cpu", "/sys/fs/cgroup/memory.max"}) {
+  for (const char* name : {"/etc/ld.so.cache", "/etc/alternatives", "/sys/devices/system/cpu",
+                           "/sys/fs/cgroup/memory.max"}) {
     Add(words, {"--ro-bind-try", name, name});
   }
   Add(words, {"--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"});
 }
 
-/// Where the executable is seen; adds it where it is not in /usr. An installed one finds its libraries in ../lib.
+/// The executable's path in the sandbox; binds it there if it is not in /usr. An installed one
+/// finds its libraries in ../lib.
 std::string AddExecutable(const std::string& executable, Words& words) {
   if (executable.starts_with("/usr/")) return executable;
   const std::filesystem::path path(executable);
@@ -65,13 +68,17 @@ class Bubblewrap final : public Sandbox {
     MENDEL_ASSIGN_OR_RETURN(const Descriptor filter, FilterFile());
     ChildOptions options;
     Words& words = options.words;
-    words = {kProgram, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "worker", "--cap-drop", "ALL"};
+    words = {kProgram,     "--unshare-all", "--die-with-parent", "--new-session",
+             "--hostname", "worker",        "--cap-drop",        "ALL"};
     AddSystem(words);
     const std::string executable = AddExecutable(launch.executable, words);
-    for (const char* name : {"out", "cache", "tmp"}) Add(words, {"--bind", launch.folder + "/" + name, Cat("/job/", name)});
+    for (const char* name : {"out", "cache", "tmp"})
+      Add(words, {"--bind", launch.folder + "/" + name, Cat("/job/", name)});
     Add(words, {"--dir", "/job/in", "--symlink", "job/tmp", "/tmp"});
-    for (const View& view : launch.views) Add(words, {"--ro-bind", view.source, Cat("/job/in/", view.where)});
-    Add(words, {"--remount-ro", "/", "--chdir", "/job", "--seccomp", kFilterNumber, "--", executable});
+    for (const View& view : launch.views)
+      Add(words, {"--ro-bind", view.source, Cat("/job/in/", view.where)});
+    Add(words,
+        {"--remount-ro", "/", "--chdir", "/job", "--seccomp", kFilterNumber, "--", executable});
     words.insert(words.end(), launch.arguments.begin(), launch.arguments.end());
     options.environment = {"PATH=/usr/bin", "HOME=/job/tmp", "TMPDIR=/job/tmp", "LANG=C.UTF-8"};
     options.folder = "/";
@@ -80,8 +87,9 @@ class Bubblewrap final : public Sandbox {
     return ChildProcess::Start(options);
   }
 
-  /// Kills bubblewraps that still name this folder: their lease is over. One whose parent is killed (with its server, say) before
-  /// it lets its child go leaves the child waiting for ever. Reads all of /proc, which first attempts have no need of.
+  /// Kills bubblewraps that still name this folder: their lease is over. If a bubblewrap's parent
+  /// (the server, say) is killed too early, its child waits forever. Reads all of /proc, which
+  /// first attempts do not need.
   void EndStrays(const std::string& folder) const override {
     std::error_code code;
     for (const auto& entry : std::filesystem::directory_iterator("/proc", code)) {
@@ -90,7 +98,8 @@ class Bubblewrap final : public Sandbox {
       std::ifstream file(entry.path() / "cmdline", std::ios::binary);
       std::string words;
       std::getline(file, words);  // a process that ends meanwhile reads as nothing
-      const bool ours = words.starts_with(std::string(kProgram) + '\0') && words.find('\0' + folder + '/') != std::string::npos;
+      const bool ours = words.starts_with(std::string(kProgram) + '\0') &&
+                        words.find('\0' + folder + '/') != std::string::npos;
       if (ours) ::kill(static_cast<pid_t>(std::stol(name)), SIGKILL);
     }
   }
@@ -99,7 +108,8 @@ class Bubblewrap final : public Sandbox {
   absl::StatusOr<Descriptor> FilterFile() const {
     Descriptor file(memfd_create("filter", MFD_CLOEXEC));
     const size_t bytes = filter_.size() * sizeof(sock_filter);
-    if (!file || ::write(file.get(), filter_.data(), bytes) != static_cast<ssize_t>(bytes) || lseek(file.get(), 0, SEEK_SET) != 0) {
+    if (!file || ::write(file.get(), filter_.data(), bytes) != static_cast<ssize_t>(bytes) ||
+        lseek(file.get(), 0, SEEK_SET) != 0) {
       return absl::ErrnoToStatus(errno, "cannot write the filter");
     }
     return file;
@@ -111,7 +121,8 @@ class Bubblewrap final : public Sandbox {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Sandbox>> MakeBubblewrap() {
-  if (access(kProgram, X_OK) != 0) return absl::FailedPreconditionError("bubblewrap is not installed");
+  if (access(kProgram, X_OK) != 0)
+    return absl::FailedPreconditionError("bubblewrap is not installed");
   MENDEL_ASSIGN_OR_RETURN(std::vector<sock_filter> filter, WorkerFilter(true));
   return std::make_unique<Bubblewrap>(std::move(filter));
 }

@@ -17,14 +17,16 @@ namespace {
 
 constexpr uint64_t kRead = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 constexpr uint64_t kExecute = LANDLOCK_ACCESS_FS_EXECUTE;
-constexpr uint64_t kWrite = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
-                            LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR;
+constexpr uint64_t kWrite = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+                            LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+                            LANDLOCK_ACCESS_FS_MAKE_DIR;
 /// Every access of the first version: what no rule grants is forbidden.
 constexpr uint64_t kAll = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
 
 /// 0 where the kernel has no Landlock.
 long LandlockVersion() {
-  const long version = syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  const long version =
+      syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   return version < 0 ? 0 : version;
 }
 
@@ -35,7 +37,9 @@ void Allow(const Descriptor& ruleset, const std::string& path, uint64_t access) 
   if (!target || fstat(target.get(), &info) != 0) return;
   landlock_path_beneath_attr rule{};
   rule.allowed_access =
-      S_ISDIR(info.st_mode) ? access : access & (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | kExecute);
+      S_ISDIR(info.st_mode)
+          ? access
+          : access & (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | kExecute);
   rule.parent_fd = target.get();
   syscall(SYS_landlock_add_rule, ruleset.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
@@ -43,11 +47,14 @@ void Allow(const Descriptor& ruleset, const std::string& path, uint64_t access) 
 absl::StatusOr<Descriptor> MakeRuleset(const Launch& launch) {
   landlock_ruleset_attr attributes{};
   attributes.handled_access_fs = kAll;
-  Descriptor ruleset(static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0)));
+  Descriptor ruleset(
+      static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0)));
   if (!ruleset) return absl::ErrnoToStatus(errno, "cannot make a Landlock ruleset");
-  for (const char* path : {"/usr", "/bin", "/lib", "/lib64"}) Allow(ruleset, path, kRead | kExecute);
-  for (const char* path : {"/etc/ld.so.cache", "/etc/alternatives", "/sys/devices/system/cpu", "/sys/fs/cgroup/memory.max",
-                           "/proc/cpuinfo", "/proc/meminfo", "/dev/urandom", "/dev/zero"}) {
+  for (const char* path : {"/usr", "/bin", "/lib", "/lib64"})
+    Allow(ruleset, path, kRead | kExecute);
+  for (const char* path : {"/etc/ld.so.cache", "/etc/alternatives", "/sys/devices/system/cpu",
+                           "/sys/fs/cgroup/memory.max", "/proc/cpuinfo", "/proc/meminfo",
+                           "/dev/urandom", "/dev/zero"}) {
     Allow(ruleset, path, kRead);
   }
   Allow(ruleset, "/dev/null", kRead | LANDLOCK_ACCESS_FS_WRITE_FILE);
@@ -55,7 +62,8 @@ absl::StatusOr<Descriptor> MakeRuleset(const Launch& launch) {
   const std::filesystem::path bin = std::filesystem::path(launch.executable).parent_path();
   if (bin.filename() == "bin") Allow(ruleset, bin.parent_path() / "lib", kRead | kExecute);
   Allow(ruleset, launch.folder + "/in", kRead);
-  for (const char* name : {"out", "cache", "tmp"}) Allow(ruleset, Cat(launch.folder, "/", name), kRead | kWrite);
+  for (const char* name : {"out", "cache", "tmp"})
+    Allow(ruleset, Cat(launch.folder, "/", name), kRead | kWrite);
   return ruleset;
 }
 
@@ -64,14 +72,18 @@ absl::Status Copy(const View& view, const std::filesystem::path& folder) {
   std::error_code code;
   std::filesystem::create_directories(target.parent_path(), code);
   if (!code) std::filesystem::copy_file(view.source, target, code);
-  return code ? absl::ErrnoToStatus(code.value(), Cat("cannot copy '", view.where, "'")) : absl::OkStatus();
+  return code ? absl::ErrnoToStatus(code.value(), Cat("cannot copy '", view.where, "'"))
+              : absl::OkStatus();
 }
 
 class PlainSandbox final : public Sandbox {
  public:
-  explicit PlainSandbox(std::vector<sock_filter> filter) : filter_(std::move(filter)), landlock_(LandlockVersion() > 0) {}
+  explicit PlainSandbox(std::vector<sock_filter> filter)
+      : filter_(std::move(filter)), landlock_(LandlockVersion() > 0) {}
 
-  std::string Description() const override { return landlock_ ? "rlimits+landlock+seccomp" : "rlimits+seccomp"; }
+  std::string Description() const override {
+    return landlock_ ? "rlimits+landlock+seccomp" : "rlimits+seccomp";
+  }
 
   absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const Launch& launch) const override {
     for (const View& view : launch.views) MENDEL_RETURN_IF_ERROR(Copy(view, launch.folder));

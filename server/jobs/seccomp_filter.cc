@@ -117,7 +117,8 @@ using Filter = std::unique_ptr<void, decltype(&seccomp_release)>;
 int AddRules(void* filter, bool alone) {
   int result = 0;
   const auto add = [&](int error, int call, unsigned count = 0, scmp_arg_cmp argument = {}) {
-    const int one = seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(static_cast<unsigned>(error)), call, count, &argument);
+    const int one = seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(static_cast<unsigned>(error)),
+                                           call, count, &argument);
     if (one < 0 && one != -EDOM && result == 0) result = one;
   };
   for (const int call : kForbidden) add(EPERM, call);
@@ -141,8 +142,10 @@ absl::StatusOr<std::vector<sock_filter>> WorkerFilter(bool alone) {
   if (const int result = AddRules(filter.get(), alone); result < 0)
     return absl::ErrnoToStatus(-result, "seccomp: a rule was refused");
   const Descriptor file(memfd_create("filter", MFD_CLOEXEC));
-  if (!file || seccomp_export_bpf(filter.get(), file.get()) != 0) return InternalError("seccomp: the filter cannot be written");
-  std::vector<sock_filter> program(static_cast<size_t>(lseek(file.get(), 0, SEEK_END)) / sizeof(sock_filter));
+  if (!file || seccomp_export_bpf(filter.get(), file.get()) != 0)
+    return InternalError("seccomp: the filter cannot be written");
+  std::vector<sock_filter> program(static_cast<size_t>(lseek(file.get(), 0, SEEK_END)) /
+                                   sizeof(sock_filter));
   const size_t bytes = program.size() * sizeof(sock_filter);
   if (pread(file.get(), program.data(), bytes, 0) != static_cast<ssize_t>(bytes))
     return InternalError("seccomp: the filter cannot be read");

@@ -16,13 +16,14 @@ constexpr int kPollMillis = 100;
 constexpr int64_t kInspectMicros = 500'000;
 constexpr size_t kKeptLog = 32 << 10;
 constexpr size_t kLongestLine = 16 << 10;
-constexpr int64_t kFirstLines = 200;  // more than `mendel` ever writes; what is beyond is not looked at
+constexpr int64_t kFirstLines =
+    200;  // more than `mendel` ever writes; what is beyond is not looked at
 constexpr int64_t kLinesPerSecond = 50;
 
 class Watch {
  public:
-  Watch(ChildProcess& child, const JobFolder& folder, const WorkerLimitsWatched& limits, const WorkerCallbacks& callbacks,
-        const Clock& clock)
+  Watch(ChildProcess& child, const JobFolder& folder, const WorkerLimitsWatched& limits,
+        const WorkerCallbacks& callbacks, const Clock& clock)
       : child_(child),
         folder_(folder),
         limits_(limits),
@@ -37,7 +38,7 @@ class Watch {
       Wait();
       state = child_.Poll();
       Drain();
-      if (!state.has_value() && !ended_) Judge();
+      if (!state.has_value() && !ended_) CheckLimits();
     }
     Drain();
     result_.state = *state;
@@ -47,8 +48,9 @@ class Watch {
 
  private:
   void Wait() {
-    std::array<pollfd, 4> waiting = {pollfd{child_.out().get(), POLLIN, 0}, pollfd{child_.error().get(), POLLIN, 0},
-                                     pollfd{child_.progress().get(), POLLIN, 0}, pollfd{child_.end().get(), POLLIN, 0}};
+    std::array<pollfd, 4> waiting = {
+        pollfd{child_.out().get(), POLLIN, 0}, pollfd{child_.error().get(), POLLIN, 0},
+        pollfd{child_.progress().get(), POLLIN, 0}, pollfd{child_.end().get(), POLLIN, 0}};
     // Closed pipes would make poll return at once; negative descriptors are left out.
     ::poll(waiting.data(), waiting.size(), kPollMillis);
   }
@@ -99,14 +101,16 @@ class Watch {
   }
 
   /// Limits and orders.
-  void Judge() {
+  void CheckLimits() {
     const int64_t now = clock_.SteadyMicros();
     if (now - start_ > limits_.wall_micros) return End(WorkerEnd::kWallTime, "");
     if (now - inspected_ > kInspectMicros) {
       inspected_ = now;
-      if (PrivateBytes(ProcessTree(child_.pid())) > limits_.memory_bytes) return End(WorkerEnd::kMemory, "");
+      if (PrivateBytes(ProcessTree(child_.pid())) > limits_.memory_bytes)
+        return End(WorkerEnd::kMemory, "");
       const JobFolder::Usage usage = folder_.Used();
-      if (usage.bytes > limits_.output_bytes || usage.files > limits_.files) return End(WorkerEnd::kOutput, "files");
+      if (usage.bytes > limits_.output_bytes || usage.files > limits_.files)
+        return End(WorkerEnd::kOutput, "files");
     }
     switch (callbacks_.order()) {
       case Order::kGoOn:
@@ -132,7 +136,8 @@ class Watch {
       result_.state.signal = result_.state.code - 128;
     }
     const int signal = result_.state.signal;
-    const bool out_of_memory = result_.log.find("bad_alloc") != std::string::npos || signal == SIGKILL;
+    const bool out_of_memory =
+        result_.log.find("bad_alloc") != std::string::npos || signal == SIGKILL;
     if (signal == 0) {
       result_.end = WorkerEnd::kExited;
     } else if (signal == SIGXCPU) {
@@ -163,8 +168,9 @@ class Watch {
 
 }  // namespace
 
-WorkerResult WatchWorker(ChildProcess& child, const JobFolder& folder, const WorkerLimitsWatched& limits,
-                         const WorkerCallbacks& callbacks, const Clock& clock) {
+WorkerResult WatchWorker(ChildProcess& child, const JobFolder& folder,
+                         const WorkerLimitsWatched& limits, const WorkerCallbacks& callbacks,
+                         const Clock& clock) {
   return Watch(child, folder, limits, callbacks, clock).Run();
 }
 

@@ -1,4 +1,4 @@
-// Watches one worker process until it has ended: drains its pipes, holds it to its limits.
+// Watches one worker process until it has ended: drains its pipes and enforces its limits.
 #ifndef MENDEL_SERVER_JOBS_WATCH_WORKER_H_
 #define MENDEL_SERVER_JOBS_WATCH_WORKER_H_
 
@@ -13,7 +13,7 @@
 
 namespace mendel::server {
 
-/// Why a worker ended.
+/// The reason for a worker's end.
 enum class WorkerEnd {
   kExited,   ///< by itself, with a code
   kCrashed,  ///< by a signal
@@ -38,7 +38,8 @@ enum class Order { kGoOn, kTerminate, kKill };
 struct WorkerCallbacks {
   /// A line on the progress pipe, without its end.
   std::function<void(std::string_view line)> progress;
-  /// Called every tenth of a second or so. kTerminate is carried out once (SIGTERM), kKill ends the worker as kStopped.
+  /// Called about every tenth of a second. kTerminate is carried out once (SIGTERM), kKill ends the
+  /// worker as kStopped.
   std::function<Order()> order;
 };
 
@@ -51,8 +52,9 @@ struct WorkerResult {
   bool terminated = false;
 };
 
-WorkerResult WatchWorker(ChildProcess& child, const JobFolder& folder, const WorkerLimitsWatched& limits,
-                         const WorkerCallbacks& callbacks, const Clock& clock);
+WorkerResult WatchWorker(ChildProcess& child, const JobFolder& folder,
+                         const WorkerLimitsWatched& limits, const WorkerCallbacks& callbacks,
+                         const Clock& clock);
 
 }  // namespace mendel::server
 

@@ -46,7 +46,8 @@ std::string WorkKey(const v1::JobSpec& spec, const RunnerOptions& options) {
   AddPart(hash, Identity(device, options));
   AddPart(hash, Cat(work.threads()));
   AddPart(hash, work.numerics().empty() ? "default" : work.numerics());
-  AddPart(hash, Cat(SecondsOr(work.budget().time(), static_cast<double>(options.default_budget_seconds))));
+  AddPart(hash, Cat(SecondsOr(work.budget().time(),
+                              static_cast<double>(options.default_budget_seconds))));
   AddPart(hash, Cat(work.budget().candidates()));
   AddPart(hash, Cat(work.seed()));
   AddPart(hash, Cat(work.target_bound_log2() == 0 ? -80 : work.target_bound_log2()));

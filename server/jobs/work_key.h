@@ -9,9 +9,9 @@
 
 namespace mendel::server {
 
-/// SHA-256 over everything that a search's result depends on: the model's content, every option of the spec (defaults spelled
-/// out, the memory and wall time that a job may take left out), the device's identity and the program's version. Empty for other
-/// work.
+/// SHA-256 over everything that a search's result depends on: the model's content, every option of
+/// the spec (defaults spelled out, the memory and wall time that a job may take left out), the
+/// device's identity and the program's version. Empty for other work.
 std::string WorkKey(const v1::JobSpec& spec, const RunnerOptions& options);
 
 }  // namespace mendel::server

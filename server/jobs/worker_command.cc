@@ -13,7 +13,9 @@ namespace {
 
 /// Relative, without "", "." and ".." parts, backslashes kept: it is a path of this system.
 bool StaysBelow(const std::string& path) {
-  if (path.empty() || path.size() > 1024 || path.front() == '/' || path.find('\0') != std::string::npos) return false;
+  if (path.empty() || path.size() > 1024 || path.front() == '/' ||
+      path.find('\0') != std::string::npos)
+    return false;
   for (size_t begin = 0; begin <= path.size();) {
     const size_t end = std::min(path.find('/', begin), path.size());
     const std::string part = path.substr(begin, end - begin);
@@ -30,7 +32,8 @@ bool IsOffline(const std::string& device, const RunnerOptions& options) {
 
 class CommandMaker {
  public:
-  CommandMaker(const RunnerOptions& options, JobStore& jobs, BlobStore& blobs) : options_(options), jobs_(jobs), blobs_(blobs) {}
+  CommandMaker(const RunnerOptions& options, JobStore& jobs, BlobStore& blobs)
+      : options_(options), jobs_(jobs), blobs_(blobs) {}
 
   absl::Status Optimize(const v1::OptimizeSpec& spec) {
     Word("optimize");
@@ -38,7 +41,9 @@ class CommandMaker {
     DeliversPlan(spec.model());
     command_.searches = true;
     Word("--cache=cache/profiles.sqlite");
-    Word(Cat("--budget=", SecondsOr(spec.budget().time(), static_cast<double>(options_.default_budget_seconds)), "s"));
+    Word(Cat("--budget=",
+             SecondsOr(spec.budget().time(), static_cast<double>(options_.default_budget_seconds)),
+             "s"));
     Word(Cat("--seed=", spec.seed()));
     if (!spec.numerics().empty()) Word(Cat("--numerics=", spec.numerics()));
     if (!spec.weights().empty()) Word(Cat("--weights=", spec.weights()));
@@ -47,7 +52,8 @@ class CommandMaker {
     if (spec.threads() > 0) Word(Cat("--threads=", spec.threads()));
     if (spec.budget().candidates() > 0) Word(Cat("--max-candidates=", spec.budget().candidates()));
     if (spec.target_bound_log2() != 0) Word(Cat("--target-bound=", spec.target_bound_log2()));
-    if (spec.disabled_rules_size() > 0) Word(Cat("--disable=", absl::StrJoin(spec.disabled_rules(), ",")));
+    if (spec.disabled_rules_size() > 0)
+      Word(Cat("--disable=", absl::StrJoin(spec.disabled_rules(), ",")));
     Shapes(spec.shapes());
     return absl::OkStatus();
   }
@@ -59,8 +65,10 @@ class CommandMaker {
     if (!spec.weights().empty()) Word(Cat("--weights=", spec.weights()));
     if (spec.tests() > 0) Word(Cat("--tests=", spec.tests()));
     if (spec.seed() > 0) Word(Cat("--seed=", spec.seed()));
-    Word(Cat("--time-limit=", SecondsOr(spec.time_limit(), static_cast<double>(options_.max_budget_seconds)), "s"));
+    Word(Cat("--time-limit=",
+             SecondsOr(spec.time_limit(), static_cast<double>(options_.max_budget_seconds)), "s"));
     Word(spec.regions() ? "--regions" : "--no-regions");
+    if (spec.memory_limit_bytes() > 0) Word(Cat("--memory-limit=", spec.memory_limit_bytes()));
     if (spec.fold_tolerance_ulps() > 0) Word(Cat("--fold-tolerance=", spec.fold_tolerance_ulps()));
     Shapes(spec.shapes());
     return absl::OkStatus();
@@ -72,8 +80,8 @@ class CommandMaker {
     return Model(spec.model(), "model", "--model=");
   }
 
-  absl::Status Refit(const v1::RefitPlanSpec& spec) {
-    Word("refit");
+  absl::Status Rebind(const v1::RefitPlanSpec& spec) {
+    Word("rebind");
     MENDEL_RETURN_IF_ERROR(Plan(spec.plan()));
     MENDEL_RETURN_IF_ERROR(Model(spec.model(), "model", "--model="));
     DeliversPlan(spec.model());
@@ -101,11 +109,14 @@ class CommandMaker {
   }
 
   /// The model's files below in/`folder`, and `prefix` with the main file's path as a word.
-  absl::Status Model(const std::string& name, const std::string& folder, const std::string& prefix) {
+  absl::Status Model(const std::string& name, const std::string& folder,
+                     const std::string& prefix) {
     MENDEL_ASSIGN_OR_RETURN(const v1::Model model, jobs_.GetModel(name));
     for (const v1::ModelFile& file : model.files()) {
-      if (!StaysBelow(file.path())) return InvalidInput("a path of ", name, " leaves the model's folder");
-      MENDEL_ASSIGN_OR_RETURN(std::string source, blobs_.Path({file.digest().sha256(), file.digest().size_bytes()}));
+      if (!StaysBelow(file.path()))
+        return InvalidInput("a path of ", name, " leaves the model's folder");
+      MENDEL_ASSIGN_OR_RETURN(std::string source,
+                              blobs_.Path({file.digest().sha256(), file.digest().size_bytes()}));
       command_.views.push_back({std::move(source), Cat(folder, "/", file.path())});
     }
     if (!StaysBelow(model.main_file())) return InvalidInput(name, " names no main file");
@@ -135,7 +146,8 @@ double SecondsOr(const google::protobuf::Duration& duration, double absent) {
   return seconds == 0 ? absent : seconds;
 }
 
-absl::StatusOr<WorkerCommand> MakeWorkerCommand(const v1::JobSpec& spec, const RunnerOptions& options, JobStore& jobs,
+absl::StatusOr<WorkerCommand> MakeWorkerCommand(const v1::JobSpec& spec,
+                                                const RunnerOptions& options, JobStore& jobs,
                                                 BlobStore& blobs) {
   CommandMaker maker(options, jobs, blobs);
   switch (spec.work_case()) {
@@ -149,7 +161,7 @@ absl::StatusOr<WorkerCommand> MakeWorkerCommand(const v1::JobSpec& spec, const R
       MENDEL_RETURN_IF_ERROR(maker.Compare(spec.compare_pair()));
       break;
     case v1::JobSpec::kRefitPlan:
-      MENDEL_RETURN_IF_ERROR(maker.Refit(spec.refit_plan()));
+      MENDEL_RETURN_IF_ERROR(maker.Rebind(spec.refit_plan()));
       break;
     case v1::JobSpec::WORK_NOT_SET:
       return InvalidInput("spec: no work is set");

@@ -17,14 +17,15 @@ inline constexpr const char* kPlanFile = "result.plan";
 struct WorkerCommand {
   std::vector<std::string> arguments;  ///< paths are relative to the job's folder
   std::vector<View> views;
-  bool searches = false;    ///< uses the profile cache, and SIGTERM makes it deliver its best so far
+  bool searches = false;  ///< uses the profile cache, and SIGTERM makes it deliver its best so far
   bool makes_plan = false;  ///< otherwise a verdict
   std::string model;        ///< of the plan that is made
 };
 
-/// Stored times stand for the defaults of `options`. NotFound when a model, plan or blob is not there (any more); InvalidArgument
-/// for manifests whose paths leave their folder.
-absl::StatusOr<WorkerCommand> MakeWorkerCommand(const v1::JobSpec& spec, const RunnerOptions& options, JobStore& jobs,
+/// Stored times stand for the defaults of `options`. NotFound when a model, plan or blob is not
+/// there (any more); InvalidArgument for manifests whose paths leave their folder.
+absl::StatusOr<WorkerCommand> MakeWorkerCommand(const v1::JobSpec& spec,
+                                                const RunnerOptions& options, JobStore& jobs,
                                                 BlobStore& blobs);
 
 /// Seconds of a duration, `absent` when it is zero.

@@ -16,14 +16,16 @@ namespace {
 
 constexpr size_t kKeptAnswer = 1 << 20;
 
-/// What a worker or its sandbox says may name its folder, its inputs or the program; none of them is the client's business.
-std::string WithoutPaths(const std::string& text, const EndedWorker& worker, const JobFolder& folder,
-                         const RunnerOptions& options) {
-  std::string result =
-      absl::StrReplaceAll(text, {{folder.path() + "/", ""}, {folder.path(), "."}, {" /job/", " "}, {"'/job/", "'"}});
+/// The text without paths. Messages of a worker or its sandbox may name its folder, its inputs or
+/// the program, which clients must not see.
+std::string WithoutPaths(const std::string& text, const EndedWorker& worker,
+                         const JobFolder& folder, const RunnerOptions& options) {
+  std::string result = absl::StrReplaceAll(
+      text, {{folder.path() + "/", ""}, {folder.path(), "."}, {" /job/", " "}, {"'/job/", "'"}});
   if (!worker.command.views.empty()) {
-    // Blobs lie two folders deep (server/store/blob_store.h): their hashes may be told.
-    const std::filesystem::path blobs = std::filesystem::path(worker.command.views.front().source).parent_path().parent_path();
+    // Blobs are two folders deep (server/store/blob_store.h): their hashes may be reported.
+    const std::filesystem::path blobs =
+        std::filesystem::path(worker.command.views.front().source).parent_path().parent_path();
     result = absl::StrReplaceAll(result, {{blobs.string() + "/", ""}});
   }
   const std::string program = std::filesystem::path(options.executable).parent_path().string();
@@ -31,10 +33,13 @@ std::string WithoutPaths(const std::string& text, const EndedWorker& worker, con
   return result;
 }
 
-/// Messages of the API are UTF-8; logs are anything.
+/// Converts to ASCII: messages of the API are UTF-8, but logs contain any bytes.
 std::string Ascii(std::string text) {
   std::replace_if(
-      text.begin(), text.end(), [](char c) { return (c < ' ' && c != '\n' && c != '\t') || static_cast<unsigned char>(c) > 126; },
+      text.begin(), text.end(),
+      [](char c) {
+        return (c < ' ' && c != '\n' && c != '\t') || static_cast<unsigned char>(c) > 126;
+      },
       '?');
   return text;
 }
@@ -67,32 +72,37 @@ std::string ReasonOf(absl::StatusCode code) {
   }
 }
 
-google::rpc::Status ErrorOf(const EndedWorker& worker, const absl::Status& said, const std::string& last_words) {
+google::rpc::Status ErrorOf(const EndedWorker& worker, const absl::Status& said,
+                            const std::string& last_words) {
   const WorkerResult& result = worker.result;
   switch (result.end) {
     case WorkerEnd::kCrashed:
-      return MakeError(absl::StatusCode::kInternal, "WORKER_CRASHED", Cat("the worker crashed (signal ", result.state.signal, ")"),
+      return MakeError(absl::StatusCode::kInternal, "WORKER_CRASHED",
+                       Cat("the worker crashed (signal ", result.state.signal, ")"),
                        {{"signal", Cat(result.state.signal)}});
     case WorkerEnd::kMemory:
-      return MakeError(absl::StatusCode::kResourceExhausted, "WORKER_OUT_OF_MEMORY",
-                       Cat("the worker needs more than ", worker.limits.memory_bytes, " bytes of memory"),
-                       {{"limit_bytes", Cat(worker.limits.memory_bytes)}});
+      return MakeError(
+          absl::StatusCode::kResourceExhausted, "WORKER_OUT_OF_MEMORY",
+          Cat("the worker needs more than ", worker.limits.memory_bytes, " bytes of memory"),
+          {{"limit_bytes", Cat(worker.limits.memory_bytes)}});
     case WorkerEnd::kWallTime:
-      return MakeError(absl::StatusCode::kDeadlineExceeded, "WORKER_TIMEOUT",
-                       Cat("the job took longer than ", worker.limits.wall_micros / 1'000'000, " seconds"),
-                       {{"limit_seconds", Cat(worker.limits.wall_micros / 1'000'000)}});
+      return MakeError(
+          absl::StatusCode::kDeadlineExceeded, "WORKER_TIMEOUT",
+          Cat("the job took longer than ", worker.limits.wall_micros / 1'000'000, " seconds"),
+          {{"limit_seconds", Cat(worker.limits.wall_micros / 1'000'000)}});
     case WorkerEnd::kOutput:
-      return MakeError(absl::StatusCode::kResourceExhausted, "WORKER_OUTPUT", Cat("the worker wrote too much: ", result.what),
-                       {{"what", result.what}});
+      return MakeError(absl::StatusCode::kResourceExhausted, "WORKER_OUTPUT",
+                       Cat("the worker wrote too much: ", result.what), {{"what", result.what}});
     case WorkerEnd::kExited:
     case WorkerEnd::kStopped:
       break;
   }
   if (said.ok()) {
-    // A sandbox that does not start says why on standard error.
+    // A sandbox that does not start prints the reason on standard error.
     return MakeError(absl::StatusCode::kInternal, "WORKER_INTERNAL",
                      Cat("the worker ended with code ", result.state.code,
-                         last_words.empty() ? std::string(" and gave no reason") : Cat("; it said: ", last_words)),
+                         last_words.empty() ? std::string(" and gave no reason")
+                                            : Cat("; it said: ", last_words)),
                      {{"code", Cat(result.state.code)}});
   }
   return MakeError(said.code(), ReasonOf(said.code()), std::string(said.message()));
@@ -100,30 +110,36 @@ google::rpc::Status ErrorOf(const EndedWorker& worker, const absl::Status& said,
 
 bool NeedsBundle(const google::rpc::Status& error) {
   google::rpc::ErrorInfo info;
-  return error.details_size() > 0 && error.details(0).UnpackTo(&info) && info.reason().starts_with("WORKER_");
+  return error.details_size() > 0 && error.details(0).UnpackTo(&info) &&
+         info.reason().starts_with("WORKER_");
 }
 
-/// The archive lies where no worker can write.
-absl::StatusOr<std::string> AdoptBundle(const EndedWorker& worker, const google::rpc::Status& error, const JobFolder& folder,
-                                        const RunnerOptions& options, BlobStore& blobs) {
+/// The archive is in a folder where no worker can write.
+absl::StatusOr<std::string> AdoptBundle(const EndedWorker& worker, const google::rpc::Status& error,
+                                        const JobFolder& folder, const RunnerOptions& options,
+                                        BlobStore& blobs) {
   std::string command = "mendel";
   for (const std::string& word : worker.command.arguments) command += Cat(" '", word, "'");
   std::string inputs;
   for (const View& view : worker.command.views) {
-    inputs += Cat("in/", view.where, " is blob ", std::filesystem::path(view.source).filename().string(), "\n");
+    inputs += Cat("in/", view.where, " is blob ",
+                  std::filesystem::path(view.source).filename().string(), "\n");
   }
   const WorkerResult& result = worker.result;
-  const std::string report = Cat(options.version, "\njob: ", worker.job.job.name(), ", attempt ", worker.job.job.attempts(),
-                                 "\nreason: ", error.message(), "\nexit code ", result.state.code, ", signal ", result.state.signal,
-                                 "\nsandbox: ", worker.sandbox, "\nmemory limit: ", worker.limits.memory_bytes,
-                                 " bytes\ncommand, in a folder with the files below:\n", command, "\n", inputs);
+  const std::string report =
+      Cat(options.version, "\njob: ", worker.job.job.name(), ", attempt ",
+          worker.job.job.attempts(), "\nreason: ", error.message(), "\nexit code ",
+          result.state.code, ", signal ", result.state.signal, "\nsandbox: ", worker.sandbox,
+          "\nmemory limit: ", worker.limits.memory_bytes,
+          " bytes\ncommand, in a folder with the files below:\n", command, "\n", inputs);
   const std::string log = Ascii(WithoutPaths(result.log, worker, folder, options));
   const std::string path = folder.path() + "/bundle.tar";
-  MENDEL_RETURN_IF_ERROR(
-      WriteTar(path, {{"report.txt", report},
-                      {"spec.txt", worker.job.job.spec().DebugString()},
-                      {"log.txt", log},
-                      {"answer.json", WithoutPaths(result.answer.substr(0, kKeptAnswer), worker, folder, options)}}));
+  MENDEL_RETURN_IF_ERROR(WriteTar(
+      path, {{"report.txt", report},
+             {"spec.txt", worker.job.job.spec().DebugString()},
+             {"log.txt", log},
+             {"answer.json",
+              WithoutPaths(result.answer.substr(0, kKeptAnswer), worker, folder, options)}}));
   const auto blob = blobs.Adopt(path);
   std::error_code code;
   std::filesystem::remove(path, code);
@@ -132,7 +148,8 @@ absl::StatusOr<std::string> AdoptBundle(const EndedWorker& worker, const google:
 }
 
 /// An error when the store failed; a plan without name when the worker delivered none.
-absl::StatusOr<std::optional<v1::Plan>> DeliveredPlan(const EndedWorker& worker, const JobFolder& folder, BlobStore& blobs,
+absl::StatusOr<std::optional<v1::Plan>> DeliveredPlan(const EndedWorker& worker,
+                                                      const JobFolder& folder, BlobStore& blobs,
                                                       const Clock& clock) {
   const auto path = folder.Delivered(kPlanFile);
   auto plan = PlanFromJson(worker.result.answer);
@@ -151,7 +168,8 @@ absl::StatusOr<std::optional<v1::Plan>> DeliveredPlan(const EndedWorker& worker,
 
 }  // namespace
 
-google::rpc::Status MakeError(absl::StatusCode code, const std::string& reason, const std::string& message,
+google::rpc::Status MakeError(absl::StatusCode code, const std::string& reason,
+                              const std::string& message,
                               const std::map<std::string, std::string>& metadata) {
   google::rpc::Status status;
   status.set_code(static_cast<int>(code));
@@ -164,14 +182,17 @@ google::rpc::Status MakeError(absl::StatusCode code, const std::string& reason, 
   return status;
 }
 
-absl::StatusOr<Outcome> MakeOutcome(const EndedWorker& worker, const JobFolder& folder, const RunnerOptions& options,
-                                    BlobStore& blobs, const Clock& clock) {
+absl::StatusOr<Outcome> MakeOutcome(const EndedWorker& worker, const JobFolder& folder,
+                                    const RunnerOptions& options, BlobStore& blobs,
+                                    const Clock& clock) {
   const WorkerResult& result = worker.result;
   Outcome outcome;
   if (result.end == WorkerEnd::kExited && worker.command.makes_plan && result.state.code == 0) {
     MENDEL_ASSIGN_OR_RETURN(outcome.plan, DeliveredPlan(worker, folder, blobs, clock));
-  } else if (result.end == WorkerEnd::kExited && !worker.command.makes_plan && (result.state.code <= 1 || result.state.code == 3)) {
-    if (auto verdict = VerdictFromJson(result.answer); verdict.ok()) outcome.verdict = *std::move(verdict);
+  } else if (result.end == WorkerEnd::kExited && !worker.command.makes_plan &&
+             (result.state.code <= 1 || result.state.code == 3)) {
+    if (auto verdict = VerdictFromJson(result.answer); verdict.ok())
+      outcome.verdict = *std::move(verdict);
   }
   if (outcome.plan.has_value() || outcome.verdict.has_value()) {
     outcome.state = v1::JOB_STATE_SUCCEEDED;
@@ -183,10 +204,14 @@ absl::StatusOr<Outcome> MakeOutcome(const EndedWorker& worker, const JobFolder& 
   }
   outcome.state = v1::JOB_STATE_FAILED;
   absl::Status said = ErrorFromJson(result.answer);
-  if (!said.ok()) said = absl::Status(said.code(), WithoutPaths(std::string(said.message()), worker, folder, options));
-  outcome.error = ErrorOf(worker, said, LastWords(Ascii(WithoutPaths(result.log, worker, folder, options))));
+  if (!said.ok())
+    said = absl::Status(said.code(),
+                        WithoutPaths(std::string(said.message()), worker, folder, options));
+  outcome.error =
+      ErrorOf(worker, said, LastWords(Ascii(WithoutPaths(result.log, worker, folder, options))));
   if (NeedsBundle(outcome.error)) {
-    MENDEL_ASSIGN_OR_RETURN(outcome.bundle, AdoptBundle(worker, outcome.error, folder, options, blobs));
+    MENDEL_ASSIGN_OR_RETURN(outcome.bundle,
+                            AdoptBundle(worker, outcome.error, folder, options, blobs));
   }
   return outcome;
 }

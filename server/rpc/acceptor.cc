@@ -26,7 +26,7 @@
 namespace mendel::server {
 namespace {
 
-/// Descriptors for files, databases and workers, whatever clients do.
+/// Descriptors reserved for files, databases and workers.
 constexpr int64_t kReserved = 256;
 constexpr std::string_view kUnix = "unix:";
 constexpr std::string_view kAbstract = "unix-abstract:";
@@ -40,13 +40,14 @@ absl::Status CannotListen(const std::string& address) {
   return absl::UnavailableError(Cat("cannot listen on ", address, ": ", std::strerror(errno)));
 }
 
-/// A socket that listens; -1 with errno. `alone`: on version 6 only.
+/// A listening socket; -1 with errno. `alone`: on version 6 only.
 int Listen(const sockaddr* address, socklen_t length, bool alone) {
   const int result = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int on = 1;
   if (result < 0) return -1;
   if (address->sa_family != AF_UNIX) setsockopt(result, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (address->sa_family == AF_INET6 && alone) setsockopt(result, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+  if (address->sa_family == AF_INET6 && alone)
+    setsockopt(result, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
   if (bind(result, address, length) == 0 && listen(result, SOMAXCONN) == 0) return result;
   const int error = errno;
   close(result);
@@ -58,8 +59,10 @@ int PortOf(int socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
   getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length);
-  if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
-  if (address.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+  if (address.ss_family == AF_INET)
+    return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  if (address.ss_family == AF_INET6)
+    return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
   return 1;
 }
 
@@ -69,14 +72,15 @@ void SetPort(sockaddr& address, int port) {
   if (address.sa_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(address).sin6_port = number;
 }
 
-/// Descriptors in use, by the lowest that is free.
+/// Number of open descriptors, from the lowest free one.
 int64_t OpenDescriptors() {
   const int probe = eventfd(0, EFD_CLOEXEC);
   if (probe >= 0) close(probe);
   return std::max(probe, 0);
 }
 
-/// Raises the process's limit of descriptors, as far as it may, so that connections and files fit; what it is then.
+/// Raises the process's limit of descriptors as far as allowed, so that connections and files fit.
+/// Returns the new limit.
 int64_t RaiseDescriptorLimit(int64_t max_connections) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 2 * kReserved;
@@ -91,8 +95,12 @@ int64_t RaiseDescriptorLimit(int64_t max_connections) {
 
 class RealAcceptor final : public Acceptor {
  public:
-  RealAcceptor(std::vector<AcceptorAddress> addresses, int64_t per_address, std::function<void()> refused)
-      : addresses_(std::move(addresses)), refused_(std::move(refused)), wake_(eventfd(0, EFD_CLOEXEC)), open_(per_address) {}
+  RealAcceptor(std::vector<AcceptorAddress> addresses, int64_t per_address,
+               std::function<void()> refused)
+      : addresses_(std::move(addresses)),
+        refused_(std::move(refused)),
+        wake_(eventfd(0, EFD_CLOEXEC)),
+        open_(per_address) {}
   ~RealAcceptor() override {
     Stop();
     for (const Listening& one : listening_) close(one.socket);
@@ -129,14 +137,18 @@ class RealAcceptor final : public Acceptor {
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
     if (path.empty() || path.size() + 1 >= sizeof(name.sun_path)) {
-      return InvalidInput("listen: '", address, "': a socket's path has 1 to ", sizeof(name.sun_path) - 2, " bytes");
+      return InvalidInput("listen: '", address, "': a socket's path has 1 to ",
+                          sizeof(name.sun_path) - 2, " bytes");
     }
     std::copy(path.begin(), path.end(), name.sun_path + (abstract ? 1 : 0));
-    // What a killed predecessor left.
+    // The socket is left from a killed predecessor.
     struct stat status {};
-    if (!abstract && lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode)) unlink(path.c_str());
+    if (!abstract && lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode))
+      unlink(path.c_str());
     const size_t length = offsetof(sockaddr_un, sun_path) + path.size() + 1;
-    listening_.push_back({Listen(reinterpret_cast<const sockaddr*>(&name), static_cast<socklen_t>(length), false), index});
+    listening_.push_back(
+        {Listen(reinterpret_cast<const sockaddr*>(&name), static_cast<socklen_t>(length), false),
+         index});
     if (listening_.back().socket < 0) return CannotListen(address);
     if (!abstract) paths_.push_back(path);
     return absl::OkStatus();
@@ -148,8 +160,9 @@ class RealAcceptor final : public Acceptor {
     if (colon == std::string::npos) return InvalidInput("listen: '", address, "' is not host:port");
     std::string host = address.substr(0, colon);
     const std::string port = address.substr(colon + 1);
-    if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-    // Every address of the machine, of version 6 too where it has that.
+    if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+      host = host.substr(1, host.size() - 2);
+    // Every address of the machine, also of version 6 if it has one.
     const bool every = host.empty() || host == "0.0.0.0";
     if (every && ListenAll(index, "::", port).ok()) return absl::OkStatus();
     return ListenAll(index, every ? "0.0.0.0" : host, port);
@@ -174,7 +187,8 @@ class RealAcceptor final : public Acceptor {
       listening_.push_back({socket, index});
       port = PortOf(socket);
     }
-    const absl::Status status = listening_.size() > before ? absl::OkStatus() : CannotListen(address);
+    const absl::Status status =
+        listening_.size() > before ? absl::OkStatus() : CannotListen(address);
     freeaddrinfo(first);
     return status;
   }
@@ -193,15 +207,16 @@ class RealAcceptor final : public Acceptor {
   void Accept(const Listening& from) {
     sockaddr_storage peer{};
     socklen_t length = sizeof(peer);
-    const int socket = accept4(from.socket, reinterpret_cast<sockaddr*>(&peer), &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int socket = accept4(from.socket, reinterpret_cast<sockaddr*>(&peer), &length,
+                               SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) {
-      // No descriptors or memory in the whole system; everything else has passed by the next poll.
+      // The whole system is out of descriptors or memory; other errors are gone at the next poll.
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
       }
       return;
     }
-    // A new descriptor is the lowest that is free: its number tells how many are open.
+    // A new descriptor is the lowest free one: its number shows how many are open.
     if (socket >= most_ || !open_.Add(ClientOf(peer), socket)) {
       close(socket);
       refused_();
@@ -226,9 +241,11 @@ class RealAcceptor final : public Acceptor {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Acceptor>> StartAcceptor(std::vector<AcceptorAddress> addresses, const AcceptorLimits& limits,
+absl::StatusOr<std::unique_ptr<Acceptor>> StartAcceptor(std::vector<AcceptorAddress> addresses,
+                                                        const AcceptorLimits& limits,
                                                         std::function<void()> refused) {
-  auto acceptor = std::make_unique<RealAcceptor>(std::move(addresses), limits.connections_per_address, std::move(refused));
+  auto acceptor = std::make_unique<RealAcceptor>(
+      std::move(addresses), limits.connections_per_address, std::move(refused));
   MENDEL_RETURN_IF_ERROR(acceptor->Start(limits.connections));
   return std::unique_ptr<Acceptor>(std::move(acceptor));
 }

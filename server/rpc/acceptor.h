@@ -1,5 +1,6 @@
-// Takes new connections for gRPC, as many as the server may have. gRPC's own listener knows no limit, and stops listening for ever
-// when the process has no descriptor left (1.51); here connections beyond the limit are closed, and the rest goes on.
+// Accepts new connections for gRPC, up to the server's limit. gRPC's own listener has no limit, and
+// stops listening forever when the process has no descriptor left (1.51). Here connections beyond
+// the limit are closed, and the others continue.
 #ifndef MENDEL_SERVER_RPC_ACCEPTOR_H_
 #define MENDEL_SERVER_RPC_ACCEPTOR_H_
 
@@ -23,21 +24,24 @@ class Acceptor {
   virtual const std::vector<int>& ports() const = 0;
 };
 
-/// Where to listen, and what takes the connection: a descriptor that it owns then.
+/// An address to listen on, and the function that gets each connection's descriptor and owns it.
 struct AcceptorAddress {
-  std::string address;  ///< "host:port" (each address that the host has), "[v6]:port", "unix:path", "unix-abstract:name"
+  std::string address;  ///< "host:port" (each address that the host has), "[v6]:port", "unix:path",
+                        ///< "unix-abstract:name"
   std::function<void(int descriptor)> take;
 };
 
 struct AcceptorLimits {
-  int64_t connections = 0;              ///< counts every descriptor that the process has more than now
+  int64_t connections = 0;  ///< counts every descriptor that the process has more than now
   int64_t connections_per_address = 0;  ///< of one client address (server/client_address.h)
 };
 
-/// Binds the addresses and takes connections at once. The process's own limit of descriptors is raised as far as that is allowed;
-/// where it stays too small, fewer connections are taken, so that some are left for files. `refused` is called for each connection
-/// that was closed because there were too many. Unavailable when an address cannot be bound.
-absl::StatusOr<std::unique_ptr<Acceptor>> StartAcceptor(std::vector<AcceptorAddress> addresses, const AcceptorLimits& limits,
+/// Binds the addresses and accepts connections at once. Raises the process's limit of descriptors
+/// as far as allowed. If it stays too small, fewer connections are accepted, so that some are left
+/// for files. `refused` is called for each connection closed because of the limit. Unavailable when
+/// an address cannot be bound.
+absl::StatusOr<std::unique_ptr<Acceptor>> StartAcceptor(std::vector<AcceptorAddress> addresses,
+                                                        const AcceptorLimits& limits,
                                                         std::function<void()> refused);
 
 }  // namespace mendel::server

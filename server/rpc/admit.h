@@ -1,4 +1,4 @@
-// Who may make a call, whatever brought it: gRPC or the web page.
+// Admission of calls by gRPC and by the web page.
 #ifndef MENDEL_SERVER_RPC_ADMIT_H_
 #define MENDEL_SERVER_RPC_ADMIT_H_
 
@@ -10,9 +10,10 @@
 
 namespace mendel::server {
 
-/// The caller, when the table of roles lets him call `method` and he has not called too often. Unauthenticated, PermissionDenied,
-/// ResourceExhausted.
-absl::StatusOr<Caller> Admit(Environment& env, const Credentials& credentials, std::string_view method);
+/// The caller, if the table of roles allows him `method` and his rate is within the limit.
+/// Unauthenticated, PermissionDenied, ResourceExhausted.
+absl::StatusOr<Caller> Admit(Environment& env, const Credentials& credentials,
+                             std::string_view method);
 
 }  // namespace mendel::server
 

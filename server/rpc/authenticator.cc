@@ -20,19 +20,22 @@ constexpr size_t kMaxFileBytes = 1 << 20;
 
 bool IsCallerName(std::string_view name) {
   return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-' || c == '@';
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-' ||
+           c == '@';
   });
 }
 
 bool IsCredential(std::string_view text) {
-  return (text.substr(0, 7) == "sha256:" && IsSha256(text.substr(7))) || (text.substr(0, 5) == "cert:" && text.size() > 5);
+  return (text.substr(0, 7) == "sha256:" && IsSha256(text.substr(7))) ||
+         (text.substr(0, 5) == "cert:" && text.size() > 5);
 }
 
 /// Changes when the file is replaced or written to.
 std::string Fingerprint(const std::string& path) {
   struct stat facts {};
   if (stat(path.c_str(), &facts) != 0) return "";
-  return Cat(facts.st_ino, " ", facts.st_size, " ", facts.st_mtim.tv_sec, " ", facts.st_mtim.tv_nsec);
+  return Cat(facts.st_ino, " ", facts.st_size, " ", facts.st_mtim.tv_sec, " ",
+             facts.st_mtim.tv_nsec);
 }
 
 /// Names of certificates are free text; in quotas and listings they are callers' names.
@@ -45,10 +48,12 @@ std::string CallerNameOf(std::string_view certificate_name) {
 }
 
 Caller AnonymousOf(const ServerOptions& options) {
-  if (options.anonymous_role != "auto") return {"anonymous", ParseRole(options.anonymous_role).value_or(Role::kNobody)};
+  if (options.anonymous_role != "auto")
+    return {"anonymous", ParseRole(options.anonymous_role).value_or(Role::kNobody)};
   const std::vector<std::string> addresses = ListenAddresses(options);
   const bool open = options.auth_file.empty() && !options.grpc_use_ssl_mutual &&
-                    std::all_of(addresses.begin(), addresses.end(), [](const std::string& one) { return IsLocalAddress(one); });
+                    std::all_of(addresses.begin(), addresses.end(),
+                                [](const std::string& one) { return IsLocalAddress(one); });
   return {"anonymous", open ? Role::kAdmin : Role::kNobody};
 }
 
@@ -66,9 +71,11 @@ absl::StatusOr<AuthTable> ParseAuthFile(std::string_view text) {
     if (!(words >> name) || name.front() == '#') continue;
     words >> role >> std::ws;
     std::getline(words, credential);
-    while (!credential.empty() && std::isspace(static_cast<unsigned char>(credential.back()))) credential.pop_back();
+    while (!credential.empty() && std::isspace(static_cast<unsigned char>(credential.back())))
+      credential.pop_back();
     if (!IsCallerName(name) || !ParseRole(role) || !IsCredential(credential)) {
-      return InvalidInput("auth file: line ", number, " is not 'NAME ROLE sha256:HASH' or 'NAME ROLE cert:NAME'");
+      return InvalidInput("auth file: line ", number,
+                          " is not 'NAME ROLE sha256:HASH' or 'NAME ROLE cert:NAME'");
     }
     if (!table.emplace(credential, Caller{name, *ParseRole(role)}).second) {
       return InvalidInput("auth file: line ", number, " repeats a credential");
@@ -83,7 +90,8 @@ Authenticator::Authenticator(const ServerOptions& options, Logger& log)
       anonymous_(AnonymousOf(options)),
       certificate_role_(ParseRole(options.certificate_role).value_or(Role::kNobody)) {}
 
-absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::Create(const ServerOptions& options, Logger& log) {
+absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::Create(const ServerOptions& options,
+                                                                     Logger& log) {
   std::unique_ptr<Authenticator> result(new Authenticator(options, log));
   MENDEL_RETURN_IF_ERROR(result->Load());
   return result;
@@ -96,7 +104,8 @@ absl::Status Authenticator::Load() {
   std::string text(kMaxFileBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
-  if (fingerprint_.empty() || file.bad()) return absl::NotFoundError(Cat("auth file: cannot read ", path_));
+  if (fingerprint_.empty() || file.bad())
+    return absl::NotFoundError(Cat("auth file: cannot read ", path_));
   if (text.size() > kMaxFileBytes) return InvalidInput("auth file: longer than 1 MiB");
   MENDEL_ASSIGN_OR_RETURN(AuthTable table, ParseAuthFile(text));
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -107,26 +116,32 @@ absl::Status Authenticator::Load() {
 void Authenticator::Refresh() {
   if (path_.empty() || Fingerprint(path_) == fingerprint_) return;
   if (const absl::Status status = Load(); !status.ok()) {
-    log_.Log(LogLevel::kError, "auth file not reloaded", {{"error", std::string(status.message())}});
+    log_.Log(LogLevel::kError, "auth file not reloaded",
+             {{"error", std::string(status.message())}});
   } else {
-    log_.Log(LogLevel::kInfo, "auth file reloaded", {{"credentials", static_cast<int64_t>(table_.size())}});
+    log_.Log(LogLevel::kInfo, "auth file reloaded",
+             {{"credentials", static_cast<int64_t>(table_.size())}});
   }
 }
 
 absl::StatusOr<Caller> Authenticator::Identify(const Credentials& credentials) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!credentials.authorization.empty()) {
-    // Hashed before it is looked up: the time of the search tells nothing about tokens.
+    // Hashed before it is looked up: the time of the search reports nothing about tokens.
     const std::string_view header = credentials.authorization;
     const bool bearer = header.substr(0, kBearer.size()) == kBearer;
-    const auto found = bearer ? table_.find(Cat("sha256:", Sha256Hex(header.substr(kBearer.size())))) : table_.end();
+    const auto found = bearer
+                           ? table_.find(Cat("sha256:", Sha256Hex(header.substr(kBearer.size()))))
+                           : table_.end();
     if (found != table_.end()) return found->second;
     return WithReason(absl::UnauthenticatedError("the token is not known"), "BAD_TOKEN");
   }
   for (const std::string& name : credentials.certificate_names) {
-    if (const auto found = table_.find(Cat("cert:", name)); found != table_.end()) return found->second;
+    if (const auto found = table_.find(Cat("cert:", name)); found != table_.end())
+      return found->second;
   }
-  if (!credentials.certificate_names.empty()) return Caller{CallerNameOf(credentials.certificate_names.front()), certificate_role_};
+  if (!credentials.certificate_names.empty())
+    return Caller{CallerNameOf(credentials.certificate_names.front()), certificate_role_};
   return anonymous_;
 }
 

@@ -1,11 +1,11 @@
-// Who a caller is. The auth file names callers, one a line:
+// Authentication of callers. The auth file names callers, one a line:
 //
 //   # name      role        credential
 //   pipeline    submitter   sha256:<64 hexadecimal digits: the hash of a token>
 //   dashboard   reader      cert:<common name or alternative name of a client certificate>
 //
-// Tokens come as "authorization: Bearer TOKEN". The file is read again when it changes; one that cannot be read or has a bad line
-// changes nothing and is logged.
+// Tokens come as "authorization: Bearer TOKEN". The file is read again when it changes; one that
+// cannot be read or has a bad line changes nothing and is logged.
 #ifndef MENDEL_SERVER_RPC_AUTHENTICATOR_H_
 #define MENDEL_SERVER_RPC_AUTHENTICATOR_H_
 
@@ -24,11 +24,12 @@
 
 namespace mendel::server {
 
-/// What a call brings along.
+/// Credentials of a call.
 struct Credentials {
-  std::string authorization;                   ///< the header; empty: none
-  std::vector<std::string> certificate_names;  ///< of a client certificate that the TLS handshake checked
-  std::string address = {};                    ///< server/client_address.h; empty: a unix socket, or this process
+  std::string authorization;  ///< the header; empty: none
+  std::vector<std::string>
+      certificate_names;     ///< of a client certificate that the TLS handshake checked
+  std::string address = {};  ///< server/client_address.h; empty: a unix socket, or this process
 };
 
 /// The parsed file: credential ("sha256:..." or "cert:...") to caller.
@@ -40,10 +41,11 @@ absl::StatusOr<AuthTable> ParseAuthFile(std::string_view text);
 class Authenticator {
  public:
   /// Reads the file. The logger outlives it.
-  static absl::StatusOr<std::unique_ptr<Authenticator>> Create(const ServerOptions& options, Logger& log);
+  static absl::StatusOr<std::unique_ptr<Authenticator>> Create(const ServerOptions& options,
+                                                               Logger& log);
   /// Unauthenticated for a token that is not known. Callers without credentials are "anonymous".
   absl::StatusOr<Caller> Identify(const Credentials& credentials) const;
-  /// Reads the file again if it changed since the last look.
+  /// Reads the file again if it changed since the last check.
   void Refresh();
 
  private:

@@ -1,5 +1,5 @@
-// Bytes of files. A transfer holds one message at a time: the next one is asked for, or made, when the last one has been dealt
-// with, so that HTTP/2's flow control slows the other side down.
+// Bytes of files. A transfer holds one message at a time: the next one is requested, or made, when
+// the last one has been dealt with, so that HTTP/2's flow control slows the other side down.
 #include <atomic>
 #include <memory>
 #include <utility>
@@ -25,10 +25,12 @@ constexpr std::string_view kWrite = "/google.bytestream.ByteStream/Write";
 /// Ends a transfer that does not move.
 class IdleWatch {
  public:
-  IdleWatch(Environment& env, grpc::CallbackServerContext& context) : env_(env), id_(env.hub.NewId()) {
+  IdleWatch(Environment& env, grpc::CallbackServerContext& context)
+      : env_(env), id_(env.hub.NewId()) {
     Moved();
     env_.hub.Add(id_, [this, &context] {
-      if (env_.clock.SteadyMicros() - moved_ > env_.options.transfer_idle_seconds * 1'000'000) context.TryCancel();
+      if (env_.clock.SteadyMicros() - moved_ > env_.options.transfer_idle_seconds * 1'000'000)
+        context.TryCancel();
     });
   }
   ~IdleWatch() { env_.hub.Remove(id_); }
@@ -42,8 +44,13 @@ class IdleWatch {
 
 class WriteCall final : public grpc::ServerReadReactor<WriteRequest> {
  public:
-  WriteCall(Environment& env, grpc::CallbackServerContext& context, std::unique_ptr<Places::Place> place, WriteResponse& response)
-      : env_(env), place_(std::move(place)), response_(response), upload_(env.blobs, env.options), idle_(env, context) {
+  WriteCall(Environment& env, grpc::CallbackServerContext& context,
+            std::unique_ptr<Permits::Permit> permit, WriteResponse& response)
+      : env_(env),
+        permit_(std::move(permit)),
+        response_(response),
+        upload_(env.blobs, env.options),
+        idle_(env, context) {
     StartRead(&request_);
   }
   void OnReadDone(bool ok) override {
@@ -55,15 +62,17 @@ class WriteCall final : public grpc::ServerReadReactor<WriteRequest> {
  private:
   void Step(bool ok) {
     absl::StatusOr<bool> done = ok ? upload_.Take(request_) : upload_.Stop();
-    if (ok) env_.metrics.Add("mendel_transfer_bytes_total", {{"direction", "upload"}}, static_cast<double>(request_.data().size()));
+    if (ok)
+      env_.metrics.Add("mendel_transfer_bytes_total", {{"direction", "upload"}},
+                       static_cast<double>(request_.data().size()));
     if (done.ok() && !*done) return StartRead(&request_);
     response_.set_committed_size(upload_.committed());
-    place_.reset();
+    permit_.reset();
     Finish(EndCall(env_, kWrite, done.status()));
   }
 
   Environment& env_;
-  std::unique_ptr<Places::Place> place_;
+  std::unique_ptr<Permits::Permit> permit_;
   WriteResponse& response_;
   WriteRequest request_;
   Upload upload_;
@@ -72,8 +81,13 @@ class WriteCall final : public grpc::ServerReadReactor<WriteRequest> {
 
 class ReadCall final : public grpc::ServerWriteReactor<ReadResponse> {
  public:
-  ReadCall(Environment& env, grpc::CallbackServerContext& context, std::unique_ptr<Places::Place> place, const ReadRequest& request)
-      : env_(env), place_(std::move(place)), request_(request), download_(env.blobs), idle_(env, context) {
+  ReadCall(Environment& env, grpc::CallbackServerContext& context,
+           std::unique_ptr<Permits::Permit> permit, const ReadRequest& request)
+      : env_(env),
+        permit_(std::move(permit)),
+        request_(request),
+        download_(env.blobs),
+        idle_(env, context) {
     env_.pool.Post([this] { Step(); });
   }
   void OnWriteDone(bool ok) override {
@@ -87,16 +101,17 @@ class ReadCall final : public grpc::ServerWriteReactor<ReadResponse> {
   void Step() {
     const absl::StatusOr<bool> more = download_.Next(request_, chunk_);
     if (!more.ok() || !*more) return End(more.status());
-    env_.metrics.Add("mendel_transfer_bytes_total", {{"direction", "download"}}, static_cast<double>(chunk_.data().size()));
+    env_.metrics.Add("mendel_transfer_bytes_total", {{"direction", "download"}},
+                     static_cast<double>(chunk_.data().size()));
     StartWrite(&chunk_);
   }
   void End(const absl::Status& status) {
-    place_.reset();
+    permit_.reset();
     Finish(EndCall(env_, kRead, status));
   }
 
   Environment& env_;
-  std::unique_ptr<Places::Place> place_;
+  std::unique_ptr<Permits::Permit> permit_;
   const ReadRequest request_;
   ReadResponse chunk_;
   Download download_;
@@ -107,22 +122,30 @@ class ByteStreamService final : public google::bytestream::ByteStream::CallbackS
  public:
   static constexpr std::string_view kService = "google.bytestream.ByteStream";
   explicit ByteStreamService(Environment& env) : env_(env) {}
-  MENDEL_UNARY(QueryWriteStatus, google::bytestream::QueryWriteStatusRequest, google::bytestream::QueryWriteStatusResponse)
+  MENDEL_UNARY(QueryWriteStatus, google::bytestream::QueryWriteStatusRequest,
+               google::bytestream::QueryWriteStatusResponse)
 
-  grpc::ServerReadReactor<WriteRequest>* Write(grpc::CallbackServerContext* context, WriteResponse* response) override {
-    absl::StatusOr<std::unique_ptr<Places::Place>> place = Place(*context, kWrite);
-    if (!place.ok()) return new Refusal<grpc::ServerReadReactor<WriteRequest>>(EndCall(env_, kWrite, place.status()));
-    return new WriteCall(env_, *context, *std::move(place), *response);
+  grpc::ServerReadReactor<WriteRequest>* Write(grpc::CallbackServerContext* context,
+                                               WriteResponse* response) override {
+    absl::StatusOr<std::unique_ptr<Permits::Permit>> permit = TakePermit(*context, kWrite);
+    if (!permit.ok())
+      return new Refusal<grpc::ServerReadReactor<WriteRequest>>(
+          EndCall(env_, kWrite, permit.status()));
+    return new WriteCall(env_, *context, *std::move(permit), *response);
   }
 
-  grpc::ServerWriteReactor<ReadResponse>* Read(grpc::CallbackServerContext* context, const ReadRequest* request) override {
-    absl::StatusOr<std::unique_ptr<Places::Place>> place = Place(*context, kRead);
-    if (!place.ok()) return new Refusal<grpc::ServerWriteReactor<ReadResponse>>(EndCall(env_, kRead, place.status()));
-    return new ReadCall(env_, *context, *std::move(place), *request);
+  grpc::ServerWriteReactor<ReadResponse>* Read(grpc::CallbackServerContext* context,
+                                               const ReadRequest* request) override {
+    absl::StatusOr<std::unique_ptr<Permits::Permit>> permit = TakePermit(*context, kRead);
+    if (!permit.ok())
+      return new Refusal<grpc::ServerWriteReactor<ReadResponse>>(
+          EndCall(env_, kRead, permit.status()));
+    return new ReadCall(env_, *context, *std::move(permit), *request);
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<Places::Place>> Place(const grpc::CallbackServerContext& context, std::string_view method) {
+  absl::StatusOr<std::unique_ptr<Permits::Permit>> TakePermit(
+      const grpc::CallbackServerContext& context, std::string_view method) {
     MENDEL_ASSIGN_OR_RETURN(const Caller caller, Admit(env_, context, method));
     return env_.transfers.Take(caller.name);
   }
@@ -132,6 +155,8 @@ class ByteStreamService final : public google::bytestream::ByteStream::CallbackS
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeByteStreamService(Environment& env) { return std::make_unique<ByteStreamService>(env); }
+std::unique_ptr<grpc::Service> MakeByteStreamService(Environment& env) {
+  return std::make_unique<ByteStreamService>(env);
+}
 
 }  // namespace mendel::server

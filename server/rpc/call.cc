@@ -20,7 +20,8 @@ constexpr std::string_view kAlternativeName = "x509_subject_alternative_name";
 Credentials CredentialsOf(const grpc::ServerContextBase& context) {
   Credentials result;
   const auto header = context.client_metadata().find("authorization");
-  if (header != context.client_metadata().end()) result.authorization.assign(header->second.data(), header->second.size());
+  if (header != context.client_metadata().end())
+    result.authorization.assign(header->second.data(), header->second.size());
   result.address = ClientOfPeer(context.peer());
   const auto auth = context.auth_context();
   if (auth == nullptr || !auth->IsPeerAuthenticated()) return result;
@@ -39,7 +40,8 @@ std::string NewReference() {
 
 }  // namespace
 
-absl::StatusOr<Caller> Admit(Environment& env, const grpc::ServerContextBase& context, std::string_view method) {
+absl::StatusOr<Caller> Admit(Environment& env, const grpc::ServerContextBase& context,
+                             std::string_view method) {
   return Admit(env, CredentialsOf(context), method);
 }
 
@@ -48,15 +50,19 @@ grpc::Status EndCall(Environment& env, std::string_view method, const absl::Stat
   env.metrics.Add("mendel_rpcs_total", {{"method", std::string(method)}, {"code", code}});
   if (status.ok()) return grpc::Status::OK;
   const std::string reference = NewReference();
-  const google::rpc::Status told = ToRpcStatus(status, reference);
+  const google::rpc::Status reported = ToRpcStatus(status, reference);
   const bool ours = absl::IsInternal(status) || absl::IsUnknown(status) || absl::IsDataLoss(status);
-  env.log.Log(
-      ours ? LogLevel::kError : LogLevel::kDebug, "call failed",
-      {{"method", std::string(method)}, {"code", code}, {"error", std::string(status.message())}, {"reference", reference}});
-  return {static_cast<grpc::StatusCode>(told.code()), told.message(), told.SerializeAsString()};
+  env.log.Log(ours ? LogLevel::kError : LogLevel::kDebug, "call failed",
+              {{"method", std::string(method)},
+               {"code", code},
+               {"error", std::string(status.message())},
+               {"reference", reference}});
+  return {static_cast<grpc::StatusCode>(reported.code()), reported.message(),
+          reported.SerializeAsString()};
 }
 
-grpc::ServerUnaryReactor* RunUnary(Environment& env, grpc::CallbackServerContext* context, std::string_view method,
+grpc::ServerUnaryReactor* RunUnary(Environment& env, grpc::CallbackServerContext* context,
+                                   std::string_view method,
                                    std::function<absl::Status(const Caller&)> handler) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   absl::StatusOr<Caller> caller = Admit(env, *context, method);
@@ -65,15 +71,19 @@ grpc::ServerUnaryReactor* RunUnary(Environment& env, grpc::CallbackServerContext
     return reactor;
   }
   const int64_t begin = env.clock.SteadyMicros();
-  const bool posted = env.pool.TryPost([=, &env, caller = *std::move(caller), handler = std::move(handler)] {
-    const absl::Status status =
-        context->IsCancelled() ? absl::CancelledError("the client went away or its time was over") : handler(caller);
-    env.metrics.Observe("mendel_rpc_seconds", {{"method", std::string(method)}},
-                        static_cast<double>(env.clock.SteadyMicros() - begin) * 1e-6);
-    reactor->Finish(EndCall(env, method, status));
-  });
+  const bool posted =
+      env.pool.TryPost([=, &env, caller = *std::move(caller), handler = std::move(handler)] {
+        const absl::Status status =
+            context->IsCancelled()
+                ? absl::CancelledError("the client went away or its time was over")
+                : handler(caller);
+        env.metrics.Observe("mendel_rpc_seconds", {{"method", std::string(method)}},
+                            static_cast<double>(env.clock.SteadyMicros() - begin) * 1e-6);
+        reactor->Finish(EndCall(env, method, status));
+      });
   if (!posted) {
-    const absl::Status full = WithRetry(absl::ResourceExhaustedError("too many calls wait for a thread"), 1);
+    const absl::Status full =
+        WithRetry(absl::ResourceExhaustedError("too many calls wait for a thread"), 1);
     reactor->Finish(EndCall(env, method, WithReason(full, "TOO_MANY_CALLS")));
   }
   return reactor;

@@ -1,5 +1,5 @@
-// One call: who makes it, whether it may, and how its status goes back. With services.cc and the streams these are the only files
-// that know gRPC.
+// One call: its caller, its admission, and the way of its status back. Only this, services.cc and
+// the streams depend on gRPC.
 #ifndef MENDEL_SERVER_RPC_CALL_H_
 #define MENDEL_SERVER_RPC_CALL_H_
 
@@ -17,14 +17,18 @@
 
 namespace mendel::server {
 
-/// As server/rpc/admit.h says, with the credentials of a call.
-absl::StatusOr<Caller> Admit(Environment& env, const grpc::ServerContextBase& context, std::string_view method);
+/// Admission by server/rpc/admit.h, with the credentials of a call.
+absl::StatusOr<Caller> Admit(Environment& env, const grpc::ServerContextBase& context,
+                             std::string_view method);
 
-/// The status with its details (grpc-status-details-bin); counts the call, and logs what clients are not told.
+/// The status with its details (grpc-status-details-bin). Counts the call, and logs the details
+/// that clients do not receive.
 grpc::Status EndCall(Environment& env, std::string_view method, const absl::Status& status);
 
-/// Runs a handler on the pool and finishes the call. A call that was cancelled or ran out of time while it waited is not begun.
-grpc::ServerUnaryReactor* RunUnary(Environment& env, grpc::CallbackServerContext* context, std::string_view method,
+/// Runs a handler on the pool and finishes the call. A call that is canceled or out of time before
+/// its turn is not started.
+grpc::ServerUnaryReactor* RunUnary(Environment& env, grpc::CallbackServerContext* context,
+                                   std::string_view method,
                                    std::function<absl::Status(const Caller&)> handler);
 
 /// A reactor that ends a stream at once.

@@ -8,12 +8,14 @@ namespace {
 
 constexpr int64_t kTickMicros = 100'000;
 constexpr int64_t kPokeMicros = 1'000'000;
-/// A busy store changes all the time, and every poke is a look into it by everybody who waits: twenty looks a second are enough.
+/// A busy store changes all the time, and every poke is a look into it by everybody who waits:
+/// twenty looks a second are enough.
 constexpr auto kRest = std::chrono::milliseconds(50);
 
 }  // namespace
 
-ChangeHub::ChangeHub(JobStore& jobs, const Clock& clock) : jobs_(jobs), clock_(clock), thread_([this] { Run(); }) {}
+ChangeHub::ChangeHub(JobStore& jobs, const Clock& clock)
+    : jobs_(jobs), clock_(clock), thread_([this] { Run(); }) {}
 
 ChangeHub::~ChangeHub() {
   stopping_ = true;

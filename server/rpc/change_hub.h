@@ -15,8 +15,8 @@
 
 namespace mendel::server {
 
-/// One thread asks the store for changes and pokes all who registered: at each change, at least every second, once at the given
-/// time, and when the server begins to drain. Thread-safe.
+/// One thread queries the store for changes and pokes all who registered: at each change, at least
+/// every second, once at the given time, and when the server begins to drain. Thread-safe.
 class ChangeHub {
  public:
   ChangeHub(JobStore& jobs, const Clock& clock);
@@ -25,8 +25,8 @@ class ChangeHub {
   ChangeHub& operator=(const ChangeHub&) = delete;
 
   uint64_t NewId() { return ++last_id_; }
-  /// `poke` runs on the hub's thread and under its lock: it must be quick and not call the hub. `due_micros`: SteadyMicros of an
-  /// extra poke; 0: none.
+  /// `poke` runs on the hub's thread and under its lock: it must be quick and not call the hub.
+  /// `due_micros`: SteadyMicros of an extra poke; 0: none.
   void Add(uint64_t id, std::function<void()> poke, int64_t due_micros = 0);
   /// After it returned the poke does not run any more.
   void Remove(uint64_t id);
@@ -56,8 +56,9 @@ class Stepper {
  public:
   enum class Next {
     kIdle,  ///< wait for a poke
-    kBusy,  ///< something asynchronous is under way; Resume() tells its end
-    kDone,  ///< the call has been finished; the step called Close() before that, and the stepper may be gone already
+    kBusy,  ///< something asynchronous is under way; Resume() reports its end
+    kDone,  ///< the call has been finished; the step called Close() before that, and the stepper
+            ///< may be gone already
   };
   Stepper(ChangeHub& hub, ThreadPool& pool, std::function<Next()> step);
   /// Registers at the hub and takes the first step.

@@ -13,8 +13,10 @@ class ServerCredentials;
 
 namespace mendel::server {
 
-/// TLS, mutual TLS, or none: unix sockets are never encrypted. Certificate files are read again when they change.
-std::shared_ptr<grpc::ServerCredentials> MakeCredentials(const ServerOptions& options, const std::string& address);
+/// TLS, mutual TLS, or none: unix sockets are never encrypted. Certificate files are read again
+/// when they change.
+std::shared_ptr<grpc::ServerCredentials> MakeCredentials(const ServerOptions& options,
+                                                         const std::string& address);
 
 }  // namespace mendel::server
 

@@ -1,4 +1,4 @@
-// What every handler has at hand.
+// The environment of every handler: stores, clocks and limits.
 #ifndef MENDEL_SERVER_RPC_ENVIRONMENT_H_
 #define MENDEL_SERVER_RPC_ENVIRONMENT_H_
 
@@ -20,7 +20,7 @@
 
 namespace mendel::server {
 
-/// One a server. Everything in it is thread-safe and outlives the calls.
+/// One object per server. Everything in it is thread-safe and outlives the calls.
 struct Environment {
   const ServerOptions& options;
   JobStore& jobs;
@@ -29,16 +29,20 @@ struct Environment {
   Logger& log;
   Metrics& metrics;
   Authenticator& authenticator;
-  /// Key under which a search's plan is remembered (server/jobs/work_key.h); empty: it is not looked for.
+  /// Key of a search's stored plan (server/jobs/work_key.h); empty: no plan is looked
+  /// up.
   std::function<std::string(const v1::JobSpec&)> work_key;
 
   RateLimits rates{options.max_rpcs_per_second_per_client, clock};
-  FailedLogins failed_logins{options.max_failed_logins_per_minute_per_address, clock, [this](const std::string& address) {
-                               log.Log(LogLevel::kWarning, "too many failed logins", {{"address", address}});
-                             }};
-  Places transfers{"transfers", options.max_transfers, options.max_transfers_per_client};
-  Places watchers{"calls that wait for jobs", options.max_watchers, options.max_watchers_per_client};
-  ThreadPool pool{static_cast<int>(options.rpc_threads), static_cast<size_t>(options.max_queued_rpcs)};
+  FailedLogins failed_logins{
+      options.max_failed_logins_per_minute_per_address, clock, [this](const std::string& address) {
+        log.Log(LogLevel::kWarning, "too many failed logins", {{"address", address}});
+      }};
+  Permits transfers{"transfers", options.max_transfers, options.max_transfers_per_client};
+  Permits watchers{"calls that wait for jobs", options.max_watchers,
+                   options.max_watchers_per_client};
+  ThreadPool pool{static_cast<int>(options.rpc_threads),
+                  static_cast<size_t>(options.max_queued_rpcs)};
   ChangeHub hub{jobs, clock};
   std::atomic<bool> draining = false;
 };

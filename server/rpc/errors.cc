@@ -36,21 +36,27 @@ std::string CodeName(absl::StatusCode code) {
   return name.empty() ? "UNKNOWN" : name;
 }
 
-bool IsHidden(absl::StatusCode code) { return code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown; }
+bool IsHidden(absl::StatusCode code) {
+  return code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown;
+}
 
 bool IsFieldPath(std::string_view text) {
-  return text.find('.') != std::string_view::npos && std::all_of(text.begin(), text.end(), [](char c) {
-           return std::islower(static_cast<unsigned char>(c)) || std::isdigit(static_cast<unsigned char>(c)) || c == '_' ||
-                  c == '.' || c == '[' || c == ']';
+  return text.find('.') != std::string_view::npos &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return std::islower(static_cast<unsigned char>(c)) ||
+                  std::isdigit(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '[' ||
+                  c == ']';
          });
 }
 
 bool EndsWord(char c) {
-  return std::isspace(static_cast<unsigned char>(c)) || c == '\'' || c == '"' || c == ')' || c == ',' || c == ';';
+  return std::isspace(static_cast<unsigned char>(c)) || c == '\'' || c == '"' || c == ')' ||
+         c == ',' || c == ';';
 }
 
 bool StartsWord(std::string_view message, size_t i) {
-  return i == 0 || EndsWord(message[i - 1]) || message[i - 1] == '(' || message[i - 1] == '=' || message[i - 1] == ':';
+  return i == 0 || EndsWord(message[i - 1]) || message[i - 1] == '(' || message[i - 1] == '=' ||
+         message[i - 1] == ':';
 }
 
 }  // namespace
@@ -66,14 +72,18 @@ absl::Status FieldError(std::string_view field, std::string_view description) {
 }
 
 absl::Status FieldErrorOf(const absl::Status& status) {
-  if (status.code() != absl::StatusCode::kInvalidArgument || HasDetail<google::rpc::BadRequest>(status)) return status;
+  if (status.code() != absl::StatusCode::kInvalidArgument ||
+      HasDetail<google::rpc::BadRequest>(status))
+    return status;
   const std::string message(status.message());
   const size_t colon = message.find(": ");
-  if (colon == std::string::npos || !IsFieldPath(std::string_view(message).substr(0, colon))) return status;
+  if (colon == std::string::npos || !IsFieldPath(std::string_view(message).substr(0, colon)))
+    return status;
   return FieldError(message.substr(0, colon), message.substr(colon + 2));
 }
 
-absl::Status WithReason(absl::Status status, std::string_view reason, const std::map<std::string, std::string>& metadata) {
+absl::Status WithReason(absl::Status status, std::string_view reason,
+                        const std::map<std::string, std::string>& metadata) {
   google::rpc::ErrorInfo info;
   info.set_reason(std::string(reason));
   info.set_domain("mendel");
@@ -90,7 +100,8 @@ absl::Status WithRetry(absl::Status status, double seconds) {
   return status;
 }
 
-absl::Status PreconditionError(std::string_view message, std::string_view type, const std::vector<std::string>& subjects) {
+absl::Status PreconditionError(std::string_view message, std::string_view type,
+                               const std::vector<std::string>& subjects) {
   absl::Status status = absl::FailedPreconditionError(Cat(message));
   google::rpc::PreconditionFailure detail;
   for (size_t i = 0; i < std::min(subjects.size(), kMaxSubjects); ++i) {
@@ -105,7 +116,8 @@ absl::Status PreconditionError(std::string_view message, std::string_view type, 
 std::string WithoutPaths(std::string_view message) {
   std::string result;
   for (size_t i = 0; i < message.size();) {
-    const bool path = message[i] == '/' && i + 1 < message.size() && !EndsWord(message[i + 1]) && StartsWord(message, i);
+    const bool path = message[i] == '/' && i + 1 < message.size() && !EndsWord(message[i + 1]) &&
+                      StartsWord(message, i);
     if (!path) {
       result += message[i++];
       continue;
@@ -121,13 +133,15 @@ google::rpc::Status ToRpcStatus(const absl::Status& status, std::string_view ref
   if (status.ok()) return result;
   result.set_code(static_cast<int32_t>(status.code()));
   if (IsHidden(status.code())) {
-    result.set_message(Cat("internal error; the server's log tells more under ", reference));
+    result.set_message(Cat("internal error; the server's log reports more under ", reference));
   } else {
     result.set_message(WithoutPaths(std::string(status.message())));
   }
   absl::Status complete = status;
-  if (!HasDetail<google::rpc::ErrorInfo>(complete)) complete = WithReason(complete, CodeName(status.code()));
-  const bool again = status.code() == absl::StatusCode::kResourceExhausted || status.code() == absl::StatusCode::kUnavailable;
+  if (!HasDetail<google::rpc::ErrorInfo>(complete))
+    complete = WithReason(complete, CodeName(status.code()));
+  const bool again = status.code() == absl::StatusCode::kResourceExhausted ||
+                     status.code() == absl::StatusCode::kUnavailable;
   if (again && !HasDetail<google::rpc::RetryInfo>(complete)) complete = WithRetry(complete, 1);
   complete.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
     auto* detail = result.add_details();

@@ -1,5 +1,6 @@
-// Errors as clients see them: google.rpc.Status with details. Handlers return absl::Status; details are its payloads, keyed by the
-// type URL of the message; ToRpcStatus is the one place where they become a google.rpc.Status.
+// Errors for clients: google.rpc.Status with details. Handlers return absl::Status; details are its
+// payloads, keyed by the type URL of the message. Only ToRpcStatus converts them to a
+// google.rpc.Status.
 #ifndef MENDEL_SERVER_RPC_ERRORS_H_
 #define MENDEL_SERVER_RPC_ERRORS_H_
 
@@ -15,20 +16,25 @@ namespace mendel::server {
 
 /// InvalidArgument with a BadRequest violation of `field`, e.g. "files[2].path".
 absl::Status FieldError(std::string_view field, std::string_view description);
-/// The same for a status whose message begins with a field's path ("spec.optimize.isa: ..."); others stay as they are.
+/// The same for a status whose message begins with a field's path ("spec.optimize.isa: ...");
+/// others stay as they are.
 absl::Status FieldErrorOf(const absl::Status& status);
-/// Sets ErrorInfo. `reason` is in capitals with "_" between words; it is part of the API (docs/service.md lists all).
-absl::Status WithReason(absl::Status status, std::string_view reason, const std::map<std::string, std::string>& metadata = {});
+/// Sets ErrorInfo. `reason` is in capitals with "_" between words; it is part of the API
+/// (docs/service.md lists all).
+absl::Status WithReason(absl::Status status, std::string_view reason,
+                        const std::map<std::string, std::string>& metadata = {});
 /// Sets RetryInfo.
 absl::Status WithRetry(absl::Status status, double seconds);
-/// FailedPrecondition with one violation a subject.
-absl::Status PreconditionError(std::string_view message, std::string_view type, const std::vector<std::string>& subjects);
+/// FailedPrecondition with one violation per subject.
+absl::Status PreconditionError(std::string_view message, std::string_view type,
+                               const std::vector<std::string>& subjects);
 
 /// The message with each path of the server's file system replaced by "(path)".
 std::string WithoutPaths(std::string_view message);
 
-/// What goes over the wire. Always has ErrorInfo (domain "mendel"); RetryInfo where trying again can help. Internal and Unknown
-/// errors tell nothing but `reference`, under which the log has the rest.
+/// The status that is sent. It always has ErrorInfo (domain "mendel"), and RetryInfo where a retry
+/// can help. Internal and Unknown errors contain nothing but `reference`, under which the log has
+/// the rest.
 google::rpc::Status ToRpcStatus(const absl::Status& status, std::string_view reference);
 
 }  // namespace mendel::server

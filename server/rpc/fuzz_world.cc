@@ -30,14 +30,17 @@ ServerOptions SmallOptions() {
 }
 
 std::string NewFolder() {
-  std::string pattern = std::filesystem::exists("/dev/shm") ? "/dev/shm/mendel-fuzz-XXXXXX" : "/tmp/mendel-fuzz-XXXXXX";
+  std::string pattern = std::filesystem::exists("/dev/shm") ? "/dev/shm/mendel-fuzz-XXXXXX"
+                                                            : "/tmp/mendel-fuzz-XXXXXX";
   MENDEL_CHECK(mkdtemp(pattern.data()) != nullptr);
   return pattern;
 }
 
 }  // namespace
 
-BlobId BlobOf(std::string_view bytes) { return {Sha256Hex(bytes), static_cast<int64_t>(bytes.size())}; }
+BlobId BlobOf(std::string_view bytes) {
+  return {Sha256Hex(bytes), static_cast<int64_t>(bytes.size())};
+}
 
 World::World()
     : folder_(NewFolder()),
@@ -46,16 +49,23 @@ World::World()
       jobs_(*OpenSqliteStore(folder_ + "/mendel.sqlite", SystemClock())),
       blobs_(*OpenBlobStore(folder_, {1 << 20, 8 << 20}, SystemClock())),
       authenticator_(*Authenticator::Create(options_, log_)),
-      env_{options_, *jobs_,   *blobs_,         SystemClock(),
-           log_,     metrics_, *authenticator_, [this](const v1::JobSpec& spec) { return WorkKey(spec, options_.runner); }} {}
+      env_{options_,
+           *jobs_,
+           *blobs_,
+           SystemClock(),
+           log_,
+           metrics_,
+           *authenticator_,
+           [this](const v1::JobSpec& spec) { return WorkKey(spec, options_.runner); }} {}
 
 World::~World() { std::filesystem::remove_all(folder_); }
 
-void World::Judge(const absl::Status& status) {
-  MENDEL_CHECK(status.code() != absl::StatusCode::kInternal && status.code() != absl::StatusCode::kUnknown);
-  const google::rpc::Status told = ToRpcStatus(status, "r1");
-  MENDEL_CHECK(told.message().find(folder_) == std::string::npos);
-  MENDEL_CHECK(told.ByteSizeLong() < 16384);
+void World::CheckStatus(const absl::Status& status) {
+  MENDEL_CHECK(status.code() != absl::StatusCode::kInternal &&
+               status.code() != absl::StatusCode::kUnknown);
+  const google::rpc::Status reported = ToRpcStatus(status, "r1");
+  MENDEL_CHECK(reported.message().find(folder_) == std::string::npos);
+  MENDEL_CHECK(reported.ByteSizeLong() < 16384);
 }
 
 void World::Learn(google::protobuf::Message& answer) {
@@ -67,10 +77,14 @@ void World::Learn(google::protobuf::Message& answer) {
 
 void World::Resolve(google::protobuf::Message& request) const {
   ForEachText(request, [&](const std::string& text) {
-    const size_t at = text.size() > 1 && text[0] == '$' ? static_cast<unsigned char>(text[1]) - size_t{'0'} : names_.size();
+    const size_t at = text.size() > 1 && text[0] == '$'
+                          ? static_cast<unsigned char>(text[1]) - size_t{'0'}
+                          : names_.size();
     std::string result = at < names_.size() ? names_[at] : text;
-    // libFuzzer learns the folder's name from Judge's comparison; a client's own text may be told again.
-    for (size_t found = result.find(folder_); found != std::string::npos; found = result.find(folder_)) {
+    // libFuzzer learns the folder's name from the comparison; a client's own text may be reported
+    // again.
+    for (size_t found = result.find(folder_); found != std::string::npos;
+         found = result.find(folder_)) {
       result.erase(found, folder_.size());
     }
     return result;
@@ -80,12 +94,12 @@ void World::Resolve(google::protobuf::Message& request) const {
 void World::Write(const google::bytestream::WriteRequest& request) {
   if (upload_ == nullptr) upload_ = std::make_unique<Upload>(*blobs_, options_);
   const absl::StatusOr<bool> done = upload_->Take(request);
-  Judge(done.status());
+  CheckStatus(done.status());
   if (!done.ok() || *done) upload_.reset();
 }
 
 void World::StopWriting() {
-  if (upload_ != nullptr) Judge(upload_->Stop().status());
+  if (upload_ != nullptr) CheckStatus(upload_->Stop().status());
   upload_.reset();
 }
 
@@ -94,26 +108,27 @@ void World::Read(const google::bytestream::ReadRequest& request) {
   google::bytestream::ReadResponse chunk;
   for (absl::StatusOr<bool> more = true; more.ok() && *more;) {
     more = download.Next(request, chunk);
-    Judge(more.status());
+    CheckStatus(more.status());
   }
 }
 
 void World::Watch(const v1::WatchJobRequest& request) {
   const absl::Status name = CheckJobName("name", request.name());
-  Judge(name);
+  CheckStatus(name);
   if (!name.ok() || request.after_sequence() < 0) return;
   auto events = jobs_->Events(request.name(), request.after_sequence(), 64);
-  Judge(events.status());
-  for (size_t i = 1; events.ok() && i < events->size(); ++i) MENDEL_CHECK((*events)[i - 1].sequence() < (*events)[i].sequence());
+  CheckStatus(events.status());
+  for (size_t i = 1; events.ok() && i < events->size(); ++i)
+    MENDEL_CHECK((*events)[i - 1].sequence() < (*events)[i].sequence());
 }
 
 void World::Wait(const google::longrunning::WaitOperationRequest& request) {
-  Judge(handlers::FindOperation(env_, request.name()).status());
+  CheckStatus(handlers::FindOperation(env_, request.name()).status());
 }
 
 void World::Work(const v1::JobEvent& event) {
   if (!claimed_) claimed_ = *jobs_->Claim("worker", INT64_MAX, {});
-  if (claimed_) Judge(jobs_->AppendEvent(claimed_->job.name(), claimed_->fence, event));
+  if (claimed_) CheckStatus(jobs_->AppendEvent(claimed_->job.name(), claimed_->fence, event));
 }
 
 void World::Answer(const google::protobuf::StringValue& answer) {
@@ -127,16 +142,16 @@ void World::Answer(const google::protobuf::StringValue& answer) {
   if (progress.ok()) {
     v1::JobEvent event;
     *event.mutable_progress() = progress->progress;
-    Judge(jobs_->AppendEvent(claimed_->job.name(), claimed_->fence, event));
+    CheckStatus(jobs_->AppendEvent(claimed_->job.name(), claimed_->fence, event));
   }
   const v1::JobSpec& spec = claimed_->job.spec();
   outcome.state = error.ok() ? v1::JOB_STATE_SUCCEEDED : v1::JOB_STATE_FAILED;
   outcome.error.set_code(static_cast<int>(error.code()));
   outcome.error.set_message(std::string(error.message()));
   if (outcome.plan) SetPlan(spec, *outcome.plan);
-  Judge(jobs_->Finish(claimed_->job.name(), claimed_->fence, outcome));
+  CheckStatus(jobs_->Finish(claimed_->job.name(), claimed_->fence, outcome));
   const std::string key = env_.work_key(spec);
-  if (outcome.plan && !key.empty()) Judge(jobs_->RememberPlan(key, outcome.plan->name()));
+  if (outcome.plan && !key.empty()) CheckStatus(jobs_->RememberPlan(key, outcome.plan->name()));
   claimed_.reset();
 }
 
@@ -144,7 +159,8 @@ void World::Clear() {
   upload_.reset();
   const auto report = Fsck(*jobs_, *blobs_);
   MENDEL_CHECK(report.ok());
-  for (const std::string& violation : report->violations) std::fprintf(stderr, "%s\n", violation.c_str());
+  for (const std::string& violation : report->violations)
+    std::fprintf(stderr, "%s\n", violation.c_str());
   MENDEL_CHECK(report->violations.empty());
   EndJobs();
   MENDEL_CHECK(jobs_->DeleteEndedBefore(INT64_MAX).ok());
@@ -160,7 +176,8 @@ void World::SetPlan(const v1::JobSpec& spec, v1::Plan& plan) {
   const BlobId blob = BlobOf(kFuzzContents[1]);
   std::unique_ptr<BlobWriter> writer;
   auto opened = blobs_->OpenUpload({"11234567-89ab-cdef-0123-456789abcdef", blob}, 0);
-  if (opened.ok()) MENDEL_CHECK((*opened)->Append(kFuzzContents[1]).ok() && (*opened)->Finish().ok());
+  if (opened.ok())
+    MENDEL_CHECK((*opened)->Append(kFuzzContents[1]).ok() && (*opened)->Finish().ok());
   plan.set_name("plans/" + blob.sha256);
   plan.set_blob(BlobName(blob));
   plan.set_size_bytes(blob.size);
@@ -171,7 +188,8 @@ void World::SetPlan(const v1::JobSpec& spec, v1::Plan& plan) {
 void World::EndJobs() {
   if (claimed_) jobs_->Release(claimed_->job.name(), claimed_->fence).IgnoreError();
   claimed_.reset();
-  for (auto job = jobs_->Claim("worker", INT64_MAX, {}); job.ok() && *job; job = jobs_->Claim("worker", INT64_MAX, {})) {
+  for (auto job = jobs_->Claim("worker", INT64_MAX, {}); job.ok() && *job;
+       job = jobs_->Claim("worker", INT64_MAX, {})) {
     Outcome outcome;
     outcome.state = v1::JOB_STATE_CANCELLED;
     MENDEL_CHECK(jobs_->Finish((*job)->job.name(), (*job)->fence, outcome).ok());

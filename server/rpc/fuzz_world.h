@@ -1,5 +1,5 @@
-// The service without gRPC, for the fuzzer of its requests: real stores in a folder of their own, what a worker does, and what must
-// hold after every call.
+// The service without gRPC, for the fuzzer of its requests: real stores in a folder of their own, a
+// worker's actions, and the checks after every call.
 #ifndef MENDEL_SERVER_RPC_FUZZ_WORLD_H_
 #define MENDEL_SERVER_RPC_FUZZ_WORLD_H_
 
@@ -17,11 +17,11 @@
 
 namespace mendel::server {
 
-/// Files that the calls are about.
+/// Contents of the files that the calls use.
 inline constexpr std::array<const char*, 4> kFuzzContents = {"", "m", "a model", "another one"};
 BlobId BlobOf(std::string_view bytes);
 
-/// One thread. CHECKs that a call neither fails with INTERNAL nor tells a path.
+/// One thread. CHECKs that a call neither fails with INTERNAL nor reports a path.
 class World {
  public:
   World();
@@ -32,11 +32,11 @@ class World {
   Environment& env() { return env_; }
   Caller caller;
 
-  /// What every answer must be.
-  void Judge(const absl::Status& status);
-  /// Texts of an answer can be used by later calls, as "$0", "$1" and so on.
+  /// Checks that every answer must pass.
+  void CheckStatus(const absl::Status& status);
+  /// Stores texts of an answer for later calls, as "$0", "$1" and so on.
   void Learn(google::protobuf::Message& answer);
-  /// Puts them in, and takes the name of our folder out.
+  /// Inserts the stored texts, and removes the name of our folder.
   void Resolve(google::protobuf::Message& request) const;
 
   void Write(const google::bytestream::WriteRequest& request);
@@ -49,7 +49,7 @@ class World {
   /// A worker's end, with this text as its answer.
   void Answer(const google::protobuf::StringValue& answer);
 
-  /// CHECKs the stores' invariants, and then nothing is left.
+  /// CHECKs the stores' invariants, then removes everything.
   void Clear();
 
  private:

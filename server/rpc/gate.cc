@@ -20,10 +20,12 @@ class Gate final : public grpc::experimental::Interceptor {
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) {
       verdict_ = Admit(env_, *info_.server_context(), info_.method()).status();
     }
-    if (!verdict_.ok() && methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE)) {
+    if (!verdict_.ok() &&
+        methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE)) {
       methods->GetSerializedSendMessage()->Clear();
     }
-    if (!verdict_.ok() && methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
+    if (!verdict_.ok() &&
+        methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
       methods->ModifySendStatus(EndCall(env_, info_.method(), verdict_));
     }
     methods->Proceed();
@@ -32,15 +34,17 @@ class Gate final : public grpc::experimental::Interceptor {
  private:
   Environment& env_;
   grpc::experimental::ServerRpcInfo& info_;
-  absl::Status verdict_ = absl::PermissionDeniedError("not asked for");
+  absl::Status verdict_ = absl::PermissionDeniedError("not requested");
 };
 
 class GateFactory final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
   explicit GateFactory(Environment& env) : env_(env) {}
-  grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* info) override {
     const MethodRole* row = FindMethod(info->method());
-    // Methods that the table lacks have no handlers here either; should a library bring a new one, it is closed.
+    // Methods that the table lacks have no handlers here either; should a library bring a new one,
+    // it is closed.
     const bool own_or_open = row != nullptr && !row->debug;
     return own_or_open ? nullptr : new Gate(env_, *info);
   }

@@ -1,4 +1,4 @@
-// Jobs: submitted, listed, cancelled, forgotten.
+// Jobs: submitted, listed, canceled, forgotten.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -23,21 +23,23 @@ absl::Status CheckModelExists(Environment& env, const std::string& field, const 
 }
 
 /// A plan that a spec names.
-absl::StatusOr<v1::Plan> FindPlan(Environment& env, const std::string& field, const std::string& name) {
+absl::StatusOr<v1::Plan> FindPlan(Environment& env, const std::string& field,
+                                  const std::string& name) {
   MENDEL_RETURN_IF_ERROR(CheckPlanName(field, name));
   absl::StatusOr<v1::Plan> plan = env.jobs.GetPlan(name);
   if (!plan.ok()) return Annotate(plan.status(), field);
   return plan;
 }
 
-/// Its certificate must hold for every value of the weights, and a worker have what it is for.
-absl::Status CheckRefit(Environment& env, const v1::RefitPlanSpec& spec) {
+/// The plan's certificate must cover every value of the weights, and a worker must have its device.
+absl::Status CheckRebind(Environment& env, const v1::RefitPlanSpec& spec) {
   MENDEL_ASSIGN_OR_RETURN(const v1::Plan plan, FindPlan(env, "spec.refit_plan.plan", spec.plan()));
   if (plan.weights() != "symbolic") {
-    return PreconditionError("the plan's certificate holds for the stored weights only (weights: exact)", "WEIGHTS_EXACT",
-                             {spec.plan()});
+    return PreconditionError(
+        "the plan's certificate holds for the stored weights only (weights: exact)",
+        "WEIGHTS_EXACT", {spec.plan()});
   }
-  MENDEL_RETURN_IF_ERROR(FieldErrorOf(CheckRefitDevice(RefitDeviceOf(plan), env.options.runner)));
+  MENDEL_RETURN_IF_ERROR(FieldErrorOf(CheckRebindDevice(RebindDeviceOf(plan), env.options.runner)));
   return CheckModelExists(env, "spec.refit_plan.model", spec.model());
 }
 
@@ -46,13 +48,15 @@ absl::Status CheckWork(Environment& env, const v1::JobSpec& spec) {
     case v1::JobSpec::kOptimize:
       return CheckModelExists(env, "spec.optimize.model", spec.optimize().model());
     case v1::JobSpec::kVerifyPlan:
-      MENDEL_RETURN_IF_ERROR(FindPlan(env, "spec.verify_plan.plan", spec.verify_plan().plan()).status());
+      MENDEL_RETURN_IF_ERROR(
+          FindPlan(env, "spec.verify_plan.plan", spec.verify_plan().plan()).status());
       return CheckModelExists(env, "spec.verify_plan.model", spec.verify_plan().model());
     case v1::JobSpec::kComparePair:
-      MENDEL_RETURN_IF_ERROR(CheckModelExists(env, "spec.compare_pair.model_a", spec.compare_pair().model_a()));
+      MENDEL_RETURN_IF_ERROR(
+          CheckModelExists(env, "spec.compare_pair.model_a", spec.compare_pair().model_a()));
       return CheckModelExists(env, "spec.compare_pair.model_b", spec.compare_pair().model_b());
     case v1::JobSpec::kRefitPlan:
-      return CheckRefit(env, spec.refit_plan());
+      return CheckRebind(env, spec.refit_plan());
     case v1::JobSpec::WORK_NOT_SET:
       break;
   }
@@ -75,8 +79,10 @@ absl::StatusOr<std::optional<Operation>> Reuse(Environment& env, const v1::JobSp
   if (!blob.ok() || !env.blobs.Contains(*blob)) return std::optional<Operation>();
   env.metrics.Add("mendel_plan_reuse_total", {});
   const absl::StatusOr<StoredJob> job = env.jobs.GetJob(plan->job());
-  const bool same = job.ok() && job->job.state() == v1::JOB_STATE_SUCCEEDED && job->job.plan() == plan->name();
-  MENDEL_ASSIGN_OR_RETURN(Operation operation, same ? OperationOf(env, *job) : FindOperation(env, plan->name()));
+  const bool same =
+      job.ok() && job->job.state() == v1::JOB_STATE_SUCCEEDED && job->job.plan() == plan->name();
+  MENDEL_ASSIGN_OR_RETURN(Operation operation,
+                          same ? OperationOf(env, *job) : FindOperation(env, plan->name()));
   return std::optional<Operation>(std::move(operation));
 }
 
@@ -84,16 +90,19 @@ absl::StatusOr<std::optional<Operation>> Reuse(Environment& env, const v1::JobSp
 
 absl::StatusOr<int> PageSize(const ServerOptions& options, int asked) {
   if (asked < 0) return FieldError("page_size", "is negative");
-  return static_cast<int>(std::min<int64_t>(asked == 0 ? kDefaultPage : asked, options.max_page_size));
+  return static_cast<int>(
+      std::min<int64_t>(asked == 0 ? kDefaultPage : asked, options.max_page_size));
 }
 
 bool HasEnded(v1::JobState state) {
-  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED || state == v1::JOB_STATE_CANCELLED;
+  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED ||
+         state == v1::JOB_STATE_CANCELLED;
 }
 
 v1::Job PublicJob(const StoredJob& job) {
   v1::Job result = job.job;
-  if (result.has_error()) result.mutable_error()->set_message(WithoutPaths(result.error().message()));
+  if (result.has_error())
+    result.mutable_error()->set_message(WithoutPaths(result.error().message()));
   return result;
 }
 
@@ -102,67 +111,80 @@ absl::Status CheckOwner(const StoredJob& job, const Caller& caller) {
   return WithReason(absl::PermissionDeniedError("the job is another client's"), "NOT_OWNER");
 }
 
-absl::Status Submit(Environment& env, const Caller& caller, const v1::SubmitJobRequest& request, Operation& operation) {
-  if (env.draining) return WithReason(WithRetry(absl::UnavailableError("the server is stopping"), 5), "DRAINING");
-  MENDEL_RETURN_IF_ERROR(CheckRequestId("request_id", request.request_id(), env.options.max_request_id_bytes));
+absl::Status Submit(Environment& env, const Caller& caller, const v1::SubmitJobRequest& request,
+                    Operation& operation) {
+  if (env.draining)
+    return WithReason(WithRetry(absl::UnavailableError("the server is stopping"), 5), "DRAINING");
+  MENDEL_RETURN_IF_ERROR(
+      CheckRequestId("request_id", request.request_id(), env.options.max_request_id_bytes));
   // The smallest number has no absolute value.
   if (request.priority() < -kMaxPriority || request.priority() > kMaxPriority)
     return FieldError("priority", "is not within -10 and 10");
   MENDEL_RETURN_IF_ERROR(CheckWork(env, request.spec()));
   MENDEL_RETURN_IF_ERROR(FieldErrorOf(CheckSpec(request.spec(), env.options.runner)));
-  MENDEL_ASSIGN_OR_RETURN(const auto known, env.jobs.FindRequest(caller.name, request.request_id(), request.spec()));
+  MENDEL_ASSIGN_OR_RETURN(const auto known,
+                          env.jobs.FindRequest(caller.name, request.request_id(), request.spec()));
   if (known.has_value()) {
     const absl::Status found = FillIn(FindOperation(env, *known), operation);
-    // What the id once led to may have been deleted; then it is as good as new.
+    // The id's earlier result may have been deleted; the id then counts as new.
     if (!absl::IsNotFound(found)) return found;
   }
   MENDEL_ASSIGN_OR_RETURN(std::optional<Operation> stored, Reuse(env, request.spec()));
   if (stored) {
     MENDEL_ASSIGN_OR_RETURN(const std::string name,
-                            env.jobs.RememberRequest(caller.name, request.request_id(), request.spec(), stored->name()));
+                            env.jobs.RememberRequest(caller.name, request.request_id(),
+                                                     request.spec(), stored->name()));
     if (name != stored->name()) return FillIn(FindOperation(env, name), operation);
     operation = std::move(*stored);
-    env.log.Log(LogLevel::kInfo, "search answered by a stored plan", {{"job", operation.name()}, {"client", caller.name}});
+    env.log.Log(LogLevel::kInfo, "search answered by a stored plan",
+                {{"job", operation.name()}, {"client", caller.name}});
     return absl::OkStatus();
   }
   const QueueLimits limits{env.options.max_pending_jobs, env.options.max_pending_jobs_per_client};
-  const absl::StatusOr<StoredJob> job =
-      env.jobs.Submit(request.spec(), caller.name, request.request_id(), request.priority(), limits);
-  if (absl::IsResourceExhausted(job.status())) return WithReason(WithRetry(job.status(), 5), "QUEUE_FULL");
+  const absl::StatusOr<StoredJob> job = env.jobs.Submit(
+      request.spec(), caller.name, request.request_id(), request.priority(), limits);
+  if (absl::IsResourceExhausted(job.status()))
+    return WithReason(WithRetry(job.status(), 5), "QUEUE_FULL");
   MENDEL_RETURN_IF_ERROR(job.status());
-  env.log.Log(LogLevel::kInfo, "job submitted", {{"job", job->job.name()}, {"client", caller.name}});
+  env.log.Log(LogLevel::kInfo, "job submitted",
+              {{"job", job->job.name()}, {"client", caller.name}});
   MENDEL_ASSIGN_OR_RETURN(operation, OperationOf(env, *job));
   return absl::OkStatus();
 }
 
-absl::Status SubmitJob(Environment& env, const Caller& caller, const v1::SubmitJobRequest& request, Operation& operation) {
+absl::Status SubmitJob(Environment& env, const Caller& caller, const v1::SubmitJobRequest& request,
+                       Operation& operation) {
   return Submit(env, caller, request, operation);
 }
 
-absl::Status GetJob(Environment& env, const Caller&, const v1::GetJobRequest& request, v1::Job& response) {
+absl::Status GetJob(Environment& env, const Caller&, const v1::GetJobRequest& request,
+                    v1::Job& response) {
   MENDEL_RETURN_IF_ERROR(CheckJobName("name", request.name()));
   MENDEL_ASSIGN_OR_RETURN(const StoredJob job, env.jobs.GetJob(request.name()));
   response = PublicJob(job);
   return absl::OkStatus();
 }
 
-absl::Status ListJobs(Environment& env, const Caller& caller, const v1::ListJobsRequest& request, v1::ListJobsResponse& response) {
+absl::Status ListJobs(Environment& env, const Caller& caller, const v1::ListJobsRequest& request,
+                      v1::ListJobsResponse& response) {
   MENDEL_ASSIGN_OR_RETURN(const int page_size, PageSize(env.options, request.page_size()));
   JobFilter filter;
   for (int state : request.states()) {
     if (state == v1::JOB_STATE_UNSPECIFIED || !v1::JobState_IsValid(state))
-      return FieldError("states", "holds a state that is none");
+      return FieldError("states", "contains a state that is none");
     filter.states.push_back(static_cast<v1::JobState>(state));
   }
   filter.client = request.client();
   if (filter.client.empty() && caller.role == Role::kSubmitter) filter.client = caller.name;
-  MENDEL_ASSIGN_OR_RETURN(const Page<StoredJob> page, env.jobs.ListJobs(filter, page_size, request.page_token()));
+  MENDEL_ASSIGN_OR_RETURN(const Page<StoredJob> page,
+                          env.jobs.ListJobs(filter, page_size, request.page_token()));
   for (const StoredJob& job : page.items) *response.add_jobs() = PublicJob(job);
   response.set_next_page_token(page.next_token);
   return absl::OkStatus();
 }
 
-absl::Status CancelJob(Environment& env, const Caller& caller, const v1::CancelJobRequest& request, v1::Job& response) {
+absl::Status CancelJob(Environment& env, const Caller& caller, const v1::CancelJobRequest& request,
+                       v1::Job& response) {
   MENDEL_RETURN_IF_ERROR(CheckJobName("name", request.name()));
   MENDEL_ASSIGN_OR_RETURN(const StoredJob before, env.jobs.GetJob(request.name()));
   MENDEL_RETURN_IF_ERROR(CheckOwner(before, caller));
@@ -172,7 +194,8 @@ absl::Status CancelJob(Environment& env, const Caller& caller, const v1::CancelJ
   return absl::OkStatus();
 }
 
-absl::Status DeleteJob(Environment& env, const Caller& caller, const v1::DeleteJobRequest& request, Empty&) {
+absl::Status DeleteJob(Environment& env, const Caller& caller, const v1::DeleteJobRequest& request,
+                       Empty&) {
   MENDEL_RETURN_IF_ERROR(CheckJobName("name", request.name()));
   MENDEL_ASSIGN_OR_RETURN(const StoredJob job, env.jobs.GetJob(request.name()));
   MENDEL_RETURN_IF_ERROR(CheckOwner(job, caller));

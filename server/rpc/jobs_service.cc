@@ -17,13 +17,15 @@ constexpr std::string_view kWatch = "/mendel.v1.Jobs/WatchJob";
 /// Events that one watcher has in memory at most.
 constexpr int kBatch = 64;
 
-/// Sends a job's events. It reads the journal only when what it read before has been sent: its queue is bounded, a slow watcher
-/// costs nobody anything, and when it lags by a whole batch it leaves out progress that newer progress has overtaken.
+/// Sends a job's events. It reads the journal only when what it read before has been sent: its
+/// queue is bounded, a slow watcher costs nobody anything, and when it lags by a whole batch it
+/// leaves out progress that newer progress has overtaken.
 class Watcher final : public grpc::ServerWriteReactor<v1::JobEvent> {
  public:
-  Watcher(Environment& env, std::unique_ptr<Places::Place> place, const v1::WatchJobRequest& request)
+  Watcher(Environment& env, std::unique_ptr<Permits::Permit> permit,
+          const v1::WatchJobRequest& request)
       : env_(env),
-        place_(std::move(place)),
+        permit_(std::move(permit)),
         name_(request.name()),
         after_(request.after_sequence()),
         stepper_(env.hub, env.pool, [this] { return Step(); }) {
@@ -43,7 +45,8 @@ class Watcher final : public grpc::ServerWriteReactor<v1::JobEvent> {
   Stepper::Next Step() {
     if (cancelled_) return End(absl::CancelledError("the client went away or its time was over"));
     if (queue_.empty()) {
-      // The job is asked once, for a watcher that knows all its events; after that its events tell.
+      // The job is asked once, for a watcher that knows all its events; after that its events
+      // report.
       if (!asked_) {
         const absl::StatusOr<StoredJob> job = env_.jobs.GetJob(name_);
         if (!job.ok()) return End(job.status());
@@ -56,7 +59,8 @@ class Watcher final : public grpc::ServerWriteReactor<v1::JobEvent> {
     }
     if (queue_.empty()) {
       if (!env_.draining) return Stepper::Next::kIdle;
-      return End(WithReason(WithRetry(absl::UnavailableError("the server is stopping"), 5), "DRAINING"));
+      return End(
+          WithReason(WithRetry(absl::UnavailableError("the server is stopping"), 5), "DRAINING"));
     }
     current_ = std::move(queue_.front());
     queue_.pop_front();
@@ -65,12 +69,14 @@ class Watcher final : public grpc::ServerWriteReactor<v1::JobEvent> {
   }
 
   absl::Status Fetch() {
-    MENDEL_ASSIGN_OR_RETURN(std::vector<v1::JobEvent> events, env_.jobs.Events(name_, after_, kBatch));
+    MENDEL_ASSIGN_OR_RETURN(std::vector<v1::JobEvent> events,
+                            env_.jobs.Events(name_, after_, kBatch));
     if (!events.empty()) after_ = events.back().sequence();
     const bool lags = events.size() == static_cast<size_t>(kBatch);
     for (size_t i = 0; i < events.size(); ++i) {
       if (events[i].has_state()) ended_ = handlers::HasEnded(events[i].state());
-      const bool overtaken = i + 1 < events.size() && events[i].has_progress() && events[i + 1].has_progress();
+      const bool overtaken =
+          i + 1 < events.size() && events[i].has_progress() && events[i + 1].has_progress();
       if (!lags || !overtaken) queue_.push_back(std::move(events[i]));
     }
     return absl::OkStatus();
@@ -78,13 +84,13 @@ class Watcher final : public grpc::ServerWriteReactor<v1::JobEvent> {
 
   Stepper::Next End(const absl::Status& status) {
     stepper_.Close();
-    place_.reset();
+    permit_.reset();
     Finish(EndCall(env_, kWatch, status));
     return Stepper::Next::kDone;
   }
 
   Environment& env_;
-  std::unique_ptr<Places::Place> place_;
+  std::unique_ptr<Permits::Permit> permit_;
   const std::string name_;
   int64_t after_;
   bool asked_ = false;
@@ -107,14 +113,16 @@ class JobsService final : public v1::Jobs::CallbackService {
 
   grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(grpc::CallbackServerContext* context,
                                                    const v1::WatchJobRequest* request) override {
-    absl::StatusOr<std::unique_ptr<Places::Place>> place = Place(*context, *request);
-    if (!place.ok()) return new Refusal<grpc::ServerWriteReactor<v1::JobEvent>>(EndCall(env_, kWatch, place.status()));
-    return new Watcher(env_, *std::move(place), *request);
+    absl::StatusOr<std::unique_ptr<Permits::Permit>> permit = TakePermit(*context, *request);
+    if (!permit.ok())
+      return new Refusal<grpc::ServerWriteReactor<v1::JobEvent>>(
+          EndCall(env_, kWatch, permit.status()));
+    return new Watcher(env_, *std::move(permit), *request);
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<Places::Place>> Place(const grpc::CallbackServerContext& context,
-                                                       const v1::WatchJobRequest& request) {
+  absl::StatusOr<std::unique_ptr<Permits::Permit>> TakePermit(
+      const grpc::CallbackServerContext& context, const v1::WatchJobRequest& request) {
     MENDEL_ASSIGN_OR_RETURN(const Caller caller, Admit(env_, context, kWatch));
     MENDEL_RETURN_IF_ERROR(CheckJobName("name", request.name()));
     if (request.after_sequence() < 0) return FieldError("after_sequence", "is negative");
@@ -126,6 +134,8 @@ class JobsService final : public v1::Jobs::CallbackService {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeJobsService(Environment& env) { return std::make_unique<JobsService>(env); }
+std::unique_ptr<grpc::Service> MakeJobsService(Environment& env) {
+  return std::make_unique<JobsService>(env);
+}
 
 }  // namespace mendel::server

@@ -26,8 +26,10 @@ std::string UploadName(const std::string& bytes) {
   return Cat("uploads/", kUuid, "/blobs/", Sha256Hex(std::string_view(bytes)), "/", bytes.size());
 }
 
-/// Sends bytes [begin, end) in one stream; `finish` ends the upload. The committed size, or the error.
-std::pair<grpc::Status, int64_t> Send(ByteStream::Stub& stub, const std::string& bytes, size_t begin, size_t end, bool finish) {
+/// Sends bytes [begin, end) in one stream; `finish` ends the upload. The committed size, or the
+/// error.
+std::pair<grpc::Status, int64_t> Send(ByteStream::Stub& stub, const std::string& bytes,
+                                      size_t begin, size_t end, bool finish) {
   grpc::ClientContext context;
   Prepare(context);
   google::bytestream::WriteResponse response;
@@ -46,7 +48,8 @@ std::pair<grpc::Status, int64_t> Send(ByteStream::Stub& stub, const std::string&
   return {status, response.committed_size()};
 }
 
-std::string Receive(ByteStream::Stub& stub, const std::string& name, int64_t offset, int64_t limit) {
+std::string Receive(ByteStream::Stub& stub, const std::string& name, int64_t offset,
+                    int64_t limit) {
   grpc::ClientContext context;
   Prepare(context);
   google::bytestream::ReadRequest request;
@@ -77,7 +80,8 @@ TEST(Lifecycle, UploadResumesAndDownloads) {
     const auto [first, committed] = Send(stub, bytes, 0, half, false);
     ASSERT_TRUE(first.ok()) << first.error_message();
     EXPECT_EQ(committed, static_cast<int64_t>(half));
-    EXPECT_EQ(Send(stub, bytes, half + 1, bytes.size(), true).first.error_code(), grpc::OUT_OF_RANGE);
+    EXPECT_EQ(Send(stub, bytes, half + 1, bytes.size(), true).first.error_code(),
+              grpc::OUT_OF_RANGE);
     grpc::ClientContext context;
     Prepare(context);
     google::bytestream::QueryWriteStatusRequest query;
@@ -89,15 +93,18 @@ TEST(Lifecycle, UploadResumesAndDownloads) {
     const auto [second, all] = Send(stub, bytes, half, bytes.size(), true);
     ASSERT_TRUE(second.ok()) << second.error_message();
     EXPECT_EQ(all, static_cast<int64_t>(bytes.size()));
-    // Again: the file is there, nothing is read. (gRPC's in-process transport lets a client write on until its deadline.)
+    // Again: the file is there, nothing is read. (gRPC's in-process transport lets a client write
+    // on until its deadline.)
     if (over_socket) {
-      EXPECT_EQ(Send(stub, bytes, 0, bytes.size(), true).second, static_cast<int64_t>(bytes.size()));
+      EXPECT_EQ(Send(stub, bytes, 0, bytes.size(), true).second,
+                static_cast<int64_t>(bytes.size()));
     }
     const std::string name = Cat("blobs/", Sha256Hex(std::string_view(bytes)), "/", bytes.size());
     EXPECT_TRUE(Receive(stub, name, 0, 0) == bytes);
     EXPECT_TRUE(Receive(stub, name, 4 << 20, 1000) == bytes.substr(4 << 20, 1000));
     EXPECT_EQ(Receive(stub, name, static_cast<int64_t>(bytes.size()), 0), "");
-    EXPECT_EQ(Receive(stub, name, static_cast<int64_t>(bytes.size()) + 1, 0), Cat("error ", static_cast<int>(grpc::OUT_OF_RANGE)));
+    EXPECT_EQ(Receive(stub, name, static_cast<int64_t>(bytes.size()) + 1, 0),
+              Cat("error ", static_cast<int>(grpc::OUT_OF_RANGE)));
   }
 }
 
@@ -158,7 +165,8 @@ TEST(Lifecycle, JobFromSubmissionToPlan) {
   EXPECT_TRUE(stream->Finish().ok());
   worker.join();
   ASSERT_GE(events.size(), 3u);
-  for (size_t i = 0; i < events.size(); ++i) EXPECT_EQ(events[i].sequence(), static_cast<int64_t>(i) + 1);
+  for (size_t i = 0; i < events.size(); ++i)
+    EXPECT_EQ(events[i].sequence(), static_cast<int64_t>(i) + 1);
   EXPECT_EQ(events.front().state(), v1::JOB_STATE_PENDING);
   EXPECT_EQ(events.back().state(), v1::JOB_STATE_SUCCEEDED);
   // Resumed from the middle: the rest and no more.
@@ -180,7 +188,8 @@ TEST(Lifecycle, JobFromSubmissionToPlan) {
   v1::Plan answer;
   ASSERT_TRUE(done.done() && done.response().UnpackTo(&answer));
   EXPECT_EQ(answer.name(), plan);
-  EXPECT_EQ(Receive(*ByteStream::NewStub(server.channel()), answer.blob(), 0, 0), "plan of " + name);
+  EXPECT_EQ(Receive(*ByteStream::NewStub(server.channel()), answer.blob(), 0, 0),
+            "plan of " + name);
 }
 
 TEST(Lifecycle, StoredPlanAnswersTheSameSearch) {
@@ -220,7 +229,8 @@ TEST(Lifecycle, ARequestIdIsOneRequestWhateverAnswersIt) {
   v1::Jobs::Stub jobs(server.channel());
   v1::SubmitJobRequest submit;
   submit.mutable_spec()->mutable_optimize()->set_model(server.MakeModel("m"));
-  const auto send = [&](const std::string& id, uint64_t seed) -> std::pair<grpc::StatusCode, Operation> {
+  const auto send = [&](const std::string& id,
+                        uint64_t seed) -> std::pair<grpc::StatusCode, Operation> {
     submit.set_request_id(id);
     submit.mutable_spec()->mutable_optimize()->set_seed(seed);
     grpc::ClientContext context;
@@ -235,14 +245,16 @@ TEST(Lifecycle, ARequestIdIsOneRequestWhateverAnswersIt) {
   EXPECT_TRUE(send("one", 1).second.done());
   EXPECT_EQ(send("one", 2).first, grpc::ALREADY_EXISTS);
   EXPECT_EQ(send("two", 1).second.name(), found);
-  EXPECT_EQ(send("two", 2).first, grpc::ALREADY_EXISTS) << "answered without a job of its own, and remembered all the same";
+  EXPECT_EQ(send("two", 2).first, grpc::ALREADY_EXISTS)
+      << "answered without a job of its own, and remembered all the same";
   EXPECT_EQ(send("two", 1).second.name(), found);
   const std::string waits = send("three", 2).second.name();
-  EXPECT_EQ(send("three", 1).first, grpc::ALREADY_EXISTS) << "a stored plan is no reason to forget what was asked for";
+  EXPECT_EQ(send("three", 1).first, grpc::ALREADY_EXISTS)
+      << "a stored plan is no reason to forget what was requested";
   EXPECT_EQ(send("three", 2).second.name(), waits);
 }
 
-TEST(Lifecycle, RefitsNeedADeviceThatSomeWorkerHas) {
+TEST(Lifecycle, RebindsNeedADeviceThatSomeWorkerHas) {
   TestServer server([](ServerOptions& options) {
     options.runner.devices = {{"cpu", "a processor", "avx2"}, {"cuda:sm_90", "", "sm_90", true}};
     options.runner.other_devices = {"other"};
@@ -251,7 +263,7 @@ TEST(Lifecycle, RefitsNeedADeviceThatSomeWorkerHas) {
   v1::Jobs::Stub jobs(server.channel());
   JobStore& store = server.env().jobs;
   int plans = 0;
-  const auto refit = [&](const std::string& device, const std::string& isa, bool unmeasured) {
+  const auto rebind = [&](const std::string& device, const std::string& isa, bool unmeasured) {
     Outcome outcome;
     outcome.state = v1::JOB_STATE_SUCCEEDED;
     v1::Plan& plan = outcome.plan.emplace();
@@ -262,7 +274,8 @@ TEST(Lifecycle, RefitsNeedADeviceThatSomeWorkerHas) {
     plan.set_unmeasured(unmeasured);
     server.SubmitSearch(model);
     const auto job = store.Claim("worker", SystemClock().WallMicros() + 60'000'000, {});
-    EXPECT_TRUE(job.ok() && job->has_value() && store.Finish((*job)->job.name(), (*job)->fence, outcome).ok());
+    EXPECT_TRUE(job.ok() && job->has_value() &&
+                store.Finish((*job)->job.name(), (*job)->fence, outcome).ok());
     v1::SubmitJobRequest submit;
     submit.mutable_spec()->mutable_refit_plan()->set_plan(plan.name());
     submit.mutable_spec()->mutable_refit_plan()->set_model(model);
@@ -275,12 +288,14 @@ TEST(Lifecycle, RefitsNeedADeviceThatSomeWorkerHas) {
     EXPECT_TRUE(store.CancelJob(operation.name()).ok());
     return needed;
   };
-  EXPECT_EQ(refit("cpu", "avx512", false), "cpu") << "which machine it was, its worker finds out";
-  EXPECT_EQ(refit("cuda", "sm_90", true), "cuda:sm_90");
-  EXPECT_EQ(refit("other", "", false), "other");
+  EXPECT_EQ(rebind("cpu", "avx512", false), "cpu") << "which machine it was, its worker finds out";
+  EXPECT_EQ(rebind("cuda", "sm_90", true), "cuda:sm_90");
+  EXPECT_EQ(rebind("other", "", false), "other");
   for (const bool unmeasured : {false, true}) {
-    const std::string told = refit("cuda", "sm_80", unmeasured);
-    EXPECT_NE(told.find(unmeasured ? "no worker has 'cuda:sm_80'" : "no worker has 'cuda'"), std::string::npos) << told;
+    const std::string description = rebind("cuda", "sm_80", unmeasured);
+    EXPECT_NE(description.find(unmeasured ? "no worker has 'cuda:sm_80'" : "no worker has 'cuda'"),
+              std::string::npos)
+        << description;
   }
 }
 

@@ -1,5 +1,5 @@
-// Mutations of protobuf messages by their fields, for the fuzzer of the requests: what comes out is a message again, and mostly one
-// that is still nearly valid.
+// Mutations of protobuf messages by their fields, for the fuzzer of the requests: what comes out is
+// a message again, and mostly one that is still nearly valid.
 #ifndef MENDEL_SERVER_RPC_MESSAGE_MUTATOR_H_
 #define MENDEL_SERVER_RPC_MESSAGE_MUTATOR_H_
 
@@ -12,9 +12,11 @@
 
 namespace mendel::server {
 
-/// Changes one field of the message or of a message within it: sets, clears, repeats, removes or edits it. Texts come from `words`,
-/// from each other, or are edited; numbers are often the ends of their range. Nested at most 8 deep.
-void MutateMessage(google::protobuf::Message& message, const std::vector<std::string>& words, Rng& rng);
+/// Changes one field of the message or of a message within it: sets, clears, repeats, removes or
+/// edits it. Texts come from `words`, from each other, or are edited; numbers are often the ends of
+/// their range. Nested at most 8 deep.
+void MutateMessage(google::protobuf::Message& message, const std::vector<std::string>& words,
+                   Rng& rng);
 
 /// Calls `change` for each string and bytes field, at any depth.
 template <class Change>
@@ -31,7 +33,8 @@ void ForEachText(google::protobuf::Message& message, const Change& change) {
                                          : *reflection.MutableMessage(&message, field),
                     change);
       } else if (field->is_repeated()) {
-        reflection.SetRepeatedString(&message, field, i, change(reflection.GetRepeatedString(message, field, i)));
+        reflection.SetRepeatedString(&message, field, i,
+                                     change(reflection.GetRepeatedString(message, field, i)));
       } else {
         reflection.SetString(&message, field, change(reflection.GetString(message, field)));
       }

@@ -15,7 +15,8 @@ namespace mendel::server::handlers {
 namespace {
 
 absl::Status CheckDigest(const std::string& field, const v1::Digest& digest, int64_t max_bytes) {
-  if (!IsSha256(digest.sha256())) return FieldError(field + ".sha256", "is not 64 lower-case hexadecimal digits");
+  if (!IsSha256(digest.sha256()))
+    return FieldError(field + ".sha256", "is not 64 lower-case hexadecimal digits");
   if (digest.size_bytes() < 0 || digest.size_bytes() > max_bytes) {
     return FieldError(field + ".size_bytes", Cat("is not within 0 and ", max_bytes));
   }
@@ -26,12 +27,15 @@ absl::Status CheckDigest(const std::string& field, const v1::Digest& digest, int
 absl::Status CheckPathsDiffer(const std::vector<v1::ModelFile>& files) {
   std::map<std::string, bool> paths;
   for (const v1::ModelFile& file : files) {
-    if (!paths.emplace(file.path(), true).second) return FieldError("files", Cat("path '", Quoted(file.path()), "' twice"));
+    if (!paths.emplace(file.path(), true).second)
+      return FieldError("files", Cat("path '", Quoted(file.path()), "' twice"));
   }
   for (const v1::ModelFile& file : files) {
-    for (size_t slash = file.path().find('/'); slash != std::string::npos; slash = file.path().find('/', slash + 1)) {
+    for (size_t slash = file.path().find('/'); slash != std::string::npos;
+         slash = file.path().find('/', slash + 1)) {
       if (paths.count(file.path().substr(0, slash)) != 0) {
-        return FieldError("files", Cat("'", Quoted(file.path().substr(0, slash)), "' is both a file and a folder"));
+        return FieldError("files", Cat("'", Quoted(file.path().substr(0, slash)),
+                                       "' is both a file and a folder"));
       }
     }
   }
@@ -49,7 +53,8 @@ absl::Status CheckManifest(const ServerOptions& options, const v1::CreateModelRe
     MENDEL_RETURN_IF_ERROR(CheckModelPath(field + ".path", file.path(), options.max_path_bytes));
     MENDEL_RETURN_IF_ERROR(CheckDigest(field + ".digest", file.digest(), options.max_blob_bytes));
     total += file.digest().size_bytes();
-    if (total > options.max_model_bytes) return FieldError("files", Cat("more than ", options.max_model_bytes, " bytes"));
+    if (total > options.max_model_bytes)
+      return FieldError("files", Cat("more than ", options.max_model_bytes, " bytes"));
   }
   return absl::OkStatus();
 }
@@ -58,12 +63,15 @@ absl::Status CheckManifest(const ServerOptions& options, const v1::CreateModelRe
 v1::Model ModelOf(const v1::CreateModelRequest& request) {
   v1::Model model;
   std::vector<v1::ModelFile> files(request.files().begin(), request.files().end());
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path() < b.path(); });
-  model.set_main_file(request.main_file().empty() && files.size() == 1 ? files.front().path() : request.main_file());
+  std::sort(files.begin(), files.end(),
+            [](const auto& a, const auto& b) { return a.path() < b.path(); });
+  model.set_main_file(request.main_file().empty() && files.size() == 1 ? files.front().path()
+                                                                       : request.main_file());
   std::string manifest = Cat("mendel.model/1\n", model.main_file(), "\n");
   int64_t size = 0;
   for (const v1::ModelFile& file : files) {
-    manifest += Cat(file.digest().sha256(), " ", file.digest().size_bytes(), " ", file.path(), "\n");
+    manifest +=
+        Cat(file.digest().sha256(), " ", file.digest().size_bytes(), " ", file.path(), "\n");
     size += file.digest().size_bytes();
     *model.add_files() = file;
   }
@@ -74,13 +82,15 @@ v1::Model ModelOf(const v1::CreateModelRequest& request) {
 
 }  // namespace
 
-absl::Status FindMissingBlobs(Environment& env, const Caller&, const v1::FindMissingBlobsRequest& request,
+absl::Status FindMissingBlobs(Environment& env, const Caller&,
+                              const v1::FindMissingBlobsRequest& request,
                               v1::FindMissingBlobsResponse& response) {
   if (request.digests_size() > env.options.max_digests) {
     return FieldError("digests", Cat("more than ", env.options.max_digests, " digests"));
   }
   for (int i = 0; i < request.digests_size(); ++i) {
-    MENDEL_RETURN_IF_ERROR(CheckDigest(Cat("digests[", i, "]"), request.digests(i), env.options.max_blob_bytes));
+    MENDEL_RETURN_IF_ERROR(
+        CheckDigest(Cat("digests[", i, "]"), request.digests(i), env.options.max_blob_bytes));
   }
   for (const v1::Digest& digest : request.digests()) {
     const BlobId blob{digest.sha256(), digest.size_bytes()};
@@ -91,12 +101,15 @@ absl::Status FindMissingBlobs(Environment& env, const Caller&, const v1::FindMis
   return absl::OkStatus();
 }
 
-absl::Status CreateModel(Environment& env, const Caller& caller, const v1::CreateModelRequest& request, v1::Model& response) {
+absl::Status CreateModel(Environment& env, const Caller& caller,
+                         const v1::CreateModelRequest& request, v1::Model& response) {
   MENDEL_RETURN_IF_ERROR(CheckManifest(env.options, request));
   const v1::Model model = ModelOf(request);
   const std::vector<v1::ModelFile> files(model.files().begin(), model.files().end());
   MENDEL_RETURN_IF_ERROR(CheckPathsDiffer(files));
-  const bool has_main = std::any_of(files.begin(), files.end(), [&](const auto& file) { return file.path() == model.main_file(); });
+  const bool has_main = std::any_of(files.begin(), files.end(), [&](const auto& file) {
+    return file.path() == model.main_file();
+  });
   if (!has_main) return FieldError("main_file", "is not the path of one of the files");
   std::vector<std::string> missing;
   for (const v1::ModelFile& file : files) {
@@ -104,7 +117,9 @@ absl::Status CreateModel(Environment& env, const Caller& caller, const v1::Creat
     env.blobs.Touch(blob);
     if (!env.blobs.Contains(blob)) missing.push_back(BlobName(blob));
   }
-  if (!missing.empty()) return PreconditionError(Cat(missing.size(), " files have not been uploaded"), "MISSING_BLOB", missing);
+  if (!missing.empty())
+    return PreconditionError(Cat(missing.size(), " files have not been uploaded"), "MISSING_BLOB",
+                             missing);
   MENDEL_ASSIGN_OR_RETURN(response, env.jobs.PutModel(model));
   env.log.Log(LogLevel::kInfo, "model created",
               {{"model", response.name()},
@@ -114,31 +129,38 @@ absl::Status CreateModel(Environment& env, const Caller& caller, const v1::Creat
   return absl::OkStatus();
 }
 
-absl::Status GetModel(Environment& env, const Caller&, const v1::GetModelRequest& request, v1::Model& response) {
+absl::Status GetModel(Environment& env, const Caller&, const v1::GetModelRequest& request,
+                      v1::Model& response) {
   MENDEL_RETURN_IF_ERROR(CheckModelName("name", request.name()));
   MENDEL_ASSIGN_OR_RETURN(response, env.jobs.GetModel(request.name()));
   return absl::OkStatus();
 }
 
-absl::Status ListModels(Environment& env, const Caller&, const v1::ListModelsRequest& request, v1::ListModelsResponse& response) {
+absl::Status ListModels(Environment& env, const Caller&, const v1::ListModelsRequest& request,
+                        v1::ListModelsResponse& response) {
   MENDEL_ASSIGN_OR_RETURN(const int page_size, PageSize(env.options, request.page_size()));
-  MENDEL_ASSIGN_OR_RETURN(const Page<v1::Model> page, env.jobs.ListModels(page_size, request.page_token()));
+  MENDEL_ASSIGN_OR_RETURN(const Page<v1::Model> page,
+                          env.jobs.ListModels(page_size, request.page_token()));
   for (const v1::Model& model : page.items) *response.add_models() = model;
   response.set_next_page_token(page.next_token);
   return absl::OkStatus();
 }
 
-absl::Status DeleteModel(Environment& env, const Caller& caller, const v1::DeleteModelRequest& request, Empty&) {
+absl::Status DeleteModel(Environment& env, const Caller& caller,
+                         const v1::DeleteModelRequest& request, Empty&) {
   MENDEL_RETURN_IF_ERROR(CheckModelName("name", request.name()));
   MENDEL_RETURN_IF_ERROR(env.jobs.DeleteModel(request.name()));
-  env.log.Log(LogLevel::kInfo, "model deleted", {{"model", request.name()}, {"client", caller.name}});
+  env.log.Log(LogLevel::kInfo, "model deleted",
+              {{"model", request.name()}, {"client", caller.name}});
   return absl::OkStatus();
 }
 
-absl::Status QueryWriteStatus(Environment& env, const Caller&, const google::bytestream::QueryWriteStatusRequest& request,
+absl::Status QueryWriteStatus(Environment& env, const Caller&,
+                              const google::bytestream::QueryWriteStatusRequest& request,
                               google::bytestream::QueryWriteStatusResponse& response) {
   const absl::StatusOr<UploadId> upload = ParseUploadName(request.resource_name());
-  if (!upload.ok()) return FieldError("resource_name", "is not uploads/{uuid}/blobs/{sha256}/{size}");
+  if (!upload.ok())
+    return FieldError("resource_name", "is not uploads/{uuid}/blobs/{sha256}/{size}");
   MENDEL_ASSIGN_OR_RETURN(const UploadStatus status, env.blobs.Status(*upload));
   response.set_committed_size(status.committed);
   response.set_complete(status.complete);

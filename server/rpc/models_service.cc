@@ -21,6 +21,8 @@ class ModelsService final : public v1::Models::CallbackService {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeModelsService(Environment& env) { return std::make_unique<ModelsService>(env); }
+std::unique_ptr<grpc::Service> MakeModelsService(Environment& env) {
+  return std::make_unique<ModelsService>(env);
+}
 
 }  // namespace mendel::server

@@ -13,10 +13,12 @@ namespace {
 constexpr int kMaxPathParts = 32;
 constexpr size_t kMaxPartBytes = 255;
 
-bool HasPrefix(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+bool HasPrefix(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
 
-/// Length of the well-formed UTF-8 sequence at the start of `text`; 0 when there is none (RFC 3629: no surrogates, no overlong
-/// forms).
+/// Length of the well-formed UTF-8 sequence at the start of `text`; 0 when there is none (RFC 3629:
+/// no surrogates, no overlong forms).
 size_t Utf8Length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x80) return 1;
@@ -36,7 +38,9 @@ bool IsCleanText(std::string_view text) {
   while (!text.empty()) {
     const size_t length = Utf8Length(text);
     if (length == 0) return false;
-    if (length == 1 && (static_cast<unsigned char>(text[0]) < 0x20 || text[0] == 0x7F || text[0] == '\\')) return false;
+    if (length == 1 &&
+        (static_cast<unsigned char>(text[0]) < 0x20 || text[0] == 0x7F || text[0] == '\\'))
+      return false;
     text.remove_prefix(length);
   }
   return true;
@@ -49,9 +53,13 @@ absl::Status CheckHashName(std::string_view field, std::string_view name, std::s
 
 }  // namespace
 
-absl::Status CheckModelName(std::string_view field, std::string_view name) { return CheckHashName(field, name, "models/"); }
+absl::Status CheckModelName(std::string_view field, std::string_view name) {
+  return CheckHashName(field, name, "models/");
+}
 
-absl::Status CheckPlanName(std::string_view field, std::string_view name) { return CheckHashName(field, name, "plans/"); }
+absl::Status CheckPlanName(std::string_view field, std::string_view name) {
+  return CheckHashName(field, name, "plans/");
+}
 
 absl::Status CheckJobName(std::string_view field, std::string_view name) {
   if (HasPrefix(name, "jobs/") && IsUuid(name.substr(5))) return absl::OkStatus();
@@ -59,10 +67,14 @@ absl::Status CheckJobName(std::string_view field, std::string_view name) {
 }
 
 absl::Status CheckModelPath(std::string_view field, std::string_view path, int64_t max_bytes) {
-  const auto wrong = [&](std::string_view why) { return FieldError(field, Cat("path '", Quoted(path), "' ", why)); };
+  const auto wrong = [&](std::string_view why) {
+    return FieldError(field, Cat("path '", Quoted(path), "' ", why));
+  };
   if (path.empty()) return FieldError(field, "the path is empty");
-  if (static_cast<int64_t>(path.size()) > max_bytes) return wrong(Cat("has more than ", max_bytes, " bytes"));
-  if (!IsCleanText(path)) return wrong("holds control characters, backslashes or bytes that are not UTF-8");
+  if (static_cast<int64_t>(path.size()) > max_bytes)
+    return wrong(Cat("has more than ", max_bytes, " bytes"));
+  if (!IsCleanText(path))
+    return wrong("contains control characters, backslashes or bytes that are not UTF-8");
   int parts = 0;
   for (std::string_view rest = path;;) {
     const size_t slash = rest.find('/');
@@ -77,9 +89,10 @@ absl::Status CheckModelPath(std::string_view field, std::string_view path, int64
 }
 
 absl::Status CheckRequestId(std::string_view field, std::string_view id, int64_t max_bytes) {
-  if (static_cast<int64_t>(id.size()) > max_bytes) return FieldError(field, Cat("has more than ", max_bytes, " bytes"));
+  if (static_cast<int64_t>(id.size()) > max_bytes)
+    return FieldError(field, Cat("has more than ", max_bytes, " bytes"));
   if (!std::all_of(id.begin(), id.end(), [](char c) { return c > 0x20 && c < 0x7F; })) {
-    return FieldError(field, "holds other characters than printable ASCII ones");
+    return FieldError(field, "contains other characters than printable ASCII ones");
   }
   return absl::OkStatus();
 }

@@ -29,7 +29,8 @@ void OpenConnections::ForgetClosed(const std::string& client) {
   for (const int descriptor : own) {
     const Connection& known = connections_[descriptor];
     struct stat facts {};
-    const bool same = fstat(descriptor, &facts) == 0 && facts.st_dev == known.device && facts.st_ino == known.socket;
+    const bool same = fstat(descriptor, &facts) == 0 && facts.st_dev == known.device &&
+                      facts.st_ino == known.socket;
     if (!same) Forget(descriptor);
   }
 }

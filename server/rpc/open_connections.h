@@ -1,5 +1,5 @@
-// Counts the open connections of each client for an acceptor, which does not learn when the library that it gave them to closes
-// them.
+// Counts the open connections of each client for an acceptor, which does not learn when the library
+// that it gave them to closes them.
 #ifndef MENDEL_SERVER_RPC_OPEN_CONNECTIONS_H_
 #define MENDEL_SERVER_RPC_OPEN_CONNECTIONS_H_
 
@@ -12,14 +12,14 @@
 
 namespace mendel::server {
 
-/// A descriptor is a connection of ours while it is still the same socket; that is looked at when a client seems to have too many.
-/// Not thread-safe.
+/// A descriptor is a connection of ours while it is still the same socket; that is looked at when a
+/// client seems to have too many. Not thread-safe.
 class OpenConnections {
  public:
   explicit OpenConnections(int64_t per_client) : per_client_(static_cast<size_t>(per_client)) {}
 
-  /// Counts a new connection of `client` (server/client_address.h; empty: one that is not limited). False when the client has as
-  /// many as it may: then it is not counted.
+  /// Counts a new connection of `client` (server/client_address.h; empty: one that is not limited).
+  /// False when the client has as many as it may: then it is not counted.
   bool Add(const std::string& client, int descriptor);
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 bool NamesPlan(const std::string& name) { return name.rfind("plans/", 0) == 0; }
 
-/// What a job that succeeded gives.
+/// Sets the response of a successful job.
 absl::Status SetResponse(Environment& env, const v1::Job& job, Operation& operation) {
   if (job.has_verdict()) {
     operation.mutable_response()->PackFrom(job.verdict());
@@ -40,7 +40,8 @@ absl::StatusOr<Operation> OperationOf(Environment& env, const StoredJob& stored)
   if (job.state() == v1::JOB_STATE_CANCELLED) {
     *operation.mutable_error() = ToRpcStatus(absl::CancelledError("the job was cancelled"), "");
   }
-  if (job.state() == v1::JOB_STATE_SUCCEEDED) MENDEL_RETURN_IF_ERROR(SetResponse(env, job, operation));
+  if (job.state() == v1::JOB_STATE_SUCCEEDED)
+    MENDEL_RETURN_IF_ERROR(SetResponse(env, job, operation));
   return operation;
 }
 
@@ -59,20 +60,25 @@ absl::StatusOr<Operation> FindOperation(Environment& env, const std::string& nam
   return operation;
 }
 
-absl::Status GetOperation(Environment& env, const Caller&, const google::longrunning::GetOperationRequest& request,
+absl::Status GetOperation(Environment& env, const Caller&,
+                          const google::longrunning::GetOperationRequest& request,
                           Operation& response) {
   MENDEL_ASSIGN_OR_RETURN(response, FindOperation(env, request.name()));
   return absl::OkStatus();
 }
 
-absl::Status ListOperations(Environment& env, const Caller& caller, const google::longrunning::ListOperationsRequest& request,
+absl::Status ListOperations(Environment& env, const Caller& caller,
+                            const google::longrunning::ListOperationsRequest& request,
                             google::longrunning::ListOperationsResponse& response) {
-  if (!request.name().empty() && request.name() != "jobs") return FieldError("name", "is not 'jobs'");
-  if (!request.filter().empty()) return FieldError("filter", "filters are not supported; Jobs.ListJobs has some");
+  if (!request.name().empty() && request.name() != "jobs")
+    return FieldError("name", "is not 'jobs'");
+  if (!request.filter().empty())
+    return FieldError("filter", "filters are not supported; Jobs.ListJobs has some");
   MENDEL_ASSIGN_OR_RETURN(const int page_size, PageSize(env.options, request.page_size()));
   JobFilter filter;
   if (caller.role == Role::kSubmitter) filter.client = caller.name;
-  MENDEL_ASSIGN_OR_RETURN(const Page<StoredJob> page, env.jobs.ListJobs(filter, page_size, request.page_token()));
+  MENDEL_ASSIGN_OR_RETURN(const Page<StoredJob> page,
+                          env.jobs.ListJobs(filter, page_size, request.page_token()));
   for (const StoredJob& job : page.items) {
     MENDEL_ASSIGN_OR_RETURN(*response.add_operations(), OperationOf(env, job));
   }
@@ -80,8 +86,8 @@ absl::Status ListOperations(Environment& env, const Caller& caller, const google
   return absl::OkStatus();
 }
 
-absl::Status CancelOperation(Environment& env, const Caller& caller, const google::longrunning::CancelOperationRequest& request,
-                             Empty&) {
+absl::Status CancelOperation(Environment& env, const Caller& caller,
+                             const google::longrunning::CancelOperationRequest& request, Empty&) {
   if (NamesPlan(request.name())) return FindOperation(env, request.name()).status();
   v1::CancelJobRequest cancel;
   cancel.set_name(request.name());
@@ -89,7 +95,8 @@ absl::Status CancelOperation(Environment& env, const Caller& caller, const googl
   return CancelJob(env, caller, cancel, job);
 }
 
-absl::Status DeleteOperation(Environment& env, const Caller& caller, const google::longrunning::DeleteOperationRequest& request,
+absl::Status DeleteOperation(Environment& env, const Caller& caller,
+                             const google::longrunning::DeleteOperationRequest& request,
                              Empty& response) {
   v1::DeleteJobRequest remove;
   remove.set_name(request.name());

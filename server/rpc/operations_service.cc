@@ -14,17 +14,22 @@ namespace {
 constexpr std::string_view kWait = "/google.longrunning.Operations/WaitOperation";
 constexpr int64_t kMaxWaitSeconds = 24 * 3600;
 
-/// Answers once the operation is done, the time is over or the server stops: with the operation as it is then.
+/// Answers once the operation is done, the time is over or the server stops: with the operation as
+/// it is then.
 class Waiter final : public grpc::ServerUnaryReactor {
  public:
-  Waiter(Environment& env, std::unique_ptr<Places::Place> place, const google::longrunning::WaitOperationRequest& request,
+  Waiter(Environment& env, std::unique_ptr<Permits::Permit> permit,
+         const google::longrunning::WaitOperationRequest& request,
          google::longrunning::Operation& response)
-      : env_(env), place_(std::move(place)), request_(request), response_(response), stepper_(env.hub, env.pool, [this] {
-          return Step();
-        }) {
+      : env_(env),
+        permit_(std::move(permit)),
+        request_(request),
+        response_(response),
+        stepper_(env.hub, env.pool, [this] { return Step(); }) {
     if (request_.has_timeout()) {
       const int64_t seconds = std::clamp<int64_t>(request_.timeout().seconds(), 0, kMaxWaitSeconds);
-      until_micros_ = env.clock.SteadyMicros() + seconds * 1'000'000 + std::max(0, request_.timeout().nanos()) / 1000;
+      until_micros_ = env.clock.SteadyMicros() + seconds * 1'000'000 +
+                      std::max(0, request_.timeout().nanos()) / 1000;
     }
     stepper_.Start(until_micros_);
   }
@@ -36,20 +41,22 @@ class Waiter final : public grpc::ServerUnaryReactor {
 
  private:
   Stepper::Next Step() {
-    absl::StatusOr<google::longrunning::Operation> operation = absl::CancelledError("the client went away or its time was over");
+    absl::StatusOr<google::longrunning::Operation> operation =
+        absl::CancelledError("the client went away or its time was over");
     if (!cancelled_) operation = handlers::FindOperation(env_, request_.name());
     const bool over = until_micros_ != 0 && env_.clock.SteadyMicros() >= until_micros_;
-    if (operation.ok() && !operation->done() && !over && !env_.draining) return Stepper::Next::kIdle;
+    if (operation.ok() && !operation->done() && !over && !env_.draining)
+      return Stepper::Next::kIdle;
     stepper_.Close();
     const absl::Status status = operation.status();
     if (status.ok()) response_ = *std::move(operation);
-    place_.reset();
+    permit_.reset();
     Finish(EndCall(env_, kWait, status));
     return Stepper::Next::kDone;
   }
 
   Environment& env_;
-  std::unique_ptr<Places::Place> place_;
+  std::unique_ptr<Permits::Permit> permit_;
   const google::longrunning::WaitOperationRequest& request_;
   google::longrunning::Operation& response_;
   int64_t until_micros_ = 0;
@@ -61,19 +68,25 @@ class OperationsService final : public google::longrunning::Operations::Callback
  public:
   static constexpr std::string_view kService = "google.longrunning.Operations";
   explicit OperationsService(Environment& env) : env_(env) {}
-  MENDEL_UNARY(GetOperation, google::longrunning::GetOperationRequest, google::longrunning::Operation)
-  MENDEL_UNARY(ListOperations, google::longrunning::ListOperationsRequest, google::longrunning::ListOperationsResponse)
-  MENDEL_UNARY(CancelOperation, google::longrunning::CancelOperationRequest, google::protobuf::Empty)
-  MENDEL_UNARY(DeleteOperation, google::longrunning::DeleteOperationRequest, google::protobuf::Empty)
+  MENDEL_UNARY(GetOperation, google::longrunning::GetOperationRequest,
+               google::longrunning::Operation)
+  MENDEL_UNARY(ListOperations, google::longrunning::ListOperationsRequest,
+               google::longrunning::ListOperationsResponse)
+  MENDEL_UNARY(CancelOperation, google::longrunning::CancelOperationRequest,
+               google::protobuf::Empty)
+  MENDEL_UNARY(DeleteOperation, google::longrunning::DeleteOperationRequest,
+               google::protobuf::Empty)
 
   grpc::ServerUnaryReactor* WaitOperation(grpc::CallbackServerContext* context,
                                           const google::longrunning::WaitOperationRequest* request,
                                           google::longrunning::Operation* response) override {
     const absl::StatusOr<Caller> caller = Admit(env_, *context, kWait);
-    if (!caller.ok()) return new Refusal<grpc::ServerUnaryReactor>(EndCall(env_, kWait, caller.status()));
-    absl::StatusOr<std::unique_ptr<Places::Place>> place = env_.watchers.Take(caller->name);
-    if (!place.ok()) return new Refusal<grpc::ServerUnaryReactor>(EndCall(env_, kWait, place.status()));
-    return new Waiter(env_, *std::move(place), *request, *response);
+    if (!caller.ok())
+      return new Refusal<grpc::ServerUnaryReactor>(EndCall(env_, kWait, caller.status()));
+    absl::StatusOr<std::unique_ptr<Permits::Permit>> permit = env_.watchers.Take(caller->name);
+    if (!permit.ok())
+      return new Refusal<grpc::ServerUnaryReactor>(EndCall(env_, kWait, permit.status()));
+    return new Waiter(env_, *std::move(permit), *request, *response);
   }
 
  private:
@@ -82,6 +95,8 @@ class OperationsService final : public google::longrunning::Operations::Callback
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeOperationsService(Environment& env) { return std::make_unique<OperationsService>(env); }
+std::unique_ptr<grpc::Service> MakeOperationsService(Environment& env) {
+  return std::make_unique<OperationsService>(env);
+}
 
 }  // namespace mendel::server

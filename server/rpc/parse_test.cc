@@ -1,4 +1,4 @@
-// What needs no server: names, files, options, errors, metrics.
+// Tests without a server: names, files, options, errors, metrics.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -24,17 +24,19 @@ std::string ReadDocument(const std::string& name) {
 }
 
 TEST(Names, HostilePathsAreRefused) {
-  for (const std::string& path :
-       std::vector<std::string>{"", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/.", "a/", "a\\b", "a\nb",
-                                std::string("a\0b", 3), "\x7f", "\xc0\xae\xc0\xae/x", "\xed\xa0\x80", "\xff", "\xf5\x80\x80\x80",
-                                std::string(1025, 'a'), std::string(256, 'a'), "a/" + std::string(256, 'b')}) {
+  for (const std::string& path : std::vector<std::string>{
+           "", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/.", "a/", "a\\b", "a\nb",
+           std::string("a\0b", 3), "\x7f", "\xc0\xae\xc0\xae/x", "\xed\xa0\x80", "\xff",
+           "\xf5\x80\x80\x80", std::string(1025, 'a'), std::string(256, 'a'),
+           "a/" + std::string(256, 'b')}) {
     EXPECT_FALSE(CheckModelPath("files[0].path", path, 1024).ok()) << Quoted(path);
   }
   std::string deep = "a";
   for (int i = 0; i < 32; ++i) deep += "/a";
   EXPECT_FALSE(CheckModelPath("p", deep, 1024).ok());
   for (const std::string& path :
-       std::vector<std::string>{"model.onnx", "a/b/c.bin", "..a", "a..", "gr\xc3\xbc\xc3\x9f", "\xf0\x9f\x98\x80", "a b"}) {
+       std::vector<std::string>{"model.onnx", "a/b/c.bin", "..a", "a..", "gr\xc3\xbc\xc3\x9f",
+                                "\xf0\x9f\x98\x80", "a b"}) {
     EXPECT_TRUE(CheckModelPath("files[0].path", path, 1024).ok()) << path;
   }
 }
@@ -42,9 +44,9 @@ TEST(Names, HostilePathsAreRefused) {
 TEST(Names, Resources) {
   const std::string hash(64, 'a');
   EXPECT_TRUE(CheckModelName("name", "models/" + hash).ok());
-  for (const std::string& name :
-       std::vector<std::string>{"", "models/", hash, "models/" + std::string(64, 'A'), "models/" + hash + "/", "plans/" + hash,
-                                "models/../" + hash, " models/" + hash}) {
+  for (const std::string& name : std::vector<std::string>{
+           "", "models/", hash, "models/" + std::string(64, 'A'), "models/" + hash + "/",
+           "plans/" + hash, "models/../" + hash, " models/" + hash}) {
     EXPECT_FALSE(CheckModelName("name", name).ok()) << name;
   }
   EXPECT_TRUE(CheckJobName("name", "jobs/01234567-89ab-cdef-0123-456789abcdef").ok());
@@ -53,11 +55,13 @@ TEST(Names, Resources) {
 }
 
 TEST(Errors, DetailsAndNoPaths) {
-  EXPECT_EQ(WithoutPaths("cannot open '/var/lib/x': denied (/a/b, c=/d)"), "cannot open '(path)': denied ((path), c=(path))");
+  EXPECT_EQ(WithoutPaths("cannot open '/var/lib/x': denied (/a/b, c=/d)"),
+            "cannot open '(path)': denied ((path), c=(path))");
   EXPECT_EQ(WithoutPaths("a / b, files/x and 1/2"), "a / b, files/x and 1/2");
   const google::rpc::Status hidden = ToRpcStatus(InternalError("secret at /srv"), "r7");
-  EXPECT_EQ(hidden.message(), "internal error; the server's log tells more under r7");
-  const google::rpc::Status field = ToRpcStatus(FieldErrorOf(InvalidInput("spec.optimize.isa: unknown")), "");
+  EXPECT_EQ(hidden.message(), "internal error; the server's log reports more under r7");
+  const google::rpc::Status field =
+      ToRpcStatus(FieldErrorOf(InvalidInput("spec.optimize.isa: unknown")), "");
   google::rpc::BadRequest bad;
   google::rpc::ErrorInfo info;
   for (const auto& detail : field.details()) {
@@ -68,18 +72,20 @@ TEST(Errors, DetailsAndNoPaths) {
   EXPECT_EQ(bad.field_violations(0).field(), "spec.optimize.isa");
   EXPECT_EQ(info.reason(), "BAD_FIELD");
   EXPECT_EQ(info.domain(), "mendel");
-  EXPECT_EQ(ToRpcStatus(absl::UnavailableError("x"), "").details_size(), 2);  // ErrorInfo and RetryInfo
+  EXPECT_EQ(ToRpcStatus(absl::UnavailableError("x"), "").details_size(),
+            2);  // ErrorInfo and RetryInfo
 }
 
 TEST(AuthFile, Lines) {
   const std::string hash(64, '0');
-  const auto table = ParseAuthFile(Cat("# comment\n\n a reader sha256:", hash, "\nb admin cert:some name\n"));
+  const auto table =
+      ParseAuthFile(Cat("# comment\n\n a reader sha256:", hash, "\nb admin cert:some name\n"));
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->at("sha256:" + hash).name, "a");
   EXPECT_EQ(table->at("cert:some name").role, Role::kAdmin);
-  for (const std::string& text :
-       std::vector<std::string>{"a", "a reader", "a god sha256:" + hash, "a reader md5:1", "a reader sha256:12",
-                                "a/b reader sha256:" + hash, "a reader sha256:" + hash + "\nb reader sha256:" + hash}) {
+  for (const std::string& text : std::vector<std::string>{
+           "a", "a reader", "a god sha256:" + hash, "a reader md5:1", "a reader sha256:12",
+           "a/b reader sha256:" + hash, "a reader sha256:" + hash + "\nb reader sha256:" + hash}) {
     const auto bad = ParseAuthFile(text);
     ASSERT_FALSE(bad.ok()) << text;
     EXPECT_EQ(std::string(bad.status().message()).find(hash), std::string::npos);
@@ -88,7 +94,8 @@ TEST(AuthFile, Lines) {
 
 TEST(Options, FlagsWinOverVariablesOverFile) {
   const auto variable = [](const std::string& name) {
-    return name == "MENDEL_LISTEN" || name == "MENDEL_DATA" ? std::optional<std::string>("unix:/v") : std::nullopt;
+    return name == "MENDEL_LISTEN" || name == "MENDEL_DATA" ? std::optional<std::string>("unix:/v")
+                                                            : std::nullopt;
   };
   const auto file = ParseConfig("# c\nlisten = unix:/f\n\ndata=/f\nmax-blob-bytes = 4GiB\n");
   ASSERT_TRUE(file.ok());
@@ -103,29 +110,38 @@ TEST(Options, MistakesAreNamed) {
   const auto none = [](const std::string&) { return std::optional<std::string>(); };
   EXPECT_FALSE(ParseConfig("listen").ok());
   EXPECT_FALSE(ParseConfig("a = 1\na = 2").ok());
-  const std::vector<std::map<std::string, std::string>> bad = {{{"listen", "0.0.0.0:1"}},
-                                                               {{"listen", "0.0.0.0:1"}, {"insecure-bind", "true"}},
-                                                               {{"grpc-use-ssl", "true"}},
-                                                               {{"grpc-use-ssl", "yes"}},
-                                                               {{"max-blob-bytes", "12x"}},
-                                                               {{"max-blob-bytes", "99999999TiB"}},
-                                                               {{"rpc-threads", "0"}},
-                                                               {{"anonymous-role", "god"}},
-                                                               {{"metrics-listen", "0.0.0.0:1"}},
-                                                               {{"nonsense", "1"}}};
+  const std::vector<std::map<std::string, std::string>> bad = {
+      {{"listen", "0.0.0.0:1"}},
+      {{"listen", "0.0.0.0:1"}, {"insecure-bind", "true"}},
+      {{"grpc-use-ssl", "true"}},
+      {{"grpc-use-ssl", "yes"}},
+      {{"max-blob-bytes", "12x"}},
+      {{"max-blob-bytes", "99999999TiB"}},
+      {{"rpc-threads", "0"}},
+      {{"anonymous-role", "god"}},
+      {{"metrics-listen", "0.0.0.0:1"}},
+      {{"nonsense", "1"}}};
   for (const auto& values : bad) {
     const auto options = ResolveOptions({}, none, values);
     EXPECT_TRUE(absl::IsInvalidArgument(options.status())) << values.begin()->first;
   }
-  EXPECT_TRUE(ResolveOptions({}, none, {{"listen", "0.0.0.0:1"}, {"insecure-bind", "true"}, {"anonymous-role", "reader"}}).ok());
+  EXPECT_TRUE(
+      ResolveOptions(
+          {}, none,
+          {{"listen", "0.0.0.0:1"}, {"insecure-bind", "true"}, {"anonymous-role", "reader"}})
+          .ok());
 }
 
 TEST(Options, EveryLimitIsDocumentedWithItsDefault) {
   const std::string text = ReadDocument("limits.md");
   ServerOptions options;
   for (const OptionSpec& option : OptionTable(options)) {
-    const std::string line = option.limit ? Cat("| `--", option.name, "` | ", ValueText(option), " |") : Cat("--", option.name);
-    EXPECT_NE((option.limit ? text : text + ReadDocument("service.md")).find(line), std::string::npos) << line;
+    const std::string line = option.limit
+                                 ? Cat("| `--", option.name, "` | ", ValueText(option), " |")
+                                 : Cat("--", option.name);
+    EXPECT_NE((option.limit ? text : text + ReadDocument("service.md")).find(line),
+              std::string::npos)
+        << line;
   }
 }
 
@@ -133,14 +149,19 @@ TEST(Metrics, TextFormat) {
   Metrics metrics;
   metrics.Add("mendel_rpcs_total", {{"method", "a\"b"}, {"code", "OK"}}, 3);
   metrics.Observe("mendel_rpc_seconds", {{"method", "m"}}, 0.003);
-  metrics.AddCollector([](Metrics& all) { all.Set("process_start_time_seconds", {}, 1700000000.25); });
+  metrics.AddCollector(
+      [](Metrics& all) { all.Set("process_start_time_seconds", {}, 1700000000.25); });
   const std::string text = metrics.Text();
-  EXPECT_NE(text.find("mendel_rpcs_total{method=\"a\\\"b\",code=\"OK\"} 3\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("mendel_rpc_seconds_bucket{method=\"m\",le=\"0.0025\"} 0\n"), std::string::npos);
-  EXPECT_NE(text.find("mendel_rpc_seconds_bucket{method=\"m\",le=\"+Inf\"} 1\n"), std::string::npos);
+  EXPECT_NE(text.find("mendel_rpcs_total{method=\"a\\\"b\",code=\"OK\"} 3\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("mendel_rpc_seconds_bucket{method=\"m\",le=\"0.0025\"} 0\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("mendel_rpc_seconds_bucket{method=\"m\",le=\"+Inf\"} 1\n"),
+            std::string::npos);
   EXPECT_NE(text.find("process_start_time_seconds 1700000000.25\n"), std::string::npos);
   const std::string document = ReadDocument("service.md");
-  for (const std::string& name : MetricNames()) EXPECT_NE(document.find("`" + name + "`"), std::string::npos) << name;
+  for (const std::string& name : MetricNames())
+    EXPECT_NE(document.find("`" + name + "`"), std::string::npos) << name;
 }
 
 TEST(Log, LinesAreJson) {
@@ -149,7 +170,9 @@ TEST(Log, LinesAreJson) {
   log.Log(LogLevel::kDebug, "hidden");
   EXPECT_EQ(line, "");
   log.Log(LogLevel::kError, "a\"b\n", {{"job", "jobs/1"}, {"n", int64_t{3}}, {"bad", "\xff"}});
-  EXPECT_NE(line.find(R"("level":"error","event":"a\"b\n","job":"jobs/1","n":3,"bad":)"), std::string::npos) << line;
+  EXPECT_NE(line.find(R"("level":"error","event":"a\"b\n","job":"jobs/1","n":3,"bad":)"),
+            std::string::npos)
+      << line;
 }
 
 }  // namespace

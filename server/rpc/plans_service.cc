@@ -20,6 +20,8 @@ class PlansService final : public v1::Plans::CallbackService {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakePlansService(Environment& env) { return std::make_unique<PlansService>(env); }
+std::unique_ptr<grpc::Service> MakePlansService(Environment& env) {
+  return std::make_unique<PlansService>(env);
+}
 
 }  // namespace mendel::server

@@ -14,31 +14,39 @@ constexpr double kMinuteMicros = 60e6;
 
 }  // namespace
 
-RateLimits::RateLimits(int64_t per_second, const Clock& clock) : per_second_(static_cast<double>(per_second)), clock_(clock) {}
+RateLimits::RateLimits(int64_t per_second, const Clock& clock)
+    : per_second_(static_cast<double>(per_second)), clock_(clock) {}
 
 absl::Status RateLimits::Take(const std::string& client) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const int64_t now = clock_.SteadyMicros();
-  // Names come from tokens and certificates: few. Should they be many, forgetting them costs nothing but a moment's strictness.
+  // Names come from tokens and certificates: few. Should they be many, forgetting them costs
+  // nothing but a moment's strictness.
   if (buckets_.size() > kMaxBuckets) buckets_.clear();
   Bucket& bucket = buckets_.try_emplace(client, Bucket{per_second_, now}).first->second;
-  bucket.tokens = std::min(per_second_, bucket.tokens + per_second_ * static_cast<double>(now - bucket.at_micros) * 1e-6);
+  bucket.tokens =
+      std::min(per_second_,
+               bucket.tokens + per_second_ * static_cast<double>(now - bucket.at_micros) * 1e-6);
   bucket.at_micros = now;
   if (bucket.tokens < 1) {
-    return WithReason(WithRetry(absl::ResourceExhaustedError("too many calls a second"), (1 - bucket.tokens) / per_second_),
+    return WithReason(WithRetry(absl::ResourceExhaustedError("too many calls a second"),
+                                (1 - bucket.tokens) / per_second_),
                       "CALL_RATE");
   }
   bucket.tokens -= 1;
   return absl::OkStatus();
 }
 
-FailedLogins::FailedLogins(int64_t per_minute, const Clock& clock, std::function<void(const std::string& address)> full)
+FailedLogins::FailedLogins(int64_t per_minute, const Clock& clock,
+                           std::function<void(const std::string& address)> full)
     : per_minute_(static_cast<double>(per_minute)), clock_(clock), full_(std::move(full)) {}
 
 FailedLogins::Bucket& FailedLogins::BucketOf(const std::string& address) {
   const int64_t now = clock_.SteadyMicros();
   Bucket& bucket = buckets_.try_emplace(address, Bucket{per_minute_, now}).first->second;
-  bucket.left = std::min(per_minute_, bucket.left + per_minute_ * static_cast<double>(now - bucket.at_micros) / kMinuteMicros);
+  bucket.left = std::min(
+      per_minute_,
+      bucket.left + per_minute_ * static_cast<double>(now - bucket.at_micros) / kMinuteMicros);
   bucket.at_micros = now;
   return bucket;
 }
@@ -46,14 +54,17 @@ FailedLogins::Bucket& FailedLogins::BucketOf(const std::string& address) {
 absl::Status FailedLogins::Note(const std::string& address, const std::string& caller) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!caller.empty() && known_.count({address, caller}) > 0) return absl::OkStatus();
-  // Addresses are many to somebody who has a large network; then forgetting lets him try again, as his next address would.
+  // Addresses are many to somebody who has a large network; then forgetting lets him try again, as
+  // his next address would.
   if (buckets_.size() > kMaxBuckets) buckets_.clear();
   if (known_.size() > kMaxBuckets) known_.clear();
   Bucket& bucket = BucketOf(address);
   if (bucket.left < 1) {
     const double seconds = (1 - bucket.left) / per_minute_ * 60;
-    return WithReason(WithRetry(absl::ResourceExhaustedError("too many unknown tokens came from this address"), seconds),
-                      "FAILED_LOGINS");
+    return WithReason(
+        WithRetry(absl::ResourceExhaustedError("too many unknown tokens came from this address"),
+                  seconds),
+        "FAILED_LOGINS");
   }
   if (!caller.empty()) {
     known_.emplace(address, caller);
@@ -64,30 +75,30 @@ absl::Status FailedLogins::Note(const std::string& address, const std::string& c
   return absl::OkStatus();
 }
 
-Places::Places(std::string what, int64_t total, int64_t per_client)
+Permits::Permits(std::string what, int64_t total, int64_t per_client)
     : what_(std::move(what)), total_(total), per_client_(per_client) {}
 
-absl::StatusOr<std::unique_ptr<Places::Place>> Places::Take(const std::string& client) {
+absl::StatusOr<std::unique_ptr<Permits::Permit>> Permits::Take(const std::string& client) {
   const std::lock_guard<std::mutex> lock(mutex_);
   int64_t& mine = by_client_[client];
   if (taken_ >= total_ || mine >= per_client_) {
     const bool all = taken_ >= total_;
-    const absl::Status status =
-        absl::ResourceExhaustedError(Cat(all ? total_ : per_client_, " ", what_, " are under way", all ? "" : " for this client"));
+    const absl::Status status = absl::ResourceExhaustedError(Cat(
+        all ? total_ : per_client_, " ", what_, " are under way", all ? "" : " for this client"));
     if (mine == 0) by_client_.erase(client);
     return WithReason(WithRetry(status, 1), "TOO_MANY_AT_ONCE");
   }
   ++taken_;
   ++mine;
-  return std::make_unique<Place>(*this, client);
+  return std::make_unique<Permit>(*this, client);
 }
 
-int64_t Places::taken() const {
+int64_t Permits::taken() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return taken_;
 }
 
-void Places::GiveBack(const std::string& client) {
+void Permits::GiveBack(const std::string& client) {
   const std::lock_guard<std::mutex> lock(mutex_);
   --taken_;
   if (--by_client_[client] == 0) by_client_.erase(client);

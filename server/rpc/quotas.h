@@ -1,4 +1,5 @@
-// What one client may take of the server: calls a second, calls of each long kind at once, and tokens that are wrong.
+// Quotas of one client: calls a second, calls of each long kind at once, and wrong
+// tokens.
 #ifndef MENDEL_SERVER_RPC_QUOTAS_H_
 #define MENDEL_SERVER_RPC_QUOTAS_H_
 
@@ -17,11 +18,11 @@
 
 namespace mendel::server {
 
-/// Tokens that come back at a steady rate, a second's worth at most. Thread-safe.
+/// Rate limits by permits that return at a steady rate, at most those of one second. Thread-safe.
 class RateLimits {
  public:
   RateLimits(int64_t per_second, const Clock& clock);
-  /// ResourceExhausted with RetryInfo when the client has asked too often.
+  /// ResourceExhausted with RetryInfo when the client calls too often.
   absl::Status Take(const std::string& client);
 
  private:
@@ -35,13 +36,16 @@ class RateLimits {
   std::map<std::string, Bucket> buckets_;
 };
 
-/// Tokens that nobody has, by the address that sent them: so many a minute (they come back steadily), then every token of that
-/// address is refused, so that guessing tells nothing. Callers whose tokens were good from there before go on. Thread-safe.
+/// Unknown tokens, by the address that sent them. An address may send a number of them per minute;
+/// then all its tokens are refused, so that guessing yields nothing. Callers whose tokens were
+/// valid from there before are still admitted. Thread-safe.
 class FailedLogins {
  public:
-  /// `full` is called when an address has used its last.
-  FailedLogins(int64_t per_minute, const Clock& clock, std::function<void(const std::string& address)> full);
-  /// What came of a token: the caller's name, or "" when it is nobody's. ResourceExhausted with RetryInfo when it does not count.
+  /// `full` is called when an address has used its last attempt.
+  FailedLogins(int64_t per_minute, const Clock& clock,
+               std::function<void(const std::string& address)> full);
+  /// Records a token's result: the caller's name, or "" for an unknown token. ResourceExhausted
+  /// with RetryInfo when the token is refused.
   absl::Status Note(const std::string& address, const std::string& caller);
 
  private:
@@ -59,25 +63,25 @@ class FailedLogins {
   std::set<std::pair<std::string, std::string>> known_;  ///< address and caller
 };
 
-/// Places for long calls, a number in all and one a client. Thread-safe; outlives its places.
-class Places {
+/// Permits for long calls, in total and per client. Thread-safe; outlives its permits.
+class Permits {
  public:
-  /// Gives its place back when it goes.
-  class Place {
+  /// The destructor returns the permit.
+  class Permit {
    public:
-    Place(Places& places, std::string client) : places_(places), client_(std::move(client)) {}
-    ~Place() { places_.GiveBack(client_); }
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
+    Permit(Permits& permits, std::string client) : permits_(permits), client_(std::move(client)) {}
+    ~Permit() { permits_.GiveBack(client_); }
+    Permit(const Permit&) = delete;
+    Permit& operator=(const Permit&) = delete;
 
    private:
-    Places& places_;
+    Permits& permits_;
     const std::string client_;
   };
-  /// `what` is told to clients: "transfers", "watchers".
-  Places(std::string what, int64_t total, int64_t per_client);
+  /// `what` names the calls in messages: "transfers", "watchers".
+  Permits(std::string what, int64_t total, int64_t per_client);
   /// ResourceExhausted with RetryInfo when none is free.
-  absl::StatusOr<std::unique_ptr<Place>> Take(const std::string& client);
+  absl::StatusOr<std::unique_ptr<Permit>> Take(const std::string& client);
   int64_t taken() const;
 
  private:

@@ -49,7 +49,7 @@ def run_in_environment(folder):
 
 
 class Api:
-    """What reflection tells."""
+    """What reflection reports."""
 
     def __init__(self, address):
         import grpc

@@ -1,9 +1,10 @@
-// libFuzzer target of the service (configure with MENDEL_FUZZ): the bytes are a list of calls, each a method and its request, of
-// all RPCs, and of what a worker does in between. They run one after another in process, against real stores that are empty again
-// after each list. No call may crash, be answered with INTERNAL or tell a path, and the stores must be consistent afterwards.
+// libFuzzer target of the service (configure with MENDEL_FUZZ): the bytes are a list of calls, each
+// a method and its request, of all RPCs, and of what a worker does in between. They run one after
+// another in process, against real stores that are empty again after each list. No call may crash,
+// be answered with INTERNAL or report a path, and the stores must be consistent afterwards.
 //
-// The mutator parses the list and changes fields of its requests. Texts "$0", "$1" and so on stand for names that the service has
-// given out before in the same list.
+// The mutator parses the list and changes fields of its requests. Texts "$0", "$1" and so on stand
+// for names that the service has given out before in the same list.
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/wrappers.pb.h>
 
@@ -38,9 +39,10 @@ template <class Request, class Response>
 Method Unary(absl::Status (*handler)(Environment&, const Caller&, const Request&, Response&)) {
   return {Request::default_instance(), [handler](World& world, const Message& request) {
             Response response;
-            const absl::Status status = handler(world.env(), world.caller, static_cast<const Request&>(request), response);
-            world.Judge(status);
-            // Also serialised: texts that are not UTF-8 would end the call in gRPC.
+            const absl::Status status =
+                handler(world.env(), world.caller, static_cast<const Request&>(request), response);
+            world.CheckStatus(status);
+            // Also serialized: texts that are not UTF-8 would end the call in gRPC.
             if (status.ok()) MENDEL_CHECK(Response().ParseFromString(response.SerializeAsString()));
             if (status.ok()) world.Learn(response);
           }};
@@ -48,8 +50,9 @@ Method Unary(absl::Status (*handler)(Environment&, const Caller&, const Request&
 
 template <class Request>
 Method Other(void (World::*call)(const Request&)) {
-  return {Request::default_instance(),
-          [call](World& world, const Message& request) { (world.*call)(static_cast<const Request&>(request)); }};
+  return {Request::default_instance(), [call](World& world, const Message& request) {
+            (world.*call)(static_cast<const Request&>(request));
+          }};
 }
 
 const std::vector<Method>& Methods() {
@@ -86,7 +89,8 @@ const std::vector<Method>& Methods() {
   return *methods;
 }
 
-/// One byte: the method, and in its two upper bits who calls; two bytes: the length of the request, little-endian; the request.
+/// One byte: the method, and in its two upper bits who calls; two bytes: the length of the request,
+/// little-endian; the request.
 struct Call {
   uint8_t head = 0;
   std::string request;
@@ -96,7 +100,8 @@ struct Call {
 std::vector<Call> ReadCalls(std::string_view bytes) {
   std::vector<Call> calls;
   while (bytes.size() >= 3 && calls.size() < kMostCalls) {
-    const size_t length = static_cast<unsigned char>(bytes[1]) + (static_cast<size_t>(static_cast<unsigned char>(bytes[2])) << 8U);
+    const size_t length = static_cast<unsigned char>(bytes[1]) +
+                          (static_cast<size_t>(static_cast<unsigned char>(bytes[2])) << 8U);
     calls.push_back({static_cast<uint8_t>(bytes[0]), std::string(bytes.substr(3, length))});
     bytes.remove_prefix(std::min(bytes.size(), length + 3));
   }
@@ -108,7 +113,8 @@ std::string WriteCalls(const std::vector<Call>& calls, size_t most) {
   for (const Call& call : calls) {
     const size_t length = call.request.size();
     if (length > 65535 || bytes.size() + length + 3 > most) continue;
-    bytes += {static_cast<char>(call.head), static_cast<char>(length & 255U), static_cast<char>(length >> 8U)};
+    bytes += {static_cast<char>(call.head), static_cast<char>(length & 255U),
+              static_cast<char>(length >> 8U)};
     bytes += call.request;
   }
   return bytes;
@@ -150,7 +156,8 @@ const std::vector<std::string>& Words() {
     for (const char* content : kFuzzContents) {
       const BlobId blob = BlobOf(content);
       list->insert(list->end(), {content, blob.sha256, BlobName(blob),
-                                 "uploads/01234567-89ab-cdef-0123-456789abcdef/" + BlobName(blob), "plans/" + blob.sha256});
+                                 "uploads/01234567-89ab-cdef-0123-456789abcdef/" + BlobName(blob),
+                                 "plans/" + blob.sha256});
     }
     return list;
   }();
@@ -194,10 +201,10 @@ const std::vector<Call>& GoodCalls() {
     StringValue answer;
     answer.set_value(Words()[27]);
     list->push_back(CallOf(answer));
-    v1::RefitPlanRequest refit;
-    refit.set_plan("plans/" + BlobOf(kFuzzContents[1]).sha256);
-    refit.set_model("$0");
-    list->push_back(CallOf(refit));
+    v1::RefitPlanRequest rebind;
+    rebind.set_plan("plans/" + BlobOf(kFuzzContents[1]).sha256);
+    rebind.set_model("$0");
+    list->push_back(CallOf(rebind));
     v1::ComparePairRequest pair;
     pair.set_model_a("$0");
     pair.set_model_b("$0");
@@ -251,7 +258,8 @@ void MutateCalls(std::vector<Call>& calls, Rng& rng) {
 }  // namespace mendel::server
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
+                                          unsigned seed) {
   using namespace mendel::server;  // NOLINT: two functions that C names
   if (seed % 16 == 0) return LLVMFuzzerMutate(data, size, max_size);
   mendel::Rng rng(seed);
@@ -263,18 +271,20 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
 }
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  // It tells each text that is not UTF-8.
+  // It reports each text that is not UTF-8.
   google::protobuf::SetLogHandler(nullptr);
   return 0;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const std::array callers = {mendel::server::Caller{"one", mendel::server::Role::kSubmitter},
-                                     mendel::server::Caller{"admin", mendel::server::Role::kAdmin},
-                                     mendel::server::Caller{"two", mendel::server::Role::kSubmitter},
-                                     mendel::server::Caller{"reader", mendel::server::Role::kReader}};
+  static const std::array callers = {
+      mendel::server::Caller{"one", mendel::server::Role::kSubmitter},
+      mendel::server::Caller{"admin", mendel::server::Role::kAdmin},
+      mendel::server::Caller{"two", mendel::server::Role::kSubmitter},
+      mendel::server::Caller{"reader", mendel::server::Role::kReader}};
   static mendel::server::World world;
-  for (const mendel::server::Call& call : mendel::server::ReadCalls({reinterpret_cast<const char*>(data), size})) {
+  for (const mendel::server::Call& call :
+       mendel::server::ReadCalls({reinterpret_cast<const char*>(data), size})) {
     const std::unique_ptr<google::protobuf::Message> request(call.method().prototype.New());
     if (!request->ParseFromString(call.request)) continue;
     world.Resolve(*request);

@@ -66,8 +66,9 @@ std::optional<Role> ParseRole(std::string_view name) {
 std::span<const MethodRole> MethodRoles() { return kMethods; }
 
 const MethodRole* FindMethod(std::string_view method) {
-  const auto* found = std::lower_bound(kMethods.begin(), kMethods.end(), method,
-                                       [](const MethodRole& row, std::string_view name) { return row.method < name; });
+  const auto* found = std::lower_bound(
+      kMethods.begin(), kMethods.end(), method,
+      [](const MethodRole& row, std::string_view name) { return row.method < name; });
   return found != kMethods.end() && found->method == method ? found : nullptr;
 }
 

@@ -1,4 +1,5 @@
-// Who may call what: the one table of every RPC that the server answers. A test compares it with the descriptors of the services.
+// Roles of callers: the one table of every RPC that the server answers. A test compares it with the
+// descriptors of the services.
 #ifndef MENDEL_SERVER_RPC_ROLES_H_
 #define MENDEL_SERVER_RPC_ROLES_H_
 
@@ -9,14 +10,14 @@
 
 namespace mendel::server {
 
-/// Each role may do what the roles before it may.
+/// Each role includes the rights of the roles before it.
 enum class Role { kNobody, kReader, kSubmitter, kAdmin };
 
 std::string_view RoleName(Role role);
 /// "none", "reader", "submitter" or "admin".
 std::optional<Role> ParseRole(std::string_view name);
 
-/// Who calls.
+/// An authenticated caller.
 struct Caller {
   std::string name;
   Role role = Role::kNobody;

@@ -27,7 +27,7 @@
 namespace mendel::server {
 namespace {
 
-/// Whose health can be asked for, beside the whole server's ("").
+/// Services with a health status of their own, in addition to the whole server's ("").
 constexpr std::array kServices = {"mendel.v1.Models",
                                   "mendel.v1.Jobs",
                                   "mendel.v1.Plans",
@@ -35,10 +35,10 @@ constexpr std::array kServices = {"mendel.v1.Models",
                                   "google.longrunning.Operations",
                                   "google.bytestream.ByteStream"};
 
-/// Seconds that a probed connection has for its answer.
+/// Seconds within which a probed connection must answer.
 constexpr int64_t kMostAnswerSeconds = 20;
 
-/// gRPC's plug-ins are switched on for the process, not for a server.
+/// gRPC's plug-ins are enabled for the process, not for a server.
 void SwitchOnPlugins() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -55,22 +55,28 @@ void SetLimits(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.max_message_bytes));
   builder.SetMaxSendMessageSize(static_cast<int>(options.max_message_bytes));
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, static_cast<int>(options.max_metadata_bytes));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(options.max_streams_per_connection));
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
+                             static_cast<int>(options.max_metadata_bytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             static_cast<int>(options.max_streams_per_connection));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, seconds(options.keepalive_seconds));
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                             seconds(std::min<int64_t>(options.keepalive_seconds, kMostAnswerSeconds)));
+  builder.AddChannelArgument(
+      GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+      seconds(std::min<int64_t>(options.keepalive_seconds, kMostAnswerSeconds)));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, seconds(options.handshake_seconds));
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             seconds(options.handshake_seconds));
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 
-/// Hands connections of an address to the server that is being built.
-std::function<void(int)> TakerOf(grpc::ServerBuilder& builder, const std::string& address, const ServerOptions& options) {
+/// Passes connections of an address to the server under construction.
+std::function<void(int)> TakerOf(grpc::ServerBuilder& builder, const std::string& address,
+                                 const ServerOptions& options) {
   using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor =
-      builder.experimental().AddExternalConnectionAcceptor(Type::FROM_FD, MakeCredentials(options, address));
+      builder.experimental().AddExternalConnectionAcceptor(Type::FROM_FD,
+                                                           MakeCredentials(options, address));
   return [acceptor](int descriptor) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = descriptor;
@@ -81,8 +87,8 @@ std::function<void(int)> TakerOf(grpc::ServerBuilder& builder, const std::string
 class Server final : public RpcServer {
  public:
   explicit Server(Environment& env) : env_(env) {
-    for (auto* make : {&MakeModelsService, &MakeJobsService, &MakePlansService, &MakeVerifierService, &MakeOperationsService,
-                       &MakeByteStreamService}) {
+    for (auto* make : {&MakeModelsService, &MakeJobsService, &MakePlansService,
+                       &MakeVerifierService, &MakeOperationsService, &MakeByteStreamService}) {
       services_.push_back(make(env));
     }
   }
@@ -98,13 +104,16 @@ class Server final : public RpcServer {
     builder.experimental().SetInterceptorCreators(std::move(gates));
     const std::vector<std::string> addresses = ListenAddresses(env_.options);
     std::vector<AcceptorAddress> listening;
-    for (const std::string& address : addresses) listening.push_back({address, TakerOf(builder, address, env_.options)});
+    for (const std::string& address : addresses)
+      listening.push_back({address, TakerOf(builder, address, env_.options)});
     for (const auto& service : services_) builder.RegisterService(service.get());
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return absl::UnavailableError("gRPC's server cannot be started");
-    for (const char* name : kServices) server_->GetHealthCheckService()->SetServingStatus(name, true);
+    for (const char* name : kServices)
+      server_->GetHealthCheckService()->SetServingStatus(name, true);
     const auto refused = [this] { env_.metrics.Add("mendel_connections_refused_total", {}); };
-    const AcceptorLimits limits{env_.options.max_connections, env_.options.max_connections_per_address};
+    const AcceptorLimits limits{env_.options.max_connections,
+                                env_.options.max_connections_per_address};
     MENDEL_ASSIGN_OR_RETURN(acceptor_, StartAcceptor(std::move(listening), limits, refused));
     return absl::OkStatus();
   }
@@ -113,7 +122,8 @@ class Server final : public RpcServer {
 
   void BeginDrain() override {
     env_.draining = true;
-    if (server_ != nullptr && server_->GetHealthCheckService() != nullptr) server_->GetHealthCheckService()->Shutdown();
+    if (server_ != nullptr && server_->GetHealthCheckService() != nullptr)
+      server_->GetHealthCheckService()->Shutdown();
     env_.hub.PokeAll();
   }
 
@@ -126,7 +136,9 @@ class Server final : public RpcServer {
     server_.reset();
   }
 
-  std::shared_ptr<grpc::Channel> InProcessChannel() override { return server_->InProcessChannel(grpc::ChannelArguments()); }
+  std::shared_ptr<grpc::Channel> InProcessChannel() override {
+    return server_->InProcessChannel(grpc::ChannelArguments());
+  }
 
  private:
   Environment& env_;

@@ -21,7 +21,8 @@ class RpcServer {
   virtual ~RpcServer() = default;
   /// Ports of the addresses, in the order of `listen`; without meaning for unix sockets.
   virtual const std::vector<int>& ports() const = 0;
-  /// Health says NOT_SERVING, new jobs are refused, watchers are told to come back. Other calls go on.
+  /// Health says NOT_SERVING, new jobs are refused, watchers are reported to come back. Other calls
+  /// go on.
   virtual void BeginDrain() = 0;
   /// Ends calls after the time and stops.
   virtual void Stop(int64_t timeout_micros) = 0;
@@ -29,7 +30,8 @@ class RpcServer {
   virtual std::shared_ptr<grpc::Channel> InProcessChannel() = 0;
 };
 
-/// `env` outlives the server. InvalidArgument for certificates that cannot be used, Unavailable for addresses that are taken.
+/// `env` outlives the server. InvalidArgument for certificates that cannot be used, Unavailable for
+/// addresses that are taken.
 absl::StatusOr<std::unique_ptr<RpcServer>> StartRpcServer(Environment& env);
 
 /// Reads certificate, key and root files as the server would. InvalidArgument names the option.

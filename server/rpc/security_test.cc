@@ -1,4 +1,4 @@
-// Who may do what, and what hostile requests get.
+// Access rights of callers, and the answers to hostile requests.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/util/json_util.h>
@@ -26,9 +26,10 @@ namespace {
 
 void WriteText(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
-/// Calls any method with these bytes as its only message; its status, and its first answer.
-std::pair<grpc::Status, std::string> Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-                                          const std::string& token, const std::string& request, int64_t deadline_ms) {
+/// Calls any method with these bytes as its only message; returns its status and its first answer.
+std::pair<grpc::Status, std::string> Call(const std::shared_ptr<grpc::Channel>& channel,
+                                          const std::string& method, const std::string& token,
+                                          const std::string& request, int64_t deadline_ms) {
   grpc::GenericStub stub(channel);
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
@@ -51,8 +52,9 @@ std::pair<grpc::Status, std::string> Call(const std::shared_ptr<grpc::Channel>& 
   std::vector<grpc::Slice> slices;
   if (answer.Valid()) answer.Dump(&slices);
   std::string bytes;
-  for (const grpc::Slice& one : slices) bytes.append(reinterpret_cast<const char*>(one.begin()), one.size());
-  // What else a stream sends is not of interest.
+  for (const grpc::Slice& one : slices)
+    bytes.append(reinterpret_cast<const char*>(one.begin()), one.size());
+  // Other messages of a stream do not matter.
   while (answer.Valid()) {
     answer.Clear();
     call->Read(&answer, nullptr);
@@ -65,23 +67,28 @@ std::pair<grpc::Status, std::string> Call(const std::shared_ptr<grpc::Channel>& 
 }
 
 /// The services that the server's own reflection lists.
-std::set<std::string> ListServices(const std::shared_ptr<grpc::Channel>& channel, const std::string& token) {
+std::set<std::string> ListServices(const std::shared_ptr<grpc::Channel>& channel,
+                                   const std::string& token) {
   const auto* pool = google::protobuf::DescriptorPool::generated_pool();
   auto* factory = google::protobuf::MessageFactory::generated_factory();
   const auto message = [&](const std::string& name) {
     return std::unique_ptr<google::protobuf::Message>(
-        factory->GetPrototype(pool->FindMessageTypeByName("grpc.reflection.v1alpha." + name))->New());
+        factory->GetPrototype(pool->FindMessageTypeByName("grpc.reflection.v1alpha." + name))
+            ->New());
   };
   const auto request = message("ServerReflectionRequest");
-  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(R"({"list_services":"*"})", request.get()).ok());
+  EXPECT_TRUE(
+      google::protobuf::util::JsonStringToMessage(R"({"list_services":"*"})", request.get()).ok());
   const auto [status, bytes] =
-      Call(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", token, request->SerializeAsString(), 10'000);
+      Call(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", token,
+           request->SerializeAsString(), 10'000);
   EXPECT_TRUE(status.ok()) << status.error_message();
   const auto response = message("ServerReflectionResponse");
   EXPECT_TRUE(response->ParseFromString(bytes));
   std::string text = response->DebugString();
   std::set<std::string> names;
-  for (size_t at = text.find("name: \""); at != std::string::npos; at = text.find("name: \"", at + 1)) {
+  for (size_t at = text.find("name: \""); at != std::string::npos;
+       at = text.find("name: \"", at + 1)) {
     names.insert(text.substr(at + 7, text.find('"', at + 7) - at - 7));
   }
   return names;
@@ -92,11 +99,13 @@ class Roles : public ::testing::Test {
   Roles()
       : server_([this](ServerOptions& options) {
           auth_ = options.listen.substr(5) + ".auth";
-          WriteText(auth_, AuthLine("reader", "reader") + AuthLine("submitter", "submitter") + AuthLine("other", "submitter") +
-                               AuthLine("admin", "admin"));
+          WriteText(auth_, AuthLine("reader", "reader") + AuthLine("submitter", "submitter") +
+                               AuthLine("other", "submitter") + AuthLine("admin", "admin"));
           options.auth_file = auth_;
         }) {}
-  static std::string TokenOf(Role role) { return role == Role::kNobody ? "" : Cat("TOKEN-", RoleName(role)); }
+  static std::string TokenOf(Role role) {
+    return role == Role::kNobody ? "" : Cat("TOKEN-", RoleName(role));
+  }
 
   std::string auth_;
   TestServer server_;
@@ -105,9 +114,11 @@ class Roles : public ::testing::Test {
 TEST_F(Roles, EveryMethodOfEveryServiceStandsInTheTable) {
   std::set<std::string> expected;
   for (const std::string& name : ListServices(server_.channel(), "TOKEN-admin")) {
-    const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
+    const auto* service =
+        google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
     ASSERT_NE(service, nullptr) << name;
-    for (int i = 0; i < service->method_count(); ++i) expected.insert(Cat("/", name, "/", service->method(i)->name()));
+    for (int i = 0; i < service->method_count(); ++i)
+      expected.insert(Cat("/", name, "/", service->method(i)->name()));
   }
   std::set<std::string> actual;
   for (const MethodRole& row : MethodRoles()) actual.insert(std::string(row.method));
@@ -119,11 +130,14 @@ TEST_F(Roles, EveryMethodAsksForItsRole) {
   for (const MethodRole& row : MethodRoles()) {
     for (Role role : {Role::kNobody, Role::kReader, Role::kSubmitter, Role::kAdmin}) {
       const bool endless = row.method == "/grpc.health.v1.Health/Watch";
-      const auto [status, bytes] = Call(channel, std::string(row.method), TokenOf(role), "", endless ? 200 : 10'000);
+      const auto [status, bytes] =
+          Call(channel, std::string(row.method), TokenOf(role), "", endless ? 200 : 10'000);
       const grpc::StatusCode code = status.error_code();
-      const std::string what = Cat(row.method, " as ", RoleName(role), ": ", static_cast<int>(code), " ", status.error_message());
+      const std::string what = Cat(row.method, " as ", RoleName(role), ": ", static_cast<int>(code),
+                                   " ", status.error_message());
       if (role < row.role) {
-        EXPECT_EQ(code, role == Role::kNobody ? grpc::UNAUTHENTICATED : grpc::PERMISSION_DENIED) << what;
+        EXPECT_EQ(code, role == Role::kNobody ? grpc::UNAUTHENTICATED : grpc::PERMISSION_DENIED)
+            << what;
         EXPECT_EQ(bytes, "") << what;
       } else {
         EXPECT_NE(code, grpc::UNAUTHENTICATED) << what;
@@ -138,11 +152,15 @@ TEST_F(Roles, EveryMethodAsksForItsRole) {
 
 TEST_F(Roles, TokensAreReloadedAndUnknownOnesRefused) {
   const std::string method = "/mendel.v1.Jobs/ListJobs";
-  EXPECT_EQ(Call(server_.channel(), method, "TOKEN-new", "", 10'000).first.error_code(), grpc::UNAUTHENTICATED);
-  WriteText(auth_, AuthLine("new", "reader") + "# longer than before, and without the others ------------------------------\n");
+  EXPECT_EQ(Call(server_.channel(), method, "TOKEN-new", "", 10'000).first.error_code(),
+            grpc::UNAUTHENTICATED);
+  WriteText(auth_,
+            AuthLine("new", "reader") +
+                "# longer than before, and without the others ------------------------------\n");
   server_.env().authenticator.Refresh();
   EXPECT_TRUE(Call(server_.channel(), method, "TOKEN-new", "", 10'000).first.ok());
-  EXPECT_EQ(Call(server_.channel(), method, "TOKEN-admin", "", 10'000).first.error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_EQ(Call(server_.channel(), method, "TOKEN-admin", "", 10'000).first.error_code(),
+            grpc::UNAUTHENTICATED);
   WriteText(auth_, "broken\n");
   server_.env().authenticator.Refresh();
   EXPECT_TRUE(Call(server_.channel(), method, "TOKEN-new", "", 10'000).first.ok());
@@ -155,10 +173,13 @@ TEST_F(Roles, JobsOfOthersCannotBeCancelled) {
   v1::CancelJobRequest request;
   request.set_name(job);
   const std::string bytes = request.SerializeAsString();
-  for (const std::string& method : std::vector<std::string>{"/mendel.v1.Jobs/CancelJob", "/mendel.v1.Jobs/DeleteJob"}) {
-    EXPECT_EQ(Call(server_.channel(), method, "TOKEN-other", bytes, 10'000).first.error_code(), grpc::PERMISSION_DENIED);
+  for (const std::string& method :
+       std::vector<std::string>{"/mendel.v1.Jobs/CancelJob", "/mendel.v1.Jobs/DeleteJob"}) {
+    EXPECT_EQ(Call(server_.channel(), method, "TOKEN-other", bytes, 10'000).first.error_code(),
+              grpc::PERMISSION_DENIED);
   }
-  EXPECT_TRUE(Call(server_.channel(), "/mendel.v1.Jobs/CancelJob", "TOKEN-admin", bytes, 10'000).first.ok());
+  EXPECT_TRUE(Call(server_.channel(), "/mendel.v1.Jobs/CancelJob", "TOKEN-admin", bytes, 10'000)
+                  .first.ok());
 }
 
 /// The reason in the details of a status, and its first violated field.
@@ -177,7 +198,8 @@ std::pair<std::string, std::string> ReasonAndField(const grpc::Status& status) {
 TEST(Hostile, Manifests) {
   TestServer server([](ServerOptions& options) { options.max_model_files = 3; });
   v1::Models::Stub models(server.channel());
-  const auto create = [&](const std::vector<std::string>& paths, const std::string& main, int64_t size) {
+  const auto create = [&](const std::vector<std::string>& paths, const std::string& main,
+                          int64_t size) {
     v1::CreateModelRequest request;
     for (const std::string& path : paths) {
       v1::ModelFile& file = *request.add_files();
@@ -209,16 +231,21 @@ TEST(Hostile, NamesInEveryRequest) {
   TestServer server;
   for (const MethodRole& row : MethodRoles()) {
     if (row.method.substr(0, 10) != "/mendel.v1" && row.method.substr(0, 8) != "/google.") continue;
-    if (row.method.find("/List") != std::string_view::npos || row.method.find("FindMissing") != std::string_view::npos) continue;
-    for (const std::string& name :
-         std::vector<std::string>{"../../etc/passwd", "jobs/../../x", "uploads/../blobs/x/1", std::string(100'000, 'a'), "\x01\x02",
-                                  "blobs/" + std::string(64, '0') + "/99999999999999999999"}) {
+    if (row.method.find("/List") != std::string_view::npos ||
+        row.method.find("FindMissing") != std::string_view::npos)
+      continue;
+    for (const std::string& name : std::vector<std::string>{
+             "../../etc/passwd", "jobs/../../x", "uploads/../blobs/x/1", std::string(100'000, 'a'),
+             "\x01\x02", "blobs/" + std::string(64, '0') + "/99999999999999999999"}) {
       v1::GetJobRequest request;  // field 1 is the name everywhere
       request.set_name(name);
-      const auto status = Call(server.channel(), std::string(row.method), "", request.SerializeAsString(), 10'000).first;
+      const auto status =
+          Call(server.channel(), std::string(row.method), "", request.SerializeAsString(), 10'000)
+              .first;
       EXPECT_FALSE(status.ok()) << row.method;
       // UNIMPLEMENTED is what gRPC itself says about bytes that are not the request's message.
-      EXPECT_TRUE(status.error_code() == grpc::INVALID_ARGUMENT || status.error_code() == grpc::UNIMPLEMENTED)
+      EXPECT_TRUE(status.error_code() == grpc::INVALID_ARGUMENT ||
+                  status.error_code() == grpc::UNIMPLEMENTED)
           << row.method << " " << status.error_code();
       EXPECT_LT(status.error_message().size(), 1000u);
     }
@@ -239,9 +266,12 @@ TEST(Hostile, LimitsHold) {
   grpc::ClientContext context;
   Prepare(context);
   v1::FindMissingBlobsResponse missing;
-  EXPECT_EQ(models.FindMissingBlobs(&context, blobs, &missing).error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(models.FindMissingBlobs(&context, blobs, &missing).error_code(),
+            grpc::INVALID_ARGUMENT);
   const std::string huge(2 << 20, 'x');
-  EXPECT_EQ(Call(server.channel(true), "/mendel.v1.Jobs/GetJob", "", huge, 1'000).first.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(
+      Call(server.channel(true), "/mendel.v1.Jobs/GetJob", "", huge, 1'000).first.error_code(),
+      grpc::RESOURCE_EXHAUSTED);
 
   const std::string model = server.MakeModel("m");
   v1::SubmitJobRequest submit;
@@ -252,7 +282,8 @@ TEST(Hostile, LimitsHold) {
     submit.set_priority(priority);
     grpc::ClientContext one;
     Prepare(one);
-    EXPECT_EQ(jobs.SubmitJob(&one, submit, &operation).error_code(), grpc::INVALID_ARGUMENT) << priority;
+    EXPECT_EQ(jobs.SubmitJob(&one, submit, &operation).error_code(), grpc::INVALID_ARGUMENT)
+        << priority;
   }
   submit.set_priority(0);
   for (int i = 0; i < 2; ++i) {
@@ -287,7 +318,7 @@ TEST(Hostile, LimitsHold) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::CANCELLED);
 }
 
-/// Time passes only when the test says so.
+/// A clock that the test alone advances.
 class StandingClock final : public Clock {
  public:
   int64_t WallMicros() const override { return SystemClock().WallMicros(); }
@@ -302,7 +333,8 @@ TEST(Hostile, AnAddressThatGuessesTokensIsShutOut) {
   ASSERT_TRUE(logins.Note("192.0.2.1", "early").ok());
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(logins.Note("192.0.2.1", "").ok());
   EXPECT_EQ(shut_out, std::vector<std::string>{"192.0.2.1"});
-  for (const char* caller : {"", "late"}) EXPECT_TRUE(absl::IsResourceExhausted(logins.Note("192.0.2.1", caller))) << caller;
+  for (const char* caller : {"", "late"})
+    EXPECT_TRUE(absl::IsResourceExhausted(logins.Note("192.0.2.1", caller))) << caller;
   EXPECT_TRUE(logins.Note("192.0.2.1", "early").ok()) << "let in before";
   EXPECT_TRUE(absl::IsResourceExhausted(logins.Note("192.0.2.1", "")));
   EXPECT_TRUE(logins.Note("2001:db8::/64", "late").ok()) << "from elsewhere";
@@ -332,49 +364,58 @@ TEST(Hostile, GuessedTokensAreCountedByAddress) {
     v1::ListJobsResponse page;
     return jobs.ListJobs(&context, {}, &page);
   };
-  const auto tcp = grpc::CreateChannel(Cat("127.0.0.1:", server.rpc().ports()[1]), grpc::InsecureChannelCredentials());
-  for (int i = 0; i < 9; ++i) EXPECT_EQ(list(tcp, "").error_code(), grpc::StatusCode::UNAUTHENTICATED) << "no attempt";
-  for (int i = 0; i < 9; ++i) EXPECT_EQ(list(server.channel(true), "x").error_code(), grpc::StatusCode::UNAUTHENTICATED);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(list(tcp, "x").error_code(), grpc::StatusCode::UNAUTHENTICATED) << i;
+  const auto tcp = grpc::CreateChannel(Cat("127.0.0.1:", server.rpc().ports()[1]),
+                                       grpc::InsecureChannelCredentials());
+  for (int i = 0; i < 9; ++i)
+    EXPECT_EQ(list(tcp, "").error_code(), grpc::StatusCode::UNAUTHENTICATED) << "no attempt";
+  for (int i = 0; i < 9; ++i)
+    EXPECT_EQ(list(server.channel(true), "x").error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(list(tcp, "x").error_code(), grpc::StatusCode::UNAUTHENTICATED) << i;
   for (const char* token : {"x", "TOKEN-looker"}) {
     const grpc::Status status = list(tcp, token);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << token;
     EXPECT_NE(status.error_details().find("FAILED_LOGINS"), std::string::npos);
   }
   EXPECT_TRUE(list(server.channel(true), "TOKEN-looker").ok()) << "unix sockets have no address";
-  EXPECT_NE(server.log_text().find("\"address\":\"127.0.0.1\""), std::string::npos) << server.log_text();
+  EXPECT_NE(server.log_text().find("\"address\":\"127.0.0.1\""), std::string::npos)
+      << server.log_text();
   // The gates of reflection and the web page count alike.
   const std::string reflection = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
-  EXPECT_EQ(Call(tcp, reflection, "x", "", 10'000).first.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Call(tcp, reflection, "x", "", 10'000).first.error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
 TEST(Hostile, AddressesStandForClients) {
-  for (const auto& [peer, client] : std::map<std::string, std::string>{{"ipv4:192.0.2.7:1234", "192.0.2.7"},
-                                                                       {"ipv6:%5B::ffff:192.0.2.7%5D:1", "192.0.2.7"},
-                                                                       {"ipv6:[2001:db8:1:2:3:4:5:6]:1", "2001:db8:1:2::/64"},
-                                                                       {"ipv6:%5Bfe80::1%25eth0%5D:1", "fe80::/64"},
-                                                                       {"ipv6:%5B::1%5D:1", "::1"},
-                                                                       {"ipv6:%5Bx%5D:1", ""},
-                                                                       {"ipv6:", ""},
-                                                                       {"unix:/run/mendel/socket", ""},
-                                                                       {"unix:ipv4:1.2.3.4:5", ""},
-                                                                       {"inproc", ""},
-                                                                       {"", ""}}) {
+  for (const auto& [peer, client] :
+       std::map<std::string, std::string>{{"ipv4:192.0.2.7:1234", "192.0.2.7"},
+                                          {"ipv6:%5B::ffff:192.0.2.7%5D:1", "192.0.2.7"},
+                                          {"ipv6:[2001:db8:1:2:3:4:5:6]:1", "2001:db8:1:2::/64"},
+                                          {"ipv6:%5Bfe80::1%25eth0%5D:1", "fe80::/64"},
+                                          {"ipv6:%5B::1%5D:1", "::1"},
+                                          {"ipv6:%5Bx%5D:1", ""},
+                                          {"ipv6:", ""},
+                                          {"unix:/run/mendel/socket", ""},
+                                          {"unix:ipv4:1.2.3.4:5", ""},
+                                          {"inproc", ""},
+                                          {"", ""}}) {
     EXPECT_EQ(ClientOfPeer(peer), client) << peer;
   }
 }
 
 TEST(Hostile, CallRate) {
   const StandingClock clock;
-  TestServer server([](ServerOptions& options) { options.max_rpcs_per_second_per_client = 3; }, clock);
+  TestServer server([](ServerOptions& options) { options.max_rpcs_per_second_per_client = 3; },
+                    clock);
   int refused = 0;
   for (int i = 0; i < 12; ++i) {
     const auto status = Call(server.channel(), "/mendel.v1.Jobs/ListJobs", "", "", 10'000).first;
     if (status.error_code() == grpc::RESOURCE_EXHAUSTED) ++refused;
   }
   EXPECT_EQ(refused, 9) << "three at once, and no time passes";
-  EXPECT_EQ(static_cast<double>(refused), server.env().metrics.Value("mendel_rpcs_total", {{"method", "/mendel.v1.Jobs/ListJobs"},
-                                                                                           {"code", "RESOURCE_EXHAUSTED"}}));
+  EXPECT_EQ(static_cast<double>(refused),
+            server.env().metrics.Value("mendel_rpcs_total", {{"method", "/mendel.v1.Jobs/ListJobs"},
+                                                             {"code", "RESOURCE_EXHAUSTED"}}));
 }
 
 }  // namespace

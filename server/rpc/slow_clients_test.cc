@@ -1,5 +1,5 @@
-// Clients that connect and say nothing, say it a byte at a time, never answer or never read: they are cut off, and others are
-// served meanwhile.
+// Clients that connect and send nothing, send a byte at a time, never answer or never read are cut
+// off, while others are served.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,8 @@ constexpr std::string_view kSettings = {"\0\0\0\4\0\0\0\0\0\0\0\0\4\1\0\0\0\0", 
 /// A client's end of a connection, without a library.
 class Raw {
  public:
-  explicit Raw(const TestServer& server) : socket_(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
+  explicit Raw(const TestServer& server)
+      : socket_(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
     const std::string path = server.folder() + "/socket";
@@ -54,12 +55,14 @@ class Raw {
   Raw& operator=(const Raw&) = delete;
 
   bool connected() const { return connected_; }
-  void Send(std::string_view bytes) { (void)send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
-  /// The next byte of the preface, again and again.
+  void Send(std::string_view bytes) {
+    (void)send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  /// Sends the next byte of the preface, in a cycle.
   void SendByte() { Send(kPreface.substr(sent_++ % kPreface.size(), 1)); }
-  /// Whether Ended() has read anything.
+  /// True if Ended() has read anything.
   bool heard() const { return heard_; }
-  /// Reads what there is; whether the server has ended the connection.
+  /// Reads all available bytes; true if the server has ended the connection.
   bool Ended() {
     std::array<char, 4096> buffer{};
     ssize_t got = 0;
@@ -80,7 +83,7 @@ std::vector<std::unique_ptr<Raw>> Connect(const TestServer& server, int count) {
   return connections;
 }
 
-/// Polls `step` until it is true; a minute of nothing fails the test.
+/// Polls `step` until it is true; fails the test after a minute.
 void Until(const std::function<bool()>& step) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!step()) {
@@ -136,7 +139,9 @@ TEST(SlowClients, TooManyConnectionsAreClosedAndTheRestGoesOn) {
   Prepare(first);
   ASSERT_TRUE(early.ListJobs(&first, {}, &page).ok());
   auto flood = Connect(server, 100);  // both ends count here: they are in one process
-  const auto refused = [&] { return server.env().metrics.Value("mendel_connections_refused_total", {}); };
+  const auto refused = [&] {
+    return server.env().metrics.Value("mendel_connections_refused_total", {});
+  };
   Until([&] { return refused() >= 60; });
   grpc::ClientContext second;
   Prepare(second);
@@ -151,7 +156,9 @@ TEST(SlowClients, OneAddressTakesNoMoreThanItsShareOfConnections) {
     options.max_connections_per_address = 5;
   });
   const int port = server.rpc().ports()[1];
-  const auto refused = [&] { return server.env().metrics.Value("mendel_connections_refused_total", {}); };
+  const auto refused = [&] {
+    return server.env().metrics.Value("mendel_connections_refused_total", {});
+  };
   std::vector<std::unique_ptr<Raw>> greedy;
   for (int i = 0; i < 8; ++i) {
     greedy.push_back(std::make_unique<Raw>(port, "127.0.0.2"));
@@ -163,7 +170,7 @@ TEST(SlowClients, OneAddressTakesNoMoreThanItsShareOfConnections) {
   const auto local = Connect(server, 20);
   EXPECT_TRUE(List(server).ok());
   EXPECT_EQ(refused(), 3) << "others, and unix sockets, have theirs";
-  // What is closed can be had again, as soon as the server knows.
+  // Closed connections are available again as soon as the server notices.
   greedy.clear();
   Until([&] {
     const double before = refused();

@@ -42,7 +42,8 @@ TEST(Streams, SlowWatcherLosesProgressOnly) {
       states.push_back(one.state());
     }
   }
-  EXPECT_EQ(states, (std::vector<v1::JobState>{v1::JOB_STATE_PENDING, v1::JOB_STATE_RUNNING, v1::JOB_STATE_SUCCEEDED}));
+  EXPECT_EQ(states, (std::vector<v1::JobState>{v1::JOB_STATE_PENDING, v1::JOB_STATE_RUNNING,
+                                               v1::JOB_STATE_SUCCEEDED}));
   EXPECT_EQ(progress, 399);
 }
 
@@ -122,7 +123,8 @@ TEST(Streams, StopEndsCallsThatWait) {
     EXPECT_TRUE(status.ok()) << status.error_message();
     EXPECT_FALSE(operation.done());
   });
-  while (server.env().watchers.taken() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (server.env().watchers.taken() == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   server.rpc().BeginDrain();
   waiter.join();
 }

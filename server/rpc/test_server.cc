@@ -38,10 +38,14 @@ TestServer::TestServer(const std::function<void(ServerOptions&)>& change, const 
   options_.listen = Cat("unix:", folder_, "/socket");
   if (change) change(options_);
   jobs_ = Must(OpenSqliteStore(folder_ + "/mendel.sqlite", SystemClock()));
-  blobs_ = Must(OpenBlobStore(folder_, {options_.max_blob_bytes, options_.max_store_bytes}, SystemClock()));
+  blobs_ = Must(
+      OpenBlobStore(folder_, {options_.max_blob_bytes, options_.max_store_bytes}, SystemClock()));
   authenticator_ = Must(Authenticator::Create(options_, log_));
-  const auto key = [](const v1::JobSpec& spec) { return Sha256Hex(std::string_view(spec.SerializeAsString())); };
-  env_ = std::unique_ptr<Environment>(new Environment{options_, *jobs_, *blobs_, clock, log_, metrics_, *authenticator_, key});
+  const auto key = [](const v1::JobSpec& spec) {
+    return Sha256Hex(std::string_view(spec.SerializeAsString()));
+  };
+  env_ = std::unique_ptr<Environment>(
+      new Environment{options_, *jobs_, *blobs_, clock, log_, metrics_, *authenticator_, key});
   rpc_ = Must(StartRpcServer(*env_));
 }
 
@@ -60,7 +64,8 @@ std::shared_ptr<grpc::Channel> TestServer::channel(bool over_socket) {
   if (!over_socket) return rpc_->InProcessChannel();
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(Cat("unix:", folder_, "/socket"), grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(Cat("unix:", folder_, "/socket"),
+                                   grpc::InsecureChannelCredentials(), arguments);
 }
 
 std::string TestServer::MakeModel(const std::string& bytes) {
@@ -92,7 +97,8 @@ std::string TestServer::SubmitSearch(const std::string& model, const std::string
 }
 
 std::string TestServer::WorkOnce(int progress) {
-  const std::optional<StoredJob> job = Must(jobs_->Claim("worker", SystemClock().WallMicros() + 60'000'000, {}));
+  const std::optional<StoredJob> job =
+      Must(jobs_->Claim("worker", SystemClock().WallMicros() + 60'000'000, {}));
   EXPECT_TRUE(job.has_value());
   for (int i = 0; i < progress; ++i) {
     v1::JobEvent event;

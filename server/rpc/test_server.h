@@ -17,11 +17,12 @@
 
 namespace mendel::server {
 
-/// Listens on a unix socket in the folder. Fails the test when something cannot be made.
+/// Listens on a unix socket in the folder. Fails the test when something cannot be created.
 class TestServer {
  public:
-  /// `change` may change the options before the start; the calls go by `clock`.
-  explicit TestServer(const std::function<void(ServerOptions&)>& change = {}, const Clock& clock = SystemClock());
+  /// `change` may change the options before the start; calls use `clock`.
+  explicit TestServer(const std::function<void(ServerOptions&)>& change = {},
+                      const Clock& clock = SystemClock());
   ~TestServer();
 
   const std::string& folder() const { return folder_; }
@@ -32,12 +33,12 @@ class TestServer {
   /// In process (the default), or over the unix socket.
   std::shared_ptr<grpc::Channel> channel(bool over_socket = false);
 
-  /// Uploads the bytes as one file and makes a model of it; its name.
+  /// Uploads the bytes as one file and makes a model of it; returns its name.
   std::string MakeModel(const std::string& bytes);
-  /// A queued search over the model; its name.
+  /// Submits a search over the model; returns its name.
   std::string SubmitSearch(const std::string& model, const std::string& request_id = "");
-  /// What a worker does: claims the next job, tells `progress` events, and ends it as SUCCEEDED with a plan. Returns the plan's
-  /// name.
+  /// Acts as a worker: claims the next job, reports `progress` events, and ends it as SUCCEEDED
+  /// with a plan. Returns the plan's name.
   std::string WorkOnce(int progress);
 
  private:

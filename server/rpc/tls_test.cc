@@ -32,7 +32,8 @@ struct Identity {
 };
 
 /// Signed by `issuer`, or by itself; it expires after these seconds.
-std::unique_ptr<Identity> MakeIdentity(const std::string& name, const Identity* issuer, int64_t seconds = 3600) {
+std::unique_ptr<Identity> MakeIdentity(const std::string& name, const Identity* issuer,
+                                       int64_t seconds = 3600) {
   auto result = std::make_unique<Identity>();
   result->key = EVP_EC_gen("P-256");
   result->certificate = X509_new();
@@ -44,10 +45,12 @@ std::unique_ptr<Identity> MakeIdentity(const std::string& name, const Identity* 
   X509_set_pubkey(certificate, result->key);
   X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_ASC,
                              reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
-  X509_set_issuer_name(certificate, X509_get_subject_name(issuer == nullptr ? certificate : issuer->certificate));
+  X509_set_issuer_name(
+      certificate, X509_get_subject_name(issuer == nullptr ? certificate : issuer->certificate));
   const std::string value = issuer == nullptr ? "critical,CA:TRUE" : "DNS:" + name;
-  X509_EXTENSION* extension =
-      X509V3_EXT_conf_nid(nullptr, nullptr, issuer == nullptr ? NID_basic_constraints : NID_subject_alt_name, value.c_str());
+  X509_EXTENSION* extension = X509V3_EXT_conf_nid(
+      nullptr, nullptr, issuer == nullptr ? NID_basic_constraints : NID_subject_alt_name,
+      value.c_str());
   X509_add_ext(certificate, extension, -1);
   X509_EXTENSION_free(extension);
   X509_sign(certificate, issuer == nullptr ? result->key : issuer->key, EVP_sha256());
@@ -113,8 +116,8 @@ class Tls : public ::testing::Test {
     grpc::ChannelArguments arguments;
     arguments.SetSslTargetNameOverride("mendel.test");
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    v1::Jobs::Stub jobs(
-        grpc::CreateCustomChannel(Cat("127.0.0.1:", server_->rpc().ports()[0]), grpc::SslCredentials(tls), arguments));
+    v1::Jobs::Stub jobs(grpc::CreateCustomChannel(Cat("127.0.0.1:", server_->rpc().ports()[0]),
+                                                  grpc::SslCredentials(tls), arguments));
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
     v1::ListJobsResponse response;
@@ -122,7 +125,8 @@ class Tls : public ::testing::Test {
   }
 
   /// The code once it is another than `old`, or that after a while.
-  grpc::StatusCode AwaitOther(grpc::StatusCode old, const Identity& authority, const Identity* client) {
+  grpc::StatusCode AwaitOther(grpc::StatusCode old, const Identity& authority,
+                              const Identity* client) {
     grpc::StatusCode code = old;
     for (int attempt = 0; attempt < 600 && code == old; ++attempt) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -137,7 +141,7 @@ class Tls : public ::testing::Test {
   std::unique_ptr<TestServer> server_;
 };
 
-TEST_F(Tls, MutualTellsWhoCalls) {
+TEST_F(Tls, MutualReportsWhoCalls) {
   StartServer(true);
   const auto alice = MakeIdentity("alice", authority_.get());
   const auto stranger = MakeIdentity("authority", nullptr);
@@ -151,7 +155,8 @@ TEST_F(Tls, MutualTellsWhoCalls) {
 TEST_F(Tls, CertificatesAreReplacedWithoutRestart) {
   StartServer(false);
   const auto next = MakeIdentity("next", nullptr);
-  EXPECT_EQ(List(*authority_, nullptr), grpc::UNAUTHENTICATED);  // the connection stands; there is no token
+  EXPECT_EQ(List(*authority_, nullptr),
+            grpc::UNAUTHENTICATED);  // the connection stands; there is no token
   EXPECT_EQ(List(*next, nullptr), grpc::UNAVAILABLE);
   WriteServer(*next);
   EXPECT_EQ(AwaitOther(grpc::UNAVAILABLE, *next, nullptr), grpc::UNAUTHENTICATED);
@@ -165,7 +170,8 @@ TEST_F(Tls, ExpiredCertificatesAreRefusedUntilTheyAreReplaced) {
   EXPECT_EQ(List(*authority_, alice.get()), grpc::OK);
   EXPECT_EQ(List(*authority_, late.get()), grpc::UNAVAILABLE);
   WriteServer(*authority_, kExpired);
-  EXPECT_EQ(AwaitOther(grpc::OK, *authority_, alice.get()), grpc::UNAVAILABLE) << "clients see that it has expired";
+  EXPECT_EQ(AwaitOther(grpc::OK, *authority_, alice.get()), grpc::UNAVAILABLE)
+      << "clients see that it has expired";
   WriteServer(*authority_);
   EXPECT_EQ(AwaitOther(grpc::UNAVAILABLE, *authority_, alice.get()), grpc::OK);
 }

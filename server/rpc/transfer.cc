@@ -13,20 +13,24 @@ constexpr int64_t kCommitEvery = 16 << 20;
 }  // namespace
 
 Upload::~Upload() {
-  // A call that was cut off: what it brought is kept as far as it can be, and its status has nobody to go to.
+  // A call that was cut off: what it brought is kept as far as it can be, and its status has nobody
+  // to go to.
   if (writer_ != nullptr) (void)writer_->Commit();
 }
 
 absl::Status Upload::Open(const google::bytestream::WriteRequest& request) {
   const absl::StatusOr<UploadId> upload = ParseUploadName(request.resource_name());
-  if (!upload.ok()) return FieldError("resource_name", "is not uploads/{uuid}/blobs/{sha256}/{size}");
+  if (!upload.ok())
+    return FieldError("resource_name", "is not uploads/{uuid}/blobs/{sha256}/{size}");
   if (upload->blob.size > options_.max_blob_bytes) {
-    return FieldError("resource_name", Cat("a file of more than ", options_.max_blob_bytes, " bytes"));
+    return FieldError("resource_name",
+                      Cat("a file of more than ", options_.max_blob_bytes, " bytes"));
   }
   if (request.write_offset() < 0) return FieldError("write_offset", "is negative");
   name_ = request.resource_name();
   blob_ = upload->blob;
-  absl::StatusOr<std::unique_ptr<BlobWriter>> writer = blobs_.OpenUpload(*upload, request.write_offset());
+  absl::StatusOr<std::unique_ptr<BlobWriter>> writer =
+      blobs_.OpenUpload(*upload, request.write_offset());
   if (absl::IsAlreadyExists(writer.status())) {
     complete_ = true;
     committed_ = blob_.size;
@@ -53,7 +57,8 @@ absl::StatusOr<bool> Upload::Take(const google::bytestream::WriteRequest& reques
   if (!request.resource_name().empty() && request.resource_name() != name_) {
     return FieldError("resource_name", "differs from the first message's");
   }
-  if (request.write_offset() != writer_->offset()) return FieldError("write_offset", Cat("is not ", writer_->offset()));
+  if (request.write_offset() != writer_->offset())
+    return FieldError("write_offset", Cat("is not ", writer_->offset()));
   MENDEL_RETURN_IF_ERROR(writer_->Append(request.data()));
   if (request.finish_write()) {
     const std::unique_ptr<BlobWriter> writer = std::move(writer_);
@@ -78,19 +83,23 @@ absl::Status Download::Open(const google::bytestream::ReadRequest& request) {
   if (request.read_offset() < 0) return FieldError("read_offset", "is negative");
   if (request.read_limit() < 0) return FieldError("read_limit", "is negative");
   MENDEL_ASSIGN_OR_RETURN(reader_, blobs_.OpenBlob(*blob));
-  if (request.read_offset() > reader_->size()) return absl::OutOfRangeError(Cat("the file has ", reader_->size(), " bytes"));
+  if (request.read_offset() > reader_->size())
+    return absl::OutOfRangeError(Cat("the file has ", reader_->size(), " bytes"));
   offset_ = request.read_offset();
   end_ = reader_->size();
-  if (request.read_limit() > 0) end_ = std::min(end_, offset_ + std::min(request.read_limit(), end_ - offset_));
+  if (request.read_limit() > 0)
+    end_ = std::min(end_, offset_ + std::min(request.read_limit(), end_ - offset_));
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Download::Next(const google::bytestream::ReadRequest& request, google::bytestream::ReadResponse& chunk) {
+absl::StatusOr<bool> Download::Next(const google::bytestream::ReadRequest& request,
+                                    google::bytestream::ReadResponse& chunk) {
   if (reader_ == nullptr) MENDEL_RETURN_IF_ERROR(Open(request));
   if (offset_ >= end_) return false;
   std::string& data = *chunk.mutable_data();
   data.resize(static_cast<size_t>(std::min(kReadChunk, end_ - offset_)));
-  MENDEL_ASSIGN_OR_RETURN(const int64_t got, reader_->Read(offset_, data.data(), static_cast<int64_t>(data.size())));
+  MENDEL_ASSIGN_OR_RETURN(const int64_t got,
+                          reader_->Read(offset_, data.data(), static_cast<int64_t>(data.size())));
   if (got <= 0) return absl::DataLossError("the file ended early");
   data.resize(static_cast<size_t>(got));
   offset_ += got;

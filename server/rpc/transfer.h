@@ -21,9 +21,11 @@ class Upload {
  public:
   Upload(BlobStore& blobs, const ServerOptions& options) : blobs_(blobs), options_(options) {}
   ~Upload();
-  /// Takes a message; true: the upload has ended (also when the file is there already, without reading on).
+  /// Takes a message; true: the upload has ended (also when the file is there already, without
+  /// reading on).
   absl::StatusOr<bool> Take(const google::bytestream::WriteRequest& request);
-  /// The stream ended without the last message: keeps what came. InvalidArgument when nothing did. Returns true.
+  /// The stream ended without the last message: keeps what came. InvalidArgument when nothing did.
+  /// Returns true.
   absl::StatusOr<bool> Stop();
   /// Bytes that are safe.
   int64_t committed() const { return committed_; }
@@ -46,7 +48,8 @@ class Download {
  public:
   explicit Download(BlobStore& blobs) : blobs_(blobs) {}
   /// Fills the next message; false at the end. The request is the same each time.
-  absl::StatusOr<bool> Next(const google::bytestream::ReadRequest& request, google::bytestream::ReadResponse& chunk);
+  absl::StatusOr<bool> Next(const google::bytestream::ReadRequest& request,
+                            google::bytestream::ReadResponse& chunk);
 
  private:
   absl::Status Open(const google::bytestream::ReadRequest& request);

@@ -1,5 +1,6 @@
-// One line a unary RPC: MENDEL_UNARY(Method, Request, Response) within a callback service whose full name is its constant kService;
-// its `env_` is the Environment and the handler has the RPC's name. Included by the services' own files only.
+// One line a unary RPC: MENDEL_UNARY(Method, Request, Response) within a callback service whose
+// full name is its constant kService; its `env_` is the Environment and the handler has the RPC's
+// name. Included by the services' own files only.
 #ifndef MENDEL_SERVER_RPC_UNARY_H_
 #define MENDEL_SERVER_RPC_UNARY_H_
 
@@ -10,11 +11,13 @@
 #include "server/rpc/call.h"
 #include "server/rpc/handlers.h"
 
-#define MENDEL_UNARY(METHOD, REQUEST, RESPONSE)                                                                                 \
-  grpc::ServerUnaryReactor* METHOD(grpc::CallbackServerContext* context, const REQUEST* request, RESPONSE* response) override { \
-    static const auto* const name = new std::string(Cat("/", kService, "/" #METHOD));                                           \
-    return RunUnary(env_, context, *name,                                                                                       \
-                    [=, this](const Caller& caller) { return handlers::METHOD(env_, caller, *request, *response); });           \
+#define MENDEL_UNARY(METHOD, REQUEST, RESPONSE)                                                  \
+  grpc::ServerUnaryReactor* METHOD(grpc::CallbackServerContext* context, const REQUEST* request, \
+                                   RESPONSE* response) override {                                \
+    static const auto* const name = new std::string(Cat("/", kService, "/" #METHOD));            \
+    return RunUnary(env_, context, *name, [=, this](const Caller& caller) {                      \
+      return handlers::METHOD(env_, caller, *request, *response);                                \
+    });                                                                                          \
   }
 
 #endif  // MENDEL_SERVER_RPC_UNARY_H_

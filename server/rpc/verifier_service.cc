@@ -18,6 +18,8 @@ class VerifierService final : public v1::Verifier::CallbackService {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeVerifierService(Environment& env) { return std::make_unique<VerifierService>(env); }
+std::unique_ptr<grpc::Service> MakeVerifierService(Environment& env) {
+  return std::make_unique<VerifierService>(env);
+}
 
 }  // namespace mendel::server

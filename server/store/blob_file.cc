@@ -17,10 +17,13 @@ namespace {
 
 constexpr int64_t kBuffer = int64_t{1} << 20;
 
-int64_t Micros(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000 + time.tv_nsec / 1000; }
+int64_t Micros(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000 + time.tv_nsec / 1000;
+}
 
 FileInfo ToInfo(const struct stat& info) {
-  return {static_cast<int64_t>(info.st_size), Micros(info.st_mtim), static_cast<uint64_t>(info.st_ino)};
+  return {static_cast<int64_t>(info.st_size), Micros(info.st_mtim),
+          static_cast<uint64_t>(info.st_ino)};
 }
 
 }  // namespace
@@ -51,7 +54,8 @@ absl::StatusOr<Fd> OpenFolder(int parent, const std::string& name) {
   Fd folder(openat(parent, name.c_str(), kFlags));
   if (folder.ok()) return folder;
   if (errno != ENOENT) return FileError("folder of the blob store", errno);
-  if (mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) return FileError("folder of the blob store", errno);
+  if (mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST)
+    return FileError("folder of the blob store", errno);
   MENDEL_RETURN_IF_ERROR(SyncFolder(parent));
   folder = Fd(openat(parent, name.c_str(), kFlags));
   if (!folder.ok()) return FileError("folder of the blob store", errno);
@@ -60,18 +64,24 @@ absl::StatusOr<Fd> OpenFolder(int parent, const std::string& name) {
 
 absl::StatusOr<Fd> OpenFile(int folder, const std::string& name, int flags, mode_t mode) {
   Fd file(openat(folder, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode));
-  if (!file.ok()) return errno == ENOENT ? absl::NotFoundError("no such blob") : FileError("opening a blob", errno);
+  if (!file.ok())
+    return errno == ENOENT ? absl::NotFoundError("no such blob")
+                           : FileError("opening a blob", errno);
   struct stat info = {};
   if (fstat(file.get(), &info) != 0) return FileError("opening a blob", errno);
-  if (!S_ISREG(info.st_mode) || info.st_nlink > 1) return absl::DataLossError("a blob is not a file of its own");
+  if (!S_ISREG(info.st_mode) || info.st_nlink > 1)
+    return absl::DataLossError("a blob is not a file of its own");
   return file;
 }
 
-absl::Status SyncFolder(int folder) { return fsync(folder) == 0 ? absl::OkStatus() : FileError("syncing a folder", errno); }
+absl::Status SyncFolder(int folder) {
+  return fsync(folder) == 0 ? absl::OkStatus() : FileError("syncing a folder", errno);
+}
 
 std::optional<FileInfo> Inspect(int folder, const std::string& name) {
   struct stat info = {};
-  if (fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  if (fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode))
+    return std::nullopt;
   return ToInfo(info);
 }
 
@@ -112,7 +122,8 @@ absl::Status SetTime(int file, int64_t micros) {
 absl::Status HashFile(int file, int64_t size, Sha256& hash) {
   const auto buffer = std::make_unique<std::byte[]>(kBuffer);  // NOLINT(modernize-avoid-c-arrays)
   for (int64_t done = 0; done < size;) {
-    const ssize_t got = pread(file, buffer.get(), static_cast<size_t>(std::min(kBuffer, size - done)), done);
+    const ssize_t got =
+        pread(file, buffer.get(), static_cast<size_t>(std::min(kBuffer, size - done)), done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return FileError("reading a blob", errno);
     if (got == 0) return absl::DataLossError("a blob is shorter than it should be");

@@ -34,7 +34,8 @@ class Fd {
   int fd_;
 };
 
-/// The status of `errno`: ResourceExhausted (full), PermissionDenied, NotFound or Unavailable. `what` names no path of the server.
+/// The status of `errno`: ResourceExhausted (full), PermissionDenied, NotFound or Unavailable.
+/// `what` names no path of the server.
 absl::Status FileError(std::string_view what, int error);
 /// A folder below `parent`, made when it is missing (and `parent` then synced). Never a link.
 absl::StatusOr<Fd> OpenFolder(int parent, const std::string& name);
@@ -55,10 +56,11 @@ absl::StatusOr<std::vector<std::string>> Names(int folder);
 /// Sets the time of the last change.
 absl::Status SetTime(int file, int64_t micros);
 
-/// Hashes the first `size` bytes and drops them from the page cache behind itself when they are many. DataLoss when there are
-/// fewer.
+/// Hashes the first `size` bytes and drops them from the page cache behind itself when they are
+/// many. DataLoss when there are fewer.
 absl::Status HashFile(int file, int64_t size, Sha256& hash);
-/// Tells the kernel that these bytes will not be needed soon; for large files only (small ones stay cached).
+/// Reports the kernel that these bytes will not be needed soon; for large files only (small ones
+/// stay cached).
 void ForgetPages(int file, int64_t offset, int64_t length);
 
 }  // namespace mendel::server

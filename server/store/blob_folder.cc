@@ -14,11 +14,13 @@
 
 namespace mendel::server {
 
-absl::StatusOr<std::shared_ptr<BlobFolder>> BlobFolder::Open(const std::string& root, const BlobLimits& limits,
+absl::StatusOr<std::shared_ptr<BlobFolder>> BlobFolder::Open(const std::string& root,
+                                                             const BlobLimits& limits,
                                                              const Clock& clock) {
   std::error_code error;
   std::filesystem::create_directories(root, error);
-  if (error) return absl::PermissionDeniedError(Cat("cannot make the folder ", root, ": ", error.message()));
+  if (error)
+    return absl::PermissionDeniedError(Cat("cannot make the folder ", root, ": ", error.message()));
   const Fd top(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!top.ok()) return Annotate(FileError("cannot open the blob store", errno), root);
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<DiskProbe> probe, DiskProbe::Open(root));
@@ -29,17 +31,21 @@ absl::StatusOr<std::shared_ptr<BlobFolder>> BlobFolder::Open(const std::string& 
   return folder;
 }
 
-absl::StatusOr<Fd> BlobFolder::Shard(const std::string& sha256) const { return OpenFolder(blobs_.get(), sha256.substr(0, 2)); }
+absl::StatusOr<Fd> BlobFolder::Shard(const std::string& sha256) const {
+  return OpenFolder(blobs_.get(), sha256.substr(0, 2));
+}
 
 std::optional<FileInfo> BlobFolder::Find(const BlobId& blob) const {
   // Without OpenFolder, which would make the folder.
-  const Fd shard(openat(blobs_.get(), blob.sha256.substr(0, 2).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const Fd shard(openat(blobs_.get(), blob.sha256.substr(0, 2).c_str(),
+                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!shard.ok()) return std::nullopt;
   const std::optional<FileInfo> info = Inspect(shard.get(), blob.sha256);
   return info.has_value() && info->size == blob.size ? info : std::nullopt;
 }
 
-/// Keeps a whole blob of this size that is there already, its time renewed; false when there is none.
+/// Keeps a whole blob of this size that is there already, its time renewed; false when there is
+/// none.
 absl::StatusOr<bool> BlobFolder::Keep(int shard, const std::string& sha256, int64_t size) const {
   const std::optional<FileInfo> found = Inspect(shard, sha256);
   const absl::StatusOr<Fd> file = OpenFile(shard, sha256, O_RDONLY);
@@ -50,7 +56,8 @@ absl::StatusOr<bool> BlobFolder::Keep(int shard, const std::string& sha256, int6
   return now.has_value() && now->inode == found->inode;
 }
 
-absl::Status BlobFolder::Install(int file, const std::string& upload_name, const std::string& sha256) {
+absl::Status BlobFolder::Install(int file, const std::string& upload_name,
+                                 const std::string& sha256) {
   MENDEL_RETURN_IF_ERROR(SetTime(file, clock_.WallMicros()));
   if (fchmod(file, 0400) != 0) return FileError("finishing a blob", errno);
   if (fsync(file) != 0) return FileError("finishing a blob", errno);
@@ -58,9 +65,11 @@ absl::Status BlobFolder::Install(int file, const std::string& upload_name, const
   MENDEL_ASSIGN_OR_RETURN(const FileInfo info, Inspect(file));
   MENDEL_ASSIGN_OR_RETURN(const bool kept, Keep(shard.get(), sha256, info.size));
   const DiskProbe::Unproven unproven(*probe_);
-  // A job that is about to begin may be mounting the file that is there: it must not lose its name to a copy.
+  // A job that is about to begin may be mounting the file that is there: it must not lose its name
+  // to a copy.
   if (kept) {
-    if (unlinkat(uploads_.get(), upload_name.c_str(), 0) != 0) return FileError("finishing a blob", errno);
+    if (unlinkat(uploads_.get(), upload_name.c_str(), 0) != 0)
+      return FileError("finishing a blob", errno);
     Unreserve(info.size);
   } else if (renameat(uploads_.get(), upload_name.c_str(), shard.get(), sha256.c_str()) != 0) {
     return FileError("finishing a blob", errno);
@@ -79,7 +88,8 @@ absl::Status BlobFolder::Reserve(int64_t bytes) {
   const int64_t after = used_ += bytes;
   if (limits_.max_total_bytes == 0 || after <= limits_.max_total_bytes) return absl::OkStatus();
   used_ -= bytes;
-  return absl::ResourceExhaustedError(Cat("the blob store is full: it may hold ", limits_.max_total_bytes, " bytes"));
+  return absl::ResourceExhaustedError(
+      Cat("the blob store is full: it may hold ", limits_.max_total_bytes, " bytes"));
 }
 
 absl::StatusOr<int64_t> BlobFolder::Recount() {
@@ -87,7 +97,8 @@ absl::StatusOr<int64_t> BlobFolder::Recount() {
   int64_t total = 0;
   for (const BlobEntry& entry : entries) total += entry.blob.size;
   MENDEL_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names(uploads_.get()));
-  for (const std::string& name : names) total += Inspect(uploads_.get(), name).value_or(FileInfo{}).size;
+  for (const std::string& name : names)
+    total += Inspect(uploads_.get(), name).value_or(FileInfo{}).size;
   used_ = total;
   return total;
 }

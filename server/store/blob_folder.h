@@ -19,10 +19,12 @@
 
 namespace mendel::server {
 
-/// What the store and its uploads share. Thread-safe.
+/// Shared state of the store and its uploads. Thread-safe.
 class BlobFolder {
  public:
-  static absl::StatusOr<std::shared_ptr<BlobFolder>> Open(const std::string& root, const BlobLimits& limits, const Clock& clock);
+  static absl::StatusOr<std::shared_ptr<BlobFolder>> Open(const std::string& root,
+                                                          const BlobLimits& limits,
+                                                          const Clock& clock);
 
   const std::string& root() const { return root_; }
   const Clock& clock() const { return clock_; }
@@ -33,22 +35,24 @@ class BlobFolder {
   /// The folder `blobs/ab` of a digest.
   absl::StatusOr<Fd> Shard(const std::string& sha256) const;
   std::optional<FileInfo> Find(const BlobId& blob) const;
-  /// Makes the upload's whole, checked file a blob: read-only, synced, renamed, folder synced. Where the blob is there already,
-  /// that stays (and counts as used now), and the upload goes.
+  /// Makes the upload's complete, checked file a blob: read-only, synced, renamed, folder synced.
+  /// An existing blob stays (and counts as used now), and the upload is deleted.
   absl::Status Install(int file, const std::string& upload_name, const std::string& sha256);
 
-  /// Data of an upload's file to the disk, which is asked whether it has them.
+  /// Writes an upload's data to the disk, and checks that the disk has accepted them.
   absl::Status Sync(int file) const;
   /// DiskProbe::Vouch, for blobs that were found.
   absl::Status Vouch() const { return probe_->Vouch(); }
 
-  /// Counts bytes against the total limit; ResourceExhausted when they do not fit (and are then not counted).
+  /// Counts bytes against the total limit; ResourceExhausted when they do not fit (they are then
+  /// not counted).
   absl::Status Reserve(int64_t bytes);
   void Unreserve(int64_t bytes) { used_ -= bytes; }
-  /// Counts anew what is there.
+  /// Counts the stored bytes anew.
   absl::StatusOr<int64_t> Recount();
 
-  /// A hash on its way, kept while its upload is closed, so that one that goes on is not read again.
+  /// The hash state of a closed upload, kept so that a resumed upload is not read
+  /// again.
   struct Paused {
     std::unique_ptr<Sha256> hash;
     int64_t offset = 0;
@@ -57,12 +61,13 @@ class BlobFolder {
   void Pause(const std::string& upload_name, Paused paused);
   Paused Resume(const std::string& upload_name);
 
-  /// Bytes of an open upload that are safe; nullopt for one that is not open in this process.
+  /// Committed bytes of an open upload; nullopt for one that is not open in this process.
   std::optional<int64_t> Committed(const std::string& upload_name);
   void SetCommitted(const std::string& upload_name, std::optional<int64_t> bytes);
 
  private:
-  BlobFolder(std::string root, const BlobLimits& limits, const Clock& clock, std::unique_ptr<DiskProbe> probe)
+  BlobFolder(std::string root, const BlobLimits& limits, const Clock& clock,
+             std::unique_ptr<DiskProbe> probe)
       : root_(std::move(root)), limits_(limits), clock_(clock), probe_(std::move(probe)) {}
   absl::StatusOr<bool> Keep(int shard, const std::string& sha256, int64_t size) const;
 
@@ -80,14 +85,15 @@ class BlobFolder {
 
 std::string UploadFileName(const UploadId& upload);
 /// BlobStore::OpenUpload.
-absl::StatusOr<std::unique_ptr<BlobWriter>> OpenBlobUpload(std::shared_ptr<BlobFolder> folder, const UploadId& upload,
-                                                           int64_t offset);
-/// The bytes written as yet; NotFound for an upload that is not there.
+absl::StatusOr<std::unique_ptr<BlobWriter>> OpenBlobUpload(std::shared_ptr<BlobFolder> folder,
+                                                           const UploadId& upload, int64_t offset);
+/// The bytes written so far; NotFound for an unknown upload.
 absl::StatusOr<int64_t> UploadedBytes(BlobFolder& folder, const UploadId& upload);
 /// BlobStore::Adopt.
 absl::StatusOr<BlobId> AdoptFile(BlobFolder& folder, const std::string& path);
 /// BlobStore::Sweep, List and Check.
-absl::StatusOr<int64_t> SweepBlobs(BlobFolder& folder, const std::set<std::string>& referenced, int64_t wall_micros);
+absl::StatusOr<int64_t> SweepBlobs(BlobFolder& folder, const std::set<std::string>& referenced,
+                                   int64_t wall_micros);
 absl::StatusOr<std::vector<BlobEntry>> ListBlobs(const BlobFolder& folder);
 absl::StatusOr<std::vector<std::string>> CheckBlobs(const BlobFolder& folder);
 

@@ -8,10 +8,11 @@ namespace mendel::server {
 namespace {
 
 bool IsHex(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-/// Cuts `prefix` off, or tells that it is not there.
+/// Cuts `prefix` off, or reports that it is not there.
 bool Cut(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());
@@ -34,21 +35,26 @@ bool IsUuid(std::string_view text) {
 std::string BlobName(const BlobId& blob) { return Cat("blobs/", blob.sha256, "/", blob.size); }
 
 absl::StatusOr<BlobId> ParseBlobName(std::string_view name) {
-  const absl::Status wrong = InvalidInput("'", name.substr(0, 200), "' is not blobs/{64 lower-case hexadecimal digits}/{size}");
+  const absl::Status wrong = InvalidInput(
+      "'", name.substr(0, 200), "' is not blobs/{64 lower-case hexadecimal digits}/{size}");
   std::string_view rest = name;
-  if (!Cut(rest, "blobs/") || rest.size() < 66 || rest[64] != '/' || !IsSha256(rest.substr(0, 64))) return wrong;
+  if (!Cut(rest, "blobs/") || rest.size() < 66 || rest[64] != '/' || !IsSha256(rest.substr(0, 64)))
+    return wrong;
   BlobId blob;
   blob.sha256 = rest.substr(0, 64);
   rest.remove_prefix(65);
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), blob.size);
   // One spelling only: no sign, no leading zeros.
-  if (error != std::errc() || end != rest.data() + rest.size() || blob.size < 0 || std::to_string(blob.size) != rest) return wrong;
+  if (error != std::errc() || end != rest.data() + rest.size() || blob.size < 0 ||
+      std::to_string(blob.size) != rest)
+    return wrong;
   return blob;
 }
 
 absl::StatusOr<UploadId> ParseUploadName(std::string_view name) {
   std::string_view rest = name;
-  if (!Cut(rest, "uploads/") || rest.size() < 37 || rest[36] != '/' || !IsUuid(rest.substr(0, 36))) {
+  if (!Cut(rest, "uploads/") || rest.size() < 37 || rest[36] != '/' ||
+      !IsUuid(rest.substr(0, 36))) {
     return InvalidInput("'", name.substr(0, 200), "' is not uploads/{uuid}/blobs/{sha256}/{size}");
   }
   UploadId upload;

@@ -52,14 +52,16 @@ class FileBlobStore final : public BlobStore {
     }
     const absl::StatusOr<int64_t> bytes = UploadedBytes(*folder_, upload);
     if (bytes.ok()) return UploadStatus{*bytes, false};
-    return absl::IsNotFound(bytes.status()) ? absl::NotFoundError("there is no such upload") : bytes.status();
+    return absl::IsNotFound(bytes.status()) ? absl::NotFoundError("there is no such upload")
+                                            : bytes.status();
   }
 
-  absl::StatusOr<std::unique_ptr<BlobWriter>> OpenUpload(const UploadId& upload, int64_t offset) override {
+  absl::StatusOr<std::unique_ptr<BlobWriter>> OpenUpload(const UploadId& upload,
+                                                         int64_t offset) override {
     MENDEL_RETURN_IF_ERROR(CheckUpload(upload));
     if (upload.blob.size > folder_->limits().max_blob_bytes) {
-      return absl::ResourceExhaustedError(
-          Cat("a blob may have ", folder_->limits().max_blob_bytes, " bytes, not ", upload.blob.size));
+      return absl::ResourceExhaustedError(Cat("a blob may have ", folder_->limits().max_blob_bytes,
+                                              " bytes, not ", upload.blob.size));
     }
     if (folder_->Find(upload.blob).has_value()) {
       MENDEL_RETURN_IF_ERROR(folder_->Vouch());
@@ -83,7 +85,9 @@ class FileBlobStore final : public BlobStore {
     return Cat(folder_->root(), "/blobs/", blob.sha256.substr(0, 2), "/", blob.sha256);
   }
 
-  absl::StatusOr<BlobId> Adopt(const std::string& path) override { return AdoptFile(*folder_, path); }
+  absl::StatusOr<BlobId> Adopt(const std::string& path) override {
+    return AdoptFile(*folder_, path);
+  }
 
   void Touch(const BlobId& blob) override {
     if (!CheckId(blob).ok() || !folder_->Find(blob).has_value()) return;
@@ -93,7 +97,8 @@ class FileBlobStore final : public BlobStore {
     if (file.ok()) SetTime(file->get(), folder_->clock().WallMicros()).IgnoreError();
   }
 
-  absl::StatusOr<int64_t> Sweep(const std::set<std::string>& referenced, int64_t wall_micros) override {
+  absl::StatusOr<int64_t> Sweep(const std::set<std::string>& referenced,
+                                int64_t wall_micros) override {
     return SweepBlobs(*folder_, referenced, wall_micros);
   }
   absl::StatusOr<int64_t> TotalBytes() override { return folder_->Recount(); }
@@ -101,7 +106,9 @@ class FileBlobStore final : public BlobStore {
   absl::StatusOr<std::vector<std::string>> Check() override { return CheckBlobs(*folder_); }
 
  private:
-  static absl::Status Missing(const BlobId& blob) { return absl::NotFoundError(Cat("there is no ", BlobName(blob))); }
+  static absl::Status Missing(const BlobId& blob) {
+    return absl::NotFoundError(Cat("there is no ", BlobName(blob)));
+  }
   /// Ids become file names: whatever way they came here, they must be well formed.
   static absl::Status CheckId(const BlobId& blob) { return ParseBlobName(BlobName(blob)).status(); }
   static absl::Status CheckUpload(const UploadId& upload) {
@@ -113,8 +120,11 @@ class FileBlobStore final : public BlobStore {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BlobStore>> OpenBlobStore(const std::string& root, const BlobLimits& limits, const Clock& clock) {
-  MENDEL_ASSIGN_OR_RETURN(std::shared_ptr<BlobFolder> folder, BlobFolder::Open(root, limits, clock));
+absl::StatusOr<std::unique_ptr<BlobStore>> OpenBlobStore(const std::string& root,
+                                                         const BlobLimits& limits,
+                                                         const Clock& clock) {
+  MENDEL_ASSIGN_OR_RETURN(std::shared_ptr<BlobFolder> folder,
+                          BlobFolder::Open(root, limits, clock));
   return std::make_unique<FileBlobStore>(std::move(folder));
 }
 

@@ -1,11 +1,14 @@
-// Bytes by content: a folder in which a file appears under its SHA-256 only when it is whole, checked and safe on disk.
+// Storage of bytes by content: a folder in which a file appears under its SHA-256 only when it is
+// complete, checked and safe on disk.
 //
 //   <root>/blobs/ab/abcdef...   complete blobs, read-only
-//   <root>/uploads/<uuid>.<sha256>.<size>   parts of uploads, each with what has been written so far
+//   <root>/uploads/<uuid>.<sha256>.<size>   incomplete uploads:
+//                                           the bytes written so far
 //
-// A write is flushed (fdatasync) before it is acknowledged as committed; a finished one is hashed while it is written (and
-// from the start again after a restart), renamed, and its folder synced. Memory: one buffer a stream. Threads: different uploads
-// and reads run side by side; one upload is written by one caller at a time (Aborted otherwise).
+// A write is flushed (fdatasync) before it is acknowledged as committed; a finished one is hashed
+// while it is written (and from the start again after a restart), renamed, and its folder synced.
+// Memory: one buffer a stream. Threads: different uploads and reads run side by side; one upload is
+// written by one caller at a time (Aborted otherwise).
 #ifndef MENDEL_SERVER_STORE_BLOB_STORE_H_
 #define MENDEL_SERVER_STORE_BLOB_STORE_H_
 
@@ -65,17 +68,19 @@ class BlobReader {
 class BlobWriter {
  public:
   virtual ~BlobWriter() = default;
-  /// Where the next byte goes.
+  /// Offset of the next byte.
   virtual int64_t offset() const = 0;
-  /// OutOfRange beyond the announced size, ResourceExhausted on a full disk or limit (what is written so far stays).
+  /// OutOfRange beyond the announced size, ResourceExhausted on a full disk or limit (earlier bytes
+  /// stay).
   virtual absl::Status Append(std::string_view bytes) = 0;
-  /// Makes what was appended safe; it is then what Status tells.
+  /// Makes the appended bytes safe; Status then reports them.
   virtual absl::Status Commit() = 0;
-  /// Ends the upload: the size and the hash must be the announced ones (DataLoss otherwise, and the upload is thrown away).
+  /// Ends the upload: the size and the hash must be the announced ones (otherwise DataLoss, and the
+  /// upload is deleted).
   virtual absl::Status Finish() = 0;
 };
 
-/// A file of the store as List tells it.
+/// A file of the store as List reports it.
 struct BlobEntry {
   BlobId blob;
   int64_t touched_micros = 0;  ///< wall time of the last Touch, or of its completion
@@ -87,29 +92,34 @@ class BlobStore {
   virtual bool Contains(const BlobId& blob) = 0;
   /// NotFound when the upload is unknown and the blob absent; complete when the blob is there.
   virtual absl::StatusOr<UploadStatus> Status(const UploadId& upload) = 0;
-  /// Opens an upload at its committed size, which must be `offset` (OutOfRange tells it otherwise). AlreadyExists when the blob is
-  /// there.
-  virtual absl::StatusOr<std::unique_ptr<BlobWriter>> OpenUpload(const UploadId& upload, int64_t offset) = 0;
+  /// Opens an upload at its committed size, which must be `offset` (OutOfRange reports it
+  /// otherwise). AlreadyExists when the blob is there.
+  virtual absl::StatusOr<std::unique_ptr<BlobWriter>> OpenUpload(const UploadId& upload,
+                                                                 int64_t offset) = 0;
   virtual absl::StatusOr<std::unique_ptr<BlobReader>> OpenBlob(const BlobId& blob) = 0;
   /// Path of the blob's file, for a worker's read-only view of it.
   virtual absl::StatusOr<std::string> Path(const BlobId& blob) = 0;
-  /// Takes a file of this machine as a blob (hashed, copied or moved, synced).
+  /// Makes a file of this machine a blob (hashed, copied or moved, synced).
   virtual absl::StatusOr<BlobId> Adopt(const std::string& path) = 0;
-  /// Keeps a blob from garbage collection for the retention time from now on (FindMissingBlobs promised that it is there). To
-  /// promise a blob, Touch it first and then ask Contains: a collection that runs meanwhile then either spares it or has it gone.
+  /// Keeps a blob from garbage collection for the retention time from now on (FindMissingBlobs
+  /// promised its existence). To promise a blob, Touch it first and then call Contains: a
+  /// concurrent collection then either keeps the blob or has already deleted it.
   virtual void Touch(const BlobId& blob) = 0;
-  /// Deletes blobs that are not in `referenced` and were last touched before `wall_micros`, and uploads as old. Returns bytes
-  /// freed.
-  virtual absl::StatusOr<int64_t> Sweep(const std::set<std::string>& referenced, int64_t wall_micros) = 0;
+  /// Deletes blobs that are not in `referenced` and were last touched before `wall_micros`, and
+  /// uploads as old. Returns bytes freed.
+  virtual absl::StatusOr<int64_t> Sweep(const std::set<std::string>& referenced,
+                                        int64_t wall_micros) = 0;
   virtual absl::StatusOr<int64_t> TotalBytes() = 0;
   /// Every complete blob, sorted by digest.
   virtual absl::StatusOr<std::vector<BlobEntry>> List() = 0;
-  /// Hashes every blob; one sentence a bad one.
+  /// Hashes every blob; returns one sentence per bad one.
   virtual absl::StatusOr<std::vector<std::string>> Check() = 0;
 };
 
 class Clock;
-absl::StatusOr<std::unique_ptr<BlobStore>> OpenBlobStore(const std::string& root, const BlobLimits& limits, const Clock& clock);
+absl::StatusOr<std::unique_ptr<BlobStore>> OpenBlobStore(const std::string& root,
+                                                         const BlobLimits& limits,
+                                                         const Clock& clock);
 
 }  // namespace mendel::server
 

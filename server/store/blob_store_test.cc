@@ -26,7 +26,9 @@ std::string Bytes(size_t size, uint64_t seed) {
   return bytes;
 }
 
-BlobId IdOf(const std::string& bytes) { return {Sha256Hex(bytes), static_cast<int64_t>(bytes.size())}; }
+BlobId IdOf(const std::string& bytes) {
+  return {Sha256Hex(bytes), static_cast<int64_t>(bytes.size())};
+}
 
 UploadId UploadOf(const std::string& bytes, int number = 0) {
   return {Cat("00000000-0000-4000-8000-00000000000", number), IdOf(bytes)};
@@ -65,16 +67,20 @@ TEST(BlobNames, HaveOneSpelling) {
   const std::string digest(64, 'a');
   EXPECT_EQ(BlobName(*ParseBlobName(Cat("blobs/", digest, "/12"))), Cat("blobs/", digest, "/12"));
   for (const std::string& bad :
-       {std::string(), Cat("blobs/", digest), Cat("blobs/", digest, "/"), Cat("blobs/", digest, "/-1"),
-        Cat("blobs/", digest, "/+1"), Cat("blobs/", digest, "/01"), Cat("blobs/", digest, "/1/"),
-        Cat("blobs/", std::string(64, 'A'), "/1"), Cat("blobs/", std::string(63, 'a'), "./1"), Cat("blobs/../", digest, "/1"),
-        Cat("blobs/", digest, "/99999999999999999999"), Cat("/blobs/", digest, "/1"), std::string("blobs/\0", 7)}) {
+       {std::string(), Cat("blobs/", digest), Cat("blobs/", digest, "/"),
+        Cat("blobs/", digest, "/-1"), Cat("blobs/", digest, "/+1"), Cat("blobs/", digest, "/01"),
+        Cat("blobs/", digest, "/1/"), Cat("blobs/", std::string(64, 'A'), "/1"),
+        Cat("blobs/", std::string(63, 'a'), "./1"), Cat("blobs/../", digest, "/1"),
+        Cat("blobs/", digest, "/99999999999999999999"), Cat("/blobs/", digest, "/1"),
+        std::string("blobs/\0", 7)}) {
     EXPECT_EQ(ParseBlobName(bad).status().code(), Code::kInvalidArgument) << bad;
   }
   const std::string uuid = "01234567-89ab-4cde-8f01-23456789abcd";
   EXPECT_EQ(ParseUploadName(Cat("uploads/", uuid, "/blobs/", digest, "/1"))->uuid, uuid);
-  for (const std::string& bad : {Cat("uploads/", uuid, "/blobs/", digest), Cat("uploads/../../etc/passwd/blobs/", digest, "/1"),
-                                 Cat("uploads/", std::string(36, 'a'), "/blobs/", digest, "/1"), Cat("blobs/", digest, "/1")}) {
+  for (const std::string& bad : {Cat("uploads/", uuid, "/blobs/", digest),
+                                 Cat("uploads/../../etc/passwd/blobs/", digest, "/1"),
+                                 Cat("uploads/", std::string(36, 'a'), "/blobs/", digest, "/1"),
+                                 Cat("blobs/", digest, "/1")}) {
     EXPECT_EQ(ParseUploadName(bad).status().code(), Code::kInvalidArgument) << bad;
   }
 }
@@ -154,7 +160,8 @@ TEST_F(Blobs, WrongBytesAreThrownAway) {
 
 TEST_F(Blobs, LimitsHold) {
   Reopen({.max_blob_bytes = 100, .max_total_bytes = 150});
-  EXPECT_EQ(blobs_->OpenUpload(UploadOf(Bytes(101, 4)), 0).status().code(), Code::kResourceExhausted);
+  EXPECT_EQ(blobs_->OpenUpload(UploadOf(Bytes(101, 4)), 0).status().code(),
+            Code::kResourceExhausted);
   ASSERT_TRUE(Put(Bytes(100, 5)).ok());
   EXPECT_EQ(Put(Bytes(51, 6)).code(), Code::kResourceExhausted);
   ASSERT_TRUE(Put(Bytes(50, 7)).ok()) << "what was refused is not counted";
@@ -176,10 +183,11 @@ TEST_F(Blobs, HostileNamesAndLinksAreRefused) {
   std::filesystem::create_symlink(secret, place);
   EXPECT_FALSE(blobs_->Contains(blob));
   EXPECT_EQ(blobs_->OpenBlob(blob).status().code(), Code::kNotFound);
-  std::filesystem::create_symlink(secret, root_ + "/uploads/" + UploadOf(bytes).uuid + "." + blob.sha256 + ".20");
+  std::filesystem::create_symlink(
+      secret, root_ + "/uploads/" + UploadOf(bytes).uuid + "." + blob.sha256 + ".20");
   EXPECT_FALSE(blobs_->OpenUpload(UploadOf(bytes), 0).ok());
   EXPECT_FALSE(blobs_->Adopt(place).ok());
-  EXPECT_EQ(blobs_->Check()->size(), 1U) << "and told";
+  EXPECT_EQ(blobs_->Check()->size(), 1U) << "and reported";
   std::filesystem::remove(place);
   std::filesystem::create_hard_link(secret, place);
   EXPECT_FALSE(blobs_->OpenBlob(blob).ok()) << "another name of the file could change it";
@@ -275,7 +283,8 @@ TEST_F(Blobs, ManyStreamsAtOnce) {
       auto writer = blobs_->OpenUpload(upload, 0);
       if (absl::IsAlreadyExists(writer.status())) continue;
       ASSERT_TRUE(writer.ok()) << writer.status();
-      for (size_t at = 0; at < bytes.size(); at += 10'000) ASSERT_TRUE((*writer)->Append(bytes.substr(at, 10'000)).ok());
+      for (size_t at = 0; at < bytes.size(); at += 10'000)
+        ASSERT_TRUE((*writer)->Append(bytes.substr(at, 10'000)).ok());
       ASSERT_TRUE((*writer)->Finish().ok());
       EXPECT_EQ(Get(upload.blob), bytes);
     }

@@ -1,4 +1,4 @@
-// What is in the store, what of it nobody needs, and whether it is intact.
+// Listing, garbage collection and checks of the store.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -18,14 +18,18 @@ Fd ExistingShard(const BlobFolder& folder, const std::string& name) {
   return Fd(openat(folder.blobs(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// Deletes one file unless it was touched in the meantime. Set aside under a name that nobody asks for, looked at again, and only
-/// then deleted: whoever touched it before has kept it, whoever comes after finds it missing.
-absl::StatusOr<int64_t> SweepOne(const BlobFolder& folder, int shard, const std::string& name, int64_t wall_micros) {
+/// Deletes one file unless it was touched in the meantime. The file is renamed, checked
+/// again, and only then deleted. An earlier touch keeps it, and a later reader finds it
+/// missing.
+absl::StatusOr<int64_t> SweepOne(const BlobFolder& folder, int shard, const std::string& name,
+                                 int64_t wall_micros) {
   const std::string aside = Cat(name, ".swept");
-  if (renameat(shard, name.c_str(), folder.uploads(), aside.c_str()) != 0) return FileError("sweeping a blob", errno);
+  if (renameat(shard, name.c_str(), folder.uploads(), aside.c_str()) != 0)
+    return FileError("sweeping a blob", errno);
   const std::optional<FileInfo> info = Inspect(folder.uploads(), aside);
   if (info.has_value() && info->touched_micros >= wall_micros) {
-    if (renameat(folder.uploads(), aside.c_str(), shard, name.c_str()) != 0) return FileError("sparing a blob", errno);
+    if (renameat(folder.uploads(), aside.c_str(), shard, name.c_str()) != 0)
+      return FileError("sparing a blob", errno);
     return 0;
   }
   if (unlinkat(folder.uploads(), aside.c_str(), 0) != 0) return FileError("sweeping a blob", errno);
@@ -37,19 +41,24 @@ absl::StatusOr<int64_t> SweepUploads(BlobFolder& folder, int64_t wall_micros) {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names(folder.uploads()));
   for (const std::string& name : names) {
     const std::optional<FileInfo> info = Inspect(folder.uploads(), name);
-    if (!info.has_value() || info->touched_micros >= wall_micros || folder.Committed(name).has_value()) continue;
+    if (!info.has_value() || info->touched_micros >= wall_micros ||
+        folder.Committed(name).has_value())
+      continue;
     if (unlinkat(folder.uploads(), name.c_str(), 0) == 0) freed += info->size;
   }
   return freed;
 }
 
-/// One sentence when the file is not what its name says; empty when it is.
+/// One sentence when the file does not match its name; empty when it does.
 std::string CheckOne(int shard, const std::string& shard_name, const std::string& name) {
   const std::string shown = Cat("blobs/", shard_name, "/", name);
-  if (!IsDigest(name) || !absl::StartsWith(name, shard_name)) return Cat(shown, ": not a blob's name");
+  if (!IsDigest(name) || !absl::StartsWith(name, shard_name))
+    return Cat(shown, ": not a blob's name");
   const absl::StatusOr<Fd> file = OpenFile(shard, name, O_RDONLY);
-  // Swept since it was listed: fine.
-  if (!file.ok()) return absl::IsNotFound(file.status()) ? "" : Cat(shown, ": ", std::string(file.status().message()));
+  // A file swept after the listing is no error.
+  if (!file.ok())
+    return absl::IsNotFound(file.status()) ? ""
+                                           : Cat(shown, ": ", std::string(file.status().message()));
   const absl::StatusOr<FileInfo> info = Inspect(file->get());
   if (!info.ok()) return Cat(shown, ": ", std::string(info.status().message()));
   Sha256 hash;
@@ -70,23 +79,26 @@ absl::StatusOr<std::vector<BlobEntry>> ListBlobs(const BlobFolder& folder) {
     MENDEL_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names(shard.get()));
     for (const std::string& name : names) {
       const std::optional<FileInfo> info = Inspect(shard.get(), name);
-      if (info.has_value() && IsDigest(name)) entries.push_back({{name, info->size}, info->touched_micros});
+      if (info.has_value() && IsDigest(name))
+        entries.push_back({{name, info->size}, info->touched_micros});
     }
   }
   return entries;
 }
 
-absl::StatusOr<int64_t> SweepBlobs(BlobFolder& folder, const std::set<std::string>& referenced, int64_t wall_micros) {
+absl::StatusOr<int64_t> SweepBlobs(BlobFolder& folder, const std::set<std::string>& referenced,
+                                   int64_t wall_micros) {
   MENDEL_ASSIGN_OR_RETURN(const std::vector<BlobEntry> entries, ListBlobs(folder));
   int64_t freed = 0;
   for (const BlobEntry& entry : entries) {
     if (referenced.contains(entry.blob.sha256) || entry.touched_micros >= wall_micros) continue;
     MENDEL_ASSIGN_OR_RETURN(const Fd shard, folder.Shard(entry.blob.sha256));
-    MENDEL_ASSIGN_OR_RETURN(const int64_t bytes, SweepOne(folder, shard.get(), entry.blob.sha256, wall_micros));
+    MENDEL_ASSIGN_OR_RETURN(const int64_t bytes,
+                            SweepOne(folder, shard.get(), entry.blob.sha256, wall_micros));
     freed += bytes;
   }
   MENDEL_ASSIGN_OR_RETURN(const int64_t uploads, SweepUploads(folder, wall_micros));
-  // Other processes may write to the same folder: now and then the count must be made anew.
+  // Other processes may write to the same folder, so the count is renewed sometimes.
   MENDEL_RETURN_IF_ERROR(folder.Recount().status());
   return freed + uploads;
 }

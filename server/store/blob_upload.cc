@@ -1,4 +1,4 @@
-// Writing: uploads that can be resumed, and files of this machine that are taken in.
+// Writing: uploads that can be resumed, and blobs from files of this machine.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -14,12 +14,14 @@
 namespace mendel::server {
 namespace {
 
-/// Bytes that may wait to be written to the disk before the writer waits for them: a flood of dirty pages stalls everybody else.
+/// Unsynced bytes above which the writer waits for the disk: too many dirty pages stall all other
+/// processes.
 constexpr int64_t kMostUnsynced = int64_t{32} << 20;
 
 class FileWriter final : public BlobWriter {
  public:
-  FileWriter(std::shared_ptr<BlobFolder> folder, UploadId upload, Fd file, FileInfo info, std::unique_ptr<Sha256> hash)
+  FileWriter(std::shared_ptr<BlobFolder> folder, UploadId upload, Fd file, FileInfo info,
+             std::unique_ptr<Sha256> hash)
       : folder_(std::move(folder)),
         upload_(std::move(upload)),
         name_(UploadFileName(upload_)),
@@ -71,11 +73,13 @@ class FileWriter final : public BlobWriter {
   absl::Status Finish() override {
     if (hash_ == nullptr) return absl::FailedPreconditionError("the upload has ended");
     const std::string found = std::exchange(hash_, nullptr)->HexDigest();
-    if (offset_ == upload_.blob.size && found == upload_.blob.sha256) return folder_->Install(file_.get(), name_, found);
+    if (offset_ == upload_.blob.size && found == upload_.blob.sha256)
+      return folder_->Install(file_.get(), name_, found);
     unlinkat(folder_->uploads(), name_.c_str(), 0);
     folder_->Unreserve(offset_);
     return absl::DataLossError(Cat("the upload has ", offset_, " bytes with the hash ", found,
-                                   " and is thrown away; announced were ", upload_.blob.size, " with ", upload_.blob.sha256));
+                                   " and is thrown away; announced were ", upload_.blob.size,
+                                   " with ", upload_.blob.sha256));
   }
 
  private:
@@ -89,10 +93,12 @@ class FileWriter final : public BlobWriter {
   std::unique_ptr<Sha256> hash_;  // of the first offset_ bytes; null once finished
 };
 
-/// The hash of what an earlier writer left.
-absl::StatusOr<std::unique_ptr<Sha256>> HashSoFar(BlobFolder& folder, const std::string& name, int file, const FileInfo& info) {
+/// The hash of an earlier writer's bytes.
+absl::StatusOr<std::unique_ptr<Sha256>> HashSoFar(BlobFolder& folder, const std::string& name,
+                                                  int file, const FileInfo& info) {
   BlobFolder::Paused paused = folder.Resume(name);
-  if (paused.hash != nullptr && paused.offset == info.size && paused.inode == info.inode) return std::move(paused.hash);
+  if (paused.hash != nullptr && paused.offset == info.size && paused.inode == info.inode)
+    return std::move(paused.hash);
   auto hash = std::make_unique<Sha256>();
   MENDEL_RETURN_IF_ERROR(HashFile(file, info.size, *hash));
   return hash;
@@ -112,7 +118,8 @@ absl::StatusOr<BlobId> CopyHashed(BlobFolder& folder, int from, int to) {
     MENDEL_RETURN_IF_ERROR(folder.Reserve(got));
     hash.Update(std::string_view(buffer.get(), static_cast<size_t>(got)));
     for (ssize_t done = 0; done < got;) {
-      const ssize_t written = pwrite(to, buffer.get() + done, static_cast<size_t>(got - done), blob.size + done);
+      const ssize_t written =
+          pwrite(to, buffer.get() + done, static_cast<size_t>(got - done), blob.size + done);
       if (written < 0 && errno == EINTR) continue;
       if (written <= 0) return FileError("copying a file", errno);
       done += written;
@@ -125,29 +132,35 @@ absl::StatusOr<BlobId> CopyHashed(BlobFolder& folder, int from, int to) {
 
 }  // namespace
 
-std::string UploadFileName(const UploadId& upload) { return Cat(upload.uuid, ".", upload.blob.sha256, ".", upload.blob.size); }
+std::string UploadFileName(const UploadId& upload) {
+  return Cat(upload.uuid, ".", upload.blob.sha256, ".", upload.blob.size);
+}
 
-absl::StatusOr<std::unique_ptr<BlobWriter>> OpenBlobUpload(std::shared_ptr<BlobFolder> folder, const UploadId& upload,
-                                                           int64_t offset) {
+absl::StatusOr<std::unique_ptr<BlobWriter>> OpenBlobUpload(std::shared_ptr<BlobFolder> folder,
+                                                           const UploadId& upload, int64_t offset) {
   const std::string name = UploadFileName(upload);
   MENDEL_ASSIGN_OR_RETURN(Fd file, OpenFile(folder->uploads(), name, O_RDWR | O_CREAT));
-  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) return absl::AbortedError("the upload is being written by another call");
-  // The one who had the lock before may have finished it, or thrown it away.
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+    return absl::AbortedError("the upload is being written by another call");
+  // The previous owner of the lock may have finished or deleted the upload.
   MENDEL_ASSIGN_OR_RETURN(const FileInfo info, Inspect(file.get()));
   const std::optional<FileInfo> named = Inspect(folder->uploads(), name);
-  if (!named.has_value() || named->inode != info.inode) return absl::AbortedError("the upload has just ended; ask for its status");
-  if (offset != info.size) return absl::OutOfRangeError(Cat("the upload goes on at byte ", info.size, ", not ", offset));
+  if (!named.has_value() || named->inode != info.inode)
+    return absl::AbortedError("the upload has just ended; request its status");
+  if (offset != info.size)
+    return absl::OutOfRangeError(Cat("the upload goes on at byte ", info.size, ", not ", offset));
   if (info.size == 0) MENDEL_RETURN_IF_ERROR(SyncFolder(folder->uploads()));
   MENDEL_RETURN_IF_ERROR(folder->Sync(file.get()));
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<Sha256> hash, HashSoFar(*folder, name, file.get(), info));
-  return std::make_unique<FileWriter>(std::move(folder), upload, std::move(file), info, std::move(hash));
+  return std::make_unique<FileWriter>(std::move(folder), upload, std::move(file), info,
+                                      std::move(hash));
 }
 
 absl::StatusOr<int64_t> UploadedBytes(BlobFolder& folder, const UploadId& upload) {
   const std::string name = UploadFileName(upload);
   if (const std::optional<int64_t> open = folder.Committed(name)) return *open;
   MENDEL_ASSIGN_OR_RETURN(const Fd file, OpenFile(folder.uploads(), name, O_RDWR));
-  // What a writer that is gone left unsynced counts once it is safe.
+  // Unsynced bytes of an earlier writer count once they are safe.
   MENDEL_RETURN_IF_ERROR(folder.Sync(file.get()));
   MENDEL_ASSIGN_OR_RETURN(const FileInfo info, Inspect(file.get()));
   return info.size;
@@ -157,9 +170,10 @@ absl::StatusOr<BlobId> AdoptFile(BlobFolder& folder, const std::string& path) {
   MENDEL_ASSIGN_OR_RETURN(const Fd from, OpenFile(AT_FDCWD, path, O_RDONLY));
   const std::string name = absl::StrFormat("%016x.adopt", FreshEntropy()[0]);
   MENDEL_ASSIGN_OR_RETURN(const Fd to, OpenFile(folder.uploads(), name, O_RDWR | O_CREAT | O_EXCL));
-  // A copy even where a link would do: whoever wrote the file may still have it open.
+  // The file is copied even where a link is possible: its writer may still have it open.
   const absl::StatusOr<BlobId> blob = CopyHashed(folder, from.get(), to.get());
-  const absl::Status status = blob.ok() ? folder.Install(to.get(), name, blob->sha256) : blob.status();
+  const absl::Status status =
+      blob.ok() ? folder.Install(to.get(), name, blob->sha256) : blob.status();
   if (status.ok()) return blob;
   unlinkat(folder.uploads(), name.c_str(), 0);
   folder.Recount().status().IgnoreError();

@@ -15,7 +15,8 @@ uint64_t ChangeSignal::Wait(uint64_t seen, int64_t timeout_micros) {
   using std::chrono::steady_clock;
   constexpr auto kPollPeriod = std::chrono::milliseconds(200);
   // A day is as good as for ever, and cannot overflow.
-  const auto end = steady_clock::now() + std::chrono::microseconds(std::clamp<int64_t>(timeout_micros, 0, 86'400'000'000));
+  const auto end = steady_clock::now() + std::chrono::microseconds(std::clamp<int64_t>(
+                                             timeout_micros, 0, 86'400'000'000));
   std::unique_lock lock(mutex_);
   while (number_ == seen) {
     const auto now = steady_clock::now();

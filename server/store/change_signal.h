@@ -12,7 +12,8 @@ namespace mendel::server {
 /// A number that grows with every change. Thread-safe.
 class ChangeSignal {
  public:
-  /// `poll` tells whether something outside this process changed; one of the waiting threads calls it every 200 milliseconds.
+  /// `poll` reports whether something outside this process changed; one of the waiting threads
+  /// calls it every 200 milliseconds.
   explicit ChangeSignal(std::function<bool()> poll) : poll_(std::move(poll)) {}
 
   void Notify();

@@ -1,6 +1,8 @@
-// The tests that every JobStore passes, whatever is behind it. An executable of tests lists the sources conformance_*.cc and says
+// The tests that every JobStore passes, whatever is behind it. An executable of tests lists the
+// sources conformance_*.cc and says
 //
-//   INSTANTIATE_TEST_SUITE_P(Sqlite, JobStoreConformance, testing::Values(BackendParam{...}), BackendName);
+//   INSTANTIATE_TEST_SUITE_P(Sqlite, JobStoreConformance, testing::Values(BackendParam{...}),
+//   BackendName);
 #ifndef MENDEL_SERVER_STORE_CONFORMANCE_H_
 #define MENDEL_SERVER_STORE_CONFORMANCE_H_
 
@@ -35,8 +37,8 @@ class TestClock final : public Clock {
   std::atomic<int64_t> steady_ = 1;
 };
 
-/// A folder of its own, removed at the end. In memory where the machine has such a place: killed processes lose nothing there
-/// either, and only the loss of power would.
+/// A folder of its own, removed at the end. In memory where the machine has such a place: killed
+/// processes lose nothing there either, and only the loss of power would.
 class TestFolder {
  public:
   TestFolder();
@@ -58,10 +60,13 @@ class StoreBackend {
 
 struct BackendParam {
   std::string name;
-  /// Null with a reason on standard output when this machine cannot have it: the tests then say SKIP.
+  /// Null with a reason on standard output when this machine cannot have it: the tests then say
+  /// SKIP.
   std::function<std::unique_ptr<StoreBackend>()> make;
 };
-inline std::string BackendName(const testing::TestParamInfo<BackendParam>& info) { return info.param.name; }
+inline std::string BackendName(const testing::TestParamInfo<BackendParam>& info) {
+  return info.param.name;
+}
 inline void PrintTo(const BackendParam& param, std::ostream* out) { *out << param.name; }
 
 class JobStoreConformance : public testing::TestWithParam<BackendParam> {
@@ -70,7 +75,8 @@ class JobStoreConformance : public testing::TestWithParam<BackendParam> {
   void TearDown() override;
 
   /// A job in the queue.
-  StoredJob Submit(const std::string& client = "alice", int32_t priority = 0, const std::string& request_id = "");
+  StoredJob Submit(const std::string& client = "alice", int32_t priority = 0,
+                   const std::string& request_id = "");
   /// The next job, leased for a minute from the clock's now; fails the test when there is none.
   StoredJob Claim(const std::string& owner = "worker");
   v1::JobState StateOf(const std::string& name);
@@ -88,7 +94,8 @@ Outcome Succeeded(uint64_t plan_seed);
 std::vector<std::string> NamesOf(const std::vector<StoredJob>& jobs);
 /// Runs `body` in as many threads at once.
 void InThreads(int count, const std::function<void(int)>& body);
-/// Runs `body` in a child process, started while this one has no other threads; returns its pid. The body's value is the exit code.
+/// Runs `body` in a child process, started while this one has no other threads; returns its pid.
+/// The body's value is the exit code.
 int InChild(const std::function<int()>& body);
 /// Waits for a child; its exit code, or minus the signal that killed it.
 int WaitForChild(int pid);

@@ -1,4 +1,4 @@
-// Submitting, listing, cancelling, and the journal.
+// Submitting, listing, canceling, and the journal.
 #include <set>
 
 #include "absl/status/status.h"
@@ -37,12 +37,15 @@ TEST_P(JobStoreConformance, UnknownJobsAreNotFound) {
 TEST_P(JobStoreConformance, SameRequestIdGivesTheSameJob) {
   const StoredJob first = Submit("alice", 0, "once");
   EXPECT_EQ(Submit("alice", 0, "once").job.name(), first.job.name());
-  EXPECT_NE(Submit("bob", 0, "once").job.name(), first.job.name()) << "request ids belong to a client";
+  EXPECT_NE(Submit("bob", 0, "once").job.name(), first.job.name())
+      << "request ids belong to a client";
   EXPECT_NE(Submit().job.name(), Submit().job.name()) << "an empty id is never the same";
-  EXPECT_EQ(store_->Submit(SpecOf(2), "alice", "once", 0, {}).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(store_->Submit(SpecOf(2), "alice", "once", 0, {}).status().code(),
+            absl::StatusCode::kAlreadyExists);
   // Whatever became of it, and however full the queue is.
   ASSERT_TRUE(store_->CancelJob(first.job.name()).ok());
-  const auto again = store_->Submit(SpecOf(1), "alice", "once", 0, {.pending_total = 1, .pending_per_client = 1});
+  const auto again =
+      store_->Submit(SpecOf(1), "alice", "once", 0, {.pending_total = 1, .pending_per_client = 1});
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->job.name(), first.job.name());
   EXPECT_EQ(again->job.state(), v1::JOB_STATE_CANCELLED);
@@ -50,26 +53,31 @@ TEST_P(JobStoreConformance, SameRequestIdGivesTheSameJob) {
 
 TEST_P(JobStoreConformance, SameRequestIdAtOnceGivesOneJob) {
   std::vector<std::string> names(8);
-  InThreads(8, [&](int i) { names[static_cast<size_t>(i)] = Submit("alice", 0, "once").job.name(); });
+  InThreads(8,
+            [&](int i) { names[static_cast<size_t>(i)] = Submit("alice", 0, "once").job.name(); });
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), 1U);
 }
 
 TEST_P(JobStoreConformance, RequestsAnsweredWithoutAJobAreRemembered) {
   EXPECT_EQ(*store_->FindRequest("alice", "", SpecOf(1)), std::nullopt);
-  EXPECT_EQ(*store_->RememberRequest("alice", "", SpecOf(1), "plans/p"), "plans/p") << "an empty id is never known";
+  EXPECT_EQ(*store_->RememberRequest("alice", "", SpecOf(1), "plans/p"), "plans/p")
+      << "an empty id is never known";
   EXPECT_EQ(*store_->RememberRequest("alice", "once", SpecOf(1), "plans/p"), "plans/p");
-  EXPECT_EQ(*store_->RememberRequest("alice", "once", SpecOf(1), "plans/q"), "plans/p") << "the first answer counts";
+  EXPECT_EQ(*store_->RememberRequest("alice", "once", SpecOf(1), "plans/q"), "plans/p")
+      << "the first answer counts";
   EXPECT_EQ(**store_->FindRequest("alice", "once", SpecOf(1)), "plans/p");
   EXPECT_EQ(*store_->FindRequest("bob", "once", SpecOf(1)), std::nullopt);
-  for (const auto code : {store_->FindRequest("alice", "once", SpecOf(2)).status().code(),
-                          store_->RememberRequest("alice", "once", SpecOf(2), "plans/q").status().code(),
-                          store_->Submit(SpecOf(2), "alice", "once", 0, {}).status().code()}) {
+  for (const auto code :
+       {store_->FindRequest("alice", "once", SpecOf(2)).status().code(),
+        store_->RememberRequest("alice", "once", SpecOf(2), "plans/q").status().code(),
+        store_->Submit(SpecOf(2), "alice", "once", 0, {}).status().code()}) {
     EXPECT_EQ(code, absl::StatusCode::kAlreadyExists);
   }
   const std::string job = Submit("alice", 0, "twice").job.name();
   EXPECT_EQ(**store_->FindRequest("alice", "twice", SpecOf(1)), job);
   EXPECT_EQ(*store_->RememberRequest("alice", "twice", SpecOf(1), "plans/p"), job);
-  EXPECT_EQ(store_->FindRequest("alice", "twice", SpecOf(2)).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(store_->FindRequest("alice", "twice", SpecOf(2)).status().code(),
+            absl::StatusCode::kAlreadyExists);
   clock_.Advance(1'000'000);
   ASSERT_TRUE(store_->DeleteEndedBefore(clock_.WallMicros()).ok());
   EXPECT_EQ(*store_->FindRequest("alice", "once", SpecOf(2)), std::nullopt);
@@ -77,7 +85,8 @@ TEST_P(JobStoreConformance, RequestsAnsweredWithoutAJobAreRemembered) {
 }
 
 TEST_P(JobStoreConformance, WritersAtOnceDoNotDisturbEachOther) {
-  // More writers than connections, a third of them refused: whatever shares a commit, each gets its own answer.
+  // More writers than connections, a third of them refused: whatever shares a commit, each gets its
+  // own answer.
   constexpr int kWriters = 24;
   constexpr int kRounds = 5;
   Submit();
@@ -110,7 +119,8 @@ TEST_P(JobStoreConformance, NamesOfClientsMayBeOdd) {
 }
 
 TEST_P(JobStoreConformance, TextThatIsNoUtf8IsRefusedOrCleaned) {
-  EXPECT_EQ(store_->Submit(SpecOf(1), "a\xff", "", 0, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(store_->Submit(SpecOf(1), "a\xff", "", 0, {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
   const StoredJob job = Submit();
   const StoredJob held = Claim();
   EXPECT_EQ(held.job.name(), job.job.name()) << "the refused one is not there";
@@ -128,7 +138,8 @@ TEST_P(JobStoreConformance, LimitsHoldUnderConcurrentSubmissions) {
   std::atomic<int> accepted = 0;
   InThreads(6, [&](int i) {
     for (int k = 0; k < 6; ++k) {
-      const auto job = store_->Submit(SpecOf(1), Cat("client", i % 2), "", 0, {.pending_total = 12, .pending_per_client = 7});
+      const auto job = store_->Submit(SpecOf(1), Cat("client", i % 2), "", 0,
+                                      {.pending_total = 12, .pending_per_client = 7});
       if (job.ok()) {
         ++accepted;
       } else {
@@ -156,7 +167,8 @@ TEST_P(JobStoreConformance, PagesAreStableWhileJobsAreAdded) {
     token = page->next_token;
     Submit("bob");
   } while (!token.empty());
-  EXPECT_EQ(seen, expected) << "newest first; what came after the first page does not disturb the others";
+  EXPECT_EQ(seen, expected)
+      << "newest first; what came after the first page does not disturb the others";
 }
 
 TEST_P(JobStoreConformance, TheLastPageHasNoToken) {
@@ -191,12 +203,15 @@ TEST_P(JobStoreConformance, ListsByStateAndClient) {
   const auto page = store_->ListJobs({.states = {v1::JOB_STATE_CANCELLED}, .client = ""}, 0, "");
   ASSERT_TRUE(page.ok()) << page.status();
   EXPECT_EQ(NamesOf(page->items), std::vector<std::string>{cancelled.job.name()});
-  const auto two = store_->ListJobs({.states = {v1::JOB_STATE_CANCELLED, v1::JOB_STATE_PENDING}, .client = "alice"}, 0, "");
+  const auto two = store_->ListJobs(
+      {.states = {v1::JOB_STATE_CANCELLED, v1::JOB_STATE_PENDING}, .client = "alice"}, 0, "");
   ASSERT_TRUE(two.ok()) << two.status();
-  EXPECT_EQ(NamesOf(two->items), (std::vector<std::string>{pending.job.name(), cancelled.job.name()}));
+  EXPECT_EQ(NamesOf(two->items),
+            (std::vector<std::string>{pending.job.name(), cancelled.job.name()}));
   const auto counts = store_->CountJobs();
   ASSERT_TRUE(counts.ok());
-  EXPECT_EQ(*counts, (std::map<v1::JobState, int64_t>{{v1::JOB_STATE_PENDING, 2}, {v1::JOB_STATE_CANCELLED, 1}}));
+  EXPECT_EQ(*counts, (std::map<v1::JobState, int64_t>{{v1::JOB_STATE_PENDING, 2},
+                                                      {v1::JOB_STATE_CANCELLED, 1}}));
 }
 
 TEST_P(JobStoreConformance, QueuePositionsTakeClientsInTurn) {
@@ -204,7 +219,8 @@ TEST_P(JobStoreConformance, QueuePositionsTakeClientsInTurn) {
   const StoredJob a1 = Submit("alice");
   const StoredJob a2 = Submit("alice", 5);
   const StoredJob b0 = Submit("bob");
-  EXPECT_EQ(store_->GetJob(a2.job.name())->job.queue_position(), 0) << "the highest priority of its client";
+  EXPECT_EQ(store_->GetJob(a2.job.name())->job.queue_position(), 0)
+      << "the highest priority of its client";
   EXPECT_EQ(store_->GetJob(b0.job.name())->job.queue_position(), 0);
   EXPECT_EQ(store_->GetJob(a0.job.name())->job.queue_position(), 2) << "after a2 and b0";
   EXPECT_EQ(store_->GetJob(a1.job.name())->job.queue_position(), 3);
@@ -218,10 +234,14 @@ TEST_P(JobStoreConformance, CancelInEveryState) {
   const StoredJob held = Claim();
   EXPECT_EQ(held.job.name(), running.job.name()) << "a cancelled job is not claimed";
   EXPECT_EQ(store_->CancelJob(running.job.name())->job.state(), v1::JOB_STATE_CANCELLING);
-  EXPECT_EQ(store_->CancelJob(running.job.name())->job.state(), v1::JOB_STATE_CANCELLING) << "twice is once";
-  EXPECT_EQ(store_->Renew(running.job.name(), held.fence, 9).value_or(v1::JOB_STATE_UNSPECIFIED), v1::JOB_STATE_CANCELLING);
-  ASSERT_TRUE(store_->Finish(running.job.name(), held.fence, Succeeded(1)).ok()) << "the best so far is kept";
-  EXPECT_EQ(store_->CancelJob(running.job.name())->job.state(), v1::JOB_STATE_SUCCEEDED) << "an ended job stays";
+  EXPECT_EQ(store_->CancelJob(running.job.name())->job.state(), v1::JOB_STATE_CANCELLING)
+      << "twice is once";
+  EXPECT_EQ(store_->Renew(running.job.name(), held.fence, 9).value_or(v1::JOB_STATE_UNSPECIFIED),
+            v1::JOB_STATE_CANCELLING);
+  ASSERT_TRUE(store_->Finish(running.job.name(), held.fence, Succeeded(1)).ok())
+      << "the best so far is kept";
+  EXPECT_EQ(store_->CancelJob(running.job.name())->job.state(), v1::JOB_STATE_SUCCEEDED)
+      << "an ended job stays";
 }
 
 TEST_P(JobStoreConformance, DeleteOnlyWhatHasEnded) {

@@ -18,7 +18,8 @@ TEST_P(JobStoreConformance, ClaimsAreFairBetweenClients) {
   const StoredJob c0 = Submit("carol");
   std::vector<StoredJob> claimed;
   for (int i = 0; i < 6; ++i) claimed.push_back(Claim());
-  // Nobody holds one: the highest priority. Then clients without a job: oldest first. Then those with one, ...
+  // Nobody holds one: the highest priority. Then clients without a job: oldest first. Then those
+  // with one, ...
   EXPECT_EQ(NamesOf(claimed), NamesOf({a2, b1, c0, a0, b0, a1}));
   EXPECT_FALSE(store_->Claim("worker", 1, {})->has_value());
 }
@@ -48,9 +49,9 @@ TEST_P(JobStoreConformance, WorkersTakeWhatTheyHaveTheDeviceFor) {
   EXPECT_EQ(take({"cpu", "cuda"}), gpu);
 }
 
-TEST_P(JobStoreConformance, RefitsGoWhereTheirPlanCanBeGated) {
+TEST_P(JobStoreConformance, RebindsGoWhereTheirPlanCanBeGated) {
   uint64_t plans = 0;
-  const auto refit_of = [&](const std::string& device, bool unmeasured) {
+  const auto rebind_of = [&](const std::string& device, bool unmeasured) {
     v1::JobSpec spec = SpecOf(1);
     EXPECT_TRUE(store_->Submit(spec, "maker", "", 10, {}).ok());
     const auto made = store_->Claim("worker", clock_.WallMicros() + 60'000'000, {});
@@ -58,19 +59,23 @@ TEST_P(JobStoreConformance, RefitsGoWhereTheirPlanCanBeGated) {
     outcome.plan->set_device(device);
     outcome.plan->set_isa("sm_90");
     outcome.plan->set_unmeasured(unmeasured);
-    EXPECT_TRUE(made.ok() && made->has_value() && store_->Finish((*made)->job.name(), (*made)->fence, outcome).ok());
+    EXPECT_TRUE(made.ok() && made->has_value() &&
+                store_->Finish((*made)->job.name(), (*made)->fence, outcome).ok());
     spec.mutable_refit_plan()->set_plan(outcome.plan->name());
     spec.mutable_refit_plan()->set_model("models/m");
     const auto job = store_->Submit(spec, "alice", "", 0, {});
     EXPECT_TRUE(job.ok()) << job.status();
     return job.ok() ? *job : StoredJob{};
   };
-  const StoredJob gpu = refit_of("cuda", false);
+  const StoredJob gpu = rebind_of("cuda", false);
   EXPECT_EQ(gpu.device, "cuda");
-  EXPECT_FALSE(store_->Claim("worker", clock_.WallMicros() + 60'000'000, {"cpu", "cuda:sm_90"})->has_value()) << "it has no GPU";
-  const StoredJob predicted = refit_of("cuda", true);
-  const StoredJob cpu = refit_of("cpu", false);
-  EXPECT_EQ(*store_->CountPendingByDevice(), (std::map<std::string, int64_t>{{"cpu", 1}, {"cuda", 1}, {"cuda:sm_90", 1}}));
+  EXPECT_FALSE(
+      store_->Claim("worker", clock_.WallMicros() + 60'000'000, {"cpu", "cuda:sm_90"})->has_value())
+      << "it has no GPU";
+  const StoredJob predicted = rebind_of("cuda", true);
+  const StoredJob cpu = rebind_of("cpu", false);
+  EXPECT_EQ(*store_->CountPendingByDevice(),
+            (std::map<std::string, int64_t>{{"cpu", 1}, {"cuda", 1}, {"cuda:sm_90", 1}}));
   const auto take = [&](const std::vector<std::string>& devices) {
     const auto job = store_->Claim("worker", clock_.WallMicros() + 60'000'000, devices);
     return job.ok() && job->has_value() ? **job : StoredJob{};
@@ -103,19 +108,22 @@ TEST_P(JobStoreConformance, LateWorkersAreRefused) {
   const StoredJob job = Submit();
   const StoredJob late = Claim("late");
   clock_.Advance(61'000'000);
-  EXPECT_EQ(store_->ExpireLeases(clock_.WallMicros(), 3).value_or(std::vector<std::string>{}), NamesOf({job}));
+  EXPECT_EQ(store_->ExpireLeases(clock_.WallMicros(), 3).value_or(std::vector<std::string>{}),
+            NamesOf({job}));
   const auto refused = [&](int64_t fence) {
     v1::JobEvent event;
     event.set_warning("late");
     EXPECT_EQ(store_->Renew(job.job.name(), fence, 1).status().code(), absl::StatusCode::kAborted);
     EXPECT_EQ(store_->AppendEvent(job.job.name(), fence, event).code(), absl::StatusCode::kAborted);
-    EXPECT_EQ(store_->Finish(job.job.name(), fence, Succeeded(1)).code(), absl::StatusCode::kAborted);
+    EXPECT_EQ(store_->Finish(job.job.name(), fence, Succeeded(1)).code(),
+              absl::StatusCode::kAborted);
     EXPECT_EQ(store_->Release(job.job.name(), fence).code(), absl::StatusCode::kAborted);
   };
   refused(late.fence);
   const StoredJob next = Claim("next");
   refused(late.fence);
-  EXPECT_EQ(store_->GetPlan(PlanOf(1).name()).status().code(), absl::StatusCode::kNotFound) << "a refused result leaves nothing";
+  EXPECT_EQ(store_->GetPlan(PlanOf(1).name()).status().code(), absl::StatusCode::kNotFound)
+      << "a refused result leaves nothing";
   ASSERT_TRUE(store_->Finish(job.job.name(), next.fence, Succeeded(2)).ok());
   refused(late.fence);
   EXPECT_EQ(store_->GetJob(job.job.name())->job.plan(), PlanOf(2).name());
@@ -126,11 +134,16 @@ TEST_P(JobStoreConformance, FinishStoresThePlanWithTheOutcome) {
   const StoredJob held = Claim();
   EXPECT_EQ(store_
                 ->Finish(job.job.name(), held.fence,
-                         {.state = v1::JOB_STATE_RUNNING, .error = {}, .plan = {}, .verdict = {}, .bundle = {}})
+                         {.state = v1::JOB_STATE_RUNNING,
+                          .error = {},
+                          .plan = {},
+                          .verdict = {},
+                          .bundle = {}})
                 .code(),
             absl::StatusCode::kInvalidArgument);
   ASSERT_TRUE(store_->Finish(job.job.name(), held.fence, Succeeded(4)).ok());
-  EXPECT_TRUE(store_->Finish(job.job.name(), held.fence, Succeeded(4)).ok()) << "again, because the answer was lost";
+  EXPECT_TRUE(store_->Finish(job.job.name(), held.fence, Succeeded(4)).ok())
+      << "again, because the answer was lost";
   const auto plan = store_->GetPlan(PlanOf(4).name());
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->job(), job.job.name());
@@ -152,7 +165,8 @@ TEST_P(JobStoreConformance, FailuresKeepTheirReason) {
   ASSERT_TRUE(store_->Finish(job.job.name(), held.fence, outcome).ok());
   const auto ended = store_->GetJob(job.job.name());
   EXPECT_EQ(ended->job.error().message(), "out of memory");
-  EXPECT_EQ(store_->ReferencedBlobs().value_or(std::vector<std::string>{}), std::vector<std::string>{std::string(64, 'b')});
+  EXPECT_EQ(store_->ReferencedBlobs().value_or(std::vector<std::string>{}),
+            std::vector<std::string>{std::string(64, 'b')});
 }
 
 TEST_P(JobStoreConformance, LostWorkersAreRetriedThenFail) {
@@ -166,7 +180,7 @@ TEST_P(JobStoreConformance, LostWorkersAreRetriedThenFail) {
   const auto failed = store_->GetJob(job.job.name());
   EXPECT_EQ(failed->job.state(), v1::JOB_STATE_FAILED);
   EXPECT_NE(failed->job.error().message(), "");
-  // One that is being cancelled is not tried again.
+  // One that is being canceled is not tried again.
   const StoredJob other = Submit();
   Claim();
   ASSERT_TRUE(store_->CancelJob(other.job.name()).ok());
@@ -196,7 +210,8 @@ TEST_P(JobStoreConformance, ClockJumpsNeverGiveTwoResults) {
   EXPECT_TRUE(store_->ExpireLeases(clock_.WallMicros(), 3)->empty());
   clock_.Set(-5'000'001);
   EXPECT_TRUE(store_->ExpireLeases(clock_.WallMicros(), 3)->empty());
-  EXPECT_EQ(store_->Finish(job.job.name(), first.fence, Succeeded(1)).code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(store_->Finish(job.job.name(), first.fence, Succeeded(1)).code(),
+            absl::StatusCode::kAborted);
   EXPECT_TRUE(store_->Finish(job.job.name(), second.fence, Succeeded(2)).ok());
   // A job of the past is listed after one of the future: order is that of submission.
   const StoredJob newer = Submit();
@@ -218,7 +233,8 @@ TEST_P(JobStoreConformance, EventsAreNumberedAndThinnedOut) {
   }
   v1::JobEvent state;
   state.set_state(v1::JOB_STATE_SUCCEEDED);
-  EXPECT_EQ(store_->AppendEvent(job.job.name(), held.fence, state).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(store_->AppendEvent(job.job.name(), held.fence, state).code(),
+            absl::StatusCode::kInvalidArgument);
   const auto events = store_->Events(job.job.name(), 0, 10'000);
   ASSERT_TRUE(events.ok()) << events.status();
   EXPECT_LT(events->size(), 600U) << "old progress goes";
@@ -226,7 +242,8 @@ TEST_P(JobStoreConformance, EventsAreNumberedAndThinnedOut) {
   EXPECT_EQ((*events)[0].state(), v1::JOB_STATE_PENDING);
   EXPECT_EQ((*events)[1].state(), v1::JOB_STATE_RUNNING);
   EXPECT_EQ((*events)[2].warning(), "careful");
-  for (size_t i = 1; i < events->size(); ++i) EXPECT_GT((*events)[i].sequence(), (*events)[i - 1].sequence());
+  for (size_t i = 1; i < events->size(); ++i)
+    EXPECT_GT((*events)[i].sequence(), (*events)[i - 1].sequence());
   EXPECT_EQ(events->back().sequence(), 643);
   const auto read = store_->GetJob(job.job.name());
   EXPECT_EQ(read->job.last_sequence(), 643);
@@ -237,12 +254,16 @@ TEST_P(JobStoreConformance, EventsAreNumberedAndThinnedOut) {
 }
 
 /// Claims and finishes until nothing is left; calls `done` for each.
-void Work(JobStore& store, const std::string& owner, const std::function<void(const StoredJob&)>& done) {
+void Work(JobStore& store, const std::string& owner,
+          const std::function<void(const StoredJob&)>& done) {
   for (;;) {
     const auto job = store.Claim(owner, 4'000'000'000'000'000, {});
     ASSERT_TRUE(job.ok()) << job.status();
     if (!job->has_value()) return;
-    ASSERT_TRUE(store.Finish((*job)->job.name(), (*job)->fence, Succeeded(static_cast<uint64_t>((*job)->job.priority()))).ok());
+    ASSERT_TRUE(store
+                    .Finish((*job)->job.name(), (*job)->fence,
+                            Succeeded(static_cast<uint64_t>((*job)->job.priority())))
+                    .ok());
     done(**job);
   }
 }

@@ -15,7 +15,8 @@ namespace mendel::server {
 
 TestFolder::TestFolder() {
   const bool in_memory = access("/dev/shm", W_OK) == 0;
-  std::string pattern = Cat(in_memory ? std::string("/dev/shm/") : testing::TempDir(), "mendel_store_XXXXXX");
+  std::string pattern =
+      Cat(in_memory ? std::string("/dev/shm/") : testing::TempDir(), "mendel_store_XXXXXX");
   const char* made = mkdtemp(pattern.data());
   EXPECT_NE(made, nullptr) << pattern;
   path_ = pattern;
@@ -47,7 +48,8 @@ void JobStoreConformance::TearDown() {
   EXPECT_EQ(*violations, std::vector<std::string>());
 }
 
-StoredJob JobStoreConformance::Submit(const std::string& client, int32_t priority, const std::string& request_id) {
+StoredJob JobStoreConformance::Submit(const std::string& client, int32_t priority,
+                                      const std::string& request_id) {
   const auto job = store_->Submit(SpecOf(1), client, request_id, priority, {});
   EXPECT_TRUE(job.ok()) << job.status();
   return job.value_or(StoredJob{});

@@ -1,7 +1,8 @@
-// Faults: a process that submits, claims, finishes and uploads is killed at random moments; disks are full or read-only. What was
-// acknowledged must be there afterwards, and nothing half-written may be seen.
+// Faults: a process that submits, claims, finishes and uploads is killed at random moments; disks
+// are full or read-only. Acknowledged data must be there afterwards, and no partial write may be
+// visible.
 //
-// MENDEL_FAULT_MOMENTS (20) and MENDEL_FAULT_SEED (1) say how often and where.
+// MENDEL_FAULT_MOMENTS (20) and MENDEL_FAULT_SEED (1) choose the number and the moments.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -63,7 +64,8 @@ absl::StatusOr<Stores> OpenStores(const std::string& folder, const Clock& clock)
   return stores;
 }
 
-/// The process that will be killed. Whatever a store has acknowledged it tells at once, one line each, in a single write.
+/// The process that will be killed. It reports every acknowledgement of a store at once, one line
+/// each, in a single write.
 class Victim {
  public:
   Victim(const std::string& folder, const Clock& clock, uint64_t seed, int acknowledgements)
@@ -86,7 +88,7 @@ class Victim {
   }
 
  private:
-  void Tell(const std::string& line) const {
+  void Report(const std::string& line) const {
     const std::string text = line + "\n";
     if (write(out_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) _exit(4);
   }
@@ -99,7 +101,7 @@ class Victim {
     const std::string client = Cat("client", rng_.Below(3));
     const auto job = stores_.jobs->Submit(spec, client, NewUuid(rng_), 0, {});
     Demand(job.status());
-    Tell("job " + job->job.name());
+    Report("job " + job->job.name());
   }
 
   void Upload() {
@@ -109,18 +111,19 @@ class Victim {
     const auto writer = stores_.blobs->OpenUpload(*ParseUploadName(name), 0);
     Demand(writer.status());
     while ((*writer)->offset() < blob.size) {
-      Demand((*writer)->Append(bytes.substr(static_cast<size_t>((*writer)->offset()), 1 + rng_.Below(60'000))));
+      Demand((*writer)->Append(
+          bytes.substr(static_cast<size_t>((*writer)->offset()), 1 + rng_.Below(60'000))));
       Demand((*writer)->Commit());
-      Tell(Cat("committed ", name, " ", (*writer)->offset()));
+      Report(Cat("committed ", name, " ", (*writer)->offset()));
     }
     Demand((*writer)->Finish());
-    Tell(Cat("blob ", BlobName(blob)));
+    Report(Cat("blob ", BlobName(blob)));
     v1::Model model;
     model.set_name("models/" + blob.sha256);
     model.add_files()->mutable_digest()->set_sha256(blob.sha256);
     model.mutable_files(0)->mutable_digest()->set_size_bytes(blob.size);
     Demand(stores_.jobs->PutModel(model).status());
-    Tell("model " + model.name() + " " + BlobName(blob));
+    Report("model " + model.name() + " " + BlobName(blob));
   }
 
   void Work() {
@@ -142,7 +145,7 @@ class Victim {
     outcome.plan->set_name("plans/" + blob->sha256);
     outcome.plan->set_blob(BlobName(*blob));
     Demand(stores_.jobs->Finish(name, fence, outcome));
-    Tell("plan " + outcome.plan->name() + " " + BlobName(*blob) + " " + name);
+    Report("plan " + outcome.plan->name() + " " + BlobName(*blob) + " " + name);
   }
 
   Stores stores_;
@@ -151,34 +154,36 @@ class Victim {
   const int out_;
 };
 
-/// Runs a victim until a random moment; returns what it told.
+/// Runs a victim until a random moment; returns its reports.
 std::vector<std::string> KillAtRandom(const std::string& folder, const Clock& clock, Rng& rng) {
   std::array<int, 2> ends = {};
   EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
   const uint64_t seed = rng.Next();
   const int pid = InChild([&]() -> int { Victim(folder, clock, seed, ends[1]).Run(); });
   close(ends[1]);
-  // So many acknowledgements, however long they take, and then some moment more; one in eight is killed while it opens the stores.
+  // The victim is killed a random moment after a number of acknowledgements, however long they
+  // take; one in eight is killed while it opens the stores.
   const auto wanted = static_cast<int64_t>(rng.Below(8) == 0 ? 0 : 1 + rng.Below(40));
-  std::string told;
+  std::string description;
   std::array<char, 65536> buffer;
   ssize_t got = 1;
-  while (got > 0 && std::count(told.begin(), told.end(), '\n') < wanted) {
+  while (got > 0 && std::count(description.begin(), description.end(), '\n') < wanted) {
     got = read(ends[0], buffer.data(), buffer.size());
-    told.append(buffer.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    description.append(buffer.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
   }
   std::this_thread::sleep_for(std::chrono::microseconds(rng.Below(5'000)));
   kill(pid, SIGKILL);
-  while ((got = read(ends[0], buffer.data(), buffer.size())) > 0) told.append(buffer.data(), static_cast<size_t>(got));
+  while ((got = read(ends[0], buffer.data(), buffer.size())) > 0)
+    description.append(buffer.data(), static_cast<size_t>(got));
   close(ends[0]);
   EXPECT_EQ(WaitForChild(pid), -SIGKILL) << "the process ended by itself, by a refusal of a store";
   std::vector<std::string> lines;
-  std::istringstream stream(told);
+  std::istringstream stream(description);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
   return lines;
 }
 
-/// One acknowledged line against what the stores have.
+/// Compares one acknowledged line with the stores.
 void ExpectKept(const std::string& line, Stores& stores) {
   std::istringstream words(line);
   std::string kind;
@@ -192,11 +197,15 @@ void ExpectKept(const std::string& line, Stores& stores) {
     EXPECT_TRUE(stores.blobs->Contains(*ParseBlobName(name))) << line;
   } else if (kind == "committed") {
     const auto status = stores.blobs->Status(*ParseUploadName(name));
-    EXPECT_TRUE(status.ok() && status->committed >= std::stoll(more)) << line << ": " << status.status();
+    EXPECT_TRUE(status.ok() && status->committed >= std::stoll(more))
+        << line << ": " << status.status();
   } else {
-    EXPECT_TRUE(kind == "model" ? stores.jobs->GetModel(name).ok() : stores.jobs->GetPlan(name).ok()) << line;
+    EXPECT_TRUE(kind == "model" ? stores.jobs->GetModel(name).ok()
+                                : stores.jobs->GetPlan(name).ok())
+        << line;
     EXPECT_TRUE(stores.blobs->Contains(*ParseBlobName(more))) << line;
-    EXPECT_TRUE(job.empty() || stores.jobs->GetJob(job)->job.state() == v1::JOB_STATE_SUCCEEDED) << line;
+    EXPECT_TRUE(job.empty() || stores.jobs->GetJob(job)->job.state() == v1::JOB_STATE_SUCCEEDED)
+        << line;
   }
 }
 
@@ -210,14 +219,16 @@ TEST(Faults, KilledAtAnyMomentNothingIsLost) {
   size_t kept = 0;
   double slowest = 0;
   for (int64_t moment = 0; moment < moments; ++moment) {
-    // A folder lives through several kills; everything in it is checked after each, so it must not grow for ever.
+    // A folder serves for several kills. All its content is checked after each, so it must not grow
+    // forever.
     if (moment % 10 == 0) {
       folder.emplace();
       kept += std::exchange(acknowledged, {}).size();
     }
     const std::string where = Cat("MENDEL_FAULT_SEED=", seed, ", moment ", moment);
     SCOPED_TRACE(where);
-    for (std::string& line : KillAtRandom(folder->path(), clock, rng)) acknowledged.push_back(std::move(line));
+    for (std::string& line : KillAtRandom(folder->path(), clock, rng))
+      acknowledged.push_back(std::move(line));
     const auto start = steady_clock::now();
     auto stores = OpenStores(folder->path(), clock);
     ASSERT_TRUE(stores.ok()) << stores.status();
@@ -229,8 +240,8 @@ TEST(Faults, KilledAtAnyMomentNothingIsLost) {
     if (testing::Test::HasFailure()) return;
   }
   kept += acknowledged.size();
-  std::printf("%lld moments, %zu acknowledged writes kept, slowest recovery %.3f s\n", static_cast<long long>(moments), kept,
-              slowest);
+  std::printf("%lld moments, %zu acknowledged writes kept, slowest recovery %.3f s\n",
+              static_cast<long long>(moments), kept, slowest);
   EXPECT_GT(static_cast<int64_t>(kept), moments) << "the victims did next to nothing";
 }
 
@@ -241,7 +252,8 @@ bool MountTiny(const std::string& folder, const char* size) {
   return mount("tmpfs", folder.c_str(), "tmpfs", 0, size) == 0;
 }
 
-/// Fills the disk through both stores, frees it again and goes on. Returns 0, or the number of what went wrong.
+/// Fills the disk through both stores, frees it again and continues. Returns 0, or the number of
+/// the failed step.
 int FillTheDisk(const std::string& folder, const std::function<void()>& free_space) {
   const TestClock clock;
   auto stores = OpenStores(folder, clock);
@@ -253,9 +265,11 @@ int FillTheDisk(const std::string& folder, const std::function<void()>& free_spa
   if (!writer.ok()) return 11;
   const absl::Status full = (*writer)->Append(bytes);
   if (full.code() != Code::kResourceExhausted) return 12;
-  // What is written so far stays.
+  // Bytes written so far stay.
   const int64_t written = (*writer)->offset();
-  if (!(*writer)->Commit().ok() || stores->blobs->Status(upload)->committed != written || written == 0) return 13;
+  if (!(*writer)->Commit().ok() || stores->blobs->Status(upload)->committed != written ||
+      written == 0)
+    return 13;
   std::vector<std::string> names;
   absl::Status refused;
   for (int i = 0; i < 20'000 && refused.ok(); ++i) {
@@ -269,12 +283,18 @@ int FillTheDisk(const std::string& folder, const std::function<void()>& free_spa
   }
   free_space();
   if (!stores->jobs->Submit(SpecOf(1), "c", "", 0, {}).ok()) return 16;
-  if (!(*writer)->Append(std::string_view(bytes).substr(static_cast<size_t>(written))).ok() || !(*writer)->Finish().ok()) return 17;
+  if (!(*writer)->Append(std::string_view(bytes).substr(static_cast<size_t>(written))).ok() ||
+      !(*writer)->Finish().ok())
+    return 17;
   stores = OpenStores(folder, clock);
   if (!stores.ok()) return 18;
-  if (!stores->jobs->Check()->empty() || !stores->blobs->Check()->empty() || !stores->blobs->Contains(upload.blob)) return 19;
+  if (!stores->jobs->Check()->empty() || !stores->blobs->Check()->empty() ||
+      !stores->blobs->Contains(upload.blob))
+    return 19;
   const auto counts = stores->jobs->CountJobs();
-  return counts.ok() && counts->at(v1::JOB_STATE_PENDING) == static_cast<int64_t>(names.size()) + 1 ? 0 : 20;
+  return counts.ok() && counts->at(v1::JOB_STATE_PENDING) == static_cast<int64_t>(names.size()) + 1
+             ? 0
+             : 20;
 }
 
 TEST(Faults, FullDiskLosesNothing) {
@@ -286,7 +306,9 @@ TEST(Faults, FullDiskLosesNothing) {
     std::ofstream(filler) << std::string(3'500'000, 'f');
     return FillTheDisk(folder.path(), [&] { std::filesystem::remove(filler); });
   }));
-  if (code == kCannotMount) GTEST_SKIP() << "SKIP: this machine lets nobody mount a tmpfs; the file size limit is tested alone";
+  if (code == kCannotMount)
+    GTEST_SKIP()
+        << "SKIP: this machine lets nobody mount a tmpfs; the file size limit is tested alone";
   EXPECT_EQ(code, 0);
 }
 
@@ -315,8 +337,10 @@ TEST(Faults, ReadOnlyFolderIsRefused) {
   ASSERT_EQ(chmod(folder.path().c_str(), 0555), 0);
   EXPECT_EQ(WaitForChild(InChild([&] {
               if (geteuid() == 0 && setuid(65534) != 0) return 3;
-              return int{OpenBlobStore(folder.path() + "/new", {}, clock).status().code() != Code::kPermissionDenied} +
-                     2 * int{OpenBlobStore(folder.path() + "/old", {}, clock).status().code() != Code::kPermissionDenied};
+              return int{OpenBlobStore(folder.path() + "/new", {}, clock).status().code() !=
+                         Code::kPermissionDenied} +
+                     2 * int{OpenBlobStore(folder.path() + "/old", {}, clock).status().code() !=
+                             Code::kPermissionDenied};
             })),
             0);
   ASSERT_EQ(chmod(folder.path().c_str(), 0700), 0);

@@ -42,18 +42,20 @@ class Checker {
   /// Everything that names a blob must find it.
   absl::Status CheckReferences() {
     constexpr int kPage = 1000;
-    MENDEL_RETURN_IF_ERROR(ForAll([&](const std::string& token) { return jobs_.ListModels(kPage, token); },
-                                  [&](const v1::Model& model) {
-                                    ++report_.models;
-                                    for (const v1::ModelFile& file : model.files()) {
-                                      Demand({file.digest().sha256(), file.digest().size_bytes()}, model.name());
-                                    }
-                                  }));
-    MENDEL_RETURN_IF_ERROR(ForAll([&](const std::string& token) { return jobs_.ListPlans("", kPage, token); },
-                                  [&](const v1::Plan& plan) {
-                                    ++report_.plans;
-                                    DemandNamed(plan.blob(), plan.name());
-                                  }));
+    MENDEL_RETURN_IF_ERROR(
+        ForAll([&](const std::string& token) { return jobs_.ListModels(kPage, token); },
+               [&](const v1::Model& model) {
+                 ++report_.models;
+                 for (const v1::ModelFile& file : model.files()) {
+                   Demand({file.digest().sha256(), file.digest().size_bytes()}, model.name());
+                 }
+               }));
+    MENDEL_RETURN_IF_ERROR(
+        ForAll([&](const std::string& token) { return jobs_.ListPlans("", kPage, token); },
+               [&](const v1::Plan& plan) {
+                 ++report_.plans;
+                 DemandNamed(plan.blob(), plan.name());
+               }));
     return ForAll([&](const std::string& token) { return jobs_.ListJobs({}, kPage, token); },
                   [&](const StoredJob& job) {
                     ++report_.jobs;
@@ -64,11 +66,13 @@ class Checker {
   void DemandNamed(const std::string& blob_name, const std::string& by) {
     const absl::StatusOr<BlobId> blob = ParseBlobName(blob_name);
     if (blob.ok()) return Demand(*blob, by);
-    report_.violations.push_back(Cat(by, ": names the blob '", blob_name, "', which is no blob's name"));
+    report_.violations.push_back(
+        Cat(by, ": names the blob '", blob_name, "', which is no blob's name"));
   }
   void Demand(const BlobId& blob, const std::string& by) {
     named_.insert(blob.sha256);
-    if (!blobs_.Contains(blob)) report_.violations.push_back(Cat(by, ": ", BlobName(blob), " is missing"));
+    if (!blobs_.Contains(blob))
+      report_.violations.push_back(Cat(by, ": ", BlobName(blob), " is missing"));
   }
 
   JobStore& jobs_;
@@ -79,6 +83,8 @@ class Checker {
 
 }  // namespace
 
-absl::StatusOr<FsckReport> Fsck(JobStore& jobs, BlobStore& blobs) { return Checker(jobs, blobs).Run(); }
+absl::StatusOr<FsckReport> Fsck(JobStore& jobs, BlobStore& blobs) {
+  return Checker(jobs, blobs).Run();
+}
 
 }  // namespace mendel::server

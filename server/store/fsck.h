@@ -1,4 +1,5 @@
-// The consistency of a data folder: the job store, the blobs, and whether one has what the other names.
+// The consistency of a data folder: the job store, the blobs, and whether one has what the other
+// names.
 #ifndef MENDEL_SERVER_STORE_FSCK_H_
 #define MENDEL_SERVER_STORE_FSCK_H_
 
@@ -22,7 +23,8 @@ struct FsckReport {
   int64_t plans = 0;
   int64_t blobs = 0;
   int64_t bytes = 0;         ///< of blobs
-  int64_t unreferenced = 0;  ///< blobs that nothing names: garbage, or uploads that no model has taken yet. No violation.
+  int64_t unreferenced = 0;  ///< blobs that nothing names: garbage, or uploads that no model has
+                             ///< taken yet. No violation.
 };
 
 /// Reads everything, every blob's bytes included.

@@ -78,11 +78,15 @@ TEST_F(DataFolder, GarbageGoesByAgeAndSize) {
   Put("garbage");
   clock_.Advance(2 * kHour);
   Put("fresh");
-  GarbagePolicy policy = {.retain_jobs_micros = 3 * kHour, .retain_blobs_micros = 3 * kHour, .target_bytes = 0, .dry_run = false};
+  GarbagePolicy policy = {.retain_jobs_micros = 3 * kHour,
+                          .retain_blobs_micros = 3 * kHour,
+                          .target_bytes = 0,
+                          .dry_run = false};
   EXPECT_EQ(CollectGarbage(*jobs_, *blobs_, policy, clock_.WallMicros())->bytes, 0) << "too young";
   policy.target_bytes = 12;
   policy.dry_run = true;
-  EXPECT_EQ(CollectGarbage(*jobs_, *blobs_, policy, clock_.WallMicros())->bytes, 7) << "too much: older than an hour";
+  EXPECT_EQ(CollectGarbage(*jobs_, *blobs_, policy, clock_.WallMicros())->bytes, 7)
+      << "too much: older than an hour";
   EXPECT_EQ(blobs_->List()->size(), 3U) << "a dry run";
   policy.dry_run = false;
   EXPECT_EQ(CollectGarbage(*jobs_, *blobs_, policy, clock_.WallMicros())->bytes, 7);

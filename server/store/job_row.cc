@@ -9,10 +9,13 @@
 namespace mendel::server {
 
 bool HasEnded(v1::JobState state) {
-  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED || state == v1::JOB_STATE_CANCELLED;
+  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED ||
+         state == v1::JOB_STATE_CANCELLED;
 }
 
-bool IsLeased(v1::JobState state) { return state == v1::JOB_STATE_RUNNING || state == v1::JOB_STATE_CANCELLING; }
+bool IsLeased(v1::JobState state) {
+  return state == v1::JOB_STATE_RUNNING || state == v1::JOB_STATE_CANCELLING;
+}
 
 google::protobuf::Timestamp ToTimestamp(int64_t micros) {
   google::protobuf::Timestamp time;
@@ -25,7 +28,10 @@ google::protobuf::Timestamp ToTimestamp(int64_t micros) {
 
 std::string DeviceOfColumn(const std::string& column) { return column.empty() ? "cpu" : column; }
 
-std::string JobColumns() { return "job.id, job.request_id, job.lease_owner, job.lease_until, job.fence, job.body, job.device"; }
+std::string JobColumns() {
+  return "job.id, job.request_id, job.lease_owner, job.lease_until, job.fence, job.body, "
+         "job.device";
+}
 
 absl::StatusOr<JobRow> ReadJob(const SqlRow& row) {
   JobRow job;
@@ -35,12 +41,14 @@ absl::StatusOr<JobRow> ReadJob(const SqlRow& row) {
   job.stored.lease_until_micros = row.Int(3);
   job.stored.fence = row.Int(4);
   job.stored.device = DeviceOfColumn(row.Bytes(6));
-  if (!job.stored.job.ParseFromString(row.Bytes(5))) return absl::DataLossError(Cat("job ", job.id, " cannot be read"));
+  if (!job.stored.job.ParseFromString(row.Bytes(5)))
+    return absl::DataLossError(Cat("job ", job.id, " cannot be read"));
   return job;
 }
 
 absl::StatusOr<JobRow> LoadJob(SqlConnection& sql, const std::string& name, bool to_change) {
-  const std::string query = Cat("SELECT ", JobColumns(), " FROM job WHERE name = ?1", to_change ? "{lock}" : "");
+  const std::string query =
+      Cat("SELECT ", JobColumns(), " FROM job WHERE name = ?1", to_change ? "{lock}" : "");
   MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, {name}));
   if (rows.empty()) return absl::NotFoundError(Cat("there is no job '", name, "'"));
   return ReadJob(rows.front());
@@ -55,10 +63,14 @@ absl::Status SaveJob(SqlConnection& sql, const JobRow& row) {
   }
   const std::string body = stored.job.SerializeAsString();
   // A message with text that is not UTF-8 can be written, but never read again.
-  if (!v1::Job().ParseFromString(body)) return InvalidInput("a text of ", stored.job.name(), " is not UTF-8");
+  if (!v1::Job().ParseFromString(body))
+    return InvalidInput("a text of ", stored.job.name(), " is not UTF-8");
   return sql
-      .Run("UPDATE job SET state = ?2, lease_owner = ?3, lease_until = ?4, fence = ?5, ended = ?6, body = ?7 WHERE id = ?1",
-           {row.id, int64_t{stored.job.state()}, stored.lease_owner, stored.lease_until_micros, stored.fence, ended, body})
+      .Run(
+          "UPDATE job SET state = ?2, lease_owner = ?3, lease_until = ?4, fence = ?5, ended = ?6, "
+          "body = ?7 WHERE id = ?1",
+          {row.id, int64_t{stored.job.state()}, stored.lease_owner, stored.lease_until_micros,
+           stored.fence, ended, body})
       .status();
 }
 
@@ -67,18 +79,21 @@ absl::Status AddEvent(SqlConnection& sql, JobRow& row, v1::JobEvent event, int64
   row.stored.job.set_last_sequence(sequence);
   event.set_sequence(sequence);
   *event.mutable_time() = ToTimestamp(now_micros);
-  // What workers print comes here.
+  // Texts of workers arrive here.
   if (event.has_warning()) event.set_warning(CleanUtf8(event.warning()));
   if (event.has_progress()) {
     event.mutable_progress()->set_phase(CleanUtf8(event.progress().phase()));
     event.mutable_progress()->set_detail(CleanUtf8(event.progress().detail()));
   }
-  const EventKind kind = event.has_state() ? kStateEvent : event.has_progress() ? kProgressEvent : kWarningEvent;
+  const EventKind kind = event.has_state()      ? kStateEvent
+                         : event.has_progress() ? kProgressEvent
+                                                : kWarningEvent;
   if (kind == kProgressEvent) *row.stored.job.mutable_progress() = event.progress();
-  MENDEL_RETURN_IF_ERROR(sql.Run("INSERT INTO event (job, sequence, kind, body) VALUES (?1, ?2, ?3, ?4)",
-                                 {row.id, sequence, int64_t{kind}, event.SerializeAsString()})
-                             .status());
-  // Now and then, so that its cost is small.
+  MENDEL_RETURN_IF_ERROR(
+      sql.Run("INSERT INTO event (job, sequence, kind, body) VALUES (?1, ?2, ?3, ?4)",
+              {row.id, sequence, int64_t{kind}, event.SerializeAsString()})
+          .status());
+  // Events are thinned out at intervals, so that the cost is small.
   if (kind != kProgressEvent || sequence % 64 != 0) return absl::OkStatus();
   return sql
       .Run("DELETE FROM event WHERE job = ?1 AND sequence <= ?2 AND kind = ?3",
@@ -89,7 +104,8 @@ absl::Status AddEvent(SqlConnection& sql, JobRow& row, v1::JobEvent event, int64
 absl::Status ChangeState(SqlConnection& sql, JobRow& row, v1::JobState state, int64_t now_micros) {
   v1::Job& job = row.stored.job;
   job.set_state(state);
-  if (state == v1::JOB_STATE_RUNNING && !job.has_start_time()) *job.mutable_start_time() = ToTimestamp(now_micros);
+  if (state == v1::JOB_STATE_RUNNING && !job.has_start_time())
+    *job.mutable_start_time() = ToTimestamp(now_micros);
   if (HasEnded(state)) *job.mutable_end_time() = ToTimestamp(now_micros);
   if (!IsLeased(state)) {
     row.stored.lease_owner.clear();
@@ -109,8 +125,10 @@ absl::Status FillQueuePositions(SqlConnection& sql, std::vector<JobRow>& rows) {
   if (wanted.empty()) return absl::OkStatus();
   MENDEL_ASSIGN_OR_RETURN(
       const SqlRows queue,
-      sql.Run("SELECT id, client FROM job WHERE state = ?1 ORDER BY client, priority DESC, id", {int64_t{v1::JOB_STATE_PENDING}}));
-  // Workers take clients in turn: before the r-th job of a client come r jobs of every other client that has as many.
+      sql.Run("SELECT id, client FROM job WHERE state = ?1 ORDER BY client, priority DESC, id",
+              {int64_t{v1::JOB_STATE_PENDING}}));
+  // Workers serve clients in turn: before a client's r-th job come r jobs of every other client
+  // that has as many.
   std::vector<std::pair<int64_t, int64_t>> ranks;  // id, rank
   std::vector<int64_t> lengths;
   for (size_t i = 0, rank = 0; i < queue.size(); ++i, ++rank) {
@@ -118,7 +136,8 @@ absl::Status FillQueuePositions(SqlConnection& sql, std::vector<JobRow>& rows) {
       lengths.push_back(static_cast<int64_t>(rank));
       rank = 0;
     }
-    if (wanted.contains(queue[i].Int(0))) ranks.emplace_back(queue[i].Int(0), static_cast<int64_t>(rank));
+    if (wanted.contains(queue[i].Int(0)))
+      ranks.emplace_back(queue[i].Int(0), static_cast<int64_t>(rank));
     if (i + 1 == queue.size()) lengths.push_back(static_cast<int64_t>(rank) + 1);
   }
   for (const auto& [id, rank] : ranks) {

@@ -34,9 +34,11 @@ absl::StatusOr<JobRow> ReadJob(const SqlRow& row);
 absl::StatusOr<JobRow> LoadJob(SqlConnection& sql, const std::string& name, bool to_change);
 /// Writes the row back.
 absl::Status SaveJob(SqlConnection& sql, const JobRow& row);
-/// Gives the event the next number and its time and adds it to the journal; the caller saves the row.
+/// Gives the event the next number and its time and adds it to the journal; the caller saves the
+/// row.
 absl::Status AddEvent(SqlConnection& sql, JobRow& row, v1::JobEvent event, int64_t now_micros);
-/// Sets the state, the times that belong to it and its event; gives up the lease unless the new state has one; saves the row.
+/// Sets the state, the times that belong to it and its event; gives up the lease unless the new
+/// state has one; saves the row.
 absl::Status ChangeState(SqlConnection& sql, JobRow& row, v1::JobState state, int64_t now_micros);
 
 bool HasEnded(v1::JobState state);

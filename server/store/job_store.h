@@ -1,13 +1,15 @@
-// What the service remembers: jobs with their events, models and plans. One interface for the embedded store (SQLite) and for
-// PostgreSQL; server/store/conformance.h tests both.
+// The persistent state of the service: jobs with their events, models and plans. One interface for
+// SQLite (embedded) and for PostgreSQL; server/store/conformance.h tests both.
 //
-// Durability: when a call that changes something returns OK, the change survives kill -9 and loss of power. Errors: NotFound,
-// AlreadyExists, FailedPrecondition and ResourceExhausted as stated; Unavailable when the database cannot be reached (try again);
-// anything else is a bug or a broken disk. Times are Clock::WallMicros. Implementations are thread-safe.
+// Durability: when a call that changes something returns OK, the change survives kill -9 and loss
+// of power. Errors: NotFound, AlreadyExists, FailedPrecondition and ResourceExhausted as stated;
+// Unavailable when the database cannot be reached (try again); anything else is a bug or a broken
+// disk. Times are Clock::WallMicros. Implementations are thread-safe.
 //
-// A worker holds a job by a *lease* with a *fence*: a number that grows with every claim. Every write of a worker carries its
-// fence, and the write of a worker that lost its lease (it hung, its machine was cut off) fails with Aborted: at most one worker's
-// result is ever accepted. (Gray and Cheriton, SOSP 1989: leases; Kleppmann: fencing tokens.)
+// A worker keeps a job by a *lease* with a *fence*: a number that grows with every claim. Every
+// write of a worker carries its fence. A write fails with Aborted if the worker lost its lease (it
+// hung, its machine was cut off). At most one worker's result is ever accepted. (Gray and Cheriton,
+// SOSP 1989: leases; Kleppmann: fencing tokens.)
 #ifndef MENDEL_SERVER_STORE_JOB_STORE_H_
 #define MENDEL_SERVER_STORE_JOB_STORE_H_
 
@@ -32,13 +34,14 @@ struct QueueLimits {
   int64_t pending_per_client = 0;
 };
 
-/// A job as stored. `job.queue_position` is filled by Get and List for PENDING jobs; `job.client` names its owner.
+/// A job as stored. `job.queue_position` is filled by Get and List for PENDING jobs; `job.client`
+/// names its owner.
 struct StoredJob {
   v1::Job job;
   std::string request_id;
-  /// What its worker must have (server/store/spec_names.h); "cpu" where that is nothing special.
+  /// The device that the job's worker must have (server/store/spec_names.h); "cpu" by default.
   std::string device;
-  /// Set while a worker holds it.
+  /// Set while a worker has the lease.
   std::string lease_owner;
   int64_t lease_until_micros = 0;
   int64_t fence = 0;
@@ -49,14 +52,15 @@ struct JobFilter {
   std::string client;                ///< empty: all
 };
 
-/// A page, newest first, and the token of the next one (empty: there is none). A bad token is InvalidArgument.
+/// A page, newest first, and the token of the next one (empty: there is none). A bad token is
+/// InvalidArgument.
 template <class T>
 struct Page {
   std::vector<T> items;
   std::string next_token;
 };
 
-/// How a worker's job ended.
+/// The result of a worker's job.
 struct Outcome {
   v1::JobState state = v1::JOB_STATE_FAILED;  ///< SUCCEEDED, FAILED or CANCELLED
   google::rpc::Status error;                  ///< FAILED
@@ -69,82 +73,106 @@ class JobStore {
  public:
   virtual ~JobStore() = default;
 
-  /// Adds a PENDING job and its first event. The same client and non-empty request id: the job of the first call (whatever became
-  /// of it), or AlreadyExists when the specs differ. ResourceExhausted when a limit is reached. `job.name` is chosen here
-  /// (`jobs/{uuid}`). NotFound when a refit's plan is not there: the worker must have the plan's device (Claim).
-  virtual absl::StatusOr<StoredJob> Submit(const v1::JobSpec& spec, const std::string& client, const std::string& request_id,
-                                           int32_t priority, const QueueLimits& limits) = 0;
-  /// The operation (`jobs/...`, `plans/...`) that this client's request with this id led to, or nullopt; AlreadyExists when it had
-  /// another spec. An empty id is never known.
-  virtual absl::StatusOr<std::optional<std::string>> FindRequest(const std::string& client, const std::string& request_id,
+  /// Adds a PENDING job and its first event. The same client and non-empty request id give the
+  /// job of the first call (in any state), or AlreadyExists when the specs differ.
+  /// ResourceExhausted when a limit is reached. `job.name` is chosen here (`jobs/{uuid}`).
+  /// NotFound when a rebind's plan does not exist. Its worker must have the plan's device
+  /// (Claim).
+  virtual absl::StatusOr<StoredJob> Submit(const v1::JobSpec& spec, const std::string& client,
+                                           const std::string& request_id, int32_t priority,
+                                           const QueueLimits& limits) = 0;
+  /// The operation (`jobs/...`, `plans/...`) of this client's request with this id, or nullopt;
+  /// AlreadyExists when it had another spec. An empty id is always unknown.
+  virtual absl::StatusOr<std::optional<std::string>> FindRequest(const std::string& client,
+                                                                 const std::string& request_id,
                                                                  const v1::JobSpec& spec) = 0;
-  /// Remembers that a request was answered by `operation`, without a job of its own, until DeleteEndedBefore. Returns what the id
-  /// has led to: the operation, or that of an earlier call. AlreadyExists as above.
-  virtual absl::StatusOr<std::string> RememberRequest(const std::string& client, const std::string& request_id,
-                                                      const v1::JobSpec& spec, const std::string& operation) = 0;
+  /// Stores that `operation` answered a request, without a job of its own, until
+  /// DeleteEndedBefore. Returns the id's operation: this one, or that of an earlier call.
+  /// AlreadyExists as above.
+  virtual absl::StatusOr<std::string> RememberRequest(const std::string& client,
+                                                      const std::string& request_id,
+                                                      const v1::JobSpec& spec,
+                                                      const std::string& operation) = 0;
   virtual absl::StatusOr<StoredJob> GetJob(const std::string& name) = 0;
-  virtual absl::StatusOr<Page<StoredJob>> ListJobs(const JobFilter& filter, int page_size, const std::string& token) = 0;
-  /// PENDING becomes CANCELLED, RUNNING becomes CANCELLING; other states stay. Returns the job afterwards.
+  virtual absl::StatusOr<Page<StoredJob>> ListJobs(const JobFilter& filter, int page_size,
+                                                   const std::string& token) = 0;
+  /// PENDING becomes CANCELLED, RUNNING becomes CANCELLING; other states stay. Returns the job
+  /// afterwards.
   virtual absl::StatusOr<StoredJob> CancelJob(const std::string& name) = 0;
   /// FailedPrecondition unless the job has ended.
   virtual absl::Status DeleteJob(const std::string& name) = 0;
   /// Events after `after`, in order, at most `limit`.
-  virtual absl::StatusOr<std::vector<v1::JobEvent>> Events(const std::string& name, int64_t after, int limit) = 0;
+  virtual absl::StatusOr<std::vector<v1::JobEvent>> Events(const std::string& name, int64_t after,
+                                                           int limit) = 0;
 
-  /// The next job for a worker, RUNNING and leased until `lease_until_micros`; nullopt when there is none. Fair between clients:
-  /// the client with the fewest leased jobs first, then the highest priority, then the oldest. Counts an attempt. Jobs for a device
-  /// (server/store/spec_names.h) that is not among `devices` are left to other workers.
-  virtual absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner, int64_t lease_until_micros,
-                                                         const std::vector<std::string>& devices) = 0;
-  /// Aborted when the fence is not the job's or the lease was taken away. Returns the state (RUNNING or CANCELLING).
-  virtual absl::StatusOr<v1::JobState> Renew(const std::string& name, int64_t fence, int64_t lease_until_micros) = 0;
-  /// Appends an event and gives it the next number. Progress also becomes `job.progress`. Older progress events may be thinned out.
+  /// The next job for a worker, RUNNING and leased until `lease_until_micros`; nullopt when there
+  /// is none. Fair between clients: the client with the fewest leased jobs first, then the highest
+  /// priority, then the oldest. Counts an attempt. Jobs for a device (server/store/spec_names.h)
+  /// that is not among `devices` stay in the queue.
+  virtual absl::StatusOr<std::optional<StoredJob>> Claim(
+      const std::string& owner, int64_t lease_until_micros,
+      const std::vector<std::string>& devices) = 0;
+  /// Aborted when the fence is not the job's or the lease was lost. Returns the state (RUNNING or
+  /// CANCELLING).
+  virtual absl::StatusOr<v1::JobState> Renew(const std::string& name, int64_t fence,
+                                             int64_t lease_until_micros) = 0;
+  /// Appends an event and gives it the next number. Progress also becomes `job.progress`. Older
+  /// progress events may be thinned out.
   virtual absl::Status AppendEvent(const std::string& name, int64_t fence, v1::JobEvent event) = 0;
   /// Ends a job with its outcome and last event. The plan, if any, is stored with it.
   virtual absl::Status Finish(const std::string& name, int64_t fence, const Outcome& outcome) = 0;
-  /// Puts a leased job back to PENDING without counting the attempt against it (a server that drains).
+  /// Returns a leased job to PENDING without counting the attempt (a server that
+  /// drains).
   virtual absl::Status Release(const std::string& name, int64_t fence) = 0;
-  /// Takes jobs whose lease ended before `now_micros` from their workers: back to PENDING, CANCELLED when it was CANCELLING, or
-  /// FAILED with a reason once `max_attempts` attempts have been made. Returns their names.
-  virtual absl::StatusOr<std::vector<std::string>> ExpireLeases(int64_t now_micros, int max_attempts) = 0;
-  /// Number of jobs a state, for metrics.
+  /// Takes jobs whose lease ended before `now_micros` from their workers. They become PENDING,
+  /// CANCELLED if they were CANCELLING, or FAILED with a reason after `max_attempts` attempts.
+  /// Returns their names.
+  virtual absl::StatusOr<std::vector<std::string>> ExpireLeases(int64_t now_micros,
+                                                                int max_attempts) = 0;
+  /// Number of jobs per state, for metrics.
   virtual absl::StatusOr<std::map<v1::JobState, int64_t>> CountJobs() = 0;
-  /// Number of PENDING jobs a device (StoredJob::device), for metrics.
+  /// Number of PENDING jobs per device (StoredJob::device), for metrics.
   virtual absl::StatusOr<std::map<std::string, int64_t>> CountPendingByDevice() = 0;
-  /// Blocks until something may have changed since `seen` (a number that an earlier call returned; 0 at first) or `timeout_micros`
-  /// have passed; returns the new number. Changes by other processes are noticed within a second.
+  /// Blocks until something may have changed since `seen` (a number that an earlier call returned;
+  /// 0 at first) or `timeout_micros` have passed; returns the new number. Changes by other
+  /// processes are noticed within a second.
   virtual uint64_t WaitForChange(uint64_t seen, int64_t timeout_micros) = 0;
 
-  /// Models and plans. Put of what exists returns what exists.
+  /// Models and plans. Put of an existing one returns it.
   virtual absl::StatusOr<v1::Model> PutModel(const v1::Model& model) = 0;
   virtual absl::StatusOr<v1::Model> GetModel(const std::string& name) = 0;
   virtual absl::StatusOr<Page<v1::Model>> ListModels(int page_size, const std::string& token) = 0;
-  /// FailedPrecondition while a job that has not ended names it.
+  /// FailedPrecondition while an unfinished job names it.
   virtual absl::Status DeleteModel(const std::string& name) = 0;
   virtual absl::StatusOr<v1::Plan> GetPlan(const std::string& name) = 0;
-  virtual absl::StatusOr<Page<v1::Plan>> ListPlans(const std::string& model, int page_size, const std::string& token) = 0;
+  virtual absl::StatusOr<Page<v1::Plan>> ListPlans(const std::string& model, int page_size,
+                                                   const std::string& token) = 0;
   virtual absl::Status DeletePlan(const std::string& name) = 0;
-  /// A plan found earlier for the same work (model, options, device class), or nullopt. `work_key`: server/jobs/work_key.h.
+  /// A plan found earlier for the same work (model, options, device class), or nullopt. `work_key`:
+  /// server/jobs/work_key.h.
   virtual absl::StatusOr<std::optional<v1::Plan>> FindPlan(const std::string& work_key) = 0;
   virtual absl::Status RememberPlan(const std::string& work_key, const std::string& plan) = 0;
 
-  /// Every blob that a model, plan or bundle names (64 hexadecimal digits each); garbage collection keeps these.
+  /// Every blob that a model, plan or bundle names (64 hexadecimal digits each); garbage collection
+  /// keeps these.
   virtual absl::StatusOr<std::vector<std::string>> ReferencedBlobs() = 0;
   /// Deletes ended jobs (and remembered requests) older than this time; returns how many jobs.
   virtual absl::StatusOr<int64_t> DeleteEndedBefore(int64_t wall_micros) = 0;
-  /// Checks invariants (docs/service.md lists them); one sentence a violation, empty when all hold.
+  /// Checks invariants (docs/service.md lists them); one sentence per violation, else empty.
   virtual absl::StatusOr<std::vector<std::string>> Check() = 0;
 };
 
-/// The embedded store: one SQLite file (WAL, synchronous=FULL), several processes on one machine. Creates or migrates it. `clock`
-/// outlives it.
+/// The embedded store: one SQLite file (WAL, synchronous=FULL), several processes on one machine.
+/// Creates or migrates it. `clock` outlives it.
 class Clock;
-absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteStore(const std::string& path, const Clock& clock);
+absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteStore(const std::string& path,
+                                                          const Clock& clock);
 
-/// A PostgreSQL database (`postgresql://...`), for several servers and workers on several machines. Creates or migrates its tables.
-/// Unimplemented when this installation lacks the module, libmendel_postgres.so (`module`: its file; empty: beside the executable
-/// or in ../lib).
-absl::StatusOr<std::unique_ptr<JobStore>> OpenPostgresStore(const std::string& url, const Clock& clock,
+/// A PostgreSQL database (`postgresql://...`), for several servers and workers on several machines.
+/// Creates or migrates its tables. Unimplemented when this installation lacks the module,
+/// libmendel_postgres.so (`module`: its file; empty: beside the executable or in ../lib).
+absl::StatusOr<std::unique_ptr<JobStore>> OpenPostgresStore(const std::string& url,
+                                                            const Clock& clock,
                                                             const std::string& module = "");
 
 }  // namespace mendel::server

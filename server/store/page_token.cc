@@ -31,7 +31,9 @@ absl::StatusOr<int64_t> ParsePageToken(const std::string& listing, const std::st
   const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), value, 16);
   if (token.size() != 2 * kDigits || error != std::errc() || end != id.data() + kDigits ||
       token.substr(kDigits) != Seal(listing, id)) {
-    return InvalidInput("page_token: not a token of this listing; fields other than page_size must not change between pages");
+    return InvalidInput(
+        "page_token: not a token of this listing; fields other than page_size must not change "
+        "between pages");
   }
   return value;
 }

@@ -16,21 +16,26 @@ namespace mendel::server {
 /// Not thread-safe: one user at a time.
 class PostgresConnection final : public SqlConnection {
  public:
-  /// `url`: postgresql://... (libpq's documentation, 34.1.1.2). Unavailable when nobody answers within ten seconds.
+  /// `url`: postgresql://... (libpq's documentation, 34.1.1.2). Unavailable when nobody answers
+  /// within ten seconds.
   static absl::StatusOr<std::unique_ptr<PostgresConnection>> Open(const std::string& url);
 
   absl::StatusOr<SqlRows> Run(const std::string& sql, const std::vector<SqlValue>& values) override;
-  absl::Status Serialise() override;
-  /// PostgreSQL has no check of its own that a client may ask for.
-  absl::StatusOr<std::vector<std::string>> CheckIntegrity() override { return std::vector<std::string>(); }
+  absl::Status Serialize() override;
+  /// PostgreSQL has no check of its own that a client may request.
+  absl::StatusOr<std::vector<std::string>> CheckIntegrity() override {
+    return std::vector<std::string>();
+  }
   /// Runs `body` between `begin` and COMMIT, or ROLLBACK when it fails.
   absl::Status Transaction(const char* begin, const SqlDatabase::Body& body);
 
   /// The server has gone, or the network.
   bool broken() const { return PQstatus(connection_.get()) != CONNECTION_OK; }
-  /// The last statement failed because of what others did at the same time: the transaction may be tried again.
+  /// The last statement failed because of what others did at the same time: the transaction may be
+  /// tried again.
   bool conflict() const { return conflict_; }
-  /// Waits for a notification, at most so long and until `wake` (a file descriptor) can be read. False when the connection broke.
+  /// Waits for a notification, at most so long and until `wake` (a file descriptor) can be read.
+  /// False when the connection broke.
   bool WaitForNotification(int wake, int timeout_milliseconds, bool& notified);
 
  private:

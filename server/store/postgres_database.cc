@@ -50,9 +50,13 @@ class PostgresDatabase final : public SqlDatabase {
     return status;
   }
 
-  absl::Status Read(const Body& body) override { return WithConnection("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", body); }
+  absl::Status Read(const Body& body) override {
+    return WithConnection("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", body);
+  }
 
-  uint64_t WaitForChange(uint64_t seen, int64_t timeout_micros) override { return signal_.Wait(seen, timeout_micros); }
+  uint64_t WaitForChange(uint64_t seen, int64_t timeout_micros) override {
+    return signal_.Wait(seen, timeout_micros);
+  }
 
  private:
   absl::Status WithConnection(const char* begin, const Body& body) {
@@ -64,7 +68,8 @@ class PostgresDatabase final : public SqlDatabase {
         return body(sql);
       });
       const bool broken = connection->broken();
-      // One that broke while it lay in the pool (the server was restarted) has done nothing; a later break may have committed.
+      // One that broke while it lay in the pool (the server was restarted) has done nothing; a
+      // later break may have committed.
       const bool again = connection->conflict() || (broken && !begun);
       GiveBack(broken ? nullptr : std::move(connection));
       if (status.ok() || !again || tries == kMaxTries) return status;
@@ -96,8 +101,8 @@ class PostgresDatabase final : public SqlDatabase {
     freed_.notify_one();
   }
 
-  /// The listener's thread: turns notifications into changes. While it has no connection, every second counts as a change, so that
-  /// waiters look for themselves.
+  /// The listener's thread: turns notifications into changes. While it has no connection, every
+  /// second counts as a change, so that waiters look for themselves.
   void Listen() {
     std::unique_ptr<PostgresConnection> connection;
     while (!stopping_) {

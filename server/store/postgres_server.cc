@@ -25,7 +25,8 @@ std::string FindPrograms() {
   std::vector<std::string> found;
   std::error_code error;
   for (const auto& version : std::filesystem::directory_iterator("/usr/lib/postgresql", error)) {
-    if (std::filesystem::exists(version.path() / "bin/initdb", error)) found.push_back((version.path() / "bin").string());
+    if (std::filesystem::exists(version.path() / "bin/initdb", error))
+      found.push_back((version.path() / "bin").string());
   }
   return found.empty() ? "" : *std::max_element(found.begin(), found.end());
 }
@@ -56,7 +57,8 @@ int Spawn(const std::vector<std::string>& words, const std::string& folder) {
     dup2(out, 2);
     if (chdir(folder.c_str()) != 0) return 126;
     std::vector<char*> arguments;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));  // NOLINT: execv's old signature
+    for (const std::string& word : words)
+      arguments.push_back(const_cast<char*>(word.c_str()));  // NOLINT: execv's old signature
     arguments.push_back(nullptr);
     execv(arguments.front(), arguments.data());
     return 127;
@@ -68,14 +70,17 @@ int Spawn(const std::vector<std::string>& words, const std::string& folder) {
 absl::StatusOr<std::unique_ptr<PostgresServer>> PostgresServer::Start() {
   std::unique_ptr<PostgresServer> server(new PostgresServer);
   server->programs_ = FindPrograms();
-  if (server->programs_.empty()) return absl::UnavailableError("there is no initdb (Debian's package postgresql)");
+  if (server->programs_.empty())
+    return absl::UnavailableError("there is no initdb (Debian's package postgresql)");
   const std::string& folder = server->folder_.path();
-  if (geteuid() == 0 && chown(folder.c_str(), UserOfServer(), UserOfServer()) != 0) return InternalError("chown");
+  if (geteuid() == 0 && chown(folder.c_str(), UserOfServer(), UserOfServer()) != 0)
+    return InternalError("chown");
   // Its user may be another.
   if (chmod(folder.c_str(), 0755) != 0) return InternalError("chmod");
-  const int made = WaitForChild(Spawn({server->programs_ + "/initdb", "-D", folder + "/data", "-A", "trust", "-U", "mendel",
-                                       "--no-sync", "--locale=C", "-E", "UTF8"},
-                                      folder));
+  const int made =
+      WaitForChild(Spawn({server->programs_ + "/initdb", "-D", folder + "/data", "-A", "trust",
+                          "-U", "mendel", "--no-sync", "--locale=C", "-E", "UTF8"},
+                         folder));
   if (made != 0) return InternalError("initdb failed (", made, "), see ", folder, "/log");
   MENDEL_RETURN_IF_ERROR(server->Run());
   return server;
@@ -84,8 +89,9 @@ absl::StatusOr<std::unique_ptr<PostgresServer>> PostgresServer::Start() {
 absl::Status PostgresServer::Run() {
   const std::string& folder = folder_.path();
   // Killed processes lose nothing that the system has; without fsync the test is quick.
-  pid_ = Spawn({programs_ + "/postgres", "-D", folder + "/data", "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off", "-c",
-                "max_connections=60", "-c", "dynamic_shared_memory_type=mmap", "-c", "shared_buffers=16MB"},
+  pid_ = Spawn({programs_ + "/postgres", "-D", folder + "/data", "-k", folder, "-c",
+                "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=60", "-c",
+                "dynamic_shared_memory_type=mmap", "-c", "shared_buffers=16MB"},
                folder);
   absl::Status status;
   for (int i = 0; i < 600; ++i) {
@@ -106,9 +112,11 @@ std::string PostgresServer::Url(const std::string& schema) const {
 }
 
 absl::StatusOr<std::string> PostgresServer::Schema() {
-  MENDEL_ASSIGN_OR_RETURN(const auto database, OpenPostgresDatabase(Url("public"), MENDEL_POSTGRES_MODULE));
+  MENDEL_ASSIGN_OR_RETURN(const auto database,
+                          OpenPostgresDatabase(Url("public"), MENDEL_POSTGRES_MODULE));
   const std::string name = Cat("t", ++schemas_);
-  MENDEL_RETURN_IF_ERROR(database->Write([&](SqlConnection& sql) { return sql.Run(Cat("CREATE SCHEMA ", name), {}).status(); }));
+  MENDEL_RETURN_IF_ERROR(database->Write(
+      [&](SqlConnection& sql) { return sql.Run(Cat("CREATE SCHEMA ", name), {}).status(); }));
   return name;
 }
 

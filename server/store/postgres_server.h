@@ -1,4 +1,5 @@
-// A PostgreSQL of the tests' own, in a temporary folder, on a Unix socket, as a user who is not root.
+// A PostgreSQL of the tests' own, in a temporary folder, on a Unix socket, as a user who is not
+// root.
 #ifndef MENDEL_SERVER_STORE_POSTGRES_SERVER_H_
 #define MENDEL_SERVER_STORE_POSTGRES_SERVER_H_
 
@@ -13,7 +14,8 @@ namespace mendel::server {
 
 class PostgresServer {
  public:
-  /// Makes the database cluster and starts it. Unavailable with the reason when this machine has no initdb.
+  /// Makes the database cluster and starts it. Unavailable with the reason when this machine has no
+  /// initdb.
   static absl::StatusOr<std::unique_ptr<PostgresServer>> Start();
   ~PostgresServer();
 

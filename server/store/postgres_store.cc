@@ -15,7 +15,8 @@ namespace {
 /// The module's file, or empty. Only places that belong to the program: a module is code.
 std::string FindModule() {
   std::error_code error;
-  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const std::filesystem::path folder =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   for (const std::filesystem::path& place : {folder, folder / "../lib"}) {
     const std::filesystem::path file = place / "libmendel_postgres.so";
     if (std::filesystem::exists(file, error)) return file.string();
@@ -30,19 +31,23 @@ Function* Symbol(void* library, const char* name) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SqlDatabase>> OpenPostgresDatabase(const std::string& url, const std::string& module) {
+absl::StatusOr<std::unique_ptr<SqlDatabase>> OpenPostgresDatabase(const std::string& url,
+                                                                  const std::string& module) {
   const std::string file = module.empty() ? FindModule() : module;
-  if (file.empty()) return Unsupported("this installation has no module for PostgreSQL (libmendel_postgres.so)");
+  if (file.empty())
+    return Unsupported("this installation has no module for PostgreSQL (libmendel_postgres.so)");
   // Never closed: its threads and its memory live as long as the program.
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
-    return Unsupported("the module for PostgreSQL cannot be loaded: ", dlerror());  // NOLINT(concurrency-mt-unsafe)
+    return Unsupported("the module for PostgreSQL cannot be loaded: ",
+                       dlerror());  // NOLINT(concurrency-mt-unsafe)
   auto* const version = Symbol<decltype(MendelPostgresVersion)>(library, "MendelPostgresVersion");
   auto* const open = Symbol<decltype(MendelOpenPostgres)>(library, "MendelOpenPostgres");
-  if (version == nullptr || open == nullptr) return Unsupported(file, " is no module for PostgreSQL");
+  if (version == nullptr || open == nullptr)
+    return Unsupported(file, " is no module for PostgreSQL");
   if (std::string(version()) != MENDEL_MODULE_VERSION) {
-    return absl::FailedPreconditionError(
-        Cat("the module for PostgreSQL is of version ", version(), ", not ", MENDEL_MODULE_VERSION));
+    return absl::FailedPreconditionError(Cat("the module for PostgreSQL is of version ", version(),
+                                             ", not ", MENDEL_MODULE_VERSION));
   }
   absl::Status status;
   std::unique_ptr<SqlDatabase> database(open(url.c_str(), &status));
@@ -50,7 +55,9 @@ absl::StatusOr<std::unique_ptr<SqlDatabase>> OpenPostgresDatabase(const std::str
   return database;
 }
 
-absl::StatusOr<std::unique_ptr<JobStore>> OpenPostgresStore(const std::string& url, const Clock& clock, const std::string& module) {
+absl::StatusOr<std::unique_ptr<JobStore>> OpenPostgresStore(const std::string& url,
+                                                            const Clock& clock,
+                                                            const std::string& module) {
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<SqlDatabase> database, OpenPostgresDatabase(url, module));
   return SqlStore::Open(std::move(database), clock);
 }

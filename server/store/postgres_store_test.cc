@@ -1,4 +1,5 @@
-// The conformance suite against a real PostgreSQL, and kill -9 of it. SKIP, with the reason, where the module or initdb is missing.
+// The conformance suite against a real PostgreSQL, and kill -9 of it. SKIP, with the reason, where
+// the module or initdb is missing.
 #include <unistd.h>
 
 #include <chrono>
@@ -17,7 +18,8 @@
 namespace mendel::server {
 namespace {
 
-/// One server for all tests, stopped at the end; null with the reason printed once when there is none.
+/// One server for all tests, stopped at the end; null with the reason printed once when there is
+/// none.
 class SharedServer final : public testing::Environment {
  public:
   void TearDown() override { server_.reset(); }
@@ -33,7 +35,8 @@ class SharedServer final : public testing::Environment {
 
  private:
   static absl::StatusOr<std::unique_ptr<PostgresServer>> Start() {
-    if (access(MENDEL_POSTGRES_MODULE, R_OK) != 0) return Unsupported("the module was not built (Debian's package libpq-dev)");
+    if (access(MENDEL_POSTGRES_MODULE, R_OK) != 0)
+      return Unsupported("the module was not built (Debian's package libpq-dev)");
     return PostgresServer::Start();
   }
   std::unique_ptr<PostgresServer> server_;
@@ -42,7 +45,8 @@ class SharedServer final : public testing::Environment {
 
 SharedServer& Shared() {
   // GoogleTest deletes it.
-  static auto* const shared = static_cast<SharedServer*>(testing::AddGlobalTestEnvironment(new SharedServer));
+  static auto* const shared =
+      static_cast<SharedServer*>(testing::AddGlobalTestEnvironment(new SharedServer));
   return *shared;
 }
 const bool kRegistered = (Shared(), true);
@@ -66,24 +70,29 @@ std::unique_ptr<StoreBackend> MakeBackend() {
   return schema.ok() ? std::make_unique<PostgresBackend>(server->Url(*schema)) : nullptr;
 }
 
-INSTANTIATE_TEST_SUITE_P(Postgres, JobStoreConformance, testing::Values(BackendParam{"Postgres", &MakeBackend}), BackendName);
+INSTANTIATE_TEST_SUITE_P(Postgres, JobStoreConformance,
+                         testing::Values(BackendParam{"Postgres", &MakeBackend}), BackendName);
 
 TEST(PostgresStore, UnreachableServersAreUnavailable) {
   if (Shared().Get() == nullptr) GTEST_SKIP();
   const TestClock clock;
-  const auto store = OpenPostgresStore("postgresql://mendel@%2Fnowhere/postgres", clock, MENDEL_POSTGRES_MODULE);
+  const auto store =
+      OpenPostgresStore("postgresql://mendel@%2Fnowhere/postgres", clock, MENDEL_POSTGRES_MODULE);
   EXPECT_EQ(store.status().code(), absl::StatusCode::kUnavailable) << store.status();
 }
 
 TEST(PostgresStore, WithoutItsModuleItIsUnimplemented) {
   const TestClock clock;
-  EXPECT_EQ(OpenPostgresStore("postgresql://x", clock, "/nowhere/module.so").status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(OpenPostgresStore("postgresql://x", clock, "/nowhere/module.so").status().code(),
+            absl::StatusCode::kUnimplemented);
 }
 
-/// Submits until it is stopped; what was acknowledged is in `names`, and counted.
-void SubmitUntil(JobStore& store, const std::atomic<bool>& stop, std::vector<std::string>& names, std::atomic<uint64_t>& count) {
+/// Submits until it is stopped; acknowledged jobs are in `names`, and counted.
+void SubmitUntil(JobStore& store, const std::atomic<bool>& stop, std::vector<std::string>& names,
+                 std::atomic<uint64_t>& count) {
   for (int i = 0; !stop; ++i) {
-    const auto job = store.Submit(SpecOf(1), "client", Cat("request ", names.size(), "/", i), 0, {});
+    const auto job =
+        store.Submit(SpecOf(1), "client", Cat("request ", names.size(), "/", i), 0, {});
     if (job.ok()) {
       names.push_back(job->job.name());
       ++count;
@@ -111,7 +120,7 @@ TEST(PostgresFaults, KilledServerLosesNothing) {
     std::atomic<bool> stop = false;
     std::atomic<uint64_t> count = 0;
     std::thread submitter([&] { SubmitUntil(**store, stop, names, count); });
-    // So many acknowledgements, however long they take, and then some moment more.
+    // The server is killed a random moment after this number of acknowledgements.
     const uint64_t wanted = rng.Below(30);
     while (count < wanted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::microseconds(rng.Below(5'000)));
@@ -120,9 +129,9 @@ TEST(PostgresFaults, KilledServerLosesNothing) {
     submitter.join();
     const absl::Status restarted = server->Restart();
     ASSERT_TRUE(restarted.ok()) << restarted;
-    // The same store goes on, with new connections.
+    // The same store continues with new connections.
     ASSERT_TRUE((*store)->Submit(SpecOf(1), "after", "", 0, {}).ok());
-    // Checking reads every journal, and there are ever more.
+    // A check reads every journal, and their number grows.
     const bool look = moment % 10 == 0 || moment + 1 == moments;
     EXPECT_EQ(look ? *(*store)->Check() : std::vector<std::string>(), std::vector<std::string>());
   }
@@ -135,7 +144,8 @@ TEST(PostgresFaults, KilledServerLosesNothing) {
     token = page->next_token;
   } while (!token.empty());
   for (const std::string& name : names) EXPECT_TRUE(kept.contains(name)) << name;
-  std::printf("%lld moments, %zu acknowledged jobs kept\n", static_cast<long long>(moments), names.size());
+  std::printf("%lld moments, %zu acknowledged jobs kept\n", static_cast<long long>(moments),
+              names.size());
 }
 
 }  // namespace

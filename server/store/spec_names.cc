@@ -25,7 +25,7 @@ std::string DeviceOf(const v1::JobSpec& spec) {
   return device == "cpu" ? "" : device;
 }
 
-std::string RefitDeviceOf(const v1::Plan& plan) {
+std::string RebindDeviceOf(const v1::Plan& plan) {
   if (plan.unmeasured()) return Cat(plan.device(), ":", plan.isa());
   return plan.device() == "cpu" ? "" : plan.device();
 }

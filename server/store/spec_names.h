@@ -1,4 +1,4 @@
-// What a job's spec names.
+// Names in a job's spec: models, plans and devices.
 #ifndef MENDEL_SERVER_STORE_SPEC_NAMES_H_
 #define MENDEL_SERVER_STORE_SPEC_NAMES_H_
 
@@ -12,11 +12,13 @@ namespace mendel::server {
 
 /// `models/...` that a job's spec names.
 std::vector<std::string> ModelsOf(const v1::JobSpec& spec);
-/// What the worker of a search must have ("cuda", "cuda:sm_90"); empty: nothing that not all have, as for other kinds of work.
+/// The device that a search's worker must have ("cuda", "cuda:sm_90"); empty: any worker will do,
+/// as for other kinds of work.
 std::string DeviceOf(const v1::JobSpec& spec);
-/// The same of a refit of `plan`, whose numeric gate runs on what the plan is for. An unmeasured plan was gated without its device,
-/// and is so again (runtime/offline_device.h names such devices "cuda:sm_90").
-std::string RefitDeviceOf(const v1::Plan& plan);
+/// The same for a rebind of `plan`, whose numeric gate runs on the plan's device. An unmeasured
+/// plan passed its gate without its device, and the rebind does so again (runtime/offline_device.h
+/// names such devices "cuda:sm_90").
+std::string RebindDeviceOf(const v1::Plan& plan);
 /// `plans/...` likewise.
 std::vector<std::string> PlansOf(const v1::JobSpec& spec);
 

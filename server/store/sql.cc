@@ -11,16 +11,18 @@ int64_t SqlRow::Int(size_t column) const {
 
 const std::string& SqlRow::Bytes(size_t column) const {
   static const std::string* const empty = new std::string;
-  const auto* value = column < values_.size() ? std::get_if<std::string>(&values_[column]) : nullptr;
+  const auto* value =
+      column < values_.size() ? std::get_if<std::string>(&values_[column]) : nullptr;
   return value != nullptr ? *value : *empty;
 }
 
 std::string Translate(const std::string& sql, const SqlDialect& dialect) {
-  const std::array<std::pair<std::string_view, std::string_view>, 5> marks = {{{"?", dialect.parameter},
-                                                                               {"{blob}", dialect.blob},
-                                                                               {"{id}", dialect.id},
-                                                                               {"{lock}", dialect.lock},
-                                                                               {"{skip}", dialect.skip}}};
+  const std::array<std::pair<std::string_view, std::string_view>, 5> marks = {
+      {{"?", dialect.parameter},
+       {"{blob}", dialect.blob},
+       {"{id}", dialect.id},
+       {"{lock}", dialect.lock},
+       {"{skip}", dialect.skip}}};
   std::string result;
   for (size_t at = 0; at < sql.size();) {
     size_t length = 1;

@@ -1,9 +1,11 @@
-// The little that the job store needs of an SQL database, so that its logic is written once for SQLite and PostgreSQL.
+// The little that the job store needs of an SQL database, so that its logic is written once for
+// SQLite and PostgreSQL.
 //
-// Statements are written in what both understand, with these marks: ?1 ?2 ... for parameters, {blob} for the type of bytes, {id}
-// for a key that the database counts up, {lock} at the end of a SELECT whose rows the transaction will change, {skip} the same for
-// rows that nobody else has locked. There are two types: 64-bit integers and bytes (every string is stored as bytes, since clients
-// choose some of them).
+// Statements are written in what both understand, with these marks: ?1 ?2 ... for parameters,
+// {blob} for the type of bytes, {id} for a key that the database counts up, {lock} at the end of a
+// SELECT whose rows the transaction will change, {skip} the same for rows that nobody else has
+// locked. There are two types: 64-bit integers and bytes (every string is stored as bytes, since
+// clients choose some of them).
 #ifndef MENDEL_SERVER_STORE_SQL_H_
 #define MENDEL_SERVER_STORE_SQL_H_
 
@@ -38,11 +40,13 @@ using SqlRows = std::vector<SqlRow>;
 class SqlConnection {
  public:
   virtual ~SqlConnection() = default;
-  /// Runs one statement, prepared once a connection. Unavailable: the database is busy or away; ResourceExhausted: the disk is
-  /// full; PermissionDenied: it cannot be written; DataLoss: it is damaged.
-  virtual absl::StatusOr<SqlRows> Run(const std::string& sql, const std::vector<SqlValue>& values) = 0;
+  /// Runs one statement, prepared once a connection. Unavailable: the database is busy or away;
+  /// ResourceExhausted: the disk is full; PermissionDenied: it cannot be written; DataLoss: it is
+  /// damaged.
+  virtual absl::StatusOr<SqlRows> Run(const std::string& sql,
+                                      const std::vector<SqlValue>& values) = 0;
   /// Until the transaction ends, no other transaction is beyond its own call of this.
-  virtual absl::Status Serialise() = 0;
+  virtual absl::Status Serialize() = 0;
   /// The database's own consistency check; one sentence a violation.
   virtual absl::StatusOr<std::vector<std::string>> CheckIntegrity() = 0;
 };
@@ -53,8 +57,8 @@ class SqlDatabase {
   using Body = std::function<absl::Status(SqlConnection&)>;
 
   virtual ~SqlDatabase() = default;
-  /// Runs `body` in a transaction; commits and makes it durable when it returns OK, otherwise nothing has happened. The body may
-  /// run more than once.
+  /// Runs `body` in a transaction; commits and makes it durable when it returns OK, otherwise
+  /// nothing has happened. The body may run more than once.
   virtual absl::Status Write(const Body& body) = 0;
   /// Runs `body`, which only reads, on one snapshot.
   virtual absl::Status Read(const Body& body) = 0;

@@ -1,11 +1,11 @@
-// What the store refers to, what it forgets, and whether it is consistent.
+// References, deletion of old jobs, and consistency checks of the store.
 #include <algorithm>
 #include <set>
 
 #include "base/status.h"
 #include "server/store/blob_store.h"
 #include "server/store/job_row.h"
-#include "server/store/sql_catalogue.h"
+#include "server/store/sql_catalog.h"
 #include "server/store/sql_store.h"
 
 namespace mendel::server {
@@ -21,12 +21,12 @@ void AddBlob(const std::string& blob_name, std::set<std::string>& digests) {
 /// Calls `visit(name, message)` for every row of a table of messages.
 template <class Message, class Visit>
 absl::Status ForEach(SqlConnection& sql, const char* table, const Visit& visit) {
-  // In pieces: a store holds more than memory should.
+  // Rows are read in pieces: a store may be larger than memory.
   constexpr int64_t kPiece = 256;
   for (int64_t after = 0;;) {
-    MENDEL_ASSIGN_OR_RETURN(
-        const SqlRows rows,
-        sql.Run(Cat("SELECT id, name, body FROM ", table, " WHERE id > ?1 ORDER BY id LIMIT ?2"), {after, kPiece}));
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(Cat("SELECT id, name, body FROM ", table,
+                                                            " WHERE id > ?1 ORDER BY id LIMIT ?2"),
+                                                        {after, kPiece}));
     if (rows.empty()) return absl::OkStatus();
     for (const SqlRow& row : rows) {
       MENDEL_RETURN_IF_ERROR(visit(row.Bytes(1), ParseBody<Message>(row.Bytes(2), row.Bytes(1))));
@@ -35,7 +35,7 @@ absl::Status ForEach(SqlConnection& sql, const char* table, const Visit& visit) 
   }
 }
 
-/// The states that a job may go to.
+/// True if a job may go from one state to the other.
 bool MayFollow(v1::JobState from, v1::JobState to) {
   switch (from) {
     case v1::JOB_STATE_UNSPECIFIED:
@@ -58,21 +58,25 @@ void CheckColumns(const SqlRow& row, const JobRow& loaded, Violations& violation
   const auto demand = [&](bool holds, const char* what) {
     if (!holds) violations.push_back(Cat(name, ": ", what));
   };
-  demand(job.name() == name && job.client() == row.Bytes(8) && job.state() == row.Int(9) && job.priority() == row.Int(10),
+  demand(job.name() == name && job.client() == row.Bytes(8) && job.state() == row.Int(9) &&
+             job.priority() == row.Int(10),
          "the columns disagree with the message");
   demand(IsLeased(job.state()) == !stored.lease_owner.empty(),
          "a worker holds it although it is not running, or none although it is");
   demand(HasEnded(job.state()) == (row.Int(11) != 0) && HasEnded(job.state()) == job.has_end_time(),
          "its end time disagrees with its state");
-  demand((job.state() == v1::JOB_STATE_FAILED) == job.has_error(), "it failed without an error, or has one without having failed");
-  demand(stored.fence >= job.attempts() && job.attempts() >= 0, "it was tried more often than claimed");
+  demand((job.state() == v1::JOB_STATE_FAILED) == job.has_error(),
+         "it failed without an error, or has one without having failed");
+  demand(stored.fence >= job.attempts() && job.attempts() >= 0,
+         "it was tried more often than claimed");
 }
 
-/// The journal: numbers up to the last, states in an order that is possible.
+/// Checks the journal: consecutive numbers, states in a possible order.
 absl::Status CheckJournal(SqlConnection& sql, const JobRow& row, Violations& violations) {
   const v1::Job& job = row.stored.job;
-  MENDEL_ASSIGN_OR_RETURN(const SqlRows events,
-                          sql.Run("SELECT sequence, kind, body FROM event WHERE job = ?1 ORDER BY sequence", {row.id}));
+  MENDEL_ASSIGN_OR_RETURN(
+      const SqlRows events,
+      sql.Run("SELECT sequence, kind, body FROM event WHERE job = ?1 ORDER BY sequence", {row.id}));
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
   for (const SqlRow& found : events) {
     v1::JobEvent event;
@@ -82,20 +86,24 @@ absl::Status CheckJournal(SqlConnection& sql, const JobRow& row, Violations& vio
     }
     if (!event.has_state()) continue;
     if (!MayFollow(state, event.state())) {
-      violations.push_back(Cat(job.name(), ": event ", found.Int(0), " goes from state ", int{state}, " to ", int{event.state()}));
+      violations.push_back(Cat(job.name(), ": event ", found.Int(0), " goes from state ",
+                               int{state}, " to ", int{event.state()}));
     }
     state = event.state();
   }
-  if (state != job.state()) violations.push_back(Cat(job.name(), ": its journal ends in another state"));
+  if (state != job.state())
+    violations.push_back(Cat(job.name(), ": its journal ends in another state"));
   const int64_t last = events.empty() ? 0 : events.back().Int(0);
   if (last != job.last_sequence())
-    violations.push_back(Cat(job.name(), ": its journal ends at ", last, ", not ", job.last_sequence()));
+    violations.push_back(
+        Cat(job.name(), ": its journal ends at ", last, ", not ", job.last_sequence()));
   return absl::OkStatus();
 }
 
 absl::Status CheckJobs(SqlConnection& sql, Violations& violations) {
   const std::string query =
-      Cat("SELECT ", JobColumns(), ", name, client, state, priority, ended FROM job WHERE id > ?1 ORDER BY id LIMIT 256");
+      Cat("SELECT ", JobColumns(),
+          ", name, client, state, priority, ended FROM job WHERE id > ?1 ORDER BY id LIMIT 256");
   for (int64_t after = 0;;) {
     MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, {after}));
     if (rows.empty()) break;
@@ -110,20 +118,27 @@ absl::Status CheckJobs(SqlConnection& sql, Violations& violations) {
     }
     after = rows.back().Int(0);
   }
-  MENDEL_ASSIGN_OR_RETURN(const SqlRows orphans, sql.Run("SELECT COUNT(*) FROM event WHERE job NOT IN (SELECT id FROM job)", {}));
-  if (orphans.front().Int(0) > 0) violations.push_back(Cat(orphans.front().Int(0), " events belong to no job"));
+  MENDEL_ASSIGN_OR_RETURN(
+      const SqlRows orphans,
+      sql.Run("SELECT COUNT(*) FROM event WHERE job NOT IN (SELECT id FROM job)", {}));
+  if (orphans.front().Int(0) > 0)
+    violations.push_back(Cat(orphans.front().Int(0), " events belong to no job"));
   return absl::OkStatus();
 }
 
-absl::Status CheckCatalogue(SqlConnection& sql, Violations& violations) {
+absl::Status CheckCatalog(SqlConnection& sql, Violations& violations) {
   const auto check = [&](const std::string& name, const auto& message) {
-    if (!message.ok() || message->name() != name) violations.push_back(Cat(name, ": the message is damaged or another's"));
+    if (!message.ok() || message->name() != name)
+      violations.push_back(Cat(name, ": the message is damaged or another's"));
     return absl::OkStatus();
   };
   MENDEL_RETURN_IF_ERROR(ForEach<v1::Model>(sql, "model", check));
   MENDEL_RETURN_IF_ERROR(ForEach<v1::Plan>(sql, "plan", check));
-  MENDEL_ASSIGN_OR_RETURN(const SqlRows lost, sql.Run("SELECT COUNT(*) FROM work WHERE plan NOT IN (SELECT name FROM plan)", {}));
-  if (lost.front().Int(0) > 0) violations.push_back(Cat(lost.front().Int(0), " remembered works name a plan that is gone"));
+  MENDEL_ASSIGN_OR_RETURN(
+      const SqlRows lost,
+      sql.Run("SELECT COUNT(*) FROM work WHERE plan NOT IN (SELECT name FROM plan)", {}));
+  if (lost.front().Int(0) > 0)
+    violations.push_back(Cat(lost.front().Int(0), " remembered works name a plan that is gone"));
   return absl::OkStatus();
 }
 
@@ -133,17 +148,20 @@ absl::StatusOr<std::vector<std::string>> SqlStore::ReferencedBlobs() {
   std::set<std::string> digests;
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
     digests.clear();
-    // An error rather than a gap: what cannot be read would be collected as garbage.
-    const auto add_model = [&](const std::string&, const absl::StatusOr<v1::Model>& model) -> absl::Status {
+    // An unreadable row is an error, not a gap: its blobs would be collected as garbage.
+    const auto add_model = [&](const std::string&,
+                               const absl::StatusOr<v1::Model>& model) -> absl::Status {
       if (!model.ok()) return model.status();
       for (const v1::ModelFile& file : model->files()) digests.insert(file.digest().sha256());
       return absl::OkStatus();
     };
-    const auto add_plan = [&](const std::string&, const absl::StatusOr<v1::Plan>& plan) -> absl::Status {
+    const auto add_plan = [&](const std::string&,
+                              const absl::StatusOr<v1::Plan>& plan) -> absl::Status {
       if (plan.ok()) AddBlob(plan->blob(), digests);
       return plan.status();
     };
-    const auto add_bundle = [&](const std::string&, const absl::StatusOr<v1::Job>& job) -> absl::Status {
+    const auto add_bundle = [&](const std::string&,
+                                const absl::StatusOr<v1::Job>& job) -> absl::Status {
       if (job.ok()) AddBlob(job->bundle(), digests);
       return job.status();
     };
@@ -157,8 +175,9 @@ absl::StatusOr<std::vector<std::string>> SqlStore::ReferencedBlobs() {
 absl::StatusOr<int64_t> SqlStore::DeleteEndedBefore(int64_t wall_micros) {
   int64_t deleted = 0;
   MENDEL_RETURN_IF_ERROR(database_->Write([&](SqlConnection& sql) -> absl::Status {
-    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows,
-                            sql.Run("DELETE FROM job WHERE ended <> 0 AND ended < ?1 RETURNING id", {wall_micros}));
+    MENDEL_ASSIGN_OR_RETURN(
+        const SqlRows rows,
+        sql.Run("DELETE FROM job WHERE ended <> 0 AND ended < ?1 RETURNING id", {wall_micros}));
     deleted = static_cast<int64_t>(rows.size());
     return sql.Run("DELETE FROM request WHERE answered < ?1", {wall_micros}).status();
   }));
@@ -170,7 +189,7 @@ absl::StatusOr<std::vector<std::string>> SqlStore::Check() {
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
     MENDEL_ASSIGN_OR_RETURN(violations, sql.CheckIntegrity());
     MENDEL_RETURN_IF_ERROR(CheckJobs(sql, violations));
-    return CheckCatalogue(sql, violations);
+    return CheckCatalog(sql, violations);
   }));
   return violations;
 }

@@ -7,7 +7,7 @@
 #include "server/store/job_row.h"
 #include "server/store/page_token.h"
 #include "server/store/spec_names.h"
-#include "server/store/sql_catalogue.h"
+#include "server/store/sql_catalog.h"
 #include "server/store/sql_store.h"
 
 namespace mendel::server {
@@ -18,29 +18,33 @@ std::string NewJobName() {
   auto [high, low] = FreshEntropy();
   high = (high & 0xffffffffffff0fffULL) | 0x4000U;
   low = (low & 0x3fffffffffffffffULL) | 0x8000000000000000ULL;
-  return absl::StrFormat("jobs/%08x-%04x-%04x-%04x-%012x", high >> 32U, (high >> 16U) & 0xffffU, high & 0xffffU, low >> 48U,
-                         low & 0xffffffffffffULL);
+  return absl::StrFormat("jobs/%08x-%04x-%04x-%04x-%012x", high >> 32U, (high >> 16U) & 0xffffU,
+                         high & 0xffffU, low >> 48U, low & 0xffffffffffffULL);
 }
 
 absl::Status CheckLimits(SqlConnection& sql, const std::string& client, const QueueLimits& limits) {
   const int64_t pending = v1::JOB_STATE_PENDING;
-  MENDEL_ASSIGN_OR_RETURN(const SqlRows total, sql.Run("SELECT COUNT(*) FROM job WHERE state = ?1", {pending}));
-  MENDEL_ASSIGN_OR_RETURN(const SqlRows own,
-                          sql.Run("SELECT COUNT(*) FROM job WHERE state = ?1 AND client = ?2", {pending, client}));
+  MENDEL_ASSIGN_OR_RETURN(const SqlRows total,
+                          sql.Run("SELECT COUNT(*) FROM job WHERE state = ?1", {pending}));
+  MENDEL_ASSIGN_OR_RETURN(
+      const SqlRows own,
+      sql.Run("SELECT COUNT(*) FROM job WHERE state = ?1 AND client = ?2", {pending, client}));
   if (limits.pending_total > 0 && total.front().Int(0) >= limits.pending_total) {
-    return absl::ResourceExhaustedError(Cat("the queue is full: ", total.front().Int(0), " jobs wait"));
+    return absl::ResourceExhaustedError(
+        Cat("the queue is full: ", total.front().Int(0), " jobs wait"));
   }
   if (limits.pending_per_client > 0 && own.front().Int(0) >= limits.pending_per_client) {
-    return absl::ResourceExhaustedError(Cat("this client's queue is full: ", own.front().Int(0), " of its jobs wait"));
+    return absl::ResourceExhaustedError(
+        Cat("this client's queue is full: ", own.front().Int(0), " of its jobs wait"));
   }
   return absl::OkStatus();
 }
 
-/// What the job's worker must have.
+/// The device that the job's worker must have.
 absl::StatusOr<std::string> NeededDevice(SqlConnection& sql, const v1::JobSpec& spec) {
   if (!spec.has_refit_plan()) return DeviceOf(spec);
   MENDEL_ASSIGN_OR_RETURN(const v1::Plan plan, LoadPlan(sql, spec.refit_plan().plan()));
-  return RefitDeviceOf(plan);
+  return RebindDeviceOf(plan);
 }
 
 absl::StatusOr<JobRow> Insert(SqlConnection& sql, StoredJob stored, int64_t now) {
@@ -49,51 +53,62 @@ absl::StatusOr<JobRow> Insert(SqlConnection& sql, StoredJob stored, int64_t now)
   JobRow row{0, std::move(stored)};
   MENDEL_ASSIGN_OR_RETURN(const std::string device, NeededDevice(sql, row.stored.job.spec()));
   row.stored.device = DeviceOfColumn(device);
-  MENDEL_ASSIGN_OR_RETURN(
-      const SqlRows rows,
-      sql.Run("INSERT INTO job (name, client, request_id, state, priority, lease_owner, lease_until, fence, ended, body, device) "
-              "VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?6, ?7) RETURNING id",
-              {row.stored.job.name(), row.stored.job.client(), row.stored.request_id, int64_t{v1::JOB_STATE_PENDING},
-               int64_t{row.stored.job.priority()}, std::string(), device}));
+  MENDEL_ASSIGN_OR_RETURN(const SqlRows rows,
+                          sql.Run("INSERT INTO job (name, client, request_id, state, priority, "
+                                  "lease_owner, lease_until, fence, ended, body, device) "
+                                  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?6, ?7) RETURNING id",
+                                  {row.stored.job.name(), row.stored.job.client(),
+                                   row.stored.request_id, int64_t{v1::JOB_STATE_PENDING},
+                                   int64_t{row.stored.job.priority()}, std::string(), device}));
   row.id = rows.front().Int(0);
   MENDEL_RETURN_IF_ERROR(ChangeState(sql, row, v1::JOB_STATE_PENDING, now));
   return row;
 }
 
-/// The job alone, its place in the queue filled in.
+/// The job with its place in the queue.
 absl::StatusOr<StoredJob> WithPosition(SqlConnection& sql, JobRow row) {
   std::vector<JobRow> rows = {std::move(row)};
   MENDEL_RETURN_IF_ERROR(FillQueuePositions(sql, rows));
   return std::move(rows.front().stored);
 }
 
-/// AlreadyExists when the id belongs to a request with another spec that was answered without a job.
-absl::Status CheckRequest(SqlConnection& sql, const std::string& client, const std::string& request_id, const v1::JobSpec& spec) {
+/// AlreadyExists when the id belongs to another spec's request that was answered without a
+/// job.
+absl::Status CheckRequest(SqlConnection& sql, const std::string& client,
+                          const std::string& request_id, const v1::JobSpec& spec) {
   if (request_id.empty()) return absl::OkStatus();
-  MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run("SELECT spec, operation FROM request WHERE client = ?1 AND request_id = ?2",
-                                                      {client, request_id}));
+  MENDEL_ASSIGN_OR_RETURN(
+      const SqlRows rows,
+      sql.Run("SELECT spec, operation FROM request WHERE client = ?1 AND request_id = ?2",
+              {client, request_id}));
   if (rows.empty() || rows.front().Bytes(0) == spec.SerializeAsString()) return absl::OkStatus();
-  return absl::AlreadyExistsError(Cat("request_id: '", request_id, "' was used for another job, ", rows.front().Bytes(1)));
+  return absl::AlreadyExistsError(
+      Cat("request_id: '", request_id, "' was used for another job, ", rows.front().Bytes(1)));
 }
 
-std::string ListingName(const JobFilter& filter, int64_t mask) { return Cat("jobs/", mask, "/", filter.client); }
+std::string ListingName(const JobFilter& filter, int64_t mask) {
+  return Cat("jobs/", mask, "/", filter.client);
+}
 
 }  // namespace
 
-absl::StatusOr<StoredJob> SqlStore::Submit(const v1::JobSpec& spec, const std::string& client, const std::string& request_id,
-                                           int32_t priority, const QueueLimits& limits) {
+absl::StatusOr<StoredJob> SqlStore::Submit(const v1::JobSpec& spec, const std::string& client,
+                                           const std::string& request_id, int32_t priority,
+                                           const QueueLimits& limits) {
   StoredJob result;
   MENDEL_RETURN_IF_ERROR(database_->Write([&](SqlConnection& sql) -> absl::Status {
-    // Limits are counted: two submissions at once must not both be the last that fits.
-    MENDEL_RETURN_IF_ERROR(sql.Serialise());
+    // Limits are counted: two concurrent submissions must not both be the last that fits.
+    MENDEL_RETURN_IF_ERROR(sql.Serialize());
     if (!request_id.empty()) {
       const std::string query =
-          Cat("SELECT ", JobColumns(), " FROM job WHERE client = ?1 AND request_id = ?2 AND length(request_id) > 0");
+          Cat("SELECT ", JobColumns(),
+              " FROM job WHERE client = ?1 AND request_id = ?2 AND length(request_id) > 0");
       MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, {client, request_id}));
       if (!rows.empty()) {
         MENDEL_ASSIGN_OR_RETURN(JobRow row, ReadJob(rows.front()));
         if (row.stored.job.spec().SerializeAsString() != spec.SerializeAsString()) {
-          return absl::AlreadyExistsError(Cat("request_id: '", request_id, "' was used for another job, ", row.stored.job.name()));
+          return absl::AlreadyExistsError(Cat(
+              "request_id: '", request_id, "' was used for another job, ", row.stored.job.name()));
         }
         MENDEL_ASSIGN_OR_RETURN(result, WithPosition(sql, std::move(row)));
         return absl::OkStatus();
@@ -124,17 +139,22 @@ absl::StatusOr<StoredJob> SqlStore::GetJob(const std::string& name) {
   return result;
 }
 
-absl::StatusOr<Page<StoredJob>> SqlStore::ListJobs(const JobFilter& filter, int page_size, const std::string& token) {
+absl::StatusOr<Page<StoredJob>> SqlStore::ListJobs(const JobFilter& filter, int page_size,
+                                                   const std::string& token) {
   int64_t mask = filter.states.empty() ? ~int64_t{0} : 0;
-  for (const v1::JobState state : filter.states) mask |= int64_t{1} << std::clamp<int>(state, 0, 62);
+  for (const v1::JobState state : filter.states)
+    mask |= int64_t{1} << std::clamp<int>(state, 0, 62);
   MENDEL_ASSIGN_OR_RETURN(const int64_t size, PageSize(page_size));
   MENDEL_ASSIGN_OR_RETURN(const int64_t before, ParsePageToken(ListingName(filter, mask), token));
-  // ?1 twice would do for "all clients", but then the index on clients would not be used.
-  const std::string query = Cat("SELECT ", JobColumns(), " FROM job WHERE ", filter.client.empty() ? "?1 = ?1" : "client = ?1",
-                                " AND id < ?2 AND (?3 >> CAST(state AS INTEGER)) & 1 = 1 ORDER BY id DESC LIMIT ?4");
+  // ?1 twice would express "all clients", but then the index on clients would not be used.
+  const std::string query =
+      Cat("SELECT ", JobColumns(), " FROM job WHERE ",
+          filter.client.empty() ? "?1 = ?1" : "client = ?1",
+          " AND id < ?2 AND (?3 >> CAST(state AS INTEGER)) & 1 = 1 ORDER BY id DESC LIMIT ?4");
   Page<StoredJob> page;
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
-    MENDEL_ASSIGN_OR_RETURN(const SqlRows found, sql.Run(query, {filter.client, before, mask, size + 1}));
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows found,
+                            sql.Run(query, {filter.client, before, mask, size + 1}));
     std::vector<JobRow> rows;
     for (size_t i = 0; i < std::min(found.size(), static_cast<size_t>(size)); ++i) {
       MENDEL_ASSIGN_OR_RETURN(JobRow job, ReadJob(found[i]));
@@ -142,7 +162,8 @@ absl::StatusOr<Page<StoredJob>> SqlStore::ListJobs(const JobFilter& filter, int 
     }
     MENDEL_RETURN_IF_ERROR(FillQueuePositions(sql, rows));
     page = {};
-    if (found.size() > rows.size()) page.next_token = PageToken(ListingName(filter, mask), rows.back().id);
+    if (found.size() > rows.size())
+      page.next_token = PageToken(ListingName(filter, mask), rows.back().id);
     for (JobRow& row : rows) page.items.push_back(std::move(row.stored));
     return absl::OkStatus();
   }));
@@ -155,7 +176,8 @@ absl::StatusOr<StoredJob> SqlStore::CancelJob(const std::string& name) {
     MENDEL_ASSIGN_OR_RETURN(JobRow row, LoadJob(sql, name, true));
     const v1::JobState state = row.stored.job.state();
     if (state == v1::JOB_STATE_PENDING || state == v1::JOB_STATE_RUNNING) {
-      const v1::JobState next = state == v1::JOB_STATE_PENDING ? v1::JOB_STATE_CANCELLED : v1::JOB_STATE_CANCELLING;
+      const v1::JobState next =
+          state == v1::JOB_STATE_PENDING ? v1::JOB_STATE_CANCELLED : v1::JOB_STATE_CANCELLING;
       MENDEL_RETURN_IF_ERROR(ChangeState(sql, row, next, clock_.WallMicros()));
     }
     result = std::move(row.stored);
@@ -174,13 +196,16 @@ absl::Status SqlStore::DeleteJob(const std::string& name) {
   });
 }
 
-absl::StatusOr<std::vector<v1::JobEvent>> SqlStore::Events(const std::string& name, int64_t after, int limit) {
+absl::StatusOr<std::vector<v1::JobEvent>> SqlStore::Events(const std::string& name, int64_t after,
+                                                           int limit) {
   std::vector<v1::JobEvent> events;
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
     MENDEL_ASSIGN_OR_RETURN(const JobRow row, LoadJob(sql, name, false));
-    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows,
-                            sql.Run("SELECT body FROM event WHERE job = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
-                                    {row.id, after, int64_t{std::max(limit, 0)}}));
+    MENDEL_ASSIGN_OR_RETURN(
+        const SqlRows rows,
+        sql.Run(
+            "SELECT body FROM event WHERE job = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
+            {row.id, after, int64_t{std::max(limit, 0)}}));
     events.clear();
     for (const SqlRow& event : rows) {
       if (!events.emplace_back().ParseFromString(event.Bytes(0)))

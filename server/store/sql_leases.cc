@@ -1,43 +1,49 @@
-// What workers do: claim, renew, report, finish, release; and what takes jobs from workers that are gone.
+// Calls of workers: claim, renew, report, finish, release; and the expiry of dead workers'
+// leases.
 #include <algorithm>
 
 #include "base/status.h"
 #include "google/rpc/code.pb.h"
 #include "server/store/job_row.h"
-#include "server/store/sql_catalogue.h"
+#include "server/store/sql_catalog.h"
 #include "server/store/sql_store.h"
 #include "server/store/utf8.h"
 
 namespace mendel::server {
 namespace {
 
-/// The job, for a write of the worker that holds it.
+/// Loads the job for a write of the worker with its lease.
 absl::StatusOr<JobRow> LoadHeld(SqlConnection& sql, const std::string& name, int64_t fence) {
   MENDEL_ASSIGN_OR_RETURN(JobRow row, LoadJob(sql, name, true));
   if (row.stored.fence != fence || !IsLeased(row.stored.job.state())) {
-    return absl::AbortedError(Cat("the lease on ", name, " was lost (fence ", fence, ", now ", row.stored.fence, ")"));
+    return absl::AbortedError(
+        Cat("the lease on ", name, " was lost (fence ", fence, ", now ", row.stored.fence, ")"));
   }
   return row;
 }
 
-/// Back to the queue, or to its end when it was cancelled. The fence moves on, so that the last holder cannot write any more.
+/// Returns the job to the queue, or ends it if it was canceled. The fence grows, so that the last
+/// worker cannot write any more.
 absl::Status PutBack(SqlConnection& sql, JobRow& row, int64_t now_micros) {
   ++row.stored.fence;
   const bool cancelled = row.stored.job.state() == v1::JOB_STATE_CANCELLING;
-  return ChangeState(sql, row, cancelled ? v1::JOB_STATE_CANCELLED : v1::JOB_STATE_PENDING, now_micros);
+  return ChangeState(sql, row, cancelled ? v1::JOB_STATE_CANCELLED : v1::JOB_STATE_PENDING,
+                     now_micros);
 }
 
 absl::Status ExpireOne(SqlConnection& sql, JobRow& row, int64_t now_micros, int max_attempts) {
   v1::Job& job = row.stored.job;
-  if (job.state() == v1::JOB_STATE_CANCELLING || job.attempts() < max_attempts) return PutBack(sql, row, now_micros);
+  if (job.state() == v1::JOB_STATE_CANCELLING || job.attempts() < max_attempts)
+    return PutBack(sql, row, now_micros);
   ++row.stored.fence;
   job.mutable_error()->set_code(google::rpc::ABORTED);
-  job.mutable_error()->set_message(
-      Cat("its worker was lost ", job.attempts(), " times (killed, or cut off); it is not tried again"));
+  job.mutable_error()->set_message(Cat("its worker was lost ", job.attempts(),
+                                       " times (killed, or cut off); it is not tried again"));
   return ChangeState(sql, row, v1::JOB_STATE_FAILED, now_micros);
 }
 
-/// PENDING jobs that a worker with these devices can do; the state and the devices are added to `values`.
+/// PENDING jobs that a worker with these devices can run; the state and the devices are added to
+/// `values`.
 std::string Takeable(const std::vector<std::string>& devices, std::vector<SqlValue>& values) {
   values.emplace_back(int64_t{v1::JOB_STATE_PENDING});
   std::string condition = Cat("job.state = ?", values.size(), " AND (length(job.device) = 0");
@@ -50,24 +56,31 @@ std::string Takeable(const std::vector<std::string>& devices, std::vector<SqlVal
 
 }  // namespace
 
-absl::StatusOr<std::optional<StoredJob>> SqlStore::Claim(const std::string& owner, int64_t lease_until_micros,
+absl::StatusOr<std::optional<StoredJob>> SqlStore::Claim(const std::string& owner,
+                                                         int64_t lease_until_micros,
                                                          const std::vector<std::string>& devices) {
   if (owner.empty()) return InvalidInput("a lease needs an owner");
-  // Two claims at once may both count before either takes a job: fair but for jobs that are claimed in the same moment.
-  std::vector<SqlValue> values = {int64_t{v1::JOB_STATE_RUNNING}, int64_t{v1::JOB_STATE_CANCELLING}};
+  // Two concurrent claims may both count before either takes a job: claims are fair except for jobs
+  // claimed in the same moment.
+  std::vector<SqlValue> values = {int64_t{v1::JOB_STATE_RUNNING},
+                                  int64_t{v1::JOB_STATE_CANCELLING}};
   const std::string query =
       Cat("SELECT ", JobColumns(),
-          " FROM job LEFT JOIN (SELECT client, COUNT(*) AS leased FROM job WHERE state IN (?1, ?2) GROUP BY "
+          " FROM job LEFT JOIN (SELECT client, COUNT(*) AS leased FROM job WHERE state IN (?1, ?2) "
+          "GROUP BY "
           "client) AS held ON held.client = job.client WHERE ",
-          Takeable(devices, values), " ORDER BY COALESCE(held.leased, 0), job.priority DESC, job.id LIMIT 1{skip}");
+          Takeable(devices, values),
+          " ORDER BY COALESCE(held.leased, 0), job.priority DESC, job.id LIMIT 1{skip}");
   std::optional<StoredJob> result;
-  // Look first: a transaction that takes nothing would still tell everybody, the idle workers among them, that something has
-  // changed.
+  // A plain read comes first: a transaction that takes nothing would still notify all, also the
+  // idle workers, of a change.
   bool some = false;
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
     std::vector<SqlValue> wanted;
     const std::string condition = Takeable(devices, wanted);
-    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(Cat("SELECT 1 FROM job WHERE ", condition, " LIMIT 1"), wanted));
+    MENDEL_ASSIGN_OR_RETURN(
+        const SqlRows rows,
+        sql.Run(Cat("SELECT 1 FROM job WHERE ", condition, " LIMIT 1"), wanted));
     some = !rows.empty();
     return absl::OkStatus();
   }));
@@ -88,7 +101,8 @@ absl::StatusOr<std::optional<StoredJob>> SqlStore::Claim(const std::string& owne
   return result;
 }
 
-absl::StatusOr<v1::JobState> SqlStore::Renew(const std::string& name, int64_t fence, int64_t lease_until_micros) {
+absl::StatusOr<v1::JobState> SqlStore::Renew(const std::string& name, int64_t fence,
+                                             int64_t lease_until_micros) {
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
   MENDEL_RETURN_IF_ERROR(database_->Write([&](SqlConnection& sql) -> absl::Status {
     MENDEL_ASSIGN_OR_RETURN(JobRow row, LoadHeld(sql, name, fence));
@@ -100,8 +114,10 @@ absl::StatusOr<v1::JobState> SqlStore::Renew(const std::string& name, int64_t fe
 }
 
 absl::Status SqlStore::AppendEvent(const std::string& name, int64_t fence, v1::JobEvent event) {
-  if (event.event_case() != v1::JobEvent::kProgress && event.event_case() != v1::JobEvent::kWarning) {
-    return InvalidInput("a worker appends progress and warnings; states change by Finish and Release");
+  if (event.event_case() != v1::JobEvent::kProgress &&
+      event.event_case() != v1::JobEvent::kWarning) {
+    return InvalidInput(
+        "a worker appends progress and warnings; states change by Finish and Release");
   }
   return database_->Write([&](SqlConnection& sql) -> absl::Status {
     MENDEL_ASSIGN_OR_RETURN(JobRow row, LoadHeld(sql, name, fence));
@@ -115,7 +131,8 @@ absl::Status SqlStore::Finish(const std::string& name, int64_t fence, const Outc
   return database_->Write([&](SqlConnection& sql) -> absl::Status {
     MENDEL_ASSIGN_OR_RETURN(JobRow row, LoadJob(sql, name, true));
     v1::Job& job = row.stored.job;
-    // The holder's own Finish, repeated because its answer was lost. (Taking a lease away moves the fence.)
+    // The worker repeats its own Finish because the answer was lost. (Expiry changes the
+    // fence.)
     if (row.stored.fence == fence && job.state() == outcome.state) return absl::OkStatus();
     MENDEL_ASSIGN_OR_RETURN(row, LoadHeld(sql, name, fence));
     const int64_t now = clock_.WallMicros();
@@ -143,10 +160,14 @@ absl::Status SqlStore::Release(const std::string& name, int64_t fence) {
   });
 }
 
-absl::StatusOr<std::vector<std::string>> SqlStore::ExpireLeases(int64_t now_micros, int max_attempts) {
-  const std::vector<SqlValue> values = {int64_t{v1::JOB_STATE_RUNNING}, int64_t{v1::JOB_STATE_CANCELLING}, now_micros};
-  const std::string query = Cat("SELECT ", JobColumns(), " FROM job WHERE state IN (?1, ?2) AND lease_until < ?3 ORDER BY id");
-  // This is asked every few seconds: look first, lock only when there is something.
+absl::StatusOr<std::vector<std::string>> SqlStore::ExpireLeases(int64_t now_micros,
+                                                                int max_attempts) {
+  const std::vector<SqlValue> values = {int64_t{v1::JOB_STATE_RUNNING},
+                                        int64_t{v1::JOB_STATE_CANCELLING}, now_micros};
+  const std::string query =
+      Cat("SELECT ", JobColumns(),
+          " FROM job WHERE state IN (?1, ?2) AND lease_until < ?3 ORDER BY id");
+  // This runs every few seconds: it reads first and locks only if there is work.
   bool some = false;
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
     MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run(query, values));
@@ -172,7 +193,8 @@ absl::StatusOr<std::map<v1::JobState, int64_t>> SqlStore::CountJobs() {
   std::map<v1::JobState, int64_t> counts;
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
     counts.clear();
-    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run("SELECT state, COUNT(*) FROM job GROUP BY state", {}));
+    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows,
+                            sql.Run("SELECT state, COUNT(*) FROM job GROUP BY state", {}));
     for (const SqlRow& row : rows) counts[static_cast<v1::JobState>(row.Int(0))] = row.Int(1);
     return absl::OkStatus();
   }));
@@ -183,8 +205,10 @@ absl::StatusOr<std::map<std::string, int64_t>> SqlStore::CountPendingByDevice() 
   std::map<std::string, int64_t> counts;
   MENDEL_RETURN_IF_ERROR(database_->Read([&](SqlConnection& sql) -> absl::Status {
     counts.clear();
-    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run("SELECT device, COUNT(*) FROM job WHERE state = ?1 GROUP BY device",
-                                                        {int64_t{v1::JOB_STATE_PENDING}}));
+    MENDEL_ASSIGN_OR_RETURN(
+        const SqlRows rows,
+        sql.Run("SELECT device, COUNT(*) FROM job WHERE state = ?1 GROUP BY device",
+                {int64_t{v1::JOB_STATE_PENDING}}));
     for (const SqlRow& row : rows) counts[DeviceOfColumn(row.Bytes(0))] = row.Int(1);
     return absl::OkStatus();
   }));

@@ -1,4 +1,5 @@
-// Which request id led to what: to a job (its own row says so), or to an answer that was there already.
+// Results of request ids: a job (its own row has the id), or an existing
+// answer.
 #include "base/status.h"
 #include "server/store/job_row.h"
 #include "server/store/sql_store.h"
@@ -6,12 +7,14 @@
 namespace mendel::server {
 namespace {
 
-absl::StatusOr<std::optional<std::string>> Find(SqlConnection& sql, const std::string& client, const std::string& request_id,
+absl::StatusOr<std::optional<std::string>> Find(SqlConnection& sql, const std::string& client,
+                                                const std::string& request_id,
                                                 const v1::JobSpec& spec) {
   std::string answer;
   std::string first;
   const std::string query =
-      Cat("SELECT ", JobColumns(), " FROM job WHERE client = ?1 AND request_id = ?2 AND length(request_id) > 0");
+      Cat("SELECT ", JobColumns(),
+          " FROM job WHERE client = ?1 AND request_id = ?2 AND length(request_id) > 0");
   MENDEL_ASSIGN_OR_RETURN(SqlRows rows, sql.Run(query, {client, request_id}));
   if (!rows.empty()) {
     MENDEL_ASSIGN_OR_RETURN(const JobRow row, ReadJob(rows.front()));
@@ -19,18 +22,21 @@ absl::StatusOr<std::optional<std::string>> Find(SqlConnection& sql, const std::s
     first = row.stored.job.spec().SerializeAsString();
   } else {
     MENDEL_ASSIGN_OR_RETURN(
-        rows, sql.Run("SELECT operation, spec FROM request WHERE client = ?1 AND request_id = ?2", {client, request_id}));
+        rows, sql.Run("SELECT operation, spec FROM request WHERE client = ?1 AND request_id = ?2",
+                      {client, request_id}));
     if (rows.empty()) return std::optional<std::string>();
     answer = rows.front().Bytes(0);
     first = rows.front().Bytes(1);
   }
   if (first == spec.SerializeAsString()) return std::optional(answer);
-  return absl::AlreadyExistsError(Cat("request_id: '", request_id, "' was used for another job, ", answer));
+  return absl::AlreadyExistsError(
+      Cat("request_id: '", request_id, "' was used for another job, ", answer));
 }
 
 }  // namespace
 
-absl::StatusOr<std::optional<std::string>> SqlStore::FindRequest(const std::string& client, const std::string& request_id,
+absl::StatusOr<std::optional<std::string>> SqlStore::FindRequest(const std::string& client,
+                                                                 const std::string& request_id,
                                                                  const v1::JobSpec& spec) {
   std::optional<std::string> result;
   if (request_id.empty()) return result;
@@ -41,19 +47,24 @@ absl::StatusOr<std::optional<std::string>> SqlStore::FindRequest(const std::stri
   return result;
 }
 
-absl::StatusOr<std::string> SqlStore::RememberRequest(const std::string& client, const std::string& request_id,
-                                                      const v1::JobSpec& spec, const std::string& operation) {
+absl::StatusOr<std::string> SqlStore::RememberRequest(const std::string& client,
+                                                      const std::string& request_id,
+                                                      const v1::JobSpec& spec,
+                                                      const std::string& operation) {
   std::string result = operation;
   if (request_id.empty()) return result;
   MENDEL_RETURN_IF_ERROR(database_->Write([&](SqlConnection& sql) -> absl::Status {
-    // Somebody may have submitted the id in this moment.
-    MENDEL_RETURN_IF_ERROR(sql.Serialise());
-    MENDEL_ASSIGN_OR_RETURN(const std::optional<std::string> known, Find(sql, client, request_id, spec));
+    // Another submission of the id may have come in this moment.
+    MENDEL_RETURN_IF_ERROR(sql.Serialize());
+    MENDEL_ASSIGN_OR_RETURN(const std::optional<std::string> known,
+                            Find(sql, client, request_id, spec));
     result = known.value_or(operation);
     if (known.has_value()) return absl::OkStatus();
     return sql
-        .Run("INSERT INTO request (client, request_id, spec, operation, answered) VALUES (?1, ?2, ?3, ?4, ?5)",
-             {client, request_id, spec.SerializeAsString(), operation, clock_.WallMicros()})
+        .Run(
+            "INSERT INTO request (client, request_id, spec, operation, answered) VALUES (?1, ?2, "
+            "?3, ?4, ?5)",
+            {client, request_id, spec.SerializeAsString(), operation, clock_.WallMicros()})
         .status();
   }));
   return result;

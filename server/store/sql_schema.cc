@@ -5,32 +5,40 @@
 namespace mendel::server {
 
 const std::vector<std::vector<std::string>>& SchemaSteps() {
-  // `body` is the message (Job, JobEvent, Model, Plan) and says everything; the other columns repeat what is searched for.
+  // `body` is the message (Job, JobEvent, Model, Plan) with all its fields; the other columns
+  // repeat the searched ones.
   static const auto* const steps = new std::vector<std::vector<std::string>>{
       {
-          "CREATE TABLE job (id {id}, name {blob} NOT NULL UNIQUE, client {blob} NOT NULL, request_id {blob} NOT NULL, "
-          "state BIGINT NOT NULL, priority BIGINT NOT NULL, lease_owner {blob} NOT NULL, lease_until BIGINT NOT NULL, "
+          "CREATE TABLE job (id {id}, name {blob} NOT NULL UNIQUE, client {blob} NOT NULL, "
+          "request_id {blob} NOT NULL, "
+          "state BIGINT NOT NULL, priority BIGINT NOT NULL, lease_owner {blob} NOT NULL, "
+          "lease_until BIGINT NOT NULL, "
           "fence BIGINT NOT NULL, ended BIGINT NOT NULL, body {blob} NOT NULL)",
-          "CREATE UNIQUE INDEX job_request ON job (client, request_id) WHERE length(request_id) > 0",
+          "CREATE UNIQUE INDEX job_request ON job (client, request_id) WHERE length(request_id) > "
+          "0",
           "CREATE INDEX job_state ON job (state, client, priority)",
           "CREATE INDEX job_client ON job (client, id)",
           // kind: 1 state, 2 progress, 3 warning.
-          "CREATE TABLE event (job BIGINT NOT NULL REFERENCES job (id) ON DELETE CASCADE, sequence BIGINT NOT NULL, "
+          "CREATE TABLE event (job BIGINT NOT NULL REFERENCES job (id) ON DELETE CASCADE, sequence "
+          "BIGINT NOT NULL, "
           "kind BIGINT NOT NULL, body {blob} NOT NULL, PRIMARY KEY (job, sequence))",
           "CREATE TABLE model (id {id}, name {blob} NOT NULL UNIQUE, body {blob} NOT NULL)",
-          "CREATE TABLE plan (id {id}, name {blob} NOT NULL UNIQUE, model {blob} NOT NULL, body {blob} NOT NULL)",
+          "CREATE TABLE plan (id {id}, name {blob} NOT NULL UNIQUE, model {blob} NOT NULL, body "
+          "{blob} NOT NULL)",
           "CREATE INDEX plan_model ON plan (model, id)",
-          "CREATE TABLE work (work_key {blob} PRIMARY KEY, plan {blob} NOT NULL REFERENCES plan (name) ON DELETE CASCADE)",
+          "CREATE TABLE work (work_key {blob} PRIMARY KEY, plan {blob} NOT NULL REFERENCES plan "
+          "(name) ON DELETE CASCADE)",
           "CREATE INDEX work_plan ON work (plan)",
       },
       {
-          // Requests that were answered by what was there; those that made a job are in its row.
-          "CREATE TABLE request (client {blob} NOT NULL, request_id {blob} NOT NULL, spec {blob} NOT NULL, operation {blob} NOT "
+          // Requests that an existing plan answered; other requests are in their job's row.
+          "CREATE TABLE request (client {blob} NOT NULL, request_id {blob} NOT NULL, spec {blob} "
+          "NOT NULL, operation {blob} NOT "
           "NULL, "
           "answered BIGINT NOT NULL, PRIMARY KEY (client, request_id))",
       },
       {
-          // What a job's worker must have; empty: nothing that not all have.
+          // The device that a job's worker must have; empty: any worker will do.
           "ALTER TABLE job ADD COLUMN device {blob} NOT NULL DEFAULT ''",
       },
   };
@@ -40,18 +48,22 @@ const std::vector<std::vector<std::string>>& SchemaSteps() {
 absl::Status Migrate(SqlDatabase& database, const std::vector<std::vector<std::string>>& steps) {
   const auto wanted = static_cast<int64_t>(steps.size());
   return database.Write([&](SqlConnection& sql) -> absl::Status {
-    MENDEL_RETURN_IF_ERROR(sql.Serialise());
-    MENDEL_RETURN_IF_ERROR(sql.Run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", {}).status());
+    MENDEL_RETURN_IF_ERROR(sql.Serialize());
+    MENDEL_RETURN_IF_ERROR(
+        sql.Run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", {})
+            .status());
     MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run("SELECT version FROM schema_version", {}));
     const int64_t found = rows.empty() ? 0 : rows.front().Int(0);
     if (found == wanted) return absl::OkStatus();
     if (found > wanted) {
-      return absl::FailedPreconditionError(
-          Cat("the job store is of version ", found, "; this program knows versions up to ", wanted, ". Use a newer program"));
+      return absl::FailedPreconditionError(Cat("the job store is of version ", found,
+                                               "; this program knows versions up to ", wanted,
+                                               ". Use a newer program"));
     }
     for (int64_t step = found; step < wanted; ++step) {
       for (const std::string& statement : steps[static_cast<size_t>(step)]) {
-        MENDEL_RETURN_IF_ERROR(Annotate(sql.Run(statement, {}).status(), Cat("schema step ", step + 1)));
+        MENDEL_RETURN_IF_ERROR(
+            Annotate(sql.Run(statement, {}).status(), Cat("schema step ", step + 1)));
       }
     }
     MENDEL_RETURN_IF_ERROR(sql.Run("DELETE FROM schema_version", {}).status());

@@ -10,12 +10,14 @@
 
 namespace mendel::server {
 
-/// Statements that lead from version i to version i + 1. Released entries never change; a change of the schema appends one.
+/// Statements that lead from version i to version i + 1. Released entries never change; a change of
+/// the schema appends one.
 const std::vector<std::vector<std::string>>& SchemaSteps();
 
-/// Brings a database to version `steps.size()` in one transaction: several processes may do it at once, one does it.
-/// FailedPrecondition for a database of a later version.
-absl::Status Migrate(SqlDatabase& database, const std::vector<std::vector<std::string>>& steps = SchemaSteps());
+/// Brings a database to version `steps.size()` in one transaction: several processes may do it at
+/// once, one does it. FailedPrecondition for a database of a later version.
+absl::Status Migrate(SqlDatabase& database,
+                     const std::vector<std::vector<std::string>>& steps = SchemaSteps());
 
 }  // namespace mendel::server
 

@@ -15,7 +15,8 @@ constexpr std::chrono::milliseconds kBusyTimeout{10'000};
 constexpr SqlDialect kDialect = {"?", "BLOB", "INTEGER PRIMARY KEY AUTOINCREMENT", "", ""};
 
 int Bind(sqlite3_stmt* statement, int index, const SqlValue& value) {
-  if (const auto* number = std::get_if<int64_t>(&value)) return sqlite3_bind_int64(statement, index, *number);
+  if (const auto* number = std::get_if<int64_t>(&value))
+    return sqlite3_bind_int64(statement, index, *number);
   const std::string& bytes = std::get<std::string>(value);
   return sqlite3_bind_blob64(statement, index, bytes.data(), bytes.size(), SQLITE_STATIC);
 }
@@ -42,14 +43,17 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const s
   const int result = sqlite3_open_v2(path.c_str(), &db, flags, nullptr);
   std::unique_ptr<SqliteConnection> connection(new SqliteConnection(db));
   if (result != SQLITE_OK) {
-    return absl::PermissionDeniedError(Cat("cannot open the job store ", path, ": ", std::string(sqlite3_errmsg(db))));
+    return absl::PermissionDeniedError(
+        Cat("cannot open the job store ", path, ": ", std::string(sqlite3_errmsg(db))));
   }
   sqlite3_extended_result_codes(db, 1);
   sqlite3_busy_timeout(db, static_cast<int>(kBusyTimeout.count()));
   // SQLite opens a file that it may not write for reading.
-  if (sqlite3_db_readonly(db, "main") == 1) return absl::PermissionDeniedError(Cat("the job store ", path, " is read-only"));
+  if (sqlite3_db_readonly(db, "main") == 1)
+    return absl::PermissionDeniedError(Cat("the job store ", path, " is read-only"));
   MENDEL_RETURN_IF_ERROR(Annotate(connection->SwitchToWriteAheadLog(), path));
-  // KiB of pages in this connection's memory: a store has half a dozen connections, and the kernel caches the file for all of them.
+  // KiB of pages in this connection's memory: a store has half a dozen connections, and the kernel
+  // caches the file for all of them.
   constexpr const char* kCache = "PRAGMA cache_size = -256";
   for (const char* pragma : {"PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON", kCache}) {
     MENDEL_RETURN_IF_ERROR(Annotate(connection->Run(pragma, {}).status(), path));
@@ -58,8 +62,9 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const s
 }
 
 absl::Status SqliteConnection::SwitchToWriteAheadLog() {
-  // The switch of a new file upgrades a read lock, and there SQLite answers "busy" at once instead of waiting (two could wait for
-  // each other): of several programs that create one file, all but one would fail.
+  // The switch of a new file upgrades a read lock, and there SQLite answers "busy" at once instead
+  // of waiting (two could wait for each other): of several programs that create one file, all but
+  // one would fail.
   const auto give_up = std::chrono::steady_clock::now() + kBusyTimeout;
   for (;;) {
     const absl::Status status = Run("PRAGMA journal_mode = WAL", {}).status();
@@ -90,7 +95,8 @@ absl::Status SqliteConnection::Error(int code) const {
       return absl::DataLossError(text);
     // A write that does not fit (a file size limit, a quota) comes as this.
     case SQLITE_IOERR:
-      return code == SQLITE_IOERR_WRITE ? absl::ResourceExhaustedError(text) : absl::UnavailableError(text);
+      return code == SQLITE_IOERR_WRITE ? absl::ResourceExhaustedError(text)
+                                        : absl::UnavailableError(text);
     default:
       return InternalError(text);
   }
@@ -101,16 +107,19 @@ absl::StatusOr<sqlite3_stmt*> SqliteConnection::Prepare(const std::string& sql) 
   if (found != statements_.end()) return found->second;
   sqlite3_stmt* statement = nullptr;
   const std::string text = Translate(sql, kDialect);
-  const int result = sqlite3_prepare_v3(db_, text.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+  const int result =
+      sqlite3_prepare_v3(db_, text.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
   if (result != SQLITE_OK) return Error(result);
   statements_[sql] = statement;
   return statement;
 }
 
-absl::StatusOr<SqlRows> SqliteConnection::Run(const std::string& sql, const std::vector<SqlValue>& values) {
+absl::StatusOr<SqlRows> SqliteConnection::Run(const std::string& sql,
+                                              const std::vector<SqlValue>& values) {
   MENDEL_ASSIGN_OR_RETURN(sqlite3_stmt* const statement, Prepare(sql));
   int result = SQLITE_OK;
-  for (size_t i = 0; i < values.size() && result == SQLITE_OK; ++i) result = Bind(statement, static_cast<int>(i) + 1, values[i]);
+  for (size_t i = 0; i < values.size() && result == SQLITE_OK; ++i)
+    result = Bind(statement, static_cast<int>(i) + 1, values[i]);
   SqlRows rows;
   if (result == SQLITE_OK) {
     while ((result = sqlite3_step(statement)) == SQLITE_ROW) rows.push_back(ReadRow(statement));

@@ -23,7 +23,7 @@ class SqliteConnection final : public SqlConnection {
 
   absl::StatusOr<SqlRows> Run(const std::string& sql, const std::vector<SqlValue>& values) override;
   /// Nothing to do: BEGIN IMMEDIATE has made this the only writer.
-  absl::Status Serialise() override { return absl::OkStatus(); }
+  absl::Status Serialize() override { return absl::OkStatus(); }
   absl::StatusOr<std::vector<std::string>> CheckIntegrity() override;
   /// Runs `body` between `begin` and COMMIT, or ROLLBACK when it fails.
   absl::Status Transaction(const char* begin, const SqlDatabase::Body& body);

@@ -17,8 +17,8 @@ namespace {
 
 class SqliteDatabase final : public SqlDatabase {
  public:
-  SqliteDatabase(std::string path, std::unique_ptr<SqliteConnection> writer, std::unique_ptr<SqliteConnection> watcher,
-                 std::unique_ptr<DiskProbe> probe)
+  SqliteDatabase(std::string path, std::unique_ptr<SqliteConnection> writer,
+                 std::unique_ptr<SqliteConnection> watcher, std::unique_ptr<DiskProbe> probe)
       : path_(std::move(path)),
         writer_(std::move(writer)),
         probe_(std::move(probe)),
@@ -44,7 +44,9 @@ class SqliteDatabase final : public SqlDatabase {
     return status;
   }
 
-  uint64_t WaitForChange(uint64_t seen, int64_t timeout_micros) override { return signal_.Wait(seen, timeout_micros); }
+  uint64_t WaitForChange(uint64_t seen, int64_t timeout_micros) override {
+    return signal_.Wait(seen, timeout_micros);
+  }
 
  private:
   static constexpr int kMaxReaders = 4;
@@ -57,7 +59,8 @@ class SqliteDatabase final : public SqlDatabase {
       free_readers_.pop_back();
       return reader;
     }
-    MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader, SqliteConnection::Open(path_));
+    MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader,
+                            SqliteConnection::Open(path_));
     ++readers_;
     return reader;
   }
@@ -87,8 +90,10 @@ class SqliteDatabase final : public SqlDatabase {
 absl::StatusOr<std::unique_ptr<SqlDatabase>> OpenSqliteDatabase(const std::string& path) {
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> writer, SqliteConnection::Open(path));
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> watcher, SqliteConnection::Open(path));
-  MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<DiskProbe> probe, DiskProbe::Open(std::filesystem::path(path).parent_path()));
-  return std::make_unique<SqliteDatabase>(path, std::move(writer), std::move(watcher), std::move(probe));
+  MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<DiskProbe> probe,
+                          DiskProbe::Open(std::filesystem::path(path).parent_path()));
+  return std::make_unique<SqliteDatabase>(path, std::move(writer), std::move(watcher),
+                                          std::move(probe));
 }
 
 }  // namespace mendel::server

@@ -1,4 +1,5 @@
-// What is SQLite's own: the file, its versions, its damage. What every store does is in conformance_*.cc.
+// Tests of SQLite alone: the file, its versions, its damage. Tests of all stores are in
+// conformance_*.cc.
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,7 +28,9 @@ class SqliteBackend final : public StoreBackend {
 };
 
 INSTANTIATE_TEST_SUITE_P(Sqlite, JobStoreConformance,
-                         testing::Values(BackendParam{"Sqlite", [] { return std::make_unique<SqliteBackend>(); }}), BackendName);
+                         testing::Values(BackendParam{
+                             "Sqlite", [] { return std::make_unique<SqliteBackend>(); }}),
+                         BackendName);
 
 class SqliteStore : public testing::Test {
  protected:
@@ -36,7 +39,8 @@ class SqliteStore : public testing::Test {
   void Execute(const std::string& sql) {
     sqlite3* db = nullptr;
     ASSERT_EQ(sqlite3_open(path_.c_str(), &db), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+    EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(db);
     sqlite3_close(db);
   }
 
@@ -45,7 +49,7 @@ class SqliteStore : public testing::Test {
   std::string path_ = folder_.path() + "/jobs.sqlite";
 };
 
-/// A file as version 1 wrote it, with a job that ended and its plan.
+/// A file written by version 1, with an ended job and its plan.
 constexpr char kVersion1[] = R"(
 CREATE TABLE schema_version (version BIGINT NOT NULL);
 CREATE TABLE job (id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL UNIQUE, client BLOB NOT NULL, request_id BLOB NOT NULL,
@@ -84,7 +88,8 @@ TEST_F(SqliteStore, OpensAFileOfVersion1) {
 TEST_F(SqliteStore, AMigrationIsAllOrNothing) {
   Execute(kVersion1);
   auto steps = SchemaSteps();
-  steps.push_back({"ALTER TABLE plan ADD COLUMN colour BIGINT NOT NULL DEFAULT 7", "this is no SQL"});
+  steps.push_back(
+      {"ALTER TABLE plan ADD COLUMN color BIGINT NOT NULL DEFAULT 7", "this is no SQL"});
   {
     const auto database = OpenSqliteDatabase(path_);
     ASSERT_TRUE(database.ok());
@@ -97,24 +102,26 @@ TEST_F(SqliteStore, AMigrationIsAllOrNothing) {
   ASSERT_TRUE(Migrate(**database, steps).ok()) << "once is enough";
   ASSERT_TRUE((*database)
                   ->Read([](SqlConnection& sql) -> absl::Status {
-                    const auto rows = sql.Run("SELECT colour FROM plan", {});
+                    const auto rows = sql.Run("SELECT color FROM plan", {});
                     EXPECT_EQ(rows->front().Int(0), 7);
                     return absl::OkStatus();
                   })
                   .ok());
-  EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition) << "a later version is refused";
+  EXPECT_EQ(Open().status().code(), absl::StatusCode::kFailedPrecondition)
+      << "a later version is refused";
 }
 
 TEST_F(SqliteStore, ManyProcessesCreateOneFile) {
   constexpr int kProcesses = 6;
-  // The race is for the first moments of a file, so there are many files.
+  // The race is in the first moments of a file, so there are many files.
   for (int file = 0; file < 20; ++file) {
     const std::string path = Cat(folder_.path(), "/race", file, ".sqlite");
     std::vector<int> children;
     for (int i = 0; i < kProcesses; ++i) {
       children.push_back(InChild([&] {
         const auto store = OpenSqliteStore(path, clock_);
-        const absl::Status status = store.ok() ? (*store)->Submit(SpecOf(1), "a", "", 0, {}).status() : store.status();
+        const absl::Status status =
+            store.ok() ? (*store)->Submit(SpecOf(1), "a", "", 0, {}).status() : store.status();
         EXPECT_TRUE(status.ok()) << status;
         return status.ok() ? 0 : 1;
       }));
@@ -131,15 +138,20 @@ TEST_F(SqliteStore, AClaimOfNothingChangesNothing) {
   ASSERT_TRUE(store.ok());
   const uint64_t before = (*store)->WaitForChange(0, 0);
   EXPECT_EQ(*(*store)->Claim("worker", 1, {}), std::nullopt);
-  EXPECT_EQ((*store)->WaitForChange(before, 0), before) << "idle workers would wake each other for ever";
+  EXPECT_EQ((*store)->WaitForChange(before, 0), before)
+      << "idle workers would wake each other for ever";
 }
 
 TEST_F(SqliteStore, BodiesThatShareACommitFailAlone) {
   ASSERT_TRUE(Open().ok());
   const auto database = OpenSqliteDatabase(path_);
   ASSERT_TRUE(database.ok());
-  ASSERT_TRUE((*database)->Write([](SqlConnection& sql) { return sql.Run("CREATE TABLE t (x INTEGER)", {}).status(); }).ok());
-  // The first holds the writer until all others wait behind it; they then come as one group.
+  ASSERT_TRUE((*database)
+                  ->Write([](SqlConnection& sql) {
+                    return sql.Run("CREATE TABLE t (x INTEGER)", {}).status();
+                  })
+                  .ok());
+  // The first writer blocks the others until all wait behind it; they then come as one group.
   constexpr int kWriters = 8;
   std::atomic<int> begun = 0;
   std::vector<absl::Status> ends(kWriters);
@@ -152,23 +164,27 @@ TEST_F(SqliteStore, BodiesThatShareACommitFailAlone) {
     });
   });
   for (int i = 0; i < kWriters; ++i) {
-    EXPECT_EQ(ends[static_cast<size_t>(i)], i % 2 == 0 ? absl::OkStatus() : absl::AbortedError(Cat(i)));
+    EXPECT_EQ(ends[static_cast<size_t>(i)],
+              i % 2 == 0 ? absl::OkStatus() : absl::AbortedError(Cat(i)));
   }
-  // A body whose failure ends the whole transaction: the others are run again by themselves.
+  // A body whose failure ends the whole transaction: the others run again one by one.
   begun = 0;
   InThreads(kWriters, [&](int i) {
     const bool first = begun++ == 0;
     ends[static_cast<size_t>(i)] = (*database)->Write([&](SqlConnection& sql) -> absl::Status {
       while (first && begun < kWriters) std::this_thread::yield();
       MENDEL_RETURN_IF_ERROR(sql.Run("INSERT INTO t VALUES (?1)", {int64_t{100 + i}}).status());
-      return i == 3 ? sql.Run("INSERT OR ROLLBACK INTO schema_version VALUES (NULL)", {}).status() : absl::OkStatus();
+      return i == 3 ? sql.Run("INSERT OR ROLLBACK INTO schema_version VALUES (NULL)", {}).status()
+                    : absl::OkStatus();
     });
   });
-  for (int i = 0; i < kWriters; ++i) EXPECT_EQ(ends[static_cast<size_t>(i)].ok(), i != 3) << ends[static_cast<size_t>(i)];
+  for (int i = 0; i < kWriters; ++i)
+    EXPECT_EQ(ends[static_cast<size_t>(i)].ok(), i != 3) << ends[static_cast<size_t>(i)];
   std::vector<int64_t> found;
   ASSERT_TRUE((*database)
                   ->Read([&](SqlConnection& sql) -> absl::Status {
-                    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows, sql.Run("SELECT x FROM t ORDER BY x", {}));
+                    MENDEL_ASSIGN_OR_RETURN(const SqlRows rows,
+                                            sql.Run("SELECT x FROM t ORDER BY x", {}));
                     for (const SqlRow& row : rows) found.push_back(row.Int(0));
                     return absl::OkStatus();
                   })
@@ -177,9 +193,11 @@ TEST_F(SqliteStore, BodiesThatShareACommitFailAlone) {
 }
 
 TEST_F(SqliteStore, FoldersThatCannotBeWrittenAreRefused) {
-  EXPECT_EQ(OpenSqliteStore(folder_.path() + "/none/jobs.sqlite", clock_).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(OpenSqliteStore(folder_.path() + "/none/jobs.sqlite", clock_).status().code(),
+            absl::StatusCode::kPermissionDenied);
   ASSERT_TRUE(Open().ok());
-  // Nobody may write here: neither a new file nor into the old one. (The superuser may anywhere, so a child becomes someone else.)
+  // Neither a new file nor the old one is writable. (The superuser may write everywhere, so a child
+  // process changes its user.)
   ASSERT_EQ(chmod(folder_.path().c_str(), 0555), 0);
   EXPECT_EQ(WaitForChild(InChild([&] {
               if (geteuid() == 0 && setuid(65534) != 0) return 3;
@@ -195,8 +213,10 @@ TEST_F(SqliteStore, FoldersThatCannotBeWrittenAreRefused) {
 TEST_F(SqliteStore, OtherFilesAreRefused) {
   FILE* file = std::fopen(path_.c_str(), "w");
   ASSERT_NE(file, nullptr);
-  std::fputs("This is a text, and long enough to be looked at as the header of a database that it is not. It goes on to 100 bytes.",
-             file);
+  std::fputs(
+      "This is a text, and long enough to be looked at as the header of a database that it is not. "
+      "It goes on to 100 bytes.",
+      file);
   std::fclose(file);
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kDataLoss) << Open().status();
 }
@@ -218,7 +238,9 @@ TEST_F(SqliteStore, CheckFindsWhatIsWrong) {
   EXPECT_EQ((*store)->GetJob(name).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ((*store)->ReferencedBlobs().status().code(), absl::StatusCode::kDataLoss)
       << "what cannot be read must not become garbage";
-  Execute("DELETE FROM job; INSERT INTO event VALUES (77, 1, 1, x'08011801'); INSERT INTO work VALUES (x'41', x'42')");
+  Execute(
+      "DELETE FROM job; INSERT INTO event VALUES (77, 1, 1, x'08011801'); INSERT INTO work VALUES "
+      "(x'41', x'42')");
   EXPECT_EQ(violations(), 2) << "events of no job, work without its plan";
 }
 

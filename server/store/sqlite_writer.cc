@@ -20,7 +20,8 @@ absl::Status SqliteWriter::Write(const SqlDatabase::Body& body) {
     changed_.wait(lock, [&] { return own.done || !leading_; });
     if (own.done) return own.status;
     leading_ = true;
-    const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(std::min(waiting_.size(), kMostTogether));
+    const auto end =
+        waiting_.begin() + static_cast<std::ptrdiff_t>(std::min(waiting_.size(), kMostTogether));
     const std::vector<Request*> group(waiting_.begin(), end);
     waiting_.erase(waiting_.begin(), end);
     lock.unlock();
@@ -34,22 +35,26 @@ absl::Status SqliteWriter::Write(const SqlDatabase::Body& body) {
 
 void SqliteWriter::RunGroup(const std::vector<Request*>& group) {
   if (group.size() > 1 && RunTogether(group)) return;
-  for (Request* request : group) request->status = connection_->Transaction("BEGIN IMMEDIATE", *request->body);
+  for (Request* request : group)
+    request->status = connection_->Transaction("BEGIN IMMEDIATE", *request->body);
 }
 
 bool SqliteWriter::RunTogether(const std::vector<Request*>& group) {
   bool begun = false;
-  const absl::Status status = connection_->Transaction("BEGIN IMMEDIATE", [&](SqlConnection& sql) -> absl::Status {
-    begun = true;
-    for (Request* request : group) {
-      MENDEL_RETURN_IF_ERROR(sql.Run("SAVEPOINT body", {}).status());
-      request->status = (*request->body)(sql);
-      // After a full disk SQLite has rolled back everything: there is no savepoint any more, and this fails.
-      if (!request->status.ok()) MENDEL_RETURN_IF_ERROR(sql.Run("ROLLBACK TO body", {}).status());
-      MENDEL_RETURN_IF_ERROR(sql.Run("RELEASE body", {}).status());
-    }
-    return absl::OkStatus();
-  });
+  const absl::Status status =
+      connection_->Transaction("BEGIN IMMEDIATE", [&](SqlConnection& sql) -> absl::Status {
+        begun = true;
+        for (Request* request : group) {
+          MENDEL_RETURN_IF_ERROR(sql.Run("SAVEPOINT body", {}).status());
+          request->status = (*request->body)(sql);
+          // After a full disk SQLite has rolled back everything: there is no savepoint any more,
+          // and this fails.
+          if (!request->status.ok())
+            MENDEL_RETURN_IF_ERROR(sql.Run("ROLLBACK TO body", {}).status());
+          MENDEL_RETURN_IF_ERROR(sql.Run("RELEASE body", {}).status());
+        }
+        return absl::OkStatus();
+      });
   if (status.ok()) return true;
   if (begun) return false;
   // Nobody would get further alone.

@@ -1,5 +1,6 @@
-// The one writing connection of a process to an SQLite file. Transactions that come at the same time share a commit, and with it
-// the wait for the disk, which is most of what a small transaction costs.
+// The one writing connection of a process to an SQLite file. Transactions that come at the same
+// time share a commit, and with it the wait for the disk, which is most of what a small transaction
+// costs.
 #ifndef MENDEL_SERVER_STORE_SQLITE_WRITER_H_
 #define MENDEL_SERVER_STORE_SQLITE_WRITER_H_
 
@@ -15,11 +16,13 @@
 
 namespace mendel::server {
 
-/// Thread-safe. The first of the waiting callers runs the bodies of all who wait, each in a savepoint of its own, and commits; a
-/// body that fails is rolled back alone. When the common transaction fails, each body is run again in its own.
+/// Thread-safe. The first of the waiting callers runs the bodies of all who wait, each in a
+/// savepoint of its own, and commits; a body that fails is rolled back alone. When the common
+/// transaction fails, each body is run again in its own.
 class SqliteWriter {
  public:
-  explicit SqliteWriter(std::unique_ptr<SqliteConnection> connection) : connection_(std::move(connection)) {}
+  explicit SqliteWriter(std::unique_ptr<SqliteConnection> connection)
+      : connection_(std::move(connection)) {}
 
   /// SqlDatabase::Write.
   absl::Status Write(const SqlDatabase::Body& body);

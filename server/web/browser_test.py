@@ -36,7 +36,7 @@ def check(condition, what):
 
 
 class Server:
-    """`mendel serve` in a folder; waits until it tells the page's port (or serves, without a page)."""
+    """`mendel serve` in a folder; waits until it reports the page's port (or serves, without a page)."""
 
     def __init__(self, mendel, folder, name, port, *more):
         self.log = pathlib.Path(folder) / f"{name}.log"
@@ -79,7 +79,7 @@ def check_live_progress(browser, server, mendel, folder, submit):
                   ".observe(document.querySelector('#live'), {childList: true, characterData: true, subtree: true}); 0")
     worker = Server(mendel, folder, "worker", "none", "--concurrent-jobs", "1")
     browser.wait("!document.querySelector('#result').hidden")
-    check(browser.value("heardTexts.some((text) => text.includes('succeeded'))"), "the live region tells the end")
+    check(browser.value("heardTexts.some((text) => text.includes('succeeded'))"), "the live region reports the end")
     check("running" in browser.value("document.querySelector('#events').textContent"), "events are listed")
     return job, worker
 
@@ -112,8 +112,8 @@ def check_regions(browser):
     check(browser.value("document.querySelectorAll('main img').length") == 0, "a hostile output name is text")
 
 
-def check_mended_regions(browser):
-    """A mended box of a plan is drawn in its output's shape; a plan of an older program tells none, and the frame is what boxes span."""
+def check_corrected_regions(browser):
+    """A corrected box of a plan is drawn in its output's shape; a plan of an older program reports none, and the frame is what boxes span."""
     mutant = ('{rule: "r", claim: "partial", where: [], mending: "recompute", mended: [{output: "y", elements: 256, wrong_elements: 32, shape: %s, '
               'boxes: [{begin: [0, 0, 3, 0], end: [1, 4, 4, 8]}]}]}')
     part = "(() => { const parts = make('div', {}, ...mutantParts([%s])); return parts.querySelector('%s').%s; })()"
@@ -167,7 +167,7 @@ def check_tokens(browser, mendel, folder):
     while not got.exists() and time.monotonic() < until:
         time.sleep(0.05)
     check(got.exists(), "a file comes with a token")
-    check(not any("secret" in url for url in browser.requests), "no address holds the token")
+    check(not any("secret" in url for url in browser.requests), "no address contains the token")
     browser.value("document.querySelector('#sign-out').click()")
     check(browser.value("sessionStorage.length") == 0, "signing out forgets the token")
     browser.complaints = [text for text in browser.complaints if "401" not in text]
@@ -201,8 +201,8 @@ def main():
         try:
             browser.screen(1000, 800)
             job, worker = check_live_progress(browser, server, mendel, name, submit)
-            judged = command("verify", "whole.onnx", "cut.onnx", "--json")
-            check(judged.returncode == 1, f"the judge's exit code: {judged.returncode} {judged.stderr}")
+            verified = command("verify", "whole.onnx", "cut.onnx", "--json")
+            check(verified.returncode == 1, f"the verifier's exit code: {verified.returncode} {verified.stderr}")
             made = submit(hostile, "--budget", "1s", "--wait", "-o", "made.plan")
             browser.open(server.url + "#/" + made)
             browser.wait("!document.querySelector('#result').hidden")
@@ -211,7 +211,7 @@ def main():
             verdict = browser.value("fetch('/api/jobs').then((r) => r.json()).then((l) => l.jobs.find((j) => j.spec.compare_pair).name)")
             browser.open(server.url + "#/" + verdict)
             check_regions(browser)
-            check_mended_regions(browser)
+            check_corrected_regions(browser)
             check_predicted_times(browser)
             check_phone_and_colors(browser, "a verdict")
             check_keyboard(browser, server)
@@ -220,7 +220,7 @@ def main():
             check_phone_and_colors(browser, "the list")
             check(browser.value("document.title") != "owned", "no name was run")
             outside = [url for url in browser.requests if not url.startswith((server.url, "about:", "blob:"))]
-            check(not outside, f"something else was asked for: {outside}")
+            check(not outside, f"something else was requested: {outside}")
             if pictures:
                 take_pictures(browser, server, command, submit, pictures)
             check_tokens(browser, mendel, folder)

@@ -18,7 +18,7 @@ def find_browser():
 
 
 class Browser:
-    """One browser with one page. Collects what the page complains about and asks for."""
+    """One browser with one page. Collects what the page complains about and requests."""
 
     def __init__(self, program):
         self.profile = tempfile.mkdtemp(prefix="mendel-browser-")

@@ -19,8 +19,9 @@ constexpr size_t kLongestLog = 8 << 20;
 
 class BlobBody final : public HttpBody {
  public:
-  BlobBody(std::unique_ptr<BlobReader> reader, std::unique_ptr<Places::Place> place, Metrics& metrics)
-      : reader_(std::move(reader)), place_(std::move(place)), metrics_(metrics) {}
+  BlobBody(std::unique_ptr<BlobReader> reader, std::unique_ptr<Permits::Permit> permit,
+           Metrics& metrics)
+      : reader_(std::move(reader)), permit_(std::move(permit)), metrics_(metrics) {}
   int64_t size() const override { return reader_->size(); }
   absl::StatusOr<int64_t> Read(int64_t offset, char* buffer, int64_t capacity) override {
     MENDEL_ASSIGN_OR_RETURN(const int64_t got, reader_->Read(offset, buffer, capacity));
@@ -30,21 +31,25 @@ class BlobBody final : public HttpBody {
 
  private:
   const std::unique_ptr<BlobReader> reader_;
-  const std::unique_ptr<Places::Place> place_;
+  const std::unique_ptr<Permits::Permit> permit_;
   Metrics& metrics_;
 };
 
 HttpResponse Attachment(const std::string& type, const std::string& file_name) {
-  return {200, type, "", {{"Content-Disposition", Cat("attachment; filename=\"", file_name, "\"")}, {"Cache-Control", "no-store"}}};
+  return {200,
+          type,
+          "",
+          {{"Content-Disposition", Cat("attachment; filename=\"", file_name, "\"")},
+           {"Cache-Control", "no-store"}}};
 }
 
-absl::StatusOr<HttpResponse> BlobResponse(Environment& env, const Caller& caller, const std::string& blob,
-                                          const std::string& file_name) {
+absl::StatusOr<HttpResponse> BlobResponse(Environment& env, const Caller& caller,
+                                          const std::string& blob, const std::string& file_name) {
   MENDEL_ASSIGN_OR_RETURN(const BlobId id, ParseBlobName(blob));
-  MENDEL_ASSIGN_OR_RETURN(auto place, env.transfers.Take(caller.name));
+  MENDEL_ASSIGN_OR_RETURN(auto permit, env.transfers.Take(caller.name));
   MENDEL_ASSIGN_OR_RETURN(auto reader, env.blobs.OpenBlob(id));
   HttpResponse response = Attachment("application/octet-stream", file_name);
-  response.stream = std::make_shared<BlobBody>(std::move(reader), std::move(place), env.metrics);
+  response.stream = std::make_shared<BlobBody>(std::move(reader), std::move(permit), env.metrics);
   return response;
 }
 
@@ -59,7 +64,8 @@ std::string ProgressText(const v1::Progress& progress) {
   std::string text = progress.phase();
   if (!progress.detail().empty()) text += Cat(": ", progress.detail());
   if (progress.candidates() > 0) text += Cat(", ", progress.candidates(), " candidates");
-  if (progress.candidates_per_second() > 0) text += Cat(", ", Short(progress.candidates_per_second()), " a second");
+  if (progress.candidates_per_second() > 0)
+    text += Cat(", ", Short(progress.candidates_per_second()), " a second");
   if (progress.best_speedup() > 0) text += Cat(", best ", Short(progress.best_speedup()), "x");
   if (progress.has_time_left()) text += Cat(", ", progress.time_left().seconds(), " s left");
   return text;
@@ -68,7 +74,8 @@ std::string ProgressText(const v1::Progress& progress) {
 absl::StatusOr<std::string> LogText(Environment& env, const std::string& job) {
   std::string text;
   for (int64_t after = 0; text.size() < kLongestLog;) {
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<v1::JobEvent> events, env.jobs.Events(job, after, kEventsAtOnce));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<v1::JobEvent> events,
+                            env.jobs.Events(job, after, kEventsAtOnce));
     if (events.empty()) return text;
     for (const v1::JobEvent& event : events) text += EventLine(event) + "\n";
     after = events.back().sequence();
@@ -79,7 +86,8 @@ absl::StatusOr<std::string> LogText(Environment& env, const std::string& job) {
 }  // namespace
 
 std::string EventLine(const v1::JobEvent& event) {
-  std::string text = Cat(google::protobuf::util::TimeUtil::ToString(event.time()), "  ", event.sequence(), "  ");
+  std::string text =
+      Cat(google::protobuf::util::TimeUtil::ToString(event.time()), "  ", event.sequence(), "  ");
   if (event.has_progress()) {
     text += Cat("progress  ", ProgressText(event.progress()));
   } else if (event.event_case() == v1::JobEvent::kState) {
@@ -88,11 +96,13 @@ std::string EventLine(const v1::JobEvent& event) {
     text += Cat("warning   ", event.warning());
   }
   std::replace_if(
-      text.begin(), text.end(), [](char c) { return c < ' ' || static_cast<unsigned char>(c) > 126; }, '?');
+      text.begin(), text.end(),
+      [](char c) { return c < ' ' || static_cast<unsigned char>(c) > 126; }, '?');
   return text;
 }
 
-absl::StatusOr<HttpResponse> DownloadOf(Environment& env, const Caller& caller, const std::string& job, const std::string& what) {
+absl::StatusOr<HttpResponse> DownloadOf(Environment& env, const Caller& caller,
+                                        const std::string& job, const std::string& what) {
   v1::GetJobRequest request;
   request.set_name(job);
   v1::Job found;
@@ -102,7 +112,8 @@ absl::StatusOr<HttpResponse> DownloadOf(Environment& env, const Caller& caller, 
     MENDEL_ASSIGN_OR_RETURN(const v1::Plan plan, env.jobs.GetPlan(found.plan()));
     return BlobResponse(env, caller, plan.blob(), name + ".plan");
   }
-  if (what == "bundle" && !found.bundle().empty()) return BlobResponse(env, caller, found.bundle(), name + ".tar");
+  if (what == "bundle" && !found.bundle().empty())
+    return BlobResponse(env, caller, found.bundle(), name + ".tar");
   if (what == "log") {
     HttpResponse response = Attachment("text/plain; charset=utf-8", name + ".log");
     MENDEL_ASSIGN_OR_RETURN(response.body, LogText(env, job));

@@ -1,4 +1,5 @@
-// Files that the page offers: plans and bundles from the blob store, a job's journal as text, the judge's report.
+// Files that the page offers: plans and bundles from the blob store, a job's journal as text, the
+// verifier's report.
 #ifndef MENDEL_SERVER_WEB_DOWNLOADS_H_
 #define MENDEL_SERVER_WEB_DOWNLOADS_H_
 
@@ -12,9 +13,11 @@
 
 namespace mendel::server {
 
-/// `what`: "plan", "bundle", "log" or "report" of the job, as an attachment. NotFound for anything else, and for what the job
-/// lacks. Plans and bundles are streamed, and take a place among the transfers while they are.
-absl::StatusOr<HttpResponse> DownloadOf(Environment& env, const Caller& caller, const std::string& job, const std::string& what);
+/// `what`: "plan", "bundle", "log" or "report" of the job, as an attachment. NotFound for anything
+/// else, and for what the job lacks. Plans and bundles are streamed, and take a permit among the
+/// transfers while they are.
+absl::StatusOr<HttpResponse> DownloadOf(Environment& env, const Caller& caller,
+                                        const std::string& job, const std::string& what);
 
 /// One line of the journal, without its line break: time, number, what happened. Printable ASCII.
 std::string EventLine(const v1::JobEvent& event);

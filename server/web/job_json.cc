@@ -19,7 +19,8 @@ absl::StatusOr<std::string> MessageJson(const google::protobuf::Message& message
   std::string text;
   const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
   if (!status.ok())
-    return InternalError("a message that is no JSON: ", std::string(status.message().data(), status.message().size()));
+    return InternalError("a message that is no JSON: ",
+                         std::string(status.message().data(), status.message().size()));
   return text;
 }
 
@@ -40,22 +41,26 @@ std::string FilesJson(Environment& env, const v1::JobSpec& spec) {
 
 }  // namespace
 
-absl::StatusOr<std::string> JobListJson(Environment& env, const Caller& caller, const v1::ListJobsRequest& request) {
+absl::StatusOr<std::string> JobListJson(Environment& env, const Caller& caller,
+                                        const v1::ListJobsRequest& request) {
   v1::ListJobsResponse response;
   MENDEL_RETURN_IF_ERROR(handlers::ListJobs(env, caller, request, response));
   for (v1::Job& job : *response.mutable_jobs()) Shorten(job);
   return MessageJson(response);
 }
 
-absl::StatusOr<std::string> JobJson(Environment& env, const Caller& caller, const std::string& name, int64_t after) {
+absl::StatusOr<std::string> JobJson(Environment& env, const Caller& caller, const std::string& name,
+                                    int64_t after) {
   v1::GetJobRequest request;
   request.set_name(name);
   v1::Job job;
   MENDEL_RETURN_IF_ERROR(handlers::GetJob(env, caller, request, job));
   Shorten(job);
   MENDEL_ASSIGN_OR_RETURN(const std::string job_text, MessageJson(job));
-  std::string text = Cat("{\"job\":", job_text, ",\"files\":", FilesJson(env, job.spec()), ",\"events\":[");
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<v1::JobEvent> events, env.jobs.Events(name, after, kEventsAtOnce));
+  std::string text =
+      Cat("{\"job\":", job_text, ",\"files\":", FilesJson(env, job.spec()), ",\"events\":[");
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<v1::JobEvent> events,
+                          env.jobs.Events(name, after, kEventsAtOnce));
   for (size_t i = 0; i < events.size(); ++i) {
     MENDEL_ASSIGN_OR_RETURN(const std::string event, MessageJson(events[i]));
     text += Cat(i == 0 ? "" : ",", event);
@@ -63,7 +68,8 @@ absl::StatusOr<std::string> JobJson(Environment& env, const Caller& caller, cons
   return text + "]}";
 }
 
-absl::StatusOr<std::string> ResultJson(Environment& env, const Caller& caller, const std::string& name) {
+absl::StatusOr<std::string> ResultJson(Environment& env, const Caller& caller,
+                                       const std::string& name) {
   v1::GetJobRequest request;
   request.set_name(name);
   v1::Job job;
@@ -81,8 +87,8 @@ absl::StatusOr<std::string> ResultJson(Environment& env, const Caller& caller, c
     job.mutable_verdict()->clear_json();
     MENDEL_ASSIGN_OR_RETURN(verdict, MessageJson(job.verdict()));
   }
-  return Cat("{\"plan\":", plan, ",\"verdict\":", verdict, ",\"report\":", report ? "true" : "false", ",\"details\":", details,
-             "}");
+  return Cat("{\"plan\":", plan, ",\"verdict\":", verdict,
+             ",\"report\":", report ? "true" : "false", ",\"details\":", details, "}");
 }
 
 }  // namespace mendel::server

@@ -19,14 +19,17 @@ constexpr uint64_t kLongestSection = 16 << 20;
 constexpr int kMostMutants = 1000;
 constexpr int kMostBoxesShown = 2000;
 
-/// The message of a section; nullopt when it is absent, too long, damaged or none.
+/// The message of a section; nullopt when it is absent, too long, damaged or of another type.
 template <class Message>
-std::optional<Message> Section(const MappedPlan& file, const std::vector<SectionEntry>& entries, std::string_view name) {
+std::optional<Message> Section(const MappedPlan& file, const std::vector<SectionEntry>& entries,
+                               std::string_view name) {
   for (const SectionEntry& entry : entries) {
     if (entry.name != name || entry.size > kLongestSection) continue;
     const std::span<const std::byte> bytes = file.bytes.subspan(entry.offset, entry.size);
     Message message;
-    if (CheckSection(entry, bytes).ok() && message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return message;
+    if (CheckSection(entry, bytes).ok() &&
+        message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+      return message;
   }
   return std::nullopt;
 }
@@ -44,26 +47,30 @@ Json BoxesJson(const plan::MendedOutput& output, int& boxes) {
 }
 
 Json MutantJson(const plan::AppliedMutant& mutant, int& boxes) {
-  Json json = {{"rule", mutant.rule()},
-               {"claim", mutant.claim()},
-               {"mending", mutant.mending()},
-               {"original_ns", Finite(mutant.original_ns())},
-               {"mutant_ns", Finite(mutant.mutant_ns())},
-               {"choices", std::map<std::string, int64_t>(mutant.choices().begin(), mutant.choices().end())},
-               {"where", Json::array()},
-               {"mended", Json::array()}};
+  Json json = {
+      {"rule", mutant.rule()},
+      {"claim", mutant.claim()},
+      // Old name, kept for one version.
+      {"mending", mutant.mending()},
+      {"original_ns", Finite(mutant.original_ns())},
+      {"mutant_ns", Finite(mutant.mutant_ns())},
+      {"choices", std::map<std::string, int64_t>(mutant.choices().begin(), mutant.choices().end())},
+      {"where", Json::array()},
+      {"mended", Json::array()}};
   for (const std::string& name : mutant.where()) json["where"].push_back(name);
   for (const plan::MendedOutput& output : mutant.mended()) {
-    json["mended"].push_back({{"output", output.output()},
-                              {"elements", output.elements()},
-                              {"wrong_elements", output.wrong_elements()},
-                              {"shape", std::vector<int64_t>(output.shape().begin(), output.shape().end())},
-                              {"boxes", BoxesJson(output, boxes)}});
+    json["mended"].push_back(
+        {{"output", output.output()},
+         {"elements", output.elements()},
+         {"wrong_elements", output.wrong_elements()},
+         {"shape", std::vector<int64_t>(output.shape().begin(), output.shape().end())},
+         {"boxes", BoxesJson(output, boxes)}});
   }
   return json;
 }
 
 Json CertificateJson(const plan::CertificateProto& certificate) {
+  // Old name, kept for one version.
   Json json = {{"judge_version", certificate.judge_version()},
                {"original_hash", certificate.original_hash()},
                {"plan_hash", certificate.plan_hash()},
@@ -74,8 +81,9 @@ Json CertificateJson(const plan::CertificateProto& certificate) {
                {"rounds", certificate.rounds()},
                {"bound_log2", Finite(certificate.bound_log2())},
                {"primes", Json::array()}};
-  // As texts: a browser's numbers have 53 bits.
-  for (const plan::DrawProto& draw : certificate.draws()) json["primes"].push_back(std::to_string(draw.prime()));
+  // Primes are texts: a browser's numbers have 53 bits.
+  for (const plan::DrawProto& draw : certificate.draws())
+    json["primes"].push_back(std::to_string(draw.prime()));
   return json;
 }
 
@@ -83,10 +91,13 @@ Json CertificateJson(const plan::CertificateProto& certificate) {
 
 std::string PlanDetailsJson(BlobStore& blobs, const v1::Plan& plan) {
   const absl::StatusOr<BlobId> blob = ParseBlobName(plan.blob());
-  const absl::StatusOr<std::string> path = blob.ok() ? blobs.Path(*blob) : absl::StatusOr<std::string>(blob.status());
-  const absl::StatusOr<MappedPlan> file = path.ok() ? MapPlanFile(*path) : absl::StatusOr<MappedPlan>(path.status());
+  const absl::StatusOr<std::string> path =
+      blob.ok() ? blobs.Path(*blob) : absl::StatusOr<std::string>(blob.status());
+  const absl::StatusOr<MappedPlan> file =
+      path.ok() ? MapPlanFile(*path) : absl::StatusOr<MappedPlan>(path.status());
   if (!file.ok()) return "null";
-  const absl::StatusOr<std::vector<SectionEntry>> entries = DecodeHeader(file->bytes, file->bytes.size());
+  const absl::StatusOr<std::vector<SectionEntry>> entries =
+      DecodeHeader(file->bytes, file->bytes.size());
   if (!entries.ok()) return "null";
   const auto info = Section<plan::PlanInfo>(*file, *entries, "info");
   if (!info) return "null";
@@ -97,8 +108,9 @@ std::string PlanDetailsJson(BlobStore& blobs, const v1::Plan& plan) {
     json["mutants"].push_back(MutantJson(mutant, boxes));
   }
   for (const plan::NumericResult& output : info->numeric()) {
-    json["numeric"].push_back(
-        {{"output", output.output()}, {"baseline_max", Finite(output.baseline_max())}, {"plan_max", Finite(output.plan_max())}});
+    json["numeric"].push_back({{"output", output.output()},
+                               {"baseline_max", Finite(output.baseline_max())},
+                               {"plan_max", Finite(output.plan_max())}});
   }
   if (const auto certificate = Section<plan::CertificateProto>(*file, *entries, "certificate")) {
     json["certificate"] = CertificateJson(*certificate);

@@ -1,4 +1,5 @@
-// What a stored plan file tells about itself, for people: its mutants, the boxes they mended, and its certificate.
+// The contents of a stored plan file, for people: its mutants, the boxes they corrected, and its
+// certificate.
 #ifndef MENDEL_SERVER_WEB_PLAN_JSON_H_
 #define MENDEL_SERVER_WEB_PLAN_JSON_H_
 
@@ -9,8 +10,9 @@
 
 namespace mendel::server {
 
-/// {"mutants": [...], "certificate": {...} or null, "numeric": [...]}, or "null" when the file is gone or is no plan. Reads two
-/// sections of at most 16 MiB, whose hashes it checks; the file comes from a worker and may hold anything.
+/// {"mutants": [...], "certificate": {...} or null, "numeric": [...]}, or "null" when the file is
+/// missing or is no plan. Reads two sections of at most 16 MiB and checks their hashes. The file
+/// comes from a worker and may contain anything.
 std::string PlanDetailsJson(BlobStore& blobs, const v1::Plan& plan);
 
 }  // namespace mendel::server

@@ -46,14 +46,17 @@ int HttpCode(absl::StatusCode code) {
 /// The host of a Host header, without its port.
 std::string_view HostOf(std::string_view header) {
   const size_t colon = header.rfind(':');
-  const bool port = colon != std::string_view::npos && header.find(']', colon) == std::string_view::npos;
+  const bool port =
+      colon != std::string_view::npos && header.find(']', colon) == std::string_view::npos;
   return port ? header.substr(0, colon) : header;
 }
 
-/// Addresses, and names without dots such as localhost. Anybody can let a name of his own lead here, and his pages would then read
-/// ours in the browser of somebody whom we trust (DNS rebinding).
+/// Addresses, and names without dots such as localhost. Anybody can let a name of his own lead
+/// here, and his pages would then read ours in the browser of somebody whom we trust (DNS
+/// rebinding).
 bool IsNobodysName(std::string_view host) {
-  const bool digits = std::all_of(host.begin(), host.end(), [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
+  const bool digits = std::all_of(host.begin(), host.end(),
+                                  [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
   return digits || host.starts_with('[') || host.find('.') == std::string_view::npos;
 }
 
@@ -78,11 +81,13 @@ absl::StatusOr<int64_t> NumberOf(const HttpRequest& request, const std::string& 
   int64_t value = 0;
   if (text.empty()) return value;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return FieldError(name, "is not a number");
+  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    return FieldError(name, "is not a number");
   return value;
 }
 
-absl::StatusOr<std::string> JobList(Environment& env, const Caller& caller, const HttpRequest& request) {
+absl::StatusOr<std::string> JobList(Environment& env, const Caller& caller,
+                                    const HttpRequest& request) {
   MENDEL_ASSIGN_OR_RETURN(const int64_t size, NumberOf(request, "page_size"));
   v1::ListJobsRequest list;
   list.set_page_size(static_cast<int32_t>(std::min<int64_t>(size, env.options.max_page_size)));
@@ -108,17 +113,21 @@ HttpResponse WebPage::Answer(const HttpRequest& request) {
 absl::StatusOr<Caller> WebPage::Enter(const HttpRequest& request, std::string_view method) {
   const std::string authorization(request.Header("authorization"));
   if (authorization.empty() && !IsNobodysName(HostOf(request.Header("host")))) {
-    return WithReason(absl::PermissionDeniedError("without a token ask for the server's address or for localhost"), "HOST");
+    return WithReason(absl::PermissionDeniedError(
+                          "without a token request the server's address or for localhost"),
+                      "HOST");
   }
   return Admit(env_, {authorization, {}, request.client}, method);
 }
 
 absl::StatusOr<HttpResponse> WebPage::Data(const HttpRequest& request) {
   const std::vector<std::string> parts = PartsOf(request.path);
-  if (parts.size() < 2 || parts.size() > 4 || parts[0] != "api") return absl::NotFoundError("there is no such page");
+  if (parts.size() < 2 || parts.size() > 4 || parts[0] != "api")
+    return absl::NotFoundError("there is no such page");
   if (parts.size() == 2 && parts[1] == "session") {
     MENDEL_ASSIGN_OR_RETURN(const Caller caller, Enter(request, kListJobs));
-    const nlohmann::json session = {{"caller", caller.name}, {"role", RoleName(caller.role)}, {"version", version_}};
+    const nlohmann::json session = {
+        {"caller", caller.name}, {"role", RoleName(caller.role)}, {"version", version_}};
     return JsonResponse(session.dump());
   }
   if (parts[1] != "jobs") return absl::NotFoundError("there is no such page");
@@ -130,24 +139,31 @@ absl::StatusOr<HttpResponse> WebPage::Data(const HttpRequest& request) {
   const std::string name = "jobs/" + parts[2];
   const std::string what = parts.size() == 3 ? "" : parts[3];
   if (parts.size() == 3 || what == "result") {
-    MENDEL_ASSIGN_OR_RETURN(const Caller caller, Enter(request, what.empty() ? kWatchJob : kGetJob));
+    MENDEL_ASSIGN_OR_RETURN(const Caller caller,
+                            Enter(request, what.empty() ? kWatchJob : kGetJob));
     MENDEL_ASSIGN_OR_RETURN(const int64_t after, NumberOf(request, "after"));
-    MENDEL_ASSIGN_OR_RETURN(std::string text, what.empty() ? JobJson(env_, caller, name, after) : ResultJson(env_, caller, name));
+    MENDEL_ASSIGN_OR_RETURN(std::string text, what.empty() ? JobJson(env_, caller, name, after)
+                                                           : ResultJson(env_, caller, name));
     return JsonResponse(std::move(text));
   }
-  MENDEL_ASSIGN_OR_RETURN(const Caller caller, Enter(request, what == "plan" || what == "bundle" ? kRead : kWatchJob));
+  MENDEL_ASSIGN_OR_RETURN(const Caller caller,
+                          Enter(request, what == "plan" || what == "bundle" ? kRead : kWatchJob));
   return DownloadOf(env_, caller, name, what);
 }
 
 HttpResponse WebPage::Refusal(const absl::Status& status) {
   const std::string reference = Cat("w", ++refusals_);
-  const google::rpc::Status told = ToRpcStatus(status, reference);
+  const google::rpc::Status reported = ToRpcStatus(status, reference);
   const int code = HttpCode(status.code());
   if (code == 500) {
-    env_.log.Log(LogLevel::kError, "page failed", {{"error", std::string(status.message())}, {"reference", reference}});
+    env_.log.Log(LogLevel::kError, "page failed",
+                 {{"error", std::string(status.message())}, {"reference", reference}});
   }
-  const nlohmann::json json = {{"error", {{"code", absl::StatusCodeToString(status.code())}, {"message", told.message()}}}};
-  HttpResponse response = JsonResponse(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  const nlohmann::json json = {
+      {"error",
+       {{"code", absl::StatusCodeToString(status.code())}, {"message", reported.message()}}}};
+  HttpResponse response =
+      JsonResponse(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   response.code = code;
   if (code == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;

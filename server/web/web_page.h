@@ -1,5 +1,5 @@
-// The read-only web page: its files, and what its script asks for, as JSON. Everything is read through the handlers of the RPCs, by
-// the same roles; docs/service.md lists the addresses.
+// The read-only web page: its files, and what its script requests, as JSON. Everything is read
+// through the handlers of the RPCs, by the same roles; docs/service.md lists the addresses.
 #ifndef MENDEL_SERVER_WEB_WEB_PAGE_H_
 #define MENDEL_SERVER_WEB_WEB_PAGE_H_
 

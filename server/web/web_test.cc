@@ -1,4 +1,5 @@
-// The web page without a browser: its files and headers, who may see what, odd addresses and hostile names, results and downloads.
+// The web page without a browser: its files and headers, who may see what, odd addresses and
+// hostile names, results and downloads.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -23,7 +24,8 @@ using nlohmann::json;
 
 constexpr char kHostile[] = "<img src=x onerror=alert(1)>\"'&</script>";
 
-HttpResponse Get(WebPage& page, const std::string& target, const std::string& headers = "Host: localhost\r\n") {
+HttpResponse Get(WebPage& page, const std::string& target,
+                 const std::string& headers = "Host: localhost\r\n") {
   const auto request = ParseHttpRequest(Cat("GET ", target, " HTTP/1.1\r\n", headers, "\r\n"));
   EXPECT_TRUE(request.ok()) << request.status();
   return page.Answer(*request);
@@ -58,10 +60,15 @@ std::string PlanBytes(const std::string& folder) {
   for (const int64_t end : {8, 8}) box.add_end(end);
   plan::CertificateProto certificate;
   certificate.add_draws()->set_prime(uint64_t{1} << 63);
-  const std::string info_bytes = info.SerializeAsString(), certificate_bytes = certificate.SerializeAsString();
-  const auto span = [](const std::string& text) { return std::as_bytes(std::span(text.data(), text.size())); };
+  const std::string info_bytes = info.SerializeAsString(),
+                    certificate_bytes = certificate.SerializeAsString();
+  const auto span = [](const std::string& text) {
+    return std::as_bytes(std::span(text.data(), text.size()));
+  };
   const std::string path = folder + "/made.plan";
-  EXPECT_TRUE(WriteSections({{"info", {span(info_bytes)}}, {"certificate", {span(certificate_bytes)}}}, path).ok());
+  EXPECT_TRUE(WriteSections(
+                  {{"info", {span(info_bytes)}}, {"certificate", {span(certificate_bytes)}}}, path)
+                  .ok());
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -91,21 +98,23 @@ Outcome PlanOutcome(Environment& env, const std::string& bytes) {
 TEST(Web, FilesStandAloneAndAreShutIn) {
   TestServer server;
   WebPage page(server.env(), "1.2.3");
-  for (const auto& [path, type] : std::map<std::string, std::string>{{"/", "text/html; charset=utf-8"},
-                                                                     {"/app.js", "text/javascript; charset=utf-8"},
-                                                                     {"/style.css", "text/css; charset=utf-8"},
-                                                                     {"/icon.svg", "image/svg+xml; charset=utf-8"}}) {
+  for (const auto& [path, type] :
+       std::map<std::string, std::string>{{"/", "text/html; charset=utf-8"},
+                                          {"/app.js", "text/javascript; charset=utf-8"},
+                                          {"/style.css", "text/css; charset=utf-8"},
+                                          {"/icon.svg", "image/svg+xml; charset=utf-8"}}) {
     const HttpResponse response = Get(page, path);
     EXPECT_EQ(response.code, 200) << path;
     EXPECT_EQ(response.type, type);
-    for (const char* bad : {"https:", "innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(",
-                            " style=", " onclick=", "localStorage"}) {
+    for (const char* bad : {"https:", "innerHTML", "outerHTML", "insertAdjacent", "document.write",
+                            "eval(", " style=", " onclick=", "localStorage"}) {
       EXPECT_EQ(response.body.find(bad), std::string::npos) << path << " holds " << bad;
     }
     const std::string head = HttpHead(response);
     for (const char* line :
-         {"\r\nContent-Security-Policy: default-src 'self';", "frame-ancestors 'none'", "\r\nX-Frame-Options: DENY\r\n",
-          "\r\nX-Content-Type-Options: nosniff\r\n", "\r\nReferrer-Policy: no-referrer\r\n"}) {
+         {"\r\nContent-Security-Policy: default-src 'self';", "frame-ancestors 'none'",
+          "\r\nX-Frame-Options: DENY\r\n", "\r\nX-Content-Type-Options: nosniff\r\n",
+          "\r\nReferrer-Policy: no-referrer\r\n"}) {
       EXPECT_NE(head.find(line), std::string::npos) << path << " lacks " << line;
     }
     EXPECT_EQ(head.find("unsafe"), std::string::npos);
@@ -116,21 +125,24 @@ TEST(Web, OtherAddressesAreRefused) {
   TestServer server;
   WebPage page(server.env(), "1.2.3");
   const std::string job = server.SubmitSearch(server.MakeModel("model"));
-  for (const char* path : {"/index.html", "/../etc/passwd", "/..%2f..%2fetc/passwd", "//etc/passwd", "/api", "/api/", "/api/jobs/",
-                           "/api/plans", "/style.css/", "/app.js%00", "/api/session/x", "/api/jobs/x/y/z/w"}) {
+  for (const char* path : {"/index.html", "/../etc/passwd", "/..%2f..%2fetc/passwd", "//etc/passwd",
+                           "/api", "/api/", "/api/jobs/", "/api/plans", "/style.css/", "/app.js%00",
+                           "/api/session/x", "/api/jobs/x/y/z/w"}) {
     const HttpResponse response = Get(page, path);
     EXPECT_GE(response.code, 400) << path;
     EXPECT_LT(response.code, 500) << path;
     EXPECT_EQ(response.body.find(server.folder()), std::string::npos);
   }
   for (const char* path :
-       {"/api/jobs/..", "/api/jobs/%2e%2e", "/api/jobs/00000000-0000-4000-8000-00000000000G", "/api/jobs?page_size=x",
-        "/api/jobs?page_size=-1", "/api/jobs?state=JOB", "/api/jobs?page_token=x", "/api/jobs?page_size=99999999999999999999"}) {
+       {"/api/jobs/..", "/api/jobs/%2e%2e", "/api/jobs/00000000-0000-4000-8000-00000000000G",
+        "/api/jobs?page_size=x", "/api/jobs?page_size=-1", "/api/jobs?state=JOB",
+        "/api/jobs?page_token=x", "/api/jobs?page_size=99999999999999999999"}) {
     EXPECT_EQ(Get(page, path).code, 400) << path;
   }
   EXPECT_EQ(Get(page, "/api/jobs/00000000-0000-4000-8000-000000000000").code, 404);
   EXPECT_EQ(Get(page, Cat("/api/", job, "?after=-1")).code, 400);
-  for (const char* what : {"/plan", "/bundle", "/report", "/etc"}) EXPECT_EQ(Get(page, Cat("/api/", job, what)).code, 404) << what;
+  for (const char* what : {"/plan", "/bundle", "/report", "/etc"})
+    EXPECT_EQ(Get(page, Cat("/api/", job, what)).code, 404) << what;
 }
 
 TEST(Web, TokensAsForRpcs) {
@@ -144,18 +156,23 @@ TEST(Web, TokensAsForRpcs) {
   const std::string job = server.SubmitSearch(server.MakeModel("model"));
   server.WorkOnce(1);
   std::vector<std::string> paths = {"/api/session", "/api/jobs"};
-  for (const char* what : {"", "/result", "/plan", "/log"}) paths.push_back(Cat("/api/", job, what));
+  for (const char* what : {"", "/result", "/plan", "/log"})
+    paths.push_back(Cat("/api/", job, what));
   for (const std::string& path : paths) {
-    for (const std::string headers : {"", "Authorization: Bearer TOKEN-nobody\r\n", "Authorization: TOKEN-looker\r\n",
-                                      "Authorization: Bearer TOKEN-shut\r\n", "Cookie: token=TOKEN-looker\r\n"}) {
+    for (const std::string headers :
+         {"", "Authorization: Bearer TOKEN-nobody\r\n", "Authorization: TOKEN-looker\r\n",
+          "Authorization: Bearer TOKEN-shut\r\n", "Cookie: token=TOKEN-looker\r\n"}) {
       const HttpResponse response = Get(page, path, "Host: localhost\r\n" + headers);
       EXPECT_EQ(response.code, 401) << path << " " << headers;
       EXPECT_NE(HttpHead(response).find("\r\nWWW-Authenticate: Bearer\r\n"), std::string::npos);
     }
     EXPECT_EQ(Get(page, path + "?token=TOKEN-looker&authorization=Bearer+TOKEN-looker").code, 401);
-    EXPECT_EQ(Get(page, path, "Host: mendel.example.org\r\nAuthorization: Bearer TOKEN-looker\r\n").code, 200) << path;
+    EXPECT_EQ(
+        Get(page, path, "Host: mendel.example.org\r\nAuthorization: Bearer TOKEN-looker\r\n").code,
+        200)
+        << path;
   }
-  EXPECT_EQ(Get(page, "/").code, 200) << "the page itself holds no data";
+  EXPECT_EQ(Get(page, "/").code, 200) << "the page itself contains no data";
 }
 
 TEST(Web, GuessedTokensAreCountedByAddress) {
@@ -167,10 +184,12 @@ TEST(Web, GuessedTokensAreCountedByAddress) {
     options.max_failed_logins_per_minute_per_address = 1;
   });
   WebPage page(server.env(), "1");
-  const auto listener = StartHttpListener("127.0.0.1:0", 2, [&](const HttpRequest& request) { return page.Answer(request); });
+  const auto listener = StartHttpListener(
+      "127.0.0.1:0", 2, [&](const HttpRequest& request) { return page.Answer(request); });
   ASSERT_TRUE(listener.ok()) << listener.status();
   const auto ask = [&](const std::string& token) {
-    return Fetch((*listener)->port(), Cat("GET /api/jobs HTTP/1.1\r\nAuthorization: Bearer ", token, "\r\n\r\n"));
+    return Fetch((*listener)->port(),
+                 Cat("GET /api/jobs HTTP/1.1\r\nAuthorization: Bearer ", token, "\r\n\r\n"));
   };
   EXPECT_EQ(ask("x").rfind("HTTP/1.1 401", 0), 0u);
   EXPECT_EQ(ask("TOKEN-looker").rfind("HTTP/1.1 429", 0), 0u);
@@ -179,10 +198,12 @@ TEST(Web, GuessedTokensAreCountedByAddress) {
 TEST(Web, StrangersNamesForThisMachineAreRefused) {
   TestServer server;
   WebPage page(server.env(), "1");
-  for (const char* host : {"evil.example", "127.evil.example:8472", "localhost.evil.example", "1.2.3.4x", "evil.example."}) {
+  for (const char* host : {"evil.example", "127.evil.example:8472", "localhost.evil.example",
+                           "1.2.3.4x", "evil.example."}) {
     EXPECT_EQ(Get(page, "/api/jobs", Cat("Host: ", host, "\r\n")).code, 403) << host;
   }
-  for (const char* host : {"localhost:8472", "localhost", "127.0.0.1:8472", "10.0.0.1", "[::1]:8472", "[::1]"}) {
+  for (const char* host :
+       {"localhost:8472", "localhost", "127.0.0.1:8472", "10.0.0.1", "[::1]:8472", "[::1]"}) {
     EXPECT_EQ(Get(page, "/api/jobs", Cat("Host: ", host, "\r\n")).code, 200) << host;
   }
 }
@@ -233,7 +254,8 @@ TEST(Web, ResultsOfPlansWithHostileNames) {
   EXPECT_EQ(mutant["mended"][0]["shape"], json::parse("[8, 8]"));
   EXPECT_EQ(result["details"]["certificate"]["primes"][0], "9223372036854775808");
   const HttpResponse log = Get(page, Cat("/api/", job, "/log"));
-  EXPECT_NE(HttpHead(log).find("Content-Disposition: attachment; filename=\"mendel-"), std::string::npos);
+  EXPECT_NE(HttpHead(log).find("Content-Disposition: attachment; filename=\"mendel-"),
+            std::string::npos);
   EXPECT_EQ(log.type, "text/plain; charset=utf-8");
   EXPECT_NE(log.body.find(Cat("warning   ", kHostile, "??[31m\n")), std::string::npos) << log.body;
   const HttpResponse plan = Get(page, Cat("/api/", job, "/plan"));
@@ -241,15 +263,16 @@ TEST(Web, ResultsOfPlansWithHostileNames) {
   EXPECT_EQ(plan.type, "application/octet-stream");
   EXPECT_EQ(server.env().transfers.taken(), 1);
   std::string got(bytes.size() + 1, '\0');
-  EXPECT_EQ(plan.stream->Read(0, got.data(), static_cast<int64_t>(got.size())).value_or(-1), static_cast<int64_t>(bytes.size()));
+  EXPECT_EQ(plan.stream->Read(0, got.data(), static_cast<int64_t>(got.size())).value_or(-1),
+            static_cast<int64_t>(bytes.size()));
   EXPECT_EQ(got.substr(0, bytes.size()), bytes);
 }
 
-TEST(Web, ResultsOfTheJudgeAndFailures) {
+TEST(Web, ResultsOfTheVerifierAndFailures) {
   TestServer server;
   WebPage page(server.env(), "1");
   const std::string model = server.MakeModel("model");
-  const std::string judged = server.SubmitSearch(model);
+  const std::string verified = server.SubmitSearch(model);
   Outcome outcome;
   outcome.state = v1::JOB_STATE_SUCCEEDED;
   outcome.verdict.emplace();
@@ -258,13 +281,14 @@ TEST(Web, ResultsOfTheJudgeAndFailures) {
   outcome.verdict->add_outputs()->set_name(kHostile);
   outcome.verdict->mutable_outputs(0)->add_boxes()->add_begin(3);
   Finish(server.env(), outcome);
-  const json result = JsonOf(Get(page, Cat("/api/", judged, "/result")));
+  const json result = JsonOf(Get(page, Cat("/api/", verified, "/result")));
   EXPECT_EQ(result["verdict"]["outputs"][0]["name"], kHostile);
   EXPECT_EQ(result["verdict"]["outputs"][0]["boxes"][0]["begin"][0], "3");
   EXPECT_TRUE(result["report"]);
   EXPECT_FALSE(result["verdict"].contains("json"));
-  EXPECT_FALSE(JsonOf(Get(page, Cat("/api/", judged)))["job"].contains("verdict")) << "polled again and again";
-  EXPECT_EQ(Get(page, Cat("/api/", judged, "/report")).body, "{\"a\": 1}");
+  EXPECT_FALSE(JsonOf(Get(page, Cat("/api/", verified)))["job"].contains("verdict"))
+      << "polled again and again";
+  EXPECT_EQ(Get(page, Cat("/api/", verified, "/report")).body, "{\"a\": 1}");
 
   const std::string failed = server.SubmitSearch(model);
   outcome = {};
@@ -280,7 +304,7 @@ TEST(Web, ResultsOfTheJudgeAndFailures) {
 
 constexpr int64_t kSize = 3'000'001;
 
-/// A body whose bytes tell where they stand.
+/// A body whose bytes report where they stand.
 class LongBody final : public HttpBody {
  public:
   explicit LongBody(int64_t size) : size_(size) {}

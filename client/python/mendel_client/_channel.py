@@ -30,7 +30,7 @@ def _authorization(address: str, ssl: bool, token: Optional[str], token_file: Op
     if token_file:
         lines = pathlib.Path(token_file).read_text().splitlines()
         if not lines or not lines[0]:
-            raise MendelError("INVALID_ARGUMENT", f"{token_file} holds no token")
+            raise MendelError("INVALID_ARGUMENT", f"{token_file} contains no token")
         token = lines[0]
     if not token:
         return None

@@ -94,7 +94,7 @@ class OutputVerdict:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """The judge's answer. `kind`: equivalent, equivalent-after-refit, partial, different or unproven. `report`: the JSON of
+    """The verifier's answer. `kind`: equivalent, equivalent-after-refit, partial, different or unproven. `report`: the JSON of
     `mendel verify --json`."""
 
     kind: str

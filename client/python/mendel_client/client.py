@@ -66,7 +66,7 @@ class Client:
 
     def upload(self, path: PathLike, progress: Optional[ProgressFunction] = None) -> str:
         """Sends what the server lacks of an ONNX file and its external data; returns the model's name. Going on after a crash is
-        automatic. `progress` is told bytes in place and bytes of all files."""
+        automatic. `progress` is reported bytes in place and bytes of all files."""
         return self.upload_model(path, progress).name
 
     def upload_model(self, path: PathLike, progress: Optional[ProgressFunction] = None) -> Model:
@@ -81,7 +81,7 @@ class Client:
         for attempt in (1, 2):  # an old blob may go between "I have it" and the manifest
             self._send_missing(request, local, progress or (lambda done, total: None))
             try:
-                return Model.of(self._ask(_CREATE, request))
+                return Model.of(self._query(_CREATE, request))
             except MendelError as error:
                 if error.code != "FAILED_PRECONDITION" or attempt == 2:
                     raise
@@ -109,11 +109,15 @@ class Client:
             spec.optimize.budget.wall_time.MergeFrom(_duration(wall_time))
         return self._submit(spec, priority, request_id)
 
-    def submit_refit(self, plan: str, model: str, *, priority: int = 0, request_id: str = "") -> str:
+    def submit_rebind(self, plan: str, model: str, *, priority: int = 0, request_id: str = "") -> str:
         """Queues new weights for a plan, without a search; returns the job's name."""
         spec = message("mendel.v1.JobSpec")()
+        # Old name, kept for one version.
         spec.refit_plan.plan, spec.refit_plan.model = plan, model
         return self._submit(spec, priority, request_id)
+
+    # Old name, kept for one version.
+    submit_refit = submit_rebind
 
     def watch(self, job: str, after_sequence: int = 0) -> Iterator[Event]:
         """The job's events, each once and in order, until it has ended, whatever happens to connections."""
@@ -145,7 +149,7 @@ class Client:
         return ended
 
     def job(self, name: str) -> Job:
-        return Job.of(self._ask(_GET_JOB, _GET_JOB.request(name=name)))
+        return Job.of(self._query(_GET_JOB, _GET_JOB.request(name=name)))
 
     def jobs(self, states: Iterable[str] = (), client: str = "", limit: int = 50) -> List[Job]:
         """The newest jobs; `states` as in Job.state; `limit` 0: all."""
@@ -153,13 +157,13 @@ class Client:
         return [Job.of(job) for job in self._pages(_LIST_JOBS, _LIST_JOBS.request(states=numbers, client=client), "jobs", limit)]
 
     def cancel(self, job: str) -> Job:
-        """Asks a job to end; a search keeps its best plan so far."""
-        return Job.of(self._ask(_CANCEL, _CANCEL.request(name=job)))
+        """Requests that a job ends; a search keeps its best plan so far."""
+        return Job.of(self._query(_CANCEL, _CANCEL.request(name=job)))
 
     # Plans
 
     def plan(self, name: str) -> Plan:
-        return Plan.of(self._ask(_GET_PLAN, _GET_PLAN.request(name=name)))
+        return Plan.of(self._query(_GET_PLAN, _GET_PLAN.request(name=name)))
 
     def plans(self, model: str = "", limit: int = 50) -> List[Plan]:
         return [Plan.of(plan) for plan in self._pages(_LIST_PLANS, _LIST_PLANS.request(model=model), "plans", limit)]
@@ -170,15 +174,16 @@ class Client:
         _transfer.download(self._channel, self._retrier(), found.blob, pathlib.Path(path), progress or (lambda done, total: None))
         return found
 
-    # The judge
+    # The verifier
 
     def verify(self, a: str, b: str, *, shapes: str = "", weights: str = "", tests: int = 0, seed: int = 0, time_limit: float = 0,
-               regions: bool = True, request_id: str = "") -> Verdict:
-        """Compares two uploaded models and waits for the verdict. `weights`: "exact" or "symbolic"."""
+               memory_limit: int = 0, regions: bool = True, request_id: str = "") -> Verdict:
+        """Compares two uploaded models and waits for the verdict. `weights`: "exact" or "symbolic"; `memory_limit`: bytes."""
         spec = message("mendel.v1.JobSpec")()
         pair = spec.compare_pair
         pair.model_a, pair.model_b, pair.shapes, pair.weights = a, b, shapes, weights
         pair.tests, pair.seed, pair.regions = tests, seed, regions
+        pair.memory_limit_bytes = memory_limit
         if time_limit:
             pair.time_limit.MergeFrom(_duration(time_limit))
         return self._verdict(spec, request_id)
@@ -201,7 +206,7 @@ class Client:
     def _retrier(self) -> Retrier:
         return Retrier(self._retry_time)
 
-    def _ask(self, method: Method, request: Any) -> Any:
+    def _query(self, method: Method, request: Any) -> Any:
         retrier = self._retrier()
         while True:
             try:
@@ -213,7 +218,7 @@ class Client:
         items: List[Any] = []
         while True:
             request.page_size = min(1000, limit - len(items)) if limit else 1000
-            page = self._ask(method, request)
+            page = self._query(method, request)
             items.extend(getattr(page, field))
             request.page_token = page.next_page_token
             if not request.page_token or (limit and len(items) >= limit):
@@ -222,7 +227,7 @@ class Client:
     def _submit(self, spec: Any, priority: int, request_id: str) -> str:
         # The id is made before the first attempt: repeated attempts make one job.
         request = _SUBMIT.request(spec=spec, priority=priority, request_id=request_id or str(uuid.uuid4()))
-        return str(self._ask(_SUBMIT, request).name)
+        return str(self._query(_SUBMIT, request).name)
 
     def _verdict(self, spec: Any, request_id: str) -> Verdict:
         ended = self.wait(self._submit(spec, 0, request_id))
@@ -232,12 +237,12 @@ class Client:
 
     def _send_missing(self, manifest: Any, local: Any, progress: ProgressFunction) -> None:
         request = _FIND.request(digests=[file.digest for file in manifest.files])
-        missing = self._ask(_FIND, request).missing
+        missing = self._query(_FIND, request).missing
         total = sum(file.digest.size_bytes for file in manifest.files)
         before = total - sum(digest.size_bytes for digest in missing)
         for digest in missing:
             if digest.sha256 not in local:
-                raise MendelError("DATA_LOSS", "the server asks for a blob that was not offered")
+                raise MendelError("DATA_LOSS", "the server requests a blob that was not offered")
             base = before
             _transfer.upload(self._channel, self._retrier(), local[digest.sha256], digest.sha256, digest.size_bytes,
                              lambda done, _, base=base: progress(base + done, total))  # type: ignore[misc]

@@ -1,4 +1,5 @@
-// Programs with branches, on a driver that replays captured launches in any order that their dependencies allow.
+// Programs with branches, on a driver that replays captured launches in any order that their
+// dependencies allow.
 #ifndef MENDEL_KERNELS_CUDA_BACKEND_BRANCHES_CASE_H_
 #define MENDEL_KERNELS_CUDA_BACKEND_BRANCHES_CASE_H_
 
@@ -17,7 +18,7 @@
 #include "kernels/cuda/backend/compile.h"
 #include "kernels/cuda/backend/executable.h"
 #include "kernels/cuda/backend/launch_order.h"
-#include "kernels/cuda/device_case.h"
+#include "kernels/cuda/testing/device_case.h"
 
 namespace mendel::cuda {
 
@@ -48,26 +49,33 @@ inline std::vector<Tensor> RandomTensors(Rng& rng, const Graph& graph) {
 
 inline bool SameBytes(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   for (size_t k = 0; k < a.size(); ++k) {
-    if (!std::equal(a[k].bytes().begin(), a[k].bytes().end(), b[k].bytes().begin(), b[k].bytes().end())) return false;
+    if (!std::equal(a[k].bytes().begin(), a[k].bytes().end(), b[k].bytes().begin(),
+                    b[k].bytes().end()))
+      return false;
   }
   return a.size() == b.size();
 }
 
-/// Runs of `program` with other inputs each time, of which `chain` says what they yield: how many are not that, bit by bit.
-inline absl::StatusOr<int> WrongRuns(const Graph& graph, Executable& executable, Executable& chain, int runs) {
+/// Runs of `program` with other inputs each time, of which `chain` says what they yield: how many
+/// are not that, bit by bit.
+inline absl::StatusOr<int> WrongRuns(const Graph& graph, Executable& executable, Executable& chain,
+                                     int runs) {
   int wrong = 0;
   Rng rng(7);
   for (int run = 0; run < runs; ++run) {
     const std::vector<Tensor> inputs = RandomTensors(rng, graph);
     MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> want, RunOnTensors(chain, graph, inputs));
-    MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> have, RunOnTensors(executable, graph, inputs));
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> have,
+                            RunOnTensors(executable, graph, inputs));
     wrong += SameBytes(want, have) ? 0 : 1;
   }
   return wrong;
 }
 
-inline absl::StatusOr<int> WrongRuns(const Driver& driver, const Graph& graph, DeviceProgram program, Executable& chain, int runs) {
-  MENDEL_ASSIGN_OR_RETURN(const auto executable, MakeExecutable(driver, std::move(program), &TextImage));
+inline absl::StatusOr<int> WrongRuns(const Driver& driver, const Graph& graph,
+                                     DeviceProgram program, Executable& chain, int runs) {
+  MENDEL_ASSIGN_OR_RETURN(const auto executable,
+                          MakeExecutable(driver, std::move(program), &TextImage));
   return WrongRuns(graph, *executable, chain, runs);
 }
 
@@ -84,7 +92,8 @@ inline DeviceProgram Lowered(const Graph& graph, LaunchOrder order, double apart
   return *std::move(program);
 }
 
-/// The table of a driver on which the replays of the second graph that was made take so much longer than those of the others.
+/// The table of a driver on which the replays of the second graph that was made take so much longer
+/// than those of the others.
 struct Timed {
   Timed(const Driver& driver, float factor_of_second) : table(driver) {
     original = driver;
@@ -92,7 +101,8 @@ struct Timed {
     made = 0;
     updates = 0;
     second = last = nullptr;
-    table.GraphInstantiate = [](DriverGraphExec** exec, DriverGraph* graph, unsigned long long flags) {
+    table.GraphInstantiate = [](DriverGraphExec** exec, DriverGraph* graph,
+                                unsigned long long flags) {
       const int result = original.GraphInstantiate(exec, graph, flags);
       if (++made == 2) {
         second = *exec;
@@ -105,11 +115,13 @@ struct Timed {
       return original.GraphLaunch(exec, stream);
     };
     table.EventElapsedTime = [](float* milliseconds, DriverEvent* from, DriverEvent* to) {
-      if (const int failed = original.EventElapsedTime(milliseconds, from, to); failed != 0) return failed;
+      if (const int failed = original.EventElapsedTime(milliseconds, from, to); failed != 0)
+        return failed;
       *milliseconds = last == second ? factor : 1.0f;
       return 0;
     };
-    table.StreamUpdateCaptureDependencies = [](DriverStream* stream, DriverGraphNode** nodes, size_t count, unsigned flags) {
+    table.StreamUpdateCaptureDependencies = [](DriverStream* stream, DriverGraphNode** nodes,
+                                               size_t count, unsigned flags) {
       ++updates;
       return original.StreamUpdateCaptureDependencies(stream, nodes, count, flags);
     };

@@ -1,5 +1,5 @@
-// Programs whose branches are captured side by side: replayed in every order that the graph allows, they compute what the chain
-// does.
+// Programs whose branches are captured side by side: replayed in every order that the graph allows,
+// they compute what the chain does.
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "kernels/cuda/backend/branches_case.h"
-#include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/testing/fake/fake_driver.h"
 
 namespace mendel::cuda {
 namespace {
@@ -22,13 +22,16 @@ using testing::HasSubstr;
 Graph RandomBranches(Rng& rng) {
   GraphBuilder builder;
   std::vector<ValueId> values;
-  for (int64_t k = rng.Between(1, 2); k > 0; --k) values.push_back(builder.Input(Cat("x", k), {DType::kF32, {4, 6}}));
+  for (int64_t k = rng.Between(1, 2); k > 0; --k)
+    values.push_back(builder.Input(Cat("x", k), {DType::kF32, {4, 6}}));
   const auto any = [&] { return values[static_cast<size_t>(rng.Below(values.size()))]; };
   std::set<ValueId> unread;
   for (int64_t k = rng.Between(4, 12); k > 0; --k) {
-    const std::vector<ValueId> inputs = rng.Below(3) == 0 ? std::vector{any(), any()} : std::vector{any()};
-    const auto made =
-        inputs.size() == 2 ? builder.Add("Add", inputs) : builder.Add("Softmax", inputs, {{"axis", rng.Between(0, 1)}});
+    const std::vector<ValueId> inputs =
+        rng.Below(3) == 0 ? std::vector{any(), any()} : std::vector{any()};
+    const auto made = inputs.size() == 2
+                          ? builder.Add("Add", inputs)
+                          : builder.Add("Softmax", inputs, {{"axis", rng.Between(0, 1)}});
     EXPECT_TRUE(made.ok()) << made.status();
     for (const ValueId input : inputs) unread.erase(input);
     unread.insert(*made);
@@ -66,8 +69,10 @@ TEST(CudaBranches, RandomGraphsComputeTheSameInAnyOrder) {
   std::vector<DeviceCase> cases;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     Rng rng(seed);
-    graphs.push_back(seed % 4 == 0 ? RandomGraph(rng, static_cast<int>(rng.Between(6, 14))) : RandomBranches(rng));
-    cases.push_back({Cat("seed ", seed), graphs.back(), {}, Lowered(graphs.back(), LaunchOrder::kChain)});
+    graphs.push_back(seed % 4 == 0 ? RandomGraph(rng, static_cast<int>(rng.Between(6, 14)))
+                                   : RandomBranches(rng));
+    cases.push_back(
+        {Cat("seed ", seed), graphs.back(), {}, Lowered(graphs.back(), LaunchOrder::kChain)});
   }
   FakeDriver driver;
   const absl::Status prepared = driver.Prepare(ModuleOf(cases));
@@ -75,42 +80,50 @@ TEST(CudaBranches, RandomGraphsComputeTheSameInAnyOrder) {
   size_t parallel = 0, launches = 0;
   std::array<size_t, 2> unordered = {0, 0};
   for (size_t k = 0; k < graphs.size(); ++k) {
-    const std::string told = Cat(cases[k].told, "\n", PrintGraph(graphs[k]));
+    const std::string description = Cat(cases[k].description, "\n", PrintGraph(graphs[k]));
     const auto chain = MakeExecutable(driver.table(), cases[k].program, &TextImage);
-    ASSERT_TRUE(chain.ok()) << told << chain.status();
-    const auto deep = WrongRuns(driver.table(), graphs[k], Lowered(graphs[k], LaunchOrder::kDepthFirst), **chain, 2);
-    ASSERT_TRUE(deep.ok()) << told << deep.status();
-    EXPECT_EQ(*deep, 0) << told << ", depth first";
+    ASSERT_TRUE(chain.ok()) << description << chain.status();
+    const auto deep = WrongRuns(driver.table(), graphs[k],
+                                Lowered(graphs[k], LaunchOrder::kDepthFirst), **chain, 2);
+    ASSERT_TRUE(deep.ok()) << description << deep.status();
+    EXPECT_EQ(*deep, 0) << description << ", depth first";
     for (const bool apart : {false, true}) {
       DeviceProgram program = Lowered(graphs[k], LaunchOrder::kBranches, apart ? kAlways : 0);
       unordered[apart] += UnorderedPairs(program);
       parallel += IsChain(DependenciesIn(program)) ? 0 : 1;
       launches += program.launches.size();
       const auto wrong = WrongRuns(driver.table(), graphs[k], std::move(program), **chain, 5);
-      ASSERT_TRUE(wrong.ok()) << told << wrong.status();
-      EXPECT_EQ(*wrong, 0) << told << (apart ? ", apart" : "");
+      ASSERT_TRUE(wrong.ok()) << description << wrong.status();
+      EXPECT_EQ(*wrong, 0) << description << (apart ? ", apart" : "");
     }
   }
-  std::printf("%zu programs, %zu of them with branches, %zu launches; pairs that nothing orders: %zu, apart %zu\n",
-              2 * graphs.size(), parallel, launches, unordered[false], unordered[true]);
+  std::printf(
+      "%zu programs, %zu of them with branches, %zu launches; pairs that nothing orders: %zu, "
+      "apart %zu\n",
+      2 * graphs.size(), parallel, launches, unordered[false], unordered[true]);
   EXPECT_GT(unordered[true], unordered[false]);
   EXPECT_GT(parallel, graphs.size() / 2);
 }
 
 TEST(CudaBranches, ApartTheyShareNoMemory) {
   const Graph graph = Diamond();
-  const DeviceProgram shared = Lowered(graph, LaunchOrder::kBranches), apart = Lowered(graph, LaunchOrder::kBranches, kAlways);
+  const DeviceProgram shared = Lowered(graph, LaunchOrder::kBranches),
+                      apart = Lowered(graph, LaunchOrder::kBranches, kAlways);
   EXPECT_TRUE(IsChain(DependenciesIn(shared))) << "the second branch lies where the first one did";
   ASSERT_EQ(apart.launches.size(), 6u);
   const Dependencies dependencies = DependenciesIn(apart);
   EXPECT_THAT(dependencies[0], testing::IsEmpty());
-  EXPECT_THAT(dependencies[1], testing::IsEmpty()) << "level by level, the launches of both branches alternate";
+  EXPECT_THAT(dependencies[1], testing::IsEmpty())
+      << "level by level, the launches of both branches alternate";
   EXPECT_THAT(dependencies[3], testing::Not(testing::Contains(2)));
   EXPECT_GT(UnorderedPairs(apart), UnorderedPairs(shared));
   EXPECT_GT(apart.arena_bytes, shared.arena_bytes);
-  const double times = static_cast<double>(apart.arena_bytes) / static_cast<double>(shared.arena_bytes);
+  const double times =
+      static_cast<double>(apart.arena_bytes) / static_cast<double>(shared.arena_bytes);
   EXPECT_EQ(Lowered(graph, LaunchOrder::kBranches, times).arena_bytes, apart.arena_bytes);
-  EXPECT_EQ(DependenciesIn(Lowered(graph, LaunchOrder::kBranches, times - 0.01)), DependenciesIn(shared)) << "too much";
+  EXPECT_EQ(DependenciesIn(Lowered(graph, LaunchOrder::kBranches, times - 0.01)),
+            DependenciesIn(shared))
+      << "too much";
 }
 
 TEST(CudaBranches, TheFasterOrderIsTaken) {
@@ -120,7 +133,8 @@ TEST(CudaBranches, TheFasterOrderIsTaken) {
   ASSERT_EQ(orders.size(), 2u) << "depth first is the plan's own order";
   EXPECT_LT(orders[0].arena_bytes, orders[1].arena_bytes);
   ASSERT_TRUE(driver.Prepare(orders[0].ModuleText()).ok());
-  const auto chain = MakeExecutable(driver.table(), Lowered(graph, LaunchOrder::kChain), &TextImage);
+  const auto chain =
+      MakeExecutable(driver.table(), Lowered(graph, LaunchOrder::kChain), &TextImage);
   ASSERT_TRUE(chain.ok()) << chain.status();
   const std::string leaks = driver.Leaks();
   for (const float factor : {0.5f, 0.99f, 2.0f}) {
@@ -132,9 +146,11 @@ TEST(CudaBranches, TheFasterOrderIsTaken) {
       const auto wrong = WrongRuns(graph, **fastest, **chain, 3);
       ASSERT_TRUE(wrong.ok()) << wrong.status();
       EXPECT_EQ(*wrong, 0);
-      EXPECT_EQ((*fastest)->memory().arena_bytes, orders[branches ? 1 : 0].arena_bytes) << "each order has memory of its own";
+      EXPECT_EQ((*fastest)->memory().arena_bytes, orders[branches ? 1 : 0].arena_bytes)
+          << "each order has memory of its own";
       EXPECT_THAT((*fastest)->steps()[0].kernel,
-                  testing::EndsWith(branches ? "; launches up to 2 side by side" : "; launches in the order of the plan"));
+                  testing::EndsWith(branches ? "; launches up to 2 side by side"
+                                             : "; launches in the order of the plan"));
     }
     EXPECT_EQ(driver.Leaks(), leaks);
     EXPECT_EQ(Timed::made, 4) << "two that are compared, a whole run, the launches";
@@ -155,7 +171,8 @@ TEST(CudaBranches, TheFasterOrderIsTaken) {
   EXPECT_EQ(Timed::updates, 0);
 }
 
-/// The plan's order goes level by level; depth first, one branch ends before the other begins, in less memory.
+/// The plan's order goes level by level; depth first, one branch ends before the other begins, in
+/// less memory.
 TEST(CudaBranches, DepthFirstIsAnOrderOfItsOwn) {
   const auto graph = ParseGraph(R"(graph "levels" {
     %0 = Input() {name = "x", shape = [4, 6]}
@@ -186,7 +203,8 @@ TEST(CudaBranches, DepthFirstIsAnOrderOfItsOwn) {
     EXPECT_EQ(*WrongRuns(*graph, **fastest, **chain, 3), 0);
     EXPECT_EQ((*fastest)->memory().arena_bytes, orders[factor < 1 ? 1 : 0].arena_bytes);
     EXPECT_THAT((*fastest)->steps()[0].kernel,
-                testing::EndsWith(factor < 1 ? "; launches depth first" : "; launches in the order of the plan"));
+                testing::EndsWith(factor < 1 ? "; launches depth first"
+                                             : "; launches in the order of the plan"));
   }
 }
 

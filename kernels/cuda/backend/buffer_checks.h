@@ -1,4 +1,4 @@
-// What callers give a run, checked against what the program's inputs and outputs are.
+// Checks of the buffers that a caller gives a run against the program's inputs and outputs.
 #ifndef MENDEL_KERNELS_CUDA_BACKEND_BUFFER_CHECKS_H_
 #define MENDEL_KERNELS_CUDA_BACKEND_BUFFER_CHECKS_H_
 
@@ -13,15 +13,16 @@
 
 namespace mendel::cuda {
 
-/// Of the host: number, sizes, alignment to the element size. InvalidArgument names the first that is wrong; `what` is "input" or
-/// "output".
+/// Checks number, sizes and alignment (to the element size) of host buffers. InvalidArgument names
+/// the first wrong one; `what` is "input" or "output".
 absl::Status CheckBuffers(std::string_view what, const std::vector<DeviceCopy>& copies,
                           std::span<const std::span<const std::byte>> buffers);
 absl::Status CheckBuffers(std::string_view what, const std::vector<DeviceCopy>& copies,
                           std::span<const std::span<std::byte>> buffers);
 
-/// Addresses on the device, whose sizes nobody tells.
-absl::Status CheckAddresses(std::string_view what, const std::vector<DeviceCopy>& copies, std::span<const uint64_t> addresses);
+/// Checks addresses on the device, whose sizes are unknown.
+absl::Status CheckAddresses(std::string_view what, const std::vector<DeviceCopy>& copies,
+                            std::span<const uint64_t> addresses);
 
 }  // namespace mendel::cuda
 

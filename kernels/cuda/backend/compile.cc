@@ -8,7 +8,8 @@
 
 namespace mendel::cuda {
 
-absl::StatusOr<std::unique_ptr<Executable>> CompileGraph(const Driver& driver, const Graph& graph, const ProgramOptions& options,
+absl::StatusOr<std::unique_ptr<Executable>> CompileGraph(const Driver& driver, const Graph& graph,
+                                                         const ProgramOptions& options,
                                                          const ImageOf& image) {
   MENDEL_ASSIGN_OR_RETURN(std::vector<DeviceProgram> orders, LowerInOrders(graph, options));
   return MakeFastest(driver, std::move(orders), image);

@@ -13,9 +13,10 @@
 
 namespace mendel::cuda {
 
-/// Lowers `graph` (LowerInOrders) and makes the fastest order ready to run (MakeFastest); its first step's kernel tells the order.
-/// Errors are those of the two.
-absl::StatusOr<std::unique_ptr<Executable>> CompileGraph(const Driver& driver, const Graph& graph, const ProgramOptions& options,
+/// Lowers `graph` (LowerInOrders) and makes the fastest order ready to run (MakeFastest); its first
+/// step's kernel reports the order. Errors are those of the two.
+absl::StatusOr<std::unique_ptr<Executable>> CompileGraph(const Driver& driver, const Graph& graph,
+                                                         const ProgramOptions& options,
                                                          const ImageOf& image);
 
 }  // namespace mendel::cuda

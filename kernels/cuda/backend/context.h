@@ -19,12 +19,15 @@ class Context {
   }
   absl::Status Retain(const Driver& driver) {
     MENDEL_RETURN_IF_ERROR(driver.Check(driver.DeviceGet(&device_, 0), "cuDeviceGet"));
-    MENDEL_RETURN_IF_ERROR(driver.Check(driver.DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain"));
+    MENDEL_RETURN_IF_ERROR(driver.Check(driver.DevicePrimaryCtxRetain(&context_, device_),
+                                        "cuDevicePrimaryCtxRetain"));
     driver_ = &driver;
     return absl::OkStatus();
   }
   /// For the calling thread, from now on.
-  absl::Status MakeCurrent() const { return driver_->Check(driver_->CtxSetCurrent(context_), "cuCtxSetCurrent"); }
+  absl::Status MakeCurrent() const {
+    return driver_->Check(driver_->CtxSetCurrent(context_), "cuCtxSetCurrent");
+  }
   int device() const { return device_; }
   DriverContext* get() const { return context_; }
 
@@ -34,7 +37,8 @@ class Context {
   DriverContext* context_ = nullptr;
 };
 
-/// Current on the calling thread for the life of this; the thread's own context comes back afterwards.
+/// Current on the calling thread for the life of this; the thread's own context comes back
+/// afterwards.
 class ContextScope {
  public:
   explicit ContextScope(const Driver& driver) : driver_(driver) {}
@@ -45,7 +49,8 @@ class ContextScope {
     if (entered_) driver_.CtxPopCurrent(&ours);
   }
   absl::Status Enter(const Context& context) {
-    MENDEL_RETURN_IF_ERROR(driver_.Check(driver_.CtxPushCurrent(context.get()), "cuCtxPushCurrent"));
+    MENDEL_RETURN_IF_ERROR(
+        driver_.Check(driver_.CtxPushCurrent(context.get()), "cuCtxPushCurrent"));
     entered_ = true;
     return absl::OkStatus();
   }

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "kernels/cuda/backend/mended_copy.h"
+#include "kernels/cuda/backend/corrected_copy.h"
 #include "kernels/cuda/fusion/fused_kernel.h"
 
 namespace mendel::cuda {
@@ -29,20 +29,23 @@ absl::StatusOr<CorrectionLaunch> CopyOf(const Graph& graph, const PlannedCorrect
 }
 
 /// For people: what the launch writes, and how many boxes of it.
-std::string Told(const PlannedCorrection& correction, const MendingKernel& kernel) {
+std::string Description(const PlannedCorrection& correction, const PatchKernel& kernel) {
   const size_t boxes = kernel.correction.boxes.size();
-  const char* const where = kernel.y.scratch ? "in scratch" : (correction.in_place ? "in place" : "in a copy");
-  return Cat("correction:", kernel.correction.name, " ", boxes, boxes == 1 ? " box " : " boxes ", where);
+  const char* const where =
+      kernel.y.scratch ? "in scratch" : (correction.in_place ? "in place" : "in a copy");
+  return Cat("correction:", kernel.correction.name, " ", boxes, boxes == 1 ? " box " : " boxes ",
+             where);
 }
 
 }  // namespace
 
 int64_t ScratchBytes(const Graph& graph, const PlannedCorrection& correction) {
-  return correction.mending.scratch_elements * DTypeSize(graph.type(correction.base).dtype);
+  return correction.patch_kernels.scratch_elements * DTypeSize(graph.type(correction.base).dtype);
 }
 
-absl::StatusOr<std::vector<CorrectionLaunch>> LaunchesOf(const Graph& graph, const PlannedCorrection& correction,
-                                                         const std::function<Tensor(ValueId)>& folded, const FusionGroup* copy) {
+absl::StatusOr<std::vector<CorrectionLaunch>> LaunchesOf(
+    const Graph& graph, const PlannedCorrection& correction,
+    const std::function<Tensor(ValueId)>& folded, const FusionGroup* copy) {
   std::vector<CorrectionLaunch> launches;
   if (!correction.in_place) {
     MENDEL_ASSIGN_OR_RETURN(CorrectionLaunch copy, CopyOf(graph, correction));
@@ -52,22 +55,28 @@ absl::StatusOr<std::vector<CorrectionLaunch>> LaunchesOf(const Graph& graph, con
   const auto operand = [&](const Operand& place) {
     return KernelOperand{place.scratch ? ScratchOf(correction) : place.value, {}, dtype};
   };
-  for (const MendingKernel& kernel : correction.mending.kernels) {
+  for (const PatchKernel& kernel : correction.patch_kernels.kernels) {
     MENDEL_ASSIGN_OR_RETURN(EmittedKernel emitted, EmitKernel(kernel.correction));
-    CorrectionLaunch launch{emitted.name, emitted.text, emitted.launch, {operand(kernel.x)}, {}, {}};
-    if (emitted.weights) launch.operands.push_back({{}, PackWeights(kernel.correction, folded(kernel.w)), dtype});
+    CorrectionLaunch launch{emitted.name,        emitted.text, emitted.launch,
+                            {operand(kernel.x)}, {},           {}};
+    if (emitted.weights)
+      launch.operands.push_back({{}, PackWeights(kernel.correction, folded(kernel.w)), dtype});
     if (emitted.bias) launch.operands.push_back({kernel.bias, {}, dtype});
     for (const Operand& addend : kernel.operands) launch.operands.push_back(operand(addend));
     launch.result = kernel.y.scratch ? ScratchOf(correction) : correction.result();
-    if (copy != nullptr && &kernel == &correction.mending.kernels.back()) {
+    if (copy != nullptr && &kernel == &correction.patch_kernels.kernels.back()) {
       const std::vector<Box>& boxes = graph.node(correction.patch).attrs.BoxList("boxes");
-      MENDEL_ASSIGN_OR_RETURN(FusedKernel fused, WriteMendedCopy(graph, *copy, boxes, emitted, launch.operands));
+      MENDEL_ASSIGN_OR_RETURN(FusedKernel fused,
+                              WriteCorrectedCopy(graph, *copy, boxes, emitted, launch.operands));
       launch.kernel = std::move(fused.name);
       launch.text = std::move(fused.text);
       launch.shape = fused.launch;
       launch.operands = std::move(fused.operands);
     }
-    launch.info = {NameOf(graph, correction.patch), {correction.patch}, Told(correction, kernel), FlopsOf(kernel.correction)};
+    launch.info = {NameOf(graph, correction.patch),
+                   {correction.patch},
+                   Description(correction, kernel),
+                   FlopsOf(kernel.correction)};
     launches.push_back(std::move(launch));
   }
   // The last launch is the one that the pieces end with.

@@ -14,8 +14,8 @@ namespace mendel::cuda {
 
 class DeviceCache {
  public:
-  /// Writes a buffer of twice the cache's size, on the stream; the first call allocates it. Unimplemented where the driver does not
-  /// tell the size.
+  /// Writes a buffer of twice the cache's size, on the stream; the first call allocates it.
+  /// Unimplemented where the driver does not report the size.
   absl::Status Fill(const Driver& driver, int device, DriverStream* stream) {
     if (!buffer_) MENDEL_RETURN_IF_ERROR(Allocate(driver, device));
     return driver.Check(driver.MemsetD8Async(buffer_.get(), 0, bytes_, stream), "cuMemsetD8Async");
@@ -25,8 +25,11 @@ class DeviceCache {
   absl::Status Allocate(const Driver& driver, int device) {
     int cache = 0;
     MENDEL_RETURN_IF_ERROR(
-        driver.Check(driver.DeviceGetAttribute(&cache, kAttributeL2Bytes, device), "cuDeviceGetAttribute of the L2 cache"));
-    if (cache <= 0) return Unsupported("the driver does not tell the size of the L2 cache, so that it cannot be emptied");
+        driver.Check(driver.DeviceGetAttribute(&cache, kAttributeL2Bytes, device),
+                     "cuDeviceGetAttribute of the L2 cache"));
+    if (cache <= 0)
+      return Unsupported(
+          "the driver does not report the size of the L2 cache, so that it cannot be emptied");
     bytes_ = 2 * static_cast<size_t>(cache);
     uint64_t address = 0;
     const int result = driver.MemAlloc(&address, bytes_);

@@ -11,7 +11,8 @@
 
 namespace mendel::cuda {
 
-/// Computes them in double, rounded once, each node at most once. `graph` must outlive it. Not thread-safe.
+/// Computes them in double, rounded once, each node at most once. `graph` must outlive it. Not
+/// thread-safe.
 class FoldedValues {
  public:
   explicit FoldedValues(const Graph& graph) : graph_(graph) {}

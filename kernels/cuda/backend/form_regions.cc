@@ -1,7 +1,7 @@
 #include "kernels/cuda/backend/form_regions.h"
 
 #include "graph/rewrite.h"
-#include "kernels/cuda/backend/form_choice.h"
+#include "kernels/cuda/backend/format_choice.h"
 #include "runtime/kind_regions.h"
 
 namespace mendel::cuda {

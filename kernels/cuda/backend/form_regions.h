@@ -10,9 +10,10 @@
 
 namespace mendel::cuda {
 
-/// `calls`, nodes that libraries may compute, in sets: those that read what another one yields, directly or through elementwise
-/// operators of the same shape, pools and moves (form_choice.h: computed as their operands lie), and those that read one value,
-/// whose conversion they share. In the order of their first nodes, each set ascending.
+/// `calls`, nodes that libraries may compute, in sets: those that read what another one yields,
+/// directly or through elementwise operators of the same shape, pools and moves (format_choice.h:
+/// computed as their operands lie), and those that read one value, whose conversion they share. In
+/// the order of their first nodes, each set ascending.
 std::vector<std::vector<int32_t>> FormRegions(const Graph& graph, const std::set<int32_t>& calls);
 
 }  // namespace mendel::cuda

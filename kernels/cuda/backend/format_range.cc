@@ -36,8 +36,9 @@ double LargestFinite(const Tensor& tensor) {
   return tensor.dtype() == DType::kF64 ? LargestFinite(tensor.As<double>()) : 0;
 }
 
-/// What LargestFinite says, read once a tensor: weights are asked about for every name of every algorithm of the nodes around them.
-/// Keeps the tensors that were asked about last, so that no other bytes come to lie at their addresses.
+/// A cache of LargestFinite, which is queried for every algorithm of the nodes around a weight.
+/// It keeps the tensors of the latest queries, so that no other bytes come to lie at their
+/// addresses.
 class LargestNumbers {
  public:
   double Of(const Tensor& tensor) {
@@ -78,11 +79,12 @@ bool Exceeds(const Tensor& tensor, double largest) {
   return numbers->Of(tensor) > largest;
 }
 
-/// Elements of the node's value are those of its inputs, or computed of one element of each. What is gathered of a table is left
-/// out: the tables of embeddings are large, and learned.
+/// True where each element of the value comes from one element of each input. Gathers from a table
+/// are left out: the tables of embeddings are large, and learned.
 bool IsElementwiseOrView(const Node& node) {
   const OperatorText* text = FindOperatorText(node.op->name);
-  return text != nullptr && !text->is_row() && text->reads != Reads::kMany && !node.op->name.starts_with("Gather");
+  return text != nullptr && !text->is_row() && text->reads != Reads::kMany &&
+         !node.op->name.starts_with("Gather");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace mendel::cuda {
 namespace {
 
-/// x + constant; asked about the sum.
+/// A graph of x + constant; queries are about the sum.
 struct Sum {
   explicit Sum(const Tensor& constant) {
     GraphBuilder builder;
@@ -35,12 +35,13 @@ TEST(FormatRange, LargestFiniteNumbersCount) {
   EXPECT_TRUE(Sum(Numbers({1, -65505, 3})).Exceeds(DType::kF16));
   EXPECT_FALSE(Sum(Numbers({1, -65505, 3})).Exceeds(DType::kBF16));
   EXPECT_TRUE(Sum(Numbers({-3.4028234e38})).Exceeds(DType::kBF16));
-  // What is infinite stays so, and NaN is no number.
+  // Infinity stays infinite, and NaN is no number.
   EXPECT_FALSE(Sum(Numbers({-INFINITY, NAN, INFINITY})).Exceeds(DType::kF16));
   EXPECT_FALSE(Sum(Numbers({})).Exceeds(DType::kF16));
 }
 
-/// Bytes that change behind a tensor's back, which nobody may do, tell whether they are read again.
+/// The test changes a tensor's bytes, which nobody else may do, to see whether they are read
+/// again.
 TEST(FormatRange, ATensorIsReadOnce) {
   const auto numbers = std::make_shared<std::vector<float>>(4, 1.0f);
   const Tensor tensor({DType::kF32, {4}}, std::as_bytes(std::span(*numbers)), numbers);
@@ -50,14 +51,15 @@ TEST(FormatRange, ATensorIsReadOnce) {
   EXPECT_TRUE(Sum(Numbers({1, 1, 1e6, 1})).Exceeds(DType::kF16));
 }
 
-/// More than is remembered: the first is read again, and right.
+/// The cache is bounded: the first tensor is read again, with its new numbers.
 TEST(FormatRange, WhatIsRememberedIsBounded) {
   constexpr int64_t kCount = int64_t{3} << 20;  // 12 MiB
   const auto numbers = std::make_shared<std::vector<float>>(4, 1.0f);
   const Tensor first({DType::kF32, {4}}, std::as_bytes(std::span(*numbers)), numbers);
   EXPECT_FALSE(Sum(first).Exceeds(DType::kF16));
   (*numbers)[2] = 1e6f;
-  for (int k = 0; k < 6; ++k) EXPECT_FALSE(Sum(Tensor::Filled({DType::kF32, {kCount}}, k)).Exceeds(DType::kF16));
+  for (int k = 0; k < 6; ++k)
+    EXPECT_FALSE(Sum(Tensor::Filled({DType::kF32, {kCount}}, k)).Exceeds(DType::kF16));
   EXPECT_TRUE(Sum(first).Exceeds(DType::kF16));
 }
 

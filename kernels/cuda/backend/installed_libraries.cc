@@ -47,7 +47,8 @@ int ArchitectureOf(const Driver& driver) {
   return 10 * major + minor;
 }
 
-/// As the table of GPUs says for the architecture: it ranks candidates, and does not have to be this one's number.
+/// The number that the table of GPUs has for the architecture. It only ranks candidates, so that
+/// this GPU's own number may differ.
 int MultiprocessorsOf(int architecture) {
   const GpuModel* gpu = GpuOf(architecture);
   return gpu == nullptr ? TiledLibrary::kUsualMultiprocessors : gpu->multiprocessors;
@@ -60,7 +61,8 @@ absl::StatusOr<int64_t> WorkspaceLimit() {
   if (text == nullptr) return kDefaultMiB << 20;
   int64_t mib = -1;
   if (!absl::SimpleAtoi(text, &mib) || mib < 0 || mib > kMostMiB) {
-    return InvalidInput(kWorkspaceVariable, " must be a number of MiB from 0 to ", kMostMiB, ", not '", text, "'");
+    return InvalidInput(kWorkspaceVariable, " must be a number of MiB from 0 to ", kMostMiB,
+                        ", not '", text, "'");
   }
   return mib << 20;
 }
@@ -71,7 +73,8 @@ absl::StatusOr<size_t> OfferedAlgorithms() {
   if (std::string_view(text) == "all") return kEveryEngine;
   int64_t count = -1;
   if (!absl::SimpleAtoi(text, &count) || count < 1 || count > static_cast<int64_t>(kMostOffered)) {
-    return InvalidInput(kAlgorithmsVariable, " must be 'all' or a number from 1 to ", kMostOffered, ", not '", text, "'");
+    return InvalidInput(kAlgorithmsVariable, " must be 'all' or a number from 1 to ", kMostOffered,
+                        ", not '", text, "'");
   }
   return static_cast<size_t>(count);
 }

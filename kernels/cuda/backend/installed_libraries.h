@@ -1,4 +1,5 @@
-// The libraries of this machine whose calls the backend offers, and the tiled kernels of ours, which are offered like one.
+// The libraries of this machine whose calls the backend offers, and the tiled kernels of ours,
+// which are offered like one.
 #ifndef MENDEL_KERNELS_CUDA_BACKEND_INSTALLED_LIBRARIES_H_
 #define MENDEL_KERNELS_CUDA_BACKEND_INSTALLED_LIBRARIES_H_
 
@@ -11,17 +12,17 @@
 
 namespace mendel::cuda {
 
-/// Bytes of workspace that one call may take: MENDEL_CUDA_WORKSPACE_MIB of the environment, 0 to 1048576, or 256 MiB.
-/// InvalidArgument where that is no such number.
+/// Bytes of workspace that one call may take: MENDEL_CUDA_WORKSPACE_MIB of the environment, 0 to
+/// 1048576, or 256 MiB. InvalidArgument where that is no such number.
 absl::StatusOr<int64_t> WorkspaceLimit();
 
-/// Algorithms of a node and kind that a library offers: MENDEL_CUDA_ALGORITHMS of the environment, 1 to kMostOffered, `all`
-/// (kEveryEngine), or kOffered.
-/// InvalidArgument where that is no such number.
+/// Algorithms of a node and kind that a library offers: MENDEL_CUDA_ALGORITHMS of the environment,
+/// 1 to kMostOffered, `all` (kEveryEngine), or kOffered. InvalidArgument where that is no such
+/// number.
 absl::StatusOr<size_t> OfferedAlgorithms();
 
-/// For device 0 of the driver, which is there; opened once in a process, whose primary context is kept from then on
-/// (KeepPrimaryContext). A library that is absent or cannot be used is left out
+/// For device 0 of the driver, which is there; opened once in a process, whose primary context is
+/// kept from then on (KeepPrimaryContext). A library that is absent or cannot be used is left out
 /// ('mendel doctor' says why).
 std::span<const CallLibrary* const> InstalledLibraries();
 

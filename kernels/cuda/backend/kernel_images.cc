@@ -10,7 +10,8 @@
 
 namespace mendel::cuda {
 
-absl::StatusOr<std::vector<std::vector<char>>> CompileKernels(const DeviceProgram& program, const ImageOf& image) {
+absl::StatusOr<std::vector<std::vector<char>>> CompileKernels(const DeviceProgram& program,
+                                                              const ImageOf& image) {
   const size_t count = program.texts.size();
   std::vector<absl::StatusOr<std::vector<char>>> made(count, std::vector<char>());
   std::atomic<size_t> next = 0;

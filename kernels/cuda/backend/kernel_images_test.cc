@@ -19,7 +19,9 @@ DeviceProgram Program(size_t count) {
   return program;
 }
 
-absl::StatusOr<std::vector<char>> Bytes(const std::string& text) { return std::vector<char>(text.begin(), text.end()); }
+absl::StatusOr<std::vector<char>> Bytes(const std::string& text) {
+  return std::vector<char>(text.begin(), text.end());
+}
 
 TEST(KernelImages, OneATextInItsOrder) {
   for (const size_t count : {0, 1, 2, 40}) {
@@ -36,10 +38,11 @@ TEST(KernelImages, OneATextInItsOrder) {
   }
 }
 
-TEST(KernelImages, TheFirstTextThatDoesNotCompileIsTold) {
+TEST(KernelImages, TheFirstTextThatDoesNotCompileIsReported) {
   const auto compile = [](const std::string& text) -> absl::StatusOr<std::vector<char>> {
     for (const int bad : {7, 23}) {
-      if (text.find(Cat("// text ", bad, ".")) != std::string::npos) return InvalidInput("text ", bad);
+      if (text.find(Cat("// text ", bad, ".")) != std::string::npos)
+        return InvalidInput("text ", bad);
     }
     return Bytes(text);
   };

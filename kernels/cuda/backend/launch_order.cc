@@ -10,12 +10,14 @@ namespace mendel::cuda {
 namespace {
 
 bool Overlap(const DeviceBuffer& a, const DeviceBuffer& b) {
-  return a.allocation == b.allocation && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+  return a.allocation == b.allocation && a.offset < b.offset + b.bytes &&
+         b.offset < a.offset + a.bytes;
 }
 
 bool AnyOverlap(const std::vector<DeviceBuffer>& a, const std::vector<DeviceBuffer>& b) {
   return std::any_of(a.begin(), a.end(), [&](const DeviceBuffer& one) {
-    return std::any_of(b.begin(), b.end(), [&](const DeviceBuffer& other) { return Overlap(one, other); });
+    return std::any_of(b.begin(), b.end(),
+                       [&](const DeviceBuffer& other) { return Overlap(one, other); });
   });
 }
 
@@ -45,12 +47,14 @@ std::vector<MemoryUse> UsesOfRun(const DeviceProgram& program) {
 }
 
 bool Conflict(const MemoryUse& a, const MemoryUse& b) {
-  return AnyOverlap(a.writes, b.writes) || AnyOverlap(a.writes, b.reads) || AnyOverlap(a.reads, b.writes);
+  return AnyOverlap(a.writes, b.writes) || AnyOverlap(a.writes, b.reads) ||
+         AnyOverlap(a.reads, b.writes);
 }
 
 Dependencies DependenciesOf(std::span<const MemoryUse> work) {
   Dependencies dependencies(work.size());
-  std::vector<std::vector<bool>> before(work.size());  // all that a piece waits for, also by way of others
+  std::vector<std::vector<bool>> before(
+      work.size());  // all that a piece waits for, also by way of others
   for (size_t k = 0; k < work.size(); ++k) {
     before[k].assign(k, false);
     // From the latest on: whoever another dependency waits for need not be waited for again.
@@ -103,9 +107,11 @@ size_t MostSideBySide(const Dependencies& dependencies) {
   return count.empty() ? 0 : *std::max_element(count.begin(), count.end());
 }
 
-std::string OrderTold(const DeviceProgram& program) {
+std::string OrderReported(const DeviceProgram& program) {
   if (program.order == LaunchOrder::kDepthFirst) return "depth first";
-  const size_t most = program.order == LaunchOrder::kBranches ? MostSideBySide(DependenciesOf(UsesOfLaunches(program))) : size_t{1};
+  const size_t most = program.order == LaunchOrder::kBranches
+                          ? MostSideBySide(DependenciesOf(UsesOfLaunches(program)))
+                          : size_t{1};
   return most > 1 ? Cat("up to ", most, " side by side") : "in the order of the plan";
 }
 
@@ -114,7 +120,8 @@ absl::StatusOr<BranchSetting> BranchSettingHere() {
   const std::string value = text == nullptr ? "measured" : text;
   if (value == "measured") return BranchSetting{};
   if (value == "off") return BranchSetting{LaunchOrder::kChain, 0};
-  if (value == "on") return BranchSetting{LaunchOrder::kBranches, std::numeric_limits<double>::infinity()};
+  if (value == "on")
+    return BranchSetting{LaunchOrder::kBranches, std::numeric_limits<double>::infinity()};
   return InvalidInput("MENDEL_CUDA_BRANCHES must be 'measured', 'off' or 'on', not '", value, "'");
 }
 

@@ -1,4 +1,4 @@
-// Which launches of a program must wait for which, by the memory that they read and write.
+// The dependencies between a program's launches, by the memory that they read and write.
 #ifndef MENDEL_KERNELS_CUDA_BACKEND_LAUNCH_ORDER_H_
 #define MENDEL_KERNELS_CUDA_BACKEND_LAUNCH_ORDER_H_
 
@@ -13,7 +13,7 @@
 
 namespace mendel::cuda {
 
-/// What a piece of work touches.
+/// The memory that a piece of work reads and writes.
 struct MemoryUse {
   std::vector<DeviceBuffer> reads, writes;
 };
@@ -27,27 +27,28 @@ bool Conflict(const MemoryUse& a, const MemoryUse& b);
 /// For each piece of work, the earlier ones that it waits for.
 using Dependencies = std::vector<std::vector<size_t>>;
 
-/// The fewest dependencies that keep pieces which conflict in their order: none follows from others. Takes time and memory (bits)
-/// in the square of the number of pieces.
+/// The fewest dependencies that keep conflicting pieces in their order: none follows from others.
+/// Takes time and memory (bits) in the square of the number of pieces.
 Dependencies DependenciesOf(std::span<const MemoryUse> work);
 /// True when each piece waits for the one before it, so that nothing can run side by side.
 bool IsChain(const Dependencies& dependencies);
 /// The same pieces between a first one, which all wait for, and a last one, which waits for all.
 Dependencies Framed(const Dependencies& dependencies);
 
-/// The most pieces that have as many others before them one after the other, so that nothing orders them.
+/// The size of the largest level: pieces with as many others before them one after the other, which
+/// nothing orders.
 size_t MostSideBySide(const Dependencies& dependencies);
 
 /// For people: "in the order of the plan", "depth first", "up to 3 side by side".
-std::string OrderTold(const DeviceProgram& program);
+std::string OrderReported(const DeviceProgram& program);
 
-/// The user's: MENDEL_CUDA_BRANCHES in the environment. As in ProgramOptions.
+/// The user's setting, MENDEL_CUDA_BRANCHES in the environment. Fields are as in ProgramOptions.
 struct BranchSetting {
   LaunchOrder order = LaunchOrder::kFaster;
   double apart_up_to = 1.5;
 };
-/// "measured" or unset: the defaults; "off": one launch after the other; "on": always side by side, whatever memory that takes.
-/// InvalidArgument names any other value.
+/// "measured" or unset: the defaults; "off": one launch after the other; "on": always side by side,
+/// whatever memory that takes. InvalidArgument names any other value.
 absl::StatusOr<BranchSetting> BranchSettingHere();
 
 }  // namespace mendel::cuda

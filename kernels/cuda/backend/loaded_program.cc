@@ -8,7 +8,7 @@
 namespace mendel::cuda {
 namespace {
 
-// Of cuda.h.
+// Constants of cuda.h.
 constexpr int kFunctionSharedBytes = 8;
 constexpr unsigned kSharedWithoutAsking = 48 << 10;
 constexpr unsigned kNonBlockingStream = 1;
@@ -19,7 +19,8 @@ absl::Status LoadedProgram::Load(const ImageOf& image) {
   auto shared = std::make_shared<SharedOnDevice>();
   DriverStream* stream = nullptr;
   const int made = driver_.StreamCreate(&stream, kNonBlockingStream);
-  MENDEL_RETURN_IF_ERROR(Keep(driver_, made, "cuStreamCreate", stream, driver_.StreamDestroy, shared->stream));
+  MENDEL_RETURN_IF_ERROR(
+      Keep(driver_, made, "cuStreamCreate", stream, driver_.StreamDestroy, shared->stream));
   shared_ = std::move(shared);
   MENDEL_RETURN_IF_ERROR(LoadConstants());
   MENDEL_RETURN_IF_ERROR(LoadKernels(image));
@@ -53,7 +54,8 @@ absl::Status LoadedProgram::Allocate(int64_t bytes, Owned<uint64_t>& memory) {
   if (bytes == 0) return absl::OkStatus();
   uint64_t address = 0;
   const int result = driver_.MemAlloc(&address, static_cast<size_t>(bytes));
-  return Annotate(Keep(driver_, result, "cuMemAlloc", address, driver_.MemFree, memory), Cat(bytes, " bytes of device memory"));
+  return Annotate(Keep(driver_, result, "cuMemAlloc", address, driver_.MemFree, memory),
+                  Cat(bytes, " bytes of device memory"));
 }
 
 absl::Status LoadedProgram::LoadConstants() {
@@ -64,11 +66,13 @@ absl::Status LoadedProgram::LoadConstants() {
   shared_->weight_bytes = static_cast<int64_t>(program_.weights.size());
   for (const DeviceUpload& upload : program_.uploads) {
     if (upload.to.bytes == 0) continue;
-    const int result = driver_.MemcpyHtoDAsync(Address(upload.to), program_.weights.data() + upload.from,
-                                               static_cast<size_t>(upload.to.bytes), stream());
+    const int result =
+        driver_.MemcpyHtoDAsync(Address(upload.to), program_.weights.data() + upload.from,
+                                static_cast<size_t>(upload.to.bytes), stream());
     MENDEL_RETURN_IF_ERROR(driver_.Check(result, "cuMemcpyHtoDAsync"));
   }
-  // On this stream alone: to synchronise the context would wait for other work, and is forbidden while another thread captures.
+  // Waits for this stream alone: synchronizing the context would wait for other work, and is
+  // forbidden while another thread captures.
   if (!program_.uploads.empty()) MENDEL_RETURN_IF_ERROR(Wait());
   program_.weights = {};
   return absl::OkStatus();
@@ -80,21 +84,25 @@ absl::Status LoadedProgram::LoadKernels(const ImageOf& image) {
   for (size_t k = 0; k < images.size(); ++k) {
     DriverModule* module = nullptr;
     const int loaded = driver_.ModuleLoadData(&module, images[k].data());
-    MENDEL_RETURN_IF_ERROR(Keep(driver_, loaded, "cuModuleLoadData", module, driver_.ModuleUnload, shared_->modules[k]));
+    MENDEL_RETURN_IF_ERROR(Keep(driver_, loaded, "cuModuleLoadData", module, driver_.ModuleUnload,
+                                shared_->modules[k]));
     const std::string& entry = program_.entries[k];
     MENDEL_RETURN_IF_ERROR(
-        driver_.Check(driver_.ModuleGetFunction(&shared_->functions[entry], module, entry.c_str()), "cuModuleGetFunction"));
+        driver_.Check(driver_.ModuleGetFunction(&shared_->functions[entry], module, entry.c_str()),
+                      "cuModuleGetFunction"));
   }
   for (const DeviceLaunch& launch : program_.launches) {
     if (launch.call != nullptr || launch.shape.shared <= kSharedWithoutAsking) continue;
     MENDEL_RETURN_IF_ERROR(driver_.Check(
-        driver_.FuncSetAttribute(shared_->functions.at(launch.kernel), kFunctionSharedBytes, static_cast<int>(launch.shape.shared)),
+        driver_.FuncSetAttribute(shared_->functions.at(launch.kernel), kFunctionSharedBytes,
+                                 static_cast<int>(launch.shape.shared)),
         "cuFuncSetAttribute"));
   }
   return absl::OkStatus();
 }
 
-/// Each is made once here, on whatever lies in its memory: what a library loads for its first call, no capture allows.
+/// Makes each call once, on whatever lies in its memory: what a library loads for its first call,
+/// no capture allows.
 absl::Status LoadedProgram::LoadCalls() {
   calls_.resize(program_.launches.size());
   bool any = false;
@@ -114,9 +122,9 @@ absl::Status LoadedProgram::LoadCalls() {
 
 absl::Status LoadedProgram::CopyIn(const DeviceCopy& input) {
   if (input.buffer.bytes == 0) return absl::OkStatus();
-  return driver_.Check(
-      driver_.MemcpyHtoDAsync(Address(input.buffer), Staging(input), static_cast<size_t>(input.buffer.bytes), stream()),
-      "cuMemcpyHtoDAsync");
+  return driver_.Check(driver_.MemcpyHtoDAsync(Address(input.buffer), Staging(input),
+                                               static_cast<size_t>(input.buffer.bytes), stream()),
+                       "cuMemcpyHtoDAsync");
 }
 
 absl::Status LoadedProgram::CopyIn() {
@@ -126,9 +134,9 @@ absl::Status LoadedProgram::CopyIn() {
 
 absl::Status LoadedProgram::CopyOut(const DeviceCopy& output) {
   if (output.buffer.bytes == 0) return absl::OkStatus();
-  return driver_.Check(
-      driver_.MemcpyDtoHAsync(Staging(output), Address(output.buffer), static_cast<size_t>(output.buffer.bytes), stream()),
-      "cuMemcpyDtoHAsync");
+  return driver_.Check(driver_.MemcpyDtoHAsync(Staging(output), Address(output.buffer),
+                                               static_cast<size_t>(output.buffer.bytes), stream()),
+                       "cuMemcpyDtoHAsync");
 }
 
 absl::Status LoadedProgram::CopyOut() {
@@ -143,8 +151,9 @@ absl::Status LoadedProgram::Launch(size_t k) {
   for (const DeviceBuffer& buffer : launch.pointers) addresses_.push_back(Address(buffer));
   parameters_.clear();
   for (uint64_t& address : addresses_) parameters_.push_back(&address);
-  const int result = driver_.LaunchKernel(functions_[k], launch.shape.grid, 1, 1, launch.shape.block, 1, 1, launch.shape.shared,
-                                          stream(), parameters_.data(), nullptr);
+  const int result =
+      driver_.LaunchKernel(functions_[k], launch.shape.grid, 1, 1, launch.shape.block, 1, 1,
+                           launch.shape.shared, stream(), parameters_.data(), nullptr);
   return Annotate(driver_.Check(result, "cuLaunchKernel"), launch.info.name);
 }
 

@@ -1,4 +1,5 @@
-// A program on a device: its memory, kernels and library calls, and its work piece by piece on one stream.
+// A loaded program is a program on a device: its memory, kernels and library calls, and its work
+// piece by piece on one stream.
 #ifndef MENDEL_KERNELS_CUDA_BACKEND_LOADED_PROGRAM_H_
 #define MENDEL_KERNELS_CUDA_BACKEND_LOADED_PROGRAM_H_
 
@@ -18,30 +19,34 @@
 
 namespace mendel::cuda {
 
-/// What the orders of one program (LowerInOrders) share on a device: kernels, constants, the stream, what libraries keep.
+/// The state on a device that all orders of one program (LowerInOrders) share: kernels, constants,
+/// the stream, the libraries' handles.
 struct SharedOnDevice {
   int64_t weight_bytes = 0;
   std::map<std::string, DriverFunction*> functions;  // by entry
-  // Destroyed from the last to the first.
+  // Members are destroyed from the last to the first.
   std::vector<Owned<uint64_t>> constants;     // by allocation
   std::vector<Owned<DriverModule*>> modules;  // one a kernel
   Owned<DriverStream*> stream;
   LibraryHandles handles;
 };
 
-/// Not thread-safe. All calls, the destructor included, with the device's context current. `driver` must outlive it.
+/// Not thread-safe. The device's context is current in all calls, the destructor included. `driver`
+/// must outlive it.
 class LoadedProgram {
  public:
-  LoadedProgram(const Driver& driver, DeviceProgram program) : driver_(driver), program_(std::move(program)) {}
+  LoadedProgram(const Driver& driver, DeviceProgram program)
+      : driver_(driver), program_(std::move(program)) {}
 
   /// Uploads weights and loads kernels, allocates, makes each library call once, and waits. Once.
   absl::Status Load(const ImageOf& image);
-  /// The same for another order of the program that `other` has loaded, with whose kernels, constants and stream.
+  /// Loads another order of the program that `other` has loaded. The two share kernels, constants
+  /// and the stream.
   absl::Status LoadLike(const LoadedProgram& other);
-  /// Staging for CopyIn and CopyOut, which have none before.
+  /// Allocates the staging memory of CopyIn and CopyOut, which must not be called before.
   absl::Status LoadStaging();
 
-  /// Without its weights, which the device has.
+  /// The program without its weights, which lie on the device.
   const DeviceProgram& program() const { return program_; }
   /// Null before anything is loaded.
   DriverStream* stream() const { return shared_ == nullptr ? nullptr : shared_->stream.get(); }
@@ -49,24 +54,28 @@ class LoadedProgram {
     const auto& memory = buffer.allocation < program_.constants ? shared_->constants : memory_;
     return memory[buffer.allocation].get() + static_cast<uint64_t>(buffer.offset);
   }
-  /// In pinned host memory.
-  std::byte* Staging(const DeviceCopy& copy) const { return static_cast<std::byte*>(staging_.get()) + copy.staging; }
+  /// The copy's place in pinned host memory.
+  std::byte* Staging(const DeviceCopy& copy) const {
+    return static_cast<std::byte*>(staging_.get()) + copy.staging;
+  }
   int64_t weight_bytes() const { return shared_->weight_bytes; }
 
-  // Onto the stream.
+  // These functions put work onto the stream.
   absl::Status CopyIn(const DeviceCopy& input);
   absl::Status CopyIn();
   absl::Status CopyOut(const DeviceCopy& output);
   absl::Status CopyOut();
   absl::Status Launch(size_t k);
-  /// Until the stream has done everything.
-  absl::Status Wait() { return driver_.Check(driver_.StreamSynchronize(stream()), "cuStreamSynchronize"); }
+  /// Waits until the stream has done everything.
+  absl::Status Wait() {
+    return driver_.Check(driver_.StreamSynchronize(stream()), "cuStreamSynchronize");
+  }
 
  private:
   absl::Status Allocate(int64_t bytes, Owned<uint64_t>& memory);
   absl::Status LoadConstants();
   absl::Status LoadKernels(const ImageOf& image);
-  /// What is this order's own.
+  /// Loads what belongs to this order alone.
   absl::Status LoadOrder();
   absl::Status LoadCalls();
 
@@ -75,11 +84,12 @@ class LoadedProgram {
   std::vector<DriverFunction*> functions_;  // a launch each; null where a library is called
   std::vector<uint64_t> addresses_;
   std::vector<void*> parameters_;
-  // Destroyed from the last to the first.
+  // Members are destroyed from the last to the first.
   std::shared_ptr<SharedOnDevice> shared_;
   std::vector<Owned<uint64_t>> memory_;  // by allocation; none for constants
   Owned<void*> staging_;
-  std::vector<std::unique_ptr<LoadedCall>> calls_;  // a launch each; null where a kernel is launched
+  std::vector<std::unique_ptr<LoadedCall>>
+      calls_;  // a launch each; null where a kernel is launched
 };
 
 }  // namespace mendel::cuda

@@ -16,12 +16,14 @@ namespace mendel::cuda {
 class MeasuringGpu final : public MeasuringDevice {
  public:
   /// Both must outlive this. `nvml` may be the status of Nvml::Get, which Conditions then returns.
-  MeasuringGpu(const Driver& driver, absl::StatusOr<const Nvml*> nvml) : driver_(driver), nvml_(std::move(nvml)) {}
+  MeasuringGpu(const Driver& driver, absl::StatusOr<const Nvml*> nvml)
+      : driver_(driver), nvml_(std::move(nvml)) {}
   absl::StatusOr<DeviceConditions> Conditions() const override;
   absl::StatusOr<std::unique_ptr<DeviceLock>> Lock(const LockWait& wait) const override;
 
  private:
-  /// Of the whole GPU: parts of one that is partitioned (MIG) disturb each other, and have one lock.
+  /// The whole GPU's UUID: the parts of a partitioned GPU (MIG) disturb each other, and share one
+  /// lock.
   absl::StatusOr<std::string> Uuid() const;
 
   const Driver& driver_;

@@ -17,9 +17,11 @@ constexpr double kWins = 0.98;
 }  // namespace
 
 absl::StatusOr<bool> IsFaster(const TimeOnce& other, const TimeOnce& best) {
-  std::array<double, 2> least = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+  std::array<double, 2> least = {std::numeric_limits<double>::infinity(),
+                                 std::numeric_limits<double>::infinity()};
   double spent = 0;
-  for (int round = 0; round < kLeastRounds || (round < kMostRounds && spent < kSecondsForRounds); ++round) {
+  for (int round = 0; round < kLeastRounds || (round < kMostRounds && spent < kSecondsForRounds);
+       ++round) {
     for (const bool is_other : {false, true}) {
       MENDEL_ASSIGN_OR_RETURN(const double seconds, is_other ? other() : best());
       spent += seconds;

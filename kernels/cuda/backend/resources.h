@@ -15,7 +15,8 @@ class Owned {
  public:
   Owned() = default;
   Owned(Handle handle, int (*destroy)(Handle)) : handle_(handle), destroy_(destroy) {}
-  Owned(Owned&& other) noexcept : handle_(std::exchange(other.handle_, Handle{})), destroy_(other.destroy_) {}
+  Owned(Owned&& other) noexcept
+      : handle_(std::exchange(other.handle_, Handle{})), destroy_(other.destroy_) {}
   Owned& operator=(Owned&& other) noexcept {
     std::swap(handle_, other.handle_);
     std::swap(destroy_, other.destroy_);
@@ -35,7 +36,8 @@ class Owned {
 
 /// Wraps what `result` says was made.
 template <class Handle>
-absl::Status Keep(const Driver& driver, int result, const char* what, Handle handle, int (*destroy)(Handle), Owned<Handle>& owned) {
+absl::Status Keep(const Driver& driver, int result, const char* what, Handle handle,
+                  int (*destroy)(Handle), Owned<Handle>& owned) {
   MENDEL_RETURN_IF_ERROR(driver.Check(result, what));
   owned = Owned<Handle>(handle, destroy);
   return absl::OkStatus();

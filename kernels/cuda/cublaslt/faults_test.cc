@@ -13,9 +13,9 @@
 #include "kernels/cuda/backend/executable.h"
 #include "kernels/cuda/cublaslt/library.h"
 #include "kernels/cuda/cublaslt/library_case.h"
-#include "kernels/cuda/device_case.h"
-#include "kernels/cuda/fake/fake_cublaslt.h"
-#include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/testing/device_case.h"
+#include "kernels/cuda/testing/fake/fake_cublaslt.h"
+#include "kernels/cuda/testing/fake/fake_driver.h"
 
 namespace mendel::cuda {
 namespace {
@@ -27,7 +27,7 @@ using cublaslt_case::Rig;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Net() by a library of its own, run once; the steps tell what was taken along.
+/// Net() by a library of its own, run once; the steps report what was taken along.
 struct NetRun {
   FakeDriver& driver;
   const CublasLt& lt;
@@ -36,7 +36,8 @@ struct NetRun {
 
   absl::StatusOr<DeviceProgram> Lower(const CublasLtLibrary& library) {
     const CallLibrary* const libraries[] = {&library};
-    return LowerToDevice(Net(), {.algorithms = {{4, "cublaslt"}, {8, "cublaslt:2"}}, .libraries = libraries});
+    return LowerToDevice(
+        Net(), {.algorithms = {{4, "cublaslt"}, {8, "cublaslt:2"}}, .libraries = libraries});
   }
   absl::Status operator()() {
     const CublasLtLibrary library(lt, driver.table(), kWorkspace);
@@ -45,7 +46,8 @@ struct NetRun {
     for (const DeviceLaunch& launch : program.launches) {
       if (launch.call != nullptr && launch.info.nodes[0] == 4) first_call = launch.info.kernel;
     }
-    MENDEL_ASSIGN_OR_RETURN(const auto executable, MakeExecutable(driver.table(), std::move(program), &TextImage));
+    MENDEL_ASSIGN_OR_RETURN(const auto executable,
+                            MakeExecutable(driver.table(), std::move(program), &TextImage));
     return RunOnTensors(*executable, Net(), std::vector<Tensor>{NetInput().ToTensor()}).status();
   }
 };
@@ -53,13 +55,16 @@ struct NetRun {
 /// With every length of the first product's epilogue, so that nothing is compiled later on.
 void PrepareNet(FakeDriver& driver, FakeCublasLt& lt) {
   const uint32_t bias = cublaslt::kBias;
-  for (const auto& limits : {std::map<uint32_t, int>{}, {{cublaslt::kRelu | bias, 0}}, {{cublaslt::kRelu | bias, 0}, {bias, 0}}}) {
+  for (const auto& limits : {std::map<uint32_t, int>{},
+                             {{cublaslt::kRelu | bias, 0}},
+                             {{cublaslt::kRelu | bias, 0}, {bias, 0}}}) {
     for (const auto& [epilogue, most] : limits) lt.LimitProposals(epilogue, most);
     const CublasLtLibrary library(lt.table(), driver.table(), kWorkspace);
     const auto program = NetRun{driver, lt.table()}.Lower(library);
     ASSERT_TRUE(program.ok()) << program.status();
     ASSERT_TRUE(driver.Prepare(program->ModuleText()).ok());
-    for (const auto& [epilogue, most] : limits) lt.LimitProposals(epilogue, static_cast<int>(kMostOffered));
+    for (const auto& [epilogue, most] : limits)
+      lt.LimitProposals(epilogue, static_cast<int>(kMostOffered));
   }
 }
 
@@ -84,10 +89,13 @@ TEST(CublasLt, EveryCallMayFail) {
       if (!entry.starts_with("cublasLt")) continue;  // executable_test.cc
       failed.insert(entry);
       // No heuristics for a product is no algorithm for it.
-      const bool none = entry == "cublasLtMatmulAlgoGetHeuristic" && error == cublaslt::kNotSupported;
+      const bool none =
+          entry == "cublasLtMatmulAlgoGetHeuristic" && error == cublaslt::kNotSupported;
       if (status.ok()) {
-        // A length of the epilogue that cuBLASLt errs for is left out; that there is no memory is told.
-        const bool left_out = call <= whole.calls_of_lowering && entry != "cublasLtCreate" && error != cublaslt::kAllocationFailed;
+        // A length of the epilogue that cuBLASLt errs for is left out; that there is no memory is
+        // reported.
+        const bool left_out = call <= whole.calls_of_lowering && entry != "cublasLtCreate" &&
+                              error != cublaslt::kAllocationFailed;
         EXPECT_TRUE(left_out || entry.ends_with("Destroy")) << call << " " << entry << " " << error;
         taken.insert(run.first_call);
         continue;
@@ -98,13 +106,15 @@ TEST(CublasLt, EveryCallMayFail) {
           none ? absl::StatusCode::kInvalidArgument
                : (error == cublaslt::kAllocationFailed
                       ? absl::StatusCode::kResourceExhausted
-                      : (error == cublaslt::kNotSupported ? absl::StatusCode::kUnimplemented : absl::StatusCode::kInternal));
+                      : (error == cublaslt::kNotSupported ? absl::StatusCode::kUnimplemented
+                                                          : absl::StatusCode::kInternal));
       EXPECT_EQ(status.code(), expected) << entry << " " << status;
     }
   }
   EXPECT_EQ(failed.size(), 13u);  // the whole table but versions and texts
   EXPECT_THAT(taken, ElementsAre("cublaslt_bias", "cublaslt_bias_relu"));
-  std::printf("%lld calls, each failed once with each of three errors\n", static_cast<long long>(calls));
+  std::printf("%lld calls, each failed once with each of three errors\n",
+              static_cast<long long>(calls));
 }
 
 TEST(CublasLt, AnErrorOfOneEpilogueLeavesTheOthers) {

@@ -19,20 +19,24 @@
 
 namespace mendel::cuda {
 
-/// Algorithms "cublaslt", "cublaslt:1" and so on: the first few that cuBLASLt's heuristics propose for the product with its
-/// epilogue (product_match.h) on device 0. Proposals need the device, so that there is no such library without one; plans that are
-/// made offline name the first of a kind by its form (FormNames). Where the numerics class allows TF32, products of f32 have the
-/// algorithms "cublaslt-tf32", "cublaslt-tf32:1" and so on besides, and under `f16` and `bf16` "cublaslt-f16" or "cublaslt-bf16",
-/// whose operands are rounded to the format before (StoredForm), and "cublaslt-f16-kept" or "cublaslt-bf16-kept", which have the
-/// residual, the bias and the result in the format, too, and take a Gelu by tanh along; those of the first names multiply the same
+/// "cublaslt", "cublaslt:1" and so on are the first few algorithms that cuBLASLt's heuristics
+/// propose for the product with its epilogue (product_match.h) on device 0. Proposals need the
+/// device, so that there is no such library without one. Plans that are made offline name the first
+/// of a kind by its form (FormNames). Where the numerics class allows TF32, products of f32 also
+/// have "cublaslt-tf32", "cublaslt-tf32:1" and so on. Under `f16` and `bf16` they also have
+/// "cublaslt-f16" or "cublaslt-bf16", whose operands are rounded to the format before
+/// (MemoryFormat). "cublaslt-f16-kept" and "cublaslt-bf16-kept" have the residual, the bias and the
+/// result in the format, too, and take a Gelu by tanh along. The first names multiply the same
 /// numbers in every class (LtDescriptors). `strict` leaves Relu out.
 ///
-/// Thread-safe. The device's primary context is retained from the first question on, and is then current on the asking thread.
+/// Thread-safe. The device's primary context is retained from the first query on, and is then
+/// current on the calling thread.
 class CublasLtLibrary final : public CallLibrary {
  public:
-  /// Both must outlive the library and its calls, each of which takes at most `workspace_bytes`. `offered`: algorithms of a node
-  /// and kind ("cublaslt", "cublaslt-tf32"), at most kMostOffered.
-  CublasLtLibrary(const CublasLt& lt, const Driver& driver, int64_t workspace_bytes, size_t offered = kOffered)
+  /// Both must outlive the library and its calls, each of which takes at most `workspace_bytes`.
+  /// `offered`: algorithms of a node and kind ("cublaslt", "cublaslt-tf32"), at most kMostOffered.
+  CublasLtLibrary(const CublasLt& lt, const Driver& driver, int64_t workspace_bytes,
+                  size_t offered = kOffered)
       : lt_(lt), driver_(driver), workspace_bytes_(workspace_bytes), offered_(offered) {}
   ~CublasLtLibrary() override;
   CublasLtLibrary(const CublasLtLibrary&) = delete;
@@ -40,29 +44,36 @@ class CublasLtLibrary final : public CallLibrary {
 
   std::string_view name() const override { return "cublaslt"; }
   std::string Identity() const override;
-  bool Multiplies(Numerics numerics) const override { return OperandRounding(numerics) > 0 && numerics != Numerics::kHigh; }
-  StoredForm FormRead(std::string_view algorithm) const override;
-  /// As many as there are with any part of the epilogue, since other libraries may take the rest; parts that cuBLASLt proposes
-  /// nothing for, or answers with an error, do not count. None after an error with the product alone, which Group then tells.
-  std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
-  /// Of the epilogue, as much as there are algorithms for.
-  absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+  bool Multiplies(Numerics numerics) const override {
+    return OperandRounding(numerics) > 0 && numerics != Numerics::kHigh;
+  }
+  MemoryFormat FormRead(std::string_view algorithm) const override;
+  /// Names as many algorithms as there are with any part of the epilogue, since other libraries may
+  /// take the rest. Parts for which cuBLASLt proposes nothing, or returns an error, do not count.
+  /// None after an error with the product alone, which Group then returns.
+  std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node,
+                                      Numerics numerics) const override;
+  /// The group has as much of the epilogue as there are algorithms for.
+  absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node,
+                                     const std::string& algorithm,
                                      Numerics numerics) const override;
 
-  /// What needs no cuBLASLt: names of the kinds whose form the node has, and what a call of such a name takes along at most.
-  /// Whether there is an algorithm is another question. InvalidArgument for a name that is none of them.
-  static std::vector<std::string> FormNames(const GroupingScope& scope, int32_t node, Numerics numerics);
-  static absl::StatusOr<LibraryGroup> FormOf(const GroupingScope& scope, int32_t node, const std::string& algorithm,
-                                             Numerics numerics);
+  /// These two need no cuBLASLt: the names of the kinds whose form the node has, and the group that
+  /// a call of such a name computes at most. An algorithm need not exist. InvalidArgument for a
+  /// name that is none of them.
+  static std::vector<std::string> FormNames(const GroupingScope& scope, int32_t node,
+                                            Numerics numerics);
+  static absl::StatusOr<LibraryGroup> FormOf(const GroupingScope& scope, int32_t node,
+                                             const std::string& algorithm, Numerics numerics);
 
  private:
   struct Proposed {
     ProductMatch match;
     std::vector<LtAlgorithm> algorithms;  ///< not empty
   };
-  /// Of `matches` those that there are algorithms for, in their order.
+  /// The `matches` that there are algorithms for, in their order.
   absl::StatusOr<std::vector<Proposed>> Propose(std::vector<ProductMatch> matches) const;
-  // With the mutex held, the second one after Open.
+  // The caller holds the mutex, and has called Open before AlgorithmsFor.
   absl::Status Open() const;
   absl::StatusOr<std::vector<LtAlgorithm>> AlgorithmsFor(const LtProduct& product) const;
 

@@ -1,4 +1,4 @@
-// What tests of products by the fake cuBLASLt have in common.
+// Shared parts of the tests of products by the fake cuBLASLt.
 #ifndef MENDEL_KERNELS_CUDA_CUBLASLT_LIBRARY_CASE_H_
 #define MENDEL_KERNELS_CUDA_CUBLASLT_LIBRARY_CASE_H_
 
@@ -13,8 +13,8 @@
 #include "gtest/gtest.h"
 #include "kernels/cuda/cublaslt/library.h"
 #include "kernels/cuda/cublaslt/product_match.h"
-#include "kernels/cuda/fake/fake_cublaslt.h"
-#include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/testing/fake/fake_cublaslt.h"
+#include "kernels/cuda/testing/fake/fake_driver.h"
 
 namespace mendel::cuda::cublaslt_case {
 
@@ -33,8 +33,9 @@ inline int32_t ProductOf(const Graph& graph) {
   return id;
 }
 
-/// All ways to compute it.
-inline std::vector<ProductMatch> Matches(const Graph& graph, Numerics numerics = Numerics::kDefault) {
+/// All ways to compute the graph's first MatMul.
+inline std::vector<ProductMatch> Matches(const Graph& graph,
+                                         Numerics numerics = Numerics::kDefault) {
   const std::vector<bool> constant = ConstantExpressions(graph);
   const std::vector<bool> claimed(constant.size(), false);
   return MatchProduct({graph, constant, claimed}, ProductOf(graph), numerics);
@@ -52,7 +53,7 @@ inline Graph Heads() {
     return "y" = %6)");
 }
 
-/// The fake driver and library, and the library that asks them.
+/// The fake driver, the fake cuBLASLt, and the library that uses them.
 struct Rig {
   FakeDriver driver;
   FakeCublasLt lt;
@@ -60,7 +61,8 @@ struct Rig {
   const CallLibrary* libraries[1] = {&library};
 };
 
-/// Two products among kernels of ours: a view and a value that are read elsewhere, a workspace beside living values.
+/// Two products among native kernels. A view and a value are read elsewhere, too, and a workspace
+/// lies among live values.
 inline Graph Net() {
   return Parsed(R"(%0 = Input() {name = "x", shape = [2, 3, 8]}
     %1 = Constant() {symbol = "w", value = f32[8, 3]{1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3, -4, -5, -6, -7, -8, 1, 0, 1, 0, 1, 0, 1, 0}}

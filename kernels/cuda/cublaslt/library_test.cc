@@ -1,4 +1,5 @@
-// Which of cuBLASLt's proposals are algorithms of products, and whole plans with them on the fake library.
+// Tests of the proposals of cuBLASLt that become algorithms of products, and of whole plans with
+// them on the fake library.
 
 #include "kernels/cuda/cublaslt/library.h"
 
@@ -13,10 +14,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/cublaslt/library_case.h"
-#include "kernels/cuda/device_case.h"
-#include "kernels/cuda/fake/fake_cublaslt.h"
-#include "kernels/cuda/fake/fake_driver.h"
-#include "kernels/cuda/product_case.h"
+#include "kernels/cuda/testing/device_case.h"
+#include "kernels/cuda/testing/fake/fake_cublaslt.h"
+#include "kernels/cuda/testing/fake/fake_driver.h"
+#include "kernels/cuda/testing/product_case.h"
 
 namespace mendel::cuda {
 namespace {
@@ -36,11 +37,14 @@ TEST(CublasLt, MoreAlgorithmsAreOfferedThanNamed) {
   const CublasLtLibrary library(rig.lt.table(), rig.driver.table(), kWorkspace, 1);
   const CallLibrary* const libraries[] = {&library};
   EXPECT_THAT(LibraryAlgorithms(Net(), 4, Numerics::kDefault, libraries), ElementsAre("cublaslt"));
-  EXPECT_TRUE(LowerToDevice(Net(), {.algorithms = {{4, "cublaslt:2"}}, .libraries = libraries}).ok()) << "whatever is offered";
+  EXPECT_TRUE(
+      LowerToDevice(Net(), {.algorithms = {{4, "cublaslt:2"}}, .libraries = libraries}).ok())
+      << "whatever is offered";
 }
 
 std::string NetFailure(Rig& rig) {
-  auto program = LowerToDevice(Net(), {.algorithms = {{4, "cublaslt"}, {8, "cublaslt:2"}}, .libraries = rig.libraries});
+  auto program = LowerToDevice(
+      Net(), {.algorithms = {{4, "cublaslt"}, {8, "cublaslt:2"}}, .libraries = rig.libraries});
   if (!program.ok()) return std::string(program.status().message());
   const DeviceCase one{"net", Net(), {NetInput()}, *std::move(program)};
   return FailureOn(rig.driver.table(), &TextImage, one);
@@ -48,7 +52,8 @@ std::string NetFailure(Rig& rig) {
 
 TEST(CublasLt, ProductsAmongKernels) {
   Rig rig;
-  const auto program = LowerToDevice(Net(), {.algorithms = {{4, "cublaslt"}, {8, "cublaslt:2"}}, .libraries = rig.libraries});
+  const auto program = LowerToDevice(
+      Net(), {.algorithms = {{4, "cublaslt"}, {8, "cublaslt:2"}}, .libraries = rig.libraries});
   ASSERT_TRUE(program.ok()) << program.status();
   std::vector<std::string> calls;
   for (const DeviceLaunch& launch : program->launches) {
@@ -63,7 +68,8 @@ TEST(CublasLt, ProductsAmongKernels) {
 
 TEST(CublasLt, AStepIsNamedAfterItsProduct) {
   Rig rig;
-  const auto program = LowerToDevice(Heads(), {.algorithms = {{6, "cublaslt:1"}}, .libraries = rig.libraries});
+  const auto program =
+      LowerToDevice(Heads(), {.algorithms = {{6, "cublaslt:1"}}, .libraries = rig.libraries});
   ASSERT_TRUE(program.ok()) << program.status();
   ASSERT_EQ(program->launches.size(), 1u);
   EXPECT_EQ(program->launches[0].info.name, "MatMul 6");
@@ -71,7 +77,8 @@ TEST(CublasLt, AStepIsNamedAfterItsProduct) {
 }
 
 TEST(CublasLt, WhatAProductReadsInPlaceLiesInMemory) {
-  // The product reads the slice through the transposition, which others read too: no kernel may compute the slice where it is read.
+  // The product reads the slice through the transposition, which others read too: no kernel may
+  // compute the slice where it is read.
   const Graph graph = Parsed(R"(%0 = Input() {name = "a", shape = [3, 4]}
     %1 = Input() {name = "x", shape = [5, 6]}
     %2 = Slice(%1) {ends = [5, 5], starts = [0, 1], steps = [1, 1]}
@@ -83,12 +90,14 @@ TEST(CublasLt, WhatAProductReadsInPlaceLiesInMemory) {
   for (int k = 0; k < 12; ++k) a.push_back(k % 5 - 2);
   for (int k = 0; k < 30; ++k) x.push_back(k % 7 - 3);
   Rig rig;
-  const std::vector<std::string> algorithms = LibraryAlgorithms(graph, 4, Numerics::kDefault, rig.libraries);
+  const std::vector<std::string> algorithms =
+      LibraryAlgorithms(graph, 4, Numerics::kDefault, rig.libraries);
   EXPECT_THAT(algorithms, ElementsAre("cublaslt", "cublaslt:1", "cublaslt:2"));
   for (const std::string& algorithm : algorithms) {
     for (const bool reuse_memory : {false, true}) {
-      auto program =
-          LowerToDevice(graph, {.reuse_memory = reuse_memory, .algorithms = {{4, algorithm}}, .libraries = rig.libraries});
+      auto program = LowerToDevice(graph, {.reuse_memory = reuse_memory,
+                                           .algorithms = {{4, algorithm}},
+                                           .libraries = rig.libraries});
       ASSERT_TRUE(program.ok()) << program.status();
       const DeviceCase one{"",
                            graph,
@@ -104,7 +113,9 @@ TEST(CublasLt, WhatAProductReadsInPlaceLiesInMemory) {
 TEST(CublasLt, AlgorithmsAreThoseThatAnyPartOfTheEpilogueHas) {
   Rig rig;
   const Graph graph = Net();
-  const auto offered = [&] { return LibraryAlgorithms(graph, 4, Numerics::kDefault, rig.libraries); };
+  const auto offered = [&] {
+    return LibraryAlgorithms(graph, 4, Numerics::kDefault, rig.libraries);
+  };
   const auto fresh = [&] {
     const CublasLtLibrary library(rig.lt.table(), rig.driver.table(), kWorkspace);
     const CallLibrary* const libraries[] = {&library};
@@ -114,14 +125,16 @@ TEST(CublasLt, AlgorithmsAreThoseThatAnyPartOfTheEpilogueHas) {
   rig.lt.LimitProposals(cublaslt::kBias, 2);
   EXPECT_THAT(offered(), ElementsAre("cublaslt", "cublaslt:1", "cublaslt:2")) << "asked once";
   EXPECT_THAT(fresh(), ElementsAre("cublaslt", "cublaslt:1"));
-  // An epilogue that there is none for is computed by a kernel of ours.
+  // A native kernel computes an epilogue that no algorithm has.
   rig.lt.LimitProposals(cublaslt::kBias | cublaslt::kRelu, 0);
   const CublasLtLibrary library(rig.lt.table(), rig.driver.table(), kWorkspace);
   const CallLibrary* const libraries[] = {&library};
-  const auto program = LowerToDevice(graph, {.algorithms = {{4, "cublaslt:1"}}, .libraries = libraries});
+  const auto program =
+      LowerToDevice(graph, {.algorithms = {{4, "cublaslt:1"}}, .libraries = libraries});
   ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(std::count_if(program->launches.begin(), program->launches.end(),
-                          [](const DeviceLaunch& launch) { return launch.info.kernel == "cublaslt:1_bias"; }),
+  EXPECT_EQ(std::count_if(
+                program->launches.begin(), program->launches.end(),
+                [](const DeviceLaunch& launch) { return launch.info.kernel == "cublaslt:1_bias"; }),
             1);
   rig.lt.LimitProposals(cublaslt::kNoEpilogue, 0);
   EXPECT_THAT(fresh(), ElementsAre());
@@ -130,13 +143,16 @@ TEST(CublasLt, AlgorithmsAreThoseThatAnyPartOfTheEpilogueHas) {
 TEST(CublasLt, RefusesWhatIsNoneOfItsAlgorithms) {
   Rig rig;
   const auto refusal = [&](int32_t node, const std::string& algorithm) {
-    const auto program = LowerToDevice(Net(), {.algorithms = {{node, algorithm}}, .libraries = rig.libraries});
+    const auto program =
+        LowerToDevice(Net(), {.algorithms = {{node, algorithm}}, .libraries = rig.libraries});
     EXPECT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument) << algorithm;
     return std::string(program.status().message());
   };
   EXPECT_THAT(refusal(4, "cublaslt:3"),
-              HasSubstr("cublaslt 13.1.0, workspace 32 MiB has 3 algorithms for node '' (MatMul 4): 'cublaslt:3'"));
-  for (const char* name : {"cublaslt:", "cublaslt:0", "cublaslt:-1", "cublaslt:1x", "cublaslt:99999999999"}) {
+              HasSubstr("cublaslt 13.1.0, workspace 32 MiB has 3 algorithms for node '' (MatMul "
+                        "4): 'cublaslt:3'"));
+  for (const char* name :
+       {"cublaslt:", "cublaslt:0", "cublaslt:-1", "cublaslt:1x", "cublaslt:99999999999"}) {
     EXPECT_THAT(refusal(4, name), HasSubstr("is none of them"));
   }
   EXPECT_THAT(refusal(9, "cublaslt"), HasSubstr("(Softmax 9) is no product that cuBLASLt makes"));
@@ -157,7 +173,8 @@ TEST(CublasLt, DescriptorsNeedNoDevice) {
     EXPECT_FALSE(std::filesystem::exists("/usr/local/cuda/lib64/libcublasLt.so.13")) << lt.status();
     GTEST_SKIP() << lt.status();
   }
-  std::printf("cuBLASLt %s at %s\n", CublasLtVersionText((*lt)->version).c_str(), (*lt)->path.c_str());
+  std::printf("cuBLASLt %s at %s\n", CublasLtVersionText((*lt)->version).c_str(),
+              (*lt)->path.c_str());
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     const DeviceCase one = RandomProduct(seed, Numerics::kDefault);
     for (ProductMatch match : Matches(one.graph)) {
@@ -165,7 +182,7 @@ TEST(CublasLt, DescriptorsNeedNoDevice) {
         match.product.operands = operands;
         match.product.tf32 = operands == DType::kF32 && seed % 2 == 0;
         const auto described = LtDescriptors::Make(**lt, match.product);
-        EXPECT_TRUE(described.ok()) << described.status() << " " << one.told;
+        EXPECT_TRUE(described.ok()) << described.status() << " " << one.description;
       }
     }
   }

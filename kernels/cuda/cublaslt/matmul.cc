@@ -12,7 +12,8 @@ using cublaslt::Proposal;
 constexpr uint64_t kAnyAlignedAddress = 256;
 
 int LtDataType(DType dtype) {
-  return dtype == DType::kF16 ? cublaslt::kFloat16 : (dtype == DType::kBF16 ? cublaslt::kBFloat16 : cublaslt::kFloat32);
+  return dtype == DType::kF16 ? cublaslt::kFloat16
+                              : (dtype == DType::kBF16 ? cublaslt::kBFloat16 : cublaslt::kFloat32);
 }
 
 int ComputeType(const LtProduct& product) {
@@ -48,21 +49,26 @@ class PartMaker {
                        Cat("cublasLtMatmulDescSetAttribute ", attribute));
     };
     // The operands are exchanged: by columns, y' = right' left'.
-    MENDEL_RETURN_IF_ERROR(set(cublaslt::kTransposeA, product.right.transposed ? cublaslt::kTransposed : cublaslt::kNotTransposed));
-    MENDEL_RETURN_IF_ERROR(set(cublaslt::kTransposeB, product.left.transposed ? cublaslt::kTransposed : cublaslt::kNotTransposed));
+    MENDEL_RETURN_IF_ERROR(set(cublaslt::kTransposeA, product.right.transposed
+                                                          ? cublaslt::kTransposed
+                                                          : cublaslt::kNotTransposed));
+    MENDEL_RETURN_IF_ERROR(set(cublaslt::kTransposeB, product.left.transposed
+                                                          ? cublaslt::kTransposed
+                                                          : cublaslt::kNotTransposed));
     MENDEL_RETURN_IF_ERROR(set(cublaslt::kEpilogue, EpilogueOf(product)));
-    // Heuristics look at the address for its alignment.
+    // Heuristics use the address for its alignment.
     if (product.bias) MENDEL_RETURN_IF_ERROR(set(cublaslt::kBiasPointer, kAnyAlignedAddress));
     return operation;
   }
 
-  /// Of [rows, columns] as the graph sees them.
-  absl::StatusOr<Owned<void*>> Layout(const LtProduct& product, DType dtype, int64_t rows, int64_t columns,
-                                      const LtMatrix& matrix) {
+  /// The layout of a matrix that has [rows, columns] in the graph.
+  absl::StatusOr<Owned<void*>> Layout(const LtProduct& product, DType dtype, int64_t rows,
+                                      int64_t columns, const LtMatrix& matrix) {
     if (matrix.transposed) std::swap(rows, columns);
     void* made = nullptr;
-    const int result = lt_.MatrixLayoutCreate(&made, LtDataType(dtype), static_cast<uint64_t>(columns), static_cast<uint64_t>(rows),
-                                              matrix.leading);
+    const int result =
+        lt_.MatrixLayoutCreate(&made, LtDataType(dtype), static_cast<uint64_t>(columns),
+                               static_cast<uint64_t>(rows), matrix.leading);
     MENDEL_RETURN_IF_ERROR(lt_.Check(result, "cublasLtMatrixLayoutCreate"));
     Owned<void*> layout(made, lt_.MatrixLayoutDestroy);
     if (product.batch == 1) return layout;
@@ -77,14 +83,17 @@ class PartMaker {
 
   absl::StatusOr<Owned<void*>> Preference(int64_t workspace_limit) {
     void* made = nullptr;
-    MENDEL_RETURN_IF_ERROR(lt_.Check(lt_.MatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate"));
+    MENDEL_RETURN_IF_ERROR(
+        lt_.Check(lt_.MatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate"));
     Owned<void*> preference(made, lt_.MatmulPreferenceDestroy);
     const auto set = [&](int attribute, const auto& value) {
       return lt_.Check(lt_.MatmulPreferenceSetAttribute(made, attribute, &value, sizeof value),
                        Cat("cublasLtMatmulPreferenceSetAttribute ", attribute));
     };
-    MENDEL_RETURN_IF_ERROR(set(cublaslt::kMaxWorkspaceBytes, static_cast<uint64_t>(workspace_limit)));
-    MENDEL_RETURN_IF_ERROR(set(cublaslt::kReductionSchemes, static_cast<uint32_t>(cublaslt::kReductionInSums)));
+    MENDEL_RETURN_IF_ERROR(
+        set(cublaslt::kMaxWorkspaceBytes, static_cast<uint64_t>(workspace_limit)));
+    MENDEL_RETURN_IF_ERROR(
+        set(cublaslt::kReductionSchemes, static_cast<uint32_t>(cublaslt::kReductionInSums)));
     return preference;
   }
 
@@ -104,22 +113,26 @@ absl::StatusOr<LtDescriptors> LtDescriptors::Make(const CublasLt& lt, const LtPr
   PartMaker maker(lt);
   LtDescriptors made;
   MENDEL_ASSIGN_OR_RETURN(made.operation_, maker.Operation(product));
-  MENDEL_ASSIGN_OR_RETURN(made.left_, maker.Layout(product, product.operands, product.m, product.k, product.left));
-  MENDEL_ASSIGN_OR_RETURN(made.right_, maker.Layout(product, product.operands, product.k, product.n, product.right));
+  MENDEL_ASSIGN_OR_RETURN(
+      made.left_, maker.Layout(product, product.operands, product.m, product.k, product.left));
+  MENDEL_ASSIGN_OR_RETURN(
+      made.right_, maker.Layout(product, product.operands, product.k, product.n, product.right));
   const LtMatrix result{false, product.n, product.m * product.n};
-  MENDEL_ASSIGN_OR_RETURN(made.result_, maker.Layout(product, product.dtype, product.m, product.n, result));
+  MENDEL_ASSIGN_OR_RETURN(made.result_,
+                          maker.Layout(product, product.dtype, product.m, product.n, result));
   return made;
 }
 
-absl::StatusOr<std::vector<LtAlgorithm>> ProposeAlgorithms(const CublasLt& lt, void* handle, const LtProduct& product,
+absl::StatusOr<std::vector<LtAlgorithm>> ProposeAlgorithms(const CublasLt& lt, void* handle,
+                                                           const LtProduct& product,
                                                            int64_t workspace_limit, int most) {
   MENDEL_ASSIGN_OR_RETURN(const LtDescriptors described, LtDescriptors::Make(lt, product));
   MENDEL_ASSIGN_OR_RETURN(const Owned<void*> preference, PartMaker(lt).Preference(workspace_limit));
   std::vector<Proposal> proposals(static_cast<size_t>(most));
   int count = 0;
-  const int result =
-      lt.MatmulAlgoGetHeuristic(handle, described.operation(), described.right(), described.left(), described.result(),
-                                described.result(), preference.get(), most, proposals.data(), &count);
+  const int result = lt.MatmulAlgoGetHeuristic(
+      handle, described.operation(), described.right(), described.left(), described.result(),
+      described.result(), preference.get(), most, proposals.data(), &count);
   const absl::Status proposed = lt.Check(result, "cublasLtMatmulAlgoGetHeuristic");
   if (absl::IsUnimplemented(proposed)) return std::vector<LtAlgorithm>();
   MENDEL_RETURN_IF_ERROR(proposed);
@@ -127,24 +140,29 @@ absl::StatusOr<std::vector<LtAlgorithm>> ProposeAlgorithms(const CublasLt& lt, v
   for (int k = 0; k < std::clamp(count, 0, most); ++k) {
     const Proposal& proposal = proposals[static_cast<size_t>(k)];
     const int64_t workspace = static_cast<int64_t>(proposal.workspace_bytes);
-    if (proposal.state == 0 && workspace <= workspace_limit) algorithms.push_back({proposal.algorithm, workspace});
+    if (proposal.state == 0 && workspace <= workspace_limit)
+      algorithms.push_back({proposal.algorithm, workspace});
   }
   return algorithms;
 }
 
 absl::Status SetBias(const CublasLt& lt, const LtDescriptors& descriptors, uint64_t address) {
-  return lt.Check(lt.MatmulDescSetAttribute(descriptors.operation(), cublaslt::kBiasPointer, &address, sizeof address),
+  return lt.Check(lt.MatmulDescSetAttribute(descriptors.operation(), cublaslt::kBiasPointer,
+                                            &address, sizeof address),
                   "cublasLtMatmulDescSetAttribute: the bias");
 }
 
-absl::Status EnqueueProduct(const CublasLt& lt, void* handle, const LtProduct& product, const LtDescriptors& descriptors,
-                            const LtAlgorithm& algorithm, const LtOperands& operands, uint64_t workspace, DriverStream* stream) {
+absl::Status EnqueueProduct(const CublasLt& lt, void* handle, const LtProduct& product,
+                            const LtDescriptors& descriptors, const LtAlgorithm& algorithm,
+                            const LtOperands& operands, uint64_t workspace, DriverStream* stream) {
   const auto at = [](uint64_t address) { return reinterpret_cast<void*>(address); };
   const float one = 1, beta = product.residual ? 1 : 0;
-  const int result = lt.Matmul(handle, descriptors.operation(), &one, at(operands.right), descriptors.right(), at(operands.left),
-                               descriptors.left(), &beta, at(product.residual ? operands.residual : operands.result),
-                               descriptors.result(), at(operands.result), descriptors.result(), &algorithm.data, at(workspace),
-                               static_cast<size_t>(algorithm.workspace_bytes), stream);
+  const int result =
+      lt.Matmul(handle, descriptors.operation(), &one, at(operands.right), descriptors.right(),
+                at(operands.left), descriptors.left(), &beta,
+                at(product.residual ? operands.residual : operands.result), descriptors.result(),
+                at(operands.result), descriptors.result(), &algorithm.data, at(workspace),
+                static_cast<size_t>(algorithm.workspace_bytes), stream);
   return lt.Check(result, "cublasLtMatmul");
 }
 

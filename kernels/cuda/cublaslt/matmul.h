@@ -1,4 +1,5 @@
-// Matrix products with their epilogue through cuBLASLt: described, asked for algorithms, put onto a stream.
+// Matrix products with their epilogue through cuBLASLt: their description, their algorithms, and
+// their launch on a stream.
 #ifndef MENDEL_KERNELS_CUDA_CUBLASLT_MATMUL_H_
 #define MENDEL_KERNELS_CUDA_CUBLASLT_MATMUL_H_
 
@@ -16,8 +17,9 @@ namespace mendel::cuda {
 
 enum class LtActivation { kNone, kRelu, kGeluTanh };
 
-/// Matrices of a batch, row by row: element (i, j) of matrix b lies at b * batch_stride + i * leading + j, or with i and j
-/// exchanged where it is stored transposed. In elements; a batch stride of 0 is one matrix for all.
+/// Matrices of a batch, row by row: element (i, j) of matrix b lies at b * batch_stride + i *
+/// leading + j, or with i and j exchanged where it is stored transposed. In elements; a batch
+/// stride of 0 is one matrix for all.
 struct LtMatrix {
   bool transposed = false;
   int64_t leading = 1;
@@ -25,8 +27,8 @@ struct LtMatrix {
   auto operator<=>(const LtMatrix&) const = default;
 };
 
-/// y[batch, m, n] = activation(left[batch, m, k] right[batch, k, n] + residual + bias), sums in f32. y and the residual lie row by
-/// row without gaps; the bias is a vector of n.
+/// y[batch, m, n] = activation(left[batch, m, k] right[batch, k, n] + residual + bias), sums in
+/// f32. y and the residual lie row by row without gaps; the bias is a vector of n.
 struct LtProduct {
   DType dtype = DType::kF32;     ///< f32, f16 or bf16
   DType operands = DType::kF32;  ///< of left and right: dtype, or for f32 one of the others
@@ -49,16 +51,17 @@ struct LtAlgorithm {
   int64_t workspace_bytes = 0;
 };
 
-/// What of a product cuBLASLt is told at every call. Movable.
+/// The descriptors of a product, which every call of cuBLASLt takes. Movable.
 class LtDescriptors {
  public:
-  /// f32 is multiplied as CUBLAS_COMPUTE_32F_PEDANTIC: no TF32, no emulation by smaller formats, whatever the environment says; or
-  /// as CUBLAS_COMPUTE_32F_FAST_TF32 where the product says so.
+  /// f32 is multiplied as CUBLAS_COMPUTE_32F_PEDANTIC: no TF32, no emulation by smaller formats,
+  /// whatever the environment says; or as CUBLAS_COMPUTE_32F_FAST_TF32 where the product says so.
   /// Products of f16 and bf16 are exact in f32, so that tensor cores may make them.
   static absl::StatusOr<LtDescriptors> Make(const CublasLt& lt, const LtProduct& product);
 
   void* operation() const { return operation_.get(); }
-  /// cuBLASLt stores by columns: it is told y' = right' left', where a' is what it takes `a` for.
+  /// cuBLASLt stores by columns. It receives y' = right' left', where a' is the memory of `a` read
+  /// by columns.
   void* left() const { return left_.get(); }
   void* right() const { return right_.get(); }
   void* result() const { return result_.get(); }
@@ -67,10 +70,12 @@ class LtDescriptors {
   Owned<void*> operation_, left_, right_, result_;
 };
 
-/// At most `most` algorithms that need no more workspace than `workspace_limit`, as cuBLASLt's heuristics rank them; none where
-/// there is none for the device of `handle`. Operands must be aligned to 256 bytes. Parts of a sum are only ever added in f32.
-/// Errors are those of CublasLt::Check.
-absl::StatusOr<std::vector<LtAlgorithm>> ProposeAlgorithms(const CublasLt& lt, void* handle, const LtProduct& product,
+/// At most `most` algorithms that need no more workspace than `workspace_limit`, as cuBLASLt's
+/// heuristics rank them; none where there is none for the device of `handle`. Operands must be
+/// aligned to 256 bytes. Parts of a sum are only ever added in f32. Errors are those of
+/// CublasLt::Check.
+absl::StatusOr<std::vector<LtAlgorithm>> ProposeAlgorithms(const CublasLt& lt, void* handle,
+                                                           const LtProduct& product,
                                                            int64_t workspace_limit, int most);
 
 /// Device addresses; 0 for what the product does not have.
@@ -82,8 +87,9 @@ struct LtOperands {
 absl::Status SetBias(const CublasLt& lt, const LtDescriptors& descriptors, uint64_t address);
 
 /// Puts the product onto `stream`; may be captured.
-absl::Status EnqueueProduct(const CublasLt& lt, void* handle, const LtProduct& product, const LtDescriptors& descriptors,
-                            const LtAlgorithm& algorithm, const LtOperands& operands, uint64_t workspace, DriverStream* stream);
+absl::Status EnqueueProduct(const CublasLt& lt, void* handle, const LtProduct& product,
+                            const LtDescriptors& descriptors, const LtAlgorithm& algorithm,
+                            const LtOperands& operands, uint64_t workspace, DriverStream* stream);
 
 }  // namespace mendel::cuda
 

@@ -48,7 +48,8 @@ std::optional<LtMatrix> MatrixOf(const StridedValue& value, const Shape& batch) 
 
 class ProductMatcher {
  public:
-  ProductMatcher(const GroupingScope& scope, int32_t node, Numerics numerics, std::optional<ProductRounding> rounding)
+  ProductMatcher(const GroupingScope& scope, int32_t node, Numerics numerics,
+                 std::optional<ProductRounding> rounding)
       : scope_(scope), graph_(scope.graph), node_(node), numerics_(numerics), rounding_(rounding) {}
 
   std::vector<ProductMatch> Run() {
@@ -71,7 +72,8 @@ class ProductMatcher {
       product.operands = rounding_->operands;
       if (rounding_->kept) product.dtype = rounding_->operands;
     }
-    if (type.dtype != DType::kF32 && type.dtype != DType::kF16 && type.dtype != DType::kBF16) return false;
+    if (type.dtype != DType::kF32 && type.dtype != DType::kF16 && type.dtype != DType::kBF16)
+      return false;
     const Shape batch = BatchOf(type.shape);
     product.batch = NumElements(batch);
     product.m = type.shape[batch.size()];
@@ -83,13 +85,17 @@ class ProductMatcher {
     if (!Read(node.inputs[0], batch, product.left, match_.left)) return false;
     if (!Read(node.inputs[1], batch, product.right, match_.right)) return false;
     FoldBatch();
-    const std::array extents = {product.batch, product.m, product.n, product.k, product.left.leading, product.right.leading};
-    return std::all_of(extents.begin(), extents.end(), [](int64_t extent) { return extent <= kLargestExtent; });
+    const std::array extents = {
+        product.batch,        product.m, product.n, product.k, product.left.leading,
+        product.right.leading};
+    return std::all_of(extents.begin(), extents.end(),
+                       [](int64_t extent) { return extent <= kLargestExtent; });
   }
 
   bool Read(ValueId value, const Shape& batch, LtMatrix& matrix, ValueId& source) {
     for (const StridedValue& way : WaysToRead(graph_, value, scope_.constant)) {
-      // What is rounded is the call's own: a view that others read in f32, too, is rounded as it is.
+      // Rounded operands are the call's own: a view that others read in f32, too, is rounded as it
+      // is.
       if (rounding_.has_value() && !AreOurs(way.through)) continue;
       const std::optional<LtMatrix> fits = MatrixOf(way, batch);
       if (!fits.has_value()) continue;
@@ -101,7 +107,7 @@ class ProductMatcher {
     return false;
   }
 
-  /// Whether nothing but this product reads any of them.
+  /// True where nothing but this product reads any of the nodes.
   bool AreOurs(const std::vector<int32_t>& through) const {
     int32_t reader = node_;
     return std::all_of(through.begin(), through.end(), [&](int32_t mover) {
@@ -109,7 +115,7 @@ class ProductMatcher {
     });
   }
 
-  /// Those from the reader on that nothing but this product reads.
+  /// Adds the nodes, from the reader on, that nothing but this product reads.
   void AddMovers(const std::vector<int32_t>& through) {
     for (const int32_t mover : through) {
       const int32_t user = scope_.OnlyUser(mover);
@@ -118,18 +124,19 @@ class ProductMatcher {
     }
   }
 
-  /// Rows of several matrices that meet the same right side are rows of one.
+  /// Rows of several matrices with the same right side become rows of one matrix.
   void FoldBatch() {
     LtProduct& product = match_.product;
     LtMatrix& left = product.left;
     if (product.batch == 1 || product.right.batch_stride != 0 || left.transposed) return;
-    const bool follow = product.m == 1 ? left.batch_stride >= product.k : left.batch_stride == product.m * left.leading;
+    const bool follow = product.m == 1 ? left.batch_stride >= product.k
+                                       : left.batch_stride == product.m * left.leading;
     if (!follow) return;
     left = {false, left.batch_stride / product.m, 0};
     product.m *= std::exchange(product.batch, 1);
   }
 
-  /// By one more node of the epilogue.
+  /// Extends the match by one more node of the epilogue; false where there is none.
   bool Extend() {
     if (match_.product.activation != LtActivation::kNone) return false;
     const int32_t user = scope_.OnlyUser(match_.result.node);
@@ -152,11 +159,15 @@ class ProductMatcher {
     const Shape& shape = graph_.type(match_.result).shape;
     const ValueId other = node.inputs[node.inputs[0] == match_.result ? 1 : 0];
     const Shape& added = graph_.type(other).shape;
-    if (node.outputs[0].shape != shape || !scope_.IsThereBefore(other, match_.result.node)) return false;
-    // What the format has no finite number for is added in f32.
-    if (rounding_.has_value() && rounding_->kept && ExceedsByConstants(graph_, other, rounding_->operands)) return false;
+    if (node.outputs[0].shape != shape || !scope_.IsThereBefore(other, match_.result.node))
+      return false;
+    // Addends without a finite number in the format are added in f32.
+    if (rounding_.has_value() && rounding_->kept &&
+        ExceedsByConstants(graph_, other, rounding_->operands))
+      return false;
     LtProduct& product = match_.product;
-    const bool is_vector = !added.empty() && added.back() == product.n && NumElements(added) == product.n;
+    const bool is_vector =
+        !added.empty() && added.back() == product.n && NumElements(added) == product.n;
     if (is_vector && !product.bias) {
       product.bias = true;
       match_.bias = other;

@@ -1,4 +1,4 @@
-// Which products of a graph cuBLASLt is asked for: what is read in place and taken along.
+// Tests of product matches: operands that are read in place, and nodes that are taken along.
 
 #include "kernels/cuda/cublaslt/product_match.h"
 
@@ -44,7 +44,8 @@ TEST(MatchProduct, ReadsHeadsInPlace) {
   EXPECT_THAT(match.nodes, ElementsAre(2, 3, 4, 5, 6));
   const LtProduct& product = match.product;
   EXPECT_EQ(product.batch, 3);
-  EXPECT_EQ(std::vector<int64_t>({product.m, product.n, product.k}), (std::vector<int64_t>{5, 7, 4}));
+  EXPECT_EQ(std::vector<int64_t>({product.m, product.n, product.k}),
+            (std::vector<int64_t>{5, 7, 4}));
   EXPECT_EQ(product.left, (LtMatrix{false, 12, 4}));
   EXPECT_EQ(product.right, (LtMatrix{true, 12, 4}));
 }
@@ -62,7 +63,8 @@ TEST(MatchProduct, RowsThatMeetOneRightSideAreOneMatrix) {
 
 TEST(MatchProduct, BatchesNeedOneStride) {
   const auto of = [](const std::string& a, const std::string& b) {
-    return Matches(Parsed(Cat("%0 = Input() {name = \"a\", shape = [", a, "]}\n%1 = Input() {name = \"b\", shape = [", b,
+    return Matches(Parsed(Cat("%0 = Input() {name = \"a\", shape = [", a,
+                              "]}\n%1 = Input() {name = \"b\", shape = [", b,
                               "]}\n%2 = MatMul(%0, %1)\nreturn \"y\" = %2")));
   };
   const auto one_for_all = of("4, 5", "2, 3, 5, 6");
@@ -81,37 +83,51 @@ TEST(MatchProduct, BatchesNeedOneStride) {
 std::vector<std::string> Epilogues(const std::string& rest, const std::string& dtype = "f32",
                                    Numerics numerics = Numerics::kDefault) {
   const auto input = [&](int id, const char* shape) {
-    return Cat("%", id, " = Input() {name = \"x", id, "\", dtype = \"", dtype, "\", shape = [", shape, "]}\n");
+    return Cat("%", id, " = Input() {name = \"x", id, "\", dtype = \"", dtype, "\", shape = [",
+               shape, "]}\n");
   };
   std::vector<std::string> found;
-  const Graph graph =
-      Parsed(Cat(input(0, "3, 5"), input(1, "5, 6"), input(2, "6"), input(3, "3, 6"), "%4 = MatMul(%0, %1)\n", rest));
-  for (const ProductMatch& match : Matches(graph, numerics)) found.push_back(EpilogueName(match.product));
+  const Graph graph = Parsed(Cat(input(0, "3, 5"), input(1, "5, 6"), input(2, "6"),
+                                 input(3, "3, 6"), "%4 = MatMul(%0, %1)\n", rest));
+  for (const ProductMatch& match : Matches(graph, numerics))
+    found.push_back(EpilogueName(match.product));
   return found;
 }
 
 TEST(MatchProduct, TakesTheEpilogueAlong) {
   EXPECT_THAT(Epilogues("%5 = Add(%2, %4)\n%6 = Add(%5, %3)\n%7 = Relu(%6)\nreturn \"y\" = %7"),
               ElementsAre("_residual_bias_relu", "_residual_bias", "_bias", ""));
-  EXPECT_THAT(Epilogues("%5 = Gelu(%4) {approximate = \"tanh\"}\nreturn \"y\" = %5", "f16"), ElementsAre("_gelu", ""));
-  EXPECT_THAT(Epilogues("%5 = Gelu(%4) {approximate = \"tanh\"}\nreturn \"y\" = %5", "bf16"), ElementsAre("_gelu", ""));
-  // What comes after the activation is not part of it; nor is the other Gelu, a second vector, or what is read elsewhere.
-  EXPECT_THAT(Epilogues("%5 = Relu(%4)\n%6 = Add(%5, %2)\nreturn \"y\" = %6"), ElementsAre("_relu", ""));
-  EXPECT_THAT(Epilogues("%5 = Gelu(%4) {approximate = \"none\"}\nreturn \"y\" = %5", "f16"), ElementsAre(""));
-  EXPECT_THAT(Epilogues("%5 = Add(%4, %2)\n%6 = Add(%5, %2)\nreturn \"y\" = %6"), ElementsAre("_bias", ""));
+  EXPECT_THAT(Epilogues("%5 = Gelu(%4) {approximate = \"tanh\"}\nreturn \"y\" = %5", "f16"),
+              ElementsAre("_gelu", ""));
+  EXPECT_THAT(Epilogues("%5 = Gelu(%4) {approximate = \"tanh\"}\nreturn \"y\" = %5", "bf16"),
+              ElementsAre("_gelu", ""));
+  // The epilogue ends with the activation. It has no other Gelu, no second vector, and no value
+  // that is read elsewhere.
+  EXPECT_THAT(Epilogues("%5 = Relu(%4)\n%6 = Add(%5, %2)\nreturn \"y\" = %6"),
+              ElementsAre("_relu", ""));
+  EXPECT_THAT(Epilogues("%5 = Gelu(%4) {approximate = \"none\"}\nreturn \"y\" = %5", "f16"),
+              ElementsAre(""));
+  EXPECT_THAT(Epilogues("%5 = Add(%4, %2)\n%6 = Add(%5, %2)\nreturn \"y\" = %6"),
+              ElementsAre("_bias", ""));
   EXPECT_THAT(Epilogues("%5 = Relu(%4)\nreturn \"y\" = %5, \"z\" = %4"), ElementsAre(""));
   EXPECT_THAT(Epilogues("%5 = Add(%4, %4)\nreturn \"y\" = %5"), ElementsAre(""));
   // The addition belongs to the summand that is computed last, and inputs are there from the start.
   EXPECT_THAT(Epilogues("%5 = Sin(%3)\n%6 = Add(%4, %5)\nreturn \"y\" = %6"), ElementsAre(""));
-  EXPECT_THAT(Epilogues("%5 = Input() {name = \"r\", shape = [3, 6]}\n%6 = Add(%4, %5)\nreturn \"y\" = %6"),
-              ElementsAre("_residual", ""));
+  EXPECT_THAT(
+      Epilogues("%5 = Input() {name = \"r\", shape = [3, 6]}\n%6 = Add(%4, %5)\nreturn \"y\" = %6"),
+      ElementsAre("_residual", ""));
 }
 
 TEST(MatchProduct, LeavesOutWhatIsNotAsExactAsOurs) {
-  EXPECT_THAT(Epilogues("%5 = Gelu(%4) {approximate = \"tanh\"}\nreturn \"y\" = %5", "f32"), ElementsAre(""));
-  EXPECT_THAT(Epilogues("%5 = Add(%4, %2)\n%6 = Relu(%5)\nreturn \"y\" = %6", "f32", Numerics::kStrict), ElementsAre("_bias", ""));
-  EXPECT_THAT(Epilogues("%5 = Relu(%4)\nreturn \"y\" = %5", "bf16", Numerics::kStrict), ElementsAre(""));
-  EXPECT_THAT(Epilogues("%5 = Relu(%4)\nreturn \"y\" = %5", "bf16", Numerics::kBf16), ElementsAre("_relu", ""));
+  EXPECT_THAT(Epilogues("%5 = Gelu(%4) {approximate = \"tanh\"}\nreturn \"y\" = %5", "f32"),
+              ElementsAre(""));
+  EXPECT_THAT(
+      Epilogues("%5 = Add(%4, %2)\n%6 = Relu(%5)\nreturn \"y\" = %6", "f32", Numerics::kStrict),
+      ElementsAre("_bias", ""));
+  EXPECT_THAT(Epilogues("%5 = Relu(%4)\nreturn \"y\" = %5", "bf16", Numerics::kStrict),
+              ElementsAre(""));
+  EXPECT_THAT(Epilogues("%5 = Relu(%4)\nreturn \"y\" = %5", "bf16", Numerics::kBf16),
+              ElementsAre("_relu", ""));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Random products by the fake cuBLASLt in every numerics class, against the graphs' meaning.
+// Tests of random products by the fake cuBLASLt in all numerics classes, against their graphs.
 
 #include <cmath>
 #include <cstdio>
@@ -13,10 +13,10 @@
 #include "gtest/gtest.h"
 #include "kernels/cuda/cublaslt/library.h"
 #include "kernels/cuda/cublaslt/library_case.h"
-#include "kernels/cuda/device_case.h"
-#include "kernels/cuda/fake/fake_cublaslt.h"
-#include "kernels/cuda/fake/fake_driver.h"
-#include "kernels/cuda/product_case.h"
+#include "kernels/cuda/testing/device_case.h"
+#include "kernels/cuda/testing/fake/fake_cublaslt.h"
+#include "kernels/cuda/testing/fake/fake_driver.h"
+#include "kernels/cuda/testing/product_case.h"
 
 namespace mendel::cuda {
 namespace {
@@ -37,31 +37,37 @@ void RunRandomProducts(Numerics numerics, uint64_t seeds) {
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     const DeviceCase one = RandomProduct(seed, numerics);
     const int32_t product = ProductOf(one.graph);
-    const std::vector<std::string> algorithms = LibraryAlgorithms(one.graph, product, numerics, rig.libraries);
-    EXPECT_EQ(algorithms.empty(), Matches(one.graph).empty()) << one.told;
+    const std::vector<std::string> algorithms =
+        LibraryAlgorithms(one.graph, product, numerics, rig.libraries);
+    EXPECT_EQ(algorithms.empty(), Matches(one.graph).empty()) << one.description;
     declined += algorithms.empty() ? 1 : 0;
     for (const std::string& algorithm : algorithms) {
-      auto program =
-          LowerToDevice(one.graph, {.numerics = numerics, .algorithms = {{product, algorithm}}, .libraries = rig.libraries});
-      ASSERT_TRUE(program.ok()) << program.status() << " " << one.told;
-      // Those of stricter classes stay within their own bounds.
+      auto program = LowerToDevice(
+          one.graph,
+          {.numerics = numerics, .algorithms = {{product, algorithm}}, .libraries = rig.libraries});
+      ASSERT_TRUE(program.ok()) << program.status() << " " << one.description;
+      // Algorithms of stricter classes stay within their own bounds.
       const size_t suffix = algorithm.find('-');
       const Numerics bound =
           suffix == std::string::npos
               ? Numerics::kDefault
-              : *ParseNumerics(algorithm.substr(suffix + 1, algorithm.find_first_of(":-", suffix + 1) - suffix - 1));
-      cases.push_back({Cat(algorithm, ", ", one.told), one.graph, one.inputs, *std::move(program), bound});
+              : *ParseNumerics(algorithm.substr(
+                    suffix + 1, algorithm.find_first_of(":-", suffix + 1) - suffix - 1));
+      cases.push_back({Cat(algorithm, ", ", one.description), one.graph, one.inputs,
+                       *std::move(program), bound});
     }
   }
   ASSERT_TRUE(rig.driver.Prepare(ModuleOf(cases)).ok());
   std::map<std::string, int> epilogues;
   for (const DeviceCase& one : cases) {
     const int64_t before = rig.lt.Products();
-    EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "") << one.told;
-    EXPECT_EQ(rig.lt.Products(), before + 2) << one.told;  // when it was loaded, and when it was replayed
+    EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "") << one.description;
+    EXPECT_EQ(rig.lt.Products(), before + 2)
+        << one.description;  // when it was loaded, and when it was replayed
     for (const DeviceLaunch& launch : one.program.launches) {
       const std::string& kernel = launch.info.kernel;
-      if (launch.call != nullptr) ++epilogues[kernel.substr(std::min(kernel.size(), kernel.find('_')))];
+      if (launch.call != nullptr)
+        ++epilogues[kernel.substr(std::min(kernel.size(), kernel.find('_')))];
     }
   }
   EXPECT_GE(epilogues.size(), numerics == Numerics::kDefault ? 11u : 6u);
@@ -79,7 +85,7 @@ TEST(CublasLt, RandomProductsInF16AreRight) { RunRandomProducts(Numerics::kF16, 
 
 TEST(CublasLt, RandomProductsInBf16AreRight) { RunRandomProducts(Numerics::kBf16, 30); }
 
-/// Two products of rounded operands with what is between them.
+/// Two products of rounded operands, and the kernels between them.
 TEST(CublasLt, OperandsAreRoundedByTheKernelsBeforeAProduct) {
   Rig rig;
   const Graph graph = Parsed(R"(%0 = Input() {name = "x", shape = [3, 4]}
@@ -92,24 +98,31 @@ TEST(CublasLt, OperandsAreRoundedByTheKernelsBeforeAProduct) {
     %7 = MatMul(%6, %0)
     return "y" = %7)");
   const std::vector<double> values(12, 1 + 0x1p-8 - 0x1p-12);
-  DeviceCase one{"", graph, {HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {3, 4}}, values))}, {}, Numerics::kBf16};
-  auto program = LowerToDevice(
-      graph,
-      {.numerics = Numerics::kBf16, .algorithms = {{3, "cublaslt-bf16"}, {7, "cublaslt-bf16:1"}}, .libraries = rig.libraries});
+  DeviceCase one{"",
+                 graph,
+                 {HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {3, 4}}, values))},
+                 {},
+                 Numerics::kBf16};
+  auto program = LowerToDevice(graph, {.numerics = Numerics::kBf16,
+                                       .algorithms = {{3, "cublaslt-bf16"}, {7, "cublaslt-bf16:1"}},
+                                       .libraries = rig.libraries});
   ASSERT_TRUE(program.ok()) << program.status();
   one.program = *std::move(program);
   std::vector<std::string> launches;
   for (const DeviceLaunch& launch : one.program.launches) {
     launches.push_back(launch.call == nullptr ? "kernel" : launch.info.kernel);
-    for (const int32_t node : launch.info.nodes) launches.back() += Cat(" ", graph.node(node).op->name);
+    for (const int32_t node : launch.info.nodes)
+      launches.back() += Cat(" ", graph.node(node).op->name);
   }
-  // x is rounded once for both; what computes the second operand rounds it, too, and it is read turned; the weights are rounded
-  // when stored.
-  EXPECT_THAT(launches, ElementsAre("kernel", "cublaslt-bf16_bias MatMul Add", "kernel Neg", "cublaslt-bf16:1 MatMul Transpose"));
+  // x is rounded once for both. The kernel of the second operand rounds it, too, and the product
+  // reads it transposed. The weights are rounded when stored.
+  EXPECT_THAT(launches, ElementsAre("kernel", "cublaslt-bf16_bias MatMul Add", "kernel Neg",
+                                    "cublaslt-bf16:1 MatMul Transpose"));
   EXPECT_EQ(FailureOn(rig.driver.table(), &TextImage, one), "");
   EXPECT_EQ(rig.lt.RoundedProducts(), 4);
   one.numerics = Numerics::kTf32;
-  EXPECT_THAT(FailureOn(rig.driver.table(), &TextImage, one), HasSubstr("output 0: element")) << "further off than TF32 may be";
+  EXPECT_THAT(FailureOn(rig.driver.table(), &TextImage, one), HasSubstr("output 0: element"))
+      << "further off than TF32 may be";
 }
 
 TEST(CublasLt, AnF16OverflowIsInfinite) {
@@ -119,19 +132,22 @@ TEST(CublasLt, AnF16OverflowIsInfinite) {
     %2 = MatMul(%0, %1)
     return "y" = %2)");
   const auto input = [](double value) {
-    return HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {1, 1}}, std::vector<double>{value}));
+    return HostValue::FromTensor(
+        Tensor::FromDoubles({DType::kF32, {1, 1}}, std::vector<double>{value}));
   };
   const auto failure = [&](const std::string& algorithm, Numerics numerics) -> std::string {
-    auto program = LowerToDevice(graph, {.numerics = numerics, .algorithms = {{2, algorithm}}, .libraries = rig.libraries});
+    auto program = LowerToDevice(
+        graph, {.numerics = numerics, .algorithms = {{2, algorithm}}, .libraries = rig.libraries});
     EXPECT_TRUE(program.ok()) << program.status();
-    return FailureOn(rig.driver.table(), &TextImage, {"", graph, {input(65536), input(2)}, *std::move(program), numerics});
+    return FailureOn(rig.driver.table(), &TextImage,
+                     {"", graph, {input(65536), input(2)}, *std::move(program), numerics});
   };
   EXPECT_EQ(failure("cublaslt-f16", Numerics::kF16), "output 0: element 0 is inf, not 131072");
   EXPECT_EQ(failure("cublaslt-bf16", Numerics::kBf16), "");
   EXPECT_EQ(failure("cublaslt-tf32", Numerics::kF16), "");
 }
 
-/// That a class is exceeded is seen: what TF32 drops is more than other classes may be wrong by.
+/// An exceeded bound is detected: TF32 drops more than other classes may be wrong by.
 TEST(CublasLt, Tf32IsOfferedWhereItIsAllowedAlone) {
   Rig rig;
   const Graph graph = Parsed(R"(%0 = Input() {name = "a", shape = [2, 3]}
@@ -139,26 +155,35 @@ TEST(CublasLt, Tf32IsOfferedWhereItIsAllowedAlone) {
     %2 = MatMul(%0, %1)
     return "y" = %2)");
   const auto input = [](const Shape& shape) {
-    return HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, shape}, std::vector<double>(6, 1 + 0x1p-11 - 0x1p-20)));
+    return HostValue::FromTensor(
+        Tensor::FromDoubles({DType::kF32, shape}, std::vector<double>(6, 1 + 0x1p-11 - 0x1p-20)));
   };
   const auto failure = [&](const std::string& algorithm, Numerics bound) -> std::string {
-    auto program = LowerToDevice(graph, {.numerics = Numerics::kTf32, .algorithms = {{2, algorithm}}, .libraries = rig.libraries});
+    auto program = LowerToDevice(
+        graph,
+        {.numerics = Numerics::kTf32, .algorithms = {{2, algorithm}}, .libraries = rig.libraries});
     EXPECT_TRUE(program.ok()) << program.status();
-    return FailureOn(rig.driver.table(), &TextImage, {"", graph, {input({2, 3}), input({3, 2})}, *std::move(program), bound});
+    return FailureOn(rig.driver.table(), &TextImage,
+                     {"", graph, {input({2, 3}), input({3, 2})}, *std::move(program), bound});
   };
   EXPECT_EQ(failure("cublaslt:1", Numerics::kDefault), "");
   EXPECT_EQ(rig.lt.RoundedProducts(), 0);
   EXPECT_EQ(failure("cublaslt-tf32:1", Numerics::kTf32), "");
-  EXPECT_THAT(failure("cublaslt-tf32", Numerics::kDefault), HasSubstr("output 0: element 0 is 3, not 3.00"));
+  EXPECT_THAT(failure("cublaslt-tf32", Numerics::kDefault),
+              HasSubstr("output 0: element 0 is 3, not 3.00"));
   EXPECT_THAT(LibraryAlgorithms(graph, 2, Numerics::kTf32, rig.libraries),
-              ElementsAre("cublaslt", "cublaslt:1", "cublaslt:2", "cublaslt-tf32", "cublaslt-tf32:1", "cublaslt-tf32:2"));
+              ElementsAre("cublaslt", "cublaslt:1", "cublaslt:2", "cublaslt-tf32",
+                          "cublaslt-tf32:1", "cublaslt-tf32:2"));
   for (const Numerics stricter : {Numerics::kStrict, Numerics::kDefault, Numerics::kHigh}) {
-    EXPECT_THAT(LibraryAlgorithms(graph, 2, stricter, rig.libraries), ElementsAre("cublaslt", "cublaslt:1", "cublaslt:2"));
-    const auto refused =
-        LowerToDevice(graph, {.numerics = stricter, .algorithms = {{2, "cublaslt-tf32"}}, .libraries = rig.libraries});
+    EXPECT_THAT(LibraryAlgorithms(graph, 2, stricter, rig.libraries),
+                ElementsAre("cublaslt", "cublaslt:1", "cublaslt:2"));
+    const auto refused = LowerToDevice(
+        graph,
+        {.numerics = stricter, .algorithms = {{2, "cublaslt-tf32"}}, .libraries = rig.libraries});
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(refused.status().message()),
-                HasSubstr(Cat("(MatMul 2) has no algorithm 'cublaslt-tf32' under numerics ", NumericsName(stricter))));
+                HasSubstr(Cat("(MatMul 2) has no algorithm 'cublaslt-tf32' under numerics ",
+                              NumericsName(stricter))));
   }
 }
 
@@ -174,12 +199,15 @@ TEST(CublasLt, StrictKeepsWhatIsNoNumber) {
   };
   Rig rig;
   const auto failure = [&](Numerics numerics) -> std::string {
-    auto program = LowerToDevice(graph, {.numerics = numerics, .algorithms = {{2, "cublaslt"}}, .libraries = rig.libraries});
+    auto program = LowerToDevice(
+        graph, {.numerics = numerics, .algorithms = {{2, "cublaslt"}}, .libraries = rig.libraries});
     EXPECT_TRUE(program.ok()) << program.status();
-    return FailureOn(rig.driver.table(), &TextImage, {"", graph, {input(a), input(b)}, *std::move(program)});
+    return FailureOn(rig.driver.table(), &TextImage,
+                     {"", graph, {input(a), input(b)}, *std::move(program)});
   };
   EXPECT_EQ(failure(Numerics::kStrict), "");
-  EXPECT_EQ(failure(Numerics::kDefault), "output 0: element 2 is 0, not nan") << "of cuBLASLt's own Relu";
+  EXPECT_EQ(failure(Numerics::kDefault), "output 0: element 2 is 0, not nan")
+      << "of cuBLASLt's own Relu";
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 namespace mendel::cuda {
 namespace {
 
-bool IsMover(const Node& node) { return node.op->name == "Transpose" || node.op->name == "Reshape" || node.op->name == "Expand"; }
+bool IsMover(const Node& node) {
+  return node.op->name == "Transpose" || node.op->name == "Reshape" || node.op->name == "Expand";
+}
 
-/// Strides of what `mover` makes of elements that lie like this; nullopt where there are none.
+/// Strides of the result of `mover` on elements that lie like this; nullopt where there are none.
 std::optional<Ints> StridesAfter(const Node& mover, const Shape& shape, const Ints& strides) {
   const Shape& to = mover.outputs[0].shape;
   if (mover.op->name == "Reshape") return StridesReshaped(shape, strides, to);
@@ -18,14 +20,16 @@ std::optional<Ints> StridesAfter(const Node& mover, const Shape& shape, const In
     return result;
   }
   const size_t skip = to.size() - shape.size();
-  for (size_t d = skip; d < to.size(); ++d) result[d] = shape[d - skip] == to[d] ? strides[d - skip] : 0;
+  for (size_t d = skip; d < to.size(); ++d)
+    result[d] = shape[d - skip] == to[d] ? strides[d - skip] : 0;
   return result;
 }
 
-/// What the last of `through` reads, as the reader of the first sees it.
+/// The value that the last of `through` reads, as the reader of the first sees it.
 std::optional<StridedValue> ReadThrough(const Graph& graph, std::vector<int32_t> through) {
   const ValueId source = graph.node(through.back()).inputs[0];
-  StridedValue read{source, graph.type(source).shape, RowMajorStrides(graph.type(source).shape), std::move(through)};
+  StridedValue read{source, graph.type(source).shape, RowMajorStrides(graph.type(source).shape),
+                    std::move(through)};
   for (size_t k = read.through.size(); k-- > 0;) {
     const Node& mover = graph.node(read.through[k]);
     std::optional<Ints> strides = StridesAfter(mover, read.shape, read.strides);
@@ -38,15 +42,18 @@ std::optional<StridedValue> ReadThrough(const Graph& graph, std::vector<int32_t>
 
 }  // namespace
 
-std::vector<StridedValue> WaysToRead(const Graph& graph, ValueId value, const std::vector<bool>& constant) {
+std::vector<StridedValue> WaysToRead(const Graph& graph, ValueId value,
+                                     const std::vector<bool>& constant) {
   const Shape& shape = graph.type(value).shape;
   std::vector<StridedValue> ways = {{value, shape, RowMajorStrides(shape), {}}};
   if (NumElements(shape) == 0) return ways;
   std::vector<int32_t> through;
-  for (ValueId at = value; !constant[static_cast<size_t>(at.node)] && IsMover(graph.node(at.node));) {
+  for (ValueId at = value;
+       !constant[static_cast<size_t>(at.node)] && IsMover(graph.node(at.node));) {
     through.push_back(at.node);
     at = graph.node(at.node).inputs[0];
-    if (std::optional<StridedValue> way = ReadThrough(graph, through)) ways.insert(ways.begin(), *std::move(way));
+    if (std::optional<StridedValue> way = ReadThrough(graph, through))
+      ways.insert(ways.begin(), *std::move(way));
   }
   return ways;
 }

@@ -10,7 +10,8 @@
 
 namespace mendel::cuda {
 
-/// A value as its reader sees it: element i is element sum(strides[d] * i[d]) of `source`, which lies in memory row by row.
+/// A value as its reader sees it: element i is element sum(strides[d] * i[d]) of `source`, which
+/// lies in memory row by row.
 struct StridedValue {
   ValueId source;
   Shape shape;
@@ -18,11 +19,14 @@ struct StridedValue {
   std::vector<int32_t> through;  ///< the nodes from `source` to the reader, the reader's first
 };
 
-/// How `value` can be read, through as many of the Transpose, Reshape and Expand nodes before it as strides express first, and as
-/// what it is last. Nodes in `constant` are folded, so that what they compute is read as it is.
-std::vector<StridedValue> WaysToRead(const Graph& graph, ValueId value, const std::vector<bool>& constant);
+/// The ways to read `value`. The first goes through as many of the Transpose, Reshape and Expand
+/// nodes before it as strides express. The last reads `value` itself. Nodes in `constant` are
+/// folded, so that their results are read as they are.
+std::vector<StridedValue> WaysToRead(const Graph& graph, ValueId value,
+                                     const std::vector<bool>& constant);
 
-/// Strides of the same elements under another shape, as Reshape orders them; nullopt where no strides express it.
+/// Strides of the same elements under another shape, as Reshape orders them; nullopt where no
+/// strides express it.
 std::optional<Ints> StridesReshaped(const Shape& shape, const Ints& strides, const Shape& to);
 
 }  // namespace mendel::cuda

@@ -14,12 +14,15 @@ namespace {
 
 absl::Status Check(const CudnnConvolution& conv) {
   const size_t rank = conv.x.size();
-  const bool dtype = conv.dtype == DType::kF32 || conv.dtype == DType::kF16 || conv.dtype == DType::kBF16;
-  if (!dtype) return Unsupported("cuDNN convolutions are f32, f16 or bf16, not ", DTypeName(conv.dtype));
+  const bool dtype =
+      conv.dtype == DType::kF32 || conv.dtype == DType::kF16 || conv.dtype == DType::kBF16;
+  if (!dtype)
+    return Unsupported("cuDNN convolutions are f32, f16 or bf16, not ", DTypeName(conv.dtype));
   if (rank < 3 || rank > 5 || conv.w.size() != rank || conv.y.size() != rank)
     return InvalidInput("a convolution has 1 to 3 dimensions");
   for (const Ints* values : {&conv.strides, &conv.dilations, &conv.pads_begin, &conv.pads_end}) {
-    if (values->size() != rank - 2) return InvalidInput("strides, dilations and pads must have length ", rank - 2);
+    if (values->size() != rank - 2)
+      return InvalidInput("strides, dilations and pads must have length ", rank - 2);
   }
   for (const Shape* shape : {&conv.x, &conv.w, &conv.y}) {
     if (std::any_of(shape->begin(), shape->end(), [](int64_t extent) { return extent <= 0; }))
@@ -29,16 +32,18 @@ absl::Status Check(const CudnnConvolution& conv) {
   const Shape& to = conv.transposed ? conv.x : conv.y;
   const bool fits = from[1] % conv.w[1] == 0 && conv.w[0] == to[1] && from[0] == to[0];
   if (!fits) return InvalidInput("channels or images of a convolution do not fit");
-  if (!conv.bias && (conv.residual || conv.relu)) return InvalidInput("an epilogue needs a bias, of zeros where there is none");
+  if (!conv.bias && (conv.residual || conv.relu))
+    return InvalidInput("an epilogue needs a bias, of zeros where there is none");
   return absl::OkStatus();
 }
 
-/// Collects what is planned, in the order in which it is proposed.
+/// Collects engines, in the order in which they are proposed.
 class EngineList {
  public:
-  EngineList(const EngineQuery& query, const CudnnLimits& limits) : query_(query), limits_(limits) {}
+  EngineList(const EngineQuery& query, const CudnnLimits& limits)
+      : query_(query), limits_(limits) {}
 
-  /// What the heuristics propose. Both kinds may propose the same.
+  /// Adds what the heuristics propose. Both kinds may propose the same.
   absl::Status AddProposals() {
     for (const int mode : {cudnn::kModeA, cudnn::kModeFallback}) {
       const auto configs = query_.Proposals(mode);
@@ -52,18 +57,19 @@ class EngineList {
     return absl::OkStatus();
   }
 
-  /// Every engine that cuDNN has.
+  /// Adds every engine that cuDNN has.
   absl::Status AddAll() {
     const auto count = query_.EngineCount();
     MENDEL_RETURN_IF_ERROR(Note(count.status()));
-    for (int64_t index = 0; count.ok() && index < std::min(*count, kMostEngines) && !IsFull(); ++index) {
+    for (int64_t index = 0; count.ok() && index < std::min(*count, kMostEngines) && !IsFull();
+         ++index) {
       MENDEL_RETURN_IF_ERROR(Add(query_.ConfigOf(index)));
     }
     return absl::OkStatus();
   }
 
   bool any() const { return any_; }
-  /// The first error: told where it leaves no engine.
+  /// Returns the engines, or the first error where it leaves none.
   absl::StatusOr<std::vector<CudnnEngine>> Take() {
     if (engines_.empty()) MENDEL_RETURN_IF_ERROR(failed_);
     return std::move(engines_);
@@ -85,7 +91,8 @@ class EngineList {
     return absl::OkStatus();
   }
 
-  /// What ends planning: that memory ran out. What cuDNN does not have is left out, and so are its other errors.
+  /// Notes an error. Only a lack of memory ends planning. Engines that cuDNN does not have, or that
+  /// fail otherwise, are left out.
   absl::Status Note(const absl::Status& status) {
     if (absl::IsResourceExhausted(status)) return status;
     if (!absl::IsUnimplemented(status)) failed_.Update(status);
@@ -102,31 +109,38 @@ class EngineList {
 
 }  // namespace
 
-absl::StatusOr<std::vector<CudnnEngine>> PlanConvolution(const Cudnn& cudnn, const CudnnConvolution& convolution,
-                                                         const CudnnNumerics& numerics, const std::string& device_json,
+absl::StatusOr<std::vector<CudnnEngine>> PlanConvolution(const Cudnn& cudnn,
+                                                         const CudnnConvolution& convolution,
+                                                         const CudnnNumerics& numerics,
+                                                         const std::string& device_json,
                                                          const CudnnLimits& limits) {
   MENDEL_RETURN_IF_ERROR(Check(convolution));
-  MENDEL_ASSIGN_OR_RETURN(const EngineQuery query, EngineQuery::Make(cudnn, convolution, numerics, device_json));
+  MENDEL_ASSIGN_OR_RETURN(const EngineQuery query,
+                          EngineQuery::Make(cudnn, convolution, numerics, device_json));
   EngineList list(query, limits);
   MENDEL_RETURN_IF_ERROR(list.AddProposals());
   if (limits.exhaustive) MENDEL_RETURN_IF_ERROR(list.AddAll());
   MENDEL_ASSIGN_OR_RETURN(std::vector<CudnnEngine> engines, list.Take());
-  if (!list.any()) return Unsupported("cuDNN ", cudnn.VersionText(), " has no engine for this convolution on this device");
+  if (!list.any())
+    return Unsupported("cuDNN ", cudnn.VersionText(),
+                       " has no engine for this convolution on this device");
   return engines;
 }
 
-absl::StatusOr<CudnnEngine> PlanConvolutionAgain(const Cudnn& cudnn, const CudnnConvolution& convolution,
-                                                 const CudnnNumerics& numerics, const std::string& device_json,
-                                                 const CudnnLimits& limits, const std::string& engine_json) {
+absl::StatusOr<CudnnEngine> PlanConvolutionAgain(
+    const Cudnn& cudnn, const CudnnConvolution& convolution, const CudnnNumerics& numerics,
+    const std::string& device_json, const CudnnLimits& limits, const std::string& engine_json) {
   MENDEL_ASSIGN_OR_RETURN(const int64_t index, EngineIndexOf(engine_json));
-  MENDEL_ASSIGN_OR_RETURN(const auto some, PlanConvolution(cudnn, convolution, numerics, device_json, {.engines = 1}));
+  MENDEL_ASSIGN_OR_RETURN(
+      const auto some, PlanConvolution(cudnn, convolution, numerics, device_json, {.engines = 1}));
   if (some.empty()) return Unsupported("no engine is allowed");
   MENDEL_ASSIGN_OR_RETURN(const std::string plan, WithEngine(some[0].plan_json, engine_json));
-  MENDEL_ASSIGN_OR_RETURN(const EngineQuery query, EngineQuery::Make(cudnn, convolution, numerics, device_json));
+  MENDEL_ASSIGN_OR_RETURN(const EngineQuery query,
+                          EngineQuery::Make(cudnn, convolution, numerics, device_json));
   MENDEL_ASSIGN_OR_RETURN(CudnnEngine engine, query.PlanOf(index, plan));
   if (engine.workspace_bytes <= limits.workspace_bytes) return engine;
-  return Unsupported("engine ", index, " wants ", engine.workspace_bytes, " bytes of workspace, more than the limit of ",
-                     limits.workspace_bytes);
+  return Unsupported("engine ", index, " wants ", engine.workspace_bytes,
+                     " bytes of workspace, more than the limit of ", limits.workspace_bytes);
 }
 
 absl::StatusOr<std::string> DevicePropertiesOf(const Cudnn& cudnn, int ordinal) {

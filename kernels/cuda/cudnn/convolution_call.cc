@@ -17,7 +17,8 @@ class CudnnHandle final : public LibraryHandle {
  public:
   explicit CudnnHandle(const Cudnn& cudnn) : cudnn_(cudnn) {}
   ~CudnnHandle() override {
-    if (handle_ != nullptr) cudnn_.DestroyHandle(handle_);  // nothing can be done about an error here
+    if (handle_ != nullptr)
+      cudnn_.DestroyHandle(handle_);  // nothing can be done about an error here
   }
   absl::Status Open(DriverStream* stream) {
     MENDEL_RETURN_IF_ERROR(cudnn_.Check(cudnn_.CreateHandle(&handle_), "cudnnCreate"));
@@ -38,16 +39,18 @@ class LoadedConvolution final : public LoadedCall {
         plan_(cudnn, cudnn::kPlan, "the execution plan"),
         pack_(cudnn, cudnn::kVariantPack, "the variant pack") {}
 
-  absl::Status Prepare(const CudnnEngine& engine, const std::string& device_json, const std::vector<int64_t>& tensors,
-                       const CallSite& site) {
-    const auto device = std::make_shared<Descriptor>(cudnn_, cudnn::kDevice, "the device's properties");
+  absl::Status Prepare(const CudnnEngine& engine, const std::string& device_json,
+                       const std::vector<int64_t>& tensors, const CallSite& site) {
+    const auto device =
+        std::make_shared<Descriptor>(cudnn_, cudnn::kDevice, "the device's properties");
     device->Text(cudnn::kDeviceJson, device_json);
     MENDEL_RETURN_IF_ERROR(device->Finalize());
     plan_.Refer(cudnn::kPlanDevice, {device});
     plan_.Text(cudnn::kPlanJson, engine.plan_json);
     if (const absl::Status made = plan_.Finalize(); !made.ok()) {
       if (absl::IsResourceExhausted(made)) return made;
-      return absl::FailedPreconditionError(Cat("cuDNN ", cudnn_.VersionText(), " does not make the plan of engine ", engine.index,
+      return absl::FailedPreconditionError(Cat("cuDNN ", cudnn_.VersionText(),
+                                               " does not make the plan of engine ", engine.index,
                                                " again: ", std::string(made.message())));
     }
     std::vector<void*> pointers;
@@ -59,7 +62,8 @@ class LoadedConvolution final : public LoadedCall {
   }
 
   absl::Status Enqueue() override {
-    return cudnn_.Check(cudnn_.Execute(handle_, plan_.handle(), pack_.handle()), "cudnnBackendExecute");
+    return cudnn_.Check(cudnn_.Execute(handle_, plan_.handle(), pack_.handle()),
+                        "cudnnBackendExecute");
   }
 
  private:
@@ -70,8 +74,8 @@ class LoadedConvolution final : public LoadedCall {
 
 class ConvolutionCall final : public LibraryCall {
  public:
-  ConvolutionCall(const Cudnn& cudnn, std::string_view kind, CudnnEngine engine, std::vector<int64_t> tensors,
-                  std::string device_json)
+  ConvolutionCall(const Cudnn& cudnn, std::string_view kind, CudnnEngine engine,
+                  std::vector<int64_t> tensors, std::string device_json)
       : cudnn_(cudnn),
         name_(Cat(kind, " engine ", engine.index)),
         engine_(std::move(engine)),
@@ -81,14 +85,16 @@ class ConvolutionCall final : public LibraryCall {
   std::string name() const override { return name_; }
   int64_t workspace_bytes() const override { return engine_.workspace_bytes; }
 
-  absl::StatusOr<std::unique_ptr<LoadedCall>> Load(const CallSite& site, LibraryHandles& handles) const override {
+  absl::StatusOr<std::unique_ptr<LoadedCall>> Load(const CallSite& site,
+                                                   LibraryHandles& handles) const override {
     std::unique_ptr<LibraryHandle>& handle = handles[kHandle];
     if (handle == nullptr) {
       auto made = std::make_unique<CudnnHandle>(cudnn_);
       MENDEL_RETURN_IF_ERROR(made->Open(site.stream));
       handle = std::move(made);
     }
-    auto loaded = std::make_unique<LoadedConvolution>(cudnn_, static_cast<const CudnnHandle&>(*handle).get());
+    auto loaded =
+        std::make_unique<LoadedConvolution>(cudnn_, static_cast<const CudnnHandle&>(*handle).get());
     MENDEL_RETURN_IF_ERROR(loaded->Prepare(engine_, device_json_, tensors_, site));
     return std::unique_ptr<LoadedCall>(std::move(loaded));
   }
@@ -103,9 +109,12 @@ class ConvolutionCall final : public LibraryCall {
 
 }  // namespace
 
-std::shared_ptr<const LibraryCall> MakeConvolutionCall(const Cudnn& cudnn, std::string_view kind, CudnnEngine engine,
-                                                       std::vector<int64_t> tensors, std::string device_json) {
-  return std::make_shared<ConvolutionCall>(cudnn, kind, std::move(engine), std::move(tensors), std::move(device_json));
+std::shared_ptr<const LibraryCall> MakeConvolutionCall(const Cudnn& cudnn, std::string_view kind,
+                                                       CudnnEngine engine,
+                                                       std::vector<int64_t> tensors,
+                                                       std::string device_json) {
+  return std::make_shared<ConvolutionCall>(cudnn, kind, std::move(engine), std::move(tensors),
+                                           std::move(device_json));
 }
 
 }  // namespace mendel::cuda

@@ -1,4 +1,4 @@
-// Convolutions planned by cuDNN without a device, and every call of its table failing once.
+// Tests of convolutions planned by cuDNN without a device, and of each call of its table failing.
 
 #include "kernels/cuda/cudnn/convolution.h"
 
@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cuda/cudnn/descriptor.h"
 #include "kernels/cuda/cudnn/library_case.h"
-#include "kernels/cuda/fake/fake_cudnn.h"
+#include "kernels/cuda/testing/fake/fake_cudnn.h"
 
 namespace mendel::cuda {
 namespace {
@@ -24,8 +24,9 @@ struct Form {
   CudnnConvolution convolution;
 };
 
-/// 64 channels, kernel 3, same size.
-CudnnConvolution Same(size_t dimensions, DType dtype, bool channels_last, int64_t groups, int64_t dilation) {
+/// A convolution of 64 channels, kernel 3, same size.
+CudnnConvolution Same(size_t dimensions, DType dtype, bool channels_last, int64_t groups,
+                      int64_t dilation) {
   CudnnConvolution conv;
   conv.dtype = dtype;
   conv.channels_last = channels_last;
@@ -43,7 +44,7 @@ CudnnConvolution Same(size_t dimensions, DType dtype, bool channels_last, int64_
   return conv;
 }
 
-/// Of the forms that Mendel builds (forms_test.cc), those whose plans are made again.
+/// The forms that Mendel builds (forms_test.cc) and whose plans are made again.
 std::vector<Form> Forms() {
   std::vector<Form> forms;
   const auto add = [&](const std::string& name, const CudnnConvolution& conv) {
@@ -79,40 +80,51 @@ TEST(CudnnConvolution, StrictNumbersComeFromOtherEngines) {
   if (cudnn == nullptr) GTEST_SKIP() << "cuDNN is not installed";
   for (const bool last : {false, true}) {
     const CudnnConvolution conv = Same(2, DType::kF32, last, 1, 1);
-    const auto strict = PlanConvolution(*cudnn, conv, {}, DevicePropertiesJson(*GpuOf(90)), {.engines = 64});
-    const auto tf32 = PlanConvolution(*cudnn, conv, {.tf32 = true}, DevicePropertiesJson(*GpuOf(90)), {.engines = 64});
-    const auto old = PlanConvolution(*cudnn, conv, {.tf32 = true}, DevicePropertiesJson(*GpuOf(75)), {.engines = 64});
-    ASSERT_TRUE(strict.ok() && tf32.ok() && old.ok()) << strict.status() << tf32.status() << old.status();
+    const auto strict =
+        PlanConvolution(*cudnn, conv, {}, DevicePropertiesJson(*GpuOf(90)), {.engines = 64});
+    const auto tf32 = PlanConvolution(*cudnn, conv, {.tf32 = true},
+                                      DevicePropertiesJson(*GpuOf(90)), {.engines = 64});
+    const auto old = PlanConvolution(*cudnn, conv, {.tf32 = true}, DevicePropertiesJson(*GpuOf(75)),
+                                     {.engines = 64});
+    ASSERT_TRUE(strict.ok() && tf32.ok() && old.ok())
+        << strict.status() << tf32.status() << old.status();
     EXPECT_FALSE(strict->empty());
     EXPECT_FALSE(tf32->empty());
     EXPECT_TRUE(old->empty()) << "sm_75 has no TF32";
     for (const CudnnEngine& engine : *tf32) {
-      EXPECT_EQ(std::count(engine.notes.begin(), engine.notes.end(), cudnn::kTensorCores), 1) << engine.plan_json;
-      for (const int note : {cudnn::kDownConverts, cudnn::kReducedSums, cudnn::kVaries, cudnn::kFourier, cudnn::kWinograd}) {
-        EXPECT_EQ(std::count(engine.notes.begin(), engine.notes.end(), note), 0) << engine.plan_json;
+      EXPECT_EQ(std::count(engine.notes.begin(), engine.notes.end(), cudnn::kTensorCores), 1)
+          << engine.plan_json;
+      for (const int note : {cudnn::kDownConverts, cudnn::kReducedSums, cudnn::kVaries,
+                             cudnn::kFourier, cudnn::kWinograd}) {
+        EXPECT_EQ(std::count(engine.notes.begin(), engine.notes.end(), note), 0)
+            << engine.plan_json;
       }
     }
     for (const CudnnEngine& engine : *strict) {
-      for (const int note : {cudnn::kTensorCores, cudnn::kDownConverts, cudnn::kVaries, cudnn::kFourier, cudnn::kWinograd}) {
-        EXPECT_EQ(std::count(engine.notes.begin(), engine.notes.end(), note), 0) << engine.plan_json;
+      for (const int note : {cudnn::kTensorCores, cudnn::kDownConverts, cudnn::kVaries,
+                             cudnn::kFourier, cudnn::kWinograd}) {
+        EXPECT_EQ(std::count(engine.notes.begin(), engine.notes.end(), note), 0)
+            << engine.plan_json;
       }
     }
-    std::printf("%s: %zu engines in strict f32, %zu in TF32\n", last ? "NHWC" : "NCHW", strict->size(), tf32->size());
+    std::printf("%s: %zu engines in strict f32, %zu in TF32\n", last ? "NHWC" : "NCHW",
+                strict->size(), tf32->size());
   }
 }
 
 TEST(CudnnConvolution, PlansAreMadeAgainWithoutADevice) {
   const Cudnn* cudnn = cudnn_case::InstalledCudnn();
   if (cudnn == nullptr) GTEST_SKIP() << "cuDNN is not installed";
-  const auto device = std::make_shared<Descriptor>(*cudnn, cudnn::kDevice, "the device's properties");
+  const auto device =
+      std::make_shared<Descriptor>(*cudnn, cudnn::kDevice, "the device's properties");
   device->Text(cudnn::kDeviceJson, DevicePropertiesJson(*GpuOf(90)));
   ASSERT_TRUE(device->Finalize().ok()) << device->status();
   int made = 0;
   for (const Form& form : Forms()) {
     std::vector<CudnnEngine> all;
     for (const bool tf32 : {false, true}) {
-      const auto engines =
-          PlanConvolution(*cudnn, form.convolution, {.tf32 = tf32}, DevicePropertiesJson(*GpuOf(90)), {.engines = 4});
+      const auto engines = PlanConvolution(*cudnn, form.convolution, {.tf32 = tf32},
+                                           DevicePropertiesJson(*GpuOf(90)), {.engines = 4});
       ASSERT_TRUE(engines.ok()) << form.name << " " << engines.status();
       all.insert(all.end(), engines->begin(), engines->end());
     }
@@ -120,7 +132,8 @@ TEST(CudnnConvolution, PlansAreMadeAgainWithoutADevice) {
       Descriptor plan(*cudnn, cudnn::kPlan, "the execution plan");
       plan.Refer(cudnn::kPlanDevice, {device});
       plan.Text(cudnn::kPlanJson, engine.plan_json);
-      ASSERT_TRUE(plan.Finalize().ok()) << form.name << " engine " << engine.index << " " << plan.status();
+      ASSERT_TRUE(plan.Finalize().ok())
+          << form.name << " engine " << engine.index << " " << plan.status();
       int64_t workspace = -1;
       ASSERT_TRUE(plan.Get(cudnn::kPlanWorkspace, cudnn::kInt64, 1, &workspace).ok());
       EXPECT_EQ(workspace, engine.workspace_bytes) << form.name;
@@ -161,7 +174,8 @@ TEST(CudnnConvolution, EveryCallMayFail) {
         continue;
       }
       if (result.ok()) {
-        // A proposal that turns out not to be possible is left out for the next one, and so are the fallback's as a whole.
+        // A proposal that turns out not to be possible is left out for the next one. So are the
+        // fallback's proposals as a whole.
         EXPECT_NE(error, 4004) << call;
         EXPECT_FALSE(result->empty()) << call;
         left_out[error] += 1;
@@ -170,12 +184,14 @@ TEST(CudnnConvolution, EveryCallMayFail) {
       EXPECT_EQ(result.status().code(), error == 3000   ? absl::StatusCode::kUnimplemented
                                         : error == 4000 ? absl::StatusCode::kInternal
                                                         : absl::StatusCode::kResourceExhausted);
-      EXPECT_THAT(std::string(result.status().message()), HasSubstr(": injected (" + std::to_string(error) + ")"));
+      EXPECT_THAT(std::string(result.status().message()),
+                  HasSubstr(": injected (" + std::to_string(error) + ")"));
     }
   }
   EXPECT_GT(left_out[3000], 0);
   EXPECT_EQ(left_out[4000], left_out[3000]);
-  std::printf("%lld calls, each failed once with each of three errors\n", static_cast<long long>(calls));
+  std::printf("%lld calls, each failed once with each of three errors\n",
+              static_cast<long long>(calls));
 }
 
 TEST(CudnnConvolution, WrongOnesAreRefused) {
@@ -195,7 +211,8 @@ TEST(CudnnConvolution, WrongOnesAreRefused) {
   EXPECT_EQ(refusal([](CudnnConvolution& c) { c.x[2] = 0; }), kBad);
   EXPECT_EQ(refusal([](CudnnConvolution& c) { c.strides = {1}; }), kBad);
   EXPECT_EQ(refusal([](CudnnConvolution& c) { c.w.pop_back(); }), kBad);
-  EXPECT_EQ(refusal([](CudnnConvolution& c) { c.dtype = DType::kF64; }), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(refusal([](CudnnConvolution& c) { c.dtype = DType::kF64; }),
+            absl::StatusCode::kUnimplemented);
 }
 
 }  // namespace

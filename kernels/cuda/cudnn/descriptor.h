@@ -13,27 +13,36 @@
 
 namespace mendel::cuda {
 
-/// Owns its descriptor and those that it refers to. The first error sticks: later calls do nothing, and status() tells it.
+/// Owns its descriptor and those that it refers to. The first error sticks: later calls do nothing,
+/// and status() reports it.
 class Descriptor {
  public:
   /// `what` is for messages.
-  Descriptor(const Cudnn& cudnn, cudnn::Type type, std::string what) : cudnn_(cudnn), what_(std::move(what)) {
+  Descriptor(const Cudnn& cudnn, cudnn::Type type, std::string what)
+      : cudnn_(cudnn), what_(std::move(what)) {
     status_ = cudnn_.Check(cudnn_.CreateDescriptor(type, &handle_), Cat("making ", what_));
   }
   ~Descriptor() {
-    if (handle_ != nullptr) cudnn_.DestroyDescriptor(handle_);  // nothing can be done about an error here
+    if (handle_ != nullptr)
+      cudnn_.DestroyDescriptor(handle_);  // nothing can be done about an error here
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
 
-  void Ints(int name, const std::vector<int64_t>& values) { Set(name, cudnn::kInt64, values.size(), values.data()); }
+  void Ints(int name, const std::vector<int64_t>& values) {
+    Set(name, cudnn::kInt64, values.size(), values.data());
+  }
   void Int(int name, int64_t value) { Ints(name, {value}); }
   void Small(int name, int32_t value) { Set(name, cudnn::kInt32, 1, &value); }
   void Flag(int name, bool value) { Set(name, cudnn::kBoolean, 1, &value); }
   void Number(int name, float value) { Set(name, cudnn::kFloat, 1, &value); }
   void Enum(int name, cudnn::ValueType type, int value) { Set(name, type, 1, &value); }
-  void Pointers(int name, const std::vector<void*>& values) { Set(name, cudnn::kPointer, values.size(), values.data()); }
-  void Text(int name, const std::string& value) { Set(name, cudnn::kChar, value.size(), value.data()); }
+  void Pointers(int name, const std::vector<void*>& values) {
+    Set(name, cudnn::kPointer, values.size(), values.data());
+  }
+  void Text(int name, const std::string& value) {
+    Set(name, cudnn::kChar, value.size(), value.data());
+  }
   void Refer(int name, const std::vector<std::shared_ptr<Descriptor>>& others) {
     std::vector<void*> handles;
     for (const auto& other : others) {
@@ -63,8 +72,9 @@ class Descriptor {
  private:
   void Set(int name, cudnn::ValueType type, size_t count, const void* values) {
     if (!status_.ok()) return;
-    status_ = cudnn_.Check(cudnn_.SetAttribute(handle_, name, type, static_cast<int64_t>(count), values),
-                           Cat("attribute ", name, " of ", what_));
+    status_ =
+        cudnn_.Check(cudnn_.SetAttribute(handle_, name, type, static_cast<int64_t>(count), values),
+                     Cat("attribute ", name, " of ", what_));
   }
 
   const Cudnn& cudnn_;

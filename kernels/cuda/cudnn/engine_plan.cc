@@ -14,7 +14,8 @@ using Shared = EngineQuery::Shared;
 constexpr int64_t kMostConfigs = 64;
 
 /// At most `room` values of `name`.
-absl::StatusOr<std::vector<int>> Listed(const Descriptor& engine, int name, cudnn::ValueType type, int64_t room) {
+absl::StatusOr<std::vector<int>> Listed(const Descriptor& engine, int name, cudnn::ValueType type,
+                                        int64_t room) {
   std::vector<int> values(static_cast<size_t>(room));
   MENDEL_ASSIGN_OR_RETURN(const int64_t count, engine.Get(name, type, room, values.data()));
   values.resize(static_cast<size_t>(std::clamp<int64_t>(count, 0, room)));
@@ -23,15 +24,19 @@ absl::StatusOr<std::vector<int>> Listed(const Descriptor& engine, int name, cudn
 
 absl::StatusOr<CudnnEngine> DescribedEngine(const Descriptor& descriptor) {
   CudnnEngine engine;
-  MENDEL_RETURN_IF_ERROR(descriptor.Get(cudnn::kEngineIndex, cudnn::kInt64, 1, &engine.index).status());
-  MENDEL_ASSIGN_OR_RETURN(engine.notes, Listed(descriptor, cudnn::kEngineNotes, cudnn::kNumericalNote, cudnn::kNoteCount));
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<int> behavior,
-                          Listed(descriptor, cudnn::kEngineBehavior, cudnn::kBehaviorNote, cudnn::kBehaviorCount));
-  engine.compiled_at_run_time = std::count(behavior.begin(), behavior.end(), cudnn::kCompiledAtRunTime) > 0;
+  MENDEL_RETURN_IF_ERROR(
+      descriptor.Get(cudnn::kEngineIndex, cudnn::kInt64, 1, &engine.index).status());
+  MENDEL_ASSIGN_OR_RETURN(engine.notes, Listed(descriptor, cudnn::kEngineNotes,
+                                               cudnn::kNumericalNote, cudnn::kNoteCount));
+  MENDEL_ASSIGN_OR_RETURN(
+      const std::vector<int> behavior,
+      Listed(descriptor, cudnn::kEngineBehavior, cudnn::kBehaviorNote, cudnn::kBehaviorCount));
+  engine.compiled_at_run_time =
+      std::count(behavior.begin(), behavior.end(), cudnn::kCompiledAtRunTime) > 0;
   return engine;
 }
 
-/// What is known of the engine of `config` before a plan is made.
+/// The description of the engine of `config` before a plan is made.
 absl::StatusOr<CudnnEngine> EngineOf(const Cudnn& cudnn, const Descriptor& config) {
   Descriptor descriptor(cudnn, cudnn::kEngine, "an engine");
   MENDEL_RETURN_IF_ERROR(descriptor.status());
@@ -42,11 +47,13 @@ absl::StatusOr<CudnnEngine> EngineOf(const Cudnn& cudnn, const Descriptor& confi
 
 bool Allowed(const CudnnEngine& engine, DType dtype, const CudnnNumerics& numerics) {
   if (engine.compiled_at_run_time) return false;
-  const bool tensor_cores = std::count(engine.notes.begin(), engine.notes.end(), cudnn::kTensorCores) > 0;
+  const bool tensor_cores =
+      std::count(engine.notes.begin(), engine.notes.end(), cudnn::kTensorCores) > 0;
   if (dtype == DType::kF32 && tensor_cores != numerics.tf32) return false;
   return std::none_of(engine.notes.begin(), engine.notes.end(), [&](int note) {
     if (note == cudnn::kDownConverts) return dtype == DType::kF32;
-    if (note == cudnn::kReducedSums || note == cudnn::kVaries) return true;  // never: plans repeat their numbers
+    if (note == cudnn::kReducedSums || note == cudnn::kVaries)
+      return true;  // never: plans repeat their numbers
     return note >= cudnn::kFourier && note < cudnn::kNoteCount - 1 && !numerics.winograd;
   });
 }
@@ -60,8 +67,10 @@ absl::StatusOr<std::string> TextOf(const Descriptor& descriptor, int name) {
   return text.substr(0, text.find('\0'));
 }
 
-absl::StatusOr<EngineQuery> EngineQuery::Make(const Cudnn& cudnn, const CudnnConvolution& convolution,
-                                              const CudnnNumerics& numerics, const std::string& device_json) {
+absl::StatusOr<EngineQuery> EngineQuery::Make(const Cudnn& cudnn,
+                                              const CudnnConvolution& convolution,
+                                              const CudnnNumerics& numerics,
+                                              const std::string& device_json) {
   EngineQuery query(cudnn, convolution.dtype, numerics);
   query.device_ = std::make_shared<Descriptor>(cudnn, cudnn::kDevice, "the device's properties");
   query.device_->Text(cudnn::kDeviceJson, device_json);
@@ -79,12 +88,14 @@ absl::StatusOr<std::vector<Shared>> EngineQuery::Proposals(int mode) const {
   std::vector<Shared> configs;
   std::vector<void*> handles;
   for (int64_t k = 0; k < kMostConfigs; ++k) {
-    configs.push_back(std::make_shared<Descriptor>(cudnn_, cudnn::kEngineConfig, "an engine's configuration"));
+    configs.push_back(
+        std::make_shared<Descriptor>(cudnn_, cudnn::kEngineConfig, "an engine's configuration"));
     MENDEL_RETURN_IF_ERROR(configs.back()->status());
     handles.push_back(configs.back()->handle());
   }
-  MENDEL_ASSIGN_OR_RETURN(const int64_t count,
-                          heuristics.Get(cudnn::kHeuristicResults, cudnn::kDescriptor, kMostConfigs, handles.data()));
+  MENDEL_ASSIGN_OR_RETURN(
+      const int64_t count,
+      heuristics.Get(cudnn::kHeuristicResults, cudnn::kDescriptor, kMostConfigs, handles.data()));
   configs.resize(static_cast<size_t>(std::clamp<int64_t>(count, 0, kMostConfigs)));
   return configs;
 }
@@ -101,7 +112,8 @@ absl::StatusOr<Shared> EngineQuery::ConfigOf(int64_t index) const {
   engine->Int(cudnn::kEngineIndex, index);
   engine->Refer(cudnn::kEngineDevice, {device_});
   MENDEL_RETURN_IF_ERROR(engine->Finalize());
-  const auto config = std::make_shared<Descriptor>(cudnn_, cudnn::kEngineConfig, "an engine's configuration");
+  const auto config =
+      std::make_shared<Descriptor>(cudnn_, cudnn::kEngineConfig, "an engine's configuration");
   config->Refer(cudnn::kConfigEngine, {engine});
   MENDEL_RETURN_IF_ERROR(config->Finalize());
   return config;
@@ -138,7 +150,8 @@ absl::Status EngineQuery::CheckAllowed(const CudnnEngine& engine) const {
 absl::Status EngineQuery::Finish(Descriptor& plan, CudnnEngine& engine) const {
   plan.Refer(cudnn::kPlanDevice, {device_});
   MENDEL_RETURN_IF_ERROR(plan.Finalize());
-  MENDEL_RETURN_IF_ERROR(plan.Get(cudnn::kPlanWorkspace, cudnn::kInt64, 1, &engine.workspace_bytes).status());
+  MENDEL_RETURN_IF_ERROR(
+      plan.Get(cudnn::kPlanWorkspace, cudnn::kInt64, 1, &engine.workspace_bytes).status());
   MENDEL_ASSIGN_OR_RETURN(engine.plan_json, TextOf(plan, cudnn::kPlanJson));
   return absl::OkStatus();
 }

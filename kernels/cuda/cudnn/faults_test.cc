@@ -1,4 +1,4 @@
-// Convolutions by cuDNN where its calls, or the driver's, fail.
+// Tests of convolutions by cuDNN where its calls, or the driver's, fail.
 
 #include <cstdio>
 #include <set>
@@ -11,9 +11,9 @@
 #include "kernels/cuda/backend/executable.h"
 #include "kernels/cuda/cudnn/library.h"
 #include "kernels/cuda/cudnn/library_case.h"
-#include "kernels/cuda/device_case.h"
-#include "kernels/cuda/fake/fake_cudnn.h"
-#include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/testing/device_case.h"
+#include "kernels/cuda/testing/fake/fake_cudnn.h"
+#include "kernels/cuda/testing/fake/fake_driver.h"
 
 namespace mendel::cuda {
 namespace {
@@ -39,8 +39,9 @@ absl::StatusOr<DeviceCase> LoweredNet(const CallLibrary& library) {
   const CallLibrary* const libraries[] = {&library};
   DeviceCase one{"", Net(), {}, {}};
   one.inputs.push_back(FiftyNumbers());
-  MENDEL_ASSIGN_OR_RETURN(one.program,
-                          LowerToDevice(one.graph, {.algorithms = {{2, "cudnn"}, {7, "cudnn-nhwc:2"}}, .libraries = libraries}));
+  MENDEL_ASSIGN_OR_RETURN(
+      one.program, LowerToDevice(one.graph, {.algorithms = {{2, "cudnn"}, {7, "cudnn-nhwc:2"}},
+                                             .libraries = libraries}));
   return one;
 }
 
@@ -50,9 +51,10 @@ TEST(CudnnLibrary, EveryCallMayFail) {
   const auto run = [&]() -> std::string {
     const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
     const auto one = LoweredNet(library);
-    return one.ok() ? FailureOn(driver.table(), &TextImage, *one) : std::string(one.status().message());
+    return one.ok() ? FailureOn(driver.table(), &TextImage, *one)
+                    : std::string(one.status().message());
   };
-  // Where a longer epilogue is answered with an error, kernels compute what it lacks.
+  // Kernels compute the rest where a longer epilogue is answered with an error.
   std::set<std::string> modules;
   int64_t whole_planning = 1;
   for (int64_t call = 0; call <= whole_planning; ++call) {
@@ -72,10 +74,13 @@ TEST(CudnnLibrary, EveryCallMayFail) {
   for (int64_t call = 1; call <= calls; ++call) {
     fake.FailAt(call);
     const std::string failure = run();
-    const bool gives_back = fake.FailedCall() == "BackendDestroyDescriptor" || fake.FailedCall() == "Destroy";
-    // While it plans, an engine that errs is left out, so that those after it are others, or one less.
+    const bool gives_back =
+        fake.FailedCall() == "BackendDestroyDescriptor" || fake.FailedCall() == "Destroy";
+    // An engine that fails during planning is left out, so that later engines are others, or one
+    // less.
     const bool left_out =
-        call <= whole_planning && (failure.empty() || failure.find("has no algorithm 'cudnn-nhwc:2'") != std::string::npos);
+        call <= whole_planning &&
+        (failure.empty() || failure.find("has no algorithm 'cudnn-nhwc:2'") != std::string::npos);
     if (!gives_back && left_out) {
       ++without_an_engine;
     } else {
@@ -92,8 +97,8 @@ TEST(CudnnLibrary, EveryCallMayFail) {
     EXPECT_THAT(failure, HasSubstr(failure.empty() ? "" : "cu" + driver.FailedCall()));
     EXPECT_EQ(fake.Leaks() + driver.Leaks(), "") << call << " " << driver.FailedCall();
   }
-  std::printf("%lld calls of cuDNN and %lld of the driver, each failed once\n", static_cast<long long>(calls),
-              static_cast<long long>(driver_calls));
+  std::printf("%lld calls of cuDNN and %lld of the driver, each failed once\n",
+              static_cast<long long>(calls), static_cast<long long>(driver_calls));
 }
 
 TEST(CudnnLibrary, AnotherVersionDoesNotTakeAPlan) {
@@ -106,8 +111,10 @@ TEST(CudnnLibrary, AnotherVersionDoesNotTakeAPlan) {
   fake.SetVersion(92001);
   const auto loaded = MakeExecutable(driver.table(), one->program, &TextImage);
   EXPECT_EQ(loaded.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("cuDNN 9.20.1 does not make the plan of engine 0 again"));
-  EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("the plan of another version (1003)"));
+  EXPECT_THAT(std::string(loaded.status().message()),
+              HasSubstr("cuDNN 9.20.1 does not make the plan of engine 0 again"));
+  EXPECT_THAT(std::string(loaded.status().message()),
+              HasSubstr("the plan of another version (1003)"));
   EXPECT_EQ(fake.Leaks() + driver.Leaks(), "");
 }
 

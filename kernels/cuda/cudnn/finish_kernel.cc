@@ -16,7 +16,7 @@ constexpr int64_t kThreads = 256;
 
 }  // namespace
 
-ConvolutionMatch FinishedByKernel(ConvolutionMatch match, const StoredForm& form) {
+ConvolutionMatch FinishedByKernel(ConvolutionMatch match, const MemoryFormat& form) {
   MENDEL_CHECK(form.IsOwn() || !match.convolution.residual);
   CudnnConvolution& conv = match.convolution;
   const int64_t count = NumElements(conv.y), channels = conv.y[1];
@@ -24,7 +24,8 @@ ConvolutionMatch FinishedByKernel(ConvolutionMatch match, const StoredForm& form
   const std::string storage(StorageName(conv.dtype)), stored(StoredName(conv.dtype));
   const DType left = form.rounded.value_or(conv.dtype);
   const std::string left_storage(StorageName(left)), left_stored(StoredName(left));
-  const std::string channel = form.channels_last ? Cat("f % ", channels) : Cat("f / ", plane, " % ", channels);
+  const std::string channel =
+      form.channels_last ? Cat("f % ", channels) : Cat("f / ", plane, " % ", channels);
   FusedKernel& kernel = match.group.finish;
   std::string parameters, sum = Cat(left_storage, "::Load(y[f])");
   for (size_t k = 2; k < match.group.operands.size(); ++k) {  // after x and w
@@ -38,12 +39,16 @@ ConvolutionMatch FinishedByKernel(ConvolutionMatch match, const StoredForm& form
   }
   const std::string rest =
       Cat("(", parameters, left_stored,
-          "* __restrict__ y) {\n  using namespace mendel_text;\n  const long long f = ", "static_cast<long long>(blockIdx.x) * ",
-          kThreads, " + static_cast<long long>(threadIdx.x);\n  if (f >= ", count, ") return;\n  const ", RealName(conv.dtype),
-          " sum = ", sum, ";\n  y[f] = ", left_storage, "::Store(", conv.relu ? "Relu(sum)" : "sum", ");\n}\n");
+          "* __restrict__ y) {\n  using namespace mendel_text;\n  const long long f = ",
+          "static_cast<long long>(blockIdx.x) * ", kThreads,
+          " + static_cast<long long>(threadIdx.x);\n  if (f >= ", count, ") return;\n  const ",
+          RealName(conv.dtype), " sum = ", sum, ";\n  y[f] = ", left_storage, "::Store(",
+          conv.relu ? "Relu(sum)" : "sum", ");\n}\n");
   kernel.name = Cat("finish_", Sha256Hex(rest).substr(0, 24));
-  kernel.text = Cat("extern \"C\" __global__ void __launch_bounds__(", kThreads, ") ", kernel.name, rest);
-  kernel.launch = {static_cast<unsigned>((count + kThreads - 1) / kThreads), static_cast<unsigned>(kThreads), 0};
+  kernel.text =
+      Cat("extern \"C\" __global__ void __launch_bounds__(", kThreads, ") ", kernel.name, rest);
+  kernel.launch = {static_cast<unsigned>((count + kThreads - 1) / kThreads),
+                   static_cast<unsigned>(kThreads), 0};
   conv.bias = conv.residual = conv.relu = false;
   match.group.operands.resize(2);
   match.tensors = {kCudnnX, kCudnnW, kCudnnY};

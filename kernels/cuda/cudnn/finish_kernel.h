@@ -6,9 +6,10 @@
 
 namespace mendel::cuda {
 
-/// `match`, in its own form, as a call in `form` without bias, residual and activation, and the kernel that adds and applies them
-/// where the call has left the sums. What is added is read in its own form; there is no residual where `form` is another.
-ConvolutionMatch FinishedByKernel(ConvolutionMatch match, const StoredForm& form);
+/// `match`, in its own form, as a call in `form` without bias, residual and activation, and the
+/// kernel that adds and applies them where the call has left the sums. What is added is read in its
+/// own form; there is no residual where `form` is another.
+ConvolutionMatch FinishedByKernel(ConvolutionMatch match, const MemoryFormat& form);
 
 }  // namespace mendel::cuda
 

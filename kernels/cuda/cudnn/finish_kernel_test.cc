@@ -1,5 +1,5 @@
-// The kernel that finishes a transposed convolution of cuDNN's, compiled for real architectures. What it computes is tested with
-// whole programs (programs_test.cc).
+// The kernel that finishes a transposed convolution of cuDNN's, compiled for real architectures.
+// What it computes is tested with whole programs (programs_test.cc).
 
 #include "kernels/cuda/cudnn/finish_kernel.h"
 
@@ -35,15 +35,18 @@ constexpr char kTransposed[] = R"(%0 = Input() {name = "x", shape = [2, 4, 5, 5]
     %11 = Relu(%10)
     return "y" = %11)";
 
-/// With every epilogue of a transposed convolution of this dtype, in every form that it has: the text of the kernel each.
+/// With every epilogue of a transposed convolution of this dtype, in every form that it has: the
+/// text of the kernel each.
 void AddKernels(DType dtype, std::set<std::string>& texts) {
   std::string body = kTransposed;
-  for (size_t at = body.find("TYPE"); at != std::string::npos; at = body.find("TYPE")) body.replace(at, 4, DTypeName(dtype));
+  for (size_t at = body.find("TYPE"); at != std::string::npos; at = body.find("TYPE"))
+    body.replace(at, 4, DTypeName(dtype));
   const Graph graph = cudnn_case::Parsed(body);
   const std::vector<bool> constant = ConstantExpressions(graph), none(graph.nodes().size(), false);
-  const std::vector<ConvolutionMatch> matches = MatchConvolution({graph, constant, none}, 8, Numerics::kF16);
+  const std::vector<ConvolutionMatch> matches =
+      MatchConvolution({graph, constant, none}, 8, Numerics::kF16);
   ASSERT_EQ(matches.size(), 4u) << "bias, residual and Relu; without Relu; the bias alone; nothing";
-  std::vector<StoredForm> forms = {{}, {.channels_last = true}};
+  std::vector<MemoryFormat> forms = {{}, {.channels_last = true}};
   if (dtype == DType::kF32) {
     for (const DType rounded : {DType::kF16, DType::kBF16}) {
       forms.push_back({.rounded = rounded});
@@ -51,7 +54,7 @@ void AddKernels(DType dtype, std::set<std::string>& texts) {
     }
   }
   for (const ConvolutionMatch& match : matches) {
-    for (const StoredForm& form : forms) {
+    for (const MemoryFormat& form : forms) {
       if (match.convolution.residual && !form.IsOwn()) continue;
       const FusedKernel kernel = FinishedByKernel(match, form).group.finish;
       EXPECT_NE(kernel.text.find(kernel.name), std::string::npos);
@@ -64,7 +67,8 @@ TEST(CudnnFinishKernel, CompilesWithoutADevice) {
   const Compiler* const compiler = FoundCompiler();
   if (compiler == nullptr) return;
   std::set<std::string> texts;
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) ASSERT_NO_FATAL_FAILURE(AddKernels(dtype, texts));
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
+    ASSERT_NO_FATAL_FAILURE(AddKernels(dtype, texts));
   EXPECT_GE(texts.size(), 15u);
   std::string module = PreambleText();
   for (const std::string& text : texts) module += text;
@@ -76,7 +80,8 @@ TEST(CudnnFinishKernel, CompilesWithoutADevice) {
     int most = 0;
     for (const auto& [name, usage] : compiled->entries) most = std::max(most, usage.registers);
     EXPECT_GT(most, 0);
-    std::printf("sm_%d: %zu kernels, at most %d registers a thread\n", architecture, texts.size(), most);
+    std::printf("sm_%d: %zu kernels, at most %d registers a thread\n", architecture, texts.size(),
+                most);
   }
 }
 

@@ -1,4 +1,4 @@
-// Every form of operation graph that Mendel builds, planned by cuDNN itself without a device.
+// Tests of every form of operation graph that Mendel builds, planned by cuDNN without a device.
 
 #include <cstdint>
 #include <cstdio>
@@ -23,12 +23,17 @@ using testing::HasSubstr;
 constexpr int kArchitectures[] = {75, 80, 86, 89, 90, 100, 120};
 
 enum Geometry { kSame, kFourGroups, kDepthwise, kDilated, kStrided, kGeometries };
-constexpr const char* kGeometryNames[] = {"", " of 4 groups", " depthwise", " dilated", " strided with uneven pads"};
+constexpr const char* kGeometryNames[] = {"", " of 4 groups", " depthwise", " dilated",
+                                          " strided with uneven pads"};
 
-/// What follows the sums. A transposed convolution has nothing of it in its graph.
+/// The operations after the sums. A transposed convolution's graph has none of them.
 enum Product { kSums, kBias, kBiasRelu, kResidual, kResidualRelu, kTransposed, kProducts };
-constexpr const char* kProductNames[] = {
-    "", " + bias", " + bias, relu", " + residual + bias", " + residual + bias, relu", ", transposed"};
+constexpr const char* kProductNames[] = {"",
+                                         " + bias",
+                                         " + bias, relu",
+                                         " + residual + bias",
+                                         " + residual + bias, relu",
+                                         ", transposed"};
 
 struct GraphForm {
   DType dtype;
@@ -37,9 +42,9 @@ struct GraphForm {
   Product product;
   Geometry geometry;
 
-  std::string Told() const {
-    return Cat(DTypeName(dtype), channels_last ? " channels last " : " channels first ", dimensions, "-D", kGeometryNames[geometry],
-               kProductNames[product]);
+  std::string Description() const {
+    return Cat(DTypeName(dtype), channels_last ? " channels last " : " channels first ", dimensions,
+               "-D", kGeometryNames[geometry], kProductNames[product]);
   }
 };
 
@@ -70,7 +75,8 @@ CudnnConvolution ConvolutionOf(const GraphForm& form) {
   return conv;
 }
 
-/// cuDNN 9.19 has strict f32 everywhere, no TF32 and little of 16 bits before sm_80, and little TF32 for groups.
+/// cuDNN 9.19 has strict f32 everywhere, no TF32 and little of 16 bits before sm_80, and little
+/// TF32 for groups.
 bool MayLackEngines(const GraphForm& form, bool tf32, int architecture) {
   if (architecture < 80) return tf32 || form.dtype != DType::kF32;
   return tf32 && (form.geometry == kFourGroups || form.geometry == kDepthwise);
@@ -82,7 +88,8 @@ std::vector<GraphForm> DrawnForms(Rng& rng) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     for (const bool last : {false, true}) {
       for (int product = 0; product < kProducts; ++product) {
-        forms.push_back({dtype, last, static_cast<size_t>(rng.Between(1, 3)), static_cast<Product>(product),
+        forms.push_back({dtype, last, static_cast<size_t>(rng.Between(1, 3)),
+                         static_cast<Product>(product),
                          static_cast<Geometry>(rng.Between(0, kGeometries - 1))});
       }
     }
@@ -101,17 +108,20 @@ TEST(CudnnForms, EveryFormIsPlannedWithoutADevice) {
     for (const GraphForm& form : DrawnForms(rng)) {
       const int architecture = kArchitectures[rng.Between(0, std::ssize(kArchitectures) - 1)];
       const bool tf32 = form.dtype == DType::kF32 && rng.Flip(0.3);
-      const auto engines = PlanConvolution(*cudnn, ConvolutionOf(form), {.tf32 = tf32, .winograd = !tf32},
-                                           DevicePropertiesJson(*GpuOf(architecture)), {});
-      const std::string told = Cat("seed ", seed, ": ", form.Told(), tf32 ? " TF32" : "", " on sm_", architecture);
+      const auto engines =
+          PlanConvolution(*cudnn, ConvolutionOf(form), {.tf32 = tf32, .winograd = !tf32},
+                          DevicePropertiesJson(*GpuOf(architecture)), {});
+      const std::string description = Cat("seed ", seed, ": ", form.Description(),
+                                          tf32 ? " TF32" : "", " on sm_", architecture);
       if (!engines.ok() || engines->empty()) {
-        EXPECT_TRUE(engines.ok() || absl::IsUnimplemented(engines.status())) << told << " " << engines.status();
-        EXPECT_TRUE(MayLackEngines(form, tf32, architecture)) << told;
+        EXPECT_TRUE(engines.ok() || absl::IsUnimplemented(engines.status()))
+            << description << " " << engines.status();
+        EXPECT_TRUE(MayLackEngines(form, tf32, architecture)) << description;
         ++lacking;
         continue;
       }
-      EXPECT_THAT((*engines)[0].plan_json, HasSubstr("engineId")) << told;
-      EXPECT_GE((*engines)[0].workspace_bytes, 0) << told;
+      EXPECT_THAT((*engines)[0].plan_json, HasSubstr("engineId")) << description;
+      EXPECT_GE((*engines)[0].workspace_bytes, 0) << description;
       ++planned;
     }
   }

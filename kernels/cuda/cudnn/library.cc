@@ -15,19 +15,24 @@ namespace {
 constexpr std::string_view kOf = " nodes by ";
 
 std::string KeyOf(const CudnnConvolution& conv, const CudnnNumerics& numerics, size_t count) {
-  std::string key = Cat(count, " ", numerics.tf32, numerics.winograd, " ", DTypeName(conv.dtype), conv.channels_last,
-                        conv.transposed, conv.bias, conv.residual, conv.relu);
-  for (const Ints* values : {&conv.x, &conv.w, &conv.y, &conv.strides, &conv.dilations, &conv.pads_begin, &conv.pads_end}) {
+  std::string key = Cat(count, " ", numerics.tf32, numerics.winograd, " ", DTypeName(conv.dtype),
+                        conv.channels_last, conv.transposed, conv.bias, conv.residual, conv.relu);
+  for (const Ints* values : {&conv.x, &conv.w, &conv.y, &conv.strides, &conv.dilations,
+                             &conv.pads_begin, &conv.pads_end}) {
     for (const int64_t value : *values) key += Cat(" ", value);
     key += ";";
   }
   return key;
 }
 
-/// Of a transposed convolution, whose epilogue no compiled engine has: a kernel of ours does all of the longest one. In another
-/// form than their own, residuals are left to the kernels that read each operand as it lies.
-std::vector<ConvolutionMatch> FinishedMatches(std::vector<ConvolutionMatch> matches, const StoredForm& form) {
-  if (!form.IsOwn()) std::erase_if(matches, [](const ConvolutionMatch& match) { return match.convolution.residual; });
+/// A native kernel computes the epilogue of a transposed convolution, which no compiled engine has:
+/// all of the longest one. In another form than their own, residuals are left to the kernels that
+/// read each operand as it lies.
+std::vector<ConvolutionMatch> FinishedMatches(std::vector<ConvolutionMatch> matches,
+                                              const MemoryFormat& form) {
+  if (!form.IsOwn())
+    std::erase_if(matches,
+                  [](const ConvolutionMatch& match) { return match.convolution.residual; });
   if (matches.empty()) return {};
   if (matches[0].convolution.bias) return {FinishedByKernel(std::move(matches[0]), form)};
   if (!form.IsOwn()) SetForm(matches[0], form);
@@ -40,7 +45,7 @@ std::vector<ConvolutionMatch> FinishedMatches(std::vector<ConvolutionMatch> matc
 struct CudnnLibrary::Kind {
   std::string_view name;
   Numerics technique;
-  StoredForm form;
+  MemoryFormat form;
 
   bool is_strict() const { return technique == Numerics::kStrict; }
   bool is_tf32() const { return technique == Numerics::kTf32; }
@@ -66,7 +71,7 @@ const CudnnLibrary::Kind* CudnnLibrary::KindOf(std::string_view algorithm, Numer
   return nullptr;
 }
 
-StoredForm CudnnLibrary::FormRead(std::string_view algorithm) const {
+MemoryFormat CudnnLibrary::FormRead(std::string_view algorithm) const {
   const std::string_view name = algorithm.substr(0, algorithm.find(':'));
   for (const Kind& kind : Kinds()) {
     if (kind.name == name) return kind.form;
@@ -80,115 +85,145 @@ CudnnNumerics CudnnLibrary::NumbersOf(const Kind& kind, Numerics numerics) {
 
 std::string CudnnLibrary::Version() const { return Cat("cuDNN ", cudnn_.VersionText()); }
 
-std::string CudnnLibrary::Identity() const { return Cat(Version(), ", workspace ", workspace_bytes_ >> 20, " MiB"); }
+std::string CudnnLibrary::Identity() const {
+  return Cat(Version(), ", workspace ", workspace_bytes_ >> 20, " MiB");
+}
 
-std::vector<std::string> CudnnLibrary::Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const {
+std::vector<std::string> CudnnLibrary::Algorithms(const GroupingScope& scope, int32_t node,
+                                                  Numerics numerics) const {
   std::vector<std::string> names;
   for (const Kind& kind : Kinds()) {
     if (!Allows(numerics, kind.technique)) continue;
     const auto planned = Plan(scope, node, kind, numerics, offered_);
     if (!planned.ok()) continue;
-    for (size_t rank = 0; rank < planned->engines.size(); ++rank) names.push_back(RankedName(kind.name, rank));
+    for (size_t rank = 0; rank < planned->engines.size(); ++rank)
+      names.push_back(RankedName(kind.name, rank));
   }
   return names;
 }
 
-absl::StatusOr<LibraryGroup> CudnnLibrary::Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+absl::StatusOr<LibraryGroup> CudnnLibrary::Group(const GroupingScope& scope, int32_t node,
+                                                 const std::string& algorithm,
                                                  Numerics numerics) const {
   const Node& it = scope.graph.node(node);
-  const std::string told = Cat("node '", it.name, "' (", it.op->name, " ", node, ")");
+  const std::string description = Cat("node '", it.name, "' (", it.op->name, " ", node, ")");
   const Kind* kind = KindOf(algorithm, numerics);
   const int rank = RankOf(algorithm);
   const auto wanted = static_cast<size_t>(std::max(rank, 0)) + 1;
   auto planned = kind == nullptr
                      ? Planned{}
-                     : Plan(scope, node, *kind, numerics, std::clamp(wanted, std::min(offered_, kMostOffered), kMostOffered));
-  // Beyond what the heuristics list there is what a search of every engine has found.
+                     : Plan(scope, node, *kind, numerics,
+                            std::clamp(wanted, std::min(offered_, kMostOffered), kMostOffered));
+  // Engines beyond the heuristics' list come from a search of every engine.
   if (planned.ok() && wanted > planned->engines.size() && !planned->engines.empty()) {
     planned = Plan(scope, node, *kind, numerics, kEveryEngine);
   }
-  if (!planned.ok()) return Annotate(planned.status(), Cat(told, ", algorithm '", algorithm, "'"));
+  if (!planned.ok())
+    return Annotate(planned.status(), Cat(description, ", algorithm '", algorithm, "'"));
   if (rank < 0 || static_cast<size_t>(rank) >= planned->engines.size()) {
-    return InvalidInput(told, " has no algorithm '", algorithm, "' here: ", Identity(), ", numerics ", NumericsName(numerics),
-                        ", has ", planned->engines.size(), " for it");
+    return InvalidInput(description, " has no algorithm '", algorithm, "' here: ", Identity(),
+                        ", numerics ", NumericsName(numerics), ", has ", planned->engines.size(),
+                        " for it");
   }
-  return Called(*kind, std::move(planned->match), std::move(planned->engines[static_cast<size_t>(rank)]));
+  return Called(*kind, std::move(planned->match),
+                std::move(planned->engines[static_cast<size_t>(rank)]));
 }
 
-LibraryGroup CudnnLibrary::Called(const Kind& kind, ConvolutionMatch match, CudnnEngine engine) const {
+LibraryGroup CudnnLibrary::Called(const Kind& kind, ConvolutionMatch match,
+                                  CudnnEngine engine) const {
   LibraryGroup group = std::move(match.group);
   if (const auto json = EngineJsonOf(engine.plan_json)) {
-    group.engine = StoredEngine{.library = Version(), .device = "", .text = Cat(group.nodes.size(), kOf, *json)};
+    group.engine = StoredEngine{
+        .library = Version(), .device = "", .text = Cat(group.nodes.size(), kOf, *json)};
   }
-  group.call = MakeConvolutionCall(cudnn_, kind.name, std::move(engine), std::move(match.tensors), device_json_);
+  group.call = MakeConvolutionCall(cudnn_, kind.name, std::move(engine), std::move(match.tensors),
+                                   device_json_);
   return group;
 }
 
-absl::StatusOr<LibraryGroup> CudnnLibrary::GroupAgain(const GroupingScope& scope, int32_t node, const std::string& algorithm,
-                                                      Numerics numerics, const StoredEngine& engine) const {
+absl::StatusOr<LibraryGroup> CudnnLibrary::GroupAgain(const GroupingScope& scope, int32_t node,
+                                                      const std::string& algorithm,
+                                                      Numerics numerics,
+                                                      const StoredEngine& engine) const {
   const Node& it = scope.graph.node(node);
-  const std::string told = Cat("node '", it.name, "' (", it.op->name, " ", node, "), algorithm '", algorithm, "'");
+  const std::string description =
+      Cat("node '", it.name, "' (", it.op->name, " ", node, "), algorithm '", algorithm, "'");
   if (engine.library != Version()) {
-    return InvalidInput(told, ": the plan's engine is of '", engine.library, "', and this is '", Version(),
+    return InvalidInput(description, ": the plan's engine is of '", engine.library,
+                        "', and this is '", Version(),
                         "'; optimize the model here, or run with --retune");
   }
   const Kind* kind = KindOf(algorithm, numerics);
   const size_t at = engine.text.find(kOf);
   size_t count = 0;
-  const bool is_text = at != std::string::npos && absl::SimpleAtoi(engine.text.substr(0, at), &count);
+  const bool is_text =
+      at != std::string::npos && absl::SimpleAtoi(engine.text.substr(0, at), &count);
   std::vector<ConvolutionMatch> matches;
   if (kind != nullptr && is_text) matches = MatchesOf(scope, node, *kind, numerics);
-  const auto match =
-      std::find_if(matches.begin(), matches.end(), [&](const ConvolutionMatch& one) { return one.group.nodes.size() == count; });
-  if (match == matches.end()) return InvalidInput(told, ": the plan's engine is damaged, or of another graph or numerics class");
-  auto planned = PlanConvolutionAgain(cudnn_, match->convolution, NumbersOf(*kind, numerics), device_json_,
-                                      {.engines = 1, .workspace_bytes = workspace_bytes_}, engine.text.substr(at + kOf.size()));
-  if (absl::IsResourceExhausted(planned.status())) return Annotate(planned.status(), told);
+  const auto match = std::find_if(matches.begin(), matches.end(), [&](const ConvolutionMatch& one) {
+    return one.group.nodes.size() == count;
+  });
+  if (match == matches.end())
+    return InvalidInput(description,
+                        ": the plan's engine is damaged, or of another graph or numerics class");
+  auto planned = PlanConvolutionAgain(
+      cudnn_, match->convolution, NumbersOf(*kind, numerics), device_json_,
+      {.engines = 1, .workspace_bytes = workspace_bytes_}, engine.text.substr(at + kOf.size()));
+  if (absl::IsResourceExhausted(planned.status())) return Annotate(planned.status(), description);
   if (!planned.ok())
-    return InvalidInput(told, ": the plan's engine is not to be had of ", Identity(), ": ",
+    return InvalidInput(description, ": the plan's engine is not to be had of ", Identity(), ": ",
                         std::string(planned.status().message()));
   return Called(*kind, std::move(*match), *std::move(planned));
 }
 
-std::vector<ConvolutionMatch> CudnnLibrary::MatchesOf(const GroupingScope& scope, int32_t node, const Kind& kind,
-                                                      Numerics numerics) {
+std::vector<ConvolutionMatch> CudnnLibrary::MatchesOf(const GroupingScope& scope, int32_t node,
+                                                      const Kind& kind, Numerics numerics) {
   std::vector<ConvolutionMatch> matches = MatchConvolution(scope, node, numerics);
-  if (matches.empty() || (!kind.is_strict() && matches[0].convolution.dtype != DType::kF32)) return {};
+  if (matches.empty() || (!kind.is_strict() && matches[0].convolution.dtype != DType::kF32))
+    return {};
   const bool transposed = matches[0].convolution.transposed;
   if (kind.form.IsOwn() && !transposed) return matches;
-  const bool has_constant_weights = scope.constant[static_cast<size_t>(scope.graph.node(node).inputs[1].node)];
+  const bool has_constant_weights =
+      scope.constant[static_cast<size_t>(scope.graph.node(node).inputs[1].node)];
   if (kind.form.channels_last && !has_constant_weights) return {};
   if (kind.form.rounded.has_value()) {
-    std::erase_if(matches, [&](const ConvolutionMatch& match) { return AddsBeyond(scope.graph, match, *kind.form.rounded); });
+    std::erase_if(matches, [&](const ConvolutionMatch& match) {
+      return AddsBeyond(scope.graph, match, *kind.form.rounded);
+    });
   }
   if (transposed) return FinishedMatches(std::move(matches), kind.form);
   for (ConvolutionMatch& match : matches) SetForm(match, kind.form);
   return matches;
 }
 
-std::vector<std::string> CudnnLibrary::FormNames(const GroupingScope& scope, int32_t node, Numerics numerics) {
+std::vector<std::string> CudnnLibrary::FormNames(const GroupingScope& scope, int32_t node,
+                                                 Numerics numerics) {
   std::vector<std::string> names;
   for (const Kind& kind : Kinds()) {
-    if (Allows(numerics, kind.technique) && !MatchesOf(scope, node, kind, numerics).empty()) names.emplace_back(kind.name);
+    if (Allows(numerics, kind.technique) && !MatchesOf(scope, node, kind, numerics).empty())
+      names.emplace_back(kind.name);
   }
   return names;
 }
 
-absl::StatusOr<LibraryGroup> CudnnLibrary::FormOf(const GroupingScope& scope, int32_t node, const std::string& algorithm,
-                                                  Numerics numerics) {
+absl::StatusOr<LibraryGroup> CudnnLibrary::FormOf(const GroupingScope& scope, int32_t node,
+                                                  const std::string& algorithm, Numerics numerics) {
   const Kind* kind = KindOf(algorithm, numerics);
   std::vector<ConvolutionMatch> matches;
   if (kind != nullptr && RankOf(algorithm) >= 0) matches = MatchesOf(scope, node, *kind, numerics);
-  if (matches.empty()) return InvalidInput("cuDNN has no form '", algorithm, "' for it, numerics ", NumericsName(numerics));
+  if (matches.empty())
+    return InvalidInput("cuDNN has no form '", algorithm, "' for it, numerics ",
+                        NumericsName(numerics));
   return std::move(matches.front().group);
 }
 
-absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& scope, int32_t node, const Kind& kind,
-                                                         Numerics numerics, size_t count) const {
+absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& scope, int32_t node,
+                                                         const Kind& kind, Numerics numerics,
+                                                         size_t count) const {
   std::vector<ConvolutionMatch> matches = MatchesOf(scope, node, kind, numerics);
   const CudnnNumerics allowed = NumbersOf(kind, numerics);
   for (ConvolutionMatch& match : matches) {
-    // How much of the epilogue is taken along does not depend on how many engines are asked for.
+    // The epilogue's length does not depend on the number of engines that are requested.
     auto engines = EnginesOf(match.convolution, allowed, std::min(count, kMostOffered));
     const bool shorter = &match != &matches.back() && !absl::IsResourceExhausted(engines.status());
     if (!engines.ok() && shorter) continue;
@@ -202,13 +237,15 @@ absl::StatusOr<CudnnLibrary::Planned> CudnnLibrary::Plan(const GroupingScope& sc
   return Planned{};
 }
 
-absl::StatusOr<CudnnLibrary::Engines> CudnnLibrary::EnginesOf(const CudnnConvolution& convolution, const CudnnNumerics& numerics,
+absl::StatusOr<CudnnLibrary::Engines> CudnnLibrary::EnginesOf(const CudnnConvolution& convolution,
+                                                              const CudnnNumerics& numerics,
                                                               size_t count) const {
   const std::string key = KeyOf(convolution, numerics, count);
   const std::lock_guard lock(mutex_);
   if (const auto known = planned_.find(key); known != planned_.end()) return known->second;
-  auto engines = PlanConvolution(cudnn_, convolution, numerics, device_json_,
-                                 {.engines = count, .workspace_bytes = workspace_bytes_, .exhaustive = count > kMostOffered});
+  auto engines = PlanConvolution(
+      cudnn_, convolution, numerics, device_json_,
+      {.engines = count, .workspace_bytes = workspace_bytes_, .exhaustive = count > kMostOffered});
   if (absl::IsUnimplemented(engines.status())) engines = Engines();
   MENDEL_RETURN_IF_ERROR(engines.status());
   return planned_[key] = *std::move(engines);

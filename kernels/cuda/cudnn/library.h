@@ -1,4 +1,4 @@
-// cuDNN's engines as algorithms of convolutions.
+// The cuDNN library offers cuDNN's engines as algorithms of convolutions.
 #ifndef MENDEL_KERNELS_CUDA_CUDNN_LIBRARY_H_
 #define MENDEL_KERNELS_CUDA_CUDNN_LIBRARY_H_
 
@@ -19,44 +19,60 @@
 
 namespace mendel::cuda {
 
-/// "cudnn" is the engine that cuDNN's heuristics rank first for a convolution with its epilogue, "cudnn:1" the second, and so on,
-/// among those that the numerics class allows: for f32 no tensor cores nor, under `strict`, Winograd and Fourier transforms; under
-/// `strict` no epilogue of cuDNN's has Relu (match.h). "cudnn-tf32", "cudnn-tf32:1" and so on are the engines that multiply f32 as
-/// TF32, where the class allows that; none of them transforms its operands, since what it rounded would be others. "cudnn-nhwc",
-/// "cudnn-tf32-nhwc" and so on are planned for values with the channels last (StoredForm), for convolutions whose weights are
-/// constant.
+/// "cudnn" is the engine that cuDNN's heuristics rank first for a convolution with its epilogue,
+/// "cudnn:1" the second, and so on. The numerics class must allow it: f32 uses no tensor cores and,
+/// under `strict`, no Winograd and Fourier transforms. Under `strict`, no epilogue of cuDNN's has
+/// Relu (match.h). "cudnn-tf32", "cudnn-tf32:1" and so on multiply f32 as TF32, where the class
+/// allows that. None of them transforms its operands, since it would round other numbers.
+/// "cudnn-nhwc", "cudnn-tf32-nhwc" and so on are planned for values with the channels last
+/// (MemoryFormat), for convolutions whose weights are constant.
 ///
-/// Under `f16` and `bf16` convolutions of f32 have "cudnn-f16", "cudnn-f16-nhwc" or those of bf16 besides: all that such a call
-/// reads and what it yields is rounded to the format, since cuDNN has compiled engines for one dtype of all tensors only; sums are
-/// f32, and no engine transforms its operands. A transposed convolution's epilogue is a kernel of ours (finish_kernel.h).
+/// Under `f16` and `bf16`, convolutions of f32 also have "cudnn-f16", "cudnn-f16-nhwc" or those of
+/// bf16. Such a call reads and yields rounded values only, since cuDNN's compiled engines have one
+/// dtype of all tensors. Sums are f32, and no engine transforms its operands. A native kernel
+/// computes a transposed convolution's epilogue (finish_kernel.h).
 ///
-/// What a name stands for depends on the version of cuDNN, the device and the limits, which Identity tells. Where no engine has the
-/// whole epilogue, or cuDNN answers with an error other than for memory, a shorter one is taken.
+/// The engine of a name depends on the version of cuDNN, the device and the limits, which Identity
+/// reports. A shorter epilogue is taken where no engine has the whole one, or cuDNN returns an
+/// error other than for memory.
 class CudnnLibrary final : public CallLibrary {
  public:
-  /// Plans for the device with these properties (convolution.h), with so much workspace a call. `cudnn` outlives this and its
-  /// calls. `offered`: algorithms of a node and kind ("cudnn", "cudnn-nhwc"), at most kMostOffered, or kEveryEngine: those that
-  /// cuDNN's heuristics list come first, then all others that cuDNN has.
-  CudnnLibrary(const Cudnn& cudnn, std::string device_json, int64_t workspace_bytes, size_t offered = kOffered)
-      : cudnn_(cudnn), device_json_(std::move(device_json)), workspace_bytes_(workspace_bytes), offered_(offered) {}
+  /// Plans for the device with these properties (convolution.h), with so much workspace a call.
+  /// `cudnn` outlives this and its calls. `offered`: algorithms of a node and kind ("cudnn",
+  /// "cudnn-nhwc"), at most kMostOffered, or kEveryEngine: those that cuDNN's heuristics list come
+  /// first, then all others that cuDNN has.
+  CudnnLibrary(const Cudnn& cudnn, std::string device_json, int64_t workspace_bytes,
+               size_t offered = kOffered)
+      : cudnn_(cudnn),
+        device_json_(std::move(device_json)),
+        workspace_bytes_(workspace_bytes),
+        offered_(offered) {}
 
   std::string_view name() const override { return "cudnn"; }
   std::string Identity() const override;
-  bool Multiplies(Numerics numerics) const override { return OperandRounding(numerics) > 0 && numerics != Numerics::kHigh; }
-  StoredForm FormRead(std::string_view algorithm) const override;
-  std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
-  absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+  bool Multiplies(Numerics numerics) const override {
+    return OperandRounding(numerics) > 0 && numerics != Numerics::kHigh;
+  }
+  MemoryFormat FormRead(std::string_view algorithm) const override;
+  std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node,
+                                      Numerics numerics) const override;
+  absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node,
+                                     const std::string& algorithm,
                                      Numerics numerics) const override;
-  /// An engine is of a version of cuDNN; what is stored of it are its number, its knobs (engine_json.h) and how many nodes the call
-  /// takes along. Graph, device and limits are those that are here, and it must be one that `numerics` allows.
-  absl::StatusOr<LibraryGroup> GroupAgain(const GroupingScope& scope, int32_t node, const std::string& algorithm, Numerics numerics,
+  /// A stored engine belongs to one version of cuDNN. It consists of its number, its knobs
+  /// (engine_json.h) and the number of nodes that the call computes. Graph, device and limits are
+  /// the present ones. `numerics` must allow it.
+  absl::StatusOr<LibraryGroup> GroupAgain(const GroupingScope& scope, int32_t node,
+                                          const std::string& algorithm, Numerics numerics,
                                           const StoredEngine& engine) const override;
 
-  /// What needs no cuDNN: names of the kinds whose form the node has, and what a call of such a name takes along at most. Whether
-  /// there is an engine is another question. InvalidArgument for a name that is none of them.
-  static std::vector<std::string> FormNames(const GroupingScope& scope, int32_t node, Numerics numerics);
-  static absl::StatusOr<LibraryGroup> FormOf(const GroupingScope& scope, int32_t node, const std::string& algorithm,
-                                             Numerics numerics);
+  /// These two need no cuDNN: the names of the kinds whose form the node has, and the group that a
+  /// call of such a name computes at most. An engine need not exist. InvalidArgument for a name
+  /// that is none of them.
+  static std::vector<std::string> FormNames(const GroupingScope& scope, int32_t node,
+                                            Numerics numerics);
+  static absl::StatusOr<LibraryGroup> FormOf(const GroupingScope& scope, int32_t node,
+                                             const std::string& algorithm, Numerics numerics);
 
  private:
   using Engines = std::vector<CudnnEngine>;
@@ -66,23 +82,26 @@ class CudnnLibrary final : public CallLibrary {
   };
   struct Kind;
   static std::span<const Kind> Kinds();
-  /// Null where `numerics` does not allow it, or there is none of this name.
+  /// Null where `numerics` does not allow the kind, or where no kind has this name.
   static const Kind* KindOf(std::string_view algorithm, Numerics numerics);
-  /// With `count` engines, or as many as there are.
-  absl::StatusOr<Planned> Plan(const GroupingScope& scope, int32_t node, const Kind& kind, Numerics numerics, size_t count) const;
+  /// The node's match with `count` engines, or as many as there are.
+  absl::StatusOr<Planned> Plan(const GroupingScope& scope, int32_t node, const Kind& kind,
+                               Numerics numerics, size_t count) const;
   static CudnnNumerics NumbersOf(const Kind& kind, Numerics numerics);
   std::string Version() const;
   LibraryGroup Called(const Kind& kind, ConvolutionMatch match, CudnnEngine engine) const;
-  /// As algorithms of the kind compute it; empty where none does.
-  static std::vector<ConvolutionMatch> MatchesOf(const GroupingScope& scope, int32_t node, const Kind& kind, Numerics numerics);
-  absl::StatusOr<Engines> EnginesOf(const CudnnConvolution& convolution, const CudnnNumerics& numerics, size_t count) const;
+  /// The node's matches as algorithms of the kind compute them; empty where none does.
+  static std::vector<ConvolutionMatch> MatchesOf(const GroupingScope& scope, int32_t node,
+                                                 const Kind& kind, Numerics numerics);
+  absl::StatusOr<Engines> EnginesOf(const CudnnConvolution& convolution,
+                                    const CudnnNumerics& numerics, size_t count) const;
 
   const Cudnn& cudnn_;
   const std::string device_json_;
   const int64_t workspace_bytes_;
   const size_t offered_;
   mutable std::mutex mutex_;
-  // By convolution, numbers and count: a search asks for the same ones again and again.
+  // Engines by convolution, numbers and count: a search requests the same ones again and again.
   mutable std::map<std::string, Engines> planned_;
 };
 

@@ -1,4 +1,4 @@
-// What tests of convolutions by cuDNN and its fake have in common.
+// Shared parts of the tests of convolutions by cuDNN and its fake.
 #ifndef MENDEL_KERNELS_CUDA_CUDNN_LIBRARY_CASE_H_
 #define MENDEL_KERNELS_CUDA_CUDNN_LIBRARY_CASE_H_
 

@@ -11,7 +11,8 @@ namespace mendel::cuda {
 namespace {
 
 bool HasElements(const Graph& graph, const Node& node) {
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return NumElements(graph.type(input)) > 0; }) &&
+  return std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueId input) { return NumElements(graph.type(input)) > 0; }) &&
          NumElements(node.outputs[0]) > 0;
 }
 
@@ -25,8 +26,10 @@ std::optional<CudnnConvolution> GeometryOf(const Graph& graph, const Node& node)
   conv.x = graph.type(node.inputs[0]).shape;
   conv.w = graph.type(node.inputs[1]).shape;
   conv.y = node.outputs[0].shape;
-  const bool known = conv.dtype == DType::kF32 || conv.dtype == DType::kF16 || conv.dtype == DType::kBF16;
-  if (!known || conv.x.size() < 3 || conv.x.size() > 5 || !HasElements(graph, node)) return std::nullopt;
+  const bool known =
+      conv.dtype == DType::kF32 || conv.dtype == DType::kF16 || conv.dtype == DType::kBF16;
+  if (!known || conv.x.size() < 3 || conv.x.size() > 5 || !HasElements(graph, node))
+    return std::nullopt;
   conv.strides = node.attrs.IntList("strides");
   conv.dilations = node.attrs.IntList("dilations");
   const Ints& pads = node.attrs.IntList("pads");
@@ -34,7 +37,8 @@ std::optional<CudnnConvolution> GeometryOf(const Graph& graph, const Node& node)
   for (size_t d = 0; d < spatial; ++d) {
     int64_t end = pads[spatial + d];
     if (transposed) {
-      // Less than a stride of output padding is rounded away by the convolution that this one is the transpose of.
+      // Less than a stride of output padding is rounded away by the convolution that this one is
+      // the transpose of.
       const int64_t extra = node.attrs.IntList("output_padding")[d];
       end -= extra - extra % conv.strides[d];
     }
@@ -45,7 +49,7 @@ std::optional<CudnnConvolution> GeometryOf(const Graph& graph, const Node& node)
   return conv;
 }
 
-/// What is known of a convolution and its epilogue so far.
+/// A convolution and the part of its epilogue that is found so far.
 struct Chain {
   CudnnConvolution convolution;
   ValueId x, w, result;
@@ -64,7 +68,7 @@ bool IsPerChannel(const Shape& shape, const Shape& y) {
   return true;
 }
 
-/// The next node taken along; false where the epilogue ends.
+/// Takes the next node along; false where the epilogue ends.
 bool Extend(const GroupingScope& scope, Numerics numerics, Chain& chain) {
   const int32_t user = scope.OnlyUser(chain.result.node);
   if (user < 0 || !scope.IsFree(user) || chain.convolution.relu) return false;
@@ -76,7 +80,8 @@ bool Extend(const GroupingScope& scope, Numerics numerics, Chain& chain) {
     const Shape& shape = scope.graph.type(other).shape;
     const bool is_last = scope.IsThereBefore(other, chain.result.node);
     const bool as_bias = !chain.bias.has_value() && IsPerChannel(shape, chain.convolution.y);
-    if (!is_last || (!as_bias && (chain.residual.has_value() || shape != chain.convolution.y))) return false;
+    if (!is_last || (!as_bias && (chain.residual.has_value() || shape != chain.convolution.y)))
+      return false;
     (as_bias ? chain.bias : chain.residual) = other;
   } else {
     return false;
@@ -87,7 +92,8 @@ bool Extend(const GroupingScope& scope, Numerics numerics, Chain& chain) {
 }
 
 Tensor Zeros(DType dtype, int64_t count) {
-  return Tensor::FromDoubles({dtype, {count}}, std::vector<double>(static_cast<size_t>(count), 0.0));
+  return Tensor::FromDoubles({dtype, {count}},
+                             std::vector<double>(static_cast<size_t>(count), 0.0));
 }
 
 ConvolutionMatch Finished(const Chain& chain) {
@@ -100,7 +106,8 @@ ConvolutionMatch Finished(const Chain& chain) {
   add({chain.x, {}, dtype}, kCudnnX);
   add({chain.w, {}, dtype}, kCudnnW);
   match.convolution.residual = chain.residual.has_value();
-  match.convolution.bias = chain.bias.has_value() || match.convolution.residual || match.convolution.relu;
+  match.convolution.bias =
+      chain.bias.has_value() || match.convolution.residual || match.convolution.relu;
   if (chain.bias.has_value()) {
     add({*chain.bias, {}, dtype}, kCudnnBias);
   } else if (match.convolution.bias) {
@@ -122,25 +129,33 @@ bool AddsBeyond(const Graph& graph, const ConvolutionMatch& match, DType format)
   return false;
 }
 
-void SetForm(ConvolutionMatch& match, const StoredForm& form) {
+void SetForm(ConvolutionMatch& match, const MemoryFormat& form) {
   match.convolution.channels_last = form.channels_last;
   match.convolution.dtype = form.rounded.value_or(match.convolution.dtype);
   match.group.result_form = form;
   for (size_t k = 0; k < match.group.operands.size(); ++k) {
     KernelOperand& operand = match.group.operands[k];
     const bool is_bias = match.tensors[k] == kCudnnBias;
-    match.group.forms.push_back({.channels_last = form.channels_last && !is_bias, .rounded = form.rounded});
+    match.group.forms.push_back(
+        {.channels_last = form.channels_last && !is_bias, .rounded = form.rounded});
     operand.dtype = match.convolution.dtype;
     if (operand.value.node < 0) operand.table = Zeros(operand.dtype, match.convolution.y[1]);
   }
 }
 
-std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32_t node, Numerics numerics) {
+std::vector<ConvolutionMatch> MatchConvolution(const GroupingScope& scope, int32_t node,
+                                               Numerics numerics) {
   if (!scope.IsFree(node)) return {};
   const Node& it = scope.graph.node(node);
   std::optional<CudnnConvolution> convolution = GeometryOf(scope.graph, it);
   if (!convolution.has_value()) return {};
-  Chain chain{*std::move(convolution), it.inputs[0], it.inputs[1], {node, 0}, std::nullopt, std::nullopt, {node}};
+  Chain chain{*std::move(convolution),
+              it.inputs[0],
+              it.inputs[1],
+              {node, 0},
+              std::nullopt,
+              std::nullopt,
+              {node}};
   if (it.inputs.size() > 2) chain.bias = it.inputs[2];
   std::vector<ConvolutionMatch> matches = {Finished(chain)};
   while (Extend(scope, numerics, chain)) matches.push_back(Finished(chain));

@@ -12,7 +12,8 @@ constexpr int64_t kAlignment = 16;
 constexpr int64_t kFirstVirtual = 100;  // ids of what is never stored
 
 int DataType(DType dtype) {
-  return dtype == DType::kF16 ? cudnn::kFloat16 : (dtype == DType::kBF16 ? cudnn::kBFloat16 : cudnn::kFloat32);
+  return dtype == DType::kF16 ? cudnn::kFloat16
+                              : (dtype == DType::kBF16 ? cudnn::kBFloat16 : cudnn::kFloat32);
 }
 
 class GraphMaker {
@@ -35,7 +36,9 @@ class GraphMaker {
   }
 
  private:
-  Shared New(cudnn::Type type, const char* what) const { return std::make_shared<Descriptor>(cudnn_, type, what); }
+  Shared New(cudnn::Type type, const char* what) const {
+    return std::make_shared<Descriptor>(cudnn_, type, what);
+  }
 
   Ints StridesOf(const Shape& shape) const {
     Ints strides(shape.size());
@@ -52,13 +55,14 @@ class GraphMaker {
     const bool is_virtual = id >= kFirstVirtual;
     const Shared tensor = New(cudnn::kTensor, what);
     tensor->Int(cudnn::kTensorId, id);
-    // What is never stored keeps the precision of the sums.
-    tensor->Enum(cudnn::kTensorDataType, cudnn::kDataType, is_virtual ? cudnn::kFloat32 : DataType(conv_.dtype));
+    // Tensors that are never stored keep the precision of the sums.
+    tensor->Enum(cudnn::kTensorDataType, cudnn::kDataType,
+                 is_virtual ? cudnn::kFloat32 : DataType(conv_.dtype));
     tensor->Ints(cudnn::kTensorDimensions, shape);
     tensor->Ints(cudnn::kTensorStrides, StridesOf(shape));
     tensor->Int(cudnn::kTensorAlignment, kAlignment);
     tensor->Flag(cudnn::kTensorIsVirtual, is_virtual);
-    (void)tensor->Finalize();  // sticks, and is told by who refers to it
+    (void)tensor->Finalize();  // sticks, and is reported by who refers to it
     return tensor;
   }
   Shared NextResult() {
@@ -77,8 +81,10 @@ class GraphMaker {
     convolution->Int(cudnn::kConvolutionDimensions, static_cast<int64_t>(conv_.strides.size()));
     (void)convolution->Finalize();
     const bool transposed = conv_.transposed;
-    const Shared operation = New(transposed ? cudnn::kConvolutionBackwardData : cudnn::kConvolutionForward, "the operation");
-    operation->Refer(transposed ? cudnn::kBackwardConvolution : cudnn::kForwardConvolution, {convolution});
+    const Shared operation = New(
+        transposed ? cudnn::kConvolutionBackwardData : cudnn::kConvolutionForward, "the operation");
+    operation->Refer(transposed ? cudnn::kBackwardConvolution : cudnn::kForwardConvolution,
+                     {convolution});
     operation->Refer(transposed ? cudnn::kBackwardDy : cudnn::kForwardX, {x});
     operation->Refer(transposed ? cudnn::kBackwardW : cudnn::kForwardW, {w});
     operation->Refer(transposed ? cudnn::kBackwardDx : cudnn::kForwardY, {NextResult()});

@@ -11,7 +11,8 @@
 namespace mendel::cuda {
 
 /// A finalized graph of operations. `convolution` has been checked.
-absl::StatusOr<std::shared_ptr<Descriptor>> MakeOperationGraph(const Cudnn& cudnn, const CudnnConvolution& convolution);
+absl::StatusOr<std::shared_ptr<Descriptor>> MakeOperationGraph(const Cudnn& cudnn,
+                                                               const CudnnConvolution& convolution);
 
 }  // namespace mendel::cuda
 

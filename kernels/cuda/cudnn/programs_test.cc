@@ -1,4 +1,5 @@
-// Whole programs with convolutions by cuDNN's interface, executed by a fake of it, against the graphs' meaning.
+// Tests of whole programs with convolutions by cuDNN's interface, executed by a fake of it, against
+// the graphs' meaning.
 
 #include <cstdio>
 #include <cstdlib>
@@ -11,12 +12,12 @@
 #include "gmock/gmock.h"
 #include "graph/rewrite.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/convolution_case.h"
 #include "kernels/cuda/cudnn/library.h"
 #include "kernels/cuda/cudnn/library_case.h"
-#include "kernels/cuda/device_case.h"
-#include "kernels/cuda/fake/fake_cudnn.h"
-#include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/testing/convolution_case.h"
+#include "kernels/cuda/testing/device_case.h"
+#include "kernels/cuda/testing/fake/fake_cudnn.h"
+#include "kernels/cuda/testing/fake/fake_driver.h"
 
 namespace mendel::cuda {
 namespace {
@@ -29,7 +30,8 @@ using cudnn_case::Parsed;
 using testing::HasSubstr;
 
 /// One of the algorithms of every node that has some.
-std::map<int32_t, std::string> SomeAlgorithms(const Graph& graph, const CallLibrary& library, Numerics numerics, uint64_t seed) {
+std::map<int32_t, std::string> SomeAlgorithms(const Graph& graph, const CallLibrary& library,
+                                              Numerics numerics, uint64_t seed) {
   const CallLibrary* const libraries[] = {&library};
   std::map<int32_t, std::string> chosen;
   for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
@@ -50,11 +52,12 @@ void RunPrograms(Numerics numerics, uint64_t seeds) {
   size_t calls = 0, with_epilogue = 0, own = 0;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     DeviceCase one = RandomConvolutions(seed, numerics);
-    auto program = LowerToDevice(one.graph, {.reuse_memory = seed % 2 == 0,
-                                             .numerics = numerics,
-                                             .algorithms = SomeAlgorithms(one.graph, library, numerics, seed),
-                                             .libraries = libraries});
-    ASSERT_TRUE(program.ok()) << one.told << program.status();
+    auto program =
+        LowerToDevice(one.graph, {.reuse_memory = seed % 2 == 0,
+                                  .numerics = numerics,
+                                  .algorithms = SomeAlgorithms(one.graph, library, numerics, seed),
+                                  .libraries = libraries});
+    ASSERT_TRUE(program.ok()) << one.description << program.status();
     for (const DeviceLaunch& launch : program->launches) {
       (launch.call == nullptr ? own : calls) += 1;
       with_epilogue += launch.call != nullptr && launch.info.nodes.size() > 1 ? 1 : 0;
@@ -64,13 +67,16 @@ void RunPrograms(Numerics numerics, uint64_t seeds) {
   }
   const absl::Status prepared = driver.Prepare(ModuleOf(cases));
   ASSERT_TRUE(prepared.ok()) << std::string(prepared.message()).substr(0, 4000);
-  for (const DeviceCase& one : cases) EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "") << one.told;
+  for (const DeviceCase& one : cases)
+    EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "") << one.description;
   EXPECT_EQ(driver.Leaks(), "");
   EXPECT_EQ(fake.Leaks(), "");
   EXPECT_GT(with_epilogue, calls / 8);
   EXPECT_EQ(fake.Tf32Convolutions() > 0, Allows(numerics, Numerics::kTf32));
-  std::printf("%zu graphs: %zu calls of cuDNN, %zu of them with an epilogue, and %zu kernels; %lld convolutions in TF32\n",
-              cases.size(), calls, with_epilogue, own, static_cast<long long>(fake.Tf32Convolutions()));
+  std::printf(
+      "%zu graphs: %zu calls of cuDNN, %zu of them with an epilogue, and %zu kernels; %lld "
+      "convolutions in TF32\n",
+      cases.size(), calls, with_epilogue, own, static_cast<long long>(fake.Tf32Convolutions()));
 }
 
 TEST(CudnnLibrary, ProgramsMeanTheirGraphs) { RunPrograms(Numerics::kDefault, 45); }
@@ -79,7 +85,7 @@ TEST(CudnnLibrary, StrictProgramsMeanTheirGraphs) { RunPrograms(Numerics::kStric
 
 TEST(CudnnLibrary, Tf32ProgramsMeanTheirGraphs) { RunPrograms(Numerics::kTf32, 20); }
 
-/// That a class is exceeded is seen: what TF32 drops is more than other classes may be wrong by.
+/// An exceeded bound is detected: TF32 drops more than other classes may be wrong by.
 TEST(CudnnLibrary, Tf32IsFurtherOffThanOtherClassesMayBe) {
   FakeDriver driver;
   FakeCudnn fake;
@@ -87,9 +93,14 @@ TEST(CudnnLibrary, Tf32IsFurtherOffThanOtherClassesMayBe) {
   const CallLibrary* const libraries[] = {&library};
   const Graph graph = Parsed(std::string(kConv) + "return \"y\" = %2");
   const std::vector<double> values(50, 1 + 0x1p-11 - 0x1p-20);
-  DeviceCase one{"", graph, {HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {1, 2, 5, 5}}, values))}, {}};
+  DeviceCase one{"",
+                 graph,
+                 {HostValue::FromTensor(Tensor::FromDoubles({DType::kF32, {1, 2, 5, 5}}, values))},
+                 {}};
   const auto failure = [&](const std::string& algorithm, Numerics bound) {
-    auto program = LowerToDevice(graph, {.numerics = Numerics::kTf32, .algorithms = {{2, algorithm}}, .libraries = libraries});
+    auto program = LowerToDevice(
+        graph,
+        {.numerics = Numerics::kTf32, .algorithms = {{2, algorithm}}, .libraries = libraries});
     EXPECT_TRUE(program.ok()) << program.status();
     one.program = *std::move(program);
     one.numerics = bound;
@@ -98,7 +109,8 @@ TEST(CudnnLibrary, Tf32IsFurtherOffThanOtherClassesMayBe) {
   EXPECT_EQ(failure("cudnn", Numerics::kDefault), "");
   EXPECT_EQ(fake.Tf32Convolutions(), 0);
   EXPECT_EQ(failure("cudnn-tf32", Numerics::kTf32), "");
-  EXPECT_THAT(failure("cudnn-tf32", Numerics::kDefault), HasSubstr("output 0: element 0 is -1, not -1.0"));
+  EXPECT_THAT(failure("cudnn-tf32", Numerics::kDefault),
+              HasSubstr("output 0: element 0 is -1, not -1.0"));
   EXPECT_THAT(failure("cudnn-tf32:1", Numerics::kHigh), HasSubstr("element 0"));
   EXPECT_GT(fake.Tf32Convolutions(), 0);
 }
@@ -113,7 +125,8 @@ TEST(CudnnLibrary, TransposedConvolutionsAreFinishedByAKernel) {
     %2 = Constant() {symbol = "b", value = f32[3]{1, 2, -3}}
     %3 = ConvTranspose(%0, %1, %2) {dilations = [1, 1], group = 1, output_padding = [0, 0], pads = [0, 0, 0, 0], strides = [1, 1]}
     )";
-  const char* const rests[] = {"return \"y\" = %3", "%4 = Relu(%3)\n%5 = Neg(%4)\nreturn \"y\" = %5"};
+  const char* const rests[] = {"return \"y\" = %3",
+                               "%4 = Relu(%3)\n%5 = Neg(%4)\nreturn \"y\" = %5"};
   for (const std::string rest : rests) {
     DeviceCase one{"", Parsed(transposed + rest), {FiftyNumbers()}, {}};
     auto program = LowerToDevice(one.graph, {.algorithms = {{3, "cudnn"}}, .libraries = libraries});
@@ -127,18 +140,20 @@ TEST(CudnnLibrary, TransposedConvolutionsAreFinishedByAKernel) {
   }
 }
 
-/// With the channels last and in 16 bits, alone and between forward convolutions of the form: the bias and Relu are added where the
-/// call has left the sums, a residual by a kernel that reads each operand as it lies.
+/// Transposed convolutions have the channels last or 16 bits, alone and between forward
+/// convolutions of the form. The bias and Relu follow where the call has left the sums. A kernel
+/// that reads each operand as it lies adds a residual.
 TEST(CudnnLibrary, TransposedConvolutionsHaveEveryForm) {
   struct Kind {
     const char* name;
     Numerics numerics;
     int64_t result_bytes;  // of 75 numbers
   };
-  const Kind kinds[] = {{"cudnn-nhwc", Numerics::kStrict, 300},     {"cudnn-nhwc:2", Numerics::kDefault, 300},
-                        {"cudnn-tf32-nhwc", Numerics::kTf32, 300},  {"cudnn-f16", Numerics::kF16, 150},
-                        {"cudnn-f16-nhwc", Numerics::kF16, 150},    {"cudnn-bf16", Numerics::kBf16, 150},
-                        {"cudnn-bf16-nhwc:1", Numerics::kBf16, 150}};
+  const Kind kinds[] = {
+      {"cudnn-nhwc", Numerics::kStrict, 300},     {"cudnn-nhwc:2", Numerics::kDefault, 300},
+      {"cudnn-tf32-nhwc", Numerics::kTf32, 300},  {"cudnn-f16", Numerics::kF16, 150},
+      {"cudnn-f16-nhwc", Numerics::kF16, 150},    {"cudnn-bf16", Numerics::kBf16, 150},
+      {"cudnn-bf16-nhwc:1", Numerics::kBf16, 150}};
   FakeDriver driver;
   FakeCudnn fake;
   const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
@@ -148,23 +163,30 @@ TEST(CudnnLibrary, TransposedConvolutionsHaveEveryForm) {
     %2 = Constant() {symbol = "b", value = f32[3]{1, 2, -3}}
     %3 = ConvTranspose(%0, %1, %2) {dilations = [1, 1], group = 1, output_padding = [0, 0], pads = [0, 0, 0, 0], strides = [1, 1]}
     )";
-  constexpr char kNext[] = R"(%5 = Constant() {symbol = "v", value = f32[2, 3, 1, 1]{1, -2, 3, 0.5, 2, -1}}
+  constexpr char kNext[] =
+      R"(%5 = Constant() {symbol = "v", value = f32[2, 3, 1, 1]{1, -2, 3, 0.5, 2, -1}}
     %6 = Conv(%4, %5) {dilations = [1, 1], group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}
     %7 = Constant() {symbol = "u", value = f32[2, 3, 1, 1]{2, 1, -1, 0.5, 1, -2}}
     %8 = ConvTranspose(%6, %7) {dilations = [1, 1], group = 1, output_padding = [0, 0], pads = [0, 0, 0, 0], strides = [1, 1]}
     %9 = Add(%8, %4)
     return "y" = %9)";
-  const std::string rests[] = {"return \"y\" = %3", "%4 = Relu(%3)\nreturn \"y\" = %4", Cat("%4 = Relu(%3)\n", kNext)};
+  const std::string rests[] = {"return \"y\" = %3", "%4 = Relu(%3)\nreturn \"y\" = %4",
+                               Cat("%4 = Relu(%3)\n", kNext)};
   std::vector<DeviceCase> cases;
   for (const Kind& kind : kinds) {
     for (const std::string& rest : rests) {
-      DeviceCase one{Cat(kind.name, "\n", rest), Parsed(kTransposed + rest), {FiftyNumbers()}, {}, kind.numerics};
+      DeviceCase one{Cat(kind.name, "\n", rest),
+                     Parsed(kTransposed + rest),
+                     {FiftyNumbers()},
+                     {},
+                     kind.numerics};
       std::map<int32_t, std::string> algorithms;
       for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
         if (one.graph.node(node).op->name.starts_with("Conv")) algorithms[node] = kind.name;
       }
-      auto program = LowerToDevice(one.graph, {.numerics = kind.numerics, .algorithms = algorithms, .libraries = libraries});
-      ASSERT_TRUE(program.ok()) << one.told << program.status();
+      auto program = LowerToDevice(
+          one.graph, {.numerics = kind.numerics, .algorithms = algorithms, .libraries = libraries});
+      ASSERT_TRUE(program.ok()) << one.description << program.status();
       one.program = *std::move(program);
       size_t calls = 0, conversions = 0;
       for (const DeviceLaunch& launch : one.program.launches) {
@@ -172,23 +194,25 @@ TEST(CudnnLibrary, TransposedConvolutionsHaveEveryForm) {
         conversions += launch.info.nodes.empty() ? 1 : 0;
         const bool is_first = launch.call != nullptr && launch.info.nodes[0] == 3;
         if (is_first) {
-          EXPECT_EQ(launch.pointers.back().bytes, kind.result_bytes) << one.told;
+          EXPECT_EQ(launch.pointers.back().bytes, kind.result_bytes) << one.description;
         }
-        EXPECT_EQ(launch.info.asked_by.empty(), !launch.info.nodes.empty()) << one.told;
+        EXPECT_EQ(launch.info.requested_by.empty(), !launch.info.nodes.empty()) << one.description;
       }
-      EXPECT_EQ(calls, algorithms.size()) << one.told;
-      // Into the form before the first call, back from it once: nothing is converted in between.
-      EXPECT_LE(conversions, 2u) << one.told;
+      EXPECT_EQ(calls, algorithms.size()) << one.description;
+      // Values are converted before the first call, and back once, but not in between.
+      EXPECT_LE(conversions, 2u) << one.description;
       cases.push_back(std::move(one));
     }
   }
   ASSERT_TRUE(driver.Prepare(ModuleOf(cases)).ok());
-  for (const DeviceCase& one : cases) EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "") << one.told;
+  for (const DeviceCase& one : cases)
+    EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "") << one.description;
   EXPECT_EQ(driver.Leaks() + fake.Leaks(), "");
 }
 
-/// A mutant by cuDNN, whose boxes are mended where it lies before another convolution by cuDNN reads it.
-TEST(CudnnLibrary, MutantsAreMendedInPlace) {
+/// A mutant by cuDNN is corrected in place before another convolution by cuDNN reads
+/// it.
+TEST(CudnnLibrary, MutantsAreCorrectedInPlace) {
   FakeDriver driver;
   FakeCudnn fake;
   const CudnnLibrary library(fake.table(), kDevice, kWorkspace);
@@ -216,7 +240,8 @@ TEST(CudnnLibrary, MutantsAreMendedInPlace) {
   EXPECT_THAT(one.program.launches[1].info.kernel, HasSubstr("1 box in place"));
   EXPECT_EQ(one.program.launches[2].info.kernel, "cudnn engine 0");
   EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "");
-  // With the channels last, the mutant is converted for its boxes, and the mended one for its reader.
+  // With the channels last, the mutant is converted for its boxes, and the corrected value for its
+  // reader.
   for (auto& [node, algorithm] : algorithms) algorithm = "cudnn-nhwc";
   auto last = LowerToDevice(one.graph, {.algorithms = algorithms, .libraries = libraries});
   ASSERT_TRUE(last.ok()) << last.status();
@@ -228,7 +253,7 @@ TEST(CudnnLibrary, MutantsAreMendedInPlace) {
   EXPECT_EQ(FailureOn(driver.table(), &TextImage, one), "");
 }
 
-/// What MatchConvolution makes of random graphs, planned by cuDNN itself.
+/// cuDNN itself plans what MatchConvolution finds in random graphs.
 TEST(CudnnLibrary, FormsOfProgramsArePlannedWithoutADevice) {
   const Cudnn* cudnn = cudnn_case::InstalledCudnn();
   if (cudnn == nullptr) GTEST_SKIP() << "cuDNN is not installed";
@@ -237,7 +262,8 @@ TEST(CudnnLibrary, FormsOfProgramsArePlannedWithoutADevice) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     const Graph graph = RandomConvolutions(seed, Numerics::kTf32).graph;
     const CudnnLibrary library(*cudnn, DevicePropertiesJson(*GpuOf(90)), kWorkspace);
-    const std::vector<bool> constant = ConstantExpressions(graph), none(graph.nodes().size(), false);
+    const std::vector<bool> constant = ConstantExpressions(graph),
+                            none(graph.nodes().size(), false);
     const GroupingScope scope{graph, constant, none};
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
       const auto matches = MatchConvolution(scope, node, Numerics::kTf32);
@@ -253,7 +279,8 @@ TEST(CudnnLibrary, FormsOfProgramsArePlannedWithoutADevice) {
       }
     }
   }
-  std::printf("%d convolutions, %d calls with a shorter epilogue, %d finished by a kernel\n", convolutions, shortened, finished);
+  std::printf("%d convolutions, %d calls with a shorter epilogue, %d finished by a kernel\n",
+              convolutions, shortened, finished);
   for (const auto& [name, count] : planned) std::printf("%s: %d planned\n", name.c_str(), count);
   EXPECT_EQ(planned["cudnn"], convolutions);
   EXPECT_GT(planned["cudnn-tf32"], 0);

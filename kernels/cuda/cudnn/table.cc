@@ -9,7 +9,7 @@ namespace mendel::cuda {
 namespace {
 
 constexpr int kOldestCudnn = 90800;
-// Of cudnn_graph_v9.h: memory of the host and of the device.
+// Errors of cudnn_graph_v9.h: no memory of the host, no memory of the device.
 constexpr int kNoHostMemory = 4003, kNoDeviceMemory = 4004;
 
 absl::StatusOr<const Cudnn*> OpenCudnn() {
@@ -19,7 +19,8 @@ absl::StatusOr<const Cudnn*> OpenCudnn() {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnGetVersion", cudnn->GetVersion));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnGetLastErrorString", cudnn->GetLastErrorString));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendCreateDescriptor", cudnn->CreateDescriptor));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendDestroyDescriptor", cudnn->DestroyDescriptor));
+  MENDEL_RETURN_IF_ERROR(
+      Resolve(library, "cudnnBackendDestroyDescriptor", cudnn->DestroyDescriptor));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendFinalize", cudnn->Finalize));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendSetAttribute", cudnn->SetAttribute));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendGetAttribute", cudnn->GetAttribute));
@@ -29,7 +30,8 @@ absl::StatusOr<const Cudnn*> OpenCudnn() {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cudnnBackendExecute", cudnn->Execute));
   cudnn->version = static_cast<int>(cudnn->GetVersion());
   if (cudnn->version < kOldestCudnn) {
-    return absl::FailedPreconditionError(Cat(library.path, " is version ", cudnn->version, ", older than ", kOldestCudnn));
+    return absl::FailedPreconditionError(
+        Cat(library.path, " is version ", cudnn->version, ", older than ", kOldestCudnn));
   }
   return cudnn.release();
 }
@@ -46,11 +48,16 @@ absl::Status Cudnn::Check(int result, const std::string& what) const {
   char text[512] = "";
   if (GetLastErrorString != nullptr) GetLastErrorString(text, sizeof text);
   const std::string all = text;
-  const std::string told = Cat("cuDNN: ", what, ": ", all.substr(0, all.find('\n')), " (", result, ")");
-  if (result == kNoHostMemory || result == kNoDeviceMemory) return absl::ResourceExhaustedError(told);
-  return result / 1000 == 3 ? absl::UnimplementedError(told) : absl::InternalError(told);
+  const std::string description =
+      Cat("cuDNN: ", what, ": ", all.substr(0, all.find('\n')), " (", result, ")");
+  if (result == kNoHostMemory || result == kNoDeviceMemory)
+    return absl::ResourceExhaustedError(description);
+  return result / 1000 == 3 ? absl::UnimplementedError(description)
+                            : absl::InternalError(description);
 }
 
-std::string Cudnn::VersionText() const { return Cat(version / 10000, ".", version % 10000 / 100, ".", version % 100); }
+std::string Cudnn::VersionText() const {
+  return Cat(version / 10000, ".", version % 10000 / 100, ".", version % 100);
+}
 
 }  // namespace mendel::cuda

@@ -1,5 +1,5 @@
-// cuDNN 9's backend interface behind dlopen: the few entry points and numbers that convolutions need, declared here so that neither
-// its headers nor a toolkit is needed to build.
+// cuDNN 9's backend interface behind dlopen: the few entry points and numbers that convolutions
+// need, declared here so that neither its headers nor a toolkit is needed to build.
 #ifndef MENDEL_KERNELS_CUDA_CUDNN_TABLE_H_
 #define MENDEL_KERNELS_CUDA_CUDNN_TABLE_H_
 
@@ -13,15 +13,17 @@
 
 namespace mendel::cuda {
 
-/// As in cudnn_graph_v9.h; results are 0 or an error.
+/// The entry points as in cudnn_graph_v9.h; results are 0 or an error.
 struct Cudnn {
   size_t (*GetVersion)() = nullptr;
   void (*GetLastErrorString)(char* text, size_t size) = nullptr;
   int (*CreateDescriptor)(int type, void** descriptor) = nullptr;
   int (*DestroyDescriptor)(void* descriptor) = nullptr;
   int (*Finalize)(void* descriptor) = nullptr;
-  int (*SetAttribute)(void* descriptor, int name, int type, int64_t count, const void* values) = nullptr;
-  int (*GetAttribute)(void* descriptor, int name, int type, int64_t room, int64_t* count, void* values) = nullptr;
+  int (*SetAttribute)(void* descriptor, int name, int type, int64_t count,
+                      const void* values) = nullptr;
+  int (*GetAttribute)(void* descriptor, int name, int type, int64_t room, int64_t* count,
+                      void* values) = nullptr;
   int (*CreateHandle)(void** handle) = nullptr;
   int (*DestroyHandle)(void* handle) = nullptr;
   int (*SetStream)(void* handle, DriverStream* stream) = nullptr;
@@ -30,11 +32,12 @@ struct Cudnn {
   std::string path;
   int version = 0;  ///< 91900: 9.19.0
 
-  /// The one of this process. NotFound where there is none, FailedPrecondition when it is older than 9.8, which planning without a
-  /// device needs.
+  /// The table of this process. NotFound where there is no cuDNN, FailedPrecondition when it is
+  /// older than 9.8, which planning without a device needs.
   static absl::StatusOr<const Cudnn*> Get();
-  /// OK; Unimplemented where cuDNN does not support what was asked (its codes 3000 to 3999), ResourceExhausted where it found no
-  /// memory; else Internal. All name `what`, with the first line of cuDNN's text.
+  /// OK; Unimplemented where cuDNN does not support the request (its codes 3000 to 3999),
+  /// ResourceExhausted where it found no memory; else Internal. All name `what`, with the first
+  /// line of cuDNN's text.
   absl::Status Check(int result, const std::string& what) const;
   /// "9.19.0".
   std::string VersionText() const;

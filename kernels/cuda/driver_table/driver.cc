@@ -10,8 +10,17 @@ namespace {
 
 constexpr int kOldestDriver = 11040;
 
-/// What an error means for who meets it; of cuda.h's errors, those that are not simply a failed call.
-enum class Meaning { kFailed, kBusy, kOutOfMemory, kFault, kLostDevice, kOtherArchitecture, kDriverTooOld };
+/// The meaning of an error for the caller. kFailed stands for all errors of cuda.h that are simply
+/// a failed call.
+enum class Meaning {
+  kFailed,
+  kBusy,
+  kOutOfMemory,
+  kFault,
+  kLostDevice,
+  kOtherArchitecture,
+  kDriverTooOld
+};
 Meaning MeaningOf(int error) {
   switch (error) {
     case 2:  // OUT_OF_MEMORY
@@ -57,8 +66,10 @@ absl::Status ResolveStreams(const Library& library, Driver& driver) {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamIsCapturing", driver.StreamIsCapturing));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamBeginCapture_v2", driver.StreamBeginCapture));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamEndCapture", driver.StreamEndCapture));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamGetCaptureInfo_v2", driver.StreamGetCaptureInfo));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamUpdateCaptureDependencies", driver.StreamUpdateCaptureDependencies));
+  MENDEL_RETURN_IF_ERROR(
+      Resolve(library, "cuStreamGetCaptureInfo_v2", driver.StreamGetCaptureInfo));
+  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuStreamUpdateCaptureDependencies",
+                                 driver.StreamUpdateCaptureDependencies));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuGraphInstantiateWithFlags", driver.GraphInstantiate));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuGraphLaunch", driver.GraphLaunch));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuGraphExecDestroy", driver.GraphExecDestroy));
@@ -81,8 +92,10 @@ absl::Status ResolveAll(const Library& library, Driver& driver) {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceGetAttribute", driver.DeviceGetAttribute));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceTotalMem_v2", driver.DeviceTotalMem));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDeviceGetUuid", driver.DeviceGetUuid));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDevicePrimaryCtxRetain", driver.DevicePrimaryCtxRetain));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "cuDevicePrimaryCtxRelease_v2", driver.DevicePrimaryCtxRelease));
+  MENDEL_RETURN_IF_ERROR(
+      Resolve(library, "cuDevicePrimaryCtxRetain", driver.DevicePrimaryCtxRetain));
+  MENDEL_RETURN_IF_ERROR(
+      Resolve(library, "cuDevicePrimaryCtxRelease_v2", driver.DevicePrimaryCtxRelease));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuCtxSetCurrent", driver.CtxSetCurrent));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuCtxPushCurrent_v2", driver.CtxPushCurrent));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "cuCtxPopCurrent_v2", driver.CtxPopCurrent));
@@ -106,7 +119,8 @@ absl::Status ResolveAll(const Library& library, Driver& driver) {
 }
 
 absl::StatusOr<const Driver*> OpenDriver() {
-  // The toolkit's stub of the same name only serves linking, so that toolkit folders are not searched.
+  // The toolkit's stub of the same name only serves linking, so that toolkit folders are not
+  // searched.
   MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibrary({"libcuda.so.1"}, {""}));
   auto driver = std::make_unique<Driver>();
   driver->path = library.path;
@@ -128,11 +142,13 @@ int Driver::VersionHere() {
 }
 
 absl::Status Driver::Start() {
-  if (const int result = Init(0); result != 0) return absl::UnavailableError(std::string(Check(result, "cuInit").message()));
+  if (const int result = Init(0); result != 0)
+    return absl::UnavailableError(std::string(Check(result, "cuInit").message()));
   MENDEL_RETURN_IF_ERROR(Check(DriverGetVersion(&version), "cuDriverGetVersion"));
   if (version < kOldestDriver) {
-    return absl::FailedPreconditionError(
-        Cat("the driver is too old: it supports CUDA ", VersionText(version), ", and ", VersionText(kOldestDriver), " is needed"));
+    return absl::FailedPreconditionError(Cat("the driver is too old: it supports CUDA ",
+                                             VersionText(version), ", and ",
+                                             VersionText(kOldestDriver), " is needed"));
   }
   int count = 0;  // left untouched on error
   MENDEL_RETURN_IF_ERROR(Check(DeviceGetCount(&count), "cuDeviceGetCount"));
@@ -143,27 +159,31 @@ absl::Status Driver::Check(int result, const char* what) const {
   if (result == 0) return absl::OkStatus();
   const char* text = nullptr;
   if (GetErrorString != nullptr) GetErrorString(result, &text);
-  const std::string told = Cat(what, ": ", text == nullptr ? "unknown error" : text, " (", result, ")");
+  const std::string description =
+      Cat(what, ": ", text == nullptr ? "unknown error" : text, " (", result, ")");
   switch (MeaningOf(result)) {
     case Meaning::kOutOfMemory:
       return absl::ResourceExhaustedError(Cat(what, ": out of device memory"));
     case Meaning::kOtherArchitecture:
-      return absl::UnimplementedError(Cat(told, ": the code was compiled for another architecture than this device's"));
-    case Meaning::kDriverTooOld:
       return absl::UnimplementedError(
-          Cat(told, ": the driver, which supports CUDA ", VersionText(version), ", is older than the compiler of this code"));
+          Cat(description, ": the code was compiled for another architecture than this device's"));
+    case Meaning::kDriverTooOld:
+      return absl::UnimplementedError(Cat(description, ": the driver, which supports CUDA ",
+                                          VersionText(version),
+                                          ", is older than the compiler of this code"));
     case Meaning::kBusy:
-      return absl::UnavailableError(told);
+      return absl::UnavailableError(description);
     case Meaning::kFailed:
-      return InternalError(told);
+      return InternalError(description);
     case Meaning::kFault:
     case Meaning::kLostDevice:
       break;
   }
   int first = 0;
-  if (!lost->compare_exchange_strong(first, result)) return Annotate(CheckUsable(), told);
-  if (MeaningOf(result) == Meaning::kLostDevice) return absl::UnavailableError(Cat(told, kRestart));
-  return InternalError(told, kRestart);
+  if (!lost->compare_exchange_strong(first, result)) return Annotate(CheckUsable(), description);
+  if (MeaningOf(result) == Meaning::kLostDevice)
+    return absl::UnavailableError(Cat(description, kRestart));
+  return InternalError(description, kRestart);
 }
 
 absl::Status Driver::CheckUsable() const {
@@ -171,8 +191,10 @@ absl::Status Driver::CheckUsable() const {
   if (first == 0) return absl::OkStatus();
   const char* text = nullptr;
   if (GetErrorString != nullptr) GetErrorString(first, &text);
-  const std::string error = Cat(text == nullptr ? "unknown error" : text, " (", first, ")", kRestart);
-  if (MeaningOf(first) == Meaning::kLostDevice) return absl::UnavailableError(Cat("the device was lost earlier: ", error));
+  const std::string error =
+      Cat(text == nullptr ? "unknown error" : text, " (", first, ")", kRestart);
+  if (MeaningOf(first) == Meaning::kLostDevice)
+    return absl::UnavailableError(Cat("the device was lost earlier: ", error));
   return InternalError("a kernel failed earlier: ", error);
 }
 

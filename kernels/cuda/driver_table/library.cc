@@ -20,7 +20,8 @@ std::vector<fs::path> Subfolders(const fs::path& folder, std::string_view prefix
   std::vector<fs::path> found;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().filename().string().starts_with(prefix) && it->is_directory(error)) found.push_back(it->path());
+    if (it->path().filename().string().starts_with(prefix) && it->is_directory(error))
+      found.push_back(it->path());
   }
   std::sort(found.begin(), found.end());
   return found;
@@ -36,7 +37,8 @@ void AddToolkit(const fs::path& root, std::vector<std::string>& folders) {
 void AddPackages(const fs::path& root, std::vector<std::string>& folders) {
   for (const fs::path& python : Subfolders(root / "lib", "python3")) {
     for (const char* packages : {"site-packages", "dist-packages"}) {
-      for (const fs::path& package : Subfolders(python / packages / "nvidia", "")) folders.push_back(package / "lib");
+      for (const fs::path& package : Subfolders(python / packages / "nvidia", ""))
+        folders.push_back(package / "lib");
     }
   }
 }
@@ -61,7 +63,8 @@ std::vector<std::string> CudaFolders() {
   return folders;
 }
 
-absl::StatusOr<Library> OpenLibrary(const std::vector<std::string>& file_names, const std::vector<std::string>& folders) {
+absl::StatusOr<Library> OpenLibrary(const std::vector<std::string>& file_names,
+                                    const std::vector<std::string>& folders) {
   std::string broken;
   for (const std::string& folder : folders) {
     for (const std::string& name : file_names) {
@@ -73,17 +76,20 @@ absl::StatusOr<Library> OpenLibrary(const std::vector<std::string>& file_names, 
     }
   }
   const bool by_loader = folders == std::vector<std::string>{""};
-  return absl::NotFoundError(Cat("no ", file_names[0],
-                                 by_loader ? " (LD_LIBRARY_PATH, ldconfig)"
-                                           : " (--cuda-path, MENDEL_CUDA_PATH, CUDA_HOME, Python's nvidia packages, "
-                                             "LD_LIBRARY_PATH, ldconfig, /usr/local/cuda)",
-                                 broken));
+  return absl::NotFoundError(
+      Cat("no ", file_names[0],
+          by_loader ? " (LD_LIBRARY_PATH, ldconfig)"
+                    : " (--cuda-path, MENDEL_CUDA_PATH, CUDA_HOME, Python's nvidia packages, "
+                      "LD_LIBRARY_PATH, ldconfig, /usr/local/cuda)",
+          broken));
 }
 
-absl::StatusOr<Library> OpenLibraryFor(int driver_version, const std::vector<std::string>& file_names,
+absl::StatusOr<Library> OpenLibraryFor(int driver_version,
+                                       const std::vector<std::string>& file_names,
                                        const std::vector<std::string>& folders) {
   const auto is_newer = [&](const std::string& name) {
-    return driver_version > 0 && std::atoi(name.c_str() + name.rfind('.') + 1) > driver_version / 1000;
+    return driver_version > 0 &&
+           std::atoi(name.c_str() + name.rfind('.') + 1) > driver_version / 1000;
   };
   std::vector<std::string> older;
   std::remove_copy_if(file_names.begin(), file_names.end(), std::back_inserter(older), is_newer);

@@ -10,10 +10,10 @@
 namespace mendel::cuda {
 namespace {
 
-// Of nvml.h.
+// Constants of nvml.h.
 constexpr int kClockSm = 1, kClockMemory = 2, kTemperatureGpu = 0;
 
-/// nvmlClocksThrottleReason*, as people say it.
+/// Texts of nvmlClocksThrottleReason*, for people.
 constexpr std::pair<unsigned long long, const char*> kReasons[] = {
     {0x1, "idleness"},
     {0x2, "the clock that was set"},
@@ -29,23 +29,32 @@ constexpr std::pair<unsigned long long, const char*> kReasons[] = {
 absl::Status ResolveAll(const Library& library, Nvml& nvml) {
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvmlInit_v2", nvml.Init));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvmlErrorString", nvml.ErrorString));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvmlSystemGetDriverVersion", nvml.SystemGetDriverVersion));
+  MENDEL_RETURN_IF_ERROR(
+      Resolve(library, "nvmlSystemGetDriverVersion", nvml.SystemGetDriverVersion));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvmlDeviceGetHandleByUUID", nvml.DeviceGetHandleByUUID));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvmlDeviceGetClockInfo", nvml.DeviceGetClockInfo));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvmlDeviceGetMaxClockInfo", nvml.DeviceGetMaxClockInfo));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvmlDeviceGetPowerUsage", nvml.DeviceGetPowerUsage));
-  MENDEL_RETURN_IF_ERROR(Resolve(library, "nvmlDeviceGetEnforcedPowerLimit", nvml.DeviceGetEnforcedPowerLimit));
+  MENDEL_RETURN_IF_ERROR(
+      Resolve(library, "nvmlDeviceGetEnforcedPowerLimit", nvml.DeviceGetEnforcedPowerLimit));
   MENDEL_RETURN_IF_ERROR(Resolve(library, "nvmlDeviceGetTemperature", nvml.DeviceGetTemperature));
-  // Renamed in 2023; a driver may have either name, and conditions without it are told all the same.
-  if (!Resolve(library, "nvmlDeviceGetCurrentClocksThrottleReasons", nvml.DeviceGetCurrentClocksThrottleReasons).ok() &&
-      !Resolve(library, "nvmlDeviceGetCurrentClocksEventReasons", nvml.DeviceGetCurrentClocksThrottleReasons).ok()) {
+  // The call was renamed in 2023, and a driver may have either name. Conditions are reported
+  // without it, too.
+  if (!Resolve(library, "nvmlDeviceGetCurrentClocksThrottleReasons",
+               nvml.DeviceGetCurrentClocksThrottleReasons)
+           .ok() &&
+      !Resolve(library, "nvmlDeviceGetCurrentClocksEventReasons",
+               nvml.DeviceGetCurrentClocksThrottleReasons)
+           .ok()) {
     nvml.DeviceGetCurrentClocksThrottleReasons = nullptr;
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<const Nvml*> OpenNvml() {
-  MENDEL_ASSIGN_OR_RETURN(const Library library, OpenLibrary({"libnvidia-ml.so.1"}, {""}));  // the driver's; toolkits have stubs
+  MENDEL_ASSIGN_OR_RETURN(
+      const Library library,
+      OpenLibrary({"libnvidia-ml.so.1"}, {""}));  // the driver's; toolkits have stubs
   auto nvml = std::make_unique<Nvml>();
   nvml->path = library.path;
   MENDEL_RETURN_IF_ERROR(ResolveAll(library, *nvml));
@@ -53,11 +62,11 @@ absl::StatusOr<const Nvml*> OpenNvml() {
   return nvml.release();
 }
 
-/// What `ask` answers; absent when the device does not tell.
-template <class Ask>
-std::optional<int> Told(Ask ask) {
+/// The reading that `query` returns; absent when the device has none.
+template <class Query>
+std::optional<int> ReadingOf(Query query) {
   unsigned value = 0;
-  return ask(&value) == 0 ? std::optional<int>(static_cast<int>(value)) : std::nullopt;
+  return query(&value) == 0 ? std::optional<int>(static_cast<int>(value)) : std::nullopt;
 }
 
 std::optional<double> Watts(const std::optional<int>& milliwatts) {
@@ -74,23 +83,32 @@ absl::StatusOr<const Nvml*> Nvml::Get() {
 absl::Status Nvml::Start() {
   MENDEL_RETURN_IF_ERROR(Check(Init(), "nvmlInit"));
   char version[96] = "";
-  MENDEL_RETURN_IF_ERROR(Check(SystemGetDriverVersion(version, sizeof version), "nvmlSystemGetDriverVersion"));
+  MENDEL_RETURN_IF_ERROR(
+      Check(SystemGetDriverVersion(version, sizeof version), "nvmlSystemGetDriverVersion"));
   driver_version = version;
   return absl::OkStatus();
 }
 
 absl::StatusOr<DeviceConditions> Nvml::Conditions(const std::string& uuid) const {
   NvmlDevice* device = nullptr;
-  MENDEL_RETURN_IF_ERROR(Check(DeviceGetHandleByUUID(uuid.c_str(), &device), "nvmlDeviceGetHandleByUUID"));
+  MENDEL_RETURN_IF_ERROR(
+      Check(DeviceGetHandleByUUID(uuid.c_str(), &device), "nvmlDeviceGetHandleByUUID"));
   DeviceConditions conditions;
-  conditions.clock_mhz = Told([&](unsigned* mhz) { return DeviceGetClockInfo(device, kClockSm, mhz); });
-  conditions.max_clock_mhz = Told([&](unsigned* mhz) { return DeviceGetMaxClockInfo(device, kClockSm, mhz); });
-  conditions.memory_mhz = Told([&](unsigned* mhz) { return DeviceGetClockInfo(device, kClockMemory, mhz); });
-  conditions.watts = Watts(Told([&](unsigned* milliwatts) { return DeviceGetPowerUsage(device, milliwatts); }));
-  conditions.limit_watts = Watts(Told([&](unsigned* milliwatts) { return DeviceGetEnforcedPowerLimit(device, milliwatts); }));
-  conditions.celsius = Told([&](unsigned* celsius) { return DeviceGetTemperature(device, kTemperatureGpu, celsius); });
+  conditions.clock_mhz =
+      ReadingOf([&](unsigned* mhz) { return DeviceGetClockInfo(device, kClockSm, mhz); });
+  conditions.max_clock_mhz =
+      ReadingOf([&](unsigned* mhz) { return DeviceGetMaxClockInfo(device, kClockSm, mhz); });
+  conditions.memory_mhz =
+      ReadingOf([&](unsigned* mhz) { return DeviceGetClockInfo(device, kClockMemory, mhz); });
+  conditions.watts = Watts(
+      ReadingOf([&](unsigned* milliwatts) { return DeviceGetPowerUsage(device, milliwatts); }));
+  conditions.limit_watts = Watts(ReadingOf(
+      [&](unsigned* milliwatts) { return DeviceGetEnforcedPowerLimit(device, milliwatts); }));
+  conditions.celsius = ReadingOf(
+      [&](unsigned* celsius) { return DeviceGetTemperature(device, kTemperatureGpu, celsius); });
   unsigned long long reasons = 0;
-  if (DeviceGetCurrentClocksThrottleReasons == nullptr || DeviceGetCurrentClocksThrottleReasons(device, &reasons) != 0) {
+  if (DeviceGetCurrentClocksThrottleReasons == nullptr ||
+      DeviceGetCurrentClocksThrottleReasons(device, &reasons) != 0) {
     return conditions;
   }
   conditions.held_by.emplace();
@@ -103,7 +121,8 @@ absl::StatusOr<DeviceConditions> Nvml::Conditions(const std::string& uuid) const
 absl::Status Nvml::Check(int result, const char* what) const {
   if (result == 0) return absl::OkStatus();
   const char* text = ErrorString(result);
-  return absl::UnavailableError(Cat(what, ": ", text == nullptr ? "unknown error" : text, " (", result, ")"));
+  return absl::UnavailableError(
+      Cat(what, ": ", text == nullptr ? "unknown error" : text, " (", result, ")"));
 }
 
 std::string UuidText(const DeviceUuid& uuid) {

@@ -1,4 +1,5 @@
-// NVIDIA's management library behind dlopen: clocks, power and temperature of a GPU. The few entry points, declared here.
+// NVIDIA's management library behind dlopen: clocks, power and temperature of a GPU. The few entry
+// points that are needed are declared here.
 #ifndef MENDEL_KERNELS_CUDA_DRIVER_TABLE_NVML_H_
 #define MENDEL_KERNELS_CUDA_DRIVER_TABLE_NVML_H_
 
@@ -12,7 +13,8 @@ namespace mendel::cuda {
 
 struct NvmlDevice;
 
-/// As in nvml.h; results are 0 or an error. The names are the library's, without "nvml" and version suffix.
+/// The library's entry points as in nvml.h, named without "nvml" and version suffix. Results are 0
+/// or an error.
 struct Nvml {
   int (*Init)() = nullptr;
   const char* (*ErrorString)(int error) = nullptr;
@@ -23,16 +25,19 @@ struct Nvml {
   int (*DeviceGetPowerUsage)(NvmlDevice* device, unsigned* milliwatts) = nullptr;
   int (*DeviceGetEnforcedPowerLimit)(NvmlDevice* device, unsigned* milliwatts) = nullptr;
   int (*DeviceGetTemperature)(NvmlDevice* device, int sensor, unsigned* celsius) = nullptr;
-  int (*DeviceGetCurrentClocksThrottleReasons)(NvmlDevice* device, unsigned long long* reasons) = nullptr;
+  int (*DeviceGetCurrentClocksThrottleReasons)(NvmlDevice* device,
+                                               unsigned long long* reasons) = nullptr;
 
   std::string path;
   std::string driver_version;  ///< "580.65.06"
 
-  /// The one of this process, initialised. NotFound where there is none, Unavailable where it cannot be used.
+  /// The table of this process, initialized. NotFound where there is no library, Unavailable where
+  /// it cannot be used.
   static absl::StatusOr<const Nvml*> Get();
-  /// Initialises a table whose entries are set, and asks for `driver_version`.
+  /// Initializes a table whose entries are set, and reads `driver_version`.
   absl::Status Start();
-  /// Of the device with this UUID ("GPU-..."). What a device does not tell is absent; Unavailable when there is no such device.
+  /// The conditions of the device with this UUID ("GPU-..."). Readings that a device does not have
+  /// are absent; Unavailable when there is no such device.
   absl::StatusOr<DeviceConditions> Conditions(const std::string& uuid) const;
   /// OK, or Unavailable with `what` and the library's text.
   absl::Status Check(int result, const char* what) const;

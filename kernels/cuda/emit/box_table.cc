@@ -31,14 +31,19 @@ std::string ConstantName(const std::string& name) {
 }
 
 /// base, image, channel and spatial strides of one view.
-void AddView(const std::string& prefix, size_t spatial, const std::function<const View&(const CorrectionBox&)>& view,
+void AddView(const std::string& prefix, size_t spatial,
+             const std::function<const View&(const CorrectionBox&)>& view,
              std::vector<Field>& fields) {
-  fields.push_back({prefix + "_base", true, [view](const CorrectionBox& box) { return view(box).base; }});
-  fields.push_back({prefix + "_n", true, [view](const CorrectionBox& box) { return view(box).strides[0]; }});
-  fields.push_back({prefix + "_c", true, [view](const CorrectionBox& box) { return view(box).strides[1]; }});
+  fields.push_back(
+      {prefix + "_base", true, [view](const CorrectionBox& box) { return view(box).base; }});
+  fields.push_back(
+      {prefix + "_n", true, [view](const CorrectionBox& box) { return view(box).strides[0]; }});
+  fields.push_back(
+      {prefix + "_c", true, [view](const CorrectionBox& box) { return view(box).strides[1]; }});
   const std::vector<std::string> names = SpatialNames(spatial);
   for (size_t d = 0; d < spatial; ++d) {
-    fields.push_back({prefix + "_" + names[d], false, [view, d](const CorrectionBox& box) { return view(box).strides[d + 2]; }});
+    fields.push_back({prefix + "_" + names[d], false,
+                      [view, d](const CorrectionBox& box) { return view(box).strides[d + 2]; }});
   }
 }
 
@@ -52,15 +57,20 @@ std::vector<Field> Fields(const Correction& correction) {
       {"bias_begin", false, [](const CorrectionBox& box) { return box.bias_begin; }},
   };
   for (size_t d = 0; d < spatial; ++d) {
-    fields.push_back({"size_" + names[d], false, [d](const CorrectionBox& box) { return box.extents[d + 2]; }});
-    fields.push_back({"limit_" + names[d], false, [d](const CorrectionBox& box) { return box.x_extents[d]; }});
-    fields.push_back({"origin_" + names[d], false, [d](const CorrectionBox& box) { return box.x_origin[d]; }});
+    fields.push_back(
+        {"size_" + names[d], false, [d](const CorrectionBox& box) { return box.extents[d + 2]; }});
+    fields.push_back(
+        {"limit_" + names[d], false, [d](const CorrectionBox& box) { return box.x_extents[d]; }});
+    fields.push_back(
+        {"origin_" + names[d], false, [d](const CorrectionBox& box) { return box.x_origin[d]; }});
   }
   for (size_t d = 0; d < spatial && HasPartialSums(correction); ++d) {
-    fields.push_back(
-        {"taps_" + names[d], false, [&correction, d](const CorrectionBox& box) { return TapsOf(correction, box).Extents()[d]; }});
-    fields.push_back(
-        {"tap_" + names[d], false, [&correction, d](const CorrectionBox& box) { return TapsOf(correction, box).begin[d]; }});
+    fields.push_back({"taps_" + names[d], false, [&correction, d](const CorrectionBox& box) {
+                        return TapsOf(correction, box).Extents()[d];
+                      }});
+    fields.push_back({"tap_" + names[d], false, [&correction, d](const CorrectionBox& box) {
+                        return TapsOf(correction, box).begin[d];
+                      }});
   }
   AddView(
       "x", spatial, [](const CorrectionBox& box) -> const View& { return box.x; }, fields);
@@ -68,7 +78,8 @@ std::vector<Field> Fields(const Correction& correction) {
       "y", spatial, [](const CorrectionBox& box) -> const View& { return box.y; }, fields);
   for (size_t k = 0; k < correction.boxes[0].operands.size(); ++k) {
     AddView(
-        Cat("add", k), spatial, [k](const CorrectionBox& box) -> const View& { return box.operands[k]; }, fields);
+        Cat("add", k), spatial,
+        [k](const CorrectionBox& box) -> const View& { return box.operands[k]; }, fields);
   }
   return fields;
 }
@@ -83,7 +94,8 @@ std::vector<std::string> SpatialNames(size_t spatial) {
 int64_t TilesOf(const CorrectionBox& box, const Tile& tile) {
   const int64_t rows = NumElements(box.extents) / box.extents[1];
   const int64_t columns = box.extents[1] / box.groups;
-  return (rows + tile.rows - 1) / tile.rows * ((columns + tile.columns - 1) / tile.columns) * box.groups;
+  return (rows + tile.rows - 1) / tile.rows * ((columns + tile.columns - 1) / tile.columns) *
+         box.groups;
 }
 
 int64_t TilesOf(const Correction& correction, const Tile& tile) {
@@ -102,7 +114,8 @@ BoxTable MakeBoxTable(const Correction& correction, const Tile& tile) {
     const std::string type = field.wide ? "long long" : "int";
     if (std::all_of(correction.boxes.begin(), correction.boxes.end(),
                     [&](const CorrectionBox& box) { return field.get(box) == first; })) {
-      table.constants += Cat("constexpr ", type, " ", ConstantName(field.name), " = ", first, ";\n");
+      table.constants +=
+          Cat("constexpr ", type, " ", ConstantName(field.name), " = ", first, ";\n");
       table.expressions[field.name] = ConstantName(field.name);
     } else {
       table.members += Cat(type, " ", field.name, ";\n");

@@ -1,4 +1,5 @@
-// The table of a kernel's boxes: one struct entry a box for what differs between them, constants for what does not.
+// The table of a kernel's boxes: one struct entry a box for what differs between them, constants
+// for what does not.
 #ifndef MENDEL_KERNELS_CUDA_EMIT_BOX_TABLE_H_
 #define MENDEL_KERNELS_CUDA_EMIT_BOX_TABLE_H_
 
@@ -14,16 +15,18 @@ namespace mendel::cuda {
 std::vector<std::string> SpatialNames(size_t spatial);
 
 struct BoxTable {
-  std::string constants;                           ///< declarations of what all boxes have in common
-  std::string members;                             ///< of struct Box
-  std::string entries;                             ///< initialisers, a line a box
-  std::map<std::string, std::string> expressions;  ///< by field name: how kernel code reads it, e.g. "box.y_base", "kImages"
-  int64_t tiles = 0;                               ///< of all boxes: the launch's blocks
-  int64_t bytes = 0;                               ///< of all entries
+  std::string constants;  ///< declarations of what all boxes have in common
+  std::string members;    ///< of struct Box
+  std::string entries;    ///< initializers, a line a box
+  std::map<std::string, std::string>
+      expressions;    ///< by field name: how kernel code reads it, e.g. "box.y_base", "kImages"
+  int64_t tiles = 0;  ///< of all boxes: the launch's blocks
+  int64_t bytes = 0;  ///< of all entries
 };
 
-/// Fields: images, channels (a group), size_*, x_base, x_n, x_c, x_*, limit_*, origin_*, w_begin, bias_begin, y_*, add<k>_*; where
-/// a box sums over part of the kernel taps_* (extents) and tap_* (the first).
+/// Fields: images, channels (a group), size_*, x_base, x_n, x_c, x_*, limit_*, origin_*, w_begin,
+/// bias_begin, y_*, add<k>_*; where a box sums over part of the kernel taps_* (extents) and tap_*
+/// (the first).
 BoxTable MakeBoxTable(const Correction& correction, const Tile& tile);
 
 /// Tiles that `box` has.

@@ -11,19 +11,23 @@ namespace {
 
 bool SamePlace(const View& a, const View& b) { return a.base == b.base && a.strides == b.strides; }
 
-/// Does a kernel read elements of `base` that another thread, or a launch before it, overwrites? An operand of the epilogue may be
-/// `base` itself: the thread that writes an element has read it.
-bool ReadsWhatIsOverwritten(const Mending& mending, ValueId base) {
+/// Does a kernel read elements of `base` that another thread, or a launch before it, overwrites? An
+/// operand of the epilogue may be `base` itself: the thread that writes an element has read it.
+bool ReadsWhatIsOverwritten(const PatchKernels& patch_kernels, ValueId base) {
   const Operand overwritten{false, base};
   bool written = false;
-  for (const MendingKernel& kernel : mending.kernels) {
+  for (const PatchKernel& kernel : patch_kernels.kernels) {
     const bool writes = kernel.y == overwritten;
     if (kernel.x == overwritten && (writes || written)) return true;
     for (size_t k = 0; k < kernel.operands.size(); ++k) {
       if (kernel.operands[k] != overwritten) continue;
       if (!writes && written) return true;
-      const auto elsewhere = [&](const CorrectionBox& box) { return !SamePlace(box.operands[k], box.y); };
-      if (writes && std::any_of(kernel.correction.boxes.begin(), kernel.correction.boxes.end(), elsewhere)) return true;
+      const auto elsewhere = [&](const CorrectionBox& box) {
+        return !SamePlace(box.operands[k], box.y);
+      };
+      if (writes &&
+          std::any_of(kernel.correction.boxes.begin(), kernel.correction.boxes.end(), elsewhere))
+        return true;
     }
     written = written || writes;
   }
@@ -31,9 +35,9 @@ bool ReadsWhatIsOverwritten(const Mending& mending, ValueId base) {
 }
 
 /// Values that the kernels read from memory.
-std::set<ValueId> ReadBy(const Mending& mending) {
+std::set<ValueId> ReadBy(const PatchKernels& patch_kernels) {
   std::set<ValueId> read;
-  for (const MendingKernel& kernel : mending.kernels) {
+  for (const PatchKernel& kernel : patch_kernels.kernels) {
     if (!kernel.x.scratch) read.insert(kernel.x.value);
     if (kernel.bias.node >= 0) read.insert(kernel.bias);
     for (const Operand& operand : kernel.operands) {
@@ -45,7 +49,8 @@ std::set<ValueId> ReadBy(const Mending& mending) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const std::vector<bool>& constant) : graph_(graph), constant_(constant) {}
+  Planner(const Graph& graph, const std::vector<bool>& constant)
+      : graph_(graph), constant_(constant) {}
 
   CorrectionPlan Run() {
     for (int32_t id = 0; id < static_cast<int32_t>(graph_.nodes().size()); ++id) {
@@ -68,8 +73,8 @@ class Planner {
 
  private:
   absl::Status Plan(int32_t id, PlannedCorrection& correction) {
-    MENDEL_ASSIGN_OR_RETURN(correction.mending, MendingOf(graph_, id, Layout::kNchw));
-    for (const MendingKernel& kernel : correction.mending.kernels) {
+    MENDEL_ASSIGN_OR_RETURN(correction.patch_kernels, PatchKernelsOf(graph_, id, Layout::kNchw));
+    for (const PatchKernel& kernel : correction.patch_kernels.kernels) {
       MENDEL_ASSIGN_OR_RETURN(correction.shapes.emplace_back(), ShapeOf(kernel.correction));
     }
     correction.patch = id;
@@ -98,7 +103,7 @@ class Planner {
         continue;
       }
       const PlannedCorrection& correction = plan_.corrections[place->second];
-      std::set<ValueId> values = ReadBy(correction.mending);
+      std::set<ValueId> values = ReadBy(correction.patch_kernels);
       values.insert(correction.base);
       for (const ValueId value : values) {
         read(value);
@@ -109,8 +114,9 @@ class Planner {
 
   void DecidePlace(PlannedCorrection& correction) const {
     const ValueId base = correction.base;
-    correction.in_place = !IsInput(graph_.node(base.node)) && !constant_[static_cast<size_t>(base.node)] &&
-                          readers_.at(base) == 1 && !ReadsWhatIsOverwritten(correction.mending, base);
+    correction.in_place = !IsInput(graph_.node(base.node)) &&
+                          !constant_[static_cast<size_t>(base.node)] && readers_.at(base) == 1 &&
+                          !ReadsWhatIsOverwritten(correction.patch_kernels, base);
   }
 
   void FindNodes(PlannedCorrection& correction) const {
@@ -135,6 +141,8 @@ class Planner {
 
 }  // namespace
 
-CorrectionPlan PlanCorrections(const Graph& graph, const std::vector<bool>& constant) { return Planner(graph, constant).Run(); }
+CorrectionPlan PlanCorrections(const Graph& graph, const std::vector<bool>& constant) {
+  return Planner(graph, constant).Run();
+}
 
 }  // namespace mendel::cuda

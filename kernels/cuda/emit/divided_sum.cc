@@ -15,7 +15,8 @@ namespace {
 using Stage = DividedSum::Stage;
 
 constexpr int kMostParts = 32;
-/// Steps of a tile's depth below which a part is not worth its block: what it begins with would cost as much.
+/// A part with fewer steps of a tile's depth is not worth its block: its start would cost as much
+/// as its sums.
 constexpr int64_t kStepsOfPart = 4;
 
 /// The kernel that sums parts, and the one that totals them.
@@ -26,7 +27,7 @@ std::pair<Correction, Correction> Divided(const Correction& correction, int part
   summing.divided = {Stage::kParts, parts, base, ChooseTile(correction)};
   totalling.divided = summing.divided;
   totalling.divided.stage = Stage::kTotal;
-  // What a kernel does not use is the same in all its boxes, so that their table does not hold it.
+  // Members that a kernel does not use are equal in all its boxes, and left out of their table.
   const View nothing{0, Shape(correction.kernel.size() + 2, 0)};
   for (CorrectionBox& box : summing.boxes) {
     box.y = nothing;
@@ -45,7 +46,8 @@ std::pair<Correction, Correction> Divided(const Correction& correction, int part
 
 double SecondsOf(const Correction& correction) {
   const auto shape = ShapeOf(correction);
-  return shape.ok() ? RooflineSeconds(correction, shape->launch, shape->tile, *GpuOf(90)) : std::numeric_limits<double>::infinity();
+  return shape.ok() ? RooflineSeconds(correction, shape->launch, shape->tile, *GpuOf(90))
+                    : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
@@ -54,27 +56,32 @@ int PartsOf(const Correction& correction) {
   if (correction.divided.stage != Stage::kNone || !CheckCorrection(correction).ok()) return 1;
   const Tile tile = ChooseTile(correction);
   int64_t longest = 0;
-  for (const CorrectionBox& box : correction.boxes) longest = std::max(longest, SumOf(correction, box));
+  for (const CorrectionBox& box : correction.boxes)
+    longest = std::max(longest, SumOf(correction, box));
   const int64_t steps = (longest + tile.depth - 1) / tile.depth;
-  const int64_t parts = std::min<int64_t>({kMultiprocessors / TilesOf(correction, tile), steps / kStepsOfPart, kMostParts});
+  const int64_t parts = std::min<int64_t>(
+      {kMultiprocessors / TilesOf(correction, tile), steps / kStepsOfPart, kMostParts});
   if (parts < 2) return 1;
   const auto [summing, totalling] = Divided(correction, static_cast<int>(parts), 0);
-  return SecondsOf(summing) + SecondsOf(totalling) < SecondsOf(correction) ? static_cast<int>(parts) : 1;
+  return SecondsOf(summing) + SecondsOf(totalling) < SecondsOf(correction) ? static_cast<int>(parts)
+                                                                           : 1;
 }
 
-void DivideSums(size_t k, int parts, Mending& mending) {
-  MendingKernel& whole = mending.kernels[k];
+void DivideSums(size_t k, int parts, PatchKernels& patch_kernels) {
+  PatchKernel& whole = patch_kernels.kernels[k];
   if (parts < 2 || whole.correction.divided.stage != Stage::kNone) return;
-  const int64_t base = (mending.scratch_elements + 7) / 8 * 8;
-  MendingKernel summing = whole;
-  std::tie(summing.correction, whole.correction) = Divided(Correction(whole.correction), parts, base);
-  mending.scratch_elements = base + PartialElements(whole.correction);
+  const int64_t base = (patch_kernels.scratch_elements + 7) / 8 * 8;
+  PatchKernel summing = whole;
+  std::tie(summing.correction, whole.correction) =
+      Divided(Correction(whole.correction), parts, base);
+  patch_kernels.scratch_elements = base + PartialElements(whole.correction);
   summing.y = {true, {}};
   summing.operands.clear();
   summing.bias = {};
   whole.x = {true, {}};
   whole.w = {};
-  mending.kernels.insert(mending.kernels.begin() + static_cast<int64_t>(k), std::move(summing));
+  patch_kernels.kernels.insert(patch_kernels.kernels.begin() + static_cast<int64_t>(k),
+                               std::move(summing));
 }
 
 }  // namespace mendel::cuda

@@ -6,14 +6,15 @@
 
 namespace mendel::cuda {
 
-/// Into how many parts the sums of `correction` should be divided: 1 unless its tiles are fewer than the multiprocessors of the
-/// GPU that tiles are chosen for and the estimate (RooflineSeconds) of both kernels, a launch each, is less than that of the one.
+/// Into how many parts the sums of `correction` should be divided: 1 unless its tiles are fewer
+/// than the multiprocessors of the GPU that tiles are chosen for and the estimate (RooflineSeconds)
+/// of both kernels, a launch each, is less than that of the one.
 int PartsOf(const Correction& correction);
 
-/// Replaces kernel `k` of `mending` by one that sums `parts` parts and one that totals them, with room in scratch between them;
-/// nothing for less than two parts, or where it has been divided already. The results differ by rounding only, and are the same
-/// bits every time.
-void DivideSums(size_t k, int parts, Mending& mending);
+/// Replaces kernel `k` of `patch_kernels` by one that sums `parts` parts and one that totals them,
+/// with room in scratch between them; nothing for less than two parts, or where it has been divided
+/// already. The results differ by rounding only, and are the same bits every time.
+void DivideSums(size_t k, int parts, PatchKernels& patch_kernels);
 
 }  // namespace mendel::cuda
 

@@ -44,8 +44,8 @@ std::string Expand(std::string_view text, const std::map<std::string, std::strin
   while (!text.empty()) {
     const std::string_view line = TakeLine(text);
     const size_t first = line.find_first_not_of(' ');
-    const bool alone =
-        first != std::string_view::npos && line[first] == '$' && line.find_first_of(" ;,()[]+*", first) == std::string_view::npos;
+    const bool alone = first != std::string_view::npos && line[first] == '$' &&
+                       line.find_first_of(" ;,()[]+*", first) == std::string_view::npos;
     if (!alone) {
       out += ExpandLine(line, values) + "\n";
       continue;

@@ -8,8 +8,9 @@
 
 namespace mendel::cuda {
 
-/// `text` with every $name replaced. A line that is only "$name" is replaced by all lines of the value with the same indentation,
-/// or left out when the value is empty. CHECK-fails on a name that `values` does not have.
+/// `text` with every $name replaced. A line that is only "$name" is replaced by all lines of the
+/// value with the same indentation, or left out when the value is empty. CHECK-fails on a name that
+/// `values` does not have.
 std::string Expand(std::string_view text, const std::map<std::string, std::string>& values);
 
 }  // namespace mendel::cuda

@@ -1,4 +1,4 @@
-// From a mended mutant, Patch(mutant, pieces...){boxes}, to the corrections that its pieces are.
+// From a corrected mutant, Patch(mutant, pieces...){boxes}, to the corrections that its pieces are.
 #ifndef MENDEL_KERNELS_CUDA_EMIT_FROM_GRAPH_H_
 #define MENDEL_KERNELS_CUDA_EMIT_FROM_GRAPH_H_
 
@@ -12,14 +12,15 @@
 
 namespace mendel::cuda {
 
-/// A tensor that a kernel reads or writes: a value of the graph, or the scratch buffer between the convolutions of a chain.
+/// A tensor that a kernel reads or writes: a value of the graph, or the scratch buffer between the
+/// convolutions of a chain.
 struct Operand {
   bool scratch = false;
   ValueId value;
   auto operator<=>(const Operand&) const = default;
 };
 
-struct MendingKernel {
+struct PatchKernel {
   Correction correction;
   Operand x;
   ValueId w;     ///< node -1: none, since it totals a divided sum
@@ -28,16 +29,17 @@ struct MendingKernel {
   Operand y;  ///< the Patch's first input, which is overwritten in place, or scratch
 };
 
-struct Mending {
-  std::vector<MendingKernel>
-      kernels;  ///< in the order of their launches; one a mutant unless pieces are chains or sums are divided
+struct PatchKernels {
+  std::vector<PatchKernel> kernels;  ///< in the order of their launches; one a mutant unless
+                                     ///< pieces are chains or sums are divided
   int64_t scratch_elements = 0;
 };
 
-/// The kernels that do what node `patch` (a Patch) does, sums divided where that pays (divided_sum.h). Pieces are convolutions of
-/// one activation with bias, additions and activations after them, or chains of those; all boxes that differ in nothing but their
-/// place share a launch. Unimplemented names the node that no kernel computes.
-absl::StatusOr<Mending> MendingOf(const Graph& graph, int32_t patch, Layout layout);
+/// The kernels that do what node `patch` (a Patch) does, sums divided where that pays
+/// (divided_sum.h). Pieces are convolutions of one activation with bias, additions and activations
+/// after them, or chains of those; all boxes that differ in nothing but their place share a launch.
+/// Unimplemented names the node that no kernel computes.
+absl::StatusOr<PatchKernels> PatchKernelsOf(const Graph& graph, int32_t patch, Layout layout);
 
 }  // namespace mendel::cuda
 

@@ -1,5 +1,5 @@
-// The bodies of the emitted text, with $names for what depends on the correction (expand.h). In the text's own style: a reader of
-// an emitted .cu file sees these lines.
+// The bodies of the emitted text, with $names for what depends on the correction (expand.h).
+// Readers of an emitted .cu file see these lines, which are in the text's own style.
 #ifndef MENDEL_KERNELS_CUDA_EMIT_KERNEL_TEMPLATE_H_
 #define MENDEL_KERNELS_CUDA_EMIT_KERNEL_TEMPLATE_H_
 
@@ -134,7 +134,8 @@ struct Loader {
 };
 )";
 
-/// Channels first: a thread stays at one position and takes every (kThreads / kRows)-th product, neighbours in a row of x.
+/// Channels first: a thread stays at one position and takes every (kThreads / kRows)-th product,
+/// neighbors in a row of x.
 inline constexpr std::string_view kFetchNchw = R"(__device__ __forceinline__ void FetchX(int k0) {
 #pragma unroll
   for (int i = 0; i < kFetchX; ++i) {
@@ -254,7 +255,8 @@ inline constexpr std::string_view kSums = R"(
   }
 )";
 
-/// Of a divided sum: neighbouring threads' parts of one element lie side by side, those of a part of all sums together.
+/// The constants of a divided sum. Neighboring threads' parts of one element lie side by side, and
+/// one part of all sums lies together.
 inline constexpr std::string_view kDivision = R"(
 constexpr int kParts = $parts;                 // of a sum
 constexpr int kTiles = $tiles;                 // of all boxes
@@ -278,13 +280,14 @@ inline constexpr std::string_view kReadParts = R"(
                               static_cast<long long>(block) * kSumsOfThread * kThreads + thread;
 )";
 /// The total of one element, in the order of its parts whatever blocks have written them first.
-inline constexpr std::string_view kTotal = R"(const Real* const own = partial + (i * kThreadColumns + j) * kThreads;
+inline constexpr std::string_view kTotal =
+    R"(const Real* const own = partial + (i * kThreadColumns + j) * kThreads;
 Real value = own[0];
 #pragma unroll 16
 for (int part = 1; part < kParts; ++part) value = value + own[part * kSumsOfPart];
 )";
 
-/// What follows the sums.
+/// The code that follows the sums.
 inline constexpr std::string_view kFinish = R"(
   // Epilogue: $epilogue_text. Written over the mutant's output.
 #pragma unroll

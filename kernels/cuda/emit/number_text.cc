@@ -63,7 +63,8 @@ $storage  static __device__ __forceinline__ Real Zero() { return 0.0f; }
 
 std::string DoubleLiteral(double value) {
   if (std::isinf(value))
-    return value < 0 ? "-__longlong_as_double(0x7ff0000000000000ll)" : "__longlong_as_double(0x7ff0000000000000ll)";
+    return value < 0 ? "-__longlong_as_double(0x7ff0000000000000ll)"
+                     : "__longlong_as_double(0x7ff0000000000000ll)";
   char text[40];
   std::snprintf(text, sizeof text, "%.17g", value);
   const std::string literal = text;
@@ -72,15 +73,20 @@ std::string DoubleLiteral(double value) {
 
 }  // namespace
 
-std::string NumberName(DType dtype) { return dtype == DType::kF32 ? "F32" : (dtype == DType::kF16 ? "F16" : "BF16"); }
-
-std::string NumberText(DType dtype) {
-  const std::string_view storage = dtype == DType::kF32 ? kF32 : (dtype == DType::kF16 ? kF16 : kBf16);
-  return Expand(kNumber,
-                {{"dtype", std::string(DTypeName(dtype))}, {"name", NumberName(dtype)}, {"storage", std::string(storage)}});
+std::string NumberName(DType dtype) {
+  return dtype == DType::kF32 ? "F32" : (dtype == DType::kF16 ? "F16" : "BF16");
 }
 
-std::string EpilogueCode(const Correction& correction, const std::vector<std::string>& add_offsets, const std::string& bias_index) {
+std::string NumberText(DType dtype) {
+  const std::string_view storage =
+      dtype == DType::kF32 ? kF32 : (dtype == DType::kF16 ? kF16 : kBf16);
+  return Expand(kNumber, {{"dtype", std::string(DTypeName(dtype))},
+                          {"name", NumberName(dtype)},
+                          {"storage", std::string(storage)}});
+}
+
+std::string EpilogueCode(const Correction& correction, const std::vector<std::string>& add_offsets,
+                         const std::string& bias_index) {
   std::string code;
   size_t add = 0;
   for (const EpilogueStep& step : correction.epilogue) {
@@ -99,7 +105,8 @@ std::string EpilogueCode(const Correction& correction, const std::vector<std::st
         code += Cat("value = Number::LeakyRelu(value, ", DoubleLiteral(step.low), ");\n");
         break;
       case EpilogueStep::Kind::kClip:
-        code += Cat("value = Number::Clip(value, ", DoubleLiteral(step.low), ", ", DoubleLiteral(step.high), ");\n");
+        code += Cat("value = Number::Clip(value, ", DoubleLiteral(step.low), ", ",
+                    DoubleLiteral(step.high), ");\n");
         break;
       case EpilogueStep::Kind::kSigmoid:
         code += "value = Number::Sigmoid(value);\n";

@@ -1,11 +1,11 @@
-// What a block of threads of an emitted kernel computes.
+// A tile is the part of a result that one block of threads of an emitted kernel computes.
 #ifndef MENDEL_KERNELS_CUDA_EMIT_TILE_H_
 #define MENDEL_KERNELS_CUDA_EMIT_TILE_H_
 
 namespace mendel::cuda {
 
-/// A block of threads computes rows x columns (positions x output channels), `depth` products at a time; a thread computes
-/// thread_rows x thread_columns of them in registers.
+/// A block of threads computes rows x columns (positions x output channels), `depth` products at a
+/// time; a thread computes thread_rows x thread_columns of them in registers.
 struct Tile {
   int rows = 64;
   int columns = 64;

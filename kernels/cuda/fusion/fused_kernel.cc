@@ -22,24 +22,28 @@ int ThreadsFor(int64_t count) {
   return threads;
 }
 
-/// Elements that one access of 16 bytes moves, of the widest type involved; 1 where an element is a sum.
+/// Elements that one access of 16 bytes moves, of the widest type involved; 1 where an element is a
+/// sum.
 int Lanes(const Graph& graph, const FusionGroup& group) {
   int64_t widest = DTypeSize(graph.type(group.result).dtype);
   for (int32_t id : group.nodes) {
-    if (id != group.row && FindOperatorText(graph.node(id).op->name)->reads == Reads::kMany) return 1;
-    for (const TensorType& type : graph.InputTypes(id)) widest = std::max(widest, DTypeSize(type.dtype));
+    if (id != group.row && FindOperatorText(graph.node(id).op->name)->reads == Reads::kMany)
+      return 1;
+    for (const TensorType& type : graph.InputTypes(id))
+      widest = std::max(widest, DTypeSize(type.dtype));
   }
   return static_cast<int>(16 / widest);
 }
 
-/// Whether the group's elements are numbers of 16 bits, of one dtype, that it only moves.
+/// True where the group only moves 16-bit floats of one dtype.
 bool OnlyMoves(const Graph& graph, const FusionGroup& group) {
   const DType dtype = graph.type(group.result).dtype;
   if (!IsFloat(dtype) || DTypeSize(dtype) != 2) return false;
   return std::all_of(group.nodes.begin(), group.nodes.end(), [&](int32_t id) {
     const std::vector<TensorType> types = graph.InputTypes(id);
     return FindOperatorText(graph.node(id).op->name)->reads == Reads::kMoved &&
-           std::all_of(types.begin(), types.end(), [&](const TensorType& type) { return type.dtype == dtype; });
+           std::all_of(types.begin(), types.end(),
+                       [&](const TensorType& type) { return type.dtype == dtype; });
   });
 }
 
@@ -48,7 +52,7 @@ KernelCode CodeOf(const Graph& graph, const FusionGroup& group) {
   if (OnlyMoves(graph, group)) code.KeepBits();
   return code;
 }
-/// What is stored of the result's element at `position`.
+/// The result's element at `position` as it is stored.
 std::string StoredAt(KernelCode& code, const FusionGroup& group, const Position& position) {
   const std::string element = code.Element(group.result, position);
   return code.keeps_bits() ? element : Stored(code.graph(), group.result, element);
@@ -70,15 +74,15 @@ std::string Inside(const Shape& shape, const Position& position, const std::vect
 }
 
 /// `block` is the expression of the block's number.
-ElementsCode ScalarCode(const Graph& graph, const FusionGroup& group, int threads, std::string_view block,
-                        const std::vector<Box>& spared) {
+ElementsCode ScalarCode(const Graph& graph, const FusionGroup& group, int threads,
+                        std::string_view block, const std::vector<Box>& spared) {
   ElementsCode result{CodeOf(graph, group)};
   KernelCode& code = result.code;
   const TensorType& type = graph.type(group.result);
   const int64_t count = NumElements(type);
   const std::string index = code.index_type();
-  code.Line(
-      Cat("const ", index, " f = static_cast<", index, ">(", block, ") * ", threads, " + static_cast<", index, ">(threadIdx.x);"));
+  code.Line(Cat("const ", index, " f = static_cast<", index, ">(", block, ") * ", threads,
+                " + static_cast<", index, ">(threadIdx.x);"));
   code.Line(Cat("if (f >= ", count, ") return;"));
   const Position position = code.Decode("f", type.shape, true);
   if (!spared.empty()) code.Line(Cat("if (", Inside(type.shape, position, spared), ") return;"));
@@ -87,8 +91,9 @@ ElementsCode ScalarCode(const Graph& graph, const FusionGroup& group, int thread
   return result;
 }
 
-/// Nothing where no load is a vector's.
-std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& group, int lanes, int threads, std::string_view block,
+/// Code by vectors; nothing where no load is a vector's.
+std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& group, int lanes,
+                                       int threads, std::string_view block,
                                        const std::vector<Box>& spared) {
   ElementsCode result{CodeOf(graph, group)};
   KernelCode& code = result.code;
@@ -96,8 +101,8 @@ std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& gr
   const int64_t count = NumElements(type);
   const std::string index = code.index_type();
   const std::string pack = Cat("Pack<", StoredName(type.dtype), ", ", lanes, ">");
-  code.Line(Cat("const ", index, " first = (static_cast<", index, ">(", block, ") * ", threads, " + static_cast<", index,
-                ">(threadIdx.x)) * ", lanes, ";"));
+  code.Line(Cat("const ", index, " first = (static_cast<", index, ">(", block, ") * ", threads,
+                " + static_cast<", index, ">(threadIdx.x)) * ", lanes, ";"));
   code.Line(Cat("if (first >= ", count, ") return;"));
   const bool tail = count % lanes != 0;
   code.Open(tail ? Cat("if (first + ", lanes, " <= ", count, ")") : "");
@@ -107,8 +112,10 @@ std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& gr
   code.Line(Cat("const ", index, " f = first + lane;"));
   const Position position = code.Decode("f", type.shape, true);
   code.Line(Cat("result.v[lane] = ", StoredAt(code, group, position), ";"));
-  if (!spared.empty()) code.Line(Cat("if (", Inside(type.shape, position, spared), ") spared |= 1u << lane;"));
-  if (code.EndLanes(Cat("for (int lane = 0; lane < ", lanes, "; ++lane)")) == 0) return std::nullopt;
+  if (!spared.empty())
+    code.Line(Cat("if (", Inside(type.shape, position, spared), ") spared |= 1u << lane;"));
+  if (code.EndLanes(Cat("for (int lane = 0; lane < ", lanes, "; ++lane)")) == 0)
+    return std::nullopt;
   if (!spared.empty()) {
     code.Open("if (spared != 0)");
     code.Open(Cat("for (int lane = 0; lane < ", lanes, "; ++lane)"));
@@ -134,30 +141,36 @@ std::optional<ElementsCode> VectorCode(const Graph& graph, const FusionGroup& gr
 }
 
 /// The results of a row: one, or one for each of its elements.
-void WriteRowResults(const Graph& graph, const FusionGroup& group, const RowText& text, const RowAt& row) {
+void WriteRowResults(const Graph& graph, const FusionGroup& group, const RowText& text,
+                     const RowAt& row) {
   KernelCode& code = row.code;
   const ValueId value{group.row, 0};
   const TensorType& type = graph.type(value);
   const std::vector<std::string> statistics = text.statistics(row);
-  const auto result = [&](const Position& at) { return Stored(graph, group.result, code.Element(group.result, at)); };
+  const auto result = [&](const Position& at) {
+    return Stored(graph, group.result, code.Element(group.result, at));
+  };
   if (text.element == nullptr) {
     code.Bind(value, statistics.back());
     code.Open("if (threadIdx.x == 0)");
-    code.Line(Cat("y[", row.number, "] = ", result(code.Decode(row.number, graph.type(group.result).shape, true)), ";"));
+    code.Line(Cat("y[", row.number, "] = ",
+                  result(code.Decode(row.number, graph.type(group.result).shape, true)), ";"));
     code.Close();
     return;
   }
-  const std::string pack = Cat("Pack<", StoredName(graph.type(group.result).dtype), ", ", row.lanes, ">");
+  const std::string pack =
+      Cat("Pack<", StoredName(graph.type(group.result).dtype), ", ", row.lanes, ">");
   row.ForElements(
       [&](const std::string& x, const Position& at) {
         code.Bind(value, code.Let(RealName(type.dtype), text.element(row, statistics, x, at)));
         const std::string stored = result(at);
-        code.Line(Cat(row.lanes > 1 ? "result.v[lane]" : Cat("y[", FlatOf(type.shape, at), "]"), " = ", stored, ";"));
+        code.Line(Cat(row.lanes > 1 ? "result.v[lane]" : Cat("y[", FlatOf(type.shape, at), "]"),
+                      " = ", stored, ";"));
       },
       Cat(pack, " result;"), Cat("*reinterpret_cast<", pack, "*>(y + first) = result;"));
 }
 
-/// A block of threads a row. Nothing where no load of `lanes` elements is a vector's.
+/// A kernel of one block a row. Nothing where no load of `lanes` elements is a vector's.
 std::optional<FusedKernel> RowKernel(const Graph& graph, const FusionGroup& group, int lanes) {
   return WithView(graph, group.row, [&](const NodeView& view) -> std::optional<FusedKernel> {
     const RowText& text = FindOperatorText(graph.node(group.row).op->name)->row;
@@ -173,8 +186,9 @@ std::optional<FusedKernel> RowKernel(const Graph& graph, const FusionGroup& grou
     row.position = code.Decode("r", kept).at;
     WriteRowResults(graph, group, text, row);
     if (code.has_scalar_lanes()) return std::nullopt;
-    FusedKernel kernel = FinishedKernel(graph, group.result, code, NumElements(kept), row.threads,
-                                        static_cast<unsigned>(row.threads) * (view.inputs[0].dtype == DType::kF32 ? 4u : 8u));
+    FusedKernel kernel = FinishedKernel(
+        graph, group.result, code, NumElements(kept), row.threads,
+        static_cast<unsigned>(row.threads) * (view.inputs[0].dtype == DType::kF32 ? 4u : 8u));
     kernel.lanes = lanes;
     kernel.kind = "rows";
     return kernel;
@@ -193,14 +207,15 @@ std::string Stored(const Graph& graph, ValueId value, const std::string& element
   return Cat(StorageName(graph.type(value).dtype), "::Store(", element, ")");
 }
 
-ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& threads, std::string_view block,
-                           const std::vector<Box>& spared) {
+ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& threads,
+                           std::string_view block, const std::vector<Box>& spared) {
   const int64_t count = NumElements(graph.type(group.result));
   const bool given = threads > 0;
   // Fewer lanes where more would lie in different rows.
   for (int lanes = Lanes(graph, group); lanes > 1; lanes /= 2) {
     if (!given) threads = ThreadsFor((count + lanes - 1) / lanes);
-    if (auto code = VectorCode(graph, group, lanes, threads, block, spared)) return *std::move(code);
+    if (auto code = VectorCode(graph, group, lanes, threads, block, spared))
+      return *std::move(code);
   }
   if (!given) threads = ThreadsFor(count);
   return ScalarCode(graph, group, threads, block, spared);
@@ -216,34 +231,41 @@ std::string ResultParameter(const Graph& graph, ValueId result, const std::strin
 absl::Status CheckPointers(const Graph& graph, int32_t id, size_t count) {
   if (count <= kMaxPointers) return absl::OkStatus();
   const Node& node = graph.node(id);
-  return Unsupported(node.op->name, node.name.empty() ? "" : Cat(" '", node.name, "'"), ": a kernel of more than ", kMaxPointers,
-                     " tensors");
+  return Unsupported(node.op->name, node.name.empty() ? "" : Cat(" '", node.name, "'"),
+                     ": a kernel of more than ", kMaxPointers, " tensors");
 }
 
 std::string IndexTypeOf(const Graph& graph, const std::set<int32_t>& nodes) {
   bool large = false;
   for (int32_t id : nodes) {
-    for (const TensorType& type : graph.node(id).outputs) large = large || NumElements(type) >= kIntElements;
-    for (const TensorType& type : graph.InputTypes(id)) large = large || NumElements(type) >= kIntElements;
+    for (const TensorType& type : graph.node(id).outputs)
+      large = large || NumElements(type) >= kIntElements;
+    for (const TensorType& type : graph.InputTypes(id))
+      large = large || NumElements(type) >= kIntElements;
   }
   return large ? "long long" : "int";
 }
 
-FusedKernel FinishedKernel(KernelCode& code, const std::string& written, int64_t blocks, int threads, unsigned shared, int fewest) {
+FusedKernel FinishedKernel(KernelCode& code, const std::string& written, int64_t blocks,
+                           int threads, unsigned shared, int fewest) {
   FusedKernel kernel;
   kernel.operands = code.operands();
   kernel.launch = {static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared};
   std::string parameters;
-  for (size_t k = 0; k < kernel.operands.size(); ++k) parameters += PointerParameter(kernel.operands[k], Cat("p", k)) + ", ";
+  for (size_t k = 0; k < kernel.operands.size(); ++k)
+    parameters += PointerParameter(kernel.operands[k], Cat("p", k)) + ", ";
   parameters += written;
-  const std::string rest = Cat("(", parameters, ") {\n  using namespace mendel_text;\n", code.Take(), "}\n");
+  const std::string rest =
+      Cat("(", parameters, ") {\n  using namespace mendel_text;\n", code.Take(), "}\n");
   const std::string bounds = fewest > 0 ? Cat(threads, ", ", fewest) : Cat(threads);
   kernel.name = Cat("fused_", Sha256Hex(bounds + rest).substr(0, 24));
-  kernel.text = Cat("extern \"C\" __global__ void __launch_bounds__(", bounds, ") ", kernel.name, rest);
+  kernel.text =
+      Cat("extern \"C\" __global__ void __launch_bounds__(", bounds, ") ", kernel.name, rest);
   return kernel;
 }
 
-FusedKernel FinishedKernel(const Graph& graph, ValueId result, KernelCode& code, int64_t blocks, int threads, unsigned shared) {
+FusedKernel FinishedKernel(const Graph& graph, ValueId result, KernelCode& code, int64_t blocks,
+                           int threads, unsigned shared) {
   return FinishedKernel(code, ResultParameter(graph, result, "y"), blocks, threads, shared);
 }
 

@@ -19,28 +19,34 @@ struct FusedKernel {
   std::string name;  ///< of the entry, in C linkage: a hash of the text
   std::string text;  ///< needs PreambleText() before it
   LaunchShape launch;
-  std::vector<KernelOperand> operands;  ///< what its pointers refer to; one more follows, to the result
-  int lanes = 1;                        ///< elements a thread computes, by vector access where more than one
-  double block_products = 0;            ///< of a tiled kernel: products that a block computes, padding included
-  std::string_view kind = "elements";   ///< of the ways to walk over the elements: also "rows", "transposition"
+  std::vector<KernelOperand>
+      operands;   ///< what its pointers refer to; one more follows, to the result
+  int lanes = 1;  ///< elements a thread computes, by vector access where more than one
+  double block_products =
+      0;  ///< of a tiled kernel: products that a block computes, padding included
+  std::string_view kind =
+      "elements";  ///< of the ways to walk over the elements: also "rows", "transposition"
 };
 
-/// Pointers must be aligned to 16 bytes. Unimplemented names the node when the kernel would take more pointers than a launch may.
+/// Pointers must be aligned to 16 bytes. Unimplemented names the node when the kernel would take
+/// more pointers than a launch may.
 absl::StatusOr<FusedKernel> WriteKernel(const Graph& graph, const FusionGroup& group);
 
-/// Statements that compute the elements of a group's result, one or a few side by side a thread. They name their pointers p0, p1,
-/// ... and y, and refer to the group.
+/// Statements that compute the elements of a group's result, one or a few side by
+/// side a thread. They name their pointers p0, p1, ... and y, and refer to the
+/// group.
 struct ElementsCode {
   KernelCode code;
   int64_t blocks = 0;
   int lanes = 1;
 };
-/// For a group without a row operator; by vectors where that helps. `threads` of a block, 0: as many as suit the group, which it
-/// becomes. `block` is the expression of the block's number, from 0. Elements of the boxes `spared` are not written.
-ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& threads, std::string_view block,
-                           const std::vector<Box>& spared = {});
+/// The code of a group without a row operator; by vectors where that helps. `threads` of a block: 0
+/// is replaced by as many as suit the group. `block` is the expression of the block's number, from
+/// 0. Elements of the boxes `spared` are not written.
+ElementsCode WriteElements(const Graph& graph, const FusionGroup& group, int& threads,
+                           std::string_view block, const std::vector<Box>& spared = {});
 
-/// What stores an element of `value`.
+/// The expression of `element` as `value` stores it.
 std::string Stored(const Graph& graph, ValueId value, const std::string& element);
 
 /// Declarations of a pointer that is read and of one to a result.
@@ -52,15 +58,18 @@ inline constexpr size_t kMaxPointers = 500;
 /// Unimplemented names the node when a launch may not take so many pointers.
 absl::Status CheckPointers(const Graph& graph, int32_t node, size_t count);
 
-/// The type of indices in a kernel of these nodes: "int", or "long long" where a tensor has too many elements for it.
+/// The type of indices in a kernel of these nodes: "int", or "long long" where a tensor has too
+/// many elements for it.
 std::string IndexTypeOf(const Graph& graph, const std::set<int32_t>& nodes);
-/// Text, name and launch around the statements of `code`, which it takes. `written`: the declarations of the parameters that follow
-/// those of the operands. `fewest`: blocks that a multiprocessor should hold at once, so that the compiler may use all registers
-/// that leaves; 0: it decides, and may spill for more blocks.
-FusedKernel FinishedKernel(KernelCode& code, const std::string& written, int64_t blocks, int threads, unsigned shared,
-                           int fewest = 0);
+/// Text, name and launch around the statements of `code`, which it takes. `written`: the
+/// declarations of the parameters that follow those of the operands. `fewest`: blocks that a
+/// multiprocessor should hold at once, so that the compiler may use all registers that leaves; 0:
+/// it decides, and may spill for more blocks.
+FusedKernel FinishedKernel(KernelCode& code, const std::string& written, int64_t blocks,
+                           int threads, unsigned shared, int fewest = 0);
 /// The same for a kernel that writes `result`, as y.
-FusedKernel FinishedKernel(const Graph& graph, ValueId result, KernelCode& code, int64_t blocks, int threads, unsigned shared);
+FusedKernel FinishedKernel(const Graph& graph, ValueId result, KernelCode& code, int64_t blocks,
+                           int threads, unsigned shared);
 
 }  // namespace mendel::cuda
 

@@ -34,7 +34,9 @@ class Grouping {
     for (size_t id = 0; id < texts_.size(); ++id) {
       if (!IsComputed(static_cast<int32_t>(id))) continue;
       MENDEL_ASSIGN_OR_RETURN(texts_[id], OperatorTextOf(graph_, static_cast<int32_t>(id)));
-      size_[id] = Widens(static_cast<int32_t>(id)) ? 0 : 1;  // no more than another way to read what its reader reads
+      size_[id] = Widens(static_cast<int32_t>(id))
+                      ? 0
+                      : 1;  // no more than another way to read what its reader reads
       operands_[id] = static_cast<int>(graph_.node(static_cast<int32_t>(id)).inputs.size());
     }
     FindWindows();
@@ -58,7 +60,8 @@ class Grouping {
 
  private:
   bool IsComputed(int32_t id) const {
-    return !elsewhere_[static_cast<size_t>(id)] && !unused_[static_cast<size_t>(id)] && !IsInput(graph_.node(id));
+    return !elsewhere_[static_cast<size_t>(id)] && !unused_[static_cast<size_t>(id)] &&
+           !IsInput(graph_.node(id));
   }
   std::vector<int32_t> Users(int32_t id) const {
     std::vector<int32_t> users = graph_.users(id);
@@ -69,28 +72,33 @@ class Grouping {
   bool IsView(int32_t id) const { return text(id).reads == Reads::kMoved; }
   int64_t Elements(int32_t id) const { return NumElements(graph_.node(id).outputs[0]); }
 
-  /// The one that reads the node's value, once; -1: several do, or none.
+  /// The node that reads the node's value, once; -1: several do, or none.
   int32_t OnlyUser(int32_t id) const {
     const std::vector<int32_t> users = Users(id);
-    const bool is_one = users.size() == 1 && !graph_.IsOutput(id) && !stored_[static_cast<size_t>(id)];
-    return is_one && !ReadsTwice(id, users[0]) && texts_[static_cast<size_t>(users[0])] != nullptr ? users[0] : -1;
+    const bool is_one =
+        users.size() == 1 && !graph_.IsOutput(id) && !stored_[static_cast<size_t>(id)];
+    return is_one && !ReadsTwice(id, users[0]) && texts_[static_cast<size_t>(users[0])] != nullptr
+               ? users[0]
+               : -1;
   }
   bool IsTranspose(int32_t id) const { return graph_.node(id).op->name == "Transpose"; }
 
-  /// Pools and the like between two Transposes, and what leads from memory into them: these, and Casts to a wider dtype. Casts
-  /// lead into others of them, too.
+  /// Finds pools and the like between two Transposes, and the nodes that lead from memory into
+  /// them: these, and Casts to a wider dtype. Casts lead into others of them, too.
   void FindWindows() {
     for (size_t k = texts_.size(); k-- > 0;) {
       if (texts_[k] == nullptr) continue;
       const int32_t id = static_cast<int32_t>(k), user = OnlyUser(id);
       if (user < 0) continue;
       const size_t u = static_cast<size_t>(user);
-      turned_[k] = text(id).windowed && IsTranspose(user) && Undoes(user, graph_.node(id).inputs[0].node);
+      turned_[k] =
+          text(id).windowed && IsTranspose(user) && Undoes(user, graph_.node(id).inputs[0].node);
       const bool is_read = turned_[u] || (text(user).windowed && Widens(id));
       leads_[k] = (Widens(id) || IsTranspose(id)) && (leads_[u] ? IsInOrder(id, u) : is_read);
     }
   }
-  /// Whether the node that leads to `user`, which leads into a window, may do so: a Transpose only where a later one undoes it.
+  /// True where the node that leads to `user`, which leads into a window, may do so. A Transpose
+  /// may only where a later one undoes it.
   bool IsInOrder(int32_t id, size_t user) const {
     if (!IsTranspose(id)) return true;
     while (leads_[user]) user = static_cast<size_t>(OnlyUser(static_cast<int32_t>(user)));
@@ -98,20 +106,23 @@ class Grouping {
   }
   bool Widens(int32_t id) const {
     const Node& node = graph_.node(id);
-    return node.op->name == "Cast" && DTypeSize(node.outputs[0].dtype) >= DTypeSize(graph_.type(node.inputs[0]).dtype);
+    return node.op->name == "Cast" &&
+           DTypeSize(node.outputs[0].dtype) >= DTypeSize(graph_.type(node.inputs[0]).dtype);
   }
-  /// Whether a Transpose that leads to a window, `from` being the last node before it, is undone by `transpose`.
+  /// True where `transpose` undoes a Transpose that leads to a window, `from` being the last node
+  /// before the window.
   bool Undoes(int32_t transpose, int32_t from) const {
     const auto is_alone = [&](int32_t id) { return IsComputed(id) && OnlyUser(id) >= 0; };
     while (is_alone(from) && Widens(from)) from = graph_.node(from).inputs[0].node;
     if (!is_alone(from) || !IsTranspose(from)) return false;
-    const Ints &there = graph_.node(from).attrs.IntList("perm"), &back = graph_.node(transpose).attrs.IntList("perm");
+    const Ints &there = graph_.node(from).attrs.IntList("perm"),
+               &back = graph_.node(transpose).attrs.IntList("perm");
     for (size_t d = 0; d < back.size(); ++d) {
       if (there[static_cast<size_t>(back[d])] != static_cast<int64_t>(d)) return false;
     }
     return true;
   }
-  /// Whether the view has its input's elements in their order.
+  /// True where the view has its input's elements in their order.
   bool KeepsOrder(int32_t id) const {
     const Node& node = graph_.node(id);
     if (node.op->name == "Reshape") return true;
@@ -125,7 +136,7 @@ class Grouping {
     return true;
   }
 
-  /// Kernels that would compute a node if it went into all of its users, and all views into theirs.
+  /// Counts kernels that compute a node if it goes into all its users, and all views into theirs.
   void CountUses() {
     for (size_t k = texts_.size(); k-- > 0;) {
       const int32_t id = static_cast<int32_t>(k);
@@ -135,7 +146,8 @@ class Grouping {
       for (int32_t user : Users(id)) {
         for (ValueId input : graph_.node(user).inputs) {
           const size_t u = static_cast<size_t>(user);
-          if (input.node == id) fanout_[k] += texts_[u] != nullptr && IsView(user) && !turned_[k] ? fanout_[u] : 1;
+          if (input.node == id)
+            fanout_[k] += texts_[u] != nullptr && IsView(user) && !turned_[k] ? fanout_[u] : 1;
         }
       }
     }
@@ -149,7 +161,8 @@ class Grouping {
     const bool is_view = IsView(id) && base_[k] < 0;
     if (graph_.node(id).outputs.size() > 1 && !is_view) return;
     if (!is_view && fanout_[k] != 1) return;
-    if (!std::all_of(users.begin(), users.end(), [&](int32_t user) { return MayGoInto(id, user); })) return;
+    if (!std::all_of(users.begin(), users.end(), [&](int32_t user) { return MayGoInto(id, user); }))
+      return;
     inlined_[k] = true;
     for (int32_t user : users) {
       const size_t u = static_cast<size_t>(user);
@@ -161,16 +174,19 @@ class Grouping {
 
   bool MayGoInto(int32_t id, int32_t user) const {
     const size_t k = static_cast<size_t>(id), u = static_cast<size_t>(user);
-    if (texts_[u] == nullptr || size_[k] + size_[u] > kMaxNodes || operands_[k] + operands_[u] - 1 > kMaxOperands) return false;
+    if (texts_[u] == nullptr || size_[k] + size_[u] > kMaxNodes ||
+        operands_[k] + operands_[u] - 1 > kMaxOperands)
+      return false;
     if (leads_[u]) return leads_[k];
     if (base_[k] >= 0) {
       if (base_[u] >= 0) return false;
       if (turned_[k]) return true;
       const OperatorText& base = text(base_[k]);
       if (base.is_row() && base.row.element == nullptr && KeepsOrder(user)) return true;
-      // As a base of an epilogue: the same positions, and no other base.
+      // The user is an epilogue of the base: the same positions, and no other base.
       return text(user).reads == Reads::kAtPosition && !text(user).is_row() &&
-             graph_.node(user).outputs[0].shape == graph_.node(id).outputs[0].shape && !ReadsTwice(id, user);
+             graph_.node(user).outputs[0].shape == graph_.node(id).outputs[0].shape &&
+             !ReadsTwice(id, user);
     }
     if (text(user).is_row()) return graph_.node(user).inputs[0].node == id && !ReadsTwice(id, user);
     if (text(user).reads == Reads::kMany) return leads_[k];
@@ -179,7 +195,8 @@ class Grouping {
   }
   bool ReadsTwice(int32_t id, int32_t user) const {
     const std::vector<ValueId>& inputs = graph_.node(user).inputs;
-    return std::count_if(inputs.begin(), inputs.end(), [&](ValueId value) { return value.node == id; }) > 1;
+    return std::count_if(inputs.begin(), inputs.end(),
+                         [&](ValueId value) { return value.node == id; }) > 1;
   }
 
   void Collect(int32_t id, FusionGroup& group) const {
@@ -204,7 +221,8 @@ class Grouping {
 
 }  // namespace
 
-absl::StatusOr<std::vector<FusionGroup>> GroupsOf(const Graph& graph, const std::vector<bool>& elsewhere,
+absl::StatusOr<std::vector<FusionGroup>> GroupsOf(const Graph& graph,
+                                                  const std::vector<bool>& elsewhere,
                                                   const OutsideGroups& outside) {
   return Grouping(graph, elsewhere, outside).Run();
 }

@@ -11,15 +11,17 @@ namespace mendel::cuda {
 KernelCode::KernelCode(const Graph& graph, const std::set<int32_t>& fused, std::string index_type)
     : graph_(graph), fused_(fused), index_type_(std::move(index_type)) {}
 
-void KernelCode::Line(const std::string& text) { text_ += std::string(static_cast<size_t>(2 * depth_), ' ') + text + "\n"; }
+void KernelCode::Line(const std::string& text) {
+  text_ += std::string(static_cast<size_t>(2 * depth_), ' ') + text + "\n";
+}
 
 void KernelCode::Open(const std::string& header) {
   Line(header + " {");
   ++depth_;
 }
 
-void KernelCode::OpenWithin(const Shape& shape, const Position& position, const std::vector<Extent>& extents,
-                            const std::string& alternatives) {
+void KernelCode::OpenWithin(const Shape& shape, const Position& position,
+                            const std::vector<Extent>& extents, const std::string& alternatives) {
   std::string all;
   bool agree = lanes_ > 1;
   for (const Extent& extent : extents) {
@@ -40,7 +42,9 @@ void KernelCode::Close() {
   Line("}");
 }
 
-std::string_view KernelCode::RealOf(DType dtype) const { return keeps_bits_ ? StoredName(dtype) : RealName(dtype); }
+std::string_view KernelCode::RealOf(DType dtype) const {
+  return keeps_bits_ ? StoredName(dtype) : RealName(dtype);
+}
 
 std::string KernelCode::Literal(DType dtype, double value) const {
   const std::string literal = LiteralOf(dtype, value);
@@ -117,30 +121,37 @@ std::string KernelCode::Load(ValueId value, const Position& position) {
   const TensorType& type = graph_.type(value);
   if (IsConstant(node) && NumElements(type) == 1 && SymbolName(node).empty()) {
     const Tensor& tensor = ConstantValue(node);
-    return IsFloat(type.dtype) ? Literal(type.dtype, tensor.DoubleAt(0)) : LiteralOf(type.dtype, tensor.IntAt(0));
+    return IsFloat(type.dtype) ? Literal(type.dtype, tensor.DoubleAt(0))
+                               : LiteralOf(type.dtype, tensor.IntAt(0));
   }
   const std::string pointer = Pointer(value);
   const std::string pack = lanes_ > 1 ? VectorLoad(pointer, type, position) : "";
   const std::string offset = NumElements(type) == 1 ? "0" : FlatOf(type.shape, position);
   const std::string stored = pack.empty() ? Cat(pointer, "[", offset, "]") : Cat(pack, ".v[lane]");
-  return Let(RealOf(type.dtype), keeps_bits_ ? stored : Cat(StorageName(type.dtype), "::Load(", stored, ")"));
+  return Let(RealOf(type.dtype),
+             keeps_bits_ ? stored : Cat(StorageName(type.dtype), "::Load(", stored, ")"));
 }
 
 std::string KernelCode::FirstOf(const Position& position, size_t d) const {
   const FromRoot from = position.RootOf(d);
-  if (from.dim >= 0) return Added(Scaled(root_.at[static_cast<size_t>(from.dim)], from.step), from.shift);
+  if (from.dim >= 0)
+    return Added(Scaled(root_.at[static_cast<size_t>(from.dim)], from.step), from.shift);
   const std::string& at = position.at[d];
   return at.find_first_not_of("0123456789") == std::string::npos ? at : "";
 }
 
 bool KernelCode::LanesAgree(const Position& position, const Extent& extent) const {
-  if (root_shape_.empty() || root_shape_.back() % lanes_ != 0 || FirstOf(position, extent.dim).empty()) return false;
+  if (root_shape_.empty() || root_shape_.back() % lanes_ != 0 ||
+      FirstOf(position, extent.dim).empty())
+    return false;
   const FromRoot from = position.RootOf(extent.dim);
   if (from.dim + 1 != static_cast<int>(root_shape_.size())) return true;
-  return from.step == 1 && (extent.begin - from.shift) % lanes_ == 0 && (extent.end - from.shift) % lanes_ == 0;
+  return from.step == 1 && (extent.begin - from.shift) % lanes_ == 0 &&
+         (extent.end - from.shift) % lanes_ == 0;
 }
 
-std::string KernelCode::VectorLoad(const std::string& pointer, const TensorType& type, const Position& position) {
+std::string KernelCode::VectorLoad(const std::string& pointer, const TensorType& type,
+                                   const Position& position) {
   const Shape& shape = type.shape;
   std::string offset, condition;
   for (const Guard& guard : guards_) {
@@ -158,14 +169,16 @@ std::string KernelCode::VectorLoad(const std::string& pointer, const TensorType&
     Position first;
     for (size_t d = 0; d < shape.size(); ++d) {
       first.at.push_back(FirstOf(position, d));
-      if (first.at.back().empty() || (position.RootOf(d).dim == last && d + 1 < shape.size())) return "";
+      if (first.at.back().empty() || (position.RootOf(d).dim == last && d + 1 < shape.size()))
+        return "";
     }
     offset = FlatOf(shape, first);
   }
   const auto [pack, is_new] = packs_.try_emplace(Cat(pointer, "[", offset, "] ", condition), "");
   if (is_new) {
     const std::string pack_type = Cat("Pack<", StoredName(type.dtype), ", ", lanes_, ">");
-    const std::string from = Cat("*reinterpret_cast<const ", pack_type, "*>(", pointer, " + ", offset, ");");
+    const std::string from =
+        Cat("*reinterpret_cast<const ", pack_type, "*>(", pointer, " + ", offset, ");");
     std::swap(text_, outside_);
     if (condition.empty()) {
       pack->second = Fresh();
@@ -183,7 +196,10 @@ std::string KernelCode::VectorLoad(const std::string& pointer, const TensorType&
 std::string KernelCode::ConditionalPack(const std::string& pack_type) {
   Guard& block = guards_.back();
   std::string own;
-  std::string& pack = block.alternatives.empty() ? own : shared_packs_[Cat(pack_type, " ", block.alternatives, " ", block.loads++)];
+  std::string& pack =
+      block.alternatives.empty()
+          ? own
+          : shared_packs_[Cat(pack_type, " ", block.alternatives, " ", block.loads++)];
   if (pack.empty()) {
     pack = Fresh();
     Line(Cat(pack_type, " ", pack, " = {};"));

@@ -1,4 +1,5 @@
-// The text of one kernel while it is written: statements, and the elements of values, computed where fused and loaded where not.
+// Kernel code is the text of one kernel while it is written: statements and elements of values.
+// Elements of fused nodes are computed, all others are loaded.
 #ifndef MENDEL_KERNELS_CUDA_FUSION_KERNEL_CODE_H_
 #define MENDEL_KERNELS_CUDA_FUSION_KERNEL_CODE_H_
 
@@ -16,14 +17,15 @@
 
 namespace mendel::cuda {
 
-/// What a kernel's pointer refers to: a value of the graph, or (value.node -1) a table that the kernel brings along.
+/// A kernel operand is what one pointer of the kernel refers to: a value of the graph, or
+/// (value.node is -1) a table of constants that belongs to the kernel.
 struct KernelOperand {
   ValueId value;
   Tensor table = {};
   DType dtype = DType::kF32;
 };
 
-/// Not thread-safe. `graph` must outlive it.
+/// The text of one kernel while it is written. Not thread-safe. `graph` must outlive it.
 class KernelCode {
  public:
   /// Nodes in `fused` are computed where they are read.
@@ -32,7 +34,8 @@ class KernelCode {
   const Graph& graph() const { return graph_; }
   /// "int", or "long long" where a tensor has too many elements for it.
   const std::string& index_type() const { return index_type_; }
-  /// From here on elements are expressions in StoredName of their dtype: of a group that only moves them, so that their bits stay.
+  /// From here on elements are expressions in StoredName of their dtype, so that their bits stay.
+  /// For groups that only move elements.
   void KeepBits() { keeps_bits_ = true; }
   bool keeps_bits() const { return keeps_bits_; }
   /// The C type of elements of this dtype, and one of them as a number.
@@ -43,9 +46,10 @@ class KernelCode {
   void Line(const std::string& text);
   /// `header` and a brace; Close ends it.
   void Open(const std::string& header);
-  /// A block of statements for positions within all of `extents`, of a tensor of `shape`; Close ends it. Vectors that are loaded in
-  /// it are loaded under the same condition; other blocks may only load what every position of the kernel's result has. No position
-  /// is in two blocks of the same `alternatives`, where that is not empty: their vectors are kept in the same registers.
+  /// Opens a block of statements for positions within all of `extents`, in a tensor of `shape`;
+  /// Close ends it. Its vectors are loaded under the same condition. Other blocks may only load
+  /// what exists at every position of the kernel's result. Blocks of the same `alternatives`, where
+  /// that is not empty, share no position: their vectors are kept in the same registers.
   void OpenWithin(const Shape& shape, const Position& position, const std::vector<Extent>& extents,
                   const std::string& alternatives = "");
   void Close();
@@ -54,7 +58,8 @@ class KernelCode {
   std::string LetIndex(const std::string& expression) { return Let(index_type_, expression); }
   /// A new variable.
   std::string Variable(std::string_view type, const std::string& expression);
-  /// Opens a loop over [0, extent); the name of its index, "0" where one pass suffices. Close ends it.
+  /// Opens a loop over [0, extent); the name of its index, "0" where one pass suffices. Close ends
+  /// it.
   std::string Loop(int64_t extent);
 
   // Values.
@@ -62,25 +67,29 @@ class KernelCode {
   std::string Element(ValueId value, const Position& position);
   /// The name of the pointer to a value that is stored, not computed here.
   std::string Pointer(ValueId value);
-  /// Row-major number `flat` (an expression) as a position in a tensor of `shape`. `is_root`: its coordinates are the result's.
+  /// Row-major number `flat` (an expression) as a position in a tensor of `shape`. `is_root`: its
+  /// coordinates are the result's.
   Position Decode(const std::string& flat, const Shape& shape, bool is_root = false);
   /// The name of the pointer to a table of constants, in the dtype's StoredName.
   std::string Table(const Tensor& tensor);
-  /// From here on `value` is read as this expression, wherever.
+  /// From here on `value` is read as this expression at every position.
   void Bind(ValueId value, std::string expression) {
-    BindElements(value, [expression = std::move(expression)](const Position&) { return expression; });
+    BindElements(value,
+                 [expression = std::move(expression)](const Position&) { return expression; });
   }
-  /// The same by the position that is read.
+  /// The same, with an expression that depends on the position.
   void BindElements(ValueId value, std::function<std::string(const Position& position)> element) {
     bound_[value] = std::move(element);
   }
 
-  // Vector access: what is written between BeginLanes and EndLanes is one of `lanes` elements that follow one another, the first of
-  // them at `first`, and becomes the body of a loop. Loads that the lanes can share or make at once are hoisted before it.
+  // Vector access: the text between BeginLanes and EndLanes computes one of `lanes` consecutive
+  // elements, the first of them at `first`, and becomes the body of a loop. Loads that the lanes
+  // share, or that one vector access makes, are hoisted before the loop.
   void BeginLanes(int lanes, const std::string& first, const Shape& root_shape);
   /// Number of vector loads.
   int EndLanes(const std::string& loop_header);
-  /// Whether any lanes ended without a vector load: neighbouring threads would read elements that lie apart.
+  /// True if any lanes ended without a vector load: neighboring threads would then read elements
+  /// that lie apart.
   bool has_scalar_lanes() const { return has_scalar_lanes_; }
 
   const std::vector<KernelOperand>& operands() const { return operands_; }
@@ -89,11 +98,12 @@ class KernelCode {
  private:
   /// Coordinate d of `position` at the first lane; "" where it is not known.
   std::string FirstOf(const Position& position, size_t d) const;
-  /// Whether either all lanes are within the extent or none is.
+  /// True if either all lanes are within the extent or none is.
   bool LanesAgree(const Position& position, const Extent& extent) const;
   std::string Load(ValueId value, const Position& position);
-  /// Name of the pack that holds the lanes' elements; "" where they do not lie side by side.
-  std::string VectorLoad(const std::string& pointer, const TensorType& type, const Position& position);
+  /// Name of the pack that contains the lanes' elements; "" where they do not lie side by side.
+  std::string VectorLoad(const std::string& pointer, const TensorType& type,
+                         const Position& position);
   /// Name of a pack that is loaded under a condition, declared.
   std::string ConditionalPack(const std::string& pack_type);
   std::string Operand(KernelOperand operand, const std::string& key);

@@ -12,13 +12,14 @@
 #include "graph/text.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/backend/program.h"
-#include "kernels/cuda/device_case.h"
+#include "kernels/cuda/testing/device_case.h"
 
 namespace mendel::cuda {
 
-/// `told`: DeviceCase::told; `seed`: of the inputs.
-inline DeviceCase LoweredCase(Graph graph, std::string told, uint64_t seed, const ProgramOptions& options = {}) {
-  DeviceCase one{std::move(told), std::move(graph), {}, {}};
+/// `description`: DeviceCase::description; `seed`: of the inputs.
+inline DeviceCase LoweredCase(Graph graph, std::string description, uint64_t seed,
+                              const ProgramOptions& options = {}) {
+  DeviceCase one{std::move(description), std::move(graph), {}, {}};
   Rng rng(seed);
   one.inputs = RandomInputs(rng, one.graph);
   auto program = LowerToDevice(one.graph, options);
@@ -28,7 +29,8 @@ inline DeviceCase LoweredCase(Graph graph, std::string told, uint64_t seed, cons
 }
 
 /// A graph's text between its braces.
-inline DeviceCase ParsedCase(const std::string& lines, uint64_t seed, const ProgramOptions& options = {}) {
+inline DeviceCase ParsedCase(const std::string& lines, uint64_t seed,
+                             const ProgramOptions& options = {}) {
   const auto graph = ParseGraph(Cat("graph \"g\" {\n", lines, "\n}"));
   EXPECT_TRUE(graph.ok()) << graph.status();
   return LoweredCase(*graph, lines, seed, options);

@@ -1,4 +1,5 @@
-// Concat, Pad, Slice and Split in the emulator: by vectors under conditions, against their definition and to the bit.
+// Concat, Pad, Slice and Split in the emulator: by vectors under conditions, against their
+// definition and to the bit.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,8 +16,8 @@
 #include "graph/text.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/backend/program.h"
-#include "kernels/cuda/expect_right.h"
 #include "kernels/cuda/fusion/lowered_case.h"
+#include "kernels/cuda/testing/expect_right.h"
 #include "runtime/backend.h"
 
 namespace mendel::cuda {
@@ -29,7 +30,9 @@ const ProgramOptions kApart = {.reuse_memory = false};
 
 /// `lines` after inputs x and y of this shape and dtype.
 DeviceCase CaseOf(const std::string& type, const std::string& lines) {
-  return ParsedCase(Cat("%0 = Input() {name = \"x\", ", type, "}\n%1 = Input() {name = \"y\", ", type, "}\n", lines), 1, kApart);
+  return ParsedCase(Cat("%0 = Input() {name = \"x\", ", type, "}\n%1 = Input() {name = \"y\", ",
+                        type, "}\n", lines),
+                    1, kApart);
 }
 
 TEST(Moves, GoByVectorsWhereTheirBoundariesAllow) {
@@ -40,16 +43,28 @@ TEST(Moves, GoByVectorsWhereTheirBoundariesAllow) {
   EXPECT_EQ(kernels(f32, "Concat(%0, %1) {axis = 3}"), "elements_by_4");
   EXPECT_EQ(kernels(f16, "Concat(%0, %1) {axis = 3}"), "elements_by_8");
   EXPECT_EQ(kernels(f16, "Concat(%0, %1) {axis = 1}"), "elements_by_8");
-  EXPECT_EQ(kernels("dtype = \"f16\", shape = [2, 3, 3, 12]", "Concat(%0, %1) {axis = 3}"), "elements_by_4")
+  EXPECT_EQ(kernels("dtype = \"f16\", shape = [2, 3, 3, 12]", "Concat(%0, %1) {axis = 3}"),
+            "elements_by_4")
       << "12 is no multiple of 8";
-  EXPECT_EQ(kernels("dtype = \"f16\", shape = [2, 3, 3, 5]", "Concat(%0, %1) {axis = 3}"), "elements") << "lanes would differ";
-  EXPECT_EQ(kernels(f16, "Pad(%0) {mode = \"constant\", pads = [0, 1, 2, 0, 0, 1, 0, 8], value = 1.5}"), "elements_by_8");
-  EXPECT_EQ(kernels(f16, "Pad(%0) {mode = \"constant\", pads = [0, 1, -2, 4, 0, 1, 0, 0], value = 1.5}"), "elements_by_4");
-  EXPECT_EQ(kernels(f16, "Slice(%0) {ends = [2, 3, -1, 16], starts = [0, 0, 2, 8], steps = [1, 2, -1, 1]}"), "elements_by_8");
-  EXPECT_EQ(kernels(f16, "Slice(%0) {ends = [2, 3, 3, 16], starts = [0, 0, 0, 0], steps = [1, 1, 1, 2]}"), "elements");
+  EXPECT_EQ(kernels("dtype = \"f16\", shape = [2, 3, 3, 5]", "Concat(%0, %1) {axis = 3}"),
+            "elements")
+      << "lanes would differ";
+  EXPECT_EQ(
+      kernels(f16, "Pad(%0) {mode = \"constant\", pads = [0, 1, 2, 0, 0, 1, 0, 8], value = 1.5}"),
+      "elements_by_8");
+  EXPECT_EQ(
+      kernels(f16, "Pad(%0) {mode = \"constant\", pads = [0, 1, -2, 4, 0, 1, 0, 0], value = 1.5}"),
+      "elements_by_4");
+  EXPECT_EQ(
+      kernels(f16,
+              "Slice(%0) {ends = [2, 3, -1, 16], starts = [0, 0, 2, 8], steps = [1, 2, -1, 1]}"),
+      "elements_by_8");
+  EXPECT_EQ(
+      kernels(f16, "Slice(%0) {ends = [2, 3, 3, 16], starts = [0, 0, 0, 0], steps = [1, 1, 1, 2]}"),
+      "elements");
 }
 
-/// Every number of 16 bits, not a number among them.
+/// The inputs are all numbers of 16 bits, NaNs included.
 TEST(Moves, KeepTheBitsOfNumbersOf16Bits) {
   constexpr size_t kColumns = 16, kRows = 65536 / kColumns;
   std::vector<uint16_t> x(kRows * kColumns), y(x.size());
@@ -80,7 +95,9 @@ TEST(Moves, KeepTheBitsOfNumbersOf16Bits) {
     const auto bits = [&](size_t output, size_t row, size_t column) {
       const Tensor& result = (*results)[output];
       uint16_t number = 0;
-      std::memcpy(&number, result.bytes().data() + 2 * (row * static_cast<size_t>(result.shape()[1]) + column), 2);
+      std::memcpy(
+          &number,
+          result.bytes().data() + 2 * (row * static_cast<size_t>(result.shape()[1]) + column), 2);
       return number;
     };
     size_t wrong = 0;
@@ -98,11 +115,13 @@ TEST(Moves, KeepTheBitsOfNumbersOf16Bits) {
   }
 }
 
-/// One to three moves, and now and then what is computed of them, of extents that vectors divide and others.
+/// Makes graphs of one to three moves, some of them followed by other operators. Vectors divide
+/// some of the extents and not others.
 class MoveMaker {
  public:
   explicit MoveMaker(uint64_t seed) : rng_(seed) {
-    constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kF16, DType::kBF16, DType::kI8, DType::kI64};
+    constexpr DType kTypes[] = {DType::kF32,  DType::kF16, DType::kF16,
+                                DType::kBF16, DType::kI8,  DType::kI64};
     dtype_ = kTypes[rng_.Below(6)];
   }
   Graph Make() {
@@ -112,7 +131,8 @@ class MoveMaker {
     ValueId value = Given(shape);
     for (int64_t k = rng_.Between(1, 3); k > 0; --k) {
       value = Move(value);
-      if (dtype_ != DType::kI8 && dtype_ != DType::kI64 && rng_.Flip(0.2)) value = Add("Relu", {value});
+      if (dtype_ != DType::kI8 && dtype_ != DType::kI64 && rng_.Flip(0.2))
+        value = Add("Relu", {value});
     }
     builder_.Output("r", value);
     return *builder_.Build();
@@ -133,7 +153,8 @@ class MoveMaker {
       Shape other = shape;
       other[axis] = axis + 1 == shape.size() ? Extent() : rng_.Between(1, 3);
       const ValueId second = Given(other);
-      return Add("Concat", rng_.Flip() ? std::vector{value, second, value} : std::vector{second, value},
+      return Add("Concat",
+                 rng_.Flip() ? std::vector{value, second, value} : std::vector{second, value},
                  {{"axis", static_cast<int64_t>(axis)}});
     }
     if (kind == 1) {
@@ -142,12 +163,15 @@ class MoveMaker {
       pads[axis] = rng_.Flip(0.2) && shape[axis] > 4 ? -4 : Extent() - 1;
       pads[shape.size() + rng_.Below(shape.size())] = Extent();
       return Add("Pad", {value},
-                 {{"pads", pads}, {"mode", kModes[rng_.Below(5)]}, {"value", static_cast<double>(rng_.Between(-2, 2))}});
+                 {{"pads", pads},
+                  {"mode", kModes[rng_.Below(5)]},
+                  {"value", static_cast<double>(rng_.Between(-2, 2))}});
     }
     if (kind == 2 && shape[axis] > 1) {
       const int64_t first = rng_.Flip() && shape[axis] > 4 ? 4 : rng_.Between(1, shape[axis] - 1);
-      const int32_t node =
-          *builder_.AddNode("Split", {value}, {{"axis", static_cast<int64_t>(axis)}, {"sizes", Ints{first, shape[axis] - first}}});
+      const int32_t node = *builder_.AddNode(
+          "Split", {value},
+          {{"axis", static_cast<int64_t>(axis)}, {"sizes", Ints{first, shape[axis] - first}}});
       return {node, rng_.Flip() ? 1 : 0};
     }
     Ints starts(shape.size(), 0), ends = shape, steps(shape.size(), 1);
@@ -181,13 +205,14 @@ TEST(Moves, MeanTheirDefinition) {
   ExpectAllRight(cases);
 }
 
-/// What each part of a vector's load is there for.
+/// Every part of a vector's load is needed: a fault in any of them is seen.
 TEST(Moves, PlantedFaultsAreSeen) {
   const DeviceCase good = CaseOf("shape = [3, 8]", R"(%2 = Concat(%0, %1) {axis = 1}
       %3 = Pad(%2) {mode = "constant", pads = [1, 4, 0, 0], value = 2.0}
       return "r" = %3)");
   const std::vector<std::pair<std::string, std::string>> faults = {
-      {" = *reinterpret_cast<const Pack<float, 4>*>(p0 + ", " = *reinterpret_cast<const Pack<float, 4>*>(p0 + 4 + "},
+      {" = *reinterpret_cast<const Pack<float, 4>*>(p0 + ",
+       " = *reinterpret_cast<const Pack<float, 4>*>(p0 + 4 + "},
       {" < 8", " < 16"},       // where the first piece ends
       {" >= 8", " >= 4"},      // and the second begins
       {"v0 >= 1", "v0 >= 0"},  // the row that is padded
@@ -199,19 +224,22 @@ TEST(Moves, PlantedFaultsAreSeen) {
     cases.push_back(good);
     std::string& text = cases.back().program.texts[0];
     const std::string name = cases.back().program.entries[0], other = Cat(name, "_", cases.size());
-    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + other.size()))
+    for (size_t at = text.find(name); at != std::string::npos;
+         at = text.find(name, at + other.size()))
       text.replace(at, name.size(), other);
     cases.back().program.entries[0] = cases.back().program.launches[0].kernel = other;
     const size_t before = text.find(from);
     ASSERT_NE(before, std::string::npos) << from << "\n" << text;
-    for (size_t at = before; at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+    for (size_t at = before; at != std::string::npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
   }
   ASSERT_THAT(KernelsOf(good), HasSubstr("_by_4"));
   FakeDriver driver;
   const absl::Status prepared = driver.Prepare(ModuleOf(cases));
   ASSERT_TRUE(prepared.ok()) << std::string(prepared.message()).substr(0, 4000);
   EXPECT_EQ(FailureOn(driver.table(), &TextImage, cases[0]), "");
-  for (size_t k = 0; k < faults.size(); ++k) EXPECT_NE(FailureOn(driver.table(), &TextImage, cases[k + 1]), "") << faults[k].first;
+  for (size_t k = 0; k < faults.size(); ++k)
+    EXPECT_NE(FailureOn(driver.table(), &TextImage, cases[k + 1]), "") << faults[k].first;
 }
 
 }  // namespace

@@ -42,14 +42,14 @@ bool RowAt::IsContiguous() const {
   return !axes.empty();
 }
 
-void RowAt::ForElements(const std::function<void(const std::string& x, const Position& at)>& body, const std::string& before,
-                        const std::string& after) const {
+void RowAt::ForElements(const std::function<void(const std::string& x, const Position& at)>& body,
+                        const std::string& before, const std::string& after) const {
   const ValueId input = code.graph().node(node).inputs[0];
   const Shape& stored = view.inputs[0].shape;
   const std::string& index = code.index_type();
   if (lanes > 1) {
-    code.Open(Cat("for (", index, " k = static_cast<", index, ">(", thread, ") * ", lanes, "; k < ", Count(),
-                  "; k += ", threads * lanes, ")"));
+    code.Open(Cat("for (", index, " k = static_cast<", index, ">(", thread, ") * ", lanes, "; k < ",
+                  Count(), "; k += ", threads * lanes, ")"));
     code.Line(Cat("const ", index, " first = ", number, " * ", Count(), " + k;"));
     if (!before.empty()) code.Line(before);
     code.BeginLanes(lanes, "first", stored);
@@ -63,7 +63,8 @@ void RowAt::ForElements(const std::function<void(const std::string& x, const Pos
   }
   Shape extents;
   for (int64_t axis : axes) extents.push_back(shape[static_cast<size_t>(axis)]);
-  code.Open(Cat("for (", index, " k = static_cast<", index, ">(", thread, "); k < ", Count(), "; k += ", threads, ")"));
+  code.Open(Cat("for (", index, " k = static_cast<", index, ">(", thread, "); k < ", Count(),
+                "; k += ", threads, ")"));
   const Position inner = code.Decode("k", extents);
   Position at{position};
   for (size_t k = 0; k < axes.size(); ++k) at.at[static_cast<size_t>(axes[k])] = inner.at[k];
@@ -76,8 +77,9 @@ std::string RowAt::Over(std::string_view combine, const std::string& initial,
                         const std::function<std::string(const std::string&)>& term) const {
   const std::string_view real = RealName(dtype());
   const std::string own = code.Variable(real, initial);
-  ForElements(
-      [&](const std::string& x, const Position&) { code.Line(Cat(own, " = ", combine, "::Of(", own, ", ", term(x), ");")); });
+  ForElements([&](const std::string& x, const Position&) {
+    code.Line(Cat(own, " = ", combine, "::Of(", own, ", ", term(x), ");"));
+  });
   return code.Let(real, Cat("OverThreads<", combine, ", ", threads, ">(", own, ")"));
 }
 
@@ -92,7 +94,8 @@ absl::StatusOr<const OperatorText*> OperatorTextOf(const Graph& graph, int32_t i
   const OperatorText* text = FindOperatorText(node.op->name);
   if (text == nullptr) return Unsupported(name, ": no CUDA kernel computes ", node.op->name);
   if (text->check != nullptr) {
-    MENDEL_RETURN_IF_ERROR(Annotate(WithView(graph, id, [&](const NodeView& view) { return text->check(view); }), name));
+    MENDEL_RETURN_IF_ERROR(Annotate(
+        WithView(graph, id, [&](const NodeView& view) { return text->check(view); }), name));
   }
   return text;
 }

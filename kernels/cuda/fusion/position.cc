@@ -18,7 +18,8 @@ std::string Added(const std::string& a, int64_t b) {
 
 std::string Scaled(const std::string& a, int64_t factor) {
   if (factor == 0 || a == "0") return "0";
-  return factor == 1 ? a : Cat("(", a, " * ", factor < 0 ? Cat("(", factor, ")") : Cat(factor), ")");
+  return factor == 1 ? a
+                     : Cat("(", a, " * ", factor < 0 ? Cat("(", factor, ")") : Cat(factor), ")");
 }
 
 std::string Divided(const std::string& a, int64_t divisor) {
@@ -32,7 +33,8 @@ std::string Modulo(const std::string& a, int64_t divisor) {
 Position Moved(Position at, size_t d, int64_t step, int64_t shift) {
   at.at[d] = Added(Scaled(at.at[d], step), shift);
   at.flat.clear();
-  if (!at.root.empty()) at.root[d] = {at.root[d].dim, at.root[d].step * step, at.root[d].shift * step + shift};
+  if (!at.root.empty())
+    at.root[d] = {at.root[d].dim, at.root[d].step * step, at.root[d].shift * step + shift};
   return at;
 }
 

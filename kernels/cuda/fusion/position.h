@@ -10,7 +10,8 @@
 
 namespace mendel::cuda {
 
-/// A coordinate that is `step` times coordinate `dim` of the kernel's result, plus `shift`. dim -1: something else.
+/// A coordinate that is `step` times coordinate `dim` of the kernel's result, plus `shift`. dim -1:
+/// something else.
 struct FromRoot {
   int dim = -1;
   int64_t step = 1, shift = 0;
@@ -19,9 +20,10 @@ struct FromRoot {
 /// One expression a dimension: a variable, a number, or something in parentheses.
 struct Position {
   std::vector<std::string> at;
-  /// What at[d] is of the coordinates of the kernel's result. May be empty: all are something else.
+  /// root[d] relates at[d] to the coordinates of the kernel's result. Empty: none is related.
   std::vector<FromRoot> root = {};
-  /// Where not empty: the variable that holds the row-major number of this position in its tensor.
+  /// If it is not empty, the variable that contains the row-major number of this position in its
+  /// tensor.
   std::string flat = "";
 
   FromRoot RootOf(size_t d) const { return root.empty() ? FromRoot{} : root[d]; }
@@ -30,13 +32,15 @@ struct Position {
 /// `at` with its coordinate d, x there, replaced by step * x + shift, in a tensor of another shape.
 Position Moved(Position at, size_t d, int64_t step, int64_t shift);
 
-/// Coordinates from `begin` to before `end` in dimension `dim`; what holds of all positions of a tensor need not be said.
+/// The coordinates from `begin` to before `end` in dimension `dim`. A condition that all positions
+/// of a tensor meet needs no extent.
 struct Extent {
   size_t dim = 0;
   int64_t begin = 0, end = 0;
 };
 
-/// a + b, a * factor and a / divisor, a % divisor, simplified where a side is a number that allows it.
+/// a + b, a * factor and a / divisor, a % divisor, simplified where a side is a number that allows
+/// it.
 std::string Added(const std::string& a, const std::string& b);
 std::string Added(const std::string& a, int64_t b);
 std::string Scaled(const std::string& a, int64_t factor);

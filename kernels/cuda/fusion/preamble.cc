@@ -156,7 +156,7 @@ struct MinOf {
   template <class T>
   MENDEL_HERE T Of(T a, T b) { return Min(a, b); }
 };
-// The values of kThreads neighbours combined, for each of them; kThreads a power of two. Needs an element of shared memory for every
+// The values of kThreads neighbors combined, for each of them; kThreads a power of two. Needs an element of shared memory for every
 // thread of the block, all of which pass here.
 template <class Combine, int kThreads, class T>
 MENDEL_HERE T OverThreads(T value) {
@@ -180,13 +180,15 @@ MENDEL_HERE T OverThreads(T value) {
 }  // namespace
 
 const std::string& PreambleText() {
-  static const auto* text = new std::string(
-      Cat(kBegin, NumberText(DType::kF32), NumberText(DType::kF16), NumberText(DType::kBF16), kIntegers, kFunctions));
+  static const auto* text =
+      new std::string(Cat(kBegin, NumberText(DType::kF32), NumberText(DType::kF16),
+                          NumberText(DType::kBF16), kIntegers, kFunctions));
   return *text;
 }
 
 std::string_view StorageName(DType dtype) {
-  constexpr std::string_view kNames[] = {"F32", "F16", "BF16", "F64", "I8", "U8", "I32", "I64", "Bool"};
+  constexpr std::string_view kNames[] = {"F32", "F16", "BF16", "F64", "I8",
+                                         "U8",  "I32", "I64",  "Bool"};
   return kNames[static_cast<size_t>(dtype)];
 }
 
@@ -196,8 +198,9 @@ std::string_view RealName(DType dtype) {
 }
 
 std::string_view StoredName(DType dtype) {
-  constexpr std::string_view kNames[] = {"float", "unsigned short", "unsigned short", "double", "signed char", "unsigned char",
-                                         "int",   "long long",      "unsigned char"};
+  constexpr std::string_view kNames[] = {"float",  "unsigned short", "unsigned short",
+                                         "double", "signed char",    "unsigned char",
+                                         "int",    "long long",      "unsigned char"};
   return kNames[static_cast<size_t>(dtype)];
 }
 
@@ -214,9 +217,11 @@ std::string LiteralOf(DType dtype, double value) {
   }
   const bool wide = dtype == DType::kF64;
   if (!wide) value = static_cast<double>(static_cast<float>(value));
-  if (std::isnan(value)) return wide ? "__longlong_as_double(0x7ff8000000000000ll)" : "__uint_as_float(0x7fc00000u)";
+  if (std::isnan(value))
+    return wide ? "__longlong_as_double(0x7ff8000000000000ll)" : "__uint_as_float(0x7fc00000u)";
   if (std::isinf(value)) {
-    const std::string infinity = wide ? "__longlong_as_double(0x7ff0000000000000ll)" : "__uint_as_float(0x7f800000u)";
+    const std::string infinity =
+        wide ? "__longlong_as_double(0x7ff0000000000000ll)" : "__uint_as_float(0x7f800000u)";
     return value < 0 ? Cat("(-", infinity, ")") : infinity;
   }
   char text[48];

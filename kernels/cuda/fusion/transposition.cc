@@ -15,7 +15,8 @@ constexpr int64_t kSquare = 32;
 constexpr int64_t kRows = 8;  ///< of a square that the threads move at once
 constexpr int64_t kLeast = 8;
 
-/// Whether `transpose` has its input's elements in the order in which `other`, if that is a Transpose, reads them.
+/// True if `other` is a Transpose that `transpose` undoes: the result has its elements in the order
+/// in which `other` reads them.
 bool Undoes(const Node& transpose, const Node& other) {
   if (other.op->name != "Transpose") return false;
   const Ints &back = transpose.attrs.IntList("perm"), &there = other.attrs.IntList("perm");
@@ -26,11 +27,14 @@ bool Undoes(const Node& transpose, const Node& other) {
   return true;
 }
 
-/// The Transpose that the group's result is an elementwise function of; -1 where there is none or several, where another one in the
-/// group is undone by it, or where anything in the group reads it, or what is made of it, elsewhere than at the result's position.
+/// The Transpose of which the group's result is an elementwise function. -1 if there is none or
+/// several, or if it undoes another one in the group. -1 also if a node of the group reads it, or
+/// values computed from it, elsewhere than at the result's position.
 int32_t TransposeOf(const Graph& graph, const FusionGroup& group) {
   const Shape& shape = graph.type(group.result).shape;
-  const auto is_here = [&](int32_t id) { return FindOperatorText(graph.node(id).op->name)->reads == Reads::kAtPosition; };
+  const auto is_here = [&](int32_t id) {
+    return FindOperatorText(graph.node(id).op->name)->reads == Reads::kAtPosition;
+  };
   int32_t found = -1;
   std::set<int32_t> here;  // nodes that are computed at the result's position, with the Transpose
   std::vector<int32_t> open = {group.result.node};
@@ -60,7 +64,8 @@ int32_t TransposeOf(const Graph& graph, const FusionGroup& group) {
   return found;
 }
 
-/// Neighbouring dimensions [begin, end) of the result that are neighbours of the source, too, in the same order.
+/// Neighboring dimensions [begin, end) of the result that are neighbors of the source, too, in
+/// the same order.
 struct Run {
   size_t begin, end;
   int64_t extent;
@@ -68,7 +73,8 @@ struct Run {
 
 Run RunUpTo(const Ints& perm, const Shape& shape, size_t last) {
   Run run{last, last + 1, shape[last]};
-  while (run.begin > 0 && perm[run.begin - 1] + 1 == perm[run.begin]) run.extent *= shape[--run.begin];
+  while (run.begin > 0 && perm[run.begin - 1] + 1 == perm[run.begin])
+    run.extent *= shape[--run.begin];
   return run;
 }
 
@@ -88,26 +94,31 @@ class Transposition {
     while (perm_[source_last] + 1 != static_cast<int64_t>(perm_.size())) ++source_last;
     source_ = RunUpTo(perm_, shape_, source_last);
     result_ = RunUpTo(perm_, shape_, shape_.size() - 1);
-    if (source_.begin == result_.begin || source_.extent < kLeast || result_.extent < kLeast) return std::nullopt;
+    if (source_.begin == result_.begin || source_.extent < kLeast || result_.extent < kLeast)
+      return std::nullopt;
     const int64_t squares = Squares(source_) * Squares(result_);
-    const int64_t blocks = NumElements(graph_.type(group_.result)) / source_.extent / result_.extent * squares;
+    const int64_t blocks =
+        NumElements(graph_.type(group_.result)) / source_.extent / result_.extent * squares;
     WriteCorner(squares);
     WriteLoads();
     code_.Line("__syncthreads();");
     WriteResults();
     const int64_t shared = (kSquare + 1) * kSquare * (real() == "float" ? 4 : 8);
-    return FinishedKernel(graph_, group_.result, code_, blocks, kSquare * kRows, static_cast<unsigned>(shared));
+    return FinishedKernel(graph_, group_.result, code_, blocks, kSquare * kRows,
+                          static_cast<unsigned>(shared));
   }
 
  private:
   static int64_t Squares(const Run& run) { return (run.extent + kSquare - 1) / kSquare; }
   std::string_view real() const { return RealName(graph_.type(ValueId{transpose_, 0}).dtype); }
 
-  /// The block's square: its first elements along both runs, and the coordinates of the other dimensions.
+  /// The block's square: its first elements along both runs, and the coordinates of the other
+  /// dimensions.
   void WriteCorner(int64_t squares) {
     const std::string& index = code_.index_type();
     const std::string block = code_.LetIndex(Cat("static_cast<", index, ">(blockIdx.x)"));
-    first_source_ = code_.LetIndex(Scaled(Modulo(Divided(block, Squares(result_)), Squares(source_)), kSquare));
+    first_source_ =
+        code_.LetIndex(Scaled(Modulo(Divided(block, Squares(result_)), Squares(source_)), kSquare));
     first_result_ = code_.LetIndex(Scaled(Modulo(block, Squares(result_)), kSquare));
     Shape others = shape_;
     for (const Run& run : {source_, result_}) {
@@ -128,12 +139,13 @@ class Transposition {
     code_.Open(Cat("if (a < ", source_.extent, " && b < ", result_.extent, ")"));
   }
 
-  /// In the result, at numbers a and b.
+  /// The position in the result at numbers a and b.
   Position At() {
     Position at{corner_};
     for (const auto& [run, number] : {std::pair(source_, "a"), std::pair(result_, "b")}) {
       const auto first = shape_.begin() + static_cast<std::ptrdiff_t>(run.begin);
-      const Position inner = code_.Decode(number, Shape(first, first + static_cast<std::ptrdiff_t>(run.end - run.begin)));
+      const Position inner = code_.Decode(
+          number, Shape(first, first + static_cast<std::ptrdiff_t>(run.end - run.begin)));
       for (size_t d = run.begin; d < run.end; ++d) at.at[d] = inner.at[d - run.begin];
     }
     return at;
@@ -152,7 +164,8 @@ class Transposition {
 
   void WriteResults() {
     OpenRows("j", column_);
-    code_.Bind({transpose_, 0}, code_.Let(real(), Cat("square[", column_, " * ", kSquare + 1, " + j]")));
+    code_.Bind({transpose_, 0},
+               code_.Let(real(), Cat("square[", column_, " * ", kSquare + 1, " + j]")));
     const Position at = At();
     const std::string element = Stored(graph_, group_.result, code_.Element(group_.result, at));
     code_.Line(Cat("y[", FlatOf(shape_, at), "] = ", element, ";"));

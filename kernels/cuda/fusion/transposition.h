@@ -1,4 +1,5 @@
-// Kernels of groups that transpose: through shared memory, so that both sides are read and written along memory.
+// Kernels of groups that transpose: through shared memory, so that both sides are read and written
+// along memory.
 #ifndef MENDEL_KERNELS_CUDA_FUSION_TRANSPOSITION_H_
 #define MENDEL_KERNELS_CUDA_FUSION_TRANSPOSITION_H_
 
@@ -8,9 +9,10 @@
 
 namespace mendel::cuda {
 
-/// A kernel that moves squares of 32 x 32 elements of a Transpose, what is fused before it computed on the way in and what is fused
-/// after it on the way out. Nothing where the group's result is not an elementwise function, without broadcasting, of exactly one
-/// Transpose, where that undoes another one (a pool between two), where views read it elsewhere, too, where it keeps the last
+/// A kernel that moves squares of 32 x 32 elements of a Transpose, what is fused before it computed
+/// on the way in and what is fused after it on the way out. Nothing where the group's result is not
+/// an elementwise function, without broadcasting, of exactly one Transpose, where that undoes
+/// another one (a pool between two), where views read it elsewhere, too, where it keeps the last
 /// dimension in its place, or where a side of its squares would be mostly empty.
 std::optional<FusedKernel> WriteTransposition(const Graph& graph, const FusionGroup& group);
 

@@ -11,8 +11,8 @@
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/expect_right.h"
 #include "kernels/cuda/fusion/lowered_case.h"
+#include "kernels/cuda/testing/expect_right.h"
 
 namespace mendel::cuda {
 namespace {
@@ -39,28 +39,35 @@ TEST(Transposition, MovesSquares) {
     return KernelsOf(LoweredCase(Chain(shape, perm, DType::kF32, false, false), "", 1));
   };
   EXPECT_EQ(kernels({40, 33}, {1, 0}), "transposition");
-  EXPECT_EQ(kernels({2, 16, 5, 7}, {0, 2, 3, 1}), "transposition") << "5 x 7 positions lie side by side in both";
+  EXPECT_EQ(kernels({2, 16, 5, 7}, {0, 2, 3, 1}), "transposition")
+      << "5 x 7 positions lie side by side in both";
   EXPECT_EQ(kernels({2, 5, 7, 16}, {0, 3, 1, 2}), "transposition");
   EXPECT_EQ(kernels({16, 3, 16}, {1, 0, 2}), "elements_by_4") << "the last dimension stays";
   EXPECT_EQ(kernels({40, 7}, {1, 0}), "elements");
-  EXPECT_EQ(KernelsOf(LoweredCase(Chain({40, 32}, {1, 0}, DType::kF32, true, true), "", 1)), "transposition_of_4");
+  EXPECT_EQ(KernelsOf(LoweredCase(Chain({40, 32}, {1, 0}, DType::kF32, true, true), "", 1)),
+            "transposition_of_4");
 }
 
 /// A transposed value and views of the same: no element of it is what all of them read.
 TEST(Transposition, LeavesWhatViewsReadToo) {
   const auto with = [](const std::string& rest) {
-    return ParsedCase("%0 = Input() {name = \"x\", shape = [40, 32]}\n%1 = Transpose(%0) {perm = [1, 0]}\n" + rest, 3);
+    return ParsedCase(
+        "%0 = Input() {name = \"x\", shape = [40, 32]}\n%1 = Transpose(%0) {perm = [1, 0]}\n" +
+            rest,
+        3);
   };
-  const std::vector<DeviceCase> cases = {with(R"(%2 = Slice(%1) {ends = [32, 40], starts = [0, 20], steps = [1, 1]}
+  const std::vector<DeviceCase> cases = {
+      with(R"(%2 = Slice(%1) {ends = [32, 40], starts = [0, 20], steps = [1, 1]}
               %3 = Slice(%1) {ends = [32, 20], starts = [0, 0], steps = [1, 1]}
               %4 = Concat(%2, %3) {axis = 1}
               %5 = Add(%1, %4)
               return "y" = %5)"),
-                                         with(R"(%2 = Reshape(%1) {shape = [40, 32]}
+      with(R"(%2 = Reshape(%1) {shape = [40, 32]}
               %3 = Reshape(%0) {shape = [40, 32]}
               %4 = Add(%2, %3)
               return "y" = %4)")};
-  for (const DeviceCase& one : cases) EXPECT_EQ(KernelsOf(one).find("transposition"), std::string::npos) << KernelsOf(one);
+  for (const DeviceCase& one : cases)
+    EXPECT_EQ(KernelsOf(one).find("transposition"), std::string::npos) << KernelsOf(one);
   ExpectAllRight(cases);
 }
 
@@ -72,7 +79,8 @@ TEST(Transposition, MeansItsDefinition) {
     Rng rng(seed);
     const int64_t rank = rng.Between(2, 4);
     Shape shape;
-    for (int64_t d = 0; d < rank; ++d) shape.push_back(d < 2 ? rng.Between(6, 36) : rng.Between(1, 4));
+    for (int64_t d = 0; d < rank; ++d)
+      shape.push_back(d < 2 ? rng.Between(6, 36) : rng.Between(1, 4));
     std::swap(shape[0], shape[rng.Below(shape.size())]);
     Ints perm(shape.size());
     std::iota(perm.begin(), perm.end(), 0);
@@ -85,7 +93,8 @@ TEST(Transposition, MeansItsDefinition) {
     const DType dtype = kTypes[rng.Below(5)];
     const bool after = rng.Flip();
     const bool before = rng.Flip() && dtype != DType::kI32;
-    cases.push_back(LoweredCase(Chain(shape, perm, dtype, before, after), Cat("seed ", seed), seed));
+    cases.push_back(
+        LoweredCase(Chain(shape, perm, dtype, before, after), Cat("seed ", seed), seed));
     squares += KernelsOf(cases.back()).find("transposition") == 0 ? 1 : 0;
   }
   EXPECT_GT(squares, kCases / 4);

@@ -14,14 +14,15 @@ namespace mendel::cuda {
 
 struct NvrtcProgram;
 
-/// As in nvrtc.h, whose functions have not changed since 11.4; results are 0 or an error. The names are NVRTC's, without "nvrtc".
+/// The function table of NVRTC, as in nvrtc.h; it has not changed since 11.4. The names are
+/// NVRTC's, without "nvrtc". Functions return 0 or an error.
 struct Nvrtc {
   int (*Version)(int* major, int* minor) = nullptr;
   const char* (*GetErrorString)(int error) = nullptr;
   int (*GetNumSupportedArchs)(int* count) = nullptr;
   int (*GetSupportedArchs)(int* architectures) = nullptr;
-  int (*CreateProgram)(NvrtcProgram** program, const char* text, const char* name, int headers, const char* const* header_texts,
-                       const char* const* header_names) = nullptr;
+  int (*CreateProgram)(NvrtcProgram** program, const char* text, const char* name, int headers,
+                       const char* const* header_texts, const char* const* header_names) = nullptr;
   int (*DestroyProgram)(NvrtcProgram** program) = nullptr;
   int (*CompileProgram)(NvrtcProgram* program, int count, const char* const* options) = nullptr;
   int (*GetProgramLogSize)(NvrtcProgram* program, size_t* size) = nullptr;
@@ -35,15 +36,15 @@ struct Nvrtc {
   absl::Status Check(int result, const std::string& what) const;
 };
 
-/// What ptxas tells about a kernel, a thread.
+/// Resources that a thread of a kernel uses, as ptxas reports them.
 struct ResourceUsage {
   int registers = 0;
   int spilled_bytes = 0;  ///< stores and loads
   int stack_bytes = 0;
 };
-/// From the compiler's log, of all its entries together; registers 0 where it says nothing.
+/// Parses the compiler's log, for all its entries together; registers are 0 if it names none.
 ResourceUsage ParseUsage(const std::string& log);
-/// The same entry by entry, by name.
+/// The same for each entry, by name.
 std::map<std::string, ResourceUsage> ParseUsageOfEntries(const std::string& log);
 
 struct CompiledKernel {
@@ -54,26 +55,27 @@ struct CompiledKernel {
 
 class Compiler {
  public:
-  /// The one of this process, opened at the first call. NotFound where there is none, else as Make.
+  /// This process's compiler, opened at the first call. NotFound if there is none; or as Make.
   static absl::StatusOr<const Compiler*> Get();
-  /// Of this table, all of whose entries are set. FailedPrecondition when it is older than 11.4, Unavailable when it does not tell
-  /// its version or architectures.
+  /// Makes a compiler of this table, all of whose entries are set. FailedPrecondition if it is
+  /// older than 11.4, Unavailable if it does not report its version or architectures.
   static absl::StatusOr<Compiler> Make(Nvrtc table);
 
   /// "13.0".
   const std::string& version() const { return version_; }
   const std::string& path() const { return table_.path; }
-  /// Options of every compilation, the architecture apart.
+  /// The options of every compilation, except the architecture.
   static const char* options() { return "--std=c++17 --ptxas-options=-v"; }
-  /// Does this version know sm_`architecture`?
+  /// True if this version can compile for sm_`architecture`.
   bool Supports(int architecture) const;
-  /// For one real architecture, e.g. 90. InvalidArgument with the log when the text does not compile, Unavailable when NVRTC fails
-  /// otherwise. Thread-safe.
-  absl::StatusOr<CompiledKernel> Compile(const std::string& text, const std::string& name, int architecture) const;
+  /// Compiles for one real architecture, e.g. 90. InvalidArgument with the log if the text does not
+  /// compile, Unavailable if NVRTC fails otherwise. Thread-safe.
+  absl::StatusOr<CompiledKernel> Compile(const std::string& text, const std::string& name,
+                                         int architecture) const;
 
  private:
   explicit Compiler(Nvrtc table) : table_(std::move(table)) {}
-  /// What the compiler said; where it does not tell, an error.
+  /// The compiler's log, or an error if NVRTC does not return it.
   absl::StatusOr<std::string> LogOf(NvrtcProgram* program) const;
 
   Nvrtc table_;

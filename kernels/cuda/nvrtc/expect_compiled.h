@@ -29,10 +29,12 @@ inline const Compiler* FoundCompiler() {
   return nullptr;
 }
 
-/// The module for this architecture, without spilled registers. Nothing where NVRTC does not know the architecture, or after a
-/// failure.
-inline std::optional<CompiledKernel> CompiledWithoutSpills(const Compiler& compiler, const std::string& module,
-                                                           const std::string& name, int architecture) {
+/// The module for this architecture, without spilled registers. Nothing where NVRTC does not know
+/// the architecture, or after a failure.
+inline std::optional<CompiledKernel> CompiledWithoutSpills(const Compiler& compiler,
+                                                           const std::string& module,
+                                                           const std::string& name,
+                                                           int architecture) {
   if (!compiler.Supports(architecture)) return {};
   auto compiled = compiler.Compile(module, name, architecture);
   EXPECT_TRUE(compiled.ok()) << std::string(compiled.status().message()).substr(0, 4000);
@@ -41,42 +43,46 @@ inline std::optional<CompiledKernel> CompiledWithoutSpills(const Compiler& compi
   return *std::move(compiled);
 }
 
-struct ToldKernel {
-  std::string told, name, text;
+struct DescribedKernel {
+  std::string description, name, text;
   int architecture = 0;  ///< the oldest that has its instructions
 };
 
-/// Every kernel for one of the architectures in turn, for all of them with MENDEL_CUDA_SEEDS in the environment: no spills, no
-/// local memory. Of kernels of one name the first counts.
-inline void ExpectCompiled(const Compiler& compiler, const std::vector<ToldKernel>& kernels, const std::string& name) {
+/// Every kernel for one of the architectures in turn, for all of them with MENDEL_CUDA_SEEDS in the
+/// environment: no spills, no local memory. Of kernels of one name the first counts.
+inline void ExpectCompiled(const Compiler& compiler, const std::vector<DescribedKernel>& kernels,
+                           const std::string& name) {
   struct Module {
     std::string text = PreambleText();
-    std::map<std::string, std::string> told;
+    std::map<std::string, std::string> description;
   };
   const bool all = std::getenv("MENDEL_CUDA_SEEDS") != nullptr;
   std::map<int, Module> modules;
   std::set<std::string> names;
-  for (const ToldKernel& kernel : kernels) {
+  for (const DescribedKernel& kernel : kernels) {
     if (!names.insert(kernel.name).second) continue;
     std::vector<int> architectures(kCompiledArchitectures.begin(), kCompiledArchitectures.end());
-    std::erase_if(architectures, [&](int one) { return one < kernel.architecture || !compiler.Supports(one); });
+    std::erase_if(architectures,
+                  [&](int one) { return one < kernel.architecture || !compiler.Supports(one); });
     for (size_t k = 0; k < architectures.size(); ++k) {
       if (!all && names.size() % architectures.size() != k) continue;
       Module& module = modules[architectures[k]];
       module.text += kernel.text;
-      module.told[kernel.name] = kernel.told;
+      module.description[kernel.name] = kernel.description;
     }
   }
   for (auto& [architecture, module] : modules) {
     const auto compiled = CompiledWithoutSpills(compiler, module.text, name, architecture);
     if (!compiled.has_value()) continue;
-    EXPECT_EQ(compiled->entries.size(), module.told.size());
+    EXPECT_EQ(compiled->entries.size(), module.description.size());
     for (const auto& [entry, usage] : compiled->entries) {
-      EXPECT_EQ(usage.spilled_bytes, 0) << module.told[entry] << ", sm_" << architecture << ", " << usage.registers << " registers";
-      EXPECT_EQ(usage.stack_bytes, 0) << module.told[entry] << ", sm_" << architecture;
+      EXPECT_EQ(usage.spilled_bytes, 0) << module.description[entry] << ", sm_" << architecture
+                                        << ", " << usage.registers << " registers";
+      EXPECT_EQ(usage.stack_bytes, 0) << module.description[entry] << ", sm_" << architecture;
     }
-    std::printf("%zu of %zu kernels for sm_%d: %d registers a thread on average\n", module.told.size(), names.size(), architecture,
-                compiled->usage.registers / static_cast<int>(module.told.size()));
+    std::printf("%zu of %zu kernels for sm_%d: %d registers a thread on average\n",
+                module.description.size(), names.size(), architecture,
+                compiled->usage.registers / static_cast<int>(module.description.size()));
   }
 }
 

@@ -13,11 +13,13 @@
 namespace mendel::cuda {
 namespace {
 
-// Of cuda.h.
-constexpr int kAttributeClockKhz = 13, kAttributeMultiprocessors = 16, kAttributeMemoryClockKhz = 36;
+// The numbers of these attributes are those of cuda.h.
+constexpr int kAttributeClockKhz = 13, kAttributeMultiprocessors = 16,
+              kAttributeMemoryClockKhz = 36;
 
 std::string Line(const char* name, const absl::StatusOr<std::string>& found, const char* cost) {
-  return found.ok() ? Cat(name, " ", *found) : Cat(name, ": ", std::string(found.status().message()), "; ", cost);
+  return found.ok() ? Cat(name, " ", *found)
+                    : Cat(name, ": ", std::string(found.status().message()), "; ", cost);
 }
 
 absl::StatusOr<std::string> NvrtcLine() {
@@ -43,7 +45,8 @@ absl::StatusOr<std::string> NvmlLine() {
 
 absl::StatusOr<std::string> DriverLine() {
   MENDEL_ASSIGN_OR_RETURN(const Driver* driver, Driver::Get());
-  return Cat("for CUDA ", driver->version / 1000, ".", driver->version % 1000 / 10, " at ", driver->path);
+  return Cat("for CUDA ", driver->version / 1000, ".", driver->version % 1000 / 10, " at ",
+             driver->path);
 }
 
 }  // namespace
@@ -51,7 +54,8 @@ absl::StatusOr<std::string> DriverLine() {
 std::string DescribeDevice(const Driver& driver) {
   char name[128] = "";
   int device = 0;
-  if (driver.DeviceGet(&device, 0) != 0 || driver.DeviceGetName(name, sizeof name, device) != 0) return "device: not told";
+  if (driver.DeviceGet(&device, 0) != 0 || driver.DeviceGetName(name, sizeof name, device) != 0)
+    return "device: not reported";
   const auto attribute = [&](int which) {
     int value = 0;
     return driver.DeviceGetAttribute(&value, which, device) == 0 ? value : 0;
@@ -77,10 +81,12 @@ std::string DescribeDevice(const Driver& driver) {
 std::vector<std::string> DescribeInstallation() {
   std::vector<std::string> lines = {
       Line("NVRTC", NvrtcLine(), "no kernel can be compiled"),
-      Line("cuBLASLt", CublasLtLine(), "matrix products run this program's own kernels only, which are far slower"),
-      Line("cuDNN", CudnnLine(), "convolutions run this program's own kernels only, which are far slower"),
+      Line("cuBLASLt", CublasLtLine(),
+           "matrix products run this program's native kernels only, which are far slower"),
+      Line("cuDNN", CudnnLine(),
+           "convolutions run this program's native kernels only, which are far slower"),
       Line("driver", DriverLine(), "nothing runs on a GPU"),
-      Line("NVML", NvmlLine(), "measurements do not tell the GPU's clock and power"),
+      Line("NVML", NvmlLine(), "measurements do not report the GPU's clock and power"),
   };
   if (const auto driver = Driver::Get(); driver.ok()) lines.push_back(DescribeDevice(**driver));
   return lines;

@@ -23,7 +23,8 @@ constexpr std::string_view kImage = ".cubin", kTemporary = ".tmp-";
 
 /// First line of a file; the image follows.
 std::string HeadOf(const std::string& key, const std::vector<char>& image) {
-  return Cat("mendel kernel 1 ", key, " ", Sha256Hex(std::string_view(image.data(), image.size())), "\n");
+  return Cat("mendel kernel 1 ", key, " ", Sha256Hex(std::string_view(image.data(), image.size())),
+             "\n");
 }
 
 struct File {
@@ -35,10 +36,12 @@ struct File {
 }  // namespace
 
 std::string ModuleSource::Key() const {
-  return Sha256Hex(Cat("mendel module 1\n", compiler, "\n", options, "\nsm_", architecture, "\n", text));
+  return Sha256Hex(
+      Cat("mendel module 1\n", compiler, "\n", options, "\nsm_", architecture, "\n", text));
 }
 
-absl::StatusOr<std::vector<char>> ModuleCache::Get(const ModuleSource& source, const Compile& compile) {
+absl::StatusOr<std::vector<char>> ModuleCache::Get(const ModuleSource& source,
+                                                   const Compile& compile) {
   const std::string key = source.Key();
   {
     const std::lock_guard lock(mutex_);
@@ -107,20 +110,23 @@ void ModuleCache::LimitDisk() const {
   std::vector<File> files;
   int64_t sum = 0;
   std::error_code error;
-  for (fs::directory_iterator it(options_.folder, error), end; !error && it != end; it.increment(error)) {
+  for (fs::directory_iterator it(options_.folder, error), end; !error && it != end;
+       it.increment(error)) {
     std::error_code gone;  // another process may be at it as well
     const std::string name = it->path().filename().string();
-    const File file{it->path(), it->last_write_time(gone), static_cast<int64_t>(it->file_size(gone))};
+    const File file{it->path(), it->last_write_time(gone),
+                    static_cast<int64_t>(it->file_size(gone))};
     if (gone) continue;
     if (name.starts_with(kTemporary)) {
-      // Of a process that was killed.
+      // A process that was killed left it.
       if (now - file.used > std::chrono::hours(1)) fs::remove(file.path, gone);
     } else if (name.ends_with(kImage)) {
       sum += file.bytes;
       files.push_back(file);
     }
   }
-  std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.used < b.used; });
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.used < b.used; });
   for (size_t k = 0; k < files.size() && sum > options_.max_disk_bytes; ++k) {
     fs::remove(files[k].path, error);
     sum -= files[k].bytes;
@@ -134,7 +140,8 @@ std::string DefaultModuleFolder() {
   return home != nullptr && *home != '\0' ? Cat(home, "/.cache/mendel/kernels") : "";
 }
 
-absl::StatusOr<std::vector<char>> CompiledModule(const Compiler& compiler, const std::string& text, int architecture) {
+absl::StatusOr<std::vector<char>> CompiledModule(const Compiler& compiler, const std::string& text,
+                                                 int architecture) {
   static auto* cache = new ModuleCache({.folder = DefaultModuleFolder()});
   const ModuleSource source{text, compiler.options(), "NVRTC " + compiler.version(), architecture};
   return cache->Get(source, [&]() -> absl::StatusOr<std::vector<char>> {

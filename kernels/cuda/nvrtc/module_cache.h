@@ -1,5 +1,5 @@
-// Compiled modules by the content of what they were compiled from, in memory and on disk: NVRTC's output is the same for equal
-// text, options, architecture and version.
+// The module cache keeps compiled modules by their source, in memory and on disk: NVRTC's output is
+// the same for equal text, options, architecture and version.
 #ifndef MENDEL_KERNELS_CUDA_NVRTC_MODULE_CACHE_H_
 #define MENDEL_KERNELS_CUDA_NVRTC_MODULE_CACHE_H_
 
@@ -16,7 +16,7 @@
 
 namespace mendel::cuda {
 
-/// What an image depends on.
+/// A module source is everything that the compiled image depends on.
 struct ModuleSource {
   std::string text;
   std::string options;   ///< of the compiler, architecture apart
@@ -34,22 +34,26 @@ struct ModuleCacheOptions {
   int64_t max_memory_bytes = int64_t{128} << 20;
 };
 
-/// Thread-safe; several processes may share a folder: files appear by an atomic rename. A file carries its key and the hash of its
-/// image; one that does not fit is compiled anew and replaced. Where the folder cannot be written, images stay in memory, which is
-/// no error. Over a limit, those unused for the longest time go first.
+/// Thread-safe; several processes may share a folder: files appear by an atomic rename. A file
+/// contains its key and the hash of its image; a file that does not match is compiled anew and
+/// replaced. If the folder cannot be written, images stay in memory, which is no error. Over a
+/// limit, the images that were not used for the longest time are removed first.
 class ModuleCache {
  public:
   using Compile = std::function<absl::StatusOr<std::vector<char>>()>;
 
   explicit ModuleCache(ModuleCacheOptions options) : options_(std::move(options)) {}
 
-  /// The stored image of `source`, or what `compile` makes, stored. Errors are those of `compile` and are not stored. Threads that
-  /// ask for the same new source at the same time may each compile it.
+  /// Returns the stored image of `source`. If there is none, it calls `compile` and stores the
+  /// image. Errors are those of `compile` and are not stored. Threads that request the same new
+  /// source at the same time may each compile it.
   absl::StatusOr<std::vector<char>> Get(const ModuleSource& source, const Compile& compile);
 
  private:
   void KeepInMemory(const std::string& key, const std::vector<char>& image);
-  std::string PathOf(const std::string& key) const { return options_.folder + "/" + key + ".cubin"; }
+  std::string PathOf(const std::string& key) const {
+    return options_.folder + "/" + key + ".cubin";
+  }
   bool Read(const std::string& key, std::vector<char>& image) const;
   void Write(const std::string& key, const std::vector<char>& image) const;
   void LimitDisk() const;
@@ -64,8 +68,9 @@ class ModuleCache {
 /// $XDG_CACHE_HOME/mendel/kernels, or ~/.cache/mendel/kernels; empty where neither variable is set.
 std::string DefaultModuleFolder();
 
-/// Through the cache of this process, in the default folder. Errors as Compiler::Compile.
-absl::StatusOr<std::vector<char>> CompiledModule(const Compiler& compiler, const std::string& text, int architecture);
+/// Compiles through the cache of this process, in the default folder. Errors as Compiler::Compile.
+absl::StatusOr<std::vector<char>> CompiledModule(const Compiler& compiler, const std::string& text,
+                                                 int architecture);
 
 }  // namespace mendel::cuda
 

@@ -19,7 +19,9 @@ namespace fs = std::filesystem;
 
 class ModuleCacheTest : public testing::Test {
  protected:
-  ModuleCacheTest() : folder_(fs::path(testing::TempDir()) / Cat("mendel_modules_", ::getpid())) { fs::remove_all(folder_); }
+  ModuleCacheTest() : folder_(fs::path(testing::TempDir()) / Cat("mendel_modules_", ::getpid())) {
+    fs::remove_all(folder_);
+  }
   ~ModuleCacheTest() override { fs::remove_all(folder_); }
 
   static ModuleSource Source(const std::string& text) { return {text, "-O3", "counter 1", 90}; }
@@ -27,9 +29,12 @@ class ModuleCacheTest : public testing::Test {
     return std::make_unique<ModuleCache>(ModuleCacheOptions{.folder = folder_.string()});
   }
   fs::path FileOf(const ModuleSource& source) const { return folder_ / (source.Key() + ".cubin"); }
-  size_t Files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator())); }
+  size_t Files() const {
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
 
-  /// What `cache` has for `source`; the compiler turns text into "image of TEXT".
+  /// The image that `cache` returns for `source`; the compiler turns text into "image of TEXT".
   std::string Get(ModuleCache& cache, const ModuleSource& source) {
     const auto image = cache.Get(source, [&]() -> absl::StatusOr<std::vector<char>> {
       ++compiled_;
@@ -58,8 +63,10 @@ TEST_F(ModuleCacheTest, EachSourceIsCompiledOnce) {
 TEST_F(ModuleCacheTest, EverythingThatAnImageDependsOnIsInItsKey) {
   ModuleSource source = Source("a");
   std::set<std::string> keys = {source.Key()};
-  for (const auto& change : {+[](ModuleSource& s) { s.text += " "; }, +[](ModuleSource& s) { s.options = "-O2"; },
-                             +[](ModuleSource& s) { s.compiler = "counter 2"; }, +[](ModuleSource& s) { s.architecture = 80; }}) {
+  for (const auto& change :
+       {+[](ModuleSource& s) { s.text += " "; }, +[](ModuleSource& s) { s.options = "-O2"; },
+        +[](ModuleSource& s) { s.compiler = "counter 2"; },
+        +[](ModuleSource& s) { s.architecture = 80; }}) {
     source = Source("a");
     change(source);
     EXPECT_TRUE(keys.insert(source.Key()).second);
@@ -73,7 +80,8 @@ TEST_F(ModuleCacheTest, DamagedFilesAreCompiledAnewAndReplaced) {
   std::ifstream in(FileOf(source), std::ios::binary);
   const std::string good((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   compiled_ = 0;
-  std::vector<std::string> bad = {"", good.substr(0, good.size() - 1), good + "x", "something else\n"};
+  std::vector<std::string> bad = {"", good.substr(0, good.size() - 1), good + "x",
+                                  "something else\n"};
   for (size_t at = 0; at < good.size(); at += 7) {
     bad.push_back(good);
     bad.back()[at] = static_cast<char>(bad.back()[at] ^ 1);
@@ -91,7 +99,8 @@ TEST_F(ModuleCacheTest, DamagedFilesAreCompiledAnewAndReplaced) {
 
 TEST_F(ModuleCacheTest, ErrorsAreNotStored) {
   const auto cache = Open();
-  const auto failed = cache->Get(Source("a"), [] { return absl::StatusOr<std::vector<char>>(InvalidInput("no")); });
+  const auto failed =
+      cache->Get(Source("a"), [] { return absl::StatusOr<std::vector<char>>(InvalidInput("no")); });
   EXPECT_TRUE(absl::IsInvalidArgument(failed.status()));
   EXPECT_EQ(Get(*cache, Source("a")), "image of a");
 }
@@ -107,13 +116,14 @@ TEST_F(ModuleCacheTest, OverTheLimitTheLongestUnusedGoesFirst) {
   std::ofstream(folder_ / ".tmp-abcdef") << "half a file of a killed process";
   fs::last_write_time(folder_ / ".tmp-abcdef", long_ago);
   const auto bytes = static_cast<int64_t>(fs::file_size(FileOf(old)));
-  ModuleCache limited({.folder = folder_.string(), .max_disk_bytes = 2 * bytes, .max_memory_bytes = 16});
+  ModuleCache limited(
+      {.folder = folder_.string(), .max_disk_bytes = 2 * bytes, .max_memory_bytes = 16});
   EXPECT_EQ(Get(limited, fresh), "image of new");
   EXPECT_FALSE(fs::exists(FileOf(old)));
   EXPECT_TRUE(fs::exists(FileOf(used)));
   EXPECT_TRUE(fs::exists(FileOf(fresh)));
   EXPECT_EQ(Files(), 2u);
-  // Memory holds one image of 12 bytes; the others come from disk.
+  // Memory contains one image of 12 bytes; the others come from disk.
   compiled_ = 0;
   EXPECT_EQ(Get(limited, used), "image of use");
   EXPECT_EQ(Get(limited, fresh), "image of new");

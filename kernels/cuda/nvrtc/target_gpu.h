@@ -15,8 +15,8 @@ struct TargetGpu {
   int architecture = 0;  ///< 90: compute capability 9.0
 };
 
-/// Device 0 of a driver that has one. FailedPrecondition names a compiler that does not know its architecture; errors of the driver
-/// as Driver::Check.
+/// Device 0 of a driver that has one. FailedPrecondition names a compiler that does not know its
+/// architecture; errors of the driver as Driver::Check.
 absl::StatusOr<TargetGpu> FindTargetGpu(const Driver& driver, const Compiler& compiler);
 
 }  // namespace mendel::cuda

@@ -10,7 +10,9 @@
 namespace mendel::cuda {
 namespace {
 
-bool Has(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
+bool Has(std::string_view name, std::string_view part) {
+  return name.find(part) != std::string_view::npos;
+}
 
 /// The format in which the call's factors are multiplied.
 DType FactorsOf(const LibraryGroup& group) {
@@ -23,8 +25,10 @@ class AssumedCall final : public LibraryCall {
   explicit AssumedCall(std::string name) : name_(std::move(name)) {}
   std::string name() const override { return name_; }
   int64_t workspace_bytes() const override { return 0; }
-  absl::StatusOr<std::unique_ptr<LoadedCall>> Load(const CallSite&, LibraryHandles&) const override {
-    return absl::FailedPreconditionError(Cat("'", name_, "' is an assumption for an offline plan, and no call of a library"));
+  absl::StatusOr<std::unique_ptr<LoadedCall>> Load(const CallSite&,
+                                                   LibraryHandles&) const override {
+    return absl::FailedPreconditionError(
+        Cat("'", name_, "' is an assumption for an offline plan, and no call of a library"));
   }
 
  private:
@@ -39,9 +43,12 @@ class AssumedLibrary final : public CallLibrary {
 
   std::string_view name() const override { return name_; }
   std::string Identity() const override { return Cat(name_, ", assumed"); }
-  bool Multiplies(Numerics numerics) const override { return OperandRounding(numerics) > 0 && numerics != Numerics::kHigh; }
+  bool Multiplies(Numerics numerics) const override {
+    return OperandRounding(numerics) > 0 && numerics != Numerics::kHigh;
+  }
 
-  std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override {
+  std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node,
+                                      Numerics numerics) const override {
     std::vector<std::string> names;
     for (std::string& name : Library::FormNames(scope, node, numerics)) {
       if (Group(scope, node, name, numerics).ok()) names.push_back(std::move(name));
@@ -49,7 +56,8 @@ class AssumedLibrary final : public CallLibrary {
     return names;
   }
 
-  absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+  absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node,
+                                     const std::string& algorithm,
                                      Numerics numerics) const override {
     auto group = Library::FormOf(scope, node, algorithm, numerics);
     if (group.ok() && CallFlops(gpu_, algorithm, FactorsOf(*group)) == 0) {
@@ -57,7 +65,8 @@ class AssumedLibrary final : public CallLibrary {
     }
     if (!group.ok()) {
       const Node& it = scope.graph.node(node);
-      return InvalidInput("node '", it.name, "' (", it.op->name, " ", node, ") cannot be computed by '", algorithm,
+      return InvalidInput("node '", it.name, "' (", it.op->name, " ", node,
+                          ") cannot be computed by '", algorithm,
                           "': ", std::string(group.status().message()));
     }
     group->call = std::make_shared<AssumedCall>(algorithm);
@@ -87,7 +96,8 @@ double TiledFlops(const GpuModel& gpu, std::optional<Numerics> tensor_cores, boo
 
 bool ConvertsLayout(const LibraryGroup& call) {
   const bool by_tensor_cores = FactorsOf(call) != DType::kF32 || Has(call.algorithm, "-tf32");
-  return call.call != nullptr && by_tensor_cores && Has(call.algorithm, "cudnn") && !Has(call.algorithm, "-nhwc");
+  return call.call != nullptr && by_tensor_cores && Has(call.algorithm, "cudnn") &&
+         !Has(call.algorithm, "-nhwc");
 }
 
 std::vector<std::unique_ptr<const CallLibrary>> AssumedLibraries(const GpuModel& gpu) {

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "graph/rewrite.h"
-#include "kernels/cuda/backend/mended_copy.h"
+#include "kernels/cuda/backend/corrected_copy.h"
 #include "kernels/cuda/fusion/operator_text.h"
 #include "kernels/cuda/offline/assumptions.h"
 #include "kernels/cuda/tiled/tensor_cores.h"
@@ -15,19 +15,21 @@
 namespace mendel::cuda {
 namespace {
 
-/// Every node alone that is not computed elsewhere, for graphs that the backend refuses.
-std::vector<FusionGroup> OneByOne(const Outline& outline) {
-  const Graph& graph = outline.graph;
+/// One group for each node that is not computed elsewhere, for graphs that the backend refuses.
+std::vector<FusionGroup> OneByOne(const Partition& partition) {
+  const Graph& graph = partition.graph;
   std::vector<FusionGroup> groups;
   for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
-    if (outline.elsewhere[static_cast<size_t>(id)] || IsInput(node) || node.op->is_view) continue;
-    for (int32_t k = 0; k < static_cast<int32_t>(node.outputs.size()); ++k) groups.push_back({{id, k}, {id}, -1});
+    if (partition.elsewhere[static_cast<size_t>(id)] || IsInput(node) || node.op->is_view) continue;
+    for (int32_t k = 0; k < static_cast<int32_t>(node.outputs.size()); ++k)
+      groups.push_back({{id, k}, {id}, -1});
   }
   return groups;
 }
 
-/// Bytes that `node` reads of `value` as part of a launch: one element an element of its own, or all of it.
+/// Bytes of `value` that `node` reads as part of a launch: one element for each of its own, or all
+/// of them.
 int64_t BytesRead(const Graph& graph, int32_t node, ValueId value, ValueId result) {
   const TensorType& type = graph.type(value);
   const OperatorText* text = FindOperatorText(graph.node(node).op->name);
@@ -37,7 +39,8 @@ int64_t BytesRead(const Graph& graph, int32_t node, ValueId value, ValueId resul
 }
 
 double FlopsOf(const Graph& graph, int32_t id) {
-  return WithView(graph, id, [&](const NodeView& view) { return CostOf(*graph.node(id).op, view).flops; });
+  return WithView(graph, id,
+                  [&](const NodeView& view) { return CostOf(*graph.node(id).op, view).flops; });
 }
 
 double LaunchSeconds(const Graph& graph, const FusionGroup& group, const GpuModel& gpu) {
@@ -47,7 +50,8 @@ double LaunchSeconds(const Graph& graph, const FusionGroup& group, const GpuMode
     const Node& node = graph.node(id);
     const OperatorText* text = FindOperatorText(node.op->name);
     const double share = text != nullptr && text->is_product() ? kDirectShare : 1;
-    arithmetic += FlopsOf(graph, id) / (share * (node.outputs[0].dtype == DType::kF64 ? gpu.double_flops : gpu.flops));
+    arithmetic += FlopsOf(graph, id) /
+                  (share * (node.outputs[0].dtype == DType::kF64 ? gpu.double_flops : gpu.flops));
     for (const ValueId input : node.inputs) {
       if (group.nodes.count(input.node) > 0) continue;
       int64_t& bytes = read[input];
@@ -59,7 +63,7 @@ double LaunchSeconds(const Graph& graph, const FusionGroup& group, const GpuMode
   return std::max(arithmetic, bytes / gpu.bandwidth) + kLaunchSeconds;
 }
 
-/// What a call or a kernel reads, each value once, and its result.
+/// Bytes that a call or a kernel reads, each value once, and those of its result.
 double BytesOf(const Graph& graph, const std::vector<KernelOperand>& operands, ValueId result) {
   double bytes = static_cast<double>(ByteSize(graph.type(result)));
   std::set<ValueId> read;
@@ -73,31 +77,34 @@ double BytesOf(const Graph& graph, const std::vector<KernelOperand>& operands, V
   return bytes;
 }
 
-/// Seconds of a tiled kernel's arithmetic: whole blocks, as many at a time as there are multiprocessors.
+/// Seconds of a tiled kernel's arithmetic: whole blocks, as many at a time as there are
+/// multiprocessors.
 double TiledArithmetic(const Graph& graph, const LibraryGroup& group, const GpuModel& gpu) {
   const bool in_double = graph.type({group.node, 0}).dtype == DType::kF64;
-  const int64_t waves = (group.kernel.launch.grid + gpu.multiprocessors - 1) / gpu.multiprocessors;  // of whole blocks
+  const int64_t waves = (group.kernel.launch.grid + gpu.multiprocessors - 1) /
+                        gpu.multiprocessors;  // of whole blocks
   const double peak = TiledFlops(gpu, TensorCoresOf(group.algorithm), in_double);
   return static_cast<double>(waves * gpu.multiprocessors) * 2 * group.kernel.block_products / peak;
 }
 
-double CallSeconds(const Outline& outline, const LibraryGroup& group, const GpuModel& gpu) {
-  const Graph& graph = outline.graph;
+double CallSeconds(const Partition& partition, const LibraryGroup& group, const GpuModel& gpu) {
+  const Graph& graph = partition.graph;
   double bytes = BytesOf(graph, group.operands, group.result), arithmetic = 0, launches = 1;
   if (group.call == nullptr) {
     arithmetic = TiledArithmetic(graph, group, gpu);
   } else {
     double flops = 0;
-    for (const int32_t id : group.nodes) flops += outline.OriginOf(id).conversion ? 0 : FlopsOf(graph, id);
+    for (const int32_t id : group.nodes)
+      flops += partition.OriginOf(id).conversion ? 0 : FlopsOf(graph, id);
     arithmetic = flops / CallFlops(gpu, group.algorithm, group.operands.at(0).dtype);
     if (ConvertsLayout(group)) {
-      const double converted =
-          static_cast<double>(ByteSize(graph.type(group.operands[0].value)) + ByteSize(graph.type(group.result)));
+      const double converted = static_cast<double>(ByteSize(graph.type(group.operands[0].value)) +
+                                                   ByteSize(graph.type(group.result)));
       bytes += 2 * converted;
       launches += 2;
     }
   }
-  // What the call leaves for the kernel after it: its result, or parts of sums.
+  // The call writes its result, or parts of sums for the kernel after it.
   const double whole = static_cast<double>(ByteSize(graph.type(group.result)));
   const double left = group.scratch_bytes > 0 ? static_cast<double>(group.scratch_bytes) : whole;
   double seconds = std::max(arithmetic, (bytes - whole + left) / gpu.bandwidth);
@@ -108,15 +115,18 @@ double CallSeconds(const Outline& outline, const LibraryGroup& group, const GpuM
   return seconds + launches * kLaunchSeconds;
 }
 
-/// Its launches, and the copy of the mutant's output where it is not in place.
-double CorrectionSeconds(const Graph& graph, const PlannedCorrection& correction, const GpuModel& gpu) {
+/// Seconds of its launches, and of the copy of the mutant's output if it is not in place.
+double CorrectionSeconds(const Graph& graph, const PlannedCorrection& correction,
+                         const GpuModel& gpu) {
   double seconds = 0;
   if (!correction.in_place) {
-    seconds += 2 * static_cast<double>(ByteSize(graph.type(correction.base))) / gpu.bandwidth + kLaunchSeconds;
+    seconds += 2 * static_cast<double>(ByteSize(graph.type(correction.base))) / gpu.bandwidth +
+               kLaunchSeconds;
   }
   for (size_t k = 0; k < correction.shapes.size(); ++k) {
     const KernelShape& shape = correction.shapes[k];
-    seconds += RooflineSeconds(correction.mending.kernels[k].correction, shape.launch, shape.tile, gpu);
+    seconds += RooflineSeconds(correction.patch_kernels.kernels[k].correction, shape.launch,
+                               shape.tile, gpu);
   }
   return seconds;
 }
@@ -127,24 +137,29 @@ Predictor::Predictor(const GpuModel& gpu) : gpu_(gpu), owned_(AssumedLibraries(g
   for (const auto& library : owned_) libraries_.push_back(library.get());
 }
 
-absl::StatusOr<Outline> Predictor::OutlineFor(const Graph& graph, const std::map<int32_t, std::string>& algorithms,
-                                              Numerics numerics) const {
-  return OutlineOf(graph, algorithms, numerics, libraries_);
+absl::StatusOr<Partition> Predictor::PartitionFor(const Graph& graph,
+                                                  const std::map<int32_t, std::string>& algorithms,
+                                                  Numerics numerics) const {
+  return PartitionOf(graph, algorithms, numerics, libraries_);
 }
 
-absl::StatusOr<std::vector<double>> Predictor::Seconds(const Graph& graph, const std::map<int32_t, std::string>& algorithms,
-                                                       Numerics numerics) const {
-  MENDEL_ASSIGN_OR_RETURN(const Outline outline, OutlineFor(graph, algorithms, numerics));
+absl::StatusOr<std::vector<double>> Predictor::Seconds(
+    const Graph& graph, const std::map<int32_t, std::string>& algorithms, Numerics numerics) const {
+  MENDEL_ASSIGN_OR_RETURN(const Partition partition, PartitionFor(graph, algorithms, numerics));
   std::vector<double> seconds(graph.nodes().size(), 0);
-  const auto count = [&](int32_t node, double more) { seconds[static_cast<size_t>(outline.OriginOf(node).node)] += more; };
-  for (const PlannedCorrection& correction : outline.plan.corrections) {
-    count(correction.patch, CorrectionSeconds(outline.graph, correction, gpu_));
+  const auto count = [&](int32_t node, double more) {
+    seconds[static_cast<size_t>(partition.OriginOf(node).node)] += more;
+  };
+  for (const PlannedCorrection& correction : partition.plan.corrections) {
+    count(correction.patch, CorrectionSeconds(partition.graph, correction, gpu_));
   }
-  for (const LibraryGroup& call : outline.calls) count(call.result.node, CallSeconds(outline, call, gpu_));
-  const auto groups = outline.Groups();
-  for (const FusionGroup& group : groups.ok() ? *groups : OneByOne(outline)) {
-    const bool taken_along = CorrectionOver(outline, group) != nullptr;
-    count(group.result.node, LaunchSeconds(outline.graph, group, gpu_) - (taken_along ? kLaunchSeconds : 0));
+  for (const LibraryGroup& call : partition.calls)
+    count(call.result.node, CallSeconds(partition, call, gpu_));
+  const auto groups = partition.Groups();
+  for (const FusionGroup& group : groups.ok() ? *groups : OneByOne(partition)) {
+    const bool taken_along = CorrectionOver(partition, group) != nullptr;
+    count(group.result.node,
+          LaunchSeconds(partition.graph, group, gpu_) - (taken_along ? kLaunchSeconds : 0));
   }
   return seconds;
 }

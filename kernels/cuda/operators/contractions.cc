@@ -1,5 +1,5 @@
-// Convolutions and matrix products, directly: a thread an element. What runs where neither a library nor a tiled kernel
-// (products.h) was measured to be better.
+// Convolutions and matrix products, directly: a thread an element. What runs where neither a
+// library nor a tiled kernel (products.h) was measured to be better.
 
 #include <algorithm>
 #include <iterator>
@@ -18,7 +18,8 @@ std::string Accumulator(const ElementAt& at, const Position& bias) {
   return at.code.Variable(at.real(), at.view.inputs.size() > 2 ? at.In(2, bias) : at.Literal(0));
 }
 
-void Accumulate(const ElementAt& at, const std::string& sum, const Names& left, const Names& right) {
+void Accumulate(const ElementAt& at, const std::string& sum, const Names& left,
+                const Names& right) {
   const std::string a = at.In(0, left), b = at.In(1, right);
   at.code.Line(Cat(sum, " = Plus(", sum, ", Times(", a, ", ", b, "));"));
 }
@@ -33,13 +34,15 @@ std::string ConvElement(const ElementAt& at) {
   const Shape& w = at.shape(1);
   const Names& o = at.position.at;
   const int64_t group_channels = w[0] / at.view.attrs.Int("group");
-  const std::vector<Window> windows = WindowsOf(Shape(x.begin() + 2, x.end()), Shape(w.begin() + 2, w.end()), at.view.attrs);
+  const std::vector<Window> windows =
+      WindowsOf(Shape(x.begin() + 2, x.end()), Shape(w.begin() + 2, w.end()), at.view.attrs);
   const std::string sum = Accumulator(at, Position{{o[1]}});
   if (w[1] == 0) return sum;
   const std::string first = at.code.LetIndex(Scaled(Divided(o[1], group_channels), w[1]));
   const std::string channel = at.code.Loop(w[1]);
   const OpenTaps open = OpenWindow(at.code, windows, Names(o.begin() + 2, o.end()));
-  Accumulate(at, sum, Joined({o[0], Added(first, channel)}, open.places), Joined({o[1], channel}, open.taps));
+  Accumulate(at, sum, Joined({o[0], Added(first, channel)}, open.places),
+             Joined({o[1], channel}, open.taps));
   CloseAll(at.code, open);
   at.code.Close();
   return sum;
@@ -62,9 +65,10 @@ std::string ConvTransposeElement(const ElementAt& at) {
     const int64_t stride = attrs.IntList("strides")[d];
     taps.push_back(at.code.Loop(w[d + 2]));
     const std::string scaled =
-        at.code.LetIndex(Added(Added(o[d + 2], attrs.IntList("pads")[d]), Scaled(taps[d], -attrs.IntList("dilations")[d])));
-    at.code.Open(
-        Cat("if (", scaled, " >= 0 && ", Modulo(scaled, stride), " == 0 && ", Divided(scaled, stride), " < ", x[d + 2], ")"));
+        at.code.LetIndex(Added(Added(o[d + 2], attrs.IntList("pads")[d]),
+                               Scaled(taps[d], -attrs.IntList("dilations")[d])));
+    at.code.Open(Cat("if (", scaled, " >= 0 && ", Modulo(scaled, stride), " == 0 && ",
+                     Divided(scaled, stride), " < ", x[d + 2], ")"));
     places.push_back(Divided(scaled, stride));
     braces += 2;
   }
@@ -82,7 +86,8 @@ std::string MatMulElement(const ElementAt& at) {
   const auto batch = [&](size_t side) {
     const Shape& shape = at.shape(side);
     Names from;
-    for (size_t d = 0; d + 2 < shape.size(); ++d) from.push_back(shape[d] == 1 ? "0" : o[o.size() - shape.size() + d]);
+    for (size_t d = 0; d + 2 < shape.size(); ++d)
+      from.push_back(shape[d] == 1 ? "0" : o[o.size() - shape.size() + d]);
     return from;
   };
   Accumulate(at, sum, Joined(batch(0), {o[o.size() - 2], k}), Joined(batch(1), {k, o.back()}));
@@ -95,8 +100,9 @@ std::string EinsumElement(const ElementAt& at) {
   std::string equation = at.view.attrs.Str("equation");
   equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
   const size_t comma = equation.find(','), arrow = equation.find("->");
-  const std::string labels[] = {equation.substr(0, comma),
-                                equation.substr(comma + 1, arrow == std::string::npos ? arrow : arrow - comma - 1)};
+  const std::string labels[] = {
+      equation.substr(0, comma),
+      equation.substr(comma + 1, arrow == std::string::npos ? arrow : arrow - comma - 1)};
   const std::string all = labels[0] + labels[1];
   std::string output;
   if (arrow != std::string::npos) {
@@ -129,7 +135,10 @@ std::string EinsumElement(const ElementAt& at) {
 
 MENDEL_REGISTER_OPERATOR_TEXTS({
     {.op = "Conv", .reads = Reads::kMany, .element = &ConvElement, .product = ConvProduct()},
-    {.op = "ConvTranspose", .reads = Reads::kMany, .element = &ConvTransposeElement, .product = ConvTransposeProduct()},
+    {.op = "ConvTranspose",
+     .reads = Reads::kMany,
+     .element = &ConvTransposeElement,
+     .product = ConvTransposeProduct()},
     {.op = "Einsum", .reads = Reads::kMany, .element = &EinsumElement},
     {.op = "MatMul", .reads = Reads::kMany, .element = &MatMulElement, .product = MatMulProduct()},
 });

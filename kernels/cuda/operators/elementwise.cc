@@ -1,5 +1,5 @@
-// Operators that are one formula. $0, $1, ... are the operands, $name the attribute `name`, numbers in braces literals, all in the
-// type that the operands are computed in.
+// Operators that are one formula. $0, $1, ... are the operands, $name the attribute `name`, numbers
+// in braces literals, all in the type that the operands are computed in.
 
 #include <cctype>
 #include <cstdlib>
@@ -12,7 +12,8 @@ namespace {
 
 double AttributeValue(const Attributes& attrs, const std::string& name) {
   const AttrValue& value = attrs.Get(name);
-  return std::holds_alternative<int64_t>(value) ? static_cast<double>(std::get<int64_t>(value)) : std::get<double>(value);
+  return std::holds_alternative<int64_t>(value) ? static_cast<double>(std::get<int64_t>(value))
+                                                : std::get<double>(value);
 }
 
 std::string Substituted(std::string_view formula, const ElementAt& at) {
@@ -20,14 +21,19 @@ std::string Substituted(std::string_view formula, const ElementAt& at) {
   for (size_t i = 0; i < formula.size();) {
     if (formula[i] == '{') {
       const size_t end = formula.find('}', i);
-      out += LiteralOf(at.dtype(0), std::strtod(std::string(formula.substr(i + 1, end - i - 1)).c_str(), nullptr));
+      out +=
+          LiteralOf(at.dtype(0),
+                    std::strtod(std::string(formula.substr(i + 1, end - i - 1)).c_str(), nullptr));
       i = end + 1;
     } else if (formula[i] == '$') {
       size_t end = i + 1;
-      while (end < formula.size() && (std::isalnum(static_cast<unsigned char>(formula[end])) != 0 || formula[end] == '_')) ++end;
+      while (end < formula.size() &&
+             (std::isalnum(static_cast<unsigned char>(formula[end])) != 0 || formula[end] == '_'))
+        ++end;
       const std::string name(formula.substr(i + 1, end - i - 1));
       const bool operand = std::isdigit(static_cast<unsigned char>(name[0])) != 0;
-      out += operand ? at.In(std::stoul(name)) : LiteralOf(at.dtype(0), AttributeValue(at.view.attrs, name));
+      out += operand ? at.In(std::stoul(name))
+                     : LiteralOf(at.dtype(0), AttributeValue(at.view.attrs, name));
       i = end;
     } else {
       out += formula[i++];
@@ -80,7 +86,9 @@ constexpr Entry kEntries[] = {
     {"GreaterOrEqual", "$0 >= $1"},
     {"HardSigmoid", "Max({0}, Min({1}, $alpha * $0 + $beta))"},
     {"HardSwish", "$0 * Max({0}, Min({1}, $0 / {6} + {0.5}))"},
-    {"IsInf", "($0 < {0} && $0 + $0 == $0 && $detect_negative != {0}) || ($0 > {0} && $0 + $0 == $0 && $detect_positive != {0})"},
+    {"IsInf",
+     "($0 < {0} && $0 + $0 == $0 && $detect_negative != {0}) || ($0 > {0} && $0 + $0 == $0 && "
+     "$detect_positive != {0})"},
     {"IsNaN", "$0 != $0"},
     {"LeakyRelu", "$0 < {0} ? $alpha * $0 : $0"},
     {"Less", "$0 < $1"},
@@ -116,7 +124,9 @@ constexpr Entry kEntries[] = {
 std::vector<OperatorText> Texts() {
   std::vector<OperatorText> texts;
   for (const Entry& entry : kEntries) {
-    texts.push_back({.op = entry.op, .element = [formula = entry.formula](const ElementAt& at) { return Formula(formula, at); }});
+    texts.push_back({.op = entry.op, .element = [formula = entry.formula](const ElementAt& at) {
+                       return Formula(formula, at);
+                     }});
   }
   return texts;
 }

@@ -1,4 +1,5 @@
-// Operators that move elements to where tensors say. An index that does not exist reads NaN or 0, and is dropped when written.
+// Operators that move elements by indices in tensors. An index that does not exist reads NaN or 0,
+// and is dropped when written.
 
 #include <limits>
 
@@ -10,19 +11,22 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// `index` (long long) counted from the begin of `extent`; what is outside stays outside.
+/// `index` (long long) counted from the beginning of `extent`; an index outside stays outside.
 std::string Resolved(const ElementAt& at, const std::string& index, int64_t extent) {
   return at.code.Let("long long", Cat(index, " < 0 ? ", index, " + ", extent, " : ", index));
 }
-std::string Exists(const std::string& resolved, int64_t extent) { return Cat(resolved, " >= 0 && ", resolved, " < ", extent); }
+std::string Exists(const std::string& resolved, int64_t extent) {
+  return Cat(resolved, " >= 0 && ", resolved, " < ", extent);
+}
 std::string AsIndex(const ElementAt& at, const std::string& resolved) {
   return at.code.LetIndex(Cat("static_cast<", at.code.index_type(), ">(", resolved, ")"));
 }
 
 /// The element of input 0 at `from`, where the conditions hold.
-std::string Guarded(const ElementAt& at, const std::string& condition, const std::function<Names()>& from) {
-  const std::string value =
-      at.code.Variable(at.real(), IsFloat(at.dtype()) ? at.Literal(std::numeric_limits<double>::quiet_NaN()) : "0");
+std::string Guarded(const ElementAt& at, const std::string& condition,
+                    const std::function<Names()>& from) {
+  const std::string value = at.code.Variable(
+      at.real(), IsFloat(at.dtype()) ? at.Literal(std::numeric_limits<double>::quiet_NaN()) : "0");
   at.code.Open(Cat("if (", condition, ")"));
   const std::string element = at.In(0, from());
   at.code.Line(Cat(value, " = ", element, ";"));
@@ -35,7 +39,8 @@ std::string GatherElement(const ElementAt& at) {
   const std::ptrdiff_t rank = static_cast<std::ptrdiff_t>(at.shape(1).size());
   const int64_t extent = at.shape(0)[static_cast<size_t>(axis)];
   const Names& o = at.position.at;
-  const std::string index = Resolved(at, at.In(1, Names(o.begin() + axis, o.begin() + axis + rank)), extent);
+  const std::string index =
+      Resolved(at, at.In(1, Names(o.begin() + axis, o.begin() + axis + rank)), extent);
   return Guarded(at, Exists(index, extent), [&] {
     Names from(o.begin(), o.begin() + axis);
     from.push_back(AsIndex(at, index));
@@ -80,16 +85,18 @@ std::string OneHotElement(const ElementAt& at) {
   Names from = at.position.at;
   from.erase(from.begin() + axis);
   const std::string hot = Resolved(at, at.In(0, from), at.view.attrs.Int("depth"));
-  const std::string is_hot = at.code.LetIndex(Cat(hot, " == ", at.position.at[static_cast<size_t>(axis)], " ? 1 : 0"));
+  const std::string is_hot =
+      at.code.LetIndex(Cat(hot, " == ", at.position.at[static_cast<size_t>(axis)], " ? 1 : 0"));
   return at.In(1, Names{is_hot});
 }
 
 std::string ReverseSequenceElement(const ElementAt& at) {
   const size_t time = static_cast<size_t>(at.view.attrs.Int("time_axis"));
   const Names& o = at.position.at;
-  const std::string length = at.In(1, Names{o[static_cast<size_t>(at.view.attrs.Int("batch_axis"))]});
-  const std::string from =
-      at.code.Let("long long", Cat(o[time], " >= ", length, " ? ", o[time], " : ", length, " - 1 - ", o[time]));
+  const std::string length =
+      at.In(1, Names{o[static_cast<size_t>(at.view.attrs.Int("batch_axis"))]});
+  const std::string from = at.code.Let(
+      "long long", Cat(o[time], " >= ", length, " ? ", o[time], " : ", length, " - 1 - ", o[time]));
   return Guarded(at, Exists(from, at.shape(0)[time]), [&] {
     Names source = o;
     source[time] = AsIndex(at, from);
@@ -97,14 +104,17 @@ std::string ReverseSequenceElement(const ElementAt& at) {
   });
 }
 
-/// How an update meets the element that `value` holds.
+/// `update` combined with the element `value`, as the attribute "reduction" says.
 std::string Scattered(const ElementAt& at, const std::string& value, const std::string& update) {
   const std::string& reduction = at.view.attrs.Str("reduction");
-  const std::string name = reduction == "add" ? "Plus" : (reduction == "mul" ? "Times" : (reduction == "max" ? "Max" : "Min"));
+  const std::string name =
+      reduction == "add" ? "Plus"
+                         : (reduction == "mul" ? "Times" : (reduction == "max" ? "Max" : "Min"));
   return reduction == "none" ? update : Cat(name, "(", value, ", ", update, ")");
 }
 
-/// Of every element all updates that could meet it are tried, in order: slow, and the same whatever the order of the threads.
+/// Each element tries all updates that could apply to it, in order. That is slow, but the result
+/// does not depend on the order of the threads.
 std::string ScatterElementsElement(const ElementAt& at) {
   const size_t axis = static_cast<size_t>(at.view.attrs.Int("axis"));
   const Shape& updates = at.shape(1);

@@ -1,4 +1,5 @@
-// Softmax and the normalisations: a block of threads a row, which is read two or three times and written once.
+// Softmax and the normalizations: a block of threads a row, which is read two or three times and
+// written once.
 
 #include <limits>
 
@@ -13,12 +14,14 @@ using Names = std::vector<std::string>;
 Names SoftmaxStatistics(const RowAt& row) {
   const std::string lowest = LiteralOf(row.dtype(), -std::numeric_limits<double>::infinity());
   const std::string shift = row.Over("MaxOf", lowest, [](const std::string& x) { return x; });
-  const std::string sum =
-      row.Over("SumOf", LiteralOf(row.dtype(), 0.0), [&](const std::string& x) { return Cat("Exp(", x, " - ", shift, ")"); });
+  const std::string sum = row.Over("SumOf", LiteralOf(row.dtype(), 0.0), [&](const std::string& x) {
+    return Cat("Exp(", x, " - ", shift, ")");
+  });
   return {shift, sum};
 }
 
-std::string SoftmaxElement(const RowAt&, const Names& statistics, const std::string& x, const Position&) {
+std::string SoftmaxElement(const RowAt&, const Names& statistics, const std::string& x,
+                           const Position&) {
   return Cat("Exp(", x, " - ", statistics[0], ") / ", statistics[1]);
 }
 
@@ -27,11 +30,14 @@ Names LogSoftmaxStatistics(const RowAt& row) {
   return {softmax[0], row.code.Let(RealName(row.dtype()), Cat("Log(", softmax[1], ")"))};
 }
 
-std::string LogSoftmaxElement(const RowAt&, const Names& statistics, const std::string& x, const Position&) {
+std::string LogSoftmaxElement(const RowAt&, const Names& statistics, const std::string& x,
+                              const Position&) {
   return Cat(x, " - ", statistics[0], " - ", statistics[1]);
 }
 
-std::pair<Shape, Ints> Line(const NodeView& view) { return {view.inputs[0].shape, {view.attrs.Int("axis")}}; }
+std::pair<Shape, Ints> Line(const NodeView& view) {
+  return {view.inputs[0].shape, {view.attrs.Int("axis")}};
+}
 
 /// Mean and reciprocal standard deviation, in two passes as the definition has them.
 Names Moments(const RowAt& row) {
@@ -39,33 +45,40 @@ Names Moments(const RowAt& row) {
   const std::string zero = LiteralOf(row.dtype(), 0.0), count = LiteralOf(row.dtype(), row.Count());
   const std::string sum = row.Over("SumOf", zero, [](const std::string& x) { return x; });
   const std::string mean = row.code.Let(real, Cat(sum, " / ", count));
-  const std::string squares =
-      row.Over("SumOf", zero, [&](const std::string& x) { return Cat("(", x, " - ", mean, ") * (", x, " - ", mean, ")"); });
+  const std::string squares = row.Over("SumOf", zero, [&](const std::string& x) {
+    return Cat("(", x, " - ", mean, ") * (", x, " - ", mean, ")");
+  });
   const std::string epsilon = LiteralOf(row.dtype(), row.view.attrs.Float("epsilon"));
-  return {mean, row.code.Let(real, Cat(LiteralOf(row.dtype(), 1.0), " / Sqrt(", squares, " / ", count, " + ", epsilon, ")"))};
+  return {mean, row.code.Let(real, Cat(LiteralOf(row.dtype(), 1.0), " / Sqrt(", squares, " / ",
+                                       count, " + ", epsilon, ")"))};
 }
 
-std::string Normalized(const RowAt& row, const Names& moments, const std::string& x, const Position& scale, const Position& bias) {
+std::string Normalized(const RowAt& row, const Names& moments, const std::string& x,
+                       const Position& scale, const Position& bias) {
   const std::vector<ValueId>& inputs = row.code.graph().node(row.node).inputs;
-  std::string result = Cat("(", x, " - ", moments[0], ") * ", moments[1], " * ", row.code.Element(inputs[1], scale));
+  std::string result =
+      Cat("(", x, " - ", moments[0], ") * ", moments[1], " * ", row.code.Element(inputs[1], scale));
   if (inputs.size() > 2) result += Cat(" + ", row.code.Element(inputs[2], bias));
   return result;
 }
 
 /// One scale and one bias a channel.
-std::string PerChannel(const RowAt& row, const Names& moments, const std::string& x, const Position& at) {
+std::string PerChannel(const RowAt& row, const Names& moments, const std::string& x,
+                       const Position& at) {
   const Position channel{{at.at[1]}};
   return Normalized(row, moments, x, channel, channel);
 }
 
 /// Scale and bias of any shape that broadcasts.
-std::string PerElement(const RowAt& row, const Names& moments, const std::string& x, const Position& at) {
+std::string PerElement(const RowAt& row, const Names& moments, const std::string& x,
+                       const Position& at) {
   const auto broadcast = [&](size_t input) {
     Position position;
     if (input >= row.view.inputs.size()) return position;
     const Shape& shape = row.view.inputs[input].shape;
     const size_t skip = at.at.size() - shape.size();
-    for (size_t d = 0; d < shape.size(); ++d) position.at.push_back(shape[d] == 1 ? "0" : at.at[skip + d]);
+    for (size_t d = 0; d < shape.size(); ++d)
+      position.at.push_back(shape[d] == 1 ? "0" : at.at[skip + d]);
     return position;
   };
   return Normalized(row, moments, x, broadcast(1), broadcast(2));
@@ -99,11 +112,18 @@ std::pair<Shape, Ints> Group(const NodeView& view) {
 }
 
 MENDEL_REGISTER_OPERATOR_TEXTS({
-    {.op = "GroupNormalization", .row = {.geometry = &Group, .statistics = &Moments, .element = &PerChannel}},
-    {.op = "InstanceNormalization", .row = {.geometry = &Plane, .statistics = &Moments, .element = &PerChannel}},
-    {.op = "LayerNormalization", .row = {.geometry = &Trailing, .statistics = &Moments, .element = &PerElement}},
-    {.op = "LogSoftmax", .row = {.geometry = &Line, .statistics = &LogSoftmaxStatistics, .element = &LogSoftmaxElement}},
-    {.op = "Softmax", .row = {.geometry = &Line, .statistics = &SoftmaxStatistics, .element = &SoftmaxElement}},
+    {.op = "GroupNormalization",
+     .row = {.geometry = &Group, .statistics = &Moments, .element = &PerChannel}},
+    {.op = "InstanceNormalization",
+     .row = {.geometry = &Plane, .statistics = &Moments, .element = &PerChannel}},
+    {.op = "LayerNormalization",
+     .row = {.geometry = &Trailing, .statistics = &Moments, .element = &PerElement}},
+    {.op = "LogSoftmax",
+     .row = {.geometry = &Line,
+             .statistics = &LogSoftmaxStatistics,
+             .element = &LogSoftmaxElement}},
+    {.op = "Softmax",
+     .row = {.geometry = &Line, .statistics = &SoftmaxStatistics, .element = &SoftmaxElement}},
 });
 
 }  // namespace

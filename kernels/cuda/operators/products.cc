@@ -39,14 +39,21 @@ ProductPlaces MatMulPlaces(KernelCode& code, const NodeView& view, const std::st
   const auto of = [matrix](const Shape& shape, const std::string& row, const std::string& column) {
     Position at;
     const size_t skip = matrix.size() + 2 - shape.size();
-    for (size_t d = 0; d + 2 < shape.size(); ++d) at.at.push_back(shape[d] == 1 ? "0" : matrix[skip + d]);
+    for (size_t d = 0; d + 2 < shape.size(); ++d)
+      at.at.push_back(shape[d] == 1 ? "0" : matrix[skip + d]);
     at.at.insert(at.at.end(), {row, column});
     return at;
   };
   ProductPlaces places;
-  places.left = [of, &view](const std::string& r, const std::string& k) { return of(view.inputs[0].shape, r, k); };
-  places.right = [of, &view](const std::string& k, const std::string& c, std::string&) { return of(view.inputs[1].shape, k, c); };
-  places.result = [of, &view](const std::string& r, const std::string& c) { return of(view.outputs[0].shape, r, c); };
+  places.left = [of, &view](const std::string& r, const std::string& k) {
+    return of(view.inputs[0].shape, r, k);
+  };
+  places.right = [of, &view](const std::string& k, const std::string& c, std::string&) {
+    return of(view.inputs[1].shape, k, c);
+  };
+  places.result = [of, &view](const std::string& r, const std::string& c) {
+    return of(view.outputs[0].shape, r, c);
+  };
   return places;
 }
 
@@ -76,19 +83,23 @@ ProductExtents ConvTransposeExtents(const NodeView& view) {
 }
 
 /// Channel `number` of group `z`, of `many` a group.
-std::string ChannelOf(KernelCode& code, const std::string& z, int64_t many, const std::string& number) {
+std::string ChannelOf(KernelCode& code, const std::string& z, int64_t many,
+                      const std::string& number) {
   return code.LetIndex(Added(Scaled(z, many), number));
 }
 
 /// Results and biases of both kinds of convolution, `rows` output channels a group.
-ProductPlaces ChannelPlaces(KernelCode& code, const NodeView& view, const std::string& z, int64_t rows) {
+ProductPlaces ChannelPlaces(KernelCode& code, const NodeView& view, const std::string& z,
+                            int64_t rows) {
   ProductPlaces places;
   places.result = [&code, &view, z, rows](const std::string& r, const std::string& c) {
     const Shape& y = view.outputs[0].shape;
     const Names image = code.Decode(c, Under(y[0], SpatialOf(y))).at;
     return Position{Behind({image[0], ChannelOf(code, z, rows, r)}, image)};
   };
-  places.bias = [&code, z, rows](const std::string& r) { return Position{{ChannelOf(code, z, rows, r)}}; };
+  places.bias = [&code, z, rows](const std::string& r) {
+    return Position{{ChannelOf(code, z, rows, r)}};
+  };
   return places;
 }
 
@@ -96,21 +107,26 @@ ProductPlaces ConvPlaces(KernelCode& code, const NodeView& view, const std::stri
   const Shape& w = view.inputs[1].shape;
   const int64_t rows = w[0] / view.attrs.Int("group");
   ProductPlaces places = ChannelPlaces(code, view, z, rows);
-  const auto decode = [&code, &w](const std::string& k) { return code.Decode(k, Under(w[1], SpatialOf(w))).at; };
+  const auto decode = [&code, &w](const std::string& k) {
+    return code.Decode(k, Under(w[1], SpatialOf(w))).at;
+  };
   places.left = [&code, z, rows, decode](const std::string& r, const std::string& k) {
     const Names tap = decode(k);
     return Position{Behind({ChannelOf(code, z, rows, r), tap[0]}, tap)};
   };
-  places.right = [&code, &view, &w, z, decode](const std::string& k, const std::string& c, std::string& inside) {
+  places.right = [&code, &view, &w, z, decode](const std::string& k, const std::string& c,
+                                               std::string& inside) {
     const Shape &x = view.inputs[0].shape, &y = view.outputs[0].shape;
     const Names tap = decode(k), image = code.Decode(c, Under(y[0], SpatialOf(y))).at;
     const std::vector<Window> windows = WindowsOf(SpatialOf(x), SpatialOf(w), view.attrs);
     Position at{{image[0], ChannelOf(code, z, w[1], tap[0])}};
     for (size_t d = 0; d < windows.size(); ++d) {
       const Window& window = windows[d];
-      at.at.push_back(
-          code.LetIndex(Added(Added(Scaled(image[d + 1], window.stride), Scaled(tap[d + 1], window.dilation)), -window.pad_begin)));
-      inside += Cat(d == 0 ? "" : " && ", at.at.back(), " >= 0 && ", at.at.back(), " < ", window.input);
+      at.at.push_back(code.LetIndex(
+          Added(Added(Scaled(image[d + 1], window.stride), Scaled(tap[d + 1], window.dilation)),
+                -window.pad_begin)));
+      inside +=
+          Cat(d == 0 ? "" : " && ", at.at.back(), " >= 0 && ", at.at.back(), " < ", window.input);
     }
     return at;
   };
@@ -122,21 +138,26 @@ ProductPlaces ConvTransposePlaces(KernelCode& code, const NodeView& view, const 
   const Shape& w = view.inputs[1].shape;
   const int64_t channels = w[0] / view.attrs.Int("group");
   ProductPlaces places = ChannelPlaces(code, view, z, w[1]);
-  const auto decode = [&code, &w, channels](const std::string& k) { return code.Decode(k, Under(channels, SpatialOf(w))).at; };
+  const auto decode = [&code, &w, channels](const std::string& k) {
+    return code.Decode(k, Under(channels, SpatialOf(w))).at;
+  };
   places.left = [&code, z, channels, decode](const std::string& r, const std::string& k) {
     const Names tap = decode(k);
     return Position{Behind({ChannelOf(code, z, channels, tap[0]), r}, tap)};
   };
-  places.right = [&code, &view, z, channels, decode](const std::string& k, const std::string& c, std::string& inside) {
+  places.right = [&code, &view, z, channels, decode](const std::string& k, const std::string& c,
+                                                     std::string& inside) {
     const Shape &x = view.inputs[0].shape, &y = view.outputs[0].shape;
     const Names tap = decode(k), image = code.Decode(c, Under(y[0], SpatialOf(y))).at;
     Position at{{image[0], ChannelOf(code, z, channels, tap[0])}};
     for (size_t d = 0; d + 2 < x.size(); ++d) {
       const int64_t stride = view.attrs.IntList("strides")[d];
-      const std::string scaled = code.LetIndex(
-          Added(Added(image[d + 1], view.attrs.IntList("pads")[d]), Scaled(tap[d + 1], -view.attrs.IntList("dilations")[d])));
+      const std::string scaled =
+          code.LetIndex(Added(Added(image[d + 1], view.attrs.IntList("pads")[d]),
+                              Scaled(tap[d + 1], -view.attrs.IntList("dilations")[d])));
       at.at.push_back(Divided(scaled, stride));
-      inside += Cat(d == 0 ? "" : " && ", scaled, " >= 0 && ", Modulo(scaled, stride), " == 0 && ", at.at.back(), " < ", x[d + 2]);
+      inside += Cat(d == 0 ? "" : " && ", scaled, " >= 0 && ", Modulo(scaled, stride), " == 0 && ",
+                    at.at.back(), " < ", x[d + 2]);
     }
     return at;
   };
@@ -145,8 +166,12 @@ ProductPlaces ConvTransposePlaces(KernelCode& code, const NodeView& view, const 
 
 }  // namespace
 
-ProductText MatMulProduct() { return {.left_has_rows = true, .extents = &MatMulExtents, .places = &MatMulPlaces}; }
-ProductText ConvProduct() { return {.left = 1, .right = 0, .extents = &ConvExtents, .places = &ConvPlaces}; }
+ProductText MatMulProduct() {
+  return {.left_has_rows = true, .extents = &MatMulExtents, .places = &MatMulPlaces};
+}
+ProductText ConvProduct() {
+  return {.left = 1, .right = 0, .extents = &ConvExtents, .places = &ConvPlaces};
+}
 ProductText ConvTransposeProduct() {
   return {.left = 1, .right = 0, .extents = &ConvTransposeExtents, .places = &ConvTransposePlaces};
 }

@@ -1,4 +1,5 @@
-// Matrix products and convolutions as sums of products over two indices, for tiled kernels (kernels/cuda/tiled/).
+// Matrix products and convolutions as sums of products over two indices, for tiled kernels
+// (kernels/cuda/tiled/).
 #ifndef MENDEL_KERNELS_CUDA_OPERATORS_PRODUCTS_H_
 #define MENDEL_KERNELS_CUDA_OPERATORS_PRODUCTS_H_
 
@@ -8,7 +9,8 @@ namespace mendel::cuda {
 
 /// Rows and columns are those of the matrices; the batch broadcasts.
 ProductText MatMulProduct();
-/// A matrix a group: output channels by positions of all images, over input channels and taps (an implicit GEMM). Of any rank.
+/// A matrix a group: output channels by positions of all images, over input channels and taps (an
+/// implicit GEMM). Of any rank.
 ProductText ConvProduct();
 /// The same; taps that meet no input position count as zeros.
 ProductText ConvTransposeProduct();

@@ -32,7 +32,8 @@ Taps TapsOf(const ElementAt& at, size_t d, const std::vector<ResampleTaps>& all)
   const auto extent = [](const auto& list) { return Shape{static_cast<int64_t>(list.size())}; };
   const std::string table = at.code.Table(Tensor::FromInts({DType::kI32, extent(starts)}, starts));
   taps.places = at.code.Table(Tensor::FromInts({DType::kI32, extent(places)}, places));
-  taps.shares = at.code.Table(Tensor::FromDoubles({at.dtype() == DType::kF64 ? DType::kF64 : DType::kF32, extent(shares)}, shares));
+  taps.shares = at.code.Table(Tensor::FromDoubles(
+      {at.dtype() == DType::kF64 ? DType::kF64 : DType::kF32, extent(shares)}, shares));
   taps.begin = at.code.Let("int", Cat(table, "[", at.position.at[d], "]"));
   taps.end = at.code.Let("int", Cat(table, "[", at.position.at[d], " + 1]"));
   return taps;
@@ -50,11 +51,13 @@ std::string ResizeElement(const ElementAt& at) {
     dims.emplace_back(d, TapsOf(at, d, all));
     const Taps& taps = dims.back().second;
     if (taps.begin.empty()) return extrapolated;
-    if (taps.empty_somewhere) outside += Cat(outside.empty() ? "" : " || ", taps.begin, " == ", taps.end);
+    if (taps.empty_somewhere)
+      outside += Cat(outside.empty() ? "" : " || ", taps.begin, " == ", taps.end);
   }
   for (const auto& [d, taps] : dims) {
     const std::string tap = Cat("tap", d);
-    at.code.Open(Cat("for (int ", tap, " = ", taps.begin, "; ", tap, " < ", taps.end, "; ++", tap, ")"));
+    at.code.Open(
+        Cat("for (int ", tap, " = ", taps.begin, "; ", tap, " < ", taps.end, "; ++", tap, ")"));
     share += Cat(" * ", taps.shares, "[", tap, "]");
     from[d] = at.code.LetIndex(Cat(taps.places, "[", tap, "]"));
   }
@@ -65,11 +68,16 @@ std::string ResizeElement(const ElementAt& at) {
 }
 
 absl::Status OnlyFloats(const NodeView& view) {
-  return IsFloat(view.inputs[0].dtype) ? absl::OkStatus() : Unsupported("no CUDA kernel resizes ", DTypeName(view.inputs[0].dtype));
+  return IsFloat(view.inputs[0].dtype)
+             ? absl::OkStatus()
+             : Unsupported("no CUDA kernel resizes ", DTypeName(view.inputs[0].dtype));
 }
 
-MENDEL_REGISTER_OPERATOR_TEXTS(
-    {{.op = "Resize", .reads = Reads::kMany, .element = &ResizeElement, .windowed = true, .check = &OnlyFloats}});
+MENDEL_REGISTER_OPERATOR_TEXTS({{.op = "Resize",
+                                 .reads = Reads::kMany,
+                                 .element = &ResizeElement,
+                                 .windowed = true,
+                                 .check = &OnlyFloats}});
 
 }  // namespace
 }  // namespace mendel::cuda::texts::resize

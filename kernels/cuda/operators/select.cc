@@ -14,7 +14,8 @@ namespace {
 std::string ClipIntegers(const ElementAt& at, double low, double high) {
   std::string x = at.In(0);
   if (low >= 0x1p63) x = LiteralOf(DType::kI64, std::numeric_limits<int64_t>::max());
-  if (low > -0x1p63 && low < 0x1p63) x = Cat("Max(", x, ", ", LiteralOf(DType::kI64, static_cast<int64_t>(std::ceil(low))), ")");
+  if (low > -0x1p63 && low < 0x1p63)
+    x = Cat("Max(", x, ", ", LiteralOf(DType::kI64, static_cast<int64_t>(std::ceil(low))), ")");
   if (high < -0x1p63) x = LiteralOf(DType::kI64, std::numeric_limits<int64_t>::min());
   if (high >= -0x1p63 && high < 0x1p63) {
     x = Cat("Min(", x, ", ", LiteralOf(DType::kI64, static_cast<int64_t>(std::floor(high))), ")");
@@ -28,30 +29,35 @@ std::string ClipElement(const ElementAt& at) {
   return Cat("Clip(", at.In(0), ", ", at.Literal(low), ", ", at.Literal(high), ")");
 }
 
-/// Real numbers round or truncate; integers wrap, also on their way to a narrower float, which goes by f32 (one rounding to the
-/// target's own store).
+/// Real numbers round or truncate; integers wrap, also on their way to a narrower float, which goes
+/// by f32 (one rounding to the target's own store).
 std::string CastElement(const ElementAt& at) {
   const DType from = at.dtype(0), to = at.dtype();
   const std::string x = at.In(0);
   if (to == DType::kBool) return Cat(x, " != ", LiteralOf(from, 0.0));
   if (IsFloat(to)) {
     const std::string narrow = to == DType::kF64 ? x : Cat("static_cast<float>(", x, ")");
-    if (to == DType::kF64 || to == DType::kF32) return Cat("static_cast<", RealName(to), ">(", narrow, ")");
+    if (to == DType::kF64 || to == DType::kF32)
+      return Cat("static_cast<", RealName(to), ">(", narrow, ")");
     return Cat(StorageName(to), "::Load(", StorageName(to), "::Store(", narrow, "))");
   }
-  return Cat("static_cast<long long>(", "static_cast<", StoredName(to), ">(static_cast<long long>(", x, ")))");
+  return Cat("static_cast<long long>(", "static_cast<", StoredName(to), ">(static_cast<long long>(",
+             x, ")))");
 }
 
 std::string GeluElement(const ElementAt& at) {
   const std::string x = at.In(0);
   if (at.view.attrs.Str("approximate") == "none") {
-    return Cat(at.Literal(0.5), " * ", x, " * Erfc(-", x, " * ", at.Literal(1 / std::numbers::sqrt2), ")");
+    return Cat(at.Literal(0.5), " * ", x, " * Erfc(-", x, " * ",
+               at.Literal(1 / std::numbers::sqrt2), ")");
   }
-  return Cat(at.Literal(0.5), " * ", x, " * (", at.Literal(1), " + Tanh(", at.Literal(std::sqrt(2 / std::numbers::pi)), " * (", x,
-             " + ", at.Literal(0.044715), " * ", x, " * ", x, " * ", x, ")))");
+  return Cat(at.Literal(0.5), " * ", x, " * (", at.Literal(1), " + Tanh(",
+             at.Literal(std::sqrt(2 / std::numbers::pi)), " * (", x, " + ", at.Literal(0.044715),
+             " * ", x, " * ", x, " * ", x, ")))");
 }
 
-/// Base and exponent may differ in type; the result has the base's. Mixed with an integer they are raised in double.
+/// Base and exponent may differ in type; the result has the base's. Mixed with an integer they are
+/// raised in double.
 std::string PowElement(const ElementAt& at) {
   const std::string base = at.In(0), exponent = at.In(1);
   const bool whole = !IsFloat(at.dtype(0)) && !IsFloat(at.dtype(1));
@@ -69,9 +75,10 @@ std::string WhereElement(const ElementAt& at) {
 std::string BatchNormalizationElement(const ElementAt& at) {
   const std::string x = at.In(0);
   const Position channel{{at.position.at[1]}, {at.position.RootOf(1)}};
-  const std::string scale = at.In(1, channel), bias = at.In(2, channel), mean = at.In(3, channel), variance = at.In(4, channel);
-  return Cat("(", x, " - ", mean, ") * (", scale, " / Sqrt(", variance, " + ", at.Literal(at.view.attrs.Float("epsilon")), ")) + ",
-             bias);
+  const std::string scale = at.In(1, channel), bias = at.In(2, channel), mean = at.In(3, channel),
+                    variance = at.In(4, channel);
+  return Cat("(", x, " - ", mean, ") * (", scale, " / Sqrt(", variance, " + ",
+             at.Literal(at.view.attrs.Float("epsilon")), ")) + ", bias);
 }
 
 MENDEL_REGISTER_OPERATOR_TEXTS({

@@ -1,4 +1,5 @@
-// Operators that move elements to where constants say: each result is one element of one input, or a constant.
+// Operators that move elements to where constants say: each result is one element of one input, or
+// a constant.
 
 #include <algorithm>
 #include <cmath>
@@ -34,19 +35,22 @@ std::string SliceElement(const ElementAt& at) {
   const Ints& starts = at.view.attrs.IntList("starts");
   const Ints& steps = at.view.attrs.IntList("steps");
   Position from = at.position;
-  for (size_t d = 0; d < starts.size(); ++d) from = Moved(from, d, at.shape()[d] == 1 ? 0 : steps[d], starts[d]);
+  for (size_t d = 0; d < starts.size(); ++d)
+    from = Moved(from, d, at.shape()[d] == 1 ? 0 : steps[d], starts[d]);
   return at.In(0, from);
 }
 
 std::string SplitElement(const ElementAt& at) {
   const Ints& sizes = at.view.attrs.IntList("sizes");
   const size_t axis = static_cast<size_t>(at.view.attrs.Int("axis"));
-  return at.In(0, Moved(at.position, axis, 1, std::accumulate(sizes.begin(), sizes.begin() + at.output, int64_t{0})));
+  return at.In(0, Moved(at.position, axis, 1,
+                        std::accumulate(sizes.begin(), sizes.begin() + at.output, int64_t{0})));
 }
 
 std::string TileElement(const ElementAt& at) {
   Names from;
-  for (size_t d = 0; d < at.position.at.size(); ++d) from.push_back(Modulo(at.position.at[d], at.shape(0)[d]));
+  for (size_t d = 0; d < at.position.at.size(); ++d)
+    from.push_back(Modulo(at.position.at[d], at.shape(0)[d]));
   return at.In(0, from);
 }
 
@@ -65,7 +69,7 @@ std::string ConcatElement(const ElementAt& at) {
   return value;
 }
 
-/// The first box that holds the position wins.
+/// The first box that contains the position wins.
 std::string PatchElement(const ElementAt& at) {
   const Boxes& boxes = at.view.attrs.BoxList("boxes");
   const std::string value = at.code.Variable(at.real(), at.In(0, at.position));
@@ -75,8 +79,10 @@ std::string PatchElement(const ElementAt& at) {
     for (size_t d = 0; d < at.position.at.size(); ++d) {
       const std::string& place = at.position.at[d];
       from.at.push_back(Added(place, -boxes[k].begin[d]));
-      if (boxes[k].begin[d] > 0) inside += Cat(inside.empty() ? "" : " && ", place, " >= ", boxes[k].begin[d]);
-      if (boxes[k].end[d] < at.shape()[d]) inside += Cat(inside.empty() ? "" : " && ", place, " < ", boxes[k].end[d]);
+      if (boxes[k].begin[d] > 0)
+        inside += Cat(inside.empty() ? "" : " && ", place, " >= ", boxes[k].begin[d]);
+      if (boxes[k].end[d] < at.shape()[d])
+        inside += Cat(inside.empty() ? "" : " && ", place, " < ", boxes[k].end[d]);
     }
     if (boxes[k].Volume() == 0) continue;
     at.code.Open(inside.empty() ? "" : Cat("if (", inside, ")"));
@@ -88,14 +94,20 @@ std::string PatchElement(const ElementAt& at) {
   return value;
 }
 
-/// The position that `place`, counted from the first of `kept` elements, shows where the mode repeats elements.
-std::string Mirrored(const ElementAt& at, const std::string& mode, const std::string& place, int64_t kept) {
+/// The position that `place`, counted from the first of `kept` elements, shows where the mode
+/// repeats elements.
+std::string Mirrored(const ElementAt& at, const std::string& mode, const std::string& place,
+                     int64_t kept) {
   const std::string from = at.code.LetIndex(place);
-  if (mode == "edge") return at.code.LetIndex(Cat(from, " < 0 ? 0 : (", from, " > ", kept - 1, " ? ", kept - 1, " : ", from, ")"));
-  if (mode == "wrap") return at.code.LetIndex(Cat("(", from, " % ", kept, " + ", kept, ") % ", kept));
+  if (mode == "edge")
+    return at.code.LetIndex(
+        Cat(from, " < 0 ? 0 : (", from, " > ", kept - 1, " ? ", kept - 1, " : ", from, ")"));
+  if (mode == "wrap")
+    return at.code.LetIndex(Cat("(", from, " % ", kept, " + ", kept, ") % ", kept));
   if (kept == 1) return "0";
   const int64_t period = 2 * (kept - 1);
-  const std::string phase = at.code.LetIndex(Cat("(", from, " % ", period, " + ", period, ") % ", period));
+  const std::string phase =
+      at.code.LetIndex(Cat("(", from, " % ", period, " + ", period, ") % ", period));
   return at.code.LetIndex(Cat(phase, " < ", kept, " ? ", phase, " : ", period, " - ", phase));
 }
 
@@ -109,8 +121,10 @@ std::string PadElement(const ElementAt& at) {
   std::vector<Extent> inside;
   Position from = at.position;
   for (size_t d = 0; d < shape.size(); ++d) {
-    const int64_t crop = std::max<int64_t>(0, -pads[d]), crop_end = std::max<int64_t>(0, -pads[shape.size() + d]);
-    const int64_t before = std::max<int64_t>(0, pads[d]), after = std::max<int64_t>(0, pads[shape.size() + d]);
+    const int64_t crop = std::max<int64_t>(0, -pads[d]),
+                  crop_end = std::max<int64_t>(0, -pads[shape.size() + d]);
+    const int64_t before = std::max<int64_t>(0, pads[d]),
+                  after = std::max<int64_t>(0, pads[shape.size() + d]);
     const int64_t kept = shape[d] - crop - crop_end;
     if (kept == 0) return result;
     if (mode == "constant" || before + after == 0) {
@@ -132,8 +146,9 @@ std::string DepthToSpaceElement(const ElementAt& at) {
   const int64_t b = at.view.attrs.Int("blocksize");
   const Names& o = at.position.at;
   const std::string i = Modulo(o[2], b), j = Modulo(o[3], b);
-  const std::string channel = at.view.attrs.Str("mode") == "DCR" ? Added(Scaled(Added(Scaled(i, b), j), at.shape()[1]), o[1])
-                                                                 : Added(Scaled(Added(Scaled(o[1], b), i), b), j);
+  const std::string channel = at.view.attrs.Str("mode") == "DCR"
+                                  ? Added(Scaled(Added(Scaled(i, b), j), at.shape()[1]), o[1])
+                                  : Added(Scaled(Added(Scaled(o[1], b), i), b), j);
   return at.In(0, {o[0], channel, Divided(o[2], b), Divided(o[3], b)});
 }
 
@@ -141,15 +156,16 @@ std::string SpaceToDepthElement(const ElementAt& at) {
   const int64_t b = at.view.attrs.Int("blocksize");
   const Names& o = at.position.at;
   const std::string block = Divided(o[1], at.shape(0)[1]);
-  return at.In(
-      0, {o[0], Modulo(o[1], at.shape(0)[1]), Added(Scaled(o[2], b), Divided(block, b)), Added(Scaled(o[3], b), Modulo(block, b))});
+  return at.In(0, {o[0], Modulo(o[1], at.shape(0)[1]), Added(Scaled(o[2], b), Divided(block, b)),
+                   Added(Scaled(o[3], b), Modulo(block, b))});
 }
 
 std::string TriluElement(const ElementAt& at) {
   const Names& o = at.position.at;
   const std::string value = at.code.Variable(at.real(), at.Literal(0));
-  at.code.Open(Cat("if (", o[o.size() - 1], " - ", o[o.size() - 2], at.view.attrs.Int("upper") != 0 ? " >= " : " <= ", "(",
-                   at.view.attrs.Int("k"), "ll))"));
+  at.code.Open(Cat("if (", o[o.size() - 1], " - ", o[o.size() - 2],
+                   at.view.attrs.Int("upper") != 0 ? " >= " : " <= ", "(", at.view.attrs.Int("k"),
+                   "ll))"));
   at.code.Line(Cat(value, " = ", at.In(0, at.position), ";"));
   at.code.Close();
   return value;
@@ -169,7 +185,8 @@ Ints Permuted(const Ints& list, const Ints& perm) {
 
 Attributes PermutedSlice(const NodeView& view, const Ints& perm) {
   Attributes attrs = view.attrs;
-  for (const char* name : {"starts", "ends", "steps"}) attrs.Set(name, Permuted(view.attrs.IntList(name), perm));
+  for (const char* name : {"starts", "ends", "steps"})
+    attrs.Set(name, Permuted(view.attrs.IntList(name), perm));
   return attrs;
 }
 
@@ -181,13 +198,23 @@ Attributes PermutedPads(const NodeView& view, const Ints& perm) {
   attrs.Set("pads", Permuted(pads, both));
   return attrs;
 }
-double PadFills(const NodeView& view) { return view.attrs.Str("mode") == "constant" ? view.attrs.Float("value") : 0; }
+double PadFills(const NodeView& view) {
+  return view.attrs.Str("mode") == "constant" ? view.attrs.Float("value") : 0;
+}
 
 MENDEL_REGISTER_OPERATOR_TEXTS({
-    {.op = "Concat", .reads = Reads::kMoved, .element = &ConcatElement, .once = true, .move = {&PermutedAxis}},
+    {.op = "Concat",
+     .reads = Reads::kMoved,
+     .element = &ConcatElement,
+     .once = true,
+     .move = {&PermutedAxis}},
     {.op = "DepthToSpace", .reads = Reads::kMoved, .element = &DepthToSpaceElement},
     {.op = "Expand", .reads = Reads::kMoved, .element = &ExpandElement},
-    {.op = "Pad", .reads = Reads::kMoved, .element = &PadElement, .once = true, .move = {&PermutedPads, &PadFills}},
+    {.op = "Pad",
+     .reads = Reads::kMoved,
+     .element = &PadElement,
+     .once = true,
+     .move = {&PermutedPads, &PadFills}},
     {.op = "Patch", .reads = Reads::kMoved, .element = &PatchElement, .once = true},
     {.op = "Reshape", .reads = Reads::kMoved, .element = &ReshapeElement},
     {.op = "Slice", .reads = Reads::kMoved, .element = &SliceElement, .move = {&PermutedSlice}},

@@ -10,26 +10,30 @@
 
 namespace mendel::cuda {
 
-/// Loops over the taps of a window, opened: positions in the input, all of them inside it where the innermost statement stands.
+/// The open loops over the taps of a window. At the innermost statement all places are inside of
+/// the input.
 struct OpenTaps {
   std::vector<std::string> taps;    ///< a spatial dimension
   std::vector<std::string> places;  ///< in the input
   int braces = 0;                   ///< to be closed
 };
 
-/// Of the output position `out` (a spatial dimension each). `before` is written where every tap passes, inside or not: it gets the
-/// places.
-inline OpenTaps OpenWindow(KernelCode& code, const std::vector<Window>& windows, const std::vector<std::string>& out,
-                           const std::function<void(const std::vector<std::string>&)>& before = {}) {
+/// Opens the loops for output position `out` (a coordinate for each spatial dimension). `before`
+/// writes statements for every tap, inside or not; it gets the places.
+inline OpenTaps OpenWindow(
+    KernelCode& code, const std::vector<Window>& windows, const std::vector<std::string>& out,
+    const std::function<void(const std::vector<std::string>&)>& before = {}) {
   OpenTaps open;
   std::string inside;
   for (size_t d = 0; d < windows.size(); ++d) {
     const Window& w = windows[d];
     open.taps.push_back(code.Loop(w.kernel));
     ++open.braces;
-    const std::string place = Added(Added(Scaled(out[d], w.stride), Scaled(open.taps[d], w.dilation)), -w.pad_begin);
+    const std::string place =
+        Added(Added(Scaled(out[d], w.stride), Scaled(open.taps[d], w.dilation)), -w.pad_begin);
     open.places.push_back(code.LetIndex(place));
-    inside += (inside.empty() ? "" : " && ") + open.places[d] + " >= 0 && " + open.places[d] + " < " + std::to_string(w.input);
+    inside += (inside.empty() ? "" : " && ") + open.places[d] + " >= 0 && " + open.places[d] +
+              " < " + std::to_string(w.input);
   }
   if (before != nullptr) before(open.places);
   code.Open("if (" + inside + ")");

@@ -1,5 +1,5 @@
-// The backend "cuda": graphs on device 0 as emitted kernels, compiled by NVRTC when a plan is loaded, and as calls of the libraries
-// that are there.
+// The backend "cuda": graphs on device 0 as emitted kernels, compiled by NVRTC when a plan is
+// loaded, and as calls of the libraries that are there.
 
 #include "runtime/backend.h"
 
@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "base/status.h"
-#include "kernels/cuda/backend/beside.h"
 #include "kernels/cuda/backend/compile.h"
 #include "kernels/cuda/backend/form_regions.h"
+#include "kernels/cuda/backend/horizontal_fusion.h"
 #include "kernels/cuda/backend/installed_libraries.h"
 #include "kernels/cuda/backend/launch_order.h"
 #include "kernels/cuda/backend/library_groups.h"
 #include "kernels/cuda/backend/measuring_gpu.h"
-#include "kernels/cuda/backend/outline.h"
+#include "kernels/cuda/backend/partition.h"
 #include "kernels/cuda/backend/program.h"
 #include "kernels/cuda/driver_table/driver.h"
 #include "kernels/cuda/driver_table/nvml.h"
@@ -30,7 +30,7 @@
 namespace mendel::cuda::plugin::backend {
 namespace {
 
-/// What runs texts on this machine.
+/// The driver, the compiler and the device that run texts on this machine.
 struct Gpu {
   const Driver* driver = nullptr;
   const Compiler* compiler = nullptr;
@@ -45,7 +45,7 @@ absl::StatusOr<Gpu> FindGpu() {
   return gpu;
 }
 
-std::string DeviceTold(const Gpu& gpu) { return Cat("sm_", gpu.target.architecture); }
+std::string DeviceReported(const Gpu& gpu) { return Cat("sm_", gpu.target.architecture); }
 
 class CudaBackend final : public Backend {
  public:
@@ -57,23 +57,26 @@ class CudaBackend final : public Backend {
     MENDEL_RETURN_IF_ERROR(BranchSettingHere().status());
     const absl::Status found = FindGpu().status();
     if (found.ok()) return found;
-    // Whatever is missing: what was asked for is not supported here.
-    return absl::UnimplementedError(Cat(std::string(found.message()),
-                                        " - without a GPU, 'mendel optimize MODEL --device cuda:sm_90 --offline -o PLAN' makes an "
-                                        "unmeasured plan for one (sm_75 to sm_120)"));
+    // Whatever is missing: what was requested is not supported here.
+    return absl::UnimplementedError(Cat(
+        std::string(found.message()),
+        " - without a GPU, 'mendel optimize MODEL --device cuda:sm_90 --offline -o PLAN' makes an "
+        "unmeasured plan for one (sm_75 to sm_120)"));
   }
 
   std::string Identity() const override {
     const auto gpu = FindGpu();
     if (!gpu.ok()) return "cuda:none";
-    std::string identity = Cat("cuda:", gpu->target.name, ":sm_", gpu->target.architecture, ":driver ", gpu->driver->version,
-                               ":nvrtc ", gpu->compiler->version());
-    for (const CallLibrary* library : InstalledLibraries()) identity += Cat(":", library->Identity());
+    std::string identity =
+        Cat("cuda:", gpu->target.name, ":sm_", gpu->target.architecture, ":driver ",
+            gpu->driver->version, ":nvrtc ", gpu->compiler->version());
+    for (const CallLibrary* library : InstalledLibraries())
+      identity += Cat(":", library->Identity());
     return identity;
   }
   std::string Isa() const override {
     const auto gpu = FindGpu();
-    return gpu.ok() ? DeviceTold(*gpu) : "";
+    return gpu.ok() ? DeviceReported(*gpu) : "";
   }
 
   absl::Status Supports(Numerics numerics) const override {
@@ -82,25 +85,28 @@ class CudaBackend final : public Backend {
     return LibrariesSupport(numerics, gpu.target.architecture, InstalledLibraries());
   }
 
-  std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const override {
+  std::vector<std::string> Algorithms(const Graph& graph, int32_t node,
+                                      Numerics numerics) const override {
     if (!FindGpu().ok()) return {};
     std::vector<std::string> names = LibraryAlgorithms(graph, node, numerics, InstalledLibraries());
-    if (beside_.Has(graph, node)) names.emplace_back(kBeside);
+    if (horizontal_fusion_.Has(graph, node)) names.emplace_back(kHorizontalFusion);
     return names;
   }
 
   std::string AlgorithmKind(std::string_view algorithm) const override {
     return LibraryAlgorithmKind(algorithm, InstalledLibraries());
   }
-  std::vector<std::vector<int32_t>> KindRegions(const Graph& graph, const std::set<int32_t>& nodes) const override {
+  std::vector<std::vector<int32_t>> KindRegions(const Graph& graph,
+                                                const std::set<int32_t>& nodes) const override {
     return FormRegions(graph, nodes);
   }
 
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(
+      const Graph& graph, const CompileOptions& options) const override {
     MENDEL_RETURN_IF_ERROR(Probe());
     MENDEL_ASSIGN_OR_RETURN(const Gpu gpu, FindGpu());
     MENDEL_ASSIGN_OR_RETURN(const BranchSetting branches, BranchSettingHere());
-    MENDEL_RETURN_IF_ERROR(CheckDevice(options.engines, DeviceTold(gpu)));
+    MENDEL_RETURN_IF_ERROR(CheckDevice(options.engines, DeviceReported(gpu)));
     return CompileGraph(*gpu.driver, graph,
                         {.order = branches.order,
                          .apart_up_to = branches.apart_up_to,
@@ -108,13 +114,18 @@ class CudaBackend final : public Backend {
                          .algorithms = options.algorithms,
                          .libraries = InstalledLibraries(),
                          .engines = options.engines},
-                        [&gpu](const std::string& text) { return CompiledModule(*gpu.compiler, text, gpu.target.architecture); });
+                        [&gpu](const std::string& text) {
+                          return CompiledModule(*gpu.compiler, text, gpu.target.architecture);
+                        });
   }
 
-  absl::StatusOr<std::map<int32_t, StoredEngine>> Engines(const Graph& graph, const CompileOptions& options) const override {
+  absl::StatusOr<std::map<int32_t, StoredEngine>> Engines(
+      const Graph& graph, const CompileOptions& options) const override {
     MENDEL_ASSIGN_OR_RETURN(const Gpu gpu, FindGpu());
-    MENDEL_ASSIGN_OR_RETURN(const Outline outline, OutlineOf(graph, options.algorithms, options.numerics, InstalledLibraries()));
-    return EnginesOf(outline, DeviceTold(gpu));
+    MENDEL_ASSIGN_OR_RETURN(
+        const Partition partition,
+        PartitionOf(graph, options.algorithms, options.numerics, InstalledLibraries()));
+    return EnginesOf(partition, DeviceReported(gpu));
   }
 
   const MeasuringDevice* measuring_device() const override {
@@ -125,7 +136,7 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  BesideOffers beside_;
+  HorizontalFusionOffers horizontal_fusion_;
 };
 
 const Backend* Make() {

@@ -29,22 +29,28 @@ class OfflineBackend final : public Backend {
   std::string_view name() const override { return "cuda"; }
   absl::Status Probe() const override { return absl::OkStatus(); }
   std::string Identity() const override {
-    return Cat("cuda:", Isa(), ":unmeasured, predicted for ", predictor_.gpu().name, " by roofline ", kPredictorVersion);
+    return Cat("cuda:", Isa(), ":unmeasured, predicted for ", predictor_.gpu().name,
+               " by roofline ", kPredictorVersion);
   }
   std::string Isa() const override { return Cat("sm_", predictor_.gpu().compute_capability); }
   absl::Status Supports(Numerics numerics) const override {
     if (OperandRounding(numerics) == 0) return absl::OkStatus();
     return LibrariesSupport(numerics, predictor_.gpu().compute_capability, predictor_.libraries());
   }
-  std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics numerics) const override {
+  std::vector<std::string> Algorithms(const Graph& graph, int32_t node,
+                                      Numerics numerics) const override {
     return LibraryAlgorithms(graph, node, numerics, predictor_.libraries());
   }
 
-  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph, const CompileOptions& options) const override {
-    MENDEL_ASSIGN_OR_RETURN(const Outline outline, predictor_.OutlineFor(graph, options.algorithms, options.numerics));
-    MENDEL_RETURN_IF_ERROR(outline.Groups().status());
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(
+      const Graph& graph, const CompileOptions& options) const override {
+    MENDEL_ASSIGN_OR_RETURN(const Partition partition,
+                            predictor_.PartitionFor(graph, options.algorithms, options.numerics));
+    MENDEL_RETURN_IF_ERROR(partition.Groups().status());
     const Backend* reference = FindBackend("reference");
-    if (reference == nullptr) return Unsupported("offline plans need the backend 'reference', which this program does not have");
+    if (reference == nullptr)
+      return Unsupported(
+          "offline plans need the backend 'reference', which this program does not have");
     return reference->Compile(graph, {.threads = options.threads});
   }
 
@@ -52,9 +58,11 @@ class OfflineBackend final : public Backend {
   const Predictor& predictor_;
 };
 
-/// What cuDNN, where it is found, says to the plan's convolutions on a device with these properties; "" where there is nothing to
-/// ask. Engines that compile nothing at run time need no device.
-std::string EnginesTold(const Graph& graph, const CompileOptions& options, const GpuModel& gpu) {
+/// The number of the plan's convolutions for which an installed cuDNN has engines on `gpu`. ""
+/// without cuDNN or if no convolution is cuDNN's. Engines that compile nothing at run time need no
+/// device.
+std::string EnginesReported(const Graph& graph, const CompileOptions& options,
+                            const GpuModel& gpu) {
   const auto cudnn = Cudnn::Get();
   const auto workspace = WorkspaceLimit();
   if (!cudnn.ok() || !workspace.ok()) return "";
@@ -67,12 +75,15 @@ std::string EnginesTold(const Graph& graph, const CompileOptions& options, const
     if (!algorithm.starts_with(library.name())) continue;
     ++asked;
     std::vector<bool> claimed(constant.size(), false);
-    const auto group = FindLibraryGroups(graph, constant, {{node, algorithm}}, options.numerics, libraries, claimed);
+    const auto group = FindLibraryGroups(graph, constant, {{node, algorithm}}, options.numerics,
+                                         libraries, claimed);
     found += group.ok() ? 1 : 0;
-    if (!group.ok() && missing.empty()) missing = Cat(" (", std::string(group.status().message()), ")");
+    if (!group.ok() && missing.empty())
+      missing = Cat(" (", std::string(group.status().message()), ")");
   }
   if (asked == 0) return "";
-  return Cat("; ", library.Identity(), ", has engines for ", found, " of its ", asked, " convolutions on ", gpu.name, missing);
+  return Cat("; ", library.Identity(), ", has engines for ", found, " of its ", asked,
+             " convolutions on ", gpu.name, missing);
 }
 
 class OfflineGpu final : public OfflineDevice {
@@ -80,39 +91,48 @@ class OfflineGpu final : public OfflineDevice {
   explicit OfflineGpu(const GpuModel& gpu) : predictor_(gpu), backend_(predictor_) {}
 
   const Backend& backend() const override { return backend_; }
-  absl::StatusOr<std::vector<double>> Seconds(const Graph& graph, const CompileOptions& options) const override {
+  absl::StatusOr<std::vector<double>> Seconds(const Graph& graph,
+                                              const CompileOptions& options) const override {
     return predictor_.Seconds(graph, options.algorithms, options.numerics);
   }
-  std::string Told() const override {
-    return Cat("predicted for ", gpu().name, " (", backend_.Isa(), ") by roofline of published figures (", gpu().source,
+  std::string Description() const override {
+    return Cat("predicted for ", gpu().name, " (", backend_.Isa(),
+               ") by roofline of published figures (", gpu().source,
                ") and assumed shares of them, with cuDNN and cuBLASLt");
   }
 
-  absl::StatusOr<std::string> BuildKernels(const Graph& graph, const CompileOptions& options) const override {
-    MENDEL_ASSIGN_OR_RETURN(const DeviceProgram program, LowerToDevice(graph, {.numerics = options.numerics,
-                                                                               .algorithms = options.algorithms,
-                                                                               .libraries = predictor_.libraries()}));
-    MENDEL_ASSIGN_OR_RETURN(const std::string compiled, CompileTold(program));
+  absl::StatusOr<std::string> BuildKernels(const Graph& graph,
+                                           const CompileOptions& options) const override {
+    MENDEL_ASSIGN_OR_RETURN(const DeviceProgram program,
+                            LowerToDevice(graph, {.numerics = options.numerics,
+                                                  .algorithms = options.algorithms,
+                                                  .libraries = predictor_.libraries()}));
+    MENDEL_ASSIGN_OR_RETURN(const std::string compiled, CompileReported(program));
     return Cat(program.texts.size(), " kernels in ", program.launches.size(), " launches", compiled,
-               EnginesTold(graph, options, gpu()));
+               EnginesReported(graph, options, gpu()));
   }
 
  private:
   const GpuModel& gpu() const { return predictor_.gpu(); }
 
-  absl::StatusOr<std::string> CompileTold(const DeviceProgram& program) const {
+  absl::StatusOr<std::string> CompileReported(const DeviceProgram& program) const {
     if (program.texts.empty()) return std::string();
     const auto compiler = Compiler::Get();
     if (!compiler.ok()) return Cat(", not compiled: ", std::string(compiler.status().message()));
     if (!(*compiler)->Supports(gpu().compute_capability)) {
-      return Cat(", not compiled: NVRTC ", (*compiler)->version(), " does not know ", backend_.Isa());
+      return Cat(", not compiled: NVRTC ", (*compiler)->version(), " does not know ",
+                 backend_.Isa());
     }
-    const auto cubins = CompileKernels(
-        program, [&](const std::string& text) { return CompiledModule(**compiler, text, gpu().compute_capability); });
-    if (!cubins.ok()) return InternalError("the plan's kernels do not compile: ", std::string(cubins.status().message()));
+    const auto cubins = CompileKernels(program, [&](const std::string& text) {
+      return CompiledModule(**compiler, text, gpu().compute_capability);
+    });
+    if (!cubins.ok())
+      return InternalError("the plan's kernels do not compile: ",
+                           std::string(cubins.status().message()));
     size_t bytes = 0;
     for (const std::vector<char>& cubin : *cubins) bytes += cubin.size();
-    return Cat(", compiled by NVRTC ", (*compiler)->version(), " for ", backend_.Isa(), ": ", bytes, " bytes");
+    return Cat(", compiled by NVRTC ", (*compiler)->version(), " for ", backend_.Isa(), ": ", bytes,
+               " bytes");
   }
 
   const Predictor predictor_;

@@ -1,4 +1,5 @@
-// Registers the folder: CUDA text for mended boxes, and what of a CUDA installation this machine has.
+// Registers the folder: CUDA text for corrected boxes, and what of a CUDA installation this machine
+// has.
 
 #include "base/status.h"
 #include "kernels/cuda/emit/from_graph.h"
@@ -11,20 +12,23 @@
 namespace mendel::cuda::plugin::writer {
 namespace {
 
-absl::StatusOr<std::vector<KernelEstimate>> EstimatesOf(const Graph& graph, int32_t patch, const Correction& correction,
+absl::StatusOr<std::vector<KernelEstimate>> EstimatesOf(const Graph& graph, int32_t patch,
+                                                        const Correction& correction,
                                                         const EmittedKernel& kernel) {
   std::vector<KernelEstimate> estimates;
   const auto compiler = Compiler::Get();
   for (const GpuModel& gpu : KnownGpus()) {
     KernelEstimate estimate{gpu.name, Cat("sm_", gpu.compute_capability),
-                            RooflineSeconds(correction, kernel.launch, kernel.tile, gpu), MutantSeconds(graph, patch, gpu)};
+                            RooflineSeconds(correction, kernel.launch, kernel.tile, gpu),
+                            MutantSeconds(graph, patch, gpu)};
     if (compiler.ok() && (*compiler)->Supports(gpu.compute_capability)) {
-      MENDEL_ASSIGN_OR_RETURN(const CompiledKernel compiled,
-                              (*compiler)->Compile(kernel.text, kernel.name, gpu.compute_capability));
+      MENDEL_ASSIGN_OR_RETURN(
+          const CompiledKernel compiled,
+          (*compiler)->Compile(kernel.text, kernel.name, gpu.compute_capability));
       estimate.registers = compiled.usage.registers;
       estimate.spilled_bytes = compiled.usage.spilled_bytes;
-      estimate.occupancy = Occupancy(gpu.compute_capability, compiled.usage.registers, static_cast<int>(kernel.launch.shared),
-                                     kernel.tile.threads());
+      estimate.occupancy = Occupancy(gpu.compute_capability, compiled.usage.registers,
+                                     static_cast<int>(kernel.launch.shared), kernel.tile.threads());
     }
     estimates.push_back(std::move(estimate));
   }
@@ -37,18 +41,20 @@ class Writer : public KernelWriter {
 
   std::vector<std::string> Describe() const override { return DescribeInstallation(); }
 
-  absl::StatusOr<KernelTexts> Write(const Graph& graph, const KernelWriterOptions& options) const override {
+  absl::StatusOr<KernelTexts> Write(const Graph& graph,
+                                    const KernelWriterOptions& options) const override {
     KernelTexts texts;
     for (size_t id = 0; id < graph.nodes().size(); ++id) {
       const int32_t patch = static_cast<int32_t>(id);
       if (graph.node(patch).op->name != "Patch") continue;
-      auto mending = MendingOf(graph, patch, options.channels_last ? Layout::kNhwc : Layout::kNchw);
-      if (absl::IsUnimplemented(mending.status())) {
-        texts.refused.emplace_back(mending.status().message());
+      auto patch_kernels =
+          PatchKernelsOf(graph, patch, options.channels_last ? Layout::kNhwc : Layout::kNchw);
+      if (absl::IsUnimplemented(patch_kernels.status())) {
+        texts.refused.emplace_back(patch_kernels.status().message());
         continue;
       }
-      if (!mending.ok()) return mending.status();
-      for (const MendingKernel& kernel : mending->kernels) {
+      if (!patch_kernels.ok()) return patch_kernels.status();
+      for (const PatchKernel& kernel : patch_kernels->kernels) {
         MENDEL_RETURN_IF_ERROR(Add(graph, patch, kernel.correction, options.estimates, texts));
       }
     }
@@ -56,7 +62,8 @@ class Writer : public KernelWriter {
   }
 
  private:
-  static absl::Status Add(const Graph& graph, int32_t patch, const Correction& correction, bool estimates, KernelTexts& texts) {
+  static absl::Status Add(const Graph& graph, int32_t patch, const Correction& correction,
+                          bool estimates, KernelTexts& texts) {
     const auto emitted = EmitKernel(correction);
     if (absl::IsUnimplemented(emitted.status())) {
       texts.refused.emplace_back(emitted.status().message());

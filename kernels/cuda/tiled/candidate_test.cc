@@ -104,7 +104,8 @@ TEST(TiledCandidate, TensorCoresTakeWholeWarpsAndProducts) {
   EXPECT_THAT(Refusal("tile-tf32:64x64x16:4x4", 8), HasSubstr("multiply f32, f16 and bf16"));
   EXPECT_THAT(Refusal("tile-tf32:128x128x32:8x8"), HasSubstr("shared memory"));
   EXPECT_THAT(Refusal("tile-tf32:64x64x8:4x4:chain"), HasSubstr("chains of products"));
-  EXPECT_THAT(Refusal("tile:64x64x8:4x4:chain:async"), HasSubstr("chains copy nothing asynchronously"));
+  EXPECT_THAT(Refusal("tile:64x64x8:4x4:chain:async"),
+              HasSubstr("chains copy nothing asynchronously"));
 }
 
 std::vector<TiledCandidate> Ranked(int64_t batch, int64_t rows, int64_t columns, int64_t depth,
@@ -137,9 +138,11 @@ TEST(TiledCandidate, RankingFitsTheProduct) {
 
 TEST(TiledCandidate, SumsAreDividedWhereMultiprocessorsAreIdle) {
   const auto divided = [](const std::vector<TiledCandidate>& ranked) {
-    return std::count_if(ranked.begin(), ranked.end(), [](const TiledCandidate& one) { return one.parts > 1; });
+    return std::count_if(ranked.begin(), ranked.end(),
+                         [](const TiledCandidate& one) { return one.parts > 1; });
   };
-  // A convolution of 7 x 7 positions, 512 channels and 4,608 products a sum; a vector times a matrix.
+  // A convolution of 7 x 7 positions, 512 channels and 4,608 products a sum; a vector times a
+  // matrix.
   for (const auto& ranked : {Ranked(1, 512, 49, 4608), Ranked(1, 1, 1000, 2048)}) {
     ASSERT_FALSE(ranked.empty());
     EXPECT_GT(ranked[0].parts, 1);
@@ -152,7 +155,7 @@ TEST(TiledCandidate, SumsAreDividedWhereMultiprocessorsAreIdle) {
   EXPECT_EQ(divided(Ranked(1, 4096, 4096, 4096)), 0);
   EXPECT_EQ(divided(Ranked(64, 49, 512, 512)), 0);
   EXPECT_EQ(divided(Ranked(1, 64, 64, 64)), 0);
-  // What fills one GPU leaves another one idle.
+  // A GPU of one multiprocessor is never idle, so that no sum is divided.
   EXPECT_EQ(divided(Ranked(1, 512, 49, 4608, {}, 1)), 0);
 }
 
@@ -161,7 +164,8 @@ TEST(TiledCandidate, RankingByTensorCoresIsOfTheirTiles) {
     const auto large = Ranked(1, 4096, 4096, 4096, {}, 132, numerics);
     ASSERT_FALSE(large.empty());
     EXPECT_EQ(large[0].tile.rows * large[0].tile.columns, 128 * 128);
-    const auto small = Ranked(1, 200, 96, 2048, {TiledFusion::kPair, TiledFusion::kRows}, 132, numerics);
+    const auto small =
+        Ranked(1, 200, 96, 2048, {TiledFusion::kPair, TiledFusion::kRows}, 132, numerics);
     ASSERT_FALSE(small.empty());
     EXPECT_LT(small[0].tile.rows * small[0].tile.columns, 128 * 128);
     EXPECT_GT(small[0].parts, 1);

@@ -10,7 +10,8 @@
 
 namespace mendel::cuda {
 
-CaseMaker::CaseMaker(uint64_t seed, ChainValues values) : rng_(seed), floats_(values == ChainValues::kFloats), seed_(seed) {
+CaseMaker::CaseMaker(uint64_t seed, ChainValues values)
+    : rng_(seed), floats_(values == ChainValues::kFloats), seed_(seed) {
   constexpr DType kTypes[] = {DType::kF32, DType::kF32, DType::kF16, DType::kBF16, DType::kF64};
   if (floats_) dtype_ = kTypes[rng_.Below(5)];
 }
@@ -27,7 +28,8 @@ Shape CaseMaker::With(int64_t rows, int64_t columns) const {
 
 ValueId CaseMaker::Source(const Shape& shape, bool stored) {
   std::vector<double> values;
-  for (int64_t left = NumElements(shape); left > 0; --left) values.push_back(static_cast<double>(rng_.Between(-16, 16)) / 16);
+  for (int64_t left = NumElements(shape); left > 0; --left)
+    values.push_back(static_cast<double>(rng_.Between(-16, 16)) / 16);
   const Tensor tensor = Tensor::FromDoubles({dtype_, shape}, values);
   const std::string name = Cat("v", sources_++);
   if (stored) return e_.Constant(tensor, name);
@@ -66,7 +68,7 @@ DeviceCase CaseMaker::Finished(ValueId value) {
   auto graph = e_.Finish();
   MENDEL_CHECK(graph.ok());
   case_.graph = *std::move(graph);
-  case_.told = Cat("seed ", seed_, "\n", PrintGraph(case_.graph));
+  case_.description = Cat("seed ", seed_, "\n", PrintGraph(case_.graph));
   return std::move(case_);
 }
 

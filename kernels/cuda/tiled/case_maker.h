@@ -1,4 +1,4 @@
-// What random cases of tiled kernels are made of, for tests.
+// A case maker builds random cases of tiled kernels, for tests.
 #ifndef MENDEL_KERNELS_CUDA_TILED_CASE_MAKER_H_
 #define MENDEL_KERNELS_CUDA_TILED_CASE_MAKER_H_
 
@@ -6,17 +6,17 @@
 
 #include "base/random.h"
 #include "graph/emitter.h"
-#include "kernels/cuda/device_case.h"
+#include "kernels/cuda/testing/device_case.h"
 
 namespace mendel::cuda {
 
-/// Which operators may occur, and so what a case's values are.
+/// Decides which operators may occur, and so what a case's values are.
 enum class ChainValues {
   kFloats,  ///< all, in any dtype
-  kField    ///< those that IsJudgedInField (tests/field_elements.h) knows, in f32
+  kField    ///< those that IsVerifiedInField (tests/field_elements.h) knows, in f32
 };
 
-/// Emits a graph and draws its inputs; a subclass says which graph. One seed, one case.
+/// Emits a graph and draws its inputs; a subclass defines the graph. A seed has one case.
 class CaseMaker {
  protected:
   CaseMaker(uint64_t seed, ChainValues values);

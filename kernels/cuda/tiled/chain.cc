@@ -14,7 +14,9 @@ constexpr size_t kMostNodes = 24, kMostOperands = 32;
 
 class ChainMatcher {
  public:
-  ChainMatcher(const GroupingScope& scope, int32_t product) : scope_(scope), graph_(scope.graph) { chain_.products = {product}; }
+  ChainMatcher(const GroupingScope& scope, int32_t product) : scope_(scope), graph_(scope.graph) {
+    chain_.products = {product};
+  }
 
   std::optional<TiledChain> Run(TiledFusion fusion) {
     const int32_t product = chain_.products[0];
@@ -31,9 +33,15 @@ class ChainMatcher {
   }
 
  private:
-  const OperatorText* TextOf(int32_t id) const { return FindOperatorText(graph_.node(id).op->name); }
-  ValueId LeftOf(int32_t product) const { return graph_.node(product).inputs[TextOf(product)->product.left]; }
-  ValueId RightOf(int32_t product) const { return graph_.node(product).inputs[TextOf(product)->product.right]; }
+  const OperatorText* TextOf(int32_t id) const {
+    return FindOperatorText(graph_.node(id).op->name);
+  }
+  ValueId LeftOf(int32_t product) const {
+    return graph_.node(product).inputs[TextOf(product)->product.left];
+  }
+  ValueId RightOf(int32_t product) const {
+    return graph_.node(product).inputs[TextOf(product)->product.right];
+  }
 
   bool IsProduct(int32_t id) const {
     const OperatorText* text = TextOf(id);
@@ -41,7 +49,7 @@ class ChainMatcher {
     return NumElements(graph_.type({id, 0})) > 0 && NumElements(graph_.type(LeftOf(id))) > 0;
   }
 
-  /// Are the two products of one left side, with one set of places?
+  /// True if the two products have one left side and one set of places.
   bool AreAlike(int32_t a, int32_t b) const {
     const Node &first = graph_.node(a), &second = graph_.node(b);
     return first.op == second.op && TextOf(a)->product.left_has_rows && LeftOf(a) == LeftOf(b) &&
@@ -64,16 +72,17 @@ class ChainMatcher {
     return chain_;
   }
 
-  /// Is every reader of the node part of the chain?
+  /// True if every reader of the node is part of the chain.
   bool IsOnlyReadHere(int32_t id) const {
     const std::vector<int32_t>& users = graph_.users(id);
-    return !graph_.IsOutput(id) &&
-           std::all_of(users.begin(), users.end(), [&](int32_t user) { return chain_.nodes.count(user) > 0; });
+    return !graph_.IsOutput(id) && std::all_of(users.begin(), users.end(), [&](int32_t user) {
+      return chain_.nodes.count(user) > 0;
+    });
   }
   bool IsElementwise(int32_t id) const {
     const OperatorText* text = TextOf(id);
-    return text != nullptr && text->reads == Reads::kAtPosition && !text->is_row() && graph_.node(id).outputs.size() == 1 &&
-           !graph_.node(id).inputs.empty();
+    return text != nullptr && text->reads == Reads::kAtPosition && !text->is_row() &&
+           graph_.node(id).outputs.size() == 1 && !graph_.node(id).inputs.empty();
   }
   bool IsMover(int32_t id) const {
     const OperatorText* text = TextOf(id);
@@ -86,7 +95,7 @@ class ChainMatcher {
     return count;
   }
 
-  /// What makes `value`, as far as it is computed where the product reads it.
+  /// Adds the nodes that make `value`, as far as the kernel computes them where it reads them.
   void Collect(ValueId value, bool elementwise) {
     const int32_t id = value.node;
     if (chain_.fused.count(id) > 0 || !scope_.IsFree(id) || !HasRoom()) return;
@@ -102,31 +111,37 @@ class ChainMatcher {
     const int64_t count = NumElements(graph_.type(value));
     for (const ValueId input : graph_.node(id).inputs) {
       // A smaller operand would be computed once for every element that it is repeated to.
-      if (NumElements(graph_.type(input)) == count || IsMover(input.node)) Collect(input, elementwise);
+      if (NumElements(graph_.type(input)) == count || IsMover(input.node))
+        Collect(input, elementwise);
     }
   }
 
   /// The row operator, and what is elementwise between it and the left side.
   bool MatchRow(int32_t product) {
-    return TextOf(product)->product.left_has_rows && FindRow(LeftOf(product), graph_.type(LeftOf(product)));
+    return TextOf(product)->product.left_has_rows &&
+           FindRow(LeftOf(product), graph_.type(LeftOf(product)));
   }
   bool FindRow(ValueId value, const TensorType& left) {
     const int32_t id = value.node;
     if (!scope_.IsFree(id) || !IsOnlyReadHere(id) || !HasRoom()) return false;
     const bool is_row = IsRow(id, left);
-    if (!is_row && (!IsElementwise(id) || !IsOfRows(graph_.type(value).shape, left.shape))) return false;
+    if (!is_row && (!IsElementwise(id) || !IsOfRows(graph_.type(value).shape, left.shape)))
+      return false;
     chain_.nodes.insert(id);
     chain_.fused.insert(id);
     if (is_row) chain_.row = id;
     const std::vector<ValueId>& inputs = graph_.node(id).inputs;
-    if (is_row || std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) { return FindRow(input, left); })) return true;
+    if (is_row || std::any_of(inputs.begin(), inputs.end(),
+                              [&](ValueId input) { return FindRow(input, left); }))
+      return true;
     chain_.nodes.erase(id);
     chain_.fused.erase(id);
     return false;
   }
-  /// An element of each element of the left side, or one a row.
+  /// True if there is one element for each of the left side's, or one for each row.
   static bool IsOfRows(const Shape& shape, const Shape& left) {
-    return shape.size() == left.size() && std::equal(shape.begin(), shape.end() - 1, left.begin()) &&
+    return shape.size() == left.size() &&
+           std::equal(shape.begin(), shape.end() - 1, left.begin()) &&
            (shape.back() == left.back() || shape.back() == 1);
   }
   bool IsRow(int32_t id, const TensorType& left) const {
@@ -135,13 +150,18 @@ class ChainMatcher {
     if (text == nullptr || !text->is_row() || node.outputs.size() != 1) return false;
     // Statistics lie beside the product's factors.
     const TensorType& input = graph_.type(node.inputs[0]);
-    if (RealName(node.outputs[0].dtype) != RealName(left.dtype) || RealName(input.dtype) != RealName(left.dtype)) return false;
-    const auto [extents, axes] = WithView(graph_, id, [&](const NodeView& view) { return text->row.geometry(view); });
-    return extents == left.shape && input.shape == left.shape && axes == Ints{static_cast<int64_t>(left.shape.size()) - 1} &&
+    if (RealName(node.outputs[0].dtype) != RealName(left.dtype) ||
+        RealName(input.dtype) != RealName(left.dtype))
+      return false;
+    const auto [extents, axes] =
+        WithView(graph_, id, [&](const NodeView& view) { return text->row.geometry(view); });
+    return extents == left.shape && input.shape == left.shape &&
+           axes == Ints{static_cast<int64_t>(left.shape.size()) - 1} &&
            IsOfRows(node.outputs[0].shape, left.shape);
   }
 
-  /// Adds the longest part of what follows that ends in one value; false where there is none, as in two products that never meet.
+  /// Adds the longest part of the following nodes that ends in one value. False if there is none,
+  /// as for two products that no node combines.
   bool Extend() {
     const Shape& shape = graph_.type({chain_.products[0], 0}).shape;
     const int32_t last = *std::max_element(chain_.products.begin(), chain_.products.end());
@@ -167,22 +187,29 @@ class ChainMatcher {
     for (const int32_t id : nodes) readers.insert(graph_.users(id).begin(), graph_.users(id).end());
     return readers;
   }
-  bool MayFollow(int32_t id, const std::set<int32_t>& after, const Shape& shape, int32_t last) const {
-    if (!scope_.IsFree(id) || !IsElementwise(id) || chain_.fused.count(id) > 0 || graph_.type({id, 0}).shape != shape) return false;
+  bool MayFollow(int32_t id, const std::set<int32_t>& after, const Shape& shape,
+                 int32_t last) const {
+    if (!scope_.IsFree(id) || !IsElementwise(id) || chain_.fused.count(id) > 0 ||
+        graph_.type({id, 0}).shape != shape)
+      return false;
     const std::vector<ValueId>& inputs = graph_.node(id).inputs;
-    return std::all_of(inputs.begin(), inputs.end(),
-                       [&](ValueId input) { return after.count(input.node) > 0 || scope_.IsThereBefore(input, last); });
+    return std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+      return after.count(input.node) > 0 || scope_.IsThereBefore(input, last);
+    });
   }
-  /// Is `id` the one node of `after` that others read?
+  /// True if `id` is the one node of `after` that others read.
   bool EndsIn(int32_t id, const std::set<int32_t>& after) const {
     return std::all_of(after.begin(), after.end(), [&](int32_t node) {
       const std::vector<int32_t>& users = graph_.users(node);
-      return node == id || (!graph_.IsOutput(node) &&
-                            std::all_of(users.begin(), users.end(), [&](int32_t user) { return after.count(user) > 0; }));
+      return node == id ||
+             (!graph_.IsOutput(node) && std::all_of(users.begin(), users.end(), [&](int32_t user) {
+               return after.count(user) > 0;
+             }));
     });
   }
 
-  /// Does nobody else read what the chain computes on the way, and does it read nothing of its own that is not computed there?
+  /// True if no other node reads the chain's intermediate values, and the chain reads none of its
+  /// own nodes that are not computed there.
   bool IsClosed() const {
     for (const int32_t id : chain_.nodes) {
       if (id != chain_.result.node && !IsOnlyReadHere(id)) return false;
@@ -196,12 +223,13 @@ class ChainMatcher {
     }
     return Operands() <= kMostOperands;
   }
-  /// Is one of `nodes` computed for `value` in this kernel?
+  /// True if one of `nodes` is computed for `value` in this kernel.
   bool Reaches(ValueId value, const std::vector<int32_t>& nodes) const {
     if (std::find(nodes.begin(), nodes.end(), value.node) != nodes.end()) return true;
     if (chain_.fused.count(value.node) == 0) return false;
     const std::vector<ValueId>& inputs = graph_.node(value.node).inputs;
-    return std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) { return Reaches(input, nodes); });
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](ValueId input) { return Reaches(input, nodes); });
   }
 
   const GroupingScope& scope_;
@@ -211,7 +239,8 @@ class ChainMatcher {
 
 }  // namespace
 
-std::optional<TiledChain> MatchTiledChain(const GroupingScope& scope, int32_t product, TiledFusion fusion) {
+std::optional<TiledChain> MatchTiledChain(const GroupingScope& scope, int32_t product,
+                                          TiledFusion fusion) {
   return ChainMatcher(scope, product).Run(fusion);
 }
 

@@ -4,13 +4,14 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/device_case.h"
+#include "kernels/cuda/testing/device_case.h"
 #include "kernels/cuda/tiled/case_maker.h"
 
 namespace mendel::cuda {
 
-/// One gated pair, one normalised or softmaxed left side, or a product behind an RMS normalisation in elementary operators; with
-/// odd extents, batches, transposed right sides and elementwise operators before and after. The program is left empty.
+/// One gated pair, one normalized or softmaxed left side, or a product behind an RMS normalization
+/// in elementary operators; with odd extents, batches, transposed right sides and elementwise
+/// operators before and after. The program is left empty.
 DeviceCase RandomChain(uint64_t seed, ChainValues values);
 
 }  // namespace mendel::cuda

@@ -1,5 +1,6 @@
-// The text of a kernel of two products: a block computes a part of the first one's result into shared memory, and from there what
-// the second product makes of it. Loops, prologues and epilogues are those of tiled_kernel.h.
+// A chain kernel computes two products: a block computes a part of the first one's result into
+// shared memory, and the second product reads it there. Loops, prologues and epilogues are those of
+// tiled_kernel.h.
 #ifndef MENDEL_KERNELS_CUDA_TILED_CHAIN_KERNEL_H_
 #define MENDEL_KERNELS_CUDA_TILED_CHAIN_KERNEL_H_
 
@@ -11,8 +12,10 @@
 
 namespace mendel::cuda {
 
-/// As WriteTiledKernel; the status of ShapeOfChain besides. Nothing is rounded between the products.
-absl::StatusOr<FusedKernel> WriteChainKernel(const Graph& graph, const ProductChain& chain, const TiledCandidate& candidate);
+/// Writes a chain kernel as WriteTiledKernel writes others. Its errors are also those of
+/// ShapeOfChain. Nothing is rounded between the products.
+absl::StatusOr<FusedKernel> WriteChainKernel(const Graph& graph, const ProductChain& chain,
+                                             const TiledCandidate& candidate);
 
 }  // namespace mendel::cuda
 

@@ -22,7 +22,8 @@ void ChainPlaces::Begin(const std::string& tile) {
   }
 }
 
-std::string ChainPlaces::KeptColumn(const Shape& made, const std::string& at, std::string& inside) const {
+std::string ChainPlaces::KeptColumn(const Shape& made, const std::string& at,
+                                    std::string& inside) const {
   Shape counts, extents;
   for (const KeptAxis& axis : shape_.axes) counts.push_back(axis.count);
   Position place{code_.Decode(at, counts).at};
@@ -31,7 +32,8 @@ std::string ChainPlaces::KeptColumn(const Shape& made, const std::string& at, st
     extents.push_back(made[d == 0 ? 0 : d + 1]);
     place.at[d] = code_.LetIndex(Added(kept_[d], Scaled(place.at[d], axis.step)));
     if (axis.first < 0) Require(inside, Cat(place.at[d], " >= 0"));
-    if ((axis.tiles() - 1) * axis.advance + axis.first + (axis.count - 1) * axis.step >= axis.input) {
+    if ((axis.tiles() - 1) * axis.advance + axis.first + (axis.count - 1) * axis.step >=
+        axis.input) {
       Require(inside, Cat(place.at[d], " < ", axis.input));
     }
   }
@@ -47,7 +49,8 @@ std::string ChainPlaces::ResultColumn(const std::string& at, std::string& inside
   Position place{code_.Decode(at, counts).at};
   for (size_t d = 0; d < counts.size(); ++d) {
     place.at[d] = code_.LetIndex(Added(results_[d], place.at[d]));
-    if (counts[d] * shape_.axes[d].tiles() > extents[d]) Require(inside, Cat(place.at[d], " < ", extents[d]));
+    if (counts[d] * shape_.axes[d].tiles() > extents[d])
+      Require(inside, Cat(place.at[d], " < ", extents[d]));
   }
   return code_.LetIndex(FlatOf(extents, place));
 }
@@ -58,7 +61,8 @@ std::string ChainPlaces::KeptOffset(const Position& position, const std::string&
   for (size_t d = 0; d < shape_.axes.size(); ++d) {
     const KeptAxis& axis = shape_.axes[d];
     counts.push_back(axis.count);
-    place.at.push_back(Divided(Cat("(", position.at[d == 0 ? 0 : d + 1], " - ", kept_[d], ")"), axis.step));
+    place.at.push_back(
+        Divided(Cat("(", position.at[d == 0 ? 0 : d + 1], " - ", kept_[d], ")"), axis.step));
   }
   const std::string channel = Added(position.at[1], Scaled(matrix, -shape_.depth));
   return Added(Scaled(channel, shape_.pitch), FlatOf(counts, place));

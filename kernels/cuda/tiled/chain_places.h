@@ -1,4 +1,5 @@
-// Where a block of a kernel of two products works: its results, and the positions kept for them in shared memory (chain_shape.h).
+// Chain places are the positions of a block of a chain kernel: its results, and the positions that
+// it keeps for them in shared memory (chain_shape.h).
 #ifndef MENDEL_KERNELS_CUDA_TILED_CHAIN_PLACES_H_
 #define MENDEL_KERNELS_CUDA_TILED_CHAIN_PLACES_H_
 
@@ -12,21 +13,23 @@
 
 namespace mendel::cuda {
 
-/// Writes index arithmetic into `code`, which with `shape` must outlive it. `inside`, where a function has it, becomes the
-/// condition, of its terms, under which the place exists.
+/// Writes index arithmetic into `code`, which with `shape` must outlive it. Functions add to
+/// `inside` the conditions under which the place exists.
 class ChainPlaces {
  public:
   ChainPlaces(KernelCode& code, const ChainShape& shape) : code_(code), shape_(shape) {}
 
-  /// Of tile number `tile` of the results: the first result and the first kept position along each axis. Call first.
+  /// Declares the first result and the first kept position of tile number `tile` along each axis.
+  /// Call first.
   void Begin(const std::string& tile);
   const std::string& first_result(size_t axis) const { return results_[axis]; }
 
-  /// The column, of the first convolution's result of shape `made`, of kept position `at`.
+  /// The column of kept position `at` in the first convolution's result, of shape `made`.
   std::string KeptColumn(const Shape& made, const std::string& at, std::string& inside) const;
   /// The second product's column of position `at` of the tile.
   std::string ResultColumn(const std::string& at, std::string& inside) const;
-  /// The offset in shared memory of the element of the first convolution's result at `position`; `matrix` is the second one's.
+  /// The offset in shared memory of the element of the first convolution's result at `position`;
+  /// `matrix` is the second one's.
   std::string KeptOffset(const Position& position, const std::string& matrix) const;
 
  private:

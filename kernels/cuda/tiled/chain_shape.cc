@@ -13,16 +13,18 @@ namespace mendel::cuda {
 namespace {
 
 ProductExtents ExtentsOf(const Graph& graph, int32_t product) {
-  return WithView(graph, product,
-                  [&](const NodeView& view) { return FindOperatorText(graph.node(product).op->name)->product.extents(view); });
+  return WithView(graph, product, [&](const NodeView& view) {
+    return FindOperatorText(graph.node(product).op->name)->product.extents(view);
+  });
 }
 
-/// Images, then positions, as the second convolution's windows see them.
+/// The windows over images, then over positions, that the second convolution reads.
 std::vector<Window> WindowsOfImages(const Graph& graph, const ProductChain& chain) {
   return WithView(graph, chain.product(1), [&](const NodeView& view) {
     const Shape &x = view.inputs[0].shape, &w = view.inputs[1].shape;
     std::vector<Window> windows = {{.input = x[0]}};
-    for (const Window& one : WindowsOf(Shape(x.begin() + 2, x.end()), Shape(w.begin() + 2, w.end()), view.attrs)) {
+    for (const Window& one :
+         WindowsOf(Shape(x.begin() + 2, x.end()), Shape(w.begin() + 2, w.end()), view.attrs)) {
       windows.push_back(one);
     }
     return windows;
@@ -33,7 +35,8 @@ KeptAxis AxisOf(const Window& window, int64_t tile) {
   KeptAxis axis{window.OutputExtent(), tile, window.input, -window.pad_begin, tile * window.stride};
   axis.step = window.kernel == 1 ? window.stride : std::gcd(window.stride, window.dilation);
   axis.count = ((tile - 1) * window.stride + (window.kernel - 1) * window.dilation) / axis.step + 1;
-  if (window.kernel > 1 && axis.step == 1 && tile == axis.results) {  // the only tile keeps no padding
+  if (window.kernel > 1 && axis.step == 1 &&
+      tile == axis.results) {  // the only tile keeps no padding
     const int64_t end = std::min(axis.input, axis.first + axis.count);
     axis.first = std::max<int64_t>(0, axis.first);
     axis.count = std::max<int64_t>(1, end - axis.first);
@@ -41,9 +44,11 @@ KeptAxis AxisOf(const Window& window, int64_t tile) {
   return axis;
 }
 
-/// Calls `with` for every box of so many positions at most, of which no smaller one has as few tiles along an axis.
+/// Calls `with` for every box of so many positions at most, of which no smaller one has as few
+/// tiles along an axis.
 template <class Function>
-void ForBoxes(const std::vector<Window>& windows, int64_t positions, std::vector<KeptAxis>& axes, const Function& with) {
+void ForBoxes(const std::vector<Window>& windows, int64_t positions, std::vector<KeptAxis>& axes,
+              const Function& with) {
   if (axes.size() == windows.size()) return with(axes);
   const Window& window = windows[axes.size()];
   const int64_t results = window.OutputExtent();
@@ -58,7 +63,10 @@ void ForBoxes(const std::vector<Window>& windows, int64_t positions, std::vector
 class ShapeFinder {
  public:
   ShapeFinder(const Graph& graph, const ProductChain& chain, const TiledCandidate& candidate)
-      : graph_(graph), chain_(chain), tile_(candidate.tile), before_(SharedBeforeKept(chain, candidate)) {
+      : graph_(graph),
+        chain_(chain),
+        tile_(candidate.tile),
+        before_(SharedBeforeKept(chain, candidate)) {
     shape_.parts = candidate.parts;
     shape_.first = ExtentsOf(graph, chain.product(0));
     shape_.second = ExtentsOf(graph, chain.product(1));
@@ -75,16 +83,21 @@ class ShapeFinder {
       return InvalidInput(shape_.parts, " parts of ", most, " tiles of the second product");
     }
     const bool refines = chain_.kept() != graph_.node(chain_.product(1)).inputs[chain_.operand];
-    if (refines && tile_.threads() < tile_.rows) return InvalidInput(tile_.threads(), " threads for ", tile_.rows, " rows");
+    if (refines && tile_.threads() < tile_.rows)
+      return InvalidInput(tile_.threads(), " threads for ", tile_.rows, " rows");
     shape_.of_rows ? OfRows() : OfImages();
-    if (shape_.group_depth == 0) return Unsupported("groups of both convolutions that do not divide one another");
+    if (shape_.group_depth == 0)
+      return Unsupported("groups of both convolutions that do not divide one another");
     const int64_t bytes = Bytes(shape_);
-    if (bytes > kMostShared) return InvalidInput(bytes, " bytes of shared memory, more than ", kMostShared);
+    if (bytes > kMostShared)
+      return InvalidInput(bytes, " bytes of shared memory, more than ", kMostShared);
     return std::move(shape_);
   }
 
  private:
-  int64_t Bytes(const ChainShape& shape) const { return (before_ + shape.KeptElements()) * real_bytes_; }
+  int64_t Bytes(const ChainShape& shape) const {
+    return (before_ + shape.KeptElements()) * real_bytes_;
+  }
 
   void OfRows() {
     shape_.depth = shape_.group_depth = shape_.limits[0] = shape_.first.columns;
@@ -101,7 +114,8 @@ class ShapeFinder {
     shape_.groups = std::max<int64_t>(1, b / a);
     shape_.group_depth = shape_.limits[0] = std::min(a, b);
     const std::vector<Window> windows = WindowsOfImages(graph_, chain_);
-    shape_.in_place = std::all_of(windows.begin(), windows.end(), [](const Window& window) { return window.kernel == 1; });
+    shape_.in_place = std::all_of(windows.begin(), windows.end(),
+                                  [](const Window& window) { return window.kernel == 1; });
     std::vector<KeptAxis> axes;
     double least = std::numeric_limits<double>::infinity();
     int64_t smallest = std::numeric_limits<int64_t>::max();
@@ -112,7 +126,7 @@ class ShapeFinder {
       Keep(shape);
       const int64_t bytes = Bytes(shape);
       const double products = static_cast<double>(shape.Blocks()) * shape.BlockProducts(tile_);
-      // Of boxes that are all too large the smallest, which the refusal tells.
+      // If all boxes are too large, the smallest one remains, which the refusal reports.
       if (bytes > kMostShared ? bytes >= smallest : products >= least) return;
       if (bytes <= kMostShared) least = products;
       smallest = std::min(smallest, bytes > kMostShared ? bytes : kMostShared + 1);
@@ -123,7 +137,8 @@ class ShapeFinder {
 
   void Keep(ChainShape& shape) const {
     shape.pitch = WholePacks(shape.in_place ? shape.across + kTilePadding : shape.Kept());
-    shape.padded_depth = shape.in_place ? CeilDiv(shape.depth, tile_.depth) * tile_.depth : shape.depth;
+    shape.padded_depth =
+        shape.in_place ? CeilDiv(shape.depth, tile_.depth) * tile_.depth : shape.depth;
   }
 
   const Graph& graph_;
@@ -165,12 +180,16 @@ bool ChainShape::LieSideBySide(int64_t lanes) const {
 }
 
 double ChainShape::BlockProducts(const Tile& tile) const {
-  const auto sums = [&](const ProductExtents& extents) { return CeilDiv(extents.depth, tile.depth) * tile.depth; };
+  const auto sums = [&](const ProductExtents& extents) {
+    return CeilDiv(extents.depth, tile.depth) * tile.depth;
+  };
   const int64_t tiles = groups * CeilDiv(limits[0], other) * CeilDiv(Kept(), across);
-  return static_cast<double>(tiles * sums(first) + OtherTiles() * sums(second)) * tile.rows * tile.columns;
+  return static_cast<double>(tiles * sums(first) + OtherTiles() * sums(second)) * tile.rows *
+         tile.columns;
 }
 
-absl::StatusOr<ChainShape> ShapeOfChain(const Graph& graph, const ProductChain& chain, const TiledCandidate& candidate) {
+absl::StatusOr<ChainShape> ShapeOfChain(const Graph& graph, const ProductChain& chain,
+                                        const TiledCandidate& candidate) {
   return ShapeFinder(graph, chain, candidate).Run();
 }
 
@@ -179,7 +198,8 @@ int64_t SharedBeforeKept(const ProductChain& chain, const TiledCandidate& candid
   return chain.second.row < 0 ? tiles : std::max<int64_t>(tiles, candidate.tile.threads());
 }
 
-std::vector<TiledCandidate> RankedChains(const Graph& graph, const ProductChain& chain, int64_t real_bytes, int multiprocessors) {
+std::vector<TiledCandidate> RankedChains(const Graph& graph, const ProductChain& chain,
+                                         int64_t real_bytes, int multiprocessors) {
   constexpr double kMostPadding = 4;
   constexpr size_t kMostChains = 2;
   std::vector<std::pair<double, TiledCandidate>> ranked;
@@ -190,20 +210,27 @@ std::vector<TiledCandidate> RankedChains(const Graph& graph, const ProductChain&
       const auto shape = ShapeOfChain(graph, chain, candidate);
       if (!shape.ok()) continue;
       const auto needed = [](const ProductExtents& extents) {
-        return static_cast<double>(extents.batch * extents.rows * extents.columns) * static_cast<double>(extents.depth);
+        return static_cast<double>(extents.batch * extents.rows * extents.columns) *
+               static_cast<double>(extents.depth);
       };
       const double products = shape->BlockProducts(tile);
-      if (products * static_cast<double>(shape->Blocks()) > kMostPadding * (needed(shape->first) + needed(shape->second))) continue;
+      if (products * static_cast<double>(shape->Blocks()) >
+          kMostPadding * (needed(shape->first) + needed(shape->second)))
+        continue;
       const double read = products * (1.0 / tile.rows + 1.0 / tile.columns);
-      const BlockWork work{shape->Blocks(), products, read * static_cast<double>(real_bytes),
-                           static_cast<int64_t>(products / (static_cast<double>(tile.rows) * tile.columns * tile.depth)),
-                           (SharedBeforeKept(chain, candidate) + shape->KeptElements()) * real_bytes};
+      const BlockWork work{
+          shape->Blocks(), products, read * static_cast<double>(real_bytes),
+          static_cast<int64_t>(products /
+                               (static_cast<double>(tile.rows) * tile.columns * tile.depth)),
+          (SharedBeforeKept(chain, candidate) + shape->KeptElements()) * real_bytes};
       ranked.emplace_back(CyclesOf(candidate, work, real_bytes, multiprocessors), candidate);
     }
   }
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<TiledCandidate> offered;
-  for (size_t k = 0; k < std::min(kMostChains, ranked.size()); ++k) offered.push_back(ranked[k].second);
+  for (size_t k = 0; k < std::min(kMostChains, ranked.size()); ++k)
+    offered.push_back(ranked[k].second);
   return offered;
 }
 

@@ -1,8 +1,10 @@
-// How the work of two products in one kernel is divided among blocks, and what each keeps in shared memory between them.
+// A chain shape divides the work of two products in one kernel among blocks. It says what each
+// block keeps in shared memory between the products.
 //
-// A block computes a part of the first product's result, over the whole depth of the second product, and then what the second one
-// makes of it. Parts are rows of a matrix, or boxes of positions in images with all positions around them that the second
-// convolution reads there (the halo, which neighbouring blocks compute, too).
+// A block computes a part of the first product's result, over the whole depth of the second
+// product, and then the second product's part. Parts are rows of a matrix, or boxes of positions in
+// images. A box includes all positions around it that the second convolution reads (the halo, which
+// neighboring blocks compute, too).
 #ifndef MENDEL_KERNELS_CUDA_TILED_CHAIN_SHAPE_H_
 #define MENDEL_KERNELS_CUDA_TILED_CHAIN_SHAPE_H_
 
@@ -18,29 +20,33 @@
 
 namespace mendel::cuda {
 
-/// One axis along which the second product's result is divided: rows, or images, or a dimension of their positions.
+/// One axis along which the second product's result is divided: rows, or images, or a dimension of
+/// their positions.
 struct KeptAxis {
   int64_t results = 1;             ///< of the second product along the axis
   int64_t tile = 1;                ///< of them in a block
   int64_t input = 1;               ///< positions of the kept value along the axis
-  int64_t first = 0, advance = 1;  ///< what tile t keeps begins at position first + t * advance, which may be padding
+  int64_t first = 0, advance = 1;  ///< what tile t keeps begins at position first + t * advance,
+                                   ///< which may be padding
   int64_t count = 1, step = 1;     ///< so many positions, so far apart
 
   int64_t tiles() const { return (results + tile - 1) / tile; }
 };
 
 struct ChainShape {
-  bool of_rows = false;          ///< matrices: what is kept is the second product's left side; else its right one
+  bool of_rows =
+      false;  ///< matrices: what is kept is the second product's left side; else its right one
   ProductExtents first, second;  ///< of both products
   std::vector<KeptAxis> axes;    ///< rows; or images and positions
-  int64_t depth = 0;             ///< of the second product in what is kept: columns, or channels of a group
-  int64_t groups = 1;            ///< matrices of the first product's batch that those channels are of
-  int64_t group_depth = 0;       ///< channels of each that are among them
+  int64_t depth = 0;   ///< of the second product in what is kept: columns, or channels of a group
+  int64_t groups = 1;  ///< matrices of the first product's batch that those channels are of
+  int64_t group_depth = 0;  ///< channels of each that are among them
   /// An element of depth k and kept position i is element k * pitch + i in shared memory.
   int64_t pitch = 0;
   /// Depths with their padding, zeros, which the second product's loop reads.
   int64_t padded_depth = 0;
-  /// Kept positions are the positions of the tile, so that the second product reads its factors where they are kept.
+  /// Kept positions are the positions of the tile, so that the second product reads its factors
+  /// where they are kept.
   bool in_place = false;
   int parts = 1;           ///< blocks among which the second product's other side is divided
   int64_t across = 0;      ///< rows or columns of a tile in the divided direction
@@ -55,22 +61,28 @@ struct ChainShape {
   /// Tiles in the other direction that a block of the second product computes, one after the other.
   int64_t OtherTiles() const;
   int64_t KeptElements() const { return WholePacks(padded_depth * pitch); }
-  /// Do `lanes` columns of the second product's tile, from a multiple of that on, lie side by side in its result?
+  /// True if `lanes` columns of the second product's tile, from a multiple of that on, lie side by
+  /// side in its result.
   bool LieSideBySide(int64_t lanes) const;
   /// Products that a block computes, padding included.
   double BlockProducts(const Tile& tile) const;
 };
 
-/// InvalidArgument where `candidate` has no room for the chain: shared memory, a part of the other side for each block, threads for
-/// the rows of a row operator; Unimplemented where groups of both convolutions do not divide one another.
-absl::StatusOr<ChainShape> ShapeOfChain(const Graph& graph, const ProductChain& chain, const TiledCandidate& candidate);
+/// InvalidArgument where `candidate` has no room for the chain: shared memory, a part of the other
+/// side for each block, threads for the rows of a row operator; Unimplemented where groups of both
+/// convolutions do not divide one another.
+absl::StatusOr<ChainShape> ShapeOfChain(const Graph& graph, const ProductChain& chain,
+                                        const TiledCandidate& candidate);
 
-/// Elements of shared memory before what is kept: both products' tiles, or a row operator's reductions.
+/// Elements of shared memory before what is kept: both products' tiles, or a row operator's
+/// reductions.
 int64_t SharedBeforeKept(const ProductChain& chain, const TiledCandidate& candidate);
 
-/// The candidates that promise most, the best first; at most two, and none where blocks would multiply more than four times what
-/// the two products do. The ranking's model is that of RankedCandidates.
-std::vector<TiledCandidate> RankedChains(const Graph& graph, const ProductChain& chain, int64_t real_bytes, int multiprocessors);
+/// The best candidates, at most two, the best first. None if blocks would multiply more than
+/// four times as much as the two products do. The ranking's model is that of
+/// RankedCandidates.
+std::vector<TiledCandidate> RankedChains(const Graph& graph, const ProductChain& chain,
+                                         int64_t real_bytes, int multiprocessors);
 
 }  // namespace mendel::cuda
 

@@ -11,21 +11,24 @@ namespace mendel::cuda {
 namespace {
 
 /// The result's stored element at `position`, in the text's `row`.
-std::string Result(KernelCode& code, const TiledChain& chain, const ProductPlaces& places, const Position& position,
-                   const SumAtLane& sum, const std::string& lane) {
+std::string Result(KernelCode& code, const TiledChain& chain, const ProductPlaces& places,
+                   const Position& position, const SumAtLane& sum, const std::string& lane) {
   const Graph& graph = code.graph();
   for (size_t k = 0; k < chain.products.size(); ++k) {
     const Node& product = graph.node(chain.products[k]);
     std::string value = sum(k, lane);
-    if (product.inputs.size() > 2) value = Cat("Plus(", value, ", ", code.Element(product.inputs[2], places.bias("row")), ")");
+    if (product.inputs.size() > 2)
+      value = Cat("Plus(", value, ", ", code.Element(product.inputs[2], places.bias("row")), ")");
     code.Bind({chain.products[k], 0}, code.Let(RealName(product.outputs[0].dtype), value));
   }
-  return Cat(StorageName(graph.type(chain.result).dtype), "::Store(", code.Element(chain.result, position), ")");
+  return Cat(StorageName(graph.type(chain.result).dtype), "::Store(",
+             code.Element(chain.result, position), ")");
 }
 
 }  // namespace
 
-void WriteResults(KernelCode& code, const TiledChain& chain, const ProductPlaces& places, int lanes, const SumAtLane& sum) {
+void WriteResults(KernelCode& code, const TiledChain& chain, const ProductPlaces& places, int lanes,
+                  const SumAtLane& sum) {
   const TensorType& type = code.graph().type(chain.result);
   const Position first = places.result("row", "column");
   const std::string at = code.LetIndex(FlatOf(type.shape, first));

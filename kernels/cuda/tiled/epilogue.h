@@ -1,4 +1,5 @@
-// What follows the sums of a tiled product, as text: the same for kernels that sum and for those that total divided sums.
+// The epilogue is the text after the sums of a tiled product. Kernels that sum and kernels that
+// total divided sums share it.
 #ifndef MENDEL_KERNELS_CUDA_TILED_EPILOGUE_H_
 #define MENDEL_KERNELS_CUDA_TILED_EPILOGUE_H_
 
@@ -13,15 +14,18 @@
 
 namespace mendel::cuda {
 
-/// The expression of a product's sum (its number in TiledChain::products) at element `lane` of those that are stored together.
+/// The expression of a product's sum (its number in TiledChain::products) at element `lane` of
+/// those that are stored together.
 using SumAtLane = std::function<std::string(size_t product, const std::string& lane)>;
 
-/// Elements of the result that one access stores, no more than `most`, a power of two, where they lie in rows of `run` elements.
+/// Elements of the result that one access stores, no more than `most`, a power of two, where they
+/// lie in rows of `run` elements.
 inline int ResultLanes(int most, int64_t run) { return run % most == 0 ? most : 1; }
 
-/// Stores `lanes` elements of the chain's result that lie side by side. The text has the names `row` and `column`: of the products,
-/// where the first of them is.
-void WriteResults(KernelCode& code, const TiledChain& chain, const ProductPlaces& places, int lanes, const SumAtLane& sum);
+/// Stores `lanes` elements of the chain's result that lie side by side. The text has the names
+/// `row` and `column`: of the products, where the first of them is.
+void WriteResults(KernelCode& code, const TiledChain& chain, const ProductPlaces& places, int lanes,
+                  const SumAtLane& sum);
 
 }  // namespace mendel::cuda
 

@@ -1,4 +1,5 @@
-// Tiled kernels as algorithms of products: "tile:64x64x16:4x4", by tensor cores "tile-tf32:64x64x16:4x4" (candidate.h).
+// Tiled kernels as algorithms of products: "tile:64x64x16:4x4", by tensor cores
+// "tile-tf32:64x64x16:4x4" (candidate.h).
 #ifndef MENDEL_KERNELS_CUDA_TILED_LIBRARY_H_
 #define MENDEL_KERNELS_CUDA_TILED_LIBRARY_H_
 
@@ -17,25 +18,31 @@ namespace mendel::cuda {
 class TiledLibrary final : public CallLibrary {
  public:
   static constexpr int kUsualMultiprocessors = 100;
-  /// Of another number, other texts: measurements of the old ones do not count any more.
+  /// Another number means other texts: measurements of the old texts no longer count.
   static constexpr int kVersion = 3;
 
-  /// `multiprocessors` of the GPU for which candidates are ranked, and its `architecture` (80: sm_80), which has tensor cores of
-  /// some classes. What a name stands for does not depend on them.
-  TiledLibrary(int multiprocessors, int architecture) : multiprocessors_(multiprocessors), architecture_(architecture) {}
+  /// `multiprocessors` of the GPU for which candidates are ranked, and its `architecture` (80:
+  /// sm_80), which has tensor cores of some classes. What a name stands for does not depend on
+  /// them.
+  TiledLibrary(int multiprocessors, int architecture)
+      : multiprocessors_(multiprocessors), architecture_(architecture) {}
 
   std::string_view name() const override { return "tile"; }
   std::string Identity() const override;
   bool Multiplies(Numerics numerics) const override { return FindTensorCores(numerics) != nullptr; }
-  /// At most two chains of products (RankedChains) and six others (RankedCandidates) without tensor cores, then at most six of each
-  /// class that `numerics` allows and the architecture has; of each those with a fusion first. After each six the first two of them
-  /// that copy an operand asynchronously, so, where the architecture does.
-  std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node, Numerics numerics) const override;
-  /// Any candidate within the limits, offered or not. InvalidArgument names the node, the algorithm and what is wrong: a name that
-  /// is none, a limit, an operator that is no product, a fusion that there is nothing for, more parts than its sums have,
-  /// tensor cores of a class that `numerics` does not allow or that the architecture lacks, asynchronous copies that it lacks
-  /// or that no operand allows.
-  absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node, const std::string& algorithm,
+  /// At most two chains of products (RankedChains) and six others (RankedCandidates) without tensor
+  /// cores. Then at most six of each class that `numerics` allows and the architecture has. In each
+  /// group fusions come first. Its first two that can copy an operand asynchronously follow it,
+  /// with such copies, if the architecture has them.
+  std::vector<std::string> Algorithms(const GroupingScope& scope, int32_t node,
+                                      Numerics numerics) const override;
+  /// Any candidate within the limits, offered or not. InvalidArgument names the node, the algorithm
+  /// and what is wrong: a name that is none, a limit, an operator that is no product, a fusion that
+  /// there is nothing for, more parts than its sums have, tensor cores of a class that `numerics`
+  /// does not allow or that the architecture lacks, asynchronous copies that it lacks or that no
+  /// operand allows.
+  absl::StatusOr<LibraryGroup> Group(const GroupingScope& scope, int32_t node,
+                                     const std::string& algorithm,
                                      Numerics numerics) const override;
 
  private:

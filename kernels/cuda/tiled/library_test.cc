@@ -1,4 +1,5 @@
-// What tiled kernels take along, how they are offered and refused, and that they fit real architectures.
+// Tiled kernels as algorithms: which operators they fuse, how they are offered and refused, and
+// whether they fit real architectures.
 
 #include "kernels/cuda/tiled/library.h"
 
@@ -16,10 +17,10 @@
 #include "graph/random_graph.h"
 #include "graph/rewrite.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/device_case.h"
-#include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 #include "kernels/cuda/nvrtc/expect_compiled.h"
+#include "kernels/cuda/testing/device_case.h"
+#include "kernels/cuda/testing/fake/fake_driver.h"
 #include "kernels/cuda/tiled/async_copies.h"
 #include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/tiled_graphs.h"
@@ -73,7 +74,7 @@ TEST(TiledLibrary, ChainsAreOneLaunch) {
 }
 
 TEST(TiledLibrary, TakesAlongWhatNobodyElseReads) {
-  // The product's sum and the normalised rows are results, too.
+  // The product's sum and the normalized rows are results, too.
   const Graph graph = Parsed(R"(%0 = Input() {name = "x", shape = [20, 16]}
     %1 = Input() {name = "w", shape = [16, 24]}
     %2 = Softmax(%0) {axis = 1}
@@ -84,7 +85,7 @@ TEST(TiledLibrary, TakesAlongWhatNobodyElseReads) {
   ASSERT_EQ(program.launches.size(), 3u);
   EXPECT_THAT(program.launches[1].info.nodes, ElementsAre(3));
   EXPECT_THAT(TilesRefusal(graph, 3, "tile:16x32x32:1x2:rows"), HasSubstr("no such product here"));
-  // A residual that is computed later leaves the addition to who computes it.
+  // A residual that is computed later is added by the kernel that computes it.
   const Graph late = Parsed(R"(%0 = Input() {name = "x", shape = [20, 16]}
     %1 = Input() {name = "w", shape = [16, 16]}
     %2 = MatMul(%0, %1)
@@ -92,7 +93,8 @@ TEST(TiledLibrary, TakesAlongWhatNobodyElseReads) {
     %4 = Softmax(%3) {axis = 1}
     %5 = Add(%2, %4)
     return "y" = %5)");
-  EXPECT_THAT(LoweredByTiles(late, {{2, "tile:16x32x32:1x2"}}).launches[0].info.nodes, ElementsAre(2));
+  EXPECT_THAT(LoweredByTiles(late, {{2, "tile:16x32x32:1x2"}}).launches[0].info.nodes,
+              ElementsAre(2));
   EXPECT_THAT(TilesRefusal(late, 2, "tile:16x32x32:1x2:pair"), HasSubstr("no such product here"));
 }
 
@@ -110,22 +112,28 @@ TEST(TiledLibrary, DividedSumsAreTwoLaunchesWithRoomBetween) {
     EXPECT_EQ(totals.info.nodes, sums.info.nodes);
     EXPECT_GT(sums.info.flops, 0);
     EXPECT_EQ(totals.info.flops, 0);
-    const DeviceBuffer &written = sums.pointers.back(), &read = totals.pointers[totals.pointers.size() - 2];
+    const DeviceBuffer &written = sums.pointers.back(),
+                       &read = totals.pointers[totals.pointers.size() - 2];
     EXPECT_EQ(written.bytes, 2 * 3 * 40 * 36 * 4);
-    EXPECT_EQ(std::pair(written.allocation, written.offset), std::pair(read.allocation, read.offset));
+    EXPECT_EQ(std::pair(written.allocation, written.offset),
+              std::pair(read.allocation, read.offset));
     EXPECT_EQ(WithFault(graph, algorithms), "");
   }
-  EXPECT_THAT(TilesRefusal(GatedMlp("f32", 40), 3, "tile:32x32x16:2x2:split4"),
-              testing::AllOf(HasSubstr("MatMul 3"), HasSubstr("3 steps of 16"), HasSubstr("4 parts")));
+  EXPECT_THAT(
+      TilesRefusal(GatedMlp("f32", 40), 3, "tile:32x32x16:2x2:split4"),
+      testing::AllOf(HasSubstr("MatMul 3"), HasSubstr("3 steps of 16"), HasSubstr("4 parts")));
 }
 
-/// The order of the parts is theirs, not that of the blocks, and the buffer between the launches is in the plan's memory.
+/// Parts are added in their own order, not in that of the blocks. The buffer between the launches
+/// is in the plan's memory.
 TEST(TiledLibrary, DividedSumsRepeatTheirBits) {
   const Graph graph = GatedMlp("f32", 333);
   Rng rng(3);
   DeviceCase one{"repeated", graph, {}, {}};
-  for (const HostValue& input : RandomInputs(rng, graph)) one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
-  auto program = LowerToDevice(graph, {.algorithms = {{3, "tile:16x32x32:1x2:split5"}}, .libraries = kTiledAlone});
+  for (const HostValue& input : RandomInputs(rng, graph))
+    one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
+  auto program = LowerToDevice(
+      graph, {.algorithms = {{3, "tile:16x32x32:1x2:split5"}}, .libraries = kTiledAlone});
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_GE(program->arena_bytes, 5 * 40 * 36 * 4);
   FakeDriver driver;
@@ -149,31 +157,37 @@ TEST(TiledLibrary, OffersFewAndFusionsFirst) {
   const auto offered = [](const Graph& graph, int32_t node) {
     return LibraryAlgorithms(graph, node, Numerics::kStrict, kTiledAlone);
   };
-  const auto pair = offered(GatedMlp(), 3), rows = offered(NormalizedProduct(), 6), conv = offered(GroupedConvolution(), 4);
+  const auto pair = offered(GatedMlp(), 3), rows = offered(NormalizedProduct(), 6),
+             conv = offered(GroupedConvolution(), 4);
   ASSERT_FALSE(pair.empty());
   EXPECT_THAT(pair[0], HasSubstr(":pair"));
   ASSERT_FALSE(rows.empty());
   EXPECT_THAT(rows[0], HasSubstr(":rows"));
   EXPECT_FALSE(conv.empty());
   const auto copying = [](const std::vector<std::string>& names) {
-    return std::count_if(names.begin(), names.end(), [](const std::string& name) { return name.find(":async") != name.npos; });
+    return std::count_if(names.begin(), names.end(),
+                         [](const std::string& name) { return name.find(":async") != name.npos; });
   };
-  for (const auto& names : {pair, rows, conv}) EXPECT_LE(names.size(), static_cast<size_t>(6 + copying(names)));
+  for (const auto& names : {pair, rows, conv})
+    EXPECT_LE(names.size(), static_cast<size_t>(6 + copying(names)));
   EXPECT_EQ(copying(pair), 2);
   EXPECT_EQ(copying(conv), 0);  // weights lie along the depth, and inputs in no runs
   const TiledLibrary turing(100, 75);
   const CallLibrary* const libraries[] = {&turing};
   EXPECT_EQ(copying(LibraryAlgorithms(GatedMlp(), 3, Numerics::kF16, libraries)), 0);
   EXPECT_TRUE(offered(GatedMlp(), 5).empty());  // no product
-  // The second product of a pair has it from the first.
+  // The first product of a pair offers the fusion, the second one does not.
   const auto second = offered(GatedMlp(), 6);
-  EXPECT_TRUE(std::none_of(second.begin(), second.end(), [](const std::string& name) { return name.find(":pair") != name.npos; }));
+  EXPECT_TRUE(std::none_of(second.begin(), second.end(), [](const std::string& name) {
+    return name.find(":pair") != name.npos;
+  }));
 }
 
 TEST(TiledLibrary, RefusesByName) {
   const Graph graph = GatedMlp();
-  EXPECT_THAT(TilesRefusal(graph, 3, "tile:64x64"),
-              testing::AllOf(HasSubstr("MatMul 3"), HasSubstr("'tile:64x64'"), HasSubstr("no name")));
+  EXPECT_THAT(
+      TilesRefusal(graph, 3, "tile:64x64"),
+      testing::AllOf(HasSubstr("MatMul 3"), HasSubstr("'tile:64x64'"), HasSubstr("no name")));
   EXPECT_THAT(TilesRefusal(graph, 3, "tile:256x256x64:8x8"), HasSubstr("shared memory"));
   EXPECT_THAT(TilesRefusal(graph, 4, "tile:64x64x16:4x4"),
               testing::AllOf(HasSubstr("Sigmoid 4"), HasSubstr("no such product here")));
@@ -182,17 +196,21 @@ TEST(TiledLibrary, RefusesByName) {
               testing::AllOf(HasSubstr("Conv 4"), HasSubstr("no operand lies in memory")));
   const TiledLibrary turing(100, 75);
   const CallLibrary* const libraries[] = {&turing};
-  const auto old = LowerToDevice(graph, {.algorithms = {{3, "tile:64x64x16:4x4:async"}}, .libraries = libraries});
-  EXPECT_THAT(std::string(old.status().message()),
-              testing::AllOf(HasSubstr("MatMul 3"), HasSubstr("sm_75 have no asynchronous copies")));
+  const auto old = LowerToDevice(
+      graph, {.algorithms = {{3, "tile:64x64x16:4x4:async"}}, .libraries = libraries});
+  EXPECT_THAT(
+      std::string(old.status().message()),
+      testing::AllOf(HasSubstr("MatMul 3"), HasSubstr("sm_75 have no asynchronous copies")));
   const auto without = LowerToDevice(graph, {.algorithms = {{3, "tile:64x64x16:4x4"}}});
   EXPECT_TRUE(absl::IsInvalidArgument(without.status())) << without.status();
 }
 
 TEST(TiledLibrary, StatisticsAreOfTheLeftSideAlone) {
-  for (const std::string row : {"ReduceSum(%0) {axes = [1], keepdims = 1}", "Softmax(%0) {axis = 1}"}) {
+  for (const std::string row :
+       {"ReduceSum(%0) {axes = [1], keepdims = 1}", "Softmax(%0) {axis = 1}"}) {
     const Graph graph = ProductWithItself(row);
-    EXPECT_THAT(TilesRefusal(graph, 3, "tile:16x32x32:1x2:rows"), HasSubstr("no such product here")) << row;
+    EXPECT_THAT(TilesRefusal(graph, 3, "tile:16x32x32:1x2:rows"), HasSubstr("no such product here"))
+        << row;
     for (const std::string& name : LibraryAlgorithms(graph, 3, Numerics::kDefault, kTiledAlone)) {
       EXPECT_EQ(name.find(":rows"), std::string::npos) << row << ": " << name;
     }
@@ -201,16 +219,23 @@ TEST(TiledLibrary, StatisticsAreOfTheLeftSideAlone) {
 
 TEST(TiledLibrary, PlantedFaultsAreFound) {
   const Graph pair = GatedMlp(), rows = NormalizedProduct();
-  const std::map<int32_t, std::string> by_pair = {{3, "tile:32x32x8:2x2:pair"}}, by_rows = {{6, "tile:16x32x8:1x2:rows"}};
-  EXPECT_THAT(WithFault(pair, by_pair, "    __syncthreads();\n    buffer ^= 1;", "    buffer ^= 1;"), HasSubstr("race"));
-  EXPECT_THAT(WithFault(pair, by_pair, "row < 40 && column", "row < 41 && column"), HasSubstr("out of bounds"));
+  const std::map<int32_t, std::string> by_pair = {{3, "tile:32x32x8:2x2:pair"}},
+                                       by_rows = {{6, "tile:16x32x8:1x2:rows"}};
+  EXPECT_THAT(
+      WithFault(pair, by_pair, "    __syncthreads();\n    buffer ^= 1;", "    buffer ^= 1;"),
+      HasSubstr("race"));
+  EXPECT_THAT(WithFault(pair, by_pair, "row < 40 && column", "row < 41 && column"),
+              HasSubstr("out of bounds"));
   EXPECT_THAT(WithFault(pair, by_pair, "at < 40", "at < 41"), HasSubstr("out of bounds"));
   EXPECT_THAT(WithFault(pair, by_pair, "((buffer ^ 1) * 8", "(buffer * 8"), HasSubstr("race"));
-  EXPECT_THAT(WithFault(pair, by_pair, "buffer ^= 1;", ""), HasSubstr("uninitialised shared memory"));
+  EXPECT_THAT(WithFault(pair, by_pair, "buffer ^= 1;", ""),
+              HasSubstr("uninitialized shared memory"));
   EXPECT_THAT(WithFault(pair, by_pair, "Sigmoid(v", "Tanh(v"), HasSubstr("element 0"));
-  EXPECT_THAT(WithFault(rows, by_rows, "  __syncthreads();\n  float sum0", "  float sum0"), HasSubstr("race"));
+  EXPECT_THAT(WithFault(rows, by_rows, "  __syncthreads();\n  float sum0", "  float sum0"),
+              HasSubstr("race"));
   const std::map<int32_t, std::string> by_parts = {{3, "tile:32x32x8:2x2:pair:split2"}};
-  EXPECT_THAT(WithFault(pair, by_parts, "at = static_cast<long long>(part) * 1440", "at = static_cast<long long>(part) * 1438"),
+  EXPECT_THAT(WithFault(pair, by_parts, "at = static_cast<long long>(part) * 1440",
+                        "at = static_cast<long long>(part) * 1438"),
               HasSubstr("written twice"));
   EXPECT_THAT(WithFault(pair, by_parts, "end = Min", "end = Max"), HasSubstr("element"));
   const std::map<int32_t, std::string> by_copies = {{3, "tile:32x32x8:2x2:pair:async"}};
@@ -220,9 +245,10 @@ TEST(TiledLibrary, PlantedFaultsAreFound) {
 }
 
 /// The kernels of every tile that is offered, with each fusion that the graph's product has.
-std::vector<ToldKernel> KernelsOf(const Graph& graph, int32_t node, const std::vector<const char*>& fusions) {
+std::vector<DescribedKernel> KernelsOf(const Graph& graph, int32_t node,
+                                       const std::vector<const char*>& fusions) {
   const std::vector<bool> constant = ConstantExpressions(graph), claimed(constant.size(), false);
-  std::vector<ToldKernel> kernels;
+  std::vector<DescribedKernel> kernels;
   for (const Tile& tile : OfferedTiles()) {
     for (const char* fusion : fusions) {
       const std::string name = CandidateName({tile}) + fusion;
@@ -230,8 +256,9 @@ std::vector<ToldKernel> KernelsOf(const Graph& graph, int32_t node, const std::v
       EXPECT_TRUE(group.ok()) << group.status();
       if (!group.ok()) continue;
       const bool copies = name.find(":async") != std::string::npos;
-      kernels.push_back({name, group->kernel.name, group->kernel.text, copies ? kAsyncArchitecture : 0});
-      // The same of all tiles.
+      kernels.push_back(
+          {name, group->kernel.name, group->kernel.text, copies ? kAsyncArchitecture : 0});
+      // The totals are the same for all tiles.
       if (group->finish.name.empty() || tile != OfferedTiles()[0]) continue;
       kernels.push_back({name + ", totals", group->finish.name, group->finish.text});
     }
@@ -242,9 +269,11 @@ std::vector<ToldKernel> KernelsOf(const Graph& graph, int32_t node, const std::v
 TEST(TiledLibrary, KernelsCompileWithoutSpills) {
   const Compiler* const compiler = FoundCompiler();
   if (compiler == nullptr) return;
-  std::vector<ToldKernel> kernels = KernelsOf(GatedMlp("f32", 512), 3, {"", ":async", ":pair", ":pair:split5"});
-  for (const std::vector<ToldKernel>& more :
-       {KernelsOf(NormalizedProduct("bf16", 256), 6, {":rows"}), KernelsOf(GroupedConvolution(), 4, {"", ":split2"})}) {
+  std::vector<DescribedKernel> kernels =
+      KernelsOf(GatedMlp("f32", 512), 3, {"", ":async", ":pair", ":pair:split5"});
+  for (const std::vector<DescribedKernel>& more :
+       {KernelsOf(NormalizedProduct("bf16", 256), 6, {":rows"}),
+        KernelsOf(GroupedConvolution(), 4, {"", ":split2"})}) {
     kernels.insert(kernels.end(), more.begin(), more.end());
   }
   ExpectCompiled(*compiler, kernels, "tiled");

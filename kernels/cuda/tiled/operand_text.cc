@@ -10,7 +10,8 @@
 
 namespace mendel::cuda {
 
-OperandText::OperandText(KernelCode& code, const Tile& tile, std::string_view real, OperandTile operand)
+OperandText::OperandText(KernelCode& code, const Tile& tile, std::string_view real,
+                         OperandTile operand)
     : code_(code),
       tile_(tile),
       real_(real),
@@ -19,8 +20,10 @@ OperandText::OperandText(KernelCode& code, const Tile& tile, std::string_view re
       shared_{operand_.name, operand_.across, tile.depth / word_products_, operand_.padding,
               operand_.by_depth && (word_products_ > 1 || operand_.copied)} {}
 
-/// Of a unit: one, or one of each product of a word where a read's elements are of different words.
-int OperandText::PairedReads() const { return operand_.by_depth && operand_.lanes > 1 ? 1 : word_products_; }
+/// A unit has one read, or one for each product of a word if a read's elements are of many words.
+int OperandText::PairedReads() const {
+  return operand_.by_depth && operand_.lanes > 1 ? 1 : word_products_;
+}
 int OperandText::Units() const { return operand_.across * tile_.depth / UnitElements(); }
 int OperandText::Reads() const { return (Units() + tile_.threads() - 1) / tile_.threads(); }
 
@@ -40,18 +43,24 @@ void OperandText::OpenReads() const {
   code_.Line(Cat("const int depth = ", operand_.by_depth ? near : far, ";"));
 }
 
-/// "" where every read is of the tile.
-std::string OperandText::InTile() const { return Units() % tile_.threads() == 0 ? "" : Cat("unit < ", Units()); }
+/// The condition that a read is of the tile; "" if every read is.
+std::string OperandText::InTile() const {
+  return Units() % tile_.threads() == 0 ? "" : Cat("unit < ", Units());
+}
 
-void OperandText::DeclareRegisters() const { code_.Line(Cat(real_, " next_", operand_.name, "[", Reads() * UnitElements(), "];")); }
+void OperandText::DeclareRegisters() const {
+  code_.Line(Cat(real_, " next_", operand_.name, "[", Reads() * UnitElements(), "];"));
+}
 
 /// The register of a unit's element: lane `lane` of read `read`.
 std::string OperandText::Next(const std::string& read, const std::string& lane) const {
-  return Cat("next_", operand_.name, "[", Added(Added(Scaled("i", UnitElements()), Scaled(read, operand_.lanes)), lane), "]");
+  return Cat("next_", operand_.name, "[",
+             Added(Added(Scaled("i", UnitElements()), Scaled(read, operand_.lanes)), lane), "]");
 }
 
-void OperandText::Fetch(const std::string& k0, int64_t depth, const std::string& zero, const Shape& shape,
-                        const PlaceOfElement& place, const ElementAtPosition& element) const {
+void OperandText::Fetch(const std::string& k0, int64_t depth, const std::string& zero,
+                        const Shape& shape, const PlaceOfElement& place,
+                        const ElementAtPosition& element) const {
   OpenReads();
   code_.Line(Cat("const ", code_.index_type(), " at = ", operand_.origin, " + across;"));
   const bool several = PairedReads() > 1;
@@ -62,7 +71,8 @@ void OperandText::Fetch(const std::string& k0, int64_t depth, const std::string&
   code_.Line(Cat(Next(read, "lane"), " = ", zero, ";"));
   code_.Close();
   const std::string in_tile = InTile();
-  code_.Open(Cat("if (", in_tile, in_tile.empty() ? "" : " && ", "at < ", operand_.limit, " && k < ", depth, ")"));
+  code_.Open(Cat("if (", in_tile, in_tile.empty() ? "" : " && ", "at < ", operand_.limit,
+                 " && k < ", depth, ")"));
   if (operand_.lanes == 1) {
     std::string inside;
     const Position position = place("at", "k", inside);
@@ -77,8 +87,8 @@ void OperandText::Fetch(const std::string& k0, int64_t depth, const std::string&
   code_.Close();
 }
 
-void OperandText::FetchLanes(const std::string& read, const Shape& shape, const PlaceOfElement& place,
-                             const ElementAtPosition& element) const {
+void OperandText::FetchLanes(const std::string& read, const Shape& shape,
+                             const PlaceOfElement& place, const ElementAtPosition& element) const {
   std::string inside;  // stays empty: elements that may not be there do not lie side by side
   const std::string first = code_.LetIndex(FlatOf(shape, place("at", "k", inside)));
   code_.BeginLanes(operand_.lanes, first, shape);
@@ -90,7 +100,8 @@ void OperandText::FetchLanes(const std::string& read, const Shape& shape, const 
   code_.EndLanes(Cat("for (int lane = 0; lane < ", operand_.lanes, "; ++lane)"));
 }
 
-void OperandText::Copy(const std::string& k0, int64_t depth, ValueId value, const PlaceOfElement& place) const {
+void OperandText::Copy(const std::string& k0, int64_t depth, ValueId value,
+                       const PlaceOfElement& place) const {
   OpenReads();
   const std::string in_tile = InTile(), index = code_.index_type();
   code_.Open(in_tile.empty() ? "" : Cat("if (", in_tile, ")"));
@@ -105,8 +116,10 @@ void OperandText::Copy(const std::string& k0, int64_t depth, ValueId value, cons
   const std::string to = Cat("Pack<", word(), ", ", operand_.lanes / word_products_, ">");
   const std::string read = Cat("Pack<", StoredName(type.dtype), ", ", operand_.lanes, ">");
   const std::string first_word = Divided("depth", word_products_);
-  code_.Line(Cat("CopyAsync(reinterpret_cast<", to, "*>(&", shared_.At("(buffer ^ 1)", first_word, "across", "(across % 8)"),
-                 "), reinterpret_cast<const ", read, "*>(", code_.Pointer(value), " + from), there);"));
+  code_.Line(Cat("CopyAsync(reinterpret_cast<", to, "*>(&",
+                 shared_.At("(buffer ^ 1)", first_word, "across", "(across % 8)"),
+                 "), reinterpret_cast<const ", read, "*>(", code_.Pointer(value),
+                 " + from), there);"));
   code_.Close();
   code_.Close();
 }
@@ -126,7 +139,8 @@ void OperandText::StageElements() const {
   const char* const column = operand_.by_depth ? "across" : "across + lane";
   const std::string value = Next("0", "lane");
   code_.Line(Cat(shared_.At("(buffer ^ 1)", row, column, "(across % 8)"), " = ",
-                 operand_.cores == nullptr ? value : Cat(operand_.cores->round, "(", value, ")"), ";"));
+                 operand_.cores == nullptr ? value : Cat(operand_.cores->round, "(", value, ")"),
+                 ";"));
   code_.Close();
 }
 
@@ -142,8 +156,9 @@ void OperandText::StagePairs() const {
   const std::string other = beside ? Next("0", "2 * (first + j) + 1") : Next("1", "first + j");
   code_.Line(Cat("words.v[j] = ", operand_.cores->round, "(", one, ", ", other, ");"));
   code_.Close();
-  const std::string place = operand_.by_depth ? shared_.At("(buffer ^ 1)", "depth / 2 + first", "across", "(across % 8)")
-                                              : shared_.At("(buffer ^ 1)", "depth / 2", "across + first", "");
+  const std::string place =
+      operand_.by_depth ? shared_.At("(buffer ^ 1)", "depth / 2 + first", "across", "(across % 8)")
+                        : shared_.At("(buffer ^ 1)", "depth / 2", "across + first", "");
   code_.Line(Cat("*reinterpret_cast<", type, "*>(&", place, ") = words;"));
   code_.Close();
 }
@@ -153,8 +168,8 @@ void OperandText::Factors(const std::string& name, const std::string& own, int c
   const std::string type = Cat("Pack<", real_, ", ", pack, ">");
   code_.Line(Cat(real_, " ", name, "[", count, "];"));
   Unrolled(Cat("for (int i = 0; i < ", count, "; i += ", pack, ")"));
-  code_.Line(Cat("const ", type, " part = *reinterpret_cast<const ", type, "*>(", operand_.name, " + (buffer * ", tile_.depth,
-                 " + k) * ", shared_.pitch(), " + ", own, " + i);"));
+  code_.Line(Cat("const ", type, " part = *reinterpret_cast<const ", type, "*>(", operand_.name,
+                 " + (buffer * ", tile_.depth, " + k) * ", shared_.pitch(), " + ", own, " + i);"));
   Unrolled(Cat("for (int j = 0; j < ", pack, "; ++j)"));
   code_.Line(Cat(name, "[i + j] = part.v[j];"));
   code_.Close();

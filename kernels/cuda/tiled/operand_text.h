@@ -1,5 +1,5 @@
-// How the tile of one operand travels, as text: from global memory to registers, to shared memory, and to the threads that
-// multiply.
+// An operand text moves the tile of one operand from global memory to registers, to shared memory,
+// and to the threads that multiply.
 #ifndef MENDEL_KERNELS_CUDA_TILED_OPERAND_TEXT_H_
 #define MENDEL_KERNELS_CUDA_TILED_OPERAND_TEXT_H_
 
@@ -20,52 +20,62 @@
 namespace mendel::cuda {
 
 struct OperandTile {
-  std::string name;            ///< of its buffers in shared memory
-  int across = 0;              ///< rows (left) or columns (right) of the tile
-  std::string origin;          ///< the tile's first row or column
-  int64_t limit = 0;           ///< rows or columns of the product
-  bool by_depth = false;       ///< threads that follow one another read along the depth, else across
-  int lanes = 1;               ///< elements a read, side by side in memory in that direction
+  std::string name;       ///< of its buffers in shared memory
+  int across = 0;         ///< rows (left) or columns (right) of the tile
+  std::string origin;     ///< the tile's first row or column
+  int64_t limit = 0;      ///< rows or columns of the product
+  bool by_depth = false;  ///< threads that follow one another read along the depth, else across
+  int lanes = 1;          ///< elements a read, side by side in memory in that direction
   int padding = kTilePadding;  ///< of its buffers (SharedTile)
-  /// What is read is stored as it is multiplied, `lanes` elements are 16 bytes, and a read of them is an asynchronous copy.
+  /// Asynchronous copies read the operand: it is stored in the format in which it is multiplied,
+  /// and `lanes` elements are 16 bytes.
   bool copied = false;
-  const TensorCores* cores = nullptr;  ///< that multiply it, and whose words are staged; null: elements are, as they are
+  const TensorCores* cores =
+      nullptr;  ///< that multiply it, and whose words are staged; null: elements are, as they are
 };
 
-/// The element's position where row or column `at` and product `k` of the sum are; `inside` as in ProductPlaces::right.
-using PlaceOfElement = std::function<Position(const std::string& at, const std::string& k, std::string& inside)>;
+/// The element's position where row or column `at` and product `k` of the sum are; `inside` as in
+/// ProductPlaces::right.
+using PlaceOfElement =
+    std::function<Position(const std::string& at, const std::string& k, std::string& inside)>;
 using ElementAtPosition = std::function<std::string(const Position& position)>;
 
-/// Writes into `code`, which must outlive it. The text has the names `thread`, `k0` (a step's first product) and `buffer`, which
-/// is multiplied while the other one is filled.
+/// Writes into `code`, which must outlive it. The text has the names `thread`, `k0` (a step's first
+/// product) and `buffer`, which is multiplied while the other one is filled.
 class OperandText {
  public:
   OperandText(KernelCode& code, const Tile& tile, std::string_view real, OperandTile operand);
 
-  /// Where it lies. What is copied along the depth is swizzled, and so are pairs of products that are read along it.
+  /// The operand's tile in shared memory. Tiles that are copied along the depth are swizzled, and
+  /// so are pairs of products that are read along it.
   const SharedTile& shared() const { return shared_; }
   bool copied() const { return operand_.copied; }
-  /// The text's type of a word there.
+  /// The text's type of a word in the shared tile.
   std::string_view word() const { return operand_.cores == nullptr ? real_ : operand_.cores->word; }
-  /// Units that a thread reads in a step: each of `lanes` elements, or as many of two products that make words together.
+  /// Units that a thread reads in a step: each of `lanes` elements, or as many of two products that
+  /// make words together.
   int Reads() const;
-  /// Opens a loop over them, by `i`: `across` and `depth` are the place of the unit's first element in the tile.
+  /// Opens a loop over them, by `i`: `across` and `depth` are the place of the unit's first element
+  /// in the tile.
   void OpenReads() const;
 
   void DeclareRegisters() const;
-  /// Reads the tile of the step that begins with product `k0` of `depth` into registers; zeros lie beyond the product.
-  /// `shape`: of the operand. `element` is called where `i`, `across` and `depth` are known.
-  void Fetch(const std::string& k0, int64_t depth, const std::string& zero, const Shape& shape, const PlaceOfElement& place,
-             const ElementAtPosition& element) const;
-  /// Of what is copied, instead of both: from `value`, to the buffer that is not multiplied.
+  /// Reads the tile of the step that begins with product `k0` of `depth` into registers; zeros lie
+  /// beyond the product. `shape`: of the operand. `element` is called where `i`, `across` and
+  /// `depth` are known.
+  void Fetch(const std::string& k0, int64_t depth, const std::string& zero, const Shape& shape,
+             const PlaceOfElement& place, const ElementAtPosition& element) const;
+  /// Copies from `value` to the buffer that is not multiplied, instead of Fetch and Stage.
   void Copy(const std::string& k0, int64_t depth, ValueId value, const PlaceOfElement& place) const;
-  /// From registers to that buffer.
+  /// Writes the registers to the buffer that is not multiplied.
   void Stage() const;
-  /// Product `k` of the step for this thread's `count` rows or columns, from `own` of the tile on, as an array `name`.
+  /// Declares the array `name`: the factors of product `k` of the step for this thread's `count`
+  /// rows or columns, from `own` of the tile on.
   void Factors(const std::string& name, const std::string& own, int count) const;
 
  private:
-  void FetchLanes(const std::string& read, const Shape& shape, const PlaceOfElement& place, const ElementAtPosition& element) const;
+  void FetchLanes(const std::string& read, const Shape& shape, const PlaceOfElement& place,
+                  const ElementAtPosition& element) const;
   void StageElements() const;
   void StagePairs() const;
   void Unrolled(const std::string& header) const;

@@ -15,7 +15,8 @@ constexpr size_t kMostChainNodes = 40, kMostChainOperands = 48;
 
 class PairFinder {
  public:
-  PairFinder(const GroupingScope& scope, int32_t product) : scope_(scope), graph_(scope.graph), product_(product) {}
+  PairFinder(const GroupingScope& scope, int32_t product)
+      : scope_(scope), graph_(scope.graph), product_(product) {}
 
   std::optional<ProductChain> Run() {
     auto first = MatchTiledChain(scope_, product_, TiledFusion::kNone);
@@ -32,7 +33,9 @@ class PairFinder {
   }
 
  private:
-  const ProductText& TextOf(int32_t id) const { return FindOperatorText(graph_.node(id).op->name)->product; }
+  const ProductText& TextOf(int32_t id) const {
+    return FindOperatorText(graph_.node(id).op->name)->product;
+  }
   bool IsProduct(int32_t id) const {
     const OperatorText* text = FindOperatorText(graph_.node(id).op->name);
     return text != nullptr && text->is_product();
@@ -56,7 +59,8 @@ class PairFinder {
     chain.nodes.insert(chain.second.nodes.begin(), chain.second.nodes.end());
     chain.fused = chain.first.fused;
     chain.fused.insert(chain.second.fused.begin(), chain.second.fused.end());
-    if (chain.fused.size() > kMostChainNodes || Operands(chain.fused) > kMostChainOperands) return false;
+    if (chain.fused.size() > kMostChainNodes || Operands(chain.fused) > kMostChainOperands)
+      return false;
     return IsOneWay(chain) && (chain.second.row < 0 || Depend(chain).count(chain.second.row) > 0);
   }
   size_t Operands(const std::set<int32_t>& nodes) const {
@@ -65,7 +69,8 @@ class PairFinder {
     return count;
   }
 
-  /// Are these operators such that one block can compute a part of the first result and all that needs it?
+  /// Are these operators such that one block can compute a part of the first result and all that
+  /// needs it?
   bool Fits(ProductChain& chain) const {
     const int32_t a = chain.product(0), b = chain.product(1);
     const ProductText &first = TextOf(a), &second = TextOf(b);
@@ -79,8 +84,8 @@ class PairFinder {
     if (RealName(graph_.type({b, 0}).dtype) != RealName(made.dtype)) return false;
     // A batch that broadcasts would compute the first product anew for each of its matrices.
     const Shape& result = graph_.type({b, 0}).shape;
-    return !second.left_has_rows ||
-           NumElements(Shape(made.shape.begin(), made.shape.end() - 1)) == NumElements(Shape(result.begin(), result.end() - 1));
+    return !second.left_has_rows || NumElements(Shape(made.shape.begin(), made.shape.end() - 1)) ==
+                                        NumElements(Shape(result.begin(), result.end() - 1));
   }
 
   /// Nodes of the kernel that read what the first product makes, the second product left out.
@@ -88,15 +93,17 @@ class PairFinder {
     std::set<int32_t> depend = {chain.product(0)};
     for (const int32_t id : chain.fused) {
       const std::vector<ValueId>& inputs = graph_.node(id).inputs;
-      if (id != chain.product(1) &&
-          std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) { return depend.count(input.node) > 0; })) {
+      if (id != chain.product(1) && std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+            return depend.count(input.node) > 0;
+          })) {
         depend.insert(id);
       }
     }
     return depend;
   }
 
-  /// Does all that depends on the first product lead to the one operand of the second one, element by element and row by row?
+  /// Does all that depends on the first product lead to the one operand of the second one, element
+  /// by element and row by row?
   bool IsOneWay(const ProductChain& chain) const {
     const std::set<int32_t> depend = Depend(chain);
     const std::vector<ValueId>& read = graph_.node(chain.product(1)).inputs;
@@ -105,17 +112,20 @@ class PairFinder {
     }
     return std::all_of(depend.begin(), depend.end(), [&](int32_t id) {
       const std::vector<int32_t>& users = graph_.users(id);
-      const bool is_open = graph_.IsOutput(id) || std::any_of(users.begin(), users.end(), [&](int32_t user) {
-                             return user != chain.product(1) && depend.count(user) == 0;
-                           });
-      return !is_open && (id == chain.product(0) || id == chain.second.row || IsElementwise(id, chain));
+      const bool is_open =
+          graph_.IsOutput(id) || std::any_of(users.begin(), users.end(), [&](int32_t user) {
+            return user != chain.product(1) && depend.count(user) == 0;
+          });
+      return !is_open &&
+             (id == chain.product(0) || id == chain.second.row || IsElementwise(id, chain));
     });
   }
   bool IsElementwise(int32_t id, const ProductChain& chain) const {
     const OperatorText* text = FindOperatorText(graph_.node(id).op->name);
     if (text->reads != Reads::kAtPosition || text->is_row()) return false;
     const Shape &shape = graph_.type({id, 0}).shape, &whole = graph_.type(chain.kept()).shape;
-    return shape == whole || (shape.size() == whole.size() && shape.back() == 1 && chain.second.row >= 0);
+    return shape == whole ||
+           (shape.size() == whole.size() && shape.back() == 1 && chain.second.row >= 0);
   }
 
   const GroupingScope& scope_;

@@ -23,7 +23,8 @@ class ProductChainMaker : public CaseMaker {
     const int64_t rows = Extent(), depth = Extent(), inner = Extent(), columns = Extent();
     const bool shared = rng_.Flip();
     const ValueId left = Source(With(rows, depth));
-    ValueId value = e_.MatMul(rng_.Below(3) == 0 ? Function(left) : left, Right(depth, inner, shared));
+    ValueId value =
+        e_.MatMul(rng_.Below(3) == 0 ? Function(left) : left, Right(depth, inner, shared));
     switch (rng_.Below(4)) {
       case 0:
         break;
@@ -39,7 +40,8 @@ class ProductChainMaker : public CaseMaker {
 
   DeviceCase Convolutions() {
     Shape shape = {rng_.Between(1, 3), 2 * rng_.Between(1, 4)};
-    for (int64_t d = rng_.Between(1, 3); d > 0; --d) shape.push_back(rng_.Between(3, shape.size() > 3 ? 5 : 9));
+    for (int64_t d = rng_.Between(1, 3); d > 0; --d)
+      shape.push_back(rng_.Between(3, shape.size() > 3 ? 5 : 9));
     const ValueId first = Convolution(Source(shape), rng_.Flip(0.15));
     return Finished(Followed(Convolution(Followed(first), false)));
   }
@@ -49,17 +51,20 @@ class ProductChainMaker : public CaseMaker {
     const bool transposed = !rng_.Flip();
     return CaseMaker::Right(depth, columns, !shared, transposed);
   }
-  ValueId Gated(ValueId value) { return rng_.Flip() ? value : e_.Op("Mul", {value, e_.Op("Sigmoid", {value})}); }
+  ValueId Gated(ValueId value) {
+    return rng_.Flip() ? value : e_.Op("Mul", {value, e_.Op("Sigmoid", {value})});
+  }
 
-  /// softmax(scores * scale + mask), or a normalisation of the rows, what follows it included.
+  /// softmax(scores * scale + mask), or a normalization of the rows, what follows it included.
   ValueId Attention(ValueId scores) {
     const Shape shape = e_.shape(scores);
     const auto last = static_cast<int64_t>(shape.size()) - 1;
-    if (rng_.Flip()) scores = e_.Op("Mul", {scores, e_.Constant(Tensor::FromDoubles({dtype_, {}}, {{0.25}}))});
+    if (rng_.Flip())
+      scores = e_.Op("Mul", {scores, e_.Constant(Tensor::FromDoubles({dtype_, {}}, {{0.25}}))});
     if (rng_.Flip()) scores = e_.Add(scores, Source(rng_.Flip() ? shape : Shape{shape.back()}));
     if (rng_.Below(4) == 0) {
-      const ValueId squares =
-          e_.Op("ReduceMean", {e_.Op("Mul", {scores, scores})}, {{"axes", Ints{last}}, {"keepdims", int64_t{1}}});
+      const ValueId squares = e_.Op("ReduceMean", {e_.Op("Mul", {scores, scores})},
+                                    {{"axes", Ints{last}}, {"keepdims", int64_t{1}}});
       const ValueId epsilon = e_.Constant(Tensor::FromDoubles({dtype_, {}}, {{0.125}}));
       return e_.Op("Div", {scores, e_.Op("Sqrt", {e_.Add(squares, epsilon)})});
     }
@@ -84,7 +89,8 @@ class ProductChainMaker : public CaseMaker {
     }
     if (transposed) end = begin = Ints(shape.size() - 2, 0);
     begin.insert(begin.end(), end.begin(), end.end());
-    Attributes attrs{{"strides", strides}, {"dilations", dilations}, {"pads", begin}, {"group", group}};
+    Attributes attrs{
+        {"strides", strides}, {"dilations", dilations}, {"pads", begin}, {"group", group}};
     if (transposed) attrs.Set("output_padding", extra);
     std::vector<ValueId> operands = {x, Source(w, rng_.Flip(0.7))};
     if (rng_.Flip()) operands.push_back(Source({out}, rng_.Flip(0.7)));
@@ -99,7 +105,11 @@ class ProductChainMaker : public CaseMaker {
 
 }  // namespace
 
-DeviceCase RandomMatrixChain(uint64_t seed, ChainValues values) { return ProductChainMaker(seed, values).Matrices(); }
-DeviceCase RandomConvolutionChain(uint64_t seed, ChainValues values) { return ProductChainMaker(seed, values).Convolutions(); }
+DeviceCase RandomMatrixChain(uint64_t seed, ChainValues values) {
+  return ProductChainMaker(seed, values).Matrices();
+}
+DeviceCase RandomConvolutionChain(uint64_t seed, ChainValues values) {
+  return ProductChainMaker(seed, values).Convolutions();
+}
 
 }  // namespace mendel::cuda

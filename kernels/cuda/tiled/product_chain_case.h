@@ -4,16 +4,17 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/device_case.h"
+#include "kernels/cuda/testing/device_case.h"
 #include "kernels/cuda/tiled/case_maker.h"
 
 namespace mendel::cuda {
 
 /// f(A x B) x D, or an attention with its scale, mask and softmax; with odd extents, batches,
-/// transposed right sides and what is elementwise before, between and after. The program is left empty.
+/// transposed right sides and what is elementwise before, between and after. The program is left
+/// empty.
 DeviceCase RandomMatrixChain(uint64_t seed, ChainValues values);
-/// A convolution of a convolution, 1-D to 3-D: taps, strides, dilations, pads and groups of each, elementwise operators between and
-/// after; the first one may be transposed.
+/// A convolution of a convolution, 1-D to 3-D: taps, strides, dilations, pads and groups of each,
+/// elementwise operators between and after; the first one may be transposed.
 DeviceCase RandomConvolutionChain(uint64_t seed, ChainValues values);
 
 }  // namespace mendel::cuda

@@ -1,4 +1,5 @@
-// Tiled kernels of random products, convolutions, chains and graphs in the emulator, against the graphs' meaning.
+// Tiled kernels of random products, convolutions, chains and graphs in the emulator, against the
+// graphs' meaning.
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,11 +14,11 @@
 #include "graph/rewrite.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/convolution_case.h"
-#include "kernels/cuda/device_case.h"
-#include "kernels/cuda/expect_right.h"
 #include "kernels/cuda/fusion/operator_text.h"
-#include "kernels/cuda/product_case.h"
+#include "kernels/cuda/testing/convolution_case.h"
+#include "kernels/cuda/testing/device_case.h"
+#include "kernels/cuda/testing/expect_right.h"
+#include "kernels/cuda/testing/product_case.h"
 #include "kernels/cuda/tiled/chain.h"
 #include "kernels/cuda/tiled/chain_case.h"
 #include "kernels/cuda/tiled/library.h"
@@ -27,7 +28,8 @@
 namespace mendel::cuda {
 namespace {
 
-/// Of a GPU with so few multiprocessors, so that small products are offered large tiles, too; and one of another size.
+/// One library is for a GPU with so few multiprocessors that small products are offered large
+/// tiles, too. The other one is for a large GPU.
 const TiledLibrary kSizes[] = {TiledLibrary(1, 90), TiledLibrary(1000, 90)};
 
 /// Tiles of a warp: odd extents have several blocks, and some of their tails.
@@ -49,15 +51,19 @@ uint64_t Seeds(uint64_t fewest) {
 }
 
 struct Counted {
-  size_t programs = 0, kernels = 0, pairs = 0, rows = 0, vectors = 0, fused = 0, divided = 0, by_tensor_cores = 0, copying = 0;
+  size_t programs = 0, kernels = 0, pairs = 0, rows = 0, vectors = 0, fused = 0, divided = 0,
+         by_tensor_cores = 0, copying = 0;
 };
 
-/// The cases of `one` by each algorithm of `names`, wherever it can be used; by tensor cores where its class has them.
-void AddByAlgorithm(const DeviceCase& one, uint64_t seed, Counted& counted, std::vector<DeviceCase>& cases) {
+/// The cases of `one` by each algorithm of `names`, wherever it can be used; by tensor cores where
+/// its class has them.
+void AddByAlgorithm(const DeviceCase& one, uint64_t seed, Counted& counted,
+                    std::vector<DeviceCase>& cases) {
   const TiledLibrary& library = kSizes[seed % 2];
   const CallLibrary* const libraries[] = {&library};
   std::map<std::string, std::map<int32_t, std::string>> by_name;
-  const std::vector<bool> constant = ConstantExpressions(one.graph), claimed(constant.size(), false);
+  const std::vector<bool> constant = ConstantExpressions(one.graph),
+                          claimed(constant.size(), false);
   const GroupingScope scope{one.graph, constant, claimed};
   const bool by_tensor_cores = FindTensorCores(one.numerics) != nullptr;
   for (int32_t node = 0; node < static_cast<int32_t>(one.graph.nodes().size()); ++node) {
@@ -69,23 +75,30 @@ void AddByAlgorithm(const DeviceCase& one, uint64_t seed, Counted& counted, std:
       // Tensor cores do not multiply f64 and integers.
       if (by_tensor_cores && !library.Group(scope, node, small + name, one.numerics).ok()) continue;
       by_name[Cat("small", name)][node] = small + name;
-      if (const std::string copying = Cat(small, name, ":async"); library.Group(scope, node, copying, one.numerics).ok()) {
+      if (const std::string copying = Cat(small, name, ":async");
+          library.Group(scope, node, copying, one.numerics).ok()) {
         by_name[Cat("copying", name)][node] = copying;
       }
-      // As many parts as its sums have steps of this tile, at most.
-      const std::string parts = Cat(small, name, ":split", 2 + (by_tensor_cores ? 0 : (seed + static_cast<uint64_t>(node)) % 4));
-      if (seed % 2 == 0 && library.Group(scope, node, parts, one.numerics).ok()) by_name[Cat("divided", name)][node] = parts;
+      // A sum has at most as many parts as it has steps of this tile.
+      const std::string parts =
+          Cat(small, name, ":split",
+              2 + (by_tensor_cores ? 0 : (seed + static_cast<uint64_t>(node)) % 4));
+      if (seed % 2 == 0 && library.Group(scope, node, parts, one.numerics).ok())
+        by_name[Cat("divided", name)][node] = parts;
     }
     std::vector<std::string> offered = LibraryAlgorithms(one.graph, node, one.numerics, libraries);
-    if (by_tensor_cores) std::erase_if(offered, [](const std::string& each) { return each.rfind("tile-", 0) != 0; });
+    if (by_tensor_cores)
+      std::erase_if(offered, [](const std::string& each) { return each.rfind("tile-", 0) != 0; });
     if (offered.empty()) continue;
     by_name["first"][node] = offered.front();
     by_name["any"][node] = offered[seed % offered.size()];
   }
   for (const auto& [name, algorithms] : by_name) {
-    const auto program = LowerToDevice(
-        one.graph, {.reuse_memory = seed % 2 == 0, .numerics = one.numerics, .algorithms = algorithms, .libraries = libraries});
-    ASSERT_TRUE(program.ok()) << name << ": " << program.status() << "\n" << one.told;
+    const auto program = LowerToDevice(one.graph, {.reuse_memory = seed % 2 == 0,
+                                                   .numerics = one.numerics,
+                                                   .algorithms = algorithms,
+                                                   .libraries = libraries});
+    ASSERT_TRUE(program.ok()) << name << ": " << program.status() << "\n" << one.description;
     for (const DeviceLaunch& launch : program->launches) {
       if (launch.info.kernel.rfind("tile", 0) != 0) continue;
       counted.by_tensor_cores += launch.info.kernel.rfind("tile-", 0) == 0 ? 1 : 0;
@@ -96,9 +109,11 @@ void AddByAlgorithm(const DeviceCase& one, uint64_t seed, Counted& counted, std:
       counted.divided += launch.info.kernel.find(":split") != std::string::npos ? 1 : 0;
       counted.fused += launch.info.nodes.size() > 1 ? 1 : 0;
     }
-    for (const std::string& text : program->texts) counted.vectors += text.find(">*>(p") != std::string::npos ? 1 : 0;
+    for (const std::string& text : program->texts)
+      counted.vectors += text.find(">*>(p") != std::string::npos ? 1 : 0;
     ++counted.programs;
-    cases.push_back({Cat(name, ": ", one.told), one.graph, one.inputs, *program, one.numerics});
+    cases.push_back(
+        {Cat(name, ": ", one.description), one.graph, one.inputs, *program, one.numerics});
   }
 }
 
@@ -111,15 +126,17 @@ Counted RunAll(const char* what, uint64_t seeds, const std::function<DeviceCase(
   }
   ExpectAllRight(cases);
   std::printf(
-      "%s: %zu programs, %zu tiled kernels: %zu of several nodes, %zu pairs, %zu with rows, %zu of divided sums, %zu by tensor "
+      "%s: %zu programs, %zu tiled kernels: %zu of several nodes, %zu pairs, %zu with rows, %zu of "
+      "divided sums, %zu by tensor "
       "cores, %zu that copy; %zu kernels by vectors\n",
-      what, counted.programs, counted.kernels, counted.fused, counted.pairs, counted.rows, counted.divided, counted.by_tensor_cores,
-      counted.copying, counted.vectors);
+      what, counted.programs, counted.kernels, counted.fused, counted.pairs, counted.rows,
+      counted.divided, counted.by_tensor_cores, counted.copying, counted.vectors);
   EXPECT_GT(counted.divided, 0u);
   return counted;
 }
 
-/// Every operator of the registry that says how it is a product, in every dtype that it is sampled in.
+/// The test covers every operator of the registry that has a product text, in every dtype that it
+/// is sampled in.
 TEST(TiledProducts, MeanWhatSampledOperatorsDo) {
   std::vector<const OpDefinition*> products;
   for (const OpDefinition* op : AllOps()) {
@@ -136,19 +153,22 @@ TEST(TiledProducts, MeanWhatSampledOperatorsDo) {
 }
 
 TEST(TiledProducts, MeanWhatMatMulDoes) {
-  const Counted counted = RunAll("products", Seeds(16), [](uint64_t seed) { return RandomProduct(seed, Numerics::kDefault); });
+  const Counted counted = RunAll(
+      "products", Seeds(16), [](uint64_t seed) { return RandomProduct(seed, Numerics::kDefault); });
   EXPECT_GT(counted.fused, counted.kernels / 3);
   EXPECT_GT(counted.vectors, 0u);
 }
 
 TEST(TiledProducts, MeanWhatConvolutionsDo) {
-  const Counted counted =
-      RunAll("convolutions", Seeds(16), [](uint64_t seed) { return RandomConvolutions(seed, Numerics::kDefault); });
+  const Counted counted = RunAll("convolutions", Seeds(16), [](uint64_t seed) {
+    return RandomConvolutions(seed, Numerics::kDefault);
+  });
   EXPECT_GT(counted.fused, 0u);
 }
 
 TEST(TiledProducts, MeanWhatChainsDo) {
-  const Counted counted = RunAll("chains", Seeds(16), [](uint64_t seed) { return RandomChain(seed, ChainValues::kFloats); });
+  const Counted counted = RunAll(
+      "chains", Seeds(16), [](uint64_t seed) { return RandomChain(seed, ChainValues::kFloats); });
   EXPECT_GT(counted.pairs, 0u);
   EXPECT_GT(counted.rows, 0u);
   EXPECT_GT(counted.copying, 0u);
@@ -157,7 +177,7 @@ TEST(TiledProducts, MeanWhatChainsDo) {
 
 constexpr Numerics kTensorCoreClasses[] = {Numerics::kTf32, Numerics::kF16, Numerics::kBf16};
 
-/// Of products, convolutions and chains in turn, each class of tensor cores.
+/// The cases are products, convolutions and chains in turn, for each class of tensor cores.
 TEST(TiledProducts, TensorCoresStayWithinTheirClass) {
   const Counted counted = RunAll("tensor cores", Seeds(36), [](uint64_t seed) {
     const Numerics numerics = kTensorCoreClasses[seed % 3];
@@ -179,8 +199,9 @@ TEST(TiledProducts, MeanWhatRandomGraphsDo) {
   const Counted counted = RunAll("graphs", Seeds(36), [](uint64_t seed) {
     Rng rng(seed);
     DeviceCase one{"", RandomGraph(rng, static_cast<int>(rng.Between(4, 14))), {}, {}};
-    one.told = Cat("seed ", seed, "\n", PrintGraph(one.graph));
-    for (const HostValue& input : RandomInputs(rng, one.graph)) one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
+    one.description = Cat("seed ", seed, "\n", PrintGraph(one.graph));
+    for (const HostValue& input : RandomInputs(rng, one.graph))
+      one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
     return one;
   });
   EXPECT_GT(counted.kernels, 0u);

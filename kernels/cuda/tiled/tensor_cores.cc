@@ -7,7 +7,8 @@
 namespace mendel::cuda {
 namespace {
 
-// asm is volatile where it needs the whole warp. Reads of shared memory before it are done: their values are its operands.
+// asm is volatile where it needs the whole warp. Reads of shared memory before it are done: their
+// values are its operands.
 constexpr std::string_view kTf32Text = R"(#ifndef MENDEL_TF32_PRODUCTS
 #define MENDEL_TF32_PRODUCTS
 namespace mendel_text {
@@ -77,26 +78,35 @@ MENDEL_HERE void MultiplyBf16(float& c0, float& c1, float& c2, float& c3, const 
 
 // Products a cycle: NVIDIA, "A100 Tensor Core GPU Architecture", dense, of a multiprocessor.
 constexpr TensorCores kAll[] = {
-    {Numerics::kTf32, DType::kF32, 80, 8, 512, "float", 1, "RoundToTf32", "MultiplyTf32", kTf32Text},
-    {Numerics::kF16, DType::kF16, 75, 16, 1024, "F16Pair", 2, "RoundToF16", "MultiplyF16", kF16Text},
-    {Numerics::kBf16, DType::kBF16, 80, 16, 1024, "Bf16Pair", 2, "RoundToBf16", "MultiplyBf16", kBf16Text},
+    {Numerics::kTf32, DType::kF32, 80, 8, 512, "float", 1, "RoundToTf32", "MultiplyTf32",
+     kTf32Text},
+    {Numerics::kF16, DType::kF16, 75, 16, 1024, "F16Pair", 2, "RoundToF16", "MultiplyF16",
+     kF16Text},
+    {Numerics::kBf16, DType::kBF16, 80, 16, 1024, "Bf16Pair", 2, "RoundToBf16", "MultiplyBf16",
+     kBf16Text},
 };
 
 class ProductsWriter {
  public:
   ProductsWriter(KernelCode& code, const Tile& tile, const TensorCores& cores)
-      : code_(code), tile_(tile), cores_(cores), own_(cores.words() / 4), tops_(tile.thread_rows / 2) {}
+      : code_(code),
+        tile_(tile),
+        cores_(cores),
+        own_(cores.words() / 4),
+        tops_(tile.thread_rows / 2) {}
 
   void Write(const SharedFactors& left, std::span<const RightProduct> rights) {
     Unrolled(Cat("for (int w = 0; w < ", left.tile.words, "; w += ", cores_.words(), ")"));
     Factors("a", 2 * own_, tops_, left, "e / 2 * 4", "thread_row + i * 16 + e % 2 * 8");
     for (size_t p = 0; p < rights.size(); ++p) {
       const std::string b = Cat("b", p), &sum = rights[p].sum;
-      Factors(b, own_, tile_.thread_columns / 2, rights[p].right, "e * 4", "warp_column + lane / 4 + i * 8");
+      Factors(b, own_, tile_.thread_columns / 2, rights[p].right, "e * 4",
+              "warp_column + lane / 4 + i * 8");
       Unrolled(Cat("for (int i = 0; i < ", tops_, "; ++i)"));
       Unrolled(Cat("for (int j = 0; j < ", tile_.thread_columns / 2, "; ++j)"));
-      code_.Line(Cat(cores_.multiply, "(", sum, "[2 * i][2 * j], ", sum, "[2 * i][2 * j + 1], ", sum, "[2 * i + 1][2 * j], ", sum,
-                     "[2 * i + 1][2 * j + 1], a[i], ", b, "[j]);"));
+      code_.Line(Cat(cores_.multiply, "(", sum, "[2 * i][2 * j], ", sum, "[2 * i][2 * j + 1], ",
+                     sum, "[2 * i + 1][2 * j], ", sum, "[2 * i + 1][2 * j + 1], a[i], ", b,
+                     "[j]);"));
       code_.Close();
       code_.Close();
     }
@@ -109,14 +119,17 @@ class ProductsWriter {
     code_.Open(header);
   }
 
-  /// `count` times what one product takes of an operand: element e is word w + lane % 4 + `further` of the row or column `at`.
-  void Factors(const std::string& name, int elements, int count, const SharedFactors& operand, const std::string& further,
-               const std::string& at) {
+  /// `count` times what one product takes of an operand: element e is word w + lane % 4 + `further`
+  /// of the row or column `at`.
+  void Factors(const std::string& name, int elements, int count, const SharedFactors& operand,
+               const std::string& further, const std::string& at) {
     code_.Line(Cat(cores_.word, " ", name, "[", count, "][", elements, "];"));
     Unrolled(Cat("for (int i = 0; i < ", count, "; ++i)"));
     Unrolled(Cat("for (int e = 0; e < ", elements, "; ++e)"));
-    const std::string word = operand.tile.At("buffer", Cat("w + lane % 4 + ", further), at, "(lane / 4)");
-    code_.Line(Cat(name, "[i][e] = ", operand.rounds ? Cat(cores_.round, "(", word, ")") : word, ";"));
+    const std::string word =
+        operand.tile.At("buffer", Cat("w + lane % 4 + ", further), at, "(lane / 4)");
+    code_.Line(
+        Cat(name, "[i][e] = ", operand.rounds ? Cat(cores_.round, "(", word, ")") : word, ";"));
     code_.Close();
     code_.Close();
   }
@@ -141,21 +154,25 @@ const TensorCores* FindTensorCores(Numerics numerics) {
 
 std::optional<Numerics> TensorCoresOf(std::string_view algorithm) {
   for (const TensorCores& cores : kAll) {
-    if (algorithm.substr(0, algorithm.find(':')) == Cat("tile-", NumericsName(cores.numerics))) return cores.numerics;
+    if (algorithm.substr(0, algorithm.find(':')) == Cat("tile-", NumericsName(cores.numerics)))
+      return cores.numerics;
   }
   return std::nullopt;
 }
 
 void WriteWarpPlaces(KernelCode& code, const Tile& tile) {
   const int across = tile.columns / (kWarpColumns * tile.thread_columns);
-  code.Line(Cat("const int warp = thread / ", kWarpThreads, ", lane = thread % ", kWarpThreads, ";"));
-  code.Line(Cat("const int warp_column = warp % ", across, " * ", kWarpColumns * tile.thread_columns, ";"));
-  code.Line(Cat("const int thread_row = warp / ", across, " * ", kWarpRows * tile.thread_rows, " + lane / 4;"));
+  code.Line(
+      Cat("const int warp = thread / ", kWarpThreads, ", lane = thread % ", kWarpThreads, ";"));
+  code.Line(Cat("const int warp_column = warp % ", across, " * ",
+                kWarpColumns * tile.thread_columns, ";"));
+  code.Line(Cat("const int thread_row = warp / ", across, " * ", kWarpRows * tile.thread_rows,
+                " + lane / 4;"));
   code.Line("const int thread_column = warp_column + lane % 4 * 2;");
 }
 
-void WriteProducts(KernelCode& code, const Tile& tile, const TensorCores& cores, const SharedFactors& left,
-                   std::span<const RightProduct> rights) {
+void WriteProducts(KernelCode& code, const Tile& tile, const TensorCores& cores,
+                   const SharedFactors& left, std::span<const RightProduct> rights) {
   ProductsWriter(code, tile, cores).Write(left, rights);
 }
 

@@ -1,4 +1,5 @@
-// Products by tensor cores: how operands are rounded, which classes and architectures have them, planted faults, real compilers.
+// Products by tensor cores: how operands are rounded, which classes and architectures have them,
+// planted faults, real compilers.
 
 #include "kernels/cuda/tiled/tensor_cores.h"
 
@@ -15,10 +16,10 @@
 #include "gmock/gmock.h"
 #include "graph/rewrite.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/device_case.h"
-#include "kernels/cuda/fake/fake_driver.h"
 #include "kernels/cuda/nvrtc/compiler.h"
 #include "kernels/cuda/nvrtc/expect_compiled.h"
+#include "kernels/cuda/testing/device_case.h"
+#include "kernels/cuda/testing/fake/fake_driver.h"
 #include "kernels/cuda/tiled/async_copies.h"
 #include "kernels/cuda/tiled/candidate.h"
 #include "kernels/cuda/tiled/library.h"
@@ -34,25 +35,31 @@ using testing::Not;
 
 const TiledLibrary kHopper(100, 90), kTuring(100, 75);
 
-DeviceProgram Lowered(const Graph& graph, int32_t node, const std::string& algorithm, Numerics numerics) {
+DeviceProgram Lowered(const Graph& graph, int32_t node, const std::string& algorithm,
+                      Numerics numerics) {
   const CallLibrary* const libraries[] = {&kHopper};
-  auto program = LowerToDevice(graph, {.numerics = numerics, .algorithms = {{node, algorithm}}, .libraries = libraries});
+  auto program = LowerToDevice(
+      graph, {.numerics = numerics, .algorithms = {{node, algorithm}}, .libraries = libraries});
   EXPECT_TRUE(program.ok()) << program.status();
   return program.ok() ? *std::move(program) : DeviceProgram();
 }
 
-std::string Refusal(const TiledLibrary& library, const Graph& graph, const std::string& algorithm, Numerics numerics) {
+std::string Refusal(const TiledLibrary& library, const Graph& graph, const std::string& algorithm,
+                    Numerics numerics) {
   const CallLibrary* const libraries[] = {&library};
-  const auto program = LowerToDevice(graph, {.numerics = numerics, .algorithms = {{3, algorithm}}, .libraries = libraries});
+  const auto program = LowerToDevice(
+      graph, {.numerics = numerics, .algorithms = {{3, algorithm}}, .libraries = libraries});
   return program.ok() ? "" : std::string(program.status().message());
 }
 
-/// What the node's algorithm yields for these inputs in the emulator.
-std::vector<double> Results(const Graph& graph, const std::string& algorithm, Numerics numerics, const std::vector<Tensor>& inputs,
-                            const std::string& from = "", const std::string& to = "") {
+/// The results of the node's algorithm for these inputs, in the emulator.
+std::vector<double> Results(const Graph& graph, const std::string& algorithm, Numerics numerics,
+                            const std::vector<Tensor>& inputs, const std::string& from = "",
+                            const std::string& to = "") {
   FakeDriver driver;
   std::atomic<int> changes = 0;
-  const auto executable = MakeExecutable(driver.table(), Lowered(graph, 2, algorithm, numerics), WithReplaced(from, to, changes));
+  const auto executable = MakeExecutable(driver.table(), Lowered(graph, 2, algorithm, numerics),
+                                         WithReplaced(from, to, changes));
   EXPECT_TRUE(executable.ok()) << executable.status();
   EXPECT_EQ(changes > 0, !from.empty());
   const auto results = RunOnTensors(**executable, graph, inputs);
@@ -64,7 +71,8 @@ struct RoundedNumber {
   double number, tf32, f16, bf16;
 };
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-/// Halves, what is beyond a range and below it. TF32 rounds halves away from zero, the others to even.
+/// Halves, and numbers beyond a range and below it. TF32 rounds halves away from zero, the other
+/// formats round them to even.
 constexpr RoundedNumber kNumbers[] = {
     {1, 1, 1, 1},
     {1 + 0x1p-11, 1 + 0x1p-10, 1, 1},
@@ -101,21 +109,25 @@ TEST(TensorCores, RoundOperandsAsTheInstructionsDo) {
   const auto tensor = [](const Shape& shape, const std::vector<double>& values) {
     return Tensor::FromDoubles({DType::kF32, shape}, values);
   };
-  for (const auto& [numerics, rounded] :
-       {std::pair(Numerics::kTf32, &RoundedNumber::tf32), std::pair(Numerics::kF16, &RoundedNumber::f16),
-        std::pair(Numerics::kBf16, &RoundedNumber::bf16)}) {
+  for (const auto& [numerics, rounded] : {std::pair(Numerics::kTf32, &RoundedNumber::tf32),
+                                          std::pair(Numerics::kF16, &RoundedNumber::f16),
+                                          std::pair(Numerics::kBf16, &RoundedNumber::bf16)}) {
     const std::string name = Cat("tile-", NumericsName(numerics), ":32x32x16:2x4");
-    const auto left = Results(columns, name, numerics, {tensor({kCount, 1}, numbers), tensor({1, 8}, ones)});
-    const auto right = Results(rows, name, numerics, {tensor({8, 1}, ones), tensor({1, kCount}, numbers)});
+    const auto left =
+        Results(columns, name, numerics, {tensor({kCount, 1}, numbers), tensor({1, 8}, ones)});
+    const auto right =
+        Results(rows, name, numerics, {tensor({8, 1}, ones), tensor({1, kCount}, numbers)});
     for (size_t k = 0; k < kCount; ++k) {
       for (size_t j = 0; j < 8; ++j) {
         EXPECT_EQ(left[k * 8 + j], kNumbers[k].*rounded) << numbers[k] << " on the left, " << name;
-        EXPECT_EQ(right[j * kCount + k], kNumbers[k].*rounded) << numbers[k] << " on the right, " << name;
+        EXPECT_EQ(right[j * kCount + k], kNumbers[k].*rounded)
+            << numbers[k] << " on the right, " << name;
       }
     }
   }
-  // Tensor cores cut what nobody has rounded.
-  const auto cut = Results(columns, "tile-tf32:32x32x16:2x4", Numerics::kTf32, {tensor({kCount, 1}, numbers), tensor({1, 8}, ones)},
+  // Tensor cores cut the numbers that the text does not round.
+  const auto cut = Results(columns, "tile-tf32:32x32x16:2x4", Numerics::kTf32,
+                           {tensor({kCount, 1}, numbers), tensor({1, 8}, ones)},
                            "RoundToTf32(next_left", "(next_left");
   EXPECT_EQ(cut[8], 1);
 }
@@ -134,16 +146,18 @@ TEST(TensorCores, AreOfTheirClassesAlone) {
         EXPECT_EQ(refusal, "");
       } else {
         EXPECT_THAT(names, Not(Contains(HasSubstr(kind)))) << NumericsName(numerics);
-        EXPECT_THAT(refusal, testing::AllOf(HasSubstr("MatMul 3"), HasSubstr(kind), HasSubstr("does not allow")));
+        EXPECT_THAT(refusal, testing::AllOf(HasSubstr("MatMul 3"), HasSubstr(kind),
+                                            HasSubstr("does not allow")));
       }
     }
   }
   for (const Numerics numerics : {Numerics::kStrict, Numerics::kDefault, Numerics::kHigh}) {
-    EXPECT_THAT(LibraryAlgorithms(graph, 3, numerics, libraries), Not(Contains(HasSubstr("tile-")))) << NumericsName(numerics);
+    EXPECT_THAT(LibraryAlgorithms(graph, 3, numerics, libraries), Not(Contains(HasSubstr("tile-"))))
+        << NumericsName(numerics);
   }
 }
 
-/// Without cuDNN and cuBLASLt, too, the classes stay what was asked for.
+/// Without cuDNN and cuBLASLt, too, the classes stay what was requested.
 TEST(TensorCores, MakeTheirClassesSupported) {
   const CallLibrary* const hopper[] = {&kHopper};
   const CallLibrary* const turing[] = {&kTuring};
@@ -153,7 +167,8 @@ TEST(TensorCores, MakeTheirClassesSupported) {
     EXPECT_EQ(old.ok(), cores.numerics == Numerics::kF16);
     EXPECT_THAT(std::string(old.message()), HasSubstr(old.ok() ? "" : "sm_75 do not multiply in"));
   }
-  EXPECT_THAT(std::string(LibrariesSupport(Numerics::kHigh, 90, hopper).message()), HasSubstr("class 'high'"));
+  EXPECT_THAT(std::string(LibrariesSupport(Numerics::kHigh, 90, hopper).message()),
+              HasSubstr("class 'high'"));
 }
 
 TEST(TensorCores, OlderArchitecturesAreRefusedByName) {
@@ -163,8 +178,10 @@ TEST(TensorCores, OlderArchitecturesAreRefusedByName) {
   for (const Numerics numerics : {Numerics::kTf32, Numerics::kBf16}) {
     const std::string name = Cat("tile-", NumericsName(numerics), ":32x32x16:2x4");
     EXPECT_THAT(Refusal(kTuring, graph, name, numerics),
-                testing::AllOf(HasSubstr("MatMul 3"), HasSubstr(name), HasSubstr("sm_75"), HasSubstr("sm_80")));
-    EXPECT_THAT(LibraryAlgorithms(graph, 3, numerics, libraries), Not(Contains(HasSubstr("tile-"))));
+                testing::AllOf(HasSubstr("MatMul 3"), HasSubstr(name), HasSubstr("sm_75"),
+                               HasSubstr("sm_80")));
+    EXPECT_THAT(LibraryAlgorithms(graph, 3, numerics, libraries),
+                Not(Contains(HasSubstr("tile-"))));
   }
 }
 
@@ -172,7 +189,8 @@ TEST(TensorCores, AreOfNoDouble) {
   EXPECT_THAT(Refusal(kHopper, GatedMlp("f64"), "tile-tf32:32x32x16:2x4", Numerics::kTf32),
               HasSubstr("multiply f32, f16 and bf16"));
   const CallLibrary* const libraries[] = {&kHopper};
-  EXPECT_THAT(LibraryAlgorithms(GatedMlp("f64"), 3, Numerics::kBf16, libraries), Not(Contains(HasSubstr("tile-"))));
+  EXPECT_THAT(LibraryAlgorithms(GatedMlp("f64"), 3, Numerics::kBf16, libraries),
+              Not(Contains(HasSubstr("tile-"))));
 }
 
 /// In 16 bits operands take half of the memory, or less where they need no padding.
@@ -186,67 +204,82 @@ TEST(TensorCores, PairsOfProductsShareAWord) {
     return group.ok() ? group->kernel.launch.shared : 0;
   };
   EXPECT_EQ(shared(Numerics::kTf32), 2u * 4 * 32 * (40 + 40));
-  for (const Numerics numerics : {Numerics::kF16, Numerics::kBf16}) EXPECT_EQ(shared(numerics), 2u * 2 * 32 * (32 + 40));
+  for (const Numerics numerics : {Numerics::kF16, Numerics::kBf16})
+    EXPECT_EQ(shared(numerics), 2u * 2 * 32 * (32 + 40));
 }
 
-/// What is copied as it lies is rounded as it is read.
+/// Operands that are copied unrounded are rounded as they are read.
 TEST(TensorCores, RoundWhatIsCopiedToo) {
   constexpr int64_t kCount = std::size(kNumbers), kDepth = 4;
-  const Graph graph = Parsed(Cat("%0 = Input() {name = \"x\", shape = [", kCount, ", ", kDepth, R"(]}
+  const Graph graph =
+      Parsed(Cat("%0 = Input() {name = \"x\", shape = [", kCount, ", ", kDepth, R"(]}
     %1 = Input() {name = "w", shape = [4, 8]}
     %2 = MatMul(%0, %1)
     return "y" = %2)"));
-  std::vector<double> numbers(static_cast<size_t>(kCount * kDepth)), ones(static_cast<size_t>(kDepth * 8));
+  std::vector<double> numbers(static_cast<size_t>(kCount * kDepth)),
+      ones(static_cast<size_t>(kDepth * 8));
   for (size_t k = 0; k < kCount; ++k) numbers[k * kDepth] = kNumbers[k].number;
   std::fill_n(ones.begin(), 8, 1);
   const std::vector<Tensor> inputs = {Tensor::FromDoubles({DType::kF32, {kCount, kDepth}}, numbers),
                                       Tensor::FromDoubles({DType::kF32, {kDepth, 8}}, ones)};
   const std::string name = "tile-tf32:32x32x16:2x4:async";
   const auto rounded = Results(graph, name, Numerics::kTf32, inputs);
-  for (size_t k = 0; k < kCount; ++k) EXPECT_EQ(rounded[k * 8 + 7], kNumbers[k].tf32) << numbers[k * kDepth];
+  for (size_t k = 0; k < kCount; ++k)
+    EXPECT_EQ(rounded[k * 8 + 7], kNumbers[k].tf32) << numbers[k * kDepth];
   EXPECT_EQ(Results(graph, name, Numerics::kTf32, inputs, "RoundToTf32(left", "(left")[8], 1);
 }
 
-std::string WithFault(const std::string& algorithm, Numerics numerics, const std::string& from, const std::string& to,
-                      const Graph& graph = GatedMlp()) {
-  return FailureWithFault({"planted", graph, {}, Lowered(graph, 3, algorithm, numerics), numerics}, from, to);
+std::string WithFault(const std::string& algorithm, Numerics numerics, const std::string& from,
+                      const std::string& to, const Graph& graph = GatedMlp()) {
+  return FailureWithFault({"planted", graph, {}, Lowered(graph, 3, algorithm, numerics), numerics},
+                          from, to);
 }
 
 TEST(TensorCores, PlantedFaultsAreFound) {
   for (const TensorCores& cores : AllTensorCores()) {
-    const std::string name = Cat("tile-", NumericsName(cores.numerics), ":32x32x16:2x4:pair"), multiply = Cat(cores.multiply, "(");
-    const auto with = [&](const std::string& from, const std::string& to) { return WithFault(name, cores.numerics, from, to); };
+    const std::string name = Cat("tile-", NumericsName(cores.numerics), ":32x32x16:2x4:pair"),
+                      multiply = Cat(cores.multiply, "(");
+    const auto with = [&](const std::string& from, const std::string& to) {
+      return WithFault(name, cores.numerics, from, to);
+    };
     EXPECT_EQ(with("", ""), "");
     EXPECT_THAT(with(multiply, "if (lane != 5) " + multiply), HasSubstr("divergent warp"));
     EXPECT_THAT(with("e % 2 * 8", "e % 2 * 4"), HasSubstr("element"));
     if (cores.numerics == Numerics::kF16) {  // bf16 has the same text
       const std::string write = Cat("*reinterpret_cast<Pack<", cores.word, ", 2>*>(");
-      EXPECT_THAT(with(write, "words.v[1] = words.v[1] << 16 | words.v[1] >> 16; " + write), HasSubstr("element"));
+      EXPECT_THAT(with(write, "words.v[1] = words.v[1] << 16 | words.v[1] >> 16; " + write),
+                  HasSubstr("element"));
       EXPECT_THAT(with("words.v[j] =", "words.v[j ^ 1] ="), HasSubstr("element"));
       EXPECT_THAT(with("(across % 8)", "(across % 4)"), HasSubstr("element"));
       EXPECT_THAT(with("(buffer ^ 1)", "buffer"), HasSubstr("race"));
     }
     if (cores.numerics != Numerics::kTf32) continue;  // the rest is the same text
-    EXPECT_THAT(with("    __syncthreads();\n    buffer ^= 1;", "    buffer ^= 1;"), HasSubstr("race"));
+    EXPECT_THAT(with("    __syncthreads();\n    buffer ^= 1;", "    buffer ^= 1;"),
+                HasSubstr("race"));
     EXPECT_THAT(with("+ lane / 4;", "+ lane / 8;"), HasSubstr("written twice"));
     EXPECT_THAT(with("lane % 4 * 2", "lane % 4"), HasSubstr("misaligned"));
     EXPECT_THAT(with("+ lane / 4 +", "+ (lane / 4 ^ 1) +"), HasSubstr("element"));
-    EXPECT_THAT(with("sum0[2 * i + 1][2 * j], sum0[2 * i + 1][2 * j + 1]", "sum0[2 * i + 1][2 * j + 1], sum0[2 * i + 1][2 * j]"),
+    EXPECT_THAT(with("sum0[2 * i + 1][2 * j], sum0[2 * i + 1][2 * j + 1]",
+                     "sum0[2 * i + 1][2 * j + 1], sum0[2 * i + 1][2 * j]"),
                 HasSubstr("element"));
   }
 }
 
-/// Copies that nobody awaits, or too late, or to the buffer that is multiplied, or where they do not belong.
+/// The faults are copies that are not awaited, or too late, or that go to the buffer that is
+/// multiplied or to a wrong place.
 TEST(TensorCores, PlantedFaultsOfCopiesAreFound) {
   const std::string end = "AwaitCopies();\n    }\n    __syncthreads();";
   for (const Numerics numerics : {Numerics::kTf32, Numerics::kF16}) {
     const TensorCores& cores = *FindTensorCores(numerics);
     const Graph graph = GatedMlp(std::string(DTypeName(cores.stored)));
     const std::string name = Cat("tile-", NumericsName(numerics), ":32x32x16:2x4:pair:async");
-    const auto with = [&](const std::string& from, const std::string& to) { return WithFault(name, numerics, from, to, graph); };
+    const auto with = [&](const std::string& from, const std::string& to) {
+      return WithFault(name, numerics, from, to, graph);
+    };
     EXPECT_EQ(with("", ""), "");
     EXPECT_THAT(with("AwaitCopies();", ""), HasSubstr("copy under way"));
-    EXPECT_THAT(with(end, "}\n    __syncthreads();\n    AwaitCopies();"), HasSubstr("copy under way"));
+    EXPECT_THAT(with(end, "}\n    __syncthreads();\n    AwaitCopies();"),
+                HasSubstr("copy under way"));
     EXPECT_THAT(with("(&left[((buffer ^ 1)", "(&left[(buffer"), HasSubstr("copy under way"));
     if (numerics == Numerics::kF16) continue;  // the rest is the same text
     EXPECT_THAT(with("(across % 8)", "(across % 4)"), HasSubstr("element"));
@@ -255,21 +288,24 @@ TEST(TensorCores, PlantedFaultsOfCopiesAreFound) {
   }
 }
 
-std::vector<ToldKernel> TextsOf(const Graph& graph, int32_t node, const TensorCores& cores, const std::string& fusion) {
+std::vector<DescribedKernel> TextsOf(const Graph& graph, int32_t node, const TensorCores& cores,
+                                     const std::string& fusion) {
   const std::vector<bool> constant = ConstantExpressions(graph), claimed(constant.size(), false);
-  std::vector<ToldKernel> kernels;
+  std::vector<DescribedKernel> kernels;
   for (const Tile& tile : OfferedTiles(cores.numerics)) {
     const std::string name = CandidateName({tile, TiledFusion::kNone, 1, cores.numerics}) + fusion;
     const auto group = kHopper.Group({graph, constant, claimed}, node, name, cores.numerics);
     if (group.ok()) {
       const bool copies = fusion.find(":async") != std::string::npos;
-      const int architecture = copies ? std::max(cores.architecture, kAsyncArchitecture) : cores.architecture;
+      const int architecture =
+          copies ? std::max(cores.architecture, kAsyncArchitecture) : cores.architecture;
       kernels.push_back({name, group->kernel.name, group->kernel.text, architecture});
       continue;
     }
     // Two products of the largest tiles need more than there is.
     EXPECT_EQ(fusion.substr(0, 5), ":pair");
-    EXPECT_THAT(std::string(group.status().message()), testing::AnyOf(HasSubstr("registers a thread"), HasSubstr("shared memory")));
+    EXPECT_THAT(std::string(group.status().message()),
+                testing::AnyOf(HasSubstr("registers a thread"), HasSubstr("shared memory")));
   }
   return kernels;
 }
@@ -277,13 +313,16 @@ std::vector<ToldKernel> TextsOf(const Graph& graph, int32_t node, const TensorCo
 TEST(TensorCores, KernelsCompileWithoutSpills) {
   const Compiler* const compiler = FoundCompiler();
   if (compiler == nullptr) return;
-  std::vector<ToldKernel> kernels;
+  std::vector<DescribedKernel> kernels;
   for (const TensorCores& cores : AllTensorCores()) {
     const Graph stored = GatedMlp(std::string(DTypeName(cores.stored)), 512);
     for (const auto& [graph, node, fusion] :
-         {std::tuple(GroupedConvolution(), 4, ""), std::tuple(GatedMlp("f32", 512), 3, ":pair:split5"),
-          std::tuple(NormalizedProduct("bf16", 256), 6, ":rows"), std::tuple(stored, 3, ":async")}) {
-      for (ToldKernel& kernel : TextsOf(graph, node, cores, fusion)) kernels.push_back(std::move(kernel));
+         {std::tuple(GroupedConvolution(), 4, ""),
+          std::tuple(GatedMlp("f32", 512), 3, ":pair:split5"),
+          std::tuple(NormalizedProduct("bf16", 256), 6, ":rows"),
+          std::tuple(stored, 3, ":async")}) {
+      for (DescribedKernel& kernel : TextsOf(graph, node, cores, fusion))
+        kernels.push_back(std::move(kernel));
     }
   }
   ExpectCompiled(*compiler, kernels, "tensor_cores");

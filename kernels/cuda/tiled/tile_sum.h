@@ -1,4 +1,5 @@
-// The loop that sums a tile of one product, as text: operands travel through shared memory, or lie there already.
+// The loop that sums a tile of one product, as text: operands travel through shared memory, or lie
+// there already.
 #ifndef MENDEL_KERNELS_CUDA_TILED_TILE_SUM_H_
 #define MENDEL_KERNELS_CUDA_TILED_TILE_SUM_H_
 
@@ -15,7 +16,8 @@ namespace mendel::cuda {
 
 /// One side of a product.
 struct SummedSide {
-  /// How its tiles travel; none: the element of product k and row or column i is element k * pitch + i of `kept`.
+  /// Moves the side's tiles. None: the element of product k and row or column i is element k *
+  /// pitch + i of `kept`.
   std::optional<OperandText> text = std::nullopt;
   Shape shape = {};
   PlaceOfElement place = {};
@@ -24,11 +26,13 @@ struct SummedSide {
   int64_t pitch = 0;
 };
 
-/// Statements that leave the sums of this thread in `sum`[thread_rows][thread_columns], zero before. The text has the names
-/// `thread_row` and `thread_column`, the thread's first ones in the tile; threads pass a barrier at the end. Where a side is kept,
-/// it must be so to whole steps of the tile's depth.
-void WriteTileSum(KernelCode& code, const Tile& tile, std::string_view real, const std::string& zero, int64_t depth,
-                  const SummedSide& left, const SummedSide& right);
+/// Writes the statements that leave this thread's sums, from zero on, in
+/// `sum`[thread_rows][thread_columns]. The text has the names `thread_row` and `thread_column`, the
+/// thread's first ones in the tile; threads pass a barrier at the end. A kept side must extend to
+/// whole steps of the tile's depth.
+void WriteTileSum(KernelCode& code, const Tile& tile, std::string_view real,
+                  const std::string& zero, int64_t depth, const SummedSide& left,
+                  const SummedSide& right);
 
 }  // namespace mendel::cuda
 

@@ -21,8 +21,11 @@ inline Graph Parsed(const std::string& body) {
 
 /// SiLU(x W1) * (x W3) of 40 rows.
 inline Graph GatedMlp(const std::string& dtype = "f32", int64_t depth = 24) {
-  const auto shape = [&](int64_t a, int64_t b) { return Cat("dtype = \"", dtype, "\", shape = [", a, ", ", b, "]"); };
-  return Parsed(Cat("%0 = Input() {name = \"x\", ", shape(40, depth), "}\n%1 = Input() {name = \"gate\", ", shape(depth, 36),
+  const auto shape = [&](int64_t a, int64_t b) {
+    return Cat("dtype = \"", dtype, "\", shape = [", a, ", ", b, "]");
+  };
+  return Parsed(Cat("%0 = Input() {name = \"x\", ", shape(40, depth),
+                    "}\n%1 = Input() {name = \"gate\", ", shape(depth, 36),
                     "}\n%2 = Input() {name = \"up\", ", shape(depth, 36), R"(}
     %3 = MatMul(%0, %1)
     %4 = Sigmoid(%3)
@@ -34,10 +37,14 @@ inline Graph GatedMlp(const std::string& dtype = "f32", int64_t depth = 24) {
 
 /// LayerNorm(x) W + b, then GELU.
 inline Graph NormalizedProduct(const std::string& dtype = "f32", int64_t depth = 40) {
-  const auto type = [&](const std::string& shape) { return Cat("dtype = \"", dtype, "\", shape = [", shape, "]"); };
-  return Parsed(Cat("%0 = Input() {name = \"x\", ", type(Cat("2, 10, ", depth)), "}\n%1 = Input() {name = \"scale\", ",
-                    type(Cat(depth)), "}\n%2 = Input() {name = \"shift\", ", type(Cat(depth)), "}\n%3 = Input() {name = \"w\", ",
-                    type(Cat(depth, ", 30")), "}\n%4 = Input() {name = \"b\", ", type("30"), R"(}
+  const auto type = [&](const std::string& shape) {
+    return Cat("dtype = \"", dtype, "\", shape = [", shape, "]");
+  };
+  return Parsed(Cat("%0 = Input() {name = \"x\", ", type(Cat("2, 10, ", depth)),
+                    "}\n%1 = Input() {name = \"scale\", ", type(Cat(depth)),
+                    "}\n%2 = Input() {name = \"shift\", ", type(Cat(depth)),
+                    "}\n%3 = Input() {name = \"w\", ", type(Cat(depth, ", 30")),
+                    "}\n%4 = Input() {name = \"b\", ", type("30"), R"(}
     %5 = LayerNormalization(%0, %1, %2) {axis = 2}
     %6 = MatMul(%5, %3)
     %7 = Add(%6, %4)

@@ -13,8 +13,8 @@
 #include "base/random.h"
 #include "graph/random_graph.h"
 #include "gtest/gtest.h"
-#include "kernels/cuda/device_case.h"
-#include "kernels/cuda/fake/fake_driver.h"
+#include "kernels/cuda/testing/device_case.h"
+#include "kernels/cuda/testing/fake/fake_driver.h"
 #include "kernels/cuda/tiled/library.h"
 
 namespace mendel::cuda {
@@ -23,33 +23,40 @@ inline const TiledLibrary kTiled(100, 90);
 inline const CallLibrary* const kTiledAlone[] = {&kTiled};
 
 inline DeviceProgram LoweredByTiles(const Graph& graph, std::map<int32_t, std::string> algorithms) {
-  auto program = LowerToDevice(graph, {.reuse_memory = false, .algorithms = std::move(algorithms), .libraries = kTiledAlone});
+  auto program = LowerToDevice(
+      graph,
+      {.reuse_memory = false, .algorithms = std::move(algorithms), .libraries = kTiledAlone});
   EXPECT_TRUE(program.ok()) << program.status();
   return program.ok() ? *std::move(program) : DeviceProgram();
 }
 
 inline std::string TilesRefusal(const Graph& graph, int32_t node, const std::string& algorithm) {
-  const auto program = LowerToDevice(graph, {.algorithms = {{node, algorithm}}, .libraries = kTiledAlone});
+  const auto program =
+      LowerToDevice(graph, {.algorithms = {{node, algorithm}}, .libraries = kTiledAlone});
   EXPECT_TRUE(absl::IsInvalidArgument(program.status())) << program.status();
   return std::string(program.status().message());
 }
 
-/// An image of the text with `from` replaced by `to` in its kernel, where there is something to replace. Texts may be compiled by
-/// several threads.
-inline ImageOf WithReplaced(const std::string& from, const std::string& to, std::atomic<int>& changes) {
+/// An image of the text with `from` replaced by `to` in its kernel, where there is something to
+/// replace. Texts may be compiled by several threads.
+inline ImageOf WithReplaced(const std::string& from, const std::string& to,
+                            std::atomic<int>& changes) {
   return [&changes, from, to](const std::string& text) -> absl::StatusOr<std::vector<char>> {
     std::string changed = text;
-    const size_t at = from.empty() ? std::string::npos : changed.find(from, changed.find("__launch_bounds__("));
+    const size_t at =
+        from.empty() ? std::string::npos : changed.find(from, changed.find("__launch_bounds__("));
     if (at != std::string::npos) changed.replace(at, from.size(), to), ++changes;
     return TextImage(changed);
   };
 }
 
-/// What running the case's program on random inputs finds wrong, with `from` replaced by `to` in those of its texts that have it,
-/// which some must; as it is where `from` is empty.
-inline std::string FailureWithFault(DeviceCase one, const std::string& from, const std::string& to) {
+/// Runs the case's program on random inputs and returns its failure. `from` is replaced by `to` in
+/// the texts that contain it, at least one; an empty `from` changes nothing.
+inline std::string FailureWithFault(DeviceCase one, const std::string& from,
+                                    const std::string& to) {
   Rng rng(1);
-  for (const HostValue& input : RandomInputs(rng, one.graph)) one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
+  for (const HostValue& input : RandomInputs(rng, one.graph))
+    one.inputs.push_back(HostValue::FromTensor(input.ToTensor()));
   FakeDriver driver;
   std::atomic<int> changes = 0;
   std::string failure = FailureOn(driver.table(), WithReplaced(from, to, changes), one);
@@ -57,8 +64,8 @@ inline std::string FailureWithFault(DeviceCase one, const std::string& from, con
   return failure;
 }
 
-inline std::string WithFault(const Graph& graph, const std::map<int32_t, std::string>& algorithms, const std::string& from = "",
-                             const std::string& to = "") {
+inline std::string WithFault(const Graph& graph, const std::map<int32_t, std::string>& algorithms,
+                             const std::string& from = "", const std::string& to = "") {
   return FailureWithFault({"planted", graph, {}, LoweredByTiles(graph, algorithms)}, from, to);
 }
 

@@ -1,4 +1,4 @@
-// What the files of the command line include besides.
+// Headers that the files of the command line include in addition.
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 

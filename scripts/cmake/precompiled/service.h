@@ -1,4 +1,4 @@
-// What the files that speak gRPC include besides.
+// Headers that the files with gRPC include in addition.
 #include <grpcpp/grpcpp.h>
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// What the tests of the service include besides.
+// Headers that the tests of the service include in addition.
 #include <grpcpp/grpcpp.h>
 
 #include "scripts/cmake/precompiled/tests.h"

@@ -1,4 +1,4 @@
-// What the unit tests include besides.
+// Headers that the unit tests include in addition.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

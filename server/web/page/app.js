@@ -1,4 +1,4 @@
-// The page's only script: asks the server for JSON and shows it. Data becomes text nodes and numbers, never markup; the server
+// The page's only script: queries the server for JSON and shows it. Data becomes text nodes and numbers, never markup; the server
 // forbids the rest (Content-Security-Policy, trusted types).
 "use strict";
 
@@ -67,11 +67,11 @@ async function ask(path) {
   const headers = token ? {Authorization: `Bearer ${token}`} : {};
   const response = await fetch(path, {headers, credentials: "omit", referrerPolicy: "no-referrer"});
   if (response.ok) return response;
-  const told = await response.json().catch(() => ({}));
-  throw new Refused(response.status, (told.error && told.error.message) || `the server answered ${response.status}`);
+  const reported = await response.json().catch(() => ({}));
+  throw new Refused(response.status, (reported.error && reported.error.message) || `the server answered ${response.status}`);
 }
 
-const askJson = async (path) => (await ask(path)).json();
+const fetchJson = async (path) => (await ask(path)).json();
 
 function trouble(message) {
   byId("trouble").hidden = !message;
@@ -82,7 +82,7 @@ function show(id) {
   for (const view of ["sign-in", "list", "job"]) byId(view).hidden = view !== id;
 }
 
-// Runs `step` now and again after the milliseconds it returns (0: not again). What goes wrong is told and tried again.
+// Runs `step` now and again after the milliseconds it returns (0: not again). What goes wrong is reported and tried again.
 function repeat(step) {
   const mine = ++epoch;
   clearTimeout(timer);
@@ -118,7 +118,7 @@ function signIn(message) {
 }
 
 async function whoAmI() {
-  const session = await askJson("/api/session");
+  const session = await fetchJson("/api/session");
   setText(byId("who"), `${session.caller} (${session.role}), version ${session.version}`);
   byId("sign-out").hidden = sessionStorage.getItem("token") === null;
 }
@@ -157,7 +157,7 @@ function newRow(job) {
 
 async function listStep(current) {
   const state = byId("state").value;
-  const page = await askJson(`/api/jobs?page_size=50&state=${state}&page_token=${encodeURIComponent(pages[pages.length - 1])}`);
+  const page = await fetchJson(`/api/jobs?page_size=50&state=${state}&page_token=${encodeURIComponent(pages[pages.length - 1])}`);
   if (!current()) return 0;
   const jobs = page.jobs || [];
   const body = byId("rows");
@@ -246,8 +246,8 @@ function fileLink(job, what, text) {
 }
 
 async function showResult(job, current) {
-  const result = await askJson(`/api/${job.name}/result`);
-  const report = result.report ? await askJson(`/api/${job.name}/report`) : null;
+  const result = await fetchJson(`/api/${job.name}/result`);
+  const report = result.report ? await fetchJson(`/api/${job.name}/report`) : null;
   if (!current()) return;
   const body = byId("result-body");
   body.replaceChildren();
@@ -256,7 +256,7 @@ async function showResult(job, current) {
   byId("result").hidden = body.childElementCount === 0;
   const files = [fileLink(job, "log", "Log (text)")];
   if (result.plan) files.unshift(fileLink(job, "plan", `Plan (${number(result.plan.size_bytes).toLocaleString()} bytes)`));
-  if (result.report) files.push(fileLink(job, "report", "The judge's report (JSON)"));
+  if (result.report) files.push(fileLink(job, "report", "The verifier's report (JSON)"));
   if (job.bundle) files.push(fileLink(job, "bundle", "Reproduction bundle (tar)"));
   byId("files").replaceChildren(...files);
 }
@@ -272,7 +272,7 @@ function showJob(name) {
   byId("files").replaceChildren(fileLink({name}, "log", "Log (text)"));
   show("job");
   repeat(async (current) => {
-    const answer = await askJson(`/api/${name}?after=${after}`);
+    const answer = await fetchJson(`/api/${name}?after=${after}`);
     if (!current()) return 0;
     const job = answer.job;
     for (const event of answer.events) {

@@ -1,4 +1,4 @@
-// Results: what a plan brings, what the judge said, and where outputs are wrong, drawn. One script with app.js, after it.
+// Results: what a plan brings, what the verifier said, and where outputs are wrong, drawn. One script with app.js, after it.
 
 function planParts(plan, details) {
   const target = [plan.device, plan.isa].filter(Boolean).join(" ");
@@ -36,7 +36,7 @@ function timesPicture(plan) {
 function mutantParts(mutants) {
   if (mutants.length === 0) return [];
   const milliseconds = (nanoseconds) => (nanoseconds ? decimals(nanoseconds / 1e6, 3) : "");
-  const columns = [{name: "rule"}, {name: "claim"}, {name: "where", long: true}, {name: "mended"},
+  const columns = [{name: "rule"}, {name: "claim"}, {name: "where", long: true}, {name: "corrected"},
     {name: "before, ms", number: true}, {name: "after, ms", number: true}];
   const rows = mutants.map((mutant) => [mutant.rule, mutant.claim, mutant.where.join(", "), mutant.mending || "",
     milliseconds(mutant.original_ns), milliseconds(mutant.mutant_ns)]);
@@ -44,10 +44,10 @@ function mutantParts(mutants) {
     name: `${mutant.rule}: ${output.output}`, elements: number(output.elements), wrong: number(output.wrong_elements),
     boxes: output.boxes, shape: shapeOf(output)})));
   return [make("h3", {}, "Mutants"), table("What the plan changes in the model", columns, rows),
-    ...regionParts("Wrong regions of the mutants, all mended", regions)];
+    ...regionParts("Wrong regions of the mutants, all corrected", regions)];
 }
 
-// Plans of older programs tell the boxes of a mutant's output, not its shape.
+// Plans of older programs report the boxes of a mutant's output, not its shape.
 function shapeOf(output) {
   if (output.boxes.every((box) => box.end.length === output.shape.length)) return output.shape;
   const spanned = [];

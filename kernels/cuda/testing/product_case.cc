@@ -1,0 +1,160 @@
+#include "kernels/cuda/testing/product_case.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "graph/emitter.h"
+#include "graph/text.h"
+
+namespace mendel::cuda {
+namespace {
+
+class ProductMaker {
+ public:
+  ProductMaker(uint64_t seed, Numerics numerics)
+      : rng_(seed), rounds_(OperandRounding(numerics) > 0) {
+    case_.numerics = numerics;
+    constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+    dtype_ = kTypes[rng_.Below(3)];
+  }
+
+  DeviceCase Make() {
+    Shape batch;
+    for (int64_t rank = rng_.Between(0, 2); rank > 0; --rank) batch.push_back(rng_.Between(1, 3));
+    const int64_t m = Extent(), n = Extent(), k = Extent();
+    // One side has the whole batch.
+    const bool whole_left = rng_.Flip();
+    const ValueId left = Operand(whole_left ? batch : Part(batch), m, k, false);
+    const ValueId right = Operand(whole_left ? Part(batch) : batch, k, n, rng_.Flip());
+    result_ = e_.MatMul(left, right);
+    Epilogue();
+    e_.Output("y", result_);
+    // A node that an operand is read through may have a second reader.
+    if (!seen_.empty() && rng_.Flip())
+      e_.Output("z", e_.Op("Sin", {seen_[rng_.Below(seen_.size())]}));
+    auto graph = e_.Finish();
+    MENDEL_CHECK(graph.ok());
+    case_.graph = *std::move(graph);
+    return std::move(case_);
+  }
+
+ private:
+  int64_t Extent() { return rng_.Below(5) == 0 ? 1 : rng_.Between(2, 19); }
+
+  /// A shape that broadcasts to `batch`.
+  Shape Part(const Shape& batch) {
+    Shape part = batch;
+    for (int64_t& extent : part) extent = rng_.Below(3) == 0 ? 1 : extent;
+    while (!part.empty() && part[0] == 1 && rng_.Flip()) part.erase(part.begin());
+    return rng_.Below(3) == 0 ? Shape() : part;
+  }
+
+  ValueId Source(const Shape& shape, bool stored) {
+    std::vector<double> values;
+    const int64_t steps = rounds_ && dtype_ == DType::kF32 ? int64_t{1} << 20 : 1;
+    for (int64_t left = NumElements(shape); left > 0; --left) {
+      values.push_back(static_cast<double>(rng_.Between(-16 * steps, 16 * steps)) /
+                       static_cast<double>(8 * steps));
+    }
+    const Tensor tensor = Tensor::FromDoubles({dtype_, shape}, values);
+    const std::string name = Cat("v", sources_++);
+    if (stored) return e_.Constant(tensor, name);
+    case_.inputs.push_back(HostValue::FromTensor(tensor));
+    return e_.Input(name, tensor.type());
+  }
+
+  /// A source, a part of one, or two of them side by side: a kernel that reads it can compute it
+  /// where it is read.
+  ValueId Viewed(const Shape& shape, bool stored) {
+    const uint64_t kind = rng_.Below(4);
+    if (kind > 1) return Source(shape, stored);
+    const size_t axis = rng_.Below(shape.size());
+    if (kind == 1 && shape[axis] > 1) {
+      Shape first = shape, second = shape;
+      first[axis] = rng_.Between(1, shape[axis] - 1);
+      second[axis] -= first[axis];
+      const ValueId left = Source(first, stored);
+      return e_.Op("Concat", {left, Source(second, stored)},
+                   {{"axis", static_cast<int64_t>(axis)}});
+    }
+    Shape larger = shape;
+    larger[axis] += rng_.Between(1, 3);
+    Ints starts(shape.size(), 0), ends = shape;
+    starts[axis] = rng_.Between(0, larger[axis] - shape[axis]);
+    ends[axis] += starts[axis];
+    const Ints steps(shape.size(), 1);
+    return e_.Op("Slice", {Source(larger, stored)},
+                 {{"starts", starts}, {"ends", ends}, {"steps", steps}});
+  }
+
+  /// Records a node that only moves elements, which others may read, too.
+  ValueId Mover(ValueId value) {
+    seen_.push_back(value);
+    return value;
+  }
+
+  /// An operand of shape [batch..., rows, columns], behind a node that moves elements or none.
+  ValueId Operand(const Shape& batch, int64_t rows, int64_t columns, bool stored) {
+    Shape shape = batch;
+    shape.insert(shape.end(), {rows, columns});
+    const size_t rank = shape.size();
+    Ints perm;
+    for (size_t d = 0; d < rank; ++d) perm.push_back(static_cast<int64_t>(d));
+    switch (rng_.Below(5)) {
+      case 0:  // columns first
+        std::swap(perm[rank - 1], perm[rank - 2]);
+        break;
+      case 1:  // heads beside positions
+        if (rank > 2) std::swap(perm[rank - 2], perm[rank - 3]);
+        break;
+      case 2: {
+        const ValueId flat = Viewed({NumElements(shape)}, stored);
+        return Mover(e_.Reshape(flat, shape));
+      }
+      case 3: {
+        Shape small = shape;
+        for (int64_t& extent : small) extent = rng_.Below(3) == 0 ? 1 : extent;
+        return Mover(e_.Op("Expand", {Viewed(small, stored)}, {{"shape", shape}}));
+      }
+      default:
+        return Viewed(shape, stored);
+    }
+    Shape before(rank);
+    for (size_t d = 0; d < rank; ++d) before[static_cast<size_t>(perm[d])] = shape[d];
+    return Mover(e_.Transpose(Viewed(before, stored), perm));
+  }
+
+  void Epilogue() {
+    const Shape shape = e_.shape(result_);
+    for (int64_t additions = rng_.Between(0, 2); additions > 0; --additions) {
+      const bool is_bias = rng_.Flip();
+      const ValueId other = Source(is_bias ? Shape{shape.back()} : shape, is_bias && rng_.Flip());
+      result_ = rng_.Flip() ? e_.Add(result_, other) : e_.Add(other, result_);
+    }
+    const uint64_t activation = rng_.Below(4);
+    if (activation == 1) result_ = e_.Op("Relu", {result_});
+    if (activation == 2) result_ = e_.Op("Gelu", {result_}, {{"approximate", std::string("tanh")}});
+  }
+
+  Rng rng_;
+  const bool rounds_;
+  DType dtype_;
+  Emitter e_;
+  DeviceCase case_ = {};
+  ValueId result_;
+  std::vector<ValueId> seen_;  // by Mover
+  int sources_ = 0;
+};
+
+}  // namespace
+
+DeviceCase RandomProduct(uint64_t seed, Numerics numerics) {
+  DeviceCase one = ProductMaker(seed, numerics).Make();
+  one.description = Cat("seed ", seed, ", ", NumericsName(numerics), "\n", PrintGraph(one.graph));
+  return one;
+}
+
+}  // namespace mendel::cuda

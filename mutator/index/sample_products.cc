@@ -1,0 +1,136 @@
+#include "mutator/index/sample_products.h"
+
+#include <string>
+
+#include "graph/emitter.h"
+#include "mutator/sample.h"
+
+namespace mendel {
+namespace {
+
+ValueId Conv(Emitter& e, Rng& rng, ValueId x, int64_t out, int64_t kernel, int64_t stride,
+             int64_t group, const std::string& name) {
+  std::vector<ValueId> inputs = {
+      x, SampleWeight(e, rng, {out, e.shape(x)[1] / group, kernel, kernel}, "w" + name)};
+  if (rng.Flip()) inputs.push_back(SampleWeight(e, rng, {out}, "b" + name));
+  Attributes attrs = WindowAttributes(2, stride, 1, kernel / 2);
+  attrs.Set("group", group);
+  return e.Op("Conv", inputs, attrs);
+}
+
+ValueId Norm(Emitter& e, Rng& rng, ValueId x) {
+  const Shape channels = {e.shape(x)[1]};
+  std::vector<ValueId> inputs = {x};
+  for (const char* name : {"scale", "shift", "mean"})
+    inputs.push_back(SampleWeight(e, rng, channels, name));
+  inputs.push_back(e.Constant(Tensor::Filled({DType::kF32, channels}, 4), "variance"));
+  return e.Op("BatchNormalization", inputs);
+}
+
+absl::StatusOr<Graph> MakeBranches(Rng& rng) {
+  Emitter e("sample");
+  const int64_t stride = rng.Between(1, 2), group = rng.Between(1, 2), width = 8;
+  const ValueId x = e.Op("Relu", {e.Input("x", {DType::kF32, {1, width, 7, 6}})});
+  ValueId y = Conv(e, rng, x, width, 3, stride, group, "a");
+  y = e.Add(y, Conv(e, rng, x, width, rng.Flip() ? 1 : 3, stride, rng.Flip() ? group : 1, "b"));
+  if (rng.Flip()) y = e.Op("Sub", {y, Conv(e, rng, x, width, 5, stride, group, "c")});
+  if (stride == 1 && rng.Flip()) y = e.Add(y, x);
+  if (stride == 1 && rng.Flip()) y = e.Add(y, Norm(e, rng, x));
+  e.Output("y", e.Op("Relu", {y}));
+  return e.Finish();
+}
+
+absl::StatusOr<Graph> MakeLowRank(Rng& rng) {
+  Emitter e("sample");
+  const Shape shape = rng.Flip() ? Shape{2, 16, 24} : Shape{32, 24};
+  const ValueId x = e.Input("x", {DType::kF32, shape});
+  const int64_t rank = rng.Between(12, 20);
+  ValueId y = e.MatMul(x, SampleWeight(e, rng, {24, 20}, "w"));
+  if (rng.Flip()) y = e.Add(y, SampleWeight(e, rng, {20}, "bias"));
+  ValueId low = e.MatMul(e.MatMul(x, SampleWeight(e, rng, {24, rank}, "a")),
+                         SampleWeight(e, rng, {rank, 20}, "b"));
+  if (rng.Flip()) low = e.Mul(low, e.Constant(Tensor::Scalar(DType::kF32, rng.Flip() ? 0.5 : 0.3)));
+  e.Output("y", rng.Flip() ? e.Add(low, y) : e.Add(y, low));
+  return e.Finish();
+}
+
+absl::StatusOr<Graph> MakeChain(Rng& rng) {
+  Emitter e("sample");
+  const int64_t a = rng.Between(1, 3), b = rng.Between(40, 50), c = rng.Between(40, 50);
+  const ValueId x = e.Input("x", {DType::kF32, {a, b}});
+  const ValueId v = e.Input("v", {DType::kF32, {b, c}}), w = e.Input("w", {DType::kF32, {c, b}});
+  e.Output("y", e.MatMul(x, e.MatMul(v, w)));
+  return e.Finish();
+}
+
+absl::StatusOr<Graph> MakePointwiseChain(Rng& rng) {
+  Emitter e("sample");
+  const ValueId x = e.Input("x", {DType::kF32, {1, 6, 9, 8}});
+  const int64_t wide = 40;
+  ValueId y = Conv(e, rng, x, wide, 1, 1, 1, "a");
+  y = Conv(e, rng, y, 6, rng.Flip() ? 1 : 3, rng.Between(1, 2), 1, "b");
+  e.Output("y", y);
+  return e.Finish();
+}
+
+absl::StatusOr<Graph> MakeDistances(Rng& rng) {
+  Emitter e("sample");
+  const int64_t rows = rng.Between(20, 30), entries = rng.Between(20, 30), width = 16;
+  const ValueId x = e.Input("x", {DType::kF32, {rows, 1, width}});
+  const ValueId c = rng.Flip() ? SampleWeight(e, rng, {1, entries, width}, "c")
+                               : e.Input("c", {DType::kF32, {entries, width}});
+  const ValueId d = rng.Flip() ? e.Op("Sub", {x, c}) : e.Op("Sub", {c, x});
+  const ValueId square = e.Mul(d, d);
+  e.Output("y", e.Op(rng.Flip() ? "ReduceSum" : "ReduceMean", {square},
+                     {{"axes", Ints{2}}, {"keepdims", rng.Between(0, 1)}}));
+  return e.Finish();
+}
+
+absl::StatusOr<Graph> MakeSharedWeights(Rng& rng) {
+  Emitter e("sample");
+  const TensorType type{DType::kF32, {16, 24}};
+  const ValueId x = e.Input("x", type), y = e.Input("y", type);
+  const ValueId w = SampleWeight(e, rng, {24, 20}, "w");
+  const ValueId left = e.MatMul(x, w), right = e.MatMul(y, w);
+  e.Output("z", rng.Flip() ? e.Add(left, right) : e.Op("Sub", {e.Add(left, right), left}));
+  return e.Finish();
+}
+
+absl::StatusOr<Graph> MakePooled(Rng& rng) {
+  Emitter e("sample");
+  const ValueId x = e.Input("x", {DType::kF32, {1, 8, 12, 12}});
+  const ValueId y = Conv(e, rng, x, 16, 1, 1, 1, "a");
+  Attributes attrs = WindowAttributes(2, 2, 1, 0);
+  attrs.Set("kernel_shape", Ints{2, 3});
+  e.Output("y", rng.Flip() ? e.Op("AveragePool", {y}, attrs)
+                           : e.Op("ReduceMean", {y}, {{"axes", Ints{2, 3}}}));
+  return e.Finish();
+}
+
+absl::StatusOr<Graph> MakeLinearAttention(Rng& rng) {
+  Emitter e("sample");
+  const int64_t rows = rng.Between(30, 40), width = rng.Between(4, 6);
+  const auto heads = [&](const char* name) {
+    const ValueId x = e.Input(name, {DType::kF32, {1, rows, 2, width}});
+    return e.Transpose(e.Op("Relu", {x}), {0, 2, 1, 3});
+  };
+  const ValueId q = heads("q"), k = heads("k"), v = heads("v");
+  ValueId y = e.MatMul(e.MatMul(q, e.Transpose(k, {0, 1, 3, 2})), v);
+  y = e.Reshape(e.Transpose(y, {0, 2, 1, 3}), {1, rows, 2 * width});
+  if (rng.Flip()) y = e.MatMul(y, SampleWeight(e, rng, {2 * width, 2 * width}, "o"));
+  e.Output("y", y);
+  return e.Finish();
+}
+
+}  // namespace
+
+const std::vector<ProductSample>& ProductSamples() {
+  static const auto* samples = new std::vector<ProductSample>{
+      {"branches", &MakeBranches},   {"low_rank", &MakeLowRank},
+      {"chain", &MakeChain},         {"pointwise_chain", &MakePointwiseChain},
+      {"distances", &MakeDistances}, {"shared_weights", &MakeSharedWeights},
+      {"pooled", &MakePooled},       {"linear_attention", &MakeLinearAttention}};
+  return *samples;
+}
+
+}  // namespace mendel

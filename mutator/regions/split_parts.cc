@@ -1,0 +1,170 @@
+#include "mutator/regions/split_parts.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/emitter.h"
+#include "graph/rewrite.h"
+#include "mutator/regions/classes.h"
+#include "mutator/regions/select.h"
+
+namespace mendel {
+namespace {
+
+/// A linear operator, the operand that is a concatenation along the axis that it sums over, and the
+/// axis of its weight that goes with it.
+struct LinearOfConcat {
+  size_t operand = 0;
+  size_t weight = 1;
+  int64_t axis = 0;
+  int64_t weight_axis = 0;
+};
+
+std::optional<LinearOfConcat> MatchLinear(const Graph& graph, const Node& node, size_t operand) {
+  if (node.inputs.size() <= operand) return std::nullopt;
+  const Node& concat = graph.node(node.inputs[operand].node);
+  if (concat.op->name != "Concat") return std::nullopt;
+  const int64_t rank = static_cast<int64_t>(concat.outputs[0].shape.size());
+  LinearOfConcat match;
+  match.operand = operand;
+  match.weight = 1 - operand;
+  const int64_t weight_rank =
+      static_cast<int64_t>(graph.type(node.inputs[match.weight]).shape.size());
+  if (node.op->name == "Conv" && operand == 0 && node.attrs.Int("group") == 1) {
+    match.axis = match.weight_axis = 1;
+  } else if (node.op->name == "MatMul") {
+    match.axis = operand == 0 ? rank - 1 : rank - 2;
+    match.weight_axis = operand == 0 ? weight_rank - 2 : weight_rank - 1;
+  } else {
+    return std::nullopt;
+  }
+  if (concat.attrs.Int("axis") != match.axis) return std::nullopt;
+  return match;
+}
+
+class Splitter {
+ public:
+  Splitter(const Graph& graph, bool origins)
+      : graph_(graph),
+        origins_(origins),
+        constant_(ConstantExpressions(graph)),
+        classes_(RepeatedElements(graph)),
+        e_(graph.name()) {}
+
+  absl::StatusOr<Graph> Run() {
+    const std::vector<ValueId> inputs = e_.InputsOf(graph_);
+    for (size_t k = 0; k < inputs.size(); ++k) where_[{graph_.inputs()[k], 0}] = inputs[k];
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const int32_t id = static_cast<int32_t>(i);
+      if (IsInput(graph_.node(id))) continue;
+      name_ = origins_ ? std::to_string(id) : graph_.node(id).name;
+      if (!Split(id)) Copy(id);
+    }
+    for (const GraphOutput& output : graph_.outputs()) e_.Output(output.name, where_[output.value]);
+    return e_.Finish();
+  }
+
+ private:
+  void Copy(int32_t id) {
+    Node node = graph_.node(id);
+    if (!IsConstant(node)) node.name = name_;
+    std::vector<ValueId> inputs;
+    for (ValueId input : node.inputs) inputs.push_back(where_[input]);
+    const std::vector<ValueId> outputs = CopyNode(e_, node, std::move(inputs));
+    for (size_t k = 0; k < outputs.size(); ++k) where_[{id, static_cast<int32_t>(k)}] = outputs[k];
+  }
+
+  /// True where `part` has fewer different elements than the whole along some axis but `axis`.
+  bool RepeatsMore(ValueId part, ValueId whole, int64_t axis) const {
+    const Shape& shape = graph_.type(part).shape;
+    const auto classes = [&](ValueId value, size_t d) {
+      return CountClasses(
+          classes_[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)][d],
+          graph_.type(value).shape[d]);
+    };
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (static_cast<int64_t>(d) != axis && classes(part, d) < classes(whole, d)) return true;
+    }
+    return false;
+  }
+
+  bool Split(int32_t id) {
+    if (constant_[static_cast<size_t>(id)]) return false;
+    const Node& node = graph_.node(id);
+    for (size_t operand = 0; operand < 2; ++operand) {
+      const auto match = MatchLinear(graph_, node, operand);
+      if (match.has_value() && SplitAt(id, *match)) return true;
+    }
+    return false;
+  }
+
+  /// The operands in groups: one for those that repeat no more than the whole, one for each other.
+  bool SplitAt(int32_t id, const LinearOfConcat& match) {
+    const Node& node = graph_.node(id);
+    const ValueId whole = node.inputs[match.operand];
+    const Node& concat = graph_.node(whole.node);
+    std::vector<std::vector<size_t>> groups(1);
+    for (size_t k = 0; k < concat.inputs.size(); ++k) {
+      if (RepeatsMore(concat.inputs[k], whole, match.axis)) {
+        groups.push_back({k});
+      } else {
+        groups[0].push_back(k);
+      }
+    }
+    std::erase_if(groups, [](const auto& group) { return group.empty(); });
+    if (groups.size() < 2) return false;
+    std::optional<ValueId> sum;
+    for (const std::vector<size_t>& group : groups) {
+      const ValueId term = Term(node, concat, match, group, !sum.has_value());
+      sum = sum.has_value() ? e_.Op("Add", {*sum, term}, {}, name_) : term;
+    }
+    where_[{id, 0}] = *sum;
+    return true;
+  }
+
+  /// The operator on some of the concatenated operands; a bias goes with the first term.
+  ValueId Term(const Node& node, const Node& concat, const LinearOfConcat& match,
+               const std::vector<size_t>& group, bool first) {
+    std::vector<ValueId> parts, weights;
+    int64_t begin = 0;
+    for (size_t k = 0; k < concat.inputs.size(); ++k) {
+      const int64_t end =
+          begin + graph_.type(concat.inputs[k]).shape[static_cast<size_t>(match.axis)];
+      if (std::find(group.begin(), group.end(), k) != group.end()) {
+        parts.push_back(where_[concat.inputs[k]]);
+        weights.push_back(
+            e_.Slice(where_[node.inputs[match.weight]], match.weight_axis, begin, end));
+      }
+      begin = end;
+    }
+    const auto join = [&](std::vector<ValueId> values, int64_t axis) {
+      return values.size() == 1 ? values[0]
+                                : e_.Op("Concat", std::move(values), {{"axis", axis}}, name_);
+    };
+    std::vector<ValueId> inputs(2);
+    inputs[match.operand] = join(std::move(parts), match.axis);
+    inputs[match.weight] = join(std::move(weights), match.weight_axis);
+    if (first && node.inputs.size() > 2) inputs.push_back(where_[node.inputs[2]]);
+    return e_.Op(node.op->name, std::move(inputs), node.attrs, name_);
+  }
+
+  const Graph& graph_;
+  bool origins_;
+  std::vector<bool> constant_;
+  std::vector<std::vector<ValueClasses>> classes_;
+  Emitter e_;
+  std::map<ValueId, ValueId> where_;
+  std::string name_;
+};
+
+}  // namespace
+
+absl::StatusOr<Graph> SplitRepeatedParts(const Graph& graph, bool origins) {
+  return Splitter(graph, origins).Run();
+}
+
+}  // namespace mendel

@@ -1,0 +1,134 @@
+// Sums of products of any length, multiplied out and put together again in the cheapest way.
+//
+//   before  x*w + (x*a)*b           Conv(Conv(x, a), b)       (x*a)*b      sum (x - c)^2
+//   after   x*(w + a*b)             Conv(x, b*a)              x*(a*b)      x.x - 2 x.c + c.c
+//   exact: like terms are added up (mutator/index/like_terms.h), products are contracted in the
+//   order of least predicted time (mutator/index/contract.h), what depends on weights only is
+//   computed when a plan is loaded. Squares of sums can cancel: they are not offered before roots,
+//   logarithms, quotients and comparisons. Loses when the merged weights are slower to read than
+//   predicted.
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "base/status.h"
+#include "graph/rewrite.h"
+#include "mutator/index/generate.h"
+#include "mutator/index/products.h"
+#include "mutator/index/sample_products.h"
+#include "mutator/rule.h"
+
+namespace mendel::rules::sums_of_products {
+namespace {
+
+constexpr int kMostNodes = 256;  // of a site
+constexpr size_t kMostRemembered = 512;
+
+using Proposals = std::vector<ProductProposal>;
+
+bool MayEndSite(const Graph& graph, int32_t id) {
+  static const auto* ends =
+      new std::set<std::string_view>{"Add",        "AveragePool", "BatchNormalization",
+                                     "Conv",       "Div",         "Einsum",
+                                     "MatMul",     "Mul",         "Neg",
+                                     "ReduceMean", "ReduceSum",   "ReduceSumSquare",
+                                     "Sub"};
+  if (ends->count(graph.node(id).op->name) == 0) return false;
+  const std::vector<int32_t>& users = graph.users(id);
+  if (users.size() != 1 || graph.IsOutput(id)) return true;
+  // The sum that reads it ends a larger site.
+  const std::string_view reader = graph.node(users[0]).op->name;
+  return reader != "Add" && reader != "Sub";
+}
+
+/// The proposals of a site, remembered by its expression, its cost and which of its leaves are
+/// weights.
+std::shared_ptr<const Proposals> ProposalsFor(const Graph& subprogram, const IndexSite& site) {
+  static std::mutex mutex;
+  static auto* remembered = new std::map<std::string, std::shared_ptr<const Proposals>>();
+  std::string key = Cat(CanonicalKey(site.program), "\n", PredictSeconds(subprogram),
+                        OperatorHistogram(subprogram));
+  for (const IndexLeaf& leaf : site.leaves) {
+    const bool input = leaf.kind == LeafKind::kValue && IsInput(subprogram.node(leaf.value.node));
+    key += Cat(input ? " input" : " weight", static_cast<int>(leaf.kind), "-", leaf.extent);
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto entry = remembered->find(key);
+    if (entry != remembered->end()) return entry->second;
+  }
+  const auto result =
+      std::make_shared<const Proposals>(DeriveProducts(subprogram, site, ProductOptions{}));
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (remembered->size() >= kMostRemembered) remembered->clear();
+  return remembered->emplace(key, result).first->second;
+}
+
+Expansion ExpansionOf(const Match& match) {
+  return match.choices.at("all_terms") == 1 ? Expansion::kAllTerms : Expansion::kOneTerm;
+}
+
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+  if (!MayEndSite(graph, node)) return {};
+  std::vector<Match> matches;
+  std::vector<int32_t> first;
+  for (const Expansion expansion : {Expansion::kOneTerm, Expansion::kAllTerms}) {
+    const auto site = TranslateSite(graph, node, kMostNodes, expansion);
+    if (!site.has_value() || site->nodes.size() < 2 || site->nodes == first) continue;
+    first = site->nodes;
+    if (site->has_square && FeedsSensitive(graph, node)) continue;
+    const auto place = MakeSubprogram(graph, site->nodes);
+    if (!place.ok() || place->outputs.size() != 1) continue;
+    const auto subprogram = Extract(graph, *place);
+    if (!subprogram.ok()) continue;
+    const auto inner =
+        TranslateSite(*subprogram, subprogram->outputs()[0].value.node, kMostNodes, expansion);
+    if (!inner.has_value()) continue;
+    for (size_t k = 0; k < ProposalsFor(*subprogram, *inner)->size(); ++k) {
+      matches.push_back({site->nodes,
+                         {{"derivation", static_cast<int64_t>(k)},
+                          {"all_terms", expansion == Expansion::kAllTerms ? 1 : 0}}});
+    }
+  }
+  return matches;
+}
+
+absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match& match) {
+  const auto site =
+      TranslateSite(subprogram, subprogram.outputs()[0].value.node, kMostNodes, ExpansionOf(match));
+  if (!site.has_value()) return absl::FailedPreconditionError("no sum of products");
+  const std::shared_ptr<const Proposals> proposals = ProposalsFor(subprogram, *site);
+  const size_t choice = static_cast<size_t>(match.choices.at("derivation"));
+  if (choice >= proposals->size()) return absl::FailedPreconditionError("no such derivation");
+  return RealizeProposal(subprogram, *site, (*proposals)[choice]);
+}
+
+absl::StatusOr<Graph> Sample(Rng& rng) {
+  const std::vector<ProductSample>& samples = ProductSamples();
+  return samples[rng.Below(samples.size())].make(rng);
+}
+
+Rule Make() {
+  Rule rule;
+  rule.name = "sums_of_products";
+  rule.family = "index expressions";
+  rule.before = "x*w + (x*a)*b, (x*a)*b, Conv(Conv(x, a), b), x*w + y*w, sum (x - c)^2";
+  rule.after = "x*(w + a*b), x*(a*b), Conv(x, b*a), (x + y)*w, x.x - 2*x.c + c.c";
+  rule.precondition =
+      "linear operators read once, at most 8 factors an operand; predicted to be faster; weights "
+      "at "
+      "most 1.5 times or 64 MiB more; squares of sums not before roots, quotients and comparisons";
+  rule.loses_when = "the merged weights are slower to read than predicted";
+  rule.match = &FindMatches;
+  rule.apply = &Apply;
+  rule.sample = &Sample;
+  return rule;
+}
+
+MENDEL_REGISTER_RULE(&Make);
+
+}  // namespace
+}  // namespace mendel::rules::sums_of_products

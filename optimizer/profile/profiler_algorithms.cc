@@ -1,0 +1,320 @@
+// Choice of the algorithm that runs each node best.
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "graph/text.h"
+#include "optimizer/profile/profiler.h"
+#include "optimizer/profile/profiler_times.h"
+#include "optimizer/search/trial.h"
+
+namespace mendel {
+namespace {
+
+constexpr double kCombinations = 8;  // time is kept for as many measurements of combined algorithms
+constexpr double kShortest = 0.05;   // seconds
+constexpr double kFewRuns =
+    4;  // more runs than this must fit into a share of the time for a program to run twice
+
+/// Nodes of the step that computes `node`; empty when no step names it.
+std::vector<int32_t> NodesWith(const std::vector<Step>& steps, int32_t node) {
+  for (const Step& step : steps) {
+    if (std::find(step.nodes.begin(), step.nodes.end(), node) != step.nodes.end())
+      return step.nodes;
+  }
+  return {};
+}
+
+/// Choices that are timed in one program.
+struct Together {
+  Algorithms algorithms;
+  double expected_gain =
+      0;  ///< arithmetic of the nodes, less where the backend ranks other algorithms before these
+};
+
+/// The fewest programs that time every offer, the largest expected gain first. A program has
+/// algorithms of one kind, which suit their neighbors' layouts: the first of each node, the second
+/// of each, and so on.
+std::vector<Together> Programs(const Graph& graph, const AlgorithmOffers& offers,
+                               const Backend& backend) {
+  std::map<std::string, std::vector<Together>, std::greater<>>
+      programs;  // the default's kind comes last among equals
+  for (const auto& [node, names] : offers) {
+    const OpDefinition& op = *graph.node(node).op;
+    const double flops =
+        WithView(graph, node, [&](const NodeView& view) { return CostOf(op, view).flops; });
+    std::map<std::string, size_t> count;
+    double rank = 0;
+    for (const std::string& name : names) {
+      const std::string kind = backend.AlgorithmKind(name);
+      std::vector<Together>& like = programs[kind];
+      const size_t at = count[kind]++;
+      if (at == like.size()) like.emplace_back();
+      like[at].algorithms[node] = name;
+      like[at].expected_gain += flops / ++rank;
+    }
+  }
+  std::vector<Together> sorted;
+  for (auto& [kind, like] : programs)
+    sorted.insert(sorted.end(), std::make_move_iterator(like.begin()),
+                  std::make_move_iterator(like.end()));
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& x, const auto& y) { return x.expected_gain > y.expected_gain; });
+  return sorted;
+}
+
+/// The same algorithms, a program a name.
+std::map<std::string, Algorithms> ByName(const Algorithms& algorithms) {
+  std::map<std::string, Algorithms> by_name;
+  for (const auto& [node, name] : algorithms) by_name[name][node] = name;
+  return by_name;
+}
+
+}  // namespace
+
+std::string SignatureOf(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  std::string text = Cat(node.op->name, " ", PrintAttributes(node.attrs));
+  for (const TensorType& type : graph.InputTypes(id)) text += Cat(" ", TypeString(type));
+  return text;
+}
+
+absl::StatusOr<Algorithms> Profiler::ChooseAlgorithms(const Graph& graph, double max_seconds) {
+  const Offers offers = AllOffers(graph);
+  if (offers.empty()) return Algorithms{};
+  std::set<std::string> sorted;
+  for (const auto& [node, names] : offers) sorted.insert(names.begin(), names.end());
+  std::string names;
+  for (const std::string& name : sorted) names += name + " ";
+  const std::string key = Sha256Hex(Cat(names, Key({graph, {}})));
+  const std::string cut_key = Cat(key, " ", budget_);
+  for (const std::string& stored_key : {key, cut_key}) {
+    const auto stored = cache_.Get("algorithms", stored_key);
+    if (!stored.has_value()) continue;
+    if (const auto wrong = cache_.Get("wrong", stored_key)) {
+      std::istringstream lines(*wrong);
+      for (std::string name, difference;
+           std::getline(lines, name) && std::getline(lines, difference);)
+        Warn(name, difference);
+    }
+    MENDEL_ASSIGN_OR_RETURN(Algorithms chosen, ParseAlgorithms(*stored));
+    NoteSignatures(graph, offers, chosen);
+    return chosen;
+  }
+  if (options_.error_on_miss)
+    return absl::NotFoundError("no stored measurement of the algorithms of this graph");
+  Offers open = offers;
+  const Algorithms known = TakeKnown(graph, open);
+  bool cut = open.size() < offers.size();  // what was met before depends on the budget, too
+  Algorithms chosen = known;
+  if (!open.empty()) {
+    MENDEL_ASSIGN_OR_RETURN(chosen, options_.costs ? PredictAlgorithms(graph, open, known, cut)
+                                                   : MeasureAlgorithms(graph, open, known, key,
+                                                                       cut_key, max_seconds, cut));
+    NoteSignatures(graph, open, chosen);
+  }
+  MENDEL_RETURN_IF_ERROR(cache_.Put("algorithms", cut ? cut_key : key, PrintAlgorithms(chosen)));
+  return chosen;
+}
+
+absl::StatusOr<Algorithms> Profiler::MeasureAlgorithms(const Graph& graph, const Offers& offers,
+                                                       const Algorithms& known,
+                                                       const std::string& key,
+                                                       const std::string& cut_key,
+                                                       double max_seconds, bool& cut) {
+  AlgorithmTimes times{.trial = Trial(graph),
+                       .standard = nullptr,
+                       .want = {},
+                       .known = known,
+                       .of_nodes = {},
+                       .wrong = {}};
+  MENDEL_ASSIGN_OR_RETURN(const bool all, TimeOffers(graph, offers, max_seconds, times));
+  MENDEL_ASSIGN_OR_RETURN(Algorithms chosen, CombineAlgorithms(graph, offers, max_seconds, times));
+  cut = cut || !all || times.cut;
+  if (!times.wrong.empty())
+    MENDEL_RETURN_IF_ERROR(cache_.Put("wrong", cut ? cut_key : key, times.wrong));
+  return chosen;
+}
+
+absl::StatusOr<Algorithms> Profiler::PredictAlgorithms(const Graph& graph, const Offers& offers,
+                                                       const Algorithms& known, bool& cut) const {
+  std::vector<AlgorithmOffers> like;
+  std::map<std::string, size_t> places;
+  for (const auto& [node, names] : offers) {
+    const auto [place, is_new] = places.try_emplace(SignatureOf(graph, node), like.size());
+    if (is_new) like.emplace_back();
+    like[place->second][node] = names;
+  }
+  const auto seconds = [&](const Algorithms& algorithms) -> absl::StatusOr<double> {
+    return PretendedMilliseconds({graph, algorithms});
+  };
+  return CheapestAlgorithms(like, known, seconds, deadline_, cut);
+}
+
+absl::StatusOr<Algorithms> Profiler::PredictedAlgorithms(const Graph& graph) const {
+  bool cut = false;  // what was found by then is as good a guess as any
+  return PredictAlgorithms(graph, AllOffers(graph), {}, cut);
+}
+
+Profiler::Offers Profiler::AllOffers(const Graph& graph) const {
+  Offers offers;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    for (const std::string& name : backend_.Algorithms(graph, node, options_.numerics)) {
+      if (!kept_.has_value() || kept_->count(name) > 0) offers[node].push_back(name);
+    }
+  }
+  return offers;
+}
+
+absl::StatusOr<bool> Profiler::TimeOffers(const Graph& graph, const Offers& offers,
+                                          double max_seconds, AlgorithmTimes& times) {
+  const std::vector<Together> programs = Programs(graph, offers, backend_);
+  const Stopwatch clock;
+  MENDEL_ASSIGN_OR_RETURN(times.standard, Compile({graph, times.known}));
+  MENDEL_ASSIGN_OR_RETURN(const OutputBytes* outputs, times.trial.Run(*times.standard));
+  times.want = *outputs;
+  times.first_seconds = clock.Seconds();
+  times.of_programs[times.known].Add(1);
+  ++measured_;
+  double left =
+      static_cast<double>(programs.size() + RegionsOf(graph, offers).size()) + kCombinations;
+  for (const Together& program : programs) {
+    if (deadline_.SecondsLeft() < 2 * times.first_seconds) return false;
+    const double share =
+        std::clamp(deadline_.SecondsLeft() / left--, std::min(kShortest, max_seconds), max_seconds);
+    MENDEL_RETURN_IF_ERROR(TimeTogether(graph, program.algorithms, share, times));
+  }
+  return true;
+}
+
+absl::StatusOr<std::optional<Profiler::Steps>> Profiler::TimeSteps(const Graph& graph,
+                                                                   const Algorithms& algorithms,
+                                                                   double max_seconds,
+                                                                   AlgorithmTimes& times,
+                                                                   std::string& difference) {
+  Algorithms all = algorithms;
+  all.insert(times.known.begin(), times.known.end());
+  const auto executable = Compile({graph, all});
+  ++measured_;
+  const Stopwatch clock;
+  const absl::StatusOr<const OutputBytes*> have =
+      executable.ok() ? times.trial.Run(**executable) : executable.status();
+  difference = have.ok() ? Difference(graph, times.want, **have) : Failed(have.status());
+  if (!difference.empty()) return std::nullopt;
+  Executable* const pair[] = {times.standard.get(), executable->get()};
+  // One run is enough where it takes a good part of the time: its like in other places outweighs
+  // what disturbs a step.
+  const int runs = kFewRuns * clock.Seconds() > max_seconds ? 1 : 2;
+  MENDEL_ASSIGN_OR_RETURN(
+      auto medians, times.trial.StepMedians(
+                        pair, {.min_runs = runs, .seconds = max_seconds, .deadline = deadline_}));
+  const auto total = [](const std::vector<double>& seconds) {
+    return std::reduce(seconds.begin(), seconds.end());
+  };
+  times.of_programs[all].Add(total(medians[1]) / total(medians[0]));
+  return Steps{(*executable)->steps(), std::move(medians[0]), std::move(medians[1])};
+}
+
+absl::Status Profiler::TimeTogether(const Graph& graph, const Algorithms& algorithms,
+                                    double max_seconds, AlgorithmTimes& times) {
+  std::string difference;
+  MENDEL_ASSIGN_OR_RETURN(const std::optional<Steps> steps,
+                          TimeSteps(graph, algorithms, max_seconds, times, difference));
+  if (!steps.has_value()) {
+    const std::map<std::string, Algorithms> by_name = ByName(algorithms);
+    for (const auto& [name, alone] : by_name) {
+      if (by_name.size() == 1) {
+        const std::string what = Cat("algorithm ", name);
+        // A library may offer an algorithm that it then cannot run. That is one choice less, which
+        // may work another time.
+        if (!difference.starts_with(kFailed)) times.wrong += Cat(what, "\n", difference, "\n");
+        Warn(what, difference);
+      } else if (deadline_.SecondsLeft() >= 2 * times.first_seconds) {  // some of them are right
+        MENDEL_RETURN_IF_ERROR(
+            TimeTogether(graph, alone, max_seconds / static_cast<double>(by_name.size()), times));
+      }
+    }
+    return absl::OkStatus();
+  }
+  Credit(graph, algorithms, *steps, times);
+  return absl::OkStatus();
+}
+
+void Profiler::Credit(const Graph& graph, const Algorithms& algorithms, const Steps& steps,
+                      AlgorithmTimes& times) {
+  struct Seconds {
+    double standard = 0, own = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Seconds> sums;
+  for (const auto& [node, name] : algorithms) {
+    // A later node's algorithm may compute this one, too, whatever its name: the time is then that
+    // one's.
+    const std::vector<int32_t> with_it = NodesWith(steps.steps, node);
+    const auto last = std::max_element(with_it.begin(), with_it.end(), [&](int32_t a, int32_t b) {
+      return algorithms.count(a) != algorithms.count(b) ? algorithms.count(a) < algorithms.count(b)
+                                                        : a < b;
+    });
+    if (last != with_it.end() && *last != node) continue;
+    std::set<int32_t> nodes;
+    for (const std::vector<Step>* of : {&times.standard->steps(), &steps.steps}) {
+      for (const int32_t with : NodesWith(*of, node)) nodes.insert(with);
+    }
+    const double standard = SecondsOfNodes(times.standard->steps(), steps.standard, nodes);
+    if (nodes.empty() || standard <= 0) continue;
+    Seconds& sum = sums[{SignatureOf(graph, node), name}];
+    sum.standard += standard;
+    sum.own += SecondsOfNodes(steps.steps, steps.seconds, nodes);
+  }
+  for (const auto& [what, sum] : sums)
+    times.of_nodes[what.first][what.second].Add(sum.own / sum.standard);
+}
+
+Algorithms Profiler::TakeKnown(const Graph& graph, Offers& offers) const {
+  Algorithms chosen;
+  for (auto it = offers.begin(); it != offers.end();) {
+    const auto& [node, names] = *it;
+    const auto known = by_signature_.find(SignatureOf(graph, node));
+    if (known == by_signature_.end()) {
+      ++it;
+      continue;
+    }
+    if (std::find(names.begin(), names.end(), known->second) != names.end())
+      chosen[node] = known->second;
+    it = offers.erase(it);
+  }
+  return chosen;
+}
+
+void Profiler::NoteSignatures(const Graph& graph, const Offers& offers, const Algorithms& chosen) {
+  std::map<std::string, std::map<std::string, int>> votes;
+  for (const auto& [node, names] : offers) {
+    const auto it = chosen.find(node);
+    ++votes[SignatureOf(graph, node)][it == chosen.end() ? "" : it->second];
+  }
+  for (const auto& [signature, names] : votes) {
+    const auto most =
+        std::max_element(names.begin(), names.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    by_signature_.emplace(signature, most->first);
+  }
+}
+
+Algorithms Profiler::Everywhere(const Graph& graph, const std::string& name) const {
+  Algorithms algorithms;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    const std::vector<std::string> names = backend_.Algorithms(graph, node, options_.numerics);
+    if (std::find(names.begin(), names.end(), name) != names.end()) algorithms[node] = name;
+  }
+  return algorithms;
+}
+
+}  // namespace mendel

@@ -1,0 +1,64 @@
+#include "optimizer/search/automatic_budget.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "base/status.h"
+#include "graph/rewrite.h"
+#include "graph/text.h"
+
+namespace mendel {
+namespace {
+
+constexpr double kOfGraph =
+    20;  // seconds: whole programs are compared several times whatever is in them
+constexpr double kOfContraction = 0.5;  // seconds: its mutants and its algorithms
+constexpr double kMost = 55;            // seconds a graph, for these two
+constexpr double kOfOperation =
+    2e-10;  // seconds: a search runs whole programs some thirty times, at 150 GFLOP/s
+constexpr double kMostOfRuns = 120;  // seconds a graph
+constexpr double kOperations =
+    8;  // an output element, from which on an operator counts as a contraction
+
+std::string Signature(const Graph& graph, const Node& node) {
+  std::string signature = Cat(node.op->name, " ", PrintAttributes(node.attrs));
+  for (const ValueId& input : node.inputs) signature += Cat(" ", TypeString(graph.type(input)));
+  return signature;
+}
+
+double Operations(const Graph& graph, int32_t id) {
+  return WithView(graph, id,
+                  [&](const NodeView& view) { return CostOf(*graph.node(id).op, view).flops; });
+}
+
+bool IsContraction(const Graph& graph, int32_t id) {
+  double elements = 0;
+  for (const TensorType& output : graph.node(id).outputs)
+    elements += static_cast<double>(NumElements(output));
+  return Operations(graph, id) >= kOperations * elements;
+}
+
+}  // namespace
+
+double AutomaticBudget(const std::vector<Graph>& graphs) {
+  std::set<std::string> known;
+  double seconds = 0;
+  for (const Graph& graph : graphs) {
+    const std::vector<bool> constant = ConstantExpressions(graph);
+    const size_t before = known.size();
+    double operations = 0;
+    for (int32_t id = 0; id < static_cast<int32_t>(graph.nodes().size()); ++id) {
+      const Node& node = graph.node(id);
+      if (constant[static_cast<size_t>(id)] || IsInput(node) || !IsContraction(graph, id)) continue;
+      operations += Operations(graph, id);
+      known.insert(Signature(graph, node));
+    }
+    seconds +=
+        std::min(kMost, kOfGraph + kOfContraction * static_cast<double>(known.size() - before));
+    seconds += std::min(kMostOfRuns, kOfOperation * operations);
+  }
+  return seconds;
+}
+
+}  // namespace mendel

@@ -1,0 +1,316 @@
+// Cost-ordered search: candidates are tried from those with the largest expected gain a second of
+// trying (their places' measured seconds in the chain, what the predictor says of the mutant) to
+// the least; equal subprograms are verified and measured once. What wins alone is then tried in the
+// whole program and kept only if the whole program gets faster. What was refused narrowly is looked
+// at again while there is time: noise hides gains, and a program that has changed since may gain by
+// it.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/status.h"
+#include "graph/rewrite.h"
+#include "mutator/rule.h"
+#include "optimizer/normalize.h"
+#include "optimizer/profile/operator_profiles.h"
+#include "optimizer/search/search.h"
+#include "optimizer/search/search_record.h"
+#include "optimizer/search/search_session.h"
+
+namespace mendel {
+namespace {
+
+constexpr double kTryBelow =
+    1.03;  // a subprogram alone may be this much slower: views may cancel in the whole
+constexpr double kNarrowly =
+    1.02;                         // a whole program that is slower than this is not looked at again
+constexpr int kMeasurements = 3;  // at one candidate in the whole program, the first included
+// What is tried first, where the budget may not suffice for all: predictions may be wrong by
+// kDoubt, so that what is predicted slower still has a chance; a candidate that has to be localized
+// and corrected takes longer to verify, and pays for its correction.
+constexpr double kDoubt = 0.25, kLeastGain = 0.02;
+constexpr double kExactVerifySeconds = 0.03, kPartialVerifySeconds = 0.4, kCorrectedShare = 0.15;
+
+/// One kind of place: equal subprograms under one rule and choice.
+struct CandidateClass {
+  const Rule* rule = nullptr;
+  std::map<std::string, int64_t> choices;
+  std::string key;     ///< "rule choice=1 .. hash"
+  double seconds = 0;  ///< in the chain, of all occurrences
+  int64_t occurrences = 0;
+  double expected_gain = 0;  ///< seconds gained, as predicted, a second of trying
+  bool first_of_all = false;
+  std::optional<Mutant> first;
+  Alternative alternative;
+  AloneTimes alone;
+  int measurements = 0;     ///< in the whole program
+  size_t best_changed = 0;  ///< how often the best had changed at the last measurement
+  double Gain() const { return seconds * (1 - alone.ratio); }
+  double SecondsOfOne() const {
+    return seconds / static_cast<double>(std::max<int64_t>(1, occurrences));
+  }
+};
+
+class BeamSearcher {
+ public:
+  explicit BeamSearcher(SearchSession& session)
+      : session_(session), options_(session.options()), result_(session.result()) {}
+
+  absl::Status Run() {
+    const std::string key = session_.Key("search 5");
+    if (const auto stored = session_.cache().Get("search", key)) {
+      MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
+      if (replayed) return absl::OkStatus();
+    }
+    MENDEL_RETURN_IF_ERROR(session_.Begin());
+    int round = 0;
+    for (bool improved = true; improved && !session_.Stopped(); ++round) {
+      if (round == options_.max_rounds) {
+        session_.Stop(StopReason::kRoundLimit);
+        break;
+      }
+      MENDEL_ASSIGN_OR_RETURN(improved, RunRound());
+      if (!improved) {
+        MENDEL_ASSIGN_OR_RETURN(improved, MeasureAgain());
+      }
+    }
+    if (left_out_) session_.Stop(StopReason::kBudget);
+    MENDEL_RETURN_IF_ERROR(session_.FinalComparison());
+    result_.counters.set_rounds(round);
+    session_.FinishCounters(true);
+    if (result_.stop_reason == StopReason::kInterrupted) return absl::OkStatus();
+    const SearchRecord record{static_cast<int>(result_.stop_reason), result_.counters, accepted_};
+    return session_.cache().Put("search", key, PrintSearchRecord(record));
+  }
+
+ private:
+  /// Makes the recorded result again without searching; false when the record does not fit (it is
+  /// then as if there were none).
+  absl::StatusOr<bool> Replay(const std::string& text) {
+    const std::optional<SearchRecord> record = ParseSearchRecord(text);
+    if (!record.has_value()) return false;
+    MENDEL_RETURN_IF_ERROR(session_.Begin());
+    for (const AcceptedCandidate& accepted : record->accepted) {
+      CandidateClass candidate;
+      candidate.rule = FindRule(accepted.rule);
+      candidate.choices = accepted.choices;
+      candidate.key = accepted.key;
+      candidate.occurrences = accepted.occurrences;
+      candidate.measurements = accepted.measurement;
+      candidate.alone = {1, accepted.original_ns, accepted.mutant_ns};
+      bool fits = candidate.rule != nullptr;
+      if (fits) {
+        MENDEL_ASSIGN_OR_RETURN(fits, TryEverywhere(candidate));
+      }
+      if (!fits) {
+        session_.Reset();
+        accepted_.clear();
+        refused_.clear();
+        return false;
+      }
+    }
+    MENDEL_RETURN_IF_ERROR(session_.FinalComparison());
+    result_.stop_reason = static_cast<StopReason>(record->stop_reason);
+    result_.counters = record->counters;
+    session_.FinishCounters(false);
+    return true;
+  }
+
+  /// Collects, verifies and measures candidates of the current best, then tries the winners in the
+  /// whole program.
+  absl::StatusOr<bool> RunRound() {
+    MENDEL_ASSIGN_OR_RETURN(std::vector<CandidateClass> classes, Collect());
+    std::vector<CandidateClass> to_try;
+    for (CandidateClass& candidate : classes) {
+      // The best candidates so far must still be tried in the whole program.
+      const double trials = static_cast<double>(std::min<size_t>(to_try.size(), 3));
+      if (session_.Stopped() ||
+          (!to_try.empty() && !session_.Affords(trials * session_.whole_seconds())))
+        break;
+      if (!session_.Affords(session_.AloneSeconds(candidate.SecondsOfOne()))) {
+        left_out_ = true;
+        continue;
+      }
+      session_.Report(std::string(candidate.rule->name));
+      MENDEL_ASSIGN_OR_RETURN(const bool keep, VerifyAndMeasure(candidate));
+      if (keep) to_try.push_back(std::move(candidate));
+    }
+    return TryInTurn(std::move(to_try));
+  }
+
+  /// Tries candidates in the whole program, the greatest gain first; true when the best has
+  /// changed.
+  absl::StatusOr<bool> TryInTurn(std::vector<CandidateClass> candidates) {
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const auto& a, const auto& b) { return a.Gain() > b.Gain(); });
+    bool improved = false;
+    for (CandidateClass& candidate : candidates) {
+      if (!session_.Affords(session_.whole_seconds())) session_.Stop(StopReason::kBudget);
+      if (session_.Stopped()) break;
+      session_.Report(Cat("whole program with ", candidate.rule->name));
+      MENDEL_ASSIGN_OR_RETURN(const bool better, TryEverywhere(candidate));
+      improved = improved || better;
+    }
+    return improved;
+  }
+
+  /// Tries the narrowly refused again until the best has changed, those that may say something new:
+  /// predicted seconds of equal programs are equal.
+  absl::StatusOr<bool> MeasureAgain() {
+    bool improved = false;
+    while (!improved && !session_.Stopped()) {
+      std::vector<CandidateClass> again, kept;
+      for (CandidateClass& candidate : refused_) {
+        const bool unlike = !session_.IsPredicted() || candidate.best_changed < accepted_.size();
+        (unlike ? again : kept).push_back(std::move(candidate));
+      }
+      refused_ = std::move(kept);
+      if (again.empty()) break;
+      MENDEL_ASSIGN_OR_RETURN(improved, TryInTurn(std::move(again)));
+    }
+    return improved;
+  }
+
+  /// Seconds that the candidate may gain, in all its places, over those that it takes to find out.
+  static double ExpectedGain(const OperatorProfiles& profiles, const CandidateClass& candidate) {
+    const auto predicted = [&](const Graph& graph) {
+      double sum = 0;
+      for (const double seconds : profiles.NodeSeconds(graph)) sum += seconds;
+      return sum;
+    };
+    const bool partial = candidate.rule->claim == Claim::kPartial;
+    const double before = predicted(candidate.first->original);
+    const double after =
+        predicted(candidate.first->mutant) + (partial ? kCorrectedShare * before : 0);
+    const double share = before > 0 ? 1 + kDoubt - after / before : kDoubt;
+    return candidate.seconds * std::max(kLeastGain, share) /
+           (SearchSession::AloneRuns(candidate.SecondsOfOne()) +
+            (partial ? kPartialVerifySeconds : kExactVerifySeconds));
+  }
+
+  /// Every distinct candidate of the current best program, largest expected gain first.
+  absl::StatusOr<std::vector<CandidateClass>> Collect() {
+    const Graph& graph = result_.best.graph;
+    const Stopwatch clock;
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<double> seconds,
+                            session_.profiler().NodeSeconds(result_.best));
+    session_.NoteWholeSeconds(2 * clock.Seconds());  // two programs rather than one
+    std::map<std::string, CandidateClass> classes;
+    for (const Rule* rule : RulesOfSearch(options_, false)) {
+      for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+        for (const Match& match : rule->match(graph, node)) {
+          double cost = 0;
+          for (int32_t id : match.nodes) cost += seconds[static_cast<size_t>(id)];
+          auto key = MatchKey(graph, *rule, match);
+          if (!key.ok() || tried_.count(*key) > 0) continue;
+          CandidateClass& candidate = classes[*key];
+          if (candidate.rule == nullptr) {
+            candidate.rule = rule;
+            candidate.choices = match.choices;
+            candidate.key = *key;
+            candidate.first = session_.Make(graph, *rule, match);
+          }
+          candidate.first_of_all =
+              candidate.first_of_all || session_.TriedFirst(graph, *rule, match);
+          candidate.seconds += cost;
+          ++candidate.occurrences;
+        }
+      }
+    }
+    MENDEL_ASSIGN_OR_RETURN(const OperatorProfiles profiles,
+                            OperatorProfiles::Load(session_.cache(), session_.profiler().Device()));
+    std::vector<CandidateClass> sorted;
+    for (auto& [key, candidate] : classes) {
+      if (!candidate.first.has_value()) continue;
+      candidate.expected_gain = ExpectedGain(profiles, candidate);
+      sorted.push_back(std::move(candidate));
+    }
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.first_of_all, a.expected_gain) >
+             std::pair(b.first_of_all, b.expected_gain);
+    });
+    return sorted;
+  }
+
+  /// True when the candidate is worth trying in the whole program.
+  absl::StatusOr<bool> VerifyAndMeasure(CandidateClass& candidate) {
+    tried_.insert(candidate.key);
+    const Mutant& mutant = *candidate.first;
+    MENDEL_ASSIGN_OR_RETURN(
+        const bool usable,
+        session_.VerifyCandidate(mutant, candidate.SecondsOfOne(), candidate.alternative));
+    if (!usable) return false;
+    MENDEL_ASSIGN_OR_RETURN(candidate.alone,
+                            session_.MeasureAlone(mutant.original, candidate.alternative.graph,
+                                                  candidate.SecondsOfOne(),
+                                                  Cat("a mutant of rule ", candidate.rule->name)));
+    return candidate.alone.ratio < kTryBelow;
+  }
+
+  /// Applies the candidate wherever it occurs in the current best and keeps the result when it is
+  /// faster. A candidate that is narrowly refused moves to refused_.
+  absl::StatusOr<bool> TryEverywhere(CandidateClass& candidate) {
+    Graph graph = result_.best.graph;
+    std::vector<plan::AppliedMutant> applied = result_.mutants;
+    const size_t before = applied.size();
+    // A mutant of another rule may have taken some places since; what is left is found again.
+    for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()) &&
+                           static_cast<int64_t>(applied.size() - before) < candidate.occurrences;
+         ++node) {
+      for (const Match& match : candidate.rule->match(graph, node)) {
+        if (match.choices != candidate.choices) continue;
+        const auto key = MatchKey(graph, *candidate.rule, match);
+        if (!key.ok() || *key != candidate.key) continue;
+        // Made anew at every place: the weights have other names there. The verdict is stored, so
+        // this is quick.
+        const std::optional<Mutant> mutant = session_.Make(graph, *candidate.rule, match);
+        if (!mutant.has_value()) break;
+        MENDEL_ASSIGN_OR_RETURN(const Alternative alternative,
+                                Verify(*mutant, session_.Limits(), session_.cache()));
+        if (alternative.verification != Verification::kEqual &&
+            alternative.verification != Verification::kCorrected)
+          break;
+        MENDEL_ASSIGN_OR_RETURN(const Graph replaced,
+                                Replace(graph, mutant->place, alternative.graph));
+        applied.push_back(DescribeMutant(graph, *candidate.rule, match, alternative,
+                                         candidate.alone.original_ns, candidate.alone.mutant_ns));
+        graph = replaced;
+        break;
+      }
+    }
+    if (applied.size() == before) return false;
+    MENDEL_ASSIGN_OR_RETURN(graph, Normalize(graph, options_.disabled_rules, session_.faults()));
+    MENDEL_ASSIGN_OR_RETURN(
+        const SearchSession::Trial trial,
+        session_.TryWhole(graph, Cat("the program with rule ", candidate.rule->name), applied,
+                          candidate.measurements));
+    if (trial.accepted) {
+      accepted_.push_back({std::string(candidate.rule->name), candidate.choices, candidate.key,
+                           candidate.occurrences, candidate.measurements,
+                           candidate.alone.original_ns, candidate.alone.mutant_ns});
+    } else if (!trial.dropped && trial.ratio < kNarrowly &&
+               candidate.measurements + 1 < kMeasurements) {
+      refused_.push_back(std::move(candidate));
+      ++refused_.back().measurements;
+      refused_.back().best_changed = accepted_.size();
+    }
+    return trial.accepted;
+  }
+
+  SearchSession& session_;
+  const SearchOptions& options_;
+  SearchResult& result_;
+  std::set<std::string> tried_;
+  bool left_out_ = false;  // some candidate could not be afforded
+  std::vector<AcceptedCandidate> accepted_;
+  std::vector<CandidateClass> refused_;  // narrowly
+};
+
+}  // namespace
+
+absl::Status BeamSearch(SearchSession& session) { return BeamSearcher(session).Run(); }
+
+}  // namespace mendel

@@ -1,0 +1,171 @@
+// A search session is the part that every search method shares: whole programs compete with the
+// best so far, the budget is kept, the outcome is delivered.
+#ifndef MENDEL_OPTIMIZER_SEARCH_SEARCH_SESSION_H_
+#define MENDEL_OPTIMIZER_SEARCH_SEARCH_SESSION_H_
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/deadline.h"
+#include "mutator/rule.h"
+#include "optimizer/search/alternatives.h"
+#include "optimizer/search/search.h"
+
+namespace mendel {
+
+/// Rules of Stage::kSearch that are not disabled, and those of Stage::kNormalize too if `all`.
+std::vector<const Rule*> RulesOfSearch(const SearchOptions& options, bool all);
+
+/// "rule choice=1 .. hash": equal keys are equal subprograms under one rule and choice.
+absl::StatusOr<std::string> MatchKey(const Graph& graph, const Rule& rule, const Match& match);
+
+/// Rule and names of the nodes that it replaces: the same for a model with inputs of other shapes.
+std::string MatchName(std::string_view rule, const std::vector<std::string>& nodes);
+/// Names of the nodes of a match.
+std::vector<std::string> NodeNames(const Graph& graph, const Match& match);
+
+/// The plan's description of a mutant in it.
+plan::AppliedMutant DescribeMutant(const Graph& graph, const Rule& rule, const Match& match,
+                                   const Alternative& alternative, double original_ns,
+                                   double mutant_ns);
+
+/// Original and mutant measured alone, each with the better of its default algorithms and the
+/// preferred one; with the cheapest ones where seconds are predicted.
+struct AloneTimes {
+  double ratio = 1;  ///< mutant over original; infinite when the mutant was dropped for its numbers
+  double original_ns = 0;
+  double mutant_ns = 0;
+};
+
+/// Not thread-safe; all arguments must outlive it.
+class SearchSession {
+ public:
+  SearchSession(const Graph& baseline, Profiler& profiler, ProfileCache& cache,
+                const SearchOptions& options);
+
+  /// Everything the outcome depends on besides the stored measurements, hashed. `method` names the
+  /// method and its version.
+  std::string Key(const std::string& method) const;
+
+  /// Chooses algorithms for the unmutated program; from here on the search's own deadline counts.
+  absl::Status Begin();
+  /// A whole program measured against the best so far.
+  struct Trial {
+    Variant variant;  ///< with the algorithms chosen
+    bool accepted = false;
+    bool dropped = false;  ///< for its numbers
+    double ratio = 1;      ///< to the best so far; infinite when dropped
+  };
+  /// Chooses algorithms for `graph`, which contains the mutants `applied`, and makes it the best
+  /// when the whole program gets faster. `measurement`: how often this pair was measured before;
+  /// each time is stored on its own.
+  absl::StatusOr<Trial> TryWhole(const Graph& graph, const std::string& name,
+                                 const std::vector<plan::AppliedMutant>& applied,
+                                 int measurement = 0);
+  /// Verifies a mutant and counts the outcome. True when `alternative` may be used. `seconds`: of
+  /// the original in the chain; several ways of correction are compared only where that can be
+  /// afforded.
+  absl::StatusOr<bool> VerifyCandidate(const Mutant& mutant, double seconds,
+                                       Alternative& alternative);
+  absl::StatusOr<AloneTimes> MeasureAlone(const Graph& original, const Graph& mutant,
+                                          double seconds, const std::string& name);
+  /// Seconds of the runs of MeasureAlone where the original takes `seconds`: four programs, run
+  /// three times at least.
+  static double AloneRuns(double seconds) { return 12 * seconds; }
+  /// Seconds of MeasureAlone with everything around the runs, by what it took so far.
+  double AloneSeconds(double seconds) const;
+  /// Measures the delivered pair once more; the baseline is delivered unless the plan is faster
+  /// beyond noise. Where no program was, the one with the largest expected gain is measured, if
+  /// any: it may have lacked time for enough rounds.
+  absl::Status FinalComparison();
+  /// Counters that are known at the end. `searched`: measurements were made (else the counters of a
+  /// record stand).
+  void FinishCounters(bool searched);
+  /// Resets the session to the state in which nothing was tried.
+  void Reset();
+
+  const Variant& baseline() const { return baseline_; }
+  SearchResult& result() { return result_; }
+  Profiler& profiler() { return profiler_; }
+  ProfileCache& cache() { return cache_; }
+  const SearchOptions& options() const { return options_; }
+
+  void Stop(StopReason reason);
+  /// Queries the caller's signal, the clock and the candidate limit, too.
+  bool Stopped();
+  /// Neither interrupted nor out of time; a search that is stopped for another reason may still try
+  /// what it has.
+  bool MayGoOn() const { return !Interrupted() && !deadline_.Passed(); }
+  /// Seconds are predicted rather than measured (ProfilerOptions::costs).
+  bool IsPredicted() const { return profiler_.options().costs != nullptr; }
+  bool Interrupted() const {
+    return options_.interrupted != nullptr && options_.interrupted->load();
+  }
+  double SecondsLeft() const { return deadline_.SecondsLeft(); }
+  /// Time that candidates may not touch, besides that of the last comparison.
+  void KeepFree(double seconds) { kept_seconds_ = seconds; }
+  /// True when work of so many seconds would leave time for the last comparison, and what is kept
+  /// free.
+  bool Affords(double seconds) const { return SpareSeconds() >= seconds; }
+  double SpareSeconds() const { return deadline_.SecondsLeft() - whole_seconds_ - kept_seconds_; }
+  /// Seconds that a comparison of whole programs took at most so far.
+  double whole_seconds() const { return whole_seconds_; }
+  void NoteWholeSeconds(double seconds);
+  VerifierLimits Limits() const;
+  /// True for the matches of SearchOptions::tried_first.
+  bool TriedFirst(const Graph& graph, const Rule& rule, const Match& match) const;
+  /// The mutant, or nothing: the rule does not apply there after all. A graph that is no program is
+  /// noted as the rule's fault.
+  std::optional<Mutant> Make(const Graph& graph, const Rule& rule, const Match& match);
+  /// Sentences about defects of rules, as NoteFault makes them; for what works without a search
+  /// session.
+  std::set<std::string>& faults() { return faults_; }
+  void Report(const std::string& detail);
+
+ private:
+  void NoteAlgorithms(const Algorithms& algorithms);
+  /// Gives small programs their cheapest algorithms where seconds are predicted; others are left as
+  /// they are.
+  absl::Status PredictAlgorithms(std::vector<Variant>& variants) const;
+  /// A defect of a rule or of the corrector costs its candidate, not the search. The user gets one
+  /// warning.
+  void NoteFault(const Rule& rule, std::string_view what);
+  /// Chooses the fastest of several ways of correction.
+  absl::Status ChooseCorrection(const Mutant& mutant, Alternative& alternative);
+  bool BestIsBaseline() const { return result_.mutants.empty() && result_.best.algorithms.empty(); }
+  /// The program that seemed fastest while none is faster than the baseline beyond noise.
+  struct ExpectedBest {
+    Variant variant;
+    std::vector<plan::AppliedMutant> applied;
+    double median;  ///< its ratio
+  };
+  void NoteExpectedBest(const Variant& variant, const std::vector<plan::AppliedMutant>& applied,
+                        const PairedRatio& ratio);
+  /// True when the difference is no noise and large enough.
+  static bool Faster(const PairedRatio& ratio);
+
+  Profiler& profiler_;
+  ProfileCache& cache_;
+  const SearchOptions& options_;
+  Deadline deadline_;
+  Stopwatch clock_;
+  Variant baseline_;
+  SearchResult result_;
+  std::optional<ExpectedBest> expected_best_;
+  double speedup_ = 1;
+  double whole_seconds_ = 0;
+  double kept_seconds_ = 0;
+  double alone_expected_ = 0, alone_spent_ = 0;  // seconds of all measurements of candidates alone
+  bool stopped_ = false;
+  std::string preferred_;
+  std::set<std::string> faults_;
+};
+
+}  // namespace mendel
+
+#endif  // MENDEL_OPTIMIZER_SEARCH_SEARCH_SESSION_H_

@@ -1,0 +1,169 @@
+#include "optimizer/search/search_session.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/text.h"
+#include "optimizer/profile/clocked_executable.h"
+#include "runtime/backend.h"
+
+namespace mendel {
+namespace {
+
+/// -x, or for `steps` 3 its equal -(-(-x)).
+Graph Negated(int steps) {
+  GraphBuilder builder;
+  ValueId x = builder.Input("x", {DType::kF32, {4, 4}});
+  for (int k = 0; k < steps; ++k) x = *builder.Add("Neg", {x});
+  builder.Output("y", x);
+  return *builder.Build();
+}
+
+/// A machine on which a program of one operator takes `one` seconds and all others take one second.
+CostFunction Machine(double one) {
+  return [one](const Graph& graph, const CompileOptions&) {
+    std::vector<double> seconds(graph.nodes().size(), 0);
+    seconds.back() = graph.nodes().size() == 2 ? one : 1;
+    return seconds;
+  };
+}
+
+/// "reference" with an algorithm of Relu.
+class WithAnAlgorithm final : public Backend {
+ public:
+  std::string_view name() const override { return "with_an_algorithm"; }
+  absl::Status Probe() const override { return absl::OkStatus(); }
+  std::string Identity() const override { return "with an algorithm"; }
+  std::vector<std::string> Algorithms(const Graph& graph, int32_t node, Numerics) const override {
+    return graph.node(node).op->name == "Relu" ? std::vector<std::string>{"quick"}
+                                               : std::vector<std::string>();
+  }
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
+                                                      const CompileOptions&) const override {
+    return FindBackend("reference")->Compile(graph, {});
+  }
+};
+
+/// A mutant may have algorithms that nothing in the baseline has.
+TEST(PredictedSearchSession, ProgramsAloneHaveTheirCheapestAlgorithms) {
+  const CostFunction costs = [](const Graph& graph, const CompileOptions& options) {
+    std::vector<double> seconds(graph.nodes().size(), 1);
+    for (const auto& [node, name] : options.algorithms) seconds[static_cast<size_t>(node)] = 0.25;
+    return seconds;
+  };
+  const auto cache = *ProfileCache::Open(":memory:");
+  const WithAnAlgorithm backend;
+  Profiler profiler(backend, *cache, {.costs = costs});
+  const SearchOptions options;
+  const Graph baseline = Negated(3);
+  SearchSession session(baseline, profiler, *cache, options);
+  ASSERT_TRUE(session.Begin().ok());
+  GraphBuilder builder;
+  const ValueId x = builder.Input("x", {DType::kF32, {4, 4}});
+  builder.Output("y", *builder.Add("Relu", {*builder.Add("Neg", {x})}));
+  const Graph rectified = *builder.Build();
+  GraphBuilder maximum;
+  const ValueId z = maximum.Input("x", {DType::kF32, {4, 4}});
+  const ValueId zero = maximum.Constant(Tensor::Scalar(DType::kF32, 0));
+  maximum.Output("y", *maximum.Add("Max", {*maximum.Add("Neg", {z}), zero}));
+  const auto alone = session.MeasureAlone(*maximum.Build(), rectified, 1, "a rectifier");
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_NEAR(alone->original_ns, 4e9, 1);  // the input and the constant count here, too
+  EXPECT_NEAR(alone->mutant_ns, 2.25e9, 1);
+}
+
+class SearchSessionTest : public testing::Test {
+ protected:
+  /// The delivered result when a search has found Negated(1) for Negated(3).
+  SearchResult Delivered(double seconds_of_plan) {
+    const auto cache = *ProfileCache::Open(":memory:");
+    Profiler profiler(*FindBackend("reference"), *cache, {.costs = Machine(seconds_of_plan)});
+    const SearchOptions options;
+    const Graph baseline = Negated(3);
+    SearchSession session(baseline, profiler, *cache, options);
+    session.result().best = {Negated(1), {}, "found"};
+    session.result().mutants.resize(1);
+    EXPECT_TRUE(session.FinalComparison().ok());
+    return session.result();
+  }
+};
+
+TEST_F(SearchSessionTest, APlanThatIsNotFasterIsTheBaseline) {
+  for (const double seconds : {1.2, 1.0, 0.995}) {
+    const SearchResult result = Delivered(seconds);
+    EXPECT_EQ(PrintGraph(result.best.graph), PrintGraph(Negated(3))) << seconds;
+    EXPECT_TRUE(result.mutants.empty()) << seconds;
+    EXPECT_EQ(result.best_time.median_ms, result.baseline_time.median_ms) << seconds;
+  }
+  const SearchResult faster = Delivered(0.9);
+  EXPECT_EQ(PrintGraph(faster.best.graph), PrintGraph(Negated(1)));
+  EXPECT_EQ(faster.mutants.size(), 1u);
+}
+
+/// "reference", whose programs take as many seconds as they have nodes by their own clock.
+class WithItsOwnClock final : public Backend {
+ public:
+  std::string_view name() const override { return "with_its_own_clock"; }
+  absl::Status Probe() const override { return absl::OkStatus(); }
+  std::string Identity() const override { return "with its own clock"; }
+  std::vector<std::string> Algorithms(const Graph&, int32_t, Numerics) const override { return {}; }
+  absl::StatusOr<std::unique_ptr<Executable>> Compile(const Graph& graph,
+                                                      const CompileOptions&) const override {
+    MENDEL_ASSIGN_OR_RETURN(auto program, FindBackend("reference")->Compile(graph, {}));
+    return std::make_unique<ClockedExecutable>(std::move(program),
+                                               static_cast<double>(graph.nodes().size()));
+  }
+};
+
+/// A program that ran once only, for want of time, is not known to be faster; it is given the
+/// rounds of the last comparison.
+TEST_F(SearchSessionTest, WhatLackedRoundsHasThoseOfTheLastComparison) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  const WithItsOwnClock backend;
+  Profiler profiler(backend, *cache, {});
+  SearchOptions options;
+  options.budget_seconds = 0;
+  const Graph baseline = Negated(25);
+  SearchSession session(baseline, profiler, *cache, options);
+  std::vector<plan::AppliedMutant> applied(1);
+  for (const int steps : {27, 23, 25}) {  // slower; a gain of 8 %; none
+    const auto trial = session.TryWhole(Negated(steps), "a program", applied);
+    ASSERT_TRUE(trial.ok()) << trial.status();
+    EXPECT_FALSE(trial->accepted);
+  }
+  ASSERT_TRUE(session.FinalComparison().ok());
+  EXPECT_EQ(PrintGraph(session.result().best.graph), PrintGraph(Negated(23)));
+  EXPECT_EQ(session.result().mutants.size(), 1u);
+}
+
+TEST_F(SearchSessionTest, TimeThatIsKeptIsNotForCandidates) {
+  const auto cache = *ProfileCache::Open(":memory:");
+  Profiler profiler(*FindBackend("reference"), *cache, {});
+  SearchOptions options;
+  options.budget_seconds = 1000;
+  const Graph baseline = Negated(3);
+  SearchSession session(baseline, profiler, *cache, options);
+  EXPECT_TRUE(session.Affords(900));
+  session.KeepFree(500);
+  EXPECT_FALSE(session.Affords(600));
+  session.NoteWholeSeconds(300);
+  EXPECT_TRUE(session.Affords(100));
+  EXPECT_FALSE(session.Affords(300));
+  session.KeepFree(0);
+  EXPECT_TRUE(session.Affords(600));
+}
+
+TEST(PlaceNames, AMutantIsKnownByItsRuleAndNodes) {
+  EXPECT_EQ(MatchName("rule", {"a", "b"}), "rule\na\nb");
+  EXPECT_NE(MatchName("rule", {"a", "b"}), MatchName("rule", {"b", "a"}));
+}
+
+}  // namespace
+}  // namespace mendel

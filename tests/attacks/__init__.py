@@ -1,0 +1,1 @@
+"""Attacks on `mendel verify A B`: pairs of small models whose truth holds by construction (docs/testing.md)."""

@@ -1,0 +1,307 @@
+#include "verifier/axioms/axioms.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <set>
+#include <sstream>
+
+#include "base/status.h"
+#include "graph/evaluate.h"
+#include "graph/random_graph.h"
+#include "graph/text.h"
+#include "verifier/axioms/axioms_cases.h"
+#include "verifier/axioms/axioms_expression.h"
+
+namespace mendel {
+namespace {
+
+using axioms_test::kFalse;
+using axioms_test::kTrue;
+using axioms_test::Pair;
+using axioms_test::ParseExpression;
+
+Graph Canonical(const Graph& graph, WeightMode weights = WeightMode::kSymbolic,
+                std::map<std::string, int>* used = nullptr) {
+  auto canonical = Canonicalize(graph, weights, used);
+  EXPECT_TRUE(canonical.ok()) << canonical.status() << PrintGraph(graph);
+  if (!canonical.ok()) return graph;
+  EXPECT_TRUE(CheckGraph(*canonical).ok()) << CheckGraph(*canonical);
+  return *canonical;
+}
+
+/// Normal floats, small integers, Booleans.
+std::vector<HostValue> Inputs(Rng& rng, const Graph& graph) {
+  std::vector<HostValue> inputs = RandomInputs(rng, graph);
+  for (HostValue& input : inputs) {
+    for (int64_t& value : input.integers)
+      value = input.type.dtype == DType::kBool ? value % 2 : value - 1;
+  }
+  return inputs;
+}
+
+/// The program with every float value as an output.
+Graph WithAllValues(const Graph& graph) {
+  GraphBuilder builder;
+  std::vector<int32_t> where;
+  for (const Node& node : graph.nodes()) {
+    std::vector<ValueId> operands;
+    for (ValueId input : node.inputs)
+      operands.push_back({where[static_cast<size_t>(input.node)], input.output});
+    where.push_back(*builder.CopyNode(node, operands));
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      if (IsFloat(node.outputs[k].dtype))
+        builder.Output(Cat(where.back(), ".", k), {where.back(), static_cast<int32_t>(k)});
+    }
+  }
+  return *builder.Build();
+}
+
+/// All values of the program are small: axioms promise nothing where values are infinite, and
+/// exponentials of large ones are.
+bool AllSmall(const Graph& graph, const std::vector<HostValue>& inputs) {
+  const auto values = Evaluate(WithAllValues(graph), inputs);
+  if (!values.ok()) return false;
+  for (const HostValue& value : *values) {
+    for (double v : value.scalars) {
+      if (!(std::abs(v) < 100)) return false;
+    }
+  }
+  return true;
+}
+
+/// Largest relative difference of the outputs, where those of `f` are finite.
+double Distance(const Graph& f, const Graph& g, const std::vector<HostValue>& inputs) {
+  const auto a = Evaluate(f, inputs), b = Evaluate(g, inputs);
+  EXPECT_TRUE(a.ok() && b.ok());
+  double worst = 0;
+  for (size_t k = 0; k < a->size(); ++k) {
+    for (int64_t i = 0; i < NumElements((*a)[k].type); ++i) {
+      const double x = (*a)[k].At(i), y = (*b)[k].At(i);
+      if (!std::isfinite(x)) continue;
+      const double gap = std::abs(x - y) / std::max(1.0, std::abs(x));
+      worst = std::max(worst, std::isfinite(gap) ? gap : 1e300);
+    }
+  }
+  return worst;
+}
+
+class Axioms : public ::testing::TestWithParam<Pair> {};
+class NearMisses : public ::testing::TestWithParam<Pair> {};
+
+TEST_P(Axioms, MakeBothSidesEqual) {
+  const Graph left = ParseExpression(GetParam().left), right = ParseExpression(GetParam().right);
+  std::map<std::string, int> used;
+  const Graph f = Canonical(left, WeightMode::kSymbolic, &used),
+              g = Canonical(right, WeightMode::kSymbolic, &used);
+  EXPECT_TRUE(used.contains(GetParam().axiom));
+  const auto certificate = Certify(f, g, {});
+  EXPECT_TRUE(certificate.ok()) << certificate.status() << "\n" << PrintGraph(f) << PrintGraph(g);
+  Rng rng(7);
+  for (int round = 0; round < 5; ++round) {
+    const std::vector<HostValue> inputs = Inputs(rng, left);
+    EXPECT_LT(Distance(left, right, inputs), 1e-6) << "the axiom is not one";
+    EXPECT_LT(Distance(left, f, inputs), 1e-6) << PrintGraph(f);
+    EXPECT_LT(Distance(right, g, inputs), 1e-6) << PrintGraph(g);
+  }
+}
+
+TEST_P(NearMisses, StayApart) {
+  const Graph left = ParseExpression(GetParam().left), right = ParseExpression(GetParam().right);
+  const Graph f = Canonical(left), g = Canonical(right);
+  EXPECT_FALSE(Certify(f, g, {}).ok()) << PrintGraph(f) << PrintGraph(g);
+  Rng rng(8);
+  for (int round = 0; round < 5; ++round) {
+    const std::vector<HostValue> inputs = Inputs(rng, left);
+    EXPECT_LT(Distance(left, f, inputs), 1e-6) << PrintGraph(f);
+    EXPECT_LT(Distance(right, g, inputs), 1e-6) << PrintGraph(g);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(True, Axioms, ::testing::ValuesIn(kTrue));
+INSTANTIATE_TEST_SUITE_P(False, NearMisses, ::testing::ValuesIn(kFalse));
+
+TEST(AxiomList, EveryAxiomHasATestAndAProof) {
+  std::set<std::string_view> tested;
+  for (const Pair& pair : kTrue) tested.insert(pair.axiom);
+  std::string_view last;
+  for (const AxiomDescription& axiom : AllAxioms()) {
+    EXPECT_LT(last, axiom.name);
+    EXPECT_TRUE(tested.contains(axiom.name)) << axiom.name;
+    EXPECT_FALSE(axiom.statement.empty());
+    EXPECT_FALSE(axiom.proof.empty());
+    last = axiom.name;
+  }
+}
+
+TEST(AxiomList, IsTheDocumentedOne) {
+  std::ifstream file(MENDEL_SOURCE_DIR "/docs/verification.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const AxiomDescription& axiom : AllAxioms()) {
+    const std::string row =
+        Cat("| ", axiom.name, " | `", axiom.statement, "` | ", axiom.proof, " |\n");
+    EXPECT_NE(text.str().find(row), std::string::npos) << row;
+  }
+  const std::string table = text.str().substr(text.str().find("| Axiom |"));
+  const auto rows =
+      std::count(table.begin(), table.begin() + static_cast<int64_t>(table.find("\n\n")), '\n') + 1;
+  EXPECT_EQ(rows, static_cast<int64_t>(AllAxioms().size()) + 2);
+}
+
+absl::StatusOr<ValueId> RandomPool(Rng& rng, GraphBuilder& builder, ValueId x) {
+  Attributes attrs = {{"ceil_mode", rng.Between(0, 1)},
+                      {"dilations", Ints{rng.Flip(0.1) ? 2 : 1, 1}}};
+  attrs.Set("kernel_shape", Ints{rng.Between(1, 4), rng.Between(1, 3)});
+  attrs.Set("strides", Ints{rng.Between(1, 3), rng.Between(1, 3)});
+  attrs.Set("pads",
+            Ints{rng.Between(0, 3), rng.Between(0, 3), rng.Between(0, 3), rng.Between(0, 3)});
+  return builder.Add("MaxPool", {x}, attrs);
+}
+
+TEST(Canonicalize, ComposesPoolsOnlyWhereTheyAreOne) {
+  constexpr uint64_t kSeed = 1;
+  std::cout << "seed " << kSeed << "\n";
+  int composed = 0;
+  for (uint64_t k = 0; k < 5000; ++k) {
+    Rng rng(kSeed + k);
+    GraphBuilder builder;
+    absl::StatusOr<ValueId> value =
+        builder.Input("x", {DType::kF32, {1, 1, rng.Between(3, 12), rng.Between(3, 9)}});
+    for (int pools = 0; pools < 3 && value.ok(); ++pools) {
+      builder.Output(Cat(pools), *value);
+      value = RandomPool(rng, builder, *value);
+    }
+    if (value.ok()) builder.Output("y", *value);
+    const Graph graph = *builder.Build();
+    std::map<std::string, int> used;
+    const Graph canonical = Canonical(graph, WeightMode::kSymbolic, &used);
+    composed += used.contains("pool of a pool") ? 1 : 0;
+    EXPECT_EQ(Distance(graph, canonical, Inputs(rng, graph)), 0)
+        << "seed " << kSeed + k << PrintGraph(graph) << PrintGraph(canonical);
+  }
+  EXPECT_GT(composed, 50);
+}
+
+TEST(Canonicalize, CountsLiteralsThatStandForConstants) {
+  std::map<std::string, int> used;
+  Canonical(ParseExpression("Mul(Mul(x, 0.5), Add(Erf(Div(x, 1.4142135381698608)), 1))"),
+            WeightMode::kSymbolic, &used);
+  EXPECT_EQ(used["literal 1/sqrt(2)"], 1) << ::testing::PrintToString(used);
+  used.clear();
+  Canonical(ParseExpression("Mul(x, 0.1111111119389534)"), WeightMode::kSymbolic, &used);
+  EXPECT_EQ(used["literal 1/9"], 1) << ::testing::PrintToString(used);
+}
+
+TEST(Canonicalize, UsesTheSignOfWeightsInExactModeOnly) {
+  const Graph f = ParseExpression("Relu(Mul(x, positive))"),
+              g = ParseExpression("Mul(Relu(x), positive)");
+  EXPECT_TRUE(Certify(Canonical(f, WeightMode::kExact), Canonical(g, WeightMode::kExact),
+                      {.weights = WeightMode::kExact})
+                  .ok());
+  EXPECT_FALSE(Certify(Canonical(f), Canonical(g), {}).ok());
+}
+
+TEST(Canonicalize, IsIdempotentAndDeterministic) {
+  for (const Pair& pair : kTrue) {
+    const Graph once = Canonical(ParseExpression(pair.left));
+    EXPECT_EQ(PrintGraph(once), PrintGraph(Canonical(ParseExpression(pair.left))));
+    EXPECT_TRUE(Certify(once, Canonical(once), {}).ok()) << pair.left;
+  }
+}
+
+/// Random programs to draw: more for long runs.
+uint64_t Programs(uint64_t usual) {
+  const char* const programs = std::getenv("MENDEL_AXIOM_PROGRAMS");
+  return programs != nullptr ? std::strtoull(programs, nullptr, 10) : usual;
+}
+
+TEST(Canonicalize, KeepsTheValueOfRandomGraphs) {
+  constexpr uint64_t kSeed = 11;
+  std::cout << "seed " << kSeed << "\n";
+  std::map<std::string, int> used;
+  for (uint64_t k = 0; k < 400; ++k) {
+    Rng rng(kSeed + k);
+    const Graph graph = RandomGraph(rng, 6);
+    const WeightMode weights = k % 2 == 0 ? WeightMode::kSymbolic : WeightMode::kExact;
+    const Graph canonical = Canonical(graph, weights, &used);
+    EXPECT_LT(Distance(graph, canonical, RandomInputs(rng, graph)), 1e-6)
+        << "seed " << kSeed + k << "\n"
+        << PrintGraph(graph) << PrintGraph(canonical);
+  }
+  EXPECT_GT(used.size(), 4u);
+}
+
+TEST(Canonicalize, KeepsTheValueOfRandomExpressions) {
+  constexpr uint64_t kSeed = 1000;
+  std::cout << "seed " << kSeed << "\n";
+  std::map<std::string, int> used;
+  const uint64_t count = Programs(3000);
+  for (uint64_t k = 0; k < count; ++k) {
+    Rng rng(kSeed + k);
+    const Graph graph = axioms_test::RandomExpression(rng);
+    const WeightMode weights = k % 2 == 0 ? WeightMode::kSymbolic : WeightMode::kExact;
+    std::map<std::string, int> here;
+    const Graph canonical = Canonical(graph, weights, &here);
+    bool rounded = false;
+    for (const auto& [name, count] : here) rounded = rounded || name.starts_with("literal ");
+    for (const auto& [name, count] : here) used[name] += count;
+    const std::vector<HostValue> inputs = Inputs(rng, graph);
+    if (!AllSmall(graph, inputs)) continue;
+    EXPECT_LT(Distance(graph, canonical, inputs), rounded ? 1e-2 : 1e-7)
+        << "seed " << kSeed + k << "\n"
+        << PrintGraph(graph) << PrintGraph(canonical);
+    if (HasFailure()) break;
+  }
+  for (const AxiomDescription& axiom : AllAxioms()) {
+    if (!used.contains(std::string(axiom.name))) std::cout << "not met: " << axiom.name << "\n";
+  }
+}
+
+/// Elements where f is finite and g is not the same.
+int64_t Wrong(const Graph& f, const Graph& g, const std::vector<HostValue>& inputs,
+              double tolerance) {
+  const auto a = Evaluate(f, inputs), b = Evaluate(g, inputs);
+  EXPECT_TRUE(a.ok() && b.ok());
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < NumElements(a->front().type); ++i) {
+    const double x = a->front().At(i), y = b->front().At(i);
+    if (std::abs(x) < 1e3 && !(std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x)))) ++wrong;
+  }
+  return wrong;
+}
+
+TEST(Canonicalize, ProvesNoDifferentVariantEqual) {
+  constexpr uint64_t kSeed = 500000;
+  const uint64_t count = Programs(3000);
+  int proven = 0, changed = 0;
+  for (uint64_t k = 0; k < count && !HasFailure(); ++k) {
+    Rng rng(kSeed + k);
+    const Graph graph = axioms_test::RandomExpression(rng),
+                variant = axioms_test::RandomVariant(rng, graph);
+    const WeightMode weights = k % 2 == 0 ? WeightMode::kSymbolic : WeightMode::kExact;
+    std::map<std::string, int> used;
+    const Graph f = Canonical(graph, weights, &used), g = Canonical(variant, weights, &used);
+    if (!Certify(f, g, {.weights = weights}).ok()) continue;
+    ++proven;
+    changed += PrintGraph(graph) != PrintGraph(variant);
+    const bool rounded = std::any_of(used.begin(), used.end(), [](const auto& use) {
+      return use.first.starts_with("literal ");
+    });
+    const std::vector<HostValue> inputs = Inputs(rng, graph);
+    if (!AllSmall(graph, inputs)) continue;
+    EXPECT_EQ(Wrong(graph, variant, inputs, rounded ? 1e-2 : 1e-6), 0)
+        << "seed " << kSeed + k << "\n"
+        << PrintGraph(graph) << PrintGraph(variant) << PrintGraph(f) << PrintGraph(g);
+  }
+  std::cout << "seed " << kSeed << ": " << proven << " of " << count << " variants proven equal, "
+            << changed << " of them changed\n";
+  EXPECT_GT(changed, 20);
+}
+
+}  // namespace
+}  // namespace mendel

@@ -1,0 +1,248 @@
+// Comparisons, Booleans, Where and Cast. Comparisons are of finite numbers, which are totally
+// ordered.
+
+#include <array>
+#include <optional>
+
+#include "verifier/axioms/exact.h"
+#include "verifier/axioms/rules.h"
+#include "verifier/axioms/scaled.h"
+
+namespace mendel {
+namespace {
+
+constexpr std::array<AxiomDescription, 9> kLogicAxioms = {{
+    {"boolean identities", "not not x = x, x and x = x, x or x = x", "Boolean algebra."},
+    {"cast round trip", "Cast(Cast(x, wide), narrow) = x; Cast(x, own dtype) = x",
+     "The wide dtype contains every number of the narrow one; x, stored, cast or moved, is a "
+     "number of its dtype."},
+    {"comparison of multiples",
+     "c x < 0 is x < 0, 0 < c x is 0 < x, c > 0; -x < 0 is 0 < x; -x < -y is y < x",
+     "Multiplication by c > 0 is increasing, by -1 decreasing."},
+    {"one order relation",
+     "x > y is y < x; x <= y, and also x < y or x = y, is not y < x; x >= y is not x < y",
+     "Finite numbers are totally ordered."},
+    {"where as an extreme", "(x < y ? x : y) = min(x, y), (x < y ? y : x) = max(x, y)",
+     "The definitions; where x = y both branches agree."},
+    {"where as leaky relu",
+     "(x < 0 ? a x : x) = (0 < x ? x : a x) = Relu(x) + a (x - Relu(x)); abs(x) for a = -1",
+     "Case distinction; both are 0 at 0."},
+    {"where at zero", "(0 < x ? y : z) = (x < 0 ? z : y), where y and z are 0 at x = 0",
+     "The conditions differ at x = 0 alone, where both branches are 0."},
+    {"where of equal branches or a known condition",
+     "(c ? x : x) = x, (true ? x : y) = x, (not c ? x : y) = (c ? y : x)",
+     "The definition of where."},
+    {"where of multiples", "(c ? a x : a y) = a (c ? x : y)", "Case distinction."},
+}};
+
+std::optional<ValueId> DoubleNot(Terms& t, ValueId v) {
+  const ValueId x = t.in(v, 0);
+  return t.Is(x, "Not") ? std::optional(t.in(x, 0)) : std::nullopt;
+}
+
+std::optional<ValueId> Idempotent(Terms& t, ValueId v) {
+  return t.in(v, 0) == t.in(v, 1) ? std::optional(t.in(v, 0)) : std::nullopt;
+}
+
+/// Or(p < q, p = q) in any order.
+std::optional<ValueId> LessOrEqualByOr(Terms& t, ValueId v) {
+  for (size_t k = 0; k < 2; ++k) {
+    const ValueId less = t.in(v, k), equal = t.in(v, 1 - k);
+    if (!t.Is(less, "Less") || !t.Is(equal, "Equal")) continue;
+    const ValueId p = t.in(less, 0), q = t.in(less, 1);
+    const bool same = (t.in(equal, 0) == p && t.in(equal, 1) == q) ||
+                      (t.in(equal, 0) == q && t.in(equal, 1) == p);
+    if (same) return t.Unary("Not", t.Op("Less", {q, p}));
+  }
+  return std::nullopt;
+}
+
+std::optional<ValueId> Greater(Terms& t, ValueId v) {
+  return t.Op("Less", {t.in(v, 1), t.in(v, 0)});
+}
+std::optional<ValueId> LessOrEqual(Terms& t, ValueId v) {
+  return t.Unary("Not", t.Op("Less", {t.in(v, 1), t.in(v, 0)}));
+}
+std::optional<ValueId> GreaterOrEqual(Terms& t, ValueId v) {
+  return t.Unary("Not", t.Op("Less", {t.in(v, 0), t.in(v, 1)}));
+}
+
+/// The condition's operands are what must be floats here.
+std::optional<ValueId> LessOfMultiples(Terms& t, ValueId v) {
+  const ValueId a = t.in(v, 0), b = t.in(v, 1);
+  if (!IsFloat(t.dtype(a))) return std::nullopt;
+  const std::optional<Scaled> left = AsScaled(t, a), right = AsScaled(t, b);
+  const bool left_zero = t.Scalar(a) == 0.0, right_zero = t.Scalar(b) == 0.0;
+  const bool fits = (left.has_value() && right_zero) || (right.has_value() && left_zero) ||
+                    (left.has_value() && right.has_value() && left->SameScale(*right));
+  if (!fits) return std::nullopt;
+  const ValueId x = left.has_value() ? left->x : a, y = right.has_value() ? right->x : b;
+  const bool negated = (left.has_value() ? left : right)->kind == Scaled::Kind::kNegated;
+  return negated ? t.Op("Less", {y, x}) : t.Op("Less", {x, y});
+}
+
+std::optional<ValueId> KnownWhere(Terms& t, ValueId v) {
+  const ValueId condition = t.in(v, 0), yes = t.in(v, 1), no = t.in(v, 2);
+  const Shape shape = t.shape(v);
+  if (yes == no) return t.Fit(yes, shape);
+  if (t.Is(condition, "Not")) return t.Op("Where", {t.in(condition, 0), no, yes});
+  const std::optional<double> known = t.Number(condition);
+  if (known.has_value()) return t.Fit(*known != 0 ? yes : no, shape);
+  return std::nullopt;
+}
+
+bool IsFloatComparison(const Terms& t, ValueId v) {
+  return t.Is(v, "Less") && IsFloat(t.dtype(t.in(v, 0)));
+}
+
+std::optional<ValueId> WhereAsExtreme(Terms& t, ValueId v) {
+  const ValueId condition = t.in(v, 0), yes = t.in(v, 1), no = t.in(v, 2);
+  if (!IsFloatComparison(t, condition)) return std::nullopt;
+  const ValueId x = t.in(condition, 0), y = t.in(condition, 1);
+  if (yes == x && no == y) return t.Op("Min", {x, y});
+  if (yes == y && no == x) return t.Op("Max", {x, y});
+  return std::nullopt;
+}
+
+std::optional<ValueId> WhereAsLeakyRelu(Terms& t, ValueId v) {
+  const ValueId condition = t.in(v, 0);
+  if (!IsFloatComparison(t, condition)) return std::nullopt;
+  const bool below = t.Scalar(t.in(condition, 1)) == 0.0;
+  if (!below && t.Scalar(t.in(condition, 0)) != 0.0) return std::nullopt;
+  const ValueId x = t.in(condition, below ? 0 : 1);
+  const ValueId identity = t.in(v, below ? 2 : 1), multiple = t.in(v, below ? 1 : 2);
+  if (identity != x || t.shape(x) != t.shape(v)) return std::nullopt;
+  if (t.Is(multiple, "Neg") && t.in(multiple, 0) == x) return t.Unary("Abs", x);
+  const ValueId relu = t.Unary("Relu", x), rest = t.Sub(x, relu);
+  if (const std::optional<Scaled> scale = AsScaled(t, multiple);
+      scale.has_value() && scale->x == x) {
+    return t.Add(relu, Scale(t, rest, *scale));
+  }
+  if (t.Is(multiple, "Neg")) return std::nullopt;
+  for (size_t k = 0; k < 2 && t.Is(multiple, "Mul"); ++k) {
+    if (t.in(multiple, k) == x) return t.Add(relu, t.Mul(rest, t.in(multiple, 1 - k)));
+  }
+  return std::nullopt;
+}
+
+/// `value` is 0 wherever x is 0. The depth bounds the work.
+bool VanishesWith(const Terms& t, ValueId x, ValueId value, int depth = 8) {
+  if (value == x) return true;
+  if (depth == 0) return false;
+  const auto vanishes = [&](size_t k) { return VanishesWith(t, x, t.in(value, k), depth - 1); };
+  if (t.Is(value, "Neg") || t.Is(value, "Relu") || t.Is(value, "Div")) return vanishes(0);
+  if (t.Is(value, "Mul")) return vanishes(0) || vanishes(1);
+  if (t.Is(value, "Sub")) return vanishes(0) && vanishes(1);
+  if (!t.Is(value, "Add")) return false;
+  const bool exponential = t.Is(t.in(value, 0), "Exp") && t.Scalar(t.in(value, 1)) == -1.0;
+  return exponential ? VanishesWith(t, x, t.in(t.in(value, 0), 0), depth - 1)
+                     : vanishes(0) && vanishes(1);
+}
+
+std::optional<ValueId> WhereAtZero(Terms& t, ValueId v) {
+  const ValueId condition = t.in(v, 0), yes = t.in(v, 1), no = t.in(v, 2);
+  if (!IsFloatComparison(t, condition) || t.Scalar(t.in(condition, 0)) != 0.0) return std::nullopt;
+  const ValueId x = t.in(condition, 1);
+  if (!VanishesWith(t, x, yes) || !VanishesWith(t, x, no)) return std::nullopt;
+  return t.Op("Where", {t.Op("Less", {x, t.in(condition, 0)}), no, yes});
+}
+
+std::optional<ValueId> WhereOfMultiples(Terms& t, ValueId v) {
+  const std::optional<Scaled> yes = AsScaled(t, t.in(v, 1)), no = AsScaled(t, t.in(v, 2));
+  if (!yes.has_value() || !no.has_value()) return std::nullopt;
+  if (yes->SameScale(*no)) return Scale(t, t.Op("Where", {t.in(v, 0), yes->x, no->x}), *yes);
+  // One factor is kept where the factors differ: that of the first branch.
+  if (yes->kind != Scaled::Kind::kTimes || no->kind != Scaled::Kind::kTimes) return std::nullopt;
+  const std::optional<double> ratio = exact::Quotient(t.dtype(v), yes->factor, no->factor);
+  if (!ratio.has_value()) return std::nullopt;
+  return Scale(t, t.Op("Where", {t.in(v, 0), t.Mul(yes->x, *ratio), no->x}), *no);
+}
+
+/// Bits of the integers that a dtype holds without gaps, without the sign.
+int IntegerBits(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return 1;
+    case DType::kI8:
+      return 7;
+    case DType::kU8:
+    case DType::kBF16:
+      return 8;
+    case DType::kF16:
+      return 11;
+    case DType::kF32:
+      return 24;
+    case DType::kI32:
+      return 31;
+    case DType::kF64:
+      return 53;
+    case DType::kI64:
+      return 63;
+  }
+  return 0;
+}
+
+bool Holds(DType wide, DType narrow) {
+  if (wide == narrow) return true;
+  if (IsFloat(narrow)) {
+    if (!IsFloat(wide)) return false;
+    return wide == DType::kF64 || (wide == DType::kF32 && narrow != DType::kF64);
+  }
+  if (wide == DType::kBool) return false;
+  // Signed numbers need a signed type; -2^n is a number of every float that holds n bits and of
+  // wider integers.
+  const bool negative = narrow != DType::kBool && narrow != DType::kU8;
+  if (negative && wide == DType::kU8) return false;
+  return IntegerBits(narrow) <= IntegerBits(wide);
+}
+
+/// The elements are numbers of the dtype: Booleans, stored, cast, or moved from such. Sums and
+/// products are real numbers to the verifier, or 64-bit integers.
+bool HoldsItsDType(const Terms& t, ValueId v) {
+  if (t.dtype(v) == DType::kBool) return true;
+  for (int steps = 0; steps < 64; ++steps) {
+    if (IsInput(t.node(v)) || IsConstant(t.node(v)) || t.Is(v, "Cast")) return true;
+    const std::string_view op = t.node(v).op->name;
+    const bool moves = op == "Reshape" || op == "Transpose" || op == "Slice" || op == "Expand" ||
+                       op == "Tile" || op == "Split" || op == "Relu" || op == "ReduceMax" ||
+                       op == "ReduceMin";
+    // The negative of the least integer is none of its dtype.
+    const bool reflects = (op == "Neg" || op == "Abs") && IsFloat(t.dtype(v));
+    if (!moves && !reflects) return false;
+    v = t.in(v, 0);
+  }
+  return false;
+}
+
+std::optional<ValueId> CastRoundTrip(Terms& t, ValueId v) {
+  const ValueId inner = t.in(v, 0);
+  if (t.dtype(inner) == t.dtype(v)) return inner;
+  if (!t.Is(inner, "Cast")) return std::nullopt;
+  const ValueId x = t.in(inner, 0);
+  if (t.dtype(x) != t.dtype(v) || !Holds(t.dtype(inner), t.dtype(x)) || !HoldsItsDType(t, x))
+    return std::nullopt;
+  return x;
+}
+
+constexpr std::array<AxiomRule, 14> kLogicRules = {{
+    {"boolean identities", "Not", &DoubleNot, Elements::kAny},
+    {"boolean identities", "And", &Idempotent, Elements::kAny},
+    {"boolean identities", "Or", &Idempotent, Elements::kAny},
+    {"one order relation", "Or", &LessOrEqualByOr, Elements::kAny},
+    {"one order relation", "Greater", &Greater, Elements::kAny},
+    {"one order relation", "LessOrEqual", &LessOrEqual, Elements::kAny},
+    {"one order relation", "GreaterOrEqual", &GreaterOrEqual, Elements::kAny},
+    {"comparison of multiples", "Less", &LessOfMultiples, Elements::kAny},
+    {"where of equal branches or a known condition", "Where", &KnownWhere, Elements::kAny},
+    {"where as an extreme", "Where", &WhereAsExtreme, Elements::kAny},
+    {"where as leaky relu", "Where", &WhereAsLeakyRelu, Elements::kAny},
+    {"where at zero", "Where", &WhereAtZero, Elements::kAny},
+    {"where of multiples", "Where", &WhereOfMultiples, Elements::kAny},
+    {"cast round trip", "Cast", &CastRoundTrip, Elements::kAny},
+}};
+
+}  // namespace
+
+AxiomGroup LogicAxioms() { return {kLogicAxioms, kLogicRules}; }
+
+}  // namespace mendel

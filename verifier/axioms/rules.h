@@ -1,0 +1,58 @@
+// The axioms as rewriting rules, grouped by file. A rule may only state what is true for all finite
+// inputs inside the domain of the node that it replaces, and may not forget a demand of that node
+// (docs/verification.md, "Axioms").
+#ifndef MENDEL_VERIFIER_AXIOMS_RULES_H_
+#define MENDEL_VERIFIER_AXIOMS_RULES_H_
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "verifier/axioms/axioms.h"
+#include "verifier/axioms/terms.h"
+
+namespace mendel {
+
+/// The same value in another form, nearer to the canonical one; nothing where the axiom does not
+/// apply.
+using Rewriting = std::optional<ValueId> (*)(Terms& terms, ValueId value);
+
+inline bool IsConstantTerm(const Terms& terms, ValueId value) {
+  return IsConstant(terms.node(value));
+}
+
+enum class Elements : uint8_t { kFloats, kAny };
+
+struct AxiomRule {
+  std::string_view axiom;  ///< a name of AllAxioms()
+  std::string_view op;     ///< operator of the nodes that it is tried on; "*": all
+  Rewriting rewrite = nullptr;
+  /// kFloats: input 0 and the output are floats. Integers wrap, so that kAny needs a proof of its
+  /// own.
+  Elements elements = Elements::kFloats;
+};
+
+struct AxiomGroup {
+  std::span<const AxiomDescription> axioms;
+  std::span<const AxiomRule> rules;
+};
+
+AxiomGroup ActivationAxioms();
+AxiomGroup ArithmeticAxioms();
+AxiomGroup ArrangementAxioms();
+AxiomGroup ClipAxioms();
+AxiomGroup ExponentialAxioms();
+AxiomGroup ExtremeAxioms();
+AxiomGroup IntegerAxioms();
+AxiomGroup LiteralAxioms();
+AxiomGroup LogicAxioms();
+AxiomGroup NormalizationAxioms();
+AxiomGroup PoolAxioms();
+AxiomGroup RootAxioms();
+
+/// Rules to be tried on nodes of `op`, in order.
+std::span<const AxiomRule* const> RulesFor(std::string_view op);
+
+}  // namespace mendel
+
+#endif  // MENDEL_VERIFIER_AXIOMS_RULES_H_

@@ -1,0 +1,122 @@
+// Programs that agree as formulas and are not defined for the same inputs, and others that are.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "graph/text.h"
+#include "verifier/verifier.h"
+
+namespace mendel {
+namespace {
+
+/// `body` after the input x f32[3,3] as %0, the causal mask as %1 and t = x + m as %2.
+Graph Masked(const std::string& body) {
+  const auto graph = ParseGraph(
+      "graph \"g\" {\n%0 = Input() {name = \"x\", shape = [3, 3]}\n"
+      "%1 = Constant() {value = f32[3,3]{0, -inf, -inf, 0, 0, -inf, 0, 0, 0}}\n"
+      "%2 = Add(%0, %1)\n" +
+      body + "}");
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *graph;
+}
+
+bool Accepts(const Graph& a, const Graph& b, DefinednessCheck check = DefinednessCheck::kPlan) {
+  const auto certificate = Certify(a, b, {.definedness = check});
+  EXPECT_TRUE(certificate.ok() || absl::IsUnimplemented(certificate.status()) ||
+              absl::IsFailedPrecondition(certificate.status()))
+      << certificate.status();
+  return certificate.ok();
+}
+
+TEST(Definedness, MasksOfInfinityBeforeSoftmax) {
+  const Graph softmax = Masked("%3 = Softmax(%2) {axis = 1}\nreturn \"y\" = %3\n");
+  EXPECT_TRUE(Accepts(softmax, softmax));
+  // Equal formulas, and NaN: t - mean(t) and t - t.
+  const Graph mean = Masked(
+      "%3 = ReduceMean(%2) {axes = [1], keepdims = 1}\n%4 = Sub(%2, %3)\n%5 = Add(%4, %3)\n"
+      "%6 = Softmax(%5) {axis = 1}\nreturn \"y\" = %6\n");
+  EXPECT_FALSE(Accepts(softmax, mean));
+  const Graph difference = Masked(
+      "%3 = Softmax(%2) {axis = 1}\n%4 = Sub(%2, %2)\n%5 = Add(%3, %4)\nreturn \"y\" = %5\n");
+  EXPECT_FALSE(Accepts(softmax, difference));
+  // Written out, it stays finite: exp(-inf) is 0.
+  const Graph written = Masked(
+      "%3 = Exp(%2)\n%4 = ReduceSum(%3) {axes = [1], keepdims = 1}\n%5 = Div(%3, %4)\n"
+      "return \"y\" = %5\n");
+  EXPECT_TRUE(Accepts(softmax, written, DefinednessCheck::kBoth));
+}
+
+Graph FromText(const std::string& text) {
+  const auto graph = ParseGraph("graph \"g\" {\n" + text + "}");
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *graph;
+}
+
+constexpr char kInputs[] =
+    "%0 = Input() {name = \"x\", shape = [4]}\n%1 = Input() {name = \"y\", shape = [4]}\n";
+
+TEST(Definedness, AnotherOutputExcusesNothing) {
+  const Graph a = FromText(std::string(kInputs) + "%2 = Log(%0)\nreturn \"p\" = %2, \"q\" = %1\n");
+  const Graph b = FromText(std::string(kInputs) +
+                           "%2 = Log(%0)\n%3 = Sub(%2, %2)\n%4 = Add(%1, %3)\n"
+                           "return \"p\" = %2, \"q\" = %4\n");
+  EXPECT_FALSE(Accepts(a, b));
+  EXPECT_TRUE(Accepts(b, a));
+  EXPECT_FALSE(Accepts(b, a, DefinednessCheck::kBoth));
+}
+
+TEST(Definedness, AnotherElementExcusesNothing) {
+  const std::string common = std::string(kInputs) + "%2 = Log(%0)\n%3 = Sub(%2, %2)\n";
+  const auto program = [&](const std::string& second) {
+    return FromText(common + second + "%5 = Concat(%2, %4) {axis = 0}\nreturn \"p\" = %5\n");
+  };
+  EXPECT_FALSE(Accepts(program("%4 = Relu(%1)\n"), program("%6 = Relu(%1)\n%4 = Add(%6, %3)\n")));
+}
+
+TEST(Definedness, TheSameElementDoes) {
+  const Graph a =
+      FromText(std::string(kInputs) + "%2 = Log(%0)\n%3 = Mul(%2, %1)\nreturn \"p\" = %3\n");
+  const Graph b = FromText(std::string(kInputs) +
+                           "%2 = Log(%0)\n%3 = Mul(%2, %1)\n%4 = Sub(%2, %2)\n"
+                           "%5 = Add(%3, %4)\nreturn \"p\" = %5\n");
+  EXPECT_TRUE(Accepts(a, b, DefinednessCheck::kBoth));
+}
+
+TEST(Definedness, QuotientsWithZeros) {
+  const Graph a = FromText(std::string(kInputs) + "%2 = Relu(%0)\nreturn \"p\" = %1\n");
+  const Graph b = FromText(std::string(kInputs) +
+                           "%2 = Relu(%0)\n%3 = Mul(%1, %2)\n%4 = Div(%3, %2)\n"
+                           "return \"p\" = %4\n");
+  EXPECT_FALSE(Accepts(a, b));
+  EXPECT_TRUE(Accepts(b, a));
+}
+
+/// Layout changes of a value that may be undefined keep element by element what is.
+TEST(Definedness, MovedElementsKeepTheirConditions) {
+  const std::string inputs =
+      "%0 = Input() {name = \"x\", shape = [2,3]}\n%1 = Input() {name = \"y\", shape = [2,3]}\n";
+  const Graph a = FromText(inputs + "%2 = Div(%0, %1)\n%3 = Relu(%2)\nreturn \"p\" = %3\n");
+  const Graph b = FromText(inputs +
+                           "%2 = Transpose(%0) {perm = [1, 0]}\n"
+                           "%3 = Transpose(%1) {perm = [1, 0]}\n%4 = Div(%2, %3)\n%5 = Relu(%4)\n"
+                           "%6 = Transpose(%5) {perm = [1, 0]}\nreturn \"p\" = %6\n");
+  EXPECT_TRUE(Accepts(a, b, DefinednessCheck::kBoth));
+}
+
+/// A program that is NaN for every input equals only itself.
+TEST(Definedness, NaNForEveryInput) {
+  const std::string inputs = std::string(kInputs) + "%2 = Constant() {value = f32[]{nan}}\n";
+  const Graph nan = FromText(inputs + "%3 = Add(%0, %2)\nreturn \"p\" = %3\n");
+  const Graph zero = FromText(inputs + "%3 = Sub(%0, %0)\nreturn \"p\" = %3\n");
+  EXPECT_TRUE(Accepts(nan, nan));
+  EXPECT_FALSE(Accepts(nan, zero));
+  EXPECT_FALSE(Accepts(zero, nan));
+}
+
+}  // namespace
+}  // namespace mendel

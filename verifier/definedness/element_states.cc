@@ -1,0 +1,475 @@
+#include "verifier/definedness/element_states.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "base/status.h"
+#include "graph/op_helpers.h"
+#include "graph/text.h"
+#include "verifier/axioms/signs.h"
+#include "verifier/field_evaluator.h"
+
+namespace mendel {
+namespace {
+
+/// Multiply-adds and elements of one node that are followed one by one.
+constexpr double kMostWork = 3e8;
+constexpr int64_t kMostElements = int64_t{1} << 24;
+/// Values of so few elements are identified by how they are made, others by their number.
+constexpr int64_t kMostExpanded = 1 << 16;
+/// Below this a node is computed whole.
+constexpr int64_t kFewElements = 1 << 12;
+
+/// Weights have the signs of the stored numbers, also where they are symbols otherwise: new weights
+/// are certified anew.
+constexpr WeightMode kWeights = WeightMode::kExact;
+
+Kinds KindsOf(Sign sign) {
+  if (sign == Sign::kPositive) return kPositiveKind;
+  return sign == Sign::kNonNegative ? kNotNegativeKinds : kFiniteKinds;
+}
+
+/// Attributes that may be infinite have an infinite default (Clip).
+bool HasNonFiniteAttribute(const Node& node) {
+  for (const AttributeSpec& spec : node.op->attributes) {
+    if (!std::holds_alternative<double>(spec.default_value)) continue;
+    const double value = node.attrs.Float(spec.name);
+    if (std::isnan(value)) return true;
+    if (std::isinf(value) && !std::isinf(std::get<double>(spec.default_value))) return true;
+  }
+  return false;
+}
+
+/// The elements of `from`, of shape `shape`, in `box`.
+template <class T>
+std::vector<T> Cut(const std::vector<T>& from, const Shape& shape, const Box& box) {
+  if (box == Box::Whole(shape)) return from;
+  std::vector<T> result;
+  result.reserve(static_cast<size_t>(box.Volume()));
+  const Shape extents = box.Extents();
+  Shape at(shape.size(), 0);
+  if (box.Volume() == 0) return result;
+  do {
+    Shape index = box.begin;
+    for (size_t d = 0; d < at.size(); ++d) index[d] += at[d];
+    result.push_back(from[static_cast<size_t>(FlatIndex(shape, index))]);
+  } while (NextIndex(extents, at));
+  return result;
+}
+
+std::vector<Box> WholeReads(const NumberedNode& node) {
+  std::vector<Box> reads;
+  for (const TensorType& type : node.input_types) reads.push_back(Box::Whole(type.shape));
+  return reads;
+}
+
+/// `box` with position `at` alone in dimension `d`.
+Box SliceOf(Box box, size_t d, int64_t at) {
+  box.begin[d] = at;
+  box.end[d] = at + 1;
+  return box;
+}
+
+/// Elements of masked values that are kept.
+constexpr size_t kMostKept = size_t{1} << 21;
+
+bool IsElementwise(const OpDefinition& op) { return op.restrict == &RestrictElementwise; }
+
+}  // namespace
+
+ElementStates::ElementStates(const Numbering& numbering)
+    : numbering_(numbering), first_number_(numbering.nodes.size()) {
+  for (size_t k = numbering.values.size(); k-- > 0;)
+    first_number_[static_cast<size_t>(numbering.values[k].node)] = static_cast<int32_t>(k);
+}
+
+absl::Status ElementStates::Compute(std::span<const int32_t> numbers) {
+  const auto node_of = [&](int32_t number) {
+    return numbering_.values[static_cast<size_t>(number)].node;
+  };
+  std::set<int32_t> nodes;
+  std::vector<int32_t> open;
+  const auto want = [&](int32_t number) {
+    if (!states_.contains(number) && nodes.insert(node_of(number)).second)
+      open.push_back(node_of(number));
+  };
+  for (const int32_t number : numbers) want(number);
+  while (!open.empty()) {
+    const NumberedNode& node = numbering_.nodes[static_cast<size_t>(open.back())];
+    open.pop_back();
+    for (const int32_t input : node.inputs) want(input);
+  }
+  // Operands have smaller numbers than their readers.
+  for (const int32_t node : nodes) MENDEL_RETURN_IF_ERROR(ComputeNode(node));
+  if (events_.full())
+    return Unsupported("unproven: too many conditions under which elements are undefined");
+  return absl::OkStatus();
+}
+
+const Extended& ElementStates::At(const ElementState& state, const Shape& shape, int64_t flat) {
+  if (state.shape == shape || NumElements(state.shape) == NumElements(shape))
+    return state.elements[static_cast<size_t>(flat)];
+  int64_t stored = 0;
+  int64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0; flat /= shape[d]) {
+    if (state.shape[d] != 1) stored += flat % shape[d] * stride;
+    stride *= state.shape[d];
+  }
+  return state.elements[static_cast<size_t>(stored)];
+}
+
+absl::Status ElementStates::ComputeNode(int32_t index) {
+  const NumberedNode& node = numbering_.nodes[static_cast<size_t>(index)];
+  const int32_t first = first_number_[static_cast<size_t>(index)];
+  if (IsInput(*node.node)) {
+    Store(first, {});
+    return absl::OkStatus();
+  }
+  if (IsConstant(*node.node)) {
+    Store(first, ConstantState(first));
+    return absl::OkStatus();
+  }
+  if (!IsPlain(node)) return ComputeElements(index);
+  ElementState state;
+  state.sign = SignOf(node);
+  state.masked = std::any_of(node.inputs.begin(), node.inputs.end(),
+                             [&](int32_t input) { return Of(input).masked; });
+  for (size_t k = 0; k < node.node->outputs.size(); ++k)
+    Store(first + static_cast<int32_t>(k), state);
+  return absl::OkStatus();
+}
+
+bool ElementStates::IsPlain(const NumberedNode& node) {
+  const bool plain_operands = std::all_of(node.inputs.begin(), node.inputs.end(),
+                                          [&](int32_t input) { return Of(input).plain; });
+  if (!plain_operands) return false;
+  if (IsIntegral(node.node->outputs[0].dtype)) return true;
+  if (node.node->op->infinite != nullptr && node.node->op->infinite(View(node))) return false;
+  return !HasNonFiniteAttribute(*node.node) && DemandHolds(node);
+}
+
+/// A partial function is defined for all operands of these signs.
+void ElementStates::Refine(int32_t number) {
+  const ElementState& state = Of(number);
+  const NumberedNode& node = numbering_.NodeOf(number);
+  if (!state.plain || !state.masked || !state.elements.empty() || node.inputs.empty()) return;
+  if (node.node->outputs.size() != 1 || node.node->op->restrict == nullptr) return;
+  for (const int32_t input : node.inputs) Refine(input);
+  const Box whole = Box::Whole(node.node->outputs[0].shape);
+  std::optional<ElementState> refined = ComputeBySlices(node);
+  if (!refined.has_value() && whole.Volume() <= kMostExpanded &&
+      CostOf(*node.node->op, View(node)).flops <= kMostWork) {
+    refined.emplace();
+    refined->shape = whole.end;
+    refined->elements = Evaluate(node, 0, whole, WholeReads(node), node.node->attrs);
+  }
+  const auto finite = [](const Extended& e) { return e.IsFinite(); };
+  if (!refined.has_value() ||
+      !std::all_of(refined->elements.begin(), refined->elements.end(), finite))
+    return;
+  refined->plain = false;
+  Store(number, *std::move(refined));
+}
+
+bool ElementStates::DemandHolds(const NumberedNode& node) {
+  const std::optional<PartialDomain>& domain = node.node->op->domain;
+  if (!domain.has_value()) return true;
+  const auto known = [&](int32_t number, auto holds) {
+    return KnownAll(*numbering_.NodeOf(number).node, kWeights, holds);
+  };
+  if (domain->whole_exponent >= 0 && known(node.inputs[static_cast<size_t>(domain->whole_exponent)],
+                                           [](double v) { return v >= 0 && v == std::floor(v); }))
+    return true;
+  const int32_t operand = node.inputs[domain->input];
+  Refine(operand);
+  const Sign sign = Of(operand).sign;
+  switch (domain->demand) {
+    case Demand::kNonZero:
+      return sign == Sign::kPositive || known(operand, [](double v) { return v != 0; });
+    case Demand::kPositive:
+      return sign == Sign::kPositive;
+    case Demand::kNonNegative:
+      return sign != Sign::kUnknown;
+    case Demand::kSameNode:
+      return false;
+  }
+  return false;
+}
+
+Sign ElementStates::SignOf(const NumberedNode& node) const {
+  std::vector<Sign> signs;
+  bool one_operand = !node.inputs.empty();
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    signs.push_back(Of(node.inputs[k]).sign);
+    one_operand = one_operand && node.inputs[k] == node.inputs[0] &&
+                  node.input_types[k] == node.input_types[0];
+  }
+  return SignOfNode(*node.node, node.input_types, signs, one_operand, kWeights);
+}
+
+ElementState ElementStates::ConstantState(int32_t number) const {
+  const Node& node = *numbering_.NodeOf(number).node;
+  ElementState state;
+  state.sign = SignOfNode(node, {}, {}, false, kWeights);
+  const Tensor& tensor = ConstantValue(node);
+  if (!IsFloat(tensor.dtype())) return state;
+  bool finite = true;
+  for (int64_t i = 0; finite && i < tensor.size(); ++i) finite = std::isfinite(tensor.DoubleAt(i));
+  if (finite) return state;
+  state.plain = false;
+  state.shape = tensor.type().shape;
+  const Arithmetic<Extended> arithmetic;
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    state.elements.push_back(arithmetic.Literal(tensor.DoubleAt(i)));
+  return state;
+}
+
+void ElementStates::Store(int32_t number, ElementState state) {
+  if (!state.plain) {
+    state.masked = true;
+    Kinds all = 0;
+    bool finite = true;
+    for (const Extended& element : state.elements) {
+      all |= element.kinds;
+      finite = finite && element.IsFinite();
+    }
+    state.plain = finite;
+    if (finite && all == kPositiveKind) state.sign = Sign::kPositive;
+    if (finite && all != kPositiveKind && (all & kNegativeKind) == 0)
+      state.sign = Sign::kNonNegative;
+    if (finite && state.elements.size() > kMostKept) state.elements.clear();
+  }
+  states_[number] = std::move(state);
+}
+
+absl::Status ElementStates::ComputeElements(int32_t index) {
+  const NumberedNode& node = numbering_.nodes[static_cast<size_t>(index)];
+  const OpDefinition& op = *node.node->op;
+  std::vector<bool> concrete;
+  for (const int32_t input : node.inputs) concrete.push_back(Integers(input) != nullptr);
+  if (IsOpaque(op, View(node), concrete)) return ComputeOpaque(index);
+  const int32_t first = first_number_[static_cast<size_t>(index)];
+  if (std::optional<ElementState> state = ComputeBySlices(node); state.has_value()) {
+    Store(first, *std::move(state));
+    return absl::OkStatus();
+  }
+  const double work = CostOf(op, View(node)).flops;
+  for (size_t k = 0; k < node.node->outputs.size(); ++k) {
+    const Shape& shape = node.node->outputs[k].shape;
+    if (work > kMostWork || NumElements(shape) > kMostElements) {
+      return Unsupported("unproven: ", op.name, " '", node.node->name,
+                         "' has too many elements that may be undefined");
+    }
+    ElementState state;
+    state.plain = false;
+    state.shape = shape;
+    state.elements =
+        Evaluate(node, static_cast<int>(k), Box::Whole(shape), WholeReads(node), node.node->attrs);
+    Store(first + static_cast<int32_t>(k), std::move(state));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ElementStates::ComputeOpaque(int32_t index) {
+  const NumberedNode& node = numbering_.nodes[static_cast<size_t>(index)];
+  std::vector<uint64_t> words;
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    if (NumElements(node.input_types[k]) > kMostElements)
+      return Unsupported("unproven: ", node.node->op->name, " '", node.node->name,
+                         "' reads too many elements that may be undefined");
+    for (const Extended& element : Read(node, k, Box::Whole(node.input_types[k].shape)))
+      words.push_back(Token(element));
+  }
+  const uint64_t all =
+      ExtendedId(Cat(node.node->op->name, PrintAttributes(node.node->attrs)), words);
+  for (size_t k = 0; k < node.node->outputs.size(); ++k) {
+    ElementState state;
+    state.plain = false;
+    state.shape = node.node->outputs[k].shape;
+    for (int64_t i = 0; i < NumElements(state.shape); ++i) {
+      const std::array<uint64_t, 3> element = {all, k, static_cast<uint64_t>(i)};
+      const uint64_t id = ExtendedId("opaque", element);
+      state.elements.push_back({id, 1, events_.Event(id), kFiniteKinds});
+    }
+    Store(first_number_[static_cast<size_t>(index)] + static_cast<int32_t>(k), std::move(state));
+  }
+  return absl::OkStatus();
+}
+
+std::optional<ElementState> ElementStates::ComputeBySlices(const NumberedNode& node) {
+  const Shape& shape = node.node->outputs[0].shape;
+  if (node.node->op->restrict == nullptr || node.node->outputs.size() != 1 ||
+      NumElements(shape) < kFewElements)
+    return std::nullopt;
+  const auto restricted = [&](const Box& box) { return node.node->op->restrict(View(node), box); };
+  Box box = Box::Whole(shape);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const std::optional<Restriction> first = restricted(SliceOf(box, d, 0));
+    if (!first.has_value() || first->inputs.size() != node.inputs.size()) continue;
+    bool alike = shape[d] > 1;
+    for (int64_t at = 1; alike && at < shape[d]; ++at) {
+      const std::optional<Restriction> other = restricted(SliceOf(box, d, at));
+      alike = other.has_value() && other->attrs == first->attrs &&
+              AreAlike(node, first->inputs, other->inputs);
+    }
+    if (alike) box = SliceOf(box, d, 0);
+  }
+  const std::optional<Restriction> reads = restricted(box);
+  if (box == Box::Whole(shape) || !reads.has_value() || reads->inputs.size() != node.inputs.size())
+    return std::nullopt;
+  double work = CostOf(*node.node->op, View(node)).flops;
+  work *= static_cast<double>(box.Volume()) / static_cast<double>(NumElements(shape));
+  if (work > kMostWork || box.Volume() > kMostElements) return std::nullopt;
+  ElementState state;
+  state.plain = false;
+  state.shape = box.Extents();
+  state.elements = Evaluate(node, 0, box, reads->inputs, reads->attrs);
+  const bool depends = std::any_of(state.elements.begin(), state.elements.end(),
+                                   [](const Extended& e) { return e.events != 0; });
+  if (depends) return std::nullopt;
+  return state;
+}
+
+bool ElementStates::AreAlike(const NumberedNode& node, const std::vector<Box>& a,
+                             const std::vector<Box>& b) {
+  for (size_t k = 0; k < a.size(); ++k) {
+    if (a[k].Extents() != b[k].Extents()) return false;
+    const ElementState& state = Of(node.inputs[k]);
+    if (a[k] == b[k] || state.elements.empty()) continue;
+    const Shape& shape = node.input_types[k].shape;
+    const auto same_where_it_differs = [&] {
+      if (state.shape.size() != shape.size()) return false;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        if (a[k].begin[d] != b[k].begin[d] && state.shape[d] != 1) return false;
+      }
+      return true;
+    };
+    if (same_where_it_differs()) continue;
+    const std::vector<Extended> x = Read(node, k, a[k]), y = Read(node, k, b[k]);
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (x[i].kinds != y[i].kinds || x[i].events != 0 || y[i].events != 0) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<Extended> ElementStates::Evaluate(const NumberedNode& node, int output, const Box& box,
+                                              const std::vector<Box>& reads,
+                                              const Attributes& attrs) {
+  std::vector<TensorType> types = node.input_types;
+  std::vector<std::vector<Extended>> values(node.inputs.size());
+  std::vector<std::vector<int64_t>> integers(node.inputs.size());
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    types[k].shape = reads[k].Extents();
+    if (const std::vector<int64_t>* known = Integers(node.inputs[k]); known != nullptr) {
+      integers[k] = Cut(*known, node.input_types[k].shape, reads[k]);
+    } else {
+      values[k] = Read(node, k, reads[k]);
+    }
+  }
+  std::vector<TensorType> outputs = node.node->outputs;
+  outputs[static_cast<size_t>(output)].shape = box.Extents();
+  std::vector<Operand<Extended>> operands;
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    const bool known = Integers(node.inputs[k]) != nullptr;
+    operands.push_back(
+        {&types[k], known ? nullptr : values[k].data(), known ? integers[k].data() : nullptr});
+  }
+  const ExtendedScope scope(events_);
+  const Arithmetic<Extended> arithmetic;
+  const Reader<Extended> reader(arithmetic, operands);
+  std::vector<Extended> result(static_cast<size_t>(box.Volume()));
+  node.node->op->meaning.extended(reader, {types, attrs, outputs}, output, result);
+  return result;
+}
+
+std::vector<Extended> ElementStates::Read(const NumberedNode& node, size_t k, const Box& box) {
+  const int32_t number = node.inputs[k];
+  const Shape& shape = node.input_types[k].shape;
+  const ElementState& state = Of(number);
+  const bool leaf = state.elements.empty();
+  if (leaf && NumElements(shape) <= kMostExpanded) return Cut(PlainElements(number), shape, box);
+  std::vector<Extended> result;
+  result.reserve(static_cast<size_t>(box.Volume()));
+  if (box.Volume() == 0) return result;
+  // A view reads the elements of the value in its own shape.
+  const Shape& own = numbering_.TypeOf(number).shape;
+  const Shape extents = box.Extents();
+  Shape at(shape.size(), 0);
+  do {
+    Shape index = box.begin;
+    for (size_t d = 0; d < at.size(); ++d) index[d] += at[d];
+    const int64_t flat = FlatIndex(shape, index);
+    result.push_back(leaf ? Leaf(number, flat) : At(state, own, flat));
+  } while (NextIndex(extents, at));
+  return result;
+}
+
+Extended ElementStates::Leaf(int32_t number, int64_t flat) const {
+  const std::array<uint64_t, 2> words = {static_cast<uint64_t>(number),
+                                         static_cast<uint64_t>(flat)};
+  const bool is_bool = numbering_.TypeOf(number).dtype == DType::kBool;
+  return {ExtendedId("leaf", words), 1, 0, is_bool ? kNotNegativeKinds : KindsOf(Of(number).sign)};
+}
+
+const std::vector<Extended>& ElementStates::PlainElements(int32_t number) {
+  const auto [it, is_new] = plain_elements_.try_emplace(number);
+  if (!is_new) return it->second;
+  const NumberedNode& node = numbering_.NodeOf(number);
+  const int32_t output = numbering_.values[static_cast<size_t>(number)].output;
+  const int64_t count = NumElements(numbering_.TypeOf(number));
+  std::vector<Extended> elements;
+  const bool small =
+      std::all_of(node.input_types.begin(), node.input_types.end(),
+                  [](const TensorType& type) { return NumElements(type) <= kMostExpanded; });
+  if (const std::vector<int64_t>* known = Integers(number); known != nullptr) {
+    for (const int64_t value : *known) elements.push_back(ExtendedInteger(value));
+  } else if (IsConstant(*node.node)) {
+    const Arithmetic<Extended> arithmetic;
+    for (int64_t i = 0; i < count; ++i)
+      elements.push_back(arithmetic.Literal(ConstantValue(*node.node).DoubleAt(i)));
+  } else if (small && !node.inputs.empty() && IsFloat(numbering_.TypeOf(number).dtype) &&
+             (IsElementwise(*node.node->op) || SelectsElements(*node.node->op)) &&
+             std::all_of(node.inputs.begin(), node.inputs.end(),
+                         [&](int32_t input) { return states_.contains(input); })) {
+    const Box whole = Box::Whole(node.node->outputs[static_cast<size_t>(output)].shape);
+    elements = Evaluate(node, output, whole, WholeReads(node), node.node->attrs);
+    for (Extended& element : elements) {
+      element.events = 0;
+      element.kinds &= KindsOf(Of(number).sign);
+      if (element.kinds == 0) element.kinds = KindsOf(Of(number).sign);
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i) elements.push_back(Leaf(number, i));
+  }
+  return plain_elements_[number] = std::move(elements);
+}
+
+const std::vector<int64_t>* ElementStates::Integers(int32_t number) {
+  const auto [it, is_new] = integers_.try_emplace(number);
+  if (is_new) {
+    const NumberedNode& node = numbering_.NodeOf(number);
+    if (IsConstant(*node.node) && IsIntegral(numbering_.TypeOf(number).dtype)) {
+      it->second = HostValue::FromTensor(ConstantValue(*node.node));
+    } else if (!node.inputs.empty()) {
+      std::vector<bool> concrete;
+      for (const int32_t input : node.inputs) concrete.push_back(Integers(input) != nullptr);
+      if (IsConcrete(View(node), concrete)) {
+        std::vector<HostValue> values;
+        for (size_t k = 0; k < node.inputs.size(); ++k)
+          values.push_back({node.input_types[k], {}, *Integers(node.inputs[k])});
+        std::vector<const HostValue*> pointers;
+        for (const HostValue& value : values) pointers.push_back(&value);
+        const size_t output =
+            static_cast<size_t>(numbering_.values[static_cast<size_t>(number)].output);
+        integers_[number] = std::move(EvaluateNode(*node.node->op, View(node), pointers)[output]);
+      }
+    }
+  }
+  const std::optional<HostValue>& value = integers_[number];
+  return value.has_value() ? &value->integers : nullptr;
+}
+
+}  // namespace mendel

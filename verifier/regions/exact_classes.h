@@ -1,0 +1,34 @@
+// Classes of a program's values on concrete inputs: which elements are finite over the reals, and
+// which are infinite or NaN for certain.
+//
+// Ball arithmetic encloses what is finite; where it gives no bound, the abstract elements of
+// graph/extended.h report division by an exact zero, logarithms of negative numbers and sums of
+// opposite infinities from a bound that is merely too wide. Overflow is no infinity here.
+#ifndef MENDEL_VERIFIER_REGIONS_EXACT_CLASSES_H_
+#define MENDEL_VERIFIER_REGIONS_EXACT_CLASSES_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/ball.h"
+#include "base/deadline.h"
+#include "graph/evaluate.h"
+#include "graph/extended.h"
+#include "graph/graph.h"
+
+namespace mendel {
+
+/// One element of an output.
+struct ExactElement {
+  Ball ball;
+  Kinds kinds = kFiniteKinds;  ///< all classes where nothing is known
+};
+
+/// Elements of the outputs, in order, row-major. `inputs` and errors as EvaluateInBalls.
+absl::StatusOr<std::vector<std::vector<ExactElement>>> EvaluateClasses(
+    const Graph& graph, std::span<const HostValue> inputs, int precision_bits,
+    const Deadline& deadline);
+
+}  // namespace mendel
+
+#endif  // MENDEL_VERIFIER_REGIONS_EXACT_CLASSES_H_

@@ -1,0 +1,135 @@
+#include "verifier/witness/float_noise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_set>
+
+#include "base/random.h"
+#include "base/status.h"
+
+namespace mendel {
+namespace {
+
+/// Operators with more operations or operands an element round inside, too.
+constexpr double kSimpleFlops = 1.5;
+constexpr size_t kSimpleOperands = 2;
+
+double UnitRoundoff(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return 0x1p-11;
+    case DType::kBF16:
+      return 0x1p-8;
+    case DType::kF32:
+      return 0x1p-24;
+    default:
+      return 0x1p-53;
+  }
+}
+
+/// Decides whether results of one node are numbers of their dtype without rounding. Operands decide
+/// it for f64, where double precision cannot: moved and selected values are among them.
+class Exactness {
+ public:
+  Exactness(DType dtype, std::span<const HostValue* const> operands) : dtype_(dtype) {
+    if (dtype != DType::kF64) return;
+    for (const HostValue* operand : operands) {
+      for (const double value : operand->scalars) known_.insert(std::abs(value));
+    }
+  }
+
+  bool Holds(double value) const {
+    if (!std::isfinite(value) || value == 0) return true;
+    if (dtype_ != DType::kF64) return RoundTo(dtype_, value) == value;
+    return static_cast<double>(static_cast<float>(value)) == value ||
+           known_.contains(std::abs(value));
+  }
+
+ private:
+  DType dtype_;
+  std::unordered_set<double> known_;
+};
+
+class NoisyEvaluation {
+ public:
+  NoisyEvaluation(uint64_t seed, bool moves_operands)
+      : rng_(seed), moves_operands_(moves_operands) {}
+
+  std::vector<HostValue> operator()(const OpDefinition& op, const NodeView& node,
+                                    std::span<const HostValue* const> operands) {
+    std::vector<HostValue> results = EvaluateNode(op, node, operands);
+    const bool floats = std::any_of(results.begin(), results.end(), [](const HostValue& value) {
+      return IsFloat(value.type.dtype);
+    });
+    if (!floats) return results;
+    const std::vector<HostValue> moved = MovedResults(op, node, operands, results);
+    for (size_t k = 0; k < results.size(); ++k) {
+      HostValue& result = results[k];
+      if (!IsFloat(result.type.dtype)) continue;
+      const Exactness exactness(result.type.dtype, operands);
+      const double unit = UnitRoundoff(result.type.dtype);
+      for (size_t i = 0; i < result.scalars.size(); ++i) {
+        double& value = result.scalars[i];
+        if (exactness.Holds(value)) continue;
+        const double from = moved.empty() ? value : moved[k].scalars[i];
+        value = RoundTo(result.type.dtype, from * (1 + Direction() * unit));
+      }
+    }
+    return results;
+  }
+
+ private:
+  double Direction() { return rng_.Flip() ? 1 : -1; }
+
+  /// The node on operands that have moved, where it rounds inside.
+  std::vector<HostValue> MovedResults(const OpDefinition& op, const NodeView& node,
+                                      std::span<const HostValue* const> operands,
+                                      const std::vector<HostValue>& results) {
+    double elements = 0;
+    for (const HostValue& result : results)
+      elements += static_cast<double>(NumElements(result.type));
+    const bool simple =
+        operands.size() <= kSimpleOperands && CostOf(op, node).flops <= kSimpleFlops * elements;
+    if (!moves_operands_ || simple) return {};
+    std::vector<HostValue> moved;
+    std::vector<const HostValue*> inputs;
+    for (const HostValue* operand : operands) {
+      moved.push_back(*operand);
+      const double unit = UnitRoundoff(operand->type.dtype);
+      for (double& value : moved.back().scalars) value *= 1 + Direction() * unit;
+    }
+    for (const HostValue& value : moved) inputs.push_back(&value);
+    return EvaluateNode(op, node, inputs);
+  }
+
+  Rng rng_;
+  bool moves_operands_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::vector<double>>> FloatNoise(const Graph& graph,
+                                                            std::span<const HostValue> inputs,
+                                                            std::span<const HostValue> exact,
+                                                            uint64_t seed, int runs) {
+  std::vector<std::vector<double>> noise;
+  for (const HostValue& value : exact)
+    noise.emplace_back(static_cast<size_t>(NumElements(value.type)), 0.0);
+  for (int run = 0; run < runs; ++run) {
+    NoisyEvaluation evaluation(seed + static_cast<uint64_t>(run), runs > 1);
+    MENDEL_ASSIGN_OR_RETURN(const std::vector<HostValue> values,
+                            EvaluateWith(graph, inputs, std::ref(evaluation)));
+    for (size_t k = 0; k < values.size(); ++k) {
+      for (size_t i = 0; i < noise[k].size(); ++i) {
+        const int64_t flat = static_cast<int64_t>(i);
+        const double distance = ElementDistance(values[k], exact[k], flat);
+        noise[k][i] = std::max(
+            noise[k][i], std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance);
+      }
+    }
+  }
+  return noise;
+}
+
+}  // namespace mendel
