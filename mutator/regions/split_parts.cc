@@ -25,7 +25,7 @@ struct LinearOfConcat {
 };
 
 std::optional<LinearOfConcat> MatchLinear(const Graph& graph, const Node& node, size_t operand) {
-  if (node.inputs.size() <= operand) return std::nullopt;
+  if (node.inputs.size() < 2) return std::nullopt;
   const Node& concat = graph.node(node.inputs[operand].node);
   if (concat.op->name != "Concat") return std::nullopt;
   const int64_t rank = static_cast<int64_t>(concat.outputs[0].shape.size());
