@@ -66,6 +66,10 @@ class Graph {
   }
   /// True when some graph output is a value of `node`.
   bool IsOutput(int32_t node) const;
+  /// The one node that reads `node`; -1 for none, several, or a node with a graph output.
+  int32_t OnlyUser(int32_t node) const {
+    return users(node).size() == 1 && !IsOutput(node) ? users(node)[0] : -1;
+  }
 
  private:
   friend class GraphBuilder;

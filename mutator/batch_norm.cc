@@ -37,8 +37,7 @@ ChannelAffine AffineOf(Emitter& e, const Graph& graph, int32_t id) {
 
 bool IsFoldableConv(const Graph& graph, int32_t id) {
   const Node& conv = graph.node(id);
-  return (conv.op->name == "Conv" || conv.op->name == "ConvTranspose") &&
-         graph.users(id).size() == 1 && !graph.IsOutput(id) &&
+  return (conv.op->name == "Conv" || conv.op->name == "ConvTranspose") && graph.OnlyUser(id) >= 0 &&
          std::all_of(conv.inputs.begin() + 1, conv.inputs.end(),
                      [&](ValueId v) { return IsWeight(graph, v); });
 }

@@ -13,11 +13,6 @@ bool IsOp(const Graph& graph, int32_t node, std::string_view name) {
   return graph.node(node).op->name == name;
 }
 
-/// The one user of `node`, or -1.
-int32_t OnlyUser(const Graph& graph, int32_t node) {
-  return graph.users(node).size() == 1 && !graph.IsOutput(node) ? graph.users(node)[0] : -1;
-}
-
 int32_t DataInput(const Graph& graph, int32_t node) {
   for (ValueId value : graph.node(node).inputs) {
     if (!IsConstant(graph.node(value.node))) return value.node;
@@ -32,7 +27,7 @@ std::optional<ConvLink> LinkEndingAt(const Graph& graph, int32_t node) {
     if (!IsPointwise(graph, node)) return std::nullopt;
     link.tail.insert(link.tail.begin(), node);
     node = DataInput(graph, node);
-    if (node < 0 || OnlyUser(graph, node) != link.tail.front()) return std::nullopt;
+    if (node < 0 || graph.OnlyUser(node) != link.tail.front()) return std::nullopt;
   }
   const std::vector<ValueId>& inputs = graph.node(node).inputs;
   if (!std::all_of(inputs.begin() + 1, inputs.end(),
@@ -69,14 +64,14 @@ bool IsPointwise(const Graph& graph, int32_t id) {
 }
 
 std::vector<ConvLink> ConvChainEndingAt(const Graph& graph, int32_t node) {
-  const int32_t user = OnlyUser(graph, node);
+  const int32_t user = graph.OnlyUser(node);
   if (user >= 0 && IsPointwise(graph, user)) return {};  // the link ends further on
   std::vector<ConvLink> chain;
   for (std::optional<ConvLink> link = LinkEndingAt(graph, node); link.has_value();
        link = LinkEndingAt(graph, node)) {
     chain.insert(chain.begin(), *link);
     node = graph.node(link->conv).inputs[0].node;
-    if (OnlyUser(graph, node) != link->conv) break;
+    if (graph.OnlyUser(node) != link->conv) break;
   }
   return chain;
 }

@@ -32,10 +32,6 @@ struct Sum {
   std::vector<int32_t> adds;
 };
 
-bool ReadOnce(const Graph& graph, ValueId value) {
-  return graph.users(value.node).size() == 1 && !graph.IsOutput(value.node);
-}
-
 bool IsAddOf(const Graph& graph, int32_t id, const TensorType& type) {
   const Node& node = graph.node(id);
   return node.op->name == "Add" && node.outputs[0] == type && graph.type(node.inputs[0]) == type &&
@@ -44,7 +40,7 @@ bool IsAddOf(const Graph& graph, int32_t id, const TensorType& type) {
 
 bool IsLinear(const Graph& graph, ValueId value) {
   const Node& node = graph.node(value.node);
-  if (IsInput(node) || node.inputs.empty() || !ReadOnce(graph, value) ||
+  if (IsInput(node) || node.inputs.empty() || graph.OnlyUser(value.node) < 0 ||
       IsWeight(graph, node.inputs[0]))
     return false;
   if (node.op->name == "MatMul")
@@ -57,7 +53,7 @@ bool IsLinear(const Graph& graph, ValueId value) {
 
 /// Terms of the Adds that end with `value`, left to right.
 void Flatten(const Graph& graph, ValueId value, bool root, std::vector<ValueId>& terms, Sum& sum) {
-  if (!IsAddOf(graph, value.node, graph.type(value)) || (!root && !ReadOnce(graph, value))) {
+  if (!IsAddOf(graph, value.node, graph.type(value)) || (!root && graph.OnlyUser(value.node) < 0)) {
     terms.push_back(value);
     return;
   }
@@ -113,7 +109,7 @@ std::optional<Sum> SumEndingAt(const Graph& graph, int32_t id) {
         ++sum.copies;
       } else if (IsLinear(graph, term) && Alike(graph, term.node, like.node)) {
         sum.linear.push_back(term.node);
-      } else if (ReadOnce(graph, term) && IsConstantBatchNorm(graph, term.node) &&
+      } else if (graph.OnlyUser(term.node) >= 0 && IsConstantBatchNorm(graph, term.node) &&
                  node.inputs[0] == sum.x) {
         sum.norms.push_back(term.node);
       } else {
@@ -128,7 +124,7 @@ std::optional<Sum> SumEndingAt(const Graph& graph, int32_t id) {
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const std::optional<Sum> sum = SumEndingAt(graph, node);
   if (!sum.has_value()) return {};
-  if (ReadOnce(graph, {node, 0}) &&
+  if (graph.OnlyUser(node) >= 0 &&
       IsAddOf(graph, graph.users(node)[0], graph.node(node).outputs[0]))
     return {};  // further on
   Match match{sum->linear, {}};

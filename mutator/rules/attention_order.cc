@@ -38,8 +38,7 @@ class Walk {
 
   const Node& node() const { return graph_.node(at_.node); }
   bool Is(std::string_view op) const {
-    return node().op->name == op && graph_.users(at_.node).size() == 1 &&
-           !graph_.IsOutput(at_.node);
+    return node().op->name == op && graph_.OnlyUser(at_.node) >= 0;
   }
   void Step(size_t operand) {
     nodes_.insert(nodes_.begin(), at_.node);

@@ -19,7 +19,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (!IsConstantBatchNorm(graph, node)) return {};
   const int32_t joint = graph.node(node).inputs[0].node;
   const Node& join = graph.node(joint);
-  if (graph.users(joint).size() != 1 || graph.IsOutput(joint)) return {};
+  if (graph.OnlyUser(joint) < 0) return {};
   if (join.op->name != "Add" && (join.op->name != "Concat" || join.attrs.Int("axis") != 1))
     return {};
   Match match;

@@ -49,14 +49,10 @@ std::vector<Piece> PiecesOf(const Graph& graph, const Node& concat, const Node& 
   return pieces.size() > 1 && step != 1 ? std::vector<Piece>() : pieces;
 }
 
-bool ReadOnce(const Graph& graph, int32_t id) {
-  return graph.users(id).size() == 1 && !graph.IsOutput(id);
-}
-
 bool IsInnerConcat(const Graph& graph, ValueId value, const Node& outer) {
   const Node& inner = graph.node(value.node);
   return inner.op->name == "Concat" && inner.attrs.Int("axis") == outer.attrs.Int("axis") &&
-         ReadOnce(graph, value.node) && !IsWeight(graph, value);
+         graph.OnlyUser(value.node) >= 0 && !IsWeight(graph, value);
 }
 
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
@@ -72,7 +68,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (last.op->name != "Slice" || graph.node(last.inputs[0].node).op->name != "Concat") return {};
   const int32_t concat = last.inputs[0].node;
   const Node& producer = graph.node(concat);
-  if (IsWeight(graph, {concat, 0}) || !ReadOnce(graph, concat)) return {};
+  if (IsWeight(graph, {concat, 0}) || graph.OnlyUser(concat) < 0) return {};
   const std::vector<Piece> pieces = PiecesOf(graph, producer, last);
   const bool weights = std::any_of(pieces.begin(), pieces.end(), [&](const Piece& p) {
     return IsWeight(graph, producer.inputs[p.operand]);

@@ -52,8 +52,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
     if (k < 0) return {};
     const int32_t data = last.inputs[static_cast<size_t>(1 - k)].node;
     if (IsFoldableConv(graph, data)) return {{{data, node}, {}}};
-    const bool across =
-        last.op->name == "Add" && graph.users(data).size() == 1 && !graph.IsOutput(data);
+    const bool across = last.op->name == "Add" && graph.OnlyUser(data) >= 0;
     const int term = across ? ConvTerm(graph, graph.node(data)) : -1;
     if (term < 0) return {};
     return {{{graph.node(data).inputs[static_cast<size_t>(term)].node, data, node}, {}}};
@@ -63,7 +62,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (HasRunTimeBias(graph, last)) return {};
   const int32_t first = last.inputs[0].node;
   const Node& scale = graph.node(first);
-  if (scale.op->name != "Mul" || graph.users(first).size() != 1 || graph.IsOutput(first)) return {};
+  if (scale.op->name != "Mul" || graph.OnlyUser(first) < 0) return {};
   if (IsWeight(graph, {first, 0}) || ChannelConstant(graph, scale) < 0) return {};
   return {{{first, node}, {}}};
 }

@@ -37,10 +37,6 @@ int RowOperand(const Graph& graph, const Node& node) {
   return -1;
 }
 
-bool ReadOnce(const Graph& graph, ValueId value) {
-  return graph.users(value.node).size() == 1 && !graph.IsOutput(value.node);
-}
-
 bool IsProduct(const Graph& graph, ValueId value) {
   const Node& node = graph.node(value.node);
   return node.op->name == "MatMul" && !IsWeight(graph, node.inputs[0]) &&
@@ -60,7 +56,7 @@ struct Site {
 /// Steps over a Mul or Add of a constant row; null where there is none.
 const Node* Step(const Graph& graph, std::string_view op, bool last, ValueId& at, Site& site) {
   const Node& node = graph.node(at.node);
-  if (node.op->name != op || RowOperand(graph, node) < 0 || (!last && !ReadOnce(graph, at)))
+  if (node.op->name != op || RowOperand(graph, node) < 0 || (!last && graph.OnlyUser(at.node) < 0))
     return nullptr;
   site.nodes.insert(site.nodes.begin(), at.node);
   at = node.inputs[static_cast<size_t>(1 - RowOperand(graph, node))];
@@ -71,7 +67,7 @@ const Node* Step(const Graph& graph, std::string_view op, bool last, ValueId& at
 int32_t StepNorm(const Graph& graph, bool last, ValueId& at, Site& site) {
   const int32_t id = at.node;
   if (!IsConstantBatchNorm(graph, id) || graph.type(at).shape.size() != 2 ||
-      (!last && !ReadOnce(graph, at)))
+      (!last && graph.OnlyUser(at.node) < 0))
     return -1;
   site.nodes.insert(site.nodes.begin(), id);
   at = graph.node(id).inputs[0];
@@ -85,7 +81,8 @@ std::optional<Site> SiteEndingAt(const Graph& graph, int32_t id) {
   site.norm = StepNorm(graph, true, at, site);
   site.scale = Step(graph, "Mul", site.nodes.empty(), at, site);
   site.shift = Step(graph, "Add", site.nodes.empty(), at, site);
-  if (!IsProduct(graph, at) || (!site.nodes.empty() && !ReadOnce(graph, at))) return std::nullopt;
+  if (!IsProduct(graph, at) || (!site.nodes.empty() && graph.OnlyUser(at.node) < 0))
+    return std::nullopt;
   site.product = &graph.node(at.node);
   site.nodes.insert(site.nodes.begin(), at.node);
   at = site.product->inputs[0];
@@ -105,7 +102,7 @@ std::optional<Site> SiteEndingAt(const Graph& graph, int32_t id) {
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const std::optional<Site> site = SiteEndingAt(graph, node);
   if (!site.has_value()) return {};
-  if (ReadOnce(graph, {node, 0})) {  // more is folded at once further on
+  if (graph.OnlyUser(node) >= 0) {  // more is folded at once further on
     const std::optional<Site> further = SiteEndingAt(graph, graph.users(node)[0]);
     if (further.has_value() && further->product == site->product) return {};
   }

@@ -36,9 +36,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
     return {};
   const int64_t axis =
       linear.op->name == "Conv" ? 1 : static_cast<int64_t>(producer.outputs[0].shape.size()) - 1;
-  if (producer.attrs.Int("axis") != axis || graph.users(concat).size() != 1 ||
-      graph.IsOutput(concat))
-    return {};
+  if (producer.attrs.Int("axis") != axis || graph.OnlyUser(concat) < 0) return {};
   if (std::any_of(producer.inputs.begin(), producer.inputs.end(),
                   [&](ValueId v) { return IsWeight(graph, v); }))
     return {};

@@ -50,15 +50,11 @@ int RowOperand(const Graph& graph, const Node& add) {
   return -1;
 }
 
-bool ReadOnce(const Graph& graph, int32_t id) {
-  return graph.users(id).size() == 1 && !graph.IsOutput(id);
-}
-
 /// Appends the operands of `value`; `spine`: everything so far stands behind it, so that biases may
 /// be passed on.
 void Flatten(const Graph& graph, ValueId value, bool root, bool spine, Chain& chain) {
   const Node& node = graph.node(value.node);
-  const bool inner = root || ReadOnce(graph, value.node);
+  const bool inner = root || graph.OnlyUser(value.node) >= 0;
   if (inner && IsProduct(graph, value)) {
     Flatten(graph, node.inputs[0], false, spine, chain);
     Flatten(graph, node.inputs[1], false, false, chain);
@@ -67,7 +63,7 @@ void Flatten(const Graph& graph, ValueId value, bool root, bool spine, Chain& ch
   }
   const int row = inner && spine && !root ? RowOperand(graph, node) : -1;
   if (row >= 0 && IsProduct(graph, node.inputs[static_cast<size_t>(1 - row)]) &&
-      ReadOnce(graph, node.inputs[static_cast<size_t>(1 - row)].node)) {
+      graph.OnlyUser(node.inputs[static_cast<size_t>(1 - row)].node) >= 0) {
     Flatten(graph, node.inputs[static_cast<size_t>(1 - row)], false, true, chain);
     chain.biases.emplace_back(chain.operands.size() - 1, node.inputs[static_cast<size_t>(row)]);
     chain.nodes.push_back(value.node);

@@ -16,7 +16,7 @@ namespace {
 
 /// The Add of a constant row to `matmul`, when nothing else reads the product; else -1.
 int32_t BiasOf(const Graph& graph, int32_t matmul) {
-  if (graph.users(matmul).size() != 1 || graph.IsOutput(matmul)) return -1;
+  if (graph.OnlyUser(matmul) < 0) return -1;
   const int32_t user = graph.users(matmul)[0];
   const Node& node = graph.node(user);
   if (node.op->name != "Add" || node.outputs[0] != graph.node(matmul).outputs[0]) return -1;

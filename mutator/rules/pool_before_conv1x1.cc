@@ -45,7 +45,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const bool pool_last = last.op->name == "AveragePool" || IsSpatialMean(last);
   if (!pool_last && !IsConv1x1(graph, node)) return {};
   const int32_t first = last.inputs[0].node;
-  if (graph.users(first).size() != 1 || graph.IsOutput(first)) return {};
+  if (graph.OnlyUser(first) < 0) return {};
   const bool pair =
       pool_last ? IsConv1x1(graph, first) : graph.node(first).op->name == "AveragePool";
   if (!pair) return {};

@@ -19,9 +19,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (outer.op->name != "MatMul") return matches;
   for (int64_t side : {kLeft, kRight}) {
     const int32_t inner = outer.inputs[static_cast<size_t>(side)].node;
-    if (graph.node(inner).op->name != "MatMul" || graph.users(inner).size() != 1 ||
-        graph.IsOutput(inner))
-      continue;
+    if (graph.node(inner).op->name != "MatMul" || graph.OnlyUser(inner) < 0) continue;
     if (IsWeight(graph, {inner, 0})) continue;
     bool matrices = true;  // batched chains broadcast; their reassociation is left to matrices,
                            // where shapes always fit

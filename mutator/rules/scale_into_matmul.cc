@@ -47,7 +47,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   while (match.nodes.size() < kMaxPath) {
     const Node& here = graph.node(id);
     const int followed = FollowedOperand(graph, here);
-    if (followed < 0 || graph.users(id).size() != 1 || graph.IsOutput(id)) return {};
+    if (followed < 0 || graph.OnlyUser(id) < 0) return {};
     match.nodes.insert(match.nodes.begin(), id);
     if (here.op->name == "MatMul" && IsWeight(graph, here.inputs[1])) return {match};
     id = here.inputs[static_cast<size_t>(followed)].node;

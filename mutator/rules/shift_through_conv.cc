@@ -41,8 +41,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
     return {};
   if (HasRunTimeBias(graph, conv)) return {};
   const int32_t first = conv.inputs[0].node;
-  if (graph.users(first).size() != 1 || graph.IsOutput(first) || IsWeight(graph, {first, 0}))
-    return {};
+  if (graph.OnlyUser(first) < 0 || IsWeight(graph, {first, 0})) return {};
   const Node& shift = graph.node(first);
   const bool adds = shift.op->name == "Add" && ShiftOperand(graph, shift) >= 0;
   if (!adds && !IsConstantBatchNorm(graph, first)) return {};

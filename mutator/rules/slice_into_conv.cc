@@ -21,8 +21,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
     return {};
   const int32_t conv = slice.inputs[0].node;
   const Node& producer = graph.node(conv);
-  if (producer.op->name != "Conv" || graph.users(conv).size() != 1 || graph.IsOutput(conv))
-    return {};
+  if (producer.op->name != "Conv" || graph.OnlyUser(conv) < 0) return {};
   for (size_t k = 1; k < producer.inputs.size(); ++k) {
     if (!IsWeight(graph, producer.inputs[k])) return {};
   }

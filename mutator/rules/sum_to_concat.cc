@@ -20,8 +20,7 @@ namespace {
 
 bool IsLinear(const Graph& graph, int32_t id) {
   const Node& node = graph.node(id);
-  if (graph.users(id).size() != 1 || graph.IsOutput(id) || node.inputs.size() < 2 ||
-      IsWeight(graph, node.inputs[0]))
+  if (graph.OnlyUser(id) < 0 || node.inputs.size() < 2 || IsWeight(graph, node.inputs[0]))
     return false;
   for (size_t k = 1; k < node.inputs.size(); ++k) {
     if (!IsWeight(graph, node.inputs[k])) return false;

@@ -57,8 +57,7 @@ bool Passes(const Graph& graph, int32_t id, bool constant) {
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   if (graph.node(node).inputs.empty()) return {};
   const int32_t first = graph.node(node).inputs[0].node;
-  if (graph.users(first).size() != 1 || graph.IsOutput(first) || IsWeight(graph, {first, 0}))
-    return {};
+  if (graph.OnlyUser(first) < 0 || IsWeight(graph, {first, 0})) return {};
   // The convolution goes where the image is smaller.
   const bool conv_last = graph.node(node).op->name == "Conv";
   const int32_t conv = conv_last ? node : first;

@@ -61,7 +61,7 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
   const bool plain = std::all_of(shape.windows.begin(), shape.windows.end(),
                                  [](const Window& w) { return w.stride == 1; });
   if (!plain || IsPointwiseConv(shape) || 2 + 2 * shape.windows.size() > kMaxRank) return {};
-  if (graph.users(resize).size() != 1 || graph.IsOutput(resize)) return {};
+  if (graph.OnlyUser(resize) < 0) return {};
   return {{{resize, node}, {}}};
 }
 

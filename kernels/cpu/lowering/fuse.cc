@@ -83,7 +83,7 @@ class Chain {
     const Node& s = graph_.node(sigmoid);
     const Node& m = graph_.node(product);
     const bool shape = s.op->name == "Sigmoid" && m.op->name == "Mul" && m.inputs.size() == 2 &&
-                       !graph_.IsOutput(sigmoid) && graph_.users(sigmoid).size() == 1;
+                       graph_.OnlyUser(sigmoid) >= 0;
     const ValueId gate{sigmoid, 0};
     const bool matches = shape && ((m.inputs[0] == value_ && m.inputs[1] == gate) ||
                                    (m.inputs[1] == value_ && m.inputs[0] == gate));

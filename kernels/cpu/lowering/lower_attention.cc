@@ -107,7 +107,7 @@ class Walk {
     const int32_t nan = node->inputs[0].node;
     const ValueId p = node->inputs[2];
     const bool replaces = graph_.node(nan).op->name == "IsNaN" && graph_.node(nan).inputs[0] == p &&
-                          !graph_.IsOutput(nan) && graph_.users(nan).size() == 1 &&
+                          graph_.OnlyUser(nan) >= 0 &&
                           UniformConstant(graph_, node->inputs[1]) == 0.0;
     if (!replaces || graph_.node(p.node).op->name != "Softmax" || !IsInner(p.node, 2))
       return std::nullopt;

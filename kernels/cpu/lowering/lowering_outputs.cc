@@ -30,7 +30,7 @@ bool Lowering::IsOnlyPatched(ValueId value, int32_t patch) const {
   const auto read_before = [&](int32_t user) {
     if (graph_.node(user).op->name != "Slice") return false;
     bool added = false;
-    while (user != patch && graph_.users(user).size() == 1 && !graph_.IsOutput(user)) {
+    while (user != patch && graph_.OnlyUser(user) >= 0) {
       user = graph_.users(user)[0];
       added = added || graph_.node(user).op->name == "Add";
     }

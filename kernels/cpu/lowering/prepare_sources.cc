@@ -77,8 +77,7 @@ void PrepareSources(Lowering& lowering, const std::set<int32_t>& taken,
     if (named == lowering.options().algorithms.end() || named->second != kNativePointwise) continue;
     const ValueId input = graph.node(root).inputs[0];
     std::optional<Group>& maker = groups[static_cast<size_t>(input.node)];
-    const bool alone = maker.has_value() && !maker->contraction &&
-                       graph.users(input.node).size() == 1 && !graph.IsOutput(input.node);
+    const bool alone = maker.has_value() && !maker->contraction && graph.OnlyUser(input.node) >= 0;
     if (!alone || graph.node(root).op->name != "Conv" || DirectAlgorithms(graph, root).empty())
       continue;
     if (!NativeFuse(lowering, *group, graph.node(root).outputs[0].shape[1]).has_value()) continue;

@@ -164,8 +164,7 @@ class Choosing {
   bool IsRoundedAsComputed(ValueId value) const {
     const Node& node = graph_.node(value.node);
     if (IsConstant(node)) return true;
-    return Role(value.node) != FormRole::kNone && !graph_.IsOutput(value.node) &&
-           graph_.users(value.node).size() == 1;
+    return Role(value.node) != FormRole::kNone && graph_.OnlyUser(value.node) >= 0;
   }
   /// True where the format represents the number that the node fills with.
   bool FillsWith(int32_t id, DType format) const {
