@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "graph/graph.h"
 #include "onnx/import.h"
-#include "third_party/onnx.pb.h"
+#include "onnx/model.pb.h"
 
 namespace mendel {
 namespace {

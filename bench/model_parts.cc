@@ -24,9 +24,9 @@
 #include "bench/model_backend.h"
 #include "bench/weight_recipe.h"
 #include "graph/tensor.h"
+#include "onnx/model.pb.h"
 #include "onnx/model_reader.h"
 #include "onnx/tensor_decode.h"
-#include "third_party/onnx.pb.h"
 
 namespace mendel {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "third_party/onnx.pb.h"
+#include "onnx/model.pb.h"
 
 namespace mendel {
 

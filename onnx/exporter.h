@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "graph/graph.h"
-#include "third_party/onnx.pb.h"
+#include "onnx/model.pb.h"
 
 namespace mendel {
 

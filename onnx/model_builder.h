@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "graph/tensor.h"
+#include "onnx/model.pb.h"
 #include "onnx/tensor_decode.h"
-#include "third_party/onnx.pb.h"
 
 namespace mendel {
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "onnx/mapped_file.h"
-#include "third_party/onnx.pb.h"
+#include "onnx/model.pb.h"
 
 namespace mendel {
 

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "graph/tensor.h"
 #include "onnx/mapped_file.h"
+#include "onnx/model.pb.h"
 #include "onnx/model_reader.h"
-#include "third_party/onnx.pb.h"
 
 namespace mendel {
 
