@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "base/hash.h"
@@ -25,6 +26,19 @@ absl::StatusOr<v1::Digest> DigestOf(const std::string& path) {
   return digest;
 }
 
+/// InvalidArgument where `local` is a link, or lies behind one, that leaves the model's folder.
+absl::Status CheckInside(const fs::path& folder, const fs::path& local, const std::string& name) {
+  std::error_code error;
+  const fs::path root = fs::canonical(folder.empty() ? "." : folder, error);
+  const fs::path target = error ? fs::path() : fs::canonical(local, error);
+  if (error) return InvalidInput("external data '", name, "': ", error.message());
+  const fs::path inside = target.lexically_relative(root);
+  if (*inside.begin() != "..") return absl::OkStatus();
+  return InvalidInput("external data '", name, "' is a link to '", target.string(),
+                      "', outside the model's folder '", root.string(),
+                      "'; copy the file into the folder");
+}
+
 }  // namespace
 
 absl::StatusOr<LocalModel> FindModelFiles(const std::string& path) {
@@ -41,6 +55,8 @@ absl::StatusOr<LocalModel> FindModelFiles(const std::string& path) {
   LocalModel model;
   for (const std::string& name : names) {
     const std::string local = (main.parent_path() / name).string();
+    if (name != main.filename())
+      MENDEL_RETURN_IF_ERROR(CheckInside(main.parent_path(), local, name));
     absl::StatusOr<v1::Digest> digest = DigestOf(local);
     if (!digest.ok() && name != main.filename()) {
       return InvalidInput("external data '", name, "': ", std::string(digest.status().message()));

@@ -364,5 +364,22 @@ TEST_F(UploadTest, ExternalDataOutsideIsRefused) {
   }
 }
 
+TEST_F(UploadTest, LinksOutOfTheModelsFolderAreRefused) {
+  fs::create_directories(folder_ + "/model/weights");
+  WriteAll(folder_ + "/secret.bin", Bytes(16, 3));
+  WriteAll(folder_ + "/model/weights/w.bin", Bytes(16, 12));
+  fs::create_symlink("../secret.bin", folder_ + "/model/link.bin");
+  fs::create_directory_symlink("..", folder_ + "/model/up");
+  fs::create_symlink("weights/w.bin", folder_ + "/model/inner.bin");
+  for (const char* location : {"link.bin", "up/secret.bin"}) {
+    WriteModel(folder_ + "/model/m.onnx", location);
+    const absl::Status status = Client()->Upload(folder_ + "/model/m.onnx", nullptr).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << location << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("secret.bin"));
+  }
+  WriteModel(folder_ + "/model/m.onnx", "inner.bin");
+  EXPECT_TRUE(Client()->Upload(folder_ + "/model/m.onnx", nullptr).ok());
+}
+
 }  // namespace
 }  // namespace mendel

@@ -102,5 +102,9 @@ def model_files(path: Union[str, "os.PathLike[str]"]) -> Dict[str, pathlib.Path]
         local = main.parent / relative
         if not local.is_file():
             raise MendelError("INVALID_ARGUMENT", f"external data '{location}' is missing")
+        target, root = local.resolve(), main.parent.resolve()
+        if root not in target.parents:
+            raise MendelError("INVALID_ARGUMENT", f"external data '{location}' is a link to '{target}', outside the model's folder "
+                              f"'{root}'; copy the file into the folder")
         files[relative] = local
     return dict(sorted(files.items()))

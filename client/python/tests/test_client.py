@@ -89,6 +89,18 @@ class ClientTest(unittest.TestCase):
             with self.assertRaises(MendelError, msg=location):
                 self.client.upload(self.folder / "m.onnx")
 
+    def test_links_out_of_the_models_folder_are_refused(self):
+        model = self.folder / "model"
+        model.mkdir()
+        (self.folder / "secret.bin").write_bytes(bytes(16))
+        (model / "link.bin").symlink_to("../secret.bin")
+        (model / "up").symlink_to("..")
+        for location in ("link.bin", "up/secret.bin"):
+            (model / "m.onnx").write_bytes(model_bytes(location))
+            with self.assertRaises(MendelError, msg=location) as caught:
+                self.client.upload(model / "m.onnx")
+            self.assertIn("secret.bin", str(caught.exception))
+
     def test_upload_resumes_and_is_not_repeated(self):
         path = self.big_model()
 
