@@ -25,6 +25,7 @@
 #include "server/store/fsck.h"
 #include "server/store/garbage.h"
 #include "server/store/job_store.h"
+#include "server/store/postgres_module.h"
 #include "server/web/web_page.h"
 
 namespace mendel::server {
@@ -299,7 +300,8 @@ absl::Status CheckConfig(const ServerOptions& options) {
       access(options.data.c_str(), R_OK | W_OK | X_OK) != 0) {
     return absl::PermissionDeniedError(Cat("data: ", options.data, " cannot be written to"));
   }
-  return absl::OkStatus();
+  if (options.store.empty()) return absl::OkStatus();
+  return Annotate(OpenPostgresDatabase(options.store).status(), "store");
 }
 
 }  // namespace mendel::server

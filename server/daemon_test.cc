@@ -93,6 +93,9 @@ TEST(Daemon, CheckConfigNamesWhatIsWrong) {
   options.runner.work_folder = "/dev/null";
   EXPECT_TRUE(absl::IsInvalidArgument(CheckConfig(options)));
   options.runner.work_folder.clear();
+  options.store = "postgresql://mendel@%2Fnowhere/postgres";
+  EXPECT_EQ(std::string(CheckConfig(options).message()).substr(0, 6), "store:");
+  options.store.clear();
   options.auth_file = folder + "/none";
   EXPECT_FALSE(CheckConfig(options).ok());
   options.auth_file.clear();

@@ -172,8 +172,25 @@ std::vector<OptionSpec> OptionTable(ServerOptions& options) {
   return table;
 }
 
+std::string WithoutPassword(std::string url) {
+  const size_t scheme = url.find("://");
+  if (scheme == std::string::npos) return url;
+  const size_t begin = scheme + 3, end = std::min(url.find_first_of("/?", begin), url.size());
+  const size_t at = url.substr(0, end).rfind('@'), colon = url.find(':', begin);
+  if (at != std::string::npos && at >= begin && colon < at)
+    url.replace(colon + 1, at - colon - 1, "***");
+  const size_t query = url.find('?');
+  for (size_t k = query; k != std::string::npos && k < url.size(); k = url.find('&', k + 1)) {
+    const size_t name = k + 1, value = url.find('=', name);
+    if (value == std::string::npos) break;
+    if (url.substr(name, value - name) != "password") continue;
+    url.replace(value + 1, std::min(url.find('&', value), url.size()) - value - 1, "***");
+  }
+  return url;
+}
+
 std::string ValueText(const OptionSpec& option) {
-  if (auto* const* text = std::get_if<std::string*>(&option.value)) return **text;
+  if (auto* const* text = std::get_if<std::string*>(&option.value)) return WithoutPassword(**text);
   if (auto* const* flag = std::get_if<bool*>(&option.value)) return **flag ? "true" : "false";
   int64_t value = *std::get<int64_t*>(option.value);
   int unit = 0;

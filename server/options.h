@@ -94,7 +94,9 @@ struct OptionSpec {
 /// The table, pointing into `options`.
 std::vector<OptionSpec> OptionTable(ServerOptions& options);
 
-/// "8 MiB", "30", "false" or the text itself, as the documentation prints it.
+/// The URL with `***` for its password, in its user part or its query; other texts are unchanged.
+std::string WithoutPassword(std::string url);
+/// "8 MiB", "30", "false" or the text without a URL's password, as the documentation prints it.
 std::string ValueText(const OptionSpec& option);
 /// InvalidArgument names the option.
 absl::Status SetOption(const OptionSpec& option, std::string_view text);

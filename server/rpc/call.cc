@@ -51,7 +51,8 @@ grpc::Status EndCall(Environment& env, std::string_view method, const absl::Stat
   if (status.ok()) return grpc::Status::OK;
   const std::string reference = NewReference();
   const google::rpc::Status reported = ToRpcStatus(status, reference);
-  const bool ours = absl::IsInternal(status) || absl::IsUnknown(status) || absl::IsDataLoss(status);
+  const bool ours = absl::IsInternal(status) || absl::IsUnknown(status) ||
+                    absl::IsDataLoss(status) || IsOfJobStore(status);
   env.log.Log(ours ? LogLevel::kError : LogLevel::kDebug, "call failed",
               {{"method", std::string(method)},
                {"code", code},

@@ -9,6 +9,7 @@
 #include "absl/strings/cord.h"
 #include "base/status.h"
 #include "google/rpc/error_details.pb.h"
+#include "server/store/sql.h"
 
 namespace mendel::server {
 namespace {
@@ -60,6 +61,10 @@ bool StartsWord(std::string_view message, size_t i) {
 }
 
 }  // namespace
+
+bool IsOfJobStore(const absl::Status& status) {
+  return status.message().starts_with(kJobStorePrefix);
+}
 
 absl::Status FieldError(std::string_view field, std::string_view description) {
   absl::Status status = InvalidInput(field, ": ", description);
@@ -134,6 +139,9 @@ google::rpc::Status ToRpcStatus(const absl::Status& status, std::string_view ref
   result.set_code(static_cast<int32_t>(status.code()));
   if (IsHidden(status.code())) {
     result.set_message(Cat("internal error; the server's log reports more under ", reference));
+  } else if (IsOfJobStore(status)) {
+    result.set_message(
+        Cat("the job store did not answer; the server's log reports more under ", reference));
   } else {
     result.set_message(WithoutPaths(std::string(status.message())));
   }

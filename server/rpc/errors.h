@@ -29,12 +29,15 @@ absl::Status WithRetry(absl::Status status, double seconds);
 absl::Status PreconditionError(std::string_view message, std::string_view type,
                                const std::vector<std::string>& subjects);
 
+/// An error of the store's database. Its message may name hosts and users.
+bool IsOfJobStore(const absl::Status& status);
+
 /// The message with each path of the server's file system replaced by "(path)".
 std::string WithoutPaths(std::string_view message);
 
 /// The status that is sent. It always has ErrorInfo (domain "mendel"), and RetryInfo where a retry
-/// can help. Internal and Unknown errors contain nothing but `reference`, under which the log has
-/// the rest.
+/// can help. Internal and Unknown errors and those of the job store contain nothing but
+/// `reference`, under which the log has the rest.
 google::rpc::Status ToRpcStatus(const absl::Status& status, std::string_view reference);
 
 }  // namespace mendel::server

@@ -60,6 +60,10 @@ TEST(Errors, DetailsAndNoPaths) {
   EXPECT_EQ(WithoutPaths("a / b, files/x and 1/2"), "a / b, files/x and 1/2");
   const google::rpc::Status hidden = ToRpcStatus(InternalError("secret at /srv"), "r7");
   EXPECT_EQ(hidden.message(), "internal error; the server's log reports more under r7");
+  const google::rpc::Status store = ToRpcStatus(
+      absl::UnavailableError("job store: connection to server at \"10.0.0.5\" failed"), "r8");
+  EXPECT_EQ(store.message(),
+            "the job store did not answer; the server's log reports more under r8");
   const google::rpc::Status field =
       ToRpcStatus(FieldErrorOf(InvalidInput("spec.optimize.isa: unknown")), "");
   google::rpc::BadRequest bad;
@@ -74,6 +78,15 @@ TEST(Errors, DetailsAndNoPaths) {
   EXPECT_EQ(info.domain(), "mendel");
   EXPECT_EQ(ToRpcStatus(absl::UnavailableError("x"), "").details_size(),
             2);  // ErrorInfo and RetryInfo
+}
+
+TEST(Options, PasswordsOfUrlsAreNotPrinted) {
+  EXPECT_EQ(WithoutPassword("postgresql://u:secret@h:5/db?x=1"), "postgresql://u:***@h:5/db?x=1");
+  EXPECT_EQ(WithoutPassword("postgresql://u:a@b@h/db"), "postgresql://u:***@h/db");
+  EXPECT_EQ(WithoutPassword("postgresql://h:5/db?password=secret&x=1&password=s"),
+            "postgresql://h:5/db?password=***&x=1&password=***");
+  for (const char* text : {"postgresql://u@h:5/db", "127.0.0.1:8470", "unix:/a@b", ""})
+    EXPECT_EQ(WithoutPassword(text), text);
 }
 
 TEST(AuthFile, Lines) {

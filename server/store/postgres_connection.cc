@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(
   // The message may name hosts and users, but never the password.
   if (connection->broken())
     return absl::UnavailableError(
-        Cat("job store: ", PQerrorMessage(connection->connection_.get())));
+        Cat(kJobStorePrefix, PQerrorMessage(connection->connection_.get())));
   PQsetNoticeProcessor(
       connection->connection_.get(), [](void*, const char*) {}, nullptr);
   // A disconnected server must not lock its rows in an open transaction until the database's system
@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(
 absl::Status PostgresConnection::Error(const PGresult* result) {
   const std::string_view state = SqlState(result);
   conflict_ = state == "40001" || state == "40P01";
-  const std::string text = Cat("job store: ", PQerrorMessage(connection_.get()));
+  const std::string text = Cat(kJobStorePrefix, PQerrorMessage(connection_.get()));
   const std::string_view family = state.substr(0, 2);
   // 25006: the database is a standby now, or its disk is read-only.
   if (broken() || conflict_ || family == "08" || family == "57" || family == "55" ||

@@ -35,7 +35,9 @@ absl::StatusOr<std::unique_ptr<SqlDatabase>> OpenPostgresDatabase(const std::str
                                                                   const std::string& module) {
   const std::string file = module.empty() ? FindModule() : module;
   if (file.empty())
-    return Unsupported("this installation has no module for PostgreSQL (libmendel_postgres.so)");
+    return Unsupported(
+        "no libmendel_postgres.so stands beside the program or in ../lib; the package has it, and "
+        "`scripts/build release mendel` makes it where libpq-dev is installed");
   // Never closed: its threads and its memory live as long as the program.
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)

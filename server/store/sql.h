@@ -22,6 +22,9 @@
 
 namespace mendel::server {
 
+/// The messages of a database's errors begin with it.
+inline constexpr std::string_view kJobStorePrefix = "job store: ";
+
 using SqlValue = std::variant<int64_t, std::string>;
 
 /// One row of an answer. A value of the other type is 0 or empty.

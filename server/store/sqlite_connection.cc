@@ -79,7 +79,7 @@ SqliteConnection::~SqliteConnection() {
 }
 
 absl::Status SqliteConnection::Error(int code) const {
-  const std::string text = Cat("job store: ", std::string(sqlite3_errmsg(db_)));
+  const std::string text = Cat(kJobStorePrefix, std::string(sqlite3_errmsg(db_)));
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
