@@ -151,7 +151,7 @@ class RealDaemon final : public Daemon {
         options_.store.empty() ? OpenSqliteStore(Cat(options_.data, "/", kJobStoreFile), clock_)
                                : OpenPostgresStore(options_.store, clock_);
     MENDEL_RETURN_IF_ERROR(Annotate(store.status(), options_.store.empty() ? "data" : "store"));
-    return ObserveStore(*std::move(store), clock_, metrics_);
+    return ObserveStore(*std::move(store), clock_, metrics_, log_);
   }
 
   absl::Status StartPage() {

@@ -9,8 +9,10 @@
 #include <fstream>
 
 #include "base/status.h"
+#include "google/rpc/error_details.pb.h"
 #include "server/http_listener.h"
 #include "server/http_test_client.h"
+#include "server/observed_store.h"
 
 namespace mendel::server {
 namespace {
@@ -104,6 +106,43 @@ TEST(Daemon, CheckConfigNamesWhatIsWrong) {
   std::ofstream(options.grpc_server_cert) << "not a certificate";
   const absl::Status status = CheckConfig(options);
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  std::filesystem::remove_all(folder);
+}
+
+TEST(ObservedStore, LogsAndTimesAttempts) {
+  const std::string folder = NewDaemonFolder();
+  std::string text;
+  Logger log(LogLevel::kInfo, SystemClock(), [&](const std::string& line) { text += line + "\n"; });
+  Metrics metrics;
+  auto sqlite = OpenSqliteStore(folder + "/jobs.sqlite", SystemClock());
+  ASSERT_TRUE(sqlite.ok()) << sqlite.status();
+  const auto jobs = ObserveStore(*std::move(sqlite), SystemClock(), metrics, log);
+  v1::JobSpec spec;
+  spec.mutable_optimize()->set_model("models/m");
+  const auto submitted = jobs->Submit(spec, "alice", "", 0, {});
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  const int64_t later = SystemClock().WallMicros() + 60'000'000;
+  auto claimed = jobs->Claim("worker", later, {"cpu"});
+  ASSERT_TRUE(claimed.ok() && claimed->has_value()) << claimed.status();
+  ASSERT_TRUE(jobs->Release((*claimed)->job.name(), (*claimed)->fence).ok());
+  claimed = jobs->Claim("worker", later, {"cpu"});
+  ASSERT_TRUE(claimed.ok() && claimed->has_value()) << claimed.status();
+  Outcome outcome;
+  google::rpc::ErrorInfo info;
+  info.set_reason("MEMORY");
+  outcome.error.set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
+  outcome.error.set_message("node 'secret'");
+  outcome.error.add_details()->PackFrom(info);
+  ASSERT_TRUE(jobs->Finish((*claimed)->job.name(), (*claimed)->fence, outcome).ok());
+  size_t at = 0;
+  for (const char* part : {"job started", "alice", "job put back", "job started", "job failed",
+                           submitted->job.name().c_str(), "\"reason\":\"MEMORY\""}) {
+    at = text.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part << " in order in\n" << text;
+  }
+  EXPECT_EQ(text.find("secret"), std::string::npos) << "no model content";
+  EXPECT_NE(metrics.Text().find("mendel_job_duration_seconds_count 1\n"), std::string::npos)
+      << metrics.Text();
   std::filesystem::remove_all(folder);
 }
 

@@ -21,6 +21,9 @@ constexpr std::array kFamilies = {
     Family{"mendel_connections_refused_total", "counter",
            "Connections that were closed because there were too many."},
     Family{"mendel_draining", "gauge", "1 while the server drains."},
+    Family{"mendel_job_duration_seconds", "histogram", "Seconds that attempts at jobs took."},
+    Family{"mendel_job_queue_duration_seconds", "histogram",
+           "Seconds from the submission of jobs to their first start."},
     Family{"mendel_jobs", "gauge", "Jobs by state."},
     Family{"mendel_jobs_ended_total", "counter",
            "Jobs that this server's workers ended, by state."},
@@ -44,7 +47,8 @@ constexpr std::array kFamilies = {
            "Start time of the process since 1970 in seconds."},
 };
 
-constexpr std::array<double, 10> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1, 5, 30};
+constexpr std::array<double, 13> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25,
+                                            1,     5,      30,    120,  600,   3600};
 
 /// Enough digits for times and bytes.
 std::string NumberText(double value) {

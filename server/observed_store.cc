@@ -1,5 +1,6 @@
 #include "server/observed_store.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
 #include <map>
@@ -7,6 +8,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "google/rpc/error_details.pb.h"
 
 namespace mendel::server {
 namespace {
@@ -16,6 +19,20 @@ std::string KindLabel(v1::Verdict::Kind kind) {
   for (char& c : name)
     c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return name;
+}
+
+/// ErrorInfo.reason; the message may quote the model.
+std::string ReasonOf(const google::rpc::Status& error) {
+  google::rpc::ErrorInfo info;
+  for (const auto& detail : error.details()) {
+    if (detail.UnpackTo(&info)) return info.reason();
+  }
+  return "";
+}
+
+std::string_view EventOf(v1::JobState state) {
+  if (state == v1::JOB_STATE_SUCCEEDED) return "job succeeded";
+  return state == v1::JOB_STATE_CANCELLED ? "job ended as cancelled" : "job failed";
 }
 
 /// Phases come from our own command, but labels are kept for ever: a few words at most.
@@ -28,8 +45,8 @@ std::string PhaseLabel(const std::string& phase) {
 
 class ObservedStore final : public JobStore {
  public:
-  ObservedStore(std::unique_ptr<JobStore> jobs, const Clock& clock, Metrics& metrics)
-      : jobs_(std::move(jobs)), clock_(clock), metrics_(metrics) {}
+  ObservedStore(std::unique_ptr<JobStore> jobs, const Clock& clock, Metrics& metrics, Logger& log)
+      : jobs_(std::move(jobs)), clock_(clock), metrics_(metrics), log_(log) {}
 
   absl::Status AppendEvent(const std::string& name, int64_t fence, v1::JobEvent event) override {
     const std::string phase = event.has_progress() ? PhaseLabel(event.progress().phase()) : "";
@@ -39,14 +56,33 @@ class ObservedStore final : public JobStore {
   }
   absl::Status Finish(const std::string& name, int64_t fence, const Outcome& outcome) override {
     const absl::Status status = jobs_->Finish(name, fence, outcome);
-    Leave(name);
-    if (status.ok() && outcome.verdict)
+    // The worker tries again where the store did not answer.
+    if (absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) return status;
+    const Attempt attempt = Leave(name);
+    if (!status.ok()) return status;
+    if (outcome.verdict)
       metrics_.Add("mendel_verdicts_total", {{"kind", KindLabel(outcome.verdict->kind())}});
+    const double seconds = SecondsSince(attempt.since_micros);
+    metrics_.Observe("mendel_job_duration_seconds", {}, seconds);
+    const bool failed = outcome.state == v1::JOB_STATE_FAILED;
+    log_.Log(failed ? LogLevel::kWarning : LogLevel::kInfo, EventOf(outcome.state),
+             {{"job", name},
+              {"client", attempt.client},
+              {"attempt", attempt.number},
+              {"seconds", seconds},
+              {"plan", outcome.plan ? outcome.plan->name() : ""},
+              {"reason", ReasonOf(outcome.error)}});
     return status;
   }
   absl::Status Release(const std::string& name, int64_t fence) override {
-    Leave(name);
-    return jobs_->Release(name, fence);
+    const Attempt attempt = Leave(name);
+    const absl::Status status = jobs_->Release(name, fence);
+    log_.Log(LogLevel::kInfo, "job put back",
+             {{"job", name},
+              {"client", attempt.client},
+              {"attempt", attempt.number},
+              {"seconds", SecondsSince(attempt.since_micros)}});
+    return status;
   }
 
   absl::StatusOr<StoredJob> Submit(const v1::JobSpec& spec, const std::string& client,
@@ -81,8 +117,7 @@ class ObservedStore final : public JobStore {
   absl::StatusOr<std::optional<StoredJob>> Claim(const std::string& owner, int64_t until,
                                                  const std::vector<std::string>& devices) override {
     auto job = jobs_->Claim(owner, until, devices);
-    if (job.ok() && job->has_value())
-      metrics_.Add("mendel_jobs_started_total", {{"device", (*job)->device}}, 1);
+    if (job.ok() && job->has_value()) Start(**job);
     return job;
   }
   absl::StatusOr<v1::JobState> Renew(const std::string& name, int64_t fence,
@@ -134,39 +169,67 @@ class ObservedStore final : public JobStore {
   absl::StatusOr<std::vector<std::string>> Check() override { return jobs_->Check(); }
 
  private:
-  struct Phase {
-    std::string name;
+  /// A worker's attempt at a job, by this server.
+  struct Attempt {
+    std::string client;
+    int64_t number = 0;
     int64_t since_micros = 0;
+    std::string phase;
+    int64_t phase_since_micros = 0;
   };
+  void Start(const StoredJob& stored) {
+    const v1::Job& job = stored.job;
+    metrics_.Add("mendel_jobs_started_total", {{"device", stored.device}}, 1);
+    const int64_t created =
+        job.create_time().seconds() * 1'000'000 + job.create_time().nanos() / 1000;
+    const double waited = std::max(0.0, static_cast<double>(clock_.WallMicros() - created) * 1e-6);
+    if (job.attempts() == 1) metrics_.Observe("mendel_job_queue_duration_seconds", {}, waited);
+    log_.Log(LogLevel::kInfo, "job started",
+             {{"job", job.name()},
+              {"client", job.client()},
+              {"device", stored.device},
+              {"attempt", int64_t{job.attempts()}},
+              {"seconds_since_submit", waited}});
+    const std::lock_guard<std::mutex> lock(mutex_);
+    attempts_[job.name()] = {job.client(), job.attempts(), clock_.SteadyMicros(), "", 0};
+  }
   void Enter(const std::string& job, const std::string& phase) {
     const int64_t now = clock_.SteadyMicros();
     const std::lock_guard<std::mutex> lock(mutex_);
-    Phase& current = phases_[job];
-    Count(current, now);
-    current = {phase, now};
+    Attempt& attempt = attempts_[job];
+    Count(attempt, now);
+    attempt.phase = phase;
+    attempt.phase_since_micros = now;
   }
-  void Leave(const std::string& job) {
+  Attempt Leave(const std::string& job) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (const auto found = phases_.extract(job)) Count(found.mapped(), clock_.SteadyMicros());
+    const auto found = attempts_.extract(job);
+    if (!found) return {};
+    Count(found.mapped(), clock_.SteadyMicros());
+    return found.mapped();
   }
-  void Count(const Phase& phase, int64_t now) {
-    if (phase.name.empty()) return;
-    metrics_.Add("mendel_phase_seconds_total", {{"phase", phase.name}},
-                 static_cast<double>(now - phase.since_micros) * 1e-6);
+  void Count(const Attempt& attempt, int64_t now) {
+    if (attempt.phase.empty()) return;
+    metrics_.Add("mendel_phase_seconds_total", {{"phase", attempt.phase}},
+                 static_cast<double>(now - attempt.phase_since_micros) * 1e-6);
+  }
+  double SecondsSince(int64_t micros) const {
+    return static_cast<double>(clock_.SteadyMicros() - micros) * 1e-6;
   }
 
   const std::unique_ptr<JobStore> jobs_;
   const Clock& clock_;
   Metrics& metrics_;
+  Logger& log_;
   std::mutex mutex_;
-  std::map<std::string, Phase> phases_;
+  std::map<std::string, Attempt> attempts_;
 };
 
 }  // namespace
 
 std::unique_ptr<JobStore> ObserveStore(std::unique_ptr<JobStore> jobs, const Clock& clock,
-                                       Metrics& metrics) {
-  return std::make_unique<ObservedStore>(std::move(jobs), clock, metrics);
+                                       Metrics& metrics, Logger& log) {
+  return std::make_unique<ObservedStore>(std::move(jobs), clock, metrics, log);
 }
 
 }  // namespace mendel::server
