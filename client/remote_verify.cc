@@ -7,6 +7,7 @@
 #include "client/format.h"
 #include "client/limits.h"
 #include "client/service/local_file.h"
+#include "runtime/plan_file.h"
 
 namespace mendel {
 namespace {

@@ -19,6 +19,7 @@
 #include "optimizer/refit/refit.h"
 #include "runtime/npy.h"
 #include "runtime/plan.h"
+#include "runtime/plan_file.h"
 #include "verifier/compare.h"
 #include "verifier/constants.h"
 #include "verifier/regions/explain_regions.h"
@@ -27,7 +28,6 @@
 namespace mendel {
 namespace {
 
-constexpr std::string_view kPlanMagic = "MENDELPL";
 /// Time limit of a comparison of small models.
 constexpr double kLeastSeconds = 60;
 
@@ -340,12 +340,6 @@ absl::StatusOr<Limits> LimitsOf(const PairOptions& options) {
 }
 
 }  // namespace
-
-bool IsPlanFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string magic(kPlanMagic.size(), '\0');
-  return file.read(magic.data(), static_cast<std::streamsize>(magic.size())) && magic == kPlanMagic;
-}
 
 absl::Status VerifyPair(const PairOptions& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(Limits limits, LimitsOf(options));

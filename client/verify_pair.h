@@ -33,9 +33,6 @@ struct PairOptions {
   std::string junit;
 };
 
-/// Does the file hold a plan? By its first bytes.
-bool IsPlanFile(const std::string& path);
-
 /// Reports the verdict. An error is a failure to compare; a "no" is an answer (Context::Answer).
 absl::Status VerifyPair(const PairOptions& options, Context& context);
 

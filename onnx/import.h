@@ -39,12 +39,22 @@ struct ImportOptions {
   bool keep_inexact_constants = false;
 };
 
+/// A dimension of an input that neither the model nor a shape fixes.
+struct OpenDimension {
+  std::string input;
+  size_t dimension = 0;
+  std::string name;  ///< as in ImportOptions::symbol_sizes
+};
+
 struct ImportResult {
   Graph graph;
   /// Decisions of the importer in the user's place, one sentence each.
   std::vector<std::string> notices;
   /// Symbolic dimensions that no shape fixes, as in ImportOptions::symbol_sizes.
   std::set<std::string> open_dimensions;
+  /// Those that were taken as 1. An error of an import names them and, where it finds some that
+  /// work, proposes shapes.
+  std::vector<OpenDimension> taken_as_one;
   /// SHA-256 of the model file (external data not included), 64 hexadecimal digits.
   std::string model_hash;
 };

@@ -68,6 +68,20 @@ TEST(Import, AQuestionMarkNamesNoDimension) {
   EXPECT_EQ(imported->graph.type({0, 0}).shape, (Shape{4, 3}));
 }
 
+TEST(Import, ErrorsNameDimensionsThatWereTakenAsOne) {
+  Builder model;
+  model.Input("image", {"n", "3", "h", "w"}).Output("y");
+  model.Initializer("k", Tensor::Filled({DType::kF32, {4, 3, 5, 5}}, 1));
+  model.Node("Conv", {"image", "k"}, {"y"});
+  const auto graph = ImportOnnxBytes(model.Bytes(), "");
+  ASSERT_FALSE(graph.ok());
+  const std::string message(graph.status().message());
+  EXPECT_THAT(message, HasSubstr("dimension 2 of input 'image', dimension 3 of input 'image'"));
+  EXPECT_THAT(message, HasSubstr("--shapes image:1x3x224x224"));
+  const auto fixed = ImportOnnxBytes(model.Bytes(), "", {.shapes = {{"image", {1, 3, 4, 4}}}});
+  EXPECT_THAT(std::string(fixed.status().message()), testing::Not(HasSubstr("taken as 1")));
+}
+
 TEST(Import, WeightsAreSymbolsScalarsAndIntegersLiterals) {
   Builder model;
   model.Input("x", {"2"})

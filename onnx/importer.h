@@ -69,6 +69,9 @@ class Importer {
   bool folds_only_exactly() const { return options_.keep_inexact_constants; }
   void Notice(std::string sentence) { result_.notices.push_back(std::move(sentence)); }
 
+  /// The decisions up to here, for the error of a failed import.
+  const ImportResult& result() const { return result_; }
+
  private:
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 

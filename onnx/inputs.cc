@@ -82,6 +82,7 @@ absl::StatusOr<Shape> Complete(const DeclaredInput& input, const Symbols& symbol
     const auto sized = options.symbol_sizes.find(dimension);
     shape[d] = sized == options.symbol_sizes.end() ? 1 : sized->second;
     if (sized != options.symbol_sizes.end()) continue;
+    result.taken_as_one.push_back({input.name, d, dimension});
     const std::string named = input.symbols[d].empty() ? "" : Cat(" ('", input.symbols[d], "')");
     result.notices.push_back(Cat("dimension ", d, named, " of input '", input.name,
                                  "' is not fixed by the model and is taken as 1"));

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "absl/status/status.h"
 #include "base/check.h"
@@ -211,6 +213,13 @@ std::vector<std::byte> EncodeHeader(std::vector<SectionEntry>& entries, uint32_t
   return header;
 }
 
+bool IsPlanFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 8> magic{};
+  return file.read(magic.data(), magic.size()) &&
+         std::memcmp(magic.data(), kPlanMagic, magic.size()) == 0;
+}
+
 bool IsBundle(std::span<const std::byte> bytes) {
   return bytes.size() >= kFixedHeader && std::memcmp(bytes.data(), kPlanMagic, 8) == 0 &&
          Load<uint32_t>(bytes, 8) == kBundleFileVersion;
@@ -219,7 +228,7 @@ bool IsBundle(std::span<const std::byte> bytes) {
 absl::StatusOr<std::vector<SectionEntry>> DecodeHeader(std::span<const std::byte> bytes,
                                                        uint64_t file_size, uint32_t version) {
   if (bytes.size() < kFixedHeader || std::memcmp(bytes.data(), kPlanMagic, 8) != 0)
-    return InvalidInput("not a Mendel plan");
+    return InvalidInput("not a Mendel plan; `mendel optimize` makes one of an ONNX model");
   const uint32_t found = Load<uint32_t>(bytes, 8);
   if (found == kBundleFileVersion && version == kPlanFileVersion) {
     return InvalidInput(

@@ -110,6 +110,9 @@ struct MappedPlan {
 };
 absl::StatusOr<MappedPlan> MapPlanFile(const std::string& path);
 
+/// True where the file can be read and begins as plans and bundles do.
+bool IsPlanFile(const std::string& path);
+
 /// Writes `sections` to `path`: a temporary file beside it, fsync, rename, fsync of the folder.
 /// Either the old or the whole new file is at `path`, whatever happens meanwhile. Same sections,
 /// same bytes.

@@ -110,6 +110,11 @@ expect 2 'must choose one' "$mendel" explain bundle.plan --emit-cuda cuda
 expect 2 'must choose one: x:2x8; x:4x8; x:16x8' "$mendel" export bundle.plan --onnx out.onnx
 expect 0 'wrote out.onnx' "$mendel" export bundle.plan --onnx out.onnx --shapes x:4x8
 expect 0 'input  x  f32\[4,8\]' "$mendel" inspect out.onnx
+expect 2 "dimension 0 of input 'x' is 4, not 2" "$mendel" inspect out.onnx --shapes x:2x8
+expect 2 '--shapes and --bind are for ONNX models' "$mendel" inspect small.plan --shapes x:2x8
+expect 0 '^y +f32\[4,3\] +out/y.npy' "$mendel" run out.onnx --input x=x4.npy --output-dir out
+expect 0 'mendel optimize.* makes a faster plan' "$mendel" run out.onnx --random-inputs 1 --output-dir out
+expect 2 "dimension 0 of input 'x' is 4, not 2" "$mendel" run out.onnx --input x=x.npy --output-dir out
 expect 2 'carries no certificate' "$mendel" verify bundle.plan --model out.onnx
 expect 2 "member 0 \(x:2x8\): dimension 0 of input 'x' is 4, not 2" "$mendel" rebind bundle.plan --model out.onnx -o rebound.plan
 expect 2 'a bundle of plans for several input shapes' "$mendel" verify bundle.plan out.onnx
@@ -128,7 +133,8 @@ head -c 300 small.plan >cut.plan
 expect 2 'damaged plan' "$mendel" run cut.plan --input x=x.npy --output-dir out
 { head -c 500 small.plan; printf 'X'; tail -c +502 small.plan; } >flipped.plan
 expect 2 'damaged plan|hash' "$mendel" run flipped.plan --input x=x.npy --output-dir out
-expect 2 'not a Mendel plan' "$mendel" run x.npy --output-dir out
+expect 2 'not a Mendel plan; `mendel optimize` makes one' "$mendel" bench x.npy
+expect 2 'ONNX' "$mendel" run x.npy --output-dir out
 
 ((failures == 0)) && echo "cli_test: all good"
 exit $((failures > 0))

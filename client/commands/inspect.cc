@@ -19,12 +19,14 @@
 #include "client/command.h"
 #include "client/format.h"
 #include "client/members.h"
+#include "client/model_options.h"
 #include "client/operator_counts.h"
 #include "graph/rewrite.h"
 #include "graph/text.h"
 #include "onnx/import.h"
 #include "runtime/offline_device.h"
 #include "runtime/plan_bundle.h"
+#include "runtime/plan_file.h"
 
 namespace mendel::commands::inspect {
 namespace {
@@ -34,12 +36,12 @@ using Json = nlohmann::ordered_json;
 enum class FileKind { kPlan, kText, kModel };
 
 absl::StatusOr<FileKind> KindOf(const std::string& path) {
+  if (IsPlanFile(path)) return FileKind::kPlan;
   std::ifstream file(path, std::ios::binary);
   const int error = errno;
   if (!file) return absl::ErrnoToStatus(error, Cat("cannot open ", path));
   std::string start(8, '\0');
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (start == "MENDELPL") return FileKind::kPlan;
   return start.starts_with("graph \"") ? FileKind::kText : FileKind::kModel;
 }
 
@@ -196,26 +198,34 @@ absl::Status InspectText(const std::string& path, Context& context) {
   return absl::OkStatus();
 }
 
-absl::Status InspectModel(const std::string& path, Context& context) {
-  MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportOnnxFile(path));
+absl::Status InspectModel(const std::string& path, const ModelOptions& options, Context& context) {
+  MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(path, options, context));
   Report(context, "kind", "model");
   Report(context, "model_hash", model.model_hash);
-  for (const std::string& notice : model.notices) context.Note(notice);
   ReportGraph(model.graph, context);
   return absl::OkStatus();
 }
 
-absl::Status Inspect(const std::string& path, Context& context) {
-  context.Input(path);
-  MENDEL_ASSIGN_OR_RETURN(const FileKind kind, KindOf(path));
-  if (kind == FileKind::kPlan) return InspectPlan(path, context);
-  return kind == FileKind::kText ? InspectText(path, context) : InspectModel(path, context);
+struct Options {
+  std::string path;
+  ModelOptions model;
+};
+
+absl::Status Inspect(const Options& options, Context& context) {
+  MENDEL_ASSIGN_OR_RETURN(const FileKind kind, KindOf(options.path));
+  if (kind == FileKind::kModel) return InspectModel(options.path, options.model, context);
+  if (!options.model.shapes.empty() || !options.model.bindings.empty())
+    return InvalidInput("--shapes and --bind are for ONNX models; ", options.path, " is none");
+  context.Input(options.path);
+  return kind == FileKind::kPlan ? InspectPlan(options.path, context)
+                                 : InspectText(options.path, context);
 }
 
 Action Setup(CLI::App& app) {
-  auto path = std::make_shared<std::string>();
-  app.add_option("file", *path, "Plan, ONNX model or graph in text form")->required();
-  return [path](Context& context) { return Inspect(*path, context); };
+  auto options = std::make_shared<Options>();
+  app.add_option("file", options->path, "Plan, ONNX model or graph in text form")->required();
+  AddModelOptions(app, options->model);
+  return [options](Context& context) { return Inspect(*options, context); };
 }
 
 Command Make() { return {"inspect", "Reports what a plan, a model or a graph holds", &Setup}; }

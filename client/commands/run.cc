@@ -1,5 +1,5 @@
-// mendel run M.plan --input NAME=x.npy ... --output-dir DIR: of a bundle, the plan for the shapes
-// of the given inputs.
+// mendel run FILE --input NAME=x.npy ... --output-dir DIR: a plan, the plan of a bundle for the
+// shapes of the given inputs, or an ONNX model as it is.
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -16,9 +16,13 @@
 #include "client/format.h"
 #include "client/library_path.h"
 #include "client/members.h"
+#include "client/model_options.h"
+#include "optimizer/normalize.h"
 #include "runtime/bundle_session.h"
 #include "runtime/measure.h"
 #include "runtime/npy.h"
+#include "runtime/numerics.h"
+#include "runtime/plan_file.h"
 
 namespace mendel::commands::run {
 namespace {
@@ -81,10 +85,39 @@ absl::StatusOr<size_t> ChooseByShapes(const BundleSession& bundle,
   return *number;
 }
 
-absl::Status Run(const Options& options, Context& context) {
+/// A plan of the normalized model with default algorithms, for the shapes of the given inputs.
+absl::StatusOr<std::unique_ptr<BundleSession>> LoadModel(
+    const Options& options, const std::map<std::string, Tensor>& inputs, Context& context) {
+  ModelOptions import;
+  import.shapes = options.shapes;
+  if (import.shapes.empty()) {
+    for (const auto& [name, tensor] : inputs)
+      import.known_shapes.emplace_back(name, tensor.shape());
+  }
+  MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(options.plan, import, context));
+  std::set<std::string> faults;
+  std::vector<Plan> plans(1);
+  MENDEL_ASSIGN_OR_RETURN(plans[0].graph, Normalize(model.graph, {}, faults));
+  plans[0].info.mutable_target()->set_backend("cpu");
+  plans[0].info.mutable_target()->set_numerics(NumericsName(Numerics::kDefault));
+  SessionOptions session = options.session;
+  session.retune = true;
+  context.Note(
+      "note: the model runs with default algorithms; `mendel optimize` makes a faster plan");
+  return BundleSession::Create(std::move(plans), session);
+}
+
+absl::StatusOr<std::unique_ptr<BundleSession>> Load(const Options& options,
+                                                    const std::map<std::string, Tensor>& inputs,
+                                                    Context& context) {
+  if (!IsPlanFile(options.plan)) return LoadModel(options, inputs, context);
   context.Input(options.plan);
+  return BundleSession::Load(options.plan, options.session);
+}
+
+absl::Status Run(const Options& options, Context& context) {
   MENDEL_ASSIGN_OR_RETURN(auto inputs, ReadInputs(options, context));
-  MENDEL_ASSIGN_OR_RETURN(const auto bundle, BundleSession::Load(options.plan, options.session));
+  MENDEL_ASSIGN_OR_RETURN(const auto bundle, Load(options, inputs, context));
   MENDEL_ASSIGN_OR_RETURN(const size_t number, ChooseByShapes(*bundle, inputs, options, context));
   MENDEL_ASSIGN_OR_RETURN(Session* const session, bundle->Member(number));
   if (options.random_seed != 0) {  // made-up values for the inputs that were not given
@@ -97,7 +130,7 @@ absl::Status Run(const Options& options, Context& context) {
 
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("plan", options->plan, "Plan file")->required();
+  app.add_option("plan", options->plan, "Plan, or an ONNX model to run as it is")->required();
   app.add_option("--input", options->inputs, "Value of an input, NAME=FILE.npy")->take_all();
   app.add_option("--random-inputs", options->random_seed,
                  "Make up the inputs that are not given, from this seed");
@@ -115,7 +148,7 @@ Action Setup(CLI::App& app) {
   return [options](Context& context) { return Run(*options, context); };
 }
 
-Command Make() { return {"run", "Runs a plan on .npy inputs", &Setup}; }
+Command Make() { return {"run", "Runs a plan or a model on .npy inputs", &Setup}; }
 
 MENDEL_REGISTER_COMMAND(&Make);
 
