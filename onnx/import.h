@@ -52,8 +52,8 @@ struct ImportResult {
   std::vector<std::string> notices;
   /// Symbolic dimensions that no shape fixes, as in ImportOptions::symbol_sizes.
   std::set<std::string> open_dimensions;
-  /// Those that were taken as 1. An error of an import names them and, where it finds some that
-  /// work, proposes shapes.
+  /// Dimensions that were taken as 1. The error of a failed import names them and proposes shapes
+  /// that import.
   std::vector<OpenDimension> taken_as_one;
   /// SHA-256 of the model file (external data not included), 64 hexadecimal digits.
   std::string model_hash;
