@@ -78,7 +78,9 @@ TEST(Import, ErrorsNameDimensionsThatWereTakenAsOne) {
   const std::string message(graph.status().message());
   EXPECT_THAT(message, HasSubstr("dimension 2 of input 'image', dimension 3 of input 'image'"));
   EXPECT_THAT(message, HasSubstr("--shapes image:1x3x224x224"));
-  const auto fixed = ImportOnnxBytes(model.Bytes(), "", {.shapes = {{"image", {1, 3, 4, 4}}}});
+  ImportOptions options;
+  options.shapes = {{"image", {1, 3, 4, 4}}};
+  const auto fixed = ImportOnnxBytes(model.Bytes(), "", options);
   EXPECT_THAT(std::string(fixed.status().message()), testing::Not(HasSubstr("taken as 1")));
 }
 
