@@ -99,13 +99,16 @@ const Shape* GivenShape(const ImportOptions& options, const std::string& name) {
 
 absl::Status RefuseUnknownNames(const ImportOptions& options,
                                 const std::set<std::string>& declared) {
+  std::string names;
+  for (const std::string& name : declared) names += Cat(names.empty() ? "'" : ", '", name, "'");
   for (const auto& [name, shape] : options.shapes) {
     if (declared.count(name) == 0)
-      return InvalidInput("the model has no input '", name, "' to give a shape to");
+      return InvalidInput("the model has no input '", name, "' to give a shape to; its inputs are ",
+                          names);
   }
   for (const auto& [name, tensor] : options.bindings) {
     if (declared.count(name) == 0)
-      return InvalidInput("the model has no input '", name, "' to bind");
+      return InvalidInput("the model has no input '", name, "' to bind; its inputs are ", names);
   }
   return absl::OkStatus();
 }

@@ -83,7 +83,11 @@ absl::StatusOr<std::vector<Tensor>> Session::Run(const std::map<std::string, Ten
     const bool known = std::any_of(inputs_.begin(), inputs_.end(), [&](const ValueInfo& input) {
       return input.name == given.first;
     });
-    if (!known) return InvalidInput("the plan has no input '", given.first, "'");
+    if (known) continue;
+    std::string names;
+    for (const ValueInfo& input : inputs_)
+      names += Cat(names.empty() ? "'" : ", '", input.name, "'");
+    return InvalidInput("the plan has no input '", given.first, "'; its inputs are ", names);
   }
   std::vector<TensorType> types;
   for (const ValueInfo& output : outputs_) types.push_back(output.type);
