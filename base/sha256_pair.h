@@ -1,5 +1,6 @@
 // SHA-256 of two messages side by side. One message's rounds wait for each other, so that a
 // processor's SHA instructions are half idle; those of a second message fill the gaps.
+// Measured against OpenSSL: docs/decisions/2026-11-26-libraries.md.
 #ifndef MENDEL_BASE_SHA256_PAIR_H_
 #define MENDEL_BASE_SHA256_PAIR_H_
 

@@ -1,4 +1,5 @@
-// The reproduction bundle of a job whose worker died: what a bug report needs, as one file.
+// The reproduction bundle of a job whose worker died: the parts of a bug report, as one file.
+// Own code instead of libarchive: docs/decisions/2026-11-26-libraries.md.
 #ifndef MENDEL_SERVER_JOBS_BUNDLE_H_
 #define MENDEL_SERVER_JOBS_BUNDLE_H_
 
