@@ -63,7 +63,7 @@ bool StartsWord(std::string_view message, size_t i) {
 }  // namespace
 
 bool IsOfJobStore(const absl::Status& status) {
-  return std::string_view(status.message()).starts_with(kJobStorePrefix);
+  return std::string(status.message()).starts_with(kJobStorePrefix);
 }
 
 absl::Status FieldError(std::string_view field, std::string_view description) {
