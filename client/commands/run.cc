@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<BundleSession>> LoadModel(
   std::vector<Plan> plans(1);
   MENDEL_ASSIGN_OR_RETURN(plans[0].graph, Normalize(model.graph, {}, faults));
   plans[0].info.mutable_target()->set_backend("cpu");
-  plans[0].info.mutable_target()->set_numerics(NumericsName(Numerics::kDefault));
+  plans[0].info.mutable_target()->set_numerics(std::string(NumericsName(Numerics::kDefault)));
   SessionOptions session = options.session;
   session.retune = true;
   context.Note(
