@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/deadline.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "optimizer/certificate_proto.h"
@@ -123,10 +124,19 @@ absl::StatusOr<Graph> MakeSource(const Graph& original, const OptimizeOptions& o
   return source;
 }
 
+/// Time for what comes before the search. Without a search, the baseline is normalized in any case.
+Deadline BudgetOf(const SearchOptions& search) {
+  const Deadline deadline = search.baseline_only
+                                ? Deadline::Never()
+                                : Deadline::After(search.budget_seconds + search.spare_seconds);
+  return deadline.StoppedBy(search.interrupted);
+}
+
 }  // namespace
 
 absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options,
                                         ProfileCache& cache) {
+  const Stopwatch clock;
   OptimizeResult result;
   const Backend* backend =
       options.device != nullptr ? options.device : FindBackend(options.backend);
@@ -154,11 +164,14 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   MENDEL_ASSIGN_OR_RETURN(const Graph source, MakeSource(original, options, verifier));
   std::set<std::string> faults;
   MENDEL_ASSIGN_OR_RETURN(const Graph baseline, Timed("normalise", options, result, [&] {
-                            return Normalize(source, options.search.disabled_rules, faults);
+                            return Normalize(source, options.search.disabled_rules, faults,
+                                             BudgetOf(options.search));
                           }));
   NoteAddsNothing(*backend, baseline, options.numerics, result.notices);
   MENDEL_ASSIGN_OR_RETURN(result.search, Timed("search", options, result, [&] {
-                            return Search(baseline, profiler, cache, options.search);
+                            SearchOptions search = options.search;
+                            search.spare_seconds -= clock.Seconds();
+                            return Search(baseline, profiler, cache, search);
                           }));
   if (options.costs)
     result.search.baseline_time.runs = result.search.best_time.runs = 0;  // nothing was timed

@@ -17,6 +17,7 @@ constexpr double kWholeWin = 0.99;     // a whole program must get this much fas
 constexpr double kMaxFlopRatio = 2.5;  // more arithmetic than this never won where it was measured
 constexpr double kSubprogramSeconds = 0.15;
 constexpr double kWholeSeconds = 1.5;
+constexpr double kLastSeconds = 0.5, kLastShare = 0.05;  // of the budget, kept for the last one
 constexpr double kAlgorithmShare =
     0.6;  // of the budget, for choosing algorithms in the unmutated program
 constexpr double kVerifyShare = 0.25;  // of what is left, for one candidate
@@ -89,11 +90,10 @@ SearchSession::SearchSession(const Graph& baseline, Profiler& profiler, ProfileC
     : profiler_(profiler),
       cache_(cache),
       options_(options),
-      deadline_(Deadline::After(options.budget_seconds + options.spare_seconds)),
+      deadline_(In(options.budget_seconds + options.spare_seconds)),
       baseline_{baseline, {}, "the baseline"} {
   result_.best = baseline_;
-  profiler_.LimitTime(Deadline::After(kAlgorithmShare * deadline_.SecondsLeft()),
-                      BudgetName(options_));
+  profiler_.LimitTime(In(kAlgorithmShare * deadline_.SecondsLeft()), BudgetName(options_));
 }
 
 std::string SearchSession::Key(const std::string& method) const {
@@ -131,8 +131,7 @@ absl::StatusOr<SearchSession::Trial> SearchSession::TryWhole(
     int measurement) {
   Trial trial;
   // New algorithms must leave time for this comparison and the last one.
-  profiler_.LimitTime(Deadline::After(deadline_.SecondsLeft() - 2 * whole_seconds_),
-                      BudgetName(options_));
+  profiler_.LimitTime(In(deadline_.SecondsLeft() - 2 * whole_seconds_), BudgetName(options_));
   MENDEL_ASSIGN_OR_RETURN(Algorithms algorithms, profiler_.ChooseAlgorithms(graph, kWholeSeconds));
   profiler_.LimitTime(deadline_, BudgetName(options_));
   trial.variant = {graph, std::move(algorithms), name};
@@ -274,9 +273,10 @@ void SearchSession::NoteAlgorithms(const Algorithms& algorithms) {
 }
 
 absl::Status SearchSession::FinalComparison() {
-  // Its time was kept free; past the deadline it still gets as many runs as another comparison.
-  const double seconds = std::max({deadline_.SecondsLeft(), 2 * kWholeSeconds, whole_seconds_});
-  profiler_.LimitTime(Deadline::After(seconds), BudgetName(options_));
+  // Its time was kept free. Past the deadline, or after an interrupt, it still gets a little.
+  const double least = std::min(kLastSeconds, kLastShare * options_.budget_seconds);
+  profiler_.LimitTime(Deadline::After(std::max(deadline_.SecondsLeft(), least)),
+                      BudgetName(options_));
   if (BestIsBaseline() && expected_best_.has_value()) {
     result_.best = expected_best_->variant;
     result_.mutants = expected_best_->applied;
