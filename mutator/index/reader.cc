@@ -36,7 +36,7 @@ ReadOp FindReader(std::string_view op) {
   return entry == std::end(kReaders) ? nullptr : entry->second;
 }
 
-constexpr int kMostReads = 1024;  // of one site, a value read again on another path included
+constexpr int kMostReads = 320;  // of one site, a value read again on another path included
 constexpr size_t kMostOperandTerms = 12, kMostOperandFactors = 8;  // of an operand of a product
 
 /// The j-th value of an arithmetic progression through all pieces, as slope and first value;
