@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "optimizer/certificate_proto.h"
 #include "optimizer/normalize.h"
+#include "optimizer/search/automatic_budget.h"
 #include "optimizer/stored_values.h"
 
 namespace mendel {
@@ -178,10 +179,25 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   faults.insert(result.search.warnings.begin(), result.search.warnings.end());
   result.notices.insert(result.notices.end(), faults.begin(), faults.end());
   // The draws of the certificate come after the search has fixed the graph.
-  MENDEL_ASSIGN_OR_RETURN(result.certificate, Timed("certify", options, result, [&] {
-                            return CertifyOrReuse(original, result.search.best.graph, verifier,
-                                                  cache, result.certificate_reused);
-                          }));
+  const double limit = options.certify_seconds > 0
+                           ? options.certify_seconds
+                           : AutomaticCertifyLimit(original, result.search.best.graph);
+  auto certificate = Timed("certify", options, result, [&] {
+    verifier.deadline = Deadline::After(limit);
+    return CertifyOrReuse(original, result.search.best.graph, verifier, cache,
+                          result.certificate_reused);
+  });
+  if (absl::IsDeadlineExceeded(certificate.status()) && !options.search.baseline_only) {
+    OptimizeOptions careful = options;
+    careful.search.baseline_only = true;
+    MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
+    second.notices.insert(second.notices.begin(),
+                          Cat("the plan is the baseline, because the certificate of the mutants "
+                              "found takes more than ",
+                              limit, " s"));
+    return second;
+  }
+  MENDEL_ASSIGN_OR_RETURN(result.certificate, std::move(certificate));
   MENDEL_ASSIGN_OR_RETURN(
       result.gate, Timed("numeric gate", options, result, [&] {
         return NumericGate(original, {baseline, {}}, result.search.best, profiler, options.gate);

@@ -54,6 +54,7 @@ struct Options {
   std::string backend = "cpu";
   bool offline = false;
   std::string budget = std::string(kAutomatic);
+  std::string certify_limit = std::string(kAutomatic);
   std::string numerics = "default";
   std::string weights = "symbolic";
   std::string search = std::string(SearchMethodName(SearchOptions().method));
@@ -123,6 +124,9 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options,
   if (options.budget != kAutomatic) {
     MENDEL_ASSIGN_OR_RETURN(result.search.budget_seconds, ParseDuration(options.budget, true));
     result.search.baseline_only = result.search.budget_seconds == 0;
+  }
+  if (options.certify_limit != kAutomatic) {
+    MENDEL_ASSIGN_OR_RETURN(result.certify_seconds, ParseDuration(options.certify_limit));
   }
   MENDEL_ASSIGN_OR_RETURN(result.search.method, ParseSearchMethod(options.search));
   result.search.max_peak_bytes = options.peak_memory;
@@ -269,9 +273,12 @@ Action Setup(CLI::App& app) {
   AddLibraryPathOption(app);
   app.add_flag("--offline", options->offline,
                "For a device that is not here, e.g. --device cuda:sm_90: times are predicted");
-  app.add_option(
-         "--budget", options->budget,
-         "Time for the search, e.g. 60s; auto: by the number of unlike layers and their arithmetic")
+  app.add_option("--budget", options->budget,
+                 "Time before the certificate, e.g. 60s (0: the baseline); auto: by the number of "
+                 "unlike layers and their arithmetic")
+      ->capture_default_str();
+  app.add_option("--certify-limit", options->certify_limit,
+                 "Time for the certificate; auto: three times what the arithmetic needs")
       ->capture_default_str();
   app.add_option("--search", options->search, "Search method: beam or egraph")
       ->check(CLI::IsMember({"beam", "egraph"}))

@@ -203,7 +203,7 @@ class BeamSearcher {
     std::map<std::string, CandidateClass> classes;
     for (const Rule* rule : RulesOfSearch(options_, false)) {
       for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-        if (!session_.MayGoOn()) break;
+        if (!session_.Affords(0)) break;  // what was found must still be tried
         for (const Match& match : rule->match(graph, node)) {
           double cost = 0;
           for (int32_t id : match.nodes) cost += seconds[static_cast<size_t>(id)];

@@ -31,6 +31,7 @@ absl::StatusOr<SearchResult> Search(const Graph& graph, Profiler& profiler, Prof
     MENDEL_RETURN_IF_ERROR(options.method == SearchMethod::kBeam ? BeamSearch(session)
                                                                  : EGraphSearch(session));
   }
+  session.ReportOutcome();
   return std::move(session.result());
 }
 

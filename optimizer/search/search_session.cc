@@ -17,7 +17,8 @@ constexpr double kWholeWin = 0.99;     // a whole program must get this much fas
 constexpr double kMaxFlopRatio = 2.5;  // more arithmetic than this never won where it was measured
 constexpr double kSubprogramSeconds = 0.15;
 constexpr double kWholeSeconds = 1.5;
-constexpr double kLastSeconds = 0.5, kLastShare = 0.05;  // of the budget, kept for the last one
+constexpr double kInterruptedSeconds = 0.5;  // of the last comparison after an interrupt
+constexpr double kLastShare = 0.08;          // of the budget, for a last comparison past it
 constexpr double kAlgorithmShare =
     0.6;  // of the budget, for choosing algorithms in the unmutated program
 constexpr double kVerifyShare = 0.25;  // of what is left, for one candidate
@@ -274,7 +275,8 @@ void SearchSession::NoteAlgorithms(const Algorithms& algorithms) {
 
 absl::Status SearchSession::FinalComparison() {
   // Its time was kept free. Past the deadline, or after an interrupt, it still gets a little.
-  const double least = std::min(kLastSeconds, kLastShare * options_.budget_seconds);
+  const double least = std::min(Interrupted() ? kInterruptedSeconds : 2 * kWholeSeconds,
+                                kLastShare * options_.budget_seconds);
   profiler_.LimitTime(Deadline::After(std::max(deadline_.SecondsLeft(), least)),
                       BudgetName(options_));
   if (BestIsBaseline() && expected_best_.has_value()) {
@@ -350,12 +352,19 @@ bool SearchSession::TriedFirst(const Graph& graph, const Rule& rule, const Match
          options_.tried_first.count(MatchName(rule.name, NodeNames(graph, match))) > 0;
 }
 
-void SearchSession::Report(const std::string& detail) {
+void SearchSession::Report(const std::string& detail, bool last) {
   if (!options_.progress) return;
   const int64_t candidates = result_.counters.proposed();
   options_.progress({"search", detail, candidates,
                      static_cast<double>(candidates) / std::max(1e-3, clock_.Seconds()), speedup_,
-                     deadline_.SecondsLeft()});
+                     deadline_.SecondsLeft(), last});
+}
+
+void SearchSession::ReportOutcome() {
+  const double best = result_.best_time.median_ms;
+  const bool gained = !BestIsBaseline() && best > 0;
+  speedup_ = gained ? result_.baseline_time.median_ms / best : 1;
+  Report("done", true);
 }
 
 }  // namespace mendel

@@ -130,7 +130,9 @@ class SearchSession {
   /// Sentences about defects of rules, as NoteFault makes them; for what works without a search
   /// session.
   std::set<std::string>& faults() { return faults_; }
-  void Report(const std::string& detail);
+  void Report(const std::string& detail, bool last = false);
+  /// The last report: what the delivered pair was measured at.
+  void ReportOutcome();
 
  private:
   void NoteAlgorithms(const Algorithms& algorithms);
