@@ -74,7 +74,7 @@ TEST(Rewrite, ReplacesSeveralPlacesAtOnce) {
   EXPECT_TRUE(absl::IsInvalidArgument(ReplaceAll(graph, crossed).status()));
 }
 
-/// What a place reads may stand between its nodes, and what reads it, too.
+/// Operands and readers of a place may stand between its nodes.
 TEST(Rewrite, KeepsTheOrderAroundAPlace) {
   const Graph graph = Parse(R"(graph "g" {
     %0 = Input() {name = "x", shape = [2]}

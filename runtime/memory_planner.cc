@@ -39,7 +39,7 @@ class AliveIndex {
     }
   }
 
-  /// Those added that are alive together with `k`, each once.
+  /// Lists the added buffers that are alive together with `k`, each once.
   std::vector<size_t> AliveWith(size_t k) const {
     std::vector<size_t> alive;
     const auto add = [&](const std::vector<size_t>& some) {

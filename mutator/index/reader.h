@@ -82,7 +82,7 @@ class ExpressionReader {
   std::map<Iterator, int> sum_numbers;
 
  private:
-  /// What a reading adds to, so that it can be taken back.
+  /// A mark is a state of the lists that readings extend, for going back to it.
   struct Mark {
     size_t inlined, leaves;
     bool has_product, has_square;

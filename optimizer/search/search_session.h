@@ -108,7 +108,7 @@ class SearchSession {
   }
   double SecondsLeft() const { return deadline_.SecondsLeft(); }
   const Deadline& deadline() const { return deadline_; }
-  /// So many seconds from now; an interrupt ends them, too.
+  /// A deadline in so many seconds, which an interrupt ends as well.
   Deadline In(double seconds) const {
     return Deadline::After(seconds).StoppedBy(options_.interrupted);
   }
