@@ -203,7 +203,9 @@ class BeamSearcher {
     std::map<std::string, CandidateClass> classes;
     for (const Rule* rule : RulesOfSearch(options_, false)) {
       for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
-        if (!session_.Affords(0)) break;  // what was found must still be tried
+        const bool cut = !session_.Affords(0);  // what was found must still be tried
+        left_out_ = left_out_ || cut;
+        if (cut) break;
         for (const Match& match : rule->match(graph, node)) {
           double cost = 0;
           for (int32_t id : match.nodes) cost += seconds[static_cast<size_t>(id)];
@@ -223,9 +225,10 @@ class BeamSearcher {
         }
       }
     }
+    std::vector<CandidateClass> sorted;
+    if (classes.empty()) return sorted;
     MENDEL_ASSIGN_OR_RETURN(const OperatorProfiles profiles,
                             OperatorProfiles::Load(session_.cache(), session_.profiler().Device()));
-    std::vector<CandidateClass> sorted;
     for (auto& [key, candidate] : classes) {
       if (!candidate.first.has_value()) continue;
       candidate.expected_gain = ExpectedGain(profiles, candidate);
