@@ -2,12 +2,15 @@
 #ifndef MENDEL_BASE_DEADLINE_H_
 #define MENDEL_BASE_DEADLINE_H_
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <limits>
 
 namespace mendel {
 
-/// A point on the monotonic clock; copyable, immune to clock jumps.
+/// A point on the monotonic clock; copyable, immune to clock jumps. A stop token may make it pass
+/// earlier.
 class Deadline {
  public:
   static Deadline Never() { return Deadline(std::chrono::steady_clock::time_point::max()); }
@@ -17,17 +20,28 @@ class Deadline {
                     std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                         std::chrono::duration<double>(seconds)));
   }
-  bool Passed() const { return std::chrono::steady_clock::now() >= when_; }
-  /// Seconds left, negative when passed, infinity for Never().
-  double SecondsLeft() const {
+  /// The same point, passed as soon as `*stop` is true; null: no token. The token must outlive the
+  /// deadline.
+  Deadline StoppedBy(const std::atomic<bool>* stop) const {
+    Deadline deadline = *this;
+    deadline.stop_ = stop;
+    return deadline;
+  }
+  bool Stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
+  bool Passed() const { return Stopped() || std::chrono::steady_clock::now() >= when_; }
+  /// Seconds left, not positive when passed, infinity for Never().
+  double SecondsLeft() const { return Stopped() ? std::min(0.0, ClockSeconds()) : ClockSeconds(); }
+
+ private:
+  explicit Deadline(std::chrono::steady_clock::time_point when) : when_(when) {}
+  double ClockSeconds() const {
     if (when_ == std::chrono::steady_clock::time_point::max())
       return std::numeric_limits<double>::infinity();
     return std::chrono::duration<double>(when_ - std::chrono::steady_clock::now()).count();
   }
 
- private:
-  explicit Deadline(std::chrono::steady_clock::time_point when) : when_(when) {}
   std::chrono::steady_clock::time_point when_;
+  const std::atomic<bool>* stop_ = nullptr;
 };
 
 /// Seconds since construction.

@@ -13,7 +13,7 @@
 
 namespace mendel {
 
-absl::StatusOr<double> ParseDuration(std::string_view text) {
+absl::StatusOr<double> ParseDuration(std::string_view text, bool zero_allowed) {
   double value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit(result.ptr,
@@ -23,7 +23,8 @@ absl::StatusOr<double> ParseDuration(std::string_view text) {
   if (unit == "ms") scale = 1e-3;
   if (unit == "m" || unit == "min") scale = 60;
   if (unit == "h") scale = 3600;
-  if (result.ec != std::errc() || scale == 0 || !std::isfinite(value) || value <= 0) {
+  if (result.ec != std::errc() || scale == 0 || !std::isfinite(value) || value < 0 ||
+      (value == 0 && !zero_allowed)) {
     return InvalidInput("'", text, "' is not a duration (3s, 500ms, 2m)");
   }
   return value * scale;

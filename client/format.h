@@ -15,8 +15,8 @@ struct DeviceConditions;
 struct Timing;
 
 /// Seconds of "3s", "500ms", "2m" or a plain number of seconds; InvalidArgument otherwise, and when
-/// not positive.
-absl::StatusOr<double> ParseDuration(std::string_view text);
+/// not positive (or zero, where that is allowed).
+absl::StatusOr<double> ParseDuration(std::string_view text, bool zero_allowed = false);
 
 /// "NAME=value" at the first '='; InvalidArgument when there is none or the name is empty.
 absl::StatusOr<std::pair<std::string, std::string>> ParseAssignment(std::string_view text);

@@ -15,7 +15,7 @@ ProgressLine::ProgressLine(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_
 void ProgressLine::Show(const ProgressEvent& event) {
   if (quiet_) return;
   const double period = terminal_ ? 0.1 : 5;
-  if (event.phase == last_phase_ && clock_.Seconds() - last_shown_ < period) return;
+  if (!event.last && event.phase == last_phase_ && clock_.Seconds() - last_shown_ < period) return;
   last_shown_ = clock_.Seconds();
   last_phase_ = event.phase;
   std::string line = event.phase;

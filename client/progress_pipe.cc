@@ -30,7 +30,7 @@ void AddProgressOption(CLI::App& app, int& descriptor) {
 
 void ProgressPipe::Show(const ProgressEvent& event) {
   if (descriptor_ < 0) return;
-  if (event.phase == last_phase_ && clock_.Seconds() - last_shown_ < kPeriod) return;
+  if (!event.last && event.phase == last_phase_ && clock_.Seconds() - last_shown_ < kPeriod) return;
   last_shown_ = clock_.Seconds();
   last_phase_ = event.phase;
   Json json = {{"phase", event.phase}};

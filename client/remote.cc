@@ -44,7 +44,7 @@ ProgressEvent EventOf(const v1::Progress& progress) {
   event.detail = progress.detail();
   event.candidates = progress.candidates();
   event.candidates_per_second = progress.candidates_per_second();
-  event.best_speedup = progress.best_speedup();
+  if (progress.best_speedup() > 0) event.best_speedup = progress.best_speedup();
   event.seconds_left = progress.has_time_left()
                            ? static_cast<double>(progress.time_left().seconds()) +
                                  1e-9 * progress.time_left().nanos()

@@ -35,6 +35,15 @@ absl::Status CompleteAttributes(const OpDefinition& op, Attributes& attrs) {
   return absl::OkStatus();
 }
 
+/// Type and first bytes: few different literals have the same.
+std::string LiteralKey(const Tensor& value) {
+  constexpr size_t kBytes = 64;
+  const auto bytes = value.bytes().first(std::min(kBytes, value.bytes().size()));
+  std::string key = TypeString(value.type());
+  key.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return key;
+}
+
 absl::Status CheckType(const TensorType& type) {
   if (type.shape.size() > static_cast<size_t>(kMaxRank)) {
     return Unsupported("rank ", type.shape.size(), " exceeds the limit of ", kMaxRank);
@@ -71,11 +80,6 @@ std::vector<TensorType> Graph::InputTypes(int32_t id) const {
   return types;
 }
 
-bool Graph::IsOutput(int32_t id) const {
-  return std::any_of(outputs().begin(), outputs().end(),
-                     [&](const GraphOutput& o) { return o.value.node == id; });
-}
-
 bool IsInput(const Node& node) { return node.op->name == "Input"; }
 bool IsConstant(const Node& node) { return node.op->name == "Constant"; }
 const std::string& InputName(const Node& node) { return node.attrs.Str("name"); }
@@ -99,17 +103,17 @@ ValueId GraphBuilder::Constant(Tensor value, std::string symbol) {
       return {it->second, 0};
     }
   }
-  std::vector<int32_t>* same_type = nullptr;
+  std::vector<int32_t>* alike = nullptr;
   if (symbol.empty()) {
-    same_type = &literals_[TypeString(value.type())];
-    for (int32_t id : *same_type) {
+    alike = &literals_[LiteralKey(value)];
+    for (int32_t id : *alike) {
       if (ConstantValue(node(id)) == value) return {id, 0};
     }
   }
   const auto id =
       AddNode("Constant", {}, {{"symbol", symbol}, {"value", std::move(value)}}, symbol);
   MENDEL_CHECK(id.ok());
-  if (same_type != nullptr) same_type->push_back(*id);
+  if (alike != nullptr) alike->push_back(*id);
   if (!symbol.empty()) symbols_[symbol] = *id;
   return {*id, 0};
 }
@@ -177,8 +181,12 @@ absl::StatusOr<Graph> GraphBuilder::Build() {
     data->nodes.push_back(std::move(node));
   }
   data->users.resize(data->nodes.size());
+  data->is_output.resize(data->nodes.size());
+  data->constant.resize(data->nodes.size());
   for (size_t i = 0; i < data->nodes.size(); ++i) {
+    data->constant[i] = !IsInput(data->nodes[i]);
     for (ValueId value : data->nodes[i].inputs) {
+      data->constant[i] = data->constant[i] && data->constant[static_cast<size_t>(value.node)];
       auto& users = data->users[static_cast<size_t>(value.node)];
       if (users.empty() || users.back() != static_cast<int32_t>(i))
         users.push_back(static_cast<int32_t>(i));
@@ -186,6 +194,7 @@ absl::StatusOr<Graph> GraphBuilder::Build() {
   }
   for (GraphOutput& output : data_.outputs) {
     output.value.node = renumbered[static_cast<size_t>(output.value.node)];
+    data->is_output[static_cast<size_t>(output.value.node)] = true;
     data->outputs.push_back(std::move(output));
   }
   data_ = {};

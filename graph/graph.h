@@ -65,11 +65,13 @@ class Graph {
     return data_->users[static_cast<size_t>(node)];
   }
   /// True when some graph output is a value of `node`.
-  bool IsOutput(int32_t node) const;
+  bool IsOutput(int32_t node) const { return data_->is_output[static_cast<size_t>(node)]; }
   /// The one node that reads `node`; -1 for none, several, or a node with a graph output.
   int32_t OnlyUser(int32_t node) const {
     return users(node).size() == 1 && !IsOutput(node) ? users(node)[0] : -1;
   }
+  /// For every node: true when it depends on no Input (a weight or a computation on weights only).
+  const std::vector<bool>& constant() const { return data_->constant; }
 
  private:
   friend class GraphBuilder;
@@ -79,6 +81,7 @@ class Graph {
     std::vector<int32_t> inputs;
     std::vector<GraphOutput> outputs;
     std::vector<std::vector<int32_t>> users;
+    std::vector<bool> is_output, constant;
   };
   explicit Graph(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   std::shared_ptr<const Data> data_;
@@ -139,7 +142,7 @@ class GraphBuilder {
  private:
   Graph::Data data_;
   std::map<std::string, int32_t, std::less<>> symbols_;
-  std::map<std::string, std::vector<int32_t>, std::less<>> literals_;  // by type
+  std::map<std::string, std::vector<int32_t>, std::less<>> literals_;  // by LiteralKey
 };
 
 /// Re-derives every type and checks order, arity, attributes, limits (rank, element counts) and

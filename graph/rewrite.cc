@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
+#include <unordered_map>
 #include <utility>
 
 #include "base/status.h"
+#include "base/work.h"
 #include "graph/text.h"
 
 namespace mendel {
@@ -14,53 +17,70 @@ namespace {
 /// Copies single nodes of one graph into a builder, remembering where each went.
 class NodeCopier {
  public:
-  NodeCopier(const Graph& graph, GraphBuilder& builder)
-      : graph_(graph), builder_(builder), where_(graph.nodes().size(), -1) {}
+  NodeCopier(const Graph& graph, GraphBuilder& builder) : graph_(graph), builder_(builder) {}
 
   absl::Status Copy(int32_t id) {
     const Node& node = graph_.node(id);
+    CountWork();
     std::vector<ValueId> inputs;
     for (ValueId value : node.inputs) inputs.push_back(Map(value));
-    MENDEL_ASSIGN_OR_RETURN(where_[static_cast<size_t>(id)],
-                            builder_.CopyNode(node, std::move(inputs)));
+    MENDEL_ASSIGN_OR_RETURN(where_[id], builder_.CopyNode(node, std::move(inputs)));
     return absl::OkStatus();
   }
-  bool Copied(int32_t id) const { return where_[static_cast<size_t>(id)] >= 0; }
+  bool Copied(int32_t id) const { return where_.count(id) > 0; }
   void Bind(ValueId from, ValueId to) { bound_[from] = to; }
   ValueId Map(ValueId value) const {
     const auto it = bound_.find(value);
-    return it != bound_.end() ? it->second
-                              : ValueId{where_[static_cast<size_t>(value.node)], value.output};
+    return it != bound_.end() ? it->second : ValueId{where_.at(value.node), value.output};
   }
 
  private:
   const Graph& graph_;
   GraphBuilder& builder_;
-  std::vector<int32_t> where_;
+  std::unordered_map<int32_t, int32_t> where_;
   std::map<ValueId, ValueId> bound_;
 };
 
-/// Marks every node that one of the marked nodes depends on.
-void MarkAncestors(const Graph& graph, std::vector<bool>& marked) {
-  for (size_t i = graph.nodes().size(); i-- > 0;) {
-    if (!marked[i]) continue;
-    for (ValueId value : graph.nodes()[i].inputs) marked[static_cast<size_t>(value.node)] = true;
+/// `roots` and everything that they depend on, from node `first` on, ascending.
+std::vector<int32_t> AncestorsFrom(const Graph& graph, const std::vector<ValueId>& roots,
+                                   int32_t first) {
+  std::set<int32_t> found;
+  std::vector<int32_t> open;
+  const auto visit = [&](ValueId value) {
+    if (value.node >= first && found.insert(value.node).second) open.push_back(value.node);
+  };
+  for (const ValueId root : roots) visit(root);
+  while (!open.empty()) {
+    const int32_t id = open.back();
+    open.pop_back();
+    CountWork();
+    for (const ValueId value : graph.node(id).inputs) visit(value);
   }
+  return {found.begin(), found.end()};
+}
+
+/// Adds `program` in the place of `place`; its outputs stand for the place's from here on.
+absl::Status InlineAt(const Graph& graph, const Subprogram& place, const Graph& program,
+                      NodeCopier& copier, GraphBuilder& builder) {
+  if (program.outputs().size() != place.outputs.size()) {
+    return InvalidInput("replacement has ", program.outputs().size(), " outputs, not ",
+                        place.outputs.size());
+  }
+  std::vector<ValueId> inputs;
+  for (ValueId value : place.inputs) inputs.push_back(copier.Map(value));
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, Inline(program, inputs, builder));
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    if (builder.type(outputs[k]) != graph.type(place.outputs[k])) {
+      return InvalidInput("output ", k, " of the replacement must be ",
+                          TypeString(graph.type(place.outputs[k])), ", not ",
+                          TypeString(builder.type(outputs[k])));
+    }
+    copier.Bind(place.outputs[k], outputs[k]);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
-
-std::vector<bool> ConstantExpressions(const Graph& graph) {
-  std::vector<bool> constant(graph.nodes().size(), false);
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    constant[i] =
-        !IsInput(node) && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId value) {
-          return constant[static_cast<size_t>(value.node)];
-        });
-  }
-  return constant;
-}
 
 double RunTimeFlops(const Graph& graph) {
   const std::vector<bool> constant = ConstantExpressions(graph);
@@ -75,40 +95,44 @@ double RunTimeFlops(const Graph& graph) {
 }
 
 absl::StatusOr<Subprogram> MakeSubprogram(const Graph& graph, std::vector<int32_t> nodes) {
-  const std::vector<bool> constant = ConstantExpressions(graph);
-  std::vector<bool> inside(graph.nodes().size(), false);
+  const std::vector<bool>& constant = graph.constant();
   Subprogram result;
   std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   for (int32_t id : nodes) {
     if (IsInput(graph.node(id))) return InvalidInput("a subprogram cannot hold a graph input");
-    if (constant[static_cast<size_t>(id)] || inside[static_cast<size_t>(id)]) continue;
-    inside[static_cast<size_t>(id)] = true;
-    result.nodes.push_back(id);
+    if (!constant[static_cast<size_t>(id)]) result.nodes.push_back(id);
   }
+  if (result.nodes.empty()) return result;
+  const auto inside = [&](int32_t id) {
+    return std::binary_search(result.nodes.begin(), result.nodes.end(), id);
+  };
   std::set<ValueId> inputs;
   for (int32_t id : result.nodes) {
     for (ValueId value : graph.node(id).inputs) {
-      const size_t producer = static_cast<size_t>(value.node);
-      if (!inside[producer] && !constant[producer]) inputs.insert(value);
+      if (!constant[static_cast<size_t>(value.node)] && !inside(value.node)) inputs.insert(value);
     }
   }
   result.inputs.assign(inputs.begin(), inputs.end());
-  std::vector<bool> before(graph.nodes().size(), false);
-  for (ValueId value : result.inputs) before[static_cast<size_t>(value.node)] = true;
-  MarkAncestors(graph, before);
+  // A path that leaves the nodes and comes back passes only between the first and the last.
+  const std::vector<int32_t> before = AncestorsFrom(graph, result.inputs, result.nodes.front());
+  if (std::any_of(before.begin(), before.end(), inside))
+    return InvalidInput("the nodes of a subprogram must be convex");
   for (int32_t id : result.nodes) {
-    if (before[static_cast<size_t>(id)])
-      return InvalidInput("the nodes of a subprogram must be convex");
-    for (size_t k = 0; k < graph.node(id).outputs.size(); ++k) {
+    const size_t count = graph.node(id).outputs.size();
+    for (size_t k = 0; k < count; ++k) {
       const ValueId value{id, static_cast<int32_t>(k)};
-      bool outside = std::any_of(graph.outputs().begin(), graph.outputs().end(),
-                                 [&](const auto& o) { return o.value == value; });
-      for (int32_t user : graph.users(id)) {
+      const bool delivered =
+          graph.IsOutput(id) &&
+          (count == 1 || std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                                     [&](const GraphOutput& o) { return o.value == value; }));
+      const auto reads_outside = [&](int32_t user) {
         const auto& reads = graph.node(user).inputs;
-        outside = outside || (!inside[static_cast<size_t>(user)] &&
-                              std::find(reads.begin(), reads.end(), value) != reads.end());
-      }
-      if (outside) result.outputs.push_back(value);
+        return !inside(user) && std::find(reads.begin(), reads.end(), value) != reads.end();
+      };
+      const std::vector<int32_t>& users = graph.users(id);
+      if (delivered || std::any_of(users.begin(), users.end(), reads_outside))
+        result.outputs.push_back(value);
     }
   }
   return result;
@@ -117,22 +141,20 @@ absl::StatusOr<Subprogram> MakeSubprogram(const Graph& graph, std::vector<int32_
 absl::StatusOr<Graph> Extract(const Graph& graph, const Subprogram& subprogram) {
   GraphBuilder builder;
   NodeCopier copier(graph, builder);
-  std::vector<bool> needed(graph.nodes().size(), false);
-  for (int32_t id : subprogram.nodes) needed[static_cast<size_t>(id)] = true;
   for (size_t k = 0; k < subprogram.inputs.size(); ++k) {
     copier.Bind(subprogram.inputs[k],
                 builder.Input(Cat("in", k), graph.type(subprogram.inputs[k])));
   }
-  const std::vector<bool> constant = ConstantExpressions(graph);
-  for (size_t i = graph.nodes().size(); i-- > 0;) {
-    if (!needed[i]) continue;
-    for (ValueId value : graph.nodes()[i].inputs) {
-      if (constant[static_cast<size_t>(value.node)]) needed[static_cast<size_t>(value.node)] = true;
+  std::vector<ValueId> weights;
+  for (int32_t id : subprogram.nodes) {
+    for (ValueId value : graph.node(id).inputs) {
+      if (graph.constant()[static_cast<size_t>(value.node)]) weights.push_back(value);
     }
   }
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (needed[i]) MENDEL_RETURN_IF_ERROR(copier.Copy(static_cast<int32_t>(i)));
-  }
+  std::vector<int32_t> needed = AncestorsFrom(graph, weights, 0);
+  needed.insert(needed.end(), subprogram.nodes.begin(), subprogram.nodes.end());
+  std::sort(needed.begin(), needed.end());
+  for (int32_t id : needed) MENDEL_RETURN_IF_ERROR(copier.Copy(id));
   for (size_t k = 0; k < subprogram.outputs.size(); ++k)
     builder.Output(Cat("out", k), copier.Map(subprogram.outputs[k]));
   return builder.Build();
@@ -161,37 +183,33 @@ absl::StatusOr<std::vector<ValueId>> Inline(const Graph& graph, const std::vecto
 
 absl::StatusOr<Graph> Replace(const Graph& graph, const Subprogram& subprogram,
                               const Graph& replacement) {
-  if (replacement.outputs().size() != subprogram.outputs.size()) {
-    return InvalidInput("replacement has ", replacement.outputs().size(), " outputs, not ",
-                        subprogram.outputs.size());
-  }
+  const Replacement one{subprogram, replacement};
+  return ReplaceAll(graph, {&one, 1});
+}
+
+absl::StatusOr<Graph> ReplaceAll(const Graph& graph, std::span<const Replacement> replacements) {
   GraphBuilder builder(graph.name());
   NodeCopier copier(graph, builder);
-  std::vector<bool> inside(graph.nodes().size(), false);
-  for (int32_t id : subprogram.nodes) inside[static_cast<size_t>(id)] = true;
   for (int32_t id : graph.inputs()) MENDEL_RETURN_IF_ERROR(copier.Copy(id));
-  std::vector<bool> before(graph.nodes().size(), false);
-  for (ValueId value : subprogram.inputs) before[static_cast<size_t>(value.node)] = true;
-  MarkAncestors(graph, before);
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (before[i] && !copier.Copied(static_cast<int32_t>(i)))
-      MENDEL_RETURN_IF_ERROR(copier.Copy(static_cast<int32_t>(i)));
-  }
-  std::vector<ValueId> inputs;
-  for (ValueId value : subprogram.inputs) inputs.push_back(copier.Map(value));
-  MENDEL_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, Inline(replacement, inputs, builder));
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    if (builder.type(outputs[k]) != graph.type(subprogram.outputs[k])) {
-      return InvalidInput("output ", k, " of the replacement must be ",
-                          TypeString(graph.type(subprogram.outputs[k])), ", not ",
-                          TypeString(builder.type(outputs[k])));
+  int32_t next = 0;  // all nodes before it are copied or replaced
+  const auto copy_up_to = [&](int32_t end, std::span<const int32_t> without) -> absl::Status {
+    for (; next < end; ++next) {
+      if (!copier.Copied(next) && !std::binary_search(without.begin(), without.end(), next))
+        MENDEL_RETURN_IF_ERROR(copier.Copy(next));
     }
-    copier.Bind(subprogram.outputs[k], outputs[k]);
+    return absl::OkStatus();
+  };
+  for (const auto& [place, program] : replacements) {
+    if (place.nodes.empty() || place.nodes.front() < next)
+      return InvalidInput("a replaced subprogram must begin behind the one before");
+    MENDEL_RETURN_IF_ERROR(copy_up_to(place.nodes.front(), {}));
+    for (int32_t id : AncestorsFrom(graph, place.inputs, next)) {
+      if (!copier.Copied(id)) MENDEL_RETURN_IF_ERROR(copier.Copy(id));
+    }
+    MENDEL_RETURN_IF_ERROR(InlineAt(graph, place, program, copier, builder));
+    MENDEL_RETURN_IF_ERROR(copy_up_to(place.nodes.back() + 1, place.nodes));
   }
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (!inside[i] && !copier.Copied(static_cast<int32_t>(i)))
-      MENDEL_RETURN_IF_ERROR(copier.Copy(static_cast<int32_t>(i)));
-  }
+  MENDEL_RETURN_IF_ERROR(copy_up_to(static_cast<int32_t>(graph.nodes().size()), {}));
   for (const GraphOutput& output : graph.outputs())
     builder.Output(output.name, copier.Map(output.value));
   return builder.Build();

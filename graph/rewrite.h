@@ -3,6 +3,7 @@
 #define MENDEL_GRAPH_REWRITE_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,8 +19,8 @@ struct Subprogram {
   std::vector<ValueId> outputs;  ///< values read outside or graph outputs, ascending
 };
 
-/// For every node: does it depend on no Input (a weight or a computation on weights only)?
-std::vector<bool> ConstantExpressions(const Graph& graph);
+/// A copy of Graph::constant, for callers that mark further nodes.
+inline std::vector<bool> ConstantExpressions(const Graph& graph) { return graph.constant(); }
 
 /// Textbook arithmetic of what depends on the inputs; weight-only nodes are computed once, when a
 /// plan is loaded.
@@ -37,6 +38,16 @@ absl::StatusOr<Graph> Extract(const Graph& graph, const Subprogram& subprogram);
 /// of `graph` are kept.
 absl::StatusOr<Graph> Replace(const Graph& graph, const Subprogram& subprogram,
                               const Graph& replacement);
+
+/// A place of a graph, and the program to put there.
+struct Replacement {
+  Subprogram place;
+  Graph program;
+};
+
+/// Replaces several places at once, in time linear in the graph. The first node of each place must
+/// come behind the last one of the place before (InvalidArgument otherwise).
+absl::StatusOr<Graph> ReplaceAll(const Graph& graph, std::span<const Replacement> replacements);
 
 /// Copies all nodes of `graph` but its Inputs into `builder`, which stands for them with `inputs`;
 /// returns the values that are the graph's outputs.

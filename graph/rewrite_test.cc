@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/work.h"
 #include "graph/text.h"
 
 namespace mendel {
@@ -42,6 +43,67 @@ TEST(Rewrite, RefusesNonConvexSets) {
   const Graph graph = Chain();
   EXPECT_FALSE(MakeSubprogram(graph, {2, 4}).ok());
   EXPECT_FALSE(MakeSubprogram(graph, {0}).ok());
+}
+
+Graph LongChain(int32_t length) {
+  GraphBuilder builder("chain");
+  ValueId x = builder.Input("x", {DType::kF32, {2}});
+  for (int32_t k = 0; k < length; ++k) x = *builder.Add("Relu", {x});
+  builder.Output("y", x);
+  return *builder.Build();
+}
+
+Replacement TanhAt(const Graph& graph, std::vector<int32_t> nodes) {
+  Subprogram place = *MakeSubprogram(graph, std::move(nodes));
+  return {std::move(place), Parse(R"(graph "t" {
+    %0 = Input() {name = "in0", shape = [2]}
+    %1 = Tanh(%0)
+    return "out0" = %1
+  })")};
+}
+
+TEST(Rewrite, ReplacesSeveralPlacesAtOnce) {
+  const Graph graph = LongChain(5);
+  const std::vector<Replacement> two = {TanhAt(graph, {1, 2}), TanhAt(graph, {4})};
+  const auto replaced = ReplaceAll(graph, two);
+  ASSERT_TRUE(replaced.ok()) << replaced.status();
+  const Graph one_by_one =
+      *Replace(*Replace(graph, two[1].place, two[1].program), two[0].place, two[0].program);
+  EXPECT_EQ(PrintGraph(*replaced), PrintGraph(one_by_one));
+  const std::vector<Replacement> crossed = {two[1], two[0]};
+  EXPECT_TRUE(absl::IsInvalidArgument(ReplaceAll(graph, crossed).status()));
+}
+
+/// Operands and readers of a place may stand between its nodes.
+TEST(Rewrite, KeepsTheOrderAroundAPlace) {
+  const Graph graph = Parse(R"(graph "g" {
+    %0 = Input() {name = "x", shape = [2]}
+    %1 = Relu(%0)
+    %2 = Neg(%1)
+    %3 = Tanh(%0)
+    %4 = Add(%1, %3)
+    return "y" = %4, "z" = %2
+  })");
+  const Subprogram place = *MakeSubprogram(graph, {1, 4});
+  const auto same = Replace(graph, place, *Extract(graph, place));
+  ASSERT_TRUE(same.ok()) << same.status();
+  EXPECT_TRUE(CheckGraph(*same).ok());
+  EXPECT_EQ(same->nodes().size(), graph.nodes().size());
+}
+
+TEST(Rewrite, TakesWorkOfThePlaceOutOfALongGraph) {
+  const Graph graph = LongChain(1 << 14);
+  const int64_t before = WorkDone();
+  for (int32_t k = 1; k <= 1 << 14; ++k)
+    ASSERT_TRUE(Extract(graph, *MakeSubprogram(graph, {k})).ok());
+  EXPECT_LE(WorkDone() - before, 8 << 14);
+}
+
+TEST(Rewrite, KnowsWeightsAndOutputsOfEveryNode) {
+  const Graph graph = Chain();
+  EXPECT_EQ(graph.constant(), (std::vector<bool>{false, true, false, false, false}));
+  EXPECT_TRUE(graph.IsOutput(3));
+  EXPECT_FALSE(graph.IsOutput(2));
 }
 
 TEST(Rewrite, DeduplicatesEqualNodes) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "base/work.h"
 #include "graph/op_helpers.h"
 #include "mutator/conv_chain.h"
 #include "mutator/parallel.h"
@@ -12,6 +13,9 @@ namespace mendel {
 namespace {
 
 using Nodes = std::set<int32_t, std::greater<>>;
+
+/// Nodes of a region, and nodes looked at for one.
+constexpr size_t kMaxNodes = 256, kMaxVisited = 4096;
 
 bool ReadOutside(const Graph& graph, int32_t node, const Nodes& region) {
   const std::vector<int32_t>& users = graph.users(node);
@@ -43,20 +47,24 @@ bool ReadFurtherOn(const Graph& graph, int32_t node, int32_t last) {
   });
 }
 
-/// The region with at most `max_windows` window nodes, grown from its end against the edges;
-/// highest node first, so that all readers of a node are decided before it. `several`: its values
-/// may be read outside, too.
+/// The region with at most `max_windows` window nodes (empty where that takes too many steps),
+/// grown from its end against the edges; highest node first, so that all readers of a node are
+/// decided before it. `several`: its values may be read outside, too.
 Nodes Grow(const Graph& graph, int32_t last, int max_windows, bool several) {
   Nodes region, frontier = {last},
                 outside;  // outside: what the region reads, and what that depends on
   int windows = 0;
+  size_t visited = 0;
   while (!frontier.empty()) {
     const int32_t id =
         outside.empty() ? *frontier.begin() : std::max(*frontier.begin(), *outside.begin());
+    CountWork();
+    if (++visited > kMaxVisited) return {};
     const bool wanted = frontier.erase(id) > 0 && outside.erase(id) == 0;
     const bool window = IsWindowNode(graph, id);
     const bool kept =
-        id == last || !(several ? ReadFurtherOn(graph, id, last) : ReadOutside(graph, id, region));
+        id == last || (region.size() < kMaxNodes && !(several ? ReadFurtherOn(graph, id, last)
+                                                              : ReadOutside(graph, id, region)));
     if (wanted && kept && (window ? windows < max_windows : RidesAlong(graph, id))) {
       if (window) ++windows;
       region.insert(id);

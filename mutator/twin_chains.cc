@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/work.h"
 #include "mutator/parallel.h"
 
 namespace mendel {
@@ -109,6 +110,11 @@ bool IsTwin(const Graph& graph, int32_t first, int32_t second) {
          OperandsAlike(graph, first, second);
 }
 
+/// Work at one node is bounded: its nearest partners, readers of one value, nodes between two
+/// twins.
+constexpr size_t kMostPartners = 8, kMostReaders = 64, kMostBetween = 4096;
+
+/// True as well where the answer would take a look at too many nodes.
 bool DependsOn(const Graph& graph, const std::set<int32_t>& nodes, const std::set<int32_t>& on) {
   const int32_t lowest = *on.begin();
   std::vector<int32_t> open(nodes.begin(), nodes.end());
@@ -116,6 +122,8 @@ bool DependsOn(const Graph& graph, const std::set<int32_t>& nodes, const std::se
   while (!open.empty()) {
     const int32_t id = open.back();
     open.pop_back();
+    CountWork();
+    if (seen.size() > nodes.size() + kMostBetween) return true;
     for (const ValueId input : graph.node(id).inputs) {
       if (on.count(input.node) > 0) return true;
       if (input.node > lowest && seen.insert(input.node).second) open.push_back(input.node);
@@ -178,6 +186,7 @@ std::optional<TwinChains> TwinsEndingAt(const Graph& graph, int32_t first, int32
   std::map<int32_t, int32_t, std::greater<>> open = {{first, second}};
   std::vector<std::pair<ValueId, ValueId>> values;
   while (!open.empty()) {
+    CountWork();
     const auto [a, b] = *open.begin();
     open.erase(open.begin());
     const bool end = a == first;
@@ -214,8 +223,12 @@ std::optional<TwinChains> TwinsEndingAt(const Graph& graph, int32_t first, int32
 std::vector<int32_t> PartnersOf(const Graph& graph, int32_t node, int depth) {
   std::vector<int32_t> found;
   const auto add = [&](const std::vector<int32_t>& candidates) {
-    for (const int32_t candidate : candidates) {
-      if (candidate < node && IsTwin(graph, candidate, node) &&
+    const auto end = std::lower_bound(candidates.begin(), candidates.end(), node);
+    const auto begin = end - std::min<std::ptrdiff_t>(kMostReaders, end - candidates.begin());
+    for (auto it = end; it != begin && found.size() < kMostPartners;) {
+      CountWork();
+      const int32_t candidate = *--it;
+      if (IsTwin(graph, candidate, node) &&
           std::find(found.begin(), found.end(), candidate) == found.end())
         found.push_back(candidate);
     }

@@ -28,7 +28,7 @@ bool IsIndependentOfBatch(const Graph& graph, int32_t node);
 std::optional<TwinChains> TwinsEndingAt(const Graph& graph, int32_t first, int32_t second,
                                         size_t max_pairs);
 
-/// A node of an earlier chain that `node` has for a twin; none where nothing was found.
+/// Nodes of earlier chains that `node` has for twins: a few, the nearest first.
 std::vector<int32_t> PartnersOf(const Graph& graph, int32_t node, int depth);
 
 /// One chain of `twins` over both inputs, one behind the other along dimension 0; `inputs`:

@@ -24,13 +24,15 @@ constexpr std::array<int64_t, 5> kUsualSizes = {224, 320, 640, 128, 512};
 /// "x:1x3x224x224,y:1x224" of the inputs with open dimensions, for sizes that import; else empty.
 std::string ProposedShapes(const ModelFile& file, ImportOptions options,
                            const std::string& directory, const std::vector<OpenDimension>& open) {
-  const bool only_first =
-      std::all_of(open.begin(), open.end(), [](const auto& o) { return o.dimension == 0; });
-  std::set<std::string> inputs;
-  for (const OpenDimension& dimension : open) inputs.insert(dimension.input);
+  std::set<std::string> inputs, all, first;  // a batch is the first dimension of some input
+  for (const OpenDimension& dimension : open) {
+    inputs.insert(dimension.input);
+    all.insert(dimension.name);
+    if (dimension.dimension == 0) first.insert(dimension.name);
+  }
   for (const int64_t size : kUsualSizes) {
-    for (const OpenDimension& dimension : open) {
-      if (dimension.dimension > 0 || only_first) options.symbol_sizes[dimension.name] = size;
+    for (const std::string& name : all) {
+      if (first.count(name) == 0 || first == all) options.symbol_sizes[name] = size;
     }
     const auto tried = Importer(file, options, directory).Run();
     if (!tried.ok()) continue;

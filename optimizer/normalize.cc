@@ -1,17 +1,21 @@
 #include "optimizer/normalize.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "base/work.h"
 #include "graph/text.h"
 #include "optimizer/search/alternatives.h"
 #include "verifier/verifier.h"
 
 namespace mendel {
 namespace {
+
+constexpr int kMostPasses = 64;  // of a rule; each halves the chains that cancel pair by pair
 
 /// Screens applications; equal subprograms (the same text) are screened once.
 class Screen {
@@ -41,46 +45,65 @@ class Screen {
   std::map<std::string, bool> verdicts_;
 };
 
-/// `current` after one application of `rule` at a place that ends with `node`; `current` itself
-/// where there is none.
-absl::StatusOr<Graph> ApplyAt(const Graph& current, const Rule& rule, int32_t node, Screen& screen,
-                              std::set<std::string>& faults) {
-  const std::vector<Match> matches = rule.match(current, node);
-  if (matches.empty()) return current;
-  const auto mutant = MakeMutant(current, rule, matches[0]);
+/// The mutant of `rule` at the first place that ends with `node`, where it may take that place.
+absl::StatusOr<std::optional<Replacement>> ReplacementAt(const Graph& graph, const Rule& rule,
+                                                         int32_t node, Screen& screen,
+                                                         std::set<std::string>& faults) {
+  CountWork();
+  const std::vector<Match> matches = rule.match(graph, node);
+  if (matches.empty()) return std::nullopt;
+  auto mutant = MakeMutant(graph, rule, matches[0]);
   if (absl::IsInternal(mutant.status()))
     faults.insert(DescribeFault(rule, std::string(mutant.status().message())));
-  if (!mutant.ok()) return current;  // does not apply, e.g. to an expression of weights
+  if (!mutant.ok()) return std::nullopt;  // does not apply, e.g. to an expression of weights
   MENDEL_ASSIGN_OR_RETURN(const bool passes, screen.Passes(*mutant));
-  if (!passes) return current;
-  return Replace(current, mutant->place, mutant->mutant);
+  if (!passes) return std::nullopt;
+  return Replacement{std::move(mutant->place), std::move(mutant->mutant)};
+}
+
+/// `graph` after `rule` was applied wherever places do not overlap; nothing where it applies
+/// nowhere.
+absl::StatusOr<std::optional<Graph>> ApplyOnce(const Graph& graph, const Rule& rule, Screen& screen,
+                                               std::set<std::string>& faults,
+                                               const Deadline& deadline) {
+  std::vector<Replacement> replacements;
+  for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+    if (deadline.Passed()) break;
+    MENDEL_ASSIGN_OR_RETURN(auto replacement, ReplacementAt(graph, rule, node, screen, faults));
+    const bool apart = replacement.has_value() &&
+                       (replacements.empty() ||
+                        replacements.back().place.nodes.back() < replacement->place.nodes.front());
+    if (apart) replacements.push_back(*std::move(replacement));
+  }
+  if (replacements.empty()) return std::nullopt;
+  return ReplaceAll(graph, replacements);
 }
 
 }  // namespace
 
 absl::StatusOr<Graph> NormalizeBy(std::span<const Rule* const> rules, const Graph& graph,
-                                  std::set<std::string>& faults) {
+                                  std::set<std::string>& faults, const Deadline& deadline) {
   MENDEL_ASSIGN_OR_RETURN(Graph current, Deduplicate(graph));
   Screen screen(faults);
   for (const Rule* rule : rules) {
-    // A rewrite moves later nodes to new numbers, so the walk goes on at the place of the rewrite.
-    for (int32_t node = 0; node < static_cast<int32_t>(current.nodes().size()); ++node) {
-      const size_t before = current.nodes().size();
-      MENDEL_ASSIGN_OR_RETURN(current, ApplyAt(current, *rule, node, screen, faults));
-      node = before == current.nodes().size() ? node : -1;
+    for (int pass = 0; pass < kMostPasses && !deadline.Passed(); ++pass) {
+      MENDEL_ASSIGN_OR_RETURN(std::optional<Graph> applied,
+                              ApplyOnce(current, *rule, screen, faults, deadline));
+      if (!applied.has_value()) break;
+      current = *std::move(applied);
     }
   }
   return Deduplicate(current);
 }
 
 absl::StatusOr<Graph> Normalize(const Graph& graph, const std::set<std::string>& disabled,
-                                std::set<std::string>& faults) {
+                                std::set<std::string>& faults, const Deadline& deadline) {
   std::vector<const Rule*> rules;
   for (const Rule* rule : AllRules()) {
     if (rule->stage == Stage::kNormalize && disabled.count(std::string(rule->name)) == 0)
       rules.push_back(rule);
   }
-  return NormalizeBy(rules, graph, faults);
+  return NormalizeBy(rules, graph, faults, deadline);
 }
 
 }  // namespace mendel

@@ -56,6 +56,21 @@ absl::StatusOr<Graph> WithoutOutput(const Graph& subprogram, const Match&) {
   return builder.Build();
 }
 
+TEST(Normalize, PastTheDeadlineTheGraphStaysAsItIs) {
+  const Graph graph = *ParseGraph(R"(graph "g" {
+  %0 = Input() {name = "x", shape = [2, 3]}
+  %1 = Transpose(%0) {perm = [1, 0]}
+  %2 = Transpose(%1) {perm = [1, 0]}
+  return "y" = %2
+})");
+  std::set<std::string> faults;
+  std::atomic<bool> stop = true;
+  const auto late = Normalize(graph, {}, faults, Deadline::Never().StoppedBy(&stop));
+  ASSERT_TRUE(late.ok()) << late.status();
+  EXPECT_EQ(late->nodes().size(), 3u);
+  EXPECT_EQ(Normalize(graph, {}, faults)->nodes().size(), 1u);
+}
+
 TEST(Normalize, AFalseRuleCostsItsOwnRewritesAndIsNamed) {
   const Graph graph = *ParseGraph(R"(graph "g" {
   %0 = Input() {name = "x", shape = [2, 3]}

@@ -66,6 +66,7 @@ class SkewedExecutable final : public Executable {
 class SkewedBackend final : public Backend {
  public:
   explicit SkewedBackend(double skew) : skew_(skew) {}
+  mutable int compiled = 0;
   std::string_view name() const override { return "skewed"; }
   absl::Status Probe() const override { return absl::OkStatus(); }
   std::string Identity() const override { return "skewed"; }
@@ -77,6 +78,7 @@ class SkewedBackend final : public Backend {
   }
   absl::StatusOr<std::unique_ptr<Executable>> Compile(
       const Graph& graph, const CompileOptions& options) const override {
+    ++compiled;
     return std::make_unique<SkewedExecutable>(graph, options.algorithms.empty() ? 0 : skew_);
   }
 
@@ -110,6 +112,17 @@ TEST(NumericGate, EveryClassHasItsBound) {
       EXPECT_THAT(result->failure, HasSubstr(share > 1 ? "output 'y'" : ""));
     }
   }
+}
+
+TEST(NumericGate, APlanThatIsTheBaselineRunsOnce) {
+  const Graph graph = Product(), other = Product();
+  const auto cache = *ProfileCache::Open(":memory:");
+  const SkewedBackend backend(0);
+  const Profiler profiler(backend, *cache, {});
+  ASSERT_TRUE(NumericGate(graph, {graph, {}}, {graph, {}}, profiler, {}).ok());
+  EXPECT_EQ(backend.compiled, 1);
+  ASSERT_TRUE(NumericGate(graph, {graph, {}}, {other, {}}, profiler, {}).ok());
+  EXPECT_EQ(backend.compiled, 3);
 }
 
 TEST(NumericGate, ABackendWithoutAClassSaysSo) {

@@ -5,10 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "base/deadline.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "optimizer/certificate_proto.h"
 #include "optimizer/normalize.h"
+#include "optimizer/search/automatic_budget.h"
 #include "optimizer/stored_values.h"
 
 namespace mendel {
@@ -123,10 +125,19 @@ absl::StatusOr<Graph> MakeSource(const Graph& original, const OptimizeOptions& o
   return source;
 }
 
+/// Time for what comes before the search. Without a search, the baseline is normalized in any case.
+Deadline BudgetOf(const SearchOptions& search) {
+  const Deadline deadline = search.baseline_only
+                                ? Deadline::Never()
+                                : Deadline::After(search.budget_seconds + search.spare_seconds);
+  return deadline.StoppedBy(search.interrupted);
+}
+
 }  // namespace
 
 absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options,
                                         ProfileCache& cache) {
+  const Stopwatch clock;
   OptimizeResult result;
   const Backend* backend =
       options.device != nullptr ? options.device : FindBackend(options.backend);
@@ -154,21 +165,39 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   MENDEL_ASSIGN_OR_RETURN(const Graph source, MakeSource(original, options, verifier));
   std::set<std::string> faults;
   MENDEL_ASSIGN_OR_RETURN(const Graph baseline, Timed("normalise", options, result, [&] {
-                            return Normalize(source, options.search.disabled_rules, faults);
+                            return Normalize(source, options.search.disabled_rules, faults,
+                                             BudgetOf(options.search));
                           }));
   NoteAddsNothing(*backend, baseline, options.numerics, result.notices);
   MENDEL_ASSIGN_OR_RETURN(result.search, Timed("search", options, result, [&] {
-                            return Search(baseline, profiler, cache, options.search);
+                            SearchOptions search = options.search;
+                            search.spare_seconds -= clock.Seconds();
+                            return Search(baseline, profiler, cache, search);
                           }));
   if (options.costs)
     result.search.baseline_time.runs = result.search.best_time.runs = 0;  // nothing was timed
   faults.insert(result.search.warnings.begin(), result.search.warnings.end());
   result.notices.insert(result.notices.end(), faults.begin(), faults.end());
   // The draws of the certificate come after the search has fixed the graph.
-  MENDEL_ASSIGN_OR_RETURN(result.certificate, Timed("certify", options, result, [&] {
-                            return CertifyOrReuse(original, result.search.best.graph, verifier,
-                                                  cache, result.certificate_reused);
-                          }));
+  const double limit = options.certify_seconds > 0
+                           ? options.certify_seconds
+                           : AutomaticCertifyLimit(original, result.search.best.graph);
+  auto certificate = Timed("certify", options, result, [&] {
+    verifier.deadline = Deadline::After(limit);
+    return CertifyOrReuse(original, result.search.best.graph, verifier, cache,
+                          result.certificate_reused);
+  });
+  if (absl::IsDeadlineExceeded(certificate.status()) && !options.search.baseline_only) {
+    OptimizeOptions careful = options;
+    careful.search.baseline_only = true;
+    MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
+    second.notices.insert(second.notices.begin(),
+                          Cat("the plan is the baseline, because the certificate of the mutants "
+                              "found takes more than ",
+                              limit, " s"));
+    return second;
+  }
+  MENDEL_ASSIGN_OR_RETURN(result.certificate, std::move(certificate));
   MENDEL_ASSIGN_OR_RETURN(
       result.gate, Timed("numeric gate", options, result, [&] {
         return NumericGate(original, {baseline, {}}, result.search.best, profiler, options.gate);

@@ -31,6 +31,9 @@ struct OptimizeOptions {
   /// The verifier's; fixed draws are for tests only. Weights exact: rules may use stored numbers
   /// (stored_values.h); where they can, the plan holds for the stored weights only.
   VerifierOptions verifier;
+  /// Seconds for a certificate; 0: AutomaticCertifyLimit. A plan that takes longer is dropped for
+  /// the baseline (notices).
+  double certify_seconds = 0;
   bool error_on_cache_miss = false;
   /// Seconds that are taken for measured ones (ProfilerOptions::costs).
   CostFunction costs = nullptr;
@@ -56,7 +59,8 @@ struct OptimizeResult {
 /// Normalizes, searches, certifies against `original`, checks the numbers and assembles the plan.
 /// The caller's graph is left as it is. When the numeric gate refuses its numbers, the next
 /// stricter class is tried instead, and after `strict` the baseline (notices). Unimplemented when
-/// the verifier cannot decide the plan even without mutants; Internal when a chosen mutant is
+/// the verifier cannot decide the plan even without mutants, DeadlineExceeded when it has no time
+/// for it; Internal when a chosen mutant is
 /// refused.
 absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOptions& options,
                                         ProfileCache& cache);

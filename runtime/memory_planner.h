@@ -25,8 +25,9 @@ struct MemoryPlan {
 /// Offsets such that buffers alive at a common step do not overlap: one after the other into the
 /// tightest gap that is free over its whole life (greedy by size, Pisarchyk and Lee 2020), in
 /// several orders - the largest first, the longest-lived first, those of the fullest steps first -
-/// of which the smallest arena is taken. Deterministic. CHECK-fails on first > last, negative sizes
-/// or an alignment that is no power of two.
+/// of which the smallest arena is taken. Where more than four million pairs are alive together, the
+/// buffers are placed step by step instead. Deterministic. CHECK-fails on first > last, negative
+/// sizes or an alignment that is no power of two.
 MemoryPlan PlanMemory(std::span<const BufferLifetime> buffers, int64_t alignment = 64);
 
 }  // namespace mendel

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/random.h"
+#include "base/work.h"
 #include "gtest/gtest.h"
 
 namespace mendel {
@@ -34,6 +35,45 @@ TEST(MemoryPlanner, NothingAndEmptyBuffers) {
   EXPECT_EQ(PlanMemory({}).arena_bytes, 0);
   const std::vector<BufferLifetime> empty = {{0, 0, 5}, {0, 0, 5}};
   EXPECT_EQ(PlanMemory(empty).arena_bytes, 0);
+}
+
+int64_t WorkOf(const std::vector<BufferLifetime>& buffers) {
+  const int64_t before = WorkDone();
+  const MemoryPlan plan = PlanMemory(buffers);
+  EXPECT_GE(plan.arena_bytes, plan.bound_bytes);
+  return WorkDone() - before;
+}
+
+TEST(MemoryPlanner, WorkIsNearlyLinear) {
+  for (int size = 1 << 12; size <= 1 << 16; size *= 2) {
+    std::vector<BufferLifetime> chain, star;
+    for (int k = 0; k < size; ++k) {
+      chain.push_back({64 + k % 7 * 64, k, k + 1});
+      star.push_back({64 + k % 7 * 64, k, size});
+    }
+    EXPECT_LE(WorkOf(chain), 12 * size);
+    EXPECT_LE(WorkOf(star), 12 * int64_t{size} + (int64_t{3} << 22)) << size;
+  }
+}
+
+TEST(MemoryPlanner, PlacesManyBuffersStepByStepWithoutOverlap) {
+  Rng rng(7);
+  std::vector<BufferLifetime> buffers(12000);
+  for (BufferLifetime& buffer : buffers) {
+    buffer.bytes = rng.Between(0, 500);
+    buffer.first = static_cast<int>(rng.Between(0, 3000));
+    buffer.last = buffer.first + static_cast<int>(rng.Between(0, 2000));
+  }
+  const MemoryPlan plan = PlanMemory(buffers);
+  for (int step = 0; step <= 5000; step += 250) {
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (size_t k = 0; k < buffers.size(); ++k) {
+      if (buffers[k].first <= step && step <= buffers[k].last && buffers[k].bytes > 0)
+        taken.emplace_back(plan.offsets[k], plan.offsets[k] + buffers[k].bytes);
+    }
+    std::sort(taken.begin(), taken.end());
+    for (size_t k = 1; k < taken.size(); ++k) ASSERT_LE(taken[k - 1].second, taken[k].first);
+  }
 }
 
 TEST(MemoryPlanner, RandomPlansNeverOverlap) {

@@ -153,6 +153,49 @@ TEST(PipelineCases, InterruptedSearchDeliversTheBestSoFar) {
   EXPECT_LE(result->certificate.bound_log2, -80);
 }
 
+TEST(PipelineCases, ACertificateHasALimitOfItsOwn) {
+  auto cache = ProfileCache::Open(":memory:");
+  ASSERT_TRUE(cache.ok());
+  OptimizeOptions options = Options();
+  options.search.baseline_only = true;
+  options.certify_seconds = 1e-9;
+  EXPECT_TRUE(
+      absl::IsDeadlineExceeded(Optimize(ConvolutionalNetwork(), options, **cache).status()));
+}
+
+TEST(PipelineCases, WithoutABudgetThePlanIsTheBaselineAndSaysSo) {
+  auto cache = ProfileCache::Open(":memory:");
+  ASSERT_TRUE(cache.ok());
+  OptimizeOptions options = Options();
+  options.search.budget_seconds = 0;
+  ProgressEvent last;
+  options.search.progress = [&](const ProgressEvent& event) {
+    if (event.last) last = event;
+  };
+  const auto result = Optimize(RecurrentNetwork(), options, **cache);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(PrintGraph(result->plan.graph), PrintGraph(result->plan.baseline));
+  EXPECT_EQ(result->search.counters.proposed(), 0);
+  EXPECT_EQ(last.phase, "search");
+  EXPECT_EQ(last.best_speedup, 1);
+}
+
+/// The last report states what the plan states.
+TEST(PipelineCases, TheLastReportIsTheMeasuredSpeedup) {
+  auto cache = ProfileCache::Open(":memory:");
+  ASSERT_TRUE(cache.ok());
+  OptimizeOptions options = Options();
+  ProgressEvent last;
+  options.search.progress = [&](const ProgressEvent& event) {
+    if (event.last) last = event;
+  };
+  const auto result = Optimize(RecurrentNetwork(), options, **cache);
+  ASSERT_TRUE(result.ok()) << result.status();
+  const SearchResult& search = result->search;
+  EXPECT_DOUBLE_EQ(last.best_speedup, search.baseline_time.median_ms / search.best_time.median_ms);
+  EXPECT_EQ(last.candidates, search.counters.proposed());
+}
+
 TEST(PipelineCases, NamesAnUnknownBackend) {
   auto cache = ProfileCache::Open(":memory:");
   ASSERT_TRUE(cache.ok());

@@ -2,6 +2,8 @@
 // [--budget 60s] [--seed N] ...
 // --shapes given several times for an input: a bundle of plans.
 
+#include <sys/time.h>
+
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <csignal>
@@ -13,10 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "client/command.h"
+#include "client/exit_codes.h"
 #include "client/format.h"
 #include "client/library_path.h"
 #include "client/members.h"
@@ -50,6 +54,7 @@ struct Options {
   std::string backend = "cpu";
   bool offline = false;
   std::string budget = std::string(kAutomatic);
+  std::string certify_limit = std::string(kAutomatic);
   std::string numerics = "default";
   std::string weights = "symbolic";
   std::string search = std::string(SearchMethodName(SearchOptions().method));
@@ -67,10 +72,16 @@ struct Options {
 
 std::atomic<bool> interrupted = false;
 
-/// The first SIGINT or SIGTERM queries the search for its best so far; a second one ends the
-/// process (exit code 130, nothing written).
+/// After the first signal, the rest of the work may take so long.
+constexpr itimerval kGrace{.it_interval = {}, .it_value = {.tv_sec = 1, .tv_usec = 800'000}};
+
+extern "C" void OnGraceOver(int) { std::_Exit(kExitInterrupted); }
+
+/// The first SIGINT or SIGTERM stops the search; its best so far is certified and written if the
+/// grace suffices. Then, or at a second signal, the process ends with nothing written.
 extern "C" void OnStopSignal(int) {
-  if (interrupted.exchange(true)) std::_Exit(130);
+  if (interrupted.exchange(true)) std::_Exit(kExitInterrupted);
+  setitimer(ITIMER_REAL, &kGrace, nullptr);
 }
 
 /// "--data DIR": every folder in it, or DIR itself, contains one sample of NAME.npy files.
@@ -111,7 +122,11 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options,
   }
   MENDEL_ASSIGN_OR_RETURN(result.numerics, ParseNumerics(options.numerics));
   if (options.budget != kAutomatic) {
-    MENDEL_ASSIGN_OR_RETURN(result.search.budget_seconds, ParseDuration(options.budget));
+    MENDEL_ASSIGN_OR_RETURN(result.search.budget_seconds, ParseDuration(options.budget, true));
+    result.search.baseline_only = result.search.budget_seconds == 0;
+  }
+  if (options.certify_limit != kAutomatic) {
+    MENDEL_ASSIGN_OR_RETURN(result.certify_seconds, ParseDuration(options.certify_limit));
   }
   MENDEL_ASSIGN_OR_RETURN(result.search.method, ParseSearchMethod(options.search));
   result.search.max_peak_bytes = options.peak_memory;
@@ -183,6 +198,7 @@ absl::Status OptimizeAndWrite(const std::vector<Graph>& graphs, const OptimizeOp
     }
   }
   pipe.Phase("write");
+  std::signal(SIGALRM, SIG_IGN);  // from here on there is something to save
   std::vector<Plan> plans;
   for (const OptimizeResult& result : *results) plans.push_back(result.plan);
   MENDEL_RETURN_IF_ERROR(WritePlans(plans, options.output));
@@ -212,6 +228,8 @@ absl::StatusOr<std::unique_ptr<DeviceLock>> LockDevice(const Options& options, C
 }
 
 absl::Status Run(const Options& options, Context& context) {
+  const Stopwatch clock;
+  std::signal(SIGALRM, &OnGraceOver);
   std::signal(SIGINT, &OnStopSignal);
   std::signal(SIGTERM, &OnStopSignal);
   if (options.threads > 0) SetParallelism(options.threads);
@@ -226,7 +244,11 @@ absl::Status Run(const Options& options, Context& context) {
   pipe.Phase("import");
   MENDEL_ASSIGN_OR_RETURN(const std::vector<Graph> graphs,
                           ImportMembers(options, optimize.model_hash, pipe, context));
-  if (options.budget == kAutomatic) optimize.search.budget_seconds = AutomaticBudget(graphs);
+  if (options.budget == kAutomatic) {
+    optimize.search.budget_seconds = AutomaticBudget(graphs);
+  } else {
+    optimize.search.spare_seconds = -clock.Seconds();
+  }
   context.facts()["budget_seconds"] = optimize.search.budget_seconds;
   MENDEL_ASSIGN_OR_RETURN(const auto lock, LockDevice(options, context));
   MENDEL_RETURN_IF_ERROR(
@@ -251,9 +273,12 @@ Action Setup(CLI::App& app) {
   AddLibraryPathOption(app);
   app.add_flag("--offline", options->offline,
                "For a device that is not here, e.g. --device cuda:sm_90: times are predicted");
-  app.add_option(
-         "--budget", options->budget,
-         "Time for the search, e.g. 60s; auto: by the number of unlike layers and their arithmetic")
+  app.add_option("--budget", options->budget,
+                 "Time before the certificate, e.g. 60s (0: the baseline); auto: by the number of "
+                 "unlike layers and their arithmetic")
+      ->capture_default_str();
+  app.add_option("--certify-limit", options->certify_limit,
+                 "Time for the certificate; auto: three times what the arithmetic needs")
       ->capture_default_str();
   app.add_option("--search", options->search, "Search method: beam or egraph")
       ->check(CLI::IsMember({"beam", "egraph"}))

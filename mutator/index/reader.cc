@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <numeric>
 #include <string_view>
-#include <tuple>
+
+#include "base/work.h"
 
 namespace mendel {
 namespace {
@@ -35,6 +36,7 @@ ReadOp FindReader(std::string_view op) {
   return entry == std::end(kReaders) ? nullptr : entry->second;
 }
 
+constexpr int kMostReads = 320;  // of one site, a value read again on another path included
 constexpr size_t kMostOperandTerms = 12, kMostOperandFactors = 8;  // of an operand of a product
 
 /// The j-th value of an arithmetic progression through all pieces, as slope and first value;
@@ -73,15 +75,31 @@ std::optional<Terms> ExpressionReader::Inline(ValueId value, const Forms& at) {
     return std::nullopt;
   if (inlined.count(value.node) == 0 && static_cast<int>(inlined.size()) >= max_nodes_)
     return std::nullopt;
-  inlined.insert(value.node);
+  if (++reads_ > kMostReads) {
+    too_large = true;
+    return std::nullopt;
+  }
+  if (inlined.insert(value.node).second) in_order_.push_back(value.node);
+  CountWork();
   current_ = value;
   return read(*this, node, at);
 }
 
+ExpressionReader::Mark ExpressionReader::Now() const {
+  return {in_order_.size(), leaves.size(), has_product, has_square};
+}
+
+void ExpressionReader::GoBack(const Mark& mark) {
+  for (; in_order_.size() > mark.inlined; in_order_.pop_back()) inlined.erase(in_order_.back());
+  leaves.resize(mark.leaves);
+  has_product = mark.has_product;
+  has_square = mark.has_square;
+}
+
 Terms ExpressionReader::Read(ValueId value, const Forms& at) {
-  const auto before = std::make_tuple(inlined, leaves, has_product, has_square);
+  const Mark before = Now();
   if (std::optional<Terms> terms = Inline(value, at)) return *std::move(terms);
-  std::tie(inlined, leaves, has_product, has_square) = before;
+  GoBack(before);
   return ReadLeaf(value, at);
 }
 
@@ -93,8 +111,11 @@ bool ExpressionReader::IsWeightTerm(const IndexTerm& term) const {
 
 Terms ExpressionReader::ReadFactors(ValueId value, const Forms& at) {
   if (expansion == Expansion::kViews) return {{{}, {ReadOperand(value, at)}}};
-  const auto before = std::make_tuple(inlined, leaves, has_product, has_square);
+  const Mark before = Now();
+  if (depth_ + 1 >= kMostOperandFactors) return ReadLeaf(value, at);
+  ++depth_;
   Terms terms = Read(value, at);
+  --depth_;
   const auto moving = std::count_if(terms.begin(), terms.end(),
                                     [&](const IndexTerm& term) { return !IsWeightTerm(term); });
   const bool large = std::any_of(terms.begin(), terms.end(), [](const IndexTerm& term) {
@@ -102,7 +123,7 @@ Terms ExpressionReader::ReadFactors(ValueId value, const Forms& at) {
   });
   const bool allowed = moving <= 1 || expansion == Expansion::kAllTerms;
   if (allowed && !large && !terms.empty() && terms.size() <= kMostOperandTerms) return terms;
-  std::tie(inlined, leaves, has_product, has_square) = before;
+  GoBack(before);
   return ReadLeaf(value, at);
 }
 
@@ -159,11 +180,11 @@ std::optional<Terms> ExpressionReader::Guarded(Terms terms, const Shape& shape, 
 }
 
 Factor ExpressionReader::ReadOperand(ValueId value, const Forms& at) {
-  const auto before = std::make_tuple(inlined, leaves, has_product, has_square);
+  const Mark before = Now();
   Terms terms = Read(value, at);
   if (terms.size() == 1 && terms[0].sums.empty() && terms[0].factors.size() == 1)
     return terms[0].factors[0];
-  std::tie(inlined, leaves, has_product, has_square) = before;
+  GoBack(before);
   return ReadLeaf(value, at)[0].factors[0];
 }
 

@@ -73,7 +73,8 @@ class ExpressionReader {
   std::set<int32_t> inlined;
   std::optional<std::pair<Iterator, int64_t>> wish;
   bool has_product = false;
-  bool too_large = false;   ///< a coefficient overflowed: nothing that was read may be used
+  bool too_large =
+      false;  ///< a coefficient overflowed, or too many reads: nothing that was read may be used
   bool has_square = false;  ///< a sum was multiplied by itself: the expansion can cancel
   /// Inner extents of sums that are split, by the number of the sum.
   std::map<int, int64_t> sum_splits;
@@ -81,13 +82,23 @@ class ExpressionReader {
   std::map<Iterator, int> sum_numbers;
 
  private:
+  /// A mark is a state of the lists that readings extend, for going back to it.
+  struct Mark {
+    size_t inlined, leaves;
+    bool has_product, has_square;
+  };
+  Mark Now() const;
+  void GoBack(const Mark& mark);
   std::optional<Terms> Inline(ValueId value, const Forms& at);
 
   const Graph& graph_;
   const std::vector<bool>& weights_;
   const std::set<int32_t>& closed_;
   const int max_nodes_;
+  std::vector<int32_t> in_order_;  ///< of `inlined`
+  size_t depth_ = 0;               ///< of operands in operands of products
   int sums_ = 0;
+  int reads_ = 0;
   ValueId current_;
 };
 

@@ -110,7 +110,7 @@ void ApplyWish(std::vector<RootDim>& dims, size_t position, int64_t inner) {
 
 std::optional<IndexSite> TranslateSite(const Graph& graph, int32_t last, int max_nodes,
                                        Expansion expansion) {
-  const std::vector<bool> weights = ConstantExpressions(graph);
+  const std::vector<bool>& weights = graph.constant();
   const Node& node = graph.node(last);
   if (weights[static_cast<size_t>(last)] || node.outputs.size() != 1 ||
       !IsFloat(node.outputs[0].dtype))

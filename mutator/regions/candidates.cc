@@ -1,7 +1,6 @@
 #include "mutator/regions/candidates.h"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <set>
 #include <utility>
@@ -14,7 +13,6 @@ namespace {
 
 constexpr double kLeastSaving = 0.97;  // of the work that remains
 constexpr double kFlopsPerByte = 2;    // what moving a byte costs, in operations
-constexpr size_t kKeptGraphs = 8;
 
 /// Changed nodes that read each other, or the same value.
 std::vector<std::vector<int32_t>> Components(const Graph& graph, const std::vector<bool>& changed) {
@@ -41,10 +39,10 @@ std::vector<std::vector<int32_t>> Components(const Graph& graph, const std::vect
   return result;
 }
 
-using Places = std::map<int32_t, std::vector<Match>>;
+}  // namespace
 
-Places FindPlaces(const Graph& graph, const Derivation& derivation) {
-  Places places;
+MatchesByLastNode Candidates(const Graph& graph, const Derivation& derivation) {
+  MatchesByLastNode places;
   std::set<std::vector<int32_t>> known;
   for (const std::vector<int32_t>& component : Components(graph, derivation.changed(graph))) {
     std::vector<int32_t> nodes = ConvexHull(graph, component);
@@ -58,8 +56,6 @@ Places FindPlaces(const Graph& graph, const Derivation& derivation) {
   }
   return places;
 }
-
-}  // namespace
 
 std::vector<int32_t> ConvexHull(const Graph& graph, const std::vector<int32_t>& nodes) {
   const std::vector<bool> constant = ConstantExpressions(graph);
@@ -102,26 +98,6 @@ absl::StatusOr<Graph> ApplyIfLess(const Graph& graph, const Derivation& derivati
   if (WorkOf(mutant) > kLeastSaving * WorkOf(graph))
     return absl::FailedPreconditionError("nothing is saved");
   return mutant;
-}
-
-std::vector<Match> CandidatesEndingAt(const Graph& graph, int32_t node,
-                                      const Derivation& derivation) {
-  struct Kept {
-    Graph graph;  // keeps its nodes alive, so that their address is its identity
-    std::vector<bool> (*changed)(const Graph& graph);
-    Places places;
-  };
-  thread_local std::deque<Kept> kept;
-  auto found = std::find_if(kept.begin(), kept.end(), [&](const Kept& entry) {
-    return &entry.graph.nodes() == &graph.nodes() && entry.changed == derivation.changed;
-  });
-  if (found == kept.end()) {
-    if (kept.size() == kKeptGraphs) kept.pop_front();
-    kept.push_back({graph, derivation.changed, FindPlaces(graph, derivation)});
-    found = kept.end() - 1;
-  }
-  const auto places = found->places.find(node);
-  return places == found->places.end() ? std::vector<Match>() : places->second;
 }
 
 }  // namespace mendel

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
+#include "mutator/matches_by_last_node.h"
 #include "mutator/rule.h"
 
 namespace mendel {
@@ -21,10 +22,8 @@ struct Derivation {
 /// The least convex set of nodes that contains `nodes`, without inputs and weight expressions.
 std::vector<int32_t> ConvexHull(const Graph& graph, const std::vector<int32_t>& nodes);
 
-/// Every connected set of changed nodes whose mutant saves work, by last node. Computed once for a
-/// graph and kept for a while.
-std::vector<Match> CandidatesEndingAt(const Graph& graph, int32_t node,
-                                      const Derivation& derivation);
+/// Every connected set of changed nodes whose mutant saves work.
+MatchesByLastNode Candidates(const Graph& graph, const Derivation& derivation);
 
 /// Run-time work of a program: operations, and what is moved.
 double WorkOf(const Graph& graph);

@@ -8,28 +8,27 @@
 #include <algorithm>
 
 #include "graph/emitter.h"
+#include "mutator/matches_by_last_node.h"
 #include "mutator/parallel.h"
 
 namespace mendel::rules::batch_matmuls {
 namespace {
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
-  const Node& last = graph.node(node);
-  if (last.op->name != "MatMul" || !IsWeight(graph, last.inputs[1]) ||
-      graph.type(last.inputs[1]).shape.size() != 2)
-    return {};
-  std::vector<int32_t> siblings;
-  for (int32_t user : graph.users(last.inputs[1].node)) {
-    const Node& other = graph.node(user);
-    if (other.op->name == "MatMul" && other.inputs[1] == last.inputs[1] &&
-        !IsWeight(graph, other.inputs[0]))
-      siblings.push_back(user);
-  }
-  std::vector<Match> matches;
-  for (const auto& group : IndependentGroups(graph, siblings)) {
-    if (group.back() == node) matches.push_back({group, {}});
-  }
+bool TakesPart(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  return node.op->name == "MatMul" && IsWeight(graph, node.inputs[1]) &&
+         graph.type(node.inputs[1]).shape.size() == 2 && !IsWeight(graph, node.inputs[0]);
+}
+
+MatchesByLastNode AllMatches(const Graph& graph) {
+  MatchesByLastNode matches;
+  for (const auto& group : SiblingGroups(graph, {.operand = 1, .takes_part = &TakesPart}))
+    matches[group.back()].push_back({group, {}});
   return matches;
+}
+
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+  return MatchesEndingAt(graph, node, &AllMatches);
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {

@@ -54,8 +54,10 @@ absl::StatusOr<Graph> Derive(const Graph& graph) {
 
 constexpr Derivation kDerivation = {&Changed, &Derive};
 
+MatchesByLastNode AllMatches(const Graph& graph) { return Candidates(graph, kDerivation); }
+
 std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
-  return CandidatesEndingAt(graph, node, kDerivation);
+  return MatchesEndingAt(graph, node, &AllMatches);
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/status.h"
+#include "base/work.h"
 #include "graph/emitter.h"
 #include "mutator/parallel.h"
 #include "mutator/rule.h"
@@ -21,12 +22,14 @@ namespace mendel::rules::matmul_chain {
 namespace {
 
 constexpr size_t kMaxOperands = 64;
-constexpr double kWorthwhile = 0.95;  // of the arithmetic before
+constexpr size_t kMaxVisited = 3 * kMaxOperands;  // operands, their products and biases
+constexpr double kWorthwhile = 0.95;              // of the arithmetic before
 
 struct Chain {
   std::vector<ValueId> operands;                   ///< left to right
   std::vector<std::pair<size_t, ValueId>> biases;  ///< added behind operand number `first`
   std::vector<int32_t> nodes;
+  size_t visited = 0;
 };
 
 bool IsProduct(const Graph& graph, ValueId value) {
@@ -53,6 +56,8 @@ int RowOperand(const Graph& graph, const Node& add) {
 /// Appends the operands of `value`; `spine`: everything so far stands behind it, so that biases may
 /// be passed on.
 void Flatten(const Graph& graph, ValueId value, bool root, bool spine, Chain& chain) {
+  CountWork();
+  if (++chain.visited > kMaxVisited) return;
   const Node& node = graph.node(value.node);
   const bool inner = root || graph.OnlyUser(value.node) >= 0;
   if (inner && IsProduct(graph, value)) {
@@ -120,6 +125,7 @@ std::optional<Chain> ChainAt(const Graph& graph, int32_t node) {
   if (!IsProduct(graph, {node, 0})) return std::nullopt;
   Chain chain;
   Flatten(graph, {node, 0}, true, true, chain);
+  if (chain.visited > kMaxVisited) return std::nullopt;
   if (chain.operands.size() < 3 || chain.operands.size() > kMaxOperands) return std::nullopt;
   Shape batch;
   for (ValueId operand : chain.operands) {

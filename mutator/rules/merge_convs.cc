@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "graph/emitter.h"
+#include "mutator/matches_by_last_node.h"
 #include "mutator/parallel.h"
 
 namespace mendel::rules::merge_convs {
@@ -18,25 +19,30 @@ Shape KernelOf(const Graph& graph, const Node& conv) {
   return Shape(w.begin() + 2, w.end());
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
-  const Node& last = graph.node(node);
-  if (last.op->name != "Conv" || last.attrs.Int("group") != 1 || IsWeight(graph, last.inputs[0]))
-    return {};
-  std::vector<int32_t> siblings;
-  for (int32_t user : graph.users(last.inputs[0].node)) {
-    const Node& other = graph.node(user);
-    const bool same = other.op->name == "Conv" && other.inputs[0] == last.inputs[0] &&
-                      other.attrs == last.attrs && other.inputs.size() == last.inputs.size() &&
-                      KernelOf(graph, other) == KernelOf(graph, last) &&
-                      std::all_of(other.inputs.begin() + 1, other.inputs.end(),
-                                  [&](ValueId v) { return IsWeight(graph, v); });
-    if (same) siblings.push_back(user);
-  }
-  std::vector<Match> matches;
-  for (const auto& group : IndependentGroups(graph, siblings)) {
-    if (group.back() == node) matches.push_back({group, {}});
-  }
+bool TakesPart(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  return node.op->name == "Conv" && node.attrs.Int("group") == 1 &&
+         !IsWeight(graph, node.inputs[0]) &&
+         std::all_of(node.inputs.begin() + 1, node.inputs.end(),
+                     [&](ValueId v) { return IsWeight(graph, v); });
+}
+
+bool Alike(const Graph& graph, int32_t a, int32_t b) {
+  const Node &one = graph.node(a), &other = graph.node(b);
+  return one.attrs == other.attrs && one.inputs.size() == other.inputs.size() &&
+         KernelOf(graph, one) == KernelOf(graph, other);
+}
+
+MatchesByLastNode AllMatches(const Graph& graph) {
+  MatchesByLastNode matches;
+  for (const auto& group :
+       SiblingGroups(graph, {.operand = 0, .takes_part = &TakesPart, .alike = &Alike}))
+    matches[group.back()].push_back({group, {}});
   return matches;
+}
+
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+  return MatchesEndingAt(graph, node, &AllMatches);
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {

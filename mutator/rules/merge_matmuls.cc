@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "graph/emitter.h"
+#include "mutator/matches_by_last_node.h"
 #include "mutator/parallel.h"
 
 namespace mendel::rules::merge_matmuls {
@@ -27,30 +28,28 @@ int32_t BiasOf(const Graph& graph, int32_t matmul) {
   return row ? user : -1;
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
-  if (graph.node(node).op->name != "MatMul") return {};
-  const ValueId x = graph.node(node).inputs[0];
-  if (IsWeight(graph, x)) return {};
-  std::vector<int32_t> siblings;
-  for (int32_t user : graph.users(x.node)) {
-    const Node& other = graph.node(user);
-    if (other.op->name == "MatMul" && other.inputs[0] == x && IsWeight(graph, other.inputs[1]) &&
-        graph.type(other.inputs[1]).shape.size() == 2) {
-      siblings.push_back(user);
-    }
-  }
-  std::vector<Match> matches;
-  for (const auto& group : IndependentGroups(graph, siblings)) {
-    if (group.back() != node) continue;
+bool TakesPart(const Graph& graph, int32_t id) {
+  const Node& node = graph.node(id);
+  return node.op->name == "MatMul" && !IsWeight(graph, node.inputs[0]) &&
+         IsWeight(graph, node.inputs[1]) && graph.type(node.inputs[1]).shape.size() == 2;
+}
+
+MatchesByLastNode AllMatches(const Graph& graph) {
+  MatchesByLastNode matches;
+  for (const auto& group : SiblingGroups(graph, {.operand = 0, .takes_part = &TakesPart})) {
     Match match{group, {}};
     std::vector<int32_t> biases;
     for (int32_t matmul : group) biases.push_back(BiasOf(graph, matmul));
     if (std::none_of(biases.begin(), biases.end(), [](int32_t bias) { return bias < 0; })) {
       match.nodes.insert(match.nodes.end(), biases.begin(), biases.end());
     }
-    matches.push_back(match);
+    matches[group.back()].push_back(std::move(match));
   }
   return matches;
+}
+
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+  return MatchesEndingAt(graph, node, &AllMatches);
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {

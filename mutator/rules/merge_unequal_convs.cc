@@ -11,6 +11,7 @@
 
 #include "mutator/conv_at.h"
 #include "mutator/conv_chain.h"
+#include "mutator/matches_by_last_node.h"
 #include "mutator/parallel.h"
 #include "mutator/sample.h"
 
@@ -19,19 +20,22 @@ namespace {
 
 constexpr double kMaxGrowth = 2.5;
 
-bool Fits(const Graph& graph, int32_t id, const Node& like) {
+bool TakesPart(const Graph& graph, int32_t id) {
   const Node& conv = graph.node(id);
-  if (conv.op->name != "Conv" || conv.inputs[0] != like.inputs[0] || conv.attrs.Int("group") != 1)
-    return false;
-  if (conv.attrs.IntList("strides") != like.attrs.IntList("strides") ||
-      conv.inputs.size() != like.inputs.size())
+  if (conv.op->name != "Conv" || conv.attrs.Int("group") != 1 || IsWeight(graph, conv.inputs[0]))
     return false;
   const Ints& dilations = conv.attrs.IntList("dilations");
-  const Shape &a = conv.outputs[0].shape, &b = like.outputs[0].shape;
   return std::all_of(dilations.begin(), dilations.end(), [](int64_t d) { return d == 1; }) &&
-         std::equal(a.begin() + 2, a.end(), b.begin() + 2) &&
          std::all_of(conv.inputs.begin() + 1, conv.inputs.end(),
                      [&](ValueId v) { return IsWeight(graph, v); });
+}
+
+bool Alike(const Graph& graph, int32_t first, int32_t second) {
+  const Node &one = graph.node(first), &other = graph.node(second);
+  const Shape &a = one.outputs[0].shape, &b = other.outputs[0].shape;
+  return one.attrs.IntList("strides") == other.attrs.IntList("strides") &&
+         one.inputs.size() == other.inputs.size() &&
+         std::equal(a.begin() + 2, a.end(), b.begin() + 2);
 }
 
 TapHull UnionOf(const Graph& graph, const std::vector<int32_t>& convs) {
@@ -40,17 +44,11 @@ TapHull UnionOf(const Graph& graph, const std::vector<int32_t>& convs) {
   return HullOf(windows);
 }
 
-std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
-  const Node& last = graph.node(node);
-  if (last.op->name != "Conv" || IsWeight(graph, last.inputs[0]) || !Fits(graph, node, last))
-    return {};
-  std::vector<int32_t> siblings;
-  for (int32_t user : graph.users(last.inputs[0].node)) {
-    if (Fits(graph, user, last)) siblings.push_back(user);
-  }
-  std::vector<Match> matches;
-  for (const auto& group : IndependentGroups(graph, siblings)) {
-    if (group.back() != node) continue;
+MatchesByLastNode AllMatches(const Graph& graph) {
+  MatchesByLastNode matches;
+  for (const auto& group :
+       SiblingGroups(graph, {.operand = 0, .takes_part = &TakesPart, .alike = &Alike})) {
+    const Node& last = graph.node(group.back());
     double before = 0, channels = 0;
     bool unequal = false;
     for (int32_t id : group) {
@@ -62,9 +60,14 @@ std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
                   std::equal(w.begin() + 2, w.end(), graph.type(last.inputs[1]).shape.begin() + 2));
     }
     const double taps = static_cast<double>(NumElements(UnionOf(graph, group).Extents()));
-    if (unequal && channels * taps <= kMaxGrowth * before) matches.push_back({group, {}});
+    if (unequal && channels * taps <= kMaxGrowth * before)
+      matches[group.back()].push_back({group, {}});
   }
   return matches;
+}
+
+std::vector<Match> FindMatches(const Graph& graph, int32_t node) {
+  return MatchesEndingAt(graph, node, &AllMatches);
 }
 
 absl::StatusOr<Graph> Apply(const Graph& subprogram, const Match&) {

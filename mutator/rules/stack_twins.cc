@@ -18,12 +18,15 @@ namespace mendel::rules::stack_twins {
 namespace {
 
 constexpr size_t kMostPairs = 256;
+constexpr size_t kMostReaders = 16;
 constexpr int kMostSteps = 6;  // behind the last product of a chain
 
 /// True when the operators that read the two nodes are twins, too: a larger pair ends further on.
 bool GoesOn(const Graph& graph, int32_t first, int32_t second) {
-  for (const int32_t a : graph.users(first)) {
-    for (const int32_t b : graph.users(second)) {
+  const std::vector<int32_t>&ours = graph.users(first), &theirs = graph.users(second);
+  if (ours.size() > kMostReaders || theirs.size() > kMostReaders) return false;
+  for (const int32_t a : ours) {
+    for (const int32_t b : theirs) {
       if (a != b && TwinsEndingAt(graph, a, b, 2).has_value()) return true;
     }
   }

@@ -7,11 +7,13 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 #include <sstream>
 #include <utility>
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "base/work.h"
 #include "graph/text.h"
 #include "optimizer/profile/profiler.h"
 #include "optimizer/profile/profiler_times.h"
@@ -25,14 +27,57 @@ constexpr double kShortest = 0.05;   // seconds
 constexpr double kFewRuns =
     4;  // more runs than this must fit into a share of the time for a program to run twice
 
-/// Nodes of the step that computes `node`; empty when no step names it.
-std::vector<int32_t> NodesWith(const std::vector<Step>& steps, int32_t node) {
-  for (const Step& step : steps) {
-    if (std::find(step.nodes.begin(), step.nodes.end(), node) != step.nodes.end())
-      return step.nodes;
+/// The timed steps of a program by node, so that a node needs no look at all of them.
+class StepsByNode {
+ public:
+  StepsByNode(std::span<const Step> steps, std::span<const double> seconds)
+      : steps_(steps), seconds_(seconds) {
+    size_t begin = 0;  // of the steps since the last one that computes nodes
+    for (size_t k = 0; k < steps.size(); ++k) {
+      for (const int32_t node : steps[k].nodes) computed_[node].emplace_back(begin, k + 1);
+      if (!steps[k].nodes.empty()) begin = k + 1;
+      for (const int32_t node : steps[k].requested_by)
+        computed_or_asked_[node].emplace_back(k, k + 1);
+    }
+    for (const auto& [node, ranges] : computed_) {
+      auto& all = computed_or_asked_[node];
+      all.insert(all.end(), ranges.begin(), ranges.end());
+    }
   }
-  return {};
-}
+
+  /// Nodes of the first step that computes `node`; empty when no step names it.
+  std::span<const int32_t> NodesWith(int32_t node) const {
+    const auto it = computed_.find(node);
+    if (it == computed_.end()) return {};
+    return steps_[it->second.front().second - 1].nodes;
+  }
+
+  /// SecondsOfNodes, of the steps that concern `nodes`.
+  double Seconds(const std::set<int32_t>& nodes) const {
+    std::set<std::pair<size_t, size_t>> ranges;
+    for (const int32_t node : nodes) {
+      const auto it = computed_or_asked_.find(node);
+      if (it != computed_or_asked_.end()) ranges.insert(it->second.begin(), it->second.end());
+    }
+    double sum = 0;
+    size_t done = 0;  // ranges may contain each other
+    for (const auto& [begin, end] : ranges) {
+      CountWork(static_cast<int64_t>(end - begin));
+      const size_t from = std::max(begin, done);
+      if (from >= end) continue;
+      sum += SecondsOfNodes(steps_.subspan(from, end - from), seconds_.subspan(from, end - from),
+                            nodes);
+      done = end;
+    }
+    return sum;
+  }
+
+ private:
+  using Ranges = std::vector<std::pair<size_t, size_t>>;
+  std::span<const Step> steps_;
+  std::span<const double> seconds_;
+  std::map<int32_t, Ranges> computed_, computed_or_asked_;
+};
 
 /// Choices that are timed in one program.
 struct Together {
@@ -254,25 +299,27 @@ void Profiler::Credit(const Graph& graph, const Algorithms& algorithms, const St
   struct Seconds {
     double standard = 0, own = 0;
   };
+  const StepsByNode standard_steps(times.standard->steps(), steps.standard),
+      own_steps(steps.steps, steps.seconds);
   std::map<std::pair<std::string, std::string>, Seconds> sums;
   for (const auto& [node, name] : algorithms) {
     // A later node's algorithm may compute this one, too, whatever its name: the time is then that
     // one's.
-    const std::vector<int32_t> with_it = NodesWith(steps.steps, node);
+    const std::span<const int32_t> with_it = own_steps.NodesWith(node);
     const auto last = std::max_element(with_it.begin(), with_it.end(), [&](int32_t a, int32_t b) {
       return algorithms.count(a) != algorithms.count(b) ? algorithms.count(a) < algorithms.count(b)
                                                         : a < b;
     });
     if (last != with_it.end() && *last != node) continue;
     std::set<int32_t> nodes;
-    for (const std::vector<Step>* of : {&times.standard->steps(), &steps.steps}) {
-      for (const int32_t with : NodesWith(*of, node)) nodes.insert(with);
+    for (const StepsByNode* of : {&standard_steps, &own_steps}) {
+      for (const int32_t with : of->NodesWith(node)) nodes.insert(with);
     }
-    const double standard = SecondsOfNodes(times.standard->steps(), steps.standard, nodes);
+    const double standard = standard_steps.Seconds(nodes);
     if (nodes.empty() || standard <= 0) continue;
     Seconds& sum = sums[{SignatureOf(graph, node), name}];
     sum.standard += standard;
-    sum.own += SecondsOfNodes(steps.steps, steps.seconds, nodes);
+    sum.own += own_steps.Seconds(nodes);
   }
   for (const auto& [what, sum] : sums)
     times.of_nodes[what.first][what.second].Add(sum.own / sum.standard);

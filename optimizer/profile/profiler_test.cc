@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/work.h"
 #include "graph/evaluate.h"
 #include "runtime/measuring_device.h"
 
@@ -116,6 +117,21 @@ TEST_F(ProfilerTest, AlgorithmsWithWrongNumbersAreNeverChosen) {
   Profiler again(backend_, *cache_, {.error_on_miss = true});
   EXPECT_EQ(*again.ChooseAlgorithms(Scaled(2), 0.01), *chosen);
   EXPECT_EQ(again.warnings(), profiler_.warnings());
+}
+
+/// The times of one program are credited to its nodes without a look at all steps for each.
+TEST_F(ProfilerTest, CreditsNodesInNearlyLinearWork) {
+  constexpr int64_t kNodes = 2048;
+  GraphBuilder builder;
+  ValueId x = builder.Input("x", {DType::kF32, {2}});
+  for (int64_t k = 0; k < kNodes; ++k) x = *builder.Add("Relu", {x});
+  builder.Output("y", x);
+  const int64_t before = WorkDone();
+  const auto chosen = profiler_.ChooseAlgorithms(*builder.Build(), 0.01);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->size(), static_cast<size_t>(kNodes));
+  EXPECT_GE(WorkDone() - before, kNodes);
+  EXPECT_LE(WorkDone() - before, 2 * backend_.compiled * kNodes);
 }
 
 TEST_F(ProfilerTest, KnownNodesAreNotMeasuredAgain) {

@@ -21,6 +21,10 @@ constexpr double kMostOfRuns = 120;  // seconds a graph
 constexpr double kOperations =
     8;  // an output element, from which on an operator counts as a contraction
 
+// Seconds of a certificate: several draws modulo a prime, on one core.
+constexpr double kOfCertificate = 5, kOfNode = 1e-3, kOfFieldOperation = 1e-9, kOfFieldByte = 1e-8;
+constexpr double kCertifyMargin = 3;
+
 std::string Signature(const Graph& graph, const Node& node) {
   std::string signature = Cat(node.op->name, " ", PrintAttributes(node.attrs));
   for (const ValueId& input : node.inputs) signature += Cat(" ", TypeString(graph.type(input)));
@@ -59,6 +63,18 @@ double AutomaticBudget(const std::vector<Graph>& graphs) {
     seconds += std::min(kMostOfRuns, kOfOperation * operations);
   }
   return seconds;
+}
+
+double AutomaticCertifyLimit(const Graph& original, const Graph& plan) {
+  double seconds = kOfCertificate;
+  for (const Graph* graph : {&original, &plan}) {
+    for (int32_t id = 0; id < static_cast<int32_t>(graph->nodes().size()); ++id) {
+      const Cost cost = WithView(
+          *graph, id, [&](const NodeView& view) { return CostOf(*graph->node(id).op, view); });
+      seconds += kOfNode + cost.flops * kOfFieldOperation + cost.bytes * kOfFieldByte;
+    }
+  }
+  return kCertifyMargin * seconds;
 }
 
 }  // namespace mendel

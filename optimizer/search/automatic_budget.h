@@ -16,6 +16,10 @@ namespace mendel {
 /// few runs of each program. The budget is a function of the graphs alone.
 double AutomaticBudget(const std::vector<Graph>& graphs);
 
+/// Seconds that certify `plan` against `original` at the most: three times what their arithmetic,
+/// their traffic and their nodes take on one slow core.
+double AutomaticCertifyLimit(const Graph& original, const Graph& plan);
+
 }  // namespace mendel
 
 #endif  // MENDEL_OPTIMIZER_SEARCH_AUTOMATIC_BUDGET_H_

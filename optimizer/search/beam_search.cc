@@ -93,6 +93,7 @@ class BeamSearcher {
     const std::optional<SearchRecord> record = ParseSearchRecord(text);
     if (!record.has_value()) return false;
     MENDEL_RETURN_IF_ERROR(session_.Begin());
+    replaying_ = true;
     for (const AcceptedCandidate& accepted : record->accepted) {
       CandidateClass candidate;
       candidate.rule = FindRule(accepted.rule);
@@ -109,6 +110,7 @@ class BeamSearcher {
         session_.Reset();
         accepted_.clear();
         refused_.clear();
+        replaying_ = false;
         return false;
       }
     }
@@ -201,6 +203,9 @@ class BeamSearcher {
     std::map<std::string, CandidateClass> classes;
     for (const Rule* rule : RulesOfSearch(options_, false)) {
       for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+        const bool cut = !session_.Affords(0);  // what was found must still be tried
+        left_out_ = left_out_ || cut;
+        if (cut) break;
         for (const Match& match : rule->match(graph, node)) {
           double cost = 0;
           for (int32_t id : match.nodes) cost += seconds[static_cast<size_t>(id)];
@@ -220,9 +225,10 @@ class BeamSearcher {
         }
       }
     }
+    std::vector<CandidateClass> sorted;
+    if (classes.empty()) return sorted;
     MENDEL_ASSIGN_OR_RETURN(const OperatorProfiles profiles,
                             OperatorProfiles::Load(session_.cache(), session_.profiler().Device()));
-    std::vector<CandidateClass> sorted;
     for (auto& [key, candidate] : classes) {
       if (!candidate.first.has_value()) continue;
       candidate.expected_gain = ExpectedGain(profiles, candidate);
@@ -250,36 +256,55 @@ class BeamSearcher {
     return candidate.alone.ratio < kTryBelow;
   }
 
-  /// Applies the candidate wherever it occurs in the current best and keeps the result when it is
-  /// faster. A candidate that is narrowly refused moves to refused_.
-  absl::StatusOr<bool> TryEverywhere(CandidateClass& candidate) {
-    Graph graph = result_.best.graph;
-    std::vector<plan::AppliedMutant> applied = result_.mutants;
-    const size_t before = applied.size();
-    // A mutant of another rule may have taken some places since; what is left is found again.
-    for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()) &&
-                           static_cast<int64_t>(applied.size() - before) < candidate.occurrences;
-         ++node) {
+  bool MayGoOn() const { return replaying_ ? !session_.Interrupted() : session_.MayGoOn(); }
+
+  /// The candidate's mutants at places of `graph` that do not overlap, as long as `applied`, which
+  /// gets them, has less than `all`. A mutant of another rule may have taken some places since.
+  absl::StatusOr<std::vector<Replacement>> FindPlaces(const Graph& graph,
+                                                      const CandidateClass& candidate, size_t all,
+                                                      std::vector<plan::AppliedMutant>& applied) {
+    std::vector<Replacement> replacements;
+    for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
+      if (applied.size() >= all || !MayGoOn()) break;
       for (const Match& match : candidate.rule->match(graph, node)) {
         if (match.choices != candidate.choices) continue;
         const auto key = MatchKey(graph, *candidate.rule, match);
         if (!key.ok() || *key != candidate.key) continue;
         // Made anew at every place: the weights have other names there. The verdict is stored, so
         // this is quick.
-        const std::optional<Mutant> mutant = session_.Make(graph, *candidate.rule, match);
+        std::optional<Mutant> mutant = session_.Make(graph, *candidate.rule, match);
         if (!mutant.has_value()) break;
-        MENDEL_ASSIGN_OR_RETURN(const Alternative alternative,
+        if (!replacements.empty() &&
+            mutant->place.nodes.front() <= replacements.back().place.nodes.back())
+          break;
+        MENDEL_ASSIGN_OR_RETURN(Alternative alternative,
                                 Verify(*mutant, session_.Limits(), session_.cache()));
         if (alternative.verification != Verification::kEqual &&
             alternative.verification != Verification::kCorrected)
           break;
-        MENDEL_ASSIGN_OR_RETURN(const Graph replaced,
-                                Replace(graph, mutant->place, alternative.graph));
         applied.push_back(DescribeMutant(graph, *candidate.rule, match, alternative,
                                          candidate.alone.original_ns, candidate.alone.mutant_ns));
-        graph = replaced;
+        replacements.push_back({std::move(mutant->place), std::move(alternative.graph)});
         break;
       }
+    }
+    return replacements;
+  }
+
+  /// Applies the candidate wherever it occurs in the current best and keeps the result when it is
+  /// faster. A candidate that is narrowly refused moves to refused_.
+  absl::StatusOr<bool> TryEverywhere(CandidateClass& candidate) {
+    Graph graph = result_.best.graph;
+    std::vector<plan::AppliedMutant> applied = result_.mutants;
+    const size_t before = applied.size();
+    const size_t all = before + static_cast<size_t>(candidate.occurrences);
+    // Places that overlap are replaced in several passes, each of those that are left.
+    for (bool found = true; found && applied.size() < all;) {
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<Replacement> replacements,
+                              FindPlaces(graph, candidate, all, applied));
+      if (!MayGoOn()) return false;
+      found = !replacements.empty();
+      MENDEL_ASSIGN_OR_RETURN(graph, ReplaceAll(graph, replacements));
     }
     if (applied.size() == before) return false;
     MENDEL_ASSIGN_OR_RETURN(graph, Normalize(graph, options_.disabled_rules, session_.faults()));
@@ -304,7 +329,8 @@ class BeamSearcher {
   const SearchOptions& options_;
   SearchResult& result_;
   std::set<std::string> tried_;
-  bool left_out_ = false;  // some candidate could not be afforded
+  bool replaying_ = false;  // stored outcomes are quick, and are made again whatever time is left
+  bool left_out_ = false;   // some candidate could not be afforded
   std::vector<AcceptedCandidate> accepted_;
   std::vector<CandidateClass> refused_;  // narrowly
 };

@@ -18,6 +18,7 @@ struct ProgressEvent {
   double candidates_per_second = 0;
   double best_speedup = 1;  ///< over the baseline, measured
   double seconds_left = 0;  ///< of the budget; negative: no budget in this phase
+  bool last = false;        ///< of its phase: watchers show it whatever they showed just before
 };
 
 /// Called from the optimizing thread. May be empty.

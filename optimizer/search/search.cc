@@ -25,12 +25,14 @@ absl::StatusOr<SearchResult> Search(const Graph& graph, Profiler& profiler, Prof
   }
   SearchSession session(graph, profiler, cache, options);
   if (options.baseline_only) {
+    if (options.budget_seconds <= 0) session.Stop(StopReason::kBudget);
     MENDEL_RETURN_IF_ERROR(session.FinalComparison());
     session.FinishCounters(false);
   } else {
     MENDEL_RETURN_IF_ERROR(options.method == SearchMethod::kBeam ? BeamSearch(session)
                                                                  : EGraphSearch(session));
   }
+  session.ReportOutcome();
   return std::move(session.result());
 }
 

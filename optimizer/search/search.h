@@ -34,8 +34,8 @@ struct SearchOptions {
   /// remaining time. The result is still compared with the baseline once, which may take a
   /// little more.
   double budget_seconds = 60;
-  /// Added to the budget: time that earlier searches left of a common one. It is no part of the key
-  /// of the stored outcome.
+  /// Added to the budget: time that earlier searches left of a common one; negative: time that
+  /// other work took. It is no part of the key of the stored outcome.
   double spare_seconds = 0;
   /// Matches (MatchName) that are tried before all others: where a mutant won for other input
   /// shapes.

@@ -17,6 +17,8 @@ constexpr double kWholeWin = 0.99;     // a whole program must get this much fas
 constexpr double kMaxFlopRatio = 2.5;  // more arithmetic than this never won where it was measured
 constexpr double kSubprogramSeconds = 0.15;
 constexpr double kWholeSeconds = 1.5;
+constexpr double kInterruptedSeconds = 0.5;  // of the last comparison after an interrupt
+constexpr double kLastShare = 0.08;          // of the budget, for a last comparison past it
 constexpr double kAlgorithmShare =
     0.6;  // of the budget, for choosing algorithms in the unmutated program
 constexpr double kVerifyShare = 0.25;  // of what is left, for one candidate
@@ -89,11 +91,10 @@ SearchSession::SearchSession(const Graph& baseline, Profiler& profiler, ProfileC
     : profiler_(profiler),
       cache_(cache),
       options_(options),
-      deadline_(Deadline::After(options.budget_seconds + options.spare_seconds)),
+      deadline_(In(options.budget_seconds + options.spare_seconds)),
       baseline_{baseline, {}, "the baseline"} {
   result_.best = baseline_;
-  profiler_.LimitTime(Deadline::After(kAlgorithmShare * deadline_.SecondsLeft()),
-                      BudgetName(options_));
+  profiler_.LimitTime(In(kAlgorithmShare * deadline_.SecondsLeft()), BudgetName(options_));
 }
 
 std::string SearchSession::Key(const std::string& method) const {
@@ -131,8 +132,7 @@ absl::StatusOr<SearchSession::Trial> SearchSession::TryWhole(
     int measurement) {
   Trial trial;
   // New algorithms must leave time for this comparison and the last one.
-  profiler_.LimitTime(Deadline::After(deadline_.SecondsLeft() - 2 * whole_seconds_),
-                      BudgetName(options_));
+  profiler_.LimitTime(In(deadline_.SecondsLeft() - 2 * whole_seconds_), BudgetName(options_));
   MENDEL_ASSIGN_OR_RETURN(Algorithms algorithms, profiler_.ChooseAlgorithms(graph, kWholeSeconds));
   profiler_.LimitTime(deadline_, BudgetName(options_));
   trial.variant = {graph, std::move(algorithms), name};
@@ -274,9 +274,11 @@ void SearchSession::NoteAlgorithms(const Algorithms& algorithms) {
 }
 
 absl::Status SearchSession::FinalComparison() {
-  // Its time was kept free; past the deadline it still gets as many runs as another comparison.
-  const double seconds = std::max({deadline_.SecondsLeft(), 2 * kWholeSeconds, whole_seconds_});
-  profiler_.LimitTime(Deadline::After(seconds), BudgetName(options_));
+  // Its time was kept free. Past the deadline, or after an interrupt, it still gets a little.
+  const double least = std::min(Interrupted() ? kInterruptedSeconds : 2 * kWholeSeconds,
+                                kLastShare * options_.budget_seconds);
+  profiler_.LimitTime(Deadline::After(std::max(deadline_.SecondsLeft(), least)),
+                      BudgetName(options_));
   if (BestIsBaseline() && expected_best_.has_value()) {
     result_.best = expected_best_->variant;
     result_.mutants = expected_best_->applied;
@@ -350,12 +352,19 @@ bool SearchSession::TriedFirst(const Graph& graph, const Rule& rule, const Match
          options_.tried_first.count(MatchName(rule.name, NodeNames(graph, match))) > 0;
 }
 
-void SearchSession::Report(const std::string& detail) {
+void SearchSession::Report(const std::string& detail, bool last) {
   if (!options_.progress) return;
   const int64_t candidates = result_.counters.proposed();
   options_.progress({"search", detail, candidates,
                      static_cast<double>(candidates) / std::max(1e-3, clock_.Seconds()), speedup_,
-                     deadline_.SecondsLeft()});
+                     deadline_.SecondsLeft(), last});
+}
+
+void SearchSession::ReportOutcome() {
+  const double best = result_.best_time.median_ms;
+  const bool gained = !BestIsBaseline() && best > 0;
+  speedup_ = gained ? result_.baseline_time.median_ms / best : 1;
+  Report("done", true);
 }
 
 }  // namespace mendel

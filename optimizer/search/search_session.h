@@ -100,13 +100,18 @@ class SearchSession {
   bool Stopped();
   /// Neither interrupted nor out of time; a search that is stopped for another reason may still try
   /// what it has.
-  bool MayGoOn() const { return !Interrupted() && !deadline_.Passed(); }
+  bool MayGoOn() const { return !deadline_.Passed(); }
   /// Seconds are predicted rather than measured (ProfilerOptions::costs).
   bool IsPredicted() const { return profiler_.options().costs != nullptr; }
   bool Interrupted() const {
     return options_.interrupted != nullptr && options_.interrupted->load();
   }
   double SecondsLeft() const { return deadline_.SecondsLeft(); }
+  const Deadline& deadline() const { return deadline_; }
+  /// A deadline in so many seconds, which an interrupt ends as well.
+  Deadline In(double seconds) const {
+    return Deadline::After(seconds).StoppedBy(options_.interrupted);
+  }
   /// Time that candidates may not touch, besides that of the last comparison.
   void KeepFree(double seconds) { kept_seconds_ = seconds; }
   /// True when work of so many seconds would leave time for the last comparison, and what is kept
@@ -125,7 +130,9 @@ class SearchSession {
   /// Sentences about defects of rules, as NoteFault makes them; for what works without a search
   /// session.
   std::set<std::string>& faults() { return faults_; }
-  void Report(const std::string& detail);
+  void Report(const std::string& detail, bool last = false);
+  /// The last report: what the delivered pair was measured at.
+  void ReportOutcome();
 
  private:
   void NoteAlgorithms(const Algorithms& algorithms);

@@ -129,7 +129,8 @@ TEST_F(SearchSessionTest, WhatLackedRoundsHasThoseOfTheLastComparison) {
   const WithItsOwnClock backend;
   Profiler profiler(backend, *cache, {});
   SearchOptions options;
-  options.budget_seconds = 0;
+  options.budget_seconds = 10;
+  options.spare_seconds = -10;  // other work took all of it
   const Graph baseline = Negated(25);
   SearchSession session(baseline, profiler, *cache, options);
   std::vector<plan::AppliedMutant> applied(1);
