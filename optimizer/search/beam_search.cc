@@ -6,6 +6,7 @@
 // it.
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -60,7 +61,7 @@ class BeamSearcher {
       : session_(session), options_(session.options()), result_(session.result()) {}
 
   absl::Status Run() {
-    const std::string key = session_.Key("search 5");
+    const std::string key = session_.Key("search 6");
     if (const auto stored = session_.cache().Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
       if (replayed) return absl::OkStatus();
@@ -108,6 +109,7 @@ class BeamSearcher {
       if (!fits) {
         session_.Reset();
         accepted_.clear();
+        in_best_.clear();
         refused_.clear();
         return false;
       }
@@ -124,7 +126,9 @@ class BeamSearcher {
   absl::StatusOr<bool> RunRound() {
     MENDEL_ASSIGN_OR_RETURN(std::vector<CandidateClass> classes, Collect());
     std::vector<CandidateClass> to_try;
-    for (CandidateClass& candidate : classes) {
+    auto next = classes.begin();
+    for (; next != classes.end(); ++next) {
+      CandidateClass& candidate = *next;
       // The best candidates so far must still be tried in the whole program.
       const double trials = static_cast<double>(std::min<size_t>(to_try.size(), 3));
       if (session_.Stopped() ||
@@ -138,6 +142,7 @@ class BeamSearcher {
       MENDEL_ASSIGN_OR_RETURN(const bool keep, VerifyAndMeasure(candidate));
       if (keep) to_try.push_back(std::move(candidate));
     }
+    untried_.assign(std::make_move_iterator(next), std::make_move_iterator(classes.end()));
     return TryInTurn(std::move(to_try));
   }
 
@@ -191,7 +196,8 @@ class BeamSearcher {
             (partial ? kPartialVerifySeconds : kExactVerifySeconds));
   }
 
-  /// Every distinct candidate of the current best program, largest expected gain first.
+  /// Every distinct candidate of the current best program, and those of earlier ones for which
+  /// there was no time, largest expected gain first.
   absl::StatusOr<std::vector<CandidateClass>> Collect() {
     const Graph& graph = result_.best.graph;
     const Stopwatch clock;
@@ -228,6 +234,11 @@ class BeamSearcher {
       candidate.expected_gain = ExpectedGain(profiles, candidate);
       sorted.push_back(std::move(candidate));
     }
+    for (CandidateClass& candidate : untried_) {
+      if (classes.count(candidate.key) == 0 && tried_.count(candidate.key) == 0)
+        sorted.push_back(std::move(candidate));
+    }
+    untried_.clear();
     std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
       return std::pair(a.first_of_all, a.expected_gain) >
              std::pair(b.first_of_all, b.expected_gain);
@@ -250,47 +261,37 @@ class BeamSearcher {
     return candidate.alone.ratio < kTryBelow;
   }
 
-  /// Applies the candidate wherever it occurs in the current best and keeps the result when it is
-  /// faster. A candidate that is narrowly refused moves to refused_.
+  /// A program and what it was made by.
+  struct Program {
+    Graph graph;
+    std::vector<plan::AppliedMutant> mutants;
+    std::vector<AcceptedCandidate> candidates;
+  };
+
+  /// Applies the candidate wherever it occurs in the current best, or in the baseline where other
+  /// mutants have taken its places, and keeps the result when it is faster. A candidate that is
+  /// narrowly refused moves to refused_.
   absl::StatusOr<bool> TryEverywhere(CandidateClass& candidate) {
-    Graph graph = result_.best.graph;
-    std::vector<plan::AppliedMutant> applied = result_.mutants;
-    const size_t before = applied.size();
-    // A mutant of another rule may have taken some places since; what is left is found again.
-    for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()) &&
-                           static_cast<int64_t>(applied.size() - before) < candidate.occurrences;
-         ++node) {
-      for (const Match& match : candidate.rule->match(graph, node)) {
-        if (match.choices != candidate.choices) continue;
-        const auto key = MatchKey(graph, *candidate.rule, match);
-        if (!key.ok() || *key != candidate.key) continue;
-        // Made anew at every place: the weights have other names there. The verdict is stored, so
-        // this is quick.
-        const std::optional<Mutant> mutant = session_.Make(graph, *candidate.rule, match);
-        if (!mutant.has_value()) break;
-        MENDEL_ASSIGN_OR_RETURN(const Alternative alternative,
-                                Verify(*mutant, session_.Limits(), session_.cache()));
-        if (alternative.verification != Verification::kEqual &&
-            alternative.verification != Verification::kCorrected)
-          break;
-        MENDEL_ASSIGN_OR_RETURN(const Graph replaced,
-                                Replace(graph, mutant->place, alternative.graph));
-        applied.push_back(DescribeMutant(graph, *candidate.rule, match, alternative,
-                                         candidate.alone.original_ns, candidate.alone.mutant_ns));
-        graph = replaced;
-        break;
-      }
+    const AcceptedCandidate entry = {std::string(candidate.rule->name),
+                                     candidate.choices,
+                                     candidate.key,
+                                     candidate.occurrences,
+                                     candidate.measurements,
+                                     candidate.alone.original_ns,
+                                     candidate.alone.mutant_ns};
+    Program program{result_.best.graph, result_.mutants, in_best_};
+    MENDEL_ASSIGN_OR_RETURN(bool applied, Apply(entry, program));
+    if (!applied) {
+      MENDEL_ASSIGN_OR_RETURN(applied, ApplyFirst(entry, program));
     }
-    if (applied.size() == before) return false;
-    MENDEL_ASSIGN_OR_RETURN(graph, Normalize(graph, options_.disabled_rules, session_.faults()));
+    if (!applied) return false;
     MENDEL_ASSIGN_OR_RETURN(
         const SearchSession::Trial trial,
-        session_.TryWhole(graph, Cat("the program with rule ", candidate.rule->name), applied,
+        session_.TryWhole(program.graph, Cat("the program with rule ", entry.rule), program.mutants,
                           candidate.measurements));
     if (trial.accepted) {
-      accepted_.push_back({std::string(candidate.rule->name), candidate.choices, candidate.key,
-                           candidate.occurrences, candidate.measurements,
-                           candidate.alone.original_ns, candidate.alone.mutant_ns});
+      accepted_.push_back(entry);
+      in_best_ = std::move(program.candidates);
     } else if (!trial.dropped && trial.ratio < kNarrowly &&
                candidate.measurements + 1 < kMeasurements) {
       refused_.push_back(std::move(candidate));
@@ -300,13 +301,69 @@ class BeamSearcher {
     return trial.accepted;
   }
 
+  /// The candidate in the baseline, then what is in the best, as far as its places are still there.
+  /// False where the candidate gains no more than what has to give way to it.
+  absl::StatusOr<bool> ApplyFirst(const AcceptedCandidate& entry, Program& program) {
+    program = {session_.baseline().graph, {}, {}};
+    MENDEL_ASSIGN_OR_RETURN(const bool applied, Apply(entry, program));
+    if (!applied) return false;
+    double lost = 0;
+    for (const AcceptedCandidate& other : in_best_) {
+      MENDEL_ASSIGN_OR_RETURN(const bool kept, Apply(other, program));
+      lost += kept ? 0 : GainOf(other);
+    }
+    return GainOf(entry) > lost;
+  }
+
+  static double GainOf(const AcceptedCandidate& entry) {
+    return static_cast<double>(entry.occurrences) * (entry.original_ns - entry.mutant_ns);
+  }
+
+  /// Applies the candidate wherever it occurs in `program`; false where it does not.
+  absl::StatusOr<bool> Apply(const AcceptedCandidate& entry, Program& program) {
+    const Rule& rule = *FindRule(entry.rule);
+    Graph& graph = program.graph;
+    int64_t applied = 0;
+    // A mutant of another rule may have taken some places since; what is left is found again.
+    for (int32_t node = 0;
+         node < static_cast<int32_t>(graph.nodes().size()) && applied < entry.occurrences; ++node) {
+      for (const Match& match : rule.match(graph, node)) {
+        if (match.choices != entry.choices) continue;
+        const auto key = MatchKey(graph, rule, match);
+        if (!key.ok() || *key != entry.key) continue;
+        // Made anew at every place: the weights have other names there. The verdict is stored, so
+        // this is quick.
+        const std::optional<Mutant> mutant = session_.Make(graph, rule, match);
+        if (!mutant.has_value()) break;
+        MENDEL_ASSIGN_OR_RETURN(const Alternative alternative,
+                                Verify(*mutant, session_.Limits(), session_.cache()));
+        if (alternative.verification != Verification::kEqual &&
+            alternative.verification != Verification::kCorrected)
+          break;
+        MENDEL_ASSIGN_OR_RETURN(const Graph replaced,
+                                Replace(graph, mutant->place, alternative.graph));
+        program.mutants.push_back(
+            DescribeMutant(graph, *mutant, alternative, entry.original_ns, entry.mutant_ns));
+        graph = replaced;
+        ++applied;
+        break;
+      }
+    }
+    if (applied == 0) return false;
+    program.candidates.push_back(entry);
+    MENDEL_ASSIGN_OR_RETURN(graph, Normalize(graph, options_.disabled_rules, session_.faults()));
+    return true;
+  }
+
   SearchSession& session_;
   const SearchOptions& options_;
   SearchResult& result_;
   std::set<std::string> tried_;
-  bool left_out_ = false;  // some candidate could not be afforded
-  std::vector<AcceptedCandidate> accepted_;
+  bool left_out_ = false;                    // some candidate could not be afforded
+  std::vector<AcceptedCandidate> accepted_;  // in the order of acceptance
+  std::vector<AcceptedCandidate> in_best_;
   std::vector<CandidateClass> refused_;  // narrowly
+  std::vector<CandidateClass> untried_;  // by the last round, for want of time
 };
 
 }  // namespace
