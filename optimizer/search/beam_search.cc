@@ -6,7 +6,6 @@
 // it.
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -126,9 +125,7 @@ class BeamSearcher {
   absl::StatusOr<bool> RunRound() {
     MENDEL_ASSIGN_OR_RETURN(std::vector<CandidateClass> classes, Collect());
     std::vector<CandidateClass> to_try;
-    auto next = classes.begin();
-    for (; next != classes.end(); ++next) {
-      CandidateClass& candidate = *next;
+    for (CandidateClass& candidate : classes) {
       // The best candidates so far must still be tried in the whole program.
       const double trials = static_cast<double>(std::min<size_t>(to_try.size(), 3));
       if (session_.Stopped() ||
@@ -142,7 +139,6 @@ class BeamSearcher {
       MENDEL_ASSIGN_OR_RETURN(const bool keep, VerifyAndMeasure(candidate));
       if (keep) to_try.push_back(std::move(candidate));
     }
-    untried_.assign(std::make_move_iterator(next), std::make_move_iterator(classes.end()));
     return TryInTurn(std::move(to_try));
   }
 
@@ -196,8 +192,7 @@ class BeamSearcher {
             (partial ? kPartialVerifySeconds : kExactVerifySeconds));
   }
 
-  /// Every distinct candidate of the current best program, and those of earlier ones for which
-  /// there was no time, largest expected gain first.
+  /// Every distinct candidate of the current best program, largest expected gain first.
   absl::StatusOr<std::vector<CandidateClass>> Collect() {
     const Graph& graph = result_.best.graph;
     const Stopwatch clock;
@@ -234,11 +229,6 @@ class BeamSearcher {
       candidate.expected_gain = ExpectedGain(profiles, candidate);
       sorted.push_back(std::move(candidate));
     }
-    for (CandidateClass& candidate : untried_) {
-      if (classes.count(candidate.key) == 0 && tried_.count(candidate.key) == 0)
-        sorted.push_back(std::move(candidate));
-    }
-    untried_.clear();
     std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
       return std::pair(a.first_of_all, a.expected_gain) >
              std::pair(b.first_of_all, b.expected_gain);
@@ -363,7 +353,6 @@ class BeamSearcher {
   std::vector<AcceptedCandidate> accepted_;  // in the order of acceptance
   std::vector<AcceptedCandidate> in_best_;
   std::vector<CandidateClass> refused_;  // narrowly
-  std::vector<CandidateClass> untried_;  // by the last round, for want of time
 };
 
 }  // namespace
