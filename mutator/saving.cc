@@ -116,7 +116,8 @@ std::string PositionsSaved(const Graph& before, const Graph& after, const Rule& 
     }
   }
   if (heaviest.empty()) return "";
-  if (others > 0) heaviest += Cat(", and ", others, others == 1 ? " other" : " others", " a part");
+  if (others > 0)
+    heaviest += Cat(" (", others, others == 1 ? " other node" : " other nodes", " a part, too)");
   return rule.because.empty() ? heaviest : Cat(heaviest, ", because ", rule.because);
 }
 

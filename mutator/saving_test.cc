@@ -49,6 +49,21 @@ TEST(Saving, PositionsThatNobodyReads) {
   EXPECT_EQ(sentences[1], "5.0x fewer multiplications (192 instead of 960)");
 }
 
+TEST(Saving, TheHeaviestOfSeveralNodesIsNamed) {
+  const auto chain = [](bool early) {
+    Emitter e;
+    ValueId x = e.Input("in0", {DType::kF32, {8, 4}});
+    if (early) x = e.Slice(x, 0, 0, 2);
+    x = e.MatMul(x, e.Constant(Tensor::Filled({DType::kF32, {4, 4}}, 1), "w"));
+    x = e.Op("Relu", {x});
+    e.Output("out0", early ? x : e.Slice(x, 0, 0, 2));
+    return *e.Finish();
+  };
+  const auto sentences = DescribeSaving(chain(false), chain(true), Rule{});
+  ASSERT_EQ(sentences.size(), 2u);
+  EXPECT_EQ(sentences[0], "MatMul computes 2 of 8 positions (1 other node a part, too)");
+}
+
 TEST(Saving, NothingWhereNothingChanges) {
   EXPECT_TRUE(DescribeSaving(Products(true), Products(true), Rule{}).empty());
 }
