@@ -71,6 +71,7 @@ void ReportOptimized(const OptimizeResult& result, const std::string& method, Co
                      {"stop_reason", counters.stop_reason()},
                      {"seed", counters.seed()},
                      {"wrong_numbers", counters.wrong_numbers()},
+                     {"weight_growth", counters.weight_growth()},
                      {"algorithms", search.best.algorithms.size()}};
   if (search.egraph.has_value()) facts["search"]["egraph"] = EGraphJson(*search.egraph);
   for (const auto& [phase, seconds] : result.phases) facts["seconds"][phase] = seconds;

@@ -4,6 +4,7 @@
 
 #include "base/work.h"
 #include "graph/text.h"
+#include "graph/weight_bytes.h"
 
 namespace mendel {
 namespace {
@@ -104,6 +105,23 @@ TEST(Rewrite, KnowsWeightsAndOutputsOfEveryNode) {
   EXPECT_EQ(graph.constant(), (std::vector<bool>{false, true, false, false, false}));
   EXPECT_TRUE(graph.IsOutput(3));
   EXPECT_FALSE(graph.IsOutput(2));
+}
+
+TEST(Rewrite, CountsBytesOfWeightsThatAreMade) {
+  const Graph graph = Parse(R"(graph "g" {
+    %0 = Input() {name = "x", shape = [2]}
+    %1 = Constant() {symbol = "w", value = f32[2]{1, 2}}
+    %2 = Constant() {symbol = "v", value = f32[1,2]{1, 2}}
+    %3 = Add(%1, %2)
+    %4 = Reshape(%3) {shape = [2]}
+    %5 = Reshape(%2) {shape = [2]}
+    %6 = Mul(%0, %4)
+    %7 = Mul(%6, %3)
+    %8 = Mul(%7, %5)
+    return "y" = %8
+  })");
+  EXPECT_EQ(StoredBytes(graph), 16);
+  EXPECT_EQ(MadeWeightBytes(graph), 8);
 }
 
 TEST(Rewrite, DeduplicatesEqualNodes) {

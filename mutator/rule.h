@@ -41,6 +41,8 @@ struct Rule {
   std::string_view after;
   std::string_view precondition;
   std::string_view loses_when;
+  /// The reason why a mutant computes a part only: "no output reads the rest" (saving.h).
+  std::string_view because;
   Claim claim = Claim::kExact;
   Stage stage = Stage::kSearch;
   /// Matches on what stored weights are, where they are literals; such mutants hold for those

@@ -97,6 +97,19 @@ TEST(Import, WeightsAreSymbolsScalarsAndIntegersLiterals) {
   EXPECT_EQ(text.find("symbol = \"s\""), std::string::npos) << text;
 }
 
+TEST(Import, StoredTrianglesAreLiterals) {
+  Builder model;
+  model.Input("x", {"3"})
+      .Initializer("t", Floats({3, 3}, {1, 0, 0, 1, 1, 0, 1, 1, 1}))
+      .Initializer("w", Floats({3, 3}, {1, 0, 0, 1, 1, 0, 1, 1, 2}))
+      .Output("z");
+  model.Node("MatMul", {"t", "x"}, {"y"});
+  model.Node("MatMul", {"w", "y"}, {"z"});
+  const std::string text = Text(model);
+  EXPECT_THAT(text, HasSubstr("symbol = \"w\""));
+  EXPECT_EQ(text.find("symbol = \"t\""), std::string::npos) << text;
+}
+
 TEST(Import, GemmBecomesMatMulAndScales) {
   Builder model;
   model.Input("a", {"4", "2"}).Input("b", {"3", "4"}).Input("c", {"3"}).Output("y");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "graph/running_sums.h"
 #include "onnx/op_context.h"
 #include "onnx/op_versions.h"
 #include "onnx/tensor_decode.h"
@@ -175,7 +176,8 @@ absl::StatusOr<Tensor> Importer::Decode(const onnx::TensorProto& proto) {
 
 absl::StatusOr<ValueId> Importer::AddConstant(Tensor value, const std::string& name) {
   MENDEL_RETURN_IF_ERROR(CheckShape(value.shape()));
-  if (IsIntegral(value.dtype()) || value.size() <= 1) return builder_.Constant(std::move(value));
+  if (IsIntegral(value.dtype()) || value.size() <= 1 || IsTriangle(value))
+    return builder_.Constant(std::move(value));
   std::string symbol = name;
   for (int suffix = 2; !symbols_.insert(symbol).second; ++suffix) symbol = Cat(name, "#", suffix);
   return builder_.Constant(std::move(value), symbol);

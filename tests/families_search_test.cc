@@ -65,6 +65,7 @@ std::optional<Machine> MachineFor(std::string_view rule) {
       {"low_rank_weights", Machine::kArithmetic},
       {"matmul_chain", Machine::kArithmetic},
       {"matmul_to_conv1x1", Machine::kConvolutions},
+      {"matmul_to_cum_sum", Machine::kArithmetic},
       {"merge_convs", Machine::kLaunches},
       {"merge_groups", Machine::kFewGroups},
       {"merge_matmuls", Machine::kLaunches},
@@ -77,6 +78,7 @@ std::optional<Machine> MachineFor(std::string_view rule) {
       {"scale_into_matmul", Machine::kLaunches},
       {"separable_kernel", Machine::kArithmetic},
       {"shift_through_conv", Machine::kLaunches},
+      {"skip_zero_blocks", Machine::kArithmetic},
       {"slice_into_conv", Machine::kArithmetic},
       {"space_to_batch", Machine::kWideBatches},
       {"space_to_batch_halo", Machine::kWideBatches},
@@ -199,6 +201,28 @@ Graph StoredConvolution(bool product) {
 )";
   if (!product) body.replace(body.find("{L8x36}"), 7, "{W288}");
   return *ExampleGraph({"StoredConvolution", "low_rank_weights", body});
+}
+
+/// Half of the channels are one vector everywhere, on a machine that is slow at convolutions: the
+/// matrix product gains more, is taken first, and must not hide what repeats.
+TEST(Repetition, IsFoundBehindAnotherMutant) {
+  const auto graph = ExampleGraph({"ImagePooling", "compute_once", R"(
+  %0 = Input() {name = "x", shape = [1, 8, 6, 6]}
+  %1 = Input() {name = "v", shape = [1, 8, 1, 1]}
+  %2 = Expand(%1) {shape = [1, 8, 6, 6]}
+  %3 = Concat(%0, %2) {axis = 1}
+  %4 = Constant() {symbol = "w", value = f32[16,16,1,1]{W256}}
+  %5 = Conv(%3, %4) {strides = [1, 1], dilations = [1, 1], pads = [0, 0, 0, 0]}
+  return "y0" = %5
+)"});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto found = Found(*graph, Machine::kMatrices, SearchMethod::kBeam);
+  ASSERT_TRUE(found.ok()) << found.status();
+  std::set<std::string> rules;
+  for (const plan::AppliedMutant& mutant : found->search.mutants) rules.insert(mutant.rule());
+  EXPECT_EQ(rules.count("compute_once"), 1u) << PrintGraph(found->plan.graph);
+  EXPECT_LT(found->search.best_time.median_ms, 0.2 * MillisecondsOn(Machine::kMatrices, *graph));
+  EXPECT_LT(ExecutedError(*graph, *found), 1e-5);
 }
 
 TEST(StoredWeights, AreUsedWhereThePlanMayHoldForThemAlone) {

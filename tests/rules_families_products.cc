@@ -301,6 +301,18 @@ std::vector<FamilyExample> ProductExamples() {
   %10 = MatMul(%8, %9)
   return "y0" = %10
 )"},
+      {"RunningSumsByTriangle", "matmul_to_cum_sum", R"(
+  %0 = Input() {name = "x", shape = [2, 4, 8]}
+  %1 = Constant() {value = f32[4,4]{0.5, 0, 0, 0, 0.5, 0.5, 0, 0, 0.5, 0.5, 0.5, 0, 0.5, 0.5, 0.5, 0.5}}
+  %2 = MatMul(%1, %0)
+  return "y0" = %2
+)"},
+      {"BlockDiagonalWeights", "skip_zero_blocks", R"(
+  %0 = Input() {name = "x", shape = [16, 4]}
+  %1 = Constant() {value = f32[4,4]{1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 5, 6, 0, 0, 7, 9}}
+  %2 = MatMul(%0, %1)
+  return "y0" = %2
+)"},
       {"AttentionScale", "scale_into_matmul", R"(
   %0 = Input() {name = "x", shape = [1, 5, 8]}
   %1 = Input() {name = "k", shape = [1, 2, 4, 5]}

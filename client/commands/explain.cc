@@ -69,6 +69,10 @@ void ReportMutant(const plan::AppliedMutant& mutant, Context& context) {
                    Decimals(mutant.original_ns() / 1e6, 3), " -> ",
                    Decimals(mutant.mutant_ns() / 1e6, 3), " ms alone"));
   context.Line(Cat("  at ", where));
+  for (const std::string& saved : mutant.saved()) {
+    context.Line(Cat("  ", saved));
+    fact["saved"].push_back(saved);
+  }
   for (const plan::MendedOutput& output : mutant.mended()) {
     context.Line(Cat("  corrected by ", mutant.mending(), " (", PlaceOf(mutant.mending()),
                      "): ", output.wrong_elements(), " of ", output.elements(), " elements of ",

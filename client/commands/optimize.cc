@@ -59,6 +59,7 @@ struct Options {
   std::string weights = "symbolic";
   std::string search = std::string(SearchMethodName(SearchOptions().method));
   int64_t peak_memory = 0;
+  int64_t max_weight_growth = SearchOptions().max_weight_growth;
   uint64_t seed = 1;
   std::string cache = DefaultCachePath();
   std::vector<std::string> disabled;
@@ -130,6 +131,7 @@ absl::StatusOr<OptimizeOptions> MakeOptions(const Options& options,
   }
   MENDEL_ASSIGN_OR_RETURN(result.search.method, ParseSearchMethod(options.search));
   result.search.max_peak_bytes = options.peak_memory;
+  result.search.max_weight_growth = options.max_weight_growth;
   result.search.max_candidates = options.max_candidates;
   result.search.seed = options.seed;
   for (const std::string& rule : options.disabled) {
@@ -285,6 +287,10 @@ Action Setup(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--peak-memory", options->peak_memory,
                  "Limit on the bytes of values alive at a time (egraph only)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--max-weight-growth", options->max_weight_growth,
+                 "Limit on the bytes of weights that mutants make at load time (default: 1.5 times "
+                 "the model's weights or 64 MiB, whichever is more)")
       ->check(CLI::PositiveNumber);
   app.add_option("--max-candidates", options->max_candidates,
                  "Candidates after which the search stops")

@@ -29,6 +29,7 @@ struct Options {
   int threads = 0;
   std::string budget;
   int64_t max_candidates = 0;
+  int64_t max_weight_growth = 0;
   int64_t memory = 0;
   std::string wall_time;
   std::string numerics;
@@ -74,6 +75,7 @@ absl::StatusOr<v1::JobSpec> MakeSpec(const Options& options, const std::string& 
   optimize.set_seed(options.seed);
   for (const std::string& rule : options.disabled) optimize.add_disabled_rules(rule);
   optimize.set_target_bound_log2(options.target_bound);
+  optimize.set_max_weight_growth_bytes(options.max_weight_growth);
   return spec;
 }
 
@@ -140,6 +142,10 @@ Action Setup(CLI::App& app) {
                  "Time for the search, e.g. 60s (default: the server's)");
   app.add_option("--max-candidates", options->max_candidates,
                  "Candidates after which the search stops")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--max-weight-growth", options->max_weight_growth,
+                 "Limit on the bytes of weights that mutants make at load time (default: 1.5 times "
+                 "the model's weights or 64 MiB, whichever is more)")
       ->check(CLI::PositiveNumber);
   app.add_option("--worker-memory", options->memory, "Bytes of memory of the worker")
       ->check(CLI::PositiveNumber);

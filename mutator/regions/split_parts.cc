@@ -15,34 +15,68 @@
 namespace mendel {
 namespace {
 
-/// A linear operator, the operand that is a concatenation along the axis that it sums over, and the
-/// axis of its weight that goes with it.
+/// A linear operator, the operand that is a concatenation along the axis that it sums over, perhaps
+/// reshaped, and the axis of its weight that goes with it.
 struct LinearOfConcat {
   size_t operand = 0;
   size_t weight = 1;
-  int64_t axis = 0;
   int64_t weight_axis = 0;
+  int32_t concat = 0;
+  /// Reshapes between, the first to be applied first, and the axis in the result of each.
+  std::vector<std::pair<int32_t, int64_t>> views;
 };
+
+/// The axis of a Reshape's input that is `axis` of its output, with the same extent and as many
+/// elements before it; nullopt where there is none.
+std::optional<int64_t> AxisBefore(const Shape& from, const Shape& to, int64_t axis) {
+  const auto before = [](const Shape& shape, int64_t d) {
+    return NumElements(Shape(shape.begin(), shape.begin() + d));
+  };
+  for (int64_t d = 0; d < static_cast<int64_t>(from.size()); ++d) {
+    if (from[static_cast<size_t>(d)] == to[static_cast<size_t>(axis)] &&
+        before(from, d) == before(to, axis))
+      return d;
+  }
+  return std::nullopt;
+}
+
+/// Follows `value` through Reshapes to a Concat along what becomes its `axis`; false where it is
+/// none.
+bool FindConcat(const Graph& graph, ValueId value, int64_t axis, LinearOfConcat& match) {
+  for (;;) {
+    const Node& node = graph.node(value.node);
+    if (node.op->name == "Concat") {
+      match.concat = value.node;
+      std::reverse(match.views.begin(), match.views.end());
+      return node.attrs.Int("axis") == axis;
+    }
+    if (node.op->name != "Reshape") return false;
+    match.views.emplace_back(value.node, axis);
+    const auto before = AxisBefore(graph.type(node.inputs[0]).shape, node.outputs[0].shape, axis);
+    if (!before.has_value()) return false;
+    axis = *before;
+    value = node.inputs[0];
+  }
+}
 
 std::optional<LinearOfConcat> MatchLinear(const Graph& graph, const Node& node, size_t operand) {
   if (node.inputs.size() < 2) return std::nullopt;
-  const Node& concat = graph.node(node.inputs[operand].node);
-  if (concat.op->name != "Concat") return std::nullopt;
-  const int64_t rank = static_cast<int64_t>(concat.outputs[0].shape.size());
+  const int64_t rank = static_cast<int64_t>(graph.type(node.inputs[operand]).shape.size());
   LinearOfConcat match;
   match.operand = operand;
   match.weight = 1 - operand;
+  int64_t axis = 0;
   const int64_t weight_rank =
       static_cast<int64_t>(graph.type(node.inputs[match.weight]).shape.size());
   if (node.op->name == "Conv" && operand == 0 && node.attrs.Int("group") == 1) {
-    match.axis = match.weight_axis = 1;
+    axis = match.weight_axis = 1;
   } else if (node.op->name == "MatMul") {
-    match.axis = operand == 0 ? rank - 1 : rank - 2;
+    axis = operand == 0 || rank == 1 ? rank - 1 : rank - 2;
     match.weight_axis = operand == 0 ? weight_rank - 2 : weight_rank - 1;
   } else {
     return std::nullopt;
   }
-  if (concat.attrs.Int("axis") != match.axis) return std::nullopt;
+  if (!FindConcat(graph, node.inputs[operand], axis, match)) return std::nullopt;
   return match;
 }
 
@@ -105,11 +139,12 @@ class Splitter {
   /// The operands in groups: one for those that repeat no more than the whole, one for each other.
   bool SplitAt(int32_t id, const LinearOfConcat& match) {
     const Node& node = graph_.node(id);
-    const ValueId whole = node.inputs[match.operand];
-    const Node& concat = graph_.node(whole.node);
+    const ValueId whole{match.concat, 0};
+    const Node& concat = graph_.node(match.concat);
+    const int64_t axis = concat.attrs.Int("axis");
     std::vector<std::vector<size_t>> groups(1);
     for (size_t k = 0; k < concat.inputs.size(); ++k) {
-      if (RepeatsMore(concat.inputs[k], whole, match.axis)) {
+      if (RepeatsMore(concat.inputs[k], whole, axis)) {
         groups.push_back({k});
       } else {
         groups[0].push_back(k);
@@ -130,12 +165,13 @@ class Splitter {
   ValueId Term(const Node& node, const Node& concat, const LinearOfConcat& match,
                const std::vector<size_t>& group, bool first) {
     std::vector<ValueId> parts, weights;
-    int64_t begin = 0;
+    const int64_t axis = concat.attrs.Int("axis");
+    int64_t begin = 0, extent = 0;
     for (size_t k = 0; k < concat.inputs.size(); ++k) {
-      const int64_t end =
-          begin + graph_.type(concat.inputs[k]).shape[static_cast<size_t>(match.axis)];
+      const int64_t end = begin + graph_.type(concat.inputs[k]).shape[static_cast<size_t>(axis)];
       if (std::find(group.begin(), group.end(), k) != group.end()) {
         parts.push_back(where_[concat.inputs[k]]);
+        extent += end - begin;
         weights.push_back(
             e_.Slice(where_[node.inputs[match.weight]], match.weight_axis, begin, end));
       }
@@ -146,7 +182,12 @@ class Splitter {
                                 : e_.Op("Concat", std::move(values), {{"axis", axis}}, name_);
     };
     std::vector<ValueId> inputs(2);
-    inputs[match.operand] = join(std::move(parts), match.axis);
+    inputs[match.operand] = join(std::move(parts), axis);
+    for (const auto& [view, at] : match.views) {
+      Shape shape = graph_.node(view).outputs[0].shape;
+      shape[static_cast<size_t>(at)] = extent;
+      inputs[match.operand] = e_.Op("Reshape", {inputs[match.operand]}, {{"shape", shape}}, name_);
+    }
     inputs[match.weight] = join(std::move(weights), match.weight_axis);
     if (first && node.inputs.size() > 2) inputs.push_back(where_[node.inputs[2]]);
     return e_.Op(node.op->name, std::move(inputs), node.attrs, name_);

@@ -85,6 +85,7 @@ Rule Make() {
   rule.after = "the same operators on the positions that the crop needs";
   rule.precondition = "positions are known, and some operator before them computes others";
   rule.loses_when = "copies of the needed parts cost more than what is saved";
+  rule.because = "no output reads the rest";
   rule.match = &FindMatches;
   rule.apply = &Apply;
   rule.sample = &Sample;

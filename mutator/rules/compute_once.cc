@@ -76,6 +76,8 @@ ValueId Picture(Emitter& e, Rng& rng) {
     x = rng.Flip() ? e.Concat({other, x}, 1) : e.Concat({x, other}, 1);
     ++all;
   }
+  if (rng.Flip(0.3))  // the same as a product
+    return e.MatMul(SampleWeight(e, rng, {4, all}, "w"), e.Reshape(x, {1, all, rows * columns}));
   const ValueId w = SampleWeight(e, rng, {4, all, kernel, kernel}, "w");
   return e.Op("Conv", {x, w}, WindowAttributes(2, 1, 1, kernel / 2));
 }
@@ -107,6 +109,7 @@ Rule Make() {
   rule.after = "the same operators on each different element once, and a copy of the results";
   rule.precondition = "elements are equal for every input";
   rule.loses_when = "copies of the results cost more than what is saved";
+  rule.because = "the rest repeats them";
   rule.match = &FindMatches;
   rule.apply = &Apply;
   rule.sample = &Sample;

@@ -44,7 +44,7 @@ class EGraphSearcher {
 
   absl::Status Run() {
     const std::string key = session_.Key(
-        Cat("egraph 2 peak ", session_.options().max_peak_bytes, " weights ", WeightNames()));
+        Cat("egraph 3 peak ", session_.options().max_peak_bytes, " weights ", WeightNames()));
     if (const auto stored = session_.cache().Get("search", key)) {
       if (auto result = ParseEGraphRecord(*stored, baseline_)) {
         session_.result() = *std::move(result);

@@ -221,9 +221,8 @@ absl::Status Saturator::AddAlternative(const RuleMatch& match, const Mutant& mut
     MENDEL_RETURN_IF_ERROR(egraph_.Merge(class_of(mutant.place.outputs[k]), made).status());
   }
   SetCosts(alternative.graph, enodes, first_new, total);
-  applications_.push_back(DescribeMutant(match.context->graph, *match.rule, match.match,
-                                         alternative, verified.times.original_ns,
-                                         verified.times.mutant_ns));
+  applications_.push_back(DescribeMutant(match.context->graph, mutant, alternative,
+                                         verified.times.original_ns, verified.times.mutant_ns));
   if (egraph_.node_space() == first_new) return absl::OkStatus();
   for (ENodeId id : enodes) {
     if (id >= 0) expansion.nodes.insert(id);

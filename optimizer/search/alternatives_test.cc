@@ -73,8 +73,7 @@ TEST(DescribeMutant, ReportsWhereOutputsWereWrongAndTheirShapes) {
   Graph graph;
   Alternative alternative;
   const Mutant mutant = CorrectableInTwoWays(*cache, graph, alternative);
-  const plan::AppliedMutant applied =
-      DescribeMutant(graph, *mutant.rule, mutant.match, alternative, 2, 1);
+  const plan::AppliedMutant applied = DescribeMutant(graph, mutant, alternative, 2, 1);
   ASSERT_EQ(applied.mended_size(), static_cast<int>(mutant.original.outputs().size()));
   for (int k = 0; k < applied.mended_size(); ++k) {
     const plan::MendedOutput& output = applied.mended(k);

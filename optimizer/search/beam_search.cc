@@ -60,7 +60,7 @@ class BeamSearcher {
       : session_(session), options_(session.options()), result_(session.result()) {}
 
   absl::Status Run() {
-    const std::string key = session_.Key("search 5");
+    const std::string key = session_.Key("search 6");
     if (const auto stored = session_.cache().Get("search", key)) {
       MENDEL_ASSIGN_OR_RETURN(const bool replayed, Replay(*stored));
       if (replayed) return absl::OkStatus();
@@ -109,6 +109,7 @@ class BeamSearcher {
       if (!fits) {
         session_.Reset();
         accepted_.clear();
+        in_best_.clear();
         refused_.clear();
         replaying_ = false;
         return false;
@@ -258,21 +259,22 @@ class BeamSearcher {
 
   bool MayGoOn() const { return replaying_ ? !session_.Interrupted() : session_.MayGoOn(); }
 
-  /// The candidate's mutants at places of `graph` that do not overlap, as long as `applied`, which
+  /// The entry's mutants at places of `graph` that do not overlap, as long as `applied`, which
   /// gets them, has less than `all`. A mutant of another rule may have taken some places since.
   absl::StatusOr<std::vector<Replacement>> FindPlaces(const Graph& graph,
-                                                      const CandidateClass& candidate, size_t all,
+                                                      const AcceptedCandidate& entry, size_t all,
                                                       std::vector<plan::AppliedMutant>& applied) {
+    const Rule& rule = *FindRule(entry.rule);
     std::vector<Replacement> replacements;
     for (int32_t node = 0; node < static_cast<int32_t>(graph.nodes().size()); ++node) {
       if (applied.size() >= all || !MayGoOn()) break;
-      for (const Match& match : candidate.rule->match(graph, node)) {
-        if (match.choices != candidate.choices) continue;
-        const auto key = MatchKey(graph, *candidate.rule, match);
-        if (!key.ok() || *key != candidate.key) continue;
+      for (const Match& match : rule.match(graph, node)) {
+        if (match.choices != entry.choices) continue;
+        const auto key = MatchKey(graph, rule, match);
+        if (!key.ok() || *key != entry.key) continue;
         // Made anew at every place: the weights have other names there. The verdict is stored, so
         // this is quick.
-        std::optional<Mutant> mutant = session_.Make(graph, *candidate.rule, match);
+        std::optional<Mutant> mutant = session_.Make(graph, rule, match);
         if (!mutant.has_value()) break;
         if (!replacements.empty() &&
             mutant->place.nodes.front() <= replacements.back().place.nodes.back())
@@ -282,8 +284,8 @@ class BeamSearcher {
         if (alternative.verification != Verification::kEqual &&
             alternative.verification != Verification::kCorrected)
           break;
-        applied.push_back(DescribeMutant(graph, *candidate.rule, match, alternative,
-                                         candidate.alone.original_ns, candidate.alone.mutant_ns));
+        applied.push_back(
+            DescribeMutant(graph, *mutant, alternative, entry.original_ns, entry.mutant_ns));
         replacements.push_back({std::move(mutant->place), std::move(alternative.graph)});
         break;
       }
@@ -291,31 +293,37 @@ class BeamSearcher {
     return replacements;
   }
 
-  /// Applies the candidate wherever it occurs in the current best and keeps the result when it is
-  /// faster. A candidate that is narrowly refused moves to refused_.
+  /// A program and what it was made by.
+  struct Program {
+    Graph graph;
+    std::vector<plan::AppliedMutant> mutants;
+    std::vector<AcceptedCandidate> candidates;
+  };
+
+  /// Applies the candidate wherever it occurs in the current best, or in the baseline where other
+  /// mutants have taken its places, and keeps the result when it is faster. A candidate that is
+  /// narrowly refused moves to refused_.
   absl::StatusOr<bool> TryEverywhere(CandidateClass& candidate) {
-    Graph graph = result_.best.graph;
-    std::vector<plan::AppliedMutant> applied = result_.mutants;
-    const size_t before = applied.size();
-    const size_t all = before + static_cast<size_t>(candidate.occurrences);
-    // Places that overlap are replaced in several passes, each of those that are left.
-    for (bool found = true; found && applied.size() < all;) {
-      MENDEL_ASSIGN_OR_RETURN(const std::vector<Replacement> replacements,
-                              FindPlaces(graph, candidate, all, applied));
-      if (!MayGoOn()) return false;
-      found = !replacements.empty();
-      MENDEL_ASSIGN_OR_RETURN(graph, ReplaceAll(graph, replacements));
+    const AcceptedCandidate entry = {std::string(candidate.rule->name),
+                                     candidate.choices,
+                                     candidate.key,
+                                     candidate.occurrences,
+                                     candidate.measurements,
+                                     candidate.alone.original_ns,
+                                     candidate.alone.mutant_ns};
+    Program program{result_.best.graph, result_.mutants, in_best_};
+    MENDEL_ASSIGN_OR_RETURN(bool applied, Apply(entry, program));
+    if (!applied) {
+      MENDEL_ASSIGN_OR_RETURN(applied, ApplyFirst(entry, program));
     }
-    if (applied.size() == before) return false;
-    MENDEL_ASSIGN_OR_RETURN(graph, Normalize(graph, options_.disabled_rules, session_.faults()));
+    if (!applied) return false;
     MENDEL_ASSIGN_OR_RETURN(
         const SearchSession::Trial trial,
-        session_.TryWhole(graph, Cat("the program with rule ", candidate.rule->name), applied,
+        session_.TryWhole(program.graph, Cat("the program with rule ", entry.rule), program.mutants,
                           candidate.measurements));
     if (trial.accepted) {
-      accepted_.push_back({std::string(candidate.rule->name), candidate.choices, candidate.key,
-                           candidate.occurrences, candidate.measurements,
-                           candidate.alone.original_ns, candidate.alone.mutant_ns});
+      accepted_.push_back(entry);
+      in_best_ = std::move(program.candidates);
     } else if (!trial.dropped && trial.ratio < kNarrowly &&
                candidate.measurements + 1 < kMeasurements) {
       refused_.push_back(std::move(candidate));
@@ -325,13 +333,51 @@ class BeamSearcher {
     return trial.accepted;
   }
 
+  /// The candidate in the baseline, then what is in the best, as far as its places are still there.
+  /// False where the candidate gains no more than what has to give way to it.
+  absl::StatusOr<bool> ApplyFirst(const AcceptedCandidate& entry, Program& program) {
+    program = {session_.baseline().graph, {}, {}};
+    MENDEL_ASSIGN_OR_RETURN(const bool applied, Apply(entry, program));
+    if (!applied) return false;
+    double lost = 0;
+    for (const AcceptedCandidate& other : in_best_) {
+      MENDEL_ASSIGN_OR_RETURN(const bool kept, Apply(other, program));
+      lost += kept ? 0 : GainOf(other);
+    }
+    return GainOf(entry) > lost;
+  }
+
+  static double GainOf(const AcceptedCandidate& entry) {
+    return static_cast<double>(entry.occurrences) * (entry.original_ns - entry.mutant_ns);
+  }
+
+  /// Applies the candidate wherever it occurs in `program`; false where it does not.
+  absl::StatusOr<bool> Apply(const AcceptedCandidate& entry, Program& program) {
+    const size_t before = program.mutants.size();
+    const size_t all = before + static_cast<size_t>(entry.occurrences);
+    // Places that overlap are replaced in several passes, each of those that are left.
+    for (bool found = true; found && program.mutants.size() < all;) {
+      MENDEL_ASSIGN_OR_RETURN(const std::vector<Replacement> replacements,
+                              FindPlaces(program.graph, entry, all, program.mutants));
+      if (!MayGoOn()) return false;
+      found = !replacements.empty();
+      MENDEL_ASSIGN_OR_RETURN(program.graph, ReplaceAll(program.graph, replacements));
+    }
+    if (program.mutants.size() == before) return false;
+    program.candidates.push_back(entry);
+    MENDEL_ASSIGN_OR_RETURN(program.graph,
+                            Normalize(program.graph, options_.disabled_rules, session_.faults()));
+    return true;
+  }
+
   SearchSession& session_;
   const SearchOptions& options_;
   SearchResult& result_;
   std::set<std::string> tried_;
   bool replaying_ = false;  // stored outcomes are quick, and are made again whatever time is left
   bool left_out_ = false;   // some candidate could not be afforded
-  std::vector<AcceptedCandidate> accepted_;
+  std::vector<AcceptedCandidate> accepted_;  // in the order of acceptance
+  std::vector<AcceptedCandidate> in_best_;
   std::vector<CandidateClass> refused_;  // narrowly
 };
 

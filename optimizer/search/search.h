@@ -51,6 +51,9 @@ struct SearchOptions {
   /// none. ResourceExhausted when neither the baseline nor anything at least as fast stays below
   /// it.
   int64_t max_peak_bytes = 0;
+  /// Limit on the bytes of tensors that mutants make from weights when a plan is loaded, beyond
+  /// what the baseline makes; 0: 1.5 times the stored weights or 64 MiB, whichever is more.
+  int64_t max_weight_growth = 0;
   /// No search: the baseline is measured and delivered.
   bool baseline_only = false;
 };

@@ -31,7 +31,8 @@ std::string PrintSearchRecord(const SearchRecord& record) {
   const plan::SearchCounters& counters = record.counters;
   text << record.stop_reason << ' ' << counters.proposed() << ' ' << counters.screened_out() << ' '
        << counters.partial() << ' ' << counters.mended() << ' ' << counters.measured() << ' '
-       << counters.rounds() << ' ' << counters.wrong_numbers() << '\n';
+       << counters.rounds() << ' ' << counters.wrong_numbers() << ' ' << counters.weight_growth()
+       << '\n';
   for (const AcceptedCandidate& candidate : record.accepted) {
     text << candidate.occurrences << ' ' << candidate.measurement << ' ' << candidate.original_ns
          << ' ' << candidate.mutant_ns << ' ' << candidate.key << '\n';
@@ -42,7 +43,7 @@ std::string PrintSearchRecord(const SearchRecord& record) {
 std::optional<SearchRecord> ParseSearchRecord(const std::string& text) {
   std::istringstream lines(text);
   SearchRecord record;
-  std::array<int64_t, 7> counts{};
+  std::array<int64_t, 8> counts{};
   lines >> record.stop_reason;
   for (int64_t& count : counts) lines >> count;
   std::string line;
@@ -54,6 +55,7 @@ std::optional<SearchRecord> ParseSearchRecord(const std::string& text) {
   record.counters.set_measured(counts[4]);
   record.counters.set_rounds(counts[5]);
   record.counters.set_wrong_numbers(counts[6]);
+  record.counters.set_weight_growth(counts[7]);
   while (std::getline(lines, line)) {
     const auto candidate = ParseAccepted(line);
     if (!candidate.has_value()) return std::nullopt;

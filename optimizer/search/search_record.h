@@ -27,7 +27,7 @@ struct AcceptedCandidate {
 struct SearchRecord {
   int stop_reason = 0;
   /// The counters of the search that was made (proposed, screened out, partial, corrected,
-  /// measured, rounds, wrong numbers).
+  /// measured, rounds, wrong numbers, weight growth).
   plan::SearchCounters counters;
   /// In the order of acceptance.
   std::vector<AcceptedCandidate> accepted;

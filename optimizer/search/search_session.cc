@@ -8,6 +8,8 @@
 #include "base/status.h"
 #include "graph/op_definition.h"
 #include "graph/rewrite.h"
+#include "graph/weight_bytes.h"
+#include "mutator/saving.h"
 #include "optimizer/profile/subprogram_key.h"
 
 namespace mendel {
@@ -23,6 +25,14 @@ constexpr double kAlgorithmShare =
     0.6;  // of the budget, for choosing algorithms in the unmutated program
 constexpr double kVerifyShare = 0.25;  // of what is left, for one candidate
 constexpr double kVerifySeconds = 5;
+constexpr double kGrowthShare = 1.5;                 // of the stored weights
+constexpr int64_t kLeastGrowth = int64_t{64} << 20;  // allowed for small models
+
+int64_t MostGrowth(const Graph& baseline, const SearchOptions& options) {
+  if (options.max_weight_growth > 0) return options.max_weight_growth;
+  return std::max(kLeastGrowth,
+                  static_cast<int64_t>(kGrowthShare * static_cast<double>(StoredBytes(baseline))));
+}
 
 std::string BudgetName(const SearchOptions& options) { return Cat(options.budget_seconds, " s"); }
 
@@ -57,14 +67,16 @@ std::vector<std::string> NodeNames(const Graph& graph, const Match& match) {
   return names;
 }
 
-plan::AppliedMutant DescribeMutant(const Graph& graph, const Rule& rule, const Match& match,
+plan::AppliedMutant DescribeMutant(const Graph& graph, const Mutant& mutant,
                                    const Alternative& alternative, double original_ns,
                                    double mutant_ns) {
   plan::AppliedMutant applied;
-  applied.set_rule(std::string(rule.name));
-  applied.set_claim(std::string(ClaimName(rule.claim)));
-  for (const auto& [name, value] : match.choices) (*applied.mutable_choices())[name] = value;
-  for (std::string& name : NodeNames(graph, match)) applied.add_where(std::move(name));
+  applied.set_rule(std::string(mutant.rule->name));
+  applied.set_claim(std::string(ClaimName(mutant.rule->claim)));
+  for (const auto& [name, value] : mutant.match.choices) (*applied.mutable_choices())[name] = value;
+  for (std::string& name : NodeNames(graph, mutant.match)) applied.add_where(std::move(name));
+  for (std::string& saved : DescribeSaving(mutant.original, alternative.graph, *mutant.rule))
+    applied.add_saved(std::move(saved));
   applied.set_mending(alternative.correction);
   applied.set_flop_share(alternative.flop_share);
   applied.set_original_ns(original_ns);
@@ -92,7 +104,8 @@ SearchSession::SearchSession(const Graph& baseline, Profiler& profiler, ProfileC
       cache_(cache),
       options_(options),
       deadline_(In(options.budget_seconds + options.spare_seconds)),
-      baseline_{baseline, {}, "the baseline"} {
+      baseline_{baseline, {}, "the baseline"},
+      most_growth_(MostGrowth(baseline, options)) {
   result_.best = baseline_;
   profiler_.LimitTime(In(kAlgorithmShare * deadline_.SecondsLeft()), BudgetName(options_));
 }
@@ -109,8 +122,8 @@ std::string SearchSession::Key(const std::string& method) const {
       // Old name, kept for one version.
       Cat(method, " judge ", kVerifierVersion, " rules ", rules, "\nbudget ",
           options_.budget_seconds, " ", options_.max_candidates, " ", options_.max_rounds,
-          "\nseed ", options_.seed, "\n", profiler_.backend().Identity(), "\nthreads ",
-          ThreadsText(profile), " numerics ", NumericsName(profile.numerics), "\n",
+          " growth ", most_growth_, "\nseed ", options_.seed, "\n", profiler_.backend().Identity(),
+          "\nthreads ", ThreadsText(profile), " numerics ", NumericsName(profile.numerics), "\n",
           SubprogramKey(baseline_.graph), first));
 }
 
@@ -131,6 +144,11 @@ absl::StatusOr<SearchSession::Trial> SearchSession::TryWhole(
     const Graph& graph, const std::string& name, const std::vector<plan::AppliedMutant>& applied,
     int measurement) {
   Trial trial;
+  if (GrowsTooMuch(baseline_.graph, graph)) {
+    trial.variant = {graph, {}, name};
+    trial.dropped = true;
+    return trial;
+  }
   // New algorithms must leave time for this comparison and the last one.
   profiler_.LimitTime(In(deadline_.SecondsLeft() - 2 * whole_seconds_), BudgetName(options_));
   MENDEL_ASSIGN_OR_RETURN(Algorithms algorithms, profiler_.ChooseAlgorithms(graph, kWholeSeconds));
@@ -166,6 +184,12 @@ bool SearchSession::Faster(const PairedRatio& ratio) {
   return ratio.median < kWholeWin && ratio.high < 1;
 }
 
+bool SearchSession::GrowsTooMuch(const Graph& before, const Graph& after) {
+  if (MadeWeightBytes(after) - MadeWeightBytes(before) <= most_growth_) return false;
+  result_.counters.set_weight_growth(result_.counters.weight_growth() + 1);
+  return true;
+}
+
 std::optional<Mutant> SearchSession::Make(const Graph& graph, const Rule& rule,
                                           const Match& match) {
   auto mutant = MakeMutant(graph, rule, match);
@@ -186,6 +210,7 @@ absl::StatusOr<bool> SearchSession::VerifyCandidate(const Mutant& mutant, double
     counters.set_screened_out(counters.screened_out() + 1);
     return false;
   }
+  if (GrowsTooMuch(mutant.original, mutant.mutant)) return false;
   MENDEL_ASSIGN_OR_RETURN(alternative, Verify(mutant, Limits(), cache_));
   if (alternative.faulty) NoteFault(*mutant.rule, alternative.reason);
   const Verification verification = alternative.verification;
@@ -316,6 +341,13 @@ void SearchSession::FinishCounters(bool searched) {
   counters.set_seed(options_.seed);
   result_.warnings = profiler_.warnings();
   result_.warnings.insert(result_.warnings.end(), faults_.begin(), faults_.end());
+  if (counters.weight_growth() > 0) {
+    result_.warnings.push_back(Cat(counters.weight_growth(),
+                                   " candidates are refused, because they make more than ",
+                                   most_growth_,
+                                   " bytes of weights at load time: --max-weight-growth allows "
+                                   "more"));
+  }
 }
 
 void SearchSession::Reset() {

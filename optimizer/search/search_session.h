@@ -30,7 +30,7 @@ std::string MatchName(std::string_view rule, const std::vector<std::string>& nod
 std::vector<std::string> NodeNames(const Graph& graph, const Match& match);
 
 /// The plan's description of a mutant in it.
-plan::AppliedMutant DescribeMutant(const Graph& graph, const Rule& rule, const Match& match,
+plan::AppliedMutant DescribeMutant(const Graph& graph, const Mutant& mutant,
                                    const Alternative& alternative, double original_ns,
                                    double mutant_ns);
 
@@ -136,6 +136,8 @@ class SearchSession {
 
  private:
   void NoteAlgorithms(const Algorithms& algorithms);
+  /// True where `after` makes more weights beyond those of `before` than the limit allows.
+  bool GrowsTooMuch(const Graph& before, const Graph& after);
   /// Gives small programs their cheapest algorithms where seconds are predicted; others are left as
   /// they are.
   absl::Status PredictAlgorithms(std::vector<Variant>& variants) const;
@@ -164,6 +166,7 @@ class SearchSession {
   Variant baseline_;
   SearchResult result_;
   std::optional<ExpectedBest> expected_best_;
+  int64_t most_growth_ = 0;  // bytes
   double speedup_ = 1;
   double whole_seconds_ = 0;
   double kept_seconds_ = 0;

@@ -161,6 +161,50 @@ TEST_F(SearchSessionTest, TimeThatIsKeptIsNotForCandidates) {
   EXPECT_TRUE(session.Affords(600));
 }
 
+/// x a b, where a b is made when the plan is loaded (1,024 bytes) or never.
+Graph TwoProducts(bool merged) {
+  GraphBuilder builder;
+  const ValueId x = builder.Input("in0", {DType::kF32, {4, 16}});
+  const ValueId a = builder.Constant(Tensor::Filled({DType::kF32, {16, 16}}, 1), "a");
+  const ValueId b = builder.Constant(Tensor::Filled({DType::kF32, {16, 16}}, 2), "b");
+  const auto product = [&](ValueId left, ValueId right) {
+    return *builder.Add("MatMul", {left, right});
+  };
+  builder.Output("out0", merged ? product(x, product(a, b)) : product(product(x, a), b));
+  return *builder.Build();
+}
+
+TEST_F(SearchSessionTest, MutantsThatMakeTooManyWeightsAreRefused) {
+  const Graph baseline = TwoProducts(false);
+  const Rule* rule = FindRule("reassociate_matmul");
+  ASSERT_NE(rule, nullptr);
+  for (const int64_t limit : {0, 1023, 1024}) {
+    const auto cache = *ProfileCache::Open(":memory:");
+    Profiler profiler(*FindBackend("reference"), *cache, {});
+    SearchOptions options;
+    options.max_weight_growth = limit;
+    SearchSession session(baseline, profiler, *cache, options);
+    Mutant mutant;
+    mutant.rule = rule;
+    mutant.original = baseline;
+    mutant.mutant = TwoProducts(true);
+    Alternative alternative;
+    const auto usable = session.VerifyCandidate(mutant, 0, alternative);
+    ASSERT_TRUE(usable.ok()) << usable.status();
+    EXPECT_EQ(*usable, limit != 1023);
+    const auto trial = session.TryWhole(TwoProducts(true), "a program", {});
+    ASSERT_TRUE(trial.ok()) << trial.status();
+    EXPECT_EQ(trial->dropped, limit == 1023);
+    session.FinishCounters(false);
+    EXPECT_EQ(session.result().counters.weight_growth(), limit == 1023 ? 2 : 0);
+    ASSERT_EQ(session.result().warnings.size(), limit == 1023 ? 1u : 0u);
+    if (limit != 1023) continue;
+    EXPECT_EQ(session.result().warnings[0],
+              "2 candidates are refused, because they make more than 1023 bytes of weights at "
+              "load time: --max-weight-growth allows more");
+  }
+}
+
 TEST(PlaceNames, AMutantIsKnownByItsRuleAndNodes) {
   EXPECT_EQ(MatchName("rule", {"a", "b"}), "rule\na\nb");
   EXPECT_NE(MatchName("rule", {"a", "b"}), MatchName("rule", {"b", "a"}));

@@ -103,6 +103,7 @@ absl::Status CheckOptimize(const v1::OptimizeSpec& spec, const RunnerOptions& op
         });
     check.Require(good, "disabled_rules", "a rule's name is small letters, digits and underscores");
   }
+  check.Require(spec.max_weight_growth_bytes() >= 0, "max_weight_growth_bytes", "is negative");
   const int32_t bound = spec.target_bound_log2();
   check.Require(bound <= 0 && bound >= -1000, "target_bound_log2", "must be -1000 to -1, or 0");
   return check.status();

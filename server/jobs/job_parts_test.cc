@@ -57,6 +57,7 @@ TEST(CheckSpec, NamesTheFieldThatIsWrong) {
   wrong("budget.memory_bytes",
         [](auto& spec) { spec.mutable_budget()->set_memory_bytes(int64_t{1} << 60); });
   wrong("disabled_rules", [](auto& spec) { spec.add_disabled_rules("a,b"); });
+  wrong("max_weight_growth_bytes", [](auto& spec) { spec.set_max_weight_growth_bytes(-1); });
   wrong("target_bound_log2", [](auto& spec) { spec.set_target_bound_log2(1); });
   EXPECT_FALSE(CheckSpec({}, options).ok());
   v1::JobSpec elsewhere = OptimizeJob(kModel);
@@ -94,6 +95,7 @@ TEST(WorkKey, DependsOnWhatTheResultDependsOn) {
   EXPECT_EQ(plain, key([](auto& spec) { spec.set_weights("symbolic"); }));
   EXPECT_NE(plain, key([](auto& spec) { spec.set_numerics("bf16"); }));
   EXPECT_NE(plain, key([](auto& spec) { spec.set_weights("exact"); }));
+  EXPECT_NE(plain, key([](auto& spec) { spec.set_max_weight_growth_bytes(1); }));
   EXPECT_NE(plain, key([](auto& spec) { spec.set_seed(7); }));
   EXPECT_NE(plain, key([](auto& spec) { spec.set_shapes("x:2"); }));
   EXPECT_NE(plain, key([](auto& spec) { spec.add_disabled_rules("conv_merge"); }));
@@ -117,6 +119,8 @@ TEST(WorkerCommand, SaysWhatTheSpecSays) {
   };
   EXPECT_TRUE(has("--shapes=x:2"));
   EXPECT_FALSE(has("--weights=exact") || has("--offline"));
+  spec.mutable_optimize()->set_max_weight_growth_bytes(7);
+  EXPECT_TRUE(has("--max-weight-growth=7"));
   spec.mutable_optimize()->set_weights("exact");
   spec.mutable_optimize()->set_device("cpu");
   EXPECT_TRUE(has("--weights=exact") && has("--backend=cpu") && !has("--offline"));

@@ -52,8 +52,10 @@ std::string WorkKey(const v1::JobSpec& spec, const RunnerOptions& options) {
   AddPart(hash, Cat(work.seed()));
   AddPart(hash, Cat(work.target_bound_log2() == 0 ? -80 : work.target_bound_log2()));
   for (const std::string& rule : disabled) AddPart(hash, rule);
-  // No rule has such a name, and keys of symbolic plans stay what they were.
+  // No rule has such names, and keys of plans without these options stay what they were.
   if (work.weights() == "exact") AddPart(hash, "weights: exact");
+  if (work.max_weight_growth_bytes() > 0)
+    AddPart(hash, Cat("weight growth: ", work.max_weight_growth_bytes()));
   return hash.HexDigest();
 }
 

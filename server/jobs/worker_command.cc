@@ -52,6 +52,8 @@ class CommandMaker {
     if (spec.threads() > 0) Word(Cat("--threads=", spec.threads()));
     if (spec.budget().candidates() > 0) Word(Cat("--max-candidates=", spec.budget().candidates()));
     if (spec.target_bound_log2() != 0) Word(Cat("--target-bound=", spec.target_bound_log2()));
+    if (spec.max_weight_growth_bytes() > 0)
+      Word(Cat("--max-weight-growth=", spec.max_weight_growth_bytes()));
     if (spec.disabled_rules_size() > 0)
       Word(Cat("--disable=", absl::StrJoin(spec.disabled_rules(), ",")));
     Shapes(spec.shapes());

@@ -92,7 +92,7 @@ class Client:
     def submit(self, model: str, *, shapes: str = "", device: str = "", isa: str = "", threads: int = 0, numerics: str = "",
                budget: float = 0, candidates: int = 0, memory_bytes: int = 0, wall_time: float = 0, seed: int = 1,
                disabled_rules: Iterable[str] = (), target_bound_log2: int = 0, priority: int = 0, request_id: str = "",
-               weights: str = "") -> str:
+               weights: str = "", max_weight_growth_bytes: int = 0) -> str:
         """Queues an optimization and returns the job's name. `shapes`: "input:1x3x224x224"; `budget` and `wall_time` in seconds;
         `numerics`: "strict", "default" or "bf16";
         `weights`: "symbolic" or "exact" (the plan may use the stored numbers, and then holds for them only).
@@ -102,6 +102,7 @@ class Client:
         spec.optimize.threads, spec.optimize.numerics, spec.optimize.seed = threads, numerics, seed
         spec.optimize.disabled_rules.extend(disabled_rules)
         spec.optimize.target_bound_log2, spec.optimize.weights = target_bound_log2, weights
+        spec.optimize.max_weight_growth_bytes = max_weight_growth_bytes
         spec.optimize.budget.candidates, spec.optimize.budget.memory_bytes = candidates, memory_bytes
         if budget:
             spec.optimize.budget.time.MergeFrom(_duration(budget))

@@ -158,11 +158,13 @@ class ClientTest(unittest.TestCase):
             if call == "SubmitJob answer" and self.server.calls.count("SubmitJob") < 3:
                 raise Fault("UNAVAILABLE")
         self.server.fault = fault
-        job = self.client.submit("models/x", shapes="x:1x2", budget=1.5, disabled_rules=["a"], weights="exact")
+        job = self.client.submit("models/x", shapes="x:1x2", budget=1.5, disabled_rules=["a"], weights="exact",
+                                 max_weight_growth_bytes=9)
         self.assertEqual(list(self.server.jobs), [job])
         spec = self.server.jobs[job].spec.optimize
-        self.assertEqual((spec.shapes, spec.budget.time.seconds, spec.budget.time.nanos, list(spec.disabled_rules), spec.weights),
-                         ("x:1x2", 1, 500_000_000, ["a"], "exact"))
+        self.assertEqual((spec.shapes, spec.budget.time.seconds, spec.budget.time.nanos, list(spec.disabled_rules), spec.weights,
+                          spec.max_weight_growth_bytes),
+                         ("x:1x2", 1, 500_000_000, ["a"], "exact", 9))
 
     def test_only_retried_as_grpc_allows(self):
         cases = {("UNAVAILABLE", b""): True, ("RESOURCE_EXHAUSTED", retry_info(0.01)): True, ("RESOURCE_EXHAUSTED", b""): False,
