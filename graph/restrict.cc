@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "graph/rewrite.h"
 #include "graph/view_cut.h"
 
 namespace mendel {
@@ -51,12 +52,23 @@ std::vector<Box> MergeBoxes(const std::set<Box>& wanted) {
   return boxes;
 }
 
+/// True for the attributes of a Slice that yields its operand.
+bool KeepsAll(const Attributes& slice, const Shape& shape) {
+  const Ints& steps = slice.IntList("steps");
+  return slice.IntList("ends") == shape &&
+         std::all_of(steps.begin(), steps.end(), [](int64_t step) { return step == 1; });
+}
+
 /// Walks the graph twice: backwards to learn which boxes of every value are needed, forwards to
 /// build them.
 class Restrictor {
  public:
-  explicit Restrictor(const Graph& graph)
-      : graph_(graph), wanted_(graph.nodes().size()), nodes_(graph.nodes().size()) {}
+  /// `through_cuts`: a Slice of which everything is wanted reads no more than it keeps.
+  explicit Restrictor(const Graph& graph, bool through_cuts = false)
+      : graph_(graph),
+        through_cuts_(through_cuts),
+        wanted_(graph.nodes().size()),
+        nodes_(graph.nodes().size()) {}
 
   void Want(ValueId value, const Box& box) {
     wanted_[static_cast<size_t>(value.node)][value.output].insert(box);
@@ -123,6 +135,10 @@ class Restrictor {
     for (ValueId input : graph_.node(id).inputs) Want(input, Box::Whole(graph_.type(input).shape));
   }
 
+  bool IsCut(const Node& node) const {
+    return through_cuts_ && node.op->name == "Slice" && NumElements(node.outputs[0]) > 0;
+  }
+
   /// False when the node must be computed whole.
   bool PlanParts(int32_t id) {
     const Node& node = graph_.node(id);
@@ -133,7 +149,7 @@ class Restrictor {
       return false;  // an empty box means "left out"
     NodePlan& plan = nodes_[static_cast<size_t>(id)];
     for (const Box& box : MergeBoxes(wanted.begin()->second)) {
-      if (box == Box::Whole(node.outputs[0].shape)) return false;
+      if (box == Box::Whole(node.outputs[0].shape) && !IsCut(node)) return false;
       std::optional<Part> part = node.op->is_view ? PlanView(id, box) : PlanRestricted(id, box);
       if (!part.has_value()) return false;
       plan.part_of.emplace(part->box, plan.parts.size());
@@ -192,6 +208,8 @@ class Restrictor {
                               Fetch(node.inputs[k], part.restriction.inputs[k], builder));
       inputs.push_back(value);
     }
+    if (IsCut(node) && KeepsAll(part.restriction.attrs, builder.type(inputs[0]).shape))
+      return inputs[0];
     MENDEL_ASSIGN_OR_RETURN(
         const int32_t built,
         builder.AddNode(node.op->name, std::move(inputs), part.restriction.attrs, node.name));
@@ -256,6 +274,7 @@ class Restrictor {
   }
 
   const Graph& graph_;
+  const bool through_cuts_;
   std::vector<std::map<int32_t, std::set<Box>>> wanted_;  // by node, then output
   std::vector<NodePlan> nodes_;
   std::map<std::pair<ValueId, Box>, ValueId> slices_;
@@ -293,6 +312,25 @@ absl::StatusOr<Graph> RestrictToBoxes(const Graph& graph, std::span<const Output
                    part);
   }
   return builder.Build();
+}
+
+absl::StatusOr<Graph> ComputeNeeded(const Graph& graph) {
+  const auto whole = [&](const GraphOutput& output) {
+    return Box::Whole(graph.type(output.value).shape);
+  };
+  Restrictor restrictor(graph, /*through_cuts=*/true);
+  for (const GraphOutput& output : graph.outputs()) restrictor.Want(output.value, whole(output));
+  restrictor.Plan();
+  GraphBuilder builder(graph.name());
+  MENDEL_RETURN_IF_ERROR(restrictor.Build(builder));
+  for (const GraphOutput& output : graph.outputs()) {
+    MENDEL_ASSIGN_OR_RETURN(const ValueId value,
+                            restrictor.Fetch(output.value, whole(output), builder));
+    builder.Output(output.name, value);
+  }
+  MENDEL_ASSIGN_OR_RETURN(Graph needed, builder.Build());
+  if (RunTimeFlops(needed) < RunTimeFlops(graph)) return needed;
+  return graph;
 }
 
 }  // namespace mendel

@@ -26,6 +26,10 @@ absl::StatusOr<Graph> RestrictToBox(const Graph& graph, int output, const Box& b
 /// work.
 absl::StatusOr<Graph> RestrictToBoxes(const Graph& graph, std::span<const OutputBox> boxes);
 
+/// `graph` with the same inputs and outputs, of which every node computes only what the outputs
+/// need: a cut of a value becomes one of its operands. `graph` itself where that saves no work.
+absl::StatusOr<Graph> ComputeNeeded(const Graph& graph);
+
 }  // namespace mendel
 
 #endif  // MENDEL_GRAPH_RESTRICT_H_

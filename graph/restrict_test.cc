@@ -96,6 +96,51 @@ TEST(Restrict, ReadsOnlyTheRowsThatTheBoxNeeds) {
   EXPECT_EQ(bytes, 4 * (2 * 4 * 8 + 2 * 9)) << PrintGraph(*part);
 }
 
+TEST(ComputeNeeded, IsTheSameProgramOnRandomGraphs) {
+  int smaller = 0;
+  for (uint64_t seed = 1; seed <= 1000; ++seed) {
+    Rng rng(seed);
+    const Graph graph = RandomGraph(rng, static_cast<int>(rng.Between(2, 12)));
+    const auto needed = ComputeNeeded(graph);
+    ASSERT_TRUE(needed.ok()) << "seed " << seed << ": " << needed.status();
+    smaller += PrintGraph(*needed) != PrintGraph(graph) ? 1 : 0;
+    ASSERT_EQ(needed->outputs().size(), graph.outputs().size());
+    const std::vector<HostValue> inputs = RandomInputs(rng, graph);
+    const auto whole = Evaluate(graph, inputs);
+    const auto part = Evaluate(*needed, inputs);
+    ASSERT_TRUE(whole.ok() && part.ok()) << "seed " << seed;
+    for (size_t k = 0; k < whole->size(); ++k) {
+      EXPECT_EQ(needed->outputs()[k].name, graph.outputs()[k].name);
+      ASSERT_EQ((*part)[k].type, (*whole)[k].type) << "seed " << seed;
+      for (int64_t i = 0; i < NumElements((*whole)[k].type); ++i) {
+        const double x = (*whole)[k].At(i), y = (*part)[k].At(i);
+        ASSERT_TRUE(x == y || std::abs(x - y) <= 1e-9 * (1 + std::abs(x)) ||
+                    (std::isnan(x) && std::isnan(y)))
+            << "seed " << seed << PrintGraph(graph) << PrintGraph(*needed);
+      }
+    }
+  }
+  EXPECT_GT(smaller, 0);
+}
+
+TEST(ComputeNeeded, CutsOperandsInPlaceOfResults) {
+  const Graph graph = Parse(R"(graph "g" {
+    %0 = Input() {name = "x", shape = [64, 8]}
+    %1 = Input() {name = "w", shape = [8, 8]}
+    %2 = MatMul(%0, %1)
+    %3 = Relu(%2)
+    %4 = Slice(%3) {starts = [63, 0], ends = [64, 8], steps = [1, 1]}
+    return "y" = %4
+  })");
+  const auto needed = ComputeNeeded(graph);
+  ASSERT_TRUE(needed.ok()) << needed.status();
+  for (const Node& node : needed->nodes()) {
+    if (node.op->name == "MatMul") {
+      EXPECT_EQ(node.outputs[0].shape, Shape({1, 8})) << PrintGraph(*needed);
+    }
+  }
+}
+
 TEST(Restrict, CutsThroughMergedImages) {
   const Graph graph = Parse(R"(graph "g" {
     %0 = Input() {name = "x", shape = [4, 6, 3]}

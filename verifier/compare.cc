@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/status.h"
+#include "graph/restrict.h"
 #include "verifier/axioms/axioms.h"
+#include "verifier/axioms/canonical_pair.h"
 #include "verifier/certify/full_certify.h"
 #include "verifier/certify/sweep.h"
 #include "verifier/constants.h"
@@ -117,9 +119,8 @@ class Comparison {
   static absl::StatusOr<Certificate> Canonical(const Graph& a, const Graph& b,
                                                const VerifierOptions& verifier,
                                                std::map<std::string, int>* axioms) {
-    MENDEL_ASSIGN_OR_RETURN(const Graph canonical_a, Canonicalize(a, verifier.weights, axioms));
-    MENDEL_ASSIGN_OR_RETURN(const Graph canonical_b, Canonicalize(b, verifier.weights, axioms));
-    return CertifyWithoutCuts(canonical_a, canonical_b, verifier);
+    MENDEL_ASSIGN_OR_RETURN(const auto pair, CanonicalizePair(a, b, verifier.weights, axioms));
+    return CertifyWithoutCuts(pair.first, pair.second, verifier);
   }
 
   static bool IsNo(const absl::Status& status) {
@@ -420,7 +421,12 @@ absl::StatusOr<CompareReport> ComparePrograms(const Graph& given_a, const Graph&
   MENDEL_RETURN_IF_ERROR(CheckGraph(given_b));
   MENDEL_ASSIGN_OR_RETURN(const Graph a, WithExactCasts(given_a, options.verifier.weights));
   MENDEL_ASSIGN_OR_RETURN(const Graph b, WithExactCasts(given_b, options.verifier.weights));
-  MENDEL_ASSIGN_OR_RETURN(const auto pieces, CutLargeWeights(a, b, 2 * kMostElementsOfPart));
+  // A program that computes rows which nobody reads has hardly a value in common with one that does
+  // not.
+  MENDEL_ASSIGN_OR_RETURN(const Graph needed_a, ComputeNeeded(a));
+  MENDEL_ASSIGN_OR_RETURN(const Graph needed_b, ComputeNeeded(b));
+  MENDEL_ASSIGN_OR_RETURN(const auto pieces,
+                          CutLargeWeights(needed_a, needed_b, 2 * kMostElementsOfPart));
   MENDEL_ASSIGN_OR_RETURN(const auto parts, SplitLargeWeights(pieces.first, pieces.second));
   return Comparison(pieces, parts, WeightDifferences(a, b), options).Run();
 }

@@ -17,9 +17,11 @@ namespace {
 /// In the order in which their rules are tried: first integers, which have a form
 /// of their own, then the arrangement that the others expect.
 std::vector<AxiomGroup> Groups() {
-  return {IntegerAxioms(),     ArrangementAxioms(), LiteralAxioms(),    ArithmeticAxioms(),
-          ClipAxioms(),        ExtremeAxioms(),     PoolAxioms(),       RootAxioms(),
-          ExponentialAxioms(), LogicAxioms(),       ActivationAxioms(), NormalizationAxioms()};
+  return {IntegerAxioms(),       ArrangementAxioms(), LiteralExpressionAxioms(),
+          LiteralAxioms(),       ArithmeticAxioms(),  ClipAxioms(),
+          ExtremeAxioms(),       PoolAxioms(),        RootAxioms(),
+          ExponentialAxioms(),   LogicAxioms(),       ActivationAxioms(),
+          NormalizationAxioms(), PieceAxioms()};
 }
 
 using RuleTable = std::map<std::string_view, std::vector<const AxiomRule*>>;

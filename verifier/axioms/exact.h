@@ -42,6 +42,13 @@ inline std::optional<double> Quotient(DType dtype, double a, double b) {
   return Held(dtype, quotient, safe && std::fma(quotient, b, -a) == 0);
 }
 
+/// Numbers of which roots are looked for.
+inline constexpr int kLargestRadicand = 1023;
+inline bool IsSquare(int n) {
+  const int root = static_cast<int>(std::lround(std::sqrt(n)));
+  return root * root == n;
+}
+
 inline bool IsPowerOfTwo(double value) {
   int exponent = 0;
   return value > 0 && std::frexp(value, &exponent) == 0.5;

@@ -6,15 +6,14 @@
 #include <optional>
 
 #include "base/status.h"
+#include "verifier/axioms/exact.h"
 #include "verifier/axioms/rules.h"
 #include "verifier/axioms/scaled.h"
 
 namespace mendel {
 namespace {
 
-constexpr std::array<AxiomDescription, 3> kLiteralsAxioms = {{
-    {"root of a literal", "Sqrt(n) is the number whose square n is",
-     "The root is exact, or the correctly rounded literal for it."},
+constexpr std::array<AxiomDescription, 2> kLiteralsAxioms = {{
     {"rounded literal",
      "x * round(1/k) = x / k, x / round(sqrt k) = x * round(1/sqrt k), and their kin",
      "The literal is the dtype's number nearest to the constant that it stands for; the use is "
@@ -24,22 +23,11 @@ constexpr std::array<AxiomDescription, 3> kLiteralsAxioms = {{
 }};
 
 constexpr int kLargestDivisor = 4095;
-constexpr int kLargestRadicand = 1023;
-
-/// The 16-bit formats have fewer numbers than the table has constants.
-bool MayRound(const Terms& t, ValueId v) {
-  return t.MayRound() && (t.dtype(v) == DType::kF32 || t.dtype(v) == DType::kF64);
-}
 
 /// sign 1: radicand^(1/2), sign -1: radicand^(-1/2).
 double Root(int radicand, int sign) {
   const double root = std::sqrt(static_cast<double>(radicand));
   return sign > 0 ? root : root / radicand;
-}
-
-bool IsSquare(int n) {
-  const int root = static_cast<int>(std::lround(std::sqrt(n)));
-  return root * root == n;
 }
 
 /// n = outer^2 * inner, inner without square factors.
@@ -95,7 +83,7 @@ std::optional<RoundedRoot> AsRoot(DType dtype, double literal) {
     const double square = sign > 0 ? mantissa * mantissa : 1 / (mantissa * mantissa);
     for (int k = 0; k <= 5; ++k) {
       const int radicand = static_cast<int>(std::lround(std::ldexp(square, 2 * k)));
-      if (radicand < 2 || radicand > kLargestRadicand || IsSquare(radicand)) continue;
+      if (radicand < 2 || radicand > exact::kLargestRadicand || exact::IsSquare(radicand)) continue;
       const int shift = exponent - sign * k;
       if (IsRounded(dtype, literal, Root(radicand, sign), shift))
         return RoundedRoot{radicand, sign, shift};
@@ -112,7 +100,7 @@ std::optional<RoundedRoot> AsFourthRoot(DType dtype, double literal) {
     const double power = std::pow(mantissa, 4 * sign);
     for (int k = 0; k <= 2; ++k) {
       const int radicand = static_cast<int>(std::lround(std::ldexp(power, 4 * k)));
-      if (radicand < 2 || radicand > kLargestRadicand || IsSquare(radicand)) continue;
+      if (radicand < 2 || radicand > exact::kLargestRadicand || exact::IsSquare(radicand)) continue;
       const int shift = exponent - sign * k;
       if (IsRounded(dtype, literal, std::pow(radicand, 0.25 * sign), shift))
         return RoundedRoot{radicand, sign, shift};
@@ -154,7 +142,7 @@ std::optional<ValueId> RoundedFactor(Terms& t, ValueId v) {
   const std::optional<double> literal = t.Scalar(t.in(v, 1));
   const DType dtype = t.dtype(v);
   if (!literal.has_value() || !(*literal > 0) || t.Scalar(t.in(v, 0)).has_value() ||
-      !MayRound(t, v))
+      !t.MayRoundIn(v))
     return std::nullopt;
   if (const auto inverse = AsInverse(dtype, *literal)) {
     t.Use(Cat("literal 1/", inverse->divisor));
@@ -167,7 +155,7 @@ std::optional<ValueId> RoundedFactor(Terms& t, ValueId v) {
 std::optional<ValueId> RoundedDivisor(Terms& t, ValueId v) {
   const std::optional<double> literal = t.Scalar(t.in(v, 1));
   const DType dtype = t.dtype(v);
-  if (!literal.has_value() || !(*literal > 0) || !MayRound(t, v)) return std::nullopt;
+  if (!literal.has_value() || !(*literal > 0) || !t.MayRoundIn(v)) return std::nullopt;
   const ValueId x = t.in(v, 0);
   if (const auto inverse = AsInverse(dtype, *literal)) {
     t.Use(Cat("literal 1/", inverse->divisor));
@@ -183,7 +171,7 @@ std::optional<ValueId> RoundedDivisor(Terms& t, ValueId v) {
 std::optional<ValueId> SquareOfRoundedRoot(Terms& t, ValueId v) {
   const std::optional<Scaled> outer = AsScaled(t, v);
   const std::optional<Scaled> inner = outer.has_value() ? AsScaled(t, outer->x) : std::nullopt;
-  if (!inner.has_value() || !inner->SameScale(*outer) || !MayRound(t, v)) return std::nullopt;
+  if (!inner.has_value() || !inner->SameScale(*outer) || !t.MayRoundIn(v)) return std::nullopt;
   const DType dtype = t.dtype(v);
   const int direction = outer->kind == Scaled::Kind::kTimes ? 1 : -1;
   if (const auto root = AsRoot(dtype, outer->factor)) {
@@ -199,42 +187,7 @@ std::optional<ValueId> SquareOfRoundedRoot(Terms& t, ValueId v) {
   return std::nullopt;
 }
 
-/// The constant that a literal stands for where it is the dtype's nearest number to it.
-double Meant(const Terms& t, ValueId v, double literal) {
-  constexpr double kPi = 3.14159265358979323846;
-  return t.MayRound() && literal == RoundTo(t.dtype(v), kPi) ? kPi : literal;
-}
-
-/// The number that a quotient or product of literals is, in double precision.
-std::optional<double> NumberOf(const Terms& t, ValueId v) {
-  if (const std::optional<double> number = t.Scalar(v)) return number;
-  if (!t.Is(v, "Div") && !t.Is(v, "Mul")) return std::nullopt;
-  const std::optional<double> a = t.Scalar(t.in(v, 0)), b = t.Scalar(t.in(v, 1));
-  if (!a.has_value() || !b.has_value()) return std::nullopt;
-  const double x = Meant(t, v, *a), y = Meant(t, v, *b);
-  return t.Is(v, "Div") ? x / y : x * y;
-}
-
-std::optional<ValueId> RootOfLiteral(Terms& t, ValueId v) {
-  const std::optional<double> number = NumberOf(t, t.in(v, 0));
-  if (!number.has_value() || *number < 0) return std::nullopt;
-  if (!t.Scalar(t.in(v, 0)).has_value()) {
-    const double nearest = RoundTo(t.dtype(v), std::sqrt(*number));
-    if (!MayRound(t, v)) return std::nullopt;
-    t.Use(Cat("literal sqrt(", *number, ")"));
-    return t.Literal(t.dtype(v), nearest);
-  }
-  const double root = std::sqrt(*number);
-  const bool exact = std::fma(root, root, -*number) == 0 && (*number == 0 || *number > 0x1p-900);
-  if (exact && RoundTo(t.dtype(v), root) == root) return t.Literal(t.dtype(v), root);
-  const bool whole = *number == std::floor(*number) && *number <= kLargestRadicand;
-  if (!whole || !MayRound(t, v) || IsSquare(static_cast<int>(*number))) return std::nullopt;
-  t.Use(Cat("literal sqrt(", *number, ")"));
-  return t.Literal(t.dtype(v), RoundTo(t.dtype(v), root));
-}
-
-constexpr std::array<AxiomRule, 5> kLiteralsRules = {{
-    {"root of a literal", "Sqrt", &RootOfLiteral},
+constexpr std::array<AxiomRule, 4> kLiteralsRules = {{
     {"square of a rounded root", "Mul", &SquareOfRoundedRoot},
     {"square of a rounded root", "Div", &SquareOfRoundedRoot},
     {"rounded literal", "Mul", &RoundedFactor},

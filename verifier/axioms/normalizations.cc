@@ -8,11 +8,13 @@
 namespace mendel {
 namespace {
 
-constexpr std::array<AxiomDescription, 3> kNormalizationsAxioms = {{
+constexpr std::array<AxiomDescription, 4> kNormalizationsAxioms = {{
     {"batch normalization by division",
      "batch-norm(x) = (x - mean) / sqrt(variance + e) scale + bias",
      "The definition; both sides demand variance + e > 0. The literal for e is reported where it "
      "is rounded."},
+    {"local response normalization by a pool", "lrn(x) = x / (mean(x x) a + b)^c",
+     "The definition; the mean is over a window of channels, which zeros pad."},
     {"normalization by division",
      "(x - m) / sqrt(mean((x - m)^2) + e) scale + bias, m = mean(x), for layer, group and instance",
      "The definitions. The literal for e is reported where it is rounded."},
@@ -86,6 +88,26 @@ std::optional<ValueId> Batch(Terms& t, ValueId v) {
   return t.Add(t.Mul(centered, PerChannel(t, factor, rank)), PerChannel(t, inputs[2], rank));
 }
 
+std::optional<ValueId> LocalResponse(Terms& t, ValueId v) {
+  const ValueId x = t.in(v, 0);
+  const Shape shape = t.shape(v);
+  const int64_t size = t.node(v).attrs.Int("size");
+  const std::optional<ValueId> alpha = t.Attribute(v, "alpha"), bias = t.Attribute(v, "bias"),
+                               beta = t.Attribute(v, "beta");
+  if (NumElements(shape) == 0 || !alpha.has_value() || !bias.has_value() || !beta.has_value())
+    return std::nullopt;
+  const int64_t plane = NumElements(shape) / (shape[0] * shape[1]);
+  const ValueId squares = t.Reshape(t.Mul(x, x), {shape[0], 1, shape[1], plane});
+  const ValueId mean = t.Op("AveragePool", {squares},
+                            {{"kernel_shape", Ints{size, 1}},
+                             {"strides", Ints{1, 1}},
+                             {"dilations", Ints{1, 1}},
+                             {"pads", Ints{(size - 1) / 2, 0, size / 2, 0}},
+                             {"count_include_pad", int64_t{1}}});
+  const ValueId base = t.Add(t.Mul(t.Reshape(mean, shape), *alpha), *bias);
+  return t.Div(x, t.Op("Pow", {base, *beta}));
+}
+
 /// mean(x x) - mean(x) mean(x).
 std::optional<ValueId> Variance(Terms& t, ValueId v) {
   const ValueId squares = t.in(v, 0), square = t.in(v, 1);
@@ -103,10 +125,11 @@ std::optional<ValueId> Variance(Terms& t, ValueId v) {
   return t.Op("ReduceMean", {t.Mul(centered, centered)}, attrs);
 }
 
-constexpr std::array<AxiomRule, 5> kNormalizationsRules = {{
+constexpr std::array<AxiomRule, 6> kNormalizationsRules = {{
     {"batch normalization by division", "BatchNormalization", &Batch},
     {"normalization by division", "GroupNormalization", &Group},
     {"normalization by division", "InstanceNormalization", &Instance},
+    {"local response normalization by a pool", "LRN", &LocalResponse},
     {"normalization by division", "LayerNormalization", &Layer},
     {"variance by squares", "Sub", &Variance},
 }};

@@ -45,8 +45,10 @@ AxiomGroup ExponentialAxioms();
 AxiomGroup ExtremeAxioms();
 AxiomGroup IntegerAxioms();
 AxiomGroup LiteralAxioms();
+AxiomGroup LiteralExpressionAxioms();
 AxiomGroup LogicAxioms();
 AxiomGroup NormalizationAxioms();
+AxiomGroup PieceAxioms();
 AxiomGroup PoolAxioms();
 AxiomGroup RootAxioms();
 

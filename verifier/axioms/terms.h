@@ -81,6 +81,14 @@ class Terms {
   /// comparison, a cast or an index is computed of it.
   void AllowRounding(bool allowed) { may_round_ = allowed; }
   bool MayRound() const { return may_round_; }
+  /// The same for a value's dtype: the 16-bit formats have fewer numbers than there are constants.
+  bool MayRoundIn(ValueId value) const {
+    return may_round_ && (dtype(value) == DType::kF32 || dtype(value) == DType::kF64);
+  }
+
+  /// Some rule writes a form of its own, which it does not look at again.
+  void Settle(bool settling) { settling_ = settling; }
+  bool Settles() const { return settling_; }
 
   /// Counts one application.
   void Use(const std::string& axiom);
@@ -103,6 +111,7 @@ class Terms {
   std::unordered_map<std::string, int32_t> known_;
   std::map<std::pair<int32_t, bool>, ValueId> rewritten_;  ///< by node and may_round_
   bool may_round_ = true;
+  bool settling_ = false;
   int depth_ = 0;
   int64_t steps_ = 0;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "base/status.h"
 #include "graph/op_helpers.h"
 #include "verifier/axioms/axioms.h"
+#include "verifier/axioms/canonical_pair.h"
 #include "verifier/certify/equivalence_candidates.h"
 #include "verifier/certify/numbering.h"
 #include "verifier/certify/redraw.h"
@@ -184,8 +186,8 @@ class Sweeper {
     MENDEL_ASSIGN_OR_RETURN(const Graph a, CutGraph(a_, cuts_of_a, names, obligations_of_a));
     MENDEL_ASSIGN_OR_RETURN(const Graph b, CutGraph(b_, cuts_of_b, names, obligations_of_b));
     std::map<std::string, int> used;
-    MENDEL_ASSIGN_OR_RETURN(cut_a_, Canonicalize(a, options_.weights, &used, deciding));
-    MENDEL_ASSIGN_OR_RETURN(cut_b_, Canonicalize(b, options_.weights, &used, deciding));
+    MENDEL_ASSIGN_OR_RETURN(std::tie(cut_a_, cut_b_),
+                            CanonicalizePair(a, b, options_.weights, &used, deciding));
     if (used_ != nullptr) *used_ = std::move(used);
     return absl::OkStatus();
   }
@@ -202,10 +204,10 @@ class Sweeper {
     const absl::Status given = CheckDefinedness({a_, b_, merges, keys, both});
     // Axioms hold for finite numbers: with infinities, only the programs as given count.
     if (given.ok() || HasInfinities(a_) || HasInfinities(b_)) return given;
-    MENDEL_ASSIGN_OR_RETURN(const Graph a, Canonicalize(a_, options_.weights, nullptr));
-    MENDEL_ASSIGN_OR_RETURN(const Graph b, Canonicalize(b_, options_.weights, nullptr));
+    MENDEL_ASSIGN_OR_RETURN(const auto pair, CanonicalizePair(a_, b_, options_.weights));
     ConstantKeys canonical_keys(options_.weights);
-    const absl::Status canonical = CheckDefinedness({a, b, {}, canonical_keys, both});
+    const absl::Status canonical =
+        CheckDefinedness({pair.first, pair.second, {}, canonical_keys, both});
     return canonical.ok() ? canonical : given;
   }
 
