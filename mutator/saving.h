@@ -1,4 +1,4 @@
-// What a mutant saves, in words for users: derived from the graphs before and after, whatever the
+// The saving of a mutant in words for users, derived from the graphs before and after, whatever the
 // rule.
 #ifndef MENDEL_MUTATOR_SAVING_H_
 #define MENDEL_MUTATOR_SAVING_H_
