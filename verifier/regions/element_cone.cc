@@ -35,8 +35,8 @@ std::optional<std::vector<Shape>> ExtentsAlong(const NodeView& view, const OpDef
   return largest;
 }
 
-/// What is read for a box is read for each larger one, so it lies in all of the boxes that the
-/// dimensions need one by one.
+/// A larger box needs all that a smaller one does: the elements read lie in the boxes of every
+/// dimension taken alone.
 std::vector<Shape> ExtentsOf(const NodeView& view, const OpDefinition& op, const Shape& extents) {
   std::vector<Shape> result;
   for (const TensorType& type : view.inputs) result.push_back(type.shape);

@@ -1,4 +1,4 @@
-// How many elements of every value one element of a claim is computed from, at most.
+// Counts the elements of every value that one element of a claim is computed from, at most.
 //
 // A wrong claim differs in some element, and a test misses it only where that element's own
 // operands of oracles meet by chance: operands that only other elements read do not count.
