@@ -158,7 +158,11 @@ absl::StatusOr<ValueBound> BoundOfNode(const OpDefinition& op, const NodeView& n
   } else {
     return Unsupported("operator ", op.name, " states no degree bound");
   }
-  if (op.shared_operands != nullptr) result.operands = op.shared_operands(node);
+  if (op.shared_operands != nullptr) {
+    result.operands = op.shared_operands(node);
+  } else {
+    result.operands_of_element = arithmetic.operand_count();
+  }
   if (IsSquareRoot(op)) {
     result.has_root_of_two = true;
     result.element.log2_num = std::max(result.element.log2_num, 0.5);
@@ -169,8 +173,10 @@ absl::StatusOr<ValueBound> BoundOfNode(const OpDefinition& op, const NodeView& n
   return result;
 }
 
-void SegmentBound::AddToCone(const ValueBound& value) {
-  operands += value.operands;
+void SegmentBound::AddToCone(const ValueBound& value, double needed) {
+  const bool shared = value.operands_of_element == 0;
+  operands +=
+      shared ? value.operands : std::min(value.operands, needed * value.operands_of_element);
   denominators += value.denominators;
   has_root_of_two = has_root_of_two || value.has_root_of_two;
   if (value.operands > 0) worst_operand_ = Either(worst_operand_, value.operand);

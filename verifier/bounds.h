@@ -4,6 +4,7 @@
 #define MENDEL_VERIFIER_BOUNDS_H_
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "absl/status/statusor.h"
@@ -17,7 +18,9 @@ namespace mendel {
 struct ValueBound {
   Bound element;        ///< of every element
   double operands = 0;  ///< scalar operands of all oracle calls of the node, all elements together
-  Bound operand;        ///< of each of them
+  /// Of those, what every element of the value has for itself; 0 where elements share them.
+  double operands_of_element = 0;
+  Bound operand;            ///< of each of them
   double denominators = 0;  ///< degrees of the denominators of all elements and operands, added up
   /// Elements may be the square root of 2 (root_of_two.h). Norms then are sums of |a| + sqrt(2) |b|
   /// over coefficients a + b sqrt(2).
@@ -39,12 +42,13 @@ absl::StatusOr<ValueBound> BoundOfNode(const OpDefinition& op, const NodeView& n
 struct SegmentBound {
   double degree = 0;        ///< of the cleared difference of the values, or of two oracle operands
   double log2_norm = 0;     ///< of its L1 norm
-  double operands = 0;      ///< oracle operands in both cones
+  double operands = 0;      ///< oracle operands in both cones of one element
   double denominators = 0;  ///< degree of all denominators
   bool has_root_of_two = false;
 
-  /// Adds a value of one of the cones.
-  void AddToCone(const ValueBound& value);
+  /// Adds a value of one of the cones, of which one element of the claim needs so many elements, or
+  /// all.
+  void AddToCone(const ValueBound& value, double needed = std::numeric_limits<double>::infinity());
   /// To be called last: the difference of the two values themselves.
   void Compare(const Bound& a, const Bound& b);
   /// log2 of the probability that one test with a random prime of at least 2^59 (or with this one,

@@ -28,6 +28,42 @@ TEST(SegmentBound, EveryPairOfOperandsMustStayApart) {
   EXPECT_NEAR(bound.Log2Miss(kPrime), std::log2(2001.0 * 1000 + 1) - 59, 1e-9);
 }
 
+TEST(SegmentBound, OperandsOfOtherElementsDoNotCount) {
+  SegmentBound bound;
+  bound.AddToCone({.element = {}, .operands = 1000, .operands_of_element = 2, .operand = {}}, 3);
+  EXPECT_EQ(bound.operands, 6);
+  bound.AddToCone({.element = {}, .operands = 1000, .operand = {}}, 3);  // shared by all elements
+  EXPECT_EQ(bound.operands, 1006);
+}
+
+/// Operands in the cone of one element of relu(x) w, x of 8 rows, behind `rest`.
+double OperandsOf(const std::string& rest) {
+  const std::string text = R"(
+  %0 = Input() {name = "x", shape = [8, 4]}
+  %1 = Input() {name = "w", shape = [4, 4]}
+  %2 = Exp(%0)
+  %3 = MatMul(%2, %1))" + rest;
+  const Graph a = Parse(text + "\n  %5 = Relu(%4)\n  return \"y\" = %5");
+  const Graph b = Parse(text + "\n  %5 = Abs(%4)\n  return \"y\" = %5");
+  ConstantKeys constants(WeightMode::kSymbolic);
+  const Numbering numbering = NumberValues(a, b, {}, constants);
+  Partition partition = MakePartition(numbering, {}, true);
+  const auto bounds = BoundSegments(numbering, partition, WeightMode::kSymbolic);
+  EXPECT_TRUE(bounds.ok()) << bounds.status();
+  return bounds.ok() ? bounds->front().operands : 0;
+}
+
+TEST(SegmentBound, CountsTheOperandsThatOneElementNeeds) {
+  // A row of four for each side, and an operand of relu and of abs.
+  EXPECT_EQ(OperandsOf("\n  %4 = Neg(%3)"), 4 + 4 + 2);
+  EXPECT_EQ(OperandsOf("\n  %4 = Transpose(%3) {perm = [1, 0]}"), 4 + 4 + 2);
+  EXPECT_EQ(OperandsOf("\n  %4 = ReduceSum(%3) {axes = [0], keepdims = 0}"), 32 + 2);
+  // Rows 1 and 4 lie in a box of four rows.
+  EXPECT_EQ(OperandsOf("\n  %9 = Slice(%3) {starts = [1, 0], ends = [6, 4], steps = [3, 1]}\n"
+                       "  %4 = ReduceSum(%9) {axes = [0], keepdims = 0}"),
+            16 + 16 + 2);
+}
+
 TEST(SegmentBound, DegreesOfOperandsCount) {
   SegmentBound bound;
   bound.AddToCone(

@@ -98,7 +98,7 @@ struct Certificate {
 /// 4: slices of linear operators are compared in one random combination (contraction.h). 5: oracles
 /// of opaque operators follow from the boxes that an element reads (opaque.h). Plans are certified
 /// without axioms (axioms.h, sweep.h). 6: definedness by output element (definedness.h).
-inline constexpr int kVerifierVersion = 6;
+inline constexpr int kVerifierVersion = 7;
 
 /// Identity of a graph to the verifier: text without node names; in exact mode with the weights'
 /// bytes.

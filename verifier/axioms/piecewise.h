@@ -24,7 +24,7 @@ struct Piecewise {
 };
 
 std::optional<Piecewise> Sum(const Piecewise& f, const Piecewise& g);
-/// Where one of both is constant, on every piece.
+/// Nothing unless one of both is constant on every piece.
 std::optional<Piecewise> Product(const Piecewise& f, const Piecewise& g);
 /// 1 where f < 0, 0 elsewhere.
 std::optional<Piecewise> IsNegative(const Piecewise& f);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/status.h"
+#include "verifier/regions/element_cone.h"
 #include "verifier/regions/segments.h"
 
 namespace mendel {
@@ -78,29 +79,41 @@ absl::StatusOr<std::vector<SegmentBound>> BoundSegments(const Numbering& numberi
   constexpr uint64_t kSmallestPrime = uint64_t{1} << 59;
   BoundTable table(numbering, partition, weights);
   std::vector<SegmentBound> bounds;
+  // Oracles of data-dependent operators, and those that elements share, are followed no further.
+  ElementCone cone(numbering, partition.free, [&](int32_t number) {
+    const ValueBound& value = table.Computed(number);
+    return value.operands > 0 && value.operands_of_element == 0;
+  });
   for (Segment& segment : partition.segments) {
-    SegmentBound bound;
-    for (int32_t number : segment.cone) {
-      MENDEL_RETURN_IF_ERROR(table.Compute(number));
-      bound.AddToCone(table.Computed(number));
-    }
+    for (int32_t number : segment.cone) MENDEL_RETURN_IF_ERROR(table.Compute(number));
     const Claim& claim = numbering.claims[segment.claim];
+    std::vector<int32_t> roots = {claim.member};
+    if (!segment.representative_is_free) roots.push_back(claim.representative);
+    const auto of_cone = [&](int axis) {
+      SegmentBound bound;
+      for (const auto& [number, elements] : cone.Needed(segment.cone, roots, axis))
+        bound.AddToCone(table.Computed(number), elements);
+      return bound;
+    };
+    SegmentBound bound = of_cone(-1);
     const Bound& found = table.Computed(claim.member).element;
-    SegmentBound combined = bound;
     bound.Compare(segment.representative_is_free ? Bound::Symbol()
                                                  : table.Computed(claim.representative).element,
                   found);
     if (segment.combined_axis >= 0) {
       const auto slices = static_cast<double>(
           numbering.TypeOf(claim.member).shape[static_cast<size_t>(segment.combined_axis)]);
+      SegmentBound combined = of_cone(segment.combined_axis);
       combined.Compare(
           SumOf(slices, table.Computed(claim.representative).element * Bound::Symbol()),
           SumOf(slices, found * Bound::Symbol()));
       if (combined.Log2Miss(kSmallestPrime) >
           std::max(kGood, bound.Log2Miss(kSmallestPrime) + kNoWorse))
         segment.combined_axis = -1;
+      else
+        bound = combined;
     }
-    bounds.push_back(segment.combined_axis >= 0 ? combined : bound);
+    bounds.push_back(bound);
   }
   return bounds;
 }
