@@ -230,6 +230,43 @@ TEST(Lowering, RecurrenceRefusesByName) {
               testing::HasSubstr("clipping is not supported"));
 }
 
+/// A loss of three samples in two classes, the last dimension of which has one position.
+Builder LossModel(const std::string& op, std::initializer_list<double> x, const Tensor& target) {
+  Builder model;
+  model.Initializer("x", Floats({3, 2, 1}, x)).Initializer("weight", Floats({2}, {2, 1}));
+  model.Initializer("target", target).Output("loss");
+  model.Node(op, {"x", "target", "weight"}, {"loss"});
+  return model;
+}
+
+TEST(Lowering, LossesIgnoreSamplesOfOneClass) {
+  // Probabilities (1/4, 3/4), (1/2, 1/2), (3/4, 1/4).
+  Builder model = LossModel("SoftmaxCrossEntropyLoss", {0, std::log(3), 0, 0, std::log(3), 0},
+                            Tensor::FromInts({DType::kI64, {3, 1}}, Ints{1, -1, 0}));
+  Builder::Set(*model.graph().mutable_node(0), "ignore_index", int64_t{-1});
+  EXPECT_THAT(Computed(model, {}).scalars, ElementsAre(DoubleNear(std::log(4.0 / 3), 1e-6)));
+  Builder::Set(*model.graph().mutable_node(0), "reduction", std::string("none"));
+  EXPECT_THAT(Computed(model, {}).scalars,
+              Pointwise(DoubleNear(1e-6), {std::log(4.0 / 3), 0.0, 2 * std::log(4.0 / 3)}));
+  model = LossModel("NegativeLogLikelihoodLoss", {1, 2, 3, 4, 5, 6},
+                    Tensor::FromInts({DType::kI32, {3, 1}}, Ints{1, 0, 0}));
+  EXPECT_THAT(Computed(model, {}).scalars,
+              ElementsAre(DoubleNear(-(2 + 2 * 3 + 2 * 5) / 5.0, 1e-6)));
+  Builder::Set(*model.graph().mutable_node(0), "reduction", std::string("sum"));
+  EXPECT_THAT(Computed(model, {}).scalars, ElementsAre(DoubleNear(-18, 1e-6)));
+}
+
+TEST(Lowering, LossesRefuseClassesThatDoNotExist) {
+  const auto refusal = [](const Tensor& target) {
+    const Builder model = LossModel("NegativeLogLikelihoodLoss", {1, 2, 3, 4, 5, 6}, target);
+    return std::string(ImportOnnxBytes(model.Bytes(), "").status().message());
+  };
+  EXPECT_THAT(refusal(Tensor::FromInts({DType::kI64, {3, 1}}, Ints{1, 2, 0})),
+              testing::HasSubstr("index 2 is outside an extent of 2"));
+  EXPECT_THAT(refusal(Tensor::FromInts({DType::kI64, {3}}, Ints{1, 1, 0})),
+              testing::HasSubstr("target 3 is not 3x1"));
+}
+
 /// Negative pads cut first, as ONNX Runtime does.
 TEST(Lowering, NegativePadsCutBeforeEdgesAreRepeated) {
   const auto padded = [](const std::string& mode, std::initializer_list<int64_t> pads) {
