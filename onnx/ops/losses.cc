@@ -67,7 +67,7 @@ std::optional<ValueId> SampleWeights(Formula& f, const Loss& loss, ValueId like,
   return f.Reshape(f.Where(*mask, none, weight_of(column)), samples);
 }
 
-/// Of the log probabilities `x` [N, C, d1, d2, ...].
+/// The loss picks from the log probabilities `x` [N, C, d1, d2, ...].
 absl::StatusOr<ValueId> NegativeLogLikelihood(OpContext& op, const Loss& loss, ValueId x) {
   Formula f(op);
   const int64_t classes = op.shape(x)[1];
