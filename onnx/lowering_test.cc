@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "graph/evaluate.h"
+#include "graph/text.h"
 #include "onnx/import.h"
 #include "onnx/model_builder.h"
 
@@ -228,6 +230,69 @@ TEST(Lowering, RecurrenceRefusesByName) {
   Builder::Set(model.Node("LSTM", {"x", "w", "r"}, {"y"}), "clip", 1.0f);
   EXPECT_THAT(std::string(ImportOnnxBytes(model.Bytes(), "").status().message()),
               testing::HasSubstr("clipping is not supported"));
+}
+
+/// A loss of three samples in two classes, the last dimension of which has one position.
+Builder LossModel(const std::string& op, std::initializer_list<double> x, const Tensor& target) {
+  Builder model;
+  model.Initializer("x", Floats({3, 2, 1}, x)).Initializer("weight", Floats({2}, {2, 1}));
+  model.Initializer("target", target).Output("loss");
+  model.Node(op, {"x", "target", "weight"}, {"loss"});
+  return model;
+}
+
+TEST(Lowering, LossesIgnoreSamplesOfOneClass) {
+  // Probabilities (1/4, 3/4), (1/2, 1/2), (3/4, 1/4).
+  Builder model = LossModel("SoftmaxCrossEntropyLoss", {0, std::log(3), 0, 0, std::log(3), 0},
+                            Tensor::FromInts({DType::kI64, {3, 1}}, Ints{1, -1, 0}));
+  Builder::Set(*model.graph().mutable_node(0), "ignore_index", int64_t{-1});
+  EXPECT_THAT(Computed(model, {}).scalars, ElementsAre(DoubleNear(std::log(4.0 / 3), 1e-6)));
+  Builder::Set(*model.graph().mutable_node(0), "reduction", std::string("none"));
+  EXPECT_THAT(Computed(model, {}).scalars,
+              Pointwise(DoubleNear(1e-6), {std::log(4.0 / 3), 0.0, 2 * std::log(4.0 / 3)}));
+  model = LossModel("NegativeLogLikelihoodLoss", {1, 2, 3, 4, 5, 6},
+                    Tensor::FromInts({DType::kI32, {3, 1}}, Ints{1, 0, 0}));
+  EXPECT_THAT(Computed(model, {}).scalars,
+              ElementsAre(DoubleNear(-(2 + 2 * 3 + 2 * 5) / 5.0, 1e-6)));
+  Builder::Set(*model.graph().mutable_node(0), "reduction", std::string("sum"));
+  EXPECT_THAT(Computed(model, {}).scalars, ElementsAre(DoubleNear(-18, 1e-6)));
+}
+
+TEST(Lowering, LossesRefuseClassesThatDoNotExist) {
+  const auto refusal = [](const Tensor& target) {
+    const Builder model = LossModel("NegativeLogLikelihoodLoss", {1, 2, 3, 4, 5, 6}, target);
+    return std::string(ImportOnnxBytes(model.Bytes(), "").status().message());
+  };
+  EXPECT_THAT(refusal(Tensor::FromInts({DType::kI64, {3, 1}}, Ints{1, 2, 0})),
+              testing::HasSubstr("index 2 is outside an extent of 2"));
+  EXPECT_THAT(refusal(Tensor::FromInts({DType::kI64, {3}}, Ints{1, 1, 0})),
+              testing::HasSubstr("target 3 is not 3x1"));
+}
+
+TEST(Lowering, BitwiseNotInvertsEveryBit) {
+  const auto inverted = [](DType dtype, const Ints& values) {
+    Builder model(18);
+    model.Initializer("x",
+                      Tensor::FromInts({dtype, {static_cast<int64_t>(values.size())}}, values));
+    model.Output("y").Node("BitwiseNot", {"x"}, {"y"});
+    return Computed(model, {}).integers;
+  };
+  EXPECT_THAT(inverted(DType::kU8, {0, 1, 170, 255}), ElementsAre(255, 254, 85, 0));
+  EXPECT_THAT(inverted(DType::kI8, {0, -1, 127, -128}), ElementsAre(-1, 0, -128, 127));
+  EXPECT_THAT(inverted(DType::kI32, {5, INT32_MIN}), ElementsAre(-6, INT32_MAX));
+}
+
+TEST(Lowering, LinearAttentionOfHalvesRunsInFloat) {
+  Builder model(27);
+  for (const char* name : {"q", "k", "v"}) model.Input(name, {"1", "3", "4"}, DType::kF16);
+  auto& node = model.Output("y").Node("LinearAttention", {"q", "k", "v"}, {"y"});
+  Builder::Set(node, "update_rule", std::string("linear"));
+  for (const char* name : {"q_num_heads", "kv_num_heads"}) Builder::Set(node, name, int64_t{2});
+  const auto imported = ImportOnnxBytes(model.Bytes(), "");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const std::string text = PrintGraph(imported->graph, {.node_names = false});
+  EXPECT_THAT(text, testing::ContainsRegex("MatMul\\([%0-9., ]*\\) : f32"));
+  EXPECT_THAT(text, testing::Not(testing::ContainsRegex("(Mul|Add)\\([%0-9., ]*\\) : f16")));
 }
 
 /// Negative pads cut first, as ONNX Runtime does.

@@ -94,18 +94,21 @@ absl::StatusOr<Graph> Import(const std::string& bytes, const std::vector<std::st
   return last;
 }
 
-/// Largest accepted relative error, from the rounding of the expected values themselves.
-double Tolerance(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return 2e-3;
-    case DType::kBF16:
-      return 2e-2;
-    case DType::kF64:
-      return 1e-7;
-    default:
-      return 1e-4;
-  }
+/// Largest accepted error, from the rounding of the expected values themselves.
+CaseTolerance Tolerance(DType dtype) {
+  const double relative = dtype == DType::kF16    ? 2e-3
+                          : dtype == DType::kBF16 ? 2e-2
+                          : dtype == DType::kF64  ? 1e-7
+                                                  : 1e-4;
+  return {relative, 1e-2 * relative};
+}
+
+/// Zeros when the folder has no such file.
+CaseTolerance ReadTolerance(const fs::path& folder) {
+  std::ifstream file(folder / "tolerance");
+  CaseTolerance tolerance;
+  if (!(file >> tolerance.relative >> tolerance.absolute)) return {};
+  return tolerance;
 }
 
 }  // namespace
@@ -131,6 +134,7 @@ absl::StatusOr<std::vector<OnnxTestCase>> LoadOnnxTestCases(const std::string& f
     const fs::path data = fs::path(folder) / Cat("test_data_set_", set);
     if (!fs::is_directory(data)) break;
     OnnxTestCase test;
+    test.tolerance = ReadTolerance(folder);
     test.name = Cat(fs::path(folder).filename().string(), "/", set);
     MENDEL_ASSIGN_OR_RETURN(const std::vector<Tensor> values, ReadTensors(data, "input"));
     MENDEL_ASSIGN_OR_RETURN(test.outputs, ReadTensors(data, "output"));
@@ -148,9 +152,11 @@ absl::StatusOr<std::vector<OnnxTestCase>> LoadOnnxTestCases(const std::string& f
   return cases;
 }
 
-std::string CompareWithExpected(const Tensor& actual, const Tensor& expected, double slack) {
+std::string CompareWithExpected(const Tensor& actual, const Tensor& expected, double slack,
+                                const CaseTolerance& given) {
   if (actual.type() != expected.type())
     return Cat("type ", TypeString(actual.type()), ", expected ", TypeString(expected.type()));
+  const CaseTolerance rounding = Tolerance(actual.dtype());
   for (int64_t k = 0; k < actual.size(); ++k) {
     if (IsIntegral(actual.dtype())) {
       if (actual.IntAt(k) != expected.IntAt(k))
@@ -160,8 +166,12 @@ std::string CompareWithExpected(const Tensor& actual, const Tensor& expected, do
     const double a = actual.DoubleAt(k);
     const double e = expected.DoubleAt(k);
     if (a == e || (std::isnan(a) && std::isnan(e))) continue;
-    const double tolerance = slack * Tolerance(actual.dtype()) * (1e-2 + std::fabs(e));
-    if (!(std::fabs(a - e) <= tolerance)) return Cat("element ", k, " is ", a, ", expected ", e);
+    const double error = std::fabs(a - e);
+    const auto explains = [&](const CaseTolerance& allowed, double factor) {
+      return error <= factor * (allowed.absolute + allowed.relative * std::fabs(e));
+    };
+    if (!explains(rounding, slack) && !explains(given, 1))
+      return Cat("element ", k, " is ", a, ", expected ", e);
   }
   return "";
 }

@@ -18,7 +18,7 @@ namespace mendel {
 namespace {
 
 /// At least so many pairs are proven equal.
-constexpr int kLeastEquivalent = 46;
+constexpr int kLeastEquivalent = 104;
 
 std::string Message(const absl::Status& status) {
   return {status.message().data(), status.message().size()};

@@ -44,9 +44,10 @@ def to_bytes(value, name):
 
 
 def write(case, folder):
-    """model.onnx and test_data_set_K/{input,output}_K.pb."""
+    """model.onnx, tolerance and test_data_set_K/{input,output}_K.pb."""
     folder.mkdir(parents=True)
     folder.joinpath("model.onnx").write_bytes(case.model.SerializeToString())
+    folder.joinpath("tolerance").write_text(f"{case.rtol} {case.atol}\n")
     for k, sides in enumerate(case.data_sets):
         data = folder.joinpath(f"test_data_set_{k}")
         data.mkdir()

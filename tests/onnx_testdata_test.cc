@@ -50,7 +50,8 @@ std::string Failure(const OnnxTestCase& test, const Backend& backend, double sla
   if (!outputs.ok()) return outputs.status().ToString();
   if (outputs->size() != test.outputs.size()) return "number of outputs";
   for (size_t k = 0; k < outputs->size(); ++k) {
-    const std::string difference = CompareWithExpected((*outputs)[k], test.outputs[k], slack);
+    const std::string difference =
+        CompareWithExpected((*outputs)[k], test.outputs[k], slack, test.tolerance);
     if (!difference.empty()) return "output " + std::to_string(k) + ": " + difference;
   }
   return "";

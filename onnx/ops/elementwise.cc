@@ -140,6 +140,15 @@ absl::Status ImportMod(OpContext& op) {
   return f.status();
 }
 
+/// All ones minus x: each bit of the difference is the other one, and none is borrowed.
+absl::Status ImportBitwiseNot(OpContext& op) {
+  const DType dtype = op.type(op.In(0)).dtype;
+  if (!IsIntegral(dtype) || dtype == DType::kBool)
+    return InvalidInput("expects integers, not ", DTypeName(dtype));
+  const ValueId ones = op.ScalarLike(op.In(0), dtype == DType::kU8 ? 255 : -1);
+  return op.SetOutput(0, op.Emit("Sub", {ones, op.In(0)}));
+}
+
 /// Before opset 7 a vector of slopes belonged to the channels.
 absl::Status ImportPRelu(OpContext& op) {
   ValueId slope = op.In(1);
@@ -190,6 +199,7 @@ absl::Status ImportShrink(OpContext& op) {
 const OpImportRegistrar registrar({
     {"Add", 2, 2, &ImportBinary},
     {"And", 2, 2, &ImportBinary},
+    {"BitwiseNot", 1, 1, &ImportBitwiseNot},
     {"Clip", 1, 3, &ImportClip},
     {"Div", 2, 2, &ImportDivision},
     {"Equal", 2, 2, &ImportBinary},

@@ -1,17 +1,13 @@
 // Gathers, scatters, OneHot, TopK, Trilu. Constant indices are made non-negative and checked
 // against the table here, so that the language's operators may rely on them.
 
+#include "onnx/ops/indexing.h"
+
 #include <algorithm>
 
-#include "onnx/op_context.h"
+namespace mendel {
 
-namespace mendel::lowerings::indexing {
-namespace {
-
-/// Input `k` with every constant index of `extent` moved into [0, extent); run-time indices stay as
-/// they are.
-absl::StatusOr<ValueId> CheckedIndices(OpContext& op, int k, int64_t extent) {
-  const ValueId indices = op.In(k);
+absl::StatusOr<ValueId> CheckedIndices(OpContext& op, ValueId indices, int64_t extent) {
   if (!IsIntegral(op.type(indices).dtype))
     return InvalidInput("indices must be integers, not ", DTypeName(op.type(indices).dtype));
   const Tensor* tensor = op.ConstantOf(indices);
@@ -27,17 +23,22 @@ absl::StatusOr<ValueId> CheckedIndices(OpContext& op, int k, int64_t extent) {
   return changed ? op.Literal(Tensor::FromInts(tensor->type(), values)) : indices;
 }
 
+namespace lowerings::indexing {
+namespace {
+
 absl::Status ImportGather(OpContext& op) {
   MENDEL_ASSIGN_OR_RETURN(const int64_t axis, op.Axis(op.Int("axis", 0), op.rank(op.In(0))));
-  MENDEL_ASSIGN_OR_RETURN(const ValueId indices,
-                          CheckedIndices(op, 1, op.shape(op.In(0))[static_cast<size_t>(axis)]));
+  MENDEL_ASSIGN_OR_RETURN(
+      const ValueId indices,
+      CheckedIndices(op, op.In(1), op.shape(op.In(0))[static_cast<size_t>(axis)]));
   return op.SetOutput(0, op.Emit(op.op(), {op.In(0), indices}, {{"axis", axis}}));
 }
 
 absl::Status ImportScatterElements(OpContext& op) {
   MENDEL_ASSIGN_OR_RETURN(const int64_t axis, op.Axis(op.Int("axis", 0), op.rank(op.In(0))));
-  MENDEL_ASSIGN_OR_RETURN(const ValueId indices,
-                          CheckedIndices(op, 1, op.shape(op.In(0))[static_cast<size_t>(axis)]));
+  MENDEL_ASSIGN_OR_RETURN(
+      const ValueId indices,
+      CheckedIndices(op, op.In(1), op.shape(op.In(0))[static_cast<size_t>(axis)]));
   return op.SetOutput(0, op.Emit("ScatterElements", {op.In(0), indices, op.In(2)},
                                  {{"axis", axis}, {"reduction", op.Str("reduction", "none")}}));
 }
@@ -153,4 +154,5 @@ const OpImportRegistrar registrar({
 });
 
 }  // namespace
-}  // namespace mendel::lowerings::indexing
+}  // namespace lowerings::indexing
+}  // namespace mendel

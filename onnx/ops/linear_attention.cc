@@ -17,6 +17,11 @@ ValueId Heads(Formula& f, ValueId x, int64_t heads) {
   return f.Transpose(f.Reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
 }
 
+/// The recurrence runs in float32, as in ONNX's function body, or in double.
+ValueId Widened(Formula& f, ValueId x) {
+  return f.dtype(x) == DType::kF64 ? x : f.Cast(x, DType::kF32);
+}
+
 /// Step `t` of [N, heads, T, size] as a column [N, heads, size, 1] or a row.
 ValueId Column(Formula& f, ValueId x, int64_t t) { return f.Transposed(f.Slice(x, 2, t, t + 1)); }
 
@@ -38,10 +43,12 @@ ValueId Shared(Formula& f, const Recurrence& recurrence, ValueId state) {
                    {shape[0], recurrence.query_heads, shape[2], shape[3]});
 }
 
-absl::Status Unroll(OpContext& op, Formula& f, const Recurrence& recurrence, ValueId state) {
-  const ValueId query = Heads(f, op.In(0), recurrence.query_heads);
-  const ValueId key = Heads(f, op.In(1), recurrence.heads);
-  const ValueId value = Heads(f, op.In(2), recurrence.heads);
+absl::Status Unroll(OpContext& op, Formula& f, const Recurrence& recurrence, ValueId past) {
+  const ValueId query = Heads(f, Widened(f, op.In(0)), recurrence.query_heads);
+  const ValueId key = Heads(f, Widened(f, op.In(1)), recurrence.heads);
+  const ValueId value = Heads(f, Widened(f, op.In(2)), recurrence.heads);
+  const DType narrow = f.dtype(op.In(0)), state_dtype = f.dtype(past);
+  ValueId state = Widened(f, past);
   const int64_t steps = op.shape(op.In(0))[1];
   std::vector<ValueId> outputs;
   for (int64_t t = 0; t < steps; ++t) {
@@ -58,12 +65,12 @@ absl::Status Unroll(OpContext& op, Formula& f, const Recurrence& recurrence, Val
     outputs.push_back(f.Times(read, recurrence.scale));
   }
   if (!f.ok()) return f.status();
-  const ValueId y = f.Concat(outputs, 2);
+  const ValueId y = f.Cast(f.Concat(outputs, 2), narrow);
   const Shape shape = f.shape(y);
   if (!f.ok()) return f.status();
   f.SetOutput(0,
               f.Reshape(f.Transpose(y, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]}));
-  f.SetOutput(1, state);
+  f.SetOutput(1, f.Cast(state, state_dtype));
   return f.status();
 }
 
@@ -98,8 +105,8 @@ absl::Status ImportLinearAttention(OpContext& op) {
   const int64_t key_size = query[2] / recurrence.query_heads;
   const int64_t value_size = op.shape(op.In(2))[2] / recurrence.heads;
   if (recurrence.scale == 0) recurrence.scale = 1 / std::sqrt(static_cast<double>(key_size));
-  if (gated) recurrence.decay = Heads(f, op.In(4), recurrence.heads);
-  if (delta) recurrence.rate = Heads(f, op.In(5), op.shape(op.In(5)).back());
+  if (gated) recurrence.decay = Heads(f, Widened(f, op.In(4)), recurrence.heads);
+  if (delta) recurrence.rate = Heads(f, Widened(f, op.In(5)), op.shape(op.In(5)).back());
   const Shape state = {query[0], recurrence.heads, key_size, value_size};
   return Unroll(op, f, recurrence, op.Has(3) ? op.In(3) : f.Filled(op.In(0), 0, state));
 }
