@@ -1,5 +1,5 @@
-// Comparisons, Booleans, Where and Cast. Comparisons are of finite numbers, which are totally
-// ordered.
+// Comparisons, Booleans, Where and Cast. Finite numbers are totally ordered; every comparison of
+// NaN is false.
 
 #include <array>
 #include <optional>
@@ -21,9 +21,10 @@ constexpr std::array<AxiomDescription, 9> kLogicAxioms = {{
      "Multiplication by c > 0 is increasing, by -1 decreasing."},
     {"one order relation",
      "x > y is y < x; x <= y, and also x < y or x = y, is not y < x; x >= y is not x < y",
-     "Finite numbers are totally ordered."},
+     "Finite numbers are totally ordered. The negations hold where neither side may be undefined."},
     {"where as an extreme", "(x < y ? x : y) = min(x, y), (x < y ? y : x) = max(x, y)",
-     "The definitions; where x = y both branches agree."},
+     "The definitions; where x = y both branches agree. The value that is chosen where the "
+     "comparison is false comes with one that is defined everywhere."},
     {"where as leaky relu",
      "(x < 0 ? a x : x) = (0 < x ? x : a x) = Relu(x) + a (x - Relu(x)); abs(x) for a = -1",
      "Case distinction; both are 0 at 0."},
@@ -44,6 +45,15 @@ std::optional<ValueId> Idempotent(Terms& t, ValueId v) {
   return t.in(v, 0) == t.in(v, 1) ? std::optional(t.in(v, 0)) : std::nullopt;
 }
 
+/// No comparison of this value is one of NaN.
+bool IsOrdered(const Terms& t, ValueId v) { return !IsFloat(t.dtype(v)) || t.IsDefined(v); }
+
+/// a <= b in canonical form.
+ValueId NotAbove(Terms& t, ValueId a, ValueId b) {
+  if (!IsOrdered(t, a) || !IsOrdered(t, b)) return t.CanonicalOp("LessOrEqual", {a, b});
+  return t.Unary("Not", t.Op("Less", {b, a}));
+}
+
 /// Or(p < q, p = q) in any order.
 std::optional<ValueId> LessOrEqualByOr(Terms& t, ValueId v) {
   for (size_t k = 0; k < 2; ++k) {
@@ -52,7 +62,7 @@ std::optional<ValueId> LessOrEqualByOr(Terms& t, ValueId v) {
     const ValueId p = t.in(less, 0), q = t.in(less, 1);
     const bool same = (t.in(equal, 0) == p && t.in(equal, 1) == q) ||
                       (t.in(equal, 0) == q && t.in(equal, 1) == p);
-    if (same) return t.Unary("Not", t.Op("Less", {q, p}));
+    if (same) return NotAbove(t, p, q);
   }
   return std::nullopt;
 }
@@ -61,10 +71,11 @@ std::optional<ValueId> Greater(Terms& t, ValueId v) {
   return t.Op("Less", {t.in(v, 1), t.in(v, 0)});
 }
 std::optional<ValueId> LessOrEqual(Terms& t, ValueId v) {
-  return t.Unary("Not", t.Op("Less", {t.in(v, 1), t.in(v, 0)}));
+  const ValueId a = t.in(v, 0), b = t.in(v, 1);
+  return IsOrdered(t, a) && IsOrdered(t, b) ? std::optional(NotAbove(t, a, b)) : std::nullopt;
 }
 std::optional<ValueId> GreaterOrEqual(Terms& t, ValueId v) {
-  return t.Unary("Not", t.Op("Less", {t.in(v, 0), t.in(v, 1)}));
+  return NotAbove(t, t.in(v, 1), t.in(v, 0));
 }
 
 /// The condition's operands are what must be floats here.
@@ -99,8 +110,9 @@ std::optional<ValueId> WhereAsExtreme(Terms& t, ValueId v) {
   const ValueId condition = t.in(v, 0), yes = t.in(v, 1), no = t.in(v, 2);
   if (!IsFloatComparison(t, condition)) return std::nullopt;
   const ValueId x = t.in(condition, 0), y = t.in(condition, 1);
-  if (yes == x && no == y) return t.Op("Min", {x, y});
-  if (yes == y && no == x) return t.Op("Max", {x, y});
+  // Where x or y is NaN, so must be the second branch.
+  if (yes == x && no == y && t.IsDefined(x)) return t.Op("Min", {x, y});
+  if (yes == y && no == x && t.IsDefined(y)) return t.Op("Max", {x, y});
   return std::nullopt;
 }
 

@@ -45,6 +45,8 @@ class PieceReader {
   }
 
   const std::optional<ValueId>& base() const { return base_; }
+  /// A Where was read, which may choose a number where its comparison is one of NaN.
+  bool chooses() const { return chooses_; }
 
  private:
   MaybePieces OfBase(ValueId v) {
@@ -82,6 +84,7 @@ class PieceReader {
       read[k] = Read(values[k], nested);
       if (!read[k].has_value()) return std::nullopt;
     }
+    chooses_ = true;
     const MaybePieces below = Below(*read[0], *read[1]);
     return below.has_value() ? Choice(*below, *read[2], *read[3]) : std::nullopt;
   }
@@ -136,6 +139,7 @@ class PieceReader {
   const Terms& t_;
   const ValueId root_;
   int read_ = 0;
+  bool chooses_ = false;
   std::optional<ValueId> base_;
 };
 
@@ -191,6 +195,7 @@ std::optional<ValueId> Pieces(Terms& t, ValueId v) {
   PieceReader reader(t, v);
   const MaybePieces read = reader.Read(v, kMostNested);
   if (!read.has_value() || !reader.base().has_value()) return std::nullopt;
+  if (reader.chooses() && !t.IsDefined(*reader.base())) return std::nullopt;
   const MaybePieces pieces = Continuous(*read);
   if (!pieces.has_value()) return std::nullopt;
   t.Settle(true);

@@ -3,6 +3,7 @@
 #ifndef MENDEL_VERIFIER_AXIOMS_SIGNS_H_
 #define MENDEL_VERIFIER_AXIOMS_SIGNS_H_
 
+#include <functional>
 #include <limits>
 #include <span>
 
@@ -22,6 +23,15 @@ bool KnownAll(const Node& node, WeightMode weights, Predicate holds);
 /// same value.
 Sign SignOfNode(const Node& node, std::span<const TensorType> types, std::span<const Sign> signs,
                 bool one_operand, WeightMode weights);
+
+/// True when an infinity or NaN is among the node's attributes. Attributes that may be infinite
+/// have an infinite default (Clip).
+bool HasNonFiniteAttribute(const Node& node);
+
+/// True when the outputs of a node whose operands have `signs` are finite wherever the operands
+/// are. `operand(k)`: the node of input k.
+bool IsDefinedEverywhere(const NodeView& view, const Node& node, std::span<const Sign> signs,
+                         const std::function<const Node&(size_t)>& operand, WeightMode weights);
 
 template <class Predicate>
 bool KnownAll(const Node& node, WeightMode weights, Predicate holds) {

@@ -201,6 +201,16 @@ Sign Terms::StructuralSign(ValueId value) const {
              : Sign::kUnknown;
 }
 
+bool Terms::DefinedHere(const Node& node, std::span<const TensorType> types,
+                        std::span<const Sign> signs) const {
+  if (IsConstant(node)) return KnownAll(node, WeightMode::kExact, [](double) { return true; });
+  if (!std::all_of(node.inputs.begin(), node.inputs.end(),
+                   [&](ValueId input) { return IsDefined(input); }))
+    return false;
+  const auto operand = [&](size_t k) -> const Node& { return this->node(node.inputs[k]); };
+  return IsDefinedEverywhere({types, node.attrs, node.outputs}, node, signs, operand, weights_);
+}
+
 void Terms::Describe(int32_t id) {
   if (static_cast<size_t>(id) < signs_.size()) return;  // a literal met before
   const Node& node = builder_.node(id);
@@ -212,6 +222,7 @@ void Terms::Describe(int32_t id) {
                                           [&](ValueId v) { return v == node.inputs[0]; });
   const Sign sign = SignOfNode(node, types, signs, one_operand, weights_);
   signs_.push_back(std::max(sign, StructuralSign({id, 0})));
+  defined_.push_back(DefinedHere(node, types, signs));
   KeyedHash hash({0, 0});
   hash.Add(node.op->name);
   if (IsConstant(node)) {

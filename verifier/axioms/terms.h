@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -71,6 +72,8 @@ class Terms {
   /// Number of a literal of rank 0 and a float dtype: multiplying by it changes no shape.
   std::optional<double> Scalar(ValueId value) const;
   Sign sign(ValueId value) const { return signs_[static_cast<size_t>(value.node)]; }
+  /// The value is finite for every input, so that no comparison of it is one of NaN.
+  bool IsDefined(ValueId value) const { return defined_[static_cast<size_t>(value.node)]; }
   bool IsPositive(ValueId value) const { return sign(value) == Sign::kPositive; }
   bool IsNonNegative(ValueId value) const { return sign(value) != Sign::kUnknown; }
   /// A number of the expression, the same in every program: orders the operands of commutative
@@ -99,6 +102,8 @@ class Terms {
   ValueId Raw(std::string_view op, std::vector<ValueId> inputs, Attributes attrs,
               const std::string& name);
   ValueId Rewrite(ValueId value);
+  bool DefinedHere(const Node& node, std::span<const TensorType> types,
+                   std::span<const Sign> signs) const;
   void Describe(int32_t node);
   Sign StructuralSign(ValueId value) const;
 
@@ -107,6 +112,7 @@ class Terms {
   std::map<std::string, int>* const used_;
   absl::Status status_;
   std::vector<Sign> signs_;
+  std::vector<bool> defined_;
   std::vector<Hash128> hashes_;
   std::unordered_map<std::string, int32_t> known_;
   std::map<std::pair<int32_t, bool>, ValueId> rewritten_;  ///< by node and may_round_

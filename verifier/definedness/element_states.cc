@@ -31,17 +31,6 @@ Kinds KindsOf(Sign sign) {
   return sign == Sign::kNonNegative ? kNotNegativeKinds : kFiniteKinds;
 }
 
-/// Attributes that may be infinite have an infinite default (Clip).
-bool HasNonFiniteAttribute(const Node& node) {
-  for (const AttributeSpec& spec : node.op->attributes) {
-    if (!std::holds_alternative<double>(spec.default_value)) continue;
-    const double value = node.attrs.Float(spec.name);
-    if (std::isnan(value)) return true;
-    if (std::isinf(value) && !std::isinf(std::get<double>(spec.default_value))) return true;
-  }
-  return false;
-}
-
 /// The elements of `from`, of shape `shape`, in `box`.
 template <class T>
 std::vector<T> Cut(const std::vector<T>& from, const Shape& shape, const Box& box) {
@@ -145,9 +134,7 @@ bool ElementStates::IsPlain(const NumberedNode& node) {
   const bool plain_operands = std::all_of(node.inputs.begin(), node.inputs.end(),
                                           [&](int32_t input) { return Of(input).plain; });
   if (!plain_operands) return false;
-  if (IsIntegral(node.node->outputs[0].dtype)) return true;
-  if (node.node->op->infinite != nullptr && node.node->op->infinite(View(node))) return false;
-  return !HasNonFiniteAttribute(*node.node) && DemandHolds(node);
+  return IsIntegral(node.node->outputs[0].dtype) || IsDefined(node);
 }
 
 /// A partial function is defined for all operands of these signs.
@@ -173,29 +160,14 @@ void ElementStates::Refine(int32_t number) {
   Store(number, *std::move(refined));
 }
 
-bool ElementStates::DemandHolds(const NumberedNode& node) {
-  const std::optional<PartialDomain>& domain = node.node->op->domain;
-  if (!domain.has_value()) return true;
-  const auto known = [&](int32_t number, auto holds) {
-    return KnownAll(*numbering_.NodeOf(number).node, kWeights, holds);
+bool ElementStates::IsDefined(const NumberedNode& node) {
+  if (node.node->op->domain.has_value()) Refine(node.inputs[node.node->op->domain->input]);
+  std::vector<Sign> signs;
+  for (const int32_t input : node.inputs) signs.push_back(Of(input).sign);
+  const auto operand = [&](size_t k) -> const Node& {
+    return *numbering_.NodeOf(node.inputs[k]).node;
   };
-  if (domain->whole_exponent >= 0 && known(node.inputs[static_cast<size_t>(domain->whole_exponent)],
-                                           [](double v) { return v >= 0 && v == std::floor(v); }))
-    return true;
-  const int32_t operand = node.inputs[domain->input];
-  Refine(operand);
-  const Sign sign = Of(operand).sign;
-  switch (domain->demand) {
-    case Demand::kNonZero:
-      return sign == Sign::kPositive || known(operand, [](double v) { return v != 0; });
-    case Demand::kPositive:
-      return sign == Sign::kPositive;
-    case Demand::kNonNegative:
-      return sign != Sign::kUnknown;
-    case Demand::kSameNode:
-      return false;
-  }
-  return false;
+  return IsDefinedEverywhere(View(node), *node.node, signs, operand, kWeights);
 }
 
 Sign ElementStates::SignOf(const NumberedNode& node) const {

@@ -47,7 +47,7 @@ class ElementStates {
 
   absl::Status ComputeNode(int32_t node);
   bool IsPlain(const NumberedNode& node);
-  bool DemandHolds(const NumberedNode& node);
+  bool IsDefined(const NumberedNode& node);
   /// Computes the elements of a plain masked value, where its node is simple.
   void Refine(int32_t number);
   ElementState ConstantState(int32_t number) const;
