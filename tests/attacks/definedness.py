@@ -73,3 +73,31 @@ def guarded(rng):
         model.output(decorate(rng, model, y, [n]), "f32")
     feeds = [{"x": numpy.full([n], v, numpy.float32), "z": floats(rng, [n], 0.5, 2)} for v in (0.0, -1.0, 1.0)]
     return Pair(a.build(), b.build(), kind == 1, feeds, ["r / r", "same guard", "outside its guard"][kind])
+
+
+# Each pair is equal where u is a number; where u is NaN the comparison is false, and one side is a number.
+_CHOICES = {
+    "minimum": (lambda m, u, c: m.op("Where", m.op("Less", u, c), u, c), lambda m, u, c: m.op("Min", u, c)),
+    "maximum": (lambda m, u, c: m.op("Where", m.op("Greater", u, c), u, c), lambda m, u, c: m.op("Max", u, c)),
+    "negation": (lambda m, u, c: m.op("Where", m.op("LessOrEqual", u, c), c, m.op("Neg", c)),
+                 lambda m, u, c: m.op("Where", m.op("Less", c, u), m.op("Neg", c), c)),
+    "clip": (lambda m, u, c: m.op("Where", m.op("Less", u, c), m.op("Max", u, m.op("Neg", c)), c),
+             lambda m, u, c: m.op("Min", m.op("Max", u, m.op("Neg", c)), c)),
+    "same": (lambda m, u, c: m.op("Where", m.op("Less", u, c), c, u), lambda m, u, c: m.op("Max", u, c)),
+}
+
+
+@attack
+def comparisons_of_undefined(rng):
+    n = rng.randrange(1, 5)
+    what, choice = rng.choice(sorted(_PARTIAL)), rng.choice(sorted(_CHOICES))
+    if what in ("log", "reciprocal", "division", "pow", "log of relu", "by sum"):
+        what = "log of negative"  # NaN, not an infinity
+    partial, bad = _PARTIAL[what]
+    a, b = Model(), Model()
+    for model, second in ((a, False), (b, True)):
+        u = partial(model, decorate(rng, model, model.input("x", "f32", [n]), [n]))
+        y = _CHOICES[choice][second](model, u, model.constant(rng.choice([6, 1.5, 40])))
+        model.output(decorate(rng, model, y, [n]), "f32")
+    feeds = [{"x": numpy.full([n], bad, numpy.float32)}, {"x": floats(rng, [n], 0.5, 2)}]
+    return Pair(a.build(), b.build(), choice == "same", feeds, f"{choice} of {what}")

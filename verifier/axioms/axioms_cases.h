@@ -246,6 +246,12 @@ inline constexpr Pair kTrue[] = {
 
 /// Not equal, or equal only under conditions that nobody guarantees.
 inline constexpr Pair kFalse[] = {
+    {"minimum by a comparison of NaN", "Where(Less(Log(x), 6), Log(x), 6)", "Min(Log(x), 6)"},
+    {"relu by a comparison of NaN", "Where(Less(0, Log(x)), Log(x), 0)", "Relu(Log(x))"},
+    {"piece by a comparison of NaN", "Where(Less(Log(x), 6), Relu(Log(x)), 6)",
+     "Min(Relu(Log(x)), 6)"},
+    {"negated comparison of NaN", "Where(LessOrEqual(Log(x), 6), x, y)",
+     "Where(Less(6, Log(x)), y, x)"},
     {"product of one addend only", "Mul(Add(q, q2), Three8)", "Add(Mul(q2, Three8), q)"},
     {"difference of others", "Sub(q, q2)", "Sub(q2, q)"},
     {"relu of a negative multiple", "Relu(Mul(x, -2))", "Mul(Relu(x), -2)"},

@@ -77,7 +77,10 @@ std::map<int32_t, double> ElementCone::Needed(const std::vector<int32_t>& cone,
     Shape extents(shape.size(), 1);
     if (whole_axis >= 0) {
       const size_t axis = static_cast<size_t>(whole_axis);
-      extents[axis] = shape[axis];
+      if (shape == numbering_.TypeOf(roots.front()).shape)
+        extents[axis] = shape[axis];
+      else
+        extents = shape;
     }
     boxes[root][extents] += 1;
   }
@@ -95,8 +98,11 @@ std::map<int32_t, double> ElementCone::Needed(const std::vector<int32_t>& cone,
     for (const auto& [extents, count] : of_number) {
       const std::vector<Shape>& inputs = InputExtents(*number, extents);
       for (size_t k = 0; k < inputs.size(); ++k) {
-        if (!free_[static_cast<size_t>(node.inputs[k])] && NumElements(inputs[k]) > 0)
-          boxes[node.inputs[k]][inputs[k]] += count;
+        const int32_t operand = node.inputs[k];
+        if (free_[static_cast<size_t>(operand)] || NumElements(inputs[k]) == 0) continue;
+        // A view of the operand reads a box that need not be one of the operand: all of it counts.
+        const Shape& own = numbering_.TypeOf(operand).shape;
+        boxes[operand][node.input_types[k].shape == own ? inputs[k] : own] += count;
       }
     }
   }

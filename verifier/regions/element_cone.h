@@ -26,7 +26,7 @@ class ElementCone {
 
   /// By number of `cone` (ascending, computed numbers): the elements that one element of the
   /// `roots` needs, all roots together. `whole_axis` >= 0: an element is a combination of all
-  /// positions along that axis.
+  /// positions along that axis of the first root.
   std::map<int32_t, double> Needed(const std::vector<int32_t>& cone,
                                    const std::vector<int32_t>& roots, int whole_axis);
 
