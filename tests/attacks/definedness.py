@@ -94,10 +94,11 @@ def comparisons_of_undefined(rng):
     if what in ("log", "reciprocal", "division", "pow", "log of relu", "by sum"):
         what = "log of negative"  # NaN, not an infinity
     partial, bad = _PARTIAL[what]
+    limit = rng.choice([6, 1.5, 40])
     a, b = Model(), Model()
     for model, second in ((a, False), (b, True)):
         u = partial(model, decorate(rng, model, model.input("x", "f32", [n]), [n]))
-        y = _CHOICES[choice][second](model, u, model.constant(rng.choice([6, 1.5, 40])))
+        y = _CHOICES[choice][second](model, u, model.constant(limit))
         model.output(decorate(rng, model, y, [n]), "f32")
     feeds = [{"x": numpy.full([n], bad, numpy.float32)}, {"x": floats(rng, [n], 0.5, 2)}]
-    return Pair(a.build(), b.build(), choice == "same", feeds, f"{choice} of {what}")
+    return Pair(a.build(), b.build(), choice == "same", feeds, f"{choice} at {limit} of {what}")
