@@ -23,8 +23,7 @@ constexpr std::array<AxiomDescription, 9> kLogicAxioms = {{
      "x > y is y < x; x <= y, and also x < y or x = y, is not y < x; x >= y is not x < y",
      "Finite numbers are totally ordered. The negations hold where neither side may be undefined."},
     {"where as an extreme", "(x < y ? x : y) = min(x, y), (x < y ? y : x) = max(x, y)",
-     "The definitions; where x = y both branches agree. The value that is chosen where the "
-     "comparison is false comes with one that is defined everywhere."},
+     "The definitions; at x = y both agree. The branch of a true comparison is defined."},
     {"where as leaky relu",
      "(x < 0 ? a x : x) = (0 < x ? x : a x) = Relu(x) + a (x - Relu(x)); abs(x) for a = -1",
      "Case distinction; both are 0 at 0."},
@@ -110,7 +109,7 @@ std::optional<ValueId> WhereAsExtreme(Terms& t, ValueId v) {
   const ValueId condition = t.in(v, 0), yes = t.in(v, 1), no = t.in(v, 2);
   if (!IsFloatComparison(t, condition)) return std::nullopt;
   const ValueId x = t.in(condition, 0), y = t.in(condition, 1);
-  // Where x or y is NaN, so must be the second branch.
+  // The second branch is chosen where x or y is NaN, and must be NaN there.
   if (yes == x && no == y && t.IsDefined(x)) return t.Op("Min", {x, y});
   if (yes == y && no == x && t.IsDefined(y)) return t.Op("Max", {x, y});
   return std::nullopt;
