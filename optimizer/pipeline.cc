@@ -182,8 +182,10 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   const double limit = options.certify_seconds > 0
                            ? options.certify_seconds
                            : AutomaticCertifyLimit(original, result.search.best.graph);
+  // An estimate must not leave a model without any plan.
+  const bool limited = options.certify_seconds > 0 || !options.search.baseline_only;
   auto certificate = Timed("certify", options, result, [&] {
-    verifier.deadline = Deadline::After(limit);
+    if (limited) verifier.deadline = Deadline::After(limit);
     return CertifyOrReuse(original, result.search.best.graph, verifier, cache,
                           result.certificate_reused);
   });
