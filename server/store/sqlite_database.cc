@@ -59,10 +59,13 @@ class SqliteDatabase final : public SqlDatabase {
       free_readers_.pop_back();
       return reader;
     }
-    MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader,
-                            SqliteConnection::Open(path_));
+    auto reader = SqliteConnection::Open(path_);
+    // The file could be written when the store was opened: the disk has changed since.
+    if (absl::IsPermissionDenied(reader.status()))
+      return absl::UnavailableError(Cat(kJobStorePrefix, reader.status().message()));
+    MENDEL_RETURN_IF_ERROR(reader.status());
     ++readers_;
-    return reader;
+    return *std::move(reader);
   }
 
   /// Also true after a change of this process, which costs its watchers one look more.

@@ -210,6 +210,15 @@ TEST_F(SqliteStore, FoldersThatCannotBeWrittenAreRefused) {
   ASSERT_EQ(chmod(folder_.path().c_str(), 0700), 0);
 }
 
+TEST_F(SqliteStore, AFileThatCannotBeOpenedAnyMoreIsUnavailable) {
+  auto database = OpenSqliteDatabase(path_);  // its readers are opened when they are needed
+  ASSERT_TRUE(database.ok()) << database.status();
+  ASSERT_EQ(rename(path_.c_str(), (path_ + ".away").c_str()), 0);
+  ASSERT_EQ(mkdir(path_.c_str(), 0700), 0);
+  const absl::Status status = (*database)->Read([](SqlConnection&) { return absl::OkStatus(); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+}
+
 TEST_F(SqliteStore, OtherFilesAreRefused) {
   FILE* file = std::fopen(path_.c_str(), "w");
   ASSERT_NE(file, nullptr);
