@@ -1,6 +1,6 @@
 // Convolutions whose stored weights are exactly sums of products, as two convolutions.
 //
-// Of the dimensions of the window some are `along`, the others around. Weights are cut into blocks;
+// Some dimensions of the window are `along`, the others around. Weights are cut into blocks;
 // each, as a matrix of rows (input channel, taps around) and columns (output channel, taps along),
 // is a product through `rank`. Then
 //

@@ -18,7 +18,7 @@ namespace mendel {
 struct ValueBound {
   Bound element;        ///< of every element
   double operands = 0;  ///< scalar operands of all oracle calls of the node, all elements together
-  /// Of those, what every element of the value has for itself; 0 where elements share them.
+  /// Those that every element of the value has for itself; 0 where elements share them.
   double operands_of_element = 0;
   Bound operand;            ///< of each of them
   double denominators = 0;  ///< degrees of the denominators of all elements and operands, added up

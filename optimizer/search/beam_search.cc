@@ -28,7 +28,7 @@ constexpr double kTryBelow =
 constexpr double kNarrowly =
     1.02;                         // a whole program that is slower than this is not looked at again
 constexpr int kMeasurements = 3;  // at one candidate in the whole program, the first included
-// What is tried first, where the budget may not suffice for all: predictions may be wrong by
+// The order of attempts, where the budget may not suffice for all: predictions may be wrong by
 // kDoubt, so that what is predicted slower still has a chance; a candidate that has to be localized
 // and corrected takes longer to verify, and pays for its correction.
 constexpr double kDoubt = 0.25, kLeastGain = 0.02;

@@ -1,5 +1,5 @@
 // The kernel that finishes a transposed convolution of cuDNN's, compiled for real architectures.
-// What it computes is tested with whole programs (programs_test.cc).
+// Whole programs test its results (programs_test.cc).
 
 #include "kernels/cuda/cudnn/finish_kernel.h"
 

@@ -12,7 +12,7 @@
 namespace mendel::cuda {
 
 /// Version 13.99, so that nothing it makes is taken for a real compiler's, for sm_75 to sm_120.
-/// What it makes is loaded by the fake driver (fake_image.h); logs are those of the host's
+/// The fake driver (fake_image.h) loads its images; logs are those of the host's
 /// compiler, or say 32 registers. As the real one it refuses options that it does not know and
 /// programs that are not there, and has no cubin of what did not compile. Thread-safe; one at a
 /// time in a process.
