@@ -31,8 +31,8 @@ struct OptimizeOptions {
   /// The verifier's; fixed draws are for tests only. Weights exact: rules may use stored numbers
   /// (stored_values.h); where they can, the plan holds for the stored weights only.
   VerifierOptions verifier;
-  /// Seconds for a certificate; 0: AutomaticCertifyLimit. A plan that takes longer is dropped for
-  /// the baseline (notices).
+  /// Seconds for a certificate; 0: AutomaticCertifyLimit, and no limit for the baseline's own. A
+  /// plan that takes longer is dropped for the baseline (notices).
   double certify_seconds = 0;
   bool error_on_cache_miss = false;
   /// Seconds that are taken for measured ones (ProfilerOptions::costs).
