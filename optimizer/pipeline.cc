@@ -164,7 +164,7 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
   VerifierOptions verifier = options.verifier;
   MENDEL_ASSIGN_OR_RETURN(const Graph source, MakeSource(original, options, verifier));
   std::set<std::string> faults;
-  MENDEL_ASSIGN_OR_RETURN(const Graph baseline, Timed("normalise", options, result, [&] {
+  MENDEL_ASSIGN_OR_RETURN(const Graph baseline, Timed("normalize", options, result, [&] {
                             return Normalize(source, options.search.disabled_rules, faults,
                                              BudgetOf(options.search));
                           }));

@@ -37,7 +37,7 @@ expect 5 'mendel: ' "$mendel" rebind net.plan --model missing.onnx -o bad.plan
 
 # Progress for a program: one object a line, the phases in order.
 "${optimize[@]}" net.onnx -o other.plan --target-bound=-100 --json --progress-fd 7 7>progress.txt >facts.json 2>/dev/null || fail "optimize with --progress-fd"
-for phase in import normalise search certify 'numeric gate' write; do
+for phase in import normalize search certify 'numeric gate' write; do
   grep -q "^{\"phase\":\"$phase\".*}\$" progress.txt || fail "no phase '$phase': $(cat progress.txt)"
 done
 grep -Eq '"bound_log2": -1[0-9][0-9]' facts.json || fail "--target-bound -100: $(cat facts.json)"

@@ -35,7 +35,7 @@ void PrintTable(Context& context) {
 absl::Status Rules(Context& context, bool markdown) {
   if (markdown) PrintTable(context);
   for (const Rule* rule : AllRules()) {
-    const std::string stage = rule->stage == Stage::kNormalize ? "normalise" : "search";
+    const std::string stage = rule->stage == Stage::kNormalize ? "normalize" : "search";
     context.facts()["rules"].push_back({{"name", rule->name},
                                         {"family", rule->family},
                                         {"claim", ClaimName(rule->claim)},
