@@ -1,6 +1,7 @@
 #include "kernels/cpu/lowering/integer_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "graph/evaluate.h"
@@ -35,6 +36,16 @@ std::vector<double> Moved(const Graph& graph, int32_t id, std::vector<double> el
   return EvaluateNode(*node.op, NodeView{inputs, node.attrs, outputs}, operands)[0].scalars;
 }
 
+/// Stored floats that are small whole numbers: the importer folds casts of small tensors.
+std::optional<IntegerWeights> Wholes(std::vector<double> values) {
+  const bool whole = std::all_of(values.begin(), values.end(), [](double value) {
+    return value == std::rint(value) && std::abs(value) <= 255;
+  });
+  if (!whole) return std::nullopt;
+  std::vector<double> ones(values.size(), 1.0);
+  return IntegerWeights{std::move(values), std::move(ones)};
+}
+
 }  // namespace
 
 std::optional<IntegerWeights> FindIntegerWeights(const Graph& graph, Folded& folded,
@@ -49,6 +60,7 @@ std::optional<IntegerWeights> FindIntegerWeights(const Graph& graph, Folded& fol
     weights.scale.assign(weights.whole.size(), 1.0);
     return weights;
   }
+  if (IsConstant(node)) return Wholes(folded.Exact(value).scalars);
   if (node.op->name == "Cast") return FindIntegerWeights(graph, folded, node.inputs[0]);
   if (node.op->name == "Transpose" || node.op->name == "Reshape") {
     std::optional<IntegerWeights> weights = FindIntegerWeights(graph, folded, node.inputs[0]);
