@@ -23,6 +23,7 @@
 #include "runtime/npy.h"
 #include "runtime/numerics.h"
 #include "runtime/plan_file.h"
+#include "runtime/quantized.h"
 
 namespace mendel::commands::run {
 namespace {
@@ -99,7 +100,8 @@ absl::StatusOr<std::unique_ptr<BundleSession>> LoadModel(
   std::vector<Plan> plans(1);
   MENDEL_ASSIGN_OR_RETURN(plans[0].graph, Normalize(model.graph, {}, faults));
   plans[0].info.mutable_target()->set_backend("cpu");
-  plans[0].info.mutable_target()->set_numerics(std::string(NumericsName(Numerics::kDefault)));
+  plans[0].info.mutable_target()->set_numerics(
+      std::string(NumericsName(NumericsFor(plans[0].graph, Numerics::kDefault))));
   SessionOptions session = options.session;
   session.retune = true;
   context.Note(
