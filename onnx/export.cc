@@ -15,14 +15,6 @@ namespace {
 constexpr int64_t kMaxInline = int64_t{1} << 30;
 constexpr int64_t kExternalAlignment = 64;
 
-void SetType(onnx::ValueInfoProto& info, const std::string& name, const TensorType& type) {
-  info.set_name(name);
-  auto& tensor = *info.mutable_type()->mutable_tensor_type();
-  tensor.set_elem_type(DTypeToOnnx(type.dtype));
-  tensor.mutable_shape();
-  for (int64_t extent : type.shape) tensor.mutable_shape()->add_dim()->set_dim_value(extent);
-}
-
 /// Names of the values of one graph: inputs and first uses of outputs have the graph's names.
 absl::Status ExportGraph(const Graph& graph, Exporter& exporter) {
   onnx::GraphProto& proto = exporter.proto();
@@ -117,7 +109,16 @@ absl::Status Rename(const std::string& from, const std::string& to) {
 
 }  // namespace
 
+void SetType(onnx::ValueInfoProto& info, const std::string& name, const TensorType& type) {
+  info.set_name(name);
+  auto& tensor = *info.mutable_type()->mutable_tensor_type();
+  tensor.set_elem_type(DTypeToOnnx(type.dtype));
+  tensor.mutable_shape();
+  for (int64_t extent : type.shape) tensor.mutable_shape()->add_dim()->set_dim_value(extent);
+}
+
 std::string Exporter::UniqueName(const std::string& wanted) {
+  if (outer_ != nullptr) return outer_->UniqueName(wanted);
   std::string name = wanted.empty() ? "value" : wanted;
   for (int suffix = 2; !names_.insert(name).second; ++suffix)
     name = Cat(wanted.empty() ? "value" : wanted, "_", suffix);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/status.h"
+#include "graph/loop.h"
 #include "onnx/exporter.h"
 #include "onnx/tensor_decode.h"
 
@@ -235,6 +236,7 @@ const std::map<std::string_view, ExportFunction>& Table() {
       {"Clip", &ExportClip},
       {"CumSum", &ExportCumSum},
       {"Expand", &WithShape},
+      {"Loop", &ExportLoop},
       {"LpPool", &ExportPool},
       {"MaxPool", &ExportPool},
       {"OneHot", &ExportOneHot},
@@ -271,6 +273,11 @@ absl::Status ExportNode(const ExportedNode& node, Exporter& exporter) {
 bool NeedsNewestOpset(const Graph& graph, const Node& node) {
   const std::string_view op = node.op->name;
   const Attributes& attrs = node.attrs;
+  if (op == "Loop") {
+    const std::shared_ptr<const Graph> body = LoopBodyOf(attrs);
+    return std::any_of(body->nodes().begin(), body->nodes().end(),
+                       [&](const Node& inner) { return NeedsNewestOpset(*body, inner); });
+  }
   if (op == "Gelu" || op == "GroupNormalization") return true;
   if (op == "AveragePool" || op == "LpPool") {
     const Ints& dilations = attrs.IntList("dilations");

@@ -18,6 +18,9 @@ namespace mendel {
 class Exporter {
  public:
   Exporter(onnx::GraphProto& proto, int opset) : proto_(proto), opset_(opset) {}
+  /// Of a graph within `outer`'s, whose names it may not repeat.
+  Exporter(onnx::GraphProto& proto, Exporter& outer)
+      : proto_(proto), opset_(outer.opset_), outer_(&outer) {}
 
   int opset() const { return opset_; }
   onnx::GraphProto& proto() { return proto_; }
@@ -40,6 +43,7 @@ class Exporter {
  private:
   onnx::GraphProto& proto_;
   int opset_;
+  Exporter* outer_ = nullptr;
   std::set<std::string> names_;
   std::vector<Tensor> tensors_;
 };
@@ -54,6 +58,7 @@ struct ExportedNode {
   const TensorType& InputType(size_t k) const { return graph.type(node.inputs[k]); }
 };
 
+void SetType(onnx::ValueInfoProto& info, const std::string& name, const TensorType& type);
 void SetAttribute(onnx::NodeProto& proto, const std::string& name, int64_t value);
 void SetAttribute(onnx::NodeProto& proto, const std::string& name, const Ints& values);
 /// Any kind that ONNX has; Internal for tensors and boxes.
@@ -61,6 +66,9 @@ absl::Status SetAttribute(onnx::NodeProto& proto, const std::string& name, const
 
 /// Writes one node, by its entry in the table of special forms or else one to one.
 absl::Status ExportNode(const ExportedNode& node, Exporter& exporter);
+
+/// Writes a Loop as Scan. Its body reads the invariants from the graph around it.
+absl::Status ExportLoop(const ExportedNode& node, Exporter& exporter);
 
 /// True when `node` has no form in opset 17.
 bool NeedsNewestOpset(const Graph& graph, const Node& node);

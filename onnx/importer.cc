@@ -39,6 +39,16 @@ void AddReads(const onnx::NodeProto& node, std::set<std::string>& names) {
   }
 }
 
+/// Takes away the names that `graph` defines itself.
+void EraseDefined(const onnx::GraphProto& graph, std::set<std::string>& names) {
+  names.erase("");
+  for (const onnx::ValueInfoProto& input : graph.input()) names.erase(input.name());
+  for (const onnx::TensorProto& tensor : graph.initializer()) names.erase(tensor.name());
+  for (const onnx::NodeProto& node : graph.node()) {
+    for (const std::string& output : node.output()) names.erase(output);
+  }
+}
+
 /// `node` with the attributes that refer to the caller's attributes resolved.
 onnx::NodeProto Resolve(const onnx::NodeProto& node, const Frame& frame) {
   onnx::NodeProto resolved = node;
@@ -57,6 +67,14 @@ onnx::NodeProto Resolve(const onnx::NodeProto& node, const Frame& frame) {
 }
 
 }  // namespace
+
+std::set<std::string> FreeNames(const onnx::GraphProto& graph) {
+  std::set<std::string> names;
+  for (const onnx::NodeProto& node : graph.node()) AddReads(node, names);
+  for (const onnx::ValueInfoProto& output : graph.output()) names.insert(output.name());
+  EraseDefined(graph, names);
+  return names;
+}
 
 std::vector<bool> NeededNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
                               std::set<std::string> wanted) {

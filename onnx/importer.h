@@ -45,6 +45,12 @@ struct Frame {
   int depth = 0;       ///< of nested calls and branches
 };
 
+/// The body of a loop, and the values around it that its last inputs stand for.
+struct ImportedBody {
+  Graph body;
+  std::vector<ValueId> invariants;
+};
+
 class Importer {
  public:
   /// All arguments must outlive the importer.
@@ -63,6 +69,11 @@ class Importer {
   /// A branch of `If`: its outputs, computed in a scope within `scope`.
   absl::StatusOr<std::vector<ValueId>> ImportBranch(const onnx::GraphProto& graph, Scope& scope,
                                                     const Frame& frame);
+  /// The body of a loop over formal inputs of these types; what it reads from `scope`, and what
+  /// depends on that alone, is computed around the loop.
+  absl::StatusOr<ImportedBody> ImportBody(const onnx::GraphProto& graph,
+                                          const std::vector<TensorType>& inputs, Scope& scope,
+                                          const Frame& frame);
   /// The value where it depends on constants alone, evaluated in doubles and rounded into its dtype
   /// node by node; null where it does not, or is too much work. Valid until the import ends.
   const Tensor* Evaluated(ValueId value);
@@ -92,6 +103,10 @@ class Importer {
                                                       const Frame& frame);
   absl::StatusOr<ValueId> Read(const std::string& name, Scope& scope, const Frame& frame);
   absl::Status Define(const std::string& name, NamedValue value, Scope& scope);
+  /// Makes names of `scope`, and the initializers of `graph`, inputs of the body that is being
+  /// built in `body`; `outer` receives their values around it.
+  absl::Status CaptureNames(const onnx::GraphProto& graph, Scope& scope, const Frame& frame,
+                            GraphBuilder& body, Scope& inner, std::map<ValueId, ValueId>& outer);
 
   const ModelFile& file_;
   const ImportOptions& options_;
@@ -115,6 +130,9 @@ struct ResolvedInput {
 absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(const onnx::GraphProto& graph,
                                                          const ImportOptions& options,
                                                          ImportResult& imported);
+
+/// The names that `graph` reads from the graphs around it.
+std::set<std::string> FreeNames(const onnx::GraphProto& graph);
 
 /// The nodes that the outputs of `graph` need.
 std::vector<bool> NeededNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,

@@ -253,7 +253,7 @@ absl::Status OpContext::SetOutputs(absl::StatusOr<std::vector<ValueId>> values) 
 absl::Status ImportDirect(OpContext& op) {
   const OpDefinition* definition = FindOp(op.op());
   // These stand for things that have no ONNX operator of their name.
-  const bool internal = op.op() == "Patch" || op.op() == "Input";
+  const bool internal = op.op() == "Patch" || op.op() == "Input" || op.op() == "Loop";
   if (definition == nullptr || internal)
     return Unsupported("operator '", op.op(), "' is not supported");
   MENDEL_ASSIGN_OR_RETURN(std::vector<ValueId> inputs, op.AllInputs());

@@ -102,6 +102,10 @@ class OpContext {
   absl::StatusOr<std::vector<ValueId>> Branch(const onnx::GraphProto& graph) {
     return importer_.ImportBranch(graph, scope_, frame_);
   }
+  absl::StatusOr<ImportedBody> Body(const onnx::GraphProto& graph,
+                                    const std::vector<TensorType>& inputs) {
+    return importer_.ImportBody(graph, inputs, scope_, frame_);
+  }
 
  private:
   const onnx::AttributeProto* Find(std::string_view name) const;

@@ -51,7 +51,9 @@ absl::Status LowerSingly(Lowering& lowering, const Group& group) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Program> Lower(const Graph& graph, const CompileOptions& options) {
+}  // namespace
+
+absl::StatusOr<Program> LowerGraph(const Graph& graph, const CompileOptions& options) {
   Lowering lowering(graph, options);
   std::set<int32_t> unread;
   std::vector<std::optional<Group>> groups = FindGroups(graph, lowering.folded(), options, unread);
@@ -90,6 +92,8 @@ absl::StatusOr<Program> Lower(const Graph& graph, const CompileOptions& options)
   }
   return lowering.Finish();
 }
+
+namespace {
 
 std::string CpuModel() {
   std::ifstream info("/proc/cpuinfo");
@@ -195,7 +199,7 @@ class CpuBackend : public Backend {
     }
     const ThreadScope threads(options.threads);  // scratchpads depend on the number of threads
     try {
-      MENDEL_ASSIGN_OR_RETURN(Program program, Lower(graph, options));
+      MENDEL_ASSIGN_OR_RETURN(Program program, LowerGraph(graph, options));
       return MakeExecutable(std::move(program));
     } catch (const dnnl::error& error) {
       return InternalError("cpu backend: oneDNN: ", error.what(), " (", error.status, ")");

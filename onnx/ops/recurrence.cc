@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+
+#include "graph/loop.h"
 
 namespace mendel {
 namespace {
 
-/// Longer sequences would make graphs of tens of thousands of nodes.
-constexpr int64_t kMaxSteps = 1024;
+/// Longer sequences become loops: unrolled they would be graphs of many hundreds of nodes.
+constexpr int64_t kMaxUnrolled = 64;
 
 /// Activations without parameters, ONNX's name to the language's.
 absl::StatusOr<std::string> Activation(const std::string& name) {
@@ -45,8 +48,8 @@ absl::Status Recurrence::Prepare() {
   hidden_ = op_.shape(op_.In(2))[2];
   if (op_.Int("hidden_size", hidden_) != hidden_)
     return InvalidInput("hidden_size is not that of R");
-  if (steps_ < 1 || steps_ > kMaxSteps)
-    return Unsupported(steps_, " steps are not supported (1 to ", kMaxSteps, ")");
+  if (steps_ < 1 || steps_ > kMaxLoopSteps)
+    return Unsupported(steps_, " steps are not supported (1 to ", kMaxLoopSteps, ")");
   MENDEL_RETURN_IF_ERROR(CheckShapes());
   MENDEL_RETURN_IF_ERROR(CheckLengths());
   return ReadActivations();
@@ -58,18 +61,16 @@ absl::Status Recurrence::Run(const std::vector<int>& states, bool own_bias, cons
   for (int64_t d = 0; d < directions_; ++d) {
     Direction direction{d, {}, std::nullopt};
     MENDEL_ASSIGN_OR_RETURN(direction.recurrent, Weights(2, d));
-    MENDEL_ASSIGN_OR_RETURN(const Values inputs, Inputs(own_bias, direction));
-    Values state;
+    MENDEL_ASSIGN_OR_RETURN(const ValueId all, Inputs(own_bias, direction));
+    Values first;
     for (int input : states) {
-      MENDEL_ASSIGN_OR_RETURN(state.emplace_back(), FirstState(input, d));
+      MENDEL_ASSIGN_OR_RETURN(first.emplace_back(), FirstState(input, d));
     }
-    Values of_steps(static_cast<size_t>(steps_));
-    for (int64_t k = 0; k < steps_; ++k) {
-      const size_t t = static_cast<size_t>(Reversed(d) ? steps_ - 1 - k : k);
-      MENDEL_RETURN_IF_ERROR(step(direction, inputs[t], state));
-      MENDEL_ASSIGN_OR_RETURN(of_steps[t], op_.Reshape(state[0], {1, 1, batch_, hidden_}));
-    }
-    MENDEL_ASSIGN_OR_RETURN(outputs.emplace_back(), Joined(std::move(of_steps), 0));
+    ValueId& output = outputs.emplace_back();
+    MENDEL_ASSIGN_OR_RETURN(const Values state,
+                            steps_ > kMaxUnrolled
+                                ? Loop(direction, all, first, step, output)
+                                : Unroll(direction, all, std::move(first), step, output));
     for (size_t s = 0; s < state.size(); ++s) {
       MENDEL_ASSIGN_OR_RETURN(last[s].emplace_back(), op_.Reshape(state[s], {1, batch_, hidden_}));
     }
@@ -77,20 +78,136 @@ absl::Status Recurrence::Run(const std::vector<int>& states, bool own_bias, cons
   return SetOutputs(std::move(outputs), std::move(last));
 }
 
+absl::StatusOr<Recurrence::Values> Recurrence::Unroll(const Direction& direction, ValueId all,
+                                                      Values state, const Step& step,
+                                                      ValueId& output) {
+  MENDEL_ASSIGN_OR_RETURN(Values inputs, Parts(all, 0, steps_));
+  for (ValueId& input : inputs) {
+    MENDEL_ASSIGN_OR_RETURN(input, op_.Reshape(input, {batch_, gates_ * hidden_}));
+  }
+  Values of_steps(static_cast<size_t>(steps_));
+  for (int64_t k = 0; k < steps_; ++k) {
+    const size_t t = static_cast<size_t>(Reversed(direction.index) ? steps_ - 1 - k : k);
+    MENDEL_RETURN_IF_ERROR(step(direction, inputs[t], state));
+    MENDEL_ASSIGN_OR_RETURN(of_steps[t], op_.Reshape(state[0], {1, 1, batch_, hidden_}));
+  }
+  MENDEL_ASSIGN_OR_RETURN(output, Joined(std::move(of_steps), 0));
+  return state;
+}
+
+absl::StatusOr<Recurrence::Values> Recurrence::Loop(const Direction& direction, ValueId all,
+                                                    const Values& state, const Step& step,
+                                                    ValueId& output) {
+  LoopBuilder loop;
+  Values carried;
+  for (const ValueId first : state)
+    carried.push_back(loop.body.Input("", op_.type(first)));
+  const ValueId input =
+      loop.body.Input("", {op_.type(all).dtype, {batch_, gates_ * hidden_}});
+  loop_ = &loop;
+  Direction inner = direction;
+  inner.recurrent = Invariant(direction.recurrent);
+  if (direction.recurrent_bias.has_value())
+    inner.recurrent_bias = Invariant(*direction.recurrent_bias);
+  const absl::Status done = step(inner, input, carried);
+  loop_ = nullptr;
+  MENDEL_RETURN_IF_ERROR(done);
+  for (const ValueId value : carried) loop.body.Output("", value);
+  loop.body.Output("", carried[0]);
+  MENDEL_ASSIGN_OR_RETURN(const Graph built, loop.body.Build());
+  Values given = state;
+  given.push_back(all);
+  given.insert(given.end(), loop.invariants.begin(), loop.invariants.end());
+  std::vector<size_t> kept;
+  MENDEL_ASSIGN_OR_RETURN(const Graph body, TidyLoopBody(built, state.size() + 1, kept));
+  Values inputs;
+  for (const size_t k : kept) inputs.push_back(given[k]);
+  MENDEL_ASSIGN_OR_RETURN(Values results,
+                          op_.EmitAll("Loop", std::move(inputs),
+                                      {{"body", PrintLoopBody(body)},
+                                       {"carried", static_cast<int64_t>(state.size())},
+                                       {"reverse", int64_t{Reversed(direction.index)}},
+                                       {"scanned", int64_t{1}},
+                                       {"steps", steps_}}));
+  MENDEL_ASSIGN_OR_RETURN(output, op_.Reshape(results.back(), {steps_, 1, batch_, hidden_}));
+  results.pop_back();
+  return results;
+}
+
+ValueId Recurrence::Invariant(ValueId outer) {
+  const auto known = std::find(loop_->invariants.begin(), loop_->invariants.end(), outer);
+  if (known != loop_->invariants.end())
+    return loop_->inputs[static_cast<size_t>(known - loop_->invariants.begin())];
+  const ValueId value = loop_->body.Input("", op_.type(outer));
+  loop_->invariants.push_back(outer);
+  loop_->inputs.push_back(value);
+  loop_->outer[value] = outer;
+  return value;
+}
+
+absl::StatusOr<Recurrence::Values> Recurrence::EmitAll(std::string_view name, Values inputs,
+                                                       Attributes attrs) {
+  if (!loops()) return op_.EmitAll(name, std::move(inputs), std::move(attrs));
+  const bool fixed = std::all_of(inputs.begin(), inputs.end(), [&](ValueId value) {
+    return loop_->outer.find(value) != loop_->outer.end();
+  });
+  Values values;
+  if (fixed) {
+    for (ValueId& value : inputs) value = loop_->outer[value];
+    MENDEL_ASSIGN_OR_RETURN(values, op_.EmitAll(name, std::move(inputs), std::move(attrs)));
+    for (ValueId& value : values) value = Invariant(value);
+    return values;
+  }
+  MENDEL_ASSIGN_OR_RETURN(const int32_t id,
+                          loop_->body.AddNode(name, std::move(inputs), std::move(attrs)));
+  for (size_t k = 0; k < loop_->body.node(id).outputs.size(); ++k)
+    values.push_back({id, static_cast<int32_t>(k)});
+  return values;
+}
+
+absl::StatusOr<ValueId> Recurrence::Emit(std::string_view name, Values inputs) {
+  MENDEL_ASSIGN_OR_RETURN(const Values values, EmitAll(name, std::move(inputs), {}));
+  return values[0];
+}
+
+absl::StatusOr<ValueId> Recurrence::Complement(ValueId x) {
+  if (!loops()) return op_.Emit("Sub", {op_.ScalarLike(x, 1), x});
+  const ValueId one = loop_->body.Constant(Tensor::Scalar(TypeOf(x).dtype, 1));
+  return Emit("Sub", {one, x});
+}
+
 absl::StatusOr<ValueId> Recurrence::Activate(ValueId x, const Direction& direction, size_t k) {
   const size_t each = activations_.size() / static_cast<size_t>(directions_);
-  return op_.Emit(activations_[static_cast<size_t>(direction.index) * each + k], {x});
+  return Emit(activations_[static_cast<size_t>(direction.index) * each + k], {x});
 }
 
 absl::StatusOr<Recurrence::Values> Recurrence::Parts(ValueId value, int64_t axis, int64_t count) {
   if (count == 1) return Values{value};
-  const Ints sizes(static_cast<size_t>(count), op_.shape(value)[static_cast<size_t>(axis)] / count);
-  return op_.EmitAll("Split", {value}, {{"axis", axis}, {"sizes", sizes}});
+  const Ints sizes(static_cast<size_t>(count),
+                   TypeOf(value).shape[static_cast<size_t>(axis)] / count);
+  return EmitAll("Split", {value}, {{"axis", axis}, {"sizes", sizes}});
+}
+
+absl::StatusOr<ValueId> Recurrence::FirstParts(ValueId value, int64_t axis, int64_t count,
+                                               int64_t of) {
+  if (count == of) return value;
+  const int64_t each = TypeOf(value).shape[static_cast<size_t>(axis)] / of;
+  MENDEL_ASSIGN_OR_RETURN(
+      const Values parts,
+      EmitAll("Split", {value},
+              {{"axis", axis}, {"sizes", Ints{count * each, (of - count) * each}}}));
+  return parts[0];
 }
 
 absl::StatusOr<ValueId> Recurrence::Row(int k, int64_t d) {
-  MENDEL_ASSIGN_OR_RETURN(const Values rows, Parts(op_.In(k), 0, directions_));
-  return op_.Reshape(rows[static_cast<size_t>(d)], {op_.shape(op_.In(k))[1]});
+  LoopBuilder* const loop = std::exchange(loop_, nullptr);  // rows lie around the loop
+  const absl::StatusOr<Values> rows = Parts(op_.In(k), 0, directions_);
+  loop_ = loop;
+  MENDEL_RETURN_IF_ERROR(rows.status());
+  MENDEL_ASSIGN_OR_RETURN(
+      const ValueId row,
+      op_.Reshape((*rows)[static_cast<size_t>(d)], {op_.shape(op_.In(k))[1]}));
+  return loops() ? Invariant(row) : row;
 }
 
 absl::Status Recurrence::CheckShapes() const {
@@ -140,7 +257,7 @@ absl::StatusOr<ValueId> Recurrence::Weights(int k, int64_t d) {
   return op_.Transpose(matrix, {1, 0});
 }
 
-absl::StatusOr<Recurrence::Values> Recurrence::Inputs(bool own_bias, Direction& direction) {
+absl::StatusOr<ValueId> Recurrence::Inputs(bool own_bias, Direction& direction) {
   MENDEL_ASSIGN_OR_RETURN(const ValueId weights, Weights(1, direction.index));
   MENDEL_ASSIGN_OR_RETURN(ValueId all, op_.Emit("MatMul", {x_, weights}));
   if (op_.Has(3)) {
@@ -153,11 +270,7 @@ absl::StatusOr<Recurrence::Values> Recurrence::Inputs(bool own_bias, Direction& 
       MENDEL_ASSIGN_OR_RETURN(all, op_.Emit("Add", {all, biases[1]}));
     }
   }
-  MENDEL_ASSIGN_OR_RETURN(Values inputs, Parts(all, 0, steps_));
-  for (ValueId& input : inputs) {
-    MENDEL_ASSIGN_OR_RETURN(input, op_.Reshape(input, {batch_, gates_ * hidden_}));
-  }
-  return inputs;
+  return all;
 }
 
 absl::StatusOr<ValueId> Recurrence::FirstState(int k, int64_t d) {

@@ -1,10 +1,12 @@
-// Common parts of RNN, GRU and LSTM: layouts, directions, biases, and the loop over time,
-// unrolled into ordinary nodes, so that rules, verifier and backends need to know nothing of
-// recurrence. The input side of all steps is one product.
+// Common parts of RNN, GRU and LSTM: layouts, directions, biases, and the loop over time.
+//
+// Short sequences are unrolled into ordinary nodes, so that rules and backends see every step. Long
+// ones become one Loop a direction. The input side of all steps is one product in both cases.
 #ifndef MENDEL_ONNX_OPS_RECURRENCE_H_
 #define MENDEL_ONNX_OPS_RECURRENCE_H_
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,27 +41,46 @@ class Recurrence {
   /// states. `own_bias`: the step adds the recurrent bias.
   absl::Status Run(const std::vector<int>& states, bool own_bias, const Step& step);
 
-  // For steps.
+  // For steps. In a loop all values are those of its body.
+  bool loops() const { return loop_ != nullptr; }
   absl::StatusOr<ValueId> Activate(ValueId x, const Direction& direction, size_t k);
-  absl::StatusOr<ValueId> Emit(std::string_view name, Values inputs) {
-    return op_.Emit(name, std::move(inputs));
-  }
+  absl::StatusOr<ValueId> Emit(std::string_view name, Values inputs);
   /// `count` equal parts along `axis`.
   absl::StatusOr<Values> Parts(ValueId value, int64_t axis, int64_t count);
+  /// The first `count` of `of` equal parts along `axis`, as one value.
+  absl::StatusOr<ValueId> FirstParts(ValueId value, int64_t axis, int64_t count, int64_t of);
   /// Row `d` of input `k` [directions, columns] as [columns].
   absl::StatusOr<ValueId> Row(int k, int64_t d);
   /// 1 - x.
-  absl::StatusOr<ValueId> Complement(ValueId x) {
-    return op_.Emit("Sub", {op_.ScalarLike(x, 1), x});
-  }
+  absl::StatusOr<ValueId> Complement(ValueId x);
 
  private:
+  /// The body of a loop that is being built.
+  struct LoopBuilder {
+    GraphBuilder body;
+    std::map<ValueId, ValueId> outer;  ///< of values of the body that no step changes
+    Values invariants;                 ///< values around the loop
+    Values inputs;                     ///< of the body, for them
+  };
+
+  absl::StatusOr<Values> Unroll(const Direction& direction, ValueId all, Values state,
+                                const Step& step, ValueId& output);
+  absl::StatusOr<Values> Loop(const Direction& direction, ValueId all, const Values& state,
+                              const Step& step, ValueId& output);
+  /// The body's input for a value around the loop.
+  ValueId Invariant(ValueId outer);
+  const TensorType& TypeOf(ValueId value) const {
+    return loops() ? loop_->body.type(value) : op_.type(value);
+  }
+  /// All outputs of a node of the body, or of one around the loop where no step changes it.
+  absl::StatusOr<Values> EmitAll(std::string_view name, Values inputs, Attributes attrs);
   absl::Status CheckShapes() const;
   absl::Status CheckLengths() const;
   absl::Status ReadActivations();
   bool Reversed(int64_t d) const { return d == 1 || reverse_first_; }
   absl::StatusOr<ValueId> Weights(int k, int64_t d);
-  absl::StatusOr<Values> Inputs(bool own_bias, Direction& direction);
+  /// The input side of all steps [T, N, gates * hidden].
+  absl::StatusOr<ValueId> Inputs(bool own_bias, Direction& direction);
   absl::StatusOr<ValueId> FirstState(int k, int64_t d);
   absl::StatusOr<ValueId> Joined(Values parts, int64_t axis);
   absl::Status SetOutputs(Values outputs, std::vector<Values> last);
@@ -74,6 +95,7 @@ class Recurrence {
   int64_t steps_ = 0;
   int64_t batch_ = 0;
   int64_t hidden_ = 0;
+  LoopBuilder* loop_ = nullptr;  ///< null: steps are unrolled
 };
 
 }  // namespace mendel

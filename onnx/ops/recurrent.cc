@@ -36,7 +36,12 @@ class GruStep {
     if (direction.recurrent_bias.has_value()) {
       MENDEL_ASSIGN_OR_RETURN(biases, gru_.Parts(*direction.recurrent_bias, 0, 3));
     }
+    Recurrence::Values sides;
+    if (gru_.loops()) {
+      MENDEL_ASSIGN_OR_RETURN(sides, OneProduct(direction, before));
+    }
     const auto recurrent = [&](ValueId of, size_t gate) -> absl::StatusOr<ValueId> {
+      if (gate < sides.size()) return sides[gate];
       MENDEL_ASSIGN_OR_RETURN(const ValueId product, gru_.Emit("MatMul", {of, weights[gate]}));
       return biases.empty() ? product : gru_.Emit("Add", {product, biases[gate]});
     };
@@ -65,6 +70,21 @@ class GruStep {
   }
 
  private:
+  /// The recurrent sides of all gates that read the state as it is, from one product.
+  absl::StatusOr<Recurrence::Values> OneProduct(const Recurrence::Direction& direction,
+                                                ValueId before) {
+    const int64_t gates = linear_before_reset_ ? 3 : 2;
+    MENDEL_ASSIGN_OR_RETURN(const ValueId weights,
+                            gru_.FirstParts(direction.recurrent, 1, gates, 3));
+    MENDEL_ASSIGN_OR_RETURN(ValueId sides, gru_.Emit("MatMul", {before, weights}));
+    if (direction.recurrent_bias.has_value()) {
+      MENDEL_ASSIGN_OR_RETURN(const ValueId bias,
+                              gru_.FirstParts(*direction.recurrent_bias, 0, gates, 3));
+      MENDEL_ASSIGN_OR_RETURN(sides, gru_.Emit("Add", {sides, bias}));
+    }
+    return gru_.Parts(sides, 1, gates);
+  }
+
   Recurrence& gru_;
   const bool linear_before_reset_;
 };

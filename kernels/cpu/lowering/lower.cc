@@ -26,6 +26,7 @@ constexpr std::pair<std::string_view, LowerNode> kLowerings[] = {
     {"LRN", &LowerLrn},
     {"LayerNormalization", &LowerLayerNorm},
     {"LogSoftmax", &LowerSoftmax},
+    {"Loop", &LowerLoop},
     {"LpPool", &LowerLpPool},
     {"MaxPool", &LowerPool},
     {"OneHot", &LowerOneHot},

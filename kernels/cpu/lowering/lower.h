@@ -29,12 +29,15 @@ bool IsElementwise(const Graph& graph, Folded& folded, int32_t node);
 /// Lowers by the operator's own definition: any operator, any dtype, slowly.
 absl::Status LowerDefinition(Lowering& lowering, int32_t node);
 
+/// Lowers a whole graph.
+absl::StatusOr<Program> LowerGraph(const Graph& graph, const CompileOptions& options);
+
 /// Names of algorithms other than the default for a Conv, ConvTranspose or MatMul node.
 std::vector<std::string> ConvAlgorithms(const Graph& graph, int32_t node, Numerics numerics);
 
 // lower_move.cc, lower_rearrange.cc, lower_pool.cc, lower_lp_pool.cc, lower_resize.cc,
 // lower_norm.cc, lower_channel_norm.cc, lower_reduce.cc, lower_lines.cc, lower_index.cc,
-// lower_convert.cc, lower_einsum.cc, lower_transposed_conv.cc
+// lower_loop.cc, lower_convert.cc, lower_einsum.cc, lower_transposed_conv.cc
 absl::StatusOr<bool> LowerReshape(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerTranspose(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerSlice(Lowering& lowering, int32_t node);
@@ -60,6 +63,7 @@ absl::StatusOr<bool> LowerCumSum(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerGatherElements(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerGatherNd(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerHardmax(Lowering& lowering, int32_t node);
+absl::StatusOr<bool> LowerLoop(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerLpPool(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerLrn(Lowering& lowering, int32_t node);
 absl::StatusOr<bool> LowerOneHot(Lowering& lowering, int32_t node);

@@ -1,0 +1,213 @@
+// Loop: the body is compiled once, with the invariants that are constants as its weights, and runs
+// once a step on slices of the operands and results.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "graph/loop.h"
+#include "kernels/cpu/lowering/lower.h"
+
+namespace mendel::cpu {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t Rounded(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// The place of one carried value between steps.
+struct Carried {
+  Place first;  ///< before the first step
+  Place last;   ///< after the last one
+  int64_t bytes = 0;
+  int64_t room = 0;  ///< offset of two buffers of scratch memory
+  int same = -1;     ///< the scanned output that has the value already; -1: none
+};
+
+/// One scanned input or output, of `bytes` a step.
+struct Scanned {
+  Place place;
+  int64_t bytes = 0;
+};
+
+struct LoopPlan {
+  int64_t steps = 0;
+  bool reverse = false;
+  std::vector<Carried> carried;
+  std::vector<Scanned> inputs;
+  std::vector<Scanned> invariants;  ///< those that are not constants
+  std::vector<Scanned> outputs;
+  int64_t scratch = 0;
+};
+
+/// The body's inputs are carried values, scanned inputs and invariants. Its outputs are the carried
+/// values that no scanned output has, and the scanned outputs.
+class LoopKernel : public Kernel {
+ public:
+  LoopKernel(LoopPlan plan, std::unique_ptr<Executable> body)
+      : plan_(std::move(plan)), body_(std::move(body)), state_(plan_.carried.size()) {
+    inputs_.resize(plan_.carried.size() + plan_.inputs.size() + plan_.invariants.size());
+    for (const Carried& carried : plan_.carried) written_ += carried.same < 0 ? 1 : 0;
+    outputs_.resize(written_ + plan_.outputs.size());
+  }
+
+  absl::Status Run(const Bindings& bindings) override {
+    for (size_t c = 0; c < state_.size(); ++c) state_[c] = bindings.Address(plan_.carried[c].first);
+    size_t next = plan_.carried.size() + plan_.inputs.size();
+    for (const Scanned& invariant : plan_.invariants)
+      inputs_[next++] = Bytes(bindings.Address(invariant.place), invariant.bytes);
+    for (int64_t k = 0; k < plan_.steps; ++k) MENDEL_RETURN_IF_ERROR(Step(bindings, k));
+    for (size_t c = 0; c < state_.size(); ++c) {
+      const Carried& carried = plan_.carried[c];
+      if (carried.same >= 0)
+        std::memcpy(bindings.Address(carried.last), state_[c], static_cast<size_t>(carried.bytes));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static std::span<std::byte> Bytes(std::byte* address, int64_t bytes) {
+    return {address, static_cast<size_t>(bytes)};
+  }
+
+  absl::Status Step(const Bindings& bindings, int64_t k) {
+    const int64_t time = plan_.reverse ? plan_.steps - 1 - k : k;
+    size_t in = 0, out = 0;
+    for (size_t c = 0; c < state_.size(); ++c)
+      inputs_[in++] = Bytes(state_[c], plan_.carried[c].bytes);
+    for (const Scanned& input : plan_.inputs) {
+      std::byte* const address = bindings.Address(input.place) + time * input.bytes;
+      inputs_[in++] = Bytes(address, input.bytes);
+    }
+    for (size_t c = 0; c < state_.size(); ++c) {
+      const Carried& carried = plan_.carried[c];
+      if (carried.same >= 0) {
+        const Scanned& output = plan_.outputs[static_cast<size_t>(carried.same)];
+        state_[c] = bindings.Address(output.place) + time * output.bytes;
+        continue;
+      }
+      const int64_t half = carried.room + k % 2 * Rounded(carried.bytes);
+      state_[c] = k == plan_.steps - 1 ? bindings.Address(carried.last) : bindings.scratch + half;
+      outputs_[out++] = Bytes(state_[c], carried.bytes);
+    }
+    for (const Scanned& output : plan_.outputs) {
+      std::byte* const address = bindings.Address(output.place) + time * output.bytes;
+      outputs_[out++] = Bytes(address, output.bytes);
+    }
+    return body_->Run(inputs_, outputs_);
+  }
+
+  const LoopPlan plan_;
+  const std::unique_ptr<Executable> body_;
+  std::vector<std::byte*> state_;
+  size_t written_ = 0;
+  std::vector<std::span<const std::byte>> inputs_;
+  std::vector<std::span<std::byte>> outputs_;
+};
+
+/// The body with constants in place of its constant invariants, and without the outputs of carried
+/// values that scanned outputs have.
+absl::StatusOr<Graph> BodyWithWeights(Lowering& lowering, const Node& loop, const Graph& body,
+                                      const LoopArity& arity, const LoopPlan& plan) {
+  GraphBuilder builder;
+  std::vector<std::vector<ValueId>> copies(body.nodes().size());
+  for (size_t k = 0; k < loop.inputs.size(); ++k) {
+    const size_t id = static_cast<size_t>(body.inputs()[k]);
+    const bool weight =
+        k >= arity.carried + arity.scanned && lowering.folded().IsConstant(loop.inputs[k]);
+    copies[id] = {weight
+                      ? builder.Constant(lowering.folded().Rounded(loop.inputs[k]), Cat("weight", k))
+                      : builder.Input(Cat("x", k), body.nodes()[id].outputs[0])};
+  }
+  const auto copy = [&](ValueId value) {
+    return copies[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)];
+  };
+  for (size_t i = 0; i < body.nodes().size(); ++i) {
+    const Node& node = body.nodes()[i];
+    if (IsInput(node)) continue;
+    std::vector<ValueId> inputs;
+    for (const ValueId value : node.inputs) inputs.push_back(copy(value));
+    MENDEL_ASSIGN_OR_RETURN(const int32_t id, builder.CopyNode(node, std::move(inputs)));
+    for (size_t k = 0; k < node.outputs.size(); ++k)
+      copies[i].push_back({id, static_cast<int32_t>(k)});
+  }
+  for (size_t k = 0; k < body.outputs().size(); ++k) {
+    if (k < arity.carried && plan.carried[k].same >= 0) continue;
+    builder.Output(Cat("y", k), copy(body.outputs()[k].value));
+  }
+  return builder.Build();
+}
+
+/// Number of the scanned output that has carried value `c` after each step; -1: none.
+int SameOutput(const Graph& body, const LoopArity& arity, size_t c) {
+  for (size_t k = arity.carried; k < body.outputs().size(); ++k) {
+    if (body.outputs()[k].value == body.outputs()[c].value)
+      return static_cast<int>(k - arity.carried);
+  }
+  return -1;
+}
+
+LoopPlan PlanOf(Lowering& lowering, int32_t id, const Graph& body, const LoopArity& arity) {
+  const Node& node = lowering.graph().node(id);
+  LoopPlan plan;
+  plan.steps = node.attrs.Int("steps");
+  plan.reverse = node.attrs.Int("reverse") != 0;
+  for (size_t k = 0; k < node.inputs.size(); ++k) {
+    const ValueId value = node.inputs[k];
+    const int64_t bytes = ByteSize(lowering.type(value));
+    if (k >= arity.carried + arity.scanned) {
+      if (!lowering.folded().IsConstant(value))
+        plan.invariants.push_back({lowering.Plain(value), bytes});
+    } else if (k >= arity.carried) {
+      plan.inputs.push_back({lowering.Plain(value), bytes / plan.steps});
+    } else {
+      plan.carried.push_back(
+          {lowering.Plain(value), {}, bytes, plan.scratch, SameOutput(body, arity, k)});
+      plan.scratch += 2 * Rounded(bytes);
+    }
+  }
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    const Place place =
+        lowering.Allocate({id, static_cast<int32_t>(k)}, PlainLayout(node.outputs[k].shape));
+    if (k < arity.carried) {
+      plan.carried[k].last = place;
+    } else {
+      plan.outputs.push_back({place, ByteSize(node.outputs[k]) / plan.steps});
+    }
+  }
+  return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> LowerLoop(Lowering& lowering, int32_t id) {
+  const Node& node = lowering.graph().node(id);
+  const std::shared_ptr<const Graph> body = LoopBodyOf(node.attrs);
+  const LoopArity arity =
+      WithView(lowering.graph(), id, [](const NodeView& view) { return LoopArityOf(view); });
+  LoopPlan plan = PlanOf(lowering, id, *body, arity);
+  MENDEL_ASSIGN_OR_RETURN(const Graph weighted,
+                          BodyWithWeights(lowering, node, *body, arity, plan));
+  CompileOptions options = lowering.options();
+  options.cpus.clear();  // the loop runs where its caller does
+  options.algorithms.clear();
+  options.engines.clear();
+  MENDEL_ASSIGN_OR_RETURN(Program program, LowerGraph(weighted, options));
+  MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<Executable> executable,
+                          MakeExecutable(std::move(program)));
+  std::vector<Place> touched;
+  for (const Carried& carried : plan.carried)
+    touched.insert(touched.end(), {carried.first, carried.last});
+  for (const auto* list : {&plan.inputs, &plan.invariants, &plan.outputs}) {
+    for (const Scanned& scanned : *list) touched.push_back(scanned.place);
+  }
+  const int64_t scratch = plan.scratch;
+  lowering.Emit({id}, "loop",
+                std::make_unique<LoopKernel>(std::move(plan), std::move(executable)), touched,
+                scratch);
+  return true;
+}
+
+}  // namespace mendel::cpu
