@@ -13,7 +13,7 @@
 namespace mendel {
 namespace {
 
-absl::StatusOr<DeclaredValue> Declared(const onnx::ValueInfoProto& info) {
+absl::StatusOr<DeclaredValue> DeclaredValueOf(const onnx::ValueInfoProto& info) {
   DeclaredValue value;
   value.name = info.name();
   if (!info.type().has_tensor_type())
@@ -40,11 +40,11 @@ absl::StatusOr<ModelInterface> Interface(OwnedBytes bytes) {
   ModelInterface result;
   for (const onnx::ValueInfoProto& info : graph.input()) {
     if (set.contains(info.name())) continue;
-    MENDEL_ASSIGN_OR_RETURN(DeclaredValue value, Declared(info));
+    MENDEL_ASSIGN_OR_RETURN(DeclaredValue value, DeclaredValueOf(info));
     result.inputs.push_back(std::move(value));
   }
   for (const onnx::ValueInfoProto& info : graph.output()) {
-    MENDEL_ASSIGN_OR_RETURN(DeclaredValue value, Declared(info));
+    MENDEL_ASSIGN_OR_RETURN(DeclaredValue value, DeclaredValueOf(info));
     result.outputs.push_back(std::move(value));
   }
   result.producer_name = file.model.producer_name();
