@@ -295,10 +295,11 @@ Action Setup(CLI::App& app) {
   app.add_option("--max-candidates", options->max_candidates,
                  "Candidates after which the search stops")
       ->capture_default_str();
-  app.add_option("--numerics", options->numerics,
-                 "strict (reassociation only), default (Winograd allowed; int8 for a quantized model), "
-                 "int8 (sums of codes), or operands of products rounded, too: high (16 bits), "
-                 "tf32, f16, bf16")
+  app.add_option(
+         "--numerics", options->numerics,
+         "strict (reassociation only), default (Winograd allowed; int8 for a quantized model), "
+         "int8 (sums of codes), or operands of products rounded, too: high (16 bits), "
+         "tf32, f16, bf16")
       ->capture_default_str();
   app.add_option("--weights", options->weights,
                  "symbolic: the plan holds for all weights; exact: it may use the stored ones")
