@@ -67,6 +67,7 @@ class SkewedBackend final : public Backend {
  public:
   explicit SkewedBackend(double skew) : skew_(skew) {}
   mutable int compiled = 0;
+  mutable std::vector<Numerics> classes;  ///< of what was compiled
   std::string_view name() const override { return "skewed"; }
   absl::Status Probe() const override { return absl::OkStatus(); }
   std::string Identity() const override { return "skewed"; }
@@ -79,6 +80,7 @@ class SkewedBackend final : public Backend {
   absl::StatusOr<std::unique_ptr<Executable>> Compile(
       const Graph& graph, const CompileOptions& options) const override {
     ++compiled;
+    classes.push_back(options.numerics);
     return std::make_unique<SkewedExecutable>(graph, options.algorithms.empty() ? 0 : skew_);
   }
 
@@ -125,6 +127,15 @@ TEST(NumericGate, APlanThatIsTheBaselineRunsOnce) {
   EXPECT_EQ(backend.compiled, 3);
 }
 
+TEST(NumericGate, IntegersAreHeldAgainstFloats) {
+  const Graph graph = Product();
+  const auto cache = *ProfileCache::Open(":memory:");
+  const SkewedBackend backend(0);
+  const Profiler profiler(backend, *cache, {.numerics = Numerics::kInt8});
+  ASSERT_TRUE(NumericGate(graph, {graph, {}}, {graph, {}}, profiler, {}).ok());
+  EXPECT_THAT(backend.classes, ElementsAre(Numerics::kDefault, Numerics::kInt8));
+}
+
 TEST(NumericGate, ABackendWithoutAClassSaysSo) {
   const auto cache = *ProfileCache::Open(":memory:");
   OptimizeOptions options;
@@ -134,7 +145,7 @@ TEST(NumericGate, ABackendWithoutAClassSaysSo) {
     options.numerics = numerics;
     const auto result = Optimize(Product(), options, *cache);
     ASSERT_TRUE(result.ok()) << result.status();
-    const bool lacks = OperandRounding(numerics) > 0;
+    const bool lacks = OperandRounding(numerics) > 0 || numerics == Numerics::kInt8;
     EXPECT_EQ(result->plan.info.target().numerics(),
               NumericsName(lacks ? Numerics::kDefault : numerics));
     EXPECT_EQ(result->notices.size(), lacks ? 1u : 0u);

@@ -21,7 +21,7 @@ std::optional<QuantizedOperand> FindQuantizedOperand(const Graph& graph, ValueId
 
 /// True when some convolution or matrix product reads a quantized operand.
 bool IsQuantized(const Graph& graph);
-/// The class that the model asks for where the caller asked for `asked`: `int8` in place of
+/// The class that the model requests where the caller requested `asked`: `int8` in place of
 /// `default` for a quantized one, else `asked`.
 Numerics NumericsFor(const Graph& graph, Numerics asked);
 

@@ -75,10 +75,17 @@ class Rows {
   int64_t at_ = 0;
 };
 
-void Load(const std::byte* base, DType dtype, const Loops& loops, int64_t begin, int64_t count,
-          float* out) {
-  const TileConversion& conversion = *FindTileConversion(dtype);
-  const int64_t bytes = DTypeSize(dtype);
+void Load(const std::byte* base, const TileOperand& operand, const Loops& loops, int64_t begin,
+          int64_t count, float* out) {
+  const TileConversion& conversion = *FindTileConversion(operand.dtype);
+  const auto convert = [&](const std::byte* from, float* to, int64_t number) {
+    if (operand.scaled) {
+      conversion.load_scaled(from, to, number, operand.zero, operand.scale);
+    } else {
+      conversion.load(from, to, number);
+    }
+  };
+  const int64_t bytes = DTypeSize(operand.dtype);
   const int64_t step = loops.strides.back();
   for (Rows rows(loops, begin); count > 0;) {
     const int64_t row = std::min(count, rows.left());
@@ -86,15 +93,15 @@ void Load(const std::byte* base, DType dtype, const Loops& loops, int64_t begin,
     const std::byte* source = base + rows.at() * bytes;
     if (step == 0) {
       float value = 0;
-      conversion.load(source, &value, 1);
+      convert(source, &value, 1);
       std::fill(out, out + row, value);
     } else if (step == 1) {
-      conversion.load(source, out, row);
-    } else if (dtype == DType::kF32) {
+      convert(source, out, row);
+    } else if (operand.dtype == DType::kF32 && !operand.scaled) {
       const float* const floats = reinterpret_cast<const float*>(source);
       for (int64_t i = 0; i < row; ++i) out[i] = floats[i * step];
     } else {
-      for (int64_t i = 0; i < row; ++i) conversion.load(source + i * step * bytes, out + i, 1);
+      for (int64_t i = 0; i < row; ++i) convert(source + i * step * bytes, out + i, 1);
     }
     // Repeated rows, such as one factor for all positions of a block of channels: the part that is
     // there already is copied as a whole.
@@ -137,7 +144,7 @@ class ElementwiseKernel : public Kernel {
                            : nullptr;
         if (registers[k] != nullptr) continue;
         registers[k] = storage[k];
-        Load(bindings.Address(operand.place), operand.dtype, loops_[k], at, count, storage[k]);
+        Load(bindings.Address(operand.place), operand, loops_[k], at, count, storage[k]);
       }
       for (size_t k = 0; k < program_.calls.size(); ++k) {
         const TileCall& call = program_.calls[k];
@@ -178,9 +185,13 @@ class ElementwiseKernel : public Kernel {
       std::memcpy(output + at, values, static_cast<size_t>(count) * sizeof(float));
       return;
     }
-    FindTileConversion(program_.output_dtype)
-        ->store(values, bindings.Address(program_.output) + at * DTypeSize(program_.output_dtype),
-                count);
+    std::byte* const to = bindings.Address(program_.output) + at * DTypeSize(program_.output_dtype);
+    const TileConversion& conversion = *FindTileConversion(program_.output_dtype);
+    if (program_.quantizes) {
+      conversion.quantize(values, to, count, program_.quantization.data());
+    } else {
+      conversion.store(values, to, count);
+    }
   }
 
   TileProgram program_;

@@ -20,6 +20,8 @@ struct TileOperand {
   Place place;
   Shape strides;
   DType dtype = DType::kF32;  ///< as it lies in memory; registers are f32
+  bool scaled = false;        ///< the register gets (element - zero) * scale
+  float zero = 0, scale = 1;
 };
 
 /// registers[out] = function(registers[in...]). Registers 0 ... operands - 1 are the operands.
@@ -40,6 +42,8 @@ struct TileProgram {
   int registers = 0;
   Place output;
   DType output_dtype = DType::kF32;
+  bool quantizes = false;               ///< the result on its way to the output, which is u8 or i8
+  std::array<float, 4> quantization{};  ///< parameters of the tile function Quantize
 };
 
 /// Registers that a program may have.

@@ -167,7 +167,7 @@ class Readers {
     }
   }
 
-  /// Nodes after `id` have been asked for already, so that those which nothing reads are known.
+  /// The caller visits nodes from last to first, so that later `unread` nodes are known.
   std::vector<int32_t> Of(int32_t id, const std::set<int32_t>& unread) const {
     std::vector<int32_t> readers;
     for (const int32_t user : graph_.users(id)) {

@@ -277,7 +277,7 @@ TEST(Int8, ProductsAreExact) {
   }
 }
 
-/// As MatMulInteger is imported, with a zero point that is known at run time only.
+/// MatMulInteger, with a zero point that is known at run time only.
 TEST(Int8, ProductsTakeZeroPointsAtRunTime) {
   for (const DType dtype : kCodes) {
     for (const Shape& shape : {Shape{1, 64}, Shape{2, 17, 100}}) {

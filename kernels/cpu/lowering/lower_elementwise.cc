@@ -68,8 +68,8 @@ class Builder {
     program_.registers = static_cast<int>(program_.operands.size());
     for (int32_t node : nodes_) AddCall(node);
     program_.result = registers_.at(result_);
-    FuseQuantization(program_, Numbers());
     program_.output_dtype = lowering_.type(result_).dtype;
+    FuseQuantization(program_, Numbers());
     program_.output = lowering_.Allocate(result_, layout);
     std::vector<Place> touched = {program_.output};
     for (const TileOperand& operand : program_.operands) touched.push_back(operand.place);
@@ -174,6 +174,7 @@ class Builder {
     call.name = TileName(node);
     call.function = FindTileFunction(call.name);
     call.parameters = Parameters(node);
+    call.in.fill(registers_.at(node.inputs[0]));
     if (node.op->name == "BatchNormalization") {
       call.in = {registers_.at(node.inputs[0]), registers_.at({id, 1}), registers_.at({id, 2})};
     } else {

@@ -26,7 +26,9 @@ class Peephole {
       if (!fused.has_value()) fused = Dequantize(before, before[k]);
       if (fused.has_value()) program_.calls[k] = *fused;
     }
+    QuantizeInStore();
     DropUnread();
+    DequantizeInLoad();
   }
 
  private:
@@ -90,6 +92,52 @@ class Peephole {
     call.out = out;
     call.parameters = parameters;
     return call;
+  }
+
+  /// A result that is quantized last becomes codes while it is stored.
+  void QuantizeInStore() {
+    if (program_.calls.empty()) return;
+    const TileCall& last = program_.calls.back();
+    if (last.name != "Quantize" || last.out != program_.result) return;
+    const bool known = program_.output_dtype == DType::kU8 || program_.output_dtype == DType::kI8;
+    if (!known) return;
+    program_.quantizes = true;
+    program_.quantization = last.parameters;
+    program_.result = last.in[0];
+  }
+
+  /// Codes that only one call reads become floats while they are loaded.
+  void DequantizeInLoad() {
+    std::vector<int> readers(static_cast<size_t>(program_.registers), 0);
+    ++readers[static_cast<size_t>(program_.result)];
+    for (const TileCall& call : program_.calls) {
+      for (size_t k = 0; k < call.in.size(); ++k) {
+        if (std::find(call.in.begin(), call.in.begin() + static_cast<int64_t>(k), call.in[k]) ==
+            call.in.begin() + static_cast<int64_t>(k))
+          ++readers[static_cast<size_t>(call.in[k])];
+      }
+    }
+    std::vector<TileCall> kept;
+    std::map<int, int> same;
+    for (TileCall call : program_.calls) {
+      const size_t from = static_cast<size_t>(call.in[0]);
+      if (call.name == "Dequantize" && from < program_.operands.size() && readers[from] == 1 &&
+          program_.operands[from].dtype != DType::kF32) {
+        TileOperand& operand = program_.operands[from];
+        operand.scaled = true;
+        operand.zero = call.parameters[0];
+        operand.scale = call.parameters[1];
+        same[call.out] = call.in[0];
+        continue;
+      }
+      for (int& in : call.in) {
+        if (const auto known = same.find(in); known != same.end()) in = known->second;
+      }
+      kept.push_back(call);
+    }
+    if (const auto known = same.find(program_.result); known != same.end())
+      program_.result = known->second;
+    program_.calls = std::move(kept);
   }
 
   void DropUnread() {

@@ -1,5 +1,6 @@
 #include "kernels/cpu/simd/tile_convert.h"
 
+#include <cmath>
 #include <span>
 
 #include "kernels/cpu/simd/native_isa.h"

@@ -13,9 +13,15 @@ struct TileConversion {
   DType dtype = DType::kF32;
   /// Integers beyond 2^24 are rounded to nearest even.
   void (*load)(const void* from, float* to, int64_t count) = nullptr;
+  /// (x - zero) * scale.
+  void (*load_scaled)(const void* from, float* to, int64_t count, float zero,
+                      float scale) = nullptr;
   /// The numbers are whole and lie in the type's range. For bool they are any numbers. Null: f32,
   /// which needs no conversion.
   void (*store)(const float* from, void* to, int64_t count) = nullptr;
+  /// round(x / scale) + zero, clamped; `parameters` as those of the tile function Quantize. For u8
+  /// and i8.
+  void (*quantize)(const float* from, void* to, int64_t count, const float* parameters) = nullptr;
 };
 
 /// For NativeIsaHere(). Null where tiles do not hold the type.
