@@ -22,8 +22,8 @@ inline constexpr int64_t kMaxLoopSteps = 100'000;
 /// The text of a body that Loop stores. Equal bodies with equal input names have equal texts.
 std::string PrintLoopBody(const Graph& body);
 
-/// `body` with inputs x0, x1, ... and outputs y0, y1, ..., without the inputs from number `first` on
-/// that nothing reads. `kept` receives the numbers of the others.
+/// `body` with inputs x0, x1, ... and outputs y0, y1, ..., without the inputs from number `first`
+/// on that nothing reads. `kept` receives the numbers of the others.
 absl::StatusOr<Graph> TidyLoopBody(const Graph& body, size_t first, std::vector<size_t>& kept);
 
 /// The checked body of this text; recent ones are kept. InvalidArgument when it is no body:
@@ -49,6 +49,9 @@ std::shared_ptr<const Graph> LoopBodyOf(const Attributes& attrs);
 
 /// Step `k` in time of a Loop node with these attributes.
 int64_t LoopTime(const Attributes& attrs, int64_t k);
+
+/// `graph` with the steps of every Loop written one after the other.
+absl::StatusOr<Graph> UnrollLoops(const Graph& graph);
 
 }  // namespace mendel
 
