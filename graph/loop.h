@@ -50,8 +50,14 @@ std::shared_ptr<const Graph> LoopBodyOf(const Attributes& attrs);
 /// Step `k` in time of a Loop node with these attributes.
 int64_t LoopTime(const Attributes& attrs, int64_t k);
 
-/// `graph` with the steps of every Loop written one after the other.
-absl::StatusOr<Graph> UnrollLoops(const Graph& graph);
+/// True when `graph` has a Loop.
+bool HasLoop(const Graph& graph);
+
+/// `graph` with the steps of every Loop written one after the other. `origins`, if it is not null,
+/// receives the node of `graph` that each new node comes from. Unimplemented for a loop of more
+/// than `most_steps` steps.
+absl::StatusOr<Graph> UnrollLoops(const Graph& graph, std::vector<int32_t>* origins = nullptr,
+                                  int64_t most_steps = kMaxLoopSteps);
 
 }  // namespace mendel
 

@@ -34,15 +34,31 @@ TEST(Loop, MeansItsStepsOneAfterTheOther) {
     const SampledNode node = SampleNode(GetOp("Loop"), rng).value();
     SCOPED_TRACE(DescribeNode(node));
     const Graph graph = GraphOf(node);
-    const auto unrolled = UnrollLoops(graph);
+    std::vector<int32_t> origins;
+    const auto unrolled = UnrollLoops(graph, &origins);
     ASSERT_TRUE(unrolled.ok()) << unrolled.status();
+    EXPECT_TRUE(HasLoop(graph));
+    EXPECT_FALSE(HasLoop(*unrolled));
+    ASSERT_EQ(origins.size(), unrolled->nodes().size());
+    for (size_t i = 0; i < origins.size(); ++i) {
+      const Node& origin = graph.node(origins[i]);
+      EXPECT_EQ(origin.op->name, IsInput(unrolled->nodes()[i]) ? "Input" : "Loop");
+    }
     ASSERT_TRUE(CheckGraph(*unrolled).ok());
-    for (const Node& step : unrolled->nodes()) ASSERT_NE(step.op->name, "Loop");
     const std::vector<HostValue> inputs = SampleInputs(node, rng);
     const auto got = Evaluate(graph, inputs), want = Evaluate(*unrolled, inputs);
     ASSERT_TRUE(got.ok() && want.ok()) << got.status() << want.status();
     for (size_t k = 0; k < want->size(); ++k) EXPECT_EQ((*got)[k].scalars, (*want)[k].scalars);
   }
+}
+
+TEST(Loop, UnrollsNoMoreStepsThanAllowed) {
+  Rng rng(5);
+  SampledNode node = SampleNode(GetOp("Loop"), rng).value();
+  const int64_t steps = node.attrs.Int("steps");
+  EXPECT_TRUE(UnrollLoops(GraphOf(node), nullptr, steps).ok());
+  EXPECT_EQ(UnrollLoops(GraphOf(node), nullptr, steps - 1).status().code(),
+            absl::StatusCode::kUnimplemented);
 }
 
 TEST(Loop, TextComesBack) {

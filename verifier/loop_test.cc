@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kInputs = 2, kHidden = 3;
 
-/// How a recurrent network is written.
+/// A recurrent network can be written in these ways.
 struct Form {
   int64_t steps = 20;  ///< of the 20 slices, the last ones
   bool reverse = false;
