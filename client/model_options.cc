@@ -42,9 +42,21 @@ absl::StatusOr<std::vector<NamedShapes>> ShapeSets(const std::vector<std::string
   return std::vector<NamedShapes>{std::move(all)};
 }
 
+namespace {
+
+absl::StatusOr<ImportResult> Import(const std::string& path, const ModelOptions& options,
+                                    const ImportOptions& import) {
+  if (!options.bytes.has_value()) return ImportOnnxFile(path, import);
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  return ImportOnnxBytes(*options.bytes, folder, import);
+}
+
+}  // namespace
+
 absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOptions& options,
                                          Context& context) {
-  context.Input(path);
+  if (!options.bytes.has_value()) context.Input(path);
   ImportOptions import;
   import.shapes = options.known_shapes;
   import.symbol_sizes = options.symbol_sizes;
@@ -61,7 +73,7 @@ absl::StatusOr<ImportResult> ImportModel(const std::string& path, const ModelOpt
     MENDEL_ASSIGN_OR_RETURN(Tensor tensor, ReadNpy(assignment.second));
     import.bindings.insert_or_assign(assignment.first, std::move(tensor));
   }
-  MENDEL_ASSIGN_OR_RETURN(ImportResult result, ImportOnnxFile(path, import));
+  MENDEL_ASSIGN_OR_RETURN(ImportResult result, Import(path, options, import));
   for (const std::string& notice : result.notices) {
     context.Note(Cat("note: ", notice));
     context.facts()["notices"].push_back(notice);

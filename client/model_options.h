@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -27,6 +29,9 @@ struct ModelOptions {
   std::map<std::string, int64_t> symbol_sizes = {};
   /// ImportOptions::keep_inexact_constants; not an option.
   bool keep_inexact_constants = false;
+  /// The model itself, which is then not read from its path; not an option. Its external data is
+  /// in the folder of the path.
+  std::optional<std::string_view> bytes = {};
 };
 
 /// The input shapes from all --shapes options. Together they are one set (empty without any). If

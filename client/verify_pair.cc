@@ -36,7 +36,7 @@ using Names = std::map<std::string, std::string>;
 /// Loads a program and adds dimensions that no shape fixes to `open`.
 absl::StatusOr<Graph> LoadProgram(const std::string& path, ModelOptions import, Context& context,
                                   std::set<std::string>& open) {
-  if (IsPlanFile(path)) {
+  if (!import.bytes.has_value() && IsPlanFile(path)) {
     context.Input(path);
     MENDEL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(path));
     return plan.graph;
@@ -174,8 +174,11 @@ struct Pair {
 absl::StatusOr<Pair> LoadPair(const PairOptions& options, Context& context) {
   std::set<std::string> open;
   MENDEL_ASSIGN_OR_RETURN(const Names names, ParseNames(options.names));
-  MENDEL_ASSIGN_OR_RETURN(Graph a, LoadProgram(options.a, options.import, context, open));
-  MENDEL_ASSIGN_OR_RETURN(const ModelOptions import_b, OptionsOfB(options.import, names));
+  ModelOptions import_a = options.import;
+  import_a.bytes = options.a_bytes;
+  MENDEL_ASSIGN_OR_RETURN(Graph a, LoadProgram(options.a, import_a, context, open));
+  MENDEL_ASSIGN_OR_RETURN(ModelOptions import_b, OptionsOfB(options.import, names));
+  import_b.bytes = options.b_bytes;
   MENDEL_ASSIGN_OR_RETURN(Graph b, LoadProgram(options.b, import_b, context, open));
   if (!options.outputs.empty()) MENDEL_RETURN_IF_ERROR(SelectOutputs(options.outputs, names, a, b));
   MENDEL_ASSIGN_OR_RETURN(MatchedModel matched, MatchInterfaces(a, b, names));
@@ -341,22 +344,29 @@ absl::StatusOr<Limits> LimitsOf(const PairOptions& options) {
 
 }  // namespace
 
-absl::Status VerifyPair(const PairOptions& options, Context& context) {
-  MENDEL_ASSIGN_OR_RETURN(Limits limits, LimitsOf(options));
+absl::Status ComparePair(const PairOptions& options, const std::atomic<bool>* stop,
+                         const std::function<void(double seconds)>& set_limit, Context& context) {
+  MENDEL_ASSIGN_OR_RETURN(const Limits limits, LimitsOf(options));
   const Deadline given = Deadline::After(limits.seconds);
-  LimitGuard guard(limits, [&](std::string_view reason) {
-    return AnswerWhenStopped(options, context.json(), reason);
-  });
   MENDEL_ASSIGN_OR_RETURN(Pair pair, LoadPair(options, context));
   const double left = options.time_limit.empty() ? DefaultSeconds(pair) : given.SecondsLeft();
-  guard.SetTime(left);
-  const Deadline deadline = Deadline::After(left);
+  if (set_limit != nullptr) set_limit(left);
+  const Deadline deadline = Deadline::After(left).StoppedBy(stop);
   MENDEL_ASSIGN_OR_RETURN(PairVerdict verdict, Compared(options, pair, deadline));
   if (!pair.open.empty() && IsEquivalent(verdict))
     MENDEL_RETURN_IF_ERROR(CompareAtSizes(options, deadline, context, pair, verdict));
   if (!options.witness_folder.empty())
     MENDEL_RETURN_IF_ERROR(WriteWitnesses(pair.a, options.witness_folder, verdict));
   return Report(options, verdict, context);
+}
+
+absl::Status VerifyPair(const PairOptions& options, Context& context) {
+  MENDEL_ASSIGN_OR_RETURN(const Limits limits, LimitsOf(options));
+  LimitGuard guard(limits, [&](std::string_view reason) {
+    return AnswerWhenStopped(options, context.json(), reason);
+  });
+  return ComparePair(
+      options, nullptr, [&](double seconds) { guard.SetTime(seconds); }, context);
 }
 
 }  // namespace mendel

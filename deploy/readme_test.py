@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the fenced commands of a document as they stand there. usage: readme_test.py SECTION BUILD_FOLDER
 
-SECTION is "command-line", "grpc" or "container" of README.md, or the name of a file in docs/tutorials without its ending, whose
+SECTION is "command-line", "python", "grpc" or "container" of README.md, or the name of a file in docs/tutorials without its ending, whose
 fences of language text are output and not run. The commands see a folder of their own with the repository's examples/ and deploy/,
 BUILD_FOLDER's programs first on the PATH, and variables that lead the server to a free port and to that folder. For "container"
 `docker` is docker_stand_in.py, and the default ports are free because the commands have a network namespace of their own.
@@ -77,6 +77,7 @@ def prepare(folder, build):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MENDEL_") or key == "MENDEL_PYTHON"}
     environment["PATH"] = f"{folder / 'bin'}:{build}:{environment['PATH']}"
     environment["PYTHONPATH"] = str(build / "client" / "python" / "package")
+    environment["MENDEL_LIBRARY"] = str(build / "client" / "c_api" / "libmendel.so.0")
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     environment["XDG_CACHE_HOME"] = str(folder / "cache")
     return environment
@@ -104,9 +105,9 @@ def prepare_container(folder, build, environment):
         environment["MENDEL_STAGE"] = str(folder / "stage")
 
 
-def python_with_grpc():
+def python_with(modules):
     for python in [os.environ.get("MENDEL_PYTHON"), "/usr/bin/python3", "python3"]:
-        if python and subprocess.run([python, "-c", "import grpc, google.protobuf"], stderr=subprocess.DEVNULL).returncode == 0:
+        if python and subprocess.run([python, "-c", f"import {modules}"], stderr=subprocess.DEVNULL).returncode == 0:
             return python
     return None
 
@@ -118,9 +119,10 @@ def script(found, folder):
         if language == "sh":
             lines.append(text)
             continue
-        python = python_with_grpc()
+        modules = "grpc, google.protobuf" if "mendel.service" in text else "numpy"
+        python = python_with(modules)
         if python is None:
-            print("SKIP: no Python with grpc and google.protobuf (Debian: python3-grpcio)")
+            print(f"SKIP: no Python with {modules} (Debian: python3-grpcio, python3-numpy)")
             continue
         (folder / f"block{number}.py").write_text(text)
         lines.append(f"{python} block{number}.py")

@@ -38,7 +38,8 @@ def attribute(name, value):
 
 
 def value_info(name, shape):
-    dimensions = b"".join(block(1, number(1, extent)) for extent in shape)
+    """An extent is a number, or the name of a symbolic dimension."""
+    dimensions = b"".join(block(1, block(2, extent) if isinstance(extent, str) else number(1, extent)) for extent in shape)
     return block(1, name) + block(2, block(1, number(1, FLOAT32) + block(2, dimensions)))
 
 

@@ -166,6 +166,21 @@ TEST(Lowering, QuantizeAndBack) {
               ElementsAre(0, 0, 4, -4, 490, -20));
 }
 
+/// The range contains 0, whatever x holds; x = 0 has the scale 1.
+TEST(Lowering, QuantizeByTheRangeOfTheInput) {
+  const auto quantized = [](const std::vector<double>& x) {
+    Builder model;
+    model.Input("x", {"3"}).Output("y");
+    model.Node("DynamicQuantizeLinear", {"x"}, {"q", "scale", "zero"});
+    model.Node("DequantizeLinear", {"q", "scale", "zero"}, {"y"});
+    return Computed(model, {Floats({3}, x)}).scalars;
+  };
+  EXPECT_THAT(quantized({-100, 20, 155}), ElementsAre(-100, 20, 155));
+  EXPECT_THAT(quantized({51, 102, 510}), ElementsAre(52, 102, 510));
+  EXPECT_THAT(quantized({-510, -1, -2}), ElementsAre(-510, 0, -2));
+  EXPECT_THAT(quantized({0, 0, 0}), ElementsAre(0, 0, 0));
+}
+
 TEST(Lowering, DequantizeByChannel) {
   Builder model;
   model.Input("x", {"2", "2"}, DType::kI8).Output("y");

@@ -37,7 +37,8 @@ struct GateResult {
 };
 
 /// Runs `baseline` and `plan` on the backend, in the profiler's numerics class, and `original` in
-/// double precision. An error only when something cannot run.
+/// double precision. Under `int8` the baseline runs in f32 (`default`). An error only when
+/// something cannot run.
 absl::StatusOr<GateResult> NumericGate(const Graph& original, const Variant& baseline,
                                        const Variant& plan, const Profiler& profiler,
                                        const GateOptions& options);

@@ -12,6 +12,7 @@
 #include "optimizer/normalize.h"
 #include "optimizer/search/automatic_budget.h"
 #include "optimizer/stored_values.h"
+#include "runtime/quantized.h"
 
 namespace mendel {
 namespace {
@@ -143,6 +144,15 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
       options.device != nullptr ? options.device : FindBackend(options.backend);
   if (backend == nullptr) return Unsupported("this program has no backend '", options.backend, "'");
   MENDEL_RETURN_IF_ERROR(Annotate(backend->Probe(), Cat("backend ", options.backend)));
+  if (NumericsFor(original, options.numerics) != options.numerics && !options.refuse_int8 &&
+      backend->Supports(Numerics::kInt8).ok()) {
+    OptimizeOptions integers = options;
+    integers.numerics = Numerics::kInt8;
+    MENDEL_ASSIGN_OR_RETURN(result, Optimize(original, integers, cache));
+    result.notices.insert(result.notices.begin(),
+                          "numerics int8: the model is quantized, and so are its products");
+    return result;
+  }
   if (const absl::Status supported = backend->Supports(options.numerics); !supported.ok()) {
     OptimizeOptions less = options;
     less.numerics = NextStricter(*backend, options.numerics);
@@ -211,6 +221,7 @@ absl::StatusOr<OptimizeResult> Optimize(const Graph& original, const OptimizeOpt
     OptimizeOptions careful = options;
     careful.search.baseline_only = options.numerics == Numerics::kStrict;
     careful.numerics = NextStricter(*backend, options.numerics);
+    careful.refuse_int8 = true;
     MENDEL_ASSIGN_OR_RETURN(OptimizeResult second, Optimize(original, careful, cache));
     const std::string notice =
         careful.search.baseline_only

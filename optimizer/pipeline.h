@@ -26,6 +26,7 @@ struct OptimizeOptions {
   /// runtime/cpu_topology.h); no part of the plan.
   std::string affinity = "none";
   Numerics numerics = Numerics::kDefault;
+  bool refuse_int8 = false;  ///< `default` stays what it is for a quantized model, too
   SearchOptions search;
   GateOptions gate;
   /// The verifier's; fixed draws are for tests only. Weights exact: rules may use stored numbers

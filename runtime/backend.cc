@@ -51,7 +51,7 @@ absl::Status Executable::RunOnDevice(const DeviceRun&) {
 }
 
 absl::Status Backend::Supports(Numerics numerics) const {
-  if (OperandRounding(numerics) == 0) return absl::OkStatus();
+  if (OperandRounding(numerics) == 0 && numerics != Numerics::kInt8) return absl::OkStatus();
   return Unsupported("backend ", name(), " has no kernels that multiply in ",
                      NumericsName(numerics));
 }

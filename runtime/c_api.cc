@@ -1,6 +1,5 @@
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "base/status.h"
 #include "runtime/bundle_session.h"
+#include "runtime/c_api_support.h"
 #include "runtime/mendel.h"
 #include "runtime/session.h"
 
@@ -35,37 +35,6 @@ static_assert(static_cast<int>(DType::kI32) == MENDEL_I32 &&
               static_cast<int>(DType::kI64) == MENDEL_I64);
 static_assert(static_cast<int>(DType::kBool) == MENDEL_BOOL);
 
-std::string& LastError() {
-  thread_local std::string message;
-  return message;
-}
-
-mendel_status Report(const absl::Status& status) {
-  LastError() = std::string(status.message());
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return MENDEL_OK;
-    case absl::StatusCode::kInvalidArgument:
-      return MENDEL_INVALID;
-    case absl::StatusCode::kNotFound:
-      return MENDEL_NOT_FOUND;
-    case absl::StatusCode::kUnimplemented:
-      return MENDEL_UNSUPPORTED;
-    default:
-      return MENDEL_ERROR;
-  }
-}
-
-/// Runs `body` and turns exceptions (out of memory) into errors: none may cross the C boundary.
-template <class Body>
-mendel_status Guarded(Body body) {
-  try {
-    return Report(body());
-  } catch (const std::exception& error) {
-    return Report(InternalError(error.what()));
-  }
-}
-
 mendel_status Describe(const std::vector<ValueInfo>& values, int index, mendel_value* value) {
   if (value == nullptr || index < 0 || static_cast<size_t>(index) >= values.size()) {
     return Report(InvalidInput("there is no value number ", index));
@@ -77,18 +46,6 @@ mendel_status Describe(const std::vector<ValueInfo>& values, int index, mendel_v
   value->shape = info.type.shape.data();
   value->bytes = static_cast<size_t>(ByteSize(info.type));
   return Report(absl::OkStatus());
-}
-
-absl::StatusOr<SessionOptions> OptionsOf(const mendel_load_options* options) {
-  SessionOptions session;
-  if (options == nullptr) return session;
-  if (options->size != sizeof(mendel_load_options)) {
-    return InvalidInput("the load options have ", options->size, " bytes where this library knows ",
-                        sizeof(mendel_load_options));
-  }
-  session.threads = options->threads;
-  if (options->affinity != nullptr) session.affinity = options->affinity;
-  return session;
 }
 
 absl::Status Select(mendel_plan& plan, size_t member) {
@@ -148,6 +105,50 @@ absl::Status RunOnDevice(mendel_plan& plan, const void* const* inputs, void* con
 }
 
 }  // namespace
+
+std::string& LastError() {
+  thread_local std::string message;
+  return message;
+}
+
+mendel_status Report(const absl::Status& status) {
+  LastError() = std::string(status.message());
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return MENDEL_OK;
+    case absl::StatusCode::kInvalidArgument:
+      return MENDEL_INVALID;
+    case absl::StatusCode::kNotFound:
+      return MENDEL_NOT_FOUND;
+    case absl::StatusCode::kUnimplemented:
+      return MENDEL_UNSUPPORTED;
+    case absl::StatusCode::kCancelled:
+      return MENDEL_STOPPED;
+    default:
+      return MENDEL_ERROR;
+  }
+}
+
+absl::StatusOr<mendel_plan*> NewPlan(std::unique_ptr<BundleSession> bundle) {
+  auto plan = std::make_unique<mendel_plan>();
+  plan->bundle = std::move(bundle);
+  MENDEL_RETURN_IF_ERROR(Select(*plan, 0));
+  plan->device = plan->session->executable().device();
+  return plan.release();
+}
+
+absl::StatusOr<SessionOptions> LoadOptions(const mendel_load_options* options) {
+  SessionOptions session;
+  if (options == nullptr) return session;
+  if (options->size != sizeof(mendel_load_options)) {
+    return InvalidInput("the load options have ", options->size, " bytes where this library knows ",
+                        sizeof(mendel_load_options));
+  }
+  session.threads = options->threads;
+  if (options->affinity != nullptr) session.affinity = options->affinity;
+  return session;
+}
+
 }  // namespace mendel
 
 extern "C" {
@@ -162,18 +163,15 @@ mendel_plan* mendel_load(const char* path, int threads) {
 }
 
 mendel_plan* mendel_load_with(const char* path, const mendel_load_options* options) {
-  auto plan = std::unique_ptr<mendel_plan>();
+  mendel_plan* plan = nullptr;
   mendel::Guarded([&]() -> absl::Status {
     if (path == nullptr) return mendel::InvalidInput("the path is NULL");
-    MENDEL_ASSIGN_OR_RETURN(const mendel::SessionOptions session, mendel::OptionsOf(options));
-    auto loaded = std::make_unique<mendel_plan>();
-    MENDEL_ASSIGN_OR_RETURN(loaded->bundle, mendel::BundleSession::Load(path, session));
-    MENDEL_RETURN_IF_ERROR(mendel::Select(*loaded, 0));
-    loaded->device = loaded->session->executable().device();
-    plan = std::move(loaded);
+    MENDEL_ASSIGN_OR_RETURN(const mendel::SessionOptions session, mendel::LoadOptions(options));
+    MENDEL_ASSIGN_OR_RETURN(auto bundle, mendel::BundleSession::Load(path, session));
+    MENDEL_ASSIGN_OR_RETURN(plan, mendel::NewPlan(std::move(bundle)));
     return absl::OkStatus();
   });
-  return plan.release();
+  return plan;
 }
 
 void mendel_free(mendel_plan* plan) { delete plan; }

@@ -28,7 +28,8 @@ typedef enum mendel_status {
   MENDEL_INVALID = 1,     /* the caller's mistake, or a plan for another machine or version */
   MENDEL_NOT_FOUND = 2,   /* no such file */
   MENDEL_UNSUPPORTED = 3, /* the backend cannot run the plan */
-  MENDEL_ERROR = 4        /* anything else */
+  MENDEL_ERROR = 4,       /* anything else */
+  MENDEL_STOPPED = 5      /* the caller stopped the work before there was a result */
 } mendel_status;
 
 /* Element types. 16-bit floats are passed as their bits; booleans are bytes, 0 or 1. */

@@ -16,6 +16,7 @@ struct Class {
 constexpr Class kClasses[] = {
     {Numerics::kStrict, "strict", std::nullopt, 0},
     {Numerics::kDefault, "default", Numerics::kStrict, 0},
+    {Numerics::kInt8, "int8", Numerics::kDefault, 0},
     {Numerics::kHigh, "high", Numerics::kDefault, 0x1p-16},
     {Numerics::kTf32, "tf32", Numerics::kHigh, 0x1p-11},
     {Numerics::kF16, "f16", Numerics::kTf32, 0x1p-11},

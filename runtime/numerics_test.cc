@@ -10,7 +10,7 @@ TEST(Numerics, EveryClassHasANameOfItsOwn) {
   for (const Numerics numerics : kAllNumerics)
     EXPECT_EQ(*ParseNumerics(NumericsName(numerics)), numerics);
   EXPECT_THAT(std::string(ParseNumerics("sloppy").status().message()),
-              testing::HasSubstr("'sloppy' (strict, default, high, tf32, f16, bf16)"));
+              testing::HasSubstr("'sloppy' (strict, default, int8, high, tf32, f16, bf16)"));
 }
 
 TEST(Numerics, AClassAllowsWhatStricterOnesDo) {

@@ -76,7 +76,7 @@ expect 0 '^y +f32\[16,4\]' "$mendel" run low.plan --random-inputs 1 --output-dir
 expect 0 'wrote +relow.plan' "$mendel" rebind low.plan --model other.onnx -o relow.plan
 expect 0 "^numerics: $class" "$mendel" inspect relow.plan
 expect 0 'note: numerics bf16 allows no more than default here: .*multiply in bf16' env DNNL_MAX_CPU_ISA=AVX2 "${low[@]}" -o low.plan
-expect 2 "unknown numerics class 'sloppy' \(strict, default, high, tf32, f16, bf16\)" "$mendel" optimize batches.onnx --numerics sloppy -o bad.plan
+expect 2 "unknown numerics class 'sloppy' \(strict, default, int8, high, tf32, f16, bf16\)" "$mendel" optimize batches.onnx --numerics sloppy -o bad.plan
 
 # A device that this machine has not is not supported here, which is said before any work.
 if "$mendel" doctor | grep -q '^backend cuda: not usable'; then

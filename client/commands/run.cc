@@ -17,11 +17,10 @@
 #include "client/library_path.h"
 #include "client/members.h"
 #include "client/model_options.h"
-#include "optimizer/normalize.h"
+#include "client/model_session.h"
 #include "runtime/bundle_session.h"
 #include "runtime/measure.h"
 #include "runtime/npy.h"
-#include "runtime/numerics.h"
 #include "runtime/plan_file.h"
 
 namespace mendel::commands::run {
@@ -85,7 +84,7 @@ absl::StatusOr<size_t> ChooseByShapes(const BundleSession& bundle,
   return *number;
 }
 
-/// A plan of the normalized model with default algorithms, for the shapes of the given inputs.
+/// The model as it is, for the shapes of the given inputs.
 absl::StatusOr<std::unique_ptr<BundleSession>> LoadModel(
     const Options& options, const std::map<std::string, Tensor>& inputs, Context& context) {
   ModelOptions import;
@@ -94,17 +93,11 @@ absl::StatusOr<std::unique_ptr<BundleSession>> LoadModel(
     for (const auto& [name, tensor] : inputs)
       import.known_shapes.emplace_back(name, tensor.shape());
   }
-  MENDEL_ASSIGN_OR_RETURN(const ImportResult model, ImportModel(options.plan, import, context));
-  std::set<std::string> faults;
-  std::vector<Plan> plans(1);
-  MENDEL_ASSIGN_OR_RETURN(plans[0].graph, Normalize(model.graph, {}, faults));
-  plans[0].info.mutable_target()->set_backend("cpu");
-  plans[0].info.mutable_target()->set_numerics(std::string(NumericsName(Numerics::kDefault)));
-  SessionOptions session = options.session;
-  session.retune = true;
+  MENDEL_ASSIGN_OR_RETURN(auto session,
+                          LoadModelSession(options.plan, import, options.session, context));
   context.Note(
       "note: the model runs with default algorithms; `mendel optimize` makes a faster plan");
-  return BundleSession::Create(std::move(plans), session);
+  return session;
 }
 
 absl::StatusOr<std::unique_ptr<BundleSession>> Load(const Options& options,

@@ -2,7 +2,6 @@
 // mendel verify M.plan --model M.onnx: replays the certificate from the two files alone.
 
 #include <CLI/CLI.hpp>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -107,40 +106,6 @@ absl::Status Verify(const Options& options, Context& context) {
   return VerifyPair(options.pair, context);
 }
 
-void AddPairOptions(CLI::App& app, PairOptions& pair) {
-  const std::map<std::string, WeightMode> modes = {{"exact", WeightMode::kExact},
-                                                   {"symbolic", WeightMode::kSymbolic}};
-  app.add_option("--weights", pair.weights,
-                 "exact: weights are the numbers stored; symbolic: random tensors equal by name")
-      ->transform(CLI::CheckedTransformer(modes, CLI::ignore_case));
-  app.add_option("--tests", pair.tests, "Make at least this many random tests")
-      ->check(CLI::Range(1, 256));
-  app.add_option("--seed", pair.seed,
-                 "Seed of regions and witnesses; the deciding tests are always fresh");
-  app.add_flag("--regions,!--no-regions", pair.regions,
-               "Report the wrong boxes, exact to the element (default)");
-  app.add_option("--time-limit", pair.time_limit,
-                 "Stop undecided after this time, e.g. 30s (default: 60s, more for large models)");
-  app.add_option("--memory-limit", pair.memory_limit,
-                 "Stop undecided beyond this memory, e.g. 6GB (default: half of the machine)");
-  app.add_option("--map", pair.names,
-                 "Pair A's input, output or weight with B's, NAME_OF_A=NAME_OF_B")
-      ->take_all();
-  app.add_option("--outputs", pair.outputs, "Compare only these outputs of A")
-      ->delimiter(',')
-      ->take_all();
-  app.add_option("--witness", pair.witness_folder,
-                 "Folder for the inputs of witnesses, as float64 .npy files");
-  app.add_option("--junit", pair.junit, "Also write the verdict as JUnit XML");
-  app.add_flag("!--no-cut-points", pair.cut_points,
-               "Evaluate both programs whole: slower, a second opinion");
-  app.add_option("--fold-tolerance", pair.fold_tolerance,
-                 "Accept constants folded within so many units in the last place")
-      ->check(CLI::NonNegativeNumber);
-  app.add_flag("--explain-regions", pair.explain_regions,
-               "Report where the regions' borders come from");
-}
-
 Action Setup(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("a", options->pair.a, "A model, or a plan together with --model")->required();
@@ -149,7 +114,6 @@ Action Setup(CLI::App& app) {
   app.add_flag(
       "--fresh", options->fresh,
       "With --model: certify anew with fresh draws instead of replaying the recorded ones");
-  AddModelOptions(app, options->pair.import);
   AddPairOptions(app, options->pair);
   AddProgressOption(app, options->progress_fd);
   AddServerOptions(app, options->server, false);

@@ -1,17 +1,19 @@
-"""Puts the service's descriptors (service.binpb) into the package: the messages are made of them when it is imported."""
+"""Puts the service's descriptors (service.binpb) into the package: the messages are made of them when it is imported.
+
+With a library in the package (scripts/wheel) the wheel is for its platform, and for every Python 3."""
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROTOS = HERE.parent.parent / "proto"
-SHIPPED = HERE / "mendel_client" / "service.binpb"  # in a source distribution only
+SHIPPED = HERE / "mendel" / "service" / "service.binpb"  # in a source distribution only
 FILES = [
     "google/bytestream/bytestream.proto",
     "google/longrunning/operations.proto",
@@ -47,13 +49,29 @@ def write_descriptors(target: pathlib.Path) -> None:
 class BuildPy(build_py):
     def run(self):
         super().run()
-        write_descriptors(pathlib.Path(self.build_lib) / "mendel_client" / "service.binpb")
+        write_descriptors(pathlib.Path(self.build_lib) / "mendel" / "service" / "service.binpb")
 
 
 class Sdist(sdist):
     def make_release_tree(self, base_dir, files):
         super().make_release_tree(base_dir, files)
-        write_descriptors(pathlib.Path(base_dir) / "mendel_client" / "service.binpb")
+        write_descriptors(pathlib.Path(base_dir) / "mendel" / "service" / "service.binpb")
 
 
-setup(cmdclass={"build_py": BuildPy, "sdist": Sdist})
+COMMANDS = {"build_py": BuildPy, "sdist": Sdist}
+OPTIONS = {}
+if (HERE / "mendel" / "libmendel.so.0").exists():
+    from wheel.bdist_wheel import bdist_wheel
+
+    class BinaryDistribution(Distribution):
+        def has_ext_modules(self):
+            return True
+
+    class BinaryWheel(bdist_wheel):
+        def get_tag(self):
+            return "py3", "none", super().get_tag()[2]
+
+    COMMANDS["bdist_wheel"] = BinaryWheel
+    OPTIONS["distclass"] = BinaryDistribution
+
+setup(cmdclass=COMMANDS, **OPTIONS)

@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "client" / "python" / "tests"))
 
 import grpc  # noqa: E402
 from fake_server import FakeServer, Fault, retry_info  # noqa: E402
-from mendel_client._messages import message  # noqa: E402
+from mendel.service._messages import message  # noqa: E402
 
 MENDEL, EXAMPLES = sys.argv[1], pathlib.Path(sys.argv[2])
 MODEL = EXAMPLES / "squeezenet1_1.onnx"

@@ -2,7 +2,7 @@
 import pathlib
 import sys
 
-from mendel_client import Client, JobFailed, MendelError
+from mendel.service import Client, JobFailed, MendelError
 
 folder = pathlib.Path(sys.argv[1])
 with Client() as client:

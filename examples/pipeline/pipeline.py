@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Iterator, Optional
 
-from mendel_client import Client, MendelError, Plan, PlanError, load_plan
+from mendel.service import Client, MendelError, Plan, PlanError, load_plan
 
 
 class Refused(Exception):

@@ -9,7 +9,7 @@ namespace {
 
 constexpr ScalarFunction kHardSigmoid = {
     .name = "HardSigmoid", .real = [](std::span<const double> x, std::span<const double> p) {
-      return std::max(0.0, std::min(1.0, p[0] * x[0] + p[1]));
+      return std::clamp(p[0] * x[0] + p[1], 0.0, 1.0);
     }};
 
 Parameters ParametersOf(const NodeView& node) {

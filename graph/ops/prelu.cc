@@ -1,7 +1,10 @@
 // PRelu(x, slope) = x where x >= 0, else slope x; slope broadcasts to x. Stated through Relu,
 // Relu(x) - slope Relu(-x), so that it is 0 at 0 and linear in the slope in the field too.
 
+#include <type_traits>
+
 #include "base/status.h"
+#include "graph/comparison.h"
 #include "graph/elementwise.h"
 
 namespace mendel::ops::prelu {
@@ -11,6 +14,10 @@ struct PReluMeaning {
   template <class S>
   static S At(const Reader<S>& in, const NodeView&, int, Index i) {
     const S x = in(0, i);
+    // The slope counts below zero only: an undefined one does not matter elsewhere.
+    if constexpr (std::is_same_v<S, double> || std::is_same_v<S, Extended> ||
+                  std::is_same_v<S, Ball>)
+      return in.Select(in.Call(kLess, {x, in.Literal(0)}), Times(in.Broadcast(1, i), x), x);
     return Minus(in.Call(kRelu, {x}), Times(in.Broadcast(1, i), in.Call(kRelu, {Negated(x)})));
   }
 };

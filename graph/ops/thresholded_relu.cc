@@ -1,7 +1,5 @@
 // ThresholdedRelu(x) = x where x > alpha, else 0. Zero at zero whatever alpha is.
 
-#include <cmath>
-
 #include "graph/elementwise.h"
 
 namespace mendel::ops::thresholded_relu {
@@ -10,7 +8,7 @@ namespace {
 constexpr ScalarFunction kThresholdedRelu = {
     .name = "ThresholdedRelu",
     .real = [](std::span<const double> x,
-               std::span<const double> p) { return x[0] > p[0] || std::isnan(x[0]) ? x[0] : 0.0; },
+               std::span<const double> p) { return x[0] > p[0] ? x[0] : 0.0; },
     .zero_at_zero = true};
 
 Parameters ParametersOf(const NodeView& node) { return {node.attrs.Float("alpha")}; }

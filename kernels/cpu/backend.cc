@@ -19,6 +19,7 @@
 #include "kernels/cpu/lowering/lower_depthwise.h"
 #include "kernels/cpu/lowering/lower_direct.h"
 #include "kernels/cpu/lowering/strip_claims.h"
+#include "kernels/cpu/simd/native_isa.h"
 #include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
@@ -54,7 +55,8 @@ absl::Status LowerSingly(Lowering& lowering, const Group& group) {
 
 absl::StatusOr<Program> LowerGraph(const Graph& graph, const CompileOptions& options) {
   Lowering lowering(graph, options);
-  std::vector<std::optional<Group>> groups = FindGroups(graph, lowering.folded());
+  std::set<int32_t> unread;
+  std::vector<std::optional<Group>> groups = FindGroups(graph, lowering.folded(), options, unread);
   std::vector<bool> grouped(graph.nodes().size(), false);
   for (const std::optional<Group>& group : groups) {
     if (!group.has_value()) continue;
@@ -64,6 +66,7 @@ absl::StatusOr<Program> LowerGraph(const Graph& graph, const CompileOptions& opt
   PrepareSources(lowering, claims.nodes, groups);  // their nodes stay marked as grouped
   std::set<int32_t> claimed = ClaimAttention(lowering, claims.nodes, groups);
   claimed.merge(ClaimExpansions(lowering, claims.nodes, groups));
+  claimed.merge(unread);
   claimed.merge(ClaimMeans(lowering, claims.nodes, groups));
   MarkNarrow(lowering, claims.nodes, groups);
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -144,7 +147,7 @@ class CpuBackend : public Backend {
                                version->major, ".", version->minor, ".", version->patch);
     // This version changes with the speed of the kernels, because their measurements are stored.
     if (const WinogradIsa* isa = WinogradIsaHere(); isa != nullptr)
-      identity += Cat("; winograd ", isa->name, " 5; strips 1; direct 6; attention 2; operators 4");
+      identity += Cat("; winograd ", isa->name, " 5; strips 1; direct 6; attention 2; operators 6");
     for (const char* variable : {"OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY",
                                  "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT", "OMP_DYNAMIC"}) {
       if (const char* value = std::getenv(variable); value != nullptr)
@@ -157,6 +160,10 @@ class CpuBackend : public Backend {
   bool ThreadsCanBePinned() const override { return true; }
 
   absl::Status Supports(Numerics numerics) const override {
+    if (numerics == Numerics::kInt8) {
+      if (NativeIsaHere() != NativeIsa::kNone) return absl::OkStatus();
+      return Unsupported("this machine does not multiply in int8 (", InstructionSet(), ")");
+    }
     if (numerics != Numerics::kBf16 && numerics != Numerics::kHigh)
       return Backend::Supports(numerics);
     if (MultipliesBf16()) return absl::OkStatus();

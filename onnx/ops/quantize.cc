@@ -1,5 +1,5 @@
-// QuantizeLinear and DequantizeLinear in terms of what they mean: scale, round half to even, shift,
-// clamp, and back.
+// QuantizeLinear, DynamicQuantizeLinear and DequantizeLinear in terms of what they mean: scale,
+// round half to even, shift, clamp, and back.
 
 #include <utility>
 
@@ -111,8 +111,32 @@ absl::Status ImportQuantizeLinear(OpContext& op) {
   return f.status();
 }
 
+/// scale = (max(x, 0) - min(x, 0)) / 255, zero point = round(-min(x, 0) / scale), both of the whole
+/// tensor; then as QuantizeLinear. A scale of zero (x is zero) becomes one.
+absl::Status ImportDynamicQuantizeLinear(OpContext& op) {
+  Formula f(op);
+  const ValueId x = op.In(0);
+  Ints axes(op.shape(x).size());
+  for (size_t d = 0; d < axes.size(); ++d) axes[d] = static_cast<int64_t>(d);
+  const ValueId zero = f.Scalar(x, 0);
+  const auto extreme = [&](std::string_view reduce, std::string_view with_zero) {
+    ValueId y = x;
+    if (!axes.empty()) y = f.Op(reduce, {x}, {{"axes", axes}, {"keepdims", int64_t{0}}});
+    return f.Op(with_zero, {y, zero});
+  };
+  const ValueId low = extreme("ReduceMin", "Min"), high = extreme("ReduceMax", "Max");
+  const ValueId range = f.Div(f.Sub(high, low), f.Scalar(x, 255));
+  const ValueId scale = f.Where(f.Op("Equal", {range, zero}), f.Scalar(x, 1), range);
+  const ValueId shift = Quantized(f, f.Div(f.Op("Neg", {low}), scale), std::nullopt, DType::kU8);
+  f.SetOutput(0, Quantized(f, f.Div(x, scale), shift, DType::kU8));
+  f.SetOutput(1, scale);
+  f.SetOutput(2, shift);
+  return f.status();
+}
+
 const OpImportRegistrar registrar({
     {"DequantizeLinear", 2, 3, &ImportDequantizeLinear},
+    {"DynamicQuantizeLinear", 1, 1, &ImportDynamicQuantizeLinear},
     {"QuantizeLinear", 2, 3, &ImportQuantizeLinear},
 });
 

@@ -1,11 +1,11 @@
-# Install tree and packages: bin/mendel, lib/libmendel.so*, include/mendel.h, and the shared libraries that a bare Debian 12
+# Install tree and packages: bin/mendel, lib/libmendel.so*, include/*.h, and the shared libraries that a bare Debian 12
 # lacks, in lib/ beside ours (found by the relative run paths of mendel and libmendel.so).
 include(GNUInstallDirs)
 set(MENDEL_LIB_DIR lib)  # not lib/<triplet>: the run path is $ORIGIN/../lib
 
 install(TARGETS mendel RUNTIME DESTINATION bin)
 install(TARGETS mendel_shared LIBRARY DESTINATION ${MENDEL_LIB_DIR})
-install(FILES ${CMAKE_SOURCE_DIR}/runtime/mendel.h DESTINATION include)
+install(FILES ${CMAKE_SOURCE_DIR}/runtime/mendel.h ${CMAKE_SOURCE_DIR}/client/c_api/mendel_optimizer.h DESTINATION include)
 install(FILES ${CMAKE_SOURCE_DIR}/examples/run_plan.c DESTINATION share/doc/mendel/examples)
 
 # Libraries of every Debian 12 are left out (apt itself needs libc6, libgcc-s1, libstdc++6).

@@ -14,7 +14,7 @@ import sys
 import time
 import uuid
 
-from mendel_client import Client, JobFailed, MendelError
+from mendel.service import Client, JobFailed, MendelError
 
 RETRY_TIME = 600.0  # servers come back, on busy machines late
 

@@ -1,6 +1,6 @@
 """The disk below a running server fills up, or becomes read-only as ext4 does after an error, while clients submit, watch, upload and download.
 
-usage: disk_faults.py MENDEL MAKE_VERIFY_PAIRS   (PYTHONPATH: the package mendel_client; as root, with loop devices; skipped elsewhere)
+usage: disk_faults.py MENDEL MAKE_VERIFY_PAIRS   (PYTHONPATH: the package mendel.service; as root, with loop devices; skipped elsewhere)
 MENDEL_FAULT_MOMENTS (4), MENDEL_FAULT_SEED (1) and MENDEL_FAULT_RECOVERY_SECONDS as service_faults.py takes them.
 
 Full: the server lives, answers what is there, refuses what it cannot keep with a reason, and goes on when there is room. Read-only: it
@@ -17,7 +17,7 @@ import tempfile
 import time
 import uuid
 
-from mendel_client import Client, MendelError
+from mendel.service import Client, MendelError
 from replicas import run, skip
 from service_faults import PATIENCE, Service, wait_for
 

@@ -1,6 +1,6 @@
 """Models that were made to hurt, through a whole server with real workers.
 
-usage: hostile_models.py MENDEL MAKE_VERIFY_PAIRS   (PYTHONPATH: the package mendel_client)
+usage: hostile_models.py MENDEL MAKE_VERIFY_PAIRS   (PYTHONPATH: the package mendel.service)
 
 Each is uploaded as it is (the client's own checks are left out), and its job must fail with an ordinary reason, without a word about
 the server's files; then a good model is optimized as ever. Under strace, where that is installed, no process of the server may open
@@ -17,8 +17,8 @@ import tempfile
 import time
 from typing import Dict, List
 
-import mendel_client.client
-from mendel_client import Client, JobFailed
+import mendel.service.client
+from mendel.service import Client, JobFailed
 
 PATIENCE = 600.0  # for what must happen, on a machine of any speed
 REFUSALS = ("INVALID_ARGUMENT", "UNIMPLEMENTED", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED")
@@ -167,7 +167,7 @@ class Server:
 
 def upload(client: Client, path: pathlib.Path) -> str:
     """The file alone, whatever it refers to."""
-    mendel_client.client.model_files = lambda main: {pathlib.Path(main).name: pathlib.Path(main)}
+    mendel.service.client.model_files = lambda main: {pathlib.Path(main).name: pathlib.Path(main)}
     return client.upload(path)
 
 

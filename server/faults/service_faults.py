@@ -1,7 +1,7 @@
 """kill -9 of the whole server, of its workers, of clients and of PostgreSQL at random moments, while clients submit, watch, upload and
 download: first with jobs in SQLite, then with jobs in PostgreSQL where it is installed.
 
-usage: service_faults.py MENDEL MAKE_VERIFY_PAIRS   (PYTHONPATH: the package mendel_client)
+usage: service_faults.py MENDEL MAKE_VERIFY_PAIRS   (PYTHONPATH: the package mendel.service)
 MENDEL_FAULT_MOMENTS (8, shared by the stores), MENDEL_FAULT_SEED (1), MENDEL_FAULT_RECOVERY_SECONDS (0: printed only) say how often,
 where, and how long it may take from the start of a killed server or database until the service answers.
 
@@ -24,8 +24,8 @@ import tempfile
 import time
 from typing import Dict, List, Optional, Set
 
-from mendel_client import Client, Job, MendelError
-from mendel_client._messages import BYTE_STREAM, MODELS, Method
+from mendel.service import Client, Job, MendelError
+from mendel.service._messages import BYTE_STREAM, MODELS, Method
 from postgres import Postgres, programs
 
 CLIENTS = 3

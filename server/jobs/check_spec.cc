@@ -92,7 +92,7 @@ absl::Status CheckOptimize(const v1::OptimizeSpec& spec, const RunnerOptions& op
   check.Device("device", spec.device(), spec.isa());
   check.Require(spec.threads() >= 0 && spec.threads() <= kMostThreads, "threads",
                 "must be 0 to 1024");
-  check.OneOf(spec.numerics(), {"strict", "default", "high", "tf32", "f16", "bf16"}, "numerics");
+  check.OneOf(spec.numerics(), {"strict", "default", "int8", "high", "tf32", "f16", "bf16"}, "numerics");
   check.OneOf(spec.weights(), {"exact", "symbolic"}, "weights");
   check.Limits(spec.budget());
   check.Require(spec.disabled_rules_size() <= kMostRules, "disabled_rules", "are too many");

@@ -49,7 +49,8 @@ def differs(x, y, tolerance):
     finite = numpy.isfinite(x) & numpy.isfinite(y)
     if (numpy.isfinite(x) != numpy.isfinite(y)).any():
         return True
-    return bool((numpy.abs(x - y)[finite] > tolerance * numpy.maximum(1e-30, numpy.abs(x[finite]))).any())
+    x, y = x[finite], y[finite]
+    return bool((numpy.abs(x - y) > tolerance * numpy.maximum(1e-30, numpy.abs(x))).any())
 
 
 def seen_to_differ(pair):

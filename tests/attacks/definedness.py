@@ -102,3 +102,43 @@ def comparisons_of_undefined(rng):
         model.output(decorate(rng, model, y, [n]), "f32")
     feeds = [{"x": numpy.full([n], bad, numpy.float32)}, {"x": floats(rng, [n], 0.5, 2)}]
     return Pair(a.build(), b.build(), choice == "same", feeds, f"{choice} at {limit} of {what}")
+
+
+def _below(m, x, yes, no):
+    return m.op("Where", m.op("Less", x, m.constant(0)), yes, no)
+
+
+def _above(m, x, yes, no):
+    return m.op("Where", m.op("Greater", x, m.constant(0)), yes, no)
+
+
+def _leaky(m, x, f):
+    relu = m.op("Relu", x)
+    return m.op("Add", relu, m.op("Mul", m.op("Sub", x, relu), f))
+
+
+# Each pair is equal where the factor f is a number. Elsewhere one side still is a number for some x: 0 or 1.
+_BRANCHES = {
+    "other branch at zero": (lambda m, x, f: _above(m, x, m.op("Mul", x, f), m.op("Neg", x)),
+                             lambda m, x, f: _below(m, x, m.op("Neg", x), m.op("Mul", x, f))),
+    "slope as a factor": (lambda m, x, f: _below(m, x, m.op("Mul", x, f), x), _leaky),
+    "slope of PRelu as a factor": (lambda m, x, f: m.op("PRelu", x, f), _leaky),
+    "same": (lambda m, x, f: _above(m, x, m.op("Mul", x, f), m.op("Neg", x)),
+             lambda m, x, f: _above(m, x, m.op("Mul", f, x), m.op("Neg", x))),
+}
+
+
+@attack
+def undefined_branches(rng):
+    n = rng.randrange(1, 5)
+    what, kind = rng.choice(sorted(_PARTIAL)), rng.choice(sorted(_BRANCHES))
+    partial, bad = _PARTIAL[what]
+    a, b = Model(), Model()
+    for model, second in ((a, False), (b, True)):
+        x, w = model.input("x", "f32", [n]), model.input("w", "f32", [n])
+        y = _BRANCHES[kind][second](model, x, partial(model, decorate(rng, model, w, [n])))
+        model.output(decorate(rng, model, y, [n]), "f32")
+    bads = numpy.full([n], bad, numpy.float32)
+    feeds = [{"x": numpy.full([n], v, numpy.float32), "w": bads} for v in (0.0, 1.0)]
+    feeds.append({"x": floats(rng, [n]), "w": floats(rng, [n], 0.5, 0.9)})
+    return Pair(a.build(), b.build(), kind == "same", feeds, f"{kind}, {what}")

@@ -187,7 +187,8 @@ def function_bodies(rng):
     what = rng.choice(sorted(_BODIES))
     numbers, forms = _BODIES[what]
     dtype = "f32" if what in _SHAPES or what in ("LayerNormalization", "Mish", "HardSwish") else rng.choice(["f32", "f32", "f64", "f16"])
-    numbers = {key: narrow(value, dtype) for key, value in numbers.items()}
+    # Attributes are float32 in the file; the operator's own constants are numbers of the dtype.
+    numbers = {key: value if key == "cubic" and dtype == "f64" else narrow(value, dtype) for key, value in numbers.items()}
     if what not in ("Selu", "HardSigmoid") and "alpha" in numbers and rng.random() < 0.5:
         numbers["alpha"] = narrow(rng.uniform(0.2, 2), dtype)
     shape = _SHAPES.get(what) or [rng.randrange(1, 4) for _ in range(rng.randrange(0, 3))] + [4]

@@ -99,7 +99,12 @@ std::optional<ValueId> LeakyRelu(Terms& t, ValueId v) {
   return alpha.has_value() ? std::optional(LeakyOf(t, t.in(v, 0), *alpha)) : std::nullopt;
 }
 
-std::optional<ValueId> PRelu(Terms& t, ValueId v) { return LeakyOf(t, t.in(v, 0), t.in(v, 1)); }
+std::optional<ValueId> PRelu(Terms& t, ValueId v) {
+  const ValueId x = t.in(v, 0), slope = t.in(v, 1);
+  if (t.IsDefined(slope)) return LeakyOf(t, x, slope);
+  const ValueId zero = t.Literal(t.dtype(v), 0);
+  return t.Op("Where", {t.Op("Less", {x, zero}), t.Mul(x, slope), x});
+}
 
 /// The literal factors of a multiple of x, outermost first.
 struct Multiple {

@@ -130,19 +130,25 @@ std::optional<ValueId> WhereAsLeakyRelu(Terms& t, ValueId v) {
     return t.Add(relu, Scale(t, rest, *scale));
   }
   if (t.Is(multiple, "Neg")) return std::nullopt;
+  // The slope counts where x is not negative, too: 0 times an undefined one is no number.
   for (size_t k = 0; k < 2 && t.Is(multiple, "Mul"); ++k) {
-    if (t.in(multiple, k) == x) return t.Add(relu, t.Mul(rest, t.in(multiple, 1 - k)));
+    const ValueId slope = t.in(multiple, 1 - k);
+    if (t.in(multiple, k) == x && t.IsDefined(slope)) return t.Add(relu, t.Mul(rest, slope));
   }
   return std::nullopt;
 }
 
-/// `value` is 0 wherever x is 0. The depth bounds the work.
+/// `value` is 0 wherever x is 0: its other factors are finite for every input. The depth bounds
+/// the work.
 bool VanishesWith(const Terms& t, ValueId x, ValueId value, int depth = 8) {
   if (value == x) return true;
   if (depth == 0) return false;
   const auto vanishes = [&](size_t k) { return VanishesWith(t, x, t.in(value, k), depth - 1); };
-  if (t.Is(value, "Neg") || t.Is(value, "Relu") || t.Is(value, "Div")) return vanishes(0);
-  if (t.Is(value, "Mul")) return vanishes(0) || vanishes(1);
+  if (t.Is(value, "Neg") || t.Is(value, "Relu")) return vanishes(0);
+  if (t.Is(value, "Div")) return vanishes(0) && t.Scalar(t.in(value, 1)).value_or(0) != 0;
+  if (t.Is(value, "Mul"))
+    return (vanishes(0) && t.IsDefined(t.in(value, 1))) ||
+           (vanishes(1) && t.IsDefined(t.in(value, 0)));
   if (t.Is(value, "Sub")) return vanishes(0) && vanishes(1);
   if (!t.Is(value, "Add")) return false;
   const bool exponential = t.Is(t.in(value, 0), "Exp") && t.Scalar(t.in(value, 1)) == -1.0;

@@ -1,22 +1,14 @@
-"""Client of Mendel's service, and plans run in process.
+"""Old name of `mendel.service`, kept for one version."""
+import importlib
+import sys
+import warnings
 
-    from mendel_client import Client, load_plan
+warnings.warn("mendel_client is now mendel.service; this name goes with the next version", DeprecationWarning, stacklevel=2)
 
-    with Client("localhost:8470") as client:
-        model = client.upload("model.onnx")
-        job = client.wait(client.submit(model, shapes="input:1x3x224x224", budget=60))
-        client.download(job.plan, "model.plan")
+from mendel import LoadedPlan, PlanError, ValueInfo, load_plan  # noqa: E402
+from mendel.service import *  # noqa: E402,F401,F403
+from mendel.service import __version__  # noqa: E402,F401
 
-    plan = load_plan("model.plan")
-    outputs = plan.run({"input": array})
-"""
-from mendel_client._errors import JobFailed, MendelError
-from mendel_client._types import Box, Event, Job, Model, OutputVerdict, Plan, Progress, Verdict
-from mendel_client.client import Client
-from mendel_client.plan import LoadedPlan, PlanError, ValueInfo, load_plan
-
-__version__ = "0.1.0"
-__all__ = [
-    "Box", "Client", "Event", "Job", "JobFailed", "LoadedPlan", "MendelError", "Model", "OutputVerdict", "Plan", "PlanError",
-    "Progress", "ValueInfo", "Verdict", "load_plan",
-]
+for _name in ("_channel", "_errors", "_messages", "_model_files", "_retry", "_transfer", "_types", "client"):
+    sys.modules[f"{__name__}.{_name}"] = importlib.import_module(f"mendel.service.{_name}")
+sys.modules[f"{__name__}.plan"] = importlib.import_module("mendel._runtime")

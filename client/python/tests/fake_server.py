@@ -4,7 +4,7 @@ import hashlib
 
 import grpc
 
-from mendel_client._messages import BYTE_STREAM, HEALTH, JOBS, MODELS, PLANS, Method, message
+from mendel.service._messages import BYTE_STREAM, HEALTH, JOBS, MODELS, PLANS, Method, message
 
 UNARY = [(MODELS, "FindMissingBlobs"), (MODELS, "CreateModel"), (JOBS, "SubmitJob"), (JOBS, "GetJob"), (JOBS, "ListJobs"),
          (JOBS, "CancelJob"), (PLANS, "GetPlan"), (PLANS, "ListPlans"), (BYTE_STREAM, "QueryWriteStatus"), (HEALTH, "Check")]

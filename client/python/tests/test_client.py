@@ -10,9 +10,9 @@ import unittest
 from unittest import mock
 
 from fake_server import Fault, FakeServer, retry_info
-from mendel_client import Client, JobFailed, MendelError
-from mendel_client._messages import message
-from mendel_client._model_files import external_locations
+from mendel.service import Client, JobFailed, MendelError
+from mendel.service._messages import message
+from mendel.service._model_files import external_locations
 
 
 def field(number, payload):
@@ -64,7 +64,7 @@ class ClientTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.client = Client(self.server.address, retry_time=20)
         self.addCleanup(self.client.close)
-        quick = mock.patch("mendel_client._retry.INITIAL", 0.01)
+        quick = mock.patch("mendel.service._retry.INITIAL", 0.01)
         quick.start()
         self.addCleanup(quick.stop)
 

@@ -5,7 +5,7 @@ import unittest
 
 import numpy
 
-from mendel_client import PlanError, load_plan
+from mendel import PlanError, load_plan
 
 LIBRARY, PLAN = sys.argv[1:3]
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/types.h"
+#include "kernels/cpu/simd/tile_convert.h"
 #include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
@@ -74,19 +75,26 @@ class Rows {
   int64_t at_ = 0;
 };
 
-template <class T>
-void Load(const T* base, const Loops& loops, int64_t begin, int64_t count, float* out) {
+void Load(const std::byte* base, DType dtype, const Loops& loops, int64_t begin, int64_t count,
+          float* out) {
+  const TileConversion& conversion = *FindTileConversion(dtype);
+  const int64_t bytes = DTypeSize(dtype);
   const int64_t step = loops.strides.back();
   for (Rows rows(loops, begin); count > 0;) {
     const int64_t row = std::min(count, rows.left());
     const int64_t repeats = std::min(rows.Repeats(), count / row);
-    const T* source = base + rows.at();
+    const std::byte* source = base + rows.at() * bytes;
     if (step == 0) {
-      std::fill(out, out + row, static_cast<float>(*source));
+      float value = 0;
+      conversion.load(source, &value, 1);
+      std::fill(out, out + row, value);
     } else if (step == 1) {
-      std::copy(source, source + row, out);
+      conversion.load(source, out, row);
+    } else if (dtype == DType::kF32) {
+      const float* const floats = reinterpret_cast<const float*>(source);
+      for (int64_t i = 0; i < row; ++i) out[i] = floats[i * step];
     } else {
-      for (int64_t i = 0; i < row; ++i) out[i] = static_cast<float>(source[i * step]);
+      for (int64_t i = 0; i < row; ++i) conversion.load(source + i * step * bytes, out + i, 1);
     }
     // Repeated rows, such as one factor for all positions of a block of channels: the part that is
     // there already is copied as a whole.
@@ -117,22 +125,19 @@ class ElementwiseKernel : public Kernel {
   void RunRange(const Bindings& bindings, int64_t begin, int64_t end) const {
     alignas(64) float storage[kMaxRegisters][kTile];
     std::array<const float*, kMaxRegisters> registers{};
-    float* const output = program_.boolean_output ? nullptr : bindings.At<float>(program_.output);
+    float* const output =
+        program_.output_dtype == DType::kF32 ? bindings.At<float>(program_.output) : nullptr;
     const bool at_once = AtOnce(bindings, output);
     for (int64_t at = begin; at < end; at += kTile) {
       const int64_t count = std::min(kTile, end - at);
       for (size_t k = 0; k < program_.operands.size(); ++k) {
         const TileOperand& operand = program_.operands[k];
-        registers[k] = operand.boolean
-                           ? nullptr
-                           : Unbroken(bindings.At<float>(operand.place), loops_[k], at, count);
+        registers[k] = operand.dtype == DType::kF32
+                           ? Unbroken(bindings.At<float>(operand.place), loops_[k], at, count)
+                           : nullptr;
         if (registers[k] != nullptr) continue;
         registers[k] = storage[k];
-        if (operand.boolean) {
-          Load(bindings.At<uint8_t>(operand.place), loops_[k], at, count, storage[k]);
-        } else {
-          Load(bindings.At<float>(operand.place), loops_[k], at, count, storage[k]);
-        }
+        Load(bindings.Address(operand.place), operand.dtype, loops_[k], at, count, storage[k]);
       }
       for (size_t k = 0; k < program_.calls.size(); ++k) {
         const TileCall& call = program_.calls[k];
@@ -154,10 +159,10 @@ class ElementwiseKernel : public Kernel {
   bool AtOnce(const Bindings& bindings, const float* output) const {
     if (output == nullptr || program_.calls.empty() || program_.calls.back().out != program_.result)
       return false;
-    return std::none_of(program_.operands.begin(), program_.operands.end(),
-                        [&](const TileOperand& operand) {
-                          return !operand.boolean && bindings.At<float>(operand.place) == output;
-                        });
+    return std::none_of(
+        program_.operands.begin(), program_.operands.end(), [&](const TileOperand& operand) {
+          return operand.dtype == DType::kF32 && bindings.At<float>(operand.place) == output;
+        });
   }
 
   /// The operand's elements of a tile where they follow each other, else null.
@@ -169,12 +174,13 @@ class ElementwiseKernel : public Kernel {
 
   void Store(const Bindings& bindings, const float* values, float* output, int64_t at,
              int64_t count) const {
-    if (!program_.boolean_output) {
+    if (output != nullptr) {
       std::memcpy(output + at, values, static_cast<size_t>(count) * sizeof(float));
       return;
     }
-    uint8_t* to = bindings.At<uint8_t>(program_.output) + at;
-    for (int64_t i = 0; i < count; ++i) to[i] = values[i] != 0;
+    FindTileConversion(program_.output_dtype)
+        ->store(values, bindings.Address(program_.output) + at * DTypeSize(program_.output_dtype),
+                count);
   }
 
   TileProgram program_;

@@ -6,8 +6,10 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <string_view>
 #include <vector>
 
+#include "graph/types.h"
 #include "kernels/cpu/kernels/kernel.h"
 #include "kernels/cpu/simd/tile_math.h"
 
@@ -17,15 +19,16 @@ namespace mendel::cpu {
 struct TileOperand {
   Place place;
   Shape strides;
-  bool boolean = false;  ///< one byte an element, 0 or 1
+  DType dtype = DType::kF32;  ///< as it lies in memory; registers are f32
 };
 
 /// registers[out] = function(registers[in...]). Registers 0 ... operands - 1 are the operands.
 struct TileCall {
+  std::string_view name;
   TileFunction function = nullptr;
   int out = 0;
   std::array<int, 3> in{};
-  std::array<float, 2> parameters{};
+  std::array<float, 4> parameters{};
 };
 
 struct TileProgram {
@@ -36,7 +39,7 @@ struct TileProgram {
   int result = 0;  ///< register
   int registers = 0;
   Place output;
-  bool boolean_output = false;
+  DType output_dtype = DType::kF32;
 };
 
 /// Registers that a program may have.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "kernels/cpu/lowering/integer_product.h"
 #include "kernels/cpu/lowering/lower.h"
 
 namespace mendel::cpu {
@@ -226,6 +227,10 @@ absl::Status EmitContraction(Lowering& lowering, const Group& group, size_t coun
 }
 
 absl::StatusOr<bool> LowerContraction(Lowering& lowering, const Group& group) {
+  if (group.integer != nullptr) {
+    MENDEL_RETURN_IF_ERROR(LowerIntegerProduct(lowering, group));
+    return true;
+  }
   const bool product = lowering.graph().node(group.nodes[0]).op->name == "MatMul";
   return product ? LowerMatMul(lowering, group) : LowerConv(lowering, group);
 }

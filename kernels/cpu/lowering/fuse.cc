@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "kernels/cpu/lowering/decomposed_gelu.h"
+#include "kernels/cpu/lowering/integer_product.h"
 #include "kernels/cpu/lowering/lower.h"
 
 namespace mendel::cpu {
@@ -152,16 +153,57 @@ class Chain {
   bool shiftable_ = true;  ///< a summand could still go into the bias
 };
 
+/// The nodes that read a node's value. Integer products read codes instead of what is computed
+/// from them.
+class Readers {
+ public:
+  Readers(const Graph& graph, const std::vector<int32_t>& owner,
+          const std::vector<std::optional<Group>>& groups)
+      : graph_(graph), owner_(owner), groups_(groups) {
+    for (const std::optional<Group>& group : groups) {
+      if (!group.has_value() || group->integer == nullptr) continue;
+      for (const ValueId operand : OperandsOf(*group->integer))
+        products_[operand.node].push_back(group->nodes[0]);
+    }
+  }
+
+  /// Nodes after `id` have been asked for already, so that those which nothing reads are known.
+  std::vector<int32_t> Of(int32_t id, const std::set<int32_t>& unread) const {
+    std::vector<int32_t> readers;
+    for (const int32_t user : graph_.users(id)) {
+      const int32_t home = owner_[static_cast<size_t>(user)];
+      const bool integer = home >= 0 && groups_[static_cast<size_t>(home)].has_value() &&
+                           groups_[static_cast<size_t>(home)]->integer != nullptr;
+      const bool inside = home == owner_[static_cast<size_t>(id)];
+      if (unread.count(user) == 0 && (!integer || inside)) readers.push_back(user);
+    }
+    if (const auto products = products_.find(id); products != products_.end())
+      readers.insert(readers.end(), products->second.begin(), products->second.end());
+    return readers;
+  }
+
+ private:
+  const Graph& graph_;
+  const std::vector<int32_t>& owner_;
+  const std::vector<std::optional<Group>>& groups_;
+  std::map<int32_t, std::vector<int32_t>> products_;
+};
+
 /// Elementwise nodes whose only user is an elementwise node of the same shape join its group.
 void GroupElementwise(const Graph& graph, Folded& folded, std::vector<int32_t>& owner,
-                      std::vector<std::optional<Group>>& groups) {
+                      std::vector<std::optional<Group>>& groups, std::set<int32_t>& unread) {
+  const Readers readers(graph, owner, groups);
   for (int32_t id = static_cast<int32_t>(graph.nodes().size()) - 1; id >= 0; --id) {
+    const std::vector<int32_t> users = readers.Of(id, unread);
+    if (users.empty() && !graph.users(id).empty() && !graph.IsOutput(id)) {
+      unread.insert(id);
+      continue;
+    }
     if (owner[static_cast<size_t>(id)] >= 0 || folded.IsConstant({id, 0}) ||
         !IsElementwise(graph, folded, id))
       continue;
     int32_t home = id;
-    if (!graph.IsOutput(id) && !graph.users(id).empty()) {
-      const std::vector<int32_t>& users = graph.users(id);
+    if (!graph.IsOutput(id) && !users.empty()) {
       const int32_t candidate = owner[static_cast<size_t>(users[0])];
       bool joins = candidate >= 0 && groups[static_cast<size_t>(candidate)].has_value() &&
                    !groups[static_cast<size_t>(candidate)]->contraction &&
@@ -202,10 +244,27 @@ std::optional<Activation> ActivationOf(const Node& node) {
   return std::nullopt;
 }
 
-std::vector<std::optional<Group>> FindGroups(const Graph& graph, Folded& folded) {
+std::vector<std::optional<Group>> FindGroups(const Graph& graph, Folded& folded,
+                                             const CompileOptions& options,
+                                             std::set<int32_t>& unread) {
   const size_t count = graph.nodes().size();
   std::vector<int32_t> owner(count, -1);  // last node of the group that a node is in
   std::vector<std::optional<Group>> groups(count);
+  const auto integers = [&](int32_t id) -> std::shared_ptr<const IntegerProduct> {
+    if (!Allows(options.numerics, Numerics::kInt8)) return nullptr;
+    const auto named = options.algorithms.find(id);
+    if (named != options.algorithms.end() && !named->second.empty()) return nullptr;
+    return FindIntegerProduct(graph, folded, owner, id);
+  };
+  for (int32_t id = 0; id < static_cast<int32_t>(count); ++id) {
+    const std::shared_ptr<const IntegerProduct> product = integers(id);
+    if (product == nullptr) continue;
+    Group group{product->nodes, true, {}};
+    group.integer = product;
+    const int32_t last = group.nodes.back();
+    for (int32_t node : group.nodes) owner[static_cast<size_t>(node)] = last;
+    groups[static_cast<size_t>(last)] = std::move(group);
+  }
   // Later contractions come first: when two are added, the later one computes the sum, with the
   // earlier one as its residual.
   for (int32_t id = static_cast<int32_t>(count) - 1; id >= 0; --id) {
@@ -217,7 +276,7 @@ std::vector<std::optional<Group>> FindGroups(const Graph& graph, Folded& folded)
     for (int32_t node : group.nodes) owner[static_cast<size_t>(node)] = last;
     groups[static_cast<size_t>(last)] = std::move(group);
   }
-  GroupElementwise(graph, folded, owner, groups);
+  GroupElementwise(graph, folded, owner, groups, unread);
   return groups;
 }
 

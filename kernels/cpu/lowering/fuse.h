@@ -3,11 +3,14 @@
 #define MENDEL_KERNELS_CPU_LOWERING_FUSE_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "kernels/cpu/lowering/fold.h"
 #include "oneapi/dnnl/dnnl.hpp"
+#include "runtime/backend.h"
 
 namespace mendel::cpu {
 
@@ -67,6 +70,8 @@ struct AttentionChain {
   bool zero_nan = false;    ///< weights that are NaN become zero
 };
 
+struct IntegerProduct;  // integer_product.h
+
 /// Nodes that become one step, ascending. A contraction (Conv, ConvTranspose, MatMul) with its
 /// post_ops, or elementwise nodes. No value inside is read outside, except the last node's.
 struct Group {
@@ -79,12 +84,16 @@ struct Group {
       {};  ///< at most one: the pointwise convolution that makes the source, likewise
   std::optional<ValueId> mean =
       {};  ///< of each image and channel of the group's value, computed with it, likewise
+  std::shared_ptr<const IntegerProduct> integer = {};  ///< computed in integers
   bool narrow = false;  ///< the group's value may be kept in bf16 (low_precision.h)
 };
 
 /// Groups by their last node. Every elementwise or contraction node is in exactly one group; other
-/// nodes are in none.
-std::vector<std::optional<Group>> FindGroups(const Graph& graph, Folded& folded);
+/// nodes are in none. So are `unread` nodes, which nothing reads because integer products read the
+/// codes instead; they need no step.
+std::vector<std::optional<Group>> FindGroups(const Graph& graph, Folded& folded,
+                                             const CompileOptions& options,
+                                             std::set<int32_t>& unread);
 
 }  // namespace mendel::cpu
 

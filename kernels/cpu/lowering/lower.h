@@ -21,10 +21,11 @@ LowerNode FindLowering(std::string_view op);
 /// A convolution, transposed convolution or matrix product with the operations fused to it. What
 /// does not fit the library's fusion becomes a step of its own.
 absl::StatusOr<bool> LowerContraction(Lowering& lowering, const Group& group);
-/// Elementwise nodes, in order, as one kernel; only the last one's value is kept. f32 and bool.
+/// Elementwise nodes, in order, as one kernel; only the last one's value is kept. f32, bool and
+/// small integers.
 absl::StatusOr<bool> LowerElementwise(Lowering& lowering, std::span<const int32_t> nodes);
 /// True when LowerElementwise knows the operator with these types.
-bool IsElementwise(const Graph& graph, const Folded& folded, int32_t node);
+bool IsElementwise(const Graph& graph, Folded& folded, int32_t node);
 /// Lowers by the operator's own definition: any operator, any dtype, slowly.
 absl::Status LowerDefinition(Lowering& lowering, int32_t node);
 

@@ -8,6 +8,8 @@
 #include "base/status.h"
 #include "kernels/cpu/kernels/elementwise.h"
 #include "kernels/cpu/lowering/lower.h"
+#include "kernels/cpu/lowering/small_integers.h"
+#include "kernels/cpu/lowering/tile_peephole.h"
 
 namespace mendel::cpu {
 namespace {
@@ -18,11 +20,15 @@ std::string_view TileName(const Node& node) {
   if (node.op->name == "Gelu")
     return node.attrs.Str("approximate") == "tanh" ? "GeluTanh" : "GeluErf";
   if (node.op->name == "BatchNormalization") return "ScaleShift";
-  if (node.op->name == "Cast" && node.outputs[0].dtype == DType::kBool) return "CastBool";
-  return node.op->name;
+  if (node.op->name != "Cast") return node.op->name;
+  const DType to = node.outputs[0].dtype;
+  if (to == DType::kBool) return "CastBool";
+  if (to == DType::kU8) return "CastU8";
+  if (to == DType::kI8) return "CastI8";
+  return to == DType::kI32 ? "CastI32" : "Cast";
 }
 
-std::array<float, 2> Parameters(const Node& node) {
+std::array<float, 4> Parameters(const Node& node) {
   const auto value = [&](std::string_view name) {
     return static_cast<float>(node.attrs.Float(name));
   };
@@ -62,7 +68,8 @@ class Builder {
     program_.registers = static_cast<int>(program_.operands.size());
     for (int32_t node : nodes_) AddCall(node);
     program_.result = registers_.at(result_);
-    program_.boolean_output = lowering_.type(result_).dtype == DType::kBool;
+    FuseQuantization(program_, Numbers());
+    program_.output_dtype = lowering_.type(result_).dtype;
     program_.output = lowering_.Allocate(result_, layout);
     std::vector<Place> touched = {program_.output};
     for (const TileOperand& operand : program_.operands) touched.push_back(operand.place);
@@ -96,11 +103,11 @@ class Builder {
     return PlainLayout(shape);
   }
 
-  bool AddOperand(ValueId value, Place place, const Shape& shape, bool boolean) {
+  bool AddOperand(ValueId value, Place place, const Shape& shape, DType dtype) {
     const std::optional<Shape> strides = StridesAlong(order_, place.layout, shape, rank_);
     if (!strides.has_value()) return false;
     registers_[value] = static_cast<int>(program_.operands.size());
-    program_.operands.push_back({std::move(place), *strides, boolean});
+    program_.operands.push_back({std::move(place), *strides, dtype});
     return program_.operands.size() <= kMaxOperands;
   }
 
@@ -112,12 +119,12 @@ class Builder {
         const ValueId value = node.inputs[k];
         if (Inside(value) || registers_.count(value) != 0) continue;
         const Shape& shape = lowering_.shape(value);
-        const bool boolean = lowering_.type(value).dtype == DType::kBool;
-        if (AddOperand(value, lowering_.WithinOrAny(value), shape, boolean)) continue;
+        const DType dtype = lowering_.type(value).dtype;
+        if (AddOperand(value, lowering_.WithinOrAny(value), shape, dtype)) continue;
         if (program_.operands.size() > kMaxOperands) return false;
         const Place place = shape == lowering_.shape(result_) ? lowering_.In(value, layout)
                                                               : lowering_.Plain(value);
-        if (!AddOperand(value, place, shape, boolean)) return false;
+        if (!AddOperand(value, place, shape, dtype)) return false;
       }
       if (normalize && !AddScaleShift(id, node)) return false;
     }
@@ -145,15 +152,27 @@ class Builder {
         std::memcpy(to, rounded.bytes().data(), rounded.bytes().size());
       });
       place.layout = PlainLayout(shape);
-      if (!AddOperand({id, output++}, place, shape, false)) return false;
+      if (!AddOperand({id, output++}, place, shape, DType::kF32)) return false;
     }
     return true;
   }
 
+  /// A Cast whose result is what the register holds already.
+  bool KeepsNumbers(const Node& node) const {
+    if (node.op->name != "Cast") return false;
+    const DType from = lowering_.type(node.inputs[0]).dtype, to = node.outputs[0].dtype;
+    return from == to || to == DType::kF32 || (to == DType::kI32 && IsIntegral(from));
+  }
+
   void AddCall(int32_t id) {
     const Node& node = lowering_.graph().node(id);
+    if (KeepsNumbers(node)) {
+      registers_[{id, 0}] = registers_.at(node.inputs[0]);
+      return;
+    }
     TileCall call;
-    call.function = FindTileFunction(TileName(node));
+    call.name = TileName(node);
+    call.function = FindTileFunction(call.name);
     call.parameters = Parameters(node);
     if (node.op->name == "BatchNormalization") {
       call.in = {registers_.at(node.inputs[0]), registers_.at({id, 1}), registers_.at({id, 2})};
@@ -165,12 +184,23 @@ class Builder {
     program_.calls.push_back(call);
   }
 
+  /// Registers of operands that are one constant number.
+  std::map<int, float> Numbers() {
+    std::map<int, float> numbers;
+    for (const auto& [value, number] : registers_) {
+      if (Inside(value) || !lowering_.folded().IsConstant(value)) continue;
+      if (NumElements(lowering_.shape(value)) != 1) continue;
+      numbers[number] = static_cast<float>(lowering_.folded().Rounded(value).DoubleAt(0));
+    }
+    return numbers;
+  }
+
   /// The output may overwrite an operand that is read at the very positions being written, if
   /// nothing else lies there.
   std::optional<std::pair<Place, Place>> InPlace() const {
     const Shape& shape = lowering_.shape(result_);
     for (const TileOperand& candidate : program_.operands) {
-      if (candidate.boolean || program_.boolean_output ||
+      if (DTypeSize(candidate.dtype) != DTypeSize(program_.output_dtype) ||
           candidate.strides != RowMajorStrides(program_.extents))
         continue;
       const bool alone = std::count_if(program_.operands.begin(), program_.operands.end(),
@@ -194,18 +224,19 @@ class Builder {
 
 }  // namespace
 
-bool IsElementwise(const Graph& graph, const Folded& folded, int32_t id) {
+bool IsElementwise(const Graph& graph, Folded& folded, int32_t id) {
   const Node& node = graph.node(id);
   if (FindTileFunction(TileName(node)) == nullptr || node.inputs.size() > 5) return false;
   if (node.op->name == "BatchNormalization" &&
       (!AllConstant(folded, node, 1) || node.outputs[0].shape.size() < 2))
     return false;
   if (NumElements(node.outputs[0]) == 0) return false;
-  const auto fits = [](const TensorType& type) {
+  const std::vector<TensorType> inputs = graph.InputTypes(id);
+  const auto plain = [](const TensorType& type) {
     return type.dtype == DType::kF32 || type.dtype == DType::kBool;
   };
-  const std::vector<TensorType> inputs = graph.InputTypes(id);
-  return fits(node.outputs[0]) && std::all_of(inputs.begin(), inputs.end(), fits);
+  if (plain(node.outputs[0]) && std::all_of(inputs.begin(), inputs.end(), plain)) return true;
+  return IsOnSmallIntegers(graph, folded, id);
 }
 
 absl::StatusOr<bool> LowerElementwise(Lowering& lowering, std::span<const int32_t> nodes) {

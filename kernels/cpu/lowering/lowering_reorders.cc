@@ -1,5 +1,6 @@
 // Values in other layouts and narrower types than those they were computed in.
 
+#include <optional>
 #include <string_view>
 
 #include "base/check.h"
@@ -19,6 +20,15 @@ void NameConversion(std::string_view what, const Graph& graph, ValueId value, Pr
   Step& step = program.steps.back().info;
   step.name = Cat(what, " of ", NodeName(graph, value.node));
   step.requested_by = {value.node};
+}
+
+/// The type by which oneDNN's reorders move elements unchanged.
+std::optional<DataType> MovedAs(DType dtype) {
+  if (dtype == DType::kF32) return DataType::f32;
+  if (dtype == DType::kI32) return DataType::s32;
+  if (dtype == DType::kI8) return DataType::s8;
+  if (dtype == DType::kU8 || dtype == DType::kBool) return DataType::u8;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -55,8 +65,9 @@ Place Lowering::In(ValueId value, const Layout& layout) {
 Place Lowering::In(ValueId value, const Layout& layout, Place source) {
   const Shape& extents = shape(value);
   const Place to = Allocate(value, layout);
-  if (type(value).dtype == DType::kF32 && IsNested(source.layout, extents)) {
-    EmitReorder(value, source, DataType::f32, to, DataType::f32);
+  const std::optional<DataType> moved = MovedAs(type(value).dtype);
+  if (moved.has_value() && IsNested(source.layout, extents)) {
+    EmitReorder(value, source, *moved, to, *moved);
   } else {
     MENDEL_CHECK(source.layout.block_dim < 0 && layout.block_dim < 0);
     StridedCopy copy{source, to, extents, source.layout.strides, layout.strides};

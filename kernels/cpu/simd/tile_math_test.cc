@@ -27,7 +27,7 @@ struct Domain {
   bool whole = false;
 };
 constexpr Domain kReals{-8, 8}, kAngles{-1.4, 1.4}, kUnit{-0.99, 0.99}, kPositive{0.01, 50},
-    kWhole{-3, 3, true}, kBooleans{0, 1, true};
+    kLarge{-1e10, 1e10}, kWhole{-3, 3, true}, kBooleans{0, 1, true};
 
 struct Definition {
   std::string_view name;
@@ -42,6 +42,14 @@ struct Definition {
            [[maybe_unused]] double z) { return static_cast<double>(expression); } \
   }
 
+/// Cast to an integer type: towards zero, infinity as the largest i64, the low bits of that.
+template <class T>
+double Integer(double x) {
+  if (std::isnan(x)) return 0;
+  if (x >= 0x1p63) return static_cast<double>(static_cast<T>(-1));
+  return x < -0x1p63 ? 0 : static_cast<double>(static_cast<T>(static_cast<int64_t>(x)));
+}
+constexpr double kLow = -2, kHigh = 5;
 double Exponential(double x) { return std::exp(x) - 1; }
 
 const Definition kDefinitions[] = {
@@ -56,11 +64,15 @@ const Definition kDefinitions[] = {
     MENDEL_DEFINITION(Atanh, kUnit, std::atanh(x)),
     MENDEL_DEFINITION(Cast, kReals, x),
     MENDEL_DEFINITION(CastBool, kWhole, x != 0),
+    MENDEL_DEFINITION(CastI32, kLarge, Integer<int32_t>(x)),
+    MENDEL_DEFINITION(CastI8, kLarge, Integer<int8_t>(x)),
+    MENDEL_DEFINITION(CastU8, kLarge, Integer<uint8_t>(x)),
     MENDEL_DEFINITION(Ceil, kReals, std::ceil(x)),
     MENDEL_DEFINITION(Celu, kReals, x > 0 ? x : kAlpha * Exponential(x / kAlpha)),
     MENDEL_DEFINITION(Clip, kReals, std::isnan(x) ? x : std::clamp(x, kAlpha, kBeta)),
     MENDEL_DEFINITION(Cos, kReals, std::cos(x)),
     MENDEL_DEFINITION(Cosh, kReals, std::cosh(x)),
+    MENDEL_DEFINITION(Dequantize, kReals, (x - kAlpha) * kBeta),
     MENDEL_DEFINITION(Div, kPositive, x / y),
     MENDEL_DEFINITION(Elu, kReals, x < 0 ? kAlpha * Exponential(x) : x),
     MENDEL_DEFINITION(Equal, kWhole, x == y),
@@ -91,6 +103,9 @@ const Definition kDefinitions[] = {
     MENDEL_DEFINITION(Or, kBooleans, std::fmax(x, y)),
     MENDEL_DEFINITION(PRelu, kReals, x < 0 ? y * x : x),
     MENDEL_DEFINITION(Pow, (Domain{0.1, 5}), std::pow(x, y)),
+    MENDEL_DEFINITION(
+        Quantize, kReals,
+        std::isnan(x) ? 0 : std::clamp(std::nearbyint(x / kAlpha) + kBeta, kLow, kHigh)),
     MENDEL_DEFINITION(Reciprocal, kPositive, 1 / x),
     MENDEL_DEFINITION(Relu, kReals, x < 0 ? 0 : x),
     MENDEL_DEFINITION(Round, kReals, std::nearbyint(x)),
@@ -130,7 +145,8 @@ class TileMath : public IsaTest {
     for (size_t i = 0; i < in[0].size(); ++i) in[0][i] = x(i, in[0][i]);
     GuardedFloats out(count, RandomGuard(rng));
     const float* const operands[] = {in[0].data(), in[1].data(), in[2].data()};
-    const float parameters[] = {static_cast<float>(kAlpha), static_cast<float>(kBeta)};
+    const float parameters[] = {static_cast<float>(kAlpha), static_cast<float>(kBeta),
+                                static_cast<float>(kLow), static_cast<float>(kHigh)};
     entry.function(out.data(), operands, count, parameters);
     for (size_t i = 0; i < out.size(); ++i) {
       const double want =

@@ -117,7 +117,7 @@ constexpr Entry kEntries[] = {
     {"Sub", "Minus($0, $1)"},
     {"Tan", "Tan($0)"},
     {"Tanh", "Tanh($0)"},
-    {"ThresholdedRelu", "$0 > $alpha || $0 != $0 ? $0 : {0}"},
+    {"ThresholdedRelu", "$0 > $alpha ? $0 : {0}"},
     {"Xor", "$0 ^ $1"},
 };
 

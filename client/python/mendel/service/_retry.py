@@ -9,7 +9,7 @@ import random
 import time
 from typing import Callable
 
-from mendel_client._errors import MendelError
+from mendel.service._errors import MendelError
 
 INITIAL = 0.25
 LONGEST = 8.0

@@ -6,13 +6,13 @@ import pathlib
 import uuid
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Union
 
-from mendel_client import _transfer
-from mendel_client._channel import Channel, ProgressFunction, default_address
-from mendel_client._errors import JobFailed, MendelError
-from mendel_client._messages import HEALTH, JOBS, MODELS, PLANS, Method, enum_number, message
-from mendel_client._model_files import model_files
-from mendel_client._retry import Retrier
-from mendel_client._types import Event, Job, Model, Plan, Verdict
+from mendel.service import _transfer
+from mendel.service._channel import Channel, ProgressFunction, default_address
+from mendel.service._errors import JobFailed, MendelError
+from mendel.service._messages import HEALTH, JOBS, MODELS, PLANS, Method, enum_number, message
+from mendel.service._model_files import model_files
+from mendel.service._retry import Retrier
+from mendel.service._types import Event, Job, Model, Plan, Verdict
 
 PathLike = Union[str, "os.PathLike[str]"]
 _FIND = Method(MODELS, "FindMissingBlobs")

@@ -10,7 +10,7 @@ import os
 import pathlib
 from typing import Dict, Iterator, List, Set, Tuple, Union
 
-from mendel_client._errors import MendelError
+from mendel.service._errors import MendelError
 
 # Message -> field number -> message of that field. Field numbers are onnx.proto's.
 _FIELDS: Dict[str, Dict[int, str]] = {

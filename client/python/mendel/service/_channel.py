@@ -8,8 +8,8 @@ from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple
 
 import grpc
 
-from mendel_client._errors import MendelError
-from mendel_client._messages import Method, message
+from mendel.service._errors import MendelError
+from mendel.service._messages import Method, message
 
 _LOCAL = ("unix:", "unix-abstract:", "localhost:", "127.", "[::1]", "dns:///localhost:", "ipv4:127.", "ipv6:[::1]")
 _OPTIONS: List[Tuple[str, Any]] = [

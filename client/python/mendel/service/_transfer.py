@@ -10,10 +10,10 @@ import socket
 import uuid
 from typing import Any, BinaryIO, Iterator, Optional, Tuple
 
-from mendel_client._channel import Channel, ProgressFunction
-from mendel_client._errors import MendelError
-from mendel_client._messages import BYTE_STREAM, Method
-from mendel_client._retry import Retrier
+from mendel.service._channel import Channel, ProgressFunction
+from mendel.service._errors import MendelError
+from mendel.service._messages import BYTE_STREAM, Method
+from mendel.service._retry import Retrier
 
 _CHUNK = 1 << 20
 _PATIENCE = 4  # a server may take a while to notice that the client which wrote an upload is gone

@@ -6,7 +6,7 @@ import datetime
 import json
 from typing import Any, Dict, List, Optional, Tuple
 
-from mendel_client._messages import enum_name
+from mendel.service._messages import enum_name
 
 
 def _time(message: Any, field: str) -> Optional[datetime.datetime]:

@@ -1,0 +1,101 @@
+#include "client/plan_explanation.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "client/format.h"
+#include "runtime/offline_device.h"
+
+namespace mendel {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string BoxText(const plan::BoxProto& box) {
+  return BoxString(
+      {Shape(box.begin().begin(), box.begin().end()), Shape(box.end().begin(), box.end().end())});
+}
+
+/// The place in the program where a correction is computed.
+std::string PlaceOf(const std::string& correction) {
+  if (correction == "recompute") return "at the end, its elementwise operators included";
+  if (correction == "difference") return "before its elementwise operators";
+  if (correction == "end") return "recomputed at its end, before the mutant's last layout change";
+  if (correction == "elementwise")
+    return "the difference, in the elementwise operators that follow";
+  if (correction == "inside") return "recomputed before the mutant's last layout change";
+  return "";
+}
+
+void ReportMutant(const plan::AppliedMutant& mutant, Context& context) {
+  Json fact = {{"rule", mutant.rule()},
+               {"claim", mutant.claim()},
+               {"original_ms", mutant.original_ns() / 1e6},
+               {"mutant_ms", mutant.mutant_ns() / 1e6}};
+  std::string where, choices;
+  for (const std::string& name : mutant.where())
+    where += (where.empty() ? "" : ", ") + (name.empty() ? "?" : name);
+  for (const auto& [name, value] :
+       std::map<std::string, int64_t>(mutant.choices().begin(), mutant.choices().end())) {
+    choices += Cat(" ", name, "=", value);
+    fact["choices"][name] = value;
+  }
+  fact["where"] = where;
+  context.Line(Cat(mutant.rule(), choices, " (", mutant.claim(), ")  ",
+                   Decimals(mutant.original_ns() / 1e6, 3), " -> ",
+                   Decimals(mutant.mutant_ns() / 1e6, 3), " ms alone"));
+  context.Line(Cat("  at ", where));
+  for (const std::string& saved : mutant.saved()) {
+    context.Line(Cat("  ", saved));
+    fact["saved"].push_back(saved);
+  }
+  for (const plan::MendedOutput& output : mutant.mended()) {
+    context.Line(Cat("  corrected by ", mutant.mending(), " (", PlaceOf(mutant.mending()),
+                     "): ", output.wrong_elements(), " of ", output.elements(), " elements of ",
+                     output.output()));
+    Json corrected = {{"output", output.output()},
+                      {"shape", std::vector<int64_t>(output.shape().begin(), output.shape().end())},
+                      {"elements", output.elements()},
+                      {"wrong_elements", output.wrong_elements()}};
+    for (const plan::BoxProto& box : output.boxes()) {
+      context.Line(Cat("    box ", BoxText(box)));
+      corrected["boxes"].push_back(BoxText(box));
+    }
+    // Old name, kept for one version.
+    fact["mending"] = mutant.mending();
+    fact["mended_where"] = PlaceOf(mutant.mending());
+    fact["mended"].push_back(std::move(corrected));
+  }
+  context.facts()["mutants"].push_back(std::move(fact));
+}
+
+}  // namespace
+
+void ReportExplanation(const Plan& plan, Context& context) {
+  const plan::PlanInfo& info = plan.info;
+  context.Line(Cat(info.model_name(), ": ", Decimals(info.baseline_ms().median_ms(), 3), " -> ",
+                   Decimals(info.plan_ms().median_ms(), 3), " ms ",
+                   IsUnmeasured(info) ? "(unmeasured, predicted) " : "", "on ",
+                   info.target().identity(), ", ", info.target().threads(), " threads, numerics ",
+                   info.target().numerics()));
+  context.facts()["model"] = info.model_name();
+  context.facts()["unmeasured"] = IsUnmeasured(info);
+  context.facts()["baseline_ms"] = info.baseline_ms().median_ms();
+  context.facts()["plan_ms"] = info.plan_ms().median_ms();
+  context.facts()["mutants"] = Json::array();
+  if (info.mutants().empty()) context.Line("no mutant won: the plan is the baseline's graph");
+  for (const plan::AppliedMutant& mutant : info.mutants()) ReportMutant(mutant, context);
+  for (const auto& [node, name] :
+       std::map<int32_t, std::string>(info.algorithms().begin(), info.algorithms().end())) {
+    const Node& chosen = plan.graph.node(node);
+    context.Line(
+        Cat("algorithm ", name, " for ", chosen.name.empty() ? Cat("%", node) : chosen.name));
+    context.facts()["algorithms"].push_back({{"node", chosen.name}, {"algorithm", name}});
+  }
+}
+
+}  // namespace mendel
