@@ -76,8 +76,8 @@ absl::Status CheckOperator(const Graph& body, int32_t id) {
   const bool total = !op.domain.has_value() &&
                      (op.infinite == nullptr || !WithView(body, id, op.infinite)) && !op.opaque &&
                      op.index_inputs == 0;
-  const bool bounded = op.bound != nullptr ||
-                       (op.meaning.bound != nullptr && op.restrict == &RestrictElementwise);
+  const bool bounded =
+      op.bound != nullptr || (op.meaning.bound != nullptr && op.restrict == &RestrictElementwise);
   if (!total || !bounded || op.meaning.field == nullptr || op.name == "Loop")
     return InvalidInput("a loop's body cannot have operator ", op.name);
   return absl::OkStatus();

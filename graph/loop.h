@@ -22,8 +22,8 @@ inline constexpr int64_t kMaxLoopSteps = 100'000;
 /// The text of a body that Loop stores. Equal bodies with equal input names have equal texts.
 std::string PrintLoopBody(const Graph& body);
 
-/// `body` with inputs x0, x1, ... and outputs y0, y1, ..., without the inputs from number `first` on
-/// that nothing reads. `kept` receives the numbers of the others.
+/// `body` with inputs x0, x1, ... and outputs y0, y1, ..., without the inputs from number `first`
+/// on that nothing reads. `kept` receives the numbers of the others.
 absl::StatusOr<Graph> TidyLoopBody(const Graph& body, size_t first, std::vector<size_t>& kept);
 
 /// The checked body of this text; recent ones are kept. InvalidArgument when it is no body:
@@ -49,6 +49,15 @@ std::shared_ptr<const Graph> LoopBodyOf(const Attributes& attrs);
 
 /// Step `k` in time of a Loop node with these attributes.
 int64_t LoopTime(const Attributes& attrs, int64_t k);
+
+/// True when `graph` has a Loop.
+bool HasLoop(const Graph& graph);
+
+/// `graph` with the steps of every Loop written one after the other. `origins`, if it is not null,
+/// receives the node of `graph` that each new node comes from. Unimplemented for a loop of more
+/// than `most_steps` steps.
+absl::StatusOr<Graph> UnrollLoops(const Graph& graph, std::vector<int32_t>* origins = nullptr,
+                                  int64_t most_steps = kMaxLoopSteps);
 
 }  // namespace mendel
 

@@ -66,10 +66,10 @@ absl::Status ExportLoop(const ExportedNode& node, Exporter& exporter) {
   MENDEL_RETURN_IF_ERROR(ExportNodes(*body, names, inner));
   for (const GraphOutput& output : body->outputs()) {
     const std::string name = exporter.UniqueName("result");
-    inner.AddNode("Identity",
-                  {names[static_cast<size_t>(output.value.node)]
-                        [static_cast<size_t>(output.value.output)]},
-                  {name});
+    inner.AddNode(
+        "Identity",
+        {names[static_cast<size_t>(output.value.node)][static_cast<size_t>(output.value.output)]},
+        {name});
     SetType(*proto.add_output(), name, body->type(output.value));
   }
   for (int k = 0; k < proto.initializer_size(); ++k) {

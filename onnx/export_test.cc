@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/status.h"
 #include "graph/evaluate.h"
 #include "graph/graph.h"
+#include "graph/sample_node.h"
 #include "gtest/gtest.h"
 #include "onnx/import.h"
 #include "onnx/import_case.h"
@@ -50,6 +52,33 @@ TEST(Export, PatchIsSlicesAndConcats) {
                                          filled({4, 1, 1}, 3)};
   EXPECT_EQ(Evaluate(graph, inputs).value()[0].scalars,
             Evaluate(again->graph, inputs).value()[0].scalars);
+}
+
+/// Scan, and back: bitwise the same, whatever the loop has.
+TEST(Export, LoopsAreScans) {
+  const Folder folder;
+  const std::string path = (folder / "loop.onnx").string();
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Rng rng(seed);
+    const SampledNode node = SampleNode(GetOp("Loop"), rng).value();
+    SCOPED_TRACE(DescribeNode(node));
+    GraphBuilder builder;
+    std::vector<ValueId> inputs;
+    for (const TensorType& type : node.inputs)
+      inputs.push_back(builder.Input(Cat("x", inputs.size()), type));
+    const int32_t id = builder.AddNode("Loop", inputs, node.attrs).value();
+    for (size_t k = 0; k < node.outputs.size(); ++k)
+      builder.Output(Cat("y", k), {id, static_cast<int32_t>(k)});
+    const Graph graph = builder.Build().value();
+    const absl::Status written = ExportOnnx(graph, path);
+    ASSERT_TRUE(written.ok()) << written;
+    const auto again = ImportOnnxFile(path);
+    ASSERT_TRUE(again.ok()) << again.status();
+    const std::vector<HostValue> values = SampleInputs(node, rng);
+    const auto want = Evaluate(graph, values), got = Evaluate(again->graph, values);
+    ASSERT_TRUE(got.ok()) << got.status();
+    for (size_t k = 0; k < want->size(); ++k) EXPECT_EQ((*got)[k].scalars, (*want)[k].scalars);
+  }
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace mendel {
 class Exporter {
  public:
   Exporter(onnx::GraphProto& proto, int opset) : proto_(proto), opset_(opset) {}
-  /// Of a graph within `outer`'s, whose names it may not repeat.
+  /// `proto` is a graph within that of `outer`, whose names it may not repeat.
   Exporter(onnx::GraphProto& proto, Exporter& outer)
       : proto_(proto), opset_(outer.opset_), outer_(&outer) {}
 

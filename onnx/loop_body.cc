@@ -91,8 +91,8 @@ absl::Status Importer::CaptureNames(const onnx::GraphProto& graph, Scope& scope,
     const Node& node = builder_.node(value.node);
     // A literal decides shapes and axes; it stays one within the body.
     const bool literal = IsConstant(node) && SymbolName(node).empty();
-    const ValueId within = literal ? body.Constant(ConstantValue(node))
-                                   : body.Input("", builder_.type(value));
+    const ValueId within =
+        literal ? body.Constant(ConstantValue(node)) : body.Input("", builder_.type(value));
     if (!literal) outer[within] = value;
     return Define(name, {within, nullptr, ""}, inner);
   };

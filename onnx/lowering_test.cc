@@ -238,6 +238,72 @@ TEST(Lowering, RecurrenceInBothDirections) {
   }
 }
 
+/// Long sequences are loops, short ones are unrolled: of both the first steps are the same.
+TEST(Lowering, LongRecurrencesAreLoops) {
+  constexpr int64_t kShort = 60, kLong = 70;
+  Tensor x = Counting({kLong, 1, 2});
+  std::vector<double> waves;
+  for (const double value : x.ToDoubles()) waves.push_back(std::sin(value));
+  x = Floats({kLong, 1, 2}, waves);
+  const Tensor first = Floats({kShort, 1, 2}, {waves.begin(), waves.begin() + 2 * kShort});
+  const Tensor last = Floats({kShort, 1, 2}, {waves.end() - 2 * kShort, waves.end()});
+  for (const auto& [op, gates] :
+       std::vector<std::pair<std::string, int64_t>>{{"RNN", 1}, {"GRU", 3}, {"LSTM", 4}}) {
+    const std::vector<double> both = Recurrent(op, "bidirectional", x, gates);
+    const std::vector<double> forward = Recurrent(op, "forward", first, gates);
+    const std::vector<double> backward = Recurrent(op, "reverse", last, gates);
+    ASSERT_EQ(both.size(), static_cast<size_t>(4 * kLong)) << op;
+    for (size_t t = 0; t < kShort; ++t) {
+      for (size_t k = 0; k < 2; ++k) {
+        EXPECT_NEAR(both[4 * t + k], forward[2 * t + k], 1e-12) << op << " " << t;
+        EXPECT_NEAR(both[4 * (t + kLong - kShort) + 2 + k], backward[2 * t + k], 1e-12) << op;
+      }
+    }
+  }
+}
+
+/// y[t] = h[t - 1] w + x[t], the scanned input along its second dimension and from the back.
+Builder ScanModel(const std::string& op, const std::string& second) {
+  Builder model;
+  model.Input("x", {"2", "3"}).Input("h", {"2"}).Output("last").Output("all");
+  model.Initializer("w", Floats({2}, {2, 3}));
+  auto& scan = model.Node("Scan", {"h", "x"}, {"last", "all"});
+  Builder::Set(scan, "num_scan_inputs", int64_t{1});
+  Builder::Set(scan, "scan_input_axes", std::vector<int64_t>{1});
+  Builder::Set(scan, "scan_input_directions", std::vector<int64_t>{1});
+  auto& attribute = *scan.add_attribute();
+  attribute.set_name("body");
+  attribute.set_type(onnx::AttributeProto::GRAPH);
+  auto& body = *attribute.mutable_g();
+  for (const char* name : {"before", "slice"}) body.add_input()->set_name(name);
+  for (const char* name : {"after", "after_too"}) body.add_output()->set_name(name);
+  Builder::AddNode(*body.mutable_node(), "Mul", {"before", "w"}, {"kept"});
+  Builder::AddNode(*body.mutable_node(), op, {"kept", second}, {"after"});
+  Builder::AddNode(*body.mutable_node(), "Identity", {"after"}, {"after_too"});
+  return model;
+}
+
+TEST(Lowering, ScanIsALoop) {
+  const auto imported = ImportOnnxBytes(ScanModel("Add", "slice").Bytes(), "");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(PrintGraph(imported->graph), testing::HasSubstr("Loop("));
+  const std::vector<HostValue> inputs = {HostValue::FromTensor(Counting({2, 3})),
+                                         HostValue::FromTensor(Floats({2}, {1, 10}))};
+  const auto outputs = Evaluate(imported->graph, inputs);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_THAT((*outputs)[0].scalars,
+              ElementsAre(((1 * 2 + 3) * 2 + 2) * 2 + 1, ((10 * 3 + 6) * 3 + 5) * 3 + 4));
+  EXPECT_THAT((*outputs)[1].scalars, ElementsAre(5, 36, 12, 113, 25, 343));  // in forward order
+}
+
+TEST(Lowering, ScanRefusesByName) {
+  const auto message = [](const Builder& model) {
+    return std::string(ImportOnnxBytes(model.Bytes(), "").status().message());
+  };
+  EXPECT_THAT(message(ScanModel("Div", "slice")), testing::HasSubstr("operator Div"));
+  EXPECT_THAT(message(ScanModel("Add", "nothing")), testing::HasSubstr("reads 'nothing'"));
+}
+
 TEST(Lowering, RecurrenceRefusesByName) {
   Builder model;
   model.Input("x", {"3", "1", "2"}).Output("y");

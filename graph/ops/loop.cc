@@ -8,10 +8,12 @@
 #include "graph/loop.h"
 
 #include <algorithm>
-#include <cmath>
+#include <functional>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
+#include "base/parallel.h"
 #include "base/status.h"
 #include "graph/fill.h"
 #include "graph/op_helpers.h"
@@ -34,6 +36,24 @@ FillFunction<S> MeaningIn(const Meaning& meaning) {
   }
 }
 
+double FlopsOfStep(const Graph& body) {
+  double flops = 0;
+  for (size_t i = 0; i < body.nodes().size(); ++i) {
+    const OpDefinition& op = *body.nodes()[i].op;
+    if (IsInput(body.nodes()[i]) || IsConstant(body.nodes()[i])) continue;
+    flops += WithView(body, static_cast<int32_t>(i),
+                      [&](const NodeView& view) { return CostOf(op, view).flops; });
+  }
+  return flops;
+}
+
+/// Steps of less work are done by one thread: starting others would take longer.
+constexpr double kParallelFlops = 4e6;
+
+void RunInline(int64_t count, const std::function<void(int64_t)>& body) {
+  for (int64_t i = 0; i < count; ++i) body(i);
+}
+
 /// The steps of one node over one kind of scalars.
 template <class S>
 class Steps {
@@ -54,6 +74,8 @@ class Steps {
   void Run(int output, std::span<S> out) {
     const size_t wanted = static_cast<size_t>(output);
     const int64_t steps = attrs_.Int("steps");
+    std::optional<ParallelRunnerScope> one_thread;
+    if (FlopsOfStep(*body_) < kParallelFlops) one_thread.emplace(&RunInline);
     for (int64_t k = 0; k < steps; ++k) {
       const int64_t time = LoopTime(attrs_, k);
       Step(time);
@@ -61,7 +83,8 @@ class Steps {
       const size_t count = out.size() / static_cast<size_t>(steps);
       std::copy_n(Result(wanted), count, out.begin() + time * static_cast<int64_t>(count));
     }
-    if (wanted < arity_.carried) std::copy(state_[wanted].begin(), state_[wanted].end(), out.begin());
+    if (wanted < arity_.carried)
+      std::copy(state_[wanted].begin(), state_[wanted].end(), out.begin());
   }
 
  private:
@@ -238,7 +261,8 @@ class BodyBounds {
       if (IsInput(node) || IsConstant(node)) continue;
       std::vector<Bound> operands;
       for (const ValueId value : node.inputs) operands.push_back(Of(value));
-      for (size_t k = 0; k < node.outputs.size(); ++k) Compute(static_cast<int32_t>(i), k, operands);
+      for (size_t k = 0; k < node.outputs.size(); ++k)
+        Compute(static_cast<int32_t>(i), k, operands);
     }
   }
 
@@ -255,9 +279,9 @@ class BodyBounds {
     bound = BoundOfBodyNode(body_, id, operands, static_cast<int>(output), inner);
     const double count = OperandsOf(body_, id, output, inner.operand_count());
     arithmetic_.CountOperands(count, inner.worst_operand());
-    denominators_ += static_cast<double>(NumElements(body_.node(id).outputs[output])) *
-                         bound.den_degree +
-                     count * inner.worst_operand().den_degree;
+    denominators_ +=
+        static_cast<double>(NumElements(body_.node(id).outputs[output])) * bound.den_degree +
+        count * inner.worst_operand().den_degree;
   }
 
   const Graph& body_;
@@ -301,16 +325,8 @@ double OperandsOfLoop(const NodeView& node) {
 }
 
 Cost CostOfLoop(const NodeView& node) {
-  const std::shared_ptr<const Graph> body = LoopBodyOf(node.attrs);
   Cost cost;
-  for (size_t i = 0; i < body->nodes().size(); ++i) {
-    const Node& inner = body->nodes()[i];
-    if (IsInput(inner) || IsConstant(inner)) continue;
-    cost.flops += WithView(*body, static_cast<int32_t>(i), [&](const NodeView& view) {
-      return CostOf(*inner.op, view).flops;
-    });
-  }
-  cost.flops *= static_cast<double>(node.attrs.Int("steps"));
+  cost.flops = FlopsOfStep(*LoopBodyOf(node.attrs)) * static_cast<double>(node.attrs.Int("steps"));
   for (const TensorType& type : node.inputs) cost.bytes += static_cast<double>(ByteSize(type));
   for (const TensorType& type : node.outputs) cost.bytes += static_cast<double>(ByteSize(type));
   return cost;

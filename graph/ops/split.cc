@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "graph/element_structure.h"
+#include "graph/fill.h"
 #include "graph/movement.h"
 
 namespace mendel::ops::split {
@@ -13,13 +14,20 @@ namespace {
 
 struct SplitMeaning {
   template <class S>
-  static S At(const Reader<S>& in, const NodeView& node, int output, Index i) {
+  static void Fill(const Reader<S>& in, const NodeView& node, int output, std::span<S> out) {
     const Ints& sizes = node.attrs.IntList("sizes");
-    std::array<int64_t, kMaxRank> source{};
-    std::copy(i.begin(), i.end(), source.begin());
-    source[static_cast<size_t>(node.attrs.Int("axis"))] +=
-        std::accumulate(sizes.begin(), sizes.begin() + output, int64_t{0});
-    return in(0, Index(source.data(), i.size()));
+    const Shape& shape = in.shape(0);
+    const auto axis = shape.begin() + node.attrs.Int("axis");
+    const int64_t inner = NumElements(Shape(axis + 1, shape.end()));
+    const int64_t row = sizes[static_cast<size_t>(output)] * inner;
+    const int64_t start =
+        std::accumulate(sizes.begin(), sizes.begin() + output, int64_t{0}) * inner;
+    ForRanges<S>(NumElements(Shape(shape.begin(), axis)), row, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        for (int64_t i = 0; i < row; ++i)
+          out[static_cast<size_t>(r * row + i)] = in.Flat(0, r * *axis * inner + start + i);
+      }
+    });
   }
 };
 

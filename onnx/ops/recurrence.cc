@@ -100,10 +100,8 @@ absl::StatusOr<Recurrence::Values> Recurrence::Loop(const Direction& direction, 
                                                     ValueId& output) {
   LoopBuilder loop;
   Values carried;
-  for (const ValueId first : state)
-    carried.push_back(loop.body.Input("", op_.type(first)));
-  const ValueId input =
-      loop.body.Input("", {op_.type(all).dtype, {batch_, gates_ * hidden_}});
+  for (const ValueId first : state) carried.push_back(loop.body.Input("", op_.type(first)));
+  const ValueId input = loop.body.Input("", {op_.type(all).dtype, {batch_, gates_ * hidden_}});
   loop_ = &loop;
   Direction inner = direction;
   inner.recurrent = Invariant(direction.recurrent);
@@ -204,9 +202,8 @@ absl::StatusOr<ValueId> Recurrence::Row(int k, int64_t d) {
   const absl::StatusOr<Values> rows = Parts(op_.In(k), 0, directions_);
   loop_ = loop;
   MENDEL_RETURN_IF_ERROR(rows.status());
-  MENDEL_ASSIGN_OR_RETURN(
-      const ValueId row,
-      op_.Reshape((*rows)[static_cast<size_t>(d)], {op_.shape(op_.In(k))[1]}));
+  MENDEL_ASSIGN_OR_RETURN(const ValueId row,
+                          op_.Reshape((*rows)[static_cast<size_t>(d)], {op_.shape(op_.In(k))[1]}));
   return loops() ? Invariant(row) : row;
 }
 

@@ -95,8 +95,8 @@ absl::StatusOr<Values> EmitLoop(OpContext& op, const Parts& parts, const Importe
   Values given = parts.inputs;
   given.insert(given.end(), imported.invariants.begin(), imported.invariants.end());
   std::vector<size_t> kept;
-  MENDEL_ASSIGN_OR_RETURN(
-      const Graph body, TidyLoopBody(imported.body, static_cast<size_t>(parts.carried), kept));
+  MENDEL_ASSIGN_OR_RETURN(const Graph body,
+                          TidyLoopBody(imported.body, static_cast<size_t>(parts.carried), kept));
   const absl::Status fits = CheckLoopBody(body);
   if (!fits.ok()) return Unsupported(std::string(fits.message()));
   Values inputs;
@@ -124,8 +124,7 @@ absl::Status ImportScan(OpContext& op) {
     return InvalidInput("the body has fewer outputs than states");
   const size_t results = static_cast<size_t>(graph->output_size() - parts.carried);
   MENDEL_ASSIGN_OR_RETURN(const Ints axes, Numbers(op, "scan_output_axes", results));
-  MENDEL_ASSIGN_OR_RETURN(const Ints directions,
-                          Directions(op, "scan_output_directions", results));
+  MENDEL_ASSIGN_OR_RETURN(const Ints directions, Directions(op, "scan_output_directions", results));
   MENDEL_ASSIGN_OR_RETURN(const ImportedBody imported, op.Body(*graph, parts.slices));
   MENDEL_ASSIGN_OR_RETURN(Values outputs, EmitLoop(op, parts, imported));
   for (size_t s = 0; s < results; ++s) {

@@ -122,6 +122,7 @@ const std::map<std::string_view, std::string_view>& WithoutStructure() {
       {"GatherElements", "no known structure"},
       {"GatherND", "no known structure"},
       {"Hardmax", "one function of the whole tensor"},
+      {"Loop", "no known structure"},
       {"OneHot", "no known structure"},
       {"ReverseSequence", "no known structure"},
       {"ScatterElements", "no known structure"},

@@ -117,9 +117,9 @@ absl::StatusOr<Graph> BodyWithWeights(Lowering& lowering, const Node& loop, cons
     const size_t id = static_cast<size_t>(body.inputs()[k]);
     const bool weight =
         k >= arity.carried + arity.scanned && lowering.folded().IsConstant(loop.inputs[k]);
-    copies[id] = {weight
-                      ? builder.Constant(lowering.folded().Rounded(loop.inputs[k]), Cat("weight", k))
-                      : builder.Input(Cat("x", k), body.nodes()[id].outputs[0])};
+    copies[id] = {
+        weight ? builder.Constant(lowering.folded().Rounded(loop.inputs[k]), Cat("weight", k))
+               : builder.Input(Cat("x", k), body.nodes()[id].outputs[0])};
   }
   const auto copy = [&](ValueId value) {
     return copies[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)];
@@ -204,9 +204,8 @@ absl::StatusOr<bool> LowerLoop(Lowering& lowering, int32_t id) {
     for (const Scanned& scanned : *list) touched.push_back(scanned.place);
   }
   const int64_t scratch = plan.scratch;
-  lowering.Emit({id}, "loop",
-                std::make_unique<LoopKernel>(std::move(plan), std::move(executable)), touched,
-                scratch);
+  lowering.Emit({id}, "loop", std::make_unique<LoopKernel>(std::move(plan), std::move(executable)),
+                touched, scratch);
   return true;
 }
 

@@ -1,8 +1,10 @@
 #include "kernels/cuda/backend/program.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
+#include "graph/loop.h"
 #include "kernels/cuda/backend/buffer_assignment.h"
 #include "kernels/cuda/backend/folded_values.h"
 #include "kernels/cuda/backend/launch_graph.h"
@@ -12,9 +14,12 @@
 namespace mendel::cuda {
 namespace {
 
-/// The first program, and with `others` those in other orders.
-absl::StatusOr<std::vector<DeviceProgram>> Lower(const Graph& graph, const ProgramOptions& options,
-                                                 bool others) {
+/// Longer loops would be tens of thousands of launches.
+constexpr int64_t kMostUnrolled = 1024;
+
+/// The first program, and with `others` those in other orders, of a graph without loops.
+absl::StatusOr<std::vector<DeviceProgram>> LowerSteps(const Graph& graph,
+                                                      const ProgramOptions& options, bool others) {
   MENDEL_ASSIGN_OR_RETURN(
       const Partition partition,
       PartitionOf(graph, options.algorithms, options.numerics, options.libraries, options.engines));
@@ -27,6 +32,43 @@ absl::StatusOr<std::vector<DeviceProgram>> Lower(const Graph& graph, const Progr
   programs.push_back(assignment.First(is_open ? LaunchOrder::kChain : options.order));
   if (!is_open || !others) return programs;
   for (DeviceProgram& other : assignment.Others()) programs.push_back(std::move(other));
+  return programs;
+}
+
+/// The nodes that `nodes` come from, each once.
+std::vector<int32_t> OriginsOf(const std::vector<int32_t>& nodes,
+                               const std::vector<int32_t>& origins) {
+  std::vector<int32_t> result;
+  for (const int32_t node : nodes) {
+    const int32_t origin = origins[static_cast<size_t>(node)];
+    if (std::find(result.begin(), result.end(), origin) == result.end()) result.push_back(origin);
+  }
+  return result;
+}
+
+/// LowerSteps of any graph: loops are unrolled, and launches name the loops that they are steps of.
+absl::StatusOr<std::vector<DeviceProgram>> Lower(const Graph& graph, const ProgramOptions& options,
+                                                 bool others) {
+  if (!HasLoop(graph)) return LowerSteps(graph, options, others);
+  std::vector<int32_t> origins;
+  MENDEL_ASSIGN_OR_RETURN(const Graph unrolled, UnrollLoops(graph, &origins, kMostUnrolled));
+  ProgramOptions inner = options;
+  inner.algorithms.clear();
+  inner.engines.clear();
+  for (size_t i = 0; i < origins.size(); ++i) {
+    const int32_t id = static_cast<int32_t>(i);
+    if (const auto found = options.algorithms.find(origins[i]); found != options.algorithms.end())
+      inner.algorithms[id] = found->second;
+    if (const auto found = options.engines.find(origins[i]); found != options.engines.end())
+      inner.engines[id] = found->second;
+  }
+  MENDEL_ASSIGN_OR_RETURN(std::vector<DeviceProgram> programs, LowerSteps(unrolled, inner, others));
+  for (DeviceProgram& program : programs) {
+    for (DeviceLaunch& launch : program.launches) {
+      launch.info.nodes = OriginsOf(launch.info.nodes, origins);
+      launch.info.requested_by = OriginsOf(launch.info.requested_by, origins);
+    }
+  }
   return programs;
 }
 

@@ -1,0 +1,69 @@
+// Loops on the CPU: the body compiled once, against the definition.
+
+#include "graph/loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/status.h"
+#include "graph/random_graph.h"
+#include "kernels/cpu/testing/test_support.h"
+
+namespace mendel::cpu {
+namespace {
+
+/// A gated recurrence over `steps`, with recurrent weights that are constants or inputs.
+Graph Recurrence(int64_t steps, bool reverse, bool constant) {
+  constexpr int64_t kBatch = 2, kHidden = 20;
+  const TensorType state{DType::kF32, {kBatch, kHidden}};
+  const TensorType square{DType::kF32, {kHidden, kHidden}};
+  GraphBuilder body;
+  const ValueId h = body.Input("x0", state), c = body.Input("x1", state);
+  const ValueId x = body.Input("x2", state), r = body.Input("x3", square);
+  const ValueId sum = body.Add("Add", {x, body.Add("MatMul", {h, r}).value()}).value();
+  const ValueId gate = body.Add("Sigmoid", {sum}).value();
+  const ValueId next = body.Add("Mul", {gate, body.Add("Tanh", {c}).value()}).value();
+  body.Output("y0", next);
+  body.Output("y1", body.Add("Add", {h, body.Add("Mul", {gate, c}).value()}).value());
+  body.Output("y2", next);  // the carried value itself
+  body.Output("y3", c);     // an input of the step
+  Rng rng(3);
+  GraphBuilder net;
+  std::vector<double> weights(kHidden * kHidden);
+  for (double& weight : weights) weight = rng.Uniform(-0.2, 0.2);
+  const std::vector<ValueId> inputs = {
+      net.Input("h", state), net.Input("c", state),
+      net.Input("x", {DType::kF32, {steps, kBatch, kHidden}}),
+      constant ? net.Constant(Tensor::FromDoubles(square, weights), "r") : net.Input("r", square)};
+  const int32_t loop = net.AddNode("Loop", inputs,
+                                   {{"body", PrintLoopBody(body.Build().value())},
+                                    {"carried", int64_t{2}},
+                                    {"reverse", int64_t{reverse}},
+                                    {"scanned", int64_t{1}},
+                                    {"steps", steps}})
+                           .value();
+  for (int32_t k = 0; k < 4; ++k) net.Output(Cat("y", k), {loop, k});
+  return net.Build().value();
+}
+
+TEST(CpuLoop, RunsItsBody) {
+  uint64_t seed = 1;
+  for (const int64_t steps : {1, 2, 7, 100}) {
+    for (const bool reverse : {false, true}) {
+      for (const bool constant : {false, true}) {
+        const Graph graph = Recurrence(steps, reverse, constant);
+        SCOPED_TRACE(Cat(steps, " steps, reverse ", reverse, ", constant ", constant));
+        CompileOptions options;
+        options.threads = constant ? 1 : 2;
+        Rng rng(seed++);
+        EXPECT_THAT(ExpectMatches(graph, RandomInputs(rng, graph), options),
+                    testing::Contains("loop"));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mendel::cpu
