@@ -32,6 +32,8 @@ void AddPairOptions(CLI::App& app, PairOptions& pair) {
   app.add_option("--witness", pair.witness_folder,
                  "Folder for the inputs of witnesses, as float64 .npy files");
   app.add_option("--junit", pair.junit, "Also write the verdict as JUnit XML");
+  app.add_option("--html", pair.html,
+                 "Also write the verdict as one page (not when a limit stops the comparison)");
   app.add_flag("!--no-cut-points", pair.cut_points,
                "Evaluate both programs whole: slower, a second opinion");
   app.add_option("--fold-tolerance", pair.fold_tolerance,

@@ -12,6 +12,7 @@
 #include "base/deadline.h"
 #include "base/status.h"
 #include "client/format.h"
+#include "client/html/pages.h"
 #include "client/limits.h"
 #include "client/symbolic_sizes.h"
 #include "client/verdict.h"
@@ -305,7 +306,10 @@ absl::Status Report(const PairOptions& options, const PairVerdict& verdict, Cont
   context.Answer(ExitCodeOf(verdict));
   if (!options.junit.empty())
     MENDEL_RETURN_IF_ERROR(WriteText(options.junit, VerdictJUnit(verdict)));
-  return absl::OkStatus();
+  if (options.html.empty()) return absl::OkStatus();
+  return WriteText(options.html,
+                   VerdictPage(VerdictJson(verdict), Cat("mendel verify ", options.a, " ",
+                                                         options.b, " --html ", options.html)));
 }
 
 /// Time limit in seconds for two programs, if the caller gives none.

@@ -41,6 +41,7 @@ struct PairOptions {
   std::string memory_limit;              ///< empty: half of the machine
   std::string witness_folder;
   std::string junit;
+  std::string html;
 };
 
 /// Declares --shapes, --bind and the options of a comparison. `pair` must outlive the parsing of

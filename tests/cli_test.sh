@@ -71,6 +71,9 @@ expect 0 'Relu x2' "$mendel" inspect g.txt
 expect 0 'kernel .*\.cu  cuda, channels last, corrects Patch corrected  sha256 [0-9a-f]{64}' "$mendel" inspect corrected.plan
 expect 0 'corrected by recompute .*: 32 of 256 elements of y' "$mendel" explain corrected.plan
 expect 0 '"shape":\[1,4,8,8\]' bash -c '"$0" explain corrected.plan --json | tr -d " \n"' "$mendel"
+expect 0 'wrote page.html' "$mendel" explain corrected.plan --html page.html
+expect 0 '32 of 256 elements of y' grep -o 'Wrong without its correction: .*' page.html
+expect 1 '^$' grep -E '(src|href)=|url\(' page.html
 expect 0 'corrects Patch corrected' "$mendel" explain corrected.plan --emit-cuda cuda
 expect 0 '"from_plan": true' "$mendel" explain corrected.plan --emit-cuda cuda_last --channels-last --json
 for emitted in cuda cuda_last; do

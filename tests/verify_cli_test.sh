@@ -71,7 +71,8 @@ expect 1 '"seed": 77' "$mendel" verify net.onnx one_weight.onnx --json --seed 77
 expect 2 '"code": "INVALID_ARGUMENT"' "$mendel" verify net.onnx taller.onnx --json
 
 # JUnit and witnesses. The two programs give the witness's values for its input (float64 and finite, so that any runtime takes it).
-expect 1 '^partial' "$mendel" verify net.onnx one_weight.onnx --junit report.xml --witness found
+expect 1 '^partial' "$mendel" verify net.onnx one_weight.onnx --junit report.xml --witness found --html page.html
+expect 0 'class="wrong"' grep -o '<rect class="wrong"' page.html
 grep -q '<failure type="partial"' report.xml || { echo "FAIL: no failure in report.xml"; failures=$((failures + 1)); }
 head -c 128 found/witness_0/x.npy 2>/dev/null | grep -aq "'descr': '<f8'.*'shape': (2, 3)" ||
   { echo "FAIL: no float64 witness"; failures=$((failures + 1)); }

@@ -14,11 +14,13 @@
 #include "base/status.h"
 #include "client/command.h"
 #include "client/format.h"
+#include "client/html/pages.h"
 #include "client/library_path.h"
 #include "client/members.h"
 #include "client/plan_explanation.h"
 #include "runtime/kernel_text.h"
 #include "runtime/measure.h"
+#include "runtime/offline_device.h"
 #include "runtime/session.h"
 
 namespace mendel::commands::explain {
@@ -31,6 +33,7 @@ struct Options {
   std::vector<std::string> shapes;
   bool steps = false;
   std::string cuda_folder;
+  std::string html;
   bool channels_last = false;
   SessionOptions session;
 };
@@ -152,10 +155,7 @@ absl::Status EmitCuda(const Plan& plan, const Options& options, Context& context
   return absl::OkStatus();
 }
 
-absl::Status ExplainPlan(const Plan& plan, const Options& options, Context& context) {
-  ReportExplanation(plan, context);
-  if (!options.cuda_folder.empty()) MENDEL_RETURN_IF_ERROR(EmitCuda(plan, options, context));
-  if (!options.steps) return absl::OkStatus();
+absl::Status TimeSteps(const Plan& plan, const Options& options, Context& context) {
   SessionOptions baseline_options = options.session;
   baseline_options.baseline = true;
   MENDEL_ASSIGN_OR_RETURN(const auto baseline, Session::Create(plan, baseline_options));
@@ -164,12 +164,32 @@ absl::Status ExplainPlan(const Plan& plan, const Options& options, Context& cont
   return ReportSteps(*chosen, plan.graph, "plan steps", context);
 }
 
+absl::Status ExplainPlan(const Plan& plan, const Options& options, Context& context) {
+  ReportExplanation(plan, context);
+  if (!options.cuda_folder.empty()) MENDEL_RETURN_IF_ERROR(EmitCuda(plan, options, context));
+  if (options.html.empty() && !options.steps) return absl::OkStatus();
+  absl::Status timed = absl::OkStatus();
+  if (IsUnmeasured(plan.info)) {
+    context.Note("note: the plan is for a device that is not here: its steps have no times");
+  } else {
+    timed = TimeSteps(plan, options, context);
+  }
+  if (options.html.empty()) return timed;
+  if (!timed.ok()) context.Note(Cat("note: steps have no times: ", std::string(timed.message())));
+  MENDEL_RETURN_IF_ERROR(WriteText(
+      options.html, PlanPage(plan, context.facts(),
+                             Cat("mendel explain ", options.plan, " --html ", options.html))));
+  context.facts()["html"] = options.html;
+  context.Line(Cat("wrote ", options.html));
+  return absl::OkStatus();
+}
+
 absl::Status Explain(const Options& options, Context& context) {
   context.Input(options.plan);
   std::vector<Plan> plans;
-  if (options.cuda_folder.empty()) {
+  if (options.cuda_folder.empty() && options.html.empty()) {
     MENDEL_ASSIGN_OR_RETURN(plans, ReadMembers(options.plan, options.shapes));
-  } else {  // one folder contains the texts of one plan
+  } else {  // one folder or page is about one plan
     MENDEL_ASSIGN_OR_RETURN(Plan plan, ReadMember(options.plan, options.shapes));
     plans.push_back(std::move(plan));
   }
@@ -189,6 +209,9 @@ Action Setup(CLI::App& app) {
   app.add_flag("--channels-last", options->channels_last,
                "CUDA text for activations with the channels last")
       ->needs(emit);
+  app.add_option("--html", options->html,
+                 "Also write all of it, with the graphs and the times of steps, as one page")
+      ->excludes(emit);
   app.add_option("--threads", options->session.threads, "Threads (default: as the plan was tuned)")
       ->check(CLI::PositiveNumber);
   app.add_option("--affinity", options->session.affinity,

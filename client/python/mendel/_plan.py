@@ -18,7 +18,7 @@ Shapes = Mapping[str, Sequence[int]]
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """One applied mutant. `claim`: "equivalent" or "partial"; times are milliseconds of the place alone; `corrected` has an entry for
+    """One applied mutant. `claim`: "exact" or "partial"; times are milliseconds of the place alone; `corrected` has an entry for
     every output with wrong boxes (output, shape, elements, wrong_elements, boxes as text)."""
 
     rule: str

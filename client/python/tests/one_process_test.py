@@ -1,4 +1,4 @@
-"""Mendel and ONNX Runtime in one process: same results, whichever comes first. usage: beside_test.py EXAMPLES FIRST
+"""Mendel and ONNX Runtime in one process: same results, whichever comes first. usage: one_process_test.py EXAMPLES FIRST
 
 FIRST is "mendel" or "onnxruntime": the one that is imported and used before the other."""
 import importlib

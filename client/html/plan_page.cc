@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "client/format.h"
+#include "client/html/graph_picture.h"
+#include "client/html/html.h"
+#include "client/html/pages.h"
+#include "client/version.h"
+#include "runtime/offline_device.h"
+
+namespace mendel {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Milliseconds(double ms) { return Decimals(ms, 3) + " ms"; }
+
+std::string TimesSection(const plan::PlanInfo& info) {
+  const double before = info.baseline_ms().median_ms(), after = info.plan_ms().median_ms();
+  std::string html =
+      HtmlBars({{"model, default algorithms", Milliseconds(before), before, "before"},
+                {"plan", Milliseconds(after), after, "after"}});
+  if (IsUnmeasured(info))
+    html += "<p class=\"soft\">These times are predicted, not measured.</p>\n";
+  return HtmlSection("Time of a run", html);
+}
+
+/// Mutants by what each gains where it stands; the rest of the plan's gain is algorithms and
+/// layouts.
+std::string GainSection(const plan::PlanInfo& info) {
+  double rest = info.baseline_ms().median_ms() - info.plan_ms().median_ms();
+  std::vector<HtmlBar> bars;
+  int layouts = 0;
+  for (const auto& [node, name] : info.algorithms()) layouts += name.starts_with("layout") ? 1 : 0;
+  for (const plan::AppliedMutant& mutant : info.mutants()) {
+    const double gain = (mutant.original_ns() - mutant.mutant_ns()) / 1e6;
+    rest -= gain;
+    const std::string where =
+        mutant.where().empty() ? "" : Cat(" at ", std::string(mutant.where(0)));
+    bars.push_back({Cat("mutant ", mutant.rule(), where), Milliseconds(gain), gain, "mutant"});
+  }
+  const int algorithms = static_cast<int>(info.algorithms_size()) - layouts;
+  bars.push_back({Cat(info.mutants().empty() ? "" : "the rest: ", algorithms, " algorithm and ",
+                      layouts, " layout choices"),
+                  Milliseconds(rest), rest, "rest"});
+  return HtmlSection(
+      "Gain",
+      HtmlBars(bars) +
+          "<p class=\"soft\">A mutant's gain is that of its place alone. The rest is the "
+          "difference "
+          "to the whole: algorithms, layouts, and what changes when all run together. A negative "
+          "rest means that places gain less together than alone.</p>\n");
+}
+
+std::string GraphSection(const Plan& plan) {
+  std::set<std::string> replaced, names;
+  for (const plan::AppliedMutant& mutant : plan.info.mutants())
+    replaced.insert(mutant.where().begin(), mutant.where().end());
+  for (const Node& node : plan.baseline.nodes()) names.insert(node.name);
+  const std::map<int32_t, std::string> algorithms(plan.info.algorithms().begin(),
+                                                  plan.info.algorithms().end());
+  PictureOptions before, after;
+  before.marked = [&](const Node& node) { return replaced.contains(node.name); };
+  after.marked = [&](const Node& node) {
+    return !IsInput(node) && (node.name.empty() || !names.contains(node.name));
+  };
+  after.note = [&](int32_t node) {
+    const auto found = algorithms.find(node);
+    return found == algorithms.end() ? std::string() : found->second;
+  };
+  return HtmlSection(
+      "Graph",
+      Cat("<div class=\"graphs\">\n<figure><figcaption>Model; colored: replaced by "
+          "mutants</figcaption>\n",
+          GraphPicture(plan.baseline, before),
+          "</figure>\n<figure><figcaption>Plan; colored: new nodes, red: a mutant with corrected "
+          "boxes</figcaption>\n",
+          GraphPicture(plan.graph, after), "</figure>\n</div>\n"));
+}
+
+std::string CorrectedHtml(const plan::MendedOutput& output, const std::string& how) {
+  Json boxes = Json::array();
+  for (const plan::BoxProto& box : output.boxes()) {
+    boxes.push_back({{"begin", std::vector<int64_t>(box.begin().begin(), box.begin().end())},
+                     {"end", std::vector<int64_t>(box.end().begin(), box.end().end())},
+                     {"status", "wrong"}});
+  }
+  const Json shape = std::vector<int64_t>(output.shape().begin(), output.shape().end());
+  return Cat("<p>Wrong without its correction: ", output.wrong_elements(), " of ",
+             output.elements(), " elements of ", Escaped(output.output()),
+             ". Corrected by: ", Escaped(how), ".</p>\n", BoxPicture(shape, boxes));
+}
+
+std::string MutantsSection(const plan::PlanInfo& info) {
+  std::string html;
+  if (info.mutants().empty()) html = "<p>No mutant won: the plan is the model's own graph.</p>\n";
+  for (const plan::AppliedMutant& mutant : info.mutants()) {
+    html += Cat("<h3>", Escaped(mutant.rule()), " (", Escaped(mutant.claim()), ")</h3>\n");
+    std::string where, saved, choices;
+    for (const std::string& name : mutant.where()) where += (where.empty() ? "" : ", ") + name;
+    for (const std::string& one : mutant.saved()) saved += (saved.empty() ? "" : "; ") + one;
+    for (const auto& [name, value] :
+         std::map<std::string, int64_t>(mutant.choices().begin(), mutant.choices().end()))
+      choices += Cat(choices.empty() ? "" : ", ", name, " ", value);
+    std::vector<std::pair<std::string, std::string>> facts = {
+        {"replaces", where},
+        {"alone", Cat(Milliseconds(mutant.original_ns() / 1e6), " → ",
+                      Milliseconds(mutant.mutant_ns() / 1e6))}};
+    if (!saved.empty()) facts.emplace_back("saves", saved);
+    if (!choices.empty()) facts.emplace_back("choices", choices);
+    html += HtmlFacts(facts);
+    for (const plan::MendedOutput& output : mutant.mended())
+      html += CorrectedHtml(output, mutant.mending());
+  }
+  return HtmlSection("Mutants", html);
+}
+
+std::string StepsHtml(const Json& steps, const std::string& title) {
+  double total = 0;
+  for (const Json& step : steps) total += step["ms"].get<double>();
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& step : steps) {
+    const double ms = step["ms"];
+    rows.push_back({step["name"], step["kernel"], Decimals(ms, 3),
+                    Decimals(total > 0 ? 100 * ms / total : 0, 1) + " %"});
+  }
+  return Cat("<h3>", title, ": ", steps.size(), " steps, ", Milliseconds(total), "</h3>\n",
+             HtmlTable({"step", "kernel", "ms", "share"}, rows, {2, 3}));
+}
+
+std::string StepsSection(const Json& facts) {
+  std::string html;
+  for (const auto& [name, title] : std::vector<std::pair<std::string, std::string>>{
+           {"plan steps", "Plan"}, {"baseline steps", "Model"}}) {
+    if (facts.contains(name)) html += StepsHtml(facts[name], title);
+  }
+  return html.empty() ? "" : HtmlSection("Steps, timed one by one", html);
+}
+
+std::string ProofSection(const Plan& plan) {
+  plan::CertificateProto certificate;
+  std::string html = "<p>The plan carries no certificate.</p>\n";
+  if (!plan.certificate_bytes.empty() && certificate.ParseFromString(plan.certificate_bytes)) {
+    html = Cat(
+        "<p>Every output element of the plan is the model's own formal expression, for all ",
+        "inputs", plan.info.weights() == plan::WEIGHTS_MODE_SYMBOLIC ? " and all weights" : "",
+        ". This was tested at ", certificate.draws_size(), " random points of finite fields, on ",
+        certificate.elements(), " elements each; the probability that it is wrong is at most 2^",
+        Decimals(certificate.bound_log2(), 0),
+        ". <code>mendel verify</code> replays the test from plan and model.</p>\n");
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const plan::NumericResult& output : plan.info.numeric()) {
+    char model[24], mine[24];
+    std::snprintf(model, sizeof model, "%.1e", output.baseline_max());
+    std::snprintf(mine, sizeof mine, "%.1e", output.plan_max());
+    rows.push_back({output.output(), model, mine});
+  }
+  html +=
+      "<p>Rounding is measured: the largest error against float64, as a share of the largest "
+      "output.</p>\n" +
+      HtmlTable({"output", "model", "plan"}, rows, {1, 2});
+  return HtmlSection("Certificate", html);
+}
+
+}  // namespace
+
+std::string PlanPage(const Plan& plan, const Json& facts, const std::string& command) {
+  const plan::PlanInfo& info = plan.info;
+  const double after = info.plan_ms().median_ms();
+  const double speedup = after > 0 ? info.baseline_ms().median_ms() / after : 1;
+  const std::string body =
+      TimesSection(info) + GainSection(info) + MutantsSection(info) + GraphSection(plan) +
+      StepsSection(facts) + ProofSection(plan) +
+      HtmlSection("Origin", HtmlFacts({{"device", info.target().identity()},
+                                       {"threads", Cat(info.target().threads())},
+                                       {"numerics", info.target().numerics()},
+                                       {"plan made by", Cat("Mendel ", info.mendel_version())},
+                                       {"page made by", Cat("Mendel ", VersionLine())},
+                                       {"model's SHA-256", info.model_hash()}}) +
+                                Cat("<pre>", Escaped(command), "</pre>\n"));
+  return HtmlPage(Cat(info.model_name(), ": ", Decimals(speedup, 2), " times as fast"),
+                  Cat(Milliseconds(info.baseline_ms().median_ms()), " → ", Milliseconds(after),
+                      ", ", info.mutants_size(), info.mutants_size() == 1 ? " mutant" : " mutants"),
+                  body);
+}
+
+}  // namespace mendel
