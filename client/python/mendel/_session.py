@@ -218,8 +218,8 @@ class InferenceSession:
         feed = {name: numpy.asarray(value) for name, value in input_feed.items()}
         unknown = sorted(set(feed) - {value.name for value in self._inputs})
         if unknown:
-            names = ", ".join(f"'{value.name}'" for value in self._inputs)
-            raise InvalidArgument(f"there is no input '{unknown[0]}' (the inputs are {names})")
+            inputs = ", ".join(f"'{value.name}'" for value in self._inputs)
+            raise InvalidArgument(f"there is no input '{unknown[0]}' (the inputs are {inputs})")
         known = {value.name for value in self._outputs}
         names = list(output_names) if output_names else [value.name for value in self._outputs]
         for name in names:
