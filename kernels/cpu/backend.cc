@@ -13,13 +13,13 @@
 #include "kernels/cpu/kernels/low_precision.h"
 #include "kernels/cpu/kernels/winograd.h"
 #include "kernels/cpu/lowering/conv_layout.h"
+#include "kernels/cpu/lowering/integer_product.h"
 #include "kernels/cpu/lowering/layout_regions.h"
 #include "kernels/cpu/lowering/lower.h"
 #include "kernels/cpu/lowering/lower_attention.h"
 #include "kernels/cpu/lowering/lower_depthwise.h"
 #include "kernels/cpu/lowering/lower_direct.h"
 #include "kernels/cpu/lowering/strip_claims.h"
-#include "kernels/cpu/simd/native_isa.h"
 #include "kernels/cpu/threads.h"
 
 namespace mendel::cpu {
@@ -161,8 +161,9 @@ class CpuBackend : public Backend {
 
   absl::Status Supports(Numerics numerics) const override {
     if (numerics == Numerics::kInt8) {
-      if (NativeIsaHere() != NativeIsa::kNone) return absl::OkStatus();
-      return Unsupported("this machine does not multiply in int8 (", InstructionSet(), ")");
+      if (SumsInt8Exactly()) return absl::OkStatus();
+      return Unsupported("this machine does not multiply in int8 (", InstructionSet(),
+                         "; VNNI is needed)");
     }
     if (numerics != Numerics::kBf16 && numerics != Numerics::kHigh)
       return Backend::Supports(numerics);

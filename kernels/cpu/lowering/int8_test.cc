@@ -266,7 +266,7 @@ TEST(Int8, ProductsAreExact) {
           return net.Op("Add",
                         {net.Op("MatMul", {x, w}), net.Weights(DType::kF32, {48}, -40, 40, kStep)});
         };
-        const bool all = SumsInt8Exactly() || dtype == DType::kU8;
+        const bool all = SumsInt8Exactly();
         Net floats, codes;
         EXPECT_EQ(Int8Runs(floats.Check(product(floats), Numerics::kInt8)), all);
         EXPECT_EQ(
@@ -289,8 +289,7 @@ TEST(Int8, ProductsTakeZeroPointsAtRunTime) {
       const ValueId y = net.Cast(net.Op("MatMul", {x, w}), DType::kF32);
       const ValueId scale = net.Input(DType::kF32, {40});
       const auto kernels = net.Check(net.Op("Mul", {y, scale}), Numerics::kInt8);
-      EXPECT_TRUE(Int8Runs(kernels) || (!SumsInt8Exactly() && dtype == DType::kI8))
-          << testing::PrintToString(kernels);
+      EXPECT_TRUE(Int8Runs(kernels) || !SumsInt8Exactly()) << testing::PrintToString(kernels);
     }
   }
 }

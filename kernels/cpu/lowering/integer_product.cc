@@ -14,9 +14,6 @@ namespace {
 
 /// Deeper sums could leave 32 bits, whatever the zero points.
 constexpr int64_t kMostDepth = 1 << 15;
-/// Two products of a u8 and such a weight fit in 16 bits, in which processors without VNNI add
-/// them.
-constexpr double kLargestUnsaturated = 64;
 
 /// Follows the value through the nodes that a product can compute.
 class Chain {
@@ -199,11 +196,11 @@ std::optional<std::vector<double>> ScalesOf(const std::vector<double>& scale, in
   return scales;
 }
 
-std::optional<std::vector<int8_t>> BytesOf(const std::vector<double>& whole, double most) {
+std::optional<std::vector<int8_t>> BytesOf(const std::vector<double>& whole) {
   std::vector<int8_t> bytes;
   bytes.reserve(whole.size());
   for (const double value : whole) {
-    if (value < -128 || value > 127 || std::abs(value) > most) return std::nullopt;
+    if (value < -128 || value > 127) return std::nullopt;
     bytes.push_back(static_cast<int8_t>(value));
   }
   return bytes;
@@ -226,7 +223,7 @@ bool IsCandidate(const Graph& graph, Folded& folded, int32_t root) {
 std::shared_ptr<const IntegerProduct> FindIntegerProduct(const Graph& graph, Folded& folded,
                                                          const std::vector<int32_t>& owner,
                                                          int32_t root) {
-  if (!IsCandidate(graph, folded, root)) return nullptr;
+  if (!SumsInt8Exactly() || !IsCandidate(graph, folded, root)) return nullptr;
   const Node& node = graph.node(root);
   const std::optional<QuantizedOperand> source = FindQuantizedOperand(graph, node.inputs[0]);
   if (!source.has_value() || folded.IsConstant(source->codes)) return nullptr;
@@ -239,9 +236,7 @@ std::shared_ptr<const IntegerProduct> FindIntegerProduct(const Graph& graph, Fol
   }
   const std::optional<IntegerWeights> weights = FindIntegerWeights(graph, folded, node.inputs[1]);
   if (!weights.has_value()) return nullptr;
-  const bool shifted = graph.type(source->codes).dtype == DType::kI8;  // by 128, to u8
-  if (!SumsInt8Exactly() && shifted) return nullptr;
-  auto bytes = BytesOf(weights->whole, SumsInt8Exactly() ? 128 : kLargestUnsaturated);
+  auto bytes = BytesOf(weights->whole);
   const bool conv = node.op->name == "Conv";
   const Shape& shape = graph.type(node.inputs[1]).shape;
   auto scales = ScalesOf(weights->scale, conv ? shape[0] : shape[1], !conv);

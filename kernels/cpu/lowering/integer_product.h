@@ -15,7 +15,7 @@
 namespace mendel::cpu {
 
 /// True where oneDNN sums products of u8 and i8 in 32 bits without saturating in between (VNNI).
-/// Other machines run those products whose weights are too small to saturate.
+/// Other machines multiply in f32, which is exact for small sums, and was faster.
 bool SumsInt8Exactly();
 
 /// The sums are integers: sum of (source - source zero) * weights. Then, in f32, with one number a
