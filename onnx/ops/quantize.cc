@@ -112,7 +112,8 @@ absl::Status ImportQuantizeLinear(OpContext& op) {
 }
 
 /// scale = (max(x, 0) - min(x, 0)) / 255, zero point = round(-min(x, 0) / scale), both of the whole
-/// tensor; then as QuantizeLinear. A scale of zero (x is zero) becomes one.
+/// tensor; then as QuantizeLinear. The scale of a tensor of zeros is zero, and its codes have no
+/// meaning.
 absl::Status ImportDynamicQuantizeLinear(OpContext& op) {
   Formula f(op);
   const ValueId x = op.In(0);
@@ -125,9 +126,10 @@ absl::Status ImportDynamicQuantizeLinear(OpContext& op) {
     return f.Op(with_zero, {y, zero});
   };
   const ValueId low = extreme("ReduceMin", "Min"), high = extreme("ReduceMax", "Max");
-  const ValueId range = f.Div(f.Sub(high, low), f.Scalar(x, 255));
-  const ValueId scale = f.Where(f.Op("Equal", {range, zero}), f.Scalar(x, 1), range);
-  const ValueId shift = Quantized(f, f.Div(f.Op("Neg", {low}), scale), std::nullopt, DType::kU8);
+  const ValueId scale = f.Div(f.Sub(high, low), f.Scalar(x, 255));
+  const ValueId clipped =
+      f.Op("Clip", {f.Sub(zero, f.Div(low, scale))}, {{"min", 0.0}, {"max", 255.0}});
+  const ValueId shift = f.Cast(f.Op("Round", {clipped}), DType::kU8);
   f.SetOutput(0, Quantized(f, f.Div(x, scale), shift, DType::kU8));
   f.SetOutput(1, scale);
   f.SetOutput(2, shift);

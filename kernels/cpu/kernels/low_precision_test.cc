@@ -13,6 +13,7 @@
 #include "graph/sample_node.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/kernels/copy.h"
+#include "kernels/cpu/lowering/integer_product.h"
 #include "kernels/cpu/lowering/lowering.h"
 #include "kernels/cpu/testing/low_precision_case.h"
 #include "kernels/cpu/testing/test_support.h"
@@ -55,9 +56,10 @@ TEST(LowPrecision, OfferedOnlyInItsClassAndWhereTheMachineHasIt) {
       EXPECT_EQ(backend.Compile(graph, options).status().code(), code);
     }
     const bool in_bf16 = numerics == Numerics::kBf16 || numerics == Numerics::kHigh;
-    EXPECT_EQ(backend.Supports(numerics).ok(),
-              in_bf16 ? MultipliesBf16() : OperandRounding(numerics) == 0)
-        << NumericsName(numerics);
+    const bool supported = numerics == Numerics::kInt8 ? SumsInt8Exactly()
+                           : in_bf16                   ? MultipliesBf16()
+                                                       : OperandRounding(numerics) == 0;
+    EXPECT_EQ(backend.Supports(numerics).ok(), supported) << NumericsName(numerics);
   }
 }
 

@@ -121,7 +121,7 @@ const Definition kDefinitions[] = {
     MENDEL_DEFINITION(Sub, kReals, x - y),
     MENDEL_DEFINITION(Tan, kAngles, std::tan(x)),
     MENDEL_DEFINITION(Tanh, kReals, std::tanh(x)),
-    MENDEL_DEFINITION(ThresholdedRelu, kReals, x > kAlpha || std::isnan(x) ? x : 0),
+    MENDEL_DEFINITION(ThresholdedRelu, kReals, x > kAlpha ? x : 0),
     MENDEL_DEFINITION(Where, kBooleans, x != 0 ? y : z),
     MENDEL_DEFINITION(Xor, kBooleans, x != y),
 };
