@@ -231,6 +231,7 @@ class RealDaemon final : public Daemon {
                 static_cast<double>(stats.failed));
     metrics.Set("mendel_jobs_ended_total", {{"state", "cancelled"}},
                 static_cast<double>(stats.cancelled));
+    metrics.Set("mendel_jobs_retried_total", {}, static_cast<double>(stats.retried));
     metrics.Set("mendel_leases_lost_total", {{"at", "work"}}, static_cast<double>(stats.lost));
     metrics.Set("mendel_leases_lost_total", {{"at", "result"}}, static_cast<double>(stats.refused));
   }

@@ -29,6 +29,8 @@ constexpr std::array kFamilies = {
            "Jobs that this server's workers ended, by state."},
     Family{"mendel_jobs_started_total", "counter",
            "Jobs that this server's workers began, by what their worker must have."},
+    Family{"mendel_jobs_retried_total", "counter",
+           "Attempts that were repeated because something killed their worker."},
     Family{"mendel_leases_lost_total", "counter",
            "Attempts of this server that another took over, by what they were at."},
     Family{"mendel_phase_seconds_total", "counter",
