@@ -20,6 +20,7 @@ constexpr std::array kFamilies = {
     Family{"mendel_candidates_total", "counter", "Candidates that jobs of this server verified."},
     Family{"mendel_connections_refused_total", "counter",
            "Connections that were closed because there were too many."},
+    Family{"mendel_disk_free_bytes", "gauge", "Bytes that are free on the disk of the store."},
     Family{"mendel_draining", "gauge", "1 while the server drains."},
     Family{"mendel_job_duration_seconds", "histogram", "Seconds that attempts at jobs took."},
     Family{"mendel_job_queue_duration_seconds", "histogram",

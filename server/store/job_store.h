@@ -28,6 +28,9 @@
 
 namespace mendel::server {
 
+/// Payload of the ResourceExhausted of a full queue; a full disk has none.
+inline constexpr char kQueueFull[] = "mendel/queue-full";
+
 /// Limits that Submit checks in the transaction that adds the job. 0: none.
 struct QueueLimits {
   int64_t pending_total = 0;
