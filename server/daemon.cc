@@ -91,7 +91,9 @@ class RealDaemon final : public Daemon {
     MENDEL_ASSIGN_OR_RETURN(jobs_, OpenStore());
     MENDEL_ASSIGN_OR_RETURN(
         blobs_,
-        OpenBlobStore(options_.data, {options_.max_blob_bytes, options_.max_store_bytes}, clock_));
+        OpenBlobStore(options_.data,
+                      {options_.max_blob_bytes, options_.max_store_bytes, options_.min_free_bytes},
+                      clock_));
     MENDEL_ASSIGN_OR_RETURN(authenticator_, Authenticator::Create(options_, log_));
     runner_options_ = options_.runner;
     MENDEL_RETURN_IF_ERROR(CheckWorkFolder(runner_options_.work_folder));
@@ -189,6 +191,7 @@ class RealDaemon final : public Daemon {
     CollectQueue(metrics);
     if (const auto bytes = blobs_->TotalBytes(); bytes.ok())
       metrics.Set("mendel_blob_bytes", {}, static_cast<double>(*bytes));
+    metrics.Set("mendel_disk_free_bytes", {}, static_cast<double>(blobs_->FreeBytes()));
     metrics.Set("mendel_draining", {}, environment_->draining ? 1 : 0);
     metrics.Set("mendel_watchers", {}, static_cast<double>(environment_->watchers.taken()));
     metrics.Set("process_heap_bytes", {}, HeapBytes());
@@ -231,6 +234,7 @@ class RealDaemon final : public Daemon {
                 static_cast<double>(stats.failed));
     metrics.Set("mendel_jobs_ended_total", {{"state", "cancelled"}},
                 static_cast<double>(stats.cancelled));
+    metrics.Set("mendel_jobs_retried_total", {}, static_cast<double>(stats.retried));
     metrics.Set("mendel_leases_lost_total", {{"at", "work"}}, static_cast<double>(stats.lost));
     metrics.Set("mendel_leases_lost_total", {{"at", "result"}}, static_cast<double>(stats.refused));
   }

@@ -74,10 +74,11 @@ class ObservedStore final : public JobStore {
               {"reason", ReasonOf(outcome.error)}});
     return status;
   }
-  absl::Status Release(const std::string& name, int64_t fence) override {
+  absl::Status Release(const std::string& name, int64_t fence, bool counts) override {
     const Attempt attempt = Leave(name);
-    const absl::Status status = jobs_->Release(name, fence);
-    log_.Log(LogLevel::kInfo, "job put back",
+    const absl::Status status = jobs_->Release(name, fence, counts);
+    log_.Log(counts ? LogLevel::kWarning : LogLevel::kInfo,
+             counts ? "job tried again" : "job put back",
              {{"job", name},
               {"client", attempt.client},
               {"attempt", attempt.number},

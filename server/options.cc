@@ -107,6 +107,9 @@ std::vector<OptionSpec> WorkLimits(ServerOptions& o) {
   return {
       Bytes("max-blob-bytes", "Longest file", &o.max_blob_bytes),
       Bytes("max-store-bytes", "Bytes of all files; 0: what the disk holds", &o.max_store_bytes, 0),
+      Bytes("min-free-bytes",
+            "Room on the disk that uploads leave free; at most a tenth of the disk counts",
+            &o.min_free_bytes, 0),
       Bytes("target-bytes",
             "Above so many bytes unused files go after an hour; 0: never for their size",
             &o.target_bytes, 0),

@@ -64,6 +64,7 @@ struct ServerOptions {
 
   int64_t max_blob_bytes = int64_t{64} << 30;
   int64_t max_store_bytes = 0;
+  int64_t min_free_bytes = int64_t{1} << 30;
   int64_t target_bytes = 0;
   int64_t max_model_files = 10'000;
   int64_t max_model_bytes = int64_t{64} << 30;
@@ -78,7 +79,7 @@ struct ServerOptions {
 
   RunnerOptions runner;  ///< its numbers are options too
   int64_t concurrent_jobs = 1;
-  int64_t max_attempts = 3;
+  int64_t max_attempts = 5;
   int64_t lease_seconds = 30;
 };
 

@@ -73,6 +73,11 @@ int Good(const Call&) {
   std::abort();
 }
 
+int Killed(const Call&) {
+  std::raise(SIGKILL);
+  return 79;
+}
+
 int Hang(const Call&) {
   std::signal(SIGTERM, SIG_IGN);
   while (true) pause();
@@ -192,6 +197,7 @@ int Main(int argc, char** argv) {
       {"flood_progress", [](const Call&) { return Flood(3, "{\"phase\":\"x\"}\n"); }},
       {"flood_line", [](const Call&) { return Flood(3, "{\"phase\":"); }},
       {"fill", &Fill},
+      {"killed", &Killed},
       {"large_file", &LargeFile},
       {"link", &Link},
       {"escape", &Escape},

@@ -27,11 +27,21 @@ bool MayPass(const absl::Status& status) {
          absl::IsDeadlineExceeded(status);
 }
 
+/// The longest time of a job that names none. It follows the search's budget: import, certificate
+/// and gate have limits of their own, which half an hour covers.
+double WallSeconds(const v1::JobSpec& spec, const RunnerOptions& options) {
+  const double most = static_cast<double>(options.max_wall_seconds);
+  if (!spec.has_optimize()) return most;
+  const double budget = SecondsOr(spec.optimize().budget().time(),
+                                  static_cast<double>(options.default_budget_seconds));
+  return std::min(most, 1800 + 4 * budget);
+}
+
 WorkerLimitsWatched LimitsOf(const v1::JobSpec& spec, const RunnerOptions& options) {
   WorkerLimitsWatched limits;
   const v1::Budget& budget = spec.optimize().budget();
-  limits.wall_micros = static_cast<int64_t>(
-      SecondsOr(budget.wall_time(), static_cast<double>(options.max_wall_seconds)) * 1e6);
+  limits.wall_micros =
+      static_cast<int64_t>(SecondsOr(budget.wall_time(), WallSeconds(spec, options)) * 1e6);
   limits.memory_bytes = budget.memory_bytes() > 0 ? budget.memory_bytes() : MemoryLimit(options);
   limits.output_bytes = options.max_output_bytes;
   limits.log_bytes = options.max_log_bytes;
@@ -118,8 +128,23 @@ class Attempt {
       return folder_->Clear(true);
     }
     if (result.end == WorkerEnd::kStopped && !keeper.cancelled()) return PutBack();
-    Deliver({job_, command_, limits_, result, keeper.cancelled(), context_.sandbox.Description()},
-            keeper);
+    const EndedWorker worker{job_,   command_,           limits_,
+                             result, keeper.cancelled(), context_.sandbox.Description()};
+    if (result.end == WorkerEnd::kKilled && !keeper.cancelled() &&
+        job_.job.attempts() < options_.max_attempts)
+      return TryAgain(worker);
+    Deliver(worker, keeper);
+  }
+
+  /// Something killed the worker, which says nothing of the job. Its owner reads why it takes
+  /// longer.
+  void TryAgain(const EndedWorker& worker) {
+    v1::JobEvent event;
+    event.set_warning(Cat(WhyKilled(worker), "; the job is tried again"));
+    context_.jobs.AppendEvent(Name(), job_.fence, event).IgnoreError();
+    ++context_.counters.retried;
+    context_.jobs.Release(Name(), job_.fence, /*counts=*/true).IgnoreError();
+    folder_->Clear(true);
   }
 
   void Deliver(const EndedWorker& worker, LeaseKeeper& keeper) {

@@ -12,7 +12,7 @@ namespace mendel::server {
 
 struct RunnerCounters {
   std::atomic<int64_t> started = 0, succeeded = 0, failed = 0, cancelled = 0, running = 0,
-                       candidates = 0, lost = 0, refused = 0;
+                       candidates = 0, lost = 0, refused = 0, retried = 0;
 };
 
 /// Shared state of a runner's attempts; outlives them.

@@ -52,9 +52,9 @@ class Runner final : public JobRunner {
 
   RunnerStats Stats() const override {
     const RunnerCounters& counters = context_.counters;
-    return {counters.started,   counters.succeeded, counters.failed,
-            counters.cancelled, counters.running,   counters.candidates,
-            counters.lost,      counters.refused,   sandbox_->Description()};
+    return {counters.started, counters.succeeded,     counters.failed, counters.cancelled,
+            counters.running, counters.candidates,    counters.lost,   counters.refused,
+            counters.retried, sandbox_->Description()};
   }
 
  private:

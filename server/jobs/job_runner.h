@@ -7,7 +7,8 @@
 // Progress comes over a pipe, one JSON object a line. The result is the command's facts and its
 // files.
 //
-// A worker that crashes, is killed for its memory, hangs beyond its wall time or floods its
+// A worker that is killed from outside is started again (max_attempts). A worker that crashes,
+// exceeds its memory, hangs beyond its wall time or floods its
 // pipes fails only its own job, with a reason and a reproduction bundle. Jobs of a stopped
 // runner return to the queue (JobStore::Release); jobs of a killed one return when their leases
 // end.
@@ -42,7 +43,7 @@ struct RunnerOptions {
   std::string owner;  ///< name of this runner in leases; empty: host and pid
   int concurrent_jobs = 1;
   int64_t lease_micros = 30'000'000;
-  int max_attempts = 3;
+  int max_attempts = 5;  ///< of a job whose worker or server is killed
   int64_t default_budget_seconds = 60;
   int64_t max_budget_seconds = 3600;
   int64_t max_wall_seconds = 7200;
@@ -51,8 +52,8 @@ struct RunnerOptions {
   int64_t max_log_bytes = 1 << 20;
   int64_t max_answer_bytes = int64_t{64} << 20;  ///< of the facts that a worker prints
   std::string sandbox = "auto";                  ///< "auto", "bubblewrap", "rlimits"
-  /// Time between SIGTERM and SIGKILL of a canceled search: it certifies its best plan so far.
-  int64_t cancel_grace_micros = 120'000'000;
+  /// Time between SIGTERM and SIGKILL of a canceled search, which answers within two seconds.
+  int64_t cancel_grace_micros = 5'000'000;
   /// Devices of this machine's workers. Empty: "cpu", and this host alone serves stored plans.
   std::vector<WorkerDevice> devices;
   /// Devices of other workers of the store: jobs may request them here.
@@ -75,6 +76,7 @@ struct RunnerStats {
   int64_t candidates = 0;
   int64_t lost = 0;  ///< attempts whose lease ended while they worked; what they did is thrown away
   int64_t refused = 0;  ///< results that came after the lease had been given to another
+  int64_t retried = 0;  ///< attempts whose worker was killed from outside, and that were repeated
   std::string sandbox;  ///< what is used
 };
 

@@ -3,6 +3,7 @@
 #include "server/jobs/job_runner.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -155,6 +156,27 @@ TEST_P(Runners, PlansVerdictsAndProgressAreReported) {
   EXPECT_EQ(answer.verdict().kind(), v1::Verdict::KIND_DIFFERENT);
   ASSERT_EQ(answer.verdict().outputs_size(), 1);
   EXPECT_EQ(answer.verdict().outputs(0).boxes(0).end(1), 2);
+}
+
+TEST_P(Runners, AWorkerThatIsKilledFromOutsideIsStartedAgain) {
+  RunnerOptions options = Options();
+  options.max_attempts = 3;
+  const auto runner = Start(options);
+  if (runner == nullptr) GTEST_SKIP() << no_sandbox_;
+  const v1::Job job = world_.Await(world_.SubmitFake("killed"));
+  EXPECT_EQ(job.state(), v1::JOB_STATE_FAILED) << job.DebugString();
+  EXPECT_EQ(ReasonOf(job), "WORKER_KILLED");
+  EXPECT_EQ(job.error().code(), static_cast<int>(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(job.error().message(), ::testing::HasSubstr("attempt 3: the worker was killed"));
+  EXPECT_THAT(job.error().message(), ::testing::HasSubstr("signal 9"));
+  EXPECT_EQ(job.attempts(), 3);
+  EXPECT_FALSE(job.bundle().empty());
+  EXPECT_EQ(runner->Stats().retried, 2);
+  int warnings = 0;
+  const auto events = world_.jobs().Events(job.name(), 0, 100);
+  ASSERT_TRUE(events.ok());
+  for (const v1::JobEvent& event : *events) warnings += event.warning().empty() ? 0 : 1;
+  EXPECT_EQ(warnings, 2) << "its owner reads of each";
 }
 
 TEST_P(Runners, CancelledJobsKeepTheirBestSoFarAndHungOnesAreKilled) {

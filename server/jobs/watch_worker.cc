@@ -106,8 +106,9 @@ class Watch {
     if (now - start_ > limits_.wall_micros) return End(WorkerEnd::kWallTime, "");
     if (now - inspected_ > kInspectMicros) {
       inspected_ = now;
-      if (PrivateBytes(ProcessTree(child_.pid())) > limits_.memory_bytes)
-        return End(WorkerEnd::kMemory, "");
+      const int64_t memory = PrivateBytes(ProcessTree(child_.pid()));
+      result_.memory_bytes = std::max(result_.memory_bytes, memory);
+      if (memory > limits_.memory_bytes) return End(WorkerEnd::kMemory, "");
       const JobFolder::Usage usage = folder_.Used();
       if (usage.bytes > limits_.output_bytes || usage.files > limits_.files)
         return End(WorkerEnd::kOutput, "files");
@@ -136,8 +137,8 @@ class Watch {
       result_.state.signal = result_.state.code - 128;
     }
     const int signal = result_.state.signal;
-    const bool out_of_memory =
-        result_.log.find("bad_alloc") != std::string::npos || signal == SIGKILL;
+    const bool out_of_memory = result_.log.find("bad_alloc") != std::string::npos;
+    const bool killed = signal == SIGKILL || (signal == SIGTERM && !result_.terminated);
     if (signal == 0) {
       result_.end = WorkerEnd::kExited;
     } else if (signal == SIGXCPU) {
@@ -146,7 +147,9 @@ class Watch {
       result_.end = WorkerEnd::kOutput;
       result_.what = "a file";
     } else {
-      result_.end = out_of_memory ? WorkerEnd::kMemory : WorkerEnd::kCrashed;
+      result_.end = out_of_memory ? WorkerEnd::kMemory
+                    : killed      ? WorkerEnd::kKilled
+                                  : WorkerEnd::kCrashed;
     }
   }
 

@@ -16,7 +16,8 @@ namespace mendel::server {
 /// The reason for a worker's end.
 enum class WorkerEnd {
   kExited,   ///< by itself, with a code
-  kCrashed,  ///< by a signal
+  kCrashed,  ///< by a signal of its own fault
+  kKilled,   ///< by SIGKILL or SIGTERM of somebody else, or of the kernel for want of memory
   kMemory,   ///< out of memory, or above its limit
   kWallTime,
   kOutput,   ///< too much on a pipe or too large files
@@ -50,6 +51,7 @@ struct WorkerResult {
   std::string answer;  ///< standard output
   std::string log;     ///< the end of standard error
   bool terminated = false;
+  int64_t memory_bytes = 0;  ///< the most that was seen
 };
 
 WorkerResult WatchWorker(ChildProcess& child, const JobFolder& folder,

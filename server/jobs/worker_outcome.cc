@@ -80,6 +80,11 @@ google::rpc::Status ErrorOf(const EndedWorker& worker, const absl::Status& said,
       return MakeError(absl::StatusCode::kInternal, "WORKER_CRASHED",
                        Cat("the worker crashed (signal ", result.state.signal, ")"),
                        {{"signal", Cat(result.state.signal)}});
+    case WorkerEnd::kKilled:
+      return MakeError(absl::StatusCode::kUnavailable, "WORKER_KILLED", WhyKilled(worker),
+                       {{"signal", Cat(result.state.signal)},
+                        {"memory_bytes", Cat(result.memory_bytes)},
+                        {"limit_bytes", Cat(worker.limits.memory_bytes)}});
     case WorkerEnd::kMemory:
       return MakeError(
           absl::StatusCode::kResourceExhausted, "WORKER_OUT_OF_MEMORY",
@@ -167,6 +172,13 @@ absl::StatusOr<std::optional<v1::Plan>> DeliveredPlan(const EndedWorker& worker,
 }
 
 }  // namespace
+
+std::string WhyKilled(const EndedWorker& worker) {
+  return Cat("attempt ", worker.job.job.attempts(), ": the worker was killed from outside (signal ",
+             worker.result.state.signal,
+             "), by a person, a program or a machine without memory; it was last seen with ",
+             worker.result.memory_bytes, " of ", worker.limits.memory_bytes, " bytes");
+}
 
 google::rpc::Status MakeError(absl::StatusCode code, const std::string& reason,
                               const std::string& message,

@@ -6,6 +6,7 @@
 //   exit 2, 5; exit 1, 3 of others        FAILED, the command's own code and sentence
 //   exit 4 or an unreadable answer        FAILED, INTERNAL (WORKER_INTERNAL), bundle
 //   a signal                              FAILED, INTERNAL (WORKER_CRASHED), bundle
+//   killed from outside, every time       FAILED, UNAVAILABLE (WORKER_KILLED), bundle
 //   out of memory                         FAILED, RESOURCE_EXHAUSTED (WORKER_OUT_OF_MEMORY), bundle
 //   beyond its wall time                  FAILED, DEADLINE_EXCEEDED (WORKER_TIMEOUT), bundle
 //   too much output                       FAILED, RESOURCE_EXHAUSTED (WORKER_OUTPUT), bundle
@@ -35,6 +36,9 @@ struct EndedWorker {
   bool cancelled = false;  ///< its owner had requested it
   std::string sandbox;
 };
+
+/// A sentence with what is known of a worker that ended as kKilled.
+std::string WhyKilled(const EndedWorker& worker);
 
 google::rpc::Status MakeError(absl::StatusCode code, const std::string& reason,
                               const std::string& message,

@@ -144,7 +144,8 @@ absl::Status Submit(Environment& env, const Caller& caller, const v1::SubmitJobR
   const absl::StatusOr<StoredJob> job = env.jobs.Submit(
       request.spec(), caller.name, request.request_id(), request.priority(), limits);
   if (absl::IsResourceExhausted(job.status()))
-    return WithReason(WithRetry(job.status(), 5), "QUEUE_FULL");
+    return WithReason(WithRetry(job.status(), 5),
+                      job.status().GetPayload(kQueueFull) ? "QUEUE_FULL" : "STORE_FULL");
   MENDEL_RETURN_IF_ERROR(job.status());
   env.log.Log(LogLevel::kInfo, "job submitted",
               {{"job", job->job.name()}, {"client", caller.name}});

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -90,6 +92,31 @@ absl::Status BlobFolder::Reserve(int64_t bytes) {
   used_ -= bytes;
   return absl::ResourceExhaustedError(
       Cat("the blob store is full: it may hold ", limits_.max_total_bytes, " bytes"));
+}
+
+BlobFolder::DiskSpace BlobFolder::Disk() const {
+  struct statvfs disk {};
+  if (fstatvfs(uploads_.get(), &disk) != 0) return {};
+  const auto block = static_cast<int64_t>(disk.f_frsize);
+  return {static_cast<int64_t>(disk.f_bavail) * block, static_cast<int64_t>(disk.f_blocks) * block};
+}
+
+absl::Status BlobFolder::Announce(int64_t bytes) {
+  const int64_t all = announced_ += bytes;
+  const DiskSpace disk = Disk();
+  const int64_t reserve = std::min(limits_.min_free_bytes, disk.all_bytes / 10);
+  std::string full;
+  if (bytes > 0 && limits_.max_total_bytes > 0 && used_ + all > limits_.max_total_bytes)
+    full = Cat("the blob store is full: it may hold ", limits_.max_total_bytes, " bytes, has ",
+               used_.load());
+  if (bytes > 0 && full.empty() && disk.all_bytes > 0 && all > disk.free_bytes - reserve)
+    full = Cat("the server's disk is full: ", std::max<int64_t>(0, disk.free_bytes - reserve),
+               " bytes are free for uploads");
+  if (full.empty()) return absl::OkStatus();
+  announced_ -= bytes;
+  return absl::ResourceExhaustedError(
+      Cat(full, ", and open uploads need ", all,
+          "; delete plans and jobs, or wait until unused files go"));
 }
 
 absl::StatusOr<int64_t> BlobFolder::Recount() {

@@ -48,6 +48,16 @@ class BlobFolder {
   /// not counted).
   absl::Status Reserve(int64_t bytes);
   void Unreserve(int64_t bytes) { used_ -= bytes; }
+  /// Announces bytes that an open upload will write. ResourceExhausted where limit or disk do not
+  /// hold them and all others announced.
+  absl::Status Announce(int64_t bytes);
+  /// They are written, or will not be.
+  void Withdraw(int64_t bytes) { announced_ -= bytes; }
+  struct DiskSpace {
+    int64_t free_bytes = 0;
+    int64_t all_bytes = 0;
+  };
+  DiskSpace Disk() const;
   /// Counts the stored bytes anew.
   absl::StatusOr<int64_t> Recount();
 
@@ -78,6 +88,7 @@ class BlobFolder {
   Fd blobs_;
   Fd uploads_;
   std::atomic<int64_t> used_ = 0;
+  std::atomic<int64_t> announced_ = 0;
   std::mutex mutex_;
   std::map<std::string, Paused> paused_;
   std::map<std::string, int64_t> committed_;

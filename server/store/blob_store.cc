@@ -102,6 +102,7 @@ class FileBlobStore final : public BlobStore {
     return SweepBlobs(*folder_, referenced, wall_micros);
   }
   absl::StatusOr<int64_t> TotalBytes() override { return folder_->Recount(); }
+  int64_t FreeBytes() override { return folder_->Disk().free_bytes; }
   absl::StatusOr<std::vector<BlobEntry>> List() override { return ListBlobs(*folder_); }
   absl::StatusOr<std::vector<std::string>> Check() override { return CheckBlobs(*folder_); }
 

@@ -53,6 +53,8 @@ struct UploadStatus {
 struct BlobLimits {
   int64_t max_blob_bytes = int64_t{64} << 30;
   int64_t max_total_bytes = 0;  ///< of blobs and uploads together; 0: what the disk holds
+  /// Room on the disk that uploads leave to jobs and the journal: at most a tenth of the disk.
+  int64_t min_free_bytes = 0;
 };
 
 /// One blob open for reading; a concurrent Delete does not disturb it.
@@ -93,7 +95,8 @@ class BlobStore {
   /// NotFound when the upload is unknown and the blob absent; complete when the blob is there.
   virtual absl::StatusOr<UploadStatus> Status(const UploadId& upload) = 0;
   /// Opens an upload at its committed size, which must be `offset` (OutOfRange reports it
-  /// otherwise). AlreadyExists when the blob is there.
+  /// otherwise). AlreadyExists when the blob is there. The bytes still to come are reserved while
+  /// the upload is open: ResourceExhausted, and nothing is kept, where they do not fit.
   virtual absl::StatusOr<std::unique_ptr<BlobWriter>> OpenUpload(const UploadId& upload,
                                                                  int64_t offset) = 0;
   virtual absl::StatusOr<std::unique_ptr<BlobReader>> OpenBlob(const BlobId& blob) = 0;
@@ -110,6 +113,8 @@ class BlobStore {
   virtual absl::StatusOr<int64_t> Sweep(const std::set<std::string>& referenced,
                                         int64_t wall_micros) = 0;
   virtual absl::StatusOr<int64_t> TotalBytes() = 0;
+  /// Bytes that are free on the store's disk.
+  virtual int64_t FreeBytes() = 0;
   /// Every complete blob, sorted by digest.
   virtual absl::StatusOr<std::vector<BlobEntry>> List() = 0;
   /// Hashes every blob; returns one sentence per bad one.

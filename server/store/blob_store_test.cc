@@ -168,6 +168,36 @@ TEST_F(Blobs, LimitsHold) {
   EXPECT_EQ(*blobs_->TotalBytes(), 150);
 }
 
+TEST_F(Blobs, OpenUploadsReserveTheirSize) {
+  Reopen({.max_blob_bytes = 1000, .max_total_bytes = 100});
+  const std::string first = Bytes(60, 9), second = Bytes(60, 10);
+  {
+    const auto open = blobs_->OpenUpload(UploadOf(first), 0);
+    ASSERT_TRUE(open.ok()) << open.status();
+    ASSERT_TRUE((*open)->Append(first.substr(0, 10)).ok());
+    const absl::Status refused = blobs_->OpenUpload(UploadOf(second), 0).status();
+    EXPECT_EQ(refused.code(), Code::kResourceExhausted);
+    EXPECT_EQ(*blobs_->TotalBytes(), 10) << "what was refused leaves nothing";
+    ASSERT_TRUE((*open)->Append(first.substr(10)).ok());
+    ASSERT_TRUE((*open)->Finish().ok());
+  }
+  EXPECT_EQ(Put(Bytes(41, 11)).code(), Code::kResourceExhausted);
+  EXPECT_TRUE(Put(Bytes(40, 12)).ok()) << "a closed upload reserves no more";
+}
+
+TEST_F(Blobs, AnUploadThatTheDiskCannotHoldIsRefusedAtItsStart) {
+  const int64_t bytes = blobs_->FreeBytes();
+  ASSERT_GT(bytes, 0);
+  Reopen({.max_blob_bytes = bytes * 4});
+  BlobId large = IdOf("x");
+  large.size = bytes * 2;
+  const UploadId upload{UploadOf("x").uuid, large};
+  const absl::Status refused = blobs_->OpenUpload(upload, 0).status();
+  EXPECT_EQ(refused.code(), Code::kResourceExhausted);
+  EXPECT_NE(refused.message().find("disk is full"), std::string::npos) << refused;
+  EXPECT_EQ(*blobs_->TotalBytes(), 0);
+}
+
 TEST_F(Blobs, HostileNamesAndLinksAreRefused) {
   const std::string bytes = Bytes(20, 8);
   const BlobId blob = IdOf(bytes);

@@ -18,11 +18,35 @@ namespace {
 /// processes.
 constexpr int64_t kMostUnsynced = int64_t{32} << 20;
 
+/// The bytes that an open upload has still to write.
+class Announced {
+ public:
+  static absl::StatusOr<std::unique_ptr<Announced>> Make(std::shared_ptr<BlobFolder> folder,
+                                                         int64_t bytes) {
+    MENDEL_RETURN_IF_ERROR(folder->Announce(bytes));
+    return std::unique_ptr<Announced>(new Announced(std::move(folder), bytes));
+  }
+  ~Announced() { folder_->Withdraw(bytes_); }
+  Announced(const Announced&) = delete;
+  Announced& operator=(const Announced&) = delete;
+  void Wrote(int64_t bytes) {
+    folder_->Withdraw(bytes);
+    bytes_ -= bytes;
+  }
+
+ private:
+  Announced(std::shared_ptr<BlobFolder> folder, int64_t bytes)
+      : folder_(std::move(folder)), bytes_(bytes) {}
+  const std::shared_ptr<BlobFolder> folder_;
+  int64_t bytes_;
+};
+
 class FileWriter final : public BlobWriter {
  public:
-  FileWriter(std::shared_ptr<BlobFolder> folder, UploadId upload, Fd file, FileInfo info,
-             std::unique_ptr<Sha256> hash)
+  FileWriter(std::shared_ptr<BlobFolder> folder, std::unique_ptr<Announced> announced,
+             UploadId upload, Fd file, FileInfo info, std::unique_ptr<Sha256> hash)
       : folder_(std::move(folder)),
+        announced_(std::move(announced)),
         upload_(std::move(upload)),
         name_(UploadFileName(upload_)),
         file_(std::move(file)),
@@ -57,6 +81,7 @@ class FileWriter final : public BlobWriter {
       hash_->Update(bytes.substr(0, static_cast<size_t>(written)));
       bytes.remove_prefix(static_cast<size_t>(written));
       offset_ += written;
+      announced_->Wrote(written);
     }
     return offset_ - committed_ >= kMostUnsynced ? Commit() : absl::OkStatus();
   }
@@ -84,6 +109,7 @@ class FileWriter final : public BlobWriter {
 
  private:
   const std::shared_ptr<BlobFolder> folder_;
+  const std::unique_ptr<Announced> announced_;
   const UploadId upload_;
   const std::string name_;
   const Fd file_;  // locked until it is closed
@@ -139,6 +165,10 @@ std::string UploadFileName(const UploadId& upload) {
 absl::StatusOr<std::unique_ptr<BlobWriter>> OpenBlobUpload(std::shared_ptr<BlobFolder> folder,
                                                            const UploadId& upload, int64_t offset) {
   const std::string name = UploadFileName(upload);
+  MENDEL_ASSIGN_OR_RETURN(
+      std::unique_ptr<Announced> announced,
+      Announced::Make(folder,
+                      std::max<int64_t>(0, upload.blob.size - std::max<int64_t>(0, offset))));
   MENDEL_ASSIGN_OR_RETURN(Fd file, OpenFile(folder->uploads(), name, O_RDWR | O_CREAT));
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0)
     return absl::AbortedError("the upload is being written by another call");
@@ -152,8 +182,8 @@ absl::StatusOr<std::unique_ptr<BlobWriter>> OpenBlobUpload(std::shared_ptr<BlobF
   if (info.size == 0) MENDEL_RETURN_IF_ERROR(SyncFolder(folder->uploads()));
   MENDEL_RETURN_IF_ERROR(folder->Sync(file.get()));
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<Sha256> hash, HashSoFar(*folder, name, file.get(), info));
-  return std::make_unique<FileWriter>(std::move(folder), upload, std::move(file), info,
-                                      std::move(hash));
+  return std::make_unique<FileWriter>(std::move(folder), std::move(announced), upload,
+                                      std::move(file), info, std::move(hash));
 }
 
 absl::StatusOr<int64_t> UploadedBytes(BlobFolder& folder, const UploadId& upload) {

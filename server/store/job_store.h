@@ -28,6 +28,9 @@
 
 namespace mendel::server {
 
+/// Payload of the ResourceExhausted of a full queue; a full disk has none.
+inline constexpr char kQueueFull[] = "mendel/queue-full";
+
 /// Limits that Submit checks in the transaction that adds the job. 0: none.
 struct QueueLimits {
   int64_t pending_total = 0;
@@ -121,9 +124,9 @@ class JobStore {
   virtual absl::Status AppendEvent(const std::string& name, int64_t fence, v1::JobEvent event) = 0;
   /// Ends a job with its outcome and last event. The plan, if any, is stored with it.
   virtual absl::Status Finish(const std::string& name, int64_t fence, const Outcome& outcome) = 0;
-  /// Returns a leased job to PENDING without counting the attempt (a server that
-  /// drains).
-  virtual absl::Status Release(const std::string& name, int64_t fence) = 0;
+  /// Returns a leased job to PENDING. The attempt is taken back (a server that drains) or `counts`
+  /// (a worker that something killed).
+  virtual absl::Status Release(const std::string& name, int64_t fence, bool counts = false) = 0;
   /// Takes jobs whose lease ended before `now_micros` from their workers. They become PENDING,
   /// CANCELLED if they were CANCELLING, or FAILED with a reason after `max_attempts` attempts.
   /// Returns their names.

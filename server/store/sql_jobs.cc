@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/random.h"
+#include "absl/strings/cord.h"
 #include "base/status.h"
 #include "server/store/job_row.h"
 #include "server/store/page_token.h"
@@ -22,6 +23,12 @@ std::string NewJobName() {
                          high & 0xffffU, low >> 48U, low & 0xffffffffffffULL);
 }
 
+absl::Status QueueFull(const std::string& message) {
+  absl::Status status = absl::ResourceExhaustedError(message);
+  status.SetPayload(kQueueFull, absl::Cord(message));
+  return status;
+}
+
 absl::Status CheckLimits(SqlConnection& sql, const std::string& client, const QueueLimits& limits) {
   const int64_t pending = v1::JOB_STATE_PENDING;
   MENDEL_ASSIGN_OR_RETURN(const SqlRows total,
@@ -30,12 +37,10 @@ absl::Status CheckLimits(SqlConnection& sql, const std::string& client, const Qu
       const SqlRows own,
       sql.Run("SELECT COUNT(*) FROM job WHERE state = ?1 AND client = ?2", {pending, client}));
   if (limits.pending_total > 0 && total.front().Int(0) >= limits.pending_total) {
-    return absl::ResourceExhaustedError(
-        Cat("the queue is full: ", total.front().Int(0), " jobs wait"));
+    return QueueFull(Cat("the queue is full: ", total.front().Int(0), " jobs wait"));
   }
   if (limits.pending_per_client > 0 && own.front().Int(0) >= limits.pending_per_client) {
-    return absl::ResourceExhaustedError(
-        Cat("this client's queue is full: ", own.front().Int(0), " of its jobs wait"));
+    return QueueFull(Cat("this client's queue is full: ", own.front().Int(0), " of its jobs wait"));
   }
   return absl::OkStatus();
 }

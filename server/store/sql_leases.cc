@@ -152,10 +152,10 @@ absl::Status SqlStore::Finish(const std::string& name, int64_t fence, const Outc
   });
 }
 
-absl::Status SqlStore::Release(const std::string& name, int64_t fence) {
+absl::Status SqlStore::Release(const std::string& name, int64_t fence, bool counts) {
   return database_->Write([&](SqlConnection& sql) -> absl::Status {
     MENDEL_ASSIGN_OR_RETURN(JobRow row, LoadHeld(sql, name, fence));
-    row.stored.job.set_attempts(row.stored.job.attempts() - 1);
+    if (!counts) row.stored.job.set_attempts(row.stored.job.attempts() - 1);
     return PutBack(sql, row, clock_.WallMicros());
   });
 }

@@ -47,7 +47,7 @@ class SqlStore final : public JobStore {
                                      int64_t lease_until_micros) override;
   absl::Status AppendEvent(const std::string& name, int64_t fence, v1::JobEvent event) override;
   absl::Status Finish(const std::string& name, int64_t fence, const Outcome& outcome) override;
-  absl::Status Release(const std::string& name, int64_t fence) override;
+  absl::Status Release(const std::string& name, int64_t fence, bool counts) override;
   absl::StatusOr<std::vector<std::string>> ExpireLeases(int64_t now_micros,
                                                         int max_attempts) override;
   absl::StatusOr<std::map<v1::JobState, int64_t>> CountJobs() override;
