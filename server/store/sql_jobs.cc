@@ -1,9 +1,9 @@
 // Submit, look up, list, cancel and delete jobs.
 #include <algorithm>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_format.h"
 #include "base/random.h"
-#include "absl/strings/cord.h"
 #include "base/status.h"
 #include "server/store/job_row.h"
 #include "server/store/page_token.h"
