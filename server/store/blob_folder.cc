@@ -109,7 +109,8 @@ absl::Status BlobFolder::Announce(int64_t bytes) {
   if (bytes > 0 && limits_.max_total_bytes > 0 && used_ + all > limits_.max_total_bytes)
     full = Cat("the blob store is full: it may hold ", limits_.max_total_bytes, " bytes, has ",
                used_.load());
-  if (bytes > 0 && full.empty() && disk.all_bytes > 0 && all > disk.free_bytes - reserve)
+  if (bytes > 0 && full.empty() && limits_.min_free_bytes > 0 && disk.all_bytes > 0 &&
+      all > disk.free_bytes - reserve)
     full = Cat("the server's disk is full: ", std::max<int64_t>(0, disk.free_bytes - reserve),
                " bytes are free for uploads");
   if (full.empty()) return absl::OkStatus();

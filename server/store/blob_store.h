@@ -54,6 +54,7 @@ struct BlobLimits {
   int64_t max_blob_bytes = int64_t{64} << 30;
   int64_t max_total_bytes = 0;  ///< of blobs and uploads together; 0: what the disk holds
   /// Room on the disk that uploads leave to jobs and the journal: at most a tenth of the disk.
+  /// 0: the disk is not looked at before an upload.
   int64_t min_free_bytes = 0;
 };
 

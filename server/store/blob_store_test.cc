@@ -188,7 +188,7 @@ TEST_F(Blobs, OpenUploadsReserveTheirSize) {
 TEST_F(Blobs, AnUploadThatTheDiskCannotHoldIsRefusedAtItsStart) {
   const int64_t bytes = blobs_->FreeBytes();
   ASSERT_GT(bytes, 0);
-  Reopen({.max_blob_bytes = bytes * 4});
+  Reopen({.max_blob_bytes = bytes * 4, .min_free_bytes = 1});
   BlobId large = IdOf("x");
   large.size = bytes * 2;
   const UploadId upload{UploadOf("x").uuid, large};
