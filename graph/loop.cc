@@ -161,8 +161,4 @@ std::shared_ptr<const Graph> LoopBodyOf(const Attributes& attrs) {
   return *std::move(body);
 }
 
-int64_t LoopTime(const Attributes& attrs, int64_t k) {
-  return attrs.Int("reverse") != 0 ? attrs.Int("steps") - 1 - k : k;
-}
-
 }  // namespace mendel

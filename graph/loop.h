@@ -47,8 +47,10 @@ LoopArity LoopArityOf(const NodeView& node);
 /// The body of a checked Loop node.
 std::shared_ptr<const Graph> LoopBodyOf(const Attributes& attrs);
 
-/// Step `k` in time of a Loop node with these attributes.
-int64_t LoopTime(const Attributes& attrs, int64_t k);
+/// The slice of step `k`.
+inline int64_t LoopTime(int64_t steps, bool reverse, int64_t k) {
+  return reverse ? steps - 1 - k : k;
+}
 
 /// True when `graph` has a Loop.
 bool HasLoop(const Graph& graph);

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "graph/loop.h"
+#include "graph/rewrite.h"
 
 namespace mendel {
 namespace {
@@ -112,31 +113,12 @@ class Unroller {
     return Add("Concat", std::move(slices), {{"axis", int64_t{0}}});
   }
 
-  /// The body's outputs for these inputs.
-  absl::StatusOr<Values> Step(const Graph& body, const Values& inputs) {
-    std::vector<Values> copies(body.nodes().size());
-    const auto copy = [&](ValueId value) {
-      return copies[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)];
-    };
-    for (size_t k = 0; k < inputs.size(); ++k)
-      copies[static_cast<size_t>(body.inputs()[k])] = {inputs[k]};
-    for (size_t i = 0; i < body.nodes().size(); ++i) {
-      const Node& node = body.nodes()[i];
-      if (IsInput(node)) continue;
-      Values operands;
-      for (const ValueId value : node.inputs) operands.push_back(copy(value));
-      MENDEL_ASSIGN_OR_RETURN(copies[i], Copy(node, std::move(operands)));
-    }
-    Values outputs;
-    for (const GraphOutput& output : body.outputs()) outputs.push_back(copy(output.value));
-    return outputs;
-  }
-
   absl::StatusOr<Values> Unroll(const Node& node, Values inputs) {
     const std::shared_ptr<const Graph> body = LoopBodyOf(node.attrs);
     const size_t carried = static_cast<size_t>(node.attrs.Int("carried"));
     const size_t scanned = static_cast<size_t>(node.attrs.Int("scanned"));
     const int64_t steps = node.attrs.Int("steps");
+    const bool reverse = node.attrs.Int("reverse") != 0;
     if (steps > most_steps_) {
       return Unsupported("a loop of ", steps, " steps; at most ", most_steps_, " are unrolled");
     }
@@ -146,9 +128,10 @@ class Unroller {
     }
     std::vector<Values> results(node.outputs.size() - carried, Values(static_cast<size_t>(steps)));
     for (int64_t k = 0; k < steps; ++k) {
-      const size_t time = static_cast<size_t>(LoopTime(node.attrs, k));
+      const size_t time = static_cast<size_t>(LoopTime(steps, reverse, k));
       for (size_t s = 0; s < scanned; ++s) inputs[carried + s] = slices[s][time];
-      MENDEL_ASSIGN_OR_RETURN(const Values outputs, Step(*body, inputs));
+      MENDEL_ASSIGN_OR_RETURN(const Values outputs, Inline(*body, inputs, builder_));
+      for (const ValueId value : outputs) Note(value.node);  // the last new node is an output
       for (size_t c = 0; c < carried; ++c) inputs[c] = outputs[c];
       for (size_t r = 0; r < results.size(); ++r) results[r][time] = outputs[carried + r];
     }

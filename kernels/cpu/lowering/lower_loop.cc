@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "graph/loop.h"
+#include "graph/rewrite.h"
 #include "kernels/cpu/lowering/lower.h"
 
 namespace mendel::cpu {
@@ -73,7 +74,7 @@ class LoopKernel : public Kernel {
   }
 
   absl::Status Step(const Bindings& bindings, int64_t k) {
-    const int64_t time = plan_.reverse ? plan_.steps - 1 - k : k;
+    const int64_t time = LoopTime(plan_.steps, plan_.reverse, k);
     size_t in = 0, out = 0;
     for (size_t c = 0; c < state_.size(); ++c)
       inputs_[in++] = Bytes(state_[c], plan_.carried[c].bytes);
@@ -112,30 +113,18 @@ class LoopKernel : public Kernel {
 absl::StatusOr<Graph> BodyWithWeights(Lowering& lowering, const Node& loop, const Graph& body,
                                       const LoopArity& arity, const LoopPlan& plan) {
   GraphBuilder builder;
-  std::vector<std::vector<ValueId>> copies(body.nodes().size());
+  std::vector<ValueId> inputs;
   for (size_t k = 0; k < loop.inputs.size(); ++k) {
-    const size_t id = static_cast<size_t>(body.inputs()[k]);
     const bool weight =
         k >= arity.carried + arity.scanned && lowering.folded().IsConstant(loop.inputs[k]);
-    copies[id] = {
+    inputs.push_back(
         weight ? builder.Constant(lowering.folded().Rounded(loop.inputs[k]), Cat("weight", k))
-               : builder.Input(Cat("x", k), body.nodes()[id].outputs[0])};
+               : builder.Input(Cat("x", k), body.node(body.inputs()[k]).outputs[0]));
   }
-  const auto copy = [&](ValueId value) {
-    return copies[static_cast<size_t>(value.node)][static_cast<size_t>(value.output)];
-  };
-  for (size_t i = 0; i < body.nodes().size(); ++i) {
-    const Node& node = body.nodes()[i];
-    if (IsInput(node)) continue;
-    std::vector<ValueId> inputs;
-    for (const ValueId value : node.inputs) inputs.push_back(copy(value));
-    MENDEL_ASSIGN_OR_RETURN(const int32_t id, builder.CopyNode(node, std::move(inputs)));
-    for (size_t k = 0; k < node.outputs.size(); ++k)
-      copies[i].push_back({id, static_cast<int32_t>(k)});
-  }
+  MENDEL_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, Inline(body, inputs, builder));
   for (size_t k = 0; k < body.outputs().size(); ++k) {
     if (k < arity.carried && plan.carried[k].same >= 0) continue;
-    builder.Output(Cat("y", k), copy(body.outputs()[k].value));
+    builder.Output(Cat("y", k), outputs[k]);
   }
   return builder.Build();
 }
