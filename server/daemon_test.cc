@@ -124,7 +124,7 @@ TEST(ObservedStore, LogsAndTimesAttempts) {
   const int64_t later = SystemClock().WallMicros() + 60'000'000;
   auto claimed = jobs->Claim("worker", later, {"cpu"});
   ASSERT_TRUE(claimed.ok() && claimed->has_value()) << claimed.status();
-  ASSERT_TRUE(jobs->Release((*claimed)->job.name(), (*claimed)->fence).ok());
+  ASSERT_TRUE(jobs->Release((*claimed)->job.name(), (*claimed)->fence, false).ok());
   claimed = jobs->Claim("worker", later, {"cpu"});
   ASSERT_TRUE(claimed.ok() && claimed->has_value()) << claimed.status();
   Outcome outcome;

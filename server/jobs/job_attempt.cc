@@ -198,7 +198,7 @@ class Attempt {
   }
 
   void PutBack() {
-    context_.jobs.Release(Name(), job_.fence).IgnoreError();
+    context_.jobs.Release(Name(), job_.fence, /*counts=*/false).IgnoreError();
     if (folder_ != nullptr) folder_->Clear(true);
   }
 

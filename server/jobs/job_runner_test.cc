@@ -283,7 +283,7 @@ TEST_P(Runners, WhatAnEarlierAttemptLeftIsEnded) {
   const std::string retried = world_.SubmitFake("good");
   const auto earlier = world_.jobs().Claim("earlier", SystemClock().WallMicros() + 60'000'000, {});
   ASSERT_TRUE(earlier.ok() && earlier->has_value());
-  ASSERT_TRUE(world_.jobs().Release(retried, (*earlier)->fence).ok());
+  ASSERT_TRUE(world_.jobs().Release(retried, (*earlier)->fence, false).ok());
   v1::JobSpec spec = OptimizeJob(world_.AddModel("good", "bytes of a model"));
   spec.mutable_optimize()->set_seed(2);
   const std::string first = world_.Submit(spec);

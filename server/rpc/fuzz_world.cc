@@ -186,7 +186,7 @@ void World::SetPlan(const v1::JobSpec& spec, v1::Plan& plan) {
 }
 
 void World::EndJobs() {
-  if (claimed_) jobs_->Release(claimed_->job.name(), claimed_->fence).IgnoreError();
+  if (claimed_) jobs_->Release(claimed_->job.name(), claimed_->fence, false).IgnoreError();
   claimed_.reset();
   for (auto job = jobs_->Claim("worker", INT64_MAX, {}); job.ok() && *job;
        job = jobs_->Claim("worker", INT64_MAX, {})) {

@@ -175,6 +175,8 @@ TEST_F(Blobs, OpenUploadsReserveTheirSize) {
     const auto open = blobs_->OpenUpload(UploadOf(first), 0);
     ASSERT_TRUE(open.ok()) << open.status();
     ASSERT_TRUE((*open)->Append(first.substr(0, 10)).ok());
+    EXPECT_EQ(blobs_->OpenUpload(UploadOf(first), 10).status().code(), Code::kAborted)
+        << "the same upload needs no more room";
     const absl::Status refused = blobs_->OpenUpload(UploadOf(second), 0).status();
     EXPECT_EQ(refused.code(), Code::kResourceExhausted);
     EXPECT_EQ(*blobs_->TotalBytes(), 10) << "what was refused leaves nothing";

@@ -165,10 +165,6 @@ std::string UploadFileName(const UploadId& upload) {
 absl::StatusOr<std::unique_ptr<BlobWriter>> OpenBlobUpload(std::shared_ptr<BlobFolder> folder,
                                                            const UploadId& upload, int64_t offset) {
   const std::string name = UploadFileName(upload);
-  MENDEL_ASSIGN_OR_RETURN(
-      std::unique_ptr<Announced> announced,
-      Announced::Make(folder,
-                      std::max<int64_t>(0, upload.blob.size - std::max<int64_t>(0, offset))));
   MENDEL_ASSIGN_OR_RETURN(Fd file, OpenFile(folder->uploads(), name, O_RDWR | O_CREAT));
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0)
     return absl::AbortedError("the upload is being written by another call");
@@ -179,10 +175,15 @@ absl::StatusOr<std::unique_ptr<BlobWriter>> OpenBlobUpload(std::shared_ptr<BlobF
     return absl::AbortedError("the upload has just ended; request its status");
   if (offset != info.size)
     return absl::OutOfRangeError(Cat("the upload goes on at byte ", info.size, ", not ", offset));
+  auto announced = Announced::Make(folder, upload.blob.size - info.size);
+  if (!announced.ok()) {
+    if (info.size == 0) unlinkat(folder->uploads(), name.c_str(), 0);
+    return announced.status();
+  }
   if (info.size == 0) MENDEL_RETURN_IF_ERROR(SyncFolder(folder->uploads()));
   MENDEL_RETURN_IF_ERROR(folder->Sync(file.get()));
   MENDEL_ASSIGN_OR_RETURN(std::unique_ptr<Sha256> hash, HashSoFar(*folder, name, file.get(), info));
-  return std::make_unique<FileWriter>(std::move(folder), std::move(announced), upload,
+  return std::make_unique<FileWriter>(std::move(folder), *std::move(announced), upload,
                                       std::move(file), info, std::move(hash));
 }
 

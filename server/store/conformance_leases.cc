@@ -97,7 +97,7 @@ TEST_P(JobStoreConformance, ClaimCountsAttemptsAndRaisesTheFence) {
   EXPECT_EQ(first.job.attempts(), 1);
   EXPECT_EQ(first.lease_owner, "w1");
   EXPECT_EQ(first.job.state(), v1::JOB_STATE_RUNNING);
-  ASSERT_TRUE(store_->Release(job.job.name(), first.fence).ok());
+  ASSERT_TRUE(store_->Release(job.job.name(), first.fence, false).ok());
   EXPECT_EQ(StateOf(job.job.name()), v1::JOB_STATE_PENDING);
   const StoredJob second = Claim("w2");
   EXPECT_EQ(second.job.attempts(), 1) << "a release is no attempt";
@@ -117,7 +117,7 @@ TEST_P(JobStoreConformance, LateWorkersAreRefused) {
     EXPECT_EQ(store_->AppendEvent(job.job.name(), fence, event).code(), absl::StatusCode::kAborted);
     EXPECT_EQ(store_->Finish(job.job.name(), fence, Succeeded(1)).code(),
               absl::StatusCode::kAborted);
-    EXPECT_EQ(store_->Release(job.job.name(), fence).code(), absl::StatusCode::kAborted);
+    EXPECT_EQ(store_->Release(job.job.name(), fence, false).code(), absl::StatusCode::kAborted);
   };
   refused(late.fence);
   const StoredJob next = Claim("next");

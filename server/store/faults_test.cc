@@ -135,7 +135,7 @@ class Victim {
     v1::JobEvent event;
     event.mutable_progress()->set_candidates(static_cast<int64_t>(rng_.Below(100)));
     Demand(stores_.jobs->AppendEvent(name, fence, event));
-    if (rng_.Below(5) == 0) return Demand(stores_.jobs->Release(name, fence));
+    if (rng_.Below(5) == 0) return Demand(stores_.jobs->Release(name, fence, false));
     std::ofstream(folder_ + "/made", std::ios::binary) << RandomBytes(rng_.Below(50'000), rng_);
     const auto blob = stores_.blobs->Adopt(folder_ + "/made");
     Demand(blob.status());

@@ -126,7 +126,7 @@ class JobStore {
   virtual absl::Status Finish(const std::string& name, int64_t fence, const Outcome& outcome) = 0;
   /// Returns a leased job to PENDING. The attempt is taken back (a server that drains) or `counts`
   /// (a worker that something killed).
-  virtual absl::Status Release(const std::string& name, int64_t fence, bool counts = false) = 0;
+  virtual absl::Status Release(const std::string& name, int64_t fence, bool counts) = 0;
   /// Takes jobs whose lease ended before `now_micros` from their workers. They become PENDING,
   /// CANCELLED if they were CANCELLING, or FAILED with a reason after `max_attempts` attempts.
   /// Returns their names.
