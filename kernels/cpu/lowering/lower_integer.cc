@@ -97,13 +97,7 @@ std::optional<Chosen> ChooseInteger(const Graph& graph, int32_t root,
         memory::desc(p.weights, Type::s8, memory::format_tag::any),
         bias ? memory::desc({p.dst[1]}, Type::f32, memory::format_tag::x) : memory::desc(),
         last(p.dst, result), p.strides, p.dilations, p.pads_begin, p.pads_end);
-    // oneDNN 2.6's AVX-512 kernel without VNNI allocates in every run that gathers strided rows.
-    const bool strided =
-        std::any_of(p.strides.begin(), p.strides.end(), [](int64_t stride) { return stride != 1; });
-    const Accept quiet = [&](const std::string& name) {
-      return accept(name) && !(strided && name == "jit_int8_1x1:avx512_core");
-    };
-    return Choose<dnnl::convolution_forward>(desc, AttributesOf(product, 1), quiet);
+    return Choose<dnnl::convolution_forward>(desc, AttributesOf(product, 1), accept);
   } catch (const dnnl::error&) {
     return std::nullopt;  // a geometry that oneDNN does not describe
   }
