@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
 #include "onnx/import.h"
+#include "onnx/interface.h"
 #include "onnx/mapped_file.h"
 #include "onnx/model_reader.h"
 
@@ -131,6 +132,9 @@ absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(const onnx::GraphProto&
                                                          const ImportOptions& options,
                                                          ImportResult& imported);
 
+/// The declaration of an input or output (`kind`, for errors).
+absl::StatusOr<DeclaredValue> ReadDeclaration(const onnx::ValueInfoProto& info,
+                                              std::string_view kind);
 /// The names that `graph` reads from the graphs around it.
 std::set<std::string> FreeNames(const onnx::GraphProto& graph);
 

@@ -8,82 +8,62 @@ namespace mendel {
 namespace {
 
 using Symbols = std::map<std::string, int64_t>;
-constexpr int64_t kUnknown = -1;
 
-struct DeclaredInput {
-  std::string name;
-  DType dtype = DType::kF32;
-  bool has_shape = false;
-  /// One a dimension: the extent, or kUnknown with `symbols` naming it.
-  Shape extents;
-  std::vector<std::string> symbols;
-};
-
-absl::StatusOr<DeclaredInput> Declared(const onnx::ValueInfoProto& info) {
-  DeclaredInput input;
-  input.name = info.name();
-  if (!info.type().has_tensor_type())
-    return Unsupported("input '", info.name(), "' is not a tensor");
-  const auto dtype = DTypeFromOnnx(info.type().tensor_type().elem_type());
-  if (!dtype.ok()) return Annotate(dtype.status(), Cat("input '", info.name(), "'"));
-  input.dtype = *dtype;
-  input.has_shape = info.type().tensor_type().has_shape();
-  for (const auto& dim : info.type().tensor_type().shape().dim()) {
-    // Old exporters write -1 for an unknown extent.
-    input.extents.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value()
-                                                                        : kUnknown);
-    // Paddle's exporter calls every unknown extent "?".
-    input.symbols.push_back(dim.dim_param() == "?" ? "" : dim.dim_param());
-  }
-  return input;
+/// The name that dimensions of one extent share; empty: none. Paddle's exporter calls every unknown
+/// extent "?".
+std::string SymbolOf(const DeclaredDimension& dimension) {
+  return dimension.name == "?" ? "" : dimension.name;
 }
 
 /// Takes `shape` for the declared input: fixed extents must agree, and symbolic names get their
 /// values.
-absl::Status Fix(const DeclaredInput& input, const Shape& shape, Symbols& symbols) {
+absl::Status Fix(const DeclaredValue& input, const Shape& shape, Symbols& symbols) {
   if (!input.has_shape) return absl::OkStatus();
-  if (shape.size() != input.extents.size()) {
-    return InvalidInput("input '", input.name, "' has rank ", input.extents.size(),
+  if (shape.size() != input.shape.size()) {
+    return InvalidInput("input '", input.name, "' has rank ", input.shape.size(),
                         ", the given shape ", ShapeString(shape), " has ", shape.size());
   }
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (input.extents[d] != kUnknown && input.extents[d] != shape[d]) {
-      return InvalidInput("dimension ", d, " of input '", input.name, "' is ", input.extents[d],
-                          ", not ", shape[d]);
+    const int64_t size = input.shape[d].size;
+    if (size >= 0 && size != shape[d]) {
+      return InvalidInput("dimension ", d, " of input '", input.name, "' is ", size, ", not ",
+                          shape[d]);
     }
-    if (input.extents[d] != kUnknown || input.symbols[d].empty()) continue;
-    const auto [it, fresh] = symbols.emplace(input.symbols[d], shape[d]);
+    const std::string symbol = SymbolOf(input.shape[d]);
+    if (size >= 0 || symbol.empty()) continue;
+    const auto [it, fresh] = symbols.emplace(symbol, shape[d]);
     if (!fresh && it->second != shape[d]) {
-      return InvalidInput("dimension '", input.symbols[d], "' is given both as ", it->second,
-                          " and as ", shape[d]);
+      return InvalidInput("dimension '", symbol, "' is given both as ", it->second, " and as ",
+                          shape[d]);
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Shape> Complete(const DeclaredInput& input, const Symbols& symbols,
+absl::StatusOr<Shape> Complete(const DeclaredValue& input, const Symbols& symbols,
                                const ImportOptions& options, ImportResult& result) {
   if (!input.has_shape) {
     return InvalidInput("input '", input.name,
                         "' has no shape in the model; give one, e.g. --shapes ", input.name,
                         ":1x3x224x224");
   }
-  Shape shape = input.extents;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] != kUnknown) continue;
-    const auto known = symbols.find(input.symbols[d]);
-    if (!input.symbols[d].empty() && known != symbols.end()) {
-      shape[d] = known->second;
+  Shape shape;
+  for (size_t d = 0; d < input.shape.size(); ++d) {
+    int64_t& extent = shape.emplace_back(input.shape[d].size);
+    if (extent >= 0) continue;
+    const std::string symbol = SymbolOf(input.shape[d]);
+    const auto known = symbols.find(symbol);
+    if (!symbol.empty() && known != symbols.end()) {
+      extent = known->second;
       continue;
     }
-    const std::string dimension =
-        input.symbols[d].empty() ? Cat(input.name, ":", d) : input.symbols[d];
+    const std::string dimension = symbol.empty() ? Cat(input.name, ":", d) : symbol;
     result.open_dimensions.insert(dimension);
     const auto sized = options.symbol_sizes.find(dimension);
-    shape[d] = sized == options.symbol_sizes.end() ? 1 : sized->second;
+    extent = sized == options.symbol_sizes.end() ? 1 : sized->second;
     if (sized != options.symbol_sizes.end()) continue;
     result.taken_as_one.push_back({input.name, d, dimension});
-    const std::string named = input.symbols[d].empty() ? "" : Cat(" ('", input.symbols[d], "')");
+    const std::string named = symbol.empty() ? "" : Cat(" ('", symbol, "')");
     result.notices.push_back(Cat("dimension ", d, named, " of input '", input.name,
                                  "' is not fixed by the model and is taken as 1"));
   }
@@ -120,7 +100,7 @@ absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(const onnx::GraphProto&
                                                          ImportResult& imported) {
   std::set<std::string> initializers;
   for (const onnx::TensorProto& tensor : graph.initializer()) initializers.insert(tensor.name());
-  std::vector<DeclaredInput> inputs;
+  std::vector<DeclaredValue> inputs;
   std::set<std::string> declared;
   for (const onnx::ValueInfoProto& info : graph.input()) {
     if (info.name().empty()) return InvalidInput("the model has an input without a name");
@@ -134,12 +114,12 @@ absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(const onnx::GraphProto&
       }
       continue;
     }
-    MENDEL_ASSIGN_OR_RETURN(DeclaredInput input, Declared(info));
+    MENDEL_ASSIGN_OR_RETURN(DeclaredValue input, ReadDeclaration(info, "input"));
     inputs.push_back(std::move(input));
   }
   MENDEL_RETURN_IF_ERROR(RefuseUnknownNames(options, declared));
   Symbols symbols;
-  for (const DeclaredInput& input : inputs) {
+  for (const DeclaredValue& input : inputs) {
     const auto bound = options.bindings.find(input.name);
     if (bound != options.bindings.end()) {
       if (bound->second.dtype() != input.dtype) {
@@ -153,7 +133,7 @@ absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(const onnx::GraphProto&
     if (given != nullptr) MENDEL_RETURN_IF_ERROR(Fix(input, *given, symbols));
   }
   std::vector<ResolvedInput> resolved;
-  for (const DeclaredInput& input : inputs) {
+  for (const DeclaredValue& input : inputs) {
     if (options.bindings.count(input.name) != 0) continue;
     const Shape* given = GivenShape(options, input.name);
     ResolvedInput result{input.name, {input.dtype, {}}};
